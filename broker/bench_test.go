@@ -10,25 +10,17 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery"
 )
 
-// discard is a Receiver that keeps nothing.
-type discard struct{}
+// startClocks are clocks that stand still.
+func startClocks() (now, steady int64) { return startTime, startTime }
 
-func (discard) Packets(broker.Tag, []broker.Packet, []broker.Detail) {}
-func (discard) Reply([]byte)                                         {}
-func (discard) Finish()                                              {}
-func (discard) WaitEnded()                                           {}
-func (discard) Flush()                                               {}
-func (discard) UnwrittenBytes() int64                                { return 0 }
-func (discard) Address() string                                      { return "" }
-
-// benchBroker is a broker without a disk.
-func benchBroker(b *testing.B) *broker.Broker {
+// benchBroker is a machine without a disk.
+func benchBroker(b *testing.B) *driver {
 	store := newMemStore()
 	state, err := recovery.Restore(store, recovery.Options{Now: startTime})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return broker.New(nullStore{store}, state, broker.Options{})
+	return newDriver(nullStore{store}, state, broker.Options{}, startClocks)
 }
 
 // BenchmarkPushPop is the cost of a packet that goes in and out, 16 in a call, behind 1000 others.
@@ -46,7 +38,6 @@ func BenchmarkPushPopBound(b *testing.B) {
 func benchPushPop(b *testing.B, s *broker.Settings) {
 	br := benchBroker(b)
 	defer br.Close()
-	c := br.Attach(discard{}, groups)
 	r := broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: []byte("key"), Payload: bytes.Repeat([]byte("x"), 128)}
 	some := broker.Selection{End: broker.Oldest}
 	push := func(tx *broker.Tx, n int) error {
@@ -71,7 +62,7 @@ func benchPushPop(b *testing.B, s *broker.Settings) {
 				return err
 			}
 			for range 16 {
-				if err := tx.Pop(c, r.Queue, some, 0); err != nil {
+				if _, err := tx.Pop(r.Queue, some); err != nil {
 					return err
 				}
 			}
@@ -155,7 +146,6 @@ func BenchmarkClaim(b *testing.B) {
 	for _, lanes := range []int{10, broker.MaxLanes - 1} {
 		br := benchBroker(b)
 		defer br.Close()
-		c := br.Attach(discard{}, broker.Selection{})
 		tags := make([][]broker.PacketTag, lanes)
 		for i := range tags {
 			tags[i] = []broker.PacketTag{{Name: "tenant", Value: fmt.Sprint("tenant", i)}}
@@ -178,7 +168,7 @@ func BenchmarkClaim(b *testing.B) {
 					s := broker.Selection{WithDetails: true, Filter: filter}
 					start := time.Now()
 					for range run {
-						if err := br.Do(func(tx *broker.Tx) error { return claimed(tx, c, r, s) }); err != nil {
+						if err := br.Do(func(tx *broker.Tx) error { return claimed(tx, r, s) }); err != nil {
 							b.Fatal(err)
 						}
 					}
@@ -193,10 +183,10 @@ func BenchmarkClaim(b *testing.B) {
 }
 
 // claimed pushes a packet, claims it and acknowledges it.
-func claimed(tx *broker.Tx, c *broker.Conn, r broker.PushRequest, s broker.Selection) error {
+func claimed(tx *broker.Tx, r broker.PushRequest, s broker.Selection) error {
 	id, err := tx.Push(r)
 	if err == nil {
-		err = tx.Claim(c, r.Queue, broker.ClaimRequest{Selection: s, Consumer: []byte("w")}, 0)
+		_, err = tx.Claim(r.Queue, broker.ClaimRequest{Selection: s, Consumer: []byte("w")})
 	}
 	if err == nil {
 		_, err = tx.Ack(r.Queue, []broker.Receipt{{ID: id, Token: int64(id) + 1}})

@@ -64,7 +64,7 @@ var doors = map[string]func(tx *broker.Tx, c *broker.Conn, from []broker.ID) err
 	},
 	"move of an end": func(tx *broker.Tx, c *broker.Conn, _ []broker.ID) error {
 		return tx.Atomic(func() error {
-			_, err := tx.MoveEnd(c, []byte("from"), broker.Oldest, []byte("q"), broker.Newest, 1)
+			_, err := replyMoved(c)(tx.MoveEnd([]byte("from"), broker.Oldest, []byte("q"), broker.Newest))
 			return err
 		})
 	},
@@ -198,7 +198,7 @@ func TestABoundBelowWhatIsQueuedLetsItDrain(t *testing.T) {
 		if err := w.pushed(1, "x"); (err == nil) != (n == 2) {
 			t.Fatalf("with %d packets: %v", 3-n, err)
 		}
-		w.replied(func(tx *broker.Tx) error { return tx.Pop(w.c, []byte("q"), broker.Selection{WithDetails: true}, 0) })
+		w.replied(func(tx *broker.Tx) error { return reply(w.c)(tx.Pop([]byte("q"), broker.Selection{WithDetails: true})) })
 	}
 }
 

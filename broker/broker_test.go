@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,71 +12,17 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// gate lets a test decide when a commit goes on and how it ends.
-type gate struct {
-	entered chan struct{}
-	leave   chan error
-}
-
-func (h *harness) gate() *gate {
-	g := &gate{entered: make(chan struct{}), leave: make(chan error)}
-	h.store.mu.Lock()
-	h.store.before = func() error {
-		g.entered <- struct{}{}
-		return <-g.leave
-	}
-	h.store.mu.Unlock()
-	return g
-}
-
-// ungate ends the gate: commits after it do not stop.
-func (h *harness) ungate() {
-	h.store.mu.Lock()
-	h.store.before = nil
-	h.store.mu.Unlock()
-}
-
-// close ends the broker. Its last batch, with the counters, passes any gate.
-func (h *harness) close() {
-	h.ungate()
-	_ = h.b.Close()
-}
-
-func TestReplyWaitsUntilWhatItReportsIsOnDisk(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	g := h.gate()
-	r := &inbox{flushed: make(chan struct{}, 4)}
-	c := h.b.Attach(r, groups)
-	h.push("q", 1, 0, "a", "first")
-	<-g.entered // the push is being committed
-	h.pop(c, "nothing here")
-	select {
-	case <-r.flushed:
-		t.Fatal("an empty pop was answered before the push ahead of it was on disk")
-	default:
-	}
-	g.leave <- nil
-	<-r.flushed
-	if len(h.store.packets) != 1 {
-		t.Fatalf("store holds %d packets when the reply was handed out, want 1", len(h.store.packets))
-	}
-}
-
 func TestPushAndPopInOneBatchTouchNoDisk(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	g := h.gate()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
-	h.push("q", 1, 0, "a", "on disk")
-	<-g.entered // what follows goes into one batch
-	for i := range 100 {
+	h.b.hold(func() { h.push("q", 1, 0, "a", "on disk") })
+	for i := range 100 { // in one batch
 		h.push("q", 1, 0, fmt.Sprint(i), "passes through")
 		h.pop(c, "q")
 	}
-	h.ungate()
-	g.leave <- nil
+	h.b.release()
 	h.barrier()
 	if h.store.written != 1 {
 		t.Fatalf("%d packets were written, want only the one of the first batch", h.store.written)
@@ -87,61 +32,33 @@ func TestPushAndPopInOneBatchTouchNoDisk(t *testing.T) {
 	}
 }
 
-func TestFailedCommitEndsTheBrokerAndAnswersNothing(t *testing.T) {
-	h := newHarness(t)
-	g := h.gate()
-	r := &inbox{}
-	c := h.b.Attach(r, groups)
-	h.push("q", 1, 0, "a", "x")
-	h.pop(c, "other")
-	<-g.entered
-	broken := errors.New("device is gone")
-	g.leave <- broken
-	<-h.b.Failed()
-	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups, 0) }); !errors.Is(err, broker.ErrClosed) {
-		t.Fatalf("call after the failure gave %v, want ErrClosed", err)
-	}
-	if err := h.b.Close(); !errors.Is(err, broken) {
-		t.Fatalf("Close gave %v, want the failure", err)
-	}
-	if len(r.got) != 0 {
-		t.Fatalf("%d replies were handed out, want none", len(r.got))
-	}
-}
-
-func TestFullDiskIsTriedAgainUntilThereIsRoom(t *testing.T) {
+func TestCallsAreRefusedWhileABatchFindsNoRoom(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	g := h.gate()
-	h.push("q", 1, 0, "a", "x")
-	for range 2 {
-		<-g.entered
-		g.leave <- fmt.Errorf("no room: %w", storage.ErrFull)
+	full := true
+	h.store.before = func() error {
+		if full {
+			return fmt.Errorf("no room: %w", storage.ErrFull)
+		}
+		return nil
 	}
-	<-g.entered
+	h.push("q", 1, 0, "a", "x")
+	h.barrier()
 	c := h.b.Attach(&inbox{}, groups)
 	pop := func() error {
-		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("other"), groups, 0) })
+		return h.b.Do(func(tx *broker.Tx) error { return reply(c)(tx.Pop([]byte("other"), groups)) })
 	}
-	if err := pop(); !errors.Is(err, broker.ErrStopped) {
-		t.Fatalf("a call while the batch waits for room gave %v, want that it is refused", err)
+	for range 2 {
+		if err := pop(); !errors.Is(err, broker.ErrStopped) {
+			t.Fatalf("a call while the batch waits for room gave %v, want that it is refused", err)
+		}
 	}
-	h.ungate()
-	g.leave <- nil
-	waitFor(t, func() bool { return pop() == nil })
-	h.barrier()
+	full = false
+	if err := pop(); err != nil {
+		t.Fatalf("a call after room was made gave %v", err)
+	}
 	if len(h.store.packets) != 1 {
 		t.Fatal("the batch was not written after room was made")
-	}
-}
-
-// waitFor polls a condition that another goroutine brings about.
-func waitFor(t *testing.T, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("condition did not come true in 20 s")
-		}
 	}
 }
 
@@ -157,14 +74,9 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 		})
 	}
 	pop := func() error {
-		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups, 0) })
+		return h.b.Do(func(tx *broker.Tx) error { return reply(c)(tx.Pop([]byte("q"), groups)) })
 	}
-	level := func(l storage.Level) {
-		h.store.mu.Lock()
-		h.store.level = l
-		h.store.mu.Unlock()
-		h.now.Add(1000)
-	}
+	level := func(l storage.Level) { h.store.level = l }
 	level(storage.NoPush)
 	h.barrier()
 	if err := push(); !errors.Is(err, broker.ErrNoSpace) {
@@ -186,25 +98,19 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 func TestSubscribersAreServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	r := &inbox{flushed: make(chan struct{}, 1)}
+	r := &inbox{}
 	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "x")
-	level := func(l storage.Level) {
-		h.store.mu.Lock()
-		h.store.level = l
-		h.store.mu.Unlock()
-	}
-	level(storage.Stop)
-	waitFor(t, func() bool {
-		err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(h.b.Attach(&inbox{}, groups), []byte("none"), groups, 0) })
-		return errors.Is(err, broker.ErrStopped)
-	})
+	h.store.level = storage.Stop
 	h.subscribe(c, 1, "q")
-	level(storage.Normal)
-	select {
-	case <-r.flushed:
-	case <-time.After(20 * time.Second):
-		t.Fatal("the subscriber got nothing 20 s after space was freed")
+	h.barrier()
+	if next := h.b.Next(); len(r.got) > 0 || next > 1000 {
+		t.Fatalf("the subscriber of a full disk got %q, and the next turn is due in %d ms", r.got, next)
+	}
+	h.store.level = storage.Normal
+	h.barrier()
+	if len(r.got) != 1 {
+		t.Fatalf("the subscriber got %q after space was freed", r.got)
 	}
 }
 
@@ -218,9 +124,7 @@ func TestPayloadsThatLeftTheCacheAreReadBack(t *testing.T) {
 	}
 	h.barrier()
 	reads := 0
-	h.store.mu.Lock()
 	h.store.reads = func(int) { reads++ }
-	h.store.mu.Unlock()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
 	for i := range n {
@@ -244,7 +148,7 @@ func TestSubscriberThatDoesNotReadIsPausedUntilItHasReadOn(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	slow, fast := &inbox{}, &inbox{}
-	slow.unwritten = broker.MaxOutstandingBytes + 1
+	slow.unsent = broker.MaxOutstandingBytes + 1
 	cs, cf := h.b.Attach(slow, groups), h.b.Attach(fast, groups)
 	for _, c := range []*broker.Conn{cs, cf} {
 		h.do(func(tx *broker.Tx) error {
@@ -264,15 +168,21 @@ func TestSubscriberThatDoesNotReadIsPausedUntilItHasReadOn(t *testing.T) {
 	if !cs.Paused() {
 		t.Fatal("slow subscriber is not paused")
 	}
-	h.do(func(*broker.Tx) error { slow.unwritten = 0; return nil })
-	h.b.Resume(cs)
+	slow.unsent = broker.MaxOutstandingBytes/2 + 1
+	if cs.CaughtUp() {
+		t.Fatal("slow subscriber has caught up with more than half outstanding")
+	}
+	if slow.unsent--; !cs.CaughtUp() || cf.CaughtUp() {
+		t.Fatal("slow subscriber has not caught up, or the other was paused")
+	}
+	h.do(func(tx *broker.Tx) error { tx.Resume(cs); return nil })
 	h.barrier()
 	if len(slow.got) != 1 || slow.got[0][0] != "2" {
 		t.Fatalf("resumed subscriber got %v, want the packet that was left", slow.got)
 	}
 }
 
-func TestDetachedConsumerIsFinishedAfterItsLastReply(t *testing.T) {
+func TestADetachedConsumerGetsNothingMore(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	r := &inbox{}
@@ -285,7 +195,7 @@ func TestDetachedConsumerIsFinishedAfterItsLastReply(t *testing.T) {
 		if err := tx.Ready(c, 1); err != nil {
 			return err
 		}
-		if err := tx.Pop(c, []byte("q"), groups, 0); err != nil {
+		if err := reply(c)(tx.Pop([]byte("q"), groups)); err != nil {
 			return err
 		}
 		tx.Detach(c)
@@ -293,8 +203,8 @@ func TestDetachedConsumerIsFinishedAfterItsLastReply(t *testing.T) {
 	})
 	h.push("p", 1, 0, "b", "for nobody")
 	h.barrier()
-	if !r.finished || len(r.got) != 1 {
-		t.Fatalf("finished=%v after %d replies, want true after 1", r.finished, len(r.got))
+	if len(r.got) != 1 {
+		t.Fatalf("%d replies, want that of the pop before", len(r.got))
 	}
 	if s := h.b.Stats(); s.Packets != 1 {
 		t.Fatalf("%d packets are queued, want the one that nobody was left to take", s.Packets)
@@ -434,40 +344,26 @@ func TestMassExpiryOfQueuesFitsIntoBatches(t *testing.T) {
 	}
 }
 
-// fillBatch pushes to a queue of its own until the open batch takes no more: the pusher then waits.
-// The returned channel is closed when it got through.
-func (h *harness) fillBatch() (through chan struct{}) {
-	through = make(chan struct{})
-	waiting := make(chan struct{})
-	go func() {
-		defer close(through)
-		for i := range 2 * h.store.limits.MaxOps {
-			if i == h.store.limits.MaxOps-10 {
-				close(waiting)
-			}
-			_ = h.b.Do(func(tx *broker.Tx) error {
-				return pushError(tx.Push(broker.PushRequest{Queue: []byte("filler"), Key: []byte(fmt.Sprint(i)), Priority: 1}))
-			})
-		}
-	}()
-	<-waiting
-	return through
+// fillBatch pushes to a queue of its own until the open batch takes no more.
+func (h *harness) fillBatch() {
+	h.t.Helper()
+	full := false
+	for i := 0; !full; i++ {
+		h.push("filler", 1, 0, fmt.Sprint(i), "")
+		h.do(func(tx *broker.Tx) error { full = tx.Full(); return nil })
+	}
 }
 
 func TestNothingExpiredIsDeliveredAfterAStall(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	g := h.gate()
-	h.push("q", 1, 0, "a", "first")
-	<-g.entered // the next batch fills up meanwhile
+	h.b.hold(func() { h.push("q", 1, 0, "a", "first") }) // the next batch fills up meanwhile
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
 	h.push("q", 1, 10*time.Millisecond, "b", "short-lived")
-	through := h.fillBatch()
+	h.fillBatch()
 	h.now.Add(5000)
-	h.ungate()
-	g.leave <- nil
-	<-through
+	h.b.release()
 	h.subscribe(c, 5, "q")
 	h.barrier()
 	for _, reply := range r.got {
@@ -483,7 +379,7 @@ func TestNothingExpiredIsDeliveredAfterAStall(t *testing.T) {
 func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	r := &inbox{unwritten: broker.MaxOutstandingBytes + 1}
+	r := &inbox{unsent: broker.MaxOutstandingBytes + 1}
 	c := h.b.Attach(r, groups)
 	h.subscribe(c, 10, "a", "b")
 	h.push("a", 1, 0, "1", "a1")
@@ -494,59 +390,15 @@ func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.
 	if !c.Paused() || len(r.got) != 0 {
 		t.Fatalf("paused %v, got %q before the resume", c.Paused(), r.got)
 	}
-	g := h.gate()
-	h.push("q", 1, 0, "a", "opens a commit")
-	<-g.entered
-	through := h.fillBatch()
+	h.b.hold(func() { h.push("q", 1, 0, "a", "opens a commit") })
+	h.fillBatch()
 	h.now.Add(5000)
-	resumed := make(chan struct{})
-	go func() { // ends when the next batch is open
-		defer close(resumed)
-		_ = h.b.Do(func(*broker.Tx) error { r.unwritten = 0; return nil })
-		h.b.Resume(c)
-	}()
-	h.ungate()
-	g.leave <- nil
-	<-through
-	<-resumed
+	r.unsent = 0
+	h.do(func(tx *broker.Tx) error { tx.Resume(c); return nil })
+	h.b.release()
 	h.barrier()
 	if got := fmt.Sprint(r.got); got != "[[b2] [b1] [a1]]" {
 		t.Fatalf("resumed subscriber got %v, want b2, b1 and a1", got)
-	}
-}
-
-func TestRepliesOfOneBatchAreBounded(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	g := h.gate()
-	h.push("q", 1, 0, "a", "x")
-	<-g.entered
-	const pops = 200_000
-	r := &inbox{}
-	c := h.b.Attach(r, groups)
-	done := make(chan struct{})
-	var answered atomic.Int64
-	go func() {
-		defer close(done)
-		for range pops {
-			_ = h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), groups, 0) })
-			answered.Add(1)
-		}
-	}()
-	select {
-	case <-done:
-		t.Fatalf("%d pops were taken in behind one commit", pops)
-	case <-time.After(time.Second): // long enough to take all of them in, if nothing stopped it
-	}
-	if n := answered.Load(); n > 70_000 {
-		t.Fatalf("%d pops were taken in behind one commit", n)
-	}
-	h.ungate()
-	g.leave <- nil
-	<-done
-	h.barrier()
-	if len(r.got) != pops {
-		t.Fatalf("%d replies, want %d", len(r.got), pops)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // bulkSlice is how many packets a slice of a Bulk looks at; one of a dry run looks at MaxLook.
 const bulkSlice = 500
 
-// A Bulk is a change to many packets of a queue. It is made in slices, so that others have the lock
-// in between. Each slice is on disk as a whole; a crash leaves a prefix of them done. It looks at
+// A Bulk is a change to many packets of a queue. It is made in slices, so that others have their
+// turn in between. Each slice is on disk as a whole; a crash leaves a prefix of them done. It looks at
 // no more packets of a state than the queue had when it came to that, so it ends also while others
 // push.
 type Bulk struct {

@@ -31,10 +31,8 @@ func (w *work) list(queue string, s broker.State, page int) (all []job) {
 	for end := (broker.PageEnd{More: true}); end.More; p.After = end.Last {
 		got := w.replied(func(tx *broker.Tx) error {
 			return tx.Atomic(func() (err error) {
-				if end, err = tx.ListEnd([]byte(queue), p); err != nil {
-					return err
-				}
-				return tx.List(w.c, []byte(queue), p, 1)
+				end, err = listed(w.c)(tx.List([]byte(queue), p))
+				return err
 			})
 		})
 		if len(got) != end.Packets || len(got) > page {
@@ -48,8 +46,7 @@ func (w *work) list(queue string, s broker.State, page int) (all []job) {
 func (w *work) show(queue string, id broker.ID) (job, bool) {
 	w.t.Helper()
 	got := w.replied(func(tx *broker.Tx) error {
-		_, err := tx.Show(w.c, []byte(queue), id, 1)
-		return err
+		return reply(w.c)(tx.Show([]byte(queue), id))
 	})
 	if len(got) == 0 {
 		return job{}, false
@@ -71,9 +68,7 @@ func TestAClaimedPacketIsListedWhenTheStoreHasDroppedItsRecord(t *testing.T) {
 	w.barrier()
 	w.restart() // nothing is cached any more
 	w.pass(time.Hour)
-	w.store.mu.Lock()
 	clear(w.store.packets) // as the database does some time after the expiry
-	w.store.mu.Unlock()
 	if got := ids(w.list("q", broker.Claimed, 7)); !slices.Equal(got, []broker.ID{claimed.ID}) {
 		t.Fatalf("listed %v, want %v", got, claimed.ID)
 	}
@@ -118,7 +113,7 @@ func TestListsGoPageByPageInTheOrderOfPriorityAndAge(t *testing.T) {
 	}
 }
 
-func TestAListThatWasAnnouncedIsShown(t *testing.T) {
+func TestTheListsOfOneRunAreBoundedTogether(t *testing.T) {
 	w := newWork(t)
 	const n, size = 60, 250_000
 	for range n {
@@ -127,13 +122,13 @@ func TestAListThatWasAnnouncedIsShown(t *testing.T) {
 	w.barrier()
 	w.do(func(tx *broker.Tx) error {
 		return tx.Atomic(func() error {
-			for range broker.MaxAtomicReply/(n*size) + 1 {
-				announced, err := tx.ListEnd([]byte("q"), broker.Page{State: broker.Ready, Count: n})
-				if errors.Is(err, broker.ErrReplyTooLarge) {
+			for lists := range broker.MaxAtomicReply/(n*size) + 1 {
+				_, end, err := tx.List([]byte("q"), broker.Page{State: broker.Ready, Count: n})
+				if errors.Is(err, broker.ErrReplyTooLarge) && lists > 0 {
 					return nil
 				}
-				if err := tx.List(w.c, []byte("q"), broker.Page{State: broker.Ready, Count: announced.Packets}, 1); err != nil {
-					t.Errorf("a list of %d packets gave %v", announced.Packets, err)
+				if err != nil || end.Packets != n {
+					t.Errorf("list %d has %d packets, %v", lists, end.Packets, err)
 					return err
 				}
 			}
@@ -153,11 +148,12 @@ func TestDetailsCountInAReply(t *testing.T) {
 	most := broker.MaxGroupBytes / len(name)
 	for i, fn := range []func(tx *broker.Tx) error{
 		func(tx *broker.Tx) error {
-			return tx.List(w.c, []byte(name), broker.Page{State: broker.Ready, Count: 1000}, 1)
+			_, err := listed(w.c)(tx.List([]byte(name), broker.Page{State: broker.Ready, Count: 1000}))
+			return err
 		},
-		func(tx *broker.Tx) error { return tx.Peek(w.c, []byte(name), 1000, 1) },
+		func(tx *broker.Tx) error { return reply(w.c)(tx.Peek([]byte(name), 1000)) },
 		func(tx *broker.Tx) error {
-			return tx.Claim(w.c, []byte(name), broker.ClaimRequest{Selection: broker.Selection{Count: 1000}}, 1)
+			return reply(w.c)(tx.Claim([]byte(name), broker.ClaimRequest{Selection: broker.Selection{Count: 1000}}))
 		},
 	} {
 		if got := len(w.replied(fn)); got == 0 || got > most {
@@ -168,13 +164,18 @@ func TestDetailsCountInAReply(t *testing.T) {
 		w.add(broker.PushRequest{Queue: []byte(name)})
 	}
 	w.do(func(tx *broker.Tx) error {
-		if err := tx.Pop(w.c, []byte(name), broker.Selection{Count: 1000, WithDetails: true}, 1); err != nil {
-			return err
-		}
-		if got := w.c.QueuedBytes(); got < int64(most/2*len(name)) || got > 2*broker.MaxGroupBytes {
-			t.Errorf("a pop counts for %d bytes", got)
-		}
-		return nil
+		return tx.Atomic(func() error {
+			for all := 0; ; {
+				f, err := tx.Peek([]byte(name), 1000)
+				if errors.Is(err, broker.ErrReplyTooLarge) {
+					return nil
+				}
+				if all += len(f.Packets) * len(name); len(f.Packets) < most/2 || all > broker.MaxAtomicReply {
+					t.Errorf("a look finds %d packets, and with those before %d bytes, %v", len(f.Packets), all, err)
+					return err
+				}
+			}
+		})
 	})
 }
 
@@ -547,7 +548,7 @@ func TestADroppedQueueLeavesNoDeliveryStates(t *testing.T) {
 				return err
 			})
 			w.restart()
-			waitFor(t, func() bool { return w.stored() == "0 packets, 0 delivery states" })
+			w.comesTrue(func() bool { return w.stored() == "0 packets, 0 delivery states" })
 			w.do(func(tx *broker.Tx) error {
 				if _, ok, err := tx.Settings([]byte("q")); ok || err != nil {
 					t.Errorf("the settings are still there: %v", err)

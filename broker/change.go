@@ -65,7 +65,7 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) (n int, err e
 	if err := tx.mayMove(packets); err != nil {
 		return 0, err
 	}
-	records, err := m.fetch(q, packets, nil)
+	records, err := m.fetchToMove(q, packets)
 	if err != nil {
 		missing := -1
 		packets = slices.DeleteFunc(packets, func(index.Packet) bool { missing++; return records[missing] == nil })

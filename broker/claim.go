@@ -17,40 +17,14 @@ type ClaimRequest struct {
 }
 
 // Claim lends packets to a consumer, with details: they are nobody else's until their leases end.
-// It finds none if none can be selected or the queue is unknown; with MustFind there is ErrNothing
-// instead.
+// Otherwise it is as Pop.
 func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
-	if err := tx.beginTake(); err != nil {
-		return Found{}, err
-	}
-	m := tx.m
-	q, err := tx.openForTake(name)
-	if err == nil {
-		err = m.checkFilter(q, r.Filter)
-	}
-	if q == nil && err == nil && r.MustFind {
-		err = ErrNothing
-	}
-	if q == nil || err != nil {
-		return Found{}, err
-	}
-	selection := m.selection(q, r.Selection)
-	selection.Limit.Packets = MaxCount
 	r.WithDetails = true
-	records := m.takeable(q, r.Selection, selection)
-	if len(records) == 0 && r.MustFind {
-		return Found{}, ErrNothing
-	}
-	if err := tx.useReply(m.scratchBytes(q, true)); err != nil {
+	q, records, err := tx.take(name, r.Selection, MaxCount)
+	if len(records) == 0 || err != nil {
 		return Found{}, err
 	}
-	m.found.Details = m.found.Details[:0]
-	tx.claim(q, r)
-	return m.finding(records), nil
-}
-
-// claim claims the packets in m.scratch and notes their details.
-func (tx *Tx) claim(q *queue, r ClaimRequest) {
+	tx.useRole(q, consumerRole)
 	m, w := tx.m, (*consumer)(nil)
 	if len(r.Consumer) > 0 {
 		w = m.enter(q, r.Consumer)
@@ -59,6 +33,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 	if lease == 0 {
 		lease = settingsOf(q).Lease
 	}
+	m.found.Details = m.found.Details[:0]
 	for _, p := range m.scratch {
 		d := m.ix.Delivery(p.ID)
 		m.setConsumer(&d, w)
@@ -74,13 +49,9 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 		p, _ = m.ix.Get(p.ID)
 		m.detail(q, p)
 	}
-	if len(m.scratch) > 0 {
-		tx.useRole(q, consumerRole)
-		m.open.claims, m.identify = true, true
-		m.changed(q)
-	} else if w != nil {
-		m.consumers.release(w)
-	}
+	m.open.claims, m.identify = true, true
+	m.changed(q)
+	return m.finding(records), nil
 }
 
 // nextToken returns the token of a new claim. The first sequence of a store is none: clients see it

@@ -33,22 +33,24 @@ type job struct {
 	payload string
 }
 
-func (r *workbox) Packets(_ broker.Tag, packets []broker.Packet, details []broker.Detail) {
-	reply := make([]job, len(packets))
-	for i, d := range details {
+func (r *workbox) keep(f broker.Found) {
+	reply := make([]job, len(f.Packets))
+	for i, d := range f.Details {
 		d.Reason, d.Progress, d.Unique = bytes.Clone(d.Reason), bytes.Clone(d.Progress), bytes.Clone(d.Unique)
-		reply[i] = job{d, string(packets[i].Payload)}
+		reply[i] = job{d, string(f.Packets[i].Payload)}
 	}
 	r.payloads = r.payloads[:0]
-	for i := range packets {
-		r.payloads = append(r.payloads, string(packets[i].Payload))
+	for i := range f.Packets {
+		r.payloads = append(r.payloads, string(f.Packets[i].Payload))
 	}
 	r.replies = append(r.replies, reply)
 }
 
+func (r *workbox) Deliver(packets []broker.Packet) { r.keep(broker.Found{Packets: packets}) }
+
 func newWork(t tester) *work {
 	w := &work{harness: newHarness(t)}
-	w.o.Steady = w.steady.Load
+	w.steadyClock = w.steady.Load
 	w.restart()
 	return w
 }
@@ -65,15 +67,13 @@ func (w *work) restart() {
 // killed ends the broker. The store has nothing of what lost calls.
 func (w *work) killed(lost func(tx *broker.Tx)) {
 	w.barrier()
-	w.store.mu.Lock()
 	w.store.before = func() error { return errors.New("killed") }
-	w.store.mu.Unlock()
 	_ = w.b.Do(func(tx *broker.Tx) error {
 		lost(tx)
 		return nil
 	})
 	_ = w.b.Close()
-	w.ungate()
+	w.store.before = nil
 }
 
 // restarted starts the broker that follows one which ended.
@@ -119,7 +119,7 @@ func (w *work) claim(queue string, r broker.ClaimRequest) []job {
 	if r.Consumer == nil {
 		r.Consumer = []byte("w1")
 	}
-	return w.replied(func(tx *broker.Tx) error { return tx.Claim(w.c, []byte(queue), r, 1) })
+	return w.replied(func(tx *broker.Tx) error { return reply(w.c)(tx.Claim([]byte(queue), r)) })
 }
 
 // claimOne claims the oldest packet of q.
@@ -167,8 +167,6 @@ func (w *work) set(s broker.Settings) {
 // stored returns how many packets and delivery states the store holds.
 func (w *work) stored() string {
 	w.barrier()
-	w.store.mu.Lock()
-	defer w.store.mu.Unlock()
 	return fmt.Sprintf("%d packets, %d delivery states", len(w.store.packets), len(w.store.states))
 }
 
@@ -447,7 +445,7 @@ func TestAClaimThatIsAcknowledgedInTheSameBatchTouchesNoDisk(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := tx.Claim(w.c, []byte("q"), broker.ClaimRequest{Consumer: []byte("w")}, 0); err != nil {
+		if err := reply(w.c)(tx.Claim([]byte("q"), broker.ClaimRequest{Consumer: []byte("w")})); err != nil {
 			return err
 		}
 		_, err = tx.Ack([]byte("q"), []broker.Receipt{{ID: id, Token: int64(id) + 1}}) // the next number of all
@@ -470,7 +468,7 @@ func TestNoTokenIsGivenTwiceWhenAServerIsKilled(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := tx.Claim(w.c, []byte("q"), broker.ClaimRequest{}, 0); err != nil {
+		if err := reply(w.c)(tx.Claim([]byte("q"), broker.ClaimRequest{})); err != nil {
 			return err
 		}
 		first = int64(id) + 1
@@ -497,7 +495,7 @@ func TestAPacketThatMovesAsAListElementKeepsItsIdentity(t *testing.T) {
 				from := map[string]string{"b": "q", "q": "b"}[to]
 				w.do(func(tx *broker.Tx) error {
 					return tx.Atomic(func() error {
-						_, err := tx.MoveEnd(w.c, []byte(from), broker.Oldest, []byte(to), broker.Newest, 0)
+						_, err := replyMoved(w.c)(tx.MoveEnd([]byte(from), broker.Oldest, []byte(to), broker.Newest))
 						return err
 					})
 				})
@@ -549,8 +547,6 @@ func TestCountersAreExactAfterACleanStopAndSavedEverySecond(t *testing.T) {
 	w.restart()
 	w.barrier()
 	saved := func() broker.Counters {
-		w.store.mu.Lock()
-		defer w.store.mu.Unlock()
 		for _, q := range w.store.queues {
 			return q.Counters
 		}
@@ -562,7 +558,7 @@ func TestCountersAreExactAfterACleanStopAndSavedEverySecond(t *testing.T) {
 	w.pop(w.c, "q")
 	w.pass(time.Second)
 	w.pop(w.c, "nothing")
-	waitFor(t, func() bool { return saved().Popped == 1 })
+	w.comesTrue(func() bool { return saved().Popped == 1 })
 }
 
 func TestAStartWithAClockThatIsBehindMakesNoLeaseLonger(t *testing.T) {
@@ -662,9 +658,7 @@ func TestCallsGoOnWhileManyLeasesEnd(t *testing.T) {
 		w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 100}})
 	}
 	w.barrier()
-	g := w.gate()
-	w.add(broker.PushRequest{Queue: []byte("other")})
-	<-g.entered
+	w.b.hold(func() { w.add(broker.PushRequest{Queue: []byte("other")}) })
 	w.pass(time.Hour)
 	err := w.b.Do(func(tx *broker.Tx) error {
 		return pushError(tx.Push(broker.PushRequest{Queue: []byte("other"), Priority: 1}))
@@ -672,9 +666,8 @@ func TestCallsGoOnWhileManyLeasesEnd(t *testing.T) {
 	if err != nil {
 		t.Errorf("a push while leases end: %v", err)
 	}
-	w.ungate()
-	g.leave <- nil
-	waitFor(t, func() bool {
+	w.b.release()
+	w.comesTrue(func() bool {
 		var s broker.QueueStats
 		w.do(func(tx *broker.Tx) (err error) {
 			s, _, err = tx.QueueStats([]byte("q"))

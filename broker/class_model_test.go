@@ -50,8 +50,8 @@ type classWaiter struct {
 }
 
 func (w *classWaiter) Ready(tx *broker.Tx, queue []byte) {
-	if err := tx.Claim(w.c, queue, broker.ClaimRequest{Selection: w.s, Lease: 1 << 40}, 1); err != nil {
-		tx.Reply(w.c, []byte(err.Error()))
+	if err := reply(w.c)(tx.Claim(queue, broker.ClaimRequest{Selection: w.s, Lease: 1 << 40})); err != nil {
+		boxOf(w.c).say(err.Error())
 	}
 }
 
@@ -126,14 +126,14 @@ func (m *classModel) compare() {
 	m.t.Helper()
 	m.barrier()
 	for _, w := range m.served {
-		if len(w.box.replies) != 1 || len(w.box.got) != 0 || w.c.Waiting() {
-			m.t.Fatalf("a waiter got %d replies, with errors %q, and still waits: %v", len(w.box.replies), w.box.got, w.c.Waiting())
+		if len(w.box.replies) != 1 || len(w.box.got) != 0 || w.c.Parked() {
+			m.t.Fatalf("a waiter got %d replies, with errors %q, and still waits: %v", len(w.box.replies), w.box.got, w.c.Parked())
 		}
 		m.got(w.box.replies[0], w.want)
 	}
 	m.served = nil
 	for _, w := range m.waiting {
-		if len(w.box.replies)+len(w.box.got) > 0 || !w.c.Waiting() {
+		if len(w.box.replies)+len(w.box.got) > 0 || !w.c.Parked() {
 			m.t.Fatalf("a waiter for %v with %+v got %d replies", w.queues, w.s.Filter, len(w.box.replies))
 		}
 	}
@@ -250,7 +250,7 @@ func (m *classModel) take(t *rapid.T) {
 			}
 		}
 		m.waiting = append(m.waiting, w)
-		return tx.Wait(w.c, w, broker.TakeWait{Queues: names, Filter: w.s.Filter})
+		return wait(tx, w.c, w, w.s, 0, names...)
 	})
 }
 
@@ -370,7 +370,7 @@ func (m *classModel) hangUp(t *rapid.T) {
 	i := rapid.IntRange(0, len(m.waiting)-1).Draw(t, "waiter")
 	w := m.waiting[i]
 	m.waiting = slices.Delete(m.waiting, i, i+1)
-	m.do(func(tx *broker.Tx) error { tx.StopWaiting(w.c); return nil })
+	m.do(func(tx *broker.Tx) error { tx.Unpark(w.c); return nil })
 }
 
 // tick lets a millisecond pass: one delayed packet is due at most.

@@ -40,6 +40,7 @@ type Conn struct {
 
 	// While its request waits (parked.go):
 	parked   bool
+	as       string // the consumer that it claims for; "": the client
 	until    int64  // deadline on the steady clock, 0 for none
 	place    int    // in Machine.parked, if it has a deadline
 	pushesTo *queue // of a push: in whose line it stands, and where

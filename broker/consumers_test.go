@@ -40,10 +40,11 @@ func TestTheConsumersThatAreRememberedAreBounded(t *testing.T) {
 	w.set(broker.DefaultSettings())
 	known := 0
 	for i := range broker.MaxConsumers + 10 {
-		w.do(func(tx *broker.Tx) error {
-			known = tx.WorkersKnown()
-			return tx.Claim(w.c, []byte("q"), broker.ClaimRequest{Consumer: fmt.Append(nil, "idle", i)}, 0)
-		})
+		w.do(func(tx *broker.Tx) error { known = tx.WorkersKnown(); return nil })
+		w.add(broker.PushRequest{})
+		if err := w.ack(w.claim("q", broker.ClaimRequest{Consumer: fmt.Append(nil, "idle", i)})[0]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if known != broker.MaxConsumers {
 		t.Fatalf("%d consumers are remembered, want %d", known, broker.MaxConsumers)
@@ -94,9 +95,7 @@ func TestAConsumerIsForgottenWithAPacketWhoseRecordIsGone(t *testing.T) {
 	w.barrier()
 	w.restart() // the cache is empty
 	w.pass(time.Minute)
-	w.store.mu.Lock()
 	clear(w.store.packets) // as the database does some time after the expiry
-	w.store.mu.Unlock()
 	if err := w.ack(job); err != nil {
 		t.Fatal(err)
 	}
@@ -124,20 +123,17 @@ func TestAValueInPlaceOfAPacketThatWasTriedKnowsNothingOfThat(t *testing.T) {
 	for _, together := range []bool{false, true} { // in one batch
 		t.Run(fmt.Sprint(together), func(t *testing.T) {
 			w := newWork(t)
-			g := w.gate()
-			w.add(broker.PushRequest{Queue: []byte("other")})
-			<-g.entered // what follows goes into one batch
+			w.b.hold(func() { w.add(broker.PushRequest{Queue: []byte("other")}) }) // what follows goes into one batch
 			id := w.add(broker.PushRequest{Payload: []byte("old")})
 			w.do(func(tx *broker.Tx) error {
-				return tx.Claim(w.c, []byte("q"), broker.ClaimRequest{Consumer: []byte("w")}, 1)
+				return reply(w.c)(tx.Claim([]byte("q"), broker.ClaimRequest{Consumer: []byte("w")}))
 			})
 			_, err := w.nack(job{Detail: broker.Detail{ID: id, Token: int64(id) + 1}}, broker.Nack{Reason: []byte("bad")})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !together {
-				w.ungate()
-				g.leave <- nil
+				w.b.release()
 				w.barrier()
 			}
 			w.do(func(tx *broker.Tx) error {
@@ -147,8 +143,7 @@ func TestAValueInPlaceOfAPacketThatWasTriedKnowsNothingOfThat(t *testing.T) {
 				})
 			})
 			if together {
-				w.ungate()
-				g.leave <- nil
+				w.b.release()
 			}
 			if got := w.stored(); got != "2 packets, 0 delivery states" {
 				t.Fatalf("the store holds %s", got)
@@ -164,14 +159,10 @@ func TestAValueInPlaceOfAPacketThatWasTriedKnowsNothingOfThat(t *testing.T) {
 func TestADeliveryStateWithoutItsPacketIsDeletedAfterAStart(t *testing.T) {
 	w := newWork(t)
 	left := storage.NoteID{Identity: 1, Kind: storage.NoteReason}
-	w.store.mu.Lock()
 	w.store.states[left.Identity] = storage.Delivery{Identity: left.Identity, Expiry: 1} // which its packet had, too
 	w.store.notes[left] = []byte("bad")
-	w.store.mu.Unlock()
 	w.restart()
-	waitFor(t, func() bool {
-		w.store.mu.Lock()
-		defer w.store.mu.Unlock()
+	w.comesTrue(func() bool {
 		return len(w.store.states)+len(w.store.notes) == 0
 	})
 }
@@ -192,7 +183,7 @@ func TestTheConsumersOfAQueueEndWithIt(t *testing.T) {
 				return err
 			})
 			w.pass(time.Minute) // an empty queue is kept for a while
-			waitFor(t, func() (forgotten bool) {
+			w.comesTrue(func() (forgotten bool) {
 				w.do(func(tx *broker.Tx) error {
 					forgotten = tx.WorkersKnown() == 0
 					return nil

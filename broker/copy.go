@@ -118,7 +118,7 @@ func (tx *Tx) copyQueue(q *queue, to []byte) (ok bool, err error) {
 		return false, err
 	}
 	elements := m.ix.Next(q.ix, index.Selection{}, 0, m.ix.Counts(q.ix).Ready, nil)
-	records, err := m.fetch(q, elements, nil)
+	records, err := m.fetchToMove(q, elements)
 	if err != nil {
 		return false, err
 	}

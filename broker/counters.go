@@ -5,7 +5,7 @@ import "github.com/holdfast-queue/holdfast/storage"
 // countersTime is how old the counters on disk may be while they change, in milliseconds.
 const countersTime = 1000
 
-// countersSlice is how many counters the committer writes before others have the lock.
+// countersSlice is how many counters are written before others have their turn.
 const countersSlice = 256
 
 // count adds to a counter of a queue.
@@ -19,8 +19,8 @@ func (m *Machine) count(q *queue, counter *uint64, n int) {
 	}
 }
 
-// saveCounters writes the counters that changed, if it is time for that or the broker closes. It is
-// the committer's, and returns true if it has to go on once others had the lock.
+// saveCounters writes the counters that changed, if it is time for that or the machine closes. It
+// is a part of Work.
 func (m *Machine) saveCounters() (more bool) {
 	if len(m.counted) == 0 || !m.closing && m.tx.steady < m.countersAt {
 		return false

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,13 +22,11 @@ type crowd struct {
 	r      *rand.Rand
 	h      *harness
 	steady int64
-	c      *broker.Conn         // of all takes; it is the crowd's inbox
 	made   int                  // payloads
 	takers map[*crowdTaker]bool // that wait
 	pushes []*crowdPush         // that wait, in order of arrival
 	woken  int
 
-	mu     sync.Mutex     // guards what the replies bring
 	taken  map[string]int // by payload
 	claims []crowdClaim
 }
@@ -39,24 +36,20 @@ type crowdClaim struct {
 	receipt broker.Receipt
 }
 
-// crowdBox is the receiver of what is taken: tag 1 for good, and 2 by claims.
-type crowdBox struct {
-	inbox
-	m *crowd
+// popped notes what was taken for good.
+func (m *crowd) popped(f broker.Found, err error) error {
+	for _, p := range f.Packets {
+		m.taken[string(p.Payload)]++
+	}
+	return err
 }
 
-func (b *crowdBox) Packets(tag broker.Tag, packets []broker.Packet, details []broker.Detail) {
-	b.m.mu.Lock()
-	defer b.m.mu.Unlock()
-	for i, p := range packets {
-		switch tag {
-		case 1:
-			b.m.taken[string(p.Payload)]++
-		case 2:
-			d := details[i]
-			b.m.claims = append(b.m.claims, crowdClaim{d.Queue, broker.Receipt{ID: d.ID, Token: d.Token}})
-		}
+// claimed notes what was claimed.
+func (m *crowd) claimed(f broker.Found, err error) error {
+	for _, d := range f.Details {
+		m.claims = append(m.claims, crowdClaim{d.Queue, broker.Receipt{ID: d.ID, Token: d.Token}})
 	}
+	return err
 }
 
 // crowdTaker is a take that waits.
@@ -78,11 +71,11 @@ func (k *crowdTaker) Ready(tx *broker.Tx, queue []byte) {
 	var err error
 	switch k.kind {
 	case 0:
-		err = tx.Pop(m.c, queue, k.selection, 1)
+		err = m.popped(tx.Pop(queue, k.selection))
 	case 1:
-		err = tx.Claim(m.c, queue, broker.ClaimRequest{Selection: k.selection, Lease: 50}, 2)
+		err = m.claimed(tx.Claim(queue, broker.ClaimRequest{Selection: k.selection, Lease: 50}))
 	default: // the other list may refuse it
-		_, _ = tx.MoveEnd(m.c, queue, broker.Oldest, []byte("b"), broker.Newest, 3)
+		_, _ = tx.MoveEnd(queue, broker.Oldest, []byte("b"), broker.Newest)
 	}
 	if err != nil {
 		m.t.Fatalf("a take that waited: %v", err)
@@ -110,20 +103,22 @@ func (p *crowdPush) make(tx *broker.Tx) error {
 	return pushError(tx.Push(r))
 }
 
-func (p *crowdPush) Ready(tx *broker.Tx, _ []byte) {
-	p.m.leave(p)
-	p.m.woken++
-	err := p.make(tx)
-	for _, expected := range []error{nil, broker.ErrTooLarge, broker.ErrQueueClosed, broker.ErrTooManyLanes} {
-		if errors.Is(err, expected) {
+// wait makes the push wait.
+func (p *crowdPush) wait(tx *broker.Tx, until int64) error {
+	return waitPush(tx, p.c, p.request.Queue, until, p.make, func(err error, expired bool) {
+		p.m.leave(p)
+		if expired {
 			return
 		}
-	}
-	p.m.t.Fatalf("a push at its turn: %v", err)
+		p.m.woken++
+		for _, expected := range []error{nil, broker.ErrTooLarge, broker.ErrQueueClosed, broker.ErrTooManyLanes} {
+			if errors.Is(err, expected) {
+				return
+			}
+		}
+		p.m.t.Fatalf("a push at its turn: %v", err)
+	})
 }
-
-func (p *crowdPush) Expired(*broker.Tx) { p.m.leave(p) }
-func (p *crowdPush) Closed(*broker.Tx)  {}
 
 func (m *crowd) leave(p *crowdPush) {
 	m.pushes = slices.DeleteFunc(m.pushes, func(o *crowdPush) bool { return o == p })
@@ -192,7 +187,7 @@ func (m *crowd) push(tx *broker.Tx, name []byte) error {
 		return err
 	}
 	p.c = m.h.b.Attach(&inbox{}, broker.Selection{})
-	err = tx.WaitPush(p.c, p, broker.PushWait{Push: *r, Payloads: p.payloads, Until: m.until(tx)})
+	err = p.wait(tx, m.until(tx))
 	if err == nil {
 		m.pushes = append(m.pushes, p)
 	}
@@ -214,7 +209,7 @@ func (m *crowd) take(tx *broker.Tx, name []byte) error {
 		}
 	}
 	k.c = m.h.b.Attach(&inbox{}, broker.Selection{})
-	err := tx.Wait(k.c, k, broker.TakeWait{Queues: k.queues, Filter: k.selection.Filter, Until: m.until(tx)})
+	err := wait(tx, k.c, k, k.selection, m.until(tx), k.queues...)
 	if err == nil {
 		m.takers[k] = true
 	}
@@ -222,24 +217,21 @@ func (m *crowd) take(tx *broker.Tx, name []byte) error {
 }
 
 func (m *crowd) pop(tx *broker.Tx, name []byte) error {
-	return tx.Pop(m.c, name, broker.Selection{End: broker.Oldest, Count: m.r.IntN(3)}, 1)
+	return m.popped(tx.Pop(name, broker.Selection{End: broker.Oldest, Count: m.r.IntN(3)}))
 }
 
 func (m *crowd) claim(tx *broker.Tx, name []byte) error {
 	r := broker.ClaimRequest{Selection: broker.Selection{Count: 1 + m.r.IntN(3)}, Lease: int64(1 + m.r.IntN(60))}
-	return tx.Claim(m.c, name, r, 2)
+	return m.claimed(tx.Claim(name, r))
 }
 
 func (m *crowd) endClaim(tx *broker.Tx, _ []byte) error {
-	m.mu.Lock()
 	last := len(m.claims) - 1
 	if last < 0 {
-		m.mu.Unlock()
 		return nil
 	}
 	k := m.claims[last]
 	m.claims = m.claims[:last]
-	m.mu.Unlock()
 	var err error
 	if m.one(2) {
 		_, err = tx.Ack([]byte(k.queue), []broker.Receipt{k.receipt})
@@ -314,7 +306,7 @@ func (m *crowd) giveUp(tx *broker.Tx, _ []byte) error {
 	if m.one(2) {
 		tx.Detach(p.c)
 	} else {
-		tx.StopWaiting(p.c)
+		tx.Unpark(p.c)
 	}
 	return nil
 }
@@ -325,11 +317,11 @@ func (m *crowd) together(tx *broker.Tx, _ []byte) error {
 		for range 1 + m.r.IntN(5) {
 			switch m.r.IntN(3) {
 			case 0:
-				_ = tx.Pop(m.c, m.name(), broker.Selection{End: broker.Oldest}, 1)
+				_ = m.popped(tx.Pop(m.name(), broker.Selection{End: broker.Oldest}))
 			case 1:
 				_, _ = tx.PushEnd(m.name(), broker.Newest, [][]byte{m.payload()})
 			case 2:
-				_, _ = tx.MoveEnd(m.c, m.name(), broker.Oldest, m.name(), broker.Newest, 3)
+				_, _ = tx.MoveEnd(m.name(), broker.Oldest, m.name(), broker.Newest)
 			}
 		}
 		return nil
@@ -346,10 +338,7 @@ func (m *crowd) pass(*broker.Tx, []byte) error {
 func (m *crowd) run(calls int) {
 	_ = m.h.b.Do(func(tx *broker.Tx) error {
 		for range calls {
-			err := tx.Begin() // as a session does
-			if err == nil {
-				err = crowdCalls[m.r.IntN(len(crowdCalls))](m, tx, m.name())
-			}
+			err := tx.Atomic(func() error { return crowdCalls[m.r.IntN(len(crowdCalls))](m, tx, m.name()) })
 			if errors.Is(err, broker.ErrClosed) {
 				m.t.Fatalf("a call: %v", err)
 			}
@@ -370,9 +359,6 @@ func (m *crowd) settle() {
 // check looks for those who wait in vain, and for packets that were taken twice.
 func (m *crowd) check() {
 	m.h.do(func(tx *broker.Tx) error {
-		if err := tx.Begin(); err != nil {
-			return err
-		}
 		for k := range m.takers {
 			m.checkTaker(tx, k)
 		}
@@ -383,8 +369,6 @@ func (m *crowd) check() {
 		}
 		return nil
 	})
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for payload, n := range m.taken {
 		if n > 1 {
 			m.t.Fatalf("packet %s was taken %d times", payload[:6], n)
@@ -398,7 +382,7 @@ func (m *crowd) checkTaker(tx *broker.Tx, k *crowdTaker) {
 			m.t.Fatalf("a taker of %q waits though queue %s has %d packets to take, %v", k.queues, q, n, err)
 		}
 	}
-	if !k.c.Waiting() || tx.Drained(k.queues) {
+	if !k.c.Parked() || tx.Drained(k.queues) {
 		m.t.Fatalf("a taker of %q was forgotten, or waits for drained queues", k.queues)
 	}
 }
@@ -436,8 +420,7 @@ func TestNobodyWaitsInVainWhileBatchesFill(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.b = broker.New(h.store, state, broker.Options{Cache: 1 << 14, Clock: h.now.Load, Steady: func() int64 { return m.steady }})
-			m.c = h.b.Attach(&crowdBox{m: m}, broker.Selection{})
+			h.b = newDriver(h.store, state, broker.Options{Cache: 1 << 14}, func() (now, steady int64) { return h.now.Load(), m.steady })
 			for range 60 {
 				m.run(1 + r.IntN(400)) // the last ones may find the batch full
 				m.settle()

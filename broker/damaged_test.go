@@ -18,8 +18,6 @@ import (
 func (w *work) damage(text string) {
 	w.t.Helper()
 	w.restart()
-	w.store.mu.Lock()
-	defer w.store.mu.Unlock()
 	for id, record := range w.store.packets {
 		if strings.Contains(string(record), text) {
 			w.store.packets[id] = []byte("no packet")
@@ -47,33 +45,33 @@ func TestADamagedPacketIsSetAside(t *testing.T) {
 		ready int      // afterwards
 	}{
 		"pop": {func(w *work, _ []broker.ID) error {
-			return w.b.Do(func(tx *broker.Tx) error { return tx.Pop(w.c, q, oldest, 1) })
+			return w.b.Do(func(tx *broker.Tx) error { return reply(w.c)(tx.Pop(q, oldest)) })
 		}, []string{"second"}, 1},
 		"pop many": {func(w *work, _ []broker.ID) error {
-			return w.b.Do(func(tx *broker.Tx) error { return tx.Pop(w.c, q, two, 1) })
+			return w.b.Do(func(tx *broker.Tx) error { return reply(w.c)(tx.Pop(q, two)) })
 		}, []string{"second", "third"}, 0},
 		"claim": {func(w *work, _ []broker.ID) error { w.claim("q", broker.ClaimRequest{Selection: two}); return nil }, []string{"second", "third"}, 0},
 		"peek": {func(w *work, _ []broker.ID) error {
-			return w.b.Do(func(tx *broker.Tx) error { return tx.Peek(w.c, q, 2, 1) })
+			return w.b.Do(func(tx *broker.Tx) error { return reply(w.c)(tx.Peek(q, 2)) })
 		}, []string{"second", "third"}, 2},
 		"list":      {func(w *work, _ []broker.ID) error { w.list("q", broker.Ready, 9); return nil }, []string{"", "second", "third"}, 2},
 		"show":      {func(w *work, ids []broker.ID) error { w.show("q", ids[0]); return nil }, []string{""}, 2},
 		"subscribe": {func(w *work, _ []broker.ID) error { w.subscribe(w.c, 3, "q"); return nil }, []string{"second"}, 0},
 		"move an end": {func(w *work, _ []broker.ID) error {
 			return atomicCall(w.b, func(tx *broker.Tx) error {
-				_, err := tx.MoveEnd(w.c, q, broker.Oldest, []byte("to"), broker.Newest, 1)
+				_, err := replyMoved(w.c)(tx.MoveEnd(q, broker.Oldest, []byte("to"), broker.Newest))
 				return err
 			})
 		}, []string{"second"}, 1},
 		"range": {func(w *work, _ []broker.ID) error {
-			return atomicCall(w.b, func(tx *broker.Tx) error { return tx.Range(w.c, q, 0, 3, 1) })
+			return atomicCall(w.b, func(tx *broker.Tx) error { return reply(w.c)(tx.Range(q, 0, 3)) })
 		}, []string{"third", "second"}, 2},
 		"move": {func(w *work, ids []broker.ID) error {
 			return w.b.Do(func(tx *broker.Tx) error {
 				if n, err := tx.MovePackets(q, ids, []byte("to")); n != 2 || err != nil {
 					return fmt.Errorf("%d packets have moved, %w", n, err)
 				}
-				return tx.Peek(w.c, []byte("to"), 9, 1)
+				return reply(w.c)(tx.Peek([]byte("to"), 9))
 			})
 		}, []string{"second", "third"}, 0},
 		"copy": {func(w *work, _ []broker.ID) error {
@@ -88,7 +86,7 @@ func TestADamagedPacketIsSetAside(t *testing.T) {
 					return fmt.Errorf("what it would replace has %d elements, %v", n, err)
 				}
 				_, err := tx.Copy(q, []byte("to"), 0, true)
-				return errors.Join(err, tx.Peek(w.c, []byte("to"), 9, 1))
+				return errors.Join(err, reply(w.c)(tx.Peek([]byte("to"), 9)))
 			})
 		}, []string{"second", "third"}, 2},
 	} {
@@ -133,11 +131,9 @@ func TestADamagedPacketIsReadyAgainAfterAStart(t *testing.T) {
 	id := w.add(broker.PushRequest{Payload: []byte("sound"), Unique: []byte("u")})
 	w.restart()
 	whole := map[storage.PacketID][]byte{}
-	w.store.mu.Lock()
 	for id, record := range w.store.packets {
 		whole[id], w.store.packets[id] = record, nil
 	}
-	w.store.mu.Unlock()
 	if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
 		t.Errorf("claimed %+v", got)
 	}
@@ -145,9 +141,7 @@ func TestADamagedPacketIsReadyAgainAfterAStart(t *testing.T) {
 		t.Error("its id is free")
 	}
 	w.barrier()
-	w.store.mu.Lock()
 	w.store.packets = whole
-	w.store.mu.Unlock()
 	w.restart()
 	if got := w.claimOne(); got.payload != "sound" {
 		t.Errorf("claimed %+v", got)
@@ -218,9 +212,7 @@ func TestManyDamagedPacketsAreSetAsideTogether(t *testing.T) {
 	}
 	w.damage("damaged")
 	reads := 0
-	w.store.mu.Lock()
 	w.store.reads = func(int) { reads++ }
-	w.store.mu.Unlock()
 	if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
 		t.Errorf("claimed %+v", got)
 	}
@@ -263,7 +255,7 @@ func TestADamagedPacketKeepsNobodyFromOthers(t *testing.T) {
 	for i, filter := range []string{"class eq high", "class eq low"} {
 		c := w.b.Attach(&boxes[i], broker.Selection{})
 		w.do(func(tx *broker.Tx) error {
-			return tx.Wait(c, &blocked{c: c, t: t}, broker.TakeWait{Queues: [][]byte{[]byte("q")}, Filter: filtered(filter)})
+			return wait(tx, c, &blocked{c: c, t: t}, broker.Selection{End: broker.Oldest, Filter: filtered(filter)}, 0, []byte("q"))
 		})
 	}
 	s.PauseOut = false

@@ -29,17 +29,14 @@ func TestAFlushOfOneDatabaseLeavesTheOthers(t *testing.T) {
 				return errors.Join(err, more, tx.SetString([]byte("text"), []byte("v"), startTime+1000), tryChange(tx, "settings", pauseIn))
 			})
 		}
-		g := h.gate()
-		h.set("other", "opens a commit")
-		<-g.entered
+		h.b.hold(func() { h.set("other", "opens a commit") })
 		h.in(1, func(tx *broker.Tx) error { return tx.Flush(false) })
 		h.in(1, func(tx *broker.Tx) error { return tx.SetString([]byte("new"), []byte("v"), 0) })
-		h.ungate()
 		if crash {
-			h.closeUnswept(g)
+			h.closeUnswept()
 			h.start()
 		} else {
-			g.leave <- nil
+			h.b.release()
 		}
 		for range 2 {
 			h.swept()

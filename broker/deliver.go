@@ -105,9 +105,9 @@ func (m *Machine) deliver(q *queue) {
 
 // give makes a delivery from q to a subscriber, unless all that it selects is damaged.
 func (m *Machine) give(q *queue, c *Conn) {
-	if f, err := m.tx.pop(q, c.delivery); err == nil && len(f.Packets) > 0 {
+	if records, err := m.tx.selectFrom(q, c.delivery, MaxGroup); err == nil && len(records) > 0 {
 		m.dispatch.Spend(c.sub)
-		c.to.Deliver(f.Packets)
+		c.to.Deliver(m.tx.remove(q, c.delivery, records).Packets)
 	}
 }
 

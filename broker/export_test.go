@@ -20,12 +20,17 @@ func (tx *Tx) RenameQueue(from, to []byte) {
 	tx.m.renameQueue(tx.m.queueNamed(from), to)
 }
 
-// Err says why the broker failed, or nil.
-func (m *Machine) Err() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.failure
-}
+// Receiver is who made the connection.
+func (c *Conn) Receiver() Receiver { return c.to }
+
+// Paused says that nothing is delivered to c until Resume.
+func (c *Conn) Paused() bool { return c.paused }
+
+// Attach is Tx.Attach between two turns.
+func (m *Machine) Attach(to Receiver, delivery Selection) *Conn { return m.tx.Attach(to, delivery) }
+
+// Settle gives those who wait what calls outside of an Atomic have brought.
+func (tx *Tx) Settle() { tx.m.settle() }
 
 // Stats is how much the broker holds.
 type Stats struct {
@@ -36,8 +41,6 @@ type Stats struct {
 
 // Stats returns the figures of this moment.
 func (m *Machine) Stats() (s Stats) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	s.Known = m.queues.named
 	for _, q := range m.queues.all {
 		if q == nil || q.dropped {
@@ -61,7 +64,7 @@ func (tx *Tx) WorkersKnown() int { return len(tx.m.consumers.all) - len(tx.m.con
 func (tx *Tx) Dropped() int { return len(tx.m.dropped) + len(tx.m.leftovers) }
 
 // SetSpace lets calls of this transaction find the disk's free space at a level.
-func (tx *Tx) SetSpace(level storage.Level) { tx.m.space, tx.m.spaceAt = level, tx.now }
+func (tx *Tx) SetSpace(level storage.Level) { tx.m.space.Level = level }
 
 // FillNames lets no queue be made for a name that has none, until a call of what it returns.
 func (tx *Tx) FillNames() (undo func()) {

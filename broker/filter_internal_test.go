@@ -96,33 +96,33 @@ func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
 }
 
 func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
-	b := &Broker{classes: newClasses(), classOf: map[string]index.Class{}}
+	m := &Machine{classes: newClasses(), classOf: map[string]index.Class{}}
 	filter := func(value string) *Filter { return &Filter{Terms: []Term{{Tag: "tenant", Value: value}}} }
 	var equal, others []*Conn
 	for i := range 1000 {
 		c := &Conn{}
-		b.joinClass(c, filter("7"))
+		m.joinClass(c, filter("7"))
 		equal = append(equal, c)
-		if c.class != equal[0].class || !b.filters(c) {
+		if c.class != equal[0].class || !m.filters(c) {
 			t.Fatalf("waiter %d is of class %d, the first of %d", i, c.class, equal[0].class)
 		}
 	}
 	narrow := Selection{Fits16: true}
 	for _, c := range []*Conn{{}, {delivery: narrow}, {}} {
-		b.joinClass(c, filter([]string{"7", "7", "8"}[len(others)]))
+		m.joinClass(c, filter([]string{"7", "7", "8"}[len(others)]))
 		others = append(others, c)
 	}
 	if a, n, x := others[0].class, others[1].class, others[2].class; a != equal[0].class || a == n || a == x || n == x {
 		t.Errorf("classes %d, %d and %d for an equal filter, the same of a narrow one, and another; the first is %d", a, n, x, equal[0].class)
 	}
 	for _, c := range append(equal, others...) {
-		b.leaveClass(c)
+		m.leaveClass(c)
 		if c.class != plainClass(c.delivery.Fits16) {
 			t.Fatalf("who has left is of class %d", c.class)
 		}
 	}
-	if len(b.classOf) > 0 || len(b.freeClasses) != 3 {
-		t.Errorf("%d classes are left and %d are free, want 0 and 3", len(b.classOf), len(b.freeClasses))
+	if len(m.classOf) > 0 || len(m.freeClasses) != 3 {
+		t.Errorf("%d classes are left and %d are free, want 0 and 3", len(m.classOf), len(m.freeClasses))
 	}
 }
 

@@ -75,9 +75,9 @@ func TestATakeWithAFilterLeavesWhatDoesNotMatch(t *testing.T) {
 			}
 			got := w.replied(func(tx *broker.Tx) error {
 				if take[0] == 'p' {
-					return tx.Pop(w.c, []byte("q"), s, 1)
+					return reply(w.c)(tx.Pop([]byte("q"), s))
 				}
-				return tx.Claim(w.c, []byte("q"), broker.ClaimRequest{Selection: s}, 1)
+				return reply(w.c)(tx.Claim([]byte("q"), broker.ClaimRequest{Selection: s}))
 			})
 			if payloads := payloadsOf(got); !slices.Equal(payloads, want) {
 				t.Errorf("%s took %q, want %q", take, payloads, want)
@@ -189,10 +189,10 @@ func TestAValueThatTheQueueDoesNotDeclareIsRefused(t *testing.T) {
 		},
 		"claim": func(tx *broker.Tx) error {
 			s := broker.Selection{Filter: filtered("class lt odd")}
-			return tx.Claim(w.c, []byte("q"), broker.ClaimRequest{Selection: s}, 1)
+			return reply(w.c)(tx.Claim([]byte("q"), broker.ClaimRequest{Selection: s}))
 		},
 		"pop": func(tx *broker.Tx) error {
-			return tx.Pop(w.c, []byte("q"), broker.Selection{Filter: filtered("class lt odd")}, 1)
+			return reply(w.c)(tx.Pop([]byte("q"), broker.Selection{Filter: filtered("class lt odd")}))
 		},
 		"takeable": func(tx *broker.Tx) error {
 			_, err := tx.Takeable([]byte("q"), broker.Selection{Filter: filtered("class lt odd")})

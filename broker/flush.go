@@ -7,7 +7,7 @@ import (
 )
 
 // Flush deletes everything of the present database, or of all: every queue, string and hash. One
-// record says so; the committer deletes what is on disk in slices, and that record at last.
+// record says so; Work deletes what is on disk in slices, and that record at last.
 func (tx *Tx) Flush(all bool) error {
 	if err := tx.begin(); err != nil {
 		return err
@@ -54,8 +54,8 @@ func (m *Machine) flushesReused() bool {
 	return m.flush[m.tx.db].Queues != 0 && m.reusesNumbers()
 }
 
-// endFlush removes the record of a flush when nothing is left of what it dropped. It is the
-// committer's.
+// endFlush removes the record of a flush when nothing is left of what it dropped. It is a part of
+// Work.
 func (m *Machine) endFlush() {
 	if m.flush != (storage.Flush{}) && len(m.dropped)+len(m.leftovers) == 0 && !m.open.full(m.limits) {
 		m.flush = storage.Flush{}

@@ -66,7 +66,7 @@ func (p *patient) Ready(tx *broker.Tx, queue []byte) {
 	if n, err := tx.Takeable(queue, p.takes); n == 0 || err != nil {
 		p.ends = append(p.ends, "woken for nothing")
 	}
-	_ = tx.Pop(p.c, queue, p.takes, 1)
+	_ = reply(p.c)(tx.Pop(queue, p.takes))
 	p.ends = append(p.ends, "served")
 }
 
@@ -139,7 +139,8 @@ func TestNobodyWaitsForWhatIsThereOrWillNeverCome(t *testing.T) {
 			"calls": func(t *rapid.T) {
 				w.do(func(tx *broker.Tx) error {
 					for range rapid.IntRange(1, 3).Draw(t, "n") {
-						if err := w.gateStep(t, tx, names.Draw(t, "queue"), &claimed); err != nil {
+						err := tx.Atomic(func() error { return w.gateStep(t, tx, names.Draw(t, "queue"), &claimed) })
+						if err != nil {
 							return err
 						}
 					}
@@ -167,20 +168,19 @@ func TestNobodyWaitsForWhatIsThereOrWillNeverCome(t *testing.T) {
 						return nil
 					}
 					waiting = append(waiting, p)
-					return tx.Wait(p.c, p, broker.TakeWait{Queues: p.queues, Filter: p.takes.Filter})
+					return wait(tx, p.c, p, p.takes, 0, p.queues...)
 				})
 			},
 			"time passes": func(t *rapid.T) {
 				w.pass(time.Duration(rapid.IntRange(1, 30).Draw(t, "ms")) * time.Millisecond)
 			},
 			"": func(t *rapid.T) {
-				w.do(func(tx *broker.Tx) error { return tx.Begin() })
 				w.barrier()
 				waiting = slices.DeleteFunc(waiting, func(p *patient) bool {
-					if len(p.ends) > 1 || p.c.Waiting() == (len(p.ends) == 1) {
-						t.Fatalf("a wait for %q ended %q, and it waits: %v", p.queues, p.ends, p.c.Waiting())
+					if len(p.ends) > 1 || p.c.Parked() == (len(p.ends) == 1) {
+						t.Fatalf("a wait for %q ended %q, and it waits: %v", p.queues, p.ends, p.c.Parked())
 					}
-					return !p.c.Waiting()
+					return !p.c.Parked()
 				})
 				w.do(func(tx *broker.Tx) error {
 					for _, p := range waiting {

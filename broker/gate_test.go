@@ -45,7 +45,7 @@ func (w *work) comings() map[string]func(tx *broker.Tx) error {
 			return err
 		},
 		"a list's move": func(tx *broker.Tx) error {
-			_, err := tx.MoveEnd(w.c, []byte("from"), broker.Oldest, q, broker.Newest, 1)
+			_, err := replyMoved(w.c)(tx.MoveEnd([]byte("from"), broker.Oldest, q, broker.Newest))
 			return err
 		},
 		"a new key": func(tx *broker.Tx) error {
@@ -98,7 +98,7 @@ func TestAQueueThatIsPausedInRefusesWhatComes(t *testing.T) {
 	w.refuses(broker.ErrPaused)
 	w.nacked(w.claimOne(), broker.Nack{}, broker.Ready) // that one was in
 	w.together(func(tx *broker.Tx) error {
-		_, err := tx.MoveEnd(w.c, []byte("q"), broker.Oldest, []byte("q"), broker.Newest, 1)
+		_, err := replyMoved(w.c)(tx.MoveEnd([]byte("q"), broker.Oldest, []byte("q"), broker.Newest))
 		return err
 	})
 	if err := w.updatePriority("q", "k", 7); err != nil {
@@ -115,11 +115,11 @@ func TestAQueueThatIsPausedInRefusesWhatComes(t *testing.T) {
 func (w *work) takes() map[string]func(tx *broker.Tx) error {
 	q := []byte("q")
 	return map[string]func(tx *broker.Tx) error{
-		"a pop":            func(tx *broker.Tx) error { return tx.Pop(w.c, q, broker.Selection{}, 1) },
-		"a pop of a group": func(tx *broker.Tx) error { return tx.Pop(w.c, q, groups, 1) },
-		"a claim":          func(tx *broker.Tx) error { return tx.Claim(w.c, q, broker.ClaimRequest{}, 1) },
+		"a pop":            func(tx *broker.Tx) error { return reply(w.c)(tx.Pop(q, broker.Selection{})) },
+		"a pop of a group": func(tx *broker.Tx) error { return reply(w.c)(tx.Pop(q, groups)) },
+		"a claim":          func(tx *broker.Tx) error { return reply(w.c)(tx.Claim(q, broker.ClaimRequest{})) },
 		"a list's move": func(tx *broker.Tx) error {
-			_, err := tx.MoveEnd(w.c, q, broker.Oldest, []byte("to"), broker.Newest, 1)
+			_, err := replyMoved(w.c)(tx.MoveEnd(q, broker.Oldest, []byte("to"), broker.Newest))
 			return err
 		},
 		"a pop of a key": func(tx *broker.Tx) error {
@@ -164,7 +164,7 @@ func TestReadsSeeWhatAPausedQueueHas(t *testing.T) {
 	w := newWork(t)
 	id := w.add(broker.PushRequest{Key: []byte("k"), Payload: []byte("x")})
 	w.change("q", pauseOut)
-	if got := w.replied(func(tx *broker.Tx) error { return tx.Peek(w.c, []byte("q"), 10, 1) }); len(got) != 1 {
+	if got := w.replied(func(tx *broker.Tx) error { return reply(w.c)(tx.Peek([]byte("q"), 10)) }); len(got) != 1 {
 		t.Errorf("a peek saw %d packets, want 1", len(got))
 	}
 	if got := w.list("q", broker.Ready, 10); len(got) != 1 {
@@ -288,7 +288,7 @@ func TestWaitsForAClosedQueueEndWithItsLastPacket(t *testing.T) {
 		w.barrier()
 		wantGot(t, name+": a waiter", r, "[[nothing will come]]")
 		if err := w.b.Do(func(tx *broker.Tx) error {
-			return tx.Wait(w.c, &blocked{c: w.c, t: t}, broker.TakeWait{Queues: [][]byte{q}})
+			return wait(tx, w.c, &blocked{c: w.c, t: t}, broker.Selection{}, 0, q)
 		}); !errors.Is(err, broker.ErrQueueClosed) {
 			t.Errorf("%s: a wait after that: %v, want ErrQueueClosed", name, err)
 		}
@@ -341,27 +341,28 @@ func TestAPacketThatComesBackToAClosedQueueIsDelivered(t *testing.T) {
 	wantGot(t, "the subscriber", subscriber, "[]")
 }
 
-// pusher is a push of a test that waits.
+// pusher is a push of a test that waits, and what it gave.
 type pusher struct {
-	blocked
+	c   *broker.Conn
 	err error
-}
-
-func (w *pusher) Ready(tx *broker.Tx, queue []byte) {
-	w.err = pushError(tx.Push(broker.PushRequest{Queue: queue, Priority: 1, Payload: []byte("late")}))
-	tx.Reply(w.c, []byte("ready"))
 }
 
 // waitPush makes a new consumer wait with a push.
 func (h *harness) waitPush(queue string) (*pusher, *inbox) {
 	h.t.Helper()
 	r := &inbox{}
-	w := &pusher{blocked: blocked{c: h.b.Attach(r, broker.Selection{})}}
+	w := &pusher{c: h.b.Attach(r, broker.Selection{})}
 	h.do(func(tx *broker.Tx) error {
-		push := broker.PushRequest{Queue: []byte(queue)}
-		return tx.WaitPush(w.c, w, broker.PushWait{Push: push, Payloads: [][]byte{[]byte("late")}})
+		return w.wait(tx, broker.PushRequest{Queue: []byte(queue), Priority: 1, Payload: []byte("late")})
 	})
 	return w, r
+}
+
+func (w *pusher) wait(tx *broker.Tx, r broker.PushRequest) error {
+	return waitPush(tx, w.c, r.Queue, 0, func(tx *broker.Tx) error { return pushError(tx.Push(r)) }, func(err error, _ bool) {
+		w.err = err
+		boxOf(w.c).say("ready")
+	})
 }
 
 func TestAPushThatWaitsIsMadeOnceThePauseEnds(t *testing.T) {

@@ -119,7 +119,7 @@ func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 }
 
 // RandomField returns any field of a hash; ok is false if there is none. The name is valid until
-// the transaction ends.
+// the next Turn.
 func (tx *Tx) RandomField(name []byte) (field []byte, v Value, ok bool, err error) {
 	k, err := tx.hash(name)
 	if k == nil {

@@ -244,25 +244,36 @@ func (tx *Tx) Unfinished(name []byte) (int, error) {
 	return n, nil
 }
 
-// Consumer is a consumer of a queue.
+// Consumer is who takes from a queue: a consumer that claims, or a client that waits.
 type Consumer struct {
 	Name    string
-	Seen    int64 // when it last made a call for the queue, in Unix milliseconds
-	Claimed int   // packets that it holds
-	Since   int64 // when it claimed the oldest of them; 0 if it holds none
-	IDs     []ID  // of what it holds, up to MaxConsumerIDs
+	Seen    int64  // when it last claimed from the queue, in Unix milliseconds; 0: never
+	Claimed int    // packets that it holds
+	Since   int64  // when it claimed the oldest of them; 0 if it holds none
+	IDs     []ID   // of what it holds, up to MaxConsumerIDs
+	Waiting []Wait // its requests and subscriptions that wait, up to MaxConsumerIDs
 }
 
-// Consumers returns who claims from a queue: those that hold packets, and those that called in the
-// last ConsumerTime, ordered by name. It looks at MaxConsumerClaims claims. ErrUnknownQueue.
+// Wait is what somebody waits for.
+type Wait struct {
+	Queues []string
+	Filter *Filter // nil: any packet
+}
+
+// Consumers returns who takes from a queue (zkmq document, section active consumers): those that
+// hold packets, those that claimed in the last ConsumerTime, and those that wait, ordered by name.
+// It looks at MaxConsumerClaims claims, and as many that wait. ErrUnknownQueue.
 func (tx *Tx) Consumers(name []byte) ([]Consumer, error) {
 	if err := tx.begin(); err != nil {
 		return nil, err
 	}
 	m := tx.m
-	q, err := m.knownQueue(name)
-	if err != nil {
+	q, err := m.findQueue(name)
+	switch {
+	case err != nil:
 		return nil, err
+	case q == nil || !m.exists(q) && !q.awaited():
+		return nil, ErrUnknownQueue
 	}
 	m.pruneConsumers(q)
 	found := make(map[string]*Consumer)
@@ -277,11 +288,37 @@ func (tx *Tx) Consumers(name []byte) ([]Consumer, error) {
 			m.addClaim(found, p)
 		}
 	}
+	waiting := m.dispatch.Subscribers(q.ix, nil)
+	for _, s := range waiting[:min(len(waiting), MaxConsumerClaims)] {
+		m.addWait(found, m.conn(s))
+	}
 	list := make([]Consumer, 0, len(found))
 	for _, w := range slices.SortedFunc(maps.Values(found), func(a, b *Consumer) int { return cmp.Compare(a.Name, b.Name) }) {
 		list = append(list, *w)
 	}
 	return list, nil
+}
+
+// addWait notes what a connection in line waits for.
+func (m *Machine) addWait(found map[string]*Consumer, c *Conn) {
+	name := c.as
+	if name == "" {
+		name = m.roleHolderOf(c).name
+	}
+	w := found[name]
+	if w == nil {
+		w = &Consumer{Name: name}
+		found[name] = w
+	}
+	if len(w.Waiting) == MaxConsumerIDs {
+		return
+	}
+	wait := Wait{Filter: m.classes[c.class].filter}
+	m.ids = m.dispatch.Queues(c.sub, m.ids[:0])
+	for _, id := range m.ids {
+		wait.Queues = append(wait.Queues, m.queues.of(id).entry.Name())
+	}
+	w.Waiting = append(w.Waiting, wait)
 }
 
 // addClaim notes that the consumer of a claimed packet holds it.

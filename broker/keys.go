@@ -52,7 +52,7 @@ func (m *Machine) addValue(name []byte, kind keyspace.Kind) *keyspace.Entry {
 	return k
 }
 
-// deleteValue deletes a string or hash. The fields of a hash are left to the sweeper.
+// deleteValue deletes a string or hash. The fields of a hash are left to Work.
 func (m *Machine) deleteValue(k *keyspace.Entry) {
 	m.changedName(k)
 	m.open.ops.DeleteHead(k.ID, marked(&k.Value))

@@ -278,7 +278,7 @@ func (m *keyModel) list(t *rapid.T, op, name string) {
 		value = m.drawValue(t)
 		_, err = m.tx.PushEnd([]byte(name), broker.Newest, [][]byte{[]byte(value)})
 	} else if ok {
-		m.check(m.tx.Pop(m.c, []byte(name), broker.Selection{End: broker.Newest}, 0))
+		m.check(reply(m.c)(m.tx.Pop([]byte(name), broker.Selection{End: broker.Newest})))
 	}
 	switch {
 	case !ok:
@@ -357,7 +357,7 @@ func (m *keyModel) compareThing(tx *broker.Tx, name []byte, x *thing) {
 			m.want = append(m.want, value)
 		}
 	case broker.TypeList:
-		m.check(tx.Range(m.c, name, 0, len(x.list), 0))
+		m.check(reply(m.c)(tx.Range(name, 0, len(x.list))))
 		m.want = append(m.want, strings.Join(x.list, "|"))
 	}
 }
@@ -419,7 +419,7 @@ func (m *keyModel) open(dir string) {
 		m.t.Fatalf("recovery found: %v", f)
 	}
 	m.real = store
-	m.b = broker.New(store, state, broker.Options{Cache: 1 << 16, Clock: m.now.Load})
+	m.b = newDriver(store, state, broker.Options{Cache: 1 << 16}, m.clocks)
 	m.attach()
 }
 

@@ -3,11 +3,8 @@ package broker_test
 import (
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
@@ -182,17 +179,11 @@ func TestTrimmedListKeepsItsExpiry(t *testing.T) {
 	}
 }
 
-// closeUnswept closes the broker while a commit is held up. What the batch behind it drops is not
-// swept: a closing broker does not.
-func (h *harness) closeUnswept(g *gate) {
+// closeUnswept closes the machine while a commit is held up. What the batch behind it drops is not
+// swept: a closing machine does not.
+func (h *harness) closeUnswept() {
 	h.t.Helper()
-	closed := make(chan error, 1)
-	go func() { closed <- h.b.Close() }()
-	for !errors.Is(h.b.Do(func(tx *broker.Tx) error { return tx.Begin() }), broker.ErrClosed) {
-		runtime.Gosched()
-	}
-	g.leave <- nil
-	if err := <-closed; err != nil {
+	if err := h.b.Close(); err != nil {
 		h.t.Fatalf("close: %v", err)
 	}
 }
@@ -214,20 +205,17 @@ func TestFieldsOfADeletedHashLeaveTheDisk(t *testing.T) {
 		if heads, fields := h.keysStored(); heads != 1 || fields != 3200 {
 			t.Fatalf("%d heads and %d fields are on disk, want 1 and 3200", heads, fields)
 		}
-		g := h.gate()
-		h.set("other", "opens a commit")
-		<-g.entered
+		h.b.hold(func() { h.set("other", "opens a commit") })
 		h.remove("hash")
 		h.setField("hash", "new", "v")
-		h.ungate()
 		if restart {
-			h.closeUnswept(g)
+			h.closeUnswept()
 			if _, fields := h.keysStored(); fields < 1000 {
 				t.Errorf("a closing broker left %d fields, want most of them: this tests no start", fields)
 			}
 			h.start()
 		} else {
-			g.leave <- nil
+			h.b.release()
 		}
 		h.swept()
 		if heads, fields := h.keysStored(); heads != 2 || fields != 1 {
@@ -246,9 +234,7 @@ func TestFlushIsOneRecord(t *testing.T) {
 		r := &inbox{}
 		c := h.b.Attach(r, groups)
 		h.do(func(tx *broker.Tx) error { return tx.Subscribe(c, []byte("subscribed")) })
-		g := h.gate()
-		h.set("other", "opens a commit")
-		<-g.entered
+		h.b.hold(func() { h.set("other", "opens a commit") })
 		h.together(func(tx *broker.Tx) error {
 			if err := tx.Flush(true); err != nil {
 				return err
@@ -260,15 +246,14 @@ func TestFlushIsOneRecord(t *testing.T) {
 		})
 		h.set("small", "new")
 		h.pushEnd("list", broker.Newest, "new")
-		h.ungate()
 		if crash {
-			h.closeUnswept(g)
+			h.closeUnswept()
 			if heads, _ := h.keysStored(); heads < 3 {
 				t.Errorf("a closing broker left %d heads: this tests no start", heads)
 			}
 			h.start()
 		} else {
-			g.leave <- nil
+			h.b.release()
 			h.do(func(tx *broker.Tx) error { return tx.Ready(c, 1) })
 			h.push("subscribed", 1, 0, "k", "v")
 			h.barrier()
@@ -422,7 +407,7 @@ func TestWatchSeesEveryChange(t *testing.T) {
 		}, func(h *harness) { h.push("n", 1, 0, "k", "v") }},
 		"move from": {list, func(h *harness) {
 			h.together(func(tx *broker.Tx) error {
-				_, err := tx.MoveEnd(h.b.Attach(&inbox{}, groups), n, broker.Oldest, []byte("m"), broker.Newest, 0)
+				_, err := replyMoved(h.b.Attach(&inbox{}, groups))(tx.MoveEnd(n, broker.Oldest, []byte("m"), broker.Newest))
 				return err
 			})
 		}},
@@ -455,87 +440,16 @@ func TestWatchSeesEveryChange(t *testing.T) {
 	}
 }
 
-func TestSettledValuesNeedNoBatch(t *testing.T) {
-	h := newHarness(t)
-	defer func() { h.b.Close() }()
-	settled := func(name string) (ok bool) {
-		h.together(func(tx *broker.Tx) error {
-			v, _, err := tx.String([]byte(name))
-			ok = tx.Durable(v.Batch)
-			return err
-		})
-		return ok
-	}
-	h.set("old", "v")
-	h.barrier()
-	g := h.gate()
-	h.set("committing", "v")
-	<-g.entered
-	h.set("open", "v")
-	if got := []bool{settled("old"), settled("committing"), settled("open")}; !slices.Equal(got, []bool{true, false, false}) {
-		t.Errorf("old, committing, open are settled: %v", got)
-	}
-	h.ungate()
-	g.leave <- nil
-	h.barrier()
-	if !settled("committing") || !settled("open") {
-		t.Error("what is on disk is not settled")
-	}
-	h.restart()
-	if !settled("old") {
-		t.Error("what a start has found is not settled")
-	}
-}
-
-func TestValueOfTheOpenBatchIsNotDurable(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	settled := func(name string) (ok bool) {
-		h.together(func(tx *broker.Tx) error {
-			v, _, err := tx.String([]byte(name))
-			ok = tx.Durable(v.Batch)
-			return err
-		})
-		return ok
-	}
-	r := &inbox{flushed: make(chan struct{})} // holds the completer up, so that the next batch stays open
-	c := h.b.Attach(r, groups)
-	h.together(func(tx *broker.Tx) error {
-		for i := range 9 {
-			if err := tx.SetString(fmt.Append(nil, i), []byte("v"), 0); err != nil {
-				return err
-			}
-		}
-		return sendPart(tx, c, "0", 0, 1)
-	})
-	for !settled("0") {
-		runtime.Gosched()
-	}
-	h.set("open", "v")
-	if settled("open") {
-		t.Error("a value of the open batch is settled")
-	}
-	<-r.flushed
-}
-
 func TestNamesThatNobodyAsksForExpireToo(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	h.things(startTime + 20)
 	h.barrier()
 	h.now.Add(20)
-	for deadline := time.Now().Add(30 * time.Second); ; runtime.Gosched() {
+	h.comesTrue(func() bool {
 		heads, fields := h.keysStored()
-		h.store.mu.Lock()
-		packets := len(h.store.packets)
-		h.store.mu.Unlock()
-		if heads+fields+packets == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d heads, %d fields and %d packets are still on disk", heads, fields, packets)
-		}
-	}
+		return heads+fields+len(h.store.packets) == 0
+	})
 }
 
 func TestHashThatIsSweptLaterIsCountedOnce(t *testing.T) {
@@ -550,7 +464,7 @@ func TestHashThatIsSweptLaterIsCountedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.b = broker.New(folder{store}, state, broker.Options{Clock: h.now.Load})
+		h.b = newDriver(folder{store}, state, broker.Options{}, h.clocks)
 		return store
 	}
 	store := start()

@@ -6,16 +6,15 @@ import (
 )
 
 // Leftovers are keys that nobody can name any more, whose records are still on disk: the fields of
-// hashes, and all keys after a Flush. The committer deletes them in slices. A start finds what was
-// left of them.
+// hashes, and all keys after a Flush. Work deletes them in slices. A start finds what was left of
+// them.
 
 // maySweep says that the open batch takes deletes of what is left over: half of it is for others.
 func (m *Machine) maySweep() bool {
 	return !m.refusesDelivery() && m.open.ops.Len() < m.limits.MaxOps/2
 }
 
-// sweepKeys deletes records of leftovers. It is the committer's, and returns true if it has to go
-// on once others had the lock.
+// sweepKeys deletes records of leftovers. It is a part of Work.
 func (m *Machine) sweepKeys() (more bool) {
 	for n := min(sweepSlice, m.limits.MaxOps/4); n > 0 && len(m.leftovers) > 0 && m.maySweep(); n-- {
 		last := len(m.leftovers) - 1
@@ -49,8 +48,7 @@ func (m *Machine) sweepRecord(k *keyspace.Entry) bool {
 }
 
 // sweepOrphans deletes delivery states that a start found without their packets, or with packets
-// that had expired, which go with them. It is the committer's, and returns true if it has to go on
-// once others had the lock.
+// that had expired, which go with them. It is a part of Work.
 func (m *Machine) sweepOrphans() (more bool) {
 	for n := min(sweepSlice, m.limits.MaxOps/8); n > 0 && len(m.orphans) > 0 && m.maySweep(); n-- {
 		last := len(m.orphans) - 1

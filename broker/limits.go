@@ -29,7 +29,7 @@ const (
 	MaxAtomicReply = 64 << 20
 
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
-	// to the batch, and holds the lock for a moment.
+	// to the batch, and holds others for a moment.
 	MaxCount = 1000
 	// MaxLook bounds the packets that a List looks at to find those that a filter takes, and a slice
 	// of a dry run: a few milliseconds.
@@ -77,14 +77,14 @@ const (
 	MaxOutstandingBytes = 4 << 20
 
 	// A queue that empties often costs nothing, because the definitions of empty queues are kept:
-	// at most maxIdleQueues of them, for maxIdleTime milliseconds. Past these the committer evicts.
-	// Calls evict from keepIdleQueues on, so that they do not all wake the committer.
+	// at most maxIdleQueues of them, for maxIdleTime milliseconds. Past these Work evicts. Calls evict
+	// from keepIdleQueues on.
 	maxIdleQueues  = 1024
 	maxIdleTime    = 10_000
 	keepIdleQueues = maxIdleQueues - 2*evictAtOnce
 	evictAtOnce    = 16   // queues that one call evicts
-	identifySlice  = 4096 // packets that get into the table of ids before others have the lock
-	evictSlice     = 1024 // queues that the committer evicts before it lets others have the lock
+	identifySlice  = 4096 // packets that get into the table of ids before others have their turn
+	evictSlice     = 1024 // queues that go before others have their turn
 
 	// The table of queues is made anew when it takes one in shrinkTable of its memory, if that is more
 	// than minShrinkTable queues.

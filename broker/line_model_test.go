@@ -44,17 +44,20 @@ type linePush struct {
 	until    int64
 }
 
-func (p *linePush) Ready(tx *broker.Tx, queue []byte) {
-	_, err := tx.PushAll(p.request, p.payloads)
-	p.m.got[string(queue)] = append(p.m.got[string(queue)], p.said(err))
+// wait makes the push wait.
+func (p *linePush) wait(tx *broker.Tx) error {
+	name := string(p.request.Queue)
+	return waitPush(tx, p.c, p.request.Queue, p.until,
+		func(tx *broker.Tx) error { return pushError(tx.PushAll(p.request, p.payloads)) },
+		func(err error, expired bool) {
+			if expired {
+				name = string(p.payloads[0]) // several may end in one moment
+				p.m.got[name] = append(p.m.got[name], "expired")
+				return
+			}
+			p.m.got[name] = append(p.m.got[name], p.said(err))
+		})
 }
-
-func (p *linePush) Expired(*broker.Tx) {
-	name := string(p.payloads[0]) // several may end in one moment
-	p.m.got[name] = append(p.m.got[name], "expired")
-}
-
-func (p *linePush) Closed(*broker.Tx) {}
 
 func (p *linePush) said(err error) string {
 	if errors.Is(err, broker.ErrTooLarge) {
@@ -70,7 +73,7 @@ type lineTaker struct {
 }
 
 func (k *lineTaker) Ready(tx *broker.Tx, queue []byte) {
-	k.m.check(tx.Pop(k.c, queue, broker.Selection{End: broker.Oldest}, 1))
+	k.m.check(reply(k.c)(tx.Pop(queue, broker.Selection{End: broker.Oldest})))
 	k.m.got[string(queue)] = append(k.m.got[string(queue)], "taken")
 }
 
@@ -198,9 +201,7 @@ func (m *lineModel) push(t *rapid.T, tx *broker.Tx, name string) {
 			p.until = m.now.Load() + wait
 		}
 		p.c = m.b.Attach(&inbox{}, broker.Selection{})
-		m.check(tx.WaitPush(p.c, p, broker.PushWait{
-			Push: p.request, Payloads: p.payloads, Until: p.until,
-		}))
+		m.check(p.wait(tx))
 		q.pushes = append(q.pushes, p)
 	}
 }
@@ -230,12 +231,12 @@ func (m *lineModel) step(t *rapid.T, tx *broker.Tx) {
 	case "push":
 		m.push(t, tx, name)
 	case "pop":
-		m.check(tx.Pop(m.c, []byte(name), broker.Selection{End: broker.Oldest}, 1))
+		m.check(reply(m.c)(tx.Pop([]byte(name), broker.Selection{End: broker.Oldest})))
 		q.take()
 	case "take":
 		k := &lineTaker{m, m.b.Attach(&inbox{}, broker.Selection{})}
 		if n, _ := tx.Len([]byte(name)); n == 0 {
-			m.check(tx.Wait(k.c, k, broker.TakeWait{Queues: [][]byte{[]byte(name)}}))
+			m.check(wait(tx, k.c, k, broker.Selection{}, 0, []byte(name)))
 			q.takers = append(q.takers, k)
 		}
 	case "end claim":
@@ -252,7 +253,7 @@ func (m *lineModel) step(t *rapid.T, tx *broker.Tx) {
 			if c := q.pushes[i].c; rapid.Bool().Draw(t, "hangs up") {
 				tx.Detach(c)
 			} else {
-				tx.StopWaiting(c)
+				tx.Unpark(c)
 			}
 			q.pushes = slices.Delete(q.pushes, i, i+1)
 		}
@@ -340,16 +341,16 @@ func TestPushesWaitForRoomAsTheModelDoes(t *testing.T) {
 			"calls": func(t *rapid.T) {
 				m.do(func(tx *broker.Tx) error {
 					for range rapid.IntRange(1, 4).Draw(t, "n") {
-						m.step(t, tx)
+						m.check(tx.Atomic(func() error { m.step(t, tx); return nil }))
+						m.settle()
 					}
 					return nil
 				})
-				m.settle()
 			},
 			"claim": m.claim,
 			"time passes": func(t *rapid.T) {
 				m.pass(time.Duration(rapid.IntRange(1, 15).Draw(t, "ms")) * time.Millisecond)
-				m.do(func(tx *broker.Tx) error { return tx.Begin() })
+				m.barrier()
 				m.advance()
 				m.settle()
 			},

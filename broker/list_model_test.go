@@ -185,7 +185,7 @@ func (p *player) pop(name string) {
 		count = 1 + p.pick(200)
 	}
 	p.note("pop %s %d %d", name, end, count)
-	p.failed(p.tx.Pop(p.c, []byte(name), broker.Selection{End: end, Count: count}, 0), "Pop")
+	p.failed(reply(p.c)(p.tx.Pop([]byte(name), broker.Selection{End: end, Count: count})), "Pop")
 	out := []string{}
 	for range min(count, len(p.m.byName[name])) {
 		out = append(out, p.m.take(name, end).value)
@@ -196,7 +196,7 @@ func (p *player) pop(name string) {
 func (p *player) move(from string) {
 	to, fromEnd, toEnd := p.name(), p.end(), p.end()
 	p.note("move %s %d %s %d", from, fromEnd, to, toEnd)
-	ok, err := p.tx.MoveEnd(p.c, []byte(from), fromEnd, []byte(to), toEnd, 0)
+	ok, err := replyMoved(p.c)(p.tx.MoveEnd([]byte(from), fromEnd, []byte(to), toEnd))
 	p.failed(err, "MoveEnd")
 	if ok != (len(p.m.byName[from]) > 0) {
 		p.t.Fatalf("MoveEnd from %d elements: %v", len(p.m.byName[from]), ok)
@@ -215,7 +215,7 @@ func (p *player) look(name string) {
 	from := p.pick(len(list) + 1)
 	n := p.pick(len(list) - from + 1)
 	p.note("range %s %d %d", name, from, n)
-	p.failed(p.tx.Range(p.c, []byte(name), from, n, 0), "Range")
+	p.failed(reply(p.c)(p.tx.Range([]byte(name), from, n)), "Range")
 	out := []string{}
 	for _, e := range list[from : from+n] {
 		out = append(out, e.value)
@@ -389,8 +389,8 @@ func TestListsOnDiskDoWhatTheModelDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := broker.New(folder{store}, state, broker.Options{Cache: 1 << 16, Clock: now.Load})
-		h := &harness{t: t, b: b}
+		h := &harness{t: t}
+		h.b = newDriver(folder{store}, state, broker.Options{Cache: 1 << 16}, func() (int64, int64) { return now.Load(), now.Load() })
 		p.attach(h)
 		for range 60 {
 			p.play(h)
@@ -402,7 +402,7 @@ func TestListsOnDiskDoWhatTheModelDoes(t *testing.T) {
 			}
 		}
 		p.check(h)
-		if err := errors.Join(b.Close(), store.Close()); err != nil {
+		if err := errors.Join(h.b.Close(), store.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}

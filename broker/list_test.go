@@ -41,7 +41,7 @@ func (h *harness) list(name string) []string {
 	c := h.b.Attach(r, broker.Selection{})
 	h.together(func(tx *broker.Tx) error {
 		n, err := tx.Len([]byte(name))
-		return errors.Join(err, tx.Range(c, []byte(name), 0, n, 0))
+		return errors.Join(err, reply(c)(tx.Range([]byte(name), 0, n)))
 	})
 	h.barrier()
 	return r.got[0]
@@ -68,8 +68,6 @@ func (h *harness) wantReplies(r *inbox, want ...string) {
 
 func (h *harness) stored() (packets, queues int) {
 	h.barrier()
-	h.store.mu.Lock()
-	defer h.store.mu.Unlock()
 	for _, q := range h.store.queues {
 		if string(q.Name) != "barrier" {
 			queues++
@@ -114,7 +112,7 @@ func TestAnElementThatIsPushedAndMovedInOneBatchIsWrittenOnce(t *testing.T) {
 			if to == "from" {
 				from = "to"
 			}
-			_, e := tx.MoveEnd(c, []byte(from), broker.Oldest, []byte(to), broker.Newest, 0)
+			_, e := replyMoved(c)(tx.MoveEnd([]byte(from), broker.Oldest, []byte(to), broker.Newest))
 			err = errors.Join(err, e)
 		}
 		return err
@@ -137,11 +135,11 @@ func TestAnElementOnDiskThatIsMovedAndPoppedInOneBatchIsGone(t *testing.T) {
 		cm, cp := h.b.Attach(moved, broker.Selection{}), h.b.Attach(popped, broker.Selection{})
 		h.together(func(tx *broker.Tx) (err error) {
 			for range moves {
-				_, e := tx.MoveEnd(cm, []byte("from"), broker.Oldest, []byte("from"), broker.Newest, 0)
+				_, e := replyMoved(cm)(tx.MoveEnd([]byte("from"), broker.Oldest, []byte("from"), broker.Newest))
 				err = errors.Join(err, e)
 			}
-			_, e := tx.MoveEnd(cm, []byte("from"), broker.Oldest, []byte("to"), broker.Oldest, 0)
-			return errors.Join(err, e, tx.Pop(cp, []byte("to"), broker.Selection{}, 0))
+			_, e := replyMoved(cm)(tx.MoveEnd([]byte("from"), broker.Oldest, []byte("to"), broker.Oldest))
+			return errors.Join(err, e, reply(cp)(tx.Pop([]byte("to"), broker.Selection{})))
 		})
 		h.wantReplies(popped, uncached("x"))
 		h.wantReplies(moved, slices.Repeat([]string{uncached("x")}, moves+1)...)
@@ -160,8 +158,8 @@ func TestAMovedElementIsReadInTheSameBatchAndInTheNext(t *testing.T) {
 	r := &inbox{}
 	c := h.b.Attach(r, broker.Selection{})
 	h.together(func(tx *broker.Tx) error {
-		_, err := tx.MoveEnd(c, []byte("from"), broker.Oldest, []byte("to"), broker.Newest, 0)
-		return errors.Join(err, tx.Range(c, []byte("to"), 0, 1, 0))
+		_, err := replyMoved(c)(tx.MoveEnd([]byte("from"), broker.Oldest, []byte("to"), broker.Newest))
+		return errors.Join(err, reply(c)(tx.Range([]byte("to"), 0, 1)))
 	})
 	h.wantReplies(r, uncached("x"), uncached("x"))
 	h.wantList("to", uncached("x"))
@@ -178,14 +176,14 @@ func TestAReadSeesTheValueOfItsMoment(t *testing.T) {
 			h.barrier()
 			r := &inbox{}
 			c := h.b.Attach(r, broker.Selection{})
-			look := func(tx *broker.Tx) error { return tx.Range(c, []byte("q"), 0, 1, 0) }
+			look := func(tx *broker.Tx) error { return reply(c)(tx.Range([]byte("q"), 0, 1)) }
 			set := func(tx *broker.Tx, v string) error {
 				_, err := tx.SetAt([]byte("q"), 0, []byte(v))
 				return err
 			}
 			h.together(func(tx *broker.Tx) error {
 				err := errors.Join(look(tx), set(tx, "second"), look(tx), set(tx, uncached("third")), look(tx))
-				return errors.Join(err, tx.Pop(c, []byte("q"), broker.Selection{}, 0))
+				return errors.Join(err, reply(c)(tx.Pop([]byte("q"), broker.Selection{})))
 			})
 			h.wantReplies(r, value, "second", uncached("third"), uncached("third"))
 			if packets, _ := h.stored(); packets != 0 {
@@ -261,9 +259,7 @@ func TestElementsAreFoundByValueAfterARestart(t *testing.T) {
 	h.barrier()
 	h.restart()
 	read := 0
-	h.store.mu.Lock()
 	h.store.reads = func(ids int) { read += ids }
-	h.store.mu.Unlock()
 	h.together(func(tx *broker.Tx) error {
 		at, err := tx.Find([]byte("q"), []byte(small), broker.Oldest, 0, nil)
 		if !slices.Equal(at, []int{5, 1}) {
@@ -299,10 +295,10 @@ func TestSeveralAreTakenFromAnEndInOneReply(t *testing.T) {
 	c := h.b.Attach(r, broker.Selection{})
 	h.together(func(tx *broker.Tx) error {
 		return errors.Join(
-			tx.Pop(c, []byte("q"), broker.Selection{End: broker.Oldest, Count: 2}, 0),
-			tx.Pop(c, []byte("q"), broker.Selection{Count: 3}, 0),
-			tx.Pop(c, []byte("q"), broker.Selection{Count: 100}, 0),
-			tx.Pop(c, []byte("q"), broker.Selection{Count: 100}, 0))
+			reply(c)(tx.Pop([]byte("q"), broker.Selection{End: broker.Oldest, Count: 2})),
+			reply(c)(tx.Pop([]byte("q"), broker.Selection{Count: 3})),
+			reply(c)(tx.Pop([]byte("q"), broker.Selection{Count: 100})),
+			reply(c)(tx.Pop([]byte("q"), broker.Selection{Count: 100})))
 	})
 	h.wantReplies(r, "g f", "a b c", "d e", "")
 }
@@ -316,7 +312,7 @@ func TestAPopOfManyStopsAtTheBytesOfAGroup(t *testing.T) {
 	}
 	r := &inbox{}
 	c := h.b.Attach(r, broker.Selection{})
-	h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), broker.Selection{Count: n}, 0) })
+	h.do(func(tx *broker.Tx) error { return reply(c)(tx.Pop([]byte("q"), broker.Selection{Count: n})) })
 	h.barrier()
 	if got, want := len(r.got[0]), broker.MaxGroupBytes/(size+1); got != want {
 		t.Errorf("%d packets were taken, want the %d that fit", got, want)
@@ -336,7 +332,9 @@ func TestMovesOfElementsWithARecordOfTheirOwnKeepTheStoreSound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h = &harness{t: t, b: broker.New(store, state, broker.Options{Cache: 1 << 16})}
+		h = &harness{t: t}
+		h.now.Store(startTime)
+		h.b = newDriver(store, state, broker.Options{Cache: 1 << 16}, h.clocks)
 	}
 	stop := func() {
 		if err := errors.Join(h.b.Close(), store.Close()); err != nil {
@@ -357,7 +355,7 @@ func TestMovesOfElementsWithARecordOfTheirOwnKeepTheStoreSound(t *testing.T) {
 	c := h.b.Attach(r, broker.Selection{})
 	for range want {
 		h.together(func(tx *broker.Tx) error {
-			_, err := tx.MoveEnd(c, []byte("from"), broker.Oldest, []byte("to"), broker.Newest, 0)
+			_, err := replyMoved(c)(tx.MoveEnd([]byte("from"), broker.Oldest, []byte("to"), broker.Newest))
 			return err
 		})
 	}

@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // memStore is a Store and a recovery.Source in memory: what Apply brought is what a restart finds.
-// Its hooks let a test look at, delay or fail a commit.
+// Its hooks let a test look at a commit, or fail it.
 type memStore struct {
 	recoverytest.Keys
-	mu      sync.Mutex
 	packets map[storage.PacketID][]byte
 	queues  map[uint32]storage.Queue
 	states  map[uint64]storage.Delivery
@@ -30,7 +28,7 @@ type memStore struct {
 	before  func() error  // called by Apply first; an error fails it
 	reads   func(ids int) // called by Read
 
-	after func(b *storage.Batch) // called by Apply last, with mu held
+	after func(b *storage.Batch) // called by Apply last
 }
 
 func newMemStore() *memStore {
@@ -45,16 +43,11 @@ func newMemStore() *memStore {
 }
 
 func (s *memStore) Apply(b *storage.Batch) error {
-	s.mu.Lock()
-	before := s.before
-	s.mu.Unlock()
-	if before != nil {
-		if err := before(); err != nil {
+	if s.before != nil {
+		if err := s.before(); err != nil {
 			return err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.applied++
 	s.memory = max(s.memory, b.Memory())
 	b.Each(func(op storage.Op) {
@@ -122,16 +115,12 @@ func (s *memStore) Deliveries(fn func(*storage.Delivery, storage.Stored) error) 
 }
 
 func (s *memStore) ReadNotes(ids []storage.NoteID, fn func(int, []byte, error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i, id := range ids {
 		fn(i, s.notes[id], nil)
 	}
 }
 
 func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.reads != nil {
 		s.reads(len(ids))
 	}
@@ -147,8 +136,6 @@ func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
 func (s *memStore) Limits() storage.Limits { return s.limits }
 
 func (s *memStore) Space() storage.Space {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return storage.Space{Level: s.level}
 }
 

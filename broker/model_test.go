@@ -18,44 +18,74 @@ import (
 // groups is what most tests pop: the newest packet and its group, whatever their length.
 var groups = broker.Selection{End: broker.Newest, Group: true}
 
-// inbox is a Receiver that keeps what it gets. Its fields may be read once a barrier has been
-// answered that was asked for after the calls in question.
+// inbox is a Receiver that keeps what it gets: what calls for it found (reply), and deliveries.
 type inbox struct {
-	got       [][]string // payloads of each reply or delivery
-	finished  bool
-	unwritten int64
-	address   string
-	flushed   chan struct{} // gets a token at each Flush, if not nil
+	got     [][]string // payloads of each reply or delivery
+	unsent  int64
+	address string
+	again   func(tx *broker.Tx, expired bool) // the request that waits
 }
 
-func (r *inbox) Packets(_ broker.Tag, packets []broker.Packet, _ []broker.Detail) {
-	reply := make([]string, len(packets))
-	for i, p := range packets {
+// box is what all receivers of tests have in common.
+type box interface {
+	broker.Receiver
+	keep(found broker.Found)
+	say(text string)
+	waits(again func(tx *broker.Tx, expired bool))
+}
+
+func (r *inbox) keep(f broker.Found) {
+	reply := make([]string, len(f.Packets))
+	for i, p := range f.Packets {
 		reply[i] = string(p.Payload)
 	}
 	r.got = append(r.got, reply)
 }
 
-func (r *inbox) Reply(data []byte) { r.got = append(r.got, []string{string(data)}) }
+func (r *inbox) say(text string)                               { r.got = append(r.got, []string{text}) }
+func (r *inbox) waits(again func(tx *broker.Tx, expired bool)) { r.again = again }
+func (r *inbox) Deliver(packets []broker.Packet)               { r.keep(broker.Found{Packets: packets}) }
+func (r *inbox) Again(tx *broker.Tx, expired bool)             { r.again(tx, expired) }
+func (r *inbox) Unsent() int64                                 { return r.unsent }
+func (r *inbox) Address() string                               { return r.address }
 
-func (r *inbox) Finish()               { r.finished = true }
-func (r *inbox) WaitEnded()            {}
-func (r *inbox) UnwrittenBytes() int64 { return r.unwritten }
-func (r *inbox) Address() string       { return r.address }
+func boxOf(c *broker.Conn) box { return c.Receiver().(box) }
 
-func (r *inbox) Flush() {
-	if r.flushed != nil {
-		r.flushed <- struct{}{}
+// reply keeps what a call found in the box of a connection, as a session encodes it.
+func reply(c *broker.Conn) func(broker.Found, error) error {
+	return func(f broker.Found, err error) error {
+		if err == nil {
+			boxOf(c).keep(f)
+		}
+		return err
 	}
 }
 
-// harness is a broker on a memStore with a clock that only the test moves.
+// replyMoved is reply for a call that replies only with what it found, if it found something.
+func replyMoved(c *broker.Conn) func(broker.Found, error) (bool, error) {
+	return func(f broker.Found, err error) (bool, error) {
+		if err == nil && len(f.Packets) > 0 {
+			boxOf(c).keep(f)
+		}
+		return len(f.Packets) > 0, err
+	}
+}
+
+// listed is reply for List.
+func listed(c *broker.Conn) func(broker.Found, broker.PageEnd, error) (broker.PageEnd, error) {
+	return func(f broker.Found, end broker.PageEnd, err error) (broker.PageEnd, error) {
+		return end, reply(c)(f, err)
+	}
+}
+
+// harness is a machine on a memStore with clocks that only the test moves.
 type harness struct {
-	t     tester
-	store *memStore
-	b     *broker.Broker
-	now   atomic.Int64
-	o     broker.Options // of the next start
+	t           tester
+	store       *memStore
+	b           *driver
+	now         atomic.Int64
+	steadyClock func() int64 // now, if nil
+	o           broker.Options
 }
 
 // tester is what testing.T and rapid.T have in common.
@@ -85,8 +115,15 @@ func (h *harness) start() {
 		h.t.Fatalf("recovery found: %v", state.Report.Findings)
 	}
 	o := h.o
-	o.Cache, o.Clock = 1<<16, h.now.Load
-	h.b = broker.New(h.store, state, o)
+	o.Cache = 1 << 16
+	h.b = newDriver(h.store, state, o, h.clocks)
+}
+
+func (h *harness) clocks() (now, steady int64) {
+	if now = h.now.Load(); h.steadyClock != nil {
+		return now, h.steadyClock()
+	}
+	return now, now
 }
 
 func (h *harness) restart() {
@@ -96,6 +133,9 @@ func (h *harness) restart() {
 	}
 	h.start()
 }
+
+// close ends the machine.
+func (h *harness) close() { _ = h.b.Close() }
 
 func (h *harness) do(fn func(tx *broker.Tx) error) {
 	h.t.Helper()
@@ -110,27 +150,33 @@ func (h *harness) push(queue string, priority uint32, ttl time.Duration, key, pa
 		return pushError(tx.Push(broker.PushRequest{
 			Queue: []byte(queue), Priority: priority, TTL: ttl, Key: []byte(key), Payload: []byte(payload),
 		}))
-
 	})
 }
 
 func (h *harness) pop(c *broker.Conn, queue string) {
 	h.t.Helper()
-	h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte(queue), groups, 0) })
+	h.do(func(tx *broker.Tx) error { return reply(c)(tx.Pop([]byte(queue), groups)) })
 }
 
-// barrier returns when everything before it is on disk and handed out.
+// barrier brings all that was called before it to disk.
 func (h *harness) barrier() {
 	h.t.Helper()
-	r := &inbox{flushed: make(chan struct{}, 1)}
-	h.pop(h.b.Attach(r, groups), "barrier")
-	select {
-	case <-r.flushed:
-	case <-h.b.Failed():
-		h.t.Fatalf("broker failed: %v", h.b.Err())
-	case <-time.After(30 * time.Second):
-		h.t.Fatal("barrier was not answered")
+	h.b.round()
+	if h.b.err != nil {
+		h.t.Fatalf("machine failed: %v", h.b.err)
 	}
+}
+
+// comesTrue lets turns without calls pass until a condition is true.
+func (h *harness) comesTrue(ok func() bool) {
+	h.t.Helper()
+	for range 10_000 {
+		if ok() {
+			return
+		}
+		h.barrier()
+	}
+	h.t.Fatal("condition did not come true in 10,000 turns")
 }
 
 // model is the dumbest thing that obeys the pinpriq document and the readings in its PROTOCOL.md.

@@ -123,19 +123,11 @@ func (m *Machine) key(p index.Packet) []byte {
 // same. It finds nothing if from has no element.
 func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, error) {
 	m := tx.m
-	q, err := tx.openForTake(from)
-	if q == nil || err != nil {
+	q, records, err := tx.take(from, Selection{End: fromEnd}, 1)
+	if len(records) == 0 || err != nil {
 		return Found{}, err
 	}
-	s := Selection{End: fromEnd}
-	records := m.takeable(q, s, m.selection(q, s))
-	if len(records) == 0 {
-		return Found{}, nil
-	}
-	p, record := m.scratch[0], records[0]
-	if err := tx.useReply(weight(p)); err != nil {
-		return Found{}, err
-	}
+	p := m.scratch[0]
 	if other := m.queueNamed(to); other != nil {
 		if err := m.checkMove(q, other, p); err != nil {
 			return Found{}, err
@@ -150,7 +142,7 @@ func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, er
 		return Found{}, err
 	}
 	tx.useRole(q, consumerRole)
-	moved := m.move(q, p, record, target, ListPriority, toEnd)
+	moved := m.move(q, p, records[0], target, ListPriority, toEnd)
 	m.found.Details, m.fetched = m.found.Details[:0], append(m.fetched[:0], m.known(target.packet(moved), moved.Ref))
 	return m.finding(m.fetched), nil
 }

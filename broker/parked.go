@@ -21,6 +21,7 @@ type Parking struct {
 	Queues [][]byte // which need not exist; a push has one
 	Filter *Filter  // of a take; nil: any packet will do
 	Push   bool     // it waits for room, not for packets
+	As     []byte   // the name of the consumer that claims; empty: the client's
 	Until  int64    // deadline on the clock of Tx.Steady; 0: none
 }
 
@@ -32,15 +33,15 @@ func (tx *Tx) Park(c *Conn, p Parking) error {
 	}
 	m := tx.m
 	switch {
+	case !c.again && (c.parked || c.queues > 0):
+		return ErrWaiting
+	case len(p.Queues) > MaxSubscriptions:
+		return ErrTooManySubscriptions
 	case !p.Push && tx.Drained(p.Queues):
 		return ErrQueueClosed
 	case c.again:
 		c.stays = true
 		return nil
-	case c.parked || c.queues > 0:
-		return ErrWaiting
-	case len(p.Queues) > MaxSubscriptions:
-		return ErrTooManySubscriptions
 	}
 	park := m.parkTake
 	if p.Push {
@@ -49,7 +50,7 @@ func (tx *Tx) Park(c *Conn, p Parking) error {
 	if err := park(c, p); err != nil {
 		return err
 	}
-	c.parked, c.until = true, p.Until
+	c.parked, c.until, c.as = true, p.Until, string(p.As)
 	if c.until != 0 {
 		heap.Push(&m.parked, c)
 	}

@@ -26,7 +26,7 @@ func (m *Machine) known(id storage.PacketID, ref uint32) []byte {
 	return nil
 }
 
-// fetch returns the records of packets of a queue, valid until the next call. The record is nil
+// fetch returns the records of packets of a queue, valid until the cache changes. The record is nil
 // where it cannot be read, and the packet is set aside; err says why and wraps ErrUnreadable. If s
 // is not nil, the packets are those that it selects: those that follow are read along for the cache,
 // which costs a tenth of reading each by itself.
@@ -100,6 +100,18 @@ func (m *Machine) setAside(q *queue, p index.Packet, why error) {
 	m.log.Error("packet cannot be read: it is set aside until the next start",
 		"queue", q.entry.Name(), "id", idOf(p.Identity), "error", why)
 	m.changed(q)
+}
+
+// fetchToMove is fetch for packets that get another place one after the other: the records are
+// valid until the next call.
+func (m *Machine) fetchToMove(q *queue, packets []index.Packet) (records [][]byte, err error) {
+	records, err = m.fetch(q, packets, nil)
+	if len(m.missing) == 0 { // else fetch has copied them
+		for i, record := range records {
+			records[i] = m.copy(record)
+		}
+	}
+	return records, err
 }
 
 // record is fetch for one packet.

@@ -35,26 +35,45 @@ type Found struct {
 // Pop takes what s selects from the queue. It finds no packets if none can be selected or the queue
 // is unknown (pinpriq document, section pop).
 func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
+	q, records, err := tx.take(name, s, MaxGroup)
+	if len(records) == 0 || err != nil {
+		return Found{}, err
+	}
+	tx.useRole(q, consumerRole)
+	return tx.remove(q, s, records), nil
+}
+
+// take begins every call that takes packets: it leaves in m.scratch what s selects from the queue, at
+// most so many packets, and returns their records. They are not taken yet. There are none if the
+// queue is unknown or gives nothing now; with MustFind there is ErrNothing instead.
+func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]byte, err error) {
 	if err := tx.beginTake(); err != nil {
-		return Found{}, err
+		return nil, nil, err
 	}
-	q, err := tx.openForTake(name)
-	if err == nil {
-		err = tx.m.checkFilter(q, s.Filter)
+	m := tx.m
+	if q, err = tx.openForTake(name); err == nil {
+		err = m.checkFilter(q, s.Filter)
 	}
-	f := Found{}
-	if err == nil && q != nil {
-		f, err = tx.pop(q, s)
+	if err != nil {
+		return nil, nil, err
 	}
-	switch {
-	case err != nil:
-		return Found{}, err
-	case len(f.Packets) > 0:
-		tx.useRole(q, consumerRole)
-	case s.MustFind:
-		return Found{}, ErrNothing
+	if q != nil {
+		records, err = tx.selectFrom(q, s, most)
 	}
-	return f, nil
+	if len(records) == 0 && s.MustFind && err == nil {
+		err = ErrNothing
+	}
+	return q, records, err
+}
+
+// selectFrom is take for a queue that gives.
+func (tx *Tx) selectFrom(q *queue, s Selection, most int) (records [][]byte, err error) {
+	m := tx.m
+	m.logWide(q, s)
+	selection := m.selection(q, s)
+	selection.Limit.Packets = most
+	records = m.takeable(q, s, selection)
+	return records, tx.useReply(m.scratchBytes(q, s.WithDetails))
 }
 
 // Takeable is how many packets a take may find in a queue, at most; 0 if it would find none. Only
@@ -130,17 +149,9 @@ func (m *Machine) selection(q *queue, s Selection) index.Selection {
 	}
 }
 
-// pop is Pop for a queue that gives. Every pop and delivery goes through it.
-func (tx *Tx) pop(q *queue, s Selection) (Found, error) {
+// remove takes for good what take has selected.
+func (tx *Tx) remove(q *queue, s Selection, records [][]byte) Found {
 	m := tx.m
-	m.logWide(q, s)
-	records := m.takeable(q, s, m.selection(q, s))
-	if len(records) == 0 {
-		return Found{}, nil
-	}
-	if err := tx.useReply(m.scratchBytes(q, s.WithDetails)); err != nil {
-		return Found{}, err
-	}
 	m.found.Details = m.found.Details[:0]
 	for _, p := range m.scratch {
 		if s.WithDetails {
@@ -151,7 +162,7 @@ func (tx *Tx) pop(q *queue, s Selection) (Found, error) {
 	}
 	m.count(q, &q.counters.Popped, len(m.scratch))
 	m.changed(q)
-	return m.finding(records), nil
+	return m.finding(records)
 }
 
 // within returns the packets up to the first that goes beyond the limit.

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -263,9 +261,7 @@ func TestAKeptPriorityWritesNothing(t *testing.T) {
 func TestMovesInOneBatchWriteTheLastPlaceOnly(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	g := h.gate()
-	h.push("other", 1, 0, "", "x")
-	<-g.entered // what follows goes into one batch
+	h.b.hold(func() { h.push("other", 1, 0, "", "x") }) // what follows goes into one batch
 	for i := range uint32(100) {
 		if err := h.updatePriority("q", "k", 200-i); err != nil {
 			t.Fatal(err)
@@ -277,8 +273,7 @@ func TestMovesInOneBatchWriteTheLastPlaceOnly(t *testing.T) {
 	if key, err := h.popKey("q", broker.Oldest); key != "gone" || err != nil {
 		t.Fatalf("PopKey gave %q %v", key, err)
 	}
-	h.ungate()
-	g.leave <- nil
+	h.b.release()
 	h.barrier()
 	if h.store.written != 2 || len(h.store.packets) != 2 {
 		t.Fatalf("%d records were written and %d are there, want the push and the last place", h.store.written, len(h.store.packets))
@@ -288,26 +283,16 @@ func TestMovesInOneBatchWriteTheLastPlaceOnly(t *testing.T) {
 func TestOneBatchTakesABoundedNumberOfMoves(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	g := h.gate()
-	h.push("other", 1, 0, "", "")
-	<-g.entered
+	h.b.hold(func() { h.push("other", 1, 0, "", "") })
 	const bound, many = 1 << 16, 1 << 17
-	var count atomic.Int32
-	moved := make(chan struct{})
-	go func() { // ends after many moves; those over the bound wait for the gate
-		defer close(moved)
-		for i := range uint32(many) {
-			if err := h.updatePriority("q", "k", 1+i%1000); err != nil {
-				t.Error(err)
-				return
-			}
-			count.Add(1)
+	for i := range uint32(many) {
+		if i == bound-1 {
+			h.b.release()
 		}
-	}()
-	waitFor(t, func() bool { return count.Load() >= bound })
-	h.ungate()
-	g.leave <- nil
-	<-moved
+		if err := h.updatePriority("q", "k", 1+i%1000); err != nil {
+			t.Fatal(err)
+		}
+	}
 	h.barrier()
 	record := 0
 	for _, r := range h.store.packets {
@@ -477,7 +462,10 @@ func onDisk(t *testing.T, p storage.Packet) (*harness, *storage.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &harness{t: t, b: broker.New(store, state, broker.Options{})}, store
+	h := &harness{t: t}
+	h.now.Store(startTime)
+	h.b = newDriver(store, state, broker.Options{}, h.clocks)
+	return h, store
 }
 
 func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
@@ -488,16 +476,12 @@ func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 	}
 	h.barrier()
 	setLevel := func(l storage.Level) {
-		h.store.mu.Lock()
 		h.store.level = l
-		h.store.mu.Unlock()
 		if err := h.updatePriority("q", "a", 2); err != nil && l == storage.Normal {
 			t.Fatal(err)
 		}
 	}
 	setLevel(storage.NoPush)
-	h.barrier() // its batch notices
-	h.barrier()
 	if err := h.updatePriority("q", "a", 1); err != broker.ErrNoSpace {
 		t.Fatalf("a move gave %v, want ErrNoSpace", err)
 	}
@@ -511,7 +495,9 @@ func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 		t.Fatalf("PopKey gave %q %v, want a", key, err)
 	}
 	setLevel(storage.Stop)
-	waitFor(t, func() bool { _, err := h.popKey("none", broker.Oldest); return err == broker.ErrStopped })
+	if _, err := h.popKey("none", broker.Oldest); err != broker.ErrStopped {
+		t.Fatalf("PopKey gave %v, want ErrStopped", err)
+	}
 	if err := h.updatePriority("q", "b", 2); err != broker.ErrStopped {
 		t.Fatalf("an update gave %v, want ErrStopped", err)
 	}
@@ -521,69 +507,6 @@ func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	g := h.gate()
-	r := &inbox{flushed: make(chan struct{}, 16)}
-	c := h.b.Attach(r, groups)
-	if !c.Idle() {
-		t.Fatal("a fresh consumer is not idle")
-	}
-	data := []byte("first")
-	h.do(func(tx *broker.Tx) error {
-		if err := pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("second")})); err != nil {
-			return err
-		}
-		tx.Reply(c, data)
-		copy(data, "XXXXX")
-		if err := tx.Pop(c, []byte("q"), groups, 0); err != nil {
-			return err
-		}
-		tx.Reply(c, []byte("third"))
-		return nil
-	})
-	if c.Idle() || c.QueuedBytes() < int64(len("firstsecondthird")) {
-		t.Fatalf("idle %v with %d bytes queued before the batch is on disk", c.Idle(), c.QueuedBytes())
-	}
-	h.push("q", 1, 0, "", "x") // a batch that the gate stops at
-	<-g.entered
-	h.ungate()
-	g.leave <- nil
-	h.barrier()
-	if want := [][]string{{"first"}, {"second"}, {"third"}}; !slices.EqualFunc(r.got, want, slices.Equal) {
-		t.Fatalf("got %q, want %q", r.got, want)
-	}
-	if !c.Idle() || c.QueuedBytes() != 0 {
-		t.Fatalf("idle %v with %d bytes queued after everything was handed out", c.Idle(), c.QueuedBytes())
-	}
-}
-
-func TestAReplyToManyDoesNotGetWhatFollowsForOne(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	var inboxes [3]inbox
-	var all []*broker.Conn
-	for i := range inboxes {
-		all = append(all, h.b.Attach(&inboxes[i], groups))
-	}
-	h.do(func(tx *broker.Tx) error {
-		if err := tx.Begin(); err != nil {
-			return err
-		}
-		tx.Reply(all[0], []byte("first"))
-		tx.ReplyAll(all, []byte("all"))
-		tx.Reply(all[2], []byte("last"))
-		return nil
-	})
-	h.barrier()
-	for i, want := range []string{"firstall", "all", "alllast"} {
-		if got := strings.Join(slices.Concat(inboxes[i].got...), ""); got != want {
-			t.Errorf("consumer %d got %q, want %q", i, got, want)
-		}
-	}
 }
 
 // nullStore takes every batch and keeps nothing.
@@ -601,7 +524,7 @@ func BenchmarkUpdatePriority(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			br := broker.New(nullStore{store}, state, broker.Options{})
+			br := newDriver(nullStore{store}, state, broker.Options{}, startClocks)
 			defer br.Close()
 			chance := rand.New(rand.NewPCG(1, 2))
 			r := broker.UpdatePriorityRequest{Queue: []byte("q")}

@@ -283,7 +283,7 @@ func (m *Machine) listIdle(q *queue) {
 	}
 }
 
-// tooManyIdle says that the committer has to evict empty queues now.
+// tooManyIdle says that empty queues have to go now, however short they were empty.
 func (t *queueTable) tooManyIdle() bool { return len(t.idle) > maxIdleQueues }
 
 // evictEmpty drops the queues that have been empty longest, n at most, while there are many.
@@ -293,8 +293,8 @@ func (m *Machine) evictEmpty(n int) {
 	}
 }
 
-// evictDue drops the empty queues that are too many, or have been empty for long. It is the
-// committer's, and returns true if it has to go on once others had the lock.
+// evictDue drops the empty queues that are too many, or have been empty for long. It is a
+// part of Work.
 func (m *Machine) evictDue() (more bool) {
 	for n := 0; len(m.queues.idle) > 0; n++ {
 		age := m.tx.now - m.queues.idle[0].emptied

@@ -46,29 +46,10 @@ func TestNumbersOfQueuesGoOnFromOneWhenAllWereUsedAndNoneIsTheNumberOfTwo(t *tes
 	}
 }
 
-// untilQueues waits, commit by commit, until the store holds at most n definitions.
+// untilQueues lets turns pass until the store holds at most n definitions.
 func (h *harness) untilQueues(n int) {
 	h.t.Helper()
-	applied := make(chan int, 1)
-	h.store.mu.Lock()
-	left := len(h.store.queues)
-	h.store.after = func(*storage.Batch) {
-		select {
-		case <-applied:
-		default:
-		}
-		applied <- len(h.store.queues)
-	}
-	h.store.mu.Unlock()
-	for left > n {
-		select {
-		case left = <-applied:
-		case <-time.After(20 * time.Second):
-			h.store.mu.Lock()
-			defer h.store.mu.Unlock()
-			h.t.Fatalf("%d queues are defined and no batch comes, want %d at most", len(h.store.queues), n)
-		}
-	}
+	h.comesTrue(func() bool { return len(h.store.queues) <= n })
 }
 
 func TestAFlushDropsQueuesAlsoWhenTheirNumbersAreUsedAgain(t *testing.T) {
@@ -130,7 +111,7 @@ func TestQueuesThatOnlyHadSubscribersAreDroppedWithoutACall(t *testing.T) {
 		}
 		return nil
 	})
-	waitFor(t, func() bool { return h.b.Stats().Known <= 1024 })
+	h.comesTrue(func() bool { return h.b.Stats().Known <= 1024 })
 }
 
 func TestQueuesThatABatchEmptiesMayBeDroppedBeforeItIsCommitted(t *testing.T) {
@@ -143,15 +124,12 @@ func TestQueuesThatABatchEmptiesMayBeDroppedBeforeItIsCommitted(t *testing.T) {
 		h.push(fmt.Sprint(i), 1, 0, "k", strings.Repeat("x", 100))
 	}
 	h.barrier()
-	g := h.gate()
-	h.push("0", 1, 0, "k", "opens a commit")
-	<-g.entered
+	h.b.hold(func() { h.push("0", 1, 0, "k", "opens a commit") })
 	c := h.b.Attach(&inbox{}, groups)
 	for i := range n {
 		h.pop(c, fmt.Sprint((first+i)%n)) // the first is not cached, and its number is above those of the last
 	}
-	h.ungate()
-	g.leave <- nil
+	h.b.release()
 	h.barrier()
 	h.untilQueues(1025)
 }

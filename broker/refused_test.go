@@ -123,20 +123,21 @@ var refusedVerbs = map[string]func(m *refusal) error{
 		if m.c = m.b.Attach(&inbox{}, groups); rapid.Bool().Draw(m.t, "again") {
 			m.c = m.callers[0]
 		}
-		w := &pusher{blocked: blocked{c: m.c}}
-		return m.tx.WaitPush(m.c, w, broker.PushWait{Push: m.push(), Payloads: [][]byte{{}}})
+		r := m.push()
+		r.Payload = nil
+		return (&pusher{c: m.c}).wait(m.tx, r)
 	},
 	"wait": func(m *refusal) error {
-		return m.tx.Wait(m.c, &blocked{c: m.c}, broker.TakeWait{Queues: [][]byte{m.name(), m.name()}})
+		return wait(m.tx, m.c, &blocked{c: m.c}, broker.Selection{}, 0, m.name(), m.name())
 	},
 	"subscribe": func(m *refusal) error { return m.tx.Subscribe(m.c, m.name()) },
-	"pop":       func(m *refusal) error { return m.tx.Pop(m.c, m.name(), groups, 0) },
+	"pop":       func(m *refusal) error { return reply(m.c)(m.tx.Pop(m.name(), groups)) },
 	"pop key": func(m *refusal) error {
 		_, _, err := m.tx.PopKey(m.name(), broker.Oldest, nil, nil)
 		return err
 	},
 	"claim": func(m *refusal) error {
-		return m.tx.Claim(m.c, m.name(), broker.ClaimRequest{Selection: broker.Selection{Count: 2}, Consumer: []byte("w")}, 0)
+		return reply(m.c)(m.tx.Claim(m.name(), broker.ClaimRequest{Selection: broker.Selection{Count: 2}, Consumer: []byte("w")}))
 	},
 	"ack": func(m *refusal) error {
 		queue := m.name()
@@ -158,7 +159,7 @@ var refusedVerbs = map[string]func(m *refusal) error{
 		return m.tx.Progress(queue, m.receipt(queue), 7, m.value())
 	},
 	"move end": func(m *refusal) error {
-		_, err := m.tx.MoveEnd(m.c, m.name(), broker.Newest, m.name(), broker.Oldest, 0)
+		_, err := replyMoved(m.c)(m.tx.MoveEnd(m.name(), broker.Newest, m.name(), broker.Oldest))
 		return err
 	},
 	"update": func(m *refusal) error {

@@ -59,7 +59,7 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 	if err := tx.mayMove(plan.moved); err != nil {
 		return 0, err
 	}
-	records, err := m.fetch(q, plan.moved, nil)
+	records, err := m.fetchToMove(q, plan.moved)
 	if err != nil {
 		return 0, err
 	}
@@ -118,7 +118,7 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 
 // trimByMove keeps some elements of a list only: they move to a new queue.
 func (m *Machine) trimByMove(q *queue, kept []index.Packet) error {
-	records, err := m.fetch(q, kept, nil)
+	records, err := m.fetchToMove(q, kept)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (k caller) push(queue string) error {
 }
 
 func (k caller) pop(queue string) error {
-	return k.try(func(tx *broker.Tx) error { return tx.Pop(k.c, []byte(queue), broker.Selection{}, 1) })
+	return k.try(func(tx *broker.Tx) error { return reply(k.c)(tx.Pop([]byte(queue), broker.Selection{})) })
 }
 
 func (k caller) subscribe(queue string) error {
@@ -125,15 +125,15 @@ func TestEveryTakeOfAnotherIsRefusedWhereAConsumerIsExclusive(t *testing.T) {
 	wantDone(t, "a push", other.push("q"))
 	wantDone(t, "the first pop", first.pop("q"))
 	takes := map[string]func(tx *broker.Tx) error{
-		"pop":       func(tx *broker.Tx) error { return tx.Pop(other.c, []byte("q"), broker.Selection{}, 1) },
-		"claim":     func(tx *broker.Tx) error { return tx.Claim(other.c, []byte("q"), broker.ClaimRequest{}, 1) },
+		"pop":       func(tx *broker.Tx) error { return reply(other.c)(tx.Pop([]byte("q"), broker.Selection{})) },
+		"claim":     func(tx *broker.Tx) error { return reply(other.c)(tx.Claim([]byte("q"), broker.ClaimRequest{})) },
 		"subscribe": func(tx *broker.Tx) error { return tx.Subscribe(other.c, []byte("q")) },
 		"wait": func(tx *broker.Tx) error {
-			return tx.Wait(other.c, &blocked{c: other.c, t: t}, broker.TakeWait{Queues: [][]byte{[]byte("p"), []byte("q")}})
+			return wait(tx, other.c, &blocked{c: other.c, t: t}, broker.Selection{}, 0, []byte("p"), []byte("q"))
 		},
 		"move": func(tx *broker.Tx) error {
 			return tx.Atomic(func() error {
-				_, err := tx.MoveEnd(other.c, []byte("q"), broker.Oldest, []byte("p"), broker.Newest, 1)
+				_, err := replyMoved(other.c)(tx.MoveEnd([]byte("q"), broker.Oldest, []byte("p"), broker.Newest))
 				return err
 			})
 		},
@@ -163,7 +163,7 @@ func TestAWaitThatOneQueueRefusesTakesNoRole(t *testing.T) {
 	wantDone(t, "a push", one.push("taken"))
 	wantDone(t, "a pop", one.pop("taken"))
 	wantInUse(t, "a wait for both queues", two.try(func(tx *broker.Tx) error {
-		return tx.Wait(two.c, &blocked{c: two.c, t: t}, broker.TakeWait{Queues: [][]byte{[]byte("free"), []byte("taken")}})
+		return wait(tx, two.c, &blocked{c: two.c, t: t}, broker.Selection{}, 0, []byte("free"), []byte("taken"))
 	}), `"1"`)
 	wantDone(t, "a push", one.push("free"))
 	wantDone(t, "a pop of the queue that did not refuse", one.pop("free"))

@@ -113,11 +113,11 @@ type redated struct {
 	place index.Place
 }
 
-// redateSlice is how many dead packets follow before others have the lock: some milliseconds.
+// redateSlice is how many dead packets follow before others have their turn: some milliseconds.
 const redateSlice = 10_000
 
-// redate has dead packets follow a retain-dead that has changed. It returns true if the committer
-// has to go on once others had the lock.
+// redate has dead packets follow a retain-dead that has changed. It is a part
+// of Work.
 func (m *Machine) redate() (more bool) {
 	if len(m.redated) == 0 {
 		return false

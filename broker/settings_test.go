@@ -45,16 +45,11 @@ func TestCountersAreSavedBesideWhatOthersBring(t *testing.T) {
 	w.do(func(tx *broker.Tx) error { return tx.SetSettings(name, s) })
 	w.add(broker.PushRequest{Queue: name})
 	w.barrier()
-	g := w.gate()
-	w.add(broker.PushRequest{}) // opens a commit
-	<-g.entered
+	w.b.hold(func() { w.add(broker.PushRequest{}) })
 	w.pass(time.Second)
 	w.add(broker.PushRequest{Payload: bytes.Repeat([]byte("x"), 38_000)})
-	w.ungate()
-	g.leave <- nil
-	waitFor(t, func() bool {
-		w.store.mu.Lock()
-		defer w.store.mu.Unlock()
+	w.b.release()
+	w.comesTrue(func() bool {
 		for _, q := range w.store.queues {
 			if len(q.Name) == len(name) && q.Counters.Pushed == 1 {
 				return true
@@ -164,5 +159,5 @@ func TestTheCommitterGoesOnWhereRetainDeadOfManyPacketsHasChanged(t *testing.T) 
 	}
 	w.pass(time.Minute)
 	w.retainDead(time.Second)
-	waitFor(t, func() bool { return w.stored() == "0 packets, 0 delivery states" })
+	w.comesTrue(func() bool { return w.stored() == "0 packets, 0 delivery states" })
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // A queue of many packets is dropped with one record: its definition says so from then on. The
-// queue has no name any more, so no call finds it. The committer deletes its packets in slices, and
+// queue has no name any more, so no call finds it. Work deletes its packets in slices, and
 // its definition with the last of them.
 
 const (
-	// dropAtOnce is the most packets that go together with their queue. More are left to the sweeper.
+	// dropAtOnce is the most packets that go together with their queue. More are left to Work.
 	dropAtOnce = 128
-	// sweepSlice is how many packets the sweeper deletes, or looks at, before others have the lock.
+	// sweepSlice is how many packets go, or are looked at, before others have their turn.
 	sweepSlice = 1024
 )
 
@@ -41,7 +41,7 @@ func (m *Machine) dropNow(q *queue, packets []index.Packet) {
 	m.changed(q)
 }
 
-// dropLater takes the queue's name away and leaves its packets to the sweeper.
+// dropLater takes the queue's name away and leaves its packets to Work.
 func (m *Machine) dropLater(q *queue) {
 	m.changedName(q.entry)
 	m.retire(q)
@@ -116,7 +116,7 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 	m.open.ops.PutQueue(m.definition(q))
 }
 
-// loadDropped gives the sweeper the queues that were dropped before the start.
+// loadDropped gives Work the queues that were dropped before the start.
 func (m *Machine) loadDropped(restored []recovery.Queue) {
 	for _, r := range restored {
 		q := &queue{id: r.ID, ix: r.Index, defined: true, dropped: true}
@@ -125,8 +125,7 @@ func (m *Machine) loadDropped(restored []recovery.Queue) {
 	}
 }
 
-// sweep deletes packets of dropped queues. It is the committer's, and returns true if it has to go
-// on once others had the lock.
+// sweep deletes packets of dropped queues. It is a part of Work.
 func (m *Machine) sweep() (more bool) {
 	if len(m.dropped) == 0 || !m.maySweep() {
 		return false

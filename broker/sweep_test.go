@@ -72,20 +72,20 @@ func TestADroppedQueueIsGoneAtOnceAndItsPacketsAreSwept(t *testing.T) {
 	}
 }
 
-// crash restarts the broker on what is on disk after the batch that brings the drop, and before
+// crash restarts the machine on what is on disk after the batch that brings the drop, and before
 // the sweeper has gone on. It returns how many packets are on disk then.
 func (h *harness) crash(drop func()) (packets int) {
 	h.t.Helper()
 	h.barrier()
-	g := h.gate()
-	drop()
-	<-g.entered // the batch of the drop; what is swept next is in a later one
-	g.leave <- nil
-	<-g.entered
-	h.ungate()
-	g.leave <- errors.New("the process is killed")
-	<-h.b.Failed()
+	h.b.hold(drop)
+	h.b.release()
+	h.b.apply()
+	h.store.before = func() error { return errors.New("the process is killed") }
+	for h.b.err == nil {
+		h.b.round()
+	}
 	_ = h.b.Close()
+	h.store.before = nil
 	packets = len(h.store.packets)
 	h.start()
 	return packets
@@ -156,12 +156,9 @@ func TestPacketsOfADroppedQueueExpireWithoutHarm(t *testing.T) {
 		h.push("q", 1, time.Duration(1+i%7)*time.Millisecond, fmt.Sprint(i), "x")
 	}
 	h.subscribe(c, 0, "q")
-	g := h.gate()
-	h.drop("q")
-	<-g.entered
+	h.b.hold(func() { h.drop("q") })
 	h.now.Add(4)
-	h.ungate()
-	g.leave <- nil
+	h.b.release()
 	h.do(func(tx *broker.Tx) error { return tx.Ready(c, 5) })
 	h.swept()
 	h.wantReplies(r)
@@ -264,7 +261,6 @@ func TestASweepLeavesHalfOfABatchToOthers(t *testing.T) {
 	h.fill("q", 6000)
 	h.barrier()
 	largest := 0
-	h.store.mu.Lock()
 	h.store.after = func(b *storage.Batch) {
 		deletes := 0
 		b.Each(func(op storage.Op) {
@@ -274,7 +270,6 @@ func TestASweepLeavesHalfOfABatchToOthers(t *testing.T) {
 		})
 		largest = max(largest, deletes)
 	}
-	h.store.mu.Unlock()
 	h.drop("q")
 	h.swept()
 	if limit := smallBatches.MaxOps / 2; largest == 0 || largest > limit {

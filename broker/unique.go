@@ -11,7 +11,7 @@ import (
 //     done keeps its record, and does not hold the id.
 //   - With a window it goes when that is over, or with the queue, whatever becomes of the packet.
 //
-// A start may find records that nothing needs, which are left to the committer.
+// A start may find records that nothing needs, which are left to Work.
 
 // holderOf returns the packet that already holds the id of a unique push.
 func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
@@ -65,8 +65,7 @@ func (m *Machine) endUnique(q *queue, identity uint64) {
 	}
 }
 
-// sweepUniques deletes records that nothing needs. It is the committer's, and returns true if it
-// has to go on once others had the lock.
+// sweepUniques deletes records that nothing needs. It is a part of Work.
 func (m *Machine) sweepUniques() (more bool) {
 	for n := min(sweepSlice, m.limits.MaxOps/8); n > 0 && len(m.endedUniques) > 0; n-- {
 		if !m.maySweep() {

@@ -23,9 +23,7 @@ func TestAUniquePushNeedsNoRoomOnDiskIfThePacketIsThere(t *testing.T) {
 	defer w.close()
 	first := w.add(broker.PushRequest{Unique: []byte("u")})
 	windowed := w.add(broker.PushRequest{Unique: []byte("w"), Window: 1 << 40})
-	w.store.mu.Lock()
 	w.store.level = storage.NoPush
-	w.store.mu.Unlock()
 	w.pass(1e9)
 	w.barrier()
 	for unique, want := range map[string]broker.ID{"u": first, "w": windowed} {
@@ -69,7 +67,9 @@ func TestAUniquePushInLineNeedsNoRoomOnceAPacketHasItsID(t *testing.T) {
 		wait := func() *linedUp {
 			p := &linedUp{c: w.b.Attach(&inbox{}, groups), r: broker.PushRequest{Queue: []byte("q"), Priority: 1, Unique: []byte("u"), Window: window}}
 			w.do(func(tx *broker.Tx) error {
-				return tx.WaitPush(p.c, p, broker.PushWait{Push: p.r, Payloads: [][]byte{nil}})
+				return waitPush(tx, p.c, p.r.Queue, 0,
+					func(tx *broker.Tx) (err error) { p.id, err = tx.Push(p.r); return err },
+					func(err error, _ bool) { p.done, p.err = true, err })
 			})
 			return p
 		}
@@ -77,7 +77,7 @@ func TestAUniquePushInLineNeedsNoRoomOnceAPacketHasItsID(t *testing.T) {
 		if w.do(func(tx *broker.Tx) error { _, err := tx.Delete([]byte("other")); return err }); first.done || second.done {
 			t.Fatal("a push has its turn in a full queue")
 		}
-		w.replied(func(tx *broker.Tx) error { return tx.Pop(w.c, []byte("q"), broker.Selection{WithDetails: true}, 0) })
+		w.replied(func(tx *broker.Tx) error { return reply(w.c)(tx.Pop([]byte("q"), broker.Selection{WithDetails: true})) })
 		w.barrier()
 		if !first.done || !second.done || first.err != nil || second.err != nil || first.id != second.id {
 			t.Errorf("with a window of %d the pushes are %+v and %+v, want one packet", window, *first, *second)
@@ -94,15 +94,6 @@ type linedUp struct {
 	id   broker.ID
 	err  error
 }
-
-func (p *linedUp) Ready(tx *broker.Tx, _ []byte) {
-	p.id, p.err = tx.Push(p.r)
-	p.done = true
-}
-
-func (p *linedUp) Expired(*broker.Tx) {}
-
-func (p *linedUp) Closed(*broker.Tx) {}
 
 func TestAnIDIsOneWithAndWithoutAWindow(t *testing.T) {
 	for _, first := range []int64{0, 1000} {

@@ -52,7 +52,7 @@ func (h *harness) batchOf(calls ...func(tx *broker.Tx, c *broker.Conn) error) []
 func send(tx *broker.Tx, c *broker.Conn, v broker.Value, from, to int) error {
 	value, err := tx.Bytes(v)
 	if to = min(to, len(value)); err == nil {
-		tx.ReplyAll([]*broker.Conn{c}, value[min(from, to):to])
+		boxOf(c).say(string(value[min(from, to):to]))
 	}
 	return err
 }
@@ -268,22 +268,21 @@ func TestWhatIsOnItsWayToTheDiskIsReadThere(t *testing.T) {
 	h.counting()
 	text, r := bytesOf(1, tooLong), &inbox{}
 	c := h.b.Attach(r, groups)
-	g := h.gate()
-	h.together(func(tx *broker.Tx) error {
-		err := tx.SetString([]byte("n"), []byte(text), 0)
-		return errors.Join(err, pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte(text)})))
+	h.b.hold(func() {
+		h.together(func(tx *broker.Tx) error {
+			err := tx.SetString([]byte("n"), []byte(text), 0)
+			return errors.Join(err, pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte(text)})))
+		})
 	})
-	<-g.entered
 	h.together(func(tx *broker.Tx) error {
-		return errors.Join(sendPart(tx, c, "n", 0, tooLong), tx.Pop(c, []byte("q"), groups, 0))
+		return errors.Join(sendPart(tx, c, "n", 0, tooLong), reply(c)(tx.Pop([]byte("q"), groups)))
 	})
-	h.ungate()
-	g.leave <- nil
+	h.b.release()
 	h.wantReplies(r, text, text)
 }
 
 // restarted closes h's broker and starts another one on a store.
-func restarted(h *harness, s broker.Store) *broker.Broker {
+func restarted(h *harness, s driven) *driver {
 	h.t.Helper()
 	if err := h.b.Close(); err != nil {
 		h.t.Fatalf("close: %v", err)
@@ -292,7 +291,7 @@ func restarted(h *harness, s broker.Store) *broker.Broker {
 	if err != nil {
 		h.t.Fatalf("recovery: %v", err)
 	}
-	return broker.New(s, state, broker.Options{Cache: 1 << 16, Clock: h.now.Load})
+	return newDriver(s, state, broker.Options{Cache: 1 << 16}, h.clocks)
 }
 
 func TestCopiesAreWholeWhereverTheCacheHasTheValue(t *testing.T) {

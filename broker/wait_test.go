@@ -1,12 +1,61 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
+
+// waiter is a take that waits, and what comes of it.
+type waiter interface {
+	// Ready takes from the queue, which has something.
+	Ready(tx *broker.Tx, queue []byte)
+	// Expired is called at the deadline, and Closed when the queues are drained.
+	Expired(tx *broker.Tx)
+	Closed(tx *broker.Tx)
+}
+
+// wait makes c wait until one of some queues has what a selection takes. Made again the request
+// looks at each of them, as those of sessions do.
+func wait(tx *broker.Tx, c *broker.Conn, w waiter, s broker.Selection, until int64, queues ...[]byte) error {
+	s.MustFind = true
+	p := broker.Parking{Queues: queues, Filter: s.Filter, Until: until}
+	boxOf(c).waits(func(tx *broker.Tx, expired bool) {
+		_ = tx.Atomic(func() error {
+			for _, q := range queues {
+				if n, err := tx.Takeable(q, s); n > 0 && err == nil {
+					w.Ready(tx, q)
+					return nil
+				}
+			}
+			if expired {
+				w.Expired(tx)
+			} else if tx.Park(c, p) != nil {
+				w.Closed(tx)
+			}
+			return nil
+		})
+	})
+	return tx.Park(c, p)
+}
+
+// waitPush makes c wait until a push has its turn. done gets what that gave in the end.
+func waitPush(tx *broker.Tx, c *broker.Conn, queue []byte, until int64, push func(tx *broker.Tx) error, done func(err error, expired bool)) error {
+	p := broker.Parking{Queues: [][]byte{queue}, Push: true, Until: until}
+	boxOf(c).waits(func(tx *broker.Tx, expired bool) {
+		_ = tx.Atomic(func() error {
+			err := push(tx)
+			refused := errors.Is(err, broker.ErrFull) || errors.Is(err, broker.ErrPaused)
+			if !refused || expired || tx.Park(c, p) != nil {
+				done(err, refused && expired)
+			}
+			return nil
+		})
+	})
+	return tx.Park(c, p)
+}
 
 // blocked is a blocked pop of a test: it takes the oldest packet, or moves it to another queue.
 type blocked struct {
@@ -16,8 +65,8 @@ type blocked struct {
 }
 
 func (w *blocked) Ready(tx *broker.Tx, queue []byte) {
-	tx.Reply(w.c, append([]byte("from "), queue...))
-	err := tx.Pop(w.c, queue, broker.Selection{End: broker.Oldest}, 7)
+	boxOf(w.c).say("from " + string(queue))
+	err := reply(w.c)(tx.Pop(queue, broker.Selection{End: broker.Oldest}))
 	if err == nil && w.to != "" {
 		err = pushError(tx.Push(broker.PushRequest{Queue: []byte(w.to), Priority: 1, Payload: []byte("moved")}))
 	}
@@ -26,9 +75,9 @@ func (w *blocked) Ready(tx *broker.Tx, queue []byte) {
 	}
 }
 
-func (w *blocked) Expired(tx *broker.Tx) { tx.Reply(w.c, []byte("nothing came")) }
+func (w *blocked) Expired(*broker.Tx) { boxOf(w.c).say("nothing came") }
 
-func (w *blocked) Closed(tx *broker.Tx) { tx.Reply(w.c, []byte("nothing will come")) }
+func (w *blocked) Closed(*broker.Tx) { boxOf(w.c).say("nothing will come") }
 
 // wait makes a new consumer wait, and returns it with what it gets.
 func (h *harness) wait(to string, until int64, queues ...string) (*broker.Conn, *inbox) {
@@ -40,8 +89,7 @@ func (h *harness) wait(to string, until int64, queues ...string) (*broker.Conn, 
 		names[i] = []byte(q)
 	}
 	h.do(func(tx *broker.Tx) error {
-		w := &blocked{c: c, to: to, t: h.t.(*testing.T)}
-		return tx.Wait(c, w, broker.TakeWait{Queues: names, Until: until})
+		return wait(tx, c, &blocked{c: c, to: to, t: h.t.(*testing.T)}, broker.Selection{}, until, names...)
 	})
 	return c, r
 }
@@ -80,7 +128,7 @@ func TestAWaitWithAFilterIsServedOnlyWithWhatThatAccepts(t *testing.T) {
 		k := &classWaiter{box: &workbox{}, s: broker.Selection{End: broker.Oldest, Filter: filtered(filter), WithDetails: true}}
 		k.c = w.b.Attach(k.box, broker.Selection{})
 		w.do(func(tx *broker.Tx) error {
-			return tx.Wait(k.c, k, broker.TakeWait{Queues: [][]byte{[]byte("q")}, Filter: k.s.Filter})
+			return wait(tx, k.c, k, k.s, 0, []byte("q"))
 		})
 		return k
 	}
@@ -93,7 +141,7 @@ func TestAWaitWithAFilterIsServedOnlyWithWhatThatAccepts(t *testing.T) {
 			for _, reply := range k.box.replies {
 				got += fmt.Sprint(payloadsOf(reply))
 			}
-			if got != want || k.c.Waiting() != (want == "") {
+			if got != want || k.c.Parked() != (want == "") {
 				t.Errorf("%s: %q was served %q, want %q", when, k.s.Filter.Terms, got, want)
 			}
 		}
@@ -120,13 +168,13 @@ func TestAWaitEndsAtItsDeadlineAndNotBefore(t *testing.T) {
 	_, longer := h.wait("", startTime+3000, "q")
 	h.now.Store(startTime + 999)
 	h.barrier()
-	if !c.Waiting() || len(r.got) > 0 {
+	if !c.Parked() || len(r.got) > 0 {
 		t.Fatal("the wait ended a millisecond early")
 	}
 	h.now.Store(startTime + 1000)
 	h.barrier()
 	wantGot(t, "the waiter", r, "[[nothing came]]")
-	if c.Waiting() {
+	if c.Parked() {
 		t.Fatal("the consumer still waits after its deadline")
 	}
 	h.push("q", 1, 0, "a", "a")
@@ -137,20 +185,14 @@ func TestAWaitEndsAtItsDeadlineAndNotBefore(t *testing.T) {
 func TestADeadlineIsKeptWithoutAnyCall(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	flushed := make(chan struct{}, 1)
-	r := &inbox{flushed: flushed}
-	c := h.b.Attach(r, broker.Selection{})
-	h.do(func(tx *broker.Tx) error {
-		w := &blocked{c: c, t: t}
-		return tx.Wait(c, w, broker.TakeWait{Queues: [][]byte{[]byte("q")}, Until: tx.Now() + 20})
-	})
-	h.now.Add(20) // the committer looks every 20 ms of the real clock until then
-	select {
-	case <-flushed:
-		wantGot(t, "the waiter", r, "[[nothing came]]")
-	case <-time.After(20 * time.Second):
-		t.Fatal("nobody ended the wait")
+	_, r := h.wait("", startTime+20, "q")
+	h.b.round()
+	if next := h.b.Next(); next != 20 {
+		t.Fatalf("the next turn is due in %d ms, want 20", next)
 	}
+	h.now.Add(20)
+	h.b.round()
+	wantGot(t, "the waiter", r, "[[nothing came]]")
 }
 
 func TestAWaiterThatHungUpTakesNothing(t *testing.T) {
@@ -166,13 +208,13 @@ func TestAWaiterThatHungUpTakesNothing(t *testing.T) {
 	wantGot(t, "the next", next, "[[from q] [a]]")
 }
 
-func TestStopWaitingEndsAWaitWithoutAReply(t *testing.T) {
+func TestUnparkEndsAWaitWithoutAReply(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	c, r := h.wait("", startTime+1000, "q")
 	h.do(func(tx *broker.Tx) error {
-		if !tx.StopWaiting(c) || tx.StopWaiting(c) {
-			t.Error("StopWaiting must be true once")
+		if !tx.Unpark(c) || tx.Unpark(c) {
+			t.Error("Unpark must be true once")
 		}
 		return nil
 	})
@@ -211,7 +253,7 @@ func TestWaitersGetWhatAnAtomicRunLeavesAndNotWhatItTakesBack(t *testing.T) {
 				return err
 			}
 		}
-		return tx.Pop(c, []byte("q"), broker.Selection{End: broker.Oldest}, 0)
+		return reply(c)(tx.Pop([]byte("q"), broker.Selection{End: broker.Oldest}))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -224,9 +266,7 @@ func TestWaitersGetWhatAnAtomicRunLeavesAndNotWhatItTakesBack(t *testing.T) {
 func TestAWaiterIsServedByTheNextBatchIfTheOpenOneIsFull(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	g := h.gate()
-	h.push("other", 1, 0, "a", "opens a commit")
-	<-g.entered
+	h.b.hold(func() { h.push("other", 1, 0, "a", "opens a commit") })
 	_, r := h.wait("", 0, "q")
 	h.do(func(tx *broker.Tx) error {
 		for !tx.Full() {
@@ -236,8 +276,7 @@ func TestAWaiterIsServedByTheNextBatchIfTheOpenOneIsFull(t *testing.T) {
 		}
 		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("late")}))
 	})
-	h.ungate()
-	g.leave <- nil
+	h.b.release()
 	h.barrier()
 	wantGot(t, "the waiter", r, "[[from q] [late]]")
 }
@@ -246,12 +285,12 @@ func TestAWaitingConsumerCanNeitherWaitAgainNorForTooManyQueues(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	c, _ := h.wait("", 0, "q")
-	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, broker.TakeWait{}) }); err != broker.ErrWaiting {
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Park(c, broker.Parking{}) }); err != broker.ErrWaiting {
 		t.Errorf("a second wait gave %v", err)
 	}
 	c = h.b.Attach(&inbox{}, groups)
 	names := make([][]byte, broker.MaxSubscriptions+1)
-	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, broker.TakeWait{Queues: names}) }); err != broker.ErrTooManySubscriptions {
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Park(c, broker.Parking{Queues: names}) }); err != broker.ErrTooManySubscriptions {
 		t.Errorf("too many queues gave %v", err)
 	}
 }
@@ -285,12 +324,16 @@ func TestWaitsEndThoughTheClockOfTheWallIsSetBack(t *testing.T) {
 	takes, pushes := &inbox{}, &inbox{}
 	w.do(func(tx *broker.Tx) error {
 		c := w.b.Attach(takes, broker.Selection{})
-		return tx.Wait(c, &blocked{c: c, t: t}, broker.TakeWait{Queues: [][]byte{[]byte("empty")}, Until: tx.Steady() + 20})
+		return wait(tx, c, &blocked{c: c, t: t}, broker.Selection{}, tx.Steady()+20, []byte("empty"))
 	})
 	w.do(func(tx *broker.Tx) error {
 		c := w.b.Attach(pushes, broker.Selection{})
 		p := broker.PushRequest{Queue: []byte("q"), Priority: 1, Block: true}
-		return tx.WaitPush(c, &blocked{c: c, t: t}, broker.PushWait{Push: p, Payloads: [][]byte{nil}, Until: tx.Steady() + 20})
+		return waitPush(tx, c, p.Queue, tx.Steady()+20, func(tx *broker.Tx) error { return pushError(tx.Push(p)) }, func(_ error, expired bool) {
+			if expired {
+				pushes.say("nothing came")
+			}
+		})
 	})
 	w.now.Add(-3_600_000)
 	w.steady.Add(19)

@@ -49,7 +49,7 @@ func TestANarrowPopLeavesWidePackets(t *testing.T) {
 		c := h.b.Attach(r, narrow)
 		h.do(func(tx *broker.Tx) error {
 			for _, q := range []string{"q", "q", "q", "wide only"} {
-				if err := tx.Pop(c, []byte(q), narrow, 0); err != nil {
+				if err := reply(c)(tx.Pop([]byte(q), narrow)); err != nil {
 					return err
 				}
 			}
@@ -101,7 +101,7 @@ func TestWhatANarrowConsumerLeavesIsLoggedOnceAQueue(t *testing.T) {
 	c := h.b.Attach(&inbox{}, narrow)
 	count := func(queue string) int { return strings.Count(log.String(), "queue="+queue+" ") }
 	for _, call := range []func(){
-		func() { h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("popped"), narrow, 0) }) },
+		func() { h.do(func(tx *broker.Tx) error { return reply(c)(tx.Pop([]byte("popped"), narrow)) }) },
 		func() { h.push("popped", 1, 0, "a", wide) },
 		func() { h.pop(h.b.Attach(&inbox{}, groups), "popped") },
 		func() { h.push("popped", 1, 0, "a", wide) },
@@ -112,7 +112,7 @@ func TestWhatANarrowConsumerLeavesIsLoggedOnceAQueue(t *testing.T) {
 		}
 	}
 	for range 3 {
-		h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("popped"), narrow, 0) })
+		h.do(func(tx *broker.Tx) error { return reply(c)(tx.Pop([]byte("popped"), narrow)) })
 	}
 	h.push("filled", 1, 0, "a", wide)
 	h.do(func(tx *broker.Tx) error {

@@ -296,7 +296,7 @@ func (m *workModel) step(t *rapid.T, op string) {
 		s := drawSelection(t)
 		took := m.taken(queue, s)
 		m.reply(took)
-		m.check(m.tx.Pop(m.c, []byte(queue), s, 1))
+		m.check(reply(m.c)(m.tx.Pop([]byte(queue), s)))
 		m.took(queue, took)
 	case "pop key":
 		m.popKey(queue)
@@ -483,7 +483,7 @@ func (m *workModel) claim(t *rapid.T, queue string) {
 		Selection: drawSelection(t), Lease: max(0, rapid.Int64Range(-10, 40).Draw(t, "lease")),
 		Consumer: []byte(rapid.SampledFrom([]string{"", "w1", "w2"}).Draw(t, "consumer")),
 	}
-	m.check(m.tx.Claim(m.c, []byte(queue), r, 1))
+	m.check(reply(m.c)(m.tx.Claim([]byte(queue), r)))
 	tasks := m.taken(queue, r.Selection)
 	for _, k := range tasks {
 		m.lend(k, r)
@@ -630,7 +630,7 @@ func (m *workModel) moveEnd(t *rapid.T, from string) {
 	fromEnd, toEnd := ends.Draw(t, "from end"), ends.Draw(t, "to end")
 	var ok bool
 	err := m.tx.Atomic(func() (err error) {
-		ok, err = m.tx.MoveEnd(m.c, []byte(from), fromEnd, []byte(to), toEnd, 1)
+		ok, err = replyMoved(m.c)(m.tx.MoveEnd([]byte(from), fromEnd, []byte(to), toEnd))
 		return err
 	})
 	took, want := m.taken(from, broker.Selection{End: fromEnd}), error(nil)
@@ -913,11 +913,11 @@ func (m *workModel) compareQueue(queue string) {
 		m.compareList(queue, state, nil)
 		m.compareList(queue, state, &broker.Filter{Terms: []broker.Term{{Tag: "class", Op: broker.LessOrEqual, Value: "low"}}})
 	}
-	m.check(m.tx.Peek(m.c, name, 3, 1))
+	m.check(reply(m.c)(m.tx.Peek(name, 3)))
 	m.reply(m.selected(queue, broker.Selection{End: broker.Oldest, Count: 3}))
 	oldest := m.in(queue, selectable)
 	slices.SortFunc(oldest, func(a, b *task) int { return cmp.Compare(a.seq, b.seq) })
-	m.check(m.tx.Oldest(m.c, name, 1))
+	m.check(reply(m.c)(m.tx.Oldest(name)))
 	m.reply(oldest[:min(1, len(oldest))])
 	m.compareStats(queue)
 	m.compareWorkers(queue)
@@ -925,7 +925,7 @@ func (m *workModel) compareQueue(queue string) {
 	m.compareGates(queue)
 	line := m.in(queue, selectable)
 	for _, k := range m.in(queue, nil) {
-		ok, err := m.tx.Show(m.c, name, k.ID, 1)
+		ok, err := replyMoved(m.c)(m.tx.Show(name, k.ID))
 		m.check(err)
 		m.same("there", ok, true)
 		j := m.shown(k)
@@ -938,10 +938,9 @@ func (m *workModel) compareQueue(queue string) {
 func (m *workModel) compareList(queue string, state broker.State, f *broker.Filter) {
 	tasks, p := m.matching(queue, f, m.in(queue, inState(state))), broker.Page{State: state, Count: 2, Filter: f}
 	for more := true; more; {
-		end, err := m.tx.ListEnd([]byte(queue), p)
+		end, err := listed(m.c)(m.tx.List([]byte(queue), p))
 		m.check(err)
 		m.same(fmt.Sprintf("%v packets of a page of %s", state, queue), end.Packets, min(len(tasks), p.Count))
-		m.check(m.tx.List(m.c, []byte(queue), p, 1))
 		m.reply(tasks[:end.Packets])
 		tasks, p.After, more = tasks[end.Packets:], end.Last, end.More
 		if more != (len(tasks) > 0) && f == nil || !more && len(tasks) > 0 {
@@ -1033,7 +1032,7 @@ func (m *workModel) crash(t *rapid.T) {
 		queue := []byte(drawQueue(t))
 		_, _ = tx.Push(broker.PushRequest{Queue: queue, Priority: 1, Payload: []byte("lost"), Unique: []byte("u")})
 		_, _ = tx.Push(broker.PushRequest{Queue: queue, Priority: 1, Payload: []byte("lost"), Unique: []byte("u"), Window: 50})
-		_ = tx.Claim(m.c, queue, broker.ClaimRequest{Selection: broker.Selection{Count: 2}}, 1)
+		_ = reply(m.c)(tx.Claim(queue, broker.ClaimRequest{Selection: broker.Selection{Count: 2}}))
 		name, r := m.drawReceipt(t)
 		_, _ = tx.Ack([]byte(name), []broker.Receipt{r})
 		name, r = m.drawReceipt(t)

@@ -2,31 +2,32 @@ package netproto
 
 import "errors"
 
-// ErrMemory is why a connection is closed that has begun a long request.
-var ErrMemory = errors.New("too much memory in unfinished requests")
+// ErrMemory is why a connection is closed that holds the most of all.
+var ErrMemory = errors.New("too much memory in unfinished requests and replies that are not read")
 
-// Buffers bounds the bytes of requests that have begun, on all connections of the servers that
-// share it, which are those of one loop. The first maxReadBuffer bytes of a connection do not count.
+// Buffers bounds the bytes of requests that have begun, and of replies that have not left, on all
+// connections of the servers that share it, which are those of one loop. The first maxReadBuffer
+// bytes of either do not count.
 type Buffers struct {
 	most  int64
 	sum   int64
-	bytes map[*conn]int64 // of those that count
+	large map[*conn]struct{} // those that count
 }
 
 // NewBuffers allows so many bytes together.
-func NewBuffers(most int64) *Buffers { return &Buffers{most: most, bytes: make(map[*conn]int64)} }
+func NewBuffers(most int64) *Buffers { return &Buffers{most: most, large: make(map[*conn]struct{})} }
 
-// resize notes that the buffer of c will have n bytes. If that is too much for all, it evicts the
-// connection with the largest.
-func (b *Buffers) resize(c *conn, n int) {
-	if n = max(n, maxReadBuffer) - maxReadBuffer; n == 0 && cap(c.in) <= maxReadBuffer && !c.finished {
+// count notes what c holds. If that is too much for all, it evicts the connection with the most.
+func (b *Buffers) count(c *conn) {
+	n := max(int64(cap(c.in)), maxReadBuffer) + max(c.Unsent(), maxReadBuffer) - 2*maxReadBuffer
+	if n == c.counted || c.evicted {
 		return
 	}
-	b.set(c, int64(n))
+	b.set(c, n)
 	for b.sum > b.most {
 		largest := c
-		for other, n := range b.bytes {
-			if n > b.bytes[largest] {
+		for other := range b.large {
+			if other.counted > largest.counted {
 				largest = other
 			}
 		}
@@ -37,8 +38,10 @@ func (b *Buffers) resize(c *conn, n int) {
 }
 
 func (b *Buffers) set(c *conn, n int64) {
-	b.sum += n - b.bytes[c]
-	if b.bytes[c] = n; n == 0 {
-		delete(b.bytes, c)
+	b.sum += n - c.counted
+	if c.counted = n; n == 0 {
+		delete(b.large, c)
+	} else {
+		b.large[c] = struct{}{}
 	}
 }

@@ -22,8 +22,6 @@ type link interface {
 	// write sends what it can of data, and returns how much has left. The next write begins with the
 	// first byte that has not.
 	write(data []byte) (n int, err error)
-	// refuse sends words to a peer that gets nothing else, and closes. It is called in place of start.
-	refuse(words []byte)
 	// watch says what the loop wants to be told of.
 	watch(w watch)
 	// drained says that all that had arrived when drain was called was read.
@@ -62,7 +60,7 @@ type conn struct {
 	begun    bool // the first byte was looked at
 	full     bool // so much is outstanding that no request is carried out
 	draining bool // it ends when it has served what had arrived
-	evicted  bool // it ends, as its request takes too much memory
+	evicted  bool // it ends, as it holds too much memory
 	finished bool // no request is carried out any more
 	lingers  bool // its end waits for the peer to see it
 	closed   bool
@@ -74,8 +72,9 @@ type conn struct {
 	frame   deadline // for the rest of a request
 	slow    deadline // for the peer to take more
 	linger  deadline
-	taken   int // bytes that the peer took since slow was set
-	dropped int // bytes that a lingering end has dropped
+	taken   int   // bytes that the peer took since slow was set
+	dropped int   // bytes that a lingering end has dropped
+	counted int64 // of Buffers
 }
 
 // start lets the loop serve the connection.
@@ -110,6 +109,8 @@ func (c *conn) turn() {
 		return
 	case c.linger.in != nil:
 		c.drop()
+	case c.evicted && !c.finished:
+		c.finish(ErrMemory)
 	case c.broken:
 		c.finish(syscall.ECONNRESET)
 	default:
@@ -141,8 +142,6 @@ func (c *conn) blocked() bool { return c.consumer.Parked() }
 func (c *conn) serve() {
 	in, err := c.receive()
 	switch {
-	case c.evicted:
-		err = ErrMemory
 	case err != nil:
 		c.eof = true
 	case len(in) > 0 && !c.begun:
@@ -157,19 +156,19 @@ func (c *conn) serve() {
 	n, stop := 0, Incomplete
 	switch {
 	case c.blocked():
-		c.more = true
+		c.more = len(in) > 0
 		if stop = Blocked; c.hungUp || c.eof {
 			err = io.EOF
 		} else if c.draining {
 			err = errDrained
 		}
 	case c.full:
-		c.more, stop, err = true, More, nil
+		c.more, err = len(in) > 0, nil
 	case c.more && len(in) > 0:
 		c.loop.tx.As(c.consumer)
 		n, stop, err = c.session.Serve(c.loop.tx, in)
 		c.touch()
-		c.more = stop != Incomplete
+		c.more = stop != Incomplete && n < len(in)
 		if c.full = c.Unsent() >= c.server.config.MaxOutstandingBytes; err == nil {
 			err = c.stopped(stop, n)
 		}
@@ -250,12 +249,12 @@ func (c *conn) resize(size int) {
 	if size == cap(c.in) {
 		return
 	}
-	c.server.config.Buffers.resize(c, size)
 	var in []byte
 	if size > 0 {
 		in = append(make([]byte, 0, size), c.in...)
 	}
 	c.in = in
+	c.server.config.Buffers.count(c)
 }
 
 // timeFrame bounds the time for the rest of a request that has begun.
@@ -274,6 +273,7 @@ func (c *conn) touch() {
 		c.touched = true
 		c.loop.touched = append(c.loop.touched, c)
 	}
+	c.server.config.Buffers.count(c)
 }
 
 // release lets leave all that there is to send.
@@ -303,6 +303,7 @@ func (c *conn) send() {
 	}
 	c.timeWrite()
 	c.forget()
+	c.server.config.Buffers.count(c)
 	if c.consumer.CaughtUp() {
 		c.loop.tx.Resume(c.consumer)
 	}
@@ -356,7 +357,7 @@ func (c *conn) finish(why error) {
 	}
 	c.finished = true
 	c.loop.frames.clear(&c.frame)
-	dead, last := c.broken, []byte(nil)
+	dead, last := c.broken || why == errNotRead || why == ErrMemory && c.Unsent() > 0, []byte(nil)
 	switch log := c.server.config.Logger; {
 	case errors.Is(why, io.EOF), errors.Is(why, errDrained):
 		log.Debug("connection ended", "remote", c.remote.Addr(), "unfinished_bytes", len(c.in))
@@ -371,7 +372,7 @@ func (c *conn) finish(why error) {
 		}
 	}
 	c.in = nil
-	c.server.config.Buffers.resize(c, 0)
+	c.server.config.Buffers.count(c)
 	if s, ok := c.session.(Closer); ok {
 		s.Close(c.loop.tx)
 	}
@@ -379,7 +380,7 @@ func (c *conn) finish(why error) {
 	c.peer.Out = append(c.peer.Out, last...)
 	c.touch()
 	switch {
-	case dead || why == errNotRead:
+	case dead:
 		c.close()
 	case c.Unsent() == 0:
 		c.end()
@@ -421,7 +422,8 @@ func (c *conn) close() {
 	c.finish(net.ErrClosed)
 	c.loop.writes.clear(&c.slow)
 	c.loop.lingering.clear(&c.linger)
-	c.peer.Out = nil
+	c.peer.Out, c.sent, c.free = nil, 0, 0
+	c.server.config.Buffers.count(c)
 	delete(c.loop.conns, c)
 	c.link.close()
 	c.server.remove(c)
@@ -462,10 +464,14 @@ func (p *Peer) Consumer() *broker.Conn { return p.c.consumer }
 // Full says that Serve should stop early: many bytes wait to leave, and should do so first.
 func (p *Peer) Full() bool { return p.c.Unsent() >= broker.MaxOutstandingBytes }
 
-// Send appends to Out. A session calls it for another one, which is not served now.
+// Send appends to Out. A session calls it for another one, which is not served now. It may end what
+// that one waits for.
 func (p *Peer) Send(data []byte) {
 	p.Out = append(p.Out, data...)
 	p.c.touch()
+	if p.c.more {
+		p.c.loop.again(p.c)
+	}
 }
 
 // Unsent is how many bytes go to the client and have not left yet.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -26,26 +25,10 @@ type fed struct {
 	closed  bool
 }
 
-// acceptFed accepts a connection.
-func acceptFed(l *net.TCPListener, c *conn) (link, netip.AddrPort, error) {
-	nc, remote, err := accept(l)
-	if err != nil {
-		return nil, remote, err
-	}
+func newFed(nc net.Conn, c *conn) *fed {
 	f := &fed{nc: nc, c: c}
 	f.room.L = &f.mu
-	return f, remote, nil
-}
-
-// accept waits for the next connection.
-func accept(l *net.TCPListener) (*net.TCPConn, netip.AddrPort, error) {
-	nc, err := l.AcceptTCP()
-	if err != nil {
-		return nil, netip.AddrPort{}, err
-	}
-	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
-	remote := nc.RemoteAddr().(*net.TCPAddr).AddrPort()
-	return nc, netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port()), nil
+	return f
 }
 
 // feed reads until the end. The connection learns of a hang-up when in has room for it.
@@ -116,11 +99,6 @@ func (f *fed) flush() {
 	f.writing, f.wrote, f.failed = false, n, err
 	f.mu.Unlock()
 	f.c.loop.tell(f)
-}
-
-func (f *fed) refuse(words []byte) {
-	_, _ = f.nc.Write(words) // there is room: nothing was sent before
-	f.close()
 }
 
 func (f *fed) start(*conn) error {

@@ -3,7 +3,6 @@ package netproto
 import (
 	"io"
 	"net"
-	"net/netip"
 	"syscall"
 	"time"
 	"unsafe"
@@ -20,29 +19,30 @@ type raw struct {
 	started bool
 }
 
-// acceptRaw accepts a connection whose socket belongs to the loop alone: a copy of the descriptor,
-// since Go's own is in the hands of its runtime.
-func acceptRaw(l *net.TCPListener, c *conn) (link, netip.AddrPort, error) {
-	nc, remote, err := accept(l)
-	if err != nil {
-		return nil, remote, err
+// newLink makes the link of a connection. A raw one has a copy of the descriptor, since Go's own is
+// in the hands of its runtime.
+func newLink(nc *net.TCPConn, c *conn) (link, error) {
+	poll, ok := c.loop.poll.(*epoll)
+	if !ok {
+		return newFed(nc, c), nil
 	}
-	defer nc.Close()
 	rc, err := nc.SyscallConn()
 	if err != nil {
-		return nil, remote, err
+		return nil, err
 	}
-	r, copied := &raw{poll: c.loop.poll.(*epoll), address: nc.LocalAddr()}, error(nil)
-	err = rc.Control(func(fd uintptr) { r.fd, copied = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
-	if err == nil {
+	r, copied := &raw{poll: poll, address: nc.LocalAddr()}, error(nil)
+	if err = rc.Control(func(fd uintptr) { r.fd, copied = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err == nil {
 		err = copied
 	}
-	return r, remote, err
+	if err != nil {
+		return nil, err
+	}
+	return r, nc.Close()
 }
 
 func (r *raw) start(c *conn) error {
 	r.started = true
-	r.poll.conns[int32(r.fd)] = c
+	r.poll.add(r.fd, c)
 	c.watched = watch{reads: true, hangUp: true}
 	return r.poll.control(unix.EPOLL_CTL_ADD, r.fd, c.watched)
 }
@@ -59,11 +59,6 @@ func (r *raw) read(buf []byte) (n int, err error) {
 
 func (r *raw) write(data []byte) (n int, err error) {
 	return ignoreAgain(transfer(unix.SYS_WRITE, r.fd, data))
-}
-
-func (r *raw) refuse(words []byte) {
-	_, _ = r.write(words) // there is room: nothing was sent before
-	r.close()
 }
 
 // ignoreAgain takes the error away that says that nothing can be done now.
@@ -101,7 +96,7 @@ func (r *raw) closeWrite() error { return unix.Shutdown(r.fd, unix.SHUT_WR) }
 
 func (r *raw) close() {
 	if r.started {
-		delete(r.poll.conns, int32(r.fd))
+		r.poll.conns[r.fd] = nil
 	}
 	_ = unix.Close(r.fd)
 }
@@ -111,8 +106,8 @@ func (r *raw) local() net.Addr { return r.address }
 // epoll is the poller of raw links.
 type epoll struct {
 	fd     int
-	event  int // an eventfd, by which wake ends a wait
-	conns  map[int32]*conn
+	event  int     // an eventfd, by which wake ends a wait
+	conns  []*conn // by descriptor; nil where it is none of a connection
 	events [512]unix.EpollEvent
 }
 
@@ -124,8 +119,9 @@ func newPoller(goroutines bool) (poller, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &epoll{fd: fd, conns: make(map[int32]*conn)}
+	p := &epoll{fd: fd}
 	if p.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
+		p.add(p.event, nil)
 		err = p.control(unix.EPOLL_CTL_ADD, p.event, watch{reads: true})
 	}
 	if err != nil {
@@ -133,6 +129,13 @@ func newPoller(goroutines bool) (poller, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+func (p *epoll) add(fd int, c *conn) {
+	for fd >= len(p.conns) {
+		p.conns = append(p.conns, nil)
+	}
+	p.conns[fd] = c
 }
 
 func (p *epoll) control(op, fd int, w watch) error {

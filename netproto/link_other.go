@@ -2,7 +2,8 @@
 
 package netproto
 
+import "net"
+
 func newPoller(bool) (poller, error) { return newBell(), nil }
 
-// acceptRaw is acceptFed where the system has no epoll.
-var acceptRaw = acceptFed
+func newLink(nc *net.TCPConn, c *conn) (link, error) { return newFed(nc, c), nil }

@@ -153,10 +153,10 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 func (s *Server) Serve() error {
 	wait := time.Duration(0)
 	for {
-		c, err := s.accept()
+		nc, err := s.listener.AcceptTCP()
 		if err == nil {
 			wait = 0
-			s.start(c)
+			s.start(nc)
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {
@@ -168,30 +168,27 @@ func (s *Server) Serve() error {
 	}
 }
 
-// accept waits for the next connection.
-func (s *Server) accept() (*conn, error) {
-	c := &conn{loop: s.config.Loop, server: s}
-	var err error
-	if s.config.Loop.config.Goroutines {
-		c.link, c.remote, err = acceptFed(s.listener, c)
-	} else {
-		c.link, c.remote, err = acceptRaw(s.listener, c)
-	}
-	return c, err
-}
-
 // start gives the connection to the loop, or closes it if there are too many.
-func (s *Server) start(c *conn) {
+func (s *Server) start(nc *net.TCPConn) {
+	remote := nc.RemoteAddr().(*net.TCPAddr).AddrPort()
+	c := &conn{loop: s.config.Loop, server: s, remote: netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())}
 	if err := s.add(c); err != nil {
 		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", c.remote.Addr(), "error", err)
-		var words []byte
 		if r, ok := s.config.Protocol.(Refuser); ok {
-			words = r.Refusal(err)
+			_, _ = nc.Write(r.Refusal(err)) // does not block: nothing was sent before
 		}
-		c.link.refuse(words)
+		_ = nc.Close()
 		return
 	}
-	s.config.Loop.post(c.start)
+	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
+	var err error
+	if c.link, err = newLink(nc, c); err != nil {
+		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", c.remote.Addr(), "error", err)
+		_ = nc.Close()
+		s.remove(c)
+		return
+	}
+	c.loop.post(c.start)
 }
 
 // add makes the connection one that Shutdown waits for, if the limits allow it.

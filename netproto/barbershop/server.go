@@ -61,7 +61,7 @@ type session struct {
 }
 
 const (
-	// maxServe is how many bytes of lines are carried out before others may take the broker's lock.
+	// maxServe is how many bytes of lines are carried out before others have their turn.
 	maxServe = 16 << 10
 	// maxReplies is how many bytes of replies end a call of Serve early: the reply to stats is far
 	// longer than the line.

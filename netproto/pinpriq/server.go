@@ -43,7 +43,7 @@ type session struct {
 	run func() error // call, bound once: binding allocates
 }
 
-// maxServe is how many bytes of requests are carried out before others may take the broker's lock.
+// maxServe is how many bytes of requests are carried out before others have their turn.
 const maxServe = 16 << 10
 
 // Serve implements netproto.Session.

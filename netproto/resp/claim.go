@@ -134,7 +134,7 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 		s.nullArray()
 		return nil
 	}
-	p := broker.Parking{Queues: t.queues, Filter: t.selection.Filter}
+	p := broker.Parking{Queues: t.queues, Filter: t.selection.Filter, As: t.consumer}
 	if t.block > 0 {
 		p.Until = tx.Steady() + t.block
 	}

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -98,4 +99,18 @@ func (o *options) tagFilter() *broker.Filter {
 		return nil
 	}
 	return &broker.Filter{Terms: o.filter.Terms, Least: o.filter.Least}
+}
+
+// filterWords is a filter as a request has it; nothing for none.
+func filterWords(f *broker.Filter) (words []string) {
+	if f == nil {
+		return nil
+	}
+	for _, t := range f.Terms {
+		words = append(words, "FILTER", t.Tag, operators[t.Op], t.Value)
+	}
+	if f.Least > 0 {
+		words = append(words, "MATCH", "ANY", strconv.Itoa(f.Least))
+	}
+	return words
 }

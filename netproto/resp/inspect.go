@@ -189,20 +189,39 @@ func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {
 	s.array(len(workers))
 	for _, w := range workers {
 		figures := []figure{{"seen", w.Seen}, {"claimed", int64(w.Claimed)}}
+		if w.Seen == 0 {
+			figures = figures[1:]
+		}
 		if w.Since != 0 {
 			figures = append(figures, figure{"since", w.Since})
 		}
-		s.mapHeader(len(figures) + 2)
-		s.bulkString("name")
-		s.bulkString(w.Name)
+		s.mapHeader(len(figures) + 3)
+		s.bulkString("name", w.Name)
 		s.figures(figures)
 		s.bulkString("ids")
 		s.array(len(w.IDs))
 		for _, id := range w.IDs {
 			s.packetID(id)
 		}
+		s.bulkString("waiting")
+		s.array(len(w.Waiting))
+		for _, wait := range w.Waiting {
+			s.waiting(wait)
+		}
 	}
 	return nil
+}
+
+// waiting replies with what somebody waits for.
+func (s *session) waiting(w broker.Wait) {
+	filter := filterWords(w.Filter)
+	s.mapHeader(2)
+	s.bulkString("queues")
+	s.array(len(w.Queues))
+	s.bulkString(w.Queues...)
+	s.bulkString("filter")
+	s.array(len(filter))
+	s.bulkString(filter...)
 }
 
 func queues(s *session, tx *broker.Tx, args [][]byte) error {

@@ -40,6 +40,7 @@ type session struct {
 
 	// The present request. It is here so that Atomic takes run and exec, which are bound once: a
 	// closure would allocate.
+	request   []byte // its bytes
 	cmd       *command
 	tx        *broker.Tx
 	args      [][]byte
@@ -47,7 +48,7 @@ type session struct {
 }
 
 const (
-	// maxServe is how many bytes of requests are carried out before others may take the broker's lock.
+	// maxServe is how many bytes of requests are carried out before others have their turn.
 	maxServe = 16 << 10
 	// maxServeSteps is how many steps of requests end a run early.
 	maxServeSteps = maxSteps / 10
@@ -89,7 +90,8 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			return n, netproto.Incomplete, nil
 		}
 		if len(args) > 0 || refused {
-			err = s.request(tx, args, string(refusal))
+			s.request = buf[n : n+size]
+			err = s.serveRequest(tx, args, string(refusal))
 			s.protocol.keepArgs(args)
 			steps += maxSteps - s.steps
 		}
@@ -104,7 +106,6 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		case s.leaving:
 			return n, netproto.Incomplete, io.EOF
 		case s.consumer.Parked():
-			s.parked.request = append(s.parked.request[:0], buf[n-size:n]...)
 			return n, netproto.Blocked, nil
 		}
 	}
@@ -121,9 +122,9 @@ func (p *Protocol) keepArgs(args [][]byte) {
 	}
 }
 
-// request carries out one request, or replies with why it is refused already. An error ends the
+// serveRequest carries out one request, or replies with why it is refused already. An error ends the
 // connection, but for errUnfinished: then a part was done, and the same request is made again.
-func (s *session) request(tx *broker.Tx, args [][]byte, refusal string) (err error) {
+func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (err error) {
 	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
 		return netproto.ErrHTTP
 	}
@@ -243,6 +244,7 @@ func (s *session) park(tx *broker.Tx, p broker.Parking) error {
 		s.protocol.held -= size
 		return err
 	}
+	s.parked.request = append(s.parked.request[:0], s.request...)
 	s.parked.command, s.parked.held = s.cmd, size
 	return nil
 }
