@@ -90,6 +90,7 @@ func TestWhileABatchFindsNoRoomWhatTouchesNoDataIsAnsweredAtOnce(t *testing.T) {
 	d.disk.full.Store(false)
 	d.now.Add(1000) // the batch is tried again
 	writer.want("+OK\r\n+PONG\r\n")
+	writer.ask("GET new", "$1\r\n1\r\n")
 	idle.ask("GET new", "$1\r\n1\r\n")
 }
 
