@@ -112,7 +112,7 @@ func (tx *Tx) Unpark(c *Conn) bool {
 		return false
 	}
 	tx.m.unpark(c)
-	tx.m.settle()
+	tx.m.settle() // the next in line may fit
 	return true
 }
 
@@ -130,7 +130,7 @@ func (m *Machine) unpark(c *Conn) {
 	q.line.Remove(c.inLine)
 	c.pushesTo, c.inLine = nil, nil
 	if q.line.Len() > 0 {
-		m.mark(q) // the next one may fit
+		m.mark(q)
 		return
 	}
 	q.line = nil
@@ -140,21 +140,28 @@ func (m *Machine) unpark(c *Conn) {
 // again has the request of c made again, the last time if its time is over. It returns false if
 // that parked again.
 func (m *Machine) again(c *Conn, expired bool) (done bool) {
-	tx, caller, db := &m.tx, m.tx.caller, m.tx.db
+	tx, caller, db, settling := &m.tx, m.tx.caller, m.tx.db, m.settling
 	tx.As(c)
+	m.settling = true // what it changes is worked off when it has ended: c itself may be next
 	c.again, c.stays = true, false
 	c.to.Again(tx, expired)
 	c.again = false
+	m.settling = settling
 	tx.caller, tx.db = caller, db
 	if c.stays && !expired {
 		return false
 	}
-	tx.Unpark(c)
+	if c.parked {
+		m.unpark(c)
+	}
 	return true
 }
 
 // TimeOut lets the request of c end, which waits, as at its deadline.
-func (tx *Tx) TimeOut(c *Conn) { tx.m.again(c, true) }
+func (tx *Tx) TimeOut(c *Conn) {
+	tx.m.again(c, true)
+	tx.m.settle()
+}
 
 // admitLine lets those push whose turn has come. What they push goes to those who wait for it, and
 // so may make room for the next.

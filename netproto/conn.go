@@ -276,13 +276,6 @@ func (c *conn) touch() {
 	c.server.config.Buffers.count(c)
 }
 
-// release lets leave all that there is to send.
-func (c *conn) release() {
-	c.free = len(c.peer.Out)
-	c.send()
-	c.watch()
-}
-
 // send sends what may leave.
 func (c *conn) send() {
 	if c.closed {

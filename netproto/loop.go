@@ -66,6 +66,7 @@ type Loop struct {
 	next    []*conn // have more to do, whatever comes
 	ready   []*conn // of this turn
 	touched []*conn // have got bytes to send since the last commit
+	leaving []*conn // of these, in release
 	holding []*conn // have bytes that wait for the batch that finds no room
 	stuck   *storage.Batch
 	retryAt int64 // when that is tried again, on the steady clock
@@ -221,7 +222,7 @@ func (l *Loop) wait() (posts []func(), closing bool) {
 
 // sleep is how long the loop has nothing to do by itself.
 func (l *Loop) sleep() time.Duration {
-	if l.busy || len(l.ready) > 0 || l.tx == nil {
+	if l.busy || len(l.ready)+len(l.touched) > 0 || l.tx == nil {
 		return 0
 	}
 	wait := l.machine.Next()
@@ -273,7 +274,7 @@ func (l *Loop) commit() {
 			l.machine.Stuck()
 			l.stuck = batch
 			for _, c := range l.touched {
-				c.holding = true
+				c.holding, c.touched = true, false
 			}
 			l.holding, l.touched = append(l.holding, l.touched...), l.touched[:0]
 		}
@@ -284,25 +285,29 @@ func (l *Loop) commit() {
 		close(l.failed)
 		return
 	}
-	if l.stuck == nil && len(l.holding) > 0 {
+	if l.stuck == nil {
 		for _, c := range l.holding {
 			c.holding = false
-			c.release()
+			c.touch()
 		}
 		l.holding = l.holding[:0]
 	}
 	l.release()
 }
 
-// release lets leave what was added since the last commit.
+// release lets leave what was added since the last commit. What is added meanwhile, as a peer that
+// has caught up gets deliveries again, waits for the next.
 func (l *Loop) release() {
-	for _, c := range l.touched {
-		c.touched = false
-		if !c.holding {
-			c.release()
+	l.touched, l.leaving = l.leaving[:0], l.touched
+	for _, c := range l.leaving {
+		if c.touched = false; !c.holding {
+			c.free = len(c.peer.Out)
 		}
 	}
-	l.touched = l.touched[:0]
+	for _, c := range l.leaving {
+		c.send()
+		c.watch()
+	}
 }
 
 // expire ends the connections whose time is over.

@@ -291,7 +291,11 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	case failed:
 		tx.Unpark(t.consumer)
 		t.unpark()
-		t.peer.Send([]byte("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"))
+		reply := "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
+		if t.noReply {
+			reply = ""
+		}
+		t.peer.Send([]byte(reply))
 	default:
 		tx.TimeOut(t.consumer)
 	}

@@ -16,6 +16,7 @@ type disk struct {
 	*storage.Store
 	level atomic.Int32           // a storage.Level
 	apply atomic.Pointer[func()] // called before a commit
+	full  atomic.Bool            // a commit finds no room
 }
 
 func (d *disk) Space() storage.Space { return storage.Space{Level: storage.Level(d.level.Load())} }
@@ -23,6 +24,9 @@ func (d *disk) Space() storage.Space { return storage.Space{Level: storage.Level
 func (d *disk) Apply(b *storage.Batch) error {
 	if fn := d.apply.Load(); fn != nil {
 		(*fn)()
+	}
+	if d.full.Load() {
+		return storage.ErrFull
 	}
 	return d.Store.Apply(b)
 }
@@ -54,15 +58,12 @@ func (c *conn) wantNothing() {
 
 func TestAReplyWaitsForWhatItShows(t *testing.T) {
 	d := newDoor(t, Config{})
-	writer, reader, idle, listener := d.dial(), d.dial(), d.dial(), d.dial()
+	writer, reader, listener := d.dial(), d.dial(), d.dial()
 	writer.ask("SET old 1", "+OK\r\n")
 	listener.ask("SUBSCRIBE x", event("subscribe", "x", ":1"))
 	entered, leave := d.disk.hold()
 	writer.send(request("SET", "new", "1") + request("PUBLISH", "x", "set"))
 	<-entered
-	idle.ask("PING", "+PONG\r\n")
-	idle.ask("GET old", "$1\r\n1\r\n") // that is on disk
-	idle.ask("GET", "-ERR wrong number of arguments for 'get' command\r\n")
 	reader.send(request("GET", "old") + request("GET", "new") + request("PING"))
 	reader.wantNothing()
 	listener.wantNothing()
@@ -71,6 +72,26 @@ func TestAReplyWaitsForWhatItShows(t *testing.T) {
 	writer.want("+OK\r\n:1\r\n")
 	reader.want("$1\r\n1\r\n$1\r\n1\r\n+PONG\r\n")
 	listener.want(event("message", "x", "set"))
+}
+
+func TestWhileABatchFindsNoRoomWhatTouchesNoDataIsAnsweredAtOnce(t *testing.T) {
+	d := newDoor(t, Config{})
+	writer, idle := d.dial(), d.dial()
+	writer.ask("SET old 1", "+OK\r\n")
+	d.disk.full.Store(true)
+	entered, leave := d.disk.hold()
+	close(leave)
+	writer.send(request("SET", "new", "1") + request("PING"))
+	<-entered
+	idle.ask("PING", "+PONG\r\n")
+	idle.ask("GET", "-ERR wrong number of arguments for 'get' command\r\n")
+	idle.ask("GET old", "-OOM command not allowed: disk is full: nothing is accepted until space is freed\r\n")
+	writer.wantNothing()
+	d.disk.full.Store(false)
+	d.now.Add(1000) // the batch is tried again
+	writer.want("+OK\r\n+PONG\r\n")
+	writer.ask("GET new", "$1\r\n1\r\n")
+	idle.ask("GET new", "$1\r\n1\r\n")
 }
 
 func TestANearlyFullDiskRefusesWhatStores(t *testing.T) {
@@ -135,8 +156,9 @@ func TestRequestsBehindAFullBatchWait(t *testing.T) {
 func TestRoomIsAskedForAfterWhatIsDueHasExpired(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	err := d.broker.Do(func(tx *broker.Tx) error {
-		return pushError(tx.Push(broker.PushRequest{Queue: []byte("k"), Priority: broker.ListPriority, TTL: time.Second, Payload: []byte("x")}))
+	err := d.loop.Do(func(tx *broker.Tx) error {
+		r := broker.PushRequest{Queue: []byte("k"), Priority: broker.ListPriority, TTL: time.Second, Payload: []byte("x")}
+		return tx.Atomic(func() error { return pushError(tx.Push(r)) })
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -30,7 +31,7 @@ type door struct {
 	t      testing.TB
 	dir    string
 	store  *storage.Store
-	broker *broker.Broker
+	loop   *netproto.Loop
 	server *netproto.Server
 	served chan error
 
@@ -59,13 +60,17 @@ func (d *door) start() {
 	if d.unreadable {
 		store = rotten{d.store}
 	}
-	d.broker = broker.New(store, state, broker.Options{Cache: 1 << 16})
+	m := broker.New(store, state, broker.Options{Cache: 1 << 16})
+	d.loop, err = netproto.StartLoop(m, d.store, netproto.LoopConfig{Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != ""})
+	if err != nil {
+		d.t.Fatal(err)
+	}
 	protocol := resp.New(resp.Config{Version: "1.2.3", Since: time.Now()})
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.server = netproto.NewServer(l, netproto.Config{Broker: d.broker, Protocol: protocol, Logger: slog.New(slog.DiscardHandler)})
+	d.server = netproto.NewServer(l, netproto.Config{Loop: d.loop, Protocol: protocol, Logger: slog.New(slog.DiscardHandler)})
 	d.served = make(chan error, 1)
 	go func() { d.served <- d.server.Serve() }() // ends with stop
 }
@@ -88,7 +93,7 @@ func (d *door) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	err := errors.Join(d.server.Shutdown(ctx), <-d.served, d.broker.Close(), d.store.Close())
+	err := errors.Join(d.server.Shutdown(ctx), <-d.served, d.loop.Close(), d.store.Close())
 	if d.server = nil; err != nil {
 		d.t.Fatal(err)
 	}

@@ -325,19 +325,21 @@ func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 	c.ask("QACK q 2 5", ":1\r\n")
 	const before, now = "1700000000000", "1700000000100"
 	want := wire(`*2
-%4
+%5
 "name" | "w1"
 "seen" | :` + now + `
 "claimed" | :0
 "ids" | *0
-%5
+"waiting" | *0
+%6
 "name" | "w2"
 "seen" | :` + before + `
 "claimed" | :2
 "since" | :` + before + `
-"ids" | *2 | "0" | "1"`)
+"ids" | *2 | "0" | "1"
+"waiting" | *0`)
 	d.dial().resp3().ask("QCONSUMERS q", want)
-	c.ask("QCONSUMERS q", strings.NewReplacer("%4", "*8", "%5", "*10").Replace(want))
+	c.ask("QCONSUMERS q", strings.NewReplacer("%5", "*10", "%6", "*12").Replace(want))
 	d.now.Add(broker.ConsumerTime)
 	if got := c.line("QCONSUMERS", "q"); got != "*0" && got != "*1" {
 		t.Errorf("after a long time there are %s consumers", got)

@@ -44,12 +44,12 @@ func TestPacketsOfOtherProtocolsAreElements(t *testing.T) {
 	c := dial(t, d.addr())
 	push := func(priority uint32, key, payload string) {
 		t.Helper()
-		err := d.broker.Do(func(tx *broker.Tx) error {
+		err := d.loop.Do(func(tx *broker.Tx) error {
 			r := broker.PushRequest{Queue: []byte("q"), Priority: priority, Payload: []byte(payload)}
 			if key != "" {
 				r.Key = []byte(key)
 			}
-			return pushError(tx.Push(r))
+			return tx.Atomic(func() error { return pushError(tx.Push(r)) })
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 )
 
 // wire writes a reply as it is on the wire, from its lines: a text in quotes is a bulk.
@@ -23,15 +24,25 @@ func wire(lines string) string {
 }
 
 // fullPacket has every field that a packet can have at once, and more than that.
-func fullPacket() ([]broker.Packet, []broker.Detail) {
-	return []broker.Packet{{
+func fullPacket() broker.Found {
+	return broker.Found{
+		Packets: []broker.Packet{{
 			Key: []byte{}, Payload: []byte("a\r\nb"), Expiry: 1700000009000, EnqueuedAt: 1700000000001,
 			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1",
-		}}, []broker.Detail{{
+		}},
+		Details: []broker.Detail{{
 			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Claimed, NotBefore: 1700000000002,
 			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, FirstClaim: 1700000000003, LastClaim: 1700000000004,
 			Consumer: "w1", Origin: "old", Reason: []byte("timeout"), Progress: []byte("\x28halfway"), Unique: []byte("order-17"),
-		}}
+		}},
+	}
+}
+
+// packetsReply is the reply with what was found.
+func packetsReply(f broker.Found, form replyForm, resp3 bool) string {
+	s := &session{peer: &netproto.Peer{}, resp3: resp3}
+	s.packets(f, form)
+	return string(s.peer.Out)
 }
 
 // fullFields are the lines of fullPacket behind the head, but for the tags' head and the end.
@@ -63,62 +74,63 @@ const claimFields = `
 "why" | "claimed by "w1" until 2023-11-14T22:13:50.000Z; then it is gone, because it expires before: 2023-11-14T22:13:29.000Z"`
 
 func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
-	packets, details := fullPacket()
-	s := &session{protocol: New(Config{})}
+	full := fullPacket()
 	for _, c := range []struct {
-		name string
-		tag  broker.Tag
-		head string
-		tags string
-		more string
+		name  string
+		form  replyForm
+		resp3 bool
+		head  string
+		tags  string
+		more  string
 	}{
-		{"RESP2", broker.Tag(formPackets), "*1\n*40", "*4", ""},
-		{"RESP3", broker.Tag(formPackets) | tagRESP3, "*1\n%20", "%2", ""},
-		{"RESP2, one", broker.Tag(formPacket), "*40", "*4", ""},
-		{"RESP3, without a head", broker.Tag(formFields) | tagRESP3, "%20", "%2", ""},
-		{"RESP2, why", broker.Tag(formWhy), "*46", "*4", claimFields},
-		{"RESP3, why", broker.Tag(formWhy) | tagRESP3, "%23", "%2", claimFields},
+		{"RESP2", formPackets, false, "*1\n*40", "*4", ""},
+		{"RESP3", formPackets, true, "*1\n%20", "%2", ""},
+		{"RESP2, without a head", formFields, false, "*40", "*4", ""},
+		{"RESP3, without a head", formFields, true, "%20", "%2", ""},
+		{"RESP2, why", formPacket, false, "*46", "*4", claimFields},
+		{"RESP3, why", formPacket, true, "%23", "%2", claimFields},
 	} {
 		want := strings.ReplaceAll(wire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
-		if got := string(s.AppendPackets(nil, c.tag, packets, details)); got != want {
+		if got := packetsReply(full, c.form, c.resp3); got != want {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, want)
 		}
 	}
 }
 
 func TestAPacketHasNoFieldThatDoesNotApply(t *testing.T) {
-	packets := []broker.Packet{{Payload: []byte("x")}}
-	details := []broker.Detail{{ID: 5, Queue: "q", Priority: 128, State: broker.Ready}}
-	s := &session{protocol: New(Config{})}
+	found := broker.Found{
+		Packets: []broker.Packet{{Payload: []byte("x")}},
+		Details: []broker.Detail{{ID: 5, Queue: "q", Priority: 128, State: broker.Ready}},
+	}
 	const fields = "\n\"id\" | \"5\"\n\"queue\" | \"q\"\n\"payload\" | \"x\"\n\"priority\" | :128"
 	for name, c := range map[string]struct {
-		tag  broker.Tag
-		want string
+		form  replyForm
+		resp3 bool
+		want  string
 	}{
-		"one that waits":    {broker.Tag(formPackets), "*1\n*10" + fields + "\n\"state\" | \"ready\""},
-		"one that is taken": {broker.Tag(formPackets) | tagRESP3 | tagPopped, "*1\n%4" + fields},
+		"one that waits":    {formPackets, false, "*1\n*10" + fields + "\n\"state\" | \"ready\""},
+		"one that is taken": {formPopped, true, "*1\n%4" + fields},
 	} {
-		if got := string(s.AppendPackets(nil, c.tag, packets, details)); got != wire(c.want) {
+		if got := packetsReply(found, c.form, c.resp3); got != wire(c.want) {
 			t.Errorf("%s: %q, want %q", name, got, wire(c.want))
 		}
 	}
 }
 
 func TestNoPacketsAreAReplyOfTheirOwn(t *testing.T) {
-	s := &session{protocol: New(Config{})}
 	for _, c := range []struct {
 		form         replyForm
 		resp2, resp3 string
 	}{
+		{formBulk, "$-1\r\n", "_\r\n"},
+		{formArray, "*-1\r\n", "_\r\n"},
+		{formList, "*0\r\n", "*0\r\n"},
 		{formPackets, "*0\r\n", "*0\r\n"},
+		{formPopped, "*0\r\n", "*0\r\n"},
 		{formFields, "", ""},
 		{formPacket, "*-1\r\n", "_\r\n"},
-		{formWhy, "*-1\r\n", "_\r\n"},
-		{formAge, "$-1\r\n", "_\r\n"},
-		{formNone, "", ""},
 	} {
-		resp2 := string(s.AppendPackets(nil, broker.Tag(c.form), nil, nil))
-		resp3 := string(s.AppendPackets(nil, broker.Tag(c.form)|tagRESP3, nil, nil))
+		resp2, resp3 := packetsReply(broker.Found{}, c.form, false), packetsReply(broker.Found{}, c.form, true)
 		if resp2 != c.resp2 || resp3 != c.resp3 {
 			t.Errorf("form %d: %q and %q, want %q and %q", c.form, resp2, resp3, c.resp2, c.resp3)
 		}
@@ -150,11 +162,21 @@ func TestWhySaysInASentenceWhyAPacketIsNotDelivered(t *testing.T) {
 }
 
 func TestAnAgeIsNeverNegative(t *testing.T) {
-	s := &session{protocol: New(Config{})}
-	s.protocol.asked.Store(1000)
-	for enqueued, want := range map[int64]string{400: ":600\r\n", 1001: ":0\r\n"} {
-		if got := string(s.AppendPackets(nil, broker.Tag(formAge), []broker.Packet{{EnqueuedAt: enqueued}}, make([]broker.Detail, 1))); got != want {
-			t.Errorf("%q, want %q", got, want)
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QPUSH q x", bulkReply("0"))
+	for _, step := range []struct {
+		passes int64
+		age    string
+	}{{600, ":600"}, {-601, ":0"}} {
+		d.now.Add(step.passes)
+		c.send(request("QSTAT", "q") + request("PING"))
+		age := "" // the last figure
+		for line := c.readLine(); line != "+PONG"; line = c.readLine() {
+			age = line
+		}
+		if age != step.age {
+			t.Errorf("%q, want %q", age, step.age)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func TestAPushThatWaitsEndsAsABlockedPopDoes(t *testing.T) {
 				mpush.want(end.mpush)
 				push.ask("PING", "+PONG\r\n")
 			}
-			_ = d.broker.Do(func(*broker.Tx) error {
+			_ = d.loop.Do(func(*broker.Tx) error {
 				if d.protocol.held != 0 {
 					t.Errorf("%d bytes are held", d.protocol.held)
 				}
@@ -164,8 +164,8 @@ func TestAPushThatWaitsIsHeldWithinALimit(t *testing.T) {
 	c := d.dial()
 	c.ask("QSET q bound 1", "+OK\r\n")
 	c.ask("QPUSH q a", bulkReply("0"))
-	_ = d.broker.Do(func(*broker.Tx) error { d.protocol.held = maxHeld; return nil })
-	c.ask("QPUSH q b BLOCK 0", "-ERR too many pushes wait: they and the transactions of all connections take 268435456 bytes at most, try again later\r\n")
+	_ = d.loop.Do(func(*broker.Tx) error { d.protocol.held = maxHeld; return nil })
+	c.ask("QPUSH q b BLOCK 0", "-ERR too many requests wait: they and the transactions of all connections take 268435456 bytes at most, try again later\r\n")
 }
 
 func TestAPushWaitsWhileTheQueueIsPaused(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,7 +29,7 @@ type door struct {
 	config   Config
 	protocol *Protocol
 	disk     *disk
-	broker   *broker.Broker
+	loop     *netproto.Loop
 	server   *netproto.Server
 	served   chan error
 	now      atomic.Int64 // Unix milliseconds
@@ -54,13 +55,19 @@ func (d *door) start() {
 		d.t.Fatal(err)
 	}
 	d.disk = &disk{Store: store}
-	d.broker = broker.New(d.disk, state, broker.Options{Clock: d.now.Load})
+	m := broker.New(d.disk, state, broker.Options{})
+	d.loop, err = netproto.StartLoop(m, d.disk, netproto.LoopConfig{
+		Clock: d.now.Load, Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != "",
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
 	d.protocol = New(d.config)
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.server = netproto.NewServer(l, netproto.Config{Broker: d.broker, Logger: slog.New(slog.DiscardHandler), Protocol: d.protocol})
+	d.server = netproto.NewServer(l, netproto.Config{Loop: d.loop, Logger: slog.New(slog.DiscardHandler), Protocol: d.protocol})
 	d.served = make(chan error, 1)
 	go func() { d.served <- d.server.Serve() }() // ends with stop
 }
@@ -73,7 +80,7 @@ func (d *door) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	err := errors.Join(d.server.Shutdown(ctx), <-d.served, d.broker.Close(), d.disk.Close())
+	err := errors.Join(d.server.Shutdown(ctx), <-d.served, d.loop.Close(), d.disk.Close())
 	if d.server = nil; err != nil {
 		d.t.Fatal(err)
 	}
