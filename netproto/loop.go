@@ -273,7 +273,7 @@ func (l *Loop) commit() {
 			l.machine.Stuck()
 			l.stuck = batch
 			for _, c := range l.touched {
-				c.holding = true
+				c.holding, c.touched = true, false
 			}
 			l.holding, l.touched = append(l.holding, l.touched...), l.touched[:0]
 		}
