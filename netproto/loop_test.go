@@ -283,6 +283,8 @@ func TestAFullDiskIsTriedAgainUntilThereIsRoom(t *testing.T) {
 	pushes.want("hello")
 	other.send("pop")
 	other.want("got")
+	pushes.send("hello again")
+	pushes.want("hello again")
 	store.hook(t, nil)
 }
 
