@@ -21,14 +21,20 @@ type ClaimRequest struct {
 func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	r.WithDetails = true
 	q, records, err := tx.take(name, r.Selection, MaxCount)
-	if len(records) == 0 || err != nil {
+	if q == nil || err != nil {
 		return Found{}, err
 	}
-	tx.useRole(q, consumerRole)
 	m, w := tx.m, (*consumer)(nil)
-	if len(r.Consumer) > 0 {
+	if len(r.Consumer) > 0 { // also if it found nothing: it is there
 		w = m.enter(q, r.Consumer)
 	}
+	if len(records) == 0 {
+		if w != nil {
+			m.consumers.release(w)
+		}
+		return Found{}, nil
+	}
+	tx.useRole(q, consumerRole)
 	lease := r.Lease
 	if lease == 0 {
 		lease = settingsOf(q).Lease

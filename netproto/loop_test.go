@@ -1,0 +1,335 @@
+package netproto
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// desk is a protocol of lines: "push" brings a packet to the queue "q", and "push later" one that is
+// ready in 200 ms. "pop" takes one, "wait" does so when there is one, and "try" for 20 ms. Any other
+// line is echoed, and touches no data.
+type desk struct{}
+
+func (desk) Name() string               { return "desk" }
+func (desk) Delivery() broker.Selection { return broker.Selection{} }
+func (desk) Open(p *Peer) Session       { return &deskSession{peer: p} }
+
+type deskSession struct {
+	peer  *Peer
+	until int64
+}
+
+func (s *deskSession) Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err error) {
+	for !s.peer.Consumer().Parked() {
+		line, _, ok := bytes.Cut(buf[n:], []byte("\n"))
+		if !ok {
+			return n, Incomplete, nil
+		}
+		n += len(line) + 1
+		switch string(line) {
+		case "push":
+			s.push(tx, 0)
+		case "push later":
+			s.push(tx, 200)
+		case "pop":
+			s.pop(tx, "none")
+		case "wait", "try":
+			if s.until = 0; string(line) == "try" {
+				s.until = tx.Steady() + 20
+			}
+			s.Again(tx, false)
+		default:
+			s.say(nil, string(line))
+		}
+	}
+	return n, Blocked, nil
+}
+
+// say answers, or tells that a call was refused.
+func (s *deskSession) say(err error, text string) {
+	if err != nil {
+		text = err.Error()
+	}
+	s.peer.Out = append(append(s.peer.Out, text...), '\n')
+}
+
+func (s *deskSession) push(tx *broker.Tx, delay int64) {
+	err := tx.Atomic(func() error {
+		_, err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Delay: delay})
+		return err
+	})
+	s.say(err, "pushed")
+}
+
+// pop takes a packet and answers, with nothing if there is none and that is "".
+func (s *deskSession) pop(tx *broker.Tx, nothing string) (found bool) {
+	err := tx.Atomic(func() error {
+		f, err := tx.Pop([]byte("q"), broker.Selection{})
+		found = len(f.Packets) > 0
+		return err
+	})
+	switch {
+	case found:
+		s.say(nil, "got")
+	case nothing != "":
+		s.say(err, nothing)
+	}
+	return found
+}
+
+func (s *deskSession) Again(tx *broker.Tx, expired bool) {
+	nothing := ""
+	if expired {
+		nothing = "nothing came"
+	}
+	if !s.pop(tx, nothing) && !expired {
+		if err := tx.Park(s.peer.Consumer(), broker.Parking{Queues: [][]byte{[]byte("q")}, Until: s.until}); err != nil {
+			s.say(err, "")
+		}
+	}
+}
+
+// hooked is a store whose commits a test looks at or fails, and whose disk it fills.
+type hooked struct {
+	*storage.Store
+	loop   *Loop
+	before func() error // called first by each Apply, in the loop; an error fails it
+	level  atomic.Uint32
+}
+
+func (s *hooked) Apply(b *storage.Batch) error {
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			return err
+		}
+	}
+	return s.Store.Apply(b)
+}
+
+func (s *hooked) Space() storage.Space { return storage.Space{Level: storage.Level(s.level.Load())} }
+
+// serveDesk serves the protocol desk on a hooked store. Close of the loop must give want.
+func serveDesk(t *testing.T, want error) (*Server, *hooked) {
+	t.Helper()
+	store, err := storage.Open(t.TempDir(), storage.Options{Sync: storage.SyncNever()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := recovery.Restore(store, recovery.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &hooked{Store: store}
+	if s.loop, err = StartLoop(broker.New(s, state, broker.Options{}), s, LoopConfig{Goroutines: goroutines}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.loop.Close(); !errors.Is(err, want) {
+			t.Errorf("Close of the loop gave %v, want %v", err, want)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return serve(t, Config{Protocol: desk{}, Loop: s.loop}), s
+}
+
+// hook sets what Apply calls first.
+func (s *hooked) hook(t *testing.T, before func() error) {
+	t.Helper()
+	if err := s.loop.Do(func(*broker.Tx) error { s.before = before; return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitParked waits until so many requests wait.
+func (s *hooked) waitParked(t *testing.T, want int) {
+	t.Helper()
+	waitFor(t, func() bool {
+		parked := 0
+		_ = s.loop.Do(func(*broker.Tx) error {
+			for c := range s.loop.conns {
+				if c.consumer.Parked() {
+					parked++
+				}
+			}
+			return nil
+		})
+		return parked == want
+	})
+}
+
+// talk is a client that sends lines and reads them.
+type talk struct {
+	t *testing.T
+	c *net.TCPConn
+	r *bufio.Reader
+}
+
+func talkTo(t *testing.T, s *Server) *talk {
+	t.Helper()
+	c := dial(t, s)
+	return &talk{t, c, bufio.NewReader(c)}
+}
+
+func (k *talk) send(line string) {
+	k.t.Helper()
+	if _, err := fmt.Fprintln(k.c, line); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *talk) want(line string) {
+	k.t.Helper()
+	if got, err := k.r.ReadString('\n'); got != line+"\n" {
+		k.t.Fatalf("got %q, %v, want %q", got, err, line)
+	}
+}
+
+func TestNoReplyLeavesBeforeWhatItReportsIsOnDisk(t *testing.T) {
+	s, store := serveDesk(t, nil)
+	pushes, waits := talkTo(t, s), talkTo(t, s)
+	waits.send("wait")
+	store.waitParked(t, 1)
+	commits, held := 0, 0
+	store.hook(t, func() error {
+		commits++
+		for c := range store.loop.conns {
+			if len(c.peer.Out) > 0 {
+				held++
+			}
+			if c.free > 0 || c.sent > 0 {
+				t.Error("a reply has left before the commit")
+			}
+		}
+		return nil
+	})
+	pushes.send("push\npush")
+	pushes.want("pushed")
+	pushes.want("pushed")
+	waits.want("got")
+	store.hook(t, nil)
+	if commits == 0 || held < 2 {
+		t.Errorf("%d replies were held up by %d commits, want those of both clients", held, commits)
+	}
+}
+
+func TestACallThatChangesNothingIsAnsweredWithoutACommit(t *testing.T) {
+	s, store := serveDesk(t, nil)
+	k := talkTo(t, s)
+	store.hook(t, func() error {
+		t.Error("something is committed")
+		return nil
+	})
+	for range 3 {
+		k.send("pop")
+		k.want("none")
+	}
+	store.hook(t, nil)
+}
+
+func TestAFailedCommitEndsTheLoopAndAnswersNothing(t *testing.T) {
+	broken := errors.New("device is gone")
+	s, store := serveDesk(t, broken)
+	k, other := talkTo(t, s), talkTo(t, s)
+	other.send("wait")
+	store.waitParked(t, 1)
+	store.hook(t, func() error { return broken })
+	k.send("push")
+	<-store.loop.Failed()
+	for _, k := range []*talk{k, other} {
+		if got, err := k.r.ReadString('\n'); got != "" || err == nil {
+			t.Errorf("got %q, %v, want the end of the connection", got, err)
+		}
+	}
+	if err := store.loop.Do(func(*broker.Tx) error { return nil }); !errors.Is(err, broker.ErrClosed) {
+		t.Errorf("a call after the failure gave %v, want ErrClosed", err)
+	}
+}
+
+func TestAFullDiskIsTriedAgainUntilThereIsRoom(t *testing.T) {
+	s, store := serveDesk(t, nil)
+	pushes, other, waits := talkTo(t, s), talkTo(t, s), talkTo(t, s)
+	waits.send("try")
+	waits.want("nothing came")
+	var full atomic.Bool
+	var tries atomic.Int32
+	full.Store(true)
+	store.hook(t, func() error {
+		if tries.Add(1); full.Load() {
+			return fmt.Errorf("no room: %w", storage.ErrFull)
+		}
+		return nil
+	})
+	pushes.send("push")
+	waitFor(t, func() bool { return tries.Load() > 0 })
+	pushes.send("hello") // its answer comes behind that of the push
+	other.send("hello")
+	other.want("hello")
+	other.send("pop")
+	other.want(broker.ErrStopped.Error())
+	waitFor(t, func() bool { return tries.Load() > 2 })
+	full.Store(false)
+	pushes.want("pushed")
+	pushes.want("hello")
+	other.send("pop")
+	other.want("got")
+	pushes.send("hello again")
+	pushes.want("hello again")
+	store.hook(t, nil)
+}
+
+func TestACloseSaysThatTheLastBatchFoundNoRoom(t *testing.T) {
+	s, store := serveDesk(t, storage.ErrFull)
+	k := talkTo(t, s)
+	var tries atomic.Int32
+	store.hook(t, func() error {
+		tries.Add(1)
+		return storage.ErrFull
+	})
+	k.send("push")
+	waitFor(t, func() bool { return tries.Load() > 0 })
+}
+
+func TestATimeOutIsKeptWithoutAnyCall(t *testing.T) {
+	s, _ := serveDesk(t, nil)
+	k := talkTo(t, s)
+	for range 3 {
+		k.send("try")
+		k.want("nothing came")
+	}
+}
+
+func TestWhoWaitsIsServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
+	s, store := serveDesk(t, nil)
+	pushes, waits := talkTo(t, s), talkTo(t, s)
+	waits.send("wait")
+	store.waitParked(t, 1)
+	pushes.send("push later")
+	pushes.want("pushed")
+	store.level.Store(uint32(storage.Stop))
+	var due int64
+	waitFor(t, func() (passed bool) {
+		_ = store.loop.Do(func(tx *broker.Tx) error {
+			if due == 0 {
+				due = tx.Now() + 200
+			}
+			passed = tx.Now() > due
+			return nil
+		})
+		return passed
+	})
+	pushes.send("pop")
+	pushes.want(broker.ErrStopped.Error())
+	store.level.Store(uint32(storage.Normal))
+	waits.want("got")
+}
