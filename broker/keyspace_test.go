@@ -53,8 +53,14 @@ func (h *harness) elements(name string) string {
 
 // keysStored counts the heads and fields on disk.
 func (h *harness) keysStored() (heads, fields int) {
-	_ = h.store.Heads(func(*storage.Head) error { heads++; return nil })
-	_ = h.store.Fields(func(*storage.Field) error { fields++; return nil })
+	_ = h.store.Items(func(v storage.ValueID, _ *storage.Head, _ *storage.Field, _ error) error {
+		if v.IsField {
+			fields++
+		} else {
+			heads++
+		}
+		return nil
+	})
 	return heads, fields
 }
 

@@ -8,40 +8,43 @@ import (
 // keys reads all heads and fields. What has expired or is dropped, fields whose hash is gone, and
 // hashes whose fields are gone become leftovers.
 func (r *restorer) keys(src Source) error {
-	err := src.Heads(func(h *storage.Head) error {
-		r.progress()
-		r.tally.AddItem(storage.ValueID{ID: h.ID}, h.Version)
-		if k := r.head(h); h.Kind == storage.Hash {
-			r.hashes[h.ID] = k
+	err := src.Items(func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error {
+		if damage != nil {
+			return damage
 		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = src.Fields(func(f *storage.Field) error {
 		r.progress()
-		r.tally.AddItem(storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}, f.Version)
-		k := r.hashes[f.Hash]
-		if k == nil {
-			k = r.leftover(f.Hash)
-			r.hashes[f.Hash] = k
+		if h != nil {
+			r.tally.AddItem(v, h.Version)
+			r.endHash()
+			if k := r.head(h); h.Kind == storage.Hash {
+				r.hash = k
+			}
+			return nil
 		}
-		keep := r.state.Names.Has(k)
-		if old := k.Field(f.Name); keep && old != nil {
+		r.tally.AddItem(v, f.Version)
+		if r.hash == nil || r.hash.ID != f.Hash {
+			r.endHash()
+			r.hash = r.leftover(f.Hash)
+		}
+		keep := r.state.Names.Has(r.hash)
+		if old := r.hash.Field(f.Name); keep && old != nil {
 			r.sameName("fields of a hash", f.Name, f.ID)
-			k.RemoveField(old)
+			r.hash.RemoveField(old)
 			r.leftover(f.Hash).AddField(nil, old.ID).Value = old.Value
 		}
-		k.AddField(f.Name, f.ID).Value = value(f.Version, f.Value, f.Size, keep)
+		r.hash.AddField(f.Name, f.ID).Value = value(f.Version, f.Value, f.Size, keep)
 		return nil
 	})
-	for _, k := range r.hashes {
-		if k.Fields() == 0 && r.state.Names.Has(k) { // all of them are lost
-			r.discard(k)
-		}
-	}
+	r.endHash()
 	return err
+}
+
+// endHash discards the last hash if all of its fields are lost.
+func (r *restorer) endHash() {
+	if r.hash != nil && r.hash.Fields() == 0 && r.state.Names.Has(r.hash) {
+		r.discard(r.hash)
+	}
+	r.hash = nil
 }
 
 // head adds a string or a hash to the directory, or to the leftovers.
@@ -72,11 +75,7 @@ func (r *restorer) sameName(what string, name []byte, id uint64) {
 // discard makes a string or hash of the directory a leftover.
 func (r *restorer) discard(k *keyspace.Entry) {
 	r.state.Report.Keys--
-	gone := r.state.Names.Detach(k)
-	r.state.Leftovers = append(r.state.Leftovers, gone)
-	if gone.Kind() == keyspace.Hash {
-		r.hashes[gone.ID] = gone
-	}
+	r.state.Leftovers = append(r.state.Leftovers, r.state.Names.Detach(k))
 }
 
 // leftover adds a key that is to be deleted, without anything of it so far.
@@ -91,7 +90,7 @@ func (r *restorer) leftover(id uint64) *keyspace.Entry {
 func value(version uint64, small []byte, size int, keep bool) keyspace.Value {
 	v := keyspace.Value{Version: version}
 	switch {
-	case size > 0 && small == nil:
+	case storage.IsLarge(size), size > 0 && small == nil:
 		v.Size = uint32(size)
 	case keep:
 		v.Small = append([]byte{}, small...)

@@ -33,10 +33,9 @@ type Source interface {
 	// ids. What fn gets is valid during the call. An error of fn ends the scan and is returned.
 	Queues(fn func(storage.Queue) error) error
 	Packets(fn func(storage.PacketID, *storage.Meta) error) error
-	// Heads and Fields call fn with every string and hash, and every field, in the same way. Flush
-	// says which of them, and which queues, are dropped.
-	Heads(fn func(*storage.Head) error) error
-	Fields(fn func(*storage.Field) error) error
+	// Items calls fn with every string and hash, and every field behind its hash, in the same way, or
+	// with why one cannot be read. Flush says which of them, and which queues, are dropped.
+	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	Flush() storage.Flush
 	// Deliveries calls fn with every delivery state in the same way.
 	Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error
@@ -144,7 +143,6 @@ func Restore(src Source, o Options) (*State, error) {
 		Options: o,
 		state:   State{Index: index.New(), Names: keyspace.New(), Marks: src.Control().Marks},
 		queues:  make(map[uint32]target),
-		hashes:  make(map[uint64]*keyspace.Entry),
 		flush:   src.Flush(),
 		uniques: make(map[storage.UniqueID]string),
 	}
@@ -189,7 +187,7 @@ type restorer struct {
 	Options
 	state  State
 	queues map[uint32]target
-	hashes map[uint64]*keyspace.Entry // by ID, leftovers too
+	hash   *keyspace.Entry // whose fields come, a leftover too; nil: none
 	flush  storage.Flush
 	tally  storage.Tally
 	seen   int

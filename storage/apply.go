@@ -67,11 +67,8 @@ func (s *Store) write(b *Batch) error {
 	}
 	s.mu.Lock()
 	s.control = next
-	if rec, set := b.only(loadKey); set {
-		s.load = append([]byte(nil), rec...) // nil when that is empty
-	}
-	if rec, set := b.only(flushKey); set {
-		s.flush, _ = decodeFlush(rec) // as it was encoded; the zero value when that is empty
+	if f, set := b.flush(); set {
+		s.flush = f
 	}
 	s.mu.Unlock()
 	if s.pace.behind = s.behind(); s.pace.behind > 0.5 {

@@ -241,24 +241,6 @@ func (b *Batch) countersOf(dst []byte, id uint32) (key []byte, k known) {
 	return append(key, countersKey), known{stored: e == nil || e.stored, unsure: true}
 }
 
-// setOnly writes a record of which a store has one; an empty one is removed. The last call wins.
-func (b *Batch) setOnly(key string, rec []byte) {
-	if len(rec) == 0 {
-		b.deleteKey([]byte(key), known{stored: true})
-		return
-	}
-	b.putKey([]byte(key), known{stored: true}, rec, 0)
-}
-
-// only returns what setOnly writes; set is false if nothing was set.
-func (b *Batch) only(key string) (rec []byte, set bool) {
-	e := b.find([]byte(key))
-	if e != nil && e.puts() {
-		rec = e.value()
-	}
-	return rec, e != nil
-}
-
 // SetMarks gives the marks that the control record holds after this batch. Without it they stay as
 // they are.
 func (b *Batch) SetMarks(m Marks) { b.marks, b.hasMarks = m, true }

@@ -69,8 +69,7 @@ func (b *Batch) Each(fn func(Op)) {
 			fn(op)
 		}
 	}
-	if rec, set := b.only(flushKey); set {
-		f, _ := decodeFlush(rec)
+	if f, set := b.flush(); set {
 		fn(Op{Kind: OpSetFlush, Flush: f})
 	}
 }

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 
@@ -53,22 +52,19 @@ func (c *Control) follow(batch uint64) {
 // records are those of which a store has one each.
 type records struct {
 	control Control
-	load    []byte // nil: there is none
 	flush   Flush
 }
 
 // readRecords reads them. One that is not there is as in an empty store. Each error wraps
-// ErrDamaged: of the control record, of the load record, of the flush record.
-func readRecords(v *tables.View) (r records, errs [3]error) {
+// ErrDamaged: of the control record, of the flush record.
+func readRecords(v *tables.View) (r records, errs [2]error) {
 	r.control.Marks = firstMarks()
-	for i, key := range [...]string{controlKey, loadKey, flushKey} {
+	for i, key := range [...]string{controlKey, flushKey} {
 		e, ok, err := v.Get([]byte(key))
 		switch {
 		case err != nil || !ok:
 		case key == controlKey:
 			err = decodeControl(e.Value, &r.control)
-		case key == loadKey:
-			r.load = bytes.Clone(e.Value)
 		default:
 			r.flush, err = decodeFlush(e.Value)
 		}

@@ -13,7 +13,7 @@
 //	  item.go        Head, Field: strings and hashes; hash.go: payloads by their hash
 //	  unique.go      ids of unique pushes
 //	  control.go     the control record, rewritten by every batch; tally.go: what it counts
-//	  load.go        the load record: a load is under way; flush.go: the flush record
+//	  flush.go       the flush record: what is dropped as a whole
 //	a store at work
 //	  store.go       Store: Open, Close; options.go: its Options; errors.go
 //	  batch.go       Batch: what one Apply writes; limits.go: how much it may be

@@ -26,9 +26,6 @@ var (
 	// ErrLoss means that batches are missing that were acknowledged: the anchor, the journal, a
 	// missing table or the control record tell. Options.AcceptLoss opens the folder without them.
 	ErrLoss = errors.New("acknowledged batches are missing")
-	// ErrLoadUnfinished means that a load into the folder was cut short. The next load takes back
-	// what it stored; Options.Unfinished opens the folder as it is.
-	ErrLoadUnfinished = errors.New("a load into the data folder is not finished")
 	// ErrTooManyFiles means that the process, or the system, may not have as many files open as the
 	// folder needs.
 	ErrTooManyFiles = errors.New("the limit of open files is reached")
@@ -39,7 +36,7 @@ var (
 	ErrTemporary = errors.New("temporary files cannot be written")
 )
 
-// Errors of Apply.
+// Errors of Apply and Keep.
 var (
 	// ErrFull means that the disk has too little room left to write safely: nothing was written.
 	ErrFull = errors.New("the disk is full")

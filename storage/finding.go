@@ -33,7 +33,6 @@ const (
 	FindingResurrected = "resurrected" // there are packets that it does not count
 	FindingOwner       = "owner"       // something belongs to what is not there
 	FindingQueue       = "queue"       // a queue definition
-	FindingLoad        = "load"        // a load was cut short
 )
 
 // String gives the finding as one line.

@@ -33,11 +33,20 @@ const (
 // SetFlush writes the flush record with this batch; the zero value removes it. Within one batch the
 // last call wins.
 func (b *Batch) SetFlush(f Flush) {
-	var rec []byte
-	if f != (Flush{}) {
-		rec = appendFlush(nil, f)
+	if f == (Flush{}) {
+		b.deleteKey([]byte(flushKey), known{stored: true})
+		return
 	}
-	b.setOnly(flushKey, rec)
+	b.putKey([]byte(flushKey), known{stored: true}, appendFlush(nil, f), 0)
+}
+
+// flush returns what SetFlush wrote; set is false if it was not called.
+func (b *Batch) flush() (f Flush, set bool) {
+	e := b.find([]byte(flushKey))
+	if e != nil && e.puts() {
+		f, _ = decodeFlush(e.value()) // as it was encoded
+	}
+	return f, e != nil
 }
 
 // Flush returns the flush record of the last batch applied, or of the store as it was opened.

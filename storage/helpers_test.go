@@ -96,13 +96,15 @@ func scanned(t testing.TB, s *Store) (ids []PacketID, tally Tally) {
 
 // eachItem calls fn with every head and field of a store; large values are nil.
 func eachItem(s *Store, fn func(v ValueID, i item) error) error {
-	return errors.Join(
-		s.Heads(func(h *Head) error {
-			return fn(ValueID{ID: h.ID}, item{name: h.Name, version: h.Version, value: h.Value})
-		}),
-		s.Fields(func(f *Field) error {
-			return fn(ValueID{f.Hash, f.ID, true}, item{name: f.Name, version: f.Version, value: f.Value})
-		}))
+	return s.Items(func(v ValueID, h *Head, f *Field, damage error) error {
+		switch {
+		case damage != nil:
+			return damage
+		case h != nil:
+			return fn(v, item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value, size: uint64(h.Size)})
+		}
+		return fn(v, item{name: f.Name, version: f.Version, value: f.Value, size: uint64(f.Size)})
+	})
 }
 
 // appendHead appends the record of a packet whose payload is kept apart.

@@ -119,11 +119,10 @@ func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
 		return nil
 	}
 	err := errors.Join(
-		s.Heads(func(h *Head) error {
-			return add(ValueID{ID: h.ID}, item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}, h.Size)
-		}),
-		s.Fields(func(f *Field) error {
-			return add(ValueID{f.Hash, f.ID, true}, item{name: f.Name, version: f.Version, value: f.Value}, f.Size)
+		eachItem(s, func(v ValueID, i item) error {
+			size := int(i.size)
+			i.size = 0
+			return add(v, i, size)
 		}),
 		each(s, valuePrefix, func() { large++ }),
 	)

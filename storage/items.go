@@ -27,32 +27,9 @@ func fieldOf(v ValueID, i *item) Field {
 	return Field{Hash: v.ID, ID: v.Field, Name: i.name, Version: i.version, Value: i.value, Size: i.bytes()}
 }
 
-// Heads calls fn for every head on disk, in the order of their IDs; what it gets is valid during
-// the call. Those that have expired or are dropped (Flush) are shown like the others. A large value
-// is not read. It stops at the first error of fn.
-func (s *Store) Heads(fn func(*Head) error) error {
-	var h Head
-	return s.items(headPrefix, func(v ValueID, i *item) error { h = headOf(v, i); return fn(&h) })
-}
-
-// Fields calls fn for every field on disk, those of a hash together, as Heads does for heads. The
-// head of a field may be gone: then the field is left over.
-func (s *Store) Fields(fn func(*Field) error) error {
-	var f Field
-	return s.items(fieldPrefix, func(v ValueID, i *item) error { f = fieldOf(v, i); return fn(&f) })
-}
-
-func (s *Store) items(prefix string, fn func(ValueID, *item) error) error {
-	return s.scan(func(n *Snapshot) error {
-		return n.scan(all(prefix), func(key, rec []byte) error {
-			v, i, err := readItem(key, rec)
-			if err != nil {
-				return err
-			}
-			n.shown.Add(int64(i.size))
-			return fn(v, &i)
-		})
-	})
+// Items is that of a snapshot of now, without large values. It leaves the control record to Verify.
+func (s *Store) Items(fn func(v ValueID, h *Head, f *Field, damage error) error) error {
+	return s.scan(func(n *Snapshot) error { return n.items(false, fn) })
 }
 
 // Items calls fn for every head and every field, with its value, large or not, in the order of
@@ -70,22 +47,42 @@ func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) err
 	if err := n.Uniques(func(u *Unique) error { tally.AddUnique(u.UniqueID); return nil }); err != nil {
 		return err
 	}
-	w := itemWalk{n: n, heads: n.view.Iterator([]byte(headPrefix)), fields: n.view.Iterator([]byte(fieldPrefix)), values: n.view.Iterator([]byte(valuePrefix))}
-	for _, it := range []*tables.Iterator{w.heads, w.fields, w.values} {
+	err := n.items(true, func(v ValueID, h *Head, f *Field, damage error) error {
+		switch {
+		case h != nil:
+			tally.AddItem(v, h.Version)
+		case f != nil:
+			tally.AddItem(v, f.Version)
+		default:
+			unread++
+		}
+		return fn(v, h, f, damage)
+	})
+	return n.held(err, countedKey, tally, unread)
+}
+
+// items is Items without the control record. Large values are read if they are wanted.
+func (n *Snapshot) items(values bool, fn func(v ValueID, h *Head, f *Field, damage error) error) error {
+	w := itemWalk{n: n, heads: n.view.Iterator([]byte(headPrefix)), fields: n.view.Iterator([]byte(fieldPrefix))}
+	all := []*tables.Iterator{w.heads, w.fields}
+	if values {
+		w.values = n.view.Iterator([]byte(valuePrefix))
+		all = append(all, w.values)
+	}
+	for _, it := range all {
 		defer it.Close()
 		it.Seek(nil)
 	}
 	for it := w.next(); it.Valid(); it = w.next() {
 		e := it.Entry()
 		v, i, err := readItem(e.Key, e.Value)
+		n.shown.Add(int64(len(e.Key)+len(e.Value)+entryBytes) + int64(i.size))
 		switch {
 		case err != nil && v == (ValueID{}): // its key is none
 			err = n.tolerated(err)
 		case err != nil:
-			unread++
 			err = fn(v, nil, nil, err)
 		default:
-			tally.AddItem(v, i.version)
 			err = w.give(e.Key, v, &i, fn)
 		}
 		if err != nil {
@@ -96,12 +93,12 @@ func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) err
 	if err := w.passValues(nil); err != nil {
 		return err
 	}
-	for _, it := range []*tables.Iterator{w.heads, w.fields, w.values} {
+	for _, it := range all {
 		if err := it.Err(); err != nil {
 			return damaged(err)
 		}
 	}
-	return n.held(nil, countedKey, tally, unread)
+	return nil
 }
 
 // itemWalk is one call of Items under way. Behind its prefix a field has the number of its hash
@@ -109,8 +106,10 @@ func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) err
 // three.
 type itemWalk struct {
 	n                     *Snapshot
-	heads, fields, values *tables.Iterator
-	large                 []byte // memory of a large value
+	heads, fields, values *tables.Iterator // values is nil if they are not wanted
+	large                 []byte           // memory of a large value
+	head                  Head             // that is shown
+	field                 Field
 }
 
 // next returns the iterator that stands at the next head or field, or one that is at its end.
@@ -124,7 +123,7 @@ func (w *itemWalk) next() *tables.Iterator {
 // give shows an item with its value.
 func (w *itemWalk) give(key []byte, v ValueID, i *item, fn func(v ValueID, h *Head, f *Field, damage error) error) (err error) {
 	var damage error
-	if i.large {
+	if i.large && w.values != nil {
 		if err := w.passValues(key[2:]); err != nil {
 			return err
 		}
@@ -140,16 +139,16 @@ func (w *itemWalk) give(key []byte, v ValueID, i *item, fn func(v ValueID, h *He
 		}
 	}
 	if v.IsField {
-		f := fieldOf(v, i)
-		return fn(v, nil, &f, damage)
+		w.field = fieldOf(v, i)
+		return fn(v, nil, &w.field, damage)
 	}
-	h := headOf(v, i)
-	return fn(v, &h, nil, damage)
+	w.head = headOf(v, i)
+	return fn(v, &w.head, nil, damage)
 }
 
 // passValues passes the values before that of an item, or all, which belong to nothing.
 func (w *itemWalk) passValues(until []byte) error {
-	for ; w.values.Valid(); w.values.Next() {
+	for ; w.values != nil && w.values.Valid(); w.values.Next() {
 		e := w.values.Entry()
 		if until != nil && bytes.Compare(e.Key[2:], until) >= 0 {
 			break

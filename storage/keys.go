@@ -185,7 +185,7 @@ func describeKey(key []byte) string {
 	if id, err := decodeUniqueKey(key); err == nil {
 		return id.String()
 	}
-	if slices.Contains([]string{controlKey, redoKey, loadKey, flushKey}, string(key)) {
+	if slices.Contains([]string{controlKey, redoKey, flushKey}, string(key)) {
 		return "the " + string(key[2:]) + " record"
 	}
 	return fmt.Sprintf("key %.40q", key)

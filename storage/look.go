@@ -36,8 +36,7 @@ type View struct {
 
 // OpenView opens the data folder dir for looking. It returns one of the opening errors of this
 // package, and ErrNotFolder when there is nothing. Without Tolerant it refuses what Open would
-// refuse, except an unfinished load, which Load reports. With Tolerant it refuses only what leaves
-// nothing to look at.
+// refuse. With Tolerant it refuses only what leaves nothing to look at.
 func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -169,12 +168,11 @@ func (l *looker) records() error {
 	if l.o.Tolerant {
 		n.tolerate = l.findings.add
 	}
-	var errs [3]error
+	var errs [2]error
 	n.records, errs = readRecords(n.view)
 	return cmp.Or(
 		l.tolerate(FindingControl, "control record", errs[0]),
-		l.tolerate(FindingRecord, "load record", errs[1]),
-		l.tolerate(FindingRecord, "flush record", errs[2]))
+		l.tolerate(FindingRecord, "flush record", errs[1]))
 }
 
 // Findings returns what was found wrong so far: first what opening met, then what scans did. It is

@@ -268,7 +268,6 @@ func TestSnapshotStaysAsItWasWhileBatchesAreApplied(t *testing.T) {
 	for i := range uint64(10) {
 		b.Put(PacketID{1, 1, i}, &Packet{Payload: make([]byte, 2000)})
 	}
-	b.SetLoad([]byte("half"))
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -282,13 +281,12 @@ func TestSnapshotStaysAsItWasWhileBatchesAreApplied(t *testing.T) {
 		b.Reset()
 		b.Delete(PacketID{1, 1, i}, Removed{Large: true})
 		b.Put(PacketID{1, 1, 100 + i}, &Packet{})
-		b.SetLoad(nil)
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n.Control() != want || string(n.Load()) != "half" || s.Load() != nil {
-		t.Errorf("control record %+v, load %q; the store has %q", n.Control(), n.Load(), s.Load())
+	if n.Control() != want {
+		t.Errorf("control record %+v, want %+v", n.Control(), want)
 	}
 	got := 0
 	err = n.Records(QueueRange{}, func(id PacketID, rec []byte, damage error) error {
@@ -300,38 +298,6 @@ func TestSnapshotStaysAsItWasWhileBatchesAreApplied(t *testing.T) {
 	})
 	if err != nil || got != 10 {
 		t.Errorf("%d packets, %v", got, err)
-	}
-}
-
-func TestFolderOfAnUnfinishedLoadIsOnlyOpenedWhenAsked(t *testing.T) {
-	dir := t.TempDir()
-	s := smallStore(t, dir)
-	var b Batch
-	b.SetLoad([]byte("first"))
-	b.SetLoad([]byte("so far"))
-	if b.Len() != 1 || b.Bytes() != 4+len(loadKey)+len("so far") {
-		t.Errorf("a batch of %d entries and %d bytes", b.Len(), b.Bytes())
-	}
-	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrLoadUnfinished) {
-		t.Fatalf("it opens with %v", err)
-	}
-	if v := openView(t, dir, ViewOptions{}); string(v.Load()) != "so far" || v.Close() != nil {
-		t.Errorf("a view shows %q", v.Load())
-	}
-	s = openTest(t, dir, Options{Unfinished: true})
-	if string(s.Load()) != "so far" {
-		t.Errorf("the load record is %q", s.Load())
-	}
-	b.Reset()
-	b.SetLoad(nil)
-	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if s = smallStore(t, dir); s.Load() != nil {
-		t.Errorf("the load record is %q", s.Load())
 	}
 }
 

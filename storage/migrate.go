@@ -172,6 +172,8 @@ func (m *migration) see(tally *Tally, key, rec []byte) (err error) {
 		err = decodeControl(rec, &m.control)
 	case redoKey:
 		m.redo = slices.Clone(rec)
+	case loadKey:
+		err = errors.New("a load into the folder was cut short")
 	case flushKey:
 		m.older.flush, err = decodeFlush(rec)
 	}

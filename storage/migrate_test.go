@@ -261,6 +261,15 @@ func firstFile(t *testing.T, dir, ext string) string {
 	return names[0]
 }
 
+// byBadger changes what the database of an older folder holds.
+func byBadger(dir string, change func(txn *badger.Txn) error) error {
+	db, err := badger.Open(badger.DefaultOptions(filepath.Join(dir, dbName)).WithLogger(nil).WithCompression(0))
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Update(change), db.Close())
+}
+
 func TestAFolderThatIsNotWholeStaysAsItIs(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, dir string) error{
 		"a log is gone":              func(t *testing.T, dir string) error { return os.Remove(firstFile(t, dir, ".mem")) },
@@ -278,17 +287,15 @@ func TestAFolderThatIsNotWholeStaysAsItIs(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, anchorName), b[:], 0o600)
 		},
 		"a packet is gone": func(_ *testing.T, dir string) error {
-			db, err := badger.Open(badger.DefaultOptions(filepath.Join(dir, dbName)).WithLogger(nil).WithCompression(0))
-			if err != nil {
-				return err
-			}
-			err = db.Update(func(txn *badger.Txn) error { return txn.Delete(appendPacketKey(nil, PacketID{1, 1, 1<<63 + 300})) })
-			return errors.Join(err, db.Close())
+			return byBadger(dir, func(txn *badger.Txn) error { return txn.Delete(appendPacketKey(nil, PacketID{1, 1, 1<<63 + 300})) })
+		},
+		"a load was cut short": func(_ *testing.T, dir string) error {
+			return byBadger(dir, func(txn *badger.Txn) error { return txn.Set([]byte(loadKey), []byte("so far")) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := "migrate/two-logs.tar.gz"
-			if name == "a packet is gone" { // the others have packets that expire, which nothing counts
+			if name == "a packet is gone" || name == "a load was cut short" { // the others have packets that expire, which nothing counts
 				archive = "migrate/redo-in-tables.tar.gz"
 			}
 			dir := archived(t, archive)

@@ -26,7 +26,6 @@ type model struct {
 	queues   map[uint32]string
 	counters map[uint32]Counters
 	uniques  map[UniqueID]Unique
-	load     []byte
 	flush    Flush
 	marks    Marks
 	batches  uint64
@@ -79,9 +78,6 @@ func (m *model) raw() map[string]rawEntry {
 	}
 	for id, u := range m.uniques {
 		put(appendUniqueKey(nil, id), appendUnique(nil, &u), 0)
-	}
-	if m.load != nil {
-		put([]byte(loadKey), m.load, 0)
 	}
 	if m.flush != (Flush{}) {
 		put([]byte(flushKey), appendFlush(nil, m.flush), 0)
@@ -254,11 +250,8 @@ func (d *drawer) queueCall() {
 }
 
 func (d *drawer) otherCall() {
-	switch rapid.IntRange(0, 3).Draw(d.T, "other") {
+	switch rapid.IntRange(0, 2).Draw(d.T, "other") {
 	case 0:
-		d.load = rapid.SampledFrom([][]byte{nil, []byte("so far")}).Draw(d.T, "load")
-		d.b.SetLoad(d.load)
-	case 1:
 		d.flush = Flush{{Keys: rapid.Uint64Range(0, 1).Draw(d.T, "keys")}}
 		d.b.SetFlush(d.flush)
 	default:
@@ -496,7 +489,7 @@ func (c *machine) check(t *rapid.T) {
 	if !maps.Equal(got, want) {
 		t.Fatalf("reads give others: %s", differing(got, want))
 	}
-	if c.s.Control() != c.control() || c.s.epoch != c.epoch || string(c.s.Load()) != string(c.load) || c.s.Flush() != c.flush {
+	if c.s.Control() != c.control() || c.s.epoch != c.epoch || c.s.Flush() != c.flush {
 		t.Fatalf("control record %+v in epoch %d, want %+v in %d", c.s.Control(), c.s.epoch, c.control(), c.epoch)
 	}
 	var ids []PacketID // every second place, or a run of all
@@ -534,7 +527,7 @@ func TestStoreDoesWhatTheModelDoes(t *testing.T) {
 			packets: map[PacketID]Packet{}, states: map[uint64]Delivery{}, items: items{}, queues: map[uint32]string{},
 			counters: map[uint32]Counters{}, uniques: map[UniqueID]Unique{}, marks: firstMarks(),
 		}}
-		c.o = Options{Unfinished: true, Window: rapid.SampledFrom([]int64{4 << 10, 64 << 10, 1 << 20}).Draw(r, "window")}
+		c.o = Options{Window: rapid.SampledFrom([]int64{4 << 10, 64 << 10, 1 << 20}).Draw(r, "window")}
 		c.o.Sync = rapid.SampledFrom([]SyncMode{SyncAlways(), SyncNever(), SyncInterval(time.Millisecond)}).Draw(r, "sync")
 		c.open(r)
 		defer func() {

@@ -72,9 +72,9 @@ type Options struct {
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
 
-	// Unfinished opens a store although a load into it was cut short: Store.Load tells how far it
-	// came.
-	Unfinished bool
+	// Whole makes all batches one: they are in the folder once Keep was called, and without that
+	// Close leaves it as it was, as a kill does. Sync counts nothing then. It is for a load.
+	Whole bool
 
 	// Logger gets what the store has to say; nil is silence.
 	Logger *slog.Logger
@@ -90,6 +90,9 @@ type tuning struct {
 
 // fill sets what was left out.
 func (o *Options) fill() {
+	if o.Whole {
+		o.Sync = SyncNever()
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -91,8 +91,5 @@ func (n *Snapshot) Control() Control { return n.control }
 // Flush returns the flush record.
 func (n *Snapshot) Flush() Flush { return n.flush }
 
-// Load returns the load record, nil when there is none. The caller does not change it.
-func (n *Snapshot) Load() []byte { return n.load }
-
 // Close gives the snapshot up. Nothing of it may run or be called then.
 func (n *Snapshot) Close() { n.view.Close() }

@@ -112,6 +112,9 @@ func (s *Store) begin() error {
 	if err == nil {
 		err = s.journal.Begin(s.layers.open.from)
 	}
+	if err == nil && s.opt.Whole {
+		err = s.hold()
+	}
 	if err == nil {
 		err = s.start()
 	}
@@ -121,20 +124,30 @@ func (s *Store) begin() error {
 	return err
 }
 
-// openJournal opens the journal of a folder.
-func openJournal(f *folder, sizes sizes, weak bool) (*journal.Journal, error) {
-	path := f.name(journalName)
+// hold has what is written from here on stay in the folder of what is in the making.
+func (s *Store) hold() (err error) {
+	_ = s.journal.Close() // it has nothing
+	if s.journal, err = s.openJournal(filepath.Join(s.folder.name(buildName), journalName)); err == nil {
+		err = s.journal.Begin(s.layers.open.from)
+	}
+	s.layers.journal = s.journal
+	s.tables.Hold()
+	return err
+}
+
+// openJournal opens the journal in a folder, which it makes if there is none.
+func (s *Store) openJournal(path string) (*journal.Journal, error) {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("cannot make the folder of the journal: %w", err)
 	}
-	return journal.Open(path, journal.Options{SegmentSize: sizes.segment, Spares: sizes.spares, Weak: weak})
+	return journal.Open(path, journal.Options{SegmentSize: s.sizes.segment, Spares: s.sizes.spares, Weak: s.opt.Sync != SyncAlways()})
 }
 
 // readControl reads the records of which a store has one.
 func (s *Store) readControl() error {
 	v := s.tables.View()
 	defer v.Close()
-	var errs [3]error
+	var errs [2]error
 	s.records, errs = readRecords(v)
 	s.control.follow(s.layers.open.upto.Batch)
 	s.epoch = max(s.control.Epoch, s.anchor.last.epoch) + 1

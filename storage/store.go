@@ -100,7 +100,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	s.sizes = s.guard.sizes
 
 	// All into tables, whatever the journal has, and whether that is all there was.
-	if s.journal, err = openJournal(s.folder, s.sizes, s.opt.Sync != SyncAlways()); err != nil {
+	if s.journal, err = s.openJournal(s.folder.name(journalName)); err != nil {
 		return nil, err
 	}
 	if err := s.gather(); err != nil {
@@ -108,9 +108,6 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	}
 	if err := s.readControl(); err != nil {
 		return nil, err
-	}
-	if s.load != nil && !s.opt.Unfinished {
-		return nil, fmt.Errorf("%w: %s", ErrLoadUnfinished, s.folder.path)
 	}
 	return s, nil
 }
@@ -168,7 +165,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	var err error
-	sound := s.begun && failed == nil
+	sound := s.begun && failed == nil && !s.opt.Whole
 	if sound {
 		err = s.settle()
 	}
@@ -183,11 +180,32 @@ func (s *Store) Close() error {
 	if sound && err == nil {
 		err = s.journal.Clear()
 	}
-	if !s.begun { // its tables go
+	if !s.begun || s.opt.Whole { // what was not kept goes
 		err = emptyFolder(s.folder.name(buildName))
 	}
 	s.release()
 	return cmp.Or(failed, err)
+}
+
+// Keep makes all batches of a store with Options.Whole stay: from one moment to the next they are
+// in the folder. After it the store can only be closed. An error that wraps ErrUnknown leaves it to
+// the next Open whether they stay; after any other none of them does.
+func (s *Store) Keep() error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	s.stop()
+	s.done.Wait()
+	err := s.tables.Begin()
+	if err == nil {
+		err = s.anchorLast()
+	} else if !errors.Is(err, tables.ErrUnknown) {
+		return full(err)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return err
 }
 
 // settle brings all that was applied into tables. Where it cannot, the journal is brought to the

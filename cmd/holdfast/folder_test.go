@@ -16,7 +16,7 @@ func TestArgumentsThatAreNoFoldersAreRefused(t *testing.T) {
 	done(t, "dump", filled(t), "-o", dump)
 	isFile, below, missing := file+" is not a folder: expected a data folder", "cannot read the data folder "+filepath.Join(file, "x")+": not a directory", " does not exist: expected a data folder"
 	for command, args := range map[string][]string{
-		"dump": {"dump"}, "verify": {"verify"}, "compact": {"compact"}, "load": {"load"}, "abandon": {"load", "--abandon"},
+		"dump": {"dump"}, "verify": {"verify"}, "compact": {"compact"}, "load": {"load"},
 		"serve": {"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off", "--data"},
 	} {
 		code := exitFailed

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -14,17 +13,16 @@ import (
 
 // loadCmd makes a folder of a dump.
 type loadCmd struct {
-	Dir     folder `arg:"" help:"Data folder; made if it does not exist. No server may be running on it."`
-	File    string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input."`
-	Merge   bool   `xor:"how" help:"Add the packets to what the folder holds: to the queues of the same names, in their order, as the newest of their priority."`
-	Abandon bool   `xor:"how" help:"Read nothing. Take back what an interrupted load has stored."`
-	JSON    bool   `help:"Print a JSON object."`
+	Dir   folder `arg:"" help:"Data folder; made if it does not exist. No server may be running on it."`
+	File  string `arg:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input."`
+	Merge bool   `help:"Add the packets to what the folder holds: to the queues of the same names, in their order, as the newest of their priority."`
+	JSON  bool   `help:"Print a JSON object."`
 
 	progress
 }
 
 func (c *loadCmd) Help() string {
-	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. No server takes the folder before the load has finished. After Ctrl-C, kill -9 or a power cut run it again, with the same dump or another: it takes back what was stored, and begins anew.
+	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. All of the dump is stored at once, in the last moment. After an error, Ctrl-C, kill -9 or a power cut before that the folder is as it was: run the load again.
 
 With --merge, claimed packets become ready and keep their attempts, and queues that the folder has keep their settings. A dump that is loaded twice adds its packets twice. A merge that was killed in its last moment may be complete: compare the number of packets before you run it again.
 
@@ -32,30 +30,12 @@ Examples:
 
     holdfast load ./restored holdfast.backup
     gunzip < holdfast.backup.gz | holdfast load ./restored -
-    holdfast load ./holdfast-data jobs.jsonl --merge
-    holdfast load ./restored --abandon`
-}
-
-func (c *loadCmd) Validate() error {
-	if c.Abandon != (c.File == "") {
-		if c.Abandon {
-			return errors.New("--abandon reads nothing: expected only the folder")
-		}
-		return errors.New("expected \"<file>\", the dump to load, or - for standard input")
-	}
-	return nil
+    holdfast load ./holdfast-data jobs.jsonl --merge`
 }
 
 func (c *loadCmd) Run(ctx context.Context, p *program) error {
-	if err := c.Dir.check(c.Abandon); err != nil {
+	if err := c.Dir.check(false); err != nil {
 		return fmt.Errorf("load: %w", err)
-	}
-	if c.Abandon {
-		report, err := load.Abandon(string(c.Dir))
-		if err != nil {
-			return fmt.Errorf("load: %w", err)
-		}
-		return c.print(p.stdout, &report)
 	}
 	in, err := p.input(c.File)
 	if err != nil {
@@ -99,10 +79,6 @@ func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 			figure{"keys", r.Keys}, figure{"taken", r.Taken})
 		o.add("seconds", r.Took.Seconds())
 		_, err := w.Write(o.line())
-		return err
-	}
-	if c.Abandon {
-		_, err := fmt.Fprintf(w, "%s taken back: the folder is as it was before the load\n", plural(r.Packets, "packet"))
 		return err
 	}
 	line := fmt.Sprintf("%s of %s loaded in %v", plural(r.Packets, "packet"), plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))

@@ -24,7 +24,6 @@ func remedies() []remedy {
 		{daemon.ErrExposed, `use a loopback address such as 127.0.0.1, or allow it with --insecure on a network you trust`},
 		{load.ErrNotEmpty, `--merge adds to it`},
 		{storage.ErrInUse, `"holdfast backup" copies a running server`},
-		{storage.ErrLoadUnfinished, `run the same "holdfast load" again, which begins anew, or take back what is stored with "holdfast load --abandon"`},
 		{storage.ErrList, `restore a copy: without the list of tables nothing can be salvaged`},
 		{storage.ErrLoss, `restore a copy, or ` + salvage + `, or give up what is missing with --accept-loss ("holdfast serve" and "holdfast compact")`},
 		{storage.ErrTemporary, "temporary files go to " + os.TempDir() + ": set TMPDIR to a folder that has room and may be written"},

@@ -78,11 +78,19 @@ func bugs() []bug {
 		{"a table is not synced", "tables/build.go",
 			"return file.Sync()", "return nil", ""},
 		{"the folder of the tables is not synced", "tables/set.go",
-			"return unknown(s.folder.Sync())", "return nil", ""},
+			"f.path = to\n\t}\n\treturn unknown(s.folder.Sync())", "f.path = to\n\t}\n\treturn nil", ""},
 		{"the floor is one too high", "flusher.go",
 			"tables.Floor{Batch: w.upto.Batch,", "tables.Floor{Batch: w.upto.Batch + 1,", ""},
 		{"the version is not raised", "flusher.go",
 			"s.tables.List().Window + 1", "max(s.tables.List().Window, 1)", ""},
+
+		// Batches that stay as a whole.
+		{"they are in force before they are kept", "start.go",
+			"s.tables.Hold()\n", "", "Kept"},
+		{"they stand in the journal before they are kept", "start.go",
+			"filepath.Join(s.folder.name(buildName), journalName)", "s.folder.name(journalName)", "Kept"},
+		{"what they replace goes before they are kept", "tables/set.go",
+			"if s.folder != nil || filepath.Dir(f.path) == s.build {", "if true {", "Held"},
 
 		// Merges.
 		{"two adoptions at once", "tables/set.go",

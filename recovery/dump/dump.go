@@ -38,7 +38,6 @@ type Source interface {
 	Uniques(fn func(*storage.Unique) error) error
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	Flush() storage.Flush
-	Load() []byte
 }
 
 // Options say what to dump and how. The zero value dumps everything as JSONL.
@@ -52,8 +51,7 @@ type Options struct {
 	// Salvage writes what can be read of a damaged folder, in a form that can be loaded:
 	//   - what cannot be read is left out, and so is what no dump can have;
 	//   - a queue without a name, or with that of another queue, gets the name lost-queue-N;
-	//   - where sequences lie outside the marks, the dump has wider marks;
-	//   - a folder with an unfinished load is dumped as it is.
+	//   - where sequences lie outside the marks, the dump has wider marks.
 	// Without Salvage each of these is an error.
 	Salvage bool
 
@@ -108,18 +106,11 @@ type Report struct {
 // of packets, but by 16 bytes for each that has a delivery state. A dump made without an error can
 // be loaded.
 //
-// The error is that of w or of src, or names what cannot be read or loaded, or wraps
-// storage.ErrLoadUnfinished. What was written until then has no end record, so no reader takes it
-// for a whole dump.
+// The error is that of w or of src, or names what cannot be read or loaded. What was written until
+// then has no end record, so no reader takes it for a whole dump.
 func Dump(src Source, w io.Writer, o Options) (Report, error) {
 	o.Now = cmp.Or(o.Now, time.Now().UnixMilli())
 	d := &dumper{Options: o, src: src, control: src.Control()}
-	if src.Load() != nil {
-		if !o.Salvage {
-			return d.report, storage.ErrLoadUnfinished
-		}
-		d.report.Add(storage.FindingLoad, "load", "a load was cut short: the folder holds only a part of a dump")
-	}
 	err := d.run(&output{Writer: w, hash: xxhash.New()})
 	return d.report, err
 }

@@ -130,7 +130,6 @@ func TestDumpEndsAtWhatItCannotReadUnlessItSalvages(t *testing.T) {
 		"damaged packet":       {func(s *recoverytest.Fake) { s.Stored[2].Damage = damage }, "1/1/9223372036854775809", 7, 1},
 		"record of other form": {func(s *recoverytest.Fake) { s.Stored[3].Rec = []byte{0x91} }, "1/2/9223372036854775810", 7, 1},
 		"queue without a name": {func(s *recoverytest.Fake) { s.Defined = append(s.Defined[:2:2], s.Defined[4]) }, "5/3/9223372036854775813", 8, 0},
-		"unfinished load":      {func(s *recoverytest.Fake) { s.LoadState = []byte{1} }, storage.ErrLoadUnfinished.Error(), 8, 0},
 		"scan cut short":       {func(s *recoverytest.Fake) { s.Broken = damage }, "a block is gone", 8, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

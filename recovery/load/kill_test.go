@@ -9,12 +9,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/inject"
 )
 
 // childLoad tells a copy of the test program to load what it reads into a folder.
@@ -22,9 +26,12 @@ const childLoad = "HOLDFAST_TEST_LOAD"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childLoad); dir != "" {
-		_, err := Load(context.Background(), dir, os.Stdin, Options{Now: recoverytest.Later, batchBytes: 64 << 10})
-		fmt.Println(err)
-		os.Exit(1) // it is to be killed before
+		_, err := Load(context.Background(), dir, os.Stdin, Options{Merge: true, Now: recoverytest.Later, batchBytes: 64 << 10})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -43,19 +50,15 @@ func TestKilledLoadBeginsAgain(t *testing.T) {
 	for i := range kills {
 		share := len(text) / (kills + 1)
 		killLoad(t, dir, text[:(i+1)*share+chance.IntN(share)])
-		switch s, err := storage.Open(dir, storage.Options{}); {
-		case errors.Is(err, storage.ErrLoadUnfinished):
+		if begun, _ := filepath.Glob(filepath.Join(dir, "build", "*", "*.log")); len(begun) > 0 {
 			parts++
-		case err != nil:
-			t.Fatalf("kill %d: a server that opens the folder gets %v", i, err)
-		default: // nothing was stored
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+		}
+		if report := verified(t, dir); !report.Sound() || report.Packets != 0 {
+			t.Fatalf("kill %d: %+v", i, report)
 		}
 	}
 	if parts < kills/2 {
-		t.Errorf("%d of %d kills left a part: too few to prove anything", parts, kills)
+		t.Errorf("%d of %d kills met a load that had written something: too few to prove anything", parts, kills)
 	}
 	report := load(t, dir, text, Options{})
 	if report.Packets != int64(packets) {
@@ -87,4 +90,58 @@ func killLoad(t *testing.T, dir string, begin []byte) {
 	if err != nil || out.Len() > 0 {
 		t.Fatalf("the load ended by itself: %v %s", err, out.Bytes())
 	}
+}
+
+// loadAt loads a dump in a child, which strace kills at one call, or has that fail. It returns what
+// the child said, and whether there was such a call.
+func loadAt(t *testing.T, strace []string, dir string, text []byte, call, what string, n int) (said string, code int, met bool) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "calls")
+	args := append(slices.Clone(strace), "-o", log, "-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:%s:when=%d", call, what, n), os.Args[0])
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), childLoad+"="+dir, "GOMAXPROCS=1")
+	cmd.Stdin = bytes.NewReader(text)
+	out, _ := cmd.CombinedOutput()
+	calls, _ := os.ReadFile(log)
+	return string(out), cmd.ProcessState.ExitCode(), bytes.Contains(calls, []byte("INJECTED")) || cmd.ProcessState.ExitCode() < 0
+}
+
+// Whatever call a load is killed at, or fails at, the folder has what it had, or that and the whole
+// dump. After a failure the load says which, unless nobody can know.
+func TestALoadThatIsKilledOrFailsAtAnyCallIsWholeOrNothing(t *testing.T) {
+	strace := inject.Strace(t)
+	template := recoverytest.InFolder(t, recoverytest.OneOfEach())
+	text, _ := dumpOf(t, recoverytest.Many(3000), dump.Options{})
+	before := verified(t, template).Packets
+	ends := map[string]int{}
+	first, stride := inject.Sample(t, 15)
+	for _, call := range []string{"openat", "mkdirat", "write", "pwrite64", "fsync", "renameat", "unlinkat", "symlinkat", "mmap"} {
+		for _, what := range []string{"signal=KILL", "error=EIO", "error=ENOSPC"} {
+			for n := first; ; n += stride {
+				dir := recoverytest.CopyOf(t, template)
+				said, code, met := loadAt(t, strace, dir, text, call, what, n)
+				at := fmt.Sprintf("%s at call %d of %s: %d, %s", what, n, call, code, said)
+				report := verified(t, dir)
+				whole := report.Packets == before+3000
+				switch {
+				case !report.Sound(), !whole && report.Packets != before:
+					t.Errorf("%s: %+v", at, report)
+				case code == 0 && !whole, strings.Contains(said, "nothing was stored") && whole:
+					t.Errorf("%s: %d packets", at, report.Packets)
+				}
+				ends[fmt.Sprint(what, " whole ", whole)]++
+				s, err := storage.Open(dir, storage.Options{})
+				if err != nil {
+					t.Fatalf("%s: a start gets %v", at, err)
+				}
+				if _, err := recovery.Restore(s, recovery.Options{Now: recoverytest.Later}); errors.Join(err, s.Close()) != nil {
+					t.Errorf("%s: a start gets %v", at, err)
+				}
+				if !met {
+					break
+				}
+			}
+		}
+	}
+	t.Log(ends)
 }

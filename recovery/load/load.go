@@ -2,9 +2,8 @@
 //
 // Its map:
 //
-//	load.go      Load: from the records of a dump to batches
-//	merge.go     what a merge does in addition: numbers that the folder has not given out yet
-//	takeback.go  the load record, and how a load that was cut short is undone
+//	load.go   Load: from the records of a dump to batches
+//	merge.go  what a merge does in addition: numbers that the folder has not given out yet
 package load
 
 import (
@@ -20,14 +19,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Errors of Load and Abandon. A load that was cut short, now or earlier, is
-// storage.ErrLoadUnfinished.
-var (
-	// ErrNotEmpty means that the folder holds something, and Options.Merge was not given.
-	ErrNotEmpty = errors.New("the data folder is not empty")
-	// ErrNothingToAbandon means that no load into the folder was cut short.
-	ErrNothingToAbandon = errors.New("no load into the data folder was cut short")
-)
+// ErrNotEmpty means that the folder holds something, and Options.Merge was not given.
+var ErrNotEmpty = errors.New("the data folder is not empty")
 
 // Options say how to load.
 type Options struct {
@@ -57,10 +50,9 @@ type Report struct {
 // and the marks: a dump of that folder is the same dump, byte for byte. Any other folder needs
 // Merge.
 //
-// When a load is stopped, by ctx, by an error or by the end of the process, a part of the dump may
-// be stored. Then everything that serves the folder refuses it with storage.ErrLoadUnfinished. The
-// next Load takes that part back before it begins, and Abandon only takes it back. The error says
-// whether there is a part.
+// A load is whole or nothing: when it is stopped, by ctx, by an error or by the end of the process,
+// the folder holds what it held before. An error that wraps storage.ErrUnknown leaves it to the
+// next start which of the two is so.
 //
 // Every record of the dump is checked before it is stored. The error names its line or number.
 func Load(ctx context.Context, dir string, r io.Reader, o Options) (Report, error) {
@@ -83,7 +75,6 @@ type loader struct {
 	dir    string
 	report Report
 	store  *storage.Store
-	mark   []byte // the load record: every batch but the last has it
 
 	marks storage.Marks  // of the folder, once the load is done
 	merge merge          // if Options.Merge
@@ -128,29 +119,17 @@ func (l *loader) begin(r *dump.Record) error {
 	if r.Payload != nil {
 		return errors.New("the dump was made without payloads: its packets cannot be stored; dump them again with their payloads")
 	}
-	if err := l.open(); err != nil {
+	var err error
+	if l.store, err = storage.Open(l.dir, storage.Options{Whole: true}); err != nil {
 		return err
-	}
-	if l.store.Load() != nil {
-		if err := l.takeBack(); err != nil {
-			return err
-		}
-		l.report = Report{}
 	}
 	control := l.store.Control()
 	l.marks = r.Marks()
 	l.marks.LastKey = control.LastKey
 	if !l.Merge {
-		l.mark = encodeMark(storage.Marks{})
 		return l.empty()
 	}
-	l.mark = encodeMark(control.Marks)
 	return l.beginMerge(l.marks, control.Marks)
-}
-
-func (l *loader) open() (err error) {
-	l.store, err = storage.Open(l.dir, storage.Options{Sync: storage.SyncNever(), Unfinished: true})
-	return err
 }
 
 // empty refuses a folder whose numbers the dump cannot use. It goes by the counts: a folder that
@@ -167,7 +146,8 @@ func (l *loader) empty() error {
 	return nil
 }
 
-// end writes the last batch and closes the store. err is why the dump was not read to its end.
+// end writes the last batch, keeps all of them and closes the store. err is why the dump was not
+// read to its end.
 func (l *loader) end(err error) error {
 	if l.store == nil {
 		return fmt.Errorf("%w; nothing was stored", err)
@@ -176,28 +156,24 @@ func (l *loader) end(err error) error {
 		err = e
 	}
 	if err == nil {
-		l.batch.SetLoad(nil)
 		l.batch.SetMarks(l.marks)
+		l.batch.MustWrite()
 		err = l.store.Apply(l.batch)
 	}
+	said := "nothing was stored"
+	if err == nil {
+		if err = l.store.Keep(); errors.Is(err, storage.ErrUnknown) {
+			said = "the dump is stored as a whole, or nothing of it: see which before you load it again"
+		}
+	}
+	closing := l.store.Close()
 	switch {
+	case err == nil && closing != nil:
+		return fmt.Errorf("close data folder: %w", closing)
 	case err == nil, errors.Is(err, ErrNotEmpty):
-	case errors.Is(err, storage.ErrUnknown):
-		err = fmt.Errorf("%w; load the dump again", err)
-	case l.store.Load() != nil:
-		err = fmt.Errorf("%w; %w: a part of the dump is stored", err, storage.ErrLoadUnfinished)
-	default:
-		err = fmt.Errorf("%w; nothing was stored", err)
+		return err
 	}
-	return l.close(err)
-}
-
-// close closes the store and returns err, or else the error of closing.
-func (l *loader) close(err error) error {
-	if e := l.store.Close(); e != nil && err == nil {
-		err = fmt.Errorf("close data folder: %w", e)
-	}
-	return err
+	return fmt.Errorf("%w; %s", err, said)
 }
 
 // putQueue makes a queue the one that packets are put into.
@@ -279,7 +255,6 @@ func (l *loader) room() error {
 		return fmt.Errorf("store packets: %w", err)
 	}
 	full := l.batch
-	full.SetLoad(l.mark)
 	full.SetMarks(l.marks)
 	l.batch, l.spare = l.spare, full
 	l.batch.Reset()

@@ -61,8 +61,11 @@ func (l *loader) beginMerge(in, there storage.Marks) error {
 	if err != nil {
 		return err
 	}
-	return l.store.Heads(func(h *storage.Head) error {
-		if !h.Expired(l.Now) && !flush.Drops(h) {
+	return l.store.Items(func(v storage.ValueID, h *storage.Head, _ *storage.Field, damage error) error {
+		switch {
+		case damage != nil && !v.IsField:
+			return damage
+		case h != nil && !h.Expired(l.Now) && !flush.Drops(h):
 			name := storage.FullName(h.Database, h.Name)
 			m.keys[name], m.taken[name] = true, true
 		}

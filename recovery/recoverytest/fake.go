@@ -17,11 +17,10 @@ const Later = 4_000_000_000_000
 type Fake struct {
 	Keys
 	Tries
-	Counted   storage.Control
-	Defined   []storage.Queue
-	Stored    []Packet
-	LoadState []byte
-	Broken    error // of Records, after the last packet
+	Counted storage.Control
+	Defined []storage.Queue
+	Stored  []Packet
+	Broken  error // of Records, after the last packet
 }
 
 // Packet is a stored packet, or what is left of one.
@@ -34,9 +33,6 @@ type Packet struct {
 
 // Control returns what the test wrote down.
 func (s *Fake) Control() storage.Control { return s.Counted }
-
-// Load returns LoadState.
-func (s *Fake) Load() []byte { return s.LoadState }
 
 // Queues calls fn for Defined.
 func (s *Fake) Queues(fn func(storage.Queue) error) error {

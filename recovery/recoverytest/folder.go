@@ -41,7 +41,7 @@ func InFolder(tb testing.TB, src *Fake) (dir string) {
 // refuse.
 func Tamper(tb testing.TB, dir string, fns ...func(b *storage.Batch)) {
 	tb.Helper()
-	s, err := storage.Open(dir, storage.Options{Sync: storage.SyncNever(), Unfinished: true})
+	s, err := storage.Open(dir, storage.Options{Sync: storage.SyncNever()})
 	if err != nil {
 		tb.Fatal(err)
 	}

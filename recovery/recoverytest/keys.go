@@ -76,36 +76,8 @@ func check(v storage.ValueID, old storage.Mark, version uint64, value []byte) {
 	}
 }
 
-// Heads shows heads as the store does: without large values.
-func (k *Keys) Heads(fn func(*storage.Head) error) error {
-	return k.Items(func(_ storage.ValueID, h *storage.Head, _ *storage.Field, _ error) error {
-		if h == nil {
-			return nil
-		}
-		h.Value = small(h.Value)
-		return fn(h)
-	})
-}
-
-// Fields shows fields as Heads does heads.
-func (k *Keys) Fields(fn func(*storage.Field) error) error {
-	return k.Items(func(_ storage.ValueID, _ *storage.Head, f *storage.Field, _ error) error {
-		if f == nil {
-			return nil
-		}
-		f.Value = small(f.Value)
-		return fn(f)
-	})
-}
-
-func small(value []byte) []byte {
-	if storage.IsLarge(len(value)) {
-		return nil
-	}
-	return value
-}
-
-// Items shows heads and fields as a snapshot does: with large values, fields behind their hash.
+// Items shows heads and fields as a snapshot does: with large values, fields behind their hash. A
+// start takes no notice of the values.
 func (k *Keys) Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -171,9 +143,12 @@ func (k *Keys) Flush() storage.Flush {
 
 // Tally adds all heads, fields and ids to a tally.
 func (k *Keys) Tally(t *storage.Tally) {
-	_ = k.Heads(func(h *storage.Head) error { t.AddItem(storage.ValueID{ID: h.ID}, h.Version); return nil })
-	_ = k.Fields(func(f *storage.Field) error {
-		t.AddItem(storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}, f.Version)
+	_ = k.Items(func(v storage.ValueID, h *storage.Head, f *storage.Field, _ error) error {
+		if h != nil {
+			t.AddItem(v, h.Version)
+		} else {
+			t.AddItem(v, f.Version)
+		}
 		return nil
 	})
 	_ = k.Uniques(func(u *storage.Unique) error { t.AddUnique(u.UniqueID); return nil })

@@ -222,7 +222,6 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			}},
 			"record: head 6: its number 6 or its version 7 is above 6",
 		},
-		"load cut short": {harm{func(b *storage.Batch) { b.SetLoad([]byte("x")) }}, "load: load: a load was cut short"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

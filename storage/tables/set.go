@@ -102,10 +102,17 @@ func (s *Set) Begin() (err error) {
 	}
 	for _, path := range strays {
 		if err := os.RemoveAll(path); err != nil {
-			return fmt.Errorf("cannot remove what is no table: %w", err)
+			return unknown(fmt.Errorf("cannot remove what is no table: %w", err))
 		}
 	}
-	return s.folder.Sync()
+	return unknown(s.folder.Sync())
+}
+
+// Hold takes Begin back: what is adopted from here on stays in build until the next Begin, and
+// nothing in dir changes.
+func (s *Set) Hold() {
+	_ = s.folder.Close()
+	s.folder = nil
 }
 
 // strays returns what the list does not name: a start, or a tool of Badger's, left it. The error
@@ -199,7 +206,9 @@ func (s *Set) Adopt(a Adoption) (err error) {
 		return err
 	}
 	for _, f := range a.drop {
-		_ = os.Remove(filepath.Join(s.dir, f.Name())) // the next start tries again
+		if s.folder != nil || filepath.Dir(f.path) == s.build { // else Begin removes it
+			_ = os.Remove(f.path) // the next start tries again
+		}
 	}
 	return nil
 }

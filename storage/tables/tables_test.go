@@ -319,6 +319,33 @@ func TestEachStepOfAMergeIsAWholeStateToStartFrom(t *testing.T) {
 	}
 }
 
+func TestAHeldSetLeavesItsFolderAsItWasUntilItBegins(t *testing.T) {
+	const keys = 2000
+	r := rand.New(rand.NewPCG(7, 7))
+	root, as := t.TempDir(), t.TempDir()
+	s := open(t, root)
+	model := map[string]string{}
+	window(t, s, random(model, r, keys, keys))
+	before := maps.Clone(model)
+	s.Hold()
+	for range 3 {
+		window(t, s, random(model, r, keys, keys))
+		if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, Step: tableSize, All: true}); err != nil {
+			t.Fatal(err)
+		}
+		window(t, s, random(model, r, keys, keys/4))
+	}
+	check(t, s, model, keys)
+	if err := os.CopyFS(filepath.Join(as, "db"), os.DirFS(filepath.Join(root, "db"))); err != nil {
+		t.Fatal(err)
+	}
+	check(t, open(t, as), before, keys)
+	if err := s.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	check(t, open(t, root), model, keys)
+}
+
 func TestWhatAMergeTakes(t *testing.T) {
 	for _, c := range []struct {
 		name  string

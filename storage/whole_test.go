@@ -1,0 +1,94 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage/tables"
+)
+
+// Batches that are one come in force at once, though they fill several windows, which a merge makes
+// one run of with what was there before.
+func TestBatchesThatAreOneAreThereOnceTheyAreKept(t *testing.T) {
+	p := newPusher(t, smallStore(t, t.TempDir()))
+	p.push(3000)
+	settled(t, p.s)
+	p.push(100)
+	dir := killed(t, p.s) // what the journal has is there before, too
+	before := &pusher{t: t, live: maps.Clone(p.live)}
+	write := func() *Store {
+		s, err := Open(dir, Options{Window: minWindow, Whole: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = &pusher{t: t, s: s, next: 1<<63 + 3100, live: maps.Clone(before.live)}
+		for range 8 {
+			p.push(1000)
+			p.pop(900)
+		}
+		settled(t, s)
+		if _, err := s.tables.Merge(context.Background(), tables.MergeOptions{All: true, Size: 1 << 20, Step: 1 << 20}); err != nil {
+			t.Fatal(err)
+		}
+		p.push(10)
+		return s
+	}
+	opened := func(dir string, want *pusher) {
+		t.Helper()
+		s, err := Open(dir, Options{Window: minWindow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.check(s)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	s := write()
+	opened(killed(t, s), before)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opened(dir, before)
+
+	s = write()
+	if err := s.Keep(); err != nil {
+		t.Fatal(err)
+	}
+	opened(killed(t, s), p)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{buildName, journalName} {
+		if left, err := os.ReadDir(filepath.Join(dir, name)); err != nil || len(left) > 0 {
+			t.Errorf("%s has %v, %v", name, left, err)
+		}
+	}
+	tableFiles(t, dir)
+	opened(dir, p)
+}
+
+func TestBatchesThatFailedAreNotKept(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{Window: minWindow, Whole: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied(t, s, one(1, Packet{}))
+	build := filepath.Join(dir, buildName)
+	if err := errors.Join(os.RemoveAll(build), os.WriteFile(build, nil, 0o600)); err != nil { // no table can be made
+		t.Fatal(err)
+	}
+	if err := s.Keep(); err == nil || errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want that nothing is kept", err)
+	}
+	_ = s.Close()
+	if ids, tally := scanned(t, smallStore(t, dir)); len(ids) != 0 || tally.Live != 0 {
+		t.Errorf("packets %v are there", ids)
+	}
+}
