@@ -676,3 +676,14 @@ func TestCallsGoOnWhileManyLeasesEnd(t *testing.T) {
 		return s.Ready == n
 	})
 }
+
+func TestAReasonOnItsWayToTheDiskIsRead(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	w.add(broker.PushRequest{})
+	j := w.claimOne()
+	w.b.hold(func() { w.nacked(j, broker.Nack{Reason: []byte("bad")}, broker.Ready) })
+	if got, ok := w.show("q", j.ID); !ok || string(got.Reason) != "bad" {
+		t.Errorf("it is shown as %+v", got)
+	}
+}

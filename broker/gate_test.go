@@ -397,3 +397,22 @@ func TestAPushThatWaitsEndsWhenItsQueueIsClosed(t *testing.T) {
 	}
 	h.wantList("q", "a")
 }
+
+func TestAPushFitsOnceTheOneBeforeItGivesUp(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.change("q", func(s *broker.Settings) { s.Bound, s.BoundBytes = 0, 5 })
+	h.push("q", 1, 0, "", "a")
+	large, small := &pusher{c: h.b.Attach(&inbox{}, groups)}, &inbox{}
+	h.do(func(tx *broker.Tx) error {
+		return large.wait(tx, broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("large")})
+	})
+	second := &pusher{c: h.b.Attach(small, groups)}
+	h.do(func(tx *broker.Tx) error {
+		return second.wait(tx, broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("b")})
+	})
+	wantGot(t, "the second", small, "[]")
+	h.do(func(tx *broker.Tx) error { tx.Detach(large.c); return nil })
+	wantGot(t, "the second", small, "[[ready]]")
+	wantDone(t, "its push", second.err)
+}

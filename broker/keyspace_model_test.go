@@ -319,7 +319,6 @@ func (m *keyModel) compare() {
 		}
 		return nil
 	})
-	m.barrier()
 	var got []string
 	for _, reply := range m.box.got {
 		got = append(got, strings.Join(reply, "|"))

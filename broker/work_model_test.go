@@ -880,7 +880,6 @@ func (m *workModel) moveTo(k *task, to string) error {
 
 // compare holds all that the broker shows against the model.
 func (m *workModel) compare() {
-	m.barrier()
 	m.sameReplies()
 	m.do(func(tx *broker.Tx) error {
 		m.tx = tx
@@ -890,7 +889,6 @@ func (m *workModel) compare() {
 		}
 		return tx.CheckNames()
 	})
-	m.barrier()
 	m.sameReplies()
 }
 
