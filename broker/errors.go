@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"fmt"
+
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // Why a call was refused; it has changed nothing. Each is a sentence for the user.
@@ -69,3 +71,7 @@ var (
 // ErrUnreadable refuses a call, which has changed nothing: a packet or a large value that it needs
 // is damaged or gone.
 var ErrUnreadable = errors.New("cannot be read from the disk")
+
+// ErrDiskFull: Disk.Apply found no room, and has written nothing. The same batch may be applied
+// later.
+var ErrDiskFull = storage.ErrFull

@@ -26,6 +26,18 @@ type Store interface {
 	Limits() storage.Limits
 }
 
+// Batch is what calls changed, for the storage.
+type Batch = storage.Batch
+
+// Disk is what a driver needs of the storage, with what its machine reads.
+type Disk interface {
+	Store
+	// Apply makes the batch durable, all or nothing. Any error but ErrDiskFull leaves the outcome
+	// unknown: the driver stops.
+	Apply(b *Batch) error
+	Space() storage.Space
+}
+
 // Options are the machine's settings; zero values mean the defaults named in limits.go.
 type Options struct {
 	Cache  int64 // bytes of recent payloads kept in memory, rounded up to a power of two
@@ -158,7 +170,7 @@ func (m *Machine) forget() {
 
 // Take returns what the calls since the last Take changed, nil if that is nothing. Done must follow
 // before the next Take.
-func (m *Machine) Take() *storage.Batch {
+func (m *Machine) Take() *Batch {
 	t := m.open
 	if t.ops.Len() == 0 && !t.claims {
 		if t.used() {

@@ -8,17 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
 )
-
-// Store is what a Loop needs of the storage, besides what its machine reads.
-type Store interface {
-	broker.Store
-	// Apply makes the batch durable, all or nothing. Any error but storage.ErrFull leaves the outcome
-	// unknown and ends the loop.
-	Apply(b *storage.Batch) error
-	Space() storage.Space
-}
 
 // LoopConfig says how a Loop works; zero values mean the defaults.
 type LoopConfig struct {
@@ -43,7 +33,7 @@ type LoopConfig struct {
 // kernel: that is the group commit.
 type Loop struct {
 	machine *broker.Machine
-	store   Store
+	disk    broker.Disk
 	config  LoopConfig
 	poll    poller
 	begun   time.Time
@@ -68,7 +58,7 @@ type Loop struct {
 	touched []*conn // have got bytes to send since the last commit
 	leaving []*conn // of these, in release
 	holding []*conn // have bytes that wait for the batch that finds no room
-	stuck   *storage.Batch
+	stuck   *broker.Batch
 	retryAt int64 // when that is tried again, on the steady clock
 	frames, writes,
 	lingering timeline
@@ -76,7 +66,7 @@ type Loop struct {
 }
 
 // StartLoop drives the machine until Close or a commit that fails.
-func StartLoop(m *broker.Machine, store Store, c LoopConfig) (*Loop, error) {
+func StartLoop(m *broker.Machine, disk broker.Disk, c LoopConfig) (*Loop, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -85,7 +75,7 @@ func StartLoop(m *broker.Machine, store Store, c LoopConfig) (*Loop, error) {
 		return nil, fmt.Errorf("begin to wait for connections: %w", err)
 	}
 	l := &Loop{
-		machine: m, store: store, config: c, poll: poll, begun: time.Now(),
+		machine: m, disk: disk, config: c, poll: poll, begun: time.Now(),
 		failed: make(chan struct{}), ended: make(chan struct{}),
 		conns: make(map[*conn]struct{}), arena: make([]byte, maxReadBuffer),
 	}
@@ -171,7 +161,7 @@ func (l *Loop) run() {
 		l.turn()
 		more = l.machine.Close()
 		if l.commit(); l.stuck != nil && l.err == nil {
-			l.err = fmt.Errorf("the last batch is not written: %w", storage.ErrFull)
+			l.err = fmt.Errorf("the last batch is not written: %w", broker.ErrDiskFull)
 		}
 	}
 	for c := range l.conns {
@@ -190,7 +180,7 @@ func (l *Loop) run() {
 // turn begins a turn.
 func (l *Loop) turn() {
 	now, steady := l.clocks()
-	l.now, l.tx = steady, l.machine.Turn(now, steady, l.store.Space())
+	l.now, l.tx = steady, l.machine.Turn(now, steady, l.disk.Space())
 }
 
 func (l *Loop) clocks() (now, steady int64) {
@@ -264,11 +254,11 @@ func (l *Loop) commit() {
 		l.release()
 		return
 	}
-	switch err := l.store.Apply(batch); {
+	switch err := l.disk.Apply(batch); {
 	case err == nil:
 		l.machine.Done()
 		l.stuck = nil
-	case errors.Is(err, storage.ErrFull):
+	case errors.Is(err, broker.ErrDiskFull):
 		if !retry {
 			l.config.Logger.Error("disk is full: waiting for free space, nothing is accepted meanwhile", "error", err)
 			l.machine.Stuck()

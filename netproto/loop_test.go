@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// desk is a protocol of lines: "push" brings a packet to the queue "q", and "push later" one that is
-// ready in 200 ms. "pop" takes one, "wait" does so when there is one, and "try" for 20 ms. Any other
-// line is echoed, and touches no data.
+// desk is a protocol of lines: "push" brings a packet to the queue "q", and "push later" one that
+// is ready in 200 ms. "pop" takes one, "wait" does so when there is one, and "try" for 20 ms. Any
+// other line is echoed, and touches no data.
 type desk struct{}
 
 func (desk) Name() string               { return "desk" }

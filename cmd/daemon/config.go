@@ -15,7 +15,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -58,7 +58,7 @@ const DefaultDrain = 8 * time.Second
 
 // Store is what the daemon needs of the storage: what recovery reads and what the broker uses.
 type Store interface {
-	netproto.Store
+	broker.Disk
 	recovery.Source
 	Close() error
 }

@@ -82,13 +82,13 @@ func (s *session) consumerName() []byte {
 func (t *take) fromFirst(s *session, tx *broker.Tx) error {
 	for _, queue := range t.queues {
 		n, err := tx.Takeable(queue, broker.Selection{}) // the take asks the filter
-		if err != nil {
-			return err
+		if err == nil && n > 0 {
+			err = t.from(s, tx, queue)
+		} else if err == nil || err == broker.ErrWrongType && s.parked.again { // since it waits
+			continue
 		}
-		if n > 0 {
-			if err = t.from(s, tx, queue); err != broker.ErrNothing {
-				return err
-			}
+		if err != broker.ErrNothing {
+			return err
 		}
 	}
 	return broker.ErrNothing

@@ -88,9 +88,12 @@ func parseMultiPop(args [][]byte) (p multiPop, err error) {
 // and there is no reply, if all are empty.
 func (s *session) popFirst(tx *broker.Tx, p multiPop) (done bool, err error) {
 	for _, name := range p.keys {
-		if n, err := tx.Takeable(name, broker.Selection{End: p.end, MustFind: true}); err != nil {
+		n, err := tx.Takeable(name, broker.Selection{End: p.end, MustFind: true})
+		switch {
+		case err == broker.ErrWrongType && s.parked.again: // since it waits: another one may be there
+		case err != nil:
 			return false, err
-		} else if n > 0 {
+		case n > 0:
 			return true, s.popNamed(tx, name, p.end, p.count, n)
 		}
 	}
