@@ -149,6 +149,7 @@ func (tx *Tx) Detach(c *Conn) {
 	m.unsubscribeAll(c)
 	tx.Unwatch(c)
 	m.leaveRoleHolder(c)
+	m.settle()
 }
 
 // unsubscribeAll ends c's subscriptions and takes its number in the dispatch, and so its readiness.

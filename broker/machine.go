@@ -213,8 +213,11 @@ func (m *Machine) Work() (more bool) {
 
 // Next is how many milliseconds after the last Turn the next must come, whatever clients do.
 func (m *Machine) Next() int64 {
-	if m.space.Level != storage.Normal {
+	switch {
+	case m.space.Level != storage.Normal:
 		return spaceCheck
+	case len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
+		return 0 // the batch was full
 	}
 	now, steady, wait := m.tx.now, m.tx.steady, int64(math.MaxInt64)
 	if due, ok := m.ix.Wait(now, steady); ok {
