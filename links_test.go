@@ -69,7 +69,7 @@ func TestFilesThatDocumentsOfTheRootNameAreThere(t *testing.T) { enforce(t, miss
 func TestMissingFilesAreFound(t *testing.T) {
 	prove(t, missingFiles, map[string]planted{
 		"no file": {"x.md", "see `broker/nowhere.go` first\n", "names broker/nowhere.go"},
-		"a file":  {"x.md", "see `broker/broker.go` first\n", ""},
+		"a file":  {"x.md", "see `broker/machine.go` first\n", ""},
 	})
 }
 

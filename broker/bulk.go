@@ -12,9 +12,9 @@ import (
 const bulkSlice = 500
 
 // A Bulk is a change to many packets of a queue. It is made in slices, so that others have their
-// turn in between. Each slice is on disk as a whole; a crash leaves a prefix of them done. It looks at
-// no more packets of a state than the queue had when it came to that, so it ends also while others
-// push.
+// turn in between. Each slice is on disk as a whole; a crash leaves a prefix of them done. It looks
+// at no more packets of a state than the queue had when it came to that, so it ends also while
+// others push.
 type Bulk struct {
 	Filter *Filter // which packets it changes; nil: all
 	DryRun bool    // it counts what it would change, and changes nothing

@@ -152,8 +152,8 @@ func (m *Machine) bestQueue(c *Conn) *queue {
 	return m.queues.of(best.Queue)
 }
 
-// refusesDelivery says that no delivery may be made now: the machine is ending, the disk is full, or
-// an Atomic is under way, which may take the packets itself.
+// refusesDelivery says that no delivery may be made now: the machine is ending, the disk is full,
+// or an Atomic is under way, which may take the packets itself.
 func (m *Machine) refusesDelivery() bool {
 	return m.closing || m.stuck || m.space.Level >= storage.Stop || m.tx.atomic
 }

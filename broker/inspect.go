@@ -24,8 +24,8 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 	return tx.show(q)
 }
 
-// look makes sure that the machine accepts calls, and returns the queue with a name, nil if there is
-// none.
+// look makes sure that the machine accepts calls, and returns the queue with a name, nil if there
+// is none.
 func (tx *Tx) look(name []byte) (*queue, error) {
 	if err := tx.begin(); err != nil {
 		return nil, err
@@ -34,8 +34,8 @@ func (tx *Tx) look(name []byte) (*queue, error) {
 }
 
 // show finds the packets of q in m.scratch, with their details. Of a packet that cannot be read
-// there are only the details: it is damaged, or the store has dropped it because it expired while it
-// was claimed.
+// there are only the details: it is damaged, or the store has dropped it because it expired while
+// it was claimed.
 func (tx *Tx) show(q *queue) (Found, error) {
 	m := tx.m
 	if err := tx.useReply(m.scratchBytes(q, true)); err != nil {

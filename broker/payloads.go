@@ -28,8 +28,8 @@ func (m *Machine) known(id storage.PacketID, ref uint32) []byte {
 
 // fetch returns the records of packets of a queue, valid until the cache changes. The record is nil
 // where it cannot be read, and the packet is set aside; err says why and wraps ErrUnreadable. If s
-// is not nil, the packets are those that it selects: those that follow are read along for the cache,
-// which costs a tenth of reading each by itself.
+// is not nil, the packets are those that it selects: those that follow are read along for the
+// cache, which costs a tenth of reading each by itself.
 func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (records [][]byte, err error) {
 	records, missing, ids := slices.Grow(m.fetched[:0], len(packets)), m.missing[:0], m.missed[:0]
 	for i, p := range packets {

@@ -43,8 +43,8 @@ func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
 	return tx.remove(q, s, records), nil
 }
 
-// take begins every call that takes packets: it leaves in m.scratch what s selects from the queue, at
-// most so many packets, and returns their records. They are not taken yet. There are none if the
+// take begins every call that takes packets: it leaves in m.scratch what s selects from the queue,
+// at most so many packets, and returns their records. They are not taken yet. There are none if the
 // queue is unknown or gives nothing now; with MustFind there is ErrNothing instead.
 func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]byte, err error) {
 	if err := tx.beginTake(); err != nil {

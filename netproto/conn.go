@@ -381,8 +381,8 @@ func (c *conn) finish(why error) {
 }
 
 // end closes a connection that has sent all. One that broke the protocol waits a while until the
-// peer has seen the end: closing with requests unread would reset the connection, and the peer might
-// lose replies that are on their way.
+// peer has seen the end: closing with requests unread would reset the connection, and the peer
+// might lose replies that are on their way.
 func (c *conn) end() {
 	if !c.lingers || c.link.closeWrite() != nil {
 		c.close()

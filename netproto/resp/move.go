@@ -4,7 +4,8 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// move replies with the element that it moves. ok is false, and there is no reply, if there is none.
+// move replies with the element that it moves. ok is false, and there is no reply, if there is
+// none.
 func (s *session) move(tx *broker.Tx, from []byte, fromEnd broker.End, to []byte, toEnd broker.End) (ok bool, err error) {
 	f, err := tx.MoveEnd(from, fromEnd, to, toEnd)
 	if ok = len(f.Packets) > 0; ok {

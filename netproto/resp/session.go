@@ -122,8 +122,8 @@ func (p *Protocol) keepArgs(args [][]byte) {
 	}
 }
 
-// serveRequest carries out one request, or replies with why it is refused already. An error ends the
-// connection, but for errUnfinished: then a part was done, and the same request is made again.
+// serveRequest carries out one request, or replies with why it is refused already. An error ends
+// the connection, but for errUnfinished: then a part was done, and the same request is made again.
 func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (err error) {
 	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
 		return netproto.ErrHTTP
