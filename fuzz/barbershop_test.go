@@ -244,7 +244,7 @@ func (m *boardModel) stats() string {
 type boardServer struct {
 	t      *testing.T
 	store  *memStore
-	broker *broker.Broker
+	loop   *netproto.Loop
 	server *netproto.Server
 	served chan error
 }
@@ -255,12 +255,15 @@ func (b *boardServer) start() {
 		b.t.Fatalf("recovery: %v %v", err, state.Report.Findings)
 	}
 	at := time.Unix(1_000_000, 0)
-	b.broker = broker.New(b.store, state, broker.Options{Cache: 1})
+	b.loop, err = netproto.StartLoop(broker.New(b.store, state, broker.Options{Cache: 1}), b.store, netproto.LoopConfig{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.server = netproto.NewServer(l, netproto.Config{Broker: b.broker, Protocol: &barbershop.Protocol{
+	b.server = netproto.NewServer(l, netproto.Config{Loop: b.loop, Protocol: &barbershop.Protocol{
 		Queue: "b", Version: "v", Since: at, Now: func() time.Time { return at },
 	}})
 	b.served = make(chan error, 1)
@@ -270,7 +273,7 @@ func (b *boardServer) start() {
 func (b *boardServer) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), longWait)
 	defer cancel()
-	if err := errors.Join(b.server.Shutdown(ctx), <-b.served, b.broker.Close()); err != nil {
+	if err := errors.Join(b.server.Shutdown(ctx), <-b.served, b.loop.Close()); err != nil {
 		b.t.Error(err)
 	}
 }

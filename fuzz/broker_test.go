@@ -31,7 +31,7 @@ type world struct {
 	store   *memStore
 	clock   atomic.Int64
 	model   *model
-	broker  *broker.Broker
+	loop    *netproto.Loop
 	server  *netproto.Server
 	served  chan error
 	conns   []net.Conn
@@ -73,12 +73,15 @@ func (w *world) start() {
 	if len(state.Report.Findings) > 0 {
 		w.t.Fatalf("findings: %v", state.Report.Findings)
 	}
-	w.broker = broker.New(w.store, state, broker.Options{Clock: w.clock.Load, Cache: 1})
+	w.loop, err = netproto.StartLoop(broker.New(w.store, state, broker.Options{Cache: 1}), w.store, netproto.LoopConfig{Clock: w.clock.Load})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.server = netproto.NewServer(l, netproto.Config{Protocol: pinpriq.Protocol{}, Broker: w.broker})
+	w.server = netproto.NewServer(l, netproto.Config{Protocol: pinpriq.Protocol{}, Loop: w.loop})
 	w.served = make(chan error, 1)
 	go func() { w.served <- w.server.Serve() }() // ends with stop
 	w.conns, w.readers = nil, nil
@@ -106,7 +109,7 @@ func (w *world) stop() {
 	if err := <-w.served; err != nil {
 		w.t.Errorf("serve: %v", err)
 	}
-	if err := w.broker.Close(); err != nil {
+	if err := w.loop.Close(); err != nil {
 		w.t.Errorf("close: %v", err)
 	}
 }

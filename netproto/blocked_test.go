@@ -174,13 +174,16 @@ func TestShutdownEndsAConnectionWhoseRequestWaits(t *testing.T) {
 
 func TestADrainJustBeforeARequestWaitsIsSeen(t *testing.T) {
 	s, p := serveWaits(t, Config{})
-	p.drain = func() {
-		for c := range s.config.Loop.conns {
-			c.draining, c.readable = true, true
-			c.link.drain()
-			c.loop.again(c)
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		p.drain = func() {
+			for c := range s.config.Loop.conns {
+				c.draining, c.readable = true, true
+				c.link.drain()
+				c.loop.again(c)
+			}
 		}
-	}
+		return nil
+	})
 	c := dial(t, s)
 	send(t, c, "half\ndr") // so that the frame deadline runs
 	wantRead(t, c, "half\n")

@@ -49,7 +49,7 @@ func TestARequestThatIsTooLongForAllBuffersClosesItsOwnConnection(t *testing.T) 
 }
 
 func TestALargeBufferBehindARequestThatWaitsIsClosed(t *testing.T) {
-	s, p := serveWaits(t, Config{Buffers: NewBuffers(1 << 20)})
+	s, p := serveWaits(t, Config{Buffers: NewBuffers(2 << 20)})
 	c := dial(t, s)
 	send(t, c, strings.Repeat("x", 600<<10)+"\nwait\nhalf a line")
 	wantRead(t, c, strings.Repeat("x", 600<<10)+"\n")
@@ -57,7 +57,7 @@ func TestALargeBufferBehindARequestThatWaitsIsClosed(t *testing.T) {
 	s.waitBegun(t, 0)
 	_ = s.config.Loop.Do(func(*broker.Tx) error { // as if one read had brought all
 		for c := range s.config.Loop.conns {
-			c.in = append(make([]byte, 0, 1<<20), c.in...)
+			c.in = append(make([]byte, 0, 2<<20), c.in...)
 			s.config.Buffers.count(c)
 		}
 		return nil

@@ -195,7 +195,7 @@ func (c *conn) stopped(stop Stop, n int) error {
 		return io.EOF
 	case c.draining && !c.readable && c.link.drained():
 		return errDrained
-	case c.draining, c.hungUp, c.readable:
+	case c.hungUp, c.readable:
 		c.readable = true
 		c.loop.again(c)
 	}

@@ -31,7 +31,7 @@ const (
 	lingerTime  = time.Second // how long an end waits for the peer's
 	lingerBytes = 64 << 20    // how much it drops meanwhile
 
-	drainTime = 50 * time.Millisecond // how long what has arrived may take to be read
+	drainTime = 50 * time.Millisecond // after that nothing more has arrived, at a drain
 
 	fullRetry    = 200 * time.Millisecond // pause before a batch that found the disk full is tried again
 	longestSleep = time.Hour              // of the loop, however far the next deadline is

@@ -33,9 +33,17 @@ func newFed(nc net.Conn, c *conn) *fed {
 
 // feed reads until the end. The connection learns of a hang-up when in has room for it.
 func (f *fed) feed() {
-	buf := make([]byte, minReadBuffer)
+	buf, drains := make([]byte, minReadBuffer), false
 	for {
 		n, err := f.nc.Read(buf)
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		if late && !drains || drains && n > 0 { // what has arrived is taken before the next deadline
+			_ = f.nc.SetReadDeadline(time.Now().Add(drainTime))
+		}
+		if late && !drains {
+			drains = true
+			continue
+		}
 		f.mu.Lock()
 		for len(f.in) > 0 && len(f.in)+n > maxReadBuffer && !f.closed {
 			f.room.Wait()
@@ -57,7 +65,7 @@ func (f *fed) read(buf []byte) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n = copy(buf, f.in)
-	if f.in = f.in[:copy(f.in, f.in[n:])]; len(f.in) == 0 && cap(f.in) > minReadBuffer {
+	if f.in = f.in[:copy(f.in, f.in[n:])]; len(f.in) == 0 && cap(f.in) > 2*maxReadBuffer {
 		f.in = nil
 	}
 	f.room.Signal()
@@ -108,8 +116,7 @@ func (f *fed) start(*conn) error {
 
 func (f *fed) watch(watch) {} // it always tells
 
-// drain gives what has arrived a moment to be read.
-func (f *fed) drain() { _ = f.nc.SetReadDeadline(time.Now().Add(drainTime)) }
+func (f *fed) drain() { _ = f.nc.SetReadDeadline(time.Now()) }
 
 func (f *fed) drained() bool {
 	f.mu.Lock()

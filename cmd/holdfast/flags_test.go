@@ -92,8 +92,9 @@ func TestDocumentsNameOnlyFlagsThatExist(t *testing.T) {
 	exists := make(map[string]bool)
 	for _, name := range allCommands() {
 		help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout
-		for _, flag := range regexp.MustCompile(`(?m)^ +(?:-[a-z], |    )(--[a-z-]+)`).FindAllStringSubmatch(help, -1) {
-			exists[flag[1]] = true
+		for _, flag := range regexp.MustCompile(`(?m)^ +(?:-[a-z], |    )--(\[no-\])?([a-z-]+)`).FindAllStringSubmatch(help, -1) {
+			exists["--"+flag[2]] = true
+			exists["--no-"+flag[2]] = flag[1] != "" || exists["--no-"+flag[2]]
 		}
 	}
 	exists["--version"] = true // see program.run

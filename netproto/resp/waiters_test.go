@@ -2,6 +2,7 @@ package resp_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,15 +10,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// waitForms are commands that wait if there is nothing.
-var waitForms = strings.Split(strings.TrimSpace(`
+// waitForms are commands that wait if there is nothing, for one name or for several. Redis makes a
+// command that waited again, as the server does, from version 7.2 on. Before, it looks only at the
+// name that was filled. That is the same where one name is filled at a time, and all are lists.
+var (
+	waitForms = strings.Split(strings.TrimSpace(`
+BLPOP k 0
+BRPOP k 0
+BRPOPLPUSH k k 0
+BLMOVE k k e e 0
+BLMPOP 0 1 k e COUNT 2
+`), "\n")
+	waitManyForms = strings.Split(strings.TrimSpace(`
 BLPOP k 0
 BRPOP k k 0
 BLPOP k k k 0
-BRPOPLPUSH k k 0
-BLMOVE k k e e 0
 BLMPOP 0 2 k k e COUNT 2
 `), "\n")
+)
 
 // wakeForms are commands that change what others wait for.
 var wakeForms = strings.Split(strings.TrimSpace(`
@@ -42,6 +52,11 @@ LRANGE k 0 -1
 LLEN k
 TYPE k
 `), "\n")
+
+// wakeListForms are those that make nothing but lists.
+var wakeListForms = slices.DeleteFunc(slices.Clone(wakeForms), func(form string) bool {
+	return strings.HasPrefix(form, "SET ") || strings.HasPrefix(form, "HSET ")
+})
 
 // audience is some connections of one server that wait, and one that does not.
 type audience struct {
@@ -132,20 +147,24 @@ func TestRandomWaitersAreServedAsInRedis(t *testing.T) {
 			want := theirs.main.do(args...).String() + theirs.heard()
 			same(args, want, ours.main.do(args...).String()+ours.heard())
 		}
+		waits, wakes, kinds := waitForms, wakeForms, []string{"wait", "wake", "wake", "transaction"}
+		if rapid.Bool().Draw(t, "several names") {
+			waits, wakes, kinds = waitManyForms, wakeListForms, kinds[:3]
+		}
 		for range rapid.SampledFrom(lengths).Draw(t, "commands") {
 			i := rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "waiter")
-			switch kind := rapid.SampledFrom([]string{"wait", "wake", "wake", "transaction"}).Draw(t, "kind"); {
+			switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); {
 			case kind == "wait" && !theirs.waiting[i]:
-				args := drawCommand(t, waitForms)
+				args := drawCommand(t, waits)
 				same(append([]string{fmt.Sprint(i)}, args...), theirs.listen(i, args)+theirs.heard(), ours.listen(i, args)+ours.heard())
 			case kind == "transaction":
 				queue([]string{"MULTI"})
 				for range 3 {
-					queue(drawCommand(t, wakeForms))
+					queue(drawCommand(t, wakes))
 				}
 				send([]string{"EXEC"})
 			default:
-				send(drawCommand(t, wakeForms))
+				send(drawCommand(t, wakes))
 			}
 		}
 	})
