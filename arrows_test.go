@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"fmt"
 	"go/ast"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,8 +89,6 @@ func refuses(s *source, name string) string {
 			return ""
 		case target == "fuzz":
 			return "nothing imports fuzz"
-		case target == "storage" && path.Dir(s.path) == "netproto":
-			return "" // the loop brings batches there
 		case layer == "broker" && target == "recovery" && below != target && !s.isTest():
 			return "broker needs the state that recovery makes, not the commands below it"
 		case !s.isTest() && !slices.Contains(mayImport(layer), target):
