@@ -47,7 +47,7 @@ staticcheck: ## run staticcheck
 # The planted bugs and kills are left to "make test": what they run is processes of their own.
 race: ## run the tests with the race detector, in random order
 	CGO_ENABLED=1 go test -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$" ./...
-	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -race -shuffle=on -short $(DRIVEN)
+	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -race -shuffle=on -short ./netproto
 
 fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \

@@ -12,9 +12,10 @@ import (
 type Receiver interface {
 	// Deliver adds a delivery to what goes to the client. The packets are valid during the call.
 	Deliver(packets []Packet)
-	// Again makes the request that waits (Tx.Park) again, from its first byte. expired: its time is
-	// over, and it must not park.
-	Again(tx *Tx, expired bool)
+	// Again makes the request that waits (Tx.Park) again, from its first byte. Its turn has come by
+	// what happened to a queue, whose name is valid during the call. nil: its time is over, and it
+	// must not park.
+	Again(tx *Tx, queue []byte)
 	// Unsent is how many bytes go to the client and have not left yet.
 	Unsent() int64
 	// Address is where the client is. It is asked of a client without a name that has a role.

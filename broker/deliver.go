@@ -90,7 +90,7 @@ func (m *Machine) deliver(q *queue) {
 		case c == parked: // nobody else can take what is there
 			return
 		case c.parked:
-			if !m.again(c, false) {
+			if !m.again(c, q) {
 				parked = c
 			}
 		case m.pauseIfBehind(c):

@@ -85,7 +85,7 @@ func (m *Machine) endDrained(q *queue) {
 			m.mark(q)
 			return
 		}
-		m.again(c, false)
+		m.again(c, q)
 	}
 }
 

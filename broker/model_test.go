@@ -45,7 +45,7 @@ func (r *inbox) keep(f broker.Found) {
 func (r *inbox) say(text string)                               { r.got = append(r.got, []string{text}) }
 func (r *inbox) waits(again func(tx *broker.Tx, expired bool)) { r.again = again }
 func (r *inbox) Deliver(packets []broker.Packet)               { r.keep(broker.Found{Packets: packets}) }
-func (r *inbox) Again(tx *broker.Tx, expired bool)             { r.again(tx, expired) }
+func (r *inbox) Again(tx *broker.Tx, queue []byte)             { r.again(tx, queue == nil) }
 func (r *inbox) Unsent() int64                                 { return r.unsent }
 func (r *inbox) Address() string                               { return r.address }
 

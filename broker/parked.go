@@ -139,16 +139,20 @@ func (m *Machine) unpark(c *Conn) {
 
 // again has the request of c made again, the last time if its time is over. It returns false if
 // that parked again.
-func (m *Machine) again(c *Conn, expired bool) (done bool) {
+func (m *Machine) again(c *Conn, q *queue) (done bool) {
 	tx, caller, db, settling := &m.tx, m.tx.caller, m.tx.db, m.settling
 	tx.As(c)
 	m.settling = true // what it changes is worked off when it has ended: c itself may be next
 	c.again, c.stays = true, false
-	c.to.Again(tx, expired)
+	var name []byte
+	if q != nil {
+		name = []byte(q.entry.Name())
+	}
+	c.to.Again(tx, name)
 	c.again = false
 	m.settling = settling
 	tx.caller, tx.db = caller, db
-	if c.stays && !expired {
+	if c.stays && q != nil {
 		return false
 	}
 	if c.parked {
@@ -159,7 +163,7 @@ func (m *Machine) again(c *Conn, expired bool) (done bool) {
 
 // TimeOut lets the request of c end, which waits, as at its deadline.
 func (tx *Tx) TimeOut(c *Conn) {
-	tx.m.again(c, true)
+	tx.m.again(c, nil)
 	tx.m.settle()
 }
 
@@ -172,7 +176,7 @@ func (m *Machine) admitLine(q *queue) {
 			return
 		}
 		m.tx.turn = true
-		done := m.again(q.line.Front().Value.(*Conn), false)
+		done := m.again(q.line.Front().Value.(*Conn), q)
 		m.tx.turn = false
 		if !done {
 			return
@@ -196,7 +200,7 @@ func (m *Machine) moveLine(from, to *queue) {
 // endWaits ends the waits whose deadline is due.
 func (m *Machine) endWaits() {
 	for len(m.parked) > 0 && m.parked[0].until <= m.tx.steady && !m.open.full(m.limits) {
-		m.again(m.parked[0], true)
+		m.again(m.parked[0], nil)
 	}
 }
 

@@ -81,7 +81,7 @@ func (s *waitSession) take(tx *broker.Tx) error {
 	})
 }
 
-func (s *waitSession) Again(tx *broker.Tx, _ bool) { _ = s.take(tx) }
+func (s *waitSession) Again(tx *broker.Tx, _ []byte) { _ = s.take(tx) }
 
 func serveWaits(t *testing.T, c Config) (*Server, *waits) {
 	p := &waits{}

@@ -2,8 +2,12 @@ package netproto
 
 import "errors"
 
-// ErrMemory is why a connection is closed that holds the most of all.
-var ErrMemory = errors.New("too much memory in unfinished requests and replies that are not read")
+// ErrMemory is why a connection is closed that has begun a long request, and errUnread why one is
+// that does not read its replies: it holds the most of all.
+var (
+	ErrMemory = errors.New("too much memory in unfinished requests")
+	errUnread = errors.New("too much memory in replies that are not read")
+)
 
 // Buffers bounds the bytes of requests that have begun, and of replies that have not left, on all
 // connections of the servers that share it, which are those of one loop. The first maxReadBuffer

@@ -109,6 +109,8 @@ func (c *conn) turn() {
 		return
 	case c.linger.in != nil:
 		c.drop()
+	case c.evicted && !c.finished && c.Unsent() > maxReadBuffer:
+		c.finish(errUnread)
 	case c.evicted && !c.finished:
 		c.finish(ErrMemory)
 	case c.broken:
@@ -350,7 +352,7 @@ func (c *conn) finish(why error) {
 	}
 	c.finished = true
 	c.loop.frames.clear(&c.frame)
-	dead, last := c.broken || why == errNotRead || why == ErrMemory && c.Unsent() > 0, []byte(nil)
+	dead, last := c.broken || why == errNotRead || why == errUnread, []byte(nil)
 	switch log := c.server.config.Logger; {
 	case errors.Is(why, io.EOF), errors.Is(why, errDrained):
 		log.Debug("connection ended", "remote", c.remote.Addr(), "unfinished_bytes", len(c.in))
@@ -429,8 +431,8 @@ func (c *conn) Deliver(packets []broker.Packet) {
 }
 
 // Again implements broker.Receiver.
-func (c *conn) Again(tx *broker.Tx, expired bool) {
-	c.session.(Waiter).Again(tx, expired)
+func (c *conn) Again(tx *broker.Tx, queue []byte) {
+	c.session.(Waiter).Again(tx, queue)
 	c.touch()
 	if c.more || c.hungUp || c.draining {
 		c.loop.again(c)

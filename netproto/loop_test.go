@@ -46,7 +46,7 @@ func (s *deskSession) Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err er
 			if s.until = 0; string(line) == "try" {
 				s.until = tx.Steady() + 20
 			}
-			s.Again(tx, false)
+			s.Again(tx, []byte("q"))
 		default:
 			s.say(nil, string(line))
 		}
@@ -86,7 +86,8 @@ func (s *deskSession) pop(tx *broker.Tx, nothing string) (found bool) {
 	return found
 }
 
-func (s *deskSession) Again(tx *broker.Tx, expired bool) {
+func (s *deskSession) Again(tx *broker.Tx, queue []byte) {
+	expired := queue == nil
 	nothing := ""
 	if expired {
 		nothing = "nothing came"

@@ -62,8 +62,8 @@ type Subscriber interface {
 
 // Waiter is a session whose requests wait.
 type Waiter interface {
-	// Again makes the request that waits again. If its time is over (expired), it answers now.
-	Again(tx *broker.Tx, expired bool)
+	// Again makes the request that waits again, as broker.Receiver says.
+	Again(tx *broker.Tx, queue []byte)
 }
 
 // Closer is a session that wants to know of the end of its connection.

@@ -15,11 +15,13 @@ import (
 type fullStore struct {
 	daemon.Store
 	full  *atomic.Bool
+	seen  *atomic.Bool  // a batch has found no room
 	tried chan struct{} // gets a value for each batch that found no room
 }
 
 func (s fullStore) Apply(b *storage.Batch) error {
 	if s.full.Load() {
+		s.seen.Store(true)
 		select {
 		case s.tried <- struct{}{}:
 		default:
@@ -31,18 +33,18 @@ func (s fullStore) Apply(b *storage.Batch) error {
 
 func (s fullStore) Space() storage.Space {
 	space := s.Store.Space()
-	if s.full.Load() {
+	if s.full.Load() && s.seen.Load() { // the room is looked at ten times a second
 		space.Level = storage.Stop
 	}
 	return space
 }
 
 func TestAFullDiskClosesConnectionsThatAskForSomethingAndLosesNothing(t *testing.T) {
-	var full atomic.Bool
+	var full, seen atomic.Bool
 	tried := make(chan struct{})
 	server := serveConfig(t, daemon.Config{
 		Data:      t.TempDir(),
-		WrapStore: func(s daemon.Store) daemon.Store { return fullStore{s, &full, tried} },
+		WrapStore: func(s daemon.Store) daemon.Store { return fullStore{s, &full, &seen, tried} },
 	})
 	s, waiting := server.dial(t), server.dial(t)
 	s.send(push("q", packet{"1", "before"}, 1, 0))

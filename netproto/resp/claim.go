@@ -80,15 +80,15 @@ func (s *session) consumerName() []byte {
 // fromFirst replies with what is taken from the first of the queues that has something to take.
 // ErrNothing if none has.
 func (t *take) fromFirst(s *session, tx *broker.Tx) error {
-	for _, queue := range t.queues {
+	for _, queue := range s.parked.from(t.queues) {
 		n, err := tx.Takeable(queue, broker.Selection{}) // the take asks the filter
-		if err == nil && n > 0 {
-			err = t.from(s, tx, queue)
-		} else if err == nil || err == broker.ErrWrongType && s.parked.again { // since it waits
-			continue
-		}
-		if err != broker.ErrNothing {
+		if err != nil {
 			return err
+		}
+		if n > 0 {
+			if err = t.from(s, tx, queue); err != broker.ErrNothing {
+				return err
+			}
 		}
 	}
 	return broker.ErrNothing

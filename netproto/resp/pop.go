@@ -87,13 +87,10 @@ func parseMultiPop(args [][]byte) (p multiPop, err error) {
 // popFirst replies with what it takes from the first of the lists that has elements. done is false,
 // and there is no reply, if all are empty.
 func (s *session) popFirst(tx *broker.Tx, p multiPop) (done bool, err error) {
-	for _, name := range p.keys {
-		n, err := tx.Takeable(name, broker.Selection{End: p.end, MustFind: true})
-		switch {
-		case err == broker.ErrWrongType && s.parked.again: // since it waits: another one may be there
-		case err != nil:
+	for _, name := range s.parked.from(p.keys) {
+		if n, err := tx.Takeable(name, broker.Selection{End: p.end, MustFind: true}); err != nil {
 			return false, err
-		case n > 0:
+		} else if n > 0 {
 			return true, s.popNamed(tx, name, p.end, p.count, n)
 		}
 	}

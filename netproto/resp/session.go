@@ -223,10 +223,11 @@ func (s *session) fits(n int) bool {
 type parked struct {
 	request []byte // its bytes
 	command *command
-	held    int  // bytes of Protocol.held
-	again   bool // it is made again
-	expired bool // for the last time
-	stays   bool // it has parked again
+	held    int    // bytes of Protocol.held
+	again   bool   // it is made again
+	queue   []byte // by what happened to this one
+	expired bool   // for the last time
+	stays   bool   // it has parked again
 }
 
 // park makes the present request wait. Inside a transaction (inExec), and when its time is over
@@ -249,13 +250,25 @@ func (s *session) park(tx *broker.Tx, p broker.Parking) error {
 	return nil
 }
 
+// from is the queues from which a request that may wait takes now: those that it names, or when it
+// is made again the one that got a packet. Redis, too, serves the name that was first to get one.
+func (p *parked) from(names [][]byte) [][]byte {
+	switch {
+	case p.expired:
+		return nil
+	case p.again:
+		return [][]byte{p.queue}
+	}
+	return names
+}
+
 // Again implements netproto.Waiter.
-func (s *session) Again(tx *broker.Tx, expired bool) {
+func (s *session) Again(tx *broker.Tx, queue []byte) {
 	var p parser
 	args, _, _ := p.next(s.parked.request, s.protocol.againArgs[:0]) // it was read before
 	s.protocol.againArgs = args
 	s.requestStart, s.steps = len(s.peer.Out), maxSteps
-	s.parked.again, s.parked.expired, s.parked.stays = true, expired, false
+	s.parked.again, s.parked.queue, s.parked.expired, s.parked.stays = true, queue, queue == nil, false
 	_ = s.carryOut(tx, s.parked.command, args) // ErrClosed, which the next request gets, too
 	if s.noReply {
 		s.peer.Out = s.peer.Out[:s.requestStart]
