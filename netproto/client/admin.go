@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,11 +28,7 @@ func (c *Client) Len(ctx context.Context, queue string) (int64, error) {
 
 // Peek returns up to n packets that would be taken next, in order: n is 1 to 1,000.
 func (c *Client) Peek(ctx context.Context, queue string, n int) ([]*Packet, error) {
-	v, err := c.do(ctx, "QPEEK", queue, "COUNT", n)
-	if err != nil {
-		return nil, err
-	}
-	return c.packets(v)
+	return c.packets(c.do(ctx, "QPEEK", queue, "COUNT", n))
 }
 
 // listPage is how many packets List asks for at once.
@@ -45,18 +40,18 @@ func (c *Client) List(ctx context.Context, queue string, options ...Option) iter
 	return func(yield func(*Packet, error) bool) {
 		args, err := arguments(options, "QLIST", queue)
 		for cursor := "0"; err == nil; {
-			var v any
+			var v value
 			v, err = c.do(ctx, append(args[:len(args):len(args)], "COUNT", listPage, "CURSOR", cursor)...)
 			if err != nil {
 				break
 			}
-			page, ok := v.([]any)
-			if !ok || len(page) != 2 {
+			page := slices.Collect(v.list())
+			if len(page) != 2 {
 				err = unexpected(v)
 				break
 			}
 			var packets []*Packet
-			if packets, err = c.packets(page[1]); err != nil {
+			if packets, err = c.packets(page[1], nil); err != nil {
 				break
 			}
 			for _, p := range packets {
@@ -64,7 +59,7 @@ func (c *Client) List(ctx context.Context, queue string, options ...Option) iter
 					return
 				}
 			}
-			if cursor = text(page[0]); cursor == "0" {
+			if cursor = page[0].text(); cursor == "0" {
 				return
 			}
 		}
@@ -166,13 +161,13 @@ func (c *Client) Set(ctx context.Context, queue string, settings ...string) erro
 func (c *Client) Get(ctx context.Context, queue string) (map[string]string, error) {
 	v, err := c.do(ctx, "QGET", queue)
 	settings := make(map[string]string)
-	for name, v := range fields(v) {
-		if name != "enum" {
-			settings[name] = text(v)
+	for name, v := range v.fields() {
+		if string(name) != "enum" {
+			settings[string(name)] = v.text()
 			continue
 		}
-		for tag, values := range fields(v) {
-			settings["enum "+tag] = strings.Join(texts(values), ",")
+		for tag, values := range v.fields() {
+			settings["enum "+string(tag)] = strings.Join(texts(values), ",")
 		}
 	}
 	return settings, err
@@ -190,11 +185,10 @@ type Consumer struct {
 // Consumers returns who claims packets of a queue.
 func (c *Client) Consumers(ctx context.Context, queue string) ([]Consumer, error) {
 	v, err := c.do(ctx, "QCONSUMERS", queue)
-	list, _ := v.([]any)
-	all := make([]Consumer, len(list))
-	for i, v := range list {
-		m := maps.Collect(fields(v))
-		all[i] = Consumer{text(m["name"]), moment(m["seen"]), number(m["claimed"]), moment(m["since"]), texts(m["ids"])}
+	all := []Consumer{}
+	for v := range v.list() {
+		m := v.byName()
+		all = append(all, Consumer{m["name"].text(), m["seen"].moment(), m["claimed"].number(), m["since"].moment(), texts(m["ids"])})
 	}
 	return all, err
 }
@@ -207,13 +201,12 @@ func withIDs(command, queue string, ids []string) []any {
 	return args
 }
 
-func texts(v any) []string {
-	list, _ := v.([]any)
-	all := make([]string, len(list))
-	for i, v := range list {
-		all[i] = text(v)
+func texts(v value) []string {
+	all := []string{}
+	for v := range v.list() {
+		all = append(all, v.text())
 	}
 	return all
 }
 
-func count(v any, err error) (int64, error) { return number(v), err }
+func count(v value, err error) (int64, error) { return v.number(), err }

@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"errors"
+	"runtime"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -27,15 +29,12 @@ func nack(p *Packet, why error) []any {
 	return append(args, "DELAY", milliseconds(max(v.after, 0)))
 }
 
-// answer is the request that ends a claim after its handler. One that was interrupted has not
-// failed: others may take its packet at once.
-func (w *consumer) answer(p *Packet, err error) []any {
+// failure is the answer to the error of a handler. One that was interrupted has not failed: others
+// may take its packet at once.
+func (w *consumer) failure(p *Packet, err error) []any {
 	var v *verdict
-	switch {
-	case err == nil:
-		return ack(p)
-	case w.handling.Err() != nil && !errors.As(err, &v):
-		return nack(p, RetryIn(0, err))
+	if w.handling.Err() != nil && !errors.As(err, &v) {
+		err = RetryIn(0, err)
 	}
 	return nack(p, err)
 }
@@ -44,6 +43,7 @@ func (w *consumer) answer(p *Packet, err error) []any {
 // together.
 func (w *consumer) sendAnswers() {
 	for j := range w.answers {
+		runtime.Gosched() // handlers that are about to end come along
 		batch := []*job{j}
 		for more := len(w.answers); more > 0; more-- {
 			batch = append(batch, <-w.answers)
@@ -52,52 +52,106 @@ func (w *consumer) sendAnswers() {
 	}
 }
 
-// send sends answers until the server has replied to each, or its lease is over.
+// send sends answers until the server has replied to each, or its lease is over. If no slot is free
+// but theirs, it claims for those in the same request.
 func (w *consumer) send(batch []*job) {
+	w.mu.Lock()
+	claims := w.slots == 0 && !w.asks
+	w.mu.Unlock()
 	for b := backoff(0); len(batch) > 0; b.sleep(context.Background()) {
-		errs := w.c.pipeline(context.Background(), batch, func(j *job) []any { return j.answer })
-		var again []*job
-		for i, j := range batch {
-			if passing(errs[i]) && w.stillClaimed(j) {
-				j.repeated = true
-				again = append(again, j)
-				continue
-			}
-			w.ended(j, errs[i])
+		requests, jobs := requests(batch)
+		if claims {
+			requests = append(requests, w.claims(min(len(batch), maxCount)))
 		}
-		if batch = again; len(batch) == 0 {
+		asked := time.Now()
+		replies := w.c.pipeline(context.Background(), requests)
+		if claims { // an error comes again with the next claim
+			last := replies[len(jobs)]
+			packets, _ := w.c.packets(last.value, last.err)
+			w.begin(packets, asked)
+			w.release(-len(packets))
+			claims = false
+		}
+		var done []*job
+		batch = nil
+		for i, jobs := range jobs {
+			for _, j := range jobs {
+				if w.isDone(j, len(jobs), replies[i]) {
+					done = append(done, j)
+				} else {
+					batch = append(batch, j)
+				}
+			}
+		}
+		w.settle(done...)
+		if len(batch) == 0 {
 			return
 		}
 	}
 }
 
-func (w *consumer) ended(j *job, err error) {
-	log := w.c.log().With("queue", j.p.Queue, "id", j.p.ID, "answer", j.answer[0])
+// maxReceipts is the most packets of one acknowledgement.
+const maxReceipts = 1000
+
+// requests are those for answers, and the jobs of each. Acknowledgements go together, but for those
+// of another queue.
+func requests(batch []*job) (requests [][]any, jobs [][]*job) {
+	last := -1 // an acknowledgement that takes more
+	for _, j := range batch {
+		switch {
+		case j.answer != nil:
+			requests, jobs = append(requests, j.answer), append(jobs, []*job{j})
+			continue
+		case last >= 0 && !j.alone && jobs[last][0].p.Queue == j.p.Queue && len(jobs[last]) < maxReceipts:
+			requests[last] = append(requests[last], &j.p.ID, &j.p.Token)
+			jobs[last] = append(jobs[last], j)
+			continue
+		case !j.alone:
+			last = len(requests)
+		}
+		requests, jobs = append(requests, ack(j.p)), append(jobs, []*job{j})
+	}
+	return requests, jobs
+}
+
+// isDone says whether the answer need not be sent again. An acknowledgement of several that was
+// not good for each does not say for which: they are sent again one by one.
+func (w *consumer) isDone(j *job, of int, r reply) bool {
+	err := r.err
+	if err == nil && of > 1 && r.value.number() < int64(of) {
+		err = ErrStale
+		j.repeated = j.repeated || r.value.number() > 0
+	}
+	passes := passing(err)
+	if (passes || err != nil && of > 1) && w.stillClaimed(j) {
+		j.alone = j.alone || !passes
+		j.repeated = j.repeated || passes
+		return false
+	}
 	switch {
 	case err == nil:
 		j.p.answered.Store(true)
 	case j.repeated && errors.Is(err, ErrStale):
-		log.Info("the answer had to be repeated: the first one has arrived, or the lease had ended")
+		w.c.log().Info("the answer had to be repeated: the first one has arrived, or the lease had ended", "queue", j.p.Queue, "id", j.p.ID)
 	default:
-		log.Warn("the answer was not taken: the packet may be delivered again", "error", err)
+		w.c.log().Warn("the answer was not taken: the packet may be delivered again", "queue", j.p.Queue, "id", j.p.ID, "error", err)
 	}
-	close(j.answered)
+	return true
 }
 
-// pipeline sends a request for each job, once, and returns their errors.
-func (c *Client) pipeline(ctx context.Context, jobs []*job, request func(j *job) []any) []error {
+// pipeline sends requests together, once, and returns the replies.
+func (c *Client) pipeline(ctx context.Context, requests [][]any) []reply {
 	pipe := c.rdb.Pipeline()
-	all := make([]once, len(jobs))
-	for i, j := range jobs {
-		all[i] = once{redis.NewCmd(ctx, request(j)...)}
+	all, replies := make([]once, len(requests)), make([]reply, len(requests))
+	for i, r := range requests {
+		all[i] = once{redis.NewRawCmd(ctx, r...)}
 		_ = pipe.Process(ctx, all[i])
 	}
 	_, _ = pipe.Exec(ctx)
-	errs := make([]error, len(jobs))
 	for i := range all {
-		errs[i] = refusal(all[i].Err())
+		replies[i].value, replies[i].err = result(all[i].RawCmd)
 	}
-	return errs
+	return replies
 }
 
 // passing says whether an error may be over soon: the server is away, or short of something.

@@ -80,7 +80,7 @@ func (c *Client) log() *slog.Logger {
 
 // once is a request that go-redis must not repeat when the connection is lost: it would do twice
 // what was done already.
-type once struct{ *redis.Cmd }
+type once struct{ *redis.RawCmd }
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
@@ -91,16 +91,17 @@ type processor interface {
 }
 
 // doOnce sends a request once.
-func doOnce(ctx context.Context, p processor, args []any) (any, error) {
-	cmd := redis.NewCmd(ctx, args...)
+func doOnce(ctx context.Context, p processor, args []any) (value, error) {
+	cmd := redis.NewRawCmd(ctx, args...)
 	if err := p.Process(ctx, once{cmd}); err != nil {
-		return nil, unknownIfSent(refusal(err))
+		return value{}, unknownIfSent(refusal(err))
 	}
-	return cmd.Result()
+	return result(cmd)
 }
 
 // do sends a request that may be repeated, as it changes nothing or says what the result shall be.
-func (c *Client) do(ctx context.Context, args ...any) (any, error) {
-	v, err := c.rdb.Do(ctx, args...).Result()
-	return v, refusal(err)
+func (c *Client) do(ctx context.Context, args ...any) (value, error) {
+	cmd := redis.NewRawCmd(ctx, args...)
+	_ = c.rdb.Process(ctx, cmd) // the error is the command's, too
+	return result(cmd)
 }

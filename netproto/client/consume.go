@@ -26,23 +26,28 @@ type consumer struct {
 	stop     context.CancelFunc      // ends claiming
 	done     chan struct{}           // closed at the end of Consume
 
-	slots   chan struct{} // one for each packet that is held or asked for
+	waiter  *waiter
 	working sync.WaitGroup
-	answers chan *job
+	jobs    chan *job     // for a worker that has none
+	answers chan *job     // has room for all packets
+	freed   chan struct{} // says that slots are free
 
-	mu   sync.Mutex
-	held map[*job]struct{} // those whose claim is good, as far as is known
+	mu    sync.Mutex
+	slots int               // how many more packets may be claimed
+	asks  bool              // claims are asked for on the waiter's connection, or not any more
+	held  map[*job]struct{} // those whose claim is good, as far as is known
 }
 
 // job is a packet that a handler works on.
 type job struct {
 	p        *Packet
+	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	renewed  time.Time // when its lease was asked for: it did not begin before; guarded by consumer.mu
 	finished bool      // its answer is known; guarded by consumer.mu
-	answer   []any
-	repeated bool // the answer was sent before, and may have arrived
-	answered chan struct{}
+	answer   []any     // nil for an acknowledgement
+	alone    bool      // the answer does not go together with others any more
+	repeated bool      // the answer was sent before, and may have arrived
 }
 
 // Consume claims packets and has the handler work on them: one at a time, or as many as Concurrency
@@ -56,7 +61,8 @@ type job struct {
 // the server. In each case it waits for the handlers. Where a queue has an exclusive consumer, all
 // but one get ErrInUse: call Consume again after a while to stand by.
 func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
-	w := &consumer{c: c, queue: queue, handler: handler, done: make(chan struct{}), held: make(map[*job]struct{})}
+	w := &consumer{c: c, queue: queue, handler: handler, held: make(map[*job]struct{}),
+		done: make(chan struct{}), freed: make(chan struct{}, 1), jobs: make(chan *job)}
 	w.request.concurrency = 1
 	for _, o := range options {
 		o.add(&w.request)
@@ -69,10 +75,9 @@ func (c *Client) Consume(ctx context.Context, queue string, handler Handler, opt
 	case w.request.lease == 0:
 		Lease(DefaultLease).add(&w.request)
 	}
-	w.request.waiter = &waiter{c: c, turn: takeTurn}
-	defer w.request.waiter.close()
-	w.slots = make(chan struct{}, w.request.concurrency)
-	w.answers = make(chan *job, w.request.concurrency)
+	w.waiter = &waiter{c: c, turn: takeTurn}
+	defer w.waiter.close()
+	w.slots, w.answers = w.request.concurrency, make(chan *job, w.request.concurrency)
 	w.handling, w.abandon = context.WithCancelCause(ctx)
 	defer w.abandon(nil)
 	claiming, stop := context.WithCancel(ctx)
@@ -114,6 +119,7 @@ func (w *consumer) run(claiming context.Context) error {
 	go w.renew() // ends with done
 	err := w.claim(claiming)
 	w.working.Wait()
+	close(w.jobs)
 	close(w.answers)
 	<-answered
 	return err
@@ -130,13 +136,9 @@ func (w *consumer) claim(ctx context.Context) error {
 		if n == 0 {
 			return nil
 		}
-		r := w.request
-		Count(n).add(&r)
-		packets, err := w.c.takeAs(ctx, "QCLAIM", w.queue, &r)
-		for range n - len(packets) {
-			<-w.slots
-		}
-		w.begin(packets)
+		packets, err := w.c.packets(w.waiter.ask(ctx, 0, w.claims(n)))
+		w.begin(packets, w.waiter.asked)
+		w.release(n - len(packets))
 		switch {
 		case err == nil:
 			b = 0
@@ -151,38 +153,56 @@ func (w *consumer) claim(ctx context.Context) error {
 	}
 }
 
-// acquire waits for a slot and takes all that are free. It returns 0 when ctx has ended.
+// claims is the request for n packets.
+func (w *consumer) claims(n int) []any {
+	return append(w.request.take("QCLAIM", w.queue), "COUNT", n)
+}
+
+// acquire waits for slots and takes all that are free. It returns 0 when ctx has ended.
 func (w *consumer) acquire(ctx context.Context) (n int) {
-	select {
-	case w.slots <- struct{}{}:
-	case <-ctx.Done():
-		return 0
-	}
-	for n = 1; n < maxCount; n++ {
-		select {
-		case w.slots <- struct{}{}:
-		default:
+	for {
+		w.mu.Lock()
+		n = min(max(w.slots, 0), maxCount)
+		w.slots -= n
+		w.asks = n > 0 || ctx.Err() != nil
+		w.mu.Unlock()
+		if n > 0 || ctx.Err() != nil {
 			return n
 		}
+		select {
+		case <-w.freed:
+		case <-ctx.Done():
+		}
 	}
-	return n
+}
+
+// release frees slots.
+func (w *consumer) release(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.slots += n; w.slots > 0 {
+		select {
+		case w.freed <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // begin has the handler work on packets, which have slots. If the answer to the claim came late the
 // leases may be over, so they are renewed first; a packet whose lease is not is left to others.
-func (w *consumer) begin(packets []*Packet) {
+func (w *consumer) begin(packets []*Packet, asked time.Time) {
 	jobs, errs := make([]*job, len(packets)), make([]error, len(packets))
 	for i, p := range packets {
-		jobs[i] = &job{p: p, answered: make(chan struct{})}
+		jobs[i] = &job{p: p}
 	}
-	asked, third := w.request.waiter.asked, w.request.lease/3
+	third := w.request.lease / 3
 	if len(jobs) > 0 && time.Since(asked) > third {
 		asked, errs = w.prolong(jobs, third)
 	}
 	for i, j := range jobs {
 		if errs[i] != nil {
 			w.c.log().Warn("a claim came too late to begin with its packet", "queue", j.p.Queue, "id", j.p.ID, "error", errs[i])
-			<-w.slots
+			w.release(1)
 			continue
 		}
 		j.renewed = asked
@@ -190,40 +210,57 @@ func (w *consumer) begin(packets []*Packet) {
 	}
 }
 
-// start has the handler work on a packet.
+// start gives a packet to a worker.
 func (w *consumer) start(j *job) {
-	var ctx context.Context
-	ctx, j.cancel = context.WithCancelCause(w.handling)
+	j.ctx, j.cancel = context.WithCancelCause(w.handling)
 	w.mu.Lock()
 	w.held[j] = struct{}{}
 	w.mu.Unlock()
 	w.working.Add(1)
-	go func() { // ends with the handler
-		err := errors.New("the handler ended its goroutine")
-		defer func() {
-			w.finish(j, err)
-			j.cancel(nil)
-			<-w.slots
-			w.working.Done()
-		}()
-		err = w.handler.run(ctx, j.p)
-	}()
+	select {
+	case w.jobs <- j:
+	default:
+		go w.work(j) // ends with jobs, or by a handler
+	}
 }
 
-// finish gives the answer that a handler's end means, unless the packet is not held any more.
-func (w *consumer) finish(j *job, err error) {
-	log := w.c.log().With("queue", j.p.Queue, "id", j.p.ID, "attempt", j.p.Attempt)
-	if err != nil {
-		log.Warn("the handler failed", "error", err)
+// work has the handler work on a packet and on those that come.
+func (w *consumer) work(j *job) {
+	for more := true; more; j, more = <-w.jobs {
+		w.handle(j)
 	}
-	j.answer = w.answer(j.p, err)
-	if w.claimAnswer(j) {
-		w.answers <- j
-		<-j.answered
-	}
+}
+
+var errEnded = errors.New("the handler ended its goroutine")
+
+// handle has the handler work on a packet, and the answer sent that its end means, unless the
+// packet is not held any more.
+func (w *consumer) handle(j *job) {
+	err := errEnded
+	defer func() {
+		if err != nil {
+			w.c.log().Warn("the handler failed", "queue", j.p.Queue, "id", j.p.ID, "attempt", j.p.Attempt, "error", err)
+			j.answer = w.failure(j.p, err)
+		}
+		j.cancel(nil)
+		if w.claimAnswer(j) {
+			w.answers <- j
+		} else {
+			w.settle(j)
+		}
+	}()
+	err = w.handler.run(j.ctx, j.p)
+}
+
+// settle ends the work on packets.
+func (w *consumer) settle(jobs ...*job) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.held, j)
+	for _, j := range jobs {
+		delete(w.held, j)
+	}
+	w.mu.Unlock()
+	w.release(len(jobs))
+	w.working.Add(-len(jobs))
 }
 
 // claimAnswer says whether the caller is to answer for a packet: only the first one is.
@@ -286,8 +323,14 @@ func (w *consumer) giveBack(cause error) error {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
 	defer cancel()
-	errs := w.c.pipeline(ctx, left, func(j *job) []any { return nack(j.p, RetryIn(0, ErrShutdown)) })
-	return fmt.Errorf("%s: packets that were not finished: %d: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
+	requests, errs := make([][]any, len(left)), []error{cause}
+	for i, j := range left {
+		requests[i] = nack(j.p, RetryIn(0, ErrShutdown))
+	}
+	for _, r := range w.c.pipeline(ctx, requests) {
+		errs = append(errs, r.err)
+	}
+	return fmt.Errorf("%s: packets that were not finished: %d: %w", w.queue, len(left), errors.Join(errs...))
 }
 
 // backoff is how long to wait before the next attempt.
