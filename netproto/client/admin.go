@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,13 +41,13 @@ func (c *Client) List(ctx context.Context, queue string, options ...Option) iter
 	return func(yield func(*Packet, error) bool) {
 		args, err := arguments(options, "QLIST", queue)
 		for cursor := "0"; err == nil; {
-			var v value
+			var v any
 			v, err = c.do(ctx, append(args[:len(args):len(args)], "COUNT", listPage, "CURSOR", cursor)...)
 			if err != nil {
 				break
 			}
-			page := slices.Collect(v.list())
-			if len(page) != 2 {
+			page, ok := v.([]any)
+			if !ok || len(page) != 2 {
 				err = unexpected(v)
 				break
 			}
@@ -59,7 +60,7 @@ func (c *Client) List(ctx context.Context, queue string, options ...Option) iter
 					return
 				}
 			}
-			if cursor = page[0].text(); cursor == "0" {
+			if cursor = text(page[0]); cursor == "0" {
 				return
 			}
 		}
@@ -161,13 +162,13 @@ func (c *Client) Set(ctx context.Context, queue string, settings ...string) erro
 func (c *Client) Get(ctx context.Context, queue string) (map[string]string, error) {
 	v, err := c.do(ctx, "QGET", queue)
 	settings := make(map[string]string)
-	for name, v := range v.fields() {
-		if string(name) != "enum" {
-			settings[string(name)] = v.text()
+	for name, v := range fields(v) {
+		if name != "enum" {
+			settings[name] = text(v)
 			continue
 		}
-		for tag, values := range v.fields() {
-			settings["enum "+string(tag)] = strings.Join(texts(values), ",")
+		for tag, values := range fields(v) {
+			settings["enum "+tag] = strings.Join(texts(values), ",")
 		}
 	}
 	return settings, err
@@ -185,10 +186,11 @@ type Consumer struct {
 // Consumers returns who claims packets of a queue.
 func (c *Client) Consumers(ctx context.Context, queue string) ([]Consumer, error) {
 	v, err := c.do(ctx, "QCONSUMERS", queue)
-	all := []Consumer{}
-	for v := range v.list() {
-		m := v.byName()
-		all = append(all, Consumer{m["name"].text(), m["seen"].moment(), m["claimed"].number(), m["since"].moment(), texts(m["ids"])})
+	list, _ := v.([]any)
+	all := make([]Consumer, len(list))
+	for i, v := range list {
+		m := maps.Collect(fields(v))
+		all[i] = Consumer{text(m["name"]), moment(m["seen"]), number(m["claimed"]), moment(m["since"]), texts(m["ids"])}
 	}
 	return all, err
 }
@@ -201,12 +203,13 @@ func withIDs(command, queue string, ids []string) []any {
 	return args
 }
 
-func texts(v value) []string {
-	all := []string{}
-	for v := range v.list() {
-		all = append(all, v.text())
+func texts(v any) []string {
+	list, _ := v.([]any)
+	all := make([]string, len(list))
+	for i, v := range list {
+		all[i] = text(v)
 	}
 	return all
 }
 
-func count(v value, err error) (int64, error) { return v.number(), err }
+func count(v any, err error) (int64, error) { return number(v), err }

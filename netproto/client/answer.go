@@ -43,7 +43,10 @@ func (w *consumer) failure(p *Packet, err error) []any {
 // together.
 func (w *consumer) sendAnswers() {
 	for j := range w.answers {
-		runtime.Gosched() // handlers that are about to end come along
+		for n := -1; n < len(w.answers); { // handlers that are about to end come along
+			n = len(w.answers)
+			runtime.Gosched()
+		}
 		batch := []*job{j}
 		for more := len(w.answers); more > 0; more-- {
 			batch = append(batch, <-w.answers)
@@ -55,22 +58,27 @@ func (w *consumer) sendAnswers() {
 // send sends answers until the server has replied to each, or its lease is over. If no slot is free
 // but theirs, it claims for those in the same request.
 func (w *consumer) send(batch []*job) {
+	claims := 0
 	w.mu.Lock()
-	claims := w.slots == 0 && !w.asks
+	if !w.asks && w.slots >= 0 {
+		claims = min(w.slots+len(batch), maxCount)
+		w.slots = 0
+	}
 	w.mu.Unlock()
 	for b := backoff(0); len(batch) > 0; b.sleep(context.Background()) {
 		requests, jobs := requests(batch)
-		if claims {
-			requests = append(requests, w.claims(min(len(batch), maxCount)))
+		if claims > 0 {
+			requests = append(requests, w.claims(claims))
 		}
 		asked := time.Now()
 		replies := w.c.pipeline(context.Background(), requests)
-		if claims { // an error comes again with the next claim
+		extra := claims - len(batch)
+		if claims > 0 { // an error comes again with the next claim
 			last := replies[len(jobs)]
 			packets, _ := w.c.packets(last.value, last.err)
 			w.begin(packets, asked)
-			w.release(-len(packets))
-			claims = false
+			w.release(extra - len(packets))
+			claims = 0
 		}
 		var done []*job
 		batch = nil
@@ -118,9 +126,9 @@ func requests(batch []*job) (requests [][]any, jobs [][]*job) {
 // not good for each does not say for which: they are sent again one by one.
 func (w *consumer) isDone(j *job, of int, r reply) bool {
 	err := r.err
-	if err == nil && of > 1 && r.value.number() < int64(of) {
+	if err == nil && of > 1 && number(r.value) < int64(of) {
 		err = ErrStale
-		j.repeated = j.repeated || r.value.number() > 0
+		j.repeated = j.repeated || number(r.value) > 0
 	}
 	passes := passing(err)
 	if (passes || err != nil && of > 1) && w.stillClaimed(j) {
@@ -144,12 +152,12 @@ func (c *Client) pipeline(ctx context.Context, requests [][]any) []reply {
 	pipe := c.rdb.Pipeline()
 	all, replies := make([]once, len(requests)), make([]reply, len(requests))
 	for i, r := range requests {
-		all[i] = once{redis.NewRawCmd(ctx, r...)}
+		all[i] = once{redis.NewCmd(ctx, r...)}
 		_ = pipe.Process(ctx, all[i])
 	}
 	_, _ = pipe.Exec(ctx)
 	for i := range all {
-		replies[i].value, replies[i].err = result(all[i].RawCmd)
+		replies[i] = reply{all[i].Val(), refusal(all[i].Err())}
 	}
 	return replies
 }

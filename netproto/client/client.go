@@ -80,7 +80,7 @@ func (c *Client) log() *slog.Logger {
 
 // once is a request that go-redis must not repeat when the connection is lost: it would do twice
 // what was done already.
-type once struct{ *redis.RawCmd }
+type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
@@ -91,17 +91,16 @@ type processor interface {
 }
 
 // doOnce sends a request once.
-func doOnce(ctx context.Context, p processor, args []any) (value, error) {
-	cmd := redis.NewRawCmd(ctx, args...)
+func doOnce(ctx context.Context, p processor, args []any) (any, error) {
+	cmd := redis.NewCmd(ctx, args...)
 	if err := p.Process(ctx, once{cmd}); err != nil {
-		return value{}, unknownIfSent(refusal(err))
+		return nil, unknownIfSent(refusal(err))
 	}
-	return result(cmd)
+	return cmd.Result()
 }
 
 // do sends a request that may be repeated, as it changes nothing or says what the result shall be.
-func (c *Client) do(ctx context.Context, args ...any) (value, error) {
-	cmd := redis.NewRawCmd(ctx, args...)
-	_ = c.rdb.Process(ctx, cmd) // the error is the command's, too
-	return result(cmd)
+func (c *Client) do(ctx context.Context, args ...any) (any, error) {
+	v, err := c.rdb.Do(ctx, args...).Result()
+	return v, refusal(err)
 }

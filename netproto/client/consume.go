@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -160,6 +161,10 @@ func (w *consumer) claims(n int) []any {
 
 // acquire waits for slots and takes all that are free. It returns 0 when ctx has ended.
 func (w *consumer) acquire(ctx context.Context) (n int) {
+	w.mu.Lock()
+	w.asks = false
+	w.mu.Unlock()
+	runtime.Gosched()
 	for {
 		w.mu.Lock()
 		n = min(max(w.slots, 0), maxCount)
@@ -171,6 +176,7 @@ func (w *consumer) acquire(ctx context.Context) (n int) {
 		}
 		select {
 		case <-w.freed:
+			runtime.Gosched() // quick handlers' answers claim as well
 		case <-ctx.Done():
 		}
 	}

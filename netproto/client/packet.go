@@ -1,12 +1,15 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"iter"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // State is that of a packet.
@@ -80,7 +83,8 @@ func (p *Packet) answer(ctx context.Context, request []any) (State, error) {
 		return "", err
 	}
 	p.answered.Store(true)
-	return State(v.text()), nil
+	state, _ := v.(string)
+	return State(state), nil
 }
 
 // Extend has the lease end so long from now: for what Claim brought, as Consume does it by itself.
@@ -88,7 +92,7 @@ func (p *Packet) answer(ctx context.Context, request []any) (State, error) {
 func (p *Packet) Extend(ctx context.Context, d time.Duration) error {
 	v, err := p.c.do(ctx, "QEXTEND", p.Queue, p.ID, p.Token, milliseconds(d))
 	if err == nil {
-		p.LeaseEnd = v.moment()
+		p.LeaseEnd = moment(v)
 	}
 	return err
 }
@@ -110,27 +114,28 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxReason], "") // half a letter at the end
 }
 
-// packets reads a list of packets, or the null for none.
-func (c *Client) packets(v value, err error) ([]*Packet, error) {
+// packets reads an array of packets, or the null for none.
+func (c *Client) packets(v any, err error) ([]*Packet, error) {
+	list, ok := v.([]any)
 	switch {
 	case isNull(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case v.kind != '*':
+	case !ok:
 		return nil, unexpected(v)
 	}
-	all := []*Packet{}
-	for v := range v.list() {
-		all = append(all, c.packet(v))
+	all := make([]*Packet, len(list))
+	for i, v := range list {
+		all[i] = c.packet(v)
 	}
 	return all, nil
 }
 
-func (c *Client) packet(v value) *Packet {
+func (c *Client) packet(v any) *Packet {
 	p := &Packet{Percent: -1, c: c}
-	for name, v := range v.fields() {
-		if read := readers[string(name)]; read != nil {
+	for name, v := range fields(v) {
+		if read := readers[name]; read != nil {
 			read(p, v)
 		}
 	}
@@ -138,40 +143,86 @@ func (c *Client) packet(v value) *Packet {
 }
 
 // readers read the fields of a packet, by the server's names.
-var readers = map[string]func(p *Packet, v value){
-	"id":            func(p *Packet, v value) { p.ID = v.text() },
-	"queue":         func(p *Packet, v value) { p.Queue = v.text() },
-	"payload":       func(p *Packet, v value) { p.Payload = bytes.Clone(v.body) },
-	"priority":      func(p *Packet, v value) { p.Priority = uint32(v.number()) },
-	"attempt":       func(p *Packet, v value) { p.Attempt = int(v.number()) },
-	"key":           func(p *Packet, v value) { p.Key = bytes.Clone(v.body) },
-	"tags":          func(p *Packet, v value) { p.Tags = tags(v) },
-	"producer":      func(p *Packet, v value) { p.Producer = v.text() },
-	"enqueued":      func(p *Packet, v value) { p.Enqueued = v.moment() },
-	"expires":       func(p *Packet, v value) { p.Expires = v.moment() },
-	"not-before":    func(p *Packet, v value) { p.NotBefore = v.moment() },
-	"token":         func(p *Packet, v value) { p.Token = v.number() },
-	"lease-end":     func(p *Packet, v value) { p.LeaseEnd = v.moment() },
-	"consumer":      func(p *Packet, v value) { p.Consumer = v.text() },
-	"state":         func(p *Packet, v value) { p.State = State(v.text()) },
-	"reason":        func(p *Packet, v value) { p.Reason = v.text() },
-	"progress":      func(p *Packet, v value) { p.Percent = int(v.number()) },
-	"progress-text": func(p *Packet, v value) { p.PercentText = v.text() },
-	"origin":        func(p *Packet, v value) { p.Origin = v.text() },
-	"unique":        func(p *Packet, v value) { p.Unique = v.text() },
-	"first-claim":   func(p *Packet, v value) { p.FirstClaim = v.moment() },
-	"last-claim":    func(p *Packet, v value) { p.LastClaim = v.moment() },
-	"why":           func(p *Packet, v value) { p.Why = v.text() },
+var readers = map[string]func(p *Packet, v any){
+	"id":            func(p *Packet, v any) { p.ID = text(v) },
+	"queue":         func(p *Packet, v any) { p.Queue = text(v) },
+	"payload":       func(p *Packet, v any) { p.Payload = []byte(text(v)) },
+	"priority":      func(p *Packet, v any) { p.Priority = uint32(number(v)) },
+	"attempt":       func(p *Packet, v any) { p.Attempt = int(number(v)) },
+	"key":           func(p *Packet, v any) { p.Key = []byte(text(v)) },
+	"tags":          func(p *Packet, v any) { p.Tags = tags(v) },
+	"producer":      func(p *Packet, v any) { p.Producer = text(v) },
+	"enqueued":      func(p *Packet, v any) { p.Enqueued = moment(v) },
+	"expires":       func(p *Packet, v any) { p.Expires = moment(v) },
+	"not-before":    func(p *Packet, v any) { p.NotBefore = moment(v) },
+	"token":         func(p *Packet, v any) { p.Token = number(v) },
+	"lease-end":     func(p *Packet, v any) { p.LeaseEnd = moment(v) },
+	"consumer":      func(p *Packet, v any) { p.Consumer = text(v) },
+	"state":         func(p *Packet, v any) { p.State = State(text(v)) },
+	"reason":        func(p *Packet, v any) { p.Reason = text(v) },
+	"progress":      func(p *Packet, v any) { p.Percent = int(number(v)) },
+	"progress-text": func(p *Packet, v any) { p.PercentText = text(v) },
+	"origin":        func(p *Packet, v any) { p.Origin = text(v) },
+	"unique":        func(p *Packet, v any) { p.Unique = text(v) },
+	"first-claim":   func(p *Packet, v any) { p.FirstClaim = moment(v) },
+	"last-claim":    func(p *Packet, v any) { p.LastClaim = moment(v) },
+	"why":           func(p *Packet, v any) { p.Why = text(v) },
 }
 
-func tags(v value) map[string]string {
+func tags(v any) map[string]string {
 	all := make(map[string]string)
-	for name, v := range v.fields() {
-		all[string(name)] = v.text()
+	for name, v := range fields(v) {
+		all[name] = text(v)
 	}
 	return all
 }
 
-func unexpected(v value) error {
-	return fmt.Errorf("the server replied with %.100q, which is no reply to this", v.body)
+// fields are the pairs of a map: a map in RESP3, an array of names and values in RESP2.
+func fields(v any) iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		switch v := v.(type) {
+		case map[any]any:
+			for name, v := range v {
+				if !yield(text(name), v) {
+					return
+				}
+			}
+		case []any:
+			for ; len(v) > 1; v = v[2:] {
+				if !yield(text(v[0]), v[1]) {
+					return
+				}
+			}
+		}
+	}
 }
+
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	}
+	return ""
+}
+
+func number(v any) int64 {
+	n, _ := v.(int64)
+	return n
+}
+
+// moment is the zero time if the server says none.
+func moment(v any) (t time.Time) {
+	if n, ok := v.(int64); ok {
+		t = time.UnixMilli(n)
+	}
+	return t
+}
+
+func unexpected(v any) error {
+	return fmt.Errorf("the server replied with %T, which is no reply to this", v)
+}
+
+// isNull says whether the reply was the null.
+func isNull(err error) bool { return err == redis.Nil }

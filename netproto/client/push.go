@@ -14,7 +14,7 @@ import (
 // Block, too: every push waits there, and without one it ends as a lost connection.
 func (c *Client) Push(ctx context.Context, queue string, payload []byte, options ...Option) (id string, err error) {
 	v, err := c.push(ctx, options, "QPUSH", queue, payload)
-	return v.text(), err
+	return text(v), err
 }
 
 // PushBatch adds up to 1,000 packets, all or none of them, and returns their ids in the same order.
@@ -31,14 +31,15 @@ func (c *Client) PushBatch(ctx context.Context, queue string, payloads [][]byte,
 	if err != nil {
 		return nil, err
 	}
-	if v.kind != '*' {
+	list, ok := v.([]any)
+	if !ok {
 		return nil, unexpected(v)
 	}
-	for v := range v.list() {
-		if v.kind == '_' {
+	for _, v := range list {
+		if v == nil {
 			return nil, errDropped
 		}
-		ids = append(ids, v.text())
+		ids = append(ids, text(v))
 	}
 	return ids, nil
 }
@@ -58,13 +59,13 @@ var (
 	errNoRoom  = fmt.Errorf("%w, or paused, and no room came in time", ErrFull)
 )
 
-func (c *Client) push(ctx context.Context, options []Option, command ...any) (v value, err error) {
+func (c *Client) push(ctx context.Context, options []Option, command ...any) (v any, err error) {
 	r, err := parse(options)
 	if err != nil {
-		return v, err
+		return nil, err
 	}
 	if r.newest || len(r.queues) > 0 {
-		return v, fmt.Errorf("%w: Newest and Or are options of Pop and Claim", ErrInvalid)
+		return nil, fmt.Errorf("%w: Newest and Or are options of Pop and Claim", ErrInvalid)
 	}
 	args := append(command, r.args...)
 	if !r.blocks {

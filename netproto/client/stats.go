@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"maps"
 	"time"
 )
 
@@ -32,20 +33,21 @@ func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	m := v.byName()
-	n := func(name string) int64 { return m[name].number() }
+	m := maps.Collect(fields(v))
+	n := func(name string) int64 { return number(m[name]) }
 	return Stats{
 		Ready: n("ready"), Hidden: n("hidden"), Delayed: n("delayed"), Claimed: n("claimed"), Dead: n("dead"), Done: n("done"), Damaged: n("damaged"), Bytes: n("bytes"),
 		Pushed: n("pushed"), Popped: n("popped"), Acked: n("acked"), Nacked: n("nacked"), Expired: n("expired"), Died: n("died"), Dropped: n("dropped"),
-		Bands: bands(m["priorities"]), Age: time.Duration(n("age")) * time.Millisecond, Producer: m["producer"].text(), Consumer: m["consumer"].text(),
+		Bands: bands(m["priorities"]), Age: time.Duration(n("age")) * time.Millisecond, Producer: text(m["producer"]), Consumer: text(m["consumer"]),
 	}, nil
 }
 
-func bands(v value) []Band {
-	all := []Band{}
-	for v := range v.list() {
-		m := v.byName()
-		all = append(all, Band{uint32(m["from"].number()), uint32(m["to"].number()), m["packets"].number()})
+func bands(v any) []Band {
+	list, _ := v.([]any)
+	all := make([]Band, len(list))
+	for i, v := range list {
+		m := maps.Collect(fields(v))
+		all[i] = Band{uint32(number(m["from"])), uint32(number(m["to"])), number(m["packets"])}
 	}
 	return all
 }

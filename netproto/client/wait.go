@@ -25,7 +25,7 @@ type waiter struct {
 
 // ask sends a request with BLOCK, turn by turn, until the answer is not the null that ends a turn,
 // or the time is over. A time of 0 has no end.
-func (w *waiter) ask(ctx context.Context, d time.Duration, args []any) (value, error) {
+func (w *waiter) ask(ctx context.Context, d time.Duration, args []any) (any, error) {
 	begin := time.Now()
 	for {
 		rest := w.turn
@@ -40,9 +40,9 @@ func (w *waiter) ask(ctx context.Context, d time.Duration, args []any) (value, e
 }
 
 // send sends one request. When ctx ends it ends the wait, so that the reply says what was done.
-func (w *waiter) send(ctx context.Context, args []any) (value, error) {
+func (w *waiter) send(ctx context.Context, args []any) (any, error) {
 	if err := w.connect(ctx); err != nil {
-		return value{}, err
+		return nil, err
 	}
 	w.asked = time.Now()
 	w.requests <- args
@@ -63,7 +63,7 @@ func (w *waiter) send(ctx context.Context, args []any) (value, error) {
 
 // reply is what comes back for a request.
 type reply struct {
-	value value
+	value any
 	err   error
 }
 
