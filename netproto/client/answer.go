@@ -29,12 +29,15 @@ func nack(p *Packet, why error) []any {
 	return append(args, "DELAY", milliseconds(max(v.after, 0)))
 }
 
-// failure is the answer to the error of a handler. One that was interrupted has not failed: others
-// may take its packet at once.
-func (w *consumer) failure(p *Packet, err error) []any {
+// answer is the request that ends a claim after its handler. One that was interrupted has not
+// failed: others may take its packet at once.
+func (w *consumer) answer(p *Packet, err error) []any {
 	var v *verdict
-	if w.handling.Err() != nil && !errors.As(err, &v) {
-		err = RetryIn(0, err)
+	switch {
+	case err == nil:
+		return ack(p)
+	case w.handling.Err() != nil && !errors.As(err, &v):
+		return nack(p, RetryIn(0, err))
 	}
 	return nack(p, err)
 }
@@ -55,87 +58,45 @@ func (w *consumer) sendAnswers() {
 	}
 }
 
-// send sends answers until the server has replied to each, or its lease is over. If no slot is free
-// but theirs, it claims for those in the same request.
+// send sends answers until the server has replied to each, or its lease is over. The first time it
+// claims for their slots in the same request, unless a claim waits for packets.
 func (w *consumer) send(batch []*job) {
-	claims := 0
-	w.mu.Lock()
-	if !w.asks && w.slots >= 0 {
-		claims = min(w.slots+len(batch), maxCount)
-		w.slots = 0
-	}
-	w.mu.Unlock()
-	for b := backoff(0); len(batch) > 0; b.sleep(context.Background()) {
-		requests, jobs := requests(batch)
-		if claims > 0 {
-			requests = append(requests, w.claims(claims))
+	claims := w.turn.TryLock()
+	for b := backoff(0); ; b.sleep(context.Background()) {
+		var requests [][]any
+		for _, j := range batch {
+			requests = append(requests, j.answer)
+		}
+		n := 0
+		if claims {
+			n = w.reserve(len(batch))
+			requests = append(requests, w.claims(n))
 		}
 		asked := time.Now()
 		replies := w.c.pipeline(context.Background(), requests)
-		extra := claims - len(batch)
-		if claims > 0 { // an error comes again with the next claim
-			last := replies[len(jobs)]
-			packets, _ := w.c.packets(last.value, last.err)
-			w.begin(packets, asked)
-			w.release(extra - len(packets))
-			claims = 0
+		if claims {
+			last := replies[len(batch)]
+			packets, _ := w.c.packets(last.value, last.err) // an error comes again with the next claim
+			w.begin(packets, n, asked)
+			w.turn.Unlock()
+			claims = false
 		}
-		var done []*job
-		batch = nil
-		for i, jobs := range jobs {
-			for _, j := range jobs {
-				if w.isDone(j, len(jobs), replies[i]) {
-					done = append(done, j)
-				} else {
-					batch = append(batch, j)
-				}
+		var again []*job
+		for i, j := range batch {
+			if err := replies[i].err; passing(err) && w.stillClaimed(j) {
+				j.repeated = true
+				again = append(again, j)
+			} else {
+				w.ended(j, err)
 			}
 		}
-		w.settle(done...)
-		if len(batch) == 0 {
+		if batch = again; len(batch) == 0 {
 			return
 		}
 	}
 }
 
-// maxReceipts is the most packets of one acknowledgement.
-const maxReceipts = 1000
-
-// requests are those for answers, and the jobs of each. Acknowledgements go together, but for those
-// of another queue.
-func requests(batch []*job) (requests [][]any, jobs [][]*job) {
-	last := -1 // an acknowledgement that takes more
-	for _, j := range batch {
-		switch {
-		case j.answer != nil:
-			requests, jobs = append(requests, j.answer), append(jobs, []*job{j})
-			continue
-		case last >= 0 && !j.alone && jobs[last][0].p.Queue == j.p.Queue && len(jobs[last]) < maxReceipts:
-			requests[last] = append(requests[last], &j.p.ID, &j.p.Token)
-			jobs[last] = append(jobs[last], j)
-			continue
-		case !j.alone:
-			last = len(requests)
-		}
-		requests, jobs = append(requests, ack(j.p)), append(jobs, []*job{j})
-	}
-	return requests, jobs
-}
-
-// isDone says whether the answer need not be sent again. An acknowledgement of several that was
-// not good for each does not say for which: they are sent again one by one.
-func (w *consumer) isDone(j *job, of int, r reply) bool {
-	err := r.err
-	if err == nil && of > 1 && number(r.value) < int64(of) {
-		err = ErrStale
-		j.repeated = j.repeated || number(r.value) > 0
-	}
-	passes := passing(err)
-	if (passes || err != nil && of > 1) && w.stillClaimed(j) {
-		j.alone = j.alone || !passes
-		j.repeated = j.repeated || passes
-		return false
-	}
+func (w *consumer) ended(j *job, err error) {
 	switch {
 	case err == nil:
 		j.p.answered.Store(true)
@@ -144,7 +105,7 @@ func (w *consumer) isDone(j *job, of int, r reply) bool {
 	default:
 		w.c.log().Warn("the answer was not taken: the packet may be delivered again", "queue", j.p.Queue, "id", j.p.ID, "error", err)
 	}
-	return true
+	w.settle(j)
 }
 
 // pipeline sends requests together, once, and returns the replies.

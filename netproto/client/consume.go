@@ -28,6 +28,7 @@ type consumer struct {
 	done     chan struct{}           // closed at the end of Consume
 
 	waiter  *waiter
+	turn    sync.Mutex // of who claims: one claim is asked for at a time
 	working sync.WaitGroup
 	jobs    chan *job     // for a worker that has none
 	answers chan *job     // has room for all packets
@@ -35,7 +36,6 @@ type consumer struct {
 
 	mu    sync.Mutex
 	slots int               // how many more packets may be claimed
-	asks  bool              // claims are asked for on the waiter's connection, or not any more
 	held  map[*job]struct{} // those whose claim is good, as far as is known
 }
 
@@ -46,9 +46,8 @@ type job struct {
 	cancel   context.CancelCauseFunc
 	renewed  time.Time // when its lease was asked for: it did not begin before; guarded by consumer.mu
 	finished bool      // its answer is known; guarded by consumer.mu
-	answer   []any     // nil for an acknowledgement
-	alone    bool      // the answer does not go together with others any more
-	repeated bool      // the answer was sent before, and may have arrived
+	answer   []any
+	repeated bool // the answer was sent before, and may have arrived
 }
 
 // Consume claims packets and has the handler work on them: one at a time, or as many as Concurrency
@@ -78,7 +77,8 @@ func (c *Client) Consume(ctx context.Context, queue string, handler Handler, opt
 	}
 	w.waiter = &waiter{c: c, turn: takeTurn}
 	defer w.waiter.close()
-	w.slots, w.answers = w.request.concurrency, make(chan *job, w.request.concurrency)
+	w.answers = make(chan *job, w.request.concurrency)
+	w.release(w.request.concurrency)
 	w.handling, w.abandon = context.WithCancelCause(ctx)
 	defer w.abandon(nil)
 	claiming, stop := context.WithCancel(ctx)
@@ -129,17 +129,26 @@ func (w *consumer) run(claiming context.Context) error {
 // maxCount is the most packets that the server gives at once.
 const maxCount = 1000
 
-// claim claims packets for the slots that are free, until ctx ends or the queue is drained.
+// claim claims packets for the slots that are free, until ctx ends or the queue is drained. It waits
+// for packets; the answers of handlers claim those that are there already.
 func (w *consumer) claim(ctx context.Context) error {
-	var b backoff
-	for {
-		n := w.acquire(ctx)
-		if n == 0 {
+	defer w.turn.Lock() // for good
+	for b := backoff(0); ; {
+		select {
+		case <-w.freed:
+			runtime.Gosched() // to the answers of quick handlers
+		case <-ctx.Done():
 			return nil
 		}
+		w.turn.Lock()
+		n := w.reserve(0)
+		if n == 0 {
+			w.turn.Unlock()
+			continue
+		}
 		packets, err := w.c.packets(w.waiter.ask(ctx, 0, w.claims(n)))
-		w.begin(packets, w.waiter.asked)
-		w.release(n - len(packets))
+		w.begin(packets, n, w.waiter.asked)
+		w.turn.Unlock()
 		switch {
 		case err == nil:
 			b = 0
@@ -159,27 +168,13 @@ func (w *consumer) claims(n int) []any {
 	return append(w.request.take("QCLAIM", w.queue), "COUNT", n)
 }
 
-// acquire waits for slots and takes all that are free. It returns 0 when ctx has ended.
-func (w *consumer) acquire(ctx context.Context) (n int) {
+// reserve takes the slots that are free, and those of packets that are about to be answered.
+func (w *consumer) reserve(answered int) (n int) {
 	w.mu.Lock()
-	w.asks = false
-	w.mu.Unlock()
-	runtime.Gosched()
-	for {
-		w.mu.Lock()
-		n = min(max(w.slots, 0), maxCount)
-		w.slots -= n
-		w.asks = n > 0 || ctx.Err() != nil
-		w.mu.Unlock()
-		if n > 0 || ctx.Err() != nil {
-			return n
-		}
-		select {
-		case <-w.freed:
-			runtime.Gosched() // quick handlers' answers claim as well
-		case <-ctx.Done():
-		}
-	}
+	defer w.mu.Unlock()
+	n = min(w.slots+answered, maxCount)
+	w.slots -= n
+	return n
 }
 
 // release frees slots.
@@ -194,9 +189,10 @@ func (w *consumer) release(n int) {
 	}
 }
 
-// begin has the handler work on packets, which have slots. If the answer to the claim came late the
-// leases may be over, so they are renewed first; a packet whose lease is not is left to others.
-func (w *consumer) begin(packets []*Packet, asked time.Time) {
+// begin gives the packets of a claim to workers, and frees the slots that it leaves. If the answer
+// to the claim came late the leases may be over, so they are renewed first; a packet whose lease is
+// not is left to others.
+func (w *consumer) begin(packets []*Packet, slots int, asked time.Time) {
 	jobs, errs := make([]*job, len(packets)), make([]error, len(packets))
 	for i, p := range packets {
 		jobs[i] = &job{p: p}
@@ -208,26 +204,22 @@ func (w *consumer) begin(packets []*Packet, asked time.Time) {
 	for i, j := range jobs {
 		if errs[i] != nil {
 			w.c.log().Warn("a claim came too late to begin with its packet", "queue", j.p.Queue, "id", j.p.ID, "error", errs[i])
-			w.release(1)
 			continue
 		}
+		slots--
 		j.renewed = asked
-		w.start(j)
+		j.ctx, j.cancel = context.WithCancelCause(w.handling)
+		w.mu.Lock()
+		w.held[j] = struct{}{}
+		w.mu.Unlock()
+		w.working.Add(1)
+		select {
+		case w.jobs <- j:
+		default:
+			go w.work(j) // ends with jobs, or by a handler
+		}
 	}
-}
-
-// start gives a packet to a worker.
-func (w *consumer) start(j *job) {
-	j.ctx, j.cancel = context.WithCancelCause(w.handling)
-	w.mu.Lock()
-	w.held[j] = struct{}{}
-	w.mu.Unlock()
-	w.working.Add(1)
-	select {
-	case w.jobs <- j:
-	default:
-		go w.work(j) // ends with jobs, or by a handler
-	}
+	w.release(slots)
 }
 
 // work has the handler work on a packet and on those that come.
@@ -246,8 +238,8 @@ func (w *consumer) handle(j *job) {
 	defer func() {
 		if err != nil {
 			w.c.log().Warn("the handler failed", "queue", j.p.Queue, "id", j.p.ID, "attempt", j.p.Attempt, "error", err)
-			j.answer = w.failure(j.p, err)
 		}
+		j.answer = w.answer(j.p, err)
 		j.cancel(nil)
 		if w.claimAnswer(j) {
 			w.answers <- j
@@ -258,15 +250,13 @@ func (w *consumer) handle(j *job) {
 	err = w.handler.run(j.ctx, j.p)
 }
 
-// settle ends the work on packets.
-func (w *consumer) settle(jobs ...*job) {
+// settle ends the work on a packet.
+func (w *consumer) settle(j *job) {
 	w.mu.Lock()
-	for _, j := range jobs {
-		delete(w.held, j)
-	}
+	delete(w.held, j)
 	w.mu.Unlock()
-	w.release(len(jobs))
-	w.working.Add(-len(jobs))
+	w.release(1)
+	w.working.Done()
 }
 
 // claimAnswer says whether the caller is to answer for a packet: only the first one is.
