@@ -44,7 +44,7 @@ func (w *consumer) answer(p *Packet, err error) []any {
 
 // sendAnswers sends what handlers have answered. Those that come while some are on their way go
 // together.
-func (w *consumer) sendAnswers() {
+func (w *consumer) sendAnswers(claiming context.Context) {
 	for j := range w.answers {
 		for n := -1; n < len(w.answers); { // handlers that are about to end come along
 			n = len(w.answers)
@@ -54,46 +54,40 @@ func (w *consumer) sendAnswers() {
 		for more := len(w.answers); more > 0; more-- {
 			batch = append(batch, <-w.answers)
 		}
-		w.send(batch)
+		slots := 0
+		if claiming.Err() == nil && w.turn.TryLock() {
+			slots = w.reserve(len(batch))
+		}
+		batch = w.send(batch, slots)
+		for b := backoff(0); len(batch) > 0; batch = w.send(batch, 0) {
+			b.sleep(context.Background())
+		}
 	}
 }
 
-// send sends answers until the server has replied to each, or its lease is over. The first time it
-// claims for their slots in the same request, unless a claim waits for packets.
-func (w *consumer) send(batch []*job) {
-	claims := w.turn.TryLock()
-	for b := backoff(0); ; b.sleep(context.Background()) {
-		var requests [][]any
-		for _, j := range batch {
-			requests = append(requests, j.answer)
-		}
-		n := 0
-		if claims {
-			n = w.reserve(len(batch))
-			requests = append(requests, w.claims(n))
-		}
-		asked := time.Now()
-		replies := w.c.pipeline(context.Background(), requests)
-		if claims {
-			last := replies[len(batch)]
-			packets, _ := w.c.packets(last.value, last.err) // an error comes again with the next claim
-			w.begin(packets, n, asked)
-			w.turn.Unlock()
-			claims = false
-		}
-		var again []*job
-		for i, j := range batch {
-			if err := replies[i].err; passing(err) && w.stillClaimed(j) {
-				j.repeated = true
-				again = append(again, j)
-			} else {
-				w.ended(j, err)
-			}
-		}
-		if batch = again; len(batch) == 0 {
-			return
+// send sends answers, and a claim for slots if there are any. It returns the answers that must be
+// sent again: those without a reply whose lease is not over.
+func (w *consumer) send(batch []*job, slots int) (again []*job) {
+	var claim [][]any
+	if slots > 0 {
+		claim = append(claim, w.claims(slots))
+	}
+	asked := time.Now()
+	errs, v := w.pipeline(context.Background(), batch, func(j *job) []any { return j.answer }, claim...)
+	if slots > 0 {
+		packets, _ := w.c.packets(v, errs[len(batch)]) // an error comes again with the next claim
+		w.begin(packets, slots, asked)
+		w.turn.Unlock()
+	}
+	for i, j := range batch {
+		if passing(errs[i]) && w.stillClaimed(j) {
+			j.repeated = true
+			again = append(again, j)
+		} else {
+			w.ended(j, errs[i])
 		}
 	}
+	return again
 }
 
 func (w *consumer) ended(j *job, err error) {
@@ -108,19 +102,22 @@ func (w *consumer) ended(j *job, err error) {
 	w.settle(j)
 }
 
-// pipeline sends requests together, once, and returns the replies.
-func (c *Client) pipeline(ctx context.Context, requests [][]any) []reply {
-	pipe := c.rdb.Pipeline()
-	all, replies := make([]once, len(requests)), make([]reply, len(requests))
-	for i, r := range requests {
-		all[i] = once{redis.NewCmd(ctx, r...)}
+// pipeline sends a request for each job, and more, once. It returns their errors and the last value.
+func (w *consumer) pipeline(ctx context.Context, jobs []*job, request func(j *job) []any, more ...[]any) (errs []error, last any) {
+	pipe, all := w.rdb.Pipeline(), make([]once, len(jobs)+len(more))
+	for i := range all {
+		if i < len(jobs) {
+			all[i] = once{redis.NewCmd(ctx, request(jobs[i])...)}
+		} else {
+			all[i] = once{redis.NewCmd(ctx, more[i-len(jobs)]...)}
+		}
 		_ = pipe.Process(ctx, all[i])
 	}
 	_, _ = pipe.Exec(ctx)
-	for i := range all {
-		replies[i] = reply{all[i].Val(), refusal(all[i].Err())}
+	for _, cmd := range all {
+		errs, last = append(errs, refusal(cmd.Err())), cmd.Val()
 	}
-	return replies
+	return errs, last
 }
 
 // passing says whether an error may be over soon: the server is away, or short of something.

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // DefaultLease is that of Consume, whatever the setting of the queue: it must know when to renew.
@@ -28,9 +30,9 @@ type consumer struct {
 	done     chan struct{}           // closed at the end of Consume
 
 	waiter  *waiter
-	turn    sync.Mutex // of who claims: one claim is asked for at a time
+	rdb     *redis.Client // waits for answers for as long as a lease leaves time to repeat them
+	turn    sync.Mutex    // to claim: one claim is asked for at a time
 	working sync.WaitGroup
-	jobs    chan *job     // for a worker that has none
 	answers chan *job     // has room for all packets
 	freed   chan struct{} // says that slots are free
 
@@ -62,7 +64,7 @@ type job struct {
 // but one get ErrInUse: call Consume again after a while to stand by.
 func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
 	w := &consumer{c: c, queue: queue, handler: handler, held: make(map[*job]struct{}),
-		done: make(chan struct{}), freed: make(chan struct{}, 1), jobs: make(chan *job)}
+		done: make(chan struct{}), freed: make(chan struct{}, 1)}
 	w.request.concurrency = 1
 	for _, o := range options {
 		o.add(&w.request)
@@ -77,6 +79,7 @@ func (c *Client) Consume(ctx context.Context, queue string, handler Handler, opt
 	}
 	w.waiter = &waiter{c: c, turn: takeTurn}
 	defer w.waiter.close()
+	w.rdb = c.rdb.WithTimeout(max(c.patience, w.request.lease/3))
 	w.answers = make(chan *job, w.request.concurrency)
 	w.release(w.request.concurrency)
 	w.handling, w.abandon = context.WithCancelCause(ctx)
@@ -115,12 +118,11 @@ func (w *consumer) run(claiming context.Context) error {
 	answered := make(chan struct{})
 	go func() { // ends when answers is closed
 		defer close(answered)
-		w.sendAnswers()
+		w.sendAnswers(claiming)
 	}()
 	go w.renew() // ends with done
 	err := w.claim(claiming)
 	w.working.Wait()
-	close(w.jobs)
 	close(w.answers)
 	<-answered
 	return err
@@ -132,7 +134,7 @@ const maxCount = 1000
 // claim claims packets for the slots that are free, until ctx ends or the queue is drained. It waits
 // for packets; the answers of handlers claim those that are there already.
 func (w *consumer) claim(ctx context.Context) error {
-	defer w.turn.Lock() // for good
+	defer w.stop() // the answers claim no more, either
 	for b := backoff(0); ; {
 		select {
 		case <-w.freed:
@@ -189,9 +191,9 @@ func (w *consumer) release(n int) {
 	}
 }
 
-// begin gives the packets of a claim to workers, and frees the slots that it leaves. If the answer
-// to the claim came late the leases may be over, so they are renewed first; a packet whose lease is
-// not is left to others.
+// begin has the handler work on the packets of a claim, and frees the slots that it leaves. If the
+// answer to the claim came late the leases may be over, so they are renewed first; a packet whose
+// lease is not is left to others.
 func (w *consumer) begin(packets []*Packet, slots int, asked time.Time) {
 	jobs, errs := make([]*job, len(packets)), make([]error, len(packets))
 	for i, p := range packets {
@@ -213,28 +215,15 @@ func (w *consumer) begin(packets []*Packet, slots int, asked time.Time) {
 		w.held[j] = struct{}{}
 		w.mu.Unlock()
 		w.working.Add(1)
-		select {
-		case w.jobs <- j:
-		default:
-			go w.work(j) // ends with jobs, or by a handler
-		}
+		go w.handle(j) // ends with the handler
 	}
 	w.release(slots)
 }
 
-// work has the handler work on a packet and on those that come.
-func (w *consumer) work(j *job) {
-	for more := true; more; j, more = <-w.jobs {
-		w.handle(j)
-	}
-}
-
-var errEnded = errors.New("the handler ended its goroutine")
-
 // handle has the handler work on a packet, and the answer sent that its end means, unless the
 // packet is not held any more.
 func (w *consumer) handle(j *job) {
-	err := errEnded
+	err := errors.New("the handler ended its goroutine")
 	defer func() {
 		if err != nil {
 			w.c.log().Warn("the handler failed", "queue", j.p.Queue, "id", j.p.ID, "attempt", j.p.Attempt, "error", err)
@@ -319,14 +308,8 @@ func (w *consumer) giveBack(cause error) error {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
 	defer cancel()
-	requests, errs := make([][]any, len(left)), []error{cause}
-	for i, j := range left {
-		requests[i] = nack(j.p, RetryIn(0, ErrShutdown))
-	}
-	for _, r := range w.c.pipeline(ctx, requests) {
-		errs = append(errs, r.err)
-	}
-	return fmt.Errorf("%s: packets that were not finished: %d: %w", w.queue, len(left), errors.Join(errs...))
+	errs, _ := w.pipeline(ctx, left, func(j *job) []any { return nack(j.p, RetryIn(0, ErrShutdown)) })
+	return fmt.Errorf("%s: packets that were not finished: %d: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
 }
 
 // backoff is how long to wait before the next attempt.

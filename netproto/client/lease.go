@@ -46,14 +46,10 @@ func (w *consumer) due(step time.Duration) (due []*job) {
 func (w *consumer) prolong(jobs []*job, patience time.Duration) (asked time.Time, errs []error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	requests, lease := make([][]any, len(jobs)), milliseconds(w.request.lease)
-	for i, j := range jobs {
-		requests[i] = []any{"QEXTEND", j.p.Queue, j.p.ID, j.p.Token, lease}
-	}
-	asked = time.Now()
-	for _, r := range w.c.pipeline(ctx, requests) {
-		errs = append(errs, r.err)
-	}
+	asked, lease := time.Now(), milliseconds(w.request.lease)
+	errs, _ = w.pipeline(ctx, jobs, func(j *job) []any {
+		return []any{"QEXTEND", j.p.Queue, j.p.ID, j.p.Token, lease}
+	})
 	return asked, errs
 }
 
