@@ -46,71 +46,56 @@ func (w *consumer) answer(p *Packet, err error) []any {
 // together.
 func (w *consumer) sendAnswers(claiming context.Context) {
 	for j := range w.answers {
-		for n := -1; n < len(w.answers); { // handlers that are about to end come along
-			n = len(w.answers)
-			runtime.Gosched()
-		}
 		batch := []*job{j}
-		for more := len(w.answers); more > 0; more-- {
+		// Handlers that are about to end come along.
+		for runtime.Gosched(); len(w.answers) > 0; runtime.Gosched() {
 			batch = append(batch, <-w.answers)
 		}
-		slots := 0
-		if claiming.Err() == nil && w.turn.TryLock() {
-			slots = w.reserve(len(batch))
-		}
-		batch = w.send(batch, slots)
-		for b := backoff(0); len(batch) > 0; batch = w.send(batch, 0) {
+		batch = w.send(batch, claiming.Err() == nil && w.turn.TryLock())
+		for b := backoff(0); len(batch) > 0; batch = w.send(batch, false) {
 			b.sleep(context.Background())
 		}
 	}
 }
 
-// send sends answers, and a claim for slots if there are any. It returns the answers that must be
-// sent again: those without a reply whose lease is not over.
-func (w *consumer) send(batch []*job, slots int) (again []*job) {
-	var claim [][]any
-	if slots > 0 {
-		claim = append(claim, w.claims(slots))
+// send sends answers, and claims for their slots and those that are free if it has the turn, which
+// it ends. It returns the answers that must be sent again: those without a reply whose lease is not
+// over.
+func (w *consumer) send(batch []*job, claims bool) (again []*job) {
+	asked, jobs, slots := time.Now(), batch, 0
+	if claims {
+		slots = w.reserve(len(batch))
+		jobs = append(jobs, &job{answer: w.claims(slots)})
 	}
-	asked := time.Now()
-	errs, v := w.pipeline(context.Background(), batch, func(j *job) []any { return j.answer }, claim...)
-	if slots > 0 {
+	errs, v := w.pipeline(context.Background(), jobs, func(j *job) []any { return j.answer })
+	if claims {
 		packets, _ := w.c.packets(v, errs[len(batch)]) // an error comes again with the next claim
 		w.begin(packets, slots, asked)
 		w.turn.Unlock()
 	}
 	for i, j := range batch {
-		if passing(errs[i]) && w.stillClaimed(j) {
+		switch err := errs[i]; {
+		case err == nil:
+			j.p.answered.Store(true)
+		case passing(err) && w.stillClaimed(j):
 			j.repeated = true
 			again = append(again, j)
-		} else {
-			w.ended(j, errs[i])
+			continue
+		case j.repeated && errors.Is(err, ErrStale):
+			j.p.log().Info("the answer had to be repeated: the first one has arrived, or the lease had ended", "answer", j.answer[0])
+		default:
+			j.p.log().Warn("the answer was not taken: the packet may be delivered again", "answer", j.answer[0], "error", err)
 		}
+		w.settle(j)
 	}
 	return again
 }
 
-func (w *consumer) ended(j *job, err error) {
-	switch {
-	case err == nil:
-		j.p.answered.Store(true)
-	case j.repeated && errors.Is(err, ErrStale):
-		w.c.log().Info("the answer had to be repeated: the first one has arrived, or the lease had ended", "queue", j.p.Queue, "id", j.p.ID)
-	default:
-		w.c.log().Warn("the answer was not taken: the packet may be delivered again", "queue", j.p.Queue, "id", j.p.ID, "error", err)
-	}
-	w.settle(j)
-}
-
-// pipeline sends a request for each job, and more, once. It returns their errors and the last value.
-func (w *consumer) pipeline(ctx context.Context, jobs []*job, request func(j *job) []any, more ...[]any) (errs []error, last any) {
-	pipe, all := w.rdb.Pipeline(), make([]once, len(jobs)+len(more))
-	for i := range all {
-		if i < len(jobs) {
-			all[i] = once{redis.NewCmd(ctx, request(jobs[i])...)}
-		} else {
-			all[i] = once{redis.NewCmd(ctx, more[i-len(jobs)]...)}
-		}
+// pipeline sends a request for each job, once, and returns their errors and the last value.
+func (w *consumer) pipeline(ctx context.Context, jobs []*job, request func(j *job) []any) (errs []error, last any) {
+	pipe, all := w.rdb.Pipeline(), make([]once, len(jobs))
+	for i, j := range jobs {
+		all[i] = once{redis.NewCmd(ctx, request(j)...)}
 		_ = pipe.Process(ctx, all[i])
 	}
 	_, _ = pipe.Exec(ctx)

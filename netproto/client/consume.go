@@ -91,10 +91,17 @@ func (c *Client) Consume(ctx context.Context, queue string, handler Handler, opt
 		return nil
 	}
 	defer c.leave(w)
-	if err := w.run(claiming); err != nil {
-		return err
+	var answering sync.WaitGroup
+	answering.Go(func() { w.sendAnswers(claiming) }) // ends when answers is closed
+	go w.renew()                                     // ends with done
+	err := w.claim(claiming)
+	w.working.Wait()
+	close(w.answers)
+	answering.Wait()
+	if err == nil {
+		err = ctx.Err()
 	}
-	return ctx.Err()
+	return err
 }
 
 func (c *Client) enlist(w *consumer) bool {
@@ -113,28 +120,13 @@ func (c *Client) leave(w *consumer) {
 	close(w.done)
 }
 
-// run claims until that ends, and then waits for what was begun.
-func (w *consumer) run(claiming context.Context) error {
-	answered := make(chan struct{})
-	go func() { // ends when answers is closed
-		defer close(answered)
-		w.sendAnswers(claiming)
-	}()
-	go w.renew() // ends with done
-	err := w.claim(claiming)
-	w.working.Wait()
-	close(w.answers)
-	<-answered
-	return err
-}
-
 // maxCount is the most packets that the server gives at once.
 const maxCount = 1000
 
 // claim claims packets for the slots that are free, until ctx ends or the queue is drained. It waits
-// for packets; the answers of handlers claim those that are there already.
+// for packets; the answers of handlers claim those that are there already. It keeps the turn after
+// an error, so that they do not claim what it may not.
 func (w *consumer) claim(ctx context.Context) error {
-	defer w.stop() // the answers claim no more, either
 	for b := backoff(0); ; {
 		select {
 		case <-w.freed:
@@ -150,7 +142,6 @@ func (w *consumer) claim(ctx context.Context) error {
 		}
 		packets, err := w.c.packets(w.waiter.ask(ctx, 0, w.claims(n)))
 		w.begin(packets, n, w.waiter.asked)
-		w.turn.Unlock()
 		switch {
 		case err == nil:
 			b = 0
@@ -162,6 +153,7 @@ func (w *consumer) claim(ctx context.Context) error {
 			w.c.log().Warn("no packet could be claimed", "queue", w.queue, "error", err)
 			b.sleep(ctx)
 		}
+		w.turn.Unlock()
 	}
 }
 
@@ -170,11 +162,12 @@ func (w *consumer) claims(n int) []any {
 	return append(w.request.take("QCLAIM", w.queue), "COUNT", n)
 }
 
-// reserve takes the slots that are free, and those of packets that are about to be answered.
+// reserve takes the slots that are free, and those of packets that are about to be answered. There
+// are less than none until these are answered.
 func (w *consumer) reserve(answered int) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n = min(w.slots+answered, maxCount)
+	n = max(0, min(w.slots+answered, maxCount))
 	w.slots -= n
 	return n
 }
@@ -205,7 +198,7 @@ func (w *consumer) begin(packets []*Packet, slots int, asked time.Time) {
 	}
 	for i, j := range jobs {
 		if errs[i] != nil {
-			w.c.log().Warn("a claim came too late to begin with its packet", "queue", j.p.Queue, "id", j.p.ID, "error", errs[i])
+			j.p.log().Warn("a claim came too late to begin with its packet", "error", errs[i])
 			continue
 		}
 		slots--
@@ -226,7 +219,7 @@ func (w *consumer) handle(j *job) {
 	err := errors.New("the handler ended its goroutine")
 	defer func() {
 		if err != nil {
-			w.c.log().Warn("the handler failed", "queue", j.p.Queue, "id", j.p.ID, "attempt", j.p.Attempt, "error", err)
+			j.p.log().Warn("the handler failed", "attempt", j.p.Attempt, "error", err)
 		}
 		j.answer = w.answer(j.p, err)
 		j.cancel(nil)

@@ -3,6 +3,7 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ type network struct {
 	addr    string
 	road    sync.RWMutex // answers pass under the read lock
 	extends atomic.Int64 // requests that were seen
+	both    atomic.Int64 // answers that came together with a claim
 }
 
 func (n *network) stall()  { n.road.Lock() }
@@ -57,6 +59,9 @@ func newNetwork(t testing.TB, server string) *network {
 						n.road.RUnlock() //lint:ignore SA2001 it waits for the end of a stall
 					}
 					n.extends.Add(int64(bytes.Count(b[:got], []byte("QEXTEND"))))
+					if bytes.Contains(b[:got], []byte("QACK")) && bytes.Contains(b[:got], []byte("QCLAIM")) {
+						n.both.Add(1)
+					}
 					if _, err := to.Write(b[:got]); err != nil {
 						return
 					}
@@ -112,4 +117,56 @@ func TestAHandlerBeginsWithANewLeaseWhenTheClaimsAnswerComesLate(t *testing.T) {
 	want(t, "renewals before one that is not", receive(t, extends), 1)
 	drain(t, c)
 	ok(t, receive(t, ended))
+}
+
+func TestAHandlerDoesNotBeginWhenItsClaimBesideAnAnswerComesAfterTheLease(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t, storage.SyncNever())
+	n, other, ctx := newNetwork(t, addr), connect(t, addr), t.Context()
+	c := connect(t, n.addr)
+	must(other.PushBatch(ctx, "q", [][]byte{[]byte("first"), []byte("second")}))(t)
+	begun := make(chan string, 3)
+	ended := consume(ctx, c, "q", func(_ context.Context, p *client.Packet) error {
+		if string(p.Payload) == "first" {
+			n.stall()
+		}
+		begun <- string(p.Payload)
+		return nil
+	}, client.Lease(300*time.Millisecond))
+	want(t, "the packet that is begun", receive(t, begun), "first")
+	var taken []*client.Packet
+	for len(taken) == 0 || taken[0].Attempt < 2 { // until the client's claim has ended
+		for _, p := range taken {
+			must(p.Nack(ctx, client.RetryIn(0, errors.New("not claimed yet"))))(t)
+		}
+		taken = must(other.Claim(ctx, "q", client.Block(limit), client.Lease(time.Hour)))(t)
+	}
+	n.resume()
+	must(other.Push(ctx, "q", []byte("third")))(t)
+	want(t, "the packet that is begun next", receive(t, begun), "third")
+	drain(t, c)
+	ok(t, receive(t, ended))
+	ok(t, taken[0].Ack(ctx))
+}
+
+func TestAnswersBringTheNextPacketsInTheSameRequest(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t, storage.SyncNever())
+	n, ctx := newNetwork(t, addr), t.Context()
+	c := connect(t, n.addr)
+	const packets = 100
+	must(c.PushBatch(ctx, "q", make([][]byte, packets)))(t)
+	handled := make(chan struct{}, packets)
+	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
+		handled <- struct{}{}
+		return nil
+	})
+	for range packets {
+		receive(t, handled)
+	}
+	drain(t, c)
+	ok(t, receive(t, ended))
+	if got := n.both.Load(); got == 0 {
+		t.Errorf("no answer of %d came together with a claim", packets)
+	}
 }

@@ -75,7 +75,7 @@ func (w *consumer) extend(due []*job, patience time.Duration) {
 // lock.
 func (w *consumer) lose(j *job, cause error) {
 	if _, holds := w.held[j]; holds && !j.finished {
-		w.c.log().Warn("a lease is lost", "queue", j.p.Queue, "id", j.p.ID, "error", cause)
+		j.p.log().Warn("a lease is lost", "error", cause)
 	}
 	delete(w.held, j)
 	j.cancel(cause)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -103,6 +104,8 @@ func (p *Packet) Progress(ctx context.Context, percent int, text string) error {
 	_, err := p.c.do(ctx, "QPROGRESS", p.Queue, p.ID, p.Token, percent, cut(text))
 	return err
 }
+
+func (p *Packet) log() *slog.Logger { return p.c.log().With("queue", p.Queue, "id", p.ID) }
 
 // maxReason is the most bytes of a reason.
 const maxReason = 4096

@@ -84,7 +84,7 @@ var errNotBegun = errors.New("not begun")
 func (c *Client) unclaim(ctx context.Context, packets []*Packet) {
 	for _, p := range packets {
 		if _, err := p.Nack(context.WithoutCancel(ctx), RetryIn(0, errNotBegun)); err != nil {
-			c.log().Warn("a packet was not returned: its lease must end", "queue", p.Queue, "id", p.ID, "error", err)
+			p.log().Warn("a packet was not returned: its lease must end", "error", err)
 		}
 	}
 }
