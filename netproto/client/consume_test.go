@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -281,6 +282,7 @@ func TestManyWorkersHandleEachPacketOnce(t *testing.T) {
 		defer working.Add(-1)
 		begun <- struct{}{}
 		<-open
+		runtime.Gosched() // so that others that were begun are at work
 		if handled.Add(1) == packets {
 			close(all)
 		}

@@ -3,7 +3,6 @@ package client_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -117,36 +116,6 @@ func TestAHandlerBeginsWithANewLeaseWhenTheClaimsAnswerComesLate(t *testing.T) {
 	want(t, "renewals before one that is not", receive(t, extends), 1)
 	drain(t, c)
 	ok(t, receive(t, ended))
-}
-
-func TestAHandlerDoesNotBeginWhenItsClaimBesideAnAnswerComesAfterTheLease(t *testing.T) {
-	t.Parallel()
-	addr := startServer(t, storage.SyncNever())
-	n, other, ctx := newNetwork(t, addr), connect(t, addr), t.Context()
-	c := connect(t, n.addr)
-	must(other.PushBatch(ctx, "q", [][]byte{[]byte("first"), []byte("second")}))(t)
-	begun := make(chan string, 3)
-	ended := consume(ctx, c, "q", func(_ context.Context, p *client.Packet) error {
-		if string(p.Payload) == "first" {
-			n.stall()
-		}
-		begun <- string(p.Payload)
-		return nil
-	}, client.Lease(300*time.Millisecond))
-	want(t, "the packet that is begun", receive(t, begun), "first")
-	var taken []*client.Packet
-	for len(taken) == 0 || taken[0].Attempt < 2 { // until the client's claim has ended
-		for _, p := range taken {
-			must(p.Nack(ctx, client.RetryIn(0, errors.New("not claimed yet"))))(t)
-		}
-		taken = must(other.Claim(ctx, "q", client.Block(limit), client.Lease(time.Hour)))(t)
-	}
-	n.resume()
-	must(other.Push(ctx, "q", []byte("third")))(t)
-	want(t, "the packet that is begun next", receive(t, begun), "third")
-	drain(t, c)
-	ok(t, receive(t, ended))
-	ok(t, taken[0].Ack(ctx))
 }
 
 func TestAnswersBringTheNextPacketsInTheSameRequest(t *testing.T) {
