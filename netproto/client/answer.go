@@ -58,9 +58,8 @@ func (w *consumer) sendAnswers(claiming context.Context) {
 	}
 }
 
-// send sends answers, and claims for their slots and those that are free if it has the turn, which
-// it ends. It returns the answers that must be sent again: those without a reply whose lease is not
-// over.
+// send sends answers, and claims for their slots and free ones if it has the turn, which it ends.
+// It returns what must be sent again: what has no reply, and a lease that is not over.
 func (w *consumer) send(batch []*job, claims bool) (again []*job) {
 	asked, jobs, slots := time.Now(), batch, 0
 	if claims {

@@ -44,7 +44,6 @@ type consumer struct {
 // job is a packet that a handler works on.
 type job struct {
 	p        *Packet
-	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	renewed  time.Time // when its lease was asked for: it did not begin before; guarded by consumer.mu
 	finished bool      // its answer is known; guarded by consumer.mu
@@ -123,9 +122,8 @@ func (c *Client) leave(w *consumer) {
 // maxCount is the most packets that the server gives at once.
 const maxCount = 1000
 
-// claim claims packets for the slots that are free, until ctx ends or the queue is drained. It waits
-// for packets; the answers of handlers claim those that are there already. It keeps the turn after
-// an error, so that they do not claim what it may not.
+// claim claims packets for free slots, and waits for some, until ctx ends or the queue is drained.
+// After an error it keeps the turn, so that no answer claims what it may not.
 func (w *consumer) claim(ctx context.Context) error {
 	for b := backoff(0); ; {
 		select {
@@ -203,19 +201,20 @@ func (w *consumer) begin(packets []*Packet, slots int, asked time.Time) {
 		}
 		slots--
 		j.renewed = asked
-		j.ctx, j.cancel = context.WithCancelCause(w.handling)
+		var ctx context.Context
+		ctx, j.cancel = context.WithCancelCause(w.handling)
 		w.mu.Lock()
 		w.held[j] = struct{}{}
 		w.mu.Unlock()
 		w.working.Add(1)
-		go w.handle(j) // ends with the handler
+		go w.handle(ctx, j) // ends with the handler
 	}
 	w.release(slots)
 }
 
 // handle has the handler work on a packet, and the answer sent that its end means, unless the
 // packet is not held any more.
-func (w *consumer) handle(j *job) {
+func (w *consumer) handle(ctx context.Context, j *job) {
 	err := errors.New("the handler ended its goroutine")
 	defer func() {
 		if err != nil {
@@ -229,7 +228,7 @@ func (w *consumer) handle(j *job) {
 			w.settle(j)
 		}
 	}()
-	err = w.handler.run(j.ctx, j.p)
+	err = w.handler.run(ctx, j.p)
 }
 
 // settle ends the work on a packet.
