@@ -118,6 +118,34 @@ func TestAHandlerBeginsWithANewLeaseWhenTheClaimsAnswerComesLate(t *testing.T) {
 	ok(t, receive(t, ended))
 }
 
+func TestAHandlerDoesNotBeginWhenAClaimBesideAnAnswerComesAfterTheLease(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t, storage.SyncNever())
+	n, other, ctx := newNetwork(t, addr), connect(t, addr), t.Context()
+	c := connect(t, n.addr)
+	must(other.PushBatch(ctx, "q", [][]byte{nil, []byte("first"), []byte("second")}))(t)
+	begun := make(chan string, 4)
+	ended := consume(ctx, c, "q", func(_ context.Context, p *client.Packet) error {
+		if string(p.Payload) == "first" { // the one before has made the connection of answers
+			n.stall()
+		}
+		begun <- string(p.Payload)
+		return nil
+	}, client.Lease(300*time.Millisecond))
+	want(t, "the packet that is begun", receive(t, begun), "")
+	want(t, "the packet that is begun then", receive(t, begun), "first")
+	for begin := time.Now(); must(other.Stats(ctx, "q"))(t).Acked < 2 && time.Since(begin) < limit; {
+	}
+	taken := must(other.Claim(ctx, "q", client.Block(limit), client.Lease(time.Hour)))(t)
+	n.resume()
+	want(t, "packets of the other consumer", len(taken), 1)
+	must(other.Push(ctx, "q", []byte("third")))(t)
+	want(t, "the packet that is begun next", receive(t, begun), "third")
+	drain(t, c)
+	ok(t, receive(t, ended))
+	ok(t, taken[0].Ack(ctx))
+}
+
 func TestAnswersBringTheNextPacketsInTheSameRequest(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t, storage.SyncNever())
