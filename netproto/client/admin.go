@@ -29,11 +29,7 @@ func (c *Client) Len(ctx context.Context, queue string) (int64, error) {
 
 // Peek returns up to n packets that would be taken next, in order: n is 1 to 1,000.
 func (c *Client) Peek(ctx context.Context, queue string, n int) ([]*Packet, error) {
-	v, err := c.do(ctx, "QPEEK", queue, "COUNT", n)
-	if err != nil {
-		return nil, err
-	}
-	return c.packets(v)
+	return c.packets(c.do(ctx, "QPEEK", queue, "COUNT", n))
 }
 
 // listPage is how many packets List asks for at once.
@@ -56,7 +52,7 @@ func (c *Client) List(ctx context.Context, queue string, options ...Option) iter
 				break
 			}
 			var packets []*Packet
-			if packets, err = c.packets(page[1]); err != nil {
+			if packets, err = c.packets(page[1], nil); err != nil {
 				break
 			}
 			for _, p := range packets {

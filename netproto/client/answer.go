@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"errors"
+	"runtime"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -42,62 +44,64 @@ func (w *consumer) answer(p *Packet, err error) []any {
 
 // sendAnswers sends what handlers have answered. Those that come while some are on their way go
 // together.
-func (w *consumer) sendAnswers() {
+func (w *consumer) sendAnswers(claiming context.Context) {
 	for j := range w.answers {
 		batch := []*job{j}
-		for more := len(w.answers); more > 0; more-- {
+		// Handlers that are about to end come along.
+		for runtime.Gosched(); len(w.answers) > 0; runtime.Gosched() {
 			batch = append(batch, <-w.answers)
 		}
-		w.send(batch)
-	}
-}
-
-// send sends answers until the server has replied to each, or its lease is over.
-func (w *consumer) send(batch []*job) {
-	for b := backoff(0); len(batch) > 0; b.sleep(context.Background()) {
-		errs := w.c.pipeline(context.Background(), batch, func(j *job) []any { return j.answer })
-		var again []*job
-		for i, j := range batch {
-			if passing(errs[i]) && w.stillClaimed(j) {
-				j.repeated = true
-				again = append(again, j)
-				continue
-			}
-			w.ended(j, errs[i])
-		}
-		if batch = again; len(batch) == 0 {
-			return
+		batch = w.send(batch, claiming.Err() == nil && w.turn.TryLock())
+		for b := backoff(0); len(batch) > 0; batch = w.send(batch, false) {
+			b.sleep(context.Background())
 		}
 	}
 }
 
-func (w *consumer) ended(j *job, err error) {
-	log := w.c.log().With("queue", j.p.Queue, "id", j.p.ID, "answer", j.answer[0])
-	switch {
-	case err == nil:
-		j.p.answered.Store(true)
-	case j.repeated && errors.Is(err, ErrStale):
-		log.Info("the answer had to be repeated: the first one has arrived, or the lease had ended")
-	default:
-		log.Warn("the answer was not taken: the packet may be delivered again", "error", err)
+// send sends answers, and claims for their slots and free ones if it has the turn, which it ends.
+// It returns what must be sent again: what has no reply, and a lease that is not over.
+func (w *consumer) send(batch []*job, claims bool) (again []*job) {
+	asked, jobs, slots := time.Now(), batch, 0
+	if claims {
+		slots = w.reserve(len(batch))
+		jobs = append(jobs, &job{answer: w.claims(slots)})
 	}
-	close(j.answered)
+	errs, v := w.pipeline(context.Background(), jobs, func(j *job) []any { return j.answer })
+	if claims {
+		packets, _ := w.c.packets(v, errs[len(batch)]) // an error comes again with the next claim
+		w.begin(packets, slots, asked)
+		w.turn.Unlock()
+	}
+	for i, j := range batch {
+		switch err := errs[i]; {
+		case err == nil:
+			j.p.answered.Store(true)
+		case passing(err) && w.stillClaimed(j):
+			j.repeated = true
+			again = append(again, j)
+			continue
+		case j.repeated && errors.Is(err, ErrStale):
+			j.p.log().Info("the answer had to be repeated: the first one has arrived, or the lease had ended", "answer", j.answer[0])
+		default:
+			j.p.log().Warn("the answer was not taken: the packet may be delivered again", "answer", j.answer[0], "error", err)
+		}
+		w.settle(j)
+	}
+	return again
 }
 
-// pipeline sends a request for each job, once, and returns their errors.
-func (c *Client) pipeline(ctx context.Context, jobs []*job, request func(j *job) []any) []error {
-	pipe := c.rdb.Pipeline()
-	all := make([]once, len(jobs))
+// pipeline sends a request for each job, once, and returns their errors and the last value.
+func (w *consumer) pipeline(ctx context.Context, jobs []*job, request func(j *job) []any) (errs []error, last any) {
+	pipe, all := w.rdb.Pipeline(), make([]once, len(jobs))
 	for i, j := range jobs {
 		all[i] = once{redis.NewCmd(ctx, request(j)...)}
 		_ = pipe.Process(ctx, all[i])
 	}
 	_, _ = pipe.Exec(ctx)
-	errs := make([]error, len(jobs))
-	for i := range all {
-		errs[i] = refusal(all[i].Err())
+	for _, cmd := range all {
+		errs, last = append(errs, refusal(cmd.Err())), cmd.Val()
 	}
-	return errs
+	return errs, last
 }
 
 // passing says whether an error may be over soon: the server is away, or short of something.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // DefaultLease is that of Consume, whatever the setting of the queue: it must know when to renew.
@@ -26,12 +29,16 @@ type consumer struct {
 	stop     context.CancelFunc      // ends claiming
 	done     chan struct{}           // closed at the end of Consume
 
-	slots   chan struct{} // one for each packet that is held or asked for
+	waiter  *waiter
+	rdb     *redis.Client // waits for answers for as long as a lease leaves time to repeat them
+	turn    sync.Mutex    // to claim: one claim is asked for at a time
 	working sync.WaitGroup
-	answers chan *job
+	answers chan *job     // has room for all packets
+	freed   chan struct{} // says that slots are free
 
-	mu   sync.Mutex
-	held map[*job]struct{} // those whose claim is good, as far as is known
+	mu    sync.Mutex
+	slots int               // how many more packets may be claimed
+	held  map[*job]struct{} // those whose claim is good, as far as is known
 }
 
 // job is a packet that a handler works on.
@@ -42,7 +49,6 @@ type job struct {
 	finished bool      // its answer is known; guarded by consumer.mu
 	answer   []any
 	repeated bool // the answer was sent before, and may have arrived
-	answered chan struct{}
 }
 
 // Consume claims packets and has the handler work on them: one at a time, or as many as Concurrency
@@ -56,7 +62,8 @@ type job struct {
 // the server. In each case it waits for the handlers. Where a queue has an exclusive consumer, all
 // but one get ErrInUse: call Consume again after a while to stand by.
 func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
-	w := &consumer{c: c, queue: queue, handler: handler, done: make(chan struct{}), held: make(map[*job]struct{})}
+	w := &consumer{c: c, queue: queue, handler: handler, held: make(map[*job]struct{}),
+		done: make(chan struct{}), freed: make(chan struct{}, 1)}
 	w.request.concurrency = 1
 	for _, o := range options {
 		o.add(&w.request)
@@ -69,10 +76,11 @@ func (c *Client) Consume(ctx context.Context, queue string, handler Handler, opt
 	case w.request.lease == 0:
 		Lease(DefaultLease).add(&w.request)
 	}
-	w.request.waiter = &waiter{c: c, turn: takeTurn}
-	defer w.request.waiter.close()
-	w.slots = make(chan struct{}, w.request.concurrency)
+	w.waiter = &waiter{c: c, turn: takeTurn}
+	defer w.waiter.close()
+	w.rdb = c.rdb.WithTimeout(max(c.patience, w.request.lease/3))
 	w.answers = make(chan *job, w.request.concurrency)
+	w.release(w.request.concurrency)
 	w.handling, w.abandon = context.WithCancelCause(ctx)
 	defer w.abandon(nil)
 	claiming, stop := context.WithCancel(ctx)
@@ -82,10 +90,17 @@ func (c *Client) Consume(ctx context.Context, queue string, handler Handler, opt
 		return nil
 	}
 	defer c.leave(w)
-	if err := w.run(claiming); err != nil {
-		return err
+	var answering sync.WaitGroup
+	answering.Go(func() { w.sendAnswers(claiming) }) // ends when answers is closed
+	go w.renew()                                     // ends with done
+	err := w.claim(claiming)
+	w.working.Wait()
+	close(w.answers)
+	answering.Wait()
+	if err == nil {
+		err = ctx.Err()
 	}
-	return ctx.Err()
+	return err
 }
 
 func (c *Client) enlist(w *consumer) bool {
@@ -104,39 +119,27 @@ func (c *Client) leave(w *consumer) {
 	close(w.done)
 }
 
-// run claims until that ends, and then waits for what was begun.
-func (w *consumer) run(claiming context.Context) error {
-	answered := make(chan struct{})
-	go func() { // ends when answers is closed
-		defer close(answered)
-		w.sendAnswers()
-	}()
-	go w.renew() // ends with done
-	err := w.claim(claiming)
-	w.working.Wait()
-	close(w.answers)
-	<-answered
-	return err
-}
-
 // maxCount is the most packets that the server gives at once.
 const maxCount = 1000
 
-// claim claims packets for the slots that are free, until ctx ends or the queue is drained.
+// claim claims packets for free slots, and waits for some, until ctx ends or the queue is drained.
+// After an error it keeps the turn, so that no answer claims what it may not.
 func (w *consumer) claim(ctx context.Context) error {
-	var b backoff
-	for {
-		n := w.acquire(ctx)
-		if n == 0 {
+	for b := backoff(0); ; {
+		select {
+		case <-w.freed:
+			runtime.Gosched() // to the answers of quick handlers
+		case <-ctx.Done():
 			return nil
 		}
-		r := w.request
-		Count(n).add(&r)
-		packets, err := w.c.takeAs(ctx, "QCLAIM", w.queue, &r)
-		for range n - len(packets) {
-			<-w.slots
+		w.turn.Lock()
+		n := w.reserve(0)
+		if n == 0 {
+			w.turn.Unlock()
+			continue
 		}
-		w.begin(packets)
+		packets, err := w.c.packets(w.waiter.ask(ctx, 0, w.claims(n)))
+		w.begin(packets, n, w.waiter.asked)
 		switch {
 		case err == nil:
 			b = 0
@@ -148,82 +151,93 @@ func (w *consumer) claim(ctx context.Context) error {
 			w.c.log().Warn("no packet could be claimed", "queue", w.queue, "error", err)
 			b.sleep(ctx)
 		}
+		w.turn.Unlock()
 	}
 }
 
-// acquire waits for a slot and takes all that are free. It returns 0 when ctx has ended.
-func (w *consumer) acquire(ctx context.Context) (n int) {
-	select {
-	case w.slots <- struct{}{}:
-	case <-ctx.Done():
-		return 0
-	}
-	for n = 1; n < maxCount; n++ {
-		select {
-		case w.slots <- struct{}{}:
-		default:
-			return n
-		}
-	}
+// claims is the request for n packets.
+func (w *consumer) claims(n int) []any {
+	return append(w.request.take("QCLAIM", w.queue), "COUNT", n)
+}
+
+// reserve takes the slots that are free, and those of packets that are about to be answered. There
+// are less than none until these are answered.
+func (w *consumer) reserve(answered int) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n = max(0, min(w.slots+answered, maxCount))
+	w.slots -= n
 	return n
 }
 
-// begin has the handler work on packets, which have slots. If the answer to the claim came late the
-// leases may be over, so they are renewed first; a packet whose lease is not is left to others.
-func (w *consumer) begin(packets []*Packet) {
+// release frees slots.
+func (w *consumer) release(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.slots += n; w.slots > 0 {
+		select {
+		case w.freed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// begin has the handler work on the packets of a claim, and frees the slots that it leaves. If the
+// answer to the claim came late the leases may be over, so they are renewed first; a packet whose
+// lease is not is left to others.
+func (w *consumer) begin(packets []*Packet, slots int, asked time.Time) {
 	jobs, errs := make([]*job, len(packets)), make([]error, len(packets))
 	for i, p := range packets {
-		jobs[i] = &job{p: p, answered: make(chan struct{})}
+		jobs[i] = &job{p: p}
 	}
-	asked, third := w.request.waiter.asked, w.request.lease/3
+	third := w.request.lease / 3
 	if len(jobs) > 0 && time.Since(asked) > third {
 		asked, errs = w.prolong(jobs, third)
 	}
 	for i, j := range jobs {
 		if errs[i] != nil {
-			w.c.log().Warn("a claim came too late to begin with its packet", "queue", j.p.Queue, "id", j.p.ID, "error", errs[i])
-			<-w.slots
+			j.p.log().Warn("a claim came too late to begin with its packet", "error", errs[i])
 			continue
 		}
+		slots--
 		j.renewed = asked
-		w.start(j)
+		var ctx context.Context
+		ctx, j.cancel = context.WithCancelCause(w.handling)
+		w.mu.Lock()
+		w.held[j] = struct{}{}
+		w.mu.Unlock()
+		w.working.Add(1)
+		go w.handle(ctx, j) // ends with the handler
 	}
+	w.release(slots)
 }
 
-// start has the handler work on a packet.
-func (w *consumer) start(j *job) {
-	var ctx context.Context
-	ctx, j.cancel = context.WithCancelCause(w.handling)
-	w.mu.Lock()
-	w.held[j] = struct{}{}
-	w.mu.Unlock()
-	w.working.Add(1)
-	go func() { // ends with the handler
-		err := errors.New("the handler ended its goroutine")
-		defer func() {
-			w.finish(j, err)
-			j.cancel(nil)
-			<-w.slots
-			w.working.Done()
-		}()
-		err = w.handler.run(ctx, j.p)
+// handle has the handler work on a packet, and the answer sent that its end means, unless the
+// packet is not held any more.
+func (w *consumer) handle(ctx context.Context, j *job) {
+	err := errors.New("the handler ended its goroutine")
+	defer func() {
+		if err != nil {
+			j.p.log().Warn("the handler failed", "attempt", j.p.Attempt, "error", err)
+		}
+		j.answer = w.answer(j.p, err)
+		j.cancel(nil)
+		if w.claimAnswer(j) {
+			w.answers <- j
+		} else {
+			w.settle(j)
+		}
 	}()
+	err = w.handler.run(ctx, j.p)
 }
 
-// finish gives the answer that a handler's end means, unless the packet is not held any more.
-func (w *consumer) finish(j *job, err error) {
-	log := w.c.log().With("queue", j.p.Queue, "id", j.p.ID, "attempt", j.p.Attempt)
-	if err != nil {
-		log.Warn("the handler failed", "error", err)
-	}
-	j.answer = w.answer(j.p, err)
-	if w.claimAnswer(j) {
-		w.answers <- j
-		<-j.answered
-	}
+// settle ends the work on a packet.
+func (w *consumer) settle(j *job) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	delete(w.held, j)
+	w.mu.Unlock()
+	w.release(1)
+	w.working.Done()
 }
 
 // claimAnswer says whether the caller is to answer for a packet: only the first one is.
@@ -286,7 +300,7 @@ func (w *consumer) giveBack(cause error) error {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
 	defer cancel()
-	errs := w.c.pipeline(ctx, left, func(j *job) []any { return nack(j.p, RetryIn(0, ErrShutdown)) })
+	errs, _ := w.pipeline(ctx, left, func(j *job) []any { return nack(j.p, RetryIn(0, ErrShutdown)) })
 	return fmt.Errorf("%s: packets that were not finished: %d: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
 }
 

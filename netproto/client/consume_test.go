@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -272,11 +273,16 @@ func TestManyWorkersHandleEachPacketOnce(t *testing.T) {
 	for range packets / 100 {
 		must(c.PushBatch(ctx, "q", make([][]byte, 100)))(t)
 	}
-	var handled atomic.Int64
+	var handled, working atomic.Int64
 	begun, all, open := make(chan struct{}, packets), make(chan struct{}), make(chan struct{})
 	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
+		if n := working.Add(1); n > workers {
+			t.Errorf("%d handlers work, want %d at most", n, workers)
+		}
+		defer working.Add(-1)
 		begun <- struct{}{}
 		<-open
+		runtime.Gosched() // so that others that were begun are at work
 		if handled.Add(1) == packets {
 			close(all)
 		}
@@ -292,6 +298,31 @@ func TestManyWorkersHandleEachPacketOnce(t *testing.T) {
 	ok(t, receive(t, ended))
 	want(t, "handled", handled.Load(), packets)
 	want(t, "queues that are left", len(must(c.Queues(ctx, ""))(t)), 0)
+}
+
+func TestAConsumeThatWasRefusedClaimsNoMore(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	must(c.Push(ctx, "q", nil))(t)
+	begun, finish := make(chan struct{}, 2), make(chan struct{})
+	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
+		begun <- struct{}{}
+		<-finish
+		return nil
+	}, client.Concurrency(2))
+	receive(t, begun)
+	blocked(t, c)
+	for line := range strings.Lines(must(c.Redis().ClientList(ctx).Result())(t)) {
+		var id int64
+		if _, err := fmt.Sscanf(line, "id=%d", &id); err == nil {
+			c.Redis().ClientUnblockWithError(ctx, id)
+		}
+	}
+	must(c.Push(ctx, "q", nil))(t)
+	close(finish)
+	if err := receive(t, ended); err == nil || !strings.Contains(err.Error(), "UNBLOCKED") {
+		t.Errorf("Consume returns %v", err)
+	}
+	want(t, "packets that are ready", must(c.Stats(ctx, "q"))(t).Ready, 1)
 }
 
 func TestConsumeRefusesWhatItCannotDo(t *testing.T) {

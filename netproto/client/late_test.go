@@ -18,6 +18,7 @@ type network struct {
 	addr    string
 	road    sync.RWMutex // answers pass under the read lock
 	extends atomic.Int64 // requests that were seen
+	both    atomic.Int64 // answers that came together with a claim
 }
 
 func (n *network) stall()  { n.road.Lock() }
@@ -57,6 +58,9 @@ func newNetwork(t testing.TB, server string) *network {
 						n.road.RUnlock() //lint:ignore SA2001 it waits for the end of a stall
 					}
 					n.extends.Add(int64(bytes.Count(b[:got], []byte("QEXTEND"))))
+					if bytes.Contains(b[:got], []byte("QACK")) && bytes.Contains(b[:got], []byte("QCLAIM")) {
+						n.both.Add(1)
+					}
 					if _, err := to.Write(b[:got]); err != nil {
 						return
 					}
@@ -112,4 +116,54 @@ func TestAHandlerBeginsWithANewLeaseWhenTheClaimsAnswerComesLate(t *testing.T) {
 	want(t, "renewals before one that is not", receive(t, extends), 1)
 	drain(t, c)
 	ok(t, receive(t, ended))
+}
+
+func TestAHandlerDoesNotBeginWhenAClaimBesideAnAnswerComesAfterTheLease(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t, storage.SyncNever())
+	n, other, ctx := newNetwork(t, addr), connect(t, addr), t.Context()
+	c := connect(t, n.addr)
+	must(other.PushBatch(ctx, "q", [][]byte{nil, []byte("first"), []byte("second")}))(t)
+	begun := make(chan string, 4)
+	ended := consume(ctx, c, "q", func(_ context.Context, p *client.Packet) error {
+		if string(p.Payload) == "first" { // the one before has made the connection of answers
+			n.stall()
+		}
+		begun <- string(p.Payload)
+		return nil
+	}, client.Lease(300*time.Millisecond))
+	want(t, "the packet that is begun", receive(t, begun), "")
+	want(t, "the packet that is begun then", receive(t, begun), "first")
+	for begin := time.Now(); must(other.Stats(ctx, "q"))(t).Acked < 2 && time.Since(begin) < limit; {
+	}
+	taken := must(other.Claim(ctx, "q", client.Block(limit), client.Lease(time.Hour)))(t)
+	n.resume()
+	want(t, "packets of the other consumer", len(taken), 1)
+	must(other.Push(ctx, "q", []byte("third")))(t)
+	want(t, "the packet that is begun next", receive(t, begun), "third")
+	drain(t, c)
+	ok(t, receive(t, ended))
+	ok(t, taken[0].Ack(ctx))
+}
+
+func TestAnswersBringTheNextPacketsInTheSameRequest(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t, storage.SyncNever())
+	n, ctx := newNetwork(t, addr), t.Context()
+	c := connect(t, n.addr)
+	const packets = 100
+	must(c.PushBatch(ctx, "q", make([][]byte, packets)))(t)
+	handled := make(chan struct{}, packets)
+	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
+		handled <- struct{}{}
+		return nil
+	})
+	for range packets {
+		receive(t, handled)
+	}
+	drain(t, c)
+	ok(t, receive(t, ended))
+	if got := n.both.Load(); got == 0 {
+		t.Errorf("no answer of %d came together with a claim", packets)
+	}
 }

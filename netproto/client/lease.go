@@ -47,9 +47,10 @@ func (w *consumer) prolong(jobs []*job, patience time.Duration) (asked time.Time
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	asked, lease := time.Now(), milliseconds(w.request.lease)
-	return asked, w.c.pipeline(ctx, jobs, func(j *job) []any {
+	errs, _ = w.pipeline(ctx, jobs, func(j *job) []any {
 		return []any{"QEXTEND", j.p.Queue, j.p.ID, j.p.Token, lease}
 	})
+	return asked, errs
 }
 
 // extend renews leases. What the server does not answer in time is tried again with the next step.
@@ -74,7 +75,7 @@ func (w *consumer) extend(due []*job, patience time.Duration) {
 // lock.
 func (w *consumer) lose(j *job, cause error) {
 	if _, holds := w.held[j]; holds && !j.finished {
-		w.c.log().Warn("a lease is lost", "queue", j.p.Queue, "id", j.p.ID, "error", cause)
+		j.p.log().Warn("a lease is lost", "error", cause)
 	}
 	delete(w.held, j)
 	j.cancel(cause)

@@ -17,8 +17,7 @@ type request struct {
 	blocks      bool
 	block       time.Duration // 0 has no end
 	lease       time.Duration
-	concurrency int     // of Consume alone
-	waiter      *waiter // that Consume keeps
+	concurrency int // of Consume alone
 }
 
 type option func(r *request)

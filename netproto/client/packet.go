@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -104,6 +105,8 @@ func (p *Packet) Progress(ctx context.Context, percent int, text string) error {
 	return err
 }
 
+func (p *Packet) log() *slog.Logger { return p.c.log().With("queue", p.Queue, "id", p.ID) }
+
 // maxReason is the most bytes of a reason.
 const maxReason = 4096
 
@@ -114,10 +117,15 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxReason], "") // half a letter at the end
 }
 
-// packets reads an array of packets.
-func (c *Client) packets(v any) ([]*Packet, error) {
+// packets reads an array of packets, or the null for none.
+func (c *Client) packets(v any, err error) ([]*Packet, error) {
 	list, ok := v.([]any)
-	if !ok {
+	switch {
+	case isNull(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !ok:
 		return nil, unexpected(v)
 	}
 	all := make([]*Packet, len(list))

@@ -26,39 +26,24 @@ func (c *Client) take(ctx context.Context, command, queue string, options []Opti
 	if err != nil {
 		return nil, err
 	}
-	return c.takeAs(ctx, command, queue, &r)
+	args := r.take(command, queue)
+	// Mostly there is a packet, and a connection to wait on costs one more request.
+	packets, err := c.packets(doOnce(ctx, c.rdb, args))
+	if !r.blocks || err != nil || len(packets) > 0 {
+		return packets, err
+	}
+	w := waiter{c: c, turn: takeTurn}
+	defer w.close()
+	return c.packets(w.ask(ctx, r.block, args))
 }
 
-// takeAs is take with options that are read.
-func (c *Client) takeAs(ctx context.Context, command, queue string, r *request) ([]*Packet, error) {
+// take is the request of a take.
+func (r *request) take(command, queue string) []any {
 	end := "OLDEST" // never left out: the server takes a word that is no option of takes for a queue
 	if r.newest {
 		end = "NEWEST"
 	}
-	args := append(append(append([]any{command, queue}, r.queues...), end), r.args...)
-	v, err := c.takeOrWait(ctx, args, r)
-	switch {
-	case isNull(err):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return c.packets(v)
-}
-
-// takeOrWait asks without waiting first: mostly there is a packet, and a connection to wait on
-// costs one more request. Consume has one.
-func (c *Client) takeOrWait(ctx context.Context, args []any, r *request) (any, error) {
-	if r.waiter != nil {
-		return r.waiter.ask(ctx, 0, args)
-	}
-	v, err := doOnce(ctx, c.rdb, args)
-	if list, ok := v.([]any); !r.blocks || !ok || len(list) > 0 {
-		return v, err
-	}
-	w := waiter{c: c, turn: takeTurn}
-	defer w.close()
-	return w.ask(ctx, r.block, args)
+	return append(append(append([]any{command, queue}, r.queues...), end), r.args...)
 }
 
 // Claims claims packets one by one, and waits for the next one. It ends when the queue is closed
@@ -99,7 +84,7 @@ var errNotBegun = errors.New("not begun")
 func (c *Client) unclaim(ctx context.Context, packets []*Packet) {
 	for _, p := range packets {
 		if _, err := p.Nack(context.WithoutCancel(ctx), RetryIn(0, errNotBegun)); err != nil {
-			c.log().Warn("a packet was not returned: its lease must end", "queue", p.Queue, "id", p.ID, "error", err)
+			p.log().Warn("a packet was not returned: its lease must end", "error", err)
 		}
 	}
 }

@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // The longest wait that one request asks for. A longer one is made of turns, so that a server that
@@ -16,10 +14,11 @@ const (
 
 // waiter sends requests that wait in the server, over a connection of its own.
 type waiter struct {
-	c    *Client
-	turn time.Duration
-	conn *redis.Conn // nil before the first request, and after an error
-	id   int64       // of the connection
+	c        *Client
+	turn     time.Duration
+	requests chan []any // nil before the first one, and after an error; its end closes the connection
+	replies  chan reply
+	id       int64 // of the connection
 
 	asked time.Time // when the last request was sent
 }
@@ -45,24 +44,15 @@ func (w *waiter) send(ctx context.Context, args []any) (any, error) {
 	if err := w.connect(ctx); err != nil {
 		return nil, err
 	}
-	conn, replies := w.conn, make(chan reply, 1)
 	w.asked = time.Now()
-	go func() { // ends with the reply, or at the end of the turn
-		v, err := doOnce(context.WithoutCancel(ctx), conn, args)
-		replies <- reply{v, err}
-	}()
+	w.requests <- args
 	var r reply
 	select {
-	case r = <-replies:
+	case r = <-w.replies:
 	case <-ctx.Done():
 		var ok bool
-		if r, ok = w.interrupt(replies); !ok {
-			w.conn = nil
-			go func() { // ends at the end of the turn
-				<-replies
-				_ = conn.Close()
-			}()
-			return nil, &unknownError{ctx.Err()}
+		if r, ok = w.interrupt(); !ok {
+			r.err = &unknownError{ctx.Err()}
 		}
 	}
 	if r.err != nil && !isReply(r.err) {
@@ -79,13 +69,13 @@ type reply struct {
 
 // interrupt tells the server to end the wait, and returns the reply. The server may get this before
 // the request, so it is told again, less and less often, for as long as a reply may take.
-func (w *waiter) interrupt(replies <-chan reply) (reply, bool) {
+func (w *waiter) interrupt() (reply, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
 	defer cancel()
 	for pause := time.Millisecond; ; pause *= 2 {
 		w.c.rdb.ClientUnblock(ctx, w.id)
 		select {
-		case r := <-replies:
+		case r := <-w.replies:
 			return r, true
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -96,7 +86,7 @@ func (w *waiter) interrupt(replies <-chan reply) (reply, bool) {
 
 // connect makes the connection if there is none. Its replies may take a turn.
 func (w *waiter) connect(ctx context.Context) error {
-	if w.conn != nil || ctx.Err() != nil {
+	if w.requests != nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	conn := w.c.waiting.WithTimeout(w.turn + w.c.patience).Conn()
@@ -107,14 +97,22 @@ func (w *waiter) connect(ctx context.Context) error {
 		_ = conn.Close()
 		return refusal(err)
 	}
-	w.conn, w.id = conn, id
+	requests, replies := make(chan []any, 1), make(chan reply, 1)
+	w.requests, w.replies, w.id = requests, replies, id
+	go func() { // ends with requests, at the end of a turn at the latest
+		for args := range requests {
+			v, err := doOnce(context.WithoutCancel(ctx), conn, args)
+			replies <- reply{v, err}
+		}
+		_ = conn.Close() // returns it to the pool
+	}()
 	return nil
 }
 
-// close returns the connection to the pool.
+// close gives the connection up.
 func (w *waiter) close() {
-	if w.conn != nil {
-		_ = w.conn.Close()
-		w.conn = nil
+	if w.requests != nil {
+		close(w.requests)
+		w.requests = nil
 	}
 }
