@@ -147,3 +147,37 @@ func (tx *Tx) CheckNames() error {
 	}
 	return nil
 }
+
+// Takeable is how many packets a take may find in a queue, at most; 0 if it would find none. Only
+// one that must find something is told of no packet that cannot be read. ErrInUse, and
+// ErrNotInOrder as for CheckFilter.
+func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
+	m := tx.m
+	q, err := tx.openForTake(name)
+	if err == nil {
+		err = m.checkFilter(q, s.Filter)
+	}
+	if q == nil || err != nil {
+		return 0, err
+	}
+	if s.Filter != nil {
+		if _, ok := m.ix.Best(q.ix, m.selection(q, s)); !ok {
+			return 0, nil
+		}
+	}
+	if s.MustFind && !m.readable(q, m.selection(q, s)) {
+		return 0, nil
+	}
+	return m.ix.Counts(q.ix).Ready, nil
+}
+
+// readable says that s selects a packet that can be read.
+func (m *Machine) readable(q *queue, s index.Selection) bool {
+	for best, ok := m.ix.Best(q.ix, s); ok; best, ok = m.ix.Best(q.ix, s) {
+		m.one[0] = best
+		if _, err := m.fetch(q, m.one[:], &s); err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -157,14 +157,3 @@ func (m *Machine) copy(read []byte) []byte {
 	m.copied = append(m.copied, read...)
 	return m.copied[from:len(m.copied):len(m.copied)]
 }
-
-// readable says that s selects a packet that can be read.
-func (m *Machine) readable(q *queue, s index.Selection) bool {
-	for best, ok := m.ix.Best(q.ix, s); ok; best, ok = m.ix.Best(q.ix, s) {
-		m.one[0] = best
-		if _, err := m.fetch(q, m.one[:], &s); err == nil {
-			return true
-		}
-	}
-	return false
-}

@@ -76,29 +76,6 @@ func (tx *Tx) selectFrom(q *queue, s Selection, most int) (records [][]byte, err
 	return records, tx.useReply(m.scratchBytes(q, s.WithDetails))
 }
 
-// Takeable is how many packets a take may find in a queue, at most; 0 if it would find none. Only
-// one that must find something is told of no packet that cannot be read. ErrInUse, and
-// ErrNotInOrder as for CheckFilter.
-func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
-	m := tx.m
-	q, err := tx.openForTake(name)
-	if err == nil {
-		err = m.checkFilter(q, s.Filter)
-	}
-	if q == nil || err != nil {
-		return 0, err
-	}
-	if s.Filter != nil {
-		if _, ok := m.ix.Best(q.ix, m.selection(q, s)); !ok {
-			return 0, nil
-		}
-	}
-	if s.MustFind && !m.readable(q, m.selection(q, s)) {
-		return 0, nil
-	}
-	return m.ix.Counts(q.ix).Ready, nil
-}
-
 // replyBytes is what a packet counts for in a reply.
 func (m *Machine) replyBytes(q *queue, p index.Packet, detail bool) int {
 	bytes := weight(p) + packetOverhead

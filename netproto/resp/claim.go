@@ -81,14 +81,8 @@ func (s *session) consumerName() []byte {
 // ErrNothing if none has.
 func (t *take) fromFirst(s *session, tx *broker.Tx) error {
 	for _, queue := range s.parked.from(t.queues) {
-		n, err := tx.Takeable(queue, broker.Selection{}) // the take asks the filter
-		if err != nil {
+		if err := t.from(s, tx, queue); err != broker.ErrNothing {
 			return err
-		}
-		if n > 0 {
-			if err = t.from(s, tx, queue); err != broker.ErrNothing {
-				return err
-			}
 		}
 	}
 	return broker.ErrNothing

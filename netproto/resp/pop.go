@@ -16,29 +16,20 @@ func popFrom(end broker.End) handler {
 		if err != nil {
 			return err
 		}
-		n, err := tx.Takeable(args[1], broker.Selection{})
-		switch {
-		case err != nil:
-			return err
-		case n == 0:
-			s.nullArray()
-			return nil
-		case count == 0:
-			s.array(0)
-			return nil
+		if count > 0 {
+			return s.pop(tx, args[1], broker.Selection{End: end, Count: int(min(count, maxPopped))}, formArray)
 		}
-		return s.popMany(tx, args[1], end, count, n)
+		if n, err := tx.Len(args[1]); err != nil || n > 0 {
+			s.array(0)
+			return err
+		}
+		s.nullArray()
+		return nil
 	}
 }
 
 // maxPopped is the most elements that one command pops.
 const maxPopped = broker.MaxGroup
-
-// popMany replies with an array of up to count elements, which it takes from a list of n.
-func (s *session) popMany(tx *broker.Tx, name []byte, end broker.End, count int64, n int) error {
-	selection := broker.Selection{End: end, Count: int(min(count, int64(n), maxPopped))}
-	return s.pop(tx, name, selection, formArray)
-}
 
 // pop replies with what it takes.
 func (s *session) pop(tx *broker.Tx, name []byte, selection broker.Selection, form replyForm) error {
@@ -84,28 +75,28 @@ func parseMultiPop(args [][]byte) (p multiPop, err error) {
 	return p, failure(errSyntax)
 }
 
-// popFirst replies with what it takes from the first of the lists that has elements. done is false,
-// and there is no reply, if all are empty.
+// popFirst replies with the name of the first of the lists that has elements, and an array of those
+// that it takes. With a count of 0 it takes one that is no array. done is false, and there is no
+// reply, if all are empty.
 func (s *session) popFirst(tx *broker.Tx, p multiPop) (done bool, err error) {
+	selection := broker.Selection{End: p.end, Count: int(min(p.count, maxPopped)), MustFind: true}
+	form := formArray
+	if p.count == 0 {
+		form = formBulk
+	}
 	for _, name := range s.parked.from(p.keys) {
-		if n, err := tx.Takeable(name, broker.Selection{End: p.end, MustFind: true}); err != nil {
+		f, err := tx.Pop(name, selection)
+		switch {
+		case err == nil:
+			s.array(2)
+			s.bulk(name)
+			s.packets(f, form)
+			return true, nil
+		case err != broker.ErrNothing:
 			return false, err
-		} else if n > 0 {
-			return true, s.popNamed(tx, name, p.end, p.count, n)
 		}
 	}
 	return false, nil
-}
-
-// popNamed replies with the list's name and an array of up to count elements, which it takes from
-// the list of n. With a count of 0 it takes one that is no array.
-func (s *session) popNamed(tx *broker.Tx, name []byte, end broker.End, count int64, n int) error {
-	s.array(2)
-	s.bulk(name)
-	if count > 0 {
-		return s.popMany(tx, name, end, count, n)
-	}
-	return s.pop(tx, name, broker.Selection{End: end}, formBulk)
 }
 
 func lmpop(s *session, tx *broker.Tx, args [][]byte) error {

@@ -12,10 +12,6 @@ import (
 type pubsub struct {
 	channels map[string]topic
 	patterns map[string]topic
-
-	// Scratch of one publish.
-	message      []byte
-	resp2, resp3 []*session
 }
 
 // topic is a channel or a pattern that somebody listens to.
@@ -39,8 +35,6 @@ func newPubsub() pubsub {
 const (
 	// maxUnsent is the most bytes that may be on their way to a subscriber; a slower one is cut off.
 	maxUnsent = 32 << 20
-	// keepMessage is the largest buffer that is kept for the next message.
-	keepMessage = 16 << 10
 	// maxChannel is the most bytes of the name of a channel.
 	maxChannel = 0xffff
 	// subscriptionOverhead is what a subscription takes besides its name. A pattern takes more: it is
@@ -207,42 +201,27 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 // send sends words to listeners, and returns how many these are. It cuts off who is too slow.
-func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) int {
-	p := &s.protocol.pubsub
-	p.resp2, p.resp3 = p.resp2[:0], p.resp3[:0]
-	n := 0
+func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) (n int) {
+	var messages [2][]byte                      // in RESP2 and in RESP3
 	for _, t := range slices.Clone(listeners) { // kill takes t out
-		switch {
-		case t.peer.Unsent() > maxUnsent:
+		if t.peer.Unsent() > maxUnsent {
 			t.kill(tx)
 			continue
-		case t == s: // its reply comes behind
-			s.peer.Out = appendPush(s.peer.Out, s.resp3, words)
+		}
+		message := &messages[0]
+		if t.resp3 {
+			message = &messages[1]
+		}
+		if *message == nil {
+			*message = appendPush(nil, t.resp3, words)
+		}
+		t.peer.Send(*message)
+		if t == s { // its reply comes behind
 			s.requestStart = len(s.peer.Out)
-		case t.resp3:
-			p.resp3 = append(p.resp3, t)
-		default:
-			p.resp2 = append(p.resp2, t)
 		}
 		n++
 	}
-	p.reply(p.resp2, false, words)
-	p.reply(p.resp3, true, words)
 	return n
-}
-
-func (p *pubsub) reply(to []*session, resp3 bool, words [][]byte) {
-	if len(to) == 0 {
-		return
-	}
-	p.message = appendPush(p.message[:0], resp3, words)
-	for _, t := range to {
-		t.peer.Send(p.message)
-	}
-	clear(to)
-	if cap(p.message) > keepMessage {
-		p.message = nil
-	}
 }
 
 func appendPush(dst []byte, resp3 bool, words [][]byte) []byte {
