@@ -256,7 +256,7 @@ type Consumer struct {
 
 // Wait is what somebody waits for.
 type Wait struct {
-	Queues []string
+	Queues []string // in the order of their names
 	Filter *Filter // nil: any packet
 }
 
@@ -318,6 +318,7 @@ func (m *Machine) addWait(found map[string]*Consumer, c *Conn) {
 	for _, id := range m.ids {
 		wait.Queues = append(wait.Queues, m.queues.of(id).entry.Name())
 	}
+	slices.Sort(wait.Queues)
 	w.Waiting = append(w.Waiting, wait)
 }
 

@@ -346,6 +346,40 @@ func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 	}
 }
 
+func TestWorkersThatWaitAreListedWithTheirQueuesAndFilter(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	named := d.waiting(c, 0, "QCLAIM q other FILTER class ge high FILTER size lt 3 MATCH ANY 1 CONSUMER new BLOCK 0")
+	plain := d.dial()
+	plain.ask("CLIENT SETNAME lists", "+OK\r\n")
+	plain.send(request("BRPOP", "q", "0"))
+	c.awaitBlocked(2)
+	const want = `*2
+%4
+"name" | "lists"
+"claimed" | :0
+"ids" | *0
+"waiting" | *1
+%2
+"queues" | *1 | "q"
+"filter" | *0
+%4
+"name" | "new"
+"claimed" | :0
+"ids" | *0
+"waiting" | *1
+%2
+"queues" | *2 | "other" | "q"
+"filter" | *11 | "FILTER" | "class" | "ge" | "high" | "FILTER" | "size" | "lt" | "3" | "MATCH" | "ANY" | "1"`
+	d.dial().resp3().ask("QCONSUMERS q", wire(want))
+	c.ask("LPUSH q x y", ":2\r\n")
+	plain.want(wire(`*2 | "q" | "x"`))
+	_ = named.Close()
+	c.awaitBlocked(0)
+	c.ask("QDROP q", "+OK\r\n")
+	c.ask("QCONSUMERS q", "-NOQUEUE no queue has this name: it holds no packets and has no settings\r\n")
+}
+
 func TestAWaitingWorkerGetsTheLargestPacket(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
