@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
-// consumersCmd shows who claims packets.
+// consumersCmd shows who claims packets, or waits for them.
 type consumersCmd struct {
 	Queue string `arg:"" optional:"" help:"Queue to look at (default: all)."`
 	JSON  bool   `help:"Print a JSON object for each consumer of a queue, one a line. Times are Unix milliseconds."`
@@ -20,7 +20,7 @@ type consumersCmd struct {
 }
 
 func (c *consumersCmd) Help() string {
-	return `Prints who claims packets: how many each holds, since when, when it last made a call, and the ids of the packets (100 at most). Who holds none is shown for ten minutes. If there is no such queue, the exit code is 3.
+	return `Prints who claims packets, or waits for them: how many each holds, since when, when it last made a call, the ids of the packets (100 at most), and what it waits for. Who holds none and does not wait is shown for ten minutes. If there is no such queue, the exit code is 3.
 
 Examples:
 
@@ -42,9 +42,9 @@ func (c *consumersCmd) Run(ctx context.Context, p *program) error {
 			return err
 		}
 		defer o.discard()
-		t, now := newTable(o, "QUEUE", "CONSUMER", "IDS"), time.Now()
+		t, now := newTable(o, "QUEUE", "CONSUMER", "IDS", "WAITS FOR"), time.Now()
 		if !c.JSON {
-			t.row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS")
+			t.row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS", "WAITS FOR")
 		}
 		for _, queue := range queues {
 			all, err := server.Consumers(ctx, queue)
@@ -61,11 +61,20 @@ func (c *consumersCmd) Run(ctx context.Context, p *program) error {
 					continue
 				}
 				t.row(cell(queue, longCell), cell(w.Name, longCell), decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
-					optional(strings.Join(w.IDs, ","), longCell))
+					optional(strings.Join(w.IDs, ","), longCell), optional(waitsFor(&w), longCell))
 			}
 		}
 		return cmp.Or(t.Flush(), o.keep())
 	})
+}
+
+// waitsFor says what a consumer waits for.
+func waitsFor(w *client.Consumer) string {
+	var all []string
+	for _, wait := range w.Waiting {
+		all = append(all, strings.Join(append([]string{strings.Join(wait.Queues, ",")}, wait.Filter...), " "))
+	}
+	return strings.Join(slices.Compact(all), "; ")
 }
 
 func ago(t, now time.Time) string {
@@ -83,5 +92,6 @@ func consumerJSON(queue string, w *client.Consumer) []byte {
 	o.moment("since", w.Since)
 	o.moment("seen", w.Seen)
 	o.add("ids", append([]string{}, w.IDs...))
+	o.add("waiting", w.Waiting)
 	return o.line()
 }

@@ -61,7 +61,7 @@ type commands struct {
 	Peek      peekCmd      `cmd:"" group:"Queues" help:"Print the packets that come next."`
 	List      listCmd      `cmd:"" group:"Queues" help:"List the packets of a queue."`
 	Show      showCmd      `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
-	Consumers consumersCmd `cmd:"" group:"Queues" help:"List who claims packets."`
+	Consumers consumersCmd `cmd:"" group:"Queues" help:"List who claims packets, or waits for them."`
 
 	Purge   purgeCmd   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
 	Harvest harvestCmd `cmd:"" group:"Queues" help:"End claims: their packets are ready again."`

@@ -174,25 +174,42 @@ func (c *Client) Get(ctx context.Context, queue string) (map[string]string, erro
 	return settings, err
 }
 
-// Consumer is who claims packets of a queue.
+// Consumer is who takes packets from a queue.
 type Consumer struct {
 	Name    string
-	Seen    time.Time // when it last made a call
+	Seen    time.Time // when it last made a call; zero if it has never claimed
 	Claimed int64     // how many packets it holds
 	Since   time.Time // since when; zero if it holds none
 	IDs     []string  // of up to 100 of them
+	Waiting []Wait    // up to 100 of its requests that wait
 }
 
-// Consumers returns who claims packets of a queue.
+// Wait is what a consumer waits for.
+type Wait struct {
+	Queues []string `json:"queues"`
+	Filter []string `json:"filter"` // in the words of the request; empty: any packet
+}
+
+// Consumers returns who claims packets of a queue, or waits for them.
 func (c *Client) Consumers(ctx context.Context, queue string) ([]Consumer, error) {
 	v, err := c.do(ctx, "QCONSUMERS", queue)
 	list, _ := v.([]any)
 	all := make([]Consumer, len(list))
 	for i, v := range list {
 		m := maps.Collect(fields(v))
-		all[i] = Consumer{text(m["name"]), moment(m["seen"]), number(m["claimed"]), moment(m["since"]), texts(m["ids"])}
+		all[i] = Consumer{text(m["name"]), moment(m["seen"]), number(m["claimed"]), moment(m["since"]), texts(m["ids"]), waits(m["waiting"])}
 	}
 	return all, err
+}
+
+func waits(v any) []Wait {
+	list, _ := v.([]any)
+	all := make([]Wait, len(list))
+	for i, v := range list {
+		m := maps.Collect(fields(v))
+		all[i] = Wait{texts(m["queues"]), texts(m["filter"])}
+	}
+	return all
 }
 
 func withIDs(command, queue string, ids []string) []any {
