@@ -77,7 +77,7 @@ func (m *Machine) deliver(q *queue) {
 		return
 	}
 	for parked := (*Conn)(nil); q.subscribers > 0 && !q.isPausedOut(); {
-		if m.refusesDelivery() || m.open.full(m.limits) {
+		if m.open.full(m.limits) {
 			m.mark(q)
 			return
 		}
@@ -114,7 +114,7 @@ func (m *Machine) give(q *queue, c *Conn) {
 // fillConn gives c what its readiness allows from the queues it subscribes to.
 func (m *Machine) fillConn(c *Conn) {
 	for c.queues > 0 && m.dispatch.Credits(c.sub) > 0 && !m.pauseIfBehind(c) {
-		if m.refusesDelivery() || m.open.full(m.limits) {
+		if m.open.full(m.limits) {
 			m.markConn(c)
 			return
 		}

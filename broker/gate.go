@@ -81,7 +81,7 @@ func (m *Machine) endDrained(q *queue) {
 		if !c.parked || !m.waitsInVain(c) {
 			continue
 		}
-		if m.refusesDelivery() || m.open.full(m.limits) {
+		if m.open.full(m.limits) {
 			m.mark(q)
 			return
 		}

@@ -257,7 +257,7 @@ type Consumer struct {
 // Wait is what somebody waits for.
 type Wait struct {
 	Queues []string // in the order of their names
-	Filter *Filter // nil: any packet
+	Filter *Filter  // nil: any packet
 }
 
 // Consumers returns who takes from a queue (zkmq document, section active consumers): those that

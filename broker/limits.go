@@ -77,14 +77,11 @@ const (
 	MaxOutstandingBytes = 4 << 20
 
 	// A queue that empties often costs nothing, because the definitions of empty queues are kept:
-	// at most maxIdleQueues of them, for maxIdleTime milliseconds. Past these Work evicts. Calls evict
-	// from keepIdleQueues on.
-	maxIdleQueues  = 1024
-	maxIdleTime    = 10_000
-	keepIdleQueues = maxIdleQueues - 2*evictAtOnce
-	evictAtOnce    = 16   // queues that one call evicts
-	identifySlice  = 4096 // packets that get into the table of ids before others have their turn
-	evictSlice     = 1024 // queues that go before others have their turn
+	// at most maxIdleQueues of them, for maxIdleTime milliseconds. Past these Work evicts.
+	maxIdleQueues = 1024
+	maxIdleTime   = 10_000
+	identifySlice = 4096 // packets that get into the table of ids before others have their turn
+	evictSlice    = 1024 // queues that go before others have their turn
 
 	// The table of queues is made anew when it takes one in shrinkTable of its memory, if that is more
 	// than minShrinkTable queues.

@@ -171,7 +171,7 @@ func (tx *Tx) TimeOut(c *Conn) {
 // so may make room for the next.
 func (m *Machine) admitLine(q *queue) {
 	for q.line != nil && !(q.settings != nil && q.settings.PauseIn && !q.settings.Closed) {
-		if m.refusesDelivery() || m.open.full(m.limits) {
+		if m.open.full(m.limits) {
 			m.mark(q)
 			return
 		}

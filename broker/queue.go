@@ -283,22 +283,12 @@ func (m *Machine) listIdle(q *queue) {
 	}
 }
 
-// tooManyIdle says that empty queues have to go now, however short they were empty.
-func (t *queueTable) tooManyIdle() bool { return len(t.idle) > maxIdleQueues }
-
-// evictEmpty drops the queues that have been empty longest, n at most, while there are many.
-func (m *Machine) evictEmpty(n int) {
-	for ; n > 0 && len(m.queues.idle) > keepIdleQueues; n-- {
-		m.evictFirst()
-	}
-}
-
 // evictDue drops the empty queues that are too many, or have been empty for long. It is a
 // part of Work.
 func (m *Machine) evictDue() (more bool) {
 	for n := 0; len(m.queues.idle) > 0; n++ {
 		age := m.tx.now - m.queues.idle[0].emptied
-		due := m.queues.tooManyIdle() || age >= maxIdleTime || age < 0
+		due := len(m.queues.idle) > maxIdleQueues || age >= maxIdleTime || age < 0
 		if !due || m.open.full(m.limits) || m.refusesDelivery() {
 			return false
 		}

@@ -50,8 +50,6 @@ func (tx *Tx) begin() error {
 		return ErrClosed
 	case m.stuck:
 		return ErrStopped
-	case !tx.atomic:
-		m.evictEmpty(evictAtOnce)
 	}
 	return nil
 }
