@@ -49,8 +49,8 @@ type Options struct {
 // that may call its methods, one at a time. The driver's round is
 //
 //	Turn     what is due by now happens
-//	...      calls, each inside Tx.Atomic
 //	Work     a slice of what nobody waits for
+//	...      calls, each inside Tx.Atomic
 //	Take     the batch that all of it made, which the driver brings to disk
 //	Done     it is there
 //

@@ -47,7 +47,7 @@ func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
 // at most so many packets, and returns their records. They are not taken yet. There are none if the
 // queue is unknown or gives nothing now; with MustFind there is ErrNothing instead.
 func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]byte, err error) {
-	if err := tx.beginTake(); err != nil {
+	if err := tx.begin(); err != nil {
 		return nil, nil, err
 	}
 	m := tx.m
@@ -57,13 +57,24 @@ func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]by
 	if err != nil {
 		return nil, nil, err
 	}
-	if q != nil {
+	if err = tx.canTake(); err == nil && q != nil {
 		records, err = tx.selectFrom(q, s, most)
+	} else if err != nil && s.MustFind && !m.selects(q, s) {
+		err = ErrNothing // who waits for it waits on
 	}
 	if len(records) == 0 && s.MustFind && err == nil {
 		err = ErrNothing
 	}
 	return q, records, err
+}
+
+// selects says that s selects something from a queue, which may be nil.
+func (m *Machine) selects(q *queue, s Selection) bool {
+	if q == nil {
+		return false
+	}
+	_, ok := m.ix.Best(q.ix, m.selection(q, s))
+	return ok
 }
 
 // selectFrom is take for a queue that gives.

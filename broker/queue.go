@@ -292,7 +292,7 @@ func (m *Machine) evictDue() (more bool) {
 		if !due || m.open.full(m.limits) || m.refusesDelivery() {
 			return false
 		}
-		if n == evictSlice {
+		if n >= evictSlice && len(m.queues.idle) <= maxIdleQueues {
 			return true
 		}
 		m.evictFirst()

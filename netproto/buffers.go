@@ -9,9 +9,9 @@ var (
 	errUnread = errors.New("too much memory in replies that are not read")
 )
 
-// Buffers bounds the bytes of requests that have begun, and of replies that have not left, on all
-// connections of the servers that share it, which are those of one loop. The first maxReadBuffer
-// bytes of either do not count.
+// Buffers bounds the bytes of requests that have begun, and of replies that peers do not take, on
+// all connections of the servers that share it, which are those of one loop. The first
+// maxReadBuffer bytes of either do not count.
 type Buffers struct {
 	most  int64
 	sum   int64
@@ -21,19 +21,23 @@ type Buffers struct {
 // NewBuffers allows so many bytes together.
 func NewBuffers(most int64) *Buffers { return &Buffers{most: most, large: make(map[*conn]struct{})} }
 
-// count notes what c holds. If that is too much for all, it evicts the connection with the most.
+// count notes what c holds. If that is too much for all, it evicts the connection with the most, of
+// those that have begun a request, or take nothing of what they are sent.
 func (b *Buffers) count(c *conn) {
-	n := max(int64(cap(c.in)), maxReadBuffer) + max(c.Unsent(), maxReadBuffer) - 2*maxReadBuffer
+	n := int64(max(cap(c.in), maxReadBuffer) + max(c.free-c.sent, maxReadBuffer) - 2*maxReadBuffer)
 	if n == c.counted || c.evicted {
 		return
 	}
 	b.set(c, n)
 	for b.sum > b.most {
-		largest := c
-		for other := range b.large {
-			if other.counted > largest.counted {
-				largest = other
+		largest := (*conn)(nil)
+		for c := range b.large {
+			if (largest == nil || c.counted > largest.counted) && (cap(c.in) > maxReadBuffer || c.stalls()) {
+				largest = c
 			}
+		}
+		if largest == nil {
+			return
 		}
 		b.set(largest, 0)
 		largest.evicted = true

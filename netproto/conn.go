@@ -90,7 +90,16 @@ func (c *conn) start() {
 	c.session = c.server.config.Protocol.Open(&c.peer)
 	if err := c.link.start(c); err != nil {
 		c.finish(err)
+	} else if c.server.isClosing() { // since it was accepted
+		c.drain()
 	}
+}
+
+// drain ends the connection when it has served what has arrived.
+func (c *conn) drain() {
+	c.draining, c.readable = true, true
+	c.link.drain()
+	c.loop.again(c)
 }
 
 // enlist adds c to a list of connections that have something to do, unless it is in one.
@@ -109,10 +118,8 @@ func (c *conn) turn() {
 		return
 	case c.linger.in != nil:
 		c.drop()
-	case c.evicted && !c.finished && c.Unsent() > maxReadBuffer:
-		c.finish(errUnread)
-	case c.evicted && !c.finished:
-		c.finish(ErrMemory)
+	case c.evicted:
+		c.evict()
 	case c.broken:
 		c.finish(syscall.ECONNRESET)
 	default:
@@ -122,6 +129,20 @@ func (c *conn) turn() {
 		c.serve()
 	}
 	c.watch()
+}
+
+// evict ends a connection that held the most of all, unless its peer has taken much meanwhile.
+func (c *conn) evict() {
+	c.send()
+	switch {
+	case cap(c.in) > maxReadBuffer:
+		c.finish(ErrMemory)
+	case c.stalls():
+		c.finish(errUnread)
+	default:
+		c.evicted = false
+		c.server.config.Buffers.count(c)
+	}
 }
 
 // watch tells the link what the loop wants to know.
@@ -275,7 +296,6 @@ func (c *conn) touch() {
 		c.touched = true
 		c.loop.touched = append(c.loop.touched, c)
 	}
-	c.server.config.Buffers.count(c)
 }
 
 // send sends what may leave.
@@ -283,15 +303,12 @@ func (c *conn) send() {
 	if c.closed {
 		return
 	}
-	for c.sent < c.free {
+	if c.sent < c.free {
 		n, err := c.link.write(c.peer.Out[c.sent:c.free])
 		if err != nil {
 			c.broken = true
 			c.finish(err)
 			return
-		}
-		if n == 0 {
-			break
 		}
 		c.sent += n
 		c.taken += n
@@ -322,6 +339,11 @@ func (c *conn) timeWrite() {
 	}
 }
 
+// stalls says that the peer has taken next to nothing for a while.
+func (c *conn) stalls() bool {
+	return c.slow.in != nil && c.slow.at-c.server.config.WriteTimeout.Milliseconds()+stallTime.Milliseconds() <= c.loop.now
+}
+
 // forget gives back the memory of what has left.
 func (c *conn) forget() {
 	out := c.peer.Out
@@ -348,6 +370,9 @@ var (
 // once if nobody is there to get it.
 func (c *conn) finish(why error) {
 	if c.finished {
+		if c.broken || why == errNotRead || why == errUnread {
+			c.close()
+		}
 		return
 	}
 	c.finished = true
@@ -444,42 +469,3 @@ func (c *conn) Unsent() int64 { return int64(len(c.peer.Out) - c.sent) }
 
 // Address implements broker.Receiver.
 func (c *conn) Address() string { return c.remote.String() }
-
-// Peer is a connection as its session sees it.
-type Peer struct {
-	// Out is what goes to the client. A session appends its replies. They leave when all is on disk
-	// that was changed until then, in any session. Serve, Deliver and Again may write it, and Send.
-	Out []byte
-	c   *conn
-}
-
-// Consumer is whom the broker knows.
-func (p *Peer) Consumer() *broker.Conn { return p.c.consumer }
-
-// Full says that Serve should stop early: many bytes wait to leave, and should do so first.
-func (p *Peer) Full() bool { return p.c.Unsent() >= broker.MaxOutstandingBytes }
-
-// Send appends to Out. A session calls it for another one, which is not served now. It may end what
-// that one waits for.
-func (p *Peer) Send(data []byte) {
-	p.Out = append(p.Out, data...)
-	p.c.touch()
-	if p.c.more {
-		p.c.loop.again(p.c)
-	}
-}
-
-// Unsent is how many bytes go to the client and have not left yet.
-func (p *Peer) Unsent() int64 { return p.c.Unsent() }
-
-// Kill ends the connection soon, without sending more.
-func (p *Peer) Kill() {
-	p.c.broken = true
-	p.c.loop.again(p.c)
-}
-
-// Remote is the address of the client.
-func (p *Peer) Remote() net.Addr { return net.TCPAddrFromAddrPort(p.c.remote) }
-
-// Local is the address that the client connected to.
-func (p *Peer) Local() net.Addr { return p.c.link.local() }

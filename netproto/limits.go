@@ -28,6 +28,8 @@ const (
 
 	keepOut     = 16 << 10    // the largest buffer for replies that a connection keeps
 	leastTaken  = 16 << 10    // bytes that a peer must take in WriteTimeout
+	maxPiece    = 256 << 10   // that a goroutine writes at a time
+	stallTime   = time.Second // in which a peer that reads takes that much
 	lingerTime  = time.Second // how long an end waits for the peer's
 	lingerBytes = 64 << 20    // how much it drops meanwhile
 

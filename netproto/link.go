@@ -81,8 +81,8 @@ func (f *fed) ask() {
 	defer f.mu.Unlock()
 	over := f.err != nil && !errors.Is(f.err, os.ErrDeadlineExceeded)
 	f.c.readable = f.c.readable || len(f.in) > 0 || over
-	f.c.hungUp = over
-	f.c.broken = over && !errors.Is(f.err, io.EOF) || f.failed != nil
+	f.c.hungUp = f.c.hungUp || over
+	f.c.broken = f.c.broken || over && !errors.Is(f.err, io.EOF) || f.failed != nil
 }
 
 // write hands some bytes to a goroutine, unless one is still writing.
@@ -94,7 +94,7 @@ func (f *fed) write(data []byte) (n int, err error) {
 	}
 	n, f.wrote = f.wrote, 0
 	if data = data[n:]; len(data) > 0 {
-		f.out = append(f.out[:0], data[:min(len(data), leastTaken)]...)
+		f.out = append(f.out[:0], data[:min(len(data), maxPiece)]...)
 		f.writing = true
 		go f.flush() // ends when they are written, or at close
 	}

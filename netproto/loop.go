@@ -149,12 +149,12 @@ func (l *Loop) run() {
 		var posts []func()
 		posts, closing = l.wait()
 		l.turn()
+		l.busy = l.machine.Work() // before busy clients fill the batch
 		for _, fn := range posts {
 			fn()
 		}
 		l.serve()
 		l.expire()
-		l.busy = l.machine.Work()
 		l.commit()
 	}
 	for more := true; more && l.err == nil; {

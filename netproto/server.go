@@ -5,6 +5,7 @@
 //
 //	loop.go        Loop: one turn after the other
 //	conn.go        a connection: what arrives, its session, what leaves
+//	peer.go        a connection as its session sees it
 //	timeline.go    what must be done in time
 //	buffers.go     what all connections hold together
 //	link_linux.go  a socket that the loop reads and writes itself, with epoll
@@ -226,11 +227,7 @@ func (s *Server) remove(c *conn) {
 // the replies and closes the connections. A request that waits is given up, with those behind it.
 // When ctx ends, it closes what is left at once and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.stopAccepting(func(c *conn) {
-		c.draining, c.readable = true, true
-		c.link.drain()
-		c.loop.again(c)
-	})
+	s.stopAccepting((*conn).drain)
 	done := make(chan struct{})
 	go func() { // ends when the last connection has
 		s.open.Wait()
@@ -248,6 +245,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Close closes the listener and all connections at once. Requests that are not answered yet get no
 // answer.
 func (s *Server) Close() { s.stopAccepting((*conn).close) }
+
+func (s *Server) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}
 
 // stopAccepting closes the listener, and calls end for each connection, in the loop.
 func (s *Server) stopAccepting(end func(*conn)) {

@@ -317,3 +317,42 @@ func waitFor(t *testing.T, ok func() bool) {
 		}
 	}
 }
+
+// halfClosed is a connection that has asked for more than the socket holds, and reads nothing.
+func halfClosed(t *testing.T, s *Server) *net.TCPConn {
+	t.Helper()
+	c := dial(t, s)
+	_ = c.SetReadBuffer(32 << 10)
+	send(t, c, strings.Repeat(strings.Repeat("x", 1023)+"\n", 5<<10))
+	_ = c.CloseWrite()
+	waitFor(t, func() (finished bool) {
+		_ = s.config.Loop.Do(func(*broker.Tx) error {
+			for c := range s.config.Loop.conns {
+				finished = c.finished && c.Unsent() > 0
+			}
+			return nil
+		})
+		return finished
+	})
+	return c
+}
+
+// waitGone waits until no connection is left.
+func (s *Server) waitGone(t *testing.T) {
+	t.Helper()
+	waitFor(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.conns == 0 })
+}
+
+func TestAResetEndsAConnectionThatIsSentItsLastReplies(t *testing.T) {
+	s, _ := serveLines(t, Config{})
+	c := halfClosed(t, s)
+	_ = c.SetLinger(0)
+	_ = c.Close()
+	s.waitGone(t)
+}
+
+func TestTheWriteTimeoutEndsAConnectionThatIsSentItsLastReplies(t *testing.T) {
+	s, _ := serveLines(t, Config{WriteTimeout: 300 * time.Millisecond})
+	halfClosed(t, s)
+	s.waitGone(t)
+}

@@ -53,6 +53,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 	}
 	n, stop, err = s.serve(tx, buf)
 	s.guard.served(n)
+	s.request = Request{} // else it keeps the buffer
 	return n, stop, err
 }
 

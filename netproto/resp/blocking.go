@@ -56,7 +56,7 @@ func (s *session) blockPop(tx *broker.Tx, p multiPop, timeout []byte) error {
 	switch {
 	case done || err != nil:
 		return err
-	case s.inExec || s.parked.expired:
+	case s.inExec:
 		s.nullArray()
 		return nil
 	}
@@ -93,9 +93,6 @@ func (s *session) blockMove(tx *broker.Tx, args [][]byte, fromEnd, toEnd broker.
 		return err
 	case s.inExec:
 		s.null()
-		return nil
-	case s.parked.expired: // as Redis does: with no array, not with no element
-		s.nullArray()
 		return nil
 	}
 	return s.park(tx, broker.Parking{Queues: args[1:2], Until: until})

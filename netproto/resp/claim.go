@@ -124,7 +124,7 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	case t.block < 0:
 		s.array(0)
 		return nil
-	case s.inExec || s.parked.expired:
+	case s.inExec:
 		s.nullArray()
 		return nil
 	}

@@ -171,3 +171,20 @@ func TestRoomIsAskedForAfterWhatIsDueHasExpired(t *testing.T) {
 
 // pushError is the error of a Push whose id does not matter.
 func pushError(_ broker.ID, err error) error { return err }
+
+func TestWhoWaitsForAnEmptyListWaitsAlsoWhileTheDiskIsFull(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, other := d.dial(), d.dial()
+	d.disk.level.Store(int32(storage.Stop))
+	for _, command := range []string{"BLPOP q 0.5", "QPOP q BLOCK 500", "QCLAIM q BLOCK 500"} {
+		c.send(request(strings.Split(command, " ")...))
+		other.awaitBlocked(1)
+		d.now.Add(1000)
+		c.want("*-1\r\n")
+	}
+	d.disk.level.Store(int32(storage.Normal))
+	other.ask("LPUSH q x", ":1\r\n")
+	d.disk.level.Store(int32(storage.Stop))
+	c.ask("BLPOP q 0.5", "-OOM command not allowed: disk is full: nothing is accepted until space is freed\r\n")
+	d.disk.level.Store(int32(storage.Normal))
+}

@@ -95,21 +95,17 @@ func (s *session) pushOrWait(tx *broker.Tx, args [][]byte, parse parsePush) erro
 		return err
 	}
 	err = p.make(s, tx)
-	switch {
-	case s.inExec || !p.waits(tx, err):
+	if s.inExec || !p.waits(tx, err) {
 		return p.dropped(s, err)
-	case s.parked.expired && p.many:
-		s.nullArray()
-		return nil
-	case s.parked.expired:
-		s.null()
-		return nil
 	}
 	wait := broker.Parking{Queues: args[1:2], Push: true}
 	if p.block > 0 {
 		wait.Until = tx.Steady() + p.block
 	}
-	return s.park(tx, wait)
+	if err = s.park(tx, wait); err == nil {
+		s.parked.one = !p.many
+	}
+	return err
 }
 
 // make pushes, and replies with the ids.

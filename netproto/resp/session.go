@@ -93,6 +93,7 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			s.request = buf[n : n+size]
 			err = s.serveRequest(tx, args, string(refusal))
 			s.protocol.keepArgs(args)
+			s.request = nil // else it keeps the buffer
 			steps += maxSteps - s.steps
 		}
 		s.parser.reset()
@@ -223,15 +224,14 @@ func (s *session) fits(n int) bool {
 type parked struct {
 	request []byte // its bytes
 	command *command
+	one     bool   // when its time is over it answers null, not the null array
 	held    int    // bytes of Protocol.held
 	again   bool   // it is made again
 	queue   []byte // by what happened to this one
-	expired bool   // for the last time
 	stays   bool   // it has parked again
 }
 
-// park makes the present request wait. Inside a transaction (inExec), and when its time is over
-// (parked.expired), a command does not call it.
+// park makes the present request wait. Inside a transaction (inExec) a command does not call it.
 func (s *session) park(tx *broker.Tx, p broker.Parking) error {
 	if s.parked.again {
 		s.parked.stays = true
@@ -253,10 +253,7 @@ func (s *session) park(tx *broker.Tx, p broker.Parking) error {
 // from is the queues from which a request that may wait takes now: those that it names, or when it
 // is made again the one that got a packet. Redis, too, serves the name that was first to get one.
 func (p *parked) from(names [][]byte) [][]byte {
-	switch {
-	case p.expired:
-		return nil
-	case p.again:
+	if p.again {
 		return [][]byte{p.queue}
 	}
 	return names
@@ -264,16 +261,24 @@ func (p *parked) from(names [][]byte) [][]byte {
 
 // Again implements netproto.Waiter.
 func (s *session) Again(tx *broker.Tx, queue []byte) {
-	var p parser
-	args, _, _ := p.next(s.parked.request, s.protocol.againArgs[:0]) // it was read before
-	s.protocol.againArgs = args
 	s.requestStart, s.steps = len(s.peer.Out), maxSteps
-	s.parked.again, s.parked.queue, s.parked.expired, s.parked.stays = true, queue, queue == nil, false
-	_ = s.carryOut(tx, s.parked.command, args) // ErrClosed, which the next request gets, too
+	s.parked.queue, s.parked.stays = queue, false
+	switch {
+	case queue != nil:
+		var p parser
+		args, _, _ := p.next(s.parked.request, s.protocol.againArgs[:0]) // it was read before
+		s.protocol.againArgs, s.parked.again = args, true
+		_ = s.carryOut(tx, s.parked.command, args) // ErrClosed, which the next request gets, too
+		s.parked.again = false
+	case s.parked.one:
+		s.null()
+	default:
+		s.nullArray()
+	}
 	if s.noReply {
 		s.peer.Out = s.peer.Out[:s.requestStart]
 	}
-	if s.parked.again = false; !s.parked.stays {
+	if !s.parked.stays {
 		s.unpark()
 	}
 }

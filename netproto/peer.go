@@ -1,0 +1,46 @@
+package netproto
+
+import (
+	"net"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// Peer is a connection as its session sees it.
+type Peer struct {
+	// Out is what goes to the client. A session appends its replies. They leave when all is on disk
+	// that was changed until then, in any session. Serve, Deliver and Again may write it, and Send.
+	Out []byte
+	c   *conn
+}
+
+// Consumer is whom the broker knows.
+func (p *Peer) Consumer() *broker.Conn { return p.c.consumer }
+
+// Full says that Serve should stop early: many bytes wait to leave, and should do so first.
+func (p *Peer) Full() bool { return p.c.Unsent() >= broker.MaxOutstandingBytes }
+
+// Send appends to Out. A session calls it for another one, which is not served now. It may end what
+// that one waits for.
+func (p *Peer) Send(data []byte) {
+	p.Out = append(p.Out, data...)
+	p.c.touch()
+	if p.c.more {
+		p.c.loop.again(p.c)
+	}
+}
+
+// Unsent is how many bytes go to the client and have not left yet.
+func (p *Peer) Unsent() int64 { return p.c.Unsent() }
+
+// Kill ends the connection soon, without sending more.
+func (p *Peer) Kill() {
+	p.c.broken = true
+	p.c.loop.again(p.c)
+}
+
+// Remote is the address of the client.
+func (p *Peer) Remote() net.Addr { return net.TCPAddrFromAddrPort(p.c.remote) }
+
+// Local is the address that the client connected to.
+func (p *Peer) Local() net.Addr { return p.c.link.local() }
