@@ -1,7 +1,7 @@
 // Package broker is the queue server without its edges: a machine (Machine) whose state is all
 // queues, strings and hashes, and whose calls are the verbs of all protocols. A call is checked,
 // applied to the index and added to the open batch. So batches hold the calls in the order in which
-// they were made. It reads from top to bottom: what stands below uses what stands above.
+// they were made. The files, in layers:
 //
 // State:
 //

@@ -57,10 +57,10 @@ func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]by
 	if err != nil {
 		return nil, nil, err
 	}
-	if err = tx.canTake(); err == nil && q != nil {
+	if err = tx.canTake(); err != nil && s.MustFind && !m.selects(q, s) {
+		err = nil // who waits for a packet waits on
+	} else if err == nil && q != nil {
 		records, err = tx.selectFrom(q, s, most)
-	} else if err != nil && s.MustFind && !m.selects(q, s) {
-		err = ErrNothing // who waits for it waits on
 	}
 	if len(records) == 0 && s.MustFind && err == nil {
 		err = ErrNothing

@@ -5,7 +5,7 @@ import "time"
 // Defaults of the limits that a Server enforces on every connection, whatever its protocol.
 const (
 	// DefaultMaxConns is as many connections as Redis takes by default; each idle one costs some
-	// 10 KiB here.
+	// 2 KiB here.
 	DefaultMaxConns = 10_000
 	// DefaultMaxConnsPerAddress is the most connections from one address that is not loopback,
 	// so that one host cannot take all places.
@@ -17,7 +17,8 @@ const (
 	// frames a connection may be idle for ever, as subscribers are.
 	DefaultFrameTimeout = 30 * time.Second
 
-	// DefaultMaxBuffers is for the unfinished requests of all connections: 64 of the longest.
+	// DefaultMaxBuffers is for the unfinished requests of all connections, 64 of the longest, and for
+	// replies that are not read.
 	DefaultMaxBuffers = 256 << 20
 
 	keepAlive = 30 * time.Second // of TCP: a peer that vanished is noticed after about two minutes

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -121,15 +120,9 @@ func (s *hooked) Space() storage.Space { return storage.Space{Level: storage.Lev
 // serveDesk serves the protocol desk on a hooked store. Close of the loop must give want.
 func serveDesk(t *testing.T, want error) (*Server, *hooked) {
 	t.Helper()
-	store, err := storage.Open(t.TempDir(), storage.Options{Sync: storage.SyncNever()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, err := recovery.Restore(store, recovery.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, state := openStore(t)
 	s := &hooked{Store: store}
+	var err error
 	if s.loop, err = StartLoop(broker.New(s, state, broker.Options{}), s, LoopConfig{Goroutines: goroutines}); err != nil {
 		t.Fatal(err)
 	}

@@ -116,8 +116,8 @@ func serve(t *testing.T, c Config) *Server {
 // goroutines has all connections read and written by goroutines. "make test" runs both ways.
 var goroutines = os.Getenv("HOLDFAST_GOROUTINES") != ""
 
-// newLoop is a loop that is closed after the test's server.
-func newLoop(t *testing.T) *Loop {
+// openStore opens a store in a folder of the test, with the state that is in it.
+func openStore(t *testing.T) (*storage.Store, *recovery.State) {
 	t.Helper()
 	store, err := storage.Open(t.TempDir(), storage.Options{Sync: storage.SyncNever()})
 	if err != nil {
@@ -127,6 +127,13 @@ func newLoop(t *testing.T) *Loop {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return store, state
+}
+
+// newLoop is a loop that is closed after the test's server.
+func newLoop(t *testing.T) *Loop {
+	t.Helper()
+	store, state := openStore(t)
 	m := broker.New(store, state, broker.Options{})
 	l, err := StartLoop(m, store, LoopConfig{Goroutines: goroutines})
 	if err != nil {

@@ -44,7 +44,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -63,27 +62,27 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Protocol serves a broker to Redis clients. The broker's lock guards what its sessions share:
-// they touch it in transactions only.
+// Protocol serves a broker to Redis clients. The loop's goroutine owns it, with all that its
+// sessions share.
 type Protocol struct {
 	config Config
 	table  map[string]*command // by name, in lower case
-	lastID atomic.Int64        // of sessions
+	lastID int64               // of sessions
 
 	password [sha256.Size]byte // its hash, so that comparing takes the same time for all lengths
 
 	sessions  map[int64]*session // those that have sent something
-	args      [][]byte           // of the request that is carried out, and of one that is made again meanwhile
-	againArgs [][]byte
-	receipts  []broker.Receipt  // in it
-	held      int               // bytes of queued transactions, waiting pushes and subscriptions of all sessions
-	requests  uint64            // carried out since the start
-	settings  map[string]string // what CONFIG SET has set
+	args      [][]byte           // of the request that is carried out
+	againArgs [][]byte           // of one that is made again meanwhile
+	receipts  []broker.Receipt   // in args
+	held      int                // bytes of queued transactions, requests that wait and subscriptions of all sessions
+	requests  uint64             // carried out since the start
+	settings  map[string]string  // what CONFIG SET has set
 	pubsub    pubsub
 }
 
 // maxHeld bounds what all connections together make the server keep for them: transactions that
-// are queued, pushes that wait, and names of channels.
+// are queued, requests that wait, and names of channels.
 const maxHeld = 256 << 20
 
 // reserveBytes takes n bytes of maxHeld, or returns false.
@@ -144,7 +143,8 @@ func (p *Protocol) Refusal(why error) []byte {
 
 // Open implements netproto.Protocol.
 func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
-	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: p.lastID.Add(1)}
+	p.lastID++
+	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: p.lastID}
 	s.run, s.exec = s.runCommand, s.runTransaction
 	s.authorize(p.config.Password == "")
 	return s
