@@ -30,7 +30,7 @@ DRIVEN := ./netproto ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
 
 test: ## run all tests
 	CGO_ENABLED=0 go test ./...
-	HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test $(DRIVEN)
+	HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test -count=1 $(DRIVEN)
 
 check: fmt vet staticcheck race ## run fmt, vet, staticcheck and race
 
@@ -47,7 +47,7 @@ staticcheck: ## run staticcheck
 # The planted bugs and kills are left to "make test": what they run is processes of their own.
 race: ## run the tests with the race detector, in random order
 	CGO_ENABLED=1 go test -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$" ./...
-	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -race -shuffle=on -short ./netproto
+	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
 
 fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
