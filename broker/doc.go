@@ -45,8 +45,7 @@
 //	priority.go  packets that have a key change their priority, and go by it
 //	list.go      a queue seen as a list
 //	reshape.go   a list changes in its middle, or loses most of itself
-//	change.go    packets change by their ids
-//	bulk.go      many packets change, in slices
+//	each.go      verbs for many packets: by their ids, or by state and tags in slices
 //	inspect.go   what queues hold, and who works on them
 //	settings.go  what a queue does with packets that come, and with those that are claimed
 //	names.go     names, whatever has them: type, expiry, scans
