@@ -88,6 +88,8 @@ type Machine struct {
 	watches      map[watched][]*Conn    // who wants to know of a change to what has a name
 	watchers     map[*Conn]struct{}     // all of them
 	watchedBytes int                    // that the names take
+	stamps       map[*keyspace.Entry]uint64
+	lastStamp    uint64
 	marks        storage.Marks
 	cache        *cache
 	open         *batch
@@ -135,7 +137,8 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		ix: state.Index, names: state.Names, leftovers: state.Leftovers, orphans: state.Orphans,
 		endedUniques: state.EndedUniques, identify: true, flush: store.Flush(), marks: state.Marks,
 		dispatch: index.NewDispatch(), classes: newClasses(), classOf: make(map[string]index.Class),
-		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}), roleHolders: make(map[string]*roleHolder),
+		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
+		stamps: make(map[*keyspace.Entry]uint64), roleHolders: make(map[string]*roleHolder),
 		cache: newCache(o.Cache), spare: newBatch(),
 	}
 	m.tx.m = m
@@ -247,5 +250,8 @@ func (m *Machine) Next() int64 {
 	if len(m.queues.idle) > 0 {
 		wait = min(wait, m.queues.idle[0].emptied+maxIdleTime-now)
 	}
-	return max(1, wait)
+	if m.stuck {
+		wait = max(1, wait)
+	}
+	return max(0, wait) // 0: a slice of what was due is done
 }

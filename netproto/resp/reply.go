@@ -136,7 +136,7 @@ type replyForm uint8
 const (
 	formBulk  replyForm = iota // the packet as a bulk; none: null
 	formArray                  // an array of bulks; none: the null array
-	formList                   // an array of bulks; none: the empty array
+	formBulks                  // the bulks alone
 
 	// The packets of these have details.
 	formPackets // an array of maps; none: the empty array
@@ -153,7 +153,7 @@ func (s *session) packets(f broker.Found, form replyForm) {
 		s.null()
 	case n == 0 && (form == formArray || form == formPacket):
 		s.nullArray()
-	case form == formArray, form == formList, form == formPackets, form == formPopped:
+	case form == formArray, form == formPackets, form == formPopped:
 		s.array(n)
 	}
 	for i := range f.Packets {
