@@ -31,8 +31,8 @@
 //	detail.go    what is said of a packet besides its record
 //	parked.go    requests that wait, and are made again
 //	deliver.go   the rule by which those who wait get packets
-//	sweep.go     queues go, the large ones in slices
-//	leftovers.go keys that are gone, but not from the disk
+//	drop.go      queues go, or change their name
+//	garbage.go   what is gone, but not from the disk
 //
 // Verbs:
 //
@@ -54,7 +54,6 @@
 //	strings.go   strings
 //	hashes.go    hashes
 //	copy.go      what a name stands for, copied to another
-//	flush.go     the end of everything
 //
 // The package keyspace holds the names.
 //

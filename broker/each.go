@@ -282,7 +282,7 @@ func Redrive(name []byte, count int, to []byte) *Bulk {
 		},
 		stays: func(tx *Tx, p index.Packet) bool {
 			origin := tx.m.ix.Delivery(p.ID).Origin
-			return to == nil && origin != 0 && tx.m.queues.withSettings[origin] == nil
+			return to == nil && origin != 0 && tx.m.origin(origin) == nil
 		},
 		verb: func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
 			return 1, tx.redrive(q, packets[0], to)
@@ -298,7 +298,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	case to != nil:
 		target, err = m.makeQueue(to)
 	case d.Origin != 0:
-		target = m.queues.withSettings[d.Origin]
+		target = m.origin(d.Origin)
 	}
 	if err == nil && target != q {
 		err = tx.CanStore()

@@ -75,10 +75,8 @@ type Machine struct {
 	freeClasses  []index.Class
 	queues       queueTable
 	names        *keyspace.Directory
-	leftovers    []*keyspace.Entry // see leftovers.go
-	orphans      []recovery.Orphan
-	endedUniques []storage.UniqueID // see unique.go
-	identify     bool               // index.BuildIdentities has to go on
+	garbage      []garbage
+	identify     bool // index.BuildIdentities has to go on
 	consumers    consumers
 	roleHolders  map[string]*roleHolder // those with a name, see role.go
 	counted      []*queue               // whose counters are to be saved, see counters.go
@@ -99,9 +97,8 @@ type Machine struct {
 	attached     int     // consumers of all protocols
 	damaged      int     // see Tx.Damaged
 	dirty        []*queue
-	dirtyConns   []*Conn  // see deliver.go
-	settling     bool     // settle works dirty off
-	dropped      []*queue // see sweep.go
+	dirtyConns   []*Conn // see deliver.go
+	settling     bool    // settle works dirty off
 	parked       parkedHeap
 	tx           Tx // the only one, so that calls allocate nothing
 	scratch      []index.Packet
@@ -134,8 +131,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 	}
 	m := &Machine{
 		store: store, log: o.Logger, limits: store.Limits(),
-		ix: state.Index, names: state.Names, leftovers: state.Leftovers, orphans: state.Orphans,
-		endedUniques: state.EndedUniques, identify: true, flush: store.Flush(), marks: state.Marks,
+		ix: state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
 		dispatch: index.NewDispatch(), classes: newClasses(), classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		stamps: make(map[*keyspace.Entry]uint64), roleHolders: make(map[string]*roleHolder),
@@ -143,7 +139,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 	}
 	m.tx.m = m
 	m.loadQueues(state.Queues)
-	m.loadDropped(state.Dropped)
+	m.loadGarbage(state)
 	m.consumers.load(state.Workers, &m.queues)
 	m.open = newBatch()
 	m.open.begin(m.marks)
@@ -215,14 +211,10 @@ func (m *Machine) Work() (more bool) {
 	}
 	more = m.evictDue()
 	more = m.sweep() || more
-	more = m.sweepKeys() || more
-	more = m.sweepOrphans() || more
-	more = m.sweepUniques() || more
 	more = m.saveCounters() || more
 	more = m.redate() || more
 	m.identify = m.identify && m.ix.BuildIdentities(identifySlice)
 	more = m.identify || more
-	m.endFlush()
 	return more
 }
 

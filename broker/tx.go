@@ -139,6 +139,9 @@ func (tx *Tx) advance() {
 			return
 		}
 		q := m.queues.of(e.Packet.Queue)
+		if m.isFlushed(q) {
+			m.retire(q)
+		}
 		switch e.Kind {
 		case index.Expired:
 			m.expire(q, e.Packet)
