@@ -17,7 +17,7 @@ type command struct {
 	first, last, step int
 	// run replies, or returns an error of the broker before it has replied. The session puts the
 	// error into Redis's words.
-	run func(s *session, tx *broker.Tx, args [][]byte) error
+	run handler
 	// subs are the commands that the second argument chooses among: "client|id". Their arity counts
 	// both words.
 	subs []command
@@ -26,6 +26,8 @@ type command struct {
 	// place. nil: there is no other.
 	form func(args [][]byte) *command
 }
+
+type handler = func(s *session, tx *broker.Tx, args [][]byte) error
 
 type flags uint16
 
