@@ -93,13 +93,13 @@ func (t *take) from(s *session, tx *broker.Tx, queue []byte) error {
 	if t.claims {
 		f, err := tx.Claim(queue, broker.ClaimRequest{Selection: t.selection, Lease: t.lease, Consumer: t.consumer})
 		if err == nil {
-			s.packets(f, formPackets)
+			s.packets(formPackets, f, nil)
 		}
 		return err
 	}
 	f, err := tx.Pop(queue, t.selection)
 	if err == nil {
-		s.packets(f, formPopped)
+		s.packets(formPopped, f, nil)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ func qpeek(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	f, err := tx.Peek(args[1], int(o.number(optCount, defaultCount)))
 	if err == nil {
-		s.packets(f, formPackets)
+		s.packets(formPackets, f, nil)
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func (s *session) pages(tx *broker.Tx, queue []byte, at listPlace, last broker.S
 		case err != nil:
 			return 0, "", err
 		}
-		s.packets(f, formFields)
+		s.packets(formFields, f, nil)
 		if n += len(f.Packets); end.More {
 			return n, listPlace{at.state, end.Last}.String(), nil
 		}
@@ -103,7 +103,7 @@ func qshow(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	f, err := tx.Show(args[1], id)
 	if err == nil {
-		s.packets(f, formPacket)
+		s.packets(formPacket, f, nil)
 	}
 	return err
 }

@@ -166,7 +166,10 @@ const (
 )
 
 // packets replies with what a call has found.
-func (s *session) packets(f broker.Found, form replyForm) {
+func (s *session) packets(form replyForm, f broker.Found, err error) error {
+	if err != nil {
+		return err
+	}
 	n := len(f.Packets)
 	switch {
 	case form == formBulk && n == 0:
@@ -183,4 +186,5 @@ func (s *session) packets(f broker.Found, form replyForm) {
 			s.peer.Out = appendBulk(s.peer.Out, f.Packets[i].Payload)
 		}
 	}
+	return nil
 }
