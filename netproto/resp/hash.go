@@ -3,7 +3,6 @@ package resp
 import (
 	"math"
 	"math/rand/v2"
-	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -109,8 +108,7 @@ func hgetall(s *session, tx *broker.Tx, args [][]byte) error {
 
 func hkeys(s *session, tx *broker.Tx, args [][]byte) error {
 	return s.allFields(tx, args[1], s.array, func(name []byte, _ broker.Value) error {
-		s.bulk(name)
-		return nil
+		return s.bulk(name)
 	})
 }
 
@@ -119,14 +117,14 @@ func hvals(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 // allFields replies with a head, and with what each replies for each field of a hash.
-func (s *session) allFields(tx *broker.Tx, name []byte, head func(n int), each func(name []byte, v broker.Value) error) error {
+func (s *session) allFields(tx *broker.Tx, name []byte, head func(n int) error, each func(name []byte, v broker.Value) error) error {
 	return s.inSlices(tx, name, func(cursor uint64) (uint64, error) {
 		n, err := tx.HashLen(name)
 		if err != nil {
 			return 0, err
 		}
 		if cursor == 0 {
-			head(n)
+			_ = head(n)
 		}
 		return s.sliceOfFields(tx, name, cursor, each)
 	})
@@ -187,59 +185,40 @@ func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	v, ok, err := tx.Field(args[1], args[2])
+	old, err := s.number(tx.Field(args[1], args[2]))
 	if err != nil {
 		return err
 	}
-	var old int64
-	if ok {
-		text, err := tx.Bytes(v)
-		if err != nil {
-			return err
-		}
-		if old, ok = parseInt(text); !ok {
-			return failure("ERR hash value is not an integer")
-		}
-	}
-	sum, ok := addInt(old, n)
-	if !ok {
-		return failure(errOverflow)
-	}
-	var text [maxIntText]byte
-	if _, err := tx.SetField(args[1], args[2], strconv.AppendInt(text[:0], sum, 10)); err != nil {
+	sum, err := addIntArg(old, "ERR hash value is not an integer", n)
+	if err != nil {
 		return err
 	}
-	s.int(sum)
-	return nil
+	var text [maxIntText]byte
+	if _, err := tx.SetField(args[1], args[2], appendInt(text[:0], sum)); err != nil {
+		return err
+	}
+	return s.int(sum)
 }
 
 func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := floatArg(args[3])
-	if err != nil {
-		return err
-	}
-	if n.IsInf() {
+	switch n, ok := parseFloat(args[3]); {
+	case !ok:
+		return failure(errNotFloat)
+	case n.IsInf():
 		return failure("ERR value is NaN or Infinity")
 	}
-	v, ok, err := tx.Field(args[1], args[2])
+	old, err := s.number(tx.Field(args[1], args[2]))
 	if err != nil {
 		return err
 	}
-	old := []byte("0")
-	if ok {
-		if old, err = tx.Bytes(v); err != nil {
-			return err
-		}
-	}
-	text, err := addFloatArg(old, failure("ERR hash value is not a float"), args[3])
+	sum, err := addFloatArg(old, "ERR hash value is not a float", args[3])
 	if err != nil {
 		return err
 	}
-	if _, err := tx.SetField(args[1], args[2], text); err != nil {
+	if _, err := tx.SetField(args[1], args[2], sum); err != nil {
 		return err
 	}
-	s.bulk(text)
-	return nil
+	return s.bulk(sum)
 }
 
 func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {

@@ -26,8 +26,8 @@ func listCommands() []command {
 		{name: "blpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, run: blockPopFrom(left)},
 		{name: "brpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, run: blockPopFrom(right)},
 		{name: "blmpop", arity: -5, flags: flagWrite | flagBlocking, run: blmpop},
-		{name: "brpoplpush", arity: 4, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: brpoplpush},
-		{name: "blmove", arity: 6, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: blmove},
+		{name: "brpoplpush", arity: 4, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: rpoplpush},
+		{name: "blmove", arity: 6, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: lmove},
 	}
 }
 
@@ -122,7 +122,7 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 			s.array(count)
 		}
 		f, err := tx.Range(args[1], from+int(cursor), count-int(cursor))
-		s.packets(f, formBulks)
+		err = s.packets(formBulks, f, err)
 		if cursor += uint64(len(f.Packets)); cursor >= uint64(count) {
 			cursor = 0
 		}
@@ -147,7 +147,7 @@ func lindex(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	f, err := tx.Range(args[1], at, 1)
 	if err == nil {
-		s.packets(f, formBulk)
+		s.packets(formBulk, f, nil)
 	}
 	return err
 }

@@ -17,10 +17,8 @@
 //	transaction.go    MULTI, EXEC, WATCH
 //	pubsub.go         channels
 //	list.go           commands on lists
-//	pop.go            those that take elements
-//	move.go           those that move one to another list
+//	pop.go            those that take elements, and those that wait for one
 //	search.go         those that look for a value
-//	blocking.go       those that wait
 //	work.go           commands of the work queue: the table
 //	push.go           those that push
 //	option.go         their options

@@ -10,8 +10,8 @@ func workCommands() []command {
 	return []command{
 		{name: "qpush", arity: -3, flags: write | flagAdds | flagBlocking | flagFast, first: 1, last: 1, step: 1, run: qpush},
 		{name: "qmpush", arity: -4, flags: write | flagAdds | flagBlocking, first: 1, last: 1, step: 1, run: qmpush},
-		{name: "qpop", arity: -2, flags: write | flagBlocking, run: qpop},
-		{name: "qclaim", arity: -2, flags: write | flagBlocking, run: qclaim},
+		{name: "qpop", arity: -2, flags: write | flagBlocking, run: takeFrom(false)},
+		{name: "qclaim", arity: -2, flags: write | flagBlocking, run: takeFrom(true)},
 		{name: "qack", arity: -4, flags: write, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qack},
 		{name: "qnack", arity: -4, flags: write, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qnack},
 		{name: "qextend", arity: 5, flags: write | flagFast, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qextend},
