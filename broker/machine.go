@@ -87,7 +87,6 @@ type Machine struct {
 	flush        storage.Flush          // that is being carried out
 	watches      map[watched][]*Conn    // who wants to know of a change to what has a name
 	watchers     map[*Conn]struct{}     // all of them
-	watchedBytes int                    // that the names take
 	marks        storage.Marks
 	cache        *cache
 	open         *batch
