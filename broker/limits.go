@@ -69,12 +69,6 @@ const (
 	MaxNameBytes = storage.MaxNameBytes
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024
-	// MaxWatches bounds the names that one consumer can watch.
-	MaxWatches = 1 << 16
-	// MaxWatchedBytes bounds the bytes of those names.
-	MaxWatchedBytes = 4 << 20
-	// MaxAllWatched bounds what the names that all consumers watch take together.
-	MaxAllWatched = 256 << 20
 	// MaxOutstandingBytes is how much may be on its way to a consumer before the server stops
 	// delivering to it and reading its requests.
 	MaxOutstandingBytes = 4 << 20

@@ -68,50 +68,49 @@ type Machine struct {
 	log    *slog.Logger
 	limits storage.Limits // at which a batch is full
 
-	ix           *index.Index
-	dispatch     *index.Dispatch
-	classes      []*class               // by index.Class; nil where the number is free
-	classOf      map[string]index.Class // those with a filter, by class.key
-	freeClasses  []index.Class
-	queues       queueTable
-	names        *keyspace.Directory
-	garbage      []garbage
-	identify     bool // index.BuildIdentities has to go on
-	consumers    consumers
-	roleHolders  map[string]*roleHolder // those with a name, see role.go
-	counted      []*queue               // whose counters are to be saved, see counters.go
-	countersAt   int64                  // when, on the steady clock
-	redated      []redated              // see settings.go
-	flush        storage.Flush          // that is being carried out
-	watches      map[watched][]*Conn    // who wants to know of a change to what has a name
-	watchers     map[*Conn]struct{}     // all of them
-	watchedBytes int                    // that the names take
-	stamps       map[*keyspace.Entry]uint64
-	lastStamp    uint64
-	marks        storage.Marks
-	cache        *cache
-	open         *batch
-	onWay        *batch  // Take returned it, and Done was not called since
-	spare        *batch  // to be opened next
-	conns        []*Conn // by index.SubscriberID
-	attached     int     // consumers of all protocols
-	damaged      int     // see Tx.Damaged
-	dirty        []*queue
-	dirtyConns   []*Conn // see deliver.go
-	settling     bool    // settle works dirty off
-	parked       parkedHeap
-	tx           Tx // the only one, so that calls allocate nothing
-	scratch      []index.Packet
-	worst        []index.Packet // see bound.go
-	found        Found          // what the last call found
-	fetched      [][]byte       // see payloads.go, with the next five
-	missing      []int
-	missed       []storage.PacketID
-	ahead        []index.Packet
-	one          [1]index.Packet
-	copied       []byte
-	keyScratch   []byte
-	tags         []byte // of an entry on its way to the index
+	ix          *index.Index
+	dispatch    *index.Dispatch
+	classes     []*class               // by index.Class; nil where the number is free
+	classOf     map[string]index.Class // those with a filter, by class.key
+	freeClasses []index.Class
+	queues      queueTable
+	names       *keyspace.Directory
+	garbage     []garbage
+	identify    bool // index.BuildIdentities has to go on
+	consumers   consumers
+	roleHolders map[string]*roleHolder     // those with a name, see role.go
+	counted     []*queue                   // whose counters are to be saved, see counters.go
+	countersAt  int64                      // when, on the steady clock
+	redated     []redated                  // see settings.go
+	flush       storage.Flush              // that is being carried out
+	watches     map[watched][]*Conn        // who wants to know of a change to what has a name
+	watchers    map[*Conn]struct{}         // all of them
+	stamps      map[*keyspace.Entry]uint64 // see Tx.Stamp
+	lastStamp   uint64
+	marks       storage.Marks
+	cache       *cache
+	open        *batch
+	onWay       *batch  // Take returned it, and Done was not called since
+	spare       *batch  // to be opened next
+	conns       []*Conn // by index.SubscriberID
+	attached    int     // consumers of all protocols
+	damaged     int     // see Tx.Damaged
+	dirty       []*queue
+	dirtyConns  []*Conn // see deliver.go
+	settling    bool    // settle works dirty off
+	parked      parkedHeap
+	tx          Tx // the only one, so that calls allocate nothing
+	scratch     []index.Packet
+	worst       []index.Packet // see bound.go
+	found       Found          // what the last call found
+	fetched     [][]byte       // see payloads.go, with the next five
+	missing     []int
+	missed      []storage.PacketID
+	ahead       []index.Packet
+	one         [1]index.Packet
+	copied      []byte
+	keyScratch  []byte
+	tags        []byte // of an entry on its way to the index
 	uniqueScratch,
 	name []byte // of a key or field on its way to the open batch
 	patched []byte // what a patch makes

@@ -15,26 +15,20 @@ type watched struct {
 // watchOverhead is about what a watched name takes besides its bytes.
 const watchOverhead = 150
 
-// Watch notes that c wants to know of a change to what has the name, or comes to have it.
-func (tx *Tx) Watch(c *Conn, name []byte) error {
-	m, w, size := tx.m, watched{tx.db, string(name)}, len(name)+watchOverhead
-	switch {
-	case c.detached || slices.Contains(m.watches[w], c):
-		return nil
-	case len(c.watched) >= MaxWatches || c.watchedBytes+len(name) > MaxWatchedBytes:
-		return ErrTooManyWatches
-	case m.watchedBytes+size > MaxAllWatched:
-		return ErrTooMuchWatched
+// Watch notes that c wants to know of a change to what has the name, or comes to have it. It
+// returns about how many bytes that takes: none if c watches it already.
+func (tx *Tx) Watch(c *Conn, name []byte) (size int) {
+	m, w := tx.m, watched{tx.db, string(name)}
+	if c.detached || slices.Contains(m.watches[w], c) {
+		return 0
 	}
 	if typeOf(m.named(name)) != TypeNone {
 		c.watchesIn |= 1 << tx.db
 	}
-	c.watchedBytes += len(name)
-	m.watchedBytes += size
 	c.watched = append(c.watched, w)
 	m.watches[w] = append(m.watches[w], c)
 	m.watchers[c] = struct{}{}
-	return nil
+	return len(name) + watchOverhead
 }
 
 // WatchBroken says that something that c watches was changed, by anybody and any protocol.
@@ -49,9 +43,8 @@ func (tx *Tx) Unwatch(c *Conn) {
 			delete(m.watches, w)
 		}
 	}
-	m.watchedBytes -= c.watchedBytes + watchOverhead*len(c.watched)
 	delete(m.watchers, c)
-	c.watched, c.watchedBytes, c.watchesIn, c.watchBroken = nil, 0, 0, false
+	c.watched, c.watchesIn, c.watchBroken = nil, 0, false
 }
 
 // Stamp is a number that is another one after each change to what has the name: a look in slices

@@ -23,6 +23,7 @@ type session struct {
 	client     client
 	address    []byte // of the client; nil until it is needed
 	multi      transaction
+	watched    int                 // bytes that watched names take
 	channels   map[string]struct{} // subscribed to
 	patterns   map[string]struct{}
 	parked     parked
@@ -242,7 +243,7 @@ type parked struct {
 	request []byte // its bytes
 	command *command
 	one     bool   // when its time is over it answers null, not the null array
-	held    int    // bytes of Protocol.held
+	held    int    // bytes that are told to Peer.Hold
 	again   bool   // it is made again
 	queue   []byte // by what happened to this one
 	stays   bool   // it has parked again
@@ -254,16 +255,12 @@ func (s *session) park(tx *broker.Tx, p broker.Parking) error {
 		s.parked.stays = true
 		return tx.Park(s.consumer, p)
 	}
-	size := heldSize(s.args)
-	if !s.protocol.reserveBytes(size) {
-		return failure(fmt.Sprintf("ERR too many requests wait: they and the transactions of all connections take %d bytes at most, try again later", maxHeld))
-	}
 	if err := tx.Park(s.consumer, p); err != nil {
-		s.protocol.held -= size
 		return err
 	}
 	s.parked.request = append(s.parked.request[:0], s.request...)
-	s.parked.command, s.parked.held = s.cmd, size
+	s.parked.command, s.parked.held = s.cmd, heldSize(s.args)
+	s.peer.Hold(s.parked.held)
 	return nil
 }
 
@@ -303,7 +300,7 @@ func (s *session) Again(tx *broker.Tx, queue []byte) {
 // unpark gives back what the request that waited has kept.
 func (s *session) unpark() {
 	const keep = 1 << 10
-	s.protocol.held -= s.parked.held
+	s.peer.Hold(-s.parked.held)
 	s.parked = parked{request: s.parked.request[:0]}
 	if cap(s.parked.request) > keep {
 		s.parked.request = nil
