@@ -24,6 +24,9 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 	return tx.show(q)
 }
 
+// PrepareIDs does a slice of what calls need that name packets by their ids, as PrepareSearch does.
+func (tx *Tx) PrepareIDs() (more bool) { return tx.m.ix.BuildIdentities(identifySlice) }
+
 // show finds the packets of q in m.scratch, with their details. Of a packet that cannot be read
 // there are only the details: it is damaged, or the store has dropped it because it expired while
 // it was claimed.

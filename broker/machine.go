@@ -68,48 +68,49 @@ type Machine struct {
 	log    *slog.Logger
 	limits storage.Limits // at which a batch is full
 
-	ix           *index.Index
-	dispatch     *index.Dispatch
-	classes      []*class               // by index.Class; nil where the number is free
-	classOf      map[string]index.Class // those with a filter, by class.key
-	freeClasses  []index.Class
-	queues       queueTable
-	names        *keyspace.Directory
-	garbage      []garbage
-	identify     bool // index.BuildIdentities has to go on
-	consumers    consumers
-	roleHolders  map[string]*roleHolder // those with a name, see role.go
-	counted      []*queue               // whose counters are to be saved, see counters.go
-	countersAt   int64                  // when, on the steady clock
-	redated      []redated              // see settings.go
-	flush        storage.Flush          // that is being carried out
-	watches      map[watched][]*Conn    // who wants to know of a change to what has a name
-	watchers     map[*Conn]struct{}     // all of them
-	watchedBytes int                    // that the names take
-	marks        storage.Marks
-	cache        *cache
-	open         *batch
-	onWay        *batch  // Take returned it, and Done was not called since
-	spare        *batch  // to be opened next
-	conns        []*Conn // by index.SubscriberID
-	attached     int     // consumers of all protocols
-	damaged      int     // see Tx.Damaged
-	dirty        []*queue
-	dirtyConns   []*Conn // see deliver.go
-	settling     bool    // settle works dirty off
-	parked       parkedHeap
-	tx           Tx // the only one, so that calls allocate nothing
-	scratch      []index.Packet
-	worst        []index.Packet // see bound.go
-	found        Found          // what the last call found
-	fetched      [][]byte       // see payloads.go, with the next five
-	missing      []int
-	missed       []storage.PacketID
-	ahead        []index.Packet
-	one          [1]index.Packet
-	copied       []byte
-	keyScratch   []byte
-	tags         []byte // of an entry on its way to the index
+	ix          *index.Index
+	dispatch    *index.Dispatch
+	classes     []*class               // by index.Class; nil where the number is free
+	classOf     map[string]index.Class // those with a filter, by class.key
+	freeClasses []index.Class
+	queues      queueTable
+	names       *keyspace.Directory
+	garbage     []garbage
+	identify    bool // index.BuildIdentities has to go on
+	consumers   consumers
+	roleHolders map[string]*roleHolder     // those with a name, see role.go
+	counted     []*queue                   // whose counters are to be saved, see counters.go
+	countersAt  int64                      // when, on the steady clock
+	redated     []redated                  // see settings.go
+	flush       storage.Flush              // that is being carried out
+	watches     map[watched][]*Conn        // who wants to know of a change to what has a name
+	watchers    map[*Conn]struct{}         // all of them
+	stamps      map[*keyspace.Entry]uint64 // see Tx.Stamp
+	lastStamp   uint64
+	marks       storage.Marks
+	cache       *cache
+	open        *batch
+	onWay       *batch  // Take returned it, and Done was not called since
+	spare       *batch  // to be opened next
+	conns       []*Conn // by index.SubscriberID
+	attached    int     // consumers of all protocols
+	damaged     int     // see Tx.Damaged
+	dirty       []*queue
+	dirtyConns  []*Conn // see deliver.go
+	settling    bool    // settle works dirty off
+	parked      parkedHeap
+	tx          Tx // the only one, so that calls allocate nothing
+	scratch     []index.Packet
+	worst       []index.Packet // see bound.go
+	found       Found          // what the last call found
+	fetched     [][]byte       // see payloads.go, with the next five
+	missing     []int
+	missed      []storage.PacketID
+	ahead       []index.Packet
+	one         [1]index.Packet
+	copied      []byte
+	keyScratch  []byte
+	tags        []byte // of an entry on its way to the index
 	uniqueScratch,
 	name []byte // of a key or field on its way to the open batch
 	patched []byte // what a patch makes
@@ -131,7 +132,8 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		store: store, log: o.Logger, limits: store.Limits(),
 		ix: state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
 		dispatch: index.NewDispatch(), classes: newClasses(), classOf: make(map[string]index.Class),
-		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}), roleHolders: make(map[string]*roleHolder),
+		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
+		stamps: make(map[*keyspace.Entry]uint64), roleHolders: make(map[string]*roleHolder),
 		cache: newCache(o.Cache), spare: newBatch(),
 	}
 	m.tx.m = m
@@ -239,5 +241,8 @@ func (m *Machine) Next() int64 {
 	if len(m.queues.idle) > 0 {
 		wait = min(wait, m.queues.idle[0].emptied+maxIdleTime-now)
 	}
-	return max(1, wait)
+	if m.stuck {
+		wait = max(1, wait)
+	}
+	return max(0, wait) // 0: a slice of what was due is done
 }

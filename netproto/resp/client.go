@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 )
 
 // client is what a connection says of itself, and how it wants to be answered.
@@ -41,40 +42,33 @@ func clientCommands() []command {
 	}}}
 }
 
-func clientID(s *session, _ *broker.Tx, _ [][]byte) error {
-	s.int(s.id)
-	return nil
-}
+func clientID(s *session, _ *broker.Tx, _ [][]byte) error { return s.int(s.id) }
 
-func clientGetName(s *session, _ *broker.Tx, _ [][]byte) error {
-	if s.client.name == "" {
-		s.null()
-	} else {
-		s.bulkString(s.client.name)
+func clientGetName(s *session, _ *broker.Tx, _ [][]byte) error { return s.named(s.client.name) }
+
+// named replies with a name, or with null if it is empty.
+func (s *session) named(name string) error {
+	if name == "" {
+		return s.null()
 	}
-	return nil
+	return s.bulkString(name)
 }
 
 func clientSetName(s *session, tx *broker.Tx, args [][]byte) error {
-	if s.setName(tx, args[2]) {
-		s.ok()
-	}
-	return nil
+	return s.done(s.setName(tx, args[2]))
 }
 
-// setName names the connection, or replies why it cannot.
-func (s *session) setName(tx *broker.Tx, name []byte) bool {
+// setName names the connection.
+func (s *session) setName(tx *broker.Tx, name []byte) error {
 	switch {
 	case !isLabel(name):
-		s.error("ERR Client names cannot contain spaces, newlines or special characters.")
-		return false
+		return failure("ERR Client names cannot contain spaces, newlines or special characters.")
 	case len(name) > maxLabel:
-		s.error(fmt.Sprintf("ERR Client names have at most %d bytes.", maxLabel))
-		return false
+		return failure(fmt.Sprintf("ERR Client names have at most %d bytes.", maxLabel))
 	}
 	s.client.name = string(name)
 	tx.SetName(s.consumer, s.client.name)
-	return true
+	return nil
 }
 
 // isLabel says that a name has only what can be printed, and no space.
@@ -94,14 +88,10 @@ func clientSetInfo(s *session, _ *broker.Tx, args [][]byte) error {
 	default:
 		return failure(fmt.Sprintf("ERR Unrecognized option '%s'", quoted(attribute)))
 	}
-	s.ok()
-	return nil
+	return s.ok()
 }
 
-func clientInfo(s *session, tx *broker.Tx, _ [][]byte) error {
-	s.verbatim(s.describe(tx))
-	return nil
-}
+func clientInfo(s *session, tx *broker.Tx, _ [][]byte) error { return s.verbatim(s.describe(tx)) }
 
 // describe is the session's line in the list of clients.
 func (s *session) describe(tx *broker.Tx) string {
@@ -132,7 +122,7 @@ func (s *session) describe(tx *broker.Tx) string {
 		" qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=%d rbp=%d obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.peer.Remote(), s.peer.Local(), s.client.name, (tx.Now()-s.client.since)/1000, (tx.Now()-s.client.active)/1000,
 		kind, s.consumer.Database(), len(s.channels), len(s.patterns), queued,
-		s.parser.at, s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.multi.held+cap(s.peer.Out)), last, user, version, s.client.library, s.client.libVersion)
+		s.parser.at, s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.peer.Held()+cap(s.peer.Out)), last, user, version, s.client.library, s.client.libVersion)
 }
 
 // all lists the sessions by their numbers.
@@ -168,8 +158,7 @@ func clientList(s *session, tx *broker.Tx, args [][]byte) error {
 			list.WriteString(t.describe(tx))
 		}
 	}
-	s.verbatim(list.String())
-	return nil
+	return s.verbatim(list.String())
 }
 
 // kind is the session's type in CLIENT LIST and CLIENT KILL.
@@ -206,8 +195,8 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 	v := victims{spareMe: true}
 	if len(args) == 3 {
 		v = victims{addr: string(args[2]), none: len(args[2]) == 0}
-	} else if refusal := v.parse(args[2:]); refusal != "" {
-		return failure(refusal)
+	} else if err := v.parse(args[2:]); err != nil {
+		return err
 	}
 	killed := 0
 	for _, t := range s.protocol.all() {
@@ -223,27 +212,25 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	switch {
 	case len(args) > 3:
-		s.int(int64(killed))
+		return s.int(int64(killed))
 	case killed == 0:
-		s.error("ERR No such client")
-	default:
-		s.ok()
+		return failure("ERR No such client")
 	}
-	return nil
+	return s.ok()
 }
 
-// parse reads the options of CLIENT KILL. It returns why they are refused.
-func (v *victims) parse(args [][]byte) (refusal string) {
+// parse reads the options of CLIENT KILL.
+func (v *victims) parse(args [][]byte) error {
 	for ; len(args) > 0; args = args[2:] {
 		if len(args) < 2 {
-			return errSyntax
+			return failure(errSyntax)
 		}
 		option, value := args[0], args[1]
 		ok := true
 		switch {
 		case is(option, "id"):
 			if v.id, ok = parseInt(value); !ok || v.id < 1 {
-				return "ERR client-id should be greater than 0"
+				return failure("ERR client-id should be greater than 0")
 			}
 		case is(option, "addr"):
 			v.addr, v.none = string(value), v.none || len(value) == 0
@@ -251,21 +238,19 @@ func (v *victims) parse(args [][]byte) (refusal string) {
 			v.laddr, v.none = string(value), v.none || len(value) == 0
 		case is(option, "type"):
 			if v.kind, ok = clientType(value); !ok {
-				return fmt.Sprintf("ERR Unknown client type '%s'", quoted(value))
+				return failure(fmt.Sprintf("ERR Unknown client type '%s'", quoted(value)))
 			}
 		case is(option, "user"):
 			if string(value) != user {
-				return fmt.Sprintf("ERR No such user '%s'", quoted(value))
+				return failure(fmt.Sprintf("ERR No such user '%s'", quoted(value)))
 			}
-		case is(option, "skipme") && is(value, "yes"):
-			v.spareMe = true
-		case is(option, "skipme") && is(value, "no"):
-			v.spareMe = false
+		case is(option, "skipme") && (is(value, "yes") || is(value, "no")):
+			v.spareMe = is(value, "yes")
 		default:
-			return errSyntax
+			return failure(errSyntax)
 		}
 	}
-	return ""
+	return nil
 }
 
 func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
@@ -279,15 +264,14 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	default:
 		return failure("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
-	id, ok := parseInt(args[2])
-	if !ok {
-		return failure(errNotInteger)
+	id, err := intArg(args[2])
+	if err != nil {
+		return err
 	}
 	t := s.protocol.sessions[id]
 	switch {
 	case t == nil || !t.consumer.Parked():
-		s.int(0)
-		return nil
+		return s.int(0)
 	case failed:
 		tx.Unpark(t.consumer)
 		t.unpark()
@@ -295,12 +279,11 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 		if t.noReply {
 			reply = ""
 		}
-		t.peer.Send([]byte(reply))
+		t.peer.Send(netproto.NewMessage([]byte(reply)))
 	default:
 		tx.TimeOut(t.consumer)
 	}
-	s.int(1)
-	return nil
+	return s.int(1)
 }
 
 func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
@@ -308,15 +291,15 @@ func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
 	switch {
 	case is(args[2], "on"):
 		c.replyOff, c.skipNext, s.noReply = false, false, false
-		s.ok()
+		return s.ok()
 	case s.inExec:
-		s.error("ERR replies of a transaction cannot be switched off")
+		return failure("ERR replies of a transaction cannot be switched off")
 	case is(args[2], "off"):
 		c.replyOff, s.noReply = true, true
 	case is(args[2], "skip"):
 		c.skipNext, s.noReply = !c.replyOff, true
 	default:
-		s.error(errSyntax)
+		return failure(errSyntax)
 	}
 	return nil
 }
@@ -327,6 +310,5 @@ func clientSwitch(s *session, _ *broker.Tx, args [][]byte) error {
 	if !is(args[2], "on") && !is(args[2], "off") {
 		return failure(errSyntax)
 	}
-	s.ok()
-	return nil
+	return s.ok()
 }

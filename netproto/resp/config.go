@@ -86,8 +86,7 @@ func configGet(s *session, _ *broker.Tx, args [][]byte) error {
 	}
 	s.mapHeader(len(found))
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		s.bulkString(name)
-		s.bulkString(found[name])
+		s.bulkString(name, found[name])
 	}
 	return nil
 }
@@ -114,12 +113,10 @@ func configSet(s *session, _ *broker.Tx, args [][]byte) error {
 	for i := 0; i < len(pairs); i += 2 {
 		s.protocol.settings[strings.ToLower(string(pairs[i]))] = string(pairs[i+1])
 	}
-	s.ok()
-	return nil
+	return s.ok()
 }
 
 func configResetStat(s *session, _ *broker.Tx, _ [][]byte) error {
 	s.protocol.requests = 0
-	s.ok()
-	return nil
+	return s.ok()
 }

@@ -12,15 +12,12 @@ import (
 const defaultCount = 10
 
 func qpeek(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[2:], oneOf(optCount))
-	if err != nil {
+	count := int64(defaultCount)
+	if err := parseOptions(args[2:], option{"COUNT", &count, 1, broker.MaxCount}); err != nil {
 		return err
 	}
-	f, err := tx.Peek(args[1], int(o.number(optCount, defaultCount)))
-	if err == nil {
-		s.packets(f, formPackets)
-	}
-	return err
+	f, err := tx.Peek(args[1], int(count))
+	return s.packets(formPackets, f, err)
 }
 
 // listPlace is where QLIST goes on: behind a place among the packets of one state.
@@ -49,51 +46,52 @@ func (p listPlace) String() string {
 }
 
 func qlist(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[2:], oneOf(optState, optCursor, optCount)|filterOptions)
+	count, state := int64(defaultCount), broker.State(0)
+	var cursor []byte
+	var f filter
+	err := parseOptions(args[2:],
+		option{"COUNT", &count, 1, broker.MaxCount},
+		option{"CURSOR", &cursor, 1, maxQuoted},
+		option{word: "STATE", into: &state},
+		option{word: "FILTER", into: &f},
+		option{word: "MATCH", into: &f.match},
+	)
 	if err != nil {
 		return err
 	}
-	begin, end := broker.Ready, broker.Damaged
-	if o.has(optState) {
-		begin, end = o.state, o.state
+	first, last := broker.Ready, broker.Damaged
+	if state != 0 {
+		first, last = state, state
 	}
-	at, err := parseListPlace(o.text(optCursor), begin)
+	at, err := parseListPlace(cursor, first)
 	if err != nil {
 		return err
 	}
-	if at.state < begin || at.state > end {
-		return failure(fmt.Sprintf("ERR CURSOR: expected one of a QLIST of this STATE, got %q", o.text(optCursor)))
+	if at.state < first || at.state > last {
+		return failure(fmt.Sprintf("ERR CURSOR: expected one of a QLIST of this STATE, got %q", cursor))
 	}
-	if err := s.useFilter(tx, o.tagFilter(), args[1]); err != nil {
+	filter := f.broker()
+	if err := s.useFilter(tx, filter, args[1]); err != nil {
 		return err
 	}
-	from := len(s.peer.Out)
-	n, next, err := s.pages(tx, args[1], at, end, &o)
-	if err == nil {
-		head := appendHead(appendBulk(appendHead(nil, '*', 2), next), '*', int64(n))
-		s.peer.Out = slices.Insert(s.peer.Out, from, head...)
-	}
-	return err
-}
-
-// pages replies with the packets from a place on that COUNT and FILTER say, state by state to the
-// last one. n is how many these are, and next the cursor of what follows.
-func (s *session) pages(tx *broker.Tx, queue []byte, at listPlace, last broker.State, o *options) (n int, next string, err error) {
-	count, filter := int(o.number(optCount, defaultCount)), o.tagFilter()
+	from, n, next := len(s.peer.Out), 0, "0"
 	for ; at.state <= last; at = (listPlace{state: at.state + 1}) {
-		f, end, err := tx.List(queue, broker.Page{State: at.state, After: at.after, Count: count - n, Filter: filter})
-		switch {
-		case errors.Is(err, broker.ErrReplyTooLarge) && n > 0:
-			return n, at.String(), nil
-		case err != nil:
-			return 0, "", err
+		f, end, err := tx.List(args[1], broker.Page{State: at.state, After: at.after, Count: int(count) - n, Filter: filter})
+		if errors.Is(err, broker.ErrReplyTooLarge) && n > 0 {
+			next = at.String()
+			break
 		}
-		s.packets(f, formFields)
+		if err := s.packets(formFields, f, err); err != nil {
+			return err
+		}
 		if n += len(f.Packets); end.More {
-			return n, listPlace{at.state, end.Last}.String(), nil
+			next = listPlace{at.state, end.Last}.String()
+			break
 		}
 	}
-	return n, "0", nil
+	head := appendHead(appendBulk(appendHead(nil, '*', 2), next), '*', int64(n))
+	s.peer.Out = slices.Insert(s.peer.Out, from, head...)
+	return nil
 }
 
 func qshow(s *session, tx *broker.Tx, args [][]byte) error {
@@ -102,19 +100,10 @@ func qshow(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	f, err := tx.Show(args[1], id)
-	if err == nil {
-		s.packets(f, formPacket)
-	}
-	return err
+	return s.packets(formPacket, f, err)
 }
 
-func qlen(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.Unfinished(args[1])
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
-}
+func qlen(s *session, tx *broker.Tx, args [][]byte) error { return s.count(tx.Unfinished(args[1])) }
 
 // figure is a name and its number.
 type figure struct {
@@ -225,13 +214,9 @@ func (s *session) waiting(w broker.Wait) {
 }
 
 func queues(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[1:], oneOf(optMatch))
-	if err != nil {
-		return err
-	}
 	pattern := []byte("*")
-	if o.has(optMatch) {
-		pattern = o.text(optMatch)
+	if err := parseOptions(args[1:], option{"MATCH", &pattern, 0, maxPattern}); err != nil {
+		return err
 	}
 	return s.names(tx, pattern, broker.TypeList)
 }

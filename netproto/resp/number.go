@@ -101,12 +101,3 @@ func countArg(arg []byte, low int64, refusal failure) (int64, error) {
 	}
 	return n, nil
 }
-
-// floatArg reads an argument that is a number.
-func floatArg(arg []byte) (*big.Float, error) {
-	x, ok := parseFloat(arg)
-	if !ok {
-		return nil, failure(errNotFloat)
-	}
-	return x, nil
-}

@@ -12,172 +12,95 @@ import (
 
 // option is a word that a command of the work queue takes behind its fixed arguments: in either
 // case, in any order, once. Only TAG and FILTER may stand there several times.
-type option uint8
-
-// Those before optKey have a number, those before optState a text, and those from optNewest on
-// nothing.
-const (
-	optPrio option = iota
-	optTTL
-	optDelay
-	optAt
-	optCount
-	optLease
-	optBlock
-	optOlder
-	optWindow
-	optKey
-	optProducer
-	optUnique
-	optConsumer
-	optReason
-	optCursor
-	optMatch
-	optTo
-	optState
-	optTag
-	optFilter
-	optTerms // of FILTER, how many match
-	optNewest
-	optOldest
-	optGroup
-	optDead
-	optDryRun
-	numOptions
-)
-
-// rule is what an option looks like.
-type rule struct {
-	word      string // in lower case
-	low, high int64  // of its number, or of the bytes of its text
+type option struct {
+	word string
+	// into is where its value goes, which says what that looks like: see read. nil: it is an option of
+	// a similar command only.
+	into      any
+	low, high int64 // of its number, or of the bytes of its text
 }
 
-var rules = [numOptions]rule{
-	optPrio:     {"prio", 0, math.MaxUint32},
-	optTTL:      {"ttl", 0, broker.MaxTime},
-	optDelay:    {"delay", 0, broker.MaxTime},
-	optAt:       {"at", 0, maxMoment},
-	optCount:    {"count", 1, broker.MaxCount},
-	optLease:    {"lease", 1, broker.MaxTime},
-	optBlock:    {"block", 0, broker.MaxTime},
-	optOlder:    {"older", 0, broker.MaxTime},
-	optWindow:   {"window", 1, broker.MaxTime},
-	optKey:      {"key", 0, maxArg},
-	optProducer: {"producer", 1, broker.MaxConsumer},
-	optUnique:   {"unique", 1, broker.MaxUnique},
-	optConsumer: {"consumer", 1, broker.MaxConsumer},
-	optReason:   {"reason", 0, broker.MaxReason},
-	optCursor:   {"cursor", 1, maxQuoted},
-	optMatch:    {"match", 0, maxPattern},
-	optTo:       {"to", 0, maxArg},
-	optState:    {word: "state"},
-	optTag:      {word: "tag"},
-	optFilter:   {word: "filter"},
-	optTerms:    {word: "match"},
-	optNewest:   {word: "newest"},
-	optOldest:   {word: "oldest"},
-	optGroup:    {word: "group"},
-	optDead:     {word: "dead"},
-	optDryRun:   {word: "dryrun"},
-}
+// maxMoment is the latest moment that AT says, in Unix milliseconds: in the year 2109.
+const maxMoment = 1<<42 - 1
 
-// optionSet is the options that a command takes, or that a request has.
-type optionSet uint32
-
-func oneOf(all ...option) (set optionSet) {
-	for _, o := range all {
-		set |= 1 << o
-	}
-	return set
-}
-
-func (set optionSet) has(o option) bool { return set&(1<<o) != 0 }
-
-// find returns the option that a word names.
-func (set optionSet) find(word []byte) (o option, ok bool) {
-	for o := range numOptions {
-		if set.has(o) && is(word, rules[o].word) {
-			return o, true
+// findOption returns which option a word names, -1 if none.
+func findOption(options []option, word []byte) int {
+	for i := range options {
+		if is(word, options[i].word) {
+			return i
 		}
 	}
-	return 0, false
-}
-
-// words says for an error what is expected: one of the options.
-func (set optionSet) words() string {
-	var words []string
-	for o := range numOptions {
-		if set.has(o) {
-			words = append(words, o.String())
-		}
-	}
-	if len(words) == 1 {
-		return words[0]
-	}
-	return "one of " + strings.Join(words, ", ")
-}
-
-// String is the option as errors call it.
-func (o option) String() string { return strings.ToUpper(rules[o].word) }
-
-// options are what a request says behind its fixed arguments. The texts alias it.
-type options struct {
-	given   optionSet
-	numbers [optKey]int64
-	texts   [optState - optKey][]byte
-	state   broker.State // 0: all
-	tags    []broker.PacketTag
-
-	filter    broker.Filter // see tagFilter
-	termBytes int
+	return -1
 }
 
 // parseOptions reads the options of a command, which takes some. An error says what was expected.
-func parseOptions(args [][]byte, takes optionSet) (o options, err error) {
+func parseOptions(args [][]byte, takes ...option) (err error) {
+	given := uint32(0)
 	for len(args) > 0 {
-		opt, ok := takes.find(args[0])
-		switch {
-		case !ok:
-			return o, failure(fmt.Sprintf("ERR unknown option %q: expected %s", quoted(args[0]), takes.words()))
-		case o.given.has(opt) && opt != optTag && opt != optFilter:
-			return o, failure(fmt.Sprintf("ERR %v: expected it once only", opt))
+		i := findOption(takes, args[0])
+		if i < 0 || takes[i].into == nil {
+			return unknownOption(args[0], takes)
 		}
-		o.given |= 1 << opt
-		if args, err = o.value(opt, args[1:]); err != nil {
-			return o, err
+		o := &takes[i]
+		if given&(1<<i) != 0 && o.word != "TAG" && o.word != "FILTER" {
+			return failure("ERR " + o.word + ": expected it once only")
+		}
+		given |= 1 << i
+		if args, err = o.read(args[1:]); err != nil {
+			return err
 		}
 	}
-	if o.given.has(optNewest) && o.given.has(optOldest) {
-		return o, failure("ERR NEWEST, OLDEST: expected one of the two")
+	for i := range takes {
+		switch into := takes[i].into.(type) {
+		case *filter:
+			err = into.check()
+		case *[]broker.PacketTag:
+			err = sortTags(*into)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err := o.checkFilter(); err != nil {
-		return o, err
-	}
-	return o, o.sortTags()
+	return nil
 }
 
-// value reads what follows an option, and returns the arguments behind that.
-func (o *options) value(opt option, args [][]byte) (rest [][]byte, err error) {
-	switch {
-	case opt >= optNewest:
+func unknownOption(word []byte, takes []option) error {
+	var names []string
+	for i := range takes {
+		if takes[i].into != nil {
+			names = append(names, strings.Clone(takes[i].word)) // else into escapes with the word
+		}
+	}
+	expected := strings.Join(names, ", ")
+	if len(names) > 1 {
+		expected = "one of " + expected
+	}
+	return failure(fmt.Sprintf("ERR unknown option %q: expected %s", quoted(word), expected))
+}
+
+// read reads what follows an option, and returns the arguments behind that.
+func (o *option) read(args [][]byte) (rest [][]byte, err error) {
+	switch into := o.into.(type) {
+	case *bool:
+		*into = true
 		return args, nil
-	case opt == optFilter:
-		return o.addTerm(args)
-	case opt == optTerms:
-		return o.setLeast(args)
-	case opt == optTag && len(args) < 2:
-		return nil, failure("ERR TAG: expected a name and a value behind it")
-	case len(args) == 0:
-		return nil, failure(fmt.Sprintf("ERR %v: expected a value behind it", opt))
-	case opt == optTag:
-		return args[2:], o.addTag(args[0], args[1])
-	case opt == optState:
-		o.state, err = stateArg(args[0])
-	case opt < optKey:
-		o.numbers[opt], err = numberArg(opt.String(), args[0], rules[opt].low, rules[opt].high)
-	default:
-		o.texts[opt-optKey] = args[0]
-		err = checkText(opt.String(), args[0], rules[opt].low, rules[opt].high)
+	case *filter:
+		return into.add(args)
+	case *match:
+		return into.read(args)
+	case *[]broker.PacketTag:
+		return addTag(into, args)
+	}
+	if len(args) == 0 {
+		return nil, failure("ERR " + o.word + ": expected a value behind it")
+	}
+	switch into := o.into.(type) {
+	case *int64:
+		*into, err = numberArg(o.word, args[0], o.low, o.high)
+	case *[]byte:
+		*into, err = args[0], checkText(o.word, args[0], o.low, o.high)
+	case *broker.State:
+		*into, err = stateArg(args[0])
 	}
 	return args[1:], err
 }
@@ -186,14 +109,14 @@ func (o *options) value(opt option, args [][]byte) (rest [][]byte, err error) {
 func numberArg(what string, arg []byte, low, high int64) (int64, error) {
 	n, ok := parseInt(arg)
 	if !ok || n < low || n > high {
-		return 0, failure(fmt.Sprintf("ERR %s: expected a number from %d to %d, got %q", what, low, high, quoted(arg)))
+		return 0, failure("ERR " + what + fmt.Sprintf(": expected a number from %d to %d, got %q", low, high, quoted(arg)))
 	}
 	return n, nil
 }
 
 func checkText(what string, arg []byte, low, high int64) error {
 	if n := int64(len(arg)); n < low || n > high {
-		return failure(fmt.Sprintf("ERR %s: expected %d to %d bytes, got %d", what, low, high, n))
+		return failure("ERR " + what + fmt.Sprintf(": expected %d to %d bytes, got %d", low, high, n))
 	}
 	return nil
 }
@@ -207,54 +130,50 @@ func stateArg(arg []byte) (broker.State, error) {
 	return 0, failure(fmt.Sprintf("ERR STATE: expected ready, delayed, claimed, dead, done or damaged, got %q", quoted(arg)))
 }
 
-func (o *options) addTag(name, value []byte) error {
-	switch {
-	case len(name) == 0:
-		return failure("ERR TAG: expected a name that is not empty")
-	case len(o.tags) == broker.MaxTags:
-		return failure(fmt.Sprintf("ERR TAG: expected at most %d tags", broker.MaxTags))
-	case len(name)+len(value) > broker.MaxTagBytes:
-		return errTagBytes
-	}
-	o.tags = append(o.tags, broker.PacketTag{Name: string(name), Value: string(value)})
-	return nil
-}
-
 var errTagBytes = failure(fmt.Sprintf("ERR TAG: expected names and values of at most %d bytes together", broker.MaxTagBytes))
 
-// sortTags brings the tags into the order of their names.
-func (o *options) sortTags() error {
-	slices.SortFunc(o.tags, func(a, b broker.PacketTag) int { return cmp.Compare(a.Name, b.Name) })
-	if bytesOfTags(o.tags) > broker.MaxTagBytes {
+// addTag reads what follows TAG, and returns the arguments behind that.
+func addTag(tags *[]broker.PacketTag, args [][]byte) (rest [][]byte, err error) {
+	switch {
+	case len(args) < 2:
+		return nil, failure("ERR TAG: expected a name and a value behind it")
+	case len(args[0]) == 0:
+		return nil, failure("ERR TAG: expected a name that is not empty")
+	case len(*tags) == broker.MaxTags:
+		return nil, failure(fmt.Sprintf("ERR TAG: expected at most %d tags", broker.MaxTags))
+	case len(args[0])+len(args[1]) > broker.MaxTagBytes:
+		return nil, errTagBytes
+	}
+	*tags = append(*tags, broker.PacketTag{Name: string(args[0]), Value: string(args[1])})
+	return args[2:], nil
+}
+
+// sortTags brings tags into the order of their names.
+func sortTags(tags []broker.PacketTag) error {
+	slices.SortFunc(tags, func(a, b broker.PacketTag) int { return cmp.Compare(a.Name, b.Name) })
+	bytes := 0
+	for _, t := range tags {
+		bytes += len(t.Name) + len(t.Value)
+	}
+	if bytes > broker.MaxTagBytes {
 		return errTagBytes
 	}
-	for i := range o.tags[min(1, len(o.tags)):] {
-		if o.tags[i].Name == o.tags[i+1].Name {
-			return failure(fmt.Sprintf("ERR TAG: expected each name once, got %q twice", quoted([]byte(o.tags[i].Name))))
+	for i := 1; i < len(tags); i++ {
+		if tags[i-1].Name == tags[i].Name {
+			return failure(fmt.Sprintf("ERR TAG: expected each name once, got %q twice", quoted([]byte(tags[i].Name))))
 		}
 	}
 	return nil
 }
 
-func bytesOfTags(tags []broker.PacketTag) (n int) {
-	for _, t := range tags {
-		n += len(t.Name) + len(t.Value)
+// checkWhen refuses more than one of the options that say when a packet is ready: a time that is
+// not negative, or DEAD.
+func checkWhen(delay, at int64, dead bool) error {
+	if delay >= 0 && at >= 0 || dead && max(delay, at) >= 0 {
+		return failure("ERR DELAY, AT, DEAD: expected one of them")
 	}
-	return n
+	return nil
 }
-
-func (o *options) has(opt option) bool { return o.given.has(opt) }
-
-// number returns the number of an option, or another one if it was not given.
-func (o *options) number(opt option, otherwise int64) int64 {
-	if !o.given.has(opt) {
-		return otherwise
-	}
-	return o.numbers[opt]
-}
-
-// text returns the text of an option, nil if it was not given.
-func (o *options) text(opt option) []byte { return o.texts[opt-optKey] }
 
 // idArg reads the id of a packet.
 func idArg(arg []byte) (broker.ID, error) {
@@ -301,15 +220,4 @@ func (p *Protocol) receiptArgs(args [][]byte) ([]broker.Receipt, error) {
 		p.receipts = append(p.receipts, broker.Receipt{ID: id, Token: token})
 	}
 	return p.receipts, nil
-}
-
-// maxMoment is the latest moment that AT says, in Unix milliseconds: in the year 2109.
-const maxMoment = 1<<42 - 1
-
-// delayOrAt refuses more than one of the options that say when a packet is ready.
-func (o *options) delayOrAt() error {
-	if set := o.given & oneOf(optDelay, optAt, optDead); set&(set-1) != 0 {
-		return failure("ERR DELAY, AT, DEAD: expected one of them")
-	}
-	return nil
 }

@@ -183,8 +183,8 @@ func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
 		"PRIO 4294967295 KEY k TTL 0 DELAY 315360000000 TAG b 2 TAG a 1 PRODUCER p UNIQUE u WINDOW 7",
 		"producer p Window 7 unique u tag a 1 Delay 315360000000 TTL 0 tag b 2 key k pRIO 4294967295",
 	} {
-		r, err := pushArgs([]byte("q"), nil, args(request), pushOptions)
-		if err != nil {
+		var r push
+		if err := r.parse(args(request)); err != nil {
 			t.Fatal(err)
 		}
 		tags := []broker.PacketTag{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}}
@@ -193,8 +193,8 @@ func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
 			t.Errorf("%s: %s, want %s", request, got, want)
 		}
 	}
-	r, err := pushArgs([]byte("q"), nil, nil, pushOptions)
-	if err != nil || r.Priority != 128 || r.Key != nil || r.Tags != nil {
+	var r push
+	if err := r.parse(nil); err != nil || r.Priority != 128 || r.Key != nil || r.Tags != nil {
 		t.Errorf("without options: %+v, %v", r, err)
 	}
 }
@@ -206,15 +206,16 @@ func TestAFilterIsReadWithItsTermsInAnyCase(t *testing.T) {
 		"match all filter eq GE count": "&{[{eq 5 count}] 0}",
 		"FILTER a ne 1 COUNT 2 filter match LT any MATCH any 2 FILTER a le  FILTER b gt 5": "&{[{a 1 1} {match 2 any} {a 3 } {b 4 5}] 2}",
 	} {
-		var args [][]byte
+		args := [][]byte{[]byte("QCLAIM"), []byte("q")}
 		for _, w := range wordsOf(request) {
 			args = append(args, []byte(w))
 		}
-		o, err := parseOptions(args, claimOptions)
+		take := take{claims: true, consumer: []byte("w")}
+		err := take.parse(nil, args)
 		for _, a := range args {
 			clear(a) // a filter outlives the request
 		}
-		if got := fmt.Sprint(o.tagFilter()); got != want || err != nil {
+		if got := fmt.Sprint(take.selection.Filter); got != want || err != nil {
 			t.Errorf("%s: %s (%v), want %s", request, got, err, want)
 		}
 	}
@@ -240,7 +241,8 @@ func TestNamesOfQueuesEndAtTheFirstOption(t *testing.T) {
 			for _, w := range strings.Split(request, " ") {
 				args = append(args, []byte(w))
 			}
-			take, err := s.takeArgs(args, popOptions)
+			var take take
+			err := take.parse(s, args)
 			got := fmt.Sprint(len(take.queues), take.selection.Count, take.selection.Group)
 			if err != nil {
 				got = ""

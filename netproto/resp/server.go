@@ -17,10 +17,8 @@
 //	transaction.go    MULTI, EXEC, WATCH
 //	pubsub.go         channels
 //	list.go           commands on lists
-//	pop.go            those that take elements
-//	move.go           those that move one to another list
+//	pop.go            those that take elements, and those that wait for one
 //	search.go         those that look for a value
-//	blocking.go       those that wait
 //	work.go           commands of the work queue: the table
 //	push.go           those that push
 //	option.go         their options
@@ -75,23 +73,9 @@ type Protocol struct {
 	args      [][]byte           // of the request that is carried out
 	againArgs [][]byte           // of one that is made again meanwhile
 	receipts  []broker.Receipt   // in args
-	held      int                // bytes of queued transactions, requests that wait and subscriptions of all sessions
 	requests  uint64             // carried out since the start
 	settings  map[string]string  // what CONFIG SET has set
 	pubsub    pubsub
-}
-
-// maxHeld bounds what all connections together make the server keep for them: transactions that
-// are queued, requests that wait, and names of channels.
-const maxHeld = 256 << 20
-
-// reserveBytes takes n bytes of maxHeld, or returns false.
-func (p *Protocol) reserveBytes(n int) bool {
-	if p.held+n > maxHeld {
-		return false
-	}
-	p.held += n
-	return true
 }
 
 // New makes the protocol. CheckDisable tells whether Config.Disable names commands.

@@ -48,21 +48,22 @@ func (s *session) show(q *broker.Settings, k *broker.Setting) {
 	case *int64:
 		s.int(*at)
 	case *bool:
-		s.yesNo(*at)
+		i := 0
+		if !*at {
+			i = len(switchWords) / 2
+		}
+		s.bulkString(switchWords[i])
 	case *broker.Full:
 		s.bulkString(at.String())
 	case *[]byte:
 		s.bulk(*at)
 	default:
-		showOrders(s, q)
-	}
-}
-
-func (s *session) yesNo(yes bool) {
-	if yes {
-		s.bulkString("yes")
-	} else {
-		s.bulkString("no")
+		s.mapHeader(len(q.Orders))
+		for _, o := range q.Orders {
+			s.bulkString(o.Tag)
+			s.array(len(o.Values))
+			s.bulkString(o.Values...)
+		}
 	}
 }
 
@@ -89,17 +90,6 @@ func setOrder(q *broker.Settings, args [][]byte) error {
 	}
 	q.Orders = orders
 	return nil
-}
-
-func showOrders(s *session, q *broker.Settings) {
-	s.mapHeader(len(q.Orders))
-	for _, o := range q.Orders {
-		s.bulkString(o.Tag)
-		s.array(len(o.Values))
-		for _, v := range o.Values {
-			s.bulkString(v)
-		}
-	}
 }
 
 // change gives settings the values that stand behind their names. That of an enum is all that
@@ -153,25 +143,15 @@ func settingNames() string {
 	return strings.Join(names, ", ")
 }
 
-// settingArgs returns the settings of a queue as QSET changes them.
-func settingArgs(tx *broker.Tx, args [][]byte) (broker.Settings, error) {
+func qset(s *session, tx *broker.Tx, args [][]byte) error {
 	q, _, err := tx.Settings(args[1])
 	if err == nil {
 		err = change(&q, args[2:])
 	}
-	return q, err
-}
-
-func qset(s *session, tx *broker.Tx, args [][]byte) error {
-	q, err := settingArgs(tx, args)
-	if err != nil {
-		return err
+	if err == nil {
+		err = tx.SetSettings(args[1], q)
 	}
-	if err := tx.SetSettings(args[1], q); err != nil {
-		return err
-	}
-	s.ok()
-	return nil
+	return s.done(err)
 }
 
 func qget(s *session, tx *broker.Tx, args [][]byte) error {
