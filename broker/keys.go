@@ -68,3 +68,19 @@ func (m *Machine) deleteValue(k *keyspace.Entry) {
 func marked(v *keyspace.Value) storage.Mark {
 	return storage.Mark{Version: v.Version, Large: v.Version != 0 && v.Large()}
 }
+
+// removeKey deletes a record of a key that nobody can name any more, nil for none.
+func (m *Machine) removeKey(k *keyspace.Entry) (more bool) {
+	switch {
+	case k == nil:
+		return false
+	case k.Version != 0:
+		m.open.ops.DeleteHead(k.ID, marked(&k.Value))
+		k.Version = 0
+	case k.Kind() == keyspace.Hash && k.Fields() > 0:
+		f := k.LastField()
+		m.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
+		k.RemoveField(f)
+	}
+	return k.Kind() == keyspace.Hash && k.Fields() > 0
+}

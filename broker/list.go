@@ -191,3 +191,31 @@ func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	m.dropNow(q, m.scratch)
 	return len(m.scratch), nil
 }
+
+// MoveEnd takes the element at one end of a list, and adds it at an end of another list, or the
+// same. It finds nothing if from has no element.
+func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, error) {
+	m := tx.m
+	q, records, err := tx.take(from, Selection{End: fromEnd}, 1)
+	if len(records) == 0 || err != nil {
+		return Found{}, err
+	}
+	p := m.scratch[0]
+	if other := m.queueNamed(to); other != nil {
+		if err := m.checkMove(q, other, p); err != nil {
+			return Found{}, err
+		}
+	}
+	comes := load{packets: 1, bytes: int64(p.Size)}
+	if string(to) == q.entry.Name() {
+		comes = load{}
+	}
+	target, err := tx.openToPush(to, comes, nil)
+	if err != nil {
+		return Found{}, err
+	}
+	tx.useRole(q, consumerRole)
+	moved := m.move(q, p, records[0], target, ListPriority, toEnd)
+	m.found.Details, m.fetched = m.found.Details[:0], append(m.fetched[:0], m.known(target.packet(moved), moved.Ref))
+	return m.finding(m.fetched), nil
+}

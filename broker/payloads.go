@@ -121,30 +121,6 @@ func (m *Machine) record(q *queue, p index.Packet) ([]byte, error) {
 	return records[0], err
 }
 
-// takeable leaves in m.scratch what s selects, without taking it, and returns the records. What
-// cannot be read is set aside, and others are selected.
-func (m *Machine) takeable(q *queue, s Selection, selection index.Selection) (records [][]byte) {
-	for {
-		m.selectPackets(q, s, selection)
-		records, err := m.fetch(q, m.scratch, &selection)
-		if err == nil {
-			return records
-		}
-	}
-}
-
-// finding decodes records, which may be nil, for a caller of the machine.
-func (m *Machine) finding(records [][]byte) Found {
-	m.found.Packets = slices.Grow(m.found.Packets[:0], len(records))[:len(records)]
-	for i, record := range records {
-		p := &m.found.Packets[i]
-		if *p = (Packet{}); record != nil && storage.DecodeRecord(record, p) != nil {
-			panic("broker: a record that was checked cannot be decoded") // fetch has
-		}
-	}
-	return m.found
-}
-
 // copy returns a copy of what is read, valid until the next call; nil of nil.
 func (m *Machine) copy(read []byte) []byte {
 	if read == nil {
@@ -156,4 +132,15 @@ func (m *Machine) copy(read []byte) []byte {
 	from := len(m.copied)
 	m.copied = append(m.copied, read...)
 	return m.copied[from:len(m.copied):len(m.copied)]
+}
+
+// weight is about how many bytes a packet's record has.
+func weight(p index.Packet) int { return int(p.Size) + int(p.TagBytes) }
+
+// weightOf is that of all of some packets.
+func weightOf(packets []index.Packet) (bytes int) {
+	for _, p := range packets {
+		bytes += weight(p)
+	}
+	return bytes
 }

@@ -5,33 +5,6 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// End is the end of equal priority that a consumer takes from.
-type End = index.End
-
-// The two ends. The choice is the consumer's, not the queue's.
-const (
-	Newest = index.Newest // last pushed first (pinpriq document, section pop)
-	Oldest = index.Oldest // first pushed first
-)
-
-// Selection says which packets of a queue a consumer takes.
-type Selection struct {
-	End         End
-	Count       int     // how many packets at most; 0 is one
-	Group       bool    // with the selected packet, every other of its key; Count is 0 then
-	WithDetails bool    // the reply has details
-	Fits16      bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
-	Filter      *Filter // nil: any packet
-	MustFind    bool    // ErrNothing, in place of no packets, if there is nothing to take
-}
-
-// Found is the packets that a call took or looked at, with their details if it was asked for them.
-// All of it is valid until the next call.
-type Found struct {
-	Packets []Packet
-	Details []Detail
-}
-
 // Pop takes what s selects from the queue. It finds no packets if none can be selected or the queue
 // is unknown (pinpriq document, section pop).
 func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
@@ -161,18 +134,6 @@ func (m *Machine) within(packets []index.Packet, l index.Limit) []index.Packet {
 	return packets
 }
 
-// logWide logs, once a queue, that a selection leaves packets in it.
-func (m *Machine) logWide(q *queue, s Selection) {
-	if !s.Fits16 || q.wideLogged {
-		return
-	}
-	if _, wide := m.ix.Widths(q.ix); wide {
-		q.wideLogged = true
-		m.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
-			"queue", q.entry.Name(), "limit", MaxNarrow)
-	}
-}
-
 // deletePacket removes a packet that has left the index, or its place there, from the store, with
 // its delivery state.
 func (m *Machine) deletePacket(q *queue, p index.Packet) {
@@ -200,5 +161,17 @@ func removed(p index.Packet) storage.Removed {
 	return storage.Removed{
 		Expires: p.Flags&storage.FlagExpires != 0, Large: p.Flags&storage.FlagLarge != 0,
 		Stored: storage.Stored(p.Stored), Identity: p.Identity,
+	}
+}
+
+// takeable leaves in m.scratch what s selects, without taking it, and returns the records. What
+// cannot be read is set aside, and others are selected.
+func (m *Machine) takeable(q *queue, s Selection, selection index.Selection) (records [][]byte) {
+	for {
+		m.selectPackets(q, s, selection)
+		records, err := m.fetch(q, m.scratch, &selection)
+		if err == nil {
+			return records
+		}
 	}
 }

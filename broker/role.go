@@ -1,6 +1,8 @@
 package broker
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // A queue with exclusive-producer or exclusive-consumer has one client that pushes or takes: the
 // first one that does so, or waits. A client is all connections of one name, or one connection
@@ -29,19 +31,6 @@ func exclusive(s *Settings, r role) bool {
 		return s.ExclusiveProducer
 	}
 	return s.ExclusiveConsumer
-}
-
-// roleHolder is a client that may have roles.
-type roleHolder struct {
-	name        string // or the address of the connection that has no name
-	connections int
-	roles       map[holding]struct{}
-}
-
-// holding is one role of one queue.
-type holding struct {
-	q    *queue
-	role role
 }
 
 // As says who makes the calls that follow, until the run of calls ends: the role of a queue's only

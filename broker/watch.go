@@ -6,12 +6,6 @@ import (
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 )
 
-// watched is a name that somebody watches.
-type watched struct {
-	db   uint8
-	name string
-}
-
 // watchOverhead is about what a watched name takes besides its bytes.
 const watchOverhead = 150
 
