@@ -7,16 +7,11 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// The classes without a filter.
+// The classes without a filter, which are always there.
 const (
 	anyClass index.Class = iota
 	narrowClass
 )
-
-// newClasses returns the classes that are always there.
-func newClasses() []*class {
-	return []*class{anyClass: {}, narrowClass: {narrow: true}}
-}
 
 // plainClass is the class of those who take any packet.
 func plainClass(narrow bool) index.Class {

@@ -71,7 +71,7 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	}
 	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
 	if lanes == 0 {
-		m.scratch = m.scratch[:lookSlice(m.scratch)]
+		m.scratch = m.scratch[:fitting(m.scratch, lookSliceBytes, weight)]
 	}
 	if err := tx.useReply(weightOf(m.scratch) + len(m.scratch)*packetOverhead); err != nil {
 		return Found{}, err
@@ -82,17 +82,6 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	}
 	m.found.Details = m.found.Details[:0]
 	return m.finding(records), nil
-}
-
-// lookSlice is how many of the packets a slice of a look takes.
-func lookSlice(packets []index.Packet) int {
-	bytes := 0
-	for i, p := range packets {
-		if bytes += weight(p); bytes > lookSliceBytes && i > 0 {
-			return i
-		}
-	}
-	return len(packets)
 }
 
 // SetAt puts a value in the place of the element at a position; ok is false if there is none. The

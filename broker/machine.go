@@ -21,7 +21,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 	m := &Machine{
 		store: store, log: o.Logger, limits: store.Limits(),
 		ix: state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
-		dispatch: index.NewDispatch(), classes: newClasses(), classOf: make(map[string]index.Class),
+		dispatch: index.NewDispatch(), classes: []*class{anyClass: {}, narrowClass: {narrow: true}}, classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		stamps: make(map[*keyspace.Entry]uint64), roleHolders: make(map[string]*roleHolder),
 		cache: newCache(o.Cache), spare: newBatch(),

@@ -137,10 +137,51 @@ func (m *Machine) copy(read []byte) []byte {
 // weight is about how many bytes a packet's record has.
 func weight(p index.Packet) int { return int(p.Size) + int(p.TagBytes) }
 
+// fitting is how many of the first packets have at most so many bytes together; one at least.
+func fitting(packets []index.Packet, most int, size func(p index.Packet) int) int {
+	bytes := 0
+	for i, p := range packets {
+		if bytes += size(p); bytes > most && i > 0 {
+			return i
+		}
+	}
+	return len(packets)
+}
+
 // weightOf is that of all of some packets.
 func weightOf(packets []index.Packet) (bytes int) {
 	for _, p := range packets {
 		bytes += weight(p)
 	}
 	return bytes
+}
+
+// deletePacket removes a packet that has left the index, or its place there, from the store, with
+// its delivery state.
+func (m *Machine) deletePacket(q *queue, p index.Packet) {
+	m.leaveConsumer(p)
+	if p.HasUnique {
+		m.endUnique(q, p.Identity)
+	}
+	if op, ok := m.open.puts.find(q.packet(p)); ok {
+		m.open.ops.Cancel(op)
+		m.deleteDelivery(p)
+		return
+	}
+	m.open.ops.Delete(q.packet(p), removed(p))
+}
+
+// deleteDelivery removes the records of a packet's delivery state from the store.
+func (m *Machine) deleteDelivery(p index.Packet) {
+	if p.Stored != 0 {
+		m.open.ops.DeleteDelivery(p.Identity, storage.Stored(p.Stored))
+	}
+}
+
+// removed is what the storage has to know of a packet that goes with its delivery state.
+func removed(p index.Packet) storage.Removed {
+	return storage.Removed{
+		Expires: p.Flags&storage.FlagExpires != 0, Large: p.Flags&storage.FlagLarge != 0,
+		Stored: storage.Stored(p.Stored), Identity: p.Identity,
+	}
 }

@@ -28,13 +28,10 @@ type PushRequest struct {
 	Block bool
 }
 
-func (r *PushRequest) size() int {
-	return len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer, r.Unique)
-}
-
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
-	if n := r.size(); n > MaxRecord {
+	n := len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer, r.Unique)
+	if n > MaxRecord {
 		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, MaxRecord)
 	}
 	return nil

@@ -15,22 +15,11 @@ const (
 	consumerRole
 )
 
-func (r role) String() string {
-	if r == producerRole {
-		return "producer"
-	}
-	return "consumer"
-}
+func (r role) String() string { return [...]string{"producer", "consumer"}[r] }
 
 // exclusive says that settings give a role to one client.
 func exclusive(s *Settings, r role) bool {
-	switch {
-	case s == nil:
-		return false
-	case r == producerRole:
-		return s.ExclusiveProducer
-	}
-	return s.ExclusiveConsumer
+	return s != nil && (r == producerRole && s.ExclusiveProducer || r == consumerRole && s.ExclusiveConsumer)
 }
 
 // As says who makes the calls that follow, until the run of calls ends: the role of a queue's only
