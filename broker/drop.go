@@ -135,23 +135,16 @@ func (m *Machine) evictDue() (more bool) {
 		if n >= evictSlice && len(m.queues.idle) <= maxIdleQueues {
 			return true
 		}
-		m.evictFirst()
+		q := m.queues.idle[0]
+		m.queues.idle[0], m.queues.idle = nil, m.queues.idle[1:] // nil, so that it can be freed
+		q.idle = false
+		if m.queues.has(q) && m.unused(q) { // it may be in use again
+			m.takeName(q)
+			m.release(q)
+		}
 	}
+	m.queues.idle = nil
 	return false
-}
-
-// evictFirst drops the queue that has been empty longest, unless it is in use again.
-func (m *Machine) evictFirst() {
-	q := m.queues.idle[0]
-	m.queues.idle[0] = nil // so that it can be freed while the list lives on
-	if m.queues.idle = m.queues.idle[1:]; len(m.queues.idle) == 0 {
-		m.queues.idle = nil
-	}
-	q.idle = false
-	if m.queues.has(q) && m.unused(q) {
-		m.takeName(q)
-		m.release(q)
-	}
 }
 
 // Flush deletes everything of the present database, or of all: every queue, string and hash. One

@@ -35,7 +35,7 @@ func (m *Machine) nextKey() uint64 {
 
 // findKey returns the string or hash that has the name, nil if nothing has it. ErrWrongType.
 func (m *Machine) findKey(name []byte, kind keyspace.Kind) (*keyspace.Entry, error) {
-	switch k := m.named(name); typeOf(k) {
+	switch k := m.named(name); k.Kind() {
 	case kind:
 		return k, nil
 	case keyspace.None:

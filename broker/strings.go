@@ -22,7 +22,7 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 		return err
 	}
 	k := m.named(name)
-	if typeOf(k) != TypeString {
+	if k.Kind() != TypeString {
 		if err := tx.CanStore(); err != nil {
 			return err
 		}
