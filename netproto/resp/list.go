@@ -131,25 +131,23 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.Len(args[1])
-	if err != nil || n == 0 {
-		s.null()
-		return err
-	}
-	index, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
-	at, ok := position(index, n)
-	if !ok {
-		s.null()
-		return nil
-	}
-	f, err := tx.Range(args[1], at, 1)
-	if err == nil {
-		s.packets(formBulk, f, nil)
-	}
-	return err
+	return s.inSlices(tx, args[1], func(uint64) (uint64, error) {
+		n, err := tx.Len(args[1])
+		if err != nil || n == 0 {
+			s.null()
+			return 0, err
+		}
+		index, err := intArg(args[2])
+		if err != nil {
+			return 0, err
+		}
+		at, ok := position(index, n)
+		if !ok {
+			return 0, s.null()
+		}
+		f, err := tx.Range(args[1], at, 1)
+		return 0, s.packets(formBulk, f, err)
+	})
 }
 
 func lset(s *session, tx *broker.Tx, args [][]byte) error {

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// The methods below append one reply, or the head of one, to the literal bytes of the session. Those
-// of whole replies return nil, so that a handler ends with one.
+// The methods below append one reply, or the head of one, to the literal bytes of the session.
+// Those of whole replies return nil, so that a handler ends with one.
 
 // simple replies with a word of the protocol: no line break.
 func (s *session) simple(text string) error {
