@@ -24,20 +24,19 @@ type Receiver interface {
 
 // Conn is one receiver as the machine sees it.
 type Conn struct {
-	to           Receiver
-	delivery     Selection          // what its subscriptions take
-	sub          index.SubscriberID // 0 until it first subscribes or is ready
-	class        index.Class        // see class.go
-	queues       int                // subscriptions
-	detached     bool
-	roleHolder   *roleHolder // nil: it has no name and no role, see role.go
-	db           uint8       // that its names are in
-	watched      []watched   // see watch.go
-	watchedBytes int         // of the names
-	watchesIn    uint16      // bit by database: a watched name stood for something when the watch began
-	watchBroken  bool        // one of them was changed
-	marked       bool        // listed in Machine.dirtyConns
-	paused       bool        // nothing is delivered until Resume
+	to          Receiver
+	delivery    Selection          // what its subscriptions take
+	sub         index.SubscriberID // 0 until it first subscribes or is ready
+	class       index.Class        // see class.go
+	queues      int                // subscriptions
+	detached    bool
+	roleHolder  *roleHolder // nil: it has no name and no role, see role.go
+	db          uint8       // that its names are in
+	watched     []watched   // see watch.go
+	watchesIn   uint16      // bit by database: a watched name stood for something when the watch began
+	watchBroken bool        // one of them was changed
+	marked      bool        // listed in Machine.dirtyConns
+	paused      bool        // nothing is delivered until Resume
 
 	// While its request waits (parked.go):
 	parked   bool

@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -64,7 +63,8 @@ func TestAFlushBreaksTheWatchesOfWhatItDeletes(t *testing.T) {
 		c := h.b.Attach(&inbox{}, groups)
 		h.together(func(tx *broker.Tx) error {
 			tx.Select(c, db)
-			return tx.Watch(c, []byte(name))
+			tx.Watch(c, []byte(name))
+			return nil
 		})
 		return c
 	}
@@ -94,43 +94,6 @@ func TestAFlushBreaksTheWatchesOfWhatItDeletes(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func TestWatchedNamesAreBoundedOverAllConnections(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	watch := func(c *broker.Conn) (err error) {
-		h.together(func(tx *broker.Tx) error {
-			for i := 0; i < 60 && err == nil; i++ {
-				err = tx.Watch(c, append(fmt.Appendf(nil, "%p %d", c, i), make([]byte, 60_000)...))
-			}
-			return nil
-		})
-		return err
-	}
-	var watchers []*broker.Conn
-	for {
-		c := h.b.Attach(&inbox{}, groups)
-		if watchers = append(watchers, c); len(watchers)*60*60_000 > broker.MaxAllWatched {
-			break
-		}
-		if err := watch(c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	last := watchers[len(watchers)-1]
-	if err := watch(last); !errors.Is(err, broker.ErrTooMuchWatched) {
-		t.Errorf("got %v, want ErrTooMuchWatched", err)
-	}
-	h.together(func(tx *broker.Tx) error {
-		for _, c := range watchers {
-			tx.Unwatch(c)
-		}
-		return nil
-	})
-	if err := watch(last); err != nil {
-		t.Errorf("after all watches have ended: %v", err)
-	}
 }
 
 func TestANameThatASubscriberWaitsForMayBecomeAStringAndAListAgain(t *testing.T) {

@@ -59,7 +59,7 @@ func (m *Machine) detail(q *queue, p index.Packet) {
 	d := m.ix.Delivery(p.ID)
 	e := Detail{
 		ID: idOf(p.Identity), Queue: q.entry.Name(), Priority: p.Priority, State: p.State, Attempts: int(d.Attempts),
-		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: m.consumers.name(d.Consumer), Origin: m.queues.originName(d.Origin),
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: m.consumers.name(d.Consumer), Origin: m.originName(d.Origin),
 	}
 	switch p.State {
 	case index.Delayed:
@@ -93,7 +93,7 @@ func (m *Machine) detailBytes(q *queue, p index.Packet) int {
 		return n
 	}
 	d := m.ix.Delivery(p.ID)
-	n += len(m.consumers.name(d.Consumer)) + len(m.queues.originName(d.Origin))
+	n += len(m.consumers.name(d.Consumer)) + len(m.originName(d.Origin))
 	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(storage.StoredReason|storage.StoredProgress))
 }
 

@@ -31,8 +31,8 @@
 //	detail.go    what is said of a packet besides its record
 //	parked.go    requests that wait, and are made again
 //	deliver.go   the rule by which those who wait get packets
-//	sweep.go     queues go, the large ones in slices
-//	leftovers.go keys that are gone, but not from the disk
+//	drop.go      queues go, or change their name
+//	garbage.go   what is gone, but not from the disk
 //
 // Verbs:
 //
@@ -45,8 +45,7 @@
 //	priority.go  packets that have a key change their priority, and go by it
 //	list.go      a queue seen as a list
 //	reshape.go   a list changes in its middle, or loses most of itself
-//	change.go    packets change by their ids
-//	bulk.go      many packets change, in slices
+//	each.go      verbs for many packets: by their ids, or by state and tags in slices
 //	inspect.go   what queues hold, and who works on them
 //	settings.go  what a queue does with packets that come, and with those that are claimed
 //	names.go     names, whatever has them: type, expiry, scans
@@ -55,7 +54,6 @@
 //	strings.go   strings
 //	hashes.go    hashes
 //	copy.go      what a name stands for, copied to another
-//	flush.go     the end of everything
 //
 // The package keyspace holds the names.
 //

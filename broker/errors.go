@@ -21,10 +21,6 @@ var (
 	ErrTooManyPackets = errors.New("too many packets: four billion are queued, pop some")
 	// ErrTooManySubscriptions: MaxSubscriptions is reached.
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
-	// ErrTooManyWatches: MaxWatches or MaxWatchedBytes is reached.
-	ErrTooManyWatches = errors.New("too many names are watched on one connection")
-	// ErrTooMuchWatched: MaxAllWatched is reached.
-	ErrTooMuchWatched = errors.New("too many names are watched on all connections together")
 	// ErrTooLarge: a packet, a string or a field does not fit the storage's limits.
 	ErrTooLarge = errors.New("too large")
 	// ErrTooMuchOpen: the open batch would pass MaxOpen.

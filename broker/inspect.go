@@ -24,6 +24,9 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 	return tx.show(q)
 }
 
+// PrepareIDs does a slice of what calls need that name packets by their ids, as PrepareSearch does.
+func (tx *Tx) PrepareIDs() (more bool) { return tx.m.ix.BuildIdentities(identifySlice) }
+
 // look makes sure that the machine accepts calls, and returns the queue with a name, nil if there
 // is none.
 func (tx *Tx) look(name []byte) (*queue, error) {

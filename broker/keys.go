@@ -61,7 +61,7 @@ func (m *Machine) deleteValue(k *keyspace.Entry) {
 		return
 	}
 	k.Version = 0
-	m.leftovers = append(m.leftovers, m.names.Detach(k))
+	discard(m, []*keyspace.Entry{m.names.Detach(k)}, (*Machine).removeKey)
 }
 
 // marked is what the storage must know of a head or field that it holds already.

@@ -138,7 +138,7 @@ func (m *keyModel) step(t *rapid.T) {
 	case "push", "pop":
 		m.list(t, op, name)
 	case "watch":
-		m.check(m.tx.Watch(m.c, key))
+		m.tx.Watch(m.c, key)
 		m.watch[name] = true
 	case "unwatch":
 		m.tx.Unwatch(m.c)

@@ -355,7 +355,7 @@ func TestScanGivesWhatStays(t *testing.T) {
 func (h *harness) watched(change func()) (broken bool) {
 	h.t.Helper()
 	c := h.b.Attach(&inbox{}, groups)
-	h.together(func(tx *broker.Tx) error { return tx.Watch(c, []byte("n")) })
+	h.together(func(tx *broker.Tx) error { tx.Watch(c, []byte("n")); return nil })
 	change()
 	h.together(func(tx *broker.Tx) error {
 		broken = tx.WatchBroken(c)

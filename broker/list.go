@@ -69,7 +69,8 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 }
 
 // Range finds the n elements from position from on, counted from the left; it takes none. The list
-// has that many: Len tells. If some cannot be read there are fewer.
+// has that many: Len tells. It finds fewer, but one, where they are very many or large: others have
+// their turn before the rest. If some cannot be read there are fewer, too, and the list is changed.
 func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	m := tx.m
 	q, length, err := m.findList(name)
@@ -82,16 +83,34 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	if n == 0 {
 		return Found{}, nil
 	}
+	lanes, _ := m.ix.Lanes(q.ix, nil)
+	if lanes == 0 { // else to find where the rest begins takes long
+		n = min(n, LookSlice)
+	}
 	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
-	if err := tx.useReply(weightOf(m.scratch) + n*packetOverhead); err != nil {
+	if lanes == 0 {
+		m.scratch = m.scratch[:lookSlice(m.scratch)]
+	}
+	if err := tx.useReply(weightOf(m.scratch) + len(m.scratch)*packetOverhead); err != nil {
 		return Found{}, err
 	}
 	records, err := m.fetch(q, m.scratch, nil)
 	for ; err != nil; records, err = m.fetch(q, m.scratch, nil) { // what is damaged is no element any more
-		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
+		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, len(m.scratch), m.scratch[:0])
 	}
 	m.found.Details = m.found.Details[:0]
 	return m.finding(records), nil
+}
+
+// lookSlice is how many of the packets a slice of a look takes.
+func lookSlice(packets []index.Packet) int {
+	bytes := 0
+	for i, p := range packets {
+		if bytes += weight(p); bytes > lookSliceBytes && i > 0 {
+			return i
+		}
+	}
+	return len(packets)
 }
 
 // SetAt puts a value in the place of the element at a position; ok is false if there is none. The
@@ -155,6 +174,13 @@ func (tx *Tx) Find(name, value []byte, end End, max int, dst []int) ([]int, erro
 		dst = append(dst, at)
 	}
 	return dst, nil
+}
+
+// PrepareSearch does a slice of what a search by value needs, which others may come between. It
+// returns true if there is more to do. A search does what is left at once.
+func (tx *Tx) PrepareSearch(name []byte) (more bool) {
+	q := tx.m.queueNamed(name)
+	return q != nil && tx.m.ix.BuildValues(q.ix, identifySlice)
 }
 
 // findValue leaves in m.scratch the elements of a list that equal value, at most max if that is not

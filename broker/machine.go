@@ -68,51 +68,49 @@ type Machine struct {
 	log    *slog.Logger
 	limits storage.Limits // at which a batch is full
 
-	ix           *index.Index
-	dispatch     *index.Dispatch
-	classes      []*class               // by index.Class; nil where the number is free
-	classOf      map[string]index.Class // those with a filter, by class.key
-	freeClasses  []index.Class
-	queues       queueTable
-	names        *keyspace.Directory
-	leftovers    []*keyspace.Entry // see leftovers.go
-	orphans      []recovery.Orphan
-	endedUniques []storage.UniqueID // see unique.go
-	identify     bool               // index.BuildIdentities has to go on
-	consumers    consumers
-	roleHolders  map[string]*roleHolder // those with a name, see role.go
-	counted      []*queue               // whose counters are to be saved, see counters.go
-	countersAt   int64                  // when, on the steady clock
-	redated      []redated              // see settings.go
-	flush        storage.Flush          // that is being carried out
-	watches      map[watched][]*Conn    // who wants to know of a change to what has a name
-	watchers     map[*Conn]struct{}     // all of them
-	watchedBytes int                    // that the names take
-	marks        storage.Marks
-	cache        *cache
-	open         *batch
-	onWay        *batch  // Take returned it, and Done was not called since
-	spare        *batch  // to be opened next
-	conns        []*Conn // by index.SubscriberID
-	attached     int     // consumers of all protocols
-	damaged      int     // see Tx.Damaged
-	dirty        []*queue
-	dirtyConns   []*Conn  // see deliver.go
-	settling     bool     // settle works dirty off
-	dropped      []*queue // see sweep.go
-	parked       parkedHeap
-	tx           Tx // the only one, so that calls allocate nothing
-	scratch      []index.Packet
-	worst        []index.Packet // see bound.go
-	found        Found          // what the last call found
-	fetched      [][]byte       // see payloads.go, with the next five
-	missing      []int
-	missed       []storage.PacketID
-	ahead        []index.Packet
-	one          [1]index.Packet
-	copied       []byte
-	keyScratch   []byte
-	tags         []byte // of an entry on its way to the index
+	ix          *index.Index
+	dispatch    *index.Dispatch
+	classes     []*class               // by index.Class; nil where the number is free
+	classOf     map[string]index.Class // those with a filter, by class.key
+	freeClasses []index.Class
+	queues      queueTable
+	names       *keyspace.Directory
+	garbage     []garbage
+	identify    bool // index.BuildIdentities has to go on
+	consumers   consumers
+	roleHolders map[string]*roleHolder     // those with a name, see role.go
+	counted     []*queue                   // whose counters are to be saved, see counters.go
+	countersAt  int64                      // when, on the steady clock
+	redated     []redated                  // see settings.go
+	flush       storage.Flush              // that is being carried out
+	watches     map[watched][]*Conn        // who wants to know of a change to what has a name
+	watchers    map[*Conn]struct{}         // all of them
+	stamps      map[*keyspace.Entry]uint64 // see Tx.Stamp
+	lastStamp   uint64
+	marks       storage.Marks
+	cache       *cache
+	open        *batch
+	onWay       *batch  // Take returned it, and Done was not called since
+	spare       *batch  // to be opened next
+	conns       []*Conn // by index.SubscriberID
+	attached    int     // consumers of all protocols
+	damaged     int     // see Tx.Damaged
+	dirty       []*queue
+	dirtyConns  []*Conn // see deliver.go
+	settling    bool    // settle works dirty off
+	parked      parkedHeap
+	tx          Tx // the only one, so that calls allocate nothing
+	scratch     []index.Packet
+	worst       []index.Packet // see bound.go
+	found       Found          // what the last call found
+	fetched     [][]byte       // see payloads.go, with the next five
+	missing     []int
+	missed      []storage.PacketID
+	ahead       []index.Packet
+	one         [1]index.Packet
+	copied      []byte
+	keyScratch  []byte
+	tags        []byte // of an entry on its way to the index
 	uniqueScratch,
 	name []byte // of a key or field on its way to the open batch
 	patched []byte // what a patch makes
@@ -132,15 +130,15 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 	}
 	m := &Machine{
 		store: store, log: o.Logger, limits: store.Limits(),
-		ix: state.Index, names: state.Names, leftovers: state.Leftovers, orphans: state.Orphans,
-		endedUniques: state.EndedUniques, identify: true, flush: store.Flush(), marks: state.Marks,
+		ix: state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
 		dispatch: index.NewDispatch(), classes: newClasses(), classOf: make(map[string]index.Class),
-		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}), roleHolders: make(map[string]*roleHolder),
+		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
+		stamps: make(map[*keyspace.Entry]uint64), roleHolders: make(map[string]*roleHolder),
 		cache: newCache(o.Cache), spare: newBatch(),
 	}
 	m.tx.m = m
 	m.loadQueues(state.Queues)
-	m.loadDropped(state.Dropped)
+	m.loadGarbage(state)
 	m.consumers.load(state.Workers, &m.queues)
 	m.open = newBatch()
 	m.open.begin(m.marks)
@@ -212,14 +210,10 @@ func (m *Machine) Work() (more bool) {
 	}
 	more = m.evictDue()
 	more = m.sweep() || more
-	more = m.sweepKeys() || more
-	more = m.sweepOrphans() || more
-	more = m.sweepUniques() || more
 	more = m.saveCounters() || more
 	more = m.redate() || more
 	m.identify = m.identify && m.ix.BuildIdentities(identifySlice)
 	more = m.identify || more
-	m.endFlush()
 	return more
 }
 
@@ -247,5 +241,8 @@ func (m *Machine) Next() int64 {
 	if len(m.queues.idle) > 0 {
 		wait = min(wait, m.queues.idle[0].emptied+maxIdleTime-now)
 	}
-	return max(1, wait)
+	if m.stuck {
+		wait = max(1, wait)
+	}
+	return max(0, wait) // 0: a slice of what was due is done
 }

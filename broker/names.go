@@ -33,8 +33,16 @@ func (tx *Tx) Select(c *Conn, db uint8) { c.db, tx.db = db, db }
 // Database is the one that the consumer's names are in.
 func (c *Conn) Database() uint8 { return c.db }
 
-// named returns the entry of a name in the database of the present call, nil if there is none.
-func (m *Machine) named(name []byte) *keyspace.Entry { return m.names.Find(m.tx.db, name) }
+// named returns the entry of a name in the database of the present call, nil if there is none. What
+// has expired goes now, if its turn has not come yet.
+func (m *Machine) named(name []byte) *keyspace.Entry {
+	e := m.names.Find(m.tx.db, name)
+	if e != nil && e.Expiry() != 0 && e.Expiry() <= m.tx.now {
+		m.deleteNamed(e)
+		e = m.names.Find(m.tx.db, name)
+	}
+	return e
+}
 
 // Every call below is made inside Atomic.
 
@@ -193,15 +201,12 @@ func (tx *Tx) Now() int64 { return tx.now }
 // Steady returns the same moment in milliseconds of a clock that never jumps: waits end by it.
 func (tx *Tx) Steady() int64 { return tx.steady }
 
-// expireNames deletes what is due. It returns false if the batch was full before all was deleted.
-func (m *Machine) expireNames(now int64) bool {
-	for {
+// expireNames deletes a slice of what is due.
+func (m *Machine) expireNames(now int64) {
+	for range advanceSlice {
 		e := m.names.Due(now)
-		switch {
-		case e == nil:
-			return true
-		case m.open.full(m.limits):
-			return false
+		if e == nil || m.open.halfFull(m.limits) {
+			return
 		}
 		m.deleteNamed(e)
 	}

@@ -27,7 +27,7 @@ type queue struct {
 	marked      bool            // listed in Machine.dirty
 	wideLogged  bool            // logWide has logged it
 	deadLogged  bool            // deadLetter has logged it
-	dropped     bool            // it has no name and is in Machine.dropped
+	dropped     bool            // it has no name and is in Machine.garbage
 
 	settings  *Settings        // nil: the defaults, and the queue ends when it is empty
 	orders    map[string]order // of the settings, see tags.go
@@ -40,10 +40,9 @@ type queue struct {
 
 // queueTable finds queues by number.
 type queueTable struct {
-	all   []*queue // by index.QueueID; nil where the number is free
-	idle  []*queue // unused queues, the longest unused first; some may be in use again
-	named int      // queues with a name
-	bytes int      // of all names
+	all   []*queue                          // by index.QueueID; nil where the number is free
+	idle  []*queue                          // unused queues, the longest unused first; some may be in use again
+	names [Databases]struct{ n, bytes int } // those of queues
 	// withSettings are the queues with settings, by storage's number: packets that died name them.
 	withSettings map[uint32]*queue
 
@@ -81,13 +80,27 @@ func (t *queueTable) setSettings(q *queue, s *Settings) {
 	t.withSettings[q.id] = q
 }
 
-// originName is the name of the queue with settings that has a number of storage; none if it is
-// gone.
-func (t *queueTable) originName(id uint32) string {
-	if q := t.withSettings[id]; q != nil {
+// origin is the queue with settings that has a number of storage; nil if it is gone.
+func (m *Machine) origin(number uint32) *queue {
+	if q := m.queues.withSettings[number]; q != nil && !m.isFlushed(q) {
+		return q
+	}
+	return nil
+}
+
+func (m *Machine) originName(number uint32) string {
+	if q := m.origin(number); q != nil {
 		return q.entry.Name()
 	}
 	return ""
+}
+
+// named returns how many queues have names, and the bytes of those.
+func (t *queueTable) named() (n, bytes int) {
+	for _, names := range t.names {
+		n, bytes = n+names.n, bytes+names.bytes
+	}
+	return n, bytes
 }
 
 func (t *queueTable) of(id index.QueueID) *queue { return t.all[id] }
@@ -130,7 +143,7 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 		return m.NextQueue - 1
 	}
 	if t.taken == nil {
-		t.taken = make(map[uint32]bool, t.named)
+		t.taken = make(map[uint32]bool, len(t.all))
 		for _, q := range t.all {
 			if q != nil {
 				t.taken[q.id] = true
@@ -148,19 +161,21 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 // setName gives a queue without a name one that no queue has.
 func (m *Machine) setName(q *queue, e *keyspace.Entry) {
 	q.entry = e
-	m.queues.named++
-	m.queues.bytes += len(e.Name())
+	names := &m.queues.names[e.Database()]
+	names.n++
+	names.bytes += len(e.Name())
 	m.names.SetQueue(e, q.ix)
 }
 
 // takeName takes a queue's name away.
 func (m *Machine) takeName(q *queue) {
 	e := q.entry
-	m.queues.named--
-	m.queues.bytes -= len(e.Name())
 	if !m.names.Has(e) { // a flush has taken it
 		return
 	}
+	names := &m.queues.names[e.Database()]
+	names.n--
+	names.bytes -= len(e.Name())
 	if e.Kind() == keyspace.Queue {
 		m.names.Set(e, keyspace.None)
 	}
@@ -207,7 +222,7 @@ func (m *Machine) checkNewQueue(name []byte) error {
 	if err := m.checkName(name, 0); err != nil {
 		return err
 	}
-	if m.queues.named >= MaxQueues || m.queues.bytes+len(name) > MaxNameBytes || m.flushesReused() {
+	if n, bytes := m.queues.named(); n >= MaxQueues || bytes+len(name) > MaxNameBytes || m.flushesReused() {
 		return ErrTooManyQueues
 	}
 	return nil

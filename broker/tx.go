@@ -121,8 +121,8 @@ func (tx *Tx) useReply(bytes int) error {
 }
 
 // advance does what is due by now: expired packets go, delayed and leased ones come back, waits
-// end. What does not fit the batch is done in the next Turn. Leases end in half of each batch only:
-// a million that end together would keep others out for long, and may as well end a little later.
+// end. A slice of that happens in each Turn: a million that are due together would keep others out
+// for long, and may as well end a little later.
 func (tx *Tx) advance() {
 	m := tx.m
 	m.endWaits()
@@ -130,16 +130,18 @@ func (tx *Tx) advance() {
 		return
 	}
 	m.expireNames(tx.now)
-	for !tx.Full() {
-		steady := tx.steady
+	for range advanceSlice {
 		if m.open.halfFull(m.limits) {
-			steady = 0 // no lease is due
+			return
 		}
-		e, ok := m.ix.Advance(tx.now, steady)
+		e, ok := m.ix.Advance(tx.now, tx.steady)
 		if !ok {
 			return
 		}
 		q := m.queues.of(e.Packet.Queue)
+		if m.isFlushed(q) {
+			m.retire(q)
+		}
 		switch e.Kind {
 		case index.Expired:
 			m.expire(q, e.Packet)

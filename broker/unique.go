@@ -11,7 +11,7 @@ import (
 //     done keeps its record, and does not hold the id.
 //   - With a window it goes when that is over, or with the queue, whatever becomes of the packet.
 //
-// A start may find records that nothing needs, which are left to Work.
+// A start may find records that nothing needs, which are garbage.
 
 // holderOf returns the packet that already holds the id of a unique push.
 func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
@@ -63,19 +63,4 @@ func (m *Machine) endUnique(q *queue, identity uint64) {
 	if id := (storage.UniqueID{Queue: q.id, Identity: identity}); !m.open.ops.CancelUnique(id) {
 		m.open.ops.DeleteUnique(id)
 	}
-}
-
-// sweepUniques deletes records that nothing needs. It is a part of Work.
-func (m *Machine) sweepUniques() (more bool) {
-	for n := min(sweepSlice, m.limits.MaxOps/8); n > 0 && len(m.endedUniques) > 0; n-- {
-		if !m.maySweep() {
-			return false
-		}
-		m.open.ops.DeleteUnique(m.endedUniques[0])
-		m.endedUniques = m.endedUniques[1:]
-	}
-	if len(m.endedUniques) == 0 {
-		m.endedUniques = nil
-	}
-	return len(m.endedUniques) > 0
 }

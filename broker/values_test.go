@@ -308,28 +308,3 @@ func TestCopiesAreWholeWhereverTheCacheHasTheValue(t *testing.T) {
 		}
 	}
 }
-
-func TestTheNamesThatOneConsumerWatchesAreBounded(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	c, name := h.b.Attach(&inbox{}, broker.Selection{}), make([]byte, broker.MaxWatchedBytes/4)
-	err := h.b.Do(func(tx *broker.Tx) (err error) {
-		for i := range 4 {
-			name[0] = byte(i)
-			err = errors.Join(err, tx.Watch(c, name))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		name[0]++
-		if err := h.b.Do(func(tx *broker.Tx) error { return tx.Watch(c, name) }); !errors.Is(err, broker.ErrTooManyWatches) {
-			t.Errorf("got %v, want ErrTooManyWatches", err)
-		}
-	}
-	if err := h.b.Do(func(tx *broker.Tx) error { tx.Unwatch(c); return tx.Watch(c, name) }); err != nil {
-		t.Errorf("after the watches ended: %v", err)
-	}
-}

@@ -15,26 +15,20 @@ type watched struct {
 // watchOverhead is about what a watched name takes besides its bytes.
 const watchOverhead = 150
 
-// Watch notes that c wants to know of a change to what has the name, or comes to have it.
-func (tx *Tx) Watch(c *Conn, name []byte) error {
-	m, w, size := tx.m, watched{tx.db, string(name)}, len(name)+watchOverhead
-	switch {
-	case c.detached || slices.Contains(m.watches[w], c):
-		return nil
-	case len(c.watched) >= MaxWatches || c.watchedBytes+len(name) > MaxWatchedBytes:
-		return ErrTooManyWatches
-	case m.watchedBytes+size > MaxAllWatched:
-		return ErrTooMuchWatched
+// Watch notes that c wants to know of a change to what has the name, or comes to have it. It
+// returns about how many bytes that takes: none if c watches it already.
+func (tx *Tx) Watch(c *Conn, name []byte) (size int) {
+	m, w := tx.m, watched{tx.db, string(name)}
+	if c.detached || slices.Contains(m.watches[w], c) {
+		return 0
 	}
 	if typeOf(m.named(name)) != TypeNone {
 		c.watchesIn |= 1 << tx.db
 	}
-	c.watchedBytes += len(name)
-	m.watchedBytes += size
 	c.watched = append(c.watched, w)
 	m.watches[w] = append(m.watches[w], c)
 	m.watchers[c] = struct{}{}
-	return nil
+	return len(name) + watchOverhead
 }
 
 // WatchBroken says that something that c watches was changed, by anybody and any protocol.
@@ -49,13 +43,31 @@ func (tx *Tx) Unwatch(c *Conn) {
 			delete(m.watches, w)
 		}
 	}
-	m.watchedBytes -= c.watchedBytes + watchOverhead*len(c.watched)
 	delete(m.watchers, c)
-	c.watched, c.watchedBytes, c.watchesIn, c.watchBroken = nil, 0, 0, false
+	c.watched, c.watchesIn, c.watchBroken = nil, 0, false
+}
+
+// Stamp is a number that is another one after each change to what has the name: a look in slices
+// sees by it that its slices are of one moment. 0: nothing has the name.
+func (tx *Tx) Stamp(name []byte) uint64 {
+	const most = 1024 // a look that loses its stamp begins again
+	m, e := tx.m, tx.m.named(name)
+	if typeOf(e) == TypeNone {
+		return 0
+	}
+	if m.stamps[e] == 0 {
+		if len(m.stamps) >= most {
+			clear(m.stamps)
+		}
+		m.lastStamp++
+		m.stamps[e] = m.lastStamp
+	}
+	return m.stamps[e]
 }
 
 // changedName tells those who watch a name that what has it changes.
 func (m *Machine) changedName(e *keyspace.Entry) {
+	delete(m.stamps, e)
 	if len(m.watches) == 0 {
 		return
 	}
@@ -67,6 +79,7 @@ func (m *Machine) changedName(e *keyspace.Entry) {
 // flushed tells those who watch a name that stood for something that a database is empty now. Any
 // other change to that name since has told them already.
 func (m *Machine) flushed(db uint8) {
+	clear(m.stamps)
 	for c := range m.watchers {
 		c.watchBroken = c.watchBroken || c.watchesIn&(1<<db) != 0
 	}

@@ -2,38 +2,45 @@ package netproto
 
 import "errors"
 
-// ErrMemory is why a connection is closed that has begun a long request, and errUnread why one is
-// that does not read its replies: it holds the most of all.
+// ErrMemory is why a connection is closed that makes the server keep much for it, and errUnread why
+// one is that does not read its replies: it holds the most of all.
 var (
 	ErrMemory = errors.New("too much memory in unfinished requests")
 	errUnread = errors.New("too much memory in replies that are not read")
 )
 
-// Buffers bounds the bytes of requests that have begun, and of replies that peers do not take, on
-// all connections of the servers that share it, which are those of one loop. The first
-// maxReadBuffer bytes of either do not count.
+// Buffers bounds what all connections hold of the servers that share it, which are those of one
+// loop: requests that have begun, what sessions keep of others (Peer.Hold), and replies that peers
+// do not take. The first maxReadBuffer bytes of the buffers do not count.
 type Buffers struct {
-	most  int64
-	sum   int64
-	large map[*conn]struct{} // those that count
+	most  int
+	sum   int
+	large map[*conn]struct{} // those that may be evicted
 }
 
-// NewBuffers allows so many bytes together.
-func NewBuffers(most int64) *Buffers { return &Buffers{most: most, large: make(map[*conn]struct{})} }
+// minLarge is what a connection must hold to be evicted.
+const minLarge = 4 << 10
 
-// count notes what c holds. If that is too much for all, it evicts the connection with the most, of
-// those that have begun a request, or take nothing of what they are sent.
+// NewBuffers allows so many bytes together.
+func NewBuffers(most int64) *Buffers {
+	return &Buffers{most: int(most), large: make(map[*conn]struct{})}
+}
+
+// requests is what c holds of requests, and replies what it holds of replies.
+func (c *conn) requests() int { return max(cap(c.in)-maxReadBuffer, 0) + c.held }
+func (c *conn) replies() int  { return max(len(c.peer.Out)-maxReadBuffer, 0) + c.queued }
+
+// count notes what c holds. If that is too much for all, it evicts the connections with the most.
 func (b *Buffers) count(c *conn) {
-	n := int64(max(cap(c.in), maxReadBuffer) + max(c.free-c.sent, maxReadBuffer) - 2*maxReadBuffer)
+	n := c.requests() + c.replies()
 	if n == c.counted || c.evicted {
 		return
 	}
-	b.set(c, n)
-	for b.sum > b.most {
-		largest := (*conn)(nil)
+	for b.set(c, n); b.sum > b.most; {
+		largest, most := (*conn)(nil), 0
 		for c := range b.large {
-			if (largest == nil || c.counted > largest.counted) && (cap(c.in) > maxReadBuffer || c.stalls()) {
-				largest = c
+			if n := b.burden(c); n > most {
+				largest, most = c, n
 			}
 		}
 		if largest == nil {
@@ -45,9 +52,18 @@ func (b *Buffers) count(c *conn) {
 	}
 }
 
-func (b *Buffers) set(c *conn, n int64) {
+// burden is what c should not hold. Replies are none while its peer takes them, unless all hold far
+// too much.
+func (b *Buffers) burden(c *conn) int {
+	if c.stalls() || b.sum > b.most+DefaultMaxBuffers {
+		return c.counted
+	}
+	return c.requests()
+}
+
+func (b *Buffers) set(c *conn, n int) {
 	b.sum += n - c.counted
-	if c.counted = n; n == 0 {
+	if c.counted = n; n < minLarge {
 		delete(b.large, c)
 	} else {
 		b.large[c] = struct{}{}

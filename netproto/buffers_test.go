@@ -10,7 +10,7 @@ import (
 )
 
 // waitBegun waits until the buffers of requests that have begun have so many bytes.
-func (s *Server) waitBegun(t *testing.T, want int64) {
+func (s *Server) waitBegun(t *testing.T, want int) {
 	t.Helper()
 	waitFor(t, func() (ok bool) {
 		_ = s.config.Loop.Do(func(*broker.Tx) error {

@@ -20,7 +20,7 @@ type link interface {
 	// read takes what has arrived: nothing and no error if that is nothing, io.EOF at the end.
 	read(buf []byte) (n int, err error)
 	// write sends what it can of data, and returns how much has left. The next write begins with the
-	// first byte that has not.
+	// first byte that has not. What has not left stays as it is until then.
 	write(data []byte) (n int, err error)
 	// watch says what the loop wants to be told of.
 	watch(w watch)
@@ -48,10 +48,9 @@ type conn struct {
 	session  Session
 	consumer *broker.Conn
 
-	in   []byte // received and not carried out
-	more bool   // in may hold whole requests
-	sent int    // of peer.Out, how many bytes have left, and how many may
-	free int
+	in     []byte // received and not carried out
+	more   bool   // in may hold whole requests
+	output        // see output.go
 
 	readable bool // the link has told of something to read
 	hungUp   bool // and that the peer has hung up
@@ -72,9 +71,10 @@ type conn struct {
 	frame   deadline // for the rest of a request
 	slow    deadline // for the peer to take more
 	linger  deadline
-	taken   int   // bytes that the peer took since slow was set
-	dropped int   // bytes that a lingering end has dropped
-	counted int64 // of Buffers
+	taken   int // bytes that the peer took since slow was set
+	dropped int // bytes that a lingering end has dropped
+	held    int // bytes that the session keeps
+	counted int // of Buffers
 }
 
 // start lets the loop serve the connection.
@@ -133,15 +133,15 @@ func (c *conn) turn() {
 
 // evict ends a connection that held the most of all, unless its peer has taken much meanwhile.
 func (c *conn) evict() {
-	c.send()
-	switch {
-	case cap(c.in) > maxReadBuffer:
-		c.finish(ErrMemory)
-	case c.stalls():
+	c.evicted = false
+	if c.send(); !c.evicted {
+		return
+	}
+	c.evicted = false
+	if c.stalls() || c.requests() == 0 {
 		c.finish(errUnread)
-	default:
-		c.evicted = false
-		c.server.config.Buffers.count(c)
+	} else {
+		c.finish(ErrMemory)
 	}
 }
 
@@ -290,77 +290,6 @@ func (c *conn) timeFrame(completed bool) {
 	}
 }
 
-// touch notes that the connection has got bytes to send, which leave with the next commit.
-func (c *conn) touch() {
-	if !c.touched && len(c.peer.Out) > c.free {
-		c.touched = true
-		c.loop.touched = append(c.loop.touched, c)
-	}
-}
-
-// send sends what may leave.
-func (c *conn) send() {
-	if c.closed {
-		return
-	}
-	if c.sent < c.free {
-		n, err := c.link.write(c.peer.Out[c.sent:c.free])
-		if err != nil {
-			c.broken = true
-			c.finish(err)
-			return
-		}
-		c.sent += n
-		c.taken += n
-	}
-	c.timeWrite()
-	c.forget()
-	c.server.config.Buffers.count(c)
-	if c.consumer.CaughtUp() {
-		c.loop.tx.Resume(c.consumer)
-	}
-	if c.full && c.Unsent() <= c.server.config.MaxOutstandingBytes/2 {
-		c.full = false
-		c.loop.again(c)
-	}
-	if c.finished && c.Unsent() == 0 {
-		c.end()
-	}
-}
-
-// timeWrite bounds the time in which the peer takes some of what may leave.
-func (c *conn) timeWrite() {
-	switch writes := &c.loop.writes; {
-	case c.sent == c.free:
-		writes.clear(&c.slow)
-	case c.slow.in == nil || c.taken >= leastTaken:
-		c.taken = 0
-		writes.set(c, &c.slow, c.loop.now+c.server.config.WriteTimeout.Milliseconds())
-	}
-}
-
-// stalls says that the peer has taken next to nothing for a while.
-func (c *conn) stalls() bool {
-	return c.slow.in != nil && c.slow.at-c.server.config.WriteTimeout.Milliseconds()+stallTime.Milliseconds() <= c.loop.now
-}
-
-// forget gives back the memory of what has left.
-func (c *conn) forget() {
-	out := c.peer.Out
-	switch {
-	case c.sent == len(out) && cap(out) > keepOut:
-		c.peer.Out = nil
-	case c.sent == len(out):
-		c.peer.Out = out[:0]
-	case c.sent > keepOut && c.sent > len(out)/2:
-		c.peer.Out = append(make([]byte, 0, len(out)-c.sent), out[c.sent:]...)
-	default:
-		return
-	}
-	c.free -= c.sent
-	c.sent = 0
-}
-
 var (
 	errDrained = errors.New("server is draining")
 	errNotRead = fmt.Errorf("peer took less than %d bytes in time", leastTaken)
@@ -442,8 +371,7 @@ func (c *conn) close() {
 	c.finish(net.ErrClosed)
 	c.loop.writes.clear(&c.slow)
 	c.loop.lingering.clear(&c.linger)
-	c.peer.Out, c.sent, c.free = nil, 0, 0
-	c.server.config.Buffers.count(c)
+	c.dropAll()
 	delete(c.loop.conns, c)
 	c.link.close()
 	c.server.remove(c)
@@ -463,9 +391,6 @@ func (c *conn) Again(tx *broker.Tx, queue []byte) {
 		c.loop.again(c)
 	}
 }
-
-// Unsent implements broker.Receiver.
-func (c *conn) Unsent() int64 { return int64(len(c.peer.Out) - c.sent) }
 
 // Address implements broker.Receiver.
 func (c *conn) Address() string { return c.remote.String() }

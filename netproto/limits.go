@@ -17,8 +17,7 @@ const (
 	// frames a connection may be idle for ever, as subscribers are.
 	DefaultFrameTimeout = 30 * time.Second
 
-	// DefaultMaxBuffers is for the unfinished requests of all connections, 64 of the longest, and for
-	// replies that are not read.
+	// DefaultMaxBuffers is for what all connections hold: 64 of the longest requests.
 	DefaultMaxBuffers = 256 << 20
 
 	keepAlive = 30 * time.Second // of TCP: a peer that vanished is noticed after about two minutes
@@ -27,6 +26,7 @@ const (
 	maxReadBuffer = 64 << 10 // that is read at a time; a longer frame gets what it needs
 	maxAcceptWait = time.Second
 
+	maxCopied   = 4 << 10     // of a message for several clients; they share a longer one
 	keepOut     = 16 << 10    // the largest buffer for replies that a connection keeps
 	leastTaken  = 16 << 10    // bytes that a peer must take in WriteTimeout
 	maxPiece    = 256 << 10   // that a goroutine writes at a time

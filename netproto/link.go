@@ -18,7 +18,6 @@ type fed struct {
 	room    sync.Cond // signalled when in is taken, and at the end
 	in      []byte    // read and not taken, at most maxReadBuffer
 	err     error     // why nothing more is read
-	out     []byte    // that is being written
 	writing bool
 	wrote   int   // bytes of it that have left since write was called
 	failed  error // of a write
@@ -85,7 +84,8 @@ func (f *fed) ask() {
 	f.c.broken = f.c.broken || over && !errors.Is(f.err, io.EOF) || f.failed != nil
 }
 
-// write hands some bytes to a goroutine, unless one is still writing.
+// write hands some bytes to a goroutine, unless one is still writing. Nobody changes them before
+// write has told that they have left.
 func (f *fed) write(data []byte) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,15 +94,14 @@ func (f *fed) write(data []byte) (n int, err error) {
 	}
 	n, f.wrote = f.wrote, 0
 	if data = data[n:]; len(data) > 0 {
-		f.out = append(f.out[:0], data[:min(len(data), maxPiece)]...)
 		f.writing = true
-		go f.flush() // ends when they are written, or at close
+		go f.flush(data[:min(len(data), maxPiece)]) // ends when they are written, or at close
 	}
 	return n, nil
 }
 
-func (f *fed) flush() {
-	n, err := f.nc.Write(f.out)
+func (f *fed) flush(data []byte) {
+	n, err := f.nc.Write(data)
 	f.mu.Lock()
 	f.writing, f.wrote, f.failed = false, n, err
 	f.mu.Unlock()

@@ -291,7 +291,7 @@ func (l *Loop) release() {
 	l.touched, l.leaving = l.leaving[:0], l.touched
 	for _, c := range l.leaving {
 		if c.touched = false; !c.holding {
-			c.free = len(c.peer.Out)
+			c.free = c.length()
 		}
 	}
 	for _, c := range l.leaving {

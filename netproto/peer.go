@@ -20,15 +20,29 @@ func (p *Peer) Consumer() *broker.Conn { return p.c.consumer }
 // Full says that Serve should stop early: many bytes wait to leave, and should do so first.
 func (p *Peer) Full() bool { return p.c.Unsent() >= broker.MaxOutstandingBytes }
 
-// Send appends to Out. A session calls it for another one, which is not served now. It may end what
-// that one waits for.
-func (p *Peer) Send(data []byte) {
-	p.Out = append(p.Out, data...)
+// Send adds a message behind Out. A session calls it for another one, which is not served now. It
+// may end what that one waits for.
+func (p *Peer) Send(m *Message) {
+	if len(m.bytes) > maxCopied {
+		p.c.share(m)
+	} else {
+		p.Out = m.Append(p.Out)
+	}
 	p.c.touch()
 	if p.c.more {
 		p.c.loop.again(p.c)
 	}
 }
+
+// Hold notes that the session keeps n bytes more, or fewer, until it is closed. If all connections
+// keep too much then, those with the most are closed.
+func (p *Peer) Hold(n int) {
+	p.c.held += n
+	p.c.server.config.Buffers.count(p.c)
+}
+
+// Held is what Hold was told, together.
+func (p *Peer) Held() int { return p.c.held }
 
 // Unsent is how many bytes go to the client and have not left yet.
 func (p *Peer) Unsent() int64 { return p.c.Unsent() }

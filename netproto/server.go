@@ -4,7 +4,8 @@
 // and resp (Redis), which are sessions, and admin, an HTTP server of its own. The map:
 //
 //	loop.go        Loop: one turn after the other
-//	conn.go        a connection: what arrives, its session, what leaves
+//	conn.go        a connection: what arrives, its session, its end
+//	output.go      what leaves it
 //	peer.go        a connection as its session sees it
 //	timeline.go    what must be done in time
 //	buffers.go     what all connections hold together

@@ -39,7 +39,7 @@ type Config struct {
 	Version         string   // of the program, one word, for clients that ask; unknown if empty
 
 	MaxConns   int           // connections of each protocol at a time
-	MaxBuffers int64         // bytes of unfinished requests on all connections; a quarter of the memory, 256 MiB at least, if 0
+	MaxBuffers int64         // bytes that the server keeps for all connections; a quarter of the memory, 256 MiB at least, if 0
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0
 	Insecure   bool          // allow addresses that other machines reach, without encryption or passwords
 	Goroutines bool          // connections are read and written by goroutines, not by the loop

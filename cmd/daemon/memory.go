@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto"
 )
 
-// defaultBuffers is what unfinished requests may take: a quarter of the memory of the machine or
+// defaultBuffers is what all connections may hold: a quarter of the memory of the machine or
 // container, and enough for a small one.
 func defaultBuffers() int64 {
 	var machine syscall.Sysinfo_t

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 )
 
 // client is what a connection says of itself, and how it wants to be answered.
@@ -121,7 +122,7 @@ func (s *session) describe(tx *broker.Tx) string {
 		" qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=%d rbp=%d obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.peer.Remote(), s.peer.Local(), s.client.name, (tx.Now()-s.client.since)/1000, (tx.Now()-s.client.active)/1000,
 		kind, s.consumer.Database(), len(s.channels), len(s.patterns), queued,
-		s.parser.at, s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.multi.held+cap(s.peer.Out)), last, user, version, s.client.library, s.client.libVersion)
+		s.parser.at, s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.peer.Held()+cap(s.peer.Out)), last, user, version, s.client.library, s.client.libVersion)
 }
 
 // all lists the sessions by their numbers.
@@ -278,7 +279,7 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 		if t.noReply {
 			reply = ""
 		}
-		t.peer.Send([]byte(reply))
+		t.peer.Send(netproto.NewMessage([]byte(reply)))
 	default:
 		tx.TimeOut(t.consumer)
 	}

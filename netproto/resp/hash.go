@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 
@@ -27,21 +26,6 @@ func hashCommands() []command {
 		{name: "hscan", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: hscan},
 		{name: "hrandfield", arity: -2, flags: flagRead, first: 1, last: 1, step: 1, run: hrandfield},
 	}
-}
-
-// field is one field of a hash.
-type field struct {
-	name  []byte
-	value broker.Value
-}
-
-// fields returns all fields of a hash.
-func fields(tx *broker.Tx, name []byte) (all []field, err error) {
-	err = tx.Fields(name, func(f []byte, v broker.Value) bool {
-		all = append(all, field{bytes.Clone(f), v})
-		return true
-	})
-	return all, err
 }
 
 // hset replies with the number of fields that are new.
@@ -116,42 +100,45 @@ func hmget(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func hgetall(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.HashLen(args[1])
-	if err != nil {
-		return err
-	}
-	s.mapHeader(n)
-	_ = tx.Fields(args[1], func(name []byte, v broker.Value) bool { // it is a hash
+	return s.allFields(tx, args[1], s.mapHeader, func(name []byte, v broker.Value) error {
 		s.bulk(name)
-		err = s.value(tx, v, true)
-		return err == nil && !s.overLimit
+		return s.value(tx, v, true)
 	})
-	return err
 }
 
 func hkeys(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.HashLen(args[1])
-	if err != nil {
-		return err
-	}
-	s.array(n)
-	return tx.Fields(args[1], func(name []byte, _ broker.Value) bool {
-		s.bulk(name)
-		return !s.overLimit
+	return s.allFields(tx, args[1], s.array, func(name []byte, _ broker.Value) error {
+		return s.bulk(name)
 	})
 }
 
 func hvals(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.HashLen(args[1])
-	if err != nil {
-		return err
-	}
-	s.array(n)
-	_ = tx.Fields(args[1], func(_ []byte, v broker.Value) bool { // it is a hash
-		err = s.value(tx, v, true)
-		return err == nil && !s.overLimit
+	return s.allFields(tx, args[1], s.array, func(_ []byte, v broker.Value) error { return s.value(tx, v, true) })
+}
+
+// allFields replies with a head, and with what each replies for each field of a hash.
+func (s *session) allFields(tx *broker.Tx, name []byte, head func(n int) error, each func(name []byte, v broker.Value) error) error {
+	return s.inSlices(tx, name, func(cursor uint64) (uint64, error) {
+		n, err := tx.HashLen(name)
+		if err != nil {
+			return 0, err
+		}
+		if cursor == 0 {
+			_ = head(n)
+		}
+		return s.sliceOfFields(tx, name, cursor, each)
 	})
-	return err
+}
+
+// sliceOfFields calls each for a slice of the fields of a hash.
+func (s *session) sliceOfFields(tx *broker.Tx, name []byte, cursor uint64, each func(name []byte, v broker.Value) error) (next uint64, err error) {
+	take := func(name []byte, v broker.Value) { err = each(name, v) }
+	for n := 0; err == nil && !s.sliceFull(n); n++ {
+		if cursor, _ = tx.ScanFields(name, cursor, 1, take); cursor == 0 { // it is a hash: it has a length
+			return 0, err
+		}
+	}
+	return cursor, err
 }
 
 func hdel(s *session, tx *broker.Tx, args [][]byte) error {
@@ -258,69 +245,69 @@ func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
 	case values && (count < -math.MaxInt64/2 || count > math.MaxInt64/2), -count > maxArgs:
 		return failure("ERR value is out of range")
 	}
-	list, err := randomFields(tx, args[1], count)
-	if err == nil {
-		err = s.fields(tx, list, values)
-	}
-	return err
+	return s.randomFields(tx, args[1], count, values)
 }
 
-// randomFields returns count different fields, fewer if there are not so many. With a negative
-// count it returns -count fields, and one may come several times.
-func randomFields(tx *broker.Tx, name []byte, count int64) (list []field, err error) {
-	n, err := tx.HashLen(name)
-	if err != nil || n == 0 {
-		return nil, err
-	}
-	if count >= int64(n)/4 { // too many to draw them until all are different
-		all, err := fields(tx, name)
-		return choose(all, int(min(count, int64(n)))), err
-	}
-	seen := make(map[string]bool)
-	for int64(len(list)) < max(count, -count) {
-		f, v, _, err := tx.RandomField(name)
-		if err != nil {
-			return nil, err
-		}
-		if count > 0 && seen[string(f)] {
-			continue
-		}
-		if count > 0 {
-			seen[string(f)] = true
-		}
-		list = append(list, field{f, v})
-	}
-	return list, nil
-}
-
-// choose returns n of all fields. It reorders all.
-func choose(all []field, n int) []field {
-	for i := range n { // the start of a shuffle
-		j := i + rand.IntN(len(all)-i)
-		all[i], all[j] = all[j], all[i]
-	}
-	return all[:n]
-}
-
-// fields replies with names of fields, in RESP3 each in an array with its value if values are asked
-// for.
-func (s *session) fields(tx *broker.Tx, list []field, values bool) error {
-	n := len(list)
-	if values && !s.resp3 {
-		n *= 2
-	}
-	s.array(n)
-	for _, f := range list {
+// randomFields replies with count different fields, fewer if there are not so many. With a negative
+// count it replies with -count fields, and one may come several times.
+func (s *session) randomFields(tx *broker.Tx, name []byte, count int64, values bool) error {
+	each := func(name []byte, v broker.Value) error {
 		if values && s.resp3 {
 			s.array(2)
 		}
-		s.bulk(f.name)
+		s.bulk(name)
 		if !values {
-			continue
+			return nil
 		}
-		if err := s.value(tx, f.value, true); err != nil {
-			return err
+		return s.value(tx, v, true)
+	}
+	return s.inSlices(tx, name, func(cursor uint64) (uint64, error) {
+		n, err := tx.HashLen(name)
+		if err != nil {
+			return 0, err
+		}
+		want := int(max(-count, min(count, int64(n))))
+		switch {
+		case n == 0:
+			want = 0
+			s.array(0)
+		case cursor > 0:
+		case values && !s.resp3:
+			s.array(2 * want)
+		default:
+			s.array(want)
+		}
+		if count > int64(n)/4 || count > broker.LookSlice { // too many to draw them until all are different
+			return s.sliceOfFields(tx, name, cursor, func(name []byte, v broker.Value) error {
+				l := &s.look
+				if l.seen++; rand.IntN(n-l.seen+1) >= want-l.found {
+					return nil
+				}
+				l.found++
+				return each(name, v)
+			})
+		}
+		return s.drawFields(tx, name, cursor, want, count > 0, each)
+	})
+}
+
+// drawFields calls each for a slice of the fields that are drawn, all of them if they must be
+// different.
+func (s *session) drawFields(tx *broker.Tx, name []byte, from uint64, want int, different bool, each func(name []byte, v broker.Value) error) (next uint64, err error) {
+	drawn := make(map[string]bool)
+	for n := 0; int(from) < want; n++ {
+		if !different && s.sliceFull(n) {
+			return from, nil
+		}
+		f, v, _, err := tx.RandomField(name)
+		if err == nil && !drawn[string(f)] {
+			drawn[string(f)] = different
+			from++
+			err = each(f, v)
+		}
+		if err != nil {
+			return 0, err
 		}
 	}
-	return nil
+	return 0, nil
 }

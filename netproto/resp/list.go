@@ -17,10 +17,10 @@ func listCommands() []command {
 		{name: "lrange", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: lrange},
 		{name: "lindex", arity: 3, flags: flagRead, first: 1, last: 1, step: 1, run: lindex},
 		{name: "lset", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: lset},
-		{name: "linsert", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: linsert},
-		{name: "lrem", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, run: lrem},
+		{name: "linsert", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, prepare: prepareSearch, run: linsert},
+		{name: "lrem", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, prepare: prepareSearch, run: lrem},
 		{name: "ltrim", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, run: ltrim},
-		{name: "lpos", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: lpos},
+		{name: "lpos", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, prepare: prepareSearch, run: lpos},
 		{name: "rpoplpush", arity: 3, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: rpoplpush},
 		{name: "lmove", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: lmove},
 		{name: "blpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, run: blockPopFrom(left)},
@@ -112,20 +112,22 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	n, err := tx.Len(args[1])
-	if err != nil {
-		return err
-	}
-	from, count := extent(first, last, n)
-	if count == 0 {
-		s.array(0)
-		return nil
-	}
-	f, err := tx.Range(args[1], from, count)
-	if err == nil {
-		s.packets(formList, f, nil)
-	}
-	return err
+	return s.inSlices(tx, args[1], func(cursor uint64) (uint64, error) {
+		n, err := tx.Len(args[1])
+		if err != nil {
+			return 0, err
+		}
+		from, count := extent(first, last, n)
+		if cursor == 0 {
+			s.array(count)
+		}
+		f, err := tx.Range(args[1], from+int(cursor), count-int(cursor))
+		err = s.packets(formBulks, f, err)
+		if cursor += uint64(len(f.Packets)); cursor >= uint64(count) {
+			cursor = 0
+		}
+		return cursor, err
+	})
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {

@@ -124,7 +124,7 @@ func TestNoPacketsAreAReplyOfTheirOwn(t *testing.T) {
 	}{
 		{formBulk, "$-1\r\n", "_\r\n"},
 		{formArray, "*-1\r\n", "_\r\n"},
-		{formList, "*0\r\n", "*0\r\n"},
+		{formBulks, "", ""},
 		{formPackets, "*0\r\n", "*0\r\n"},
 		{formPopped, "*0\r\n", "*0\r\n"},
 		{formFields, "", ""},

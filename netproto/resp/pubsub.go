@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 )
 
 // pubsub is who listens to which channel. Messages are not stored: who does not listen when one is
@@ -20,7 +21,7 @@ type topic struct {
 	pattern   *glob // nil: a channel
 }
 
-// held is what one subscription to it takes of Protocol.held.
+// held is about how many bytes one subscription to it takes.
 func (t topic) held(name string) int {
 	if t.pattern != nil {
 		return patternOverhead + compiledByte*len(name)
@@ -98,10 +99,7 @@ func (s *session) listen(word string, all map[string]topic, own *map[string]stru
 			if patterns != nil && t.pattern == nil {
 				t.pattern = patterns[i]
 			}
-			if !s.protocol.reserveBytes(t.held(string(name))) {
-				s.error("ERR too many subscriptions: the names of all connections' channels have too many bytes together")
-				continue
-			}
+			s.peer.Hold(t.held(string(name)))
 			(*own)[string(name)] = struct{}{}
 			t.listeners = append(t.listeners, s)
 			all[string(name)] = t
@@ -156,7 +154,7 @@ func (s *session) drop(all map[string]topic, own map[string]struct{}, name strin
 	}
 	delete(own, name)
 	t := all[name]
-	s.protocol.held -= t.held(name)
+	s.peer.Hold(-t.held(name))
 	at := slices.Index(t.listeners, s)
 	if t.listeners = slices.Delete(t.listeners, at, at+1); len(t.listeners) > 0 {
 		all[name] = t
@@ -202,7 +200,7 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 
 // send sends words to listeners, and returns how many these are. It cuts off who is too slow.
 func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) (n int) {
-	var messages [2][]byte                      // in RESP2 and in RESP3
+	var messages [2]*netproto.Message           // in RESP2 and in RESP3
 	for _, t := range slices.Clone(listeners) { // kill takes t out
 		if t.peer.Unsent() > maxUnsent {
 			t.kill(tx)
@@ -213,11 +211,13 @@ func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) (n 
 			message = &messages[1]
 		}
 		if *message == nil {
-			*message = appendPush(nil, t.resp3, words)
+			*message = netproto.NewMessage(appendPush(nil, t.resp3, words))
 		}
-		t.peer.Send(*message)
 		if t == s { // its reply comes behind
+			s.peer.Out = (*message).Append(s.peer.Out)
 			s.requestStart = len(s.peer.Out)
+		} else {
+			t.peer.Send(*message)
 		}
 		n++
 	}

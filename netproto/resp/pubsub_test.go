@@ -53,6 +53,28 @@ func TestMessagesReachWhoListens(t *testing.T) {
 	}
 }
 
+func TestShortAndLongMessagesArriveInOrder(t *testing.T) {
+	d := newDoor(t, Config{})
+	a, b, c, p := d.dial(), d.dial(), d.dial(), d.dial()
+	a.ask("SUBSCRIBE x", event("subscribe", "x", ":1"))
+	b.ask("PSUBSCRIBE x*", event("psubscribe", "x*", ":1"))
+	c.send("CLIENT REPLY SKIP\r\nHELLO 3\r\n")
+	c.ask("SUBSCRIBE x", pushed("subscribe", "x", ":1"))
+	var toA, toB, toC strings.Builder
+	for i, n := range []int{10, 4000, 5000, 10, 1 << 20, 70_000, 10} {
+		text := strings.Repeat(fmt.Sprint(i), n)
+		p.ask("PUBLISH x "+text, ":3\r\n")
+		toA.WriteString(event("message", "x", text))
+		toB.WriteString(event("pmessage", "x*", "x", text))
+		toC.WriteString(pushed("message", "x", text))
+	}
+	a.want(toA.String())
+	b.want(toB.String())
+	c.want(toC.String())
+	c.ask("PUBLISH x "+strings.Repeat("x", 5000), pushed("message", "x", strings.Repeat("x", 5000))+":3\r\n")
+	a.ask("PING", event("message", "x", strings.Repeat("x", 5000))+"*2\r\n$4\r\npong\r\n$0\r\n\r\n")
+}
+
 func TestASubscriberOfRESP2DoesNothingElse(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("SUBSCRIBE x", event("subscribe", "x", ":1"))

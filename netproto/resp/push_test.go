@@ -5,8 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/holdfast-queue/holdfast/broker"
 )
 
 // fullReply is the refusal of a push to a queue that holds so many packets, with their bytes.
@@ -137,12 +135,9 @@ func TestAPushThatWaitsEndsAsABlockedPopDoes(t *testing.T) {
 				mpush.want(end.mpush)
 				push.ask("PING", "+PONG\r\n")
 			}
-			_ = d.loop.Do(func(*broker.Tx) error {
-				if d.protocol.held != 0 {
-					t.Errorf("%d bytes are held", d.protocol.held)
-				}
-				return nil
-			})
+			if n := d.held(); n != 0 {
+				t.Errorf("%d bytes are held", n)
+			}
 		})
 	}
 }
@@ -157,15 +152,6 @@ func TestAPushThatHungUpLeavesItsPlaceToTheNext(t *testing.T) {
 	_ = large.Close()
 	small.want(bulkReply("1"))
 	c.ask("LRANGE q 0 -1", wire(`*2 | "d" | "a"`))
-}
-
-func TestAPushThatWaitsIsHeldWithinALimit(t *testing.T) {
-	d := newDoor(t, Config{})
-	c := d.dial()
-	c.ask("QSET q bound 1", "+OK\r\n")
-	c.ask("QPUSH q a", bulkReply("0"))
-	_ = d.loop.Do(func(*broker.Tx) error { d.protocol.held = maxHeld; return nil })
-	c.ask("QPUSH q b BLOCK 0", "-ERR too many requests wait: they and the transactions of all connections take 268435456 bytes at most, try again later\r\n")
 }
 
 func TestAPushWaitsWhileTheQueueIsPaused(t *testing.T) {

@@ -114,21 +114,20 @@ func (s *session) did(yes bool, err error) error {
 func (s *session) array(n int) error { return s.head('*', int64(n)) }
 
 // set begins a set: n replies follow.
-func (s *session) set(n int) { s.begin('~', n, n) }
+func (s *session) set(n int) error { return s.begin('~', n, n) }
 
 // mapHeader begins a map of n pairs: 2n replies follow.
-func (s *session) mapHeader(n int) { s.begin('%', n, 2*n) }
+func (s *session) mapHeader(n int) error { return s.begin('%', n, 2*n) }
 
 // push begins what the client did not ask for: n replies follow.
-func (s *session) push(n int) { s.begin('>', n, n) }
+func (s *session) push(n int) error { return s.begin('>', n, n) }
 
 // begin begins a kind of RESP3 of n entries, which is an array of many in RESP2.
-func (s *session) begin(kind byte, n, many int) {
+func (s *session) begin(kind byte, n, many int) error {
 	if s.resp3 {
-		s.head(kind, int64(n))
-	} else {
-		s.array(many)
+		return s.head(kind, int64(n))
 	}
+	return s.array(many)
 }
 
 func (s *session) head(kind byte, n int64) error {
@@ -156,7 +155,7 @@ type replyForm uint8
 const (
 	formBulk  replyForm = iota // the packet as a bulk; none: null
 	formArray                  // an array of bulks; none: the null array
-	formList                   // an array of bulks; none: the empty array
+	formBulks                  // the bulks alone
 
 	// The packets of these have details.
 	formPackets // an array of maps; none: the empty array
@@ -176,7 +175,7 @@ func (s *session) packets(form replyForm, f broker.Found, err error) error {
 		s.null()
 	case n == 0 && (form == formArray || form == formPacket):
 		s.nullArray()
-	case form == formArray, form == formList, form == formPackets, form == formPopped:
+	case form == formArray, form == formPackets, form == formPopped:
 		s.array(n)
 	}
 	for i := range f.Packets {

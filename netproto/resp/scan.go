@@ -15,7 +15,7 @@ type scanOptions struct {
 }
 
 // maxScan is how many names one call looks at, whatever it asks for: others wait meanwhile.
-const maxScan = 100_000
+const maxScan = 2 * broker.LookSlice
 
 // parse reads the options behind the cursor. Only SCAN has the option TYPE.
 func (o *scanOptions) parse(args [][]byte, typed bool) (err error) {
@@ -116,17 +116,32 @@ func (s *session) bulks(list [][]byte) {
 
 func keys(s *session, tx *broker.Tx, args [][]byte) error { return s.names(tx, args[1]) }
 
-// names replies with all names that match a pattern, of one type if it is given.
+// names replies with all names that match a pattern, of one type if it is given. Of those that come
+// or go between two slices some are replied.
 func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) error {
-	return s.matching(pattern, func(take func([]byte)) {
-		for cursor, begun := uint64(0), false; s.steps >= 0 && (cursor != 0 || !begun); begun = true {
-			cursor = tx.Scan(cursor, maxScan, func(name []byte, t broker.Type) {
-				if len(only) == 0 || t == only[0] {
-					take(name)
-				}
-			})
+	g, err := compileGlob(pattern)
+	if err != nil {
+		return err
+	}
+	take := func(name []byte, t broker.Type) {
+		if (len(only) == 0 || t == only[0]) && g.match(name, &s.steps) {
+			s.bulk(name)
+			s.look.found++
 		}
+	}
+	err = s.inSlices(tx, nil, func(cursor uint64) (uint64, error) {
+		for n := 0; !s.sliceFull(n); n++ {
+			if cursor = tx.Scan(cursor, 1, take); s.steps < 0 {
+				return 0, failure(errCostly)
+			}
+			if cursor == 0 {
+				break
+			}
+		}
+		return cursor, nil
 	})
+	s.look.head = appendHead(nil, '*', int64(s.look.found))
+	return err
 }
 
 // matching replies with the names that match a pattern; all calls take with each name.
@@ -161,6 +176,10 @@ func hscan(s *session, tx *broker.Tx, args [][]byte) error {
 	var o scanOptions
 	if err := o.parse(args[3:], false); err != nil {
 		return err
+	}
+	type field struct {
+		name  []byte
+		value broker.Value
 	}
 	var found []field
 	take := func(name []byte, v broker.Value) {

@@ -6,6 +6,9 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
+// prepareSearch prepares a command that searches the list args[1] by a value.
+func prepareSearch(tx *broker.Tx, args [][]byte) (more bool) { return tx.PrepareSearch(args[1]) }
+
 func linsert(s *session, tx *broker.Tx, args [][]byte) error {
 	after := is(args[2], "after")
 	if !after && !is(args[2], "before") {

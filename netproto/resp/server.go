@@ -74,23 +74,9 @@ type Protocol struct {
 	againArgs [][]byte           // of one that is made again meanwhile
 	receipts  []broker.Receipt   // in args
 	fields    mapWriter          // of the packet that is written
-	held      int                // bytes of queued transactions, requests that wait and subscriptions of all sessions
 	requests  uint64             // carried out since the start
 	settings  map[string]string  // what CONFIG SET has set
 	pubsub    pubsub
-}
-
-// maxHeld bounds what all connections together make the server keep for them: transactions that
-// are queued, requests that wait, and names of channels.
-const maxHeld = 256 << 20
-
-// reserveBytes takes n bytes of maxHeld, or returns false.
-func (p *Protocol) reserveBytes(n int) bool {
-	if p.held+n > maxHeld {
-		return false
-	}
-	p.held += n
-	return true
 }
 
 // New makes the protocol. CheckDisable tells whether Config.Disable names commands.

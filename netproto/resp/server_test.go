@@ -72,6 +72,17 @@ func (d *door) start() {
 	go func() { d.served <- d.server.Serve() }() // ends with stop
 }
 
+// held is what the sessions keep.
+func (d *door) held() (n int) {
+	_ = d.loop.Do(func(*broker.Tx) error {
+		for _, s := range d.protocol.sessions {
+			n += s.peer.Held()
+		}
+		return nil
+	})
+	return n
+}
+
 // stop drains and closes everything; a second call does nothing.
 func (d *door) stop() {
 	d.t.Helper()

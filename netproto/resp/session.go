@@ -23,10 +23,12 @@ type session struct {
 	client     client
 	address    []byte // of the client; nil until it is needed
 	multi      transaction
+	watched    int                 // bytes that watched names take
 	channels   map[string]struct{} // subscribed to
 	patterns   map[string]struct{}
 	parked     parked
 	sliced     *broker.Bulk // of the request that is carried out slice by slice
+	look       look
 
 	requestStart int  // where in the peer's Out the reply to the present request begins
 	commandStart int  // where that to the present command begins: later in a transaction
@@ -129,7 +131,10 @@ func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (er
 	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
 		return netproto.ErrHTTP
 	}
-	s.requestStart, s.steps = len(s.peer.Out), maxSteps
+	s.requestStart = len(s.peer.Out)
+	if !s.look.under {
+		s.steps = maxSteps
+	}
 	skip := s.client.skipNext
 	s.noReply, s.client.skipNext = skip || s.client.replyOff, false
 	s.client.active = tx.Now()
@@ -142,6 +147,7 @@ func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (er
 	}
 	switch {
 	case refusal != "":
+		s.look = look{}
 		s.error(refusal)
 		s.multi.dirty = s.multi.on
 	case s.multi.on && c.flags&flagAtOnce == 0:
@@ -202,10 +208,22 @@ func (s *session) fail(err error) {
 // runCommand runs the present command, inside Atomic if it is not local. A reply that is too large
 // becomes an error.
 func (s *session) runCommand() error {
+	if s.cmd.prepare != nil && !s.inExec && s.cmd.prepare(s.tx, s.args) {
+		return errUnfinished
+	}
 	err := s.cmd.run(s, s.tx, s.args)
 	if s.overLimit {
 		s.overLimit = false
-		return fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
+		err = fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
+	}
+	switch {
+	case !s.look.under:
+	case err == errUnfinished:
+		s.look.keep(s)
+	case err != nil:
+		s.look = look{}
+	default:
+		s.endLook()
 	}
 	return err
 }
@@ -216,7 +234,7 @@ const maxLiteral = broker.MaxAtomicReply
 // fits says whether n literal bytes more are not too many for the reply to the present request.
 // Once they are, the rest of the present command's reply is dropped.
 func (s *session) fits(n int) bool {
-	s.overLimit = s.overLimit || len(s.peer.Out)-s.requestStart+n > maxLiteral
+	s.overLimit = s.overLimit || len(s.peer.Out)-s.requestStart+s.look.size+n > maxLiteral
 	return !s.overLimit
 }
 
@@ -225,7 +243,7 @@ type parked struct {
 	request []byte // its bytes
 	command *command
 	one     bool   // when its time is over it answers null, not the null array
-	held    int    // bytes of Protocol.held
+	held    int    // bytes that are told to Peer.Hold
 	again   bool   // it is made again
 	queue   []byte // by what happened to this one
 	stays   bool   // it has parked again
@@ -237,16 +255,12 @@ func (s *session) park(tx *broker.Tx, p broker.Parking) error {
 		s.parked.stays = true
 		return tx.Park(s.consumer, p)
 	}
-	size := heldSize(s.args)
-	if !s.protocol.reserveBytes(size) {
-		return failure(fmt.Sprintf("ERR too many requests wait: they and the transactions of all connections take %d bytes at most, try again later", maxHeld))
-	}
 	if err := tx.Park(s.consumer, p); err != nil {
-		s.protocol.held -= size
 		return err
 	}
 	s.parked.request = append(s.parked.request[:0], s.request...)
-	s.parked.command, s.parked.held = s.cmd, size
+	s.parked.command, s.parked.held = s.cmd, heldSize(s.args)
+	s.peer.Hold(s.parked.held)
 	return nil
 }
 
@@ -286,7 +300,7 @@ func (s *session) Again(tx *broker.Tx, queue []byte) {
 // unpark gives back what the request that waited has kept.
 func (s *session) unpark() {
 	const keep = 1 << 10
-	s.protocol.held -= s.parked.held
+	s.peer.Hold(-s.parked.held)
 	s.parked = parked{request: s.parked.request[:0]}
 	if cap(s.parked.request) > keep {
 		s.parked.request = nil
@@ -321,4 +335,5 @@ func (s *session) end(tx *broker.Tx) {
 func (s *session) clear(tx *broker.Tx) {
 	s.discard(tx)
 	s.unsubscribeAll()
+	s.look = look{}
 }

@@ -22,8 +22,10 @@ type queued struct {
 }
 
 const (
-	// maxQueued is the most bytes of the commands of one transaction.
-	maxQueued = maxRequest
+	// maxQueued is the most bytes of the commands of one transaction, maxWatched of the names that one
+	// connection watches.
+	maxQueued  = maxRequest
+	maxWatched = maxRequest
 	// What a queued command and each of its arguments take besides their bytes.
 	queuedOverhead = 64
 	argOverhead    = 32
@@ -57,11 +59,12 @@ func (s *session) queue(c *command, args [][]byte) {
 		return
 	}
 	size := heldSize(args)
-	if m.held+size > maxQueued || !s.protocol.reserveBytes(size) {
+	if m.held+size > maxQueued {
 		m.dirty = true
-		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes, and those of all connections %d", maxQueued, maxHeld))
+		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes", maxQueued))
 		return
 	}
+	s.peer.Hold(size)
 	m.held += size
 	m.commands = append(m.commands, queued{c, copyArgs(args)})
 	s.simple("QUEUED")
@@ -83,8 +86,15 @@ func copyArgs(args [][]byte) [][]byte {
 
 // discard ends the transaction and the watches.
 func (s *session) discard(tx *broker.Tx) {
-	s.protocol.held -= s.multi.held
+	s.peer.Hold(-s.multi.held)
 	s.multi = transaction{}
+	s.unwatch(tx)
+}
+
+// unwatch ends the watches.
+func (s *session) unwatch(tx *broker.Tx) {
+	s.peer.Hold(-s.watched)
+	s.watched = 0
 	tx.Unwatch(s.consumer)
 }
 
@@ -104,8 +114,10 @@ func watch(s *session, tx *broker.Tx, args [][]byte) error {
 		return nil
 	}
 	for _, name := range args[1:] {
-		if err := tx.Watch(s.consumer, name); err != nil {
-			return err
+		size := tx.Watch(s.consumer, name)
+		s.peer.Hold(size)
+		if s.watched += size; s.watched > maxWatched {
+			return failure(fmt.Sprintf("ERR too many names are watched on one connection: they may take %d bytes", maxWatched))
 		}
 	}
 	s.ok()
@@ -113,7 +125,7 @@ func watch(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func unwatch(s *session, tx *broker.Tx, _ [][]byte) error {
-	tx.Unwatch(s.consumer)
+	s.unwatch(tx)
 	s.ok()
 	return nil
 }

@@ -147,9 +147,16 @@ func TestWhatATransactionHeldIsGivenBack(t *testing.T) {
 	d := newDoor(t, Config{})
 	c, gone := d.dial(), d.dial()
 	for end, reply := range map[string]string{"EXEC": "*1\r\n+OK\r\n", "DISCARD": "+OK\r\n", "RESET": "+RESET\r\n"} {
+		c.ask("WATCH x y x", "+OK\r\n")
 		c.ask("MULTI", "+OK\r\n")
 		c.ask("SET k v", queuedReply)
+		if want := 2*len("x") + 2*150 + heldSize([][]byte{[]byte("SET"), []byte("k"), []byte("v")}); d.held() != want {
+			t.Errorf("%d bytes are held, want %d", d.held(), want)
+		}
 		c.ask(end, reply)
+		if d.held() != 0 {
+			t.Errorf("%d bytes are held after %s", d.held(), end)
+		}
 	}
 	c.line("SUBSCRIBE", "a", "b") // and does not read on
 	gone.ask("MULTI", "+OK\r\n")
@@ -158,9 +165,22 @@ func TestWhatATransactionHeldIsGivenBack(t *testing.T) {
 	gone.wantEnd()
 	_ = c.Close()
 	d.stop()
-	if d.protocol.held != 0 || len(d.protocol.sessions) != 0 || len(d.protocol.pubsub.channels) != 0 {
-		t.Errorf("%d bytes are held for %d sessions", d.protocol.held, len(d.protocol.sessions))
+	if len(d.protocol.sessions) != 0 || len(d.protocol.pubsub.channels) != 0 {
+		t.Errorf("%d sessions and %d channels are left", len(d.protocol.sessions), len(d.protocol.pubsub.channels))
 	}
+}
+
+func TestTheNamesThatOneConnectionWatchesAreBounded(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	name := func(i int) string { return fmt.Sprint(i, strings.Repeat("n", maxWatched/4-200)) }
+	for i := range 4 {
+		for range 2 { // the second time it takes nothing
+			c.ask("WATCH "+name(i), "+OK\r\n")
+		}
+	}
+	c.ask("WATCH "+name(4), "-ERR too many names are watched on one connection: they may take 4194304 bytes\r\n")
+	c.ask("UNWATCH", "+OK\r\n")
+	c.ask("WATCH "+name(4), "+OK\r\n")
 }
 
 func TestTheLargestValueIsStored(t *testing.T) {

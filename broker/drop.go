@@ -5,19 +5,14 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/recovery"
 )
 
 // A queue of many packets is dropped with one record: its definition says so from then on. The
 // queue has no name any more, so no call finds it. Work deletes its packets in slices, and
-// its definition with the last of them.
+// its definition with the last of them (garbage.go).
 
-const (
-	// dropAtOnce is the most packets that go together with their queue. More are left to Work.
-	dropAtOnce = 128
-	// sweepSlice is how many packets go, or are looked at, before others have their turn.
-	sweepSlice = 1024
-)
+// dropAtOnce is the most packets that go together with their queue. More are left to Work.
+const dropAtOnce = 128
 
 // dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
 // waits for it does so by name, and goes on with a new queue of that name.
@@ -54,7 +49,7 @@ func (m *Machine) retire(q *queue) {
 	m.takeName(q)
 	m.queues.setSettings(q, nil)
 	m.forgetConsumers(q)
-	m.dropped = append(m.dropped, q)
+	m.garbage = append(m.garbage, q)
 }
 
 // replaceQueue drops the queue and returns a new one of its name, with its settings. The caller
@@ -114,41 +109,6 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 	m.changed(q)
 	m.names.SetExpiry(q.entry, expiry)
 	m.open.ops.PutQueue(m.definition(q))
-}
-
-// loadDropped gives Work the queues that were dropped before the start.
-func (m *Machine) loadDropped(restored []recovery.Queue) {
-	for _, r := range restored {
-		q := &queue{id: r.ID, ix: r.Index, defined: true, dropped: true}
-		m.queues.add(q)
-		m.dropped = append(m.dropped, q)
-	}
-}
-
-// sweep deletes packets of dropped queues. It is a part of Work.
-func (m *Machine) sweep() (more bool) {
-	if len(m.dropped) == 0 || !m.maySweep() {
-		return false
-	}
-	q, n := m.dropped[0], min(sweepSlice, m.limits.MaxOps/4)
-	m.scratch = m.ix.Next(q.ix, index.Selection{}, 0, n, m.scratch[:0])
-	for state := index.Ready; len(m.scratch) == 0 && state <= index.Damaged; state++ {
-		m.scratch = m.ix.List(q.ix, state, index.Place{}, n, m.scratch)
-	}
-	packets := m.scratch
-	m.dropNow(q, packets)
-	for ; n > len(packets); n-- {
-		identity, ok := m.ix.EndWindow(q.ix)
-		if !ok {
-			break
-		}
-		m.endUnique(q, identity)
-	}
-	if m.ix.Counts(q.ix).Len() == 0 && !m.ix.HasWindow(q.ix) {
-		m.dropped = m.dropped[1:]
-		m.release(q)
-	}
-	return len(m.dropped) > 0
 }
 
 // release ends a queue that holds nothing and has no name: nobody can get at it any more.

@@ -1,0 +1,105 @@
+package netproto
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// sendAll has the loop send messages to all connections that have said something, each to all of
+// them before the next.
+func (p *lines) sendAll(s *Server, messages ...*Message) {
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		for _, m := range messages {
+			for _, peer := range p.peers {
+				peer.Send(m)
+			}
+		}
+		return nil
+	})
+}
+
+// dialLines makes so many connections that take little into their sockets.
+func dialLines(t *testing.T, s *Server, n int) (all []*net.TCPConn) {
+	t.Helper()
+	for range n {
+		c := dial(t, s)
+		_ = c.SetReadBuffer(32 << 10)
+		send(t, c, "hello\n")
+		wantRead(t, c, "hello\n")
+		all = append(all, c)
+	}
+	return all
+}
+
+func TestMessagesOfAnySizeArriveInOrder(t *testing.T) {
+	s, p := serveLines(t, Config{})
+	all := dialLines(t, s, 3)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var want []byte
+	for range 50 {
+		var messages []*Message
+		for range 1 + rng.IntN(10) {
+			m := NewMessage(bytes.Repeat([]byte{byte(rng.Uint32())}, rng.IntN(4*maxCopied)))
+			messages, want = append(messages, m), m.Append(want)
+		}
+		p.sendAll(s, messages...)
+	}
+	for _, c := range all {
+		wantRead(t, c, string(want))
+		send(t, c, "after\n")
+		wantRead(t, c, "after\n")
+	}
+	s.waitBegun(t, 0)
+}
+
+func TestAMessageIsSharedAndCountsOnce(t *testing.T) {
+	const size = 16 << 20 // more than the sockets take
+	s, p := serveLines(t, Config{})
+	all := dialLines(t, s, 3)
+	m := NewMessage(make([]byte, size))
+	p.sendAll(s, m)
+	s.waitBegun(t, size)
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		for c := range s.config.Loop.conns {
+			if len(c.before) != 1 || c.before[0] != m {
+				t.Error("a connection has a message of its own")
+			}
+		}
+		return nil
+	})
+	_ = all[0].Close()
+	s.waitConns(t, 2)
+	s.waitBegun(t, size)
+	wantRead(t, all[1], string(m.bytes))
+	_ = all[2].Close()
+	s.waitConns(t, 1)
+	s.waitBegun(t, 0)
+}
+
+func TestRepliesFarBeyondTheBoundAreNotKeptEvenForPeersThatRead(t *testing.T) {
+	s, p := serveLines(t, Config{Buffers: NewBuffers(1 << 20)})
+	dialLines(t, s, 1)
+	p.sendAll(s, NewMessage(make([]byte, DefaultMaxBuffers+64<<20)))
+	s.waitConns(t, 0)
+}
+
+func TestWhoMakesTheServerKeepTheMostIsClosed(t *testing.T) {
+	s, p := serveLines(t, Config{Buffers: NewBuffers(1 << 20)})
+	all := dialLines(t, s, 3)
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		for i, n := range []int{300 << 10, 600 << 10, 200 << 10} {
+			p.peers[i].Hold(n)
+		}
+		return nil
+	})
+	wantEnd(t, all[1])
+	s.waitBegun(t, 500<<10)
+	for _, c := range []*net.TCPConn{all[0], all[2]} {
+		send(t, c, "lives\n")
+		wantRead(t, c, "lives\n")
+	}
+}
