@@ -180,7 +180,7 @@ func (s *session) packets(form replyForm, f broker.Found, err error) error {
 	}
 	for i := range f.Packets {
 		if form >= formPackets {
-			s.peer.Out = appendPacket(s.peer.Out, s.resp3, form, &f.Packets[i], &f.Details[i])
+			s.packet(form, &f.Packets[i], &f.Details[i])
 		} else {
 			s.peer.Out = appendBulk(s.peer.Out, f.Packets[i].Payload)
 		}
