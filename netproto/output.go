@@ -46,12 +46,12 @@ func (c *conn) dropFirst() {
 	}
 }
 
-// dropAll drops what has not left, and what the session keeps.
+// dropAll drops what has not left.
 func (c *conn) dropAll() {
 	for len(c.before) > 0 {
 		c.dropFirst()
 	}
-	c.peer.Out, c.sent, c.free, c.held = nil, 0, 0, 0
+	c.peer.Out, c.sent, c.free = nil, 0, 0
 	c.server.config.Buffers.count(c)
 }
 

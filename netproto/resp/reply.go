@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -164,6 +165,15 @@ const (
 	formPacket  // the packet as a map that says why it is not delivered; none: the null array
 )
 
+// sizeOf is about how many bytes the bulks of packets have.
+func sizeOf(packets []broker.Packet) (size int) {
+	const head = 16
+	for i := range packets {
+		size += head + len(packets[i].Payload)
+	}
+	return size
+}
+
 // packets replies with what a call has found.
 func (s *session) packets(form replyForm, f broker.Found, err error) error {
 	if err != nil {
@@ -177,6 +187,9 @@ func (s *session) packets(form replyForm, f broker.Found, err error) error {
 		s.nullArray()
 	case form == formArray, form == formPackets, form == formPopped:
 		s.array(n)
+	}
+	if n > 1 {
+		s.peer.Out = slices.Grow(s.peer.Out, sizeOf(f.Packets))
 	}
 	for i := range f.Packets {
 		if form >= formPackets {
