@@ -52,7 +52,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 
 // Range finds the n elements from position from on, counted from the left; it takes none. The list
 // has that many: Len tells. It finds fewer, but one, where they are very many or large: others have
-// their turn before the rest. If some cannot be read there are fewer, too, and the list is changed.
+// their turn before the rest. ErrChanged if some cannot be read: they are no elements any more.
 func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	m := tx.m
 	q, length, err := m.findList(name)
@@ -77,8 +77,8 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 		return Found{}, err
 	}
 	records, err := m.fetch(q, m.scratch, nil)
-	for ; err != nil; records, err = m.fetch(q, m.scratch, nil) { // what is damaged is no element any more
-		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, len(m.scratch), m.scratch[:0])
+	if err != nil {
+		return Found{}, ErrChanged
 	}
 	m.found.Details = m.found.Details[:0]
 	return m.finding(records), nil

@@ -9,8 +9,8 @@ import (
 
 func hashCommands() []command {
 	return []command{
-		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hset},
-		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hmset},
+		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setFields(false)},
+		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setFields(true)},
 		{name: "hsetnx", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
 		{name: "hget", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hget},
 		{name: "hmget", arity: -3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hmget},
@@ -28,42 +28,32 @@ func hashCommands() []command {
 	}
 }
 
-// hset replies with the number of fields that are new.
-func hset(s *session, tx *broker.Tx, args [][]byte) error {
-	added, err := setFields(s, tx, args)
-	if err == nil {
-		s.int(added)
-	}
-	return err
-}
-
-func hmset(s *session, tx *broker.Tx, args [][]byte) error {
-	_, err := setFields(s, tx, args)
-	if err == nil {
-		s.ok()
-	}
-	return err
-}
-
-func setFields(s *session, tx *broker.Tx, args [][]byte) (added int64, err error) {
-	if len(args)%2 == 1 {
-		return 0, failure(wrongArity(s.cmd.name))
-	}
-	for i := 2; i < len(args); i += 2 { // all, or none if one is refused
-		if err := tx.CanSetField(args[1], args[i], len(args[i+1])); err != nil {
-			return 0, err
+// setFields is HSET, which replies with the number of fields that are new, and HMSET.
+func setFields(repliesOK bool) handler {
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		if len(args)%2 == 1 {
+			return failure(wrongArity(s.cmd.name))
 		}
-	}
-	for i := 2; i < len(args); i += 2 {
-		isNew, err := tx.SetField(args[1], args[i], args[i+1])
-		if err != nil {
-			return 0, err
+		for i := 2; i < len(args); i += 2 { // all, or none if one is refused
+			if err := tx.CanSetField(args[1], args[i], len(args[i+1])); err != nil {
+				return err
+			}
 		}
-		if isNew {
-			added++
+		added := int64(0)
+		for i := 2; i < len(args); i += 2 {
+			isNew, err := tx.SetField(args[1], args[i], args[i+1])
+			if err != nil {
+				return err
+			}
+			if isNew {
+				added++
+			}
 		}
+		if repliesOK {
+			return s.ok()
+		}
+		return s.int(added)
 	}
-	return added, nil
 }
 
 func hsetnx(s *session, tx *broker.Tx, args [][]byte) error {
@@ -71,18 +61,11 @@ func hsetnx(s *session, tx *broker.Tx, args [][]byte) error {
 	if err == nil && !there {
 		_, err = tx.SetField(args[1], args[2], args[3])
 	}
-	if err == nil {
-		s.bool(!there)
-	}
-	return err
+	return s.did(!there, err)
 }
 
 func hget(s *session, tx *broker.Tx, args [][]byte) error {
-	v, ok, err := tx.Field(args[1], args[2])
-	if err == nil {
-		err = s.value(tx, v, ok)
-	}
-	return err
+	return s.found(tx.Field(args[1], args[2]))
 }
 
 func hmget(s *session, tx *broker.Tx, args [][]byte) error {
@@ -142,42 +125,19 @@ func (s *session) sliceOfFields(tx *broker.Tx, name []byte, cursor uint64, each 
 }
 
 func hdel(s *session, tx *broker.Tx, args [][]byte) error {
-	deleted := int64(0)
-	for _, name := range args[2:] {
-		existed, err := tx.DeleteField(args[1], name)
-		if err != nil {
-			return err
-		}
-		if existed {
-			deleted++
-		}
-	}
-	s.int(deleted)
-	return nil
+	return s.tally(args[2:], func(field []byte) (bool, error) { return tx.DeleteField(args[1], field) })
 }
 
 func hexists(s *session, tx *broker.Tx, args [][]byte) error {
 	_, ok, err := tx.Field(args[1], args[2])
-	if err == nil {
-		s.bool(ok)
-	}
-	return err
+	return s.did(ok, err)
 }
 
-func hlen(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.HashLen(args[1])
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
-}
+func hlen(s *session, tx *broker.Tx, args [][]byte) error { return s.count(tx.HashLen(args[1])) }
 
 func hstrlen(s *session, tx *broker.Tx, args [][]byte) error {
 	v, _, err := tx.Field(args[1], args[2])
-	if err == nil {
-		s.int(int64(v.Size))
-	}
-	return err
+	return s.count(v.Size, err)
 }
 
 func hincrby(s *session, tx *broker.Tx, args [][]byte) error {

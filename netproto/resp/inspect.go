@@ -145,11 +145,7 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	s.figures(list)
 	for _, h := range roles {
 		s.bulkString(h.role)
-		if *h.client == "" {
-			s.null()
-		} else {
-			s.bulkString(*h.client)
-		}
+		s.named(*h.client)
 	}
 	s.bulkString("priorities")
 	s.array(len(q.Bands))
@@ -163,11 +159,9 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	case err != nil:
 		return err
 	case len(f.Packets) == 0 || f.Details[0].State == broker.Damaged:
-		s.null()
-	default:
-		s.int(max(0, tx.Now()-f.Packets[0].EnqueuedAt))
+		return s.null()
 	}
-	return nil
+	return s.int(max(0, tx.Now()-f.Packets[0].EnqueuedAt))
 }
 
 func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {

@@ -1,8 +1,6 @@
 package resp
 
-import (
-	"github.com/holdfast-queue/holdfast/broker"
-)
+import "github.com/holdfast-queue/holdfast/broker"
 
 func listCommands() []command {
 	return []command{
@@ -64,48 +62,38 @@ func extent(first, last int64, n int) (from, count int) {
 	return int(first), int(last - first + 1)
 }
 
-// position turns an index, which counts from the right end if it is negative, into a position; ok
-// is false if there is no element.
-func position(index int64, n int) (at int, ok bool) {
-	if index < 0 {
-		index += int64(n)
+// element reads an index, which counts from the right end if it is negative, and returns where that
+// element is; ok is false if there is none. n is the length of the list: an empty one takes any
+// index.
+func element(tx *broker.Tx, name, index []byte) (at, n int, ok bool, err error) {
+	if n, err = tx.Len(name); err != nil || n == 0 {
+		return 0, n, false, err
 	}
-	return int(index), 0 <= index && index < int64(n)
+	i, err := intArg(index)
+	if i < 0 {
+		i += int64(n)
+	}
+	return int(i), n, 0 <= i && i < int64(n), err
 }
 
 func pushTo(end broker.End) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
-		n, err := tx.PushEnd(args[1], end, args[2:])
-		if err == nil {
-			s.int(int64(n))
-		}
-		return err
+		return s.count(tx.PushEnd(args[1], end, args[2:]))
 	}
 }
 
 // pushOnto is pushTo for a list that must exist.
 func pushOnto(end broker.End) handler {
-	push := pushTo(end)
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		n, err := tx.Len(args[1])
-		if err == nil && n == 0 {
-			s.int(0)
-			return nil
+		if err == nil && n > 0 {
+			n, err = tx.PushEnd(args[1], end, args[2:])
 		}
-		if err != nil {
-			return err
-		}
-		return push(s, tx, args)
+		return s.count(n, err)
 	}
 }
 
-func llen(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.Len(args[1])
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
-}
+func llen(s *session, tx *broker.Tx, args [][]byte) error { return s.count(tx.Len(args[1])) }
 
 func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 	first, last, err := intArgs(args[2], args[3])
@@ -131,47 +119,29 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.Len(args[1])
-	if err != nil || n == 0 {
-		s.null()
-		return err
-	}
-	index, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
-	at, ok := position(index, n)
-	if !ok {
-		s.null()
-		return nil
-	}
-	f, err := tx.Range(args[1], at, 1)
-	if err == nil {
-		s.packets(formBulk, f, nil)
-	}
-	return err
+	return s.inSlices(tx, args[1], func(uint64) (uint64, error) {
+		at, _, ok, err := element(tx, args[1], args[2])
+		if err != nil || !ok {
+			s.null()
+			return 0, err
+		}
+		f, err := tx.Range(args[1], at, 1)
+		return 0, s.packets(formBulk, f, err)
+	})
 }
 
 func lset(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.Len(args[1])
-	if err != nil {
+	at, n, ok, err := element(tx, args[1], args[2])
+	switch {
+	case err != nil:
 		return err
-	}
-	if n == 0 {
+	case n == 0:
 		return failure(errNoKey)
-	}
-	index, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
-	at, ok := position(index, n)
-	if !ok {
+	case !ok:
 		return failure(errOutOfRange)
 	}
-	if _, err = tx.SetAt(args[1], at, args[3]); err == nil {
-		s.ok()
-	}
-	return err
+	_, err = tx.SetAt(args[1], at, args[3])
+	return s.done(err)
 }
 
 func ltrim(s *session, tx *broker.Tx, args [][]byte) error {
@@ -180,15 +150,9 @@ func ltrim(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	n, err := tx.Len(args[1])
-	if err != nil {
-		return err
-	}
-	if n > 0 {
+	if err == nil && n > 0 {
 		from, count := extent(first, last, n)
 		err = tx.Trim(args[1], from, count)
 	}
-	if err == nil {
-		s.ok()
-	}
-	return err
+	return s.done(err)
 }

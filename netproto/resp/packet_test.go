@@ -40,7 +40,7 @@ func fullPacket() broker.Found {
 
 // packetsReply is the reply with what was found.
 func packetsReply(f broker.Found, form replyForm, resp3 bool) string {
-	s := &session{peer: &netproto.Peer{}, resp3: resp3}
+	s := &session{protocol: &Protocol{}, peer: &netproto.Peer{}, resp3: resp3}
 	s.packets(form, f, nil)
 	return string(s.peer.Out)
 }

@@ -194,8 +194,7 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	for _, pattern := range matched {
 		n += s.send(tx, p.patterns[pattern].listeners, []byte("pmessage"), []byte(pattern), channel, text)
 	}
-	s.int(int64(n))
-	return nil
+	return s.int(int64(n))
 }
 
 // send sends words to listeners, and returns how many these are. It cuts off who is too slow.
@@ -261,6 +260,5 @@ func countSubscribers(s *session, _ *broker.Tx, args [][]byte) error {
 }
 
 func countPatterns(s *session, _ *broker.Tx, _ [][]byte) error {
-	s.int(int64(len(s.protocol.pubsub.patterns)))
-	return nil
+	return s.int(int64(len(s.protocol.pubsub.patterns)))
 }

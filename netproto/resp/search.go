@@ -15,49 +15,30 @@ func linsert(s *session, tx *broker.Tx, args [][]byte) error {
 		return failure(errSyntax)
 	}
 	n, err := tx.Len(args[1])
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		s.int(0)
-		return nil
+	if err != nil || n == 0 {
+		return s.count(0, err)
 	}
 	at, err := tx.Find(args[1], args[3], left, 1, nil)
-	if err != nil {
-		return err
-	}
-	if len(at) == 0 {
-		s.int(-1)
-		return nil
+	if err != nil || len(at) == 0 {
+		return s.count(-1, err)
 	}
 	if after {
 		at[0]++
 	}
-	if n, err = tx.InsertAt(args[1], at[0], args[4]); err == nil {
-		s.int(int64(n))
-	}
-	return err
+	return s.count(tx.InsertAt(args[1], at[0], args[4]))
 }
 
 // lrem counts from the left, or with a negative count from the right.
 func lrem(s *session, tx *broker.Tx, args [][]byte) error {
-	count, err := intArg(args[2])
+	most, err := intArg(args[2])
 	if err != nil {
 		return err
 	}
-	end, most := remEnd(count)
-	n, err := tx.RemoveValue(args[1], args[3], end, most)
-	if err == nil {
-		s.int(int64(n))
+	end := left
+	if most < 0 {
+		end, most = right, -max(most, -math.MaxInt64)
 	}
-	return err
-}
-
-func remEnd(count int64) (end broker.End, most int) {
-	if count < 0 {
-		return right, int(-max(count, -math.MaxInt64))
-	}
-	return left, int(count)
+	return s.count(tx.RemoveValue(args[1], args[3], end, int(most)))
 }
 
 // lpos replies with positions from the left, whichever end the search begins at.

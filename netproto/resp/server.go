@@ -73,6 +73,7 @@ type Protocol struct {
 	args      [][]byte           // of the request that is carried out
 	againArgs [][]byte           // of one that is made again meanwhile
 	receipts  []broker.Receipt   // in args
+	fields    mapWriter          // of the packet that is written
 	requests  uint64             // carried out since the start
 	settings  map[string]string  // what CONFIG SET has set
 	pubsub    pubsub
