@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"log/slog"
 
+	"github.com/holdfast-queue/holdfast/broker/cache"
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -89,7 +90,7 @@ type Machine struct {
 	stamps      map[*keyspace.Entry]uint64 // see Tx.Stamp
 	lastStamp   uint64
 	marks       storage.Marks
-	cache       *cache
+	cache       *cache.Cache
 	open        *batch
 	onWay       *batch  // Take returned it, and Done was not called since
 	spare       *batch  // to be opened next
