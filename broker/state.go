@@ -85,6 +85,7 @@ type Machine struct {
 	countersAt  int64                      // when, on the steady clock
 	redated     []redated                  // see settings.go
 	flush       storage.Flush              // that is being carried out
+	flushes     [Databases]uint32          // how many there were
 	watches     map[watched][]*Conn        // who wants to know of a change to what has a name
 	watchers    map[*Conn]struct{}         // all of them
 	stamps      map[*keyspace.Entry]uint64 // see Tx.Stamp
@@ -151,6 +152,7 @@ type queue struct {
 	wideLogged  bool            // logWide has logged it
 	deadLogged  bool            // deadLetter has logged it
 	dropped     bool            // it has no name and is in Machine.garbage
+	flushes     uint32          // that its database had had when it was made
 
 	settings  *Settings        // nil: the defaults, and the queue ends when it is empty
 	orders    map[string]order // of the settings, see tags.go
