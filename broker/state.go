@@ -83,7 +83,7 @@ type Machine struct {
 	roleHolders map[string]*roleHolder     // those with a name, see role.go
 	counted     []*queue                   // whose counters are to be saved, see counters.go
 	countersAt  int64                      // when, on the steady clock
-	redated     []redated                  // see settings.go
+	redated     []redated                  // see setup.go
 	flush       storage.Flush              // that is being carried out
 	flushes     [Databases]uint32          // how many there were
 	watches     map[watched][]*Conn        // who wants to know of a change to what has a name
