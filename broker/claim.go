@@ -221,3 +221,6 @@ func (tx *Tx) Progress(name []byte, r Receipt, percent int, text []byte) error {
 	m.ix.SetDelivery(p.ID, d)
 	return nil
 }
+
+// expired says that a packet's time has passed: one that is still there is claimed.
+func (m *Machine) expired(p index.Packet) bool { return p.Expiry != 0 && p.Expiry <= m.tx.now }

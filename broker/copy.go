@@ -14,8 +14,8 @@ import (
 func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error) {
 	m := tx.m
 	e := m.named(from)
-	if typeOf(e) == TypeNone || e.Database() == db && string(from) == string(to) {
-		return typeOf(e) != TypeNone, nil
+	if e.Kind() == TypeNone || e.Database() == db && string(from) == string(to) {
+		return e.Kind() != TypeNone, nil
 	}
 	if err := m.checkNewName(e, to); err != nil {
 		return false, err

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -117,4 +118,23 @@ func (m *Machine) text(p index.Packet, kind storage.NoteKind) (text []byte) {
 		}
 	})
 	return text
+}
+
+// Found is the packets that a call took or looked at, with their details if it was asked for them.
+// All of it is valid until the next call.
+type Found struct {
+	Packets []Packet
+	Details []Detail
+}
+
+// finding decodes records, which may be nil, for a caller of the machine.
+func (m *Machine) finding(records [][]byte) Found {
+	m.found.Packets = slices.Grow(m.found.Packets[:0], len(records))[:len(records)]
+	for i, record := range records {
+		p := &m.found.Packets[i]
+		if *p = (Packet{}); record != nil && storage.DecodeRecord(record, p) != nil {
+			panic("broker: a record that was checked cannot be decoded") // fetch has
+		}
+	}
+	return m.found
 }

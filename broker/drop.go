@@ -122,3 +122,102 @@ func (m *Machine) release(q *queue) {
 	}
 	m.queues.free(q)
 }
+
+// evictDue drops the empty queues that are too many, or have been empty for long. It is a
+// part of Work.
+func (m *Machine) evictDue() (more bool) {
+	for n := 0; len(m.queues.idle) > 0; n++ {
+		age := m.tx.now - m.queues.idle[0].emptied
+		due := len(m.queues.idle) > maxIdleQueues || age >= maxIdleTime || age < 0
+		if !due || m.open.full(m.limits) || m.refusesDelivery() {
+			return false
+		}
+		if n >= evictSlice && len(m.queues.idle) <= maxIdleQueues {
+			return true
+		}
+		q := m.queues.idle[0]
+		m.queues.idle[0], m.queues.idle = nil, m.queues.idle[1:] // nil, so that it can be freed
+		q.idle = false
+		if m.queues.has(q) && m.unused(q) { // it may be in use again
+			m.takeName(q)
+			m.release(q)
+		}
+	}
+	m.queues.idle = nil
+	return false
+}
+
+// Flush deletes everything of the present database, or of all: every queue, string and hash. One
+// record says so, which drops what has a lower number. Work deletes that from the disk.
+func (tx *Tx) Flush(all bool) error {
+	m, from, to := tx.m, tx.db, tx.db
+	if all {
+		from, to = 0, Databases-1
+	}
+	reused := m.reusesNumbers()
+	for db := from; db <= to; db++ {
+		m.flushed(db)
+		discard(m, m.names.Flush(db), (*Machine).removeKey)
+		m.queues.names[db].n, m.queues.names[db].bytes = 0, 0
+		m.flush[db].Keys = m.marks.LastKey + 1
+		if !reused { // what an earlier flush drops stays dropped
+			m.flush[db].Queues = m.marks.NextQueue
+		}
+	}
+	m.open.ops.SetFlush(m.flush)
+	for _, q := range m.queues.all {
+		if q == nil || !reused && !q.awaited() || q.dropped { // Work retires the others
+			continue
+		}
+		if db := q.entry.Database(); db < from || db > to {
+			continue
+		}
+		m.retire(q)
+		if reused {
+			m.open.ops.PutQueue(m.definition(q))
+		}
+		if q.awaited() {
+			m.moveWaiters(q, m.addQueue(q.entry.Database(), q.entry.Name()))
+		}
+	}
+	left := flushedQueues(len(m.queues.all))
+	m.garbage = append(m.garbage, &left)
+	return nil
+}
+
+// flushedQueues are the queues below a number of the index that a Flush has dropped.
+type flushedQueues int
+
+func (left *flushedQueues) sweep(m *Machine, n int) (looked int, over bool) {
+	to := min(int(*left), len(m.queues.all))
+	from := max(0, to-n)
+	for _, q := range m.queues.all[from:to] {
+		if q != nil && m.isFlushed(q) {
+			m.retire(q)
+		}
+	}
+	*left = flushedQueues(from)
+	return n, from == 0
+}
+
+// sweep deletes packets and windows of a dropped queue, and the queue with the last of them.
+func (q *queue) sweep(m *Machine, n int) (looked int, over bool) {
+	packets := m.ix.Next(q.ix, index.Selection{}, 0, n, m.scratch[:0])
+	for state := index.Ready; len(packets) == 0 && state <= index.Damaged; state++ {
+		packets = m.ix.List(q.ix, state, index.Place{}, n, packets)
+	}
+	m.scratch = packets
+	m.dropNow(q, packets)
+	for looked = len(packets); looked < n; looked++ {
+		identity, ok := m.ix.EndWindow(q.ix)
+		if !ok {
+			break
+		}
+		m.endUnique(q, identity)
+	}
+	if m.ix.Counts(q.ix).Len() > 0 || m.ix.HasWindow(q.ix) {
+		return looked, false
+	}
+	m.release(q)
+	return looked + 1, true
+}

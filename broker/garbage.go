@@ -1,11 +1,8 @@
 package broker
 
 import (
-	"math"
 	"slices"
 
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
-	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -47,28 +44,6 @@ func (m *Machine) sweep() (more bool) {
 
 func (m *Machine) maySweep() bool {
 	return !m.refusesDelivery() && m.open.ops.Len() < m.limits.MaxOps/2
-}
-
-// sweep deletes packets and windows of a dropped queue, and the queue with the last of them.
-func (q *queue) sweep(m *Machine, n int) (looked int, over bool) {
-	packets := m.ix.Next(q.ix, index.Selection{}, 0, n, m.scratch[:0])
-	for state := index.Ready; len(packets) == 0 && state <= index.Damaged; state++ {
-		packets = m.ix.List(q.ix, state, index.Place{}, n, packets)
-	}
-	m.scratch = packets
-	m.dropNow(q, packets)
-	for looked = len(packets); looked < n; looked++ {
-		identity, ok := m.ix.EndWindow(q.ix)
-		if !ok {
-			break
-		}
-		m.endUnique(q, identity)
-	}
-	if m.ix.Counts(q.ix).Len() > 0 || m.ix.HasWindow(q.ix) {
-		return looked, false
-	}
-	m.release(q)
-	return looked + 1, true
 }
 
 // pile is garbage of one kind. remove deletes a record of x, and returns true if that has more.
@@ -113,87 +88,4 @@ func (m *Machine) loadGarbage(state *recovery.State) {
 		m.open.ops.DeleteUnique(id)
 		return false
 	})
-}
-
-// removeKey deletes a record of a key that nobody can name any more, nil for none.
-func (m *Machine) removeKey(k *keyspace.Entry) (more bool) {
-	switch {
-	case k == nil:
-		return false
-	case k.Version != 0:
-		m.open.ops.DeleteHead(k.ID, marked(&k.Value))
-		k.Version = 0
-	case k.Kind() == keyspace.Hash && k.Fields() > 0:
-		f := k.LastField()
-		m.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
-		k.RemoveField(f)
-	}
-	return k.Kind() == keyspace.Hash && k.Fields() > 0
-}
-
-// Flush deletes everything of the present database, or of all: every queue, string and hash. One
-// record says so, which drops what has a lower number. Work deletes that from the disk.
-func (tx *Tx) Flush(all bool) error {
-	m, from, to := tx.m, tx.db, tx.db
-	if all {
-		from, to = 0, Databases-1
-	}
-	reused := m.reusesNumbers()
-	for db := from; db <= to; db++ {
-		m.flushed(db)
-		discard(m, m.names.Flush(db), (*Machine).removeKey)
-		m.queues.names[db].n, m.queues.names[db].bytes = 0, 0
-		m.flush[db].Keys = m.marks.LastKey + 1
-		if !reused { // what an earlier flush drops stays dropped
-			m.flush[db].Queues = m.marks.NextQueue
-		}
-	}
-	m.open.ops.SetFlush(m.flush)
-	for _, q := range m.queues.all {
-		if q == nil || !reused && !q.awaited() || q.dropped { // Work retires the others
-			continue
-		}
-		if db := q.entry.Database(); db < from || db > to {
-			continue
-		}
-		m.retire(q)
-		if reused {
-			m.open.ops.PutQueue(m.definition(q))
-		}
-		if q.awaited() {
-			m.moveWaiters(q, m.addQueue(q.entry.Database(), q.entry.Name()))
-		}
-	}
-	left := flushedQueues(len(m.queues.all))
-	m.garbage = append(m.garbage, &left)
-	return nil
-}
-
-// flushedQueues are the queues below a number of the index that a Flush has dropped.
-type flushedQueues int
-
-func (left *flushedQueues) sweep(m *Machine, n int) (looked int, over bool) {
-	to := min(int(*left), len(m.queues.all))
-	from := max(0, to-n)
-	for _, q := range m.queues.all[from:to] {
-		if q != nil && m.isFlushed(q) {
-			m.retire(q)
-		}
-	}
-	*left = flushedQueues(from)
-	return n, from == 0
-}
-
-// isFlushed says that a Flush has dropped a queue, which has yet to be retired. No call finds it by
-// its name.
-func (m *Machine) isFlushed(q *queue) bool {
-	return !q.dropped && q.id < m.flush[q.entry.Database()].Queues
-}
-
-// reusesNumbers says that new queues get numbers that are free again.
-func (m *Machine) reusesNumbers() bool { return m.marks.NextQueue == math.MaxUint32 }
-
-// flushesReused says that a new queue would get a number that the flush under way drops.
-func (m *Machine) flushesReused() bool {
-	return m.flush[m.tx.db].Queues != 0 && m.reusesNumbers()
 }

@@ -18,9 +18,6 @@ func (tx *Tx) HashLen(name []byte) (int, error) {
 
 // hash returns the hash that has the name, nil if nothing has it.
 func (tx *Tx) hash(name []byte) (*keyspace.Entry, error) {
-	if err := tx.begin(); err != nil {
-		return nil, err
-	}
 	return tx.m.findKey(name, keyspace.Hash)
 }
 

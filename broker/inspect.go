@@ -64,49 +64,37 @@ type PageEnd struct {
 // List finds a page, with details, and returns where it ends.
 func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	m := tx.m
-	q, last, err := tx.list(name, p)
+	q, err := tx.open(name, looks)
+	if err == nil {
+		err = m.checkFilter(q, p.Filter)
+	}
 	if q == nil || err != nil {
 		return f, end, err
 	}
-	if f, err = tx.show(q); err != nil {
-		return f, end, err
-	}
-	end = PageEnd{Packets: len(f.Packets), Last: last}
-	for range m.ix.Each(q.ix, p.State, last, p.Filter.in(q)) {
-		end.More = true
-		break
-	}
-	return f, end, nil
-}
-
-// list leaves in m.scratch what a List finds, and returns the place where that ends.
-func (tx *Tx) list(name []byte, p Page) (q *queue, last Place, err error) {
-	m := tx.m
 	m.scratch = m.scratch[:0]
-	q, err = tx.open(name, looks)
-	if q == nil || err != nil {
-		return nil, last, err
-	}
-	if err := m.checkFilter(q, p.Filter); err != nil {
-		return nil, last, err
-	}
-	last = p.After
-	looked, count := 0, min(p.Count, MaxCount)
-	for k, takes := range m.ix.Each(q.ix, p.State, p.After, p.Filter.in(q)) {
+	looked, count, filter := 0, min(p.Count, MaxCount), p.Filter.in(q)
+	end.Last = p.After
+	for k, takes := range m.ix.Each(q.ix, p.State, p.After, filter) {
 		if len(m.scratch) == count || looked == MaxLook {
 			break
 		}
 		if takes {
 			m.scratch = append(m.scratch, k)
 		}
-		last = k.Place()
+		end.Last = k.Place()
 		looked++
 	}
-	found := len(m.scratch)
-	if m.cutDetailed(q); len(m.scratch) < found {
-		last = m.scratch[len(m.scratch)-1].Place()
+	end.Packets = len(m.scratch)
+	if m.cutDetailed(q); len(m.scratch) < end.Packets {
+		end.Packets = len(m.scratch)
+		end.Last = m.scratch[end.Packets-1].Place()
 	}
-	return q, last, nil
+	for range m.ix.Each(q.ix, p.State, end.Last, filter) {
+		end.More = true
+		break
+	}
+	f, err = tx.show(q)
+	return f, end, err
 }
 
 // Show finds one packet, with details, or none if the queue has none with that id. ErrUnknownQueue.

@@ -71,7 +71,7 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	}
 	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
 	if lanes == 0 {
-		m.scratch = m.scratch[:lookSlice(m.scratch)]
+		m.scratch = m.scratch[:fitting(m.scratch, lookSliceBytes, weight)]
 	}
 	if err := tx.useReply(weightOf(m.scratch) + len(m.scratch)*packetOverhead); err != nil {
 		return Found{}, err
@@ -82,17 +82,6 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	}
 	m.found.Details = m.found.Details[:0]
 	return m.finding(records), nil
-}
-
-// lookSlice is how many of the packets a slice of a look takes.
-func lookSlice(packets []index.Packet) int {
-	bytes := 0
-	for i, p := range packets {
-		if bytes += weight(p); bytes > lookSliceBytes && i > 0 {
-			return i
-		}
-	}
-	return len(packets)
 }
 
 // SetAt puts a value in the place of the element at a position; ok is false if there is none. The
@@ -190,4 +179,32 @@ func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	}
 	m.dropNow(q, m.scratch)
 	return len(m.scratch), nil
+}
+
+// MoveEnd takes the element at one end of a list, and adds it at an end of another list, or the
+// same. It finds nothing if from has no element.
+func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, error) {
+	m := tx.m
+	q, records, err := tx.take(from, Selection{End: fromEnd}, 1)
+	if len(records) == 0 || err != nil {
+		return Found{}, err
+	}
+	p := m.scratch[0]
+	if other := m.queueNamed(to); other != nil {
+		if err := m.checkMove(q, other, p); err != nil {
+			return Found{}, err
+		}
+	}
+	comes := load{packets: 1, bytes: int64(p.Size)}
+	if string(to) == q.entry.Name() {
+		comes = load{}
+	}
+	target, err := tx.openToPush(to, comes, nil)
+	if err != nil {
+		return Found{}, err
+	}
+	tx.useRole(q, consumerRole)
+	moved := m.move(q, p, records[0], target, ListPriority, toEnd)
+	m.found.Details, m.fetched = m.found.Details[:0], append(m.fetched[:0], m.known(target.packet(moved), moved.Ref))
+	return m.finding(m.fetched), nil
 }

@@ -47,20 +47,13 @@ func (m *Machine) named(name []byte) *keyspace.Entry {
 // Every call below is made inside Atomic.
 
 // Type returns the type of a name; TypeNone if nothing has it.
-func (tx *Tx) Type(name []byte) Type { return typeOf(tx.m.named(name)) }
-
-func typeOf(e *keyspace.Entry) Type {
-	if e == nil {
-		return TypeNone
-	}
-	return e.Kind()
-}
+func (tx *Tx) Type(name []byte) Type { return tx.m.named(name).Kind() }
 
 // Delete deletes whatever has the name. existed is false if nothing had it.
 func (tx *Tx) Delete(name []byte) (existed bool, err error) {
 	m := tx.m
 	e := m.named(name)
-	if existed = typeOf(e) != TypeNone; existed {
+	if existed = e.Kind() != TypeNone; existed {
 		m.deleteNamed(e)
 	}
 	if q := m.queueNamed(name); q != nil && m.ix.HasWindow(q.ix) { // those of an empty queue end, too
@@ -91,8 +84,8 @@ func (m *Machine) deleteNamed(e *keyspace.Entry) {
 func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	m := tx.m
 	e := m.named(from)
-	if typeOf(e) == TypeNone || string(from) == string(to) {
-		return typeOf(e) != TypeNone, nil
+	if e.Kind() == TypeNone || string(from) == string(to) {
+		return e.Kind() != TypeNone, nil
 	}
 	if err := m.checkNewName(e, to); err != nil {
 		return false, err
@@ -153,7 +146,7 @@ func (m *Machine) checkSize(name []byte, value int) error {
 // Expiry returns when a name expires, in Unix milliseconds, 0 for never; ok is false if nothing has
 // it.
 func (tx *Tx) Expiry(name []byte) (at int64, ok bool) {
-	if e := tx.m.named(name); typeOf(e) != TypeNone {
+	if e := tx.m.named(name); e.Kind() != TypeNone {
 		return e.Expiry(), true
 	}
 	return 0, false
@@ -167,7 +160,7 @@ func (tx *Tx) SetExpiry(name []byte, at int64) (ok bool, err error) {
 		return tx.Delete(name)
 	}
 	e := m.named(name)
-	if typeOf(e) == TypeNone {
+	if e.Kind() == TypeNone {
 		return false, nil
 	}
 	if was := e.Expiry(); was == 0 && at == 0 {

@@ -164,24 +164,6 @@ func (tx *Tx) TimeOut(c *Conn) {
 	tx.m.settle()
 }
 
-// admitLine lets those push whose turn has come. What they push goes to those who wait for it, and
-// so may make room for the next.
-func (m *Machine) admitLine(q *queue) {
-	for q.line != nil && !(q.settings != nil && q.settings.PauseIn && !q.settings.Closed) {
-		if m.open.full(m.limits) {
-			m.mark(q)
-			return
-		}
-		m.tx.turn = true
-		done := m.again(q.line.Front().Value.(*Conn), q)
-		m.tx.turn = false
-		if !done {
-			return
-		}
-		m.deliver(q)
-	}
-}
-
 // moveLine moves all who stand in the line of one queue to the end of that of another.
 func (m *Machine) moveLine(from, to *queue) {
 	if from.line == nil {

@@ -28,16 +28,10 @@ type PushRequest struct {
 	Block bool
 }
 
-// PacketTag is one name and value that a packet carries.
-type PacketTag = storage.Tag
-
-func (r *PushRequest) size() int {
-	return len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer, r.Unique)
-}
-
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
-	if n := r.size(); n > MaxRecord {
+	n := len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer, r.Unique)
+	if n > MaxRecord {
 		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, MaxRecord)
 	}
 	return nil
@@ -163,12 +157,6 @@ func (m *Machine) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, o
 	}
 }
 
-// tagBytes is what the index has of tags. It is valid until the next call.
-func (m *Machine) tagBytes(tags []PacketTag) []byte {
-	m.tags = storage.AppendTags(m.tags[:0], tags)
-	return m.tags
-}
-
 // nextSeq returns a new sequence at an end: past all that any packet has.
 func (m *Machine) nextSeq(end End) uint64 {
 	if end == Oldest {
@@ -177,4 +165,24 @@ func (m *Machine) nextSeq(end End) uint64 {
 	}
 	m.marks.NextSeq++
 	return m.marks.NextSeq - 1
+}
+
+// holderOf returns the packet that already holds the id of a unique push.
+func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
+	if len(r.Unique) == 0 {
+		return 0, false, nil
+	}
+	q, err := m.findQueue(r.Queue)
+	if q == nil || err != nil {
+		return 0, false, err
+	}
+	identity, ok := m.ix.Holder(q.ix, r.Unique)
+	return idOf(identity), ok, nil
+}
+
+// beginWindow begins the window of a packet that was pushed.
+func (tx *Tx) beginWindow(q *queue, r *PushRequest, id ID) {
+	if until := tx.now + r.Window; tx.m.ix.AddWindow(q.ix, r.Unique, id.identity(), until) {
+		tx.m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: r.Unique, Until: until})
+	}
 }

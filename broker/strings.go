@@ -7,15 +7,11 @@ import (
 
 // String returns a string; ok is false if nothing has the name.
 func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
-	m := tx.m
-	if err := tx.begin(); err != nil {
-		return Value{}, false, err
-	}
-	k, err := m.findKey(name, keyspace.String)
+	k, err := tx.m.findKey(name, keyspace.String)
 	if k == nil {
 		return Value{}, false, err
 	}
-	return m.value(stringOf(k)), true, nil
+	return tx.m.value(stringOf(k)), true, nil
 }
 
 // SetString makes the name that of a string, in place of whatever had it. It expires at a moment in
@@ -26,7 +22,7 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 		return err
 	}
 	k := m.named(name)
-	if typeOf(k) != TypeString {
+	if k.Kind() != TypeString {
 		if err := tx.CanStore(); err != nil {
 			return err
 		}

@@ -3,21 +3,8 @@ package broker
 import (
 	"fmt"
 
-	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
-
-// Tx is the right to make calls: all calls are its methods. It is valid until the next Turn.
-type Tx struct {
-	m      *Machine
-	now    int64 // Unix milliseconds
-	steady int64 // the same on a clock that never jumps, by which leases end
-	atomic bool  // inside Atomic
-	reply  int   // bytes of packets that the Atomic may still answer with
-	caller *Conn // see As; nil: nobody in particular
-	db     uint8 // in which the names of the calls are
-	turn   bool  // the push under way has waited for its turn, see parked.go
-}
 
 // Full says that the open batch is full: calls should wait for the next.
 func (tx *Tx) Full() bool { return tx.m.open.full(tx.m.limits) }
@@ -86,11 +73,6 @@ func (tx *Tx) mayBring(records, bytes int) error {
 	return nil
 }
 
-// mayMove is mayBring for packets that move: each is a delete and a put.
-func (tx *Tx) mayMove(packets []index.Packet) error {
-	return tx.mayBring(2*len(packets), weightOf(packets))
-}
-
 // useReply takes bytes of packets that are answered from what one Atomic may answer with. Outside
 // of one it does nothing.
 func (tx *Tx) useReply(bytes int) error {
@@ -104,38 +86,8 @@ func (tx *Tx) useReply(bytes int) error {
 	return nil
 }
 
-// advance does what is due by now: expired packets go, delayed and leased ones come back, waits
-// end. A slice of that happens in each Turn: a million that are due together would keep others out
-// for long, and may as well end a little later.
-func (tx *Tx) advance() {
-	m := tx.m
-	m.endWaits()
-	if m.stuck {
-		return
-	}
-	m.expireNames(tx.now)
-	for range advanceSlice {
-		if m.open.halfFull(m.limits) {
-			return
-		}
-		e, ok := m.ix.Advance(tx.now, tx.steady)
-		if !ok {
-			return
-		}
-		q := m.queues.of(e.Packet.Queue)
-		if m.isFlushed(q) {
-			m.retire(q)
-		}
-		switch e.Kind {
-		case index.Expired:
-			m.expire(q, e.Packet)
-		case index.LeaseEnded:
-			m.leaseEnded(q, e.Packet)
-		case index.WindowEnded:
-			m.endUnique(q, e.Packet.Identity)
-			m.listIdle(q)
-		default:
-			m.mark(q)
-		}
-	}
+// refusesDelivery says that no delivery may be made now: the machine is ending, the disk is full,
+// or an Atomic is under way, which may take the packets itself.
+func (m *Machine) refusesDelivery() bool {
+	return m.closing || m.stuck || m.space.Level >= storage.Stop || m.tx.atomic
 }

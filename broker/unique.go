@@ -13,26 +13,6 @@ import (
 //
 // A start may find records that nothing needs, which are garbage.
 
-// holderOf returns the packet that already holds the id of a unique push.
-func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
-	if len(r.Unique) == 0 {
-		return 0, false, nil
-	}
-	q, err := m.findQueue(r.Queue)
-	if q == nil || err != nil {
-		return 0, false, err
-	}
-	identity, ok := m.ix.Holder(q.ix, r.Unique)
-	return idOf(identity), ok, nil
-}
-
-// beginWindow begins the window of a packet that was pushed.
-func (tx *Tx) beginWindow(q *queue, r *PushRequest, id ID) {
-	if until := tx.now + r.Window; tx.m.ix.AddWindow(q.ix, r.Unique, id.identity(), until) {
-		tx.m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: r.Unique, Until: until})
-	}
-}
-
 // unique returns the id that a packet keeps, nil if it has none. It is valid until the next call.
 func (m *Machine) unique(p index.Packet) []byte {
 	unique, ok := m.ix.Unique(p.ID, m.uniqueScratch[:0])

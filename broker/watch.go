@@ -6,12 +6,6 @@ import (
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 )
 
-// watched is a name that somebody watches.
-type watched struct {
-	db   uint8
-	name string
-}
-
 // watchOverhead is about what a watched name takes besides its bytes.
 const watchOverhead = 150
 
@@ -22,7 +16,7 @@ func (tx *Tx) Watch(c *Conn, name []byte) (size int) {
 	if c.detached || slices.Contains(m.watches[w], c) {
 		return 0
 	}
-	if typeOf(m.named(name)) != TypeNone {
+	if m.named(name).Kind() != TypeNone {
 		c.watchesIn |= 1 << tx.db
 	}
 	c.watched = append(c.watched, w)
@@ -52,7 +46,7 @@ func (tx *Tx) Unwatch(c *Conn) {
 func (tx *Tx) Stamp(name []byte) uint64 {
 	const most = 1024 // a look that loses its stamp begins again
 	m, e := tx.m, tx.m.named(name)
-	if typeOf(e) == TypeNone {
+	if e.Kind() == TypeNone {
 		return 0
 	}
 	if m.stamps[e] == 0 {
