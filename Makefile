@@ -14,7 +14,7 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite soak bench offline clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite soak attack bench offline clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -77,6 +77,9 @@ linear: ## check that one order explains each of HISTORIES (2000) histories of c
 
 soak: ## load a server for DURATION (1h) and check that its folder, memory and open files stay bounded
 	go test ./fuzz/soak -count=1 -run 'TestSoak$$' -duration $(DURATION) -timeout 0 -v
+
+attack: ## attack a server with clients that read nothing, never end a request, come and go
+	go test ./fuzz/soak -count=1 -run 'TestAttacks$$' -whole -timeout 30m -v
 
 bench: build ## compare with Redis and beanstalkd, where installed; BENCH=--quick for a short run
 	go run ./cmd/peerbench --holdfast $(BIN) $(BENCH)

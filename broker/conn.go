@@ -83,9 +83,6 @@ func (m *Machine) subscriber(c *Conn) index.SubscriberID {
 // Subscribe makes c a subscriber of the queue, which need not exist yet. A second subscription is
 // ignored (pinpriq document, section subscribe). Deliveries need Ready.
 func (tx *Tx) Subscribe(c *Conn, name []byte) error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
 	m := tx.m
 	if c.queues >= MaxSubscriptions {
 		if q := m.queueNamed(name); q != nil && slices.Contains(m.dispatch.Queues(c.sub, nil), q.ix) {
@@ -112,9 +109,6 @@ func (tx *Tx) Subscribe(c *Conn, name []byte) error {
 // Unsubscribe ends c's subscription of the queue, if there is one. Readiness that is left stays
 // with the connection.
 func (tx *Tx) Unsubscribe(c *Conn, name []byte) error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
 	m := tx.m
 	q := m.queueNamed(name)
 	if q == nil || c.sub == 0 || !m.dispatch.Unsubscribe(c.sub, q.ix) {
@@ -128,9 +122,6 @@ func (tx *Tx) Unsubscribe(c *Conn, name []byte) error {
 
 // Ready lets c have n more deliveries, each from any queue it subscribes to, now or later.
 func (tx *Tx) Ready(c *Conn, n uint32) error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
 	tx.m.dispatch.Credit(tx.m.subscriber(c), n)
 	tx.m.markConn(c)
 	return nil

@@ -15,7 +15,7 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	m := tx.m
 	e := m.named(from)
 	if typeOf(e) == TypeNone || e.Database() == db && string(from) == string(to) {
-		return typeOf(e) != TypeNone, tx.begin()
+		return typeOf(e) != TypeNone, nil
 	}
 	if err := m.checkNewName(e, to); err != nil {
 		return false, err
@@ -29,7 +29,7 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	defer func() { tx.db = e.Database() }()
 	tx.db = db
 	if !replace && tx.Type(to) != TypeNone {
-		return false, tx.begin()
+		return false, nil
 	}
 	if e.Kind() == keyspace.Queue {
 		return tx.copyQueue(m.queues.of(e.Queue()), to)

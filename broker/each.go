@@ -14,8 +14,8 @@ import (
 type verb func(tx *Tx, q *queue, packets []index.Packet) (changed int, err error)
 
 // each does a verb to those packets of a queue with some ids that it is for.
-func (tx *Tx) each(name []byte, ids []ID, wants func(p index.Packet) bool, v verb) (changed int, err error) {
-	q, err := tx.look(name)
+func (tx *Tx) each(name []byte, a access, ids []ID, wants func(p index.Packet) bool, v verb) (changed int, err error) {
+	q, err := tx.open(name, a)
 	if q == nil || err != nil {
 		return 0, err
 	}
@@ -36,16 +36,13 @@ func (tx *Tx) each(name []byte, ids []ID, wants func(p index.Packet) bool, v ver
 // DeletePackets deletes packets of a queue by their ids, whatever their state, and returns how many
 // there were.
 func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) {
-	if err := tx.beginTake(); err != nil {
-		return 0, err
-	}
-	return tx.each(name, ids, func(index.Packet) bool { return true }, drop)
+	return tx.each(name, changes, ids, func(index.Packet) bool { return true }, drop)
 }
 
 // MovePackets moves packets to another queue, with their priority, age and state, and returns how
 // many there were. Claimed and damaged ones stay.
 func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
-	return tx.each(name, ids, movable, move(to))
+	return tx.each(name, looks, ids, movable, move(to))
 }
 
 // SetPriority gives a packet another priority, in any state; ok is false if the queue has none with
@@ -53,14 +50,8 @@ func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
 // ErrNoKey. ErrUnknownQueue.
 func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err error) {
 	m := tx.m
-	if err := tx.begin(); err != nil {
-		return false, err
-	}
-	if _, err := m.knownQueue(name); err != nil {
-		return false, err
-	}
 	here := func(p index.Packet) bool { return !m.expired(p) } // else the store may have dropped its record
-	n, err := tx.each(name, []ID{id}, here, func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
+	n, err := tx.each(name, known, []ID{id}, here, func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
 		p := packets[0]
 		if p.Priority == priority {
 			return 1, nil
@@ -123,12 +114,13 @@ func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 }
 
 func (bk *Bulk) slice(tx *Tx) error {
-	q, err := tx.look(bk.queue)
+	a := changes
+	if bk.DryRun {
+		a = looks
+	}
+	q, err := tx.open(bk.queue, a)
 	if err == nil {
 		err = tx.m.checkFilter(q, bk.Filter)
-	}
-	if err == nil && q != nil && !bk.DryRun {
-		err = tx.canTake()
 	}
 	if err != nil {
 		return err

@@ -153,7 +153,7 @@ func (tx *Tx) CheckNames() error {
 // ErrNotInOrder as for CheckFilter.
 func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 	m := tx.m
-	q, err := tx.openForTake(name)
+	q, err := tx.open(name, takes)
 	if err == nil {
 		err = m.checkFilter(q, s.Filter)
 	}

@@ -134,9 +134,6 @@ func (m *Machine) removeKey(k *keyspace.Entry) (more bool) {
 // Flush deletes everything of the present database, or of all: every queue, string and hash. One
 // record says so, which drops what has a lower number. Work deletes that from the disk.
 func (tx *Tx) Flush(all bool) error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
 	m, from, to := tx.m, tx.db, tx.db
 	if all {
 		from, to = 0, Databases-1

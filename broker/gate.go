@@ -25,20 +25,57 @@ func (tx *Tx) checkOpen(q *queue, l load) error {
 // isPausedOut says that no packet of a queue may be taken now.
 func (q *queue) isPausedOut() bool { return q.settings != nil && q.settings.PauseOut }
 
-// openForTake is findQueue for a take: it returns nil as well if the queue gives nothing now.
-// ErrInUse if another client is its only consumer. Whoever takes something has the role from then
-// on.
-func (tx *Tx) openForTake(name []byte) (*queue, error) {
-	q, err := tx.m.findQueue(name)
-	if q == nil || err != nil {
+// access is what a call does with the packets of the queue that it is about.
+type access uint8
+
+const (
+	changes access = 1 << iota // refused with ErrStopped if the disk is full
+	takes                      // finds no queue that gives nothing now; ErrInUse if another client is its only consumer
+	known                      // ErrUnknownQueue if nothing is called so
+	looks   access = 0         // none of these
+)
+
+// open begins a call that is about a queue which need not exist. It returns nil if nothing is called
+// so. Whoever takes something has the consumer's role from then on.
+func (tx *Tx) open(name []byte, a access) (q *queue, err error) {
+	if err = tx.begin(); err == nil && a&changes != 0 {
+		err = tx.canTake()
+	}
+	if err == nil {
+		q, err = tx.m.findQueue(name)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case a&known != 0 && (q == nil || !tx.m.exists(q)):
+		return nil, ErrUnknownQueue
+	case a&takes != 0 && q != nil:
+		if err := tx.mayUse(q, consumerRole); err != nil || q.isPausedOut() {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// openToPush begins a call that brings packets to a queue, which is made if it is not known.
+func (tx *Tx) openToPush(name []byte, l load, tags []PacketTag) (q *queue, err error) {
+	m := tx.m
+	if err = tx.CanStore(); err == nil {
+		err = tx.begin()
+	}
+	if err == nil {
+		q, err = m.makeQueue(name)
+	}
+	if err == nil {
+		err = m.checkTags(q, tags)
+	}
+	if err == nil {
+		err = tx.checkPush(q, l)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := tx.mayUse(q, consumerRole); err != nil {
-		return nil, err
-	}
-	if q.isPausedOut() {
-		return nil, nil
-	}
+	m.define(q)
 	return q, nil
 }
 

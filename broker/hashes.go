@@ -61,7 +61,7 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := tx.beginPut(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return false, err
 	}
 	if k == nil {

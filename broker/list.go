@@ -23,24 +23,6 @@ func (m *Machine) findList(name []byte) (q *queue, length int, err error) {
 	return q, m.ix.Counts(q.ix).Ready, nil
 }
 
-// useList returns the queue called name, which is made if it is not known. The queue gets packets
-// now, as l says, unless it does not take them in.
-func (tx *Tx) useList(name []byte, l load) (*queue, error) {
-	m := tx.m
-	if err := tx.beginPut(); err != nil {
-		return nil, err
-	}
-	q, err := m.makeQueue(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := tx.checkPush(q, l); err != nil {
-		return nil, err
-	}
-	m.define(q)
-	return q, nil
-}
-
 // Len returns the number of elements; 0 for an unknown name.
 func (tx *Tx) Len(name []byte) (int, error) {
 	_, n, err := tx.m.findList(name)
@@ -57,7 +39,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 		}
 		bytes += len(v)
 	}
-	q, err := tx.useList(name, load{len(values), int64(bytes), ListPriority})
+	q, err := tx.openToPush(name, load{len(values), int64(bytes), ListPriority}, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +52,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 
 // Range finds the n elements from position from on, counted from the left; it takes none. The list
 // has that many: Len tells. It finds fewer, but one, where they are very many or large: others have
-// their turn before the rest. If some cannot be read there are fewer, too, and the list is changed.
+// their turn before the rest. ErrChanged if some cannot be read: they are no elements any more.
 func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	m := tx.m
 	q, length, err := m.findList(name)
@@ -95,8 +77,8 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 		return Found{}, err
 	}
 	records, err := m.fetch(q, m.scratch, nil)
-	for ; err != nil; records, err = m.fetch(q, m.scratch, nil) { // what is damaged is no element any more
-		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, len(m.scratch), m.scratch[:0])
+	if err != nil {
+		return Found{}, ErrChanged
 	}
 	m.found.Details = m.found.Details[:0]
 	return m.finding(records), nil
@@ -126,7 +108,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	if err := m.checkSize(name, len(value)); err != nil {
 		return false, err
 	}
-	if err := tx.beginPut(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return false, err
 	}
 	if err := tx.checkPush(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
@@ -201,7 +183,7 @@ func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	m := tx.m
 	q, err := m.findValue(name, value, end, max)
 	if err == nil && len(m.scratch) > 0 {
-		err = tx.beginTake()
+		err = tx.canTake()
 	}
 	if err != nil || len(m.scratch) == 0 {
 		return 0, err

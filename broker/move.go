@@ -137,7 +137,7 @@ func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, er
 	if string(to) == q.entry.Name() {
 		comes = load{}
 	}
-	target, err := tx.useList(to, comes)
+	target, err := tx.openToPush(to, comes, nil)
 	if err != nil {
 		return Found{}, err
 	}

@@ -58,9 +58,6 @@ func typeOf(e *keyspace.Entry) Type {
 
 // Delete deletes whatever has the name. existed is false if nothing had it.
 func (tx *Tx) Delete(name []byte) (existed bool, err error) {
-	if err := tx.begin(); err != nil {
-		return false, err
-	}
 	m := tx.m
 	e := m.named(name)
 	if existed = typeOf(e) != TypeNone; existed {
@@ -95,7 +92,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	m := tx.m
 	e := m.named(from)
 	if typeOf(e) == TypeNone || string(from) == string(to) {
-		return typeOf(e) != TypeNone, tx.begin()
+		return typeOf(e) != TypeNone, nil
 	}
 	if err := m.checkNewName(e, to); err != nil {
 		return false, err
@@ -171,10 +168,7 @@ func (tx *Tx) SetExpiry(name []byte, at int64) (ok bool, err error) {
 	}
 	e := m.named(name)
 	if typeOf(e) == TypeNone {
-		return false, tx.begin()
-	}
-	if err := tx.begin(); err != nil {
-		return false, err
+		return false, nil
 	}
 	if was := e.Expiry(); was == 0 && at == 0 {
 		return true, nil

@@ -28,9 +28,6 @@ type Parking struct {
 // Park makes the request of c wait. Receiver.Again makes it again; Detach ends the wait. c must not
 // be a subscriber. ErrQueueClosed if all the queues of a take are drained.
 func (tx *Tx) Park(c *Conn, p Parking) error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
 	m := tx.m
 	switch {
 	case !c.again && (c.parked || c.queues > 0):

@@ -47,11 +47,8 @@ func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
 // at most so many packets, and returns their records. They are not taken yet. There are none if the
 // queue is unknown or gives nothing now; with MustFind there is ErrNothing instead.
 func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]byte, err error) {
-	if err := tx.begin(); err != nil {
-		return nil, nil, err
-	}
 	m := tx.m
-	if q, err = tx.openForTake(name); err == nil {
+	if q, err = tx.open(name, takes); err == nil {
 		err = m.checkFilter(q, s.Filter)
 	}
 	if err != nil {

@@ -58,9 +58,6 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 			return id, err
 		}
 	}
-	if err := tx.beginPut(); err != nil {
-		return 0, err
-	}
 	id := idOf(tx.m.marks.NextSeq)
 	q, err := tx.push(&r, [][]byte{r.Payload})
 	if err != nil {
@@ -80,9 +77,6 @@ func (tx *Tx) PushAll(r PushRequest, payloads [][]byte) (first ID, err error) {
 			return 0, err
 		}
 	}
-	if err := tx.beginPut(); err != nil {
-		return 0, err
-	}
 	first = idOf(tx.m.marks.NextSeq)
 	_, err = tx.push(&r, payloads)
 	return first, err
@@ -90,20 +84,12 @@ func (tx *Tx) PushAll(r PushRequest, payloads [][]byte) (first ID, err error) {
 
 // push adds the packets of a push to its queue, which is made if it is not known.
 func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
-	m := tx.m
-	if q, err = m.makeQueue(r.Queue); err != nil {
+	if q, err = tx.openToPush(r.Queue, r.load(payloads), r.Tags); err != nil {
 		return nil, err
 	}
-	if err := m.checkTags(q, r.Tags); err != nil {
-		return nil, err
-	}
-	if err := tx.checkPush(q, r.load(payloads)); err != nil {
-		return nil, err
-	}
-	m.define(q)
 	p := tx.packet(r)
 	for _, p.Payload = range payloads {
-		m.insert(q, r.Priority, Newest, &p, tx.now)
+		tx.m.insert(q, r.Priority, Newest, &p, tx.now)
 	}
 	return q, nil
 }

@@ -54,10 +54,7 @@ var defaultSettings = DefaultSettings()
 // Settings returns the settings of a queue, the defaults if it has none of its own; what they point
 // to is not to be changed. ok is false if nothing is called so.
 func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
-	if err := tx.begin(); err != nil {
-		return s, false, err
-	}
-	q, err := tx.m.findQueue(name)
+	q, err := tx.open(name, looks)
 	if err != nil || q == nil || !tx.m.exists(q) {
 		return DefaultSettings(), false, err
 	}
@@ -68,7 +65,7 @@ func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
 // lasts from then on, also when it is empty, until it is deleted (Delete).
 func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	m := tx.m
-	if err := tx.beginPut(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return err
 	}
 	if string(s.DeadLetter) == string(name) {

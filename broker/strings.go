@@ -34,7 +34,7 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 			return err
 		}
 		k = m.addValue(name, keyspace.String)
-	} else if err := tx.beginPut(); err != nil {
+	} else if err := tx.CanStore(); err != nil {
 		return err
 	}
 	m.names.SetExpiry(k, expiry)
@@ -68,7 +68,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	if err := m.checkName(name, size); err != nil {
 		return 0, err
 	}
-	if err := tx.beginPut(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return 0, err
 	}
 	if err := tx.mayBring(1, size); err != nil {

@@ -43,7 +43,7 @@ func (tx *Tx) Atomic(fn func() error) error {
 	return err
 }
 
-// begin makes sure that the machine accepts a call.
+// begin makes sure that the machine accepts a call. Inside Atomic it does.
 func (tx *Tx) begin() error {
 	switch m := tx.m; {
 	case m.closing:
@@ -52,22 +52,6 @@ func (tx *Tx) begin() error {
 		return ErrStopped
 	}
 	return nil
-}
-
-// beginTake is begin for a call that takes or deletes packets. ErrStopped.
-func (tx *Tx) beginTake() error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
-	return tx.canTake()
-}
-
-// beginPut is begin for a call that brings data. ErrNoSpace, ErrStopped.
-func (tx *Tx) beginPut() error {
-	if err := tx.CanStore(); err != nil {
-		return err
-	}
-	return tx.begin()
 }
 
 // canTake returns the error that any change gets because of the disk's free space.

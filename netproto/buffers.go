@@ -48,7 +48,7 @@ func (b *Buffers) count(c *conn) {
 		}
 		b.set(largest, 0)
 		largest.evicted = true
-		largest.loop.again(largest)
+		largest.loop.evicted = append(largest.loop.evicted, largest)
 	}
 }
 

@@ -118,8 +118,6 @@ func (c *conn) turn() {
 		return
 	case c.linger.in != nil:
 		c.drop()
-	case c.evicted:
-		c.evict()
 	case c.broken:
 		c.finish(syscall.ECONNRESET)
 	default:
@@ -131,7 +129,7 @@ func (c *conn) turn() {
 	c.watch()
 }
 
-// evict ends a connection that held the most of all, unless its peer has taken much meanwhile.
+// evict ends a connection that held the most of all, unless its peer takes much now.
 func (c *conn) evict() {
 	c.evicted = false
 	if c.send(); !c.evicted {
@@ -320,11 +318,11 @@ func (c *conn) finish(why error) {
 			last = r.Refusal(why)
 		}
 	}
-	c.in = nil
-	c.server.config.Buffers.count(c)
 	if s, ok := c.session.(Closer); ok {
 		s.Close(c.loop.tx)
 	}
+	c.in, c.held = nil, 0
+	c.server.config.Buffers.count(c)
 	c.loop.tx.Detach(c.consumer)
 	c.peer.Out = append(c.peer.Out, last...)
 	c.touch()

@@ -26,10 +26,13 @@ const (
 	maxReadBuffer = 64 << 10 // that is read at a time; a longer frame gets what it needs
 	maxAcceptWait = time.Second
 
-	maxCopied   = 4 << 10     // of a message for several clients; they share a longer one
-	keepOut     = 16 << 10    // the largest buffer for replies that a connection keeps
-	leastTaken  = 16 << 10    // bytes that a peer must take in WriteTimeout
-	maxPiece    = 256 << 10   // that a goroutine writes at a time
+	maxCopied  = 4 << 10   // of a message for several clients; they share a longer one
+	keepOut    = 16 << 10  // the largest buffer for replies that a connection keeps
+	leastTaken = 16 << 10  // bytes that a peer must take in WriteTimeout
+	maxPiece   = 256 << 10 // that leaves a connection at a time
+
+	maxTurnReplies = 16 << 20 // bytes of replies that end a turn
+
 	stallTime   = time.Second // in which a peer that reads takes that much
 	lingerTime  = time.Second // how long an end waits for the peer's
 	lingerBytes = 64 << 20    // how much it drops meanwhile

@@ -57,6 +57,7 @@ type Loop struct {
 	ready   []*conn // of this turn
 	touched []*conn // have got bytes to send since the last commit
 	leaving []*conn // of these, in release
+	evicted []*conn // hold too much
 	holding []*conn // have bytes that wait for the batch that finds no room
 	stuck   *broker.Batch
 	retryAt int64 // when that is tried again, on the steady clock
@@ -153,6 +154,7 @@ func (l *Loop) run() {
 		for _, fn := range posts {
 			fn()
 		}
+		l.evict()
 		l.serve()
 		l.expire()
 		l.commit()
@@ -212,7 +214,7 @@ func (l *Loop) wait() (posts []func(), closing bool) {
 
 // sleep is how long the loop has nothing to do by itself.
 func (l *Loop) sleep() time.Duration {
-	if l.busy || len(l.ready)+len(l.touched) > 0 || l.tx == nil {
+	if l.busy || len(l.ready)+len(l.touched)+len(l.evicted) > 0 || l.tx == nil {
 		return 0
 	}
 	wait := l.machine.Next()
@@ -225,16 +227,29 @@ func (l *Loop) sleep() time.Duration {
 	return time.Duration(max(0, min(wait, longestSleep.Milliseconds()))) * time.Millisecond
 }
 
-// serve gives each connection that is ready its turn, until the batch is full.
+// serve gives each connection that is ready its turn, until the batch is full or so many replies
+// were made that they should leave, or show who must go.
 func (l *Loop) serve() {
-	for i, c := range l.ready {
-		if l.tx.Full() {
+	for replies, i := int64(0), 0; i < len(l.ready); i++ {
+		if l.tx.Full() || replies > maxTurnReplies {
 			l.next = append(l.next, l.ready[i:]...)
 			return
 		}
+		c := l.ready[i]
 		c.listed = false
+		before := c.Unsent()
 		c.turn()
+		replies += max(0, c.Unsent()-before)
 	}
+}
+
+// evict ends the connections that hold too much.
+func (l *Loop) evict() {
+	for i := 0; i < len(l.evicted); i++ { // the end of one may show another
+		l.evicted[i].evict()
+	}
+	clear(l.evicted)
+	l.evicted = l.evicted[:0]
 }
 
 // again gives a connection another turn, whatever comes.

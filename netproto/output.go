@@ -46,12 +46,12 @@ func (c *conn) dropFirst() {
 	}
 }
 
-// dropAll drops what has not left, and what the session keeps.
+// dropAll drops what has not left.
 func (c *conn) dropAll() {
 	for len(c.before) > 0 {
 		c.dropFirst()
 	}
-	c.peer.Out, c.sent, c.free, c.held = nil, 0, 0, 0
+	c.peer.Out, c.sent, c.free = nil, 0, 0
 	c.server.config.Buffers.count(c)
 }
 
@@ -69,22 +69,23 @@ func (c *conn) touch() {
 	}
 }
 
-// send sends what may leave.
+// send sends what may leave: a slice of it, if it is much.
 func (c *conn) send() {
 	if c.closed {
 		return
 	}
-	for c.sent < c.free {
+	for sent := 0; c.sent < c.free && sent < maxPiece; {
 		first := c.peer.Out
 		if len(c.before) > 0 {
 			first = c.before[0].bytes
 		}
-		n, err := c.link.write(first[c.sent:min(len(first), c.free)])
+		n, err := c.link.write(first[c.sent:min(len(first), c.free, c.sent+maxPiece)])
 		if err != nil {
 			c.broken = true
 			c.finish(err)
 			return
 		}
+		sent += n
 		c.sent += n
 		c.taken += n
 		if len(c.before) == 0 || c.sent < len(first) {

@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +16,14 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
 
-// serveDir names the folder that the test binary serves in place of testing, when it is the server.
-const serveDir = "HOLDFAST_TEST_SERVE"
+const (
+	// serveDir names the folder that the test binary serves in place of testing, when it is the server.
+	serveDir = "HOLDFAST_TEST_SERVE"
+	// goroutines, not empty, has goroutines read and write its connections.
+	goroutines = "HOLDFAST_GOROUTINES"
+
+	maxBuffers = 64 << 20
+)
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(serveDir)
@@ -36,25 +41,30 @@ func serve(dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	return daemon.Run(ctx, daemon.Config{
-		Data:      dir,
-		Pinpriq:   "127.0.0.1:0",
-		Cache:     64 << 20,
-		Drain:     time.Minute,
-		Listening: func(_ string, addr net.Addr) { fmt.Println(addr) },
+		Data:       dir,
+		Pinpriq:    "127.0.0.1:0",
+		Redis:      "127.0.0.1:0",
+		Cache:      64 << 20,
+		MaxBuffers: maxBuffers,
+		Drain:      time.Minute,
+		Goroutines: os.Getenv(goroutines) != "",
+		Listening:  func(_ string, addr net.Addr) { fmt.Println(addr) },
 	})
 }
 
 // server is the server's process.
 type server struct {
-	cmd  *exec.Cmd
-	addr string
-	end  chan error // gets the result of the process once
+	cmd   *exec.Cmd
+	addr  string // of the protocol pinpriq
+	redis string
+	end   chan error // gets the result of the process once
 }
 
-func startServer(t *testing.T, dir string) *server {
+// startServer starts a server with the environment of the test and what is added.
+func startServer(t *testing.T, dir string, environment ...string) *server {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serveDir+"="+dir)
+	cmd.Env = append(append(os.Environ(), serveDir+"="+dir), environment...)
 	var log strings.Builder
 	cmd.Stderr = &log
 	out, err := cmd.StdoutPipe()
@@ -65,8 +75,10 @@ func startServer(t *testing.T, dir string) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	s := &server{cmd: cmd, addr: strings.TrimSpace(line), end: make(chan error, 1)}
+	s := &server{cmd: cmd, end: make(chan error, 1)}
+	if _, err = fmt.Fscanln(out, &s.addr); err == nil {
+		_, err = fmt.Fscanln(out, &s.redis)
+	}
 	if err != nil {
 		t.Fatalf("the server does not listen: %v, %v; it says %s", err, cmd.Wait(), log.String())
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// filter is what chooses packets by their tags: FILTER tag op value, several times, and MATCH ALL or
-// MATCH ANY n.
+// filter is what chooses packets by their tags: FILTER tag op value, several times, and MATCH ALL
+// or MATCH ANY n.
 type filter struct {
 	terms []broker.Term
 	match match

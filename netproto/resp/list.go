@@ -119,13 +119,15 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {
-	at, _, ok, err := element(tx, args[1], args[2])
-	if err != nil || !ok {
-		s.null()
-		return err
-	}
-	f, err := tx.Range(args[1], at, 1)
-	return s.packets(formBulk, f, err)
+	return s.inSlices(tx, args[1], func(uint64) (uint64, error) {
+		at, _, ok, err := element(tx, args[1], args[2])
+		if err != nil || !ok {
+			s.null()
+			return 0, err
+		}
+		f, err := tx.Range(args[1], at, 1)
+		return 0, s.packets(formBulk, f, err)
+	})
 }
 
 func lset(s *session, tx *broker.Tx, args [][]byte) error {

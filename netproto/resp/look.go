@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 )
 
 // A look at very many names, fields or elements is made in slices, so that others have their turn
@@ -15,20 +16,20 @@ import (
 // look is a look that is under way.
 type look struct {
 	under  bool
-	cursor uint64   // where the next slice begins
-	seen   int      // for the command: what it has looked at until there, and found
-	found  int      //
-	stamp  uint64   // of the name, when it began
-	begun  int      // how many times
-	out    int      // the bytes in Out when the present slice began
-	steps  int      // and what was left of the session's steps
-	kept   [][]byte // the reply until there
-	size   int      // bytes of that
-	head   []byte   // of the reply, if the command knows it at the end only
+	cursor uint64              // where the next slice begins
+	seen   int                 // for the command: what it has looked at until there, and found
+	found  int                 //
+	stamp  uint64              // of the name, when it began
+	begun  int                 // how many times it began again
+	out    int                 // the bytes in Out when the present slice began
+	steps  int                 // and what was left of the session's steps
+	kept   []*netproto.Message // the reply until there
+	size   int                 // bytes of that
+	head   []byte              // of the reply, if the command knows it at the end only
 }
 
 const (
-	// maxBegun is how many times a look begins in slices.
+	// maxBegun is how many times a look begins again, before it is made at once.
 	maxBegun = 3
 	// sliceBytes is how many bytes of replies end a slice.
 	sliceBytes = 1 << 20
@@ -39,25 +40,31 @@ const (
 // returns errUnfinished until the last slice is made: the command is called again then.
 func (s *session) inSlices(tx *broker.Tx, name []byte, step func(cursor uint64) (next uint64, err error)) error {
 	for l := &s.look; ; {
-		stamp := stampOf(tx, name)
-		if !l.under || stamp != l.stamp {
-			*l = look{under: true, stamp: stamp, begun: l.begun + 1}
-			s.peer.Out = s.peer.Out[:s.commandStart]
+		if l.cursor != 0 && l.stamp != stampOf(tx, name) {
+			s.beginAgain()
 		}
-		l.out, l.steps = len(s.peer.Out), s.steps
+		l.under, l.out, l.steps = true, len(s.peer.Out), s.steps
 		next, err := step(l.cursor)
-		l.cursor = next
 		switch {
-		case err != nil || s.overLimit:
+		case err == broker.ErrChanged:
+			s.beginAgain()
+		case err != nil || next == 0 || s.overLimit:
 			return err
-		case stampOf(tx, name) != l.stamp: // an element cannot be read, and is none any more
-		case next == 0:
-			return nil
+		default:
+			l.stamp, l.cursor = stampOf(tx, name), next
 		}
-		if !s.inExec && l.begun <= maxBegun {
+		if !s.inExec && l.begun < maxBegun {
 			return errUnfinished
 		}
 	}
+}
+
+// beginAgain has the look begin again.
+func (s *session) beginAgain() {
+	begun := s.look.begun + 1
+	s.dropLook()
+	s.look.begun = begun
+	s.peer.Out = s.peer.Out[:s.commandStart]
 }
 
 func stampOf(tx *broker.Tx, name []byte) uint64 {
@@ -73,23 +80,33 @@ func (s *session) sliceFull(n int) bool {
 }
 
 // keep keeps what the command has replied until now.
-func (l *look) keep(s *session) {
-	l.kept = append(l.kept, bytes.Clone(s.peer.Out[s.commandStart:]))
-	l.size += len(s.peer.Out) - s.commandStart
+func (s *session) keep() {
+	part := bytes.Clone(s.peer.Out[s.commandStart:])
 	s.peer.Out = s.peer.Out[:s.commandStart]
+	s.look.kept = append(s.look.kept, netproto.NewMessage(part))
+	s.look.size += len(part)
+	s.peer.Hold(len(part))
 }
 
 // endLook replies with what was kept.
 func (s *session) endLook() {
-	l, out := &s.look, s.peer.Out
-	if l.kept != nil {
-		l.keep(s)
-		out = append(s.peer.Out, l.head...)
+	l, out := s.look, s.peer.Out
+	s.dropLook()
+	switch {
+	case l.kept == nil: // it was short
+		s.peer.Out = slices.Insert(out, s.commandStart, l.head...)
+	case !s.noReply:
+		last := bytes.Clone(out[s.commandStart:])
+		s.peer.Out = append(out[:s.commandStart], l.head...)
 		for _, part := range l.kept {
-			out = append(out, part...)
+			s.peer.Send(part)
 		}
-	} else {
-		out = slices.Insert(out, s.commandStart, l.head...)
+		s.peer.Out = append(s.peer.Out, last...)
 	}
-	s.peer.Out, s.look = out, look{}
+}
+
+// dropLook ends a look without a reply.
+func (s *session) dropLook() {
+	s.peer.Hold(-s.look.size)
+	s.look = look{}
 }

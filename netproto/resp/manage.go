@@ -62,8 +62,8 @@ func qclose(s *session, tx *broker.Tx, args [][]byte) error { return s.did(tx.Cl
 var errUnfinished = errors.New("a slice is done, the next one follows")
 
 // slice makes one slice of a change to many packets, which begin makes from the options that the
-// command takes. The command is called again until nothing is left; then it replies how many packets
-// were changed, or would be with DRYRUN.
+// command takes. The command is called again until nothing is left; then it replies how many
+// packets were changed, or would be with DRYRUN.
 func (s *session) slice(tx *broker.Tx, args [][]byte, begin func() *broker.Bulk, takes ...option) error {
 	if s.sliced == nil {
 		var f filter

@@ -158,8 +158,8 @@ func (s *session) move(tx *broker.Tx, from, to broker.End, timeout [][]byte) err
 
 const errTimeout = "ERR timeout is not a float or out of range"
 
-// untilArg reads a timeout in seconds, which it rounds up to milliseconds, and returns the moment of
-// its end on the steady clock, 0 for never. A command that does not wait has no such argument.
+// untilArg reads a timeout in seconds, which it rounds up to milliseconds, and returns the moment
+// of its end on the steady clock, 0 for never. A command that does not wait has no such argument.
 func untilArg(tx *broker.Tx, timeout [][]byte) (int64, error) {
 	if len(timeout) == 0 || string(timeout[0]) == "0" {
 		return 0, nil

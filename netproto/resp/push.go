@@ -88,8 +88,8 @@ func (p *push) makeOrWait(s *session, tx *broker.Tx, args [][]byte) error {
 	return err
 }
 
-// until is the moment on the steady clock at which a request that waits for block milliseconds ends,
-// 0 for never.
+// until is the moment on the steady clock at which a request that waits for block milliseconds
+// ends, 0 for never.
 func until(tx *broker.Tx, block int64) int64 {
 	if block <= 0 {
 		return 0

@@ -1,13 +1,14 @@
 package resp
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// The methods below append one reply, or the head of one, to the literal bytes of the session. Those
-// of whole replies return nil, so that a handler ends with one.
+// The methods below append one reply, or the head of one, to the literal bytes of the session.
+// Those of whole replies return nil, so that a handler ends with one.
 
 // simple replies with a word of the protocol: no line break.
 func (s *session) simple(text string) error {
@@ -164,6 +165,15 @@ const (
 	formPacket  // the packet as a map that says why it is not delivered; none: the null array
 )
 
+// sizeOf is about how many bytes the bulks of packets have.
+func sizeOf(packets []broker.Packet) (size int) {
+	const head = 16
+	for i := range packets {
+		size += head + len(packets[i].Payload)
+	}
+	return size
+}
+
 // packets replies with what a call has found.
 func (s *session) packets(form replyForm, f broker.Found, err error) error {
 	if err != nil {
@@ -177,6 +187,9 @@ func (s *session) packets(form replyForm, f broker.Found, err error) error {
 		s.nullArray()
 	case form == formArray, form == formPackets, form == formPopped:
 		s.array(n)
+	}
+	if n > 1 {
+		s.peer.Out = slices.Grow(s.peer.Out, sizeOf(f.Packets))
 	}
 	for i := range f.Packets {
 		if form >= formPackets {

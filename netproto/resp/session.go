@@ -147,7 +147,7 @@ func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (er
 	}
 	switch {
 	case refusal != "":
-		s.look = look{}
+		s.dropLook()
 		s.error(refusal)
 		s.multi.dirty = s.multi.on
 	case s.multi.on && c.flags&flagAtOnce == 0:
@@ -219,9 +219,9 @@ func (s *session) runCommand() error {
 	switch {
 	case !s.look.under:
 	case err == errUnfinished:
-		s.look.keep(s)
+		s.keep()
 	case err != nil:
-		s.look = look{}
+		s.dropLook()
 	default:
 		s.endLook()
 	}
@@ -335,5 +335,5 @@ func (s *session) end(tx *broker.Tx) {
 func (s *session) clear(tx *broker.Tx) {
 	s.discard(tx)
 	s.unsubscribeAll()
-	s.look = look{}
+	s.dropLook()
 }
