@@ -1,7 +1,7 @@
 // Package admin serves the operator over HTTP: it streams backups of the running store and says
-// whether the server is healthy. PROTOCOL.md describes it. server.go is the server, routes.go answers
-// requests, pace.go finds slow readers, request.go parses what a backup is to hold, client.go fetches
-// one.
+// whether the server is healthy. PROTOCOL.md describes it. server.go is the server, routes.go
+// answers requests, pace.go finds slow readers, request.go parses what a backup is to hold,
+// client.go fetches one.
 package admin
 
 import (

@@ -21,8 +21,8 @@ const (
 	errWrongType  = "WRONGTYPE Operation against a key holding the wrong kind of value"
 )
 
-// failure is the error of a command that failed, in Redis's words. What reads an argument panics with
-// one, and the session recovers it: a handler reads all arguments before it changes anything.
+// failure is the error of a command that failed, in Redis's words. What reads an argument panics
+// with one, and the session recovers it: a handler reads all arguments before it changes anything.
 type failure string
 
 func (f failure) Error() string { return string(f) }
