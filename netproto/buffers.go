@@ -33,7 +33,7 @@ func (c *conn) replies() int  { return max(len(c.peer.Out)-maxReadBuffer, 0) + c
 // count notes what c holds. If that is too much for all, it evicts the connections with the most.
 func (b *Buffers) count(c *conn) {
 	n := c.requests() + c.replies()
-	if n == c.counted || c.evicted {
+	if c.evicted || n == c.counted && b.sum <= b.most {
 		return
 	}
 	for b.set(c, n); b.sum > b.most; {

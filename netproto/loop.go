@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ type Loop struct {
 	touched []*conn // have got bytes to send since the last commit
 	leaving []*conn // of these, in release
 	evicted []*conn // hold too much
+	crowded bool    // the last turn ended because it had made many replies
 	holding []*conn // have bytes that wait for the batch that finds no room
 	stuck   *broker.Batch
 	retryAt int64 // when that is tried again, on the steady clock
@@ -200,6 +202,7 @@ func (l *Loop) clocks() (now, steady int64) {
 // wait returns when there is something to do, and leaves in ready the connections that have.
 func (l *Loop) wait() (posts []func(), closing bool) {
 	l.ready, l.next = append(l.ready[:0], l.next...), l.next[:0]
+	left := len(l.ready)
 	l.ready = l.poll.wait(l.sleep(), l.ready)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,6 +211,10 @@ func (l *Loop) wait() (posts []func(), closing bool) {
 		l.ready = f.c.enlist(l.ready)
 	}
 	l.told = l.told[:0]
+	if l.crowded { // one of those that are left, then those that are new: their requests may be short
+		rest := slices.Clone(l.ready[1:left])
+		l.ready = append(slices.Delete(l.ready, 1, left), rest...)
+	}
 	posts, l.posts = l.posts, nil
 	return posts, l.closing
 }
@@ -230,8 +237,9 @@ func (l *Loop) sleep() time.Duration {
 // serve gives each connection that is ready its turn, until the batch is full or so many replies
 // were made that they should leave, or show who must go.
 func (l *Loop) serve() {
+	l.crowded = false
 	for replies, i := int64(0), 0; i < len(l.ready); i++ {
-		if l.tx.Full() || replies > maxTurnReplies {
+		if l.crowded = replies > maxTurnReplies; l.crowded || l.tx.Full() {
 			l.next = append(l.next, l.ready[i:]...)
 			return
 		}

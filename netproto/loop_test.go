@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -326,4 +327,101 @@ func TestWhoWaitsIsServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
 	pushes.want(broker.ErrStopped.Error())
 	store.level.Store(uint32(storage.Normal))
 	waits.want("got")
+}
+
+// names is a protocol whose session brings a packet to one queue after the other and takes it,
+// until each turn's batch is full.
+type names struct{}
+
+func (names) Name() string               { return "names" }
+func (names) Delivery() broker.Selection { return broker.Selection{} }
+func (names) Open(p *Peer) Session       { return &namesSession{peer: p} }
+
+type namesSession struct {
+	peer   *Peer
+	queues int
+}
+
+func (s *namesSession) Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err error) {
+	const length = 60_000
+	for ; s.queues*length < broker.MaxNameBytes*5/4; s.queues++ {
+		if tx.Full() {
+			return 0, More, nil
+		}
+		queue := append(make([]byte, length), strconv.Itoa(s.queues)...)
+		err := tx.Atomic(func() error {
+			if _, err := tx.Push(broker.PushRequest{Queue: queue, Priority: 1}); err != nil {
+				return err
+			}
+			_, err := tx.Pop(queue, broker.Selection{})
+			return err
+		})
+		if err != nil {
+			return 0, Incomplete, err
+		}
+	}
+	s.peer.Out = append(s.peer.Out, "done\n"...)
+	return len(buf), Incomplete, nil
+}
+
+func TestEmptyQueuesEndAlsoWhileClientsFillEachBatch(t *testing.T) {
+	s := serve(t, Config{Protocol: names{}})
+	c := dial(t, s)
+	send(t, c, "all\n")
+	wantRead(t, c, "done\n")
+}
+
+// order is a protocol that notes in which order requests are served. The reply to "long" ends a
+// turn. At the first request something is done.
+type order struct {
+	first  func()
+	served []string
+}
+
+func (o *order) Name() string               { return "order" }
+func (o *order) Delivery() broker.Selection { return broker.Selection{} }
+func (o *order) Open(p *Peer) Session       { return orderSession{o, p} }
+
+type orderSession struct {
+	o    *order
+	peer *Peer
+}
+
+func (s orderSession) Serve(_ *broker.Tx, buf []byte) (n int, stop Stop, err error) {
+	if len(s.o.served) == 0 {
+		s.o.first()
+	}
+	s.o.served = append(s.o.served, string(buf))
+	if string(buf) == "long" {
+		s.peer.Send(NewMessage(make([]byte, maxTurnReplies+1)))
+	} else {
+		s.peer.Out = append(s.peer.Out, buf...)
+	}
+	return len(buf), Incomplete, nil
+}
+
+func TestARequestIsNotServedBehindAllLongRepliesThatWereAskedForBefore(t *testing.T) {
+	const asked = 20
+	o := &order{}
+	s := serve(t, Config{Protocol: o})
+	if s.config.Loop.config.Goroutines {
+		t.Skip("a goroutine reads what has come, and may run late")
+	}
+	c := dial(t, s)
+	o.first = func() { send(t, c, "short") }
+	_ = s.config.Loop.Do(func(*broker.Tx) error { // all have come before one is served
+		for range asked {
+			send(t, dial(t, s), "long")
+		}
+		return nil
+	})
+	wantRead(t, c, "short")
+	var served []string
+	waitFor(t, func() bool {
+		_ = s.config.Loop.Do(func(*broker.Tx) error { served = o.served; return nil })
+		return len(served) == asked+1
+	})
+	if served[asked] == "short" {
+		t.Error("the request was served last of all")
+	}
 }

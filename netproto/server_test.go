@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -362,4 +363,82 @@ func TestTheWriteTimeoutEndsAConnectionThatIsSentItsLastReplies(t *testing.T) {
 	s, _ := serveLines(t, Config{WriteTimeout: 300 * time.Millisecond})
 	halfClosed(t, s)
 	s.waitGone(t)
+}
+
+func TestReadersAreNotCutForWhatTheirRepliesTake(t *testing.T) {
+	s, _ := serveLines(t, Config{Buffers: NewBuffers(1 << 20)})
+	var readers sync.WaitGroup
+	for range 8 {
+		c := dial(t, s)
+		send(t, c, "big\nend\n")
+		readers.Go(func() {
+			if n, err := io.CopyN(io.Discard, c, bigReply+int64(len("end\n"))); err != nil {
+				t.Errorf("a reader got %d bytes, %v", n, err)
+			}
+		})
+	}
+	readers.Wait()
+}
+
+func TestAPeerAtItsEndThatDoesNotReadIsCutForWhatItTakes(t *testing.T) {
+	s, _ := serveLines(t, Config{Buffers: NewBuffers(maxReadBuffer)})
+	halfClosed(t, s)
+	other := dial(t, s)
+	waitFor(t, func() bool {
+		send(t, other, "hello\n")
+		wantRead(t, other, "hello\n")
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.conns == 1
+	})
+}
+
+func TestAKillJustBeforeTheLoopLooksAtTheLinkEndsTheConnection(t *testing.T) {
+	s, p := serveLines(t, Config{})
+	c := dial(t, s)
+	send(t, c, "a\n")
+	wantRead(t, c, "a\n")
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		p.peers[0].Kill()
+		if f, ok := p.peers[0].c.link.(*fed); ok {
+			s.config.Loop.tell(f) // as when a write has ended
+		}
+		return nil
+	})
+	s.waitConns(t, 0)
+}
+
+func TestAConnectionThatIsAcceptedAsADrainBeginsEnds(t *testing.T) {
+	s, _ := serveLines(t, Config{})
+	l, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	peer, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = peer.Close() }()
+	nc, err := l.AcceptTCP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &conn{loop: s.config.Loop, server: s, remote: netip.MustParseAddrPort("127.0.0.1:1")}
+	if err := s.add(c); err != nil { // as start does before the drain, and the rest behind it
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	go func() { ended <- s.Shutdown(ctx) }()
+	waitFor(t, s.isClosing)
+	_ = s.config.Loop.Do(func(*broker.Tx) error { return nil }) // behind what the drain does
+	if c.link, err = newLink(nc, c); err != nil {
+		t.Fatal(err)
+	}
+	c.loop.post(c.start)
+	if err := <-ended; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
 }

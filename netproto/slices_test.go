@@ -8,20 +8,21 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// slices is a protocol that echoes lines, but carries "many" out in slices until it is told to end.
-type slices struct {
+// inSlices is a protocol that echoes lines, but carries "many" out in slices until it is told to
+// end.
+type inSlices struct {
 	made atomic.Int64
 	end  atomic.Bool
 }
 
-func (p *slices) Name() string { return "slices" }
+func (p *inSlices) Name() string { return "slices" }
 
-func (p *slices) Delivery() broker.Selection { return broker.Selection{} }
+func (p *inSlices) Delivery() broker.Selection { return broker.Selection{} }
 
-func (p *slices) Open(peer *Peer) Session { return &sliceSession{p, peer} }
+func (p *inSlices) Open(peer *Peer) Session { return &sliceSession{p, peer} }
 
 type sliceSession struct {
-	protocol *slices
+	protocol *inSlices
 	peer     *Peer
 }
 
@@ -43,8 +44,8 @@ func (s *sliceSession) Serve(_ *broker.Tx, buf []byte) (n int, stop Stop, err er
 	}
 }
 
-func serveSlices(t *testing.T) (*Server, *slices) {
-	p := &slices{}
+func serveSlices(t *testing.T) (*Server, *inSlices) {
+	p := &inSlices{}
 	return serve(t, Config{Protocol: p}), p
 }
 

@@ -193,7 +193,8 @@ func (h *hostile) fill() {
 	}
 }
 
-// serveWell is a good client, which gets all its replies, until stop. It returns how long each took.
+// serveWell is a good client, which gets all its replies, until stop. It returns how long each
+// took.
 func (h *hostile) serveWell(stop chan struct{}) (times []time.Duration) {
 	c, err := net.Dial("tcp", h.s.redis)
 	if err != nil {

@@ -21,7 +21,7 @@ type take struct {
 // parse reads the arguments. The names of queues end at the first word that is an option of QCLAIM;
 // the first name may be such a word. QPOP ends them there too, and refuses LEASE and CONSUMER: it
 // would take for good what was to be claimed.
-func (t *take) parse(s *session, args [][]byte) error {
+func (t *take) parse(s *session, args [][]byte) {
 	t.block, t.selection = -1, broker.Selection{End: broker.Oldest, WithDetails: true, MustFind: true}
 	var f filter
 	var count int64
@@ -46,20 +46,18 @@ func (t *take) parse(s *session, args [][]byte) error {
 		n++
 	}
 	if n > broker.MaxSubscriptions+1 {
-		return failure(errNames)
+		refuse(errNames)
 	}
 	t.queues = args[1:n]
 	if n > 2 && len(slices.CompactFunc(slices.SortedFunc(slices.Values(t.queues), bytes.Compare), bytes.Equal)) < n-1 {
-		return failure("ERR a queue is named twice: expected each once")
+		refuse("ERR a queue is named twice: expected each once")
 	}
-	err := parseOptions(args[n:], options...)
+	parseOptions(args[n:], options...)
 	switch {
-	case err != nil:
-		return err
 	case newest && oldest:
-		return failure("ERR NEWEST, OLDEST: expected one of the two")
+		refuse("ERR NEWEST, OLDEST: expected one of the two")
 	case t.selection.Group && count > 0:
-		return failure("ERR GROUP, COUNT: expected one of the two")
+		refuse("ERR GROUP, COUNT: expected one of the two")
 	}
 	if newest {
 		t.selection.End = broker.Newest
@@ -68,7 +66,6 @@ func (t *take) parse(s *session, args [][]byte) error {
 		t.consumer = s.consumerName()
 	}
 	t.selection.Count, t.selection.Filter = int(count), f.broker()
-	return nil
 }
 
 // consumerName is who claims if the request does not say: the client's name, or its address.
@@ -107,14 +104,11 @@ func (t *take) from(s *session, tx *broker.Tx, queue []byte) error {
 func takeFrom(claims bool) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		t := take{claims: claims}
-		err := t.parse(s, args)
-		if err == nil {
-			err = s.useFilter(tx, t.selection.Filter, t.queues...)
-		}
-		if err != nil {
+		t.parse(s, args)
+		if err := s.useFilter(tx, t.selection.Filter, t.queues...); err != nil {
 			return err
 		}
-		switch err = t.fromFirst(s, tx); {
+		switch err := t.fromFirst(s, tx); {
 		case err != broker.ErrNothing:
 			return err
 		case tx.Drained(t.queues):
@@ -141,10 +135,7 @@ func staleIfGone(err error) error {
 }
 
 func qack(s *session, tx *broker.Tx, args [][]byte) error {
-	receipts, err := s.protocol.receiptArgs(args[2:])
-	if err != nil {
-		return err
-	}
+	receipts := s.protocol.receiptArgs(args[2:])
 	n, err := tx.Ack(args[1], receipts)
 	if err != nil && (len(receipts) == 1 || !errors.Is(err, broker.ErrStale)) {
 		return staleIfGone(err)
@@ -153,23 +144,15 @@ func qack(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func qnack(s *session, tx *broker.Tx, args [][]byte) error {
-	r, err := s.protocol.receiptArgs(args[2:4])
-	if err != nil {
-		return err
-	}
+	r := s.protocol.receiptArgs(args[2:4])
 	n := broker.Nack{Delay: -1, At: -1}
-	err = parseOptions(args[4:],
+	parseOptions(args[4:],
 		option{"DELAY", &n.Delay, 0, broker.MaxTime},
 		option{"AT", &n.At, 0, maxMoment},
 		option{"REASON", &n.Reason, 0, broker.MaxReason},
 		option{word: "DEAD", into: &n.Dead},
 	)
-	if err == nil {
-		err = checkWhen(n.Delay, n.At, n.Dead)
-	}
-	if err != nil {
-		return err
-	}
+	checkWhen(n.Delay, n.At, n.Dead)
 	if n.At >= 0 {
 		n.Delay = 0 // a moment that is past
 	}
@@ -185,14 +168,8 @@ func qnack(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func qextend(s *session, tx *broker.Tx, args [][]byte) error {
-	r, err := s.protocol.receiptArgs(args[2:4])
-	if err != nil {
-		return err
-	}
-	lease, err := numberArg("ms", args[4], 1, broker.MaxTime)
-	if err != nil {
-		return err
-	}
+	r := s.protocol.receiptArgs(args[2:4])
+	lease := numberArg("ms", args[4], 1, broker.MaxTime)
 	end, err := tx.Extend(args[1], r[0], lease)
 	if err == nil {
 		s.int(end)
@@ -204,20 +181,11 @@ func qprogress(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args) > 6 {
 		return failure(wrongArity(s.cmd.name))
 	}
-	r, err := s.protocol.receiptArgs(args[2:4])
-	if err != nil {
-		return err
-	}
-	percent, err := numberArg("percent", args[4], 0, 100)
-	if err != nil {
-		return err
-	}
+	r := s.protocol.receiptArgs(args[2:4])
+	percent := numberArg("percent", args[4], 0, 100)
 	var text []byte
 	if len(args) == 6 {
-		text = args[5]
-	}
-	if err = checkText("text", text, 0, broker.MaxReason); err != nil {
-		return err
+		text = textArg("text", args[5], 0, broker.MaxReason)
 	}
 	return staleIfGone(s.done(tx.Progress(args[1], r[0], int(percent), text)))
 }

@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -134,19 +135,12 @@ func clientList(s *session, tx *broker.Tx, args [][]byte) error {
 	chosen := func(*session) bool { return true }
 	switch {
 	case len(args) == 4 && is(args[2], "type"):
-		kind, ok := clientType(args[3])
-		if !ok {
-			return failure(fmt.Sprintf("ERR Unknown client type '%s'", quoted(args[3])))
-		}
+		kind := clientTypeArg(args[3])
 		chosen = func(t *session) bool { return t.kind() == kind }
 	case len(args) > 3 && is(args[2], "id"):
 		ids := make(map[int64]bool, len(args)-3)
 		for _, arg := range args[3:] {
-			id, ok := parseInt(arg)
-			if !ok {
-				return failure("ERR Invalid client ID")
-			}
-			ids[id] = true
+			ids[countArg(arg, math.MinInt64, "ERR Invalid client ID")] = true
 		}
 		chosen = func(t *session) bool { return ids[t.id] }
 	case len(args) != 2:
@@ -169,13 +163,16 @@ func (s *session) kind() string {
 	return "normal"
 }
 
-func clientType(arg []byte) (kind string, ok bool) {
+func clientTypeArg(arg []byte) string {
 	for _, kind := range []string{"normal", "pubsub", "master", "replica"} {
 		if is(arg, kind) {
-			return kind, true
+			return kind
 		}
 	}
-	return "replica", is(arg, "slave")
+	if !is(arg, "slave") {
+		refuse("ERR Unknown client type '%s'", quoted(arg))
+	}
+	return "replica"
 }
 
 // victims says which sessions CLIENT KILL ends; an empty field says nothing.
@@ -195,8 +192,8 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 	v := victims{spareMe: true}
 	if len(args) == 3 {
 		v = victims{addr: string(args[2]), none: len(args[2]) == 0}
-	} else if err := v.parse(args[2:]); err != nil {
-		return err
+	} else {
+		v.parse(args[2:])
 	}
 	killed := 0
 	for _, t := range s.protocol.all() {
@@ -220,37 +217,31 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 // parse reads the options of CLIENT KILL.
-func (v *victims) parse(args [][]byte) error {
+func (v *victims) parse(args [][]byte) {
 	for ; len(args) > 0; args = args[2:] {
 		if len(args) < 2 {
-			return failure(errSyntax)
+			refuse(errSyntax)
 		}
 		option, value := args[0], args[1]
-		ok := true
 		switch {
 		case is(option, "id"):
-			if v.id, ok = parseInt(value); !ok || v.id < 1 {
-				return failure("ERR client-id should be greater than 0")
-			}
+			v.id = countArg(value, 1, "ERR client-id should be greater than 0")
 		case is(option, "addr"):
 			v.addr, v.none = string(value), v.none || len(value) == 0
 		case is(option, "laddr"):
 			v.laddr, v.none = string(value), v.none || len(value) == 0
 		case is(option, "type"):
-			if v.kind, ok = clientType(value); !ok {
-				return failure(fmt.Sprintf("ERR Unknown client type '%s'", quoted(value)))
-			}
+			v.kind = clientTypeArg(value)
 		case is(option, "user"):
 			if string(value) != user {
-				return failure(fmt.Sprintf("ERR No such user '%s'", quoted(value)))
+				refuse("ERR No such user '%s'", quoted(value))
 			}
 		case is(option, "skipme") && (is(value, "yes") || is(value, "no")):
 			v.spareMe = is(value, "yes")
 		default:
-			return failure(errSyntax)
+			refuse(errSyntax)
 		}
 	}
-	return nil
 }
 
 func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
@@ -264,10 +255,7 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	default:
 		return failure("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
-	id, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	id := intArg(args[2])
 	t := s.protocol.sessions[id]
 	switch {
 	case t == nil || !t.consumer.Parked():

@@ -138,25 +138,20 @@ func reset(s *session, tx *broker.Tx, _ [][]byte) error {
 }
 
 func selectDatabase(s *session, tx *broker.Tx, args [][]byte) error {
-	db, err := databaseArg(args[1])
-	if err == nil {
-		tx.Select(s.consumer, db)
-	}
-	return s.done(err)
+	tx.Select(s.consumer, databaseArg(args[1]))
+	return s.ok()
 }
 
 // databaseArg reads the number of a database.
-func databaseArg(arg []byte) (uint8, error) {
-	n, err := intArg(arg)
+func databaseArg(arg []byte) uint8 {
+	n := intArg(arg)
 	switch {
-	case err != nil:
-		return 0, err
 	case n != int64(int32(n)):
-		return 0, failure("ERR value is out of range, value must between -2147483648 and 2147483647")
+		refuse("ERR value is out of range, value must between -2147483648 and 2147483647")
 	case n < 0 || n >= broker.Databases:
-		return 0, failure("ERR DB index is out of range")
+		refuse("ERR DB index is out of range")
 	}
-	return uint8(n), nil
+	return uint8(n)
 }
 
 func tellTime(s *session, _ *broker.Tx, _ [][]byte) error {

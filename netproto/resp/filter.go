@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,61 +48,55 @@ func (s *session) useFilter(tx *broker.Tx, f *broker.Filter, queues ...[]byte) e
 }
 
 // add reads what follows FILTER, and returns the arguments behind that.
-func (f *filter) add(args [][]byte) (rest [][]byte, err error) {
+func (f *filter) add(args [][]byte) (rest [][]byte) {
 	switch {
 	case len(args) < 3:
-		return nil, failure("ERR FILTER: expected a tag, an operator and a value behind it")
+		refuse("ERR FILTER: expected a tag, an operator and a value behind it")
 	case len(args[0]) == 0:
-		return nil, failure("ERR FILTER: expected a tag with a name that is not empty")
+		refuse("ERR FILTER: expected a tag with a name that is not empty")
 	case len(f.terms) == broker.MaxTerms:
-		return nil, failure(fmt.Sprintf("ERR FILTER: expected at most %d of them", broker.MaxTerms))
+		refuse("ERR FILTER: expected at most %d of them", broker.MaxTerms)
 	}
-	op, err := operatorArg(args[1])
-	if err != nil {
-		return nil, err
-	}
-	f.terms = append(f.terms, broker.Term{Tag: string(args[0]), Op: op, Value: string(args[2])})
+	f.terms = append(f.terms, broker.Term{Tag: string(args[0]), Op: operatorArg(args[1]), Value: string(args[2])})
 	bytes := 0
 	for _, t := range f.terms {
 		bytes += len(t.Tag) + len(t.Value)
 	}
 	if bytes > broker.MaxTagBytes {
-		return nil, failure(fmt.Sprintf("ERR FILTER: expected tags and values of at most %d bytes together", broker.MaxTagBytes))
+		refuse("ERR FILTER: expected tags and values of at most %d bytes together", broker.MaxTagBytes)
 	}
-	return args[3:], nil
+	return args[3:]
 }
 
-func operatorArg(arg []byte) (broker.Op, error) {
-	for op, word := range operators {
-		if is(arg, word) {
-			return broker.Op(op), nil
-		}
+func operatorArg(arg []byte) broker.Op {
+	op := slices.IndexFunc(operators[:], func(word string) bool { return is(arg, word) })
+	if op < 0 {
+		refuse("ERR FILTER: expected the operator to be one of %s, got %q", strings.Join(operators[:], ", "), quoted(arg))
 	}
-	return 0, failure(fmt.Sprintf("ERR FILTER: expected the operator to be one of %s, got %q", strings.Join(operators[:], ", "), quoted(arg)))
+	return broker.Op(op)
 }
 
 // read reads what follows MATCH, and returns the arguments behind that.
-func (m *match) read(args [][]byte) (rest [][]byte, err error) {
+func (m *match) read(args [][]byte) (rest [][]byte) {
 	m.given = true
 	switch {
 	case len(args) > 0 && is(args[0], "all"):
-		return args[1:], nil
+		return args[1:]
 	case len(args) > 1 && is(args[0], "any"):
-		m.least, err = numberArg("MATCH ANY", args[1], 1, broker.MaxTerms)
-		return args[2:], err
+		m.least = numberArg("MATCH ANY", args[1], 1, broker.MaxTerms)
+		return args[2:]
 	}
-	return nil, failure("ERR MATCH: expected ALL, or ANY and a number, behind it")
+	panic(failure("ERR MATCH: expected ALL, or ANY and a number, behind it"))
 }
 
 // check looks at FILTER and MATCH together.
-func (f *filter) check() error {
+func (f *filter) check() {
 	switch n := len(f.terms); {
 	case n == 0 && f.match.given:
-		return failure("ERR MATCH: expected FILTER with it")
+		refuse("ERR MATCH: expected FILTER with it")
 	case f.match.least > int64(n):
-		return failure(fmt.Sprintf("ERR MATCH ANY: expected a number from 1 to %d, of the FILTERs, got \"%d\"", n, f.match.least))
+		refuse("ERR MATCH ANY: expected a number from 1 to %d, of the FILTERs, got \"%d\"", n, f.match.least)
 	}
-	return nil
 }
 
 // broker is the filter that was given; nil if none was. It has its own copy of the arguments.

@@ -141,18 +141,12 @@ func hstrlen(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := intArg(args[3])
-	if err != nil {
-		return err
-	}
+	n := intArg(args[3])
 	old, err := s.number(tx.Field(args[1], args[2]))
 	if err != nil {
 		return err
 	}
-	sum, err := addIntArg(old, "ERR hash value is not an integer", n)
-	if err != nil {
-		return err
-	}
+	sum := addIntArg(old, "ERR hash value is not an integer", n)
 	var text [maxIntText]byte
 	if _, err := tx.SetField(args[1], args[2], appendInt(text[:0], sum)); err != nil {
 		return err
@@ -161,20 +155,14 @@ func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
-	switch n, ok := parseFloat(args[3]); {
-	case !ok:
-		return failure(errNotFloat)
-	case n.IsInf():
-		return failure("ERR value is NaN or Infinity")
+	if floatArg(args[3], errNotFloat).IsInf() {
+		refuse("ERR value is NaN or Infinity")
 	}
 	old, err := s.number(tx.Field(args[1], args[2]))
 	if err != nil {
 		return err
 	}
-	sum, err := addFloatArg(old, "ERR hash value is not a float", args[3])
-	if err != nil {
-		return err
-	}
+	sum := addFloatArg(old, "ERR hash value is not a float", args[3])
 	if _, err := tx.SetField(args[1], args[2], sum); err != nil {
 		return err
 	}
@@ -191,10 +179,7 @@ func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
 		s.bulk(name)
 		return nil
 	}
-	count, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	count := intArg(args[2])
 	if count == math.MinInt64 {
 		return failure("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
 	}

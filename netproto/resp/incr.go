@@ -14,20 +14,14 @@ func incrBy(n int64) handler {
 }
 
 func incrby(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	n := intArg(args[2])
 	return s.incr(tx, args[1], n)
 }
 
 func decrby(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	n := intArg(args[2])
 	if n == math.MinInt64 {
-		return failure("ERR decrement would overflow")
+		refuse("ERR decrement would overflow")
 	}
 	return s.incr(tx, args[1], -n)
 }
@@ -46,10 +40,7 @@ func (s *session) incr(tx *broker.Tx, name []byte, n int64) error {
 	if err != nil {
 		return err
 	}
-	sum, err := addIntArg(old, errNotInteger, n)
-	if err != nil {
-		return err
-	}
+	sum := addIntArg(old, errNotInteger, n)
 	expiry, _ := tx.Expiry(name)
 	var text [maxIntText]byte
 	if err := tx.SetString(name, appendInt(text[:0], sum), expiry); err != nil {
@@ -59,16 +50,12 @@ func (s *session) incr(tx *broker.Tx, name []byte, n int64) error {
 }
 
 // addIntArg returns the sum of two numbers; refusal is the error if old is no number.
-func addIntArg(old []byte, refusal failure, n int64) (int64, error) {
-	a, ok := parseInt(old)
+func addIntArg(old []byte, refusal failure, n int64) int64 {
+	sum, ok := addInt(countArg(old, math.MinInt64, refusal), n)
 	if !ok {
-		return 0, refusal
+		refuse("ERR increment or decrement would overflow")
 	}
-	sum, ok := addInt(a, n)
-	if !ok {
-		return 0, failure("ERR increment or decrement would overflow")
-	}
-	return sum, nil
+	return sum
 }
 
 func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
@@ -76,10 +63,7 @@ func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	sum, err := addFloatArg(old, errNotFloat, args[2])
-	if err != nil {
-		return err
-	}
+	sum := addFloatArg(old, errNotFloat, args[2])
 	expiry, _ := tx.Expiry(args[1])
 	if err := tx.SetString(args[1], sum, expiry); err != nil {
 		return err
@@ -88,18 +72,10 @@ func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 // addFloatArg returns the sum of two numbers as a text; refusal is the error if old is no number.
-func addFloatArg(old []byte, refusal failure, increment []byte) (text []byte, err error) {
-	a, ok := parseFloat(old)
+func addFloatArg(old []byte, refusal failure, increment []byte) (text []byte) {
+	sum, ok := addFloat(floatArg(old, refusal), floatArg(increment, errNotFloat))
 	if !ok {
-		return nil, refusal
+		refuse("ERR increment would produce NaN or Infinity")
 	}
-	b, ok := parseFloat(increment)
-	if !ok {
-		return nil, failure(errNotFloat)
-	}
-	sum, ok := addFloat(a, b)
-	if !ok {
-		return nil, failure("ERR increment would produce NaN or Infinity")
-	}
-	return appendFloat(nil, sum), nil
+	return appendFloat(nil, sum)
 }

@@ -13,9 +13,7 @@ const defaultCount = 10
 
 func qpeek(s *session, tx *broker.Tx, args [][]byte) error {
 	count := int64(defaultCount)
-	if err := parseOptions(args[2:], option{"COUNT", &count, 1, broker.MaxCount}); err != nil {
-		return err
-	}
+	parseOptions(args[2:], option{"COUNT", &count, 1, broker.MaxCount})
 	f, err := tx.Peek(args[1], int(count))
 	return s.packets(formPackets, f, err)
 }
@@ -29,15 +27,15 @@ type listPlace struct {
 const listCursor = "%d:%d:%d"
 
 // parseListPlace reads a cursor. 0, and no text, stand for the beginning, which is at a state.
-func parseListPlace(cursor []byte, begin broker.State) (p listPlace, err error) {
+func parseListPlace(cursor []byte, begin broker.State) (p listPlace) {
 	if len(cursor) == 0 || string(cursor) == "0" {
-		return listPlace{state: begin}, nil
+		return listPlace{state: begin}
 	}
-	_, err = fmt.Sscanf(string(cursor), listCursor, &p.state, &p.after.Priority, &p.after.Seq)
+	_, err := fmt.Sscanf(string(cursor), listCursor, &p.state, &p.after.Priority, &p.after.Seq)
 	if err != nil || p.String() != string(cursor) || p.state < broker.Ready || p.state > broker.Damaged {
-		return p, failure(fmt.Sprintf("ERR CURSOR: expected one that QLIST replied with, or 0, got %q", quoted(cursor)))
+		refuse("ERR CURSOR: expected one that QLIST replied with, or 0, got %q", quoted(cursor))
 	}
-	return p, nil
+	return p
 }
 
 // String is the cursor.
@@ -49,26 +47,20 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	count, state := int64(defaultCount), broker.State(0)
 	var cursor []byte
 	var f filter
-	err := parseOptions(args[2:],
+	parseOptions(args[2:],
 		option{"COUNT", &count, 1, broker.MaxCount},
 		option{"CURSOR", &cursor, 1, maxQuoted},
 		option{word: "STATE", into: &state},
 		option{word: "FILTER", into: &f},
 		option{word: "MATCH", into: &f.match},
 	)
-	if err != nil {
-		return err
-	}
 	first, last := broker.Ready, broker.Damaged
 	if state != 0 {
 		first, last = state, state
 	}
-	at, err := parseListPlace(cursor, first)
-	if err != nil {
-		return err
-	}
+	at := parseListPlace(cursor, first)
 	if at.state < first || at.state > last {
-		return failure(fmt.Sprintf("ERR CURSOR: expected one of a QLIST of this STATE, got %q", cursor))
+		refuse("ERR CURSOR: expected one of a QLIST of this STATE, got %q", cursor)
 	}
 	filter := f.broker()
 	if err := s.useFilter(tx, filter, args[1]); err != nil {
@@ -95,10 +87,7 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func qshow(s *session, tx *broker.Tx, args [][]byte) error {
-	id, err := idArg(args[2])
-	if err != nil {
-		return err
-	}
+	id := idArg(args[2])
 	f, err := tx.Show(args[1], id)
 	return s.packets(formPacket, f, err)
 }
@@ -209,8 +198,6 @@ func (s *session) waiting(w broker.Wait) {
 
 func queues(s *session, tx *broker.Tx, args [][]byte) error {
 	pattern := []byte("*")
-	if err := parseOptions(args[1:], option{"MATCH", &pattern, 0, maxPattern}); err != nil {
-		return err
-	}
+	parseOptions(args[1:], option{"MATCH", &pattern, 0, maxPattern})
 	return s.names(tx, pattern, broker.TypeList)
 }

@@ -90,11 +90,7 @@ func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
 		case is(rest[0], "replace"):
 			replace = true
 		case is(rest[0], "db") && len(rest) > 1:
-			var err error
-			if db, err = databaseArg(rest[1]); err != nil {
-				return err
-			}
-			rest = rest[1:]
+			db, rest = databaseArg(rest[1]), rest[1:]
 		default:
 			return failure(errSyntax)
 		}
@@ -110,22 +106,14 @@ func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
 func expire(unit int64, absolute bool) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		var o expireOptions
-		if err := o.parse(args[3:]); err != nil {
-			return err
-		}
-		n, err := intArg(args[2])
-		if err != nil {
-			return err
-		}
-		at, ok := momentOf(tx, n, unit, absolute)
-		if !ok {
-			return badExpiry(s.cmd.name)
-		}
+		o.parse(args[3:])
+		n := intArg(args[2])
+		at := s.momentOf(n, unit, absolute)
 		old, ok := tx.Expiry(args[1])
 		if !ok || !o.allow(old, at) {
 			return s.int(0)
 		}
-		_, err = tx.SetExpiry(args[1], max(at, 1)) // 0 would be never
+		_, err := tx.SetExpiry(args[1], max(at, 1)) // 0 would be never
 		return s.did(true, err)
 	}
 }
@@ -133,7 +121,7 @@ func expire(unit int64, absolute bool) handler {
 // expireOptions say which expiry a new one may replace.
 type expireOptions struct{ ifNone, ifSome, ifLater, ifSooner bool }
 
-func (o *expireOptions) parse(args [][]byte) error {
+func (o *expireOptions) parse(args [][]byte) {
 	for _, arg := range args {
 		switch {
 		case is(arg, "nx"):
@@ -145,16 +133,15 @@ func (o *expireOptions) parse(args [][]byte) error {
 		case is(arg, "lt"):
 			o.ifSooner = true
 		default:
-			return failure("ERR Unsupported option " + string(arg))
+			refuse("ERR Unsupported option %s", arg)
 		}
 	}
 	switch {
 	case o.ifNone && (o.ifSome || o.ifLater || o.ifSooner):
-		return failure("ERR NX and XX, GT or LT options at the same time are not compatible")
+		refuse("ERR NX and XX, GT or LT options at the same time are not compatible")
 	case o.ifLater && o.ifSooner:
-		return failure("ERR GT and LT options at the same time are not compatible")
+		refuse("ERR GT and LT options at the same time are not compatible")
 	}
-	return nil
 }
 
 // allow says whether a new expiry may replace the old one, which is 0 for never.

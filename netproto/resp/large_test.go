@@ -2,9 +2,12 @@ package resp_test
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
 // numbers are the words of a command, and a value for each number below n.
@@ -22,6 +25,27 @@ func (c *client) expect(rows ...[2]string) {
 		if got := c.do(strings.Fields(row[0])...).String(); got != row[1] {
 			c.t.Errorf("%.60s: %.100s, want %.100s", row[0], got, row[1])
 		}
+	}
+}
+
+func TestALargeRequestIsNotKeptWhenItWasServed(t *testing.T) {
+	d := newDoor(t)
+	heap := func() int64 {
+		_ = d.loop.Do(func(*broker.Tx) error { return nil }) // behind the end of the last request
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	value, clients := strings.Repeat("v", 1<<20), make([]*client, 32)
+	dial(t, d.addr()).do("SET", "k", value)
+	before := heap()
+	for i := range clients {
+		clients[i] = dial(t, d.addr())
+		clients[i].do("SET", "k", value)
+	}
+	if grown := heap() - before; grown > 16<<20 {
+		t.Errorf("%d connections that sent 1 MiB keep %d bytes", len(clients), grown)
 	}
 }
 

@@ -36,14 +36,14 @@ const (
 )
 
 // endArg reads LEFT or RIGHT.
-func endArg(arg []byte) (broker.End, error) {
+func endArg(arg []byte) broker.End {
 	switch {
 	case is(arg, "left"):
-		return left, nil
+		return left
 	case is(arg, "right"):
-		return right, nil
+		return right
 	}
-	return left, failure(errSyntax)
+	panic(failure(errSyntax))
 }
 
 // extent turns the first and last position of a range, which count from the right end if they are
@@ -69,11 +69,11 @@ func element(tx *broker.Tx, name, index []byte) (at, n int, ok bool, err error) 
 	if n, err = tx.Len(name); err != nil || n == 0 {
 		return 0, n, false, err
 	}
-	i, err := intArg(index)
+	i := intArg(index)
 	if i < 0 {
 		i += int64(n)
 	}
-	return int(i), n, 0 <= i && i < int64(n), err
+	return int(i), n, 0 <= i && i < int64(n), nil
 }
 
 func pushTo(end broker.End) handler {
@@ -96,10 +96,7 @@ func pushOnto(end broker.End) handler {
 func llen(s *session, tx *broker.Tx, args [][]byte) error { return s.count(tx.Len(args[1])) }
 
 func lrange(s *session, tx *broker.Tx, args [][]byte) error {
-	first, last, err := intArgs(args[2], args[3])
-	if err != nil {
-		return err
-	}
+	first, last := intArg(args[2]), intArg(args[3])
 	return s.inSlices(tx, args[1], func(cursor uint64) (uint64, error) {
 		n, err := tx.Len(args[1])
 		if err != nil {
@@ -145,10 +142,7 @@ func lset(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func ltrim(s *session, tx *broker.Tx, args [][]byte) error {
-	first, last, err := intArgs(args[2], args[3])
-	if err != nil {
-		return err
-	}
+	first, last := intArg(args[2]), intArg(args[3])
 	n, err := tx.Len(args[1])
 	if err == nil && n > 0 {
 		from, count := extent(first, last, n)

@@ -3,41 +3,28 @@ package resp
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
 func qdel(s *session, tx *broker.Tx, args [][]byte) error {
-	ids, err := idArgs(args[2:])
-	if err != nil {
-		return err
-	}
+	ids := idArgs(args[2:])
 	return s.count(tx.DeletePackets(args[1], ids))
 }
 
 func qmove(s *session, tx *broker.Tx, args [][]byte) error {
 	last := len(args) - 2
 	if !is(args[last], "to") {
-		return failure(fmt.Sprintf("ERR TO: expected it before the last argument, as QMOVE with ids takes no options, got %q", quoted(args[last])))
+		refuse("ERR TO: expected it before the last argument, as QMOVE with ids takes no options, got %q", quoted(args[last]))
 	}
-	ids, err := idArgs(args[2:last])
-	if err != nil {
-		return err
-	}
+	ids := idArgs(args[2:last])
 	return s.count(tx.MovePackets(args[1], ids, args[last+1]))
 }
 
 func qprio(s *session, tx *broker.Tx, args [][]byte) error {
-	id, err := idArg(args[2])
-	if err != nil {
-		return err
-	}
-	n, err := numberArg("n", args[3], 0, math.MaxUint32)
-	if err != nil {
-		return err
-	}
+	id := idArg(args[2])
+	n := numberArg("n", args[3], 0, math.MaxUint32)
 	ok, err := tx.SetPriority(args[1], id, uint32(n))
 	if errors.Is(err, broker.ErrNoKey) {
 		return failure(`ERR n: expected a number from 1 on, as the packet has no key to go with, got "0"`)
@@ -69,9 +56,7 @@ func (s *session) slice(tx *broker.Tx, args [][]byte, begin func() *broker.Bulk,
 		var f filter
 		dryRun := false
 		takes = append(takes, option{word: "FILTER", into: &f}, option{word: "MATCH", into: &f.match}, option{word: "DRYRUN", into: &dryRun})
-		if err := parseOptions(args, takes...); err != nil {
-			return err
-		}
+		parseOptions(args, takes...)
 		s.sliced = begin()
 		s.sliced.Filter, s.sliced.DryRun = f.broker(), dryRun
 	}

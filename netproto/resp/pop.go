@@ -19,10 +19,7 @@ func popFrom(end broker.End) handler {
 			f, err := tx.Pop(args[1], broker.Selection{End: end})
 			return s.packets(formBulk, f, err)
 		}
-		count, err := countArg(args[2], 0, "ERR value is out of range, must be positive")
-		if err != nil {
-			return err
-		}
+		count := countArg(args[2], 0, "ERR value is out of range, must be positive")
 		if count > 0 {
 			f, err := tx.Pop(args[1], broker.Selection{End: end, Count: int(min(count, maxPopped))})
 			return s.packets(formArray, f, err)
@@ -44,37 +41,32 @@ type multiPop struct {
 }
 
 // parse reads the arguments of LMPOP and BLMPOP behind the timeout.
-func (p *multiPop) parse(args [][]byte) error {
-	n, err := countArg(args[0], 1, "ERR numkeys should be greater than 0")
+func (p *multiPop) parse(args [][]byte) {
+	n := countArg(args[0], 1, "ERR numkeys should be greater than 0")
 	switch {
-	case err != nil:
-		return err
 	case n >= int64(len(args)-1):
-		return failure(errSyntax)
+		refuse(errSyntax)
 	case n > broker.MaxSubscriptions:
-		return failure(errNames)
+		refuse(errNames)
 	}
 	p.keys, args, p.count = args[1:n+1], args[n+1:], 1
-	if p.end, err = endArg(args[0]); err != nil || len(args) == 1 {
-		return err
+	p.end = endArg(args[0])
+	switch {
+	case len(args) == 1:
+		return
+	case len(args) < 3 || !is(args[1], "count"):
+		refuse(errSyntax)
 	}
-	if len(args) < 3 || !is(args[1], "count") {
-		return failure(errSyntax)
+	p.count = countArg(args[2], 1, "ERR count should be greater than 0")
+	if len(args) > 3 {
+		refuse(errSyntax)
 	}
-	p.count, err = countArg(args[2], 1, "ERR count should be greater than 0")
-	if err == nil && len(args) > 3 {
-		err = failure(errSyntax)
-	}
-	return err
 }
 
 // pop replies with the name of the first of the lists that has elements, and those that it takes.
 // If all are empty it waits, or replies that there is nothing.
 func (p *multiPop) pop(s *session, tx *broker.Tx) error {
-	until, err := untilArg(tx, p.timeout)
-	if err != nil {
-		return err
-	}
+	until := untilArg(tx, p.timeout)
 	selection := broker.Selection{End: p.end, Count: int(min(p.count, maxPopped)), MustFind: true}
 	form := formArray
 	if p.count == 0 {
@@ -110,17 +102,13 @@ func blockPopFrom(end broker.End) handler {
 
 func lmpop(s *session, tx *broker.Tx, args [][]byte) error {
 	var p multiPop
-	if err := p.parse(args[1:]); err != nil {
-		return err
-	}
+	p.parse(args[1:])
 	return p.pop(s, tx)
 }
 
 func blmpop(s *session, tx *broker.Tx, args [][]byte) error {
 	p := multiPop{timeout: args[1:2]}
-	if err := p.parse(args[2:]); err != nil {
-		return err
-	}
+	p.parse(args[2:])
 	return p.pop(s, tx)
 }
 
@@ -131,24 +119,13 @@ func rpoplpush(s *session, tx *broker.Tx, args [][]byte) error {
 
 // lmove is LMOVE and BLMOVE.
 func lmove(s *session, tx *broker.Tx, args [][]byte) error {
-	from, err := endArg(args[3])
-	if err != nil {
-		return err
-	}
-	to, err := endArg(args[4])
-	if err != nil {
-		return err
-	}
-	return s.move(tx, from, to, args[5:])
+	return s.move(tx, endArg(args[3]), endArg(args[4]), args[5:])
 }
 
 // move moves an element from the first list that the present command names to the second, and
 // replies with it. If there is none it waits, or replies that there is nothing.
 func (s *session) move(tx *broker.Tx, from, to broker.End, timeout [][]byte) error {
-	until, err := untilArg(tx, timeout)
-	if err != nil {
-		return err
-	}
+	until := untilArg(tx, timeout)
 	f, err := tx.MoveEnd(s.args[1], from, s.args[2], to)
 	if err != nil || len(f.Packets) > 0 || len(timeout) == 0 || s.inExec {
 		return s.packets(formBulk, f, err)
@@ -160,16 +137,16 @@ const errTimeout = "ERR timeout is not a float or out of range"
 
 // untilArg reads a timeout in seconds, which it rounds up to milliseconds, and returns the moment
 // of its end on the steady clock, 0 for never. A command that does not wait has no such argument.
-func untilArg(tx *broker.Tx, timeout [][]byte) (int64, error) {
+func untilArg(tx *broker.Tx, timeout [][]byte) int64 {
 	if len(timeout) == 0 || string(timeout[0]) == "0" {
-		return 0, nil
+		return 0
 	}
-	x, ok := parseFloat(timeout[0])
+	x := floatArg(timeout[0], errTimeout)
 	switch {
-	case !ok || x.IsInf() && x.Sign() > 0:
-		return 0, failure(errTimeout)
 	case x.Sign() < 0:
-		return 0, failure("ERR timeout is negative")
+		refuse("ERR timeout is negative")
+	case x.IsInf():
+		refuse(errTimeout)
 	}
 	ms, accuracy := x.Mul(x, big.NewFloat(1000)).Int64()
 	if accuracy == big.Below && ms < math.MaxInt64 {
@@ -177,9 +154,9 @@ func untilArg(tx *broker.Tx, timeout [][]byte) (int64, error) {
 	}
 	switch {
 	case ms == 0:
-		return 0, nil
+		return 0
 	case ms > math.MaxInt64-tx.Steady():
-		return 0, failure(errTimeout)
+		refuse(errTimeout)
 	}
-	return tx.Steady() + ms, nil
+	return tx.Steady() + ms
 }

@@ -77,10 +77,7 @@ func subscribe(s *session, _ *broker.Tx, args [][]byte) error {
 func psubscribe(s *session, _ *broker.Tx, args [][]byte) error {
 	patterns := make([]*glob, len(args)-1)
 	for i := range patterns {
-		var err error
-		if patterns[i], err = compileGlob(args[i+1]); err != nil {
-			return err
-		}
+		patterns[i] = compileGlob(args[i+1])
 	}
 	s.listen("psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:], patterns)
 	return nil

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -18,7 +17,7 @@ type push struct {
 }
 
 // parse reads the options of the push.
-func (p *push) parse(args [][]byte) error {
+func (p *push) parse(args [][]byte) {
 	p.block, p.Delay, p.At = -1, -1, -1
 	priority, ttl := int64(broker.ListPriority), int64(0)
 	var producer []byte
@@ -26,7 +25,7 @@ func (p *push) parse(args [][]byte) error {
 	if p.many {
 		window, unique = nil, nil
 	}
-	err := parseOptions(args,
+	parseOptions(args,
 		option{"PRIO", &priority, 0, math.MaxUint32},
 		option{"TTL", &ttl, 0, broker.MaxTime},
 		option{"DELAY", &p.Delay, 0, broker.MaxTime},
@@ -38,20 +37,15 @@ func (p *push) parse(args [][]byte) error {
 		option{"UNIQUE", unique, 1, broker.MaxUnique},
 		option{word: "TAG", into: &p.Tags},
 	)
-	if err == nil {
-		err = checkWhen(p.Delay, p.At, false)
-	}
+	checkWhen(p.Delay, p.At, false)
 	switch {
-	case err != nil:
-		return err
 	case p.Window > 0 && p.Unique == nil:
-		return failure("ERR WINDOW: expected UNIQUE with it")
+		refuse("ERR WINDOW: expected UNIQUE with it")
 	case priority == 0 && p.Key == nil:
-		return failure("ERR PRIO: expected a number from 1 on, as the packet has no KEY to go with, got \"0\"")
+		refuse("ERR PRIO: expected a number from 1 on, as the packet has no KEY to go with, got \"0\"")
 	}
 	p.Priority, p.TTL, p.Producer = uint32(priority), time.Duration(ttl)*time.Millisecond, string(producer)
 	p.Delay, p.At, p.Block = max(p.Delay, 0), max(p.At, 0), p.block >= 0
-	return nil
 }
 
 func qpush(s *session, tx *broker.Tx, args [][]byte) error {
@@ -60,12 +54,9 @@ func qpush(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func qmpush(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := numberArg("n", args[2], 1, broker.MaxCount)
-	switch {
-	case err != nil:
-		return err
-	case n > int64(len(args)-3):
-		return failure(fmt.Sprintf("ERR n: expected %d payloads behind it, got %d", n, len(args)-3))
+	n := numberArg("n", args[2], 1, broker.MaxCount)
+	if n > int64(len(args)-3) {
+		refuse("ERR n: expected %d payloads behind it, got %d", n, len(args)-3)
 	}
 	p := push{payloads: args[3 : n+3], many: true}
 	return p.makeOrWait(s, tx, args[n+3:])
@@ -74,11 +65,8 @@ func qmpush(s *session, tx *broker.Tx, args [][]byte) error {
 // makeOrWait makes a push with options, or lets it wait if its queue has no room for it now.
 func (p *push) makeOrWait(s *session, tx *broker.Tx, args [][]byte) error {
 	p.Queue = s.args[1]
-	err := p.parse(args)
-	if err != nil {
-		return err
-	}
-	err = p.make(s, tx)
+	p.parse(args)
+	err := p.make(s, tx)
 	if s.inExec || !p.waits(tx, err) {
 		return p.dropped(s, err)
 	}

@@ -30,10 +30,7 @@ func linsert(s *session, tx *broker.Tx, args [][]byte) error {
 
 // lrem counts from the left, or with a negative count from the right.
 func lrem(s *session, tx *broker.Tx, args [][]byte) error {
-	most, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	most := intArg(args[2])
 	end := left
 	if most < 0 {
 		end, most = right, -max(most, -math.MaxInt64)
@@ -44,9 +41,7 @@ func lrem(s *session, tx *broker.Tx, args [][]byte) error {
 // lpos replies with positions from the left, whichever end the search begins at.
 func lpos(s *session, tx *broker.Tx, args [][]byte) error {
 	o := lposOptions{rank: 1, count: -1, end: left}
-	if err := o.parse(args[3:]); err != nil {
-		return err
-	}
+	o.parse(args[3:])
 	n, err := tx.Len(args[1])
 	if err != nil {
 		return err
@@ -81,29 +76,26 @@ type lposOptions struct {
 	end    broker.End // where the search begins
 }
 
-func (o *lposOptions) parse(args [][]byte) (err error) {
-	for ; len(args) >= 2 && err == nil; args = args[2:] {
+func (o *lposOptions) parse(args [][]byte) {
+	for ; len(args) > 0; args = args[2:] {
 		switch {
+		case len(args) == 1:
+			refuse(errSyntax)
 		case is(args[0], "rank"):
-			o.rank, err = intArg(args[1])
-			if err == nil && o.rank == 0 {
-				err = failure(errRank)
+			if o.rank = intArg(args[1]); o.rank == 0 {
+				refuse(errRank)
 			}
 		case is(args[0], "count"):
-			o.count, err = countArg(args[1], 0, "ERR COUNT can't be negative")
+			o.count = countArg(args[1], 0, "ERR COUNT can't be negative")
 		case is(args[0], "maxlen"):
-			o.maxLen, err = countArg(args[1], 0, "ERR MAXLEN can't be negative")
+			o.maxLen = countArg(args[1], 0, "ERR MAXLEN can't be negative")
 		default:
-			err = failure(errSyntax)
+			refuse(errSyntax)
 		}
-	}
-	if len(args) > 0 && err == nil {
-		err = failure(errSyntax)
 	}
 	if o.rank < 0 {
 		o.end, o.rank = right, -max(o.rank, -math.MaxInt64)
 	}
-	return err
 }
 
 // most returns how many matches are needed, 0 for all.

@@ -211,7 +211,7 @@ func (s *session) runCommand() error {
 	if s.cmd.prepare != nil && !s.inExec && s.cmd.prepare(s.tx, s.args) {
 		return errUnfinished
 	}
-	err := s.cmd.run(s, s.tx, s.args)
+	err := s.call()
 	if s.overLimit {
 		s.overLimit = false
 		err = fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
@@ -226,6 +226,20 @@ func (s *session) runCommand() error {
 		s.endLook()
 	}
 	return err
+}
+
+// call calls the handler of the present command, and returns the failure that it panics with.
+func (s *session) call() (err error) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case failure:
+			err = e
+		default:
+			panic(e)
+		}
+	}()
+	return s.cmd.run(s, s.tx, s.args)
 }
 
 // maxLiteral is the most literal bytes of the reply to a request, to a transaction too.

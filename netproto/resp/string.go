@@ -86,7 +86,7 @@ var timeOptions = []timeOption{
 
 // parse reads the options behind the value of SET, or those of GETEX. Of those that exclude each
 // other it takes one.
-func (o *setOptions) parse(args [][]byte, getex bool) error {
+func (o *setOptions) parse(args [][]byte, getex bool) {
 	for ; len(args) > 0; args = args[1:] {
 		switch arg := args[0]; {
 		case !getex && is(arg, "nx") && !o.ifThere:
@@ -102,10 +102,9 @@ func (o *setOptions) parse(args [][]byte, getex bool) error {
 		case !o.keep && !o.persist && len(args) > 1 && o.parseTime(arg, args[1]):
 			args = args[1:]
 		default:
-			return failure(errSyntax)
+			refuse(errSyntax)
 		}
 	}
-	return nil
 }
 
 // parseTime takes an option that is a time; ok is false if it is none, or another one than before.
@@ -120,46 +119,35 @@ func (o *setOptions) parseTime(word, at []byte) (ok bool) {
 }
 
 // expiry returns the moment that the options of the present command say, 0 for none.
-func (o *setOptions) expiry(s *session) (int64, error) {
+func (o *setOptions) expiry(s *session) int64 {
 	if o.time == nil {
-		return 0, nil
+		return 0
 	}
-	n, err := intArg(o.at)
-	if err != nil {
-		return 0, err
+	n := intArg(o.at)
+	if n <= 0 {
+		s.refuseExpiry()
 	}
-	at, ok := momentOf(s.tx, n, o.time.unit, o.time.absolute)
-	if !ok || n <= 0 {
-		return 0, badExpiry(s.cmd.name)
-	}
-	return at, nil
+	return s.momentOf(n, o.time.unit, o.time.absolute)
 }
 
-// momentOf returns the moment that a number says in a unit; ok is false if there is no such moment.
-func momentOf(tx *broker.Tx, n, unit int64, absolute bool) (at int64, ok bool) {
-	from := tx.Now()
+// momentOf returns the moment that a number says in a unit.
+func (s *session) momentOf(n, unit int64, absolute bool) int64 {
+	from := s.tx.Now()
 	if absolute {
 		from = 0
 	}
 	if n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-from {
-		return 0, false
+		s.refuseExpiry()
 	}
-	return from + n*unit, true
+	return from + n*unit
 }
 
-func badExpiry(command string) failure {
-	return failure("ERR invalid expire time in '" + command + "' command")
-}
+func (s *session) refuseExpiry() { refuse("ERR invalid expire time in '%s' command", s.cmd.name) }
 
 func set(s *session, tx *broker.Tx, args [][]byte) error {
 	var o setOptions
-	if err := o.parse(args[3:], false); err != nil {
-		return err
-	}
-	expiry, err := o.expiry(s)
-	if err != nil {
-		return err
-	}
+	o.parse(args[3:], false)
+	expiry := o.expiry(s)
 	name := args[1]
 	if o.get {
 		if err := s.found(tx.String(name)); err != nil {
@@ -175,6 +163,7 @@ func set(s *session, tx *broker.Tx, args [][]byte) error {
 	if o.keep {
 		expiry, _ = tx.Expiry(name)
 	}
+	var err error
 	if expiry != 0 && expiry <= tx.Now() { // it has expired
 		_, err = tx.Delete(name)
 	} else {
@@ -201,11 +190,7 @@ func setFor(unit int64) handler {
 	time := &timeOption{unit: unit}
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		o := setOptions{time: time, at: args[2]}
-		expiry, err := o.expiry(s)
-		if err != nil {
-			return err
-		}
-		return s.done(tx.SetString(args[1], args[3], expiry))
+		return s.done(tx.SetString(args[1], args[3], o.expiry(s)))
 	}
 }
 
@@ -226,18 +211,13 @@ func getdel(s *session, tx *broker.Tx, args [][]byte) error {
 
 func getex(s *session, tx *broker.Tx, args [][]byte) error {
 	var o setOptions
-	if err := o.parse(args[2:], true); err != nil {
-		return err
-	}
+	o.parse(args[2:], true)
 	v, ok, err := tx.String(args[1])
 	if err != nil || !ok {
 		s.null()
 		return err
 	}
-	expiry, err := o.expiry(s)
-	if err != nil {
-		return err
-	}
+	expiry := o.expiry(s)
 	if err = s.value(tx, v, ok); err == nil && (expiry != 0 || o.persist) {
 		_, err = tx.SetExpiry(args[1], expiry)
 	}
@@ -311,10 +291,7 @@ func (s *session) patch(tx *broker.Tx, name []byte, at int64, data []byte) error
 }
 
 func setrange(s *session, tx *broker.Tx, args [][]byte) error {
-	at, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	at := intArg(args[2])
 	if at < 0 {
 		return failure("ERR offset is out of range")
 	}
@@ -326,10 +303,7 @@ func setrange(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func getrange(s *session, tx *broker.Tx, args [][]byte) error {
-	first, last, err := intArgs(args[2], args[3])
-	if err != nil {
-		return err
-	}
+	first, last := intArg(args[2]), intArg(args[3])
 	v, _, err := tx.String(args[1])
 	if err != nil {
 		return err
