@@ -58,9 +58,6 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := tx.CanStore(); err != nil {
-		return false, err
-	}
 	if k == nil {
 		k = m.addValue(name, keyspace.Hash)
 		m.putHead(k)

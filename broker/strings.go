@@ -18,18 +18,13 @@ func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
 // Unix milliseconds, 0 for never. The value is copied.
 func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 	m := tx.m
-	if err := m.checkName(name, len(value)); err != nil {
+	if err := tx.CanSet(name, len(value)); err != nil {
 		return err
 	}
 	k := m.named(name)
 	if k.Kind() != TypeString {
-		if err := tx.CanStore(); err != nil {
-			return err
-		}
 		m.vacate(name)
 		k = m.addValue(name, keyspace.String)
-	} else if err := tx.CanStore(); err != nil {
-		return err
 	}
 	m.names.SetExpiry(k, expiry)
 	m.putString(k, value)
@@ -59,10 +54,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 		size = k.Len()
 	}
 	size = max(size, at+len(data))
-	if err := m.checkName(name, size); err != nil {
-		return 0, err
-	}
-	if err := tx.CanStore(); err != nil {
+	if err := tx.CanSet(name, size); err != nil {
 		return 0, err
 	}
 	if err := tx.mayBring(1, size); err != nil {
