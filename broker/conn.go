@@ -35,6 +35,22 @@ func (m *Machine) subscriber(c *Conn) index.SubscriberID {
 	return c.sub
 }
 
+// awaited returns the queues that somebody waits for or subscribes to, some of them several times.
+func (m *Machine) awaited() (all []*queue) {
+	for _, c := range m.conns {
+		if c == nil {
+			continue
+		}
+		for _, id := range m.dispatch.Queues(c.sub, nil) {
+			all = append(all, m.queues.of(id))
+		}
+		if c.pushesTo != nil {
+			all = append(all, c.pushesTo)
+		}
+	}
+	return all
+}
+
 // Subscribe makes c a subscriber of the queue, which need not exist yet. A second subscription is
 // ignored (pinpriq document, section subscribe). Deliveries need Ready.
 func (tx *Tx) Subscribe(c *Conn, name []byte) error {

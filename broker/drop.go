@@ -166,8 +166,12 @@ func (tx *Tx) Flush(all bool) error {
 		}
 	}
 	m.open.ops.SetFlush(m.flush)
-	for _, q := range m.queues.all {
-		if q == nil || !reused && !q.awaited() || q.dropped { // Work retires the others
+	dropped := m.queues.all
+	if !reused {
+		dropped = m.awaited() // Work retires the others
+	}
+	for _, q := range dropped {
+		if q == nil || q.dropped {
 			continue
 		}
 		if db := q.entry.Database(); db < from || db > to {

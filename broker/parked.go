@@ -92,6 +92,7 @@ func (m *Machine) parkPush(c *Conn, p Parking) error {
 		return err
 	}
 	m.tx.useRole(q, producerRole)
+	m.subscriber(c)
 	q.lineUp(c)
 	return nil
 }
