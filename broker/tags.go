@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -38,21 +39,17 @@ func (q *queue) checkValue(tag, value string) error {
 // maxDeclared is how many bytes of the values of a tag an error repeats, about.
 const maxDeclared = 1000
 
-// declared is the values of a tag in words.
+// declared is the values of a tag in words, which the queue declares.
 func (q *queue) declared(tag string) (words string) {
-	for _, o := range q.settings.Orders {
-		if o.Tag != tag {
-			continue
+	at := slices.IndexFunc(q.settings.Orders, func(o Order) bool { return o.Tag == tag })
+	for i, v := range q.settings.Orders[at].Values {
+		if i > 0 {
+			words += ", "
 		}
-		for i, v := range o.Values {
-			if len(words) > maxDeclared {
-				return words + ", …"
-			}
-			if i > 0 {
-				words += ", "
-			}
-			words += strconv.Quote(v)
+		if len(words) > maxDeclared {
+			return words + "…"
 		}
+		words += strconv.Quote(v)
 	}
 	return words
 }
