@@ -87,8 +87,7 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	s.cursor(next)
-	s.bulks(names)
-	return nil
+	return s.bulks(names)
 }
 
 // cursor begins the reply of a scan.
@@ -98,11 +97,12 @@ func (s *session) cursor(next uint64) {
 	s.bulk(strconv.AppendUint(text[:0], next, 10))
 }
 
-func (s *session) bulks(list [][]byte) {
+func (s *session) bulks(list [][]byte) error {
 	s.array(len(list))
 	for _, b := range list {
 		s.bulk(b)
 	}
+	return nil
 }
 
 func keys(s *session, tx *broker.Tx, args [][]byte) error { return s.names(tx, args[1]) }
@@ -144,8 +144,7 @@ func (s *session) matching(pattern []byte, all func(take func(name []byte))) err
 	if s.steps < 0 {
 		return failure(errCostly)
 	}
-	s.bulks(names)
-	return nil
+	return s.bulks(names)
 }
 
 func hscan(s *session, tx *broker.Tx, args [][]byte) error {
