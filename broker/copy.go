@@ -38,9 +38,7 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	if err != nil {
 		return false, err
 	}
-	if _, err := tx.Delete(to); err != nil {
-		return false, err
-	}
+	m.vacate(to)
 	c := m.addValue(to, e.Kind())
 	m.names.SetExpiry(c, e.Expiry())
 	if e.Kind() == keyspace.Hash {
@@ -122,9 +120,7 @@ func (tx *Tx) copyQueue(q *queue, to []byte) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := tx.Delete(to); err != nil {
-		return false, err
-	}
+	m.vacate(to)
 	c, err := m.makeQueue(to)
 	if err != nil {
 		return false, err

@@ -24,7 +24,7 @@ import (
 //
 // A request with a filter can take only what that accepts. The queue asks about the lanes that got
 // packets since it asked before (class.go), so a push costs the same however many lanes there are.
-// A queue that is paused out (gate.go) keeps its packets. A connection with too much outstanding is
+// A queue that is paused out (admit.go) keeps its packets. A connection with too much outstanding is
 // paused: it leaves the wait lists of all its queues until Resume.
 
 // settle gives those who wait what the calls until now have brought, and what that brings: a

@@ -8,7 +8,6 @@
 //	limits.go    every limit with its reason
 //	errors.go    why a call is refused
 //	settings.go  what a queue does with packets that come, and with those that are claimed
-//	cache.go     recent payloads
 //	puts.go      which packets the batch puts
 //	batch.go     one group commit
 //	state.go     what the machine holds: queues, connections, classes of those in line
@@ -56,7 +55,7 @@
 //	copy.go      what a name stands for, copied to another
 //	machine.go   what a driver does: turns and batches
 //
-// The package keyspace holds the names.
+// The package keyspace holds the names, and cache recent payloads.
 //
 // The path of one push: netproto's Loop reads it and calls its session, which calls Tx.Push
 // (push.go); the packet is in the index and in the batch (batch.go); Machine.Take hands that to the

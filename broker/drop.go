@@ -157,6 +157,7 @@ func (tx *Tx) Flush(all bool) error {
 	reused := m.reusesNumbers()
 	for db := from; db <= to; db++ {
 		m.flushed(db)
+		m.flushes[db]++
 		discard(m, m.names.Flush(db), (*Machine).removeKey)
 		m.queues.names[db].n, m.queues.names[db].bytes = 0, 0
 		m.flush[db].Keys = m.marks.LastKey + 1

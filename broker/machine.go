@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"math"
 
+	"github.com/holdfast-queue/holdfast/broker/cache"
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
@@ -24,7 +25,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		dispatch: index.NewDispatch(), classes: []*class{anyClass: {}, narrowClass: {narrow: true}}, classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		stamps: make(map[*keyspace.Entry]uint64), roleHolders: make(map[string]*roleHolder),
-		cache: newCache(o.Cache), spare: newBatch(),
+		cache: cache.New(o.Cache), spare: newBatch(),
 	}
 	m.tx.m = m
 	m.loadQueues(state.Queues)

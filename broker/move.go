@@ -33,7 +33,7 @@ func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id 
 		moved.ID = m.moveEntry(moved)
 		m.changed(q)
 	}
-	moved.Ref = m.cache.add(id.Seq, record)
+	moved.Ref = m.cache.Add(id.Seq, record)
 	m.ix.SetRef(moved.ID, id.Seq, moved.Ref)
 	m.changed(to)
 	return moved

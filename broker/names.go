@@ -50,8 +50,10 @@ func (m *Machine) named(name []byte) *keyspace.Entry {
 func (tx *Tx) Type(name []byte) Type { return tx.m.named(name).Kind() }
 
 // Delete deletes whatever has the name. existed is false if nothing had it.
-func (tx *Tx) Delete(name []byte) (existed bool, err error) {
-	m := tx.m
+func (tx *Tx) Delete(name []byte) (existed bool, err error) { return tx.m.vacate(name), nil }
+
+// vacate is Delete for a name that something else may get.
+func (m *Machine) vacate(name []byte) (existed bool) {
 	e := m.named(name)
 	if existed = e.Kind() != TypeNone; existed {
 		m.deleteNamed(e)
@@ -59,15 +61,14 @@ func (tx *Tx) Delete(name []byte) (existed bool, err error) {
 	if q := m.queueNamed(name); q != nil && m.ix.HasWindow(q.ix) { // those of an empty queue end, too
 		m.dropQueue(q)
 	}
-	return existed, nil
+	return existed
 }
 
 // Drop is Delete for a queue. ok is true also if nothing had the name but windows of unique pushes.
 func (tx *Tx) Drop(name []byte) (ok bool, err error) {
 	q := tx.m.queueNamed(name)
 	windows := q != nil && tx.m.ix.HasWindow(q.ix)
-	existed, err := tx.Delete(name)
-	return existed || windows, err
+	return tx.m.vacate(name) || windows, nil
 }
 
 // deleteNamed deletes what an entry stands for.
@@ -91,9 +92,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 		return false, err
 	}
 	if e.IsValue() {
-		if _, err := tx.Delete(to); err != nil {
-			return false, err
-		}
+		m.vacate(to)
 		m.changedName(e)
 		value := m.names.Detach(e)
 		e = m.names.Make(tx.db, to)
@@ -109,9 +108,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 			return false, err
 		}
 	}
-	if _, err := tx.Delete(to); err != nil {
-		return false, err
-	}
+	m.vacate(to)
 	q.grantRole(consumerRole, only)
 	m.renameQueue(q, to)
 	return true, nil

@@ -17,7 +17,7 @@ func (m *Machine) known(id storage.PacketID, ref uint32) []byte {
 	if op, ok := m.open.puts.find(id); ok {
 		return m.open.ops.Record(op)
 	}
-	if record := m.cache.get(ref, id.Seq); record != nil || m.onWay == nil {
+	if record := m.cache.Get(ref, id.Seq); record != nil || m.onWay == nil {
 		return record
 	}
 	if op, ok := m.onWay.puts.find(id); ok {
@@ -61,7 +61,7 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 			m.setAside(q, ahead[behind], damage)
 		case behind >= 0:
 			p := ahead[behind]
-			m.ix.SetRef(p.ID, p.Seq, m.cache.add(p.Seq, record))
+			m.ix.SetRef(p.ID, p.Seq, m.cache.Add(p.Seq, record))
 		case damage != nil:
 			err = fmt.Errorf("%w: %w", ErrUnreadable, damage)
 			m.setAside(q, packets[missing[i]], damage)

@@ -153,7 +153,7 @@ func (m *Machine) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, o
 		Expiry:   p.Expiry,
 		Until:    p.NotBefore,
 		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),
-		Ref:      m.cache.add(id.Seq, m.open.ops.Record(op)),
+		Ref:      m.cache.Add(id.Seq, m.open.ops.Record(op)),
 	}
 }
 

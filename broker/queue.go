@@ -190,7 +190,7 @@ func (m *Machine) checkNewQueue(name []byte) error {
 
 // addQueue makes a queue with a name that no queue has.
 func (m *Machine) addQueue(db uint8, name string) *queue {
-	q := &queue{id: m.queues.nextNumber(&m.marks), ix: m.ix.AddQueue()}
+	q := &queue{id: m.queues.nextNumber(&m.marks), ix: m.ix.AddQueue(), flushes: m.flushes[db]}
 	m.queues.add(q)
 	m.setName(q, m.names.Make(db, []byte(name)))
 	return q
@@ -295,7 +295,7 @@ func (m *Machine) drained(q *queue) bool {
 // isFlushed says that a Flush has dropped a queue, which has yet to be retired. No call finds it by
 // its name.
 func (m *Machine) isFlushed(q *queue) bool {
-	return !q.dropped && q.id < m.flush[q.entry.Database()].Queues
+	return !q.dropped && q.flushes != m.flushes[q.entry.Database()]
 }
 
 // flushesReused says that a new queue would get a number that the flush under way drops.

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"log/slog"
 
+	"github.com/holdfast-queue/holdfast/broker/cache"
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -82,14 +83,15 @@ type Machine struct {
 	roleHolders map[string]*roleHolder     // those with a name, see role.go
 	counted     []*queue                   // whose counters are to be saved, see counters.go
 	countersAt  int64                      // when, on the steady clock
-	redated     []redated                  // see settings.go
+	redated     []redated                  // see setup.go
 	flush       storage.Flush              // that is being carried out
+	flushes     [Databases]uint32          // how many there were
 	watches     map[watched][]*Conn        // who wants to know of a change to what has a name
 	watchers    map[*Conn]struct{}         // all of them
 	stamps      map[*keyspace.Entry]uint64 // see Tx.Stamp
 	lastStamp   uint64
 	marks       storage.Marks
-	cache       *cache
+	cache       *cache.Cache
 	open        *batch
 	onWay       *batch  // Take returned it, and Done was not called since
 	spare       *batch  // to be opened next
@@ -150,6 +152,7 @@ type queue struct {
 	wideLogged  bool            // logWide has logged it
 	deadLogged  bool            // deadLetter has logged it
 	dropped     bool            // it has no name and is in Machine.garbage
+	flushes     uint32          // that its database had had when it was made
 
 	settings  *Settings        // nil: the defaults, and the queue ends when it is empty
 	orders    map[string]order // of the settings, see tags.go

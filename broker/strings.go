@@ -26,9 +26,7 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 		if err := tx.CanStore(); err != nil {
 			return err
 		}
-		if _, err := tx.Delete(name); err != nil {
-			return err
-		}
+		m.vacate(name)
 		k = m.addValue(name, keyspace.String)
 	} else if err := tx.CanStore(); err != nil {
 		return err
