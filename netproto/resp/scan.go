@@ -26,11 +26,9 @@ func (o *scanOptions) parse(args [][]byte, typed bool) {
 		case len(args) == 1:
 			refuse(errSyntax)
 		case is(args[0], "count"):
-			n := intArg(args[1])
-			if n < 1 {
+			if o.count = int(min(intArg(args[1]), maxScan)); o.count < 1 {
 				refuse(errSyntax)
 			}
-			o.count = int(min(n, maxScan))
 		case is(args[0], "match"):
 			pattern = args[1]
 		case is(args[0], "type") && typed:
@@ -56,20 +54,20 @@ func cursorArg(arg []byte) uint64 {
 
 // each calls scan for one name after the other, from a cursor on, and returns where to go on. That
 // is a name before the end if match has no steps left: then the name is looked at again.
-func (o *scanOptions) each(s *session, cursor uint64, scan func(cursor uint64) (next uint64)) (uint64, error) {
+func (o *scanOptions) each(s *session, cursor uint64, scan func(cursor uint64) (next uint64)) uint64 {
 	for i := range o.count {
 		next := scan(cursor)
 		switch {
 		case s.steps < 0 && i == 0:
-			return 0, failure(errCostly)
+			refuse(errCostly)
 		case s.steps < 0:
-			return cursor, nil
+			return cursor
 		case next == 0:
-			return 0, nil
+			return 0
 		}
 		cursor = next
 	}
-	return cursor, nil
+	return cursor
 }
 
 func scan(s *session, tx *broker.Tx, args [][]byte) error {
@@ -82,11 +80,7 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 			names = append(names, bytes.Clone(name))
 		}
 	}
-	next, err := o.each(s, cursor, func(cursor uint64) uint64 { return tx.Scan(cursor, 1, take) })
-	if err != nil {
-		return err
-	}
-	s.cursor(next)
+	s.cursor(o.each(s, cursor, func(cursor uint64) uint64 { return tx.Scan(cursor, 1, take) }))
 	return s.bulks(names)
 }
 
@@ -166,14 +160,10 @@ func hscan(s *session, tx *broker.Tx, args [][]byte) error {
 			found = append(found, field{bytes.Clone(name), v})
 		}
 	}
-	next, err := o.each(s, cursor, func(cursor uint64) uint64 {
+	s.cursor(o.each(s, cursor, func(cursor uint64) uint64 {
 		next, _ := tx.ScanFields(args[1], cursor, 1, take) // it is a hash: it has a length
 		return next
-	})
-	if err != nil {
-		return err
-	}
-	s.cursor(next)
+	}))
 	s.array(2 * len(found))
 	for _, f := range found {
 		s.bulk(f.name)
