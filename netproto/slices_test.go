@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// inSlices is a protocol that echoes lines, but carries "many" out in slices until it is told to end.
+// inSlices is a protocol that echoes lines, but carries "many" out in slices until it is told to
+// end.
 type inSlices struct {
 	made atomic.Int64
 	end  atomic.Bool

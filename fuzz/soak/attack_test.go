@@ -87,8 +87,8 @@ func (h *hostile) attack(run func(*hostile)) {
 	<-watched
 	slices.Sort(waits)
 	at := func(part float64) int64 { return waits[int(part*float64(len(waits)-1))].Microseconds() }
-	h.t.Logf("%6d requests of a good client take %d µs, %d at the 99th percentile; the server has %d files more and takes %.0f MB at most",
-		len(waits), at(0.5), at(0.99), fds, mb(most))
+	h.t.Logf("%6d requests of a good client take %d µs, %d at the 99th percentile, %d at most; the server has %d files more and takes %.0f MB at most",
+		len(waits), at(0.5), at(0.99), at(1), fds, mb(most))
 	if most > attackMemory {
 		h.t.Errorf("the server takes %.0f MB, want %.0f at most", mb(most), mb(attackMemory))
 	}
@@ -193,7 +193,8 @@ func (h *hostile) fill() {
 	}
 }
 
-// serveWell is a good client, which gets all its replies, until stop. It returns how long each took.
+// serveWell is a good client, which gets all its replies, until stop. It returns how long each
+// took.
 func (h *hostile) serveWell(stop chan struct{}) (times []time.Duration) {
 	c, err := net.Dial("tcp", h.s.redis)
 	if err != nil {
@@ -298,7 +299,7 @@ func (h *hostile) comeAndGo() {
 				case 2:
 					_, _ = io.WriteString(c, "BLPOP nothing 0\r\n")
 				case 3:
-					_, _ = io.WriteString(c, "LRANGE large 0 0\r\n")
+					_, _ = io.WriteString(c, "LRANGE many 0 99\r\n")
 				}
 				if i%3 == 0 {
 					_ = c.(*net.TCPConn).SetLinger(0) // a reset
