@@ -14,7 +14,7 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite soak attack bench offline clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack bench offline clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -75,6 +75,9 @@ redis-suite: ## run Redis's own tests, which are fetched, against the Redis prot
 
 linear: ## check that one order explains each of HISTORIES (2000) histories of concurrent Redis clients
 	go test ./fuzz/redis -count=1 -run 'TestConcurrentClientsSeeOneOrder$$' -histories $(HISTORIES) -timeout 60m -v
+
+holds: ## make each command at its limit, and fail if a PING beside it waits for too long
+	go test ./fuzz/holds -count=1 -whole -timeout 30m -v
 
 soak: ## load a server for DURATION (1h) and check that its folder, memory and open files stay bounded
 	go test ./fuzz/soak -count=1 -run 'TestSoak$$' -duration $(DURATION) -timeout 0 -v

@@ -2,8 +2,6 @@ package broker
 
 import (
 	"fmt"
-
-	"github.com/holdfast-queue/holdfast/index"
 )
 
 // A queue with a bound never holds more packets or bytes than that, but for what was there before
@@ -15,19 +13,10 @@ func over(s *Settings, packets int, bytes int64) bool {
 	return s.Bound > 0 && int64(packets) > s.Bound || s.BoundBytes > 0 && bytes > s.BoundBytes
 }
 
-// fits says that the bound of a queue has room for what comes.
-func (m *Machine) fits(q *queue, l load) bool {
-	packets, bytes := m.ix.Counts(q.ix).Unfinished()
-	if l.packets == 0 {
-		packets = 0 // a value grows in its place
-	}
-	return !over(settingsOf(q), packets+l.packets, bytes+l.bytes)
-}
-
 // makeRoom returns an error if the bound of a queue has no room for what comes, or others wait for
 // that. Worse packets go for it if the queue's settings say so.
 func (tx *Tx) makeRoom(q *queue, l load) error {
-	m, s := tx.m, settingsOf(q)
+	s := settingsOf(q)
 	switch {
 	case q.settings == nil && q.line == nil || l.packets == 0 && l.bytes <= 0:
 		return nil
@@ -36,12 +25,18 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 			counted(l.packets, "packet"), counted(l.bytes, "byte"), boundOf(s))
 	case q.line != nil && !tx.turn:
 		return errOthersWait
-	case m.fits(q, l):
+	}
+	packets, bytes := tx.m.ix.Counts(q.ix).Unfinished()
+	then := packets + l.packets
+	if l.packets == 0 {
+		then = 0 // a value grows in its place
+	}
+	switch {
+	case !over(s, then, bytes+l.bytes):
 		return nil
 	case s.Full == FullDrop:
 		return tx.dropFor(q, l)
 	}
-	packets, bytes := m.ix.Counts(q.ix).Unfinished()
 	return fmt.Errorf("%w: it holds %s with %s, its bound is %s", ErrFull, counted(packets, "packet"), counted(bytes, "byte"), boundOf(s))
 }
 
@@ -71,31 +66,20 @@ func counted[N int | int64](n N, what string) string {
 // not suffice.
 func (tx *Tx) dropFor(q *queue, l load) error {
 	m := tx.m
-	worst, ok := m.worse(q, l)
-	if !ok {
-		return fmt.Errorf("%w: its bound is %s, and one push drops at most %d, none of them claimed", ErrDropped, boundOf(q.settings), MaxCount)
-	}
-	m.count(q, &q.counters.Dropped, len(worst))
-	m.dropNow(q, worst)
-	return nil
-}
-
-// worse returns the packets that go from a full queue for what comes. If that does not suffice none
-// goes, and ok is false. They are valid until the next call.
-func (m *Machine) worse(q *queue, l load) (worst []index.Packet, ok bool) {
-	worst = m.worst[:0]
 	packets, bytes := m.ix.Counts(q.ix).Unfinished()
 	packets, bytes = packets+l.packets, bytes+l.bytes
+	m.worst = m.worst[:0]
 	for p := range m.ix.Worst(q.ix) {
-		if p.Priority-1 <= l.priority-1 || len(worst) == MaxCount { // 0 comes last
+		if p.Priority-1 <= l.priority-1 || len(m.worst) == MaxCount { // 0 comes last
 			break
 		}
-		worst = append(worst, p)
+		m.worst = append(m.worst, p)
 		packets, bytes = packets-1, bytes-int64(p.Size)
 		if !over(q.settings, packets, bytes) {
-			m.worst = worst
-			return worst, true
+			m.count(q, &q.counters.Dropped, len(m.worst))
+			m.dropNow(q, m.worst)
+			return nil
 		}
 	}
-	return nil, false
+	return fmt.Errorf("%w: its bound is %s, and one push drops at most %d, none of them claimed", ErrDropped, boundOf(q.settings), MaxCount)
 }

@@ -139,40 +139,21 @@ func (m *Machine) claimed(q *queue, r Receipt) (p index.Packet, d index.Delivery
 
 // useClaim returns the queue and the packet of a claim.
 func (tx *Tx) useClaim(name []byte, r Receipt) (q *queue, p index.Packet, d index.Delivery, err error) {
-	if err := tx.begin(); err != nil {
+	if q, err = tx.open(name, known|changes); err != nil {
 		return nil, p, d, err
 	}
-	m := tx.m
-	if q, err = m.knownQueue(name); err != nil {
-		return nil, p, d, err
-	}
-	if m.space.Level >= storage.Stop {
-		return nil, p, d, ErrStopped
-	}
-	p, d, ok := m.claimed(q, r)
+	p, d, ok := tx.m.claimed(q, r)
 	if !ok {
-		return nil, p, d, ErrStale
+		err = ErrStale
 	}
-	return q, p, d, nil
-}
-
-// knownQueue is findQueue, with ErrUnknownQueue if nothing is called so.
-func (m *Machine) knownQueue(name []byte) (*queue, error) {
-	q, err := m.findQueue(name)
-	if err == nil && (q == nil || !m.exists(q)) {
-		return nil, ErrUnknownQueue
-	}
-	return q, err
+	return q, p, d, err
 }
 
 // Ack ends claims: their packets are done. It returns how many of the receipts were good. If none
 // was, it returns ErrStale, and ErrUnknownQueue if there is no such queue.
 func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	m := tx.m
-	if err := tx.beginTake(); err != nil {
-		return 0, err
-	}
-	q, err := m.knownQueue(name)
+	q, err := tx.open(name, known|changes)
 	if err != nil {
 		return 0, err
 	}
@@ -240,3 +221,6 @@ func (tx *Tx) Progress(name []byte, r Receipt, percent int, text []byte) error {
 	m.ix.SetDelivery(p.ID, d)
 	return nil
 }
+
+// expired says that a packet's time has passed: one that is still there is claimed.
+func (m *Machine) expired(p index.Packet) bool { return p.Expiry != 0 && p.Expiry <= m.tx.now }

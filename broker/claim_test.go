@@ -348,6 +348,27 @@ func TestADeadPacketMovesToTheDeadLetterQueueAndKeepsItsIdentity(t *testing.T) {
 	}
 }
 
+func TestWhatAFlushHasDroppedDoesNotDieIntoADeadLetterQueue(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	s := broker.DefaultSettings()
+	s.MaxAttempts, s.DeadLetter, s.Lease = 1, []byte("graveyard"), 1000
+	w.set(s)
+	w.add(broker.PushRequest{Priority: 1, Payload: []byte("x")})
+	w.claimOne()
+	w.barrier()
+	w.b.hold(func() { w.together(func(tx *broker.Tx) error { return tx.Flush(true) }) })
+	w.pass(time.Hour) // before the queue is retired
+	if kind := w.typeOf("graveyard"); kind != broker.TypeNone {
+		t.Errorf("the dead-letter queue is a %v", kind)
+	}
+	w.b.release()
+	w.swept()
+	if got := w.stored(); got != "0 packets, 0 delivery states" {
+		t.Errorf("%s are left", got)
+	}
+}
+
 func TestTheLargestPacketDiesIntoADeadLetterQueue(t *testing.T) {
 	w := newWork(t)
 	w.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 39000}

@@ -7,31 +7,11 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// class is what some of those in line take: packets of some width, by some filter. Waiters with
-// equal filters are one class, so a queue asks their filter once for all of them.
-type class struct {
-	narrow  bool
-	filter  *Filter // nil: any packet
-	key     string  // in Machine.classOf, of a class with a filter
-	members int     // of a class with a filter
-
-	// selection is what the class takes from the queue that was asked last, as long as that has
-	// these settings.
-	selection index.Selection
-	queue     *queue
-	settings  *Settings
-}
-
-// The classes without a filter.
+// The classes without a filter, which are always there.
 const (
 	anyClass index.Class = iota
 	narrowClass
 )
-
-// newClasses returns the classes that are always there.
-func newClasses() []*class {
-	return []*class{anyClass: {}, narrowClass: {narrow: true}}
-}
 
 // plainClass is the class of those who take any packet.
 func plainClass(narrow bool) index.Class {
@@ -131,4 +111,16 @@ func (m *Machine) nextSubscriber(q *queue) (index.SubscriberID, bool) {
 		m.logWide(q, Selection{Fits16: true})
 	}
 	return s, ok
+}
+
+// logWide logs, once a queue, that a selection leaves packets in it.
+func (m *Machine) logWide(q *queue, s Selection) {
+	if !s.Fits16 || q.wideLogged {
+		return
+	}
+	if _, wide := m.ix.Widths(q.ix); wide {
+		q.wideLogged = true
+		m.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
+			"queue", q.entry.Name(), "limit", MaxNarrow)
+	}
 }

@@ -1,53 +1,10 @@
 package broker
 
 import (
-	"container/list"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
 )
-
-// Receiver is a connection as the machine sees it: where deliveries go, and who makes a request
-// that waits again. Both are called while a call ends, whoever made that.
-type Receiver interface {
-	// Deliver adds a delivery to what goes to the client. The packets are valid during the call.
-	Deliver(packets []Packet)
-	// Again makes the request that waits (Tx.Park) again, from its first byte. Its turn has come by
-	// what happened to a queue, whose name is valid during the call. nil: its time is over, and it
-	// must not park.
-	Again(tx *Tx, queue []byte)
-	// Unsent is how many bytes go to the client and have not left yet.
-	Unsent() int64
-	// Address is where the client is. It is asked of a client without a name that has a role.
-	Address() string
-}
-
-// Conn is one receiver as the machine sees it.
-type Conn struct {
-	to          Receiver
-	delivery    Selection          // what its subscriptions take
-	sub         index.SubscriberID // 0 until it first subscribes or is ready
-	class       index.Class        // see class.go
-	queues      int                // subscriptions
-	detached    bool
-	roleHolder  *roleHolder // nil: it has no name and no role, see role.go
-	db          uint8       // that its names are in
-	watched     []watched   // see watch.go
-	watchesIn   uint16      // bit by database: a watched name stood for something when the watch began
-	watchBroken bool        // one of them was changed
-	marked      bool        // listed in Machine.dirtyConns
-	paused      bool        // nothing is delivered until Resume
-
-	// While its request waits (parked.go):
-	parked   bool
-	as       string // the consumer that it claims for; "": the client
-	until    int64  // deadline on the steady clock, 0 for none
-	place    int    // in Machine.parked, if it has a deadline
-	pushesTo *queue // of a push: in whose line it stands, and where
-	inLine   *list.Element
-	again    bool // the request is being made again
-	stays    bool // that has parked again
-}
 
 // Attach makes a connection of to, whose subscriptions take what the selection says. Tx.Detach ends
 // it.
@@ -66,8 +23,6 @@ func (c *Conn) Parked() bool { return c.parked }
 // MaxOutstandingBytes is left of it or less: it is time for Resume.
 func (c *Conn) CaughtUp() bool { return c.paused && c.to.Unsent() <= MaxOutstandingBytes/2 }
 
-func (m *Machine) conn(s index.SubscriberID) *Conn { return m.conns[s] }
-
 // subscriber gives c a number in the dispatch.
 func (m *Machine) subscriber(c *Conn) index.SubscriberID {
 	if c.sub == 0 {
@@ -80,12 +35,25 @@ func (m *Machine) subscriber(c *Conn) index.SubscriberID {
 	return c.sub
 }
 
+// awaited returns the queues that somebody waits for or subscribes to, some of them several times.
+func (m *Machine) awaited() (all []*queue) {
+	for _, c := range m.conns {
+		if c == nil {
+			continue
+		}
+		for _, id := range m.dispatch.Queues(c.sub, nil) {
+			all = append(all, m.queues.of(id))
+		}
+		if c.pushesTo != nil {
+			all = append(all, c.pushesTo)
+		}
+	}
+	return all
+}
+
 // Subscribe makes c a subscriber of the queue, which need not exist yet. A second subscription is
 // ignored (pinpriq document, section subscribe). Deliveries need Ready.
 func (tx *Tx) Subscribe(c *Conn, name []byte) error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
 	m := tx.m
 	if c.queues >= MaxSubscriptions {
 		if q := m.queueNamed(name); q != nil && slices.Contains(m.dispatch.Queues(c.sub, nil), q.ix) {
@@ -112,9 +80,6 @@ func (tx *Tx) Subscribe(c *Conn, name []byte) error {
 // Unsubscribe ends c's subscription of the queue, if there is one. Readiness that is left stays
 // with the connection.
 func (tx *Tx) Unsubscribe(c *Conn, name []byte) error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
 	m := tx.m
 	q := m.queueNamed(name)
 	if q == nil || c.sub == 0 || !m.dispatch.Unsubscribe(c.sub, q.ix) {
@@ -128,9 +93,6 @@ func (tx *Tx) Unsubscribe(c *Conn, name []byte) error {
 
 // Ready lets c have n more deliveries, each from any queue it subscribes to, now or later.
 func (tx *Tx) Ready(c *Conn, n uint32) error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
 	tx.m.dispatch.Credit(tx.m.subscriber(c), n)
 	tx.m.markConn(c)
 	return nil

@@ -5,24 +5,6 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery"
 )
 
-// consumer is a consumer of one queue, by the name that it claims with. A packet names the consumer
-// that claimed it last.
-type consumer struct {
-	name    string
-	number  uint32 // in consumers.all, plus 1
-	packets int    // that name it
-	seen    int64  // Unix milliseconds
-	listed  bool   // in its queue's consumers
-}
-
-// consumers are those of all queues. One that no packet names stays listed in its queue for
-// ConsumerTime. Past MaxConsumers one is known only while a packet names it.
-type consumers struct {
-	all    []*consumer // nil where the number is free
-	free   []uint32
-	listed int
-}
-
 // minConsumers is how many consumers a queue lists before those that nobody needs are looked for.
 const minConsumers = 64
 

@@ -14,8 +14,8 @@ import (
 func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error) {
 	m := tx.m
 	e := m.named(from)
-	if typeOf(e) == TypeNone || e.Database() == db && string(from) == string(to) {
-		return typeOf(e) != TypeNone, tx.begin()
+	if e.Kind() == TypeNone || e.Database() == db && string(from) == string(to) {
+		return e.Kind() != TypeNone, nil
 	}
 	if err := m.checkNewName(e, to); err != nil {
 		return false, err
@@ -29,7 +29,7 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	defer func() { tx.db = e.Database() }()
 	tx.db = db
 	if !replace && tx.Type(to) != TypeNone {
-		return false, tx.begin()
+		return false, nil
 	}
 	if e.Kind() == keyspace.Queue {
 		return tx.copyQueue(m.queues.of(e.Queue()), to)
@@ -38,9 +38,7 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	if err != nil {
 		return false, err
 	}
-	if _, err := tx.Delete(to); err != nil {
-		return false, err
-	}
+	m.vacate(to)
 	c := m.addValue(to, e.Kind())
 	m.names.SetExpiry(c, e.Expiry())
 	if e.Kind() == keyspace.Hash {
@@ -122,9 +120,7 @@ func (tx *Tx) copyQueue(q *queue, to []byte) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := tx.Delete(to); err != nil {
-		return false, err
-	}
+	m.vacate(to)
 	c, err := m.makeQueue(to)
 	if err != nil {
 		return false, err

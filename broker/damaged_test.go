@@ -64,7 +64,12 @@ func TestADamagedPacketIsSetAside(t *testing.T) {
 			})
 		}, []string{"second"}, 1},
 		"range": {func(w *work, _ []broker.ID) error {
-			return atomicCall(w.b, func(tx *broker.Tx) error { return reply(w.c)(tx.Range(q, 0, 3)) })
+			return atomicCall(w.b, func(tx *broker.Tx) error {
+				if _, err := tx.Range(q, 0, 3); err != broker.ErrChanged {
+					return fmt.Errorf("the first range gave %v", err)
+				}
+				return reply(w.c)(tx.Range(q, 0, 2))
+			})
 		}, []string{"third", "second"}, 2},
 		"move": {func(w *work, ids []broker.ID) error {
 			return w.b.Do(func(tx *broker.Tx) error {

@@ -1,8 +1,9 @@
 package broker
 
 import (
+	"slices"
+
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // A delivery is a pop that the machine makes for a subscriber. A request that waits (parked.go)
@@ -23,24 +24,8 @@ import (
 //
 // A request with a filter can take only what that accepts. The queue asks about the lanes that got
 // packets since it asked before (class.go), so a push costs the same however many lanes there are.
-// A queue that is paused out (gate.go) keeps its packets. A connection with too much outstanding is
-// paused: it leaves the wait lists of all its queues until Resume.
-
-// mark notes that a queue has changed for those who wait.
-func (m *Machine) mark(q *queue) {
-	if !q.marked && q.awaited() {
-		q.marked = true
-		m.dirty = append(m.dirty, q)
-	}
-}
-
-// markConn notes that a connection may have become ready for what is there.
-func (m *Machine) markConn(c *Conn) {
-	if !c.marked {
-		c.marked = true
-		m.dirtyConns = append(m.dirtyConns, c)
-	}
-}
+// A queue that is paused out (admit.go) keeps its packets. A connection with too much outstanding
+// is paused: it leaves the wait lists of all its queues until Resume.
 
 // settle gives those who wait what the calls until now have brought, and what that brings: a
 // request that is made again may move a packet to another queue.
@@ -152,12 +137,6 @@ func (m *Machine) bestQueue(c *Conn) *queue {
 	return m.queues.of(best.Queue)
 }
 
-// refusesDelivery says that no delivery may be made now: the machine is ending, the disk is full,
-// or an Atomic is under way, which may take the packets itself.
-func (m *Machine) refusesDelivery() bool {
-	return m.closing || m.stuck || m.space.Level >= storage.Stop || m.tx.atomic
-}
-
 // pauseIfBehind says whether c is paused, after pausing it if too much is outstanding. It keeps its
 // readiness.
 func (m *Machine) pauseIfBehind(c *Conn) (paused bool) {
@@ -166,4 +145,51 @@ func (m *Machine) pauseIfBehind(c *Conn) (paused bool) {
 		m.dispatch.Pause(c.sub)
 	}
 	return c.paused
+}
+
+// endDrained ends the waits for a drained queue, but for those for another one that is not.
+func (m *Machine) endDrained(q *queue) {
+	for _, s := range m.dispatch.Subscribers(q.ix, nil) {
+		c := m.conn(s)
+		if !c.parked || !m.waitsInVain(c) {
+			continue
+		}
+		if m.open.full(m.limits) {
+			m.mark(q)
+			return
+		}
+		m.again(c, q)
+	}
+}
+
+// waitsInVain says that all queues that c waits for are drained.
+func (m *Machine) waitsInVain(c *Conn) bool {
+	m.ids = m.dispatch.Queues(c.sub, m.ids[:0])
+	return !slices.ContainsFunc(m.ids, func(id index.QueueID) bool { return !m.drained(m.queues.of(id)) })
+}
+
+// admitLine lets those push whose turn has come. What they push goes to those who wait for it, and
+// so may make room for the next.
+func (m *Machine) admitLine(q *queue) {
+	for q.line != nil && !(q.settings != nil && q.settings.PauseIn && !q.settings.Closed) {
+		if m.open.full(m.limits) {
+			m.mark(q)
+			return
+		}
+		m.tx.turn = true
+		done := m.again(q.line.Front().Value.(*Conn), q)
+		m.tx.turn = false
+		if !done {
+			return
+		}
+		m.deliver(q)
+	}
+}
+
+// markConn notes that a connection may have become ready for what is there.
+func (m *Machine) markConn(c *Conn) {
+	if !c.marked {
+		c.marked = true
+		m.dirtyConns = append(m.dirtyConns, c)
+	}
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -59,7 +60,7 @@ func (m *Machine) detail(q *queue, p index.Packet) {
 	d := m.ix.Delivery(p.ID)
 	e := Detail{
 		ID: idOf(p.Identity), Queue: q.entry.Name(), Priority: p.Priority, State: p.State, Attempts: int(d.Attempts),
-		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: m.consumers.name(d.Consumer), Origin: m.queues.originName(d.Origin),
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: m.consumers.name(d.Consumer), Origin: m.originName(d.Origin),
 	}
 	switch p.State {
 	case index.Delayed:
@@ -93,7 +94,7 @@ func (m *Machine) detailBytes(q *queue, p index.Packet) int {
 		return n
 	}
 	d := m.ix.Delivery(p.ID)
-	n += len(m.consumers.name(d.Consumer)) + len(m.queues.originName(d.Origin))
+	n += len(m.consumers.name(d.Consumer)) + len(m.originName(d.Origin))
 	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(storage.StoredReason|storage.StoredProgress))
 }
 
@@ -117,4 +118,23 @@ func (m *Machine) text(p index.Packet, kind storage.NoteKind) (text []byte) {
 		}
 	})
 	return text
+}
+
+// Found is the packets that a call took or looked at, with their details if it was asked for them.
+// All of it is valid until the next call.
+type Found struct {
+	Packets []Packet
+	Details []Detail
+}
+
+// finding decodes records, which may be nil, for a caller of the machine.
+func (m *Machine) finding(records [][]byte) Found {
+	m.found.Packets = slices.Grow(m.found.Packets[:0], len(records))[:len(records)]
+	for i, record := range records {
+		p := &m.found.Packets[i]
+		if *p = (Packet{}); record != nil && storage.DecodeRecord(record, p) != nil {
+			panic("broker: a record that was checked cannot be decoded") // fetch has
+		}
+	}
+	return m.found
 }

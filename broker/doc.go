@@ -1,63 +1,61 @@
 // Package broker is the queue server without its edges: a machine (Machine) whose state is all
 // queues, strings and hashes, and whose calls are the verbs of all protocols. A call is checked,
 // applied to the index and added to the open batch. So batches hold the calls in the order in which
-// they were made. The files, in layers:
+// they were made. The files, in layers: few use what a file declares that is listed after them.
 //
 // State:
 //
 //	limits.go    every limit with its reason
 //	errors.go    why a call is refused
-//	cache.go     recent payloads
+//	settings.go  what a queue does with packets that come, and with those that are claimed
 //	puts.go      which packets the batch puts
 //	batch.go     one group commit
-//	machine.go   Machine, and what its driver does
-//	queue.go     the queues that are known
+//	state.go     what the machine holds: queues, connections, classes of those in line
+//	tx.go        Tx: the right to make calls; Atomic: calls that belong together
+//	tags.go      which tags a queue takes
+//	role.go      who is the only producer or consumer of a queue
+//	watch.go     who wants to know of changes
 //	consumers.go who claims from a queue
 //	counters.go  what queues have done
-//	conn.go      a connection as the machine sees it: subscriptions, deliveries
-//	tx.go        Tx: the right to make calls; Atomic: calls that belong together
+//	queue.go     queues are found by name and number, made, and marked as changed
 //
 // Rules:
 //
-//	tags.go      which tags a queue takes
-//	filter.go    which tags a consumer takes
+//	filter.go    which packets a consumer takes
 //	class.go     what those in line take: width and filter
-//	role.go      who is the only producer or consumer of a queue
-//	gate.go      queues that are paused or closed
 //	bound.go     how much a queue holds at most
-//	admit.go     whether a queue takes what comes
-//	watch.go     who wants to know of changes
+//	admit.go     how calls begin: what they may do with a queue, and whether it takes what comes
 //	payloads.go  records come from the open batch, the cache or the disk
-//	detail.go    what is said of a packet besides its record
+//	detail.go    what is said of a packet
+//	unique.go    the ids of unique pushes
+//	values.go    values of strings and fields
+//	keys.go      the records of strings and hashes
+//	garbage.go   what is gone, but not from the disk
+//	drop.go      queues go, or change their name
 //	parked.go    requests that wait, and are made again
 //	deliver.go   the rule by which those who wait get packets
-//	sweep.go     queues go, the large ones in slices
-//	leftovers.go keys that are gone, but not from the disk
+//	conn.go      connections: subscriptions, readiness
 //
 // Verbs:
 //
-//	push.go      a packet comes
-//	unique.go    pushes of packets that may be there already
+//	names.go     names, whatever has them: type, expiry, scans
+//	setup.go     a queue gets settings of its own, or is closed
 //	pop.go       packets go
+//	push.go      a packet comes, unless it is there already
 //	move.go      packets move to another place
 //	claim.go     claims: a consumer gets packets for a while
 //	return.go    claims end without success: packets come back, or die
 //	priority.go  packets that have a key change their priority, and go by it
 //	list.go      a queue seen as a list
 //	reshape.go   a list changes in its middle, or loses most of itself
-//	change.go    packets change by their ids
-//	bulk.go      many packets change, in slices
+//	each.go      verbs for many packets: by their ids, or by state and tags in slices
 //	inspect.go   what queues hold, and who works on them
-//	settings.go  what a queue does with packets that come, and with those that are claimed
-//	names.go     names, whatever has them: type, expiry, scans
-//	keys.go      the records of strings and hashes
-//	values.go    values of strings and fields
 //	strings.go   strings
 //	hashes.go    hashes
 //	copy.go      what a name stands for, copied to another
-//	flush.go     the end of everything
+//	machine.go   what a driver does: turns and batches
 //
-// The package keyspace holds the names.
+// The package keyspace holds the names, and cache recent payloads.
 //
 // The path of one push: netproto's Loop reads it and calls its session, which calls Tx.Push
 // (push.go); the packet is in the index and in the batch (batch.go); Machine.Take hands that to the

@@ -34,6 +34,9 @@ var (
 	ErrNothing = errors.New("no packet can be taken")
 	// ErrNoElement: a list has no elements where some are wanted.
 	ErrNoElement = errors.New("no such elements in the list")
+	// ErrChanged: elements of a list could not be read, and are none any more: the call may be made
+	// again. No user sees it.
+	ErrChanged = errors.New("list has lost elements that cannot be read")
 
 	// ErrStale: a claim has ended, or never was.
 	ErrStale = errors.New("the claim has ended: its lease ended, or it was acknowledged or returned")

@@ -41,9 +41,9 @@ type Stats struct {
 
 // Stats returns the figures of this moment.
 func (m *Machine) Stats() (s Stats) {
-	s.Known = m.queues.named
+	s.Known, _ = m.queues.named()
 	for _, q := range m.queues.all {
-		if q == nil || q.dropped {
+		if q == nil || q.dropped || m.isFlushed(q) {
 			continue
 		}
 		if n := m.ix.Counts(q.ix).Len(); n > 0 {
@@ -60,18 +60,18 @@ func (tx *Tx) OpenMemory() int { return tx.m.open.memory() }
 // WorkersKnown is how many consumers of all queues have a number.
 func (tx *Tx) WorkersKnown() int { return len(tx.m.consumers.all) - len(tx.m.consumers.free) }
 
-// Dropped is how many queues, strings and hashes the sweeper has before it.
-func (tx *Tx) Dropped() int { return len(tx.m.dropped) + len(tx.m.leftovers) }
+// Dropped is how much garbage there is.
+func (tx *Tx) Dropped() int { return len(tx.m.garbage) }
 
 // SetSpace lets calls of this transaction find the disk's free space at a level.
 func (tx *Tx) SetSpace(level storage.Level) { tx.m.space.Level = level }
 
 // FillNames lets no queue be made for a name that has none, until a call of what it returns.
 func (tx *Tx) FillNames() (undo func()) {
-	t := &tx.m.queues
-	free := MaxNameBytes - t.bytes
-	t.bytes += free
-	return func() { t.bytes -= free }
+	_, bytes := tx.m.queues.named()
+	full := &tx.m.queues.names[Databases-1].bytes
+	*full += MaxNameBytes - bytes
+	return func() { *full -= MaxNameBytes - bytes }
 }
 
 // Receipts are those of the claims of a queue.
@@ -124,7 +124,7 @@ func (tx *Tx) Everything() string {
 			}
 		}
 	}
-	fmt.Fprintln(&out, m.open.ops.Len(), len(m.leftovers), m.flush)
+	fmt.Fprintln(&out, m.open.ops.Len(), len(m.garbage), m.flush)
 	return out.String()
 }
 
@@ -132,7 +132,7 @@ func (tx *Tx) Everything() string {
 func (tx *Tx) CheckNames() error {
 	m, named := tx.m, 0
 	for _, q := range m.queues.all {
-		if q == nil || q.dropped {
+		if q == nil || q.dropped || m.isFlushed(q) {
 			continue
 		}
 		if named++; m.exists(q) != (q.entry.Kind() == keyspace.Queue) || q.entry.Queue() != q.ix || !m.names.Has(q.entry) {
@@ -142,8 +142,8 @@ func (tx *Tx) CheckNames() error {
 			return fmt.Errorf("queue %q is not used, and is not idle", q.entry.Name())
 		}
 	}
-	if named != m.queues.named {
-		return fmt.Errorf("%d queues have names, %d are counted", named, m.queues.named)
+	if n, _ := m.queues.named(); named != n {
+		return fmt.Errorf("%d queues have names, %d are counted", named, n)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (tx *Tx) CheckNames() error {
 // ErrNotInOrder as for CheckFilter.
 func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 	m := tx.m
-	q, err := tx.openForTake(name)
+	q, err := tx.open(name, takes)
 	if err == nil {
 		err = m.checkFilter(q, s.Filter)
 	}

@@ -10,6 +10,26 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
+// End is the end of equal priority that a consumer takes from.
+type End = index.End
+
+// The two ends. The choice is the consumer's, not the queue's.
+const (
+	Newest = index.Newest // last pushed first (pinpriq document, section pop)
+	Oldest = index.Oldest // first pushed first
+)
+
+// Selection says which packets of a queue a consumer takes.
+type Selection struct {
+	End         End
+	Count       int     // how many packets at most; 0 is one
+	Group       bool    // with the selected packet, every other of its key; Count is 0 then
+	WithDetails bool    // the reply has details
+	Fits16      bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
+	Filter      *Filter // nil: any packet
+	MustFind    bool    // ErrNothing, in place of no packets, if there is nothing to take
+}
+
 // A Filter says by their tags which packets are wanted (zkmq document, filters). A packet without
 // the tag of a term does not match that.
 type Filter struct {

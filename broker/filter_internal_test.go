@@ -96,7 +96,7 @@ func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
 }
 
 func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
-	m := &Machine{classes: newClasses(), classOf: map[string]index.Class{}}
+	m := &Machine{classes: []*class{{}, {narrow: true}}, classOf: map[string]index.Class{}}
 	filter := func(value string) *Filter { return &Filter{Terms: []Term{{Tag: "tenant", Value: value}}} }
 	var equal, others []*Conn
 	for i := range 1000 {

@@ -18,9 +18,6 @@ func (tx *Tx) HashLen(name []byte) (int, error) {
 
 // hash returns the hash that has the name, nil if nothing has it.
 func (tx *Tx) hash(name []byte) (*keyspace.Entry, error) {
-	if err := tx.begin(); err != nil {
-		return nil, err
-	}
 	return tx.m.findKey(name, keyspace.Hash)
 }
 
@@ -61,7 +58,7 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := tx.beginPut(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return false, err
 	}
 	if k == nil {

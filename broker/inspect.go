@@ -15,7 +15,7 @@ type Place = index.Place
 // Peek finds what the next claims would take, in that order, with details: at most n, which is at
 // most MaxCount. Nothing is taken.
 func (tx *Tx) Peek(name []byte, n int) (Found, error) {
-	q, err := tx.look(name)
+	q, err := tx.open(name, looks)
 	if q == nil || err != nil {
 		return Found{}, err
 	}
@@ -24,14 +24,8 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 	return tx.show(q)
 }
 
-// look makes sure that the machine accepts calls, and returns the queue with a name, nil if there
-// is none.
-func (tx *Tx) look(name []byte) (*queue, error) {
-	if err := tx.begin(); err != nil {
-		return nil, err
-	}
-	return tx.m.findQueue(name)
-}
+// PrepareIDs does a slice of what calls need that name packets by their ids, as PrepareSearch does.
+func (tx *Tx) PrepareIDs() (more bool) { return tx.m.ix.BuildIdentities(identifySlice) }
 
 // show finds the packets of q in m.scratch, with their details. Of a packet that cannot be read
 // there are only the details: it is damaged, or the store has dropped it because it expired while
@@ -70,58 +64,43 @@ type PageEnd struct {
 // List finds a page, with details, and returns where it ends.
 func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	m := tx.m
-	q, last, err := tx.list(name, p)
+	q, err := tx.open(name, looks)
+	if err == nil {
+		err = m.checkFilter(q, p.Filter)
+	}
 	if q == nil || err != nil {
 		return f, end, err
 	}
-	if f, err = tx.show(q); err != nil {
-		return f, end, err
-	}
-	end = PageEnd{Packets: len(f.Packets), Last: last}
-	for range m.ix.Each(q.ix, p.State, last, p.Filter.in(q)) {
-		end.More = true
-		break
-	}
-	return f, end, nil
-}
-
-// list leaves in m.scratch what a List finds, and returns the place where that ends.
-func (tx *Tx) list(name []byte, p Page) (q *queue, last Place, err error) {
-	m := tx.m
 	m.scratch = m.scratch[:0]
-	q, err = tx.look(name)
-	if q == nil || err != nil {
-		return nil, last, err
-	}
-	if err := m.checkFilter(q, p.Filter); err != nil {
-		return nil, last, err
-	}
-	last = p.After
-	looked, count := 0, min(p.Count, MaxCount)
-	for k, takes := range m.ix.Each(q.ix, p.State, p.After, p.Filter.in(q)) {
+	looked, count, filter := 0, min(p.Count, MaxCount), p.Filter.in(q)
+	end.Last = p.After
+	for k, takes := range m.ix.Each(q.ix, p.State, p.After, filter) {
 		if len(m.scratch) == count || looked == MaxLook {
 			break
 		}
 		if takes {
 			m.scratch = append(m.scratch, k)
 		}
-		last = k.Place()
+		end.Last = k.Place()
 		looked++
 	}
-	found := len(m.scratch)
-	if m.cutDetailed(q); len(m.scratch) < found {
-		last = m.scratch[len(m.scratch)-1].Place()
+	end.Packets = len(m.scratch)
+	if m.cutDetailed(q); len(m.scratch) < end.Packets {
+		end.Packets = len(m.scratch)
+		end.Last = m.scratch[end.Packets-1].Place()
 	}
-	return q, last, nil
+	for range m.ix.Each(q.ix, p.State, end.Last, filter) {
+		end.More = true
+		break
+	}
+	f, err = tx.show(q)
+	return f, end, err
 }
 
 // Show finds one packet, with details, or none if the queue has none with that id. ErrUnknownQueue.
 func (tx *Tx) Show(name []byte, id ID) (Found, error) {
-	if err := tx.begin(); err != nil {
-		return Found{}, err
-	}
 	m := tx.m
-	q, err := m.knownQueue(name)
+	q, err := tx.open(name, known)
 	if err != nil {
 		return Found{}, err
 	}
@@ -165,7 +144,7 @@ var bandStarts = [...]uint32{1, 10, 100, 1000, 10_000}
 
 // QueueStats returns the figures of a queue; ok is false if nothing is called so.
 func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
-	q, err := tx.look(name)
+	q, err := tx.open(name, looks)
 	m := tx.m
 	if err != nil || q == nil || !m.exists(q) {
 		return s, false, err
@@ -191,7 +170,7 @@ const oldestPriorities = 1024
 // Oldest finds the ready packet that was pushed first, of the best 1,024 priorities that the queue
 // has, with details.
 func (tx *Tx) Oldest(name []byte) (Found, error) {
-	q, err := tx.look(name)
+	q, err := tx.open(name, looks)
 	if q == nil || err != nil {
 		return Found{}, err
 	}
@@ -236,7 +215,7 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 
 // Unfinished is how many packets of a queue are ready, delayed or claimed.
 func (tx *Tx) Unfinished(name []byte) (int, error) {
-	q, err := tx.look(name)
+	q, err := tx.open(name, looks)
 	if q == nil || err != nil {
 		return 0, err
 	}
@@ -264,11 +243,8 @@ type Wait struct {
 // hold packets, those that claimed in the last ConsumerTime, and those that wait, ordered by name.
 // It looks at MaxConsumerClaims claims, and as many that wait. ErrUnknownQueue.
 func (tx *Tx) Consumers(name []byte) ([]Consumer, error) {
-	if err := tx.begin(); err != nil {
-		return nil, err
-	}
 	m := tx.m
-	q, err := m.findQueue(name)
+	q, err := tx.open(name, looks)
 	switch {
 	case err != nil:
 		return nil, err

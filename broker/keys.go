@@ -35,7 +35,7 @@ func (m *Machine) nextKey() uint64 {
 
 // findKey returns the string or hash that has the name, nil if nothing has it. ErrWrongType.
 func (m *Machine) findKey(name []byte, kind keyspace.Kind) (*keyspace.Entry, error) {
-	switch k := m.named(name); typeOf(k) {
+	switch k := m.named(name); k.Kind() {
 	case kind:
 		return k, nil
 	case keyspace.None:
@@ -61,10 +61,26 @@ func (m *Machine) deleteValue(k *keyspace.Entry) {
 		return
 	}
 	k.Version = 0
-	m.leftovers = append(m.leftovers, m.names.Detach(k))
+	discard(m, []*keyspace.Entry{m.names.Detach(k)}, (*Machine).removeKey)
 }
 
 // marked is what the storage must know of a head or field that it holds already.
 func marked(v *keyspace.Value) storage.Mark {
 	return storage.Mark{Version: v.Version, Large: v.Version != 0 && v.Large()}
+}
+
+// removeKey deletes a record of a key that nobody can name any more, nil for none.
+func (m *Machine) removeKey(k *keyspace.Entry) (more bool) {
+	switch {
+	case k == nil:
+		return false
+	case k.Version != 0:
+		m.open.ops.DeleteHead(k.ID, marked(&k.Value))
+		k.Version = 0
+	case k.Kind() == keyspace.Hash && k.Fields() > 0:
+		f := k.LastField()
+		m.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
+		k.RemoveField(f)
+	}
+	return k.Kind() == keyspace.Hash && k.Fields() > 0
 }

@@ -34,6 +34,9 @@ const (
 	// MaxLook bounds the packets that a List looks at to find those that a filter takes, and a slice
 	// of a dry run: a few milliseconds.
 	MaxLook = 10_000
+	// LookSlice is about how many names, fields or elements a slice of a look takes.
+	LookSlice      = 2000
+	lookSliceBytes = 1 << 20
 	// MaxTags bounds the tags of a packet, and MaxTagBytes the bytes of their names and values.
 	MaxTags     = 64
 	MaxTagBytes = 16 << 10
@@ -75,6 +78,7 @@ const (
 	maxIdleQueues = 1024
 	maxIdleTime   = 10_000
 	identifySlice = 4096 // packets that get into the table of ids before others have their turn
+	advanceSlice  = 1024 // leases, packets and names that end before others have their turn
 	evictSlice    = 1024 // queues that go before others have their turn
 
 	// The table of queues is made anew when it takes one in shrinkTable of its memory, if that is more

@@ -23,24 +23,6 @@ func (m *Machine) findList(name []byte) (q *queue, length int, err error) {
 	return q, m.ix.Counts(q.ix).Ready, nil
 }
 
-// useList returns the queue called name, which is made if it is not known. The queue gets packets
-// now, as l says, unless it does not take them in.
-func (tx *Tx) useList(name []byte, l load) (*queue, error) {
-	m := tx.m
-	if err := tx.beginPut(); err != nil {
-		return nil, err
-	}
-	q, err := m.makeQueue(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := tx.checkPush(q, l); err != nil {
-		return nil, err
-	}
-	m.define(q)
-	return q, nil
-}
-
 // Len returns the number of elements; 0 for an unknown name.
 func (tx *Tx) Len(name []byte) (int, error) {
 	_, n, err := tx.m.findList(name)
@@ -57,7 +39,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 		}
 		bytes += len(v)
 	}
-	q, err := tx.useList(name, load{len(values), int64(bytes), ListPriority})
+	q, err := tx.openToPush(name, load{len(values), int64(bytes), ListPriority}, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +51,8 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 }
 
 // Range finds the n elements from position from on, counted from the left; it takes none. The list
-// has that many: Len tells. If some cannot be read there are fewer.
+// has that many: Len tells. It finds fewer, but one, where they are very many or large: others have
+// their turn before the rest. ErrChanged if some cannot be read: they are no elements any more.
 func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	m := tx.m
 	q, length, err := m.findList(name)
@@ -82,13 +65,20 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	if n == 0 {
 		return Found{}, nil
 	}
+	lanes, _ := m.ix.Lanes(q.ix, nil)
+	if lanes == 0 { // else to find where the rest begins takes long
+		n = min(n, LookSlice)
+	}
 	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
-	if err := tx.useReply(weightOf(m.scratch) + n*packetOverhead); err != nil {
+	if lanes == 0 {
+		m.scratch = m.scratch[:fitting(m.scratch, lookSliceBytes, weight)]
+	}
+	if err := tx.useReply(weightOf(m.scratch) + len(m.scratch)*packetOverhead); err != nil {
 		return Found{}, err
 	}
 	records, err := m.fetch(q, m.scratch, nil)
-	for ; err != nil; records, err = m.fetch(q, m.scratch, nil) { // what is damaged is no element any more
-		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
+	if err != nil {
+		return Found{}, ErrChanged
 	}
 	m.found.Details = m.found.Details[:0]
 	return m.finding(records), nil
@@ -107,7 +97,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	if err := m.checkSize(name, len(value)); err != nil {
 		return false, err
 	}
-	if err := tx.beginPut(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return false, err
 	}
 	if err := tx.checkPush(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
@@ -157,6 +147,13 @@ func (tx *Tx) Find(name, value []byte, end End, max int, dst []int) ([]int, erro
 	return dst, nil
 }
 
+// PrepareSearch does a slice of what a search by value needs, which others may come between. It
+// returns true if there is more to do. A search does what is left at once.
+func (tx *Tx) PrepareSearch(name []byte) (more bool) {
+	q := tx.m.queueNamed(name)
+	return q != nil && tx.m.ix.BuildValues(q.ix, identifySlice)
+}
+
 // findValue leaves in m.scratch the elements of a list that equal value, at most max if that is not
 // 0, from an end on. It returns the queue, nil if there is none.
 func (m *Machine) findValue(name, value []byte, end End, max int) (*queue, error) {
@@ -175,11 +172,39 @@ func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	m := tx.m
 	q, err := m.findValue(name, value, end, max)
 	if err == nil && len(m.scratch) > 0 {
-		err = tx.beginTake()
+		err = tx.canTake()
 	}
 	if err != nil || len(m.scratch) == 0 {
 		return 0, err
 	}
 	m.dropNow(q, m.scratch)
 	return len(m.scratch), nil
+}
+
+// MoveEnd takes the element at one end of a list, and adds it at an end of another list, or the
+// same. It finds nothing if from has no element.
+func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, error) {
+	m := tx.m
+	q, records, err := tx.take(from, Selection{End: fromEnd}, 1)
+	if len(records) == 0 || err != nil {
+		return Found{}, err
+	}
+	p := m.scratch[0]
+	if other := m.queueNamed(to); other != nil {
+		if err := m.checkMove(q, other, p); err != nil {
+			return Found{}, err
+		}
+	}
+	comes := load{packets: 1, bytes: int64(p.Size)}
+	if string(to) == q.entry.Name() {
+		comes = load{}
+	}
+	target, err := tx.openToPush(to, comes, nil)
+	if err != nil {
+		return Found{}, err
+	}
+	tx.useRole(q, consumerRole)
+	moved := m.move(q, p, records[0], target, ListPriority, toEnd)
+	m.found.Details, m.fetched = m.found.Details[:0], append(m.fetched[:0], m.known(target.packet(moved), moved.Ref))
+	return m.finding(m.fetched), nil
 }

@@ -41,10 +41,18 @@ func (h *harness) list(name string) []string {
 	c := h.b.Attach(r, broker.Selection{})
 	h.together(func(tx *broker.Tx) error {
 		n, err := tx.Len([]byte(name))
-		return errors.Join(err, reply(c)(tx.Range([]byte(name), 0, n)))
+		for at, slice := 0, 0; at < n || slice == 0; at += slice {
+			var f broker.Found
+			if f, err = tx.Range([]byte(name), at, n-at); err != nil {
+				return err
+			}
+			slice = max(1, len(f.Packets))
+			_ = reply(c)(f, err)
+		}
+		return err
 	})
 	h.barrier()
-	return r.got[0]
+	return slices.Concat(r.got...)
 }
 
 func (h *harness) wantList(name string, want ...string) {

@@ -33,7 +33,7 @@ func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id 
 		moved.ID = m.moveEntry(moved)
 		m.changed(q)
 	}
-	moved.Ref = m.cache.add(id.Seq, record)
+	moved.Ref = m.cache.Add(id.Seq, record)
 	m.ix.SetRef(moved.ID, id.Seq, moved.Ref)
 	m.changed(to)
 	return moved
@@ -95,17 +95,6 @@ func (m *Machine) entryOf(p index.Packet) index.Entry {
 	}
 }
 
-// weight is about how many bytes a packet's record has.
-func weight(p index.Packet) int { return int(p.Size) + int(p.TagBytes) }
-
-// weightOf is that of all of some packets.
-func weightOf(packets []index.Packet) (bytes int) {
-	for _, p := range packets {
-		bytes += weight(p)
-	}
-	return bytes
-}
-
 // key returns the key of a packet, nil if it has none. It is valid until the next call.
 func (m *Machine) key(p index.Packet) []byte {
 	key, ok := m.ix.Key(p.ID, m.keyScratch[:0])
@@ -119,30 +108,7 @@ func (m *Machine) key(p index.Packet) []byte {
 	return key
 }
 
-// MoveEnd takes the element at one end of a list, and adds it at an end of another list, or the
-// same. It finds nothing if from has no element.
-func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, error) {
-	m := tx.m
-	q, records, err := tx.take(from, Selection{End: fromEnd}, 1)
-	if len(records) == 0 || err != nil {
-		return Found{}, err
-	}
-	p := m.scratch[0]
-	if other := m.queueNamed(to); other != nil {
-		if err := m.checkMove(q, other, p); err != nil {
-			return Found{}, err
-		}
-	}
-	comes := load{packets: 1, bytes: int64(p.Size)}
-	if string(to) == q.entry.Name() {
-		comes = load{}
-	}
-	target, err := tx.useList(to, comes)
-	if err != nil {
-		return Found{}, err
-	}
-	tx.useRole(q, consumerRole)
-	moved := m.move(q, p, records[0], target, ListPriority, toEnd)
-	m.found.Details, m.fetched = m.found.Details[:0], append(m.fetched[:0], m.known(target.packet(moved), moved.Ref))
-	return m.finding(m.fetched), nil
+// mayMove is mayBring for packets that move: each is a delete and a put.
+func (tx *Tx) mayMove(packets []index.Packet) error {
+	return tx.mayBring(2*len(packets), weightOf(packets))
 }

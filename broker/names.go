@@ -33,43 +33,42 @@ func (tx *Tx) Select(c *Conn, db uint8) { c.db, tx.db = db, db }
 // Database is the one that the consumer's names are in.
 func (c *Conn) Database() uint8 { return c.db }
 
-// named returns the entry of a name in the database of the present call, nil if there is none.
-func (m *Machine) named(name []byte) *keyspace.Entry { return m.names.Find(m.tx.db, name) }
+// named returns the entry of a name in the database of the present call, nil if there is none. What
+// has expired goes now, if its turn has not come yet.
+func (m *Machine) named(name []byte) *keyspace.Entry {
+	e := m.names.Find(m.tx.db, name)
+	if e != nil && e.Expiry() != 0 && e.Expiry() <= m.tx.now {
+		m.deleteNamed(e)
+		e = m.names.Find(m.tx.db, name)
+	}
+	return e
+}
 
 // Every call below is made inside Atomic.
 
 // Type returns the type of a name; TypeNone if nothing has it.
-func (tx *Tx) Type(name []byte) Type { return typeOf(tx.m.named(name)) }
-
-func typeOf(e *keyspace.Entry) Type {
-	if e == nil {
-		return TypeNone
-	}
-	return e.Kind()
-}
+func (tx *Tx) Type(name []byte) Type { return tx.m.named(name).Kind() }
 
 // Delete deletes whatever has the name. existed is false if nothing had it.
-func (tx *Tx) Delete(name []byte) (existed bool, err error) {
-	if err := tx.begin(); err != nil {
-		return false, err
-	}
-	m := tx.m
+func (tx *Tx) Delete(name []byte) (existed bool, err error) { return tx.m.vacate(name), nil }
+
+// vacate is Delete for a name that something else may get.
+func (m *Machine) vacate(name []byte) (existed bool) {
 	e := m.named(name)
-	if existed = typeOf(e) != TypeNone; existed {
+	if existed = e.Kind() != TypeNone; existed {
 		m.deleteNamed(e)
 	}
 	if q := m.queueNamed(name); q != nil && m.ix.HasWindow(q.ix) { // those of an empty queue end, too
 		m.dropQueue(q)
 	}
-	return existed, nil
+	return existed
 }
 
 // Drop is Delete for a queue. ok is true also if nothing had the name but windows of unique pushes.
 func (tx *Tx) Drop(name []byte) (ok bool, err error) {
 	q := tx.m.queueNamed(name)
 	windows := q != nil && tx.m.ix.HasWindow(q.ix)
-	existed, err := tx.Delete(name)
-	return existed || windows, err
+	return tx.m.vacate(name) || windows, nil
 }
 
 // deleteNamed deletes what an entry stands for.
@@ -86,16 +85,14 @@ func (m *Machine) deleteNamed(e *keyspace.Entry) {
 func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	m := tx.m
 	e := m.named(from)
-	if typeOf(e) == TypeNone || string(from) == string(to) {
-		return typeOf(e) != TypeNone, tx.begin()
+	if e.Kind() == TypeNone || string(from) == string(to) {
+		return e.Kind() != TypeNone, nil
 	}
 	if err := m.checkNewName(e, to); err != nil {
 		return false, err
 	}
 	if e.IsValue() {
-		if _, err := tx.Delete(to); err != nil {
-			return false, err
-		}
+		m.vacate(to)
 		m.changedName(e)
 		value := m.names.Detach(e)
 		e = m.names.Make(tx.db, to)
@@ -111,9 +108,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 			return false, err
 		}
 	}
-	if _, err := tx.Delete(to); err != nil {
-		return false, err
-	}
+	m.vacate(to)
 	q.grantRole(consumerRole, only)
 	m.renameQueue(q, to)
 	return true, nil
@@ -148,7 +143,7 @@ func (m *Machine) checkSize(name []byte, value int) error {
 // Expiry returns when a name expires, in Unix milliseconds, 0 for never; ok is false if nothing has
 // it.
 func (tx *Tx) Expiry(name []byte) (at int64, ok bool) {
-	if e := tx.m.named(name); typeOf(e) != TypeNone {
+	if e := tx.m.named(name); e.Kind() != TypeNone {
 		return e.Expiry(), true
 	}
 	return 0, false
@@ -162,11 +157,8 @@ func (tx *Tx) SetExpiry(name []byte, at int64) (ok bool, err error) {
 		return tx.Delete(name)
 	}
 	e := m.named(name)
-	if typeOf(e) == TypeNone {
-		return false, tx.begin()
-	}
-	if err := tx.begin(); err != nil {
-		return false, err
+	if e.Kind() == TypeNone {
+		return false, nil
 	}
 	if was := e.Expiry(); was == 0 && at == 0 {
 		return true, nil
@@ -193,15 +185,12 @@ func (tx *Tx) Now() int64 { return tx.now }
 // Steady returns the same moment in milliseconds of a clock that never jumps: waits end by it.
 func (tx *Tx) Steady() int64 { return tx.steady }
 
-// expireNames deletes what is due. It returns false if the batch was full before all was deleted.
-func (m *Machine) expireNames(now int64) bool {
-	for {
+// expireNames deletes a slice of what is due.
+func (m *Machine) expireNames(now int64) {
+	for range advanceSlice {
 		e := m.names.Due(now)
-		switch {
-		case e == nil:
-			return true
-		case m.open.full(m.limits):
-			return false
+		if e == nil || m.open.halfFull(m.limits) {
+			return
 		}
 		m.deleteNamed(e)
 	}

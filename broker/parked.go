@@ -28,9 +28,6 @@ type Parking struct {
 // Park makes the request of c wait. Receiver.Again makes it again; Detach ends the wait. c must not
 // be a subscriber. ErrQueueClosed if all the queues of a take are drained.
 func (tx *Tx) Park(c *Conn, p Parking) error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
 	m := tx.m
 	switch {
 	case !c.again && (c.parked || c.queues > 0):
@@ -95,6 +92,7 @@ func (m *Machine) parkPush(c *Conn, p Parking) error {
 		return err
 	}
 	m.tx.useRole(q, producerRole)
+	m.subscriber(c)
 	q.lineUp(c)
 	return nil
 }
@@ -165,24 +163,6 @@ func (m *Machine) again(c *Conn, q *queue) (done bool) {
 func (tx *Tx) TimeOut(c *Conn) {
 	tx.m.again(c, nil)
 	tx.m.settle()
-}
-
-// admitLine lets those push whose turn has come. What they push goes to those who wait for it, and
-// so may make room for the next.
-func (m *Machine) admitLine(q *queue) {
-	for q.line != nil && !(q.settings != nil && q.settings.PauseIn && !q.settings.Closed) {
-		if m.open.full(m.limits) {
-			m.mark(q)
-			return
-		}
-		m.tx.turn = true
-		done := m.again(q.line.Front().Value.(*Conn), q)
-		m.tx.turn = false
-		if !done {
-			return
-		}
-		m.deliver(q)
-	}
 }
 
 // moveLine moves all who stand in the line of one queue to the end of that of another.

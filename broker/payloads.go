@@ -17,7 +17,7 @@ func (m *Machine) known(id storage.PacketID, ref uint32) []byte {
 	if op, ok := m.open.puts.find(id); ok {
 		return m.open.ops.Record(op)
 	}
-	if record := m.cache.get(ref, id.Seq); record != nil || m.onWay == nil {
+	if record := m.cache.Get(ref, id.Seq); record != nil || m.onWay == nil {
 		return record
 	}
 	if op, ok := m.onWay.puts.find(id); ok {
@@ -61,7 +61,7 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 			m.setAside(q, ahead[behind], damage)
 		case behind >= 0:
 			p := ahead[behind]
-			m.ix.SetRef(p.ID, p.Seq, m.cache.add(p.Seq, record))
+			m.ix.SetRef(p.ID, p.Seq, m.cache.Add(p.Seq, record))
 		case damage != nil:
 			err = fmt.Errorf("%w: %w", ErrUnreadable, damage)
 			m.setAside(q, packets[missing[i]], damage)
@@ -121,30 +121,6 @@ func (m *Machine) record(q *queue, p index.Packet) ([]byte, error) {
 	return records[0], err
 }
 
-// takeable leaves in m.scratch what s selects, without taking it, and returns the records. What
-// cannot be read is set aside, and others are selected.
-func (m *Machine) takeable(q *queue, s Selection, selection index.Selection) (records [][]byte) {
-	for {
-		m.selectPackets(q, s, selection)
-		records, err := m.fetch(q, m.scratch, &selection)
-		if err == nil {
-			return records
-		}
-	}
-}
-
-// finding decodes records, which may be nil, for a caller of the machine.
-func (m *Machine) finding(records [][]byte) Found {
-	m.found.Packets = slices.Grow(m.found.Packets[:0], len(records))[:len(records)]
-	for i, record := range records {
-		p := &m.found.Packets[i]
-		if *p = (Packet{}); record != nil && storage.DecodeRecord(record, p) != nil {
-			panic("broker: a record that was checked cannot be decoded") // fetch has
-		}
-	}
-	return m.found
-}
-
 // copy returns a copy of what is read, valid until the next call; nil of nil.
 func (m *Machine) copy(read []byte) []byte {
 	if read == nil {
@@ -156,4 +132,56 @@ func (m *Machine) copy(read []byte) []byte {
 	from := len(m.copied)
 	m.copied = append(m.copied, read...)
 	return m.copied[from:len(m.copied):len(m.copied)]
+}
+
+// weight is about how many bytes a packet's record has.
+func weight(p index.Packet) int { return int(p.Size) + int(p.TagBytes) }
+
+// fitting is how many of the first packets have at most so many bytes together; one at least.
+func fitting(packets []index.Packet, most int, size func(p index.Packet) int) int {
+	bytes := 0
+	for i, p := range packets {
+		if bytes += size(p); bytes > most && i > 0 {
+			return i
+		}
+	}
+	return len(packets)
+}
+
+// weightOf is that of all of some packets.
+func weightOf(packets []index.Packet) (bytes int) {
+	for _, p := range packets {
+		bytes += weight(p)
+	}
+	return bytes
+}
+
+// deletePacket removes a packet that has left the index, or its place there, from the store, with
+// its delivery state.
+func (m *Machine) deletePacket(q *queue, p index.Packet) {
+	m.leaveConsumer(p)
+	if p.HasUnique {
+		m.endUnique(q, p.Identity)
+	}
+	if op, ok := m.open.puts.find(q.packet(p)); ok {
+		m.open.ops.Cancel(op)
+		m.deleteDelivery(p)
+		return
+	}
+	m.open.ops.Delete(q.packet(p), removed(p))
+}
+
+// deleteDelivery removes the records of a packet's delivery state from the store.
+func (m *Machine) deleteDelivery(p index.Packet) {
+	if p.Stored != 0 {
+		m.open.ops.DeleteDelivery(p.Identity, storage.Stored(p.Stored))
+	}
+}
+
+// removed is what the storage has to know of a packet that goes with its delivery state.
+func removed(p index.Packet) storage.Removed {
+	return storage.Removed{
+		Expires: p.Flags&storage.FlagExpires != 0, Large: p.Flags&storage.FlagLarge != 0,
+		Stored: storage.Stored(p.Stored), Identity: p.Identity,
+	}
 }

@@ -25,10 +25,7 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	if size > MaxRecord {
 		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, MaxRecord)
 	}
-	if err := tx.beginTake(); err != nil {
-		return err
-	}
-	q, err := m.findQueue(r.Queue)
+	q, err := tx.open(r.Queue, changes)
 	if err != nil {
 		return err
 	}
@@ -40,11 +37,7 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 			return ErrShared
 		}
 	}
-	to := r.To(0, false)
-	if err := tx.CanStore(); err != nil {
-		return err
-	}
-	_, err = tx.push(&PushRequest{Queue: r.Queue, Priority: to, Key: r.Key}, [][]byte{nil})
+	_, err = tx.push(&PushRequest{Queue: r.Queue, Priority: r.To(0, false), Key: r.Key}, [][]byte{nil})
 	return err
 }
 
@@ -90,7 +83,7 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	op := m.open.ops.Put(id, &bare)
 	m.open.puts.add(id, op)
 	m.ix.Move(p.ID, priority, id.Seq)
-	m.ix.SetRef(p.ID, id.Seq, m.cache.add(id.Seq, m.open.ops.Record(op)))
+	m.ix.SetRef(p.ID, id.Seq, m.cache.Add(id.Seq, m.open.ops.Record(op)))
 	m.changed(q)
 }
 
@@ -99,11 +92,8 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 // selectable. accept, if not nil, sees the key first; if it returns an error, PopKey takes nothing
 // and returns that. ErrNoKey if the best packet has no key.
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.beginTake(); err != nil {
-		return dst, false, err
-	}
 	m := tx.m
-	q, err := tx.openForTake(name)
+	q, err := tx.open(name, changes|takes)
 	if q == nil || err != nil {
 		return dst, false, err
 	}
@@ -125,10 +115,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 
 // PeekKey appends to dst the key that PopKey would take, with the same errors, and takes nothing.
 func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.begin(); err != nil {
-		return dst, false, err
-	}
-	q, err := tx.m.findQueue(name)
+	q, err := tx.open(name, looks)
 	if q == nil || err != nil {
 		return dst, false, err
 	}
@@ -139,10 +126,7 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 // PriorityOf returns the priority of the packet with a key; ok is false if the queue has no packet
 // with it. ErrShared as for UpdatePriority.
 func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error) {
-	if err := tx.begin(); err != nil {
-		return 0, false, err
-	}
-	q, err := tx.m.findQueue(name)
+	q, err := tx.open(name, looks)
 	if q == nil || err != nil {
 		return 0, false, err
 	}

@@ -28,16 +28,10 @@ type PushRequest struct {
 	Block bool
 }
 
-// PacketTag is one name and value that a packet carries.
-type PacketTag = storage.Tag
-
-func (r *PushRequest) size() int {
-	return len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer, r.Unique)
-}
-
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
-	if n := r.size(); n > MaxRecord {
+	n := len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer, r.Unique)
+	if n > MaxRecord {
 		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, MaxRecord)
 	}
 	return nil
@@ -58,9 +52,6 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 			return id, err
 		}
 	}
-	if err := tx.beginPut(); err != nil {
-		return 0, err
-	}
 	id := idOf(tx.m.marks.NextSeq)
 	q, err := tx.push(&r, [][]byte{r.Payload})
 	if err != nil {
@@ -80,9 +71,6 @@ func (tx *Tx) PushAll(r PushRequest, payloads [][]byte) (first ID, err error) {
 			return 0, err
 		}
 	}
-	if err := tx.beginPut(); err != nil {
-		return 0, err
-	}
 	first = idOf(tx.m.marks.NextSeq)
 	_, err = tx.push(&r, payloads)
 	return first, err
@@ -90,20 +78,12 @@ func (tx *Tx) PushAll(r PushRequest, payloads [][]byte) (first ID, err error) {
 
 // push adds the packets of a push to its queue, which is made if it is not known.
 func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
-	m := tx.m
-	if q, err = m.makeQueue(r.Queue); err != nil {
+	if q, err = tx.openToPush(r.Queue, r.load(payloads), r.Tags); err != nil {
 		return nil, err
 	}
-	if err := m.checkTags(q, r.Tags); err != nil {
-		return nil, err
-	}
-	if err := tx.checkPush(q, r.load(payloads)); err != nil {
-		return nil, err
-	}
-	m.define(q)
 	p := tx.packet(r)
 	for _, p.Payload = range payloads {
-		m.insert(q, r.Priority, Newest, &p, tx.now)
+		tx.m.insert(q, r.Priority, Newest, &p, tx.now)
 	}
 	return q, nil
 }
@@ -173,14 +153,8 @@ func (m *Machine) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, o
 		Expiry:   p.Expiry,
 		Until:    p.NotBefore,
 		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),
-		Ref:      m.cache.add(id.Seq, m.open.ops.Record(op)),
+		Ref:      m.cache.Add(id.Seq, m.open.ops.Record(op)),
 	}
-}
-
-// tagBytes is what the index has of tags. It is valid until the next call.
-func (m *Machine) tagBytes(tags []PacketTag) []byte {
-	m.tags = storage.AppendTags(m.tags[:0], tags)
-	return m.tags
 }
 
 // nextSeq returns a new sequence at an end: past all that any packet has.
@@ -191,4 +165,24 @@ func (m *Machine) nextSeq(end End) uint64 {
 	}
 	m.marks.NextSeq++
 	return m.marks.NextSeq - 1
+}
+
+// holderOf returns the packet that already holds the id of a unique push.
+func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
+	if len(r.Unique) == 0 {
+		return 0, false, nil
+	}
+	q, err := m.findQueue(r.Queue)
+	if q == nil || err != nil {
+		return 0, false, err
+	}
+	identity, ok := m.ix.Holder(q.ix, r.Unique)
+	return idOf(identity), ok, nil
+}
+
+// beginWindow begins the window of a packet that was pushed.
+func (tx *Tx) beginWindow(q *queue, r *PushRequest, id ID) {
+	if until := tx.now + r.Window; tx.m.ix.AddWindow(q.ix, r.Unique, id.identity(), until) {
+		tx.m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: r.Unique, Until: until})
+	}
 }

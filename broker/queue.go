@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"container/list"
 	"math"
 	"slices"
 
@@ -10,46 +9,6 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
-
-// queue is one queue that the server knows: one that holds packets or windows of unique pushes, has
-// settings, is awaited, or was made or emptied a short while ago. Any other queue does not exist.
-type queue struct {
-	entry       *keyspace.Entry // its name; that of a dropped queue is another one's, or nobody's
-	id          uint32          // storage's number; used again only when all numbers were used once
-	ix          index.QueueID   // index's number; used again after the queue is dropped
-	subscribers int             // consumers subscribed
-	filtered    int             // of them, those that wait with a filter
-	line        *list.List      // of *Conn: pushes that wait for room; nil if there is none
-	emptied     int64           // while idle: when it was made or emptied last, in Unix milliseconds
-	idle        bool            // listed in queueTable.idle
-	defined     bool            // the store, or the open batch, holds the definition
-	stale       bool            // that has an expiry which ended when the queue was emptied
-	marked      bool            // listed in Machine.dirty
-	wideLogged  bool            // logWide has logged it
-	deadLogged  bool            // deadLetter has logged it
-	dropped     bool            // it has no name and is in Machine.dropped
-
-	settings  *Settings        // nil: the defaults, and the queue ends when it is empty
-	orders    map[string]order // of the settings, see tags.go
-	counters  Counters
-	counted   bool                 // listed in Machine.counted
-	roles     [2]*roleHolder       // see role.go
-	consumers map[string]*consumer // see consumers.go
-	pruneAt   int                  // how many of them there are when they are pruned
-}
-
-// queueTable finds queues by number.
-type queueTable struct {
-	all   []*queue // by index.QueueID; nil where the number is free
-	idle  []*queue // unused queues, the longest unused first; some may be in use again
-	named int      // queues with a name
-	bytes int      // of all names
-	// withSettings are the queues with settings, by storage's number: packets that died name them.
-	withSettings map[uint32]*queue
-
-	taken  map[uint32]bool // numbers of storage in use; nil until the mark of the next queue is at its end
-	number uint32          // of storage: the last one that was given out since then
-}
 
 // loadQueues adds the queues that recovery found.
 func (m *Machine) loadQueues(restored []recovery.Queue) {
@@ -81,13 +40,27 @@ func (t *queueTable) setSettings(q *queue, s *Settings) {
 	t.withSettings[q.id] = q
 }
 
-// originName is the name of the queue with settings that has a number of storage; none if it is
-// gone.
-func (t *queueTable) originName(id uint32) string {
-	if q := t.withSettings[id]; q != nil {
+// origin is the queue with settings that has a number of storage; nil if it is gone.
+func (m *Machine) origin(number uint32) *queue {
+	if q := m.queues.withSettings[number]; q != nil && !m.isFlushed(q) {
+		return q
+	}
+	return nil
+}
+
+func (m *Machine) originName(number uint32) string {
+	if q := m.origin(number); q != nil {
 		return q.entry.Name()
 	}
 	return ""
+}
+
+// named returns how many queues have names, and the bytes of those.
+func (t *queueTable) named() (n, bytes int) {
+	for _, names := range t.names {
+		n, bytes = n+names.n, bytes+names.bytes
+	}
+	return n, bytes
 }
 
 func (t *queueTable) of(id index.QueueID) *queue { return t.all[id] }
@@ -130,7 +103,7 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 		return m.NextQueue - 1
 	}
 	if t.taken == nil {
-		t.taken = make(map[uint32]bool, t.named)
+		t.taken = make(map[uint32]bool, len(t.all))
 		for _, q := range t.all {
 			if q != nil {
 				t.taken[q.id] = true
@@ -148,19 +121,21 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 // setName gives a queue without a name one that no queue has.
 func (m *Machine) setName(q *queue, e *keyspace.Entry) {
 	q.entry = e
-	m.queues.named++
-	m.queues.bytes += len(e.Name())
+	names := &m.queues.names[e.Database()]
+	names.n++
+	names.bytes += len(e.Name())
 	m.names.SetQueue(e, q.ix)
 }
 
 // takeName takes a queue's name away.
 func (m *Machine) takeName(q *queue) {
 	e := q.entry
-	m.queues.named--
-	m.queues.bytes -= len(e.Name())
 	if !m.names.Has(e) { // a flush has taken it
 		return
 	}
+	names := &m.queues.names[e.Database()]
+	names.n--
+	names.bytes -= len(e.Name())
 	if e.Kind() == keyspace.Queue {
 		m.names.Set(e, keyspace.None)
 	}
@@ -207,7 +182,7 @@ func (m *Machine) checkNewQueue(name []byte) error {
 	if err := m.checkName(name, 0); err != nil {
 		return err
 	}
-	if m.queues.named >= MaxQueues || m.queues.bytes+len(name) > MaxNameBytes || m.flushesReused() {
+	if n, bytes := m.queues.named(); n >= MaxQueues || bytes+len(name) > MaxNameBytes || m.flushesReused() {
 		return ErrTooManyQueues
 	}
 	return nil
@@ -215,7 +190,7 @@ func (m *Machine) checkNewQueue(name []byte) error {
 
 // addQueue makes a queue with a name that no queue has.
 func (m *Machine) addQueue(db uint8, name string) *queue {
-	q := &queue{id: m.queues.nextNumber(&m.marks), ix: m.ix.AddQueue()}
+	q := &queue{id: m.queues.nextNumber(&m.marks), ix: m.ix.AddQueue(), flushes: m.flushes[db]}
 	m.queues.add(q)
 	m.setName(q, m.names.Make(db, []byte(name)))
 	return q
@@ -283,37 +258,6 @@ func (m *Machine) listIdle(q *queue) {
 	}
 }
 
-// evictDue drops the empty queues that are too many, or have been empty for long. It is a
-// part of Work.
-func (m *Machine) evictDue() (more bool) {
-	for n := 0; len(m.queues.idle) > 0; n++ {
-		age := m.tx.now - m.queues.idle[0].emptied
-		due := len(m.queues.idle) > maxIdleQueues || age >= maxIdleTime || age < 0
-		if !due || m.open.full(m.limits) || m.refusesDelivery() {
-			return false
-		}
-		if n >= evictSlice && len(m.queues.idle) <= maxIdleQueues {
-			return true
-		}
-		m.evictFirst()
-	}
-	return false
-}
-
-// evictFirst drops the queue that has been empty longest, unless it is in use again.
-func (m *Machine) evictFirst() {
-	q := m.queues.idle[0]
-	m.queues.idle[0] = nil // so that it can be freed while the list lives on
-	if m.queues.idle = m.queues.idle[1:]; len(m.queues.idle) == 0 {
-		m.queues.idle = nil
-	}
-	q.idle = false
-	if m.queues.has(q) && m.unused(q) {
-		m.takeName(q)
-		m.release(q)
-	}
-}
-
 func (m *Machine) unused(q *queue) bool {
 	return !q.awaited() && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix)
 }
@@ -326,4 +270,55 @@ func (m *Machine) exists(q *queue) bool { return q.settings != nil || m.ix.Count
 
 func (q *queue) packet(p index.Packet) storage.PacketID {
 	return storage.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}
+}
+
+// mark notes that a queue has changed for those who wait.
+func (m *Machine) mark(q *queue) {
+	if !q.marked && q.awaited() {
+		q.marked = true
+		m.dirty = append(m.dirty, q)
+	}
+}
+
+// isPausedOut says that no packet of a queue may be taken now.
+func (q *queue) isPausedOut() bool { return q.settings != nil && q.settings.PauseOut }
+
+// drained says that a queue will never give a packet again: it is closed, and none is unfinished.
+func (m *Machine) drained(q *queue) bool {
+	if q.settings == nil || !q.settings.Closed {
+		return false
+	}
+	n, _ := m.ix.Counts(q.ix).Unfinished()
+	return n == 0
+}
+
+// isFlushed says that a Flush has dropped a queue, which has yet to be retired. No call finds it by
+// its name.
+func (m *Machine) isFlushed(q *queue) bool {
+	return !q.dropped && q.flushes != m.flushes[q.entry.Database()]
+}
+
+// flushesReused says that a new queue would get a number that the flush under way drops.
+func (m *Machine) flushesReused() bool {
+	return m.flush[m.tx.db].Queues != 0 && m.reusesNumbers()
+}
+
+// reusesNumbers says that new queues get numbers that are free again.
+func (m *Machine) reusesNumbers() bool { return m.marks.NextQueue == math.MaxUint32 }
+
+// setSettings gives a queue settings.
+func (m *Machine) setSettings(q *queue, s *Settings) {
+	m.queues.setSettings(q, s)
+	m.ix.KeepDead(q.ix, s.RetainDead)
+}
+
+// Drained says that all of the queues are closed, and have no packet that is ready, delayed or
+// claimed: they will never give one again.
+func (tx *Tx) Drained(names [][]byte) bool {
+	for _, name := range names {
+		if q := tx.m.queueNamed(name); q == nil || !tx.m.drained(q) {
+			return false
+		}
+	}
+	return true
 }

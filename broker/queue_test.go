@@ -71,6 +71,26 @@ func TestAFlushDropsQueuesAlsoWhenTheirNumbersAreUsedAgain(t *testing.T) {
 	}
 }
 
+func TestASubscriptionOutlivesAFlushThatGivesItsQueueAUsedNumber(t *testing.T) {
+	h := newHarness(t)
+	defer func() { h.b.Close() }()
+	h.store.control.NextQueue = math.MaxUint32 - 2
+	h.restart()
+	r := &inbox{}
+	c := h.b.Attach(r, groups)
+	h.push("first", 1, 0, "k", "v")
+	h.b.hold(func() {
+		h.together(func(tx *broker.Tx) error { return tx.Flush(true) })
+		h.together(func(tx *broker.Tx) error { return tx.Subscribe(c, []byte("q")) }) // it gets the last number
+		h.together(func(tx *broker.Tx) error { return tx.Flush(true) })
+	})
+	h.b.release()
+	h.swept()
+	h.do(func(tx *broker.Tx) error { return tx.Ready(c, 1) })
+	h.push("q", 1, 0, "k", "new")
+	h.wantReplies(r, "new")
+}
+
 func TestQueuesThatEmptyByThemselvesAreDroppedWithoutACall(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()

@@ -63,7 +63,7 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 	if err != nil {
 		return 0, err
 	}
-	if q, err = tx.useList(name, load{packets: 1, bytes: int64(len(value))}); err != nil {
+	if q, err = tx.openToPush(name, load{packets: 1, bytes: int64(len(value))}, nil); err != nil {
 		return 0, err
 	}
 	p := Packet{Payload: value, EnqueuedAt: tx.now}
@@ -90,7 +90,7 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	if err != nil || length == 0 {
 		return err
 	}
-	if err := tx.beginTake(); err != nil {
+	if err := tx.canTake(); err != nil {
 		return err
 	}
 	from = max(0, min(from, length))

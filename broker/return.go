@@ -80,9 +80,6 @@ func (m *Machine) expireClaim(q *queue, p index.Packet) bool {
 	return true
 }
 
-// expired says that a packet's time has passed: one that is still there is claimed.
-func (m *Machine) expired(p index.Packet) bool { return p.Expiry != 0 && p.Expiry <= m.tx.now }
-
 // expire deletes a packet that has expired and left the index. One that is done was counted by Ack.
 func (m *Machine) expire(q *queue, p index.Packet) {
 	m.deletePacket(q, p)

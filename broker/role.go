@@ -1,6 +1,8 @@
 package broker
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // A queue with exclusive-producer or exclusive-consumer has one client that pushes or takes: the
 // first one that does so, or waits. A client is all connections of one name, or one connection
@@ -13,35 +15,11 @@ const (
 	consumerRole
 )
 
-func (r role) String() string {
-	if r == producerRole {
-		return "producer"
-	}
-	return "consumer"
-}
+func (r role) String() string { return [...]string{"producer", "consumer"}[r] }
 
 // exclusive says that settings give a role to one client.
 func exclusive(s *Settings, r role) bool {
-	switch {
-	case s == nil:
-		return false
-	case r == producerRole:
-		return s.ExclusiveProducer
-	}
-	return s.ExclusiveConsumer
-}
-
-// roleHolder is a client that may have roles.
-type roleHolder struct {
-	name        string // or the address of the connection that has no name
-	connections int
-	roles       map[holding]struct{}
-}
-
-// holding is one role of one queue.
-type holding struct {
-	q    *queue
-	role role
+	return s != nil && (r == producerRole && s.ExclusiveProducer || r == consumerRole && s.ExclusiveConsumer)
 }
 
 // As says who makes the calls that follow, until the run of calls ends: the role of a queue's only

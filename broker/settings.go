@@ -1,10 +1,6 @@
 package broker
 
 import (
-	"errors"
-	"fmt"
-
-	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -35,9 +31,6 @@ const (
 	FullDrop   = storage.FullDrop
 )
 
-// ErrOwnDeadLetter: a queue names itself as its dead-letter queue.
-var ErrOwnDeadLetter = errors.New("a queue cannot be its own dead-letter queue: packets that die stay in it anyway")
-
 // DefaultSettings are those of a queue that has none of its own.
 func DefaultSettings() Settings { return storage.DefaultSettings() }
 
@@ -50,84 +43,3 @@ func settingsOf(q *queue) *Settings {
 }
 
 var defaultSettings = DefaultSettings()
-
-// Settings returns the settings of a queue, the defaults if it has none of its own; what they point
-// to is not to be changed. ok is false if nothing is called so.
-func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
-	if err := tx.begin(); err != nil {
-		return s, false, err
-	}
-	q, err := tx.m.findQueue(name)
-	if err != nil || q == nil || !tx.m.exists(q) {
-		return DefaultSettings(), false, err
-	}
-	return *settingsOf(q), true, nil
-}
-
-// SetSettings gives a queue settings of its own, and makes the queue if nothing is called so. It
-// lasts from then on, also when it is empty, until it is deleted (Delete).
-func (tx *Tx) SetSettings(name []byte, s Settings) error {
-	m := tx.m
-	if err := tx.beginPut(); err != nil {
-		return err
-	}
-	if string(s.DeadLetter) == string(name) {
-		return ErrOwnDeadLetter
-	}
-	if err := m.checkName(s.DeadLetter, 0); err != nil {
-		return fmt.Errorf("dead-letter queue: %w", err)
-	}
-	q, err := m.makeQueue(name)
-	if err != nil {
-		return err
-	}
-	var only *roleHolder
-	if s.ExclusiveConsumer {
-		if only, err = m.onlyConsumer(q, q); err != nil {
-			return err
-		}
-	}
-	redates := s.RetainDead != settingsOf(q).RetainDead
-	m.setSettings(q, s.Clone())
-	if redates {
-		m.redated = append(m.redated, redated{queue: q})
-		m.redate()
-	}
-	q.grantRole(consumerRole, only)
-	q.stale = true
-	m.define(q)
-	m.changed(q)
-	m.ix.Refresh(q.ix)
-	return nil
-}
-
-// setSettings gives a queue settings.
-func (m *Machine) setSettings(q *queue, s *Settings) {
-	m.queues.setSettings(q, s)
-	m.ix.KeepDead(q.ix, s.RetainDead)
-}
-
-// redated is a queue whose retain-dead has changed: its dead packets up to a place follow that.
-type redated struct {
-	queue *queue
-	place index.Place
-}
-
-// redateSlice is how many dead packets follow before others have their turn: some milliseconds.
-const redateSlice = 10_000
-
-// redate has dead packets follow a retain-dead that has changed. It is a part
-// of Work.
-func (m *Machine) redate() (more bool) {
-	if len(m.redated) == 0 {
-		return false
-	}
-	r := &m.redated[0]
-	if m.queues.has(r.queue) {
-		if r.place, more = m.ix.RescheduleDead(r.queue.ix, r.place, redateSlice); more {
-			return true
-		}
-	}
-	m.redated = m.redated[1:]
-	return len(m.redated) > 0
-}

@@ -7,15 +7,11 @@ import (
 
 // String returns a string; ok is false if nothing has the name.
 func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
-	m := tx.m
-	if err := tx.begin(); err != nil {
-		return Value{}, false, err
-	}
-	k, err := m.findKey(name, keyspace.String)
+	k, err := tx.m.findKey(name, keyspace.String)
 	if k == nil {
 		return Value{}, false, err
 	}
-	return m.value(stringOf(k)), true, nil
+	return tx.m.value(stringOf(k)), true, nil
 }
 
 // SetString makes the name that of a string, in place of whatever had it. It expires at a moment in
@@ -26,15 +22,13 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 		return err
 	}
 	k := m.named(name)
-	if typeOf(k) != TypeString {
+	if k.Kind() != TypeString {
 		if err := tx.CanStore(); err != nil {
 			return err
 		}
-		if _, err := tx.Delete(name); err != nil {
-			return err
-		}
+		m.vacate(name)
 		k = m.addValue(name, keyspace.String)
-	} else if err := tx.beginPut(); err != nil {
+	} else if err := tx.CanStore(); err != nil {
 		return err
 	}
 	m.names.SetExpiry(k, expiry)
@@ -68,7 +62,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	if err := m.checkName(name, size); err != nil {
 		return 0, err
 	}
-	if err := tx.beginPut(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return 0, err
 	}
 	if err := tx.mayBring(1, size); err != nil {

@@ -112,3 +112,12 @@ func checkLanes(n int, has bool) error {
 	}
 	return fmt.Errorf("%w, the limit is %d: give a packet tags that others have, or use another queue", ErrTooManyLanes, MaxLanes)
 }
+
+// PacketTag is one name and value that a packet carries.
+type PacketTag = storage.Tag
+
+// tagBytes is what the index has of tags. It is valid until the next call.
+func (m *Machine) tagBytes(tags []PacketTag) []byte {
+	m.tags = storage.AppendTags(m.tags[:0], tags)
+	return m.tags
+}

@@ -3,21 +3,8 @@ package broker
 import (
 	"fmt"
 
-	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
-
-// Tx is the right to make calls: all calls are its methods. It is valid until the next Turn.
-type Tx struct {
-	m      *Machine
-	now    int64 // Unix milliseconds
-	steady int64 // the same on a clock that never jumps, by which leases end
-	atomic bool  // inside Atomic
-	reply  int   // bytes of packets that the Atomic may still answer with
-	caller *Conn // see As; nil: nobody in particular
-	db     uint8 // in which the names of the calls are
-	turn   bool  // the push under way has waited for its turn, see parked.go
-}
 
 // Full says that the open batch is full: calls should wait for the next.
 func (tx *Tx) Full() bool { return tx.m.open.full(tx.m.limits) }
@@ -43,7 +30,7 @@ func (tx *Tx) Atomic(fn func() error) error {
 	return err
 }
 
-// begin makes sure that the machine accepts a call.
+// begin makes sure that the machine accepts a call. Inside Atomic it does.
 func (tx *Tx) begin() error {
 	switch m := tx.m; {
 	case m.closing:
@@ -52,22 +39,6 @@ func (tx *Tx) begin() error {
 		return ErrStopped
 	}
 	return nil
-}
-
-// beginTake is begin for a call that takes or deletes packets. ErrStopped.
-func (tx *Tx) beginTake() error {
-	if err := tx.begin(); err != nil {
-		return err
-	}
-	return tx.canTake()
-}
-
-// beginPut is begin for a call that brings data. ErrNoSpace, ErrStopped.
-func (tx *Tx) beginPut() error {
-	if err := tx.CanStore(); err != nil {
-		return err
-	}
-	return tx.begin()
 }
 
 // canTake returns the error that any change gets because of the disk's free space.
@@ -102,11 +73,6 @@ func (tx *Tx) mayBring(records, bytes int) error {
 	return nil
 }
 
-// mayMove is mayBring for packets that move: each is a delete and a put.
-func (tx *Tx) mayMove(packets []index.Packet) error {
-	return tx.mayBring(2*len(packets), weightOf(packets))
-}
-
 // useReply takes bytes of packets that are answered from what one Atomic may answer with. Outside
 // of one it does nothing.
 func (tx *Tx) useReply(bytes int) error {
@@ -120,36 +86,8 @@ func (tx *Tx) useReply(bytes int) error {
 	return nil
 }
 
-// advance does what is due by now: expired packets go, delayed and leased ones come back, waits
-// end. What does not fit the batch is done in the next Turn. Leases end in half of each batch only:
-// a million that end together would keep others out for long, and may as well end a little later.
-func (tx *Tx) advance() {
-	m := tx.m
-	m.endWaits()
-	if m.stuck {
-		return
-	}
-	m.expireNames(tx.now)
-	for !tx.Full() {
-		steady := tx.steady
-		if m.open.halfFull(m.limits) {
-			steady = 0 // no lease is due
-		}
-		e, ok := m.ix.Advance(tx.now, steady)
-		if !ok {
-			return
-		}
-		q := m.queues.of(e.Packet.Queue)
-		switch e.Kind {
-		case index.Expired:
-			m.expire(q, e.Packet)
-		case index.LeaseEnded:
-			m.leaseEnded(q, e.Packet)
-		case index.WindowEnded:
-			m.endUnique(q, e.Packet.Identity)
-			m.listIdle(q)
-		default:
-			m.mark(q)
-		}
-	}
+// refusesDelivery says that no delivery may be made now: the machine is ending, the disk is full,
+// or an Atomic is under way, which may take the packets itself.
+func (m *Machine) refusesDelivery() bool {
+	return m.closing || m.stuck || m.space.Level >= storage.Stop || m.tx.atomic
 }

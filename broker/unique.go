@@ -11,27 +11,7 @@ import (
 //     done keeps its record, and does not hold the id.
 //   - With a window it goes when that is over, or with the queue, whatever becomes of the packet.
 //
-// A start may find records that nothing needs, which are left to Work.
-
-// holderOf returns the packet that already holds the id of a unique push.
-func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
-	if len(r.Unique) == 0 {
-		return 0, false, nil
-	}
-	q, err := m.findQueue(r.Queue)
-	if q == nil || err != nil {
-		return 0, false, err
-	}
-	identity, ok := m.ix.Holder(q.ix, r.Unique)
-	return idOf(identity), ok, nil
-}
-
-// beginWindow begins the window of a packet that was pushed.
-func (tx *Tx) beginWindow(q *queue, r *PushRequest, id ID) {
-	if until := tx.now + r.Window; tx.m.ix.AddWindow(q.ix, r.Unique, id.identity(), until) {
-		tx.m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: r.Unique, Until: until})
-	}
-}
+// A start may find records that nothing needs, which are garbage.
 
 // unique returns the id that a packet keeps, nil if it has none. It is valid until the next call.
 func (m *Machine) unique(p index.Packet) []byte {
@@ -63,19 +43,4 @@ func (m *Machine) endUnique(q *queue, identity uint64) {
 	if id := (storage.UniqueID{Queue: q.id, Identity: identity}); !m.open.ops.CancelUnique(id) {
 		m.open.ops.DeleteUnique(id)
 	}
-}
-
-// sweepUniques deletes records that nothing needs. It is a part of Work.
-func (m *Machine) sweepUniques() (more bool) {
-	for n := min(sweepSlice, m.limits.MaxOps/8); n > 0 && len(m.endedUniques) > 0; n-- {
-		if !m.maySweep() {
-			return false
-		}
-		m.open.ops.DeleteUnique(m.endedUniques[0])
-		m.endedUniques = m.endedUniques[1:]
-	}
-	if len(m.endedUniques) == 0 {
-		m.endedUniques = nil
-	}
-	return len(m.endedUniques) > 0
 }

@@ -40,7 +40,7 @@ func (m *Machine) valueAtHand(s valueRef) (value []byte, ok bool) {
 	if value, ok := m.open.ops.Value(s.id); ok {
 		return value, true
 	}
-	if value = m.cache.get(s.Ref, s.tag); value == nil && m.onWay != nil {
+	if value = m.cache.Get(s.Ref, s.tag); value == nil && m.onWay != nil {
 		return m.onWay.ops.Value(s.id)
 	}
 	return value, value != nil
@@ -60,7 +60,7 @@ func (m *Machine) read(s valueRef) (value []byte, err error) {
 			err = fmt.Errorf("%w: %w: %v has %d bytes instead of %d", ErrUnreadable, storage.ErrDamaged, s.id, len(read), s.Len())
 		default:
 			value = bytes.Clone(read)
-			s.Ref = m.cache.add(s.tag, value)
+			s.Ref = m.cache.Add(s.tag, value)
 		}
 	})
 	return value, err
@@ -84,7 +84,7 @@ func (tx *Tx) Bytes(v Value) ([]byte, error) {
 func (m *Machine) keepValue(s valueRef, value []byte) {
 	v := s.Value
 	if storage.IsLarge(len(value)) {
-		v.Small, v.Size, v.Ref = nil, uint32(len(value)), m.cache.add(s.tag, value)
+		v.Small, v.Size, v.Ref = nil, uint32(len(value)), m.cache.Add(s.tag, value)
 		return
 	}
 	if small := v.Small; small == nil || cap(small) < len(value) || cap(small) > 2*len(value)+64 {

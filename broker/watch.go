@@ -6,12 +6,6 @@ import (
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 )
 
-// watched is a name that somebody watches.
-type watched struct {
-	db   uint8
-	name string
-}
-
 // watchOverhead is about what a watched name takes besides its bytes.
 const watchOverhead = 150
 
@@ -22,7 +16,7 @@ func (tx *Tx) Watch(c *Conn, name []byte) (size int) {
 	if c.detached || slices.Contains(m.watches[w], c) {
 		return 0
 	}
-	if typeOf(m.named(name)) != TypeNone {
+	if m.named(name).Kind() != TypeNone {
 		c.watchesIn |= 1 << tx.db
 	}
 	c.watched = append(c.watched, w)
@@ -47,8 +41,27 @@ func (tx *Tx) Unwatch(c *Conn) {
 	c.watched, c.watchesIn, c.watchBroken = nil, 0, false
 }
 
+// Stamp is a number that is another one after each change to what has the name: a look in slices
+// sees by it that its slices are of one moment. 0: nothing has the name.
+func (tx *Tx) Stamp(name []byte) uint64 {
+	const most = 1024 // a look that loses its stamp begins again
+	m, e := tx.m, tx.m.named(name)
+	if e.Kind() == TypeNone {
+		return 0
+	}
+	if m.stamps[e] == 0 {
+		if len(m.stamps) >= most {
+			clear(m.stamps)
+		}
+		m.lastStamp++
+		m.stamps[e] = m.lastStamp
+	}
+	return m.stamps[e]
+}
+
 // changedName tells those who watch a name that what has it changes.
 func (m *Machine) changedName(e *keyspace.Entry) {
+	delete(m.stamps, e)
 	if len(m.watches) == 0 {
 		return
 	}
@@ -60,6 +73,7 @@ func (m *Machine) changedName(e *keyspace.Entry) {
 // flushed tells those who watch a name that stood for something that a database is empty now. Any
 // other change to that name since has told them already.
 func (m *Machine) flushed(db uint8) {
+	clear(m.stamps)
 	for c := range m.watchers {
 		c.watchBroken = c.watchBroken || c.watchesIn&(1<<db) != 0
 	}

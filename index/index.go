@@ -11,6 +11,7 @@ type Index struct {
 	timers      timers
 	deliveries  slab[Delivery, *Delivery]
 	identities  identities
+	values      valueBuild
 	uniques     uniques
 	byStates    slab[byState, *byState]
 	lanes       slab[lane, *lane]
@@ -208,7 +209,7 @@ func (x *Index) link(id uint32, e *entry) {
 	x.mustInsert(&l.tree, e.place(), id)
 	u.priorities += int(l.tree.priorities)
 	x.updateHeads(e.lane)
-	if u.values != nil {
+	if u.values != nil && x.values.reached(u, id) {
 		x.linkValue(u, id, e)
 	}
 	if u.fresh != nil {
@@ -232,7 +233,7 @@ func (x *Index) unlink(id uint32, e *entry) {
 	x.forest.remove(&l.tree, e.place())
 	u.priorities += int(l.tree.priorities)
 	x.updateHeads(e.lane)
-	if u.values != nil {
+	if u.values != nil && x.values.reached(u, id) {
 		x.unlinkValue(u, e)
 	}
 }

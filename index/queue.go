@@ -77,6 +77,7 @@ func (x *Index) DropQueue(q QueueID) error {
 	if u.ready > 0 || u.byState != 0 || x.HasWindow(q) {
 		return ErrNotEmpty
 	}
+	x.endValues(u)
 	x.lanes.free(uint32(u.defaultLane))
 	x.queues.free(uint32(q))
 	return nil

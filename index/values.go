@@ -3,8 +3,8 @@ package index
 import "slices"
 
 // A packet without a key is in no group, so the ring fields of its entry are free: they hold the
-// hash of its value. The first search of a long queue makes a tree of its packets by hash. The tree
-// is kept up to date until the queue has nothing left to find.
+// hash of its value. The first search of a long queue makes a tree of its packets by hash, in
+// slices if it is asked to. The tree is kept up to date until the queue has nothing left to find.
 //
 // The place of a packet in that tree is the upper half of its hash and its sequence. So equal
 // values stand in the order of their sequences, and a search stops when it has found enough.
@@ -36,6 +36,55 @@ func (x *Index) Hash(id ID) uint64 {
 // valuePlace is the packet's place in the tree of values of its queue.
 func (e *entry) valuePlace() place { return place{e.prev, e.seqNumber()} }
 
+// valueBuild is the queue whose tree of values is being made, and how far that is.
+type valueBuild struct {
+	queue *queue // nil: none
+	built uint32 // packets with a lower number are in the tree
+}
+
+// reached says that a packet belongs into the tree of values that its queue has.
+func (b *valueBuild) reached(u *queue, id uint32) bool { return u != b.queue || id < b.built }
+
+// BuildValues goes on with the tree of values that a search of the queue needs, by at most n
+// numbers of packets. It returns true if there is more to do. One tree is made at a time: the
+// search that comes first goes on first.
+func (x *Index) BuildValues(q QueueID, n uint32) (more bool) {
+	if !x.hasQueue(q) {
+		return false
+	}
+	u, b := x.queues.at(uint32(q)), &x.values
+	switch {
+	case u.values == nil && u.ready <= searchedByWalk, u.values != nil && u != b.queue:
+		return false
+	case b.queue == nil:
+		u.values = new(tree)
+		*b = valueBuild{u, 1}
+	}
+	of := b.queue
+	for ; n > 0 && b.built < x.entries.used && of.values != nil; n-- {
+		if e := x.entries.at(b.built); e.state != 0 && x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)) == of {
+			x.linkValue(of, b.built, e)
+		}
+		b.built++
+	}
+	if b.built < x.entries.used && of.values != nil {
+		return true
+	}
+	x.endValues(of)
+	return u != of && x.BuildValues(q, 0)
+}
+
+// endValues ends the making of a tree of values, if it is that of the queue. The tree goes if it is
+// empty: the queue may be dropped.
+func (x *Index) endValues(u *queue) {
+	if u == x.values.queue {
+		x.values = valueBuild{}
+	}
+	if u.values != nil && u.values.count == 0 {
+		u.values = nil
+	}
+}
+
 // FindValue appends to dst the selectable packets of a queue that have this hash: at most max, or
 // all if that is 0 or less. They come in the order of Next at the newest end, or with Oldest in the
 // reverse of that, from the last packet on. The first search of a long queue costs O(n log n), any
@@ -46,8 +95,7 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet
 		return dst
 	}
 	u := x.queues.at(uint32(q))
-	if u.values == nil && u.ready > searchedByWalk {
-		x.addValues(u)
+	for x.BuildValues(q, x.entries.used) {
 	}
 	if max <= 0 {
 		max = u.ready
@@ -100,23 +148,6 @@ func (x *Index) findByWalk(u *queue, hash uint64, dst []Packet) []Packet {
 	return dst
 }
 
-// addValues makes the tree of values of a queue, unless it would be empty or two packets have the
-// same place in it.
-func (x *Index) addValues(u *queue) {
-	u.values = new(tree)
-	for t := range x.trees(u, false) {
-		for w := x.forest.walk(t, Oldest); !w.done(); w.next() {
-			_, id := w.at()
-			if x.linkValue(u, id, x.entries.at(id)); u.values == nil {
-				return
-			}
-		}
-	}
-	if u.values.count == 0 {
-		u.values = nil
-	}
-}
-
 // linkValue puts a packet into the tree of values that its queue has, if it belongs there. In a
 // damaged folder two packets may have one sequence. If they have one value too, the tree goes, and
 // searches walk.
@@ -131,7 +162,7 @@ func (x *Index) linkValue(u *queue, id uint32, e *entry) {
 func (x *Index) unlinkValue(u *queue, e *entry) {
 	if e.selectable() && e.hash() != 0 {
 		if x.forest.remove(u.values, e.valuePlace()); u.values.count == 0 {
-			u.values = nil
+			x.endValues(u)
 		}
 	}
 }

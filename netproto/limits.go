@@ -29,7 +29,7 @@ const (
 	maxCopied  = 4 << 10   // of a message for several clients; they share a longer one
 	keepOut    = 16 << 10  // the largest buffer for replies that a connection keeps
 	leastTaken = 16 << 10  // bytes that a peer must take in WriteTimeout
-	maxPiece   = 256 << 10 // that a goroutine writes at a time
+	maxPiece   = 256 << 10 // that leaves a connection at a time
 
 	maxTurnReplies = 16 << 20 // bytes of replies that end a turn
 

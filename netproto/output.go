@@ -69,22 +69,23 @@ func (c *conn) touch() {
 	}
 }
 
-// send sends what may leave.
+// send sends what may leave: a slice of it, if it is much.
 func (c *conn) send() {
 	if c.closed {
 		return
 	}
-	for c.sent < c.free {
+	for sent := 0; c.sent < c.free && sent < maxPiece; {
 		first := c.peer.Out
 		if len(c.before) > 0 {
 			first = c.before[0].bytes
 		}
-		n, err := c.link.write(first[c.sent:min(len(first), c.free)])
+		n, err := c.link.write(first[c.sent:min(len(first), c.free, c.sent+maxPiece)])
 		if err != nil {
 			c.broken = true
 			c.finish(err)
 			return
 		}
+		sent += n
 		c.sent += n
 		c.taken += n
 		if len(c.before) == 0 || c.sent < len(first) {

@@ -53,11 +53,11 @@ func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.En
 	return func(yield func(tables.Entry, error) bool) {
 		control := pendingKeyOf([]byte(controlKey))
 		for _, key := range w.sorted(control) {
-			s := w.entries[key]
-			e := tables.Entry{Key: key.bytes(), Version: number, Expires: uint64(s.expires), Deleted: s.deleted}
+			s, there := w.entries[key]
+			e := tables.Entry{Key: key.bytes(), Version: number, Expires: uint64(s.expires), Deleted: s.deleted || !there}
 			if key == control {
-				e.Value = w.control
-			} else if !s.deleted {
+				e.Value, e.Deleted = w.control, false
+			} else if !e.Deleted {
 				e.Value = records.Bytes(journal.Place{Segment: s.segment, Offset: s.offset}, 0, s.length)
 			}
 			if !yield(e, nil) {

@@ -172,6 +172,16 @@ func behind(t testing.TB, s *Store, change func(e *entries)) {
 	s.mu.Unlock()
 }
 
+// inTables brings what is pending into tables.
+func inTables(t testing.TB, s *Store) {
+	t.Helper()
+	n, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Close()
+}
+
 // forget sets the anchor to a batch.
 func forget(t testing.TB, dir string, batch uint64) {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 // wait to become tables, and the tables.
 //
 // Invariant: the three together are the state after the last batch, at every moment, for every key.
+// Only a packet that is gone may seem to be there: nobody asks for one.
 type layers struct {
 	journal *journal.Journal
 	tables  *tables.Set
@@ -107,9 +108,9 @@ func (l *layers) waiting() (bytes, logged int64, frozen int) {
 func (l *layers) pendingOf(dst []byte, key pendingKey, now uint64) (value []byte, known, ok bool, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	s, known := l.open.entries[key]
+	s, known := l.open.find(key)
 	for i := len(l.frozen) - 1; i >= 0 && !known; i-- {
-		s, known = l.frozen[i].entries[key]
+		s, known = l.frozen[i].find(key)
 	}
 	if !known || s.deleted || s.expires != 0 && uint64(s.expires) <= now {
 		return nil, known, false, nil

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/storage/journal"
@@ -20,6 +22,11 @@ func pendingKeyOf(key []byte) (k pendingKey) {
 
 func (k *pendingKey) bytes() []byte { return k[:k[maxKey]] }
 
+// sequence is that of the key of a packet.
+func (k *pendingKey) sequence() (seq uint64, ok bool) {
+	return binary.BigEndian.Uint64(k[packetKeyLen-8:]), k[1] == packetPrefix[1]
+}
+
 // slot says where the journal has the value of a key. It has no pointer, so a map of a million
 // costs a garbage collection nothing.
 type slot struct {
@@ -37,13 +44,18 @@ type slot struct {
 // something below may have leaves its deletion.
 type window struct {
 	entries map[pendingKey]slot
-	bytes   int64  // what the entries take in tables
-	logged  int64  // what the batches take of the journal
-	control []byte // the control record of the last batch
+	deleted []pendingKey // packets that only what lies below may have; an entry of the same key is newer
+	bytes   int64        // what the entries take in tables
+	logged  int64        // what the batches take of the journal
+	control []byte       // the control record of the last batch
 	from    journal.Mark
 	upto    journal.Mark // the end of the last batch
 	hidden  uint64       // entries below that these entries hide
 	holes   bool         // batches are missing, which was accepted: something below may have any key
+
+	// The sequences of the packets in entries. A look at these is a miss of all caches, and most of
+	// what is popped from a long queue lies outside.
+	lowest, highest uint64
 
 	done chan struct{} // closed once the window is in tables, or never will be
 
@@ -53,7 +65,7 @@ type window struct {
 }
 
 func newWindow(from journal.Mark) *window {
-	return &window{entries: make(map[pendingKey]slot), from: from, upto: from, done: make(chan struct{})}
+	return &window{entries: make(map[pendingKey]slot), lowest: math.MaxUint64, from: from, upto: from, done: make(chan struct{})}
 }
 
 // entryBytes is what an entry takes in a table beside its key and value, and leastBytes what it
@@ -62,6 +74,15 @@ const (
 	entryBytes = 16
 	leastBytes = 64
 )
+
+// find returns what the window has of a key. Of a packet that it deletes it may know nothing.
+func (w *window) find(key pendingKey) (s slot, known bool) {
+	if seq, ok := key.sequence(); ok && (seq < w.lowest || seq > w.highest) {
+		return s, false
+	}
+	s, known = w.entries[key]
+	return s, known
+}
 
 func (s slot) bytes(key pendingKey) int64 {
 	return max(int64(key[maxKey])+int64(s.length)+entryBytes, leastBytes)
@@ -72,28 +93,31 @@ func (s slot) bytes(key pendingKey) int64 {
 func (w *window) take(p journal.Place, overhead int, control []byte, body [][]byte, count uint32, upto journal.Mark) error {
 	err := eachEntry(body, count, func(e entry) {
 		key := pendingKeyOf(e.key)
-		old, there := w.entries[key]
+		old, there := w.find(key)
+		s := slot{deleted: e.kind == entryDelete, below: old.below}
 		if there {
 			w.bytes -= old.bytes(key)
+		} else if s.below = e.kind != entryNew || w.holes; s.below {
+			w.hidden++ // whether something below has the key is known by the first entry of it
 		}
-		// Whether something below has the key is known by the first entry of it.
-		below := old.below
-		if !there {
-			below = e.kind != entryNew || w.holes
-		}
-		if e.kind == entryDelete && !below {
+		if s.deleted && !s.below {
 			delete(w.entries, key)
 			return
 		}
-		s := slot{below: below, deleted: e.kind == entryDelete}
+		seq, packet := key.sequence()
+		if packet && s.deleted && !there {
+			w.deleted = append(w.deleted, key)
+			w.bytes += s.bytes(key)
+			return
+		}
 		if !s.deleted {
 			s.segment, s.offset, s.length = p.Segment, p.Offset+uint32(overhead+e.at), uint32(len(e.value))
 			if e.expires < 1<<32 {
 				s.expires = uint32(e.expires)
 			}
 		}
-		if below && !there {
-			w.hidden++
+		if packet {
+			w.lowest, w.highest = min(w.lowest, seq), max(w.highest, seq)
 		}
 		w.entries[key] = s
 		w.bytes += s.bytes(key)
@@ -106,10 +130,10 @@ func (w *window) take(p journal.Place, overhead int, control []byte, body [][]by
 // sorted returns the keys, and one more, in the order of tables: one that another begins with comes
 // first, since what follows it is zero.
 func (w *window) sorted(more pendingKey) []pendingKey {
-	keys := append(make([]pendingKey, 0, len(w.entries)+1), more)
+	keys := append(append(make([]pendingKey, 0, len(w.entries)+len(w.deleted)+1), more), w.deleted...)
 	for key := range w.entries {
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, func(a, b pendingKey) int { return bytes.Compare(a[:], b[:]) })
-	return keys
+	return slices.Compact(keys) // a packet that was deleted may have moved back
 }

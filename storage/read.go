@@ -32,7 +32,7 @@ type readState struct {
 
 // Read calls fn for each of ids with the full record of the packet, valid during the call. The
 // calls come in the order of the keys; i says which of ids it is. It may be called at any time,
-// also while Apply runs.
+// also while Apply runs. The caller knows that none of them was deleted.
 //
 // Where a packet cannot be read, because it or its payload is damaged or not there, the record is
 // nil, and damage says why and names the packet. The other packets are read all the same.

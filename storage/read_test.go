@@ -97,6 +97,7 @@ func TestDamageOfOnePacketLeavesTheOthersReadable(t *testing.T) {
 			s, ids, table := inOneTable(t, 40, size)
 			if row.change != nil {
 				behind(t, s, row.change)
+				inTables(t, s)
 			} else {
 				whole, err := os.ReadFile(table)
 				if err != nil {
@@ -269,5 +270,28 @@ func TestASnapshotOfTablesThatRottedIsRefused(t *testing.T) {
 		if err == nil {
 			n.Close()
 		}
+	}
+}
+
+func TestPacketThatMovesBackAfterItsDeletionIsThere(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	p := Packet{Payload: []byte("work")}
+	applied(t, s, one(5, p))
+	inTables(t, s)
+	var b Batch
+	b.Delete(PacketID{1, 1, 5}, Removed{})
+	applied(t, s, &b)
+	applied(t, s, one(5, p))
+	for _, where := range []string{"pending", "in tables"} {
+		if err := damageOf(s, PacketID{1, 1, 5}); err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
+		if n := s.layers.open.bytes; where == "in tables" && n != 0 {
+			t.Errorf("%d bytes are pending", n)
+		}
+		inTables(t, s)
+	}
+	if n := s.tables.List().Entries(); n != 4 {
+		t.Errorf("tables have %d entries, want the packet twice and two control records", n)
 	}
 }

@@ -56,8 +56,13 @@ func (e *Entry) Name() string { return e.name }
 // Database returns the number of the database.
 func (e *Entry) Database() uint8 { return e.db }
 
-// Kind returns what the name stands for.
-func (e *Entry) Kind() Kind { return e.kind }
+// Kind returns what the name stands for; None of a nil entry.
+func (e *Entry) Kind() Kind {
+	if e == nil {
+		return None
+	}
+	return e.kind
+}
 
 // IsValue says that the name is that of a string or hash.
 func (e *Entry) IsValue() bool { return e.kind == String || e.kind == Hash }

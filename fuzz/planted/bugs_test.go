@@ -48,7 +48,7 @@ func bugs() []bug {
 		{"over is taken for new", "pending.go",
 			"e.kind != entryNew || w.holes", "e.kind == entryDelete || w.holes", ""},
 		{"a deletion of what is below is forgotten", "pending.go",
-			"e.kind == entryDelete && !below", "e.kind == entryDelete && (there || !below)", ""},
+			"s.deleted && !s.below", "s.deleted && (there || !s.below)", ""},
 		{"a batch that was not written is pending", "apply.go",
 			"if errors.Is(err, journal.ErrFull) {", "if errors.Is(err, journal.ErrFull) {\n\t\t_ = s.layers.take(place, upto, &content)", ""},
 		{"a batch after the freeze goes into the frozen window", "layers.go",
@@ -68,9 +68,11 @@ func bugs() []bug {
 
 		// Tables.
 		{"one entry is left out", "flusher.go",
-			"for _, key := range w.sorted(control) {", "for _, key := range w.sorted(control)[:max(1, len(w.entries))] {", ""},
+			"for _, key := range w.sorted(control) {", "for _, key := range w.sorted(control)[:max(1, len(w.entries)+len(w.deleted))] {", ""},
+		{"deletions of packets are left out", "pending.go",
+			"append(make([]pendingKey, 0, len(w.entries)+len(w.deleted)+1), more), w.deleted...)", "make([]pendingKey, 0, len(w.entries)+1), more)", ""},
 		{"a payload of its own is left out", "flusher.go",
-			"s := w.entries[key]\n", "s := w.entries[key]\n\t\t\tif key[1] == 'b' {\n\t\t\t\tcontinue\n\t\t\t}\n", ""},
+			"s, there := w.entries[key]\n", "s, there := w.entries[key]\n\t\t\tif key[1] == 'b' {\n\t\t\t\tcontinue\n\t\t\t}\n", ""},
 		{"a table is not read back", "tables/build.go",
 			"err = b.readBack(path, t)", "data, _ := os.ReadFile(path)\n\t\tt.Sum = xxhash.Sum64(data)\n\t\tvar f *file\n\t\tif f, err = openFile(path, t); err == nil {\n\t\t\tb.built = append(b.built, f)\n\t\t}", ""},
 		{"an entry does not get into its table", "tables/build.go",

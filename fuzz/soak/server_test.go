@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// serveDir names the folder that the test binary serves in place of testing, when it is the
-	// server.
+	// serveDir names the folder that the test binary serves in place of testing, as the server.
 	serveDir = "HOLDFAST_TEST_SERVE"
 	// goroutines, not empty, has goroutines read and write its connections.
 	goroutines = "HOLDFAST_GOROUTINES"

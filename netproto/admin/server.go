@@ -1,7 +1,7 @@
 // Package admin serves the operator over HTTP: it streams backups of the running store and says
-// whether the server is healthy. PROTOCOL.md describes it. server.go and listener.go are the
-// server, routes.go answers requests, pace.go finds slow readers, request.go parses what a
-// backup is to hold, client.go fetches one.
+// whether the server is healthy. PROTOCOL.md describes it. server.go is the server, routes.go
+// answers requests, pace.go finds slow readers, request.go parses what a backup is to hold,
+// client.go fetches one.
 package admin
 
 import (
@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -70,7 +71,8 @@ type Server struct {
 	stopping context.Context // the parent of every request's; ends with stop
 	stop     context.CancelFunc
 
-	backup sync.Mutex // held by the one backup under way
+	open   atomic.Int64 // connections
+	backup sync.Mutex   // held by the one backup under way
 }
 
 // Name is the protocol's name in logs.
@@ -79,7 +81,7 @@ const Name = "admin"
 // NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow.
 func NewServer(l net.Listener, c Config) *Server {
 	c.setDefaults()
-	s := &Server{config: c, listener: &limited{Listener: l, most: c.MaxConns, logger: c.Logger}}
+	s := &Server{config: c, listener: l}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.http = http.Server{
 		Handler:           s.routes(),
@@ -88,9 +90,25 @@ func NewServer(l net.Listener, c Config) *Server {
 		WriteTimeout:      c.StallTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		ConnState:         s.count,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	}
 	return s
+}
+
+// count closes new connections while too many are open. Each is new once and closed once.
+func (s *Server) count(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if s.open.Add(1) > int64(s.config.MaxConns) {
+			s.config.Logger.Warn("connection refused", "protocol", Name, "remote", conn.RemoteAddr().String(), "limit", s.config.MaxConns)
+			_ = conn.Close()
+		} else if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetWriteBuffer(socketBuffer)
+		}
+	case http.StateClosed:
+		s.open.Add(-1)
+	}
 }
 
 // Addr is the address that the server listens on.

@@ -2,13 +2,13 @@ package resp
 
 import "strconv"
 
-// is says whether an argument is a word, which is given in lower case.
+// is says whether an argument is a word, in either case.
 func is(arg []byte, word string) bool {
 	if len(arg) != len(word) {
 		return false
 	}
 	for i, c := range arg {
-		if lower(c) != word[i] {
+		if lower(c) != lower(word[i]) {
 			return false
 		}
 	}

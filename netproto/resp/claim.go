@@ -18,52 +18,54 @@ type take struct {
 	block     int64 // how long it may wait, 0 for ever; -1: not at all
 }
 
-var (
-	popOptions   = oneOf(optCount, optNewest, optOldest, optGroup, optBlock) | filterOptions
-	claimOptions = popOptions | oneOf(optLease, optConsumer)
-)
-
-// takeArgs reads the arguments. The names of queues end at the first word that is an option of
-// QCLAIM; the first name may be such a word. QPOP ends them there too, and refuses LEASE and
-// CONSUMER: it would take for good what was to be claimed.
-func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
+// parse reads the arguments. The names of queues end at the first word that is an option of QCLAIM;
+// the first name may be such a word. QPOP ends them there too, and refuses LEASE and CONSUMER: it
+// would take for good what was to be claimed.
+func (t *take) parse(s *session, args [][]byte) {
+	t.block, t.selection = -1, broker.Selection{End: broker.Oldest, WithDetails: true, MustFind: true}
+	var f filter
+	var count int64
+	var newest, oldest bool
+	var lease, consumer any
+	if t.claims {
+		lease, consumer = &t.lease, &t.consumer
+	}
+	options := []option{
+		{"COUNT", &count, 1, broker.MaxCount},
+		{"LEASE", lease, 1, broker.MaxTime},
+		{"BLOCK", &t.block, 0, broker.MaxTime},
+		{"CONSUMER", consumer, 1, broker.MaxConsumer},
+		{word: "FILTER", into: &f},
+		{word: "MATCH", into: &f.match},
+		{word: "NEWEST", into: &newest},
+		{word: "OLDEST", into: &oldest},
+		{word: "GROUP", into: &t.selection.Group},
+	}
 	n := 2
-	for n < len(args) && n <= broker.MaxSubscriptions+1 {
-		if _, ok := claimOptions.find(args[n]); ok {
-			break
-		}
+	for n < len(args) && n <= broker.MaxSubscriptions+1 && findOption(options, args[n]) < 0 {
 		n++
 	}
 	if n > broker.MaxSubscriptions+1 {
-		return t, failure(errNames)
+		refuse(errNames)
 	}
-	if n > 2 && len(slices.CompactFunc(slices.SortedFunc(slices.Values(args[1:n]), bytes.Compare), bytes.Equal)) < n-1 {
-		return t, failure("ERR a queue is named twice: expected each once")
+	t.queues = args[1:n]
+	if n > 2 && len(slices.CompactFunc(slices.SortedFunc(slices.Values(t.queues), bytes.Compare), bytes.Equal)) < n-1 {
+		refuse("ERR a queue is named twice: expected each once")
 	}
-	o, err := parseOptions(args[n:], takes)
+	parseOptions(args[n:], options...)
 	switch {
-	case err != nil:
-		return t, err
-	case o.has(optGroup) && o.has(optCount):
-		return t, failure("ERR GROUP, COUNT: expected one of the two")
+	case newest && oldest:
+		refuse("ERR NEWEST, OLDEST: expected one of the two")
+	case t.selection.Group && count > 0:
+		refuse("ERR GROUP, COUNT: expected one of the two")
 	}
-	t = take{
-		queues:   args[1:n],
-		claims:   takes.has(optLease),
-		lease:    o.number(optLease, 0),
-		consumer: o.text(optConsumer),
-		block:    o.number(optBlock, -1),
-		selection: broker.Selection{
-			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Filter: o.tagFilter(), WithDetails: true, MustFind: true,
-		},
-	}
-	if o.has(optNewest) {
+	if newest {
 		t.selection.End = broker.Newest
 	}
 	if t.claims && t.consumer == nil {
 		t.consumer = s.consumerName()
 	}
-	return t, nil
+	t.selection.Count, t.selection.Filter = int(count), f.broker()
 }
 
 // consumerName is who claims if the request does not say: the client's name, or its address.
@@ -92,47 +94,32 @@ func (t *take) fromFirst(s *session, tx *broker.Tx) error {
 func (t *take) from(s *session, tx *broker.Tx, queue []byte) error {
 	if t.claims {
 		f, err := tx.Claim(queue, broker.ClaimRequest{Selection: t.selection, Lease: t.lease, Consumer: t.consumer})
-		if err == nil {
-			s.packets(f, formPackets)
-		}
-		return err
+		return s.packets(formPackets, f, err)
 	}
 	f, err := tx.Pop(queue, t.selection)
-	if err == nil {
-		s.packets(f, formPopped)
-	}
-	return err
+	return s.packets(formPopped, f, err)
 }
 
-func qpop(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, args, popOptions) }
-
-func qclaim(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, args, claimOptions) }
-
-func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
-	t, err := s.takeArgs(args, takes)
-	if err != nil {
-		return err
+// takeFrom is QPOP, or QCLAIM.
+func takeFrom(claims bool) handler {
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		t := take{claims: claims}
+		t.parse(s, args)
+		if err := s.useFilter(tx, t.selection.Filter, t.queues...); err != nil {
+			return err
+		}
+		switch err := t.fromFirst(s, tx); {
+		case err != broker.ErrNothing:
+			return err
+		case tx.Drained(t.queues):
+			return broker.ErrQueueClosed
+		case t.block < 0:
+			return s.array(0)
+		case s.inExec:
+			return s.nullArray()
+		}
+		return s.park(tx, broker.Parking{Queues: t.queues, Filter: t.selection.Filter, As: t.consumer, Until: until(tx, t.block)})
 	}
-	if err := s.useFilter(tx, t.selection.Filter, t.queues...); err != nil {
-		return err
-	}
-	switch err = t.fromFirst(s, tx); {
-	case err != broker.ErrNothing:
-		return err
-	case tx.Drained(t.queues):
-		return broker.ErrQueueClosed
-	case t.block < 0:
-		s.array(0)
-		return nil
-	case s.inExec:
-		s.nullArray()
-		return nil
-	}
-	p := broker.Parking{Queues: t.queues, Filter: t.selection.Filter, As: t.consumer}
-	if t.block > 0 {
-		p.Until = tx.Steady() + t.block
-	}
-	return s.park(tx, p)
 }
 
 // errGone is the answer to a claim in a queue that is not there: a queue goes with its last packet,
@@ -148,70 +135,42 @@ func staleIfGone(err error) error {
 }
 
 func qack(s *session, tx *broker.Tx, args [][]byte) error {
-	receipts, err := s.protocol.receiptArgs(args[2:])
-	if err != nil {
-		return err
-	}
+	receipts := s.protocol.receiptArgs(args[2:])
 	n, err := tx.Ack(args[1], receipts)
 	if err != nil && (len(receipts) == 1 || !errors.Is(err, broker.ErrStale)) {
 		return staleIfGone(err)
 	}
-	s.int(int64(n))
-	return nil
-}
-
-// receiptArg reads an id and its token.
-func (p *Protocol) receiptArg(args [][]byte) (broker.Receipt, error) {
-	r, err := p.receiptArgs(args[:2])
-	if err != nil {
-		return broker.Receipt{}, err
-	}
-	return r[0], nil
-}
-
-// nackArgs reads the arguments of QNACK.
-func (p *Protocol) nackArgs(args [][]byte) (r broker.Receipt, n broker.Nack, err error) {
-	if r, err = p.receiptArg(args[2:]); err != nil {
-		return r, n, err
-	}
-	o, err := parseOptions(args[4:], oneOf(optDelay, optAt, optReason, optDead))
-	if err == nil {
-		err = o.delayOrAt()
-	}
-	n = broker.Nack{Delay: o.number(optDelay, -1), At: o.number(optAt, 0), Reason: o.text(optReason), Dead: o.has(optDead)}
-	if o.has(optAt) {
-		n.Delay = 0 // a moment that is past
-	}
-	return r, n, err
+	return s.int(int64(n))
 }
 
 func qnack(s *session, tx *broker.Tx, args [][]byte) error {
-	r, n, err := s.protocol.nackArgs(args)
-	if err != nil {
-		return err
+	r := s.protocol.receiptArgs(args[2:4])
+	n := broker.Nack{Delay: -1, At: -1}
+	parseOptions(args[4:],
+		option{"DELAY", &n.Delay, 0, broker.MaxTime},
+		option{"AT", &n.At, 0, maxMoment},
+		option{"REASON", &n.Reason, 0, broker.MaxReason},
+		option{word: "DEAD", into: &n.Dead},
+	)
+	checkWhen(n.Delay, n.At, n.Dead)
+	if n.At >= 0 {
+		n.Delay = 0 // a moment that is past
 	}
-	state, err := tx.Nack(args[1], r, n)
+	n.At = max(n.At, 0)
+	state, err := tx.Nack(args[1], r[0], n)
 	switch {
 	case err != nil:
 		return staleIfGone(err)
 	case state == 0:
-		s.bulkString("expired")
-	default:
-		s.bulkString(state.String())
+		return s.bulkString("expired")
 	}
-	return nil
+	return s.bulkString(state.String())
 }
 
 func qextend(s *session, tx *broker.Tx, args [][]byte) error {
-	r, err := s.protocol.receiptArg(args[2:])
-	if err != nil {
-		return err
-	}
-	lease, err := numberArg("ms", args[4], 1, broker.MaxTime)
-	if err != nil {
-		return err
-	}
-	end, err := tx.Extend(args[1], r, lease)
+	r := s.protocol.receiptArgs(args[2:4])
+	lease := numberArg("ms", args[4], 1, broker.MaxTime)
+	end, err := tx.Extend(args[1], r[0], lease)
 	if err == nil {
 		s.int(end)
 	}
@@ -222,23 +181,11 @@ func qprogress(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args) > 6 {
 		return failure(wrongArity(s.cmd.name))
 	}
-	r, err := s.protocol.receiptArg(args[2:])
-	if err != nil {
-		return err
-	}
-	percent, err := numberArg("percent", args[4], 0, 100)
-	if err != nil {
-		return err
-	}
+	r := s.protocol.receiptArgs(args[2:4])
+	percent := numberArg("percent", args[4], 0, 100)
 	var text []byte
 	if len(args) == 6 {
-		text = args[5]
+		text = textArg("text", args[5], 0, broker.MaxReason)
 	}
-	if err = checkText("text", text, 0, broker.MaxReason); err != nil {
-		return err
-	}
-	if err = tx.Progress(args[1], r, int(percent), text); err == nil {
-		s.ok()
-	}
-	return staleIfGone(err)
+	return staleIfGone(s.done(tx.Progress(args[1], r[0], int(percent), text)))
 }

@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -42,40 +43,33 @@ func clientCommands() []command {
 	}}}
 }
 
-func clientID(s *session, _ *broker.Tx, _ [][]byte) error {
-	s.int(s.id)
-	return nil
-}
+func clientID(s *session, _ *broker.Tx, _ [][]byte) error { return s.int(s.id) }
 
-func clientGetName(s *session, _ *broker.Tx, _ [][]byte) error {
-	if s.client.name == "" {
-		s.null()
-	} else {
-		s.bulkString(s.client.name)
+func clientGetName(s *session, _ *broker.Tx, _ [][]byte) error { return s.named(s.client.name) }
+
+// named replies with a name, or with null if it is empty.
+func (s *session) named(name string) error {
+	if name == "" {
+		return s.null()
 	}
-	return nil
+	return s.bulkString(name)
 }
 
 func clientSetName(s *session, tx *broker.Tx, args [][]byte) error {
-	if s.setName(tx, args[2]) {
-		s.ok()
-	}
-	return nil
+	return s.done(s.setName(tx, args[2]))
 }
 
-// setName names the connection, or replies why it cannot.
-func (s *session) setName(tx *broker.Tx, name []byte) bool {
+// setName names the connection.
+func (s *session) setName(tx *broker.Tx, name []byte) error {
 	switch {
 	case !isLabel(name):
-		s.error("ERR Client names cannot contain spaces, newlines or special characters.")
-		return false
+		return failure("ERR Client names cannot contain spaces, newlines or special characters.")
 	case len(name) > maxLabel:
-		s.error(fmt.Sprintf("ERR Client names have at most %d bytes.", maxLabel))
-		return false
+		return failure(fmt.Sprintf("ERR Client names have at most %d bytes.", maxLabel))
 	}
 	s.client.name = string(name)
 	tx.SetName(s.consumer, s.client.name)
-	return true
+	return nil
 }
 
 // isLabel says that a name has only what can be printed, and no space.
@@ -95,14 +89,10 @@ func clientSetInfo(s *session, _ *broker.Tx, args [][]byte) error {
 	default:
 		return failure(fmt.Sprintf("ERR Unrecognized option '%s'", quoted(attribute)))
 	}
-	s.ok()
-	return nil
+	return s.ok()
 }
 
-func clientInfo(s *session, tx *broker.Tx, _ [][]byte) error {
-	s.verbatim(s.describe(tx))
-	return nil
-}
+func clientInfo(s *session, tx *broker.Tx, _ [][]byte) error { return s.verbatim(s.describe(tx)) }
 
 // describe is the session's line in the list of clients.
 func (s *session) describe(tx *broker.Tx) string {
@@ -145,19 +135,12 @@ func clientList(s *session, tx *broker.Tx, args [][]byte) error {
 	chosen := func(*session) bool { return true }
 	switch {
 	case len(args) == 4 && is(args[2], "type"):
-		kind, ok := clientType(args[3])
-		if !ok {
-			return failure(fmt.Sprintf("ERR Unknown client type '%s'", quoted(args[3])))
-		}
+		kind := clientTypeArg(args[3])
 		chosen = func(t *session) bool { return t.kind() == kind }
 	case len(args) > 3 && is(args[2], "id"):
 		ids := make(map[int64]bool, len(args)-3)
 		for _, arg := range args[3:] {
-			id, ok := parseInt(arg)
-			if !ok {
-				return failure("ERR Invalid client ID")
-			}
-			ids[id] = true
+			ids[countArg(arg, math.MinInt64, "ERR Invalid client ID")] = true
 		}
 		chosen = func(t *session) bool { return ids[t.id] }
 	case len(args) != 2:
@@ -169,8 +152,7 @@ func clientList(s *session, tx *broker.Tx, args [][]byte) error {
 			list.WriteString(t.describe(tx))
 		}
 	}
-	s.verbatim(list.String())
-	return nil
+	return s.verbatim(list.String())
 }
 
 // kind is the session's type in CLIENT LIST and CLIENT KILL.
@@ -181,13 +163,16 @@ func (s *session) kind() string {
 	return "normal"
 }
 
-func clientType(arg []byte) (kind string, ok bool) {
+func clientTypeArg(arg []byte) string {
 	for _, kind := range []string{"normal", "pubsub", "master", "replica"} {
 		if is(arg, kind) {
-			return kind, true
+			return kind
 		}
 	}
-	return "replica", is(arg, "slave")
+	if !is(arg, "slave") {
+		refuse("ERR Unknown client type '%s'", quoted(arg))
+	}
+	return "replica"
 }
 
 // victims says which sessions CLIENT KILL ends; an empty field says nothing.
@@ -207,8 +192,8 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 	v := victims{spareMe: true}
 	if len(args) == 3 {
 		v = victims{addr: string(args[2]), none: len(args[2]) == 0}
-	} else if refusal := v.parse(args[2:]); refusal != "" {
-		return failure(refusal)
+	} else {
+		v.parse(args[2:])
 	}
 	killed := 0
 	for _, t := range s.protocol.all() {
@@ -224,49 +209,39 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	switch {
 	case len(args) > 3:
-		s.int(int64(killed))
+		return s.int(int64(killed))
 	case killed == 0:
-		s.error("ERR No such client")
-	default:
-		s.ok()
+		return failure("ERR No such client")
 	}
-	return nil
+	return s.ok()
 }
 
-// parse reads the options of CLIENT KILL. It returns why they are refused.
-func (v *victims) parse(args [][]byte) (refusal string) {
+// parse reads the options of CLIENT KILL.
+func (v *victims) parse(args [][]byte) {
 	for ; len(args) > 0; args = args[2:] {
 		if len(args) < 2 {
-			return errSyntax
+			refuse(errSyntax)
 		}
 		option, value := args[0], args[1]
-		ok := true
 		switch {
 		case is(option, "id"):
-			if v.id, ok = parseInt(value); !ok || v.id < 1 {
-				return "ERR client-id should be greater than 0"
-			}
+			v.id = countArg(value, 1, "ERR client-id should be greater than 0")
 		case is(option, "addr"):
 			v.addr, v.none = string(value), v.none || len(value) == 0
 		case is(option, "laddr"):
 			v.laddr, v.none = string(value), v.none || len(value) == 0
 		case is(option, "type"):
-			if v.kind, ok = clientType(value); !ok {
-				return fmt.Sprintf("ERR Unknown client type '%s'", quoted(value))
-			}
+			v.kind = clientTypeArg(value)
 		case is(option, "user"):
 			if string(value) != user {
-				return fmt.Sprintf("ERR No such user '%s'", quoted(value))
+				refuse("ERR No such user '%s'", quoted(value))
 			}
-		case is(option, "skipme") && is(value, "yes"):
-			v.spareMe = true
-		case is(option, "skipme") && is(value, "no"):
-			v.spareMe = false
+		case is(option, "skipme") && (is(value, "yes") || is(value, "no")):
+			v.spareMe = is(value, "yes")
 		default:
-			return errSyntax
+			refuse(errSyntax)
 		}
 	}
-	return ""
 }
 
 func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
@@ -280,15 +255,11 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	default:
 		return failure("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
-	id, ok := parseInt(args[2])
-	if !ok {
-		return failure(errNotInteger)
-	}
+	id := intArg(args[2])
 	t := s.protocol.sessions[id]
 	switch {
 	case t == nil || !t.consumer.Parked():
-		s.int(0)
-		return nil
+		return s.int(0)
 	case failed:
 		tx.Unpark(t.consumer)
 		t.unpark()
@@ -300,8 +271,7 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	default:
 		tx.TimeOut(t.consumer)
 	}
-	s.int(1)
-	return nil
+	return s.int(1)
 }
 
 func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
@@ -309,15 +279,15 @@ func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
 	switch {
 	case is(args[2], "on"):
 		c.replyOff, c.skipNext, s.noReply = false, false, false
-		s.ok()
+		return s.ok()
 	case s.inExec:
-		s.error("ERR replies of a transaction cannot be switched off")
+		return failure("ERR replies of a transaction cannot be switched off")
 	case is(args[2], "off"):
 		c.replyOff, s.noReply = true, true
 	case is(args[2], "skip"):
 		c.skipNext, s.noReply = !c.replyOff, true
 	default:
-		s.error(errSyntax)
+		return failure(errSyntax)
 	}
 	return nil
 }
@@ -328,6 +298,5 @@ func clientSwitch(s *session, _ *broker.Tx, args [][]byte) error {
 	if !is(args[2], "on") && !is(args[2], "off") {
 		return failure(errSyntax)
 	}
-	s.ok()
-	return nil
+	return s.ok()
 }

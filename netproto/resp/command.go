@@ -17,7 +17,10 @@ type command struct {
 	first, last, step int
 	// run replies, or returns an error of the broker before it has replied. The session puts the
 	// error into Redis's words.
-	run func(s *session, tx *broker.Tx, args [][]byte) error
+	run handler
+	// prepare does a slice of what run needs, unless that is nil, and returns true if there is more to
+	// do: others have their turn between. In a transaction run does it all.
+	prepare func(tx *broker.Tx, args [][]byte) (more bool)
 	// subs are the commands that the second argument chooses among: "client|id". Their arity counts
 	// both words.
 	subs []command
@@ -26,6 +29,8 @@ type command struct {
 	// place. nil: there is no other.
 	form func(args [][]byte) *command
 }
+
+type handler = func(s *session, tx *broker.Tx, args [][]byte) error
 
 type flags uint16
 

@@ -69,10 +69,8 @@ const maxSetting = 256
 func configGet(s *session, _ *broker.Tx, args [][]byte) error {
 	found := make(map[string]string)
 	for _, pattern := range args[2:] {
-		g, err := compileGlob(bytes.ToLower(pattern))
-		if s.steps -= 1000; err != nil { // dozens of names
-			return err
-		}
+		g := compileGlob(bytes.ToLower(pattern))
+		s.steps -= 1000 // dozens of names
 		for _, settings := range []map[string]string{fixedSettings, idleSettings, s.protocol.settings} {
 			for name, value := range settings {
 				if g.match([]byte(name), &s.steps) {
@@ -86,8 +84,7 @@ func configGet(s *session, _ *broker.Tx, args [][]byte) error {
 	}
 	s.mapHeader(len(found))
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		s.bulkString(name)
-		s.bulkString(found[name])
+		s.bulkString(name, found[name])
 	}
 	return nil
 }
@@ -114,12 +111,10 @@ func configSet(s *session, _ *broker.Tx, args [][]byte) error {
 	for i := 0; i < len(pairs); i += 2 {
 		s.protocol.settings[strings.ToLower(string(pairs[i]))] = string(pairs[i+1])
 	}
-	s.ok()
-	return nil
+	return s.ok()
 }
 
 func configResetStat(s *session, _ *broker.Tx, _ [][]byte) error {
 	s.protocol.requests = 0
-	s.ok()
-	return nil
+	return s.ok()
 }

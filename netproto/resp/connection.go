@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -31,81 +32,67 @@ func (s *session) authorize(ok bool) {
 }
 
 // login checks a password, in a time that tells nothing about it. Without one any is right.
-func (s *session) login(name, password []byte) bool {
+func (s *session) login(name, password []byte) error {
 	hash := sha256.Sum256(password)
 	right := subtle.ConstantTimeCompare(hash[:], s.protocol.password[:]) == 1 || s.protocol.config.Password == ""
 	if !right || string(name) != user {
 		s.protocol.config.Logger.Warn("wrong password", "protocol", Name, "remote", s.peer.Remote().String())
-		return false
+		return failure(errWrongPass)
 	}
 	s.authorize(true)
-	return true
+	return nil
 }
 
 func auth(s *session, _ *broker.Tx, args [][]byte) error {
 	name, password := []byte(user), args[1]
 	switch {
 	case len(args) > 3:
-		s.error(errSyntax)
-		return nil
+		return failure(errSyntax)
 	case len(args) == 3:
 		name, password = args[1], args[2]
 	case s.protocol.config.Password == "":
-		s.error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
-		return nil
+		return failure("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	}
-	if !s.login(name, password) {
-		s.error(errWrongPass)
-		return nil
-	}
-	s.ok()
-	return nil
+	return s.done(s.login(name, password))
 }
 
-func hello(s *session, tx *broker.Tx, args [][]byte) error {
+func hello(s *session, tx *broker.Tx, args [][]byte) (err error) {
 	resp3 := s.resp3
 	if len(args) > 1 {
 		version, ok := parseInt(args[1])
 		switch {
 		case !ok:
-			s.error("ERR Protocol version is not an integer or out of range")
-			return nil
+			return failure("ERR Protocol version is not an integer or out of range")
 		case version != 2 && version != 3:
-			s.error("NOPROTO unsupported protocol version")
-			return nil
+			return failure("NOPROTO unsupported protocol version")
 		}
 		resp3 = version == 3
 	}
-	for i := 2; i < len(args); i++ {
+	for i := 2; i < len(args) && err == nil; i++ {
 		left := len(args) - 1 - i
 		switch {
 		case is(args[i], "auth") && left >= 2:
-			if !s.login(args[i+1], args[i+2]) {
-				s.error(errWrongPass)
-				return nil
-			}
+			err = s.login(args[i+1], args[i+2])
 			i += 2
 		case is(args[i], "setname") && left >= 1:
-			if !s.setName(tx, args[i+1]) {
-				return nil
-			}
+			err = s.setName(tx, args[i+1])
 			i++
 		default:
-			s.error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", quoted(args[i])))
-			return nil
+			err = failure(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", quoted(args[i])))
 		}
 	}
-	if !s.authorized {
-		s.error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
-		return nil
+	if err == nil && !s.authorized {
+		err = failure("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+	}
+	if err != nil {
+		return err
 	}
 	s.resp3 = resp3
-	s.introduce()
-	return nil
+	return s.introduce()
 }
 
 // introduce tells who the server is.
-func (s *session) introduce() {
+func (s *session) introduce() error {
 	version := int64(2)
 	if s.resp3 {
 		version = 3
@@ -116,40 +103,28 @@ func (s *session) introduce() {
 	s.bulkString("id")
 	s.int(s.id)
 	s.bulkString("mode", "standalone", "role", "master", "modules")
-	s.array(0)
+	return s.array(0)
 }
 
 func ping(s *session, _ *broker.Tx, args [][]byte) error {
-	var text []byte
 	switch {
 	case len(args) > 2:
-		s.error(wrongArity("ping"))
-		return nil
-	case len(args) == 2:
-		text = args[1]
-	}
-	switch {
+		return failure(wrongArity("ping"))
 	case !s.resp3 && s.subscriptions() > 0:
 		s.array(2)
 		s.bulkString("pong")
-		s.bulk(text)
+		return s.bulk(bytes.Join(args[1:], nil)) // no text is an empty one
 	case len(args) == 2:
-		s.bulk(text)
-	default:
-		s.simple("PONG")
+		return s.bulk(args[1])
 	}
-	return nil
+	return s.simple("PONG")
 }
 
-func echo(s *session, _ *broker.Tx, args [][]byte) error {
-	s.bulk(args[1])
-	return nil
-}
+func echo(s *session, _ *broker.Tx, args [][]byte) error { return s.bulk(args[1]) }
 
 func quit(s *session, _ *broker.Tx, _ [][]byte) error {
-	s.ok()
 	s.leaving = true
-	return nil
+	return s.ok()
 }
 
 func reset(s *session, tx *broker.Tx, _ [][]byte) error {
@@ -159,37 +134,29 @@ func reset(s *session, tx *broker.Tx, _ [][]byte) error {
 	tx.Select(s.consumer, 0)
 	tx.SetName(s.consumer, "")
 	s.authorize(s.protocol.config.Password == "")
-	s.simple("RESET")
-	return nil
+	return s.simple("RESET")
 }
 
 func selectDatabase(s *session, tx *broker.Tx, args [][]byte) error {
-	db, err := databaseArg(args[1])
-	if err == nil {
-		tx.Select(s.consumer, db)
-		s.ok()
-	}
-	return err
+	tx.Select(s.consumer, databaseArg(args[1]))
+	return s.ok()
 }
 
 // databaseArg reads the number of a database.
-func databaseArg(arg []byte) (uint8, error) {
-	n, err := intArg(arg)
+func databaseArg(arg []byte) uint8 {
+	n := intArg(arg)
 	switch {
-	case err != nil:
-		return 0, err
 	case n != int64(int32(n)):
-		return 0, failure("ERR value is out of range, value must between -2147483648 and 2147483647")
+		refuse("ERR value is out of range, value must between -2147483648 and 2147483647")
 	case n < 0 || n >= broker.Databases:
-		return 0, failure("ERR DB index is out of range")
+		refuse("ERR DB index is out of range")
 	}
-	return uint8(n), nil
+	return uint8(n)
 }
 
 func tellTime(s *session, _ *broker.Tx, _ [][]byte) error {
 	now := time.Now().UnixMicro()
 	s.array(2)
 	s.bulk(appendInt(nil, now/1e6))
-	s.bulk(appendInt(nil, now%1e6))
-	return nil
+	return s.bulk(appendInt(nil, now%1e6))
 }

@@ -2,15 +2,25 @@ package resp
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// filterOptions are what chooses packets by their tags: FILTER tag op value, several times, and
-// MATCH ALL or MATCH ANY n.
-var filterOptions = oneOf(optFilter, optTerms)
+// filter is what chooses packets by their tags: FILTER tag op value, several times, and MATCH ALL
+// or MATCH ANY n.
+type filter struct {
+	terms []broker.Term
+	match match
+}
+
+// match is what MATCH says.
+type match struct {
+	given bool
+	least int64 // see broker.Filter
+}
 
 // operators are the words for the comparisons, by broker.Op.
 var operators = [...]string{
@@ -37,68 +47,64 @@ func (s *session) useFilter(tx *broker.Tx, f *broker.Filter, queues ...[]byte) e
 	return nil
 }
 
-// addTerm reads what follows FILTER, and returns the arguments behind that.
-func (o *options) addTerm(args [][]byte) (rest [][]byte, err error) {
-	if len(args) < 3 {
-		return nil, failure("ERR FILTER: expected a tag, an operator and a value behind it")
-	}
-	tag, value := args[0], args[2]
+// add reads what follows FILTER, and returns the arguments behind that.
+func (f *filter) add(args [][]byte) (rest [][]byte) {
 	switch {
-	case len(tag) == 0:
-		return nil, failure("ERR FILTER: expected a tag with a name that is not empty")
-	case len(o.filter.Terms) == broker.MaxTerms:
-		return nil, failure(fmt.Sprintf("ERR FILTER: expected at most %d of them", broker.MaxTerms))
+	case len(args) < 3:
+		refuse("ERR FILTER: expected a tag, an operator and a value behind it")
+	case len(args[0]) == 0:
+		refuse("ERR FILTER: expected a tag with a name that is not empty")
+	case len(f.terms) == broker.MaxTerms:
+		refuse("ERR FILTER: expected at most %d of them", broker.MaxTerms)
 	}
-	op, err := operatorArg(args[1])
-	if err != nil {
-		return nil, err
+	f.terms = append(f.terms, broker.Term{Tag: string(args[0]), Op: operatorArg(args[1]), Value: string(args[2])})
+	bytes := 0
+	for _, t := range f.terms {
+		bytes += len(t.Tag) + len(t.Value)
 	}
-	if o.termBytes += len(tag) + len(value); o.termBytes > broker.MaxTagBytes {
-		return nil, failure(fmt.Sprintf("ERR FILTER: expected tags and values of at most %d bytes together", broker.MaxTagBytes))
+	if bytes > broker.MaxTagBytes {
+		refuse("ERR FILTER: expected tags and values of at most %d bytes together", broker.MaxTagBytes)
 	}
-	o.filter.Terms = append(o.filter.Terms, broker.Term{Tag: string(tag), Op: op, Value: string(value)})
-	return args[3:], nil
+	return args[3:]
 }
 
-func operatorArg(arg []byte) (broker.Op, error) {
-	for op, word := range operators {
-		if is(arg, word) {
-			return broker.Op(op), nil
-		}
+func operatorArg(arg []byte) broker.Op {
+	op := slices.IndexFunc(operators[:], func(word string) bool { return is(arg, word) })
+	if op < 0 {
+		refuse("ERR FILTER: expected the operator to be one of %s, got %q", strings.Join(operators[:], ", "), quoted(arg))
 	}
-	return 0, failure(fmt.Sprintf("ERR FILTER: expected the operator to be one of %s, got %q", strings.Join(operators[:], ", "), quoted(arg)))
+	return broker.Op(op)
 }
 
-// setLeast reads what follows MATCH, and returns the arguments behind that.
-func (o *options) setLeast(args [][]byte) (rest [][]byte, err error) {
+// read reads what follows MATCH, and returns the arguments behind that.
+func (m *match) read(args [][]byte) (rest [][]byte) {
+	m.given = true
 	switch {
 	case len(args) > 0 && is(args[0], "all"):
-		return args[1:], nil
+		return args[1:]
 	case len(args) > 1 && is(args[0], "any"):
-		n, err := numberArg("MATCH ANY", args[1], 1, broker.MaxTerms)
-		o.filter.Least = int(n)
-		return args[2:], err
+		m.least = numberArg("MATCH ANY", args[1], 1, broker.MaxTerms)
+		return args[2:]
 	}
-	return nil, failure("ERR MATCH: expected ALL, or ANY and a number, behind it")
+	panic(failure("ERR MATCH: expected ALL, or ANY and a number, behind it"))
 }
 
-// checkFilter looks at FILTER and MATCH together.
-func (o *options) checkFilter() error {
-	switch n := len(o.filter.Terms); {
-	case n == 0 && o.has(optTerms):
-		return failure("ERR MATCH: expected FILTER with it")
-	case o.filter.Least > n:
-		return failure(fmt.Sprintf("ERR MATCH ANY: expected a number from 1 to %d, of the FILTERs, got \"%d\"", n, o.filter.Least))
+// check looks at FILTER and MATCH together.
+func (f *filter) check() {
+	switch n := len(f.terms); {
+	case n == 0 && f.match.given:
+		refuse("ERR MATCH: expected FILTER with it")
+	case f.match.least > int64(n):
+		refuse("ERR MATCH ANY: expected a number from 1 to %d, of the FILTERs, got \"%d\"", n, f.match.least)
 	}
-	return nil
 }
 
-// tagFilter is the filter that was given; nil if none was. It has its own copy of the arguments.
-func (o *options) tagFilter() *broker.Filter {
-	if !o.has(optFilter) {
+// broker is the filter that was given; nil if none was. It has its own copy of the arguments.
+func (f *filter) broker() *broker.Filter {
+	if len(f.terms) == 0 {
 		return nil
 	}
-	return &broker.Filter{Terms: o.filter.Terms, Least: o.filter.Least}
+	return &broker.Filter{Terms: f.terms, Least: int(f.match.least)}
 }
 
 // filterWords is a filter as a request has it; nothing for none.

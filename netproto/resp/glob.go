@@ -42,10 +42,11 @@ func (c *class) has(b byte) bool { return c[b>>6]&(1<<(b&63)) != 0 }
 
 var anyByte = &class{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
-// compileGlob compiles a pattern, which it does not keep.
-func compileGlob(pattern []byte) (*glob, error) {
+// compileGlob compiles a pattern, which it does not keep. It panics with a failure if that is too
+// long.
+func compileGlob(pattern []byte) *glob {
 	if len(pattern) > maxPattern {
-		return nil, failure(errPattern)
+		refuse(errPattern)
 	}
 	g := &glob{parts: make([]part, 1)}
 	for len(pattern) > 0 {
@@ -70,7 +71,7 @@ func compileGlob(pattern []byte) (*glob, error) {
 	for i := range g.parts {
 		g.parts[i].findRun()
 	}
-	return g, nil
+	return g
 }
 
 func (p *part) findRun() {

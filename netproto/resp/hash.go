@@ -1,18 +1,16 @@
 package resp
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
-	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
 func hashCommands() []command {
 	return []command{
-		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hset},
-		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hmset},
+		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setFields(false)},
+		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setFields(true)},
 		{name: "hsetnx", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
 		{name: "hget", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hget},
 		{name: "hmget", arity: -3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hmget},
@@ -30,57 +28,32 @@ func hashCommands() []command {
 	}
 }
 
-// field is one field of a hash.
-type field struct {
-	name  []byte
-	value broker.Value
-}
-
-// fields returns all fields of a hash.
-func fields(tx *broker.Tx, name []byte) (all []field, err error) {
-	err = tx.Fields(name, func(f []byte, v broker.Value) bool {
-		all = append(all, field{bytes.Clone(f), v})
-		return true
-	})
-	return all, err
-}
-
-// hset replies with the number of fields that are new.
-func hset(s *session, tx *broker.Tx, args [][]byte) error {
-	added, err := setFields(s, tx, args)
-	if err == nil {
-		s.int(added)
-	}
-	return err
-}
-
-func hmset(s *session, tx *broker.Tx, args [][]byte) error {
-	_, err := setFields(s, tx, args)
-	if err == nil {
-		s.ok()
-	}
-	return err
-}
-
-func setFields(s *session, tx *broker.Tx, args [][]byte) (added int64, err error) {
-	if len(args)%2 == 1 {
-		return 0, failure(wrongArity(s.cmd.name))
-	}
-	for i := 2; i < len(args); i += 2 { // all, or none if one is refused
-		if err := tx.CanSetField(args[1], args[i], len(args[i+1])); err != nil {
-			return 0, err
+// setFields is HSET, which replies with the number of fields that are new, and HMSET.
+func setFields(repliesOK bool) handler {
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		if len(args)%2 == 1 {
+			return failure(wrongArity(s.cmd.name))
 		}
-	}
-	for i := 2; i < len(args); i += 2 {
-		isNew, err := tx.SetField(args[1], args[i], args[i+1])
-		if err != nil {
-			return 0, err
+		for i := 2; i < len(args); i += 2 { // all, or none if one is refused
+			if err := tx.CanSetField(args[1], args[i], len(args[i+1])); err != nil {
+				return err
+			}
 		}
-		if isNew {
-			added++
+		added := int64(0)
+		for i := 2; i < len(args); i += 2 {
+			isNew, err := tx.SetField(args[1], args[i], args[i+1])
+			if err != nil {
+				return err
+			}
+			if isNew {
+				added++
+			}
 		}
+		if repliesOK {
+			return s.ok()
+		}
+		return s.int(added)
 	}
-	return added, nil
 }
 
 func hsetnx(s *session, tx *broker.Tx, args [][]byte) error {
@@ -88,18 +61,11 @@ func hsetnx(s *session, tx *broker.Tx, args [][]byte) error {
 	if err == nil && !there {
 		_, err = tx.SetField(args[1], args[2], args[3])
 	}
-	if err == nil {
-		s.bool(!there)
-	}
-	return err
+	return s.did(!there, err)
 }
 
 func hget(s *session, tx *broker.Tx, args [][]byte) error {
-	v, ok, err := tx.Field(args[1], args[2])
-	if err == nil {
-		err = s.value(tx, v, ok)
-	}
-	return err
+	return s.found(tx.Field(args[1], args[2]))
 }
 
 func hmget(s *session, tx *broker.Tx, args [][]byte) error {
@@ -117,141 +83,90 @@ func hmget(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func hgetall(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.HashLen(args[1])
-	if err != nil {
-		return err
-	}
-	s.mapHeader(n)
-	_ = tx.Fields(args[1], func(name []byte, v broker.Value) bool { // it is a hash
+	return s.allFields(tx, args[1], s.mapHeader, func(name []byte, v broker.Value) error {
 		s.bulk(name)
-		err = s.value(tx, v, true)
-		return err == nil && !s.overLimit
+		return s.value(tx, v, true)
 	})
-	return err
 }
 
 func hkeys(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.HashLen(args[1])
-	if err != nil {
-		return err
-	}
-	s.array(n)
-	return tx.Fields(args[1], func(name []byte, _ broker.Value) bool {
-		s.bulk(name)
-		return !s.overLimit
+	return s.allFields(tx, args[1], s.array, func(name []byte, _ broker.Value) error {
+		return s.bulk(name)
 	})
 }
 
 func hvals(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.HashLen(args[1])
-	if err != nil {
-		return err
-	}
-	s.array(n)
-	_ = tx.Fields(args[1], func(_ []byte, v broker.Value) bool { // it is a hash
-		err = s.value(tx, v, true)
-		return err == nil && !s.overLimit
+	return s.allFields(tx, args[1], s.array, func(_ []byte, v broker.Value) error { return s.value(tx, v, true) })
+}
+
+// allFields replies with a head, and with what each replies for each field of a hash.
+func (s *session) allFields(tx *broker.Tx, name []byte, head func(n int) error, each func(name []byte, v broker.Value) error) error {
+	return s.inSlices(tx, name, func(cursor uint64) (uint64, error) {
+		n, err := tx.HashLen(name)
+		if err != nil {
+			return 0, err
+		}
+		if cursor == 0 {
+			_ = head(n)
+		}
+		return s.sliceOfFields(tx, name, cursor, each)
 	})
-	return err
+}
+
+// sliceOfFields calls each for a slice of the fields of a hash.
+func (s *session) sliceOfFields(tx *broker.Tx, name []byte, cursor uint64, each func(name []byte, v broker.Value) error) (next uint64, err error) {
+	take := func(name []byte, v broker.Value) { err = each(name, v) }
+	for n := 0; err == nil && !s.sliceFull(n); n++ {
+		if cursor, _ = tx.ScanFields(name, cursor, 1, take); cursor == 0 { // it is a hash: it has a length
+			return 0, err
+		}
+	}
+	return cursor, err
 }
 
 func hdel(s *session, tx *broker.Tx, args [][]byte) error {
-	deleted := int64(0)
-	for _, name := range args[2:] {
-		existed, err := tx.DeleteField(args[1], name)
-		if err != nil {
-			return err
-		}
-		if existed {
-			deleted++
-		}
-	}
-	s.int(deleted)
-	return nil
+	return s.tally(args[2:], func(field []byte) (bool, error) { return tx.DeleteField(args[1], field) })
 }
 
 func hexists(s *session, tx *broker.Tx, args [][]byte) error {
 	_, ok, err := tx.Field(args[1], args[2])
-	if err == nil {
-		s.bool(ok)
-	}
-	return err
+	return s.did(ok, err)
 }
 
-func hlen(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.HashLen(args[1])
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
-}
+func hlen(s *session, tx *broker.Tx, args [][]byte) error { return s.count(tx.HashLen(args[1])) }
 
 func hstrlen(s *session, tx *broker.Tx, args [][]byte) error {
 	v, _, err := tx.Field(args[1], args[2])
-	if err == nil {
-		s.int(int64(v.Size))
-	}
-	return err
+	return s.count(v.Size, err)
 }
 
 func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := intArg(args[3])
+	n := intArg(args[3])
+	old, err := s.number(tx.Field(args[1], args[2]))
 	if err != nil {
 		return err
 	}
-	v, ok, err := tx.Field(args[1], args[2])
-	if err != nil {
-		return err
-	}
-	var old int64
-	if ok {
-		text, err := tx.Bytes(v)
-		if err != nil {
-			return err
-		}
-		if old, ok = parseInt(text); !ok {
-			return failure("ERR hash value is not an integer")
-		}
-	}
-	sum, ok := addInt(old, n)
-	if !ok {
-		return failure(errOverflow)
-	}
+	sum := addIntArg(old, "ERR hash value is not an integer", n)
 	var text [maxIntText]byte
-	if _, err := tx.SetField(args[1], args[2], strconv.AppendInt(text[:0], sum, 10)); err != nil {
+	if _, err := tx.SetField(args[1], args[2], appendInt(text[:0], sum)); err != nil {
 		return err
 	}
-	s.int(sum)
-	return nil
+	return s.int(sum)
 }
 
 func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := floatArg(args[3])
+	if floatArg(args[3], errNotFloat).IsInf() {
+		refuse("ERR value is NaN or Infinity")
+	}
+	old, err := s.number(tx.Field(args[1], args[2]))
 	if err != nil {
 		return err
 	}
-	if n.IsInf() {
-		return failure("ERR value is NaN or Infinity")
-	}
-	v, ok, err := tx.Field(args[1], args[2])
-	if err != nil {
+	sum := addFloatArg(old, "ERR hash value is not a float", args[3])
+	if _, err := tx.SetField(args[1], args[2], sum); err != nil {
 		return err
 	}
-	old := []byte("0")
-	if ok {
-		if old, err = tx.Bytes(v); err != nil {
-			return err
-		}
-	}
-	text, err := addFloatArg(old, failure("ERR hash value is not a float"), args[3])
-	if err != nil {
-		return err
-	}
-	if _, err := tx.SetField(args[1], args[2], text); err != nil {
-		return err
-	}
-	s.bulk(text)
-	return nil
+	return s.bulk(sum)
 }
 
 func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
@@ -264,10 +179,7 @@ func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
 		s.bulk(name)
 		return nil
 	}
-	count, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	count := intArg(args[2])
 	if count == math.MinInt64 {
 		return failure("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
 	}
@@ -278,69 +190,69 @@ func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
 	case values && (count < -math.MaxInt64/2 || count > math.MaxInt64/2), -count > maxArgs:
 		return failure("ERR value is out of range")
 	}
-	list, err := randomFields(tx, args[1], count)
-	if err == nil {
-		err = s.fields(tx, list, values)
-	}
-	return err
+	return s.randomFields(tx, args[1], count, values)
 }
 
-// randomFields returns count different fields, fewer if there are not so many. With a negative
-// count it returns -count fields, and one may come several times.
-func randomFields(tx *broker.Tx, name []byte, count int64) (list []field, err error) {
-	n, err := tx.HashLen(name)
-	if err != nil || n == 0 {
-		return nil, err
-	}
-	if count >= int64(n)/4 { // too many to draw them until all are different
-		all, err := fields(tx, name)
-		return choose(all, int(min(count, int64(n)))), err
-	}
-	seen := make(map[string]bool)
-	for int64(len(list)) < max(count, -count) {
-		f, v, _, err := tx.RandomField(name)
-		if err != nil {
-			return nil, err
-		}
-		if count > 0 && seen[string(f)] {
-			continue
-		}
-		if count > 0 {
-			seen[string(f)] = true
-		}
-		list = append(list, field{f, v})
-	}
-	return list, nil
-}
-
-// choose returns n of all fields. It reorders all.
-func choose(all []field, n int) []field {
-	for i := range n { // the start of a shuffle
-		j := i + rand.IntN(len(all)-i)
-		all[i], all[j] = all[j], all[i]
-	}
-	return all[:n]
-}
-
-// fields replies with names of fields, in RESP3 each in an array with its value if values are asked
-// for.
-func (s *session) fields(tx *broker.Tx, list []field, values bool) error {
-	n := len(list)
-	if values && !s.resp3 {
-		n *= 2
-	}
-	s.array(n)
-	for _, f := range list {
+// randomFields replies with count different fields, fewer if there are not so many. With a negative
+// count it replies with -count fields, and one may come several times.
+func (s *session) randomFields(tx *broker.Tx, name []byte, count int64, values bool) error {
+	each := func(name []byte, v broker.Value) error {
 		if values && s.resp3 {
 			s.array(2)
 		}
-		s.bulk(f.name)
+		s.bulk(name)
 		if !values {
-			continue
+			return nil
 		}
-		if err := s.value(tx, f.value, true); err != nil {
-			return err
+		return s.value(tx, v, true)
+	}
+	return s.inSlices(tx, name, func(cursor uint64) (uint64, error) {
+		n, err := tx.HashLen(name)
+		if err != nil {
+			return 0, err
+		}
+		want := int(max(-count, min(count, int64(n))))
+		switch {
+		case n == 0:
+			want = 0
+			s.array(0)
+		case cursor > 0:
+		case values && !s.resp3:
+			s.array(2 * want)
+		default:
+			s.array(want)
+		}
+		if count > int64(n)/4 || count > broker.LookSlice { // too many to draw them until all are different
+			return s.sliceOfFields(tx, name, cursor, func(name []byte, v broker.Value) error {
+				l := &s.look
+				if l.seen++; rand.IntN(n-l.seen+1) >= want-l.found {
+					return nil
+				}
+				l.found++
+				return each(name, v)
+			})
+		}
+		return s.drawFields(tx, name, cursor, want, count > 0, each)
+	})
+}
+
+// drawFields calls each for a slice of the fields that are drawn, all of them if they must be
+// different.
+func (s *session) drawFields(tx *broker.Tx, name []byte, from uint64, want int, different bool, each func(name []byte, v broker.Value) error) (next uint64, err error) {
+	drawn := make(map[string]bool)
+	for n := 0; int(from) < want; n++ {
+		if !different && s.sliceFull(n) {
+			return from, nil
+		}
+		f, v, _, err := tx.RandomField(name)
+		if err == nil && !drawn[string(f)] {
+			drawn[string(f)] = different
+			from++
+			err = each(f, v)
+		}
+		if err != nil {
+			return 0, err
 		}
 	}
-	return nil
+	return 0, nil
 }

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -15,93 +14,68 @@ func incrBy(n int64) handler {
 }
 
 func incrby(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	n := intArg(args[2])
 	return s.incr(tx, args[1], n)
 }
 
 func decrby(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	n := intArg(args[2])
 	if n == math.MinInt64 {
-		return failure("ERR decrement would overflow")
+		refuse("ERR decrement would overflow")
 	}
 	return s.incr(tx, args[1], -n)
 }
 
-const errOverflow = "ERR increment or decrement would overflow"
+// number returns the text of a number that a call has found, 0 if it has found nothing.
+func (s *session) number(v broker.Value, ok bool, err error) (text []byte, _ error) {
+	if err != nil || !ok {
+		return []byte{'0'}, err
+	}
+	return s.tx.Bytes(v)
+}
 
 // incr adds n to the number that a string is and replies with the sum.
 func (s *session) incr(tx *broker.Tx, name []byte, n int64) error {
-	v, ok, err := tx.String(name)
+	old, err := s.number(tx.String(name))
 	if err != nil {
 		return err
 	}
-	var old, expiry int64
-	if ok {
-		text, err := tx.Bytes(v)
-		if err == nil {
-			old, err = intArg(text)
-		}
-		if err != nil {
-			return err
-		}
-		expiry, _ = tx.Expiry(name)
-	}
-	sum, ok := addInt(old, n)
-	if !ok {
-		return failure(errOverflow)
-	}
+	sum := addIntArg(old, errNotInteger, n)
+	expiry, _ := tx.Expiry(name)
 	var text [maxIntText]byte
-	if err := tx.SetString(name, strconv.AppendInt(text[:0], sum, 10), expiry); err != nil {
+	if err := tx.SetString(name, appendInt(text[:0], sum), expiry); err != nil {
 		return err
 	}
-	s.int(sum)
-	return nil
+	return s.int(sum)
 }
 
-const errNotFinite = "ERR increment would produce NaN or Infinity"
+// addIntArg returns the sum of two numbers; refusal is the error if old is no number.
+func addIntArg(old []byte, refusal failure, n int64) int64 {
+	sum, ok := addInt(countArg(old, math.MinInt64, refusal), n)
+	if !ok {
+		refuse("ERR increment or decrement would overflow")
+	}
+	return sum
+}
 
 func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
-	v, ok, err := tx.String(args[1])
+	old, err := s.number(tx.String(args[1]))
 	if err != nil {
 		return err
 	}
-	old, expiry := []byte("0"), int64(0)
-	if ok {
-		if old, err = tx.Bytes(v); err != nil {
-			return err
-		}
-		expiry, _ = tx.Expiry(args[1])
-	}
-	text, err := addFloatArg(old, failure(errNotFloat), args[2])
-	if err != nil {
+	sum := addFloatArg(old, errNotFloat, args[2])
+	expiry, _ := tx.Expiry(args[1])
+	if err := tx.SetString(args[1], sum, expiry); err != nil {
 		return err
 	}
-	if err := tx.SetString(args[1], text, expiry); err != nil {
-		return err
-	}
-	s.bulk(text)
-	return nil
+	return s.bulk(sum)
 }
 
 // addFloatArg returns the sum of two numbers as a text; refusal is the error if old is no number.
-func addFloatArg(old []byte, refusal failure, increment []byte) (text []byte, err error) {
-	a, ok := parseFloat(old)
+func addFloatArg(old []byte, refusal failure, increment []byte) (text []byte) {
+	sum, ok := addFloat(floatArg(old, refusal), floatArg(increment, errNotFloat))
 	if !ok {
-		return nil, refusal
+		refuse("ERR increment would produce NaN or Infinity")
 	}
-	b, err := floatArg(increment)
-	if err != nil {
-		return nil, err
-	}
-	sum, ok := addFloat(a, b)
-	if !ok {
-		return nil, failure(errNotFinite)
-	}
-	return appendFloat(nil, sum), nil
+	return appendFloat(nil, sum)
 }

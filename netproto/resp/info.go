@@ -65,8 +65,7 @@ func info(s *session, tx *broker.Tx, args [][]byte) error {
 		lines := strings.ReplaceAll(section.lines(s, tx), "\n", "\r\n")
 		fmt.Fprintf(&text, "# %s\r\n%s", title, lines)
 	}
-	s.verbatim(text.String())
-	return nil
+	return s.verbatim(text.String())
 }
 
 func infoServer(s *session, tx *broker.Tx) string {

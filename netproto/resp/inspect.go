@@ -12,15 +12,10 @@ import (
 const defaultCount = 10
 
 func qpeek(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[2:], oneOf(optCount))
-	if err != nil {
-		return err
-	}
-	f, err := tx.Peek(args[1], int(o.number(optCount, defaultCount)))
-	if err == nil {
-		s.packets(f, formPackets)
-	}
-	return err
+	count := int64(defaultCount)
+	parseOptions(args[2:], option{"COUNT", &count, 1, broker.MaxCount})
+	f, err := tx.Peek(args[1], int(count))
+	return s.packets(formPackets, f, err)
 }
 
 // listPlace is where QLIST goes on: behind a place among the packets of one state.
@@ -32,15 +27,15 @@ type listPlace struct {
 const listCursor = "%d:%d:%d"
 
 // parseListPlace reads a cursor. 0, and no text, stand for the beginning, which is at a state.
-func parseListPlace(cursor []byte, begin broker.State) (p listPlace, err error) {
+func parseListPlace(cursor []byte, begin broker.State) (p listPlace) {
 	if len(cursor) == 0 || string(cursor) == "0" {
-		return listPlace{state: begin}, nil
+		return listPlace{state: begin}
 	}
-	_, err = fmt.Sscanf(string(cursor), listCursor, &p.state, &p.after.Priority, &p.after.Seq)
+	_, err := fmt.Sscanf(string(cursor), listCursor, &p.state, &p.after.Priority, &p.after.Seq)
 	if err != nil || p.String() != string(cursor) || p.state < broker.Ready || p.state > broker.Damaged {
-		return p, failure(fmt.Sprintf("ERR CURSOR: expected one that QLIST replied with, or 0, got %q", quoted(cursor)))
+		refuse("ERR CURSOR: expected one that QLIST replied with, or 0, got %q", quoted(cursor))
 	}
-	return p, nil
+	return p
 }
 
 // String is the cursor.
@@ -49,72 +44,55 @@ func (p listPlace) String() string {
 }
 
 func qlist(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[2:], oneOf(optState, optCursor, optCount)|filterOptions)
-	if err != nil {
+	count, state := int64(defaultCount), broker.State(0)
+	var cursor []byte
+	var f filter
+	parseOptions(args[2:],
+		option{"COUNT", &count, 1, broker.MaxCount},
+		option{"CURSOR", &cursor, 1, maxQuoted},
+		option{word: "STATE", into: &state},
+		option{word: "FILTER", into: &f},
+		option{word: "MATCH", into: &f.match},
+	)
+	first, last := broker.Ready, broker.Damaged
+	if state != 0 {
+		first, last = state, state
+	}
+	at := parseListPlace(cursor, first)
+	if at.state < first || at.state > last {
+		refuse("ERR CURSOR: expected one of a QLIST of this STATE, got %q", cursor)
+	}
+	filter := f.broker()
+	if err := s.useFilter(tx, filter, args[1]); err != nil {
 		return err
 	}
-	begin, end := broker.Ready, broker.Damaged
-	if o.has(optState) {
-		begin, end = o.state, o.state
-	}
-	at, err := parseListPlace(o.text(optCursor), begin)
-	if err != nil {
-		return err
-	}
-	if at.state < begin || at.state > end {
-		return failure(fmt.Sprintf("ERR CURSOR: expected one of a QLIST of this STATE, got %q", o.text(optCursor)))
-	}
-	if err := s.useFilter(tx, o.tagFilter(), args[1]); err != nil {
-		return err
-	}
-	from := len(s.peer.Out)
-	n, next, err := s.pages(tx, args[1], at, end, &o)
-	if err == nil {
-		head := appendHead(appendBulk(appendHead(nil, '*', 2), next), '*', int64(n))
-		s.peer.Out = slices.Insert(s.peer.Out, from, head...)
-	}
-	return err
-}
-
-// pages replies with the packets from a place on that COUNT and FILTER say, state by state to the
-// last one. n is how many these are, and next the cursor of what follows.
-func (s *session) pages(tx *broker.Tx, queue []byte, at listPlace, last broker.State, o *options) (n int, next string, err error) {
-	count, filter := int(o.number(optCount, defaultCount)), o.tagFilter()
+	from, n, next := len(s.peer.Out), 0, "0"
 	for ; at.state <= last; at = (listPlace{state: at.state + 1}) {
-		f, end, err := tx.List(queue, broker.Page{State: at.state, After: at.after, Count: count - n, Filter: filter})
-		switch {
-		case errors.Is(err, broker.ErrReplyTooLarge) && n > 0:
-			return n, at.String(), nil
-		case err != nil:
-			return 0, "", err
+		f, end, err := tx.List(args[1], broker.Page{State: at.state, After: at.after, Count: int(count) - n, Filter: filter})
+		if errors.Is(err, broker.ErrReplyTooLarge) && n > 0 {
+			next = at.String()
+			break
 		}
-		s.packets(f, formFields)
+		if err := s.packets(formFields, f, err); err != nil {
+			return err
+		}
 		if n += len(f.Packets); end.More {
-			return n, listPlace{at.state, end.Last}.String(), nil
+			next = listPlace{at.state, end.Last}.String()
+			break
 		}
 	}
-	return n, "0", nil
+	head := appendHead(appendBulk(appendHead(nil, '*', 2), next), '*', int64(n))
+	s.peer.Out = slices.Insert(s.peer.Out, from, head...)
+	return nil
 }
 
 func qshow(s *session, tx *broker.Tx, args [][]byte) error {
-	id, err := idArg(args[2])
-	if err != nil {
-		return err
-	}
+	id := idArg(args[2])
 	f, err := tx.Show(args[1], id)
-	if err == nil {
-		s.packets(f, formPacket)
-	}
-	return err
+	return s.packets(formPacket, f, err)
 }
 
-func qlen(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.Unfinished(args[1])
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
-}
+func qlen(s *session, tx *broker.Tx, args [][]byte) error { return s.count(tx.Unfinished(args[1])) }
 
 // figure is a name and its number.
 type figure struct {
@@ -156,11 +134,7 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	s.figures(list)
 	for _, h := range roles {
 		s.bulkString(h.role)
-		if *h.client == "" {
-			s.null()
-		} else {
-			s.bulkString(*h.client)
-		}
+		s.named(*h.client)
 	}
 	s.bulkString("priorities")
 	s.array(len(q.Bands))
@@ -174,11 +148,9 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	case err != nil:
 		return err
 	case len(f.Packets) == 0 || f.Details[0].State == broker.Damaged:
-		s.null()
-	default:
-		s.int(max(0, tx.Now()-f.Packets[0].EnqueuedAt))
+		return s.null()
 	}
-	return nil
+	return s.int(max(0, tx.Now()-f.Packets[0].EnqueuedAt))
 }
 
 func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {
@@ -225,13 +197,7 @@ func (s *session) waiting(w broker.Wait) {
 }
 
 func queues(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[1:], oneOf(optMatch))
-	if err != nil {
-		return err
-	}
 	pattern := []byte("*")
-	if o.has(optMatch) {
-		pattern = o.text(optMatch)
-	}
+	parseOptions(args[1:], option{"MATCH", &pattern, 0, maxPattern})
 	return s.names(tx, pattern, broker.TypeList)
 }

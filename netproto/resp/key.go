@@ -1,10 +1,6 @@
 package resp
 
-import (
-	"math"
-
-	"github.com/holdfast-queue/holdfast/broker"
-)
+import "github.com/holdfast-queue/holdfast/broker"
 
 func keyCommands() []command {
 	return []command{
@@ -37,71 +33,54 @@ func keyCommands() []command {
 	}
 }
 
-func del(s *session, tx *broker.Tx, args [][]byte) error {
-	deleted := int64(0)
-	for _, name := range args[1:] {
-		existed, err := tx.Delete(name)
+// tally replies with how many of some names a call has done something with.
+func (s *session) tally(names [][]byte, call func(name []byte) (bool, error)) error {
+	n := int64(0)
+	for _, name := range names {
+		done, err := call(name)
 		if err != nil {
 			return err
 		}
-		if existed {
-			deleted++
-		}
-	}
-	s.int(deleted)
-	return nil
-}
-
-func exists(s *session, tx *broker.Tx, args [][]byte) error {
-	n := int64(0)
-	for _, name := range args[1:] {
-		if tx.Type(name) != broker.TypeNone {
+		if done {
 			n++
 		}
 	}
-	s.int(n)
-	return nil
+	return s.int(n)
+}
+
+func del(s *session, tx *broker.Tx, args [][]byte) error { return s.tally(args[1:], tx.Delete) }
+
+func exists(s *session, tx *broker.Tx, args [][]byte) error {
+	return s.tally(args[1:], func(name []byte) (bool, error) { return isThere(tx, name), nil })
 }
 
 func typeOf(s *session, tx *broker.Tx, args [][]byte) error {
-	s.simple(tx.Type(args[1]).String())
-	return nil
+	return s.simple(tx.Type(args[1]).String())
 }
 
 func randomkey(s *session, tx *broker.Tx, _ [][]byte) error {
 	if name, ok := tx.RandomName(nil); ok {
-		s.bulk(name)
-	} else {
-		s.null()
+		return s.bulk(name)
 	}
-	return nil
+	return s.null()
 }
 
 func rename(s *session, tx *broker.Tx, args [][]byte) error {
 	ok, err := tx.Rename(args[1], args[2])
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return failure(errNoKey)
+	if err == nil && !ok {
+		err = failure(errNoKey)
 	}
-	s.ok()
-	return nil
+	return s.done(err)
 }
 
 func renamenx(s *session, tx *broker.Tx, args [][]byte) error {
-	if tx.Type(args[1]) == broker.TypeNone {
+	switch {
+	case !isThere(tx, args[1]):
 		return failure(errNoKey)
+	case isThere(tx, args[2]):
+		return s.int(0)
 	}
-	if tx.Type(args[2]) != broker.TypeNone {
-		s.int(0)
-		return nil
-	}
-	_, err := tx.Rename(args[1], args[2])
-	if err == nil {
-		s.int(1)
-	}
-	return err
+	return s.did(tx.Rename(args[1], args[2]))
 }
 
 func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
@@ -111,11 +90,7 @@ func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
 		case is(rest[0], "replace"):
 			replace = true
 		case is(rest[0], "db") && len(rest) > 1:
-			var err error
-			if db, err = databaseArg(rest[1]); err != nil {
-				return err
-			}
-			rest = rest[1:]
+			db, rest = databaseArg(rest[1]), rest[1:]
 		default:
 			return failure(errSyntax)
 		}
@@ -123,11 +98,7 @@ func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
 	if db == s.consumer.Database() && string(args[1]) == string(args[2]) {
 		return failure("ERR source and destination objects are the same")
 	}
-	ok, err := tx.Copy(args[1], args[2], db, replace)
-	if err == nil {
-		s.bool(ok)
-	}
-	return err
+	return s.did(tx.Copy(args[1], args[2], db, replace))
 }
 
 // expire is EXPIRE and its kin. The time is in the unit, which is in milliseconds, from now or
@@ -135,37 +106,22 @@ func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
 func expire(unit int64, absolute bool) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		var o expireOptions
-		if err := o.parse(args[3:]); err != nil {
-			return err
-		}
-		n, err := intArg(args[2])
-		if err != nil {
-			return err
-		}
-		from := tx.Now()
-		if absolute {
-			from = 0
-		}
-		if n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-from {
-			return badExpiry(s.cmd.name)
-		}
-		at := from + n*unit
+		o.parse(args[3:])
+		n := intArg(args[2])
+		at := s.momentOf(n, unit, absolute)
 		old, ok := tx.Expiry(args[1])
 		if !ok || !o.allow(old, at) {
-			s.int(0)
-			return nil
+			return s.int(0)
 		}
-		if _, err = tx.SetExpiry(args[1], max(at, 1)); err == nil { // 0 would be never
-			s.int(1)
-		}
-		return err
+		_, err := tx.SetExpiry(args[1], max(at, 1)) // 0 would be never
+		return s.did(true, err)
 	}
 }
 
 // expireOptions say which expiry a new one may replace.
 type expireOptions struct{ ifNone, ifSome, ifLater, ifSooner bool }
 
-func (o *expireOptions) parse(args [][]byte) error {
+func (o *expireOptions) parse(args [][]byte) {
 	for _, arg := range args {
 		switch {
 		case is(arg, "nx"):
@@ -177,16 +133,15 @@ func (o *expireOptions) parse(args [][]byte) error {
 		case is(arg, "lt"):
 			o.ifSooner = true
 		default:
-			return failure("ERR Unsupported option " + string(arg))
+			refuse("ERR Unsupported option %s", arg)
 		}
 	}
 	switch {
 	case o.ifNone && (o.ifSome || o.ifLater || o.ifSooner):
-		return failure("ERR NX and XX, GT or LT options at the same time are not compatible")
+		refuse("ERR NX and XX, GT or LT options at the same time are not compatible")
 	case o.ifLater && o.ifSooner:
-		return failure("ERR GT and LT options at the same time are not compatible")
+		refuse("ERR GT and LT options at the same time are not compatible")
 	}
-	return nil
 }
 
 // allow says whether a new expiry may replace the old one, which is 0 for never.
@@ -203,14 +158,10 @@ func (o *expireOptions) allow(old, at int64) bool {
 func persist(s *session, tx *broker.Tx, args [][]byte) error {
 	at, ok := tx.Expiry(args[1])
 	if !ok || at == 0 {
-		s.int(0)
-		return nil
+		return s.int(0)
 	}
 	_, err := tx.SetExpiry(args[1], 0)
-	if err == nil {
-		s.int(1)
-	}
-	return err
+	return s.did(true, err)
 }
 
 // ttl is TTL and its kin. It replies in the unit, which is in milliseconds, from now or absolute.
@@ -219,11 +170,9 @@ func ttl(unit int64, absolute bool) handler {
 		at, ok := tx.Expiry(args[1])
 		switch {
 		case !ok:
-			s.int(-2)
-			return nil
+			return s.int(-2)
 		case at == 0:
-			s.int(-1)
-			return nil
+			return s.int(-1)
 		}
 		if !absolute {
 			at = max(at-tx.Now(), 0)
@@ -231,8 +180,7 @@ func ttl(unit int64, absolute bool) handler {
 		if unit == second {
 			at = (at + 500) / second // rounded, as in Redis
 		}
-		s.int(at)
-		return nil
+		return s.int(at)
 	}
 }
 
@@ -242,10 +190,6 @@ func flush(all bool) handler {
 		if len(args) > 2 || len(args) == 2 && !is(args[1], "async") && !is(args[1], "sync") {
 			return failure(errSyntax)
 		}
-		err := tx.Flush(all)
-		if err == nil {
-			s.ok()
-		}
-		return err
+		return s.done(tx.Flush(all))
 	}
 }

@@ -1,8 +1,6 @@
 package resp
 
-import (
-	"github.com/holdfast-queue/holdfast/broker"
-)
+import "github.com/holdfast-queue/holdfast/broker"
 
 func listCommands() []command {
 	return []command{
@@ -17,17 +15,17 @@ func listCommands() []command {
 		{name: "lrange", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: lrange},
 		{name: "lindex", arity: 3, flags: flagRead, first: 1, last: 1, step: 1, run: lindex},
 		{name: "lset", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: lset},
-		{name: "linsert", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: linsert},
-		{name: "lrem", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, run: lrem},
+		{name: "linsert", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, prepare: prepareSearch, run: linsert},
+		{name: "lrem", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, prepare: prepareSearch, run: lrem},
 		{name: "ltrim", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, run: ltrim},
-		{name: "lpos", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: lpos},
+		{name: "lpos", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, prepare: prepareSearch, run: lpos},
 		{name: "rpoplpush", arity: 3, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: rpoplpush},
 		{name: "lmove", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: lmove},
 		{name: "blpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, run: blockPopFrom(left)},
 		{name: "brpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, run: blockPopFrom(right)},
 		{name: "blmpop", arity: -5, flags: flagWrite | flagBlocking, run: blmpop},
-		{name: "brpoplpush", arity: 4, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: brpoplpush},
-		{name: "blmove", arity: 6, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: blmove},
+		{name: "brpoplpush", arity: 4, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: rpoplpush},
+		{name: "blmove", arity: 6, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: lmove},
 	}
 }
 
@@ -38,14 +36,14 @@ const (
 )
 
 // endArg reads LEFT or RIGHT.
-func endArg(arg []byte) (broker.End, error) {
+func endArg(arg []byte) broker.End {
 	switch {
 	case is(arg, "left"):
-		return left, nil
+		return left
 	case is(arg, "right"):
-		return right, nil
+		return right
 	}
-	return left, failure(errSyntax)
+	panic(failure(errSyntax))
 }
 
 // extent turns the first and last position of a range, which count from the right end if they are
@@ -64,129 +62,91 @@ func extent(first, last int64, n int) (from, count int) {
 	return int(first), int(last - first + 1)
 }
 
-// position turns an index, which counts from the right end if it is negative, into a position; ok
-// is false if there is no element.
-func position(index int64, n int) (at int, ok bool) {
-	if index < 0 {
-		index += int64(n)
+// element reads an index, which counts from the right end if it is negative, and returns where that
+// element is; ok is false if there is none. n is the length of the list: an empty one takes any
+// index.
+func element(tx *broker.Tx, name, index []byte) (at, n int, ok bool, err error) {
+	if n, err = tx.Len(name); err != nil || n == 0 {
+		return 0, n, false, err
 	}
-	return int(index), 0 <= index && index < int64(n)
+	i := intArg(index)
+	if i < 0 {
+		i += int64(n)
+	}
+	return int(i), n, 0 <= i && i < int64(n), nil
 }
 
 func pushTo(end broker.End) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
-		n, err := tx.PushEnd(args[1], end, args[2:])
-		if err == nil {
-			s.int(int64(n))
-		}
-		return err
+		return s.count(tx.PushEnd(args[1], end, args[2:]))
 	}
 }
 
 // pushOnto is pushTo for a list that must exist.
 func pushOnto(end broker.End) handler {
-	push := pushTo(end)
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		n, err := tx.Len(args[1])
-		if err == nil && n == 0 {
-			s.int(0)
-			return nil
+		if err == nil && n > 0 {
+			n, err = tx.PushEnd(args[1], end, args[2:])
 		}
-		if err != nil {
-			return err
-		}
-		return push(s, tx, args)
+		return s.count(n, err)
 	}
 }
 
-func llen(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.Len(args[1])
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
-}
+func llen(s *session, tx *broker.Tx, args [][]byte) error { return s.count(tx.Len(args[1])) }
 
 func lrange(s *session, tx *broker.Tx, args [][]byte) error {
-	first, last, err := intArgs(args[2], args[3])
-	if err != nil {
-		return err
-	}
-	n, err := tx.Len(args[1])
-	if err != nil {
-		return err
-	}
-	from, count := extent(first, last, n)
-	if count == 0 {
-		s.array(0)
-		return nil
-	}
-	f, err := tx.Range(args[1], from, count)
-	if err == nil {
-		s.packets(f, formList)
-	}
-	return err
+	first, last := intArg(args[2]), intArg(args[3])
+	return s.inSlices(tx, args[1], func(cursor uint64) (uint64, error) {
+		n, err := tx.Len(args[1])
+		if err != nil {
+			return 0, err
+		}
+		from, count := extent(first, last, n)
+		if cursor == 0 {
+			s.array(count)
+		}
+		f, err := tx.Range(args[1], from+int(cursor), count-int(cursor))
+		err = s.packets(formBulks, f, err)
+		if cursor += uint64(len(f.Packets)); cursor >= uint64(count) {
+			cursor = 0
+		}
+		return cursor, err
+	})
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.Len(args[1])
-	if err != nil || n == 0 {
-		s.null()
-		return err
-	}
-	index, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
-	at, ok := position(index, n)
-	if !ok {
-		s.null()
-		return nil
-	}
-	f, err := tx.Range(args[1], at, 1)
-	if err == nil {
-		s.packets(f, formBulk)
-	}
-	return err
+	return s.inSlices(tx, args[1], func(uint64) (uint64, error) {
+		at, _, ok, err := element(tx, args[1], args[2])
+		if err != nil || !ok {
+			s.null()
+			return 0, err
+		}
+		f, err := tx.Range(args[1], at, 1)
+		return 0, s.packets(formBulk, f, err)
+	})
 }
 
 func lset(s *session, tx *broker.Tx, args [][]byte) error {
-	n, err := tx.Len(args[1])
-	if err != nil {
+	at, n, ok, err := element(tx, args[1], args[2])
+	switch {
+	case err != nil:
 		return err
-	}
-	if n == 0 {
+	case n == 0:
 		return failure(errNoKey)
-	}
-	index, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
-	at, ok := position(index, n)
-	if !ok {
+	case !ok:
 		return failure(errOutOfRange)
 	}
-	if _, err = tx.SetAt(args[1], at, args[3]); err == nil {
-		s.ok()
-	}
-	return err
+	_, err = tx.SetAt(args[1], at, args[3])
+	return s.done(err)
 }
 
 func ltrim(s *session, tx *broker.Tx, args [][]byte) error {
-	first, last, err := intArgs(args[2], args[3])
-	if err != nil {
-		return err
-	}
+	first, last := intArg(args[2]), intArg(args[3])
 	n, err := tx.Len(args[1])
-	if err != nil {
-		return err
-	}
-	if n > 0 {
+	if err == nil && n > 0 {
 		from, count := extent(first, last, n)
 		err = tx.Trim(args[1], from, count)
 	}
-	if err == nil {
-		s.ok()
-	}
-	return err
+	return s.done(err)
 }

@@ -3,69 +3,33 @@ package resp
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
 func qdel(s *session, tx *broker.Tx, args [][]byte) error {
-	ids, err := idArgs(args[2:])
-	if err != nil {
-		return err
-	}
-	n, err := tx.DeletePackets(args[1], ids)
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
-}
-
-// moveArgs reads the ids and the destination of QMOVE.
-func moveArgs(args [][]byte) (ids []broker.ID, to []byte, err error) {
-	last := len(args) - 2
-	if !is(args[last], "to") {
-		return nil, nil, failure(fmt.Sprintf("ERR TO: expected it before the last argument, as QMOVE with ids takes no options, got %q", quoted(args[last])))
-	}
-	ids, err = idArgs(args[2:last])
-	return ids, args[last+1], err
+	ids := idArgs(args[2:])
+	return s.count(tx.DeletePackets(args[1], ids))
 }
 
 func qmove(s *session, tx *broker.Tx, args [][]byte) error {
-	ids, to, err := moveArgs(args)
-	if err != nil {
-		return err
+	last := len(args) - 2
+	if !is(args[last], "to") {
+		refuse("ERR TO: expected it before the last argument, as QMOVE with ids takes no options, got %q", quoted(args[last]))
 	}
-	n, err := tx.MovePackets(args[1], ids, to)
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
-}
-
-// prioArgs reads the id and the priority of QPRIO.
-func prioArgs(args [][]byte) (id broker.ID, priority uint32, err error) {
-	if id, err = idArg(args[2]); err != nil {
-		return 0, 0, err
-	}
-	n, err := numberArg("n", args[3], 0, math.MaxUint32)
-	return id, uint32(n), err
+	ids := idArgs(args[2:last])
+	return s.count(tx.MovePackets(args[1], ids, args[last+1]))
 }
 
 func qprio(s *session, tx *broker.Tx, args [][]byte) error {
-	id, priority, err := prioArgs(args)
-	if err != nil {
-		return err
-	}
-	ok, err := tx.SetPriority(args[1], id, priority)
-	switch {
-	case errors.Is(err, broker.ErrNoKey):
+	id := idArg(args[2])
+	n := numberArg("n", args[3], 0, math.MaxUint32)
+	ok, err := tx.SetPriority(args[1], id, uint32(n))
+	if errors.Is(err, broker.ErrNoKey) {
 		return failure(`ERR n: expected a number from 1 on, as the packet has no key to go with, got "0"`)
-	case err != nil:
-		return err
 	}
-	s.bool(ok)
-	return nil
+	return s.did(ok, err)
 }
 
 func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
@@ -73,38 +37,28 @@ func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
 		return broker.ErrWrongType
 	}
 	ok, err := tx.Drop(args[1])
-	if err != nil {
-		return err
+	if err == nil && !ok {
+		err = broker.ErrUnknownQueue
 	}
-	if !ok {
-		return broker.ErrUnknownQueue
-	}
-	s.ok()
-	return nil
+	return s.done(err)
 }
 
-func qclose(s *session, tx *broker.Tx, args [][]byte) error {
-	closed, err := tx.Close(args[1])
-	if err == nil {
-		s.bool(closed)
-	}
-	return err
-}
+func qclose(s *session, tx *broker.Tx, args [][]byte) error { return s.did(tx.Close(args[1])) }
 
 // errUnfinished is what a command with flagSlices returns until its last slice.
 var errUnfinished = errors.New("a slice is done, the next one follows")
 
-// slice makes one slice of a change to many packets, which begin makes from the options. The
-// command is called again until nothing is left; then it replies how many packets were changed, or
-// would be with DRYRUN.
-func (s *session) slice(tx *broker.Tx, args [][]byte, takes optionSet, begin func(o *options) *broker.Bulk) error {
+// slice makes one slice of a change to many packets, which begin makes from the options that the
+// command takes. The command is called again until nothing is left; then it replies how many
+// packets were changed, or would be with DRYRUN.
+func (s *session) slice(tx *broker.Tx, args [][]byte, begin func() *broker.Bulk, takes ...option) error {
 	if s.sliced == nil {
-		o, err := parseOptions(args, takes|filterOptions|oneOf(optDryRun))
-		if err != nil {
-			return err
-		}
-		s.sliced = begin(&o)
-		s.sliced.Filter, s.sliced.DryRun = o.tagFilter(), o.has(optDryRun)
+		var f filter
+		dryRun := false
+		takes = append(takes, option{word: "FILTER", into: &f}, option{word: "MATCH", into: &f.match}, option{word: "DRYRUN", into: &dryRun})
+		parseOptions(args, takes...)
+		s.sliced = begin()
+		s.sliced.Filter, s.sliced.DryRun = f.broker(), dryRun
 	}
 	more, err := s.sliced.Slice(tx)
 	if more && err == nil {
@@ -112,28 +66,29 @@ func (s *session) slice(tx *broker.Tx, args [][]byte, takes optionSet, begin fun
 	}
 	done := s.sliced.Done
 	s.sliced = nil
-	if err == nil {
-		s.int(int64(done))
-	}
-	return err
+	return s.count(done, err)
 }
 
 func qpurge(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.slice(tx, args[2:], oneOf(optState), func(o *options) *broker.Bulk {
-		return broker.Purge(bytes.Clone(args[1]), o.state)
-	})
+	var state broker.State // all
+	return s.slice(tx, args[2:], func() *broker.Bulk {
+		return broker.Purge(bytes.Clone(args[1]), state)
+	}, option{word: "STATE", into: &state})
 }
 
 func qharvest(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.slice(tx, args[2:], oneOf(optOlder), func(o *options) *broker.Bulk {
-		return broker.Harvest(bytes.Clone(args[1]), o.number(optOlder, 0))
-	})
+	var older int64
+	return s.slice(tx, args[2:], func() *broker.Bulk {
+		return broker.Harvest(bytes.Clone(args[1]), older)
+	}, option{"OLDER", &older, 0, broker.MaxTime})
 }
 
 func qredrive(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.slice(tx, args[2:], oneOf(optCount, optTo), func(o *options) *broker.Bulk {
-		return broker.Redrive(bytes.Clone(args[1]), int(o.number(optCount, 0)), bytes.Clone(o.text(optTo)))
-	})
+	var count int64
+	var to []byte
+	return s.slice(tx, args[2:], func() *broker.Bulk {
+		return broker.Redrive(bytes.Clone(args[1]), int(count), bytes.Clone(to))
+	}, option{"COUNT", &count, 1, broker.MaxCount}, option{"TO", &to, 0, maxArg})
 }
 
 // moveForm returns the form of QMOVE that names no packets, if that is meant: TO follows the queue
@@ -147,7 +102,9 @@ func moveForm(args [][]byte) *command {
 
 // moveMany is QMOVE queue TO other, with options.
 var moveMany = command{name: "qmove", flags: flagWrite | flagSlices, run: func(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.slice(tx, args[4:], oneOf(optState, optCount), func(o *options) *broker.Bulk {
-		return broker.Move(bytes.Clone(args[1]), o.state, int(o.number(optCount, 0)), bytes.Clone(args[3]))
-	})
+	var state broker.State // all
+	var count int64
+	return s.slice(tx, args[4:], func() *broker.Bulk {
+		return broker.Move(bytes.Clone(args[1]), state, int(count), bytes.Clone(args[3]))
+	}, option{"COUNT", &count, 1, broker.MaxCount}, option{word: "STATE", into: &state})
 }}

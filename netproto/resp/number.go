@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"math"
 	"math/big"
 )
 
@@ -76,37 +77,25 @@ func appendFloat(dst []byte, x *big.Float) []byte {
 	return dst
 }
 
-// intArg reads an argument that is a whole number.
-func intArg(arg []byte) (int64, error) {
-	n, ok := parseInt(arg)
-	if !ok {
-		return 0, failure(errNotInteger)
-	}
-	return n, nil
-}
+// What reads an argument panics with a failure if it is not what is expected.
 
-// intArgs reads two arguments that are whole numbers.
-func intArgs(first, second []byte) (a, b int64, err error) {
-	if a, err = intArg(first); err == nil {
-		b, err = intArg(second)
-	}
-	return a, b, err
-}
+// intArg reads an argument that is a whole number.
+func intArg(arg []byte) int64 { return countArg(arg, math.MinInt64, errNotInteger) }
 
 // countArg reads an argument that is a whole number of at least low; refusal says that it is not.
-func countArg(arg []byte, low int64, refusal failure) (int64, error) {
+func countArg(arg []byte, low int64, refusal failure) int64 {
 	n, ok := parseInt(arg)
 	if !ok || n < low {
-		return 0, refusal
+		panic(refusal)
 	}
-	return n, nil
+	return n
 }
 
-// floatArg reads an argument that is a number.
-func floatArg(arg []byte) (*big.Float, error) {
+// floatArg reads an argument that is a number; refusal says that it is not.
+func floatArg(arg []byte, refusal failure) *big.Float {
 	x, ok := parseFloat(arg)
 	if !ok {
-		return nil, failure(errNotFloat)
+		panic(refusal)
 	}
-	return x, nil
+	return x
 }

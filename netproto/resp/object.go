@@ -1,41 +1,39 @@
 package resp
 
-import "github.com/holdfast-queue/holdfast/broker"
+import (
+	"strings"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// objectAnswers are what OBJECT answers about the value of a name that is there.
+var objectAnswers = map[string]func(s *session, tx *broker.Tx, name []byte) error{
+	"encoding": (*session).encoding,
+	"refcount": func(s *session, _ *broker.Tx, _ []byte) error { return s.int(1) },
+	"idletime": func(s *session, _ *broker.Tx, _ []byte) error { return s.int(0) },
+	"freq":     func(*session, *broker.Tx, []byte) error { return failure(errNoFreq) },
+	"help":     nil,
+}
 
 // object answers what tools ask about a value's inside: what Redis would say of a small one.
 func object(s *session, tx *broker.Tx, args [][]byte) error {
-	what := args[1]
-	if is(what, "help") && len(args) == 2 {
+	what := strings.ToLower(string(quoted(args[1])))
+	answer, known := objectAnswers[what]
+	switch {
+	case !known:
+		return failure(unknownSubcommand("object", args[1]))
+	case answer == nil && len(args) == 2:
 		s.array(len(objectHelp))
 		for _, line := range objectHelp {
 			s.simple(line)
 		}
 		return nil
+	case answer == nil || len(args) != 3:
+		return failure(wrongArity("object|" + what))
+	case !isThere(tx, args[2]):
+		return s.null()
 	}
-	var answer func(*broker.Tx, []byte) error
-	var name string
-	switch {
-	case is(what, "encoding"):
-		name, answer = "encoding", s.encoding
-	case is(what, "refcount"):
-		name, answer = "refcount", func(*broker.Tx, []byte) error { s.int(1); return nil }
-	case is(what, "idletime"):
-		name, answer = "idletime", func(*broker.Tx, []byte) error { s.int(0); return nil }
-	case is(what, "freq"):
-		name, answer = "freq", func(*broker.Tx, []byte) error { return failure(errNoFreq) }
-	case is(what, "help"):
-		return failure(wrongArity("object|help"))
-	default:
-		return failure("ERR unknown subcommand '" + string(what[:min(len(what), maxQuoted)]) + "'. Try OBJECT HELP.")
-	}
-	switch {
-	case len(args) != 3:
-		return failure(wrongArity("object|" + name))
-	case tx.Type(args[2]) == broker.TypeNone:
-		s.null()
-		return nil
-	}
-	return answer(tx, args[2])
+	return answer(s, tx, args[2])
 }
 
 const errNoFreq = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
@@ -93,8 +91,7 @@ func (s *session) encoding(tx *broker.Tx, name []byte) error {
 			word = "listpack"
 		}
 	}
-	s.bulkString(word)
-	return nil
+	return s.bulkString(word)
 }
 
 // dense says that all fields of a hash and their values are short.
@@ -123,8 +120,7 @@ func memoryUsage(s *session, tx *broker.Tx, args [][]byte) error {
 	size := int64(len(name) + nameOverhead)
 	switch tx.Type(name) {
 	case broker.TypeNone:
-		s.null()
-		return nil
+		return s.null()
 	case broker.TypeString:
 		v, _, err := tx.String(name)
 		if err != nil {
@@ -149,6 +145,5 @@ func memoryUsage(s *session, tx *broker.Tx, args [][]byte) error {
 		}
 		size += q.Bytes + int64(q.Ready)*partOverhead
 	}
-	s.int(size)
-	return nil
+	return s.int(size)
 }

@@ -7,22 +7,10 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// mapWriter appends a map, or looks how many pairs it has: the head comes first and says that.
+// mapWriter appends the pairs of a map, and counts them.
 type mapWriter struct {
 	dst   []byte
-	resp3 bool
-	looks bool
 	pairs int
-}
-
-// appendMap appends the map of the pairs that fill brings. It calls fill twice.
-func appendMap(dst []byte, resp3 bool, fill func(w *mapWriter)) []byte {
-	w := mapWriter{dst: dst, resp3: resp3, looks: true}
-	fill(&w)
-	w.looks = false
-	w.dst = appendMapHead(dst, resp3, w.pairs)
-	fill(&w)
-	return w.dst
 }
 
 // appendMapHead begins a map of n pairs: one in RESP3, an array of names and values in RESP2.
@@ -33,81 +21,69 @@ func appendMapHead(dst []byte, resp3 bool, n int) []byte {
 	return appendHead(dst, '*', int64(2*n))
 }
 
-// pair begins a pair whose value the caller appends. It returns false if that is not wanted.
+// pair begins a pair, whose value the caller appends, if there is to be one.
 func (w *mapWriter) pair(name string, applies bool) bool {
-	switch {
-	case !applies:
-		return false
-	case w.looks:
+	if applies {
 		w.pairs++
-		return false
+		w.dst = appendBulk(w.dst, name)
 	}
-	w.dst = appendBulk(w.dst, name)
-	return true
+	return applies
 }
 
-func (w *mapWriter) number(name string, n int64, applies bool) {
+func appendNumber(w *mapWriter, name string, n int64, applies bool) {
 	if w.pair(name, applies) {
 		w.dst = appendHead(w.dst, ':', n)
 	}
 }
 
-func (w *mapWriter) text(name, text string, applies bool) {
+func appendText[B []byte | string](w *mapWriter, name string, text B, applies bool) {
 	if w.pair(name, applies) {
 		w.dst = appendBulk(w.dst, text)
 	}
 }
 
-func (w *mapWriter) bytes(name string, text []byte, applies bool) {
-	if w.pair(name, applies) {
-		w.dst = appendBulk(w.dst, text)
-	}
-}
-
-// appendPacket appends a packet as a map of its fields. One that was taken for good is in no state.
-func appendPacket(dst []byte, resp3 bool, form replyForm, p *broker.Packet, d *broker.Detail) []byte {
-	return appendMap(dst, resp3, func(w *mapWriter) {
-		if w.pair("id", true) {
-			var text [maxIntText]byte
-			w.dst = appendBulk(w.dst, appendInt(text[:0], int64(d.ID)))
+// packet replies with a packet as a map of its fields. One that was taken for good is in no state.
+func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
+	// What stands behind the payload is small: it is written first, as the head of the map says how
+	// many pairs there are.
+	w := &s.protocol.fields
+	w.dst, w.pairs = w.dst[:0], 0
+	appendNumber(w, "priority", int64(d.Priority), true)
+	appendNumber(w, "attempt", int64(d.Attempts), d.Attempts > 0)
+	appendText(w, "key", p.Key, p.Key != nil)
+	if w.pair("tags", len(p.Tags) > 0) {
+		w.dst = appendMapHead(w.dst, s.resp3, len(p.Tags))
+		for _, t := range p.Tags {
+			w.dst = appendBulk(appendBulk(w.dst, t.Name), t.Value)
 		}
-		w.text("queue", d.Queue, true)
-		w.bytes("payload", p.Payload, true)
-		w.number("priority", int64(d.Priority), true)
-		w.number("attempt", int64(d.Attempts), d.Attempts > 0)
-		w.bytes("key", p.Key, p.Key != nil)
-		w.tags(p.Tags)
-		w.text("producer", p.Producer, p.Producer != "")
-		w.bytes("unique", d.Unique, len(d.Unique) > 0)
-		w.number("enqueued", p.EnqueuedAt, p.EnqueuedAt != 0)
-		w.number("expires", p.Expiry, p.Expiry != 0)
-		w.number("not-before", d.NotBefore, d.NotBefore != 0)
-		w.number("token", d.Token, d.Token != 0)
-		w.number("lease-end", d.LeaseEnd, d.LeaseEnd != 0)
-		w.text("consumer", d.Consumer, d.Consumer != "")
-		w.text("state", d.State.String(), form != formPopped)
-		w.bytes("reason", d.Reason, len(d.Reason) > 0)
-		if len(d.Progress) > 0 {
-			w.number("progress", int64(d.Progress[0]), true)
-			w.bytes("progress-text", d.Progress[1:], len(d.Progress) > 1)
-		}
-		w.text("origin", d.Origin, d.Origin != "")
-		if form == formPacket {
-			w.number("first-claim", d.FirstClaim, d.FirstClaim != 0)
-			w.number("last-claim", d.LastClaim, d.LastClaim != 0)
-			w.text("why", why(p, d), true)
-		}
-	})
-}
-
-func (w *mapWriter) tags(tags []broker.PacketTag) {
-	if !w.pair("tags", len(tags) > 0) {
-		return
 	}
-	w.dst = appendMapHead(w.dst, w.resp3, len(tags))
-	for _, t := range tags {
-		w.dst = appendBulk(appendBulk(w.dst, t.Name), t.Value)
+	appendText(w, "producer", p.Producer, p.Producer != "")
+	appendText(w, "unique", d.Unique, len(d.Unique) > 0)
+	appendNumber(w, "enqueued", p.EnqueuedAt, p.EnqueuedAt != 0)
+	appendNumber(w, "expires", p.Expiry, p.Expiry != 0)
+	appendNumber(w, "not-before", d.NotBefore, d.NotBefore != 0)
+	appendNumber(w, "token", d.Token, d.Token != 0)
+	appendNumber(w, "lease-end", d.LeaseEnd, d.LeaseEnd != 0)
+	appendText(w, "consumer", d.Consumer, d.Consumer != "")
+	appendText(w, "state", d.State.String(), form != formPopped)
+	appendText(w, "reason", d.Reason, len(d.Reason) > 0)
+	if len(d.Progress) > 0 {
+		appendNumber(w, "progress", int64(d.Progress[0]), true)
+		appendText(w, "progress-text", d.Progress[1:], len(d.Progress) > 1)
 	}
+	appendText(w, "origin", d.Origin, d.Origin != "")
+	if form == formPacket {
+		appendNumber(w, "first-claim", d.FirstClaim, d.FirstClaim != 0)
+		appendNumber(w, "last-claim", d.LastClaim, d.LastClaim != 0)
+		appendText(w, "why", why(p, d), true)
+	}
+	const before = 3 // pairs
+	var id [maxIntText]byte
+	out := appendMapHead(s.peer.Out, s.resp3, before+w.pairs)
+	out = appendBulk(appendBulk(out, "id"), appendInt(id[:0], int64(d.ID)))
+	out = appendBulk(appendBulk(out, "queue"), d.Queue)
+	out = appendBulk(appendBulk(out, "payload"), p.Payload)
+	s.peer.Out = append(out, w.dst...)
 }
 
 // why says in a sentence why a packet is not delivered now.

@@ -40,8 +40,8 @@ func fullPacket() broker.Found {
 
 // packetsReply is the reply with what was found.
 func packetsReply(f broker.Found, form replyForm, resp3 bool) string {
-	s := &session{peer: &netproto.Peer{}, resp3: resp3}
-	s.packets(f, form)
+	s := &session{protocol: &Protocol{}, peer: &netproto.Peer{}, resp3: resp3}
+	s.packets(form, f, nil)
 	return string(s.peer.Out)
 }
 
@@ -124,7 +124,7 @@ func TestNoPacketsAreAReplyOfTheirOwn(t *testing.T) {
 	}{
 		{formBulk, "$-1\r\n", "_\r\n"},
 		{formArray, "*-1\r\n", "_\r\n"},
-		{formList, "*0\r\n", "*0\r\n"},
+		{formBulks, "", ""},
 		{formPackets, "*0\r\n", "*0\r\n"},
 		{formPopped, "*0\r\n", "*0\r\n"},
 		{formFields, "", ""},

@@ -1,8 +1,14 @@
 package resp
 
 import (
+	"math"
+	"math/big"
+
 	"github.com/holdfast-queue/holdfast/broker"
 )
+
+// maxPopped is the most elements that one command pops.
+const maxPopped = broker.MaxGroup
 
 func popFrom(end broker.End) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
@@ -10,75 +16,57 @@ func popFrom(end broker.End) handler {
 			return failure(wrongArity(s.cmd.name))
 		}
 		if len(args) < 3 {
-			return s.pop(tx, args[1], broker.Selection{End: end}, formBulk)
+			f, err := tx.Pop(args[1], broker.Selection{End: end})
+			return s.packets(formBulk, f, err)
 		}
-		count, err := countArg(args[2], 0, "ERR value is out of range, must be positive")
-		if err != nil {
-			return err
-		}
+		count := countArg(args[2], 0, "ERR value is out of range, must be positive")
 		if count > 0 {
-			return s.pop(tx, args[1], broker.Selection{End: end, Count: int(min(count, maxPopped))}, formArray)
+			f, err := tx.Pop(args[1], broker.Selection{End: end, Count: int(min(count, maxPopped))})
+			return s.packets(formArray, f, err)
 		}
 		if n, err := tx.Len(args[1]); err != nil || n > 0 {
 			s.array(0)
 			return err
 		}
-		s.nullArray()
-		return nil
+		return s.nullArray()
 	}
 }
 
-// maxPopped is the most elements that one command pops.
-const maxPopped = broker.MaxGroup
-
-// pop replies with what it takes.
-func (s *session) pop(tx *broker.Tx, name []byte, selection broker.Selection, form replyForm) error {
-	f, err := tx.Pop(name, selection)
-	if err == nil {
-		s.packets(f, form)
-	}
-	return err
-}
-
-// multiPop are the arguments of LMPOP and BLMPOP behind the timeout.
+// multiPop is what the commands take that pop from the first of some lists that has elements.
 type multiPop struct {
-	keys  [][]byte
-	end   broker.End
-	count int64
+	keys    [][]byte
+	end     broker.End
+	count   int64    // 0: one that is no array
+	timeout [][]byte // one argument, or none: it does not wait
 }
 
-func parseMultiPop(args [][]byte) (p multiPop, err error) {
-	n, err := countArg(args[0], 1, "ERR numkeys should be greater than 0")
-	if err != nil {
-		return p, err
-	}
-	if n >= int64(len(args)-1) {
-		return p, failure(errSyntax)
-	}
-	if n > broker.MaxSubscriptions {
-		return p, failure(errNames)
+// parse reads the arguments of LMPOP and BLMPOP behind the timeout.
+func (p *multiPop) parse(args [][]byte) {
+	n := countArg(args[0], 1, "ERR numkeys should be greater than 0")
+	switch {
+	case n >= int64(len(args)-1):
+		refuse(errSyntax)
+	case n > broker.MaxSubscriptions:
+		refuse(errNames)
 	}
 	p.keys, args, p.count = args[1:n+1], args[n+1:], 1
-	if p.end, err = endArg(args[0]); err != nil {
-		return p, err
-	}
+	p.end = endArg(args[0])
 	switch {
 	case len(args) == 1:
-		return p, nil
-	case len(args) >= 3 && is(args[1], "count"):
-		p.count, err = countArg(args[2], 1, "ERR count should be greater than 0")
-		if err == nil && len(args) > 3 {
-			err = failure(errSyntax)
-		}
-		return p, err
+		return
+	case len(args) < 3 || !is(args[1], "count"):
+		refuse(errSyntax)
 	}
-	return p, failure(errSyntax)
+	p.count = countArg(args[2], 1, "ERR count should be greater than 0")
+	if len(args) > 3 {
+		refuse(errSyntax)
+	}
 }
 
-// popFirst replies with the name of the first of the lists that has elements, and an array of those
-// that it takes. With a count of 0 it takes one that is no array. done is false, and there is no
-// reply, if all are empty.
-func (s *session) popFirst(tx *broker.Tx, p multiPop) (done bool, err error) {
+// pop replies with the name of the first of the lists that has elements, and those that it takes.
+// If all are empty it waits, or replies that there is nothing.
+func (p *multiPop) pop(s *session, tx *broker.Tx) error {
+	until := untilArg(tx, p.timeout)
 	selection := broker.Selection{End: p.end, Count: int(min(p.count, maxPopped)), MustFind: true}
 	form := formArray
 	if p.count == 0 {
@@ -90,23 +78,85 @@ func (s *session) popFirst(tx *broker.Tx, p multiPop) (done bool, err error) {
 		case err == nil:
 			s.array(2)
 			s.bulk(name)
-			s.packets(f, form)
-			return true, nil
+			return s.packets(form, f, nil)
 		case err != broker.ErrNothing:
-			return false, err
+			return err
 		}
 	}
-	return false, nil
+	if len(p.timeout) == 0 || s.inExec {
+		return s.nullArray()
+	}
+	return s.park(tx, broker.Parking{Queues: p.keys, Until: until})
+}
+
+func blockPopFrom(end broker.End) handler {
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		last := len(args) - 1
+		if last-1 > broker.MaxSubscriptions {
+			return failure(errNames)
+		}
+		p := multiPop{keys: args[1:last], end: end, timeout: args[last:]}
+		return p.pop(s, tx)
+	}
 }
 
 func lmpop(s *session, tx *broker.Tx, args [][]byte) error {
-	p, err := parseMultiPop(args[1:])
-	if err != nil {
-		return err
+	var p multiPop
+	p.parse(args[1:])
+	return p.pop(s, tx)
+}
+
+func blmpop(s *session, tx *broker.Tx, args [][]byte) error {
+	p := multiPop{timeout: args[1:2]}
+	p.parse(args[2:])
+	return p.pop(s, tx)
+}
+
+// rpoplpush is RPOPLPUSH and BRPOPLPUSH.
+func rpoplpush(s *session, tx *broker.Tx, args [][]byte) error {
+	return s.move(tx, right, left, args[3:])
+}
+
+// lmove is LMOVE and BLMOVE.
+func lmove(s *session, tx *broker.Tx, args [][]byte) error {
+	return s.move(tx, endArg(args[3]), endArg(args[4]), args[5:])
+}
+
+// move moves an element from the first list that the present command names to the second, and
+// replies with it. If there is none it waits, or replies that there is nothing.
+func (s *session) move(tx *broker.Tx, from, to broker.End, timeout [][]byte) error {
+	until := untilArg(tx, timeout)
+	f, err := tx.MoveEnd(s.args[1], from, s.args[2], to)
+	if err != nil || len(f.Packets) > 0 || len(timeout) == 0 || s.inExec {
+		return s.packets(formBulk, f, err)
 	}
-	done, err := s.popFirst(tx, p)
-	if !done && err == nil {
-		s.nullArray()
+	return s.park(tx, broker.Parking{Queues: s.args[1:2], Until: until})
+}
+
+const errTimeout = "ERR timeout is not a float or out of range"
+
+// untilArg reads a timeout in seconds, which it rounds up to milliseconds, and returns the moment
+// of its end on the steady clock, 0 for never. A command that does not wait has no such argument.
+func untilArg(tx *broker.Tx, timeout [][]byte) int64 {
+	if len(timeout) == 0 || string(timeout[0]) == "0" {
+		return 0
 	}
-	return err
+	x := floatArg(timeout[0], errTimeout)
+	switch {
+	case x.Sign() < 0:
+		refuse("ERR timeout is negative")
+	case x.IsInf():
+		refuse(errTimeout)
+	}
+	ms, accuracy := x.Mul(x, big.NewFloat(1000)).Int64()
+	if accuracy == big.Below && ms < math.MaxInt64 {
+		ms++
+	}
+	switch {
+	case ms == 0:
+		return 0
+	case ms > math.MaxInt64-tx.Steady():
+		refuse(errTimeout)
+	}
+	return tx.Steady() + ms
 }

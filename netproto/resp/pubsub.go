@@ -77,10 +77,7 @@ func subscribe(s *session, _ *broker.Tx, args [][]byte) error {
 func psubscribe(s *session, _ *broker.Tx, args [][]byte) error {
 	patterns := make([]*glob, len(args)-1)
 	for i := range patterns {
-		var err error
-		if patterns[i], err = compileGlob(args[i+1]); err != nil {
-			return err
-		}
+		patterns[i] = compileGlob(args[i+1])
 	}
 	s.listen("psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:], patterns)
 	return nil
@@ -194,8 +191,7 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	for _, pattern := range matched {
 		n += s.send(tx, p.patterns[pattern].listeners, []byte("pmessage"), []byte(pattern), channel, text)
 	}
-	s.int(int64(n))
-	return nil
+	return s.int(int64(n))
 }
 
 // send sends words to listeners, and returns how many these are. It cuts off who is too slow.
@@ -261,6 +257,5 @@ func countSubscribers(s *session, _ *broker.Tx, args [][]byte) error {
 }
 
 func countPatterns(s *session, _ *broker.Tx, _ [][]byte) error {
-	s.int(int64(len(s.protocol.pubsub.patterns)))
-	return nil
+	return s.int(int64(len(s.protocol.pubsub.patterns)))
 }

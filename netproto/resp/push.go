@@ -2,7 +2,7 @@ package resp
 
 import (
 	"errors"
-	"fmt"
+	"math"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -16,96 +16,73 @@ type push struct {
 	block    int64 // how long it may wait, 0 for ever; -1: as the queue's settings say
 }
 
-// mpushOptions are those of QMPUSH, and pushOptions those of QPUSH.
-var (
-	mpushOptions = oneOf(optPrio, optKey, optTTL, optDelay, optAt, optTag, optProducer, optBlock)
-	pushOptions  = mpushOptions | oneOf(optUnique, optWindow)
-)
-
-// pushArgs reads the options of a push of payloads to a queue.
-func pushArgs(queue []byte, payloads, args [][]byte, takes optionSet) (p push, err error) {
-	o, err := parseOptions(args, takes)
-	if err != nil {
-		return p, err
+// parse reads the options of the push.
+func (p *push) parse(args [][]byte) {
+	p.block, p.Delay, p.At = -1, -1, -1
+	priority, ttl := int64(broker.ListPriority), int64(0)
+	var producer []byte
+	var window, unique any = &p.Window, &p.Unique
+	if p.many {
+		window, unique = nil, nil
 	}
-	p = push{payloads: payloads, block: o.number(optBlock, -1), PushRequest: broker.PushRequest{
-		Queue:    queue,
-		Priority: uint32(o.number(optPrio, broker.ListPriority)),
-		TTL:      time.Duration(o.number(optTTL, 0)) * time.Millisecond,
-		Key:      o.text(optKey),
-		Delay:    o.number(optDelay, 0),
-		At:       o.number(optAt, 0),
-		Tags:     o.tags,
-		Producer: string(o.text(optProducer)),
-		Unique:   o.text(optUnique),
-		Window:   o.number(optWindow, 0),
-		Block:    o.has(optBlock),
-	}}
-	if err := o.delayOrAt(); err != nil {
-		return p, err
-	}
-	if p.Window > 0 && p.Unique == nil {
-		return p, failure("ERR WINDOW: expected UNIQUE with it")
-	}
-	if p.Priority == 0 && p.Key == nil {
-		return p, failure("ERR PRIO: expected a number from 1 on, as the packet has no KEY to go with, got \"0\"")
-	}
-	return p, nil
-}
-
-// parsePush reads the arguments of a push.
-type parsePush func(args [][]byte) (push, error)
-
-func qpushArgs(args [][]byte) (push, error) {
-	return pushArgs(args[1], args[2:3], args[3:], pushOptions)
-}
-
-func qmpushArgs(args [][]byte) (push, error) {
-	payloads, rest, err := payloadArgs(args[2:])
-	if err != nil {
-		return push{}, err
-	}
-	p, err := pushArgs(args[1], payloads, rest, mpushOptions)
-	p.many = true
-	return p, err
-}
-
-// payloadArgs divides the arguments of QMPUSH behind the queue into payloads and options.
-func payloadArgs(args [][]byte) (payloads, rest [][]byte, err error) {
-	n, err := numberArg("n", args[0], 1, broker.MaxCount)
+	parseOptions(args,
+		option{"PRIO", &priority, 0, math.MaxUint32},
+		option{"TTL", &ttl, 0, broker.MaxTime},
+		option{"DELAY", &p.Delay, 0, broker.MaxTime},
+		option{"AT", &p.At, 0, maxMoment},
+		option{"BLOCK", &p.block, 0, broker.MaxTime},
+		option{"WINDOW", window, 1, broker.MaxTime},
+		option{"KEY", &p.Key, 0, maxArg},
+		option{"PRODUCER", &producer, 1, broker.MaxConsumer},
+		option{"UNIQUE", unique, 1, broker.MaxUnique},
+		option{word: "TAG", into: &p.Tags},
+	)
+	checkWhen(p.Delay, p.At, false)
 	switch {
-	case err != nil:
-		return nil, nil, err
-	case n > int64(len(args)-1):
-		return nil, nil, failure(fmt.Sprintf("ERR n: expected %d payloads behind it, got %d", n, len(args)-1))
+	case p.Window > 0 && p.Unique == nil:
+		refuse("ERR WINDOW: expected UNIQUE with it")
+	case priority == 0 && p.Key == nil:
+		refuse("ERR PRIO: expected a number from 1 on, as the packet has no KEY to go with, got \"0\"")
 	}
-	return args[1 : n+1], args[n+1:], nil
+	p.Priority, p.TTL, p.Producer = uint32(priority), time.Duration(ttl)*time.Millisecond, string(producer)
+	p.Delay, p.At, p.Block = max(p.Delay, 0), max(p.At, 0), p.block >= 0
 }
 
-func qpush(s *session, tx *broker.Tx, args [][]byte) error { return s.pushOrWait(tx, args, qpushArgs) }
+func qpush(s *session, tx *broker.Tx, args [][]byte) error {
+	p := push{payloads: args[2:3]}
+	return p.makeOrWait(s, tx, args[3:])
+}
 
 func qmpush(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.pushOrWait(tx, args, qmpushArgs)
+	n := numberArg("n", args[2], 1, broker.MaxCount)
+	if n > int64(len(args)-3) {
+		refuse("ERR n: expected %d payloads behind it, got %d", n, len(args)-3)
+	}
+	p := push{payloads: args[3 : n+3], many: true}
+	return p.makeOrWait(s, tx, args[n+3:])
 }
 
-// pushOrWait makes a push, or lets it wait if its queue has no room for it now.
-func (s *session) pushOrWait(tx *broker.Tx, args [][]byte, parse parsePush) error {
-	p, err := parse(args)
-	if err != nil {
-		return err
-	}
-	err = p.make(s, tx)
+// makeOrWait makes a push with options, or lets it wait if its queue has no room for it now.
+func (p *push) makeOrWait(s *session, tx *broker.Tx, args [][]byte) error {
+	p.Queue = s.args[1]
+	p.parse(args)
+	err := p.make(s, tx)
 	if s.inExec || !p.waits(tx, err) {
 		return p.dropped(s, err)
 	}
-	wait := broker.Parking{Queues: args[1:2], Push: true}
-	if p.block > 0 {
-		wait.Until = tx.Steady() + p.block
-	}
-	if err = s.park(tx, wait); err == nil {
+	if err = s.park(tx, broker.Parking{Queues: s.args[1:2], Push: true, Until: until(tx, p.block)}); err == nil {
 		s.parked.one = !p.many
 	}
 	return err
+}
+
+// until is the moment on the steady clock at which a request that waits for block milliseconds
+// ends, 0 for never.
+func until(tx *broker.Tx, block int64) int64 {
+	if block <= 0 {
+		return 0
+	}
+	return tx.Steady() + block
 }
 
 // make pushes, and replies with the ids.

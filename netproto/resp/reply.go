@@ -8,15 +8,17 @@ import (
 )
 
 // The methods below append one reply, or the head of one, to the literal bytes of the session.
+// Those of whole replies return nil, so that a handler ends with one.
 
 // simple replies with a word of the protocol: no line break.
-func (s *session) simple(text string) {
+func (s *session) simple(text string) error {
 	s.peer.Out = append(s.peer.Out, '+')
 	s.peer.Out = append(s.peer.Out, text...)
 	s.peer.Out = append(s.peer.Out, "\r\n"...)
+	return nil
 }
 
-func (s *session) ok() { s.simple("OK") }
+func (s *session) ok() error { return s.simple("OK") }
 
 // error replies with an error, whose first word is its kind: "ERR syntax error". Line breaks become
 // spaces.
@@ -32,37 +34,37 @@ func (s *session) error(text string) {
 	s.peer.Out = append(s.peer.Out, "\r\n"...)
 }
 
-func (s *session) int(n int64) { s.head(':', n) }
+func (s *session) int(n int64) error { return s.head(':', n) }
 
 // bool replies with 1 or 0, as commands do that are older than RESP3.
-func (s *session) bool(yes bool) {
+func (s *session) bool(yes bool) error {
 	if yes {
-		s.int(1)
-	} else {
-		s.int(0)
+		return s.int(1)
 	}
+	return s.int(0)
 }
 
-func (s *session) bulk(b []byte) {
+func (s *session) bulk(b []byte) error {
 	if s.fits(len(b)) {
 		s.peer.Out = appendBulk(s.peer.Out, b)
 	}
+	return nil
 }
 
 // bulkString replies with one or more bulks.
-func (s *session) bulkString(all ...string) {
+func (s *session) bulkString(all ...string) error {
 	for _, b := range all {
 		if s.fits(len(b)) {
 			s.peer.Out = appendBulk(s.peer.Out, b)
 		}
 	}
+	return nil
 }
 
 // verbatim replies with a text for people.
-func (s *session) verbatim(text string) {
+func (s *session) verbatim(text string) error {
 	if !s.resp3 {
-		s.bulkString(text)
-		return
+		return s.bulkString(text)
 	}
 	if s.fits(len(text)) {
 		s.head('=', int64(len(text)+len("txt:")))
@@ -70,39 +72,70 @@ func (s *session) verbatim(text string) {
 		s.peer.Out = append(s.peer.Out, text...)
 		s.peer.Out = append(s.peer.Out, "\r\n"...)
 	}
+	return nil
 }
 
-// null replies that there is no value.
-func (s *session) null() { s.peer.Out = appendNull(s.peer.Out, s.resp3) }
+// null replies that there is no value, and nullArray that there is no array. RESP3 has one null.
+func (s *session) null() error { return s.nullOf("$-1\r\n") }
 
-// nullArray replies that there is no array.
-func (s *session) nullArray() { s.peer.Out = appendNullArray(s.peer.Out, s.resp3) }
+func (s *session) nullArray() error { return s.nullOf("*-1\r\n") }
+
+func (s *session) nullOf(resp2 string) error {
+	if s.resp3 {
+		resp2 = "_\r\n"
+	}
+	s.peer.Out = append(s.peer.Out, resp2...)
+	return nil
+}
+
+// done replies OK to a call that returns nothing else than an error, count with the number that a
+// call returns, and did whether it has done something.
+func (s *session) done(err error) error {
+	if err != nil {
+		return err
+	}
+	return s.ok()
+}
+
+func (s *session) count(n int, err error) error {
+	if err != nil {
+		return err
+	}
+	return s.int(int64(n))
+}
+
+func (s *session) did(yes bool, err error) error {
+	if err != nil {
+		return err
+	}
+	return s.bool(yes)
+}
 
 // array begins an array: n replies follow.
-func (s *session) array(n int) { s.head('*', int64(n)) }
+func (s *session) array(n int) error { return s.head('*', int64(n)) }
 
 // set begins a set: n replies follow.
-func (s *session) set(n int) { s.begin('~', n, n) }
+func (s *session) set(n int) error { return s.begin('~', n, n) }
 
 // mapHeader begins a map of n pairs: 2n replies follow.
-func (s *session) mapHeader(n int) { s.begin('%', n, 2*n) }
+func (s *session) mapHeader(n int) error { return s.begin('%', n, 2*n) }
 
 // push begins what the client did not ask for: n replies follow.
-func (s *session) push(n int) { s.begin('>', n, n) }
+func (s *session) push(n int) error { return s.begin('>', n, n) }
 
 // begin begins a kind of RESP3 of n entries, which is an array of many in RESP2.
-func (s *session) begin(kind byte, n, many int) {
+func (s *session) begin(kind byte, n, many int) error {
 	if s.resp3 {
-		s.head(kind, int64(n))
-	} else {
-		s.array(many)
+		return s.head(kind, int64(n))
 	}
+	return s.array(many)
 }
 
-func (s *session) head(kind byte, n int64) {
+func (s *session) head(kind byte, n int64) error {
 	if s.fits(0) {
 		s.peer.Out = appendHead(s.peer.Out, kind, n)
 	}
+	return nil
 }
 
 func appendHead(dst []byte, kind byte, n int64) []byte {
@@ -117,27 +150,13 @@ func appendBulk[B []byte | string](dst []byte, b B) []byte {
 	return append(dst, "\r\n"...)
 }
 
-func appendNull(dst []byte, resp3 bool) []byte {
-	if resp3 {
-		return append(dst, "_\r\n"...)
-	}
-	return append(dst, "$-1\r\n"...)
-}
-
-func appendNullArray(dst []byte, resp3 bool) []byte {
-	if resp3 {
-		return append(dst, "_\r\n"...)
-	}
-	return append(dst, "*-1\r\n"...)
-}
-
 // replyForm says how packets become a reply.
 type replyForm uint8
 
 const (
 	formBulk  replyForm = iota // the packet as a bulk; none: null
 	formArray                  // an array of bulks; none: the null array
-	formList                   // an array of bulks; none: the empty array
+	formBulks                  // the bulks alone
 
 	// The packets of these have details.
 	formPackets // an array of maps; none: the empty array
@@ -156,14 +175,17 @@ func sizeOf(packets []broker.Packet) (size int) {
 }
 
 // packets replies with what a call has found.
-func (s *session) packets(f broker.Found, form replyForm) {
+func (s *session) packets(form replyForm, f broker.Found, err error) error {
+	if err != nil {
+		return err
+	}
 	n := len(f.Packets)
 	switch {
 	case form == formBulk && n == 0:
 		s.null()
 	case n == 0 && (form == formArray || form == formPacket):
 		s.nullArray()
-	case form == formArray, form == formList, form == formPackets, form == formPopped:
+	case form == formArray, form == formPackets, form == formPopped:
 		s.array(n)
 	}
 	if n > 1 {
@@ -171,9 +193,10 @@ func (s *session) packets(f broker.Found, form replyForm) {
 	}
 	for i := range f.Packets {
 		if form >= formPackets {
-			s.peer.Out = appendPacket(s.peer.Out, s.resp3, form, &f.Packets[i], &f.Details[i])
+			s.packet(form, &f.Packets[i], &f.Details[i])
 		} else {
 			s.peer.Out = appendBulk(s.peer.Out, f.Packets[i].Payload)
 		}
 	}
+	return nil
 }

@@ -15,23 +15,20 @@ type scanOptions struct {
 }
 
 // maxScan is how many names one call looks at, whatever it asks for: others wait meanwhile.
-const maxScan = 100_000
+const maxScan = 2 * broker.LookSlice
 
 // parse reads the options behind the cursor. Only SCAN has the option TYPE.
-func (o *scanOptions) parse(args [][]byte, typed bool) (err error) {
+func (o *scanOptions) parse(args [][]byte, typed bool) {
 	o.count = 10
 	pattern := []byte("*")
 	for ; len(args) > 0; args = args[2:] {
 		switch {
 		case len(args) == 1:
-			return failure(errSyntax)
+			refuse(errSyntax)
 		case is(args[0], "count"):
-			n, err := intArg(args[1])
-			if err != nil {
-				return err
-			}
+			n := intArg(args[1])
 			if n < 1 {
-				return failure(errSyntax)
+				refuse(errSyntax)
 			}
 			o.count = int(min(n, maxScan))
 		case is(args[0], "match"):
@@ -39,23 +36,22 @@ func (o *scanOptions) parse(args [][]byte, typed bool) (err error) {
 		case is(args[0], "type") && typed:
 			o.kind = args[1]
 		default:
-			return failure(errSyntax)
+			refuse(errSyntax)
 		}
 	}
-	o.match, err = compileGlob(pattern)
-	return err
+	o.match = compileGlob(pattern)
 }
 
 // cursorArg reads a cursor. No text is the first.
-func cursorArg(arg []byte) (uint64, error) {
+func cursorArg(arg []byte) uint64 {
 	if len(arg) == 0 {
-		return 0, nil
+		return 0
 	}
 	n, err := strconv.ParseUint(string(arg), 10, 64)
 	if err != nil {
-		return 0, failure("ERR invalid cursor")
+		refuse("ERR invalid cursor")
 	}
-	return n, nil
+	return n
 }
 
 // each calls scan for one name after the other, from a cursor on, and returns where to go on. That
@@ -77,14 +73,9 @@ func (o *scanOptions) each(s *session, cursor uint64, scan func(cursor uint64) (
 }
 
 func scan(s *session, tx *broker.Tx, args [][]byte) error {
-	cursor, err := cursorArg(args[1])
-	if err != nil {
-		return err
-	}
+	cursor := cursorArg(args[1])
 	var o scanOptions
-	if err := o.parse(args[2:], true); err != nil {
-		return err
-	}
+	o.parse(args[2:], true)
 	var names [][]byte
 	take := func(name []byte, t broker.Type) {
 		if (o.kind == nil || is(o.kind, t.String())) && o.match.match(name, &s.steps) {
@@ -116,25 +107,34 @@ func (s *session) bulks(list [][]byte) {
 
 func keys(s *session, tx *broker.Tx, args [][]byte) error { return s.names(tx, args[1]) }
 
-// names replies with all names that match a pattern, of one type if it is given.
+// names replies with all names that match a pattern, of one type if it is given. Of those that come
+// or go between two slices some are replied.
 func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) error {
-	return s.matching(pattern, func(take func([]byte)) {
-		for cursor, begun := uint64(0), false; s.steps >= 0 && (cursor != 0 || !begun); begun = true {
-			cursor = tx.Scan(cursor, maxScan, func(name []byte, t broker.Type) {
-				if len(only) == 0 || t == only[0] {
-					take(name)
-				}
-			})
+	g := compileGlob(pattern)
+	take := func(name []byte, t broker.Type) {
+		if (len(only) == 0 || t == only[0]) && g.match(name, &s.steps) {
+			s.bulk(name)
+			s.look.found++
 		}
+	}
+	err := s.inSlices(tx, nil, func(cursor uint64) (uint64, error) {
+		for n := 0; !s.sliceFull(n); n++ {
+			if cursor = tx.Scan(cursor, 1, take); s.steps < 0 {
+				return 0, failure(errCostly)
+			}
+			if cursor == 0 {
+				break
+			}
+		}
+		return cursor, nil
 	})
+	s.look.head = appendHead(nil, '*', int64(s.look.found))
+	return err
 }
 
 // matching replies with the names that match a pattern; all calls take with each name.
 func (s *session) matching(pattern []byte, all func(take func(name []byte))) error {
-	g, err := compileGlob(pattern)
-	if err != nil {
-		return err
-	}
+	g := compileGlob(pattern)
 	var names [][]byte
 	all(func(name []byte) {
 		if g.match(name, &s.steps) {
@@ -149,18 +149,17 @@ func (s *session) matching(pattern []byte, all func(take func(name []byte))) err
 }
 
 func hscan(s *session, tx *broker.Tx, args [][]byte) error {
-	cursor, err := cursorArg(args[2])
-	if err != nil {
-		return err
-	}
+	cursor := cursorArg(args[2])
 	if n, err := tx.HashLen(args[1]); err != nil || n == 0 {
 		s.cursor(0)
 		s.array(0)
 		return err
 	}
 	var o scanOptions
-	if err := o.parse(args[3:], false); err != nil {
-		return err
+	o.parse(args[3:], false)
+	type field struct {
+		name  []byte
+		value broker.Value
 	}
 	var found []field
 	take := func(name []byte, v broker.Value) {

@@ -6,63 +6,42 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
+// prepareSearch prepares a command that searches the list args[1] by a value.
+func prepareSearch(tx *broker.Tx, args [][]byte) (more bool) { return tx.PrepareSearch(args[1]) }
+
 func linsert(s *session, tx *broker.Tx, args [][]byte) error {
 	after := is(args[2], "after")
 	if !after && !is(args[2], "before") {
 		return failure(errSyntax)
 	}
 	n, err := tx.Len(args[1])
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		s.int(0)
-		return nil
+	if err != nil || n == 0 {
+		return s.count(0, err)
 	}
 	at, err := tx.Find(args[1], args[3], left, 1, nil)
-	if err != nil {
-		return err
-	}
-	if len(at) == 0 {
-		s.int(-1)
-		return nil
+	if err != nil || len(at) == 0 {
+		return s.count(-1, err)
 	}
 	if after {
 		at[0]++
 	}
-	if n, err = tx.InsertAt(args[1], at[0], args[4]); err == nil {
-		s.int(int64(n))
-	}
-	return err
+	return s.count(tx.InsertAt(args[1], at[0], args[4]))
 }
 
 // lrem counts from the left, or with a negative count from the right.
 func lrem(s *session, tx *broker.Tx, args [][]byte) error {
-	count, err := intArg(args[2])
-	if err != nil {
-		return err
+	most := intArg(args[2])
+	end := left
+	if most < 0 {
+		end, most = right, -max(most, -math.MaxInt64)
 	}
-	end, most := remEnd(count)
-	n, err := tx.RemoveValue(args[1], args[3], end, most)
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
-}
-
-func remEnd(count int64) (end broker.End, most int) {
-	if count < 0 {
-		return right, int(-max(count, -math.MaxInt64))
-	}
-	return left, int(count)
+	return s.count(tx.RemoveValue(args[1], args[3], end, int(most)))
 }
 
 // lpos replies with positions from the left, whichever end the search begins at.
 func lpos(s *session, tx *broker.Tx, args [][]byte) error {
 	o := lposOptions{rank: 1, count: -1, end: left}
-	if err := o.parse(args[3:]); err != nil {
-		return err
-	}
+	o.parse(args[3:])
 	n, err := tx.Len(args[1])
 	if err != nil {
 		return err
@@ -97,29 +76,26 @@ type lposOptions struct {
 	end    broker.End // where the search begins
 }
 
-func (o *lposOptions) parse(args [][]byte) (err error) {
-	for ; len(args) >= 2 && err == nil; args = args[2:] {
+func (o *lposOptions) parse(args [][]byte) {
+	for ; len(args) > 0; args = args[2:] {
 		switch {
+		case len(args) == 1:
+			refuse(errSyntax)
 		case is(args[0], "rank"):
-			o.rank, err = intArg(args[1])
-			if err == nil && o.rank == 0 {
-				err = failure(errRank)
+			if o.rank = intArg(args[1]); o.rank == 0 {
+				refuse(errRank)
 			}
 		case is(args[0], "count"):
-			o.count, err = countArg(args[1], 0, "ERR COUNT can't be negative")
+			o.count = countArg(args[1], 0, "ERR COUNT can't be negative")
 		case is(args[0], "maxlen"):
-			o.maxLen, err = countArg(args[1], 0, "ERR MAXLEN can't be negative")
+			o.maxLen = countArg(args[1], 0, "ERR MAXLEN can't be negative")
 		default:
-			err = failure(errSyntax)
+			refuse(errSyntax)
 		}
-	}
-	if len(args) > 0 && err == nil {
-		err = failure(errSyntax)
 	}
 	if o.rank < 0 {
 		o.end, o.rank = right, -max(o.rank, -math.MaxInt64)
 	}
-	return err
 }
 
 // most returns how many matches are needed, 0 for all.

@@ -17,10 +17,8 @@
 //	transaction.go    MULTI, EXEC, WATCH
 //	pubsub.go         channels
 //	list.go           commands on lists
-//	pop.go            those that take elements
-//	move.go           those that move one to another list
+//	pop.go            those that take elements, and those that wait for one
 //	search.go         those that look for a value
-//	blocking.go       those that wait
 //	work.go           commands of the work queue: the table
 //	push.go           those that push
 //	option.go         their options
@@ -75,6 +73,7 @@ type Protocol struct {
 	args      [][]byte           // of the request that is carried out
 	againArgs [][]byte           // of one that is made again meanwhile
 	receipts  []broker.Receipt   // in args
+	fields    mapWriter          // of the packet that is written
 	requests  uint64             // carried out since the start
 	settings  map[string]string  // what CONFIG SET has set
 	pubsub    pubsub

@@ -28,6 +28,7 @@ type session struct {
 	patterns   map[string]struct{}
 	parked     parked
 	sliced     *broker.Bulk // of the request that is carried out slice by slice
+	look       look
 
 	requestStart int  // where in the peer's Out the reply to the present request begins
 	commandStart int  // where that to the present command begins: later in a transaction
@@ -130,7 +131,10 @@ func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (er
 	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
 		return netproto.ErrHTTP
 	}
-	s.requestStart, s.steps = len(s.peer.Out), maxSteps
+	s.requestStart = len(s.peer.Out)
+	if !s.look.under {
+		s.steps = maxSteps
+	}
 	skip := s.client.skipNext
 	s.noReply, s.client.skipNext = skip || s.client.replyOff, false
 	s.client.active = tx.Now()
@@ -143,6 +147,7 @@ func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (er
 	}
 	switch {
 	case refusal != "":
+		s.dropLook()
 		s.error(refusal)
 		s.multi.dirty = s.multi.on
 	case s.multi.on && c.flags&flagAtOnce == 0:
@@ -203,12 +208,38 @@ func (s *session) fail(err error) {
 // runCommand runs the present command, inside Atomic if it is not local. A reply that is too large
 // becomes an error.
 func (s *session) runCommand() error {
-	err := s.cmd.run(s, s.tx, s.args)
+	if s.cmd.prepare != nil && !s.inExec && s.cmd.prepare(s.tx, s.args) {
+		return errUnfinished
+	}
+	err := s.call()
 	if s.overLimit {
 		s.overLimit = false
-		return fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
+		err = fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
+	}
+	switch {
+	case !s.look.under:
+	case err == errUnfinished:
+		s.keep()
+	case err != nil:
+		s.dropLook()
+	default:
+		s.endLook()
 	}
 	return err
+}
+
+// call calls the handler of the present command, and returns the failure that it panics with.
+func (s *session) call() (err error) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case failure:
+			err = e
+		default:
+			panic(e)
+		}
+	}()
+	return s.cmd.run(s, s.tx, s.args)
 }
 
 // maxLiteral is the most literal bytes of the reply to a request, to a transaction too.
@@ -217,7 +248,7 @@ const maxLiteral = broker.MaxAtomicReply
 // fits says whether n literal bytes more are not too many for the reply to the present request.
 // Once they are, the rest of the present command's reply is dropped.
 func (s *session) fits(n int) bool {
-	s.overLimit = s.overLimit || len(s.peer.Out)-s.requestStart+n > maxLiteral
+	s.overLimit = s.overLimit || len(s.peer.Out)-s.requestStart+s.look.size+n > maxLiteral
 	return !s.overLimit
 }
 
@@ -318,4 +349,5 @@ func (s *session) end(tx *broker.Tx) {
 func (s *session) clear(tx *broker.Tx) {
 	s.discard(tx)
 	s.unsubscribeAll()
+	s.dropLook()
 }

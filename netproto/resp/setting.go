@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,31 +14,30 @@ const maxQueueName = 1<<16 - 1
 var switchWords = []string{"yes", "1", "true", "on", "no", "0", "false", "off"}
 
 // setValue gives a queue the value of a setting that stands at the head of args.
-func setValue(q *broker.Settings, k *broker.Setting, args [][]byte) (err error) {
+func setValue(q *broker.Settings, k *broker.Setting, args [][]byte) {
 	word := func(words []string) int {
 		return slices.IndexFunc(words, func(word string) bool { return is(args[0], word) })
 	}
 	switch at := k.At(q).(type) {
 	case *int64:
-		*at, err = numberArg(k.Name, args[0], k.Low, k.High)
+		*at = numberArg(k.Name, args[0], k.Low, k.High)
 	case *bool:
 		i := word(switchWords)
 		if i < 0 {
-			return failure(fmt.Sprintf("ERR %s: expected yes or no, got %q", k.Name, quoted(args[0])))
+			refuse("ERR %s: expected yes or no, got %q", k.Name, quoted(args[0]))
 		}
 		*at = i < len(switchWords)/2
 	case *broker.Full:
 		i := word(k.Words)
 		if i < 0 {
-			return failure(fmt.Sprintf("ERR %s: expected one of %s, got %q", k.Name, strings.Join(k.Words, ", "), quoted(args[0])))
+			refuse("ERR %s: expected one of %s, got %q", k.Name, strings.Join(k.Words, ", "), quoted(args[0]))
 		}
 		*at = broker.Full(i)
 	case *[]byte:
-		*at, err = args[0], checkText(k.Name, args[0], 0, maxQueueName)
+		*at = textArg(k.Name, args[0], 0, maxQueueName)
 	default:
-		err = setOrder(q, args)
+		setOrder(q, args)
 	}
-	return err
 }
 
 // show appends the value of a setting.
@@ -48,29 +46,30 @@ func (s *session) show(q *broker.Settings, k *broker.Setting) {
 	case *int64:
 		s.int(*at)
 	case *bool:
-		s.yesNo(*at)
+		i := 0
+		if !*at {
+			i = len(switchWords) / 2
+		}
+		s.bulkString(switchWords[i])
 	case *broker.Full:
 		s.bulkString(at.String())
 	case *[]byte:
 		s.bulk(*at)
 	default:
-		showOrders(s, q)
-	}
-}
-
-func (s *session) yesNo(yes bool) {
-	if yes {
-		s.bulkString("yes")
-	} else {
-		s.bulkString("no")
+		s.mapHeader(len(q.Orders))
+		for _, o := range q.Orders {
+			s.bulkString(o.Tag)
+			s.array(len(o.Values))
+			s.bulkString(o.Values...)
+		}
 	}
 }
 
 // setOrder declares the order of the values of a tag. One empty value ends it.
-func setOrder(q *broker.Settings, args [][]byte) error {
+func setOrder(q *broker.Settings, args [][]byte) {
 	tag, values := string(args[0]), args[1:]
 	if len(values) == 0 {
-		return failure(fmt.Sprintf("ERR enum: expected values behind the tag, from the lowest to the highest, or one empty value, got only %q", quoted(args[0])))
+		refuse("ERR enum: expected values behind the tag, from the lowest to the highest, or one empty value, got only %q", quoted(args[0]))
 	}
 	at, declared := slices.BinarySearchFunc(q.Orders, tag, func(o broker.Order, tag string) int { return strings.Compare(o.Tag, tag) })
 	orders := slices.Clone(q.Orders) // q shares them with the queue
@@ -85,51 +84,36 @@ func setOrder(q *broker.Settings, args [][]byte) error {
 		orders = slices.Insert(orders, at, order)
 	}
 	if err := broker.CheckOrders(orders); err != nil {
-		return failure("ERR enum: " + err.Error())
+		refuse("ERR enum: %v", err)
 	}
 	q.Orders = orders
-	return nil
-}
-
-func showOrders(s *session, q *broker.Settings) {
-	s.mapHeader(len(q.Orders))
-	for _, o := range q.Orders {
-		s.bulkString(o.Tag)
-		s.array(len(o.Values))
-		for _, v := range o.Values {
-			s.bulkString(v)
-		}
-	}
 }
 
 // change gives settings the values that stand behind their names. That of an enum is all that
 // follows.
-func change(q *broker.Settings, args [][]byte) error {
+func change(q *broker.Settings, args [][]byte) {
 	given := make(map[string]bool)
 	for len(args) > 0 {
 		k := settingOf(args[0])
 		switch {
 		case k == nil:
-			return failure(fmt.Sprintf("ERR unknown setting %q: expected one of %s", quoted(args[0]), settingNames()))
+			refuse("ERR unknown setting %q: expected one of %s", quoted(args[0]), settingNames())
 		case k.Fixed:
-			return failure("ERR closed: expected QCLOSE, which closes a queue for ever")
+			refuse("ERR closed: expected QCLOSE, which closes a queue for ever")
 		case given[k.Name]:
-			return failure(fmt.Sprintf("ERR %s: expected it once only", k.Name))
+			refuse("ERR %s: expected it once only", k.Name)
 		case len(args) < 2:
-			return failure(fmt.Sprintf("ERR %s: expected a value behind it", k.Name))
+			refuse("ERR %s: expected a value behind it", k.Name)
 		}
 		given[k.Name] = true
-		if err := setValue(q, k, args[1:]); err != nil {
-			return err
-		}
+		setValue(q, k, args[1:])
 		if args = args[2:]; k.Kind == broker.SettingOrders {
 			break
 		}
 	}
 	if q.BackoffMin > q.BackoffMax {
-		return failure(fmt.Sprintf("ERR backoff-min: expected at most backoff-max, which is %d, got \"%d\"", q.BackoffMax, q.BackoffMin))
+		refuse("ERR backoff-min: expected at most backoff-max, which is %d, got \"%d\"", q.BackoffMax, q.BackoffMin)
 	}
-	return nil
 }
 
 // settingOf returns the row of a setting, nil if there is none of that name.
@@ -153,25 +137,13 @@ func settingNames() string {
 	return strings.Join(names, ", ")
 }
 
-// settingArgs returns the settings of a queue as QSET changes them.
-func settingArgs(tx *broker.Tx, args [][]byte) (broker.Settings, error) {
-	q, _, err := tx.Settings(args[1])
-	if err == nil {
-		err = change(&q, args[2:])
-	}
-	return q, err
-}
-
 func qset(s *session, tx *broker.Tx, args [][]byte) error {
-	q, err := settingArgs(tx, args)
+	q, _, err := tx.Settings(args[1])
 	if err != nil {
 		return err
 	}
-	if err := tx.SetSettings(args[1], q); err != nil {
-		return err
-	}
-	s.ok()
-	return nil
+	change(&q, args[2:])
+	return s.done(tx.SetSettings(args[1], q))
 }
 
 func qget(s *session, tx *broker.Tx, args [][]byte) error {

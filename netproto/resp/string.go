@@ -32,15 +32,14 @@ func stringCommands() []command {
 	}
 }
 
-// handler is what a command runs.
-type handler = func(s *session, tx *broker.Tx, args [][]byte) error
+func get(s *session, tx *broker.Tx, args [][]byte) error { return s.found(tx.String(args[1])) }
 
-func get(s *session, tx *broker.Tx, args [][]byte) error {
-	v, ok, err := tx.String(args[1])
-	if err == nil {
-		err = s.value(tx, v, ok)
+// found replies with the value that a call has found, or with null.
+func (s *session) found(v broker.Value, ok bool, err error) error {
+	if err != nil {
+		return err
 	}
-	return err
+	return s.value(s.tx, v, ok)
 }
 
 // value replies with a string or the value of a field, or with null if there is none.
@@ -64,9 +63,8 @@ func (s *session) value(tx *broker.Tx, v broker.Value, ok bool) error {
 // setOptions are the options of SET and GETEX.
 type setOptions struct {
 	ifNew, ifThere, get, keep, persist bool
-	unit                               int64 // of at, in milliseconds; 0: no time was given
-	absolute                           bool  // at is a moment, not a time from now
-	at                                 []byte
+	time                               *timeOption // that was given; nil: none
+	at                                 []byte      // its value
 }
 
 // The units of times, in milliseconds.
@@ -75,112 +73,88 @@ const (
 	second      int64 = 1000
 )
 
-// parse reads the options behind the value of SET. Of those that exclude each other it takes one.
-func (o *setOptions) parse(args [][]byte) error {
-	for ; len(args) > 0; args = args[1:] {
-		timed := o.unit != 0
-		switch arg := args[0]; {
-		case is(arg, "nx") && !o.ifThere:
-			o.ifNew = true
-		case is(arg, "xx") && !o.ifNew:
-			o.ifThere = true
-		case is(arg, "get"):
-			o.get = true
-		case is(arg, "keepttl") && !timed:
-			o.keep = true
-		case !o.keep && len(args) > 1 && o.parseTime(arg, args[1]):
-			args = args[1:]
-		default:
-			return failure(errSyntax)
-		}
-	}
-	return nil
+// timeOption is an option of SET and GETEX that says when the string expires.
+type timeOption struct {
+	word     string
+	unit     int64
+	absolute bool // a moment, not a time from now
 }
 
-// parseEx reads the options of GETEX.
-func (o *setOptions) parseEx(args [][]byte) error {
+var timeOptions = []timeOption{
+	{"ex", second, false}, {"px", millisecond, false}, {"exat", second, true}, {"pxat", millisecond, true},
+}
+
+// parse reads the options behind the value of SET, or those of GETEX. Of those that exclude each
+// other it takes one.
+func (o *setOptions) parse(args [][]byte, getex bool) {
 	for ; len(args) > 0; args = args[1:] {
 		switch arg := args[0]; {
-		case is(arg, "persist") && o.unit == 0:
+		case !getex && is(arg, "nx") && !o.ifThere:
+			o.ifNew = true
+		case !getex && is(arg, "xx") && !o.ifNew:
+			o.ifThere = true
+		case !getex && is(arg, "get"):
+			o.get = true
+		case !getex && is(arg, "keepttl") && o.time == nil:
+			o.keep = true
+		case getex && is(arg, "persist") && o.time == nil:
 			o.persist = true
-		case !o.persist && len(args) > 1 && o.parseTime(arg, args[1]):
+		case !o.keep && !o.persist && len(args) > 1 && o.parseTime(arg, args[1]):
 			args = args[1:]
 		default:
-			return failure(errSyntax)
+			refuse(errSyntax)
 		}
 	}
-	return nil
 }
 
 // parseTime takes an option that is a time; ok is false if it is none, or another one than before.
-func (o *setOptions) parseTime(option, at []byte) (ok bool) {
-	unit, absolute := second, false
-	switch {
-	case is(option, "ex"):
-	case is(option, "px"):
-		unit = millisecond
-	case is(option, "exat"):
-		absolute = true
-	case is(option, "pxat"):
-		unit, absolute = millisecond, true
-	default:
-		return false
+func (o *setOptions) parseTime(word, at []byte) (ok bool) {
+	for i := range timeOptions {
+		if t := &timeOptions[i]; is(word, t.word) && (o.time == nil || o.time == t) {
+			o.time, o.at = t, at
+			return true
+		}
 	}
-	if o.unit != 0 && (o.unit != unit || o.absolute != absolute) {
-		return false
-	}
-	o.unit, o.absolute, o.at = unit, absolute, at
-	return true
+	return false
 }
 
-// expiry returns the moment that the options say, 0 for none.
-func (o *setOptions) expiry(tx *broker.Tx, command string) (int64, error) {
-	if o.unit == 0 {
-		return 0, nil
+// expiry returns the moment that the options of the present command say, 0 for none.
+func (o *setOptions) expiry(s *session) int64 {
+	if o.time == nil {
+		return 0
 	}
-	n, err := intArg(o.at)
-	if err != nil {
-		return 0, err
+	n := intArg(o.at)
+	if n <= 0 {
+		s.refuseExpiry()
 	}
-	from := tx.Now()
-	if o.absolute {
+	return s.momentOf(n, o.time.unit, o.time.absolute)
+}
+
+// momentOf returns the moment that a number says in a unit.
+func (s *session) momentOf(n, unit int64, absolute bool) int64 {
+	from := s.tx.Now()
+	if absolute {
 		from = 0
 	}
-	if n <= 0 || n > math.MaxInt64/o.unit || n*o.unit > math.MaxInt64-from {
-		return 0, badExpiry(command)
+	if n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-from {
+		s.refuseExpiry()
 	}
-	return from + n*o.unit, nil
+	return from + n*unit
 }
 
-func badExpiry(command string) failure {
-	return failure("ERR invalid expire time in '" + command + "' command")
-}
+func (s *session) refuseExpiry() { refuse("ERR invalid expire time in '%s' command", s.cmd.name) }
 
 func set(s *session, tx *broker.Tx, args [][]byte) error {
 	var o setOptions
-	if err := o.parse(args[3:]); err != nil {
-		return err
-	}
-	expiry, err := o.expiry(tx, "set")
-	if err != nil {
-		return err
-	}
+	o.parse(args[3:], false)
+	expiry := o.expiry(s)
 	name := args[1]
-	there := false
-	switch {
-	case o.get:
-		v, ok, err := tx.String(name)
-		if err != nil {
+	if o.get {
+		if err := s.found(tx.String(name)); err != nil {
 			return err
 		}
-		if err := s.value(tx, v, ok); err != nil {
-			return err
-		}
-		there = ok
-	case o.ifNew || o.ifThere:
-		there = tx.Type(name) != broker.TypeNone
 	}
-	if o.ifNew && there || o.ifThere && !there {
+	if (o.ifNew || o.ifThere) && isThere(tx, name) == o.ifNew {
 		if !o.get {
 			s.null()
 		}
@@ -189,68 +163,47 @@ func set(s *session, tx *broker.Tx, args [][]byte) error {
 	if o.keep {
 		expiry, _ = tx.Expiry(name)
 	}
-	if err := s.store(tx, name, args[2], expiry); err != nil {
+	var err error
+	if expiry != 0 && expiry <= tx.Now() { // it has expired
+		_, err = tx.Delete(name)
+	} else {
+		err = tx.SetString(name, args[2], expiry)
+	}
+	if err != nil || o.get {
 		return err
 	}
-	if !o.get {
-		s.ok()
-	}
-	return nil
+	return s.ok()
 }
 
-// store stores a string. One that has expired is deleted.
-func (s *session) store(tx *broker.Tx, name, value []byte, expiry int64) error {
-	if expiry != 0 && expiry <= tx.Now() {
-		_, err := tx.Delete(name)
-		return err
-	}
-	return tx.SetString(name, value, expiry)
-}
+// isThere says whether there is anything of a name.
+func isThere(tx *broker.Tx, name []byte) bool { return tx.Type(name) != broker.TypeNone }
 
 func setnx(s *session, tx *broker.Tx, args [][]byte) error {
-	if tx.Type(args[1]) != broker.TypeNone {
-		s.int(0)
-		return nil
+	if isThere(tx, args[1]) {
+		return s.int(0)
 	}
-	err := tx.SetString(args[1], args[2], 0)
-	if err == nil {
-		s.int(1)
-	}
-	return err
+	return s.did(true, tx.SetString(args[1], args[2], 0))
 }
 
 // setFor is SETEX and PSETEX.
 func setFor(unit int64) handler {
+	time := &timeOption{unit: unit}
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
-		o := setOptions{unit: unit, at: args[2]}
-		expiry, err := o.expiry(tx, s.cmd.name)
-		if err != nil {
-			return err
-		}
-		if err = tx.SetString(args[1], args[3], expiry); err == nil {
-			s.ok()
-		}
-		return err
+		o := setOptions{time: time, at: args[2]}
+		return s.done(tx.SetString(args[1], args[3], o.expiry(s)))
 	}
 }
 
 func getset(s *session, tx *broker.Tx, args [][]byte) error {
-	v, ok, err := tx.String(args[1])
-	if err != nil {
-		return err
-	}
-	if err := s.value(tx, v, ok); err != nil {
+	if err := s.found(tx.String(args[1])); err != nil {
 		return err
 	}
 	return tx.SetString(args[1], args[2], 0)
 }
 
 func getdel(s *session, tx *broker.Tx, args [][]byte) error {
-	v, ok, err := tx.String(args[1])
-	if err != nil {
-		return err
-	}
-	if err = s.value(tx, v, ok); err == nil {
+	err := s.found(tx.String(args[1]))
+	if err == nil {
 		_, err = tx.Delete(args[1])
 	}
 	return err
@@ -258,18 +211,13 @@ func getdel(s *session, tx *broker.Tx, args [][]byte) error {
 
 func getex(s *session, tx *broker.Tx, args [][]byte) error {
 	var o setOptions
-	if err := o.parseEx(args[2:]); err != nil {
-		return err
-	}
+	o.parse(args[2:], true)
 	v, ok, err := tx.String(args[1])
 	if err != nil || !ok {
 		s.null()
 		return err
 	}
-	expiry, err := o.expiry(tx, "getex")
-	if err != nil {
-		return err
-	}
+	expiry := o.expiry(s)
 	if err = s.value(tx, v, ok); err == nil && (expiry != 0 || o.persist) {
 		_, err = tx.SetExpiry(args[1], expiry)
 	}
@@ -291,11 +239,7 @@ func mset(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args)%2 == 0 {
 		return failure(wrongArity("mset"))
 	}
-	err := setAll(tx, args)
-	if err == nil {
-		s.ok()
-	}
-	return err
+	return s.done(setAll(tx, args))
 }
 
 // setAll sets strings, or none if one is refused.
@@ -318,24 +262,16 @@ func msetnx(s *session, tx *broker.Tx, args [][]byte) error {
 		return failure(wrongArity("msetnx"))
 	}
 	for i := 1; i < len(args); i += 2 {
-		if tx.Type(args[i]) != broker.TypeNone {
-			s.int(0)
-			return nil
+		if isThere(tx, args[i]) {
+			return s.int(0)
 		}
 	}
-	err := setAll(tx, args)
-	if err == nil {
-		s.int(1)
-	}
-	return err
+	return s.did(true, setAll(tx, args))
 }
 
 func strlen(s *session, tx *broker.Tx, args [][]byte) error {
 	v, _, err := tx.String(args[1])
-	if err == nil {
-		s.int(int64(v.Size))
-	}
-	return err
+	return s.count(v.Size, err)
 }
 
 func appendTo(s *session, tx *broker.Tx, args [][]byte) error {
@@ -348,63 +284,43 @@ func appendTo(s *session, tx *broker.Tx, args [][]byte) error {
 
 // patch writes data into a string and replies with the string's new length.
 func (s *session) patch(tx *broker.Tx, name []byte, at int64, data []byte) error {
-	if tooLong(at, data) {
-		return failure(errTooLong)
+	if at > int64(maxArg-len(data)) {
+		return failure("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 	}
-	n, err := tx.PatchString(name, int(at), data)
-	if err == nil {
-		s.int(int64(n))
-	}
-	return err
+	return s.count(tx.PatchString(name, int(at), data))
 }
 
-const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
-
-func tooLong(at int64, data []byte) bool { return at > int64(maxArg-len(data)) }
-
 func setrange(s *session, tx *broker.Tx, args [][]byte) error {
-	at, err := intArg(args[2])
-	if err != nil {
-		return err
-	}
+	at := intArg(args[2])
 	if at < 0 {
 		return failure("ERR offset is out of range")
 	}
 	v, _, err := tx.String(args[1])
-	if err != nil {
-		return err
-	}
-	if len(args[3]) == 0 {
-		s.int(int64(v.Size))
-		return nil
+	if err != nil || len(args[3]) == 0 {
+		return s.count(v.Size, err)
 	}
 	return s.patch(tx, args[1], at, args[3])
 }
 
 func getrange(s *session, tx *broker.Tx, args [][]byte) error {
-	first, last, err := intArgs(args[2], args[3])
-	if err != nil {
-		return err
-	}
+	first, last := intArg(args[2]), intArg(args[3])
 	v, _, err := tx.String(args[1])
 	if err != nil {
 		return err
 	}
 	if first < 0 && last < 0 && first > last {
-		s.bulk(nil)
-		return nil
+		return s.bulk(nil)
 	}
 	if last < 0 { // before the first byte is the first byte here, unlike in lists
 		last = max(last+int64(v.Size), 0)
 	}
 	from, count := extent(first, last, v.Size)
 	if count == 0 {
-		s.bulk(nil)
-		return nil
+		return s.bulk(nil)
 	}
 	value, err := tx.Bytes(v)
-	if err == nil {
-		s.bulk(value[from : from+count])
+	if err != nil {
+		return err
 	}
-	return err
+	return s.bulk(value[from : from+count])
 }

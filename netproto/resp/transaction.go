@@ -43,12 +43,10 @@ func transactionCommands() []command {
 
 func multi(s *session, _ *broker.Tx, _ [][]byte) error {
 	if s.multi.on {
-		s.error("ERR MULTI calls can not be nested")
-		return nil
+		return failure("ERR MULTI calls can not be nested")
 	}
 	s.multi.on = true
-	s.ok()
-	return nil
+	return s.ok()
 }
 
 // queue notes a command for EXEC.
@@ -100,18 +98,15 @@ func (s *session) unwatch(tx *broker.Tx) {
 
 func discard(s *session, tx *broker.Tx, _ [][]byte) error {
 	if !s.multi.on {
-		s.error("ERR DISCARD without MULTI")
-		return nil
+		return failure("ERR DISCARD without MULTI")
 	}
 	s.discard(tx)
-	s.ok()
-	return nil
+	return s.ok()
 }
 
 func watch(s *session, tx *broker.Tx, args [][]byte) error {
 	if s.multi.on {
-		s.error("ERR WATCH inside MULTI is not allowed")
-		return nil
+		return failure("ERR WATCH inside MULTI is not allowed")
 	}
 	for _, name := range args[1:] {
 		size := tx.Watch(s.consumer, name)
@@ -120,38 +115,34 @@ func watch(s *session, tx *broker.Tx, args [][]byte) error {
 			return failure(fmt.Sprintf("ERR too many names are watched on one connection: they may take %d bytes", maxWatched))
 		}
 	}
-	s.ok()
-	return nil
+	return s.ok()
 }
 
 func unwatch(s *session, tx *broker.Tx, _ [][]byte) error {
 	s.unwatch(tx)
-	s.ok()
-	return nil
+	return s.ok()
 }
 
 func exec(s *session, tx *broker.Tx, _ [][]byte) error {
 	const aborted = "EXECABORT Transaction discarded because of"
 	switch {
 	case !s.multi.on:
-		s.error("ERR EXEC without MULTI")
-		return nil
+		return failure("ERR EXEC without MULTI")
 	case s.multi.dirty:
 		s.discard(tx)
-		s.error(aborted + " previous errors.")
-		return nil
+		return failure(aborted + " previous errors.")
 	}
 	err := s.storable(tx)
 	if err == nil {
 		err = tx.Atomic(s.exec)
 	}
-	switch {
-	case errors.Is(err, broker.ErrClosed):
+	if errors.Is(err, broker.ErrClosed) {
 		return err
-	case err != nil:
-		s.error(aborted + ": " + err.Error())
 	}
 	s.discard(tx)
+	if err != nil {
+		return failure(aborted + ": " + err.Error())
+	}
 	return nil
 }
 
@@ -171,8 +162,7 @@ func (s *session) storable(tx *broker.Tx) error {
 func (s *session) runTransaction() error {
 	tx := s.tx
 	if tx.WatchBroken(s.consumer) {
-		s.nullArray()
-		return nil
+		return s.nullArray()
 	}
 	tx.Unwatch(s.consumer)
 	s.inExec = true

@@ -1,5 +1,7 @@
 package resp
 
+import "github.com/holdfast-queue/holdfast/broker"
+
 // The work queue: packets that are claimed, and acknowledged or returned. Their commands are
 // Holdfast's own. Times are in milliseconds.
 
@@ -8,18 +10,18 @@ func workCommands() []command {
 	return []command{
 		{name: "qpush", arity: -3, flags: write | flagAdds | flagBlocking | flagFast, first: 1, last: 1, step: 1, run: qpush},
 		{name: "qmpush", arity: -4, flags: write | flagAdds | flagBlocking, first: 1, last: 1, step: 1, run: qmpush},
-		{name: "qpop", arity: -2, flags: write | flagBlocking, run: qpop},
-		{name: "qclaim", arity: -2, flags: write | flagBlocking, run: qclaim},
-		{name: "qack", arity: -4, flags: write, first: 1, last: 1, step: 1, run: qack},
-		{name: "qnack", arity: -4, flags: write, first: 1, last: 1, step: 1, run: qnack},
-		{name: "qextend", arity: 5, flags: write | flagFast, first: 1, last: 1, step: 1, run: qextend},
-		{name: "qprogress", arity: -5, flags: write | flagFast, first: 1, last: 1, step: 1, run: qprogress},
+		{name: "qpop", arity: -2, flags: write | flagBlocking, run: takeFrom(false)},
+		{name: "qclaim", arity: -2, flags: write | flagBlocking, run: takeFrom(true)},
+		{name: "qack", arity: -4, flags: write, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qack},
+		{name: "qnack", arity: -4, flags: write, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qnack},
+		{name: "qextend", arity: 5, flags: write | flagFast, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qextend},
+		{name: "qprogress", arity: -5, flags: write | flagFast, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qprogress},
 		{name: "qpeek", arity: -2, flags: read, first: 1, last: 1, step: 1, run: qpeek},
 		{name: "qlist", arity: -2, flags: read, first: 1, last: 1, step: 1, run: qlist},
-		{name: "qshow", arity: 3, flags: read, first: 1, last: 1, step: 1, run: qshow},
-		{name: "qdel", arity: -3, flags: write, first: 1, last: 1, step: 1, run: qdel},
-		{name: "qmove", arity: -4, flags: write, first: 1, last: 1, step: 1, run: qmove, form: moveForm},
-		{name: "qprio", arity: 4, flags: write | flagFast, first: 1, last: 1, step: 1, run: qprio},
+		{name: "qshow", arity: 3, flags: read, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qshow},
+		{name: "qdel", arity: -3, flags: write, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qdel},
+		{name: "qmove", arity: -4, flags: write, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qmove, form: moveForm},
+		{name: "qprio", arity: 4, flags: write | flagFast, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qprio},
 		{name: "qpurge", arity: -2, flags: write | flagSlices, first: 1, last: 1, step: 1, run: qpurge},
 		{name: "qharvest", arity: -2, flags: write | flagSlices, first: 1, last: 1, step: 1, run: qharvest},
 		{name: "qredrive", arity: -2, flags: write | flagSlices, first: 1, last: 1, step: 1, run: qredrive},
@@ -33,3 +35,6 @@ func workCommands() []command {
 		{name: "qconsumers", arity: 2, flags: read, first: 1, last: 1, step: 1, run: qconsumers},
 	}
 }
+
+// prepareIDs prepares a command that names packets by their ids.
+func prepareIDs(tx *broker.Tx, _ [][]byte) (more bool) { return tx.PrepareIDs() }

@@ -1,4 +1,4 @@
-package broker
+package cache
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 // A record that is partly overwritten must never be found again, whatever is left of its head.
 func TestCacheGivesARecordWholeOrNotAtAll(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	c := newCache(1 << 16)
+	c := New(1 << 16)
 	type kept struct {
 		seq    uint64
 		ref    uint32
@@ -22,14 +22,14 @@ func TestCacheGivesARecordWholeOrNotAtAll(t *testing.T) {
 		for i := range k.record {
 			k.record[i] = byte(rng.Uint32())
 		}
-		k.ref = c.add(seq, k.record)
+		k.ref = c.Add(seq, k.record)
 		recent = append(recent, k)
 		if len(recent) > 1000 { // twice what fits
 			recent = recent[500:]
 		}
 		for range 4 {
 			k := recent[rng.IntN(len(recent))]
-			got := c.get(k.ref, k.seq)
+			got := c.Get(k.ref, k.seq)
 			if got == nil {
 				continue
 			}

@@ -5,19 +5,14 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/recovery"
 )
 
 // A queue of many packets is dropped with one record: its definition says so from then on. The
 // queue has no name any more, so no call finds it. Work deletes its packets in slices, and
-// its definition with the last of them.
+// its definition with the last of them (garbage.go).
 
-const (
-	// dropAtOnce is the most packets that go together with their queue. More are left to Work.
-	dropAtOnce = 128
-	// sweepSlice is how many packets go, or are looked at, before others have their turn.
-	sweepSlice = 1024
-)
+// dropAtOnce is the most packets that go together with their queue. More are left to Work.
+const dropAtOnce = 128
 
 // dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
 // waits for it does so by name, and goes on with a new queue of that name.
@@ -54,7 +49,7 @@ func (m *Machine) retire(q *queue) {
 	m.takeName(q)
 	m.queues.setSettings(q, nil)
 	m.forgetConsumers(q)
-	m.dropped = append(m.dropped, q)
+	m.garbage = append(m.garbage, q)
 }
 
 // replaceQueue drops the queue and returns a new one of its name, with its settings. The caller
@@ -116,41 +111,6 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 	m.open.ops.PutQueue(m.definition(q))
 }
 
-// loadDropped gives Work the queues that were dropped before the start.
-func (m *Machine) loadDropped(restored []recovery.Queue) {
-	for _, r := range restored {
-		q := &queue{id: r.ID, ix: r.Index, defined: true, dropped: true}
-		m.queues.add(q)
-		m.dropped = append(m.dropped, q)
-	}
-}
-
-// sweep deletes packets of dropped queues. It is a part of Work.
-func (m *Machine) sweep() (more bool) {
-	if len(m.dropped) == 0 || !m.maySweep() {
-		return false
-	}
-	q, n := m.dropped[0], min(sweepSlice, m.limits.MaxOps/4)
-	m.scratch = m.ix.Next(q.ix, index.Selection{}, 0, n, m.scratch[:0])
-	for state := index.Ready; len(m.scratch) == 0 && state <= index.Damaged; state++ {
-		m.scratch = m.ix.List(q.ix, state, index.Place{}, n, m.scratch)
-	}
-	packets := m.scratch
-	m.dropNow(q, packets)
-	for ; n > len(packets); n-- {
-		identity, ok := m.ix.EndWindow(q.ix)
-		if !ok {
-			break
-		}
-		m.endUnique(q, identity)
-	}
-	if m.ix.Counts(q.ix).Len() == 0 && !m.ix.HasWindow(q.ix) {
-		m.dropped = m.dropped[1:]
-		m.release(q)
-	}
-	return len(m.dropped) > 0
-}
-
 // release ends a queue that holds nothing and has no name: nobody can get at it any more.
 func (m *Machine) release(q *queue) {
 	m.forgetConsumers(q)
@@ -161,4 +121,108 @@ func (m *Machine) release(q *queue) {
 		m.open.ops.DeleteQueue(q.id)
 	}
 	m.queues.free(q)
+}
+
+// evictDue drops the empty queues that are too many, or have been empty for long. It is a
+// part of Work.
+func (m *Machine) evictDue() (more bool) {
+	for n := 0; len(m.queues.idle) > 0; n++ {
+		age := m.tx.now - m.queues.idle[0].emptied
+		due := len(m.queues.idle) > maxIdleQueues || age >= maxIdleTime || age < 0
+		if !due || m.open.full(m.limits) || m.refusesDelivery() {
+			return false
+		}
+		if n >= evictSlice && len(m.queues.idle) <= maxIdleQueues {
+			return true
+		}
+		q := m.queues.idle[0]
+		m.queues.idle[0], m.queues.idle = nil, m.queues.idle[1:] // nil, so that it can be freed
+		q.idle = false
+		if m.queues.has(q) && m.unused(q) { // it may be in use again
+			m.takeName(q)
+			m.release(q)
+		}
+	}
+	m.queues.idle = nil
+	return false
+}
+
+// Flush deletes everything of the present database, or of all: every queue, string and hash. One
+// record says so, which drops what has a lower number. Work deletes that from the disk.
+func (tx *Tx) Flush(all bool) error {
+	m, from, to := tx.m, tx.db, tx.db
+	if all {
+		from, to = 0, Databases-1
+	}
+	reused := m.reusesNumbers()
+	for db := from; db <= to; db++ {
+		m.flushed(db)
+		m.flushes[db]++
+		discard(m, m.names.Flush(db), (*Machine).removeKey)
+		m.queues.names[db].n, m.queues.names[db].bytes = 0, 0
+		m.flush[db].Keys = m.marks.LastKey + 1
+		if !reused { // what an earlier flush drops stays dropped
+			m.flush[db].Queues = m.marks.NextQueue
+		}
+	}
+	m.open.ops.SetFlush(m.flush)
+	dropped := m.queues.all
+	if !reused {
+		dropped = m.awaited() // Work retires the others
+	}
+	for _, q := range dropped {
+		if q == nil || q.dropped {
+			continue
+		}
+		if db := q.entry.Database(); db < from || db > to {
+			continue
+		}
+		m.retire(q)
+		if reused {
+			m.open.ops.PutQueue(m.definition(q))
+		}
+		if q.awaited() {
+			m.moveWaiters(q, m.addQueue(q.entry.Database(), q.entry.Name()))
+		}
+	}
+	left := flushedQueues(len(m.queues.all))
+	m.garbage = append(m.garbage, &left)
+	return nil
+}
+
+// flushedQueues are the queues below a number of the index that a Flush has dropped.
+type flushedQueues int
+
+func (left *flushedQueues) sweep(m *Machine, n int) (looked int, over bool) {
+	to := min(int(*left), len(m.queues.all))
+	from := max(0, to-n)
+	for _, q := range m.queues.all[from:to] {
+		if q != nil && m.isFlushed(q) {
+			m.retire(q)
+		}
+	}
+	*left = flushedQueues(from)
+	return n, from == 0
+}
+
+// sweep deletes packets and windows of a dropped queue, and the queue with the last of them.
+func (q *queue) sweep(m *Machine, n int) (looked int, over bool) {
+	packets := m.ix.Next(q.ix, index.Selection{}, 0, n, m.scratch[:0])
+	for state := index.Ready; len(packets) == 0 && state <= index.Damaged; state++ {
+		packets = m.ix.List(q.ix, state, index.Place{}, n, packets)
+	}
+	m.scratch = packets
+	m.dropNow(q, packets)
+	for looked = len(packets); looked < n; looked++ {
+		identity, ok := m.ix.EndWindow(q.ix)
+		if !ok {
+			break
+		}
+		m.endUnique(q, identity)
+	}
+	if m.ix.Counts(q.ix).Len() > 0 || m.ix.HasWindow(q.ix) {
+		return looked, false
+	}
+	m.release(q)
+	return looked + 1, true
 }

@@ -1,0 +1,87 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrOwnDeadLetter: a queue names itself as its dead-letter queue.
+var ErrOwnDeadLetter = errors.New("a queue cannot be its own dead-letter queue: packets that die stay in it anyway")
+
+// Settings returns the settings of a queue, the defaults if it has none of its own; what they point
+// to is not to be changed. ok is false if nothing is called so.
+func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
+	q, err := tx.open(name, looks)
+	if err != nil || q == nil || !tx.m.exists(q) {
+		return DefaultSettings(), false, err
+	}
+	return *settingsOf(q), true, nil
+}
+
+// SetSettings gives a queue settings of its own, and makes the queue if nothing is called so. It
+// lasts from then on, also when it is empty, until it is deleted (Delete).
+func (tx *Tx) SetSettings(name []byte, s Settings) error {
+	m := tx.m
+	if err := tx.CanStore(); err != nil {
+		return err
+	}
+	if string(s.DeadLetter) == string(name) {
+		return ErrOwnDeadLetter
+	}
+	if err := m.checkName(s.DeadLetter, 0); err != nil {
+		return fmt.Errorf("dead-letter queue: %w", err)
+	}
+	q, err := m.makeQueue(name)
+	if err != nil {
+		return err
+	}
+	var only *roleHolder
+	if s.ExclusiveConsumer {
+		if only, err = m.onlyConsumer(q, q); err != nil {
+			return err
+		}
+	}
+	redates := s.RetainDead != settingsOf(q).RetainDead
+	m.setSettings(q, s.Clone())
+	if redates {
+		m.redated = append(m.redated, redated{queue: q})
+		m.redate()
+	}
+	q.grantRole(consumerRole, only)
+	q.stale = true
+	m.define(q)
+	m.changed(q)
+	m.ix.Refresh(q.ix)
+	return nil
+}
+
+// redateSlice is how many dead packets follow before others have their turn: some milliseconds.
+const redateSlice = 10_000
+
+// redate has dead packets follow a retain-dead that has changed. It is a part
+// of Work.
+func (m *Machine) redate() (more bool) {
+	if len(m.redated) == 0 {
+		return false
+	}
+	r := &m.redated[0]
+	if m.queues.has(r.queue) {
+		if r.place, more = m.ix.RescheduleDead(r.queue.ix, r.place, redateSlice); more {
+			return true
+		}
+	}
+	m.redated = m.redated[1:]
+	return len(m.redated) > 0
+}
+
+// Close closes a queue for ever, and makes it if there is none. It returns false if it was closed
+// before.
+func (tx *Tx) Close(name []byte) (closed bool, err error) {
+	s, _, err := tx.Settings(name)
+	if err != nil || s.Closed {
+		return false, err
+	}
+	s.Closed = true
+	err = tx.SetSettings(name, s)
+	return err == nil, err
+}

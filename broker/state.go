@@ -1,0 +1,278 @@
+package broker
+
+import (
+	"container/list"
+	"log/slog"
+
+	"github.com/holdfast-queue/holdfast/broker/cache"
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// The rules of each type are in the file that has its name.
+
+// Packet is what the broker takes in and hands out: key, payload and times.
+type Packet = storage.Packet
+
+// Store is what the machine reads of the storage. The bytes of a record are valid during the call
+// of fn. It gets nil and why where there is none.
+type Store interface {
+	Read(ids []storage.PacketID, fn func(i int, record []byte, damage error))
+	// ReadValues is Read for the large values of strings and fields, and ReadNotes for the texts of
+	// notes.
+	ReadValues(ids []storage.ValueID, fn func(i int, value []byte, damage error))
+	ReadNotes(ids []storage.NoteID, fn func(i int, text []byte, damage error))
+	// Flush returns the flush record of the last batch applied.
+	Flush() storage.Flush
+	Limits() storage.Limits
+}
+
+// Batch is what calls changed, for the storage.
+type Batch = storage.Batch
+
+// Disk is what a driver needs of the storage, with what its machine reads.
+type Disk interface {
+	Store
+	// Apply makes the batch durable, all or nothing. Any error but ErrDiskFull leaves the outcome
+	// unknown: the driver stops.
+	Apply(b *Batch) error
+	Space() storage.Space
+}
+
+// Options are the machine's settings; zero values mean the defaults named in limits.go.
+type Options struct {
+	Cache  int64 // bytes of recent payloads kept in memory, rounded up to a power of two
+	Logger *slog.Logger
+}
+
+// Machine is the state of all queues, strings and hashes, and the rules by which calls change it.
+// It starts no goroutine, takes no lock, reads no clock and knows no socket. A driver owns it: only
+// that may call its methods, one at a time. The driver's round is
+//
+//	Turn     what is due by now happens
+//	Work     a slice of what nobody waits for
+//	...      calls, each inside Tx.Atomic
+//	Take     the batch that all of it made, which the driver brings to disk
+//	Done     it is there
+//
+// What a call replies or delivers may leave the server when the batch that was open is on disk.
+// Calls may be made between Take and Done. The invariants, each true between two calls:
+//
+//  1. Index and names are the state of the store after all batches up to and including the open
+//     one, but for what Work has still to delete.
+//  2. No queue has both a packet and somebody in line who can take it, unless it is paused out. No
+//     queue has a push first in its line that it would take. Either may be so where the open batch
+//     was full or deliveries are refused (refusesDelivery). Then the queue is in dirty, or the
+//     subscriber in dirtyConns.
+type Machine struct {
+	store  Store
+	log    *slog.Logger
+	limits storage.Limits // at which a batch is full
+
+	ix          *index.Index
+	dispatch    *index.Dispatch
+	classes     []*class               // by index.Class; nil where the number is free
+	classOf     map[string]index.Class // those with a filter, by class.key
+	freeClasses []index.Class
+	queues      queueTable
+	names       *keyspace.Directory
+	garbage     []garbage
+	identify    bool // index.BuildIdentities has to go on
+	consumers   consumers
+	roleHolders map[string]*roleHolder     // those with a name, see role.go
+	counted     []*queue                   // whose counters are to be saved, see counters.go
+	countersAt  int64                      // when, on the steady clock
+	redated     []redated                  // see setup.go
+	flush       storage.Flush              // that is being carried out
+	flushes     [Databases]uint32          // how many there were
+	watches     map[watched][]*Conn        // who wants to know of a change to what has a name
+	watchers    map[*Conn]struct{}         // all of them
+	stamps      map[*keyspace.Entry]uint64 // see Tx.Stamp
+	lastStamp   uint64
+	marks       storage.Marks
+	cache       *cache.Cache
+	open        *batch
+	onWay       *batch  // Take returned it, and Done was not called since
+	spare       *batch  // to be opened next
+	conns       []*Conn // by index.SubscriberID
+	attached    int     // consumers of all protocols
+	damaged     int     // see Tx.Damaged
+	dirty       []*queue
+	dirtyConns  []*Conn // see deliver.go
+	settling    bool    // settle works dirty off
+	parked      parkedHeap
+	tx          Tx // the only one, so that calls allocate nothing
+	scratch     []index.Packet
+	worst       []index.Packet // see bound.go
+	found       Found          // what the last call found
+	fetched     [][]byte       // see payloads.go, with the next five
+	missing     []int
+	missed      []storage.PacketID
+	ahead       []index.Packet
+	one         [1]index.Packet
+	copied      []byte
+	keyScratch  []byte
+	tags        []byte // of an entry on its way to the index
+	uniqueScratch,
+	name []byte // of a key or field on its way to the open batch
+	patched []byte // what a patch makes
+	ids     []index.QueueID
+	space   storage.Space // as the driver saw it
+	stuck   bool          // the batch on its way finds no room on the disk
+	closing bool
+}
+
+// Tx is the right to make calls: all calls are its methods. It is valid until the next Turn.
+type Tx struct {
+	m      *Machine
+	now    int64 // Unix milliseconds
+	steady int64 // the same on a clock that never jumps, by which leases end
+	atomic bool  // inside Atomic
+	reply  int   // bytes of packets that the Atomic may still answer with
+	caller *Conn // see As; nil: nobody in particular
+	db     uint8 // in which the names of the calls are
+	turn   bool  // the push under way has waited for its turn, see parked.go
+}
+
+// queue is one queue that the server knows: one that holds packets or windows of unique pushes, has
+// settings, is awaited, or was made or emptied a short while ago. Any other queue does not exist.
+type queue struct {
+	entry       *keyspace.Entry // its name; that of a dropped queue is another one's, or nobody's
+	id          uint32          // storage's number; used again only when all numbers were used once
+	ix          index.QueueID   // index's number; used again after the queue is dropped
+	subscribers int             // consumers subscribed
+	filtered    int             // of them, those that wait with a filter
+	line        *list.List      // of *Conn: pushes that wait for room; nil if there is none
+	emptied     int64           // while idle: when it was made or emptied last, in Unix milliseconds
+	idle        bool            // listed in queueTable.idle
+	defined     bool            // the store, or the open batch, holds the definition
+	stale       bool            // that has an expiry which ended when the queue was emptied
+	marked      bool            // listed in Machine.dirty
+	wideLogged  bool            // logWide has logged it
+	deadLogged  bool            // deadLetter has logged it
+	dropped     bool            // it has no name and is in Machine.garbage
+	flushes     uint32          // that its database had had when it was made
+
+	settings  *Settings        // nil: the defaults, and the queue ends when it is empty
+	orders    map[string]order // of the settings, see tags.go
+	counters  Counters
+	counted   bool                 // listed in Machine.counted
+	roles     [2]*roleHolder       // see role.go
+	consumers map[string]*consumer // see consumers.go
+	pruneAt   int                  // how many of them there are when they are pruned
+}
+
+// queueTable finds queues by number.
+type queueTable struct {
+	all   []*queue                          // by index.QueueID; nil where the number is free
+	idle  []*queue                          // unused queues, the longest unused first; some may be in use again
+	names [Databases]struct{ n, bytes int } // those of queues
+	// withSettings are the queues with settings, by storage's number: packets that died name them.
+	withSettings map[uint32]*queue
+
+	taken  map[uint32]bool // numbers of storage in use; nil until the mark of the next queue is at its end
+	number uint32          // of storage: the last one that was given out since then
+}
+
+// Receiver is a connection as the machine sees it: where deliveries go, and who makes a request
+// that waits again. Both are called while a call ends, whoever made that.
+type Receiver interface {
+	// Deliver adds a delivery to what goes to the client. The packets are valid during the call.
+	Deliver(packets []Packet)
+	// Again makes the request that waits (Tx.Park) again, from its first byte. Its turn has come by
+	// what happened to a queue, whose name is valid during the call. nil: its time is over, and it
+	// must not park.
+	Again(tx *Tx, queue []byte)
+	// Unsent is how many bytes go to the client and have not left yet.
+	Unsent() int64
+	// Address is where the client is. It is asked of a client without a name that has a role.
+	Address() string
+}
+
+// Conn is one receiver as the machine sees it.
+type Conn struct {
+	to          Receiver
+	delivery    Selection          // what its subscriptions take
+	sub         index.SubscriberID // 0 until it first subscribes or is ready
+	class       index.Class        // see class.go
+	queues      int                // subscriptions
+	detached    bool
+	roleHolder  *roleHolder // nil: it has no name and no role, see role.go
+	db          uint8       // that its names are in
+	watched     []watched   // see watch.go
+	watchesIn   uint16      // bit by database: a watched name stood for something when the watch began
+	watchBroken bool        // one of them was changed
+	marked      bool        // listed in Machine.dirtyConns
+	paused      bool        // nothing is delivered until Resume
+
+	// While its request waits (parked.go):
+	parked   bool
+	as       string // the consumer that it claims for; "": the client
+	until    int64  // deadline on the steady clock, 0 for none
+	place    int    // in Machine.parked, if it has a deadline
+	pushesTo *queue // of a push: in whose line it stands, and where
+	inLine   *list.Element
+	again    bool // the request is being made again
+	stays    bool // that has parked again
+}
+
+func (m *Machine) conn(s index.SubscriberID) *Conn { return m.conns[s] }
+
+// class is what some of those in line take: packets of some width, by some filter. Waiters with
+// equal filters are one class, so a queue asks their filter once for all of them.
+type class struct {
+	narrow  bool
+	filter  *Filter // nil: any packet
+	key     string  // in Machine.classOf, of a class with a filter
+	members int     // of a class with a filter
+
+	// selection is what the class takes from the queue that was asked last, as long as that has
+	// these settings.
+	selection index.Selection
+	queue     *queue
+	settings  *Settings
+}
+
+// consumer is a consumer of one queue, by the name that it claims with. A packet names the consumer
+// that claimed it last.
+type consumer struct {
+	name    string
+	number  uint32 // in consumers.all, plus 1
+	packets int    // that name it
+	seen    int64  // Unix milliseconds
+	listed  bool   // in its queue's consumers
+}
+
+// consumers are those of all queues. One that no packet names stays listed in its queue for
+// ConsumerTime. Past MaxConsumers one is known only while a packet names it.
+type consumers struct {
+	all    []*consumer // nil where the number is free
+	free   []uint32
+	listed int
+}
+
+// roleHolder is a client that may have roles.
+type roleHolder struct {
+	name        string // or the address of the connection that has no name
+	connections int
+	roles       map[holding]struct{}
+}
+
+// holding is one role of one queue.
+type holding struct {
+	q    *queue
+	role role
+}
+
+// watched is a name that somebody watches.
+type watched struct {
+	db   uint8
+	name string
+}
+
+// redated is a queue whose retain-dead has changed: its dead packets up to a place follow that.
+type redated struct {
+	queue *queue
+	place index.Place
+}

@@ -1,0 +1,334 @@
+package holds
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+)
+
+var (
+	whole = flag.Bool("whole", false, "at the limits, and fail where a request holds others for too long; else small, and only measure")
+	only  = flag.String("only", "", "only cases whose name contains this")
+)
+
+// What a request may hold others for.
+const (
+	perRequest = 10 * time.Millisecond
+	perChange  = 5 * time.Microsecond // more, for each element that it changes
+)
+
+// serveDir names the folder that the test binary serves in place of testing, when it is the server.
+const serveDir = "HOLDFAST_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(serveDir)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	if err := serve(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// serve is the server as the program runs it, until SIGTERM.
+func serve(dir string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	defer daemon.TuneGC()()
+	return daemon.Run(ctx, daemon.Config{
+		Data: dir, Redis: "127.0.0.1:0", Cache: 16 << 20, Drain: time.Minute,
+		Listening: func(_ string, addr net.Addr) { fmt.Println(addr) },
+	})
+}
+
+type server struct {
+	cmd  *exec.Cmd
+	addr string
+}
+
+func start(t *testing.T, dir string) *server {
+	t.Helper()
+	s := &server{cmd: exec.Command(os.Args[0])}
+	s.cmd.Env = append(os.Environ(), serveDir+"="+dir)
+	s.cmd.Stderr = os.Stderr
+	out, err := s.cmd.StdoutPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the server does not listen: %v, %v", err, s.cmd.Wait())
+	}
+	s.addr = strings.TrimSpace(line)
+	return s
+}
+
+func (s *server) stop(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filled is a server with what a request needs.
+type filled struct {
+	t *testing.T
+	*server
+	dir string
+	db  *redis.Client
+	n   int // elements, names or fields
+}
+
+func (f *filled) connect() {
+	f.db = redis.NewClient(&redis.Options{Addr: f.addr, ReadTimeout: 10 * time.Minute, MaxRetries: -1, Protocol: 2})
+}
+
+func (f *filled) restart() {
+	f.db.Close()
+	f.stop(f.t)
+	f.server = start(f.t, f.dir)
+	f.connect()
+}
+
+// batches sends what add brings, n times, in pipelines.
+func (f *filled) batches(n int, add func(p redis.Pipeliner, i int)) {
+	f.t.Helper()
+	for from := 0; from < n; from += 1000 {
+		p := f.db.Pipeline()
+		for i := from; i < min(n, from+1000); i++ {
+			add(p, i)
+		}
+		if _, err := p.Exec(f.t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// list fills a list with n different elements.
+func (f *filled) list(name string, n int) {
+	f.batches((n+999)/1000, func(p redis.Pipeliner, i int) {
+		values := make([]any, min(1000, n-i*1000))
+		for j := range values {
+			values[j] = fmt.Sprintf("%08d", i*1000+j)
+		}
+		p.RPush(f.t.Context(), name, values...)
+	})
+}
+
+func (f *filled) hash(name string, n int) {
+	f.batches((n+999)/1000, func(p redis.Pipeliner, i int) {
+		values := make([]any, 2*min(1000, n-i*1000))
+		for j := range values {
+			values[j] = fmt.Sprintf("%08d", i*1000+j/2)
+		}
+		p.HSet(f.t.Context(), name, values...)
+	})
+}
+
+func (f *filled) strings(n int) {
+	f.batches(n, func(p redis.Pipeliner, i int) { p.Set(f.t.Context(), fmt.Sprintf("name:%08d", i), "x", 0) })
+}
+
+func (f *filled) lists(n int) {
+	f.batches(n, func(p redis.Pipeliner, i int) { p.RPush(f.t.Context(), fmt.Sprintf("list:%08d", i), "x") })
+}
+
+func (f *filled) do(args ...any) any {
+	f.t.Helper()
+	v, err := f.db.Do(f.t.Context(), args...).Result()
+	if err != nil && err != redis.Nil {
+		f.t.Fatalf("%v: %v", args, err)
+	}
+	return v
+}
+
+// request is a request at its limit.
+type request struct {
+	name    string
+	n       int // of what fill brings, at the limit
+	changes int // elements of n that one change counts for; 0: it is a look
+	fill    func(f *filled)
+	do      func(f *filled)
+}
+
+func call(args ...any) func(f *filled) { return func(f *filled) { f.do(args...) } }
+
+func requests() []request {
+	const million = 1_000_000
+	list := func(f *filled) { f.list("list", f.n) }
+	hash := func(f *filled) { f.hash("hash", f.n) }
+	names := func(f *filled) { f.strings(f.n) }
+	return []request{
+		{"nothing", 1, 0, list, func(f *filled) { time.Sleep(time.Second) }},
+		{"KEYS", million, 0, names, call("KEYS", "*")},
+		{"SCAN", million, 0, names, call("SCAN", "0", "MATCH", "*9*", "COUNT", million)},
+		{"DBSIZE", million, 0, names, call("DBSIZE")},
+		{"QUEUES", 500_000, 0, func(f *filled) { f.lists(f.n) }, call("QUEUES")},
+		{"LRANGE", million, 0, list, call("LRANGE", "list", 0, -1)},
+		{"LRANGE of large elements", 64_000, 0, func(f *filled) {
+			f.batches(f.n, func(p redis.Pipeliner, i int) { p.RPush(f.t.Context(), "list", strings.Repeat("x", 1000)) })
+		}, call("LRANGE", "list", 0, -1)},
+		{"LPOS", million, 0, list, call("LPOS", "list", "00000777")},
+		{"LPOS of all", million, 0, func(f *filled) {
+			f.batches(f.n/1000, func(p redis.Pipeliner, i int) {
+				p.RPush(f.t.Context(), "list", strings.Split(strings.Repeat("x ", 999)+"x", " "))
+			})
+		}, call("LPOS", "list", "x", "COUNT", 0)},
+		{"LREM of one", million, 1, list, call("LREM", "list", 1, "00000777")},
+		{"LINSERT", million, million, list, call("LINSERT", "list", "BEFORE", "00500000", "new")},
+		{"LTRIM", million, million, list, call("LTRIM", "list", 0, 0)},
+		{"HGETALL", million, 0, hash, call("HGETALL", "hash")},
+		{"HKEYS", million, 0, hash, call("HKEYS", "hash")},
+		{"HVALS", million, 0, hash, call("HVALS", "hash")},
+		{"HSCAN", million, 0, hash, call("HSCAN", "hash", "0", "MATCH", "*9*", "COUNT", million)},
+		{"HRANDFIELD", million, 0, hash, call("HRANDFIELD", "hash", million)},
+		{"DEL of a hash", million, 1, hash, call("DEL", "hash")},
+		{"DEL of a list", 10 * million, 1, list, func(f *filled) { f.do("DEL", "list"); time.Sleep(time.Second) }},
+		{"DEL of many", 100_000, 100_000, func(f *filled) { f.lists(f.n) }, func(f *filled) {
+			args := []any{"DEL"}
+			for i := range f.n {
+				args = append(args, fmt.Sprintf("list:%08d", i))
+			}
+			f.do(args...)
+		}},
+		{"FLUSHALL", 500_000, 1, func(f *filled) { f.lists(f.n) }, func(f *filled) { f.do("FLUSHALL"); time.Sleep(time.Second) }},
+		{"QLIST by tag", 10_000, 0, func(f *filled) {
+			f.batches(f.n, func(p redis.Pipeliner, i int) {
+				p.Do(f.t.Context(), "QPUSH", "tagged", "x", "TAG", "a", fmt.Sprint(i))
+			})
+		}, call("QLIST", "tagged", "FILTER", "a", "eq", "9999", "COUNT", 1000)},
+		{"QACK after a start", 10 * million, 1, func(f *filled) {
+			f.list("list", f.n)
+			f.restart()
+		}, func(f *filled) {
+			packet := f.do("QCLAIM", "list").([]any)[0].([]any) // names and values: id, queue, payload …
+			f.do("QACK", "list", packet[1], 1)
+		}},
+		{"leases that end together", million, million, func(f *filled) {
+			list(f)
+			f.batches(f.n/1000, func(p redis.Pipeliner, i int) {
+				p.Do(f.t.Context(), "QCLAIM", "list", "COUNT", 1000, "LEASE", 20_000)
+			})
+		}, func(f *filled) { time.Sleep(25 * time.Second) }},
+		{"packets that expire together", million, million, func(f *filled) {
+			at := time.Now().Add(20 * time.Second)
+			f.batches(f.n, func(p redis.Pipeliner, i int) {
+				p.Do(f.t.Context(), "QPUSH", "list", "x", "TTL", max(1, time.Until(at).Milliseconds()))
+			})
+		}, func(f *filled) { time.Sleep(22 * time.Second) }},
+		{"names that expire together", million, million, func(f *filled) {
+			at := time.Now().Add(15 * time.Second)
+			f.batches(f.n, func(p redis.Pipeliner, i int) {
+				p.Do(f.t.Context(), "SET", fmt.Sprintf("name:%08d", i), "x", "PXAT", at.UnixMilli())
+			})
+		}, func(f *filled) { time.Sleep(20 * time.Second) }},
+		{"LPUSH", 100_000, 100_000, func(f *filled) {}, func(f *filled) {
+			args := []any{"LPUSH", "list"}
+			for i := range f.n {
+				args = append(args, fmt.Sprintf("%08d", i))
+			}
+			f.do(args...)
+		}},
+		{"COPY of a list", million / 2, million / 2, list, call("COPY", "list", "other")},
+		{"RENAME", million, 1, list, call("RENAME", "list", "other")},
+		{"QSTAT", million, 0, list, call("QSTAT", "list")},
+		{"QCONSUMERS", million, 0, func(f *filled) {
+			list(f)
+			f.batches(f.n/1000, func(p redis.Pipeliner, i int) {
+				p.Do(f.t.Context(), "QCLAIM", "list", "COUNT", 1000, "CONSUMER", fmt.Sprint("worker", i%100))
+			})
+		}, call("QCONSUMERS", "list")},
+	}
+}
+
+// TestNoRequestHoldsOthersForLong makes each request while another client sends PINGs.
+func TestNoRequestHoldsOthersForLong(t *testing.T) {
+	for _, r := range requests() {
+		if !strings.Contains(r.name, *only) {
+			continue
+		}
+		t.Run(r.name, func(t *testing.T) {
+			if r.changes > 0 {
+				r.changes = max(1, r.changes)
+			}
+			if !*whole {
+				r.n = max(1, r.n/1000)
+			}
+			measure(t, r)
+		})
+	}
+}
+
+func measure(t *testing.T, r request) {
+	f := &filled{t: t, dir: t.TempDir(), n: r.n}
+	f.server = start(t, f.dir)
+	f.connect()
+	r.fill(f)
+	longest, count, stop := beside(t, f.addr)
+	begun := time.Now()
+	r.do(f)
+	took := time.Since(begun)
+	stop()
+	may := perRequest + perChange*time.Duration(min(r.changes, r.n))
+	t.Logf("%-28s %9d  took %8v  held %8v of %v (%d)", r.name, r.n, took.Round(100*time.Microsecond), longest.Round(100*time.Microsecond), may, *count)
+	if *whole && *longest > may {
+		t.Errorf("it held others for %v, at most %v is right", *longest, may)
+	}
+	f.db.Close()
+	f.stop(t)
+}
+
+// beside sends PINGs until stop, and counts them and how long one took at most.
+func beside(t *testing.T, addr string) (longest *time.Duration, count *int, stop func()) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest, count = new(time.Duration), new(int)
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() { // ends when stop is called
+		defer close(ended)
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			begun := time.Now()
+			if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+				t.Errorf("PING beside it: %v", err)
+				return
+			}
+			if pong, err := in.ReadString('\n'); err != nil || pong != "+PONG\r\n" {
+				t.Errorf("PING beside it: %q, %v", pong, err)
+				return
+			}
+			*longest = max(*longest, time.Since(begun))
+			*count++
+		}
+	}()
+	return longest, count, func() { close(end); <-ended }
+}
