@@ -17,9 +17,9 @@ const (
 // that does.
 const mergeWindows = 4
 
-// behind is how much waits for the background, as a part of what may. From a half on a batch takes
-// as long as its tables will, and behind 1 it waits. What fails counts nothing: then the level says
-// what may still be written.
+// behind is how much waits for the background, as a part of what may. From a half on batches come no
+// faster than their tables. What fails counts nothing: then the level says what may still be
+// written.
 func (s *Store) behind() (part float64) {
 	if s.fails(flushing) == nil {
 		bytes, logged, _ := s.layers.waiting()
@@ -36,10 +36,29 @@ func (s *Store) behind() (part float64) {
 	return part
 }
 
-// wait waits until the next batch may begin.
+// The rest of what may wait is for those who bring no data. Behind 1 every batch waits.
+const dataPart = 0.9
+
+// dataWait is how long those who bring data should wait before they go on.
+func (s *Store) dataWait() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pace.behind > dataPart {
+		s.pace.behind = s.behind()
+	}
+	if s.pace.behind > dataPart {
+		return max(time.Until(s.pace.next), lookAgain)
+	}
+	return max(time.Until(s.pace.next), 0)
+}
+
+// wait waits until the next batch may begin, whatever it brings.
 func (s *Store) wait() {
+	if s.pace.behind <= dataPart {
+		return
+	}
 	time.Sleep(time.Until(s.pace.next))
-	for ; s.pace.behind > 1; s.pace.behind = s.behind() {
+	for ; s.pace.behind > 1; s.setBehind() {
 		s.wake(s.merge)
 		select {
 		case <-s.room:
@@ -49,6 +68,12 @@ func (s *Store) wait() {
 			}
 		}
 	}
+}
+
+func (s *Store) setBehind() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pace.behind = s.behind()
 }
 
 // pressure is the level that the background asks for.
@@ -69,15 +94,16 @@ func (s *Store) pressure() Level {
 type pace struct {
 	speed atomic.Int64 // of the background: nanoseconds for a MiB
 
-	// Of the goroutine that applies.
-	behind float64   // after the last batch
+	// Store.mu guards these. Only the goroutine that applies sets next.
+	behind float64
 	next   time.Time // when the next one begins
 }
 
 const (
 	firstSpeed = 10 * time.Millisecond // a MiB, until a window was written out
 	longestGap = 50 * time.Millisecond // between two batches
-	oldestDebt = time.Millisecond      // a sleep is longer than it was told to be, and the next ones shorter
+	oldestDebt = 2 * time.Millisecond  // a sleep is longer than it was told to be, and the next ones shorter
+	lookAgain  = 5 * time.Millisecond  // until then a window may have become tables
 )
 
 // measure notes how long it took to write out a window, if that was a full one.
