@@ -17,9 +17,8 @@ const (
 // that does.
 const mergeWindows = 4
 
-// behind is how much waits for the background, as a part of what may. From a half on batches come no
-// faster than their tables. What fails counts nothing: then the level says what may still be
-// written.
+// behind is how much waits for the background, as a part of what may. From a half on data comes no
+// faster than its tables. What fails counts nothing: then the level says what may still be written.
 func (s *Store) behind() (part float64) {
 	if s.fails(flushing) == nil {
 		bytes, logged, _ := s.layers.waiting()
@@ -36,29 +35,38 @@ func (s *Store) behind() (part float64) {
 	return part
 }
 
-// The rest of what may wait is for those who bring no data. Behind 1 every batch waits.
+// dataPart is how much may wait of what brings data: the rest is for what does not. Behind 1 every
+// batch waits.
 const dataPart = 0.9
 
 // dataWait is how long those who bring data should wait before they go on.
 func (s *Store) dataWait() time.Duration {
+	behind, next := s.lookBehind()
+	wait := max(time.Until(next), 0)
+	if behind > dataPart {
+		wait = max(wait, lookAgain)
+	}
+	return wait
+}
+
+// lookBehind returns how much was behind after the last batch, or is now if that was much, and when
+// the next one begins.
+func (s *Store) lookBehind() (behind float64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pace.behind > dataPart {
 		s.pace.behind = s.behind()
 	}
-	if s.pace.behind > dataPart {
-		return max(time.Until(s.pace.next), lookAgain)
-	}
-	return max(time.Until(s.pace.next), 0)
+	return s.pace.behind, s.pace.next
 }
 
 // wait waits until the next batch may begin, whatever it brings.
 func (s *Store) wait() {
-	if s.pace.behind <= dataPart {
-		return
+	behind, next := s.lookBehind()
+	if behind > dataPart {
+		time.Sleep(time.Until(next))
 	}
-	time.Sleep(time.Until(s.pace.next))
-	for ; s.pace.behind > 1; s.setBehind() {
+	for ; behind > 1; behind, _ = s.lookBehind() {
 		s.wake(s.merge)
 		select {
 		case <-s.room:
@@ -68,12 +76,6 @@ func (s *Store) wait() {
 			}
 		}
 	}
-}
-
-func (s *Store) setBehind() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pace.behind = s.behind()
 }
 
 // pressure is the level that the background asks for.
@@ -94,8 +96,8 @@ func (s *Store) pressure() Level {
 type pace struct {
 	speed atomic.Int64 // of the background: nanoseconds for a MiB
 
-	// Store.mu guards these. Only the goroutine that applies sets next.
-	behind float64
+	// Store.mu guards these.
+	behind float64   // after the last batch, or later
 	next   time.Time // when the next one begins
 }
 

@@ -127,7 +127,7 @@ func (p *Protocol) keepArgs(args [][]byte) {
 }
 
 // serveRequest carries out one request, or replies with why it is refused already. An error ends
-// the connection, but for errUnfinished and errLater: then a part was done, or nothing, and the same
+// the connection, but for errUnfinished and errLater: a part was done, or nothing, and the same
 // request is made again.
 func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (err error) {
 	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
