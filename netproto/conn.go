@@ -65,6 +65,7 @@ type conn struct {
 	closed   bool
 
 	listed  bool // in Loop.ready or Loop.next
+	late    bool // in Loop.late
 	touched bool // in Loop.touched
 	holding bool // in Loop.holding
 	watched watch
@@ -146,7 +147,7 @@ func (c *conn) evict() {
 // watch tells the link what the loop wants to know.
 func (c *conn) watch() {
 	w := watch{
-		reads:  c.linger.in != nil || !c.finished && !c.full && !c.eof && (!c.blocked() || len(c.in) < maxReadBuffer),
+		reads:  c.linger.in != nil || !c.finished && !c.full && !c.eof && !c.late && (!c.blocked() || len(c.in) < maxReadBuffer),
 		writes: c.sent < c.free,
 		hangUp: !c.hungUp,
 	}
@@ -211,6 +212,10 @@ func (c *conn) stopped(stop Stop, n int) error {
 			return io.EOF
 		}
 		c.loop.again(c)
+	case stop == Later:
+		if !c.late {
+			c.late, c.loop.late = true, append(c.loop.late, c)
+		}
 	case stop == Blocked:
 	case c.eof:
 		return io.EOF

@@ -56,6 +56,7 @@ type Loop struct {
 	busy    bool    // the machine has work that nobody waits for
 	next    []*conn // have more to do, whatever comes
 	ready   []*conn // of this turn
+	late    []*conn // wait until the storage wants data, see Later
 	touched []*conn // have got bytes to send since the last commit
 	leaving []*conn // of these, in release
 	evicted []*conn // hold too much
@@ -185,6 +186,15 @@ func (l *Loop) run() {
 func (l *Loop) turn() {
 	now, steady := l.clocks()
 	l.now, l.tx = steady, l.machine.Turn(now, steady, l.disk.Space())
+	if l.tx.Space().Wait > 0 {
+		return
+	}
+	for _, c := range l.late {
+		c.late = false
+		l.ready = c.enlist(l.ready)
+	}
+	clear(l.late)
+	l.late = l.late[:0]
 }
 
 func (l *Loop) clocks() (now, steady int64) {
@@ -225,6 +235,9 @@ func (l *Loop) sleep() time.Duration {
 		return 0
 	}
 	wait := l.machine.Next()
+	if len(l.late) > 0 {
+		wait = min(wait, max(1, (l.tx.Space().Wait+time.Millisecond-1).Milliseconds()))
+	}
 	if l.stuck != nil {
 		wait = min(wait, l.retryAt-l.now)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -33,6 +34,9 @@ func (s *deskSession) Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err er
 		line, _, ok := bytes.Cut(buf[n:], []byte("\n"))
 		if !ok {
 			return n, Incomplete, nil
+		}
+		if string(line) == "push" && tx.Space().Wait > 0 {
+			return n, Later, nil
 		}
 		n += len(line) + 1
 		switch string(line) {
@@ -105,6 +109,8 @@ type hooked struct {
 	loop   *Loop
 	before func() error // called first by each Apply, in the loop; an error fails it
 	level  atomic.Uint32
+	wait   atomic.Int64 // of those who bring data
+	turns  atomic.Int64
 }
 
 func (s *hooked) Apply(b *storage.Batch) error {
@@ -116,7 +122,10 @@ func (s *hooked) Apply(b *storage.Batch) error {
 	return s.Store.Apply(b)
 }
 
-func (s *hooked) Space() storage.Space { return storage.Space{Level: storage.Level(s.level.Load())} }
+func (s *hooked) Space() storage.Space {
+	s.turns.Add(1)
+	return storage.Space{Level: storage.Level(s.level.Load()), Wait: time.Duration(s.wait.Load())}
+}
 
 // serveDesk serves the protocol desk on a hooked store. Close of the loop must give want.
 func serveDesk(t *testing.T, want error) (*Server, *hooked) {
@@ -188,6 +197,48 @@ func (k *talk) want(line string) {
 	if got, err := k.r.ReadString('\n'); got != line+"\n" {
 		k.t.Fatalf("got %q, %v, want %q", got, err, line)
 	}
+}
+
+func TestWhileTheStorageIsBehindPushesWaitAndTheLoopRests(t *testing.T) {
+	s, store := serveDesk(t, nil)
+	pushes, pops, gone := talkTo(t, s), talkTo(t, s), talkTo(t, s)
+	pops.send("push")
+	pops.want("pushed")
+	store.wait.Store(int64(time.Hour))
+	pushes.send("hello\npush\nworld")
+	pushes.want("hello")
+	gone.send("push")
+	if err := gone.c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() (late bool) {
+		_ = store.loop.Do(func(*broker.Tx) error {
+			late = len(store.loop.late) == 2 && store.loop.late[0].hungUp != store.loop.late[1].hungUp
+			return nil
+		})
+		return late
+	})
+	pushes.send("more") // which is not read
+	pops.send("hello\npop\npop")
+	pops.want("hello")
+	pops.want("got")
+	pops.want("none")
+	before := store.turns.Load()
+	const looks = 1000
+	for range looks {
+		_ = store.loop.Do(func(*broker.Tx) error { return nil })
+	}
+	if n := store.turns.Load() - before; n > looks+looks/10 {
+		t.Errorf("%d turns in %d that were asked for", n, looks)
+	}
+	store.wait.Store(int64(time.Millisecond))
+	pops.send("hello")
+	pops.want("hello")
+	store.wait.Store(0) // the loop looks by itself
+	pushes.want("pushed")
+	pushes.want("world")
+	pushes.want("more")
+	gone.want("pushed")
 }
 
 func TestNoReplyLeavesBeforeWhatItReportsIsOnDisk(t *testing.T) {

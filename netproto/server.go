@@ -83,6 +83,9 @@ const (
 	// More: replies should leave, or others have the broker, before the next request. If no byte was
 	// taken, it is the same request, which was carried out in part.
 	More
+	// Later: the next request brings data, and the storage wants none for storage.Space.Wait. No byte
+	// of it was taken.
+	Later
 	// Blocked: a request waits (broker.Tx.Park); its bytes were taken. No other is carried out before
 	// it has ended.
 	Blocked

@@ -70,10 +70,10 @@ func (s *Store) write(b *Batch) error {
 	if f, set := b.flush(); set {
 		s.flush = f
 	}
-	s.mu.Unlock()
 	if s.pace.behind = s.behind(); s.pace.behind > 0.5 {
 		s.pace.slow(start, s.layers.open.bytes-before)
 	}
+	s.mu.Unlock()
 	s.freezeIfFull()
 	return nil
 }

@@ -17,9 +17,8 @@ const (
 // that does.
 const mergeWindows = 4
 
-// behind is how much waits for the background, as a part of what may. From a half on a batch takes
-// as long as its tables will, and behind 1 it waits. What fails counts nothing: then the level says
-// what may still be written.
+// behind is how much waits for the background, as a part of what may. From a half on data comes no
+// faster than its tables. What fails counts nothing: then the level says what may still be written.
 func (s *Store) behind() (part float64) {
 	if s.fails(flushing) == nil {
 		bytes, logged, _ := s.layers.waiting()
@@ -36,10 +35,38 @@ func (s *Store) behind() (part float64) {
 	return part
 }
 
-// wait waits until the next batch may begin.
+// dataPart is how much may wait of what brings data: the rest is for what does not. Behind 1 every
+// batch waits.
+const dataPart = 0.9
+
+// dataWait is how long those who bring data should wait before they go on.
+func (s *Store) dataWait() time.Duration {
+	behind, next := s.lookBehind()
+	wait := max(time.Until(next), 0)
+	if behind > dataPart {
+		wait = max(wait, lookAgain)
+	}
+	return wait
+}
+
+// lookBehind returns how much was behind after the last batch, or is now if that was much, and when
+// the next one begins.
+func (s *Store) lookBehind() (behind float64, next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pace.behind > dataPart {
+		s.pace.behind = s.behind()
+	}
+	return s.pace.behind, s.pace.next
+}
+
+// wait waits until the next batch may begin, whatever it brings.
 func (s *Store) wait() {
-	time.Sleep(time.Until(s.pace.next))
-	for ; s.pace.behind > 1; s.pace.behind = s.behind() {
+	behind, next := s.lookBehind()
+	if behind > dataPart {
+		time.Sleep(time.Until(next))
+	}
+	for ; behind > 1; behind, _ = s.lookBehind() {
 		s.wake(s.merge)
 		select {
 		case <-s.room:
@@ -69,15 +96,16 @@ func (s *Store) pressure() Level {
 type pace struct {
 	speed atomic.Int64 // of the background: nanoseconds for a MiB
 
-	// Of the goroutine that applies.
-	behind float64   // after the last batch
+	// Store.mu guards these.
+	behind float64   // after the last batch, or later
 	next   time.Time // when the next one begins
 }
 
 const (
 	firstSpeed = 10 * time.Millisecond // a MiB, until a window was written out
 	longestGap = 50 * time.Millisecond // between two batches
-	oldestDebt = time.Millisecond      // a sleep is longer than it was told to be, and the next ones shorter
+	oldestDebt = 2 * time.Millisecond  // a sleep is longer than it was told to be, and the next ones shorter
+	lookAgain  = 5 * time.Millisecond  // until then a window may have become tables
 )
 
 // measure notes how long it took to write out a window, if that was a full one.

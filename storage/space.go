@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +31,8 @@ type Space struct {
 	Free, Total int64 // free to this process
 	Stored      int64 // tables of the database
 	Level       Level
-	Failures    uint64 // of work in the background, which is tried again, since the start
+	Failures    uint64        // of work in the background, which is tried again, since the start
+	Wait        time.Duration // before more data is brought, since the background is behind
 }
 
 // guard watches the room on the disk. Nothing is written through a mapping, so a full disk is an

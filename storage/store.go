@@ -145,7 +145,7 @@ func (s *Store) Limits() Limits { return limits }
 // Space returns the state of the disk. It is cheap: a clock keeps it up to date.
 func (s *Store) Space() Space {
 	space := s.guard.get()
-	space.Stored = s.tables.List().Bytes()
+	space.Stored, space.Wait = s.tables.List().Bytes(), s.dataWait()
 	s.troubles.mu.Lock()
 	defer s.troubles.mu.Unlock()
 	space.Failures = s.troubles.count

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"flag"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -27,7 +28,7 @@ func build(t *testing.T, command string) string {
 // serve starts the real binary.
 func serve(binary string) Command {
 	return func(data string) *exec.Cmd {
-		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off")
+		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off", loop())
 	}
 }
 
@@ -39,8 +40,16 @@ func serveAll(binary string, modes ...string) Command {
 		mode := modes[starts%len(modes)]
 		starts++
 		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "127.0.0.1:0",
-			"--redis", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--sync", mode)
+			"--redis", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--sync", mode, loop())
 	}
+}
+
+// loop is the flag that chooses how the server reads and writes connections.
+func loop() string {
+	if os.Getenv("HOLDFAST_GOROUTINES") != "" {
+		return "--no-loop"
+	}
+	return "--loop"
 }
 
 func runSeed() uint64 {

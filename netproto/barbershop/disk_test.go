@@ -17,9 +17,12 @@ type disk struct {
 	*storage.Store
 	level atomic.Int32                 // a storage.Level
 	apply atomic.Pointer[func() error] // called before a commit; an error is its outcome
+	wait  atomic.Int64                 // of those who bring data
 }
 
-func (d *disk) Space() storage.Space { return storage.Space{Level: storage.Level(d.level.Load())} }
+func (d *disk) Space() storage.Space {
+	return storage.Space{Level: storage.Level(d.level.Load()), Wait: time.Duration(d.wait.Load())}
+}
 
 func (d *disk) Apply(b *storage.Batch) error {
 	if fn := d.apply.Load(); fn != nil {
@@ -58,6 +61,21 @@ func TestOKWaitsForTheDisk(t *testing.T) {
 	close(leave)
 	c.want("OK\r\nERROR\r\n")
 	other.want("OK\r\nERROR\r\n")
+}
+
+func TestWhileTheStorageIsBehindUpdatesWaitAndItemsAreGivenOut(t *testing.T) {
+	b := newBoard(t)
+	c, other := b.dial(), b.dial()
+	c.ask("update 1 5", "OK")
+	b.disk.wait.Store(int64(time.Hour))
+	other.send("nonsense\nUPDATE 2 5\nupdate 3 5\n")
+	other.want("ERROR\r\n")
+	c.ask("PEEK", "+1")
+	c.ask("next", "1")
+	c.ask("PEEK", "+-1")
+	b.disk.wait.Store(0)
+	c.ask("nonsense", "ERROR")
+	other.want("+OK\r\nOK\r\n")
 }
 
 func TestAFullDiskRefusesUpdatesAndGivesItemsOut(t *testing.T) {

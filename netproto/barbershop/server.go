@@ -1,6 +1,7 @@
 package barbershop
 
 import (
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -93,6 +94,9 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		if kind == lineTooLong {
 			s.clientError("line too long: expected at most %d bytes", MaxLine)
 			continue
+		}
+		if s.words.n > 0 && strings.EqualFold(string(s.words.at[0]), "update") && tx.Space().Wait > 0 {
+			return n - size, netproto.Later, nil
 		}
 		if err = tx.Atomic(s.run); err == broker.ErrStopped {
 			err = s.run() // each call is refused, and a line that makes none has its reply

@@ -70,47 +70,34 @@ func (r *Request) Parse(buf []byte) (int, error) {
 	if len(buf) == 0 {
 		return 0, ErrShort
 	}
-	switch op := Op(buf[0]); op {
+	op, head := Op(buf[0]), nameHeader
+	switch op {
 	case OpReady:
 		*r = Request{Op: op}
 		return 1, nil
 	case OpPop, OpSubscribe, OpUnsubscribe:
-		return r.parseName(op, buf)
 	case OpPush:
-		return r.parsePush(buf)
+		head = pushHeader + packetHeader
 	default:
 		return 0, fmt.Errorf("%w 0x%02x: expected one of 0x70 0x50 0x73 0x75 0x41", ErrUnknownOp, buf[0])
 	}
-}
-
-func (r *Request) parseName(op Op, buf []byte) (int, error) {
-	if len(buf) < nameHeader {
+	if len(buf) < head {
 		return 0, ErrShort
 	}
-	n := nameHeader + int(binary.BigEndian.Uint16(buf[1:]))
-	if len(buf) < n {
-		return 0, ErrShort
+	payload, queue := head, head
+	if op == OpPush {
+		payload = head + int(binary.BigEndian.Uint16(buf[6:]))
+		queue = payload + int(binary.BigEndian.Uint16(buf[8:]))
 	}
-	*r = Request{Op: op, Queue: buf[nameHeader:n:n]}
-	return n, nil
-}
-
-func (r *Request) parsePush(buf []byte) (int, error) {
-	if len(buf) < pushHeader+packetHeader {
-		return 0, ErrShort
-	}
-	key := pushHeader + packetHeader
-	payload := key + int(binary.BigEndian.Uint16(buf[6:]))
-	queue := payload + int(binary.BigEndian.Uint16(buf[8:]))
 	n := queue + int(binary.BigEndian.Uint16(buf[1:]))
 	if len(buf) < n {
 		return 0, ErrShort
 	}
-	r.Op = OpPush
-	r.Queue = buf[queue:n:n]
-	r.TTL = binary.BigEndian.Uint16(buf[3:])
-	r.Priority = buf[5]
-	r.Packet = Packet{Key: buf[key:payload:payload], Payload: buf[payload:queue:queue]}
+	*r = Request{Op: op, Queue: buf[queue:n:n]}
+	if op == OpPush {
+		r.TTL, r.Priority = binary.BigEndian.Uint16(buf[3:]), buf[5]
+		r.Packet = Packet{Key: buf[head:payload:payload], Payload: buf[payload:queue:queue]}
+	}
 	return n, nil
 }
 

@@ -67,6 +67,9 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		if errors.Is(err, ErrShort) {
 			return n, netproto.Incomplete, nil
 		}
+		if err == nil && s.request.Op == OpPush && tx.Space().Wait > 0 {
+			return n, netproto.Later, nil
+		}
 		if err == nil {
 			err = tx.Atomic(s.run)
 		}

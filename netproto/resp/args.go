@@ -33,16 +33,10 @@ func parseInt(arg []byte) (n int64, ok bool) {
 		}
 		u = u*10 + uint64(c-'0')
 	}
-	const most = 1<<63 - 1
-	switch {
-	case u <= most && negative:
-		return -int64(u), true
-	case u <= most:
-		return int64(u), true
-	case u == most+1 && negative:
-		return -1 << 63, true
+	if n = int64(u); negative {
+		n = -n
 	}
-	return 0, false
+	return n, u < 1<<63 || negative && u == 1<<63
 }
 
 func lower(c byte) byte {

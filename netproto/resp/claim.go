@@ -171,10 +171,7 @@ func qextend(s *session, tx *broker.Tx, args [][]byte) error {
 	r := s.protocol.receiptArgs(args[2:4])
 	lease := numberArg("ms", args[4], 1, broker.MaxTime)
 	end, err := tx.Extend(args[1], r[0], lease)
-	if err == nil {
-		s.int(end)
-	}
-	return staleIfGone(err)
+	return staleIfGone(s.count(int(end), err))
 }
 
 func qprogress(s *session, tx *broker.Tx, args [][]byte) error {

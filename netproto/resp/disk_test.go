@@ -17,9 +17,12 @@ type disk struct {
 	level atomic.Int32           // a storage.Level
 	apply atomic.Pointer[func()] // called before a commit
 	full  atomic.Bool            // a commit finds no room
+	wait  atomic.Int64           // of those who bring data
 }
 
-func (d *disk) Space() storage.Space { return storage.Space{Level: storage.Level(d.level.Load())} }
+func (d *disk) Space() storage.Space {
+	return storage.Space{Level: storage.Level(d.level.Load()), Wait: time.Duration(d.wait.Load())}
+}
 
 func (d *disk) Apply(b *storage.Batch) error {
 	if fn := d.apply.Load(); fn != nil {
@@ -92,6 +95,29 @@ func TestWhileABatchFindsNoRoomWhatTouchesNoDataIsAnsweredAtOnce(t *testing.T) {
 	writer.want("+OK\r\n+PONG\r\n")
 	writer.ask("GET new", "$1\r\n1\r\n")
 	idle.ask("GET new", "$1\r\n1\r\n")
+}
+
+func TestWhileTheStorageIsBehindOnlyWhatBringsDataWaits(t *testing.T) {
+	d := newDoor(t, Config{})
+	reader, writer, transaction := d.dial(), d.dial(), d.dial()
+	reader.ask("RPUSH q a b c", ":3\r\n")
+	d.disk.wait.Store(int64(time.Hour))
+	reader.ask("PING", "+PONG\r\n")
+	writer.send(request("PING") + request("CLIENT", "REPLY", "SKIP") + request("RPUSH", "q", "d") + request("RPUSH", "q", "e"))
+	writer.want("+PONG\r\n")
+	transaction.ask("MULTI", "+OK\r\n")
+	transaction.ask("RPUSH q f", "+QUEUED\r\n")
+	transaction.ask("LLEN q", "+QUEUED\r\n")
+	transaction.send(request("EXEC"))
+	reader.ask("LPOP q", "$1\r\na\r\n")
+	reader.ask("LPOP q", "$1\r\nb\r\n")
+	reader.ask("LRANGE q 0 -1", "*1\r\n$1\r\nc\r\n")
+	transaction.wantNothing()
+	writer.wantNothing()
+	d.disk.wait.Store(0)
+	reader.ask("PING", "+PONG\r\n")
+	writer.want(":3\r\n")
+	transaction.want("*2\r\n:4\r\n:4\r\n")
 }
 
 func TestANearlyFullDiskRefusesWhatStores(t *testing.T) {

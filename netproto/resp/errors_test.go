@@ -17,3 +17,18 @@ func TestRefusalsOfAQueueSayTheirKind(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyARefusalIsRecovered(t *testing.T) {
+	panics := func(with any) *session {
+		return &session{cmd: &command{run: func(*session, *broker.Tx, [][]byte) error { panic(with) }}}
+	}
+	if err := panics(failure(errSyntax)).call(); err != failure(errSyntax) {
+		t.Errorf("a refusal is %v", err)
+	}
+	defer func() {
+		if got := recover(); got != "broken" {
+			t.Errorf("recovered %v, want what is no refusal", got)
+		}
+	}()
+	t.Errorf("a broken handler returns %v", panics("broken").call())
+}

@@ -176,8 +176,7 @@ func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
 			s.null()
 			return err
 		}
-		s.bulk(name)
-		return nil
+		return s.bulk(name)
 	}
 	count := intArg(args[2])
 	if count == math.MinInt64 {

@@ -24,8 +24,7 @@ func infoCommands() []command {
 
 func dbSize(s *session, tx *broker.Tx, _ [][]byte) error {
 	names, _ := tx.NameCount(s.consumer.Database())
-	s.int(int64(names))
-	return nil
+	return s.int(int64(names))
 }
 
 // infoSections are the parts of INFO, in order.

@@ -67,10 +67,7 @@ func (s *session) encoding(tx *broker.Tx, name []byte) error {
 	word := "quicklist"
 	switch tx.Type(name) {
 	case broker.TypeString:
-		v, _, err := tx.String(name)
-		if err != nil {
-			return err
-		}
+		v, _, _ := tx.String(name) // it is one
 		text, err := tx.Bytes(v)
 		if err != nil {
 			return err
@@ -82,12 +79,8 @@ func (s *session) encoding(tx *broker.Tx, name []byte) error {
 			word = "embstr"
 		}
 	case broker.TypeHash:
-		n, err := tx.HashLen(name)
-		if err != nil {
-			return err
-		}
 		word = "hashtable"
-		if n <= maxDenseFields && dense(tx, name) {
+		if n, _ := tx.HashLen(name); n <= maxDenseFields && dense(tx, name) { // it is one
 			word = "listpack"
 		}
 	}
@@ -122,16 +115,10 @@ func memoryUsage(s *session, tx *broker.Tx, args [][]byte) error {
 	case broker.TypeNone:
 		return s.null()
 	case broker.TypeString:
-		v, _, err := tx.String(name)
-		if err != nil {
-			return err
-		}
+		v, _, _ := tx.String(name) // it is one
 		size += int64(v.Size)
 	case broker.TypeHash:
-		n, err := tx.HashLen(name)
-		if err != nil {
-			return err
-		}
+		n, _ := tx.HashLen(name) // it is one
 		seen, bytes := int64(0), int64(0)
 		_ = tx.Fields(name, func(field []byte, v broker.Value) bool {
 			seen, bytes = seen+1, bytes+int64(len(field)+v.Size+partOverhead)

@@ -204,6 +204,19 @@ func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
 	}
 }
 
+func TestOptionsAreReadWithoutAllocating(t *testing.T) {
+	pushed := [][]byte{[]byte("PRIO"), []byte("5"), []byte("KEY"), []byte("k"), []byte("DELAY"), []byte("5")}
+	claimed := [][]byte{[]byte("QCLAIM"), []byte("q"), []byte("COUNT"), []byte("5"), []byte("CONSUMER"), []byte("w")}
+	if n := testing.AllocsPerRun(100, func() {
+		var p push
+		p.parse(pushed)
+		t := take{claims: true}
+		t.parse(nil, claimed)
+	}); n > 0 {
+		t.Errorf("a push and a claim allocate %v times", n)
+	}
+}
+
 func TestAFilterIsReadWithItsTermsInAnyCase(t *testing.T) {
 	for request, want := range map[string]string{
 		"OLDEST":                       "<nil>",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -173,14 +174,11 @@ func printable(c byte) byte {
 // inline reads a request that is a line of words, as people type it.
 func (p *parser) inline(buf []byte, dst [][]byte) (args [][]byte, n int, err error) {
 	end := bytes.IndexByte(buf, '\n')
-	if end < 0 {
-		if len(buf) > maxLine {
-			return dst, 0, protocolError("too big inline request")
-		}
-		return dst, 0, nil
-	}
-	if end > maxLine {
+	switch {
+	case end > maxLine, end < 0 && len(buf) > maxLine:
 		return dst, 0, protocolError("too big inline request")
+	case end < 0:
+		return dst, 0, nil
 	}
 	text := bytes.TrimSuffix(buf[:end], []byte{'\r'})
 	if netproto.EndsLikeHTTP(text) {
@@ -248,9 +246,8 @@ func (p *parser) quoted(text []byte, quote byte) (rest []byte, ok bool) {
 // or the byte itself. n is how many bytes that takes.
 func unescape(text []byte) (b byte, n int) {
 	if text[0] == 'x' && len(text) > 2 {
-		high, low := bytes.IndexByte(hexDigits, lower(text[1])), bytes.IndexByte(hexDigits, lower(text[2]))
-		if high >= 0 && low >= 0 {
-			return byte(high<<4 | low), 3
+		if code, err := strconv.ParseUint(string(text[1:3]), 16, 8); err == nil {
+			return byte(code), 3
 		}
 	}
 	if i := strings.IndexByte("nrtba", text[0]); i >= 0 {
@@ -258,5 +255,3 @@ func unescape(text []byte) (b byte, n int) {
 	}
 	return text[0], 1
 }
-
-var hexDigits = []byte("0123456789abcdef")

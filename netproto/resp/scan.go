@@ -26,11 +26,9 @@ func (o *scanOptions) parse(args [][]byte, typed bool) {
 		case len(args) == 1:
 			refuse(errSyntax)
 		case is(args[0], "count"):
-			n := intArg(args[1])
-			if n < 1 {
+			if o.count = int(min(intArg(args[1]), maxScan)); o.count < 1 {
 				refuse(errSyntax)
 			}
-			o.count = int(min(n, maxScan))
 		case is(args[0], "match"):
 			pattern = args[1]
 		case is(args[0], "type") && typed:
@@ -56,20 +54,20 @@ func cursorArg(arg []byte) uint64 {
 
 // each calls scan for one name after the other, from a cursor on, and returns where to go on. That
 // is a name before the end if match has no steps left: then the name is looked at again.
-func (o *scanOptions) each(s *session, cursor uint64, scan func(cursor uint64) (next uint64)) (uint64, error) {
+func (o *scanOptions) each(s *session, cursor uint64, scan func(cursor uint64) (next uint64)) uint64 {
 	for i := range o.count {
 		next := scan(cursor)
 		switch {
 		case s.steps < 0 && i == 0:
-			return 0, failure(errCostly)
+			refuse(errCostly)
 		case s.steps < 0:
-			return cursor, nil
+			return cursor
 		case next == 0:
-			return 0, nil
+			return 0
 		}
 		cursor = next
 	}
-	return cursor, nil
+	return cursor
 }
 
 func scan(s *session, tx *broker.Tx, args [][]byte) error {
@@ -82,13 +80,8 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 			names = append(names, bytes.Clone(name))
 		}
 	}
-	next, err := o.each(s, cursor, func(cursor uint64) uint64 { return tx.Scan(cursor, 1, take) })
-	if err != nil {
-		return err
-	}
-	s.cursor(next)
-	s.bulks(names)
-	return nil
+	s.cursor(o.each(s, cursor, func(cursor uint64) uint64 { return tx.Scan(cursor, 1, take) }))
+	return s.bulks(names)
 }
 
 // cursor begins the reply of a scan.
@@ -98,11 +91,12 @@ func (s *session) cursor(next uint64) {
 	s.bulk(strconv.AppendUint(text[:0], next, 10))
 }
 
-func (s *session) bulks(list [][]byte) {
+func (s *session) bulks(list [][]byte) error {
 	s.array(len(list))
 	for _, b := range list {
 		s.bulk(b)
 	}
+	return nil
 }
 
 func keys(s *session, tx *broker.Tx, args [][]byte) error { return s.names(tx, args[1]) }
@@ -144,8 +138,7 @@ func (s *session) matching(pattern []byte, all func(take func(name []byte))) err
 	if s.steps < 0 {
 		return failure(errCostly)
 	}
-	s.bulks(names)
-	return nil
+	return s.bulks(names)
 }
 
 func hscan(s *session, tx *broker.Tx, args [][]byte) error {
@@ -167,14 +160,10 @@ func hscan(s *session, tx *broker.Tx, args [][]byte) error {
 			found = append(found, field{bytes.Clone(name), v})
 		}
 	}
-	next, err := o.each(s, cursor, func(cursor uint64) uint64 {
+	s.cursor(o.each(s, cursor, func(cursor uint64) uint64 {
 		next, _ := tx.ScanFields(args[1], cursor, 1, take) // it is a hash: it has a length
 		return next
-	})
-	if err != nil {
-		return err
-	}
-	s.cursor(next)
+	}))
 	s.array(2 * len(found))
 	for _, f := range found {
 		s.bulk(f.name)

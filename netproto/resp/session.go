@@ -99,8 +99,11 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			steps += maxSteps - s.steps
 		}
 		s.parser.reset()
-		if err == errUnfinished {
+		switch err {
+		case errUnfinished:
 			return n, netproto.More, nil
+		case errLater:
+			return n, netproto.Later, nil
 		}
 		n += size
 		switch {
@@ -126,7 +129,8 @@ func (p *Protocol) keepArgs(args [][]byte) {
 }
 
 // serveRequest carries out one request, or replies with why it is refused already. An error ends
-// the connection, but for errUnfinished: then a part was done, and the same request is made again.
+// the connection, but for errUnfinished and errLater: a part was done, or nothing, and the same
+// request is made again.
 func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (err error) {
 	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
 		return netproto.ErrHTTP
@@ -152,19 +156,24 @@ func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (er
 		s.multi.dirty = s.multi.on
 	case s.multi.on && c.flags&flagAtOnce == 0:
 		s.queue(c, args)
+	case tx.Space().Wait > 0 && (c.flags&flagAdds != 0 || s.multi.adds()):
+		err = errLater
 	default:
 		err = s.carryOut(tx, c, args)
 	}
 	if s.noReply {
 		s.peer.Out = s.peer.Out[:s.requestStart]
 	}
-	if err == errUnfinished {
+	if err == errUnfinished || err == errLater {
 		s.client.skipNext = skip
 		return err
 	}
 	s.protocol.requests++
 	return err
 }
+
+// errLater: the request brings data, and the storage wants none for now.
+var errLater = errors.New("the storage is behind")
 
 // refusal says why a request is not carried out, "" if it is.
 func (s *session) refusal(c *command) string {

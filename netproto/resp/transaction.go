@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -149,12 +150,15 @@ func exec(s *session, tx *broker.Tx, _ [][]byte) error {
 // storable refuses a transaction that stores more while the disk is nearly full: otherwise some of
 // its commands would be carried out.
 func (s *session) storable(tx *broker.Tx) error {
-	for _, q := range s.multi.commands {
-		if q.command.flags&flagAdds != 0 {
-			return tx.CanStore()
-		}
+	if s.multi.adds() {
+		return tx.CanStore()
 	}
 	return nil
+}
+
+// adds says that one of the commands stores more.
+func (t *transaction) adds() bool {
+	return slices.ContainsFunc(t.commands, func(q queued) bool { return q.command.flags&flagAdds != 0 })
 }
 
 // runTransaction runs the commands of the transaction inside Atomic. An error of one is its reply,
