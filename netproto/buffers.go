@@ -28,7 +28,7 @@ func NewBuffers(most int64) *Buffers {
 
 // requests is what c holds of requests, and replies what it holds of replies.
 func (c *conn) requests() int { return max(cap(c.in)-maxReadBuffer, 0) + c.held }
-func (c *conn) replies() int  { return max(len(c.peer.Out)-maxReadBuffer, 0) + c.queued }
+func (c *conn) replies() int  { return max(len(c.peer.Out)-maxReadBuffer, 0) + c.queued + c.owed }
 
 // count notes what c holds. If that is too much for all, it evicts the connections with the most.
 func (b *Buffers) count(c *conn) {

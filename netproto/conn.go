@@ -75,6 +75,7 @@ type conn struct {
 	taken   int // bytes that the peer took since slow was set
 	dropped int // bytes that a lingering end has dropped
 	held    int // bytes that the session keeps
+	owed    int // and of replies
 	counted int // of Buffers
 }
 
@@ -326,7 +327,7 @@ func (c *conn) finish(why error) {
 	if s, ok := c.session.(Closer); ok {
 		s.Close(c.loop.tx)
 	}
-	c.in, c.held = nil, 0
+	c.in, c.held, c.owed = nil, 0, 0
 	c.server.config.Buffers.count(c)
 	c.loop.tx.Detach(c.consumer)
 	c.peer.Out = append(c.peer.Out, last...)

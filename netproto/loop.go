@@ -251,16 +251,16 @@ func (l *Loop) sleep() time.Duration {
 // were made that they should leave, or show who must go.
 func (l *Loop) serve() {
 	l.crowded = false
-	for replies, i := int64(0), 0; i < len(l.ready); i++ {
+	for replies, i := 0, 0; i < len(l.ready); i++ {
 		if l.crowded = replies > maxTurnReplies; l.crowded || l.tx.Full() {
-			l.next = append(l.next, l.ready[i:]...)
+			l.next = slices.Insert(l.next, 0, l.ready[i:]...) // before those that had a turn
 			return
 		}
 		c := l.ready[i]
 		c.listed = false
-		before := c.Unsent()
+		before := c.length() - c.sent + c.owed
 		c.turn()
-		replies += max(0, c.Unsent()-before)
+		replies += max(0, c.length()-c.sent+c.owed-before)
 	}
 }
 

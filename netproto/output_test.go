@@ -103,3 +103,16 @@ func TestWhoMakesTheServerKeepTheMostIsClosed(t *testing.T) {
 		wantRead(t, c, "lives\n")
 	}
 }
+
+func TestAReplyThatIsMadeIsSparedWhereARequestIsNot(t *testing.T) {
+	s, p := serveLines(t, Config{Buffers: NewBuffers(1 << 20)})
+	all := dialLines(t, s, 2)
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		p.peers[0].Owe(2 << 20)
+		p.peers[1].Hold(100 << 10)
+		return nil
+	})
+	wantEnd(t, all[1])
+	send(t, all[0], "lives\n")
+	wantRead(t, all[0], "lives\n")
+}

@@ -41,8 +41,14 @@ func (p *Peer) Hold(n int) {
 	p.c.server.config.Buffers.count(p.c)
 }
 
-// Held is what Hold was told, together.
-func (p *Peer) Held() int { return p.c.held }
+// Owe is like Hold, of a reply that is not whole. Like one that is being read it is spared longer.
+func (p *Peer) Owe(n int) {
+	p.c.owed += n
+	p.c.server.config.Buffers.count(p.c)
+}
+
+// Held is what Hold and Owe were told, together.
+func (p *Peer) Held() int { return p.c.held + p.c.owed }
 
 // Unsent is how many bytes go to the client and have not left yet.
 func (p *Peer) Unsent() int64 { return p.c.Unsent() }

@@ -85,7 +85,7 @@ func (s *session) keep() {
 	s.peer.Out = s.peer.Out[:s.commandStart]
 	s.look.kept = append(s.look.kept, netproto.NewMessage(part))
 	s.look.size += len(part)
-	s.peer.Hold(len(part))
+	s.peer.Owe(len(part))
 }
 
 // endLook replies with what was kept.
@@ -107,6 +107,6 @@ func (s *session) endLook() {
 
 // dropLook ends a look without a reply.
 func (s *session) dropLook() {
-	s.peer.Hold(-s.look.size)
+	s.peer.Owe(-s.look.size)
 	s.look = look{}
 }
