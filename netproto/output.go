@@ -74,7 +74,8 @@ func (c *conn) send() {
 	if c.closed {
 		return
 	}
-	for sent := 0; c.sent < c.free && sent < maxPiece; {
+	sent := 0
+	for c.sent < c.free && sent < maxPiece {
 		first := c.peer.Out
 		if len(c.before) > 0 {
 			first = c.before[0].bytes
@@ -92,6 +93,9 @@ func (c *conn) send() {
 			break
 		}
 		c.dropFirst()
+	}
+	if sent >= maxPiece && c.sent < c.free {
+		c.loop.again(c) // a goroutine that writes has nothing to do, perhaps
 	}
 	c.timeWrite()
 	c.forget()
