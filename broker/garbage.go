@@ -12,7 +12,7 @@ import (
 // left of it, and records that lost what they belong to.
 
 // sweepSlice is how many records go, or are looked at, before others have their turn.
-const sweepSlice = 1024
+const sweepSlice = 512
 
 // garbage is some of it.
 type garbage interface {

@@ -35,7 +35,7 @@ const (
 	// of a dry run: a few milliseconds.
 	MaxLook = 10_000
 	// LookSlice is about how many names, fields or elements a slice of a look takes.
-	LookSlice      = 2000
+	LookSlice      = 500
 	lookSliceBytes = 1 << 20
 	// MaxTags bounds the tags of a packet, and MaxTagBytes the bytes of their names and values.
 	MaxTags     = 64

@@ -204,7 +204,10 @@ func requests() []request {
 		{"HSCAN", million, 0, hash, call("HSCAN", "hash", "0", "MATCH", "*9*", "COUNT", million)},
 		{"HRANDFIELD", million, 0, hash, call("HRANDFIELD", "hash", million)},
 		{"DEL of a hash", million, 1, hash, call("DEL", "hash")},
-		{"DEL of a list", 10 * million, 1, list, func(f *filled) { f.do("DEL", "list"); time.Sleep(time.Second) }},
+		{"DEL of a list", 10 * million, 1, func(f *filled) {
+			list(f)
+			f.restart() // the disk is at rest then
+		}, func(f *filled) { f.do("DEL", "list"); time.Sleep(time.Second) }},
 		{"DEL of many", 100_000, 100_000, func(f *filled) { f.lists(f.n) }, func(f *filled) {
 			args := []any{"DEL"}
 			for i := range f.n {

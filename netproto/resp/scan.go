@@ -15,7 +15,7 @@ type scanOptions struct {
 }
 
 // maxScan is how many names one call looks at, whatever it asks for: others wait meanwhile.
-const maxScan = 2 * broker.LookSlice
+const maxScan = 8 * broker.LookSlice
 
 // parse reads the options behind the cursor. Only SCAN has the option TYPE.
 func (o *scanOptions) parse(args [][]byte, typed bool) {
