@@ -37,13 +37,14 @@ func (b *Buffers) count(c *conn) {
 		return
 	}
 	for b.set(c, n); b.sum > b.most; {
-		largest, most := (*conn)(nil), 0
+		largest, most, all := (*conn)(nil), 0, 0
 		for c := range b.large {
-			if n := b.burden(c); n > most {
+			n := b.burden(c)
+			if all += n; n > most {
 				largest, most = c, n
 			}
 		}
-		if largest == nil {
+		if largest == nil || all <= b.most && !largest.stalls() {
 			return
 		}
 		b.set(largest, 0)

@@ -193,10 +193,10 @@ func (c *conn) serve() {
 		c.touch()
 		c.more = stop != Incomplete && n < len(in)
 		if c.full = c.Unsent() >= c.server.config.MaxOutstandingBytes; err == nil {
-			err = c.stopped(stop, n)
+			err = c.stopped(stop)
 		}
 	default:
-		err = c.stopped(Incomplete, 0)
+		err = c.stopped(Incomplete)
 	}
 	c.keep(in, n)
 	c.timeFrame(n > 0)
@@ -206,12 +206,11 @@ func (c *conn) serve() {
 }
 
 // stopped returns why nothing is to be served after the session stopped, nil if there may be more.
-func (c *conn) stopped(stop Stop, n int) error {
+func (c *conn) stopped(stop Stop) error {
 	switch {
-	case stop == Blocked && (c.hungUp || c.draining) || stop == More:
-		if stop == More && n == 0 && c.hungUp { // nobody waits for the rest of the request
-			return io.EOF
-		}
+	case stop == Unfinished && c.hungUp:
+		return io.EOF
+	case stop == Blocked && (c.hungUp || c.draining) || stop == More || stop == Unfinished:
 		c.loop.again(c)
 	case stop == Later:
 		if !c.late {

@@ -104,15 +104,25 @@ func TestWhoMakesTheServerKeepTheMostIsClosed(t *testing.T) {
 	}
 }
 
-func TestAReplyThatIsMadeIsSparedWhereARequestIsNot(t *testing.T) {
+func TestAReplyThatIsMadeIsSparedAndEndsNobodyElse(t *testing.T) {
 	s, p := serveLines(t, Config{Buffers: NewBuffers(1 << 20)})
-	all := dialLines(t, s, 2)
+	all := dialLines(t, s, 3)
 	_ = s.config.Loop.Do(func(*broker.Tx) error {
 		p.peers[0].Owe(2 << 20)
 		p.peers[1].Hold(100 << 10)
 		return nil
 	})
-	wantEnd(t, all[1])
-	send(t, all[0], "lives\n")
-	wantRead(t, all[0], "lives\n")
+	for _, c := range all {
+		send(t, c, "lives\n")
+		wantRead(t, c, "lives\n")
+	}
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		p.peers[2].Hold(1 << 20)
+		return nil
+	})
+	wantEnd(t, all[2])
+	for _, c := range all[:2] {
+		send(t, c, "lives\n")
+		wantRead(t, c, "lives\n")
+	}
 }

@@ -83,6 +83,8 @@ const (
 	// More: replies should leave, or others have the broker, before the next request. If no byte was
 	// taken, it is the same request, which was carried out in part.
 	More
+	// Unfinished is More after a part of a change that ends when its client hangs up.
+	Unfinished
 	// Later: the next request brings data, and the storage wants none for storage.Space.Wait. No byte
 	// of it was taken.
 	Later

@@ -36,7 +36,7 @@ func (s *sliceSession) Serve(_ *broker.Tx, buf []byte) (n int, stop Stop, err er
 		if string(line) == "many\n" {
 			s.protocol.made.Add(1)
 			if !s.protocol.end.Load() {
-				return n, More, nil
+				return n, Unfinished, nil
 			}
 		}
 		s.peer.Out = append(s.peer.Out, line...)

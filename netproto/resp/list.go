@@ -107,6 +107,9 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 			s.array(count)
 		}
 		f, err := tx.Range(args[1], from+int(cursor), count-int(cursor))
+		if err == nil && !s.fits(sizeOf(f.Packets)) {
+			return 0, nil
+		}
 		err = s.packets(formBulks, f, err)
 		if cursor += uint64(len(f.Packets)); cursor >= uint64(count) {
 			cursor = 0

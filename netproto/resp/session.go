@@ -101,6 +101,9 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		s.parser.reset()
 		switch err {
 		case errUnfinished:
+			if s.sliced != nil {
+				return n, netproto.Unfinished, nil
+			}
 			return n, netproto.More, nil
 		case errLater:
 			return n, netproto.Later, nil

@@ -1,0 +1,48 @@
+package resp_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestALongLookHasTheLimitOfAReply(t *testing.T) {
+	d := newDoor(t)
+	c := dial(t, d.addr())
+	value := strings.Repeat("x", 16_000)
+	push := []string{"RPUSH", "l"}
+	for range 60 {
+		push = append(push, value)
+	}
+	for range 75 { // 72 MB
+		c.do(push...)
+	}
+	if got := c.do("LRANGE", "l", "0", "-1"); !strings.HasPrefix(got.text, "ERR reply too large") {
+		t.Errorf("LRANGE of 72 MB replies %c%.100s", got.kind, got.text)
+	}
+	c.expect([2]string{"LLEN l", ":4500"})
+}
+
+func TestAPeerThatHasClosedItsSideGetsALongReply(t *testing.T) {
+	for _, command := range []string{"LRANGE l 0 -1", "HKEYS h", "KEYS *", "LREM l 1 7", "LPOS l 7"} {
+		t.Run(command, func(t *testing.T) {
+			d := newDoor(t)
+			other := dial(t, d.addr())
+			other.do(numbers(5*longLook, "RPUSH", "l")...)
+			other.do(numbers(5*longLook, "HSET", "h")...)
+			for i := range 5 {
+				other.do(numbers(5*longLook, "MSET", string(rune('a'+i)))[:5*longLook]...)
+			}
+			c := dial(t, d.addr())
+			c.send(strings.Fields(command)...)
+			c.send("SET", "behind", "1")
+			_ = c.conn.(*net.TCPConn).CloseWrite()
+			if _, err := readReply(c.in); err != nil {
+				t.Errorf("%v", err)
+			}
+			if got, err := readReply(c.in); err != nil || got.text != "OK" {
+				t.Errorf("behind it: %v, %v", got, err)
+			}
+		})
+	}
+}
