@@ -5,7 +5,7 @@ import "errors"
 // ErrMemory is why a connection is closed that makes the server keep much for it, and errUnread why
 // one is that does not read its replies: it holds the most of all.
 var (
-	ErrMemory = errors.New("too much memory in unfinished requests")
+	ErrMemory = errors.New("the server keeps too much for this connection")
 	errUnread = errors.New("too much memory in replies that are not read")
 )
 

@@ -24,7 +24,7 @@ type serveCmd struct {
 	Sync            string        `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
 	Cache           byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
 	MaxConns        int           `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
-	MaxBuffers      byteSize      `placeholder:"SIZE" help:"Memory for requests that have begun and replies that are not read, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
+	MaxBuffers      byteSize      `placeholder:"SIZE" help:"Memory for requests that have begun, transactions, watched names, channels and replies that are not read, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
 	Drain           time.Duration `default:"8s" range:"1ms 3650d" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
 	Loop            bool          `default:"true" negatable:"" help:"Have one loop read and write all connections (Linux). With --no-loop goroutines do."`
 	Insecure        bool          `help:"Allow addresses that other machines can reach. There is no encryption, and no login but the Redis password."`

@@ -104,7 +104,7 @@ func TestUnfinishedRequestsTakeBoundedMemory(t *testing.T) {
 		waiting = slices.DeleteFunc(waiting, func(c *conn) bool {
 			_ = c.socket.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 			reply, err := c.next()
-			if err == nil && reply != "-ERR too much memory in unfinished requests\r\n" {
+			if err == nil && reply != "-ERR the server keeps too much for this connection\r\n" {
 				t.Fatalf("half a request is answered %q", reply)
 			}
 			if err == nil {

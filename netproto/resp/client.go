@@ -292,8 +292,8 @@ func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
 	return nil
 }
 
-// clientSwitch takes a wish that means nothing here: no connection is ended to save memory, and no
-// name is forgotten that is not used.
+// clientSwitch takes a wish that means nothing here: whoever makes the server keep too much is
+// closed, and no name is forgotten that is not used.
 func clientSwitch(s *session, _ *broker.Tx, args [][]byte) error {
 	if !is(args[2], "on") && !is(args[2], "off") {
 		return failure(errSyntax)

@@ -15,8 +15,8 @@ type command struct {
 	// Where its keys are: the first, the last (-1: the last argument) and the step between two. No
 	// keys if first is 0.
 	first, last, step int
-	// run replies, or returns an error of the broker before it has replied. The session puts the
-	// error into Redis's words.
+	// run replies, or returns an error. The session puts that into Redis's words, in place of what was
+	// replied.
 	run handler
 	// prepare does a slice of what run needs, unless that is nil, and returns true if there is more to
 	// do: others have their turn between. In a transaction run does it all.

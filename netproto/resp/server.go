@@ -7,6 +7,7 @@
 //	command.go        what a command is, and the table of all
 //	args.go           what arguments say
 //	glob.go           patterns of names
+//	look.go           looks at very much, in slices
 //	reply.go          replies
 //	errors.go         the words of errors
 //	connection.go     commands on the connection itself
