@@ -111,7 +111,7 @@ func (m *Machine) Work() (more bool) {
 // Next is how many milliseconds after the last Turn the next must come, whatever clients do.
 func (m *Machine) Next() int64 {
 	switch {
-	case m.space.Level != storage.Normal:
+	case m.space.Level == storage.Stop:
 		return spaceCheck
 	case len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
 		return 0 // the batch was full
@@ -131,6 +131,9 @@ func (m *Machine) Next() int64 {
 	}
 	if len(m.queues.idle) > 0 {
 		wait = min(wait, m.queues.idle[0].emptied+maxIdleTime-now)
+	}
+	if m.space.Level != storage.Normal {
+		wait = min(wait, spaceCheck)
 	}
 	if m.stuck {
 		wait = max(1, wait)
@@ -169,6 +172,7 @@ func (tx *Tx) advance() {
 			m.endUnique(q, e.Packet.Identity)
 			m.listIdle(q)
 		default:
+			delete(m.stamps, q.entry) // a packet comes in between
 			m.mark(q)
 		}
 	}

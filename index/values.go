@@ -56,6 +56,9 @@ func (x *Index) BuildValues(q QueueID, n uint32) (more bool) {
 	switch {
 	case u.values == nil && u.ready <= searchedByWalk, u.values != nil && u != b.queue:
 		return false
+	case u.values == nil && u.ready <= int(n):
+		x.addValues(u)
+		return false
 	case b.queue == nil:
 		u.values = new(tree)
 		*b = valueBuild{u, 1}
@@ -165,4 +168,16 @@ func (x *Index) unlinkValue(u *queue, e *entry) {
 			x.endValues(u)
 		}
 	}
+}
+
+// addValues makes the tree of values of a queue at once.
+func (x *Index) addValues(u *queue) {
+	u.values = new(tree)
+	for t := range x.trees(u, false) {
+		for w := x.forest.walk(t, Oldest); !w.done() && u.values != nil; w.next() {
+			_, id := w.at()
+			x.linkValue(u, id, x.entries.at(id))
+		}
+	}
+	x.endValues(u)
 }

@@ -18,9 +18,13 @@ type disk struct {
 	apply atomic.Pointer[func()] // called before a commit
 	full  atomic.Bool            // a commit finds no room
 	wait  atomic.Int64           // of those who bring data
+	turn  atomic.Pointer[func()] // called at the begin of a turn
 }
 
 func (d *disk) Space() storage.Space {
+	if fn := d.turn.Load(); fn != nil {
+		(*fn)()
+	}
 	return storage.Space{Level: storage.Level(d.level.Load()), Wait: time.Duration(d.wait.Load())}
 }
 

@@ -101,7 +101,7 @@ func moveForm(args [][]byte) *command {
 }
 
 // moveMany is QMOVE queue TO other, with options.
-var moveMany = command{name: "qmove", flags: flagWrite | flagSlices, run: func(s *session, tx *broker.Tx, args [][]byte) error {
+var moveMany = command{name: "qmove", flags: flagWrite | flagAdds | flagSlices, run: func(s *session, tx *broker.Tx, args [][]byte) error {
 	var state broker.State // all
 	var count int64
 	return s.slice(tx, args[4:], func() *broker.Bulk {

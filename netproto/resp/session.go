@@ -206,6 +206,7 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error)
 		s.peer.Out = s.peer.Out[:s.requestStart]
 		return err
 	default:
+		s.dropLook() // the machine may have refused its next slice
 		s.fail(err)
 	}
 	return nil

@@ -1,0 +1,72 @@
+package resp
+
+import (
+	"fmt"
+	"testing"
+)
+
+// atTurn has fn called at the n-th turn from now on.
+func (d *door) atTurn(n int, fn func()) {
+	hook := func() {
+		if n--; n == 0 {
+			fn()
+		}
+	}
+	d.disk.turn.Store(&hook)
+}
+
+func (c *conn) push(name string, n int) {
+	words := []string{"RPUSH", name}
+	for i := range n {
+		words = append(words, fmt.Sprint(i))
+	}
+	c.send(request(words...))
+	c.want(fmt.Sprintf(":%d\r\n", n))
+}
+
+// skipArray reads an array of bulks whose head was read.
+func (c *conn) skipArray(head string) {
+	c.t.Helper()
+	var n int
+	if _, err := fmt.Sscanf(head, "*%d", &n); err != nil {
+		c.t.Fatalf("head %q", head)
+	}
+	for range n {
+		var l int
+		if _, err := fmt.Sscanf(c.readLine(), "$%d", &l); err != nil {
+			c.t.Fatal(err)
+		}
+		c.readFull(make([]byte, l+2))
+	}
+}
+
+func TestADelayedPacketThatIsDueDuringALookIsNotInIt(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.push("q", 10_000)
+	c.text("QPUSH", "q", "x", "DELAY", "500")
+	d.atTurn(3, func() { d.now.Add(1000) })
+	c.send(request("LRANGE", "q", "0", "-1") + request("PING"))
+	c.skipArray(c.readLine())
+	c.want("+PONG\r\n")
+}
+
+func TestALookThatFindsTheDiskFullLeavesNothingToTheNextReply(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, w := d.dial(), d.dial()
+	c.push("q", 100_000)
+	w.ask("SET a b", "+OK\r\n")
+	d.atTurn(3, func() {
+		d.disk.full.Store(true)
+		w.send(request("SET", "a", "b"))
+	})
+	c.send(request("LRANGE", "q", "0", "-1"))
+	head := c.readLine()
+	if head[0] == '*' {
+		t.Fatal("the look was faster")
+	}
+	d.disk.full.Store(false)
+	d.now.Add(1000)
+	c.ask("PING", "+PONG\r\n")
+	c.ask("LLEN q", ":100000\r\n")
+}
