@@ -50,6 +50,9 @@ func TestALargeRequestIsNotKeptWhenItWasServed(t *testing.T) {
 }
 
 func TestOneCommandChangesAsMuchAsItNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one client after the other, 200,000 elements at a time")
+	}
 	d := newDoor(t)
 	c := dial(t, d.addr())
 	const n = 200_000
