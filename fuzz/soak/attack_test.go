@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-var whole = flag.Bool("whole", false, "TestAttacks brings all attackers, not a sample")
+var whole = flag.Bool("whole", false, "all attackers, not a sample, and requests at their limits, which fail where they hold others for too long")
 
 // attackMemory is what a server under attack may take: what it keeps for clients, 256 MiB more of
 // replies that are being read, as much again until the garbage is collected, and the rest.

@@ -5,5 +5,6 @@
 //	server_test.go   the server, a process of its own
 //	churn_test.go    what one connection does
 //	attack_test.go   clients that would harm a server without limits
+//	holds_test.go    how long a request at its limit holds the others
 //	sample_test.go   one look at the server, and the check of all of them
 package soak

@@ -1,28 +1,15 @@
-package holds
+package soak
 
 import (
 	"bufio"
-	"context"
-	"flag"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-queue/holdfast/cmd/daemon"
-)
-
-var (
-	whole = flag.Bool("whole", false, "at the limits, and fail where a request holds others for too long; else small, and only measure")
-	only  = flag.String("only", "", "only cases whose name contains this")
 )
 
 // What a request may hold others for, beyond what a PING waits with nothing beside it.
@@ -30,67 +17,6 @@ const (
 	perRequest = 10 * time.Millisecond
 	perChange  = 5 * time.Microsecond // more, for each element that it changes
 )
-
-// serveDir names the folder that the test binary serves in place of testing, when it is the server.
-const serveDir = "HOLDFAST_TEST_SERVE"
-
-func TestMain(m *testing.M) {
-	dir := os.Getenv(serveDir)
-	if dir == "" {
-		os.Exit(m.Run())
-	}
-	if err := serve(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-// serve is the server as the program runs it, until SIGTERM.
-func serve(dir string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	defer daemon.TuneGC()()
-	return daemon.Run(ctx, daemon.Config{
-		Data: dir, Redis: "127.0.0.1:0", Cache: 16 << 20, Drain: time.Minute,
-		Listening: func(_ string, addr net.Addr) { fmt.Println(addr) },
-	})
-}
-
-type server struct {
-	cmd  *exec.Cmd
-	addr string
-}
-
-func start(t *testing.T, dir string) *server {
-	t.Helper()
-	s := &server{cmd: exec.Command(os.Args[0])}
-	s.cmd.Env = append(os.Environ(), serveDir+"="+dir)
-	s.cmd.Stderr = os.Stderr
-	out, err := s.cmd.StdoutPipe()
-	if err == nil {
-		err = s.cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the server does not listen: %v, %v", err, s.cmd.Wait())
-	}
-	s.addr = strings.TrimSpace(line)
-	return s
-}
-
-func (s *server) stop(t *testing.T) {
-	t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // filled is a server with what a request needs.
 type filled struct {
@@ -102,13 +28,21 @@ type filled struct {
 }
 
 func (f *filled) connect() {
-	f.db = redis.NewClient(&redis.Options{Addr: f.addr, ReadTimeout: 10 * time.Minute, MaxRetries: -1, Protocol: 2})
+	f.db = redis.NewClient(&redis.Options{Addr: f.redis, ReadTimeout: 10 * time.Minute, MaxRetries: -1, Protocol: 2})
+}
+
+// end stops the server.
+func (f *filled) end() {
+	f.t.Helper()
+	f.db.Close()
+	if err := f.stop(); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 func (f *filled) restart() {
-	f.db.Close()
-	f.stop(f.t)
-	f.server = start(f.t, f.dir)
+	f.end()
+	f.server = startServer(f.t, f.dir)
 	f.connect()
 }
 
@@ -188,8 +122,8 @@ type request struct {
 	do      func(f *filled)
 }
 
-// known are requests that hold others for longer: they are measured only.
-var known = []string{"LPOS of all", "QCONSUMERS"}
+// known are measured only: requests that hold others for longer, and what a PING waits without any.
+var known = []string{"nothing", "LPOS of all", "QCONSUMERS"}
 
 func call(args ...any) func(f *filled) { return func(f *filled) { f.do(args...) } }
 
@@ -288,9 +222,6 @@ func requests() []request {
 func TestNoRequestHoldsOthersForLong(t *testing.T) {
 	rest := time.Duration(0)
 	for _, r := range requests() {
-		if !strings.Contains(r.name, *only) && r.name != "nothing" {
-			continue
-		}
 		t.Run(r.name, func(t *testing.T) {
 			if !*whole {
 				r.n = max(1, r.n/1000)
@@ -305,10 +236,10 @@ func TestNoRequestHoldsOthersForLong(t *testing.T) {
 // measure returns what a PING waited at most. rest is what it waits with nothing beside it.
 func measure(t *testing.T, r request, rest time.Duration) time.Duration {
 	f := &filled{t: t, dir: t.TempDir(), n: r.n}
-	f.server = start(t, f.dir)
+	f.server = startServer(t, f.dir)
 	f.connect()
 	r.fill(f)
-	longest, count, stop := beside(t, f.addr)
+	longest, count, stop := beside(t, f.redis)
 	begun := time.Now()
 	r.do(f)
 	took := time.Since(begun)
@@ -318,8 +249,7 @@ func measure(t *testing.T, r request, rest time.Duration) time.Duration {
 	if *whole && *longest > may && !slices.Contains(known, r.name) {
 		t.Errorf("it held others for %v, at most %v is right", *longest, may)
 	}
-	f.db.Close()
-	f.stop(t)
+	f.end()
 	return *longest
 }
 
