@@ -14,7 +14,7 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack bench offline clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack bench offline dist dist-check deb-test screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -25,29 +25,39 @@ run: build ## build, and serve ./holdfast-data on the default addresses
 build: ## build bin/holdfast, one static binary
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o $(BIN) ./cmd/holdfast
 
-# These also run with goroutines that read and write the connections, in place of the loop.
+# Many tests wait for the disk or for each other: three packages at a time keep two cores busy.
+PACKAGES := -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
+
+# These also run with goroutines that read and write the connections, in place of the loop. The server runs over TLS, too.
 DRIVEN := ./netproto ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
 
 test: ## run all tests
-	CGO_ENABLED=0 go test ./...
-	HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test -count=1 $(DRIVEN)
+	CGO_ENABLED=0 go test $(PACKAGES) ./...
+	HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test $(PACKAGES) -count=1 $(DRIVEN)
+	HOLDFAST_ENCRYPTED=1 CGO_ENABLED=0 go test -count=1 ./netproto
+	HOLDFAST_ENCRYPTED=1 HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test -count=1 ./netproto
 
 check: fmt vet staticcheck race ## run fmt, vet, staticcheck and race
 
 fmt: ## fail if a Go file is not formatted
 	@files=$$(gofmt -l .); test -z "$$files" || { printf 'not formatted, run gofmt -w on:\n%s\n' "$$files"; exit 1; }
 
-vet: ## run go vet, and build what does not need Linux for another system
+vet: ## run go vet, and build the program for another system, too
 	go vet ./...
-	GOOS=darwin go build ./storage/... ./recovery/... ./broker/...
+	GOOS=darwin CGO_ENABLED=0 go build -o /dev/null ./cmd/holdfast
 
 staticcheck: ## run staticcheck
 	go tool staticcheck ./...
 
-# The planted bugs and kills are left to "make test": what they run is processes of their own.
+# The planted bugs, the kills, the full disks, the failing calls and the browser are left to "make
+# test": what they run is processes of their own. Other tests start this program, too, and each
+# process would stay for a second to report what it finds.
+race: export GORACE = atexit_sleep_ms=10
 race: ## run the tests with the race detector, in random order
-	CGO_ENABLED=1 go test -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$" ./...
+	CGO_ENABLED=1 go test $(PACKAGES) -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$|^TestServerWithAFailingCall|^Test(Larger)?DiskFull$$" \
+		$$(go list ./... | grep -v /page/browser)
 	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
+	HOLDFAST_ENCRYPTED=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
 
 fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
@@ -92,5 +102,17 @@ offline: ## measure the speed and memory of dump, load, verify and compact
 	go test ./recovery/... -run '^$$' -bench '^Benchmark(Dump|ReadDump|Load|Folder|Compact)$$' -benchtime 3x -timeout 30m
 	go test ./cmd/holdfast -run '^$$' -bench '^BenchmarkMemory$$' -benchtime 1x -timeout 30m
 
-clean: ## remove bin; data folders stay
-	rm -rf bin
+dist: ## make binaries, Debian packages and their checksums in dist
+	@cmd/holdfast/packaging/dist.sh
+
+dist-check: ## make dist of the last commit twice, in two folders, and compare
+	@cmd/holdfast/packaging/dist-check.sh
+
+deb-test: dist ## install, start, upgrade, remove and purge the Debian package in an overlay of this machine (root)
+	@cmd/holdfast/packaging/deb-test.sh dist/holdfast_*_$$(dpkg --print-architecture).deb
+
+screenshots: ## draw the page with live load into bin/screenshots (needs chromium)
+	go test ./netproto/admin/page/browser -count=1 -run 'TestScreenshots$$' -screenshots $(CURDIR)/bin/screenshots -timeout 10m
+
+clean: ## remove bin and dist; data folders stay
+	rm -rf bin dist

@@ -7,6 +7,7 @@ type batch struct {
 	ops    *storage.Batch
 	claims bool // it gives tokens out, which no start may give out again
 	puts   puts // the operations of ops that put packets
+	events events
 }
 
 func newBatch() *batch { return &batch{ops: new(storage.Batch)} }
@@ -18,7 +19,7 @@ func (t *batch) begin(m storage.Marks) { t.puts.firstSeq, t.puts.firstLow = m.Ne
 func (t *batch) reset() {
 	const keep = 16 << 10
 	t.ops.Reset()
-	*t = batch{ops: t.ops, puts: puts{up: emptied(t.puts.up, keep), down: emptied(t.puts.down, keep)}}
+	*t = batch{ops: t.ops, events: t.events, puts: puts{up: emptied(t.puts.up, keep), down: emptied(t.puts.down, keep)}}
 }
 
 // emptied returns s without its elements, or nil if its memory is not worth keeping.

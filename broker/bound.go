@@ -34,6 +34,9 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 	switch {
 	case !over(s, then, bytes+l.bytes):
 		return nil
+	}
+	tx.m.tellBound(q)
+	switch {
 	case s.Full == FullDrop:
 		return tx.dropFor(q, l)
 	}
@@ -76,8 +79,8 @@ func (tx *Tx) dropFor(q *queue, l load) error {
 		m.worst = append(m.worst, p)
 		packets, bytes = packets-1, bytes-int64(p.Size)
 		if !over(q.settings, packets, bytes) {
-			m.count(q, &q.counters.Dropped, len(m.worst))
-			m.dropNow(q, m.worst)
+			m.count(q, &q.counters.Dropped, &m.totals.Dropped, len(m.worst))
+			m.dropNow(q, m.worst, EventDropped)
 			return nil
 		}
 	}

@@ -54,6 +54,9 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 		m.setDelivery(p, d, Claimed, tx.steady+lease)
 		p, _ = m.ix.Get(p.ID)
 		m.detail(q, p)
+		if q.tailed {
+			m.tail(q, p, Event{Kind: EventClaimed, Attempts: int(d.Attempts), Consumer: string(r.Consumer)})
+		}
 	}
 	m.open.claims, m.identify = true, true
 	m.changed(q)
@@ -175,13 +178,16 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	if good == 0 {
 		return 0, ErrStale
 	}
-	m.count(q, &q.counters.Acked, good)
+	m.count(q, &q.counters.Acked, &m.totals.Acked, good)
 	m.changed(q)
 	return good, nil
 }
 
 // finish ends a packet that was acknowledged. A queue that retains such keeps it for a while.
 func (m *Machine) finish(q *queue, p index.Packet, d index.Delivery) {
+	if q.tailed {
+		m.tail(q, p, Event{Kind: EventAcked})
+	}
 	if retain := settingsOf(q).Retain; retain > 0 {
 		record, err := m.record(q, p)
 		if err == nil {

@@ -91,6 +91,17 @@ func (tx *Tx) Unsubscribe(c *Conn, name []byte) error {
 	return nil
 }
 
+// Subscriptions are the names of the queues that c subscribes to.
+func (tx *Tx) Subscriptions(c *Conn) (names [][]byte) {
+	if c.sub == 0 {
+		return nil
+	}
+	for _, id := range tx.m.dispatch.Queues(c.sub, nil) {
+		names = append(names, []byte(tx.m.queues.of(id).entry.Name()))
+	}
+	return names
+}
+
 // Ready lets c have n more deliveries, each from any queue it subscribes to, now or later.
 func (tx *Tx) Ready(c *Conn, n uint32) error {
 	tx.m.dispatch.Credit(tx.m.subscriber(c), n)

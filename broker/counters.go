@@ -8,9 +8,10 @@ const countersTime = 1000
 // countersSlice is how many counters are written before others have their turn.
 const countersSlice = 256
 
-// count adds to a counter of a queue.
-func (m *Machine) count(q *queue, counter *uint64, n int) {
+// count adds to a counter of a queue, and to that of all.
+func (m *Machine) count(q *queue, counter, total *uint64, n int) {
 	*counter += uint64(n)
+	*total += uint64(n)
 	if !q.counted && n > 0 {
 		q.counted = true
 		if m.counted = append(m.counted, q); len(m.counted) == 1 {

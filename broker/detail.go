@@ -26,7 +26,7 @@ const (
 type ID int64
 
 // middle is the first sequence of a store (storage.Marks).
-const middle = 1 << 63
+const middle = storage.FirstSeq
 
 func idOf(identity uint64) ID  { return ID(identity - middle) }
 func (id ID) identity() uint64 { return uint64(id) + middle }

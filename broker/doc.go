@@ -9,6 +9,7 @@
 //	errors.go    why a call is refused
 //	settings.go  what a queue does with packets that come, and with those that are claimed
 //	puts.go      which packets the batch puts
+//	event.go     what has happened, for operators and those who tail a queue
 //	batch.go     one group commit
 //	state.go     what the machine holds: queues, connections, classes of those in line
 //	tx.go        Tx: the right to make calls; Atomic: calls that belong together
@@ -17,12 +18,14 @@
 //	watch.go     who wants to know of changes
 //	consumers.go who claims from a queue
 //	counters.go  what queues have done
+//	pushtimes.go when packets were pushed
 //	queue.go     queues are found by name and number, made, and marked as changed
 //
 // Rules:
 //
 //	filter.go    which packets a consumer takes
 //	class.go     what those in line take: width and filter
+//	alert.go     what is told once, until it is over: old packets, bounds, the disk
 //	bound.go     how much a queue holds at most
 //	admit.go     how calls begin: what they may do with a queue, and whether it takes what comes
 //	payloads.go  records come from the open batch, the cache or the disk
@@ -33,6 +36,7 @@
 //	garbage.go   what is gone, but not from the disk
 //	drop.go      queues go, or change their name
 //	parked.go    requests that wait, and are made again
+//	defaults.go  which settings of a queue are in force: its own, or those of its name
 //	deliver.go   the rule by which those who wait get packets
 //	conn.go      connections: subscriptions, readiness
 //
@@ -42,6 +46,7 @@
 //	setup.go     a queue gets settings of its own, or is closed
 //	pop.go       packets go
 //	push.go      a packet comes, unless it is there already
+//	load.go      a packet comes as it was elsewhere
 //	move.go      packets move to another place
 //	claim.go     claims: a consumer gets packets for a while
 //	return.go    claims end without success: packets come back, or die
@@ -50,6 +55,7 @@
 //	reshape.go   a list changes in its middle, or loses most of itself
 //	each.go      verbs for many packets: by their ids, or by state and tags in slices
 //	inspect.go   what queues hold, and who works on them
+//	survey.go    figures of all queues
 //	strings.go   strings
 //	hashes.go    hashes
 //	copy.go      what a name stands for, copied to another

@@ -23,6 +23,7 @@ type driver struct {
 	closed  bool
 	pace    uint32
 	err     error // why a commit failed
+	told    []broker.Event
 }
 
 // driven is what a driver needs of a storage.
@@ -37,6 +38,7 @@ func newDriver(s driven, state *recovery.State, o broker.Options, clocks func() 
 }
 
 func (d *driver) turn() *broker.Tx {
+	d.told = append(d.told, d.Events()...)
 	now, steady := d.clocks()
 	return d.Turn(now, steady, d.store.Space())
 }

@@ -17,8 +17,8 @@ const dropAtOnce = 128
 // dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
 // waits for it does so by name, and goes on with a new queue of that name.
 func (m *Machine) dropQueue(q *queue) {
-	if n := m.ix.Counts(q.ix); n.Len() <= dropAtOnce && n.Len() == n.Ready && q.settings == nil && !m.ix.HasWindow(q.ix) {
-		m.dropNow(q, m.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, m.scratch[:0]))
+	if n := m.ix.Counts(q.ix); n.Len() <= dropAtOnce && n.Len() == n.Ready && q.own == nil && !m.ix.HasWindow(q.ix) {
+		m.dropNow(q, m.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, m.scratch[:0]), EventDeleted)
 		return
 	}
 	m.dropLater(q)
@@ -27,9 +27,12 @@ func (m *Machine) dropQueue(q *queue) {
 	}
 }
 
-// dropNow deletes packets of a queue.
-func (m *Machine) dropNow(q *queue, packets []index.Packet) {
+// dropNow deletes packets of a queue. kind says why to those who tail it.
+func (m *Machine) dropNow(q *queue, packets []index.Packet, kind EventKind) {
 	for _, p := range packets {
+		if q.tailed {
+			m.tail(q, p, Event{Kind: kind})
+		}
 		m.ix.Remove(p.ID)
 		m.deletePacket(q, p)
 	}
@@ -39,6 +42,9 @@ func (m *Machine) dropNow(q *queue, packets []index.Packet) {
 // dropLater takes the queue's name away and leaves its packets to Work.
 func (m *Machine) dropLater(q *queue) {
 	m.changedName(q.entry)
+	if q.tailed {
+		m.tell(q, Event{Kind: EventPurged, Tail: true})
+	}
 	m.retire(q)
 	m.open.ops.PutQueue(m.definition(q))
 }
@@ -47,7 +53,7 @@ func (m *Machine) dropLater(q *queue) {
 func (m *Machine) retire(q *queue) {
 	q.dropped = true
 	m.takeName(q)
-	m.queues.setSettings(q, nil)
+	m.setSettings(q, nil)
 	m.forgetConsumers(q)
 	m.garbage = append(m.garbage, q)
 }
@@ -55,14 +61,14 @@ func (m *Machine) retire(q *queue) {
 // replaceQueue drops the queue and returns a new one of its name, with its settings. The caller
 // fills it, or it has settings.
 func (m *Machine) replaceQueue(q *queue) (fresh *queue) {
-	expiry, settings, roles := q.expiry(), q.settings, q.roles
+	expiry, own, roles := q.expiry(), q.own, q.roles
 	m.dropLater(q)
 	fresh = m.addQueue(q.entry.Database(), q.entry.Name())
 	m.names.Set(fresh.entry, keyspace.Queue)
 	m.names.SetExpiry(fresh.entry, expiry)
 	fresh.counters = q.counters
-	if settings != nil {
-		m.setSettings(fresh, settings)
+	if own != nil {
+		m.setSettings(fresh, own)
 	}
 	m.define(fresh)
 	for r, k := range roles {
@@ -97,11 +103,17 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 	if other != nil {
 		m.takeName(other)
 	}
+	if q.tailed {
+		m.tell(q, Event{Kind: EventMoved, Tail: true, To: string(name)})
+	}
 	m.takeName(q)
 	if q.awaited() {
 		m.moveWaiters(q, m.addQueue(old.Database(), old.Name()))
 	}
 	m.setName(q, m.names.Make(old.Database(), name))
+	if q.tailed {
+		m.tell(q, Event{Kind: EventArrived, Tail: true})
+	}
 	if other != nil {
 		m.moveWaiters(other, q)
 		m.release(other)
@@ -212,7 +224,7 @@ func (q *queue) sweep(m *Machine, n int) (looked int, over bool) {
 		packets = m.ix.List(q.ix, state, index.Place{}, n, packets)
 	}
 	m.scratch = packets
-	m.dropNow(q, packets)
+	m.dropNow(q, packets, EventDeleted)
 	for looked = len(packets); looked < n; looked++ {
 		identity, ok := m.ix.EndWindow(q.ix)
 		if !ok {

@@ -99,6 +99,9 @@ type Bulk struct {
 	verb  verb
 }
 
+// Queue is the name of the queue that it changes.
+func (bk *Bulk) Queue() []byte { return bk.queue }
+
 // Slice makes the next slice, alone (it is an Atomic of its own). more is false when nothing is
 // left. ErrStopped when the disk is full, ErrNotInOrder by the filter. Any other error is that of
 // the verb and ends the Bulk; it says how many packets were changed before.
@@ -197,7 +200,7 @@ func Purge(name []byte, s State) *Bulk {
 }
 
 func drop(tx *Tx, q *queue, packets []index.Packet) (int, error) {
-	tx.m.dropNow(q, packets)
+	tx.m.dropNow(q, packets, EventDeleted)
 	return len(packets), nil
 }
 
@@ -255,7 +258,7 @@ func Harvest(name []byte, older int64) *Bulk {
 		},
 		verb: func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
 			if p := packets[0]; !tx.m.expireClaim(q, p) {
-				tx.m.putBack(q, p, tx.m.ix.Delivery(p.ID), 0, []byte("harvested"))
+				tx.m.putBack(q, p, tx.m.ix.Delivery(p.ID), 0, []byte("harvested"), EventReturned)
 			}
 			return 1, nil
 		},
@@ -268,18 +271,36 @@ func Harvest(name []byte, older int64) *Bulk {
 // returns ErrNoOrigin if no packet could be redriven.
 func Redrive(name []byte, count int, to []byte) *Bulk {
 	return &Bulk{
-		queue: name, states: []State{Dead, Delayed, Ready}, most: count,
-		wants: func(tx *Tx, p index.Packet) bool {
-			return p.State == Dead || tx.m.ix.Delivery(p.ID).Origin != 0
-		},
-		stays: func(tx *Tx, p index.Packet) bool {
-			origin := tx.m.ix.Delivery(p.ID).Origin
-			return to == nil && origin != 0 && tx.m.origin(origin) == nil
-		},
+		queue: name, states: []State{Dead, Delayed, Ready}, most: count, wants: redrivable,
+		stays: func(tx *Tx, p index.Packet) bool { return to == nil && tx.strayed(p) },
 		verb: func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
 			return 1, tx.redrive(q, packets[0], to)
 		},
 	}
+}
+
+// RedrivePacket does what Redrive does to one packet; ok is false if the queue has none with that
+// id that died.
+func (tx *Tx) RedrivePacket(name []byte, id ID) (ok bool, err error) {
+	wants := func(p index.Packet) bool { return movable(p) && p.State != Done && redrivable(tx, p) }
+	n, err := tx.each(name, changes, []ID{id}, wants, func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
+		if tx.strayed(packets[0]) {
+			return 0, ErrNoOrigin
+		}
+		return 1, tx.redrive(q, packets[0], nil)
+	})
+	return n > 0, err
+}
+
+// redrivable says that a packet has died: here, or where its delivery says.
+func redrivable(tx *Tx, p index.Packet) bool {
+	return p.State == Dead || tx.m.ix.Delivery(p.ID).Origin != 0
+}
+
+// strayed says that the queue where a packet died is gone.
+func (tx *Tx) strayed(p index.Packet) bool {
+	origin := tx.m.ix.Delivery(p.ID).Origin
+	return origin != 0 && tx.m.origin(origin) == nil
 }
 
 // redrive makes a dead packet ready again.
@@ -309,6 +330,9 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	}
 	d.Attempts, d.Origin = 0, 0
 	if target == q {
+		if q.tailed {
+			m.tail(q, p, Event{Kind: EventReturned, Reason: "redriven"})
+		}
 		m.setDelivery(p, d, Ready, 0)
 		m.changed(q)
 		return nil

@@ -54,6 +54,14 @@ func (m *Machine) Stats() (s Stats) {
 	return s
 }
 
+// Untold are the events that wait for what they tell to be on disk.
+func (m *Machine) Untold() (all []Event) {
+	if m.onWay != nil {
+		all = append(all, m.onWay.events.all...)
+	}
+	return append(all, m.open.events.all...)
+}
+
 // OpenMemory is about what the open batch takes of memory.
 func (tx *Tx) OpenMemory() int { return tx.m.open.memory() }
 

@@ -128,15 +128,28 @@ type Band struct {
 	Packets  int
 }
 
-// QueueStats are the figures of a queue.
-type QueueStats struct {
+// QueueFigures are the figures of a queue that cost nothing to find.
+type QueueFigures struct {
 	Ready, Hidden, Delayed, Claimed, Dead, Done, Damaged int // packets by state; Hidden are ready ones of priority 0
 	Bytes                                                int64
-	Bands                                                []Band
+	Counters
+}
+
+func (m *Machine) figures(q *queue) QueueFigures {
+	n := m.ix.Counts(q.ix)
+	return QueueFigures{
+		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
+		Bytes: n.Bytes, Counters: q.counters,
+	}
+}
+
+// QueueStats are the figures of a queue, and more.
+type QueueStats struct {
+	QueueFigures
+	Bands []Band
 	// The only client that pushes, and the only one that takes; nil if the queue gives no such
 	// role.
 	Producer, Consumer *string
-	Counters
 }
 
 // bandStarts are the first priorities of the bands.
@@ -149,11 +162,7 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	if err != nil || q == nil || !m.exists(q) {
 		return s, false, err
 	}
-	n := m.ix.Counts(q.ix)
-	s = QueueStats{
-		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
-		Bytes: n.Bytes, Counters: q.counters, Producer: q.holder(producerRole), Consumer: q.holder(consumerRole),
-	}
+	s = QueueStats{QueueFigures: m.figures(q), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole)}
 	for i, from := range bandStarts {
 		to := uint32(math.MaxUint32)
 		if i+1 < len(bandStarts) {
@@ -164,10 +173,10 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	return s, true, nil
 }
 
-// oldestPriorities is how many priorities Oldest looks at, the best ones.
+// oldestPriorities is how many priorities Oldest looks at, the worst ones.
 const oldestPriorities = 1024
 
-// Oldest finds the ready packet that was pushed first, of the best 1,024 priorities that the queue
+// Oldest finds the ready packet that was pushed first, of the worst 1,024 priorities that the queue
 // has, with details.
 func (tx *Tx) Oldest(name []byte) (Found, error) {
 	q, err := tx.open(name, looks)
@@ -175,23 +184,25 @@ func (tx *Tx) Oldest(name []byte) (Found, error) {
 		return Found{}, err
 	}
 	m := tx.m
-	var oldest index.Packet
-	after := Place{Seq: math.MaxUint64} // behind priority 0
-	for range oldestPriorities {
-		m.scratch = m.ix.List(q.ix, index.Ready, after, 1, m.scratch[:0])
-		if len(m.scratch) == 0 {
-			break
+	var high, low index.Packet // of each end of the queue the one that was pushed there first
+	m.ix.Eldest(q.ix, middle, oldestPriorities, func(p index.Packet) {
+		switch {
+		case p.Seq >= middle && (high.ID == 0 || p.Seq < high.Seq):
+			high = p
+		case p.Seq < middle && p.Seq > low.Seq:
+			low = p
 		}
-		p := m.scratch[0]
-		if oldest.ID == 0 || p.Seq < oldest.Seq {
-			oldest = p
+	})
+	m.scratch = slices.DeleteFunc(append(m.scratch[:0], high, low), func(p index.Packet) bool { return p.ID == 0 })
+	f, err := tx.show(q)
+	if len(f.Packets) == 2 {
+		first := 0
+		if f.Details[0].State == Damaged || f.Details[1].State != Damaged && f.Packets[1].EnqueuedAt < f.Packets[0].EnqueuedAt {
+			first = 1
 		}
-		after = Place{Priority: p.Priority, Seq: math.MaxUint64}
+		f.Packets, f.Details = f.Packets[first:first+1], f.Details[first:first+1]
 	}
-	if m.scratch = m.scratch[:0]; oldest.ID != 0 {
-		m.scratch = append(m.scratch, oldest)
-	}
-	return tx.show(q)
+	return f, err
 }
 
 // QueueCounts is how much a queue holds.

@@ -15,9 +15,12 @@ const (
 	// server hold. What is past it stays queued.
 	MaxGroupBytes = 16 << 20
 
-	// MaxRecord bounds the bytes of one packet with its queue's name, or of a string or field with its
-	// name.
-	MaxRecord = storage.MaxRecord - recordOverhead
+	// MaxPayload bounds what Options.MaxPayload may be, and DefaultMaxPayload is what it is.
+	MaxPayload        = storage.MaxPayload
+	DefaultMaxPayload = 1 << 20
+	// MaxRecord bounds the bytes of a string or field with its name, and of one packet with its
+	// queue's name unless longer payloads are allowed.
+	MaxRecord = storage.MaxItem - recordOverhead
 	// MaxCopy bounds what one Copy copies, and MaxOpen what a batch takes of memory when a call brings
 	// far more than its arguments: a copy, a patch, an insertion into a list, or what moves or is
 	// retained. An Atomic that has brought more begins no Atomic inside it.
@@ -25,8 +28,8 @@ const (
 	MaxOpen = 256 << 20
 
 	// MaxAtomicReply bounds the packets that the calls of one Atomic answer with, and so what one
-	// client can make the server hold.
-	MaxAtomicReply = 64 << 20
+	// client can make the server hold: the longest packet fits, with all that is said of it.
+	MaxAtomicReply = MaxPayload + 1<<18
 
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
 	// to the batch, and holds others for a moment.

@@ -29,12 +29,20 @@ func (tx *Tx) Len(name []byte) (int, error) {
 	return n, err
 }
 
+// checkElement returns ErrTooLarge if the packet of an element is too long.
+func (m *Machine) checkElement(name, value []byte) error {
+	if n := len(name) + len(value); n > m.maxRecord {
+		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, m.maxRecord)
+	}
+	return nil
+}
+
 // PushEnd adds values at an end of the list, one after the other, and returns the new length.
 // Waiters get them after the Atomic.
 func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err error) {
 	m, bytes := tx.m, 0
 	for _, v := range values {
-		if err := m.checkSize(name, len(v)); err != nil {
+		if err := m.checkElement(name, v); err != nil {
 			return 0, err
 		}
 		bytes += len(v)
@@ -44,7 +52,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 		return 0, err
 	}
 	for _, v := range values {
-		m.insert(q, ListPriority, end, &Packet{Payload: v, EnqueuedAt: tx.now}, tx.now)
+		m.insert(q, ListPriority, end, &Packet{Payload: v, EnqueuedAt: tx.now}, Ready, 0)
 	}
 	length = m.ix.Counts(q.ix).Ready
 	return length, nil
@@ -94,7 +102,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	}
 	m.scratch = m.ix.Next(q.ix, index.Selection{}, at, 1, m.scratch[:0])
 	p := m.scratch[0]
-	if err := m.checkSize(name, len(value)); err != nil {
+	if err := m.checkElement(name, value); err != nil {
 		return false, err
 	}
 	if err := tx.CanStore(); err != nil {
@@ -110,6 +118,9 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 // replace puts a packet in the place of another, whose expiry it has.
 func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	id, hash, op := q.packet(old), setHash(p), 0
+	if q.tailed {
+		m.tail(q, index.Packet{Identity: old.Identity, Priority: old.Priority, Size: uint32(len(p.Payload))}, Event{Kind: EventReplaced})
+	}
 	m.leaveConsumer(old)
 	if old.HasUnique {
 		m.endUnique(q, old.Identity)
@@ -177,7 +188,7 @@ func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	if err != nil || len(m.scratch) == 0 {
 		return 0, err
 	}
-	m.dropNow(q, m.scratch)
+	m.dropNow(q, m.scratch, EventDeleted)
 	return len(m.scratch), nil
 }
 

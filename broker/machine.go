@@ -21,11 +21,13 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 	}
 	m := &Machine{
 		store: store, log: o.Logger, limits: store.Limits(),
-		ix: state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
+		maxRecord: MaxRecord + max(o.MaxPayload, DefaultMaxPayload) - DefaultMaxPayload,
+		ix:        state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
 		dispatch: index.NewDispatch(), classes: []*class{anyClass: {}, narrowClass: {narrow: true}}, classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		stamps: make(map[*keyspace.Entry]uint64), roleHolders: make(map[string]*roleHolder),
-		cache: cache.New(o.Cache), spare: newBatch(),
+		tails: make(map[watched]int),
+		cache: cache.New(o.Cache), spare: newBatch(), defaults: o.Defaults, pushTimes: state.PushTimes,
 	}
 	m.tx.m = m
 	m.loadQueues(state.Queues)
@@ -42,6 +44,9 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 func (m *Machine) Turn(now, steady int64, space storage.Space) *Tx {
 	m.space = space
 	m.tx = Tx{m: m, now: now, steady: steady}
+	m.told = emptied(m.told, keepEvents)
+	m.tellStorage()
+	m.pushTimes.note(m.marks, now)
 	m.forget()
 	m.tx.advance()
 	m.settle()
@@ -52,6 +57,9 @@ func (m *Machine) Turn(now, steady int64, space storage.Space) *Tx {
 func (m *Machine) forget() {
 	m.copied = emptied(m.copied, keepCopied)
 	m.scratch = emptied(m.scratch, keepScratch)
+	if cap(m.patched) > keepPatched {
+		m.patched = nil
+	}
 	if cap(m.fetched) > keepScratch {
 		m.fetched, m.missing, m.missed, m.found = nil, nil, nil, Found{}
 	}
@@ -62,6 +70,7 @@ func (m *Machine) forget() {
 func (m *Machine) Take() *Batch {
 	t := m.open
 	if t.ops.Len() == 0 && !t.claims {
+		m.told = t.events.flush(m.told, m.tx.now)
 		if t.used() {
 			t.reset() // all that filled it has cancelled itself
 			t.begin(m.marks)
@@ -77,6 +86,7 @@ func (m *Machine) Take() *Batch {
 
 // Done says that the batch of the last Take is on disk.
 func (m *Machine) Done() {
+	m.told = m.onWay.events.flush(m.told, m.tx.now)
 	m.onWay.reset()
 	m.spare, m.onWay, m.stuck = m.onWay, nil, false
 }
@@ -93,15 +103,18 @@ func (m *Machine) Close() (more bool) {
 	return len(m.counted) > 0 && m.open.full(m.limits)
 }
 
-// Work does a slice of what nobody waits for: empty queues end, what was dropped is deleted, and
-// the table grows by which calls find packets by their ids. It returns true if there is more.
+// Work does a slice of what nobody waits for: empty queues end, what was dropped is deleted, queues
+// follow new defaults, and the table grows by which calls find packets by their ids. It returns
+// true if there is more.
 func (m *Machine) Work() (more bool) {
+	m.lookAtAlerts()
 	if m.stuck || m.open.full(m.limits) {
 		return false
 	}
 	more = m.evictDue()
 	more = m.sweep() || more
 	more = m.saveCounters() || more
+	more = m.followDefaults() || more
 	more = m.redate() || more
 	m.identify = m.identify && m.ix.BuildIdentities(identifySlice)
 	more = m.identify || more
@@ -132,7 +145,10 @@ func (m *Machine) Next() int64 {
 	if len(m.queues.idle) > 0 {
 		wait = min(wait, m.queues.idle[0].emptied+maxIdleTime-now)
 	}
-	if m.space.Level != storage.Normal {
+	if len(m.alerts.queues) > 0 {
+		wait = min(wait, m.alerts.at-steady)
+	}
+	if max(m.space.Level, m.diskTold) != storage.Normal {
 		wait = min(wait, spaceCheck)
 	}
 	if m.stuck {
@@ -173,6 +189,9 @@ func (tx *Tx) advance() {
 			m.listIdle(q)
 		default:
 			delete(m.stamps, q.entry) // a packet comes in between
+			if q.tailed {
+				m.tail(q, e.Packet, Event{Kind: EventReady})
+			}
 			m.mark(q)
 		}
 	}

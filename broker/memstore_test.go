@@ -22,6 +22,7 @@ type memStore struct {
 	control storage.Control
 	limits  storage.Limits
 	level   storage.Level
+	repeats uint64        // of failures in the background
 	applied int           // batches
 	written int           // packet records put by them
 	memory  int           // the most bytes that one of them took, those of cancelled records included
@@ -136,7 +137,7 @@ func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
 func (s *memStore) Limits() storage.Limits { return s.limits }
 
 func (s *memStore) Space() storage.Space {
-	return storage.Space{Level: s.level}
+	return storage.Space{Level: s.level, Repeats: s.repeats, Repeated: "cannot merge"}
 }
 
 func (s *memStore) Control() storage.Control { return s.control }

@@ -18,6 +18,7 @@ func (m *Machine) move(q *queue, p index.Packet, record []byte, to *queue, prior
 // moveTo is move to a place, which may be the same with another expiry. Where the queue or the
 // expiry is another, the packet's state becomes that of p. It returns the packet as it is then.
 func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id storage.PacketID, expiry int64) (moved index.Packet) {
+	m.tellMove(q, p, to, id.Priority)
 	m.define(to)
 	m.moveUnique(q, p, to)
 	there := p
@@ -37,6 +38,24 @@ func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id 
 	m.ix.SetRef(moved.ID, id.Seq, moved.Ref)
 	m.changed(to)
 	return moved
+}
+
+// tellMove tells those who tail the queues that a packet gets another queue or priority.
+func (m *Machine) tellMove(q *queue, p index.Packet, to *queue, priority uint32) {
+	if q == to && p.Priority == priority {
+		return
+	}
+	from := p
+	p.Priority = priority
+	switch {
+	case q == to && q.tailed:
+		m.tail(q, p, Event{Kind: EventMoved})
+	case q != to && q.tailed:
+		m.tail(q, from, Event{Kind: EventMoved, To: to.entry.Name()})
+	}
+	if q != to && to.tailed {
+		m.tail(to, p, Event{Kind: EventArrived})
+	}
 }
 
 // putRecord puts a packet under a new id, with the record that p has elsewhere. That is changed

@@ -18,11 +18,13 @@ import (
 
 // Parking is what a request waits for.
 type Parking struct {
-	Queues [][]byte // which need not exist; a push has one
-	Filter *Filter  // of a take; nil: any packet will do
-	Push   bool     // it waits for room, not for packets
-	As     []byte   // the name of the consumer that claims; empty: the client's
-	Until  int64    // deadline on the clock of Tx.Steady; 0: none
+	// Queues need not exist. A push has one. A request without any waits for something else: TimeOut
+	// makes it again.
+	Queues [][]byte
+	Filter *Filter // of a take; nil: any packet will do
+	Push   bool    // it waits for room, not for packets
+	As     []byte  // the name of the consumer that claims; empty: the client's
+	Until  int64   // deadline on the clock of Tx.Steady; 0: none
 }
 
 // Park makes the request of c wait. Receiver.Again makes it again; Detach ends the wait. c must not
@@ -34,7 +36,7 @@ func (tx *Tx) Park(c *Conn, p Parking) error {
 		return ErrWaiting
 	case len(p.Queues) > MaxSubscriptions:
 		return ErrTooManySubscriptions
-	case !p.Push && tx.Drained(p.Queues):
+	case !p.Push && len(p.Queues) > 0 && tx.Drained(p.Queues):
 		return ErrQueueClosed
 	case c.again:
 		c.stays = true
@@ -56,6 +58,9 @@ func (tx *Tx) Park(c *Conn, p Parking) error {
 
 // parkTake puts c into the lines of the queues that it takes from.
 func (m *Machine) parkTake(c *Conn, p Parking) error {
+	if len(p.Queues) == 0 {
+		return nil
+	}
 	m.unsubscribeAll(c) // it may have been ready for nothing
 	m.joinClass(c, p.Filter)
 	m.dispatch.Credit(m.subscriber(c), 1)

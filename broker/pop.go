@@ -112,8 +112,11 @@ func (tx *Tx) remove(q *queue, s Selection, records [][]byte) Found {
 		}
 		m.ix.Remove(p.ID)
 		m.deletePacket(q, p)
+		if q.tailed {
+			m.tail(q, p, Event{Kind: EventPopped})
+		}
 	}
-	m.count(q, &q.counters.Popped, len(m.scratch))
+	m.count(q, &q.counters.Popped, &m.totals.Popped, len(m.scratch))
 	m.changed(q)
 	return m.finding(records)
 }

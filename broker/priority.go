@@ -72,6 +72,7 @@ func isBare(p index.Packet, key []byte) bool {
 // disk. The packet counts as enqueued now.
 func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	m := tx.m
+	m.tellMove(q, p, q, priority)
 	there := p
 	there.Stored, there.HasUnique = 0, false // they stay
 	m.deletePacket(q, there)
@@ -108,8 +109,8 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 	}
 	m.scratch = m.ix.Group(best.ID, m.selection(q, Selection{End: end, Group: true}), m.scratch[:0])
 	tx.useRole(q, consumerRole)
-	m.count(q, &q.counters.Popped, len(m.scratch))
-	m.dropNow(q, m.scratch)
+	m.count(q, &q.counters.Popped, &m.totals.Popped, len(m.scratch))
+	m.dropNow(q, m.scratch, EventPopped)
 	return key, true, nil
 }
 

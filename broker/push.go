@@ -31,8 +31,8 @@ type PushRequest struct {
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
 	n := len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer, r.Unique)
-	if n > MaxRecord {
-		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, MaxRecord)
+	if n > tx.m.maxRecord {
+		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, tx.m.maxRecord)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 		return 0, err
 	}
 	if r.Window > 0 {
-		tx.beginWindow(q, &r, id)
+		tx.beginWindow(q, r.Unique, tx.now+r.Window, id)
 	}
 	return id, nil
 }
@@ -83,7 +83,7 @@ func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
 	}
 	p := tx.packet(r)
 	for _, p.Payload = range payloads {
-		tx.m.insert(q, r.Priority, Newest, &p, tx.now)
+		tx.m.insert(q, r.Priority, Newest, &p, Ready, p.NotBefore)
 	}
 	return q, nil
 }
@@ -116,16 +116,22 @@ func (tx *Tx) packet(r *PushRequest) Packet {
 }
 
 // insert puts p at an end of a priority: into the open batch, the cache and the index. The queue
-// has admitted it, so the index has room.
-func (m *Machine) insert(q *queue, priority uint32, end End, p *Packet, now int64) {
+// has admitted it, so the index has room. The state is as of index.Entry.
+func (m *Machine) insert(q *queue, priority uint32, end End, p *Packet, s State, until int64) index.ID {
 	hash := setHash(p)
 	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: m.nextSeq(end)}
 	op := m.open.ops.Put(id, p)
 	m.open.puts.add(id, op)
-	m.ix.Push(m.entry(q, id, hash, p, op), now)
+	e := m.entry(q, id, hash, p, op)
+	e.State, e.Until = s, until
+	ix := m.ix.Push(e, m.tx.now)
 	m.putUnique(q, id.Seq, p.Unique)
-	m.count(q, &q.counters.Pushed, 1)
+	m.count(q, &q.counters.Pushed, &m.totals.Pushed, 1)
+	if q.tailed {
+		m.tail(q, index.Packet{Identity: id.Seq, Priority: priority, Size: uint32(len(p.Key) + len(p.Payload))}, Event{Kind: EventPushed})
+	}
 	m.changed(q)
+	return ix
 }
 
 // setHash returns the hash of a packet without a key, 0 for any other. Its record holds the hash.
@@ -151,7 +157,6 @@ func (m *Machine) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, o
 		Identity: p.Identity,
 		Unique:   p.Unique,
 		Expiry:   p.Expiry,
-		Until:    p.NotBefore,
 		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),
 		Ref:      m.cache.Add(id.Seq, m.open.ops.Record(op)),
 	}
@@ -181,8 +186,8 @@ func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
 }
 
 // beginWindow begins the window of a packet that was pushed.
-func (tx *Tx) beginWindow(q *queue, r *PushRequest, id ID) {
-	if until := tx.now + r.Window; tx.m.ix.AddWindow(q.ix, r.Unique, id.identity(), until) {
-		tx.m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: r.Unique, Until: until})
+func (tx *Tx) beginWindow(q *queue, unique []byte, until int64, id ID) {
+	if tx.m.ix.AddWindow(q.ix, unique, id.identity(), until) {
+		tx.m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: unique, Until: until})
 	}
 }

@@ -13,10 +13,9 @@ import (
 // loadQueues adds the queues that recovery found.
 func (m *Machine) loadQueues(restored []recovery.Queue) {
 	for _, r := range restored {
-		q := &queue{id: r.ID, ix: r.Index, defined: true, counters: r.Counters}
+		q := &queue{id: r.ID, ix: r.Index, defined: true, counters: r.Counters, own: r.Settings}
 		m.queues.add(q)
 		m.setName(q, m.names.Make(r.Database, r.Name))
-		m.queues.setSettings(q, r.Settings)
 		if m.refreshName(q); q.entry.Kind() == keyspace.Queue {
 			m.names.SetExpiry(q.entry, r.Expiry)
 		} else {
@@ -26,23 +25,9 @@ func (m *Machine) loadQueues(restored []recovery.Queue) {
 	}
 }
 
-// setSettings gives a queue settings, nil for none.
-func (t *queueTable) setSettings(q *queue, s *Settings) {
-	q.settings, q.orders = s, ordersOf(s)
-	q.endRoles()
-	if s == nil {
-		delete(t.withSettings, q.id)
-		return
-	}
-	if t.withSettings == nil {
-		t.withSettings = make(map[uint32]*queue)
-	}
-	t.withSettings[q.id] = q
-}
-
-// origin is the queue with settings that has a number of storage; nil if it is gone.
+// origin is the queue that a packet which died names by its number of storage; nil if it is gone.
 func (m *Machine) origin(number uint32) *queue {
-	if q := m.queues.withSettings[number]; q != nil && !m.isFlushed(q) {
+	if q := m.queues.origins[number]; q != nil && !m.isFlushed(q) {
 		return q
 	}
 	return nil
@@ -84,6 +69,7 @@ func (t *queueTable) add(q *queue) {
 func (t *queueTable) free(q *queue) {
 	t.all[q.ix] = nil
 	delete(t.taken, q.id)
+	delete(t.origins, q.id)
 	n := len(t.all)
 	for n > 0 && t.all[n-1] == nil {
 		n--
@@ -125,11 +111,14 @@ func (m *Machine) setName(q *queue, e *keyspace.Entry) {
 	names.n++
 	names.bytes += len(e.Name())
 	m.names.SetQueue(e, q.ix)
+	q.tailed = len(m.tails) > 0 && m.tails[watched{e.Database(), e.Name()}] > 0
+	m.follow(q)
 }
 
 // takeName takes a queue's name away.
 func (m *Machine) takeName(q *queue) {
 	e := q.entry
+	q.tailed = false
 	if !m.names.Has(e) { // a flush has taken it
 		return
 	}
@@ -210,7 +199,7 @@ func (m *Machine) define(q *queue) {
 func (m *Machine) definition(q *queue) storage.Queue {
 	return storage.Queue{
 		ID: q.id, Database: q.entry.Database(), Name: []byte(q.entry.Name()), Expiry: q.expiry(), Dropped: q.dropped,
-		Settings: q.settings, Counters: q.counters,
+		Settings: q.own, Counters: q.counters,
 	}
 }
 
@@ -259,14 +248,17 @@ func (m *Machine) listIdle(q *queue) {
 }
 
 func (m *Machine) unused(q *queue) bool {
-	return !q.awaited() && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix)
+	return !q.awaited() && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix) && !q.isOrigin()
 }
+
+// isOrigin says that packets which died in the queue may lie in its dead-letter queue, and name it.
+func (q *queue) isOrigin() bool { return q.counters.Dead > 0 && len(settingsOf(q).DeadLetter) > 0 }
 
 // awaited says that somebody subscribes to the queue, or waits for it.
 func (q *queue) awaited() bool { return q.subscribers > 0 || q.line != nil }
 
-// exists says that the queue has its name: it holds packets, or it has settings.
-func (m *Machine) exists(q *queue) bool { return q.settings != nil || m.ix.Counts(q.ix).Len() > 0 }
+// exists says that the queue has its name: it holds packets, or it has settings of its own.
+func (m *Machine) exists(q *queue) bool { return q.own != nil || m.ix.Counts(q.ix).Len() > 0 }
 
 func (q *queue) packet(p index.Packet) storage.PacketID {
 	return storage.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}
@@ -305,12 +297,6 @@ func (m *Machine) flushesReused() bool {
 
 // reusesNumbers says that new queues get numbers that are free again.
 func (m *Machine) reusesNumbers() bool { return m.marks.NextQueue == math.MaxUint32 }
-
-// setSettings gives a queue settings.
-func (m *Machine) setSettings(q *queue, s *Settings) {
-	m.queues.setSettings(q, s)
-	m.ix.KeepDead(q.ix, s.RetainDead)
-}
 
 // Drained says that all of the queues are closed, and have no packet that is ready, delayed or
 // claimed: they will never give one again.

@@ -52,7 +52,7 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 	if err != nil {
 		return 0, err
 	}
-	if err := m.checkSize(name, len(value)); err != nil {
+	if err := m.checkElement(name, value); err != nil {
 		return 0, err
 	}
 	plan := m.planInsert(q, length, max(0, min(at, length)))
@@ -67,7 +67,7 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 		return 0, err
 	}
 	p := Packet{Payload: value, EnqueuedAt: tx.now}
-	m.insert(q, plan.priority, plan.end, &p, tx.now)
+	m.insert(q, plan.priority, plan.end, &p, Ready, 0)
 	for i, p := range plan.moved {
 		m.move(q, p, records[i], q, p.Priority, plan.end)
 	}
@@ -99,7 +99,7 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	// What is queued besides the elements must stay, and windows as long as an element does.
 	whole := m.ix.Counts(q.ix).Len() == length && (n == 0 || !m.ix.HasWindow(q.ix))
 	switch {
-	case n == 0 && whole && q.settings != nil:
+	case n == 0 && whole && q.own != nil:
 		m.changed(m.replaceQueue(q))
 		return nil
 	case n == 0 && whole:
@@ -133,6 +133,6 @@ func (m *Machine) trimByMove(q *queue, kept []index.Packet) error {
 func (m *Machine) deleteElements(q *queue, from, count int) {
 	for ; count > 0; count -= len(m.scratch) {
 		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, min(count, deleteSlice), m.scratch[:0])
-		m.dropNow(q, m.scratch)
+		m.dropNow(q, m.scratch, EventDeleted)
 	}
 }

@@ -29,7 +29,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 		return 0, err
 	}
 	m := tx.m
-	m.count(q, &q.counters.Nacked, 1)
+	m.count(q, &q.counters.Nacked, &m.totals.Nacked, 1)
 	if m.expireClaim(q, p) {
 		return 0, nil
 	}
@@ -45,7 +45,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	if delay > 0 {
 		until = tx.now + delay
 	}
-	m.putBack(q, p, d, until, n.Reason)
+	m.putBack(q, p, d, until, n.Reason, EventNacked)
 	if delay > 0 {
 		return Delayed, nil
 	}
@@ -84,13 +84,19 @@ func (m *Machine) expireClaim(q *queue, p index.Packet) bool {
 func (m *Machine) expire(q *queue, p index.Packet) {
 	m.deletePacket(q, p)
 	if p.State != index.Done {
-		m.count(q, &q.counters.Expired, 1)
+		m.count(q, &q.counters.Expired, &m.totals.Expired, 1)
+	}
+	if q.tailed {
+		m.tail(q, p, Event{Kind: EventExpired})
 	}
 	m.changed(q)
 }
 
 // putBack returns a packet to its queue: at once, or at a moment in Unix milliseconds.
-func (m *Machine) putBack(q *queue, p index.Packet, d index.Delivery, until int64, reason []byte) {
+func (m *Machine) putBack(q *queue, p index.Packet, d index.Delivery, until int64, reason []byte, kind EventKind) {
+	if q.tailed {
+		m.tail(q, p, Event{Kind: kind, Attempts: int(d.Attempts), Reason: string(reason)})
+	}
 	m.putNote(p, &d, storage.NoteReason, reason)
 	m.putNote(p, &d, storage.NoteProgress, nil)
 	state := Ready
@@ -103,8 +109,9 @@ func (m *Machine) putBack(q *queue, p index.Packet, d index.Delivery, until int6
 
 // die ends the attempts for a packet.
 func (m *Machine) die(q *queue, p index.Packet, d index.Delivery, reason []byte) {
-	m.count(q, &q.counters.Dead, 1)
+	m.count(q, &q.counters.Dead, &m.totals.Dead, 1)
 	to, record := m.deadLetter(q, p)
+	m.tellDeath(q, p, d, reason, to)
 	m.putNote(p, &d, storage.NoteProgress, nil)
 	if to != nil {
 		text := fmt.Appendf(nil, "dead at attempt %d", d.Attempts)
@@ -119,6 +126,17 @@ func (m *Machine) die(q *queue, p index.Packet, d index.Delivery, reason []byte)
 	m.putNote(p, &d, storage.NoteReason, reason)
 	m.setDelivery(p, d, Dead, m.tx.now)
 	m.changed(q)
+}
+
+func (m *Machine) tellDeath(q *queue, p index.Packet, d index.Delivery, reason []byte, to *queue) {
+	e := Event{Kind: EventDead, Packet: true, ID: idOf(p.Identity), Priority: p.Priority, Bytes: int(p.Size), Attempts: int(d.Attempts), Reason: string(reason)}
+	if to != nil {
+		e.To = to.entry.Name()
+	}
+	m.tell(q, e)
+	if q.tailed {
+		m.tail(q, p, e)
+	}
 }
 
 // deadLetter returns the queue that a dead packet of a queue moves to, and its record; nil if it
@@ -169,5 +187,5 @@ func (m *Machine) leaseEnded(q *queue, p index.Packet) {
 		m.die(q, p, d, reason)
 		return
 	}
-	m.putBack(q, p, d, 0, reason)
+	m.putBack(q, p, d, 0, reason, EventReturned)
 }

@@ -8,14 +8,26 @@ import (
 // ErrOwnDeadLetter: a queue names itself as its dead-letter queue.
 var ErrOwnDeadLetter = errors.New("a queue cannot be its own dead-letter queue: packets that die stay in it anyway")
 
-// Settings returns the settings of a queue, the defaults if it has none of its own; what they point
-// to is not to be changed. ok is false if nothing is called so.
+// Settings returns the settings of a queue, the defaults of its name if it has none of its own;
+// what they point to is not to be changed. ok is false if nothing is called so.
 func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
 	q, err := tx.open(name, looks)
-	if err != nil || q == nil || !tx.m.exists(q) {
+	switch {
+	case err != nil:
 		return DefaultSettings(), false, err
+	case q != nil:
+		return *settingsOf(q), tx.m.exists(q), nil
 	}
-	return *settingsOf(q), true, nil
+	if s := tx.m.defaultsOf(string(name)); s != nil {
+		return *s, false, nil
+	}
+	return DefaultSettings(), false, nil
+}
+
+// HasOwnSettings says whether a queue has settings of its own.
+func (tx *Tx) HasOwnSettings(name []byte) bool {
+	q := tx.m.queueNamed(name)
+	return q != nil && q.own != nil
 }
 
 // SetSettings gives a queue settings of its own, and makes the queue if nothing is called so. It
@@ -41,12 +53,8 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 			return err
 		}
 	}
-	redates := s.RetainDead != settingsOf(q).RetainDead
 	m.setSettings(q, s.Clone())
-	if redates {
-		m.redated = append(m.redated, redated{queue: q})
-		m.redate()
-	}
+	m.redate()
 	q.grantRole(consumerRole, only)
 	q.stale = true
 	m.define(q)

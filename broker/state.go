@@ -42,8 +42,11 @@ type Disk interface {
 
 // Options are the machine's settings; zero values mean the defaults named in limits.go.
 type Options struct {
-	Cache  int64 // bytes of recent payloads kept in memory, rounded up to a power of two
-	Logger *slog.Logger
+	Cache      int64 // bytes of recent payloads kept in memory, rounded up to a power of two
+	MaxPayload int   // bytes of the longest payload that is taken, up to MaxPayload; 0 is DefaultMaxPayload
+	Logger     *slog.Logger
+	// Defaults are the settings of queues that have none of their own; nil: DefaultSettings for all.
+	Defaults Defaults
 }
 
 // Machine is the state of all queues, strings and hashes, and the rules by which calls change it.
@@ -69,6 +72,8 @@ type Machine struct {
 	store  Store
 	log    *slog.Logger
 	limits storage.Limits // at which a batch is full
+	// maxRecord bounds the bytes of one packet that comes, with its queue's name.
+	maxRecord int
 
 	ix          *index.Index
 	dispatch    *index.Dispatch
@@ -80,12 +85,21 @@ type Machine struct {
 	garbage     []garbage
 	identify    bool // index.BuildIdentities has to go on
 	consumers   consumers
-	roleHolders map[string]*roleHolder     // those with a name, see role.go
-	counted     []*queue                   // whose counters are to be saved, see counters.go
-	countersAt  int64                      // when, on the steady clock
-	redated     []redated                  // see setup.go
-	flush       storage.Flush              // that is being carried out
-	flushes     [Databases]uint32          // how many there were
+	roleHolders map[string]*roleHolder // those with a name, see role.go
+	totals      Counters               // of all queues, since New
+	counted     []*queue               // whose counters are to be saved, see counters.go
+	countersAt  int64                  // when, on the steady clock
+	redated     []redated              // see setup.go
+	defaults    Defaults
+	unfollowed  int               // queues below this number have yet to follow new defaults
+	flush       storage.Flush     // that is being carried out
+	flushes     [Databases]uint32 // how many there were
+	tails       map[watched]int   // how many tail a name, see event.go
+	told        []Event           // may be told now
+	alerts      alerts
+	diskTold    storage.Level              // by the last EventDisk
+	diskBetter  int64                      // since when the disk refuses less than that, on the steady clock; 0: it does not
+	repeats     uint64                     // storage.Space.Repeats, as it was told
 	watches     map[watched][]*Conn        // who wants to know of a change to what has a name
 	watchers    map[*Conn]struct{}         // all of them
 	stamps      map[*keyspace.Entry]uint64 // see Tx.Stamp
@@ -98,6 +112,7 @@ type Machine struct {
 	conns       []*Conn // by index.SubscriberID
 	attached    int     // consumers of all protocols
 	damaged     int     // see Tx.Damaged
+	pushTimes   pushTimes
 	dirty       []*queue
 	dirtyConns  []*Conn // see deliver.go
 	settling    bool    // settle works dirty off
@@ -152,10 +167,14 @@ type queue struct {
 	wideLogged  bool            // logWide has logged it
 	deadLogged  bool            // deadLetter has logged it
 	dropped     bool            // it has no name and is in Machine.garbage
+	tailed      bool            // somebody tails its name
+	alerts      bool            // listed in Machine.alerts
+	old, full   bool            // operators were told so
 	flushes     uint32          // that its database had had when it was made
 
-	settings  *Settings        // nil: the defaults, and the queue ends when it is empty
-	orders    map[string]order // of the settings, see tags.go
+	own       *Settings        // its own settings; nil: none, and the queue ends when it is empty
+	settings  *Settings        // those in force, see defaults.go; nil: those of DefaultSettings
+	orders    map[string]order // of the settings in force, see tags.go
 	counters  Counters
 	counted   bool                 // listed in Machine.counted
 	roles     [2]*roleHolder       // see role.go
@@ -168,8 +187,9 @@ type queueTable struct {
 	all   []*queue                          // by index.QueueID; nil where the number is free
 	idle  []*queue                          // unused queues, the longest unused first; some may be in use again
 	names [Databases]struct{ n, bytes int } // those of queues
-	// withSettings are the queues with settings, by storage's number: packets that died name them.
-	withSettings map[uint32]*queue
+	// origins are the queues with settings of their own or a dead-letter queue, by storage's number:
+	// packets that died name them.
+	origins map[uint32]*queue
 
 	taken  map[uint32]bool // numbers of storage in use; nil until the mark of the next queue is at its end
 	number uint32          // of storage: the last one that was given out since then

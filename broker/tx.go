@@ -43,7 +43,7 @@ func (tx *Tx) begin() error {
 
 // canTake returns the error that any change gets because of the disk's free space.
 func (tx *Tx) canTake() error {
-	if tx.m.space.Level >= storage.Stop {
+	if tx.m.stuck || tx.m.space.Level >= storage.Stop {
 		return ErrStopped
 	}
 	return nil

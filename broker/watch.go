@@ -71,9 +71,15 @@ func (m *Machine) changedName(e *keyspace.Entry) {
 }
 
 // flushed tells those who watch a name that stood for something that a database is empty now. Any
-// other change to that name since has told them already.
+// other change to that name since has told them already. It tells those who tail a queue, too.
 func (m *Machine) flushed(db uint8) {
 	clear(m.stamps)
+	for of := range m.tails {
+		if q := m.tailedQueue(of); q != nil && of.db == db {
+			m.tell(q, Event{Kind: EventPurged, Tail: true})
+			q.tailed = false // until Work retires it
+		}
+	}
 	for c := range m.watchers {
 		c.watchBroken = c.watchBroken || c.watchesIn&(1<<db) != 0
 	}

@@ -31,6 +31,7 @@ type workModel struct {
 	made     int
 	expired  map[uint64]bool      // identities that a start dropped
 	windows  map[[2]string]window // of unique pushes, by queue and id
+	tailed   tailed
 }
 
 // task is a packet in the model. The details are those that it has in its state.
@@ -71,7 +72,9 @@ type receipt struct {
 var workQueues = []string{"a", "b", "dead"}
 
 func newWorkModel(t tester) *workModel {
-	return &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}, windows: map[[2]string]window{}}
+	m := &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}, windows: map[[2]string]window{}}
+	m.tailAll()
+	return m
 }
 
 func drawQueue(t *rapid.T) string { return rapid.SampledFrom(workQueues).Draw(t, "queue") }
@@ -887,6 +890,7 @@ func (m *workModel) compare() {
 		for _, queue := range workQueues {
 			m.compareQueue(queue)
 		}
+		m.compareTailed()
 		return tx.CheckNames()
 	})
 	m.sameReplies()
@@ -913,10 +917,7 @@ func (m *workModel) compareQueue(queue string) {
 	}
 	m.check(reply(m.c)(m.tx.Peek(name, 3)))
 	m.reply(m.selected(queue, broker.Selection{End: broker.Oldest, Count: 3}))
-	oldest := m.in(queue, selectable)
-	slices.SortFunc(oldest, func(a, b *task) int { return cmp.Compare(a.seq, b.seq) })
-	m.check(reply(m.c)(m.tx.Oldest(name)))
-	m.reply(oldest[:min(1, len(oldest))])
+	m.compareOldest(name)
 	m.compareStats(queue)
 	m.compareWorkers(queue)
 	m.compareUniques(queue)
@@ -930,6 +931,22 @@ func (m *workModel) compareQueue(queue string) {
 		j.Behind, j.Paused = slices.Index(line, k), m.settings(queue).PauseOut
 		m.want = append(m.want, []job{j})
 	}
+}
+
+// compareOldest wants the packet that was pushed first at one of the ends.
+func (m *workModel) compareOldest(queue []byte) {
+	m.t.Helper()
+	f, err := m.tx.Oldest(queue)
+	m.check(reply(m.c)(f, err))
+	var first []*task
+	for _, end := range []func(k *task) bool{func(k *task) bool { return k.seq >= 0 }, func(k *task) bool { return k.seq < 0 }} {
+		pushed := m.in(string(queue), func(k *task) bool { return selectable(k) && end(k) })
+		slices.SortFunc(pushed, func(a, b *task) int { return cmp.Compare(max(a.seq, -a.seq), max(b.seq, -b.seq)) })
+		if pushed = pushed[:min(1, len(pushed))]; len(first) == 0 || len(pushed) == 1 && pushed[0].ID == f.Details[0].ID {
+			first = pushed
+		}
+	}
+	m.reply(first)
 }
 
 // compareList compares the pages of a list.
@@ -1120,6 +1137,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 	marks := m.store.control.Marks
 	m.restarted()
 	m.startsAgain(marks)
+	m.tailAll()
 }
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {

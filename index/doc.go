@@ -53,6 +53,7 @@
 //	select.go     which packet is next: Best, Group, and the words of a selection
 //	next.go       the packets after that
 //	worst.go      which packets a full queue can best do without: Worst
+//	eldest.go     which ready packets may have waited longest: Eldest
 //	bystate.go    the packets that cannot be selected, by state: List, Each
 //	delivery.go   SetState, and what was tried with a packet
 //	identities.go from an identity to its packet: Find

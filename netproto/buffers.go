@@ -16,7 +16,13 @@ type Buffers struct {
 	most  int
 	sum   int
 	large map[*conn]struct{} // those that may be evicted
+
+	reserved int     // for long requests that are read
+	waiting  []*conn // whose long request is to be read next, in order
 }
+
+// Size is what they hold now. It is called in the loop.
+func (b *Buffers) Size() int { return b.sum }
 
 // minLarge is what a connection must hold to be evicted.
 const minLarge = 4 << 10

@@ -40,17 +40,21 @@ type watch struct{ reads, writes, hangUp bool }
 // conn is a connection: it hands what arrives to its session, and sends what that replies. The
 // loop's goroutine owns it. It is the broker.Receiver of its consumer.
 type conn struct {
-	loop     *Loop
-	server   *Server
-	link     link
-	remote   netip.AddrPort
-	peer     Peer
-	session  Session
-	consumer *broker.Conn
+	loop        *Loop
+	server      *Server
+	link        link
+	remote      netip.AddrPort
+	certificate string // see Peer.Certificate
+	user        string // see Peer.User
+	peer        Peer
+	session     Session
+	consumer    *broker.Conn
 
-	in     []byte // received and not carried out
-	more   bool   // in may hold whole requests
-	output        // see output.go
+	in      []byte // received and not carried out
+	more    bool   // in may hold whole requests
+	waits   bool   // no more is read: there is no room for the request, see reserve.go
+	partial bool   // the link keeps what it cannot give before more arrives
+	output         // see output.go
 
 	readable bool // the link has told of something to read
 	hungUp   bool // and that the peer has hung up
@@ -77,6 +81,10 @@ type conn struct {
 	held    int // bytes that the session keeps
 	owed    int // and of replies
 	counted int // of Buffers
+
+	announced int // bytes of the request that in begins with, see Peer.Announce
+	reserved  int // and what is reserved for it
+	framed    int // bytes of in when frame was set
 }
 
 // start lets the loop serve the connection.
@@ -94,6 +102,17 @@ func (c *conn) start() {
 		c.finish(err)
 	} else if c.server.isClosing() { // since it was accepted
 		c.drain()
+	}
+	c.review()
+}
+
+// review ends the connection if its session refuses it.
+func (c *conn) review() {
+	if s, ok := c.session.(Guarded); ok && !c.finished {
+		if why := s.Refused(c.loop.tx); why != nil {
+			c.touch()
+			c.finish(why)
+		}
 	}
 }
 
@@ -148,7 +167,7 @@ func (c *conn) evict() {
 // watch tells the link what the loop wants to know.
 func (c *conn) watch() {
 	w := watch{
-		reads:  c.linger.in != nil || !c.finished && !c.full && !c.eof && !c.late && (!c.blocked() || len(c.in) < maxReadBuffer),
+		reads:  c.linger.in != nil || !c.finished && !c.full && !c.eof && !c.late && !c.waits && (!c.blocked() || len(c.in) < maxReadBuffer),
 		writes: c.sent < c.free,
 		hangUp: !c.hungUp,
 	}
@@ -189,8 +208,13 @@ func (c *conn) serve() {
 		c.more, err = len(in) > 0, nil
 	case c.more && len(in) > 0:
 		c.loop.tx.As(c.consumer)
+		c.announced = 0
 		n, stop, err = c.session.Serve(c.loop.tx, in)
 		c.touch()
+		if c.reserved > 0 && n > 0 {
+			c.server.config.Buffers.release(c)
+		}
+		c.server.config.Buffers.reserve(c)
 		c.more = stop != Incomplete && n < len(in)
 		if c.full = c.Unsent() >= c.server.config.MaxOutstandingBytes; err == nil {
 			err = c.stopped(stop)
@@ -216,7 +240,7 @@ func (c *conn) stopped(stop Stop) error {
 		if !c.late {
 			c.late, c.loop.late = true, append(c.loop.late, c)
 		}
-	case stop == Blocked:
+	case stop == Blocked, c.waits:
 	case c.eof:
 		return io.EOF
 	case c.draining && !c.readable && c.link.drained():
@@ -232,12 +256,16 @@ func (c *conn) stopped(stop Stop) error {
 // loop's arena, if nothing was there before.
 func (c *conn) receive() (in []byte, err error) {
 	switch blocked := c.blocked(); {
-	case !c.readable || c.full || c.eof || c.more && !blocked || blocked && len(c.in) >= maxReadBuffer:
+	case !c.readable || c.full || c.eof || c.waits || c.more && !blocked || blocked && len(c.in) >= maxReadBuffer:
 		return c.in, nil
 	case len(c.in) == 0:
 		in = c.loop.arena[:0]
 	case len(c.in) == cap(c.in):
-		c.resize(2 * cap(c.in)) // so memory follows the bytes that have arrived, not those that a request announces
+		size := 2 * cap(c.in) // so memory follows the bytes that have arrived, not those that a request announces
+		if c.announced > cap(c.in) {
+			size = min(size, c.announced)
+		}
+		c.resize(size)
 		fallthrough
 	default:
 		in = c.in
@@ -283,12 +311,15 @@ func (c *conn) resize(size int) {
 	c.server.config.Buffers.count(c)
 }
 
-// timeFrame bounds the time for the rest of a request that has begun.
+// timeFrame bounds the time for the rest of a request that has begun, or the next piece of a long
+// one. That of a request in a link does not run while nothing is read.
 func (c *conn) timeFrame(completed bool) {
+	begun := len(c.in) > 0 || c.partial && !c.full && !c.blocked()
 	switch frames := &c.loop.frames; {
-	case len(c.in) == 0 || c.more:
+	case !begun || c.more || c.waits:
 		frames.clear(&c.frame)
-	case completed || c.frame.in == nil:
+	case completed || c.frame.in == nil || len(c.in)-c.framed >= frameBytes:
+		c.framed = len(c.in)
 		frames.set(c, &c.frame, c.loop.now+c.server.config.FrameTimeout.Milliseconds())
 	}
 }
@@ -313,7 +344,7 @@ func (c *conn) finish(why error) {
 	switch log := c.server.config.Logger; {
 	case errors.Is(why, io.EOF), errors.Is(why, errDrained):
 		log.Debug("connection ended", "remote", c.remote.Addr(), "unfinished_bytes", len(c.in))
-	case errors.Is(why, net.ErrClosed), errors.Is(why, syscall.ECONNRESET), errors.Is(why, syscall.EPIPE), errors.Is(why, broker.ErrClosed):
+	case errors.Is(why, net.ErrClosed), errors.Is(why, syscall.ECONNRESET), errors.Is(why, syscall.EPIPE), errors.Is(why, io.ErrClosedPipe), errors.Is(why, broker.ErrClosed):
 		dead = true
 	default:
 		// The peer broke the protocol or a limit. Most protocols cannot tell the peer, so the log does.
@@ -328,6 +359,7 @@ func (c *conn) finish(why error) {
 	}
 	c.in, c.held, c.owed = nil, 0, 0
 	c.server.config.Buffers.count(c)
+	c.server.config.Buffers.release(c)
 	c.loop.tx.Detach(c.consumer)
 	c.peer.Out = append(c.peer.Out, last...)
 	c.touch()

@@ -23,4 +23,4 @@ func BeginsLikeHTTP(word []byte) bool {
 
 // ErrBinary is why nothing of a connection is carried out. Behind a TLS hello there may be bytes
 // that look like lines.
-var ErrBinary = errors.New("the first byte begins no request: perhaps the client speaks TLS, which this server does not")
+var ErrBinary = errors.New("the first byte begins no request: perhaps the client speaks TLS, and this address does not")

@@ -7,18 +7,27 @@ const (
 	// DefaultMaxConns is as many connections as Redis takes by default; each idle one costs some
 	// 2 KiB here.
 	DefaultMaxConns = 10_000
-	// DefaultMaxConnsPerAddress is the most connections from one address that is not loopback,
-	// so that one host cannot take all places.
+	// DefaultMaxConnsPerAddress is the most connections from one host (access.Host) that is not
+	// loopback, so that it cannot take all places.
 	DefaultMaxConnsPerAddress = 1_000
 	// DefaultWriteTimeout ends a connection whose peer takes less than 16 KiB in this long while more
 	// waits for it.
 	DefaultWriteTimeout = 30 * time.Second
-	// DefaultFrameTimeout ends a connection that leaves a frame unfinished for this long. Between
-	// frames a connection may be idle for ever, as subscribers are.
+	// DefaultFrameTimeout ends a connection that leaves a frame unfinished for this long, or of a long
+	// one the next frameBytes. Between frames a connection may be idle for ever, as subscribers are.
 	DefaultFrameTimeout = 30 * time.Second
 
 	// DefaultMaxBuffers is for what all connections hold: 64 of the longest requests.
 	DefaultMaxBuffers = 256 << 20
+
+	// ReservedParts is into how many parts the room for buffers is cut, of which requests that are
+	// longer than LongRequest take one less: the rest is for all others. A server has room for as many
+	// of the longest request.
+	ReservedParts = 4
+	LongRequest   = 4 << 20
+	frameBytes    = 1 << 20
+	// besidePayloads is for the names, keys and tags of requests that take the reserved parts.
+	besidePayloads = 256 << 10
 
 	keepAlive = 30 * time.Second // of TCP: a peer that vanished is noticed after about two minutes
 
@@ -33,9 +42,16 @@ const (
 
 	maxTurnReplies = 16 << 20 // bytes of replies that end a turn
 
-	stallTime   = time.Second // in which a peer that reads takes that much
-	lingerTime  = time.Second // how long an end waits for the peer's
-	lingerBytes = 64 << 20    // how much it drops meanwhile
+	hearPause   = 100 * time.Millisecond // of a Hearer that wants to be called soon
+	stallTime   = time.Second            // in which a peer that reads takes that much
+	lingerTime  = time.Second            // how long an end waits for the peer's
+	lingerBytes = 64 << 20               // how much it drops meanwhile
+
+	handshakeTime     = 10 * time.Second // of TLS
+	fairHandshakeTime = time.Second      // the same where others wait
+	maxHandshakes     = 256              // at a time, of each server
+
+	keepSealed = 4 << 10 // the largest buffer for encrypted replies that a connection keeps
 
 	drainTime = 50 * time.Millisecond // after that nothing more has arrived, at a drain
 

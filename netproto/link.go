@@ -21,6 +21,7 @@ type fed struct {
 	writing bool
 	wrote   int   // bytes of it that have left since write was called
 	failed  error // of a write
+	ending  bool  // the peer is to be told of the end when nothing is being written
 	closed  bool
 }
 
@@ -104,6 +105,9 @@ func (f *fed) flush(data []byte) {
 	n, err := f.nc.Write(data)
 	f.mu.Lock()
 	f.writing, f.wrote, f.failed = false, n, err
+	if f.ending {
+		_ = f.shut()
+	}
 	f.mu.Unlock()
 	f.c.loop.tell(f)
 }
@@ -126,6 +130,15 @@ func (f *fed) drained() bool {
 func (f *fed) discard() (n int, err error) { return f.read(f.c.loop.arena) }
 
 func (f *fed) closeWrite() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ending = f.writing; f.ending {
+		return nil
+	}
+	return f.shut()
+}
+
+func (f *fed) shut() error {
 	if w, ok := f.nc.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ type LoopConfig struct {
 	// Steady is like Clock, but never jumps: leases and waits end by it. Clock if it is nil and Clock
 	// is not.
 	Steady func() int64
+	// Tell gets events when what they tell is on disk, in the loop's goroutine; nil: nobody.
+	Tell func(events []broker.Event)
 }
 
 // Loop drives a machine. One goroutine owns that, and all sessions. Each of its turns
@@ -40,7 +43,9 @@ type Loop struct {
 	begun   time.Time
 	failed  chan struct{} // closed when a commit has failed
 	ended   chan struct{} // closed when the goroutine has ended
-	err     error         // why it ended; to be read behind ended
+	// computing has a place for each TLS handshake that computes. They leave processors to the loop.
+	computing chan struct{}
+	err       error // why it ended; to be read behind ended
 
 	// What others want of the loop.
 	mu      sync.Mutex
@@ -66,7 +71,9 @@ type Loop struct {
 	retryAt int64 // when that is tried again, on the steady clock
 	frames, writes,
 	lingering timeline
-	arena []byte // where bytes are read to
+	arena   []byte // where bytes are read to
+	hearers []Hearer
+	hears   bool // one of them wants to be called soon
 }
 
 // StartLoop drives the machine until Close or a commit that fails.
@@ -82,6 +89,7 @@ func StartLoop(m *broker.Machine, disk broker.Disk, c LoopConfig) (*Loop, error)
 		machine: m, disk: disk, config: c, poll: poll, begun: time.Now(),
 		failed: make(chan struct{}), ended: make(chan struct{}),
 		conns: make(map[*conn]struct{}), arena: make([]byte, maxReadBuffer),
+		computing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 	go l.run() // ends when Close or a failed commit says so
 	return l, nil
@@ -103,6 +111,24 @@ func (l *Loop) Do(fn func(tx *broker.Tx) error) error {
 		}
 	})
 	return <-done
+}
+
+// Survey has the loop look at all queues, a slice in each of some turns, in each of which it also
+// runs see. take gets the slices, outside of the loop. It returns what Do does.
+func (l *Loop) Survey(see func(tx *broker.Tx), take func(slice []broker.Surveyed)) error {
+	var slice []broker.Surveyed
+	for cursor, more := 0, true; more; more = cursor != 0 {
+		err := l.Do(func(tx *broker.Tx) error {
+			slice, cursor = tx.Survey(cursor, slice[:0])
+			see(tx)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		take(slice)
+	}
+	return nil
 }
 
 // post has the loop run fn in one of its turns, or runs it when the loop has ended.
@@ -241,6 +267,9 @@ func (l *Loop) sleep() time.Duration {
 	if l.stuck != nil {
 		wait = min(wait, l.retryAt-l.now)
 	}
+	if l.hears {
+		wait = min(wait, hearPause.Milliseconds())
+	}
 	for _, t := range [...]*timeline{&l.frames, &l.writes, &l.lingering} {
 		wait = min(wait, t.next()-l.now)
 	}
@@ -321,9 +350,22 @@ func (l *Loop) commit() {
 	l.release()
 }
 
+// tellEvents hands out the events of what is on disk. They leave with the replies.
+func (l *Loop) tellEvents() {
+	events := l.machine.Events()
+	if len(events) > 0 && l.config.Tell != nil {
+		l.config.Tell(events)
+	}
+	l.hears = false
+	for _, h := range l.hearers {
+		l.hears = h.Hear(l.tx, events) || l.hears
+	}
+}
+
 // release lets leave what was added since the last commit. What is added meanwhile, as a peer that
 // has caught up gets deliveries again, waits for the next.
 func (l *Loop) release() {
+	l.tellEvents()
 	l.touched, l.leaving = l.leaving[:0], l.touched
 	for _, c := range l.leaving {
 		if c.touched = false; !c.holding {

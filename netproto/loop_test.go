@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -175,7 +174,7 @@ func (s *hooked) waitParked(t *testing.T, want int) {
 // talk is a client that sends lines and reads them.
 type talk struct {
 	t *testing.T
-	c *net.TCPConn
+	c *socket
 	r *bufio.Reader
 }
 
@@ -208,7 +207,7 @@ func TestWhileTheStorageIsBehindPushesWaitAndTheLoopRests(t *testing.T) {
 	pushes.send("hello\npush\nworld")
 	pushes.want("hello")
 	gone.send("push")
-	if err := gone.c.CloseWrite(); err != nil {
+	if err := gone.c.TCPConn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, func() (late bool) {

@@ -3,7 +3,6 @@ package netproto
 import (
 	"bytes"
 	"math/rand/v2"
-	"net"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -23,7 +22,7 @@ func (p *lines) sendAll(s *Server, messages ...*Message) {
 }
 
 // dialLines makes so many connections that take little into their sockets.
-func dialLines(t *testing.T, s *Server, n int) (all []*net.TCPConn) {
+func dialLines(t *testing.T, s *Server, n int) (all []*socket) {
 	t.Helper()
 	for range n {
 		c := dial(t, s)
@@ -98,7 +97,7 @@ func TestWhoMakesTheServerKeepTheMostIsClosed(t *testing.T) {
 	})
 	wantEnd(t, all[1])
 	s.waitBegun(t, 500<<10)
-	for _, c := range []*net.TCPConn{all[0], all[2]} {
+	for _, c := range []*socket{all[0], all[2]} {
 		send(t, c, "lives\n")
 		wantRead(t, c, "lives\n")
 	}

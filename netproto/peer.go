@@ -2,6 +2,7 @@ package netproto
 
 import (
 	"net"
+	"net/netip"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -20,6 +21,11 @@ func (p *Peer) Consumer() *broker.Conn { return p.c.consumer }
 // Full says that Serve should stop early: many bytes wait to leave, and should do so first.
 func (p *Peer) Full() bool { return p.c.Unsent() >= broker.MaxOutstandingBytes }
 
+// Announce says how many bytes the request that is not complete has, as far as that is known. Serve
+// calls it. The buffer grows to that, as bytes arrive. If it is more than LongRequest, no more is
+// read until there is room for all of it.
+func (p *Peer) Announce(n int) { p.c.announced = n }
+
 // Send adds a message behind Out. A session calls it for another one, which is not served now. It
 // may end what that one waits for.
 func (p *Peer) Send(m *Message) {
@@ -32,6 +38,17 @@ func (p *Peer) Send(m *Message) {
 	if p.c.more {
 		p.c.loop.again(p.c)
 	}
+}
+
+// Post has the loop run fn in one of its turns, unless the loop has ended. The connection may have.
+// Any goroutine may call it.
+func (p *Peer) Post(fn func(tx *broker.Tx)) {
+	l := p.c.loop
+	l.post(func() {
+		if !l.isOver() {
+			fn(l.tx)
+		}
+	})
 }
 
 // Hold notes that the session keeps n bytes more, or fewer, until it is closed. If all connections
@@ -61,6 +78,15 @@ func (p *Peer) Kill() {
 
 // Remote is the address of the client.
 func (p *Peer) Remote() net.Addr { return net.TCPAddrFromAddrPort(p.c.remote) }
+
+// Host is the address of the client, without a port.
+func (p *Peer) Host() netip.Addr { return p.c.remote.Addr() }
+
+// Certificate is the common name in the client's certificate, which was verified; "" without one.
+func (p *Peer) Certificate() string { return p.c.certificate }
+
+// User is whose the connection is from its start, as Server.Connect was told; "" of all others.
+func (p *Peer) User() string { return p.c.user }
 
 // Local is the address that the client connected to.
 func (p *Peer) Local() net.Addr { return p.c.link.local() }

@@ -1,7 +1,8 @@
 // Package netproto is the edge: bytes in, bytes out. A Loop drives the broker's machine. Servers
 // accept TCP connections and hand them to it. It gives what arrives there to the session of a
 // protocol, and sends what that replies. The folders below hold the protocols pinpriq, barbershop
-// and resp (Redis), which are sessions, and admin, an HTTP server of its own. The map:
+// and resp (Redis), which are sessions, and admin, an HTTP server of its own; access says who may
+// do what, and glob matches names. The map:
 //
 //	loop.go        Loop: one turn after the other
 //	conn.go        a connection: what arrives, its session, its end
@@ -11,7 +12,10 @@
 //	buffers.go     what all connections hold together
 //	link_linux.go  a socket that the loop reads and writes itself, with epoll
 //	link.go        a socket that goroutines read and write for the loop
+//	handshake.go   TLS until it is agreed on
+//	sealed.go      and then: a link above another one
 //	server.go      Server, and what a protocol must do
+//	accepted.go    what became of the connections that came
 //	guard.go       streams that are in none of the protocols
 //	limits.go      what a Server allows
 package netproto
@@ -19,15 +23,18 @@ package netproto
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // Protocol makes the session of each accepted connection.
@@ -41,7 +48,7 @@ type Protocol interface {
 }
 
 // Refuser is a protocol with words for a peer that is refused because there are too many, or that
-// must go (ErrMemory, ErrBinary).
+// must go (ErrMemory, ErrBinary, ErrPlain).
 type Refuser interface {
 	// Refusal is sent before the connection is closed.
 	Refusal(why error) []byte
@@ -66,6 +73,20 @@ type Subscriber interface {
 type Waiter interface {
 	// Again makes the request that waits again, as broker.Receiver says.
 	Again(tx *broker.Tx, queue []byte)
+}
+
+// Hearer is a protocol that wants to know of events.
+type Hearer interface {
+	// Hear gets what has come to the disk in a turn, or does not concern it; mostly nothing. What it
+	// sends leaves with the replies of the turn. soon has it called again within a tenth of a second.
+	Hear(tx *broker.Tx, events []broker.Event) (soon bool)
+}
+
+// Guarded is a session that may refuse its connection.
+type Guarded interface {
+	// Refused is why the connection ends, after what Out holds; nil if it goes on. It is asked at the
+	// start, before Serve, and whenever Server.Review is called.
+	Refused(tx *broker.Tx) error
 }
 
 // Closer is a session that wants to know of the end of its connection.
@@ -97,6 +118,7 @@ const (
 type Config struct {
 	Protocol            Protocol
 	Loop                *Loop
+	TLS                 *tls.Config  // nil: connections are not encrypted
 	Logger              *slog.Logger // of what clients cause
 	MaxConns            int
 	MaxConnsPerAddress  int      // not counted for loopback addresses
@@ -129,7 +151,12 @@ type Server struct {
 	conns   int
 	perAddr map[netip.Addr]int
 	closing bool
+	counts  Accepted
 	open    sync.WaitGroup // one per connection, added while closing is false
+
+	handshakes *handshakes
+	shaking    context.Context // ends with shut
+	shut       context.CancelCauseFunc
 }
 
 // Listen opens the address, HOST:PORT with port 0 for any free one. From then on the system lets
@@ -142,14 +169,20 @@ func Listen(address string) (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow.
+// NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow. A
+// server with a nil listener has only what Connect makes.
 func NewServer(l *net.TCPListener, c Config) *Server {
 	c.setDefaults()
-	return &Server{
-		config:   c,
-		listener: l,
-		perAddr:  make(map[netip.Addr]int),
+	s := &Server{config: c, listener: l, perAddr: make(map[netip.Addr]int), handshakes: newHandshakes()}
+	s.shaking, s.shut = context.WithCancelCause(context.Background())
+	if h, ok := c.Protocol.(Hearer); ok {
+		c.Loop.post(func() {
+			if !slices.Contains(c.Loop.hearers, h) { // several servers may have one protocol
+				c.Loop.hearers = append(c.Loop.hearers, h)
+			}
+		})
 	}
+	return s
 }
 
 // Addr is the address that the server listens on.
@@ -158,6 +191,10 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Serve accepts connections until Shutdown or Close; then it returns nil. After an error that may
 // pass, such as no descriptor being left, it tries again.
 func (s *Server) Serve() error {
+	if s.listener == nil {
+		<-s.shaking.Done()
+		return nil
+	}
 	wait := time.Duration(0)
 	for {
 		nc, err := s.listener.AcceptTCP()
@@ -181,20 +218,43 @@ func (s *Server) start(nc *net.TCPConn) {
 	c := &conn{loop: s.config.Loop, server: s, remote: netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())}
 	if err := s.add(c); err != nil {
 		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", c.remote.Addr(), "error", err)
-		if r, ok := s.config.Protocol.(Refuser); ok {
+		if r, ok := s.config.Protocol.(Refuser); ok && s.config.TLS == nil {
 			_, _ = nc.Write(r.Refusal(err)) // does not block: nothing was sent before
 		}
 		_ = nc.Close()
 		return
 	}
 	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
-	var err error
-	if c.link, err = newLink(nc, c); err != nil {
+	if s.config.TLS != nil {
+		s.shake(nc, c)
+		return
+	}
+	l, err := newLink(nc, c)
+	if err != nil {
 		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", c.remote.Addr(), "error", err)
 		_ = nc.Close()
 		s.remove(c)
+		s.refused(RefusedFailed)
 		return
 	}
+	s.enter(c, l)
+}
+
+// Connect makes a connection inside the process, and returns the client's side. To the session it
+// is one of a client at remote whose user has logged in; "" is none. The limits count it as any.
+func (s *Server) Connect(remote netip.AddrPort, user string) (net.Conn, error) {
+	c := &conn{loop: s.config.Loop, server: s, remote: netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port()), user: user}
+	if err := s.add(c); err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	s.enter(c, newFed(far, c))
+	return near, nil
+}
+
+// enter gives the connection to the loop.
+func (s *Server) enter(c *conn, l link) {
+	c.link = l
 	c.loop.post(c.start)
 }
 
@@ -202,17 +262,20 @@ func (s *Server) start(nc *net.TCPConn) {
 func (s *Server) add(c *conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	addr := c.remote.Addr()
+	addr := access.Host(c.remote.Addr())
 	n := s.perAddr[addr]
 	switch {
 	case s.closing:
 		return net.ErrClosed
 	case s.conns >= s.config.MaxConns:
+		s.counts.Refused[RefusedMany]++
 		return fmt.Errorf("%d connections are open, the limit is %d", s.conns, s.config.MaxConns)
-	case n >= s.config.MaxConnsPerAddress && !addr.IsLoopback():
+	case n >= s.config.MaxConnsPerAddress && !c.remote.Addr().IsLoopback():
+		s.counts.Refused[RefusedOfAddress]++
 		return fmt.Errorf("%d connections from this address are open, the limit is %d", n, s.config.MaxConnsPerAddress)
 	}
 	s.conns++
+	s.counts.Served++
 	s.perAddr[addr]++
 	s.open.Add(1)
 	return nil
@@ -222,11 +285,25 @@ func (s *Server) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns--
-	addr := c.remote.Addr()
+	addr := access.Host(c.remote.Addr())
 	if s.perAddr[addr]--; s.perAddr[addr] == 0 {
 		delete(s.perAddr, addr)
 	}
 	s.open.Done()
+}
+
+// refused counts a connection that was accepted, and cannot be served.
+func (s *Server) refused(why Refused) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.Refused[why]++
+}
+
+// Connections returns how many are open, and what became of all.
+func (s *Server) Connections() (open int, _ Accepted) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns, s.counts
 }
 
 // Shutdown drains: it stops accepting, carries out every complete request that has arrived, sends
@@ -252,6 +329,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // answer.
 func (s *Server) Close() { s.stopAccepting((*conn).close) }
 
+// Review has each session say whether its connection is refused now: what users may do has changed.
+func (s *Server) Review() { s.each((*conn).review) }
+
 func (s *Server) isClosing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,10 +344,16 @@ func (s *Server) stopAccepting(end func(*conn)) {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
+	s.shut(net.ErrClosed) // nothing was promised to those that shake hands
+	s.each(end)
+}
+
+// each calls do for each connection, in the loop.
+func (s *Server) each(do func(*conn)) {
 	_ = s.config.Loop.Do(func(*broker.Tx) error {
 		for c := range s.config.Loop.conns {
 			if c.server == s {
-				end(c)
+				do(c)
 			}
 		}
 		return nil

@@ -97,6 +97,9 @@ func serve(t *testing.T, c Config) *Server {
 	if c.Loop == nil {
 		c.Loop = newLoop(t)
 	}
+	if c.TLS == nil && encrypted {
+		c.TLS = common().server
+	}
 	l, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -148,15 +151,22 @@ func newLoop(t *testing.T) *Loop {
 	return l
 }
 
-func dial(t *testing.T, s *Server) *net.TCPConn {
+func dial(t *testing.T, s *Server) *socket {
 	t.Helper()
+	if encrypted {
+		c, err := dialTLS(t, s, common().client)
+		if err != nil && !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") { // as where there are too many
+			t.Fatal(err)
+		}
+		return c
+	}
 	c, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-	return c.(*net.TCPConn)
+	return &socket{TCPConn: c.(*net.TCPConn)}
 }
 
 func send(t *testing.T, c net.Conn, text string) {
@@ -176,7 +186,7 @@ func wantRead(t *testing.T, c io.Reader, want string) {
 
 func wantEnd(t *testing.T, c io.Reader) {
 	t.Helper()
-	if n, err := io.Copy(io.Discard, c); n != 0 || err != nil && !strings.Contains(err.Error(), "reset") {
+	if n, err := io.Copy(io.Discard, struct{ io.Reader }{c}); n != 0 || err != nil && !strings.Contains(err.Error(), "reset") {
 		t.Fatalf("read %d more bytes, %v; want the end", n, err)
 	}
 }
@@ -273,7 +283,7 @@ func TestUnfinishedFrameIsCutInTimeButAnIdleConnectionIsNot(t *testing.T) {
 func TestConnectionsOverTheLimitAreClosed(t *testing.T) {
 	s, _ := serveLines(t, Config{MaxConns: 2})
 	a, b := dial(t, s), dial(t, s)
-	for _, c := range []*net.TCPConn{a, b} {
+	for _, c := range []*socket{a, b} {
 		send(t, c, "x\n")
 		wantRead(t, c, "x\n")
 	}
@@ -327,7 +337,7 @@ func waitFor(t *testing.T, ok func() bool) {
 }
 
 // halfClosed is a connection that has asked for more than the socket holds, and reads nothing.
-func halfClosed(t *testing.T, s *Server) *net.TCPConn {
+func halfClosed(t *testing.T, s *Server) *socket {
 	t.Helper()
 	c := dial(t, s)
 	_ = c.SetReadBuffer(32 << 10)

@@ -7,6 +7,7 @@
 //	deliveries.go  reading delivery states, and giving them to their packets
 //	delivery.go    a delivery state that waits for its packet
 //	keys.go        reading strings and hashes
+//	pushtimes.go   when packets were pushed
 //	README.md      damage and salvage, for operators
 //
 // The folders below work on a data folder while no server does: dump, load, verify and compact.
@@ -96,6 +97,9 @@ type State struct {
 
 	Marks  storage.Marks
 	Report Report
+
+	// PushTimes tell when packets were pushed, by index.End, the lowest numbers first.
+	PushTimes [2][]PushTime
 }
 
 // Report says what a recovery found.
@@ -177,6 +181,7 @@ func Restore(src Source, o Options) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.state.PushTimes = [...][]PushTime{index.Newest: r.pushTimes.of(index.Newest), index.Oldest: r.pushTimes.of(index.Oldest)}
 	report := &r.state.Report
 	report.Queues, report.Took = len(r.state.Queues), time.Since(start)
 	return &r.state, nil
@@ -191,6 +196,8 @@ type restorer struct {
 	flush  storage.Flush
 	tally  storage.Tally
 	seen   int
+
+	pushTimes pushTimes
 
 	deliveries deliveries                  // that wait for their packets
 	uniques    map[storage.UniqueID]string // ids that wait for their packets
@@ -285,6 +292,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 		return fmt.Errorf("packet %v does not fit the index: its key has %d bytes, or four billion packets are queued", id, len(m.Key))
 	}
 	if !q.dropped {
+		r.pushTimes.add(cmp.Or(m.Identity, id.Seq), m.EnqueuedAt, r.Now)
 		r.state.Report.Packets++
 	}
 	return nil

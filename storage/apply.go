@@ -57,6 +57,7 @@ func (s *Store) write(b *Batch) error {
 	}
 	start, before := time.Now(), s.layers.open.bytes
 	err := s.commit(&next, b)
+	took := time.Since(start)
 	if s.noSegment.Store(errors.Is(err, ErrFull)); errors.Is(err, ErrFull) {
 		s.freeze() // tables of it give room of the journal back
 		return err
@@ -67,6 +68,10 @@ func (s *Store) write(b *Batch) error {
 	}
 	s.mu.Lock()
 	s.control = next
+	s.commits.add(b, took)
+	if s.opt.Sync == SyncAlways() {
+		s.commits.Sync.addTime(s.journal.SyncTook())
+	}
 	if f, set := b.flush(); set {
 		s.flush = f
 	}

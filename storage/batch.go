@@ -110,16 +110,27 @@ func (b *Batch) Reset() {
 // Put adds a packet, copying all it needs of p, and returns the number by which Record and Cancel
 // know the operation. Nothing has that id on disk, or the batch deleted it before.
 func (b *Batch) Put(id PacketID, p *Packet) (op int) {
-	b.scratch = AppendRecord(b.scratch[:0], p)
-	return b.put(entryNew, id, b.scratch, p.Expiry, len(p.Payload), Removed{})
+	return b.put(entryNew, id, b.recordOf(p), p.Expiry, len(p.Payload), Removed{})
 }
+
+// recordOf makes the full record of a packet. That of a long payload is not copied again: put finds
+// it where the next bytes of the batch belong.
+func (b *Batch) recordOf(p *Packet) []byte {
+	if len(p.Payload) > chunkSize {
+		return AppendRecord(b.grow(len(p.Payload)+len(p.Key)+ExtraBytes(p.Tags, p.Producer, p.Unique)+moreThanRecord), p)
+	}
+	b.scratch = AppendRecord(b.scratch[:0], p)
+	return b.scratch
+}
+
+// moreThanRecord is more than a record has besides payload, key and what ExtraBytes counts.
+const moreThanRecord = 1 << 10
 
 // Replace puts a packet in the place of one that an earlier batch put, in one operation: whatever
 // happens, one of the two is there. For a packet that this batch put, use Cancel and Put.
 func (b *Batch) Replace(id PacketID, p *Packet, r Removed) (op int) {
 	b.forget(id, &r)
-	b.scratch = AppendRecord(b.scratch[:0], p)
-	return b.put(entryOver, id, b.scratch, p.Expiry, len(p.Payload), r)
+	return b.put(entryOver, id, b.recordOf(p), p.Expiry, len(p.Payload), r)
 }
 
 // PutRecord is Put for a packet whose full record is at hand, which is copied. It is one that
@@ -140,7 +151,11 @@ func (b *Batch) put(kind entryKind, id PacketID, rec []byte, expiry int64, paylo
 	native, large := nativeExpiry(expiry), IsLarge(payload)
 	e := batchEntry{stored: kind == entryOver, removed: r, payload: large || r.Large}
 	if large {
-		e.record = slices.Clip(append(b.grow(len(rec)), rec...))
+		own := b.grow(len(rec))[:len(rec)]
+		if &own[0] != &rec[0] {
+			copy(own, rec)
+		}
+		e.record = slices.Clip(own)
 		b.keep(len(rec))
 		head := cutPayload(rec)
 		e.raw = b.entry(kind, key, native, len(head), head)

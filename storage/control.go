@@ -15,10 +15,13 @@ type Marks struct {
 	LastKey   uint64 // the last number or version given to a string, a hash or a field; goes up from 1
 }
 
-// firstMarks are those of an empty store: the ends start in the middle of the range, so that
-// neither can be used up.
+// FirstSeq is the first sequence at the newest end: the middle of the range, so that neither end
+// can be used up.
+const FirstSeq uint64 = 1 << 63
+
+// firstMarks are those of an empty store.
 func firstMarks() Marks {
-	return Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}
+	return Marks{NextSeq: FirstSeq, LowSeq: FirstSeq - 1, NextQueue: 1}
 }
 
 // Control is the control record, which every batch rewrites. It tells how far the store is and what

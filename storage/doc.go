@@ -23,9 +23,10 @@
 //	  journal/       the log: records on the device
 //	  pending.go     a window: what is in the journal and not in tables; layers.go: all of them
 //	  flusher.go     windows become tables, and tables are merged; pace.go: who waits for that;
-//	                 troubles.go: what of it fails
+//	                 troubles.go: what of it fails; figures.go: how a store does
 //	  tables/        the tables, and which are in force
 //	  read.go        what is asked for by identity: packets, large values, notes
+//	  files.go       Files: those of a folder at one moment; restoration.go: a folder of them
 //	  snapshot.go    Snapshot: the state after one batch; scan.go: all of it, for a start as for a
 //	                 dump; items.go: its heads and fields; deliveries.go: its delivery states
 //	  space.go       the room on the disk; sizes.go: what a folder takes

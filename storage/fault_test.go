@@ -317,7 +317,14 @@ func TestTroubleIsCountedAndLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 	s.commitMu.Lock()
 	s.freeze()
 	s.commitMu.Unlock()
-	eventually(t, "a failure is not tried again", func() bool { return s.Space().Failures > 1 })
+	eventually(t, "a failure is tried", func() bool { return s.Space().Failures > 0 })
+	if space := s.Space(); space.Failures == 1 && space.Repeats != 0 {
+		t.Errorf("one failure repeats: %+v", space)
+	}
+	eventually(t, "a failure is not tried again", func() bool { return s.Space().Failures > 2 })
+	if space := s.Space(); space.Repeats != 1 || !strings.HasPrefix(space.Repeated, "cannot write windows out: ") {
+		t.Errorf("three failures in a row are %+v", space)
+	}
 	restore()
 	eventually(t, "it still fails", func() bool { return s.fails(flushing) == nil })
 	if err := s.Close(); err != nil {

@@ -80,7 +80,11 @@ func (s *Store) background(what work, tell <-chan struct{}, do func() (more bool
 		case <-s.ctx.Done():
 			return
 		}
+		begun := time.Now()
 		more, rest, err := do()
+		if err == nil && more {
+			s.troubles.did(what, time.Since(begun))
+		}
 		if errors.Is(err, context.Canceled) || s.noted(what, err) {
 			return
 		}

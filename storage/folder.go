@@ -53,6 +53,10 @@ func openFolder(path string) (_ *folder, err error) {
 	if err := f.mine(); err != nil {
 		return nil, err
 	}
+	// The folder of a newer program stays as it is, the lock included.
+	if err := f.readFormat(); errors.Is(err, ErrNewerFormat) {
+		return nil, err
+	}
 	if err := f.takeLock(); err != nil {
 		return nil, err
 	}
@@ -187,7 +191,7 @@ func (f *folder) readFormat() error {
 	case err != nil || version == 0:
 		return fmt.Errorf("%w: file %s holds %q instead of a version number", ErrDamaged, f.name(formatName), b)
 	case version > FormatVersion:
-		return fmt.Errorf("%w: %s has version %d and this program reads up to %d; use a newer holdfast",
+		return fmt.Errorf("%w: %s has version %d and this program reads up to %d; use the program that wrote it, or load a dump or backup that one makes into a new folder",
 			ErrNewerFormat, f.path, version, FormatVersion)
 	}
 	f.format = int(version)

@@ -2,8 +2,10 @@ package storage
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +77,40 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// What a program of the next format leaves is to this one what this one leaves to older programs.
+func TestAFolderOfANewerFormatIsRefusedAndStaysAsItIs(t *testing.T) {
+	dir := t.TempDir()
+	unpackFolder(t, filepath.Join(goldenFolder(FormatVersion), "killed.tar.gz"), dir)
+	next := strconv.Itoa(FormatVersion + 1)
+	if err := os.WriteFile(filepath.Join(dir, formatName), []byte(next+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, locked := range []bool{true, false} { // a copy may be without the lock
+		if !locked {
+			if err := os.RemoveAll(filepath.Join(dir, lockName)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := state(t, dir)
+		_, err := Open(dir, Options{Window: minWindow})
+		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), "has version "+next+" and this program reads up to "+strconv.Itoa(FormatVersion)+"; use the program that wrote it") {
+			t.Errorf("with a lock %v: %v", locked, err)
+		}
+		if !maps.Equal(before, state(t, dir)) {
+			t.Errorf("with a lock %v: the files have changed", locked)
+		}
+	}
+}
+
+// All programs look at the file first, so its form is for ever.
+func TestTheFormatIsANumberInAFile(t *testing.T) {
+	dir := t.TempDir()
+	smallStore(t, dir)
+	if text, err := os.ReadFile(filepath.Join(dir, "format")); err != nil || string(text) != strconv.Itoa(FormatVersion)+"\n" {
+		t.Errorf("it is %q, %v", text, err)
 	}
 }
 

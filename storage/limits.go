@@ -5,9 +5,15 @@ const (
 	// MaxName bounds the bytes of the name of a queue, a string or a hash: the length fields of
 	// pinpriq have 16 bits, and a dump repeats the name with each packet or field.
 	MaxName = 1<<16 - 1
-	// MaxRecord bounds one full record: a value of 1 MiB, which is the longest argument of any
-	// protocol, with names, tags and numbers.
-	MaxRecord = 1<<20 + 1<<17
+	// MaxPayload bounds a payload, whatever a server is told to take: a packet is in memory a few
+	// times while it is written and read, and a batch and a table have it whole.
+	MaxPayload = 64 << 20
+	// MaxRecord bounds the full record of a packet: a payload with names, tags and numbers. MaxItem
+	// bounds that of a string or a field, whose value has 1 MiB at most: it may be patched in place.
+	MaxRecord = MaxPayload + moreThanValue
+	MaxItem   = 1<<20 + moreThanValue
+	// moreThanValue is what a record has besides.
+	moreThanValue = 1 << 17
 	// MaxQueues bounds what clients can make a server remember of names.
 	MaxQueues = 1 << 20
 	// MaxNameBytes bounds the bytes of all queue names together.

@@ -292,13 +292,14 @@ func (d *drawer) draw() {
 // machine is a store beside its model.
 type machine struct {
 	*model
-	t    *testing.T
-	s    *Store
-	o    Options
-	dir  string
-	held bool // nothing becomes tables
-	kept []*keptSnapshot
-	seen map[string]bool // every key that ever was
+	t      *testing.T
+	s      *Store
+	o      Options
+	dir    string
+	held   bool // nothing becomes tables
+	kept   []*keptSnapshot
+	copied *keptFiles      // nil if none were taken
+	seen   map[string]bool // every key that ever was
 }
 
 // keptSnapshot is a snapshot with what it must show for ever.
@@ -421,6 +422,7 @@ func (c *machine) close(t *rapid.T) {
 		k.Close()
 	}
 	c.kept = nil
+	c.checkFiles(t)
 	c.fail(t, c.s.Close())
 }
 
@@ -542,6 +544,9 @@ func TestStoreDoesWhatTheModelDoes(t *testing.T) {
 			for _, k := range c.kept {
 				k.Close()
 			}
+			if c.copied != nil {
+				c.copied.Close()
+			}
 			_ = c.s.Close()
 			_ = os.RemoveAll(c.dir)
 		}()
@@ -551,6 +556,7 @@ func TestStoreDoesWhatTheModelDoes(t *testing.T) {
 			"flush":    func(t *rapid.T) { c.release(); c.fail(t, c.s.settle()) },
 			"merge":    c.merge,
 			"snapshot": c.snapshot,
+			"files":    c.files,
 			"reopen":   c.reopen,
 			"kill":     c.kill,
 			"":         c.check,

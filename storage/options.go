@@ -69,6 +69,10 @@ type Options struct {
 	// by the size of the file system.
 	Window int64
 
+	// MaxPayload is the longest payload that batches bring, in bytes; 0 is 1 MiB. A small disk keeps
+	// more room free for long ones.
+	MaxPayload int64
+
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
 

@@ -34,7 +34,7 @@ const (
 	fieldName        = 1
 	fieldQueueExpiry = 2
 	fieldDropped     = 3
-	// 4 to 9, and 11 to 19, are settings: SettingsTable.
+	// 4 to 9, 11 to 19, 21 and 24 are settings: SettingsTable.
 
 	// Counters, in definitions from before version 5.
 	fieldCounters     = 10 // array of uint: all but one

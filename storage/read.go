@@ -17,6 +17,9 @@ const (
 	runGap    = 256
 )
 
+// keepRead is how many bytes of records a readState keeps: those of long payloads would stay.
+const keepRead = 4 << 20
+
 // readState is memory that Read uses again.
 type readState struct {
 	layers *layers // nil: only the tables are asked
@@ -74,6 +77,9 @@ func (s *Store) readState() *readState {
 // endRead gives the view up, and the state back.
 func (s *Store) endRead(r *readState) {
 	r.leave()
+	if cap(r.value)+cap(r.joined) > keepRead {
+		r.value, r.joined = nil, nil
+	}
 	s.reads.Put(r)
 }
 

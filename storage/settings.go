@@ -29,6 +29,8 @@ type Settings struct {
 	Closed            bool // nothing will ever be pushed again
 
 	Orders Orders // of the values of tags, sorted by the tags' names
+
+	AlertAge int64 // operators are told when the oldest ready packet is older than that; 0: never
 }
 
 // Setting is a row of SettingsTable: all that the store, dumps, protocols and commands know of one
@@ -103,6 +105,8 @@ var SettingsTable = []Setting{
 		field: 19, At: func(s *Settings) any { return &s.Orders }},
 	{Name: "retain-dead", Kind: SettingDuration, High: MaxTime, Help: "how long a dead packet stays; 0: until it is deleted or requeued",
 		field: 21, At: func(s *Settings) any { return &s.RetainDead }},
+	{Name: "alert-age", Kind: SettingDuration, High: MaxTime, Help: "age of the oldest ready packet beyond which operators are told; 0: they are not",
+		field: 24, At: func(s *Settings) any { return &s.AlertAge }},
 }
 
 // DefaultSettings are those of a queue that has none of its own.

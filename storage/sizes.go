@@ -39,7 +39,7 @@ func (s sizes) table(stored int64) int64 {
 // Most of the room that a folder takes besides its packets is the journal.
 const (
 	journalWindows = 2  // of journal, until a window is frozen
-	keepWindows    = 6  // of room are kept free from pushes
+	keepWindows    = 6  // of room are kept free from pushes, or as many of the longest payload
 	spareWindows   = 64 // of room; with less the journal keeps files of its own
 )
 

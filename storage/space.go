@@ -32,6 +32,8 @@ type Space struct {
 	Stored      int64 // tables of the database
 	Level       Level
 	Failures    uint64        // of work in the background, which is tried again, since the start
+	Repeats     uint64        // how often such work has begun to fail again and again, since the start
+	Repeated    string        // the last one of these: which work, and why
 	Wait        time.Duration // before more data is brought, since the background is behind
 }
 
@@ -40,6 +42,7 @@ type Space struct {
 type guard struct {
 	path  string // of the folder
 	sizes sizes
+	keep  int64 // bytes that are kept free from pushes
 	stat  func(path string) (free, total int64, err error)
 	needs func() Level // what the store asks for by itself; nil until it runs
 
@@ -56,6 +59,11 @@ func newGuard(f *folder, o *Options) (*guard, error) {
 		return nil, err
 	}
 	g.sizes = sizesFor(total, o.Window)
+	g.keep = keepWindows * max(g.sizes.window, o.MaxPayload)
+	if total < 2*g.keep && g.keep > keepWindows*g.sizes.window {
+		return nil, fmt.Errorf("%w: payloads of %d bytes need a file system of %d bytes, and that of %s has %d: take shorter ones, or a larger disk",
+			ErrFull, o.MaxPayload, 2*g.keep, g.path, total)
+	}
 	g.refresh()
 	return g, nil
 }
@@ -64,7 +72,7 @@ func newGuard(f *folder, o *Options) (*guard, error) {
 func (g *guard) refresh() {
 	free, total, err := g.stat(g.path)
 	level := Normal
-	if err == nil && free < keepWindows*g.sizes.window {
+	if err == nil && free < g.keep {
 		level = NoPush
 	}
 	if err == nil && g.needs != nil {
@@ -75,6 +83,10 @@ func (g *guard) refresh() {
 	g.err = err
 	g.space.Free, g.space.Total, g.space.Level = free, total, level
 }
+
+// LeastFree is below how many free bytes of a file system of so many no packet is taken, where
+// payloads are not long.
+func LeastFree(total int64) int64 { return keepWindows * sizesFor(total, 0).window }
 
 // nearWindows is how much room lets look at the disk before every batch, in windows.
 const nearWindows = 32

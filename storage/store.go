@@ -54,7 +54,8 @@ type Store struct {
 
 	mu      sync.Mutex // guards what follows
 	records            // of the last batch applied
-	failed  error      // why nothing is accepted any more
+	commits Commits
+	failed  error // why nothing is accepted any more
 
 	troubles troubles
 
@@ -148,7 +149,7 @@ func (s *Store) Space() Space {
 	space.Stored, space.Wait = s.tables.List().Bytes(), s.dataWait()
 	s.troubles.mu.Lock()
 	defer s.troubles.mu.Unlock()
-	space.Failures = s.troubles.count
+	space.Failures, space.Repeats, space.Repeated = s.troubles.count, s.troubles.repeats, s.troubles.repeated
 	return space
 }
 
@@ -241,8 +242,12 @@ func (s *Store) sync() error {
 	if failed != nil || control.Batch == s.anchor.last.batch {
 		return failed
 	}
+	start := time.Now()
 	err := s.journal.Sync()
 	if err == nil {
+		s.mu.Lock()
+		s.commits.Sync.addTime(time.Since(start))
+		s.mu.Unlock()
 		err = s.anchor.write(s.mark(control.Batch))
 	}
 	if err != nil {

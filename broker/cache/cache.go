@@ -36,6 +36,9 @@ func New(size int64) *Cache {
 	return &Cache{ring: make([]byte, ring), head: unit, seed: maphash.MakeSeed()}
 }
 
+// Size is the bytes of the ring.
+func (c *Cache) Size() int { return len(c.ring) }
+
 // Add stores a copy of record and returns its ref, or 0 if it is too long to be worth keeping.
 func (c *Cache) Add(seq uint64, record []byte) uint32 {
 	need := (header + len(record) + unit - 1) &^ (unit - 1)

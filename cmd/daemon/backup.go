@@ -3,21 +3,27 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/recovery/archive"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // backupOf makes backups of a store. It reads the store itself, not what Config.WrapStore returned,
-// because a backup is of what is on disk. A backup ends with its context, because w then fails.
-func backupOf(store *storage.Store) admin.Backup {
+// because a backup is of what is on disk. A backup ends with its context, because w then fails. The
+// store may be opened later: no backup is made before the server serves.
+func backupOf(store **storage.Store, version string) admin.Backup {
 	return func(_ context.Context, w admin.Writer, r admin.Request) error {
+		if r.Format == admin.FormatTar {
+			return archiveTo(w, *store, version)
+		}
 		if err := dump.CheckPatterns(r.Queues); err != nil {
 			return fmt.Errorf("%w: %w", admin.ErrRequest, err)
 		}
-		snapshot, err := store.Snapshot()
+		snapshot, err := (*store).Snapshot()
 		if err != nil {
 			return err
 		}
@@ -25,7 +31,18 @@ func backupOf(store *storage.Store) admin.Backup {
 		if len(r.Queues) == 0 {
 			w.Expect(snapshot.Control().Live)
 		}
-		_, err = dump.Dump(snapshot, w, dump.Options{Format: dump.Format(r.Format), Queues: r.Queues, Now: time.Now().UnixMilli()})
+		_, err = dump.Dump(snapshot, w, dump.Options{Format: dump.Format(r.Format), Queues: r.Queues, May: r.May, Now: time.Now().UnixMilli()})
 		return err
 	}
+}
+
+// archiveTo makes a backup of a store's files.
+func archiveTo(w io.Writer, s *storage.Store, version string) error {
+	now := time.Now()
+	files, err := s.Files()
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	return archive.Write(w, files, version, now)
 }

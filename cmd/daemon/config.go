@@ -3,19 +3,25 @@
 //
 //	config.go        the settings
 //	daemon.go        the run
+//	reload.go        what can change meanwhile
 //	listeners.go     the addresses, and what is served there
+//	health.go        how the run goes; notify.go: tells systemd
+//	certificates.go  what TLS needs of files that may change
 //	backup.go        what the operator copies
+//	metrics/         what Prometheus sees
 //	descriptors.go   files that are kept for the store
 //	gc.go, memory.go   small memory: of a server, of an offline command
 //	brake.go           what clients can make the server log
 package daemon
 
 import (
+	"cmp"
 	"log/slog"
 	"net"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -34,23 +40,54 @@ type Config struct {
 	Admin      string // the operator's
 
 	BarbershopQueue string   // the queue that is the board; any name of at most 65,535 bytes, the empty one too
-	RedisPassword   string   // what a Redis client must give first; none if empty
+	RedisPassword   string   // of the user default, who may do everything; none if empty
 	RedisDisable    []string // Redis commands that are switched off
 	Version         string   // of the program, one word, for clients that ask; unknown if empty
 
+	Users     []access.User              // who may do what; without any and without RedisPassword everybody may do everything
+	PlainUser string                     // the user of connections to pinpriq and barbershop that show no certificate; none if empty
+	Queues    map[string]broker.Settings // of queues without settings of their own, by globs of names; the longest that matches counts
+	TLS       TLSFiles                   // encryption on all listeners; none if zero
+	Debug     bool                       // serve profiles to operators
+
+	MetricsQueues []string // globs: queues with metrics of their own besides the largest
+
 	MaxConns   int           // connections of each protocol at a time
 	MaxBuffers int64         // bytes that the server keeps for all connections; a quarter of the memory, 256 MiB at least, if 0
+	MaxPayload int64         // bytes of the longest payload that the Redis protocol takes; 1 MiB if 0
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0
-	Insecure   bool          // allow addresses that other machines reach, without encryption or passwords
+	Insecure   bool          // allow addresses that other machines reach, without encryption or users
 	Goroutines bool          // connections are read and written by goroutines, not by the loop
 	AcceptLoss bool          // start although the folder has lost acknowledged packets
 
 	Logger *slog.Logger
 
+	// Reloads change the server while it runs; nil if nothing does.
+	Reloads <-chan Reload
+
 	// WrapStore, if not nil, puts a store between broker and storage, so that a test can plant faults.
 	WrapStore func(Store) Store
 	// Listening, if not nil, is called with the protocol and address of each listener.
 	Listening func(protocol string, addr net.Addr)
+}
+
+func (c *Config) setDefaults() {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Drain <= 0 {
+		c.Drain = DefaultDrain
+	}
+	c.Version = cmp.Or(c.Version, "unknown")
+	c.MaxBuffers = cmp.Or(c.MaxBuffers, defaultBuffers())
+	c.MaxPayload = cmp.Or(c.MaxPayload, broker.DefaultMaxPayload)
+}
+
+// TLSFiles name PEM files. Cert and Key come together.
+type TLSFiles struct {
+	Cert     string // the server's certificate, with those between it and its CA
+	Key      string // its private key
+	ClientCA string // the CA whose client certificates are users; none are asked for if empty
 }
 
 // DefaultDrain is less than supervisors wait between SIGTERM and SIGKILL; ten seconds are common.

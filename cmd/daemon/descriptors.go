@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -13,6 +14,25 @@ import (
 // process where it finds none left, so connections must never take them.
 const minStoreDescriptors = 512
 
+// OperatorConns is how many connections the operator's port takes.
+const OperatorConns = admin.DefaultMaxConns
+
+// kept is how many of so many descriptors are not for the clients of the queues.
+func kept(files uint64, operator bool) uint64 {
+	n := max(minStoreDescriptors, files/2)
+	if operator {
+		n += OperatorConns
+	}
+	return n
+}
+
+// ConnsWithin is how many connections each of so many protocols may have in a process that may open
+// so many files, below 1 if it does not start.
+func ConnsWithin(files uint64, protocols int, operator bool) int {
+	files = min(files, math.MaxInt32) // which is as good as any
+	return (int(files) - int(kept(files, operator))) / protocols
+}
+
 // limitConns lowers the limit of connections to the descriptors that the store leaves.
 func (c *Config) limitConns(all listeners) error {
 	var l syscall.Rlimit
@@ -22,18 +42,14 @@ func (c *Config) limitConns(all listeners) error {
 	if c.MaxConns <= 0 {
 		c.MaxConns = netproto.DefaultMaxConns
 	}
-	queues := uint64(all.queues())
-	kept := max(minStoreDescriptors, l.Cur/2)
-	if uint64(len(all)) > queues {
-		kept += admin.DefaultMaxConns
-	}
-	if l.Cur >= kept+queues*uint64(c.MaxConns) {
+	queues, operator := len(all.doors()), len(all.operators()) > 0
+	most := ConnsWithin(l.Cur, queues, operator)
+	if most >= c.MaxConns {
 		return nil
 	}
-	if l.Cur < kept+queues {
-		return fmt.Errorf("the process may open %d files, expected %d or more: raise the limit (ulimit -n)", l.Cur, kept+queues)
+	if most < 1 {
+		return fmt.Errorf("the process may open %d files, expected %d or more: raise the limit (ulimit -n)", l.Cur, kept(l.Cur, operator)+uint64(queues))
 	}
-	most := int((l.Cur - kept) / queues)
 	log := c.Logger.Info
 	if most < 1000 { // with more, most servers get along
 		log = c.Logger.Warn

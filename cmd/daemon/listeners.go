@@ -1,18 +1,22 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/daemon/metrics"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/netproto/admin/page"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/netproto/resp"
@@ -21,8 +25,9 @@ import (
 // Off is the address of a listener that is not wanted, like the empty one.
 const Off = "off"
 
-// ErrExposed: an address is not loopback, and Config.Insecure does not allow that.
-var ErrExposed = errors.New("can be reached from other machines, and nothing is encrypted")
+// ErrExposed: an address is not loopback, TLS or users are missing, and Config.Insecure does not
+// allow that.
+var ErrExposed = errors.New("can be reached from other machines")
 
 // ListenError says which listener could not be opened.
 type ListenError struct {
@@ -41,6 +46,7 @@ func (e *ListenError) Unwrap() error { return e.Err }
 
 // server serves one protocol on one listener.
 type server interface {
+	metrics.Door
 	// Serve accepts until Shutdown or Close, and returns an error only if it had to stop earlier.
 	Serve() error
 	// Shutdown finishes what was received, at most until ctx ends; then it closes and returns its
@@ -55,6 +61,7 @@ type listener struct {
 	protocol string
 	address  string
 	socket   *net.TCPListener // nil before bind
+	tls      *tls.Config      // nil without encryption
 	server   server           // nil before serve
 }
 
@@ -84,36 +91,75 @@ func (c *Config) listeners() (listeners, error) {
 		}
 		all = append(all, &listener{protocol: l.protocol, address: l.address})
 	}
-	if all.queues() == 0 {
+	if len(all.doors()) == 0 {
 		return nil, errors.New("no protocol is served: pinpriq, barbershop or redis must have an address")
 	}
 	return all, nil
 }
 
-// queues is how many listeners lead to the queues.
-func (all listeners) queues() (n int) {
-	for _, l := range all {
-		if l.protocol != admin.Name {
-			n++
-		}
-	}
-	return n
+// doors are the listeners that lead to the queues: all but the operator's.
+func (all listeners) doors() listeners {
+	return slices.DeleteFunc(slices.Clone(all), func(l *listener) bool { return l.protocol == admin.Name })
 }
 
-// checkAddress refuses an address that other machines reach, unless the configuration allows it:
-// there is no encryption.
+// operators is the operator's listener, if there is one.
+func (all listeners) operators() listeners {
+	return slices.DeleteFunc(slices.Clone(all), func(l *listener) bool { return l.protocol != admin.Name })
+}
+
+// lastBackup is the moment of the last whole backup that the operator's port has served.
+func (all listeners) lastBackup() (at time.Time) {
+	for _, l := range all.operators() {
+		at = l.server.(*admin.Server).LastBackup()
+	}
+	return at
+}
+
+// encrypt has all listeners speak TLS; nil: none.
+func (all listeners) encrypt(c *tls.Config) {
+	for _, l := range all {
+		l.tls = c
+	}
+}
+
+// open says why strangers should not reach the server; "" if they may.
+func (c *Config) open() string {
+	switch encrypted, users := c.TLS.Cert != "", len(c.Users) > 0 || c.RedisPassword != ""; {
+	case encrypted && users:
+		return ""
+	case encrypted:
+		return "there are no users, so everybody may do everything"
+	case users:
+		return "nothing is encrypted, passwords neither"
+	}
+	return "nothing is encrypted, and everybody may do everything"
+}
+
+// checkAddress refuses an address that other machines reach, unless there are TLS and users, or the
+// configuration allows it.
 func (c *Config) checkAddress(protocol, address, example string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("address %q of %s: expected HOST:PORT, such as %s, or %s: %w", address, protocol, example, Off, err)
+		return fmt.Errorf("--%s: expected HOST:PORT, such as %s, or %s, got %q", protocol, example, Off, address)
 	}
-	if c.Insecure || host == "localhost" {
+	why := c.open()
+	if c.Insecure || why == "" || host == "localhost" {
 		return nil
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("address %q of %s %w", address, protocol, ErrExposed)
+	return fmt.Errorf("--%s: %q %w: %s", protocol, address, ErrExposed, why)
+}
+
+// warn says which doors are closed: nobody can log in there, and nobody is let in without.
+func (all listeners) warn(c *Config, users *access.Control) {
+	for _, l := range all {
+		if users != nil && c.PlainUser == "" && c.TLS.ClientCA == "" && (l.protocol == pinpriq.Name || l.protocol == barbershop.Name) {
+			c.Logger.Warn("door closed", "protocol", l.protocol, "reason", "there are users, and this protocol has no logins",
+				"remedy", "name a user of its connections with --plain-user, ask for client certificates with --tls-client-ca, or switch it off with --"+l.protocol+" off")
+		}
+	}
 }
 
 // bind opens all listeners, or none.
@@ -129,34 +175,96 @@ func (all listeners) bind() error {
 	return nil
 }
 
-// serve gives every listener its server and accepts on all. The channel gets what each server
-// returned, in any order.
-func (all listeners) serve(c *Config, loop *netproto.Loop, backup admin.Backup, log *slog.Logger) <-chan error {
-	ended := make(chan error, len(all))
-	buffers := netproto.NewBuffers(cmp.Or(c.MaxBuffers, defaultBuffers()))
-	for _, l := range all {
-		l.server = c.server(l, backup, netproto.Config{Loop: loop, Logger: log, MaxConns: c.MaxConns, Buffers: buffers})
-		go func() { ended <- l.server.Serve() }() // ends with shutdown or close
+// serveOperator serves the operator, who asks how the others are before those serve.
+func (all listeners) serveOperator(c *Config, config admin.Config, ended chan<- error) {
+	for _, l := range all.operators() {
+		config.TLS = l.tls
+		l.server = admin.NewServer(l.socket, config)
+		l.accept(c, ended)
 	}
-	return ended
 }
 
-// server makes the server of a listener.
-func (c *Config) server(l *listener, backup admin.Backup, config netproto.Config) server {
+// serve serves the clients of the queues, and the page, and returns s with what can be measured of
+// that.
+func (all *listeners) serve(c *Config, s metrics.Source, users *access.Control, log *slog.Logger, audit *access.Audit, web *page.Page, ended chan<- error) metrics.Source {
+	all.warn(c, users)
+	s.Buffers = netproto.NewBuffers(c.MaxBuffers)
+	s.Doors = make(map[string]metrics.Door)
+	redis := resp.New(resp.Config{
+		Users: users, Disable: c.RedisDisable, Version: c.Version, Since: time.Now(), Logger: log, Audit: audit, MaxPayload: int(c.MaxPayload),
+	})
+	open := func(socket *net.TCPListener, config netproto.Config) *netproto.Server {
+		config.Loop, config.Logger, config.Buffers = s.Loop, log, s.Buffers
+		door := netproto.NewServer(socket, config)
+		if users != nil {
+			users.Watch(door.Review)
+		}
+		return door
+	}
+	for _, l := range all.doors() {
+		l.server = open(l.socket, netproto.Config{Protocol: c.protocol(l, users, redis), TLS: l.tls, MaxConns: c.MaxConns})
+		l.accept(c, ended)
+	}
+	inside := open(nil, netproto.Config{Protocol: redis, MaxConns: page.MaxConns})
+	*all = append(*all, &listener{protocol: page.Name, server: inside})
+	go func() { ended <- inside.Serve() }() // ends with shutdown or close
+	for _, l := range *all {
+		s.Doors[l.protocol] = l.server
+	}
+	web.Serve(page.Source{Loop: s.Loop, Door: inside, Recent: redis.Recent, Figures: func(w *page.Whole) { fillIn(w, &s) }})
+	return s
+}
+
+// accept has the server of the listener accept. ended gets what that returned.
+func (l *listener) accept(c *Config, ended chan<- error) {
+	go func() { ended <- l.server.Serve() }() // ends with shutdown or close
+	c.Logger.Info("listening", "protocol", l.protocol, "addr", l.socket.Addr().String())
+	if c.Listening != nil {
+		c.Listening(l.protocol, l.socket.Addr())
+	}
+}
+
+// protocol is that of a listener that leads to the queues.
+func (c *Config) protocol(l *listener, users *access.Control, redis *resp.Protocol) netproto.Protocol {
+	plain := access.Plain{Control: users, User: c.PlainUser}
 	switch l.protocol {
 	case pinpriq.Name:
-		config.Protocol = pinpriq.Protocol{}
+		return pinpriq.Protocol{Users: plain}
 	case barbershop.Name:
-		config.Protocol = &barbershop.Protocol{Queue: c.BarbershopQueue, Version: c.Version, Since: time.Now()}
-	case resp.Name:
-		config.Protocol = resp.New(resp.Config{Password: c.RedisPassword, Disable: c.RedisDisable, Version: c.Version, Since: time.Now(), Logger: config.Logger})
-	default:
-		return admin.NewServer(l.socket, admin.Config{Backup: backup, Logger: config.Logger, AnyHost: c.Insecure})
+		return &barbershop.Protocol{Queue: c.BarbershopQueue, Version: c.Version, Users: plain, Since: time.Now()}
 	}
-	return netproto.NewServer(l.socket, config)
+	return redis
 }
 
-// shutdown drains all listeners at the same time. It returns an error if ctx ended first.
+// control holds the users; nil if everybody may do everything.
+func (c *Config) control() (*access.Control, error) {
+	users, err := c.users()
+	if users == nil || err != nil {
+		return nil, err
+	}
+	return access.NewControl(users), nil
+}
+
+// users are those of the configuration; nil if there are none, nor a password.
+func (c *Config) users() (*access.Users, error) {
+	all, plain := c.Users, access.Plain{User: c.PlainUser}
+	if c.RedisPassword != "" {
+		all = append(slices.Clip(all), access.User{Name: access.Default, Password: c.RedisPassword, Grants: access.Everything(), Operate: true})
+	}
+	var users *access.Users
+	if len(all) > 0 {
+		var err error
+		if users, err = access.NewUsers(all); err != nil {
+			return nil, err
+		}
+	}
+	if err := plain.Check(users); err != nil {
+		return nil, fmt.Errorf("--plain-user: %w", err)
+	}
+	return users, nil
+}
+
+// shutdown drains the listeners at the same time. It returns an error if ctx ended first.
 func (all listeners) shutdown(ctx context.Context) error {
 	errs := make([]error, len(all))
 	var drained sync.WaitGroup

@@ -82,7 +82,7 @@ func TestAllProtocolsServeTheSameQueues(t *testing.T) {
 	if _, err := io.ReadFull(conn, got); err != nil || string(got) != want {
 		t.Fatalf("update: %q, %v", got, err)
 	}
-	body, err := admin.Fetch(t.Context(), r.addrs["admin"], admin.Request{Format: admin.FormatMsgpack}, patience)
+	body, err := (&admin.Client{Address: r.addrs["admin"], Timeout: patience}).Fetch(t.Context(), admin.Request{Format: admin.FormatMsgpack})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestAllProtocolsServeTheSameQueues(t *testing.T) {
 
 func TestAWrongPatternIsTheClientsMistake(t *testing.T) {
 	r := run(t, Config{Data: t.TempDir()})
-	_, err := admin.Fetch(t.Context(), r.addrs["admin"], admin.Request{Format: admin.FormatJSONL, Queues: []string{"["}}, patience)
+	_, err := (&admin.Client{Address: r.addrs["admin"], Timeout: patience}).Fetch(t.Context(), admin.Request{Format: admin.FormatJSONL, Queues: []string{"["}})
 	if err == nil || !strings.Contains(err.Error(), "bad request") {
 		t.Errorf("error %v, want one that says that the request is bad", err)
 	}
@@ -202,16 +202,16 @@ func TestAddressesAreCheckedBeforeAnyIsOpened(t *testing.T) {
 		"none at all":                {Config{}, "no protocol is served"},
 		"all off":                    {Config{Pinpriq: Off, Barbershop: Off, Admin: Off}, "no protocol is served"},
 		"only the operator's":        {Config{Admin: "127.0.0.1:0"}, "no protocol is served"},
-		"no port":                    {Config{Pinpriq: "127.0.0.1"}, "of pinpriq: expected HOST:PORT, such as 127.0.0.1:7070,"},
-		"no host of the board":       {Config{Barbershop: "8002"}, "of barbershop: expected HOST:PORT, such as 127.0.0.1:8002,"},
-		"no host of redis":           {Config{Redis: "6379"}, "of redis: expected HOST:PORT, such as 127.0.0.1:6379,"},
-		"redis open to strangers":    {Config{Redis: "0.0.0.0:0", RedisPassword: "secret"}, "of redis can be reached"},
+		"no port":                    {Config{Pinpriq: "127.0.0.1"}, "--pinpriq: expected HOST:PORT, such as 127.0.0.1:7070,"},
+		"no host of the board":       {Config{Barbershop: "8002"}, "--barbershop: expected HOST:PORT, such as 127.0.0.1:8002,"},
+		"no host of redis":           {Config{Redis: "6379"}, "--redis: expected HOST:PORT, such as 127.0.0.1:6379,"},
+		"redis open to strangers":    {Config{Redis: "0.0.0.0:0", RedisPassword: "secret"}, `--redis: "0.0.0.0:0" can be reached`},
 		"no command to disable":      {Config{Redis: "127.0.0.1:0", RedisDisable: []string{"KEYS", "NONSENSE"}}, "NONSENSE"},
-		"no host of the operator's":  {Config{Admin: "7072"}, "of admin: expected HOST:PORT, such as 127.0.0.1:7072,"},
+		"no host of the operator's":  {Config{Admin: "7072"}, "--admin: expected HOST:PORT, such as 127.0.0.1:7072,"},
 		"board with a name too long": {Config{Barbershop: "127.0.0.1:0", BarbershopQueue: strings.Repeat("x", 1<<16)}, "has 65536 bytes: expected at most 65535"},
-		"board open to strangers":    {Config{Pinpriq: "127.0.0.1:0", Barbershop: "0.0.0.0:0"}, "of barbershop can be reached"},
-		"backup open to strangers":   {Config{Pinpriq: "127.0.0.1:0", Admin: ":0"}, "of admin can be reached"},
-		"a name of another":          {Config{Pinpriq: "example.com:0"}, "of pinpriq can be reached"},
+		"board open to strangers":    {Config{Pinpriq: "127.0.0.1:0", Barbershop: "0.0.0.0:0"}, `--barbershop: "0.0.0.0:0" can be reached`},
+		"backup open to strangers":   {Config{Pinpriq: "127.0.0.1:0", Admin: ":0"}, `--admin: ":0" can be reached`},
+		"a name of another":          {Config{Pinpriq: "example.com:0"}, `--pinpriq: "example.com:0" can be reached`},
 	} {
 		row.config.Data = filepath.Join(t.TempDir(), "data")
 		if err := Run(t.Context(), row.config); err == nil || !strings.Contains(err.Error(), row.want) {

@@ -5,22 +5,22 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/holdfast-queue/holdfast/netproto"
 )
 
-// defaultBuffers is what all connections may hold: a quarter of the memory of the machine or
-// container, and enough for a small one.
-func defaultBuffers() int64 {
-	var machine syscall.Sysinfo_t
-	_ = syscall.Sysinfo(&machine)
-	memory := int64(machine.Totalram) * int64(machine.Unit)
+// defaultBuffers is what all connections may hold: a quarter of the memory, and enough for a small
+// machine.
+func defaultBuffers() int64 { return max(netproto.DefaultMaxBuffers, Memory()/4) }
+
+// Memory is how many bytes the machine or container has, 0 if that is not known.
+func Memory() int64 {
+	memory := machineMemory()
 	text, _ := os.ReadFile("/sys/fs/cgroup/memory.max") // "max", or none, if there is no limit
 	if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
 		memory = min(memory, limit)
 	}
-	return max(netproto.DefaultMaxBuffers, memory/4)
+	return memory
 }
 
 // offlineHeap is how many bytes the Go runtime may take for a command that works on a whole folder.

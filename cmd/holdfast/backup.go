@@ -5,16 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/recovery/archive"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 )
 
 // backupCmd copies a running server's store.
 type backupCmd struct {
-	To     string   `required:"" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays."`
-	Queue  []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
-	Format string   `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
+	To      string   `required:"" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays. In a folder, its name is the time."`
+	Keep    int      `range:"0 1000000" placeholder:"N" help:"In a folder: keep the newest N backups, this one included, and remove older ones; 0 keeps all (default 0)."`
+	Queue   []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
+	Format  string   `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
+	Files   bool     `help:"Copy the files of the data folder as they are, into a tar for \"holdfast restore\": everything, at the speed of the disk. It needs the same version or a newer one."`
+	MaxRate byteSize `name:"max-rate" placeholder:"SIZE" help:"Bytes a second at most, 1MiB or more, so that the server's clients notice less (default: as fast as it goes)."`
+	JSON    bool     `help:"Print a JSON object with the name of the file and what it holds."`
 
 	operatorPort
 	progress
@@ -23,15 +29,49 @@ type backupCmd struct {
 func (c *backupCmd) Help() string {
 	return `Streams a consistent copy out of a running server: all that was on disk at one moment. The server goes on meanwhile. "holdfast load" makes a data folder from the copy. Exit code 0 means that the copy is whole: every record was read, and the hash matched.
 
+For timers: where --to is a folder, the file gets the time for a name, such as holdfast-20260131T235959.000Z.msgpack, and the command prints it. With --keep the oldest go once the new one is whole and on disk. Only files with such names go, of the same format: give each server, and each selection of queues, a folder of its own.
+
 Examples:
 
     holdfast backup --to holdfast.backup
+    holdfast backup --to /var/backups/holdfast/ --keep 24
+    holdfast backup --to holdfast.tar --files --max-rate 100MiB
     holdfast backup --to jobs.jsonl --format jsonl --queue 'jobs.*'
     holdfast backup --to - | gzip > holdfast.backup.gz`
 }
 
+// minRate is well above what the server takes for a client that is too slow.
+const minRate = byteSize(1 << 20)
+
+// Validate is called with the parsed flags.
+func (c *backupCmd) Validate() error {
+	dir, err := folderOf(c.To)
+	switch {
+	case err == nil && dir == "" && c.Keep > 0:
+		return fmt.Errorf("--keep: %s is not a folder: expected --to to name the folder of the backups", c.To)
+	case c.Files && (len(c.Queue) > 0 || c.Format != admin.FormatMsgpack):
+		return errors.New("--files: it copies everything as it is: expected no --queue and no --format")
+	case c.MaxRate != 0 && c.MaxRate < minRate:
+		return fmt.Errorf("--max-rate: expected %v or more, got %v", minRate, c.MaxRate)
+	case c.JSON && c.To == "-":
+		return errors.New("--json: standard output gets the backup: expected --to to name a file or a folder")
+	}
+	return nil
+}
+
 // Run copies, and returns nil once the copy is whole and on disk.
 func (c *backupCmd) Run(ctx context.Context, p *program) error {
+	if c.Files {
+		c.Format = admin.FormatTar
+	}
+	if p.yield != nil {
+		p.yield()
+	}
+	began := time.Now()
+	folder, err := c.folder(began)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
 	body, err := c.fetch(ctx, admin.Request{Format: c.Format, Queues: c.Queue})
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -44,8 +84,15 @@ func (c *backupCmd) Run(ctx context.Context, p *program) error {
 	defer o.discard()
 	m := p.meter(c.Quiet)
 	defer m.end()
-	_, err = dump.Read(ctx, io.TeeReader(body, o), nil, func(at dump.Progress) {
-		m.set("backup", inPackets, at.Packets, body.Packets)
+	in := io.TeeReader(body, o)
+	if c.MaxRate > 0 {
+		in = &paced{Reader: in, ctx: ctx, rate: int64(c.MaxRate), began: began}
+	}
+	held, err := readBackup(ctx, in, c.Files, func(u measure, done, total int64) {
+		if u == inPackets {
+			total = body.Packets
+		}
+		m.set("backup", u, done, total)
 	})
 	m.end()
 	switch {
@@ -54,5 +101,54 @@ func (c *backupCmd) Run(ctx context.Context, p *program) error {
 	case err != nil:
 		return fmt.Errorf("backup: %w; %s", o.cause(err), o.left())
 	}
-	return o.keep()
+	if err := o.keep(); err != nil {
+		return err
+	}
+	return c.end(p, folder, held)
+}
+
+// readBackup reads a backup to its end, and returns what it holds once it is whole.
+func readBackup(ctx context.Context, in io.Reader, files bool, tell func(u measure, done, total int64)) ([]figure, error) {
+	if !files {
+		made, err := dump.Read(ctx, in, nil, func(at dump.Progress) { tell(inPackets, at.Packets, 0) })
+		return []figure{{"bytes", made.Bytes}, {"packets", made.Packets}, {"queues", made.Queues}, {"keys", made.Keys}}, err
+	}
+	r, err := archive.NewReader(in)
+	if err != nil {
+		return nil, err
+	}
+	err = r.Each(ctx, nil, func(done, total int64) { tell(inBytes, done, total) })
+	return []figure{{"bytes", r.Header.Bytes()}, {"files", int64(len(r.Header.Files))}, {"packets_without_expiry", int64(r.Header.Packets)}}, err
+}
+
+// folder returns the folder that the backup goes to, nil if there is none. It names the backup.
+func (c *backupCmd) folder(now time.Time) (*backupFolder, error) {
+	dir, err := folderOf(c.To)
+	if dir == "" || err != nil {
+		return nil, err
+	}
+	f := &backupFolder{dir: dir, keep: c.Keep, ext: c.Format}
+	f.sweep(now)
+	c.To = f.name(now)
+	return f, nil
+}
+
+// end removes what the new backup takes the place of, and prints what that is.
+func (c *backupCmd) end(p *program, f *backupFolder, held []figure) (err error) {
+	var line []byte
+	removed := 0
+	if f != nil {
+		removed, err = f.prune(c.To)
+		line = append([]byte(c.To), '\n')
+	}
+	if c.JSON {
+		var o jsonObject
+		o.bytes("file", []byte(c.To))
+		o.figures(append(held, figure{"removed", int64(removed)})...)
+		line = o.line()
+	}
+	if _, printed := p.stdout.Write(line); err == nil {
+		err = printed
+	}
+	return err
 }

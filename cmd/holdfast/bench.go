@@ -22,8 +22,10 @@ type benchCmd struct {
 	JSON        bool          `help:"Print a JSON object."`
 
 	server
+	encryption `group:"Connection"`
+	login      `group:"Connection"`
 	Barbershop string `default:"127.0.0.1:8002" address:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server's board (default ${default})."`
-	Redis      string `default:"127.0.0.1:6379" address:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients, which must not need a password (default ${default})."`
+	Redis      string `default:"127.0.0.1:6379" address:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
 }
 
 func (c *benchCmd) Help() string {

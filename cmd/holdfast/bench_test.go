@@ -161,7 +161,7 @@ func TestBenchSaysThatItCouldNotRemoveEverything(t *testing.T) {
 	defer silent.Close()
 	addr := silent.Addr().String()
 	c := benchCmd{}
-	w := workload{addr: addr, where: "in queue \"q\"", take: c.group("pop", func() loadgen.Protocol { return loadgen.PinpriqPop("q") })}
+	w := workload{server: loadgen.Spec{Addr: addr}, where: "in queue \"q\"", take: c.group("pop", func() loadgen.Protocol { return loadgen.PinpriqPop("q") })}
 	if err := c.clean(t.Context(), &w, time.Millisecond); err == nil || !strings.Contains(err.Error(), `left in queue "q": they could not all be removed in 1ms`) {
 		t.Errorf("%v, want an error that says where packets are left", err)
 	}

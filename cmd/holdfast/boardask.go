@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +13,8 @@ import (
 // countItems asks the server at an address that --barbershop gave how many items its board has. It
 // ends the connection behind the request, so that a server of another protocol does not wait for
 // more of it. The answer of another protocol, or one that takes longer than timeout, is an error.
-func countItems(ctx context.Context, address string, timeout time.Duration) (int64, error) {
-	conn, err := dial(ctx, address, "--barbershop", timeout)
+func countItems(ctx context.Context, address string, timeout time.Duration, e *encryption) (int64, error) {
+	conn, err := e.dial(ctx, address, "--barbershop", timeout)
 	if err != nil {
 		return 0, err
 	}
@@ -30,7 +29,7 @@ func countItems(ctx context.Context, address string, timeout time.Duration) (int
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err != nil:
-		return 0, fmt.Errorf("the server at %s does not say how many items it has: %w; check that it speaks barbershop", address, err)
+		return 0, e.explain(fmt.Errorf("the server at %s does not say how many items it has: %w; check that it speaks barbershop", address, err), address)
 	}
 	return count, nil
 }
@@ -38,20 +37,18 @@ func countItems(ctx context.Context, address string, timeout time.Duration) (int
 // maxStats bounds what is read of an answer. It is far more than the statistics of a board take.
 const maxStats = 4 << 10
 
-func askItems(conn *net.TCPConn) (int64, error) {
+func askItems(conn stream) (int64, error) {
 	if _, err := io.WriteString(conn, "stats\r\n"); err != nil {
 		return 0, err
 	}
-	if err := conn.CloseWrite(); err != nil {
-		return 0, err
-	}
+	_ = conn.CloseWrite() // if it fails, the answer says why
 	in := bufio.NewScanner(io.LimitReader(conn, maxStats))
 	for in.Scan() {
 		if number, ok := strings.CutPrefix(in.Text(), "STAT items "); ok {
 			return strconv.ParseInt(number, 10, 64)
 		}
 		if !strings.HasPrefix(in.Text(), "STAT ") {
-			return 0, fmt.Errorf("it answers %.80q to stats", in.Text())
+			return 0, fmt.Errorf("it answers %.200q to stats", in.Text())
 		}
 	}
 	if err := in.Err(); err != nil {

@@ -61,7 +61,7 @@ func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal of the tests is not for it
 			cmd.Dir, cmd.Stdin = home, strings.NewReader(c.types)
 			out, err := cmd.CombinedOutput()
-			for _, want := range []string{`{"version":`, "complete -f -c holdfast", "a-file is not a folder"} {
+			for _, want := range []string{`{"version":`, "complete -f -c holdfast", "a-file is no whole backup"} {
 				if !strings.Contains(string(out), want) {
 					t.Errorf("%v, no %q in\n%s", err, want, out)
 				}

@@ -24,7 +24,11 @@ func decoders() []kong.Option {
 			if err != nil {
 				return err
 			}
-			return decode(token.String(), ctx.Value.Tag, target)
+			err = decode(token.String(), ctx.Value.Tag, target)
+			if at, ok := token.Value.(written); ok && err != nil {
+				err = fmt.Errorf("%s: %w", at.where, err)
+			}
+			return err
 		})
 	}
 	return []kong.Option{
@@ -33,6 +37,7 @@ func decoders() []kong.Option {
 		kong.KindMapper(reflect.Int64, decoder(decodeNumber)),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), decoder(decodeTime)),
 		kong.TypeMapper(reflect.TypeFor[time.Time](), decoder(decodeMoment)),
+		kong.TypeMapper(reflect.TypeFor[secret](), kong.MapperFunc(decodeSecret)),
 	}
 }
 

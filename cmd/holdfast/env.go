@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -10,29 +11,53 @@ import (
 // variables are the environment variables of the flags below a node: --max-conns is
 // HOLDFAST_MAX_CONNS. Each flag of serve has one. Of other commands only those have that say which
 // server is meant, and how to reach it: a variable must not change what a command does to packets.
+// What has the flags of serve has their variables.
 func variables(node *kong.Node, all bool) map[*kong.Flag]string {
 	found := make(map[*kong.Flag]string)
 	for _, flag := range node.Flags {
 		switch flag.Name {
-		case "pinpriq", "barbershop", "redis", "admin", "redis-password", "redis-password-file", "timeout", "db":
+		case "pinpriq", "barbershop", "redis", "admin", "db", "user", "password-file",
+			"tls", "tls-ca", "tls-cert", "tls-key", "timeout", "context":
+		case "json", "help":
+			continue
 		default:
 			if !all {
 				continue
 			}
 		}
-		found[flag] = "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		found[flag] = variableOf(flag.Name)
 	}
 	for _, child := range node.Children {
-		maps.Copy(found, variables(child, child.Name == "serve"))
+		maps.Copy(found, variables(child, hasServe(child)))
 	}
 	return found
 }
 
+// hasServe says that the flags of a command are those of serve.
+func hasServe(command *kong.Node) bool {
+	return command.Name == "serve" || command.Name == "show" && command.Parent.Name == "config"
+}
+
+// variableOf is the variable of a flag.
+func variableOf(flag string) string { return "HOLDFAST_" + variableName(flag) }
+
 // variable is a kong resolver: it gives a flag that is not on the command line the value of its
-// environment variable, unless that is empty.
+// environment variable, unless that is empty. The variable of a password counts before that of its
+// file.
 func (p *program) variable(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	if value, ok := p.env(p.variables[flag]); ok && value != "" {
-		return value, nil
+	if p.variables[flag] == "" {
+		return nil, nil
+	}
+	for _, name := range append([]string{flag.Name}, flag.Aliases...) {
+		name = variableOf(name)
+		if flag.Target.Type() == reflect.TypeFor[secret]() {
+			if value, ok := p.env(strings.TrimSuffix(name, "_FILE")); ok && value != "" {
+				return inVariable(value), nil
+			}
+		}
+		if value, ok := p.env(name); ok && value != "" {
+			return value, nil
+		}
 	}
 	return nil, nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 )
 
 // helpCmd explains a command. It never runs: program.run makes "pop --help" of "help pop".
@@ -18,6 +20,12 @@ Examples:
     holdfast help
     holdfast help push
     holdfast help barbershop import`
+}
+
+// printHelp leaves out the flag for contexts where a command has no use for it.
+func printHelp(options kong.HelpOptions, line *kong.Context) error {
+	contextFlag(line).Hidden = line.Selected() != nil && !isClient(line.Selected())
+	return kong.DefaultHelpPrinter(options, line)
 }
 
 // asHelp makes the flag --help of the command help.

@@ -20,6 +20,7 @@ type importCmd struct {
 	Barbershop string        `default:"127.0.0.1:8002" address:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
 	Timeout    time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the next reply (default ${default})."`
 
+	encryption `group:"Connection"`
 	progress
 }
 
@@ -42,10 +43,10 @@ func (c *importCmd) Run(ctx context.Context, p *program) error {
 	defer file.close()
 	// A server of another protocol would make something else of the lines, so it is asked first
 	// what it is.
-	if _, err := countItems(ctx, c.Barbershop, c.Timeout); err != nil {
+	if _, err := countItems(ctx, c.Barbershop, c.Timeout, &c.encryption); err != nil {
 		return fmt.Errorf("%w; nothing is imported", err)
 	}
-	conn, err := dial(ctx, c.Barbershop, "--barbershop", c.Timeout)
+	conn, err := c.dial(ctx, c.Barbershop, "--barbershop", c.Timeout)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ const window = 1 << 20
 
 // importing is one import under way.
 type importing struct {
-	conn    *net.TCPConn
+	conn    net.Conn
 	replies *bufio.Reader
 	timeout time.Duration
 
@@ -83,7 +84,7 @@ type importing struct {
 func (i *importing) run(ctx context.Context, snapshot io.Reader, report func(read int64)) error {
 	in, read := bufio.NewReaderSize(snapshot, window), int64(0)
 	for {
-		lines, end := readLines(in, window)
+		lines, end := readLines(in, window, 0)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}

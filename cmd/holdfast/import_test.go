@@ -173,7 +173,7 @@ func TestImportHintsAtTheBoardsPort(t *testing.T) {
 		for name, snapshot := range map[string]string{"short": "17 250\n", "long": strings.Repeat("17 250\n", 1_000_000)} {
 			t.Run(protocol+"/"+name, func(t *testing.T) {
 				r := s.runWith(t, snapshot, "barbershop", "import", "-", "--timeout", "1h", "--barbershop", s.addrs[protocol])
-				oneErrorLine(t, r, exitFailed, "; check that it speaks barbershop; nothing is imported")
+				oneErrorLine(t, r, exitFailed, "; check that it speaks barbershop; ")
 			})
 		}
 	}

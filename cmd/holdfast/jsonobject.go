@@ -74,11 +74,15 @@ func (o *jsonObject) line() []byte {
 	if o.buf.Len() == 0 {
 		o.buf.WriteByte('{')
 	}
-	line := o.buf.Bytes()
-	if bytes.ContainsFunc(line, unicode.IsControl) { // which takes less time
-		line = controls.ReplaceAllFunc(line, func(c []byte) []byte { return fmt.Appendf(nil, `\u%04x`, bytes.Runes(c)[0]) })
+	return append(escaped(o.buf.Bytes()), "}\n"...)
+}
+
+// escaped is JSON without controls.
+func escaped(text []byte) []byte {
+	if !bytes.ContainsFunc(text, unicode.IsControl) { // which takes less time
+		return text
 	}
-	return append(line, "}\n"...)
+	return controls.ReplaceAllFunc(text, func(c []byte) []byte { return fmt.Appendf(nil, `\u%04x`, bytes.Runes(c)[0]) })
 }
 
 // addPacket adds the fields of a packet but for key and payload.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -11,29 +12,57 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/load"
 )
 
-// loadCmd makes a folder of a dump.
+// loadCmd makes a folder of a dump, or loads it into a server.
 type loadCmd struct {
-	Dir   folder `arg:"" help:"Data folder; made if it does not exist. No server may be running on it."`
-	File  string `arg:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input."`
+	Dir   folder `arg:"" help:"Data folder; made if it does not exist. No server may be running on it. With --to-server there is none."`
+	File  string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input, but with --to-server."`
 	Merge bool   `help:"Add the packets to what the folder holds: to the queues of the same names, in their order, as the newest of their priority."`
 	JSON  bool   `help:"Print a JSON object."`
 
+	ToServer bool     `help:"Add the dump to what a running server holds, as --merge does to a folder. Each queue keeps its database."`
+	Queue    []string `pattern:"" placeholder:"GLOB" sep:"none" help:"With --to-server, only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
+	ToQueue  string   `placeholder:"NAME" help:"With --to-server, load the packets of one queue into the queue NAME of the database --db."`
+	Again    bool     `help:"With --to-server, load a dump that the server has already."`
+
+	workServer
 	progress
 }
 
 func (c *loadCmd) Help() string {
 	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. All of the dump is stored at once, in the last moment. After an error, Ctrl-C, kill -9 or a power cut before that the folder is as it was: run the load again.
 
-With --merge, claimed packets become ready and keep their attempts, and queues that the folder has keep their settings. A dump that is loaded twice adds its packets twice. A merge that was killed in its last moment may be complete: compare the number of packets before you run it again.
+With --to-server FILE the dump goes into a running server, which others use meanwhile; so queues move from one server to another. First the dump is read and checked to its end. Then it goes in batches, each as a whole or not at all. A load that was cut short, on either side, goes on where it was when the same command is run again: nothing is loaded twice. The server keeps a note of that for a week, a string called holdfast:load: and a number. The user needs push and manage for all that is loaded, and with look for holdfast:load:*. Counters of queues stay behind, and packets get new ids.
+
+With --merge or --to-server, claimed packets become ready and keep their attempts, and queues that are there keep their settings. A dump that is merged twice adds its packets twice. A merge that was killed in its last moment may be complete: compare the number of packets before you run it again.
 
 Examples:
 
     holdfast load ./restored holdfast.backup
     gunzip < holdfast.backup.gz | holdfast load ./restored -
-    holdfast load ./holdfast-data jobs.jsonl --merge`
+    holdfast load ./holdfast-data jobs.jsonl --merge
+    holdfast load --to-server holdfast.backup --redis 10.0.0.2:6379
+    holdfast load --to-server holdfast.backup --queue jobs --to-queue jobs-of-old`
+}
+
+// Validate is called with the parsed flags.
+func (c *loadCmd) Validate() error {
+	switch {
+	case !c.ToServer && c.File == "":
+		return errors.New("expected DIR and FILE, or --to-server FILE")
+	case !c.ToServer && (len(c.Queue) > 0 || c.ToQueue != "" || c.Again):
+		return errors.New("--queue, --to-queue and --again go with --to-server")
+	case c.ToServer && (c.File != "" || c.Merge):
+		return errors.New("--to-server: expected a FILE, but neither a folder nor --merge")
+	case c.ToServer && c.Dir == "-":
+		return errors.New("--to-server: expected a file, as it is read twice: to be checked, and to be loaded")
+	}
+	return nil
 }
 
 func (c *loadCmd) Run(ctx context.Context, p *program) error {
+	if c.ToServer {
+		return c.toServer(ctx, p)
+	}
 	if err := c.Dir.check(false); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}

@@ -87,12 +87,18 @@ type testServer struct {
 // on free ports and for nothing else unless args say so.
 func serve(t *testing.T, dir string, args ...string) *testServer {
 	t.Helper()
+	return command{}.serve(t, dir, args...)
+}
+
+// serve is the same with an environment.
+func (c command) serve(t *testing.T, dir string, args ...string) *testServer {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
 	ended := make(chan int, 1)
 	args = append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
 	go func() { // ends with ctx, or when the server cannot start
-		p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup}
+		p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: c.lookup}
 		ended <- p.run(ctx, args)
 		_ = write.Close()
 	}()

@@ -165,6 +165,9 @@ func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
 					args = append(args, dump)
 				case "verify":
 					code = exitNotChecked
+					if name == "a file" { // it takes a backup
+						code = exitUnsound
+					}
 				}
 				oneErrorLine(t, cli(t, args...), code, c.want)
 			})
@@ -362,7 +365,7 @@ func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
 		"unknown format":         {[]string{"dump", "d", "--format", "xml"}, "--format"},
 		"unknown payload form":   {[]string{"dump", "d", "--payload", "rot13"}, "--payload"},
 		"negative limit":         {[]string{"dump", "d", "--limit=-1"}, "--limit"},
-		"load of nothing":        {[]string{"load", "d"}, "<file>"},
+		"load of nothing":        {[]string{"load", "d"}, "expected DIR and FILE"},
 		"backup to nowhere":      {[]string{"backup"}, "--to"},
 		"backup without a port":  {[]string{"backup", "--to", "f", "--admin", "foo"}, `--admin: expected HOST:PORT, such as 127.0.0.1:7072`},
 		"backup of no port":      {[]string{"backup", "--to", "f", "--admin", ":"}, `--admin: expected HOST:PORT`},

@@ -4,29 +4,65 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
-// operatorPort is the flags of a command that copies packets out of a running server.
+// operatorPort is the flags of a command that asks the operator's port of a running server.
 type operatorPort struct {
-	Admin   string        `default:"127.0.0.1:7072" address:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address of the server's operator port (default ${default})."`
-	Timeout time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server's next bytes (default ${default})."`
+	Admin   string        `group:"Connection" default:"127.0.0.1:7072" address:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address of the server's operator port (default ${default})."`
+	Timeout time.Duration `group:"Connection" default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server's next bytes (default ${default})."`
+
+	encryption `group:"Connection"`
+	login      `group:"Connection"`
 }
 
 // fetch asks for a backup.
 func (o *operatorPort) fetch(ctx context.Context, r admin.Request) (*admin.Transfer, error) {
-	body, err := admin.Fetch(ctx, o.Admin, r, o.Timeout)
-	switch {
-	case err == nil:
-		return body, nil
-	case errors.Is(err, context.Canceled):
-		return nil, errors.New("interrupted")
-	case isDial(err):
-		return nil, dialError(err, o.Admin, "--admin")
-	case errors.Is(err, admin.ErrRefused):
+	c, err := o.client()
+	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%w; check that --admin %s is the server's operator port", err, o.Admin)
+	body, err := c.Fetch(ctx, r)
+	return body, o.explain(err)
+}
+
+// ready returns nil if the server is ready.
+func (o *operatorPort) ready(ctx context.Context) error {
+	c, err := o.client()
+	if err != nil {
+		return err
+	}
+	return o.explain(c.Ready(ctx))
+}
+
+// client is what the flags say.
+func (o *operatorPort) client() (*admin.Client, error) {
+	user, password, err := o.login.read()
+	if err != nil {
+		return nil, err
+	}
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
+		return connect(ctx, address, o.Timeout, config)
+	}
+	return &admin.Client{Address: o.Admin, User: user, Password: password, Timeout: o.Timeout, Dial: dial}, nil
+}
+
+// explain says in words why the port did not answer as it should.
+func (o *operatorPort) explain(err error) error {
+	switch {
+	case err == nil, errors.Is(err, admin.ErrRefused), errors.Is(err, admin.ErrNotReady):
+		return o.encryption.explain(err, o.Admin)
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case isDial(err):
+		return dialError(err, o.Admin, "--admin")
+	}
+	return o.encryption.explain(fmt.Errorf("%w; check that --admin %s is the server's operator port", err, o.Admin), o.Admin)
 }

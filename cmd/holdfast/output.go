@@ -24,6 +24,9 @@ type output struct {
 
 const outputBuffer = 256 << 10
 
+// temporaryFiles are the hidden names. A command that is killed leaves its file behind.
+const temporaryFiles = ".holdfast-*.tmp"
+
 // errReaderGone means that nobody reads standard output any more, as when "head" has seen enough.
 // No message is printed for it: whoever stopped reading knows.
 var errReaderGone = errors.New("nobody reads standard output any more")
@@ -46,7 +49,7 @@ func (p *program) create(name string) (*output, error) {
 		name = target
 	}
 	// Its mode is 0600: only who may read the data folder may read its packets.
-	file, err := os.CreateTemp(filepath.Dir(name), ".holdfast-*.tmp")
+	file, err := os.CreateTemp(filepath.Dir(name), temporaryFiles)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
 	}

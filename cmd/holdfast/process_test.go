@@ -12,7 +12,7 @@ import (
 )
 
 func TestSignalDrainsAndEndsWellTheFirstTime(t *testing.T) {
-	for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+	for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sent.String(), func(t *testing.T) {
 			if signal.Ignored(sent) {
 				t.Skip("skipped: who runs the tests ignores it, and so does what they start")

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -43,9 +47,16 @@ Examples:
 // commands is the command line: one field for each command. The parser shows what its Help returns
 // below the usage line, and calls its Validate, if it has one, with the parsed flags before Run.
 type commands struct {
-	Serve  serveCmd  `cmd:"" group:"Server" help:"Serve queues from a data folder."`
-	Status statusCmd `cmd:"" group:"Server" help:"Print how a running server is."`
-	Bench  benchCmd  `cmd:"" group:"Server" help:"Measure a running server."`
+	Context string `placeholder:"NAME" help:"Context: a name for the flags under Connection, in ~/.config/holdfast/contexts.toml."`
+
+	Serve   serveCmd   `cmd:"" group:"Server" help:"Serve queues from a data folder."`
+	Config  configCmd  `cmd:"" group:"Server" help:"Check a config file of the server, or show the settings in force."`
+	Hash    hashCmd    `cmd:"" group:"Server" help:"Make the hash of a password, for the users in a config file."`
+	Status  statusCmd  `cmd:"" group:"Server" help:"Print how a running server is."`
+	Health  healthCmd  `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
+	Doctor  doctorCmd  `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`
+	Bench   benchCmd   `cmd:"" group:"Server" help:"Measure a running server."`
+	Metrics metricsCmd `cmd:"" group:"Server" help:"Print rules for alerts."`
 
 	Push      pushCmd      `cmd:"" group:"Packets" help:"Push a packet and wait until it is on disk."`
 	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`
@@ -61,6 +72,7 @@ type commands struct {
 	Peek      peekCmd      `cmd:"" group:"Queues" help:"Print the packets that come next."`
 	List      listCmd      `cmd:"" group:"Queues" help:"List the packets of a queue."`
 	Show      showCmd      `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
+	Tail      tailCmd      `cmd:"" group:"Queues" help:"Print what happens in a queue as it happens."`
 	Consumers consumersCmd `cmd:"" group:"Queues" help:"List who claims packets, or waits for them."`
 
 	Purge   purgeCmd   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
@@ -80,12 +92,18 @@ type commands struct {
 	Backup  backupCmd  `cmd:"" group:"Data" help:"Copy the packets of a running server to a file."`
 	Dump    dumpCmd    `cmd:"" group:"Data" help:"Write out the packets of a data folder, without a server."`
 	Load    loadCmd    `cmd:"" group:"Data" help:"Make a data folder from a dump or a backup."`
-	Verify  verifyCmd  `cmd:"" group:"Data" help:"Check that a data folder is sound, or say what is wrong with it."`
+	Restore restoreCmd `cmd:"" group:"Data" help:"Make a data folder from a backup of files."`
+	Verify  verifyCmd  `cmd:"" group:"Data" help:"Check that a data folder or a backup is sound, or say what is wrong with it."`
 	Compact compactCmd `cmd:"" group:"Data" help:"Make a data folder as small as possible."`
+
+	Contexts contextsCmd `cmd:"" name:"context" group:"Server" help:"List or print contexts: names for servers and the ways to them."`
 
 	Barbershop barbershopCmd `cmd:"" group:"Data" help:"Import or export the items of a running server."`
 
+	TLS tlsCmd `cmd:"" name:"tls" group:"Server" help:"Make certificates."`
+
 	Completion completionCmd `cmd:"" group:"Server" help:"Print code that completes command lines in a shell."`
+	Man        manCmd        `cmd:"" group:"Server" help:"Print the manual page."`
 	Version    versionCmd    `cmd:"" group:"Server" help:"Print the version of the program, as --version does."`
 	Help       helpCmd       `cmd:"" group:"Server" help:"Explain a command, as its --help does."`
 }
@@ -97,9 +115,19 @@ type program struct {
 	stderr io.Writer
 	env    func(name string) (string, bool)
 	atEnd  atomic.Value // func() that a second signal calls, if any
+	// hangups has SIGHUP go to the channel that it returns, and end nothing any more; nil where it
+	// always ends the process.
+	hangups func() <-chan os.Signal
+	// yield has this process wait where others want the processors; nil: it does not.
+	yield func()
 
 	// Set by run.
+	args      []string
+	commands  *commands
 	variables map[*kong.Flag]string // of the environment, which stand in for flags
+	sources   sources               // of the flags of a server
+	contexts  *contexts             // nil without a context
+	context   string                // its name
 	stop      <-chan struct{}       // closed when the command is to end
 	long      io.Writer             // standard output for long results: closing stop ends a write
 	keyboard  *os.File              // standard input, nil if it is no file
@@ -122,31 +150,24 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if len(args) > 0 && args[0] == "--version" { // as a flag, each command would have it
 		args = append([]string{"version"}, args[1:]...)
 	}
-	args = asHelp(args)
 	helped := false
-	parser, err := kong.New(&commands{}, append(decoders(),
-		kong.Name("holdfast"),
-		kong.Description(description),
-		kong.Writers(help, p.stderr),
-		kong.Exit(func(int) { helped = true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.ValueFormatter(p.helpWithVariable),
-		kong.Resolvers(kong.ResolverFunc(p.variable)),
-		kong.Bind(p),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)...)
+	parser, err := p.parser(ctx, asHelp(args), help, &helped)
 	if err != nil {
 		return p.report(err, exitFailed)
 	}
-	p.variables = variables(parser.Model.Node, false)
 	if line, _ := p.env("COMP_LINE"); line != "" { // a shell asks how it may go on
 		kongcompletion.Register(parser, predictors(parser.Model.Node)...)
 		return exitOK
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := p.parse(parser)
+	var inFile configError
 	switch {
 	case helped: // the parser goes on after it has printed the help
 		return exitOK
+	case errors.As(err, &inFile):
+		return p.report(inFile, exitFailed)
+	case errors.Is(err, syscall.EPIPE): // "head" has seen enough of the help
+		return exitFailed
 	case err != nil:
 		return p.report(fmt.Errorf("%w; see %s --help", err, commandOf(err)), exitUsage)
 	}
@@ -166,6 +187,76 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return exitFailed
 	}
 	return p.report(err, exitFailed)
+}
+
+// parser makes the parser of a command line.
+func (p *program) parser(ctx context.Context, args []string, help io.Writer, helped *bool) (*kong.Kong, error) {
+	p.args, p.commands = args, &commands{}
+	p.sources = sources{given: make(map[string]bool)}
+	parser, err := kong.New(p.commands, append(decoders(),
+		kong.Name("holdfast"),
+		kong.Description(description),
+		kong.Writers(help, p.stderr),
+		kong.Exit(func(int) { *helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ValueFormatter(p.helpWithVariable),
+		kong.Help(printHelp),
+		kong.WithBeforeResolve(p.loadConfig),
+		// The last that has a value counts.
+		kong.Resolvers(kong.ResolverFunc(p.inContext), kong.ResolverFunc(p.sources.inFile), kong.ResolverFunc(p.variable)),
+		kong.Bind(p),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.IgnoreFields(p.unneeded()),
+	)...)
+	if err == nil {
+		p.variables = variables(parser.Model.Node, false)
+	}
+	return parser, err
+}
+
+// unneeded matches the commands that the line does not name. What they all take is slow to learn.
+func (p *program) unneeded() string {
+	var named bool
+	var others []string
+	for field := range reflect.TypeFor[commands]().Fields() {
+		if _, ok := field.Tag.Lookup("cmd"); !ok {
+			continue
+		}
+		if name := cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name)); len(p.args) > 0 && name == p.args[0] {
+			named = true
+		} else {
+			others = append(others, field.Name)
+		}
+	}
+	if line, _ := p.env("COMP_LINE"); !named || p.args[0] == "man" || line != "" {
+		return `^$` // which no field matches: all are told of
+	}
+	return `^commands\.(` + strings.Join(others, "|") + `)$`
+}
+
+// parse reads the command line. The error is a configError if it is about the config file.
+func (p *program) parse(parser *kong.Kong) (*kong.Context, error) {
+	parsed, err := parser.Parse(p.args)
+	if err != nil {
+		err = p.locate(err)
+	}
+	return parsed, err
+}
+
+// readServe returns what a server would run with.
+func (p *program) readServe(ctx context.Context, args []string) (daemon.Config, error) {
+	parser, err := p.parser(ctx, args, io.Discard, new(bool))
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	if _, err := p.parse(parser); err != nil {
+		return daemon.Config{}, err
+	}
+	config, err := p.serverConfig(&p.commands.Serve)
+	if err != nil {
+		err = p.locate(err)
+	}
+	return config, err
 }
 
 // report prints an error, and what to do about it, on one line.

@@ -14,7 +14,7 @@ import (
 // pushCmd pushes one packet.
 type pushCmd struct {
 	Queue    string         `arg:"" help:"Queue to push to. The first push makes it."`
-	Payload  string         `arg:"" default:"-" help:"Payload, 1 MiB at most. If it is - or missing, standard input is read."`
+	Payload  string         `arg:"" default:"-" help:"Payload, at most what --max-payload of the server says. If it is - or missing, standard input is read."`
 	Key      *string        `placeholder:"KEY" help:"Key of the packet (default: none). Packets of one key can be taken together. An empty KEY is a key like any other."`
 	Priority int64          `default:"128" range:"0 4294967295" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
 	TTL      time.Duration  `default:"0s" placeholder:"TIME" help:"Time to live; 0 never expires (default ${default})."`
@@ -122,19 +122,16 @@ func (c *pushCmd) options() []client.Option {
 	return all
 }
 
-// maxPayload is what the server reads of one argument. It stores a little less.
-const maxPayload = 1 << 20
-
 func (c *pushCmd) payload(stdin io.Reader) ([]byte, error) {
 	if c.Payload != "-" {
 		return []byte(c.Payload), nil
 	}
-	payload, err := io.ReadAll(io.LimitReader(stdin, maxPayload+1))
+	payload, err := io.ReadAll(io.LimitReader(stdin, int64(maxPayload)+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the payload from standard input: %w", err)
 	}
-	if len(payload) > maxPayload {
-		return nil, fmt.Errorf("standard input is too long for one packet: at most %d bytes", maxPayload)
+	if len(payload) > int(maxPayload) {
+		return nil, fmt.Errorf("standard input is too long for one packet: no server takes more than %v", maxPayload)
 	}
 	return payload, nil
 }

@@ -20,9 +20,9 @@ const maxCount = 1000
 func (c *pushCmd) pushLines(ctx context.Context, p *program) error {
 	m, done, more := p.meter(c.Quiet), 0, "no"
 	err := c.call(ctx, func(ctx context.Context, server *client.Client) error {
-		in, most := bufio.NewReaderSize(p.stdin, maxPayload+1), maxCount
+		in, most := bufio.NewReaderSize(p.stdin, window), maxCount
 		for {
-			lines, end := readLines(in, maxCount)
+			lines, end := readLines(in, maxCount, int(maxPayload))
 			for len(lines) > 0 {
 				batch := lines[:min(most, len(lines))]
 				ids, err := server.PushBatch(ctx, c.Queue, batch, c.options()...)
@@ -49,7 +49,7 @@ func (c *pushCmd) pushLines(ctx context.Context, p *program) error {
 			case errors.Is(end, io.EOF):
 				return nil
 			case errors.Is(end, bufio.ErrBufferFull):
-				return fmt.Errorf("the next line is too long for a packet: at most %d bytes", maxPayload)
+				return fmt.Errorf("the next line is too long for a packet: no server takes more than %v", maxPayload)
 			case end != nil:
 				return end
 			}
@@ -62,12 +62,27 @@ func (c *pushCmd) pushLines(ctx context.Context, p *program) error {
 	return nil
 }
 
+// readLine reads a line with its end; if it has far more bytes than longest, the error is
+// bufio.ErrBufferFull. The line is valid until the next read.
+func readLine(in *bufio.Reader, longest int) (line []byte, err error) {
+	line, err = in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		line = bytes.Clone(line)
+	}
+	for errors.Is(err, bufio.ErrBufferFull) && len(line) <= longest {
+		var part []byte
+		part, err = in.ReadSlice('\n')
+		line = append(line, part...)
+	}
+	return line, err
+}
+
 // readLines waits for a line, and takes with it the whole lines that are there already, without
 // their ends. An error says why there is none behind them: bufio.ErrBufferFull if it is too long.
-func readLines(in *bufio.Reader, most int) (lines [][]byte, err error) {
+func readLines(in *bufio.Reader, most, longest int) (lines [][]byte, err error) {
 	for more := true; more && err == nil && len(lines) < most; {
 		var line []byte
-		line, err = in.ReadSlice('\n')
+		line, err = readLine(in, longest)
 		if err == nil || errors.Is(err, io.EOF) && len(line) > 0 {
 			lines = append(lines, bytes.Clone(bytes.TrimSuffix(line, []byte("\n"))))
 		}

@@ -49,7 +49,7 @@ func TestEachLineIsAPacket(t *testing.T) {
 
 func TestLinesSayWhatIsOnDiskWhenTheyFail(t *testing.T) {
 	s := serve(t, t.TempDir())
-	long := strings.Repeat("x", maxPayload)
+	long := strings.Repeat("x", 1<<20)
 	s.must(t, "set", "bound", "bound=5")
 	s.must(t, "set", "drop", "bound=3", "full=drop")
 	for name, c := range map[string]struct {
@@ -58,8 +58,8 @@ func TestLinesSayWhatIsOnDiskWhenTheyFail(t *testing.T) {
 	}{
 		"bound": {strings.Repeat("x\n", 1500), "on disk are the first 5 lines, and no more: queue is full", 5},
 		"drop":  {strings.Repeat("x\n", 9), "on disk are the first 3 lines, and no more: the queue is full of packets", 3},
-		"long":  {"a\n" + long + "x\nb\n", "on disk are the first 1 line, and no more: the next line is too long for a packet: at most 1048576 bytes", 1},
-		"none":  {long, "on disk are the first 0 lines, and no more: the next line is too long", 0},
+		"long":  {"a\n" + long + "x\nb\n", "on disk are the first 1 line, and no more: too large: an argument has 1048577 bytes, the limit is 1048576", 1},
+		"none":  {long, "on disk are the first 0 lines, and no more: too large", 0},
 	} {
 		if name == "none" {
 			c.text += "x"
@@ -111,11 +111,11 @@ func TestLinesArePushedAsTheyCome(t *testing.T) {
 
 func TestALineThatIsCutShortIsNoPacket(t *testing.T) {
 	broken := errors.New("broken")
-	lines, err := readLines(bufio.NewReader(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken))), 9)
+	lines, err := readLines(bufio.NewReader(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken))), 9, 100)
 	if len(lines) != 1 || err != nil {
 		t.Fatalf("%q, %v; want one line", lines, err)
 	}
-	if lines, err = readLines(bufio.NewReader(io.MultiReader(strings.NewReader("b"), iotest.ErrReader(broken))), 9); len(lines) != 0 || !errors.Is(err, broken) {
+	if lines, err = readLines(bufio.NewReader(io.MultiReader(strings.NewReader("b"), iotest.ErrReader(broken))), 9, 100); len(lines) != 0 || !errors.Is(err, broken) {
 		t.Errorf("%q, %v; want no line", lines, err)
 	}
 }

@@ -34,24 +34,31 @@ func askRedis(t *testing.T, s *testServer, lines, want string) {
 
 func TestRedisClientsMustGiveThePassword(t *testing.T) {
 	work := t.TempDir()
-	file, empty := filepath.Join(work, "password"), filepath.Join(work, "empty")
-	for name, text := range map[string]string{file: "secret\n", empty: "\n"} {
+	file, wrong, empty := filepath.Join(work, "password"), filepath.Join(work, "wrong"), filepath.Join(work, "empty")
+	for name, text := range map[string]string{file: "secret\n", wrong: "guess\n", empty: "\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const lines, want = "PING\r\nAUTH secret\r\nPING\r\n", "-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n"
-	for _, flag := range [][2]string{{"--redis-password", "secret"}, {"--redis-password-file", file}} {
-		askRedis(t, serve(t, filepath.Join(work, flag[0]), "--redis", "127.0.0.1:0", flag[0], flag[1]), lines, want)
+	for name, text := range map[string]string{"HOLDFAST_REDIS_PASSWORD": "secret", "HOLDFAST_REDIS_PASSWORD_FILE": file} {
+		askRedis(t, command{env: map[string]string{name: text}}.serve(t, filepath.Join(work, name)), lines, want)
 	}
 	s := serve(t, filepath.Join(work, "clients"), "--redis-password-file", file)
-	oneErrorLine(t, s.run(t, "pop", "q"), exitFailed, "give the password with HOLDFAST_REDIS_PASSWORD")
-	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password", "wrong"), exitFailed, "invalid username-password pair or user is disabled; give the password")
-	oneErrorLine(t, s.run(t, "work", "q", "true", "--redis-password", "wrong"), exitFailed, "give the password")
-	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password-file", file), exitNothing, "nothing to pop")
-	s.must(t, "push", "q", "x", "--redis-password-file", file)
-	s.must(t, "close", "q", "--yes", "--redis-password-file", file)
-	if got := s.must(t, "work", "q", "--redis-password-file", file, "--", "sh", "-c", "echo $HOLDFAST_REDIS_PASSWORD_FILE"); got != file+"\n" {
+	const advice = "give the user with --user, and the password with HOLDFAST_PASSWORD or --password-file"
+	oneErrorLine(t, s.run(t, "pop", "q"), exitFailed, advice)
+	oneErrorLine(t, s.run(t, "pop", "q", "--password-file", wrong), exitFailed, "invalid username-password pair or user is disabled; "+advice)
+	oneErrorLine(t, s.run(t, "work", "q", "true", "--password-file", wrong), exitFailed, advice)
+	oneErrorLine(t, s.run(t, "pop", "q", "--password-file", file), exitNothing, "nothing to pop")
+	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password-file", file), exitNothing, "nothing to pop") // as it was called
+	for _, name := range []string{"HOLDFAST_PASSWORD", "HOLDFAST_REDIS_PASSWORD"} {
+		env := map[string]string{"HOLDFAST_REDIS": s.addrs["redis"], name: "secret", name + "_FILE": wrong}
+		oneErrorLine(t, command{env: env}.run(t.Context(), "pop", "q"), exitNothing, "nothing to pop")
+		oneErrorLine(t, command{env: env}.run(t.Context(), "pop", "q", "--password-file", wrong), exitFailed, advice)
+	}
+	s.must(t, "push", "q", "x", "--password-file", file)
+	s.must(t, "close", "q", "--yes", "--password-file", file)
+	if got := s.must(t, "work", "q", "--password-file", file, "--", "sh", "-c", "echo $HOLDFAST_PASSWORD_FILE"); got != file+"\n" {
 		t.Errorf("a command of work finds the password in %q, want %q", got, file)
 	}
 	for file, want := range map[string]string{empty: "is empty", filepath.Join(work, "missing"): "no such file"} {

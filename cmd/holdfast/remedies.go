@@ -5,7 +5,10 @@ import (
 	"os"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/recovery/archive"
+	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/load"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -18,10 +21,18 @@ type remedy struct {
 
 // remedies lists what is known, an error before those that it may wrap.
 func remedies() []remedy {
+	const login = `give the user with --user, and the password with HOLDFAST_PASSWORD or --password-file, or show the certificate of a user with --tls-cert`
+	const right = `log in as a user that has the right (--user), or have the server's operator give it`
 	const salvage = `write what can be read with "holdfast dump --salvage" and load that into a new folder`
 	return []remedy{
-		{client.ErrDenied, `give the password with HOLDFAST_REDIS_PASSWORD or --redis-password-file`},
-		{daemon.ErrExposed, `use a loopback address such as 127.0.0.1, or allow it with --insecure on a network you trust`},
+		{client.ErrDenied, login},
+		{admin.ErrDenied, login},
+		{client.ErrForbidden, right},
+		{admin.ErrForbidden, right},
+		{client.ErrTooLarge, `for longer payloads the server needs a larger --max-payload`},
+		{daemon.ErrExposed, `use a loopback address such as 127.0.0.1, or give certificates (--tls-cert and --tls-key; "holdfast tls init DIR" makes them) and users (in a config file, or one with --redis-password-file), or allow it with --insecure on a network you trust`},
+		{archive.ErrNot, `a dump, as "holdfast backup" makes it without --files, is for "holdfast load"`},
+		{dump.ErrFiles, `"holdfast restore" makes a data folder of it`},
 		{load.ErrNotEmpty, `--merge adds to it`},
 		{storage.ErrInUse, `"holdfast backup" copies a running server`},
 		{storage.ErrList, `restore a copy: without the list of tables nothing can be salvaged`},

@@ -59,7 +59,7 @@ func TestWithoutAListOfTablesTheAdviceIsTheBackup(t *testing.T) {
 			const advice = "; restore a copy: without the list of tables nothing can be salvaged"
 			oneErrorLine(t, cli(t, "dump", dir, "--salvage"), exitFailed, advice)
 			oneErrorLine(t, cli(t, "verify", dir), exitNotChecked, advice)
-			oneErrorLine(t, cli(t, "serve", "--data", dir, "--pinpriq", "127.0.0.1:0"), exitFailed, advice)
+			oneErrorLine(t, cli(t, "serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off"), exitFailed, advice)
 		})
 	}
 }

@@ -49,9 +49,7 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 	cmd := exec.CommandContext(ctx, t.path)
 	cmd.Args, cmd.Env = t.args, slices.Concat(environment(p), t.server)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.Payload), &passing{t.stdout, t.useless}, complaints
-	// A group of its own: Ctrl-C in a terminal ends this program's claims, not the commands. The
-	// end of this program does, as others get the packets then.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	cmd.SysProcAttr = ofItsOwn()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = t.grace
 	if err := cmd.Start(); err != nil {

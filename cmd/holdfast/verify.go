@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 )
 
-// verifyCmd checks a folder.
+// verifyCmd checks a folder, or a backup.
 type verifyCmd struct {
-	Dir  folder `arg:"" help:"Data folder; no server may be running on it."`
+	Path folder `arg:"" help:"Data folder, on which no server may be running; or the file of a backup or dump, or - for standard input; or a folder of backups, of which the newest is read."`
 	JSON bool   `help:"Print a JSON object."`
 
 	progress
@@ -21,13 +21,17 @@ type verifyCmd struct {
 func (c *verifyCmd) Help() string {
 	return `Reads everything in a data folder and changes nothing. It checks that the packets are those that the last batch counted, that every record can be read and is in its place, that claims and packets belong together, and that every block of the tables matches its checksum. It prints a line for each finding (its kind, the key it is about, and what is wrong), then the queues and what they hold.
 
-Exit codes: 0 the folder is sound, 1 something is wrong with it, 2 it was not checked.
+Of a backup or a dump it reads everything to the end, checks the hash, and prints how much there is. Of one that "holdfast backup --files" made it checks that its files are those that the server had; for more restore it, and verify the folder.
+
+Exit codes: 0 the folder is sound, or the backup whole; 1 something is wrong with it, 2 it was not checked.
 
 Examples:
 
     holdfast verify ./holdfast-data
     holdfast verify ./holdfast-data --json
-    holdfast verify ./holdfast-data --quiet && echo sound`
+    holdfast verify ./holdfast-data --quiet && echo sound
+    holdfast verify /var/backups/holdfast/
+    gunzip < holdfast.backup.gz | holdfast verify - --json`
 }
 
 // errNotChecked means that a folder was not checked, or that nobody could be told what was found.
@@ -35,13 +39,16 @@ var errNotChecked = errors.New("verify: no result")
 
 // Run verifies, and returns an error unless the folder is sound.
 func (c *verifyCmd) Run(ctx context.Context, p *program) error {
-	if err := c.Dir.check(true); err != nil {
+	if file := c.backup(); file != "" {
+		return c.file(ctx, p, file)
+	}
+	if err := c.Path.check(true); err != nil {
 		return fmt.Errorf("%w: %w", errNotChecked, err)
 	}
 	m := p.meter(c.Quiet)
 	defer m.end()
 	defer daemon.TuneGC()()
-	report, err := verify.Folder(ctx, string(c.Dir), verify.Options{
+	report, err := verify.Folder(ctx, string(c.Path), verify.Options{
 		Now: time.Now().UnixMilli(),
 		Progress: func(step string, done, total int64) {
 			switch step {

@@ -61,7 +61,7 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 	}
 	stderr := &shared{w: p.stderr}
 	server.Logger = slog.New(slog.NewTextHandler(stderr, nil))
-	t := task{server: c.variables(), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
+	t := task{server: append(c.variables(), "HOLDFAST_CONTEXT="+p.context), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
 	p.atEnd.Store(func() { t.signal(syscall.SIGTERM) })
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)

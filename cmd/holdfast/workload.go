@@ -1,20 +1,25 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // workload is what a bench works on: a queue of its own, or items on the board.
 type workload struct {
-	addr  string
-	where string // for people
-	fill  int64  // how many packets or items have to be there before the measurement
+	server loadgen.Spec // its address, and the way to it
+	where  string       // for people
+	fill   int64        // how many packets or items have to be there before the measurement
 
 	filler, put, take loadgen.Group
 
@@ -27,14 +32,16 @@ func (c *benchCmd) queueWorkload(ctx context.Context) (*workload, error) {
 	if c.Protocol == "redis" {
 		addr, flag, push, pop = c.Redis, "--redis", loadgen.RedisLPush, loadgen.RedisRPop
 	}
-	conn, err := dial(ctx, addr, flag, c.Timeout) // its error says more than the load generator's
+	server, err := c.spec(addr)
 	if err != nil {
 		return nil, err
 	}
-	_ = conn.Close()
 	queue := "holdfast.bench." + strings.ToLower(rand.Text()[:12])
+	if err := c.try(ctx, server, flag, pop(queue)); err != nil {
+		return nil, err
+	}
 	packets := loadgen.Packets{Queue: queue, Size: c.Size}
-	w := &workload{addr: addr, where: fmt.Sprintf("in queue %q", queue), report: benchReport{Size: c.Size, Queue: queue}}
+	w := &workload{server: server, where: fmt.Sprintf("in queue %q", queue), report: benchReport{Size: c.Size, Queue: queue}}
 	w.put = c.group("push", func() loadgen.Protocol { return push(packets) })
 	w.take = c.group("pop", func() loadgen.Protocol { return pop(queue) })
 	w.filler = w.put
@@ -44,24 +51,73 @@ func (c *benchCmd) queueWorkload(ctx context.Context) (*workload, error) {
 	return w, nil
 }
 
+// try makes one request. Its errors say more than those of the load generator, and nothing is left
+// after them.
+func (c *benchCmd) try(ctx context.Context, server loadgen.Spec, flag string, request loadgen.Protocol) error {
+	conn, err := c.dial(ctx, server.Addr, flag, c.Timeout)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(c.Timeout))
+	if server.Login != nil {
+		_, err = loadgen.AskOn(ctx, conn, server.Login())
+	}
+	if err == nil {
+		_, err = loadgen.AskOn(ctx, conn, request)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), `"NOAUTH `), strings.Contains(err.Error(), `"WRONGPASS `):
+		err = fmt.Errorf("%w: %w", client.ErrDenied, err)
+	case strings.Contains(err.Error(), `"NOPERM `):
+		err = fmt.Errorf("%w: %w", client.ErrForbidden, err)
+	case c.Protocol == "pinpriq" && errors.Is(err, io.EOF):
+		err = fmt.Errorf("%w; if the server has users, show the certificate of one with --tls-cert, or start it with --plain-user", err)
+	}
+	return c.explain(err, server.Addr)
+}
+
 // boardWorkload chooses items for the one board there is, which must be empty.
 func (c *benchCmd) boardWorkload(ctx context.Context) (*workload, error) {
-	there, err := countItems(ctx, c.Barbershop, c.Timeout)
+	there, err := countItems(ctx, c.Barbershop, c.Timeout, &c.encryption)
 	if err != nil {
 		return nil, err
 	}
 	if there > 0 {
 		return nil, fmt.Errorf("the board at %s has %s, which a bench would change: start a server of its own for it", c.Barbershop, plural(there, "item"))
 	}
+	server, err := c.spec(c.Barbershop)
+	if err != nil {
+		return nil, err
+	}
 	const first = 1 << 31 // far from the numbers that people use
 	items := loadgen.Items{First: first, Live: int(c.itemCount()), Seed: 1}
-	w := &workload{addr: c.Barbershop, where: "on the board", fill: c.itemCount()}
+	w := &workload{server: server, where: "on the board", fill: c.itemCount()}
 	w.report = benchReport{Items: items.Live}
 	w.put = c.group("update", func() loadgen.Protocol { return loadgen.BarbershopUpdate(items) })
 	w.take = c.group("next", func() loadgen.Protocol { return loadgen.BarbershopNext() })
 	w.filler = c.group("fill", func() loadgen.Protocol { return loadgen.BarbershopFill(items) })
 	w.filler.Conns, w.filler.Depth = 1, loadgen.MaxDepth/4
 	return w, nil
+}
+
+// spec is the way to a server.
+func (c *benchCmd) spec(addr string) (loadgen.Spec, error) {
+	s := loadgen.Spec{Addr: addr}
+	config, err := c.config()
+	if err != nil {
+		return s, err
+	}
+	if config != nil {
+		s.TLS = serverName(config, addr)
+	}
+	user, password, err := c.login.read()
+	if c.Protocol == "redis" && password != "" {
+		s.Login = func() loadgen.Protocol { return loadgen.RedisLogin(cmp.Or(user, access.Default), password) }
+	}
+	return s, err
 }
 
 // group is connections that do the same.
@@ -80,7 +136,9 @@ func (c *benchCmd) group(name string, protocol func() loadgen.Protocol) loadgen.
 // measure runs the load. What has to be there first is made outside the measurement.
 func (c *benchCmd) measure(ctx context.Context, w *workload) (loadgen.Result, error) {
 	spec := func(groups ...loadgen.Group) loadgen.Spec {
-		return loadgen.Spec{Addr: w.addr, Groups: groups, Limit: c.Duration}
+		s := w.server
+		s.Groups, s.Limit = groups, c.Duration
+		return s
 	}
 	if w.filler.Count = w.fill; w.fill > 0 {
 		made, err := loadgen.Run(ctx, spec(w.filler))
@@ -109,14 +167,13 @@ func (c *benchCmd) clean(ctx context.Context, w *workload, atMost time.Duration)
 		empties = 8 * window
 	)
 	take := w.take.New
-	result, err := loadgen.Run(context.WithoutCancel(ctx), loadgen.Spec{
-		Addr:  w.addr,
-		Limit: min(atMost, loadgen.MaxLimit),
-		Groups: []loadgen.Group{{
-			Name: "clean", Conns: 1, Depth: window, Count: empties,
-			New: func() loadgen.Protocol { return countEmpty{take()} },
-		}},
-	})
+	spec := w.server
+	spec.Limit = min(atMost, loadgen.MaxLimit)
+	spec.Groups = []loadgen.Group{{
+		Name: "clean", Conns: 1, Depth: window, Count: empties,
+		New: func() loadgen.Protocol { return countEmpty{take()} },
+	}}
+	result, err := loadgen.Run(context.WithoutCancel(ctx), spec)
 	if err == nil && !result.Groups[0].Finished {
 		err = fmt.Errorf("they could not all be removed in %v", atMost)
 	}

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,45 +21,29 @@ import (
 
 // workServer is the flags of a command that talks to the work queue of a server.
 type workServer struct {
-	Redis   string        `default:"127.0.0.1:6379" address:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
-	DB      int           `name:"db" default:"0" range:"0 15" placeholder:"N" help:"Database, 0 to 15: each has queues of its own. Clients of other protocols use 0 (default ${default})."`
-	Timeout time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
+	Redis   string        `group:"Connection" default:"127.0.0.1:6379" address:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
+	DB      int           `group:"Connection" name:"db" default:"0" range:"0 15" placeholder:"N" help:"Database, 0 to 15: each has queues of its own. Clients of other protocols use 0 (default ${default})."`
+	Timeout time.Duration `group:"Connection" default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
 
-	redisPassword
+	encryption `group:"Connection"`
+	login      `group:"Connection"`
 }
 
-// redisPassword is the flags for the password of Redis clients.
-type redisPassword struct {
-	RedisPassword     string `xor:"password" placeholder:"TEXT" help:"Password of Redis clients. Others can see a flag of a process: better use the variable or a file."`
-	RedisPasswordFile string `xor:"password" placeholder:"FILE" help:"File that holds that password, without a line break at its end."`
-}
-
-// password is what the flags say, "" for none.
-func (r *redisPassword) password() (string, error) {
-	if r.RedisPasswordFile == "" {
-		return r.RedisPassword, nil
-	}
-	text, err := os.ReadFile(r.RedisPasswordFile)
-	if err != nil {
-		return "", fmt.Errorf("read the Redis password: %w", err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return "", fmt.Errorf("file %s of --redis-password-file is empty: expected a password", r.RedisPasswordFile)
-	}
-	return password, nil
-}
-
-// variables say to a command what the flags say.
+// variables say to a command what the flags say. An empty one takes the place of one that this
+// program has, so that nothing else counts.
 func (s *workServer) variables() []string {
-	all := []string{"HOLDFAST_REDIS=" + s.Redis, "HOLDFAST_DB=" + strconv.Itoa(s.DB)}
-	if s.RedisPassword != "" {
-		all = append(all, "HOLDFAST_REDIS_PASSWORD="+s.RedisPassword)
+	all := map[string]string{
+		"redis": s.Redis, "db": strconv.Itoa(s.DB), "user": s.User, "password": s.Password.text, "password-file": s.Password.file,
+		"tls": "", "tls-ca": s.TLSCA, "tls-cert": s.TLSCert, "tls-key": s.TLSKey,
 	}
-	if s.RedisPasswordFile != "" {
-		all = append(all, "HOLDFAST_REDIS_PASSWORD_FILE="+s.RedisPasswordFile)
+	if s.TLS {
+		all["tls"] = "true"
 	}
-	return all
+	var env []string
+	for flag, value := range all {
+		env = append(env, variableOf(flag)+"="+value)
+	}
+	return env
 }
 
 // call runs fn with a client. When ctx ends, an answer that is on its way is still waited for.
@@ -74,14 +58,18 @@ func (s *workServer) call(ctx context.Context, fn func(context.Context, *client.
 
 // connect makes a client, which connects when it is first used. Its connections end soon after ctx.
 func (s *workServer) connect(ctx context.Context) (*client.Client, error) {
-	password, err := s.password()
+	user, password, err := s.login.read()
+	if err != nil {
+		return nil, err
+	}
+	config, err := s.config()
 	if err != nil {
 		return nil, err
 	}
 	logging.Disable() // what it says is in the errors, too
 	return client.New(&redis.Options{
-		Addr: s.Redis, DB: s.DB, Password: password,
-		Dialer:      s.dialer(ctx),
+		Addr: s.Redis, DB: s.DB, Username: user, Password: password,
+		Dialer:      s.dialer(ctx, config),
 		DialTimeout: s.Timeout, ReadTimeout: s.Timeout, WriteTimeout: s.Timeout,
 		DialerRetries: 1, MaxRetries: -1, // whoever is at the terminal can do it again
 	}), nil
@@ -93,14 +81,14 @@ const lastAnswer = 500 * time.Millisecond
 
 // dialer makes connections that fail soon after ctx has ended: the library waits for replies
 // without a look at it.
-func (s *workServer) dialer(ctx context.Context) func(context.Context, string, string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: s.Timeout}
-	return func(dialing context.Context, network, address string) (net.Conn, error) {
-		conn, err := dialer.DialContext(dialing, network, address)
-		if err == nil {
-			context.AfterFunc(ctx, func() { time.AfterFunc(lastAnswer, func() { _ = conn.Close() }) })
+func (s *workServer) dialer(ctx context.Context, config *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+	return func(dialing context.Context, _, address string) (net.Conn, error) {
+		conn, err := connect(dialing, address, s.Timeout, config)
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		context.AfterFunc(ctx, func() { time.AfterFunc(lastAnswer, func() { _ = conn.Close() }) })
+		return conn, nil
 	}
 }
 
@@ -115,9 +103,11 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &answer):
-		return &refusal{err, answer}
+		return s.encryption.explain(&refusal{err, answer}, s.Redis)
 	case isDial(err) && ctx.Err() == nil:
 		return dialError(err, s.Redis, "--redis")
+	case certificateError(err, s.Redis) != nil:
+		return certificateError(err, s.Redis)
 	case errors.Is(err, client.ErrUnknown) && ctx.Err() != nil, errors.Is(err, net.ErrClosed):
 		return errors.New("interrupted: the server may have carried out the request")
 	case errors.As(err, &network) && network.Timeout():
@@ -125,7 +115,7 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.EPIPE) && !errors.Is(err, client.ErrUnknown):
 		return fmt.Errorf("server at %s is gone: the request was not sent", s.Redis)
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%w; check that --redis %s is the server's address for Redis clients", err, s.Redis)
+		return s.encryption.explain(fmt.Errorf("%w; check that --redis %s is the server's address for Redis clients", err, s.Redis), s.Redis)
 	}
 	return err
 }

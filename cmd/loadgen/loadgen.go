@@ -11,7 +11,8 @@
 //	loadgen.go      what a run is and what it measures: Spec, Run, Result
 //	ask.go          one request to a server that is starting
 //	window.go       the requests of a group and of a connection that are under way
-//	epoll.go        the sockets: reads and writes for all windows
+//	epoll_linux.go  the sockets: reads and writes for all windows; epoll_other.go refuses elsewhere
+//	sealed_linux.go encryption on them
 //	protocol.go     what a protocol must do, and text replies
 //	packets.go      which packets are pushed
 //	items.go        which items of a board are updated
@@ -24,6 +25,7 @@ package loadgen
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"os"
 	"time"
@@ -63,6 +65,9 @@ type Spec struct {
 	Groups []Group       // at least one
 	Limit  time.Duration // longest time of the run, more than 0 and at most MaxLimit
 	PID    int           // process whose processor time is measured; 0 for none
+
+	TLS   *tls.Config     // encrypts the connections, for the name in it; nil for plain ones
+	Login func() Protocol // makes the first request of a connection, before the run; nil for none
 }
 
 // Result is what a run measured.

@@ -27,6 +27,11 @@ func RedisBZPopMin(queue string) Protocol {
 	return &redisTake{repeated: redisCommand("BZPOPMIN", queue, "0")}
 }
 
+// RedisLogin logs in.
+func RedisLogin(user, password string) Protocol {
+	return &redisTake{repeated: redisCommand("AUTH", user, password)}
+}
+
 type redisAdd struct {
 	packets  Packets
 	head     []byte // the command and its key

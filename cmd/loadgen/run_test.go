@@ -169,7 +169,7 @@ func TestRunMeasuresTheProcessItIsToldOf(t *testing.T) {
 	f := startFake(t)
 	spec := Spec{Addr: f.addr, Limit: testLimit, PID: os.Getpid(), Groups: []Group{pushes("push", 2, 8, 20000, Packets{Queue: "q", Size: 64})}}
 	result, err := Run(t.Context(), spec)
-	if err != nil || result.Server <= 0 || result.Server != result.Client || result.Rate() <= 0 {
+	if err != nil || result.Server <= 0 || result.Client <= 0 || (result.Server-result.Client).Abs() > time.Second || result.Rate() <= 0 { // they are read one after the other
 		t.Errorf("%v: processor time %v by number and %v as itself, %v packets a second", err, result.Server, result.Client, result.Rate())
 	}
 	spec.PID = 1 << 30

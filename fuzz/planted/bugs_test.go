@@ -44,6 +44,11 @@ func bugs() []bug {
 		{"the journal goes although tables could not be made", "store.go",
 			"err == nil {\n\t\terr = s.journal.Clear()", "true {\n\t\terr = s.journal.Clear()", "CloseThatCannotWriteOut"},
 
+		{"a segment that a backup reads is used again", "journal/files.go",
+			" && s.holds == 0", "", ""},
+		{"a backup lacks the segment where the tables end", "files.go",
+			"segment.Number >= f.view", "segment.Number > f.view", "FilesAreThose"},
+
 		// What is pending.
 		{"over is taken for new", "pending.go",
 			"e.kind != entryNew || w.holes", "e.kind == entryDelete || w.holes", ""},

@@ -98,7 +98,7 @@ func TestUnfinishedRequestsTakeBoundedMemory(t *testing.T) {
 		}
 	})
 	// Long requests are read one after the other: the last may still be on its way.
-	const largest = bound / (4<<20 - 64<<10)
+	const largest = bound / (2<<20 - 64<<10) // buffers of 2 MiB, which the requests announce
 	refused, over := 0, time.Now().Add(time.Minute)
 	for waiting := conns; clients-refused > largest && time.Now().Before(over); {
 		waiting = slices.DeleteFunc(waiting, func(c *conn) bool {
@@ -118,7 +118,7 @@ func TestUnfinishedRequestsTakeBoundedMemory(t *testing.T) {
 	runtime.ReadMemStats(&m)
 	t.Logf("%d of %d refused, %d MiB in use, another waits %v at most", refused, clients, m.HeapAlloc>>20, wait.Round(time.Microsecond))
 	if clients-refused > largest {
-		t.Errorf("%d of %d clients hold a buffer of 4 MiB, want %d at most", clients-refused, clients, largest)
+		t.Errorf("%d of %d clients hold a buffer of 2 MiB, want %d at most", clients-refused, clients, largest)
 	}
 	honest.do("+OK\r\n", "SET", "k", strings.Repeat("x", 1_000_000))
 }

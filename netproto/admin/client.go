@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,22 +13,66 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
-// ErrRefused: the server answered that it gives no backup, and why.
-var ErrRefused = errors.New("refuses")
+// Why a server does not do what it is asked. ErrDenied and ErrForbidden are also ErrRefused.
+var (
+	// ErrRefused: the server answered that it gives no backup, and why.
+	ErrRefused = errors.New("refuses")
+	// ErrDenied: the user and password are missing or wrong.
+	ErrDenied = fmt.Errorf("%w without a user and password that it knows", ErrRefused)
+	// ErrForbidden: the user does not have the right.
+	ErrForbidden = fmt.Errorf("%w what this user asks", ErrRefused)
+	// ErrNotReady: the server answered that it does not do now what its clients want, and why.
+	ErrNotReady = errors.New("is not ready")
+)
 
-// Fetch asks the server at address for a backup. The caller reads the transfer to its end and
-// closes it. A body that is cut short ends in an error, never in io.EOF. ctx ends the transfer;
-// timeout bounds how long Fetch, and each Read, waits for the server.
-func Fetch(ctx context.Context, address string, r Request, timeout time.Duration) (*Transfer, error) {
+// Client asks a server.
+type Client struct {
+	Address  string // HOST:PORT
+	User     string // who logs in; the user default if empty
+	Password string // nobody logs in if empty
+	Timeout  time.Duration
+	// Dial makes connections, such as encrypted ones; nil: plain ones.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Fetch asks for a backup. The caller reads the transfer to its end and closes it. A body that is
+// cut short ends in an error, never in io.EOF. ctx ends the transfer; Timeout bounds how long
+// Fetch, and each Read, waits for the server.
+func (c *Client) Fetch(ctx context.Context, r Request) (*Transfer, error) {
+	return c.get(ctx, "/backup", r.query(), ErrRefused)
+}
+
+// Ready returns nil if the server is ready, and else why not, or why nobody knows.
+func (c *Client) Ready(ctx context.Context) error {
+	t, err := c.get(ctx, "/readyz", "", ErrNotReady)
+	if err != nil {
+		return err
+	}
+	return t.Close()
+}
+
+// get asks for a path. Where the answer is not 200 the error wraps refused, unless a login would
+// help.
+func (c *Client) get(ctx context.Context, path, query string, refused error) (*Transfer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	address, timeout, dial := c.Address, c.Timeout, c.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
 	transport := &http.Transport{
 		DisableCompression: true,
 		DisableKeepAlives:  true, // one request only
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-			if tcp, ok := conn.(*net.TCPConn); ok {
+			conn, err := dial(ctx, network, address)
+			socket := conn
+			if sealed, ok := conn.(interface{ NetConn() net.Conn }); ok {
+				socket = sealed.NetConn()
+			}
+			if tcp, ok := socket.(*net.TCPConn); ok {
 				_ = tcp.SetReadBuffer(socketBuffer)
 			}
 			return conn, err
@@ -37,11 +82,14 @@ func Fetch(ctx context.Context, address string, r Request, timeout time.Duration
 	if strings.HasPrefix(host, ":") { // this machine is dialled, but a request must name a host
 		host = "localhost" + host
 	}
-	where := url.URL{Scheme: "http", Host: host, Path: "/backup", RawQuery: r.query()}
+	where := url.URL{Scheme: "http", Host: host, Path: path, RawQuery: query}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
 	if err != nil {
 		cancel(nil)
 		return nil, fmt.Errorf("address %q: expected HOST:PORT: %w", address, err)
+	}
+	if c.Password != "" {
+		request.SetBasicAuth(cmp.Or(c.User, access.Default), c.Password)
 	}
 	t := &Transfer{ctx: ctx, cancel: cancel, timeout: timeout}
 	t.silence = time.AfterFunc(timeout, func() {
@@ -59,9 +107,19 @@ func Fetch(ctx context.Context, address string, r Request, timeout time.Duration
 		defer t.Close()
 		const longest = 4096
 		why, _ := io.ReadAll(io.LimitReader(t, longest))
-		return nil, fmt.Errorf("the server at %s %w: %s", address, ErrRefused, strings.TrimSpace(string(why)))
+		return nil, fmt.Errorf("the server at %s %w: %s", address, refusal(response.StatusCode, refused), strings.TrimSpace(string(why)))
 	}
 	return t, nil
+}
+
+func refusal(status int, other error) error {
+	switch status {
+	case http.StatusUnauthorized:
+		return ErrDenied
+	case http.StatusForbidden:
+		return ErrForbidden
+	}
+	return other
 }
 
 // Transfer is a backup under way. It belongs to one goroutine.

@@ -15,6 +15,7 @@ const (
 	DefaultMinRate = 64 << 10
 
 	headerTimeout = 10 * time.Second // for a request, from its first byte or the start of the connection
+	bodyTimeout   = time.Second      // for the body of a request, which nobody needs
 	idleTimeout   = 60 * time.Second // between two requests of a connection
 	shutdownWait  = time.Second      // for requests under way: all but backups take microseconds
 

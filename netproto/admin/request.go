@@ -5,40 +5,42 @@ import (
 	"net/url"
 )
 
-// Formats of a backup: those of dumps that can be loaded.
+// Formats of a backup: those of dumps that can be loaded, and the files of the data folder.
 const (
 	FormatMsgpack = "msgpack"
 	FormatJSONL   = "jsonl"
+	FormatTar     = "tar"
 )
+
+// contentTypes has one for each format.
+var contentTypes = map[string]string{
+	FormatMsgpack: "application/msgpack", FormatJSONL: "application/x-ndjson", FormatTar: "application/x-tar",
+}
 
 // Request says what a backup is to hold.
 type Request struct {
-	Format string   // FormatMsgpack or FormatJSONL
+	Format string   // one of the formats
 	Queues []string // globs: a queue that one of them matches is included; all are if there is none
+	// May says whether the user may see what has a name; nil: everything. The globs of rights differ
+	// from these in what they say of bytes that are no text.
+	May func(name []byte) bool
 }
 
 // packetsHeader says about how many packets a backup holds.
 const packetsHeader = "Holdfast-Packets"
 
-func (r *Request) contentType() string {
-	if r.Format == FormatJSONL {
-		return "application/x-ndjson"
-	}
-	return "application/msgpack"
-}
-
 // parseRequest parses the query of a request for a backup.
 func parseRequest(query string) (Request, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return Request{}, fmt.Errorf("query cannot be parsed: expected format=%s|%s and queue=GLOB: %w", FormatMsgpack, FormatJSONL, err)
+		return Request{}, fmt.Errorf("query cannot be parsed: expected format=%s|%s|%s and queue=GLOB: %w", FormatMsgpack, FormatJSONL, FormatTar, err)
 	}
 	r := Request{Format: FormatMsgpack}
 	for name, given := range values {
 		switch name {
 		case "format":
-			if len(given) != 1 || given[0] != FormatMsgpack && given[0] != FormatJSONL {
-				return Request{}, fmt.Errorf("format %q: expected %s or %s, once", given, FormatMsgpack, FormatJSONL)
+			if len(given) != 1 || contentTypes[given[0]] == "" {
+				return Request{}, fmt.Errorf("format %q: expected %s, %s or %s, once", given, FormatMsgpack, FormatJSONL, FormatTar)
 			}
 			r.Format = given[0]
 		case "queue":
@@ -46,6 +48,9 @@ func parseRequest(query string) (Request, error) {
 		default:
 			return Request{}, fmt.Errorf("unknown parameter %q: expected format and queue", name)
 		}
+	}
+	if r.Format == FormatTar && len(r.Queues) > 0 {
+		return Request{}, fmt.Errorf("format %s holds everything: leave queue out, or ask for another format", FormatTar)
 	}
 	return r, nil
 }

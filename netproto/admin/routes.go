@@ -15,38 +15,94 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
-// routes is every path there is.
+// route is a path and who may ask for it; everybody without a rule.
+type route struct {
+	path  string
+	may   rule
+	serve http.HandlerFunc
+}
+
+// table is every path there is.
+func (s *Server) table() []route {
+	all := []route{
+		{"/livez", nil, state(s.config.Health.Live)},
+		{"/readyz", nil, state(s.config.Health.Ready)},
+		{"/healthz", nil, s.waitForHealth},
+		{"/backup", mayBackUp, s.served(s.serveBackup)},
+	}
+	if s.config.Metrics != nil {
+		all = append(all, route{"/metrics", mayLookAtAll, s.config.Metrics.ServeHTTP})
+	}
+	if s.config.Profiles {
+		all = append(all, route{profiles, mayOperate, s.serveProfile})
+	}
+	return all
+}
+
+// front is the pattern of the page itself.
+const front = "/{$}"
+
+// routes serves the table.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", s.get(s.serveHealth))
-	mux.Handle("/backup", s.get(s.serveBackup))
-	mux.Handle("/", s.get(func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, fmt.Sprintf("path %q does not exist: expected /healthz or /backup", r.URL.Path))
-	}))
+	var paths []string
+	for _, r := range s.table() {
+		mux.Handle(r.path, s.guard(get(s.only(r.may, r.serve))))
+		paths = append(paths, r.path)
+	}
+	if s.config.Page != nil {
+		mux.Handle(front, s.guard(s.servePage))
+		mux.Handle("/page/", s.guard(s.servePage))
+		paths = append(paths, "/")
+	}
+	mux.Handle("/", s.guard(get(func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("path %q does not exist: expected one of %s", r.URL.Path, strings.Join(paths, ", ")))
+	})))
 	return mux
 }
 
-// get passes on GET requests that name the server by its address and do not come from a web page of
+// guard passes on requests that name the server by its address and do not come from a web page of
 // another site.
-func (s *Server) get(serve http.HandlerFunc) http.Handler {
+func (s *Server) guard(serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 { // the server reads the body after its answer: do not wait for it long
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout))
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
 		switch {
 		case !s.config.AnyHost && !isAddress(r.Host):
 			refuse(w, http.StatusForbidden, fmt.Sprintf("host %q is not an IP address or localhost: use the server's IP address", r.Host))
-		case isCrossSite(r):
+		case isCrossSite(r) && !isLink(r):
 			refuse(w, http.StatusForbidden, "this request comes from a web page of another site: send it with a program, or type its address")
-		case r.Method != http.MethodGet:
-			w.Header().Set("Allow", http.MethodGet)
-			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("method %s is not allowed: use GET", r.Method))
 		default:
 			serve(w, r)
 		}
 	})
+}
+
+// servePage passes on requests of the page. Without users, names of the internet are refused even
+// if every host is accepted: a site that has bound its name to this address could manage queues.
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
+	if s.config.Users == nil && !isAddress(r.Host) && strings.Contains(r.Host, ".") {
+		refuse(w, http.StatusForbidden, fmt.Sprintf("host %q could be another site's: without users the page is at an IP address, localhost or a name without dots", r.Host))
+		return
+	}
+	s.config.Page.ServeHTTP(w, r)
+}
+
+// get passes on GET requests.
+func get(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.Header().Set("Allow", http.MethodGet)
+			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("method %s is not allowed: use GET", r.Method))
+			return
+		}
+		serve(w, r)
+	}
 }
 
 // isAddress tells whether a Host header is an IP address or localhost. A web page of another site
@@ -82,17 +138,18 @@ func isCrossSite(r *http.Request) bool {
 	return false
 }
 
+// isLink tells whether a browser says that somebody follows a link to the page. The page holds
+// nothing that is secret, and does nothing by being opened.
+func isLink(r *http.Request) bool {
+	return r.Pattern == front && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
 // refuse answers with a status and a sentence.
 func refuse(w http.ResponseWriter, code int, why string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
 	_, _ = io.WriteString(w, why+"\n")
-}
-
-func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "ok\n")
 }
 
 // serveBackup streams a backup. An error before the first piece has left is answered with a status
@@ -103,6 +160,9 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
+	}
+	if a := userOf(r); a != nil && !a.May(access.Operate, nil) {
+		request.May = func(name []byte) bool { return a.May(access.Look, name) }
 	}
 	if !s.backup.TryLock() {
 		w.Header().Set("Retry-After", "10")
@@ -124,10 +184,17 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = buffered.Flush()
 	}
+	if err == nil {
+		err = body.control.Flush() // what the response has kept back
+	}
 	log := s.config.Logger.With("remote", r.RemoteAddr, "bytes", body.sent, "took", time.Since(began).Round(time.Millisecond))
 	switch {
 	case err == nil:
 		log.Info("backup done")
+		if len(request.Queues) == 0 {
+			s.backedUp.Store(began.UnixMilli())
+		}
+		s.audit(r, "backup", strings.Join(request.Queues, " "))
 	case body.sent == 0 && ctx.Err() == nil:
 		log.Warn("backup refused", "error", err)
 		code := http.StatusInternalServerError
@@ -184,7 +251,7 @@ func (b *body) write(p []byte) (int, error) {
 		return 0, err
 	}
 	if b.sent == 0 { // the first piece brings the header with it
-		b.response.Header().Set("Content-Type", b.request.contentType())
+		b.response.Header().Set("Content-Type", contentTypes[b.request.Format])
 		b.response.Header().Set("Content-Disposition", "attachment; filename=holdfast."+b.request.Format)
 		b.response.Header().Set("X-Content-Type-Options", "nosniff")
 		if b.expected > 0 {

@@ -1,20 +1,26 @@
 // Package admin serves the operator over HTTP: it streams backups of the running store and says
-// whether the server is healthy. PROTOCOL.md describes it. server.go is the server, routes.go
-// answers requests, pace.go finds slow readers, request.go parses what a backup is to hold,
-// client.go fetches one.
+// how the server is. PROTOCOL.md describes it. server.go is the server, routes.go answers requests,
+// health.go those of monitors, profile.go those of developers, users.go finds out who asks, pace.go
+// finds slow readers, request.go parses what a backup is to hold, client.go asks such a server.
 package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // Backup writes a consistent copy of the store, as of the moment of the call, to w. It returns soon
@@ -35,19 +41,34 @@ var ErrRequest = errors.New("bad request")
 
 // Config says how a Server works; zero values mean the defaults of limits.go.
 type Config struct {
-	Backup Backup
-	Logger *slog.Logger // of what clients cause
+	Health  Health          // all is well if nil
+	Backup  Backup          // called only when the server has begun to serve
+	Users   *access.Control // who may ask for what; nil: everybody for everything
+	Logger  *slog.Logger    // of what clients cause
+	Audit   *access.Audit   // of what operators do; nil: it is not logged
+	Metrics http.Handler    // answers GET /metrics; nil: there is no such page
+	Page    http.Handler    // answers / and what begins with /page/, and finds out itself who asks; nil: there is no page
 
 	MaxConns     int
 	StallTimeout time.Duration // how long a client may take for a piece of a backup
 	MinRate      int64         // bytes a second that a client must take, on average over StallTimeout
 
+	TLS *tls.Config // nil: connections are not encrypted
+
 	// AnyHost accepts every Host header. Otherwise it must be an IP address or localhost, so that a
-	// web page whose site has bound its name to this address cannot read packets.
+	// web page whose site has bound its name to this address cannot read packets. Over TLS a browser
+	// sees that the name is another's.
 	AnyHost bool
+
+	Profiles bool // serve profiles of the process
 }
 
 func (c *Config) setDefaults() {
+	if c.Health == nil {
+		served := make(chan struct{})
+		close(served)
+		c.Health = well(served)
+	}
 	if c.MaxConns <= 0 {
 		c.MaxConns = DefaultMaxConns
 	}
@@ -71,8 +92,14 @@ type Server struct {
 	stopping context.Context // the parent of every request's; ends with stop
 	stop     context.CancelFunc
 
-	open   atomic.Int64 // connections
-	backup sync.Mutex   // held by the one backup under way
+	mu    sync.Mutex
+	quiet map[net.Conn]time.Time // connections without a request, and since when
+
+	open                      atomic.Int64  // connections
+	accepted, refused, shaken atomic.Uint64 // see Connections
+	backup                    sync.Mutex    // held by the one backup under way
+	backedUp                  atomic.Int64  // see LastBackup, in Unix milliseconds; 0: never
+	profile                   sync.Mutex    // held by the one profile under way
 }
 
 // Name is the protocol's name in logs.
@@ -81,7 +108,7 @@ const Name = "admin"
 // NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow.
 func NewServer(l net.Listener, c Config) *Server {
 	c.setDefaults()
-	s := &Server{config: c, listener: l}
+	s := &Server{config: c, listener: l, quiet: make(map[net.Conn]time.Time)}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.http = http.Server{
 		Handler:           s.routes(),
@@ -91,24 +118,99 @@ func NewServer(l net.Listener, c Config) *Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         s.count,
-		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(complaints{s}, "", 0),
+	}
+	if c.TLS != nil {
+		s.listener = tls.NewListener(l, c.TLS)
 	}
 	return s
 }
 
-// count closes new connections while too many are open. Each is new once and closed once.
+// complaints logs what the HTTP server has to say about connections.
+type complaints struct{ server *Server }
+
+// Write implements io.Writer.
+func (c complaints) Write(line []byte) (int, error) {
+	text, log := strings.TrimSpace(string(line)), c.server.config.Logger
+	if failed, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
+		remote, why, _ := strings.Cut(failed, ": ")
+		c.server.shaken.Add(1)
+		log.Warn("handshake failed", "protocol", Name, "remote", remote, "error", why)
+	} else {
+		log.Warn(text)
+	}
+	return len(line), nil
+}
+
+// count counts connections. Each is new once and closed once. If there are too many, one that waits
+// for a request makes room: who says nothing keeps nobody out.
 func (s *Server) count(conn net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.quiet, conn)
 	switch state {
 	case http.StateNew:
-		if s.open.Add(1) > int64(s.config.MaxConns) {
-			s.config.Logger.Warn("connection refused", "protocol", Name, "remote", conn.RemoteAddr().String(), "limit", s.config.MaxConns)
-			_ = conn.Close()
-		} else if tcp, ok := conn.(*net.TCPConn); ok {
+		if s.open.Add(1) > int64(s.config.MaxConns) && !s.makeRoom() {
+			s.drop(conn, "connection refused")
+			return
+		}
+		s.accepted.Add(1)
+		if tcp, ok := below(conn).(*net.TCPConn); ok {
 			_ = tcp.SetWriteBuffer(socketBuffer)
 		}
+		s.quiet[conn] = time.Now()
+	case http.StateIdle:
+		s.quiet[conn] = time.Now()
 	case http.StateClosed:
 		s.open.Add(-1)
 	}
+}
+
+// makeRoom closes the connection that has waited for a request the longest; false if none waits.
+func (s *Server) makeRoom() bool {
+	var oldest net.Conn
+	for conn, since := range s.quiet {
+		if oldest == nil || since.Before(s.quiet[oldest]) {
+			oldest = conn
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	delete(s.quiet, oldest)
+	s.drop(oldest, "connection closed")
+	return true
+}
+
+// drop closes a connection because there are too many.
+func (s *Server) drop(conn net.Conn, event string) {
+	s.config.Logger.Warn(event, "protocol", Name, "remote", conn.RemoteAddr().String(), "limit", s.config.MaxConns)
+	s.refused.Add(1)
+	_ = below(conn).Close() // TLS would wait until its last word has left
+}
+
+// below is the socket of a connection.
+func below(conn net.Conn) net.Conn {
+	if c, ok := conn.(*tls.Conn); ok {
+		return c.NetConn()
+	}
+	return conn
+}
+
+// Connections returns how many are open, and what became of all.
+func (s *Server) Connections() (open int, a netproto.Accepted) {
+	a.Served = s.accepted.Load()
+	a.Refused[netproto.RefusedMany], a.Refused[netproto.RefusedHandshake] = s.refused.Load(), s.shaken.Load()
+	return int(s.open.Load()), a
+}
+
+// LastBackup returns the moment of the last backup of everything that has left as a whole, of this
+// run of the server; the zero time if there was none.
+func (s *Server) LastBackup() time.Time {
+	if at := s.backedUp.Load(); at > 0 {
+		return time.UnixMilli(at)
+	}
+	return time.Time{}
 }
 
 // Addr is the address that the server listens on.

@@ -11,12 +11,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // patience bounds every wait: far longer than any should take.
@@ -75,7 +79,7 @@ func dial(t *testing.T, s *Server) *net.TCPConn {
 
 func fetch(t *testing.T, s *Server, r Request) ([]byte, error) {
 	t.Helper()
-	body, err := Fetch(t.Context(), s.Addr().String(), r, patience)
+	body, err := (&Client{Address: s.Addr().String(), Timeout: patience}).Fetch(t.Context(), r)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +128,7 @@ func TestClientIsToldHowManyPacketsToExpect(t *testing.T) {
 				defer server.Close()
 				address = server.Listener.Addr().String()
 			}
-			body, err := Fetch(t.Context(), address, Request{Format: FormatMsgpack}, patience)
+			body, err := (&Client{Address: address, Timeout: patience}).Fetch(t.Context(), Request{Format: FormatMsgpack})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +142,7 @@ func TestClientIsToldHowManyPacketsToExpect(t *testing.T) {
 
 func TestAddressWithoutAHostIsThisMachine(t *testing.T) {
 	s := start(t, Config{Backup: func(_ context.Context, w Writer, _ Request) error { return write(w) }})
-	body, err := Fetch(t.Context(), fmt.Sprintf(":%d", s.Addr().(*net.TCPAddr).Port), Request{Format: FormatMsgpack}, patience)
+	body, err := (&Client{Address: fmt.Sprintf(":%d", s.Addr().(*net.TCPAddr).Port), Timeout: patience}).Fetch(t.Context(), Request{Format: FormatMsgpack})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +175,14 @@ func TestRequestsAreAnsweredByStatus(t *testing.T) {
 		"health":                     {"GET /healthz" + get, 200, "ok\n"},
 		"a backup is msgpack":        {"GET /backup" + get, 200, "msgpack"},
 		"a backup in JSON":           {"GET /backup?format=jsonl&queue=a" + get, 200, "jsonl"},
-		"unknown path":               {"GET /metrics" + get, 404, "/healthz or /backup"},
-		"the root":                   {"GET /" + get, 404, "/healthz or /backup"},
-		"unknown format":             {"GET /backup?format=csv" + get, 400, "msgpack or jsonl"},
+		"alive":                      {"GET /livez" + get, 200, "ok\n"},
+		"ready":                      {"GET /readyz" + get, 200, "ok\n"},
+		"profiles are off":           {"GET /debug/pprof/heap" + get, 404, "does not exist"},
+		"unknown path":               {"GET /metrics" + get, 404, "expected one of /livez, /readyz, /healthz, /backup"},
+		"the root":                   {"GET /" + get, 404, "expected one of /livez, /readyz, /healthz, /backup"},
+		"a backup of files":          {"GET /backup?format=tar" + get, 200, "tar"},
+		"files of a queue":           {"GET /backup?format=tar&queue=a" + get, 400, "leave queue out"},
+		"unknown format":             {"GET /backup?format=csv" + get, 400, "msgpack, jsonl or tar"},
 		"two formats":                {"GET /backup?format=jsonl&format=jsonl" + get, 400, "once"},
 		"unknown parameter":          {"GET /backup?queues=x" + get, 400, "queues"},
 		"broken query":               {"GET /backup?queue=%zz" + get, 400, "cannot be parsed"},
@@ -208,6 +217,43 @@ func TestRequestsAreAnsweredByStatus(t *testing.T) {
 	}
 	if code, _ := ask(t, open, browser("/healthz", "Sec-Fetch-Site: cross-site")); code != 403 {
 		t.Errorf("with any host, from another site: status %d, want 403", code)
+	}
+}
+
+func TestThePageWithoutUsersIsAtNoNameOfTheInternet(t *testing.T) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") })
+	for _, users := range []*access.Control{nil, testUsers(t)} {
+		s := start(t, Config{AnyHost: true, Page: page, Users: users})
+		for host, want := range map[string]int{
+			"evil.example": 403, "evil.example:7072": 403, "evil.example.": 403, "127.0.0.1.evil.example": 403,
+			"10.1.2.3:7072": 200, "[::1]:7072": 200, "localhost": 200, "queues:7072": 200,
+		} {
+			if users != nil {
+				want = 200
+			}
+			for _, path := range []string{"/", "/page/session"} {
+				if code, body := ask(t, s, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); code != want {
+					t.Errorf("users %t, host %s, %s: status %d, %q; want %d", users != nil, host, path, code, body, want)
+				}
+			}
+		}
+	}
+}
+
+func TestALinkOfAnotherSiteOpensThePageAndNothingElse(t *testing.T) {
+	s := start(t, Config{Page: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
+	const link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: "
+	for request, want := range map[string]int{
+		browser("/", link+"document"):                                                  200,
+		browser("/", link+"iframe"):                                                    403,
+		browser("/page/session", link+"document"):                                      403,
+		browser("/backup", link+"document"):                                            403,
+		strings.Replace(browser("/", link+"document"), "GET", "POST", 1):               403,
+		strings.Replace(browser("/", link+"document"), "127.0.0.1", "evil.example", 1): 403,
+	} {
+		if code, body := ask(t, s, request); code != want {
+			t.Errorf("%q: status %d, %q; want %d", request, code, body, want)
+		}
 	}
 }
 
@@ -259,7 +305,7 @@ func (e *endless) wantEnd(t *testing.T) {
 func TestOneBackupAtATime(t *testing.T) {
 	e := newEndless()
 	s := start(t, Config{Backup: e.backup})
-	first, err := Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	first, err := (&Client{Address: s.Addr().String(), Timeout: patience}).Fetch(t.Context(), Request{Format: FormatMsgpack})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,9 +318,9 @@ func TestOneBackupAtATime(t *testing.T) {
 	}
 	_ = first.Close() // its client goes away
 	e.wantEnd(t)
-	second, err := Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	second, err := (&Client{Address: s.Addr().String(), Timeout: patience}).Fetch(t.Context(), Request{Format: FormatMsgpack})
 	for err != nil && strings.Contains(err.Error(), "one at a time") { // the handler of the first may not have ended
-		second, err = Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+		second, err = (&Client{Address: s.Addr().String(), Timeout: patience}).Fetch(t.Context(), Request{Format: FormatMsgpack})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +348,7 @@ func TestReaderThatIsSlowOnAverageIsCutAndTheLogSaysSo(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	body, err := Fetch(ctx, s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	body, err := (&Client{Address: s.Addr().String(), Timeout: patience}).Fetch(ctx, Request{Format: FormatMsgpack})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +415,7 @@ func TestPaceIsAveragedOverTheTimeThatTheClientIsWaitedFor(t *testing.T) {
 func TestShutdownEndsABackup(t *testing.T) {
 	e := newEndless()
 	s := start(t, Config{Backup: e.backup})
-	body, err := Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	body, err := (&Client{Address: s.Addr().String(), Timeout: patience}).Fetch(t.Context(), Request{Format: FormatMsgpack})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,30 +479,56 @@ func TestCloseReturnsWhenNoBackupReadsTheStoreAnyMore(t *testing.T) {
 	}
 }
 
-func TestTooManyConnectionsAreClosed(t *testing.T) {
+func TestAConnectionWithoutARequestMakesRoom(t *testing.T) {
 	s := start(t, Config{MaxConns: 2})
-	health := func(conn net.Conn) error {
-		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			return err
-		}
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err == nil {
-			err = response.Body.Close()
-		}
-		return err
-	}
-	first, second := dial(t, s), dial(t, s)
-	if err := errors.Join(health(first), health(second)); err != nil {
+	silent := dial(t, s)
+	begun := dial(t, s)
+	if _, err := io.WriteString(begun, "GET /livez HTTP/1.1\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := health(dial(t, s)); err == nil {
-		t.Error("a third connection is served, want it closed")
-	}
-	_ = first.Close()
-	for end := time.Now().Add(patience); health(dial(t, s)) != nil; { // the server notices the end a moment later
-		if time.Now().After(end) {
-			t.Fatal("the place of a connection that ended stays taken")
+	for range 2 * s.config.MaxConns {
+		if code, body := ask(t, s, "GET /livez"+localhost); code != http.StatusOK {
+			t.Errorf("status %d, %q", code, body)
 		}
+	}
+	for _, conn := range []net.Conn{silent, begun} {
+		if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("read %d bytes, %v; want the end", n, err)
+		}
+	}
+}
+
+func TestTooManyConnectionsWithRequestsAreClosed(t *testing.T) {
+	s := start(t, Config{MaxConns: 2, Health: make(ill)})
+	busy := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return int(s.open.Load()) - len(s.quiet)
+	}
+	wait := func(n int) {
+		t.Helper()
+		for end := time.Now().Add(patience); busy() != n; runtime.Gosched() {
+			if time.Now().After(end) {
+				t.Fatalf("%d connections have a request, want %d", busy(), n)
+			}
+		}
+	}
+	var all []net.Conn
+	for n := range s.config.MaxConns {
+		conn := dial(t, s)
+		if _, err := io.WriteString(conn, "GET /healthz"+localhost); err != nil { // which waits
+			t.Fatal(err)
+		}
+		all = append(all, conn)
+		wait(n + 1)
+	}
+	if n, err := dial(t, s).Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read %d bytes, %v; want the end", n, err)
+	}
+	_ = all[0].Close()
+	wait(1)
+	if code, body := ask(t, s, "GET /livez"+localhost); body != "stuck\n" {
+		t.Errorf("status %d, %q", code, body)
 	}
 }
 
@@ -466,7 +538,7 @@ func TestSilentServerIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	_, err = Fetch(t.Context(), silent.Addr().String(), Request{Format: FormatMsgpack}, 20*time.Millisecond)
+	_, err = (&Client{Address: silent.Addr().String(), Timeout: 20 * time.Millisecond}).Fetch(t.Context(), Request{Format: FormatMsgpack})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "sent nothing for 20ms") {
 		t.Errorf("error %v, want one that says how long nothing came", err)
 	}
@@ -476,7 +548,7 @@ func TestInterruptedFetchSaysSo(t *testing.T) {
 	e := newEndless()
 	s := start(t, Config{Backup: e.backup})
 	ctx, cancel := context.WithCancel(t.Context())
-	body, err := Fetch(ctx, s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	body, err := (&Client{Address: s.Addr().String(), Timeout: patience}).Fetch(ctx, Request{Format: FormatMsgpack})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,13 @@ import (
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // command is what a line asks for.
 type command struct {
-	words int // with its name
+	words int          // with its name
+	needs access.Right // for the board
 	// usage is what the first dialect, the document's, expects. The second has none: there every line
 	// that is wrong gets the same answer.
 	usage string
@@ -18,15 +20,15 @@ type command struct {
 }
 
 var commands = map[string]*command{
-	"update": {3, "update <item> <score>", (*session).update},
-	"next":   {1, "next alone", (*session).next},
-	"stats":  {1, "stats alone", (*session).stats},
+	"update": {3, access.Push, "update <item> <score>", (*session).update},
+	"next":   {1, access.Take, "next alone", (*session).next},
+	"stats":  {1, access.Look, "stats alone", (*session).stats},
 
-	"UPDATE": {3, "", (*session).update},
-	"NEXT":   {1, "", (*session).next},
-	"PEEK":   {1, "", (*session).peek},
-	"SCORE":  {2, "", (*session).score},
-	"INFO":   {1, "", (*session).info},
+	"UPDATE": {3, access.Push, "", (*session).update},
+	"NEXT":   {1, access.Take, "", (*session).next},
+	"PEEK":   {1, access.Look, "", (*session).peek},
+	"SCORE":  {2, access.Look, "", (*session).score},
+	"INFO":   {1, access.Look, "", (*session).info},
 }
 
 // command carries out the line in s.words and appends its reply, or returns an error of the broker.
@@ -38,6 +40,10 @@ func (s *session) command() error {
 		return nil
 	case s.words.n != c.words:
 		s.clientError("wrong number of words: expected %s", c.usage)
+		return nil
+	}
+	if err := s.pass.Refuses(c.needs, s.queue); err != nil {
+		s.clientError("%v", err)
 		return nil
 	}
 	return c.run(s, s.tx)

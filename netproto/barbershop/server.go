@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // Name is the protocol's name in logs.
@@ -16,6 +17,7 @@ const Name = "barbershop"
 type Protocol struct {
 	Queue   string           // the queue that is the board, any name; see DefaultQueue
 	Version string           // of the server, one word
+	Users   access.Plain     // who may do what
 	Since   time.Time        // when the server started, for its uptime
 	Now     func() time.Time // time.Now if nil
 
@@ -32,7 +34,17 @@ func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }
 func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
 	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), queue: []byte(p.Queue)}
 	s.run, s.to, s.accept = s.command, s.raise, s.acceptItem
+	s.pass = p.Users.Pass(peer.Certificate())
 	return s
+}
+
+// Refused implements netproto.Guarded.
+func (s *session) Refused(*broker.Tx) error {
+	err := s.pass.Refuses(access.None, nil)
+	if err != nil {
+		s.clientError("%v", err)
+	}
+	return err
 }
 
 func (p *Protocol) now() time.Time {
@@ -48,6 +60,7 @@ type session struct {
 	peer     *netproto.Peer
 	consumer *broker.Conn
 	queue    []byte
+	pass     access.Pass
 
 	lines lines
 	words words

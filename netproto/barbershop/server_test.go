@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -28,6 +29,7 @@ type board struct {
 	t      testing.TB
 	dir    string
 	queue  string
+	users  access.Plain
 	disk   *disk
 	loop   *netproto.Loop
 	server *netproto.Server
@@ -39,7 +41,13 @@ type board struct {
 
 func newBoard(t testing.TB) *board {
 	t.Helper()
-	b := &board{t: t, dir: t.TempDir(), queue: barbershop.DefaultQueue}
+	return newBoardOf(t, access.Plain{})
+}
+
+// newBoardOf makes a board for users.
+func newBoardOf(t testing.TB, users access.Plain) *board {
+	t.Helper()
+	b := &board{t: t, dir: t.TempDir(), queue: barbershop.DefaultQueue, users: users}
 	b.start()
 	t.Cleanup(b.stop)
 	return b
@@ -71,7 +79,7 @@ func (b *board) start() {
 		Loop:   b.loop,
 		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Protocol: &barbershop.Protocol{
-			Queue: b.queue, Version: "1.2.3", Since: started,
+			Queue: b.queue, Version: "1.2.3", Users: b.users, Since: started,
 			Now: func() time.Time { return started.Add(time.Duration(b.now.Load()) * time.Second) },
 		},
 	})

@@ -52,6 +52,8 @@ func New(options *redis.Options) *Client {
 	c := &Client{rdb: redis.NewClient(&o), consumers: make(map[*consumer]struct{})}
 	o.PoolSize, o.MinIdleConns = max(o.PoolSize, defaultPool), 0
 	c.waiting = redis.NewClient(&o)
+	c.rdb.AddHook(oneLogin{})
+	c.waiting.AddHook(oneLogin{})
 	c.patience = max(c.rdb.Options().DialTimeout, c.rdb.Options().ReadTimeout)
 	return c
 }

@@ -53,6 +53,20 @@
 // itself is a lease: the packets of a program that is killed come back after 30 seconds, or what
 // [Lease] says.
 //
+// # Encryption and users
+//
+// The options of [New] say who the client is, and how it encrypts:
+//
+//	roots := x509.NewCertPool()
+//	roots.AppendCertsFromPEM(ca) // the file of the CA that has signed the server's certificate
+//	c := client.New(&redis.Options{
+//		Addr: "queue.example.com:6379", Username: "ann", Password: password,
+//		TLSConfig: &tls.Config{RootCAs: roots},
+//	})
+//
+// Without a Username the user is default. A client certificate, in TLSConfig.Certificates, can take
+// the place of both. [ErrDenied] is a login that failed; [ErrForbidden] a right that is missing.
+//
 // # Options and errors
 //
 // Options are words of the server's commands, so its COMMANDS.md says which ones a call takes, and
@@ -64,5 +78,5 @@ package client
 
 // The files: client.go has the connections and how a request is sent, wait.go those that wait;
 // option.go, filter.go and errors.go what calls take and give; push.go, take.go, packet.go,
-// admin.go and stats.go the calls; consume.go, handler.go, answer.go and lease.go the worker;
-// codec.go typed payloads.
+// admin.go, stats.go and tail.go the calls; consume.go, handler.go, answer.go and lease.go the
+// worker; codec.go typed payloads.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -32,8 +33,10 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrTooMany: the server accepts no more connections for now.
 	ErrTooMany = errors.New("the server has too many connections")
-	// ErrDenied: the server has a password. It goes into redis.Options.
-	ErrDenied = errors.New("the password is missing or wrong")
+	// ErrDenied: the server wants a login. User and password go into redis.Options.
+	ErrDenied = errors.New("the user or the password is missing or wrong")
+	// ErrForbidden: the user does not have the right to make the call, or not for this queue.
+	ErrForbidden = errors.New("the user does not have the right")
 	// ErrInvalid: an option or an argument is wrong. The same call is refused each time.
 	ErrInvalid = errors.New("the server does not accept the call as it is")
 )
@@ -52,7 +55,8 @@ var kinds = []struct {
 }{
 	{"STALE ", ErrStale}, {"NOQUEUE ", ErrNoQueue}, {"FULL ", ErrFull}, {"PAUSED ", ErrPaused},
 	{"CLOSED ", ErrClosed}, {"INUSE ", ErrInUse}, {"OOM ", ErrNoSpace}, {"WRONGTYPE ", ErrWrongType},
-	{"NOAUTH ", ErrDenied}, {"WRONGPASS ", ErrDenied}, {"ERR too large", ErrTooLarge},
+	{"NOAUTH ", ErrDenied}, {"WRONGPASS ", ErrDenied},
+	{"NOPERM ", ErrForbidden}, {"ERR too large", ErrTooLarge},
 	{"ERR transaction too large", ErrTooLarge}, {"ERR reply too large", ErrTooLarge},
 	{"ERR max number of clients", ErrTooMany}, {"ERR ", ErrInvalid},
 }
@@ -63,8 +67,37 @@ type kindError struct{ kind, err error }
 func (e *kindError) Error() string   { return e.err.Error() }
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
+// wrongPassword is the server's answer to the password of a HELLO. It is no redis.Error: after one
+// go-redis would try the same password in an AUTH, and the server would count two failures.
+type wrongPassword struct{ reply error }
+
+func (e *wrongPassword) Error() string { return e.reply.Error() }
+
+// oneLogin is a hook that has go-redis try a password once.
+type oneLogin struct{}
+
+func (oneLogin) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (oneLogin) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if cmd.Name() == "hello" && isReply(err) && strings.HasPrefix(err.Error(), "WRONGPASS ") {
+			return &wrongPassword{err}
+		}
+		return err
+	}
+}
+
+func (oneLogin) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
 // refusal gives an error its kind.
 func refusal(err error) error {
+	var wrong *wrongPassword
+	if errors.As(err, &wrong) {
+		err = wrong.reply
+	}
 	var reply redis.Error
 	if !errors.As(err, &reply) {
 		return err
@@ -86,13 +119,21 @@ func isReply(err error) bool {
 // unknownIfSent marks an error after which a request may have been carried out.
 func unknownIfSent(err error) error {
 	var op *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
 	switch {
 	case isReply(err), errors.Is(err, redis.ErrClosed), errors.Is(err, redis.ErrPoolTimeout),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
-		errors.As(err, &op) && op.Op == "dial":
+		errors.As(err, &certificate), errors.As(err, &plain), errors.As(err, &op) && (op.Op == "dial" || rejects(op)):
 		return err
 	}
 	return &unknownError{err}
+}
+
+// rejects says whether an error is a server's alert about the client's certificate, which may come
+// behind the first request. Alerts have no type.
+func rejects(op *net.OpError) bool {
+	return op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
 }
 
 type unknownError struct{ err error }

@@ -1,13 +1,22 @@
 package client_test
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/cmd/certs"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -66,4 +75,70 @@ func TestAClientNeedsThePassword(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAWrongPasswordIsTriedOnce(t *testing.T) {
+	failed := make(chan struct{}, 10)
+	log := slog.New(slog.NewTextHandler(writer(func(line []byte) {
+		if bytes.Contains(line, []byte("login failed")) {
+			failed <- struct{}{}
+		}
+	}), nil))
+	addr, stop, err := serve(daemon.Config{Data: t.TempDir(), RedisPassword: "secret", Logger: log})
+	ok(t, err)
+	c := client.New(&redis.Options{Addr: addr, Password: "wrong", MaxRetries: -1})
+	defer c.Close()
+	var reply redis.Error
+	if _, err := c.Pop(t.Context(), "q", client.Block(time.Second)); !errors.As(err, &reply) || !errors.Is(err, client.ErrDenied) {
+		t.Errorf("a wrong password gives %v, want the server's error", err)
+	}
+	ok(t, stop())
+	if len(failed) != 1 {
+		t.Errorf("%d logins failed, want 1", len(failed))
+	}
+}
+
+// writer is a function as an io.Writer.
+type writer func(line []byte)
+
+func (w writer) Write(line []byte) (int, error) { w(line); return len(line), nil }
+
+func TestAClientEncryptsAndIsAUserWithRights(t *testing.T) {
+	ca, err := certs.New("CA", span())
+	ok(t, err)
+	pair, err := ca.Server([]string{"127.0.0.1"}, span())
+	ok(t, err)
+	cert, key := filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
+	ok(t, errors.Join(os.WriteFile(cert, pair.Cert, 0o600), os.WriteFile(key, pair.Key, 0o600)))
+	ann := access.User{Name: "ann", Password: "secret", Grants: []access.Grant{{Glob: "mails", Rights: access.Push | access.Look}}}
+	addr, stop, err := serve(daemon.Config{Data: t.TempDir(), Users: []access.User{ann}, TLS: daemon.TLSFiles{Cert: cert, Key: key}})
+	ok(t, err)
+	defer func() { ok(t, stop()) }()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca.Cert)
+	ask := func(config *tls.Config, password string, call func(c *client.Client) error) error {
+		c := client.New(&redis.Options{Addr: addr, Username: "ann", Password: password, TLSConfig: config, MaxRetries: -1})
+		defer c.Close()
+		return call(c)
+	}
+	push := func(queue string) func(c *client.Client) error {
+		return func(c *client.Client) error { return second(c.Push(t.Context(), queue, nil)) }
+	}
+	good := &tls.Config{RootCAs: roots}
+	ok(t, ask(good, "secret", push("mails")))
+	if err := ask(good, "secret", push("other")); !errors.Is(err, client.ErrForbidden) {
+		t.Errorf("a push without the right: %v", err)
+	}
+	if err := ask(good, "wrong", push("mails")); !errors.Is(err, client.ErrDenied) {
+		t.Errorf("a push with a wrong password: %v", err)
+	}
+	var unknown x509.UnknownAuthorityError
+	if err := ask(&tls.Config{}, "secret", push("mails")); !errors.As(err, &unknown) || errors.Is(err, client.ErrUnknown) {
+		t.Errorf("a push to a server that is not trusted: %v, want one that was not sent", err)
+	}
+}
+
+// span is when certificates of tests are valid.
+func span() certs.Span {
+	return certs.Span{From: time.Now().Add(-time.Hour), Until: time.Now().Add(time.Hour)}
 }

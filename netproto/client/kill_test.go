@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	fmt.Fprintln(os.Stderr, daemon.Run(context.Background(), daemon.Config{
-		Data: dir, Redis: os.Getenv(serveAddr), Cache: 16 << 20,
+		Data: dir, Redis: os.Getenv(serveAddr), Cache: 16 << 20, MaxPayload: broker.MaxPayload,
 		Listening: func(_ string, addr net.Addr) { fmt.Println(addr) },
 	}))
 	os.Exit(1)

@@ -59,7 +59,7 @@ func main() {
 	commands := strings.Replace(readmeCode(t, "sh"), "/path/to/holdfast", root, 1)
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", "go mod init example.org/mailer\n"+commands+"go vet .\n")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=") // nothing else is needed than the checkout needs
+	cmd.Env = append(os.Environ(), "GOFLAGS=")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v; it says\n%s", err, said)
 	}

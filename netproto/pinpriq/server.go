@@ -7,13 +7,23 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // Name is the protocol's name in logs.
 const Name = "pinpriq"
 
 // Protocol serves pinpriq.
-type Protocol struct{}
+type Protocol struct {
+	Users access.Plain // who may do what
+}
+
+// needs is the right for its queue that a request needs; access.None for what is not named here.
+var needs = [256]access.Right{
+	OpPush:      access.Push,
+	OpPop:       access.Take,
+	OpSubscribe: access.Take,
+}
 
 // Name implements netproto.Protocol.
 func (Protocol) Name() string { return Name }
@@ -26,8 +36,8 @@ var selection = broker.Selection{End: broker.Newest, Group: true, Fits16: true}
 func (Protocol) Delivery() broker.Selection { return selection }
 
 // Open implements netproto.Protocol.
-func (Protocol) Open(p *netproto.Peer) netproto.Session {
-	s := &session{peer: p, consumer: p.Consumer()}
+func (p Protocol) Open(peer *netproto.Peer) netproto.Session {
+	s := &session{peer: peer, consumer: peer.Consumer(), pass: p.Users.Pass(peer.Certificate())}
 	s.run = s.call
 	return s
 }
@@ -36,11 +46,25 @@ func (Protocol) Open(p *netproto.Peer) netproto.Session {
 type session struct {
 	peer     *netproto.Peer
 	consumer *broker.Conn
+	pass     access.Pass
 	request  Request
 	guard    httpGuard
 
 	tx  *broker.Tx
 	run func() error // call, bound once: binding allocates
+}
+
+// Refused implements netproto.Guarded. A subscription goes on only as long as its user may take.
+func (s *session) Refused(tx *broker.Tx) error {
+	if err := s.pass.Refuses(access.None, nil); err != nil || s.pass.Open() {
+		return err
+	}
+	for _, queue := range tx.Subscriptions(s.consumer) {
+		if err := s.pass.Refuses(needs[OpSubscribe], queue); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxServe is how many bytes of requests are carried out before others have their turn.
@@ -66,6 +90,9 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		size, err := s.request.Parse(buf[n:])
 		if errors.Is(err, ErrShort) {
 			return n, netproto.Incomplete, nil
+		}
+		if err == nil {
+			err = s.pass.Refuses(needs[s.request.Op], s.request.Queue)
 		}
 		if err == nil && s.request.Op == OpPush && tx.Space().Wait > 0 {
 			return n, netproto.Later, nil

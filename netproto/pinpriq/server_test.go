@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -51,6 +52,12 @@ func (l *logText) count(words string) int {
 // store when it starts.
 func serve(t *testing.T, batch *storage.Batch) (addr string, log *logText) {
 	t.Helper()
+	return serveTo(t, batch, access.Plain{})
+}
+
+// serveTo serves users.
+func serveTo(t *testing.T, batch *storage.Batch, users access.Plain) (addr string, log *logText) {
+	t.Helper()
 	store, err := storage.Open(t.TempDir(), storage.Options{Sync: storage.SyncNever()})
 	if err != nil {
 		t.Fatal(err)
@@ -76,8 +83,11 @@ func serve(t *testing.T, batch *storage.Batch) (addr string, log *logText) {
 		t.Fatal(err)
 	}
 	server := netproto.NewServer(l, netproto.Config{
-		Protocol: pinpriq.Protocol{}, Loop: loop, Logger: logger,
+		Protocol: pinpriq.Protocol{Users: users}, Loop: loop, Logger: logger,
 	})
+	if users.Control != nil {
+		users.Control.Watch(server.Review)
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve() }() // ends with the test
 	t.Cleanup(func() {

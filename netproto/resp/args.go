@@ -1,6 +1,19 @@
 package resp
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/holdfast-queue/holdfast/netproto/glob"
+)
+
+const (
+	// maxSteps is how many atoms of patterns a request tries, a transaction too, beyond one pass over
+	// each name: some 20 ms.
+	maxSteps = 10_000_000
+
+	errPattern = "ERR the pattern is too long: expected at most 1024 bytes"
+	errCostly  = "ERR pattern too costly: its ? and [] behind a * were tried 10000000 times; use fewer of them, or letters"
+)
 
 // is says whether an argument is a word, in either case.
 func is(arg []byte, word string) bool {
@@ -50,3 +63,12 @@ func appendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10
 
 // quoted is an argument as an error repeats it.
 func quoted(arg []byte) []byte { return arg[:min(len(arg), maxQuoted)] }
+
+// patternArg compiles a pattern of names.
+func patternArg(arg []byte) *glob.Pattern {
+	g, err := glob.Compile(arg)
+	if err != nil {
+		refuse(errPattern)
+	}
+	return g
+}

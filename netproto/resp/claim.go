@@ -41,10 +41,7 @@ func (t *take) parse(s *session, args [][]byte) {
 		{word: "OLDEST", into: &oldest},
 		{word: "GROUP", into: &t.selection.Group},
 	}
-	n := 2
-	for n < len(args) && n <= broker.MaxSubscriptions+1 && findOption(options, args[n]) < 0 {
-		n++
-	}
+	n := queuesEnd(args)
 	if n > broker.MaxSubscriptions+1 {
 		refuse(errNames)
 	}
@@ -67,6 +64,18 @@ func (t *take) parse(s *session, args [][]byte) {
 	}
 	t.selection.Count, t.selection.Filter = int(count), f.broker()
 }
+
+// queuesEnd is which argument of QPOP or QCLAIM is the first behind the queues.
+func queuesEnd(args [][]byte) int {
+	n := 2
+	for n < len(args) && n <= broker.MaxSubscriptions+1 && !slices.ContainsFunc(takeWords, func(w string) bool { return is(args[n], w) }) {
+		n++
+	}
+	return n
+}
+
+// takeWords are the options of QCLAIM.
+var takeWords = []string{"COUNT", "LEASE", "BLOCK", "CONSUMER", "FILTER", "MATCH", "NEWEST", "OLDEST", "GROUP"}
 
 // consumerName is who claims if the request does not say: the client's name, or its address.
 func (s *session) consumerName() []byte {

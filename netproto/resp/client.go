@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // client is what a connection says of itself, and how it wants to be answered.
@@ -35,8 +36,8 @@ func clientCommands() []command {
 		{name: "client|setinfo", arity: 4, flags: local | flagFast, run: clientSetInfo},
 		{name: "client|info", arity: 2, flags: local, run: clientInfo},
 		{name: "client|list", arity: -2, flags: local | flagAdmin, run: clientList},
-		{name: "client|kill", arity: -3, flags: local | flagAdmin, run: clientKill},
-		{name: "client|unblock", arity: -3, flags: local | flagAdmin, run: clientUnblock},
+		{name: "client|kill", arity: -3, flags: local | flagAdmin, right: access.Operate, run: clientKill},
+		{name: "client|unblock", arity: -3, flags: local | flagAdmin, right: access.Operate, run: clientUnblock},
 		{name: "client|reply", arity: 3, flags: local | flagFast, run: clientReply},
 		{name: "client|no-evict", arity: 3, flags: local | flagFast | flagAdmin, run: clientSwitch},
 		{name: "client|no-touch", arity: 3, flags: local | flagFast, run: clientSwitch},
@@ -123,7 +124,7 @@ func (s *session) describe(tx *broker.Tx) string {
 		" qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=%d rbp=%d obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.peer.Remote(), s.peer.Local(), s.client.name, (tx.Now()-s.client.since)/1000, (tx.Now()-s.client.active)/1000,
 		kind, s.consumer.Database(), len(s.channels), len(s.patterns), queued,
-		s.parser.at, s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.peer.Held()+cap(s.peer.Out)), last, user, version, s.client.library, s.client.libVersion)
+		s.parser.at, s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.peer.Held()+cap(s.peer.Out)), last, s.userName(), version, s.client.library, s.client.libVersion)
 }
 
 // all lists the sessions by their numbers.
@@ -148,7 +149,7 @@ func clientList(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	var list strings.Builder
 	for _, t := range s.protocol.all() {
-		if chosen(t) {
+		if chosen(t) && s.sees(t) {
 			list.WriteString(t.describe(tx))
 		}
 	}
@@ -179,13 +180,13 @@ func clientTypeArg(arg []byte) string {
 type victims struct {
 	id            int64
 	addr, laddr   string
-	kind          string
+	kind, user    string
 	spareMe, none bool
 }
 
 func (v *victims) chosen(s, t *session) bool {
 	return !v.none && (v.id == 0 || t.id == v.id) && (v.addr == "" || t.peer.Remote().String() == v.addr) &&
-		(v.laddr == "" || t.peer.Local().String() == v.laddr) && (v.kind == "" || t.kind() == v.kind) && (t != s || !v.spareMe)
+		(v.laddr == "" || t.peer.Local().String() == v.laddr) && (v.kind == "" || t.kind() == v.kind) && (v.user == "" || t.userName() == v.user) && (t != s || !v.spareMe)
 }
 
 func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
@@ -193,7 +194,7 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args) == 3 {
 		v = victims{addr: string(args[2]), none: len(args[2]) == 0}
 	} else {
-		v.parse(args[2:])
+		v.parse(s, args[2:])
 	}
 	killed := 0
 	for _, t := range s.protocol.all() {
@@ -217,7 +218,7 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 // parse reads the options of CLIENT KILL.
-func (v *victims) parse(args [][]byte) {
+func (v *victims) parse(s *session, args [][]byte) {
 	for ; len(args) > 0; args = args[2:] {
 		if len(args) < 2 {
 			refuse(errSyntax)
@@ -233,7 +234,7 @@ func (v *victims) parse(args [][]byte) {
 		case is(option, "type"):
 			v.kind = clientTypeArg(value)
 		case is(option, "user"):
-			if string(value) != user {
+			if v.user = string(value); !s.isUser(v.user) {
 				refuse("ERR No such user '%s'", quoted(value))
 			}
 		case is(option, "skipme") && (is(value, "yes") || is(value, "no")):
@@ -258,7 +259,7 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	id := intArg(args[2])
 	t := s.protocol.sessions[id]
 	switch {
-	case t == nil || !t.consumer.Parked():
+	case t == nil || !t.consumer.Parked() || t.cancelLogin != nil:
 		return s.int(0)
 	case failed:
 		tx.Unpark(t.consumer)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // command is one command. Its functions are called with the request's arguments, of which args[0]
@@ -15,6 +16,11 @@ type command struct {
 	// Where its keys are: the first, the last (-1: the last argument) and the step between two. No
 	// keys if first is 0.
 	first, last, step int
+	// right is what a user needs for each of the keys, and second for the second of them; see needs. A
+	// command without keys needs it for all queues, but for access.Operate.
+	right, second access.Right
+	// asks says whether a user may make a request whose places do not tell what it is about.
+	asks func(s *session, right access.Right, args [][]byte) bool
 	// run replies, or returns an error. The session puts that into Redis's words, in place of what was
 	// replied.
 	run handler
@@ -48,6 +54,7 @@ const (
 	flagAdds     // stores more: refused in a transaction when the disk is nearly full
 	flagAdmin    // for operators; only told to clients
 	flagChannels // about channels; only told to clients
+	flagPayload  // an argument may be a payload, and longer than all others
 	flagSlices   // changes many packets, slice by slice: each is an Atomic, and others have their turn between
 )
 
@@ -56,7 +63,7 @@ func newTable() map[string]*command {
 	table := make(map[string]*command)
 	for _, group := range [][]command{
 		connectionCommands(), clientCommands(), configCommands(), infoCommands(), introspectionCommands(),
-		transactionCommands(), pubsubCommands(), listCommands(), stringCommands(), hashCommands(), keyCommands(), workCommands(),
+		aclCommands(), transactionCommands(), pubsubCommands(), listCommands(), stringCommands(), hashCommands(), keyCommands(), workCommands(),
 	} {
 		for i := range group {
 			c := &group[i]
@@ -125,6 +132,14 @@ func lookup(table map[string]*command, name []byte) *command {
 		lowered[i] = lower(c)
 	}
 	return table[string(lowered[:len(name)])]
+}
+
+// longest is how many bytes the longest of args has.
+func longest(args [][]byte) (n int) {
+	for _, a := range args {
+		n = max(n, len(a))
+	}
+	return n
 }
 
 func bytesOf(args [][]byte) (n int) {

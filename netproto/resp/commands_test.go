@@ -1,57 +1,39 @@
 package resp
 
 import (
-	_ "embed"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-//go:embed COMMANDS.md
-var document string
-
-// documented returns the commands that have a row, as the table of commands names them.
-func documented(t *testing.T) (names []string) {
-	t.Helper()
-	table := newTable()
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z-]+)( [A-Z-]+)?").FindAllStringSubmatch(document, -1) {
-		c := table[strings.ToLower(row[1])]
-		if c == nil {
-			t.Errorf("COMMANDS.md has a row for %s, which is no command", row[1])
-			continue
-		}
-		sub := strings.ToLower(strings.TrimSpace(row[2]))
-		switch {
-		case c.sub != nil && sub != "" && c.sub[sub] == nil:
-			t.Errorf("COMMANDS.md has a row for %s%s, which is no command", row[1], row[2])
-		case c.sub != nil && sub != "":
-			names = append(names, c.sub[sub].name)
-		default:
-			names = append(names, c.name)
+// all are the commands of a table, and those that these hold.
+func all(table map[string]*command) (all []*command) {
+	for _, c := range table {
+		all = append(all, c)
+		for i := range c.subs {
+			all = append(all, &c.subs[i])
 		}
 	}
-	return names
+	return all
 }
 
 func TestEachCommandHasOneRowInTheDocument(t *testing.T) {
-	rows := documented(t)
-	count := func(name string) (n int) {
-		for _, row := range rows {
-			if row == name {
-				n++
-			}
+	table := newTable()
+	rows := make(map[string]int)
+	for _, row := range documentRows() {
+		if c, _ := documented(table, row.forms[0]); c != nil {
+			rows[c.name]++
+		} else {
+			t.Errorf("COMMANDS.md has a row for %s, which is no command", row.forms[0])
 		}
-		return n
 	}
-	for name, c := range newTable() {
-		if n := count(name); c.run != nil && n != 1 {
-			t.Errorf("COMMANDS.md has %d rows for %s", n, name)
+	for _, c := range all(table) {
+		want := 1
+		if c.run == nil {
+			want = 0
 		}
-		for i := range c.subs {
-			if n := count(c.subs[i].name); n != 1 {
-				t.Errorf("COMMANDS.md has %d rows for %s", n, c.subs[i].name)
-			}
+		if n := rows[c.name]; n != want {
+			t.Errorf("COMMANDS.md has %d rows for %s", n, c.name)
 		}
 	}
 }
@@ -79,20 +61,13 @@ func TestEachSettingHasARowWithItsDefault(t *testing.T) {
 }
 
 func TestTheTableOfCommandsIsSound(t *testing.T) {
-	var all []*command
-	for name, c := range newTable() {
+	table := newTable()
+	for name, c := range table {
 		if c.name != name || name != strings.ToLower(name) || len(name) > maxName {
 			t.Errorf("%q is not a name that is found", name)
 		}
-		all = append(all, c)
-		for i := range c.subs {
-			all = append(all, &c.subs[i])
-		}
 	}
-	if len(all) < len(newTable()) {
-		t.Fatal("two commands have one name")
-	}
-	for _, c := range all {
+	for _, c := range all(table) {
 		kinds := []flags{flagWrite, flagRead, flagLocal}
 		n := len(slices.DeleteFunc(kinds, func(f flags) bool { return c.flags&f == 0 }))
 		switch {

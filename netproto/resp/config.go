@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 func configCommands() []command {
 	return []command{{name: "config", arity: -2, flags: flagLocal | flagAdmin, subs: []command{
 		{name: "config|get", arity: -3, flags: flagLocal | flagAdmin, run: configGet},
-		{name: "config|set", arity: -4, flags: flagLocal | flagAdmin, run: configSet},
-		{name: "config|resetstat", arity: 2, flags: flagLocal | flagAdmin, run: configResetStat},
+		{name: "config|set", arity: -4, flags: flagLocal | flagAdmin, right: access.Operate, run: configSet},
+		{name: "config|resetstat", arity: 2, flags: flagLocal | flagAdmin, right: access.Operate, run: configResetStat},
 	}}}
 }
 
@@ -30,8 +31,8 @@ var fixedSettings = map[string]string{
 	"maxmemory":              "0",
 	"maxmemory-policy":       "noeviction",
 	"notify-keyspace-events": "",
-	"proto-max-bulk-len":     strconv.Itoa(maxArg),
-	"requirepass":            "", // nobody is told
+	"proto-max-bulk-len":     strconv.Itoa(maxArg), // New says what it is
+	"requirepass":            "",                   // nobody is told
 	"save":                   "",
 	"timeout":                "0",
 }
@@ -69,11 +70,11 @@ const maxSetting = 256
 func configGet(s *session, _ *broker.Tx, args [][]byte) error {
 	found := make(map[string]string)
 	for _, pattern := range args[2:] {
-		g := compileGlob(bytes.ToLower(pattern))
+		g := patternArg(bytes.ToLower(pattern))
 		s.steps -= 1000 // dozens of names
-		for _, settings := range []map[string]string{fixedSettings, idleSettings, s.protocol.settings} {
+		for _, settings := range []map[string]string{s.protocol.fixed, idleSettings, s.protocol.settings} {
 			for name, value := range settings {
-				if g.match([]byte(name), &s.steps) {
+				if g.Match([]byte(name), &s.steps) {
 					found[name] = value
 				}
 			}
@@ -96,7 +97,7 @@ func configSet(s *session, _ *broker.Tx, args [][]byte) error {
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		name, value := strings.ToLower(string(pairs[i])), pairs[i+1]
-		fixed, isFixed := fixedSettings[name]
+		fixed, isFixed := s.protocol.fixed[name]
 		_, isIdle := idleSettings[name]
 		const failed = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
 		switch {

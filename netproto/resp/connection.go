@@ -2,12 +2,11 @@ package resp
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 func connectionCommands() []command {
@@ -23,37 +22,20 @@ func connectionCommands() []command {
 	}
 }
 
-// user is the only name of a user.
-const user = "default"
-
-// authorize notes whether the client may do anything.
-func (s *session) authorize(ok bool) {
-	s.authorized, s.parser.stranger = ok, !ok
-}
-
-// login checks a password, in a time that tells nothing about it. Without one any is right.
-func (s *session) login(name, password []byte) error {
-	hash := sha256.Sum256(password)
-	right := subtle.ConstantTimeCompare(hash[:], s.protocol.password[:]) == 1 || s.protocol.config.Password == ""
-	if !right || string(name) != user {
-		s.protocol.config.Logger.Warn("wrong password", "protocol", Name, "remote", s.peer.Remote().String())
-		return failure(errWrongPass)
-	}
-	s.authorize(true)
-	return nil
-}
-
-func auth(s *session, _ *broker.Tx, args [][]byte) error {
-	name, password := []byte(user), args[1]
+func auth(s *session, tx *broker.Tx, args [][]byte) error {
+	name, password := []byte(access.Default), args[1]
 	switch {
 	case len(args) > 3:
 		return failure(errSyntax)
 	case len(args) == 3:
 		name, password = args[1], args[2]
-	case s.protocol.config.Password == "":
+	case s.pass.Open():
 		return failure("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	}
-	return s.done(s.login(name, password))
+	if waits, err := s.login(tx, name, password); waits || err != nil {
+		return err
+	}
+	return s.ok()
 }
 
 func hello(s *session, tx *broker.Tx, args [][]byte) (err error) {
@@ -72,7 +54,10 @@ func hello(s *session, tx *broker.Tx, args [][]byte) (err error) {
 		left := len(args) - 1 - i
 		switch {
 		case is(args[i], "auth") && left >= 2:
-			err = s.login(args[i+1], args[i+2])
+			var waits bool
+			if waits, err = s.login(tx, args[i+1], args[i+2]); waits {
+				return nil
+			}
 			i += 2
 		case is(args[i], "setname") && left >= 1:
 			err = s.setName(tx, args[i+1])
@@ -81,7 +66,7 @@ func hello(s *session, tx *broker.Tx, args [][]byte) (err error) {
 			err = failure(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", quoted(args[i])))
 		}
 	}
-	if err == nil && !s.authorized {
+	if err == nil && !s.known() {
 		err = failure("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 	if err != nil {
@@ -133,7 +118,7 @@ func reset(s *session, tx *broker.Tx, _ [][]byte) error {
 	s.client.name, s.client.replyOff = "", false
 	tx.Select(s.consumer, 0)
 	tx.SetName(s.consumer, "")
-	s.authorize(s.protocol.config.Password == "")
+	s.beginAsUser()
 	return s.simple("RESET")
 }
 

@@ -197,7 +197,7 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 	}
 	c.ask("AUTH guess", "-"+errWrongPass+"\r\n")
 	c.ask("HELLO 3 AUTH default guess", "-"+errWrongPass+"\r\n")
-	want := `level=WARN msg="wrong password" protocol=redis remote=` + c.LocalAddr().String() + "\n"
+	want := `level=WARN msg="login failed" protocol=redis remote=` + c.LocalAddr().String() + ` user=default error="wrong user or password"` + "\n"
 	if got := log.String(); strings.Count(got, want) != 2 || strings.Contains(got, "guess") {
 		t.Errorf("the log is %q, want twice %q", got, want)
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // limit bounds every wait: far longer than any should take.
-const limit = 30 * time.Second
+const limit = time.Minute
 
 // door is a server on a store of its own.
 type door struct {

@@ -5,115 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/holdfast-queue/holdfast/netproto/glob"
 )
-
-func TestPatterns(t *testing.T) {
-	for _, c := range []struct {
-		pattern, text string
-		want          bool
-	}{
-		{"*", "", true},
-		{"*", "abc", true},
-		{"", "", true},
-		{"", "a", false},
-		{"a", "", false},
-		{"a*c", "abbc", true},
-		{"a*c", "abbcd", false},
-		{"a*b*c", "aXbYbZc", true},
-		{"*a*b", "aab", true},
-		{"a**b", "ab", true},
-		{"?", "a", true},
-		{"?", "", false},
-		{"a?c", "abc", true},
-		{"h[ae]llo", "hallo", true},
-		{"h[ae]llo", "hillo", false},
-		{"h[^e]llo", "hallo", true},
-		{"h[^e]llo", "hello", false},
-		{"[a-c]x", "bx", true},
-		{"[c-a]x", "bx", true},
-		{"[a-c]x", "dx", false},
-		{`[\]]`, "]", true},
-		{`\*`, "*", true},
-		{`\*`, "a", false},
-		{`a\`, `a\`, true},
-		{"[a", "a", true},
-		{"[", "a", false},
-		{"A", "a", false},
-		{"*\x00", "\x00", true},
-		{"a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
-	} {
-		if got := matches(c.pattern, c.text); got != c.want {
-			t.Errorf("match(%q, %q) = %v", c.pattern, c.text, got)
-		}
-	}
-}
-
-// matches compiles a pattern and tries it on a text.
-func matches(pattern, text string) bool {
-	steps := maxSteps
-	return compileGlob([]byte(pattern)).match([]byte(text), &steps)
-}
-
-// The same patterns match the same texts as for redis-server, which goes over both byte by byte.
-func TestACompiledPatternMatchesWhatRedisMatches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pattern := rapid.StringOfN(rapid.RuneFrom([]rune(`aab-bc*?[]^\`)), 0, 12, -1).Draw(t, "pattern")
-		text := rapid.StringOfN(rapid.RuneFrom([]rune(`aabbc-]\^`)), 0, 12, -1).Draw(t, "text")
-		if got, want := matches(pattern, text), slowMatch([]byte(pattern), []byte(text)); got != want {
-			t.Fatalf("match(%q, %q) = %v", pattern, text, got)
-		}
-	})
-}
-
-// slowMatch goes over pattern and text byte by byte, and back to the last star.
-func slowMatch(pattern, text []byte) bool {
-	for len(pattern) > 0 {
-		if pattern[0] == '*' {
-			return slowMatch(pattern[1:], text) || len(text) > 0 && slowMatch(pattern, text[1:])
-		}
-		if len(text) == 0 {
-			return false
-		}
-		n, ok := slowByte(pattern, text[0])
-		if !ok {
-			return false
-		}
-		pattern, text = pattern[n:], text[1:]
-	}
-	return len(text) == 0
-}
-
-// slowByte matches one byte with n bytes of the pattern.
-func slowByte(pattern []byte, c byte) (n int, ok bool) {
-	switch {
-	case pattern[0] == '?':
-		return 1, true
-	case pattern[0] == '\\' && len(pattern) > 1:
-		return 2, pattern[1] == c
-	case pattern[0] != '[':
-		return 1, pattern[0] == c
-	}
-	n = 1
-	not := n < len(pattern) && pattern[n] == '^'
-	if not {
-		n++
-	}
-	for n < len(pattern) && pattern[n] != ']' {
-		switch {
-		case pattern[n] == '\\' && n+1 < len(pattern):
-			n++
-			ok = ok || pattern[n] == c
-		case n+2 < len(pattern) && pattern[n+1] == '-':
-			ok = ok || min(pattern[n], pattern[n+2]) <= c && c <= max(pattern[n], pattern[n+2])
-			n += 2
-		default:
-			ok = ok || pattern[n] == c
-		}
-		n++
-	}
-	return min(n+1, len(pattern)), ok != not
-}
 
 // The time is that of a few passes over the names: 40 of them took 17 s byte by byte.
 func TestAPatternOfLettersCostsOnePassOverLongNames(t *testing.T) {
@@ -175,7 +68,7 @@ func (c *conn) scanOnce(command []string, cursor, pattern string) string {
 
 func TestConfigAndCommandPatternsAreBounded(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	long := strings.Repeat("*", maxPattern+1)
+	long := strings.Repeat("*", glob.MaxLength+1)
 	c.ask("CONFIG GET "+long, "-"+errPattern+"\r\n")
 	c.ask("COMMAND LIST FILTERBY PATTERN "+long, "-"+errPattern+"\r\n")
 	c.ask("PUBSUB CHANNELS "+long, "-"+errPattern+"\r\n")
@@ -187,8 +80,8 @@ func TestALongPatternIsRefused(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	for _, command := range []string{"KEYS ", "SCAN 0 MATCH ", "HSCAN h 0 MATCH ", "PSUBSCRIBE "} {
 		c.ask("HSET h f v", ":1\r\n")
-		c.ask(command+strings.Repeat("*", maxPattern+1), "-"+errPattern+"\r\n")
+		c.ask(command+strings.Repeat("*", glob.MaxLength+1), "-"+errPattern+"\r\n")
 		c.ask("DEL h", ":1\r\n")
 	}
-	c.ask("KEYS "+strings.Repeat("*", maxPattern), "*0\r\n")
+	c.ask("KEYS "+strings.Repeat("*", glob.MaxLength), "*0\r\n")
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 func hashCommands() []command {
@@ -21,8 +22,8 @@ func hashCommands() []command {
 		{name: "hexists", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hexists},
 		{name: "hlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hlen},
 		{name: "hstrlen", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hstrlen},
-		{name: "hincrby", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hincrby},
-		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hincrbyfloat},
+		{name: "hincrby", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: hincrby},
+		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: hincrbyfloat},
 		{name: "hscan", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: hscan},
 		{name: "hrandfield", arity: -2, flags: flagRead, first: 1, last: 1, step: 1, run: hrandfield},
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // redisVersion is the version of Redis whose commands and words these are. Clients ask for it to
@@ -122,7 +123,10 @@ func infoCPU(*session, *broker.Tx) string {
 
 func infoCluster(*session, *broker.Tx) string { return "cluster_enabled:0\n" }
 
-func infoKeyspace(_ *session, tx *broker.Tx) string {
+func infoKeyspace(s *session, tx *broker.Tx) string {
+	if !s.pass.Open() && !s.mayAll(access.Look, []byte("*")) { // as DBSIZE
+		return ""
+	}
 	var lines strings.Builder
 	for db := range uint8(broker.Databases) {
 		if names, expiring := tx.NameCount(db); names > 0 {

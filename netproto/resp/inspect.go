@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/glob"
 )
 
 // defaultCount is how many packets QPEEK and QLIST show.
@@ -198,6 +199,6 @@ func (s *session) waiting(w broker.Wait) {
 
 func queues(s *session, tx *broker.Tx, args [][]byte) error {
 	pattern := []byte("*")
-	parseOptions(args[1:], option{"MATCH", &pattern, 0, maxPattern})
+	parseOptions(args[1:], option{"MATCH", &pattern, 0, glob.MaxLength})
 	return s.names(tx, pattern, broker.TypeList)
 }

@@ -311,6 +311,13 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 	if age := c.pairs("QSTAT", "empty")["age"]; age != "-1" {
 		t.Errorf("the age of nothing is %s", age)
 	}
+	for i, push := range []string{"LPUSH", "RPUSH"} { // one at each end
+		c.ask(push+" list x", fmt.Sprintf(":%d\r\n", i+1))
+		d.now.Add(1000)
+	}
+	if age := c.pairs("QSTAT", "list")["age"]; age != "2000" {
+		t.Errorf("the age is %s, want that of the packet that was pushed first", age)
+	}
 }
 
 func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {

@@ -1,25 +1,28 @@
 package resp
 
-import "github.com/holdfast-queue/holdfast/broker"
+import (
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
 
 func keyCommands() []command {
 	return []command{
-		{name: "del", arity: -2, flags: flagWrite, first: 1, last: -1, step: 1, run: del},
-		{name: "unlink", arity: -2, flags: flagWrite | flagFast, first: 1, last: -1, step: 1, run: del},
+		{name: "del", arity: -2, flags: flagWrite, first: 1, last: -1, step: 1, right: access.Manage, run: del},
+		{name: "unlink", arity: -2, flags: flagWrite | flagFast, first: 1, last: -1, step: 1, right: access.Manage, run: del},
 		{name: "exists", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: exists},
 		{name: "touch", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: exists},
 		{name: "type", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: typeOf},
-		{name: "keys", arity: 2, flags: flagRead, run: keys},
-		{name: "scan", arity: -2, flags: flagRead, run: scan},
+		{name: "keys", arity: 2, flags: flagRead, asks: asksPatterns, run: keys},
+		{name: "scan", arity: -2, flags: flagRead, asks: asksMatch(2), run: scan},
 		{name: "randomkey", arity: 1, flags: flagRead, run: randomkey},
-		{name: "rename", arity: 3, flags: flagWrite, first: 1, last: 2, step: 1, run: rename},
-		{name: "renamenx", arity: 3, flags: flagWrite | flagFast, first: 1, last: 2, step: 1, run: renamenx},
-		{name: "copy", arity: -3, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: copyTo},
-		{name: "expire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: expire(second, false)},
-		{name: "pexpire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: expire(millisecond, false)},
-		{name: "expireat", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: expire(second, true)},
-		{name: "pexpireat", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: expire(millisecond, true)},
-		{name: "persist", arity: 2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: persist},
+		{name: "rename", arity: 3, flags: flagWrite, first: 1, last: 2, step: 1, right: access.Manage, run: rename},
+		{name: "renamenx", arity: 3, flags: flagWrite | flagFast, first: 1, last: 2, step: 1, right: access.Manage, run: renamenx},
+		{name: "copy", arity: -3, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, right: access.Look, second: access.Push | access.Manage, run: copyTo},
+		{name: "expire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: expire(second, false)},
+		{name: "pexpire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: expire(millisecond, false)},
+		{name: "expireat", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: expire(second, true)},
+		{name: "pexpireat", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: expire(millisecond, true)},
+		{name: "persist", arity: 2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: persist},
 		{name: "ttl", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(second, false)},
 		{name: "pttl", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(millisecond, false)},
 		{name: "expiretime", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(second, true)},
@@ -28,8 +31,8 @@ func keyCommands() []command {
 			{name: "memory|usage", arity: -3, flags: flagRead, first: 2, last: 2, step: 1, run: memoryUsage},
 		}},
 		{name: "object", arity: -2, flags: flagRead, first: 2, last: 2, step: 1, run: object},
-		{name: "flushdb", arity: -1, flags: flagWrite, run: flush(false)},
-		{name: "flushall", arity: -1, flags: flagWrite, run: flush(true)},
+		{name: "flushdb", arity: -1, flags: flagWrite, right: access.Operate, run: flush(false)},
+		{name: "flushall", arity: -1, flags: flagWrite, right: access.Operate, run: flush(true)},
 	}
 }
 

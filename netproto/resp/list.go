@@ -1,31 +1,34 @@
 package resp
 
-import "github.com/holdfast-queue/holdfast/broker"
+import (
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
 
 func listCommands() []command {
 	return []command{
-		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushTo(left)},
-		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushTo(right)},
-		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushOnto(left)},
-		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushOnto(right)},
+		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, run: pushTo(left)},
+		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, run: pushTo(right)},
+		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, run: pushOnto(left)},
+		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, run: pushOnto(right)},
 		{name: "lpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: popFrom(left)},
 		{name: "rpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: popFrom(right)},
-		{name: "lmpop", arity: -4, flags: flagWrite, run: lmpop},
+		{name: "lmpop", arity: -4, flags: flagWrite, asks: asksCounted(1), run: lmpop},
 		{name: "llen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: llen},
 		{name: "lrange", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: lrange},
 		{name: "lindex", arity: 3, flags: flagRead, first: 1, last: 1, step: 1, run: lindex},
-		{name: "lset", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: lset},
-		{name: "linsert", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, prepare: prepareSearch, run: linsert},
-		{name: "lrem", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, prepare: prepareSearch, run: lrem},
+		{name: "lset", arity: 4, flags: flagWrite | flagAdds | flagPayload, first: 1, last: 1, step: 1, right: access.Manage, run: lset},
+		{name: "linsert", arity: 5, flags: flagWrite | flagAdds | flagPayload, first: 1, last: 1, step: 1, right: access.Push | access.Look, prepare: prepareSearch, run: linsert},
+		{name: "lrem", arity: 4, flags: flagWrite | flagPayload, first: 1, last: 1, step: 1, prepare: prepareSearch, run: lrem},
 		{name: "ltrim", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, run: ltrim},
-		{name: "lpos", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, prepare: prepareSearch, run: lpos},
-		{name: "rpoplpush", arity: 3, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: rpoplpush},
-		{name: "lmove", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: lmove},
+		{name: "lpos", arity: -3, flags: flagRead | flagPayload, first: 1, last: 1, step: 1, prepare: prepareSearch, run: lpos},
+		{name: "rpoplpush", arity: 3, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, right: access.Take, second: access.Push, run: rpoplpush},
+		{name: "lmove", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, right: access.Take, second: access.Push, run: lmove},
 		{name: "blpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, run: blockPopFrom(left)},
 		{name: "brpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, run: blockPopFrom(right)},
-		{name: "blmpop", arity: -5, flags: flagWrite | flagBlocking, run: blmpop},
-		{name: "brpoplpush", arity: 4, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: rpoplpush},
-		{name: "blmove", arity: 6, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: lmove},
+		{name: "blmpop", arity: -5, flags: flagWrite | flagBlocking, asks: asksCounted(2), run: blmpop},
+		{name: "brpoplpush", arity: 4, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, right: access.Take, second: access.Push, run: rpoplpush},
+		{name: "blmove", arity: 6, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, right: access.Take, second: access.Push, run: lmove},
 	}
 }
 

@@ -24,15 +24,15 @@ func TestALongLookHasTheLimitOfAReply(t *testing.T) {
 }
 
 func TestAPeerThatHasClosedItsSideGetsALongReply(t *testing.T) {
-	for _, command := range []string{"LRANGE l 0 -1", "HKEYS h", "KEYS *", "LREM l 1 7", "LPOS l 7"} {
+	d := newDoor(t)
+	other := dial(t, d.addr())
+	other.do(numbers(5*longLook, "RPUSH", "l")...)
+	other.do(numbers(5*longLook, "HSET", "h")...)
+	for i := range 5 {
+		other.do(numbers(5*longLook, "MSET", string(rune('a'+i)))[:5*longLook]...)
+	}
+	for _, command := range []string{"LRANGE l 0 -1", "HKEYS h", "KEYS *", "LPOS l 7", "LREM l 1 7"} {
 		t.Run(command, func(t *testing.T) {
-			d := newDoor(t)
-			other := dial(t, d.addr())
-			other.do(numbers(5*longLook, "RPUSH", "l")...)
-			other.do(numbers(5*longLook, "HSET", "h")...)
-			for i := range 5 {
-				other.do(numbers(5*longLook, "MSET", string(rune('a'+i)))[:5*longLook]...)
-			}
 			c := dial(t, d.addr())
 			c.send(strings.Fields(command)...)
 			c.send("SET", "behind", "1")

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 func qdel(s *session, tx *broker.Tx, args [][]byte) error {
@@ -57,7 +58,7 @@ func (s *session) slice(tx *broker.Tx, args [][]byte, begin func() *broker.Bulk,
 		dryRun := false
 		takes = append(takes, option{word: "FILTER", into: &f}, option{word: "MATCH", into: &f.match}, option{word: "DRYRUN", into: &dryRun})
 		parseOptions(args, takes...)
-		s.sliced = begin()
+		s.sliced, s.slicing = begin(), s.cmd
 		s.sliced.Filter, s.sliced.DryRun = f.broker(), dryRun
 	}
 	more, err := s.sliced.Slice(tx)
@@ -65,7 +66,7 @@ func (s *session) slice(tx *broker.Tx, args [][]byte, begin func() *broker.Bulk,
 		return errUnfinished
 	}
 	done := s.sliced.Done
-	s.sliced = nil
+	s.endSlices()
 	return s.count(done, err)
 }
 
@@ -91,6 +92,19 @@ func qredrive(s *session, tx *broker.Tx, args [][]byte) error {
 	}, option{"COUNT", &count, 1, broker.MaxCount}, option{"TO", &to, 0, maxArg})
 }
 
+// redriveForm returns the form of QREDRIVE that names a packet, if that is meant.
+func redriveForm(args [][]byte) *command {
+	if len(args) == 3 && !is(args[2], "dryrun") {
+		return &redriveOne
+	}
+	return nil
+}
+
+// redriveOne is QREDRIVE queue id.
+var redriveOne = command{name: "qredrive", flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, right: access.Manage, asks: asksTo("to"), prepare: prepareIDs, run: func(s *session, tx *broker.Tx, args [][]byte) error {
+	return s.did(tx.RedrivePacket(args[1], idArg(args[2])))
+}}
+
 // moveForm returns the form of QMOVE that names no packets, if that is meant: TO follows the queue
 // then.
 func moveForm(args [][]byte) *command {
@@ -101,7 +115,7 @@ func moveForm(args [][]byte) *command {
 }
 
 // moveMany is QMOVE queue TO other, with options.
-var moveMany = command{name: "qmove", flags: flagWrite | flagAdds | flagSlices, run: func(s *session, tx *broker.Tx, args [][]byte) error {
+var moveMany = command{name: "qmove", flags: flagWrite | flagAdds | flagSlices, right: access.Manage, asks: asksTo("to"), run: func(s *session, tx *broker.Tx, args [][]byte) error {
 	var state broker.State // all
 	var count int64
 	return s.slice(tx, args[4:], func() *broker.Bulk {

@@ -116,8 +116,32 @@ func TestWhatDiedInAnotherQueueReturnsThere(t *testing.T) {
 	c.payloads()
 	c.ask("QNACK q 0 2 DEAD", bulkReply("dead"))
 	c.ask("QDROP q", "+OK\r\n")
+	c.ask("QREDRIVE grave 0", "-ERR the queues where they died are gone: name one with TO\r\n")
 	c.ask("QREDRIVE grave", "-ERR none of 1 can go back: the queues where they died are gone: name one with TO\r\n")
 	c.ask("QREDRIVE grave TO q", ":1\r\n")
+}
+
+func TestOneDeadPacketIsRedriven(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QREDRIVE nothing 0", ":0\r\n")
+	c.ask("QSET q dead-letter grave", "+OK\r\n")
+	c.fill("q", 0, 2)
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 2, start+30_000, "w"))
+	c.ask("QNACK q 0 2 DEAD", bulkReply("dead"))
+	c.ask("QREDRIVE grave 1", ":0\r\n")
+	c.ask("QREDRIVE q 1", ":0\r\n")
+	c.ask("QREDRIVE grave 0", ":1\r\n")
+	c.ask("LLEN q", ":2\r\n")
+	c.ask("QSET q dead-letter  max-attempts 1", "+OK\r\n")
+	c.send(request("QCLAIM", "q", "COUNT", "2"))
+	c.payloads()
+	c.ask("QREDRIVE q 0", ":0\r\n")
+	c.ask("QNACK q 0 3 DEAD", bulkReply("dead"))
+	c.ask("QNACK q 1 4 DEAD", bulkReply("dead"))
+	c.ask("QREDRIVE q 1", ":1\r\n")
+	if got := c.shown("q", "0")["state"] + " " + c.shown("q", "1")["state"]; got != "dead ready" {
+		t.Errorf("the packets are %s, want the one that was named ready", got)
+	}
 }
 
 func TestAQueueMovesWithoutTheIdsOfItsPackets(t *testing.T) {

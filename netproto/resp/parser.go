@@ -13,13 +13,14 @@ import (
 
 // The limits of a request.
 const (
-	// maxArg is the largest argument: broker.MaxRecord is that with a name, and some more.
+	// maxArg is the largest argument, but for payloads: broker.MaxRecord is that with a name, and some
+	// more.
 	maxArg = 1 << 20
 	// maxArgs is the most arguments.
 	maxArgs = 1 << 20
-	// maxRequest is the most bytes of a request: several times what one batch takes, for long lists of
-	// names to read. The read buffer grows to that.
-	maxRequest = 4 << 20
+	// maxRequest is the most bytes of a request, for long lists of names to read. One that has a
+	// longer argument may have so much more. The read buffer grows to that.
+	maxRequest = netproto.LongRequest
 	// maxSkipped is the largest argument that is skipped, so that the connection goes on.
 	maxSkipped = 512 << 20
 	// maxLine is the most bytes of an inline command, or of a line that announces a length.
@@ -32,11 +33,13 @@ const (
 // parser cuts a stream into requests. It remembers how far it has looked at a request that is not
 // complete, so a long one is looked at twice at most, in whatever pieces it arrives.
 type parser struct {
+	most     int     // bytes of the largest payload; 0 is maxArg
 	stranger bool    // the password was not given yet
 	begun    bool    // the number of arguments is known
 	left     int     // arguments that are still to come
 	sized    bool    // the length of the next one is known
 	size     int     // that length, with the line break behind it
+	large    bool    // an argument has more than maxArg
 	at       int     // bytes of the request that were looked at
 	refused  failure // why the request is skipped; "" if it is not
 	line     []byte  // arguments of an inline command, without quotes
@@ -77,7 +80,7 @@ func (p *parser) next(buf []byte, dst [][]byte) (args [][]byte, n int, err error
 // reset makes next look at the start of a request. It does nothing while one is skipped.
 func (p *parser) reset() {
 	if p.refused == "" {
-		p.begun, p.sized, p.left, p.size, p.at = false, false, 0, 0, 0
+		p.begun, p.sized, p.large, p.left, p.size, p.at = false, false, false, 0, 0, 0
 	}
 }
 
@@ -122,6 +125,10 @@ func (p *parser) multibulk(buf []byte, dst [][]byte) (args [][]byte, complete bo
 func (p *parser) bulkLength(buf []byte) (ok bool, err error) {
 	from := p.at
 	n, ok, err := p.length(buf, "bulk count")
+	most, request := int64(max(p.most, maxArg)), maxRequest
+	if p.large = p.large || n > maxArg; p.large {
+		request += int(most) - maxArg
+	}
 	switch {
 	case err != nil || !ok:
 		return false, err
@@ -130,17 +137,26 @@ func (p *parser) bulkLength(buf []byte) (ok bool, err error) {
 	case n < 0:
 		return false, protocolError("invalid bulk length")
 	case n > maxSkipped:
-		return false, protocolError("invalid bulk length: the limit is %d bytes", maxArg)
+		return false, protocolError("invalid bulk length: the limit is %d bytes", most)
 	case n > maxStrangerArg && p.stranger:
 		return false, protocolError("unauthenticated bulk length")
 	case p.refused != "":
-	case n > maxArg:
-		p.refused = failure(fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d", n, maxArg))
-	case p.at+int(n) > maxRequest:
-		p.refused = failure(fmt.Sprintf("ERR the request is longer than %d bytes: send it in pieces", maxRequest))
+	case n > most:
+		p.refused = failure(fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d", n, most))
+	case p.at+int(n) > request:
+		p.refused = failure(fmt.Sprintf("ERR the request is longer than %d bytes: send it in pieces", request))
 	}
 	p.sized, p.size = true, int(n)+len("\r\n")
 	return true, nil
+}
+
+// announced is how many bytes a request has that is not complete, as far as that is known; 0 if it
+// is skipped.
+func (p *parser) announced() int {
+	if !p.sized || p.refused != "" {
+		return 0
+	}
+	return p.at + p.size
 }
 
 // invalid is what length returns for a line that is no number.

@@ -9,14 +9,15 @@ import (
 )
 
 // parse feeds a stream to a parser in pieces, as a connection does: what is not a whole request is
-// given again, with more behind it. It returns the requests, and the error that ends the stream.
+// given again, with more behind it. Behind much that is more than a cut says, as all is copied each
+// time. It returns the requests, and the error that ends the stream.
 func parse(stream []byte, cuts []byte) (requests []string, err error) {
 	var p parser
 	var buf []byte
 	for len(stream) > 0 || len(cuts) == 0 {
 		n := len(stream)
 		if len(cuts) > 0 {
-			n, cuts = min(n, int(cuts[0])+1), cuts[1:]
+			n, cuts = min(n, max(int(cuts[0])+1, len(buf)/64)), cuts[1:]
 		}
 		buf = append(slices.Clone(buf), stream[:n]...) // a new place each time
 		stream = stream[n:]

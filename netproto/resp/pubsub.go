@@ -6,6 +6,8 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/glob"
 )
 
 // pubsub is who listens to which channel. Messages are not stored: who does not listen when one is
@@ -13,12 +15,20 @@ import (
 type pubsub struct {
 	channels map[string]topic
 	patterns map[string]topic
+	behind   map[*session]struct{} // those that have missed events
+	recent   []broker.Event        // the newest ones for operators
+}
+
+// subscription is one of a session to a channel or a pattern.
+type subscription struct {
+	database uint8 // of the connection, when it subscribed
+	missed   int   // events that were left out, which it has to be told
 }
 
 // topic is a channel or a pattern that somebody listens to.
 type topic struct {
 	listeners []*session
-	pattern   *glob // nil: a channel
+	pattern   *glob.Pattern // nil: a channel
 }
 
 // held is about how many bytes one subscription to it takes.
@@ -30,12 +40,16 @@ func (t topic) held(name string) int {
 }
 
 func newPubsub() pubsub {
-	return pubsub{channels: make(map[string]topic), patterns: make(map[string]topic)}
+	return pubsub{channels: make(map[string]topic), patterns: make(map[string]topic), behind: make(map[*session]struct{})}
 }
 
 const (
+	errChannel = "ERR the name of a channel is too long: expected at most 65535 bytes"
+
 	// maxUnsent is the most bytes that may be on their way to a subscriber; a slower one is cut off.
 	maxUnsent = 32 << 20
+	// maxTold is the most bytes on their way to a subscriber of events; a slower one misses some.
+	maxTold = 1 << 20
 	// maxChannel is the most bytes of the name of a channel.
 	maxChannel = 0xffff
 	// subscriptionOverhead is what a subscription takes besides its name. A pattern takes more: it is
@@ -48,14 +62,14 @@ const (
 func pubsubCommands() []command {
 	const local = flagLocal | flagPubSub | flagChannels
 	return []command{
-		{name: "subscribe", arity: -2, flags: local, run: subscribe},
-		{name: "psubscribe", arity: -2, flags: local, run: psubscribe},
+		{name: "subscribe", arity: -2, flags: local, right: access.Look, asks: asksToListen(1), run: subscribe},
+		{name: "psubscribe", arity: -2, flags: local, right: access.Look, asks: asksPatterns, run: psubscribe},
 		{name: "unsubscribe", arity: -1, flags: local, run: unsubscribe},
 		{name: "punsubscribe", arity: -1, flags: local, run: punsubscribe},
-		{name: "publish", arity: 3, flags: flagFast | flagChannels, run: publish},
+		{name: "publish", arity: 3, flags: flagFast | flagChannels, right: access.Push, asks: asksFirst, run: publish},
 		{name: "pubsub", arity: -2, flags: flagLocal | flagChannels, subs: []command{
-			{name: "pubsub|channels", arity: -2, flags: flagLocal | flagChannels, run: listChannels},
-			{name: "pubsub|numsub", arity: -2, flags: flagLocal | flagChannels, run: countSubscribers},
+			{name: "pubsub|channels", arity: -2, flags: flagLocal | flagChannels, right: access.Look, asks: asksChannels, run: listChannels},
+			{name: "pubsub|numsub", arity: -2, flags: flagLocal | flagChannels, right: access.Look, asks: asksToListen(2), run: countSubscribers},
 			{name: "pubsub|numpat", arity: 2, flags: flagLocal | flagChannels, run: countPatterns},
 		}},
 	}
@@ -64,31 +78,35 @@ func pubsubCommands() []command {
 // subscriptions is how many channels and patterns the session listens to.
 func (s *session) subscriptions() int { return len(s.channels) + len(s.patterns) }
 
-func subscribe(s *session, _ *broker.Tx, args [][]byte) error {
+func subscribe(s *session, tx *broker.Tx, args [][]byte) error {
 	for _, name := range args[1:] {
-		if len(name) > maxChannel {
+		_, tails := tailOf(name)
+		switch {
+		case len(name) > maxChannel+len(tailPrefix), len(name) > maxChannel && !tails:
 			return failure(errChannel)
+		case isReserved(name) && !tails && string(name) != eventsChannel:
+			return failure(errReserved)
 		}
 	}
-	s.listen("subscribe", s.protocol.pubsub.channels, &s.channels, args[1:], nil)
+	s.listen(tx, "subscribe", s.protocol.pubsub.channels, &s.channels, args[1:], nil)
 	return nil
 }
 
-func psubscribe(s *session, _ *broker.Tx, args [][]byte) error {
-	patterns := make([]*glob, len(args)-1)
+func psubscribe(s *session, tx *broker.Tx, args [][]byte) error {
+	patterns := make([]*glob.Pattern, len(args)-1)
 	for i := range patterns {
-		patterns[i] = compileGlob(args[i+1])
+		patterns[i] = patternArg(args[i+1])
 	}
-	s.listen("psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:], patterns)
+	s.listen(tx, "psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:], patterns)
 	return nil
 }
 
 // listen adds subscriptions and confirms each, even where replies are switched off. patterns are
 // what the names are compiled to, nil for channels.
-func (s *session) listen(word string, all map[string]topic, own *map[string]struct{}, names [][]byte, patterns []*glob) {
+func (s *session) listen(tx *broker.Tx, word string, all map[string]topic, own *map[string]subscription, names [][]byte, patterns []*glob.Pattern) {
 	s.noReply = false
 	if *own == nil {
-		*own = make(map[string]struct{})
+		*own = make(map[string]subscription)
 	}
 	for i, name := range names {
 		if _, ok := (*own)[string(name)]; !ok {
@@ -97,9 +115,12 @@ func (s *session) listen(word string, all map[string]topic, own *map[string]stru
 				t.pattern = patterns[i]
 			}
 			s.peer.Hold(t.held(string(name)))
-			(*own)[string(name)] = struct{}{}
+			(*own)[string(name)] = subscription{database: s.consumer.Database()}
 			t.listeners = append(t.listeners, s)
 			all[string(name)] = t
+			if queue, tails := tailOf(name); tails && patterns == nil {
+				tx.Tail(s.consumer.Database(), string(queue), true)
+			}
 		}
 		s.confirm(word, name)
 	}
@@ -117,18 +138,18 @@ func (s *session) confirm(word string, name []byte) {
 	s.int(int64(s.subscriptions()))
 }
 
-func unsubscribe(s *session, _ *broker.Tx, args [][]byte) error {
-	s.ignore("unsubscribe", s.protocol.pubsub.channels, s.channels, args[1:])
+func unsubscribe(s *session, tx *broker.Tx, args [][]byte) error {
+	s.ignore(tx, "unsubscribe", s.protocol.pubsub.channels, s.channels, args[1:])
 	return nil
 }
 
-func punsubscribe(s *session, _ *broker.Tx, args [][]byte) error {
-	s.ignore("punsubscribe", s.protocol.pubsub.patterns, s.patterns, args[1:])
+func punsubscribe(s *session, tx *broker.Tx, args [][]byte) error {
+	s.ignore(tx, "punsubscribe", s.protocol.pubsub.patterns, s.patterns, args[1:])
 	return nil
 }
 
 // ignore ends subscriptions, all if no name is given, and confirms each.
-func (s *session) ignore(word string, all map[string]topic, own map[string]struct{}, names [][]byte) {
+func (s *session) ignore(tx *broker.Tx, word string, all map[string]topic, own map[string]subscription, names [][]byte) {
 	s.noReply = false
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(own)) {
@@ -139,18 +160,22 @@ func (s *session) ignore(word string, all map[string]topic, own map[string]struc
 		}
 	}
 	for _, name := range names {
-		s.drop(all, own, string(name))
+		s.drop(tx, all, own, string(name))
 		s.confirm(word, name)
 	}
 }
 
 // drop ends one subscription, if there is one.
-func (s *session) drop(all map[string]topic, own map[string]struct{}, name string) {
-	if _, ok := own[name]; !ok {
+func (s *session) drop(tx *broker.Tx, all map[string]topic, own map[string]subscription, name string) {
+	mine, ok := own[name]
+	if !ok {
 		return
 	}
 	delete(own, name)
 	t := all[name]
+	if queue, tails := tailOf([]byte(name)); tails && t.pattern == nil {
+		tx.Tail(mine.database, string(queue), false)
+	}
 	s.peer.Hold(-t.held(name))
 	at := slices.Index(t.listeners, s)
 	if t.listeners = slices.Delete(t.listeners, at, at+1); len(t.listeners) > 0 {
@@ -161,13 +186,14 @@ func (s *session) drop(all map[string]topic, own map[string]struct{}, name strin
 }
 
 // unsubscribeAll ends all subscriptions without a word.
-func (s *session) unsubscribeAll() {
+func (s *session) unsubscribeAll(tx *broker.Tx) {
 	for name := range s.channels {
-		s.drop(s.protocol.pubsub.channels, s.channels, name)
+		s.drop(tx, s.protocol.pubsub.channels, s.channels, name)
 	}
 	for name := range s.patterns {
-		s.drop(s.protocol.pubsub.patterns, s.patterns, name)
+		s.drop(tx, s.protocol.pubsub.patterns, s.patterns, name)
 	}
+	delete(s.protocol.pubsub.behind, s)
 }
 
 // publish sends a message to all who listen, or to nobody if the patterns cost too much. It leaves
@@ -175,49 +201,61 @@ func (s *session) unsubscribeAll() {
 func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	p := &s.protocol.pubsub
 	channel, text := args[1], args[2]
-	if len(channel) > maxChannel {
+	switch {
+	case len(channel) > maxChannel:
 		return failure(errChannel)
+	case isReserved(channel):
+		return failure(errReserved)
 	}
 	var matched []string
 	for pattern, t := range p.patterns {
-		if t.pattern.match(channel, &s.steps) {
+		if t.pattern.Match(channel, &s.steps) {
 			matched = append(matched, pattern)
 		}
 	}
 	if s.steps < 0 {
 		return failure(errCostly)
 	}
-	n := s.send(tx, p.channels[string(channel)].listeners, []byte("message"), channel, text)
+	n := s.send(tx, p.channels[string(channel)].listeners, channel, []byte("message"), channel, text)
 	for _, pattern := range matched {
-		n += s.send(tx, p.patterns[pattern].listeners, []byte("pmessage"), []byte(pattern), channel, text)
+		n += s.send(tx, p.patterns[pattern].listeners, channel, []byte("pmessage"), []byte(pattern), channel, text)
 	}
 	return s.int(int64(n))
 }
 
-// send sends words to listeners, and returns how many these are. It cuts off who is too slow.
-func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) (n int) {
-	var messages [2]*netproto.Message           // in RESP2 and in RESP3
+// send sends words to listeners, and returns how many these are. It cuts off who is too slow, and
+// who may no longer listen to the channel.
+func (s *session) send(tx *broker.Tx, listeners []*session, channel []byte, words ...[]byte) (n int) {
+	var m message
 	for _, t := range slices.Clone(listeners) { // kill takes t out
-		if t.peer.Unsent() > maxUnsent {
+		if t.peer.Unsent() > maxUnsent || !t.mayListen(channel) {
 			t.kill(tx)
 			continue
 		}
-		message := &messages[0]
-		if t.resp3 {
-			message = &messages[1]
-		}
-		if *message == nil {
-			*message = netproto.NewMessage(appendPush(nil, t.resp3, words))
-		}
 		if t == s { // its reply comes behind
-			s.peer.Out = (*message).Append(s.peer.Out)
+			s.peer.Out = m.of(s, words...).Append(s.peer.Out)
 			s.requestStart = len(s.peer.Out)
 		} else {
-			t.peer.Send(*message)
+			t.peer.Send(m.of(t, words...))
 		}
 		n++
 	}
 	return n
+}
+
+// message is one that goes to several sessions, in RESP2 and in RESP3.
+type message [2]*netproto.Message
+
+// of returns the words as a session gets them. They are those of the first call.
+func (m *message) of(t *session, words ...[]byte) *netproto.Message {
+	form := &m[0]
+	if t.resp3 {
+		form = &m[1]
+	}
+	if *form == nil {
+		*form = netproto.NewMessage(appendPush(nil, t.resp3, words))
+	}
+	return *form
 }
 
 func appendPush(dst []byte, resp3 bool, words [][]byte) []byte {
@@ -242,7 +280,9 @@ func listChannels(s *session, _ *broker.Tx, args [][]byte) error {
 	}
 	return s.matching(pattern, func(take func([]byte)) {
 		for _, name := range slices.Sorted(maps.Keys(s.protocol.pubsub.channels)) {
-			take([]byte(name))
+			if !isReserved([]byte(name)) || s.mayListen([]byte(name)) {
+				take([]byte(name))
+			}
 		}
 	})
 }

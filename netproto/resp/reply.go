@@ -188,8 +188,8 @@ func (s *session) packets(form replyForm, f broker.Found, err error) error {
 	case form == formArray, form == formPackets, form == formPopped:
 		s.array(n)
 	}
-	if n > 1 {
-		s.peer.Out = slices.Grow(s.peer.Out, sizeOf(f.Packets))
+	if size := sizeOf(f.Packets); n > 1 || size > maxReplies { // a long payload is not to be moved again by what follows it
+		s.peer.Out = slices.Grow(s.peer.Out, size+maxReplies)
 	}
 	for i := range f.Packets {
 		if form >= formPackets {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestAReplyThatIsTooLargeIsAnError(t *testing.T) {
-	const tooLarge = "-ERR reply too large: the limit is 67108864 bytes\r\n"
+	const tooLarge = "-ERR reply too large: the limit is 67371008 bytes\r\n"
 	get := func(n int, names ...string) string { // MGET of more bytes than its names have
 		words := []string{"MGET"}
 		for range n {

@@ -5,12 +5,13 @@ import (
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/glob"
 )
 
 // scanOptions are the options of SCAN and HSCAN.
 type scanOptions struct {
 	count int
-	match *glob
+	match *glob.Pattern
 	kind  []byte // the word for a type; nil: every type
 }
 
@@ -37,7 +38,7 @@ func (o *scanOptions) parse(args [][]byte, typed bool) {
 			refuse(errSyntax)
 		}
 	}
-	o.match = compileGlob(pattern)
+	o.match = patternArg(pattern)
 }
 
 // cursorArg reads a cursor. No text is the first.
@@ -76,7 +77,7 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 	o.parse(args[2:], true)
 	var names [][]byte
 	take := func(name []byte, t broker.Type) {
-		if (o.kind == nil || is(o.kind, t.String())) && o.match.match(name, &s.steps) {
+		if (o.kind == nil || is(o.kind, t.String())) && o.match.Match(name, &s.steps) {
 			names = append(names, bytes.Clone(name))
 		}
 	}
@@ -104,9 +105,9 @@ func keys(s *session, tx *broker.Tx, args [][]byte) error { return s.names(tx, a
 // names replies with all names that match a pattern, of one type if it is given. Of those that come
 // or go between two slices some are replied.
 func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) error {
-	g := compileGlob(pattern)
+	g := patternArg(pattern)
 	take := func(name []byte, t broker.Type) {
-		if (len(only) == 0 || t == only[0]) && g.match(name, &s.steps) {
+		if (len(only) == 0 || t == only[0]) && g.Match(name, &s.steps) {
 			s.bulk(name)
 			s.look.found++
 		}
@@ -128,10 +129,10 @@ func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) erro
 
 // matching replies with the names that match a pattern; all calls take with each name.
 func (s *session) matching(pattern []byte, all func(take func(name []byte))) error {
-	g := compileGlob(pattern)
+	g := patternArg(pattern)
 	var names [][]byte
 	all(func(name []byte) {
-		if g.match(name, &s.steps) {
+		if g.Match(name, &s.steps) {
 			names = append(names, bytes.Clone(name))
 		}
 	})
@@ -156,7 +157,7 @@ func hscan(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	var found []field
 	take := func(name []byte, v broker.Value) {
-		if o.match.match(name, &s.steps) {
+		if o.match.Match(name, &s.steps) {
 			found = append(found, field{bytes.Clone(name), v})
 		}
 	}

@@ -6,15 +6,20 @@
 //	parser.go         requests
 //	command.go        what a command is, and the table of all
 //	args.go           what arguments say
-//	glob.go           patterns of names
+//	rights.go         what a user may ask for
+//	login.go          who the user is
+//	audit.go          what users manage and operate is logged
 //	look.go           looks at very much, in slices
 //	reply.go          replies
 //	errors.go         the words of errors
 //	connection.go     commands on the connection itself
 //	client.go         CLIENT
+//	acl.go            ACL
 //	config.go         CONFIG
 //	info.go           INFO, and what the server is
 //	introspection.go  COMMAND
+//	docs.go           what COMMANDS.md says of a command
+//	syntax.go         the language of its syntax
 //	transaction.go    MULTI, EXEC, WATCH
 //	pubsub.go         channels
 //	list.go           commands on lists
@@ -39,14 +44,16 @@
 package resp
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"maps"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // Name is the protocol's name in logs.
@@ -54,11 +61,15 @@ const Name = "redis"
 
 // Config says how the protocol is served. Zero values mean the defaults.
 type Config struct {
-	Password string    // what a client must give first; none if empty
-	Disable  []string  // commands that are switched off, in either case
-	Version  string    // of the server
-	Since    time.Time // when it started
-	Logger   *slog.Logger
+	Password string          // of the user default, who may do everything, if Users is nil; none if empty
+	Users    *access.Control // who may do what; nil: everybody everything, but for Password
+	Disable  []string        // commands that are switched off, in either case
+	Version  string          // of the server
+	Since    time.Time       // when it started
+	// MaxPayload is the bytes of the longest payload that is read, 1 MiB at least.
+	MaxPayload int
+	Logger     *slog.Logger
+	Audit      *access.Audit // of what clients manage and operate; nil: it is not logged
 }
 
 // Protocol serves a broker to Redis clients. The loop's goroutine owns it, with all that its
@@ -68,8 +79,6 @@ type Protocol struct {
 	table  map[string]*command // by name, in lower case
 	lastID int64               // of sessions
 
-	password [sha256.Size]byte // its hash, so that comparing takes the same time for all lengths
-
 	sessions  map[int64]*session // those that have sent something
 	args      [][]byte           // of the request that is carried out
 	againArgs [][]byte           // of one that is made again meanwhile
@@ -77,6 +86,8 @@ type Protocol struct {
 	fields    mapWriter          // of the packet that is written
 	requests  uint64             // carried out since the start
 	settings  map[string]string  // what CONFIG SET has set
+	fixed     map[string]string  // and what it cannot set
+	docs      map[string]docs    // of the table; nil until COMMAND DOCS asks
 	pubsub    pubsub
 }
 
@@ -85,14 +96,20 @@ func New(c Config) *Protocol {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Users == nil && c.Password != "" {
+		all, _ := access.NewUsers([]access.User{{Name: access.Default, Password: c.Password, Grants: access.Everything(), Operate: true}}) // which is sound
+		c.Users = access.NewControl(all)
+	}
+	c.MaxPayload = max(c.MaxPayload, maxArg)
 	p := &Protocol{
 		config:   c,
 		table:    newTable(),
-		password: sha256.Sum256([]byte(c.Password)),
 		sessions: make(map[int64]*session),
 		settings: make(map[string]string),
+		fixed:    maps.Clone(fixedSettings),
 		pubsub:   newPubsub(),
 	}
+	p.fixed["proto-max-bulk-len"] = strconv.Itoa(c.MaxPayload)
 	for _, name := range c.Disable {
 		delete(p.table, strings.ToLower(name))
 	}
@@ -119,7 +136,7 @@ func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }
 // Refusal implements netproto.Refuser.
 func (p *Protocol) Refusal(why error) []byte {
 	switch why {
-	case netproto.ErrMemory:
+	case netproto.ErrMemory, netproto.ErrPlain:
 		return []byte("-ERR " + why.Error() + "\r\n")
 	case netproto.ErrBinary:
 		return []byte("-ERR Protocol error: " + why.Error() + "\r\n")
@@ -132,6 +149,8 @@ func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
 	p.lastID++
 	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: p.lastID}
 	s.run, s.exec = s.runCommand, s.runTransaction
-	s.authorize(p.config.Password == "")
+	s.parser.most = p.config.MaxPayload
+	s.pass = access.NewPass(p.config.Users)
+	s.beginAsUser()
 	return s
 }

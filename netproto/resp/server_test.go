@@ -20,7 +20,7 @@ import (
 )
 
 // limit bounds every wait: far longer than any should take.
-const limit = 30 * time.Second
+const limit = time.Minute
 
 // door is a server on a store of its own, with a clock that only the test moves.
 type door struct {
@@ -55,7 +55,7 @@ func (d *door) start() {
 		d.t.Fatal(err)
 	}
 	d.disk = &disk{Store: store}
-	m := broker.New(d.disk, state, broker.Options{})
+	m := broker.New(d.disk, state, broker.Options{MaxPayload: d.config.MaxPayload})
 	d.loop, err = netproto.StartLoop(m, d.disk, netproto.LoopConfig{
 		Clock: d.now.Load, Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != "",
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // session turns the requests of one connection into broker calls and their replies.
@@ -17,18 +18,21 @@ type session struct {
 	consumer *broker.Conn
 	id       int64
 
-	parser     parser
-	resp3      bool // RESP3 was agreed on
-	authorized bool // the password was given, or there is none
-	client     client
-	address    []byte // of the client; nil until it is needed
-	multi      transaction
-	watched    int                 // bytes that watched names take
-	channels   map[string]struct{} // subscribed to
-	patterns   map[string]struct{}
-	parked     parked
-	sliced     *broker.Bulk // of the request that is carried out slice by slice
-	look       look
+	parser      parser
+	resp3       bool // RESP3 was agreed on
+	pass        access.Pass
+	cancelLogin func()   // of the login that the present request waits for; nil: none
+	verdict     *verdict // of it, when the request is made again
+	client      client
+	address     []byte // of the client; nil until it is needed
+	multi       transaction
+	watched     int // bytes that watched names take
+	channels    map[string]subscription
+	patterns    map[string]subscription
+	parked      parked
+	sliced      *broker.Bulk // of the request that is carried out slice by slice
+	slicing     *command     // of that request
+	look        look
 
 	requestStart int  // where in the peer's Out the reply to the present request begins
 	commandStart int  // where that to the present command begins: later in a transaction
@@ -89,6 +93,7 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			}
 			return n, netproto.Incomplete, err
 		case size == 0:
+			s.peer.Announce(s.parser.announced())
 			return n, netproto.Incomplete, nil
 		}
 		if len(args) > 0 || refused {
@@ -150,11 +155,12 @@ func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (er
 		c, refusal = s.protocol.find(args)
 	}
 	if refusal == "" {
-		refusal, s.client.last = s.refusal(c), c
+		refusal, s.client.last = s.refusal(c, args), c
 	}
 	switch {
 	case refusal != "":
 		s.dropLook()
+		s.endSlices()
 		s.error(refusal)
 		s.multi.dirty = s.multi.on
 	case s.multi.on && c.flags&flagAtOnce == 0:
@@ -179,16 +185,18 @@ func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (er
 var errLater = errors.New("the storage is behind")
 
 // refusal says why a request is not carried out, "" if it is.
-func (s *session) refusal(c *command) string {
+func (s *session) refusal(c *command, args [][]byte) string {
 	switch {
-	case !s.authorized && c.flags&flagNoAuth == 0:
+	case !s.known() && c.flags&flagNoAuth == 0:
 		return errNoAuth
+	case c.flags&flagPayload == 0 && len(s.request) > maxArg && longest(args) > maxArg:
+		return fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d for all but payloads", longest(args), maxArg)
 	case !s.resp3 && s.subscriptions() > 0 && c.flags&flagPubSub == 0:
 		return fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", c.name)
 	case s.multi.on && c.flags&flagSlices != 0:
 		return fmt.Sprintf("ERR '%s' cannot be part of a transaction: it changes packets slice by slice", c.name)
 	}
-	return ""
+	return s.forbidden(c, args)
 }
 
 // carryOut runs a command, alone.
@@ -202,6 +210,7 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error)
 	s.cmd, s.tx, s.args = nil, nil, nil
 	switch {
 	case err == nil:
+		s.audit(c, args)
 	case err == errUnfinished, errors.Is(err, broker.ErrClosed):
 		s.peer.Out = s.peer.Out[:s.requestStart]
 		return err
@@ -305,11 +314,15 @@ func (s *session) Again(tx *broker.Tx, queue []byte) {
 	s.requestStart, s.steps = len(s.peer.Out), maxSteps
 	s.parked.queue, s.parked.stays = queue, false
 	switch {
-	case queue != nil:
-		var p parser
+	case queue != nil || s.verdict != nil:
+		p := parser{most: s.protocol.config.MaxPayload}
 		args, _, _ := p.next(s.parked.request, s.protocol.againArgs[:0]) // it was read before
 		s.protocol.againArgs, s.parked.again = args, true
-		_ = s.carryOut(tx, s.parked.command, args) // ErrClosed, which the next request gets, too
+		if refusal := s.refusal(s.parked.command, args); refusal != "" { // the users were changed
+			s.error(refusal)
+		} else {
+			_ = s.carryOut(tx, s.parked.command, args) // ErrClosed, which the next request gets, too
+		}
 		s.parked.again = false
 	case s.parked.one:
 		s.null()
@@ -352,6 +365,11 @@ func (s *session) end(tx *broker.Tx) {
 		return
 	}
 	s.ended = true
+	s.endSlices()
+	if s.cancelLogin != nil {
+		s.cancelLogin()
+		s.cancelLogin = nil
+	}
 	tx.Unpark(s.consumer) // so that it takes nothing more
 	s.unpark()
 	s.clear(tx)
@@ -361,6 +379,6 @@ func (s *session) end(tx *broker.Tx) {
 // clear drops a transaction, watched names and subscriptions.
 func (s *session) clear(tx *broker.Tx) {
 	s.discard(tx)
-	s.unsubscribeAll()
+	s.unsubscribeAll(tx)
 	s.dropLook()
 }

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -116,6 +117,29 @@ func change(q *broker.Settings, args [][]byte) {
 	}
 }
 
+// NewSettings makes settings with changes, each as QSET takes it behind the queue: an enum ends
+// one. The error begins with the name of the setting.
+func NewSettings(changes [][]string) (q broker.Settings, err error) {
+	defer func() {
+		switch f := recover().(type) {
+		case nil:
+		case failure:
+			err = errors.New(strings.TrimPrefix(string(f), "ERR "))
+		default:
+			panic(f)
+		}
+	}()
+	q = broker.DefaultSettings()
+	for _, c := range changes {
+		args := make([][]byte, len(c))
+		for i := range c {
+			args[i] = []byte(c[i])
+		}
+		change(&q, args)
+	}
+	return q, nil
+}
+
 // settingOf returns the row of a setting, nil if there is none of that name.
 func settingOf(name []byte) *broker.Setting {
 	table := broker.SettingsTable()
@@ -155,10 +179,15 @@ func qget(s *session, tx *broker.Tx, args [][]byte) error {
 		return broker.ErrUnknownQueue
 	}
 	table := broker.SettingsTable()
-	s.mapHeader(len(table))
+	s.mapHeader(len(table) + 1)
 	for i := range table {
 		s.bulkString(table[i].Name)
 		s.show(&q, &table[i])
 	}
+	own := switchWords[0]
+	if !tx.HasOwnSettings(args[1]) {
+		own = switchWords[len(switchWords)/2]
+	}
+	s.bulkString("own", own)
 	return nil
 }

@@ -4,31 +4,32 @@ import (
 	"math"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 func stringCommands() []command {
 	return []command{
 		{name: "get", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: get},
-		{name: "set", arity: -3, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: set},
+		{name: "set", arity: -3, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, right: access.Push | access.Manage, run: set},
 		{name: "setnx", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setnx},
-		{name: "setex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: setFor(second)},
-		{name: "psetex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: setFor(millisecond)},
-		{name: "getset", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: getset},
+		{name: "setex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, right: access.Push | access.Manage, run: setFor(second)},
+		{name: "psetex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, right: access.Push | access.Manage, run: setFor(millisecond)},
+		{name: "getset", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: getset},
 		{name: "getdel", arity: 2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: getdel},
 		{name: "getex", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: getex},
 		{name: "mget", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: mget},
-		{name: "mset", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, run: mset},
+		{name: "mset", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, right: access.Push | access.Manage, run: mset},
 		{name: "msetnx", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, run: msetnx},
 		{name: "append", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: appendTo},
 		{name: "strlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: strlen},
 		{name: "getrange", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: getrange},
 		{name: "substr", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: getrange},
 		{name: "setrange", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: setrange},
-		{name: "incr", arity: 2, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: incrBy(1)},
-		{name: "decr", arity: 2, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: incrBy(-1)},
-		{name: "incrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: incrby},
-		{name: "decrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: decrby},
-		{name: "incrbyfloat", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: incrbyfloat},
+		{name: "incr", arity: 2, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: incrBy(1)},
+		{name: "decr", arity: 2, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: incrBy(-1)},
+		{name: "incrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: incrby},
+		{name: "decrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: decrby},
+		{name: "incrbyfloat", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: incrbyfloat},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // transaction is what MULTI has begun.
@@ -23,8 +24,8 @@ type queued struct {
 }
 
 const (
-	// maxQueued is the most bytes of the commands of one transaction, maxWatched of the names that one
-	// connection watches.
+	// maxQueued is the most bytes of the commands of one transaction, besides what a payload may have
+	// more than others. maxWatched is those of the names that one connection watches.
 	maxQueued  = maxRequest
 	maxWatched = maxRequest
 	// What a queued command and each of its arguments take besides their bytes.
@@ -37,7 +38,7 @@ func transactionCommands() []command {
 		{name: "multi", arity: 1, flags: flagLocal | flagFast | flagAtOnce, run: multi},
 		{name: "exec", arity: 1, flags: flagLocal | flagAtOnce, run: exec},
 		{name: "discard", arity: 1, flags: flagLocal | flagFast | flagAtOnce, run: discard},
-		{name: "watch", arity: -2, flags: flagFast | flagAtOnce, first: 1, last: -1, step: 1, run: watch},
+		{name: "watch", arity: -2, flags: flagFast | flagAtOnce, first: 1, last: -1, step: 1, right: access.Look, run: watch},
 		{name: "unwatch", arity: 1, flags: flagLocal | flagFast, run: unwatch},
 	}
 }
@@ -57,10 +58,10 @@ func (s *session) queue(c *command, args [][]byte) {
 		s.simple("QUEUED")
 		return
 	}
-	size := heldSize(args)
-	if m.held+size > maxQueued {
+	size, most := heldSize(args), maxQueued+s.protocol.config.MaxPayload-maxArg
+	if m.held+size > most {
 		m.dirty = true
-		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes", maxQueued))
+		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes", most))
 		return
 	}
 	s.peer.Hold(size)
@@ -173,8 +174,12 @@ func (s *session) runTransaction() error {
 	s.array(len(s.multi.commands))
 	for _, q := range s.multi.commands {
 		s.cmd, s.args, s.commandStart = q.command, q.args, len(s.peer.Out)
-		if err := tx.Atomic(s.run); err != nil { // a command is refused whole or done whole
+		if refusal := s.forbidden(q.command, q.args); refusal != "" { // the users were changed
+			s.error(refusal)
+		} else if err := tx.Atomic(s.run); err != nil { // a command is refused whole or done whole
 			s.fail(err)
+		} else {
+			s.audit(q.command, q.args)
 		}
 	}
 	s.inExec = false

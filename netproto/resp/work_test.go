@@ -164,16 +164,18 @@ func settingsReply(kind, attempts, lease, letter, enum string) string {
 "pause-out" | "no"
 "closed" | "no"
 "enum" | ` + enum + `
-"retain-dead" | :0`)
+"retain-dead" | :0
+"alert-age" | :0
+"own" | "yes"`)
 }
 
 func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q max-attempts 0 dead-letter grave", "+OK\r\n")
-	c.ask("QGET q", settingsReply("*32", "0", "30000", "grave", "*0"))
+	c.ask("QGET q", settingsReply("*36", "0", "30000", "grave", "*0"))
 	c.ask("QSET q lease 5 dead-letter ", "+OK\r\n")
-	d.dial().resp3().ask("QGET q", settingsReply("%16", "0", "5", "", "%0"))
+	d.dial().resp3().ask("QGET q", settingsReply("%18", "0", "5", "", "%0"))
 	c.ask("TYPE q", "+list\r\n")
 	c.ask("EXISTS q grave", ":1\r\n")
 	c.ask("QUEUES", wire(`*1 | "q"`))
@@ -251,7 +253,7 @@ func TestOrdersOfValuesAreShownAndEnd(t *testing.T) {
 	enum("[class [low standard performance lease] size [small large]]")
 	c.ask("QSET q enum size s", "+OK\r\n")
 	enum("[class [low standard performance lease] size [s]]")
-	d.dial().resp3().ask("QGET q", settingsReply("%16", "5", "5", "", `%2 | "class" | *4 | "low" | "standard" | "performance" | "lease" | "size" | *1 | "s"`))
+	d.dial().resp3().ask("QGET q", settingsReply("%18", "5", "5", "", `%2 | "class" | *4 | "low" | "standard" | "performance" | "lease" | "size" | *1 | "s"`))
 	c.ask("QSET q enum class ", "+OK\r\n")
 	c.ask("QSET q enum nothing ", "+OK\r\n")
 	enum("[size [s]]")

@@ -18,8 +18,9 @@ const (
 	// of the pinpriq protocol have 16 bits, and what is longer could never be asked for.
 	maxText = 0xffff
 	// MaxRecord is the longest full record of a packet: what every store takes that is not on a
-	// small disk.
+	// small disk. That of a string or a field is maxItem.
 	MaxRecord = storage.MaxRecord
+	maxItem   = storage.MaxItem
 	// maxRest bounds the unknown fields of a queue definition.
 	maxRest = 64 << 10
 	// maxSetting bounds the times and the bounds in settings. It is far above the times that a server
@@ -100,8 +101,12 @@ func sizes(r *Record) error {
 		_, p, _ := r.Packet()
 		n = len(storage.AppendRecord(nil, p))
 	}
-	if n > MaxRecord {
-		return fmt.Errorf("the %s has a record of %d bytes: at most %d", r.Type, n, MaxRecord)
+	most := MaxRecord
+	if r.Type != TypePacket {
+		most = maxItem
+	}
+	if n > most {
+		return fmt.Errorf("the %s has a record of %d bytes: at most %d", r.Type, n, most)
 	}
 	return nil
 }

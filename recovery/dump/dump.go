@@ -14,6 +14,7 @@
 package dump
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -44,9 +45,10 @@ type Source interface {
 type Options struct {
 	Format  Format
 	Payload Encoding
-	Queues  []string // patterns (DUMP.md, section names): only what has a name that matches one is dumped; none: all
-	Limit   int64    // the most packets, and then no strings and hashes; 0 is no limit
-	Now     int64    // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
+	Queues  []string               // patterns (DUMP.md, section names): only what has a name that matches one is dumped; none: all
+	May     func(name []byte) bool // whether what has a name may be dumped, if Queues name anything; nil: it may
+	Limit   int64                  // the most packets, and then no strings and hashes; 0 is no limit
+	Now     int64                  // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
 
 	// Salvage writes what can be read of a damaged folder, in a form that can be loaded:
 	//   - what cannot be read is left out, and so is what no dump can have;
@@ -140,7 +142,9 @@ func (b *block) encode() {
 
 func (b *block) reset() {
 	clear(b.records)
-	b.Reset()
+	if b.Reset(); b.Cap() > keepBytes {
+		b.Buffer = bytes.Buffer{}
+	}
 	b.records, b.bytes, b.err = b.records[:0], 0, nil
 }
 
@@ -182,7 +186,8 @@ func (d *dumper) run(out *output) error {
 			}
 			return err
 		},
-		Work: (*block).encode,
+		Alone: func(b *block) bool { return b.bytes > keepBytes },
+		Work:  (*block).encode,
 		Deliver: func(b *block) error {
 			defer b.reset()
 			if err := out.write(b); err != nil {

@@ -17,9 +17,9 @@ func CheckPatterns(patterns []string) error {
 	return nil
 }
 
-// match reports whether one of the patterns (DUMP.md, section names) matches the whole name, or
+// Match reports whether one of the patterns (DUMP.md, section names) matches the whole name, or
 // there are none.
-func match(patterns []string, name []byte) bool {
+func Match(patterns []string, name []byte) bool {
 	for _, pattern := range patterns {
 		if ok, err := path.Match(flatten(pattern), flatten(string(name))); ok && err == nil {
 			return true

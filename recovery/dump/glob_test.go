@@ -42,7 +42,7 @@ func TestGlobsMatchWholeNames(t *testing.T) {
 		if err := CheckPatterns([]string{c.pattern}); err != nil {
 			t.Fatalf("%q: %v", c.pattern, err)
 		}
-		if got := match([]string{c.pattern}, []byte(c.name)); got != c.want {
+		if got := Match([]string{c.pattern}, []byte(c.name)); got != c.want {
 			t.Errorf("pattern %q and name %q: %v, want %v", c.pattern, c.name, got, c.want)
 		}
 	}

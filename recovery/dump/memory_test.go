@@ -60,24 +60,26 @@ func TestMemoryForDumpsOfStrangersIsBounded(t *testing.T) {
 	escaped := packetLine(fmt.Sprintf(`%s,"payload":"%s"`, seq8, strings.Repeat(`y\n`, length/3)))
 	short := strings.Repeat(packetLine(seq8), 10_000)
 	longMap := "\x82\xa4type\xa6packet\xa7payload\xc6" + string(binary.BigEndian.AppendUint32(nil, mapLength)) + strings.Repeat("y", mapLength)
+	longestMap := "\x82\xa4type\xa6packet\xa7payload\xc6" + string(binary.BigEndian.AppendUint32(nil, length)) + strings.Repeat("y", length)
 	shortMaps := strings.Repeat("\x81\xa4type\xa6packet", 10_000)
 
 	// Short records take their bytes, and what they become. Long ones take a buffer that append has
 	// made larger than it need be, and their value.
 	chunks := uint64(2*runtime.GOMAXPROCS(0) + 3)
-	const recordBytes = 1024
+	const recordBytes, longest = 1024, 5 * 10 << 20 // of which one is on its way
 	ofShort := chunks * (2*chunkBytes + chunkRecords*recordBytes)
 	for name, c := range map[string]struct {
 		begin, records string
 		limit          uint64
 	}{
-		"long and short lines": {head + first, long + short, ofShort + chunks*3*maxLine},
-		"long lines":           {head + first, long, chunks * 4 * maxLine},
-		"escaped lines":        {head + first, escaped + short, ofShort + chunks*3*maxLine},
+		"long and short lines": {head + first, long + short, ofShort + longest},
+		"long lines":           {head + first, long, longest},
+		"escaped lines":        {head + first, escaped + short, ofShort + longest},
 		"short lines":          {head + first, short, ofShort},
 		"long and short maps":  {header, longMap + shortMaps, ofShort + chunks*3*maxMap},
 		"long maps":            {header, longMap, chunks * 4 * maxMap},
 		"short maps":           {header, shortMaps, ofShort},
+		"longest maps":         {header, longestMap, longest},
 	} {
 		used := mostInUse(t, c.begin, c.records)
 		t.Logf("%s: %d of %d MiB were in use", name, used>>20, c.limit>>20)

@@ -8,18 +8,25 @@ import (
 	"io"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/holdfast-queue/holdfast/recovery/archive"
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 const (
-	// maxLine bounds a line of JSON: the longest packet with every byte escaped, and its other
-	// fields.
-	maxLine = 10 << 20
-	// maxMap bounds a record of msgpack: the longest packet with the longest names and notes. It also
+	// maxLine bounds a line of JSON: the longest packet with every byte escaped, and its other fields.
+	// maxShape bounds what it has besides texts, and so what the library makes of it.
+	maxLine  = 6*storage.MaxPayload + 4<<20
+	maxShape = 1 << 20
+	// maxMap bounds a record of msgpack, but for a payload: the longest names and notes. maxDepth
 	// bounds how deep the library can be made to call itself.
-	maxMap = 6 << 18
+	maxMap   = 6 << 18
+	maxDepth = 100
+
+	// keepBytes is the largest buffer that is kept for the next records. Longer ones are on their way
+	// one by one: a dozen of them would take too much memory.
+	keepBytes = 4 << 20
 
 	chunkBytes   = 256 << 10
 	chunkRecords = 1024
@@ -57,9 +64,10 @@ func (r *reader) run(ctx context.Context, in *bufio.Reader, progress func(Progre
 	}
 	told := teller{told: progress}
 	err := pipeline.Run(ctx, pipeline.Stages[*chunk]{
-		New:  func() *chunk { return &chunk{} },
-		Read: r.split,
-		Work: func(c *chunk) { c.decode(r.format) },
+		New:   func() *chunk { return &chunk{} },
+		Read:  r.split,
+		Alone: func(c *chunk) bool { return len(c.buf) > keepBytes },
+		Work:  func(c *chunk) { c.decode(r.format) },
 		Deliver: func(c *chunk) error {
 			defer c.reset()
 			if err := r.deliver(c); err != nil {
@@ -75,6 +83,9 @@ func (r *reader) run(ctx context.Context, in *bufio.Reader, progress func(Progre
 	return err
 }
 
+// ErrFiles: what was read is a tar of the files of a data folder. errors.Is finds it.
+var ErrFiles = errors.New("not a dump: it is a backup of files")
+
 // begin tells the format of a dump by its first byte.
 func (r *reader) begin(in *bufio.Reader) error {
 	begin, err := in.Peek(1)
@@ -84,10 +95,13 @@ func (r *reader) begin(in *bufio.Reader) error {
 	case err != nil:
 		return fmt.Errorf("cannot read the dump: %w", err)
 	}
+	if name, _ := in.Peek(len(archive.HeaderName)); string(name) == archive.HeaderName {
+		return ErrFiles
+	}
 	const fixMap, map16, map32 = 0x80, 0xde, 0xdf
 	switch c := begin[0]; {
 	case c == '{':
-		r.format, r.next = JSONL, lines(in)
+		r.format, r.next = JSONL, lines(in, maxLine)
 	case c&0xf0 == fixMap, c == map16, c == map32:
 		r.format, r.next = Msgpack, maps(in)
 	default:
@@ -96,11 +110,13 @@ func (r *reader) begin(in *bufio.Reader) error {
 	return nil
 }
 
-// lines gives one line after the other, each with its line feed.
-func lines(in *bufio.Reader) func() ([]byte, error) {
+// lines gives one line after the other, each with its line feed and of at most so many bytes.
+func lines(in *bufio.Reader, most int) func() ([]byte, error) {
 	var long []byte
 	return func() ([]byte, error) {
-		long = long[:0]
+		if long = long[:0]; cap(long) > keepBytes {
+			long = nil
+		}
 		for {
 			part, err := in.ReadSlice('\n')
 			if err == nil && len(long) == 0 {
@@ -108,36 +124,14 @@ func lines(in *bufio.Reader) func() ([]byte, error) {
 			}
 			long = append(long, part...)
 			switch {
-			case len(long) > maxLine:
-				return nil, fmt.Errorf("the line is longer than %d bytes, which none is", maxLine)
+			case len(long) > most:
+				return nil, fmt.Errorf("the line is longer than %d bytes, which none is", most)
 			case err == nil, errors.Is(err, io.EOF) && len(long) > 0:
-				return long, nil
+				return long, checkShape(long)
 			case !errors.Is(err, bufio.ErrBufferFull):
 				return nil, err
 			}
 		}
-	}
-}
-
-// maps gives one map of msgpack after the other.
-func maps(in *bufio.Reader) func() ([]byte, error) {
-	limited := &io.LimitedReader{R: in}
-	d := msgpack.NewDecoder(limited)
-	return func() ([]byte, error) {
-		limited.N = maxMap
-		if _, err := d.PeekCode(); err != nil {
-			return nil, err
-		}
-		raw, err := d.DecodeRaw()
-		switch {
-		case err == nil:
-			return raw, nil
-		case limited.N <= 0:
-			return nil, fmt.Errorf("the record is longer than %d bytes, which none is", maxMap)
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, errors.New("the dump is cut short: it ends inside a record")
-		}
-		return nil, err
 	}
 }
 

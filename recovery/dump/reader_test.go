@@ -85,7 +85,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"time that is a float":       {head + first + packetLine(seq8+`,"expires":1e3`), "a whole number"},
 		"key too long":               {head + first + packetLine(seq8+`,"key":"`+long+`"`), `line 3: field "key" has 65536 bytes: at most 65535`},
 		"record too long":            {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", MaxRecord)+`"`), "line 3: the packet has a record of"},
-		"line too long":              {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", maxLine)+`"`), "line 3: the line is longer than"},
+		"line of many values":        {head + first + packetLine(seq8+`,"tags":[`+strings.Repeat("1,", maxShape/2)+`1]`), "line 3: the line has 104"},
 		"not base64":                 {head + first + packetLine(seq8+`,"key_base64":"!"`), "line 3: illegal base64"},
 		"not UTF-8":                  {head + first + packetLine(seq8+`,"key":"`+"\xff"+`"`), "not UTF-8"},
 		"half a pair":                {head + first + packetLine(seq8+`,"key":"\ud800"`), "half a surrogate pair"},
@@ -253,6 +253,21 @@ func TestRecordOfMsgpackThatIsNoMapIsRefused(t *testing.T) {
 	header := empty[:bytes.Index(empty, []byte("\xa4type\xa3end"))-1]
 	for name, record := range map[string]string{"array": "\x93\xa5queue\x01\xc4\x01a", "nil": "\xc0", "number": "{", "nothing known": "\xc1"} {
 		in := io.MultiReader(bytes.NewReader(header), strings.NewReader(record))
+		if _, err := Read(t.Context(), in, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "record 2: ") {
+			t.Errorf("%s: got %v, want an error at record 2", name, err)
+		}
+	}
+}
+
+func TestRecordsOfMsgpackThatTheLibraryWouldNotBearAreRefused(t *testing.T) {
+	whole, _ := dumpOf(t, &recoverytest.Fake{Counted: recoverytest.OneOfEach().Counted}, Options{Format: Msgpack})
+	header := whole[:bytes.Index(whole, []byte("\xa4type\xa3end"))-1]
+	for name, fields := range map[string]string{
+		"an id twice, first a text":             "\xa2id\xa1a\xa2id\xa1a\x80\x80",
+		"the length of a map in an extension":   "\xa8settings\xd7\x01\xdf\xff\xff\xff\xff\xdf\xff\xff\xa2id\x01",
+		"settings in an extension of the times": "\xa8settings\xc7\x05\xff\xdf\xff\xff\xff\xff\xa2id\x01",
+	} {
+		in := io.MultiReader(bytes.NewReader(header), strings.NewReader("\x84\xa4type\xa5queue\xa5queue\xa1a"+fields))
 		if _, err := Read(t.Context(), in, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "record 2: ") {
 			t.Errorf("%s: got %v, want an error at record 2", name, err)
 		}

@@ -2,6 +2,7 @@ package dump
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -49,7 +50,7 @@ type Record struct {
 
 	QueueText *string  `json:"queue,omitzero" msgpack:"-"`
 	Queue     data     `json:"queue_base64,omitempty" msgpack:"queue,omitempty" of:"queue packet"`
-	ID        any      `json:"id,omitzero" msgpack:"id,omitempty" of:"queue packet"` // the number of a queue, the name of a packet
+	ID        ident    `json:"id,omitzero" msgpack:"id,omitempty" of:"queue packet"` // the number of a queue, the name of a packet
 	Database  uint64   `json:"database,omitzero" msgpack:"database,omitempty" of:"queue string hash"`
 	HashText  *string  `json:"hash,omitzero" msgpack:"-"`
 	Hash      data     `json:"hash_base64,omitempty" msgpack:"hash,omitempty" of:"field end"` // of a field its hash, at the end digits
@@ -114,9 +115,9 @@ type text struct {
 func (r *Record) texts() [13]text {
 	return [...]text{
 		{"queue", &r.QueueText, &r.Queue, storage.MaxName}, {"hash", &r.HashText, &r.Hash, storage.MaxName},
-		{"name", &r.NameText, &r.Name, MaxRecord}, {"key", &r.KeyText, &r.Key, maxText},
-		{"payload", &r.PayloadText, &r.Payload, MaxRecord}, {"value", &r.ValueText, &r.Value, MaxRecord},
-		{"producer", &r.ProducerText, &r.Producer, MaxRecord}, {"unique", &r.UniqueText, &r.Unique, storage.MaxUnique},
+		{"name", &r.NameText, &r.Name, maxItem}, {"key", &r.KeyText, &r.Key, maxText},
+		{"payload", &r.PayloadText, &r.Payload, MaxRecord}, {"value", &r.ValueText, &r.Value, maxItem},
+		{"producer", &r.ProducerText, &r.Producer, maxItem}, {"unique", &r.UniqueText, &r.Unique, storage.MaxUnique},
 		{"consumer", &r.ConsumerText, &r.Consumer, maxText}, {"origin", &r.OriginText, &r.Origin, storage.MaxName},
 		{"reason", &r.ReasonText, &r.Reason, maxText}, {"progress_text", &r.ProgressNoteText, &r.ProgressNote, maxText - 1},
 		{"unknown", &r.UnknownText, &r.Unknown, maxRest},
@@ -230,6 +231,39 @@ func (s *sequence) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// ident is the number of a queue, or the name of a packet. A field of any type would not do: the
+// msgpack library panics where a record has it twice.
+type ident string
+
+// MarshalJSON is for encoding/json.
+func (i ident) MarshalJSON() ([]byte, error) {
+	if _, err := strconv.ParseUint(string(i), 10, 32); err == nil {
+		return []byte(i), nil
+	}
+	return json.Marshal(string(i))
+}
+
+// UnmarshalJSON takes any value, which number refuses later.
+func (i *ident) UnmarshalJSON(b []byte) error {
+	*i = ident(strings.Trim(string(b), `"`))
+	return nil
+}
+
+// EncodeMsgpack is for the msgpack library.
+func (i ident) EncodeMsgpack(e *msgpack.Encoder) error {
+	if n, err := strconv.ParseUint(string(i), 10, 32); err == nil {
+		return e.EncodeUint(n)
+	}
+	return e.EncodeString(string(i))
+}
+
+// DecodeMsgpack takes any value, which number refuses later.
+func (i *ident) DecodeMsgpack(d *msgpack.Decoder) error {
+	value, err := d.DecodeInterface()
+	*i = ident(fmt.Sprint(value))
+	return err
+}
+
 func headerRecord(m storage.Marks, payload Encoding) Record {
 	r := Record{
 		Type: TypeHeader, Version: Version,
@@ -248,7 +282,7 @@ func (r *Record) Marks() storage.Marks {
 
 func queueRecord(q *storage.Queue) Record {
 	r := Record{
-		Type: TypeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Database: uint64(q.Database), Expires: millis(q.Expiry),
+		Type: TypeQueue, ID: ident(fmt.Sprint(q.ID)), Queue: notNil(q.Name), Database: uint64(q.Database), Expires: millis(q.Expiry),
 		settings: q.Settings, UnknownFields: uint64(q.RestFields), Unknown: some(q.Rest),
 	}
 	if q.Counters != (storage.Counters{}) {
@@ -259,7 +293,7 @@ func queueRecord(q *storage.Queue) Record {
 
 // number is the id of a queue, 0 if it is no number that a queue can have.
 func (r *Record) number() uint32 {
-	n, _ := strconv.ParseUint(fmt.Sprint(r.ID), 10, 32)
+	n, _ := strconv.ParseUint(string(r.ID), 10, 32)
 	return uint32(n)
 }
 
@@ -326,7 +360,7 @@ func (d *Delivery) Leased(now int64) bool { return d != nil && d.Delivery.Leased
 // packetRecord gets a nil delivery state if nothing was tried with the packet.
 func packetRecord(queue []byte, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) Record {
 	r := Record{
-		Type: TypePacket, Queue: notNil(queue), ID: id.String(), Priority: new(uint64(id.Priority)), Sequence: sequence(id.Seq),
+		Type: TypePacket, Queue: notNil(queue), ID: ident(id.String()), Priority: new(uint64(id.Priority)), Sequence: sequence(id.Seq),
 		Key: data(p.Key), Payload: some(p.Payload), Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
 		Attempts: uint64(p.Attempts), EnqueuedAt: millis(p.EnqueuedAt), Producer: some(p.Producer), Unique: some(p.Unique),
 	}

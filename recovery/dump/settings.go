@@ -2,11 +2,15 @@ package dump
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -18,6 +22,17 @@ type settings map[string]any
 
 // IsZero tells the libraries what to leave out: a queue may have settings that are all 0.
 func (s settings) IsZero() bool { return s == nil }
+
+// DecodeMsgpack takes a map alone. The library would also take the length of one out of an
+// extension, which may say more than the record has, and make room for as much.
+func (s *settings) DecodeMsgpack(d *msgpack.Decoder) error {
+	if code, err := d.PeekCode(); err == nil && msgpcode.IsExt(code) {
+		return errors.New(`field "settings": got an extension, expected a map`)
+	}
+	fields, err := d.DecodeMap()
+	*s = fields
+	return err
+}
 
 func fieldOf(k *storage.Setting) string { return strings.ReplaceAll(k.Name, "-", "_") }
 

@@ -78,6 +78,11 @@ func (d *dumper) prepare(m *storage.Marks) error {
 	return err
 }
 
+// wants says whether what has a name is to be dumped.
+func (d *dumper) wants(name []byte) bool {
+	return Match(d.Queues, name) && (d.May == nil || d.May(name))
+}
+
 // readQueues notes which queues are to be dumped.
 func (d *dumper) readQueues() error {
 	if err := CheckPatterns(d.Queues); err != nil {
@@ -85,7 +90,7 @@ func (d *dumper) readQueues() error {
 	}
 	flush := d.src.Flush()
 	err := d.src.Queues(func(q storage.Queue) error {
-		if flush.DropsQueue(&q) || q.Expired(d.Now) || !match(d.Queues, q.Name) {
+		if flush.DropsQueue(&q) || q.Expired(d.Now) || !d.wants(q.Name) {
 			q = storage.Queue{ID: q.ID}
 		} else {
 			q.Name, q.Rest, q.Settings = append([]byte{}, q.Name...), bytes.Clone(q.Rest), q.Settings.Clone()
@@ -343,7 +348,7 @@ func (d *dumper) allKeys() error {
 		case h != nil:
 			d.tally.AddItem(v, h.Version)
 			hash, begun = nil, false
-			if h.Expired(d.Now) || flush.Drops(h) || !match(d.Queues, h.Name) {
+			if h.Expired(d.Now) || flush.Drops(h) || !d.wants(h.Name) {
 				return nil
 			}
 		case f != nil:

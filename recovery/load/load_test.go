@@ -92,12 +92,18 @@ func TestFolderThatHoldsSomethingIsNotLoadedInto(t *testing.T) {
 }
 
 func TestLongestPacketsAreLoadedAmongOthers(t *testing.T) {
-	for _, o := range []dump.Options{{Format: dump.Msgpack}} {
+	every := make([]byte, 256) // every byte
+	for i := range every {
+		every[i] = byte(i)
+	}
+	for _, o := range []dump.Options{{Format: dump.Msgpack}, {Format: dump.JSONL}} {
 		src := recoverytest.Many(3000)
 		for i := range src.Stored {
 			switch {
+			case i == 500 && !testing.Short():
+				src.Stored[i].Packet.Payload = bytes.Repeat(every, storage.MaxPayload/256)
 			case i%1000 == 500:
-				src.Stored[i].Packet.Payload = bytes.Repeat([]byte{byte(i)}, dump.MaxRecord-200)
+				src.Stored[i].Packet.Payload = bytes.Repeat(every, 4096)
 			case i%100 == 7:
 				src.Stored[i].Packet.Payload = bytes.Repeat([]byte{byte(i)}, 60_000)
 			}

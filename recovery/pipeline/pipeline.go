@@ -19,6 +19,10 @@ type Stages[T any] struct {
 	// one. Its error means that no more items are wanted, and Read returns it.
 	Read func(next func() (T, error)) error
 
+	// Alone, if not nil, says that an item takes much memory: none is read behind it before it was
+	// delivered.
+	Alone func(T) bool
+
 	// Work works on one item, on a goroutine of its own.
 	Work func(T)
 
@@ -47,12 +51,16 @@ func Run[T any](ctx context.Context, s Stages[T]) error {
 	var filled *job[T]
 	next := func() (none T, err error) {
 		if j := filled; j != nil {
+			alone := s.Alone != nil && s.Alone(j.item)
 			go func() { // ends before Run takes the token
 				s.Work(j.item)
 				j.done <- struct{}{}
 			}()
 			order <- j
 			filled = nil
+			if alone {
+				await(ctx, free, n)
+			}
 		}
 		if ctx.Err() == nil {
 			select {
@@ -79,4 +87,19 @@ func Run[T any](ctx context.Context, s Stages[T]) error {
 		free <- j
 	}
 	return cmp.Or(err, readErr)
+}
+
+// await returns when all items are free, or ctx has ended.
+func await[T any](ctx context.Context, free chan T, n int) {
+	var all []T
+	for len(all) < n && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case item := <-free:
+			all = append(all, item)
+		}
+	}
+	for _, item := range all {
+		free <- item
+	}
 }

@@ -120,7 +120,7 @@ func (j *Journal) Clear() error {
 }
 
 // free gives up the segments with lower numbers, and removes free files but for some. Those that
-// are longer than a segment are not kept.
+// are longer than a segment, or held, are not kept.
 func (j *Journal) free(below uint64, keep int) (err error) {
 	j.mu.Lock()
 	for len(j.begun) > 0 && j.begun[0].Number < below {
@@ -128,7 +128,7 @@ func (j *Journal) free(below uint64, keep int) (err error) {
 		j.begun = slices.Delete(j.begun, 0, 1)
 	}
 	j.spare = slices.DeleteFunc(j.spare, func(s *segment) bool {
-		if s.size == j.opts.SegmentSize && keep > 0 {
+		if s.size == j.opts.SegmentSize && s.holds == 0 && keep > 0 {
 			keep--
 			return false
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // ErrFull: there is no place for a record, most often because the disk is full. Nothing was written
@@ -231,6 +232,16 @@ func (j *Journal) Size() (used, spare int64) {
 	}
 	return used, spare
 }
+
+// Segments is how many files hold records.
+func (j *Journal) Segments() int {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return len(j.begun)
+}
+
+// SyncTook is how long the sync of the last record took. It is of Append's goroutine; 0 with Weak.
+func (j *Journal) SyncTook() time.Duration { return j.syncer.took }
 
 // Close closes the files. What the folder holds stays.
 func (j *Journal) Close() error {

@@ -50,8 +50,9 @@ type head struct {
 // segment is a file of the journal.
 type segment struct {
 	header
-	file *os.File
-	size int64
+	file  *os.File
+	size  int64
+	holds int // how many read what it has now; the journal guards it
 }
 
 func newHeader(number uint64) header {

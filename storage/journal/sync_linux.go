@@ -12,6 +12,7 @@ import (
 type syncer struct {
 	mean  time.Duration // moving, over about 16 syncs
 	since int           // syncs since one was slow
+	took  time.Duration // the last one
 }
 
 const (
@@ -40,6 +41,7 @@ func (s *syncer) datasync(f *os.File) error {
 func (s *syncer) quick() bool { return s.mean < quickSync && s.since >= calmSyncs }
 
 func (s *syncer) note(took time.Duration) {
+	s.took = took
 	s.mean += (took - s.mean) / 16
 	if s.since++; took >= slowSync {
 		s.since = 0

@@ -58,7 +58,7 @@ func (b Built) discard() {
 // what went in. After an error, or a fault of what it reads, nothing is left.
 func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ Built, err error) {
 	b := &builder{set: s, level: level, size: size}
-	b.begin()
+	b.begin(0)
 	whole := false
 	defer func() {
 		b.Close()
@@ -67,10 +67,16 @@ func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ B
 		}
 	}()
 	for e, err := range entries {
-		if err == nil && b.ReachedCapacity() {
-			err = b.finish()
+		long := 0
+		if len(e.Value) > longValue {
+			long = len(e.Value)
+		}
+		if err == nil && (b.ReachedCapacity() || b.long+long > 0) {
+			if !b.Empty() {
+				err = b.finish()
+			}
 			b.Close()
-			b.begin()
+			b.begin(long)
 		}
 		if err != nil {
 			return nil, err
@@ -89,6 +95,7 @@ type builder struct {
 	set   *Set
 	level int
 	size  int64 // of a table in bytes
+	long  int   // bytes of the one value that this table has; 0: it has others
 	built Built
 
 	*table.Builder
@@ -97,12 +104,20 @@ type builder struct {
 	key, buffer []byte
 }
 
-// begin begins a table. Badger reads it with its defaults.
-func (b *builder) begin() {
-	b.content, b.version = digest{}, 0
-	b.Builder = table.NewTableBuilder(table.Options{
-		TableSize: uint64(b.size), BlockSize: 4096, BloomFalsePositive: 0.01, AllocPool: b.set.pool,
-	})
+// longValue is how many bytes a value has that gets a table of its own. Badger doubles the memory
+// of a block that such a value has filled, and of all blocks.
+const longValue = 8 << 20
+
+// begin begins a table, of one value of so many bytes or of many, 0. Badger reads it with its
+// defaults.
+func (b *builder) begin(long int) {
+	b.content, b.version, b.long = digest{}, 0, long
+	o := table.Options{TableSize: uint64(b.size), BlockSize: 4096, BloomFalsePositive: 0.01, AllocPool: b.set.pool}
+	if long > 0 {
+		const more = 64 << 10 // for key, index and filter
+		o.TableSize, o.BlockSize, o.AllocPool = uint64(long+2*more)/2, long+more, nil
+	}
+	b.Builder = table.NewTableBuilder(o)
 }
 
 func (b *builder) add(e *Entry) {

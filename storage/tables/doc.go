@@ -15,6 +15,7 @@
 //	table.go     one table, and tables read one after the other, to their end or an error
 //	build.go     tables are built, written and read back
 //	view.go      View: lookups and scans, by Badger's database
+//	files.go     the files of a view, as they are
 //	merge.go     several levels become one
 //	takeover.go  tables of a folder that Badger itself changed
 //	salvage.go   what can be read of a damaged table

@@ -27,10 +27,10 @@ type conn struct {
 	index   int32 // in loop.conns; epoll reports it
 	written int   // bytes of out that are written
 	blocked bool  // whether epoll watches the socket for room to write
+	sealed  *sealed
 }
 
 const (
-	dialTimeout = 10 * time.Second
 	// tickMillis bounds how long the loop sleeps before it looks at the time and the context.
 	tickMillis = 20
 	// paceMillis bounds it where a connection waits for the time of its next window.
@@ -64,6 +64,19 @@ func (l *loop) add(ctx context.Context, g *group) error {
 		return err
 	}
 	defer socket.Close()
+	var encrypted *sealed
+	plain := socket
+	if l.r.spec.TLS != nil {
+		if encrypted, err = seal(ctx, socket, l.r.spec.TLS); err != nil {
+			return err
+		}
+		plain = encrypted
+	}
+	if login := l.r.spec.Login; login != nil {
+		if _, err := AskOn(ctx, plain, login()); err != nil {
+			return err
+		}
+	}
 	raw, err := socket.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		return err
@@ -76,7 +89,10 @@ func (l *loop) add(ctx context.Context, g *group) error {
 		return err
 	}
 	index := int32(len(l.conns))
-	c := &conn{window: *newWindow(g), fd: copied, index: index}
+	if encrypted != nil {
+		encrypted.wire.fd = copied
+	}
+	c := &conn{window: *newWindow(g), fd: copied, index: index, sealed: encrypted}
 	l.conns = append(l.conns, c)
 	if g.Rate > 0 {
 		l.paced = append(l.paced, c)
@@ -145,10 +161,12 @@ func (l *loop) begin(conns []*conn) error {
 
 // serve reads what has come in, and writes the requests that follow from it.
 func (l *loop) serve(c *conn, events uint32) error {
-	if events&^unix.EPOLLOUT != 0 {
-		n, err := unix.Read(c.fd, c.in[c.partial:])
+	for more := events&^unix.EPOLLOUT != 0; more; {
+		n, err := c.read(c.in[c.partial:])
+		more = c.sealed != nil // epoll does not know what the session holds
 		switch {
 		case err == unix.EAGAIN || err == unix.EINTR:
+			more = false
 		case err != nil:
 			return err
 		case n == 0:
@@ -164,10 +182,25 @@ func (l *loop) serve(c *conn, events uint32) error {
 	return l.write(c)
 }
 
+// read returns what has come in, or EAGAIN.
+func (c *conn) read(p []byte) (int, error) {
+	if c.sealed != nil {
+		return c.sealed.Read(p)
+	}
+	return unix.Read(c.fd, p)
+}
+
 // write sends as much of out as the socket takes now.
 func (l *loop) write(c *conn) error {
-	for c.written < len(c.out) {
-		n, err := unix.Write(c.fd, c.out[c.written:])
+	out := &c.out
+	if c.sealed != nil {
+		if err := c.sealed.take(c.out); err != nil {
+			return err
+		}
+		c.out, out = c.out[:0], &c.sealed.wire.out
+	}
+	for c.written < len(*out) {
+		n, err := unix.Write(c.fd, (*out)[c.written:])
 		if err == unix.EINTR {
 			continue
 		}
@@ -179,7 +212,7 @@ func (l *loop) write(c *conn) error {
 		}
 		c.written += n
 	}
-	c.out, c.written = c.out[:0], 0
+	*out, c.written = (*out)[:0], 0
 	return l.watch(c, false)
 }
 

@@ -1,23 +1,23 @@
-package resp
+// Package glob matches names with the patterns of Redis.
+package glob
 
-import "bytes"
-
-const (
-	// maxPattern is the longest pattern, in bytes, that a command takes.
-	maxPattern = 1024
-	// maxSteps is how many atoms of patterns a request tries, a transaction too, beyond one pass over
-	// each name: some 20 ms.
-	maxSteps = 10_000_000
-
-	errChannel = "ERR the name of a channel is too long: expected at most 65535 bytes"
-	errPattern = "ERR the pattern is too long: expected at most 1024 bytes"
-	errCostly  = "ERR pattern too costly: its ? and [] behind a * were tried 10000000 times; use fewer of them, or letters"
+import (
+	"bytes"
+	"errors"
+	"slices"
 )
 
-// glob is a pattern, compiled once for all names that it is tried on. In it * stands for any bytes,
-// ? for one, [a-z] for one of a class and [^a-z] for one that is not in it. A backslash takes the
-// next byte as it is.
-type glob struct {
+// MaxLength is the longest pattern in bytes.
+const MaxLength = 1024
+
+// ErrTooLong says that a pattern has more than MaxLength bytes.
+var ErrTooLong = errors.New("the pattern is too long: expected at most 1024 bytes")
+
+// Pattern is a pattern, compiled once for all names that it is tried on. In it * stands for any
+// bytes, ? for one, [a-z] for one of a class and [^a-z] for one that is not in it. A backslash
+// takes the next byte as it is.
+type Pattern struct {
+	text  string // as it was written
 	parts []part // what stands between stars: the first begins the text, the last ends it
 	width int    // bytes that all parts take
 }
@@ -42,13 +42,13 @@ func (c *class) has(b byte) bool { return c[b>>6]&(1<<(b&63)) != 0 }
 
 var anyByte = &class{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
-// compileGlob compiles a pattern, which it does not keep. It panics with a failure if that is too
-// long.
-func compileGlob(pattern []byte) *glob {
-	if len(pattern) > maxPattern {
-		refuse(errPattern)
+// Compile compiles a pattern, which it does not keep. ErrTooLong if it is too long; any other is
+// one.
+func Compile(pattern []byte) (*Pattern, error) {
+	if len(pattern) > MaxLength {
+		return nil, ErrTooLong
 	}
-	g := &glob{parts: make([]part, 1)}
+	g := &Pattern{text: string(pattern), parts: make([]part, 1)}
 	for len(pattern) > 0 {
 		c := pattern[0]
 		pattern = pattern[1:]
@@ -71,8 +71,11 @@ func compileGlob(pattern []byte) *glob {
 	for i := range g.parts {
 		g.parts[i].findRun()
 	}
-	return g
+	return g, nil
 }
+
+// String is the pattern as it was written.
+func (g *Pattern) String() string { return g.text }
 
 func (p *part) findRun() {
 	var run []byte
@@ -115,9 +118,9 @@ func parseClass(pattern []byte) (set *class, rest []byte) {
 	return set, pattern[min(1, len(pattern)):]
 }
 
-// match says whether the text matches the pattern. It takes what it tries beyond one pass over the
+// Match says whether the text matches the pattern. It takes what it tries beyond one pass over the
 // text off steps; once they are below 0 nothing matches.
-func (g *glob) match(text []byte, steps *int) bool {
+func (g *Pattern) Match(text []byte, steps *int) bool {
 	first, last := &g.parts[0], &g.parts[len(g.parts)-1]
 	free, end := 0, len(text)-len(last.atoms) // both take one pass
 	switch {
@@ -138,6 +141,17 @@ func (g *glob) match(text []byte, steps *int) bool {
 		text = text[at+len(g.parts[i].atoms):]
 	}
 	return true
+}
+
+// Covers says that g matches all that other matches. It knows this of the same pattern, and of
+// one that ends with its only star: false may be wrong, true never is.
+func (g *Pattern) Covers(other *Pattern) bool {
+	if g.text == other.text {
+		return true
+	}
+	prefix, begins := g.parts[0].atoms, other.parts[0].atoms
+	isPrefix := len(g.parts) == 2 && len(g.parts[1].atoms) == 0
+	return isPrefix && len(begins) >= len(prefix) && slices.Equal(begins[:len(prefix)], prefix)
 }
 
 // find returns where the part is found first in the text, -1 if nowhere.

@@ -1,0 +1,93 @@
+package broker
+
+import "bytes"
+
+// Defaults returns the settings of queues of a name that have none of their own; nil for those of
+// DefaultSettings. They are not stored. Names of the same settings get the same pointer, and what
+// it points to never changes.
+type Defaults func(name string) *Settings
+
+// defaultsSlice is how many queues follow new defaults before others have their turn: some
+// milliseconds, with many patterns and long names.
+const defaultsSlice = 256
+
+// SetDefaults replaces the defaults. The first queues follow them at once, the others within the
+// next turns. A queue that subscribers share stays theirs if it is to have one consumer.
+func (tx *Tx) SetDefaults(d Defaults) {
+	m := tx.m
+	m.defaults, m.unfollowed = d, len(m.queues.all)
+	m.followDefaults()
+}
+
+// followDefaults has queues follow new defaults. It is a part of Work.
+func (m *Machine) followDefaults() (more bool) {
+	to := min(m.unfollowed, len(m.queues.all))
+	m.unfollowed = max(0, to-defaultsSlice)
+	for _, q := range m.queues.all[m.unfollowed:to] {
+		if q == nil || m.isFlushed(q) || !m.follow(q) {
+			continue
+		}
+		if exclusive(q.settings, consumerRole) {
+			if only, err := m.onlyConsumer(q, q); err == nil {
+				q.grantRole(consumerRole, only)
+			}
+		}
+		m.listIdle(q)
+		m.ix.Refresh(q.ix)
+		m.mark(q)
+	}
+	return m.unfollowed > 0
+}
+
+// setSettings gives a queue settings of its own, nil for none.
+func (m *Machine) setSettings(q *queue, s *Settings) {
+	q.own = s
+	m.follow(q)
+}
+
+// follow has the settings of a queue in force that are so now. It returns false if these were.
+func (m *Machine) follow(q *queue) (changed bool) {
+	s := q.own
+	if s == nil && !q.dropped {
+		s = m.defaultsOf(q.entry.Name())
+	}
+	if s == q.settings {
+		return false
+	}
+	kept := settingsOf(q).RetainDead
+	q.settings, q.orders = s, ordersOf(s)
+	q.endRoles()
+	if q.own == nil && len(settingsOf(q).DeadLetter) == 0 {
+		delete(m.queues.origins, q.id)
+	} else {
+		if m.queues.origins == nil {
+			m.queues.origins = make(map[uint32]*queue)
+		}
+		m.queues.origins[q.id] = q
+	}
+	if settingsOf(q).AlertAge > 0 {
+		m.alert(q)
+	}
+	if keep := settingsOf(q).RetainDead; keep != kept {
+		m.ix.KeepDead(q.ix, keep)
+		if m.ix.Counts(q.ix).Dead > 0 {
+			m.redated = append(m.redated, redated{queue: q})
+		}
+	}
+	return true
+}
+
+// defaultsOf returns the defaults of a name, nil for those of DefaultSettings. A dead-letter queue
+// is not its own.
+func (m *Machine) defaultsOf(name string) *Settings {
+	if m.defaults == nil {
+		return nil
+	}
+	s := m.defaults(name)
+	if s != nil && bytes.Equal(s.DeadLetter, []byte(name)) {
+		own := *s
+		own.DeadLetter = nil
+		return &own
+	}
+	return s
+}

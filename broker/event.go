@@ -1,0 +1,164 @@
+package broker
+
+import "github.com/holdfast-queue/holdfast/index"
+
+// Events tell operators, and those who tail a queue, what has happened. They are collected with the
+// open batch, and told when that is on disk.
+
+// EventKind is what has happened.
+type EventKind string
+
+// What operators are told.
+const (
+	EventDead       EventKind = "dead"       // a packet died; who tails its queue is told, too
+	EventBound      EventKind = "bound"      // a push has found no room in a queue, for the first time since there was some
+	EventOld        EventKind = "old"        // the oldest ready packet is older than alert-age
+	EventYoung      EventKind = "young"      // it no longer is
+	EventDisk       EventKind = "disk"       // the disk refuses pushes, or all, or no longer does
+	EventBackground EventKind = "background" // work of the storage fails again and again
+)
+
+// What happens in a queue that somebody tails, besides EventDead.
+const (
+	EventPushed   EventKind = "pushed"
+	EventReady    EventKind = "ready" // its delay is over
+	EventPopped   EventKind = "popped"
+	EventClaimed  EventKind = "claimed"
+	EventAcked    EventKind = "acked"
+	EventNacked   EventKind = "nacked"
+	EventReturned EventKind = "returned" // its lease ended, or it was harvested or redriven
+	EventExpired  EventKind = "expired"
+	EventMoved    EventKind = "moved"    // to another queue, or priority; without an id: all, to another name
+	EventArrived  EventKind = "arrived"  // from another queue; without an id: all, from another name
+	EventReplaced EventKind = "replaced" // by another value
+	EventDropped  EventKind = "dropped"  // for a push, as the queue was full
+	EventDeleted  EventKind = "deleted"
+	EventDamaged  EventKind = "damaged" // it cannot be read, and is set aside
+	EventPurged   EventKind = "purged"  // the queue went, with all that it held
+)
+
+// DiskFine is the State of an EventDisk when the disk refuses nothing any more.
+const DiskFine = "fine"
+
+// EventMissed says that events of a queue were left out: there were too many at once.
+const EventMissed EventKind = "missed"
+
+// Event is something that has happened. What is 0 or empty does not belong to its kind, but for the
+// priority and the bytes of a packet.
+type Event struct {
+	Kind EventKind
+	// Tail says that it is for those who tail the queue; else it is for operators.
+	Tail     bool
+	At       int64 // Unix milliseconds
+	Database uint8
+	Queue    string // of EventDisk and EventBackground none
+
+	Packet   bool // it is about one packet, which the next three tell of
+	ID       ID
+	Priority uint32
+	Bytes    int // of key and payload
+
+	Attempts int
+	Consumer string // who claimed it
+	To       string // the queue that it moved to
+	Age      int64  // of the oldest ready packet, in milliseconds
+	Reason   string // why it died or came back, or why the background fails
+	State    string // of the disk
+	Messages int    // that were left out
+}
+
+// OfServer says that it is about the server, and no queue.
+func (e *Event) OfServer() bool { return e.Kind == EventDisk || e.Kind == EventBackground }
+
+// events are those of one batch.
+type events struct {
+	all  []Event
+	n    [2]int // of them, those for operators and those for who tails
+	left map[source]int
+}
+
+// source is a queue of which events were left out.
+type source struct {
+	watched
+	tail bool
+}
+
+// The most events of one batch. A million packets may die at once.
+const (
+	maxTold   = 256
+	maxTailed = 4096
+
+	keepEvents = 1024 // for which memory is kept
+)
+
+func (s *events) add(e Event) {
+	of, most := &s.n[0], maxTold
+	if e.Tail {
+		of, most = &s.n[1], maxTailed
+	}
+	if *of < most {
+		*of++
+		s.all = append(s.all, e)
+		return
+	}
+	if s.left == nil {
+		s.left = make(map[source]int)
+	}
+	s.left[source{watched{e.Database, e.Queue}, e.Tail}]++
+}
+
+// flush appends the events to dst, with how many were left out, and forgets them.
+func (s *events) flush(dst []Event, now int64) []Event {
+	dst = append(dst, s.all...)
+	for of, n := range s.left {
+		dst = append(dst, Event{Kind: EventMissed, Tail: of.tail, At: now, Database: of.db, Queue: of.name, Messages: n})
+	}
+	*s = events{all: emptied(s.all, keepEvents)}
+	return dst
+}
+
+// Events are those that may be told now: what they tell is on disk. They are valid until the next
+// Turn, which forgets them.
+func (m *Machine) Events() []Event { return m.told }
+
+// tell notes an event of a queue.
+func (m *Machine) tell(q *queue, e Event) {
+	e.At, e.Database, e.Queue = m.tx.now, q.entry.Database(), q.entry.Name()
+	m.open.events.add(e)
+}
+
+// tellServer notes an event of the server, which waits for no batch.
+func (m *Machine) tellServer(e Event) {
+	e.At = m.tx.now
+	m.told = append(m.told, e)
+}
+
+// tail tells those who tail a queue what happens to a packet. It is called where q.tailed says that
+// there are some.
+func (m *Machine) tail(q *queue, p index.Packet, e Event) {
+	e.Tail, e.Packet = true, true
+	e.ID, e.Priority, e.Bytes = idOf(p.Identity), p.Priority, int(p.Size)
+	m.tell(q, e)
+}
+
+// Tail has what happens in a queue told, or ends that: each call with on has to be followed by one
+// without. The queue need not exist.
+func (tx *Tx) Tail(db uint8, name string, on bool) {
+	m, of := tx.m, watched{db, name}
+	if on {
+		m.tails[of]++
+	} else if m.tails[of]--; m.tails[of] == 0 {
+		delete(m.tails, of)
+	}
+	if q := m.tailedQueue(of); q != nil {
+		q.tailed = m.tails[of] > 0
+	}
+}
+
+// tailedQueue returns the queue of a name that somebody tails, nil if there is none.
+func (m *Machine) tailedQueue(of watched) *queue {
+	if e := m.names.Find(of.db, []byte(of.name)); e != nil && e.Queue() != 0 {
+		return m.queues.of(e.Queue())
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package broker
+
+import "github.com/holdfast-queue/holdfast/storage"
+
+// Surveyed is a queue of a survey.
+type Surveyed struct {
+	Database uint8
+	Name     string
+	QueueFigures
+	// Since is when the ready packet that was pushed first was pushed, in Unix milliseconds: up to a
+	// second or a hundredth of its age before that. 0 if none is ready. It is exact of a queue whose
+	// packets have at most 16 priorities, or tags and one priority. Else it is of those priorities
+	// with the highest numbers. A packet that was moved counts only if none of its priority came
+	// before.
+	Since int64
+}
+
+const (
+	surveyPriorities = 16   // of a queue, at which Survey looks
+	surveySteps      = 1024 // queues and priorities of a slice
+)
+
+// Survey appends a slice of all queues from a cursor on, 0 at first, and returns where the next one
+// begins, 0 after the last. The slices are not of one moment.
+func (tx *Tx) Survey(cursor int, dst []Surveyed) (_ []Surveyed, next int) {
+	m := tx.m
+	for steps := 0; cursor < len(m.queues.all); cursor++ {
+		if steps >= surveySteps {
+			return dst, cursor
+		}
+		steps++
+		q := m.queues.all[cursor]
+		if q == nil || q.dropped || m.isFlushed(q) || !m.exists(q) {
+			continue
+		}
+		s := Surveyed{Database: q.entry.Database(), Name: q.entry.Name(), QueueFigures: m.figures(q)}
+		if s.Ready > 0 {
+			var more int
+			s.Since, more = m.since(q)
+			steps += more
+		}
+		dst = append(dst, s)
+	}
+	return dst, 0
+}
+
+// Figures are those of the whole server.
+type Figures struct {
+	Totals Counters // of all queues since the start, with those that are gone
+	Cache  int      // bytes for recent payloads
+	Open   int      // bytes of the open batch
+	// The disk refuses pushes, or everything.
+	RefusesPushes, RefusesAll bool
+}
+
+// Figures returns those of the present moment.
+func (tx *Tx) Figures() Figures {
+	m := tx.m
+	return Figures{
+		Totals: m.totals, Cache: m.cache.Size(), Open: m.open.memory(),
+		RefusesPushes: m.stuck || m.space.Level >= storage.NoPush, RefusesAll: m.stuck || m.space.Level >= storage.Stop,
+	}
+}

@@ -1,0 +1,137 @@
+package broker_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// surveyed is a survey of all queues, by their names, and in how many slices.
+func (h *harness) surveyed() (all map[string]broker.Surveyed, slices int) {
+	all = make(map[string]broker.Surveyed)
+	for cursor, more := 0, true; more; slices++ {
+		h.do(func(tx *broker.Tx) error {
+			var found []broker.Surveyed
+			found, cursor = tx.Survey(cursor, nil)
+			for _, s := range found {
+				all[fmt.Sprintf("%d %s", s.Database, s.Name)] = s
+			}
+			more = cursor != 0
+			return nil
+		})
+	}
+	return all, slices
+}
+
+func TestASurveyShowsEachQueueOnceInSlices(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	for i := range 3000 {
+		h.push(fmt.Sprint("q", i), 1, 0, "", "x")
+	}
+	h.in(3, func(tx *broker.Tx) error { return pushError(tx.Push(broker.PushRequest{Queue: []byte("q0")})) })
+	h.pop(h.b.Attach(&inbox{}, groups), "q17") // and no longer exists
+	all, slices := h.surveyed()
+	if len(all) != 3000 || slices < 3 {
+		t.Fatalf("%d queues in %d slices, want 3000 in 3 or more", len(all), slices)
+	}
+	q, other := all["0 q0"], all["3 q0"]
+	if q.Ready != 1 || q.Bytes != 1 || q.Pushed != 1 || other.Hidden != 1 || other.Since != 0 {
+		t.Errorf("queue %+v, that of database 3 %+v", q, other)
+	}
+	h.do(func(tx *broker.Tx) error {
+		if f := tx.Figures(); f.Totals.Pushed != 3001 || f.Totals.Popped != 1 || f.Cache != 1<<16 || f.RefusesPushes {
+			t.Errorf("figures %+v", f)
+		}
+		return nil
+	})
+}
+
+func TestASurveyTellsHowLongPacketsHaveBeenReady(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	start := h.now.Load()
+	at := func(d time.Duration) { h.now.Store(start + d.Milliseconds()) }
+	want := make(map[string]time.Duration)
+	push := func(queue string, d time.Duration) {
+		at(d)
+		h.push(queue, 1, 0, "", "x")
+		if _, known := want[queue]; !known {
+			want[queue] = d
+		}
+	}
+	for i := range 10_000 { // more seconds than there are times
+		push(fmt.Sprint("second", i/100), time.Duration(i)*time.Second)
+	}
+	push("month", 30*24*time.Hour)
+	push("day", 31*24*time.Hour)
+	h.barrier()
+	at(31*24*time.Hour + time.Hour)
+	h.do(func(tx *broker.Tx) error {
+		_, err := tx.PushEnd([]byte("list"), broker.Oldest, [][]byte{[]byte("x")})
+		return err
+	})
+	want["list"] = 31*24*time.Hour + time.Hour
+	push("second0", 31*24*time.Hour+2*time.Hour)
+	for _, restarted := range []bool{false, true} {
+		if restarted {
+			h.restart()
+		}
+		all, _ := h.surveyed()
+		for queue, pushed := range want {
+			since := time.Duration(all["0 "+queue].Since-start) * time.Millisecond
+			age := time.Duration(h.now.Load()-start)*time.Millisecond - pushed
+			if early := pushed - since; early < 0 || early > time.Second+age/50 {
+				t.Errorf("queue %s, restarted %v: since %v, want %v", queue, restarted, since, pushed)
+			}
+		}
+	}
+}
+
+func TestAPacketAgesAfterTheClockHasSteppedBack(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.push("before", 1, 0, "", "x")
+	h.barrier()
+	pushed := h.now.Add(-time.Hour.Milliseconds())
+	h.barrier()
+	h.push("q", 1, 0, "", "x")
+	h.barrier()
+	h.now.Add(time.Minute.Milliseconds())
+	if all, _ := h.surveyed(); all["0 q"].Since > pushed {
+		t.Errorf("the packet was pushed at %d, and is said to be ready since %d", pushed, all["0 q"].Since)
+	}
+}
+
+// BenchmarkSurvey is a slice of a survey of 10,000 queues.
+func BenchmarkSurvey(b *testing.B) {
+	for _, priorities := range []uint32{1, 20} {
+		b.Run(fmt.Sprintf("priorities=%d", priorities), func(b *testing.B) {
+			br := benchBroker(b)
+			defer br.Close()
+			for i := range 10_000 {
+				err := br.Do(func(tx *broker.Tx) error {
+					for n := range priorities {
+						if err := pushError(tx.Push(broker.PushRequest{Queue: fmt.Appendf(nil, "queue-%d", i), Priority: 1 + n})); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			var all []broker.Surveyed
+			cursor := 0
+			for b.Loop() {
+				_ = br.Do(func(tx *broker.Tx) error {
+					all, cursor = tx.Survey(cursor, all[:0])
+					return nil
+				})
+			}
+		})
+	}
+}

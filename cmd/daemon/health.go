@@ -1,0 +1,153 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// phase is how far a run is.
+type phase int32
+
+const (
+	opening    phase = iota // the folder
+	recovering              // what is in it
+	serving
+	draining
+)
+
+const (
+	pulsePause = time.Second
+	// stuckAfter is how long the loop may be busy with one turn.
+	stuckAfter = 10 * time.Second
+	// hungAfter is how long it may wait for the disk meanwhile. A server that starts anew would wait
+	// for that, too.
+	hungAfter = 5 * time.Minute
+)
+
+// health is how a run goes. Run says what it does, the operator's port and the supervisor ask. Any
+// goroutine may call its methods.
+type health struct {
+	phase    atomic.Int32
+	read, of atomic.Int64 // records that recovery has read, of about so many
+	served   chan struct{}
+	onDisk   atomic.Bool           // the loop waits for it
+	pulse    atomic.Pointer[pulse] // the last one; nil before the server serves
+}
+
+// pulse is what the loop said at a moment.
+type pulse struct {
+	at      time.Time
+	space   storage.Space
+	refuses error // why the disk takes no push; nil if it does
+}
+
+func newHealth() *health { return &health{served: make(chan struct{})} }
+
+// recover says that so many records will be read.
+func (h *health) recover(c storage.Control) {
+	h.of.Store(int64(c.Live + c.Keys + c.Deliveries))
+	h.phase.Store(int32(recovering))
+}
+
+// serve says that the server serves, and feels the pulse of the loop until that ends.
+func (h *health) serve(loop *netproto.Loop) {
+	h.pulse.Store(&pulse{at: time.Now()})
+	h.phase.Store(int32(serving))
+	close(h.served)
+	tell(systemd.SdNotifyReady)
+	go func() { // ends a pause after the loop at the latest
+		for loop.Do(h.feel) == nil {
+			time.Sleep(pulsePause)
+		}
+	}()
+}
+
+func (h *health) feel(tx *broker.Tx) error {
+	h.pulse.Store(&pulse{time.Now(), tx.Space(), tx.CanStore()})
+	return nil
+}
+
+// drain says that the server takes no more connections, and ends within so long.
+func (h *health) drain(within time.Duration) {
+	h.phase.Store(int32(draining))
+	tell("%s\nEXTEND_TIMEOUT_USEC=%d", systemd.SdNotifyStopping, (within + moreTime).Microseconds())
+}
+
+// Served implements admin.Health, as the two below do.
+func (h *health) Served() <-chan struct{} { return h.served }
+
+func (h *health) Live() error {
+	if h.onDisk.Load() {
+		return h.turns(hungAfter)
+	}
+	return h.turns(stuckAfter)
+}
+
+// turns returns an error if the loop has been busy with one turn for longer than that.
+func (h *health) turns(within time.Duration) error {
+	p := h.pulse.Load()
+	if p == nil || time.Since(p.at) <= within {
+		return nil
+	}
+	silent := time.Since(p.at).Round(time.Second)
+	if h.onDisk.Load() {
+		return fmt.Errorf("stuck: the disk has not answered for about %v", silent)
+	}
+	return fmt.Errorf("stuck: the loop has been busy with one turn for %v", silent)
+}
+
+func (h *health) Ready() error {
+	switch phase(h.phase.Load()) {
+	case opening:
+		return errors.New("starting: the data folder is being opened")
+	case recovering:
+		read := h.read.Load()
+		return fmt.Errorf("recovering: %d of about %d records are read", read, max(read, h.of.Load()))
+	case draining:
+		return errors.New("draining: the server takes no more connections, and will end")
+	}
+	if err := h.turns(stuckAfter); err != nil {
+		return err
+	}
+	if p := h.pulse.Load(); p.refuses != nil {
+		return fmt.Errorf("%w (%d of %d bytes are free)", p.refuses, p.space.Free, p.space.Total)
+	}
+	return nil
+}
+
+// loopStore is the store of the loop, which notes when that waits for the disk.
+type loopStore struct {
+	Store
+	health *health
+}
+
+func (s loopStore) wait(use func()) {
+	s.health.onDisk.Store(true)
+	defer s.health.onDisk.Store(false)
+	use()
+}
+
+func (s loopStore) Apply(b *storage.Batch) (err error) {
+	s.wait(func() { err = s.Store.Apply(b) })
+	return err
+}
+
+func (s loopStore) Read(ids []storage.PacketID, fn func(i int, record []byte, damage error)) {
+	s.wait(func() { s.Store.Read(ids, fn) })
+}
+
+func (s loopStore) ReadValues(ids []storage.ValueID, fn func(i int, value []byte, damage error)) {
+	s.wait(func() { s.Store.ReadValues(ids, fn) })
+}
+
+func (s loopStore) ReadNotes(ids []storage.NoteID, fn func(i int, text []byte, damage error)) {
+	s.wait(func() { s.Store.ReadNotes(ids, fn) })
+}

@@ -1,0 +1,244 @@
+package metrics
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("holdfast_"+name, help, labels, nil)
+}
+
+var (
+	build = desc("build_info", "1, with what the server was built from.", "version", "goversion")
+	ready = desc("ready", "1 if the server has recovered, does not drain, and the disk refuses nothing.")
+
+	recoverySeconds = desc("recovery_seconds", "How long the start took to read the folder.")
+	recoveryPackets = desc("recovery_packets", "Packets that the start found.")
+
+	queueCount  = desc("queues", "Queues.", "database")
+	allPackets  = desc("packets", "Packets of all queues, by state.", "database", "state")
+	allBytes    = desc("packet_bytes", "Keys and payloads of all packets.", "database")
+	allOldest   = desc("oldest_ready_age_seconds", "Time since the ready packet that was pushed first was pushed; 0 if none is ready.")
+	queuePacket = desc("queue_packets", "Packets of a queue, by state.", "database", "queue", "state")
+	queueBytes  = desc("queue_packet_bytes", "Keys and payloads of the packets of a queue.", "database", "queue")
+	queueOldest = desc("queue_oldest_ready_age_seconds", "Time since the ready packet of a queue that was pushed first was pushed; 0 if none is ready.", "database", "queue")
+
+	commitSeconds = desc("commit_seconds", "Time until a batch was as durable as --sync says.")
+	commitBytes   = desc("commit_bytes", "Size of a batch.")
+	commitEntries = desc("commit_entries", "Records that a batch changed.")
+	fsyncSeconds  = desc("fsync_seconds", "Time of a sync of the journal.")
+
+	journalBytes    = desc("storage_journal_bytes", "Files of the journal: with records, and ready to be used.", "kind")
+	journalSegments = desc("storage_journal_segments", "Files of the journal with records.")
+	pendingBytes    = desc("storage_pending_bytes", "What is in the journal and not yet in tables, without what is gone again.")
+	frozenWindows   = desc("storage_frozen_windows", "Windows that wait to become tables.")
+	lastBatch       = desc("storage_last_batch", "Number of the last batch.")
+	floorBatch      = desc("storage_floor_batch", "Number of the last batch that is in tables.")
+	tableCount      = desc("storage_tables", "Tables.")
+	tableBytes      = desc("storage_table_bytes", "Size of the tables.")
+	zeroTables      = desc("storage_level_zero_tables", "Tables that no merge has taken yet.")
+	zeroGroups      = desc("storage_level_zero_groups", "Groups of these: each was a window.")
+	deadBytes       = desc("storage_dead_bytes", "What the tables hold that nobody needs; an estimate.")
+	lastFlush       = desc("storage_last_flush_timestamp_seconds", "When a window became tables last; 0: not since the start.")
+	workRuns        = desc("storage_background_runs_total", "Work in the background that was done.", "kind")
+	workSeconds     = desc("storage_background_seconds_total", "Time that it took.", "kind")
+	workFailures    = desc("storage_failures_total", "Work in the background that failed, and is tried again.", "kind")
+	workFailing     = desc("storage_failing", "1 if the last try of work in the background failed.", "kind")
+
+	diskFree    = desc("disk_free_bytes", "Free space of the file system of the folder.")
+	diskSize    = desc("disk_size_bytes", "Size of that file system.")
+	diskRefuses = desc("disk_refuses", "1 if pushes, or everything, is refused because of the disk.", "what")
+
+	connections  = desc("connections", "Open connections.", "door")
+	served       = desc("connections_accepted_total", "Connections that were served.", "door")
+	refused      = desc("connections_refused_total", "Connections that were refused.", "door", "reason")
+	failedLogins = desc("failed_logins_total", "Logins with a wrong user or password.")
+	certificate  = desc("tls_certificate_expiry_timestamp_seconds", "When the server's certificate ends.")
+	lastBackup   = desc("last_backup_timestamp_seconds", "The moment of the last backup of everything that has left as a whole.")
+	memory       = desc("memory_bytes", "Memory of some kinds: recent payloads, requests and replies, the open batch.", "kind")
+)
+
+// deed is what is counted that queues do: of all together, and of one.
+type deed struct {
+	all, queue *prometheus.Desc
+	of         func(c *broker.Counters) uint64
+}
+
+var deeds = []deed{
+	newDeed("pushed", "came in", func(c *broker.Counters) uint64 { return c.Pushed }),
+	newDeed("popped", "were taken without a claim", func(c *broker.Counters) uint64 { return c.Popped }),
+	newDeed("acked", "were claimed and acknowledged", func(c *broker.Counters) uint64 { return c.Acked }),
+	newDeed("nacked", "were claimed and returned", func(c *broker.Counters) uint64 { return c.Nacked }),
+	newDeed("expired", "expired", func(c *broker.Counters) uint64 { return c.Expired }),
+	newDeed("died", "were tried too often", func(c *broker.Counters) uint64 { return c.Dead }),
+	newDeed("dropped", "a full queue dropped", func(c *broker.Counters) uint64 { return c.Dropped }),
+}
+
+func newDeed(word, what string, of func(*broker.Counters) uint64) deed {
+	return deed{
+		all:   desc("packets_"+word+"_total", "Packets that "+what+", of all queues, since the start."),
+		queue: desc("queue_packets_"+word+"_total", "Packets that "+what+", since the queue was made.", "database", "queue"),
+		of:    of,
+	}
+}
+
+// Describe implements prometheus.Collector. It names nothing: what a page says depends on the
+// server.
+func (m *Metrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	p := page{ch}
+	p.gauge(build, 1, m.config.Version, m.config.GoVersion)
+	p.gauge(ready, truth(m.config.Ready() == nil))
+	s := m.source.Load()
+	if s == nil {
+		return
+	}
+	p.gauge(recoverySeconds, s.Recovery.Took.Seconds())
+	p.gauge(recoveryPackets, float64(s.Recovery.Packets))
+	p.storage(s)
+	p.doors(s)
+	m.scraping.Lock()
+	defer m.scraping.Unlock()
+	queues, f, now, buffers, err := m.survey(s)
+	if err != nil { // the loop has ended
+		return
+	}
+	p.gauge(diskRefuses, truth(f.RefusesPushes), "pushes")
+	p.gauge(diskRefuses, truth(f.RefusesAll), "everything")
+	p.gauge(memory, float64(f.Cache), "payload_cache")
+	p.gauge(memory, float64(f.Open), "open_batch")
+	p.gauge(memory, float64(buffers), "connections")
+	for _, d := range deeds {
+		p.counter(d.all, float64(d.of(&f.Totals)))
+	}
+	p.queues(queues, now)
+}
+
+// page is what a scrape gets.
+type page struct{ ch chan<- prometheus.Metric }
+
+func (p page) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	p.ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (p page) counter(d *prometheus.Desc, v float64, labels ...string) {
+	p.ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+}
+
+// histogram shows the buckets from 2^from to 2^to, in units of so much.
+func (p page) histogram(d *prometheus.Desc, h *storage.Histogram, from, to int, unit float64) {
+	buckets, count := make(map[float64]uint64), uint64(0)
+	for i, n := range h.Buckets {
+		if count += n; i >= from && i <= to {
+			buckets[math.Ldexp(unit, i)] = count
+		}
+	}
+	p.ch <- prometheus.MustNewConstHistogram(d, count, float64(h.Sum)*unit, buckets)
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// age is how long ago a moment is, both in Unix milliseconds; 0 if there is none.
+func age(since, now int64) float64 {
+	if since == 0 {
+		return 0
+	}
+	return time.Duration(max(0, now-since) * int64(time.Millisecond)).Seconds()
+}
+
+func (p page) queues(q *queues, now int64) {
+	p.gauge(allOldest, age(q.since, now))
+	for i := range q.databases {
+		d, db := &q.databases[i], strconv.Itoa(i)
+		if d.queues == 0 && i > 0 {
+			continue
+		}
+		p.gauge(queueCount, float64(d.queues), db)
+		p.gauge(allBytes, float64(d.bytes), db)
+		for i, n := range d.packets {
+			p.gauge(allPackets, float64(n), db, states[i])
+		}
+	}
+	for _, s := range q.shown() {
+		db, name := strconv.Itoa(int(s.Database)), label(s.Name)
+		for i, n := range packets(&s.QueueFigures) {
+			p.gauge(queuePacket, float64(n), db, name, states[i])
+		}
+		p.gauge(queueBytes, float64(s.Bytes), db, name)
+		p.gauge(queueOldest, age(s.Since, now), db, name)
+		for _, d := range deeds {
+			p.counter(d.queue, float64(d.of(&s.Counters)), db, name)
+		}
+	}
+}
+
+func (p page) storage(s *Source) {
+	f, disk := s.Store.Figures(), s.Store.Space()
+	const microsecond = 1e-6
+	p.histogram(commitSeconds, &f.Commits.Latency, 5, 24, microsecond) // 32 µs to 17 s
+	p.histogram(fsyncSeconds, &f.Commits.Sync, 5, 24, microsecond)
+	p.histogram(commitBytes, &f.Commits.Bytes, 6, 26, 1) // 64 bytes to 64 MiB
+	p.histogram(commitEntries, &f.Commits.Entries, 0, 16, 1)
+	p.gauge(journalBytes, float64(f.Journal), "records")
+	p.gauge(journalBytes, float64(f.Spare), "spare")
+	p.gauge(journalSegments, float64(f.Segments))
+	p.gauge(pendingBytes, float64(f.Pending))
+	p.gauge(frozenWindows, float64(f.Frozen))
+	p.gauge(lastBatch, float64(f.LastBatch))
+	p.gauge(floorBatch, float64(f.FlushedBatch))
+	p.gauge(tableCount, float64(f.Tables))
+	p.gauge(tableBytes, float64(f.TableBytes))
+	p.gauge(zeroTables, float64(f.LevelZero))
+	p.gauge(zeroGroups, float64(f.Windows))
+	p.gauge(deadBytes, float64(f.DeadBytes))
+	flushed := 0.0
+	if !f.LastFlushed.IsZero() {
+		flushed = float64(f.LastFlushed.UnixMilli()) / 1000
+	}
+	p.gauge(lastFlush, flushed)
+	for kind, w := range f.Background {
+		if kind == "flush" || kind == "merge" { // the others take no time
+			p.counter(workRuns, float64(w.Done), kind)
+			p.counter(workSeconds, w.Took.Seconds(), kind)
+		}
+		p.counter(workFailures, float64(w.Failures), kind)
+		p.gauge(workFailing, truth(w.Failing), kind)
+	}
+	p.gauge(diskFree, float64(disk.Free))
+	p.gauge(diskSize, float64(disk.Total))
+}
+
+func (p page) doors(s *Source) {
+	for door, d := range s.Doors {
+		open, a := d.Connections()
+		p.gauge(connections, float64(open), door)
+		p.counter(served, float64(a.Served), door)
+		for reason, n := range a.Refused {
+			p.counter(refused, float64(n), door, netproto.Refused(reason).String())
+		}
+	}
+	if s.Users != nil {
+		p.counter(failedLogins, float64(s.Users.Failed()))
+	}
+	if s.Certificate != nil {
+		p.gauge(certificate, float64(s.Certificate().Unix()))
+	}
+	if at := s.LastBackup(); !at.IsZero() {
+		p.gauge(lastBackup, float64(at.UnixMilli())/1000)
+	}
+}

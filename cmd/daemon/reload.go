@@ -1,0 +1,142 @@
+package daemon
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/glob"
+)
+
+// Reload has a running server take the users, the password and the defaults of queues of another
+// configuration, and read its certificates again. All of that happens, or nothing.
+type Reload struct {
+	Config Config
+	Done   func(error) // called once, unless the server ends before
+}
+
+// ErrOpen: the doors are open or closed from the start of a server to its end.
+var ErrOpen = errors.New("a server that began without users and passwords cannot get any, and one with them cannot lose all: start it again")
+
+// Check says why no server can run with a configuration. It opens no address and no folder.
+func (c *Config) Check() error {
+	if _, err := c.listeners(); err != nil {
+		return err
+	}
+	silent := *c
+	silent.Logger = slog.New(slog.DiscardHandler)
+	_, err := silent.live()
+	return err
+}
+
+// live is what can change while a server runs.
+type live struct {
+	loop     *netproto.Loop
+	users    *access.Control // nil: everybody may do everything
+	certs    *certificates   // nil: nothing is encrypted
+	defaults broker.Defaults // at the start
+}
+
+// live makes it, but for the loop.
+func (c *Config) live() (l live, err error) {
+	if l.users, err = c.control(); err != nil {
+		return l, err
+	}
+	if l.defaults, err = c.queueDefaults(); err != nil {
+		return l, err
+	}
+	l.certs, err = newCertificates(c.TLS, c.Logger)
+	return l, err
+}
+
+// follow carries out reloads until ctx ends, and returns true then. It returns false if a commit
+// has failed: Loop.Close says why.
+func (l live) follow(ctx context.Context, reloads <-chan Reload) bool {
+	for {
+		select {
+		case r := <-reloads:
+			r.Done(l.reload(&r.Config))
+		case <-ctx.Done():
+			return true
+		case <-l.loop.Failed():
+			return false
+		}
+	}
+}
+
+// reload takes over what can change. What may fail comes first.
+func (l live) reload(c *Config) error {
+	defaults, err := c.queueDefaults()
+	if err != nil {
+		return err
+	}
+	users, err := c.users()
+	if err != nil {
+		return err
+	}
+	if (users == nil) != (l.users == nil) {
+		return ErrOpen
+	}
+	if l.certs != nil {
+		if err := l.certs.Reload(); err != nil {
+			return err
+		}
+	}
+	err = l.loop.Do(func(tx *broker.Tx) error {
+		tx.SetDefaults(defaults)
+		return nil
+	})
+	if err == nil && users != nil {
+		l.users.Swap(users)
+	}
+	return err
+}
+
+const (
+	maxQueueGlobs = 256 // each new queue is matched with all of them
+	// maxGlobSteps is what matching a name with the globs may cost. Beyond it nothing matches.
+	maxGlobSteps = 100_000
+)
+
+// queueDefaults finds the settings of the longest glob that matches a name, of equal ones the first
+// in the order of bytes.
+func (c *Config) queueDefaults() (broker.Defaults, error) {
+	if len(c.Queues) == 0 {
+		return nil, nil
+	}
+	if len(c.Queues) > maxQueueGlobs {
+		return nil, fmt.Errorf("there are defaults for %d globs of queues: expected at most %d", len(c.Queues), maxQueueGlobs)
+	}
+	type rule struct {
+		glob     *glob.Pattern
+		settings *broker.Settings
+	}
+	var rules []rule
+	for text, settings := range c.Queues {
+		pattern, err := glob.Compile([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("defaults of queues %.100q: %w", text, err)
+		}
+		rules = append(rules, rule{pattern, settings.Clone()})
+	}
+	slices.SortFunc(rules, func(a, b rule) int {
+		x, y := a.glob.String(), b.glob.String()
+		return cmp.Or(len(y)-len(x), bytes.Compare([]byte(x), []byte(y)))
+	})
+	return func(name string) *broker.Settings {
+		text, steps := []byte(name), maxGlobSteps
+		for _, r := range rules {
+			if r.glob.Match(text, &steps) {
+				return r.settings
+			}
+		}
+		return nil
+	}, nil
+}

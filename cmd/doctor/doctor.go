@@ -1,0 +1,78 @@
+// Package doctor looks at a machine, and says what to change there before a server runs in earnest.
+// It changes nothing, and may look at the folder of a running server. The map:
+//
+//	doctor.go   findings, and the list of checks
+//	folder.go   the data folder: rights, times, space, syncs
+//	system_linux.go    file system, memory, clock and network
+//	system_other.go    what other systems show of that: nothing
+package doctor
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+)
+
+// Verdict says how bad a finding is.
+type Verdict string
+
+// The verdicts. Bad is what keeps a server from its work.
+const (
+	OK   Verdict = "ok"
+	Warn Verdict = "warn"
+	Bad  Verdict = "bad"
+)
+
+// Finding is what one check found.
+type Finding struct {
+	Name    string // of the check: one word
+	Verdict Verdict
+	Seen    string
+	Do      string // what helps; empty if nothing needs to be done
+}
+
+// Options say which server is meant.
+type Options struct {
+	Data     string // folder, which need not exist
+	MaxConns int    // connections of each protocol
+}
+
+// Examine makes all checks, which takes some seconds at most. What the system does not show is left
+// out.
+func Examine(o Options) []Finding {
+	findings := []Finding{openFiles(o.MaxConns)}
+	findings = append(findings, lookAtFolder(o.Data)...)
+	return append(findings, lookAtSystem()...)
+}
+
+// doors is how many protocols lead to the queues.
+const doors = 3
+
+func openFiles(conns int) Finding {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return Finding{"files", Warn, "the limit of open files cannot be read: " + err.Error(), "see ulimit -n"}
+	}
+	return filesFor(l.Cur, conns)
+}
+
+func filesFor(files uint64, conns int) Finding {
+	f := Finding{"files", OK, fmt.Sprintf("%d files may be open, enough for %d connections of each protocol", files, conns), ""}
+	most := daemon.ConnsWithin(files, doors, true)
+	if most >= conns {
+		return f
+	}
+	f.Verdict = Warn
+	f.Seen = fmt.Sprintf("%d files may be open: %d of %d connections of each protocol", files, most, conns)
+	f.Do = fmt.Sprintf("ulimit -n %d (LimitNOFILE of a systemd unit)", 2*(doors*conns+daemon.OperatorConns))
+	if most < 1 {
+		f.Verdict, f.Seen = Bad, fmt.Sprintf("%d files may be open: the server does not start", files)
+	}
+	return f
+}
+
+// size is a number of bytes for people.
+func size[N int64 | uint64](bytes N) string { return humanize.IBytes(uint64(max(0, bytes))) }

@@ -1,0 +1,180 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// lookAtFolder checks a data folder, or the place where it will be made.
+func lookAtFolder(path string) []Finding {
+	at := path // what there is
+	info, err := os.Stat(at)
+	for errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+		at = filepath.Dir(at)
+		info, err = os.Stat(at)
+	}
+	f := Finding{"folder", OK, path + " is its owner's alone", ""}
+	switch {
+	case err != nil:
+		f.Verdict, f.Seen, f.Do = Bad, "cannot be read: "+err.Error(), "name a folder that the server's user may read"
+	case !info.IsDir():
+		f.Verdict, f.Seen, f.Do = Bad, at+" is not a folder", "name another one"
+	default:
+		if err := unix.Access(at, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
+			f.Verdict, f.Seen, f.Do = Bad, fmt.Sprintf("%s: %v", at, err), "run this as the server's user, or give it the folder (chown)"
+		} else if at != path {
+			f.Seen = path + " does not exist yet: the server makes it"
+		} else if mode := info.Mode().Perm(); mode&0o077 != 0 {
+			f.Verdict, f.Seen, f.Do = Warn, fmt.Sprintf("%s has mode %04o: others can read packets there", path, mode), "chmod 700 "+path
+		}
+	}
+	if f.Verdict == Bad {
+		return []Finding{f}
+	}
+	findings := []Finding{f}
+	if kind, ok := fileSystem(at); ok {
+		findings = append(findings, kind)
+	}
+	findings = append(findings, syncSpeed(at))
+	var used contents
+	if at == path {
+		used = contentsOf(path)
+	}
+	if !used.newest.IsZero() {
+		findings = append(findings, timesOf(used.newest, time.Now()))
+	}
+	return append(findings, spaceOf(at, used.bytes))
+}
+
+// contents is what a folder holds.
+type contents struct {
+	bytes  int64 // of blocks
+	newest time.Time
+}
+
+// contentsOf leaves out what cannot be read, as what a server deletes meanwhile.
+func contentsOf(path string) (c contents) {
+	_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			c.bytes += stat.Blocks * 512
+		}
+		if info.ModTime().After(c.newest) {
+			c.newest = info.ModTime()
+		}
+		return nil
+	})
+	return c
+}
+
+// clockStep is how far a clock may be behind, as where several machines write to one disk.
+const clockStep = time.Minute
+
+func timesOf(newest, now time.Time) Finding {
+	age := now.Sub(newest).Round(time.Second)
+	if age < -clockStep {
+		return Finding{"times", Bad, fmt.Sprintf("the clock is %v behind the newest file of the folder: leases and delays end late", -age), "set the clock"}
+	}
+	return Finding{"times", OK, fmt.Sprintf("the newest file of the folder is %v old", max(0, age)), ""}
+}
+
+func spaceOf(path string, used int64) Finding {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return Finding{"space", Warn, "the free space cannot be read: " + err.Error(), "see df"}
+	}
+	return spaceFor(int64(st.Bavail)*int64(st.Bsize), int64(st.Blocks)*int64(st.Bsize), used)
+}
+
+func spaceFor(free, total, used int64) Finding {
+	f := Finding{"space", OK, fmt.Sprintf("%s of %s are free, the folder takes %s", size(free), size(total), size(used)), ""}
+	switch least := storage.LeastFree(total); {
+	case free < least:
+		f.Verdict, f.Do = Bad, fmt.Sprintf("free %s more: with less than %s pushes are refused", size(least-free), size(least))
+	case free-least < used:
+		f.Verdict, f.Do = Warn, fmt.Sprintf("have %s free: what replaces old files may take as much as they do", size(used+least))
+	}
+	return f
+}
+
+// The times of a sync that are no reason to worry. The fastest disks with a cache that survives a
+// power cut need more than minSync.
+const (
+	minSync  = 10 * time.Microsecond
+	maxSync  = 20 * time.Millisecond
+	deadSync = 200 * time.Millisecond
+
+	syncs    = 50
+	syncTime = 2 * time.Second // for all of them
+)
+
+// syncSpeed syncs a file that has no name any more, as the journal is synced. One with a name would
+// make the folder somebody else's for a server that starts just now.
+func syncSpeed(path string) Finding {
+	took, err := measureSyncs(path)
+	if err != nil {
+		return Finding{"sync", Warn, "cannot be measured: " + err.Error(), "run this as the server's user"}
+	}
+	return syncOf(took)
+}
+
+func measureSyncs(path string) (median time.Duration, err error) {
+	file, err := os.CreateTemp(path, "doctor-*.tmp")
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	if err := os.Remove(file.Name()); err != nil {
+		return 0, err
+	}
+	page := make([]byte, 4096)
+	if _, err := file.Write(make([]byte, syncs*len(page))); err != nil {
+		return 0, err
+	}
+	if err := file.Sync(); err != nil {
+		return 0, err
+	}
+	var all []time.Duration
+	for begun := time.Now(); len(all) < syncs && (len(all) == 0 || time.Since(begun) < syncTime); {
+		page[0]++
+		if _, err := file.WriteAt(page, int64(len(all)*len(page))); err != nil {
+			return 0, err
+		}
+		before := time.Now()
+		if err := syncData(file); err != nil {
+			return 0, err
+		}
+		all = append(all, time.Since(before))
+	}
+	slices.Sort(all)
+	return all[len(all)/2], nil
+}
+
+func syncOf(took time.Duration) Finding {
+	f := Finding{"sync", OK, fmt.Sprintf("a sync of 4 KiB takes %v", took.Round(100*time.Nanosecond)), ""}
+	switch {
+	case took < minSync:
+		f.Verdict, f.Do = Warn, "no disk is that fast: check that a power cut does not lose what was synced"
+	case took > deadSync:
+		f.Verdict, f.Do = Bad, "take another disk: each reply waits for a sync"
+	case took > maxSync:
+		f.Verdict, f.Do = Warn, "take a faster disk: each reply waits for a sync, unless --sync says otherwise"
+	}
+	return f
+}

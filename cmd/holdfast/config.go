@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/pelletier/go-toml/v2"
+)
+
+// configCmd is the commands about the config file of a server.
+type configCmd struct {
+	Check configCheckCmd `cmd:"" help:"Check a config file of the server."`
+	Show  configShowCmd  `cmd:"" help:"Print the settings that a server would have, and where each comes from."`
+}
+
+func (c *configCmd) Help() string {
+	return `Examples:
+
+    holdfast config show > holdfast.toml
+    holdfast config check holdfast.toml`
+}
+
+// configCheckCmd checks a config file.
+type configCheckCmd struct {
+	File string `arg:"" help:"Config file (TOML)."`
+}
+
+func (c *configCheckCmd) Help() string {
+	return `Checks a file as "holdfast serve --config" does, without the environment: what it says, the files with passwords that it names, and that no server is open by mistake. Prints a line, or an error that names the line and the key, with the exit code 1.
+
+Example:
+
+    holdfast config check /etc/holdfast/holdfast.toml`
+}
+
+func (c *configCheckCmd) Run(ctx context.Context, p *program) error {
+	alone := &program{stdin: p.stdin, stdout: p.stdout, stderr: p.stderr, env: func(string) (string, bool) { return "", false }}
+	config, err := alone.readServe(ctx, []string{"serve", "--config", c.File})
+	if err != nil {
+		return err
+	}
+	if err := config.Check(); err != nil {
+		located := alone.locate(err)
+		if located == err {
+			return fmt.Errorf("%s: %w", c.File, err)
+		}
+		return located
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s: right, with %d users and defaults for %d kinds of queues\n", c.File, len(config.Users), len(config.Queues))
+	return err
+}
+
+// configShowCmd prints the settings of a server.
+type configShowCmd struct {
+	File string `arg:"" optional:"" help:"Config file (TOML), as --config names it."`
+	JSON bool   `help:"Print a JSON object."`
+
+	serveCmd
+}
+
+func (c *configShowCmd) Help() string {
+	return `Prints a config file with the settings in force: a flag wins over the environment, that over the file, and that over the default. A note behind each says where it comes from. Passwords and hashes are not shown: put the hashes back before what is printed serves as a config file. Without a file it prints one to begin with.
+
+Examples:
+
+    holdfast config show > holdfast.toml
+    holdfast config show /etc/holdfast/holdfast.toml
+    holdfast config show --config holdfast.toml --max-conns 500 --json`
+}
+
+func (c *configShowCmd) Run(p *program) error {
+	file := cmp.Or(p.sources.file, &configFile{})
+	if c.JSON {
+		return p.showJSON(file)
+	}
+	for _, flag := range p.sources.flags {
+		if !isSetting(flag) {
+			continue
+		}
+		if _, err := io.WriteString(p.stdout, showFlag(flag, p.sourceOf(flag))); err != nil {
+			return err
+		}
+	}
+	return showTables(p.stdout, file)
+}
+
+// valueOf is the value of a flag as the config file has it.
+func valueOf(flag *kong.Flag) any {
+	switch v := flag.Target.Interface().(type) {
+	case time.Duration:
+		return timeText(v)
+	case byteSize:
+		return v.String()
+	case []string:
+		return slices.Concat([]string{}, v)
+	case folder:
+		return string(v)
+	case secret:
+		return v.file
+	default:
+		return v
+	}
+}
+
+// showFlag is a flag with its help. One that nobody has set and that has no default is a comment,
+// and so is a password.
+func showFlag(flag *kong.Flag, from source) string {
+	help, _, _ := strings.Cut(flag.Help, " (default")
+	text := wrapped(strings.TrimSuffix(strings.ReplaceAll(help, "$$", "$"), ".")+".", "# ", 100)
+	switch value := valueOf(flag); {
+	case isHidden(flag):
+		return text + fmt.Sprintf("# The password is set (%s), and not shown.\n\n", from)
+	case from == fromDefault && flag.Target.IsZero() && flag.Default == "" && !flag.IsBool():
+		var example any = flag.PlaceHolder
+		if flag.IsSlice() {
+			example = []string{flag.PlaceHolder}
+		}
+		return text + tomlLine(flag.Name, example, "# ", "") + "\n"
+	default:
+		return text + tomlLine(flag.Name, value, "", string(from)) + "\n"
+	}
+}
+
+// isHidden says that a flag holds a password itself.
+func isHidden(flag *kong.Flag) bool {
+	s, ok := flag.Target.Interface().(secret)
+	return ok && s.text != ""
+}
+
+// tomlLine is a key and its value, with a note.
+func tomlLine(key string, value any, before, note string) string {
+	text, _ := toml.Marshal(map[string]any{key: value}) // which any text, number, flag and list of texts can be
+	line := before + strings.TrimSuffix(string(text), "\n")
+	if note != "" {
+		line += " # " + note
+	}
+	return line + "\n"
+}
+
+// wrapped breaks a text into lines that begin alike.
+func wrapped(text, before string, width int) string {
+	var b strings.Builder
+	line := before
+	for _, word := range strings.Fields(text) {
+		if len(line)+len(word) > width {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = before
+		}
+		line += word + " "
+	}
+	return b.String() + strings.TrimRight(line, " ") + "\n"
+}
+
+const exampleTables = `# [users.worker]
+# hashes = ["$2a$10$..."] # of its passwords, each as "holdfast hash" prints it
+# password-file = "FILE" # a file with one more, in the clear
+# certificates = ["worker-1"] # common names of client certificates that are this user
+# operate = false # whether it may do what concerns the server
+# off = false # whether it is switched off
+# grants = { "jobs.*" = ["push", "take", "look", "manage"] } # rights for queues, by globs of names
+
+# [queues."jobs.*"] # settings of queues without their own; the longest glob that fits counts
+# lease = "5m"
+# dead-letter = "graves"
+# enum.class = ["low", "high"]
+`
+
+// showTables prints the users and the defaults of queues of a file.
+func showTables(w io.Writer, file *configFile) error {
+	tables := file.tables()
+	if len(tables) == 0 {
+		_, err := io.WriteString(w, exampleTables)
+		return err
+	}
+	if _, err := io.WriteString(w, "# The hashes of users are not shown. Put them in before this is used as a config file.\n"); err != nil {
+		return err
+	}
+	return toml.NewEncoder(w).Encode(tables)
+}
+
+// hiddenHash stands for the hashes of a user. A file with it is refused: without the right ones the
+// user could not log in.
+const hiddenHash = "not shown"
+
+// tables are the users and the defaults of queues, as the file has them but for hashes.
+func (f *configFile) tables() map[string]any {
+	tables := maps.Clone(f.values)
+	maps.DeleteFunc(tables, func(key string, _ any) bool { return key != "users" && key != "queues" })
+	users, names, _ := f.table("users", tables["users"]) // readTables has looked
+	if shown := maps.Clone(users); shown != nil {
+		for _, name := range names {
+			user := maps.Clone(users[name].(map[string]any))
+			if user["hashes"] != nil {
+				user["hashes"] = []string{hiddenHash}
+			}
+			shown[name] = user
+		}
+		tables["users"] = shown
+	}
+	return tables
+}
+
+// showJSON prints all as JSON. A password is null.
+func (p *program) showJSON(file *configFile) error {
+	type setting struct {
+		Value any    `json:"value"`
+		From  source `json:"from"`
+	}
+	settings := make(map[string]setting)
+	for _, flag := range p.sources.flags {
+		value := valueOf(flag)
+		if isHidden(flag) {
+			value = nil
+		}
+		if isSetting(flag) {
+			settings[flag.Name] = setting{value, p.sourceOf(flag)}
+		}
+	}
+	var o jsonObject
+	o.add("settings", settings)
+	for key, table := range file.tables() {
+		o.add(key, table)
+	}
+	_, err := p.stdout.Write(o.line())
+	return err
+}

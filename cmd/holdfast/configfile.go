@@ -1,0 +1,226 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
+
+// maxConfig is the longest config file, in bytes.
+const maxConfig = 1 << 20
+
+// configFile is a file with settings of the server: its flags by their names, users and queues.
+type configFile struct {
+	name   string
+	values map[string]any
+	lines  map[string]int // of keys, as pathOf joins them
+
+	// What readTables has read.
+	users  []access.User
+	queues map[string]broker.Settings // by globs of their names
+}
+
+// configError is an error in a file of settings.
+type configError struct{ error }
+
+// Unwrap returns the error itself.
+func (e configError) Unwrap() error { return e.error }
+
+// readConfig reads a file and checks that it is TOML with each key once.
+func readConfig(name string) (*configFile, error) {
+	text, err := readBounded(name, maxConfig)
+	if err != nil {
+		return nil, configError{fmt.Errorf("config file: %w", err)}
+	}
+	f := &configFile{name: name, lines: make(map[string]int)}
+	err = toml.Unmarshal(text, &f.values)
+	var syntax *toml.DecodeError
+	if errors.As(err, &syntax) {
+		line, _ := syntax.Position()
+		return nil, configError{fmt.Errorf("%s:%d: %s", name, line, strings.TrimPrefix(syntax.Error(), "toml: "))}
+	}
+	if err != nil {
+		return nil, configError{fmt.Errorf("%s: %w", name, err)}
+	}
+	f.findLines(text)
+	return f, nil
+}
+
+// readBounded reads a file of at most so many bytes.
+func readBounded(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, pathless(err))
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, pathless(err))
+	case int64(len(text)) > most:
+		return nil, fmt.Errorf("%s is too large: expected at most %v", name, byteSize(most))
+	}
+	return text, nil
+}
+
+// findLines notes the line of each key of a text that is TOML.
+func (f *configFile) findLines(text []byte) {
+	var p unstable.Parser
+	p.Reset(text)
+	line, seen := 1, 0
+	note := func(above string, n *unstable.Node) string {
+		for keys := n.Key(); keys.Next(); {
+			key := keys.Node()
+			if at := int(key.Raw.Offset); at > seen {
+				line, seen = line+strings.Count(string(text[seen:at]), "\n"), at
+			}
+			if above = pathOf(above, string(key.Data)); f.lines[above] == 0 {
+				f.lines[above] = line
+			}
+		}
+		return above
+	}
+	var noteAll func(above string, n *unstable.Node)
+	noteAll = func(above string, n *unstable.Node) {
+		above = note(above, n)
+		if n.Value().Kind == unstable.InlineTable {
+			for all := n.Value().Children(); all.Next(); {
+				noteAll(above, all.Node())
+			}
+		}
+	}
+	table := ""
+	for p.NextExpression() {
+		switch n := p.Expression(); n.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = note("", n)
+		case unstable.KeyValue:
+			noteAll(table, n)
+		}
+	}
+}
+
+// pathOf is a key in a table, as people write it.
+func pathOf(table, key string) string {
+	isBare := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+	}
+	if key == "" || strings.ContainsFunc(key, func(c rune) bool { return !isBare(c) }) {
+		key = strconv.Quote(key)
+	}
+	if table == "" {
+		return key
+	}
+	return table + "." + key
+}
+
+// wrong is an error of a key.
+func (f *configFile) wrong(path string, err error) error {
+	return configError{fmt.Errorf("%s:%d: %s: %w", f.name, f.lines[path], path, err)}
+}
+
+// table returns the table that a key holds, with its keys in the order of their lines; nil if it is
+// not there.
+func (f *configFile) table(path string, value any) (table map[string]any, keys []string, err error) {
+	if value == nil {
+		return nil, nil, nil
+	}
+	table, ok := value.(map[string]any)
+	if !ok {
+		return nil, nil, f.wrong(path, fmt.Errorf("expected a table, got %s", kindOfTOML(value)))
+	}
+	keys = slices.SortedFunc(maps.Keys(table), func(a, b string) int {
+		a, b = pathOf(path, a), pathOf(path, b)
+		if f.lines[a] != f.lines[b] {
+			return f.lines[a] - f.lines[b]
+		}
+		return strings.Compare(a, b)
+	})
+	return table, keys, nil
+}
+
+// texts returns the texts that a key holds in an array.
+func (f *configFile) texts(path string, value any) ([]string, error) {
+	var texts []string
+	array, ok := value.([]any)
+	for _, v := range array {
+		text, isText := v.(string)
+		ok = ok && isText
+		texts = append(texts, text)
+	}
+	if !ok {
+		return nil, f.wrong(path, fmt.Errorf("expected an array of strings, got %s", kindOfTOML(value)))
+	}
+	return texts, nil
+}
+
+// kindOfTOML is what a value is, in words.
+func kindOfTOML(value any) string {
+	switch value.(type) {
+	case string:
+		return "a string"
+	case int64:
+		return "a whole number"
+	case float64:
+		return "a number with a point"
+	case bool:
+		return "true or false"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "a table"
+	}
+	return "a date or time"
+}
+
+// flag returns the value of a flag as the flag's decoder takes it, nil if the file has none.
+func (f *configFile) flag(flag *kong.Flag) (any, error) {
+	value := f.values[flag.Name]
+	n, isNumber := value.(int64)
+	expected := "a string"
+	switch kind := flag.Target.Kind(); kind {
+	case reflect.Slice:
+		if value == nil {
+			return nil, nil
+		}
+		texts, err := f.texts(flag.Name, value)
+		return anys(texts), err
+	case reflect.Bool:
+		if _, ok := value.(bool); ok || value == nil {
+			return value, nil
+		}
+		expected = "true or false"
+	default:
+		_, isText := value.(string)
+		switch {
+		case value == nil || isText && kind != reflect.Int:
+			return value, nil
+		case isNumber && kind != reflect.String: // where there is a unit, the decoder says that it is missing
+			return decimal(n), nil
+		case kind == reflect.Int:
+			expected = "a whole number"
+		}
+	}
+	return nil, f.wrong(flag.Name, fmt.Errorf("expected %s, got %s", expected, kindOfTOML(value)))
+}
+
+func anys(texts []string) []any {
+	all := make([]any, len(texts))
+	for i := range texts {
+		all[i] = texts[i]
+	}
+	return all
+}

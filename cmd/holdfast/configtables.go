@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/glob"
+	"github.com/holdfast-queue/holdfast/netproto/resp"
+)
+
+// readTables makes users and defaults of queues of what the file says, and checks them.
+func (f *configFile) readTables() error {
+	users, names, err := f.table("users", f.values["users"])
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		u, err := f.user(name, users[name])
+		if err != nil {
+			return err
+		}
+		f.users = append(f.users, u)
+	}
+	if _, err := access.NewUsers(f.users); err != nil {
+		for _, name := range names {
+			if rest, ok := strings.CutPrefix(err.Error(), fmt.Sprintf("user %q: ", name)); ok {
+				return f.wrong(pathOf("users", name), errors.New(rest))
+			}
+		}
+		return configError{fmt.Errorf("%s: %w", f.name, err)}
+	}
+	queues, globs, err := f.table("queues", f.values["queues"])
+	if err != nil {
+		return err
+	}
+	f.queues = make(map[string]broker.Settings)
+	for _, glob := range globs {
+		if f.queues[glob], err = f.settings(glob, queues[glob]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// user reads the table of a user.
+func (f *configFile) user(name string, value any) (u access.User, err error) {
+	u.Name = name
+	path := pathOf("users", name)
+	table, keys, err := f.table(path, value)
+	if err != nil {
+		return u, err
+	}
+	for _, key := range keys {
+		at, value := pathOf(path, key), table[key]
+		switch key {
+		case "hashes":
+			u.Hashes, err = f.texts(at, value)
+		case "certificates":
+			u.Certificates, err = f.texts(at, value)
+		case "password-file":
+			u.Password, err = f.password(at, value)
+		case "operate":
+			u.Operate, err = f.flagOf(at, value)
+		case "off":
+			u.Off, err = f.flagOf(at, value)
+		case "grants":
+			u.Grants, err = f.grants(at, value)
+		default:
+			err = f.wrong(at, errors.New("unknown key: expected hashes, password-file, certificates, operate, off or grants"))
+		}
+		if err != nil {
+			return u, err
+		}
+	}
+	return u, nil
+}
+
+func (f *configFile) flagOf(path string, value any) (bool, error) {
+	b, ok := value.(bool)
+	if !ok {
+		return false, f.wrong(path, fmt.Errorf("expected true or false, got %s", kindOfTOML(value)))
+	}
+	return b, nil
+}
+
+// password reads the file that a key names.
+func (f *configFile) password(path string, value any) (string, error) {
+	name, ok := value.(string)
+	if !ok {
+		return "", f.wrong(path, fmt.Errorf("expected a string, got %s", kindOfTOML(value)))
+	}
+	password, err := (&secret{file: name}).read()
+	if err != nil {
+		return "", f.wrong(path, err)
+	}
+	return password, nil
+}
+
+// grants reads the table of globs of queues and the rights for them.
+func (f *configFile) grants(path string, value any) (grants []access.Grant, err error) {
+	table, keys, err := f.table(path, value)
+	for _, pattern := range keys {
+		at := pathOf(path, pattern)
+		g := access.Grant{Glob: pattern}
+		words, err := f.texts(at, table[pattern])
+		if err != nil {
+			return nil, err
+		}
+		for _, word := range words {
+			right, err := access.ParseRight(word)
+			if err == nil && right == access.Operate {
+				err = errors.New("operate is no right for queues: write operate = true for the user")
+			}
+			if err != nil {
+				return nil, f.wrong(at, err)
+			}
+			g.Rights |= right
+		}
+		if _, err := glob.Compile([]byte(pattern)); err != nil {
+			return nil, f.wrong(at, err)
+		}
+		if g.Rights == access.None {
+			return nil, f.wrong(at, fmt.Errorf("expected some rights of %v", access.OfQueues))
+		}
+		grants = append(grants, g)
+	}
+	return grants, err
+}
+
+// settings reads the table of the settings of queues.
+func (f *configFile) settings(pattern string, value any) (s broker.Settings, err error) {
+	path := pathOf("queues", pattern)
+	table, keys, err := f.table(path, value)
+	if err != nil {
+		return s, err
+	}
+	if _, err := glob.Compile([]byte(pattern)); err != nil {
+		return s, f.wrong(path, err)
+	}
+	var changes settingChanges
+	for _, key := range keys {
+		at := pathOf(path, key)
+		if key == "enum" {
+			err = f.orders(at, table[key], &changes)
+		} else {
+			err = f.setting(at, key, table[key], &changes)
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	if len(keys) == 0 {
+		return broker.DefaultSettings(), nil
+	}
+	s, err = resp.NewSettings(changes.calls())
+	if err != nil {
+		name, rest, _ := strings.Cut(err.Error(), ": ")
+		return s, f.wrong(pathOf(path, name), errors.New(rest))
+	}
+	return s, nil
+}
+
+// setting reads one setting of queues.
+func (f *configFile) setting(path, name string, value any, changes *settingChanges) error {
+	var text string
+	switch v := value.(type) {
+	case string:
+		text = v
+	case int64:
+		text = decimal(v)
+	case bool:
+		text = map[bool]string{true: "yes", false: "no"}[v]
+	default:
+		return f.wrong(path, fmt.Errorf("expected a string, a whole number, true or false, got %s", kindOfTOML(value)))
+	}
+	if _, known := defaultOf(name); !known || strings.HasPrefix(name, enumPrefix) {
+		return f.wrong(path, fmt.Errorf("unknown setting: expected one of %s", strings.Join(settingNames(), ", ")))
+	}
+	text, err := parseSetting(name, text)
+	if err == nil {
+		err = checkSettable(name)
+	}
+	if err != nil {
+		return f.wrong(path, errors.New(strings.TrimPrefix(err.Error(), name+": ")))
+	}
+	changes.add(name, text)
+	return nil
+}
+
+// orders reads the tables of tags and their values.
+func (f *configFile) orders(path string, value any, changes *settingChanges) error {
+	table, keys, err := f.table(path, value)
+	for _, tag := range keys {
+		values, err := f.texts(pathOf(path, tag), table[tag])
+		if err != nil {
+			return err
+		}
+		changes.orders = append(changes.orders, append([]string{"enum", tag}, values...))
+	}
+	return err
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// contextKeys is what a context may say. The names are those of flags.
+type contextKeys struct {
+	Redis        string `toml:"redis"`
+	Admin        string `toml:"admin"`
+	Pinpriq      string `toml:"pinpriq"`
+	Barbershop   string `toml:"barbershop"`
+	DB           int    `toml:"db"`
+	User         string `toml:"user"`
+	PasswordFile string `toml:"password-file"`
+	TLS          bool   `toml:"tls"`
+	TLSCA        string `toml:"tls-ca"`
+	TLSCert      string `toml:"tls-cert"`
+	TLSKey       string `toml:"tls-key"`
+}
+
+// contexts is the file that says under names where servers are and how to get in.
+type contexts struct {
+	file string
+	text []byte
+	all  map[string]map[string]any // by name and key
+}
+
+// contextsFile is where the contexts are.
+func (p *program) contextsFile() string {
+	if file, _ := p.env("HOLDFAST_CONTEXTS"); file != "" {
+		return file
+	}
+	folder, _ := p.env("XDG_CONFIG_HOME")
+	if folder == "" {
+		home, _ := p.env("HOME")
+		folder = filepath.Join(home, ".config")
+	}
+	return filepath.Join(folder, "holdfast", "contexts.toml")
+}
+
+// readContexts reads the file, which only its owner may be able to read.
+func (p *program) readContexts() (*contexts, error) {
+	c := &contexts{file: p.contextsFile()}
+	f, err := os.Open(c.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there are no contexts: file %s does not exist ($HOLDFAST_CONTEXTS names another)", c.file)
+	} else if err != nil {
+		return nil, fmt.Errorf("read the contexts: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		c.text, err = io.ReadAll(f)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the contexts: %w", err)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("others may use %s, which says where secrets are: its mode is %04o, expected 0600; chmod 600 makes it so", c.file, info.Mode().Perm())
+	}
+	known := make(map[string]contextKeys)
+	if err := toml.NewDecoder(bytes.NewReader(c.text)).DisallowUnknownFields().Decode(&known); err != nil {
+		return nil, c.explain(err)
+	}
+	return c, toml.Unmarshal(c.text, &c.all)
+}
+
+// explain says in which line and at which key the file is wrong.
+func (c *contexts) explain(err error) error {
+	var at *toml.DecodeError
+	if !errors.As(err, &at) {
+		return fmt.Errorf("%s: %w", c.file, err)
+	}
+	line, _ := at.Position()
+	key, what := strings.Join(at.Key(), "."), strings.TrimPrefix(at.Error(), "toml: ")
+	var unknown *toml.StrictMissingError
+	switch {
+	case errors.As(err, &unknown):
+		what = "unknown: expected " + strings.Join(keysOfContexts(), ", ")
+	case len(at.Key()) == 1 && strings.HasPrefix(what, "cannot decode"):
+		what = "expected a table with the name of a context, such as [prod], and the key below it"
+	case strings.HasPrefix(what, "cannot decode"):
+		what = "a value of another type is expected: a text in quotes, a number for db, true or false for tls"
+	}
+	if key != "" {
+		what = key + ": " + what
+	}
+	return fmt.Errorf("%s, line %d: %s", c.file, line, what)
+}
+
+func keysOfContexts() []string {
+	text, _ := toml.Marshal(contextKeys{})
+	var all map[string]any
+	_ = toml.Unmarshal(text, &all)
+	return slices.Sorted(maps.Keys(all))
+}
+
+// written is a value that stands in a file, and where.
+type written struct{ text, where string }
+
+func (w written) String() string { return w.text }
+
+// value is what a context says to a flag, nil if nothing. Names of files begin at the folder of the
+// contexts.
+func (c *contexts) value(name, flag string) any {
+	value, ok := c.all[name][flag]
+	if !ok || flag == "tls" {
+		return value
+	}
+	text := fmt.Sprint(value)
+	switch flag {
+	case "password-file", "tls-ca", "tls-cert", "tls-key":
+		if text != "" && !filepath.IsAbs(text) {
+			text = filepath.Join(filepath.Dir(c.file), text)
+		}
+	}
+	return written{text, fmt.Sprintf("%s, line %d: %s.%s", c.file, c.line(name, flag), name, flag)}
+}
+
+// line is where a key of a context stands, or the context that has it on one line.
+func (c *contexts) line(name, flag string) int {
+	var p unstable.Parser
+	p.Reset(c.text)
+	table, line := "", 0
+	for p.NextExpression() {
+		e := p.Expression()
+		if e.Kind != unstable.Table && e.Kind != unstable.KeyValue {
+			continue
+		}
+		var parts []string
+		var at unstable.Range
+		for key := e.Key(); key.Next(); {
+			parts = append(parts, string(key.Node().Data))
+			at = key.Node().Raw
+		}
+		if e.Kind == unstable.Table {
+			table = parts[0]
+		}
+		if table != name && parts[0] != name {
+			continue
+		}
+		line = p.Shape(at).Start.Line
+		if parts[len(parts)-1] == flag {
+			break
+		}
+	}
+	return line
+}
+
+// BeforeResolve finds the context that the command line or the environment names. It is a hook of
+// the parser.
+func (c *commands) BeforeResolve(line *kong.Context, p *program) error {
+	flag := contextFlag(line)
+	name, _ := line.FlagValue(flag).(string)
+	switch {
+	case !isClient(line.Selected()) && name != "":
+		return errors.New("--context: expected a command that talks to a running server")
+	case isClient(line.Selected()) && name == "":
+		name, _ = p.env(p.variables[flag])
+	}
+	if name == "" {
+		return nil
+	}
+	all, err := p.readContexts()
+	if err != nil {
+		return err
+	}
+	p.contexts, p.context = all, name
+	return all.has(name)
+}
+
+// has returns an error if there is no such context.
+func (c *contexts) has(name string) error {
+	if c.all[name] == nil {
+		return fmt.Errorf("%s has no context %q: expected %s", c.file, name, strings.Join(c.names(), ", "))
+	}
+	return nil
+}
+
+func (c *contexts) names() []string { return slices.Sorted(maps.Keys(c.all)) }
+
+// contextFlag is the flag that names a context.
+func contextFlag(line *kong.Context) *kong.Flag {
+	flags := line.Model.Flags
+	return flags[slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == "context" })]
+}
+
+// isClient says whether a command talks to a server.
+func isClient(node *kong.Node) bool {
+	return node != nil && !hasServe(node) && slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool {
+		return f.Name == "redis" || f.Name == "admin" || f.Name == "pinpriq" || f.Name == "barbershop"
+	})
+}
+
+// inContext is a kong resolver: it gives a flag the value of the context, if there is one.
+func (p *program) inContext(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if p.contexts == nil || p.variables[flag] == "" {
+		return nil, nil
+	}
+	return p.contexts.value(p.context, flag.Name), nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/cmd/doctor"
+)
+
+// doctorCmd looks at a machine.
+type doctorCmd struct {
+	Dir      folder `arg:"" optional:"" default:"./holdfast-data" help:"Data folder of the server, which may run, or may still be missing (default ${default})."`
+	MaxConns int    `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections that the server shall have at a time, for each protocol (default ${default})."`
+	JSON     bool   `help:"Print a JSON object for each finding."`
+}
+
+func (c *doctorCmd) Help() string {
+	return `Looks at this machine, as the server's user will see it, and says what to change before a server runs in earnest: the limit of open files, the data folder (rights, file system, speed of a sync, free space), memory, clock and network. It changes nothing, and syncs a small file of its own in the folder. A line for each finding says what was seen, how bad that is (ok, warn or bad), and what to do.
+
+Exit codes: 0 nothing is bad, 1 something is.
+
+Examples:
+
+    holdfast doctor /var/lib/holdfast
+    holdfast doctor --max-conns 50000 --json`
+}
+
+func (c *doctorCmd) Run(p *program) error {
+	findings := doctor.Examine(doctor.Options{Data: string(c.Dir), MaxConns: c.MaxConns})
+	if err := c.print(p, findings); err != nil && !errors.Is(err, errReaderGone) {
+		return err
+	}
+	bad := 0
+	for _, f := range findings {
+		if f.Verdict == doctor.Bad {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("doctor: %s bad", plural(bad, "finding"))
+	}
+	return nil
+}
+
+func (c *doctorCmd) print(p *program, findings []doctor.Finding) error {
+	t := newTable(p.stdout)
+	t.row("CHECK", "VERDICT", "SEEN", "DO")
+	for _, f := range findings {
+		if !c.JSON {
+			t.row(f.Name, string(f.Verdict), legible(f.Seen), legible(f.Do))
+			continue
+		}
+		var o jsonObject
+		o.add("check", f.Name)
+		o.add("verdict", f.Verdict)
+		o.bytes("seen", []byte(f.Seen))
+		o.bytes("do", []byte(f.Do))
+		if _, err := p.stdout.Write(o.line()); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return nil
+	}
+	return t.Flush()
+}

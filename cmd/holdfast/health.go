@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// healthCmd asks a server whether it is ready.
+type healthCmd struct {
+	operatorPort
+}
+
+func (c *healthCmd) Help() string {
+	return `Asks the operator's port of a server whether it is ready, and prints "ok" if it is: it serves, and its disk takes packets. Otherwise it prints why not, such as how far its start is. For health checks of containers, and for scripts that wait.
+
+Exit codes: 0 ready, 1 not ready, or no server answers.
+
+Examples:
+
+    holdfast health
+    holdfast health --admin 127.0.0.1:7172 --timeout 5s
+    until holdfast health; do sleep 1; done`
+}
+
+func (c *healthCmd) Run(ctx context.Context, p *program) error {
+	if err := c.ready(ctx); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(p.stdout, "ok")
+	return err
+}

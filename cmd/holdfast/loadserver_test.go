@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// redisOf is a Redis client of a server.
+func redisOf(t *testing.T, s *testServer, db int) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.addrs["redis"], DB: db, MaxRetries: -1})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// sends sends commands, whose arguments have spaces between; they may have Go's escapes.
+func sends(t *testing.T, c *redis.Client, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		var args []any
+		for _, word := range strings.Fields(line) {
+			var text string
+			if _, err := fmt.Sscanf(`"`+word+`"`, "%q", &text); err != nil {
+				t.Fatal(line, err)
+			}
+			args = append(args, text)
+		}
+		if err := c.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(line, err)
+		}
+	}
+}
+
+// filledServer is a server with all kinds of packets, names and bytes.
+func filledServer(t *testing.T) *testServer {
+	t.Helper()
+	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
+	c := redisOf(t, s, 0)
+	far := fmt.Sprint(time.Now().Add(time.Hour).UnixMilli())
+	sends(t, c,
+		`QSET jobs max-attempts 1 dead-letter dead\xff bound 100 full block`, `QSET jobs enum class low high`, `QSET jobs enum \xff \x00 \x01`, `QSET jobs retain 3600000`,
+		`QPUSH jobs a\x00\xff PRIO 1 KEY k TAG class low TAG \xfe \xfd PRODUCER me\xff UNIQUE u TTL 3600000`,
+		`QPUSH jobs b PRIO 7 DELAY 3600000 UNIQUE w WINDOW 3600000`, `QPUSH jobs c PRIO 0 KEY k`, `QMPUSH jobs 3 d e f PRIO 2`,
+		`QPUSH dies x UNIQUE dies`, `QSET dies max-attempts 1`, `QSET shut lease 5`, `QCLOSE shut`, `QPUSH \x00*?[\x0d\x0a\xff hostile KEY \xff`,
+		`RPUSH list one two three`, `LPUSH list zero`, `PEXPIREAT list `+far,
+		`SET string value\xff PXAT `+far, `HSET hash f v \xff \x00`, `PEXPIREAT hash `+far,
+	)
+	sends(t, redisOf(t, s, 3), `QPUSH jobs of-three`, `HSET hash f three`)
+	claim := func(queue, consumer string) (id, token string) {
+		packets, err := c.Do(t.Context(), "QCLAIM", queue, "CONSUMER", consumer).Slice()
+		if err != nil || len(packets) != 1 {
+			t.Fatal(packets, err)
+		}
+		fields := packets[0].(map[any]any)
+		return fmt.Sprint(fields["id"]), fmt.Sprint(fields["token"])
+	}
+	id, token := claim("jobs", "worker\xff")
+	sends(t, c, "QNACK jobs "+id+" "+token+` DEAD REASON why\xff`)
+	id, token = claim("jobs", "w2")
+	sends(t, c, "QPROGRESS jobs "+id+" "+token+" 40 text", "QACK jobs "+id+" "+token)
+	claim("jobs", "holds")
+	id, token = claim("dies", "w3")
+	sends(t, c, "QNACK dies "+id+" "+token+" REASON again")
+	return s
+}
+
+// content is what a server holds, as sorted records without what differs between servers.
+func content(t *testing.T, s *testServer) (found []string) {
+	t.Helper()
+	queue := ""
+	for line := range strings.Lines(s.must(t, "backup", "--to", "-", "--format", "jsonl")) {
+		var r map[string]any
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if name, _ := r["name"].(string); r["type"] == "holdfast" || r["type"] == "end" || strings.HasPrefix(name, loadNotes) {
+			continue
+		}
+		for _, name := range []string{"id", "sequence", "identity", "token", "origin_id", "counters"} {
+			delete(r, name)
+		}
+		if r["state"] == "claimed" {
+			r["state"] = "ready"
+			delete(r, "until")
+			delete(r, "progress")
+			delete(r, "progress_text")
+		}
+		if r["type"] == "queue" {
+			queue = fmt.Sprint(r["queue"], r["queue_base64"], r["database"])
+		}
+		text, _ := json.Marshal(r)
+		found = append(found, fmt.Sprintf("%s %s", queue, text))
+	}
+	slices.SortStableFunc(found, func(a, b string) int { // the packets of a queue keep their order
+		return strings.Compare(strings.SplitN(a, "{", 2)[0], strings.SplitN(b, "{", 2)[0])
+	})
+	return found
+}
+
+func TestADumpIsLoadedIntoAServerAsItIs(t *testing.T) {
+	from := filledServer(t)
+	want := content(t, from)
+	for _, format := range []string{"msgpack", "jsonl"} {
+		file := filepath.Join(t.TempDir(), "dump")
+		from.must(t, "backup", "--to", file, "--format", format)
+		to := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
+		if got := to.must(t, "load", "--to-server", file); !strings.Contains(got, "13 packets of 7 queues loaded") {
+			t.Errorf("printed %q", got)
+		}
+		got := content(t, to)
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || got[i] != want[i] {
+				t.Fatalf("record %d: got\n%s\nwant\n%s", i, strings.Join(got[min(i, len(got)):], "\n"), strings.Join(want[min(i, len(want)):], "\n"))
+			}
+		}
+		// A second load says so, and changes nothing.
+		oneErrorLine(t, to.run(t, "load", "--to-server", file), exitFailed, "this dump is in the server already: 13 packets since")
+		if again := content(t, to); !slices.Equal(again, got) {
+			t.Error("a second load has changed the server")
+		}
+		to.must(t, "load", "--to-server", file, "--again")
+		if again := content(t, to); len(again) != len(got)+13 {
+			t.Errorf("a load that was wanted again made %d records of %d", len(again), len(got))
+		}
+	}
+}
+
+func TestOneQueueMovesToAnother(t *testing.T) {
+	from := filledServer(t)
+	file := filepath.Join(t.TempDir(), "dump")
+	from.must(t, "backup", "--to", file)
+	to := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
+	sends(t, redisOf(t, to, 0), `RPUSH there first`, `SET list taken`)
+	oneErrorLine(t, to.run(t, "load", "--to-server", file), exitFailed, `the server has a string called "list", and the dump a queue of that name`)
+	oneErrorLine(t, to.run(t, "load", "--to-server", file, "--to-queue", "there"), exitFailed, "expected one queue, and the dump has more")
+	oneErrorLine(t, to.run(t, "load", "--to-server", file, "--to-queue", "there", "--queue", "none"), exitFailed, "no queue that --queue matches")
+	to.must(t, "load", "--to-server", file, "--to-queue", "there", "--queue", "list")
+	to.must(t, "load", "--to-server", file, "--to-queue", "there", "--queue", "list", "--db", "5")
+	if got := redisOf(t, to, 0).LRange(t.Context(), "there", 0, -1).Val(); !slices.Equal(got, []string{"zero", "one", "two", "three", "first"}) {
+		t.Errorf("the queue holds %q", got)
+	}
+	if got := redisOf(t, to, 5).LRange(t.Context(), "there", 0, -1).Val(); !slices.Equal(got, []string{"zero", "one", "two", "three"}) {
+		t.Errorf("the queue of database 5 holds %q", got)
+	}
+	to.must(t, "load", "--to-server", file, "--queue", "hash", "--queue", "string", "--queue", "empty")
+	if names := redisOf(t, to, 0).Keys(t.Context(), "[^h]*").Val(); !slices.Contains(names, "string") || slices.Contains(names, "jobs") {
+		t.Errorf("the server has %q", names)
+	}
+}
+
+func TestWhatTheServerHasKeepsItsSettingsAndValues(t *testing.T) {
+	from := filledServer(t)
+	file := filepath.Join(t.TempDir(), "dump")
+	from.must(t, "backup", "--to", file)
+	to := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
+	c := redisOf(t, to, 0)
+	sends(t, c, "QSET jobs lease 77 pause-in yes", "RPUSH list here", "SET string mine", "SET hash mine")
+	if got := to.must(t, "load", "--to-server", file); !strings.Contains(got, "2 strings and hashes left out because of their names") {
+		t.Errorf("printed %q", got)
+	}
+	for name, want := range map[string]string{"string": "mine", "hash": "mine"} {
+		if got := c.Get(t.Context(), name).Val(); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	settings, err := c.Do(t.Context(), "QGET", "jobs").Result()
+	if said := fmt.Sprint(settings); err != nil || !strings.Contains(said, "lease:77") || !strings.Contains(said, "max-attempts:5") {
+		t.Errorf("the settings are %s, %v", said, err)
+	}
+	if ttl := c.TTL(t.Context(), "list").Val(); ttl != -1 {
+		t.Errorf("the list that was there expires in %v", ttl)
+	}
+}
+
+func TestADumpThatIsNotWholeChangesNoServer(t *testing.T) {
+	from := filledServer(t)
+	whole := []byte(from.must(t, "backup", "--to", "-"))
+	changed := bytes.Replace(whole, []byte("three"), []byte("THREE"), 1)
+	to := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
+	for want, text := range map[string][]byte{
+		"cut short":              whole[:len(whole)-5],
+		"has no end record":      whole[:bytes.LastIndex(whole, []byte("\xa4type\xa3end"))-1],
+		"not a dump":             []byte("text"),
+		"the dump was changed":   changed,
+		"the dump is empty":      nil,
+		"is it two dumps in one": append(bytes.Clone(whole), whole...),
+	} {
+		file := filepath.Join(t.TempDir(), "dump")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := to.run(t, "load", "--to-server", file)
+		oneErrorLine(t, r, exitFailed, want)
+		if !strings.Contains(r.stderr, "nothing was loaded") {
+			t.Errorf("stderr %q", r.stderr)
+		}
+	}
+	if got := content(t, to); len(got) > 0 {
+		t.Errorf("the server has %q", got)
+	}
+}
+
+// manyOf makes a dump of n packets, in a queue and a hash.
+func manyOf(t *testing.T, n int) (file string) {
+	t.Helper()
+	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
+	c := redisOf(t, s, 0)
+	pipe := c.Pipeline()
+	for i := range n {
+		pipe.Do(t.Context(), "QPUSH", "q", fmt.Sprintf("%06d", i))
+		pipe.HSet(t.Context(), "h", fmt.Sprint(i), i)
+	}
+	pipe.Expire(t.Context(), "q", time.Hour)
+	pipe.Expire(t.Context(), "h", time.Hour)
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "dump")
+	s.must(t, "backup", "--to", file)
+	return file
+}
+
+func TestPacketsWithManyTagsAreLoadedIntoAServer(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
+	args := []any{"QMPUSH", "jobs", 1000}
+	for i := range 1000 {
+		args = append(args, i)
+	}
+	for i := range 5 { // 5 MB in all
+		args = append(args, "TAG", i, strings.Repeat("v", 1000))
+	}
+	if err := redisOf(t, s, 0).Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "backup")
+	s.must(t, "backup", "--to", file)
+	s.must(t, "load", "--to-server", file, "--to-queue", "others")
+	if n := redisOf(t, s, 0).LLen(t.Context(), "others").Val(); n != 1000 {
+		t.Errorf("%d packets, want 1000", n)
+	}
+}
+
+func TestALoadThatIsCutShortGoesOnWithoutLossOrDouble(t *testing.T) {
+	const n = 20_000
+	file := manyOf(t, n)
+	dir := filepath.Join(t.TempDir(), "data")
+	for kills := 0; ; kills++ {
+		cmd, s := process(t, "--data", dir)
+		killed := make(chan struct{})
+		go func() { // ends when the server has some more of the dump, or the test ends
+			defer close(killed)
+			c := redis.NewClient(&redis.Options{Addr: s.addrs["redis"], MaxRetries: -1})
+			defer c.Close()
+			for more := c.LLen(t.Context(), "q").Val() + c.HLen(t.Context(), "h").Val() + 4000; ; {
+				if have := c.LLen(t.Context(), "q"); t.Context().Err() != nil || have.Err() != nil || have.Val()+c.HLen(t.Context(), "h").Val() >= more {
+					break
+				}
+			}
+			_ = cmd.Process.Kill()
+		}()
+		r := s.run(t, "load", "--to-server", file)
+		if r.code == exitOK {
+			if kills < 3 {
+				t.Errorf("the load was cut short %d times, want some", kills)
+			}
+			_ = cmd.Process.Kill() // as may have happened at the end
+			<-killed
+			s.stop()
+			_, s = process(t, "--data", dir)
+			c := redisOf(t, s, 0)
+			got := c.LRange(t.Context(), "q", 0, -1).Val()
+			for i := range n {
+				if len(got) != n || got[n-1-i] != fmt.Sprintf("%06d", i) { // the newest stands first
+					t.Fatalf("%d packets, and the one at %d is wrong", len(got), i)
+				}
+			}
+			if fields := c.HLen(t.Context(), "h").Val(); len(got) != n || fields != n {
+				t.Errorf("%d packets and %d fields", len(got), fields)
+			}
+			if c.TTL(t.Context(), "q").Val() <= 0 || c.TTL(t.Context(), "h").Val() <= 0 {
+				t.Error("they do not expire")
+			}
+			return
+		}
+		_ = cmd.Process.Kill()
+		if !strings.Contains(r.stderr, "are loaded") || !strings.Contains(r.stderr, "run the same command again") {
+			t.Fatalf("%+v", r)
+		}
+		<-killed
+		s.stop()
+	}
+}
+
+func TestOneDumpIsLoadedByOneAtATime(t *testing.T) {
+	file := manyOf(t, 20_000)
+	to := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
+	results := make(chan result, 3)
+	for range cap(results) {
+		go func() { results <- to.run(t, "load", "--to-server", file) }()
+	}
+	for range cap(results) {
+		if r := <-results; r.code != exitOK && !strings.Contains(r.stderr, errSomeoneToo.Error()) && !strings.Contains(r.stderr, errLoaded.Error()) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := to.run(t, "load", "--to-server", file); r.code != exitOK && !strings.Contains(r.stderr, errLoaded.Error()) {
+		t.Errorf("%+v", r)
+	}
+	c := redisOf(t, to, 0)
+	if packets, fields := c.LLen(t.Context(), "q").Val(), c.HLen(t.Context(), "h").Val(); packets != 20_000 || fields != 20_000 {
+		t.Errorf("%d packets and %d fields", packets, fields)
+	}
+}
+
+func TestALoadIsRefusedInWords(t *testing.T) {
+	file := manyOf(t, 3)
+	secrets := t.TempDir()
+	puts(t, secrets, "loader", "pusher")
+	to := serve(t, filepath.Join(t.TempDir(), "data"), "--config", configFileOf(t, `
+[users.loader]
+password-file = "`+secrets+`/loader"
+grants = { "q" = ["push", "manage"], "holdfast:load:*" = ["look", "push", "manage"] }
+[users.pusher]
+password-file = "`+secrets+`/pusher"
+grants = { "*" = ["push", "look"] }
+`))
+	as := func(user string, args ...string) result {
+		env := map[string]string{"HOLDFAST_REDIS": to.addrs["redis"], "HOLDFAST_PASSWORD": user}
+		return command{env: env}.run(context.Background(), append([]string{"load", "--to-server", file, "--user", user}, args...)...)
+	}
+	oneErrorLine(t, as("pusher"), exitFailed, "with look for holdfast:load:*")
+	oneErrorLine(t, as("loader"), exitFailed, "no permissions")
+	if r := as("loader", "--queue", "q"); r.code != exitOK {
+		t.Errorf("%+v", r)
+	}
+	for want, args := range map[string][]string{
+		"expected DIR and FILE, or --to-server FILE": {file},
+		"expected a FILE, but neither a folder":      {"--to-server", "dir", file},
+		"expected a file, as it is read twice":       {"--to-server", "-"},
+		"--queue, --to-queue and --again go with":    {"dir", file, "--queue", "q"},
+	} {
+		oneErrorLine(t, command{}.run(t.Context(), append([]string{"load"}, args...)...), exitUsage, want)
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
+
+// reloads lets a server follow its config file and the other files that it reads, at each SIGHUP
+// until ctx ends. config is what it began with.
+func (p *program) reloads(ctx context.Context, config daemon.Config, level *slog.LevelVar) <-chan daemon.Reload {
+	if p.hangups == nil {
+		return nil
+	}
+	r := reloader{p: p, reloads: make(chan daemon.Reload), begun: p.sources.values(), config: config, level: level}
+	hangups := p.hangups()
+	go func() { // ends with ctx
+		for {
+			select {
+			case <-hangups:
+				daemon.Reloading(func() {
+					if err := r.reload(ctx); err != nil {
+						config.Logger.Error("reload failed", "error", oneLine(err), "in_force", "the old settings")
+					}
+				})
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return r.reloads
+}
+
+// reloader is what a reload compares with. One goroutine uses it.
+type reloader struct {
+	p       *program
+	reloads chan daemon.Reload
+	begun   map[string]any // the values of the flags that the server began with
+	config  daemon.Config  // what is in force
+	level   *slog.LevelVar
+}
+
+// reload reads all settings again and has the server take those that can change, or none.
+func (r *reloader) reload(ctx context.Context) error {
+	again := &program{stdin: r.p.stdin, stdout: r.p.stdout, stderr: r.p.stderr, env: r.p.env}
+	config, err := again.readServe(ctx, r.p.args)
+	if err != nil {
+		return err
+	}
+	config.Logger, config.PlainUser = r.config.Logger, r.config.PlainUser
+	done := make(chan error, 1)
+	select {
+	case r.reloads <- daemon.Reload{Config: config, Done: func(err error) { done <- err }}:
+	case <-ctx.Done(): // the server drains
+		return nil
+	}
+	if err := <-done; err != nil {
+		return err
+	}
+	level, changed := again.commands.Serve.level(), changedKeys(&r.config, &config)
+	before := r.level.Level()
+	if before != level {
+		changed = append(changed, "log-level")
+	}
+	r.config = config
+	r.level.Set(min(before, level)) // of both the one that shows more
+	config.Logger.Info("reloaded", "changed", changed)
+	r.level.Set(level)
+	if keys := needRestart(r.begun, again.sources.values()); len(keys) > 0 {
+		config.Logger.Warn("settings have changed that need a restart", "keys", keys)
+	}
+	return nil
+}
+
+// maxChanged is how many keys a line of the log names.
+const maxChanged = 20
+
+// changedKeys are the keys of users and queues that a reload has changed.
+func changedKeys(before, after *daemon.Config) []string {
+	keys := []string{}
+	users := func(c *daemon.Config) map[string]access.User {
+		all := make(map[string]access.User)
+		for _, u := range c.Users {
+			all[u.Name] = u
+		}
+		return all
+	}
+	if before.RedisPassword != after.RedisPassword {
+		keys = append(keys, "redis-password-file")
+	}
+	keys = append(keys, differ("users", users(before), users(after))...)
+	keys = append(keys, differ("queues", before.Queues, after.Queues)...)
+	if len(keys) > maxChanged {
+		keys = append(keys[:maxChanged], "and others")
+	}
+	return keys
+}
+
+// differ returns the keys of a table whose values are not the same.
+func differ[V any](table string, before, after map[string]V) (keys []string) {
+	all := maps.Clone(before)
+	if all == nil {
+		all = make(map[string]V)
+	}
+	maps.Copy(all, after)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		was, had := before[key]
+		is, has := after[key]
+		if had != has || !reflect.DeepEqual(was, is) {
+			keys = append(keys, pathOf(table, key))
+		}
+	}
+	return keys
+}
+
+// needRestart are the flags that have changed and that no reload brings.
+func needRestart(before, after map[string]any) (keys []string) {
+	for _, live := range []string{"config", "log-level", "redis-password-file"} {
+		delete(after, live)
+	}
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if !reflect.DeepEqual(before[key], after[key]) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// reloadable is a server inside the test whose config file the test changes.
+type reloadable struct {
+	*testServer
+	t       *testing.T
+	file    string // its config file
+	hangups chan os.Signal
+	lines   chan map[string]any // of its log, about reloads
+}
+
+func (r *reloadable) write(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// reloadableServer runs a server with a config file, which may be empty, and more flags.
+func reloadableServer(t *testing.T, config string, args ...string) *reloadable {
+	t.Helper()
+	r := &reloadable{t: t, file: filepath.Join(t.TempDir(), "holdfast.toml"), hangups: make(chan os.Signal), lines: make(chan map[string]any, 100)}
+	r.write(r.file, config)
+	ctx, cancel := context.WithCancel(t.Context())
+	read, write := io.Pipe()
+	ended := make(chan struct{})
+	args = append([]string{"serve", "--data", t.TempDir(), "--config", r.file, "--pinpriq", "off", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
+	go func() { // ends with ctx
+		p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup, hangups: func() <-chan os.Signal { return r.hangups }}
+		p.run(ctx, args)
+		_ = write.Close()
+		close(ended)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	log, all := bufio.NewScanner(read), ""
+	for log.Scan() {
+		all += log.Text() + "\n"
+		var line logLine
+		if json.Unmarshal(log.Bytes(), &line) == nil && line.Msg == "listening" {
+			r.testServer = &testServer{addrs: map[string]string{"redis": line.Addr}}
+			break
+		}
+	}
+	if r.testServer == nil {
+		t.Fatalf("the server ended before it was listening:\n%s", all)
+	}
+	go func() { // ends with the server
+		for log.Scan() {
+			var line map[string]any
+			_ = json.Unmarshal(log.Bytes(), &line)
+			if msg := fmt.Sprint(line["msg"]); strings.HasPrefix(msg, "reload") || strings.Contains(msg, "need a restart") {
+				r.lines <- line
+			}
+		}
+	}()
+	return r
+}
+
+// reload has the server reload, and wants lines of its log that begin so. *… stands for any
+// text.
+func (r *reloadable) reload(want ...string) {
+	r.t.Helper()
+	r.hangups <- syscall.SIGHUP
+	for _, want := range want {
+		select {
+		case line := <-r.lines:
+			got := fmt.Sprintf("%v %v %v %v", line["msg"], line["changed"], line["error"], line["keys"])
+			if begin, rest, _ := strings.Cut(want, "*…"); !strings.HasPrefix(got, begin) || !strings.Contains(got, rest) {
+				r.t.Fatalf("the log says %s, want %s", got, want)
+			}
+		case <-time.After(patience):
+			r.t.Fatalf("the log does not say %s", want)
+		}
+	}
+}
+
+const withAlice = `
+[users.alice]
+password-file = "%s"
+grants = { "*" = ["push", "take", "look", "manage"] }
+`
+
+// lease wants the lease of claims of the queue jobs.a.
+func (r *reloadable) lease(password, want string) {
+	r.t.Helper()
+	askRedis(r.t, r.testServer, "AUTH alice "+password+"\r\nQGET jobs.a\r\n", "+OK\r\n*36\r\n$12\r\nmax-attempts\r\n:5\r\n$5\r\nlease\r\n:"+want+"\r\n")
+}
+
+func (r *reloadable) login(password, reply string) {
+	r.t.Helper()
+	askRedis(r.t, r.testServer, "AUTH alice "+password+"\r\n", reply)
+}
+
+func TestAReloadBringsUsersTheLogLevelAndDefaultsOfQueues(t *testing.T) {
+	password := configFileOf(t, "first")
+	alice := fmt.Sprintf(withAlice, password)
+	r := reloadableServer(t, alice)
+	askRedis(t, r.testServer, "AUTH alice first\r\nLPUSH jobs.a x\r\n", "+OK\r\n:1\r\n")
+	r.write(password, "second")
+	r.reload("reloaded [users.alice]")
+	r.login("second", "+OK\r\n")
+	r.login("first", "-WRONGPASS")
+
+	r.write(r.file, "log-level = 'debug'\n"+alice+"[queues.'jobs.*']\nlease = '7s'\n[queues.'*']\nlease = '8s'\n[users.bob]\n")
+	r.reload(`reloaded [users.bob queues."*" queues."jobs.*" log-level]`)
+	r.lease("second", "7000")
+	r.write(r.file, "log-level = 'error'\n"+alice)
+	r.reload("reloaded")
+	r.lease("second", "30000")
+	r.write(r.file, alice)
+	r.reload("reloaded [log-level]")
+	r.reload("reloaded []")
+}
+
+func TestAReloadThatFailsChangesNothing(t *testing.T) {
+	password := configFileOf(t, "first")
+	alice := fmt.Sprintf(withAlice, password) + "[queues.'jobs.*']\nlease = '7s'\n"
+	r := reloadableServer(t, alice)
+	askRedis(t, r.testServer, "AUTH alice first\r\nLPUSH jobs.a x\r\n", "+OK\r\n:1\r\n")
+	for text, want := range map[string]string{
+		"log-level = 'loud'\n[queues.'jobs.*']\nlease = '8s'\n":  "holdfast.toml:1: log-level: ",
+		"log-level = 'error'\n" + alice + "laese = '8s'":         "laese: unknown setting",
+		"log-level = 'error'\n[queues.'jobs.*']\nlease = '8s'\n": "start it again", // without users
+		"": "start it again",
+	} {
+		r.write(password, "second")
+		r.write(r.file, text)
+		r.reload("reload failed *…" + want)
+	}
+	r.write(password, "first")
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	r.reload("reload failed")
+	r.login("first", "+OK\r\n")
+	r.lease("first", "7000")
+	r.write(r.file, alice)
+	r.reload("reloaded []") // at the level info, which no failed reload has changed
+}
+
+func TestAReloadNamesWhatNeedsARestart(t *testing.T) {
+	r := reloadableServer(t, "max-conns = 100\ncache = '1MiB'\n")
+	r.write(r.file, "max-conns = 200\nadmin = '127.0.0.1:1'\n") // the flag --admin wins
+	for range 2 {
+		r.reload("reloaded []", "settings have changed that need a restart <nil> <nil> [cache max-conns]")
+	}
+	r.write(r.file, "max-conns = 100\ncache = '1MiB'\n")
+	r.reload("reloaded []")
+	r.write(r.file, "[users.alice]\n")
+	r.reload("reload failed")
+}
+
+func TestAHangupReloadsAServerWithoutAConfigFile(t *testing.T) {
+	password := configFileOf(t, "first")
+	cmd, s := process(t, "--data", t.TempDir(), "--redis-password-file", password)
+	if err := os.WriteFile(password, []byte("second"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	second := configFileOf(t, "second")
+	for s.run(t, "push", "q", "x", "--password-file", second).code != exitOK {
+		if t.Context().Err() != nil {
+			t.Fatal("the new password is not in force")
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.stop(); code != exitOK {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/recovery/archive"
+)
+
+// restoreCmd makes a folder of a backup of files.
+type restoreCmd struct {
+	File string `arg:"" help:"Backup to read, as \"holdfast backup --files\" makes it, or - for standard input."`
+	Dir  folder `arg:"" help:"Data folder to make: not there, or empty."`
+	JSON bool   `help:"Print a JSON object."`
+
+	progress
+}
+
+func (c *restoreCmd) Help() string {
+	return `Makes a data folder of a backup that "holdfast backup --files" made. Claims and delays go on where they were. Run it as the user that is to serve the folder. It needs the version that made the backup, or a newer one: a dump is for "holdfast load".
+
+The sum of the whole backup is checked before the folder becomes one that a server takes. After an error or Ctrl-C nothing of it is left. After kill -9 a server refuses the folder: remove it, and run the restore again.
+
+Examples:
+
+    holdfast restore holdfast.tar ./restored
+    gunzip < holdfast.tar.gz | holdfast restore - /var/lib/holdfast`
+}
+
+// Run restores, and returns nil once the folder is whole and on disk.
+func (c *restoreCmd) Run(ctx context.Context, p *program) error {
+	if err := c.Dir.check(false); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	in, err := p.input(c.File)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	m := p.meter(c.Quiet)
+	defer m.end()
+	began := time.Now()
+	r, err := archive.NewReader(in.Reader)
+	if err == nil {
+		err = r.Restore(ctx, string(c.Dir), func(done, total int64) { m.set("restore", inBytes, done, total) })
+	}
+	m.end()
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return errors.New("restore: interrupted; nothing was kept")
+	case err != nil:
+		return fmt.Errorf("restore: %w", err)
+	}
+	return c.print(p.stdout, &r.Header, time.Since(began))
+}
+
+func (c *restoreCmd) print(w io.Writer, h *archive.Header, took time.Duration) error {
+	at, bytes := time.UnixMilli(h.At), h.Bytes()
+	if c.JSON {
+		var o jsonObject
+		o.moment("at", at)
+		o.figures(figure{"bytes", bytes}, figure{"files", int64(len(h.Files))}, figure{"packets", int64(h.Packets)})
+		o.add("seconds", took.Seconds())
+		_, err := w.Write(o.line())
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s of %s restored in %v: the moment %s. Check it with \"holdfast verify %[5]s\", and serve it with \"holdfast serve --data %[5]s\"\n",
+		approximate(bytes), plural(len(h.Files), "file"), took.Round(time.Millisecond), at.UTC().Format(time.RFC3339), c.Dir)
+	return err
+}

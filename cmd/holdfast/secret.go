@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// secret is a flag that names a file with a password, or the password itself from a variable. No
+// flag holds a password: others can see the flags of a process.
+type secret struct{ file, text string }
+
+// maxSecret is the longest file with a password, in bytes.
+const maxSecret = 4096
+
+// inVariable is a password that stood in a variable.
+type inVariable string
+
+func decodeSecret(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("file")
+	if err != nil {
+		return err
+	}
+	s := secret{file: token.String()}
+	if text, ok := token.Value.(inVariable); ok {
+		s = secret{text: string(text)}
+	}
+	target.Set(reflect.ValueOf(s))
+	return nil
+}
+
+// read is the password, "" for none.
+func (s *secret) read() (string, error) {
+	if s.file == "" {
+		return s.text, nil
+	}
+	text, err := readBounded(s.file, maxSecret)
+	if err != nil {
+		return "", fmt.Errorf("the password: %w", err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("file %s is empty: expected a password", s.file)
+	}
+	return password, nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// source is where the value of a flag comes from.
+type source string
+
+const (
+	fromDefault     source = "default"
+	fromFile        source = "file"
+	fromEnvironment source = "environment"
+	fromFlag        source = "flag"
+)
+
+// sources is what is known of where the flags of a server come from.
+type sources struct {
+	file  *configFile     // nil: there is none
+	flags []*kong.Flag    // of the command, if it has those of serve
+	given map[string]bool // those on the command line
+}
+
+var errUnknownKey = errors.New(`unknown key: expected users, queues or a flag of "holdfast serve" without its dashes`)
+
+// loadConfig reads the config file that the command line or the environment names. It is a hook of
+// the parser, when that has read the command line.
+func (p *program) loadConfig(line *kong.Context) error {
+	command := line.Selected()
+	if command == nil || !hasServe(command) {
+		return nil
+	}
+	s := &p.sources
+	s.flags = command.Flags
+	name, _ := p.env(variableOf("config"))
+	for _, at := range line.Path {
+		if at.Positional != nil && at.Positional.Name == "file" || at.Flag != nil && at.Flag.Name == "config" {
+			name = line.Value(at).String()
+		}
+		if at.Flag != nil {
+			s.given[at.Flag.Name] = true
+		}
+	}
+	if name == "" {
+		return nil
+	}
+	file, err := readConfig(name)
+	if err != nil {
+		return err
+	}
+	s.file = file
+	_, keys, _ := file.table("", file.values)
+	for _, key := range keys {
+		isFlag := slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == key && isSetting(f) })
+		if !isFlag && key != "users" && key != "queues" {
+			return file.wrong(pathOf("", key), errUnknownKey)
+		}
+	}
+	return file.readTables()
+}
+
+// isSetting says that a flag is a setting of the server.
+func isSetting(flag *kong.Flag) bool {
+	return !slices.Contains([]string{"config", "context", "json", "help"}, flag.Name)
+}
+
+// inFile is a kong resolver: it gives a flag the value of the config file.
+func (s *sources) inFile(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if s.file == nil {
+		return nil, nil
+	}
+	return s.file.flag(flag)
+}
+
+// sourceOf is where the value of a flag comes from.
+func (p *program) sourceOf(flag *kong.Flag) source {
+	if p.sources.given[flag.Name] {
+		return fromFlag
+	}
+	if value, _ := p.variable(nil, nil, flag); value != nil {
+		return fromEnvironment
+	}
+	if p.sources.file != nil && p.sources.file.values[flag.Name] != nil {
+		return fromFile
+	}
+	return fromDefault
+}
+
+// values are those of the flags of serve, by their names.
+func (s *sources) values() map[string]any {
+	all := make(map[string]any)
+	for _, f := range s.flags {
+		all[f.Name] = f.Target.Interface()
+	}
+	return all
+}
+
+var flagInError = regexp.MustCompile(`^(?:[a-z]+(?: [a-z]+)?: )?--([a-z-]+)(=\S+)?:? `)
+
+// locate names the line of the config file that an error is about.
+func (p *program) locate(err error) error {
+	var located configError
+	if errors.As(err, &located) {
+		return located
+	}
+	found := flagInError.FindStringSubmatch(err.Error())
+	if found == nil {
+		return err
+	}
+	i := slices.IndexFunc(p.sources.flags, func(f *kong.Flag) bool { return f.Name == found[1] })
+	if i < 0 || p.sourceOf(p.sources.flags[i]) != fromFile {
+		return err
+	}
+	_, rest, _ := strings.Cut(err.Error(), found[0])
+	return p.sources.file.wrong(found[1], reworded{rest, err})
+}
+
+// reworded is an error with another text. It has the same remedy.
+type reworded struct {
+	text string
+	error
+}
+
+func (r reworded) Error() string { return r.text }
+
+// Unwrap returns the error as it was.
+func (r reworded) Unwrap() error { return r.error }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// tailing is a run of "holdfast tail".
+type tailing struct {
+	lines  *bufio.Reader
+	stop   context.CancelFunc
+	ended  chan int
+	stderr *bytes.Buffer // once it has ended
+}
+
+// tail runs "holdfast tail", and returns when the server has one listener more on the channel.
+func (s *testServer) tail(t *testing.T, channel string, args ...string) *tailing {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := redis.NewClient(&redis.Options{Addr: s.addrs["redis"]})
+	defer c.Close()
+	listeners := func() int64 { return c.PubSubNumSub(ctx, channel).Val()[channel] }
+	before := listeners()
+	read, write := io.Pipe()
+	tail := &tailing{bufio.NewReader(read), cancel, make(chan int, 1), new(bytes.Buffer)}
+	go func() { // ends with ctx, or with the server
+		p := program{stdin: strings.NewReader(""), stdout: write, stderr: tail.stderr, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}
+		tail.ended <- p.run(ctx, append([]string{"tail"}, args...))
+		_ = write.Close()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = read.Close()
+	})
+	for listeners() == before {
+		select {
+		case code := <-tail.ended:
+			t.Fatalf("tail ended with %d: %s", code, tail.stderr)
+		default:
+		}
+	}
+	return tail
+}
+
+func (tail *tailing) line(t *testing.T) string {
+	t.Helper()
+	line, err := tail.lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("no further line: %v", err)
+	}
+	return line
+}
+
+// everyByte is a name that holds each byte.
+func everyByte() string {
+	var name []byte
+	for b := range 256 {
+		name = append(name, byte(b))
+	}
+	return string(name)
+}
+
+func TestTailTellsWhatHappensAsItHappens(t *testing.T) {
+	s, name := serve(t, t.TempDir()), everyByte()
+	s.must(t, "set", name, "max-attempts=1")
+	text, asJSON := s.tail(t, "holdfast:tail:"+name, name), s.tail(t, "holdfast:tail:"+name, name, "--json")
+	everywhere := s.tail(t, "holdfast:events")
+	id := strings.TrimSpace(s.must(t, "push", name, "12345", "--priority", "7", "--id"))
+	token := regexp.MustCompile(`"token":(\d+)`).FindStringSubmatch(s.must(t, "claim", name, "--consumer", "w\x1b[2J", "--json"))[1]
+	s.must(t, "nack", name, id, token, "--reason", "no\u009b31m\xff way")
+	for i, want := range []string{
+		"^TIME +EVENT +ID +PRIORITY +BYTES +NOTE\n$",
+		`^[\d:.]{12}  pushed +` + id + " +7 +5  -\n$",
+		`^[\d:.]{12}  claimed +` + id + ` +7 +5  attempt 1, consumer "w\\x1b\[2J"` + "\n$",
+		`^[\d:.]{12}  dead +` + id + ` +7 +5  attempt 1, .*"no\\u009b31m\\xff way"` + "\n$",
+	} {
+		if got := text.line(t); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("line %d is %q, want %s", i, got, want)
+		}
+	}
+	for _, want := range []string{"pushed", "claimed", "dead"} {
+		line := asJSON.line(t)
+		var e struct {
+			Event string
+			Queue []byte `json:"queue_base64"`
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Event != want || string(e.Queue) != name || strings.ContainsAny(line, "\x1b\u009b\x7f") {
+			t.Errorf("%q (%v), want a JSON object: %s of the queue, without controls", line, err, want)
+		}
+	}
+	everywhere.line(t)
+	if got := everywhere.line(t); !strings.Contains(got, `  queue "\x00\x01`) || !strings.Contains(got, `way"`) || strings.ContainsAny(got, "\x1b\u009b\x7f") {
+		t.Errorf("without a queue it tells %q", got)
+	}
+	for _, tail := range []*tailing{text, asJSON, everywhere} {
+		tail.stop()
+		more, _ := io.ReadAll(tail.lines)
+		if code := <-tail.ended; code != exitOK || tail.stderr.Len() > 0 || len(more) > 0 {
+			t.Errorf("after a signal the exit code is %d, stderr %q, further lines %q", code, tail.stderr, more)
+		}
+	}
+}
+
+func TestTheEndOfTheServerIsAnErrorOfTail(t *testing.T) {
+	s := serve(t, t.TempDir())
+	tail := s.tail(t, "holdfast:tail:q", "q")
+	s.stop()
+	code := <-tail.ended
+	oneErrorLine(t, result{code: code, stderr: tail.stderr.String()}, exitFailed, "the server has ended the connection: what happens after that is not told")
+	oneErrorLine(t, s.run(t, "tail", "q"), exitFailed, "no server answers")
+}
+
+func TestTailNeedsTheRightToLook(t *testing.T) {
+	file := configFileOf(t, "[users.default]\npassword-file = '"+configFileOf(t, "secret")+"'\ngrants = { seen = ['look'], other = ['push'] }")
+	s := serve(t, t.TempDir(), "--config", file)
+	env := map[string]string{"HOLDFAST_REDIS": s.addrs["redis"], "HOLDFAST_PASSWORD": "secret"}
+	oneErrorLine(t, command{env: env}.run(t.Context(), "tail", "other"), exitFailed, "log in as a user that has the right")
+	delete(env, "HOLDFAST_PASSWORD")
+	oneErrorLine(t, command{env: env}.run(t.Context(), "tail", "seen"), exitFailed, "give the user with --user")
+}
+
+func TestEventsAreSaidInWords(t *testing.T) {
+	for event, want := range map[string]string{
+		`{"event":"missed","at":1790000000000,"messages":12}`:                                                      "missed - - - 12 events left out: too many at once, or read too slowly",
+		`{"event":"old","at":1790000000000,"database":3,"queue":"jobs","age_ms":301000}`:                           "old - - - queue jobs of database 3, the oldest packet waits for 5m1s",
+		`{"event":"disk","at":1790000000000,"state":"refuses pushes"}`:                                             "disk - - - the disk refuses pushes",
+		`{"event":"background","at":1790000000000,"error":"sync: EIO"}`:                                            "background - - - sync: EIO",
+		`{"event":"moved","at":1790000000000,"database":0,"queue":"q","id":"4","priority":0,"bytes":0,"to":"a b"}`: "moved 4 0 0 queue q, to a b",
+	} {
+		line, err := (&tailCmd{}).line([]byte(event))
+		if got := strings.Join(strings.Fields(string(line))[1:], " "); err != nil || got != want {
+			t.Errorf("%s is %q (%v), want %q", event, got, err, want)
+		}
+	}
+	if _, err := (&tailCmd{}).line([]byte("{")); err == nil {
+		t.Error("half an object is an event")
+	}
+}

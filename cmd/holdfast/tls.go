@@ -1,0 +1,241 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/certs"
+)
+
+// tlsCmd works on certificates.
+type tlsCmd struct {
+	Init tlsInitCmd `cmd:"" help:"Make a small CA, and certificates for a server and its clients."`
+}
+
+func (c *tlsCmd) Help() string {
+	return `Certificates of any CA will do. Those that "holdfast tls init" makes are for a first try, and for servers that nobody else certifies.
+
+Examples:
+
+    holdfast tls init certs
+    holdfast tls init certs --client worker`
+}
+
+// tlsInitCmd makes a CA and its certificates.
+type tlsInitCmd struct {
+	Dir    string   `arg:"" help:"Folder for the files; made if it does not exist."`
+	Client []string `placeholder:"NAME" help:"Name of a client to certify. May be given more than once (default: operator, if the folder is new)."`
+	Host   []string `placeholder:"NAME|IP" help:"Name or IP address by which clients reach the server, besides localhost, 127.0.0.1 and ::1. May be given more than once (default: the name of this machine)."`
+	Days   int      `default:"365" range:"1 3650" placeholder:"N" help:"How long the certificates hold, in days; the CA's holds 10 years (default ${default})."`
+}
+
+func (c *tlsInitCmd) Help() string {
+	return `Makes DIR/ca.pem, server.pem and operator.pem, and beside each its private key: ca-key.pem, server-key.pem and operator-key.pem, which only you may read. Nothing is overwritten. In a folder that has a CA it adds what is missing: the clients that are named, and a new certificate for the server when you have deleted the old one. The server reads a new one by itself.
+
+Who holds ca-key.pem can make certificates: keep it away from servers and clients. Where the server has users, a client with a certificate is the one whose certificates name it.
+
+Examples:
+
+    holdfast tls init certs
+    holdfast tls init certs --host queue.example.com --host 192.0.2.7 --days 90
+    holdfast tls init certs --client worker --client producer`
+}
+
+var clientName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+
+func (c *tlsInitCmd) Validate() error {
+	for i, name := range c.Client {
+		if !clientName.MatchString(name) || slices.Contains([]string{"ca", "server"}, name) || strings.HasSuffix(name, "-key") {
+			return fmt.Errorf("--client %q: expected a name of 1 to 64 letters, digits and _.-, which is not ca or server and does not end in -key", name)
+		}
+		if slices.Contains(c.Client[:i], name) {
+			return fmt.Errorf("--client %q is given twice", name)
+		}
+	}
+	for _, host := range c.Host {
+		if net.ParseIP(host) == nil && !regexp.MustCompile(`^[A-Za-z0-9*_.-]{1,253}$`).MatchString(host) {
+			return fmt.Errorf("--host %q: expected the name of a machine or an IP address, without a port", host)
+		}
+	}
+	return nil
+}
+
+// issue is a certificate that is to be made.
+type issue struct {
+	name string // of its files, without their ends
+	make func() (certs.Pair, error)
+}
+
+func (c *tlsInitCmd) Run(p *program) error {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return fmt.Errorf("make folder %s: %w", c.Dir, pathless(err))
+	}
+	now := time.Now().Truncate(time.Second)
+	span := certs.Span{From: now.Add(-time.Hour), Until: now.AddDate(0, 0, c.Days)} // clocks differ
+	var ca *certs.Authority
+	var all []issue
+	isNew, err := c.missing("ca")
+	switch {
+	case err != nil:
+		return err
+	case isNew:
+		ca, err = certs.New("Holdfast CA of "+machine(), certs.Span{From: span.From, Until: now.AddDate(10, 0, 0)})
+		all = append(all, issue{"ca", func() (certs.Pair, error) { return ca.Pair, nil }})
+	default:
+		ca, err = c.load()
+	}
+	if err != nil {
+		return err
+	}
+	noServer, err := c.missing("server")
+	switch {
+	case err != nil:
+		return err
+	case noServer:
+		all = append(all, issue{"server", func() (certs.Pair, error) { return ca.Server(c.hosts(), span) }})
+	case len(c.Host) > 0:
+		return fmt.Errorf("%s is there already: delete it and its key to have it made anew for another --host", c.file("server.pem"))
+	}
+	clients := c.Client
+	if isNew && len(clients) == 0 {
+		clients = []string{"operator"}
+	}
+	for _, name := range clients {
+		absent, err := c.missing(name)
+		if err != nil {
+			return err
+		}
+		if !absent {
+			return fmt.Errorf("%s is there already: nothing is overwritten; delete it and its key, or take another name", c.file(name+".pem"))
+		}
+		all = append(all, issue{name, func() (certs.Pair, error) { return ca.Client(name, span) }})
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("%s holds a CA and the certificate of a server: add a client with --client NAME", c.Dir)
+	}
+	for _, i := range all {
+		if err := c.issue(i); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.stdout, c.file(i.name+".pem"))
+	}
+	return c.explain(p, clients)
+}
+
+func (c *tlsInitCmd) file(name string) string { return filepath.Join(c.Dir, name) }
+
+// missing says whether there are no files of a name; an error if there is one of the two.
+func (c *tlsInitCmd) missing(name string) (bool, error) {
+	cert, key := c.file(name+".pem"), c.file(name+"-key.pem")
+	_, noCert := os.Lstat(cert)
+	_, noKey := os.Lstat(key)
+	switch {
+	case noCert == nil && noKey == nil:
+		return false, nil
+	case errors.Is(noCert, fs.ErrNotExist) && errors.Is(noKey, fs.ErrNotExist):
+		return true, nil
+	case noCert == nil && errors.Is(noKey, fs.ErrNotExist):
+		return false, fmt.Errorf("%s is there, and %s is not: bring the key back, or take another folder", cert, key)
+	case noKey == nil && errors.Is(noCert, fs.ErrNotExist):
+		return false, fmt.Errorf("%s is there, and %s is not: bring the certificate back, or delete the key", key, cert)
+	}
+	return false, errors.Join(noCert, noKey)
+}
+
+func (c *tlsInitCmd) load() (*certs.Authority, error) {
+	cert, err := os.ReadFile(c.file("ca.pem"))
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(c.file("ca-key.pem"))
+	if err != nil {
+		return nil, err
+	}
+	ca, err := certs.Load(certs.Pair{Cert: cert, Key: key})
+	if err != nil {
+		return nil, fmt.Errorf("%s with %s: %w", c.file("ca.pem"), c.file("ca-key.pem"), err)
+	}
+	return ca, nil
+}
+
+// hosts are the names and addresses of the server.
+func (c *tlsInitCmd) hosts() []string {
+	all := c.Host
+	if len(all) == 0 {
+		all = []string{machine()}
+	}
+	for _, own := range []string{"localhost", "127.0.0.1", "::1"} {
+		if !slices.Contains(all, own) {
+			all = append(all, own)
+		}
+	}
+	return all
+}
+
+// machine is the name of this machine.
+func machine() string {
+	if name, err := os.Hostname(); err == nil && name != "" {
+		return name
+	}
+	return "localhost"
+}
+
+// issue makes a certificate and writes it, behind its key.
+func (c *tlsInitCmd) issue(i issue) error {
+	pair, err := i.make()
+	if err != nil {
+		return err
+	}
+	if err := writeNew(c.file(i.name+"-key.pem"), pair.Key, 0o600); err != nil {
+		return err
+	}
+	return writeNew(c.file(i.name+".pem"), pair.Cert, 0o644)
+}
+
+// writeNew writes a file that does not exist.
+func writeNew(name string, text []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, pathless(err))
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		_ = os.Remove(name)
+		return fmt.Errorf("write %s: %w", name, pathless(err))
+	}
+	return nil
+}
+
+// explain says how the files are used.
+func (c *tlsInitCmd) explain(p *program, clients []string) error {
+	text := fmt.Sprintf("\nServe with them:\n\n    holdfast serve --tls-cert %s --tls-key %s --tls-client-ca %s\n",
+		shellWord(c.file("server.pem")), shellWord(c.file("server-key.pem")), shellWord(c.file("ca.pem")))
+	for i, name := range clients {
+		if i == 0 {
+			text += "\nA client takes ca.pem, its certificate and its key:\n\n"
+		}
+		ca, cert, key := shellWord(c.file("ca.pem")), shellWord(c.file(name+".pem")), shellWord(c.file(name+"-key.pem"))
+		text += fmt.Sprintf("    holdfast status --tls-ca %s --tls-cert %s --tls-key %s\n    redis-cli --tls --cacert %[1]s --cert %[2]s --key %[3]s PING\n", ca, cert, key)
+	}
+	if len(clients) > 0 {
+		text += fmt.Sprintf("\nWhere the server has users, its config file says who that is:\n\n    [users.%[1]q]\n    certificates = [%[1]q]\n", clients[0])
+	}
+	_, err := fmt.Fprint(p.stdout, text)
+	return err
+}
+
+// shellWord is a word as a shell takes it.
+func shellWord(word string) string {
+	if regexp.MustCompile(`^[A-Za-z0-9_./-]+$`).MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/recovery/archive"
+)
+
+// backup is the file that is to be checked: the argument, or the newest of a folder of backups; ""
+// for any other folder.
+func (c *verifyCmd) backup() string {
+	name := string(c.Path)
+	if info, err := os.Stat(name); name == "-" || err == nil && !info.IsDir() {
+		return name
+	}
+	if _, err := os.Lstat(filepath.Join(name, "format")); err == nil { // of a data folder
+		return ""
+	}
+	all, _ := (&backupFolder{dir: name}).backups() // the check of data folders has the error, too
+	if len(all) == 0 {
+		return ""
+	}
+	return filepath.Join(name, all[len(all)-1])
+}
+
+// file checks a backup or dump, and returns an error unless it is whole.
+func (c *verifyCmd) file(ctx context.Context, p *program, name string) error {
+	file, err := p.input(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotChecked, err)
+	}
+	defer file.close()
+	m := p.meter(c.Quiet)
+	defer m.end()
+	began, source := time.Now(), &failing{Reader: file.Reader}
+	in := bufio.NewReader(source)
+	begin, _ := in.Peek(len(archive.HeaderName))
+	held, err := readBackup(ctx, in, string(begin) == archive.HeaderName, func(u measure, done, total int64) { m.set("check backup", u, done, total) })
+	m.end()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: interrupted", errNotChecked)
+	case source.err != nil:
+		return fmt.Errorf("%w: read %s: %w", errNotChecked, name, pathless(source.err))
+	}
+	if e := c.printFile(p.stdout, name, held, err, time.Since(began)); e != nil && !errors.Is(e, errReaderGone) {
+		return fmt.Errorf("%w: %w", errNotChecked, e)
+	}
+	if err != nil {
+		return fmt.Errorf("verify: %s is no whole backup: %w", name, err)
+	}
+	return nil
+}
+
+// printFile prints what a backup holds. Of one that is not whole the error says all.
+func (c *verifyCmd) printFile(w io.Writer, name string, held []figure, wrong error, took time.Duration) error {
+	switch {
+	case c.JSON:
+		var o jsonObject
+		o.add("sound", wrong == nil)
+		o.bytes("file", []byte(name))
+		if wrong == nil {
+			o.figures(held...)
+		} else {
+			o.text("error", wrong.Error())
+		}
+		o.add("seconds", took.Seconds())
+		_, err := w.Write(o.line())
+		return err
+	case wrong != nil:
+		return nil
+	}
+	line := "sound: " + name
+	for _, f := range held {
+		line += fmt.Sprintf(", %s: %d", f.name, f.n)
+	}
+	_, err := fmt.Fprintf(w, "%s, %v\n", line, took.Round(time.Millisecond))
+	return err
+}
+
+// failing remembers why a file could not be read.
+type failing struct {
+	io.Reader
+	err error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,52 @@
+package index
+
+// Eldest calls fn with ready packets, among which is the one that was pushed first if none was
+// moved: of each priority the two next to seq, one on each side. Sequences grow away from there, at
+// one end of the queue or at the other. It looks at no more than most priorities of all lanes, the
+// worst ones of each, as those wait longest. It returns at how many it has looked. Packets of
+// priority 0 are left out. Each costs O(log n).
+func (x *Index) Eldest(q QueueID, seq uint64, most int, fn func(Packet)) (looked int) {
+	if !x.hasQueue(q) {
+		return 0
+	}
+	u := x.queues.at(uint32(q))
+	if u.lanes == nil {
+		return x.eldestOf(u.defaultLane, seq, most, fn)
+	}
+	for _, heads := range [...][]laneHead{u.lanes.narrow[Oldest], u.lanes.wide[Oldest]} {
+		for i := 0; i < len(heads) && looked < most; i++ { // the first one has the best packet of all
+			looked += x.eldestOf(heads[i].lane, seq, most-looked, fn)
+		}
+	}
+	return looked
+}
+
+// eldestOf is Eldest of one lane.
+func (x *Index) eldestOf(l LaneID, seq uint64, most int, fn func(Packet)) (looked int) {
+	f, t := &x.forest, &x.lanes.at(uint32(l)).tree
+	tell := func(id uint32) { fn(x.packet(id, x.entries.at(id))) }
+	if t.depth == 0 {
+		if t.count > 0 {
+			tell(t.root)
+		}
+		return int(t.count)
+	}
+	for w := f.walk(t, worst); !w.done() && looked < most; looked++ {
+		priority := w.place().priority
+		if w.leaf, w.pos = f.seek(t, place{priority, seq}); w.leaf == 0 {
+			w.leaf, w.pos = t.last, int(f.at(t.last).n)
+		} else if k, id := w.at(); k.priority == priority {
+			tell(id)
+		}
+		w.next()
+		if w.done() {
+			continue
+		}
+		if k, id := w.at(); k.priority == priority {
+			tell(id)
+			w.leaf, w.pos = f.seek(t, place{priority, 0})
+			w.next()
+		}
+	}
+	return looked
+}

@@ -1,0 +1,68 @@
+package access
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAnAddressThatGuessesFasterThanItWaitsIsToldNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewControl(users(t, User{Name: "u", Password: "x"}))
+		for range freeGuesses { // without waiting for a verdict
+			if c.Remembered(here, []byte("u"), []byte("wrong")) != nil {
+				t.Fatal("a wrong password is let in")
+			}
+		}
+		if c.Remembered(here, []byte("u"), []byte("x")) != nil {
+			t.Error("the right one of many guesses is told")
+		}
+		if v, _ := login(t, c, here, "u", "x"); v.err != ErrBusy {
+			t.Errorf("a login gives %v", v.err)
+		}
+		if c.Remembered(elsewhere, []byte("u"), []byte("x")) == nil {
+			t.Error("another address is not let in")
+		}
+		time.Sleep(time.Second)
+		told := 0
+		for range 3 * guessesPerSecond {
+			if c.Remembered(here, []byte("u"), []byte("x")) != nil {
+				told++
+			}
+			c.Remembered(here, []byte("u"), []byte("wrong"))
+		}
+		if told < guessesPerSecond-1 || told > guessesPerSecond+1 {
+			t.Errorf("after a second %d guesses are told, want %d", told, guessesPerSecond)
+		}
+	})
+}
+
+func TestLoginsThatAreRightSpendNoGuess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewControl(users(t, User{Name: "u", Hashes: []string{hashed(t, "x")}}))
+		if c.Remembered(here, []byte("u"), []byte("x")) != nil {
+			t.Fatal("a password is known before it was given")
+		}
+		if v, _ := login(t, c, here, "u", "x"); v.err != nil {
+			t.Fatal(v.err)
+		}
+		if left := c.guesses.of[here].left; left != freeGuesses {
+			t.Errorf("%v guesses are left", left)
+		}
+	})
+}
+
+func TestFewGuessersAreKept(t *testing.T) {
+	g, now := guesses{of: make(map[netip.Addr]*guesser)}, time.Now()
+	a := netip.MustParseAddr("10.0.0.0")
+	for range 3 * maxGuessers {
+		a = a.Next()
+		if g.miss(a, now); len(g.of) > maxGuessers {
+			t.Fatal("too many are kept")
+		}
+	}
+	if g.miss(here, now.Add(time.Hour)); len(g.of) > 1 {
+		t.Errorf("%d are kept that have guesses again", len(g.of))
+	}
+}

@@ -1,0 +1,384 @@
+package browser_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
+
+func TestADeadPacketIsFoundUnderstoodAndRedrivenByClicks(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	id := s.die("mails", `{"to":"ann","to":"a \"{","10":[],"n":1234567890123456789}`, "no such address")
+	other := s.die("mails", "another", "mailbox full")
+	tb := open(t, s.page+"#/")
+	tb.sees("2 packets are dead")
+	tb.click("mails")
+	tb.sees("mailbox full")
+	tb.click(id)
+	tb.sees("dead after 1 attempt, because: no such address")
+	tb.sees("{\n  \"to\": \"ann\",\n  \"to\": \"a \\\"{\",\n  \"10\": [],\n  \"n\": 1234567890123456789\n}")
+	tb.click("Try again…")
+	tb.click("Try again")
+	tb.sees("The packet is ready again.")
+	tb.click("Close")
+	tb.until("!document.querySelector('dialog')")
+	if got := s.state("mails", id) + " " + s.state("mails", other); got != "ready dead" {
+		t.Errorf("the packets are %s, want ready, and the other dead", got)
+	}
+}
+
+func TestDeadPacketsAreRedrivenByKeysAlone(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	id := s.die("mails", "to ann", "no such address")
+	tb := open(t, s.page+"#/")
+	tb.sees("1 packet is dead")
+	tb.tabTo("mails")
+	tb.types(kb.Enter)
+	tb.sees("no such address")
+	tb.tabTo("Try dead again…")
+	tb.types(kb.Enter)
+	tb.sees("1 packet would be ready again.")
+	tb.types(kb.Escape)
+	tb.until("!document.querySelector('dialog') && document.activeElement.innerText === 'Try dead again…'")
+	if got := s.state("mails", id); got != "dead" {
+		t.Fatalf("after Escape the packet is %s, want dead", got)
+	}
+	tb.types(kb.Enter)
+	tb.sees("1 packet would be ready again.")
+	tb.tabTo("Try again")
+	tb.types(kb.Enter)
+	tb.sees("1 packet is ready again.")
+	tb.types(kb.Enter) // the focus is on Close
+	tb.until("!document.querySelector('dialog')")
+	if got := s.state("mails", id); got != "ready" {
+		t.Errorf("the packet is %s, want ready", got)
+	}
+}
+
+func TestWhatCannotBeUndoneAsksForTheName(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QMPUSH", "mails", 3, "a", "b", "c")
+	tb := open(t, s.page+"#/queue?db=0&name=mails")
+	tb.click("Delete…")
+	tb.sees("3 packets would be deleted.")
+	const ready = "!document.querySelector('dialog button[type=submit]').disabled"
+	tb.run(chromedp.Click("#typed"))
+	tb.types("mail")
+	if eval[bool](tb, ready) {
+		t.Error("the button works before the name is there")
+	}
+	tb.types("s")
+	tb.until(ready)
+	tb.click("Delete")
+	tb.sees("3 packets were deleted.")
+	if got := s.ask("QLEN", "mails"); got != int64(0) {
+		t.Errorf("%v packets are left, want 0", got)
+	}
+}
+
+func TestAQueueSaysWhyNothingMoves(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QPUSH", "idle", "x")
+	s.ask("QSET", "paused", "pause-out", "yes")
+	s.ask("QPUSH", "paused", "x")
+	s.ask("QPUSH", "later", "x", "DELAY", 3_600_000)
+	s.ask("QSET", "full", "bound", 1)
+	s.ask("QPUSH", "full", "x")
+	s.ask("QPUSH", "lent", "x")
+	s.ask("QCLAIM", "lent", "CONSUMER", "w1")
+	tb := open(t, s.page+"#/")
+	for queue, why := range map[string]string{
+		"idle": "Nobody waits for packets", "paused": "Takes are paused", "later": "One packet is delayed; the next is ready at",
+		"full": "at its bound of 1 packet: pushes are refused", "lent": "1 packet is with consumers",
+	} {
+		tb.goes("#/queue?db=0&name=" + queue)
+		tb.sees(why)
+	}
+	tb.goes("#/queue?db=0&name=paused")
+	tb.click("Resume takes…")
+	tb.click("Resume")
+	tb.sees("Takes are resumed.")
+}
+
+func hostile() []string {
+	const script = `<script>alert("script")</script><img src=x onerror=alert("image")>`
+	return []string{script, "javascript:alert(1)", "\xff\xfe\x00<b>", "abc\u202egpj.exe", "../../x?a=1&b=2#c%00", "", "__proto__", `{"base64":"eA=="}`, strings.Repeat("long ", 12_000)}
+}
+
+func TestNamesAndPayloadsRunNothing(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/")
+	for _, name := range hostile() {
+		id := s.ask("QPUSH", name, name, "KEY", "k"+name[:min(len(name), 200)], "TAG", "t<i>", name[:min(len(name), 100)], "PRODUCER", "p"+name[:min(len(name), 100)]).(string)
+		s.ask("QCLAIM", name, "CONSUMER", "w"+name[:min(len(name), 100)])
+		place := url.Values{"db": {"0"}, "name": {name}, "id": {id}}
+		if name == hostile()[2] {
+			place = url.Values{"db": {"0"}, "base64": {"//4APGI+"}, "id": {id}}
+		}
+		query := strings.ReplaceAll(place.Encode(), "+", "%20")
+		tb.goes("#/queue?" + query)
+		tb.until(fmt.Sprintf("[...document.querySelectorAll('.packets a')].some((a) => a.textContent === %q)", id))
+		tb.click(id)
+		tb.until("document.querySelector('pre')")
+		if n := eval[int](tb, "document.querySelectorAll('main script, main img, main b, main i').length"); n != 0 {
+			t.Errorf("%.60q: the page has %d elements that the server sent", name, n)
+		}
+		if name == hostile()[0] {
+			if got := eval[string](tb, "document.querySelector('pre').textContent"); got != name {
+				t.Errorf("the payload shows as %q, want it as it is", got)
+			}
+		}
+	}
+	tb.goes("#/queues")
+	tb.sees(fmt.Sprint(len(hostile()), " queues"))
+	tb.sees(`\u{202e}`)
+	tb.goes("#/")
+	tb.sees("Ready")
+}
+
+func TestLargePayloadsShowTheirBeginning(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	for range 10 {
+		s.ask("QPUSH", "large", strings.Repeat("é", 500_000))
+	}
+	id := s.ask("QPEEK", "large").([]any)[0].(map[any]any)["id"].(string)
+	tb := open(t, s.page+"#/queue?db=0&name=large")
+	tb.sees("Page 1, 10 packets.")
+	tb.click(id)
+	tb.sees("977 KiB; the first 64 KiB are shown")
+	if n := eval[int](tb, "document.querySelector('pre').textContent.length"); n != 65536/2 {
+		t.Errorf("%d characters are shown, want 32768", n)
+	}
+	tb.click("Save")
+	tb.until("document.querySelector('.problem') === null")
+	if tb.mu.Lock(); tb.bytes > 3<<20 {
+		t.Errorf("the page received %.0f bytes, want at most 3 MiB", tb.bytes)
+	}
+	tb.mu.Unlock()
+}
+
+func TestTenThousandQueuesAreFewElements(t *testing.T) {
+	const queues = 10_000
+	s := serve(t, daemon.Config{})
+	pipe := s.Pipeline()
+	for i := range queues {
+		pipe.Do(context.Background(), "QPUSH", fmt.Sprintf("tenant-%05d", i), "x")
+	}
+	if _, err := pipe.Exec(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	tb := open(t, s.page+"#/queues")
+	tb.sees("10,000 queues")
+	t.Logf("there after %.0f ms", eval[float64](tb, "performance.now()"))
+	few := func() {
+		t.Helper()
+		if n := eval[int](tb, "document.querySelectorAll('.queues tr').length"); n > 100 {
+			t.Errorf("the table has %d rows, want at most 100", n)
+		}
+	}
+	few()
+	tb.tabTo("Filter by name")
+	tb.types("tenant-09998")
+	tb.sees("1 of 10,000 queues")
+	tb.types(strings.Repeat(kb.Backspace, len("09998")))
+	tb.sees("10,000 queues")
+	tb.types(kb.ArrowDown + kb.End)
+	tb.until("document.activeElement.textContent === 'tenant-09999'")
+	few()
+	tb.t.Logf("frames while scrolling, in ms: %v", eval[[]float64](tb, `new Promise((done) => {
+		const frames = []; let before = performance.now();
+		const next = (now) => { frames.push(Math.round(now - before)); before = now; scrollBy(0, -300); frames.length < 60 ? requestAnimationFrame(next) : done(frames.sort((a, b) => a - b).filter((_, i) => [0, 30, 54, 59].includes(i))); };
+		requestAnimationFrame(next); })`))
+	few()
+	eval[any](tb, "scrollTo(0, document.body.scrollHeight)")
+	tb.click("tenant-09997")
+	tb.sees("Nobody waits for packets")
+}
+
+func TestAMillionPacketsAreOnePage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a million packets are left out with -short")
+	}
+	s := serve(t, daemon.Config{})
+	words := []any{"QMPUSH", "jobs", 1000}
+	for range 1000 {
+		words = append(words, strings.Repeat("x", 100))
+	}
+	for range 10 {
+		pipe := s.Pipeline()
+		for range 100 {
+			pipe.Do(context.Background(), words...)
+		}
+		if _, err := pipe.Exec(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tb := open(t, s.page+"#/queue?db=0&name=jobs")
+	tb.sees("1,000,000")
+	tb.sees("Page 1, 20 packets; there are more.")
+	t.Logf("there after %.0f ms", eval[float64](tb, "performance.now()"))
+	tb.click("Next page")
+	tb.sees("Page 2, 20 packets; there are more.")
+	if n := eval[int](tb, "document.querySelectorAll('*').length"); n > 2000 {
+		t.Errorf("the page has %d elements, want at most 2000", n)
+	}
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	if tb.bytes > 1<<20 {
+		t.Errorf("the page received %.0f bytes, want at most 1 MiB", tb.bytes)
+	}
+}
+
+func TestLoginIsNeededWithUsers(t *testing.T) {
+	s := serve(t, daemon.Config{RedisPassword: "geheim", Users: []access.User{
+		{Name: "ann.of.the.night.shift", Password: "right", Grants: []access.Grant{{Glob: "jobs*", Rights: access.Look}}},
+	}})
+	s.ask("QPUSH", "jobs", "x")
+	s.ask("QPUSH", "secret", "x")
+	tb := open(t, s.page+"#/queues")
+	log := func(password string) {
+		tb.until("document.querySelector('.login')")
+		tb.run(chromedp.SetValue("input[name=user]", "ann.of.the.night.shift"), chromedp.SetValue("input[name=password]", password))
+		tb.click("Log in")
+	}
+	log("wrong")
+	tb.until("document.querySelector('.login .problem')")
+	log("right")
+	tb.sees("1 queue")
+	tb.sees("ann.of.the.night.shift")
+	tb.run(chromedp.EmulateViewport(360, 800))
+	if height := eval[float64](tb, "document.querySelector('.who button').offsetHeight"); height > 40 {
+		t.Errorf("on a phone the button for the logout is %v px high, want one line", height)
+	}
+	tb.run(chromedp.EmulateViewport(1280, 900))
+	tb.click("jobs")
+	tb.click("Delete…")
+	tb.sees("NOPERM")
+	tb.click("Cancel")
+	tb.goes("#/")
+	tb.sees("Bytes in queues")
+	if got := tb.text(); strings.Contains(got, "Disk") {
+		t.Errorf("a user of one queue is told of the server: %q", got)
+	}
+	tb.click("Log out")
+	tb.until("document.querySelector('.login')")
+	if got := tb.text(); strings.Contains(got, "jobs") {
+		t.Errorf("after the logout the page still says %q", got)
+	}
+}
+
+func TestWhatHappensIsInTheLog(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	first := s.die("mails", "x", "no such <b>address</b>")
+	s.ask("QSET", "slow", "alert-age", 1)
+	s.ask("QPUSH", "slow", "x")
+	tb := open(t, s.page+"#/log")
+	tb.sees("Packet " + first + " died after 1 attempt: no such <b>address</b>")
+	second := s.die("mails", "x", "mailbox full")
+	tb.sees("Packet " + second + " died after 1 attempt: mailbox full")
+	tb.until("[...document.querySelectorAll('.log a')].filter((a) => a.innerText === 'mails').length === 2")
+	tb.goes("#/")
+	tb.sees("The oldest packet is older than the alert-age of its queue: slow")
+	s.ask("CLIENT", "KILL", "TYPE", "pubsub") // which ends the page's connection, too
+	tb.sees("Connection lost")
+	tb.until("!document.body.matches('.stale')")
+	third := s.die("mails", "x", "again")
+	tb.goes("#/log")
+	tb.sees("Packet " + third + " died")
+	if n := eval[int](tb, "[...document.querySelectorAll('.log li')].filter((li) => li.innerText.includes('mails')).length"); n != 3 {
+		t.Errorf("%d packets have died by the log, want 3", n)
+	}
+	tb.click("mails")
+	tb.sees("dead after 1 attempt")
+}
+
+func TestALostConnectionIsSaidAndMended(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QPUSH", "jobs", "x")
+	tb := open(t, s.page+"#/")
+	tb.sees("Nothing needs you.")
+	s.stop()
+	tb.sees("Connection lost")
+	tb.until("document.body.matches('.stale')")
+	if got := tb.text(); !strings.Contains(got, "Nothing needs you.") {
+		t.Error("the last figures are gone")
+	}
+	s.start()
+	tb.until("!document.body.matches('.stale')")
+}
+
+func TestThePageFitsAPhoneAndTheNight(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	for _, name := range hostile() {
+		s.die(name, strings.Repeat("wide", 500), strings.Repeat("x", 3000))
+	}
+	id := s.die("jobs", `{"a":"`+strings.Repeat("wide", 500)+`"}`, strings.Repeat("x", 3000))
+	tb := open(t, s.page+"#/")
+	tb.run(chromedp.EmulateViewport(360, 800))
+	call(tb, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+	long := "&name=" + url.PathEscape(hostile()[len(hostile())-1])
+	for view, shows := range map[string]string{
+		"": "are dead", "queues": "queues", "queue?db=0&name=jobs": "Page 1", "queue?db=0" + long: "Page 1", "packet?db=0&name=jobs&id=" + id: "Payload", "log": "Log",
+	} {
+		tb.goes("#/" + view)
+		tb.sees(shows)
+		if width := eval[int](tb, "document.documentElement.scrollWidth"); width > 360 {
+			t.Errorf("#/%.40s is %d px wide, want 360", view, width)
+		}
+	}
+	if got := eval[string](tb, "getComputedStyle(document.body).backgroundColor"); got != "rgb(18, 21, 24)" {
+		t.Errorf("at night the ground is %s, want a dark one", got)
+	}
+}
+
+func TestAQueueThatWentAndCameAtOnceIsThere(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/queues")
+	tb.sees("0 queues")
+	if got := eval[string](tb, `import("/page/state.js").then(({ hearQueues, state }) => {
+		const columns = ["database", "name", "ready"];
+		hearQueues({ whole: false, columns, gone: [], rows: [[0, "jobs", 1]], more: 0 });
+		hearQueues({ whole: false, columns, gone: [[0, "jobs"]], rows: [[0, "jobs", 2]], more: 0 });
+		return [...state.queues.values()].map((q) => q.name + " " + q.ready).join(); })`); got != "jobs 2" {
+		t.Errorf("the page has %q, want the queue that came", got)
+	}
+}
+
+func TestAQueueThatIsGoneHasNoFigures(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.die("mails", "x", "mailbox full")
+	tb := open(t, s.page+"#/queue?db=0&name=mails")
+	const dead = "document.querySelector('.tiles .dead dd')?.textContent"
+	tb.until(dead + " === '1'")
+	s.ask("QDROP", "mails")
+	tb.sees("no queue has this name")
+	tb.until(dead + " === '–'")
+}
+
+func TestAPlotOfOneMomentSpansAMinute(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/log")
+	tb.sees("Nothing has been told yet.")
+	for _, past := range []string{"[]", "[[Date.now(), 1, 0, 0, 0, 0, 0, 0]]", "[[Date.now() - 600000, 1, 0, 0, 0, 0, 0, 0], [Date.now(), 1, 0, 0, 0, 0, 0, 0]]"} {
+		span := eval[float64](tb, `import("/page/plot.js").then(async ({ Plot, depth }) => {
+			const plot = new Plot("", depth, () => `+past+`);
+			document.querySelector("main").append(plot.element);
+			plot.draw(300);
+			await new Promise(requestAnimationFrame);
+			const { min, max } = plot.chart.scales.x;
+			plot.end();
+			return max > Date.now() / 1000 - 60 && max < Date.now() / 1000 + 60 ? max - min : NaN; })`)
+		if want := map[bool]float64{false: 60, true: 600}[strings.Contains(past, "600000")]; span != want {
+			t.Errorf("%s: the plot spans %v s, want the last %v", past, span, want)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxCommands = 8                // that are carried out at a time; others wait
+	commandTime = 60 * time.Second // for one, with that
+	maxReply    = 8 << 20          // bytes of JSON
+)
+
+// allowed are the commands that the page may give: those that look and manage. None of them waits
+// for something to happen.
+var allowed = set(`acl|whoami client|list config|get dbsize info
+	qclose qconsumers qdel qdrop qget qharvest qlen qlist qmove qpeek qprio qpurge qredrive qset qshow qstat queues time type`)
+
+func set(words string) map[string]bool {
+	all := make(map[string]bool)
+	for word := range strings.FieldsSeq(words) {
+		all[word] = true
+	}
+	return all
+}
+
+// argument is one of a command: a text, or other bytes as {"base64":"…"}.
+type argument []byte
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *argument) UnmarshalJSON(b []byte) error {
+	var text *string
+	if err := json.Unmarshal(b, &text); err == nil && text != nil {
+		*a = argument(*text)
+		return nil
+	}
+	var binary struct {
+		Base64 *[]byte `json:"base64"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&binary); err != nil || binary.Base64 == nil {
+		return errors.New(`an argument is neither a text nor {"base64":"…"}`)
+	}
+	*a = *binary.Base64
+	return nil
+}
+
+// serveCommand carries out a command of the Redis protocol.
+func (p *Page) serveCommand(w http.ResponseWriter, r *http.Request, v visitor) {
+	var request struct {
+		Database int
+		Command  []argument
+		Cut      int
+	}
+	if !read(w, r, &request) {
+		return
+	}
+	if err := check(request.Command); err != nil {
+		refuse(w, http.StatusForbidden, err.Error())
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), commandTime)
+	defer cancel()
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(commandTime + bodyTimeout))
+	reply, err := p.run(ctx, r, v, request.Database, request.Cut, request.Command)
+	var failed failure
+	switch {
+	case errors.As(err, &failed):
+		code := http.StatusBadRequest
+		if word, _, _ := strings.Cut(string(failed), " "); word == "NOPERM" || word == "NOAUTH" {
+			code = http.StatusForbidden
+		}
+		refuse(w, code, string(failed))
+	case err != nil:
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"reply":%s}`, reply)
+	}
+}
+
+// check refuses what the page may not give.
+func check(command []argument) error {
+	if len(command) == 0 {
+		return errors.New("ERR a command is missing")
+	}
+	word := strings.ToLower(string(command[0]))
+	if len(command) > 1 && !allowed[word] {
+		word += "|" + strings.ToLower(string(command[1]))
+	}
+	if !allowed[word] {
+		return fmt.Errorf("ERR the page does not give the command %.40q", word)
+	}
+	return nil
+}
+
+// run carries out a command as a visitor, and returns its reply as JSON. The error is a failure if
+// it is a reply.
+func (p *Page) run(ctx context.Context, r *http.Request, v visitor, database, cut int, command []argument) ([]byte, error) {
+	select {
+	case p.commands <- struct{}{}:
+		defer func() { <-p.commands }()
+	case <-ctx.Done():
+		return nil, errors.New("other commands of the page take long: try again later")
+	}
+	conn, err := p.connect(ctx, r, v)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	request := appendRequest(nil, "HELLO", "3")
+	request = appendRequest(request, "SELECT", strconv.Itoa(database))
+	if _, err = conn.Write(appendRequest(request, command...)); err == nil {
+		replies := replies{bufio.NewReader(conn), cut}
+		for range 2 {
+			if err == nil {
+				_, err = replies.next(nil)
+			}
+		}
+		if err == nil {
+			var reply []byte
+			reply, err = replies.next(nil)
+			return reply, err
+		}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
+		err = fmt.Errorf("the command took longer than %v and was ended: what it has done until then stays", commandTime)
+	}
+	return nil, err
+}
+
+// connect makes a connection to the Redis door for a visitor. It ends with ctx.
+func (p *Page) connect(ctx context.Context, r *http.Request, v visitor) (net.Conn, error) {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := p.source.Load().Door.Connect(remote, v.account.Name())
+	if err == nil {
+		context.AfterFunc(ctx, func() { conn.Close() })
+	}
+	return conn, err
+}

@@ -1,0 +1,268 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/glob"
+)
+
+const (
+	// maxLives are the pages that are open at a time: half of the connections of the admin address.
+	maxLives = 32
+	// maxRows is how many queues a page is sent.
+	maxRows = 20_000
+	// liveStall ends a page that takes nothing for so long while it should.
+	liveStall = 30 * time.Second
+
+	eventsChannel = "holdfast:events"
+)
+
+// serveLive sends an open page what happens, as server-sent events.
+func (p *Page) serveLive(w http.ResponseWriter, r *http.Request, v visitor) {
+	select {
+	case p.lives <- struct{}{}:
+		defer func() { <-p.lives }()
+	default:
+		p.config.Logger.Warn("connection refused", "protocol", Name, "remote", r.RemoteAddr, "limit", maxLives)
+		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open, and more are not shown at a time: close one", maxLives))
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	conn, err := p.connect(ctx, r, v)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	told := make(chan string)
+	source := p.source.Load()
+	go listen(ctx, conn, told, func() (recent [][]byte) { // ends with ctx, or the server
+		pass := access.NewPass(p.config.Users)
+		pass.Enter(v.account)
+		_ = source.Loop.Do(func(*broker.Tx) error { recent = source.Recent(&pass); return nil })
+		return recent
+	})
+	surveyed := p.survey.join(source)
+	defer p.survey.leave(surveyed)
+	out := newEvents(w, r)
+	view := view{survey: &p.survey, account: v.account}
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case event, open := <-told:
+			if !open {
+				return // the server stops
+			}
+			out.begin("told")
+			out.WriteString(event)
+			err = out.send()
+		case <-surveyed:
+			now, wrong := p.visitor(r)
+			if wrong != nil || now.account.Name() != v.account.Name() {
+				return // the user has logged out, or may no longer log in
+			}
+			err = view.send(out, now.account)
+		}
+	}
+}
+
+// listen passes on what is told in the channel of events, until the connection ends: first what is
+// remembered. What is told between the subscription and that comes once.
+func listen(ctx context.Context, conn net.Conn, told chan<- string, recent func() [][]byte) {
+	defer close(told)
+	pass := func(event string) {
+		select {
+		case told <- event:
+		case <-ctx.Done():
+		}
+	}
+	if _, err := conn.Write(appendRequest(appendRequest(nil, "HELLO", "3"), "SUBSCRIBE", eventsChannel)); err != nil {
+		return
+	}
+	known := make(map[string]bool)
+	for replies := (replies{Reader: bufio.NewReader(conn)}); ; {
+		reply, err := replies.next(nil)
+		if _, failed := err.(failure); err != nil && !failed {
+			return
+		}
+		var words []any
+		if json.Unmarshal(reply, &words) != nil || len(words) != 3 {
+			continue
+		}
+		event, _ := words[2].(string)
+		switch {
+		case words[0] == "subscribe":
+			for _, event := range recent() {
+				known[string(event)] = true
+				pass(string(event))
+			}
+		case known[event]:
+			delete(known, event)
+		case words[0] == "message":
+			pass(event)
+		}
+	}
+}
+
+// view is what one page has been sent of the survey.
+type view struct {
+	survey  *survey
+	account *access.Account   // whose rights it was sent with
+	seen    uint64            // the last survey
+	shown   map[*row]struct{} // rows that it has
+	more    int               // others that it may look at
+}
+
+// send sends what has changed, or everything if that is new.
+func (v *view) send(out *events, a *access.Account) error {
+	s := v.survey
+	s.mu.RLock()
+	if a != v.account || v.seen == 0 {
+		v.account, v.seen, v.shown, v.more = a, 0, make(map[*row]struct{}), 0
+	}
+	all := a == nil || a.May(access.Operate, nil) || a.MayAll(access.Look, everything)
+	v.queues(out)
+	figures := s.sums
+	v.seen = s.turn
+	if !all {
+		figures = Figures{At: figures.At}
+		for r := range v.shown {
+			figures.add(&r.Surveyed)
+		}
+	}
+	s.mu.RUnlock()
+	out.begin("server")
+	text, err := json.Marshal(figures)
+	if err != nil {
+		return err
+	}
+	out.Write(text)
+	return out.send()
+}
+
+var everything, _ = glob.Compile([]byte("*"))
+
+// columns are those of rows.
+var columns = strings.Fields("database name ready hidden delayed claimed dead done damaged bytes since pushed popped acked nacked expired died dropped")
+
+// queues writes the event of queues, if there is something to say.
+func (v *view) queues(out *events) {
+	before, s := out.Len(), v.survey
+	out.begin("queues")
+	names, _ := json.Marshal(columns) // which never fails
+	fmt.Fprintf(out, `{"whole":%t,"columns":%s,"gone":[`, v.seen == 0, names)
+	gone := 0
+	for r := range v.shown {
+		if s.lost <= v.seen {
+			break
+		}
+		if r.gone {
+			out.separate(&gone)
+			out.Write(append(r.appendPlace(append(out.AvailableBuffer(), '[')), ']'))
+			delete(v.shown, r)
+		}
+	}
+	out.WriteString(`],"rows":[`)
+	rows, more, crowded := 0, 0, v.more > 0 || len(s.all) > maxRows
+	for _, r := range s.all {
+		_, shown := v.shown[r]
+		switch {
+		case r.changed <= v.seen && (shown || !crowded):
+			continue
+		case shown:
+		case v.account != nil && !v.account.May(access.Look, []byte(r.Name)):
+			continue
+		case len(v.shown) >= maxRows:
+			more++
+			continue
+		default:
+			v.shown[r] = struct{}{}
+		}
+		out.separate(&rows)
+		out.Write(r.append(out.AvailableBuffer()))
+	}
+	fmt.Fprintf(out, `],"more":%d}`, more)
+	if rows == 0 && gone == 0 && more == v.more && v.seen > 0 {
+		out.Truncate(before)
+	}
+	v.more = more
+}
+
+func (r *row) appendPlace(dst []byte) []byte {
+	dst = append(strconv.AppendUint(dst, uint64(r.Database), 10), ',')
+	return appendText(dst, r.Name)
+}
+
+// append appends the row as JSON.
+func (r *row) append(dst []byte) []byte {
+	dst = r.appendPlace(append(dst, '['))
+	for _, n := range [...]int64{
+		int64(r.Ready), int64(r.Hidden), int64(r.Delayed), int64(r.Claimed), int64(r.Dead), int64(r.Done), int64(r.Damaged), r.Bytes, r.Since,
+		int64(r.Pushed), int64(r.Popped), int64(r.Acked), int64(r.Nacked), int64(r.Expired), int64(r.Counters.Dead), int64(r.Dropped),
+	} {
+		dst = strconv.AppendInt(append(dst, ','), n, 10)
+	}
+	return append(dst, ']')
+}
+
+// events are server-sent events for one page.
+type events struct {
+	bytes.Buffer // of the next ones
+	control      *http.ResponseController
+	to           io.Writer
+	zip          *gzip.Writer // nil: they are not compressed
+}
+
+func newEvents(w http.ResponseWriter, r *http.Request) *events {
+	e := &events{control: http.NewResponseController(w), to: w}
+	w.Header().Set("Content-Type", "text/event-stream")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		e.zip, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // which is a level
+		e.to = e.zip
+	}
+	return e
+}
+
+// begin begins an event, after the end of the one before.
+func (e *events) begin(name string) {
+	if e.Len() > 0 {
+		e.WriteString("\n\n")
+	}
+	fmt.Fprintf(e, "event: %s\ndata: ", name)
+}
+
+// separate writes what stands between two values, and counts them.
+func (e *events) separate(n *int) {
+	if *n++; *n > 1 {
+		e.WriteByte(',')
+	}
+}
+
+// send sends the events.
+func (e *events) send() error {
+	e.WriteString("\n\n")
+	_ = e.control.SetWriteDeadline(time.Now().Add(liveStall))
+	_, err := e.WriteTo(e.to)
+	if err == nil && e.zip != nil {
+		err = e.zip.Flush()
+	}
+	if err == nil {
+		err = e.control.Flush()
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+import { act } from "./dialog.js";
+import { filterWords } from "./filter.js";
+import { command } from "./server.js";
+import { count, label, packets } from "./text.js";
+
+// What an operator can do to a queue q ({database, name}) and to one packet. Each returns a promise
+// that tells whether something was changed.
+
+// A name that can be typed is typed; others are stood in for by a word.
+function confirmation(q) {
+  const name = label(q.name, 64);
+  return name === q.name && name.trim() === name && /^[\x20-\x7e]{1,40}$/.test(name) ? name : "delete";
+}
+
+const title = (q) => label(q.name, 60);
+const states = [["", "in any state"], ...["ready", "delayed", "claimed", "dead", "done", "damaged"].map((s) => [s, s])];
+const tagsField = (value) => ({ name: "tags", label: "Only packets with tags", value, placeholder: "all; such as class=high" });
+const verb = (n, one, many) => packets(n) + " " + (n === 1 ? one : many);
+
+function bulk(q, words, more) {
+  const run = (dry) => async (values) => command(q.database, ...words(values), ...filterWords(values.tags ?? ""), ...dry);
+  return act({ ...more, count: run(["DRYRUN"]), run: run([]) });
+}
+
+export function redrive(q, tags = "") {
+  return bulk(q, (v) => ["QREDRIVE", q.name, ...(v.to ? ["TO", v.to] : [])], {
+    title: "Try dead packets of " + title(q) + " again", button: "Try again",
+    explain: "Dead packets become ready, with no attempts. Those of a dead-letter queue go back to where they died.",
+    fields: [tagsField(tags), { name: "to", label: "Into another queue", placeholder: "back to their own" }],
+    counted: (n) => n ? verb(n, "would be ready again.", "would be ready again.") : "There are no such dead packets.",
+    done: (n) => verb(n, "is ready again.", "are ready again."),
+  });
+}
+
+export function purge(q, state = "", tags = "") {
+  return bulk(q, (v) => ["QPURGE", q.name, ...(v.state ? ["STATE", v.state] : [])], {
+    title: "Delete packets of " + title(q), button: "Delete", confirm: confirmation(q),
+    fields: [{ name: "state", label: "Packets that are", options: states, value: state }, tagsField(tags)],
+    counted: (n) => n ? verb(n, "would be deleted.", "would be deleted.") : "There are no such packets.",
+    done: (n) => verb(n, "was deleted.", "were deleted."),
+  });
+}
+
+export function harvest(q, tags = "") {
+  return bulk(q, (v) => ["QHARVEST", q.name, ...(Number(v.older) > 0 ? ["OLDER", Math.round(v.older * 1000)] : [])], {
+    title: "End claims of " + title(q), button: "End claims",
+    explain: "For consumers that are lost: what they claimed becomes ready at once, before the lease ends. A consumer that still works is answered STALE, and the work is done twice.",
+    fields: [{ name: "older", label: "Claims at least so many seconds old", type: "number", min: 0, value: "0" }, tagsField(tags)],
+    counted: (n) => n ? count(n) + (n === 1 ? " claim" : " claims") + " would be ended." : "There are no such claims.",
+    done: (n) => count(n) + (n === 1 ? " claim was ended." : " claims were ended."),
+  });
+}
+
+export function move(q, state = "", tags = "") {
+  return bulk(q, (v) => ["QMOVE", q.name, "TO", v.to, ...(v.state ? ["STATE", v.state] : []), ...(Number(v.most) > 0 ? ["COUNT", v.most] : [])], {
+    title: "Move packets of " + title(q), button: "Move",
+    explain: "Packets keep their id, priority, age and state. Claimed and damaged ones stay.",
+    fields: [
+      { name: "to", label: "Into the queue", required: "Name the queue that they go to." },
+      { name: "state", label: "Packets that are", options: states.filter(([s]) => s !== "claimed" && s !== "damaged"), value: state },
+      { name: "most", label: "At most", type: "number", min: 1, placeholder: "all" }, tagsField(tags)],
+    counted: (n) => n ? verb(n, "would be moved.", "would be moved.") : "There are no such packets.",
+    done: (n) => verb(n, "was moved.", "were moved."),
+  });
+}
+
+// gate opens or closes an end of a queue: "pause-in" or "pause-out".
+export function gate(q, end, pause) {
+  const pushes = end === "pause-in";
+  return act({
+    title: (pause ? "Pause " : "Resume ") + (pushes ? "pushes to " : "takes from ") + title(q), button: pause ? "Pause" : "Resume",
+    explain: !pause ? "Clients that wait are served at once."
+      : pushes ? "Pushes are refused with PAUSED, or wait if they may. What is queued is taken as before."
+        : "Nobody gets packets; workers wait. Pushes go on, and nothing is lost.",
+    run: () => command(q.database, "QSET", q.name, end, pause ? "yes" : "no"),
+    done: () => (pushes ? "Pushes are " : "Takes are ") + (pause ? "paused." : "resumed."),
+  });
+}
+
+export function deletePacket(q, id) {
+  return act({
+    title: "Delete packet " + id + " of " + title(q), button: "Delete", confirm: confirmation(q),
+    run: () => command(q.database, "QDEL", q.name, id),
+    done: (n) => n ? "The packet was deleted." : "The packet was gone already.",
+  });
+}
+
+export function redrivePacket(q, id) {
+  return act({
+    title: "Try packet " + id + " of " + title(q) + " again", button: "Try again",
+    explain: "It becomes ready, with no attempts.",
+    run: () => command(q.database, "QREDRIVE", q.name, id),
+    done: (n) => n ? "The packet is ready again." : "The packet is not dead any more: nothing was changed.",
+  });
+}
+
+export function movePacket(q, id) {
+  return act({
+    title: "Move packet " + id + " of " + title(q), button: "Move",
+    fields: [{ name: "to", label: "Into the queue", required: "Name the queue that it goes to." }],
+    run: (v) => command(q.database, "QMOVE", q.name, id, "TO", v.to),
+    done: (n) => n ? "The packet was moved." : "Nothing was moved: the packet is claimed, damaged or gone.",
+  });
+}
+
+export function prioritize(q, id, priority) {
+  return act({
+    title: "Priority of packet " + id, button: "Set",
+    explain: "1 is best. A packet of another priority keeps its age.",
+    fields: [{ name: "n", label: "Priority", type: "number", min: 0, max: 4294967295, value: String(priority), required: "Give a number." }],
+    run: (v) => command(q.database, "QPRIO", q.name, id, v.n),
+    done: (n) => n ? "The priority was set." : "The packet was gone already.",
+  });
+}

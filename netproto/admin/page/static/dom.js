@@ -1,0 +1,27 @@
+// el makes an element. Strings among its children become text, so nothing that the server sends
+// can be markup. A function as a property listens to that event; null and false leave it out.
+export function el(tag, properties = {}, ...children) {
+  const e = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (typeof value === "function") e.addEventListener(name, value);
+    else if (value !== null && value !== undefined && value !== false) e.setAttribute(name, value === true ? "" : value);
+  }
+  e.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  return e;
+}
+
+// setText changes a text only if it differs, so that selections and screen readers stay undisturbed.
+export function setText(e, text) {
+  if (e.textContent !== text) e.textContent = text;
+}
+
+// figures makes a list of named numbers; items are [name, value or element].
+export function figures(items, className = "figures") {
+  return el("dl", { class: className }, items.map(([name, value]) =>
+    el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+}
+
+// problem makes a sentence that says what went wrong.
+export function problem(text) {
+  return el("p", { class: "problem", role: "alert" }, text);
+}

@@ -1,0 +1,75 @@
+import { el, figures, setText } from "./dom.js";
+import { Plot, depth, flow } from "./plot.js";
+import { problems } from "./problems.js";
+import { state } from "./state.js";
+import { clock, count, short, size, span } from "./text.js";
+
+// The whole server: what is wrong, how many packets there are, and what it does.
+
+const tiles = [
+  ["Ready", "ready", (s) => count(s.packets.ready)],
+  ["Delayed", "delayed", (s) => count(s.packets.delayed)],
+  ["Claimed", "claimed", (s) => count(s.packets.claimed)],
+  ["Dead", "dead", (s) => count(s.packets.dead)],
+];
+
+// Figures of the whole server are told to those who may look at all of it, so a row can be null.
+const rows = [
+  ["Queues", (s) => count(s.queues)],
+  ["Bytes in queues", (s) => size(s.bytes)],
+  ["Pushed, a second", (s) => s.totals && short(s.rates.pushed)],
+  ["Popped, a second", (s) => s.totals && short(s.rates.popped)],
+  ["Acknowledged, a second", (s) => s.totals && short(s.rates.acked)],
+  ["Pushed since the start", (s) => s.totals && count(s.totals.pushed)],
+  ["Connections", (s) => s.connections && (Object.entries(s.connections).filter(([, n]) => n).map(([door, n]) => door + " " + count(n)).join(", ") || "none")],
+  ["Disk", (s) => s.disk && size(s.disk.free) + " free of " + size(s.disk.total)],
+  ["Journal", (s) => s.journal && size(s.journal.bytes) + ", " + count(s.journal.syncs) + " syncs, " + count(s.journal.batches) + " commits"],
+  ["Memory", (s) => s.memory && size(s.memory.rss) + ", heap " + size(s.memory.heap)],
+  ["Last good backup", (s) => s.totals && (s.backup?.at ? clock(s.backup.at, true) + ", " + span(s.at - s.backup.at) + " ago" : "none known")],
+];
+
+export class Overview {
+  constructor() {
+    this.title = "Overview";
+    this.problems = el("ul", { class: "problems", "aria-label": "Problems" });
+    this.tiles = tiles.map(() => el("dd", {}, "–"));
+    this.cells = rows.map(() => el("dd", {}, "–"));
+    this.plots = [new Plot("Packets", depth, () => state.past), new Plot("Packets a second", flow, () => state.past)];
+    this.element = el("section", {}, el("h1", { tabindex: "-1" }, "Overview"), this.problems,
+      el("dl", { class: "tiles" }, tiles.map(([name, className], i) => el("div", { class: className }, el("dt", {}, name), this.tiles[i]))),
+      el("div", { class: "plots" }, this.plots.map((p) => p.element)),
+      el("dl", { class: "figures" }, rows.map(([name], i) => el("div", {}, el("dt", {}, name), this.cells[i]))));
+  }
+
+  shown() {
+    this.update();
+  }
+
+  update() {
+    if (!state.server) return;
+    tiles.forEach(([, , words], i) => setText(this.tiles[i], words(state.server)));
+    rows.forEach(([, words], i) => {
+      const told = words(state.server);
+      this.cells[i].parentElement.hidden = !told;
+      setText(this.cells[i], told ?? "");
+    });
+    for (const p of this.plots) p.update();
+    this.showProblems();
+  }
+
+  // The list stays while the focus is in it: its elements would be others.
+  showProblems() {
+    if (this.problems.matches(":focus-within")) return;
+    const found = problems();
+    const said = JSON.stringify(found);
+    if (said === this.said) return;
+    this.said = said;
+    this.problems.replaceChildren(...(found.length ? found.map((p) => el("li", {}, p.text, p.links.length ? ": " : null, p.links.map((l, i) => [i ? ", " : null,
+      el("a", { href: l.href }, el("bdi", { class: "name" }, l.label)), l.note ? " (" + l.note + ")" : null]).flat(),
+    p.more ? " and " + count(p.more) + " more" : null)) : [el("li", { class: "fine" }, "Nothing needs you.")]));
+  }
+
+  end() {
+    for (const p of this.plots) p.end();
+  }
+}

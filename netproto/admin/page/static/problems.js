@@ -1,0 +1,56 @@
+import { to } from "./address.js";
+import { now, state } from "./state.js";
+import { clock, count, label, packets, size, span } from "./text.js";
+
+// What an operator should know first, in words: a list of {text, links, more}, worst first. Links
+// are {label, note, href} of some queues, and more is the number of the others.
+
+const named = 5; // queues named in one sentence
+const idle = 60_000; // milliseconds for which ready packets may lie while nobody takes any
+const recent = 600_000;
+
+export function problems() {
+  const found = [];
+  const say = (text, links = []) => found.push({ text, links: links.slice(0, named).map((link) => link()), more: Math.max(0, links.length - named) });
+  const disk = state.server?.disk;
+  if (disk?.refuses === "all") say("The disk is full: the server refuses everything. Free space; " + size(disk.free) + " are left.");
+  else if (disk?.refuses) say("The disk is nearly full: the server refuses pushes, and takes go on. Free space; " + size(disk.free) + " are left.");
+  fromQueues(say);
+  fromTold(say);
+  return found;
+}
+
+function fromQueues(say) {
+  const dead = [], damaged = [], stuck = [];
+  const at = now();
+  for (const q of state.queues.values()) {
+    if (q.dead) dead.push(q);
+    if (q.damaged) damaged.push(q);
+    if (q.ready && !q.claimed && at - Math.max(q.taken, q.since ?? 0) > idle) stuck.push(q);
+  }
+  const total = (all, field) => all.reduce((sum, q) => sum + q[field], 0);
+  const links = (all, field, note, more) => all.sort((a, b) => b[field] - a[field])
+    .map((q) => () => ({ label: q.label, note: count(q[field]) + note, href: to("queue", q.database, q.name, more) }));
+  if (damaged.length) say(packets(total(damaged, "damaged")) + " cannot be read from the disk", links(damaged, "damaged", "", { state: "damaged" }));
+  if (dead.length) say(packets(total(dead, "dead")) + (total(dead, "dead") === 1 ? " is dead" : " are dead"), links(dead, "dead", "", { state: "dead" }));
+  if (stuck.length) say("Nobody has taken packets for a minute or more", links(stuck, "ready", " ready"));
+}
+
+// The newest word on each queue counts.
+function fromTold(say) {
+  const seen = new Set(), old = [], bound = [];
+  const fresh = (e) => now() - e.at < recent;
+  for (const e of state.told) {
+    if (!["old", "young", "bound"].includes(e.event)) continue;
+    const about = JSON.stringify([e.event === "bound", e.database, e.queue]);
+    if (seen.has(about)) continue;
+    seen.add(about);
+    const link = (note) => () => ({ label: label(e.queue), note, href: to("queue", e.database ?? 0, e.queue) });
+    if (e.event === "old") old.push(link(e.age_ms === undefined ? "" : span(e.age_ms + now() - e.at)));
+    if (e.event === "bound" && fresh(e)) bound.push(link(clock(e.at)));
+  }
+  if (old.length) say("The oldest packet is older than the alert-age of its queue", old);
+  if (bound.length) say("Queues have reached their bounds in the last ten minutes", bound);
+  const background = state.told.find((e) => e.event === "background" && fresh(e));
+  if (background) say("Work in the background fails, and is tried again: " + label(background.error, 300));
+}

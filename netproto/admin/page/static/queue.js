@@ -1,0 +1,158 @@
+import * as actions from "./actions.js";
+import { to } from "./address.js";
+import { el, figures, setText } from "./dom.js";
+import { Packets } from "./packets.js";
+import { Plot, depth, flow } from "./plot.js";
+import { reasons } from "./reasons.js";
+import { command, commandCut } from "./server.js";
+import { keyOf, now, pastOf, rates, state } from "./state.js";
+import { clock, count, label, size, span } from "./text.js";
+
+// One queue: how many packets are in which state, why they do not move, who works on them, and
+// what can be done.
+
+const every = 5000; // milliseconds between two looks at what the server does not tell by itself
+const tiles = ["ready", "delayed", "claimed", "dead"];
+const rare = ["hidden", "done", "damaged"];
+const times = ["lease", "backoff-min", "backoff-max", "retain", "retain-dead", "alert-age"];
+
+export class Queue {
+  constructor(place) {
+    this.place = place;
+    this.q = { database: place.database, name: place.name };
+    this.key = keyOf(place.database, place.name);
+    this.title = label(place.name, 60);
+    this.why = el("ul", { class: "why", "aria-label": "Why packets move or do not" });
+    this.tiles = new Map([...tiles, ...rare].map((s) => [s, el("dd", {}, "–")]));
+    this.tileOf = new Map([...tiles, ...rare].map((s) => [s, el("div", { class: s }, el("dt", {},
+      s === "hidden" ? "priority 0" : el("a", { href: to("queue", place.database, place.name, { state: s }) }, s)), this.tiles.get(s))]));
+    this.facts = el("dl", { class: "figures" });
+    this.consumers = el("div", {});
+    this.settings = el("div", {});
+    this.priorities = el("div", {});
+    const past = () => { const q = state.queues.get(this.key); return q ? pastOf(q) : []; };
+    this.plots = [new Plot("Packets", depth, past), new Plot("Packets a second", flow, past)];
+    this.packets = new Packets(place, () => this.look());
+    this.element = el("section", { class: "queue" },
+      el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), place.database ? " · database " + place.database : ""),
+      el("h1", { tabindex: "-1" }, el("bdi", { class: "name" }, label(place.name, 300) || "(empty name)")),
+      this.why, el("dl", { class: "tiles" }, [...this.tileOf.values()]), this.buttons(),
+      el("div", { class: "plots" }, this.plots.map((p) => p.element)), this.packets.element,
+      el("h2", {}, "Consumers"), this.consumers, el("h2", {}, "Since the queue was made"), this.facts,
+      el("h2", {}, "Ready packets by priority"), this.priorities, el("h2", {}, "Settings"), this.settings);
+  }
+
+  buttons() {
+    const button = (words, action, className) => el("button", { type: "button", class: className, click: async () => { if (await action()) this.changed(); } }, words);
+    const gate = (end) => button("", () => actions.gate(this.q, end, !this.paused(end)));
+    this.gates = { "pause-in": gate("pause-in"), "pause-out": gate("pause-out") };
+    this.redrive = button("Try dead again…", () => actions.redrive(this.q, this.place.tags));
+    this.showGates();
+    return el("div", { class: "actions", role: "group", "aria-label": "Actions on this queue" },
+      this.redrive,
+      this.gates["pause-out"], this.gates["pause-in"],
+      button("End claims…", () => actions.harvest(this.q, this.place.tags)),
+      button("Move…", () => actions.move(this.q, this.place.state, this.place.tags)),
+      button("Delete…", () => actions.purge(this.q, this.place.state, this.place.tags), "danger"));
+  }
+
+  paused(end) {
+    return ["yes", true, 1, "1"].includes(this.got?.settings[end]);
+  }
+
+  showGates() {
+    setText(this.gates["pause-out"], (this.paused("pause-out") ? "Resume" : "Pause") + " takes…");
+    setText(this.gates["pause-in"], (this.paused("pause-in") ? "Resume" : "Pause") + " pushes…");
+  }
+
+  shown() {
+    this.look();
+    this.packets.load();
+    this.update();
+  }
+
+  // goes shows other packets of the same queue, and tells whether that is all that was asked for.
+  goes(place) {
+    if (keyOf(place.database, place.name) !== this.key) return false;
+    this.place = place;
+    this.packets.go(place);
+    return true;
+  }
+
+  changed() {
+    this.look();
+    this.packets.load();
+  }
+
+  async look() {
+    clearTimeout(this.timer);
+    try {
+      const ask = (name) => command(this.q.database, name, this.q.name);
+      const [stat, settings, consumers, delayed] = await Promise.all([ask("QSTAT"), ask("QGET"), ask("QCONSUMERS"), commandCut(64, this.q.database, "QLIST", this.q.name, "STATE", "delayed", "COUNT", 1)]);
+      this.got = { stat, settings, consumers, next: delayed[1][0] };
+      this.failed = null;
+    } catch (e) {
+      this.failed = e.message;
+    }
+    if (this.ended) return;
+    this.timer = setTimeout(() => this.look(), every);
+    this.showGates();
+    this.showGot();
+    this.update();
+  }
+
+  update() {
+    const q = state.queues.get(this.key) ?? (this.failed ? null : this.got?.stat);
+    for (const [s, cell] of this.tiles) setText(cell, q ? count(q[s]) : "–");
+    this.redrive.classList.toggle("primary", q?.dead > 0);
+    for (const s of rare) this.tileOf.get(s).hidden = !q?.[s];
+    this.say(q);
+    for (const p of this.plots) p.update();
+  }
+
+  say(q) {
+    const live = state.queues.get(this.key);
+    const all = this.failed ? [this.failed] : q && this.got ? reasons(q, live ? rates(live) : { popped: 0, acked: 0 }, this.got.settings, this.got.stat, this.got.consumers, this.got.next) : [];
+    const said = all.join("\n");
+    if (said === this.said) return;
+    this.said = said;
+    this.why.replaceChildren(...all.map((s) => el("li", {}, s)));
+  }
+
+  showGot() {
+    if (this.failed || this.element.querySelector("table a:focus")) return;
+    const { stat, settings, consumers } = this.got;
+    this.facts.replaceChildren(...figures([
+      ["Oldest ready packet", stat.age === null ? "none" : span(stat.age)],
+      ["Bytes", size(stat.bytes)],
+      ...["pushed", "popped", "acked", "nacked", "expired", "died", "dropped"].map((name) => [{ acked: "acknowledged", nacked: "returned" }[name] ?? name, count(stat[name])]),
+    ]).children);
+    this.consumers.replaceChildren(consumers.length ? this.consumerTable(consumers) : el("p", { class: "muted" }, "Nobody claims or waits."));
+    this.priorities.replaceChildren(stat.ready ? el("p", {}, stat.priorities.filter((p) => p.packets).map((p) => (p.from === p.to ? p.from : p.from + "–" + p.to) + ": " + count(p.packets)).join(" · ")) : el("p", { class: "muted" }, "None."));
+    this.settings.replaceChildren(figures(Object.entries(settings).map(([name, v]) => [name, setting(name, v)]), "figures settings"));
+  }
+
+  consumerTable(consumers) {
+    const most = 100;
+    const row = (c) => el("tr", {},
+      el("th", { scope: "row" }, el("bdi", { class: "name" }, label(c.name, 80))),
+      el("td", {}, c.claimed ? [count(c.claimed) + " for " + span(now() - c.since) + ": ", (c.ids ?? []).slice(0, 5).map((id) => [el("a", { href: to("packet", this.q.database, this.q.name, { id }) }, id), " "])].flat(2) : "none"),
+      el("td", {}, c.waiting?.length ? c.waiting.slice(0, 3).map((w) => label(typeof w === "object" ? [w.queues].flat().map((n) => label(n, 40)).join(" ") + (w.filter ? " " + [w.filter].flat().map((n) => label(n, 40)).join(" ") : "") : w, 120)).join("; ") : "–"),
+      el("td", { class: "narrow" }, c.seen ? clock(c.seen) : "–"));
+    return el("div", {}, el("table", {}, el("thead", {}, el("tr", {}, ["Consumer", "Works on", "Waits for"].map((h) => el("th", { scope: "col" }, h)), el("th", { scope: "col", class: "narrow" }, "Last seen"))),
+      el("tbody", {}, consumers.slice(0, most).map(row))), consumers.length > most ? el("p", { class: "muted" }, count(consumers.length - most) + " more.") : null);
+  }
+
+  end() {
+    this.ended = true;
+    clearTimeout(this.timer);
+    for (const p of this.plots) p.end();
+  }
+}
+
+function setting(name, value) {
+  if (name === "enum" && value && typeof value === "object") return Object.entries(value).map(([tag, values]) => label(tag) + ": " + [values].flat().map((v) => label(v)).join(" < ")).join("; ") || "none";
+  if (times.includes(name) && Number(value) > 0) return span(Number(value));
+  if (["bound", "bound-bytes", "retain", "retain-dead", "alert-age", "max-attempts"].includes(name) && Number(value) === 0) return name === "max-attempts" ? "without end" : "none";
+  return label(value) || "none";
+}

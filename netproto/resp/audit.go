@@ -1,0 +1,47 @@
+package resp
+
+import (
+	"bytes"
+
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
+
+// audited says whether a command is logged once it is carried out: it manages or operates. What
+// also pushes, as SET, stores a value, and is none of these.
+func (c *command) audited() bool {
+	return c.right&(access.Manage|access.Operate) != 0 && c.right&access.Push == 0
+}
+
+// audit notes a command that was carried out, and what it has replied. One that goes slice by slice
+// is noted by endSlices.
+func (s *session) audit(c *command, args [][]byte) {
+	if !c.audited() || c.flags&flagSlices != 0 {
+		return
+	}
+	var queue []byte
+	if c.first > 0 {
+		queue = args[c.first]
+	}
+	count := int64(-1)
+	reply := s.peer.Out[s.commandStart:]
+	if end := bytes.IndexByte(reply, '\r'); end > 1 && reply[0] == ':' {
+		if n, ok := parseInt(reply[1:end]); ok {
+			count = n
+		}
+	}
+	s.note(c, queue, count)
+}
+
+// endSlices ends a change that goes slice by slice, and notes how far it came.
+func (s *session) endSlices() {
+	b, c := s.sliced, s.slicing
+	s.sliced, s.slicing = nil, nil
+	if b != nil && !b.DryRun {
+		s.note(c, b.Queue(), int64(b.Done))
+	}
+}
+
+func (s *session) note(c *command, queue []byte, count int64) {
+	x := access.Action{Protocol: Name, User: s.userName(), Host: s.peer.Host(), Command: c.name, Database: s.consumer.Database()}
+	s.protocol.config.Audit.Note(x, s.peer.Remote(), queue, count)
+}

@@ -1,0 +1,153 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
+
+// auditLog is the audit lines of a door, without their times and addresses.
+type auditLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *auditLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// lines are the lines since the last call: the user, the command and what follows.
+func (l *auditLog) lines() (all []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		_, user, _ := strings.Cut(line, " user=")
+		name, rest, _ := strings.Cut(user, " ")
+		_, command, _ := strings.Cut(rest, " command=")
+		all = append(all, name+" "+strings.TrimSpace(command))
+	}
+	l.text.Reset()
+	return all
+}
+
+func audited(t *testing.T, users *access.Control) (*door, *auditLog) {
+	log := new(auditLog)
+	return newDoor(t, Config{Users: users, Audit: access.NewAudit(slog.New(slog.NewTextHandler(log, nil)))}), log
+}
+
+func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
+	d, log := audited(t, control(t))
+	all, operator, manager := d.dialAs("all"), d.dialAs("operator"), d.dialAs("manager")
+	for _, c := range []struct {
+		client  *conn
+		request string
+		want    string // a line; "" for none
+	}{
+		{all, "RPUSH q a b c d e", ""},
+		{all, "LTRIM q 1 -1", ""},
+		{all, "SET s x", ""},
+		{all, "LLEN q", ""},
+		{all, "DEL s", "all del queue=s count=1"},
+		{all, "DEL s s2", "all del queue=s count=0"},
+		{all, "RENAME q q2", "all rename queue=q"},
+		{all, "RENAME nothing q2", ""},
+		{all, "FLUSHALL", ""}, // which it may not
+		{manager, "QSET q2 lease 1000", "manager qset queue=q2"},
+		{manager, "QPURGE q2 STATE ready DRYRUN", ""},
+		{manager, "QPURGE q2 STATE nothing", ""},
+		{manager, "QPURGE other", ""},
+		{manager, "QPURGE q2", "manager qpurge queue=q2 count=4"},
+		{manager, "QREDRIVE q2 99", "manager qredrive queue=q2 count=0"},
+		{all, "SELECT 3", ""},
+		{all, "DEL s", "all del database=3 queue=s count=0"},
+		{all, "SELECT 0", ""},
+		{operator, "CLIENT UNBLOCK 99", "operator client|unblock count=0"},
+		{operator, "CONFIG SET hz 10", "operator config|set"},
+		{operator, "FLUSHALL", "operator flushall"},
+		{operator, "AUTH operator operator", ""},
+	} {
+		c.client.send(request(strings.Split(c.request, " ")...))
+		c.client.readLine()
+		got := log.lines()
+		if c.want == "" && len(got) > 0 || c.want != "" && !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%s: audited are %q, want %q", c.request, got, c.want)
+		}
+	}
+}
+
+func TestCommandsOfATransactionAreAudited(t *testing.T) {
+	d, log := audited(t, control(t))
+	c := d.dialAs("all")
+	for _, line := range []string{"MULTI", "RPUSH q a", "QSET q lease 1000", "DEL q x", "LSET none 0 x"} {
+		c.send(line + "\r\n")
+		c.readLine()
+	}
+	if got := log.lines(); len(got) > 0 {
+		t.Errorf("before EXEC: %q", got)
+	}
+	c.send("EXEC\r\n")
+	for range 5 {
+		c.readLine()
+	}
+	if got, want := log.lines(), []string{"all qset queue=q", "all del queue=q count=1"}; !slices.Equal(got, want) {
+		t.Errorf("audited are %q, want %q", got, want)
+	}
+}
+
+func TestWithoutUsersTheAuditNamesTheDefaultOne(t *testing.T) {
+	d, log := audited(t, nil)
+	c := d.dial()
+	c.ask("RPUSH q a", ":1\r\n")
+	c.ask("CLIENT REPLY SKIP", "")
+	c.send("DEL q\r\nPING\r\n")
+	c.want("+PONG\r\n")
+	if got, want := log.lines(), []string{"default del queue=q count=1"}; !slices.Equal(got, want) {
+		t.Errorf("audited are %q, want %q", got, want)
+	}
+}
+
+func TestAPurgeThatItsClientLeavesIsAuditedAsFarAsItCame(t *testing.T) {
+	d, log := audited(t, nil)
+	c := d.dial()
+	const packets = 20_000
+	for range packets / 1000 {
+		c.send(request(append([]string{"RPUSH", "q"}, slices.Repeat([]string{"x"}, 1000)...)...))
+		c.readLine()
+	}
+	c.send("QPURGE q\r\n")
+	_ = c.Close()
+	next := d.dial()
+	for len(d.sessionsBut(next)) > 0 {
+		next.ask("PING", "+PONG\r\n")
+	}
+	var left int
+	if _, err := fmt.Sscanf(next.line("QLEN", "q"), ":%d", &left); err != nil {
+		t.Fatal(err)
+	}
+	got, want := log.lines(), fmt.Sprintf("default qpurge queue=q count=%d", packets-left)
+	if !slices.Equal(got, []string{want}) && (len(got) > 0 || left < packets) {
+		t.Errorf("audited are %q with %d left, want %q", got, left, want)
+	}
+}
+
+// sessionsBut are the sessions that have sent something, but for one.
+func (d *door) sessionsBut(c *conn) (others []int64) {
+	_ = d.loop.Do(func(*broker.Tx) error {
+		for id, s := range d.protocol.sessions {
+			if s.peer.Remote().String() != c.LocalAddr().String() {
+				others = append(others, id)
+			}
+		}
+		return nil
+	})
+	return others
+}

@@ -1,0 +1,164 @@
+package resp
+
+import (
+	"bufio"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/netproto/access"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// hashedUser has the password secret, of which only the hash is known.
+func hashedUser(t testing.TB) *access.Control {
+	t.Helper()
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := access.NewUsers([]access.User{
+		{Name: "u", Hashes: []string{string(hash)}, Grants: access.Everything()},
+		{Name: "op", Password: "op", Operate: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return access.NewControl(u)
+}
+
+func TestALoginWaitsForItsVerdictAndTheRequestsBehindItToo(t *testing.T) {
+	users := hashedUser(t)
+	d := newDoor(t, Config{Users: users})
+	a, b, c := d.dial(), d.dial(), d.dial()
+	for _, one := range []*conn{a, b, c} {
+		one.ask("PING", "-"+errNoAuth+"\r\n")
+	}
+	a.send("AUTH u secret\r\nACL WHOAMI\r\n")
+	a.want("+OK\r\n$1\r\nu\r\n")
+	b.send("AUTH u wrong\r\nPING\r\nAUTH u secret\r\nPING\r\n")
+	b.want("-" + errWrongPass + "\r\n-" + errNoAuth + "\r\n+OK\r\n+PONG\r\n")
+	if got := c.line("HELLO", "3", "AUTH", "u", "secret", "SETNAME", "x"); got != "%7" {
+		t.Errorf("HELLO: %q", got)
+	}
+}
+
+func TestHelloLooksAPasswordUp(t *testing.T) {
+	d := newDoor(t, Config{Users: hashedUser(t)})
+	c := d.dial()
+	c.ask("HELLO 3 AUTH u wrong", "-"+errWrongPass+"\r\n")
+	c.ask("PING", "-"+errNoAuth+"\r\n")
+	if got := c.line("HELLO", "3", "AUTH", "u", "secret", "SETNAME", "x"); got != "%7" {
+		t.Errorf("HELLO: %q", got)
+	}
+	c = d.dial()
+	c.ask("AUTH secret", "-"+errWrongPass+"\r\n") // there is no user default
+}
+
+func TestALongRequestMayFollowALogin(t *testing.T) {
+	d := newDoor(t, Config{Users: hashedUser(t)})
+	text := strings.Repeat("x", maxStrangerArg+1)
+	for range 2 { // it is remembered
+		c := d.dial()
+		c.send("AUTH u secret\r\n" + request("ECHO", text))
+		c.want("+OK\r\n$16385\r\n" + text + "\r\n")
+		c = d.dial()
+		c.ask("AUTH u secret", "+OK\r\n")
+		c.ask("EXISTS 1 2 3 4 5 6 7 8 9 10", ":0\r\n")
+	}
+}
+
+func TestAFailedLoginLeavesTheUserAsItWas(t *testing.T) {
+	d := newDoor(t, Config{Users: hashedUser(t)})
+	c := d.dial()
+	c.ask("AUTH op op", "+OK\r\n")
+	c.ask("AUTH u wrong", "-"+errWrongPass+"\r\n")
+	c.ask("ACL WHOAMI", "$2\r\nop\r\n")
+	c.ask("RESET", "+RESET\r\n")
+	c.ask("ACL WHOAMI", "-"+errNoAuth+"\r\n")
+}
+
+func TestALoginThatWaitsCannotBeUnblocked(t *testing.T) {
+	d := newDoor(t, Config{Users: hashedUser(t)})
+	operator, c := d.dial(), d.dial()
+	operator.ask("AUTH op op", "+OK\r\n")
+	c.send("AUTH u wrong\r\n")
+	operator.awaitBlocked(1) // for its penalty
+	operator.ask("CLIENT UNBLOCK 2", ":0\r\n")
+	c.want("-" + errWrongPass + "\r\n")
+	if d.held() != 0 {
+		t.Errorf("%d bytes are held", d.held())
+	}
+}
+
+func TestOneOfTooManyLoginsIsToldToComeLater(t *testing.T) {
+	d := newDoor(t, Config{Users: hashedUser(t)})
+	d.dial().ask("AUTH u wrong", "-"+errWrongPass+"\r\n") // so that the address is a suspect
+	replies := make(chan string)
+	for range 40 {
+		c := d.dial()
+		c.send("AUTH u wrong\r\n")
+		go func() { // ends with the reply, or with the server
+			line, _ := bufio.NewReader(c).ReadString('\n')
+			select {
+			case replies <- line:
+			case <-t.Context().Done():
+			}
+		}()
+	}
+	for line := range replies {
+		switch line {
+		case "-" + errWrongPass + "\r\n":
+			continue
+		case "-ERR too many logins wait for their turn: try again later\r\n":
+		default:
+			t.Errorf("AUTH: %q", line)
+		}
+		return
+	}
+}
+
+func TestAConnectionThatEndsWhileItLogsInLeavesNothing(t *testing.T) {
+	d := newDoor(t, Config{Users: hashedUser(t)})
+	operator, c := d.dial(), d.dial()
+	operator.ask("AUTH op op", "+OK\r\n")
+	c.send("AUTH u wrong\r\n")
+	operator.awaitBlocked(1)
+	_ = c.Close()
+	operator.awaitBlocked(0)
+	if list := operator.text("CLIENT", "LIST"); strings.Count(list, "\n") != 1 {
+		t.Errorf("listed are\n%s", list)
+	}
+}
+
+func TestInATransactionAPasswordMustHaveBeenGivenBefore(t *testing.T) {
+	d := newDoor(t, Config{Users: hashedUser(t)})
+	c := d.dial()
+	c.ask("AUTH op op", "+OK\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("AUTH u secret", "+QUEUED\r\n")
+	c.ask("AUTH op op", "+QUEUED\r\n")
+	c.send("EXEC\r\n")
+	if got := c.readLine() + c.readLine() + c.readLine(); !strings.HasPrefix(got, "*2-ERR the password has to be looked up") || !strings.HasSuffix(got, "+OK") {
+		t.Errorf("EXEC: %q", got)
+	}
+}
+
+func TestUsersAreShown(t *testing.T) {
+	d := newDoor(t, Config{Users: hashedUser(t)})
+	c := d.dial()
+	c.ask("AUTH op op", "+OK\r\n")
+	c.ask("ACL USERS", "*2\r\n$2\r\nop\r\n$1\r\nu\r\n")
+	c.ask("ACL LIST", "*2\r\n"+bulkReply("user op on -@all +@operate")+bulkReply("user u on -@all (~* &* -@all +@push +@take +@look +@manage)"))
+	c.ask("ACL GETUSER nobody", "$-1\r\n")
+	got := c.pairs("ACL", "GETUSER", "u")
+	if got["flags"] != "[on]" || got["commands"] != "-@all" || !strings.Contains(got["selectors"], "keys ~* channels &*") {
+		t.Errorf("ACL GETUSER: %v", got)
+	}
+	open := newDoor(t, Config{}).dial()
+	open.ask("ACL WHOAMI", bulkReply("default"))
+	open.ask("ACL LIST", "*1\r\n"+bulkReply("user default on nopass -@all +@operate (~* &* -@all +@push +@take +@look +@manage)"))
+	open.ask("ACL CAT", "*5\r\n"+bulkReply("push")+bulkReply("take")+bulkReply("look")+bulkReply("manage")+bulkReply("operate"))
+	open.ask("ACL CAT operate", "*9\r\n"+bulkReply("acl|getuser")+bulkReply("acl|list")+bulkReply("acl|users")+bulkReply("client|kill")+
+		bulkReply("client|unblock")+bulkReply("config|resetstat")+bulkReply("config|set")+bulkReply("flushall")+bulkReply("flushdb"))
+	open.ask("ACL CAT x", "-ERR Unknown category 'x'\r\n")
+}

@@ -1,0 +1,276 @@
+package resp
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
+
+// rightsOfCommands says which rights each command needs, and which of the second of its keys.
+const rightsOfCommands = `
+none: hello auth ping echo quit reset select time command command|count command|docs command|getkeys command|info
+none: command|list command|help function|flush function|list function|help info
+none: client|id client|getname client|setname client|setinfo client|info client|list client|reply client|no-evict
+none: client|no-touch client|help config|get config|help acl|whoami acl|cat acl|help memory|help pubsub|help
+none: multi exec discard unwatch unsubscribe punsubscribe pubsub|numpat
+push: lpush rpush lpushx rpushx hset hmset hsetnx setnx msetnx append setrange qpush qmpush publish
+push+look: linsert incr decr incrby decrby incrbyfloat hincrby hincrbyfloat getset
+push+manage: set setex psetex mset qload
+take: lpop rpop lmpop blpop brpop blmpop lrem ltrim hdel getdel getex qpop qclaim qack qnack qextend qprogress
+take push: rpoplpush lmove brpoplpush blmove
+look: llen lrange lindex lpos hget hmget hgetall hkeys hvals hexists hlen hstrlen hscan hrandfield
+look: get mget strlen getrange substr exists touch type ttl pttl expiretime pexpiretime memory|usage object
+look: keys scan randomkey dbsize queues watch subscribe psubscribe pubsub|channels pubsub|numsub
+look: qpeek qlist qshow qget qlen qstat qconsumers
+look push+manage: copy
+manage: lset del unlink rename renamenx expire pexpire expireat pexpireat persist
+manage: qdel qmove qprio qpurge qharvest qredrive qset qclose qdrop
+operate: config|set config|resetstat client|kill client|unblock flushall flushdb acl|users acl|list acl|getuser
+`
+
+// The list is written by hand: whoever adds a command decides what it needs.
+func TestEachCommandNeedsTheRightsOfTheList(t *testing.T) {
+	want := make(map[string]string)
+	for line := range strings.Lines(strings.TrimSpace(rightsOfCommands)) {
+		rights, names, _ := strings.Cut(line, ":")
+		for name := range strings.FieldsSeq(names) {
+			if want[name] != "" {
+				t.Errorf("%s is listed twice", name)
+			}
+			want[name] = rights
+		}
+	}
+	for c := range New(Config{}).commands() {
+		got := c.needs().String()
+		if c.second != access.None {
+			got += " " + c.second.String()
+		}
+		if got != want[c.name] {
+			t.Errorf("%s needs %q, the list says %q", c.name, got, want[c.name])
+		}
+		delete(want, c.name)
+	}
+	if len(want) > 0 {
+		t.Errorf("no commands: %v", want)
+	}
+}
+
+// A command whose keys are not at fixed places says itself what it asks for, or it asks for all.
+func TestNoCommandWithKeysEscapesTheRights(t *testing.T) {
+	for c := range New(Config{}).commands() {
+		if kinds := flagWrite | flagRead | flagAdds; c.flags&kinds != 0 && c.needs() == access.None {
+			t.Errorf("%s is free", c.name)
+		}
+		if c.flags&flagLocal == 0 && c.needs() == access.None {
+			t.Errorf("%s uses the broker and is free", c.name)
+		}
+	}
+}
+
+// control has the users of these tests. The passwords are their names.
+func control(t testing.TB) *access.Control { return access.NewControl(users(t)) }
+
+func users(t testing.TB, more ...access.User) *access.Users {
+	t.Helper()
+	user := func(name string, grants ...access.Grant) access.User {
+		return access.User{Name: name, Password: name, Grants: grants}
+	}
+	operator := user("operator")
+	operator.Operate = true
+	all := []access.User{
+		operator,
+		user("producer", access.Grant{Glob: "q*", Rights: access.Push}),
+		user("worker", access.Grant{Glob: "q*", Rights: access.Take}, access.Grant{Glob: "out", Rights: access.Push}),
+		user("looker", access.Grant{Glob: "q*", Rights: access.Look}, access.Grant{Glob: "COUNT", Rights: access.Look}),
+		user("manager", access.Grant{Glob: "q*", Rights: access.Manage}, access.Grant{Glob: "q", Rights: access.Push | access.Take}),
+		user("all", access.Everything()...),
+	}
+	for _, u := range more {
+		at := slices.IndexFunc(all, func(o access.User) bool { return o.Name == u.Name })
+		all[at] = u
+	}
+	made, err := access.NewUsers(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// dialAs returns a connection of a user.
+func (d *door) dialAs(name string) *conn {
+	d.t.Helper()
+	c := d.dial()
+	c.ask("AUTH "+name+" "+name, "+OK\r\n")
+	return c
+}
+
+const (
+	noKey     = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
+	noChannel = "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n"
+)
+
+func noCommand(name string) string {
+	return "-NOPERM this user has no permissions to run the '" + name + "' command\r\n"
+}
+
+func TestAUserMayDoWhatItsRightsSayAndNothingElse(t *testing.T) {
+	d := newDoor(t, Config{Users: control(t)})
+	d.dialAs("producer").ask("RPUSH q a b", ":2\r\n")
+	for _, c := range []struct{ user, request, refused string }{
+		{"producer", "LPUSH q1 x", ""},
+		{"producer", "LPUSH out x", noKey},
+		{"producer", "QPUSH out x", noKey},
+		{"producer", "LPOP q", noCommand("lpop")},
+		{"producer", "LLEN q", noCommand("llen")},
+		{"producer", "SET q x", noCommand("set")},
+		{"producer", "DEL q", noCommand("del")},
+		{"producer", "INCR q7", noCommand("incr")},
+		{"producer", "HSET q2 f v", ""},
+		{"producer", "PUBLISH qc x", ""},
+		{"producer", "PUBLISH c x", noChannel},
+		{"producer", "SUBSCRIBE qc", noCommand("subscribe")},
+		{"producer", "FLUSHALL", noCommand("flushall")},
+		{"producer", "CONFIG SET hz 10", noCommand("config|set")},
+		{"producer", "PING", ""},
+		{"producer", "CONFIG GET hz", ""},
+		{"worker", "RPOPLPUSH q out", ""},
+		{"worker", "RPOPLPUSH q q1", noKey},
+		{"worker", "LMOVE out q LEFT LEFT", noKey},
+		{"worker", "LMPOP 2 q q1 LEFT", ""},
+		{"worker", "LMPOP 2 q out LEFT", noKey},
+		{"worker", "LMPOP 99 q out LEFT", noKey},
+		{"worker", "BLMPOP 0.01 2 q out LEFT", noKey},
+		{"worker", "BLPOP out 0", noKey},
+		{"worker", "QPOP q q1", ""},
+		{"worker", "QPOP q out COUNT 1", noKey},
+		{"worker", "QCLAIM COUNT q", noKey}, // a queue with the name of an option
+		{"worker", "QCLAIM q COUNT 1", ""},
+		{"worker", "QMOVE q TO out", noCommand("qmove")},
+		{"looker", "KEYS q*", ""},
+		{"looker", "KEYS *", noKey},
+		{"looker", "SCAN 0 MATCH q1*", ""},
+		{"looker", "SCAN 0", noKey},
+		{"looker", "SCAN 0 TYPE match COUNT 10", noKey},
+		{"looker", "SCAN 0 MATCH q* MATCH *", noKey},
+		{"looker", "QUEUES MATCH q*", ""},
+		{"looker", "QUEUES", noKey},
+		{"looker", "DBSIZE", noKey},
+		{"looker", "RANDOMKEY", noKey},
+		{"looker", "LLEN q", ""},
+		{"looker", "MGET q1 out", noKey},
+		{"looker", "MEMORY USAGE out", noKey},
+		{"looker", "OBJECT ENCODING out", noKey},
+		{"looker", "PUBSUB CHANNELS q*", ""},
+		{"looker", "PUBSUB CHANNELS", noChannel},
+		{"looker", "PUBSUB NUMSUB q out", noChannel},
+		{"looker", "PSUBSCRIBE *", noChannel},
+		{"looker", "SUBSCRIBE q out", noChannel},
+		{"looker", "WATCH out", noKey},
+		{"manager", "QSET q lease 1000", ""},
+		{"manager", "QMOVE q TO q", ""},
+		{"manager", "QMOVE q TO q1", noKey},
+		{"manager", "QMOVE q TO ", noKey}, // a queue without a name
+		{"manager", "QREDRIVE q TO q1", noKey},
+		{"manager", "QREDRIVE q COUNT 1 TO q1", noKey},
+		{"manager", "QREDRIVE q", ""},
+		{"manager", "QSET q dead-letter q1", noKey},
+		{"manager", "QSET q dead-letter ", ""}, // none
+		{"manager", "RENAME q1 out", noKey},
+		{"manager", "SET q1 x", noKey},
+		{"manager", "LLEN q", ""},
+		{"manager", "COPY q q1", noKey},
+		{"operator", "CONFIG SET hz 10", ""},
+		{"operator", "LLEN q", noCommand("llen")},
+		{"operator", "KEYS *", noCommand("keys")},
+		{"operator", "ACL LIST", ""},
+		{"all", "ACL LIST", noCommand("acl|list")},
+		{"all", "KEYS *", ""},
+		{"all", "FLUSHALL", noCommand("flushall")},
+	} {
+		client := d.dialAs(c.user)
+		client.send(request(strings.Split(c.request, " ")...))
+		if got := client.readLine() + "\r\n"; c.refused != "" && got != c.refused || c.refused == "" && strings.Contains(got, "NOPERM") {
+			t.Errorf("%s: %s: %q, want %q", c.user, c.request, got, c.refused)
+		}
+	}
+}
+
+func TestOnlyWhoMayLookAtAllNamesIsToldHowMany(t *testing.T) {
+	d := newDoor(t, Config{Users: control(t)})
+	d.dialAs("producer").ask("RPUSH q a", ":1\r\n")
+	for user, want := range map[string]bool{"producer": false, "looker": false, "all": true} {
+		if got := d.dialAs(user).text("INFO", "keyspace"); strings.Contains(got, "keys=1") != want {
+			t.Errorf("%s: %q", user, got)
+		}
+	}
+}
+
+func TestATransactionWithACommandThatIsRefusedIsDropped(t *testing.T) {
+	d := newDoor(t, Config{Users: control(t)})
+	c := d.dialAs("producer")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("LPUSH q x", "+QUEUED\r\n")
+	c.ask("LPUSH out x", noKey)
+	c.ask("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n")
+}
+
+func TestAChangeOfUsersHoldsForWhatIsUnderWay(t *testing.T) {
+	users0 := control(t)
+	d := newDoor(t, Config{Users: users0})
+	d.dialAs("producer").ask("PING", "+PONG\r\n")
+	queued, waits, next, listens := d.dialAs("producer"), d.dialAs("worker"), d.dialAs("all"), d.dialAs("looker")
+	gone := d.dialAs("manager")
+	queued.ask("MULTI", "+OK\r\n")
+	queued.ask("LPUSH q x", "+QUEUED\r\n")
+	waits.send("BLPOP q 0\r\n")
+	next.awaitBlocked(1)
+	listens.ask("SUBSCRIBE qc", event("subscribe", "qc", ":1"))
+
+	users0.Swap(users(t,
+		access.User{Name: "producer", Grants: []access.Grant{{Glob: "r", Rights: access.Push}}},
+		access.User{Name: "worker", Grants: []access.Grant{{Glob: "r", Rights: access.Take}}},
+		access.User{Name: "looker"},
+		access.User{Name: "manager", Off: true},
+	))
+	queued.ask("EXEC", "*1\r\n"+noKey)
+	next.ask("RPUSH q x", ":1\r\n")
+	waits.want(noKey)
+	next.ask("LLEN q", ":1\r\n")
+	next.ask("PUBLISH qc x", ":0\r\n")
+	listens.wantEnd()
+	gone.ask("PING", "-"+errNoAuth+"\r\n")
+}
+
+func TestWhoMayTakeIsNextWhenTheFirstMayNoMore(t *testing.T) {
+	users0 := control(t)
+	d := newDoor(t, Config{Users: users0})
+	first, second, c := d.dialAs("worker"), d.dialAs("all"), d.dialAs("all")
+	first.send("BLPOP q 0\r\n")
+	c.awaitBlocked(1)
+	second.send("BLPOP q 0\r\n")
+	c.awaitBlocked(2)
+	users0.Swap(users(t, access.User{Name: "worker"}))
+	c.ask("RPUSH q x", ":1\r\n")
+	first.want(noCommand("blpop"))
+	second.want("*2\r\n$1\r\nq\r\n$1\r\nx\r\n")
+}
+
+func TestUsersSeeTheirOwnConnectionsOnly(t *testing.T) {
+	d := newDoor(t, Config{Users: control(t)})
+	a, operator := d.dialAs("producer"), d.dialAs("operator")
+	b := d.dialAs("producer")
+	d.dialAs("worker")
+	if got := a.text("CLIENT", "LIST"); strings.Count(got, "user=producer") != 2 || strings.Count(got, "\n") != 2 {
+		t.Errorf("a producer sees\n%s", got)
+	}
+	if got := operator.text("CLIENT", "LIST"); strings.Count(got, "\n") != 4 || !strings.Contains(got, "user=worker") {
+		t.Errorf("an operator sees\n%s", got)
+	}
+	a.ask("CLIENT KILL USER worker", noCommand("client|kill"))
+	operator.ask("CLIENT KILL USER nobody", "-ERR No such user 'nobody'\r\n")
+	operator.ask("CLIENT KILL USER producer", ":2\r\n")
+	a.wantEnd()
+	b.wantEnd()
+}

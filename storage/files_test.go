@@ -1,0 +1,255 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/storage/journal"
+)
+
+// keptFiles is files with what a folder of them must show, whenever they are read.
+type keptFiles struct {
+	*Files
+	want map[string]rawEntry
+	as   Control
+}
+
+// files takes the files of the store, and reads those that it took before.
+func (c *machine) files(t *rapid.T) {
+	c.checkFiles(t)
+	f, err := c.s.Files()
+	c.fail(t, err)
+	c.copied = &keptFiles{f, c.raw(), c.control()}
+}
+
+// checkFiles makes a folder of the files that were taken, and looks at it.
+func (c *machine) checkFiles(t *rapid.T) {
+	if c.copied == nil {
+		return
+	}
+	dir := filepath.Join(c.t.TempDir(), "restored")
+	c.fail(t, restored(dir, c.copied.Files))
+	v, err := OpenView(dir, ViewOptions{})
+	c.fail(t, err)
+	k := &keptSnapshot{v.Snapshot, c.copied.want, c.copied.as}
+	k.check(t)
+	c.fail(t, errors.Join(v.Close(), os.RemoveAll(dir)))
+	c.copied.Close()
+	c.copied = nil
+}
+
+// restored makes a folder of files.
+func restored(dir string, f *Files) error {
+	r, err := Restore(dir, 0)
+	if err != nil {
+		return err
+	}
+	for _, file := range f.List {
+		if err := r.Add(file.Name, file.Content); err != nil {
+			r.Discard()
+			return err
+		}
+	}
+	return r.Keep()
+}
+
+func TestFilesAreThoseOfTheirMomentWhileTheJournalGoesOn(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	applied(t, s, one(1, Packet{Identity: 1, Payload: []byte("in a table")}))
+	settled(t, s)
+	applied(t, s, one(2, Packet{Identity: 2, Payload: []byte("in the same segment")}))
+	f, err := s.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	payload := bytes.Repeat([]byte("x"), 200_000)
+	for seq := range uint64(60) { // more than the segments that there are
+		applied(t, s, one(3+seq, Packet{Identity: 3 + seq, Payload: payload}))
+		if seq%10 == 0 {
+			settled(t, s)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "restored")
+	if err := restored(dir, f); err != nil {
+		t.Fatal(err)
+	}
+	ids, _ := scanned(t, openTest(t, dir, Options{}))
+	if len(ids) != 2 {
+		t.Errorf("the folder has %d packets, want the two of the moment", len(ids))
+	}
+}
+
+func TestSegmentsAreUsedAgainOnceNobodyHoldsThem(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	names := map[string]bool{}
+	payload := bytes.Repeat([]byte("x"), 200_000)
+	for seq := range uint64(100) {
+		applied(t, s, one(1+seq, Packet{Identity: 1 + seq, Payload: payload}))
+		f, err := s.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if seq%10 == 0 {
+			settled(t, s)
+		}
+		for _, name := range logFiles(t, s.folder.path) {
+			names[name] = true
+		}
+	}
+	if len(names) > 10 {
+		t.Errorf("20 MB went through %d segments of 1 MiB: they are not used again", len(names))
+	}
+}
+
+func TestFilesOfADamagedTableEndInAnError(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	applied(t, s, one(1, Packet{Identity: 1, Payload: []byte("payload")}))
+	settled(t, s)
+	if err := overwrite(tableFiles(t, s.folder.path)[0], 10, []byte{0xff}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dir := filepath.Join(t.TempDir(), "restored")
+	if err := restored(dir, f); !errors.Is(err, ErrDamaged) {
+		t.Errorf("got %v, want ErrDamaged", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is there: %v", err)
+	}
+}
+
+func TestAStoppedStoreHasNoFiles(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	applied(t, s, one(1, Packet{Identity: 1}))
+	s.fail(journal.ErrUnknown)
+	if _, err := s.Files(); !errors.Is(err, journal.ErrUnknown) {
+		t.Errorf("got %v, want why the store stopped", err)
+	}
+	s.mu.Lock()
+	s.failed = nil
+	s.mu.Unlock()
+}
+
+func namesBelow(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		names = append(names, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestARestoreTakesOnlyAnEmptyFolder(t *testing.T) {
+	folder := func(t *testing.T, names ...string) string {
+		dir := t.TempDir()
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	served := t.TempDir()
+	smallStore(t, served)
+	for name, c := range map[string]struct {
+		dir  string
+		need int64
+		want error
+	}{
+		"nothing there":      {filepath.Join(t.TempDir(), "new"), 0, nil},
+		"empty":              {t.TempDir(), 0, nil},
+		"a new file system":  {folder(t, "lost+found"), 0, nil},
+		"a file":             {folder(t, "mine"), 0, ErrNotFolder},
+		"a killed restore":   {folder(t, restoringName), 0, ErrNotFolder},
+		"a data folder":      {served, 0, ErrNotFolder},
+		"not enough room":    {filepath.Join(t.TempDir(), "new"), 1 << 60, ErrFull},
+		"a folder as a file": {filepath.Join(folder(t, "file"), "file"), 0, ErrNotFolder},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := filepath.Dir(c.dir)
+			before := namesBelow(t, above)
+			r, err := Restore(c.dir, c.need)
+			if !errors.Is(err, c.want) {
+				t.Fatalf("got %v, want %v", err, c.want)
+			}
+			if err == nil {
+				r.Discard()
+			}
+			if after := namesBelow(t, above); !slices.Equal(before, after) {
+				t.Errorf("there is %v, want %v as before", after, before)
+			}
+		})
+	}
+}
+
+func TestWhatAKilledRestoreLeavesIsNotServed(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	applied(t, s, one(1, Packet{Identity: 1}))
+	f, err := s.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dir := filepath.Join(t.TempDir(), "restored")
+	r, err := Restore(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrInUse) && !errors.Is(err, ErrNotFolder) {
+		t.Errorf("a server during it: %v, want a refusal", err)
+	}
+	for _, file := range f.List {
+		if err := r.Add(file.Name, file.Content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := t.TempDir()
+	copyFolder(t, dir, killed)
+	for _, name := range []string{"", anchorName, journalName, dbName} { // moved one after the other
+		if name != "" {
+			if err := os.Rename(filepath.Join(killed, restoringName, name), filepath.Join(killed, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := Open(killed, Options{}); !errors.Is(err, ErrNotFolder) {
+			t.Errorf("a server after a kill behind %q: %v, want ErrNotFolder", name, err)
+		}
+	}
+	if err := r.Keep(); err != nil {
+		t.Fatal(err)
+	}
+	ids, _ := scanned(t, openTest(t, dir, Options{}))
+	if len(ids) != 1 {
+		t.Errorf("%d packets, want 1", len(ids))
+	}
+}
+
+func TestAFileOfTheFolderHasOneOfItsNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"format": true, "anchor": true, "db/MANIFEST": true, "db/000001.sst": true, "journal/0000000000000001.log": true,
+		"": false, "/format": false, "../format": false, "db/../format": false, "db/": false, "lock": false, "db/LOCK": false,
+		"db//MANIFEST": false, "journal/x.log": false, "format\n": false, "db/000001.sst/x": false, "./format": false,
+		strings.Repeat("db/", 100): false,
+	} {
+		if IsFile(name) != want {
+			t.Errorf("%q: want %v", name, want)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package journal
+
+import (
+	"io"
+	"os"
+)
+
+// Hold is what a journal has at one moment. It can be read while the journal goes on.
+type Hold struct {
+	journal  *Journal
+	Segments []HeldSegment // by their numbers
+}
+
+// HeldSegment is a segment up to its last record of the moment.
+type HeldSegment struct {
+	Number  uint64
+	Size    int64
+	segment *segment
+	file    *os.File // its own, since the journal closes what it removes
+}
+
+// Reader reads the segment from its beginning.
+func (s *HeldSegment) Reader() io.Reader { return io.NewSectionReader(s.file, 0, s.Size) }
+
+// Hold holds the journal; nobody appends meanwhile. Until Close the segments that are released are
+// removed and not used again, and take room on the disk.
+func (j *Journal) Hold() (*Hold, error) {
+	h, err := &Hold{journal: j}, error(nil)
+	j.mu.Lock()
+	for _, s := range j.begun {
+		held := HeldSegment{Number: s.Number, Size: s.size, segment: s}
+		if s == j.current {
+			held.Size = j.end.End
+		}
+		if held.file, err = os.Open(s.file.Name()); err != nil {
+			break
+		}
+		s.holds++
+		h.Segments = append(h.Segments, held)
+	}
+	j.mu.Unlock()
+	if err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// Close gives up what is held.
+func (h *Hold) Close() {
+	h.journal.mu.Lock()
+	defer h.journal.mu.Unlock()
+	for _, s := range h.Segments {
+		s.segment.holds--
+		_ = s.file.Close()
+	}
+}

@@ -1,0 +1,147 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Restoration makes a data folder of Files. Until Keep the folder is none that Open takes.
+type Restoration struct {
+	folder *folder
+	made   bool // the folder was not there before
+}
+
+// restoringName is the folder in the folder where all files are until Keep. What a kill leaves is
+// not taken for a data folder, since it has no format.
+const restoringName = "restoring"
+
+// Restore begins to make the data folder dir, which is empty or not there, of files that have so
+// many bytes. Keep or Discard must follow. The error wraps ErrFull if the disk has no room for
+// them, and ErrNotFolder if something is in dir.
+func Restore(dir string, bytes int64) (_ *Restoration, err error) {
+	err = os.Mkdir(dir, 0o700)
+	r := &Restoration{made: err == nil}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	if r.folder, err = findFolder(dir); err != nil {
+		return nil, err
+	}
+	if err := r.claim(); err != nil {
+		r.folder.close()
+		return nil, err
+	}
+	if err := r.begin(bytes); err != nil {
+		r.Discard()
+		return nil, err
+	}
+	return r, nil
+}
+
+// claim takes the lock of a folder that holds nothing. The folder of somebody else stays as it is.
+func (r *Restoration) claim() error {
+	if err := r.folder.vacant(); err != nil {
+		return err
+	}
+	if err := r.folder.takeLock(); err != nil {
+		return err
+	}
+	return r.folder.vacant() // a server may have come and gone
+}
+
+// vacant refuses a folder that holds something.
+func (f *folder) vacant() error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return fmt.Errorf("cannot read the data folder: %w", err)
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case "lost+found", lockName: // a file system's own folder, and what a look at the folder leaves
+		case restoringName:
+			return fmt.Errorf("%w: %s holds %q of a restore that is under way or was killed; if none is, remove the folder", ErrNotFolder, f.path, e.Name())
+		default:
+			return fmt.Errorf("%w: %s is not empty, it holds %q; give a folder that is empty or not there", ErrNotFolder, f.path, e.Name())
+		}
+	}
+	return nil
+}
+
+func (r *Restoration) begin(bytes int64) error {
+	free, _, err := statSpace(r.folder.path)
+	if err != nil {
+		return err
+	}
+	if free < bytes {
+		return fmt.Errorf("%w: the files have %d bytes, and %d are free below %s", ErrFull, bytes, free, r.folder.path)
+	}
+	for _, name := range []string{"", journalName, dbName} {
+		if err := os.Mkdir(r.path(name), 0o700); err != nil {
+			return full(fmt.Errorf("cannot make a folder: %w", err))
+		}
+	}
+	return nil
+}
+
+func (r *Restoration) path(name string) string {
+	return filepath.Join(r.folder.name(restoringName), filepath.FromSlash(name))
+}
+
+// Add writes a file, whose name IsFile, to the disk.
+func (r *Restoration) Add(name string, content io.Reader) error {
+	file, err := os.OpenFile(r.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot make a file: %w", err)
+	}
+	_, err = io.Copy(file, content)
+	return full(errors.Join(err, file.Sync(), file.Close()))
+}
+
+// Keep makes the folder one that Open takes, from one moment to the next. After an error all that
+// was made is gone, as after Discard.
+func (r *Restoration) Keep() (err error) {
+	for _, name := range []string{journalName, dbName, ""} {
+		err = errors.Join(err, syncName(r.path(name)))
+	}
+	for _, name := range []string{anchorName, journalName, dbName} {
+		if err == nil {
+			err = os.Rename(r.path(name), r.folder.name(name))
+		}
+	}
+	if err == nil {
+		err = r.folder.syncDir()
+	}
+	if err == nil {
+		err = os.Rename(r.path(formatName), r.folder.name(formatName))
+	}
+	if err != nil {
+		r.Discard()
+		return fmt.Errorf("cannot put the files in their places: %w", err)
+	}
+	defer r.folder.close()
+	return errors.Join(os.Remove(r.path("")), r.folder.syncDir(), syncName(filepath.Dir(r.folder.path)))
+}
+
+// Discard removes what was made.
+func (r *Restoration) Discard() {
+	for _, name := range []string{anchorName, journalName, dbName, restoringName, lockName} {
+		_ = os.RemoveAll(r.folder.name(name))
+	}
+	if r.made {
+		_ = os.Remove(r.folder.path)
+	}
+	r.folder.close()
+}
+
+// syncName makes the names in a folder durable.
+func syncName(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,42 @@
+package tables
+
+import (
+	"io"
+	"runtime/debug"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/dgraph-io/badger/v4"
+)
+
+// ListName is the name of the list's file, beside the tables.
+const ListName = badger.ManifestFilename
+
+// Encode returns the list as its file has it, in a folder with the tables of the view.
+func (v *View) Encode() ([]byte, error) { return v.List.encode() }
+
+// Reader reads the file of the table with an index in the list, also when its name is gone. In
+// place of io.EOF it gives an error that wraps ErrDamaged if the file is not what was written.
+func (v *View) Reader(i int) io.Reader {
+	return &reader{file: v.files[i], sum: xxhash.New()}
+}
+
+type reader struct {
+	file *file
+	at   int
+	sum  *xxhash.Digest
+}
+
+func (r *reader) Read(b []byte) (n int, err error) {
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
+	n = copy(b, r.file.data[r.at:])
+	_, _ = r.sum.Write(b[:n])
+	r.at += n
+	if r.at < len(r.file.data) || n > 0 {
+		return n, nil
+	}
+	r.file.rest()
+	if r.sum.Sum64() != r.file.Sum {
+		return 0, r.file.damage("it does not have the sum that was written")
+	}
+	return 0, io.EOF
+}
