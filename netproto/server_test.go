@@ -336,12 +336,15 @@ func waitFor(t *testing.T, ok func() bool) {
 	}
 }
 
-// halfClosed is a connection that has asked for more than the socket holds, and reads nothing.
-func halfClosed(t *testing.T, s *Server) *socket {
+// halfClosed serves a connection that asks for more than the socket holds, closes its half, and reads
+// nothing. The request is short, and the server has no limit that it reaches before the end.
+func halfClosed(t *testing.T, config Config) (*Server, *socket) {
 	t.Helper()
+	config.MaxOutstandingBytes = 4 * bigReply
+	s, _ := serveLines(t, config)
 	c := dial(t, s)
 	_ = c.SetReadBuffer(32 << 10)
-	send(t, c, strings.Repeat(strings.Repeat("x", 1023)+"\n", 5<<10))
+	send(t, c, "big\nbig\n")
 	_ = c.CloseWrite()
 	waitFor(t, func() (finished bool) {
 		_ = s.config.Loop.Do(func(*broker.Tx) error {
@@ -352,7 +355,7 @@ func halfClosed(t *testing.T, s *Server) *socket {
 		})
 		return finished
 	})
-	return c
+	return s, c
 }
 
 // waitGone waits until no connection is left.
@@ -362,16 +365,14 @@ func (s *Server) waitGone(t *testing.T) {
 }
 
 func TestAResetEndsAConnectionThatIsSentItsLastReplies(t *testing.T) {
-	s, _ := serveLines(t, Config{})
-	c := halfClosed(t, s)
+	s, c := halfClosed(t, Config{})
 	_ = c.SetLinger(0)
 	_ = c.Close()
 	s.waitGone(t)
 }
 
 func TestTheWriteTimeoutEndsAConnectionThatIsSentItsLastReplies(t *testing.T) {
-	s, _ := serveLines(t, Config{WriteTimeout: 300 * time.Millisecond})
-	halfClosed(t, s)
+	s, _ := halfClosed(t, Config{WriteTimeout: time.Second})
 	s.waitGone(t)
 }
 
@@ -391,8 +392,7 @@ func TestReadersAreNotCutForWhatTheirRepliesTake(t *testing.T) {
 }
 
 func TestAPeerAtItsEndThatDoesNotReadIsCutForWhatItTakes(t *testing.T) {
-	s, _ := serveLines(t, Config{Buffers: NewBuffers(maxReadBuffer)})
-	halfClosed(t, s)
+	s, _ := halfClosed(t, Config{Buffers: NewBuffers(maxReadBuffer)})
 	other := dial(t, s)
 	waitFor(t, func() bool {
 		send(t, other, "hello\n")
