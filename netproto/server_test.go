@@ -336,8 +336,8 @@ func waitFor(t *testing.T, ok func() bool) {
 	}
 }
 
-// halfClosed serves a connection that asks for more than the socket holds, closes its half, and reads
-// nothing. The request is short, and the server has no limit that it reaches before the end.
+// halfClosed serves a connection that asks for more than the socket holds, and reads nothing.
+// Nothing keeps its few bytes and its end from being read.
 func halfClosed(t *testing.T, config Config) (*Server, *socket) {
 	t.Helper()
 	config.MaxOutstandingBytes = 4 * bigReply
