@@ -169,7 +169,9 @@ func TestALoginThatFailsIsAskedForAgainAndLogged(t *testing.T) {
 
 func TestAHeaderBeyondTheLimitIsRefused(t *testing.T) {
 	s, log := guarded(t)
-	if status, _ := ask(t, s, getting("/backup", basic("operator", strings.Repeat("x", 1<<20)))); status != 431 {
+	// Base64 adds a third. A little is left that the server does not read: a socket holds it.
+	header := basic("operator", strings.Repeat("x", (maxHeader+16<<10)*3/4))
+	if status, _ := ask(t, s, getting("/backup", header)); status != 431 {
 		t.Errorf("status %d, want 431", status)
 	}
 	if strings.Contains(log.String(), "login failed") {
