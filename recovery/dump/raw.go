@@ -93,7 +93,7 @@ func (s *splitter) value(depth int) error {
 			return err
 		}
 	}
-	if depth == 1 && size > s.left && size <= s.long {
+	if depth == 1 && size > longValue && size <= s.long {
 		s.left, s.long = s.left+size, 0
 	}
 	return s.bytes(size)

@@ -57,6 +57,20 @@ func TestRecordsOfMsgpackAreSplitWhateverIsInThem(t *testing.T) {
 	}
 }
 
+func TestAPayloadOfAnyLengthLeavesRoomForTheOtherFields(t *testing.T) {
+	for _, size := range []int{longValue, longValue + 1, maxMap - 4096, maxMap - 100, maxMap, maxMap + 16} {
+		var text bytes.Buffer
+		if err := msgpack.NewEncoder(&text).Encode(map[string]any{"payload": make([]byte, size)}); err != nil {
+			t.Fatal(err)
+		}
+		text.Bytes()[0]++ // one field more, behind the payload
+		text.WriteString("\xa4tags\x91\xda\x20\x00" + strings.Repeat("x", 0x2000))
+		if raw, err := maps(bufio.NewReader(&text))(); err != nil {
+			t.Errorf("a payload of %d bytes: %v behind %d bytes", size, err, len(raw))
+		}
+	}
+}
+
 func TestRecordsOfMsgpackAreBoundedBesidesOnePayload(t *testing.T) {
 	bin := func(n int) string { return "\xc6" + string(binary.BigEndian.AppendUint32(nil, uint32(n))) }
 	for name, c := range map[string]struct{ text, want string }{

@@ -19,10 +19,11 @@ const (
 	// maxShape bounds what it has besides texts, and so what the library makes of it.
 	maxLine  = 6*storage.MaxPayload + 4<<20
 	maxShape = 1 << 20
-	// maxMap bounds a record of msgpack, but for a payload: the longest names and notes. maxDepth
-	// bounds how deep the library can be made to call itself.
-	maxMap   = 6 << 18
-	maxDepth = 100
+	// maxMap bounds a record of msgpack, but for one value above longValue: a payload of 1 MiB with
+	// the longest names and notes. maxDepth bounds how deep the library can be made to call itself.
+	maxMap    = 6 << 18
+	longValue = 1 << 20
+	maxDepth  = 100
 
 	// keepBytes is the largest buffer that is kept for the next records. Longer ones are on their way
 	// one by one: a dozen of them would take too much memory.
