@@ -31,8 +31,8 @@ var (
 	ErrWrongType = errors.New("the name is not that of a queue")
 	// ErrTooLarge: a packet, a batch or a reply is beyond a limit, which the error names.
 	ErrTooLarge = errors.New("too large")
-	// ErrTooMany: the server accepts no more connections for now.
-	ErrTooMany = errors.New("the server has too many connections")
+	// ErrTooMany: the server accepts no more connections or logins for now.
+	ErrTooMany = errors.New("the server has too many connections or logins")
 	// ErrDenied: the server wants a login. User and password go into redis.Options.
 	ErrDenied = errors.New("the user or the password is missing or wrong")
 	// ErrForbidden: the user does not have the right to make the call, or not for this queue.
@@ -58,7 +58,7 @@ var kinds = []struct {
 	{"NOAUTH ", ErrDenied}, {"WRONGPASS ", ErrDenied},
 	{"NOPERM ", ErrForbidden}, {"ERR too large", ErrTooLarge},
 	{"ERR transaction too large", ErrTooLarge}, {"ERR reply too large", ErrTooLarge},
-	{"ERR max number of clients", ErrTooMany}, {"ERR ", ErrInvalid},
+	{"ERR max number of clients", ErrTooMany}, {"ERR too many logins", ErrTooMany}, {"ERR ", ErrInvalid},
 }
 
 // kindError is an error in the server's words that is also one of a kind.

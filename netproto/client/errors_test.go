@@ -1,11 +1,14 @@
 package client_test
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,4 +144,30 @@ func TestAClientEncryptsAndIsAUserWithRights(t *testing.T) {
 // span is when certificates of tests are valid.
 func span() certs.Span {
 	return certs.Span{From: time.Now().Add(-time.Hour), Until: time.Now().Add(time.Hour)}
+}
+
+// A stub refuses each request as a server does that has too many to look up.
+func TestALoginThatHasToComeLaterIsNoInvalidCall(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	go func() { // ends with l
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			for lines := bufio.NewScanner(conn); lines.Scan(); {
+				if strings.HasPrefix(lines.Text(), "*") {
+					fmt.Fprintf(conn, "-ERR %v\r\n", access.ErrBusy)
+				}
+			}
+			_ = conn.Close()
+		}
+	}()
+	c := client.New(&redis.Options{Addr: l.Addr().String(), Password: "secret", MaxRetries: -1, DisableIdentity: true})
+	defer c.Close()
+	if _, err := c.Push(t.Context(), "q", nil); !errors.Is(err, client.ErrTooMany) {
+		t.Errorf("a push gives %v, want ErrTooMany", err)
+	}
 }

@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -200,6 +201,20 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 	want := `level=WARN msg="login failed" protocol=redis remote=` + c.LocalAddr().String() + ` user=default error="wrong user or password"` + "\n"
 	if got := log.String(); strings.Count(got, want) != 2 || strings.Contains(got, "guess") {
 		t.Errorf("the log is %q, want twice %q", got, want)
+	}
+}
+
+func TestAWrongPasswordIsLoggedThoughItsClientHangsUp(t *testing.T) {
+	var log lockedBuffer
+	users := hashedUser(t)
+	c := newDoor(t, Config{Users: users, Logger: slog.New(slog.NewTextHandler(&log, nil))}).dial()
+	c.send("AUTH u wrong\r\n")
+	for users.Failed() == 0 { // then its penalty begins
+		runtime.Gosched()
+	}
+	_ = c.Close()
+	for !strings.Contains(log.String(), `remote=`+c.LocalAddr().String()+` user=u error="wrong`) {
+		runtime.Gosched()
 	}
 }
 

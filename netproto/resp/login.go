@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -64,12 +65,16 @@ func (s *session) login(tx *broker.Tx, name, password []byte) (waits bool, err e
 		return false, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	name = bytes.Clone(name)
 	err = users.Login(ctx, s.peer.Host(), name, password, func(a *access.Account, err error) {
 		s.peer.Post(func(tx *broker.Tx) {
-			if s.cancelLogin != nil {
+			switch {
+			case s.cancelLogin != nil:
 				s.cancelLogin()
 				s.cancelLogin, s.verdict = nil, &verdict{a, err}
 				tx.TimeOut(s.consumer)
+			case err == access.ErrWrong: // nobody waits for the answer any more
+				s.logFailed(name, err)
 			}
 		})
 	})
@@ -90,9 +95,13 @@ func (s *session) entered(name []byte, a *access.Account, err error) error {
 		s.known() // the next request may be long
 		return nil
 	}
-	s.protocol.config.Users.Log(s.protocol.config.Logger, Name, s.peer.Remote().String(), name, err)
+	s.logFailed(name, err)
 	if err == access.ErrBusy {
 		return failure("ERR " + err.Error())
 	}
 	return failure(errWrongPass)
+}
+
+func (s *session) logFailed(name []byte, err error) {
+	s.protocol.config.Users.Log(s.protocol.config.Logger, Name, s.peer.Remote().String(), name, err)
 }
