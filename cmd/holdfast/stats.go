@@ -15,7 +15,7 @@ import (
 
 // statsCmd prints the figures of queues.
 type statsCmd struct {
-	Queues []string      `arg:"" optional:"" name:"queue" help:"Queues to look at. With --watch it may be none: all are shown then, the busiest first."`
+	Queues []string      `arg:"" optional:"" name:"queue" help:"Queues to look at. Without one all are shown in a table, with --watch the busiest first."`
 	JSON   bool          `help:"Print a JSON object for each queue, one a line. The age is in milliseconds."`
 	Watch  bool          `help:"Print them again and again, with rates a second, until a signal. A server that goes away is waited for."`
 	Every  time.Duration `default:"2s" range:"1ms 3650d" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
@@ -24,21 +24,15 @@ type statsCmd struct {
 }
 
 func (c *statsCmd) Help() string {
-	return `Prints how many packets a queue holds by state and by priority, what it has done since it was made, and the age of its oldest ready packet. The table of all queues says how many packets a second came in, went out (popped or acknowledged) and were returned, on a terminal for as many queues as it has lines.
+	return `Prints how many packets a queue holds by state and by priority, what it has done since it was made, and the age of its oldest ready packet. The table of all queues says with --watch how many packets a second came in, went out (popped or acknowledged) and were returned, on a terminal for as many queues as it has lines.
 
 Examples:
 
+    holdfast stats
     holdfast stats jobs
     holdfast stats jobs mails --json
     holdfast stats jobs --watch --every 1s
     holdfast stats --watch`
-}
-
-func (c *statsCmd) Validate() error {
-	if len(c.Queues) == 0 && !c.Watch {
-		return errors.New("expected the names of queues, or --watch for all (\"holdfast queues\" lists them)")
-	}
-	return nil
 }
 
 // Run asks for all queues, then prints.
@@ -77,8 +71,8 @@ func (c *statsCmd) print(w io.Writer, all []queueStats, before *round) error {
 	return cmp.Or(printStats(w, all, before), printBands(w, all))
 }
 
-// ask returns the figures of the queues, or of all there are. One that is watched may be gone
-// meanwhile, or not be there yet.
+// ask returns the figures of the queues, or of all there are. One that is watched, or that nobody
+// named, may be gone meanwhile.
 func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueStats, err error) {
 	names := c.Queues
 	if len(names) == 0 {
@@ -88,7 +82,7 @@ func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueS
 	}
 	for _, name := range names {
 		s, err := server.Stats(ctx, name)
-		if err != nil && !(c.Watch && errors.Is(err, client.ErrNoQueue)) {
+		if err != nil && !((c.Watch || len(c.Queues) == 0) && errors.Is(err, client.ErrNoQueue)) {
 			return nil, fmt.Errorf("queue %.80q: %w", name, err)
 		}
 		all = append(all, queueStats{name, s})
