@@ -13,10 +13,6 @@ const (
 	waitTables  = 96
 )
 
-// Deletions take room before a merge gives it back. With less free than this a batch waits for one
-// that does.
-const mergeWindows = 4
-
 // behind is how much waits for the background, as a part of what may. From a half on data comes no
 // faster than its tables. What fails counts nothing: then the level says what may still be written.
 func (s *Store) behind() (part float64) {
@@ -26,7 +22,9 @@ func (s *Store) behind() (part float64) {
 		part = max(float64(bytes)/(waitWindows*window), float64(logged)/(fullJournal*window))
 	}
 	if s.fails(merging) == nil {
-		if s.guard.get().Free < mergeWindows*s.sizes.window && s.short() {
+		// Deletions take room before a merge gives it back. With little left they wait for one that
+		// does: what waits becomes tables meanwhile.
+		if s.guard.get().Free < keepWindows*s.sizes.window && s.short() {
 			part = 2
 		}
 		zero, _ := s.tables.List().Zero()
