@@ -55,7 +55,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 		p, _ = m.ix.Get(p.ID)
 		m.detail(q, p)
 		if q.tailed {
-			m.tail(q, p, Event{Kind: EventClaimed, Attempts: int(d.Attempts), Consumer: string(r.Consumer)})
+			m.tailEvent(q, p, Event{Kind: EventClaimed, Attempts: int(d.Attempts), Consumer: string(r.Consumer)})
 		}
 	}
 	m.open.claims, m.identify = true, true
@@ -185,9 +185,7 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 
 // finish ends a packet that was acknowledged. A queue that retains such keeps it for a while.
 func (m *Machine) finish(q *queue, p index.Packet, d index.Delivery) {
-	if q.tailed {
-		m.tail(q, p, Event{Kind: EventAcked})
-	}
+	m.tail(q, p, EventAcked)
 	if retain := settingsOf(q).Retain; retain > 0 {
 		record, err := m.record(q, p)
 		if err == nil {

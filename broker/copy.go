@@ -145,8 +145,6 @@ func (m *Machine) copyPacket(p index.Packet, record []byte, to *queue) {
 	e.Identity, e.Delivery = c.Seq, index.Delivery{}
 	m.ix.Push(e, m.tx.now) // there is room, see checkCopy
 	m.putUnique(to, c.Seq, e.Unique)
-	if to.tailed {
-		c.Identity = c.Seq
-		m.tail(to, c, Event{Kind: EventPushed})
-	}
+	c.Identity = c.Seq
+	m.tail(to, c, EventPushed)
 }

@@ -30,9 +30,7 @@ func (m *Machine) dropQueue(q *queue) {
 // dropNow deletes packets of a queue. kind says why to those who tail it.
 func (m *Machine) dropNow(q *queue, packets []index.Packet, kind EventKind) {
 	for _, p := range packets {
-		if q.tailed {
-			m.tail(q, p, Event{Kind: kind})
-		}
+		m.tail(q, p, kind)
 		m.ix.Remove(p.ID)
 		m.deletePacket(q, p)
 	}

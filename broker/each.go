@@ -331,7 +331,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	d.Attempts, d.Origin = 0, 0
 	if target == q {
 		if q.tailed {
-			m.tail(q, p, Event{Kind: EventReturned, Reason: "redriven"})
+			m.tailEvent(q, p, Event{Kind: EventReturned, Reason: "redriven"})
 		}
 		m.setDelivery(p, d, Ready, 0)
 		m.changed(q)

@@ -133,9 +133,15 @@ func (m *Machine) tellServer(e Event) {
 	m.told = append(m.told, e)
 }
 
-// tail tells those who tail a queue what happens to a packet. It is called where q.tailed says that
-// there are some.
-func (m *Machine) tail(q *queue, p index.Packet, e Event) {
+// tail tells those who tail a queue, if there are any, what happens to a packet.
+func (m *Machine) tail(q *queue, p index.Packet, kind EventKind) {
+	if q.tailed {
+		m.tailEvent(q, p, Event{Kind: kind})
+	}
+}
+
+// tailEvent is tail with more to tell. It is called where q.tailed says that somebody listens.
+func (m *Machine) tailEvent(q *queue, p index.Packet, e Event) {
 	e.Tail, e.Packet = true, true
 	e.ID, e.Priority, e.Bytes = idOf(p.Identity), p.Priority, int(p.Size)
 	m.tell(q, e)

@@ -118,9 +118,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 // replace puts a packet in the place of another, whose expiry it has.
 func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	id, hash, op := q.packet(old), setHash(p), 0
-	if q.tailed {
-		m.tail(q, index.Packet{Identity: old.Identity, Priority: old.Priority, Size: uint32(len(p.Payload))}, Event{Kind: EventReplaced})
-	}
+	m.tail(q, index.Packet{Identity: old.Identity, Priority: old.Priority, Size: uint32(len(p.Payload))}, EventReplaced)
 	m.leaveConsumer(old)
 	if old.HasUnique {
 		m.endUnique(q, old.Identity)

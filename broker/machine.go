@@ -189,9 +189,7 @@ func (tx *Tx) advance() {
 			m.listIdle(q)
 		default:
 			delete(m.stamps, q.entry) // a packet comes in between
-			if q.tailed {
-				m.tail(q, e.Packet, Event{Kind: EventReady})
-			}
+			m.tail(q, e.Packet, EventReady)
 			m.mark(q)
 		}
 	}

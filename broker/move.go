@@ -45,17 +45,16 @@ func (m *Machine) tellMove(q *queue, p index.Packet, to *queue, priority uint32)
 	if q == to && p.Priority == priority {
 		return
 	}
-	from := p
-	p.Priority = priority
-	switch {
-	case q == to && q.tailed:
-		m.tail(q, p, Event{Kind: EventMoved})
-	case q != to && q.tailed:
-		m.tail(q, from, Event{Kind: EventMoved, To: to.entry.Name()})
+	there := p
+	there.Priority = priority
+	if q == to {
+		m.tail(q, there, EventMoved)
+		return
 	}
-	if q != to && to.tailed {
-		m.tail(to, p, Event{Kind: EventArrived})
+	if q.tailed {
+		m.tailEvent(q, p, Event{Kind: EventMoved, To: to.entry.Name()})
 	}
+	m.tail(to, there, EventArrived)
 }
 
 // putRecord puts a packet under a new id, with the record that p has elsewhere. That is changed

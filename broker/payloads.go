@@ -97,9 +97,7 @@ func (m *Machine) setAside(q *queue, p index.Packet, why error) {
 	}
 	m.damaged++
 	m.ix.SetState(p.ID, index.Damaged, 0)
-	if q.tailed {
-		m.tail(q, p, Event{Kind: EventDamaged})
-	}
+	m.tail(q, p, EventDamaged)
 	m.log.Error("packet cannot be read: it is set aside until the next start",
 		"queue", q.entry.Name(), "id", idOf(p.Identity), "error", why)
 	m.changed(q)

@@ -112,9 +112,7 @@ func (tx *Tx) remove(q *queue, s Selection, records [][]byte) Found {
 		}
 		m.ix.Remove(p.ID)
 		m.deletePacket(q, p)
-		if q.tailed {
-			m.tail(q, p, Event{Kind: EventPopped})
-		}
+		m.tail(q, p, EventPopped)
 	}
 	m.count(q, &q.counters.Popped, &m.totals.Popped, len(m.scratch))
 	m.changed(q)

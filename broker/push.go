@@ -127,9 +127,7 @@ func (m *Machine) insert(q *queue, priority uint32, end End, p *Packet, s State,
 	ix := m.ix.Push(e, m.tx.now)
 	m.putUnique(q, id.Seq, p.Unique)
 	m.count(q, &q.counters.Pushed, &m.totals.Pushed, 1)
-	if q.tailed {
-		m.tail(q, index.Packet{Identity: id.Seq, Priority: priority, Size: uint32(len(p.Key) + len(p.Payload))}, Event{Kind: EventPushed})
-	}
+	m.tail(q, index.Packet{Identity: id.Seq, Priority: priority, Size: e.Size}, EventPushed)
 	m.changed(q)
 	return ix
 }

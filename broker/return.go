@@ -86,16 +86,14 @@ func (m *Machine) expire(q *queue, p index.Packet) {
 	if p.State != index.Done {
 		m.count(q, &q.counters.Expired, &m.totals.Expired, 1)
 	}
-	if q.tailed {
-		m.tail(q, p, Event{Kind: EventExpired})
-	}
+	m.tail(q, p, EventExpired)
 	m.changed(q)
 }
 
 // putBack returns a packet to its queue: at once, or at a moment in Unix milliseconds.
 func (m *Machine) putBack(q *queue, p index.Packet, d index.Delivery, until int64, reason []byte, kind EventKind) {
 	if q.tailed {
-		m.tail(q, p, Event{Kind: kind, Attempts: int(d.Attempts), Reason: string(reason)})
+		m.tailEvent(q, p, Event{Kind: kind, Attempts: int(d.Attempts), Reason: string(reason)})
 	}
 	m.putNote(p, &d, storage.NoteReason, reason)
 	m.putNote(p, &d, storage.NoteProgress, nil)
@@ -135,7 +133,7 @@ func (m *Machine) tellDeath(q *queue, p index.Packet, d index.Delivery, reason [
 	}
 	m.tell(q, e)
 	if q.tailed {
-		m.tail(q, p, e)
+		m.tailEvent(q, p, e)
 	}
 }
 
