@@ -17,7 +17,7 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	if e.Kind() == TypeNone || e.Database() == db && string(from) == string(to) {
 		return e.Kind() != TypeNone, nil
 	}
-	if err := m.checkNewName(e, to); err != nil {
+	if err := checkNewName(e, to); err != nil {
 		return false, err
 	}
 	if err := tx.CanStore(); err != nil {

@@ -41,7 +41,7 @@ func (tx *Tx) Field(name, field []byte) (v Value, ok bool, err error) {
 // CanSetField returns the error that a SetField would get because of its size or the disk's free
 // space.
 func (tx *Tx) CanSetField(name, field []byte, size int) error {
-	if err := tx.m.checkSize(field, size); err != nil {
+	if err := checkSize(field, size, MaxRecord); err != nil {
 		return err
 	}
 	return tx.CanSet(name, 0)

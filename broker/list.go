@@ -29,20 +29,12 @@ func (tx *Tx) Len(name []byte) (int, error) {
 	return n, err
 }
 
-// checkElement returns ErrTooLarge if the packet of an element is too long.
-func (m *Machine) checkElement(name, value []byte) error {
-	if n := len(name) + len(value); n > m.maxRecord {
-		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, m.maxRecord)
-	}
-	return nil
-}
-
 // PushEnd adds values at an end of the list, one after the other, and returns the new length.
 // Waiters get them after the Atomic.
 func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err error) {
 	m, bytes := tx.m, 0
 	for _, v := range values {
-		if err := m.checkElement(name, v); err != nil {
+		if err := checkSize(name, len(v), m.maxRecord); err != nil {
 			return 0, err
 		}
 		bytes += len(v)
@@ -102,7 +94,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	}
 	m.scratch = m.ix.Next(q.ix, index.Selection{}, at, 1, m.scratch[:0])
 	p := m.scratch[0]
-	if err := m.checkElement(name, value); err != nil {
+	if err := checkSize(name, len(value), m.maxRecord); err != nil {
 		return false, err
 	}
 	if err := tx.CanStore(); err != nil {

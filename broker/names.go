@@ -88,7 +88,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	if e.Kind() == TypeNone || string(from) == string(to) {
 		return e.Kind() != TypeNone, nil
 	}
-	if err := m.checkNewName(e, to); err != nil {
+	if err := checkNewName(e, to); err != nil {
 		return false, err
 	}
 	if e.IsValue() {
@@ -116,26 +116,26 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 
 // checkName returns ErrTooLarge if the name is too long, or its record with a value of so many
 // bytes.
-func (m *Machine) checkName(name []byte, value int) error {
+func checkName(name []byte, value int) error {
 	if len(name) > storage.MaxName {
 		return fmt.Errorf("%w: the name has %d bytes, the limit is %d", ErrTooLarge, len(name), storage.MaxName)
 	}
-	return m.checkSize(name, value)
+	return checkSize(name, value, MaxRecord)
 }
 
 // checkNewName is checkName for the new name of a string; or of a hash or list, whose elements have
 // records of their own.
-func (m *Machine) checkNewName(e *keyspace.Entry, name []byte) error {
+func checkNewName(e *keyspace.Entry, name []byte) error {
 	if !e.IsValue() {
-		return m.checkName(name, 0)
+		return checkName(name, 0)
 	}
-	return m.checkName(name, e.Len())
+	return checkName(name, e.Len())
 }
 
 // checkSize returns ErrTooLarge if a record of that name and a value of so many bytes is too long.
-func (m *Machine) checkSize(name []byte, value int) error {
-	if n := len(name) + value; n > MaxRecord {
-		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, MaxRecord)
+func checkSize(name []byte, value, most int) error {
+	if n := len(name) + value; n > most {
+		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, most)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func (m *Machine) makeQueue(name []byte) (*queue, error) {
 
 // checkNewQueue says why no queue can be made for a name that has none.
 func (m *Machine) checkNewQueue(name []byte) error {
-	if err := m.checkName(name, 0); err != nil {
+	if err := checkName(name, 0); err != nil {
 		return err
 	}
 	if n, bytes := m.queues.named(); n >= MaxQueues || bytes+len(name) > MaxNameBytes || m.flushesReused() {

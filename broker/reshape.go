@@ -52,7 +52,7 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 	if err != nil {
 		return 0, err
 	}
-	if err := m.checkElement(name, value); err != nil {
+	if err := checkSize(name, len(value), m.maxRecord); err != nil {
 		return 0, err
 	}
 	plan := m.planInsert(q, length, max(0, min(at, length)))

@@ -40,7 +40,7 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	if string(s.DeadLetter) == string(name) {
 		return ErrOwnDeadLetter
 	}
-	if err := m.checkName(s.DeadLetter, 0); err != nil {
+	if err := checkName(s.DeadLetter, 0); err != nil {
 		return fmt.Errorf("dead-letter queue: %w", err)
 	}
 	q, err := m.makeQueue(name)

@@ -36,7 +36,7 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 
 // CanSet returns the error that a SetString would get because of its size or the disk's free space.
 func (tx *Tx) CanSet(name []byte, size int) error {
-	if err := tx.m.checkName(name, size); err != nil {
+	if err := checkName(name, size); err != nil {
 		return err
 	}
 	return tx.CanStore()
