@@ -45,7 +45,7 @@ func readConfig(name string) (*configFile, error) {
 	if err != nil {
 		return nil, configError{fmt.Errorf("config file: %w", err)}
 	}
-	f := &configFile{name: name, lines: make(map[string]int)}
+	f := &configFile{name: name}
 	err = toml.Unmarshal(text, &f.values)
 	var syntax *toml.DecodeError
 	if errors.As(err, &syntax) {
@@ -55,7 +55,7 @@ func readConfig(name string) (*configFile, error) {
 	if err != nil {
 		return nil, configError{fmt.Errorf("%s: %w", name, err)}
 	}
-	f.findLines(text)
+	f.lines = keyLines(text)
 	return f, nil
 }
 
@@ -76,8 +76,9 @@ func readBounded(name string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// findLines notes the line of each key of a text that is TOML.
-func (f *configFile) findLines(text []byte) {
+// keyLines are the lines of the keys, as pathOf joins them, of a text that is TOML.
+func keyLines(text []byte) map[string]int {
+	lines := make(map[string]int)
 	var p unstable.Parser
 	p.Reset(text)
 	line, seen := 1, 0
@@ -87,8 +88,8 @@ func (f *configFile) findLines(text []byte) {
 			if at := int(key.Raw.Offset); at > seen {
 				line, seen = line+strings.Count(string(text[seen:at]), "\n"), at
 			}
-			if above = pathOf(above, string(key.Data)); f.lines[above] == 0 {
-				f.lines[above] = line
+			if above = pathOf(above, string(key.Data)); lines[above] == 0 {
+				lines[above] = line
 			}
 		}
 		return above
@@ -111,6 +112,7 @@ func (f *configFile) findLines(text []byte) {
 			noteAll(table, n)
 		}
 	}
+	return lines
 }
 
 // pathOf is a key in a table, as people write it.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
-	"github.com/pelletier/go-toml/v2/unstable"
 )
 
 // contextKeys is what a context may say. The names are those of flags.
@@ -34,9 +33,9 @@ type contextKeys struct {
 
 // contexts is the file that says under names where servers are and how to get in.
 type contexts struct {
-	file string
-	text []byte
-	all  map[string]map[string]any // by name and key
+	file  string
+	all   map[string]map[string]any // by name and key
+	lines map[string]int            // of keys, as pathOf joins them
 }
 
 // contextsFile is where the contexts are.
@@ -63,8 +62,9 @@ func (p *program) readContexts() (*contexts, error) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
+	var text []byte
 	if err == nil {
-		c.text, err = io.ReadAll(f)
+		text, err = io.ReadAll(f)
 	}
 	switch {
 	case err != nil:
@@ -73,10 +73,11 @@ func (p *program) readContexts() (*contexts, error) {
 		return nil, fmt.Errorf("others may use %s, which says where secrets are: its mode is %04o, expected 0600; chmod 600 makes it so", c.file, info.Mode().Perm())
 	}
 	known := make(map[string]contextKeys)
-	if err := toml.NewDecoder(bytes.NewReader(c.text)).DisallowUnknownFields().Decode(&known); err != nil {
+	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&known); err != nil {
 		return nil, c.explain(err)
 	}
-	return c, toml.Unmarshal(c.text, &c.all)
+	c.lines = keyLines(text)
+	return c, toml.Unmarshal(text, &c.all)
 }
 
 // explain says in which line and at which key the file is wrong.
@@ -128,37 +129,7 @@ func (c *contexts) value(name, flag string) any {
 			text = filepath.Join(filepath.Dir(c.file), text)
 		}
 	}
-	return written{text, fmt.Sprintf("%s, line %d: %s.%s", c.file, c.line(name, flag), name, flag)}
-}
-
-// line is where a key of a context stands, or the context that has it on one line.
-func (c *contexts) line(name, flag string) int {
-	var p unstable.Parser
-	p.Reset(c.text)
-	table, line := "", 0
-	for p.NextExpression() {
-		e := p.Expression()
-		if e.Kind != unstable.Table && e.Kind != unstable.KeyValue {
-			continue
-		}
-		var parts []string
-		var at unstable.Range
-		for key := e.Key(); key.Next(); {
-			parts = append(parts, string(key.Node().Data))
-			at = key.Node().Raw
-		}
-		if e.Kind == unstable.Table {
-			table = parts[0]
-		}
-		if table != name && parts[0] != name {
-			continue
-		}
-		line = p.Shape(at).Start.Line
-		if parts[len(parts)-1] == flag {
-			break
-		}
-	}
-	return line
+	return written{text, fmt.Sprintf("%s, line %d: %s.%s", c.file, c.lines[pathOf(name, flag)], name, flag)}
 }
 
 // BeforeResolve finds the context that the command line or the environment names. It is a hook of
