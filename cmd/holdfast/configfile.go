@@ -198,8 +198,8 @@ func (f *configFile) flag(flag *kong.Flag) (any, error) {
 		if value == nil {
 			return nil, nil
 		}
-		texts, err := f.texts(flag.Name, value)
-		return anys(texts), err
+		_, err := f.texts(flag.Name, value)
+		return value, err
 	case reflect.Bool:
 		if _, ok := value.(bool); ok || value == nil {
 			return value, nil
@@ -217,12 +217,4 @@ func (f *configFile) flag(flag *kong.Flag) (any, error) {
 		}
 	}
 	return nil, f.wrong(flag.Name, fmt.Errorf("expected %s, got %s", expected, kindOfTOML(value)))
-}
-
-func anys(texts []string) []any {
-	all := make([]any, len(texts))
-	for i := range texts {
-		all[i] = texts[i]
-	}
-	return all
 }
