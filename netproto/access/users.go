@@ -198,6 +198,14 @@ func (a *Account) MayAll(r Right, pattern *glob.Pattern) bool {
 	return a.has(r, func(g *glob.Pattern) bool { return g.Covers(pattern) })
 }
 
+// MayLookAtAll says whether the user may know what is told of the whole server, or of all queues
+// together: it operates, or may look at every queue.
+func (a *Account) MayLookAtAll() bool {
+	return a.May(Operate, nil) || a.MayAll(Look, everything)
+}
+
+var everything, _ = glob.Compile([]byte("*"))
+
 // MaySome says whether for each of the rights the user has it for some queue.
 func (a *Account) MaySome(r Right) bool {
 	return a.has(r, func(*glob.Pattern) bool { return true })

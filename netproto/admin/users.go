@@ -19,9 +19,7 @@ type rule func(a *access.Account, r *http.Request) bool
 func mayOperate(a *access.Account, _ *http.Request) bool { return a.May(access.Operate, nil) }
 
 // mayLookAtAll is the rule of what is told of all queues together.
-func mayLookAtAll(a *access.Account, r *http.Request) bool {
-	return mayOperate(a, r) || mayLook(a, "*")
-}
+func mayLookAtAll(a *access.Account, _ *http.Request) bool { return a.MayLookAtAll() }
 
 // mayBackUp is the rule of a backup: look for all queues that it names, or operate, which one of
 // everything needs.

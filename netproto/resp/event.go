@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
-	"github.com/holdfast-queue/holdfast/netproto/glob"
 )
 
 // Some channels tell of events. Nobody else publishes there, and no pattern matches them: their
@@ -72,14 +71,10 @@ func (p *Protocol) Hear(tx *broker.Tx, events []broker.Event) (soon bool) {
 
 // knows says whether a user may know of an event.
 func knows(pass *access.Pass, e *broker.Event) bool {
-	switch {
-	case !e.OfServer():
+	if !e.OfServer() {
 		return pass.May(access.Look, []byte(e.Queue))
-	case pass.May(access.Operate, nil):
-		return true
 	}
-	all, _ := glob.Compile([]byte("*"))
-	return pass.Account().MayAll(access.Look, all)
+	return pass.Open() || pass.Account().MayLookAtAll()
 }
 
 // Recent returns the newest events for operators that a user may know of, the oldest first, each as
