@@ -188,8 +188,7 @@ func nameOf(a *access.Account) *string {
 	if a == nil {
 		return nil
 	}
-	name := a.Name()
-	return &name
+	return new(a.Name())
 }
 
 // serveLogin begins a session.
