@@ -60,9 +60,10 @@ type Door interface {
 
 // Metrics is the page of a server. Any goroutine may call its methods.
 type Metrics struct {
+	http.Handler // answers with the page
+
 	config   Config
 	globs    []*glob.Pattern
-	handler  http.Handler
 	scraping sync.Mutex // one at a time asks the loop
 	source   atomic.Pointer[Source]
 }
@@ -79,16 +80,13 @@ func New(c Config) (*Metrics, error) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling:       promhttp.ContinueOnError, // a part of the page is better than none
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             scrapeTimeout,
 	})
 	return m, nil
 }
-
-// ServeHTTP answers with the page.
-func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
 // Serve notes that the server serves.
 func (m *Metrics) Serve(s Source) { m.source.Store(&s) }
