@@ -26,20 +26,6 @@ func (x *Index) Wait(now, steady int64) (wait int64, ok bool) {
 	return -ago, ok
 }
 
-// Due returns the packet that the next Advance changes, as it is before, the zero Packet if that
-// ends a window; false when nothing is due.
-func (x *Index) Due(now, steady int64) (Packet, bool) {
-	timer, ago, ok := x.first(now, steady)
-	if !ok || ago < 0 {
-		return Packet{}, false
-	}
-	t := x.timers.at(timer)
-	if t.delivery == windowTimer {
-		return Packet{}, true
-	}
-	return x.packet(t.entry, x.entries.at(t.entry)), true
-}
-
 // Advance makes the change that is due first at a moment (see Wait, inclusive); false when nothing
 // is due. Of two clocks, first is what was due for longer on its own. A change is final: a later
 // call with an earlier moment does not undo it. Call it until nothing is due before a packet is

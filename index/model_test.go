@@ -873,3 +873,17 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		}
 	})
 }
+
+// Due returns the packet that the next Advance changes, as it is before, the zero Packet if that
+// ends a window; false when nothing is due.
+func (x *Index) Due(now, steady int64) (Packet, bool) {
+	timer, ago, ok := x.first(now, steady)
+	if !ok || ago < 0 {
+		return Packet{}, false
+	}
+	t := x.timers.at(timer)
+	if t.delivery == windowTimer {
+		return Packet{}, true
+	}
+	return x.packet(t.entry, x.entries.at(t.entry)), true
+}
