@@ -95,13 +95,7 @@ func (c *backupCmd) Run(ctx context.Context, p *program) error {
 		m.set("backup", u, done, total)
 	})
 	m.end()
-	switch {
-	case ctx.Err() != nil:
-		return errors.New("backup: interrupted; " + o.left())
-	case err != nil:
-		return fmt.Errorf("backup: %w; %s", o.cause(err), o.left())
-	}
-	if err := o.keep(); err != nil {
+	if err := o.end(ctx, "backup", err); err != nil {
 		return err
 	}
 	return c.end(p, folder, held)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -73,13 +72,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 		},
 	})
 	m.end()
-	switch {
-	case ctx.Err() != nil:
-		return errors.New("dump: interrupted; " + o.left())
-	case err != nil:
-		return fmt.Errorf("dump: %w; %s", o.cause(err), o.left())
-	}
-	if err := o.keep(); err != nil {
+	if err := o.end(ctx, "dump", err); err != nil {
 		return err
 	}
 	c.tell(p, &report, view.Findings())

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -57,15 +56,10 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		return e.packet(r.Packet())
 	}, nil)
 	m.end()
-	switch {
-	case ctx.Err() != nil:
-		return errors.New("export: interrupted; " + o.left())
-	case err != nil:
-		return fmt.Errorf("export: %w; %s", o.cause(err), o.left())
-	case report.Queues == 0:
+	if report.Queues == 0 && err == nil && ctx.Err() == nil {
 		return fmt.Errorf("export: the server has no queue %q, or has dropped it because it is empty: check --barbershop-queue; nothing was written", c.Queue)
 	}
-	if err := o.keep(); err != nil {
+	if err := o.end(ctx, "export", err); err != nil {
 		return err
 	}
 	if e.leftOut > 0 {

@@ -74,6 +74,18 @@ func (p *program) newOutput(name string, w io.Writer) *output {
 	return o
 }
 
+// end keeps an output that is whole. It returns what came of one that is not, as the command was
+// interrupted or failed.
+func (o *output) end(ctx context.Context, command string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return errors.New(command + ": interrupted; " + o.left())
+	case err != nil:
+		return fmt.Errorf("%s: %w; %s", command, o.cause(err), o.left())
+	}
+	return o.keep()
+}
+
 // keep writes the rest, waits until the file is on disk, and gives it its name.
 func (o *output) keep() error {
 	err := o.Flush()
