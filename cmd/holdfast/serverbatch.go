@@ -132,7 +132,7 @@ func (t *loadTransaction) addSettings(to *target, s *storage.Settings) {
 		case *int64:
 			set = append(set, k.Name, *at)
 		case *[]byte:
-			set = append(set, k.Name, notNil(*at))
+			set = append(set, k.Name, *at)
 		case *storage.Full:
 			set = append(set, k.Name, at.String())
 		case *bool:
@@ -154,8 +154,6 @@ func (t *loadTransaction) addSettings(to *target, s *storage.Settings) {
 	}
 }
 
-func notNil(b []byte) []byte { return append([]byte{}, b...) }
-
 // addPacket adds a packet that has not expired. One that is claimed becomes ready.
 func (t *loadTransaction) addPacket(item *loadItem) {
 	_, p, d := item.Packet()
@@ -164,7 +162,7 @@ func (t *loadTransaction) addPacket(item *loadItem) {
 		return
 	}
 	t.mark.Packets++
-	load := []any{"QLOAD", item.target.name, notNil(p.Payload), "PRIO", *item.Priority, "PUSHED", max(0, p.EnqueuedAt)}
+	load := []any{"QLOAD", item.target.name, p.Payload, "PRIO", *item.Priority, "PUSHED", max(0, p.EnqueuedAt)}
 	number := func(word string, n int64) {
 		if n > 0 {
 			load = append(load, word, n)
