@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -35,17 +36,12 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 		return Found{}, nil
 	}
 	tx.useRole(q, consumerRole)
-	lease := r.Lease
-	if lease == 0 {
-		lease = settingsOf(q).Lease
-	}
+	lease := cmp.Or(r.Lease, settingsOf(q).Lease)
 	m.found.Details = m.found.Details[:0]
 	for _, p := range m.scratch {
 		d := m.ix.Delivery(p.ID)
 		m.setConsumer(&d, w)
-		if d.FirstClaim == 0 {
-			d.FirstClaim = tx.now
-		}
+		d.FirstClaim = cmp.Or(d.FirstClaim, tx.now)
 		d.LastClaim, d.Token = tx.now, m.nextToken()
 		if d.Attempts < ^uint16(0) {
 			d.Attempts++

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"log/slog"
 	"math"
 
@@ -13,12 +14,8 @@ import (
 
 // New makes a machine of the state that recovery has built from store.
 func New(store Store, state *recovery.State, o Options) *Machine {
-	if o.Cache <= 0 {
-		o.Cache = DefaultCache
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Cache = cmp.Or(o.Cache, DefaultCache)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	m := &Machine{
 		store: store, log: o.Logger, limits: store.Limits(),
 		maxRecord: MaxRecord + max(o.MaxPayload, DefaultMaxPayload) - DefaultMaxPayload,

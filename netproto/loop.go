@@ -1,6 +1,7 @@
 package netproto
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,9 +79,7 @@ type Loop struct {
 
 // StartLoop drives the machine until Close or a commit that fails.
 func StartLoop(m *broker.Machine, disk broker.Disk, c LoopConfig) (*Loop, error) {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	poll, err := newPoller(c.Goroutines)
 	if err != nil {
 		return nil, fmt.Errorf("begin to wait for connections: %w", err)

@@ -137,9 +137,7 @@ func (c *Config) setDefaults() {
 	if c.Buffers == nil {
 		c.Buffers = NewBuffers(DefaultMaxBuffers)
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 }
 
 // Server serves one protocol on one listener.

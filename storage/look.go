@@ -38,9 +38,7 @@ type View struct {
 // package, and ErrNotFolder when there is nothing. Without Tolerant it refuses what Open would
 // refuse. With Tolerant it refuses only what leaves nothing to look at.
 func OpenView(dir string, o ViewOptions) (_ *View, err error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	v := &View{store: &Store{opt: Options{Logger: o.Logger}}}
 	defer func() {
 		if err != nil {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -97,9 +98,7 @@ func (o *Options) fill() {
 	if o.Whole {
 		o.Sync = SyncNever()
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.tune.sync == nil {
 		o.tune.sync = fdatasync
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 )
@@ -118,10 +119,7 @@ func (p *pace) slow(begun time.Time, bytes int64) {
 	if begun = begun.Add(-oldestDebt); p.next.Before(begun) {
 		p.next = begun
 	}
-	speed := p.speed.Load()
-	if speed == 0 {
-		speed = int64(firstSpeed)
-	}
+	speed := cmp.Or(p.speed.Load(), int64(firstSpeed))
 	gap := time.Duration(max(bytes, 0) * speed >> 20)
 	p.next = p.next.Add(min(gap, longestGap))
 }

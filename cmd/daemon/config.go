@@ -72,12 +72,8 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Drain <= 0 {
-		c.Drain = DefaultDrain
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Drain = cmp.Or(c.Drain, DefaultDrain)
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.MaxBuffers = cmp.Or(c.MaxBuffers, defaultBuffers())
 	c.MaxPayload = cmp.Or(c.MaxPayload, broker.DefaultMaxPayload)

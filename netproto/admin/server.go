@@ -5,6 +5,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -69,18 +70,10 @@ func (c *Config) setDefaults() {
 		close(served)
 		c.Health = well(served)
 	}
-	if c.MaxConns <= 0 {
-		c.MaxConns = DefaultMaxConns
-	}
-	if c.StallTimeout <= 0 {
-		c.StallTimeout = DefaultStallTimeout
-	}
-	if c.MinRate <= 0 {
-		c.MinRate = DefaultMinRate
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.StallTimeout = cmp.Or(c.StallTimeout, DefaultStallTimeout)
+	c.MinRate = cmp.Or(c.MinRate, DefaultMinRate)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 }
 
 // Server serves the operator on one listener.

@@ -44,6 +44,7 @@
 package resp
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -93,9 +94,7 @@ type Protocol struct {
 
 // New makes the protocol. CheckDisable tells whether Config.Disable names commands.
 func New(c Config) *Protocol {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Users == nil && c.Password != "" {
 		all, _ := access.NewUsers([]access.User{{Name: access.Default, Password: c.Password, Grants: access.Everything(), Operate: true}}) // which is sound
 		c.Users = access.NewControl(all)
