@@ -172,9 +172,6 @@ func (m *Machine) nextSeq(end End) uint64 {
 
 // holderOf returns the packet that already holds the id of a unique push.
 func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
-	if len(r.Unique) == 0 {
-		return 0, false, nil
-	}
 	q, err := m.findQueue(r.Queue)
 	if q == nil || err != nil {
 		return 0, false, err
