@@ -81,7 +81,6 @@ func (r *restorer) discard(k *keyspace.Entry) {
 // leftover adds a key that is to be deleted, without anything of it so far.
 func (r *restorer) leftover(id uint64) *keyspace.Entry {
 	k := keyspace.NewHash(id)
-	k.Small = []byte{}
 	r.state.Leftovers = append(r.state.Leftovers, k)
 	return k
 }
