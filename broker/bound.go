@@ -22,7 +22,7 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 		return nil
 	case over(s, l.packets, l.bytes):
 		return fmt.Errorf("%w: %s with %s came at once, the bound of the queue is %s", ErrTooLarge,
-			counted(l.packets, "packet"), counted(l.bytes, "byte"), boundOf(s))
+			Counted(l.packets, "packet"), Counted(l.bytes, "byte"), boundOf(s))
 	case q.line != nil && !tx.turn:
 		return errOthersWait
 	}
@@ -40,14 +40,14 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 	case s.Full == FullDrop:
 		return tx.dropFor(q, l)
 	}
-	return fmt.Errorf("%w: it holds %s with %s, its bound is %s", ErrFull, counted(packets, "packet"), counted(bytes, "byte"), boundOf(s))
+	return fmt.Errorf("%w: it holds %s with %s, its bound is %s", ErrFull, Counted(packets, "packet"), Counted(bytes, "byte"), boundOf(s))
 }
 
 var errOthersWait = fmt.Errorf("%w: others wait for room, and come first", ErrFull)
 
 // boundOf is the bound of a queue in words.
 func boundOf(s *Settings) string {
-	packets, bytes := counted(s.Bound, "packet"), counted(s.BoundBytes, "byte")
+	packets, bytes := Counted(s.Bound, "packet"), Counted(s.BoundBytes, "byte")
 	switch {
 	case s.BoundBytes == 0:
 		return packets
@@ -57,8 +57,8 @@ func boundOf(s *Settings) string {
 	return packets + " and " + bytes
 }
 
-// counted is a number of things whose name takes an s.
-func counted[N int | int64](n N, what string) string {
+// Counted is a number of things whose name takes an s.
+func Counted[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

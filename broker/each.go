@@ -107,7 +107,7 @@ func (bk *Bulk) Queue() []byte { return bk.queue }
 // the verb and ends the Bulk; it says how many packets were changed before.
 func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	if err = bk.slice(tx); err != nil && bk.Done > 0 {
-		return false, fmt.Errorf("%w; done before: %s", err, counted(bk.Done, "packet"))
+		return false, fmt.Errorf("%w; done before: %s", err, Counted(bk.Done, "packet"))
 	}
 	more = err == nil && len(bk.states) > 0 && (bk.most == 0 || bk.Done < bk.most)
 	if err == nil && !more && bk.Done == 0 && bk.stayed > 0 {

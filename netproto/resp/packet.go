@@ -94,7 +94,7 @@ func why(p *broker.Packet, d *broker.Detail) string {
 	case broker.Claimed:
 		return whyClaimed(p, d)
 	case broker.Dead:
-		text := fmt.Sprintf("dead after %s", counted(d.Attempts, "attempt"))
+		text := fmt.Sprintf("dead after %s", broker.Counted(d.Attempts, "attempt"))
 		if len(d.Reason) > 0 {
 			text += fmt.Sprintf(", because: %s", d.Reason)
 		}
@@ -113,7 +113,7 @@ func why(p *broker.Packet, d *broker.Detail) string {
 	case d.Paused:
 		return "the queue is paused: it gives nothing until pause-out is off"
 	case d.Behind > 0:
-		return fmt.Sprintf("behind %s", counted(d.Behind, "other packet"))
+		return fmt.Sprintf("behind %s", broker.Counted(d.Behind, "other packet"))
 	}
 	return "next in line"
 }
@@ -128,13 +128,6 @@ func whyClaimed(p *broker.Packet, d *broker.Detail) string {
 		text += "; then it is gone, because it expires before: " + moment(p.Expiry)
 	}
 	return text
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // moment is a time for people.
