@@ -103,7 +103,9 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &answer):
-		return s.encryption.explain(&refusal{err, answer}, s.Redis)
+		words := answer.Error() // people need not see the one for programs
+		text := strings.Replace(err.Error(), words, kind.ReplaceAllString(words, ""), 1)
+		return s.encryption.explain(reworded{text, err}, s.Redis)
 	case isDial(err) && ctx.Err() == nil:
 		return dialError(err, s.Redis, "--redis")
 	case certificateError(err, s.Redis) != nil:
@@ -119,13 +121,3 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-// refusal is an error of the server without the word that is for programs.
-type refusal struct{ err, answer error }
-
-func (r *refusal) Error() string {
-	words := r.answer.Error()
-	return strings.Replace(r.err.Error(), words, kind.ReplaceAllString(words, ""), 1)
-}
-
-func (r *refusal) Unwrap() error { return r.err }
