@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
