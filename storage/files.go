@@ -33,13 +33,17 @@ type File struct {
 }
 
 // Files returns the files after the last batch that Apply wrote. It waits for nothing but a batch
-// under way, and needs no room on the disk. It gives an error when the store has stopped.
+// under way, and needs no room on the disk. It gives an error when the store has stopped, and one
+// that wraps ErrDamaged if the journal is not what was written.
 func (s *Store) Files() (*Files, error) {
 	f, err := s.moment()
 	if err != nil {
 		return nil, err
 	}
 	list, err := f.view.Encode()
+	if err == nil {
+		err = damaged(f.segments.Check(floorMark(f.view.List)))
+	}
 	if err != nil {
 		f.Close()
 		return nil, err

@@ -132,6 +132,47 @@ func TestFilesOfADamagedTableEndInAnError(t *testing.T) {
 	}
 }
 
+func TestFilesOfADamagedJournalAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   int // of the damage, in the first segment
+		want error
+	}{
+		"the header":             {20, ErrDamaged},
+		"a record in tables":     {4096 + 60, nil},
+		"the head of a record":   {2*4096 + 3, ErrDamaged},
+		"the middle of a record": {10 * 4096, ErrDamaged},
+		"the last record there":  {700_000, ErrDamaged},
+		"what no record has":     {1<<20 - 60, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := smallStore(t, t.TempDir())
+			applied(t, s, one(1, Packet{Identity: 1, Payload: []byte("in a table")}))
+			settled(t, s)
+			segment := logFiles(t, s.folder.path)[0]
+			for seq := range uint64(3) { // the last one in another segment
+				applied(t, s, one(2+seq, Packet{Identity: 2 + seq, Payload: make([]byte, 400_000)}))
+			}
+			whole, err := os.ReadFile(segment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := overwrite(segment, c.at, []byte{^whole[c.at]}); err != nil {
+				t.Fatal(err)
+			}
+			f, err := s.Files()
+			if err == nil {
+				f.Close()
+			}
+			if !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			if err := overwrite(segment, 0, whole); err != nil { // or the store could not close
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 func TestAStoppedStoreHasNoFiles(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	applied(t, s, one(1, Packet{Identity: 1}))

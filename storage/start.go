@@ -61,8 +61,7 @@ func (s *Store) replay(acceptLoss bool, open func() error, lost func(kind, key, 
 	if err != nil {
 		return nil, damaged(err)
 	}
-	floor := list.Floor // the end of the last record that is in tables
-	w := newWindow(journal.Mark{Batch: floor.Batch, Segment: floor.Segment, End: int64(floor.Offset), Sum: floor.Sum})
+	w := newWindow(floorMark(list))
 	if s.journal != nil {
 		end, err := s.journal.Replay(journal.ReplayOptions{After: w.from, AcceptLoss: acceptLoss, Note: note}, func(r journal.Record) error {
 			upto := w.upto
@@ -99,6 +98,11 @@ func (s *Store) replay(acceptLoss bool, open func() error, lost func(kind, key, 
 		return w, fmt.Errorf("cannot bring the journal into tables: %w", damaged(err))
 	}
 	return w, nil
+}
+
+// floorMark is the end of the last record that is in tables.
+func floorMark(l *tables.List) journal.Mark {
+	return journal.Mark{Batch: l.Floor.Batch, Segment: l.Floor.Segment, End: int64(l.Floor.Offset), Sum: l.Floor.Sum}
 }
 
 // begin puts the tables of the start in force. From here on they have everything, and the journal

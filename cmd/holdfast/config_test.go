@@ -56,7 +56,10 @@ func TestBrokenConfigsAreNamedByLineAndKey(t *testing.T) {
 		"a user that is no table":          {"[users]\na = 1", ":2: users.a: expected a table, got a whole number"},
 		"a user's name with a space":       {"[users.'a b']", `:1: users."a b": not a name`},
 		"an unknown key of a user":         {"[users.a]\noff = true\npassword = 'x'", ":3: users.a.password: unknown key: expected hashes"},
-		"a hash that is none":              {"[users.a]\nhashes = ['secret']", ":1: users.a: a hash is none of bcrypt"},
+		"a hash that is none":              {"[users.a]\noff = true\nhashes = ['secret']", ":3: users.a.hashes: a hash is none of bcrypt"},
+		"a hash in a table in a line":      {"\nusers.a = { off = true, hashes = ['" + someHash + "', 'secret'] }", ":2: users.a.hashes: a hash is none of bcrypt"},
+		"a hash that is too costly":        {"[users.a]\n\nhashes = ['" + strings.Replace(someHash, "$10$", "$15$", 1) + "']", ":3: users.a.hashes: a hash has the cost 15"},
+		"a password that is too long":      {"[users.a]\n\npassword-file = '" + configFileOf(t, long) + "'", ":3: users.a.password-file: the password is too long"},
 		"a hash that is a text":            {"[users.a]\nhashes = 'secret'", ":2: users.a.hashes: expected an array of strings, got a string"},
 		"an unknown right":                 {"[users.a]\ngrants = { 'jobs.*' = ['push', 'steal'] }", `:2: users.a.grants."jobs.*": unknown right "steal"`},
 		"the operate right for queues":     {"[users.a.grants]\n'*' = ['operate']", `:2: users.a.grants."*": operate is no right for queues`},
@@ -64,7 +67,9 @@ func TestBrokenConfigsAreNamedByLineAndKey(t *testing.T) {
 		"a glob of a grant too long":       {"[users.a.grants]\n" + long + " = ['push']", ":2: users.a.grants." + long},
 		"a switch of a user":               {"[users.a]\noperate = 1", ":2: users.a.operate: expected true or false"},
 		"a password file that is gone":     {"[users.a]\n\npassword-file = '/nope/x'", ":3: users.a.password-file: the password: read /nope/x: no such file"},
-		"a certificate of two users":       {"[users.a]\ncertificates = ['x']\n[users.b]\ncertificates = ['x']", ":3: users.b: certificate"},
+		"a certificate of two users":       {"[users.b]\ncertificates = ['x']\n[users.a]\noff = true\ncertificates = ['x']", ":5: users.a.certificates: \"x\" is of user \"b\", too"},
+		"a certificate twice":              {"[users.a]\ncertificates = ['x', 'x']", ":2: users.a.certificates: \"x\" is there twice"},
+		"a certificate without a name":     {"[users.a]\ncertificates = ['']", ":2: users.a.certificates: one has no name"},
 		"an unknown setting":               {"[queues.'jobs.*']\nlaese = '5m'", `:2: queues."jobs.*".laese: unknown setting: expected one of max-attempts`},
 		"a setting without a unit":         {"[queues.q]\nlease = 5", `:2: queues.q.lease: "5" has no unit`},
 		"a setting out of its range":       {"[queues.q]\nretain = '1m'\nmax-attempts = 65536", ":3: queues.q.max-attempts: expected a number from 0 to 65535"},
@@ -83,6 +88,9 @@ func TestBrokenConfigsAreNamedByLineAndKey(t *testing.T) {
 			for _, args := range [][]string{{"config", "check", file}, {"serve", "--config", file}} {
 				r := command{}.run(t.Context(), args...)
 				oneErrorLine(t, r, exitFailed, file+c.want)
+				if strings.Contains(r.stderr, "secret") {
+					t.Errorf("a secret is told: %s", r.stderr)
+				}
 				if strings.Count(r.stderr, file) != 1 {
 					t.Errorf("the file is named twice: %s", r.stderr)
 				}

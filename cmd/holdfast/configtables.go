@@ -27,7 +27,11 @@ func (f *configFile) readTables() error {
 	if _, err := access.NewUsers(f.users); err != nil {
 		for _, name := range names {
 			if rest, ok := strings.CutPrefix(err.Error(), fmt.Sprintf("user %q: ", name)); ok {
-				return f.wrong(pathOf("users", name), errors.New(rest))
+				at := pathOf("users", name)
+				if key, what, _ := strings.Cut(rest, ": "); f.lines[pathOf(at, key)] > 0 {
+					at, rest = pathOf(at, key), what
+				}
+				return f.wrong(at, errors.New(rest))
 			}
 		}
 		return configError{fmt.Errorf("%s: %w", f.name, err)}
@@ -95,6 +99,9 @@ func (f *configFile) password(path string, value any) (string, error) {
 	password, err := (&secret{file: name}).read()
 	if err != nil {
 		return "", f.wrong(path, err)
+	}
+	if len(password) > access.MaxClear {
+		return "", f.wrong(path, fmt.Errorf("the password is too long: expected at most %d bytes", access.MaxClear))
 	}
 	return password, nil
 }

@@ -32,8 +32,8 @@ Examples:
 // tlsInitCmd makes a CA and its certificates.
 type tlsInitCmd struct {
 	Dir    string   `arg:"" help:"Folder for the files; made if it does not exist."`
-	Client []string `placeholder:"NAME" help:"Name of a client to certify. May be given more than once (default: operator, if the folder is new)."`
-	Host   []string `placeholder:"NAME|IP" help:"Name or IP address by which clients reach the server, besides localhost, 127.0.0.1 and ::1. May be given more than once (default: the name of this machine)."`
+	Client []string `placeholder:"NAME" sep:"none" help:"Name of a client to certify. May be given more than once (default: operator, if the folder is new)."`
+	Host   []string `placeholder:"NAME|IP" sep:"none" help:"Name or IP address by which clients reach the server, besides localhost, 127.0.0.1 and ::1. May be given more than once (default: the name of this machine)."`
 	Days   int      `default:"365" range:"1 3650" placeholder:"N" help:"How long the certificates hold, in days; the CA's holds 10 years (default ${default})."`
 }
 

@@ -134,6 +134,8 @@ func TestTLSInitAddsWhatIsMissingAndOverwritesNothing(t *testing.T) {
 		"a client that is there":   {[]string{"--client", "anna"}, exitFailed, "nothing is overwritten"},
 		"another server":           {[]string{"--host", "other"}, exitFailed, "delete it and its key"},
 		"a path for a name":        {[]string{"--client", "../anna"}, exitUsage, "expected a name"},
+		"a client without a name":  {[]string{"--client", ""}, exitUsage, "expected a name"},
+		"a host without a name":    {[]string{"--host", ""}, exitUsage, "expected the name of a machine"},
 		"the name of the CA":       {[]string{"--client", "ca"}, exitUsage, "expected a name"},
 		"the name of a key":        {[]string{"--client", "anna-key"}, exitUsage, "expected a name"},
 		"a client twice":           {[]string{"--client", "x", "--client", "x"}, exitUsage, "given twice"},

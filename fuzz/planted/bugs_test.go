@@ -48,6 +48,8 @@ func bugs() []bug {
 			" && s.holds == 0", "", ""},
 		{"a backup lacks the segment where the tables end", "files.go",
 			"segment.Number >= f.view", "segment.Number > f.view", "FilesAreThose"},
+		{"a backup takes a damaged journal", "files.go",
+			"err = damaged(f.segments.Check(floorMark(f.view.List)))", "err = nil", "FilesOf"},
 
 		// What is pending.
 		{"over is taken for new", "pending.go",

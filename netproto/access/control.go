@@ -127,7 +127,7 @@ func (c *Control) Login(ctx context.Context, from netip.Addr, name, password []b
 		return ErrBusy
 	}
 	// What is longer is wrong, and stays so.
-	name, password = bytes.Clone(name[:min(len(name), maxUserName+1)]), bytes.Clone(password[:min(len(password), maxClear+1)])
+	name, password = bytes.Clone(name[:min(len(name), maxUserName+1)]), bytes.Clone(password[:min(len(password), MaxClear+1)])
 	go func() { // ends after a few penalties, or with ctx
 		a, err := c.login(ctx, from, name, password)
 		c.waiting.Add(-1)

@@ -18,9 +18,9 @@ const (
 	maxUserName = 128 // bytes
 	// maxCost bounds a login: each step up doubles its time, and this is about a second.
 	maxCost = 14
-	// maxPassword is all that bcrypt looks at, in bytes. maxClear is that of a password in the clear.
+	// maxPassword is all that bcrypt looks at, in bytes. MaxClear is that of a password in the clear.
 	maxPassword = 72
-	maxClear    = 1024
+	MaxClear    = 1024
 	// maxSteps is what matching one queue with the globs of a user may cost. Beyond it nothing
 	// matches: the user has no right.
 	maxSteps = 100_000
@@ -54,7 +54,8 @@ type secret struct {
 	known atomic.Pointer[digest] // of the password, once it was given
 }
 
-// NewUsers makes the set. The error names the user and what is wrong with it.
+// NewUsers makes the set. The error names the user and what is wrong with it, behind the key that a
+// config file has for that: hashes or certificates.
 func NewUsers(all []User) (*Users, error) {
 	u := &Users{byName: make(map[string]*Account), byCertificate: make(map[string]*Account)}
 	for _, user := range all {
@@ -71,8 +72,8 @@ func (u *Users) add(user User) error {
 		return fmt.Errorf("not a name: expected 1 to %d printable characters of ASCII, and no space", maxUserName)
 	case u.byName[user.Name] != nil:
 		return errors.New("there are two of them")
-	case len(user.Password) > maxClear:
-		return fmt.Errorf("its password is too long: expected at most %d bytes", maxClear)
+	case len(user.Password) > MaxClear:
+		return fmt.Errorf("its password is too long: expected at most %d bytes", MaxClear)
 	}
 	a := &Account{user: user}
 	for _, g := range user.Grants {
@@ -90,12 +91,17 @@ func (u *Users) add(user User) error {
 	}
 	for _, hash := range user.Hashes {
 		if err := u.addHash(a, hash); err != nil {
-			return err
+			return fmt.Errorf("hashes: %w", err)
 		}
 	}
 	for _, name := range user.Certificates {
-		if u.byCertificate[name] != nil || name == "" {
-			return fmt.Errorf("certificate %q has no name, or is of two users", name)
+		switch other := u.byCertificate[name]; {
+		case name == "":
+			return errors.New("certificates: one has no name")
+		case other == a:
+			return fmt.Errorf("certificates: %q is there twice", name)
+		case other != nil:
+			return fmt.Errorf("certificates: %q is of user %q, too", name, other.Name())
 		}
 		u.byCertificate[name] = a
 	}

@@ -140,8 +140,9 @@ func TestUsersThatAreNotSoundAreRefused(t *testing.T) {
 		"no hash":             {User{Name: "a", Hashes: []string{"plain secret"}}, "none of bcrypt"},
 		"a short hash":        {User{Name: "a", Hashes: []string{secret[:59]}}, "none of bcrypt"},
 		"a costly hash":       {User{Name: "a", Hashes: []string{costly}}, "cost 15"},
-		"a certificate twice": {User{Name: "a", Certificates: []string{"c"}}, `certificate "c"`},
-		"an empty one":        {User{Name: "a", Certificates: []string{""}}, `certificate ""`},
+		"a certificate twice": {User{Name: "a", Certificates: []string{"c"}}, `user "a": certificates: "c" is of user "good", too`},
+		"one of its own":      {User{Name: "a", Certificates: []string{"d", "d"}}, `certificates: "d" is there twice`},
+		"an empty one":        {User{Name: "a", Certificates: []string{""}}, `certificates: one has no name`},
 	} {
 		_, err := NewUsers([]User{good, c.user})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

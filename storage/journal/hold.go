@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"fmt"
 	"io"
 	"os"
 )
@@ -9,6 +10,7 @@ import (
 type Hold struct {
 	journal  *Journal
 	Segments []HeldSegment // by their numbers
+	last     uint64        // batch
 }
 
 // HeldSegment is a segment up to its last record of the moment.
@@ -27,6 +29,7 @@ func (s *HeldSegment) Reader() io.Reader { return io.NewSectionReader(s.file, 0,
 func (j *Journal) Hold() (*Hold, error) {
 	h, err := &Hold{journal: j}, error(nil)
 	j.mu.Lock()
+	h.last = j.end.Batch
 	for _, s := range j.begun {
 		held := HeldSegment{Number: s.Number, Size: s.size, segment: s}
 		if s == j.current {
@@ -44,6 +47,24 @@ func (j *Journal) Hold() (*Hold, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// Check reads what is held behind a mark once more, as a start would. The error wraps ErrDamage if
+// something is not what was written.
+func (h *Hold) Check(after Mark) error {
+	r := reader{ReplayOptions: ReplayOptions{After: after, Note: func(string) {}}, end: after}
+	defer r.Close()
+	var segments []*segment
+	for _, s := range h.Segments {
+		b := make([]byte, headerSize)
+		_, _ = s.file.ReadAt(b, 0) // zeros are no header
+		segments = append(segments, &segment{header: readHeader(b), file: s.file, size: s.Size})
+	}
+	err := r.read(segments, h.last, func(Record) error { return nil })
+	if err == nil && r.end.Batch != h.last {
+		err = fmt.Errorf("%w: what follows batch %d cannot be read again", ErrDamage, r.end.Batch)
+	}
+	return err
 }
 
 // Close gives up what is held.

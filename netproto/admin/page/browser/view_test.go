@@ -27,12 +27,32 @@ func TestADeadPacketIsFoundUnderstoodAndRedrivenByClicks(t *testing.T) {
 	tb.sees("dead after 1 attempt, because: no such address")
 	tb.sees("{\n  \"to\": \"ann\",\n  \"to\": \"a \\\"{\",\n  \"10\": [],\n  \"n\": 1234567890123456789\n}")
 	tb.click("Try again…")
+	tb.until("document.querySelector('dialog button[type=submit]:enabled')")
+	const said = "document.querySelector('dialog .counted').offsetHeight"
+	if height := eval[float64](tb, said); height != 0 {
+		t.Errorf("what the dialog has to say is nothing, and %v px high", height)
+	}
 	tb.click("Try again")
 	tb.sees("The packet is ready again.")
+	tb.until(said + " > 30")
 	tb.click("Close")
 	tb.until("!document.querySelector('dialog')")
 	if got := s.state("mails", id) + " " + s.state("mails", other); got != "ready dead" {
 		t.Errorf("the packets are %s, want ready, and the other dead", got)
+	}
+}
+
+func TestADialogAsksNoMoreForWhatItHas(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	id := s.ask("QPUSH", "mails", "x").(string)
+	tb := open(t, s.page+"#/packet?db=0&name=mails&id="+id)
+	tb.click("Move…")
+	tb.sees("Name the queue that it goes to.")
+	tb.run(chromedp.Click("dialog input[name=to]"))
+	tb.types("letters")
+	tb.until("document.querySelector('dialog button[type=submit]:enabled')")
+	if strings.Contains(tb.text(), "Name the queue that it goes to.") {
+		t.Error("the dialog asks for a name that is there")
 	}
 }
 

@@ -74,6 +74,7 @@ class Dialog {
         if (round === this.round) this.status.replaceChildren(problem(e.message));
       }
     } else {
+      this.status.replaceChildren();
       this.counted = true;
     }
     this.allow();
