@@ -162,7 +162,7 @@ func TestShutdownEndsAConnectionWhoseRequestWaits(t *testing.T) {
 	c := dial(t, s)
 	send(t, c, "wait\nbehind\n")
 	p.until(t, 1, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		t.Fatal(err)
