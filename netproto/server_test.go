@@ -231,15 +231,15 @@ func TestRepliesBeforeAnErrorArriveAndTheConnectionEnds(t *testing.T) {
 }
 
 func TestConnectionLivesOnLongAfterASlowPeerCaughtUp(t *testing.T) {
-	const timeout = 300 * time.Millisecond
-	s, _ := serveLines(t, Config{WriteTimeout: timeout})
+	loop, pass := newLoopAtRest(t)
+	s, p := serveLines(t, Config{Loop: loop})
 	c := dial(t, s)
 	send(t, c, "big\n")
 	if _, err := io.ReadFull(c, make([]byte, bigReply)); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(2 * timeout)                                   // let the deadline of the big write pass
-	_ = s.config.Loop.Do(func(*broker.Tx) error { return nil }) // a turn, which looks at deadlines
+	waitFor(t, func() bool { return p.unsent(s) == 0 })
+	pass(2 * DefaultWriteTimeout) // the deadline of the big write
 	send(t, c, "still here\n")
 	wantRead(t, c, "still here\n")
 }
@@ -247,6 +247,7 @@ func TestConnectionLivesOnLongAfterASlowPeerCaughtUp(t *testing.T) {
 func TestPeerThatReadsNothingIsCutAfterTheWriteTimeout(t *testing.T) {
 	s, _ := serveLines(t, Config{WriteTimeout: 50 * time.Millisecond})
 	c := dial(t, s)
+	_ = c.SetReadBuffer(32 << 10)
 	send(t, c, "a\n")
 	wantRead(t, c, "a\n")
 	send(t, c, strings.Repeat("big\n", 8))
@@ -318,6 +319,7 @@ func TestShutdownServesWhatHasArrived(t *testing.T) {
 func TestShutdownCutsWhatDoesNotFinishInTime(t *testing.T) {
 	s, p := serveLines(t, Config{})
 	c := dial(t, s)
+	_ = c.SetReadBuffer(32 << 10)
 	for range 8 {
 		send(t, c, "big\n")
 	}
@@ -375,8 +377,14 @@ func TestAResetEndsAConnectionThatIsSentItsLastReplies(t *testing.T) {
 }
 
 func TestTheWriteTimeoutEndsAConnectionThatIsSentItsLastReplies(t *testing.T) {
-	s, _ := halfClosed(t, Config{WriteTimeout: time.Second})
-	s.waitGone(t)
+	loop, pass := newLoopAtRest(t)
+	s, _ := halfClosed(t, Config{Loop: loop})
+	waitFor(t, func() bool {
+		pass(DefaultWriteTimeout) // again, where some has left late
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.conns == 0
+	})
 }
 
 func TestReadersAreNotCutForWhatTheirRepliesTake(t *testing.T) {
@@ -396,9 +404,11 @@ func TestReadersAreNotCutForWhatTheirRepliesTake(t *testing.T) {
 }
 
 func TestAPeerAtItsEndThatDoesNotReadIsCutForWhatItTakes(t *testing.T) {
-	s, _ := halfClosed(t, Config{Buffers: NewBuffers(maxReadBuffer)})
+	loop, pass := newLoopAtRest(t)
+	s, _ := halfClosed(t, Config{Loop: loop, Buffers: NewBuffers(maxReadBuffer), WriteTimeout: 100 * 24 * time.Hour})
 	other := dial(t, s)
 	waitFor(t, func() bool {
+		pass(stallTime) // again, where some has left late
 		send(t, other, "hello\n")
 		wantRead(t, other, "hello\n")
 		s.mu.Lock()
