@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -144,13 +143,12 @@ func TestAHangUpIsSeenWhileARequestWaits(t *testing.T) {
 }
 
 func TestTheFrameDeadlineDoesNotRunWhileARequestWaits(t *testing.T) {
-	const timeout = 50 * time.Millisecond
-	s, p := serveWaits(t, Config{FrameTimeout: timeout})
+	loop, pass := newLoopAtRest(t)
+	s, p := serveWaits(t, Config{Loop: loop})
 	c, other := dial(t, s), dial(t, s)
 	send(t, c, "wait\nhal")
 	p.until(t, 1, 1)
-	end := time.Now().Add(3 * timeout)
-	waitFor(t, func() bool { return time.Now().After(end) })
+	pass(3 * DefaultFrameTimeout)
 	send(t, other, "push\n")
 	wantRead(t, c, "got\n")
 	send(t, c, "f\n")
@@ -162,7 +160,7 @@ func TestShutdownEndsAConnectionWhoseRequestWaits(t *testing.T) {
 	c := dial(t, s)
 	send(t, c, "wait\nbehind\n")
 	p.until(t, 1, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -22,7 +21,7 @@ func (s *Server) waitBegun(t *testing.T, want int) {
 }
 
 func TestTheLargestOfTooManyUnfinishedRequestsIsClosed(t *testing.T) {
-	c := Config{Loop: newLoop(t), Buffers: NewBuffers(3 << 20)}
+	c := Config{Loop: newLoop(t, LoopConfig{}), Buffers: NewBuffers(3 << 20)}
 	s, _ := serveLines(t, c)
 	other, _ := serveLines(t, c) // another door shares the sum
 	small, large, last := dial(t, s), dial(t, other), dial(t, s)
@@ -70,7 +69,7 @@ func TestALargeBufferBehindARequestThatWaitsIsClosed(t *testing.T) {
 	wantEnd(t, c)
 	send(t, other, "\n")
 	wantRead(t, other, strings.Repeat("y", 200<<10)+"\n")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func serveInside(t *testing.T, c Config) (*Server, *lines) {
 	t.Helper()
 	p := &lines{}
-	c.Protocol, c.Loop = p, newLoop(t)
+	c.Protocol, c.Loop = p, newLoop(t, LoopConfig{})
 	s := NewServer(nil, c)
 	t.Cleanup(func() {
 		s.Close()
@@ -31,7 +31,7 @@ func connect(t *testing.T, s *Server, remote string) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -77,7 +77,7 @@ func TestADrainEndsTheConnectionsInsideTheProcess(t *testing.T) {
 	if got, err := r.ReadString('\n'); got != "one\n" || err != nil {
 		t.Fatalf("%q, %v", got, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := errors.Join(s.Shutdown(ctx), <-served); err != nil {
 		t.Error(err)

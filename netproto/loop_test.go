@@ -359,9 +359,10 @@ func TestWhoWaitsIsServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
 	pushes, waits := talkTo(t, s), talkTo(t, s)
 	waits.send("wait")
 	store.waitParked(t, 1)
+	store.hook(t, func() error { store.level.Store(uint32(storage.Stop)); return nil }) // before it is ready
 	pushes.send("push later")
 	pushes.want("pushed")
-	store.level.Store(uint32(storage.Stop))
+	store.hook(t, nil)
 	var due int64
 	waitFor(t, func() (passed bool) {
 		_ = store.loop.Do(func(tx *broker.Tx) error {

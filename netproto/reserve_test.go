@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,29 +81,57 @@ func TestLongRequestsAreAllServedWhereThereIsRoomForFew(t *testing.T) {
 	s.waitBegun(t, 0)
 }
 
+// newLoopAtRest is a loop whose clock moves only with pass: nobody is late because the machine is
+// slow.
+func newLoopAtRest(t *testing.T) (l *Loop, pass func(time.Duration)) {
+	t.Helper()
+	var now atomic.Int64
+	l = newLoop(t, LoopConfig{Clock: now.Load})
+	return l, func(d time.Duration) {
+		now.Add(d.Milliseconds())
+		_ = l.Do(func(*broker.Tx) error { return nil }) // a turn, which looks at deadlines
+	}
+}
+
 func TestHalfSentLongRequestsHoldNobodyUpForEver(t *testing.T) {
-	s := serve(t, Config{Protocol: &sized{}, Buffers: NewBuffers(longBuffers), FrameTimeout: time.Second})
+	loop, pass := newLoopAtRest(t)
+	s := serve(t, Config{Protocol: &sized{}, Loop: loop, Buffers: NewBuffers(longBuffers)})
+	buffers := s.config.Buffers
+	wait := func(waiting int) { // until so many wait, and three are read
+		t.Helper()
+		waitFor(t, func() (ok bool) {
+			_ = loop.Do(func(*broker.Tx) error {
+				read := 0
+				for c := range loop.conns {
+					if c.frame.in != nil {
+						read++
+					}
+				}
+				ok = read == 3 && len(buffers.waiting) == waiting
+				return nil
+			})
+			return ok
+		})
+	}
 	begin, rest := long()
-	for range 6 { // three are read, and end after a second
+	for range 6 {
 		send(t, dial(t, s), begin)
 	}
-	buffers := s.config.Buffers
-	waitFor(t, func() (ok bool) {
-		_ = s.config.Loop.Do(func(*broker.Tx) error {
-			ok = len(buffers.waiting) == 3
-			return nil
-		})
-		return ok
-	})
+	wait(3)
 	c := dial(t, s)
 	send(t, c, "0\n")
 	wantRead(t, c, "0\n")
 	go func() { _, _ = io.WriteString(c, begin+rest) }() // ends with the test
+	wait(4)
+	pass(DefaultFrameTimeout) // those that are read end
+	wait(1)
+	pass(DefaultFrameTimeout) // and those that waited
 	wantRead(t, c, strconv.Itoa(longSize)+"\n")
+	pass(lingerTime)
 	s.waitConns(t, 1)
 	_ = c.Close()
 	s.waitBegun(t, 0)
-	_ = s.config.Loop.Do(func(*broker.Tx) error {
+	_ = loop.Do(func(*broker.Tx) error {
 		if buffers.reserved != 0 || len(buffers.waiting) > 0 {
 			t.Errorf("%d bytes are reserved, and %d wait, after all", buffers.reserved, len(buffers.waiting))
 		}
@@ -111,14 +140,25 @@ func TestHalfSentLongRequestsHoldNobodyUpForEver(t *testing.T) {
 }
 
 func TestALongRequestMayTakeAsLongAsItComesOn(t *testing.T) {
-	const timeout = 500 * time.Millisecond
-	s := serve(t, Config{Protocol: &sized{}, FrameTimeout: timeout})
+	loop, pass := newLoopAtRest(t)
+	s := serve(t, Config{Protocol: &sized{}, Loop: loop})
 	begin, rest := long()
 	c := dial(t, s)
 	send(t, c, begin)
-	for at := 0; at < len(rest); at += frameBytes {
-		send(t, c, rest[at:min(at+frameBytes, len(rest))])
-		<-time.After(timeout / 3)
+	for sent := len(begin); len(rest) > frameBytes; rest = rest[frameBytes:] {
+		send(t, c, rest[:frameBytes])
+		sent += frameBytes
+		waitFor(t, func() (read bool) {
+			_ = loop.Do(func(*broker.Tx) error {
+				for c := range loop.conns {
+					read = len(c.in) == sent
+				}
+				return nil
+			})
+			return read
+		})
+		pass(DefaultFrameTimeout * 2 / 3)
 	}
+	send(t, c, rest)
 	wantRead(t, c, strconv.Itoa(longSize)+"\n")
 }

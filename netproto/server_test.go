@@ -19,6 +19,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
+// patience bounds every wait: far longer than any should take.
+const patience = time.Minute
+
 // lines is a protocol that echoes lines, but answers "big" with bigReply bytes and "bad" with an
 // error.
 type lines struct {
@@ -95,7 +98,7 @@ func serveLines(t *testing.T, c Config) (*Server, *lines) {
 func serve(t *testing.T, c Config) *Server {
 	t.Helper()
 	if c.Loop == nil {
-		c.Loop = newLoop(t)
+		c.Loop = newLoop(t, LoopConfig{})
 	}
 	if c.TLS == nil && encrypted {
 		c.TLS = common().server
@@ -135,11 +138,12 @@ func openStore(t *testing.T) (*storage.Store, *recovery.State) {
 }
 
 // newLoop is a loop that is closed after the test's server.
-func newLoop(t *testing.T) *Loop {
+func newLoop(t *testing.T, c LoopConfig) *Loop {
 	t.Helper()
 	store, state := openStore(t)
 	m := broker.New(store, state, broker.Options{})
-	l, err := StartLoop(m, store, LoopConfig{Goroutines: goroutines})
+	c.Goroutines = goroutines
+	l, err := StartLoop(m, store, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +169,7 @@ func dial(t *testing.T, s *Server) *socket {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	return &socket{TCPConn: c.(*net.TCPConn)}
 }
 
@@ -227,15 +231,15 @@ func TestRepliesBeforeAnErrorArriveAndTheConnectionEnds(t *testing.T) {
 }
 
 func TestConnectionLivesOnLongAfterASlowPeerCaughtUp(t *testing.T) {
-	const timeout = 300 * time.Millisecond
-	s, _ := serveLines(t, Config{WriteTimeout: timeout})
+	loop, pass := newLoopAtRest(t)
+	s, p := serveLines(t, Config{Loop: loop})
 	c := dial(t, s)
 	send(t, c, "big\n")
 	if _, err := io.ReadFull(c, make([]byte, bigReply)); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(2 * timeout)                                   // let the deadline of the big write pass
-	_ = s.config.Loop.Do(func(*broker.Tx) error { return nil }) // a turn, which looks at deadlines
+	waitFor(t, func() bool { return p.unsent(s) == 0 })
+	pass(2 * DefaultWriteTimeout) // the deadline of the big write
 	send(t, c, "still here\n")
 	wantRead(t, c, "still here\n")
 }
@@ -243,6 +247,7 @@ func TestConnectionLivesOnLongAfterASlowPeerCaughtUp(t *testing.T) {
 func TestPeerThatReadsNothingIsCutAfterTheWriteTimeout(t *testing.T) {
 	s, _ := serveLines(t, Config{WriteTimeout: 50 * time.Millisecond})
 	c := dial(t, s)
+	_ = c.SetReadBuffer(32 << 10)
 	send(t, c, "a\n")
 	wantRead(t, c, "a\n")
 	send(t, c, strings.Repeat("big\n", 8))
@@ -314,6 +319,7 @@ func TestShutdownServesWhatHasArrived(t *testing.T) {
 func TestShutdownCutsWhatDoesNotFinishInTime(t *testing.T) {
 	s, p := serveLines(t, Config{})
 	c := dial(t, s)
+	_ = c.SetReadBuffer(32 << 10)
 	for range 8 {
 		send(t, c, "big\n")
 	}
@@ -328,9 +334,9 @@ func TestShutdownCutsWhatDoesNotFinishInTime(t *testing.T) {
 // waitFor polls a condition that another goroutine brings about.
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("condition did not come true in 20 s")
+			t.Fatalf("condition did not come true in %v", patience)
 		}
 	}
 }
@@ -371,12 +377,19 @@ func TestAResetEndsAConnectionThatIsSentItsLastReplies(t *testing.T) {
 }
 
 func TestTheWriteTimeoutEndsAConnectionThatIsSentItsLastReplies(t *testing.T) {
-	s, _ := halfClosed(t, Config{WriteTimeout: time.Second})
-	s.waitGone(t)
+	loop, pass := newLoopAtRest(t)
+	s, _ := halfClosed(t, Config{Loop: loop})
+	waitFor(t, func() bool {
+		pass(DefaultWriteTimeout) // again, where some has left late
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.conns == 0
+	})
 }
 
 func TestReadersAreNotCutForWhatTheirRepliesTake(t *testing.T) {
-	s, _ := serveLines(t, Config{Buffers: NewBuffers(1 << 20)})
+	loop, _ := newLoopAtRest(t) // for which no reader takes nothing for a while
+	s, _ := serveLines(t, Config{Loop: loop, Buffers: NewBuffers(1 << 20)})
 	var readers sync.WaitGroup
 	for range 8 {
 		c := dial(t, s)
@@ -391,9 +404,11 @@ func TestReadersAreNotCutForWhatTheirRepliesTake(t *testing.T) {
 }
 
 func TestAPeerAtItsEndThatDoesNotReadIsCutForWhatItTakes(t *testing.T) {
-	s, _ := halfClosed(t, Config{Buffers: NewBuffers(maxReadBuffer)})
+	loop, pass := newLoopAtRest(t)
+	s, _ := halfClosed(t, Config{Loop: loop, Buffers: NewBuffers(maxReadBuffer), WriteTimeout: 100 * 24 * time.Hour})
 	other := dial(t, s)
 	waitFor(t, func() bool {
+		pass(stallTime) // again, where some has left late
 		send(t, other, "hello\n")
 		wantRead(t, other, "hello\n")
 		s.mu.Lock()
@@ -438,7 +453,7 @@ func TestAConnectionThatIsAcceptedAsADrainBeginsEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	go func() { ended <- s.Shutdown(ctx) }()
 	waitFor(t, s.isClosing)

@@ -14,6 +14,9 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
+	if was.Max < 4000 {
+		t.Skipf("skipped: it needs 4000 files, and %d is the hard limit", was.Max)
+	}
 	t.Cleanup(func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) })
 	for name, row := range map[string]struct {
 		files        uint64

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -256,7 +257,12 @@ func TestALoopThatWaitsForTheDiskIsAliveButNotReady(t *testing.T) {
 // notified is what systemd was told, one text for each time.
 func notified(t *testing.T) *net.UnixConn {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "notify")
+	dir, err := os.MkdirTemp("/tmp", "") // the path of a socket has less than 104 bytes, and t.TempDir may be long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)

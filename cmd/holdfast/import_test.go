@@ -180,7 +180,7 @@ func TestImportHintsAtTheBoardsPort(t *testing.T) {
 }
 
 func TestImportWaitsForASlowSnapshot(t *testing.T) {
-	const timeout = 300 * time.Millisecond
+	const timeout = time.Second
 	addr, _ := boardOf(t, func(int, string) string { return "OK\r\n" })
 	read, write := io.Pipe()
 	ended := make(chan result, 1)
@@ -192,7 +192,7 @@ func TestImportWaitsForASlowSnapshot(t *testing.T) {
 		ended <- result{code, stdout.String(), stderr.String()}
 	}()
 	_, _ = io.WriteString(write, strings.Repeat("1 1\n", 20_000))
-	time.Sleep(3 * timeout) // the server owes nothing meanwhile
+	time.Sleep(timeout * 3 / 2) // the server owes nothing meanwhile
 	_, _ = io.WriteString(write, "1 1\n")
 	_ = write.Close()
 	if r := <-ended; r.code != exitOK || r.stdout != "20001 lines imported\n" {

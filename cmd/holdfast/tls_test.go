@@ -72,6 +72,9 @@ func TestRedisCliSpeaksTLSAsTLSInitShows(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("redis-cli is not installed: apt install redis-tools")
 	}
+	if help, _ := exec.CommandContext(t.Context(), "redis-cli", "--help").CombinedOutput(); !strings.Contains(string(help), "--tls") {
+		t.Skip("redis-cli is built without TLS")
+	}
 	dir := filepath.Join(t.TempDir(), "it's")
 	shows := cli(t, "tls", "init", dir).stdout
 	port := strings.TrimPrefix(serveTLS(t, dir).addrs["redis"], "127.0.0.1:")

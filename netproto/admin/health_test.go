@@ -76,7 +76,7 @@ func TestAHealthThatWaitsEndsWithItsClient(t *testing.T) {
 }
 
 func TestProfilesAreServedOneAtATimeAndLongerThanOtherAnswersMayTake(t *testing.T) {
-	s := start(t, Config{Profiles: true, StallTimeout: 100 * time.Millisecond})
+	s := start(t, Config{Profiles: true, StallTimeout: 900 * time.Millisecond}) // less than one profile takes
 	for path, c := range map[string]struct {
 		code int
 		want string

@@ -490,6 +490,16 @@ func TestAConnectionWithoutARequestMakesRoom(t *testing.T) {
 		if code, body := ask(t, s, "GET /livez"+localhost); code != http.StatusOK {
 			t.Errorf("status %d, %q", code, body)
 		}
+		for end := time.Now().Add(patience); ; runtime.Gosched() { // it makes room when its request has ended
+			s.mu.Lock()
+			quiet := len(s.quiet)
+			s.mu.Unlock()
+			if quiet == s.config.MaxConns {
+				break
+			} else if time.Now().After(end) {
+				t.Fatalf("%d connections are without a request", quiet)
+			}
+		}
 	}
 	for _, conn := range []net.Conn{silent, begun} {
 		if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {

@@ -132,7 +132,7 @@ func play(t *testing.T, b *board, steps []step, ending string, apart bool) {
 func (c *client) read(n int) string {
 	buf := make([]byte, n)
 	have := 0
-	_ = c.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = c.conn.SetReadDeadline(time.Now().Add(limit))
 	for have < n {
 		m, err := c.conn.Read(buf[have:])
 		if have += m; err != nil {

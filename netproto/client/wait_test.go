@@ -42,7 +42,7 @@ func TestConsumersThatWaitLeaveConnectionsToOthers(t *testing.T) {
 func TestAWaitEndsWithItsContextThoughTheServerDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	server := startVictim(t, t.TempDir(), "127.0.0.1:0")
-	const soon = 100 * time.Millisecond
+	const soon = 2 * time.Second
 	c := client.New(&redis.Options{Addr: server.addr, DialTimeout: soon, ReadTimeout: soon, MaxRetries: -1})
 	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())

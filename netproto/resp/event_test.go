@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -198,6 +199,7 @@ func TestATailEndsWithTheRightToLook(t *testing.T) {
 func TestAListenerThatDoesNotReadIsToldHowMuchItMissed(t *testing.T) {
 	d := newDoor(t, Config{})
 	slow, fast, c := d.dial(), d.dial(), d.dial()
+	_ = slow.Conn.(*net.TCPConn).SetReadBuffer(32 << 10) // the system takes little for it
 	queue := strings.Repeat("q", 60_000)
 	channel := tailPrefix + queue
 	slow.subscribe(channel)

@@ -77,12 +77,28 @@ func TestAFailedLoginLeavesTheUserAsItWas(t *testing.T) {
 	c.ask("ACL WHOAMI", "-"+errNoAuth+"\r\n")
 }
 
+// loginThatWaits returns a client whose login waits for the end of its penalty, as an operator sees
+// it. Who has looked too late tries again: each penalty is twice the one before.
+func (d *door) loginThatWaits(operator *conn) *conn {
+	d.t.Helper()
+	c, users := d.dial(), d.config.Users
+	for failed := users.Failed(); ; failed++ {
+		c.send("AUTH u wrong\r\n")
+		for late := false; !late; {
+			late = users.Failed() > failed // counted when the penalty begins
+			if strings.Contains(operator.text("INFO", "clients"), "blocked_clients:1\r\n") {
+				return c
+			}
+		}
+		c.want("-" + errWrongPass + "\r\n")
+	}
+}
+
 func TestALoginThatWaitsCannotBeUnblocked(t *testing.T) {
 	d := newDoor(t, Config{Users: hashedUser(t)})
-	operator, c := d.dial(), d.dial()
+	operator := d.dial()
 	operator.ask("AUTH op op", "+OK\r\n")
-	c.send("AUTH u wrong\r\n")
-	operator.awaitBlocked(1) // for its penalty
+	c := d.loginThatWaits(operator)
 	operator.ask("CLIENT UNBLOCK 2", ":0\r\n")
 	c.want("-" + errWrongPass + "\r\n")
 	if d.held() != 0 {
@@ -119,11 +135,9 @@ func TestOneOfTooManyLoginsIsToldToComeLater(t *testing.T) {
 
 func TestAConnectionThatEndsWhileItLogsInLeavesNothing(t *testing.T) {
 	d := newDoor(t, Config{Users: hashedUser(t)})
-	operator, c := d.dial(), d.dial()
+	operator := d.dial()
 	operator.ask("AUTH op op", "+OK\r\n")
-	c.send("AUTH u wrong\r\n")
-	operator.awaitBlocked(1)
-	_ = c.Close()
+	_ = d.loginThatWaits(operator).Close()
 	operator.awaitBlocked(0)
 	if list := operator.text("CLIENT", "LIST"); strings.Count(list, "\n") != 1 {
 		t.Errorf("listed are\n%s", list)
