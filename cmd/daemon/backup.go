@@ -17,8 +17,9 @@ import (
 // store may be opened later: no backup is made before the server serves.
 func backupOf(store **storage.Store, version string) admin.Backup {
 	return func(_ context.Context, w admin.Writer, r admin.Request) error {
+		polite := &polite{Writer: w, batches: func() uint64 { return (*store).Control().Batch }}
 		if r.Format == admin.FormatTar {
-			return archiveTo(w, *store, version)
+			return archiveTo(polite, *store, version)
 		}
 		if err := dump.CheckPatterns(r.Queues); err != nil {
 			return fmt.Errorf("%w: %w", admin.ErrRequest, err)
@@ -31,7 +32,7 @@ func backupOf(store **storage.Store, version string) admin.Backup {
 		if len(r.Queues) == 0 {
 			w.Expect(snapshot.Control().Live)
 		}
-		_, err = dump.Dump(snapshot, w, dump.Options{Format: dump.Format(r.Format), Queues: r.Queues, May: r.May, Now: time.Now().UnixMilli()})
+		_, err = dump.Dump(snapshot, polite, dump.Options{Format: dump.Format(r.Format), Queues: r.Queues, May: r.May, Now: time.Now().UnixMilli()})
 		return err
 	}
 }
@@ -45,4 +46,28 @@ func archiveTo(w io.Writer, s *storage.Store, version string) error {
 	}
 	defer files.Close()
 	return archive.Write(w, files, version, now)
+}
+
+// polite writes a backup. While clients write, it works a part of the time only, so that the
+// processors and the disk are theirs.
+type polite struct {
+	io.Writer
+	batches func() uint64 // how many there were so far
+	before  uint64        // how many there were when the work began
+	began   time.Time     // the work since the last rest
+}
+
+const (
+	restPart    = 19 // times as long as the work is the rest
+	longestRest = 100 * time.Millisecond
+)
+
+// Write implements io.Writer.
+func (p *polite) Write(b []byte) (int, error) {
+	n, err := p.Writer.Write(b)
+	if !p.began.IsZero() && p.batches() != p.before {
+		time.Sleep(min(restPart*time.Since(p.began), longestRest))
+	}
+	p.before, p.began = p.batches(), time.Now()
+	return n, err
 }

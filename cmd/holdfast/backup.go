@@ -14,13 +14,12 @@ import (
 
 // backupCmd copies a running server's store.
 type backupCmd struct {
-	To      string   `required:"" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays. In a folder, its name is the time."`
-	Keep    int      `range:"0 1000000" placeholder:"N" help:"In a folder: keep the newest N backups, this one included, and remove older ones; 0 keeps all (default 0)."`
-	Queue   []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
-	Format  string   `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
-	Files   bool     `help:"Copy the files of the data folder as they are, into a tar for \"holdfast restore\": everything, at the speed of the disk. It needs the same version or a newer one."`
-	MaxRate byteSize `name:"max-rate" placeholder:"SIZE" help:"Bytes a second at most, 1MiB or more, so that the server's clients notice less (default: as fast as it goes)."`
-	JSON    bool     `help:"Print a JSON object with the name of the file and what it holds."`
+	To     string   `required:"" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays. In a folder, its name is the time."`
+	Keep   int      `range:"0 1000000" placeholder:"N" help:"In a folder: keep the newest N backups, this one included, and remove older ones; 0 keeps all (default 0)."`
+	Queue  []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
+	Format string   `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
+	Files  bool     `help:"Copy the files of the data folder as they are, into a tar for \"holdfast restore\": everything, at the speed of the disk. It needs the same version or a newer one."`
+	JSON   bool     `help:"Print a JSON object with the name of the file and what it holds."`
 
 	operatorPort
 	progress
@@ -35,13 +34,9 @@ Examples:
 
     holdfast backup --to holdfast.backup
     holdfast backup --to /var/backups/holdfast/ --keep 24
-    holdfast backup --to holdfast.tar --files --max-rate 100MiB
     holdfast backup --to jobs.jsonl --format jsonl --queue 'jobs.*'
     holdfast backup --to - | gzip > holdfast.backup.gz`
 }
-
-// minRate is well above what the server takes for a client that is too slow.
-const minRate = byteSize(1 << 20)
 
 // Validate is called with the parsed flags.
 func (c *backupCmd) Validate() error {
@@ -51,8 +46,6 @@ func (c *backupCmd) Validate() error {
 		return fmt.Errorf("--keep: %s is not a folder: expected --to to name the folder of the backups", c.To)
 	case c.Files && (len(c.Queue) > 0 || c.Format != admin.FormatMsgpack):
 		return errors.New("--files: it copies everything as it is: expected no --queue and no --format")
-	case c.MaxRate != 0 && c.MaxRate < minRate:
-		return fmt.Errorf("--max-rate: expected %v or more, got %v", minRate, c.MaxRate)
 	case c.JSON && c.To == "-":
 		return errors.New("--json: standard output gets the backup: expected --to to name a file or a folder")
 	}
@@ -63,9 +56,6 @@ func (c *backupCmd) Validate() error {
 func (c *backupCmd) Run(ctx context.Context, p *program) error {
 	if c.Files {
 		c.Format = admin.FormatTar
-	}
-	if p.yield != nil {
-		p.yield()
 	}
 	began := time.Now()
 	folder, err := c.folder(began)
@@ -84,11 +74,7 @@ func (c *backupCmd) Run(ctx context.Context, p *program) error {
 	defer o.discard()
 	m := p.meter(c.Quiet)
 	defer m.end()
-	in := io.TeeReader(body, o)
-	if c.MaxRate > 0 {
-		in = &paced{Reader: in, ctx: ctx, rate: int64(c.MaxRate), began: began}
-	}
-	held, err := readBackup(ctx, in, c.Files, func(u measure, done, total int64) {
+	held, err := readBackup(ctx, io.TeeReader(body, o), c.Files, func(u measure, done, total int64) {
 		if u == inPackets {
 			total = body.Packets
 		}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 func TestBackupHoldsWhatTheServerHolds(t *testing.T) {
@@ -51,19 +50,6 @@ func TestBackupHoldsWhatTheServerHolds(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestBackupTakesNoMoreBytesASecondThanItMay(t *testing.T) {
-	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
-	s.must(t, "bench", "push", "--count", "100", "--size", "20000", "--keep") // 2 MB
-	for _, kind := range []string{"--format=msgpack", "--files"} {
-		began := time.Now()
-		s.must(t, "backup", "--to", filepath.Join(t.TempDir(), "backup"), kind, "--max-rate", "8MB")
-		if took := time.Since(began); took < time.Second/4 {
-			t.Errorf("%s took %v, want a quarter of a second or more", kind, took)
-		}
-	}
-	oneErrorLine(t, s.run(t, "backup", "--to", "-", "--max-rate", "64KiB"), exitUsage, "--max-rate: expected 1MiB or more")
 }
 
 func TestBackupOfABusyServerIsOneMoment(t *testing.T) {

@@ -21,8 +21,7 @@
 //	printing.go       packets that were taken; packettable.go, jsonobject.go: others; table.go: cells
 //	terminal.go       what differs where the output is a terminal
 //	board.go, import.go, export.go      clients of the board; boardask.go: how many items it has
-//	backup.go         a copy of a running server; operator.go: its flags, backupfolder.go: copies of timers,
-//	                  yield_linux.go: the server goes first
+//	backup.go         a copy of a running server; operator.go: its flags, backupfolder.go: copies of timers
 //	doctor.go         looks at the machine
 //	dump.go, load.go, restore.go, verify.go, compact.go   work on a folder; folder.go: its argument
 //	verdict.go        what verify prints; verifyfile.go: of a backup
@@ -62,7 +61,7 @@ func main() {
 	// A write fails when its reader goes away. The signal would end the process and leave its
 	// temporary files behind. It is not ignored: the commands that work runs would ignore it, too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv, hangups: catchHangups, yield: yield}
+	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv, hangups: catchHangups}
 	go obey(signals, time.Now, cancel, func() { // ends with the process
 		fmt.Fprintln(os.Stderr, "holdfast: ended at once by a second signal")
 		if end, ok := p.atEnd.Load().(func()); ok {

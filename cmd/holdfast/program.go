@@ -118,8 +118,6 @@ type program struct {
 	// hangups has SIGHUP go to the channel that it returns, and end nothing any more; nil where it
 	// always ends the process.
 	hangups func() <-chan os.Signal
-	// yield has this process wait where others want the processors; nil: it does not.
-	yield func()
 
 	// Set by run.
 	args      []string
