@@ -23,9 +23,9 @@ func (s *Store) behind() (part float64) {
 		part = max(float64(bytes)/(waitWindows*window), float64(logged)/(fullJournal*window))
 	}
 	if s.fails(merging) == nil {
-		// Deletions take room before a merge gives it back. With little left they wait for one that
-		// does: what waits becomes tables meanwhile.
-		if s.guard.get().Free < keepWindows*s.sizes.window && s.short() {
+		// Deletions take room before a merge gives it back. They wait for one that does where what waits
+		// could become tables in the room that the merge leaves.
+		if s.guard.get().Free < (waitWindows+freeWindows)*s.sizes.window && s.short() {
 			part = 2
 		}
 		zero, _ := s.tables.List().Zero()

@@ -17,7 +17,7 @@ import (
 // store may be opened later: no backup is made before the server serves.
 func backupOf(store **storage.Store, version string) admin.Backup {
 	return func(_ context.Context, w admin.Writer, r admin.Request) error {
-		polite := &polite{Writer: w, batches: func() uint64 { return (*store).Control().Batch }}
+		polite := &polite{Writer: w, busy: busy(*store)}
 		if r.Format == admin.FormatTar {
 			return archiveTo(polite, *store, version)
 		}
@@ -48,26 +48,36 @@ func archiveTo(w io.Writer, s *storage.Store, version string) error {
 	return archive.Write(w, files, version, now)
 }
 
+// busy tells each time whether clients have written since. It tells no where the disk is short of
+// room: a backup keeps what is deleted, and should end.
+func busy(s *storage.Store) func() bool {
+	last := s.Control().Batch
+	return func() bool {
+		before := last
+		last = s.Control().Batch
+		return last != before && s.Space().Level == storage.Normal
+	}
+}
+
 // polite writes a backup. While clients write, it works a part of the time only, so that the
 // processors and the disk are theirs.
 type polite struct {
 	io.Writer
-	batches func() uint64 // how many there were so far
-	before  uint64        // how many there were when the work began
-	began   time.Time     // the work since the last rest
+	busy  func() bool
+	began time.Time // the work since the last rest
 }
 
 const (
 	restPart    = 19 // times as long as the work is the rest
-	longestRest = 100 * time.Millisecond
+	longestRest = 20 * time.Millisecond
 )
 
 // Write implements io.Writer.
 func (p *polite) Write(b []byte) (int, error) {
 	n, err := p.Writer.Write(b)
-	if !p.began.IsZero() && p.batches() != p.before {
+	if p.busy() && !p.began.IsZero() {
 		time.Sleep(min(restPart*time.Since(p.began), longestRest))
 	}
-	p.before, p.began = p.batches(), time.Now()
+	p.began = time.Now()
 	return n, err
 }

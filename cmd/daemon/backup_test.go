@@ -17,18 +17,23 @@ func (s slowly) Write(b []byte) (int, error) {
 
 func TestABackupRestsWhileClientsWriteAndNotOtherwise(t *testing.T) {
 	for name, c := range map[string]struct {
-		work time.Duration
-		each uint64 // batches
-		want time.Duration
+		work, every time.Duration // and how often clients write
+		want        time.Duration
 	}{
-		"nobody writes":   {time.Millisecond, 0, 10 * time.Millisecond},
-		"clients write":   {time.Millisecond, 1, (10 + 9*restPart) * time.Millisecond},
-		"a slow receiver": {time.Second, 1, (10 * time.Second) + 9*longestRest},
+		"nobody writes":           {time.Millisecond, time.Hour, 10 * time.Millisecond},
+		"clients write":           {time.Millisecond, time.Millisecond, (10 + 9*restPart) * time.Millisecond},
+		"they write meanwhile":    {time.Millisecond, 3 * time.Millisecond, (10 + 8*restPart) * time.Millisecond},
+		"they write now and then": {time.Millisecond, 100 * time.Millisecond, 10 * time.Millisecond},
+		"a slow receiver":         {time.Second, time.Second, (10 * time.Second) + 9*longestRest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var batches uint64
-				began, p := time.Now(), &polite{Writer: slowly(c.work), batches: func() uint64 { batches += c.each; return batches }}
+				began, seen := time.Now(), time.Duration(0)
+				p := &polite{Writer: slowly(c.work), busy: func() bool {
+					before := seen
+					seen = time.Since(began) / c.every
+					return seen != before
+				}}
 				for range 10 {
 					if _, err := io.WriteString(p, "piece"); err != nil {
 						t.Fatal(err)

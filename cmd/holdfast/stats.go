@@ -71,8 +71,8 @@ func (c *statsCmd) print(w io.Writer, all []queueStats, before *round) error {
 	return cmp.Or(printStats(w, all, before), printBands(w, all))
 }
 
-// ask returns the figures of the queues, or of all there are. One that is watched, or that nobody
-// named, may be gone meanwhile.
+// ask returns the figures of the queues, or of all there are. One that is watched may be gone
+// meanwhile, or not be there yet: it has no packet then.
 func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueStats, err error) {
 	names := c.Queues
 	if len(names) == 0 {
@@ -82,7 +82,11 @@ func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueS
 	}
 	for _, name := range names {
 		s, err := server.Stats(ctx, name)
-		if err != nil && !((c.Watch || len(c.Queues) == 0) && errors.Is(err, client.ErrNoQueue)) {
+		gone := errors.Is(err, client.ErrNoQueue)
+		switch {
+		case gone && len(c.Queues) == 0:
+			continue
+		case err != nil && !(gone && c.Watch):
 			return nil, fmt.Errorf("queue %.80q: %w", name, err)
 		}
 		all = append(all, queueStats{name, s})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestConnectionCommands(t *testing.T) {
@@ -209,12 +210,16 @@ func TestAWrongPasswordIsLoggedThoughItsClientHangsUp(t *testing.T) {
 	users := hashedUser(t)
 	c := newDoor(t, Config{Users: users, Logger: slog.New(slog.NewTextHandler(&log, nil))}).dial()
 	c.send("AUTH u wrong\r\n")
-	for users.Failed() == 0 { // then its penalty begins
+	end, want := time.Now().Add(time.Minute), `remote=`+c.LocalAddr().String()+` user=u error="wrong`
+	for users.Failed() == 0 && time.Now().Before(end) { // then its penalty begins
 		runtime.Gosched()
 	}
 	_ = c.Close()
-	for !strings.Contains(log.String(), `remote=`+c.LocalAddr().String()+` user=u error="wrong`) {
+	for !strings.Contains(log.String(), want) && time.Now().Before(end) {
 		runtime.Gosched()
+	}
+	if got := log.String(); !strings.Contains(got, want) {
+		t.Errorf("the log is %q, want %q", got, want)
 	}
 }
 
