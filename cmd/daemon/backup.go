@@ -17,9 +17,9 @@ import (
 // store may be opened later: no backup is made before the server serves.
 func backupOf(store **storage.Store, version string) admin.Backup {
 	return func(_ context.Context, w admin.Writer, r admin.Request) error {
-		polite := &polite{Writer: w, busy: busy(*store)}
+		out := &polite{Writer: w, busy: busy(*store)}
 		if r.Format == admin.FormatTar {
-			return archiveTo(polite, *store, version)
+			return archiveTo(out, *store, version)
 		}
 		if err := dump.CheckPatterns(r.Queues); err != nil {
 			return fmt.Errorf("%w: %w", admin.ErrRequest, err)
@@ -32,7 +32,7 @@ func backupOf(store **storage.Store, version string) admin.Backup {
 		if len(r.Queues) == 0 {
 			w.Expect(snapshot.Control().Live)
 		}
-		_, err = dump.Dump(snapshot, polite, dump.Options{Format: dump.Format(r.Format), Queues: r.Queues, May: r.May, Now: time.Now().UnixMilli()})
+		_, err = dump.Dump(snapshot, out, dump.Options{Format: dump.Format(r.Format), Queues: r.Queues, May: r.May, Now: time.Now().UnixMilli()})
 		return err
 	}
 }
@@ -59,8 +59,8 @@ func busy(s *storage.Store) func() bool {
 	}
 }
 
-// polite writes a backup. While clients write, it works a part of the time only, so that the
-// processors and the disk are theirs.
+// polite writes a backup. While clients write, it rests after each piece: the processors and the
+// disk are theirs.
 type polite struct {
 	io.Writer
 	busy  func() bool
@@ -68,7 +68,7 @@ type polite struct {
 }
 
 const (
-	restPart    = 19 // times as long as the work is the rest
+	restPart    = 19 // times as long as the work is the rest, up to the longest
 	longestRest = 20 * time.Millisecond
 )
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // slowly takes a while for each Write.
@@ -44,5 +46,25 @@ func TestABackupRestsWhileClientsWriteAndNotOtherwise(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestABackupSeesThatClientsHaveWritten(t *testing.T) {
+	s, err := storage.Open(t.TempDir(), storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	written := busy(s)
+	if written() {
+		t.Error("nobody has written, and it is busy")
+	}
+	var b storage.Batch
+	b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1}, &storage.Packet{})
+	if err := s.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	if first, again := written(), written(); !first || again {
+		t.Errorf("after a batch it is busy %v, and then %v", first, again)
 	}
 }
