@@ -1,7 +1,8 @@
 // Package admin serves the operator over HTTP: it streams backups of the running store and says
-// how the server is. PROTOCOL.md describes it. server.go is the server, routes.go answers requests,
-// health.go those of monitors, profile.go those of developers, users.go finds out who asks, pace.go
-// finds slow readers, request.go parses what a backup is to hold, client.go asks such a server.
+// how the server is. PROTOCOL.md describes it. server.go is the server, guests.go keeps its
+// connections, routes.go answers requests, health.go those of monitors, profile.go those of
+// developers, users.go finds out who asks, pace.go finds slow readers, request.go parses what a
+// backup is to hold, client.go asks such a server.
 package admin
 
 import (
@@ -20,7 +21,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
@@ -85,10 +85,9 @@ type Server struct {
 	stopping context.Context // the parent of every request's; ends with stop
 	stop     context.CancelFunc
 
-	mu    sync.Mutex
-	quiet map[net.Conn]time.Time // connections without a request, and since when
+	mu     sync.Mutex
+	guests map[net.Conn]*guest // open connections
 
-	open                      atomic.Int64  // connections
 	accepted, refused, shaken atomic.Uint64 // see Connections
 	backup                    sync.Mutex    // held by the one backup under way
 	backedUp                  atomic.Int64  // see LastBackup, in Unix milliseconds; 0: never
@@ -101,11 +100,12 @@ const Name = "admin"
 // NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow.
 func NewServer(l net.Listener, c Config) *Server {
 	c.setDefaults()
-	s := &Server{config: c, listener: l, quiet: make(map[net.Conn]time.Time)}
+	s := &Server{config: c, listener: l, guests: make(map[net.Conn]*guest)}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.http = http.Server{
 		Handler:           s.routes(),
 		BaseContext:       func(net.Listener) context.Context { return s.stopping },
+		ConnContext:       s.with,
 		ReadHeaderTimeout: headerTimeout,
 		WriteTimeout:      c.StallTimeout,
 		IdleTimeout:       idleTimeout,
@@ -133,68 +133,6 @@ func (c complaints) Write(line []byte) (int, error) {
 		log.Warn(text)
 	}
 	return len(line), nil
-}
-
-// count counts connections. Each is new once and closed once. If there are too many, one that waits
-// for a request makes room: who says nothing keeps nobody out.
-func (s *Server) count(conn net.Conn, state http.ConnState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.quiet, conn)
-	switch state {
-	case http.StateNew:
-		if s.open.Add(1) > int64(s.config.MaxConns) && !s.makeRoom() {
-			s.drop(conn, "connection refused")
-			return
-		}
-		s.accepted.Add(1)
-		if tcp, ok := below(conn).(*net.TCPConn); ok {
-			_ = tcp.SetWriteBuffer(socketBuffer)
-		}
-		s.quiet[conn] = time.Now()
-	case http.StateIdle:
-		s.quiet[conn] = time.Now()
-	case http.StateClosed:
-		s.open.Add(-1)
-	}
-}
-
-// makeRoom closes the connection that has waited for a request the longest; false if none waits.
-func (s *Server) makeRoom() bool {
-	var oldest net.Conn
-	for conn, since := range s.quiet {
-		if oldest == nil || since.Before(s.quiet[oldest]) {
-			oldest = conn
-		}
-	}
-	if oldest == nil {
-		return false
-	}
-	delete(s.quiet, oldest)
-	s.drop(oldest, "connection closed")
-	return true
-}
-
-// drop closes a connection because there are too many.
-func (s *Server) drop(conn net.Conn, event string) {
-	s.config.Logger.Warn(event, "protocol", Name, "remote", conn.RemoteAddr().String(), "limit", s.config.MaxConns)
-	s.refused.Add(1)
-	_ = below(conn).Close() // TLS would wait until its last word has left
-}
-
-// below is the socket of a connection.
-func below(conn net.Conn) net.Conn {
-	if c, ok := conn.(*tls.Conn); ok {
-		return c.NetConn()
-	}
-	return conn
-}
-
-// Connections returns how many are open, and what became of all.
-func (s *Server) Connections() (open int, a netproto.Accepted) {
-	a.Served = s.accepted.Load()
-	a.Refused[netproto.RefusedMany], a.Refused[netproto.RefusedHandshake] = s.refused.Load(), s.shaken.Load()
-	return int(s.open.Load()), a
 }
 
 // LastBackup returns the moment of the last backup of everything that has left as a whole, of this

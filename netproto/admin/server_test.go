@@ -11,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -476,69 +474,6 @@ func TestCloseReturnsWhenNoBackupReadsTheStoreAnyMore(t *testing.T) {
 	s.Close()
 	if reads.Load() {
 		t.Error("the backup still reads the store")
-	}
-}
-
-func TestAConnectionWithoutARequestMakesRoom(t *testing.T) {
-	s := start(t, Config{MaxConns: 2})
-	silent := dial(t, s)
-	begun := dial(t, s)
-	if _, err := io.WriteString(begun, "GET /livez HTTP/1.1\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 * s.config.MaxConns {
-		if code, body := ask(t, s, "GET /livez"+localhost); code != http.StatusOK {
-			t.Errorf("status %d, %q", code, body)
-		}
-		for end := time.Now().Add(patience); ; runtime.Gosched() { // it makes room when its request has ended
-			s.mu.Lock()
-			quiet := len(s.quiet)
-			s.mu.Unlock()
-			if quiet == s.config.MaxConns {
-				break
-			} else if time.Now().After(end) {
-				t.Fatalf("%d connections are without a request", quiet)
-			}
-		}
-	}
-	for _, conn := range []net.Conn{silent, begun} {
-		if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("read %d bytes, %v; want the end", n, err)
-		}
-	}
-}
-
-func TestTooManyConnectionsWithRequestsAreClosed(t *testing.T) {
-	s := start(t, Config{MaxConns: 2, Health: make(ill)})
-	busy := func() int {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return int(s.open.Load()) - len(s.quiet)
-	}
-	wait := func(n int) {
-		t.Helper()
-		for end := time.Now().Add(patience); busy() != n; runtime.Gosched() {
-			if time.Now().After(end) {
-				t.Fatalf("%d connections have a request, want %d", busy(), n)
-			}
-		}
-	}
-	var all []net.Conn
-	for n := range s.config.MaxConns {
-		conn := dial(t, s)
-		if _, err := io.WriteString(conn, "GET /healthz"+localhost); err != nil { // which waits
-			t.Fatal(err)
-		}
-		all = append(all, conn)
-		wait(n + 1)
-	}
-	if n, err := dial(t, s).Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("read %d bytes, %v; want the end", n, err)
-	}
-	_ = all[0].Close()
-	wait(1)
-	if code, body := ask(t, s, "GET /livez"+localhost); body != "stuck\n" {
-		t.Errorf("status %d, %q", code, body)
 	}
 }
 

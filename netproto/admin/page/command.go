@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
 const (
@@ -64,7 +66,7 @@ func (p *Page) serveCommand(w http.ResponseWriter, r *http.Request, v visitor) {
 		Command  []argument
 		Cut      int
 	}
-	if !read(w, r, &request) {
+	if !read(w, r, &request, maxBody, bodyTimeout) {
 		return
 	}
 	if err := check(request.Command); err != nil {
@@ -113,6 +115,7 @@ func (p *Page) run(ctx context.Context, r *http.Request, v visitor, database, cu
 	select {
 	case p.commands <- struct{}{}:
 		defer func() { <-p.commands }()
+		defer admin.Keep(r)()
 	case <-ctx.Done():
 		return nil, errors.New("other commands of the page take long: try again later")
 	}

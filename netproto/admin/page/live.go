@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
 const (
@@ -34,6 +35,7 @@ func (p *Page) serveLive(w http.ResponseWriter, r *http.Request, v visitor) {
 	select {
 	case p.lives <- struct{}{}:
 		defer func() { <-p.lives }()
+		defer admin.Keep(r)()
 	default:
 		p.config.Logger.Warn("connection refused", "protocol", Name, "remote", r.RemoteAddr, "limit", maxLives)
 		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open, and more are not shown at a time: close one", maxLives))

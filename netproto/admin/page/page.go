@@ -35,8 +35,10 @@ const (
 	// MaxConns is how many connections to the Redis door all pages have at a time.
 	MaxConns = maxLives + maxCommands
 
-	maxBody     = 1 << 20         // of a request, in bytes
+	maxBody     = 1 << 20         // of a command, in bytes
 	bodyTimeout = 5 * time.Second // for that
+	maxLogin    = 4 << 10         // of a login, whose client nobody knows
+	loginBody   = 2 * time.Second // for that
 )
 
 // Config says for whom a page is served.
@@ -150,11 +152,11 @@ func (p *Page) post(serve handler) handler {
 	}
 }
 
-// read reads the body of a request, which is one value of JSON.
-func read(w http.ResponseWriter, r *http.Request, into any) bool {
+// read reads the body of a request, which is one value of JSON, of most bytes and in a time.
+func read(w http.ResponseWriter, r *http.Request, into any, most int64, within time.Duration) bool {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = control.SetReadDeadline(time.Now().Add(within))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	_ = control.SetReadDeadline(time.Time{}) // the server waits meanwhile for the client to go away
 	code := http.StatusBadRequest
 	switch long := (*http.MaxBytesError)(nil); {

@@ -193,12 +193,12 @@ func nameOf(a *access.Account) *string {
 
 // serveLogin begins a session.
 func (p *Page) serveLogin(w http.ResponseWriter, r *http.Request, _ visitor) {
-	var given struct{ User, Password string }
-	if !read(w, r, &given) {
-		return
-	}
 	if p.config.Users == nil {
 		refuse(w, http.StatusBadRequest, "there are no users: everybody may do everything")
+		return
+	}
+	var given struct{ User, Password string }
+	if !read(w, r, &given, maxLogin, loginBody) {
 		return
 	}
 	a, err := admin.CheckPassword(p.config.Users, p.config.Logger, r, given.User, given.Password)
