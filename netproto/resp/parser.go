@@ -115,7 +115,9 @@ func (p *parser) multibulk(buf []byte, dst [][]byte) (args [][]byte, complete bo
 		case end > len(buf):
 			return dst, false, nil
 		}
-		dst = append(dst, buf[p.at:end-len("\r\n")])
+		if p.refused == "" { // of a skipped one buf may begin within the line break
+			dst = append(dst, buf[p.at:end-len("\r\n")])
+		}
 		p.at, p.sized = end, false
 	}
 	return dst, true, nil

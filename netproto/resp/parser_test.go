@@ -3,23 +3,37 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// parse feeds a stream to a parser in pieces, as a connection does: what is not a whole request is
-// given again, with more behind it. Behind much that is more than a cut says, as all is copied each
-// time. It returns the requests, and the error that ends the stream.
+// parse feeds a stream to a parser in pieces of so many bytes and one more, and the rest at once.
+// Behind much a piece is longer, as all is copied each time.
 func parse(stream []byte, cuts []byte) (requests []string, err error) {
+	return parsePieces(stream, func(held int, rest []byte) int {
+		if len(cuts) == 0 {
+			return len(rest)
+		}
+		n := max(int(cuts[0])+1, held/64)
+		cuts = cuts[1:]
+		return n
+	})
+}
+
+// parsePieces feeds a stream to a parser in pieces, as a connection does: what is not a whole request
+// is given again, with more behind it. piece says how long the next one is, of the bytes that are
+// held back and those that are to come. It returns the requests, and the error that ends the stream.
+func parsePieces(stream []byte, piece func(held int, rest []byte) int) (requests []string, err error) {
 	var p parser
 	var buf []byte
-	for len(stream) > 0 || len(cuts) == 0 {
-		n := len(stream)
-		if len(cuts) > 0 {
-			n, cuts = min(n, max(int(cuts[0])+1, len(buf)/64)), cuts[1:]
-		}
-		buf = append(slices.Clone(buf), stream[:n]...) // a new place each time
+	var places [2][]byte
+	for i := 0; ; i++ {
+		n := min(len(stream), piece(len(buf), stream))
+		at := &places[i%2] // another place each time
+		*at = append(append((*at)[:0], buf...), stream[:n]...)
+		buf = *at
 		stream = stream[n:]
 		for len(buf) > 0 {
 			args, size, err := p.next(buf, nil)
@@ -41,7 +55,6 @@ func parse(stream []byte, cuts []byte) (requests []string, err error) {
 			return requests, nil
 		}
 	}
-	return requests, nil
 }
 
 func TestRequests(t *testing.T) {
@@ -105,6 +118,57 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// randomStream is some requests, of which one or two are refused: for a long argument, or because
+// all together are too long. Some have an error behind them.
+func randomStream(r *rand.Rand) []byte {
+	var b []byte
+	add := func(args ...string) { b = append(b, request(args...)...) }
+	words := []string{"PING", "", "\r", "\r\n$3\r\n", "*1\r\n", strings.Repeat("x", 300)}
+	some := func() []string {
+		args := make([]string, 1+r.IntN(4))
+		for i := range args {
+			args[i] = words[r.IntN(len(words))]
+		}
+		return args
+	}
+	for range 1 + r.IntN(4)/3 {
+		add(some()...)
+		switch r.IntN(20) {
+		case 0: // many short arguments
+			add(slices.Repeat([]string{strings.Repeat("\r", 30+r.IntN(20))}, maxRequest/32)...)
+		case 1: // a few long ones
+			add(slices.Repeat([]string{strings.Repeat("y", maxArg)}, 5)...)
+		default:
+			add(slices.Concat(some(), []string{strings.Repeat("\n", maxArg+1+r.IntN(9))}, some())...)
+		}
+		add(some()...)
+	}
+	if r.IntN(4) == 0 {
+		b = append(b, "*1\r\n$x\r\n"...)
+	}
+	return b
+}
+
+func TestAStreamWithRefusedRequestsReadsAsItDoesWholeWhereverItIsCut(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		stream := randomStream(r)
+		want, wantErr := parse(stream, nil)
+		for name, piece := range map[string]func(held int, rest []byte) int{
+			"behind each CR": func(held int, rest []byte) int {
+				return max(1, 1+bytes.IndexByte(rest, '\r'), held/8)
+			},
+			"in reads of 64 KiB": func(int, []byte) int { return 64 << 10 },
+			"anywhere":           func(held int, rest []byte) int { return 1 + r.IntN(64<<r.IntN(12)) + held/8 },
+		} {
+			got, err := parsePieces(stream, piece)
+			if !slices.Equal(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Fatalf("stream %d, cut %s: %d requests (%v), want %d (%v)", i, name, len(got), err, len(want), wantErr)
+			}
+		}
+	}
+}
+
 func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
 	const head = "*1048576\r\n$1048576\r\n"
 	buf := []byte(head)
@@ -138,6 +202,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add([]byte("*2\r\n$3\r\nGET\r\n$1\r\nx\r\nPING\r\n*1\r\n$4\r\nPING\r\n"), []byte{0, 1, 2, 3})
 	f.Add([]byte("set \"a\\x41\" 'b'\r\n*-1\r\n*0\r\n\r\n*1\r\n$x\r\n"), []byte{5})
 	f.Add([]byte("*1\r\n$3\r\nabc\r\n*1\r\nfoo\r\n"), []byte{12, 0, 0})
+	f.Add([]byte("*2\r\n$1\r\nx\r\n$1048577\r\n"+strings.Repeat("x", 1<<20+1)+"\r\nPING\r\n"), bytes.Repeat([]byte{255}, 96))
 	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
 		whole, wholeErr := parse(stream, nil)
 		cut, cutErr := parse(stream, cuts)
