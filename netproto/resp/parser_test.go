@@ -22,9 +22,9 @@ func parse(stream []byte, cuts []byte) (requests []string, err error) {
 	})
 }
 
-// parsePieces feeds a stream to a parser in pieces, as a connection does: what is not a whole request
-// is given again, with more behind it. piece says how long the next one is, of the bytes that are
-// held back and those that are to come. It returns the requests, and the error that ends the stream.
+// parsePieces feeds a stream to a parser in pieces, as a connection does: what is not a whole
+// request is given again, with more behind it. piece says how long the next one is, of the bytes
+// held back and those to come. It returns the requests, and the error that ends the stream.
 func parsePieces(stream []byte, piece func(held int, rest []byte) int) (requests []string, err error) {
 	var p parser
 	var buf []byte
