@@ -123,7 +123,7 @@ func isAddress(host string) bool {
 }
 
 // isCrossSite tells whether a browser says that a page of another site made the request. Unlike
-// http.CrossOriginProtection it does not let GET requests pass: they take the one slot for backups.
+// http.CrossOriginProtection it does not let GET requests pass: they take the place of a backup.
 func isCrossSite(r *http.Request) bool {
 	for _, site := range r.Header.Values("Sec-Fetch-Site") {
 		if site != "none" && site != "same-origin" {
@@ -164,12 +164,15 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 	if a := userOf(r); a != nil && !a.May(access.Operate, nil) {
 		request.May = func(name []byte) bool { return a.May(access.Look, name) }
 	}
-	if !s.backup.TryLock() {
+	leave := s.backups.Take(userOf(r))
+	if leave == nil {
 		w.Header().Set("Retry-After", "10")
 		refuse(w, http.StatusServiceUnavailable, "another backup is under way, and there is one at a time: try again when it has ended")
 		return
 	}
-	defer s.backup.Unlock()
+	defer leave()
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	ctx := r.Context()
 	if ctx.Err() != nil {
 		panic(http.ErrAbortHandler) // the server has begun to stop

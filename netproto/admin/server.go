@@ -1,8 +1,8 @@
 // Package admin serves the operator over HTTP: it streams backups of the running store and says
 // how the server is. PROTOCOL.md describes it. server.go is the server, guests.go keeps its
-// connections, routes.go answers requests, health.go those of monitors, profile.go those of
-// developers, users.go finds out who asks, pace.go finds slow readers, request.go parses what a
-// backup is to hold, client.go asks such a server.
+// connections, places.go bounds what is done at a time, routes.go answers requests, health.go those
+// of monitors, profile.go those of developers, users.go finds out who asks, pace.go finds slow
+// readers, request.go parses what a backup is to hold, client.go asks such a server.
 package admin
 
 import (
@@ -89,9 +89,10 @@ type Server struct {
 	guests map[net.Conn]*guest // open connections
 
 	accepted, refused, shaken atomic.Uint64 // see Connections
-	backup                    sync.Mutex    // held by the one backup under way
-	backedUp                  atomic.Int64  // see LastBackup, in Unix milliseconds; 0: never
-	profile                   sync.Mutex    // held by the one profile under way
+	backups                   *Places
+	reading                   sync.RWMutex // read-locked by each backup under way
+	backedUp                  atomic.Int64 // see LastBackup, in Unix milliseconds; 0: never
+	profile                   sync.Mutex   // held by the one profile under way
 }
 
 // Name is the protocol's name in logs.
@@ -100,7 +101,7 @@ const Name = "admin"
 // NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow.
 func NewServer(l net.Listener, c Config) *Server {
 	c.setDefaults()
-	s := &Server{config: c, listener: l, guests: make(map[net.Conn]*guest)}
+	s := &Server{config: c, listener: l, guests: make(map[net.Conn]*guest), backups: NewPlaces(1)}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.http = http.Server{
 		Handler:           s.routes(),
@@ -174,6 +175,6 @@ func (s *Server) Close() {
 	s.stop()
 	_ = s.http.Close()
 	_ = s.listener.Close() // http does not know it before Serve
-	s.backup.Lock()        // a backup ends soon: its context has ended and its connection is closed
-	defer s.backup.Unlock()
+	s.reading.Lock()       // a backup ends soon: its context has ended and its connection is closed
+	defer s.reading.Unlock()
 }

@@ -276,7 +276,7 @@ type endless struct {
 	ended chan error
 }
 
-func newEndless() *endless { return &endless{make(chan struct{}, 1), make(chan error, 1)} }
+func newEndless() *endless { return &endless{make(chan struct{}, 2), make(chan error, 2)} }
 
 func (e *endless) backup(ctx context.Context, w Writer, _ Request) error {
 	e.began <- struct{}{}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"golang.org/x/crypto/bcrypt"
@@ -267,4 +268,34 @@ func TestWhatIsToldOfAllQueuesNeedsLookForAllOrOperate(t *testing.T) {
 			t.Errorf("%s may look at all: %v", name, got)
 		}
 	}
+}
+
+func TestABackupOfAUserKeepsNoneFromThoseWhoOperate(t *testing.T) {
+	e := newEndless()
+	s := start(t, Config{Users: testUsers(t), Backup: e.backup})
+	begin := func(user, path string) {
+		t.Helper()
+		if _, err := io.WriteString(dial(t, s), getting(path, basic(user, secret))); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-e.began:
+		case <-time.After(patience):
+			t.Fatalf("%s gets no backup", user)
+		}
+	}
+	refused := func(user, path string) {
+		t.Helper()
+		if status, body := ask(t, s, getting(path, basic(user, secret))); status != http.StatusServiceUnavailable || !strings.Contains(body, "under way") {
+			t.Errorf("%s: %d, %q", user, status, body)
+		}
+	}
+	begin("looker", "/backup?queue=q*")
+	refused("looker", "/backup?queue=q*")
+	refused("manager", "/backup?queue=q*")
+	begin("operator", "/backup")
+	refused("operator", "/backup")
+	s.Close()
+	e.wantEnd(t)
+	e.wantEnd(t)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxCommands = 8                // that are carried out at a time; others wait
+	maxCommands = 8                // that are carried out at a time, as maxLives; others wait
 	commandTime = 60 * time.Second // for one, with that
 	maxReply    = 8 << 20          // bytes of JSON
 )
@@ -112,13 +112,12 @@ func check(command []argument) error {
 // run carries out a command as a visitor, and returns its reply as JSON. The error is a failure if
 // it is a reply.
 func (p *Page) run(ctx context.Context, r *http.Request, v visitor, database, cut int, command []argument) ([]byte, error) {
-	select {
-	case p.commands <- struct{}{}:
-		defer func() { <-p.commands }()
-		defer admin.Keep(r)()
-	case <-ctx.Done():
+	leave := p.commands.Wait(ctx, v.account)
+	if leave == nil {
 		return nil, errors.New("other commands of the page take long: try again later")
 	}
+	defer leave()
+	defer admin.Keep(r)()
 	conn, err := p.connect(ctx, r, v)
 	if err != nil {
 		return nil, err

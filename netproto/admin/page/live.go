@@ -21,6 +21,7 @@ import (
 
 const (
 	// maxLives are the pages that are open at a time: half of the connections of the admin address.
+	// One more is for users who operate.
 	maxLives = 32
 	// maxRows is how many queues a page is sent.
 	maxRows = 20_000
@@ -32,15 +33,14 @@ const (
 
 // serveLive sends an open page what happens, as server-sent events.
 func (p *Page) serveLive(w http.ResponseWriter, r *http.Request, v visitor) {
-	select {
-	case p.lives <- struct{}{}:
-		defer func() { <-p.lives }()
-		defer admin.Keep(r)()
-	default:
+	leave := p.lives.Take(v.account)
+	if leave == nil {
 		p.config.Logger.Warn("connection refused", "protocol", Name, "remote", r.RemoteAddr, "limit", maxLives)
-		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open, and more are not shown at a time: close one", maxLives))
+		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("at most %d pages are open at a time, and a user leaves as many to others as it has: close one", maxLives))
 		return
 	}
+	defer leave()
+	defer admin.Keep(r)()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	conn, err := p.connect(ctx, r, v)

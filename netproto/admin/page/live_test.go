@@ -292,3 +292,18 @@ func TestAnOpenPageIsToldOfEventsOnceAndOfThoseBefore(t *testing.T) {
 	fill("a3")
 	told("a3")
 }
+
+func TestAUserLeavesPagesForOthers(t *testing.T) {
+	s := newSite(t, root(), user("ann"), user("bob")).serve()
+	opened := func(name string) (n int) {
+		b := s.browse()
+		b.login(name)
+		for b.ask("GET", "/page/live", "").StatusCode == http.StatusOK {
+			n++
+		}
+		return n
+	}
+	if ann, bob, root := opened("ann"), opened("bob"), opened("root"); ann != 16 || bob != 8 || root != 5 {
+		t.Errorf("ann has %d pages, bob %d and root %d: want the half of what is left, and one more for who operates", ann, bob, root)
+	}
+}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
 // Name is the page's name in logs and figures, where its connections count.
@@ -33,7 +34,7 @@ const Name = "page"
 
 const (
 	// MaxConns is how many connections to the Redis door all pages have at a time.
-	MaxConns = maxLives + maxCommands
+	MaxConns = (maxLives + 1) + (maxCommands + 1)
 
 	maxBody     = 1 << 20         // of a command, in bytes
 	bodyTimeout = 5 * time.Second // for that
@@ -68,14 +69,14 @@ type Page struct {
 	source   atomic.Pointer[Source] // nil before Serve
 	sessions sessions
 	tokens   tokens
-	commands chan struct{} // holds one for each that is carried out
-	lives    chan struct{} // holds one for each that is open
+	commands *admin.Places // that are carried out
+	lives    *admin.Places // that are open
 	survey   survey
 }
 
 // New makes the page of a server that does not serve yet.
 func New(c Config) *Page {
-	p := &Page{config: c, mux: http.NewServeMux(), sessions: newSessions(), tokens: newTokens(), commands: make(chan struct{}, maxCommands), lives: make(chan struct{}, maxLives)}
+	p := &Page{config: c, mux: http.NewServeMux(), sessions: newSessions(), tokens: newTokens(), commands: admin.NewPlaces(maxCommands), lives: admin.NewPlaces(maxLives)}
 	p.serveStatic()
 	p.mux.HandleFunc("GET /page/session", p.visited(p.serveSession))
 	p.mux.HandleFunc("GET /page/live", p.visited(p.known(p.serveLive)))
