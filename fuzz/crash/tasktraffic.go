@@ -211,7 +211,7 @@ func (c *taskClient) refused(p pushed, reply any, shut bool) {
 // claim makes the claim of tasks that match, of the first queue that has any, for a lease in
 // milliseconds. It waits for them so long, if that is not 0.
 func (c *taskClient) claim(queues []string, count, lease, block int64, of filter) taskOp {
-	args := append(append([]string{"QCLAIM"}, queues...), "COUNT", decimal(count), "LEASE", decimal(lease),
+	args := append(strings.Fields("QCLAIM "+strings.Join(queues, " OR ")), "COUNT", decimal(count), "LEASE", decimal(lease),
 		"CONSUMER", fmt.Sprint("worker-", c.number))
 	args = append(args, of.args()...)
 	if block != 0 {

@@ -72,8 +72,8 @@ func TestCostlyRequestsHoldNobodyUp(t *testing.T) {
 		"SCAN":                   {"SCAN", "0", "COUNT", "1000", "MATCH", costly},
 		"HSCAN":                  {"HSCAN", name + "0", "0", "MATCH", costly},
 		"PUBLISH":                {"PUBLISH", name, "x"},
-		"QPOP with 64 filters":   append(command{"QPOP", "q0", "q1", "q2"}, filter...),
-		"QCLAIM with 64 filters": append(command{"QCLAIM", "q0", "q1", "q2"}, filter...),
+		"QPOP with 64 filters":   append(command{"QPOP", "q0", "OR", "q1", "OR", "q2"}, filter...),
+		"QCLAIM with 64 filters": append(command{"QCLAIM", "q0", "OR", "q1", "OR", "q2"}, filter...),
 	} {
 		wait := longestWait(t, addr, func() {
 			c.write(request, request, request, request, request)

@@ -18,9 +18,8 @@ type take struct {
 	block     int64 // how long it may wait, 0 for ever; -1: not at all
 }
 
-// parse reads the arguments. The names of queues end at the first word that is an option of QCLAIM;
-// the first name may be such a word. QPOP ends them there too, and refuses LEASE and CONSUMER: it
-// would take for good what was to be claimed.
+// parse reads the arguments. QPOP refuses LEASE and CONSUMER: it would take for good what was to be
+// claimed.
 func (t *take) parse(s *session, args [][]byte) {
 	t.block, t.selection = -1, broker.Selection{End: broker.Oldest, WithDetails: true, MustFind: true}
 	var f filter
@@ -31,6 +30,7 @@ func (t *take) parse(s *session, args [][]byte) {
 		lease, consumer = &t.lease, &t.consumer
 	}
 	options := []option{
+		{word: "OR", into: refuseOr},
 		{"COUNT", &count, 1, broker.MaxCount},
 		{"LEASE", lease, 1, broker.MaxTime},
 		{"BLOCK", &t.block, 0, broker.MaxTime},
@@ -41,15 +41,15 @@ func (t *take) parse(s *session, args [][]byte) {
 		{word: "OLDEST", into: &oldest},
 		{word: "GROUP", into: &t.selection.Group},
 	}
-	n := queuesEnd(args)
-	if n > broker.MaxSubscriptions+1 {
+	queues, rest := takeQueues(args)
+	if len(queues) > broker.MaxSubscriptions {
 		refuse(errNames)
 	}
-	t.queues = args[1:n]
-	if n > 2 && len(slices.CompactFunc(slices.SortedFunc(slices.Values(t.queues), bytes.Compare), bytes.Equal)) < n-1 {
+	t.queues = queues
+	if n := len(queues); n > 1 && len(slices.CompactFunc(slices.SortedFunc(slices.Values(queues), bytes.Compare), bytes.Equal)) < n {
 		refuse("ERR a queue is named twice: expected each once")
 	}
-	parseOptions(args[n:], options...)
+	parseOptions(rest, options...)
 	switch {
 	case newest && oldest:
 		refuse("ERR NEWEST, OLDEST: expected one of the two")
@@ -65,17 +65,18 @@ func (t *take) parse(s *session, args [][]byte) {
 	t.selection.Count, t.selection.Filter = int(count), f.broker()
 }
 
-// queuesEnd is which argument of QPOP or QCLAIM is the first behind the queues.
-func queuesEnd(args [][]byte) int {
-	n := 2
-	for n < len(args) && n <= broker.MaxSubscriptions+1 && !slices.ContainsFunc(takeWords, func(w string) bool { return is(args[n], w) }) {
-		n++
+// takeQueues cuts the arguments of QPOP or QCLAIM into the queues, which OR joins, and the options.
+// It returns one queue more than a request may name if there are too many.
+func takeQueues(args [][]byte) (queues, options [][]byte) {
+	queues, options = args[1:2:2], args[2:]
+	for len(options) > 1 && is(options[0], "OR") && len(queues) <= broker.MaxSubscriptions {
+		queues, options = append(queues, options[1]), options[2:]
 	}
-	return n
+	return queues, options
 }
 
-// takeWords are the options of QCLAIM.
-var takeWords = []string{"COUNT", "LEASE", "BLOCK", "CONSUMER", "FILTER", "MATCH", "NEWEST", "OLDEST", "GROUP"}
+// refuseOr refuses an OR that takeQueues left among the options.
+func refuseOr() { refuse("ERR OR: expected another queue behind it, and all queues before the options") }
 
 // consumerName is who claims if the request does not say: the client's name, or its address.
 func (s *session) consumerName() []byte {

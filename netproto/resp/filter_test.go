@@ -30,11 +30,11 @@ func TestTakesOfTheFirstQueueThatHasAPacketThatMatches(t *testing.T) {
 	c.ask("QPUSH other x", bulkReply("3"))
 	c.ask("QPUSH other y TAG size 5", bulkReply("4"))
 	for _, step := range [][2]string{
-		{"QPOP nothing other q FILTER size gt 9", "0"},
-		{"QCLAIM other q FILTER size lt 9", "y"},
-		{"QCLAIM other q COUNT 5 FILTER size ne 100 FILTER size ne 9 MATCH ANY 2", ""},
-		{"QCLAIM other q COUNT 5 FILTER size ge 9 FILTER size le 9 MATCH ANY 1", "1 2"},
-		{"QCLAIM q other", "x"},
+		{"QPOP nothing OR other OR q FILTER size gt 9", "0"},
+		{"QCLAIM other OR q FILTER size lt 9", "y"},
+		{"QCLAIM other OR q COUNT 5 FILTER size ne 100 FILTER size ne 9 MATCH ANY 2", ""},
+		{"QCLAIM other OR q COUNT 5 FILTER size ge 9 FILTER size le 9 MATCH ANY 1", "1 2"},
+		{"QCLAIM q OR other", "x"},
 	} {
 		if got := c.shownBy(step[0]); got != step[1] {
 			t.Errorf("%s takes %q, want %q", step[0], got, step[1])
@@ -48,7 +48,7 @@ func TestAValueThatOneOfTheQueuesDoesNotDeclareChangesNothing(t *testing.T) {
 	c.ask("QSET other enum size small large", "+OK\r\n")
 	const refusal = `-ERR value is not one of those that the queue declares for the tag: tag "size", expected one of "small", "large", got "1"`
 	for _, words := range []string{
-		"QPOP q other FILTER size eq 1", "QCLAIM q other FILTER size eq 1", "QCLAIM q other FILTER size eq 1 BLOCK 0", "QLIST other FILTER size eq 1",
+		"QPOP q OR other FILTER size eq 1", "QCLAIM q OR other FILTER size eq 1", "QCLAIM q OR other FILTER size eq 1 BLOCK 0", "QLIST other FILTER size eq 1",
 		"QPURGE other FILTER size eq 1", "QHARVEST other FILTER size eq 1", "QREDRIVE other FILTER size eq 1", "QMOVE other TO q FILTER size eq 1 DRYRUN",
 	} {
 		c.ask(words, refusal+"\r\n")
@@ -58,7 +58,7 @@ func TestAValueThatOneOfTheQueuesDoesNotDeclareChangesNothing(t *testing.T) {
 	}
 	c.ask("QPUSH other large TAG size large", bulkReply("1"))
 	c.ask("QPUSH other small TAG size small", bulkReply("2"))
-	if got := c.shownBy("QCLAIM other q FILTER size lt large"); got != "small" {
+	if got := c.shownBy("QCLAIM other OR q FILTER size lt large"); got != "small" {
 		t.Errorf("by the declared order the claim takes %q", got)
 	}
 }
@@ -160,10 +160,10 @@ func TestFiltersOfARequestAreBounded(t *testing.T) {
 	}
 	filter := strings.Repeat(" FILTER n eq x", 64)
 	const refusal = "-ERR FILTER: too costly: 64 terms and 32004 sets of tags, expected at most 2000000 comparisons of one with the other in a request; use fewer terms, or name fewer queues\r\n"
-	for _, words := range []string{"QPOP q0 q1 q2 q3", "QCLAIM q0 q1 q2 q3", "QCLAIM q0 q1 q2 q3 BLOCK 1"} {
+	for _, words := range []string{"QPOP q0 OR q1 OR q2 OR q3", "QCLAIM q0 OR q1 OR q2 OR q3", "QCLAIM q0 OR q1 OR q2 OR q3 BLOCK 1"} {
 		c.ask(words+filter, refusal)
 	}
-	c.ask("QPOP q0 q1 q2"+filter, "*0\r\n")
+	c.ask("QPOP q0 OR q1 OR q2"+filter, "*0\r\n")
 	c.ask("MULTI", "+OK\r\n")
 	for range 4 {
 		c.ask("QPOP q0"+filter, "+QUEUED\r\n")
@@ -178,16 +178,17 @@ func TestNamesOfARequestAreBounded(t *testing.T) {
 		names += fmt.Sprint(" ", i)
 	}
 	const refusal = "-ERR too many names: expected at most 1024\r\n"
-	for _, words := range []string{"QPOP", "QCLAIM"} {
-		c.ask(words+names, refusal)
-		c.ask(words+names+" COUNT 2", refusal)
-		c.ask(words+" a b a", "-ERR a queue is named twice: expected each once\r\n")
+	joined := strings.ReplaceAll(names, " ", " OR ")
+	for _, words := range []string{"QPOP a", "QCLAIM a"} {
+		c.ask(words+joined, refusal)
+		c.ask(words+joined+" COUNT 2", refusal)
+		c.ask(words+" OR b OR a", "-ERR a queue is named twice: expected each once\r\n")
 	}
 	c.ask("BLPOP"+names+" 1", refusal)
 	c.ask("BRPOP"+names+" 1", refusal)
 	c.ask("LMPOP 1025"+names+" LEFT", refusal)
 	c.ask("BLMPOP 1 1025"+names+" LEFT", refusal)
 	names = names[:strings.LastIndexByte(names, ' ')]
-	c.ask("QPOP"+names, "*0\r\n")
+	c.ask("QPOP"+strings.TrimPrefix(strings.ReplaceAll(names, " ", " OR "), " OR"), "*0\r\n")
 	c.ask("LMPOP 1024"+names+" LEFT", "*-1\r\n")
 }

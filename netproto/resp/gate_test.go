@@ -32,7 +32,7 @@ func TestAClientOfAnotherNameIsRefusedWhereRolesAreExclusive(t *testing.T) {
 	other.ask("LPUSH elsewhere x", ":1\r\n")
 	other.ask("RPOPLPUSH elsewhere q", inUse("stage-1", "producer"))
 	for _, take := range []string{
-		"QPOP q", "QPOP elsewhere-2 q", "QCLAIM q", "QCLAIM q BLOCK 0", "LPOP q", "RPOP q 2", "LMPOP 1 q LEFT", "BLPOP q 0", "BRPOP none q 0",
+		"QPOP q", "QPOP elsewhere-2 OR q", "QCLAIM q", "QCLAIM q BLOCK 0", "LPOP q", "RPOP q 2", "LMPOP 1 q LEFT", "BLPOP q 0", "BRPOP none q 0",
 		"BLMPOP 0 1 q LEFT", "RPOPLPUSH q to", "LMOVE q to LEFT LEFT", "BLMOVE q to LEFT LEFT 0",
 	} {
 		other.ask(take, inUse("stage-1", "consumer"))
@@ -62,7 +62,7 @@ func TestAClientThatIsRefusedByOneQueueHasNoRoleInAnother(t *testing.T) {
 	}
 	one.ask("RPUSH taken a b", ":2\r\n")
 	one.ask("RPOP taken", bulkReply("b"))
-	for _, take := range []string{"QPOP free taken BLOCK 0", "QCLAIM free taken", "BLPOP free taken 0", "BLMPOP 0 2 free taken LEFT"} {
+	for _, take := range []string{"QPOP free OR taken BLOCK 0", "QCLAIM free OR taken", "BLPOP free taken 0", "BLMPOP 0 2 free taken LEFT"} {
 		other.ask(take, inUse("stage-1", "consumer"))
 		if holder := one.pairs("QSTAT", "free")["consumer"]; holder != "-1" {
 			t.Errorf("after %s the only consumer of the other queue is %q, want null", take, holder)
@@ -149,7 +149,7 @@ func TestADrainedQueueEndsTheTakesThatAreBlocked(t *testing.T) {
 		blocked = append(blocked, b)
 	}
 	open := d.dial()
-	open.send(request("QPOP", "q", "open", "BLOCK", "0"))
+	open.send(request("QPOP", "q", "OR", "open", "BLOCK", "0"))
 	c.awaitBlocked(len(takes) + 1)
 	c.ask("QACK q 0 1", ":1\r\n")
 	for i, b := range blocked {
@@ -157,7 +157,7 @@ func TestADrainedQueueEndsTheTakesThatAreBlocked(t *testing.T) {
 		b.ask(takes[i], closedReply)
 	}
 	for request, reply := range map[string]string{
-		"QPOP q": closedReply, "QCLAIM q COUNT 3": closedReply, "QPOP q open": "*0\r\n", "LPOP q": "$-1\r\n", "LMPOP 1 q LEFT": nullArray, "EXISTS q": ":1\r\n",
+		"QPOP q": closedReply, "QCLAIM q COUNT 3": closedReply, "QPOP q OR open": "*0\r\n", "LPOP q": "$-1\r\n", "LMPOP 1 q LEFT": nullArray, "EXISTS q": ":1\r\n",
 	} {
 		c.ask(request, reply)
 	}

@@ -356,7 +356,7 @@ func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 func TestWorkersThatWaitAreListedWithTheirQueuesAndFilter(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	named := d.waiting(c, 0, "QCLAIM q other FILTER class ge high FILTER size lt 3 MATCH ANY 1 CONSUMER new BLOCK 0")
+	named := d.waiting(c, 0, "QCLAIM q OR other FILTER class ge high FILTER size lt 3 MATCH ANY 1 CONSUMER new BLOCK 0")
 	plain := d.dial()
 	plain.ask("CLIENT SETNAME lists", "+OK\r\n")
 	plain.send(request("BRPOP", "q", "0"))

@@ -78,6 +78,8 @@ func (o *option) read(args [][]byte) (rest [][]byte) {
 	case *bool:
 		*into = true
 		return args
+	case func(): // which refuses it
+		into()
 	case *filter:
 		return into.add(args)
 	case *match:

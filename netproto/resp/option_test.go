@@ -55,8 +55,8 @@ var badInput = []struct{ request, reply string }{
 	{"QPOP q NEWEST OLDEST", "ERR NEWEST, OLDEST: expected one of the two"},
 	{"QPOP q GROUP COUNT 2", "ERR GROUP, COUNT: expected one of the two"},
 	{"QPOP q BLOCK -1", `ERR BLOCK: expected a number from 0 to 315360000000, got "-1"`},
-	{"QPOP q LEASE 5", `ERR unknown option "LEASE": expected one of COUNT, BLOCK, FILTER, MATCH, NEWEST, OLDEST, GROUP`},
-	{"QPOP q NEWEST LEASE 5", `ERR unknown option "LEASE": expected one of COUNT, BLOCK, FILTER, MATCH, NEWEST, OLDEST, GROUP`},
+	{"QPOP q LEASE 5", `ERR unknown option "LEASE": expected one of OR, COUNT, BLOCK, FILTER, MATCH, NEWEST, OLDEST, GROUP`},
+	{"QPOP q NEWEST LEASE 5", `ERR unknown option "LEASE": expected one of OR, COUNT, BLOCK, FILTER, MATCH, NEWEST, OLDEST, GROUP`},
 	{"QPOP q FILTER", "ERR FILTER: expected a tag, an operator and a value behind it"},
 	{"QCLAIM q FILTER a eq", "ERR FILTER: expected a tag, an operator and a value behind it"},
 	{"QCLAIM q FILTER  eq 1", "ERR FILTER: expected a tag with a name that is not empty"},
@@ -239,36 +239,37 @@ func TestAFilterIsReadWithItsTermsInAnyCase(t *testing.T) {
 	}
 }
 
-func TestNamesOfQueuesEndAtTheFirstOption(t *testing.T) {
+func TestOrJoinsTheNamesOfQueues(t *testing.T) {
 	d := newDoor(t, Config{})
 	s := &session{protocol: d.protocol, client: client{name: "w"}}
+	const or, unknown = "ERR OR: expected another queue", "ERR unknown option "
 	for request, want := range map[string]string{
-		"QPOP a":                        "1 0 false",
-		"QPOP count":                    "1 0 false",
-		"QPOP a b c COUNT 5":            "3 5 false",
-		"QPOP newest count 2":           "1 2 false",
-		"QPOP a lease b block 5 GROUP ": "",
-		"QPOP a tag b GROUP block 5":    "3 0 true",
-		"QPOP a b filter c eq d":        "2 0 false",
-		"QPOP match match all":          "", // it ends the names, and wants a filter
-		"QPOP a lease 5":                "", // or it would take for good what was to be claimed
-		"QPOP a consumer w":             "",
+		"QPOP a":                             "[a] 0 false",
+		"QPOP count":                         "[count] 0 false",
+		"QPOP or":                            "[or] 0 false",
+		"QPOP a OR b or c COUNT 5":           "[a b c] 5 false",
+		"QPOP newest or group Or or count 2": "[newest group or] 2 false",
+		"QCLAIM a OR b GROUP block 5":        "[a b] 0 true",
+		"QCLAIM a b":                         unknown + `"b"`,
+		"QCLAIM a LEASSE 60000 COUNT 2":      unknown + `"LEASSE"`,
+		"QCLAIM a OR b LEASSE 60000":         unknown + `"LEASSE"`,
+		"QCLAIM a OR":                        or,
+		"QCLAIM a COUNT 2 OR b":              or,
+		"QPOP a lease 5":                     unknown, // it would take for good what was to be claimed
+		"QPOP a consumer w":                  unknown,
 	} {
-		t.Run(request, func(t *testing.T) {
-			var args [][]byte
-			for _, w := range strings.Split(request, " ") {
-				args = append(args, []byte(w))
-			}
-			var take take
-			why := refusal(func() { take.parse(s, args) })
-			got := fmt.Sprint(len(take.queues), take.selection.Count, take.selection.Group)
-			if why != "" {
-				got = ""
-			}
-			if got != want {
-				t.Errorf("%s, want %s (%v)", got, want, why)
-			}
-		})
+		var args [][]byte
+		for w := range strings.SplitSeq(request, " ") {
+			args = append(args, []byte(w))
+		}
+		var take take
+		got := string(refusal(func() { take.parse(s, args) }))
+		if got == "" {
+			got = fmt.Sprintf("%s %d %t", take.queues, take.selection.Count, take.selection.Group)
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
 	}
 }
 

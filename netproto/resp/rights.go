@@ -83,7 +83,8 @@ func asksFirst(s *session, right access.Right, args [][]byte) bool { return s.pa
 
 // asksQueues asks for the queues of QPOP and QCLAIM.
 func asksQueues(s *session, right access.Right, args [][]byte) bool {
-	return s.mayEach(right, args[1:queuesEnd(args)])
+	queues, _ := takeQueues(args)
+	return s.mayEach(right, queues)
 }
 
 // asksCounted asks for names that follow their number, which is an argument.

@@ -143,9 +143,9 @@ func TestAUserMayDoWhatItsRightsSayAndNothingElse(t *testing.T) {
 		{"worker", "LMPOP 99 q out LEFT", noKey},
 		{"worker", "BLMPOP 0.01 2 q out LEFT", noKey},
 		{"worker", "BLPOP out 0", noKey},
-		{"worker", "QPOP q q1", ""},
-		{"worker", "QPOP q out COUNT 1", noKey},
-		{"worker", "QCLAIM COUNT q", noKey}, // a queue with the name of an option
+		{"worker", "QPOP q OR q1", ""},
+		{"worker", "QPOP q OR out COUNT 1", noKey},
+		{"worker", "QCLAIM COUNT OR q", noKey}, // a queue with the name of an option
 		{"worker", "QCLAIM q COUNT 1", ""},
 		{"worker", "QMOVE q TO out", noCommand("qmove")},
 		{"looker", "KEYS q*", ""},

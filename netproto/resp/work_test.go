@@ -58,7 +58,7 @@ func TestClaimsAreGivenOutInOrderAndOnlyOnce(t *testing.T) {
 	c.ask("QPUSH q urgent PRIO 1", bulkReply("3"))
 	lease := int64(start + 30_000)
 	c.ask("QCLAIM q NEWEST CONSUMER w", strings.Replace(claimOf("q", 3, "urgent", 1, 4, lease, "w"), ":128\r\n", ":1\r\n", 1))
-	c.ask("QCLAIM empty q CONSUMER w", claimOf("q", 0, "a", 1, 5, lease, "w"))
+	c.ask("QCLAIM empty OR q CONSUMER w", claimOf("q", 0, "a", 1, 5, lease, "w"))
 	c.ask("QCLAIM q NEWEST CONSUMER w", claimOf("q", 2, "c", 1, 6, lease, "w"))
 	c.ask("QCLAIM q COUNT 1000 CONSUMER w", claimOf("q", 1, "b", 1, 7, lease, "w"))
 	c.ask("QCLAIM q COUNT 1000", "*0\r\n")
@@ -273,7 +273,7 @@ func TestAQueueOrdersTheValuesOfAFewTags(t *testing.T) {
 func TestWorkersThatWaitAreServedInOrder(t *testing.T) {
 	d := newDoor(t, Config{})
 	c, first, second, third := d.dial(), d.dial(), d.dial(), d.dial()
-	first.send(request("QCLAIM", "a", "b", "BLOCK", "0", "CONSUMER", "w1"))
+	first.send(request("QCLAIM", "a", "OR", "b", "BLOCK", "0", "CONSUMER", "w1"))
 	c.awaitBlocked(1)
 	second.send(request("QPOP", "b", "BLOCK", "0"))
 	c.awaitBlocked(2)
