@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -79,21 +78,6 @@ func TestADamagedPacketIsSetAside(t *testing.T) {
 				return reply(w.c)(tx.Peek([]byte("to"), 9))
 			})
 		}, []string{"second", "third"}, 0},
-		"copy": {func(w *work, _ []broker.ID) error {
-			return atomicCall(w.b, func(tx *broker.Tx) error {
-				if err := pushEnd(tx, "to", broker.Oldest, "replaced"); err != nil {
-					return err
-				}
-				if _, err := tx.Copy(q, []byte("to"), 0, true); !errors.Is(err, broker.ErrUnreadable) {
-					return fmt.Errorf("the first copy gave %v", err)
-				}
-				if n, err := tx.Len([]byte("to")); n != 1 || err != nil {
-					return fmt.Errorf("what it would replace has %d elements, %v", n, err)
-				}
-				_, err := tx.Copy(q, []byte("to"), 0, true)
-				return errors.Join(err, reply(w.c)(tx.Peek([]byte("to"), 9)))
-			})
-		}, []string{"second", "third"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWork(t)

@@ -28,9 +28,9 @@
 //	alert.go     what is told once, until it is over: old packets, bounds, the disk
 //	bound.go     how much a queue holds at most
 //	admit.go     how calls begin: what they may do with a queue, and whether it takes what comes
+//	unique.go    the ids of unique pushes
 //	payloads.go  records come from the open batch, the cache or the disk
 //	detail.go    what is said of a packet
-//	unique.go    the ids of unique pushes
 //	values.go    values of strings and fields
 //	keys.go      the records of strings and hashes
 //	garbage.go   what is gone, but not from the disk
@@ -58,7 +58,6 @@
 //	survey.go    figures of all queues
 //	strings.go   strings
 //	hashes.go    hashes
-//	copy.go      what a name stands for, copied to another
 //	machine.go   what a driver does: turns and batches
 //
 // The package keyspace holds the names, and cache recent payloads.

@@ -130,17 +130,6 @@ func TestTagsStayWithAPacketWhereverItGoes(t *testing.T) {
 			w.nack(w.claimOne(), broker.Nack{Dead: true})
 			w.bulk(broker.Redrive([]byte("dead"), 0, nil))
 		},
-		"it is copied": func(w *work, id broker.ID) {
-			w.do(func(tx *broker.Tx) error {
-				return tx.Atomic(func() error {
-					if _, err := tx.Copy([]byte("q"), []byte("copy"), 0, true); err != nil {
-						return err
-					}
-					_, err := tx.Copy([]byte("copy"), []byte("q"), 0, true)
-					return err
-				})
-			})
-		},
 	}
 	for name, way := range ways {
 		for _, restarts := range []bool{false, true} {

@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -21,12 +20,6 @@ type thing struct {
 	fields map[string]string
 	list   []string // from the left
 	expiry int64
-}
-
-func (x *thing) clone() *thing {
-	c := *x
-	c.fields, c.list = maps.Clone(x.fields), slices.Clone(x.list)
-	return &c
 }
 
 // keyModel drives a broker on a real store and plain maps with the same calls.
@@ -96,7 +89,7 @@ func (m *keyModel) step(t *rapid.T) {
 	name := drawKey(t)
 	key := []byte(name)
 	switch op := rapid.SampledFrom(strings.Fields(
-		"set set set get get get patch patch patch delete rename copy expire persist "+
+		"set set set get get get patch patch patch delete rename rename expire persist "+
 			"field field field hget hget hdel push push pop watch unwatch broken")).Draw(t, "call"); op {
 	case "set":
 		value, expiry := m.drawValue(t), m.drawExpiry(t)
@@ -116,8 +109,8 @@ func (m *keyModel) step(t *rapid.T) {
 		if existed {
 			m.drop(name)
 		}
-	case "rename", "copy":
-		m.move(t, op, name)
+	case "rename":
+		m.rename(t, name)
 	case "expire", "persist":
 		at := int64(0)
 		if op == "expire" {
@@ -209,25 +202,17 @@ func (m *keyModel) patch(t *rapid.T, name string) {
 	m.same(t, size, len(x.text))
 }
 
-func (m *keyModel) move(t *rapid.T, op, from string) {
+func (m *keyModel) rename(t *rapid.T, from string) {
 	to := drawKey(t)
-	var ok bool
-	var err error
-	if op == "copy" {
-		ok, err = m.tx.Copy([]byte(from), []byte(to), 0, true)
-	} else {
-		ok, err = m.tx.Rename([]byte(from), []byte(to))
-	}
+	ok, err := m.tx.Rename([]byte(from), []byte(to))
 	m.check(err)
 	x := m.names[from]
 	m.same(t, ok, x != nil)
 	if !ok || from == to {
 		return
 	}
-	if op == "rename" {
-		m.drop(from)
-	}
-	m.names[to] = x.clone()
+	m.drop(from)
+	m.names[to] = x
 	m.touch(to)
 }
 

@@ -284,36 +284,6 @@ func TestFlushIsOneRecord(t *testing.T) {
 	}
 }
 
-func TestCopiesOfListsKeepTheirOrder(t *testing.T) {
-	h := newHarness(t)
-	defer func() { h.b.Close() }()
-	large := bytesOf(3, 9000)
-	h.pushEnd("list", broker.Oldest, "a", "b", large, "c")
-	h.push("list", 1, 0, "k", "best")
-	h.restart() // so that only the disk has them
-	h.expireAt("list", startTime+100)
-	h.together(func(tx *broker.Tx) error {
-		ok, err := tx.Copy([]byte("list"), []byte("copy"), 0, true)
-		if !ok {
-			t.Error("there was nothing to copy")
-		}
-		return err
-	})
-	h.remove("list")
-	want := "best a b " + large + " c"
-	if got := h.elements("copy"); got != want {
-		t.Errorf("the copy is %.60q", got)
-	}
-	h.restart()
-	if got := h.elements("copy"); got != want {
-		t.Errorf("the copy after a restart is %.60q", got)
-	}
-	h.now.Store(startTime + 100)
-	if kind := h.typeOf("copy"); kind != broker.TypeNone {
-		t.Errorf("the copy does not expire with its list")
-	}
-}
-
 func TestScanGivesWhatStays(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
@@ -394,7 +364,6 @@ func TestWatchSeesEveryChange(t *testing.T) {
 		"rename to":        {func(h *harness) { h.set("m", "v") }, atomic(func(tx *broker.Tx) error { _, err := tx.Rename([]byte("m"), n); return err })},
 		"rename a list":    {list, atomic(func(tx *broker.Tx) error { _, err := tx.Rename(n, []byte("m")); return err })},
 		"rename to a list": {func(h *harness) { h.pushEnd("m", broker.Newest, "v") }, atomic(func(tx *broker.Tx) error { _, err := tx.Rename([]byte("m"), n); return err })},
-		"copy to":          {func(h *harness) { h.set("m", "v") }, atomic(func(tx *broker.Tx) error { _, err := tx.Copy([]byte("m"), n, 0, true); return err })},
 		"flush":            {text, atomic(func(tx *broker.Tx) error { return tx.Flush(true) })},
 		"flush a list":     {list, atomic(func(tx *broker.Tx) error { return tx.Flush(true) })},
 		"push":             {nothing, func(h *harness) { h.push("n", 1, 0, "k", "v") }},
@@ -430,7 +399,6 @@ func TestWatchSeesEveryChange(t *testing.T) {
 		"nothing":        {text, nothing},
 		"another name":   {text, func(h *harness) { h.set("m", "v") }},
 		"get":            {text, func(h *harness) { h.get("n") }},
-		"copy from":      {text, atomic(func(tx *broker.Tx) error { _, err := tx.Copy(n, []byte("m"), 0, true); return err })},
 		"persist":        {text, func(h *harness) { h.expireAt("n", 0) }},
 		"delete of none": {nothing, func(h *harness) { h.remove("n") }},
 		"flush of none":  {nothing, atomic(func(tx *broker.Tx) error { return tx.Flush(true) })},

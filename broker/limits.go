@@ -21,10 +21,9 @@ const (
 	// MaxRecord bounds the bytes of a string or field with its name, and of one packet with its
 	// queue's name unless longer payloads are allowed.
 	MaxRecord = storage.MaxItem - recordOverhead
-	// MaxCopy bounds what one Copy copies, and MaxOpen what a batch takes of memory when a call brings
-	// far more than its arguments: a copy, a patch, an insertion into a list, or what moves or is
-	// retained. An Atomic that has brought more begins no Atomic inside it.
-	MaxCopy = 64 << 20
+	// MaxOpen bounds what a batch takes of memory when a call brings far more than its arguments: a
+	// patch, an insertion into a list, or what moves or is retained. An Atomic that has brought more
+	// begins no Atomic inside it.
 	MaxOpen = 256 << 20
 
 	// MaxAtomicReply bounds the packets that the calls of one Atomic answer with, and so what one
@@ -98,7 +97,6 @@ const (
 	keepCopied     = 1 << 20 // bytes that were read for it
 	recordOverhead = 160     // bytes that a record may have besides those that MaxRecord counts
 	recordMemory   = 144     // bytes that a batch takes for a record besides its own
-	copyOverhead   = 64      // bytes that a copied element or field counts for besides its own
 	packetOverhead = 16      // bytes that a packet of a reply counts for besides key and payload
 	detailOverhead = 256     // bytes that a detail counts for besides its texts
 	readAhead      = 512     // neighbours read with a payload that was not cached

@@ -24,7 +24,7 @@ func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id 
 	there := p
 	there.Stored, there.HasUnique = 0, false // they stay
 	m.deletePacket(q, there)
-	record = m.putRecord(p, record, id, p.Identity, expiry)
+	record = m.putRecord(p, record, id, expiry)
 	moved = p
 	moved.Queue, moved.Priority, moved.Seq, moved.Expiry = to.ix, id.Priority, id.Seq, expiry
 	moved.Flags = storage.Flags(expiry != 0, p.Flags&storage.FlagLarge != 0)
@@ -58,9 +58,9 @@ func (m *Machine) tellMove(q *queue, p index.Packet, to *queue, priority uint32)
 }
 
 // putRecord puts a packet under a new id, with the record that p has elsewhere. That is changed
-// where it has to say another identity or expiry. It returns the record as the batch has it.
-func (m *Machine) putRecord(p index.Packet, record []byte, to storage.PacketID, identity uint64, expiry int64) []byte {
-	if identity = ownIdentity(identity, to.Seq); expiry != p.Expiry || identity != ownIdentity(p.Identity, p.Seq) {
+// where it has to say its identity or another expiry. It returns the record as the batch has it.
+func (m *Machine) putRecord(p index.Packet, record []byte, to storage.PacketID, expiry int64) []byte {
+	if identity := ownIdentity(p.Identity, to.Seq); expiry != p.Expiry || identity != ownIdentity(p.Identity, p.Seq) {
 		changed, err := storage.AppendChanged(m.patched[:0], record, expiry, identity)
 		if err != nil { // fetch has decoded what this program did not write
 			panic(fmt.Sprintf("broker: record of packet %v: %v", to, err))

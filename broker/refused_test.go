@@ -12,28 +12,6 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-func TestACopyThatCannotMakeItsQueueLeavesWhatItWouldReplace(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	h.set("string", "x")
-	h.pushEnd("list", broker.Oldest, "a")
-	h.together(func(tx *broker.Tx) error {
-		defer tx.FillNames()()
-		before := tx.Everything()
-		if _, err := tx.Copy([]byte("list"), []byte("string"), 0, true); !errors.Is(err, broker.ErrTooManyQueues) {
-			t.Errorf("a copy gave %v, want ErrTooManyQueues", err)
-		}
-		if after := tx.Everything(); after != before {
-			t.Errorf("before\n%s\nafter\n%s", before, after)
-		}
-		_, err := tx.Copy([]byte("list"), []byte("list"), 0, true) // needs no new queue
-		return err
-	})
-	if got := h.get("string"); got != "x" {
-		t.Errorf("the string is %q", got)
-	}
-}
-
 func TestARefusedPushGivesNoRole(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
@@ -46,22 +24,6 @@ func TestARefusedPushGivesNoRole(t *testing.T) {
 	if err := h.caller("second", "").push("q"); err != nil {
 		t.Errorf("a push gave %v after that of another was refused", err)
 	}
-}
-
-func TestACopyDoesNotOvertakePushesInLine(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	h.change("q", pauseIn)
-	h.waitPush("q")
-	h.pushEnd("list", broker.Oldest, "a")
-	h.together(func(tx *broker.Tx) error {
-		if _, err := tx.Copy([]byte("list"), []byte("q"), 0, true); !errors.Is(err, broker.ErrFull) {
-			t.Errorf("a copy gave %v, want ErrFull", err)
-		}
-		return nil
-	})
-	h.change("q", noPause)
-	h.wantList("q", "late")
 }
 
 // refusal draws a broker of queues, strings and hashes, in which much is refused.
@@ -179,11 +141,6 @@ var refusedVerbs = map[string]func(m *refusal) error{
 	"close":        func(m *refusal) error { _, err := m.tx.Close(m.name()); return err },
 	"delete":       func(m *refusal) error { _, err := m.tx.Delete(m.name()); return err },
 	"rename":       func(m *refusal) error { _, err := m.tx.Rename(m.name(), m.name()); return err },
-	"copy": func(m *refusal) error {
-		db := rapid.SampledFrom([]uint8{0, 0, 1}).Draw(m.t, "db")
-		_, err := m.tx.Copy(m.name(), m.name(), db, rapid.Bool().Draw(m.t, "replace"))
-		return err
-	},
 	"expire": func(m *refusal) error {
 		_, err := m.tx.SetExpiry(m.name(), startTime+rapid.SampledFrom([]int64{-1, 1 << 40}).Draw(m.t, "at"))
 		return err

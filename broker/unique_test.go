@@ -110,21 +110,3 @@ func TestAnIDIsOneWithAndWithoutAWindow(t *testing.T) {
 		w.close()
 	}
 }
-
-func TestACopyHasTheIDsOfItsPackets(t *testing.T) {
-	w := newWork(t)
-	defer w.close()
-	first := w.add(broker.PushRequest{Unique: []byte("u")})
-	w.together(func(tx *broker.Tx) error {
-		_, err := tx.Copy([]byte("q"), []byte("copy"), 0, true)
-		return err
-	})
-	for range 2 {
-		id, err := w.uniquely("copy", "u", 0)
-		if err != nil || id == first {
-			t.Errorf("the push gives %d, %v", id, err)
-		}
-		w.wantList("copy", "")
-		w.restart()
-	}
-}

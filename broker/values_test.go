@@ -110,13 +110,6 @@ func rename(from, to string) keyCall {
 	}
 }
 
-func copyName(from, to string) keyCall {
-	return func(tx *broker.Tx, _ *broker.Conn) error {
-		_, err := tx.Copy([]byte(from), []byte(to), 0, true)
-		return err
-	}
-}
-
 func expire(name string, at int64) keyCall {
 	return func(tx *broker.Tx, _ *broker.Conn) error {
 		_, err := tx.SetExpiry([]byte(name), at)
@@ -146,16 +139,11 @@ func TestLargeValuesComeFromTheDiskInTheOrderOfTheCalls(t *testing.T) {
 		"read, set, read":     {[]keyCall{sendString("n", 0, 9), setString("n", "new"), sendString("n", 0, 9)}, []string{v[:9], "new"}, map[string]string{"n": "new"}},
 		"patch, set large, patch": {[]keyCall{patchString("n", 7, "patch"), setString("n", f), patchString("n", 0, "!!"), sendString("n", 0, 4)},
 			[]string{"!!" + f[2:4]}, map[string]string{"n": "!!" + f[2:]}},
-		"rename, patch":   {[]keyCall{rename("n", "m"), patchString("m", 7, "patch"), sendString("m", 0, tooLong)}, []string{patched}, map[string]string{"n": "", "m": patched}},
-		"patch, rename":   {[]keyCall{patchString("n", 7, "patch"), rename("n", "m")}, nil, map[string]string{"n": "", "m": patched}},
-		"rename":          {[]keyCall{rename("n", "m")}, nil, map[string]string{"n": "", "m": v}},
-		"patch, expire":   {[]keyCall{patchString("n", 7, "patch"), expire("n", startTime+9)}, nil, map[string]string{"n": patched}},
-		"expire, persist": {[]keyCall{expire("n", startTime+9), expire("n", 0)}, nil, map[string]string{"n": v}},
-		"copy":            {[]keyCall{copyName("n", "m"), sendString("m", 0, tooLong)}, []string{v}, map[string]string{"n": v, "m": v}},
-		"copy, patch both, read both": {
-			[]keyCall{copyName("n", "m"), patchString("n", 7, "patch"), patchString("m", 0, "--"), copyName("m", "o"), sendString("n", 0, 12), sendString("m", 0, 4), remove("m")},
-			[]string{patched[:12], "--" + v[2:4]}, map[string]string{"n": patched, "m": "", "o": "--" + v[2:]}},
-		"copy, delete":       {[]keyCall{copyName("n", "m"), remove("n")}, nil, map[string]string{"n": "", "m": v}},
+		"rename, patch":      {[]keyCall{rename("n", "m"), patchString("m", 7, "patch"), sendString("m", 0, tooLong)}, []string{patched}, map[string]string{"n": "", "m": patched}},
+		"patch, rename":      {[]keyCall{patchString("n", 7, "patch"), rename("n", "m")}, nil, map[string]string{"n": "", "m": patched}},
+		"rename":             {[]keyCall{rename("n", "m")}, nil, map[string]string{"n": "", "m": v}},
+		"patch, expire":      {[]keyCall{patchString("n", 7, "patch"), expire("n", startTime+9)}, nil, map[string]string{"n": patched}},
+		"expire, persist":    {[]keyCall{expire("n", startTime+9), expire("n", 0)}, nil, map[string]string{"n": v}},
 		"patch, delete, set": {[]keyCall{patchString("n", 7, "patch"), remove("n"), setString("n", "new"), sendString("n", 0, 9)}, []string{"new"}, map[string]string{"n": "new"}},
 	}
 	for name, c := range cases {
@@ -172,18 +160,6 @@ func TestLargeValuesComeFromTheDiskInTheOrderOfTheCalls(t *testing.T) {
 			h.restart()
 		}
 		h.b.Close()
-	}
-}
-
-func TestCopyOfAHashHasItsLargeFields(t *testing.T) {
-	h, _, field := onlyOnDisk(t, tooLong)
-	defer func() { h.b.Close() }()
-	h.setField("h", "small", "v")
-	got := h.batchOf(copyName("h", "copy"), remove("h"), sendField("copy", "f"), sendField("copy", "small"))
-	h.restart()
-	got = append(got, h.batchOf(sendField("copy", "f"), sendField("copy", "small"), sendField("h", "f"))...)
-	if want := []string{field, "v", field, "v", ""}; !slices.Equal(got, want) {
-		t.Errorf("the copy has %.20q, want %.20q", got, want)
 	}
 }
 
@@ -242,7 +218,7 @@ func TestADamagedValueIsAnErrorOfTheCall(t *testing.T) {
 	c := h.b.Attach(&inbox{}, groups)
 	for name, call := range map[string]keyCall{
 		"read": sendString("n", 0, 9), "read a field": sendField("h", "f"),
-		"patch": patchString("n", 2, "patch"), "copy": copyName("n", "m"), "copy a hash": copyName("h", "m"),
+		"patch": patchString("n", 2, "patch"),
 	} {
 		h.do(func(tx *broker.Tx) error {
 			before := tx.Everything()
@@ -292,19 +268,4 @@ func restarted(h *harness, s driven) *driver {
 		h.t.Fatalf("recovery: %v", err)
 	}
 	return newDriver(s, state, broker.Options{Cache: 1 << 16}, h.clocks)
-}
-
-func TestCopiesAreWholeWhereverTheCacheHasTheValue(t *testing.T) {
-	h, text, _ := onlyOnDisk(t, cached)
-	defer func() { h.b.Close() }()
-	for i := range 300 {
-		h.set("filler", bytesOf(byte(i), 1100+i*531%6000))
-		if i%7 == 0 {
-			h.get("n")
-		}
-		h.batchOf(copyName("n", "m"))
-		if got := h.get("m"); got != text {
-			t.Fatalf("copy %d has %d bytes %.20q", i, len(got), got)
-		}
-	}
 }

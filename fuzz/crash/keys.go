@@ -123,9 +123,6 @@ func (k keyspace) step(args []string) string {
 		k[args[2]] = k[name]
 		delete(k, name)
 		return replyOK
-	case "COPY": // of a name that is there, in place of what has the other
-		k[args[2]] = k[name].clone()
-		return replyInt(1)
 	case "SET", "GET", "APPEND", "INCRBY", "SETRANGE", "GETRANGE":
 		return k.stepString(args[0], name, args[2:])
 	case "HSET", "HDEL":

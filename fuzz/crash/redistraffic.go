@@ -88,10 +88,8 @@ func (c *redisClient) listCommand() []string {
 		return []string{"LINSERT", list, "BEFORE", elements[c.rng.IntN(len(elements))], c.element()}
 	case n < 90 && len(elements) > 0:
 		return []string{"LSET", list, strconv.Itoa(c.rng.IntN(len(elements))), c.element()}
-	case n < 92 && len(elements) > 0:
-		return []string{"RENAME", list, next}
 	case n < 94 && len(elements) > 0:
-		return []string{"COPY", list, next, "REPLACE"}
+		return []string{"RENAME", list, next}
 	case n < 97:
 		return []string{"LPOP", list}
 	default:

@@ -206,7 +206,6 @@ func requests() []request {
 			}
 			f.do(args...)
 		}},
-		{"COPY of a list", million / 2, million / 2, list, call("COPY", "list", "other")},
 		{"RENAME", million, 1, list, call("RENAME", "list", "other")},
 		{"QSTAT", million, 0, list, call("QSTAT", "list")},
 		{"QCONSUMERS", million, 0, func(f *filled) {

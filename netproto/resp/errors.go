@@ -82,6 +82,7 @@ var missing = []struct{ names, instead string }{
 	{"sadd scard sdiff sinter sismember smembers smismember smove spop srandmember srem sscan sunion",
 		"Holdfast has no sets: HSET, HDEL, HEXISTS and HKEYS keep names in a hash, and QPUSH with UNIQUE takes a job once"},
 	{"z bz", "Holdfast has no sorted sets: QPUSH with PRIO takes the best first, and with DELAY not before its time"},
+	{"copy", "Holdfast copies nothing: RENAME moves what has a name, and what was read can be pushed again"},
 	{"x", "Holdfast has no streams: QPUSH, QCLAIM, QACK and QEXTEND do what XADD, XREADGROUP, XACK and XCLAIM do"},
 }
 

@@ -101,7 +101,7 @@ func FuzzCommands(f *testing.F) {
 		return byte(slices.IndexFunc(table, func(c *command) bool { return c.name == name }))
 	}
 	f.Add([]byte{index("multi"), 0, index("lpush"), 3, 0, 1, 2, index("rpoplpush"), 2, 0, 1, index("exec"), 0, index("lrange"), 3, 0, 7, 9})
-	f.Add([]byte{index("set"), 2, 0, 1, index("append"), 2, 0, 1, index("setrange"), 3, 0, 13, 1, index("get"), 1, 0, index("copy"), 2, 0, 1})
+	f.Add([]byte{index("set"), 2, 0, 1, index("append"), 2, 0, 1, index("setrange"), 3, 0, 13, 1, index("get"), 1, 0, index("rename"), 2, 0, 1})
 	f.Add([]byte{index("hset"), 3, 0, 1, 2, index("hincrby"), 3, 0, 1, 8, index("hgetall"), 1, 0, index("rename"), 2, 0, 1, index("del"), 2, 0, 1})
 	requests := func(all ...string) (data []byte) {
 		for _, r := range all {
@@ -116,7 +116,7 @@ func FuzzCommands(f *testing.F) {
 	f.Add(requests("qset a enum b 1 2 3", "qpush a x tag b 2", "qpush a x tag b 3", "qpush a x tag b 0", "qlist a filter b ge 1",
 		"qclaim a filter b lt 3", "qharvest a filter b eq 2", "qmove a to c filter b ne 3", "qpurge a dryrun"))
 	f.Add(requests("qset a full drop bound 3 bound-bytes 10", "qmpush a 3 x x x prio 100", "qpush a x prio 10", "lpush a x x", "multi",
-		"qmpush a 2 b c prio 3", "rpush a x", "rpoplpush a a", "linsert a before x b", "exec", "qpush a x key b prio 0", "qmove a to c", "copy a c replace"))
+		"qmpush a 2 b c prio 3", "rpush a x", "rpoplpush a a", "linsert a before x b", "exec", "qpush a x key b prio 0", "qmove a to c", "rename a c"))
 	d := newDoor(f, Config{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := dial(t, d.server.Addr())

@@ -17,7 +17,6 @@ func keyCommands() []command {
 		{name: "randomkey", arity: 1, flags: flagRead, run: randomkey},
 		{name: "rename", arity: 3, flags: flagWrite, first: 1, last: 2, step: 1, right: access.Manage, run: rename},
 		{name: "renamenx", arity: 3, flags: flagWrite | flagFast, first: 1, last: 2, step: 1, right: access.Manage, run: renamenx},
-		{name: "copy", arity: -3, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, right: access.Look, second: access.Push | access.Manage, run: copyTo},
 		{name: "expire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: expire(second, false)},
 		{name: "pexpire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: expire(millisecond, false)},
 		{name: "expireat", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: expire(second, true)},
@@ -84,24 +83,6 @@ func renamenx(s *session, tx *broker.Tx, args [][]byte) error {
 		return s.int(0)
 	}
 	return s.did(tx.Rename(args[1], args[2]))
-}
-
-func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
-	replace, db := false, s.consumer.Database()
-	for rest := args[3:]; len(rest) > 0; rest = rest[1:] {
-		switch {
-		case is(rest[0], "replace"):
-			replace = true
-		case is(rest[0], "db") && len(rest) > 1:
-			db, rest = databaseArg(rest[1]), rest[1:]
-		default:
-			return failure(errSyntax)
-		}
-	}
-	if db == s.consumer.Database() && string(args[1]) == string(args[2]) {
-		return failure("ERR source and destination objects are the same")
-	}
-	return s.did(tx.Copy(args[1], args[2], db, replace))
 }
 
 // expire is EXPIRE and its kin. The time is in the unit, which is in milliseconds, from now or

@@ -2,7 +2,6 @@ package resp_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,8 +77,8 @@ func (m model) do(args []string) string {
 			return "+hash"
 		}
 		return "+none"
-	case "RENAME", "COPY":
-		return m.assign(args)
+	case "RENAME":
+		return m.rename(args[1], args[2])
 	case "HSET", "HGET", "HDEL", "HLEN", "HGETALL":
 		return m.doHash(args)
 	case "GET", "SET", "APPEND", "STRLEN", "INCRBY", "SETRANGE", "GETDEL":
@@ -88,30 +87,14 @@ func (m model) do(args []string) string {
 	return m.doList(args)
 }
 
-// assign is RENAME, and COPY with REPLACE.
-func (m model) assign(args []string) string {
-	from, to := args[1], args[2]
+func (m model) rename(from, to string) string {
 	value, there := m[from]
-	switch {
-	case args[0] == "RENAME" && !there:
+	if !there {
 		return noKeyReply
-	case args[0] == "RENAME":
-		delete(m, from)
-		m[to] = value
-		return okReply
-	case from == to:
-		return "-ERR source and destination objects are the same"
-	case !there:
-		return ":0"
 	}
-	switch v := value.(type) {
-	case []string:
-		value = slices.Clone(v)
-	case map[string]string:
-		value = maps.Clone(v)
-	}
+	delete(m, from)
 	m[to] = value
-	return ":1"
+	return okReply
 }
 
 func (m model) doString(args []string) string {
@@ -342,7 +325,6 @@ DEL k k k
 EXISTS k k
 TYPE k
 RENAME k k
-COPY k k REPLACE
 DBSIZE
 FLUSHALL
 `), "\n")

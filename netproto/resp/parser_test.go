@@ -279,6 +279,7 @@ func TestACommandOfAMissingFamilySaysWhatIsThereInstead(t *testing.T) {
 		"BZPOPMIN z 0":                   "no sorted sets",
 		"XADD s * a b":                   "no streams",
 		"xreadgroup group g c streams s": "no streams",
+		"COPY a b":                       "RENAME",
 	} {
 		name, _, _ := strings.Cut(words, " ")
 		got := c.line(strings.Fields(words)...)

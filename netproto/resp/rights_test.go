@@ -24,7 +24,6 @@ look: llen lrange lindex lpos hget hmget hgetall hkeys hvals hexists hlen hstrle
 look: get mget strlen getrange substr exists touch type ttl pttl expiretime pexpiretime memory|usage object
 look: keys scan randomkey dbsize queues watch subscribe psubscribe pubsub|channels pubsub|numsub
 look: qpeek qlist qshow qget qlen qstat qconsumers
-look push+manage: copy
 manage: lset del unlink rename renamenx expire pexpire expireat pexpireat persist
 manage: qdel qmove qprio qpurge qharvest qredrive qset qclose qdrop
 operate: config|set config|resetstat client|kill client|unblock flushall flushdb acl|users acl|list acl|getuser
@@ -180,7 +179,6 @@ func TestAUserMayDoWhatItsRightsSayAndNothingElse(t *testing.T) {
 		{"manager", "RENAME q1 out", noKey},
 		{"manager", "SET q1 x", noKey},
 		{"manager", "LLEN q", ""},
-		{"manager", "COPY q q1", noKey},
 		{"operator", "CONFIG SET hz 10", ""},
 		{"operator", "LLEN q", noCommand("llen")},
 		{"operator", "KEYS *", noCommand("keys")},

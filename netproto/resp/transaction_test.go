@@ -123,13 +123,13 @@ func TestCommandsOfATransactionBuildOnEachOther(t *testing.T) {
 	c.ask("MULTI", "+OK\r\n")
 	for _, words := range []string{
 		"LPUSH l " + big, "RPOPLPUSH l m", "LPOP m 2",
-		"SET s " + big, "APPEND s " + big, "COPY s t", "STRLEN t",
+		"SET s " + big, "APPEND s " + big, "RENAME s t", "STRLEN t",
 		"RPOP old", "RPOPLPUSH old new", "DEL new", "EXISTS l m old new",
 	} {
 		c.ask(words, queuedReply)
 	}
 	bulk := "$50000\r\n" + big + "\r\n"
-	c.ask("EXEC", "*11\r\n:1\r\n"+bulk+"*1\r\n"+bulk+"+OK\r\n:100000\r\n:1\r\n:100000\r\n"+bulk+bulk+":1\r\n:0\r\n")
+	c.ask("EXEC", "*11\r\n:1\r\n"+bulk+"*1\r\n"+bulk+"+OK\r\n:100000\r\n+OK\r\n:100000\r\n"+bulk+bulk+":1\r\n:0\r\n")
 }
 
 func TestALongTransactionOfShortValuesIsCarriedOut(t *testing.T) {
