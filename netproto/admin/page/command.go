@@ -123,25 +123,23 @@ func (p *Page) run(ctx context.Context, r *http.Request, v visitor, database, cu
 		return nil, err
 	}
 	defer conn.Close()
-	request := appendRequest(nil, "HELLO", "3")
-	request = appendRequest(request, "SELECT", strconv.Itoa(database))
-	if _, err = conn.Write(appendRequest(request, command...)); err == nil {
-		replies := replies{bufio.NewReader(conn), cut}
-		for range 2 {
-			if err == nil {
-				_, err = replies.next(nil)
-			}
-		}
-		if err == nil {
-			var reply []byte
+	var reply []byte
+	replies := replies{bufio.NewReader(conn), cut}
+	selected := argument(strconv.Itoa(database))
+	// One after the other: if the second fails, the third would be carried out elsewhere.
+	for _, request := range [][]argument{{argument("HELLO"), argument("3")}, {argument("SELECT"), selected}, command} {
+		if _, err = conn.Write(appendRequest(nil, request...)); err == nil {
 			reply, err = replies.next(nil)
-			return reply, err
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil:
+			return nil, fmt.Errorf("the command took longer than %v and was ended: what it has done until then stays", commandTime)
+		default:
+			return nil, err
 		}
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
-		err = fmt.Errorf("the command took longer than %v and was ended: what it has done until then stays", commandTime)
-	}
-	return nil, err
+	return reply, nil
 }
 
 // connect makes a connection to the Redis door for a visitor. It ends with ctx.

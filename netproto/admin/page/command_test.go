@@ -162,3 +162,17 @@ func TestAReplyThatIsTooLargeSaysSo(t *testing.T) {
 		t.Errorf("%d %.100s, %d bytes", code, text, len(text))
 	}
 }
+
+func TestACommandForADatabaseThatDoesNotExistDoesNothing(t *testing.T) {
+	b := newSite(t).serve().browse()
+	b.session()
+	b.redis("QPUSH", "jobs", "x")
+	for _, database := range []string{"99", "-1", "16", "1099511627776"} {
+		if code, text := b.text("POST", "/page/command", `{"database":`+database+`,"command":["QDROP","jobs"]}`); code != 400 || !strings.Contains(text, "ERR ") {
+			t.Errorf("database %s: %d %s", database, code, text)
+		}
+		if _, text := b.command("QLEN", "jobs"); text != `{"reply":1}` {
+			t.Errorf("after a drop in database %s: %s", database, text)
+		}
+	}
+}
