@@ -79,6 +79,8 @@ func TestBrokenConfigsAreNamedByLineAndKey(t *testing.T) {
 		"closed queues":                    {"[queues.q]\nclosed = true", ":2: queues.q.closed: "},
 		"an order that is no table":        {"[queues.q]\nenum = ['a']", ":2: queues.q.enum: expected a table, got an array"},
 		"an order with a value twice":      {"[queues.q]\nenum.class = ['a', 'a']", ":2: queues.q.enum: "},
+		"a password file that is none":     {"[users.a]\n\npassword-file = '/dev/zero'", ":3: users.a.password-file: the password: /dev/zero is no regular file"},
+		"a password of Redis that is none": {"\nredis-password-file = '/dev/zero'", ":2: redis-password-file: the password: /dev/zero is no regular file"},
 		"a password of Redis that is gone": {"\nredis-password-file = '/nope/x'", ":2: redis-password-file: the password: read /nope/x: no such file"},
 		"a glob of queues too long":        {"[queues." + long + "]", ":1: queues." + long + ": the pattern is too long"},
 		"a dead-letter queue without end":  {"[queues.q]\ndead-letter = '" + strings.Repeat("x", 70_000) + "'", ":2: queues.q.dead-letter: expected 0 to 65535 bytes"},

@@ -47,6 +47,11 @@ type reloader struct {
 
 // reload reads all settings again and has the server take those that can change, or none.
 func (r *reloader) reload(ctx context.Context) error {
+	if file := r.p.sources.file; file != nil {
+		if err := isLasting(file.name); err != nil {
+			return err
+		}
+	}
 	again := &program{stdin: r.p.stdin, stdout: r.p.stdout, stderr: r.p.stderr, env: r.p.env}
 	config, err := again.readServe(ctx, r.p.args)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -150,6 +151,27 @@ func TestAReloadThatFailsChangesNothing(t *testing.T) {
 	r.lease("first", "7000")
 	r.write(r.file, alice)
 	r.reload("reloaded []") // at the level info, which no failed reload has changed
+}
+
+func TestAReloadReadsNoFileThatMayKeepItWaiting(t *testing.T) {
+	password := configFileOf(t, "first")
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	alice := fmt.Sprintf(withAlice, password)
+	r := reloadableServer(t, alice)
+	r.write(r.file, fmt.Sprintf(withAlice, pipe))
+	r.reload("reload failed *…/pipe is no regular file")
+	if err := errors.Join(os.Remove(r.file), os.Symlink(pipe, r.file)); err != nil {
+		t.Fatal(err)
+	}
+	r.reload("reload failed *…/holdfast.toml is no regular file")
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	r.write(r.file, alice)
+	r.reload("reloaded []")
 }
 
 func TestAReloadNamesWhatNeedsARestart(t *testing.T) {

@@ -125,7 +125,7 @@ func (p *program) serverConfig(c *serveCmd) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	password, err := c.RedisPassword.read()
+	password, err := c.RedisPassword.lasting()
 	if err != nil {
 		return daemon.Config{}, fmt.Errorf("--redis-password-file: %w", err)
 	}
