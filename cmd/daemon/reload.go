@@ -1,13 +1,13 @@
 package daemon
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -105,8 +105,8 @@ const (
 	maxGlobSteps = 100_000
 )
 
-// queueDefaults finds the settings of the longest glob that matches a name, of equal ones the first
-// in the order of bytes.
+// queueDefaults finds the settings of the longest glob that matches a name: of equally long ones
+// one without wildcards, and else the first in the order of bytes.
 func (c *Config) queueDefaults() (broker.Defaults, error) {
 	if len(c.Queues) == 0 {
 		return nil, nil
@@ -128,7 +128,7 @@ func (c *Config) queueDefaults() (broker.Defaults, error) {
 	}
 	slices.SortFunc(rules, func(a, b rule) int {
 		x, y := a.glob.String(), b.glob.String()
-		return cmp.Or(len(y)-len(x), bytes.Compare([]byte(x), []byte(y)))
+		return cmp.Or(len(y)-len(x), wild(x)-wild(y), strings.Compare(x, y))
 	})
 	return func(name string) *broker.Settings {
 		text, steps := []byte(name), maxGlobSteps
@@ -139,4 +139,12 @@ func (c *Config) queueDefaults() (broker.Defaults, error) {
 		}
 		return nil
 	}, nil
+}
+
+// wild is 1 for a glob that is no plain name, else 0.
+func wild(glob string) int {
+	if strings.ContainsAny(glob, "*?[\\") {
+		return 1
+	}
+	return 0
 }
