@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"math/rand/v2"
-
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -110,17 +108,6 @@ func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 		return fn(m.name, m.value(fieldOf(k, f)))
 	})
 	return nil
-}
-
-// RandomField returns any field of a hash; ok is false if there is none. The name is valid until
-// the next Turn.
-func (tx *Tx) RandomField(name []byte) (field []byte, v Value, ok bool, err error) {
-	k, err := tx.hash(name)
-	if k == nil {
-		return nil, Value{}, false, err
-	}
-	f := k.PickField(rand.IntN)
-	return []byte(f.Name()), tx.m.value(fieldOf(k, f)), true, nil
 }
 
 // ScanFields is Scan for the fields of a hash.

@@ -3,7 +3,6 @@ package broker
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -201,14 +200,6 @@ func (m *Machine) expireNames(now int64) {
 // about n names. fn must not make calls.
 func (tx *Tx) Scan(cursor uint64, n int, fn func(name []byte, t Type)) (next uint64) {
 	return tx.m.names.Scan(tx.db, cursor, n, func(e *keyspace.Entry) { fn([]byte(e.Name()), e.Kind()) })
-}
-
-// RandomName appends any name to dst; ok is false if there is none.
-func (tx *Tx) RandomName(dst []byte) (name []byte, ok bool) {
-	if e := tx.m.names.Pick(tx.db, rand.IntN); e != nil {
-		return append(dst, e.Name()...), true
-	}
-	return dst, false
 }
 
 // NameCount returns how many names a database has, and how many of them expire.

@@ -191,12 +191,6 @@ func (d *Directory) Scan(db uint8, cursor uint64, n int, fn func(*Entry)) (next 
 	return d.in(db).slots.scan(cursor, n, fn)
 }
 
-// Pick returns any name of a database that stands for something, nil if there is none. random
-// returns a number from 0 to below n.
-func (d *Directory) Pick(db uint8, random func(n int) int) *Entry {
-	return d.in(db).slots.pick(random)
-}
-
 // The map of names is made anew when it has fallen to one in shrinkNames of its peak, if that was
 // above minShrinkNames.
 const (

@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"testing"
 
@@ -224,15 +223,6 @@ func (m *directoryModel) ScanFields(t *rapid.T) {
 	}
 }
 
-func (m *directoryModel) Pick(t *rapid.T) {
-	db := uint8(rapid.IntRange(0, 2).Draw(t, "db"))
-	names, _ := m.d.Len(db)
-	e := m.d.Pick(db, func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "random") })
-	if (e == nil) != (names == 0) || e != nil && (m.keys[name{db, e.Name()}].entry != e || e.Kind() == None) {
-		t.Fatalf("picked %v of %d names", e, names)
-	}
-}
-
 // Flush gives what stood for something, and empties one database only.
 func (m *directoryModel) Flush(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "really") > 0 {
@@ -343,23 +333,4 @@ func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-func TestAnyNameIsPickedOfFew(t *testing.T) {
-	d := New()
-	for i := range 1000 {
-		addString(d, fmt.Sprint(i))
-	}
-	for i := range 1000 {
-		if i%500 != 7 {
-			d.Set(d.Find(0, fmt.Append(nil, i)), None)
-		}
-	}
-	seen := map[string]bool{}
-	for range 1000 {
-		seen[d.Pick(0, rand.IntN).Name()] = true
-	}
-	if len(seen) != 2 {
-		t.Errorf("picked %v, want 7 and 507", seen)
-	}
 }

@@ -74,9 +74,6 @@ func (e *Entry) LastField() *Field {
 	return e.fields.slots.last()
 }
 
-// PickField is [Directory.Pick] for the fields of a hash.
-func (e *Entry) PickField(random func(n int) int) *Field { return e.fields.slots.pick(random) }
-
 // EachField calls fn with every field of a hash until that returns false. fn must not change the
 // hash.
 func (e *Entry) EachField(fn func(*Field) bool) {

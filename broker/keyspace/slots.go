@@ -41,25 +41,6 @@ func (s *slots[T]) last() *T {
 	return s.all[len(s.all)-1]
 }
 
-// pick returns what is in any slot, nil if there is nothing at all. random returns a number from 0
-// to below n.
-func (s *slots[T]) pick(random func(n int) int) *T {
-	if len(s.all) == 0 {
-		return nil
-	}
-	const tries = 64
-	at := 0
-	for range tries {
-		if at = random(len(s.all)); s.all[at] != nil {
-			return s.all[at]
-		}
-	}
-	for s.all[at] == nil { // the last slot is used
-		at++
-	}
-	return s.all[at]
-}
-
 // shrink gives back memory that is not used any more.
 func (s *slots[T]) shrink() {
 	s.all = append([]*T(nil), s.all...)

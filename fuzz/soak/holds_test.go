@@ -155,7 +155,6 @@ func requests() []request {
 		{"HKEYS", million, 0, hash, call("HKEYS", "hash")},
 		{"HVALS", million, 0, hash, call("HVALS", "hash")},
 		{"HSCAN", million, 0, hash, call("HSCAN", "hash", "0", "MATCH", "*9*", "COUNT", million)},
-		{"HRANDFIELD", million, 0, hash, call("HRANDFIELD", "hash", million)},
 		{"DEL of a hash", million, 1, hash, call("DEL", "hash")},
 		{"DEL of a list", 10 * million, 1, func(f *filled) {
 			list(f)

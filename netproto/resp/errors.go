@@ -83,6 +83,8 @@ var missing = []struct{ names, instead string }{
 		"Holdfast has no sets: HSET, HDEL, HEXISTS and HKEYS keep names in a hash, and QPUSH with UNIQUE takes a job once"},
 	{"z bz", "Holdfast has no sorted sets: QPUSH with PRIO takes the best first, and with DELAY not before its time"},
 	{"copy", "Holdfast copies nothing: RENAME moves what has a name, and what was read can be pushed again"},
+	{"hrandfield", "Holdfast draws no fields: HKEYS and HSCAN list them"},
+	{"randomkey", "Holdfast draws no names: KEYS and SCAN list them"},
 	{"x", "Holdfast has no streams: QPUSH, QCLAIM, QACK and QEXTEND do what XADD, XREADGROUP, XACK and XCLAIM do"},
 }
 

@@ -1,9 +1,6 @@
 package resp
 
 import (
-	"math"
-	"math/rand/v2"
-
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
@@ -25,7 +22,6 @@ func hashCommands() []command {
 		{name: "hincrby", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: hincrby},
 		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: hincrbyfloat},
 		{name: "hscan", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: hscan},
-		{name: "hrandfield", arity: -2, flags: flagRead, first: 1, last: 1, step: 1, run: hrandfield},
 	}
 }
 
@@ -110,19 +106,14 @@ func (s *session) allFields(tx *broker.Tx, name []byte, head func(n int) error, 
 		if cursor == 0 {
 			_ = head(n)
 		}
-		return s.sliceOfFields(tx, name, cursor, each)
-	})
-}
-
-// sliceOfFields calls each for a slice of the fields of a hash.
-func (s *session) sliceOfFields(tx *broker.Tx, name []byte, cursor uint64, each func(name []byte, v broker.Value) error) (next uint64, err error) {
-	take := func(name []byte, v broker.Value) { err = each(name, v) }
-	for n := 0; err == nil && !s.sliceFull(n); n++ {
-		if cursor, _ = tx.ScanFields(name, cursor, 1, take); cursor == 0 { // it is a hash: it has a length
-			return 0, err
+		take := func(name []byte, v broker.Value) { err = each(name, v) }
+		for n := 0; err == nil && !s.sliceFull(n); n++ {
+			if cursor, _ = tx.ScanFields(name, cursor, 1, take); cursor == 0 { // it is a hash: it has a length
+				break
+			}
 		}
-	}
-	return cursor, err
+		return cursor, err
+	})
 }
 
 func hdel(s *session, tx *broker.Tx, args [][]byte) error {
@@ -168,91 +159,4 @@ func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	return s.bulk(sum)
-}
-
-func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
-	if len(args) == 2 {
-		name, _, ok, err := tx.RandomField(args[1])
-		if !ok {
-			s.null()
-			return err
-		}
-		return s.bulk(name)
-	}
-	count := intArg(args[2])
-	if count == math.MinInt64 {
-		return failure("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
-	}
-	values := len(args) == 4 && is(args[3], "withvalues")
-	switch {
-	case len(args) > 3 && !values:
-		return failure(errSyntax)
-	case values && (count < -math.MaxInt64/2 || count > math.MaxInt64/2), -count > maxArgs:
-		return failure("ERR value is out of range")
-	}
-	return s.randomFields(tx, args[1], count, values)
-}
-
-// randomFields replies with count different fields, fewer if there are not so many. With a negative
-// count it replies with -count fields, and one may come several times.
-func (s *session) randomFields(tx *broker.Tx, name []byte, count int64, values bool) error {
-	each := func(name []byte, v broker.Value) error {
-		if values && s.resp3 {
-			s.array(2)
-		}
-		s.bulk(name)
-		if !values {
-			return nil
-		}
-		return s.value(tx, v, true)
-	}
-	return s.inSlices(tx, name, func(cursor uint64) (uint64, error) {
-		n, err := tx.HashLen(name)
-		if err != nil {
-			return 0, err
-		}
-		want := int(max(-count, min(count, int64(n))))
-		switch {
-		case n == 0:
-			want = 0
-			s.array(0)
-		case cursor > 0:
-		case values && !s.resp3:
-			s.array(2 * want)
-		default:
-			s.array(want)
-		}
-		if count > int64(n)/4 || count > broker.LookSlice { // too many to draw them until all are different
-			return s.sliceOfFields(tx, name, cursor, func(name []byte, v broker.Value) error {
-				l := &s.look
-				if l.seen++; rand.IntN(n-l.seen+1) >= want-l.found {
-					return nil
-				}
-				l.found++
-				return each(name, v)
-			})
-		}
-		return s.drawFields(tx, name, cursor, want, count > 0, each)
-	})
-}
-
-// drawFields calls each for a slice of the fields that are drawn, all of them if they must be
-// different.
-func (s *session) drawFields(tx *broker.Tx, name []byte, from uint64, want int, different bool, each func(name []byte, v broker.Value) error) (next uint64, err error) {
-	drawn := make(map[string]bool)
-	for n := 0; int(from) < want; n++ {
-		if !different && s.sliceFull(n) {
-			return from, nil
-		}
-		f, v, _, err := tx.RandomField(name)
-		if err == nil && !drawn[string(f)] {
-			drawn[string(f)] = different
-			from++
-			err = each(f, v)
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return 0, nil
 }

@@ -14,7 +14,6 @@ func keyCommands() []command {
 		{name: "type", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: typeOf},
 		{name: "keys", arity: 2, flags: flagRead, asks: asksPatterns, run: keys},
 		{name: "scan", arity: -2, flags: flagRead, asks: asksMatch(2), run: scan},
-		{name: "randomkey", arity: 1, flags: flagRead, run: randomkey},
 		{name: "rename", arity: 3, flags: flagWrite, first: 1, last: 2, step: 1, right: access.Manage, run: rename},
 		{name: "renamenx", arity: 3, flags: flagWrite | flagFast, first: 1, last: 2, step: 1, right: access.Manage, run: renamenx},
 		{name: "expire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: expire(second, false)},
@@ -58,13 +57,6 @@ func exists(s *session, tx *broker.Tx, args [][]byte) error {
 
 func typeOf(s *session, tx *broker.Tx, args [][]byte) error {
 	return s.simple(tx.Type(args[1]).String())
-}
-
-func randomkey(s *session, tx *broker.Tx, _ [][]byte) error {
-	if name, ok := tx.RandomName(nil); ok {
-		return s.bulk(name)
-	}
-	return s.null()
 }
 
 func rename(s *session, tx *broker.Tx, args [][]byte) error {

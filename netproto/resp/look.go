@@ -17,8 +17,7 @@ import (
 type look struct {
 	under  bool
 	cursor uint64              // where the next slice begins
-	seen   int                 // for the command: how much it has looked at until there
-	found  int                 // and how much of that it replies with
+	found  int                 // for the command: how much it has replied with
 	stamp  uint64              // of the name, when it began
 	begun  int                 // how many times it began again
 	out    int                 // the bytes in Out when the present slice began

@@ -48,9 +48,6 @@ func TestALongLookIsOfOneMoment(t *testing.T) {
 		if n := len(words(c, "HKEYS", "h")); n != longLook && n != longLook-1 {
 			t.Fatalf("HKEYS replied %d fields, want %d, or one less", n, longLook)
 		}
-		if n := len(slices.Compact(slices.Sorted(slices.Values(words(c, "HRANDFIELD", "h", "9000"))))); n != 9000 {
-			t.Fatalf("HRANDFIELD replied %d different fields, want 9000", n)
-		}
 	}
 	close(end)
 	<-ended

@@ -280,6 +280,8 @@ func TestACommandOfAMissingFamilySaysWhatIsThereInstead(t *testing.T) {
 		"XADD s * a b":                   "no streams",
 		"xreadgroup group g c streams s": "no streams",
 		"COPY a b":                       "RENAME",
+		"HRANDFIELD h 1":                 "HSCAN",
+		"randomkey":                      "SCAN",
 	} {
 		name, _, _ := strings.Cut(words, " ")
 		got := c.line(strings.Fields(words)...)

@@ -94,8 +94,6 @@ HSTRLEN k f
 HINCRBY k f i
 HINCRBYFLOAT k f v
 HSCAN k 0
-HRANDFIELD k 99
-HRANDFIELD k 99 WITHVALUES
 DEL k
 DEL k k
 UNLINK k+
@@ -155,7 +153,7 @@ var lengths = []int{1, 3, 10, 30, 80}
 
 // unordered are the commands whose replies are in any order.
 var unordered = map[string]bool{
-	"HGETALL": true, "HKEYS": true, "HVALS": true, "HSCAN": true, "HRANDFIELD": true, "KEYS": true, "SCAN": true,
+	"HGETALL": true, "HKEYS": true, "HVALS": true, "HSCAN": true, "KEYS": true, "SCAN": true,
 }
 
 // answer sends a command and returns its reply in a form that can be compared.
