@@ -152,28 +152,40 @@ func (b *builder) finish() error {
 	return nil
 }
 
-// piece is how much of a table is on its way to the device at a time: a sync of the journal waits
-// behind two of them at most.
-const piece = 1 << 20
+// A table is on its way to the device in pieces, and each stretch of them is waited for: a sync of
+// the journal stands behind one stretch at most.
+const (
+	piece   = 1 << 20
+	stretch = 4 * piece
+)
 
-// writeFile makes a file and syncs it.
+// writeFile makes a file, syncs it, and has the next read come from the device.
 func writeFile(path string, b []byte) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	for at := 0; at < len(b); at += piece {
+	for at := 0; at < len(b) && err == nil; at += piece {
 		n := min(piece, len(b)-at)
-		if _, err := file.WriteAt(b[at:at+n], int64(at)); err != nil {
-			return err
+		if _, err = file.WriteAt(b[at:at+n], int64(at)); err == nil {
+			err = startWrite(file, int64(at), int64(n))
 		}
-		writeBehind(file, int64(at), int64(n))
+		if err == nil && (at+n)%stretch == 0 {
+			err = file.Sync()
+		}
 	}
-	return file.Sync()
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = forget(file)
+	}
+	return err
 }
 
-// readBack compares the file with what went in, and adds it to what was built.
+// readBack compares the file, as the device has it, with what went in, and adds it to what was
+// built.
 func (b *builder) readBack(path string, t Table) error {
 	f, err := openFile(path, t)
 	if err != nil {

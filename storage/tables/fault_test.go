@@ -153,7 +153,7 @@ func eachCall(t *testing.T, how string) {
 	strace := inject.Strace(t)
 	template := faultTemplate(t)
 	calls := []string{
-		"openat", "pwrite64", "fsync", "close", "mmap", "fstat", "newfstatat", "renameat", "unlinkat", "getdents64",
+		"openat", "pwrite64", "sync_file_range", "fadvise64", "fsync", "close", "mmap", "fstat", "newfstatat", "renameat", "unlinkat", "getdents64",
 	}
 	log := filepath.Join(t.TempDir(), "log")
 	_, out, err := faultChild(t, strace, template, strings.Join(calls, ","), ":delay_enter=0", log)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -68,6 +69,42 @@ func TestEachFileIsSyncedBeforeItsNameAndItsNameBeforeTheNext(t *testing.T) {
 	}
 	if tables < 2 || lists < 2 || unsynced > 0 {
 		t.Errorf("%d tables and %d lists were named, %d are not synced", tables, lists, unsynced)
+	}
+}
+
+// largeFolder names the folder in which a child makes a large table.
+const largeFolder = "HOLDFAST_TABLES_LARGE"
+
+func TestLargeTableChild(t *testing.T) {
+	root := os.Getenv(largeFolder)
+	if root == "" {
+		t.Skip("runs as a child of another test")
+	}
+	if _, err := open(t, root).Build(0, tableSize, sorted([]Entry{{Key: key(1), Value: make([]byte, 2*stretch+1), Version: 1}})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The kernel tells of a write that failed once, to whom waits first: that must be the sync. What is
+// read back behind it says something about the disk only if the kernel's own copy is gone.
+func TestATableIsReadBackFromTheDiskBehindASyncThatHasItsErrors(t *testing.T) {
+	root, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
+	args := append(inject.Strace(t, "-y", "-o", log, "-e", "trace=pwrite64,sync_file_range,fsync,fadvise64,mmap"), os.Args[0], "-test.run=^TestLargeTableChild$")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), largeFolder+"="+root)
+	out, err := cmd.CombinedOutput()
+	calls, readErr := os.ReadFile(log)
+	if err := errors.Join(err, readErr); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	of, steps := regexp.MustCompile(`(\w+)\(.*?<`+regexp.QuoteMeta(root)+`/build/\w+\.sst>(.*)`), ""
+	for _, m := range of.FindAllStringSubmatch(string(calls), -1) {
+		if steps += m[1] + " "; strings.Contains(m[2], "SYNC_FILE_RANGE_WAIT") {
+			t.Errorf("it waits, and so takes the error of the sync: %s", m[0])
+		}
+	}
+	if !regexp.MustCompile(`^((pwrite64 sync_file_range ){1,4}fsync )+fadvise64 mmap $`).MatchString(steps) {
+		t.Errorf("the calls are %s", steps)
 	}
 }
 

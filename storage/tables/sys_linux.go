@@ -6,11 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeBehind begins to bring a part of a file to the device, and waits for the part before it.
-func writeBehind(f *os.File, at, n int64) {
-	const wait = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
-	_ = unix.SyncFileRange(int(f.Fd()), at, n, unix.SYNC_FILE_RANGE_WRITE)
-	if at > 0 {
-		_ = unix.SyncFileRange(int(f.Fd()), at-n, n, wait) // the sync at the end has the errors
-	}
+// startWrite begins to bring a part of a file to the device. It waits for nothing: the kernel tells
+// of a write that failed once, and a sync_file_range that waits would take that from the sync.
+func startWrite(f *os.File, at, n int64) error {
+	return os.NewSyscallError("sync_file_range", unix.SyncFileRange(int(f.Fd()), at, n, unix.SYNC_FILE_RANGE_WRITE))
+}
+
+// forget gives up the memory of a file that was synced, so that it is read from the device.
+func forget(f *os.File) error {
+	return os.NewSyscallError("fadvise64", unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
 }
