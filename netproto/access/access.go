@@ -7,6 +7,7 @@
 //	control.go  Control: the present set, and logins
 //	penalty.go  addresses whose logins have failed
 //	guesses.go  addresses whose passwords were not remembered
+//	right.go    logins that were right of late
 //	audit.go    Audit: the log of what users manage and operate
 package access
 

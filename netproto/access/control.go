@@ -36,6 +36,7 @@ type Control struct {
 	failed    atomic.Uint64
 	penalties penalties
 	guesses   guesses
+	right     right
 	compare   func(hash, password []byte) error // of bcrypt; no error if they belong together
 	swapped   []func()                          // see Watch
 }
@@ -49,6 +50,7 @@ func NewControl(u *Users) *Control {
 		slots:     make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		penalties: penalties{of: make(map[netip.Addr]*penalty)},
 		guesses:   guesses{of: make(map[netip.Addr]*guesser)},
+		right:     newRight(),
 		compare:   bcrypt.CompareHashAndPassword,
 	}
 	_, _ = rand.Read(c.salt[:]) // which never fails
@@ -73,21 +75,24 @@ func (c *Control) Swap(u *Users) {
 func (c *Control) Watch(fn func()) { c.swapped = append(c.swapped, fn) }
 
 // Remembered lets in a user whose password is known: it was right before, or stands in the clear.
-// It takes microseconds. nil: Login has to look.
+// It takes microseconds. An address that has guessed too often is told only what was right there of
+// late. nil: Login has to look.
 func (c *Control) Remembered(from netip.Addr, name, password []byte) *Account {
-	a, now := c.known(name, password), time.Now()
+	given, now := c.digest(name, password), time.Now()
+	a := c.known(name, given)
 	switch {
 	case a == nil:
 		c.guesses.miss(from, now)
-	case c.guesses.spent(from, now):
+		return nil
+	case c.guesses.spent(from, now) && !c.right.has(from, given, now):
 		return nil
 	}
+	c.right.note(from, given, now)
 	return a
 }
 
 // known is the user of a password that is known.
-func (c *Control) known(name, password []byte) *Account {
-	given := c.digest(name, password)
+func (c *Control) known(name []byte, given digest) *Account {
 	a := c.Users().Named(string(name)).unlessOff()
 	if a == nil {
 		return nil
@@ -149,6 +154,7 @@ func (c *Control) Log(log *slog.Logger, protocol, remote string, name []byte, wh
 // login waits for its turn, and for the end of the penalty of its address. What a login before it
 // has shown counts.
 func (c *Control) login(ctx context.Context, from netip.Addr, name, password []byte) (*Account, error) {
+	given := c.digest(name, password)
 	for {
 		select {
 		case c.slots <- struct{}{}:
@@ -160,7 +166,7 @@ func (c *Control) login(ctx context.Context, from netip.Addr, name, password []b
 			<-c.slots
 			return nil, ErrBusy
 		}
-		a := c.known(name, password)
+		a := c.known(name, given)
 		wait, err := time.Duration(0), error(nil)
 		if a == nil {
 			if wait, err = c.penalties.begin(from, begun); wait == 0 && err == nil {
@@ -171,6 +177,7 @@ func (c *Control) login(ctx context.Context, from netip.Addr, name, password []b
 		switch {
 		case a != nil:
 			c.guesses.hit(from)
+			c.right.note(from, given, time.Now())
 			return a, nil
 		case err != nil:
 			return nil, err
