@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -47,8 +48,9 @@ const (
 	auditPause      = 10 * time.Second
 	// maxCounted is how many actions are counted before they are logged early.
 	maxCounted = 1000
-	// maxAudited is how much of a queue's name is logged, in bytes.
+	// maxAudited is how much of a queue's name is logged, in bytes, and maxPackets how many ids.
 	maxAudited = 128
+	maxPackets = 20
 )
 
 // NewAudit logs to log, which should pass on all lines.
@@ -57,8 +59,9 @@ func NewAudit(log *slog.Logger) *Audit {
 }
 
 // Note notes an action. remote is the client's address with its port, queue what it was done to, or
-// empty, and count how many things it changed; below 0 if it does not say.
-func (a *Audit) Note(x Action, remote fmt.Stringer, queue []byte, count int64) {
+// empty, and packets the ids that it named. count is how many things it changed; below 0 if it does
+// not say.
+func (a *Audit) Note(x Action, remote fmt.Stringer, queue []byte, packets [][]byte, count int64) {
 	if a == nil {
 		return
 	}
@@ -74,6 +77,13 @@ func (a *Audit) Note(x Action, remote fmt.Stringer, queue []byte, count int64) {
 	attributes := x.attributes(remote)
 	if len(queue) > 0 {
 		attributes = append(attributes, "queue", string(queue[:min(len(queue), maxAudited)]))
+	}
+	if len(packets) > 0 {
+		named := string(bytes.Join(packets[:min(len(packets), maxPackets)], []byte(" ")))
+		if more := len(packets) - maxPackets; more > 0 {
+			named += fmt.Sprintf(" and %d more", more)
+		}
+		attributes = append(attributes, "packets", named)
 	}
 	if count >= 0 {
 		attributes = append(attributes, "count", count)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,16 +16,17 @@ func TestAnActionIsLoggedInALine(t *testing.T) {
 	var out bytes.Buffer
 	a := NewAudit(slog.New(slog.NewTextHandler(&out, nil)))
 	x := Action{"redis", "u", here, "qpurge", 0}
-	a.Note(x, netip.AddrPortFrom(here, 99), []byte("q\nlevel=ERROR msg=forged\xff"), 7)
-	a.Note(x, netip.AddrPortFrom(here, 99), bytes.Repeat([]byte("x"), 60_000), 0)
-	a.Note(x, netip.AddrPortFrom(here, 99), nil, -1)
+	many := slices.Repeat([][]byte{[]byte("-9223372036854775808")}, 5_000)
+	a.Note(x, netip.AddrPortFrom(here, 99), []byte("q\nlevel=ERROR msg=forged\xff"), nil, 7)
+	a.Note(x, netip.AddrPortFrom(here, 99), bytes.Repeat([]byte("x"), 60_000), many, 0)
+	a.Note(x, netip.AddrPortFrom(here, 99), nil, nil, -1)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("%d lines:\n%s", len(lines), out.String())
 	}
 	for i, want := range []string{
 		`level=INFO msg=audit protocol=redis user=u remote=192.0.2.1:99 command=qpurge queue="q\nlevel=ERROR msg=forged\xff" count=7`,
-		"command=qpurge queue=" + strings.Repeat("x", maxAudited) + " count=0",
+		"command=qpurge queue=" + strings.Repeat("x", maxAudited) + ` packets="` + strings.Repeat("-9223372036854775808 ", maxPackets) + `and 4980 more" count=0`,
 		"command=qpurge",
 	} {
 		if !strings.HasSuffix(lines[i], want) {
@@ -32,7 +34,7 @@ func TestAnActionIsLoggedInALine(t *testing.T) {
 		}
 	}
 	var none *Audit
-	none.Note(x, here, nil, 1)
+	none.Note(x, here, nil, nil, 1)
 }
 
 func TestActionsBeyondTheRateAreCounted(t *testing.T) {
@@ -40,9 +42,9 @@ func TestActionsBeyondTheRateAreCounted(t *testing.T) {
 		var out bytes.Buffer
 		a := NewAudit(slog.New(slog.NewTextHandler(&out, nil)))
 		for i := range 1000 {
-			a.Note(Action{"redis", "u", here, "del", 0}, netip.AddrPortFrom(here, 1), []byte("q"), int64(i%2))
+			a.Note(Action{"redis", "u", here, "del", 0}, netip.AddrPortFrom(here, 1), []byte("q"), nil, int64(i%2))
 		}
-		a.Note(Action{"redis", "u", here, "qpurge", 3}, netip.AddrPortFrom(here, 1), []byte("hidden"), 5_000)
+		a.Note(Action{"redis", "u", here, "qpurge", 3}, netip.AddrPortFrom(here, 1), []byte("hidden"), nil, 5_000)
 		time.Sleep(2 * auditPause)
 		synctest.Wait()
 		for line, want := range map[string]int{
@@ -55,7 +57,7 @@ func TestActionsBeyondTheRateAreCounted(t *testing.T) {
 			}
 		}
 		out.Reset()
-		a.Note(Action{"redis", "u", here, "del", 0}, netip.AddrPortFrom(here, 1), []byte("q"), 1)
+		a.Note(Action{"redis", "u", here, "del", 0}, netip.AddrPortFrom(here, 1), []byte("q"), nil, 1)
 		if !strings.Contains(out.String(), "queue=q") {
 			t.Errorf("later: %q", out.String())
 		}
@@ -67,7 +69,7 @@ func TestFewActionsAreKept(t *testing.T) {
 		var out bytes.Buffer
 		a := NewAudit(slog.New(slog.NewTextHandler(&out, nil)))
 		for i := range 3 * maxCounted {
-			a.Note(Action{"redis", fmt.Sprint("u", i), here, "del", 0}, netip.AddrPortFrom(here, 1), nil, 1)
+			a.Note(Action{"redis", fmt.Sprint("u", i), here, "del", 0}, netip.AddrPortFrom(here, 1), nil, nil, 1)
 			if len(a.counted) > maxCounted {
 				t.Fatal("too many are kept")
 			}

@@ -59,7 +59,7 @@ func (s *Server) audit(r *http.Request, command, queue string) {
 	}
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	x.Host = remote.Addr()
-	s.config.Audit.Note(x, remote, []byte(queue), -1)
+	s.config.Audit.Note(x, remote, []byte(queue), nil, -1)
 }
 
 // only passes on the requests that a rule allows; all if there is no rule, or there are no users.

@@ -29,7 +29,13 @@ func (s *session) audit(c *command, args [][]byte) {
 			count = n
 		}
 	}
-	s.note(c, queue, count)
+	var packets [][]byte
+	if c.packets > 0 {
+		packets = args[2 : c.packets+1]
+	} else if c.packets < 0 {
+		packets = args[2 : len(args)+c.packets+1]
+	}
+	s.note(c, queue, packets, count)
 }
 
 // endSlices ends a change that goes slice by slice, and notes how far it came.
@@ -37,11 +43,11 @@ func (s *session) endSlices() {
 	b, c := s.sliced, s.slicing
 	s.sliced, s.slicing = nil, nil
 	if b != nil && !b.DryRun {
-		s.note(c, b.Queue(), int64(b.Done))
+		s.note(c, b.Queue(), nil, int64(b.Done))
 	}
 }
 
-func (s *session) note(c *command, queue []byte, count int64) {
+func (s *session) note(c *command, queue []byte, packets [][]byte, count int64) {
 	x := access.Action{Protocol: Name, User: s.userName(), Host: s.peer.Host(), Command: c.name, Database: s.consumer.Database()}
-	s.protocol.config.Audit.Note(x, s.peer.Remote(), queue, count)
+	s.protocol.config.Audit.Note(x, s.peer.Remote(), queue, packets, count)
 }

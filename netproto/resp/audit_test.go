@@ -66,7 +66,14 @@ func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 		{manager, "QPURGE q2 STATE nothing", ""},
 		{manager, "QPURGE other", ""},
 		{manager, "QPURGE q2", "manager qpurge queue=q2 count=4"},
-		{manager, "QREDRIVE q2 99", "manager qredrive queue=q2 count=0"},
+		{manager, "QREDRIVE q2 99", "manager qredrive queue=q2 packets=99 count=0"},
+		{all, "RPUSH q2 a b c", ""},
+		{manager, "QPRIO q2 -6 7", "manager qprio queue=q2 packets=-6 count=1"},
+		{all, "QMOVE q2 -6 99 TO q3", `all qmove queue=q2 packets="-6 99" count=1`},
+		{manager, "QREDRIVE q3 -6", "manager qredrive queue=q3 packets=-6 count=0"},
+		{manager, "QDEL q2 -6 -7 -8", `manager qdel queue=q2 packets="-6 -7 -8" count=2`},
+		{manager, "QDEL q2 -7 x", ""},
+		{all, "QMOVE q3 TO q2", "all qmove queue=q3 count=1"},
 		{all, "SELECT 3", ""},
 		{all, "DEL s", "all del database=3 queue=s count=0"},
 		{all, "SELECT 0", ""},
@@ -87,7 +94,7 @@ func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 func TestCommandsOfATransactionAreAudited(t *testing.T) {
 	d, log := audited(t, control(t))
 	c := d.dialAs("all")
-	for _, line := range []string{"MULTI", "RPUSH q a", "QSET q lease 1000", "DEL q x", "LSET none 0 x"} {
+	for _, line := range []string{"MULTI", "QPUSH q a", "QSET q lease 1000", "QDEL q 0", "DEL q x", "LSET none 0 x"} {
 		c.send(line + "\r\n")
 		c.readLine()
 	}
@@ -95,10 +102,10 @@ func TestCommandsOfATransactionAreAudited(t *testing.T) {
 		t.Errorf("before EXEC: %q", got)
 	}
 	c.send("EXEC\r\n")
-	for range 5 {
+	for range 6 {
 		c.readLine()
 	}
-	if got, want := log.lines(), []string{"all qset queue=q", "all del queue=q count=1"}; !slices.Equal(got, want) {
+	if got, want := log.lines(), []string{"all qset queue=q", "all qdel queue=q packets=0 count=1", "all del queue=q count=1"}; !slices.Equal(got, want) {
 		t.Errorf("audited are %q, want %q", got, want)
 	}
 }

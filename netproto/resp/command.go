@@ -16,6 +16,9 @@ type command struct {
 	// Where its keys are: the first, the last (-1: the last argument) and the step between two. No
 	// keys if first is 0.
 	first, last, step int
+	// packets is the last of the ids that begin behind the queue (-1: the last argument); 0: there are
+	// none that the audit would name.
+	packets int
 	// right is what a user needs for each of the keys, and second for the second of them; see needs. A
 	// command without keys needs it for all queues, but for access.Operate.
 	right, second access.Right

@@ -101,7 +101,7 @@ func redriveForm(args [][]byte) *command {
 }
 
 // redriveOne is QREDRIVE queue id.
-var redriveOne = command{name: "qredrive", flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, right: access.Manage, asks: asksTo("to"), prepare: prepareIDs, run: func(s *session, tx *broker.Tx, args [][]byte) error {
+var redriveOne = command{name: "qredrive", flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, packets: 2, right: access.Manage, asks: asksTo("to"), prepare: prepareIDs, run: func(s *session, tx *broker.Tx, args [][]byte) error {
 	return s.did(tx.RedrivePacket(args[1], idArg(args[2])))
 }}
 
