@@ -2,7 +2,6 @@ package resp
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +15,6 @@ func aclCommands() []command {
 		{name: "acl|whoami", arity: 2, flags: local, run: aclWhoAmI},
 		{name: "acl|users", arity: 2, flags: local | flagAdmin, right: access.Operate, run: aclUsers},
 		{name: "acl|list", arity: 2, flags: local | flagAdmin, right: access.Operate, run: aclList},
-		{name: "acl|getuser", arity: 3, flags: local | flagAdmin, right: access.Operate, run: aclGetUser},
 		{name: "acl|cat", arity: -2, flags: local, run: aclCat},
 	}}}
 }
@@ -93,67 +91,21 @@ func aclList(s *session, _ *broker.Tx, _ [][]byte) error {
 	return nil
 }
 
-func aclGetUser(s *session, _ *broker.Tx, args [][]byte) error {
-	all := s.users()
-	at := slices.IndexFunc(all, func(u *access.User) bool { return u.Name == string(args[2]) })
-	if at < 0 {
-		return s.null()
-	}
-	u := all[at]
-	words := s.userFlags(u)
-	s.mapHeader(6)
-	s.bulkString("flags")
-	s.set(len(words))
-	s.bulkString(words...)
-	s.bulkString("passwords")
-	s.array(0)
-	s.bulkString("commands", rules(ownRights(u)), "keys", "", "channels", "", "selectors")
-	s.array(len(u.Grants))
-	for _, g := range u.Grants {
-		s.mapHeader(3)
-		s.bulkString("commands", rules(g.Rights), "keys", "~"+g.Glob, "channels", "&"+g.Glob)
-	}
-	return nil
-}
+// categories are those that Redis sorts its commands into. Rights are in their place here.
+const categories = "keyspace read write set sortedset list hash string bitmap hyperloglog geo stream pubsub admin fast slow blocking dangerous connection transaction scripting"
 
-// aclCat replies with the rights, or with the commands that need one of them.
+// aclCat replies with the categories, or with what one of them has: nothing.
 func aclCat(s *session, _ *broker.Tx, args [][]byte) error {
-	all := (access.OfQueues | access.Operate).String()
-	if len(args) == 2 {
-		names := strings.Split(all, "+")
-		s.array(len(names))
-		return s.bulkString(names...)
-	}
-	right, err := access.ParseRight(strings.ToLower(string(args[2])))
+	names := strings.Fields(categories)
 	switch {
 	case len(args) > 3:
 		return failure(wrongArity("acl|cat"))
-	case err != nil:
+	case len(args) == 2:
+	case !slices.Contains(names, strings.ToLower(string(args[2]))):
 		return failure(fmt.Sprintf("ERR Unknown category '%s'", quoted(args[2])))
+	default:
+		names = nil
 	}
-	var names []string
-	for c := range s.protocol.commands() {
-		if (c.needs()|c.second)&right != 0 {
-			names = append(names, c.name)
-		}
-	}
-	slices.Sort(names)
 	s.array(len(names))
 	return s.bulkString(names...)
-}
-
-// commands yields all commands that can be called, the subs of others too.
-func (p *Protocol) commands() func(yield func(*command) bool) {
-	return func(yield func(*command) bool) {
-		for c := range maps.Values(p.table) {
-			if c.run != nil && !yield(c) {
-				return
-			}
-			for i := range c.subs {
-				if !yield(&c.subs[i]) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -78,7 +78,7 @@ func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 		{all, "DEL s", "all del database=3 queue=s count=0"},
 		{all, "SELECT 0", ""},
 		{operator, "CLIENT UNBLOCK 99", "operator client|unblock count=0"},
-		{operator, "CONFIG SET hz 10", "operator config|set"},
+		{operator, "CONFIG RESETSTAT", "operator config|resetstat"},
 		{operator, "FLUSHALL", "operator flushall"},
 		{operator, "AUTH operator operator", ""},
 	} {

@@ -39,8 +39,6 @@ func clientCommands() []command {
 		{name: "client|kill", arity: -3, flags: local | flagAdmin, right: access.Operate, run: clientKill},
 		{name: "client|unblock", arity: -3, flags: local | flagAdmin, right: access.Operate, run: clientUnblock},
 		{name: "client|reply", arity: 3, flags: local | flagFast, run: clientReply},
-		{name: "client|no-evict", arity: 3, flags: local | flagFast | flagAdmin, run: clientSwitch},
-		{name: "client|no-touch", arity: 3, flags: local | flagFast, run: clientSwitch},
 	}}}
 }
 
@@ -291,13 +289,4 @@ func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
 		return failure(errSyntax)
 	}
 	return nil
-}
-
-// clientSwitch takes a wish that means nothing here: whoever makes the server keep too much is
-// closed, and no name is forgotten that is not used.
-func clientSwitch(s *session, _ *broker.Tx, args [][]byte) error {
-	if !is(args[2], "on") && !is(args[2], "off") {
-		return failure(errSyntax)
-	}
-	return s.ok()
 }

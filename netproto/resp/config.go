@@ -2,11 +2,9 @@ package resp
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
@@ -15,13 +13,13 @@ import (
 func configCommands() []command {
 	return []command{{name: "config", arity: -2, flags: flagLocal | flagAdmin, subs: []command{
 		{name: "config|get", arity: -3, flags: flagLocal | flagAdmin, run: configGet},
-		{name: "config|set", arity: -4, flags: flagLocal | flagAdmin, right: access.Operate, run: configSet},
 		{name: "config|resetstat", arity: 2, flags: flagLocal | flagAdmin, right: access.Operate, run: configResetStat},
 	}}}
 }
 
-// fixedSettings are what clients ask about, as it is here. They cannot be set.
-var fixedSettings = map[string]string{
+// settings are what clients ask about. The first are as it is here. The others steer what Redis
+// does inside, and have its defaults.
+var settings = map[string]string{
 	"appendonly":             "yes",
 	"bind":                   "",
 	"cluster-enabled":        "no",
@@ -35,10 +33,7 @@ var fixedSettings = map[string]string{
 	"requirepass":            "",                   // nobody is told
 	"save":                   "",
 	"timeout":                "0",
-}
 
-// idleSettings steer what Redis does inside. Setting them is accepted and changes nothing.
-var idleSettings = map[string]string{
 	"active-expire-effort":       "1",
 	"activerehashing":            "yes",
 	"client-output-buffer-limit": "normal 0 0 0 pubsub " + strconv.Itoa(maxUnsent) + " 0 0",
@@ -64,19 +59,14 @@ var idleSettings = map[string]string{
 	"slowlog-max-len":            "128",
 }
 
-// maxSetting is the most bytes of a setting's value.
-const maxSetting = 256
-
 func configGet(s *session, _ *broker.Tx, args [][]byte) error {
 	found := make(map[string]string)
 	for _, pattern := range args[2:] {
 		g := patternArg(bytes.ToLower(pattern))
 		s.steps -= 1000 // dozens of names
-		for _, settings := range []map[string]string{s.protocol.fixed, idleSettings, s.protocol.settings} {
-			for name, value := range settings {
-				if g.Match([]byte(name), &s.steps) {
-					found[name] = value
-				}
+		for name, value := range s.protocol.settings {
+			if g.Match([]byte(name), &s.steps) {
+				found[name] = value
 			}
 		}
 	}
@@ -88,31 +78,6 @@ func configGet(s *session, _ *broker.Tx, args [][]byte) error {
 		s.bulkString(name, found[name])
 	}
 	return nil
-}
-
-func configSet(s *session, _ *broker.Tx, args [][]byte) error {
-	pairs := args[2:]
-	if len(pairs)%2 != 0 {
-		return failure(wrongArity("config|set"))
-	}
-	for i := 0; i < len(pairs); i += 2 {
-		name, value := strings.ToLower(string(pairs[i])), pairs[i+1]
-		fixed, isFixed := s.protocol.fixed[name]
-		_, isIdle := idleSettings[name]
-		const failed = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
-		switch {
-		case !isFixed && !isIdle:
-			return failure(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", quoted(pairs[i])))
-		case isFixed && string(value) != fixed:
-			return failure(fmt.Sprintf(failed, name, "can't set immutable config"))
-		case len(value) > maxSetting:
-			return failure(fmt.Sprintf(failed, name, "value is too long"))
-		}
-	}
-	for i := 0; i < len(pairs); i += 2 {
-		s.protocol.settings[strings.ToLower(string(pairs[i]))] = string(pairs[i+1])
-	}
-	return s.ok()
 }
 
 func configResetStat(s *session, _ *broker.Tx, _ [][]byte) error {

@@ -69,34 +69,48 @@ func wrongArity(name string) string {
 }
 
 func unknownSubcommand(name string, sub []byte) string {
+	if text := instead(name + "|" + string(quoted(sub))); text != "" {
+		return fmt.Sprintf("ERR unknown subcommand '%s': Holdfast %s", quoted(sub), text)
+	}
 	return fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", sub[:min(len(sub), maxQuoted)], strings.ToUpper(name))
 }
 
 // maxQuoted is how many bytes of a name, and of arguments, an error repeats.
 const maxQuoted = 128
 
-// missing are families of Redis's commands that are not here, by how the names begin, and what is
-// here instead.
+// missing are Redis's commands that are not here, by how the names begin, and what Holdfast does
+// instead.
 var missing = []struct{ names, instead string }{
-	{"eval fcall script", "Holdfast runs no scripts: MULTI, WATCH and EXEC make several commands one, and QPUSH, QCLAIM, QACK and QNACK are a whole job queue"},
+	{"eval fcall script function", "runs no scripts: MULTI, WATCH and EXEC make several commands one, and QPUSH, QCLAIM, QACK and QNACK are a whole job queue"},
 	{"sadd scard sdiff sinter sismember smembers smismember smove spop srandmember srem sscan sunion",
-		"Holdfast has no sets: HSET, HDEL, HEXISTS and HKEYS keep names in a hash, and QPUSH with UNIQUE takes a job once"},
-	{"z bz", "Holdfast has no sorted sets: QPUSH with PRIO takes the best first, and with DELAY not before its time"},
-	{"copy", "Holdfast copies nothing: RENAME moves what has a name, and what was read can be pushed again"},
-	{"hrandfield", "Holdfast draws no fields: HKEYS and HSCAN list them"},
-	{"randomkey", "Holdfast draws no names: KEYS and SCAN list them"},
-	{"x", "Holdfast has no streams: QPUSH, QCLAIM, QACK and QEXTEND do what XADD, XREADGROUP, XACK and XCLAIM do"},
+		"has no sets: HSET, HDEL, HEXISTS and HKEYS keep names in a hash, and QPUSH with UNIQUE takes a job once"},
+	{"z bz", "has no sorted sets: QPUSH with PRIO takes the best first, and with DELAY not before its time"},
+	{"copy", "copies nothing: RENAME moves what has a name, and what was read can be pushed again"},
+	{"hrandfield", "draws no fields: HKEYS and HSCAN list them"},
+	{"randomkey", "draws no names: KEYS and SCAN list them"},
+	{"acl|getuser acl|setuser acl|deluser acl|load acl|save", "has its users in its config file, and ACL LIST shows them"},
+	{"client|no-evict client|no-touch", "evicts nothing: when connections hold too much together it closes the one that holds most"},
+	{"config|set config|rewrite", "has its settings in its config file, and QSET sets those of a queue"},
+	{"x", "has no streams: QPUSH, QCLAIM, QACK and QEXTEND do what XADD, XREADGROUP, XACK and XCLAIM do"},
+}
+
+// instead is what Holdfast does in place of a command that is missing, "" if it has no word for it.
+func instead(name string) string {
+	name = strings.ToLower(name)
+	for _, family := range missing {
+		for prefix := range strings.FieldsSeq(family.names) {
+			if strings.HasPrefix(name, prefix) {
+				return family.instead
+			}
+		}
+	}
+	return ""
 }
 
 // unknownCommand is the error of a command that is not here. Clients know it by its first words.
 func unknownCommand(args [][]byte) string {
-	name := strings.ToLower(string(quoted(args[0])))
-	for _, family := range missing {
-		for prefix := range strings.FieldsSeq(family.names) {
-			if strings.HasPrefix(name, prefix) {
-				return fmt.Sprintf("ERR unknown command '%s': %s", quoted(args[0]), family.instead)
-			}
-		}
+	if text := instead(string(quoted(args[0]))); text != "" {
+		return fmt.Sprintf("ERR unknown command '%s': Holdfast %s", quoted(args[0]), text)
 	}
 	var b strings.Builder
 	for _, a := range args[1:] {

@@ -17,16 +17,8 @@ func introspectionCommands() []command {
 		{name: "command|getkeys", arity: -4, flags: local, run: commandGetKeys},
 		{name: "command|info", arity: -2, flags: local, run: commandInfo},
 		{name: "command|list", arity: -2, flags: local, run: commandList},
-	}}, {name: "function", arity: -2, flags: local, subs: []command{
-		{name: "function|flush", arity: -2, flags: local, run: functionFlush},
-		{name: "function|list", arity: -2, flags: local, run: functionList},
 	}}}
 }
-
-// functionFlush is what Redis's own tests begin with. There are no functions, so none is left.
-func functionFlush(s *session, _ *broker.Tx, _ [][]byte) error { return s.ok() }
-
-func functionList(s *session, _ *broker.Tx, _ [][]byte) error { return s.array(0) }
 
 // sorted is all commands by name.
 func (p *Protocol) sorted() []*command {

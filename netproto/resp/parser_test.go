@@ -266,7 +266,7 @@ func TestARequestBeyondALimitIsRefusedAndTheConnectionGoesOn(t *testing.T) {
 	c.want("+OK\r\n")
 }
 
-func TestACommandOfAMissingFamilySaysWhatIsThereInstead(t *testing.T) {
+func TestACommandThatIsMissingSaysWhatIsThereInstead(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	for words, want := range map[string]string{
 		"EVAL x 0":                       "no scripts",
@@ -282,10 +282,19 @@ func TestACommandOfAMissingFamilySaysWhatIsThereInstead(t *testing.T) {
 		"COPY a b":                       "RENAME",
 		"HRANDFIELD h 1":                 "HSCAN",
 		"randomkey":                      "SCAN",
+		"FUNCTION LIST":                  "no scripts",
+		"ACL GETUSER u":                  "ACL LIST",
+		"client no-evict on":             "evicts nothing",
+		"CLIENT NO-TOUCH on":             "evicts nothing",
+		"CONFIG SET hz 10":               "config file",
 	} {
-		name, _, _ := strings.Cut(words, " ")
-		got := c.line(strings.Fields(words)...)
-		if !strings.HasPrefix(got, "-ERR unknown command '"+name+"': Holdfast ") || !strings.Contains(got, want) {
+		all := strings.Fields(words)
+		missing := "command '" + all[0]
+		if newTable()[strings.ToLower(all[0])] != nil {
+			missing = "subcommand '" + all[1]
+		}
+		got := c.line(all...)
+		if !strings.HasPrefix(got, "-ERR unknown "+missing+"': Holdfast ") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q", words, got)
 		}
 	}

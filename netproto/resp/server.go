@@ -86,8 +86,7 @@ type Protocol struct {
 	receipts  []broker.Receipt   // in args
 	fields    mapWriter          // of the packet that is written
 	requests  uint64             // carried out since the start
-	settings  map[string]string  // what CONFIG SET has set
-	fixed     map[string]string  // and what it cannot set
+	settings  map[string]string  // what CONFIG GET tells
 	docs      map[string]docs    // of the table; nil until COMMAND DOCS asks
 	pubsub    pubsub
 }
@@ -104,11 +103,10 @@ func New(c Config) *Protocol {
 		config:   c,
 		table:    newTable(),
 		sessions: make(map[int64]*session),
-		settings: make(map[string]string),
-		fixed:    maps.Clone(fixedSettings),
+		settings: maps.Clone(settings),
 		pubsub:   newPubsub(),
 	}
-	p.fixed["proto-max-bulk-len"] = strconv.Itoa(c.MaxPayload)
+	p.settings["proto-max-bulk-len"] = strconv.Itoa(c.MaxPayload)
 	for _, name := range c.Disable {
 		delete(p.table, strings.ToLower(name))
 	}
