@@ -147,14 +147,12 @@ func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
-	if floatArg(args[3], errNotFloat).IsInf() {
-		refuse("ERR value is NaN or Infinity")
-	}
+	increment := floatArg(args[3], errNotFloat)
 	old, err := s.number(tx.Field(args[1], args[2]))
 	if err != nil {
 		return err
 	}
-	sum := addFloatArg(old, "ERR hash value is not a float", args[3])
+	sum := addFloatArg(old, "ERR hash value is not a float", increment)
 	if _, err := tx.SetField(args[1], args[2], sum); err != nil {
 		return err
 	}

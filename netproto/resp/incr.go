@@ -2,6 +2,7 @@ package resp
 
 import (
 	"math"
+	"math/big"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -63,7 +64,7 @@ func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	sum := addFloatArg(old, errNotFloat, args[2])
+	sum := addFloatArg(old, errNotFloat, floatArg(args[2], errNotFloat))
 	expiry, _ := tx.Expiry(args[1])
 	if err := tx.SetString(args[1], sum, expiry); err != nil {
 		return err
@@ -72,8 +73,8 @@ func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 // addFloatArg returns the sum of two numbers as a text; refusal is the error if old is no number.
-func addFloatArg(old []byte, refusal failure, increment []byte) (text []byte) {
-	sum, ok := addFloat(floatArg(old, refusal), floatArg(increment, errNotFloat))
+func addFloatArg(old []byte, refusal failure, increment *big.Float) (text []byte) {
+	sum, ok := addFloat(floatArg(old, refusal), increment)
 	if !ok {
 		refuse("ERR increment would produce NaN or Infinity")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/big"
+	"strings"
 )
 
 // addInt returns a + b; ok is false if that is out of range.
@@ -16,49 +17,31 @@ func addInt(a, b int64) (sum int64, ok bool) {
 // in the digits, so the door does the same.
 const (
 	floatBits     = 64
-	maxFloatExp   = 16384  // a float below 2^16384
-	minFloatExp   = -16445 // anything smaller is zero
+	maxFloatExp   = 16384 // a float is below 2^16384, and what is below 2^-16384 is zero
 	maxFloatText  = 5 << 10
 	floatDecimals = 17 // digits behind the point that INCRBYFLOAT writes
 )
 
-// parseFloat reads a number as C's strtold does, but without spaces around it. It refuses what is
-// too large or too small to be told from zero, but takes the word inf.
+// parseFloat reads a decimal number.
 func parseFloat(text []byte) (x *big.Float, ok bool) {
-	if len(text) == 0 || len(text) >= maxFloatText {
+	other := func(c rune) bool { return !strings.ContainsRune("+-.0123456789eE", c) }
+	if len(text) >= maxFloatText || bytes.ContainsFunc(text, other) {
 		return nil, false
 	}
-	base := 10
-	if bytes.HasPrefix(bytes.ToLower(bytes.TrimLeft(text, "+-")), []byte("0x")) {
-		base = 0
-	}
-	word := bytes.ToLower(text)
-	if string(bytes.TrimLeft(word, "+-")) == "infinity" {
-		word = word[:len(word)-len("inity")]
-	}
-	if base == 10 && bytes.ContainsRune(word, 'p') || bytes.ContainsRune(word, '_') {
-		return nil, false // these are Go's, not C's
-	}
-	// Parse rounds more than once. With bits to spare that does not show.
-	exact, _, err := big.ParseFloat(string(word), base, 4*floatBits, big.ToNearestEven)
+	// ParseFloat rounds more than once. With bits to spare that does not show.
+	exact, _, err := big.ParseFloat(string(text), 10, 4*floatBits, big.ToNearestEven)
 	if err != nil {
 		return nil, false
 	}
-	x = new(big.Float).SetPrec(floatBits).Set(exact)
-	if exact.IsInf() {
-		return x, bytes.ContainsRune(word, 'n') // the word, no overflow
-	}
-	if exact.Sign() != 0 && exact.MantExp(nil) < minFloatExp {
-		return nil, false
+	x = new(big.Float).SetPrec(floatBits)
+	if exact.MantExp(nil) > -maxFloatExp {
+		x.Set(exact)
 	}
 	return x, !tooLarge(x)
 }
 
-// addFloat returns a + b; ok is false if that is no finite number.
+// addFloat returns a + b; ok is false if that is too large.
 func addFloat(a, b *big.Float) (sum *big.Float, ok bool) {
-	if a.IsInf() || b.IsInf() {
-		return nil, false
-	}
 	sum = new(big.Float).SetPrec(floatBits).Add(a, b)
 	return sum, !tooLarge(sum)
 }

@@ -142,11 +142,8 @@ func untilArg(tx *broker.Tx, timeout [][]byte) int64 {
 		return 0
 	}
 	x := floatArg(timeout[0], errTimeout)
-	switch {
-	case x.Sign() < 0:
+	if x.Sign() < 0 {
 		refuse("ERR timeout is negative")
-	case x.IsInf():
-		refuse(errTimeout)
 	}
 	ms, accuracy := x.Mul(x, big.NewFloat(1000)).Int64()
 	if accuracy == big.Below && ms < math.MaxInt64 {
