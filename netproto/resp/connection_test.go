@@ -145,10 +145,10 @@ func TestClientsAreListedAndKilled(t *testing.T) {
 	a.wantEnd()
 }
 
-func TestADisabledCommandIsUnknown(t *testing.T) {
+func TestACommandThatIsSwitchedOffSaysSo(t *testing.T) {
 	c := newDoor(t, Config{Disable: []string{"ECHO", "config"}}).dial()
-	c.ask("ECHO x", "-ERR unknown command 'ECHO', with args beginning with: 'x' \r\n")
-	c.ask("CONFIG GET save", "-ERR unknown command 'CONFIG', with args beginning with: 'GET' 'save' \r\n")
+	c.ask("Echo x", "-ERR command 'Echo' is switched off on this server\r\n")
+	c.ask("CONFIG GET save", "-ERR command 'CONFIG' is switched off on this server\r\n")
 	if err := CheckDisable([]string{"Echo"}); err != nil {
 		t.Error(err)
 	}

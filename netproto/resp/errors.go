@@ -91,6 +91,12 @@ var missing = []struct{ names, instead string }{
 	{"acl|getuser acl|setuser acl|deluser acl|load acl|save", "has its users in its config file, and ACL LIST shows them"},
 	{"client|no-evict client|no-touch", "evicts nothing: when connections hold too much together it closes the one that holds most"},
 	{"config|set config|rewrite", "has its settings in its config file, and QSET sets those of a queue"},
+	{"monitor", "shows what happens in a queue: holdfast tail, or SUBSCRIBE holdfast:tail:NAME"},
+	{"slowlog latency", "keeps no list of slow commands: the operator's port has /metrics"},
+	{"save bgsave bgrewriteaof lastsave", "has all on disk before it replies: holdfast backup makes a copy"},
+	{"shutdown", "ends by SIGTERM"},
+	{"debug", "tells all of a packet in QSHOW, and of the server in INFO"},
+	{"cluster replicaof slaveof", "is one server without replicas: holdfast backup makes a copy"},
 	{"x", "has no streams: QPUSH, QCLAIM, QACK and QEXTEND do what XADD, XREADGROUP, XACK and XCLAIM do"},
 }
 

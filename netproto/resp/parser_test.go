@@ -287,6 +287,14 @@ func TestACommandThatIsMissingSaysWhatIsThereInstead(t *testing.T) {
 		"client no-evict on":             "evicts nothing",
 		"CLIENT NO-TOUCH on":             "evicts nothing",
 		"CONFIG SET hz 10":               "config file",
+		"MONITOR":                        "holdfast tail",
+		"SLOWLOG GET":                    "/metrics",
+		"SAVE":                           "holdfast backup",
+		"BGSAVE SCHEDULE":                "holdfast backup",
+		"SHUTDOWN NOSAVE":                "SIGTERM",
+		"DEBUG SLEEP 1":                  "QSHOW",
+		"CLUSTER INFO":                   "one server",
+		"REPLICAOF a 1":                  "one server",
 	} {
 		all := strings.Fields(words)
 		missing := "command '" + all[0]
@@ -298,5 +306,5 @@ func TestACommandThatIsMissingSaysWhatIsThereInstead(t *testing.T) {
 			t.Errorf("%s: %q", words, got)
 		}
 	}
-	c.ask("SAVE", "-ERR unknown command 'SAVE', with args beginning with: \r\n")
+	c.ask("NONSENSE", "-ERR unknown command 'NONSENSE', with args beginning with: \r\n")
 }
