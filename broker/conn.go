@@ -122,7 +122,6 @@ func (tx *Tx) Detach(c *Conn) {
 	m.unsubscribeAll(c)
 	tx.Unwatch(c)
 	m.leaveRoleHolder(c)
-	m.settle()
 }
 
 // unsubscribeAll ends c's subscriptions and takes its number in the dispatch, and so its readiness.
@@ -151,6 +150,5 @@ func (tx *Tx) Resume(c *Conn) {
 		c.paused = false
 		tx.m.dispatch.Resume(c.sub)
 		tx.m.markConn(c)
-		tx.m.settle()
 	}
 }

@@ -18,9 +18,10 @@ import (
 //	  the connection that waits longest                   connection
 //	  (again while both are there)                        (again while it has readiness)
 //
-// Calls only mark the queues that change and the connections that are ready. When a call ends,
-// settle works off what is marked. What it cannot do now stays marked, because the open batch is
-// full or the disk is.
+// Calls only mark the queues that change and the connections that are ready. Turn and the end of
+// Atomic call settle, which works off what is marked, and nobody else does: the driver knows then
+// that nothing is replied between two turns. What settle cannot do now stays marked, because the
+// open batch is full or the disk is.
 //
 // A request with a filter can take only what that accepts. The queue asks about the lanes that got
 // packets since it asked before (class.go), so a push costs the same however many lanes there are.

@@ -115,17 +115,21 @@ func (tx *Tx) Unpark(c *Conn) bool {
 		return false
 	}
 	tx.m.unpark(c)
-	tx.m.settle() // the next in line may fit
 	return true
 }
 
-// unpark takes c out of all lines.
+// unpark ends the wait of c.
 func (m *Machine) unpark(c *Conn) {
 	if c.until != 0 {
 		heap.Remove(&m.parked, c.place)
 	}
-	m.unsubscribeAll(c)
 	c.parked, c.until = false, 0
+	m.leaveLines(c)
+}
+
+// leaveLines takes c out of all lines. The next in line may fit.
+func (m *Machine) leaveLines(c *Conn) {
+	m.unsubscribeAll(c)
 	q := c.pushesTo
 	if q == nil {
 		return
@@ -164,10 +168,16 @@ func (m *Machine) again(c *Conn, q *queue) (done bool) {
 	return true
 }
 
-// TimeOut lets the request of c end, which waits, as at its deadline.
+// TimeOut lets the request of c end, which waits, in the next Turn, as at its deadline.
 func (tx *Tx) TimeOut(c *Conn) {
-	tx.m.again(c, nil)
-	tx.m.settle()
+	m := tx.m
+	m.leaveLines(c)
+	had := c.until != 0
+	if c.until = -1; had {
+		heap.Fix(&m.parked, c.place)
+	} else {
+		heap.Push(&m.parked, c)
+	}
 }
 
 // moveLine moves all who stand in the line of one queue to the end of that of another.

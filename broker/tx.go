@@ -26,9 +26,13 @@ func (tx *Tx) Atomic(fn func() error) error {
 	tx.atomic, tx.reply = true, MaxAtomicReply
 	err := fn()
 	tx.atomic = false
+	tx.made++
 	tx.m.settle()
 	return err
 }
+
+// Made is how many runs of Atomic there were since the Turn: looks need none.
+func (tx *Tx) Made() int { return tx.made }
 
 // begin makes sure that the machine accepts a call. Inside Atomic it does.
 func (tx *Tx) begin() error {

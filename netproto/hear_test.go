@@ -16,7 +16,7 @@ type ear struct {
 	heard atomic.Pointer[[]string] // their kinds
 }
 
-func (e *ear) Hear(_ *broker.Tx, events []broker.Event) bool {
+func (e *ear) Hear(_ int64, events []broker.Event) bool {
 	all := append([]string(nil), *e.heard.Load()...)
 	for _, e := range events {
 		all = append(all, string(e.Kind))

@@ -65,6 +65,7 @@ type Loop struct {
 	late    []*conn // wait until the storage wants data, see Later
 	touched []*conn // have got bytes to send since the last commit
 	leaving []*conn // of these, in release
+	answers []answer
 	evicted []*conn // hold too much
 	crowded bool    // the last turn ended because it had made many replies
 	holding []*conn // have bytes that wait for the batch that finds no room
@@ -98,18 +99,28 @@ func StartLoop(m *broker.Machine, disk broker.Disk, c LoopConfig) (*Loop, error)
 // process should exit: a sync is never tried again, and the next start recovers from the disk.
 func (l *Loop) Failed() <-chan struct{} { return l.failed }
 
-// Do has the loop run fn in one of its turns, and returns its error when it has. The loop's own
-// goroutine must not call it. ErrClosed when the loop has ended.
+// Do has the loop run fn in one of its turns, and returns its error when what fn changed is on
+// disk. The loop's own goroutine must not call it. ErrClosed when the loop has ended: what fn
+// changed may be on disk.
 func (l *Loop) Do(fn func(tx *broker.Tx) error) error {
 	done := make(chan error, 1)
 	l.post(func() {
 		if l.isOver() {
 			done <- broker.ErrClosed
-		} else {
-			done <- fn(l.tx)
+			return
 		}
+		made := l.tx.Made()
+		err := fn(l.tx)
+		l.answers = append(l.answers, answer{done, err, l.tx.Made() > made})
 	})
 	return <-done
+}
+
+// answer is what Do returns. It leaves with the replies of its turn.
+type answer struct {
+	to      chan<- error
+	err     error
+	changes bool // fn made changes
 }
 
 // Survey has the loop look at all queues, a slice in each of some turns, in each of which it also
@@ -196,6 +207,9 @@ func (l *Loop) run() {
 	}
 	for c := range l.conns {
 		c.close()
+	}
+	for _, a := range l.answers {
+		a.to <- broker.ErrClosed
 	}
 	l.mu.Lock()
 	l.over = true
@@ -357,14 +371,23 @@ func (l *Loop) tellEvents() {
 	}
 	l.hears = false
 	for _, h := range l.hearers {
-		l.hears = h.Hear(l.tx, events) || l.hears
+		l.hears = h.Hear(l.tx.Now(), events) || l.hears
 	}
 }
 
-// release lets leave what was added since the last commit. What is added meanwhile, as a peer that
-// has caught up gets deliveries again, waits for the next.
+// release lets leave what was added since the last commit: events, replies, answers. Nothing gets
+// out by another way. No call is settled meanwhile, so nothing is added that is not on disk.
 func (l *Loop) release() {
 	l.tellEvents()
+	kept := l.answers[:0]
+	for _, a := range l.answers {
+		if a.changes && l.stuck != nil {
+			kept = append(kept, a)
+		} else {
+			a.to <- a.err
+		}
+	}
+	l.answers = kept
 	l.touched, l.leaving = l.leaving[:0], l.touched
 	for _, c := range l.leaving {
 		if c.touched = false; !c.holding {

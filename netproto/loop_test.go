@@ -240,6 +240,43 @@ func TestWhileTheStorageIsBehindPushesWaitAndTheLoopRests(t *testing.T) {
 	gone.want("pushed")
 }
 
+func TestDoAnswersWhenWhatItChangedIsOnDisk(t *testing.T) {
+	_, store := serveDesk(t, nil)
+	var full atomic.Bool
+	full.Store(true)
+	store.hook(t, func() error {
+		if full.Load() {
+			return fmt.Errorf("no room: %w", storage.ErrFull)
+		}
+		return nil
+	})
+	answer := make(chan error, 1)
+	posted := make(chan struct{})
+	go func() { // ends with the commit
+		answer <- store.loop.Do(func(tx *broker.Tx) error {
+			close(posted)
+			return tx.Atomic(func() error {
+				_, err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1})
+				return err
+			})
+		})
+	}()
+	<-posted
+	for range 10 { // looks are answered meanwhile
+		_ = store.loop.Do(func(*broker.Tx) error { return nil })
+	}
+	select {
+	case err := <-answer:
+		t.Errorf("Do returned %v before the commit", err)
+	default:
+	}
+	full.Store(false)
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	store.hook(t, nil)
+}
+
 func TestNoReplyLeavesBeforeWhatItReportsIsOnDisk(t *testing.T) {
 	s, store := serveDesk(t, nil)
 	pushes, waits := talkTo(t, s), talkTo(t, s)

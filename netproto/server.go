@@ -77,9 +77,10 @@ type Waiter interface {
 
 // Hearer is a protocol that wants to know of events.
 type Hearer interface {
-	// Hear gets what has come to the disk in a turn, or does not concern it; mostly nothing. What it
-	// sends leaves with the replies of the turn. soon has it called again within a tenth of a second.
-	Hear(tx *broker.Tx, events []broker.Event) (soon bool)
+	// Hear gets what has come to the disk in a turn, or does not concern it; mostly nothing. now is
+	// the turn's moment, in Unix milliseconds. What Hear sends leaves with the replies of the turn, so
+	// it can make no calls. soon has it called again within a tenth of a second.
+	Hear(now int64, events []broker.Event) (soon bool)
 }
 
 // Guarded is a session that may refuse its connection.

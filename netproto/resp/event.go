@@ -33,10 +33,10 @@ func tailOf(channel []byte) (queue []byte, ok bool) {
 }
 
 // Hear implements netproto.Hearer.
-func (p *Protocol) Hear(tx *broker.Tx, events []broker.Event) (soon bool) {
+func (p *Protocol) Hear(now int64, events []broker.Event) (soon bool) {
 	ps := &p.pubsub
 	for s := range ps.behind {
-		s.catchUp(tx)
+		s.catchUp(now)
 	}
 	for i := range events {
 		e := &events[i]
@@ -48,13 +48,12 @@ func (p *Protocol) Hear(tx *broker.Tx, events []broker.Event) (soon bool) {
 		}
 		var text []byte
 		var m message
-		listeners := ps.channels[channel].listeners
-		for at := len(listeners) - 1; at >= 0; at-- { // kill takes t out
-			t := listeners[at]
+		for _, t := range ps.channels[channel].listeners {
 			switch {
-			case e.Tail && t.channels[channel].database != e.Database:
+			case t.leaving, e.Tail && t.channels[channel].database != e.Database:
 			case e.Tail && !t.mayListen([]byte(channel)):
-				t.kill(tx)
+				t.leaving = true
+				t.peer.Kill()
 			case !e.Tail && !knows(&t.pass, e):
 			case t.peer.Unsent() > maxTold || t.channels[channel].missed > 0:
 				t.miss(channel, max(1, e.Messages))
@@ -97,7 +96,7 @@ func (s *session) miss(channel string, messages int) {
 }
 
 // catchUp tells the session what it has missed, once it has read half of what was on its way.
-func (s *session) catchUp(tx *broker.Tx) {
+func (s *session) catchUp(now int64) {
 	if s.peer.Unsent() > maxTold/2 {
 		return
 	}
@@ -106,7 +105,7 @@ func (s *session) catchUp(tx *broker.Tx) {
 		if mine.missed == 0 {
 			continue
 		}
-		text := appendEvent(nil, &broker.Event{Kind: broker.EventMissed, At: tx.Now(), Messages: mine.missed})
+		text := appendEvent(nil, &broker.Event{Kind: broker.EventMissed, At: now, Messages: mine.missed})
 		mine.missed = 0
 		s.channels[channel] = mine
 		var m message

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -252,3 +253,32 @@ func TestAListenerMissesNothingThatACommitTellsInOrder(t *testing.T) {
 
 // maxTailedAtOnce is the broker's bound of one commit.
 const maxTailedAtOnce = 4096
+
+func TestAReplyWaitsForItsCommitWhenAListenerMustGo(t *testing.T) {
+	looker := access.User{Name: "looker", Password: "looker", Grants: []access.Grant{{Glob: "q", Rights: access.Look | access.Push}}}
+	d := newDoor(t, Config{Users: access.NewControl(users(t, looker))})
+	c := d.dialAs("all")
+	c.ask("QSET q bound-bytes 10 full block", "+OK\r\n")
+	c.ask("QPUSH q 12345", "$1\r\n0\r\n")
+	large := d.dialAs("looker").resp3()
+	large.ask("SUBSCRIBE "+tailPrefix+"q", pushed("subscribe", tailPrefix+"q", ":1"))
+	large.send(request("QPUSH", "q", "1234567890", "BLOCK", "0"))
+	c.awaitBlocked(1)
+	small := d.dialAs("all")
+	small.send(request("QPUSH", "q", "123", "BLOCK", "0"))
+	c.awaitBlocked(2)
+	looker.Grants[0].Rights = access.Push
+	d.config.Users.Swap(users(t, looker))
+	entered, leave := d.disk.hold()
+	free := sync.OnceFunc(func() { close(leave) })
+	defer free()
+	c.send(request("QCLAIM", "q")) // the listener may not be told
+	<-entered
+	leave <- struct{}{}
+	c.value()
+	small.wantNothing()
+	<-entered // the small push is on its way to the disk
+	free()
+	small.want("$1\r\n2\r\n") // 1 is the token of the claim
+	large.wantEnd()
+}

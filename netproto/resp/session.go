@@ -311,6 +311,11 @@ func (p *parked) from(names [][]byte) [][]byte {
 
 // Again implements netproto.Waiter.
 func (s *session) Again(tx *broker.Tx, queue []byte) {
+	if s.leaving { // it takes nothing more
+		s.parked.stays = true
+		_ = tx.Park(s.consumer, broker.Parking{}) // it keeps its place
+		return
+	}
 	s.requestStart, s.steps = len(s.peer.Out), maxSteps
 	s.parked.queue, s.parked.stays = queue, false
 	switch {
