@@ -63,7 +63,7 @@ is "$(getent passwd holdfast | cut -d: -f6,7)" "/var/lib/holdfast:/usr/sbin/nolo
 [ -L $link ] || fail "the unit is not enabled"
 is "$(dpkg --verify holdfast)" "" "dpkg --verify"
 holdfast config check $config
-for file in /usr/share/man/man1/holdfast.1.gz /usr/share/doc/holdfast/copyright /usr/share/doc/holdfast/changelog.gz; do
+for file in /usr/share/man/man1/holdfast.1.gz /usr/share/doc/holdfast/copyright /usr/share/doc/holdfast/changelog.gz /usr/share/doc/holdfast/CHANGELOG.md.gz; do
 	[ -s $file ] || grep -q '^path-exclude=/usr/share' /etc/dpkg/dpkg.cfg.d/* || fail "there is no $file"
 done
 mkdir -p /tmp/man && dpkg-deb -x /tmp/old.deb /tmp/man

@@ -5,6 +5,9 @@ set -eu
 package=$(realpath "$1")
 dir=$(dirname "$(realpath "$0")")
 if [ "${2-}" != inside ]; then
+	if command -v lintian >/dev/null; then
+		lintian --allow-root --fail-on error,warning "$package"
+	fi
 	exec unshare --mount --net --pid --fork --kill-child "$0" "$package" inside
 fi
 ip link set lo up

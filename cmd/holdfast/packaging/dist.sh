@@ -36,6 +36,18 @@ licenses() {
 	done
 }
 
+# debian prints licenses as a package has them: Debian's systems have the text of Apache's already.
+debian() {
+	sed '/^ *Apache License$/,/^ *END OF TERMS AND CONDITIONS$/c\
+The Apache License, version 2.0. On Debian systems its text is /usr/share/common-licenses/Apache-2.0.' "$1"
+}
+
+# changelog prints the changelog that Debian's tools read.
+changelog() {
+	printf 'holdfast (%s) unstable; urgency=medium\n\n  * The changes are in CHANGELOG.md.gz beside this file.\n\n' "$version"
+	printf ' -- %s  %s\n' "$(sed -n 's/^Maintainer: //p' $packaging/deb/control)" "$(date -uRd "@$SOURCE_DATE_EPOCH")"
+}
+
 # completion prints the code for a shell, with the place of the installed program.
 completion() { "$tmp/holdfast" completion "$1" | sed "s|$tmp/holdfast|/usr/bin/holdfast|"; }
 
@@ -48,8 +60,11 @@ deb() { # architecture
 	done
 	install -D -m 640 $packaging/holdfast.toml "$root/etc/holdfast/holdfast.toml"
 	doc=$root/usr/share/doc/holdfast
-	install -D -m 644 "$out/holdfast-$version-licenses.txt" "$doc/copyright"
-	gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
+	install -d "$doc"
+	debian "$out/holdfast-$version-licenses.txt" >"$doc/copyright"
+	gzip -9nc CHANGELOG.md >"$doc/CHANGELOG.md.gz"
+	changelog | gzip -9n >"$doc/changelog.gz"
+	install -D -m 644 $packaging/deb/lintian-overrides "$root/usr/share/lintian/overrides/holdfast"
 	mkdir -p "$root/usr/share/man/man1" "$root/usr/share/bash-completion/completions" \
 		"$root/usr/share/zsh/vendor-completions" "$root/usr/share/fish/vendor_completions.d"
 	"$tmp/holdfast" man | gzip -9n >"$root/usr/share/man/man1/holdfast.1.gz"
