@@ -228,13 +228,12 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 func (s *session) send(tx *broker.Tx, listeners []*session, channel []byte, words ...[]byte) (n int) {
 	var m message
 	for _, t := range slices.Clone(listeners) { // kill takes t out
-		if t.peer.Unsent() > maxUnsent || !t.mayListen(channel) {
+		if t.peer.Unsent()+int64(len(t.toSelf)) > maxUnsent || !t.mayListen(channel) {
 			t.kill(tx)
 			continue
 		}
-		if t == s { // its reply comes behind
-			s.peer.Out = m.of(s, words...).Append(s.peer.Out)
-			s.requestStart = len(s.peer.Out)
+		if t == s { // its reply comes first
+			s.toSelf = m.of(s, words...).Append(s.toSelf)
 		} else {
 			t.peer.Send(m.of(t, words...))
 		}

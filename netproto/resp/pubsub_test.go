@@ -71,7 +71,7 @@ func TestShortAndLongMessagesArriveInOrder(t *testing.T) {
 	a.want(toA.String())
 	b.want(toB.String())
 	c.want(toC.String())
-	c.ask("PUBLISH x "+strings.Repeat("x", 5000), pushed("message", "x", strings.Repeat("x", 5000))+":3\r\n")
+	c.ask("PUBLISH x "+strings.Repeat("x", 5000), ":3\r\n"+pushed("message", "x", strings.Repeat("x", 5000)))
 	a.ask("PING", event("message", "x", strings.Repeat("x", 5000))+"*2\r\n$4\r\npong\r\n$0\r\n\r\n")
 }
 
@@ -92,13 +92,27 @@ func TestASubscriberOfRESP3IsPushedTo(t *testing.T) {
 	_, _ = io.ReadFull(c, make([]byte, len("$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n")))
 	c.ask("SUBSCRIBE x", pushed("subscribe", "x", ":1"))
 	c.ask("PING", "+PONG\r\n")
-	c.ask("PUBLISH x own", pushed("message", "x", "own")+":1\r\n")
+	c.ask("PUBLISH x own", ":1\r\n"+pushed("message", "x", "own"))
 	d.dial().ask("PUBLISH x other's", ":1\r\n")
 	c.want(pushed("message", "x", "other's"))
 	c.send("CLIENT REPLY OFF\r\nPUBLISH x silent\r\nPING\r\nSUBSCRIBE y\r\n")
 	c.want(pushed("message", "x", "silent") + pushed("subscribe", "y", ":2"))
 	c.send("CLIENT REPLY ON\r\n")
 	c.want("+OK\r\n")
+}
+
+func TestAMessageToItselfComesBehindTheReply(t *testing.T) {
+	c := newDoor(t, Config{}).dial().resp3()
+	c.ask("SUBSCRIBE x", pushed("subscribe", "x", ":1"))
+	c.ask("PSUBSCRIBE x*", pushed("psubscribe", "x*", ":2"))
+	message := func(text string) string {
+		return pushed("message", "x", text) + pushed("pmessage", "x*", "x", text)
+	}
+	const transaction = "MULTI\r\nPUBLISH x 1\r\nPING\r\nPUBLISH x 2\r\nEXEC\r\n"
+	c.send(transaction + "PING\r\n")
+	c.want("+OK\r\n" + strings.Repeat(queuedReply, 3) + "*3\r\n:2\r\n+PONG\r\n:2\r\n" + message("1") + message("2") + "+PONG\r\n")
+	c.send("CLIENT REPLY OFF\r\n" + transaction + "CLIENT REPLY ON\r\n")
+	c.want(message("1") + message("2") + "+OK\r\n")
 }
 
 func TestAMessageFollowsWhatWasDoneBefore(t *testing.T) {

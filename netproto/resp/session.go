@@ -33,6 +33,7 @@ type session struct {
 	sliced      *broker.Bulk // of the request that is carried out slice by slice
 	slicing     *command     // of that request
 	look        look
+	toSelf      []byte // messages that the present request publishes to this session
 
 	requestStart int  // where in the peer's Out the reply to the present request begins
 	commandStart int  // where that to the present command begins: later in a transaction
@@ -173,6 +174,7 @@ func (s *session) serveRequest(tx *broker.Tx, args [][]byte, refusal string) (er
 	if s.noReply {
 		s.peer.Out = s.peer.Out[:s.requestStart]
 	}
+	s.peer.Out, s.toSelf = append(s.peer.Out, s.toSelf...), nil
 	if err == errUnfinished || err == errLater {
 		s.client.skipNext = skip
 		return err
