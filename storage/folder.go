@@ -38,7 +38,7 @@ type folder struct {
 // openFolder makes the folder when it does not exist or is empty, takes its lock and checks its
 // format. Nothing of Badger is touched before that.
 func openFolder(path string) (_ *folder, err error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := makeFolder(path); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
 	}
 	f, err := findFolder(path)
@@ -70,6 +70,24 @@ func openFolder(path string) (_ *folder, err error) {
 		return nil, fmt.Errorf("cannot make the database folder: %w", err)
 	}
 	return f, f.syncDir()
+}
+
+// makeFolder makes a folder that is not there, with those above it, and makes their names durable.
+func makeFolder(path string) error {
+	var made []string
+	for at := path; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		made = append(made, at)
+	}
+	err := os.MkdirAll(path, 0o700)
+	for _, at := range made {
+		if err == nil {
+			err = syncName(filepath.Dir(at))
+		}
+	}
+	return err
 }
 
 // findFolder opens a folder that exists.

@@ -139,10 +139,14 @@ func (s *Store) hold() (err error) {
 	return err
 }
 
-// openJournal opens the journal in a folder, which it makes if there is none.
+// openJournal opens the journal in a folder, which it makes if there is none. Its name is durable
+// before the journal has anything.
 func (s *Store) openJournal(path string) (*journal.Journal, error) {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("cannot make the folder of the journal: %w", err)
+	}
+	if err := syncName(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("cannot sync the name of the journal: %w", err)
 	}
 	return journal.Open(path, journal.Options{SegmentSize: s.sizes.segment, Spares: s.sizes.spares, Weak: s.opt.Sync != SyncAlways()})
 }

@@ -1,0 +1,67 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage/inject"
+)
+
+// firstStart names the folder in which a child applies a first batch.
+const firstStart = "HOLDFAST_FIRST_START"
+
+func TestFirstStartChild(t *testing.T) {
+	dir := os.Getenv(firstStart)
+	if dir == "" {
+		t.Skip("runs as a child of another test")
+	}
+	s := openTest(t, dir, Options{})
+	var b Batch
+	b.Put(PacketID{1, 1, 1}, &Packet{Payload: []byte("x")})
+	if err := s.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("applied")
+}
+
+// A file whose name a power cut takes is lost, however often the file itself was synced.
+func TestTheNamesOfAllFoldersAreDurableBeforeTheFirstBatchIs(t *testing.T) {
+	root, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
+	data := filepath.Join(root, "a", "b", "data")
+	args := append(inject.Strace(t, "-y", "-s", "300", "-o", log, "-e", "trace=mkdirat,fsync,write"), os.Args[0], "-test.run=^TestFirstStartChild$")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), firstStart+"="+data)
+	out, err := cmd.CombinedOutput()
+	calls, readErr := os.ReadFile(log)
+	if err := errors.Join(err, readErr); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	before, _, applied := strings.Cut(string(calls), `"applied`)
+	if !applied {
+		t.Fatalf("no batch was applied: %s", out)
+	}
+	call := regexp.MustCompile(`mkdirat\(.*?"(.*?)"|fsync\(\d+<(.*?)>`)
+	unsynced := map[string]bool{}
+	for _, m := range call.FindAllStringSubmatch(before, -1) {
+		if m[1] != "" {
+			unsynced[m[1]] = true
+			continue
+		}
+		for name := range unsynced {
+			if filepath.Dir(name) == m[2] {
+				delete(unsynced, name)
+			}
+		}
+	}
+	for name := range unsynced {
+		if !strings.HasPrefix(name, filepath.Join(data, buildName)) { // which is for what is not finished
+			t.Errorf("the name of %s was not synced", name)
+		}
+	}
+}
