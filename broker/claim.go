@@ -223,5 +223,5 @@ func (tx *Tx) Progress(name []byte, r Receipt, percent int, text []byte) error {
 	return nil
 }
 
-// expired says that a packet's time has passed: one that is still there is claimed.
+// expired says that a packet's time has passed.
 func (m *Machine) expired(p index.Packet) bool { return p.Expiry != 0 && p.Expiry <= m.tx.now }

@@ -1,7 +1,12 @@
 package broker_test
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -23,5 +28,66 @@ func TestWhatIsDueGoesOnAtOnceWhereTheDiskIsNearlyFull(t *testing.T) {
 	h.b.round()
 	if next := h.b.Next(); next != 0 {
 		t.Fatalf("the next slice is due in %d ms, want 0", next)
+	}
+}
+
+func TestNoTakeFindsWhatHasExpired(t *testing.T) {
+	const due = 5000 // far more than go in a turn
+	payloads := func(f broker.Found, err error) (found []string, _ error) {
+		for _, p := range f.Packets {
+			found = append(found, string(p.Key))
+		}
+		return found, err
+	}
+	q, ten := []byte("q"), broker.Selection{End: broker.Oldest, Count: 10}
+	takes := map[string]func(tx *broker.Tx) ([]string, error){
+		"pop":   func(tx *broker.Tx) ([]string, error) { return payloads(tx.Pop(q, ten)) },
+		"group": func(tx *broker.Tx) ([]string, error) { return payloads(tx.Pop(q, broker.Selection{Group: true})) },
+		"claim": func(tx *broker.Tx) ([]string, error) {
+			return payloads(tx.Claim(q, broker.ClaimRequest{Selection: ten}))
+		},
+		"move": func(tx *broker.Tx) ([]string, error) {
+			return payloads(tx.MoveEnd(q, broker.Oldest, []byte("to"), broker.Oldest))
+		},
+		"key": func(tx *broker.Tx) ([]string, error) {
+			key, ok, err := tx.PopKey(q, broker.Oldest, nil, nil)
+			if !ok {
+				return nil, err
+			}
+			return []string{string(key)}, err
+		},
+		"delivery": func(tx *broker.Tx) ([]string, error) {
+			r := &inbox{}
+			c := tx.Attach(r, groups)
+			err := tx.Atomic(func() error { return errors.Join(tx.Subscribe(c, q), tx.Ready(c, 3)) })
+			if len(r.got) == 0 {
+				return nil, err
+			}
+			return r.got[0], err
+		},
+	}
+	for name, take := range takes {
+		for _, alive := range []string{"", "alive"} {
+			h := newHarness(t)
+			for i := range due {
+				h.push("q", 1, time.Second, fmt.Sprint(i), "expired")
+			}
+			if alive != "" {
+				h.push("q", 2, 0, alive, alive)
+			}
+			h.now.Add(1000)
+			var found []string
+			h.do(func(tx *broker.Tx) (err error) { found, err = take(tx); return err })
+			if want := strings.Fields(alive); !slices.Equal(found, want) {
+				t.Errorf("%s found %v, want %v", name, found, want)
+			}
+			h.do(func(tx *broker.Tx) error {
+				if all := tx.Figures().Totals; all.Expired != due || all.Popped > 1 {
+					t.Errorf("%s: %d are counted as expired, %d as popped", name, all.Expired, all.Popped)
+				}
+				return nil
+			})
+			h.close()
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"slices"
+
 	"github.com/holdfast-queue/holdfast/index"
 )
 
@@ -119,11 +121,28 @@ func (tx *Tx) remove(q *queue, s Selection, records [][]byte) Found {
 	return m.finding(records)
 }
 
+// selectAlive is selectPackets for a take. What has expired goes first, so no take finds it, also
+// where far more is due than a turn does by itself. If the batch is full then, less is selected.
+func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) {
+	for more := true; more; {
+		m.selectPackets(q, s, selection)
+		more = false
+		for _, p := range m.scratch {
+			if m.expired(p) && !m.open.full(m.limits) {
+				m.ix.Remove(p.ID)
+				m.expire(q, p)
+				more = true
+			}
+		}
+	}
+	m.scratch = slices.DeleteFunc(m.scratch, m.expired)
+}
+
 // takeable leaves in m.scratch what s selects, without taking it, and returns the records. What
 // cannot be read is set aside, and others are selected.
 func (m *Machine) takeable(q *queue, s Selection, selection index.Selection) (records [][]byte) {
 	for {
-		m.selectPackets(q, s, selection)
+		m.selectAlive(q, s, selection)
 		records, err := m.fetch(q, m.scratch, &selection)
 		if err == nil {
 			return records

@@ -98,16 +98,18 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 	if q == nil || err != nil {
 		return dst, false, err
 	}
-	best, key, ok, err := m.bestKey(q, end, dst)
-	if !ok || err != nil {
-		return dst, false, err
+	s := Selection{End: end, Group: true}
+	if m.selectAlive(q, s, m.selection(q, s)); len(m.scratch) == 0 {
+		return dst, false, nil
+	}
+	if key, ok = m.ix.Key(m.scratch[0].ID, dst); !ok {
+		return dst, false, ErrNoKey
 	}
 	if accept != nil {
 		if err := accept(key[len(dst):]); err != nil {
 			return dst, false, err
 		}
 	}
-	m.scratch = m.ix.Group(best.ID, m.selection(q, Selection{End: end, Group: true}), m.scratch[:0])
 	tx.useRole(q, consumerRole)
 	m.count(q, &q.counters.Popped, &m.totals.Popped, len(m.scratch))
 	m.dropNow(q, m.scratch, EventPopped)
@@ -120,8 +122,14 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 	if q == nil || err != nil {
 		return dst, false, err
 	}
-	_, key, ok, err = tx.m.bestKey(q, end, dst)
-	return key, ok, err
+	best, ok := tx.m.ix.Best(q.ix, index.Selection{End: end})
+	if !ok {
+		return dst, false, nil
+	}
+	if key, ok = tx.m.ix.Key(best.ID, dst); !ok {
+		return dst, false, ErrNoKey
+	}
+	return key, true, nil
 }
 
 // PriorityOf returns the priority of the packet with a key; ok is false if the queue has no packet
@@ -136,16 +144,4 @@ func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error)
 		return 0, false, ErrShared
 	}
 	return p.Priority, n == 1, nil
-}
-
-// bestKey returns the packet that the queue selects, and appends its key to dst. ok is false if it
-// selects none.
-func (m *Machine) bestKey(q *queue, end End, dst []byte) (best index.Packet, key []byte, ok bool, err error) {
-	if best, ok = m.ix.Best(q.ix, index.Selection{End: end}); !ok {
-		return best, dst, false, nil
-	}
-	if key, ok = m.ix.Key(best.ID, dst); !ok {
-		return best, dst, false, ErrNoKey
-	}
-	return best, key, true, nil
 }
