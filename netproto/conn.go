@@ -82,7 +82,8 @@ type conn struct {
 	owed    int // and of replies
 	counted int // of Buffers
 
-	announced int // bytes of the request that in begins with, see Peer.Announce
+	runs      int64 // since when the session serves, on the steady clock
+	announced int   // bytes of the request that in begins with, see Peer.Announce
 	reserved  int // and what is reserved for it
 	framed    int // bytes of in when frame was set
 }
@@ -208,7 +209,7 @@ func (c *conn) serve() {
 		c.more, err = len(in) > 0, nil
 	case c.more && len(in) > 0:
 		c.loop.tx.As(c.consumer)
-		c.announced = 0
+		c.announced, c.runs = 0, c.loop.looked
 		n, stop, err = c.session.Serve(c.loop.tx, in)
 		c.touch()
 		if c.reserved > 0 && n > 0 {

@@ -40,6 +40,9 @@ const (
 	leastTaken = 16 << 10  // bytes that a peer must take in WriteTimeout
 	maxPiece   = 256 << 10 // that leaves a connection at a time
 
+	maxRun     = 2 * time.Millisecond // of requests of one connection, before others have their turn
+	maxUntimed = 32                   // quick requests behind which the clock is looked at
+
 	maxTurnReplies = 16 << 20 // bytes of replies that end a turn
 
 	hearPause   = 100 * time.Millisecond // of a Hearer that wants to be called soon

@@ -58,6 +58,8 @@ type Loop struct {
 	// Owned by the loop's goroutine.
 	tx      *broker.Tx // of the present turn
 	now     int64      // on the steady clock, in milliseconds
+	looked  int64      // the same, when the clock was looked at last
+	served  int        // requests since then, see Peer.Late
 	conns   map[*conn]struct{}
 	busy    bool    // the machine has work that nobody waits for
 	next    []*conn // have more to do, whatever comes
@@ -224,7 +226,8 @@ func (l *Loop) run() {
 // turn begins a turn.
 func (l *Loop) turn() {
 	now, steady := l.clocks()
-	l.now, l.tx = steady, l.machine.Turn(now, steady, l.disk.Space())
+	l.now, l.looked, l.served = steady, steady, 0
+	l.tx = l.machine.Turn(now, steady, l.disk.Space())
 	if l.tx.Space().Wait > 0 {
 		return
 	}
@@ -241,10 +244,19 @@ func (l *Loop) clocks() (now, steady int64) {
 	case c.Clock == nil:
 		at := time.Now()
 		return at.UnixMilli(), l.begun.UnixMilli() + at.Sub(l.begun).Milliseconds()
-	case c.Steady == nil:
-		return c.Clock(), c.Clock()
 	default:
-		return c.Clock(), c.Steady()
+		return c.Clock(), l.steady()
+	}
+}
+
+func (l *Loop) steady() int64 {
+	switch c := &l.config; {
+	case c.Clock == nil:
+		return l.begun.UnixMilli() + time.Since(l.begun).Milliseconds()
+	case c.Steady == nil:
+		return c.Clock()
+	default:
+		return c.Steady()
 	}
 }
 

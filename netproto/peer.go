@@ -21,6 +21,18 @@ func (p *Peer) Consumer() *broker.Conn { return p.c.consumer }
 // Full says that Serve should stop early: many bytes wait to leave, and should do so first.
 func (p *Peer) Full() bool { return p.c.Unsent() >= broker.MaxOutstandingBytes }
 
+// Late says that Serve should stop early: this run of requests has taken 2 ms. Serve asks behind
+// each request. quick says that this one took no longer than the shortest: the clock is looked at
+// behind some of those only.
+func (p *Peer) Late(quick bool) bool {
+	l := p.c.loop
+	if l.served++; quick && l.served < maxUntimed {
+		return false
+	}
+	l.looked, l.served = l.steady(), 0
+	return l.looked-p.c.runs >= maxRun.Milliseconds()
+}
+
 // Announce says how many bytes the request that is not complete has, as far as that is known. Serve
 // calls it. The buffer grows to that, as bytes arrive. If it is more than LongRequest, no more is
 // read until there is room for all of it.

@@ -86,7 +86,7 @@ const (
 func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	s.tx = tx
 	for replied := len(s.peer.Out); n < len(buf); {
-		if n >= maxServe || len(s.peer.Out)-replied >= maxReplies || n > 0 && tx.Full() {
+		if n >= maxServe || len(s.peer.Out)-replied >= maxReplies || n > 0 && (tx.Full() || s.peer.Late(true)) {
 			return n, netproto.More, nil
 		}
 		text, size, kind := s.lines.next(buf[n:])

@@ -84,7 +84,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	s.tx = tx
 	for n < len(buf) {
-		if n >= maxServe || n > 0 && (s.peer.Full() || tx.Full()) {
+		if n >= maxServe || n > 0 && (s.peer.Full() || tx.Full() || s.peer.Late(true)) {
 			return n, netproto.More, nil
 		}
 		size, err := s.request.Parse(buf[n:])

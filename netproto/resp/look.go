@@ -32,6 +32,8 @@ const (
 	maxBegun = 3
 	// sliceBytes is how many bytes of replies end a slice.
 	sliceBytes = 1 << 20
+	// sliceSteps is how many steps of patterns end one.
+	sliceSteps = maxSteps / 10
 )
 
 // inSlices makes a look at what has a name, or at all names if that is nil. step makes a slice of
@@ -75,7 +77,7 @@ func stampOf(tx *broker.Tx, name []byte) uint64 {
 
 // sliceFull says that a slice that has looked at n names or fields is long enough.
 func (s *session) sliceFull(n int) bool {
-	return n == broker.LookSlice || len(s.peer.Out)-s.look.out >= sliceBytes || s.look.steps-s.steps > maxServeSteps || s.overLimit
+	return n == broker.LookSlice || len(s.peer.Out)-s.look.out >= sliceBytes || s.look.steps-s.steps > sliceSteps || s.overLimit
 }
 
 // keep keeps what the command has replied until now.

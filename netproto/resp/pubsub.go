@@ -208,6 +208,7 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 		return failure(errReserved)
 	}
 	var matched []string
+	s.steps -= len(p.patterns) + len(p.channels[string(channel)].listeners)
 	for pattern, t := range p.patterns {
 		if t.pattern.Match(channel, &s.steps) {
 			matched = append(matched, pattern)

@@ -33,6 +33,7 @@ type door struct {
 	server   *netproto.Server
 	served   chan error
 	now      atomic.Int64 // Unix milliseconds
+	tick     atomic.Int64 // how much each look at the clock adds to it
 }
 
 func newDoor(t testing.TB, c Config) *door {
@@ -57,7 +58,7 @@ func (d *door) start() {
 	d.disk = &disk{Store: store}
 	m := broker.New(d.disk, state, broker.Options{MaxPayload: d.config.MaxPayload})
 	d.loop, err = netproto.StartLoop(m, d.disk, netproto.LoopConfig{
-		Clock: d.now.Load, Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != "",
+		Clock: func() int64 { return d.now.Add(d.tick.Load()) }, Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != "",
 	})
 	if err != nil {
 		d.t.Fatal(err)

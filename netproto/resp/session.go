@@ -57,8 +57,6 @@ type session struct {
 const (
 	// maxServe is how many bytes of requests are carried out before others have their turn.
 	maxServe = 16 << 10
-	// maxServeSteps is how many steps of requests end a run early.
-	maxServeSteps = maxSteps / 10
 	// maxReplies is how many bytes of replies end a run early: some are far longer than their request.
 	maxReplies = 64 << 10
 )
@@ -79,9 +77,9 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 }
 
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
-	steps, replied := 0, len(s.peer.Out)
+	late, replied := false, len(s.peer.Out)
 	for n < len(buf) {
-		if n >= maxServe || len(s.peer.Out)-replied >= maxReplies || n > 0 && (s.peer.Full() || steps > maxServeSteps || tx.Full()) {
+		if n >= maxServe || len(s.peer.Out)-replied >= maxReplies || n > 0 && (s.peer.Full() || late || tx.Full()) {
 			return n, netproto.More, nil
 		}
 		args, size, err := s.parser.next(buf[n:], s.protocol.args[:0])
@@ -102,7 +100,7 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			err = s.serveRequest(tx, args, string(refusal))
 			s.protocol.keepArgs(args)
 			s.request = nil // else it keeps the buffer
-			steps += maxSteps - s.steps
+			late = s.peer.Late(s.client.last != nil && s.client.last.flags&flagFast != 0 && s.steps == maxSteps)
 		}
 		s.parser.reset()
 		switch err {
