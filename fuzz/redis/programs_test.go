@@ -264,18 +264,31 @@ func moduleFile(t *testing.T, module string) string {
 	return strings.TrimSpace(string(path))
 }
 
+// nodeClient is a library of Node that speaks one of the protocols.
+type nodeClient struct {
+	library, module, protocol string
+}
+
+// nodeClients are all that users may have: module is the name by which .ci/run installs a library.
+var nodeClients = []nodeClient{
+	{"node_redis", "redis", "2"},
+	{"node_redis", "redis", "3"},
+	{"node_redis", "redis6", "2"},
+	{"node_redis", "redis6", "3"},
+	{"ioredis", "ioredis", "2"},
+	{"ioredis", "ioredis6", "2"},
+	{"ioredis", "ioredis6", "3"},
+}
+
+func (c nodeClient) String() string { return c.module + " RESP" + c.protocol }
+
 func TestNodeClientsWork(t *testing.T) {
-	for script, modules := range map[string][]string{
-		"node_redis.js": {"redis", "redis4"},
-		"ioredis.js":    {"ioredis"},
-	} {
-		for _, module := range modules {
-			t.Run(module, func(t *testing.T) {
-				onEach(t, func(t *testing.T, addr string) {
-					output(t, node(t, script, module, module, portOf(t, addr)))
-				})
+	for _, c := range nodeClients {
+		t.Run(c.String(), func(t *testing.T) {
+			onEach(t, func(t *testing.T, addr string) {
+				output(t, node(t, c.library+".js", c.module, c.module, c.protocol, portOf(t, addr)))
 			})
-		}
+		})
 	}
 }
 

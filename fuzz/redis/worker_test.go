@@ -3,9 +3,11 @@ package redis
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,13 +17,17 @@ import (
 // worker is a program that users copy. The tests put their work in the place of theirs: it says the
 // payload, fails if that is "bad", and else takes until the worker is to stop.
 type worker struct {
-	source     string
-	work, test string
-	command    func(t *testing.T, script string) *exec.Cmd
+	source      string
+	work, test  string
+	claim, look string   // how it claims, and a call whose reply is no packets
+	changes     []string // more texts, each with what takes its place
+	command     func(t *testing.T, script string) *exec.Cmd
 }
 
-var workers = map[string]worker{
-	"Python": {
+var workers = allWorkers()
+
+func allWorkers() map[string]worker {
+	all := map[string]worker{"redis-py": {
 		source: "worker.py",
 		work:   "    print(payload.decode(), flush=True)  # the work\n",
 		test: `    print(payload.decode(), flush=True)
@@ -29,24 +35,42 @@ var workers = map[string]worker{
         raise ValueError("no such address")
     stopping.wait()
 `,
+		claim: `"QCLAIM", QUEUE, "LEASE", LEASE, "BLOCK", 2000`, look: `"LRANGE", QUEUE, 0, -1`,
 		command: func(t *testing.T, script string) *exec.Cmd { return program(t, python(t), "", script) },
-	},
-	"JavaScript": {
-		source: "worker.mjs",
-		work:   "  console.log(payload.toString()); // the work\n",
-		test: `  console.log(payload.toString());
+	}}
+	for _, c := range nodeClients {
+		if c.library != "node_redis" {
+			continue
+		}
+		all[c.String()] = worker{
+			source: "worker.mjs",
+			work:   "  console.log(payload.toString()); // the work\n",
+			test: `  console.log(payload.toString());
   if (payload.equals(Buffer.from("bad"))) throw new Error("no such address");
   while (!stopping) await sleep(10);
 `,
-		command: func(t *testing.T, script string) *exec.Cmd {
-			// Here a module is looked for beside the script, and NODE_PATH does not count.
-			file := moduleFile(t, "redis")
-			if err := os.Symlink(file[:strings.LastIndex(file, "/redis/")], filepath.Join(filepath.Dir(script), "node_modules")); err != nil {
-				t.Fatal(err)
-			}
-			return program(t, "node", "", script)
-		},
-	},
+			claim: "\"QCLAIM\", queue, \"LEASE\", `${lease}`, \"BLOCK\", \"2000\"", look: `"LRANGE", queue, "0", "-1"`,
+			changes: []string{"createClient({ url,", "createClient({ RESP: " + c.protocol + ", url,"},
+			command: func(t *testing.T, script string) *exec.Cmd { return nodeModule(t, script, c.module) },
+		}
+	}
+	return all
+}
+
+// nodeModule returns a command that runs a module of JavaScript. Such a script finds its library
+// beside itself, and NODE_PATH does not count.
+func nodeModule(t *testing.T, script, module string) *exec.Cmd {
+	t.Helper()
+	file := moduleFile(t, module)
+	beside := filepath.Join(filepath.Dir(script), "node_modules")
+	if err := os.Mkdir(beside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	root, _, _ := strings.Cut(file, "/node_modules/"+module+"/")
+	if err := os.Symlink(filepath.Join(root, "node_modules", module), filepath.Join(beside, "redis")); err != nil {
+		t.Fatal(err)
+	}
+	return program(t, "node", "", script)
 }
 
 // working is a worker that runs.
@@ -56,15 +80,15 @@ type working struct {
 	errors bytes.Buffer
 }
 
-// start runs a worker with leases of so many milliseconds.
-func (w worker) start(t *testing.T, addr, lease string) *working {
+// start runs a worker with texts of it changed: each is followed by what takes its place.
+func (w worker) start(t *testing.T, addr string, changes ...string) *working {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + w.source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	script := filepath.Join(t.TempDir(), w.source)
-	for _, change := range [][2]string{{w.work, w.test}, {"30_000", lease}} {
+	for change := range slices.Chunk(slices.Concat([]string{w.work, w.test}, w.changes, changes), 2) {
 		if !strings.Contains(string(text), change[0]) {
 			t.Fatalf("%s has no %q", w.source, change[0])
 		}
@@ -128,8 +152,8 @@ func awaitRenewal(t *testing.T, v *victim, id string) {
 
 func TestWorkersThatUsersCopyLoseNoPacket(t *testing.T) {
 	t.Parallel()
-	for language, w := range workers {
-		t.Run(language, func(t *testing.T) {
+	for library, w := range workers {
+		t.Run(library, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			v := startVictim(t, dir)
@@ -137,7 +161,7 @@ func TestWorkersThatUsersCopyLoseNoPacket(t *testing.T) {
 			shows(t, v, `"OK"`, "QSET", "jobs", "max-attempts", "3", "backoff-min", "3600000", "backoff-max", "3600000")
 			bad := id(cli(t, v, "QPUSH", "jobs", "bad"))
 			long := id(cli(t, v, "QPUSH", "jobs", "long"))
-			run := w.start(t, addr, "1_500")
+			run := w.start(t, addr, "30_000", "1_500")
 			run.begins(t, "bad")
 			run.begins(t, "long")
 			if p := packet(t, v, "QSHOW", "jobs", bad); p["state"] != "delayed" || p["reason"] != "no such address" {
@@ -146,7 +170,7 @@ func TestWorkersThatUsersCopyLoseNoPacket(t *testing.T) {
 			awaitRenewal(t, v, long)
 			run.kill() // in the middle of the work
 
-			run = w.start(t, addr, "30_000")
+			run = w.start(t, addr)
 			run.begins(t, "long")
 			if p := packet(t, v, "QSHOW", "jobs", long); p["attempt"] != 2.0 {
 				t.Errorf("the second worker has %v, want attempt 2", p)
@@ -161,5 +185,25 @@ func TestWorkersThatUsersCopyLoseNoPacket(t *testing.T) {
 				t.Errorf("what nobody began with is %v, want it ready", p)
 			}
 		})
+	}
+}
+
+func TestAWorkerThatCannotReadAPacketEnds(t *testing.T) {
+	t.Parallel()
+	v := startVictim(t, t.TempDir())
+	bad := id(cli(t, v, "QPUSH", "jobs", "bad"))
+	for library, w := range workers {
+		t.Run(library, func(t *testing.T) {
+			run := w.start(t, v.addrs["redis"], w.claim, w.look)
+			if line, err := run.says.ReadString('\n'); err != io.EOF {
+				t.Errorf("the worker says %q, %v; want it to end before it works", line, err)
+			}
+			if _ = run.cmd.Wait(); run.cmd.ProcessState.ExitCode() != 1 {
+				t.Errorf("the worker ends with %v, want exit code 1; it says\n%s", run.cmd.ProcessState, &run.errors)
+			}
+		})
+	}
+	if p := packet(t, v, "QSHOW", "jobs", bad); p["state"] != "ready" {
+		t.Errorf("the packet is %v, want it ready", p)
 	}
 }

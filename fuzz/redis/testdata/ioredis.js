@@ -1,9 +1,10 @@
-// What ioredis does with lists, hashes, transactions and subscriptions: node ioredis.js MODULE PORT
+// What ioredis does with lists, hashes, transactions and subscriptions: node ioredis.js MODULE PROTOCOL PORT
 const assert = require("assert");
 const Redis = require(process.argv[2]);
 
 async function main() {
-  const options = { host: "127.0.0.1", port: Number(process.argv[3]), connectionName: "outside", retryStrategy: null };
+  const [protocol, port] = process.argv.slice(3).map(Number);
+  const options = { host: "127.0.0.1", port, protocol, connectionName: "outside", retryStrategy: null };
   const client = new Redis(options);
   const waiter = new Redis(options);
 

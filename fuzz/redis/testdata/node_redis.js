@@ -1,10 +1,10 @@
-// What node-redis 4 and 5 do with lists, hashes, transactions and subscriptions: node node_redis.js MODULE PORT
+// What node-redis does with lists, hashes, transactions and subscriptions: node node_redis.js MODULE PROTOCOL PORT
 const assert = require("assert");
 const { createClient } = require(process.argv[2]);
 
 async function main() {
-  const url = `redis://127.0.0.1:${process.argv[3]}`;
-  const client = createClient({ url, name: "outside" });
+  const url = `redis://127.0.0.1:${process.argv[4]}`;
+  const client = createClient({ url, name: "outside", RESP: Number(process.argv[3]) });
   client.on("error", (err) => { throw err; });
   await client.connect();
   const waiter = client.duplicate();

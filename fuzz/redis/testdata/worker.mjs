@@ -16,12 +16,19 @@ async function work(payload) {
   console.log(payload.toString()); // the work
 }
 
+function read(p) { // a map with RESP3, names and values in turn with RESP2
+  const packet = p instanceof Map ? Object.fromEntries(p) : Array.isArray(p) ? {} : p;
+  if (Array.isArray(p)) for (let i = 0; i < p.length; i += 2) packet[p[i]] = p[i + 1];
+  if (packet.payload !== undefined) return packet;
+  console.error("this is no packet that the worker can read:", p);
+  process.exit(1); // each further claim would use up an attempt
+}
+
 while (!stopping) {
   try {
     const packets = await claims.sendCommand(["QCLAIM", queue, "LEASE", `${lease}`, "BLOCK", "2000"], bytes);
     for (const p of packets ?? []) {
-      const packet = {};
-      for (let i = 0; i < p.length; i += 2) packet[p[i]] = p[i + 1];
+      const packet = read(p);
       const claim = [queue, packet.id, `${packet.token}`];
       const extend = () => server.sendCommand(["QEXTEND", ...claim, `${lease}`]).catch(say);
       const timer = setInterval(extend, lease / 3);
