@@ -203,6 +203,55 @@ func TestDamageOfAnyFileIsReportedOrHarmless(t *testing.T) {
 	}
 }
 
+// A file may be whole and yet not the one that belongs there, as after a copy that mixed names up.
+func TestAFileThatIsNotOfThisFolderIsReported(t *testing.T) {
+	f := newDamageFolder(t, false)
+	all := tableFiles(t, f.dir)
+	log := append(bytes.Repeat([]byte{7}, 20), "an entry"...)
+	for i, name := range all {
+		name := f.relative(t, name)
+		for j, other := range all {
+			if i == j {
+				continue
+			}
+			t.Run(fmt.Sprint(filepath.Base(other), " in place of ", filepath.Base(name)), func(t *testing.T) {
+				b, err := os.ReadFile(other)
+				if err != nil {
+					t.Fatal(err)
+				}
+				dir := f.copied(t, name, func([]byte) []byte { return b })
+				f.judge(t, dir)
+				noticed(t, dir)
+			})
+		}
+	}
+	t.Run("a log of another program", func(t *testing.T) {
+		dir := f.copied(t, formatName, func(b []byte) []byte { return b })
+		if err := os.WriteFile(filepath.Join(dir, dbName, "000001.mem"), log, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		noticed(t, dir)
+	})
+}
+
+// noticed checks that no look takes a folder for sound.
+func noticed(t *testing.T, dir string) {
+	t.Helper()
+	for what, tolerant := range map[string]bool{"a tolerant": true, "a strict": false} {
+		v, err := OpenView(dir, ViewOptions{Tolerant: tolerant})
+		if err != nil {
+			reported(t, what, err)
+			continue
+		}
+		if len(v.Findings()) == 0 {
+			t.Errorf("%s view says nothing", what)
+		}
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Many places at once, of several files: nothing that is given may be wrong, and nothing may be
 // missing without a word.
 func TestRandomDamageIsReportedAndNeverGivesWrongPackets(t *testing.T) {

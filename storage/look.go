@@ -66,7 +66,8 @@ const scratchPrefix = "holdfast-view-"
 // looker opens a view.
 type looker struct {
 	*View
-	o ViewOptions
+	o    ViewOptions
+	upto uint64 // the last batch that is in tables
 }
 
 // tolerate makes a finding of an error about the folder, or returns it where nothing is tolerated.
@@ -107,14 +108,14 @@ func (l *looker) anchor() (err error) {
 func (l *looker) tables() (err error) {
 	var bad []tables.Table
 	o := tables.Options{Progress: l.o.Progress, Damaged: func(t tables.Table, err error) error {
-		if !l.o.Tolerant {
-			return err
-		}
 		bad = append(bad, t)
-		return nil
+		return l.tolerate(FindingTable, filepath.Join(dbName, t.Name()), damaged(err))
 	}}
 	if l.store.tables, err = tables.Open(l.store.folder.name(dbName), l.scratch, o); err != nil {
 		return damaged(err)
+	}
+	if err := l.tolerate(FindingTable, dbName, damaged(l.store.tables.Foreign())); err != nil {
+		return err
 	}
 	for _, t := range bad {
 		if err := l.salvage(t); err != nil {
@@ -155,7 +156,10 @@ func (l *looker) journal() (err error) {
 	}
 	s.sizes = sizesFor(0, maxWindow)
 	lost := func(kind, key, _ string, err error) error { return l.tolerate(kind, key, err) }
-	_, err = s.replay(l.o.Tolerant, l.tables, lost, func(what string) { l.findings.add(Finding{FindingLog, journalName, what}) })
+	w, err := s.replay(l.o.Tolerant, l.tables, lost, func(what string) { l.findings.add(Finding{FindingLog, journalName, what}) })
+	if err == nil {
+		l.upto = w.upto.Batch
+	}
 	return err
 }
 
@@ -168,6 +172,9 @@ func (l *looker) records() error {
 	}
 	var errs [2]error
 	n.records, errs = readRecords(n.view)
+	if has := n.control.Batch; errs[0] == nil && has < l.upto {
+		errs[0] = fmt.Errorf("%w: it is of batch %d, and the tables have all up to batch %d: what is newer is lost; %s", ErrDamaged, has, l.upto, lostDeletes)
+	}
 	return cmp.Or(
 		l.tolerate(FindingControl, "control record", errs[0]),
 		l.tolerate(FindingRecord, "flush record", errs[1]))

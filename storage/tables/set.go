@@ -115,6 +115,16 @@ func (s *Set) Hold() {
 	s.folder = nil
 }
 
+// Foreign returns an error that wraps ErrDamaged if another program wrote to the folder, which may
+// be missing. Begin does, too.
+func (s *Set) Foreign() error {
+	_, err := s.strays()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // strays returns what the list does not name: a start, or a tool of Badger's, left it. The error
 // wraps ErrDamaged if a log of Badger's has something in it: another program wrote what no table
 // has.
