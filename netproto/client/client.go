@@ -22,20 +22,22 @@ type Client struct {
 	Logger *slog.Logger
 
 	rdb      *redis.Client
-	waiting  *redis.Client // a second pool: requests that wait leave rdb's connections to all others
-	patience time.Duration // how long a connection or a prompt reply may take
+	waiting  *redis.Options // of pools of one connection: requests that wait leave rdb's to all others
+	patience time.Duration  // how long a connection or a prompt reply may take
 
 	mu        sync.Mutex
 	stopped   bool
 	consumers map[*consumer]struct{}
+	pools     map[*redis.Client]struct{} // made of waiting, and not closed; nil after Close
+	idle      []*redis.Client            // those of them that nobody waits with
 }
 
 // defaultPool is the most connections of a pool unless the options say it.
 const defaultPool = 256
 
 // New makes a client, which connects when it is first used. It has up to PoolSize connections, 256
-// unless given. Calls with Block and Consume hold one each, of a second pool: of the same size, but
-// at least 256. Without a ClientName the client gets one that no other has: the server shows it as
+// unless given. Calls with Block and Consume hold one more each, which others use after them.
+// Without a ClientName the client gets one that no other has: the server shows it as
 // the consumer, and gives exclusive roles to it.
 func New(options *redis.Options) *Client {
 	o := *options
@@ -49,11 +51,9 @@ func New(options *redis.Options) *Client {
 	if o.MaintNotificationsConfig == nil {
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
-	c := &Client{rdb: redis.NewClient(&o), consumers: make(map[*consumer]struct{})}
-	o.PoolSize, o.MinIdleConns = max(o.PoolSize, defaultPool), 0
-	c.waiting = redis.NewClient(&o)
+	c := &Client{rdb: redis.NewClient(&o), waiting: &o, consumers: make(map[*consumer]struct{}), pools: make(map[*redis.Client]struct{})}
 	c.rdb.AddHook(oneLogin{})
-	c.waiting.AddHook(oneLogin{})
+	o.PoolSize, o.MinIdleConns = 1, 0
 	c.patience = max(c.rdb.Options().DialTimeout, c.rdb.Options().ReadTimeout)
 	return c
 }
@@ -71,7 +71,51 @@ func defaultName() string {
 func (c *Client) Redis() *redis.Client { return c.rdb }
 
 // Close closes the connections. What Consume holds is not returned: call Shutdown before.
-func (c *Client) Close() error { return errors.Join(c.waiting.Close(), c.rdb.Close()) }
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.rdb.Close()
+	for pool := range c.pools {
+		err = errors.Join(err, pool.Close())
+	}
+	c.pools, c.idle = nil, nil
+	return err
+}
+
+// lend returns a pool of one connection, to wait with.
+func (c *Client) lend() (*redis.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pools == nil {
+		return nil, redis.ErrClosed
+	}
+	if last := len(c.idle) - 1; last >= 0 {
+		pool := c.idle[last]
+		c.idle = c.idle[:last]
+		return pool, nil
+	}
+	pool := redis.NewClient(c.waiting)
+	pool.AddHook(oneLogin{})
+	c.pools[pool] = struct{}{}
+	return pool, nil
+}
+
+// takeBack has others use a pool that was lent, unless it was closed.
+func (c *Client) takeBack(pool *redis.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, open := c.pools[pool]; open {
+		c.idle = append(c.idle, pool)
+	}
+}
+
+// cut closes a pool that is lent, with its connection.
+func (c *Client) cut(pool *redis.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pools, pool)
+	_ = pool.Close()
+}
 
 func (c *Client) log() *slog.Logger {
 	if c.Logger == nil {

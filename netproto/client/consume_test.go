@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -48,8 +49,39 @@ func drain(t testing.TB, c *client.Client) {
 
 func explode() { panic("boom") }
 
-func TestWhatAHandlerReturnsDecides(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
+// Consume does the same for a worker with the least rights as where there are no users. The second
+// client of each test may do everything.
+func TestConsume(t *testing.T) {
+	everything := access.User{Name: "boss", Password: "boss", Grants: access.Everything(), Operate: true}
+	worker := access.User{Name: "worker", Password: "worker", Grants: []access.Grant{{Glob: "*", Rights: access.Push | access.Take | access.Look}}}
+	for name, test := range map[string]func(t *testing.T, c, boss *client.Client){
+		"WhatAHandlerReturnsDecides":                   whatAHandlerReturnsDecides,
+		"LeasesAreRenewedWhileHandlersWork":            leasesAreRenewedWhileHandlersWork,
+		"AHandlerIsToldThatItsLeaseIsLost":             aHandlerIsToldThatItsLeaseIsLost,
+		"ShutdownWaitsForHandlers":                     shutdownWaitsForHandlers,
+		"ShutdownReturnsWhatIsNotFinishedInTime":       shutdownReturnsWhatIsNotFinishedInTime,
+		"TheEndOfTheContextEndsConsume":                theEndOfTheContextEndsConsume,
+		"ConsumeEndsWhenItsClientIsClosed":             consumeEndsWhenItsClientIsClosed,
+		"AHandlerMaySettleItsPacket":                   aHandlerMaySettleItsPacket,
+		"ManyWorkersHandleEachPacketOnce":              manyWorkersHandleEachPacketOnce,
+		"AConsumeThatWasRefusedClaimsNoMore":           aConsumeThatWasRefusedClaimsNoMore,
+		"ConsumeRefusesWhatItCannotDo":                 consumeRefusesWhatItCannotDo,
+		"AQueueThatIsClosedEndsConsumeWhenItIsDrained": aQueueThatIsClosedEndsConsumeWhenItIsDrained,
+		"AConsumeThatIsShutDownTakesNothingMore":       aConsumeThatIsShutDownTakesNothingMore,
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := startServer(t, storage.SyncNever())
+			test(t, connect(t, addr), connect(t, addr))
+		})
+		t.Run(name+" as a worker", func(t *testing.T) {
+			addr := startServer(t, storage.SyncNever(), everything, worker)
+			test(t, connectAs(t, addr, worker.Name), connectAs(t, addr, everything.Name))
+		})
+	}
+}
+
+func whatAHandlerReturnsDecides(t *testing.T, c, boss *client.Client) {
+	ctx := t.Context()
 	failure := errors.New("no such address")
 	cases := []struct {
 		payload string
@@ -68,7 +100,7 @@ func TestWhatAHandlerReturnsDecides(t *testing.T) {
 		{"panic", func() error { explode(); return nil }, client.StateDelayed, "panic: boom"},
 		{"long", func() error { return errors.New("x" + strings.Repeat("ä", 5000)) }, client.StateDelayed, "x" + strings.Repeat("ä", 2047)},
 	}
-	ok(t, c.Set(ctx, "q", "backoff-min", "600000", "max-attempts", "0"))
+	ok(t, boss.Set(ctx, "q", "backoff-min", "600000", "max-attempts", "0"))
 	ids := make(map[string]string)
 	var handled sync.WaitGroup
 	for _, k := range cases {
@@ -115,9 +147,9 @@ func TestWhatAHandlerReturnsDecides(t *testing.T) {
 	}
 }
 
-func TestLeasesAreRenewedWhileHandlersWork(t *testing.T) {
+func leasesAreRenewedWhileHandlersWork(t *testing.T, c, boss *client.Client) {
 	t.Parallel()
-	c, ctx := newClient(t), t.Context()
+	ctx := t.Context()
 	id := must(c.Push(ctx, "q", nil))(t)
 	done := make(chan error, 1)
 	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
@@ -134,9 +166,9 @@ func TestLeasesAreRenewedWhileHandlersWork(t *testing.T) {
 	want(t, "left", len(must(c.Queues(ctx, ""))(t)), 0)
 }
 
-func TestAHandlerIsToldThatItsLeaseIsLost(t *testing.T) {
+func aHandlerIsToldThatItsLeaseIsLost(t *testing.T, c, boss *client.Client) {
 	t.Parallel()
-	c, ctx := newClient(t), t.Context()
+	ctx := t.Context()
 	must(c.Push(ctx, "q", nil))(t)
 	begun, causes := make(chan struct{}), make(chan error, 1)
 	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
@@ -150,7 +182,7 @@ func TestAHandlerIsToldThatItsLeaseIsLost(t *testing.T) {
 		return errors.New("this must not count as a second failure")
 	}, client.Lease(5*time.Second))
 	receive(t, begun)
-	if n := must(c.Harvest(ctx, "q"))(t); n != 1 {
+	if n := must(boss.Harvest(ctx, "q"))(t); n != 1 {
 		t.Fatalf("harvested %d claims, want 1", n)
 	}
 	if err := receive(t, causes); !errors.Is(err, client.ErrStale) {
@@ -163,8 +195,8 @@ func TestAHandlerIsToldThatItsLeaseIsLost(t *testing.T) {
 	}
 }
 
-func TestShutdownWaitsForHandlers(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
+func shutdownWaitsForHandlers(t *testing.T, c, boss *client.Client) {
+	ctx := t.Context()
 	must(c.PushBatch(ctx, "q", [][]byte{[]byte("a"), []byte("b")}))(t)
 	begun, finish := make(chan struct{}, 2), make(chan struct{})
 	ended := consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
@@ -190,8 +222,8 @@ func TestShutdownWaitsForHandlers(t *testing.T) {
 	ok(t, c.Consume(ctx, "q", nil)) // claims nothing any more
 }
 
-func TestShutdownReturnsWhatIsNotFinishedInTime(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
+func shutdownReturnsWhatIsNotFinishedInTime(t *testing.T, c, boss *client.Client) {
+	ctx := t.Context()
 	id := must(c.Push(ctx, "q", nil))(t)
 	begun, finish := make(chan struct{}), make(chan struct{})
 	ended := consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
@@ -220,8 +252,7 @@ func TestShutdownReturnsWhatIsNotFinishedInTime(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextEndsConsume(t *testing.T) {
-	c := newClient(t)
+func theEndOfTheContextEndsConsume(t *testing.T, c, boss *client.Client) {
 	id := must(c.Push(t.Context(), "q", nil))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{})
@@ -240,19 +271,17 @@ func TestTheEndOfTheContextEndsConsume(t *testing.T) {
 	}
 }
 
-func TestConsumeEndsWhenItsClientIsClosed(t *testing.T) {
-	addr := startServer(t, storage.SyncNever())
-	c, watcher := connect(t, addr), connect(t, addr)
+func consumeEndsWhenItsClientIsClosed(t *testing.T, c, boss *client.Client) {
 	ended := consume(t.Context(), c, "q", nil)
-	blocked(t, watcher)
+	blocked(t, boss)
 	ok(t, c.Close())
 	if err := receive(t, ended); !errors.Is(err, redis.ErrClosed) {
 		t.Errorf("Consume returns %v", err)
 	}
 }
 
-func TestAHandlerMaySettleItsPacket(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
+func aHandlerMaySettleItsPacket(t *testing.T, c, boss *client.Client) {
+	ctx := t.Context()
 	must(c.Push(ctx, "q", nil))(t)
 	done := make(chan error, 1)
 	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
@@ -267,8 +296,8 @@ func TestAHandlerMaySettleItsPacket(t *testing.T) {
 	}
 }
 
-func TestManyWorkersHandleEachPacketOnce(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
+func manyWorkersHandleEachPacketOnce(t *testing.T, c, boss *client.Client) {
+	ctx := t.Context()
 	const packets, workers = 3000, 16
 	for range packets / 100 {
 		must(c.PushBatch(ctx, "q", make([][]byte, 100)))(t)
@@ -300,8 +329,8 @@ func TestManyWorkersHandleEachPacketOnce(t *testing.T) {
 	want(t, "queues that are left", len(must(c.Queues(ctx, ""))(t)), 0)
 }
 
-func TestAConsumeThatWasRefusedClaimsNoMore(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
+func aConsumeThatWasRefusedClaimsNoMore(t *testing.T, c, boss *client.Client) {
+	ctx := t.Context()
 	must(c.Push(ctx, "q", nil))(t)
 	begun, finish := make(chan struct{}, 2), make(chan struct{})
 	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
@@ -325,8 +354,8 @@ func TestAConsumeThatWasRefusedClaimsNoMore(t *testing.T) {
 	want(t, "packets that are ready", must(c.Stats(ctx, "q"))(t).Ready, 1)
 }
 
-func TestConsumeRefusesWhatItCannotDo(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
+func consumeRefusesWhatItCannotDo(t *testing.T, c, boss *client.Client) {
+	ctx := t.Context()
 	for _, options := range [][]client.Option{
 		{client.Block(time.Second)}, {client.Concurrency(0)}, {client.Group()}, {client.Count(3)}, {client.TTL(1)},
 	} {
@@ -334,18 +363,18 @@ func TestConsumeRefusesWhatItCannotDo(t *testing.T) {
 			t.Errorf("Consume returns %v, want ErrInvalid", err)
 		}
 	}
-	ok(t, c.Redis().Set(ctx, "s", "x", 0).Err())
+	ok(t, boss.Redis().Set(ctx, "s", "x", 0).Err())
 	if err := c.Consume(ctx, "s", nil); !errors.Is(err, client.ErrWrongType) {
 		t.Errorf("Consume of a string returns %v, want ErrWrongType", err)
 	}
 }
 
-func TestAQueueThatIsClosedEndsConsumeWhenItIsDrained(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
+func aQueueThatIsClosedEndsConsumeWhenItIsDrained(t *testing.T, c, boss *client.Client) {
+	ctx := t.Context()
 	must(c.PushBatch(ctx, "q", make([][]byte, 5)))(t)
 	must(c.Push(ctx, "q", nil, client.Delay(300*time.Millisecond)))(t)
-	want(t, "closed", must(c.CloseQueue(ctx, "q"))(t), true)
-	want(t, "closed again", must(c.CloseQueue(ctx, "q"))(t), false)
+	want(t, "closed", must(boss.CloseQueue(ctx, "q"))(t), true)
+	want(t, "closed again", must(boss.CloseQueue(ctx, "q"))(t), false)
 	if _, err := c.Push(ctx, "q", nil); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("a push gives %v, want ErrClosed", err)
 	}
@@ -362,5 +391,18 @@ func TestAQueueThatIsClosedEndsConsumeWhenItIsDrained(t *testing.T) {
 	}
 	if _, err := c.Pop(ctx, "q", client.Block(0)); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("a pop gives %v, want ErrClosed", err)
+	}
+}
+
+func aConsumeThatIsShutDownTakesNothingMore(t *testing.T, c, boss *client.Client) {
+	ctx := t.Context()
+	ended := consume(ctx, c, "q", nil, client.Concurrency(10))
+	blocked(t, boss)
+	drain(t, c)
+	ok(t, receive(t, ended))
+	id := must(boss.Push(ctx, "q", nil))(t)
+	packets := must(boss.Claim(ctx, "q"))(t)
+	if len(packets) != 1 || packets[0].ID != id || packets[0].Attempt != 1 {
+		t.Errorf("the next worker gets %v, want packet %s at its first attempt", packets, id)
 	}
 }

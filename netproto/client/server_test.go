@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -36,9 +37,9 @@ func serve(config daemon.Config) (addr string, stop func() error, err error) {
 }
 
 // startServer starts a server on an empty folder, until the end of the test.
-func startServer(t testing.TB, mode storage.SyncMode) (addr string) {
+func startServer(t testing.TB, mode storage.SyncMode, users ...access.User) (addr string) {
 	t.Helper()
-	addr, stop, err := serve(daemon.Config{Data: t.TempDir(), Sync: mode})
+	addr, stop, err := serve(daemon.Config{Data: t.TempDir(), Sync: mode, Users: users})
 	ok(t, err)
 	t.Cleanup(func() { ok(t, stop()) })
 	return addr
@@ -65,6 +66,14 @@ var endExamples = func() error { return nil }
 func connect(t testing.TB, addr string) *client.Client {
 	t.Helper()
 	c := client.New(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// connectAs makes a client of a user whose password is its name.
+func connectAs(t testing.TB, addr, user string) *client.Client {
+	t.Helper()
+	c := client.New(&redis.Options{Addr: addr, Username: user, Password: user})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

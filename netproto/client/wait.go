@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // The longest wait that one request asks for. A longer one is made of turns, so that a server that
@@ -18,7 +20,8 @@ type waiter struct {
 	turn     time.Duration
 	requests chan []any // nil before the first one, and after an error; its end closes the connection
 	replies  chan reply
-	id       int64 // of the connection
+	pool     *redis.Client // of the connection alone
+	id       int64         // of the connection
 
 	asked time.Time // when the last request was sent
 }
@@ -52,6 +55,7 @@ func (w *waiter) send(ctx context.Context, args []any) (any, error) {
 	case <-ctx.Done():
 		var ok bool
 		if r, ok = w.interrupt(); !ok {
+			w.c.cut(w.pool) // so that the server gives nothing to a wait that nobody has any more
 			r.err = &unknownError{ctx.Err()}
 		}
 	}
@@ -68,12 +72,15 @@ type reply struct {
 }
 
 // interrupt tells the server to end the wait, and returns the reply. The server may get this before
-// the request, so it is told again, less and less often, for as long as a reply may take.
+// the request, so it is told again, less and less often, for as long as a reply may take. It may
+// refuse, if the connections are not of one user.
 func (w *waiter) interrupt() (reply, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
 	defer cancel()
 	for pause := time.Millisecond; ; pause *= 2 {
-		w.c.rdb.ClientUnblock(ctx, w.id)
+		if err := w.c.rdb.ClientUnblock(ctx, w.id).Err(); err != nil && !passing(refusal(err)) {
+			return reply{}, false
+		}
 		select {
 		case r := <-w.replies:
 			return r, true
@@ -89,22 +96,28 @@ func (w *waiter) connect(ctx context.Context) error {
 	if w.requests != nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	conn := w.c.waiting.WithTimeout(w.turn + w.c.patience).Conn()
+	pool, err := w.c.lend()
+	if err != nil {
+		return err
+	}
+	conn := pool.WithTimeout(w.turn + w.c.patience).Conn()
 	connecting, cancel := context.WithTimeout(ctx, w.c.patience)
 	defer cancel()
 	id, err := conn.ClientID(connecting).Result()
 	if err != nil {
 		_ = conn.Close()
+		w.c.takeBack(pool)
 		return refusal(err)
 	}
 	requests, replies := make(chan []any, 1), make(chan reply, 1)
-	w.requests, w.replies, w.id = requests, replies, id
+	w.requests, w.replies, w.pool, w.id = requests, replies, pool, id
 	go func() { // ends with requests, at the end of a turn at the latest
 		for args := range requests {
 			v, err := doOnce(context.WithoutCancel(ctx), conn, args)
 			replies <- reply{v, err}
 		}
 		_ = conn.Close() // returns it to the pool
+		w.c.takeBack(pool)
 	}()
 	return nil
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -58,6 +60,35 @@ func TestAWaitEndsWithItsContextThoughTheServerDoesNotAnswer(t *testing.T) {
 	if err := receive(t, popped); !errors.Is(err, client.ErrUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("the pop gives %v, want ErrUnknown for the end of its context", err)
 	}
+}
+
+// The connection that waits is of another user than the one that ends waits.
+func TestAWaitThatTheServerMayNotEndTakesNothingMore(t *testing.T) {
+	t.Parallel()
+	user := func(name string) access.User {
+		return access.User{Name: name, Password: name, Grants: access.Everything()}
+	}
+	addr := startServer(t, storage.SyncNever(), user("a"), user("b"))
+	var logins atomic.Int32
+	c, boss := client.New(&redis.Options{Addr: addr, CredentialsProvider: func() (name, password string) {
+		name = []string{"a", "b"}[logins.Add(1)-1]
+		return name, name
+	}}), connectAs(t, addr, "a")
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	popped := make(chan error, 1)
+	go func() { // ends with ctx
+		_, err := c.Pop(ctx, "q", client.Block(0))
+		popped <- err
+	}()
+	blocked(t, boss)
+	cancel()
+	if err := receive(t, popped); !errors.Is(err, client.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("the pop gives %v, want ErrUnknown for the end of its context", err)
+	}
+	awaitBlocked(t, boss, false)
+	must(boss.Push(t.Context(), "q", nil))(t)
+	want(t, "packets", must(boss.Len(t.Context(), "q"))(t), 1)
 }
 
 // A stub shows what is asked for.

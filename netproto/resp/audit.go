@@ -13,9 +13,9 @@ func (c *command) audited() bool {
 }
 
 // audit notes a command that was carried out, and what it has replied. One that goes slice by slice
-// is noted by endSlices.
+// is noted by endSlices. Who may not operate has ended a wait or a connection of its own.
 func (s *session) audit(c *command, args [][]byte) {
-	if !c.audited() || c.flags&flagSlices != 0 {
+	if !c.audited() || c.flags&flagSlices != 0 || c.right == access.Operate && !s.pass.May(access.Operate, nil) {
 		return
 	}
 	var queue []byte

@@ -47,6 +47,7 @@ func audited(t *testing.T, users *access.Control) (*door, *auditLog) {
 func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 	d, log := audited(t, control(t))
 	all, operator, manager := d.dialAs("all"), d.dialAs("operator"), d.dialAs("manager")
+	own := manager.line("CLIENT", "ID")[1:]
 	for _, c := range []struct {
 		client  *conn
 		request string
@@ -79,6 +80,8 @@ func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 		{all, "SELECT 0", ""},
 		{operator, "CLIENT UNBLOCK 99", "operator client|unblock count=0"},
 		{operator, "CONFIG RESETSTAT", "operator config|resetstat"},
+		{manager, "CLIENT KILL ID 99", ""},
+		{manager, "CLIENT UNBLOCK " + own, ""},
 		{operator, "FLUSHALL", "operator flushall"},
 		{operator, "AUTH operator operator", ""},
 	} {

@@ -36,8 +36,8 @@ func clientCommands() []command {
 		{name: "client|setinfo", arity: 4, flags: local | flagFast, run: clientSetInfo},
 		{name: "client|info", arity: 2, flags: local, run: clientInfo},
 		{name: "client|list", arity: -2, flags: local | flagAdmin, run: clientList},
-		{name: "client|kill", arity: -3, flags: local | flagAdmin, right: access.Operate, run: clientKill},
-		{name: "client|unblock", arity: -3, flags: local | flagAdmin, right: access.Operate, run: clientUnblock},
+		{name: "client|kill", arity: -3, flags: local | flagAdmin, right: access.Operate, asks: asksOfClient, run: clientKill},
+		{name: "client|unblock", arity: -3, flags: local | flagAdmin, right: access.Operate, asks: asksOfClient, run: clientUnblock},
 		{name: "client|reply", arity: 3, flags: local | flagFast, run: clientReply},
 	}}}
 }

@@ -167,7 +167,19 @@ func (s *session) mayListen(channel []byte) bool {
 	return s.pass.May(access.Look, channel)
 }
 
+// asksOfClient asks for what CLIENT KILL and CLIENT UNBLOCK need: nothing more for a connection of
+// the same user that is named by its id.
+func asksOfClient(s *session, right access.Right, args [][]byte) bool {
+	id := args[2]
+	if len(args) == 4 && is(id, "id") {
+		id = args[3]
+	}
+	n, _ := parseInt(id)
+	t := s.protocol.sessions[n]
+	return s.pass.May(right, nil) || t != nil && s.sees(t)
+}
+
 // sees says whether the user may know of another connection: operators see all.
 func (s *session) sees(t *session) bool {
-	return s == t || s.pass.May(access.Operate, nil) || s.userName() == t.userName()
+	return s.pass.May(access.Operate, nil) || s.pass.Account() == t.pass.Account()
 }

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -272,5 +273,35 @@ func TestUsersSeeTheirOwnConnectionsOnly(t *testing.T) {
 	operator.ask("CLIENT KILL USER nobody", "-ERR No such user 'nobody'\r\n")
 	operator.ask("CLIENT KILL USER producer", ":2\r\n")
 	a.wantEnd()
+	b.wantEnd()
+}
+
+func TestUsersEndTheirOwnConnectionsAndWaitsOnly(t *testing.T) {
+	d := newDoor(t, Config{Users: control(t)})
+	a, b, foreign, stranger := d.dialAs("worker"), d.dialAs("worker"), d.dialAs("all"), d.dial()
+	stranger.ask("PING", "-"+errNoAuth+"\r\n")
+	id := func(c *conn) int {
+		n, err := strconv.Atoi(c.line("CLIENT", "ID")[1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	own, last := strconv.Itoa(id(b)), id(foreign)
+	others := []string{strconv.Itoa(last), strconv.Itoa(last + 1), strconv.Itoa(last + 2), "0", "x"}
+	foreign.send("BLPOP q 0\r\n")
+	a.awaitBlocked(1)
+	for _, id := range others {
+		a.ask("CLIENT UNBLOCK "+id, noCommand("client|unblock"))
+		a.ask("CLIENT KILL ID "+id, noCommand("client|kill"))
+		a.ask("CLIENT KILL ID "+own+" ID "+id, noCommand("client|kill"))
+	}
+	a.ask("CLIENT KILL "+b.LocalAddr().String(), noCommand("client|kill"))
+	a.ask("CLIENT UNBLOCK "+own, ":0\r\n")
+	b.send("BLPOP q 0\r\n")
+	a.awaitBlocked(2)
+	a.ask("CLIENT UNBLOCK "+own+" ERROR", ":1\r\n")
+	b.want("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n")
+	a.ask("CLIENT KILL ID "+own, ":1\r\n")
 	b.wantEnd()
 }
