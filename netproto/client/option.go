@@ -12,7 +12,7 @@ type Option interface{ add(r *request) }
 // request is what the options of a call say.
 type request struct {
 	args        []any // words of the protocol
-	queues      []any // of a take, besides the first one
+	queues      []any // of a take, besides the first one, with OR before each
 	newest      bool
 	blocks      bool
 	block       time.Duration // 0 has no end
@@ -67,7 +67,7 @@ func Block(d time.Duration) Option {
 func Or(queues ...string) Option {
 	return option(func(r *request) {
 		for _, q := range queues {
-			r.queues = append(r.queues, q)
+			r.queues = append(r.queues, "OR", q)
 		}
 	})
 }

@@ -39,11 +39,11 @@ func (c *Client) take(ctx context.Context, command, queue string, options []Opti
 
 // take is the request of a take.
 func (r *request) take(command, queue string) []any {
-	end := "OLDEST" // never left out: the server takes a word that is no option of takes for a queue
+	args := append([]any{command, queue}, r.queues...)
 	if r.newest {
-		end = "NEWEST"
+		args = append(args, "NEWEST")
 	}
-	return append(append(append([]any{command, queue}, r.queues...), end), r.args...)
+	return append(args, r.args...)
 }
 
 // Claims claims packets one by one, and waits for the next one. It ends when the queue is closed
