@@ -80,7 +80,7 @@ func (tx *Tx) dropFor(q *queue, l load) error {
 		packets, bytes = packets-1, bytes-int64(p.Size)
 		if !over(q.settings, packets, bytes) {
 			m.count(q, &q.counters.Dropped, &m.totals.Dropped, len(m.worst))
-			m.dropNow(q, m.worst, EventDropped)
+			m.dropBefore(q, m.worst, EventDropped)
 			return nil
 		}
 	}

@@ -300,3 +300,19 @@ func TestOnePushDropsABoundedNumberOfPackets(t *testing.T) {
 		}
 	}
 }
+
+func TestAQueueThatDropsItsOnlyPacketKeepsItsExpiry(t *testing.T) {
+	w := newWork(t)
+	w.setDefaults(defaultsWith("q", func(s *broker.Settings) { s.Bound, s.Full = 1, storage.FullDrop }))
+	w.add(broker.PushRequest{Priority: 9})
+	at := w.now.Load() + 100_000
+	w.expireAt("q", at)
+	w.add(broker.PushRequest{Priority: 8})
+	w.restart()
+	w.together(func(tx *broker.Tx) error {
+		if got, ok := tx.Expiry([]byte("q")); got != at || !ok {
+			t.Errorf("the queue expires at %d, want %d", got, at)
+		}
+		return nil
+	})
+}

@@ -29,12 +29,17 @@ func (m *Machine) dropQueue(q *queue) {
 
 // dropNow deletes packets of a queue. kind says why to those who tail it.
 func (m *Machine) dropNow(q *queue, packets []index.Packet, kind EventKind) {
+	m.dropBefore(q, packets, kind)
+	m.changed(q)
+}
+
+// dropBefore is dropNow where the call brings packets to the queue next: it is not empty meanwhile.
+func (m *Machine) dropBefore(q *queue, packets []index.Packet, kind EventKind) {
 	for _, p := range packets {
 		m.tail(q, p, kind)
 		m.ix.Remove(p.ID)
 		m.deletePacket(q, p)
 	}
-	m.changed(q)
 }
 
 // dropLater takes the queue's name away and leaves its packets to Work.
