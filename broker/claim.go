@@ -23,7 +23,7 @@ type ClaimRequest struct {
 func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	r.WithDetails = true
 	q, records, err := tx.take(name, r.Selection, MaxCount)
-	if q == nil || err != nil {
+	if q == nil || err != nil && err != ErrNothing {
 		return Found{}, err
 	}
 	m, w := tx.m, (*consumer)(nil)
@@ -34,7 +34,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 		if w != nil {
 			m.consumers.release(w)
 		}
-		return Found{}, nil
+		return Found{}, err
 	}
 	tx.useRole(q, consumerRole)
 	lease := cmp.Or(r.Lease, settingsOf(q).Lease)

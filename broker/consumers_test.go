@@ -194,3 +194,20 @@ func TestTheConsumersOfAQueueEndWithIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAConsumerThatFoundNothingIsKnown(t *testing.T) {
+	w := newWork(t)
+	w.set(broker.DefaultSettings())
+	for name, mustFind := range map[string]bool{"polls": false, "may-wait": true} {
+		w.together(func(tx *broker.Tx) error {
+			_, err := tx.Claim([]byte("q"), broker.ClaimRequest{Selection: broker.Selection{MustFind: mustFind}, Consumer: []byte(name)})
+			if mustFind != (err == broker.ErrNothing) {
+				t.Errorf("a claim of nothing gave %v", err)
+			}
+			return nil
+		})
+	}
+	if got := w.workers("q"); fmt.Sprint(got) != "[may-wait polls]" {
+		t.Errorf("known are %v", got)
+	}
+}
