@@ -3,6 +3,7 @@ package broker_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -89,5 +90,43 @@ func TestNoTakeFindsWhatHasExpired(t *testing.T) {
 			})
 			h.close()
 		}
+	}
+}
+
+func TestTheWallClockIsLookedAtWhileSomethingIsDueByIt(t *testing.T) {
+	for name, bring := range map[string]func(h *harness){
+		"delayed packet": func(h *harness) {
+			h.do(func(tx *broker.Tx) error {
+				return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Delay: 3_600_000}))
+			})
+		},
+		"name that expires": func(h *harness) { h.set("n", "v"); h.expireAt("n", h.now.Load()+3_600_000) },
+	} {
+		h := newHarness(t)
+		bring(h)
+		h.barrier()
+		h.comesTrue(func() bool { return h.b.Next() > 0 })
+		if next := h.b.Next(); next > 1000 {
+			t.Errorf("%s: the next turn comes in %d ms, want a second or less", name, next)
+		}
+		h.close()
+	}
+}
+
+func TestWhatIsDueWaitsForABatchThatFindsNoRoom(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.push("q", 1, time.Second, "", "x")
+	_, _ = h.wait("", startTime+5000, "other")
+	h.now.Add(2000)
+	h.b.Stuck()
+	h.b.turn()
+	if next := h.b.Next(); next != 3000 {
+		t.Errorf("the next turn comes in %d ms, want the 3000 until a wait ends", next)
+	}
+	h.now.Add(3000)
+	h.b.turn()
+	if next := h.b.Next(); next != math.MaxInt64 {
+		t.Errorf("the next turn comes in %d ms, want none", next)
 	}
 }

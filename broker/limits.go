@@ -101,5 +101,6 @@ const (
 	detailOverhead = 256     // bytes that a detail counts for besides its texts
 	readAhead      = 512     // neighbours read with a payload that was not cached
 	readAheadBytes = 1 << 20 // and how large they may be together
+	wallCheck      = 1000    // milliseconds between two turns while something is due: the wall clock may be put forward
 	spaceCheck     = 100     // milliseconds between two turns while the disk is too full
 )

@@ -118,9 +118,14 @@ func (m *Machine) Work() (more bool) {
 	return more
 }
 
-// Next is how many milliseconds after the last Turn the next must come, whatever clients do.
+// Next is how many milliseconds after the last Turn the next must come, whatever clients do. While
+// the last batch is stuck the driver tries that again at its own pace.
 func (m *Machine) Next() int64 {
 	switch {
+	case m.stuck && len(m.parked) > 0: // waits end, and nothing else happens
+		return max(1, m.parked[0].until-m.tx.steady)
+	case m.stuck:
+		return math.MaxInt64
 	case m.space.Level == storage.Stop:
 		return spaceCheck
 	case len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
@@ -128,10 +133,10 @@ func (m *Machine) Next() int64 {
 	}
 	now, steady, wait := m.tx.now, m.tx.steady, int64(math.MaxInt64)
 	if due, ok := m.ix.Wait(now, steady); ok {
-		wait = min(wait, due)
+		wait = min(wait, due, wallCheck)
 	}
 	if due, ok := m.names.Deadline(); ok {
-		wait = min(wait, due-now)
+		wait = min(wait, due-now, wallCheck)
 	}
 	if len(m.counted) > 0 {
 		wait = min(wait, m.countersAt-steady)
@@ -147,9 +152,6 @@ func (m *Machine) Next() int64 {
 	}
 	if max(m.space.Level, m.diskTold) != storage.Normal {
 		wait = min(wait, spaceCheck)
-	}
-	if m.stuck {
-		wait = max(1, wait)
 	}
 	return max(0, wait) // 0: a slice of what was due is done
 }
