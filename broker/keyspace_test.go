@@ -338,6 +338,23 @@ func (h *harness) watched(change func()) (broken bool) {
 	return broken
 }
 
+func TestWatchSeesAnExpiryThatIsNotCarriedOutYet(t *testing.T) {
+	const due = 5000 // far more than go in a turn
+	h := newHarness(t)
+	defer h.close()
+	at := h.now.Load() + 1000
+	for i := range due {
+		name := fmt.Sprint(i)
+		h.set(name, "v")
+		h.expireAt(name, at)
+	}
+	h.set("n", "v")
+	h.expireAt("n", at+1)
+	if !h.watched(func() { h.now.Add(1001) }) {
+		t.Error("the name has expired, and who watches it does not see that")
+	}
+}
+
 func TestWatchSeesEveryChange(t *testing.T) {
 	atomic := func(fn func(tx *broker.Tx) error) func(h *harness) {
 		return func(h *harness) { h.together(fn) }

@@ -25,8 +25,14 @@ func (tx *Tx) Watch(c *Conn, name []byte) (size int) {
 	return len(name) + watchOverhead
 }
 
-// WatchBroken says that something that c watches was changed, by anybody and any protocol.
-func (tx *Tx) WatchBroken(c *Conn) bool { return c.watchBroken }
+// WatchBroken says that something that c watches was changed, by anybody and any protocol, or has
+// expired.
+func (tx *Tx) WatchBroken(c *Conn) bool {
+	return c.watchBroken || slices.ContainsFunc(c.watched, func(w watched) bool {
+		e := tx.m.names.Find(w.db, []byte(w.name))
+		return e != nil && e.Expiry() != 0 && e.Expiry() <= tx.now
+	})
+}
 
 // Unwatch ends all watches of c.
 func (tx *Tx) Unwatch(c *Conn) {
