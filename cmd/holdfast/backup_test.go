@@ -97,7 +97,7 @@ func TestBackupsUnderLoadAreSoundFolders(t *testing.T) {
 	for i, caught := 0, 0; caught < 2; i++ { // two copies at least were made while packets came and went
 		file, copied := filepath.Join(work, fmt.Sprint("backup", i)), filepath.Join(work, fmt.Sprint("copy", i))
 		s.must(t, "backup", "--to", file)
-		done(t, "load", copied, file, "--quiet")
+		done(t, "load", file, copied, "--quiet")
 		out := done(t, "verify", copied, "--json", "--quiet")
 		var report verifyJSON
 		if err := json.Unmarshal([]byte(out), &report); err != nil {

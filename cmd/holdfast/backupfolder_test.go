@@ -168,7 +168,7 @@ func TestTimersAtOneTimeDoNoHarm(t *testing.T) {
 	}
 	for _, name := range names {
 		if !strings.HasPrefix(name, "holdfast-2020") {
-			done(t, "load", filepath.Join(t.TempDir(), "copy"), filepath.Join(dir, name))
+			done(t, "load", filepath.Join(dir, name), filepath.Join(t.TempDir(), "copy"))
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestClaimsSurviveADumpAndALoad(t *testing.T) {
 	}
 	done(t, "compact", dir, "--quiet")
 	done(t, "dump", dir, "-o", file, "--quiet")
-	done(t, "load", copied, file, "--quiet")
+	done(t, "load", file, copied, "--quiet")
 	done(t, "dump", copied, "-o", file+"2", "--quiet")
 	if a, b := readFile(t, file), readFile(t, file+"2"); string(a) != string(b) {
 		t.Errorf("what was loaded has another dump:\n%s\n%s", a, b)
@@ -78,7 +78,7 @@ func TestClaimsSurviveADumpAndALoad(t *testing.T) {
 	s = serve(t, merged, "--redis", "127.0.0.1:0")
 	redisReplies(t, s, "QSET jobs max-attempts 7", "QPUSH jobs first")
 	s.stop()
-	done(t, "load", merged, file, "--merge", "--quiet")
+	done(t, "load", file, merged, "--merge", "--quiet")
 	s = serve(t, merged, "--redis", "127.0.0.1:0")
 	got := redisReplies(t, s, "QGET jobs", "QPOP jobs", "QCLAIM jobs", ack)
 	if !strings.Contains(got, ":7\r\n") || fieldOf(t, got[strings.Index(got, "token"):], "token") == fieldOf(t, claim, "token") {

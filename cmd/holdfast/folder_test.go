@@ -16,7 +16,7 @@ func TestArgumentsThatAreNoFoldersAreRefused(t *testing.T) {
 	done(t, "dump", filled(t), "-o", dump)
 	isFile, below, missing := file+" is not a folder: expected a data folder", "cannot read the data folder "+filepath.Join(file, "x")+": not a directory", " does not exist: expected a data folder"
 	for command, args := range map[string][]string{
-		"dump": {"dump"}, "verify": {"verify"}, "compact": {"compact"}, "load": {"load"},
+		"dump": {"dump"}, "verify": {"verify"}, "compact": {"compact"}, "load": {"load", dump},
 		"serve": {"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off", "--data"},
 	} {
 		code := exitFailed
@@ -32,9 +32,6 @@ func TestArgumentsThatAreNoFoldersAreRefused(t *testing.T) {
 				code, want = exitUnsound, file+" is no whole backup: not a dump"
 			}
 			all := append(slices.Clone(args), name)
-			if command == "load" {
-				all = append(all, dump)
-			}
 			t.Run(command+" "+filepath.Base(name), func(t *testing.T) { oneErrorLine(t, cli(t, all...), code, want) })
 		}
 	}

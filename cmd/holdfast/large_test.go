@@ -48,12 +48,12 @@ func TestTheLongestPayloadGoesThroughAllCommands(t *testing.T) {
 		t.Fatalf("the server ended with %d", code)
 	}
 	loaded, file := filepath.Join(work, "loaded"), filepath.Join(work, "dump")
-	done(t, "load", loaded, backup, "--quiet")
+	done(t, "load", backup, loaded, "--quiet")
 	done(t, "verify", loaded, "--quiet")
 	done(t, "compact", loaded, "--quiet")
 	done(t, "dump", loaded, "-o", file, "--quiet")
 	loaded = filepath.Join(work, "again")
-	done(t, "load", loaded, file, "--quiet")
+	done(t, "load", file, loaded, "--quiet")
 	s = serve(t, loaded) // which takes no payload of more than 1 MiB
 	for _, args := range [][]string{{"push", "q", payload[:2<<20]}, {"load", "--to-server", backup}} {
 		oneErrorLine(t, s.run(t, args...), exitFailed, "; for longer payloads the server needs a larger --max-payload")

@@ -14,8 +14,8 @@ import (
 
 // loadCmd makes a folder of a dump, or loads it into a server.
 type loadCmd struct {
-	Dir   folder `arg:"" help:"Data folder; made if it does not exist. No server may be running on it. With --to-server there is none."`
-	File  string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input, but with --to-server."`
+	File  string `arg:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input, but with --to-server."`
+	Dir   folder `arg:"" optional:"" help:"Data folder; made if it does not exist. No server may be running on it. With --to-server there is none."`
 	Merge bool   `help:"Add the packets to what the folder holds: to the queues of the same names, in their order, as the newest of their priority."`
 	JSON  bool   `help:"Print a JSON object."`
 
@@ -37,9 +37,9 @@ With --merge or --to-server, claimed packets become ready and keep their attempt
 
 Examples:
 
-    holdfast load ./restored holdfast.backup
-    gunzip < holdfast.backup.gz | holdfast load ./restored -
-    holdfast load ./holdfast-data jobs.jsonl --merge
+    holdfast load holdfast.backup ./restored
+    gunzip < holdfast.backup.gz | holdfast load - ./restored
+    holdfast load jobs.jsonl ./holdfast-data --merge
     holdfast load --to-server holdfast.backup --redis 10.0.0.2:6379
     holdfast load --to-server holdfast.backup --queue jobs --to-queue jobs-of-old`
 }
@@ -47,13 +47,13 @@ Examples:
 // Validate is called with the parsed flags.
 func (c *loadCmd) Validate() error {
 	switch {
-	case !c.ToServer && c.File == "":
-		return errors.New("expected DIR and FILE, or --to-server FILE")
+	case !c.ToServer && c.Dir == "":
+		return errors.New("expected FILE and DIR, or --to-server FILE")
 	case !c.ToServer && (len(c.Queue) > 0 || c.ToQueue != "" || c.Again):
 		return errors.New("--queue, --to-queue and --again go with --to-server")
-	case c.ToServer && (c.File != "" || c.Merge):
+	case c.ToServer && (c.Dir != "" || c.Merge):
 		return errors.New("--to-server: expected a FILE, but neither a folder nor --merge")
-	case c.ToServer && c.Dir == "-":
+	case c.ToServer && c.File == "-":
 		return errors.New("--to-server: expected a file, as it is read twice: to be checked, and to be loaded")
 	}
 	return nil

@@ -19,14 +19,14 @@ func (c *loadCmd) toServer(ctx context.Context, p *program) error {
 	if err := dump.CheckPatterns(c.Queue); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	in, err := p.input(string(c.Dir))
+	in, err := p.input(c.File)
 	if err != nil {
 		return err
 	}
 	defer in.close()
 	file, ok := in.Reader.(io.Seeker)
 	if !ok {
-		return fmt.Errorf("load: %s is no regular file, which can be read twice: to be checked, and to be loaded", c.Dir)
+		return fmt.Errorf("load: %s is no regular file, which can be read twice: to be checked, and to be loaded", c.File)
 	}
 	server, err := c.connect(ctx)
 	if err != nil {

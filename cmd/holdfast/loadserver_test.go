@@ -344,10 +344,10 @@ grants = { "*" = ["push", "look"] }
 		t.Errorf("%+v", r)
 	}
 	for want, args := range map[string][]string{
-		"expected DIR and FILE, or --to-server FILE": {file},
-		"expected a FILE, but neither a folder":      {"--to-server", "dir", file},
+		"expected FILE and DIR, or --to-server FILE": {file},
+		"expected a FILE, but neither a folder":      {"--to-server", file, "dir"},
 		"expected a file, as it is read twice":       {"--to-server", "-"},
-		"--queue, --to-queue and --again go with":    {"dir", file, "--queue", "q"},
+		"--queue, --to-queue and --again go with":    {file, "dir", "--queue", "q"},
 	} {
 		oneErrorLine(t, command{}.run(t.Context(), append([]string{"load"}, args...)...), exitUsage, want)
 	}

@@ -22,7 +22,7 @@ func BenchmarkMemory(b *testing.B) {
 		name string
 		args []string
 	}{
-		{"load", []string{"load", folder, dump}},
+		{"load", []string{"load", dump, folder}},
 		{"verify", []string{"verify", folder}},
 		{"dump", []string{"dump", folder, "-o", filepath.Join(dir, "again")}},
 		{"compact", []string{"compact", folder}},

@@ -75,7 +75,7 @@ func TestDumpOfALoadedDumpIsTheSame(t *testing.T) {
 		if out := done(t, "dump", dir, "--format", format); out != string(readFile(t, first)) {
 			t.Error("a second dump, to standard output, is another one")
 		}
-		if out := done(t, "load", copied, first); !strings.HasPrefix(out, "8 packets of 3 queues loaded in ") {
+		if out := done(t, "load", first, copied); !strings.HasPrefix(out, "8 packets of 3 queues loaded in ") {
 			t.Errorf("load printed %q", out)
 		}
 		done(t, "dump", copied, "--format", format, "-o", second)
@@ -162,7 +162,7 @@ func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
 				args, code := []string{command, dir}, exitFailed
 				switch command {
 				case "load":
-					args = append(args, dump)
+					args = []string{command, dump, dir}
 				case "verify":
 					code = exitNotChecked
 					if name == "a file" { // it takes a backup
@@ -193,7 +193,7 @@ func TestLoadThatWasCutShortBeginsAgain(t *testing.T) {
 	}
 	fmt.Fprintf(&dump, `{"type":"end","packets":%d,"queues":1}`+"\n", packets)
 
-	oneErrorLine(t, cli(t, "load", dir, file), exitFailed, "nothing was stored")
+	oneErrorLine(t, cli(t, "load", file, dir), exitFailed, "nothing was stored")
 	if out := done(t, "verify", dir); !strings.Contains(out, "sound: 0 packets") {
 		t.Errorf("verify of a load cut short printed\n%s", out)
 	}
@@ -201,7 +201,7 @@ func TestLoadThatWasCutShortBeginsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var report loadJSON
-	if err := json.Unmarshal([]byte(done(t, "load", dir, file, "--json")), &report); err != nil {
+	if err := json.Unmarshal([]byte(done(t, "load", file, dir, "--json")), &report); err != nil {
 		t.Fatal(err)
 	}
 	if report.Packets != packets || report.Queues != 1 {
@@ -215,14 +215,14 @@ func TestLoadThatWasCutShortBeginsAgain(t *testing.T) {
 func TestMergedPacketsAreAddedToTheOthers(t *testing.T) {
 	dir, file := filled(t), filepath.Join(t.TempDir(), "dump")
 	done(t, "dump", dir, "--queue", "jobs", "-o", file)
-	done(t, "load", dir, file, "--merge")
+	done(t, "load", file, dir, "--merge")
 	fresh := filepath.Join(t.TempDir(), "new")
-	done(t, "load", fresh, file)
-	if r := (command{}).run(t.Context(), "load", fresh, file); r.code == exitOK || !strings.Contains(r.stderr, "--merge adds to it") {
+	done(t, "load", file, fresh)
+	if r := (command{}).run(t.Context(), "load", file, fresh); r.code == exitOK || !strings.Contains(r.stderr, "--merge adds to it") {
 		t.Errorf("the same load again: %+v, want that the folder is not empty", r)
 	}
 	in := readFile(t, file)
-	r := command{stdin: string(in)}.run(t.Context(), "load", dir, "-", "--merge")
+	r := command{stdin: string(in)}.run(t.Context(), "load", "-", dir, "--merge")
 	if r.code != exitOK {
 		t.Fatalf("load from standard input: %+v", r)
 	}
@@ -316,7 +316,7 @@ func TestSalvageWritesWhatCanBeRead(t *testing.T) {
 		t.Errorf("salvage: %+v, want a line that names the packet", r)
 	}
 	copied := filepath.Join(t.TempDir(), "data")
-	done(t, "load", copied, file)
+	done(t, "load", file, copied)
 	if out := done(t, "verify", copied); !strings.Contains(out, "sound: ") {
 		t.Errorf("verify of what was salvaged printed\n%s", out)
 	}
@@ -335,7 +335,7 @@ func TestInterruptedCommandsSayWhatStateThingsAreIn(t *testing.T) {
 		"dump":    {[]string{"dump", dir, "-o", file}, exitFailed, "interrupted; nothing was written to " + file},
 		"verify":  {[]string{"verify", dir}, exitNotChecked, "interrupted"},
 		"compact": {[]string{"compact", dir}, exitFailed, "interrupted; the folder is sound"},
-		"load":    {[]string{"load", filepath.Join(t.TempDir(), "new"), file}, exitFailed, "interrupted; nothing was stored"},
+		"load":    {[]string{"load", file, filepath.Join(t.TempDir(), "new")}, exitFailed, "interrupted; nothing was stored"},
 		"backup":  {[]string{"backup", "--to", file, "--admin", "127.0.0.1:1"}, exitFailed, "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -361,11 +361,10 @@ func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
 		"no name, to dump":       {[]string{"dump", ""}, "name is empty: expected a data folder"},
 		"no name, to verify":     {[]string{"verify", ""}, "name is empty"},
 		"no name, to compact":    {[]string{"compact", ""}, "name is empty"},
-		"no name, to load":       {[]string{"load", "", "f"}, "name is empty"},
 		"unknown format":         {[]string{"dump", "d", "--format", "xml"}, "--format"},
 		"unknown payload form":   {[]string{"dump", "d", "--payload", "rot13"}, "--payload"},
 		"negative limit":         {[]string{"dump", "d", "--limit=-1"}, "--limit"},
-		"load of nothing":        {[]string{"load", "d"}, "expected DIR and FILE"},
+		"load of nothing":        {[]string{"load", "f"}, "expected FILE and DIR"},
 		"backup to nowhere":      {[]string{"backup"}, "--to"},
 		"backup without a port":  {[]string{"backup", "--to", "f", "--admin", "foo"}, `--admin: expected HOST:PORT, such as 127.0.0.1:7072`},
 		"backup of no port":      {[]string{"backup", "--to", "f", "--admin", ":"}, `--admin: expected HOST:PORT`},

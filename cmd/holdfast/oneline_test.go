@@ -28,7 +28,7 @@ func TestFolderThatLacksTablesIsReportedOnOneLine(t *testing.T) {
 	for range 2 { // more tables than one
 		dump := filepath.Join(t.TempDir(), "dump")
 		done(t, "dump", dir, "-o", dump)
-		done(t, "load", dir, dump, "--merge")
+		done(t, "load", dump, dir, "--merge")
 	}
 	tables, err := filepath.Glob(filepath.Join(dir, "db", "*.sst"))
 	if err != nil || len(tables) < 2 {

@@ -136,7 +136,7 @@ func TestTheLongestNamesAndValuesAreDumpedAndLoaded(t *testing.T) {
 	for _, format := range []string{"jsonl", "msgpack"} {
 		file := filepath.Join(work, format)
 		done(t, "dump", dir, "-o", file, "--format", format, "--quiet")
-		done(t, "load", copied+format, file, "--quiet")
+		done(t, "load", file, copied+format, "--quiet")
 		done(t, "dump", copied+format, "-o", file+"2", "--format", format, "--quiet")
 		if !bytes.Equal(readFile(t, file), readFile(t, file+"2")) {
 			t.Errorf("%s: what was loaded has another dump", format)

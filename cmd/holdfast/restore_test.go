@@ -170,7 +170,7 @@ func TestBackupOfFilesIsRestored(t *testing.T) {
 	}{
 		"a folder that has something": {[]string{"restore", file, backups}, exitFailed, "is not empty"},
 		"a dump":                      {[]string{"restore", dumped, filepath.Join(work, "new")}, exitFailed, `is for "holdfast load"`},
-		"load of files":               {[]string{"load", filepath.Join(work, "new"), file}, exitFailed, `"holdfast restore" makes a data folder of it`},
+		"load of files":               {[]string{"load", file, filepath.Join(work, "new")}, exitFailed, `"holdfast restore" makes a data folder of it`},
 		"files of one queue":          {[]string{"backup", "--files", "--to", file, "--queue", "jobs"}, exitUsage, "--files: it copies everything"},
 		"files as JSON":               {[]string{"backup", "--files", "--to", file, "--format", "jsonl"}, exitUsage, "--files: it copies everything"},
 		"nothing to read":             {[]string{"restore", filepath.Join(work, "none"), filepath.Join(work, "new")}, exitFailed, "no such file"},
