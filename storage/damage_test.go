@@ -225,6 +225,21 @@ func TestAFileThatIsNotOfThisFolderIsReported(t *testing.T) {
 			})
 		}
 	}
+	for _, name := range []string{f.relative(t, all[0]), filepath.Join(dbName, manifestName)} {
+		t.Run("1 TiB of "+filepath.Base(name), func(t *testing.T) {
+			dir := f.copied(t, formatName, func(b []byte) []byte { return b })
+			if err := os.Truncate(filepath.Join(dir, name), 1<<40); err != nil {
+				t.Skip("the file system takes no such file:", err)
+			}
+			noticed(t, dir)
+			if s, err := Open(dir, Options{}); err == nil {
+				t.Error("it can be opened")
+				_ = s.Close()
+			} else {
+				reported(t, "a start", err)
+			}
+		})
+	}
 	t.Run("a log of another program", func(t *testing.T) {
 		dir := f.copied(t, formatName, func(b []byte) []byte { return b })
 		if err := os.WriteFile(filepath.Join(dir, dbName, "000001.mem"), log, 0o600); err != nil {

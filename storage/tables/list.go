@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -161,9 +162,12 @@ func decode(b []byte) (*List, error) {
 	return l, nil
 }
 
+// maxList is more than the bytes of a list of all the tables that a process can map.
+const maxList = 64 << 20
+
 // ReadList reads the list of the tables in a folder, which may be empty.
 func ReadList(dir string) (*List, error) {
-	b, err := os.ReadFile(filepath.Join(dir, badger.ManifestFilename))
+	b, err := readFile(filepath.Join(dir, badger.ManifestFilename), maxList)
 	if errors.Is(err, os.ErrNotExist) {
 		return noList(dir)
 	}
@@ -175,6 +179,16 @@ func ReadList(dir string) (*List, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrList, badger.ManifestFilename, err)
 	}
 	return l, nil
+}
+
+// readFile reads so many bytes of a file at most: the length of a damaged one may be anything.
+func readFile(path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most))
 }
 
 // noList is the list of a folder that has no MANIFEST, and so no tables.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 
@@ -18,7 +17,7 @@ import (
 // nothing of it is in force.
 func (s *Set) Salvage(t Table, lost func(from, to []byte)) (err error) {
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	data, err := os.ReadFile(filepath.Join(s.dir, t.Name()))
+	data, err := readFile(filepath.Join(s.dir, t.Name()), t.Size)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
