@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"sync/atomic"
@@ -71,7 +72,10 @@ func openAnchor(f *folder, sync func(*os.File) error) (*anchor, error) {
 
 func (a *anchor) read() error {
 	var b [anchorSize]byte
-	n, _ := a.file.ReadAt(b[:], 0)
+	n, err := a.file.ReadAt(b[:], 0)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("%w: cannot read the anchor, try again: %w", ErrDamaged, err)
+	}
 	good := false
 	for slot := range int64(2) {
 		mark, ok := decodeAnchor(b[slot*anchorSlot : (slot+1)*anchorSlot])

@@ -3,9 +3,11 @@ package storage
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -381,5 +383,33 @@ func TestFullDiskRefusesBatchesUntilThereIsRoom(t *testing.T) {
 	}
 	if ids, _ := scanned(t, s); len(ids) != 3 {
 		t.Errorf("%v are there", ids)
+	}
+}
+
+func TestADiskThatTakesNoMoreFilesIsNotSaidToLackBytes(t *testing.T) {
+	f := newJournalFolder(t, 3)
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=256m,nr_inodes=100"); err != nil {
+		t.Skip("a small file system cannot be mounted here:", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+	dir := filepath.Join(disk, "data")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	copyFolder(t, f.dir, dir)
+	var err error
+	for i := 0; err == nil && i < 100; i++ {
+		err = os.WriteFile(filepath.Join(disk, fmt.Sprint(i)), nil, 0o600)
+	}
+	for i := range 3 { // a start makes some files before that of a table
+		_ = os.Remove(filepath.Join(disk, fmt.Sprint(i)))
+	}
+	s, err := Open(dir, Options{})
+	if err == nil {
+		_ = s.Close()
+	}
+	if !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "takes no more files") {
+		t.Errorf("got %v", err)
 	}
 }

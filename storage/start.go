@@ -35,6 +35,10 @@ func (s *Store) gather() error {
 	if w != nil && isFull(err) {
 		s.guard.refresh()
 		need, free := w.bytes+w.bytes/8+minWindow, s.guard.get().Free // with indexes and filters
+		if need <= free {
+			return fmt.Errorf("%w: a start makes tables of what the journal has; %d bytes are free below %s, but the disk takes no more files, "+
+				"or a quota has ended; remove some files (%v)", ErrFull, free, s.folder.path, err)
+		}
 		return fmt.Errorf("%w: a start needs about %d bytes for tables of what the journal has, and %d are free below %s; free %d more (%v)",
 			ErrFull, need, free, s.folder.path, need-free, err)
 	}
