@@ -43,7 +43,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 		d := m.ix.Delivery(p.ID)
 		m.setConsumer(&d, w)
 		d.FirstClaim = cmp.Or(d.FirstClaim, tx.now)
-		d.LastClaim, d.Token = tx.now, m.nextToken()
+		d.LastClaim, d.Token = tx.now, m.nextSeq(Newest)
 		if d.Attempts < ^uint16(0) {
 			d.Attempts++
 		}
@@ -58,15 +58,6 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	m.open.claims, m.identify = true, true
 	m.changed(q)
 	return m.finding(records), nil
-}
-
-// nextToken returns the token of a new claim. The first sequence of a store is none: clients see it
-// as 0, which stands for no token.
-func (m *Machine) nextToken() uint64 {
-	if token := m.nextSeq(Newest); token != middle {
-		return token
-	}
-	return m.nextSeq(Newest)
 }
 
 // setConsumer makes a consumer, which may be none, the last that claimed a packet.

@@ -22,7 +22,8 @@ const (
 )
 
 // ID is a packet's number in the whole store. It keeps it wherever it goes. Clients see it as an
-// opaque string. A token is counted in the same way, so it rises over the whole store.
+// opaque string. It counts from 1 up at the newest end, and from -1 down at the oldest one. Tokens
+// are of the same count, so they rise over the whole store. Only older versions gave 0.
 type ID int64
 
 // middle is the first sequence of a store (storage.Marks).

@@ -27,6 +27,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		cache: cache.New(o.Cache), spare: newBatch(), defaults: o.Defaults, pushTimes: state.PushTimes,
 	}
 	m.tx.m = m
+	m.marks.NextSeq = max(m.marks.NextSeq, middle+1) // no id and no token is 0, which is false in many languages
 	m.loadQueues(state.Queues)
 	m.loadGarbage(state)
 	m.consumers.load(state.Workers, &m.queues)

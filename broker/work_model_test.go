@@ -72,7 +72,7 @@ type receipt struct {
 var workQueues = []string{"a", "b", "dead"}
 
 func newWorkModel(t tester) *workModel {
-	m := &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}, windows: map[[2]string]window{}}
+	m := &workModel{work: newWork(t), next: 1, low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}, windows: map[[2]string]window{}}
 	m.tailAll()
 	return m
 }
@@ -498,8 +498,8 @@ func (m *workModel) claim(t *rapid.T, queue string) {
 func (m *workModel) lend(k *task, r broker.ClaimRequest) {
 	lease := cmp.Or(r.Lease, m.settings(k.Queue).Lease)
 	k.State, k.tried, k.Consumer, k.Progress = broker.Claimed, true, string(r.Consumer), nil
-	k.Token = max(1, m.next) // never 0
-	m.next = k.Token + 1
+	k.Token = m.next
+	m.next++
 	k.Attempts++
 	k.LastClaim = m.now.Load()
 	if k.FirstClaim == 0 {
@@ -1024,7 +1024,7 @@ func (m *workModel) compareWorkers(queue string) {
 // startsAgain does to the model what the time that a server is down does. The marks are those that
 // the store has by then.
 func (m *workModel) startsAgain(marks storage.Marks) {
-	next := int64(marks.NextSeq - 1<<63)
+	next := max(1, int64(marks.NextSeq-1<<63)) // no packet and no claim has 0
 	if last := len(m.receipts) - 1; last >= 0 && next <= m.receipts[last].Token {
 		m.t.Fatalf("the next number is %d after a claim with the token %d", next, m.receipts[last].Token)
 	}

@@ -60,7 +60,7 @@ func TestACommandLearnsWhatItsPacketIs(t *testing.T) {
 	s.must(t, "close", "q", "--yes")
 	r := s.run(t, "work", "q", "--", "sh", "-c", "cat; echo; env | grep -E '^HOLDFAST_(PACKET|REDIS)' | sort")
 	want := "pay\nload\nHOLDFAST_PACKET_ATTEMPT=1\nHOLDFAST_PACKET_ID=" + id + "\nHOLDFAST_PACKET_PRIORITY=7\nHOLDFAST_PACKET_PRODUCER=shop\n" +
-		"HOLDFAST_PACKET_QUEUE=q\nHOLDFAST_PACKET_TAG_A_B=x=y\nHOLDFAST_PACKET_TAG_SIZE=1\nHOLDFAST_PACKET_TOKEN=1\nHOLDFAST_REDIS=" + s.addrs["redis"] + "\n"
+		"HOLDFAST_PACKET_QUEUE=q\nHOLDFAST_PACKET_TAG_A_B=x=y\nHOLDFAST_PACKET_TAG_SIZE=1\nHOLDFAST_PACKET_TOKEN=2\nHOLDFAST_REDIS=" + s.addrs["redis"] + "\n"
 	if r != (result{stdout: want}) {
 		t.Errorf("%+v, want %q", r, want)
 	}

@@ -139,15 +139,15 @@ func TestADelayLastsOverAKilledServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	v := startVictim(t, dir)
-	shows(t, v, `"0"`, "QPUSH", "jobs", "soon", "DELAY", "2000")
-	shows(t, v, `"1"`, "QPUSH", "jobs", "late", "DELAY", "3600000")
+	shows(t, v, `"1"`, "QPUSH", "jobs", "soon", "DELAY", "2000")
+	shows(t, v, `"2"`, "QPUSH", "jobs", "late", "DELAY", "3600000")
 	v = v.restarted(t, dir)
 	p := packet(t, v, "QPOP", "jobs", "BLOCK", "20000")
 	if waited := time.Now().UnixMilli() - int64(p["enqueued"].(float64)); p["payload"] != "soon" || waited < 2000 {
 		t.Errorf("%d ms after its push came %v", waited, p)
 	}
 	shows(t, v, "[]", "QPOP", "jobs")
-	late := packet(t, v, "QSHOW", "jobs", "1")
+	late := packet(t, v, "QSHOW", "jobs", "2")
 	if late["state"] != "delayed" || late["not-before"].(float64)-late["enqueued"].(float64) != 3_600_000 {
 		t.Errorf("the late packet is %v", late)
 	}

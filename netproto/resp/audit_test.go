@@ -97,7 +97,7 @@ func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 func TestCommandsOfATransactionAreAudited(t *testing.T) {
 	d, log := audited(t, control(t))
 	c := d.dialAs("all")
-	for _, line := range []string{"MULTI", "QPUSH q a", "QSET q lease 1000", "QDEL q 0", "DEL q x", "LSET none 0 x"} {
+	for _, line := range []string{"MULTI", "QPUSH q a", "QSET q lease 1000", "QDEL q 1", "DEL q x", "LSET none 0 x"} {
 		c.send(line + "\r\n")
 		c.readLine()
 	}
@@ -108,7 +108,7 @@ func TestCommandsOfATransactionAreAudited(t *testing.T) {
 	for range 6 {
 		c.readLine()
 	}
-	if got, want := log.lines(), []string{"all qset queue=q", "all qdel queue=q packets=0 count=1", "all del queue=q count=1"}; !slices.Equal(got, want) {
+	if got, want := log.lines(), []string{"all qset queue=q", "all qdel queue=q packets=1 count=1", "all del queue=q count=1"}; !slices.Equal(got, want) {
 		t.Errorf("audited are %q, want %q", got, want)
 	}
 }

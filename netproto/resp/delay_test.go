@@ -11,11 +11,11 @@ const doorTime = 1_700_000_000_000 // of newDoor
 func TestAPacketPushedForAMomentIsReadyThen(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask(fmt.Sprint("QPUSH q now AT ", doorTime), bulkReply("0"))
-	c.ask("QMPUSH q 1 past AT 0", wire(`*1 | "1"`))
-	c.ask(fmt.Sprint("QMPUSH q 2 later last AT ", doorTime+1000), wire(`*2 | "2" | "3"`))
-	c.ask("QPUSH q latest AT 4398046511103", bulkReply("4"))
-	if got := c.shown("q", "2")["not-before"]; got != fmt.Sprint(doorTime+1000) {
+	c.ask(fmt.Sprint("QPUSH q now AT ", doorTime), bulkReply("1"))
+	c.ask("QMPUSH q 1 past AT 0", wire(`*1 | "2"`))
+	c.ask(fmt.Sprint("QMPUSH q 2 later last AT ", doorTime+1000), wire(`*2 | "3" | "4"`))
+	c.ask("QPUSH q latest AT 4398046511103", bulkReply("5"))
+	if got := c.shown("q", "3")["not-before"]; got != fmt.Sprint(doorTime+1000) {
 		t.Errorf("it is delayed until %s", got)
 	}
 	d.stop()
@@ -30,13 +30,13 @@ func TestAPacketPushedForAMomentIsReadyThen(t *testing.T) {
 func TestAPacketThatFailedIsReadyAgainAtTheMomentOfItsNack(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QMPUSH q 2 a b", wire(`*2 | "0" | "1"`))
+	c.ask("QMPUSH q 2 a b", wire(`*2 | "1" | "2"`))
 	c.line("QCLAIM", "q", "COUNT", "2", "CONSUMER", "w")
 	d.stop()
 	d.start()
 	c = d.dial()
-	c.ask(fmt.Sprint("QNACK q 0 2 AT ", doorTime-1), bulkReply("ready"))
-	c.ask(fmt.Sprint("QNACK q 1 3 AT ", doorTime+5), bulkReply("delayed"))
+	c.ask(fmt.Sprint("QNACK q 1 3 AT ", doorTime-1), bulkReply("ready"))
+	c.ask(fmt.Sprint("QNACK q 2 4 AT ", doorTime+5), bulkReply("delayed"))
 	c.ask("LLEN q", ":1\r\n")
 	d.now.Add(5)
 	c.ask("LLEN q", ":2\r\n")
@@ -45,9 +45,9 @@ func TestAPacketThatFailedIsReadyAgainAtTheMomentOfItsNack(t *testing.T) {
 func TestDelayedPacketsAreListedSoonestFirst(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QPUSH q 0", bulkReply("0"))
+	c.ask("QPUSH q 0", bulkReply("1"))
 	for i, at := range []int{50, 10, 40, 20, 30, 10} {
-		c.ask(fmt.Sprintf("QPUSH q %d PRIO %d AT %d", i+1, 1+i%3, doorTime+at), bulkReply(fmt.Sprint(i+1)))
+		c.ask(fmt.Sprintf("QPUSH q %d PRIO %d AT %d", i+1, 1+i%3, doorTime+at), bulkReply(fmt.Sprint(i+2)))
 	}
 	var got []string
 	for cursor := ""; cursor != "0"; {
@@ -59,7 +59,7 @@ func TestDelayedPacketsAreListedSoonestFirst(t *testing.T) {
 		cursor = c.value()
 		got = append(got, c.payloads())
 		if len(got) == 2 { // a packet that comes meanwhile moves no other
-			c.ask(fmt.Sprint("QPUSH q y AT ", doorTime+1), bulkReply("7"))
+			c.ask(fmt.Sprint("QPUSH q y AT ", doorTime+1), bulkReply("8"))
 		}
 	}
 	if all := strings.Join(got, " "); all != "0 2 6 4 5 3 1" {

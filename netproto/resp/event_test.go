@@ -71,7 +71,7 @@ func TestOperatorsAreTold(t *testing.T) {
 	c.line("SELECT", "3")
 	c.qpush("q", "PRIO", "7")
 	c.die("q", "<bad>\n")
-	dead := `{"event":"dead","at":1700000000000,"database":3,"queue":"q","id":"0","priority":7,"bytes":1,"attempts":1,"reason":"\u003cbad\u003e\n"}`
+	dead := `{"event":"dead","at":1700000000000,"database":3,"queue":"q","id":"1","priority":7,"bytes":1,"attempts":1,"reason":"\u003cbad\u003e\n"}`
 	a.wantTold(eventsChannel, dead)
 	b.want(pushed("message", eventsChannel, dead))
 	c.line("QSET", "\xff\"", "bound", "1")
@@ -110,8 +110,8 @@ func TestATailTellsOfItsQueueInItsDatabase(t *testing.T) {
 	in("3")
 	in("0")
 	c.qpush("other")
-	a.wantTold(channel, `{"event":"pushed","at":1700000000000,"database":0,"queue":"q","id":"2","priority":5,"bytes":1}`)
-	b.want(pushed("message", channel, `{"event":"pushed","at":1700000000000,"database":3,"queue":"q","id":"1","priority":5,"bytes":1}`))
+	a.wantTold(channel, `{"event":"pushed","at":1700000000000,"database":0,"queue":"q","id":"3","priority":5,"bytes":1}`)
+	b.want(pushed("message", channel, `{"event":"pushed","at":1700000000000,"database":3,"queue":"q","id":"2","priority":5,"bytes":1}`))
 	a.ask("UNSUBSCRIBE "+channel, event("unsubscribe", channel, ":0"))
 	b.ask("UNSUBSCRIBE", pushed("unsubscribe", channel, ":0"))
 	in("0")
@@ -208,8 +208,8 @@ func TestAListenerThatDoesNotReadIsToldHowMuchItMissed(t *testing.T) {
 	const n = 600
 	for i := range n {
 		c.qpush(queue)
-		if got := fast.told(channel); !strings.Contains(got, fmt.Sprintf(`"id":"%d"`, i)) {
-			t.Fatalf("the other listener was told %.100s as number %d", got, i)
+		if got := fast.told(channel); !strings.Contains(got, fmt.Sprintf(`"id":"%d"`, 1+i)) {
+			t.Fatalf("the other listener was told %.100s as number %d", got, 1+i)
 		}
 	}
 	_ = d.loop.Do(func(*broker.Tx) error {
@@ -232,7 +232,7 @@ func TestAListenerThatDoesNotReadIsToldHowMuchItMissed(t *testing.T) {
 		}
 	}
 	c.qpush(queue)
-	if last := slow.told(channel); !strings.Contains(last, fmt.Sprintf(`"id":"%d"`, n)) {
+	if last := slow.told(channel); !strings.Contains(last, fmt.Sprintf(`"id":"%d"`, 1+n)) {
 		t.Errorf("told %.100s after what was missed", last)
 	}
 }
@@ -244,8 +244,8 @@ func TestAListenerMissesNothingThatACommitTellsInOrder(t *testing.T) {
 	c.send("MULTI\r\n" + strings.Repeat("QPUSH q x\r\n", 5000) + "EXEC\r\n")
 	go func() { _, _ = io.Copy(io.Discard, c) }() // ends with the connection
 	for i := range maxTailedAtOnce {
-		if got := a.told(tailPrefix + "q"); !strings.Contains(got, fmt.Sprintf(`"id":"%d"`, i)) {
-			t.Fatalf("told %s as number %d", got, i)
+		if got := a.told(tailPrefix + "q"); !strings.Contains(got, fmt.Sprintf(`"id":"%d"`, 1+i)) {
+			t.Fatalf("told %s as number %d", got, 1+i)
 		}
 	}
 	a.wantTold(tailPrefix+"q", `{"event":"missed","at":1700000000000,"database":0,"queue":"q","messages":904}`)
@@ -259,7 +259,7 @@ func TestAReplyWaitsForItsCommitWhenAListenerMustGo(t *testing.T) {
 	d := newDoor(t, Config{Users: access.NewControl(users(t, looker))})
 	c := d.dialAs("all")
 	c.ask("QSET q bound-bytes 10 full block", "+OK\r\n")
-	c.ask("QPUSH q 12345", "$1\r\n0\r\n")
+	c.ask("QPUSH q 12345", bulkReply("1"))
 	large := d.dialAs("looker").resp3()
 	large.ask("SUBSCRIBE "+tailPrefix+"q", pushed("subscribe", tailPrefix+"q", ":1"))
 	large.send(request("QPUSH", "q", "1234567890", "BLOCK", "0"))
@@ -279,6 +279,6 @@ func TestAReplyWaitsForItsCommitWhenAListenerMustGo(t *testing.T) {
 	small.wantNothing()
 	<-entered // the small push is on its way to the disk
 	free()
-	small.want("$1\r\n2\r\n") // 1 is the token of the claim
+	small.want(bulkReply("3")) // 2 is the token of the claim
 	large.wantEnd()
 }

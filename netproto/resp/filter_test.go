@@ -9,11 +9,12 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// sizes pushes packets with the tag size; their payloads and ids are the same numbers.
+// sizes pushes the first packets of a door, with the tag size. Their payloads count from 0,
+// their ids from 1.
 func (c *conn) sizes(queue string, sizes ...int) {
 	c.t.Helper()
 	for i, size := range sizes {
-		c.ask(fmt.Sprintf("QPUSH %s %d TAG size %d", queue, i, size), bulkReply(fmt.Sprint(i)))
+		c.ask(fmt.Sprintf("QPUSH %s %d TAG size %d", queue, i, size), bulkReply(fmt.Sprint(1+i)))
 	}
 }
 
@@ -27,8 +28,8 @@ func (c *conn) shownBy(words string) string {
 func TestTakesOfTheFirstQueueThatHasAPacketThatMatches(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.sizes("q", 10, 9, 100)
-	c.ask("QPUSH other x", bulkReply("3"))
-	c.ask("QPUSH other y TAG size 5", bulkReply("4"))
+	c.ask("QPUSH other x", bulkReply("4"))
+	c.ask("QPUSH other y TAG size 5", bulkReply("5"))
 	for _, step := range [][2]string{
 		{"QPOP nothing OR other OR q FILTER size gt 9", "0"},
 		{"QCLAIM other OR q FILTER size lt 9", "y"},
@@ -56,8 +57,8 @@ func TestAValueThatOneOfTheQueuesDoesNotDeclareChangesNothing(t *testing.T) {
 	if got := c.shownBy("QPEEK q"); got != "0" {
 		t.Errorf("the queue has %q", got)
 	}
-	c.ask("QPUSH other large TAG size large", bulkReply("1"))
-	c.ask("QPUSH other small TAG size small", bulkReply("2"))
+	c.ask("QPUSH other large TAG size large", bulkReply("2"))
+	c.ask("QPUSH other small TAG size small", bulkReply("3"))
 	if got := c.shownBy("QCLAIM other OR q FILTER size lt large"); got != "small" {
 		t.Errorf("by the declared order the claim takes %q", got)
 	}
@@ -71,7 +72,7 @@ func TestAFilteredClaimWaitsForWhatMatches(t *testing.T) {
 	c.sizes("q", 9, 8)
 	waits.send(request("PING")) // it comes into the buffer where the filter stood
 	c.awaitBlocked(1)
-	c.ask("QPUSH q big TAG size 10", bulkReply("2"))
+	c.ask("QPUSH q big TAG size 10", bulkReply("3"))
 	if got := waits.payloads(); got != "big" {
 		t.Errorf("the waiting claim gets %q", got)
 	}
@@ -86,8 +87,8 @@ func TestAFilterChoosesWhatChangesInBulk(t *testing.T) {
 	if got := c.shownBy("QCLAIM q COUNT 4 LEASE 600000"); got != "0 1 2 3" {
 		t.Fatalf("claimed %q", got)
 	}
-	c.ask("QNACK q 0 6", bulkReply("dead"))
 	c.ask("QNACK q 1 7", bulkReply("dead"))
+	c.ask("QNACK q 2 8", bulkReply("dead"))
 	for _, step := range []struct{ words, reply string }{
 		{"QHARVEST q FILTER size eq 2", ":1"}, // 3 is ready, 2 is claimed
 		{"QREDRIVE q FILTER size gt 1", ":1"}, // 1 is ready, 0 is dead
@@ -103,7 +104,7 @@ func TestAFilterChoosesWhatChangesInBulk(t *testing.T) {
 		t.Errorf("the queue has %q", got)
 	}
 	c.ask("QLEN q", ":3\r\n")
-	for id, state := range map[string]string{"0": "dead", "4": "ready"} {
+	for id, state := range map[string]string{"1": "dead", "5": "ready"} {
 		if got := c.shown("other", id)["state"]; got != state {
 			t.Errorf("what has moved is %s, want %s", got, state)
 		}
@@ -156,7 +157,7 @@ func TestFiltersOfARequestAreBounded(t *testing.T) {
 		_, _ = io.WriteString(c, pushes.String())
 	}()
 	for i := range queues * sets {
-		c.want(bulkReply(fmt.Sprint(i)))
+		c.want(bulkReply(fmt.Sprint(1 + i)))
 	}
 	filter := strings.Repeat(" FILTER n eq x", 64)
 	const refusal = "-ERR FILTER: too costly: 64 terms and 32004 sets of tags, expected at most 2000000 comparisons of one with the other in a request; use fewer terms, or name fewer queues\r\n"

@@ -24,7 +24,7 @@ func TestAClientOfAnotherNameIsRefusedWhereRolesAreExclusive(t *testing.T) {
 		c.ask("CLIENT SETNAME stage-1", "+OK\r\n")
 	}
 	one.ask("RPUSH q a", ":1\r\n")
-	two.ask("QPUSH q b PRIO 1", bulkReply("0"))
+	two.ask("QPUSH q b PRIO 1", bulkReply("1"))
 	two.ask("RPOP q", bulkReply("b"))
 	for _, push := range []string{"QPUSH q c", "QMPUSH q 1 c", "LPUSH q c", "RPUSHX q c", "LINSERT q BEFORE a c"} {
 		other.ask(push, inUse("stage-1", "producer"))
@@ -127,7 +127,7 @@ func TestAPausedQueueIsAsIfEmptyForWhoTakes(t *testing.T) {
 func TestADrainedQueueEndsTheTakesThatAreBlocked(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QPUSH q x", bulkReply("0"))
+	c.ask("QPUSH q x", bulkReply("1"))
 	c.ask("QCLOSE q", ":1\r\n")
 	c.ask("QCLOSE q", ":0\r\n")
 	d.stop()
@@ -136,7 +136,7 @@ func TestADrainedQueueEndsTheTakesThatAreBlocked(t *testing.T) {
 	for _, push := range []string{"QPUSH q y", "QMPUSH q 2 y z", "LPUSH q y", "RPUSHX q y"} {
 		c.ask(push, closedReply)
 	}
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1, start+30_000, "w"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 2, start+30_000, "w"))
 	c.ask("QPOP q", "*0\r\n")
 	takes := []string{
 		"QPOP q BLOCK 0", "QCLAIM q BLOCK 0", "BLPOP q 0", "BRPOP q 0", "BLMPOP 0 1 q LEFT", "BLMOVE q to LEFT LEFT 0", "BRPOPLPUSH q to 0",
@@ -151,7 +151,7 @@ func TestADrainedQueueEndsTheTakesThatAreBlocked(t *testing.T) {
 	open := d.dial()
 	open.send(request("QPOP", "q", "OR", "open", "BLOCK", "0"))
 	c.awaitBlocked(len(takes) + 1)
-	c.ask("QACK q 0 1", ":1\r\n")
+	c.ask("QACK q 1 2", ":1\r\n")
 	for i, b := range blocked {
 		b.want(closedReply + "+PONG\r\n")
 		b.ask(takes[i], closedReply)
@@ -161,7 +161,7 @@ func TestADrainedQueueEndsTheTakesThatAreBlocked(t *testing.T) {
 	} {
 		c.ask(request, reply)
 	}
-	c.ask("QPUSH open y PRIO 1", bulkReply("2"))
+	c.ask("QPUSH open y PRIO 1", bulkReply("3"))
 	open.readLine()
 	c.ask("QDROP q", "+OK\r\n")
 	c.ask("LPUSH q y", ":1\r\n")

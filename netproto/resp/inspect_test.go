@@ -11,8 +11,8 @@ import (
 func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QPUSH jobs hello KEY k TTL 60000 TAG size 7 TAG class low PRODUCER p1 PRIO 5", bulkReply("0"))
-	fields := `"id" | "0"
+	c.ask("QPUSH jobs hello KEY k TTL 60000 TAG size 7 TAG class low PRODUCER p1 PRIO 5", bulkReply("1"))
+	fields := `"id" | "1"
 "queue" | "jobs"
 "payload" | "hello"
 "priority" | :5
@@ -24,15 +24,15 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 "expires" | :1700000060000
 `
 	c.ask("QPEEK jobs", wire("*1\n*20\n"+fields+more+`"state" | "ready"`))
-	c.ask("QCLAIM jobs CONSUMER w1 LEASE 5000", wire("*1\n*28\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :1
+	c.ask("QCLAIM jobs CONSUMER w1 LEASE 5000", wire("*1\n*28\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
 "lease-end" | :1700000005000
 "consumer" | "w1"
 "state" | "claimed"`))
 	c.ask("QCLAIM jobs", "*0\r\n")
 	d.now.Add(1000)
-	c.ask("QPROGRESS jobs 0 1 40 halfway", "+OK\r\n")
-	c.ask("QEXTEND jobs 0 1 9000", ":1700000010000\r\n")
-	c.ask("QSHOW jobs 0", wire("*38\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :1
+	c.ask("QPROGRESS jobs 1 2 40 halfway", "+OK\r\n")
+	c.ask("QEXTEND jobs 1 2 9000", ":1700000010000\r\n")
+	c.ask("QSHOW jobs 1", wire("*38\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
 "lease-end" | :1700000010000
 "consumer" | "w1"
 "state" | "claimed"
@@ -41,9 +41,9 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 "first-claim" | :1700000000000
 "last-claim" | :1700000000000
 "why" | "claimed by "w1" until 2023-11-14T22:13:30.000Z"`))
-	c.send(request("QNACK", "jobs", "0", "1", "DELAY", "2000", "REASON", "no disk"))
+	c.send(request("QNACK", "jobs", "1", "2", "DELAY", "2000", "REASON", "no disk"))
 	c.want(bulkReply("delayed"))
-	c.ask("QNACK jobs 0 1", staleReply)
+	c.ask("QNACK jobs 1 2", staleReply)
 	c.ask("QLIST jobs", wire(`*2 | "0" | *1
 *28
 `+fields+`"attempt" | :1`+"\n"+more+`"not-before" | :1700000003000
@@ -53,15 +53,15 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 	d.now.Add(2000)
 	c.ask("QPOP jobs", wire("*1\n*24\n"+fields+`"attempt" | :1`+"\n"+more+`"consumer" | "w1"
 "reason" | "no disk"`))
-	c.ask("QSHOW jobs 0", noQueueReply)
+	c.ask("QSHOW jobs 1", noQueueReply)
 	c.ask("EXISTS jobs", ":0\r\n")
 }
 
 func TestTheLifeOfAPacketInRESP3(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial().resp3()
-	c.ask("QPUSH jobs hello TAG class low DELAY 500", bulkReply("0"))
-	const fields = `"id" | "0"
+	c.ask("QPUSH jobs hello TAG class low DELAY 500", bulkReply("1"))
+	const fields = `"id" | "1"
 "queue" | "jobs"
 "payload" | "hello"
 "priority" | :128
@@ -69,7 +69,7 @@ func TestTheLifeOfAPacketInRESP3(t *testing.T) {
 	const more = `"tags" | %1 | "class" | "low"
 "enqueued" | :1700000000000
 `
-	c.ask("QSHOW jobs 0", wire("%9\n"+fields+more+`"not-before" | :1700000000500
+	c.ask("QSHOW jobs 1", wire("%9\n"+fields+more+`"not-before" | :1700000000500
 "state" | "delayed"
 "why" | "delayed until 2023-11-14T22:13:20.500Z"`))
 	c.ask("QCLAIM jobs", "*0\r\n")
@@ -81,20 +81,20 @@ func TestTheLifeOfAPacketInRESP3(t *testing.T) {
 	c.want("_\r\n")
 	d.now.Add(100)
 	c.ask("CLIENT SETNAME w", "+OK\r\n")
-	c.ask("QCLAIM jobs", wire("*1\n%11\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :1
+	c.ask("QCLAIM jobs", wire("*1\n%11\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
 "lease-end" | :1700000030500
 "consumer" | "w"
 "state" | "claimed"`))
-	c.ask("QSHOW jobs 1", "_\r\n")
-	c.ask("QACK jobs 0 1", ":1\r\n")
-	c.ask("QACK jobs 0 1", goneReply)
+	c.ask("QSHOW jobs 2", "_\r\n")
+	c.ask("QACK jobs 1 2", ":1\r\n")
+	c.ask("QACK jobs 1 2", goneReply)
 }
 
 func TestAGroupIsTakenTogether(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.ask("QPUSH q a KEY k", bulkReply("0"))
-	c.ask("QPUSH q b KEY k PRIO 0", bulkReply("1"))
-	c.ask("QPUSH q c", bulkReply("2"))
+	c.ask("QPUSH q a KEY k", bulkReply("1"))
+	c.ask("QPUSH q b KEY k PRIO 0", bulkReply("2"))
+	c.ask("QPUSH q c", bulkReply("3"))
 	c.ask("LLEN q", ":2\r\n")
 	c.send(request("QCLAIM", "q", "GROUP"))
 	if got := c.readLine(); got != "*2" {
@@ -105,25 +105,25 @@ func TestAGroupIsTakenTogether(t *testing.T) {
 func TestAWaitingWorkerGetsWhatComesBack(t *testing.T) {
 	d := newDoor(t, Config{})
 	waits, c := d.dial(), d.dial()
-	c.ask("QPUSH q x", bulkReply("0"))
-	c.ask("QCLAIM q CONSUMER a", claimOf("q", 0, "x", 1, 1, start+30_000, "a"))
+	c.ask("QPUSH q x", bulkReply("1"))
+	c.ask("QCLAIM q CONSUMER a", claimOf("q", 1, "x", 1, 2, start+30_000, "a"))
 	waits.send(request("QCLAIM", "q", "BLOCK", "0", "CONSUMER", "b", "GROUP"))
 	c.awaitBlocked(1)
-	c.ask("QNACK q 0 1 DELAY 0", bulkReply("ready"))
-	waits.want(claimOf("q", 0, "x", 2, 2, start+30_000, "b"))
+	c.ask("QNACK q 1 2 DELAY 0", bulkReply("ready"))
+	waits.want(claimOf("q", 1, "x", 2, 3, start+30_000, "b"))
 }
 
 func TestTheWorkQueueInATransaction(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("MULTI", "+OK\r\n")
 	for _, words := range []string{
-		"QSET q retain 1000", "QMPUSH q 2 x y TAG a 1", "QCLAIM q COUNT 1000 CONSUMER w", "QACK q 0 2 1 3", "QNACK q 0 2",
+		"QSET q retain 1000", "QMPUSH q 2 x y TAG a 1", "QCLAIM q COUNT 1000 CONSUMER w", "QACK q 1 3 2 4", "QNACK q 1 3",
 		"QCLAIM q BLOCK 0", "QPOP q GROUP BLOCK 0", "QCLAIM q GROUP",
 	} {
 		c.ask(words, queuedReply)
 	}
 	c.send(request("EXEC"))
-	for _, want := range []string{"*8", "+OK", "*2", "$1", "0", "$1", "1", "*2", "*22"} {
+	for _, want := range []string{"*8", "+OK", "*2", "$1", "1", "$1", "2", "*2", "*22"} {
 		if got := c.readLine(); got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
@@ -183,10 +183,10 @@ func (c *conn) value() string {
 func TestPacketsAreShownInTheOrderInWhichTheyCome(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QPEEK q", "*0\r\n")
-	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
-	c.ask("QPUSH q d PRIO 1", bulkReply("3"))
-	c.ask("QPUSH q e PRIO 0 KEY k", bulkReply("4"))
-	c.ask("QPUSH q f DELAY 5", bulkReply("5"))
+	c.ask("QMPUSH q 3 a b c", wire(`*3 | "1" | "2" | "3"`))
+	c.ask("QPUSH q d PRIO 1", bulkReply("4"))
+	c.ask("QPUSH q e PRIO 0 KEY k", bulkReply("5"))
+	c.ask("QPUSH q f DELAY 5", bulkReply("6"))
 	c.send(request("QPEEK", "q", "COUNT", "1000"))
 	if got := c.payloads(); got != "d a b c" {
 		t.Errorf("QPEEK shows %s", got)
@@ -223,10 +223,10 @@ func TestAListIsReadPageByPage(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QLIST q", wire(`*2 | "0" | *0`))
 	for i := range 5 {
-		c.ask(fmt.Sprintf("QPUSH q r%d PRIO %d", i, 5-i), bulkReply(fmt.Sprint(2*i)))
-		c.ask(fmt.Sprintf("QPUSH q d%d DELAY 1000", i), bulkReply(fmt.Sprint(2*i+1)))
+		c.ask(fmt.Sprintf("QPUSH q r%d PRIO %d", i, 5-i), bulkReply(fmt.Sprint(2*i+1)))
+		c.ask(fmt.Sprintf("QPUSH q d%d DELAY 1000", i), bulkReply(fmt.Sprint(2*i+2)))
 	}
-	c.ask("QPUSH q z PRIO 0 KEY k", bulkReply("10"))
+	c.ask("QPUSH q z PRIO 0 KEY k", bulkReply("11"))
 	for _, size := range []int{1, 2, 3, 5, 6, 11, 1000} {
 		for state, want := range map[string]string{"": "z r4 r3 r2 r1 r0 d0 d1 d2 d3 d4", " STATE delayed": "d0 d1 d2 d3 d4", " STATE dead": ""} {
 			cursor, found := "0", []string{}
@@ -251,48 +251,48 @@ func TestAPacketSaysWhyItIsNotDelivered(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q retain 60000", "+OK\r\n")
-	c.ask("QMPUSH q 4 dead done claimed next", wire(`*4 | "0" | "1" | "2" | "3"`))
+	c.ask("QMPUSH q 4 dead done claimed next", wire(`*4 | "1" | "2" | "3" | "4"`))
 	c.send(request("QCLAIM", "q", "COUNT", "3", "CONSUMER", "w", "LEASE", "5000"))
 	if got := c.payloads(); got != "dead done claimed" {
 		t.Fatal(got)
 	}
-	c.send(request("QNACK", "q", "0", "4", "DEAD", "REASON", "it is poison"))
+	c.send(request("QNACK", "q", "1", "5", "DEAD", "REASON", "it is poison"))
 	c.want(bulkReply("dead"))
-	c.ask("QACK q 1 5", ":1\r\n")
-	c.ask("QPUSH q behind", bulkReply("7"))
-	c.ask("QPUSH q zero PRIO 0 KEY k", bulkReply("8"))
-	c.ask("QPUSH q late DELAY 1000", bulkReply("9"))
+	c.ask("QACK q 2 6", ":1\r\n")
+	c.ask("QPUSH q behind", bulkReply("8"))
+	c.ask("QPUSH q zero PRIO 0 KEY k", bulkReply("9"))
+	c.ask("QPUSH q late DELAY 1000", bulkReply("10"))
 	for id, want := range map[string]string{
-		"0": "dead after 1 attempt, because: it is poison",
-		"1": `done: "w" acknowledged it; it stays until 2023-11-14T22:14:20.000Z`,
-		"2": `claimed by "w" until 2023-11-14T22:13:25.000Z`,
-		"3": "next in line",
-		"7": "behind 1 other packet",
-		"8": "of priority 0: it is delivered only together with another packet of its key",
-		"9": "delayed until 2023-11-14T22:13:21.000Z",
+		"1":  "dead after 1 attempt, because: it is poison",
+		"2":  `done: "w" acknowledged it; it stays until 2023-11-14T22:14:20.000Z`,
+		"3":  `claimed by "w" until 2023-11-14T22:13:25.000Z`,
+		"4":  "next in line",
+		"8":  "behind 1 other packet",
+		"9":  "of priority 0: it is delivered only together with another packet of its key",
+		"10": "delayed until 2023-11-14T22:13:21.000Z",
 	} {
 		if got := c.shown("q", id)["why"]; got != want {
 			t.Errorf("%s is not delivered because it is %s, want %s", id, got, want)
 		}
 	}
-	c.ask("QSHOW q 99", "*-1\r\n")
+	c.ask("QSHOW q 100", "*-1\r\n")
 	d.now.Add(60_000)
-	c.ask("QSHOW q 1", "*-1\r\n")
+	c.ask("QSHOW q 2", "*-1\r\n")
 }
 
 func TestTheFiguresOfAQueue(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q retain 60000", "+OK\r\n")
-	c.ask("QMPUSH q 5 a b c d e", wire(`*5 | "0" | "1" | "2" | "3" | "4"`))
+	c.ask("QMPUSH q 5 a b c d e", wire(`*5 | "1" | "2" | "3" | "4" | "5"`))
 	c.send(request("QCLAIM", "q", "COUNT", "3", "CONSUMER", "w"))
 	c.payloads()
-	c.ask("QACK q 0 5", ":1\r\n")
-	c.ask("QNACK q 1 6 DEAD", bulkReply("dead"))
+	c.ask("QACK q 1 6", ":1\r\n")
+	c.ask("QNACK q 2 7 DEAD", bulkReply("dead"))
 	c.send(request("QPOP", "q"))
 	c.payloads()
-	c.ask("QPUSH q late DELAY 5000", bulkReply("8"))
-	c.ask("QPUSH q zero PRIO 0 KEY k", bulkReply("9"))
+	c.ask("QPUSH q late DELAY 5000", bulkReply("9"))
+	c.ask("QPUSH q zero PRIO 0 KEY k", bulkReply("10"))
 	d.now.Add(250)
 	got := c.pairs("QSTAT", "q")
 	for name, want := range map[string]string{
@@ -323,13 +323,13 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
+	c.ask("QMPUSH q 3 a b c", wire(`*3 | "1" | "2" | "3"`))
 	c.send(request("QCLAIM", "q", "COUNT", "2", "CONSUMER", "w2"))
 	c.payloads()
 	d.now.Add(100)
 	c.send(request("QCLAIM", "q", "CONSUMER", "w1"))
 	c.payloads()
-	c.ask("QACK q 2 5", ":1\r\n")
+	c.ask("QACK q 3 6", ":1\r\n")
 	const before, now = "1700000000000", "1700000000100"
 	want := wire(`*2
 %5
@@ -343,7 +343,7 @@ func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 "seen" | :` + before + `
 "claimed" | :2
 "since" | :` + before + `
-"ids" | *2 | "0" | "1"
+"ids" | *2 | "1" | "2"
 "waiting" | *0`)
 	d.dial().resp3().ask("QCONSUMERS q", want)
 	c.ask("QCONSUMERS q", strings.NewReplacer("%5", "*10", "%6", "*12").Replace(want))

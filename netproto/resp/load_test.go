@@ -12,22 +12,22 @@ import (
 func TestALoadedPacketIsAsItWas(t *testing.T) {
 	now := "1700000000000" // of the door
 	for name, x := range map[string]struct{ args, want string }{
-		"plain":   {"p", "id=0 payload=p priority=128 queue=q state=ready"},
-		"fresh":   {"p PRIO 3 KEY k PUSHED 5 PRODUCER me EXPIRES 1800000000000 TAG b 2 TAG a 1 UNIQUE u", "enqueued=5 expires=1800000000000 id=0 key=k payload=p priority=3 producer=me queue=q state=ready tags=[a 1 b 2] unique=u"},
-		"delayed": {"p AT 1700000000001", "id=0 not-before=1700000000001 payload=p priority=128 queue=q state=delayed"},
-		"past":    {"p AT " + now, "id=0 payload=p priority=128 queue=q state=ready"},
-		"retried": {"p UNTIL 1700000000009 STATE delayed ATTEMPTS 2 FIRST 6 LAST 7 CONSUMER w REASON why", "attempt=2 consumer=w first-claim=6 id=0 last-claim=7 not-before=1700000000009 payload=p priority=128 queue=q reason=why state=delayed"},
-		"dead":    {"p STATE dead UNTIL 8 ATTEMPTS 5 REASON \xff", "attempt=5 id=0 payload=p priority=128 queue=q reason=\xff state=dead"},
-		"origin":  {"p ORIGIN o REASON r", "id=0 origin=o payload=p priority=128 queue=q reason=r state=ready"},
-		"done":    {"p STATE done EXPIRES 1800000000000 PROGRESS 100 TEXT all ATTEMPTS 70000", "attempt=65535 expires=1800000000000 id=0 payload=p priority=128 progress=100 progress-text=all queue=q state=done"},
+		"plain":   {"p", "id=1 payload=p priority=128 queue=q state=ready"},
+		"fresh":   {"p PRIO 3 KEY k PUSHED 5 PRODUCER me EXPIRES 1800000000000 TAG b 2 TAG a 1 UNIQUE u", "enqueued=5 expires=1800000000000 id=1 key=k payload=p priority=3 producer=me queue=q state=ready tags=[a 1 b 2] unique=u"},
+		"delayed": {"p AT 1700000000001", "id=1 not-before=1700000000001 payload=p priority=128 queue=q state=delayed"},
+		"past":    {"p AT " + now, "id=1 payload=p priority=128 queue=q state=ready"},
+		"retried": {"p UNTIL 1700000000009 STATE delayed ATTEMPTS 2 FIRST 6 LAST 7 CONSUMER w REASON why", "attempt=2 consumer=w first-claim=6 id=1 last-claim=7 not-before=1700000000009 payload=p priority=128 queue=q reason=why state=delayed"},
+		"dead":    {"p STATE dead UNTIL 8 ATTEMPTS 5 REASON \xff", "attempt=5 id=1 payload=p priority=128 queue=q reason=\xff state=dead"},
+		"origin":  {"p ORIGIN o REASON r", "id=1 origin=o payload=p priority=128 queue=q reason=r state=ready"},
+		"done":    {"p STATE done EXPIRES 1800000000000 PROGRESS 100 TEXT all ATTEMPTS 70000", "attempt=65535 expires=1800000000000 id=1 payload=p priority=128 progress=100 progress-text=all queue=q state=done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoor(t, Config{})
 			c := d.dial()
 			c.ask("QSET o lease 5000", "+OK\r\n")
-			c.ask("QLOAD q "+x.args, bulkReply("0"))
+			c.ask("QLOAD q "+x.args, bulkReply("1"))
 			for range 2 {
-				shown := c.pairs("QSHOW", "q", "0")
+				shown := c.pairs("QSHOW", "q", "1")
 				delete(shown, "why")
 				var said []string
 				for _, name := range slices.Sorted(maps.Keys(shown)) {
@@ -48,8 +48,8 @@ func TestALoadedPacketPassesTheGatesOfItsQueue(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QSET q bound 1 pause-in yes pause-out yes exclusive-producer yes enum level low high", "+OK\r\n")
 	c.ask("QCLOSE q", ":1\r\n")
-	c.ask("QLOAD q a", bulkReply("0"))
-	c.ask("QLOAD q b TAG level unknown", bulkReply("1"))
+	c.ask("QLOAD q a", bulkReply("1"))
+	c.ask("QLOAD q b TAG level unknown", bulkReply("2"))
 	c.ask("QLEN q", ":2\r\n")
 	c.ask("SET s v", "+OK\r\n")
 	c.ask("QLOAD s a", "-"+errWrongType+"\r\n")
@@ -57,7 +57,7 @@ func TestALoadedPacketPassesTheGatesOfItsQueue(t *testing.T) {
 
 func TestAConsumerOfALoadedPacketWasNotSeenInTheFuture(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.ask("QLOAD q a CONSUMER w LAST 1700000000001", bulkReply("0"))
+	c.ask("QLOAD q a CONSUMER w LAST 1700000000001", bulkReply("1"))
 	c.ask("QCONSUMERS q", wire(`*1 | *10 | "name" | "w" | "seen" | :1700000000000 | "claimed" | :0 | "ids" | *0 | "waiting" | *0`))
 }
 
@@ -65,8 +65,8 @@ func TestALoadedPacketGoesToWhoWaits(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	waiting := d.waiting(c, 0, "BRPOP q 0")
-	c.ask("QLOAD q a STATE dead", bulkReply("0"))
-	c.ask("QLOAD q b", bulkReply("1"))
+	c.ask("QLOAD q a STATE dead", bulkReply("1"))
+	c.ask("QLOAD q b", bulkReply("2"))
 	waiting.want(wire(`*2 | "q" | "b"`))
 }
 
@@ -74,19 +74,19 @@ func TestALoadedWindowGoesOn(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QLOAD q x EXPIRES 1 UNIQUE gone WINDOW 1700000001000", nullReply)
-	c.ask("QLOAD q x UNIQUE here WINDOW 1700000001000", bulkReply("1"))
+	c.ask("QLOAD q x UNIQUE here WINDOW 1700000001000", bulkReply("2"))
 	c.ask("QLOAD q x EXPIRES 1 UNIQUE over WINDOW 1700000000000", nullReply)
-	c.ask("QPUSH q y UNIQUE gone", bulkReply("0"))
-	c.ask("QPUSH q y UNIQUE here", bulkReply("1"))
+	c.ask("QPUSH q y UNIQUE gone", bulkReply("1"))
+	c.ask("QPUSH q y UNIQUE here", bulkReply("2"))
 	d.stop()
 	d.start()
 	c = d.dial()
-	c.ask("QPUSH q y UNIQUE gone", bulkReply("0"))
-	c.ask("QPUSH q y UNIQUE here", bulkReply("1"))
-	c.ask("QPUSH q y UNIQUE over", bulkReply("2"))
+	c.ask("QPUSH q y UNIQUE gone", bulkReply("1"))
+	c.ask("QPUSH q y UNIQUE here", bulkReply("2"))
+	c.ask("QPUSH q y UNIQUE over", bulkReply("3"))
 	c.ask("QLEN q", ":2\r\n")
 	d.now.Add(1000)
-	c.ask("QPUSH q y UNIQUE gone", bulkReply("3"))
+	c.ask("QPUSH q y UNIQUE gone", bulkReply("4"))
 }
 
 func TestLoadsThatSayTooMuchOrTooLittleAreRefused(t *testing.T) {
@@ -110,8 +110,8 @@ func TestALoadNeedsToManageAndToPushToTheOrigin(t *testing.T) {
 	}}
 	d := newDoor(t, Config{Users: access.NewControl(users(t, loader))})
 	c := d.dialAs("manager")
-	c.ask("QLOAD q origin PRIO 1 TAG origin foreign", bulkReply("0"))
-	c.ask("QLOAD q x TAG a b ORIGIN o", bulkReply("1"))
+	c.ask("QLOAD q origin PRIO 1 TAG origin foreign", bulkReply("1"))
+	c.ask("QLOAD q x TAG a b ORIGIN o", bulkReply("2"))
 	c.ask("QLOAD q x TAG a b ORIGIN foreign", noKey)
 	c.ask("QLOAD q x origin foreign PRIO 3", noKey)
 	c.ask("QLOAD only-manage x", noKey)

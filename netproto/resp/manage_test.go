@@ -27,36 +27,36 @@ func (c *conn) fill(queue string, first, n int) {
 
 func TestPacketsAreDeletedMovedAndRaisedById(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.ask("QMPUSH q 4 a b c d", wire(`*4 | "0" | "1" | "2" | "3"`))
-	c.ask("QDEL q 1 1 99 -5", ":1\r\n")
-	c.ask("QDEL other 0", ":0\r\n")
-	c.ask("QPRIO q 3 7", ":1\r\n")
-	c.ask("QPRIO q 99 7", ":0\r\n")
-	c.ask("QPRIO other 3 7", noQueueReply)
-	c.ask("QPRIO q 3 0", "-ERR n: expected a number from 1 on, as the packet has no key to go with, got \"0\"\r\n")
-	c.ask("QMOVE q 2 99 TO other", ":1\r\n")
-	c.ask("QMOVE nothing 2 TO other", ":0\r\n")
+	c.ask("QMPUSH q 4 a b c d", wire(`*4 | "1" | "2" | "3" | "4"`))
+	c.ask("QDEL q 2 2 100 -5", ":1\r\n")
+	c.ask("QDEL other 1", ":0\r\n")
+	c.ask("QPRIO q 4 7", ":1\r\n")
+	c.ask("QPRIO q 100 7", ":0\r\n")
+	c.ask("QPRIO other 4 7", noQueueReply)
+	c.ask("QPRIO q 4 0", "-ERR n: expected a number from 1 on, as the packet has no key to go with, got \"0\"\r\n")
+	c.ask("QMOVE q 3 100 TO other", ":1\r\n")
+	c.ask("QMOVE nothing 3 TO other", ":0\r\n")
 	c.send(request("QPEEK", "q"))
 	if got := c.payloads(); got != "d a" {
 		t.Errorf("the queue has %s", got)
 	}
-	if got := c.shown("other", "2"); got["payload"] != "c" || got["queue"] != "other" {
+	if got := c.shown("other", "3"); got["payload"] != "c" || got["queue"] != "other" {
 		t.Errorf("the moved packet is %v", got)
 	}
-	c.ask("QCLAIM other CONSUMER w", claimOf("other", 2, "c", 1, 4, start+30_000, "w"))
-	c.ask("QMOVE other 2 TO q", ":0\r\n")
-	c.ask("QDEL other 2", ":1\r\n")
-	c.ask("QACK other 2 4", goneReply)
+	c.ask("QCLAIM other CONSUMER w", claimOf("other", 3, "c", 1, 5, start+30_000, "w"))
+	c.ask("QMOVE other 3 TO q", ":0\r\n")
+	c.ask("QDEL other 3", ":1\r\n")
+	c.ask("QACK other 3 5", goneReply)
 }
 
 func TestAQueueIsPurgedStateByState(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QPURGE nothing", ":0\r\n")
 	c.ask("QPURGE nothing DRYRUN", ":0\r\n")
-	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
-	c.ask("QMPUSH q 2 d e DELAY 500", wire(`*2 | "3" | "4"`))
-	c.ask("QPUSH q f PRIO 0 KEY k", bulkReply("5"))
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "a", 1, 6, start+30_000, "w"))
+	c.ask("QMPUSH q 3 a b c", wire(`*3 | "1" | "2" | "3"`))
+	c.ask("QMPUSH q 2 d e DELAY 500", wire(`*2 | "4" | "5"`))
+	c.ask("QPUSH q f PRIO 0 KEY k", bulkReply("6"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "a", 1, 7, start+30_000, "w"))
 	c.ask("QPURGE q DRYRUN", ":6\r\n")
 	c.ask("QPURGE q STATE ready DRYRUN", ":3\r\n")
 	c.ask("QPURGE q state READY", ":3\r\n")
@@ -77,78 +77,78 @@ func TestClaimsAreHarvestedAndTheDeadRedriven(t *testing.T) {
 	c.ask("QHARVEST nothing", ":0\r\n")
 	c.ask("QREDRIVE nothing", ":0\r\n")
 	c.ask("QSET q max-attempts 1", "+OK\r\n")
-	c.fill("q", 0, 3)
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 3, start+30_000, "w"))
+	c.fill("q", 1, 3)
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 4, start+30_000, "w"))
 	d.now.Add(100)
 	c.send(request("QCLAIM", "q", "COUNT", "2"))
 	c.payloads()
-	c.ask("QNACK q 1 4", bulkReply("dead"))
 	c.ask("QNACK q 2 5", bulkReply("dead"))
+	c.ask("QNACK q 3 6", bulkReply("dead"))
 	c.ask("QHARVEST q OLDER 101", ":0\r\n")
 	c.ask("QHARVEST q OLDER 100", ":1\r\n")
-	c.ask("QACK q 0 3", staleReply)
+	c.ask("QACK q 1 4", staleReply)
 	c.ask("QREDRIVE q COUNT 1", ":1\r\n")
 	c.ask("QREDRIVE q TO other", ":1\r\n")
 	c.ask("QREDRIVE q", ":0\r\n")
 	c.ask("LLEN q", ":2\r\n")
-	if got := c.shown("other", "2"); got["state"] != "ready" || got["attempt"] != "" {
+	if got := c.shown("other", "3"); got["state"] != "ready" || got["attempt"] != "" {
 		t.Errorf("what was redriven elsewhere is %v", got)
 	}
-	c.ask("QPUSH s x TTL 50", bulkReply("6"))
+	c.ask("QPUSH s x TTL 50", bulkReply("7"))
 	c.send(request("QCLAIM", "s", "LEASE", "100"))
 	c.payloads()
 	d.now.Add(50)
-	c.ask("QNACK s 6 7", bulkReply("expired"))
+	c.ask("QNACK s 7 8", bulkReply("expired"))
 	c.ask("EXISTS s", ":0\r\n")
 }
 
 func TestWhatDiedInAnotherQueueReturnsThere(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QSET q dead-letter grave", "+OK\r\n")
-	c.fill("q", 0, 1)
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1, start+30_000, "w"))
-	c.ask("QNACK q 0 1 DEAD REASON poison", bulkReply("dead"))
+	c.fill("q", 1, 1)
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 2, start+30_000, "w"))
+	c.ask("QNACK q 1 2 DEAD REASON poison", bulkReply("dead"))
 	c.ask("LLEN grave", ":1\r\n")
 	c.ask("QREDRIVE grave", ":1\r\n")
 	c.ask("LLEN q", ":1\r\n")
 	c.ask("EXISTS grave", ":0\r\n")
 	c.send(request("QCLAIM", "q"))
 	c.payloads()
-	c.ask("QNACK q 0 2 DEAD", bulkReply("dead"))
+	c.ask("QNACK q 1 3 DEAD", bulkReply("dead"))
 	c.ask("QDROP q", "+OK\r\n")
-	c.ask("QREDRIVE grave 0", "-ERR the queues where they died are gone: name one with TO\r\n")
+	c.ask("QREDRIVE grave 1", "-ERR the queues where they died are gone: name one with TO\r\n")
 	c.ask("QREDRIVE grave", "-ERR none of 1 can go back: the queues where they died are gone: name one with TO\r\n")
 	c.ask("QREDRIVE grave TO q", ":1\r\n")
 }
 
 func TestOneDeadPacketIsRedriven(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.ask("QREDRIVE nothing 0", ":0\r\n")
+	c.ask("QREDRIVE nothing 1", ":0\r\n")
 	c.ask("QSET q dead-letter grave", "+OK\r\n")
-	c.fill("q", 0, 2)
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 2, start+30_000, "w"))
-	c.ask("QNACK q 0 2 DEAD", bulkReply("dead"))
-	c.ask("QREDRIVE grave 1", ":0\r\n")
-	c.ask("QREDRIVE q 1", ":0\r\n")
-	c.ask("QREDRIVE grave 0", ":1\r\n")
+	c.fill("q", 1, 2)
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 3, start+30_000, "w"))
+	c.ask("QNACK q 1 3 DEAD", bulkReply("dead"))
+	c.ask("QREDRIVE grave 2", ":0\r\n")
+	c.ask("QREDRIVE q 2", ":0\r\n")
+	c.ask("QREDRIVE grave 1", ":1\r\n")
 	c.ask("LLEN q", ":2\r\n")
 	c.ask("QSET q dead-letter  max-attempts 1", "+OK\r\n")
 	c.send(request("QCLAIM", "q", "COUNT", "2"))
 	c.payloads()
-	c.ask("QREDRIVE q 0", ":0\r\n")
-	c.ask("QNACK q 0 3 DEAD", bulkReply("dead"))
+	c.ask("QREDRIVE q 1", ":0\r\n")
 	c.ask("QNACK q 1 4 DEAD", bulkReply("dead"))
-	c.ask("QREDRIVE q 1", ":1\r\n")
-	if got := c.shown("q", "0")["state"] + " " + c.shown("q", "1")["state"]; got != "dead ready" {
+	c.ask("QNACK q 2 5 DEAD", bulkReply("dead"))
+	c.ask("QREDRIVE q 2", ":1\r\n")
+	if got := c.shown("q", "1")["state"] + " " + c.shown("q", "2")["state"]; got != "dead ready" {
 		t.Errorf("the packets are %s, want the one that was named ready", got)
 	}
 }
 
 func TestAQueueMovesWithoutTheIdsOfItsPackets(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.fill("q", 0, 1500)
-	c.ask("QPUSH q late DELAY 500", bulkReply("1500"))
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1501, start+30_000, "w"))
+	c.fill("q", 1, 1500)
+	c.ask("QPUSH q late DELAY 500", bulkReply("1501"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 1502, start+30_000, "w"))
 	c.ask("QMOVE nothing TO other", ":0\r\n")
 	c.ask("QMOVE q TO other DRYRUN", ":1500\r\n")
 	c.ask("QLEN q", ":1501\r\n")
@@ -159,7 +159,7 @@ func TestAQueueMovesWithoutTheIdsOfItsPackets(t *testing.T) {
 	c.ask("QMOVE q TO other STATE claimed", ":0\r\n")
 	c.ask("QMOVE q TO other", ":1497\r\n")
 	c.ask("QLEN other", ":1500\r\n")
-	c.ask("QACK q 0 1501", ":1\r\n")
+	c.ask("QACK q 1 1502", ":1\r\n")
 	c.ask("EXISTS q", ":0\r\n")
 	c.ask("SET s x", "+OK\r\n")
 	c.ask("QMOVE s TO other", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
@@ -169,7 +169,7 @@ func TestAQueueMovesWithoutTheIdsOfItsPackets(t *testing.T) {
 func TestAMoveToAQueueThatBecomesFullSaysHowFarItCame(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QSET other bound 2", "+OK\r\n")
-	c.fill("q", 0, 5)
+	c.fill("q", 1, 5)
 	const full = "-FULL queue is full: it holds 2 packets with 2 bytes, its bound is 2 packets"
 	c.ask("QMOVE q TO other", full+"; done before: 2 packets\r\n")
 	c.ask("QMOVE q TO other", full+"\r\n")
@@ -181,10 +181,10 @@ func TestAMoveToAQueueThatBecomesFullSaysHowFarItCame(t *testing.T) {
 func TestADryRunOnlyCounts(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QSET q max-attempts 1", "+OK\r\n")
-	c.fill("q", 0, 3)
+	c.fill("q", 1, 3)
 	c.send(request("QCLAIM", "q", "COUNT", "2"))
 	c.payloads()
-	c.ask("QNACK q 0 3", bulkReply("dead"))
+	c.ask("QNACK q 1 4", bulkReply("dead"))
 	before := fmt.Sprint(c.pairs("QSTAT", "q"))
 	for words, want := range map[string]string{"QPURGE q": ":3", "QHARVEST q OLDER 0": ":1", "QREDRIVE q": ":1", "QMOVE q TO other STATE dead": ":1"} {
 		c.ask(words+" DRYRUN", want+"\r\n")
@@ -199,12 +199,12 @@ func TestManyPacketsAreDeletedInSlicesWhileOthersAreServed(t *testing.T) {
 	d := newDoor(t, Config{})
 	c, other := d.dial(), d.dial()
 	const n = 30_000
-	c.fill("q", 0, n)
+	c.fill("q", 1, n)
 	c.send(request("QPURGE", "q", "STATE", "ready") + request("PING"))
 	other.ask("QLEN other", ":0\r\n")
 	c.want(fmt.Sprintf(":%d\r\n+PONG\r\n", n))
 	c.ask("EXISTS q", ":0\r\n")
-	c.fill("q", n, 10)
+	c.fill("q", 1+n, 10)
 	c.send("CLIENT REPLY SKIP\r\nQPURGE q\r\nPING\r\n")
 	c.want("+PONG\r\n")
 	c.ask("EXISTS q", ":0\r\n")
@@ -212,11 +212,11 @@ func TestManyPacketsAreDeletedInSlicesWhileOthersAreServed(t *testing.T) {
 
 func TestBadInputChangesNothingInAQueue(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.ask("QPUSH q x", bulkReply("0"))
-	c.ask("QPUSH q y", bulkReply("1"))
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 2, start+30_000, "w"))
-	before := fmt.Sprint(c.shown("q", "0"), c.shown("q", "1"), c.pairs("QSTAT", "q"), c.pairs("QGET", "q"))
-	requests := []string{"QACK q 0 3", "QACK q 1 2", "QNACK q 0 1 DEAD", "QEXTEND q 0 1 5", "QPROGRESS q 0 3 5", "QACK other 0 2"}
+	c.ask("QPUSH q x", bulkReply("1"))
+	c.ask("QPUSH q y", bulkReply("2"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 3, start+30_000, "w"))
+	before := fmt.Sprint(c.shown("q", "1"), c.shown("q", "2"), c.pairs("QSTAT", "q"), c.pairs("QGET", "q"))
+	requests := []string{"QACK q 1 4", "QACK q 2 3", "QNACK q 1 2 DEAD", "QEXTEND q 1 2 5", "QPROGRESS q 1 4 5", "QACK other 1 3"}
 	for _, bad := range badInput {
 		if !strings.Contains(bad.reply, "no queue has this name") {
 			requests = append(requests, bad.request)
@@ -227,7 +227,7 @@ func TestBadInputChangesNothingInAQueue(t *testing.T) {
 			t.Errorf("%.60s: %q, want an error", bad, got)
 			continue
 		}
-		if got := fmt.Sprint(c.shown("q", "0"), c.shown("q", "1"), c.pairs("QSTAT", "q"), c.pairs("QGET", "q")); got != before {
+		if got := fmt.Sprint(c.shown("q", "1"), c.shown("q", "2"), c.pairs("QSTAT", "q"), c.pairs("QGET", "q")); got != before {
 			t.Fatalf("%.60s: %s, was %s", bad, got, before)
 		}
 	}

@@ -164,7 +164,7 @@ func TestWhySaysInASentenceWhyAPacketIsNotDelivered(t *testing.T) {
 func TestAnAgeIsNeverNegative(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QPUSH q x", bulkReply("0"))
+	c.ask("QPUSH q x", bulkReply("1"))
 	for _, step := range []struct {
 		passes int64
 		age    string

@@ -9,42 +9,42 @@ import (
 func TestAUniquePushIsAnsweredWithThePacketThatHasTheID(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QPUSH q a UNIQUE u", bulkReply("0"))
-	c.ask("QPUSH q b unique u", bulkReply("0"))
-	c.ask("QPUSH other b UNIQUE u", bulkReply("1"))
-	c.ask("QPEEK q", wire(`*1 | *14 | "id" | "0" | "queue" | "q" | "payload" | "a" | "priority" | :128 | "unique" | "u" | "enqueued" | :1700000000000 | "state" | "ready"`))
+	c.ask("QPUSH q a UNIQUE u", bulkReply("1"))
+	c.ask("QPUSH q b unique u", bulkReply("1"))
+	c.ask("QPUSH other b UNIQUE u", bulkReply("2"))
+	c.ask("QPEEK q", wire(`*1 | *14 | "id" | "1" | "queue" | "q" | "payload" | "a" | "priority" | :128 | "unique" | "u" | "enqueued" | :1700000000000 | "state" | "ready"`))
 	c.line("QCLAIM", "q", "CONSUMER", "w")
 	d.stop()
 	d.start()
 	c = d.dial()
-	c.ask("QPUSH q b UNIQUE u", bulkReply("0"))
-	c.ask("QNACK q 0 2 DEAD", bulkReply("dead"))
-	c.ask("QPUSH q b UNIQUE u", bulkReply("3"))
+	c.ask("QPUSH q b UNIQUE u", bulkReply("1"))
+	c.ask("QNACK q 1 3 DEAD", bulkReply("dead"))
+	c.ask("QPUSH q b UNIQUE u", bulkReply("4"))
 	c.ask("QREDRIVE q", ":1\r\n")
-	c.ask("QPUSH q c UNIQUE u", bulkReply("3"))
-	c.ask("QDEL q 3", ":1\r\n")
-	c.ask("QPUSH q c UNIQUE u", bulkReply("0"))
+	c.ask("QPUSH q c UNIQUE u", bulkReply("4"))
+	c.ask("QDEL q 4", ":1\r\n")
+	c.ask("QPUSH q c UNIQUE u", bulkReply("1"))
 	c.ask("QLEN q", ":1\r\n")
 }
 
 func TestAUniquePushIsAnsweredForItsWindow(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QPUSH q a UNIQUE u WINDOW 1000", bulkReply("0"))
+	c.ask("QPUSH q a UNIQUE u WINDOW 1000", bulkReply("1"))
 	c.line("QPOP", "q")
 	d.stop()
 	d.now.Add(999)
 	d.start()
 	c = d.dial()
-	c.ask("QPUSH q b WINDOW 1000 UNIQUE u", bulkReply("0"))
+	c.ask("QPUSH q b WINDOW 1000 UNIQUE u", bulkReply("1"))
 	c.ask("QLEN q", ":0\r\n")
 	d.now.Add(1)
-	c.ask("QPUSH q b UNIQUE u WINDOW 1000", bulkReply("1"))
-	c.ask("QPUSH q b UNIQUE u", bulkReply("1")) // with or without a window, an id is one
-	c.ask("QDEL q 1", ":1\r\n")
-	c.ask("QPUSH q c UNIQUE u", bulkReply("1"))
-	c.ask("QPUSH q c UNIQUE other", bulkReply("2"))
-	c.ask("QPUSH q c UNIQUE other WINDOW 5", bulkReply("2"))
+	c.ask("QPUSH q b UNIQUE u WINDOW 1000", bulkReply("2"))
+	c.ask("QPUSH q b UNIQUE u", bulkReply("2")) // with or without a window, an id is one
+	c.ask("QDEL q 2", ":1\r\n")
+	c.ask("QPUSH q c UNIQUE u", bulkReply("2"))
+	c.ask("QPUSH q c UNIQUE other", bulkReply("3"))
+	c.ask("QPUSH q c UNIQUE other WINDOW 5", bulkReply("3"))
 }
 
 func TestAWindowIsNoKeyOfTheUsers(t *testing.T) {
@@ -56,17 +56,17 @@ func TestAWindowIsNoKeyOfTheUsers(t *testing.T) {
 		"EXPIRE does not end it":      {{"PEXPIRE unique:1:q:u 1", ":0\r\n"}},
 		"KEYS does not show it":       {{"KEYS *", "*1\r\n$1\r\nq\r\n"}},
 		"DBSIZE does not count it":    {{"DBSIZE", ":1\r\n"}},
-		"an emptied queue is no name": {{"QDEL q 0", ":1\r\n"}, {"KEYS *", "*0\r\n"}, {"DBSIZE", ":0\r\n"}, {"EXISTS q", ":0\r\n"}, {"TYPE q", "+none\r\n"}},
+		"an emptied queue is no name": {{"QDEL q 1", ":1\r\n"}, {"KEYS *", "*0\r\n"}, {"DBSIZE", ":0\r\n"}, {"EXISTS q", ":0\r\n"}, {"TYPE q", "+none\r\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoor(t, Config{})
 			c := d.dial()
-			c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("0"))
+			c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("1"))
 			for _, command := range commands {
 				c.ask(command[0], command[1])
 			}
 			for range 2 {
-				c.ask("QPUSH q b UNIQUE u WINDOW 100000", bulkReply("0"))
+				c.ask("QPUSH q b UNIQUE u WINDOW 100000", bulkReply("1"))
 				d.stop()
 				d.start()
 				c = d.dial()
@@ -82,9 +82,9 @@ func TestWindowsEndWithTheirQueue(t *testing.T) {
 				d := newDoor(t, Config{})
 				c := d.dial()
 				c.ask("RPUSH other a", ":1\r\n")
-				c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("0"))
+				c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("1"))
 				if empty {
-					c.ask("QDEL q 0", ":1\r\n")
+					c.ask("QDEL q 1", ":1\r\n")
 				}
 				c.line(strings.Fields(end)...)
 				if end == "SET q text" {
@@ -104,11 +104,11 @@ func TestWindowsEndWithTheirQueue(t *testing.T) {
 func TestQDropOfAQueueThatHasOnlyAWindowSucceedsOnce(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("0"))
-	c.ask("QDEL q 0", ":1\r\n")
-	c.ask("QDROP q", "+OK\r\n")
-	c.ask("QPUSH q b UNIQUE u WINDOW 100000", bulkReply("1"))
+	c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("1"))
 	c.ask("QDEL q 1", ":1\r\n")
+	c.ask("QDROP q", "+OK\r\n")
+	c.ask("QPUSH q b UNIQUE u WINDOW 100000", bulkReply("2"))
+	c.ask("QDEL q 2", ":1\r\n")
 	c.ask("QDROP q", "+OK\r\n")
 	if got := c.line("QDROP", "q"); !strings.HasPrefix(got, "-NOQUEUE ") {
 		t.Errorf("a second QDROP gives %q", got)
@@ -118,10 +118,10 @@ func TestQDropOfAQueueThatHasOnlyAWindowSucceedsOnce(t *testing.T) {
 func TestAWindowGoesWithARenamedQueue(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("0"))
-	c.ask("RENAME q r", "+OK\r\n")
-	c.ask("QPUSH r a UNIQUE u WINDOW 100000", bulkReply("0"))
 	c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("1"))
+	c.ask("RENAME q r", "+OK\r\n")
+	c.ask("QPUSH r a UNIQUE u WINDOW 100000", bulkReply("1"))
+	c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("2"))
 }
 
 func TestATransactionHasRoomForItsUniquePushes(t *testing.T) {
@@ -132,6 +132,6 @@ func TestATransactionHasRoomForItsUniquePushes(t *testing.T) {
 	for _, push := range []string{"QPUSH q a UNIQUE " + u + " WINDOW 5", "QPUSH q b UNIQUE " + u, "QPUSH q c UNIQUE " + u + " window 5", "QPUSH q d UNIQUE " + u} {
 		c.ask(push, "+QUEUED\r\n")
 	}
-	c.ask("EXEC", wire(`*4 | "0" | "0" | "0" | "0"`))
+	c.ask("EXEC", wire(`*4 | "1" | "1" | "1" | "1"`))
 	c.ask("QLEN q", ":1\r\n")
 }

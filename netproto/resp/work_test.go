@@ -54,23 +54,23 @@ func TestAPushOfManyPacketsBringsAllOrNone(t *testing.T) {
 
 func TestClaimsAreGivenOutInOrderAndOnlyOnce(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
-	c.ask("QPUSH q urgent PRIO 1", bulkReply("3"))
+	c.ask("QMPUSH q 3 a b c", wire(`*3 | "1" | "2" | "3"`))
+	c.ask("QPUSH q urgent PRIO 1", bulkReply("4"))
 	lease := int64(start + 30_000)
-	c.ask("QCLAIM q NEWEST CONSUMER w", strings.Replace(claimOf("q", 3, "urgent", 1, 4, lease, "w"), ":128\r\n", ":1\r\n", 1))
-	c.ask("QCLAIM empty OR q CONSUMER w", claimOf("q", 0, "a", 1, 5, lease, "w"))
-	c.ask("QCLAIM q NEWEST CONSUMER w", claimOf("q", 2, "c", 1, 6, lease, "w"))
-	c.ask("QCLAIM q COUNT 1000 CONSUMER w", claimOf("q", 1, "b", 1, 7, lease, "w"))
+	c.ask("QCLAIM q NEWEST CONSUMER w", strings.Replace(claimOf("q", 4, "urgent", 1, 5, lease, "w"), ":128\r\n", ":1\r\n", 1))
+	c.ask("QCLAIM empty OR q CONSUMER w", claimOf("q", 1, "a", 1, 6, lease, "w"))
+	c.ask("QCLAIM q NEWEST CONSUMER w", claimOf("q", 3, "c", 1, 7, lease, "w"))
+	c.ask("QCLAIM q COUNT 1000 CONSUMER w", claimOf("q", 2, "b", 1, 8, lease, "w"))
 	c.ask("QCLAIM q COUNT 1000", "*0\r\n")
 	c.ask("LLEN q", ":0\r\n")
 	c.ask("LPOP q", "$-1\r\n")
 	c.ask("QPOP q", "*0\r\n")
 	c.ask("TYPE q", "+list\r\n")
-	c.ask("QACK q 3 4 0 4 2 6 1 7 1 7", ":3\r\n") // 0 has another token, and 1 is gone the second time
-	c.ask("QACK q 0 4 2 6", ":0\r\n")
-	c.ask("QACK q 0 4", staleReply)
+	c.ask("QACK q 4 5 1 5 3 7 2 8 2 8", ":3\r\n") // 1 has another token, and 2 is gone the second time
+	c.ask("QACK q 1 5 3 7", ":0\r\n")
+	c.ask("QACK q 1 5", staleReply)
 	c.ask("EXISTS q", ":1\r\n")
-	c.ask("QACK q 0 5", ":1\r\n")
+	c.ask("QACK q 1 6", ":1\r\n")
 	c.ask("EXISTS q", ":0\r\n")
 }
 
@@ -85,8 +85,8 @@ func TestTheFirstTokenIsNotZero(t *testing.T) {
 func TestALeaseThatEndsReturnsThePacketWithAnotherToken(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QPUSH q x", bulkReply("0"))
-	c.ask("QCLAIM q LEASE 1000 CONSUMER a", claimOf("q", 0, "x", 1, 1, start+1000, "a"))
+	c.ask("QPUSH q x", bulkReply("1"))
+	c.ask("QCLAIM q LEASE 1000 CONSUMER a", claimOf("q", 1, "x", 1, 2, start+1000, "a"))
 	d.now.Add(999)
 	c.ask("QCLAIM q", "*0\r\n")
 	d.now.Add(1)
@@ -98,39 +98,39 @@ func TestALeaseThatEndsReturnsThePacketWithAnotherToken(t *testing.T) {
 	if got := c.readLine(); got != "the lease of a ended" {
 		t.Errorf("the reason of a packet whose lease ended is %q", got)
 	}
-	c.ask("QACK q 0 1", staleReply)
-	c.ask("QEXTEND q 0 1 5", staleReply)
-	c.ask("QPROGRESS q 0 1 5", staleReply)
-	c.ask("QNACK q 0 1 DEAD", staleReply)
-	c.ask("QACK other 0 2", goneReply)
-	c.ask("QACK q 0 2", ":1\r\n")
+	c.ask("QACK q 1 2", staleReply)
+	c.ask("QEXTEND q 1 2 5", staleReply)
+	c.ask("QPROGRESS q 1 2 5", staleReply)
+	c.ask("QNACK q 1 2 DEAD", staleReply)
+	c.ask("QACK other 1 3", goneReply)
+	c.ask("QACK q 1 3", ":1\r\n")
 }
 
 func TestAPacketThatIsTriedTooOftenIsDead(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q MAX-ATTEMPTS 2 backoff-min 0 backoff-max 0", "+OK\r\n")
-	c.ask("QPUSH q x", bulkReply("0"))
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1, start+30_000, "w"))
-	c.ask("QNACK q 0 1", bulkReply("ready"))
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 2, 2, start+30_000, "w"))
-	c.ask("QNACK q 0 2 REASON poison", bulkReply("dead"))
+	c.ask("QPUSH q x", bulkReply("1"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 2, start+30_000, "w"))
+	c.ask("QNACK q 1 2", bulkReply("ready"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 2, 3, start+30_000, "w"))
+	c.ask("QNACK q 1 3 REASON poison", bulkReply("dead"))
 	c.ask("QCLAIM q", "*0\r\n")
 	c.ask("LLEN q", ":0\r\n")
-	c.ask("QNACK q 0 2", staleReply)
+	c.ask("QNACK q 1 3", staleReply)
 	c.ask("EXISTS q", ":1\r\n")
 }
 
 func TestADeadPacketMovesToTheDeadLetterQueue(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QSET q dead-letter grave", "+OK\r\n")
-	c.ask("QPUSH q x", bulkReply("0"))
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1, start+30_000, "w"))
-	c.ask("QNACK q 0 1 DEAD REASON poison", bulkReply("dead"))
+	c.ask("QPUSH q x", bulkReply("1"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 2, start+30_000, "w"))
+	c.ask("QNACK q 1 2 DEAD REASON poison", bulkReply("dead"))
 	c.ask("LLEN grave", ":1\r\n")
 	c.ask("QPOP grave", wire(`*1
 *16
-"id" | "0"
+"id" | "1"
 "queue" | "grave"
 "payload" | "x"
 "priority" | :128
@@ -138,10 +138,10 @@ func TestADeadPacketMovesToTheDeadLetterQueue(t *testing.T) {
 "consumer" | "w"
 "reason" | "dead at attempt 1: poison"
 "origin" | "q"`))
-	c.ask("QPUSH q y", bulkReply("2"))
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 2, "y", 1, 3, start+30_000, "w"))
-	c.ask("QNACK q 2 3 DEAD", bulkReply("dead"))
-	if got := c.shown("grave", "2")["reason"]; got != "dead at attempt 1" {
+	c.ask("QPUSH q y", bulkReply("3"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 3, "y", 1, 4, start+30_000, "w"))
+	c.ask("QNACK q 3 4 DEAD", bulkReply("dead"))
+	if got := c.shown("grave", "3")["reason"]; got != "dead at attempt 1" {
 		t.Errorf("the reason of a packet that died without one is %q", got)
 	}
 }
@@ -231,10 +231,10 @@ func TestSwitchesAreSetByEachWordForYesAndNo(t *testing.T) {
 func TestADeadPacketSaysHowLongItStays(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QSET q retain-dead 60000", "+OK\r\n")
-	c.ask("QPUSH q x", bulkReply("0"))
-	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1, start+30_000, "w"))
-	c.ask("QNACK q 0 1 DEAD", bulkReply("dead"))
-	if got, want := c.shown("q", "0")["why"], "dead after 1 attempt; it stays until 2023-11-14T22:14:20.000Z"; got != want {
+	c.ask("QPUSH q x", bulkReply("1"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 2, start+30_000, "w"))
+	c.ask("QNACK q 1 2 DEAD", bulkReply("dead"))
+	if got, want := c.shown("q", "1")["why"], "dead after 1 attempt; it stays until 2023-11-14T22:14:20.000Z"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -279,17 +279,17 @@ func TestWorkersThatWaitAreServedInOrder(t *testing.T) {
 	c.awaitBlocked(2)
 	third.send(request("QCLAIM", "b", "BLOCK", "0", "COUNT", "2", "CONSUMER", "w3") + request("PING"))
 	c.awaitBlocked(3)
-	c.ask("QMPUSH b 3 x y z", wire(`*3 | "0" | "1" | "2"`))
+	c.ask("QMPUSH b 3 x y z", wire(`*3 | "1" | "2" | "3"`))
 	lease := int64(start + 30_000)
-	first.want(claimOf("b", 0, "x", 1, 3, lease, "w1"))
+	first.want(claimOf("b", 1, "x", 1, 4, lease, "w1"))
 	second.want(wire(`*1
 *10
-"id" | "1"
+"id" | "2"
 "queue" | "b"
 "payload" | "y"
 "priority" | :128
 "enqueued" | :1700000000000`))
-	third.want(claimOf("b", 2, "z", 1, 4, lease, "w3") + "+PONG\r\n")
+	third.want(claimOf("b", 3, "z", 1, 5, lease, "w3") + "+PONG\r\n")
 }
 
 func TestAPopThatWaitedTakesAsManyAsItWants(t *testing.T) {
@@ -317,9 +317,9 @@ func TestAWaitEndsWithNil(t *testing.T) {
 
 func TestAPipelineIsAnsweredInOrder(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.send(request("QPUSH", "q", "x") + request("QCLAIM", "q", "CONSUMER", "w") + request("QACK", "q", "0", "1") +
-		request("QACK", "q", "0", "1") + request("QCLAIM", "q") + request("PING"))
-	c.want(bulkReply("0") + claimOf("q", 0, "x", 1, 1, start+30_000, "w") + ":1\r\n" + goneReply + "*0\r\n+PONG\r\n")
+	c.send(request("QPUSH", "q", "x") + request("QCLAIM", "q", "CONSUMER", "w") + request("QACK", "q", "1", "2") +
+		request("QACK", "q", "1", "2") + request("QCLAIM", "q") + request("PING"))
+	c.want(bulkReply("1") + claimOf("q", 1, "x", 1, 2, start+30_000, "w") + ":1\r\n" + goneReply + "*0\r\n+PONG\r\n")
 }
 
 func TestWhatChangesManyPacketsIsNoPartOfATransaction(t *testing.T) {
