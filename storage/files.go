@@ -103,7 +103,7 @@ func (d damaging) Read(b []byte) (int, error) {
 	return n, damaged(err)
 }
 
-var fileNames = regexp.MustCompile(`^(format|anchor|db/(MANIFEST|[0-9]{6,20}\.sst)|journal/[0-9]{16,20}\.log)$`)
+var fileNames = regexp.MustCompile(`^(format|anchor|db/(MANIFEST|([0-9]{6}|[1-9][0-9]{6,19})\.sst)|journal/([0-9]{16}|[1-9][0-9]{16,19})\.log)$`)
 
 // IsFile says whether Files may have a file of the name.
 func IsFile(name string) bool { return fileNames.MatchString(name) }

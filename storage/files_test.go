@@ -282,12 +282,38 @@ func TestWhatAKilledRestoreLeavesIsNotServed(t *testing.T) {
 	}
 }
 
+func TestARestoreThatCannotTidyUpSaysThatTheFolderIsThere(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	f, err := s.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dir := filepath.Join(t.TempDir(), "data")
+	r, err := Restore(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range f.List {
+		if err := r.Add(file.Name, file.Content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(r.path("stranger"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Keep(); !errors.Is(err, ErrKept) {
+		t.Errorf("got %v, want ErrKept", err)
+	}
+	openTest(t, dir, Options{})
+}
+
 func TestAFileOfTheFolderHasOneOfItsNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"format": true, "anchor": true, "db/MANIFEST": true, "db/000001.sst": true, "journal/0000000000000001.log": true,
 		"": false, "/format": false, "../format": false, "db/../format": false, "db/": false, "lock": false, "db/LOCK": false,
 		"db//MANIFEST": false, "journal/x.log": false, "format\n": false, "db/000001.sst/x": false, "./format": false,
-		strings.Repeat("db/", 100): false,
+		strings.Repeat("db/", 100): false, "db/1000000.sst": true, "db/0000001.sst": false, "journal/00000000000000001.log": false,
 	} {
 		if IsFile(name) != want {
 			t.Errorf("%q: want %v", name, want)

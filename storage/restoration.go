@@ -15,6 +15,9 @@ type Restoration struct {
 	made   bool // the folder was not there before
 }
 
+// ErrKept: Keep made the folder, whole and in its place, and could not sync its name or tidy up.
+var ErrKept = errors.New("the folder is whole and in its place, but its name may not be on disk, or something is left in it")
+
 // restoringName is the folder in the folder where all files are until Keep. What a kill leaves is
 // not taken for a data folder, since it has no format.
 const restoringName = "restoring"
@@ -102,7 +105,7 @@ func (r *Restoration) Add(name string, content io.Reader) error {
 }
 
 // Keep makes the folder one that Open takes, from one moment to the next. After an error all that
-// was made is gone, as after Discard.
+// was made is gone, as after Discard; after one that wraps ErrKept the folder stays.
 func (r *Restoration) Keep() (err error) {
 	for _, name := range []string{journalName, dbName, ""} {
 		err = errors.Join(err, syncName(r.path(name)))
@@ -123,7 +126,10 @@ func (r *Restoration) Keep() (err error) {
 		return fmt.Errorf("cannot put the files in their places: %w", err)
 	}
 	defer r.folder.close()
-	return errors.Join(os.Remove(r.path("")), r.folder.syncDir(), syncName(filepath.Dir(r.folder.path)))
+	if err := errors.Join(r.folder.syncDir(), syncName(filepath.Dir(r.folder.path)), os.Remove(r.path(""))); err != nil {
+		return fmt.Errorf("%w: %w", ErrKept, err)
+	}
+	return nil
 }
 
 // Discard removes what was made.

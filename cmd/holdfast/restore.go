@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/recovery/archive"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // restoreCmd makes a folder of a backup of files.
@@ -49,7 +50,7 @@ func (c *restoreCmd) Run(ctx context.Context, p *program) error {
 	}
 	m.end()
 	switch {
-	case ctx.Err() != nil && err != nil:
+	case ctx.Err() != nil && err != nil && !errors.Is(err, storage.ErrKept):
 		return errors.New("restore: interrupted; nothing was kept")
 	case err != nil:
 		return fmt.Errorf("restore: %w", err)

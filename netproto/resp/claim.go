@@ -76,7 +76,9 @@ func takeQueues(args [][]byte) (queues, options [][]byte) {
 }
 
 // refuseOr refuses an OR that takeQueues left among the options.
-func refuseOr() { refuse("ERR OR: expected another queue behind it, and all queues before the options") }
+func refuseOr() {
+	refuse("ERR OR: expected another queue behind it, and all queues before the options")
+}
 
 // consumerName is who claims if the request does not say: the client's name, or its address.
 func (s *session) consumerName() []byte {

@@ -167,12 +167,15 @@ const maxList = 64 << 20
 
 // ReadList reads the list of the tables in a folder, which may be empty.
 func ReadList(dir string) (*List, error) {
-	b, err := readFile(filepath.Join(dir, badger.ManifestFilename), maxList)
+	b, err := readFile(filepath.Join(dir, badger.ManifestFilename), maxList+1)
 	if errors.Is(err, os.ErrNotExist) {
 		return noList(dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the list of tables: %w", err)
+	}
+	if len(b) > maxList {
+		return nil, fmt.Errorf("%w: %s has more than %d bytes", ErrList, badger.ManifestFilename, maxList)
 	}
 	l, err := decode(b)
 	if err != nil {
@@ -181,7 +184,7 @@ func ReadList(dir string) (*List, error) {
 	return l, nil
 }
 
-// readFile reads so many bytes of a file at most: the length of a damaged one may be anything.
+// readFile reads the first bytes of a file, so many at most: a damaged one may have any length.
 func readFile(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
