@@ -11,8 +11,9 @@ type gateForm struct {
 	settingsForm
 }
 
-// change gives the gates a value: both unless one is chosen.
-func (f *gateForm) change(ctx context.Context, p *program, paused string) error {
+// change gives the gates a value: both unless one is chosen. The queue must be there, unless it may
+// be made.
+func (f *gateForm) change(ctx context.Context, p *program, paused string, create bool) error {
 	var changes settingChanges
 	if f.In || !f.Out {
 		changes.add("pause-in", paused)
@@ -20,23 +21,27 @@ func (f *gateForm) change(ctx context.Context, p *program, paused string) error 
 	if f.Out || !f.In {
 		changes.add("pause-out", paused)
 	}
-	return f.settingsForm.change(ctx, p, f.Queue, paused == "no", &changes)
+	return f.settingsForm.change(ctx, p, f.Queue, !create, &changes)
 }
 
 // pauseCmd closes gates of a queue for a while.
-type pauseCmd struct{ gateForm }
+type pauseCmd struct {
+	gateForm
+	Create bool `help:"Make the queue if there is none."`
+}
 
 func (c *pauseCmd) Help() string {
-	return `Nothing is pushed to the queue and nothing is taken from it until "holdfast resume". Pushes are refused, or wait if the queue has full=block. Consumers wait. What is claimed can be acknowledged, and "holdfast list" sees everything. The queue is made if there is none.
+	return `Nothing is pushed to the queue and nothing is taken from it until "holdfast resume". Pushes are refused, or wait if the queue has full=block. Consumers wait. What is claimed can be acknowledged, and "holdfast list" sees everything. If there is no such queue, the exit code is 3.
 
 Examples:
 
     holdfast pause jobs
-    holdfast pause jobs --out`
+    holdfast pause jobs --out
+    holdfast pause soon --create`
 }
 
 func (c *pauseCmd) Run(ctx context.Context, p *program) error {
-	return c.change(ctx, p, "yes")
+	return c.change(ctx, p, "yes", c.Create)
 }
 
 // resumeCmd opens gates of a queue.
@@ -52,5 +57,5 @@ Examples:
 }
 
 func (c *resumeCmd) Run(ctx context.Context, p *program) error {
-	return c.change(ctx, p, "no")
+	return c.change(ctx, p, "no", false)
 }

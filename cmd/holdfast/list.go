@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -52,7 +51,7 @@ func (c *listCmd) Run(ctx context.Context, p *program) error {
 		}
 		if n == 0 { // a queue that does not exist has no packets either
 			if _, err := server.Stats(ctx, c.Queue); err != nil {
-				return fmt.Errorf("queue %.80q: %w", c.Queue, err)
+				return err
 			}
 		}
 		return cmp.Or(out.end(), o.keep())

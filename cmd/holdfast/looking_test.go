@@ -61,7 +61,7 @@ func TestAPacketIsShown(t *testing.T) {
 		field(t, s.must(t, "show", "q", id, "--json"), want)
 	}
 	oneErrorLine(t, s.run(t, "show", "q", "99"), exitNothing, "no such packet: 99 in q")
-	oneErrorLine(t, s.run(t, "show", "none", "99"), exitNothing, "no queue has this name")
+	oneErrorLine(t, s.run(t, "show", "none", "99"), exitNothing, `queue "none": no queue has this name`)
 }
 
 func TestQueuesAreListedWithTheirFigures(t *testing.T) {

@@ -26,7 +26,7 @@ func TestSetAndUnsetPrintWhatIsSetThen(t *testing.T) {
 			t.Errorf("%s printed %q, want %q", step.command, got, step.want)
 		}
 	}
-	oneErrorLine(t, s.run(t, "unset", "none", "lease"), exitNothing, "no queue has this name")
+	oneErrorLine(t, s.run(t, "unset", "none", "lease"), exitNothing, `queue "none": no queue has this name`)
 	if got := s.must(t, "queues", "--match", "none"); strings.Contains(got, "none") {
 		t.Error("a failed unset has made the queue")
 	}
@@ -71,9 +71,11 @@ func TestAPausedQueueTakesAndGivesNothingUntilItIsResumed(t *testing.T) {
 			t.Errorf("after %q a claim was given: %v, want %v", step.args, got, step.claimable)
 		}
 	}
-	s.must(t, "pause", "new")
+	oneErrorLine(t, s.run(t, "pause", "new"), exitNothing, `queue "new": no queue has this name`)
+	oneErrorLine(t, s.run(t, "get", "new"), exitNothing, `queue "new": no queue has this name`)
+	s.must(t, "pause", "new", "--create")
 	oneErrorLine(t, s.run(t, "push", "new", "x"), exitFailed, "paused")
-	oneErrorLine(t, s.run(t, "resume", "none"), exitNothing, "no queue has this name")
+	oneErrorLine(t, s.run(t, "resume", "none"), exitNothing, `queue "none": no queue has this name`)
 }
 
 func TestPacketsAreDeletedByTheirIDs(t *testing.T) {
@@ -108,6 +110,7 @@ func TestThePriorityOfAPacketIsChanged(t *testing.T) {
 		t.Errorf("packets are %q, want %q: by age", got, want)
 	}
 	oneErrorLine(t, s.run(t, "prio", "q", "77777", "1"), exitNothing, "no such packet: 77777 in q")
+	oneErrorLine(t, s.run(t, "drop", "none", "--yes"), exitNothing, `queue "none": no queue has this name`)
 	oneErrorLine(t, s.run(t, "prio", "none", "1", "1"), exitNothing, "no queue has this name")
 	oneErrorLine(t, s.run(t, "prio", "q", second, "0"), exitFailed, "the packet has no key")
 }
@@ -137,7 +140,7 @@ func TestConsumersAreListedWithWhatTheyHold(t *testing.T) {
 	if !strings.Contains(lines[0], `"ids":[]`) || strings.Contains(lines[0], "since") {
 		t.Errorf("%q, want w1 with nothing", lines[0])
 	}
-	oneErrorLine(t, s.run(t, "consumers", "none"), exitNothing, "no queue has this name")
+	oneErrorLine(t, s.run(t, "consumers", "none"), exitNothing, `queue "none": no queue has this name`)
 }
 
 func TestStatusTellsHowTheServerIs(t *testing.T) {

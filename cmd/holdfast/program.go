@@ -169,7 +169,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	case err != nil:
 		return p.report(fmt.Errorf("%w; see %s --help", err, commandOf(err)), exitUsage)
 	}
-	err = parsed.Run()
+	err = nameQueue(parsed, parsed.Run())
 	switch {
 	case err == nil:
 		return exitOK
@@ -200,6 +200,7 @@ func (p *program) parser(ctx context.Context, args []string, help io.Writer, hel
 		kong.ValueFormatter(p.helpWithVariable),
 		kong.Help(printHelp),
 		kong.WithBeforeResolve(p.loadConfig),
+		kong.WithAfterApply(refuseEmpty),
 		// The last that has a value counts.
 		kong.Resolvers(kong.ResolverFunc(p.inContext), kong.ResolverFunc(p.sources.inFile), kong.ResolverFunc(p.variable)),
 		kong.Bind(p),

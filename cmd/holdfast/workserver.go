@@ -27,6 +27,8 @@ type workServer struct {
 
 	encryption `group:"Connection"`
 	login      `group:"Connection"`
+
+	Empty bool `help:"Take an empty name of a queue for what it is. Without this flag it is refused."`
 }
 
 // variables say to a command what the flags say. An empty one takes the place of one that this
