@@ -84,8 +84,8 @@ type conn struct {
 
 	runs      int64 // since when the session serves, on the steady clock
 	announced int   // bytes of the request that in begins with, see Peer.Announce
-	reserved  int // and what is reserved for it
-	framed    int // bytes of in when frame was set
+	reserved  int   // and what is reserved for it
+	framed    int   // bytes of in when frame was set
 }
 
 // start lets the loop serve the connection.
