@@ -27,6 +27,47 @@ func (g *guest) before(other *guest) bool {
 	return g.since.Before(other.since)
 }
 
+// entrance accepts a connection when the one that has to make room for it has had its time. So
+// however many come, each can be answered.
+type entrance struct {
+	net.Listener
+	server *Server
+}
+
+// Accept implements net.Listener.
+func (e entrance) Accept() (net.Conn, error) {
+	conn, err := e.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	for wait := e.server.stay(); wait > 0; wait = e.server.stay() {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-e.server.left:
+		case <-e.server.stopping.Done():
+		}
+		timer.Stop()
+	}
+	if e.server.stopping.Err() != nil {
+		_ = conn.Close() // nobody else may know it any more
+	}
+	return conn, nil
+}
+
+// stay is how long the guest that makes room first may stay yet; 0 or less if none is to wait for.
+func (s *Server) stay() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.guests) < s.config.MaxConns || s.stopping.Err() != nil {
+		return 0
+	}
+	if _, g := s.first(); g != nil && !g.answered {
+		return s.config.Stay - time.Since(g.since)
+	}
+	return 0
+}
+
 // count counts connections. Each is new once and closed once. If there are too many, one makes
 // room: clients that stall keep nobody out.
 func (s *Server) count(conn net.Conn, state http.ConnState) {
@@ -49,21 +90,37 @@ func (s *Server) count(conn net.Conn, state http.ConnState) {
 	case g != nil:
 		g.since, g.answered = time.Now(), state == http.StateIdle
 	}
+	if state != http.StateNew {
+		s.tell()
+	}
 }
 
-// makeRoom closes the connection that is before all others; false if all are kept.
-func (s *Server) makeRoom() bool {
-	var first net.Conn
-	for conn, g := range s.guests {
-		if !g.kept && (first == nil || g.before(s.guests[first])) {
-			first = conn
+// tell has the entrance look again.
+func (s *Server) tell() {
+	select {
+	case s.left <- struct{}{}:
+	default:
+	}
+}
+
+// first is the guest that makes room before all others; nil if all are kept.
+func (s *Server) first() (conn net.Conn, first *guest) {
+	for c, g := range s.guests {
+		if !g.kept && (first == nil || g.before(first)) {
+			conn, first = c, g
 		}
 	}
-	if first == nil {
+	return conn, first
+}
+
+// makeRoom closes the first connection; false if there is none.
+func (s *Server) makeRoom() bool {
+	conn, g := s.first()
+	if g == nil {
 		return false
 	}
-	delete(s.guests, first)
-	s.drop(first, "connection closed")
+	delete(s.guests, conn)
+	s.drop(conn, "connection closed")
 	return true
 }
 
@@ -92,6 +149,7 @@ func (s *Server) with(ctx context.Context, conn net.Conn) context.Context {
 		defer s.mu.Unlock()
 		if g := s.guests[conn]; g != nil {
 			g.kept, g.since = kept, time.Now()
+			s.tell()
 		}
 	})
 }

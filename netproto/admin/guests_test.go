@@ -109,3 +109,25 @@ func TestAConnectionThatIsKeptMakesNoRoom(t *testing.T) {
 	}
 	leave <- struct{}{}
 }
+
+func TestAConnectionHasTimeToBeAnsweredBeforeItMakesRoom(t *testing.T) {
+	s := start(t, Config{MaxConns: 1, Stay: time.Hour})
+	first := dial(t, s)
+	s.waitFor(t, 1, func(*guest) bool { return true })
+	var others []*net.TCPConn
+	for range 3 {
+		conn := dial(t, s)
+		if _, err := io.WriteString(conn, "GET /livez"+localhost); err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, conn)
+	}
+	if _, err := io.WriteString(first, "GET /livez"+localhost); err != nil {
+		t.Fatal(err)
+	}
+	for _, conn := range append([]*net.TCPConn{first}, others...) { // each makes room when it is answered
+		if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", response, err)
+		}
+	}
+}

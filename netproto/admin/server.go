@@ -51,6 +51,7 @@ type Config struct {
 	Page    http.Handler    // answers / and what begins with /page/, and finds out itself who asks; nil: there is no page
 
 	MaxConns     int
+	Stay         time.Duration // that a connection has at least to be answered, before it makes room
 	StallTimeout time.Duration // how long a client may take for a piece of a backup
 	MinRate      int64         // bytes a second that a client must take, on average over StallTimeout
 
@@ -71,6 +72,10 @@ func (c *Config) setDefaults() {
 		c.Health = well(served)
 	}
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	if c.TLS != nil {
+		c.Stay = cmp.Or(c.Stay, DefaultStayTLS)
+	}
+	c.Stay = cmp.Or(c.Stay, DefaultStay)
 	c.StallTimeout = cmp.Or(c.StallTimeout, DefaultStallTimeout)
 	c.MinRate = cmp.Or(c.MinRate, DefaultMinRate)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
@@ -88,6 +93,8 @@ type Server struct {
 	mu     sync.Mutex
 	guests map[net.Conn]*guest // open connections
 
+	left chan struct{} // gets a value when somebody may make room who could not before
+
 	accepted, refused, shaken atomic.Uint64 // see Connections
 	backups                   *Places
 	reading                   sync.RWMutex // read-locked by each backup under way
@@ -101,7 +108,7 @@ const Name = "admin"
 // NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow.
 func NewServer(l net.Listener, c Config) *Server {
 	c.setDefaults()
-	s := &Server{config: c, listener: l, guests: make(map[net.Conn]*guest), backups: NewPlaces(1)}
+	s := &Server{config: c, listener: l, guests: make(map[net.Conn]*guest), left: make(chan struct{}, 1), backups: NewPlaces(1)}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.http = http.Server{
 		Handler:           s.routes(),
@@ -114,8 +121,9 @@ func NewServer(l net.Listener, c Config) *Server {
 		ConnState:         s.count,
 		ErrorLog:          log.New(complaints{s}, "", 0),
 	}
+	s.listener = entrance{l, s}
 	if c.TLS != nil {
-		s.listener = tls.NewListener(l, c.TLS)
+		s.listener = tls.NewListener(s.listener, c.TLS)
 	}
 	return s
 }
