@@ -194,12 +194,20 @@ func TestAServerWithUsersTellsClientsHowToGetIn(t *testing.T) {
 		"--tls-cert", a.file("server.pem"), "--tls-key", a.file("server.key"))
 	const login, encrypt = "give the user with --user, and the password with HOLDFAST_PASSWORD or --password-file", "give --tls-ca or --tls"
 	for command, want := range map[string]string{
-		"queues": login, "backup --to -": login, "bench --protocol redis": login,
+		"queues": login, "status": login, "tail": "holdfast: Authentication required; " + login, "backup --to -": login, "bench --protocol redis": login,
 		"barbershop import -": "client certificate", "bench": "show the certificate of one with --tls-cert",
 	} {
 		args := strings.Fields(command)
 		oneErrorLine(t, s.run(t, args...), exitFailed, encrypt)
 		oneErrorLine(t, s.run(t, append(args, "--tls-ca", a.file("ca.pem"))...), exitFailed, want)
+	}
+}
+
+func TestCommandsAtAnotherPortSayThatTheAddressIsWrong(t *testing.T) {
+	s := serve(t, t.TempDir(), "--admin", "127.0.0.1:0")
+	for _, command := range []string{"status", "get q", "tail", "push q x", "pop q", "work q true"} {
+		r := s.run(t, append(strings.Fields(command), "--redis", s.addrs["admin"])...)
+		oneErrorLine(t, r, exitFailed, "speaks HTTP, and nothing was done: give its address for Redis clients with --redis")
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -36,16 +35,10 @@ var statusFields = [][2]string{
 
 func (c *statusCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
-		text, err := server.Redis().Info(ctx).Result()
-		if err != nil {
-			return err
-		}
-		info := make(map[string]string)
-		for line := range strings.Lines(text) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			info[name] = value
-		}
+		info, err := server.Info(ctx)
 		switch {
+		case err != nil:
+			return err
 		case info["holdfast_version"] == "":
 			return fmt.Errorf("the server at %s is no Holdfast server: check --redis", c.Redis)
 		case c.JSON:

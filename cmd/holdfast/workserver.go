@@ -118,6 +118,8 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("server at %s did not answer within %v: it may have carried out the request", s.Redis, s.Timeout)
 	case errors.Is(err, syscall.EPIPE) && !errors.Is(err, client.ErrUnknown):
 		return fmt.Errorf("server at %s is gone: the request was not sent", s.Redis)
+	case strings.Contains(err.Error(), `"HTTP/1.`): // in answer to the first words, before any request
+		return fmt.Errorf("the server at %s speaks HTTP, and nothing was done: give its address for Redis clients with --redis", s.Redis)
 	case errors.Is(err, io.EOF):
 		return s.encryption.explain(fmt.Errorf("%w; check that --redis %s is the server's address for Redis clients", err, s.Redis), s.Redis)
 	}

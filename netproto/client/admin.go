@@ -22,6 +22,19 @@ func (c *Client) Queues(ctx context.Context, pattern string) ([]string, error) {
 	return names, err
 }
 
+// Info returns what the server tells of itself: the fields of INFO by name.
+func (c *Client) Info(ctx context.Context) (map[string]string, error) {
+	v, err := c.do(ctx, "INFO")
+	text, _ := v.(string)
+	info := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info, err
+}
+
 // Len is how many packets of a queue are ready, delayed or claimed: 0 if there is no such queue.
 func (c *Client) Len(ctx context.Context, queue string) (int64, error) {
 	return count(c.do(ctx, "QLEN", queue))

@@ -104,7 +104,7 @@ func refusal(err error) error {
 	}
 	for _, k := range kinds {
 		if strings.HasPrefix(reply.Error(), k.prefix) {
-			return &kindError{k.kind, err}
+			return &kindError{k.kind, reply} // without what the library says of its connection
 		}
 	}
 	return err
