@@ -48,8 +48,13 @@ type guard struct {
 
 	mu    sync.Mutex // guards what follows
 	space Space
-	err   error // the file system does not tell
+	told  time.Time // when the file system told last
+	err   error     // it does not tell
 }
+
+// untold is how long the last figures of a file system hold that does not tell: it may be short of
+// memory for a moment. What is written meanwhile fails by itself on a full disk.
+const untold = 10 * time.Second
 
 // newGuard looks at the disk.
 func newGuard(f *folder, o *Options) (*guard, error) {
@@ -80,6 +85,11 @@ func (g *guard) refresh() {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err == nil {
+		g.told = time.Now()
+	} else if time.Since(g.told) < untold && !errors.Is(err, unix.ENOENT) {
+		return
+	}
 	g.err = err
 	g.space.Free, g.space.Total, g.space.Level = free, total, level
 }
@@ -92,7 +102,7 @@ func LeastFree(total int64) int64 { return keepWindows * sizesFor(total, 0).wind
 const nearWindows = 32
 
 // look returns an error that wraps ErrFull when nothing may be written, and another one when the
-// file system does not tell, as when the folder was removed.
+// file system has not told for a while, or the folder was removed.
 func (g *guard) look() error {
 	if g.get().Free < nearWindows*g.sizes.window {
 		g.refresh() // a tenth of a second is long for a small disk

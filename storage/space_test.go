@@ -321,6 +321,36 @@ func TestStoreWhoseFolderIsGoneStopsAndDoesNotWaitForRoom(t *testing.T) {
 	}
 }
 
+func TestAFileSystemThatDoesNotTellForAMomentStopsNothing(t *testing.T) {
+	var fails atomic.Bool
+	o := Options{Window: minWindow}
+	o.tune.stat = func(string) (int64, int64, error) {
+		if fails.Load() {
+			return 0, 0, unix.ENOMEM
+		}
+		return 1 << 30, 1 << 30, nil
+	}
+	s, err := Open(t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails.Store(true)
+	s.guard.refresh()
+	if err := s.Apply(one(1, Packet{})); err != nil || s.Space().Free != 1<<30 {
+		t.Errorf("%d bytes are free, and a batch gives %v", s.Space().Free, err)
+	}
+	s.guard.mu.Lock()
+	s.guard.told = s.guard.told.Add(-untold)
+	s.guard.mu.Unlock()
+	s.guard.refresh()
+	if err := s.Apply(one(2, Packet{})); !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("after a long while a batch gives %v", err)
+	}
+	if err := s.Close(); !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("closing gives %v", err)
+	}
+}
+
 // Deletions of small packets take nearly as much room as the packets, until a merge of all tables.
 func TestADiskFullOfSmallPacketsDrains(t *testing.T) {
 	if testing.Short() {
