@@ -290,8 +290,8 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	damage(t, dir, 1)
 	r := cli(t, "verify", dir)
 	if r.code != exitUnsound || !strings.HasPrefix(r.stdout, "table: ") || !strings.Contains(r.stdout, "sequence 9223372036854775815 in queue 1") ||
-		!strings.Contains(r.stderr, "the folder has 2 findings") {
-		t.Errorf("%+v, want findings that name the block and the packet", r)
+		!strings.Contains(r.stderr, "the folder has 3 findings") {
+		t.Errorf("%+v, want findings that name the table, the block and the packet", r)
 	}
 	r = cli(t, "verify", dir, "--json")
 	var report verifyJSON

@@ -104,7 +104,7 @@ func TestExitCodeOfVerifyTellsWhatWasNotRead(t *testing.T) {
 		stderr string
 	}{
 		"sound, read no further":   {sound, gone, exitOK, ""},
-		"damaged, read no further": {damaged, gone, exitUnsound, "holdfast: verify: the folder has 2 findings\n"},
+		"damaged, read no further": {damaged, gone, exitUnsound, "holdfast: verify: the folder has 3 findings\n"},
 		"sound, not written":       {sound, full, exitNotChecked, "holdfast: verify: no result: write to standard output: no space left on device\n"},
 		"damaged, not written":     {damaged, full, exitNotChecked, "holdfast: verify: no result: write to standard output: no space left on device\n"},
 	} {
