@@ -140,6 +140,9 @@ func (s *Store) Control() Control {
 	return s.control
 }
 
+// Epoch returns the number of this start of the store: 1 or more, and higher than of any before.
+func (s *Store) Epoch() uint64 { return s.epoch }
+
 // Limits returns the limits of one batch.
 func (s *Store) Limits() Limits { return limits }
 

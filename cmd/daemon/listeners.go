@@ -191,7 +191,8 @@ func (all *listeners) serve(c *Config, s metrics.Source, users *access.Control, 
 	s.Buffers = netproto.NewBuffers(c.MaxBuffers)
 	s.Doors = make(map[string]metrics.Door)
 	redis := resp.New(resp.Config{
-		Users: users, Disable: c.RedisDisable, Version: c.Version, Since: time.Now(), Logger: log, Audit: audit, MaxPayload: int(c.MaxPayload),
+		Users: users, Disable: c.RedisDisable, Version: c.Version, Since: time.Now(), Epoch: s.Store.Epoch(),
+		Logger: log, Audit: audit, MaxPayload: int(c.MaxPayload),
 	})
 	open := func(socket *net.TCPListener, config netproto.Config) *netproto.Server {
 		config.Loop, config.Logger, config.Buffers = s.Loop, log, s.Buffers

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -89,6 +90,30 @@ func TestAWaitThatTheServerMayNotEndTakesNothingMore(t *testing.T) {
 	awaitBlocked(t, boss, false)
 	must(boss.Push(t.Context(), "q", nil))(t)
 	want(t, "packets", must(boss.Len(t.Context(), "q"))(t), 1)
+}
+
+// Each start has the same connections in the same order.
+func TestAnIDOfBeforeARestartIsThatOfNoConnection(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var old []int64
+	for range 3 {
+		addr, stop, err := serve(daemon.Config{Data: dir, Sync: storage.SyncNever()})
+		ok(t, err)
+		waits, c := connect(t, addr).Redis().Conn(), connect(t, addr)
+		id := must(waits.ClientID(t.Context()).Result())(t)
+		ended := make(chan error, 1)
+		go func() { ended <- waits.BLPop(t.Context(), 0, "q").Err() }() // ends with the push
+		blocked(t, c)
+		for _, id := range old {
+			want(t, "unblocked", must(c.Redis().ClientUnblock(t.Context(), id).Result())(t), 0)
+			want(t, "killed", must(c.Redis().ClientKillByFilter(t.Context(), "ID", fmt.Sprint(id)).Result())(t), 0)
+		}
+		must(c.Push(t.Context(), "q", nil))(t)
+		ok(t, receive(t, ended))
+		ok(t, stop())
+		old = append(old, id)
+	}
 }
 
 // A stub shows what is asked for.

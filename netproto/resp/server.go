@@ -67,6 +67,7 @@ type Config struct {
 	Disable  []string        // commands that are switched off, in either case
 	Version  string          // of the server
 	Since    time.Time       // when it started
+	Epoch    uint64          // of the start: ids of connections begin above Epoch << 32
 	// MaxPayload is the bytes of the longest payload that is read, 1 MiB at least.
 	MaxPayload int
 	Logger     *slog.Logger
@@ -78,7 +79,7 @@ type Config struct {
 type Protocol struct {
 	config Config
 	table  map[string]*command // by name, in lower case
-	lastID int64               // of sessions
+	opened int64               // how many sessions
 
 	sessions  map[int64]*session // those that have sent something
 	args      [][]byte           // of the request that is carried out
@@ -143,8 +144,8 @@ func (p *Protocol) Refusal(why error) []byte {
 
 // Open implements netproto.Protocol.
 func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
-	p.lastID++
-	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: p.lastID}
+	p.opened++
+	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: int64(p.config.Epoch)<<32 + p.opened}
 	s.run, s.exec = s.runCommand, s.runTransaction
 	s.parser.most = p.config.MaxPayload
 	s.pass = access.NewPass(p.config.Users)
