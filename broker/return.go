@@ -18,6 +18,8 @@ type Nack struct {
 	At     int64  // the moment at which it is ready again, in Unix milliseconds, if that is later
 	Reason []byte // at most MaxReason bytes
 	Dead   bool   // it is not to be tried again
+	// Uncounted: the claim was no attempt, and not the last one either.
+	Uncounted bool
 }
 
 // Nack returns a packet to its queue, or lets it die if it was tried often enough. It returns the
@@ -33,9 +35,12 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	if m.expireClaim(q, p) {
 		return 0, nil
 	}
-	if n.Dead || tooOften(q, d) {
+	if n.Dead || !n.Uncounted && tooOften(q, d) {
 		m.die(q, p, d, n.Reason)
 		return Dead, nil
+	}
+	if n.Uncounted && d.Attempts > 0 {
+		d.Attempts--
 	}
 	delay := max(n.Delay, n.At-tx.now)
 	if delay < 0 {

@@ -597,6 +597,8 @@ func (m *workModel) nack(t *rapid.T, queue string, r broker.Receipt, k *task, wa
 		Delay:  rapid.SampledFrom([]int64{-1, -1, 0, 7, 20}).Draw(t, "delay"),
 		Reason: []byte(rapid.SampledFrom([]string{"", "boom"}).Draw(t, "reason")),
 		Dead:   rapid.IntRange(0, 5).Draw(t, "dead") == 0,
+
+		Uncounted: rapid.IntRange(0, 3).Draw(t, "uncounted") == 0,
 	}
 	if m.settings(queue).BackoffMin > 9 {
 		n.Delay = max(0, n.Delay) // the default backoff is drawn at random
@@ -610,14 +612,17 @@ func (m *workModel) nack(t *rapid.T, queue string, r broker.Receipt, k *task, wa
 		m.same("state", state, broker.State(0))
 		return
 	}
-	if n.Dead || m.tooOften(k) {
+	if n.Dead || !n.Uncounted && m.tooOften(k) {
 		m.die(k, string(n.Reason))
 		m.same("state", state, broker.Dead)
 		return
 	}
+	if n.Uncounted {
+		k.Attempts--
+	}
 	delay, s := n.Delay, m.settings(queue)
 	if delay < 0 {
-		delay = min(s.BackoffMin<<(k.Attempts-1), s.BackoffMax) // under 10: a tenth of it is nothing
+		delay = min(s.BackoffMin<<max(0, k.Attempts-1), s.BackoffMax) // under 10: a tenth of it is nothing
 	}
 	k.Reason, k.Progress = text(string(n.Reason)), nil
 	if delay > 0 {

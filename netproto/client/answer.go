@@ -25,6 +25,8 @@ func nack(p *Packet, why error) []any {
 		return args
 	case v.dead:
 		return append(args, "DEAD")
+	case v.uncounted:
+		args = append(args, "UNCOUNTED")
 	}
 	return append(args, "DELAY", milliseconds(max(v.after, 0)))
 }
@@ -37,7 +39,7 @@ func (w *consumer) answer(p *Packet, err error) []any {
 	case err == nil:
 		return ack(p)
 	case w.handling.Err() != nil && !errors.As(err, &v):
-		return nack(p, RetryIn(0, err))
+		return nack(p, uncounted(0, err))
 	}
 	return nack(p, err)
 }

@@ -217,7 +217,7 @@ func (w *consumer) begin(packets []*Packet, slots int, asked time.Time) {
 func (w *consumer) handle(ctx context.Context, j *job) {
 	err := errors.New("the handler ended its goroutine")
 	defer func() {
-		if err != nil {
+		if v := (*verdict)(nil); err != nil && !(errors.As(err, &v) && v.uncounted) {
 			j.p.log().Warn("the handler failed", "attempt", j.p.Attempt, "error", err)
 		}
 		j.answer = w.answer(j.p, err)
@@ -260,8 +260,7 @@ func (w *consumer) stillClaimed(j *job) bool {
 // Shutdown ends every Consume of the client, now and later: they claim no more, and Shutdown waits
 // for their handlers. When ctx ends before that, it ends the contexts of the handlers with the
 // cause ErrShutdown, returns their packets to the queue for others to take at once, and returns the
-// error of ctx. A claim counts as an attempt all the same, so a packet at its last one is dead
-// then.
+// error of ctx. Such a claim does not count as an attempt.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.mu.Lock()
 	c.stopped = true
@@ -300,7 +299,7 @@ func (w *consumer) giveBack(cause error) error {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
 	defer cancel()
-	errs, _ := w.pipeline(ctx, left, func(j *job) []any { return nack(j.p, RetryIn(0, ErrShutdown)) })
+	errs, _ := w.pipeline(ctx, left, func(j *job) []any { return nack(j.p, uncounted(0, ErrShutdown)) })
 	return fmt.Errorf("%s: packets that were not finished: %d: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
 }
 

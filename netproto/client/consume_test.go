@@ -93,6 +93,7 @@ func whatAHandlerReturnsDecides(t *testing.T, c, boss *client.Client) {
 		{"bad", func() error { return failure }, client.StateDelayed, "no such address"},
 		{"later", func() error { return client.RetryIn(time.Hour, failure) }, client.StateDelayed, "no such address"},
 		{"soon", func() error { return fmt.Errorf("mail: %w", client.RetryIn(0, failure)) }, client.StateReady, "mail: no such address"},
+		{"not yet", func() error { return fmt.Errorf("mail: %w", client.Snooze(time.Hour)) }, client.StateDelayed, "mail: snoozed for 1h0m0s"},
 		{"never", func() error { return client.Dead(failure) }, client.StateDead, "no such address"},
 		{"dead of nothing", func() error { return client.Dead(nil) }, "", ""},
 		{"later for nothing", func() error { return client.RetryIn(time.Hour, nil) }, "", ""},
@@ -139,6 +140,8 @@ func whatAHandlerReturnsDecides(t *testing.T, c, boss *client.Client) {
 			t.Errorf("%s: %v", k.payload, err)
 		case p.State != k.state || !strings.HasPrefix(p.Reason, k.reason):
 			t.Errorf("%s: it is %s, because %q; want %s, %q", k.payload, p.State, p.Reason, k.state, k.reason)
+		case p.Attempt != map[bool]int{true: 0, false: 1}[k.payload == "not yet"] && k.payload != "soon":
+			t.Errorf("%s: it has %d attempts", k.payload, p.Attempt)
 		case k.payload == "panic" && !strings.Contains(p.Reason, "explode"):
 			t.Errorf("the reason %q has no stack", p.Reason)
 		case k.payload == "later" && p.NotBefore.Sub(p.LastClaim) < 55*time.Minute:
@@ -224,6 +227,7 @@ func shutdownWaitsForHandlers(t *testing.T, c, boss *client.Client) {
 
 func shutdownReturnsWhatIsNotFinishedInTime(t *testing.T, c, boss *client.Client) {
 	ctx := t.Context()
+	ok(t, boss.Set(ctx, "q", "max-attempts", "1"))
 	id := must(c.Push(ctx, "q", nil))(t)
 	begun, finish := make(chan struct{}), make(chan struct{})
 	ended := consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
@@ -242,8 +246,8 @@ func shutdownReturnsWhatIsNotFinishedInTime(t *testing.T, c, boss *client.Client
 		t.Errorf("Shutdown returns %v", err)
 	}
 	p := must(c.Show(ctx, "q", id))(t)
-	if p.State != client.StateReady || p.Reason != client.ErrShutdown.Error() {
-		t.Errorf("the packet is %s, because %q", p.State, p.Reason)
+	if p.State != client.StateReady || p.Reason != client.ErrShutdown.Error() || p.Attempt != 0 {
+		t.Errorf("the packet is %s at attempt %d, because %q", p.State, p.Attempt, p.Reason)
 	}
 	close(finish)
 	ok(t, receive(t, ended))
@@ -253,6 +257,7 @@ func shutdownReturnsWhatIsNotFinishedInTime(t *testing.T, c, boss *client.Client
 }
 
 func theEndOfTheContextEndsConsume(t *testing.T, c, boss *client.Client) {
+	ok(t, boss.Set(t.Context(), "q", "max-attempts", "1"))
 	id := must(c.Push(t.Context(), "q", nil))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{})

@@ -11,7 +11,8 @@
 //	}, client.Concurrency(8))
 //
 // A handler that returns nil acknowledges its packet; an error returns it, to be tried again.
-// [Dead] and [RetryIn] wrap an error to say more. [Handle] makes a handler of typed payloads.
+// [Dead] and [RetryIn] wrap an error to say more, and [Snooze] puts the packet off. [Handle] makes
+// a handler of typed payloads.
 //
 // # The promise
 //

@@ -9,7 +9,7 @@ import (
 
 // Handler works on a packet that is claimed. If it returns nil the packet is acknowledged; else it
 // is returned with the error's text as the reason, and tried again after the queue's backoff. A
-// panic is an error whose text has the stack. See also Dead and RetryIn.
+// panic is an error whose text has the stack. See also Dead, RetryIn and Snooze.
 //
 // The context ends when the lease is lost: then another consumer may have the packet.
 type Handler func(ctx context.Context, p *Packet) error
@@ -42,14 +42,24 @@ func Handle[T any](codec Codec, handle func(ctx context.Context, p *Packet, valu
 func Dead(err error) error { return (&verdict{err: err, dead: true}).orNil() }
 
 // RetryIn wraps the error of a handler, or of Nack: the packet is tried again after d, in place of
-// the queue's backoff. RetryIn(d, nil) is nil.
+// the queue's backoff, unless it was its last attempt. RetryIn(d, nil) is nil.
 func RetryIn(d time.Duration, err error) error { return (&verdict{err: err, after: d}).orNil() }
+
+// Snooze is an error of a handler, or of Nack, that is no failure: the packet is delivered again
+// after d, and the claim does not count as an attempt.
+func Snooze(d time.Duration) error { return uncounted(d, fmt.Errorf("snoozed for %v", d)) }
+
+// uncounted is Snooze with an error that has the reason.
+func uncounted(d time.Duration, err error) error {
+	return &verdict{err: err, after: d, uncounted: true}
+}
 
 // verdict is an error that says what becomes of the packet.
 type verdict struct {
-	err   error
-	dead  bool
-	after time.Duration
+	err       error
+	dead      bool
+	after     time.Duration
+	uncounted bool // the claim was no attempt
 }
 
 func (v *verdict) orNil() error {

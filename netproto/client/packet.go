@@ -70,9 +70,9 @@ func (p *Packet) Ack(ctx context.Context) error {
 }
 
 // Nack returns the packet, as the error of a handler does: it is delivered again after the queue's
-// backoff, or dead if it was the last attempt; [Dead] and [RetryIn] say otherwise. The error's text
-// is kept as the reason, up to 4,096 bytes; nil gives none. Nack returns the new state. What Ack
-// says about ErrStale holds here too.
+// backoff, or dead if it was the last attempt; [Dead], [RetryIn] and [Snooze] say otherwise. The
+// error's text is kept as the reason, up to 4,096 bytes; nil gives none. Nack returns the new
+// state. What Ack says about ErrStale holds here too.
 func (p *Packet) Nack(ctx context.Context, why error) (State, error) {
 	return p.answer(ctx, nack(p, why))
 }

@@ -93,6 +93,7 @@ func TestAWaitEndsWhenAPacketComes(t *testing.T) {
 
 func TestClaimsGoThroughAQueue(t *testing.T) {
 	c, ctx := newClient(t), t.Context()
+	ok(t, c.Set(ctx, "q", "max-attempts", "1"))
 	must(c.PushBatch(ctx, "q", make([][]byte, 5)))(t)
 	n := 0
 	for p, err := range c.Claims(ctx, "q", client.Count(2)) {

@@ -163,8 +163,12 @@ func qnack(s *session, tx *broker.Tx, args [][]byte) error {
 		option{"AT", &n.At, 0, maxMoment},
 		option{"REASON", &n.Reason, 0, broker.MaxReason},
 		option{word: "DEAD", into: &n.Dead},
+		option{word: "UNCOUNTED", into: &n.Uncounted},
 	)
 	checkWhen(n.Delay, n.At, n.Dead)
+	if n.Dead && n.Uncounted {
+		refuse("ERR DEAD, UNCOUNTED: expected one of them")
+	}
 	if n.At >= 0 {
 		n.Delay = 0 // a moment that is past
 	}
