@@ -104,6 +104,7 @@ func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 	}
 	m := tx.m
 	k.EachField(func(f *keyspace.Field) bool {
+		tx.lookedAt(1, 0)
 		m.name = append(m.name[:0], f.Name()...)
 		return fn(m.name, m.value(fieldOf(k, f)))
 	})
@@ -118,6 +119,7 @@ func (tx *Tx) ScanFields(name []byte, cursor uint64, n int, fn func(field []byte
 	}
 	m := tx.m
 	return k.ScanFields(cursor, n, func(f *keyspace.Field) {
+		tx.lookedAt(1, 0)
 		m.name = append(m.name[:0], f.Name()...)
 		fn(m.name, m.value(fieldOf(k, f)))
 	}), nil

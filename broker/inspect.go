@@ -32,6 +32,7 @@ func (tx *Tx) PrepareIDs() (more bool) { return tx.m.ix.BuildIdentities(identify
 // it was claimed.
 func (tx *Tx) show(q *queue) (Found, error) {
 	m := tx.m
+	tx.lookedAt(len(m.scratch), weightOf(m.scratch))
 	if err := tx.useReply(m.scratchBytes(q, true)); err != nil {
 		return Found{}, err
 	}
@@ -84,6 +85,7 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 		end.Last = k.Place()
 		looked++
 	}
+	tx.lookedAt(looked, 0)
 	end.Packets = len(m.scratch)
 	if m.cutDetailed(q); len(m.scratch) < end.Packets {
 		end.Packets = len(m.scratch)
@@ -276,6 +278,7 @@ func (tx *Tx) Consumers(name []byte) ([]Consumer, error) {
 		}
 	}
 	waiting := m.dispatch.Subscribers(q.ix, nil)
+	tx.lookedAt(len(m.scratch)+len(waiting), 0)
 	for _, s := range waiting[:min(len(waiting), MaxConsumerClaims)] {
 		m.addWait(found, m.conn(s))
 	}

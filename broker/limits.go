@@ -30,6 +30,13 @@ const (
 	// client can make the server hold: the longest packet fits, with all that is said of it.
 	MaxAtomicReply = MaxPayload + 1<<18
 
+	// MaxLooks is what the looks of one Atomic may cost before it is asked for no more (MayLook): some
+	// 100 ms. A name that is looked at is 1. lookElement is what an element or a field costs, and
+	// lookKiB what is read.
+	MaxLooks    = 4_000_000
+	lookElement = 75
+	lookKiB     = 150
+
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
 	// to the batch, and holds others for a moment.
 	MaxCount = 1000

@@ -66,14 +66,18 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 		return Found{}, nil
 	}
 	lanes, _ := m.ix.Lanes(q.ix, nil)
+	passed := from  // one by one
 	if lanes == 0 { // else to find where the rest begins takes long
-		n = min(n, LookSlice)
+		n, passed = min(n, LookSlice), from/64
 	}
+	tx.looked += passed
 	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
 	if lanes == 0 {
 		m.scratch = m.scratch[:fitting(m.scratch, lookSliceBytes, weight)]
 	}
-	if err := tx.useReply(weightOf(m.scratch) + len(m.scratch)*packetOverhead); err != nil {
+	bytes := weightOf(m.scratch)
+	tx.lookedAt(len(m.scratch), bytes)
+	if err := tx.useReply(bytes + len(m.scratch)*packetOverhead); err != nil {
 		return Found{}, err
 	}
 	records, err := m.fetch(q, m.scratch, nil)
@@ -136,6 +140,7 @@ func (tx *Tx) Find(name, value []byte, end End, max int, dst []int) ([]int, erro
 	if _, err := m.findValue(name, value, end, max); err != nil {
 		return dst, err
 	}
+	tx.lookedAt(len(m.scratch), 0)
 	at := 0
 	for i, p := range m.scratch {
 		if i == 0 {

@@ -199,7 +199,10 @@ func (m *Machine) expireNames(now int64) {
 // with 0. A name that is there from the first call to the last is given at least once. It looks at
 // about n names. fn must not make calls.
 func (tx *Tx) Scan(cursor uint64, n int, fn func(name []byte, t Type)) (next uint64) {
-	return tx.m.names.Scan(tx.db, cursor, n, func(e *keyspace.Entry) { fn([]byte(e.Name()), e.Kind()) })
+	return tx.m.names.Scan(tx.db, cursor, n, func(e *keyspace.Entry) {
+		tx.looked++
+		fn([]byte(e.Name()), e.Kind())
+	})
 }
 
 // NameCount returns how many names a database has, and how many of them expire.

@@ -145,6 +145,7 @@ type Tx struct {
 	steady int64 // the same on a clock that never jumps, by which leases end
 	atomic bool  // inside Atomic
 	made   int   // see Made
+	looked int   // what the looks of the Atomic have cost, see MaxLooks
 	reply  int   // bytes of packets that the Atomic may still answer with
 	caller *Conn // see As; nil: nobody in particular
 	db     uint8 // in which the names of the calls are

@@ -23,7 +23,7 @@ func (tx *Tx) Atomic(fn func() error) error {
 	if err := tx.begin(); err != nil {
 		return err
 	}
-	tx.atomic, tx.reply = true, MaxAtomicReply
+	tx.atomic, tx.reply, tx.looked = true, MaxAtomicReply, 0
 	err := fn()
 	tx.atomic = false
 	tx.made++
@@ -88,6 +88,17 @@ func (tx *Tx) useReply(bytes int) error {
 	}
 	tx.reply -= bytes
 	return nil
+}
+
+// Looked notes what a look has cost that is not the broker's; see MaxLooks.
+func (tx *Tx) Looked(units int) { tx.looked += units }
+
+// MayLook says that the looks of the Atomic have not cost too much.
+func (tx *Tx) MayLook() bool { return tx.looked < MaxLooks }
+
+// lookedAt notes a look at some elements or fields, of which so many bytes were read.
+func (tx *Tx) lookedAt(elements, bytes int) {
+	tx.looked += elements*lookElement + bytes*lookKiB>>10
 }
 
 // refusesDelivery says that no delivery may be made now: the machine is ending, the disk is full,

@@ -76,6 +76,7 @@ func (tx *Tx) Bytes(v Value) ([]byte, error) {
 	if v.ref.Value == nil {
 		return nil, nil
 	}
+	tx.lookedAt(0, v.Size)
 	return tx.m.read(v.ref)
 }
 

@@ -1,9 +1,14 @@
 package resp
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
 func TestARunOfRequestsEndsByTheClock(t *testing.T) {
@@ -27,5 +32,79 @@ func TestARunOfRequestsEndsByTheClock(t *testing.T) {
 		if n := turns.Load(); n < least {
 			t.Errorf("%d requests %q were served in %d turns, want at least %d", requests, what, n, least)
 		}
+	}
+}
+
+// refused makes a transaction of requests and a SET, and returns how many of them were refused, as
+// they look at too much or reply with too much.
+func (c *conn) refused(requests string) (costly, large int) {
+	c.t.Helper()
+	go func() {
+		_, _ = io.WriteString(c, "MULTI\r\n"+requests+"SET after 1\r\nEXEC\r\nEXISTS after\r\nDEL after\r\nECHO end\r\n")
+	}() // ends when it is read
+	last, done := "", 0
+	for r := bufio.NewReader(c); last != "end"; {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		switch last = strings.TrimSpace(line); {
+		case last == "-"+errLooks:
+			costly++
+		case strings.Contains(last, "too large"):
+			large++
+		case last == ":1": // EXISTS and DEL
+			done++
+		}
+	}
+	if done < 2 {
+		c.t.Error("what follows the looks was not carried out")
+	}
+	return costly, large
+}
+
+func TestTheLooksOfATransactionAreBounded(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	put := func(words ...string) {
+		c.send(request(words...))
+		c.readLine()
+	}
+	list, fields := []string{"RPUSH", "l"}, []string{"HSET", "h"}
+	for i := range 5000 {
+		list, fields = append(list, "v"), append(fields, fmt.Sprint(i), "v")
+		put("SET", fmt.Sprint("name", i), "v")
+	}
+	put(list...)
+	put(fields...)
+	put("QSET", "empty", "bound", "1")
+	for look, fit := range map[string]int{
+		"KEYS none*":          broker.MaxLooks / 5100,
+		"SCAN 0 COUNT 1000":   broker.MaxLooks / 1100,
+		"HKEYS h":             broker.MaxLooks / 5000 / 75,
+		"HSCAN h 0 COUNT 500": broker.MaxLooks / 550 / 75,
+		"LRANGE l 0 -1":       broker.MaxLooks / 5000 / 76,
+		"LPOS l v RANK 5000":  broker.MaxLooks / 5000 / 75,
+		"QLIST l COUNT 1000":  broker.MaxLooks / 1000 / 75 / 3,
+		"COMMAND":             10,
+		"COMMAND DOCS":        3,
+	} {
+		if n, large := c.refused(strings.Repeat(look+"\r\n", fit)); n+large > 0 {
+			t.Errorf("%s: %d and %d of %d are refused, want all carried out", look, n, large, fit)
+		}
+		most := 4*fit + 2
+		if n, large := c.refused(strings.Repeat(look+"\r\n", most)); n == 0 && look[:3] != "COM" || n+large == most {
+			t.Errorf("%s: %d and %d of %d are refused, want some of them", look, n, large, most)
+		}
+	}
+}
+
+func TestALookWhoseReplyIsTooLargeIsTheLastOfATransaction(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.send(request("SETRANGE", "s", "1000000", "x"))
+	c.readLine()
+	if costly, large := c.refused("MGET" + strings.Repeat(" s", 68) + "\r\n" + strings.Repeat("GET s\r\n", 5)); large != 1 || costly != 5 {
+		t.Errorf("%d replies were too large, and %d looks not made behind that", large, costly)
 	}
 }

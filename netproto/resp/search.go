@@ -47,7 +47,7 @@ func lpos(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	var at []int
-	if n > 0 {
+	if o.rank <= int64(n) {
 		at, err = tx.Find(args[1], args[2], o.end, o.most(), nil)
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func lpos(s *session, tx *broker.Tx, args [][]byte) error {
 // lposOptions are the options of LPOS.
 type lposOptions struct {
 	rank   int64      // the first match that counts, from 1
-	count  int64      // matches at most; 0 for all, -1 for one that is no array
+	count  int64      // matches at most; 0 for maxPlaces, -1 for one that is no array
 	maxLen int64      // elements to compare at most; 0 for all
 	end    broker.End // where the search begins
 }
@@ -98,11 +98,14 @@ func (o *lposOptions) parse(args [][]byte) {
 	}
 }
 
-// most returns how many matches are needed, 0 for all.
+// maxPlaces is how many positions LPOS replies with, at most.
+const maxPlaces = 1<<16 - 1
+
+// most returns how many matches are needed.
 func (o *lposOptions) most() int {
 	count := max(o.count, -o.count)
-	if count == 0 || o.rank > math.MaxInt64-count {
-		return 0
+	if count == 0 || count > maxPlaces {
+		count = maxPlaces
 	}
 	return int(o.rank + count - 1)
 }

@@ -162,6 +162,17 @@ func (t *transaction) adds() bool {
 	return slices.ContainsFunc(t.commands, func(q queued) bool { return q.command.flags&flagAdds != 0 })
 }
 
+// looks says that a command may take long, and changes nothing.
+func (c *command) looks() bool {
+	return c.flags&flagRead != 0 || c.flags&(flagLocal|flagFast) == flagLocal
+}
+
+// madeKiB is what a KiB costs of a reply that is not read but made, as CLIENT LIST; see
+// broker.MaxLooks.
+const madeKiB = 1500
+
+const errLooks = "ERR too much is looked at in one transaction: this command was not carried out, send it by itself or in another transaction"
+
 // runTransaction runs the commands of the transaction inside Atomic. An error of one is its reply,
 // and the others go on.
 func (s *session) runTransaction() error {
@@ -174,12 +185,19 @@ func (s *session) runTransaction() error {
 	s.array(len(s.multi.commands))
 	for _, q := range s.multi.commands {
 		s.cmd, s.args, s.commandStart = q.command, q.args, len(s.peer.Out)
-		if refusal := s.forbidden(q.command, q.args); refusal != "" { // the users were changed
+		refusal := s.forbidden(q.command, q.args) // the users may have changed
+		if refusal == "" && q.command.looks() && !tx.MayLook() {
+			refusal = errLooks
+		}
+		if refusal != "" {
 			s.error(refusal)
 		} else if err := tx.Atomic(s.run); err != nil { // a command is refused whole or done whole
 			s.fail(err)
 		} else {
 			s.audit(q.command, q.args)
+		}
+		if q.command.looks() && q.command.flags&flagLocal != 0 {
+			tx.Looked((len(s.peer.Out) - s.commandStart) * madeKiB >> 10)
 		}
 	}
 	s.inExec = false
