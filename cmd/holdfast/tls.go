@@ -17,7 +17,8 @@ import (
 
 // tlsCmd works on certificates.
 type tlsCmd struct {
-	Init tlsInitCmd `cmd:"" help:"Make a small CA, and certificates for a server and its clients."`
+	Init  tlsInitCmd  `cmd:"" help:"Make a small CA, and certificates for a server and its clients."`
+	Renew tlsRenewCmd `cmd:"" help:"Renew the certificate of a server, or those of clients."`
 }
 
 func (c *tlsCmd) Help() string {
@@ -26,19 +27,25 @@ func (c *tlsCmd) Help() string {
 Examples:
 
     holdfast tls init certs
-    holdfast tls init certs --client worker`
+    holdfast tls init certs --client worker
+    holdfast tls renew certs`
+}
+
+// certFolder is a folder with a CA and its certificates.
+type certFolder struct {
+	Dir  string `arg:"" help:"Folder of the files."`
+	Days int    `default:"365" range:"1 3650" placeholder:"N" help:"How long the certificates hold, in days; the CA's holds 10 years (default ${default})."`
 }
 
 // tlsInitCmd makes a CA and its certificates.
 type tlsInitCmd struct {
-	Dir    string   `arg:"" help:"Folder for the files; made if it does not exist."`
+	certFolder
 	Client []string `placeholder:"NAME" sep:"none" help:"Name of a client to certify. May be given more than once (default: operator, if the folder is new)."`
 	Host   []string `placeholder:"NAME|IP" sep:"none" help:"Name or IP address by which clients reach the server, besides localhost, 127.0.0.1 and ::1. May be given more than once (default: the name of this machine)."`
-	Days   int      `default:"365" range:"1 3650" placeholder:"N" help:"How long the certificates hold, in days; the CA's holds 10 years (default ${default})."`
 }
 
 func (c *tlsInitCmd) Help() string {
-	return `Makes DIR/ca.pem, server.pem and operator.pem, and beside each its private key: ca-key.pem, server-key.pem and operator-key.pem, which only you may read. Nothing is overwritten. In a folder that has a CA it adds what is missing: the clients that are named, and a new certificate for the server when you have deleted the old one. The server reads a new one by itself.
+	return `Makes a folder with DIR/ca.pem, server.pem and operator.pem, and beside each its private key: ca-key.pem, server-key.pem and operator-key.pem, which only you may read. Nothing is overwritten. In a folder that has a CA it adds what is missing: the clients that are named, and a certificate for the server when there is none. "holdfast tls renew" renews them.
 
 Who holds ca-key.pem can make certificates: keep it away from servers and clients. Where the server has users, a client with a certificate is the one whose certificates name it.
 
@@ -51,14 +58,22 @@ Examples:
 
 var clientName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
-func (c *tlsInitCmd) Validate() error {
-	for i, name := range c.Client {
+// checkClients refuses names that no client can have.
+func checkClients(names []string) error {
+	for i, name := range names {
 		if !clientName.MatchString(name) || slices.Contains([]string{"ca", "server"}, name) || strings.HasSuffix(name, "-key") {
 			return fmt.Errorf("--client %q: expected a name of 1 to 64 letters, digits and _.-, which is not ca or server and does not end in -key", name)
 		}
-		if slices.Contains(c.Client[:i], name) {
+		if slices.Contains(names[:i], name) {
 			return fmt.Errorf("--client %q is given twice", name)
 		}
+	}
+	return nil
+}
+
+func (c *tlsInitCmd) Validate() error {
+	if err := checkClients(c.Client); err != nil {
+		return err
 	}
 	for _, host := range c.Host {
 		if net.ParseIP(host) == nil && !regexp.MustCompile(`^[A-Za-z0-9*_.-]{1,253}$`).MatchString(host) {
@@ -78,8 +93,7 @@ func (c *tlsInitCmd) Run(p *program) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("make folder %s: %w", c.Dir, pathless(err))
 	}
-	now := time.Now().Truncate(time.Second)
-	span := certs.Span{From: now.Add(-time.Hour), Until: now.AddDate(0, 0, c.Days)} // clocks differ
+	span := c.span()
 	var ca *certs.Authority
 	var all []issue
 	isNew, err := c.missing("ca")
@@ -87,7 +101,7 @@ func (c *tlsInitCmd) Run(p *program) error {
 	case err != nil:
 		return err
 	case isNew:
-		ca, err = certs.New("Holdfast CA of "+machine(), certs.Span{From: span.From, Until: now.AddDate(10, 0, 0)})
+		ca, err = certs.New("Holdfast CA of "+machine(), certs.Span{From: span.From, Until: time.Now().AddDate(10, 0, 0)})
 		all = append(all, issue{"ca", func() (certs.Pair, error) { return ca.Pair, nil }})
 	default:
 		ca, err = c.load()
@@ -102,7 +116,7 @@ func (c *tlsInitCmd) Run(p *program) error {
 	case noServer:
 		all = append(all, issue{"server", func() (certs.Pair, error) { return ca.Server(c.hosts(), span) }})
 	case len(c.Host) > 0:
-		return fmt.Errorf("%s is there already: delete it and its key to have it made anew for another --host", c.file("server.pem"))
+		return fmt.Errorf("%s is there already: delete it and its key to have one made for another --host; \"holdfast tls renew\" keeps the names", c.file("server.pem"))
 	}
 	clients := c.Client
 	if isNew && len(clients) == 0 {
@@ -122,18 +136,23 @@ func (c *tlsInitCmd) Run(p *program) error {
 		return fmt.Errorf("%s holds a CA and the certificate of a server: add a client with --client NAME", c.Dir)
 	}
 	for _, i := range all {
-		if err := c.issue(i); err != nil {
+		if err := c.issue(p, i); err != nil {
 			return err
 		}
-		fmt.Fprintln(p.stdout, c.file(i.name+".pem"))
 	}
 	return c.explain(p, clients)
 }
 
-func (c *tlsInitCmd) file(name string) string { return filepath.Join(c.Dir, name) }
+// span is how long a certificate that is made now holds.
+func (c *certFolder) span() certs.Span {
+	now := time.Now().Truncate(time.Second)
+	return certs.Span{From: now.Add(-time.Hour), Until: now.AddDate(0, 0, c.Days)} // clocks differ
+}
+
+func (c *certFolder) file(name string) string { return filepath.Join(c.Dir, name) }
 
 // missing says whether there are no files of a name; an error if there is one of the two.
-func (c *tlsInitCmd) missing(name string) (bool, error) {
+func (c *certFolder) missing(name string) (bool, error) {
 	cert, key := c.file(name+".pem"), c.file(name+"-key.pem")
 	_, noCert := os.Lstat(cert)
 	_, noKey := os.Lstat(key)
@@ -150,7 +169,7 @@ func (c *tlsInitCmd) missing(name string) (bool, error) {
 	return false, errors.Join(noCert, noKey)
 }
 
-func (c *tlsInitCmd) load() (*certs.Authority, error) {
+func (c *certFolder) load() (*certs.Authority, error) {
 	cert, err := os.ReadFile(c.file("ca.pem"))
 	if err != nil {
 		return nil, err
@@ -188,8 +207,8 @@ func machine() string {
 	return "localhost"
 }
 
-// issue makes a certificate and writes it, behind its key.
-func (c *tlsInitCmd) issue(i issue) error {
+// issue makes a certificate, writes it, behind its key, and names the files.
+func (c *tlsInitCmd) issue(p *program, i issue) error {
 	pair, err := i.make()
 	if err != nil {
 		return err
@@ -197,7 +216,11 @@ func (c *tlsInitCmd) issue(i issue) error {
 	if err := writeNew(c.file(i.name+"-key.pem"), pair.Key, 0o600); err != nil {
 		return err
 	}
-	return writeNew(c.file(i.name+".pem"), pair.Cert, 0o644)
+	if err := writeNew(c.file(i.name+".pem"), pair.Cert, 0o644); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s\n%s\n", c.file(i.name+".pem"), c.file(i.name+"-key.pem"))
+	return err
 }
 
 // writeNew writes a file that does not exist.

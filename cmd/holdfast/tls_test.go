@@ -154,7 +154,7 @@ func TestTLSInitAddsWhatIsMissingAndOverwritesNothing(t *testing.T) {
 		t.Errorf("files %q, want %q", after, before)
 	}
 
-	if r := cli(t, "tls", "init", dir, "--client", "new"); r.code != exitOK || !strings.Contains(r.stdout, "new-key.pem") {
+	if r := cli(t, "tls", "init", dir, "--client", "new"); r.code != exitOK || !strings.HasPrefix(r.stdout, filepath.Join(dir, "new.pem")+"\n"+filepath.Join(dir, "new-key.pem")+"\n") {
 		t.Errorf("%+v, want a client more", r)
 	}
 	for _, name := range []string{"server.pem", "server-key.pem"} {

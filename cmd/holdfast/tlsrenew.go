@@ -1,0 +1,116 @@
+package main
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/cmd/certs"
+)
+
+// tlsRenewCmd renews certificates that tls init has made.
+type tlsRenewCmd struct {
+	certFolder
+	Client []string `placeholder:"NAME" sep:"none" help:"Name of a client. May be given more than once (default: the server is renewed)."`
+}
+
+func (c *tlsRenewCmd) Help() string {
+	return `Puts a new certificate and a new key in the place of the old ones. It has the same names and the same CA. A running server takes it within some seconds, and keeps its connections.
+
+Examples:
+
+    holdfast tls renew certs
+    holdfast tls renew certs --client worker --days 90`
+}
+
+func (c *tlsRenewCmd) Validate() error { return checkClients(c.Client) }
+
+func (c *tlsRenewCmd) Run(p *program) error {
+	ca, err := c.load()
+	if err != nil {
+		return err
+	}
+	names := c.Client
+	if len(names) == 0 {
+		names = []string{"server"}
+	}
+	for _, name := range names {
+		if err := c.renew(p, ca, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renew puts a new pair in the place of one, and names its files.
+func (c *tlsRenewCmd) renew(p *program, ca *certs.Authority, name string) error {
+	old, err := c.read(name)
+	if err != nil {
+		return err
+	}
+	var pair certs.Pair
+	if hosts := hostsOf(old); len(hosts) > 0 {
+		pair, err = ca.Server(hosts, c.span())
+	} else {
+		pair, err = ca.Client(old.Subject.CommonName, c.span())
+	}
+	if err != nil {
+		return err
+	}
+	cert, key := c.file(name+".pem"), c.file(name+"-key.pem")
+	for _, file := range []string{cert + ".new", key + ".new"} { // of a renewal that was cut short
+		_ = os.Remove(file)
+	}
+	if err := writeNew(key+".new", pair.Key, 0o600); err != nil {
+		return err
+	}
+	if err := writeNew(cert+".new", pair.Cert, 0o644); err != nil {
+		return err
+	}
+	for _, file := range []string{key, cert} {
+		if err := os.Rename(file+".new", file); err != nil {
+			return fmt.Errorf("replace %s: %w", file, pathless(err))
+		}
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s\n%s\n", cert, key)
+	return err
+}
+
+// read reads a certificate that the CA of the folder has signed.
+func (c *tlsRenewCmd) read(name string) (*x509.Certificate, error) {
+	var all []*x509.Certificate
+	for _, file := range []string{c.file(name + ".pem"), c.file("ca.pem")} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, pathless(err))
+		}
+		block, _ := pem.Decode(text)
+		if block == nil {
+			return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		all = append(all, cert)
+	}
+	if err := all[0].CheckSignatureFrom(all[1]); err != nil {
+		return nil, fmt.Errorf("%s is not of the CA in %s: have the one who made it renew it", c.file(name+".pem"), c.file("ca.pem"))
+	}
+	return all[0], nil
+}
+
+// hostsOf are the names and addresses of a server, that of the subject first; none of a client.
+func hostsOf(cert *x509.Certificate) []string {
+	hosts := slices.Clone(cert.DNSNames)
+	for _, ip := range cert.IPAddresses {
+		hosts = append(hosts, net.IP.String(ip))
+	}
+	if i := slices.Index(hosts, cert.Subject.CommonName); i > 0 {
+		hosts = slices.Insert(slices.Delete(hosts, i, i+1), 0, cert.Subject.CommonName)
+	}
+	return hosts
+}
