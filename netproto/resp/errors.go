@@ -16,6 +16,7 @@ const (
 	errOutOfRange = "ERR index out of range"
 	errNames      = "ERR too many names: expected at most 1024"
 	errNoKey      = "ERR no such key"
+	errNotAllowed = "NOPERM this user has no permissions to access one of the keys used as arguments"
 	errNoAuth     = "NOAUTH Authentication required."
 	errWrongPass  = "WRONGPASS invalid username-password pair or user is disabled."
 	errWrongType  = "WRONGTYPE Operation against a key holding the wrong kind of value"

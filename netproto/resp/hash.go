@@ -32,6 +32,8 @@ func setFields(repliesOK bool) handler {
 			return failure(wrongArity(s.cmd.name))
 		}
 		for i := 2; i < len(args); i += 2 { // all, or none if one is refused
+			_, there, _ := tx.Field(args[1], args[i]) // CanSetField has the error
+			s.mayChange(args[1], there)
 			if err := tx.CanSetField(args[1], args[i], len(args[i+1])); err != nil {
 				return err
 			}

@@ -34,7 +34,15 @@ func (s *session) forbidden(c *command, args [][]byte) string {
 	case c.flags&flagChannels != 0:
 		return "NOPERM this user has no permissions to access one of the channels used as arguments"
 	}
-	return "NOPERM this user has no permissions to access one of the keys used as arguments"
+	return errNotAllowed
+}
+
+// mayChange refuses to change what others may have stored under a name, if it is there, unless the
+// user manages that.
+func (s *session) mayChange(name []byte, there bool) {
+	if there && !s.pass.May(access.Manage, name) {
+		panic(failure(errNotAllowed))
+	}
 }
 
 func (s *session) allowed(c *command, right access.Right, args [][]byte) bool {

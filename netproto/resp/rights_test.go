@@ -17,8 +17,8 @@ none: client|id client|getname client|setname client|setinfo client|info client|
 none: client|help config|get config|help acl|whoami acl|cat acl|help memory|help pubsub|help
 none: multi exec discard unwatch unsubscribe punsubscribe pubsub|numpat
 push: lpush rpush lpushx rpushx hset hmset hsetnx setnx msetnx append setrange qpush qmpush publish
-push+look: linsert incr decr incrby decrby incrbyfloat hincrby hincrbyfloat getset
-push+manage: set setex psetex mset qload
+push+look: linsert incr decr incrby decrby incrbyfloat hincrby hincrbyfloat
+push+manage: set setex psetex mset getset qload
 take: lpop rpop lmpop blpop brpop blmpop lrem ltrim hdel getdel getex qpop qclaim qack qnack qextend qprogress
 take push: rpoplpush lmove brpoplpush blmove
 look: llen lrange lindex lpos hget hmget hgetall hkeys hvals hexists hlen hstrlen hscan
@@ -194,6 +194,68 @@ func TestAUserMayDoWhatItsRightsSayAndNothingElse(t *testing.T) {
 		client.send(request(strings.Split(c.request, " ")...))
 		if got := client.readLine() + "\r\n"; c.refused != "" && got != c.refused || c.refused == "" && strings.Contains(got, "NOPERM") {
 			t.Errorf("%s: %s: %q, want %q", c.user, c.request, got, c.refused)
+		}
+	}
+}
+
+func TestWithoutManageAUserAddsAndChangesNothingThatIsThere(t *testing.T) {
+	d := newDoor(t, Config{Users: control(t)})
+	producer, all := d.dialAs("producer"), d.dialAs("all")
+	for _, c := range []struct{ request, first, again string }{
+		{"HSET qh a 1", ":1", ":0"},
+		{"HSET qh b 1 c 2", ":2", ":0"},
+		{"HSET qh d 1 a 2", noKey, ":1"},
+		{"HMSET qm a 1", "+OK", "+OK"},
+		{"APPEND qs x", ":1", ":2"},
+		{"SETRANGE qr 1 x", ":2", ":2"},
+	} {
+		producer.ask(c.request, strings.TrimSuffix(c.first, "\r\n")+"\r\n")
+		producer.ask(c.request, noKey)
+		producer.ask("MULTI", "+OK\r\n")
+		producer.ask(c.request, "+QUEUED\r\n")
+		producer.ask("EXEC", "*1\r\n"+noKey)
+		all.ask(c.request, c.again+"\r\n")
+	}
+	producer.ask("GETSET qg x", noCommand("getset"))
+}
+
+// The requests of rfq and of pressure, by who sends them.
+func TestUsersOfRFQAndPressureNeedTheRightsThatAreDocumented(t *testing.T) {
+	type grants = []access.Grant
+	const push, take, look, manage = access.Push, access.Take, access.Look, access.Manage
+	made, err := access.NewUsers([]access.User{
+		{Name: "publisher", Password: "publisher", Grants: grants{{Glob: "rfq:*:message:*", Rights: push}, {Glob: "rfq:*:backlog", Rights: push}}},
+		{Name: "worker", Password: "worker", Grants: grants{
+			{Glob: "rfq:*:message:*", Rights: manage}, {Glob: "rfq:*:backlog", Rights: push | take}, {Glob: "rfq:*:nextlog", Rights: push | take}, {Glob: "rfq:*", Rights: look},
+		}},
+		{Name: "looker", Password: "looker", Grants: grants{{Glob: "rfq:*", Rights: look}}},
+		{Name: "pressure", Password: "pressure", Grants: grants{{Glob: "__pressure__:*", Rights: push | take | manage}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDoor(t, Config{Users: access.NewControl(made)})
+	for _, c := range []struct{ user, requests string }{
+		{"publisher", "MULTI;HMSET rfq:t:message:1 v 1;LPUSH rfq:t:backlog 1;EXEC"},
+		{"publisher", "MULTI;HSET rfq:t:message:2 v 1 w 2;RPUSH rfq:t:backlog 2;EXEC"},
+		{"worker", "WATCH rfq::t:backlog rfq::t:nextlog;BRPOPLPUSH rfq:t:backlog rfq:t:nextlog 0;MULTI;HGETALL rfq:t:message:2;EXEC"},
+		{"worker", "MULTI;LREM rfq:t:nextlog 1 2;LREM rfq:t:backlog 1 2;DEL rfq:t:message:2;EXEC"},
+		{"worker", "BRPOPLPUSH rfq:t:backlog rfq:t:nextlog 0;RPOPLPUSH rfq:t:nextlog rfq:t:backlog;LRANGE rfq:t:backlog -1 -1;RPOP rfq:t:backlog;DEL rfq:t:message:1"},
+		{"looker", "INFO server;KEYS rfq:*:backlog;MULTI;LLEN rfq:t:backlog;LLEN rfq:t:nextlog;EXEC;LRANGE rfq:t:backlog 0 -1;HGETALL rfq:t:message:1"},
+		{"pressure", "PING;GET P:bound;EXISTS P:closed;SETNX P:bound 5;LPUSH P:producer_free 0;LPUSH P:consumer_free 0;LPUSH P:not_full 0"},
+		{"pressure", "EXISTS P:bound;BRPOP P:producer_free 0;SET P:producer u;BRPOP P:not_full 0;LPUSH P x;LPUSH P:not_full 0;LTRIM P:not_full 0 0;INCR P:stats;INCRBY P:stats 5;LPUSH P:producer_free 0"},
+		{"pressure", "BRPOP P:consumer_free 0;SET P:consumer u;BRPOP P P:closed 0;LPUSH P:not_full 0;LTRIM P:not_full 0 0;LLEN P;LPUSH P:consumer_free 0"},
+		{"pressure", "LPUSH P:closed 0 0;DEL P:bound;DEL P:producer P:producer_free P:consumer P:consumer_free P:not_full"},
+	} {
+		client := d.dialAs(c.user)
+		for words := range strings.SplitSeq(strings.ReplaceAll(c.requests, "P:", "__pressure__:q:"), ";") {
+			client.send(request(strings.Fields(strings.ReplaceAll(words+" ", " P ", " __pressure__:q "))...))
+		}
+		client.send(request("ECHO", "the end"))
+		for line := ""; line != "the end"; {
+			if line = client.readLine(); strings.HasPrefix(line, "-") {
+				t.Errorf("%s: %s: %q", c.user, c.requests, line)
+			}
 		}
 	}
 }

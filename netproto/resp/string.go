@@ -14,7 +14,7 @@ func stringCommands() []command {
 		{name: "setnx", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setnx},
 		{name: "setex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, right: access.Push | access.Manage, run: setFor(second)},
 		{name: "psetex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, right: access.Push | access.Manage, run: setFor(millisecond)},
-		{name: "getset", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: getset},
+		{name: "getset", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Manage, run: getset},
 		{name: "getdel", arity: 2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: getdel},
 		{name: "getex", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: getex},
 		{name: "mget", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: mget},
@@ -276,10 +276,11 @@ func strlen(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func appendTo(s *session, tx *broker.Tx, args [][]byte) error {
-	v, _, err := tx.String(args[1])
+	v, there, err := tx.String(args[1])
 	if err != nil {
 		return err
 	}
+	s.mayChange(args[1], there)
 	return s.patch(tx, args[1], int64(v.Size), args[2])
 }
 
@@ -296,10 +297,11 @@ func setrange(s *session, tx *broker.Tx, args [][]byte) error {
 	if at < 0 {
 		return failure("ERR offset is out of range")
 	}
-	v, _, err := tx.String(args[1])
+	v, there, err := tx.String(args[1])
 	if err != nil || len(args[3]) == 0 {
 		return s.count(v.Size, err)
 	}
+	s.mayChange(args[1], there)
 	return s.patch(tx, args[1], at, args[3])
 }
 
