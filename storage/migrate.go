@@ -72,6 +72,7 @@ func migrate(f *folder, o *Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot bring the folder from format %d to %d: %w", from, FormatVersion, err)
 	}
+	o.Logger.Info("the folder has a new format, which older versions do not read", "from", from, "to", FormatVersion)
 	return nil
 }
 

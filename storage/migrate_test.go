@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -163,11 +164,15 @@ func TestFoldersOfOlderFormatsBecomeFormat6(t *testing.T) {
 			}
 			for range 2 { // the second time as after a kill right before the end
 				format, err := os.ReadFile(filepath.Join(dir, formatName))
+				var log bytes.Buffer
 				if err == nil {
-					err = migrated(dir, Options{})
+					err = migrated(dir, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				}
 				if err != nil {
 					t.Fatal(err)
+				}
+				if told := fmt.Sprintf("from=%s to=%d\n", bytes.TrimSpace(format), FormatVersion); strings.Count(log.String(), told) != 1 {
+					t.Errorf("the log says\n%s\nwant one line with %q", &log, told)
 				}
 				showsOnly(t, dir, want)
 				if err := os.WriteFile(filepath.Join(dir, formatName), format, 0o600); err != nil {

@@ -22,6 +22,7 @@ import (
 // case.
 func Run(ctx context.Context, c Config) (err error) {
 	c.setDefaults()
+	defer func() { c.stopped(err) }()
 	all, err := c.listeners()
 	if err != nil {
 		return err
@@ -87,6 +88,13 @@ func Run(ctx context.Context, c Config) (err error) {
 	figures.Serve(all.serve(&c, source, l.users, doors, audit, web, ended))
 	err = serve(ctx, all, l, health, ended, &c)
 	return errors.Join(err, loop.Close())
+}
+
+// stopped says that all is over, and well: an error is told by who gets it.
+func (c *Config) stopped(err error) {
+	if err == nil {
+		c.Logger.Info("stopped")
+	}
 }
 
 // restore builds the broker's starting state and logs its progress every second. accepted is the

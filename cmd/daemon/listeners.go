@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -213,6 +214,9 @@ func (all *listeners) serve(c *Config, s metrics.Source, users *access.Control, 
 		s.Doors[l.protocol] = l.server
 	}
 	web.Serve(page.Source{Loop: s.Loop, Door: inside, Recent: redis.Recent, Figures: func(w *page.Whole) { fillIn(w, &s) }})
+	for _, l := range all.operators() {
+		c.Logger.Info("serving the page", "open", pageAddress(l.socket.Addr(), l.tls != nil))
+	}
 	return s
 }
 
@@ -223,6 +227,20 @@ func (l *listener) accept(c *Config, ended chan<- error) {
 	if c.Listening != nil {
 		c.Listening(l.protocol, l.socket.Addr())
 	}
+}
+
+// pageAddress is what a browser on this machine takes to show the page.
+func pageAddress(addr net.Addr, encrypted bool) string {
+	at := addr.(*net.TCPAddr).AddrPort()
+	host := at.Addr().Unmap().String()
+	if at.Addr().IsUnspecified() { // all addresses, so this one, too
+		host = "localhost"
+	}
+	scheme := "http"
+	if encrypted {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(at.Port()))) + "/"
 }
 
 // protocol is that of a listener that leads to the queues.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +50,23 @@ func run(t *testing.T, c Config) *running {
 		}
 	}
 	return r
+}
+
+func TestTheLogNamesThePageAndTheEnd(t *testing.T) {
+	for address, want := range map[string]string{"127.0.0.1:72": "http://127.0.0.1:72/", "[::1]:72": "http://[::1]:72/", "0.0.0.0:72": "http://localhost:72/", "[::]:72": "http://localhost:72/"} {
+		if got := pageAddress(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)), false); got != want {
+			t.Errorf("the page at %s is %s, want %s", address, got, want)
+		}
+	}
+	var log lockedBuffer
+	r := run(t, Config{Data: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	r.stop()
+	if err := r.end(t); err != nil {
+		t.Fatal(err)
+	}
+	if said := log.String(); !strings.Contains(said, `msg="serving the page" open=http://`+r.addrs["admin"]+"/\n") || !strings.HasSuffix(said, "msg=stopped\n") {
+		t.Errorf("the log is\n%s\nwant the address of the page, and at last that the server has stopped", said)
+	}
 }
 
 // end waits for the end of the server.
