@@ -123,9 +123,9 @@ func (c *Control) digest(name, password []byte) digest {
 
 // Login finds out whether a password is a user's, in a goroutine of its own, which calls done once:
 // with the account, or with ErrWrong, ErrBusy or the error of ctx. That may take seconds. A wrong
-// password takes the same time for a user that does not exist, and is told after the penalty of its
-// address. When ctx ends, nothing more is tried. It returns ErrBusy if too many wait; then done is
-// not called. The caller logs what failed.
+// password takes the same time for a user that does not exist, if all hashes have one cost. It is
+// told after the penalty of its address. When ctx ends, nothing more is tried. It returns ErrBusy
+// if too many wait; then done is not called. The caller logs what failed.
 func (c *Control) Login(ctx context.Context, from netip.Addr, name, password []byte, done func(*Account, error)) error {
 	if c.waiting.Add(1) > maxWaiting {
 		c.waiting.Add(-1)
