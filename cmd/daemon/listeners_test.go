@@ -38,9 +38,13 @@ func run(t *testing.T, c Config) *running {
 	c.Pinpriq, c.Barbershop, c.Redis, c.Admin = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	c.Listening = func(protocol string, addr net.Addr) { listening <- found{protocol, addr.String()} }
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
 	r := &running{addrs: make(map[string]string), stop: cancel, ended: make(chan error, 1)}
-	go func() { r.ended <- Run(ctx, c) }() // ends with ctx
+	over := make(chan struct{})
+	go func() { r.ended <- Run(ctx, c); close(over) }() // ends with ctx
+	t.Cleanup(func() {                                  // before the folder goes, in which it still writes
+		cancel()
+		<-over
+	})
 	for range cap(listening) {
 		select {
 		case f := <-listening:
