@@ -156,7 +156,6 @@ func TestAPlainUserThatCannotBeIsAnErrorAtStart(t *testing.T) {
 	for name, c := range map[string]Config{
 		"without users":   {PlainUser: "a"},
 		"another":         {PlainUser: "a", RedisPassword: word},
-		"switched off":    {PlainUser: "a", Users: []access.User{{Name: "a", Off: true}}},
 		"the same twice":  {PlainUser: "default", RedisPassword: word, Users: []access.User{{Name: "default"}}},
 		"with wrong hash": {PlainUser: "a", Users: []access.User{{Name: "a", Hashes: []string{word}}}},
 	} {

@@ -174,6 +174,15 @@ func TestAReloadReadsNoFileThatMayKeepItWaiting(t *testing.T) {
 	r.reload("reloaded []")
 }
 
+func TestAReloadSwitchesTheUserOfPlainConnectionsOff(t *testing.T) {
+	const config = "plain-user = 'shop'\n[users.shop]\ngrants = { '*' = ['push'] }\n"
+	r := reloadableServer(t, config)
+	r.write(r.file, config+"off = true\n")
+	r.reload("reloaded [users.shop]")
+	r.write(r.file, config)
+	r.reload("reloaded [users.shop]")
+}
+
 func TestAReloadNamesWhatNeedsARestart(t *testing.T) {
 	r := reloadableServer(t, "max-conns = 100\ncache = '1MiB'\n")
 	r.write(r.file, "max-conns = 200\nadmin = '127.0.0.1:1'\n") // the flag --admin wins

@@ -28,16 +28,14 @@ func (p Plain) Pass(certificate string) Pass {
 	return pass
 }
 
-// Check returns an error if the user of plain connections is not in a set of users, or is switched
-// off. A nil set has none.
+// Check returns an error if the user of plain connections is not in a set of users. A nil set has
+// none. One that is switched off is in it: then these connections are refused.
 func (p Plain) Check(u *Users) error {
 	switch {
 	case p.User == "":
 		return nil
 	case u == nil || u.Named(p.User) == nil:
 		return fmt.Errorf("there is no user %q", p.User)
-	case u.Named(p.User).unlessOff() == nil:
-		return fmt.Errorf("user %q is switched off", p.User)
 	}
 	return nil
 }
