@@ -254,6 +254,29 @@ func TestAListenerMissesNothingThatACommitTellsInOrder(t *testing.T) {
 // maxTailedAtOnce is the broker's bound of one commit.
 const maxTailedAtOnce = 4096
 
+func TestAListenerThatMustGoLeavesThePacketToTheNextInLine(t *testing.T) {
+	looker := access.User{Name: "looker", Password: "looker", Grants: []access.Grant{{Glob: "q", Rights: access.Look | access.Take}}}
+	d := newDoor(t, Config{Users: access.NewControl(users(t, looker))})
+	c := d.dialAs("all")
+	c.ask("QPUSH q late DELAY 1000", bulkReply("1"))
+	goes := d.dialAs("looker").resp3()
+	goes.ask("SUBSCRIBE "+tailPrefix+"q", pushed("subscribe", tailPrefix+"q", ":1"))
+	goes.send(request("BLPOP", "q", "0"))
+	c.awaitBlocked(1)
+	next := d.dialAs("all")
+	next.send(request("BLPOP", "q", "0"))
+	c.awaitBlocked(2)
+	looker.Grants = nil
+	d.config.Users.Swap(users(t, looker))
+	entered, leave := d.disk.hold()
+	c.send(request("QPUSH", "q", "later", "DELAY", "1000000")) // of which the listener may not be told
+	<-entered
+	d.now.Add(2000) // the first packet is due in the turn in which the listener is to go
+	close(leave)
+	next.want("*2\r\n" + bulkReply("q") + bulkReply("late"))
+	goes.wantEnd()
+}
+
 func TestAReplyWaitsForItsCommitWhenAListenerMustGo(t *testing.T) {
 	looker := access.User{Name: "looker", Password: "looker", Grants: []access.Grant{{Glob: "q", Rights: access.Look | access.Push}}}
 	d := newDoor(t, Config{Users: access.NewControl(users(t, looker))})

@@ -311,9 +311,7 @@ func (p *parked) from(names [][]byte) [][]byte {
 
 // Again implements netproto.Waiter.
 func (s *session) Again(tx *broker.Tx, queue []byte) {
-	if s.leaving { // it takes nothing more
-		s.parked.stays = true
-		_ = tx.Park(s.consumer, broker.Parking{}) // it keeps its place
+	if s.leaving { // it takes nothing more, and the next in line is asked
 		return
 	}
 	s.requestStart, s.steps = len(s.peer.Out), maxSteps
