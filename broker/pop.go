@@ -121,16 +121,22 @@ func (tx *Tx) remove(q *queue, s Selection, records [][]byte) Found {
 	return m.finding(records)
 }
 
+// maxExpired is how many packets that have expired a take passes over: some 100 ms.
+const maxExpired = 1 << 16
+
 // selectAlive is selectPackets for a take. What has expired goes first, so no take finds it, also
-// where far more is due than a turn does by itself. If the batch is full then, less is selected.
+// where far more is due than a turn does by itself. Beyond maxExpired less is selected, and of what
+// settle delivers if the batch is full, as settle goes on in the next turn.
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) {
+	left := maxExpired
 	for more := true; more; {
 		m.selectPackets(q, s, selection)
 		more = false
 		for _, p := range m.scratch {
-			if m.expired(p) && !m.open.full(m.limits) {
+			if m.expired(p) && left > 0 && !(m.settling && m.open.full(m.limits)) {
 				m.ix.Remove(p.ID)
 				m.expire(q, p)
+				left--
 				more = true
 			}
 		}
