@@ -25,7 +25,7 @@ func loadOf(packets []index.Packet) (l load) {
 
 // checkPush says whether a queue takes what comes from a client: ErrQueueClosed, ErrPaused,
 // ErrInUse, ErrFull, ErrTooManyPackets. Nothing has changed then. Every call that adds packets to a
-// queue asks first, but a copy: its queue is new (checkCopy).
+// queue asks first.
 func (tx *Tx) checkPush(q *queue, l load) error {
 	if err := tx.checkOpen(q, l); err != nil {
 		return err

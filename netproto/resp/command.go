@@ -48,7 +48,7 @@ type flags uint16
 const (
 	flagWrite    flags = 1 << iota // changes queues or names
 	flagRead                       // reads them
-	flagFast                       // takes the same time however much is stored; only told to clients
+	flagFast                       // takes the same short time however much is stored
 	flagBlocking                   // may wait
 	// flagLocal: does not depend on what the broker stores. It runs outside of Atomic, also while the
 	// disk is full.
