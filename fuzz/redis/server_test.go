@@ -54,7 +54,18 @@ func startRedis(t *testing.T, args ...string) string {
 	if err != nil {
 		t.Skip("redis-server is not installed: apt install redis-server")
 	}
-	port := freePort(t)
+	for range 5 { // another process may take a port that was free
+		if port := freePort(t); startedRedis(t, path, port, args) {
+			return net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	t.Fatal("redis-server did not start")
+	return ""
+}
+
+// startedRedis starts it on a port, and says whether it is ready there.
+func startedRedis(t *testing.T, path, port string, args []string) bool {
+	t.Helper()
 	cmd := exec.Command(path, append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", ""}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -74,11 +85,10 @@ func startRedis(t *testing.T, args ...string) string {
 				for log.Scan() {
 				}
 			}()
-			return net.JoinHostPort("127.0.0.1", port)
+			return true
 		}
 	}
-	t.Fatal("redis-server did not start")
-	return ""
+	return false
 }
 
 // freePort returns a port that was free a moment ago.
