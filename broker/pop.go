@@ -125,8 +125,8 @@ func (tx *Tx) remove(q *queue, s Selection, records [][]byte) Found {
 const maxExpired = 1 << 16
 
 // selectAlive is selectPackets for a take. What has expired goes first, so no take finds it, also
-// where far more is due than a turn does by itself. Beyond maxExpired less is selected, and of what
-// settle delivers if the batch is full, as settle goes on in the next turn.
+// where far more is due than a turn does by itself. Beyond maxExpired less is selected. Settle ends
+// at a full batch already, since it goes on in the next turn.
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) {
 	left := maxExpired
 	for more := true; more; {
