@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -29,6 +28,7 @@ type watcher struct {
 	all     *traffic
 	filled  int64 // packets that were there before the load
 	record  int64 // live bytes of one packet: key and record
+	window  int64 // bytes in memory before a table is made of them
 	dead    int64 // bytes that the folder may always take, however little is live
 	step    int64 // bytes that a merge makes before they take the place of what they were made of
 	began   time.Time
@@ -60,6 +60,10 @@ func (w *watcher) ratio(s *sample) float64 {
 	live := float64(s.live * w.record)
 	return (float64(s.sizes.Total-s.sizes.Journal) - live) / live
 }
+
+// trendWindows is how many windows a third of a run fills before a trend of memory is told. Memory
+// grows with each window until a table is made of it, and with the first ones by itself.
+const trendWindows = 4
 
 const header = "   time     ops/s  cpu us/op    live MB  folder MB  dead/live  highest    of bound  rss MB  anon MB  fds"
 
@@ -107,14 +111,11 @@ func (w *watcher) check(minRate float64) (wrong []string) {
 	if rate := float64(last.ops) / last.at.Seconds(); rate < minRate {
 		report("%.0f operations a second, at least %.0f are needed for the run to prove anything", rate, minRate)
 	}
-	// Memory grows by itself until the first window is full, and a table is made of it.
-	begun := slices.IndexFunc(w.samples, func(s sample) bool { return s.sizes.Total > s.sizes.Journal })
-	trend := w.samples[max(begun, 0):]
-	third := len(trend) / 3
-	if begun < 0 || third < 10 {
-		return wrong // too short to tell a trend
+	third := len(w.samples) / 3
+	if third == 0 || (last.ops-w.samples[0].ops)/2*w.record < 3*trendWindows*w.window {
+		return wrong
 	}
-	middle, end := trend[third:2*third], trend[2*third:]
+	middle, end := w.samples[third:2*third], w.samples[2*third:]
 	// Pages of files that are mapped while windows become tables come and go by their own clock.
 	memory := func(s *sample) float64 { return float64(s.usage.Anon) }
 	const growth, room = 1.1, 32 << 20

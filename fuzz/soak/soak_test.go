@@ -71,6 +71,29 @@ func fill(t *testing.T, s *server) {
 	t.Logf("filled with %d packets in %v", *backlog/conns*conns, result.Elapsed.Round(time.Millisecond))
 }
 
+func TestMemoryThatGrowsIsToldOnlyOverManyWindows(t *testing.T) {
+	const record, window, ops = 64, 64 << 20, 1 << 18 // eight samples a window, half of the operations push
+	run := func(samples int, memory func(sample int) int64) []string {
+		w := &watcher{window: window, record: record, dead: 4 * window}
+		for i := range samples {
+			s := sample{at: time.Duration(i) * time.Millisecond, ops: int64(i) * ops, live: 1}
+			s.usage.Anon = memory(i)
+			w.samples = append(w.samples, s)
+		}
+		return w.check(minRate)
+	}
+	saw := func(i int) int64 { return int64(100+50*(i%8)) << 20 }
+	leak := func(i int) int64 { return saw(i) + int64(i)<<20 }
+	for samples := 3; samples < 400; samples++ {
+		if wrong := run(samples, saw); len(wrong) > 0 {
+			t.Fatalf("%d samples of memory that grows with windows alone: %q", samples, wrong)
+		}
+	}
+	if wrong := run(400, leak); len(wrong) != 1 {
+		t.Fatalf("memory that grows: %q", wrong)
+	}
+}
+
 func watch(t *testing.T, s *server, dir string) *watcher {
 	t.Helper()
 	var disk unix.Statfs_t
@@ -83,7 +106,7 @@ func watch(t *testing.T, s *server, dir string) *watcher {
 		Key: make([]byte, keyBytes), Payload: make([]byte, payloadBytes), EnqueuedAt: time.Now().UnixMilli(),
 	})
 	return &watcher{
-		dir: dir, pid: s.cmd.Process.Pid, all: &traffic{}, dead: 4 * window, step: 16 * window,
+		dir: dir, pid: s.cmd.Process.Pid, all: &traffic{}, window: window, dead: 4 * window, step: 16 * window,
 		filled: *backlog / conns * conns, record: keyOnDisk + int64(len(record)),
 	}
 }
