@@ -280,7 +280,7 @@ func TestAListenerThatMustGoLeavesThePacketToTheNextInLine(t *testing.T) {
 func TestAReplyWaitsForItsCommitWhenAListenerMustGo(t *testing.T) {
 	looker := access.User{Name: "looker", Password: "looker", Grants: []access.Grant{{Glob: "q", Rights: access.Look | access.Push}}}
 	d := newDoor(t, Config{Users: access.NewControl(users(t, looker))})
-	c := d.dialAs("all")
+	claimer, c := d.dialAs("all"), d.dialAs("all") // a goroutine may still write the last reply of c
 	c.ask("QSET q bound-bytes 10 full block", "+OK\r\n")
 	c.ask("QPUSH q 12345", bulkReply("1"))
 	large := d.dialAs("looker").resp3()
@@ -295,10 +295,10 @@ func TestAReplyWaitsForItsCommitWhenAListenerMustGo(t *testing.T) {
 	entered, leave := d.disk.hold()
 	free := sync.OnceFunc(func() { close(leave) })
 	defer free()
-	c.send(request("QCLAIM", "q")) // the listener may not be told
+	claimer.send(request("QCLAIM", "q")) // the listener may not be told
 	<-entered
 	leave <- struct{}{}
-	c.value()
+	claimer.value()
 	small.wantNothing()
 	<-entered // the small push is on its way to the disk
 	free()
