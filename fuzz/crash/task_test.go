@@ -52,6 +52,10 @@ func TestTurnsOfATaskFollowEachOther(t *testing.T) {
 		"before the lease ended":     {nil, [3]int64{93, 2, 2}, 0, []Kind{Shared}},
 		"after it was returned":      {func(_ *taskBench, t *turn) { t.returned = true }, [3]int64{93, 2, 2}, 0, nil},
 		"when it may be returned":    {func(_ *taskBench, t *turn) { t.returning = 1 }, [3]int64{93, 2, 2}, 0, nil},
+		"after a snooze":             {func(_ *taskBench, t *turn) { t.returned, t.snoozed = true, true }, [3]int64{93, 2, 1}, 0, nil},
+		"with a snooze that counted": {func(_ *taskBench, t *turn) { t.returned, t.snoozed = true, true }, [3]int64{93, 2, 2}, 0, []Kind{Attempts}},
+		"when it may be snoozed":     {func(_ *taskBench, t *turn) { t.returning, t.snoozing = 1, 1 }, [3]int64{93, 2, 1}, 0, nil},
+		"when it was not snoozed":    {func(_ *taskBench, t *turn) { t.snoozing = 1 }, [3]int64{98, 2, 2}, 0, nil},
 		"after an ack":               {func(_ *taskBench, t *turn) { t.acked = true }, [3]int64{98, 2, 2}, 0, []Kind{Returned}},
 		"after an ack without reply": {func(_ *taskBench, t *turn) { t.acking = 1 }, [3]int64{98, 2, 2}, 0, nil},
 		"after a harvest": {func(b *taskBench, _ *turn) {

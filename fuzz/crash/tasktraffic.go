@@ -265,12 +265,19 @@ func (c *taskClient) ack(all ...*heldTask) taskOp {
 
 const nackReason = "it failed"
 
-// nack returns a task, at times with a delay of its own, or lets it die.
+// nack returns a task, at times with a delay of its own or as if it had not been tried, or lets it
+// die.
 func (c *taskClient) nack(h *heldTask, dead bool) {
 	mortal := !bounded(h.of.queue)
 	dead = dead && mortal
 	args := []string{"QNACK", h.of.queue, h.name, decimal(h.turn.token), "REASON", nackReason}
-	backoff := int64(backoffMin) << max(0, h.turn.attempt-1)
+	snooze := !dead && c.rng.IntN(4) == 0
+	attempts := h.turn.attempt
+	if snooze {
+		attempts--
+		args = append(args, "UNCOUNTED")
+	}
+	backoff := int64(backoffMin) << max(0, attempts-1)
 	least, most := backoff*9/10-1, backoff*11/10+1
 	switch {
 	case dead:
@@ -283,11 +290,17 @@ func (c *taskClient) nack(h *heldTask, dead bool) {
 	asked, t := c.r.ledger.now(), h.turn
 	before := t.notAfter
 	t.returning++
+	if snooze {
+		t.snoozing++
+	}
 	t.notAfter = never
 	t.dead = t.dead || dead
 	nacks := counterName{h.of.queue, "nacked"}
 	c.add(taskOp{args: args, counter: nacks, counts: 1, answer: func(reply any) {
 		t.returning--
+		if snooze {
+			t.snoozing--
+		}
 		if c.refusedBy(args, reply, h) {
 			c.r.tasks.counts(nacks, -1)
 			t.notAfter = before
@@ -296,8 +309,8 @@ func (c *taskClient) nack(h *heldTask, dead bool) {
 		}
 		c.r.tasks.counted(nacks, 1, 1, c.r.ledger.now())
 		c.good("a nack", h, asked)
-		t.returned, t.reasoned = true, true
-		dies := dead || mortal && t.attempt >= maxAttempts
+		t.returned, t.reasoned, t.snoozed = true, true, snooze
+		dies := dead || !snooze && mortal && t.attempt >= maxAttempts
 		switch state := fmt.Sprint(reply); {
 		case dies && (state == "dead" || state == "ready" && h.of.queue == jobs):
 			t.died, t.notAfter, t.dead = asked, 0, true

@@ -18,7 +18,9 @@ type turn struct {
 	extending int  // the same of extensions
 	acking    int  // of acks
 	returning int  // of nacks
+	snoozing  int  // of those that do not count the attempt
 	returned  bool // it is no claim, or no more
+	snoozed   bool // and its attempt does not count
 	reasoned  bool // and the client said why
 	acked     bool
 	refused   int64 // when a token was refused
@@ -54,11 +56,15 @@ func (t *turn) refuse(now int64) {
 // unseen is how many claims nobody saw since the turn began, if the task has had so many attempts.
 // ok is false if there can be no such claims. A task that was redriven begins again.
 func (t *turn) unseen(attempts int64, redriven bool) (n int64, ok bool) {
-	if attempts >= t.attempt {
-		return attempts - t.attempt, true
+	had := t.attempt
+	if t.snoozed || t.snoozing > 0 && attempts < had {
+		had--
+	}
+	if attempts >= had {
+		return attempts - had, true
 	}
 	if !t.dead {
-		n = max(0, maxAttempts-t.attempt)
+		n = max(0, maxAttempts-had)
 	}
 	return n + attempts, redriven
 }
