@@ -208,8 +208,10 @@ func shutdownWaitsForHandlers(t *testing.T, c, boss *client.Client) {
 		return ctx.Err()
 	})
 	receive(t, begun)
+	idle := consume(ctx, c, "q.idle", func(context.Context, *client.Packet) error { return nil })
 	down := make(chan error, 1)
 	go func() { down <- c.Shutdown(context.Background()) }() // ends with the handler
+	ok(t, receive(t, idle))                                  // Shutdown has begun
 	select {
 	case err := <-ended:
 		t.Fatalf("Consume ended with %v while a handler works", err)
