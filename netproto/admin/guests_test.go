@@ -110,6 +110,26 @@ func TestAConnectionThatIsKeptMakesNoRoom(t *testing.T) {
 	leave <- struct{}{}
 }
 
+// Metrics are made a few at a time, and may then wait for a client as long as it likes.
+func TestMetricsThatNobodyReadsKeepNobodyOut(t *testing.T) {
+	made := make(chan struct{})
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		made <- struct{}{}
+		<-r.Context().Done()
+	})
+	s := start(t, Config{MaxConns: 8, Metrics: metrics})
+	for range s.config.MaxConns {
+		if _, err := io.WriteString(dial(t, s), "GET /metrics"+localhost); err != nil {
+			t.Fatal(err)
+		}
+		<-made
+	}
+	if code, body := ask(t, s, "GET /livez"+localhost); code != http.StatusOK {
+		t.Errorf("status %d, %q", code, body)
+	}
+	s.waitFor(t, maxScrapes, func(g *guest) bool { return g.kept })
+}
+
 func TestAConnectionHasTimeToBeAnsweredBeforeItMakesRoom(t *testing.T) {
 	s := start(t, Config{MaxConns: 1, Stay: time.Hour})
 	first := dial(t, s)

@@ -29,4 +29,8 @@ const (
 	// socketBuffer is how many bytes the kernel buffers at either end of a backup. With the megabytes
 	// that it would choose, it moves nothing for half a minute when the client takes 100 KiB a second.
 	socketBuffer = 512 << 10
+
+	// maxScrapes is how many answers with metrics wait for clients that keep their connections: two
+	// servers of Prometheus, and somebody who looks.
+	maxScrapes = 3
 )

@@ -18,6 +18,7 @@ func (s *Server) serveProfile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.profile.Unlock()
+	defer Keep(r)()
 	s.audit(r, "profile", "")
 	switch strings.TrimPrefix(r.URL.Path, profiles) {
 	case "profile":

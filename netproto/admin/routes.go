@@ -35,7 +35,7 @@ func (s *Server) table() []route {
 		{"/backup", mayBackUp, s.served(s.serveBackup)},
 	}
 	if s.config.Metrics != nil {
-		all = append(all, route{"/metrics", mayLookAtAll, s.config.Metrics.ServeHTTP})
+		all = append(all, route{"/metrics", mayLookAtAll, s.serveMetrics})
 	}
 	if s.config.Profiles {
 		all = append(all, route{profiles, mayOperate, s.serveProfile})
@@ -152,6 +152,16 @@ func refuse(w http.ResponseWriter, code int, why string) {
 	_, _ = io.WriteString(w, why+"\n")
 }
 
+// serveMetrics answers with the metrics. A few clients have all the time for them, and the others,
+// which may be clients that read nothing, make room if they must.
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if leave := s.scrapes.Take(userOf(r)); leave != nil {
+		defer leave()
+		defer Keep(r)()
+	}
+	s.config.Metrics.ServeHTTP(w, r)
+}
+
 // serveBackup streams a backup. An error before the first piece has left is answered with a status
 // and a sentence. Later ones abort the connection, so that the client sees that the body is cut
 // short.
@@ -171,6 +181,7 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
+	defer Keep(r)()
 	s.reading.RLock()
 	defer s.reading.RUnlock()
 	ctx := r.Context()

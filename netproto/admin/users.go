@@ -63,16 +63,8 @@ func (s *Server) audit(r *http.Request, command, queue string) {
 }
 
 // only passes on the requests that a rule allows; all if there is no rule, or there are no users.
-// What has a rule is done a few times at a time, and keeps its connections.
-func (s *Server) only(may rule, answer http.HandlerFunc) http.HandlerFunc {
-	if may == nil {
-		return answer
-	}
-	serve := func(w http.ResponseWriter, r *http.Request) {
-		defer Keep(r)()
-		answer(w, r)
-	}
-	if s.config.Users == nil {
+func (s *Server) only(may rule, serve http.HandlerFunc) http.HandlerFunc {
+	if may == nil || s.config.Users == nil {
 		return serve
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
