@@ -6,7 +6,7 @@ package crash
 const (
 	slots      = "slots"
 	slotCount  = 8
-	slotWindow = 300 // in milliseconds
+	slotWindow = 600 // in milliseconds
 )
 
 // slotPush is a push for a slot. Its payload is its place among all of them.

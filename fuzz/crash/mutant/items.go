@@ -105,10 +105,10 @@ func valueExpiresEarly(s *store) {
 	s.edit = func(ops []storage.Op) []storage.Op {
 		for i := range ops {
 			if ops[i].Head.Expiry != 0 {
-				ops[i].Head.Expiry -= 150
+				ops[i].Head.Expiry -= 300
 			}
 			if ops[i].Unique.Until != 0 {
-				ops[i].Unique.Until -= 150
+				ops[i].Unique.Until -= 300
 			}
 		}
 		return ops
