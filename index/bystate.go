@@ -150,7 +150,7 @@ func (x *Index) openBehind(u *queue, s State, from place, takes func(LaneID) boo
 		if s == Delayed {
 			t = &x.byStates.at(u.byState).byTime
 		}
-		open.open(x.forest.walkFrom(t, from))
+		open.open(x.forest.walkFrom(t, from, Oldest))
 	}
 	switch {
 	case s != Ready:
@@ -158,7 +158,7 @@ func (x *Index) openBehind(u *queue, s State, from place, takes func(LaneID) boo
 		x.openLanesBehind(&open, u.lanes.narrow[Oldest], 0, from, takes)
 		x.openLanesBehind(&open, u.lanes.wide[Oldest], 0, from, takes)
 	case takes(u.defaultLane):
-		open.open(x.forest.walkFrom(&x.lanes.at(uint32(u.defaultLane)).tree, from))
+		open.open(x.forest.walkFrom(&x.lanes.at(uint32(u.defaultLane)).tree, from, Oldest))
 	}
 	return open
 }
@@ -171,11 +171,11 @@ func (x *Index) openLanesBehind(o *openWalks, h []laneHead, i int, from place, t
 	}
 	t := &x.lanes.at(uint32(h[i].lane)).tree
 	switch wanted := takes(h[i].lane); {
-	case wanted && !h[i].place.before(from):
-		o.add(laneWalk{walk: x.forest.walk(t, Oldest), at: h[i].place, heap: h, pos: i + 1})
+	case wanted && !o.end.earlier(h[i].place, from):
+		o.add(laneWalk{walk: x.forest.walk(t, o.end), at: h[i].place, heap: h, pos: i + 1})
 		return
 	case wanted:
-		o.open(x.forest.walkFrom(t, from))
+		o.open(x.forest.walkFrom(t, from, o.end))
 	}
 	x.openLanesBehind(o, h, 2*i+1, from, takes)
 	x.openLanesBehind(o, h, 2*i+2, from, takes)

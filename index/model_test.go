@@ -446,6 +446,30 @@ func (m *indexModel) Next(t *rapid.T) {
 	}
 }
 
+// NextBehind goes on where a packet is, or was.
+func (m *indexModel) NextBehind(t *rapid.T) {
+	q, end := m.queue(t), drawEnd(t)
+	want := m.order(q, Selection{End: end})
+	var after Place
+	if len(m.held) > 0 && rapid.Bool().Draw(t, "from a place") {
+		p := m.anyPacket(t)
+		after = Place{p.Priority, p.Seq - 1 + rapid.Uint64Range(0, 2).Draw(t, "beside it")}
+		for len(want) > 0 && !end.earlier(place{after.Priority, after.Seq}, place{want[0].Priority, want[0].Seq}) {
+			want = want[1:]
+		}
+	}
+	n := rapid.SampledFrom([]int{-1, 0, 1, 40, 1000}).Draw(t, "n")
+	got := m.x.NextBehind(q, end, after, n, nil)
+	if len(got) != min(max(n, 0), len(want)) {
+		t.Fatalf("NextBehind %v gave %d packets of %d", after, len(got), len(want))
+	}
+	for i := range got {
+		if got[i] != want[i].Packet {
+			t.Fatalf("NextBehind %v gave %+v at %d, want %+v", after, got[i], i, want[i].Packet)
+		}
+	}
+}
+
 func (m *indexModel) FindValue(t *rapid.T) {
 	q, hash, end := m.queue(t), drawHash(t), drawEnd(t)
 	limit := rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "max")
@@ -848,7 +872,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		actions := map[string]func(*rapid.T){
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "KeepDead": m.KeepDead, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
-			"SetDelivery": m.SetDelivery, "List": m.List, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
+			"SetDelivery": m.SetDelivery, "List": m.List, "NextBehind": m.NextBehind, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
 			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Window": m.Window, "BuildIdentities": m.BuildIdentities, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
 			"FindValue": m.FindValue, "FindValue more": m.FindValue, "NoteFresh": m.NoteFresh,
 			"": m.verify,

@@ -56,6 +56,28 @@ func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet 
 	return dst
 }
 
+// NextBehind appends to dst the packets that the next selections at an end would take if those up
+// to a place were gone, in that order: at most n. A place of priority 0 is before all. O(n log n),
+// and O(lanes) for those that have packets before the place.
+func (x *Index) NextBehind(q QueueID, end End, after Place, n int, dst []Packet) []Packet {
+	from, ok := end.behind(place{after.Priority, after.Seq})
+	if !x.hasQueue(q) || !ok {
+		return dst
+	}
+	u, s, open := x.queues.at(uint32(q)), Selection{End: end}, openWalks{end: end}
+	if u.lanes == nil {
+		open.open(x.forest.walkFrom(&x.lanes.at(uint32(u.defaultLane)).tree, from, end))
+	} else {
+		all := func(LaneID) bool { return true }
+		x.openLanesBehind(&open, u.lanes.narrow[end], 0, from, all)
+		x.openLanesBehind(&open, u.lanes.wide[end], 0, from, all)
+	}
+	for ; n > 0 && len(open.heap) > 0; n-- {
+		dst = append(dst, x.nextOpen(&open, &s))
+	}
+	return dst
+}
+
 // laneWalk is a walk over one lane.
 type laneWalk struct {
 	walk

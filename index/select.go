@@ -1,5 +1,7 @@
 package index
 
+import "math"
+
 // End is the end of equal priority that a consumer takes from.
 type End uint8
 
@@ -17,6 +19,18 @@ func (end End) earlier(a, b place) bool {
 		return a.before(b)
 	}
 	return a.seq > b.seq
+}
+
+// behind is the first place that an end selects behind another; false if there is none.
+func (end End) behind(a place) (place, bool) {
+	switch {
+	case end == Newest && a.seq > 0:
+		return place{a.priority, a.seq - 1}, true
+	case end == Newest:
+		return place{a.priority + 1, math.MaxUint64}, a.priority < math.MaxUint32
+	}
+	from := a.plusOne()
+	return from, from != place{}
 }
 
 // Filter says which packets a consumer takes, by their tags. Packets with equal tags share a lane,

@@ -1,5 +1,7 @@
 package index
 
+import "math"
+
 // walk goes over a tree in order of selection. It is valid until the tree changes.
 type walk struct {
 	f    *forest
@@ -18,7 +20,8 @@ func (f *forest) walk(t *tree, end End) walk {
 	case end == Newest:
 		w.leaf, w.pos = f.lastOf(t, f.at(t.first).priorities[0])
 	default:
-		w.leaf, w.pos = t.last, int(f.at(t.last).n)-1
+		w.leaf = t.last
+		w.pos = w.last()
 	}
 	return w
 }
@@ -41,15 +44,51 @@ func (f *forest) walkPriority(t *tree, priority uint32, end End) walk {
 	return w
 }
 
-// walkFrom starts at the first packet that is not before a place, from the oldest end on.
-func (f *forest) walkFrom(t *tree, k place) walk {
-	w := walk{f: f, t: t, end: Oldest}
+// walkFrom starts at the first packet that an end does not select before a place.
+func (f *forest) walkFrom(t *tree, k place, end End) walk {
+	w := walk{f: f, t: t, end: end}
 	if t.depth == 0 {
-		w.lone = t.count > 0 && !t.lonePlace().before(k)
+		w.lone = t.count > 0 && !end.earlier(t.lonePlace(), k)
 		return w
 	}
 	w.leaf, w.pos = f.seek(t, k)
+	if end == Oldest || w.leaf != 0 && w.place() == k {
+		return w
+	}
+	switch { // it is the one before in the tree, if that has the priority
+	case w.pos > 0:
+		w.pos--
+	case w.leaf != 0:
+		w.leaf = f.at(w.leaf).prev
+		w.pos = w.last()
+	default:
+		w.leaf = t.last
+		w.pos = w.last()
+	}
+	if w.leaf != 0 && w.place().priority == k.priority {
+		return w
+	}
+	return f.walkBelow(t, k.priority)
+}
+
+// walkBelow starts at the newest packet of the first priority that is worse than one.
+func (f *forest) walkBelow(t *tree, priority uint32) walk {
+	w := walk{f: f, t: t, end: Newest}
+	if priority == math.MaxUint32 {
+		return w
+	}
+	if leaf, i := f.seek(t, place{priority + 1, 0}); leaf != 0 {
+		w.leaf, w.pos = f.lastOf(t, f.at(leaf).priorities[i])
+	}
 	return w
+}
+
+// last is the position of the last packet of the leaf.
+func (w *walk) last() int {
+	if w.leaf == 0 {
+		return 0
+	}
+	return int(w.f.at(w.leaf).n) - 1
 }
 
 // seek returns the leaf and position of the first key of a tree with nodes that is not before k; 0
@@ -120,9 +159,8 @@ func (w *walk) reverse(n int) int {
 		return 0
 	}
 	n -= w.pos + 1
-	if w.leaf = w.f.at(w.leaf).prev; w.leaf != 0 {
-		w.pos = int(w.f.at(w.leaf).n) - 1
-	}
+	w.leaf = w.f.at(w.leaf).prev
+	w.pos = w.last()
 	return n
 }
 
