@@ -139,7 +139,7 @@ func (f TLSFiles) load(now time.Time) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := os.ReadFile(f.Key)
+	key, err := readLasting(f.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (f TLSFiles) load(now time.Time) (*tls.Config, error) {
 
 // readCertificates reads the certificates of a PEM file: one at least.
 func readCertificates(name string) (all []*x509.Certificate, text []byte, err error) {
-	if text, err = os.ReadFile(name); err != nil {
+	if text, err = readLasting(name); err != nil {
 		return nil, nil, err
 	}
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {

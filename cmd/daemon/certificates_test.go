@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -369,6 +370,10 @@ func TestFilesForTLSThatCannotServeAreRefused(t *testing.T) {
 	early.renew(certs.Span{From: time.Now().Add(30 * time.Minute), Until: time.Now().Add(time.Hour)})
 	junk, missing := filepath.Join(t.TempDir(), "junk"), filepath.Join(t.TempDir(), "missing")
 	f.write(junk, []byte("junk"))
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, row := range map[string]struct {
 		files TLSFiles
 		want  string
@@ -382,6 +387,9 @@ func TestFilesForTLSThatCannotServeAreRefused(t *testing.T) {
 		"an expired certificate":   {expired.files, expired.files.Cert + ": the certificate expired at "},
 		"a certificate to come":    {early.files, early.files.Cert + ": the certificate is valid from "},
 		"a CA without certificate": {TLSFiles{f.files.Cert, f.files.Key, junk}, junk + ": no certificate found: expected PEM"},
+		"a certificate in a pipe":  {TLSFiles{Cert: pipe, Key: f.files.Key}, pipe + " is no regular file"},
+		"a key in a pipe":          {TLSFiles{Cert: f.files.Cert, Key: pipe}, pipe + " is no regular file"},
+		"a CA in a pipe":           {TLSFiles{f.files.Cert, f.files.Key, pipe}, pipe + " is no regular file"},
 		"a server for a CA":        {TLSFiles{f.files.Cert, f.files.Key, f.files.Cert}, `the certificate of "127.0.0.1" is not one of a CA`},
 	} {
 		err := Run(t.Context(), Config{Data: filepath.Join(t.TempDir(), "data"), Pinpriq: "127.0.0.1:0", TLS: row.files})

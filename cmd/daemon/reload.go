@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 
@@ -34,6 +35,25 @@ func (c *Config) Check() error {
 	silent.Logger = slog.New(slog.DiscardHandler)
 	_, err := silent.live()
 	return err
+}
+
+// Lasting refuses a file that may keep a reload waiting for ever, as a pipe does.
+func Lasting(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, errors.Unwrap(err)) // which says that it was a stat
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file: expected one, since each reload reads it again", name)
+	}
+	return nil
+}
+
+func readLasting(name string) ([]byte, error) {
+	if err := Lasting(name); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(name)
 }
 
 // live is what can change while a server runs.

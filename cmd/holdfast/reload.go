@@ -48,7 +48,7 @@ type reloader struct {
 // reload reads all settings again and has the server take those that can change, or none.
 func (r *reloader) reload(ctx context.Context) error {
 	if file := r.p.sources.file; file != nil {
-		if err := isLasting(file.name); err != nil {
+		if err := daemon.Lasting(file.name); err != nil {
 			return err
 		}
 	}

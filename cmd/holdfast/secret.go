@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
 
 // secret is a flag that names a file with a password, or the password itself from a variable. No
@@ -35,23 +36,11 @@ func decodeSecret(ctx *kong.DecodeContext, target reflect.Value) error {
 // lasting is read for a server, which reads the file again at each reload.
 func (s *secret) lasting() (string, error) {
 	if s.file != "" {
-		if err := isLasting(s.file); err != nil {
+		if err := daemon.Lasting(s.file); err != nil {
 			return "", fmt.Errorf("the password: %w", err)
 		}
 	}
 	return s.read()
-}
-
-// isLasting refuses a file that may keep a reload waiting for ever, as a pipe does.
-func isLasting(name string) error {
-	info, err := os.Stat(name)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, pathless(err))
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file: expected one, since each reload reads it again", name)
-	}
-	return nil
 }
 
 // read is the password, "" for none.
