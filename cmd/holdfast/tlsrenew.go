@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
 	"slices"
+	"syscall"
 
 	"github.com/holdfast-queue/holdfast/cmd/certs"
 )
@@ -18,7 +20,7 @@ type tlsRenewCmd struct {
 }
 
 func (c *tlsRenewCmd) Help() string {
-	return `Puts a new certificate and a new key in the place of the old ones. It has the same names and the same CA. A running server takes it within some seconds, and keeps its connections.
+	return `Puts a new certificate and a new key in the place of the old ones. It has the same names, the same CA, and the owner and rights of the old files. A running server takes it within some seconds, and keeps its connections.
 
 Examples:
 
@@ -61,13 +63,7 @@ func (c *tlsRenewCmd) renew(p *program, ca *certs.Authority, name string) error 
 		return err
 	}
 	cert, key := c.file(name+".pem"), c.file(name+"-key.pem")
-	for _, file := range []string{cert + ".new", key + ".new"} { // of a renewal that was cut short
-		_ = os.Remove(file)
-	}
-	if err := writeNew(key+".new", pair.Key, 0o600); err != nil {
-		return err
-	}
-	if err := writeNew(cert+".new", pair.Cert, 0o644); err != nil {
+	if err := cmp.Or(writeBeside(key, pair.Key), writeBeside(cert, pair.Cert)); err != nil {
 		return err
 	}
 	for _, file := range []string{key, cert} {
@@ -77,6 +73,27 @@ func (c *tlsRenewCmd) renew(p *program, ca *certs.Authority, name string) error 
 	}
 	_, err = fmt.Fprintf(p.stdout, "%s\n%s\n", cert, key)
 	return err
+}
+
+// writeBeside writes what is to replace a file as FILE.new, for the same users: a server that is
+// not who renews must go on reading its key.
+func writeBeside(file string, text []byte) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, pathless(err))
+	}
+	beside := file + ".new"
+	_ = os.Remove(beside) // of a renewal that was cut short
+	if err := writeNew(beside, text, 0o600); err != nil {
+		return err
+	}
+	if of, ok := info.Sys().(*syscall.Stat_t); ok {
+		err = os.Chown(beside, int(of.Uid), int(of.Gid))
+	}
+	if err = cmp.Or(err, os.Chmod(beside, info.Mode().Perm())); err != nil {
+		return fmt.Errorf("give %s the owner and the rights of %s: %w", beside, file, pathless(err))
+	}
+	return nil
 }
 
 // read reads a certificate that the CA of the folder has signed.

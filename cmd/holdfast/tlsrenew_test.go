@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -45,6 +46,30 @@ func TestTLSRenewKeepsNamesAndCA(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(file("*.new")); len(left) > 0 {
 		t.Errorf("files %q are left", left)
+	}
+}
+
+// The server may be another user, whom an operator has let read the key.
+func TestTLSRenewKeepsWhoMayReadTheFiles(t *testing.T) {
+	dir := tlsFolder(t)
+	key := filepath.Join(dir, "server-key.pem")
+	if err := os.Chmod(key, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	want := syscall.Stat_t{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())}
+	if want.Uid == 0 {
+		want.Uid, want.Gid = 65532, 65533
+	}
+	if err := os.Chown(key, int(want.Uid), int(want.Gid)); err != nil {
+		t.Fatal(err)
+	}
+	done(t, "tls", "renew", dir)
+	info, err := os.Stat(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := info.Sys().(*syscall.Stat_t); info.Mode() != 0o640 || is.Uid != want.Uid || is.Gid != want.Gid {
+		t.Errorf("the key has mode %v and is of %d:%d, want 0640 and %d:%d", info.Mode(), is.Uid, is.Gid, want.Uid, want.Gid)
 	}
 }
 
