@@ -16,23 +16,26 @@ const module = "github.com/holdfast-queue/holdfast/"
 func mayImport(layer string) []string {
 	switch layer {
 	case "cmd":
-		return []string{"netproto", "broker", "recovery", "storage"}
+		return []string{"netproto", "broker", "recovery", "storage", jsonbytes}
 	case "netproto":
-		return []string{"broker"}
+		return []string{"broker", jsonbytes}
 	case "broker":
 		return []string{keyspace, "recovery", "storage", "index"}
 	case "recovery":
-		return []string{keyspace, "storage", "index"}
+		return []string{keyspace, "storage", "index", jsonbytes}
 	case keyspace:
 		return []string{"index"}
 	case "fuzz":
-		return []string{"cmd", "netproto", "broker", keyspace, "recovery", "storage", "index"}
+		return []string{"cmd", "netproto", "broker", keyspace, "recovery", "storage", "index", jsonbytes}
 	}
 	return nil
 }
 
 // keyspace is a layer of its own: recovery fills it for the broker.
 const keyspace = "broker/keyspace"
+
+// jsonbytes is what all that write or read JSON have in common.
+const jsonbytes = "jsonbytes"
 
 // layerOf is the layer of a path in the module.
 func layerOf(path string) string {
@@ -44,9 +47,9 @@ func layerOf(path string) string {
 }
 
 // isPure says that a layer does what index may do, and no more.
-func isPure(layer string) bool { return layer == "index" || layer == keyspace }
+func isPure(layer string) bool { return layer == "index" || layer == keyspace || layer == jsonbytes }
 
-// impure is what index and keyspace must not import: clocks, input and output, goroutines, random
+// impure is what the pure layers must not import: clocks, input and output, goroutines, random
 // numbers. hash/maphash is allowed: its random seed decides nothing that can be seen.
 func impure() []string {
 	return []string{"time", "os", "io", "net", "syscall", "math/rand", "crypto", "log", "sync", "runtime", "bufio", "context"}
@@ -135,6 +138,7 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"keyspace may not know the broker":         {"broker/keyspace/x.go", file("keyspace", module+"broker"), "only itself"},
 		"keyspace may not know the storage":        {"broker/keyspace/x.go", file("keyspace", module+"storage"), "only itself"},
 		"netproto may not reach the keyspace":      {"netproto/x.go", file("netproto", module+keyspace), "only itself"},
+		"the store and the broker write no JSON":   {"broker/x.go", file("broker", module+jsonbytes), "only itself"},
 		"index reads no clock":                     {"index/x.go", file("index", "time"), "no clock"},
 		"index draws no random number":             {"index/x.go", file("index", "math/rand/v2"), "no clock"},
 		"broker may not use an offline command":    {"broker/x.go", file("broker", module+"recovery/dump"), "not the commands"},
@@ -144,6 +148,7 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"index starts no goroutine":                {"index/x.go", "package index\n\nfunc f() { go f() }\n", "starts a goroutine"},
 
 		"the whole chain is allowed":        {"broker/x.go", file("broker", module+"index"), ""},
+		"a protocol may write JSON":         {"netproto/resp/x.go", file("resp", module+jsonbytes), ""},
 		"a command may use the storage":     {"cmd/x/x.go", file("main", module+"storage"), ""},
 		"a generator may speak a protocol":  {"cmd/loadgen/x.go", file("loadgen", module+"netproto/pinpriq"), ""},
 		"broker may use the keyspace":       {"broker/x.go", file("broker", module+keyspace), ""},

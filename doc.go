@@ -9,5 +9,6 @@
 //	           verify and compact
 //	storage    the data folder; the only one that knows Badger
 //	index      what is queued and what comes next; pure, in memory
+//	jsonbytes  how bytes stand in JSON: in dumps, events, of commands and of the page
 //	fuzz       fuzz targets and the harness that kills servers
 package holdfast

@@ -24,7 +24,7 @@ type dumpCmd struct {
 }
 
 func (c *dumpCmd) Help() string {
-	return `Writes the settings of the queues and every packet that has not expired, with all its fields and what was tried with it, in the order of delivery. It changes nothing in the folder. Bytes that are not UTF-8 are written as base64 under another name, so "holdfast load" makes the same folder again. The last record counts and hashes the others: a dump without it is not whole.
+	return `Writes the settings of the queues and every packet that has not expired, with all its fields and what was tried with it, in the order of delivery. It changes nothing in the folder. Bytes that are not UTF-8 are written as {"base64":"..."}, so "holdfast load" makes the same folder again. The last record counts and hashes the others: a dump without it is not whole.
 
 With --salvage the exit code is 0 although some packets cannot be read. Standard error says how many, how the others differ from the count of the last batch, and whether popped packets may be among them.
 

@@ -96,7 +96,7 @@ func content(t *testing.T, s *testServer) (found []string) {
 			delete(r, "progress_text")
 		}
 		if r["type"] == "queue" {
-			queue = fmt.Sprint(r["queue"], r["queue_base64"], r["database"])
+			queue = fmt.Sprint(r["queue"], r["database"])
 		}
 		text, _ := json.Marshal(r)
 		found = append(found, fmt.Sprintf("%s %s", queue, text))

@@ -109,7 +109,7 @@ func TestDumpHasTheFormThatIsAskedFor(t *testing.T) {
 	}{
 		"jsonl":               {nil, `{"type":"end","packets":8,"queues":3,`, ""},
 		"msgpack":             {[]string{"--format", "msgpack"}, "\xa4type\xa3end", `{"`},
-		"base64":              {[]string{"--payload", "base64"}, `"payload_base64":"cGxhaW4="`, "plain"},
+		"base64":              {[]string{"--payload", "base64"}, `"payload":{"base64":"cGxhaW4="}`, "plain"},
 		"no payload":          {[]string{"--payload", "none"}, `"payload":"none"`, "plain"},
 		"one queue":           {[]string{"--queue", "j?bs"}, `"packets":7,"queues":1,`, ""},
 		"two queues":          {[]string{"--queue", "jobs", "--queue", "\xff*"}, `"packets":8,"queues":2,`, ""},

@@ -9,14 +9,17 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 )
 
 // Version is the version of the dumps that this package writes, and the newest it reads (DUMP.md).
-const Version = 3
+const Version = 4
 
 // Format is the form of a dump. The zero value is JSONL.
 type Format string
@@ -49,20 +52,16 @@ func (e Encoding) isText(b []byte) bool {
 type encoder struct {
 	bytes.Buffer
 	payload Encoding
-	json    *json.Encoder // nil: msgpack
-	msgpack *msgpack.Encoder
+	msgpack *msgpack.Encoder // nil: JSON
 }
 
 func newEncoder(f Format, payload Encoding) *encoder {
 	e := &encoder{payload: payload}
-	if f != Msgpack {
-		e.json = json.NewEncoder(&e.Buffer)
-		e.json.SetEscapeHTML(false)
-		return e
+	if f == Msgpack {
+		e.msgpack = msgpack.NewEncoder(&e.Buffer)
+		e.msgpack.UseCompactInts(true)
+		e.msgpack.SetSortMapKeys(true)
 	}
-	e.msgpack = msgpack.NewEncoder(&e.Buffer)
-	e.msgpack.UseCompactInts(true)
-	e.msgpack.SetSortMapKeys(true)
 	return e
 }
 
@@ -71,12 +70,80 @@ func (e *encoder) encode(r *Record) error {
 	if e.payload == None && r.Type != TypeHeader {
 		r.Payload, r.Value = nil, nil
 	}
-	if r.Settings = newSettings(r.settings, e.json != nil); e.json == nil {
+	if r.Settings = newSettings(r.settings); e.msgpack != nil {
 		return e.msgpack.Encode(r)
 	}
-	r.split(e.payload)
-	return e.json.Encode(r)
+	return e.line(r)
 }
+
+// line appends a record as JSON. encoding/json would look at each byte of a payload once more.
+func (e *encoder) line(r *Record) error {
+	e.Grow(lineOverhead + len(r.Payload) + len(r.Value))
+	line, v, separator := e.AvailableBuffer(), reflect.ValueOf(r).Elem(), byte('{')
+	for i, name := range quotedNames {
+		field := v.Field(i)
+		if name == "" || field.IsZero() {
+			continue
+		}
+		line = append(append(line, separator), name...)
+		separator = ','
+		switch at := field.Addr().Interface().(type) {
+		case *data:
+			isPayload := at == &r.Payload && r.Type != TypeHeader || at == &r.Value
+			if isPayload && !e.payload.isText(*at) {
+				line = jsonbytes.AppendBase64(line, *at)
+			} else {
+				line = jsonbytes.Append(line, *at)
+			}
+		case *jsonbytes.Pairs:
+			line = at.Append(line)
+		case *string:
+			line = jsonbytes.Append(line, []byte(*at))
+		case *uint64:
+			line = strconv.AppendUint(line, *at, 10)
+		case *millis:
+			line = strconv.AppendInt(line, int64(*at), 10)
+		case **uint64:
+			line = strconv.AppendUint(line, **at, 10)
+		case *sequence:
+			line = append(strconv.AppendUint(append(line, '"'), uint64(*at), 10), '"')
+		case *ident:
+			line = at.append(line)
+		default:
+			text, err := marshal(at)
+			if err != nil {
+				return err
+			}
+			line = append(line, text...)
+		}
+	}
+	_, err := e.Write(append(line, "}\n"...))
+	return err
+}
+
+// marshal is what encoding/json makes of a value, which escapes as jsonbytes does.
+func marshal(value any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// lineOverhead is about what a line has besides payload and value.
+const lineOverhead = 512
+
+// quotedNames are the names of the fields of a record in a line, "" for those that it has not.
+var quotedNames = func() (names []string) {
+	for field := range reflect.TypeFor[Record]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" {
+			name = `"` + name + `":`
+		}
+		names = append(names, name)
+	}
+	return names
+}()
 
 // decode reads one record into r, which is empty. Its type stays "" for an empty line.
 func decode(f Format, raw []byte, r *Record) (err error) {
@@ -133,7 +200,11 @@ var typesOf = func() (of []string) {
 
 // decodeJSON decodes one line and refuses unknown fields.
 func decodeJSON(line []byte, r *Record) error {
-	if err := checkText(line); err != nil {
+	err := checkText(line)
+	if err == nil {
+		line, err = renamed(line)
+	}
+	if err != nil {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
@@ -145,7 +216,56 @@ func decodeJSON(line []byte, r *Record) error {
 	if d.InputOffset() != int64(len(line)) {
 		return fmt.Errorf("at byte %d: expected nothing more on the line", d.InputOffset()+1)
 	}
-	return r.join()
+	return nil
+}
+
+// olderNames are those that fields had up to version 3 where their bytes are no text, by what they
+// are called now.
+var olderNames = func() map[string]string {
+	names := make(map[string]string)
+	for field := range reflect.TypeFor[Record]().Fields() {
+		if t := field.Type; t == reflect.TypeFor[data]() || t == reflect.TypeFor[jsonbytes.Pairs]() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			names[name+inBase64] = name
+		}
+	}
+	return names
+}()
+
+// renamed gives the fields of an older dump the names of today.
+func renamed(line []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if !bytes.Contains(line, []byte(inBase64+`"`)) || json.Unmarshal(line, &fields) != nil {
+		return line, nil
+	}
+	out, separator := make([]byte, 0, len(line)), byte('{')
+	for name, value := range fields {
+		if now := olderNames[name]; now != "" {
+			if fields[now] != nil {
+				return nil, errTwice(now)
+			}
+			name, value = now, inObject(value)
+		}
+		out = append(jsonbytes.Append(append(out, separator), []byte(name)), ':')
+		out = append(out, value...)
+		separator = ','
+	}
+	return append(out, '}'), nil
+}
+
+// inObject is base64 as bytes are written now; so are those of an array.
+func inObject(value json.RawMessage) json.RawMessage {
+	var list []json.RawMessage
+	switch {
+	case value[0] == '"':
+		value = fmt.Appendf(nil, `{"base64":%s}`, value)
+	case value[0] == '[' && json.Unmarshal(value, &list) == nil:
+		for i := range list {
+			list[i] = inObject(list[i])
+		}
+		value, _ = json.Marshal(list) // which is JSON
+	}
+	return value
 }
 
 // plainError leaves the words of Go's types out of an error of encoding/json.
@@ -156,14 +276,17 @@ func plainError(err error) error {
 	case errors.As(err, &field) && field.Field == "":
 		return fmt.Errorf("expected an object, got %s", field.Value)
 	case errors.As(err, &field):
-		wanted := "an object of strings"
+		wanted := "an object"
 		switch field.Type.Kind() {
 		case reflect.Uint64, reflect.Int64:
 			wanted = "a whole number"
 		case reflect.String:
 			wanted = "a string"
 		case reflect.Slice:
-			wanted = "base64"
+			wanted = `a string or {"base64":"…"}`
+			if field.Type == reflect.TypeFor[jsonbytes.Pairs]() {
+				wanted = "an object or an array of names and values"
+			}
 		}
 		return fmt.Errorf("field %q: got a %s, expected %s", field.Field, field.Value, wanted)
 	case errors.As(err, &syntax):
@@ -178,7 +301,7 @@ func plainError(err error) error {
 // of half a surrogate pair.
 func checkText(line []byte) error {
 	if !utf8.Valid(line) {
-		return errors.New("the line is not UTF-8: bytes that are not go into a field whose name ends in _base64")
+		return errors.New("the line is not UTF-8: other bytes are {\"base64\":\"…\"}")
 	}
 	if !bytes.Contains(line, []byte(`\u`)) {
 		return nil

@@ -2,17 +2,16 @@ package dump
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -32,155 +31,81 @@ const (
 var types = []string{TypeHeader, TypeQueue, TypePacket, TypeWindow, TypeString, TypeHash, TypeField, TypeEnd}
 
 // Record is any record of a dump, with the fields of DUMP.md in the order in which they are
-// written. The tag "of" names the types that have the field; it is zero in all others. Bytes have
-// two fields: msgpack and base64 use the first, text the one whose name ends in Text. Numbers are
+// written. The tag "of" names the types that have the field; it is zero in all others. Numbers are
 // as wide as the msgpack library reads them, which would cut others off in silence; check.go says
 // which are in range.
 type Record struct {
 	Type string `json:"type" msgpack:"type"`
 
-	Version      uint64   `json:"version,omitzero" msgpack:"version,omitempty" of:"holdfast"`
-	NextSequence sequence `json:"next_sequence,omitzero" msgpack:"next_sequence,omitempty" of:"holdfast"`
-	LowSequence  sequence `json:"low_sequence,omitzero" msgpack:"low_sequence,omitempty" of:"holdfast"`
-	NextQueue    uint64   `json:"next_queue,omitzero" msgpack:"next_queue,omitempty" of:"holdfast"`
+	Version      uint64   `json:"version" msgpack:"version,omitempty" of:"holdfast"`
+	NextSequence sequence `json:"next_sequence" msgpack:"next_sequence,omitempty" of:"holdfast"`
+	LowSequence  sequence `json:"low_sequence" msgpack:"low_sequence,omitempty" of:"holdfast"`
+	NextQueue    uint64   `json:"next_queue" msgpack:"next_queue,omitempty" of:"holdfast"`
 
-	Packets *uint64 `json:"packets,omitzero" msgpack:"packets,omitempty" of:"end"`
-	Queues  *uint64 `json:"queues,omitzero" msgpack:"queues,omitempty" of:"end"`
-	Keys    uint64  `json:"keys,omitzero" msgpack:"keys,omitempty" of:"end"`
+	Packets *uint64 `json:"packets" msgpack:"packets,omitempty" of:"end"`
+	Queues  *uint64 `json:"queues" msgpack:"queues,omitempty" of:"end"`
+	Keys    uint64  `json:"keys" msgpack:"keys,omitempty" of:"end"`
 
-	QueueText *string  `json:"queue,omitzero" msgpack:"-"`
-	Queue     data     `json:"queue_base64,omitempty" msgpack:"queue,omitempty" of:"queue packet"`
-	ID        ident    `json:"id,omitzero" msgpack:"id,omitempty" of:"queue packet"` // the number of a queue, the name of a packet
-	Database  uint64   `json:"database,omitzero" msgpack:"database,omitempty" of:"queue string hash"`
-	HashText  *string  `json:"hash,omitzero" msgpack:"-"`
-	Hash      data     `json:"hash_base64,omitempty" msgpack:"hash,omitempty" of:"field end"` // of a field its hash, at the end digits
-	NameText  *string  `json:"name,omitzero" msgpack:"-"`
-	Name      data     `json:"name_base64,omitempty" msgpack:"name,omitempty" of:"window string hash field"`
-	Priority  *uint64  `json:"priority,omitzero" msgpack:"priority,omitempty" of:"packet"`
-	Sequence  sequence `json:"sequence,omitzero" msgpack:"sequence,omitempty" of:"packet"`
-	Identity  sequence `json:"identity,omitzero" msgpack:"identity,omitempty" of:"packet window"` // 0: the sequence
+	Queue    data     `json:"queue" msgpack:"queue,omitempty" of:"queue packet"`
+	ID       ident    `json:"id" msgpack:"id,omitempty" of:"queue packet"` // the number of a queue, the name of a packet
+	Database uint64   `json:"database" msgpack:"database,omitempty" of:"queue string hash"`
+	Hash     data     `json:"hash" msgpack:"hash,omitempty" of:"field end"` // of a field its hash, at the end digits
+	Name     data     `json:"name" msgpack:"name,omitempty" of:"window string hash field"`
+	Priority *uint64  `json:"priority" msgpack:"priority,omitempty" of:"packet"`
+	Sequence sequence `json:"sequence" msgpack:"sequence,omitempty" of:"packet"`
+	Identity sequence `json:"identity" msgpack:"identity,omitempty" of:"packet window"` // 0: the sequence
 
-	KeyText      *string           `json:"key,omitzero" msgpack:"-"`
-	Key          data              `json:"key_base64,omitempty" msgpack:"key,omitempty" of:"packet"`
-	PayloadText  *string           `json:"payload,omitzero" msgpack:"-"`
-	Payload      data              `json:"payload_base64,omitempty" msgpack:"payload,omitempty" of:"holdfast packet"` // of a header "none": all are left out
-	ValueText    *string           `json:"value,omitzero" msgpack:"-"`
-	Value        data              `json:"value_base64,omitempty" msgpack:"value,omitempty" of:"string field"`
-	Expires      millis            `json:"expires,omitzero" msgpack:"expires,omitempty" of:"queue packet window string hash"`
-	NotBefore    millis            `json:"not_before,omitzero" msgpack:"not_before,omitempty" of:"packet"`
-	TagsText     map[string]string `json:"tags,omitzero" msgpack:"-"`
-	Tags         [][]byte          `json:"tags_base64,omitempty" msgpack:"tags,omitempty" of:"packet"` // name, value, name, value, …
-	State        string            `json:"state,omitzero" msgpack:"state,omitempty" of:"packet"`
-	Attempts     uint64            `json:"attempts,omitzero" msgpack:"attempts,omitempty" of:"packet"`
-	EnqueuedAt   millis            `json:"enqueued_at,omitzero" msgpack:"enqueued_at,omitempty" of:"packet"`
-	ProducerText *string           `json:"producer,omitzero" msgpack:"-"`
-	Producer     data              `json:"producer_base64,omitempty" msgpack:"producer,omitempty" of:"packet"`
-	UniqueText   *string           `json:"unique,omitzero" msgpack:"-"`
-	Unique       data              `json:"unique_base64,omitempty" msgpack:"unique,omitempty" of:"packet"`
+	Key        data            `json:"key" msgpack:"key,omitempty" of:"packet"`
+	Payload    data            `json:"payload" msgpack:"payload,omitempty" of:"holdfast packet"` // of a header "none": all are left out
+	Value      data            `json:"value" msgpack:"value,omitempty" of:"string field"`
+	Expires    millis          `json:"expires" msgpack:"expires,omitempty" of:"queue packet window string hash"`
+	NotBefore  millis          `json:"not_before" msgpack:"not_before,omitempty" of:"packet"`
+	Tags       jsonbytes.Pairs `json:"tags" msgpack:"tags,omitempty" of:"packet"` // name, value, name, value, …
+	State      string          `json:"state" msgpack:"state,omitempty" of:"packet"`
+	Attempts   uint64          `json:"attempts" msgpack:"attempts,omitempty" of:"packet"`
+	EnqueuedAt millis          `json:"enqueued_at" msgpack:"enqueued_at,omitempty" of:"packet"`
+	Producer   data            `json:"producer" msgpack:"producer,omitempty" of:"packet"`
+	Unique     data            `json:"unique" msgpack:"unique,omitempty" of:"packet"`
 
 	// What was tried with a packet.
-	Until            millis   `json:"until,omitzero" msgpack:"until,omitempty" of:"packet"`
-	Token            sequence `json:"token,omitzero" msgpack:"token,omitempty" of:"packet"`
-	FirstClaim       millis   `json:"first_claim,omitzero" msgpack:"first_claim,omitempty" of:"packet"`
-	LastClaim        millis   `json:"last_claim,omitzero" msgpack:"last_claim,omitempty" of:"packet"`
-	ConsumerText     *string  `json:"consumer,omitzero" msgpack:"-"`
-	Consumer         data     `json:"consumer_base64,omitempty" msgpack:"consumer,omitempty" of:"packet"`
-	OriginText       *string  `json:"origin,omitzero" msgpack:"-"`
-	Origin           data     `json:"origin_base64,omitempty" msgpack:"origin,omitempty" of:"packet"`
-	OriginID         uint64   `json:"origin_id,omitzero" msgpack:"origin_id,omitempty" of:"packet"`
-	ReasonText       *string  `json:"reason,omitzero" msgpack:"-"`
-	Reason           data     `json:"reason_base64,omitempty" msgpack:"reason,omitempty" of:"packet"`
-	Progress         *uint64  `json:"progress,omitzero" msgpack:"progress,omitempty" of:"packet"`
-	ProgressNoteText *string  `json:"progress_text,omitzero" msgpack:"-"`
-	ProgressNote     data     `json:"progress_text_base64,omitempty" msgpack:"progress_text,omitempty" of:"packet"`
+	Until        millis   `json:"until" msgpack:"until,omitempty" of:"packet"`
+	Token        sequence `json:"token" msgpack:"token,omitempty" of:"packet"`
+	FirstClaim   millis   `json:"first_claim" msgpack:"first_claim,omitempty" of:"packet"`
+	LastClaim    millis   `json:"last_claim" msgpack:"last_claim,omitempty" of:"packet"`
+	Consumer     data     `json:"consumer" msgpack:"consumer,omitempty" of:"packet"`
+	Origin       data     `json:"origin" msgpack:"origin,omitempty" of:"packet"`
+	OriginID     uint64   `json:"origin_id" msgpack:"origin_id,omitempty" of:"packet"`
+	Reason       data     `json:"reason" msgpack:"reason,omitempty" of:"packet"`
+	Progress     *uint64  `json:"progress" msgpack:"progress,omitempty" of:"packet"`
+	ProgressNote data     `json:"progress_text" msgpack:"progress_text,omitempty" of:"packet"`
 
-	Settings      settings          `json:"settings,omitzero" msgpack:"settings,omitempty" of:"queue"`
-	Counters      *storage.Counters `json:"counters,omitzero" msgpack:"counters,omitempty" of:"queue"`
-	UnknownFields uint64            `json:"unknown_fields,omitzero" msgpack:"unknown_fields,omitempty" of:"queue"`
-	UnknownText   *string           `json:"unknown,omitzero" msgpack:"-"`
-	Unknown       data              `json:"unknown_base64,omitempty" msgpack:"unknown,omitempty" of:"queue"`
+	Settings      settings          `json:"settings" msgpack:"settings,omitempty" of:"queue"`
+	Counters      *storage.Counters `json:"counters" msgpack:"counters,omitempty" of:"queue"`
+	UnknownFields uint64            `json:"unknown_fields" msgpack:"unknown_fields,omitempty" of:"queue"`
+	Unknown       data              `json:"unknown" msgpack:"unknown,omitempty" of:"queue"`
 
 	settings *storage.Settings // Settings as the store has them
 	queue    uint32            // the number of the queue that a packet or window belongs to
 }
 
-// text is a field of bytes and its form as text.
+// data is the value of a field of bytes.
+type data = jsonbytes.Bytes
+
+// text is a field of bytes, and how many it may have.
 type text struct {
 	name string
-	text **string
 	data *data
-	max  int // bytes
+	max  int
 }
 
 func (r *Record) texts() [13]text {
 	return [...]text{
-		{"queue", &r.QueueText, &r.Queue, storage.MaxName}, {"hash", &r.HashText, &r.Hash, storage.MaxName},
-		{"name", &r.NameText, &r.Name, maxItem}, {"key", &r.KeyText, &r.Key, maxText},
-		{"payload", &r.PayloadText, &r.Payload, MaxRecord}, {"value", &r.ValueText, &r.Value, maxItem},
-		{"producer", &r.ProducerText, &r.Producer, maxItem}, {"unique", &r.UniqueText, &r.Unique, storage.MaxUnique},
-		{"consumer", &r.ConsumerText, &r.Consumer, maxText}, {"origin", &r.OriginText, &r.Origin, storage.MaxName},
-		{"reason", &r.ReasonText, &r.Reason, maxText}, {"progress_text", &r.ProgressNoteText, &r.ProgressNote, maxText - 1},
-		{"unknown", &r.UnknownText, &r.Unknown, maxRest},
+		{"queue", &r.Queue, storage.MaxName}, {"hash", &r.Hash, storage.MaxName}, {"name", &r.Name, maxItem}, {"key", &r.Key, maxText},
+		{"payload", &r.Payload, MaxRecord}, {"value", &r.Value, maxItem}, {"producer", &r.Producer, maxItem},
+		{"unique", &r.Unique, storage.MaxUnique}, {"consumer", &r.Consumer, maxText}, {"origin", &r.Origin, storage.MaxName},
+		{"reason", &r.Reason, maxText}, {"progress_text", &r.ProgressNote, maxText - 1}, {"unknown", &r.Unknown, maxRest},
 	}
 }
-
-// split moves bytes into their fields of text, where the encoding of payloads has text for them.
-func (r *Record) split(payload Encoding) {
-	for _, f := range r.texts() {
-		e := Text
-		if f.data == &r.Payload && r.Type != TypeHeader || f.data == &r.Value {
-			e = payload
-		}
-		if *f.data != nil && e.isText(*f.data) {
-			*f.text, *f.data = new(string(*f.data)), nil
-		}
-	}
-	if r.plainTags() {
-		r.TagsText = make(map[string]string)
-		for i := 0; i < len(r.Tags); i += 2 {
-			r.TagsText[string(r.Tags[i])] = string(r.Tags[i+1])
-		}
-		r.Tags = nil
-	}
-}
-
-// join undoes split.
-func (r *Record) join() error {
-	for _, f := range r.texts() {
-		if *f.text == nil {
-			continue
-		}
-		if *f.data != nil {
-			return errTwice(f.name)
-		}
-		*f.data = data(**f.text)
-	}
-	if r.TagsText != nil && r.Tags != nil {
-		return errTwice("tags")
-	}
-	for name, value := range r.TagsText {
-		r.Tags = append(r.Tags, []byte(name), []byte(value))
-	}
-	return nil
-}
-
-func errTwice(name string) error { return fmt.Errorf("field %q is there in two encodings", name) }
-
-// plainTags reports whether there are tags that an object can hold: each name once, and all UTF-8.
-func (r *Record) plainTags() bool {
-	for i, text := range r.Tags {
-		if !utf8.Valid(text) || i > 1 && i%2 == 0 && string(text) <= string(r.Tags[i-2]) {
-			return false
-		}
-	}
-	return r.Tags != nil
-}
-
-// data is the value of a field of bytes: nil where there is no such field.
-type data []byte
-
-// IsZero tells the msgpack library what to leave out. In JSON empty bytes are text.
-func (d data) IsZero() bool { return d == nil }
 
 // some is a value that is left out if it is empty.
 func some[T string | []byte](b T) data {
@@ -215,11 +140,6 @@ func (m *millis) DecodeMsgpack(d *msgpack.Decoder) error {
 // digits.
 type sequence uint64
 
-// MarshalJSON is for encoding/json.
-func (s sequence) MarshalJSON() ([]byte, error) {
-	return append(strconv.AppendUint([]byte{'"'}, uint64(s), 10), '"'), nil
-}
-
 // UnmarshalJSON reads a string of digits, or a number.
 func (s *sequence) UnmarshalJSON(b []byte) error {
 	digits := strings.Trim(string(b), `"`)
@@ -235,12 +155,12 @@ func (s *sequence) UnmarshalJSON(b []byte) error {
 // msgpack library panics where a record has it twice.
 type ident string
 
-// MarshalJSON is for encoding/json.
-func (i ident) MarshalJSON() ([]byte, error) {
-	if _, err := strconv.ParseUint(string(i), 10, 32); err == nil {
-		return []byte(i), nil
+// append appends it as JSON.
+func (i ident) append(dst []byte) []byte {
+	if strings.Contains(string(i), "/") {
+		return append(append(append(dst, '"'), i...), '"')
 	}
-	return json.Marshal(string(i))
+	return append(dst, i...)
 }
 
 // UnmarshalJSON takes any value, which number refuses later.
@@ -368,7 +288,7 @@ func packetRecord(queue []byte, id storage.PacketID, p *storage.Packet, d *Deliv
 		r.Identity = sequence(p.Identity)
 	}
 	for i := range p.Tags {
-		r.Tags = append(r.Tags, []byte(p.Tags[i].Name), []byte(p.Tags[i].Value))
+		r.Tags = append(r.Tags, data(p.Tags[i].Name), data(p.Tags[i].Value))
 	}
 	tried := storage.Ready
 	if d != nil {

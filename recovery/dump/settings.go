@@ -1,17 +1,16 @@
 package dump
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -36,9 +35,8 @@ func (s *settings) DecodeMsgpack(d *msgpack.Decoder) error {
 
 func fieldOf(k *storage.Setting) string { return strings.ReplaceAll(k.Name, "-", "_") }
 
-// newSettings makes the fields of settings, nil of none. JSON has bytes that are not UTF-8 as
-// base64, and says so in the field's name.
-func newSettings(s *storage.Settings, inJSON bool) settings {
+// newSettings makes the fields of settings, nil of none.
+func newSettings(s *storage.Settings) settings {
 	if s == nil {
 		return nil
 	}
@@ -48,34 +46,30 @@ func newSettings(s *storage.Settings, inJSON bool) settings {
 		if k.IsZero(s) {
 			continue
 		}
-		name, value := fieldOf(k), k.At(s) // of a number, or true
-		text, plain := value, true
+		value := k.At(s) // of a number, or true
 		switch at := value.(type) {
 		case *storage.Full:
-			text = at.String()
+			value = at.String()
 		case *[]byte:
-			value, text, plain = *at, string(*at), utf8.Valid(*at)
+			value = data(*at)
 		case *storage.Orders:
-			texts, lists := make([][]string, len(*at)), make([][][]byte, len(*at))
+			lists := make([][]data, len(*at))
 			for i, o := range *at {
-				texts[i] = append([]string{o.Tag}, o.Values...)
-				for _, text := range texts[i] {
-					lists[i], plain = append(lists[i], []byte(text)), plain && utf8.ValidString(text)
+				for _, text := range append([]string{o.Tag}, o.Values...) {
+					lists[i] = append(lists[i], data(text))
 				}
 			}
-			value, text = lists, texts
+			value = lists
 		}
-		if _, word := value.(*storage.Full); word || inJSON && plain {
-			value = text
-		} else if inJSON {
-			name += inBase64
-		}
-		fields[name] = value
+		fields[fieldOf(k)] = value
 	}
 	return fields
 }
 
-const inBase64 = "_base64" // ends the names of such fields
+// inBase64 ended the names of fields of bytes that are no text, which were base64, up to version 3.
+const inBase64 = "_base64"
+
+func errTwice(name string) error { return fmt.Errorf("field %q is there in two encodings", name) }
 
 // stored checks settings that one of the libraries has decoded.
 func (s settings) stored() (*storage.Settings, error) {
@@ -145,17 +139,13 @@ func setSetting(s *storage.Settings, k *storage.Setting, name string, value any,
 	return nil
 }
 
-// bytesOf returns the bytes of a value. msgpack has them as they are.
+// bytesOf returns the bytes of a value. msgpack has them as they are; encoded is a value in base64.
 func bytesOf(value any, encoded bool) (b []byte, ok bool) {
-	switch value := value.(type) {
-	case []byte:
-		return value, true
-	case string:
-		if !encoded {
-			return []byte(value), true
-		}
-		b, err := base64.StdEncoding.DecodeString(value)
-		return b, err == nil
+	if b, ok = value.([]byte); ok {
+		return b, true
 	}
-	return nil, false
+	if encoded {
+		value = map[string]any{"base64": value}
+	}
+	return jsonbytes.Of(value)
 }
