@@ -3,15 +3,19 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
 
 // configCmd is the commands about the config file of a server.
@@ -33,7 +37,7 @@ type configCheckCmd struct {
 }
 
 func (c *configCheckCmd) Help() string {
-	return `Checks a file as "holdfast serve --config" does, without the environment: what it says, the files with passwords that it names, and that no server is open by mistake. Prints a line, or an error that names the line and the key, with the exit code 1.
+	return `Checks a file as "holdfast serve --config" does, without the environment: what it says, the files that it names, that no server is open by mistake, and that each user who is not off can log in. Prints a line, or an error that names the line and the key, with the exit code 1. A line more notes each file with a secret, or folder, that all users of the machine may write.
 
 Example:
 
@@ -53,8 +57,45 @@ func (c *configCheckCmd) Run(ctx context.Context, p *program) error {
 		}
 		return located
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s: right, with %d users and defaults for %d kinds of queues\n", c.File, len(config.Users), len(config.Queues))
-	return err
+	file := alone.sources.file
+	if err := file.checkLogins(&config); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s: right, with %s and defaults for %s\n", c.File, plural(len(config.Users), "user"), plural(len(config.Queues), "glob")+" of queues")
+	if err != nil {
+		return err
+	}
+	names := append(file.secrets, alone.commands.Serve.RedisPassword.file, config.TLS.Cert, config.TLS.Key, config.TLS.ClientCA, config.Data)
+	return noteWritable(p.stdout, append([]string{c.File}, names...))
+}
+
+// checkLogins refuses a user that nobody can be.
+func (f *configFile) checkLogins(config *daemon.Config) error {
+	for _, u := range config.Users {
+		at := pathOf("users", u.Name)
+		switch certified := len(u.Certificates) > 0; {
+		case u.Off || u.Name == config.PlainUser || len(u.Hashes) > 0 || u.Password != "" || certified && config.TLS.ClientCA != "":
+		case certified:
+			return f.wrong(pathOf(at, "certificates"), errors.New("nobody can log in as this user: its certificates need tls-client-ca"))
+		default:
+			return f.wrong(at, errors.New("nobody can log in as this user: expected hashes, a password-file, certificates, or off = true"))
+		}
+	}
+	return nil
+}
+
+// noteWritable notes which of some files all may write. Names that are empty are none.
+func noteWritable(w io.Writer, names []string) error {
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil || info.Mode().Perm()&0o002 == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "note: all users of this machine may write %s: chmod o-w %s\n", name, shellWord(name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // configShowCmd prints the settings of a server.

@@ -119,6 +119,8 @@ func TestAConfigThatNoServerCanRunWithIsRefused(t *testing.T) {
 		"\nplain-user = 'nobody'":                            `:2: plain-user: there is no user "nobody"`,
 		"tls-cert = 'nope'":                                  "toml: TLS needs the certificate of the server and its private key: expected a file of each",
 		"pinpriq = 'off'\nbarbershop = 'off'\nredis = 'off'": "no protocol is served",
+		"\n[users.ann]\noperate = true":                      `:2: users.ann: nobody can log in as this user: expected hashes, a password-file, certificates`,
+		"[users.ann]\ncertificates = ['ann']":                `:2: users.ann.certificates: nobody can log in as this user: its certificates need tls-client-ca`,
 	} {
 		oneErrorLine(t, command{}.run(t.Context(), "config", "check", configFileOf(t, text)), exitFailed, want)
 	}
@@ -149,10 +151,38 @@ enum.class = ["low", "high"]
 [queues.other]
 `
 
+func TestAConfigMayHaveUsersWhoNeedNoLogin(t *testing.T) {
+	file := configFileOf(t, "plain-user = 'shop'\n[users.shop]\ngrants = { '*' = ['push'] }\n[users.ann]\noff = true")
+	if r := (command{}).run(t.Context(), "config", "check", file); r.code != exitOK {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestACheckedConfigNamesFilesThatAllMayWrite(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	text := fmt.Sprintf("data = '%s'\nredis-password-file = '%s'\n[users.ann]\npassword-file = '%s'\n", dir, file("redis"), file("ann"))
+	want := file("toml") + ": right, with 1 user and defaults for 0 globs of queues\n"
+	for _, name := range []string{file("toml"), file("ann"), file("redis"), dir} {
+		if name != dir {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(name, 0o702); err != nil {
+			t.Fatal(err)
+		}
+		want += "note: all users of this machine may write " + name + ": chmod o-w " + name + "\n"
+	}
+	if r := (command{}).run(t.Context(), "config", "check", file("toml")); r != (result{exitOK, want, ""}) {
+		t.Errorf("%+v, want %q", r, want)
+	}
+}
+
 func TestAGoodConfigIsRight(t *testing.T) {
 	file := configFileOf(t, goodConfig)
 	r := command{}.run(t.Context(), "config", "check", file)
-	if want := file + ": right, with 2 users and defaults for 2 kinds of queues\n"; r != (result{exitOK, want, ""}) {
+	if want := file + ": right, with 2 users and defaults for 2 globs of queues\n"; r != (result{exitOK, want, ""}) {
 		t.Errorf("%+v, want %q", r, want)
 	}
 }

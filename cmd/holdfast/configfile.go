@@ -29,8 +29,9 @@ type configFile struct {
 	lines  map[string]int // of keys, as pathOf joins them
 
 	// What readTables has read.
-	users  []access.User
-	queues map[string]broker.Settings // by globs of their names
+	users   []access.User
+	secrets []string                   // files with their passwords
+	queues  map[string]broker.Settings // by globs of their names
 }
 
 // configError is an error in a file of settings.

@@ -96,6 +96,7 @@ func (f *configFile) password(path string, value any) (string, error) {
 	if !ok {
 		return "", f.wrong(path, fmt.Errorf("expected a string, got %s", kindOfTOML(value)))
 	}
+	f.secrets = append(f.secrets, name)
 	password, err := (&secret{file: name}).lasting()
 	if err != nil {
 		return "", f.wrong(path, err)

@@ -48,7 +48,7 @@ func (e *encryption) config() (*tls.Config, error) {
 // login is the flags that say who the user is.
 type login struct {
 	User     string `placeholder:"NAME" help:"User to log in as (default: default, if there is a password)."`
-	Password secret `name:"password-file" aliases:"redis-password-file" placeholder:"FILE" help:"File that holds the password, without a line break at its end. $$HOLDFAST_PASSWORD can hold the password itself."`
+	Password secret `name:"password-file" aliases:"redis-password-file" placeholder:"FILE" help:"File that holds the password; a line break at its end does not count. $$HOLDFAST_PASSWORD can hold the password itself."`
 }
 
 // read is a name and a password; the name may be empty, and without a password both are.

@@ -43,7 +43,7 @@ type serveCmd struct {
 	Log             string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
 	LogLevel        string        `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important level to log: debug, info, warn or error (default ${default})."`
 
-	RedisPassword secret `name:"redis-password-file" placeholder:"FILE" help:"File that holds a password, without a line break at its end: Redis clients and operators must log in then, and the user default with it may do everything. $$HOLDFAST_REDIS_PASSWORD can hold the password itself."`
+	RedisPassword secret `name:"redis-password-file" placeholder:"FILE" help:"File that holds a password; a line break at its end does not count. Redis clients and operators must log in then, and the user default with it may do everything. $$HOLDFAST_REDIS_PASSWORD can hold the password itself."`
 }
 
 func (c *serveCmd) Help() string {
