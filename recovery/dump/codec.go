@@ -19,7 +19,7 @@ import (
 )
 
 // Version is the version of the dumps that this package writes, and the newest it reads (DUMP.md).
-const Version = 4
+const Version = 3
 
 // Format is the form of a dump. The zero value is JSONL.
 type Format string
@@ -219,8 +219,8 @@ func decodeJSON(line []byte, r *Record) error {
 	return nil
 }
 
-// olderNames are those that fields had up to version 3 where their bytes are no text, by what they
-// are called now.
+// olderNames are those of fields in older dumps where their bytes are no text, with what they are
+// called now.
 var olderNames = func() map[string]string {
 	names := make(map[string]string)
 	for field := range reflect.TypeFor[Record]().Fields() {

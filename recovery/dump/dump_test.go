@@ -173,7 +173,7 @@ func TestSalvageGivesMarksThatHoldWhatItFound(t *testing.T) {
 	s.Counted = storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}}
 	s.Defined = nil
 	got, _ := dumpOf(t, s, Options{Salvage: true})
-	want := `{"type":"holdfast","version":4,"next_sequence":"9223372036854775844","low_sequence":"9223372036854775807","next_queue":8}` + "\n"
+	want := `{"type":"holdfast","version":3,"next_sequence":"9223372036854775844","low_sequence":"9223372036854775807","next_queue":8}` + "\n"
 	if !strings.HasPrefix(string(got), want) {
 		t.Errorf("got %.200s, want %s", got, want)
 	}

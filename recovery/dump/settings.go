@@ -66,7 +66,7 @@ func newSettings(s *storage.Settings) settings {
 	return fields
 }
 
-// inBase64 ended the names of fields of bytes that are no text, which were base64, up to version 3.
+// inBase64 ends the names of fields in older dumps: bytes that are no text, as base64.
 const inBase64 = "_base64"
 
 func errTwice(name string) error { return fmt.Errorf("field %q is there in two encodings", name) }
