@@ -45,6 +45,19 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 
 var errOthersWait = fmt.Errorf("%w: others wait for room, and come first", ErrFull)
 
+// boundRatio is which part of its bound a queue with settings holds: of packets or of bytes,
+// whichever is more.
+func (m *Machine) boundRatio(q *queue) (most float64) {
+	packets, bytes := m.ix.Counts(q.ix).Unfinished()
+	if q.settings.Bound > 0 {
+		most = float64(packets) / float64(q.settings.Bound)
+	}
+	if q.settings.BoundBytes > 0 {
+		most = max(most, float64(bytes)/float64(q.settings.BoundBytes))
+	}
+	return most
+}
+
 // boundOf is the bound of a queue in words.
 func boundOf(s *Settings) string {
 	packets, bytes := Counted(s.Bound, "packet"), Counted(s.BoundBytes, "byte")

@@ -90,6 +90,36 @@ func TestASurveyTellsHowLongPacketsHaveBeenReady(t *testing.T) {
 	}
 }
 
+func TestASurveyTellsWhichQueuesArePausedOrNearTheirBound(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	for queue, change := range map[string]func(s *broker.Settings){
+		"in":      func(s *broker.Settings) { s.PauseIn = true },
+		"out":     func(s *broker.Settings) { s.PauseOut = true },
+		"packets": func(s *broker.Settings) { s.Bound, s.BoundBytes = 4, 100 },
+		"bytes":   func(s *broker.Settings) { s.Bound, s.BoundBytes = 100, 4 },
+		"beyond":  func(s *broker.Settings) { s.Bound = 1 },
+		"none":    func(*broker.Settings) {},
+	} {
+		h.push(queue, 1, 0, "", "x")
+		h.push(queue, 1, 0, "", "x")
+		h.barrier()
+		h.do(func(tx *broker.Tx) error {
+			s := broker.DefaultSettings()
+			change(&s)
+			return tx.SetSettings([]byte(queue), s)
+		})
+	}
+	all, _ := h.surveyed()
+	for queue, want := range map[string]broker.Surveyed{
+		"in": {PausedIn: true}, "out": {PausedOut: true}, "packets": {BoundRatio: 0.5}, "bytes": {BoundRatio: 0.5}, "beyond": {BoundRatio: 2}, "none": {},
+	} {
+		if got := all["0 "+queue]; got.PausedIn != want.PausedIn || got.PausedOut != want.PausedOut || got.BoundRatio != want.BoundRatio {
+			t.Errorf("queue %s: %+v, want %+v", queue, got, want)
+		}
+	}
+}
+
 func TestAPacketAgesAfterTheClockHasSteppedBack(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()

@@ -31,6 +31,9 @@ var (
 	queueBytes  = desc("queue_packet_bytes", "Keys and payloads of the packets of a queue.", "database", "queue")
 	queueOldest = desc("queue_oldest_ready_age_seconds", "Time since the ready packet of a queue that was pushed first was pushed; 0 if none is ready.", "database", "queue")
 
+	queuePaused = desc("queue_paused", "1 if a gate of a queue is closed: nothing is pushed (in), or taken (out).", "database", "queue", "gate")
+	queueBound  = desc("queue_bound_ratio", "Which part of its bound a queue holds, of packets or of bytes; 0 without a bound.", "database", "queue")
+
 	commitSeconds = desc("commit_seconds", "Time until a batch was as durable as --sync says.")
 	commitBytes   = desc("commit_bytes", "Size of a batch.")
 	commitEntries = desc("commit_entries", "Records that a batch changed.")
@@ -181,6 +184,9 @@ func (p page) queues(q *queues, now int64) {
 		}
 		p.gauge(queueBytes, float64(s.Bytes), db, name)
 		p.gauge(queueOldest, age(s.Since, now), db, name)
+		p.gauge(queuePaused, truth(s.PausedIn), db, name, "in")
+		p.gauge(queuePaused, truth(s.PausedOut), db, name, "out")
+		p.gauge(queueBound, s.BoundRatio, db, name)
 		for _, d := range deeds {
 			p.counter(d.queue, float64(d.of(&s.Counters)), db, name)
 		}
