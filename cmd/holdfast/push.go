@@ -24,7 +24,7 @@ type pushCmd struct {
 	Producer string         `placeholder:"NAME" help:"Name of who pushes, which show prints."`
 	Unique   *string        `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
 	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
-	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for room in a queue that is full or paused; 0s waits without end. In a queue with full=block each push waits, without this flag for --timeout at most (default: do not wait)."`
+	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for room in a queue that is full or paused; 0s waits without end (default: do not wait, or in a queue with full=block, wait as long as --timeout)."`
 	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
 	Lines    bool           `help:"Push each line of standard input as a packet, many in one request. An empty line is an empty packet."`
 
