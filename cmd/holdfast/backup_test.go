@@ -105,7 +105,7 @@ func TestBackupsUnderLoadAreSoundFolders(t *testing.T) {
 		}
 		whole := 0 // queues that nobody works on: all of their packets are in every copy
 		for _, q := range report.Queues {
-			if q.Ready == standing || q.Name != nil && *q.Name == "barbershop" && q.Ready == 1 {
+			if q.Ready == standing || string(q.Name) == "barbershop" && q.Ready == 1 {
 				whole++
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 )
 
 // configCmd is the commands about the config file of a server.
@@ -259,6 +260,8 @@ func (p *program) showJSON(file *configFile) error {
 		value := valueOf(flag)
 		if isHidden(flag) {
 			value = nil
+		} else if text, ok := value.(string); ok {
+			value = jsonbytes.Bytes(text)
 		}
 		if isSetting(flag) {
 			settings[flag.Name] = setting{value, p.sourceOf(flag)}

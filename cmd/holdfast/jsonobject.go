@@ -9,40 +9,40 @@ import (
 	"slices"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // jsonObject is a JSON object in a line, built field by field.
 type jsonObject struct{ buf bytes.Buffer }
 
-// add adds a field with a value that can be written as JSON.
-func (o *jsonObject) add(name string, value any) {
-	separator := ","
+// name begins a field.
+func (o *jsonObject) name(name string) {
+	separator := byte(',')
 	if o.buf.Len() == 0 {
-		separator = "{"
+		separator = '{'
 	}
-	o.buf.WriteString(separator)
-	o.encode(name)
+	o.buf.WriteByte(separator)
+	o.write(jsonbytes.Append(o.buf.AvailableBuffer(), []byte(name)))
 	o.buf.WriteByte(':')
-	o.encode(value)
 }
 
-func (o *jsonObject) encode(value any) {
+func (o *jsonObject) write(text []byte) { _, _ = o.buf.Write(text) }
+
+// add adds a field with a value that can be written as JSON.
+func (o *jsonObject) add(name string, value any) {
+	o.name(name)
 	encoder := json.NewEncoder(&o.buf)
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(value)
 	o.buf.Truncate(o.buf.Len() - 1) // it ends with a line break
 }
 
-// bytes adds a text, as base64 under another name if it is not UTF-8.
+// bytes adds bytes, as jsonbytes has them.
 func (o *jsonObject) bytes(name string, b []byte) {
-	if utf8.Valid(b) {
-		o.add(name, string(b))
-	} else {
-		o.add(name+"_base64", b)
-	}
+	o.name(name)
+	o.write(jsonbytes.Append(o.buf.AvailableBuffer(), b))
 }
 
 // text adds a text that is not empty.
@@ -92,7 +92,9 @@ func addPacket(o *jsonObject, p *client.Packet) {
 	o.text("state", string(p.State))
 	o.add("priority", p.Priority)
 	o.add("attempt", p.Attempt)
-	addTags(o, p.Tags)
+	if len(p.Tags) > 0 {
+		o.add("tags", tagPairs(p.Tags))
+	}
 	o.text("producer", p.Producer)
 	o.moment("enqueued", p.Enqueued)
 	o.moment("expires", p.Expires)
@@ -114,23 +116,11 @@ func addPacket(o *jsonObject, p *client.Packet) {
 	o.text("why", p.Why)
 }
 
-// addTags adds tags: as an object, or as an array of names and values in base64 if one of them is
-// not UTF-8.
-func addTags(o *jsonObject, tags map[string]string) {
-	if len(tags) == 0 {
-		return
-	}
-	var encoded [][]byte
-	plain := true
+func tagPairs(tags map[string]string) (all jsonbytes.Pairs) {
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
-		plain = plain && utf8.ValidString(name) && utf8.ValidString(tags[name])
-		encoded = append(encoded, []byte(name), []byte(tags[name]))
+		all = append(all, jsonbytes.Bytes(name), jsonbytes.Bytes(tags[name]))
 	}
-	if plain {
-		o.add("tags", tags)
-	} else {
-		o.add("tags_base64", encoded)
-	}
+	return all
 }
 
 // packetJSON is a packet in a line. The names are those of the protocol, with _ for -.

@@ -57,7 +57,7 @@ func TestAPacketIsShown(t *testing.T) {
 	if got := s.must(t, "show", "q", id, "--raw"); got != "a\x00\xff" {
 		t.Errorf("show printed %q, want the payload", got)
 	}
-	for _, want := range []string{`"payload_base64":"YQD/"`, `"not_before":1`, `"why":"delayed until 2`} {
+	for _, want := range []string{`"payload":{"base64":"YQD/"}`, `"not_before":1`, `"why":"delayed until 2`} {
 		field(t, s.must(t, "show", "q", id, "--json"), want)
 	}
 	oneErrorLine(t, s.run(t, "show", "q", "99"), exitNothing, "no such packet: 99 in q")

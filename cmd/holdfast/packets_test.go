@@ -25,7 +25,7 @@ func TestPopPrintsWhatWasPushed(t *testing.T) {
 		"payload with a dash":         {push: []string{"--", "-5"}, want: "-5\n"},
 		"raw":                         {stdin: "a\x00\xff", pop: []string{"--raw"}, want: "a\x00\xff"},
 		"JSON of text":                {push: []string{"<é>", "--key", "k"}, pop: []string{"--json"}, want: `{"selected":true,"key":"k","payload":"<é>"}` + "\n"},
-		"JSON of bytes":               {stdin: "\xff\x00", push: []string{"--key", "\xfe"}, pop: []string{"--json"}, want: `{"selected":true,"key_base64":"/g==","payload_base64":"/wA="}` + "\n"},
+		"JSON of bytes":               {stdin: "\xff\x00", push: []string{"--key", "\xfe"}, pop: []string{"--json"}, want: `{"selected":true,"key":{"base64":"/g=="},"payload":{"base64":"/wA="}}` + "\n"},
 		"argument of bytes":           {push: []string{"\xff"}, want: "\xff\n"},
 		"JSON of nothing":             {push: []string{"", "--key", ""}, pop: []string{"--json"}, want: `{"selected":true,"key":"","payload":""}` + "\n"},
 		"long payload":                {stdin: strings.Repeat("x", 1_000_000), pop: []string{"--raw"}, want: strings.Repeat("x", 1_000_000)},

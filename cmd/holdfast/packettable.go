@@ -14,7 +14,7 @@ import (
 
 // packetsForm is the flag of a command that lists packets and takes none.
 type packetsForm struct {
-	JSON bool `help:"Print a JSON object for each packet, one a line. Times are Unix milliseconds. Bytes that are not UTF-8 come as payload_base64 and the like."`
+	JSON bool `help:"Print a JSON object for each packet, one a line. Times are Unix milliseconds. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
 }
 
 // packetPrinter prints packets that stay where they are.

@@ -11,7 +11,7 @@ import (
 // printing is the flags of a command that prints packets that it has taken.
 type printing struct {
 	Raw  bool `xor:"form" help:"Print payloads only, without newlines. On a terminal, what it would obey is quoted all the same."`
-	JSON bool `xor:"form" help:"Print a JSON object for each packet, one a line: selected, key, payload and what else is known. Bytes that are not UTF-8 come as key_base64 and payload_base64."`
+	JSON bool `xor:"form" help:"Print a JSON object for each packet, one a line: selected, key, payload and what else is known. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
 }
 
 // print writes what one pop or delivery brought, in one write.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -18,6 +19,10 @@ func TestSettingsAreSetAndPrinted(t *testing.T) {
 	object := s.must(t, "get", "q", "--json")
 	for _, want := range []string{`"lease":3600000,`, `"bound_bytes":67108864,`, `"dead_letter":"7"`, `"full":"reject"`, `"enum":{"class":["low","very high"],"node":["a"]}}`} {
 		field(t, object, want)
+	}
+	s.must(t, "set", "bytes", "enum.a=b", "enum.\xff=\xfe,c", "dead-letter=\xfd")
+	if got, want := s.must(t, "get", "bytes", "--json"), `"enum":[["a","b"],[{"base64":"/w=="},{"base64":"/g=="},"c"]]`; !strings.Contains(got, want) || !strings.Contains(got, `"dead_letter":{"base64":"/Q=="}`) {
+		t.Errorf("bytes are shown as %s, want %s in it", got, want)
 	}
 	s.must(t, "set", "q", "enum.class=", "full=drop")
 	if got := columns("\n"+s.must(t, "get", "q"), 0); slices.Contains(got, "enum.class") || !slices.Contains(got, "enum.node") {

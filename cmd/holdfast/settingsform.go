@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -61,21 +63,28 @@ func (f *settingsForm) print(w io.Writer, settings map[string]string) error {
 
 func settingsJSON(settings map[string]string) []byte {
 	var o jsonObject
-	orders := make(map[string][]string)
+	orders, lists, plain := make(map[string][]jsonbytes.Bytes), [][]jsonbytes.Bytes(nil), true
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		value, field := settings[name], strings.ReplaceAll(name, "-", "_")
 		n, err := strconv.ParseInt(value, 10, 64)
 		tag, isOrder := strings.CutPrefix(name, "enum ")
 		switch {
 		case isOrder:
-			orders[tag] = strings.Split(value, ",")
+			for text := range strings.SplitSeq(value, ",") {
+				orders[tag] = append(orders[tag], jsonbytes.Bytes(text))
+			}
+			lists = append(lists, append([]jsonbytes.Bytes{jsonbytes.Bytes(tag)}, orders[tag]...))
+			plain = plain && utf8.ValidString(tag)
 		case err == nil && kindOf(name) < storage.SettingChoice:
 			o.add(field, n)
 		default:
 			o.bytes(field, []byte(value))
 		}
 	}
-	if len(orders) > 0 {
+	switch {
+	case !plain:
+		o.add("enum", lists) // as dumps have them
+	case len(orders) > 0:
 		o.add("enum", orders)
 	}
 	return o.line()

@@ -3,20 +3,20 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // tailCmd prints events as they happen.
 type tailCmd struct {
 	Queue string `arg:"" optional:"" help:"Queue to look at; it need not exist yet (default: what an operator wants to know of all queues and databases, and of the server)."`
-	JSON  bool   `help:"Print the JSON object of each event, one a line. Times are Unix milliseconds. Bytes that are not UTF-8 come as queue_base64 and the like."`
+	JSON  bool   `help:"Print the JSON object of each event, one a line. Times are Unix milliseconds. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
 
 	workServer
 }
@@ -77,7 +77,6 @@ func (c *tailCmd) line(text []byte) (line []byte, err error) {
 	}
 	if c.Queue != "" { // each has the same
 		delete(e, "queue")
-		delete(e, "queue_base64")
 	}
 	at := time.UnixMilli(e.number("at")).Local().Format("15:04:05.000")
 	return fmt.Appendf(nil, eventForm, at, e.cell("event"), e.cell("id"), e.cell("priority"), e.cell("bytes"), e.note()), nil
@@ -88,11 +87,11 @@ type eventFields map[string]any
 
 // text is a field as it was before JSON, "" if there is none.
 func (e eventFields) text(name string) string {
-	if encoded, ok := e[name+"_base64"].(string); ok {
-		raw, _ := base64.StdEncoding.DecodeString(encoded)
-		return string(raw)
+	v, ok := e[name]
+	if b, isBytes := jsonbytes.Of(v); isBytes {
+		return string(b)
 	}
-	if v, ok := e[name]; ok {
+	if ok {
 		return fmt.Sprint(v)
 	}
 	return ""

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 )
 
 // tailing is a run of "holdfast tail".
@@ -90,7 +92,7 @@ func TestTailTellsWhatHappensAsItHappens(t *testing.T) {
 		line := asJSON.line(t)
 		var e struct {
 			Event string
-			Queue []byte `json:"queue_base64"`
+			Queue jsonbytes.Bytes
 		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Event != want || string(e.Queue) != name || strings.ContainsAny(line, "\x1b\u009b\x7f") {
 			t.Errorf("%q (%v), want a JSON object: %s of the queue, without controls", line, err, want)

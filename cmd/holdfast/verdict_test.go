@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -58,7 +59,6 @@ not sound: 1234572 packets of 12 bytes in 2 queues, strings and hashes: 5, expir
 }
 
 func TestVerdictIsOneJSONObject(t *testing.T) {
-	name := "jobs"
 	for _, c := range []struct {
 		report *verify.Report
 		want   verifyJSON
@@ -66,7 +66,7 @@ func TestVerdictIsOneJSONObject(t *testing.T) {
 		{&verify.Report{}, verifyJSON{verdictJSON{Sound: true, Findings: []findingJSON{}}, []queueJSON{}, 0}},
 		{anyReport(), verifyJSON{
 			verdictJSON{false, []findingJSON{{"lost", "packets", "1 packet is <lost>"}}, 1, 1234572, 4, 12, 5, 6},
-			[]queueJSON{{ID: 1, Name: &name, Ready: 1234567, Delayed: 2, Claimed: 7, Dead: 8, Done: 9, Bytes: 12}, {ID: 3, NameBase64: []byte("\xff of \"bytes\""), Unselectable: 3, Expired: 4}},
+			[]queueJSON{{ID: 1, Name: jsonbytes.Bytes("jobs"), Ready: 1234567, Delayed: 2, Claimed: 7, Dead: 8, Done: 9, Bytes: 12}, {ID: 3, Name: jsonbytes.Bytes("\xff of \"bytes\""), Unselectable: 3, Expired: 4}},
 			1.5,
 		}},
 	} {
@@ -164,17 +164,16 @@ type findingJSON struct {
 	What string `json:"what"`
 }
 
-// queueJSON counts the packets of a queue. One of the names is set.
+// queueJSON counts the packets of a queue.
 type queueJSON struct {
-	ID           uint32  `json:"id"`
-	Name         *string `json:"queue,omitempty"`
-	NameBase64   []byte  `json:"queue_base64,omitempty"`
-	Ready        int64   `json:"ready"`
-	Delayed      int64   `json:"delayed"`
-	Unselectable int64   `json:"unselectable"`
-	Claimed      int64   `json:"claimed"`
-	Dead         int64   `json:"dead"`
-	Done         int64   `json:"done"`
-	Expired      int64   `json:"expired"`
-	Bytes        int64   `json:"bytes"`
+	ID           uint32          `json:"id"`
+	Name         jsonbytes.Bytes `json:"queue"`
+	Ready        int64           `json:"ready"`
+	Delayed      int64           `json:"delayed"`
+	Unselectable int64           `json:"unselectable"`
+	Claimed      int64           `json:"claimed"`
+	Dead         int64           `json:"dead"`
+	Done         int64           `json:"done"`
+	Expired      int64           `json:"expired"`
+	Bytes        int64           `json:"bytes"`
 }

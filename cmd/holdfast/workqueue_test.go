@@ -21,7 +21,7 @@ func TestPushSaysWhatThePacketIs(t *testing.T) {
 	got := s.must(t, "pop", "q", "--json")
 	for _, want := range []string{
 		`"id":"` + strings.TrimSpace(id) + `"`, `"priority":4294967295,`, `"producer":"shop"`, `"enqueued":1`, `"expires":1`,
-		`"tags_base64":["Yg==","/w==","Y2xhc3M=","bG93PTE="]`,
+		`"tags":{"b":{"base64":"/w=="},"class":"low=1"}`,
 	} {
 		field(t, got, want)
 	}

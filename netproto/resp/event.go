@@ -2,12 +2,10 @@ package resp
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
@@ -151,13 +149,6 @@ func jsonNumber(dst []byte, name string, n int64) []byte {
 	return strconv.AppendInt(append(append(append(dst, `,"`...), name...), `":`...), n, 10)
 }
 
-// jsonText appends a text. Bytes that are none go as base64, and the name says so.
 func jsonText(dst []byte, name, text string) []byte {
-	dst = append(append(dst, `,"`...), name...)
-	if !utf8.ValidString(text) {
-		dst = base64.StdEncoding.AppendEncode(append(dst, `_base64":"`...), []byte(text))
-		return append(dst, '"')
-	}
-	quoted, _ := json.Marshal(text) // a string has no error
-	return append(append(dst, `":`...), quoted...)
+	return jsonbytes.Append(append(append(append(dst, `,"`...), name...), `":`...), []byte(text))
 }

@@ -71,13 +71,13 @@ func TestOperatorsAreTold(t *testing.T) {
 	c.line("SELECT", "3")
 	c.qpush("q", "PRIO", "7")
 	c.die("q", "<bad>\n")
-	dead := `{"event":"dead","at":1700000000000,"database":3,"queue":"q","id":"1","priority":7,"bytes":1,"attempts":1,"reason":"\u003cbad\u003e\n"}`
+	dead := `{"event":"dead","at":1700000000000,"database":3,"queue":"q","id":"1","priority":7,"bytes":1,"attempts":1,"reason":"<bad>\n"}`
 	a.wantTold(eventsChannel, dead)
 	b.want(pushed("message", eventsChannel, dead))
 	c.line("QSET", "\xff\"", "bound", "1")
 	c.qpush("\xff\"")
 	c.line("QPUSH", "\xff\"", "x") // which is refused
-	a.wantTold(eventsChannel, `{"event":"bound","at":1700000000000,"database":3,"queue_base64":"/yI="}`)
+	a.wantTold(eventsChannel, `{"event":"bound","at":1700000000000,"database":3,"queue":{"base64":"/yI="}}`)
 	d.disk.level.Store(int32(storage.NoPush))
 	d.now.Add(1000)
 	c.line("PING")

@@ -2,19 +2,19 @@ package page
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
@@ -37,36 +37,18 @@ func set(words string) map[string]bool {
 	return all
 }
 
-// argument is one of a command: a text, or other bytes as {"base64":"…"}.
-type argument []byte
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (a *argument) UnmarshalJSON(b []byte) error {
-	var text *string
-	if err := json.Unmarshal(b, &text); err == nil && text != nil {
-		*a = argument(*text)
-		return nil
-	}
-	var binary struct {
-		Base64 *[]byte `json:"base64"`
-	}
-	decoder := json.NewDecoder(bytes.NewReader(b))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&binary); err != nil || binary.Base64 == nil {
-		return errors.New(`an argument is neither a text nor {"base64":"…"}`)
-	}
-	*a = *binary.Base64
-	return nil
-}
-
 // serveCommand carries out a command of the Redis protocol.
 func (p *Page) serveCommand(w http.ResponseWriter, r *http.Request, v visitor) {
 	var request struct {
 		Database int
-		Command  []argument
+		Command  []jsonbytes.Bytes
 		Cut      int
 	}
 	if !read(w, r, &request, maxBody, bodyTimeout) {
+		return
+	}
+	if slices.ContainsFunc(request.Command, jsonbytes.Bytes.IsZero) {
+		refuse(w, http.StatusBadRequest, `an argument is null: expected a string or {"base64":"…"}`)
 		return
 	}
 	if err := check(request.Command); err != nil {
@@ -95,7 +77,7 @@ func (p *Page) serveCommand(w http.ResponseWriter, r *http.Request, v visitor) {
 }
 
 // check refuses what the page may not give.
-func check(command []argument) error {
+func check(command []jsonbytes.Bytes) error {
 	if len(command) == 0 {
 		return errors.New("ERR a command is missing")
 	}
@@ -111,7 +93,7 @@ func check(command []argument) error {
 
 // run carries out a command as a visitor, and returns its reply as JSON. The error is a failure if
 // it is a reply.
-func (p *Page) run(ctx context.Context, r *http.Request, v visitor, database, cut int, command []argument) ([]byte, error) {
+func (p *Page) run(ctx context.Context, r *http.Request, v visitor, database, cut int, command []jsonbytes.Bytes) ([]byte, error) {
 	leave := p.commands.Wait(ctx, v.account)
 	if leave == nil {
 		return nil, errors.New("other commands of the page take long: try again later")
@@ -125,9 +107,9 @@ func (p *Page) run(ctx context.Context, r *http.Request, v visitor, database, cu
 	defer conn.Close()
 	var reply []byte
 	replies := replies{bufio.NewReader(conn), cut}
-	selected := argument(strconv.Itoa(database))
+	selected := jsonbytes.Bytes(strconv.Itoa(database))
 	// One after the other: if the second fails, the third would be carried out elsewhere.
-	for _, request := range [][]argument{{argument("HELLO"), argument("3")}, {argument("SELECT"), selected}, command} {
+	for _, request := range [][]jsonbytes.Bytes{{jsonbytes.Bytes("HELLO"), jsonbytes.Bytes("3")}, {jsonbytes.Bytes("SELECT"), selected}, command} {
 		if _, err = conn.Write(appendRequest(nil, request...)); err == nil {
 			reply, err = replies.next(nil)
 		}

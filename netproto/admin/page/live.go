@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
@@ -203,7 +204,7 @@ func (v *view) queues(out *events) {
 
 func (r *row) appendPlace(dst []byte) []byte {
 	dst = append(strconv.AppendUint(dst, uint64(r.Database), 10), ',')
-	return appendText(dst, r.Name)
+	return jsonbytes.Append(dst, []byte(r.Name))
 }
 
 // append appends the row as JSON.

@@ -3,14 +3,14 @@ package page
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/holdfast-queue/holdfast/jsonbytes"
 )
 
 // failure is an error that the Redis door has replied with.
@@ -21,24 +21,13 @@ func (f failure) Error() string { return string(f) }
 var errLarge = failure(fmt.Sprintf("ERR the reply has more than %d MiB, which the page does not take: ask for less, as with COUNT, or ask the Redis port", maxReply>>20))
 
 // appendRequest appends a request to the Redis door.
-func appendRequest[T string | argument](dst []byte, words ...T) []byte {
+func appendRequest[T string | jsonbytes.Bytes](dst []byte, words ...T) []byte {
 	dst = fmt.Appendf(dst, "*%d\r\n", len(words))
 	for _, word := range words {
 		dst = fmt.Appendf(dst, "$%d\r\n", len(word))
 		dst = append(append(dst, word...), "\r\n"...)
 	}
 	return dst
-}
-
-// appendText appends bytes as JSON: as a text if they are UTF-8, else as {"base64":"…"}.
-func appendText[T string | []byte](dst []byte, text T) []byte {
-	if utf8.ValidString(string(text)) {
-		quoted, _ := json.Marshal(string(text)) // which never fails
-		return append(dst, quoted...)
-	}
-	dst = append(dst, `{"base64":"`...)
-	dst = base64.StdEncoding.AppendEncode(dst, []byte(text))
-	return append(dst, `"}`...)
 }
 
 // replies reads replies of RESP3.
@@ -60,14 +49,14 @@ func (r replies) next(dst []byte) ([]byte, error) {
 	case '-':
 		return dst, failure(text)
 	case '+':
-		return appendText(dst, text), nil
+		return jsonbytes.Append(dst, []byte(text)), nil
 	case '_':
 		return append(dst, "null"...), nil
 	case '#':
 		return strconv.AppendBool(dst, text == "t"), nil
 	case ':', ',':
 		if f, err := strconv.ParseFloat(text, 64); err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-			return appendText(dst, text), nil
+			return jsonbytes.Append(dst, []byte(text)), nil
 		}
 		return append(dst, text...), nil
 	}
@@ -108,9 +97,9 @@ func (r replies) bulk(dst []byte, n int, verbatim bool) ([]byte, error) {
 		_, text, _ = bytes.Cut(text, []byte(":"))
 	}
 	if kept == n {
-		return appendText(dst, text), nil
+		return jsonbytes.Append(dst, text), nil
 	}
-	dst = appendText(append(dst, `{"cut":`...), wholeRunes(text))
+	dst = jsonbytes.Append(append(dst, `{"cut":`...), wholeRunes(text))
 	return fmt.Appendf(dst, `,"bytes":%d}`, n), nil
 }
 

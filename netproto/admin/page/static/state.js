@@ -110,7 +110,6 @@ export function pastOf(q) {
 // hearTold adds an event. Those that the server remembers come again with each connection.
 export function hearTold(event, raw) {
   if (state.told.some((e) => e.raw === raw)) return;
-  const bytes = (field) => event[field] ?? (event[field + "_base64"] === undefined ? undefined : { base64: event[field + "_base64"] });
-  const told = [{ ...event, raw, queue: bytes("queue"), reason: bytes("reason") }, ...state.told.slice(0, mostTold - 1)];
+  const told = [{ ...event, raw }, ...state.told.slice(0, mostTold - 1)];
   state.told = told.length > 1 && told[1].at > told[0].at ? told.sort((a, b) => b.at - a.at) : told;
 }
