@@ -21,7 +21,7 @@ type loadCmd struct {
 
 	ToServer bool     `help:"Add the dump to what a running server holds, as --merge does to a folder. Each queue keeps its database."`
 	Queue    []string `pattern:"" placeholder:"GLOB" sep:"none" help:"With --to-server, only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
-	ToQueue  string   `placeholder:"NAME" help:"With --to-server, load the packets of one queue into the queue NAME of the database --db."`
+	ToQueue  string   `placeholder:"QUEUE" help:"With --to-server, load the packets of one queue into QUEUE of the database --db."`
 	Again    bool     `help:"With --to-server, load a dump that the server has already."`
 
 	workServer

@@ -32,7 +32,16 @@ func TestAnEmptyNameOfAQueueIsRefused(t *testing.T) {
 	if all < 25 {
 		t.Errorf("%d arguments name a queue, expected 25 or more", all)
 	}
-	oneErrorLine(t, cli(t, "claim", "a", ""), exitUsage, "the name of the queue is empty")
+	for line, want := range map[string]string{
+		"claim a ":                            "the name of the queue is empty",
+		"redrive a --to ":                     "--to: the name of the queue is empty",
+		"load --to-server file --to-queue ":   "--to-queue: the name of the queue is empty",
+		"load --to-server file --queue ":      "--queue: the pattern is empty",
+		"backup --to file --queue a --queue ": "--queue: the pattern is empty",
+		"dump folder --queue ":                "--queue: the pattern is empty",
+	} {
+		oneErrorLine(t, cli(t, strings.Split(line, " ")...), exitUsage, want)
+	}
 
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "", "x", "--empty")
