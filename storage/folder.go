@@ -84,7 +84,7 @@ func makeFolder(path string) error {
 	err := os.MkdirAll(path, 0o700)
 	for _, at := range made {
 		if err == nil {
-			err = syncName(filepath.Dir(at))
+			err = syncNameOf(at)
 		}
 	}
 	return err

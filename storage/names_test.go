@@ -7,8 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-queue/holdfast/storage/inject"
 )
@@ -63,5 +66,40 @@ func TestTheNamesOfAllFoldersAreDurableBeforeTheFirstBatchIs(t *testing.T) {
 		if !strings.HasPrefix(name, filepath.Join(data, buildName)) { // which is for what is not finished
 			t.Errorf("the name of %s was not synced", name)
 		}
+	}
+}
+
+// A folder in which a user may make others is often one that this user may not read.
+func TestAFolderIsMadeInOneThatCannotBeRead(t *testing.T) {
+	f, err := smallStore(t, t.TempDir()).Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	above := t.TempDir()
+	if err := os.Chmod(above, 0o300); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(above, 0o700) })
+	if os.Geteuid() == 0 { // who may read all
+		const nobody = 65534
+		err := errors.Join(os.Chmod(filepath.Dir(above), 0o755), os.Chown(above, nobody, nobody))
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err = errors.Join(err, unix.Setfsuid(nobody)); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Setfsuid(0)
+	}
+	if _, err := os.ReadDir(above); err == nil {
+		t.Skip("skipped: this user may read all")
+	}
+	if data, err := openFolder(filepath.Join(above, "a", "data")); err != nil {
+		t.Error(err)
+	} else {
+		data.close()
+	}
+	if err := restored(filepath.Join(above, "restored"), f); err != nil {
+		t.Error(err)
 	}
 }

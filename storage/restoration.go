@@ -126,7 +126,7 @@ func (r *Restoration) Keep() (err error) {
 		return fmt.Errorf("cannot put the files in their places: %w", err)
 	}
 	defer r.folder.close()
-	if err := errors.Join(r.folder.syncDir(), syncName(filepath.Dir(r.folder.path)), os.Remove(r.path(""))); err != nil {
+	if err := errors.Join(r.folder.syncDir(), syncNameOf(r.folder.path), os.Remove(r.path(""))); err != nil {
 		return fmt.Errorf("%w: %w", ErrKept, err)
 	}
 	return nil
@@ -150,4 +150,14 @@ func syncName(path string) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// syncNameOf makes the name of a folder durable. Who may make a folder in another one need not have
+// the right to read that, and so cannot sync it: then the file system does, with what comes next.
+func syncNameOf(path string) error {
+	err := syncName(filepath.Dir(path))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
 }
