@@ -12,6 +12,7 @@
 //	event.go     what has happened, for operators and those who tail a queue
 //	batch.go     one group commit
 //	state.go     what the machine holds: queues, connections, classes of those in line
+//	cursor.go    where looks in slices go on
 //	tx.go        Tx: the right to make calls; Atomic: calls that belong together
 //	tags.go      which tags a queue takes
 //	role.go      who is the only producer or consumer of a queue

@@ -189,3 +189,13 @@ func (m *Machine) readable(q *queue, s index.Selection) bool {
 	}
 	return false
 }
+
+// Range is a look at n elements that has one slice.
+func (tx *Tx) Range(name []byte, from, n int) (f Found, err error) {
+	var c ListCursor
+	if err = tx.Elements(name, from, n, &c); err == nil && n > 0 {
+		f, err = tx.NextElements(name, &c, n)
+	}
+	c.End()
+	return f, err
+}

@@ -111,6 +111,30 @@ func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 	return nil
 }
 
+// NextField calls fn with the next field of a look, or with none though there are more. The name of
+// the field is valid during the call.
+func (tx *Tx) NextField(name []byte, c *FieldCursor, fn func(field []byte, v Value)) (more bool, err error) {
+	k, err := tx.hash(name)
+	if k == nil {
+		return false, err
+	}
+	m := tx.m
+	if c.hash == 0 {
+		*c = FieldCursor{hash: k.ID, last: m.marks.LastKey}
+	}
+	if k.ID != c.hash {
+		return false, nil
+	}
+	c.slot = k.ScanFields(c.slot, 1, func(f *keyspace.Field) {
+		if f.ID <= c.last {
+			tx.lookedAt(1, 0)
+			m.name = append(m.name[:0], f.Name()...)
+			fn(m.name, m.value(fieldOf(k, f)))
+		}
+	})
+	return c.slot != 0, nil
+}
+
 // ScanFields is Scan for the fields of a hash.
 func (tx *Tx) ScanFields(name []byte, cursor uint64, n int, fn func(field []byte, v Value)) (next uint64, err error) {
 	k, err := tx.hash(name)

@@ -50,31 +50,57 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 	return length, nil
 }
 
-// Range finds the n elements from position from on, counted from the left; it takes none. The list
-// has that many: Len tells. It finds fewer, but one, where they are very many or large: others have
-// their turn before the rest. ErrChanged if some cannot be read: they are no elements any more.
-func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
+// Elements begins a look at the n elements from position from on, counted from the left. It takes
+// none. The list has that many: Len tells. NextElements follows at once.
+func (tx *Tx) Elements(name []byte, from, n int, c *ListCursor) error {
 	m := tx.m
 	q, length, err := m.findList(name)
 	if err != nil {
-		return Found{}, err
+		return err
 	}
 	if from < 0 || from+n > length {
-		return Found{}, fmt.Errorf("%w: %d elements from %d on, the list has %d", ErrNoElement, n, from, length)
+		return fmt.Errorf("%w: %d elements from %d on, the list has %d", ErrNoElement, n, from, length)
 	}
+	c.End()
 	if n == 0 {
+		return nil
+	}
+	if lanes, _ := m.ix.Lanes(q.ix, nil); lanes == 0 {
+		tx.looked += from / 64
+	} else {
+		tx.looked += from // one by one
+	}
+	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, 1, m.scratch[:0])
+	first := m.scratch[0].Place()
+	*c = ListCursor{queue: q, marks: m.marks, after: Place{Priority: first.Priority, Seq: first.Seq + 1}, left: n}
+	return nil
+}
+
+// NextElements finds the next elements of a look: at most n, fewer where they are large, maybe none
+// though there are more. ErrChanged if some cannot be read: they are no elements any more, and the
+// look goes on with the others.
+func (tx *Tx) NextElements(name []byte, c *ListCursor, n int) (Found, error) {
+	m := tx.m
+	m.found.Packets, m.found.Details = m.found.Packets[:0], m.found.Details[:0]
+	q, _, err := m.findList(name)
+	if err != nil {
+		return Found{}, err
+	}
+	if q == nil || q != c.queue {
+		c.End()
 		return Found{}, nil
 	}
-	lanes, _ := m.ix.Lanes(q.ix, nil)
-	passed := from  // one by one
-	if lanes == 0 { // else to find where the rest begins takes long
-		n, passed = min(n, LookSlice), from/64
+	n = min(n, c.left)
+	m.scratch = m.ix.NextBehind(q.ix, Newest, c.after, n, m.scratch[:0])
+	ends := len(m.scratch) < n
+	if fit := fitting(m.scratch, lookSliceBytes, weight); fit < len(m.scratch) {
+		m.scratch, ends = m.scratch[:fit], false
 	}
-	tx.looked += passed
-	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
-	if lanes == 0 {
-		m.scratch = m.scratch[:fitting(m.scratch, lookSliceBytes, weight)]
+	after := c.after
+	if len(m.scratch) > 0 {
+		after = m.scratch[len(m.scratch)-1].Place()
 	}
+	m.scratch = slices.DeleteFunc(m.scratch, c.isNew)
 	bytes := weightOf(m.scratch)
 	tx.lookedAt(len(m.scratch), bytes)
 	if err := tx.useReply(bytes + len(m.scratch)*packetOverhead); err != nil {
@@ -82,10 +108,26 @@ func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
 	}
 	records, err := m.fetch(q, m.scratch, nil)
 	if err != nil {
+		c.keep(m)
 		return Found{}, ErrChanged
 	}
-	m.found.Details = m.found.Details[:0]
+	if c.after, c.left = after, c.left-len(m.scratch); ends || c.left == 0 {
+		c.End()
+	} else {
+		c.keep(m)
+	}
 	return m.finding(records), nil
+}
+
+// Element finds the element at a position, counted from the left. ErrChanged if it cannot be read:
+// it is none any more.
+func (tx *Tx) Element(name []byte, at int) (f Found, err error) {
+	var c ListCursor
+	if err = tx.Elements(name, at, 1, &c); err == nil {
+		f, err = tx.NextElements(name, &c, 1)
+		c.End()
+	}
+	return f, err
 }
 
 // SetAt puts a value in the place of the element at a position; ok is false if there is none. The

@@ -23,6 +23,8 @@ type element struct {
 	priority uint32
 	keyed    bool
 	expiry   int64
+	id       int // no other has it; another one after a move
+	first    int // the one before all moves
 }
 
 // lists is the model: every list by its name, and what the consumer has to get.
@@ -30,6 +32,7 @@ type lists struct {
 	byName map[string][]element
 	want   [][]string
 	now    int64
+	ids    int
 }
 
 // run returns where the elements of a priority stand, or would.
@@ -47,6 +50,14 @@ func (m *lists) push(name string, end broker.End, e element) {
 	at, to := m.run(name, e.priority)
 	if end == broker.Oldest {
 		at = to
+	}
+	m.insert(name, at, e)
+}
+
+func (m *lists) insert(name string, at int, e element) {
+	m.ids++
+	if e.id = m.ids; e.first == 0 {
+		e.first = e.id
 	}
 	m.byName[name] = slices.Insert(m.byName[name], at, e)
 }
@@ -97,6 +108,7 @@ type player struct {
 	box   *inbox
 	c     *broker.Conn
 	tx    *broker.Tx
+	walk  *walk // nil: none
 	trace []string
 }
 
@@ -128,6 +140,7 @@ func (p *player) step() {
 	name := p.name()
 	steps := []func(string){
 		p.push, p.push, p.pushPacket, p.pop, p.pop, p.move, p.move, p.move, p.look, p.set, p.insert, p.remove, p.find, p.trim, p.drop, p.rename,
+		p.begin, p.goOn, p.goOn, p.goOn,
 	}
 	steps[p.pick(len(steps))](name)
 	if n, err := p.tx.Len([]byte(name)); n != len(p.m.byName[name]) || err != nil {
@@ -204,7 +217,9 @@ func (p *player) move(from string) {
 	if ok {
 		e := p.m.take(from, fromEnd)
 		p.m.want = append(p.m.want, []string{e.value})
-		e.priority = broker.ListPriority
+		if e.priority = broker.ListPriority; p.walk != nil && to == p.walk.name && e.first <= p.walk.since {
+			p.endWalk() // it may find what has moved, or not
+		}
 		p.m.push(to, toEnd, e)
 	}
 }
@@ -233,6 +248,7 @@ func (p *player) set(name string) {
 		p.t.Fatalf("SetAt %d of %d: %v", at, len(list), ok)
 	}
 	if ok {
+		p.endWalk() // the element may count as new, or not
 		list[at].value, list[at].keyed = value, false
 	}
 }
@@ -246,7 +262,7 @@ func (p *player) insert(name string) {
 	p.note("insert %s %d of %d %.10q", name, at, len(list), e.value)
 	got, err := p.tx.InsertAt([]byte(name), at, []byte(e.value))
 	p.failed(err, "InsertAt")
-	p.m.byName[name] = slices.Insert(list, at, e)
+	p.m.insert(name, at, e)
 	if got != len(list)+1 {
 		p.t.Fatalf("InsertAt gave the length %d, want %d", got, len(list)+1)
 	}
@@ -336,6 +352,7 @@ func (p *player) check(h *harness) {
 }
 
 func (p *player) attach(h *harness) {
+	p.endWalk()
 	p.box = &inbox{}
 	p.c = h.b.Attach(p.box, broker.Selection{})
 	p.m.want = nil

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/holdfast-queue/holdfast/broker/cache"
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -22,7 +21,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		ix:        state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
 		dispatch: index.NewDispatch(), classes: []*class{anyClass: {}, narrowClass: {narrow: true}}, classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
-		stamps: make(map[*keyspace.Entry]uint64), roleHolders: make(map[string]*roleHolder),
+		cursors: make(map[*ListCursor]struct{}), roleHolders: make(map[string]*roleHolder),
 		tails: make(map[watched]int),
 		cache: cache.New(o.Cache), spare: newBatch(), defaults: o.Defaults, pushTimes: state.PushTimes,
 	}
@@ -188,7 +187,6 @@ func (tx *Tx) advance() {
 			m.endUnique(q, e.Packet.Identity)
 			m.listIdle(q)
 		default:
-			delete(m.stamps, q.entry) // a packet comes in between
 			m.tail(q, e.Packet, EventReady)
 			m.mark(q)
 		}

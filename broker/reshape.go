@@ -68,8 +68,23 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 	}
 	p := Packet{Payload: value, EnqueuedAt: tx.now}
 	m.insert(q, plan.priority, plan.end, &p, Ready, 0)
-	for i, p := range plan.moved {
-		m.move(q, p, records[i], q, p.Priority, plan.end)
+	if plan.end == Newest { // from left to right
+		slices.Reverse(plan.moved)
+		slices.Reverse(records)
+	}
+	passed := m.passed(q, plan.moved)
+	for i := range plan.moved {
+		if plan.end == Newest {
+			i = len(plan.moved) - 1 - i
+		}
+		p := plan.moved[i]
+		plan.moved[i] = m.move(q, p, records[i], q, p.Priority, plan.end)
+	}
+	for c, n := range passed {
+		stays := plan.end == Oldest && n == 0 || plan.end == Newest && n == len(plan.moved)
+		if !stays && c.after.Priority == plan.priority {
+			c.follow(q, plan.moved[:n])
+		}
 	}
 	return length + 1, nil
 }
@@ -122,9 +137,13 @@ func (m *Machine) trimByMove(q *queue, kept []index.Packet) error {
 	if err != nil {
 		return err
 	}
+	passed := m.passed(q, kept)
 	fresh := m.replaceQueue(q)
 	for i, p := range slices.Backward(kept) {
-		m.move(q, p, records[i], fresh, p.Priority, Newest)
+		kept[i] = m.move(q, p, records[i], fresh, p.Priority, Newest)
+	}
+	for c, n := range passed {
+		c.follow(fresh, kept[:n])
 	}
 	return nil
 }

@@ -97,13 +97,12 @@ type Machine struct {
 	tails       map[watched]int   // how many tail a name, see event.go
 	told        []Event           // may be told now
 	alerts      alerts
-	diskTold    storage.Level              // by the last EventDisk
-	diskBetter  int64                      // since when the disk refuses less than that, on the steady clock; 0: it does not
-	repeats     uint64                     // storage.Space.Repeats, as it was told
-	watches     map[watched][]*Conn        // who wants to know of a change to what has a name
-	watchers    map[*Conn]struct{}         // all of them
-	stamps      map[*keyspace.Entry]uint64 // see Tx.Stamp
-	lastStamp   uint64
+	diskTold    storage.Level            // by the last EventDisk
+	diskBetter  int64                    // since when the disk refuses less than that, on the steady clock; 0: it does not
+	repeats     uint64                   // storage.Space.Repeats, as it was told
+	watches     map[watched][]*Conn      // who wants to know of a change to what has a name
+	watchers    map[*Conn]struct{}       // all of them
+	cursors     map[*ListCursor]struct{} // of looks at lists that are under way
 	marks       storage.Marks
 	cache       *cache.Cache
 	open        *batch
@@ -297,4 +296,14 @@ type watched struct {
 type redated struct {
 	queue *queue
 	place index.Place
+}
+
+// ListCursor is where a look at a list goes on. It is made by Elements, and must not be copied
+// while there is more.
+type ListCursor struct {
+	machine *Machine // that has it among its cursors; nil: none
+	queue   *queue
+	marks   storage.Marks // when it began
+	after   index.Place   // the last element that it has passed
+	left    int           // to pass
 }

@@ -47,27 +47,8 @@ func (tx *Tx) Unwatch(c *Conn) {
 	c.watched, c.watchesIn, c.watchBroken = nil, 0, false
 }
 
-// Stamp is a number that is another one after each change to what has the name: a look in slices
-// sees by it that its slices are of one moment. 0: nothing has the name.
-func (tx *Tx) Stamp(name []byte) uint64 {
-	const most = 1024 // a look that loses its stamp begins again
-	m, e := tx.m, tx.m.named(name)
-	if e.Kind() == TypeNone {
-		return 0
-	}
-	if m.stamps[e] == 0 {
-		if len(m.stamps) >= most {
-			clear(m.stamps)
-		}
-		m.lastStamp++
-		m.stamps[e] = m.lastStamp
-	}
-	return m.stamps[e]
-}
-
 // changedName tells those who watch a name that what has it changes.
 func (m *Machine) changedName(e *keyspace.Entry) {
-	delete(m.stamps, e)
 	if len(m.watches) == 0 {
 		return
 	}
@@ -79,7 +60,6 @@ func (m *Machine) changedName(e *keyspace.Entry) {
 // flushed tells those who watch a name that stood for something that a database is empty now. Any
 // other change to that name since has told them already. It tells those who tail a queue, too.
 func (m *Machine) flushed(db uint8) {
-	clear(m.stamps)
 	for of := range m.tails {
 		if q := m.tailedQueue(of); q != nil && of.db == db {
 			m.tell(q, Event{Kind: EventPurged, Tail: true})

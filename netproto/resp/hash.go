@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
@@ -82,40 +83,43 @@ func hmget(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func hgetall(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.allFields(tx, args[1], s.mapHeader, func(name []byte, v broker.Value) error {
+	kind, perField := byte('%'), int64(1)
+	if !s.resp3 {
+		kind, perField = '*', 2
+	}
+	return s.allFields(tx, args[1], kind, perField, func(name []byte, v broker.Value) error {
 		s.bulk(name)
 		return s.value(tx, v, true)
 	})
 }
 
 func hkeys(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.allFields(tx, args[1], s.array, func(name []byte, _ broker.Value) error {
+	return s.allFields(tx, args[1], '*', 1, func(name []byte, _ broker.Value) error {
 		return s.bulk(name)
 	})
 }
 
 func hvals(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.allFields(tx, args[1], s.array, func(_ []byte, v broker.Value) error { return s.value(tx, v, true) })
+	return s.allFields(tx, args[1], '*', 1, func(_ []byte, v broker.Value) error { return s.value(tx, v, true) })
 }
 
-// allFields replies with a head, and with what each replies for each field of a hash.
-func (s *session) allFields(tx *broker.Tx, name []byte, head func(n int) error, each func(name []byte, v broker.Value) error) error {
-	return s.inSlices(tx, name, func(cursor uint64) (uint64, error) {
-		n, err := tx.HashLen(name)
-		if err != nil {
-			return 0, err
+// allFields replies with what each replies for each field of a hash, behind a head of some kind
+// that counts a field as so many.
+func (s *session) allFields(tx *broker.Tx, name []byte, kind byte, perField int64, each func(name []byte, v broker.Value) error) error {
+	l := &s.look
+	err := s.inSlices(func() (more bool, err error) {
+		var unread error
+		take := func(name []byte, v broker.Value) {
+			l.found++
+			unread = each(name, v)
 		}
-		if cursor == 0 {
-			_ = head(n)
+		for n := 0; n == 0 || more && err == nil && unread == nil && !s.sliceFull(n); n++ {
+			more, err = tx.NextField(name, &l.fields, take)
 		}
-		take := func(name []byte, v broker.Value) { err = each(name, v) }
-		for n := 0; err == nil && !s.sliceFull(n); n++ {
-			if cursor, _ = tx.ScanFields(name, cursor, 1, take); cursor == 0 { // it is a hash: it has a length
-				break
-			}
-		}
-		return cursor, err
+		return more, cmp.Or(err, unread)
 	})
+	l.head = appendHead(nil, kind, int64(l.found)*perField)
+	return err
 }
 
 func hdel(s *session, tx *broker.Tx, args [][]byte) error {

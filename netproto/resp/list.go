@@ -99,37 +99,38 @@ func pushOnto(end broker.End) handler {
 func llen(s *session, tx *broker.Tx, args [][]byte) error { return s.count(tx.Len(args[1])) }
 
 func lrange(s *session, tx *broker.Tx, args [][]byte) error {
-	first, last := intArg(args[2]), intArg(args[3])
-	return s.inSlices(tx, args[1], func(cursor uint64) (uint64, error) {
-		n, err := tx.Len(args[1])
-		if err != nil {
-			return 0, err
+	first, last, l := intArg(args[2]), intArg(args[3]), &s.look
+	err := s.inSlices(func() (bool, error) {
+		if !l.list.More() {
+			n, err := tx.Len(args[1])
+			if err != nil {
+				return false, err
+			}
+			from, count := extent(first, last, n)
+			if err := tx.Elements(args[1], from, count, &l.list); err != nil || count == 0 {
+				return false, err
+			}
 		}
-		from, count := extent(first, last, n)
-		if cursor == 0 {
-			s.array(count)
+		f, err := tx.NextElements(args[1], &l.list, broker.LookSlice)
+		if err != nil || !s.fits(sizeOf(f.Packets)) {
+			return false, err
 		}
-		f, err := tx.Range(args[1], from+int(cursor), count-int(cursor))
-		if err == nil && !s.fits(sizeOf(f.Packets)) {
-			return 0, nil
-		}
-		err = s.packets(formBulks, f, err)
-		if cursor += uint64(len(f.Packets)); cursor >= uint64(count) {
-			cursor = 0
-		}
-		return cursor, err
+		l.found += len(f.Packets)
+		return l.list.More(), s.packets(formBulks, f, nil)
 	})
+	l.head = appendHead(nil, '*', int64(l.found))
+	return err
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.inSlices(tx, args[1], func(uint64) (uint64, error) {
+	return s.inSlices(func() (bool, error) {
 		at, _, ok, err := element(tx, args[1], args[2])
 		if err != nil || !ok {
 			s.null()
-			return 0, err
+			return false, err
 		}
-		f, err := tx.Range(args[1], at, 1)
-		return 0, s.packets(formBulk, f, err)
+		f, err := tx.Element(args[1], at)
+		return false, s.packets(formBulk, f, err)
 	})
 }
 

@@ -9,70 +9,45 @@ import (
 )
 
 // A look at very many names, fields or elements is made in slices, so that others have their turn
-// in between. Its reply is kept until it is whole. A look at what has one name is of one moment: if
-// that is changed meanwhile the look begins again, and at last it is made at once. In a transaction
-// every look is made at once.
+// in between. Its reply is kept until it is whole. What is there all the time comes once, what
+// comes or goes meanwhile may come or not. In a transaction every look is made at once.
 
 // look is a look that is under way.
 type look struct {
 	under  bool
-	cursor uint64              // where the next slice begins
+	cursor uint64 // where the next slice begins: of names
+	fields broker.FieldCursor
+	list   broker.ListCursor
 	found  int                 // for the command: how much it has replied with
-	stamp  uint64              // of the name, when it began
-	begun  int                 // how many times it began again
 	out    int                 // the bytes in Out when the present slice began
 	steps  int                 // and what was left of the session's steps
 	kept   []*netproto.Message // the reply until there
 	size   int                 // bytes of that
-	head   []byte              // of the reply, if the command knows it at the end only
+	head   []byte              // of the reply, which the command knows at the end only
 }
 
 const (
-	// maxBegun is how many times a look begins again, before it is made at once.
-	maxBegun = 3
 	// sliceBytes is how many bytes of replies end a slice.
 	sliceBytes = 1 << 20
 	// sliceSteps is how many steps of patterns end one.
 	sliceSteps = maxSteps / 10
 )
 
-// inSlices makes a look at what has a name, or at all names if that is nil. step makes a slice of
-// it from a cursor on, 0 at first, and returns where the next one begins, 0 after the last. It
-// returns errUnfinished until the last slice is made: the command is called again then.
-func (s *session) inSlices(tx *broker.Tx, name []byte, step func(cursor uint64) (next uint64, err error)) error {
+// inSlices makes a look. step makes a slice of it, and says whether there are more. It returns
+// errUnfinished until the last slice is made: the command is called again then.
+func (s *session) inSlices(step func() (more bool, err error)) error {
 	for l := &s.look; ; {
-		if l.cursor != 0 && l.stamp != stampOf(tx, name) {
-			s.beginAgain()
-		}
 		l.under, l.out, l.steps = true, len(s.peer.Out), s.steps
-		next, err := step(l.cursor)
+		more, err := step()
 		switch {
-		case err == broker.ErrChanged:
-			s.beginAgain()
-		case err != nil || next == 0 || s.overLimit:
+		case err == broker.ErrChanged: // the slice has replied nothing
+		case err != nil || !more || s.overLimit:
 			return err
-		default:
-			l.stamp, l.cursor = stampOf(tx, name), next
 		}
-		if !s.inExec && l.begun < maxBegun {
+		if !s.inExec {
 			return errUnfinished
 		}
 	}
-}
-
-// beginAgain has the look begin again.
-func (s *session) beginAgain() {
-	begun := s.look.begun + 1
-	s.dropLook()
-	s.look.begun = begun
-	s.peer.Out = s.peer.Out[:s.commandStart]
-}
-
-func stampOf(tx *broker.Tx, name []byte) uint64 {
-	if name == nil {
-		return 0
-	}
-	return tx.Stamp(name)
 }
 
 // sliceFull says that a slice that has looked at n names or fields is long enough.
@@ -83,6 +58,9 @@ func (s *session) sliceFull(n int) bool {
 // keep keeps what the command has replied until now.
 func (s *session) keep() {
 	part := bytes.Clone(s.peer.Out[s.commandStart:])
+	if len(part) == 0 {
+		return
+	}
 	s.peer.Out = s.peer.Out[:s.commandStart]
 	s.look.kept = append(s.look.kept, netproto.NewMessage(part))
 	s.look.size += len(part)
@@ -91,15 +69,15 @@ func (s *session) keep() {
 
 // endLook replies with what was kept.
 func (s *session) endLook() {
-	l, out := s.look, s.peer.Out
+	kept, head, out := s.look.kept, s.look.head, s.peer.Out
 	s.dropLook()
 	switch {
-	case l.kept == nil: // it was short
-		s.peer.Out = slices.Insert(out, s.commandStart, l.head...)
+	case kept == nil: // it was short
+		s.peer.Out = slices.Insert(out, s.commandStart, head...)
 	case !s.noReply:
 		last := bytes.Clone(out[s.commandStart:])
-		s.peer.Out = append(out[:s.commandStart], l.head...)
-		for _, part := range l.kept {
+		s.peer.Out = append(out[:s.commandStart], head...)
+		for _, part := range kept {
 			s.peer.Send(part)
 		}
 		s.peer.Out = append(s.peer.Out, last...)
@@ -109,5 +87,6 @@ func (s *session) endLook() {
 // dropLook ends a look without a reply.
 func (s *session) dropLook() {
 	s.peer.Owe(-s.look.size)
+	s.look.list.End()
 	s.look = look{}
 }

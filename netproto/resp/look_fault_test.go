@@ -2,7 +2,11 @@ package resp
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
 // atTurn has fn called at the n-th turn from now on.
@@ -69,4 +73,39 @@ func TestALookThatFindsTheDiskFullLeavesNothingToTheNextReply(t *testing.T) {
 	d.now.Add(1000)
 	c.ask("PING", "+PONG\r\n")
 	c.ask("LLEN q", ":100000\r\n")
+}
+
+func TestALookAtWhatChangesGoesOnInSlices(t *testing.T) {
+	const n = 10_000
+	for _, command := range []string{"LRANGE q 0 -1", "HKEYS h", "HGETALL h"} {
+		t.Run(command, func(t *testing.T) {
+			d := newDoor(t, Config{})
+			c, w := d.dial(), d.dial()
+			c.push("q", n)
+			fields := []string{"HSET", "h"}
+			for i := range n {
+				fields = append(fields, fmt.Sprint(i), "x")
+			}
+			c.send(request(fields...))
+			c.want(fmt.Sprintf(":%d\r\n", n))
+			var turns atomic.Int64
+			hook := func() {
+				for _, s := range d.protocol.sessions {
+					if s.look.under {
+						turns.Add(1)
+						w.send(request("LPUSH", "q", "new") + request("HSET", "h", "0", "new"))
+					}
+				}
+			}
+			d.disk.turn.Store(&hook)
+			c.send(request(strings.Fields(command)...) + request("PING"))
+			head := c.readLine()
+			c.skipArray(head)
+			c.want("+PONG\r\n")
+			d.disk.turn.Store(nil)
+			if got, want := turns.Load(), int64(n/broker.LookSlice*3/4); got < want {
+				t.Errorf("it took %d turns, want %d at least", got, want)
+			}
+		})
+	}
 }

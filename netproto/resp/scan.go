@@ -112,18 +112,19 @@ func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) erro
 			s.look.found++
 		}
 	}
-	err := s.inSlices(tx, nil, func(cursor uint64) (uint64, error) {
+	l := &s.look
+	err := s.inSlices(func() (bool, error) {
 		for n := 0; !s.sliceFull(n); n++ {
-			if cursor = tx.Scan(cursor, 1, take); s.steps < 0 {
-				return 0, failure(errCostly)
+			if l.cursor = tx.Scan(l.cursor, 1, take); s.steps < 0 {
+				return false, failure(errCostly)
 			}
-			if cursor == 0 {
+			if l.cursor == 0 {
 				break
 			}
 		}
-		return cursor, nil
+		return l.cursor != 0, nil
 	})
-	s.look.head = appendHead(nil, '*', int64(s.look.found))
+	l.head = appendHead(nil, '*', int64(l.found))
 	return err
 }
 
