@@ -161,6 +161,10 @@ func TestNamesAndPayloadsRunNothing(t *testing.T) {
 	tb.goes("#/queues")
 	tb.sees(fmt.Sprint(len(hostile()), " queues"))
 	tb.sees(`\u{202e}`)
+	s.die(hostile()[2], "x", "\xfd<i>")
+	tb.goes("#/log")
+	tb.sees(`\xff\xfe\x00<b> Packet`)
+	tb.sees(`died after 1 attempt: \xfd<i>`)
 	tb.goes("#/")
 	tb.sees("Ready")
 }
