@@ -125,13 +125,14 @@ func TestDeadPacketsAreRedriven(t *testing.T) {
 	}
 	for _, step := range []struct{ command, want string }{
 		{"redrive graves --dry-run", "3 dead packets would be ready again\n"},
-		{"redrive graves --count 1", "1 dead packet ready again\n"},
+		{"redrive graves " + columns(s.must(t, "list", "graves"), 0)[0], "1 dead packet ready again\n"},
 		{"redrive graves --to other --json", `{"packets":2}` + "\n"},
 	} {
 		if got := s.must(t, strings.Fields(step.command)...); got != step.want {
 			t.Errorf("%s printed %q, want %q", step.command, got, step.want)
 		}
 	}
+	oneErrorLine(t, s.run(t, "redrive", "graves", "777"), exitNothing, "no such packet: 777 in graves is not there, or not dead")
 	if got, want := columns(s.must(t, "queues"), 0, 1), []string{"other 2", "q 1"}; !slices.Equal(got, want) {
 		t.Errorf("the queues hold %q, want %q", got, want)
 	}

@@ -56,6 +56,12 @@ func TestAClaimIsAnswered(t *testing.T) {
 	for _, late := range [][]string{{"ack"}, {"nack"}, {"extend", "1s"}} {
 		oneErrorLine(t, answer(late[0], first, late[1:]...), exitStale, "the claim has ended")
 	}
+	for _, more := range [][]string{{"--delay", "0s"}, nil} {
+		uncounted := claim(t, s, "jobs")
+		if r := answer("nack", uncounted, append(more, "--uncounted", "--reason", "this node goes")...); r != (result{stdout: "ready\n"}) || uncounted.Attempt != 2 {
+			t.Errorf("nack of attempt %d: %+v, want the state", uncounted.Attempt, r)
+		}
+	}
 	second := claim(t, s, "jobs")
 	if second.Attempt != 2 || second.Token <= first.Token {
 		t.Errorf("claimed %+v, want a second attempt with a higher token than %d", second, first.Token)

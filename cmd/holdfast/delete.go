@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -27,11 +28,8 @@ Examples:
 }
 
 func (c *deleteCmd) Run(ctx context.Context, p *program) error {
-	if err := c.confirm(p, fmt.Sprintf("delete %s of queue %.80q", plural(len(c.IDs), "packet"), c.Queue)); err != nil {
-		return err
-	}
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
-		n, err := server.Delete(ctx, c.Queue, c.IDs...)
+		n, err := c.delete(ctx, p, server)
 		switch {
 		case err != nil:
 			return err
@@ -40,4 +38,31 @@ func (c *deleteCmd) Run(ctx context.Context, p *program) error {
 		}
 		return (&bulk{JSON: c.JSON}).tell(p.stdout, &change{what: "packet", done: "deleted"}, "", n)
 	})
+}
+
+// delete returns how many it deleted, after it was confirmed.
+func (c *deleteCmd) delete(ctx context.Context, p *program, server *client.Client) (int64, error) {
+	if !c.Yes {
+		n, err := c.there(ctx, server)
+		if n == 0 || err != nil {
+			return 0, err
+		}
+		if err := c.confirm(p, fmt.Sprintf("delete %s of queue %.80q", plural(n, "packet"), c.Queue)); err != nil {
+			return 0, err
+		}
+	}
+	return server.Delete(ctx, c.Queue, c.IDs...)
+}
+
+// there counts the packets that would be deleted; those that the user may not look at, too.
+func (c *deleteCmd) there(ctx context.Context, server *client.Client) (n int, err error) {
+	for _, id := range c.IDs {
+		switch _, err := server.Show(ctx, c.Queue, id); {
+		case err == nil, errors.Is(err, client.ErrForbidden):
+			n++
+		case !errors.Is(err, client.ErrNoPacket) && !errors.Is(err, client.ErrNoQueue):
+			return 0, err
+		}
+	}
+	return n, nil
 }

@@ -75,6 +75,8 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		"a group of some":          {[]string{"claim", "q", "--group", "--count", "2"}, nil, "expected one of them"},
 		"token that is none":       {[]string{"ack", "q", "1", "x"}, nil, "token"},
 		"dead and later":           {[]string{"nack", "q", "1", "1", "--dead", "--delay", "1s"}, nil, "--dead"},
+		"dead and no attempt":      {[]string{"nack", "q", "1", "1", "--dead", "--uncounted"}, nil, "--dead and --uncounted"},
+		"an id and a filter":       {[]string{"redrive", "q", "1", "--filter", "a=b"}, nil, "<id>: expected none with --to, --filter"},
 		"unknown state":            {[]string{"list", "q", "--state", "asleep"}, nil, "--state"},
 		"peek at nothing":          {[]string{"peek", "q", "--count", "0"}, nil, "--count: expected a whole number from 1 to 1000"},
 		"show in two forms":        {[]string{"show", "q", "1", "--raw", "--json"}, nil, "--raw"},

@@ -88,6 +88,9 @@ func TestPacketsAreDeletedByTheirIDs(t *testing.T) {
 	if got := s.must(t, "delete", "q", ids[0], "77777", "--yes"); got != "1 packet deleted\n" {
 		t.Errorf("printed %q", got)
 	}
+	oneErrorLine(t, s.run(t, "delete", "q", ids[0]), exitNothing, "nothing with such an id")
+	oneErrorLine(t, s.run(t, "delete", "none", "1"), exitNothing, "nothing with such an id")
+	oneErrorLine(t, s.run(t, "delete", "q", ids[0], ids[1]), exitUsage, "this would delete 1 packet")
 	oneErrorLine(t, s.run(t, "delete", "q", ids[0], "--yes"), exitNothing, "nothing with such an id")
 	oneErrorLine(t, s.run(t, "delete", "none", "1", "--yes"), exitNothing, "nothing with such an id")
 	if got := s.must(t, "delete", "q", ids[1], ids[2], "--yes", "--json"); got != `{"packets":2}`+"\n" {

@@ -14,7 +14,9 @@ type nackCmd struct {
 	receipt
 	Delay  *time.Duration `xor:"then" placeholder:"TIME" help:"When it can be taken again (default: after the queue's backoff)."`
 	Reason string         `placeholder:"TEXT" help:"Why it failed, which list and show print."`
-	Dead   bool           `xor:"then" help:"It is not tried again."`
+	Dead   bool           `xor:"then,tried" help:"It is not tried again."`
+
+	Uncounted bool `xor:"tried" help:"It was no attempt: max-attempts does not count the claim, and the packet can be taken again at once, or after --delay."`
 
 	workServer
 }
@@ -26,6 +28,7 @@ Examples:
 
     holdfast nack jobs 17 42 --reason "no route to host"
     holdfast nack jobs 17 42 --delay 10m
+    holdfast nack jobs 17 42 --uncounted --reason "this node goes down"
     holdfast nack jobs 17 42 --dead --reason "not a picture"`
 }
 
@@ -45,6 +48,12 @@ func (c *nackCmd) why() error {
 	switch {
 	case c.Dead:
 		return client.Dead(reason)
+	case c.Uncounted:
+		var delay time.Duration
+		if c.Delay != nil {
+			delay = *c.Delay
+		}
+		return client.Uncounted(delay, reason)
 	case c.Delay != nil:
 		return client.RetryIn(*c.Delay, reason)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -10,6 +11,7 @@ import (
 // redriveCmd gives dead packets another chance.
 type redriveCmd struct {
 	Queue string `arg:"" help:"Queue of the dead packets, or the dead-letter queue that they moved to."`
+	ID    string `arg:"" optional:"" name:"id" help:"Id of the packet (default: all dead ones)."`
 	To    string `placeholder:"QUEUE" help:"Queue to bring them to (default: the one where they died)."`
 	Count int64  `range:"0 1000" placeholder:"N" help:"At most N packets (default: all)."`
 
@@ -19,13 +21,21 @@ type redriveCmd struct {
 }
 
 func (c *redriveCmd) Help() string {
-	return `Makes dead packets ready again, with no attempts. Those of a dead-letter queue return to the queues where they died. It works slice by slice, and others are served in between.
+	return `Makes dead packets ready again, with no attempts. Those of a dead-letter queue return to the queues where they died. Without an id it works slice by slice, and others are served in between. If no dead packet has the id, the exit code is 3.
 
 Examples:
 
     holdfast redrive jobs
+    holdfast redrive jobs 17
     holdfast redrive graves --to jobs --count 100
     holdfast redrive jobs --filter 'class=low' --dry-run`
+}
+
+func (c *redriveCmd) Validate() error {
+	if c.ID != "" && (c.To != "" || c.Count > 0 || len(c.Filter) > 0 || c.DryRun) {
+		return errors.New("<id>: expected none with --to, --filter, --count or --dry-run")
+	}
+	return c.selection.Validate()
 }
 
 func (c *redriveCmd) Run(ctx context.Context, p *program) error {
@@ -33,6 +43,9 @@ func (c *redriveCmd) Run(ctx context.Context, p *program) error {
 		return c.run(p, nil, &change{
 			what: "dead packet", done: "ready again",
 			do: func(options ...client.Option) (int64, error) {
+				if c.ID != "" {
+					return 1, server.RedrivePacket(ctx, c.Queue, c.ID)
+				}
 				return server.Redrive(ctx, c.Queue, slices.Concat(options, c.options(), c.selection.options())...)
 			},
 		})

@@ -112,6 +112,16 @@ func (c *Client) Redrive(ctx context.Context, queue string, options ...Option) (
 	return c.bulk(ctx, options, "QREDRIVE", queue)
 }
 
+// RedrivePacket makes a dead packet ready again, with no attempts. The error is ErrNoPacket if the
+// queue has none with this id that is dead.
+func (c *Client) RedrivePacket(ctx context.Context, queue, id string) error {
+	n, err := count(doOnce(ctx, c.rdb, []any{"QREDRIVE", queue, id}))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w: %s in %s is not there, or not dead", ErrNoPacket, id, queue)
+	}
+	return err
+}
+
 // MoveAll moves packets to another queue, but for claimed ones. It takes InState, Count and
 // filters.
 func (c *Client) MoveAll(ctx context.Context, queue, to string, options ...Option) (int64, error) {

@@ -48,6 +48,9 @@ func TestQueuesAreAdministered(t *testing.T) {
 			t.Errorf("consumers %+v", consumers)
 		}
 		want(t, "length", must(c.Len(ctx, "q"))(t), 4)
+		if err := c.RedrivePacket(ctx, "q", "123456"); !errors.Is(err, client.ErrNoPacket) {
+			t.Errorf("redrive of a packet that is not there: %v", err)
+		}
 		want(t, "redriven", must(c.Redrive(ctx, "q", client.To("other")))(t), 1)
 		want(t, "harvested", must(c.Harvest(ctx, "q", client.Older(time.Hour)))(t), 0)
 		want(t, "harvested", must(c.Harvest(ctx, "q"))(t), 1)

@@ -39,7 +39,7 @@ func (w *consumer) answer(p *Packet, err error) []any {
 	case err == nil:
 		return ack(p)
 	case w.handling.Err() != nil && !errors.As(err, &v):
-		return nack(p, uncounted(0, err))
+		return nack(p, Uncounted(0, err))
 	}
 	return nack(p, err)
 }

@@ -299,7 +299,7 @@ func (w *consumer) giveBack(cause error) error {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
 	defer cancel()
-	errs, _ := w.pipeline(ctx, left, func(j *job) []any { return nack(j.p, uncounted(0, ErrShutdown)) })
+	errs, _ := w.pipeline(ctx, left, func(j *job) []any { return nack(j.p, Uncounted(0, ErrShutdown)) })
 	return fmt.Errorf("%s: packets that were not finished: %d: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
 }
 

@@ -47,11 +47,11 @@ func RetryIn(d time.Duration, err error) error { return (&verdict{err: err, afte
 
 // Snooze is an error of a handler, or of Nack, that is no failure: the packet is delivered again
 // after d, and the claim does not count as an attempt.
-func Snooze(d time.Duration) error { return uncounted(d, fmt.Errorf("snoozed for %v", d)) }
+func Snooze(d time.Duration) error { return Uncounted(d, fmt.Errorf("snoozed for %v", d)) }
 
-// uncounted is Snooze with an error that has the reason.
-func uncounted(d time.Duration, err error) error {
-	return &verdict{err: err, after: d, uncounted: true}
+// Uncounted is Snooze with an error that has the reason. Uncounted(d, nil) is nil.
+func Uncounted(d time.Duration, err error) error {
+	return (&verdict{err: err, after: d, uncounted: true}).orNil()
 }
 
 // verdict is an error that says what becomes of the packet.

@@ -83,7 +83,7 @@ var errNotBegun = errors.New("not begun")
 // unclaim returns packets that nobody has begun with.
 func (c *Client) unclaim(ctx context.Context, packets []*Packet) {
 	for _, p := range packets {
-		if _, err := p.Nack(context.WithoutCancel(ctx), uncounted(0, errNotBegun)); err != nil {
+		if _, err := p.Nack(context.WithoutCancel(ctx), Uncounted(0, errNotBegun)); err != nil {
 			p.log().Warn("a packet was not returned: its lease must end", "error", err)
 		}
 	}
