@@ -108,6 +108,15 @@ func TestATableIsReadBackFromTheDiskBehindASyncThatHasItsErrors(t *testing.T) {
 	}
 }
 
+func TestATableIsMadeWhereTheKernelDoesNotHaveEachCall(t *testing.T) {
+	args := append(inject.Strace(t, "-e", "inject=sync_file_range,fadvise64:error=ENOSYS"), os.Args[0], "-test.run=^TestLargeTableChild$")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), largeFolder+"="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // A disk that says that it wrote a part, and did not, is found before a table is named.
 func TestATableThatIsNotWhatWasWrittenIsNeverNamed(t *testing.T) {
 	strace, template := inject.Strace(t), faultTemplate(t)
