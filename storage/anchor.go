@@ -74,7 +74,7 @@ func (a *anchor) read() error {
 	var b [anchorSize]byte
 	n, err := a.file.ReadAt(b[:], 0)
 	if err != nil && err != io.EOF {
-		return fmt.Errorf("%w: cannot read the anchor, try again: %w", ErrDamaged, err)
+		return fmt.Errorf("cannot read the anchor, try again: %w", err)
 	}
 	good := false
 	for slot := range int64(2) {

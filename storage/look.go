@@ -72,7 +72,10 @@ type looker struct {
 
 // tolerate makes a finding of an error about the folder, or returns it where nothing is tolerated.
 func (l *looker) tolerate(kind, key string, err error) error {
-	if err == nil || !l.o.Tolerant || refused(err) != nil || !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLoss) {
+	if err == nil || !l.o.Tolerant || refused(err) != nil {
+		return err
+	}
+	if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLoss) && !errors.Is(err, unix.EIO) { // which the device may give again and again
 		return err
 	}
 	l.findings.add(Finding{kind, key, plain(err)})
