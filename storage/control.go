@@ -43,13 +43,15 @@ func appendControl(dst []byte, c *Control) []byte {
 
 // follow makes the record that of a batch, if it is of an earlier one: the table that had it is
 // missing, which was accepted. Numbers that were given meanwhile are not given again.
-func (c *Control) follow(batch uint64) {
+func (c *Control) follow(batch uint64) (late bool) {
 	const skipped = 1 << 40
-	if c.Batch < batch {
-		c.Batch = batch
-		c.NextSeq, c.LowSeq, c.LastKey = c.NextSeq+skipped, c.LowSeq-skipped, c.LastKey+skipped
-		c.NextQueue += min(1<<20, (math.MaxUint32-c.NextQueue)/2)
+	if c.Batch >= batch {
+		return false
 	}
+	c.Batch = batch
+	c.NextSeq, c.LowSeq, c.LastKey = c.NextSeq+skipped, c.LowSeq-skipped, c.LastKey+skipped
+	c.NextQueue += min(1<<20, (math.MaxUint32-c.NextQueue)/2)
+	return true
 }
 
 // records are those of which a store has one each.

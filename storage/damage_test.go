@@ -799,6 +799,9 @@ func TestAMissingTableIsPassedOverOnceWhenALossIsAccepted(t *testing.T) {
 		if err := s.Verify(tally); err != nil && !errors.Is(err, ErrLoss) {
 			t.Errorf("without %s the tally gives %v", name, err)
 		}
+		if v := openView(t, killed(t, s), ViewOptions{Tolerant: true}); len(v.Findings()) > 0 {
+			t.Errorf("without %s a look at what a start has accepted finds %v", name, v.Findings())
+		}
 		var b Batch
 		id := PacketID{1, 1, s.Control().NextSeq}
 		if c := s.Control(); c.Batch < f.control.Batch || c.NextSeq < f.control.NextSeq || slices.Contains(ids, id) {

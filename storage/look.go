@@ -176,7 +176,7 @@ func (l *looker) records() error {
 	var errs [2]error
 	n.records, errs = readRecords(n.view)
 	if has := n.control.Batch; errs[0] == nil && has < l.upto {
-		errs[0] = fmt.Errorf("%w: it is of batch %d, and the tables have all up to batch %d: what is newer is lost; %s", ErrDamaged, has, l.upto, lostDeletes)
+		errs[0] = fmt.Errorf("%w: the control record is of batch %d, and the tables have all up to batch %d: what is newer is lost; %s", ErrDamaged, has, l.upto, lostDeletes)
 	}
 	return cmp.Or(
 		l.tolerate(FindingControl, "control record", errs[0]),

@@ -257,7 +257,8 @@ func (s *Store) Uniques(fn func(*Unique) error) error {
 // Verify compares the tally of a scan with the control record. When they differ it returns an
 // ErrLoss: a *MismatchError of packets, one of keys, one of delivery states, or some of them. With
 // Options.AcceptLoss it writes the tally to the control record before it returns, so that a loss
-// is reported once. When that fails the error says so, too, and the next batch writes it.
+// is reported once. When that fails the error says so, too, and the next batch writes it. A control
+// record that was lost with its table is written anew, too.
 //
 // What the tables have and the scan did not show is dead: a merge may be due.
 func (s *Store) Verify(scan Tally) error {
@@ -267,6 +268,12 @@ func (s *Store) Verify(scan Tally) error {
 	}
 	mismatch, err := s.adopt(scan)
 	if mismatch == nil {
+		if err == nil && s.late {
+			err = s.write(&Batch{})
+		}
+		if isFull(err) { // the next batch writes it
+			err = nil
+		}
 		return err
 	}
 	if s.opt.AcceptLoss {

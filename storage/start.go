@@ -161,7 +161,7 @@ func (s *Store) readControl() error {
 	defer v.Close()
 	var errs [2]error
 	s.records, errs = readRecords(v)
-	s.control.follow(s.layers.open.upto.Batch)
+	s.late = s.control.follow(s.layers.open.upto.Batch)
 	s.epoch = max(s.control.Epoch, s.anchor.last.epoch) + 1
 	return cmp.Or(errs[:]...)
 }

@@ -33,6 +33,7 @@ type Store struct {
 	tables   *tables.Set
 	layers   layers
 	epoch    uint64   // of this start: one more than any before
+	late     bool     // the control record in tables is of an earlier batch than they are
 	accepted findings // losses that Open accepted
 
 	commitMu sync.Mutex // one commit at a time; guards what follows
