@@ -174,21 +174,25 @@ func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	m.changed(q)
 }
 
-// Find appends to dst the positions of elements that equal value: at most max if that is not 0,
-// counted from the left, or from the right end leftwards if end is Oldest. An element with a key is
-// passed over.
-func (tx *Tx) Find(name, value []byte, end End, max int, dst []int) ([]int, error) {
+// Find appends to dst the positions of elements that equal value, but for the first skip ones: at
+// most max if that is not 0, counted from the left, or from the right end leftwards if end is
+// Oldest. An element with a key is passed over.
+func (tx *Tx) Find(name, value []byte, end End, skip, max int, dst []int) ([]int, error) {
 	m := tx.m
+	if max > 0 {
+		max += skip
+	}
 	if _, err := m.findValue(name, value, end, max); err != nil {
 		return dst, err
 	}
 	tx.lookedAt(len(m.scratch), 0)
+	found := m.scratch[min(skip, len(m.scratch)):]
 	at := 0
-	for i, p := range m.scratch {
+	for i, p := range found {
 		if i == 0 {
 			at = m.ix.Position(p.ID)
 		} else {
-			at += m.ix.Distance(m.scratch[i-1].ID, p.ID)
+			at += m.ix.Distance(found[i-1].ID, p.ID)
 		}
 		dst = append(dst, at)
 	}

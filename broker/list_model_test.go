@@ -284,10 +284,15 @@ func (p *player) remove(name string) {
 }
 
 func (p *player) find(name string) {
-	value, end, max := p.value(), p.end(), p.pick(4)
-	got, err := p.tx.Find([]byte(name), []byte(value), end, max, nil)
-	if want := p.m.find(name, value, end, max); !slices.Equal(got, want) || err != nil {
-		p.t.Fatalf("Find(%s %.10q %d %d) = %v %v, want %v, after %v", name, value, end, max, got, err, want, p.trace)
+	value, end, skip, max := p.value(), p.end(), p.pick(3), p.pick(4)
+	got, err := p.tx.Find([]byte(name), []byte(value), end, skip, max, nil)
+	want := p.m.find(name, value, end, 0)
+	want = want[min(skip, len(want)):]
+	if max > 0 {
+		want = want[:min(max, len(want))]
+	}
+	if !slices.Equal(got, want) || err != nil {
+		p.t.Fatalf("Find(%s %.10q %d %d %d) = %v %v, want %v, after %v", name, value, end, skip, max, got, err, want, p.trace)
 	}
 }
 

@@ -108,3 +108,26 @@ func TestALookWhoseReplyIsTooLargeIsTheLastOfATransaction(t *testing.T) {
 		t.Errorf("%d replies were too large, and %d looks not made behind that", large, costly)
 	}
 }
+
+func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
+	const n = maxPlaces + 100
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.send(request(append([]string{"RPUSH", "l"}, strings.Split(strings.Repeat("v ", n-1)+"v", " ")...)...))
+	c.want(fmt.Sprintf(":%d\r\n", n))
+	for options, want := range map[string]string{
+		"RANK 65535":                 ":65534",
+		"RANK -65535":                ":100",
+		"RANK 65536":                 "-" + errHighRank,
+		"RANK -65536 MAXLEN 1":       "-" + errHighRank,
+		"RANK 9999999":               "$-1", // there are not as many elements
+		"RANK 65535 COUNT 0":         "*101",
+		"RANK -2 COUNT 0 MAXLEN 100": "*99",
+		"COUNT 0":                    "*65535",
+	} {
+		c := d.dial()
+		if got := strings.TrimSpace(c.line(append([]string{"LPOS", "l", "v"}, strings.Fields(options)...)...)); got != want {
+			t.Errorf("LPOS %s replies %q, want %q", options, got, want)
+		}
+	}
+}

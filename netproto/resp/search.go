@@ -18,7 +18,7 @@ func linsert(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil || n == 0 {
 		return s.count(0, err)
 	}
-	at, err := tx.Find(args[1], args[3], left, 1, nil)
+	at, err := tx.Find(args[1], args[3], left, 0, 1, nil)
 	if err != nil || len(at) == 0 {
 		return s.count(-1, err)
 	}
@@ -47,8 +47,12 @@ func lpos(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	var at []int
-	if o.rank <= int64(n) {
-		at, err = tx.Find(args[1], args[2], o.end, o.most(), nil)
+	switch {
+	case o.rank > int64(n):
+	case o.rank > maxPlaces:
+		return failure(errHighRank)
+	default:
+		at, err = tx.Find(args[1], args[2], o.end, int(o.rank-1), o.most(), nil)
 	}
 	if err != nil {
 		return err
@@ -98,7 +102,7 @@ func (o *lposOptions) parse(args [][]byte) {
 	}
 }
 
-// maxPlaces is how many positions LPOS replies with, at most.
+// maxPlaces is how many positions LPOS replies with, at most, and the highest RANK.
 const maxPlaces = 1<<16 - 1
 
 // most returns how many matches are needed.
@@ -107,12 +111,11 @@ func (o *lposOptions) most() int {
 	if count == 0 || count > maxPlaces {
 		count = maxPlaces
 	}
-	return int(o.rank + count - 1)
+	return int(count)
 }
 
-// choose returns what counts of all matches in a list of n.
+// choose returns what counts of the matches in a list of n.
 func (o *lposOptions) choose(at []int, n int) []int {
-	at = at[min(o.rank-1, int64(len(at))):]
 	for i, position := range at {
 		distance := position
 		if o.end == right {
@@ -124,5 +127,7 @@ func (o *lposOptions) choose(at []int, n int) []int {
 	}
 	return at
 }
+
+const errHighRank = "ERR RANK is too far from the end of a list this long: expected a number from -65535 to 65535"
 
 const errRank = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
