@@ -51,7 +51,11 @@ func readConfig(name string) (*configFile, error) {
 	var syntax *toml.DecodeError
 	if errors.As(err, &syntax) {
 		line, _ := syntax.Position()
-		return nil, configError{fmt.Errorf("%s:%d: %s", name, line, strings.TrimPrefix(syntax.Error(), "toml: "))}
+		wrong := strings.TrimPrefix(syntax.Error(), "toml: ")
+		if strings.HasPrefix(wrong, "expected newline") {
+			wrong += `: a text stands in quotes, such as redis = "127.0.0.1:6379"`
+		}
+		return nil, configError{fmt.Errorf("%s:%d: %s", name, line, wrong)}
 	}
 	if err != nil {
 		return nil, configError{fmt.Errorf("%s: %w", name, err)}

@@ -185,7 +185,7 @@ func (f *configFile) setting(path, name string, value any, changes *settingChang
 		return f.wrong(path, fmt.Errorf("expected a string, a whole number, true or false, got %s", kindOfTOML(value)))
 	}
 	if _, known := defaultOf(name); !known || strings.HasPrefix(name, enumPrefix) {
-		return f.wrong(path, fmt.Errorf("unknown setting: expected one of %s", strings.Join(settingNames(), ", ")))
+		return f.wrong(path, fmt.Errorf("unknown setting: expected one of %s%s", strings.Join(settingNames(), ", "), nearest(name, settingNames())))
 	}
 	text, err := parseSetting(name, text)
 	if err == nil {

@@ -43,7 +43,7 @@ func TestEveryCommandHelps(t *testing.T) {
 	if r, want := (command{}).run(t.Context(), "help"), (command{}).run(t.Context(), "--help"); r != want {
 		t.Errorf("help alone says %+v, want %+v", r, want)
 	}
-	oneErrorLine(t, command{}.run(t.Context(), "help", "nope"), exitUsage, "unexpected argument nope")
+	oneErrorLine(t, command{}.run(t.Context(), "help", "nope"), exitUsage, `there is no command "nope"; see holdfast --help`)
 }
 
 // variablesOf are the environment variables that the help of a command names.

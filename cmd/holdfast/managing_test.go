@@ -97,7 +97,7 @@ func TestPacketsAreDeletedByTheirIDs(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	oneErrorLine(t, s.run(t, append([]string{"delete", "q", "--yes"}, slices.Repeat([]string{"1"}, 1001)...)...), exitFailed, "1000")
-	oneErrorLine(t, s.run(t, "delete", "q", "first", "--yes"), exitFailed, `"first"`)
+	oneErrorLine(t, s.run(t, "delete", "q", "first", "--yes"), exitFailed, `expected the id of a packet, as "holdfast push --id" and "holdfast list" print it, got "first"`)
 }
 
 func TestThePriorityOfAPacketIsChanged(t *testing.T) {

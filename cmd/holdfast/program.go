@@ -179,7 +179,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.report(err, exitStale)
 	case errors.Is(err, errNotChecked):
 		return p.report(err, exitNotChecked)
-	case errors.Is(err, errNotConfirmed):
+	case errors.Is(err, errNotConfirmed), errors.As(err, new(usageError)):
 		return p.report(err, exitUsage)
 	case errors.Is(err, errReaderGone):
 		return exitFailed
@@ -237,7 +237,7 @@ func (p *program) unneeded() string {
 func (p *program) parse(parser *kong.Kong) (*kong.Context, error) {
 	parsed, err := parser.Parse(p.args)
 	if err != nil {
-		err = p.locate(err)
+		err = worded(p.locate(err), p.args, parser.Model.Node)
 	}
 	return parsed, err
 }

@@ -44,8 +44,24 @@ func (c *setCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, p, c.Queue, false, changes)
+	err = c.change(ctx, p, c.Queue, false, changes)
+	for _, pair := range c.Settings { // the server has looked at names and texts
+		name, _, _ := strings.Cut(pair, "=")
+		switch name, _, _ = strings.Cut(name, "."); {
+		case err == nil:
+		case strings.HasPrefix(err.Error(), fmt.Sprintf("unknown setting %q", name)):
+			return usageError{fmt.Errorf("%w%s", err, nearest(name, settingNames()))}
+		case strings.HasPrefix(err.Error(), name+": "):
+			return usageError{err}
+		}
+	}
+	return err
 }
+
+// usageError is about the command line, which somebody else has looked at.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
 
 func (c *setCmd) changes() (*settingChanges, error) {
 	var changes settingChanges

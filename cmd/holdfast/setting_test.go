@@ -29,7 +29,10 @@ func TestSettingsAreSetAndPrinted(t *testing.T) {
 		t.Errorf("settings are %q, want enum.node and not enum.class", got)
 	}
 	oneErrorLine(t, s.run(t, "get", "none"), exitNothing, "no queue has this name")
-	oneErrorLine(t, s.run(t, "set", "q", "colour=red"), exitFailed, `unknown setting "colour": expected one of`)
+	oneErrorLine(t, s.run(t, "set", "q", "max_attempts=3"), exitUsage, `alert-age: did you mean "max-attempts"?`)
+	oneErrorLine(t, s.run(t, "set", "q", "lease=1s", "full=maybe"), exitUsage, `full: expected`)
+	oneErrorLine(t, s.run(t, "set", "q", "backoff-min=2h", "backoff-max=1h"), exitUsage, `backoff-min: expected at most backoff-max`)
+	oneErrorLine(t, s.run(t, "set", "q", "colour=red"), exitUsage, `unknown setting "colour": expected one of`)
 	oneErrorLine(t, s.run(t, "set", "q", "enum=low,high"), exitUsage, "enum.class")
 	oneErrorLine(t, s.run(t, "set", "q", "closed=yes"), exitUsage, `"holdfast close"`)
 }
@@ -53,5 +56,5 @@ func TestASwitchIsSetInAnyWord(t *testing.T) {
 			t.Errorf("pause-in=%s printed %q, want %s", word, got, want)
 		}
 	}
-	oneErrorLine(t, s.run(t, "set", "q", "pause-in=maybe"), exitFailed, "pause-in")
+	oneErrorLine(t, s.run(t, "set", "q", "pause-in=maybe"), exitUsage, "pause-in")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -58,7 +59,11 @@ func (p *program) loadConfig(line *kong.Context) error {
 	for _, key := range keys {
 		isFlag := slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == key && isSetting(f) })
 		if !isFlag && key != "users" && key != "queues" {
-			return file.wrong(pathOf("", key), errUnknownKey)
+			names := []string{"users", "queues"}
+			for _, f := range command.Flags {
+				names = append(names, f.Name)
+			}
+			return file.wrong(pathOf("", key), fmt.Errorf("%w%s", errUnknownKey, nearest(key, names)))
 		}
 	}
 	return file.readTables()

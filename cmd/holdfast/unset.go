@@ -31,7 +31,7 @@ func (c *unsetCmd) Validate() error {
 			return err
 		}
 		if _, ok := defaultOf(name); !ok {
-			return fmt.Errorf("unknown setting %.80q: expected one of %s", name, strings.Join(settingNames(), ", "))
+			return fmt.Errorf("unknown setting %.80q: expected one of %s%s", name, strings.Join(settingNames(), ", "), nearest(name, settingNames()))
 		}
 	}
 	return nil

@@ -107,6 +107,7 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 	case errors.As(err, &answer):
 		words := answer.Error() // people need not see the one for programs
 		text := strings.Replace(err.Error(), words, kind.ReplaceAllString(words, ""), 1)
+		text = strings.Replace(text, "as QPUSH replies with it", `as "holdfast push --id" and "holdfast list" print it`, 1)
 		return s.encryption.explain(reworded{text, err}, s.Redis)
 	case isDial(err) && ctx.Err() == nil:
 		return dialError(err, s.Redis, "--redis")

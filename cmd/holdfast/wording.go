@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// elsewhere are words that other programs have for a command, with those of this one.
+var elsewhere = map[string][]string{
+	"push":    {"publish", "send", "enqueue", "put", "add"},
+	"claim":   {"reserve", "take", "receive"},
+	"redrive": {"retry", "requeue", "replay", "kick"},
+	"delete":  {"rm", "del", "remove"},
+	"purge":   {"flush", "clear"},
+	"queues":  {"ls", "topics"},
+	"stats":   {"len", "count", "size", "depth"},
+	"status":  {"info", "ping"},
+	"tail":    {"monitor", "watch", "logs"},
+	"serve":   {"server", "start", "run"},
+}
+
+// unknownCommand is the error of a word that is no command. It names the one that may be meant.
+func unknownCommand(word string, commands []string) error {
+	for command, words := range elsewhere {
+		if slices.Contains(words, word) {
+			return fmt.Errorf("there is no command %.80q: %q does that here", word, command)
+		}
+	}
+	if slices.Contains([]string{"stop", "shutdown", "restart"}, word) {
+		return fmt.Errorf("there is no command %.80q: the signal TERM ends a server", word)
+	}
+	return fmt.Errorf("there is no command %.80q%s", word, nearest(word, commands))
+}
+
+// nearest asks whether one of some words was meant, "" if none is like what was written.
+func nearest(written string, words []string) string {
+	best, at := "", 3
+	for _, word := range words {
+		d := distance(written, word)
+		if len(written) > 1 && strings.HasPrefix(word, written) {
+			d = 1
+		}
+		if d < at && (d == 1 || 3*d <= len(word)) {
+			best, at = word, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %q?", best)
+}
+
+// distance is how many bytes to change, add or leave out make one word of another.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		above := row[0] // and left of what is next
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := above
+			if a[i] != b[j] {
+				cost = 1 + min(above, row[j], row[j+1])
+			}
+			above, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+var noValue = regexp.MustCompile(`^(.*): expected .* value but got "(.*)" \((.*)\)(?:; perhaps try .*)?$`)
+
+// worded says in other words what the parser finds wrong with a command line.
+func worded(err error, args []string, app *kong.Node) error {
+	var commands []string
+	for _, c := range app.Children {
+		commands = append(commands, c.Name)
+	}
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' && !slices.Contains(commands, args[0]) {
+		return unknownCommand(args[0], commands)
+	}
+	text := strings.Replace(err.Error(), `must be one of "",`, `must be one of `, 1)
+	switch found := noValue.FindStringSubmatch(text); {
+	case found == nil:
+	case found[2] == "EOL":
+		text = found[1] + ": expected a value, got the end of the line"
+	default:
+		text = fmt.Sprintf("%s: expected a value, got %q: one that begins with - is written as %s=%s", found[1], found[2], found[1], found[2])
+	}
+	return reworded{text, err}
+}
