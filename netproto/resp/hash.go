@@ -72,14 +72,13 @@ func hmget(s *session, tx *broker.Tx, args [][]byte) error {
 	if _, err := tx.HashLen(args[1]); err != nil {
 		return err
 	}
-	s.array(len(args) - 2)
-	for _, name := range args[2:] {
-		v, ok, _ := tx.Field(args[1], name) // it is a hash: it has a length
-		if err := s.value(tx, v, ok); err != nil {
-			return err
-		}
+	if !s.look.under {
+		s.array(len(args) - 2)
 	}
-	return nil
+	return s.eachName(args[2:], func(field []byte) error {
+		v, ok, _ := tx.Field(args[1], field) // what is no hash any more is null
+		return s.value(tx, v, ok)
+	})
 }
 
 func hgetall(s *session, tx *broker.Tx, args [][]byte) error {

@@ -36,17 +36,17 @@ func keyCommands() []command {
 
 // tally replies with how many of some names a call has done something with.
 func (s *session) tally(names [][]byte, call func(name []byte) (bool, error)) error {
-	n := int64(0)
-	for _, name := range names {
+	err := s.eachName(names, func(name []byte) error {
 		done, err := call(name)
-		if err != nil {
-			return err
-		}
 		if done {
-			n++
+			s.look.found++
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	return s.int(n)
+	return s.int(int64(s.look.found))
 }
 
 func del(s *session, tx *broker.Tx, args [][]byte) error { return s.tally(args[1:], tx.Delete) }

@@ -55,6 +55,27 @@ func (s *session) sliceFull(n int) bool {
 	return n == broker.LookSlice || len(s.peer.Out)-s.look.out >= sliceBytes || s.look.steps-s.steps > sliceSteps || s.overLimit
 }
 
+// nameSlice is how many names or fields a slice of a command takes that only names them: that is
+// cheap, and each slice reads the request again.
+const nameSlice = 16_384
+
+// eachName calls for each of the names of a command, in slices.
+func (s *session) eachName(names [][]byte, call func(name []byte) error) error {
+	l := &s.look
+	return s.inSlices(func() (bool, error) {
+		left := names[l.cursor:]
+		n := 0
+		for n < min(len(left), nameSlice) && (n == 0 || len(s.peer.Out)-l.out < sliceBytes) && !s.overLimit {
+			if err := call(left[n]); err != nil {
+				return false, err
+			}
+			n++
+		}
+		l.cursor += uint64(n)
+		return n < len(left), nil
+	})
+}
+
 // keep keeps what the command has replied until now.
 func (s *session) keep() {
 	part := bytes.Clone(s.peer.Out[s.commandStart:])

@@ -2,7 +2,9 @@ package resp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -108,4 +110,83 @@ func TestALookAtWhatChangesGoesOnInSlices(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestCommandsWithManyNamesGoOnInSlices(t *testing.T) {
+	const n = 4 * nameSlice
+	d := newDoor(t, Config{})
+	c, w := d.dial(), d.dial()
+	names, fields, values := make([]string, n), []string{"HSET", "h"}, []string{"MSET"}
+	for i := range names {
+		names[i] = fmt.Sprint(i)
+		fields, values = append(fields, names[i], "x"), append(values, names[i], "x")
+	}
+	array := fmt.Sprintf("*%d\r\n", n) + strings.Repeat("$1\r\nx\r\n", n)
+	for _, row := range []struct {
+		words  []string // before the names
+		reply  string
+		slices int64
+	}{
+		{[]string{"EXISTS"}, fmt.Sprintf(":%d\r\n", n), 4},
+		{[]string{"TOUCH"}, fmt.Sprintf(":%d\r\n", n), 4},
+		{[]string{"MGET"}, array, 4},
+		{[]string{"HMGET", "h"}, array, 4},
+		{[]string{"DEL"}, fmt.Sprintf(":%d\r\n", n), 4},
+		{[]string{"UNLINK"}, fmt.Sprintf(":%d\r\n", n), 4},
+	} {
+		t.Run(row.words[0], func(t *testing.T) {
+			for _, made := range [][]string{fields, values} {
+				for part := range slices.Chunk(made[len(made)-2*n:], nameSlice) {
+					c.send(request(append(made[:len(made)-2*n:len(made)-2*n], part...)...))
+					c.readLine()
+				}
+			}
+			var turns atomic.Int64
+			last := -1
+			hook := func() {
+				for _, s := range d.protocol.sessions {
+					if s.look.under && int(s.look.cursor) != last {
+						last = int(s.look.cursor)
+						turns.Add(1)
+						w.send(request("PING"))
+					}
+				}
+			}
+			d.disk.turn.Store(&hook)
+			c.send(request(append(row.words, names...)...))
+			c.want(row.reply)
+			d.disk.turn.Store(nil)
+			if got := turns.Load(); got != row.slices-1 {
+				t.Errorf("it took %d slices, want %d", got+1, row.slices)
+			}
+			for range turns.Load() {
+				w.want("+PONG\r\n")
+			}
+		})
+	}
+}
+
+func TestADeletionInSlicesTakesWhatIsThereThen(t *testing.T) {
+	const n = 8 * nameSlice
+	d := newDoor(t, Config{})
+	c, w := d.dial(), d.dial()
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint(i)
+	}
+	first, last := names[0], names[n-1]
+	w.ask("SET "+first+" old", "+OK\r\n")
+	var begun sync.Once
+	hook := func() {
+		for _, s := range d.protocol.sessions {
+			if s.look.under {
+				begun.Do(func() { w.send(request("MSET", first, "new", last, "new")) })
+			}
+		}
+	}
+	d.disk.turn.Store(&hook)
+	c.send(request(append([]string{"DEL"}, names...)...))
+	c.want(":2\r\n")
+	w.want("+OK\r\n")
+	w.ask("MGET "+first+" "+last, "*2\r\n$3\r\nnew\r\n$-1\r\n")
 }

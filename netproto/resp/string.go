@@ -226,14 +226,13 @@ func getex(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func mget(s *session, tx *broker.Tx, args [][]byte) error {
-	s.array(len(args) - 1)
-	for _, name := range args[1:] {
-		v, ok, _ := tx.String(name) // what is no string is null
-		if err := s.value(tx, v, ok); err != nil {
-			return err
-		}
+	if !s.look.under {
+		s.array(len(args) - 1)
 	}
-	return nil
+	return s.eachName(args[1:], func(name []byte) error {
+		v, ok, _ := tx.String(name) // what is no string is null
+		return s.value(tx, v, ok)
+	})
 }
 
 func mset(s *session, tx *broker.Tx, args [][]byte) error {
