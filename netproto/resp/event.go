@@ -46,7 +46,7 @@ func (p *Protocol) Hear(now int64, events []broker.Event) (soon bool) {
 		}
 		var text []byte
 		var m message
-		for _, t := range ps.channels[channel].listeners {
+		for _, t := range ps.channels.listeners([]byte(channel)) {
 			switch {
 			case t.leaving, e.Tail && t.channels[channel].database != e.Database:
 			case e.Tail && !t.mayListen([]byte(channel)):

@@ -105,7 +105,7 @@ func infoPersistence(_ *session, tx *broker.Tx) string {
 func infoStats(s *session, _ *broker.Tx) string {
 	p := s.protocol
 	return fmt.Sprintf("total_connections_received:%d\ntotal_commands_processed:%d\npubsub_channels:%d\npubsub_patterns:%d\n",
-		p.opened, p.requests, len(p.pubsub.channels), len(p.pubsub.patterns))
+		p.opened, p.requests, len(p.pubsub.channels.byName), len(p.pubsub.patterns.byName))
 }
 
 func infoReplication(*session, *broker.Tx) string {

@@ -79,14 +79,19 @@ func TestALookThatFindsTheDiskFullLeavesNothingToTheNextReply(t *testing.T) {
 
 func TestALookAtWhatChangesGoesOnInSlices(t *testing.T) {
 	const n = 10_000
-	for _, command := range []string{"LRANGE q 0 -1", "HKEYS h", "HGETALL h"} {
+	for _, command := range []string{"LRANGE q 0 -1", "HKEYS h", "HGETALL h", "PUBSUB CHANNELS"} {
 		t.Run(command, func(t *testing.T) {
 			d := newDoor(t, Config{})
 			c, w := d.dial(), d.dial()
 			c.push("q", n)
-			fields := []string{"HSET", "h"}
+			fields, channels := []string{"HSET", "h"}, []string{"SUBSCRIBE"}
 			for i := range n {
-				fields = append(fields, fmt.Sprint(i), "x")
+				fields, channels = append(fields, fmt.Sprint(i), "x"), append(channels, fmt.Sprint(i))
+			}
+			listener := d.dial()
+			listener.send(request(channels...))
+			for i := range n {
+				listener.want(event("subscribe", fmt.Sprint(i), fmt.Sprint(":", i+1)))
 			}
 			c.send(request(fields...))
 			c.want(fmt.Sprintf(":%d\r\n", n))

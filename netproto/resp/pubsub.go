@@ -13,8 +13,8 @@ import (
 // pubsub is who listens to which channel. Messages are not stored: who does not listen when one is
 // published never gets it.
 type pubsub struct {
-	channels map[string]topic
-	patterns map[string]topic
+	channels topics
+	patterns topics
 	behind   map[*session]struct{} // those that have missed events
 	recent   []broker.Event        // the newest ones for operators
 }
@@ -27,24 +27,64 @@ type subscription struct {
 
 // topic is a channel or a pattern that somebody listens to.
 type topic struct {
+	name      string
 	listeners []*session
 	pattern   *glob.Pattern // nil: a channel
+	slot      int
 }
 
 // held is about how many bytes one subscription to it takes.
-func (t topic) held(name string) int {
+func (t *topic) held() int {
 	if t.pattern != nil {
-		return patternOverhead + compiledByte*len(name)
+		return patternOverhead + compiledByte*len(t.name)
 	}
-	return subscriptionOverhead + len(name)
+	return subscriptionOverhead + len(t.name)
+}
+
+// topics are found by their names. Each stays in its slot, so a look that goes over the slots finds
+// all that stay.
+type topics struct {
+	byName map[string]*topic
+	slots  []*topic
+	free   []int // slots without a topic
+}
+
+func (a *topics) add(name string, pattern *glob.Pattern) *topic {
+	t := &topic{name: name, pattern: pattern, slot: len(a.slots)}
+	if n := len(a.free); n > 0 {
+		t.slot, a.free = a.free[n-1], a.free[:n-1]
+		a.slots[t.slot] = t
+	} else {
+		a.slots = append(a.slots, t)
+	}
+	a.byName[name] = t
+	return t
+}
+
+func (a *topics) remove(t *topic) {
+	delete(a.byName, t.name)
+	a.slots[t.slot] = nil
+	if a.free = append(a.free, t.slot); len(a.byName) == 0 {
+		a.slots, a.free = nil, nil
+	}
+}
+
+// listeners are those of a name.
+func (a *topics) listeners(name []byte) []*session {
+	if t := a.byName[string(name)]; t != nil {
+		return t.listeners
+	}
+	return nil
 }
 
 func newPubsub() pubsub {
-	return pubsub{channels: make(map[string]topic), patterns: make(map[string]topic), behind: make(map[*session]struct{})}
+	return pubsub{channels: topics{byName: make(map[string]*topic)}, patterns: topics{byName: make(map[string]*topic)}, behind: make(map[*session]struct{})}
 }
 
 const (
-	errChannel = "ERR the name of a channel is too long: expected at most 65535 bytes"
+	errSubscriptions = "ERR too many subscriptions on one connection: expected at most 65536 channels and patterns, use another connection"
+	errNumSub        = "ERR too many channels: expected at most 65536"
+	errChannel       = "ERR the name of a channel is too long: expected at most 65535 bytes"
 
 	// maxUnsent is the most bytes that may be on their way to a subscriber; a slower one is cut off.
 	maxUnsent = 32 << 20
@@ -52,6 +92,9 @@ const (
 	maxTold = 1 << 20
 	// maxChannel is the most bytes of the name of a channel.
 	maxChannel = 0xffff
+	// maxSubscriptions is the most channels and patterns of one connection, and the most channels that
+	// PUBSUB NUMSUB names: others wait while they are looked up, or end.
+	maxSubscriptions = 1 << 16
 	// subscriptionOverhead is what a subscription takes besides its name. A pattern takes more: it is
 	// compiled, and compared with the channel of every message.
 	subscriptionOverhead = 128
@@ -88,8 +131,7 @@ func subscribe(s *session, tx *broker.Tx, args [][]byte) error {
 			return failure(errReserved)
 		}
 	}
-	s.listen(tx, "subscribe", s.protocol.pubsub.channels, &s.channels, args[1:], nil)
-	return nil
+	return s.listen(tx, "subscribe", &s.protocol.pubsub.channels, &s.channels, args[1:], nil)
 }
 
 func psubscribe(s *session, tx *broker.Tx, args [][]byte) error {
@@ -97,33 +139,44 @@ func psubscribe(s *session, tx *broker.Tx, args [][]byte) error {
 	for i := range patterns {
 		patterns[i] = patternArg(args[i+1])
 	}
-	s.listen(tx, "psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:], patterns)
-	return nil
+	return s.listen(tx, "psubscribe", &s.protocol.pubsub.patterns, &s.patterns, args[1:], patterns)
 }
 
 // listen adds subscriptions and confirms each, even where replies are switched off. patterns are
 // what the names are compiled to, nil for channels.
-func (s *session) listen(tx *broker.Tx, word string, all map[string]topic, own *map[string]subscription, names [][]byte, patterns []*glob.Pattern) {
+func (s *session) listen(tx *broker.Tx, word string, all *topics, own *map[string]subscription, names [][]byte, patterns []*glob.Pattern) error {
+	fresh := s.subscriptions()
+	for _, name := range names {
+		if _, ok := (*own)[string(name)]; !ok {
+			fresh++
+		}
+	}
+	if fresh > maxSubscriptions {
+		return failure(errSubscriptions)
+	}
 	s.noReply = false
 	if *own == nil {
 		*own = make(map[string]subscription)
 	}
 	for i, name := range names {
 		if _, ok := (*own)[string(name)]; !ok {
-			t := all[string(name)]
-			if patterns != nil && t.pattern == nil {
-				t.pattern = patterns[i]
+			t := all.byName[string(name)]
+			switch {
+			case t == nil && patterns != nil:
+				t = all.add(string(name), patterns[i])
+			case t == nil:
+				t = all.add(string(name), nil)
 			}
-			s.peer.Hold(t.held(string(name)))
-			(*own)[string(name)] = subscription{database: s.consumer.Database()}
+			s.peer.Hold(t.held())
+			(*own)[t.name] = subscription{database: s.consumer.Database()}
 			t.listeners = append(t.listeners, s)
-			all[string(name)] = t
 			if queue, tails := tailOf(name); tails && patterns == nil {
 				tx.Tail(s.consumer.Database(), string(queue), true)
 			}
 		}
 		s.confirm(word, name)
 	}
+	return nil
 }
 
 // confirm tells how many subscriptions there are now. A nil name is none.
@@ -139,17 +192,17 @@ func (s *session) confirm(word string, name []byte) {
 }
 
 func unsubscribe(s *session, tx *broker.Tx, args [][]byte) error {
-	s.ignore(tx, "unsubscribe", s.protocol.pubsub.channels, s.channels, args[1:])
+	s.ignore(tx, "unsubscribe", &s.protocol.pubsub.channels, s.channels, args[1:])
 	return nil
 }
 
 func punsubscribe(s *session, tx *broker.Tx, args [][]byte) error {
-	s.ignore(tx, "punsubscribe", s.protocol.pubsub.patterns, s.patterns, args[1:])
+	s.ignore(tx, "punsubscribe", &s.protocol.pubsub.patterns, s.patterns, args[1:])
 	return nil
 }
 
 // ignore ends subscriptions, all if no name is given, and confirms each.
-func (s *session) ignore(tx *broker.Tx, word string, all map[string]topic, own map[string]subscription, names [][]byte) {
+func (s *session) ignore(tx *broker.Tx, word string, all *topics, own map[string]subscription, names [][]byte) {
 	s.noReply = false
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(own)) {
@@ -166,32 +219,30 @@ func (s *session) ignore(tx *broker.Tx, word string, all map[string]topic, own m
 }
 
 // drop ends one subscription, if there is one.
-func (s *session) drop(tx *broker.Tx, all map[string]topic, own map[string]subscription, name string) {
+func (s *session) drop(tx *broker.Tx, all *topics, own map[string]subscription, name string) {
 	mine, ok := own[name]
 	if !ok {
 		return
 	}
 	delete(own, name)
-	t := all[name]
+	t := all.byName[name]
 	if queue, tails := tailOf([]byte(name)); tails && t.pattern == nil {
 		tx.Tail(mine.database, string(queue), false)
 	}
-	s.peer.Hold(-t.held(name))
+	s.peer.Hold(-t.held())
 	at := slices.Index(t.listeners, s)
-	if t.listeners = slices.Delete(t.listeners, at, at+1); len(t.listeners) > 0 {
-		all[name] = t
-	} else {
-		delete(all, name)
+	if t.listeners = slices.Delete(t.listeners, at, at+1); len(t.listeners) == 0 {
+		all.remove(t)
 	}
 }
 
 // unsubscribeAll ends all subscriptions without a word.
 func (s *session) unsubscribeAll(tx *broker.Tx) {
 	for name := range s.channels {
-		s.drop(tx, s.protocol.pubsub.channels, s.channels, name)
+		s.drop(tx, &s.protocol.pubsub.channels, s.channels, name)
 	}
 	for name := range s.patterns {
-		s.drop(tx, s.protocol.pubsub.patterns, s.patterns, name)
+		s.drop(tx, &s.protocol.pubsub.patterns, s.patterns, name)
 	}
 	delete(s.protocol.pubsub.behind, s)
 }
@@ -208,8 +259,9 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 		return failure(errReserved)
 	}
 	var matched []string
-	s.steps -= len(p.patterns) + len(p.channels[string(channel)].listeners)
-	for pattern, t := range p.patterns {
+	listeners := p.channels.listeners(channel)
+	s.steps -= len(p.patterns.byName) + len(listeners)
+	for pattern, t := range p.patterns.byName {
 		if t.pattern.Match(channel, &s.steps) {
 			matched = append(matched, pattern)
 		}
@@ -217,9 +269,9 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	if s.steps < 0 {
 		return failure(errCostly)
 	}
-	n := s.send(tx, p.channels[string(channel)].listeners, channel, []byte("message"), channel, text)
+	n := s.send(tx, listeners, channel, []byte("message"), channel, text)
 	for _, pattern := range matched {
-		n += s.send(tx, p.patterns[pattern].listeners, channel, []byte("pmessage"), []byte(pattern), channel, text)
+		n += s.send(tx, p.patterns.listeners([]byte(pattern)), channel, []byte("pmessage"), []byte(pattern), channel, text)
 	}
 	return s.int(int64(n))
 }
@@ -270,7 +322,7 @@ func appendPush(dst []byte, resp3 bool, words [][]byte) []byte {
 	return dst
 }
 
-func listChannels(s *session, _ *broker.Tx, args [][]byte) error {
+func listChannels(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args) > 3 {
 		return failure(wrongArity("pubsub|channels"))
 	}
@@ -278,24 +330,38 @@ func listChannels(s *session, _ *broker.Tx, args [][]byte) error {
 	if len(args) == 3 {
 		pattern = args[2]
 	}
-	return s.matching(pattern, func(take func([]byte)) {
-		for _, name := range slices.Sorted(maps.Keys(s.protocol.pubsub.channels)) {
-			if !isReserved([]byte(name)) || s.mayListen([]byte(name)) {
-				take([]byte(name))
+	g, l, all := patternArg(pattern), &s.look, &s.protocol.pubsub.channels
+	err := s.inSlices(func() (bool, error) {
+		n := 0
+		for ; l.cursor < uint64(len(all.slots)) && !s.sliceFull(n); l.cursor++ {
+			n++
+			t := all.slots[l.cursor]
+			if t != nil && (!isReserved([]byte(t.name)) || s.mayListen([]byte(t.name))) && g.Match([]byte(t.name), &s.steps) {
+				s.bulkString(t.name)
+				l.found++
 			}
 		}
+		if tx.Looked(n); s.steps < 0 {
+			return false, failure(errCostly)
+		}
+		return l.cursor < uint64(len(all.slots)), nil
 	})
+	l.head = appendHead(nil, '*', int64(l.found))
+	return err
 }
 
 func countSubscribers(s *session, _ *broker.Tx, args [][]byte) error {
+	if len(args)-2 > maxSubscriptions {
+		return failure(errNumSub)
+	}
 	s.array(2 * (len(args) - 2)) // in RESP3, too
 	for _, name := range args[2:] {
 		s.bulk(name)
-		s.int(int64(len(s.protocol.pubsub.channels[string(name)].listeners)))
+		s.int(int64(len(s.protocol.pubsub.channels.listeners(name))))
 	}
 	return nil
 }
 
 func countPatterns(s *session, _ *broker.Tx, _ [][]byte) error {
-	return s.int(int64(len(s.protocol.pubsub.patterns)))
+	return s.int(int64(len(s.protocol.pubsub.patterns.byName)))
 }

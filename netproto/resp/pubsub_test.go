@@ -53,6 +53,29 @@ func TestMessagesReachWhoListens(t *testing.T) {
 	}
 }
 
+func TestTheSubscriptionsOfAConnectionAreBounded(t *testing.T) {
+	d := newDoor(t, Config{})
+	a, b := d.dial(), d.dial()
+	a.ask("SUBSCRIBE first", event("subscribe", "first", ":1"))
+	all := []string{"SUBSCRIBE", "first"}
+	for i := range maxSubscriptions {
+		all = append(all, fmt.Sprint(i))
+	}
+	a.send(request(all...))
+	a.want("-" + errSubscriptions + "\r\n")
+	a.send(request(all[:len(all)-1]...))
+	a.want(event("subscribe", "first", ":1"))
+	for i, name := range all[2 : len(all)-1] {
+		a.want(event("subscribe", name, fmt.Sprint(":", i+2)))
+	}
+	a.ask("PSUBSCRIBE *", "-"+errSubscriptions+"\r\n")
+	a.ask("SUBSCRIBE 0 first", event("subscribe", "0", ":65536")+event("subscribe", "first", ":65536"))
+	b.send(request(append([]string{"PUBSUB", "NUMSUB"}, all[1:]...)...))
+	b.want("-" + errNumSub + "\r\n")
+	b.ask("PUBLISH 7 x", ":1\r\n")
+	a.want(event("message", "7", "x"))
+}
+
 func TestShortAndLongMessagesArriveInOrder(t *testing.T) {
 	d := newDoor(t, Config{})
 	a, b, c, p := d.dial(), d.dial(), d.dial(), d.dial()

@@ -165,8 +165,8 @@ func TestWhatATransactionHeldIsGivenBack(t *testing.T) {
 	gone.wantEnd()
 	_ = c.Close()
 	d.stop()
-	if len(d.protocol.sessions) != 0 || len(d.protocol.pubsub.channels) != 0 {
-		t.Errorf("%d sessions and %d channels are left", len(d.protocol.sessions), len(d.protocol.pubsub.channels))
+	if len(d.protocol.sessions) != 0 || len(d.protocol.pubsub.channels.byName) != 0 {
+		t.Errorf("%d sessions and %d channels are left", len(d.protocol.sessions), len(d.protocol.pubsub.channels.byName))
 	}
 }
 
