@@ -203,6 +203,13 @@ func TestAServerWithUsersTellsClientsHowToGetIn(t *testing.T) {
 	}
 }
 
+func TestAPlainPushToAServerThatSpeaksTLSIsNotSaidToBeUnderWay(t *testing.T) {
+	a := newCA(t)
+	a.server(t, "server", "127.0.0.1", now())
+	s := serve(t, t.TempDir(), "--tls-cert", a.file("server.pem"), "--tls-key", a.file("server.key"))
+	oneErrorLine(t, s.run(t, "push", "q", "x"), exitFailed, "holdfast: the first bytes are not TLS, which this address speaks")
+}
+
 func TestCommandsAtAnotherPortSayThatTheAddressIsWrong(t *testing.T) {
 	s := serve(t, t.TempDir(), "--admin", "127.0.0.1:0")
 	for _, command := range []string{"status", "get q", "tail", "push q x", "pop q", "work q true"} {

@@ -52,7 +52,7 @@ func New(options *redis.Options) *Client {
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
 	c := &Client{rdb: redis.NewClient(&o), waiting: &o, consumers: make(map[*consumer]struct{}), pools: make(map[*redis.Client]struct{})}
-	c.rdb.AddHook(oneLogin{})
+	c.rdb.AddHook(oneHello{})
 	o.PoolSize, o.MinIdleConns = 1, 0
 	c.patience = max(c.rdb.Options().DialTimeout, c.rdb.Options().ReadTimeout)
 	return c
@@ -95,7 +95,7 @@ func (c *Client) lend() (*redis.Client, error) {
 		return pool, nil
 	}
 	pool := redis.NewClient(c.waiting)
-	pool.AddHook(oneLogin{})
+	pool.AddHook(oneHello{})
 	c.pools[pool] = struct{}{}
 	return pool, nil
 }

@@ -67,34 +67,37 @@ type kindError struct{ kind, err error }
 func (e *kindError) Error() string   { return e.err.Error() }
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
-// wrongPassword is the server's answer to the password of a HELLO. It is no redis.Error: after one
-// go-redis would try the same password in an AUTH, and the server would count two failures.
-type wrongPassword struct{ reply error }
+// noConnection is the server's answer to a HELLO if the connection is of no use. It is no
+// redis.Error: after one go-redis would try the same password in an AUTH, and the server would
+// count two failures; or it would go on where the server hangs up, and say no more than that.
+type noConnection struct{ reply error }
 
-func (e *wrongPassword) Error() string { return e.reply.Error() }
+func (e *noConnection) Error() string { return e.reply.Error() }
 
-// oneLogin is a hook that has go-redis try a password once.
-type oneLogin struct{}
+// oneHello is a hook that has go-redis end a connection that is of no use.
+type oneHello struct{}
 
-func (oneLogin) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (oneHello) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (oneLogin) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (oneHello) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		if cmd.Name() == "hello" && isReply(err) && strings.HasPrefix(err.Error(), "WRONGPASS ") {
-			return &wrongPassword{err}
+		for _, prefix := range []string{"WRONGPASS ", "ERR max number of clients", "ERR the first bytes are not TLS"} {
+			if cmd.Name() == "hello" && isReply(err) && strings.HasPrefix(err.Error(), prefix) {
+				return &noConnection{err}
+			}
 		}
 		return err
 	}
 }
 
-func (oneLogin) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (oneHello) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
 // refusal gives an error its kind.
 func refusal(err error) error {
-	var wrong *wrongPassword
+	var wrong *noConnection
 	if errors.As(err, &wrong) {
 		err = wrong.reply
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/certs"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -169,5 +170,34 @@ func TestALoginThatHasToComeLaterIsNoInvalidCall(t *testing.T) {
 	defer c.Close()
 	if _, err := c.Push(t.Context(), "q", nil); !errors.Is(err, client.ErrTooMany) {
 		t.Errorf("a push gives %v, want ErrTooMany", err)
+	}
+}
+
+// A stub refuses whoever comes, and hangs up, as a server does that has no room or speaks TLS.
+func TestNothingIsCarriedOutByAServerThatRefusesTheConnection(t *testing.T) {
+	for refusal, want := range map[string]error{
+		"ERR max number of clients reached":  client.ErrTooMany,
+		"ERR " + netproto.ErrPlain.Error():   client.ErrInvalid,
+		"WRONGPASS no such user or password": client.ErrDenied,
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		ok(t, err)
+		go func() { // ends with l
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Read(make([]byte, 1024))
+				fmt.Fprintf(conn, "-%s\r\n", refusal)
+				_ = conn.Close()
+			}
+		}()
+		c := client.New(&redis.Options{Addr: l.Addr().String(), MaxRetries: -1})
+		if _, err := c.Push(t.Context(), "q", nil); !errors.Is(err, want) || errors.Is(err, client.ErrUnknown) {
+			t.Errorf("a push to a server that says %s gives %v, want %v", refusal, err, want)
+		}
+		_ = c.Close()
+		_ = l.Close()
 	}
 }
