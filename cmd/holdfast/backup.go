@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
@@ -113,10 +114,21 @@ func (c *backupCmd) folder(now time.Time) (*backupFolder, error) {
 	return f, nil
 }
 
+// said is what a backup holds, in words.
+func (c *backupCmd) said(held []figure) string {
+	if c.Files {
+		return fmt.Sprintf("%s of %s are in %s\n", approximate(held[0].n), plural(held[1].n, "file"), c.To)
+	}
+	return fmt.Sprintf("%s of %s, %s, are in %s\n", plural(held[1].n, "packet"), plural(held[2].n, "queue"), approximate(held[0].n), c.To)
+}
+
 // end removes what the new backup takes the place of, and prints what that is.
 func (c *backupCmd) end(p *program, f *backupFolder, held []figure) (err error) {
 	var line []byte
 	removed := 0
+	if at, err := os.Lstat(c.To); err == nil && at.Mode().IsRegular() { // which standard output may be, by another name
+		line = []byte(c.said(held))
+	}
 	if f != nil {
 		removed, err = f.prune(c.To)
 		line = append([]byte(c.To), '\n')

@@ -33,8 +33,8 @@ func TestBackupHoldsWhatTheServerHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "backup")
 			args := append([]string{"backup", "--format", "jsonl"}, c.args...)
-			if out := s.must(t, append(args, "--to", file)...); out != "" {
-				t.Errorf("printed %q, want silence", out)
+			if out, want := s.must(t, append(args, "--to", file)...), plural(c.want, "packet")+" of "; !strings.HasPrefix(out, want) || !strings.HasSuffix(out, " are in "+file+"\n") {
+				t.Errorf("printed %q, want %q and the file", out, want)
 			}
 			b, err := os.ReadFile(file)
 			if err != nil {

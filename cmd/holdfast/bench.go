@@ -29,7 +29,7 @@ type benchCmd struct {
 }
 
 func (c *benchCmd) Help() string {
-	return `With pinpriq and redis (LPUSH and RPOP), bench works on a queue of its own with a random name. With barbershop it works on the only board there is. The board must be empty, and nobody else may use it meanwhile: bench takes every item off it at the end. Updates go to random items among --items.
+	return `With pinpriq and redis (LPUSH and RPOP), bench works on a queue of its own with a random name. With barbershop it works on the only board there is. The board must be empty, and nobody else may use it meanwhile: bench takes every item off it at the end. Updates go to random items among --items. Ctrl-C ends the measurement, prints what it has so far, and is an error.
 
 A packet counts as pushed when it is proven to be on disk: with pinpriq a barrier follows each window of --depth pushes. p50 and p99 are the time from sending a window to each of its answers; with --depth 1 that is the time of one request.
 
@@ -90,6 +90,9 @@ func (c *benchCmd) Run(ctx context.Context, p *program) error {
 		}
 	}
 	if err != nil {
+		if ctx.Err() != nil && result.Packets() > 0 { // a signal ends the measurement, which was good until then
+			_ = c.newReport(w, &result).print(p.stdout, c.JSON)
+		}
 		return fmt.Errorf("bench: %w", err)
 	}
 	return c.newReport(w, &result).print(p.stdout, c.JSON)

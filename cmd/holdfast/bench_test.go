@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"strings"
@@ -60,6 +61,28 @@ func TestBenchEndsAfterItsDuration(t *testing.T) {
 	s.stop()
 	if s = serve(t, dir); s.recovered != 0 {
 		t.Errorf("%d packets are left, want none", s.recovered)
+	}
+}
+
+func TestASignalEndsABenchThatSaysWhatItHas(t *testing.T) {
+	s := serve(t, t.TempDir())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ended := make(chan result, 1)
+	go func() { // ends with ctx
+		env := map[string]string{"HOLDFAST_PINPRIQ": s.addrs["pinpriq"]}
+		ended <- command{env: env}.run(ctx, "bench", "push", "--count", "0", "--connections", "1", "--depth", "1", "--json")
+	}()
+	for pushed := 0; pushed < 2 && ctx.Err() == nil; { // the second follows the answer to the first
+		var queue struct{ Ready int }
+		_ = json.Unmarshal([]byte(s.must(t, "stats", "--json")), &queue) // of none, before the first
+		pushed = queue.Ready
+	}
+	cancel()
+	r := <-ended
+	var report benchReport
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Packets < 1 || r.code != exitFailed || !strings.Contains(r.stderr, "interrupted") {
+		t.Errorf("%+v (%v), want a report of some packets, and that it was interrupted", r, err)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestQueuesAreListedWithTheirFigures(t *testing.T) {
 	for _, want := range []string{"QUEUE     mails  jobs.a\n", "\nhidden    1      0\n", "\ndelayed   0      1\n", "\npushed    2      1\n", "\nQUEUE  PRIORITY  READY\nmails  1-9       1\n"} {
 		field(t, table, want)
 	}
-	if got, want := s.must(t, "stats"), "QUEUE   READY  DELAYED  CLAIMED  DEAD  AGE"; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 4 {
+	if got, want := s.must(t, "stats"), "QUEUE   READY  DELAYED  CLAIMED  DEAD  AGE"; strings.TrimRight(strings.SplitN(got, "\n", 2)[0], " ") != want || strings.Count(got, "\n") != 4 {
 		t.Errorf("stats printed\n%s\nwant %q and a row for each of three", got, want)
 	}
 	field(t, s.must(t, "stats", "mails", "--json"), `"priorities":[{"from":1,"to":9,"packets":1},`)

@@ -133,8 +133,8 @@ func TestBackupOfFilesIsRestored(t *testing.T) {
 	s.must(t, "push", "jobs", "one", "--key", "k")
 	s.must(t, "push", "jobs", "two")
 	file, dumped, backups := filepath.Join(work, "backup"), filepath.Join(work, "dump"), filepath.Join(work, "backups")
-	if out := s.must(t, "backup", "--files", "--to", file); out != "" {
-		t.Errorf("printed %q, want silence", out)
+	if out := s.must(t, "backup", "--files", "--to", file); !strings.Contains(out, "KiB of ") || !strings.HasSuffix(out, " files are in "+file+"\n") {
+		t.Errorf("printed %q, want how much is in the file", out)
 	}
 	if err := os.Mkdir(backups, 0o700); err != nil {
 		t.Fatal(err)

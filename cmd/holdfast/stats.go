@@ -66,7 +66,7 @@ func (c *statsCmd) print(w io.Writer, all []queueStats, before *round) error {
 		}
 		return nil
 	case len(c.Queues) == 0:
-		return printBusiest(w, all, before)
+		return printBusiest(w, all, before, c.Watch)
 	}
 	return cmp.Or(printStats(w, all, before), printBands(w, all))
 }
@@ -151,17 +151,23 @@ func ageOfQueue(q *queueStats) string {
 	return span(q.Age)
 }
 
-// printBusiest writes a row for each queue, the busiest first.
-func printBusiest(w io.Writer, all []queueStats, before *round) error {
+// printBusiest writes a row for each queue, the busiest first, with rates or without.
+func printBusiest(w io.Writer, all []queueStats, before *round, rates bool) error {
 	slices.SortFunc(all, func(a, b queueStats) int {
 		busy := func(q *queueStats) int64 { return before.grown(q, "pushed", "popped", "acked", "nacked") }
 		return cmp.Or(cmp.Compare(busy(&b), busy(&a)), cmp.Compare(a.name, b.name))
 	})
 	t := newTable(w, "QUEUE")
-	t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "AGE", "IN/S", "OUT/S", "BACK/S")
+	row := func(figures []string, perSecond ...string) {
+		if rates {
+			figures = append(figures, perSecond...)
+		}
+		t.row(figures...)
+	}
+	row([]string{"QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "AGE"}, "IN/S", "OUT/S", "BACK/S")
 	for i := range all {
 		q := &all[i]
-		t.row(cell(q.name, longCell), decimal(q.Ready), decimal(q.Delayed), decimal(q.Claimed), decimal(q.Dead), ageOfQueue(q),
+		row([]string{cell(q.name, longCell), decimal(q.Ready), decimal(q.Delayed), decimal(q.Claimed), decimal(q.Dead), ageOfQueue(q)},
 			before.perSecond(q, "pushed"), before.perSecond(q, "popped", "acked"), before.perSecond(q, "nacked"))
 	}
 	return t.Flush()

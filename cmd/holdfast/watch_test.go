@@ -128,7 +128,7 @@ func TestTheBusiestQueuesComeFirst(t *testing.T) {
 		"idle - - -, out - - -, new - - -, back - - -, empty - - -":                               {},
 	} {
 		var out strings.Builder
-		if err := printBusiest(&out, all(), before); err != nil {
+		if err := printBusiest(&out, all(), before, true); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(columns(out.String(), 0, 6, 7, 8), ", "); got != want {

@@ -143,10 +143,10 @@ func (c *benchCmd) measure(ctx context.Context, w *workload) (loadgen.Result, er
 	if w.filler.Count = w.fill; w.fill > 0 {
 		made, err := loadgen.Run(ctx, spec(w.filler))
 		if err != nil {
-			return made, err
+			return loadgen.Result{}, err
 		}
 		if !made.Groups[0].Finished {
-			return made, fmt.Errorf("only %d of the %d needed could be made in %v: use a longer --duration", made.Packets(), w.fill, c.Duration)
+			return loadgen.Result{}, fmt.Errorf("only %d of the %d needed could be made in %v: use a longer --duration", made.Packets(), w.fill, c.Duration)
 		}
 	}
 	switch c.Mode {
