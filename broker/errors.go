@@ -25,6 +25,8 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrTooMuchOpen: the open batch would pass MaxOpen.
 	ErrTooMuchOpen = fmt.Errorf("%w: what waits to be written at once may have %d bytes", ErrTooLarge, MaxOpen)
+	// ErrTooManyChanged: the calls of one Atomic would pass MaxChanged.
+	ErrTooManyChanged = fmt.Errorf("too many elements: one command or transaction takes, removes or moves at most %d", MaxChanged)
 	// ErrReplyTooLarge: the calls of one Atomic answer with more than MaxAtomicReply.
 	ErrReplyTooLarge = errors.New("reply too large")
 	// ErrWaiting: a consumer that waits can do nothing else.

@@ -30,6 +30,10 @@ const (
 	// client can make the server hold: the longest packet fits, with all that is said of it.
 	MaxAtomicReply = MaxPayload + 1<<18
 
+	// MaxChanged bounds the elements that the calls of one Atomic take, remove by their value or move:
+	// some 100 ms. A pop of pinpriq takes MaxGroup.
+	MaxChanged = 1 << 14
+
 	// MaxLooks is what the looks of one Atomic may cost before it is asked for no more (MayLook): some
 	// 100 ms. A name that is looked at is 1. lookElement is what an element or a field costs, and
 	// lookKiB what is read.

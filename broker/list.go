@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -219,12 +220,15 @@ func (m *Machine) findValue(name, value []byte, end End, max int) (*queue, error
 }
 
 // RemoveValue deletes elements that equal value, at most max if that is not 0, from an end on, and
-// returns how many. An element with a key is passed over.
+// returns how many. An element with a key is passed over. ErrTooManyChanged.
 func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	m := tx.m
+	if most := tx.MayChange() + 1; max == 0 || max > most {
+		max = most
+	}
 	q, err := m.findValue(name, value, end, max)
 	if err == nil && len(m.scratch) > 0 {
-		err = tx.canTake()
+		err = cmp.Or(tx.canTake(), tx.change(len(m.scratch)))
 	}
 	if err != nil || len(m.scratch) == 0 {
 		return 0, err

@@ -25,6 +25,9 @@ func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]by
 	if q, err = tx.open(name, takes); err == nil {
 		err = m.checkFilter(q, s.Filter)
 	}
+	if err == nil && tx.atomic && tx.MayChange() == 0 {
+		err = ErrTooManyChanged
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -35,6 +38,9 @@ func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]by
 	}
 	if len(records) == 0 && s.MustFind && err == nil {
 		err = ErrNothing
+	}
+	if tx.atomic {
+		tx.changed += len(records)
 	}
 	return q, records, err
 }

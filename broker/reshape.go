@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -18,7 +19,7 @@ type insertion struct {
 }
 
 // maxMoved is more elements than any insertion may move.
-const maxMoved = MaxOpen/(2*recordMemory) + 1
+const maxMoved = MaxChanged + 1
 
 // planInsert finds out on which side of the position fewer elements are to be moved.
 func (m *Machine) planInsert(q *queue, length, at int) insertion {
@@ -45,7 +46,7 @@ func (m *Machine) planInsert(q *queue, length, at int) insertion {
 }
 
 // InsertAt puts a value before the element at a position, or at the right end if at is the length.
-// It moves the elements of the shorter side, and returns the new length.
+// It moves the elements of the shorter side, and returns the new length. ErrTooManyChanged.
 func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error) {
 	m := tx.m
 	q, length, err := m.findList(name)
@@ -56,7 +57,7 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 		return 0, err
 	}
 	plan := m.planInsert(q, length, max(0, min(at, length)))
-	if err := tx.mayMove(plan.moved); err != nil {
+	if err := cmp.Or(tx.mayMove(plan.moved), tx.change(len(plan.moved))); err != nil {
 		return 0, err
 	}
 	records, err := m.fetchToMove(q, plan.moved)

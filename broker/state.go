@@ -139,16 +139,17 @@ type Machine struct {
 
 // Tx is the right to make calls: all calls are its methods. It is valid until the next Turn.
 type Tx struct {
-	m      *Machine
-	now    int64 // Unix milliseconds
-	steady int64 // the same on a clock that never jumps, by which leases end
-	atomic bool  // inside Atomic
-	made   int   // see Made
-	looked int   // what the looks of the Atomic have cost, see MaxLooks
-	reply  int   // bytes of packets that the Atomic may still answer with
-	caller *Conn // see As; nil: nobody in particular
-	db     uint8 // in which the names of the calls are
-	turn   bool  // the push under way has waited for its turn, see parked.go
+	m       *Machine
+	now     int64 // Unix milliseconds
+	steady  int64 // the same on a clock that never jumps, by which leases end
+	atomic  bool  // inside Atomic
+	made    int   // see Made
+	changed int   // how many elements the calls of the Atomic have taken, removed or moved, see MaxChanged
+	looked  int   // what the looks of the Atomic have cost, see MaxLooks
+	reply   int   // bytes of packets that the Atomic may still answer with
+	caller  *Conn // see As; nil: nobody in particular
+	db      uint8 // in which the names of the calls are
+	turn    bool  // the push under way has waited for its turn, see parked.go
 }
 
 // queue is one queue that the server knows: one that holds packets or windows of unique pushes, has

@@ -23,7 +23,7 @@ func (tx *Tx) Atomic(fn func() error) error {
 	if err := tx.begin(); err != nil {
 		return err
 	}
-	tx.atomic, tx.reply, tx.looked = true, MaxAtomicReply, 0
+	tx.atomic, tx.reply, tx.looked, tx.changed = true, MaxAtomicReply, 0, 0
 	err := fn()
 	tx.atomic = false
 	tx.made++
@@ -87,6 +87,18 @@ func (tx *Tx) useReply(bytes int) error {
 		return fmt.Errorf("%w: %d bytes, the limit for the replies of one run is %d", ErrReplyTooLarge, bytes, MaxAtomicReply)
 	}
 	tx.reply -= bytes
+	return nil
+}
+
+// MayChange is how many more elements the Atomic may take, remove or move.
+func (tx *Tx) MayChange() int { return max(0, MaxChanged-tx.changed) }
+
+// change notes that so many elements are about to be taken, removed or moved.
+func (tx *Tx) change(n int) error {
+	if n > tx.MayChange() {
+		return ErrTooManyChanged
+	}
+	tx.changed += n
 	return nil
 }
 

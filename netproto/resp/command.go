@@ -18,6 +18,9 @@ type command struct {
 	// Where its keys are: the first, the last (-1: the last argument) and the step between two. No
 	// keys if first is 0.
 	first, last, step int
+	// elements is the first argument of what it brings or deletes, of which each has so many arguments
+	// (per), if it takes any number.
+	elements, per int
 	// packets is the last of the ids that begin behind the queue (-1: the last argument); 0: there are
 	// none that the audit would name.
 	packets int
@@ -62,6 +65,17 @@ const (
 	flagPayload  // an argument may be a payload, and longer than all others
 	flagSlices   // changes many packets, slice by slice: each is an Atomic, and others have their turn between
 )
+
+// changes is how many elements or names a request brings or deletes, as far as its arguments say.
+func (c *command) changes(args [][]byte) int {
+	switch {
+	case c.per > 0:
+		return (len(args) - c.elements) / c.per
+	case c.flags&flagWrite != 0:
+		return 1
+	}
+	return 0
+}
 
 // newTable makes the table of all commands by name.
 func newTable() map[string]*command {

@@ -8,15 +8,15 @@ import (
 
 func hashCommands() []command {
 	return []command{
-		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setFields(false)},
-		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setFields(true)},
+		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, elements: 2, per: 2, run: setFields(false)},
+		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, elements: 2, per: 2, run: setFields(true)},
 		{name: "hsetnx", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
 		{name: "hget", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hget},
 		{name: "hmget", arity: -3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hmget},
 		{name: "hgetall", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hgetall},
 		{name: "hkeys", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hkeys},
 		{name: "hvals", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hvals},
-		{name: "hdel", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: hdel},
+		{name: "hdel", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, elements: 2, per: 1, run: hdel},
 		{name: "hexists", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hexists},
 		{name: "hlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hlen},
 		{name: "hstrlen", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hstrlen},

@@ -49,48 +49,50 @@ func TestALargeRequestIsNotKeptWhenItWasServed(t *testing.T) {
 	}
 }
 
-func TestOneCommandChangesAsMuchAsItNames(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one client after the other, 200,000 elements at a time")
-	}
+func TestOneCommandTakesAndMovesNoMoreThanItsLimit(t *testing.T) {
 	d := newDoor(t)
 	c := dial(t, d.addr())
-	const n = 200_000
-	half := numbers(n/2, "RPUSH", "l")
-	if got := c.do(half...).String(); got != ":100000" {
-		t.Fatalf("RPUSH of half a list: %.100s", got)
+	const most = broker.MaxChanged
+	const n = 3 * most
+	fill(c, "l", n)
+	for range 3 {
+		c.do(append([]string{"RPUSH", "same"}, strings.Fields(strings.Repeat("x ", most))...)...)
 	}
-	if got := c.do(half...).String(); got != ":200000" {
-		t.Fatalf("RPUSH of the other half: %.100s", got)
-	}
-	pairs := []string{"MSET"}
-	for i := range 10_000 {
-		pairs = append(pairs, fmt.Sprintf("k%d", i), strings.Repeat("v", 100))
-	}
-	if got := c.do(pairs...).String(); got != "+OK" {
-		t.Fatalf("MSET of 10,000 pairs: %.100s", got)
-	}
-	d.restart() // nothing is in memory any more
-	c = dial(t, d.addr())
+	tooMany := "-ERR too many elements: one command or transaction takes, removes or moves at most 16384"
 	c.expect(
-		[2]string{"DBSIZE", ":10001"},
-		[2]string{"LINSERT l BEFORE 99999 new", ":200001"},
-		[2]string{"LRANGE l 99998 100001", `["99998" "new" "99999" "0"]`},
-		[2]string{"LTRIM l 50000 199999", "+OK"},
-		[2]string{"LLEN l", ":150000"},
-		[2]string{"LRANGE l 0 1", `["50000" "50001"]`},
-		[2]string{"LRANGE l -2 -1", `["99997" "99998"]`},
+		[2]string{fmt.Sprint("LINSERT l BEFORE ", most+1, " new"), tooMany},
+		[2]string{fmt.Sprint("LINSERT l BEFORE ", n-most-1, " new"), tooMany},
+		[2]string{fmt.Sprint("LINSERT l BEFORE ", most, " new"), fmt.Sprint(":", n+1)},
+		[2]string{fmt.Sprint("LINSERT l BEFORE ", n-most, " new"), fmt.Sprint(":", n+2)},
+		[2]string{fmt.Sprint("LINDEX l ", most), `"new"`}, [2]string{fmt.Sprint("LINDEX l ", n-most+1), `"new"`},
+		[2]string{"LREM same 0 x", tooMany},
+		[2]string{fmt.Sprint("LREM same ", -most-1, " x"), tooMany},
+		[2]string{fmt.Sprint("LREM same ", -most, " x"), fmt.Sprint(":", most)},
+		[2]string{"MULTI", "+OK"}, [2]string{"LREM same 1 x", "+QUEUED"}, [2]string{fmt.Sprint("LREM same ", most, " x"), "+QUEUED"},
+		[2]string{"LPOP l 40000", "+QUEUED"}, [2]string{"LPOP l", "+QUEUED"}, [2]string{"LTRIM l 5 -1", "+QUEUED"},
 	)
-	for i := range 2 {
-		if got := c.do(append([]string{"RPUSH", "same"}, strings.Fields(strings.Repeat("x ", n/2))...)...).String(); got != fmt.Sprintf(":%d", (i+1)*n/2) {
-			t.Fatalf("RPUSH of one value: %.100s", got)
-		}
+	replies := c.do("EXEC").elements
+	if got := len(replies[2].elements); replies[0].String() != ":1" || replies[1].String() != tooMany || got != most ||
+		replies[3].String() != tooMany || replies[4].String() != "+OK" {
+		t.Errorf("EXEC gave %.300s", replies)
 	}
-	c.expect([2]string{"LPUSH same y", ":200001"}, [2]string{"LREM same 0 x", ":200000"}, [2]string{"LRANGE same 0 -1", `["y"]`})
 	d.restart()
 	c = dial(t, d.addr())
 	c.expect(
-		[2]string{"LRANGE same 0 -1", `["y"]`}, [2]string{"LLEN l", ":150000"}, [2]string{"LINDEX l 49999", `"new"`},
+		[2]string{"LLEN same", fmt.Sprint(":", 2*most-1)}, [2]string{"LLEN l", fmt.Sprint(":", n+2-most-5)},
+		[2]string{"LTRIM l 20000 -2", "+OK"}, [2]string{"LLEN l", fmt.Sprint(":", n+2-most-5-20_000-1)},
+		[2]string{"DEL l", ":1"},
+	)
+}
+
+func TestATransactionOfTooManyChangesIsNotBegun(t *testing.T) {
+	c := dial(t, newDoor(t).addr())
+	c.expect([2]string{"MULTI", "+OK"})
+	c.do(append([]string{"RPUSH", "l"}, numbers(broker.MaxChanged-1)...)...)
+	c.expect(
+		[2]string{"GET a", "+QUEUED"}, [2]string{"SET a b", "+QUEUED"},
+		[2]string{"DEL a", "-ERR transaction too large: its commands may change 16384 elements and names"},
+		[2]string{"EXEC", "-EXECABORT Transaction discarded because of previous errors."}, [2]string{"EXISTS l a", ":0"},
 	)
 }
 

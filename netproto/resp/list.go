@@ -7,10 +7,10 @@ import (
 
 func listCommands() []command {
 	return []command{
-		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, run: pushTo(left)},
-		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, run: pushTo(right)},
-		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, run: pushOnto(left)},
-		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, run: pushOnto(right)},
+		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, elements: 2, per: 1, run: pushTo(left)},
+		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, elements: 2, per: 1, run: pushTo(right)},
+		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, elements: 2, per: 1, run: pushOnto(left)},
+		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagFast | flagPayload, first: 1, last: 1, step: 1, elements: 2, per: 1, run: pushOnto(right)},
 		{name: "lpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: popFrom(left)},
 		{name: "rpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: popFrom(right)},
 		{name: "lmpop", arity: -4, flags: flagWrite, asks: asksCounted(1), run: lmpop},

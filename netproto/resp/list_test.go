@@ -22,17 +22,17 @@ func fill(c *client, name string, n int) {
 	}
 }
 
-func TestAPopTakesNoMoreThanABatchDoes(t *testing.T) {
+func TestAPopTakesNoMoreThanItsLimit(t *testing.T) {
 	c := dial(t, newDoor(t).addr())
-	const n = 70_000
+	const n = broker.MaxChanged + 5000
 	fill(c, "k", n)
 	list := c.do("LPOP", "k", strconv.Itoa(n)).elements
-	if len(list) != broker.MaxGroup || list[0].text != "0" || list[broker.MaxGroup-1].text != strconv.Itoa(broker.MaxGroup-1) {
-		t.Fatalf("LPOP of %d elements: %d of them, want the first %d", n, len(list), broker.MaxGroup)
+	if len(list) != broker.MaxChanged || list[0].text != "0" || list[broker.MaxChanged-1].text != strconv.Itoa(broker.MaxChanged-1) {
+		t.Fatalf("LPOP of %d elements: %d of them, want the first %d", n, len(list), broker.MaxChanged)
 	}
 	r := c.do("LMPOP", "1", "k", "RIGHT", "COUNT", strconv.Itoa(n))
-	if got := r.elements[1].elements; len(got) != n-broker.MaxGroup || got[0].text != strconv.Itoa(n-1) {
-		t.Fatalf("LMPOP of the rest: %d elements, want %d", len(got), n-broker.MaxGroup)
+	if got := r.elements[1].elements; len(got) != n-broker.MaxChanged || got[0].text != strconv.Itoa(n-1) {
+		t.Fatalf("LMPOP of the rest: %d elements, want %d", len(got), n-broker.MaxChanged)
 	}
 	if r := c.do("EXISTS", "k"); r.text != "0" {
 		t.Errorf("EXISTS of what was emptied: %s", r)

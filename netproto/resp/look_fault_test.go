@@ -22,12 +22,15 @@ func (d *door) atTurn(n int, fn func()) {
 }
 
 func (c *conn) push(name string, n int) {
-	words := []string{"RPUSH", name}
-	for i := range n {
-		words = append(words, fmt.Sprint(i))
+	c.t.Helper()
+	for from := 0; from < n; from += broker.MaxChanged {
+		words, to := []string{"RPUSH", name}, min(n, from+broker.MaxChanged)
+		for i := from; i < to; i++ {
+			words = append(words, fmt.Sprint(i))
+		}
+		c.send(request(words...))
+		c.want(fmt.Sprintf(":%d\r\n", to))
 	}
-	c.send(request(words...))
-	c.want(fmt.Sprintf(":%d\r\n", n))
 }
 
 // skipArray reads an array of bulks whose head was read.
@@ -194,4 +197,27 @@ func TestADeletionInSlicesTakesWhatIsThereThen(t *testing.T) {
 	c.want(":2\r\n")
 	w.want("+OK\r\n")
 	w.ask("MGET "+first+" "+last, "*2\r\n$3\r\nnew\r\n$-1\r\n")
+}
+
+func TestARequestBringsNoMoreElementsThanItsLimit(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	numbers := func(n int) (words []string) {
+		for i := range n {
+			words = append(words, fmt.Sprint(i))
+		}
+		return words
+	}
+	for name, cmd := range newTable() {
+		if cmd.per == 0 {
+			continue
+		}
+		for _, n := range []int{broker.MaxChanged, broker.MaxChanged + 1} {
+			words := append([]string{name}, numbers(cmd.elements-1+n*cmd.per)...)
+			c.send(request(words...))
+			reply := c.readLine()
+			if got := strings.HasPrefix(reply, "-ERR too many elements: one request takes at most 16384, got 16385"); got != (n > broker.MaxChanged) {
+				t.Errorf("%s of %d gave %.100q", name, n, reply)
+			}
+		}
+	}
 }

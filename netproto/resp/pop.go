@@ -7,9 +7,6 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// maxPopped is the most elements that one command pops.
-const maxPopped = broker.MaxGroup
-
 func popFrom(end broker.End) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		if len(args) > 3 {
@@ -21,7 +18,7 @@ func popFrom(end broker.End) handler {
 		}
 		count := countArg(args[2], 0, "ERR value is out of range, must be positive")
 		if count > 0 {
-			f, err := tx.Pop(args[1], broker.Selection{End: end, Count: int(min(count, maxPopped))})
+			f, err := tx.Pop(args[1], broker.Selection{End: end, Count: int(min(count, broker.MaxChanged))})
 			return s.packets(formArray, f, err)
 		}
 		if n, err := tx.Len(args[1]); err != nil || n > 0 {
@@ -67,7 +64,7 @@ func (p *multiPop) parse(args [][]byte) {
 // If all are empty it waits, or replies that there is nothing.
 func (p *multiPop) pop(s *session, tx *broker.Tx) error {
 	until := untilArg(tx, p.timeout)
-	selection := broker.Selection{End: p.end, Count: int(min(p.count, maxPopped)), MustFind: true}
+	selection := broker.Selection{End: p.end, Count: int(min(p.count, broker.MaxChanged)), MustFind: true}
 	form := formArray
 	if p.count == 0 {
 		form = formBulk

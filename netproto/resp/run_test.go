@@ -113,8 +113,10 @@ func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
 	const n = maxPlaces + 100
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.send(request(append([]string{"RPUSH", "l"}, strings.Split(strings.Repeat("v ", n-1)+"v", " ")...)...))
-	c.want(fmt.Sprintf(":%d\r\n", n))
+	for left := n; left > 0; left -= broker.MaxChanged {
+		c.send(request(append([]string{"RPUSH", "l"}, strings.Fields(strings.Repeat("v ", min(left, broker.MaxChanged)))...)...))
+		c.want(fmt.Sprintf(":%d\r\n", n-left+min(left, broker.MaxChanged)))
+	}
 	for options, want := range map[string]string{
 		"RANK 65535":                 ":65534",
 		"RANK -65535":                ":100",

@@ -15,6 +15,7 @@ type transaction struct {
 	dirty    bool // a command was refused: EXEC does nothing
 	commands []queued
 	held     int // bytes of the commands
+	changes  int // what they bring or delete, see command.changes
 }
 
 // queued is a command that EXEC will run. It has its own copy of the arguments.
@@ -62,6 +63,11 @@ func (s *session) queue(c *command, args [][]byte) {
 	if m.held+size > most {
 		m.dirty = true
 		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes", most))
+		return
+	}
+	if m.changes += c.changes(args); m.changes > broker.MaxChanged {
+		m.dirty = true
+		s.error(fmt.Sprintf("ERR transaction too large: its commands may change %d elements and names", broker.MaxChanged))
 		return
 	}
 	s.peer.Hold(size)
