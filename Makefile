@@ -74,8 +74,8 @@ crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
 # With -every each call fails, each time, and each kill is tried: some hours.
 sweep: ## make SWEEP (400) system calls of stores and servers fail, and disks run out; SWEEP='400 -every': all calls
 	go test ./storage/... -count=1 -run 'FailingCall|KillAtAnyCall|KillBeforeAnyCall|KilledAtAnyCall|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
-	go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull' -sweep $(SWEEP) -timeout 0 -v
-	HOLDFAST_GOROUTINES=1 go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull' -sweep $(SWEEP) -timeout 0 -v
+	go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
+	HOLDFAST_GOROUTINES=1 go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
 
 planted: ## build the tests of storage with one bug at a time, and see that they find it
 	go test ./fuzz/planted -count=1 -planted -timeout 0 -v

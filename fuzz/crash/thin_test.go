@@ -22,7 +22,8 @@ type thinDisk struct {
 	room, image, mount, device string
 }
 
-func newThinDisk(t *testing.T) *thinDisk {
+// mountRoom mounts a file system in memory for the image of a disk.
+func mountRoom(t *testing.T, mib int) *thinDisk {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("mounting a file system needs root")
@@ -32,8 +33,14 @@ func newThinDisk(t *testing.T) *thinDisk {
 	if err := errors.Join(os.Mkdir(d.room, 0o700), os.Mkdir(d.mount, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	d.run(true, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", 50+rand.IntN(80)), "tmpfs", d.room)
+	d.run(true, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mib), "tmpfs", d.room)
 	t.Cleanup(func() { d.run(false, "umount", "--lazy", d.room) }) // the kernel may hold the image a moment longer
+	return d
+}
+
+func newThinDisk(t *testing.T) *thinDisk {
+	t.Helper()
+	d := mountRoom(t, 50+rand.IntN(80))
 	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 512<<20)); err != nil {
 		t.Fatal(err)
 	}
