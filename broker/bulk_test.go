@@ -503,7 +503,7 @@ func TestWorkersAreThoseThatHoldPacketsOrCalledLately(t *testing.T) {
 	}
 	workers := func() (got string) {
 		w.do(func(tx *broker.Tx) error {
-			list, err := tx.Consumers([]byte("q"))
+			list, err := allConsumers(tx, []byte("q"))
 			for _, k := range list {
 				got += fmt.Sprintf("%s %d %v %d; ", k.Name, k.Claimed, k.IDs, k.Since)
 			}

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func (w *work) forgetsWorkers(queue string) {
 func (w *work) workers(queue string) (names []string) {
 	w.t.Helper()
 	w.do(func(tx *broker.Tx) error {
-		list, err := tx.Consumers([]byte(queue))
+		list, err := allConsumers(tx, []byte(queue))
 		for _, k := range list {
 			names = append(names, k.Name)
 		}
@@ -210,4 +211,45 @@ func TestAConsumerThatFoundNothingIsKnown(t *testing.T) {
 	if got := w.workers("q"); fmt.Sprint(got) != "[may-wait polls]" {
 		t.Errorf("known are %v", got)
 	}
+}
+
+func TestConsumersWithManyClaimsAreFoundInSlices(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	const n = 6000
+	for range n {
+		w.add(broker.PushRequest{Payload: []byte("x")})
+	}
+	want := map[string]int{}
+	for i := range n / 1000 {
+		name := fmt.Sprint("worker ", i%4)
+		claims := w.claim("q", broker.ClaimRequest{Consumer: []byte(name), Selection: broker.Selection{End: broker.Oldest, Count: 1000}})
+		want[name] += len(claims)
+	}
+	slices, got := 0, map[string]int{}
+	var l broker.ConsumerLook
+	for more := true; more; slices++ {
+		w.do(func(tx *broker.Tx) (err error) {
+			var list []broker.Consumer
+			list, more, err = tx.Consumers([]byte("q"), &l)
+			for _, k := range list {
+				if got[k.Name] = k.Claimed; len(k.IDs) != broker.MaxConsumerIDs || k.Since == 0 {
+					t.Errorf("%s has %d ids, and claimed at %d", k.Name, len(k.IDs), k.Since)
+				}
+			}
+			return err
+		})
+	}
+	if !maps.Equal(got, want) || slices < 3 {
+		t.Errorf("%d slices found %v, want %v", slices, got, want)
+	}
+}
+
+// allConsumers makes all slices of a look.
+func allConsumers(tx *broker.Tx, queue []byte) (list []broker.Consumer, err error) {
+	var l broker.ConsumerLook
+	for more := true; more && err == nil; {
+		list, more, err = tx.Consumers(queue, &l)
+	}
+	return list, err
 }

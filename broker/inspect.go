@@ -252,41 +252,61 @@ type Wait struct {
 	Filter *Filter  // nil: any packet
 }
 
-// Consumers returns who takes from a queue (zkmq document, section active consumers): those that
-// hold packets, those that claimed in the last ConsumerTime, and those that wait, ordered by name.
-// It looks at MaxConsumerClaims claims, and as many that wait. ErrUnknownQueue.
-func (tx *Tx) Consumers(name []byte) ([]Consumer, error) {
+// ConsumerLook is a look at who takes from a queue, in slices.
+type ConsumerLook struct {
+	found map[string]*Consumer // nil: it begins
+	after Place                // the last claim that it has passed
+	left  int                  // claims to look at
+}
+
+// Consumers makes a slice of a look at who takes from a queue (zkmq document, section active
+// consumers), and returns after the last one those that hold packets, those that claimed in the
+// last ConsumerTime, and those that wait, ordered by name. It looks at MaxConsumerClaims claims,
+// and as many that wait. ErrUnknownQueue.
+func (tx *Tx) Consumers(name []byte, l *ConsumerLook) (list []Consumer, more bool, err error) {
 	m := tx.m
 	q, err := tx.open(name, looks)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	case q == nil || !m.exists(q) && !q.awaited():
-		return nil, ErrUnknownQueue
+		return nil, false, ErrUnknownQueue
+	case l.found == nil:
+		tx.beginConsumers(q, l)
 	}
-	m.pruneConsumers(q)
-	found := make(map[string]*Consumer)
-	for _, k := range q.consumers {
-		if tx.now-k.seen < ConsumerTime {
-			found[k.name] = &Consumer{Name: k.name, Seen: k.seen}
+	n := min(consumerSlice, l.left)
+	m.scratch = m.ix.List(q.ix, index.Claimed, l.after, n, m.scratch[:0])
+	for _, p := range m.scratch {
+		if l.after = p.Place(); p.Consumer != 0 {
+			m.addClaim(l.found, p)
 		}
 	}
-	m.scratch = m.ix.List(q.ix, index.Claimed, Place{}, MaxConsumerClaims, m.scratch[:0])
-	for _, p := range m.scratch {
-		if p.Consumer != 0 {
-			m.addClaim(found, p)
+	tx.lookedAt(len(m.scratch), 0)
+	if l.left -= n; l.left > 0 && len(m.scratch) == n {
+		return nil, true, nil
+	}
+	list = make([]Consumer, 0, len(l.found))
+	for _, w := range slices.SortedFunc(maps.Values(l.found), func(a, b *Consumer) int { return cmp.Compare(a.Name, b.Name) }) {
+		list = append(list, *w)
+	}
+	return list, false, nil
+}
+
+// beginConsumers begins a look with those that claimed lately, and those that wait.
+func (tx *Tx) beginConsumers(q *queue, l *ConsumerLook) {
+	m := tx.m
+	m.pruneConsumers(q)
+	*l = ConsumerLook{found: make(map[string]*Consumer), left: MaxConsumerClaims}
+	for _, k := range q.consumers {
+		if tx.now-k.seen < ConsumerTime {
+			l.found[k.name] = &Consumer{Name: k.name, Seen: k.seen}
 		}
 	}
 	waiting := m.dispatch.Subscribers(q.ix, nil)
-	tx.lookedAt(len(m.scratch)+len(waiting), 0)
+	tx.lookedAt(len(waiting), 0)
 	for _, s := range waiting[:min(len(waiting), MaxConsumerClaims)] {
-		m.addWait(found, m.conn(s))
+		m.addWait(l.found, m.conn(s))
 	}
-	list := make([]Consumer, 0, len(found))
-	for _, w := range slices.SortedFunc(maps.Values(found), func(a, b *Consumer) int { return cmp.Compare(a.Name, b.Name) }) {
-		list = append(list, *w)
-	}
-	return list, nil
 }
 
 // addWait notes what a connection in line waits for.

@@ -63,6 +63,7 @@ const (
 	// looks at.
 	MaxConsumerIDs    = 100
 	MaxConsumerClaims = 100_000
+	consumerSlice     = 2000 // claims that a slice of Consumers looks at
 	// ConsumerTime is how long a consumer that holds nothing is remembered, in milliseconds, and
 	// MaxConsumers how many are, in all queues: each name takes a few hundred bytes at most.
 	ConsumerTime = 10 * 60 * 1000

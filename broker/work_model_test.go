@@ -1003,7 +1003,7 @@ func (m *workModel) compareWorkers(queue string) {
 	if !m.exists(queue) {
 		return
 	}
-	list, err := m.tx.Consumers([]byte(queue))
+	list, err := allConsumers(m.tx, []byte(queue))
 	m.check(err)
 	got := map[string]broker.Consumer{}
 	for _, w := range list {

@@ -25,6 +25,9 @@ type LoopConfig struct {
 	Steady func() int64
 	// Tell gets events when what they tell is on disk, in the loop's goroutine; nil: nobody.
 	Tell func(events []broker.Event)
+	// Turned is called at the end of each turn, in the loop's goroutine, by tests that measure turns;
+	// nil: nobody.
+	Turned func()
 }
 
 // Loop drives a machine. One goroutine owns that, and all sessions. Each of its turns
@@ -199,6 +202,9 @@ func (l *Loop) run() {
 		l.serve()
 		l.expire()
 		l.commit()
+		if l.config.Turned != nil {
+			l.config.Turned()
+		}
 	}
 	for more := true; more && l.err == nil; {
 		l.turn()

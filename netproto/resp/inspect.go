@@ -155,12 +155,18 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {
-	workers, err := tx.Consumers(args[1])
-	if err != nil {
-		return err
-	}
-	s.array(len(workers))
-	for _, w := range workers {
+	return s.inSlices(func() (bool, error) {
+		consumers, more, err := tx.Consumers(args[1], &s.look.consumers)
+		if err == nil && !more {
+			s.consumers(consumers)
+		}
+		return more, err
+	})
+}
+
+func (s *session) consumers(all []broker.Consumer) {
+	s.array(len(all))
+	for _, w := range all {
 		figures := []figure{{"seen", w.Seen}, {"claimed", int64(w.Claimed)}}
 		if w.Seen == 0 {
 			figures = figures[1:]
@@ -182,7 +188,6 @@ func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {
 			s.waiting(wait)
 		}
 	}
-	return nil
 }
 
 // waiting replies with what somebody waits for.

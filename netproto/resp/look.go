@@ -14,16 +14,17 @@ import (
 
 // look is a look that is under way.
 type look struct {
-	under  bool
-	cursor uint64 // where the next slice begins: of names
-	fields broker.FieldCursor
-	list   broker.ListCursor
-	found  int                 // for the command: how much it has replied with
-	out    int                 // the bytes in Out when the present slice began
-	steps  int                 // and what was left of the session's steps
-	kept   []*netproto.Message // the reply until there
-	size   int                 // bytes of that
-	head   []byte              // of the reply, which the command knows at the end only
+	under     bool
+	cursor    uint64 // where the next slice begins: of names
+	fields    broker.FieldCursor
+	list      broker.ListCursor
+	consumers broker.ConsumerLook
+	found     int                 // for the command: how much it has replied with
+	out       int                 // the bytes in Out when the present slice began
+	steps     int                 // and what was left of the session's steps
+	kept      []*netproto.Message // the reply until there
+	size      int                 // bytes of that
+	head      []byte              // of the reply, which the command knows at the end only
 }
 
 const (
