@@ -67,6 +67,8 @@ type Config struct {
 
 	// WrapStore, if not nil, puts a store between broker and storage, so that a test can plant faults.
 	WrapStore func(Store) Store
+	// Turned is that of netproto.LoopConfig.
+	Turned func()
 	// Listening, if not nil, is called with the protocol and address of each listener.
 	Listening func(protocol string, addr net.Addr)
 }

@@ -78,7 +78,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	}
 	disk := loopStore{store, health}
 	machine := broker.New(disk, state, broker.Options{Cache: c.Cache, MaxPayload: int(c.MaxPayload), Logger: doors, Defaults: l.defaults})
-	loop, err := netproto.StartLoop(machine, disk, netproto.LoopConfig{Logger: c.Logger, Goroutines: c.Goroutines, Tell: func(events []broker.Event) { logEvents(doors, events) }})
+	loop, err := netproto.StartLoop(machine, disk, netproto.LoopConfig{Logger: c.Logger, Goroutines: c.Goroutines, Turned: c.Turned, Tell: func(events []broker.Event) { logEvents(doors, events) }})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
 
@@ -21,6 +22,10 @@ const (
 	serveDir = "HOLDFAST_TEST_SERVE"
 	// goroutines, not empty, has goroutines read and write its connections.
 	goroutines = "HOLDFAST_GOROUTINES"
+
+	// turnClock, not empty, has the loop keep a thread to itself, whose clock tells what turns take,
+	// and the server take the longest payloads.
+	turnClock = "HOLDFAST_TEST_TURN_CLOCK"
 
 	maxBuffers = 64 << 20
 )
@@ -40,7 +45,11 @@ func TestMain(m *testing.M) {
 func serve(dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	return daemon.Run(ctx, daemon.Config{
+	turned, err := serveTurnClock()
+	if err != nil {
+		return err
+	}
+	c := daemon.Config{
 		Data:       dir,
 		Pinpriq:    "127.0.0.1:0",
 		Redis:      "127.0.0.1:0",
@@ -48,8 +57,13 @@ func serve(dir string) error {
 		MaxBuffers: maxBuffers,
 		Drain:      time.Minute,
 		Goroutines: os.Getenv(goroutines) != "",
+		Turned:     turned,
 		Listening:  func(_ string, addr net.Addr) { fmt.Println(addr) },
-	})
+	}
+	if turned != nil {
+		c.MaxPayload, c.MaxBuffers = broker.MaxPayload, 1<<30
+	}
+	return daemon.Run(ctx, c)
 }
 
 // server is the server's process.
@@ -57,6 +71,7 @@ type server struct {
 	cmd   *exec.Cmd
 	addr  string // of the protocol pinpriq
 	redis string
+	clock string     // where longestTurn asks; "-": nowhere
 	end   chan error // gets the result of the process once
 }
 
@@ -76,9 +91,7 @@ func startServer(t *testing.T, dir string, environment ...string) *server {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	s := &server{cmd: cmd, end: make(chan error, 1)}
-	if _, err = fmt.Fscanln(out, &s.addr); err == nil {
-		_, err = fmt.Fscanln(out, &s.redis)
-	}
+	_, err = fmt.Fscan(out, &s.clock, &s.addr, &s.redis)
 	if err != nil {
 		t.Fatalf("the server does not listen: %v, %v; it says %s", err, cmd.Wait(), log.String())
 	}

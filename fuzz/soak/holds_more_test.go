@@ -1,0 +1,165 @@
+package soak
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// mostChanged is the most elements that one command changes.
+const mostChanged = 16_384
+
+// numbered is a command with n words behind it.
+func numbered(n int, words ...any) []any {
+	for i := range n {
+		words = append(words, fmt.Sprintf("%08d", i))
+	}
+	return words
+}
+
+// doubled is numbered with each word twice.
+func doubled(n int, words ...any) []any {
+	for i := range n {
+		words = append(words, fmt.Sprintf("%08d", i), fmt.Sprintf("%08d", i))
+	}
+	return words
+}
+
+// equal fills a list with n equal elements.
+func (f *filled) equal(n int) {
+	f.batches((n+999)/1000, func(p redis.Pipeliner, i int) {
+		p.RPush(f.t.Context(), "list", strings.Split(strings.Repeat("x ", min(1000, n-i*1000)-1)+"x", " "))
+	})
+}
+
+// listeners are connections that listen to so many channels each. They get their confirmations.
+func (f *filled) listeners(conns, channels int, command string) (end func()) {
+	var all []net.Conn
+	for i := range conns {
+		c, err := net.Dial("tcp", f.redis)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		all = append(all, c)
+		line := command
+		for j := range channels {
+			line += fmt.Sprintf(" m.%d.%d", i, j)
+		}
+		words := strings.Fields(line)
+		request := fmt.Sprintf("*%d\r\n", len(words))
+		var b strings.Builder
+		for _, w := range words {
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+		}
+		go func() { _, _ = c.Write([]byte(request + b.String())) }() // ends with the server
+		in := bufio.NewReader(c)
+		for range 6 * channels { // lines of confirmations
+			if _, err := in.ReadString('\n'); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+	}
+	return func() {
+		for _, c := range all {
+			_ = c.Close()
+		}
+	}
+}
+
+// changing makes a request while another client changes the list at both ends.
+func changing(do func(f *filled)) func(f *filled) {
+	return func(f *filled) {
+		end, ended := make(chan struct{}), make(chan struct{})
+		go func() { // ends when end is closed
+			defer close(ended)
+			for {
+				select {
+				case <-end:
+					return
+				default:
+					f.db.RPush(f.t.Context(), "list", "new")
+					f.db.RPop(f.t.Context(), "list")
+					f.db.HSet(f.t.Context(), "hash", "new", "new")
+					f.db.HDel(f.t.Context(), "hash", "new")
+				}
+			}
+		}()
+		do(f)
+		close(end)
+		<-ended
+	}
+}
+
+// transaction sends a command n times in one transaction.
+func transaction(n int, words ...any) func(f *filled) {
+	return func(f *filled) {
+		_, _ = f.db.TxPipelined(f.t.Context(), func(p redis.Pipeliner) error { // some are refused
+			for range min(n, f.n) {
+				p.Do(f.t.Context(), words...)
+			}
+			return nil
+		})
+	}
+}
+
+func moreRequests() []request {
+	const million = 1_000_000
+	list := func(f *filled) { f.list("list", f.n) }
+	hash := func(f *filled) { f.hash("hash", f.n) }
+	names := func(f *filled) { f.strings(f.n) }
+	none := func(*filled) {}
+	strings60 := func(f *filled) {
+		for i := range 60 {
+			f.do("SET", fmt.Sprintf("%08d", i), strings.Repeat("x", f.n/60))
+		}
+	}
+	tagged := func(f *filled) {
+		f.batches(f.n, func(p redis.Pipeliner, i int) { p.Do(f.t.Context(), "QPUSH", "list", "x", "TAG", "a", "b") })
+	}
+	claimed := func(f *filled) {
+		list(f)
+		f.batches(f.n/1000, func(p redis.Pipeliner, i int) { p.Do(f.t.Context(), "QCLAIM", "list", "COUNT", 1000) })
+	}
+	var hangUp func()
+	return []request{
+		{"LRANGE that changes", million, aLook, list, changing(call("LRANGE", "list", 0, -1))},
+		{"HGETALL that changes", million, aLook, hash, changing(call("HGETALL", "hash"))},
+		{"LRANGE of one tag", 500_000, aLook, tagged, call("LRANGE", "list", 0, -1)},
+		{"LRANGE in the middle of a tag", 500_000, aLook, tagged, call("LRANGE", "list", 250_000, 250_000)},
+		{"LINDEX in the middle", million, aLook, list, call("LINDEX", "list", 500_000)},
+		{"LPOS of a high rank", million, aLook, func(f *filled) { f.equal(f.n); f.do("LPOS", "list", "x") }, call("LPOS", "list", "x", "RANK", -65_535)},
+		{"LREM of equal elements", mostChanged, aChange, func(f *filled) { f.equal(f.n) }, call("LREM", "list", 0, "x")},
+		{"LPUSH at its limit", mostChanged, aChange, none, func(f *filled) { f.do(numbered(f.n, "LPUSH", "list")...) }},
+		{"LPOP at its limit", mostChanged, aChange, list, func(f *filled) { f.do("LPOP", "list", f.n) }},
+		{"MSET at its limit", mostChanged, aChange, none, func(f *filled) { f.do(doubled(f.n, "MSET")...) }},
+		{"HSET at its limit", mostChanged, aChange, none, func(f *filled) { f.do(doubled(f.n, "HSET", "hash")...) }},
+		{"HDEL at its limit", mostChanged, aChange, func(f *filled) { f.hash("hash", 2*f.n) }, func(f *filled) { f.do(numbered(f.n, "HDEL", "hash")...) }},
+		{"MGET of many", 180_000, aLook, names, func(f *filled) { f.do(numbered(f.n, "MGET")...) }},
+		{"EXISTS of many", 180_000, aLook, names, func(f *filled) { f.do(numbered(f.n, "EXISTS")...) }},
+		{"HMGET of many", 180_000, aLook, hash, func(f *filled) { f.do(numbered(f.n, "HMGET", "hash")...) }},
+		{"PUBSUB CHANNELS", million, aLook, func(f *filled) { f.listeners(20, f.n/20, "SUBSCRIBE") }, call("PUBSUB", "CHANNELS", "none*")},
+		{"PUBSUB NUMSUB", 65_536, aLook, none, func(f *filled) { f.do(numbered(f.n, "PUBSUB", "NUMSUB")...) }},
+		{"PUBLISH beside patterns", 100_000, aLook, func(f *filled) { f.listeners(2, f.n/2, "PSUBSCRIBE") }, call("PUBLISH", "x", "text")},
+		{"SUBSCRIBE at its limit", 65_000, aChange, none, func(f *filled) { f.listeners(1, f.n, "SUBSCRIBE") }},
+		{"hang-up of subscribers", 300_000, aChange, func(f *filled) { hangUp = f.listeners(20, f.n/20, "SUBSCRIBE") }, func(f *filled) { hangUp(); time.Sleep(time.Second) }},
+		{"QPURGE", million, aChange, list, call("QPURGE", "list")},
+		{"QMOVE", million, aChange, list, call("QMOVE", "list", "TO", "other")},
+		{"QHARVEST", million, aChange, claimed, call("QHARVEST", "list")},
+		{"QREDRIVE", 300_000, aChange, func(f *filled) {
+			f.do("QSET", "list", "max-attempts", 1)
+			list(f)
+			f.batches(f.n/1000, func(p redis.Pipeliner, i int) { p.Do(f.t.Context(), "QCLAIM", "list", "COUNT", 1000, "LEASE", 1) })
+			f.until(int64(f.n/1000*1000), "QPURGE", "list", "STATE", "dead", "DRYRUN")
+		}, call("QREDRIVE", "list")},
+		{"MGET of large strings", 60_000_000, aLarge, strings60, func(f *filled) { f.do(numbered(60, "MGET")...) }},
+		{"EXEC of large strings", 60_000_000, aLarge, strings60, transaction(60, "GET", "00000007")},
+		{"LPUSH of a large payload", 64 << 20, aLarge, none, func(f *filled) { f.do("LPUSH", "list", strings.Repeat("x", f.n)) }},
+		{"QPEEK of a large payload", 64 << 20, aLarge, func(f *filled) { f.do("LPUSH", "list", strings.Repeat("x", f.n)) }, call("QPEEK", "list")},
+		{"EXEC of KEYS", 200_000, aChange, names, transaction(10_000, "KEYS", "m.none*")},
+		{"EXEC of LRANGE", million, aChange, list, transaction(10_000, "LRANGE", "list", 0, 100)},
+	}
+}
