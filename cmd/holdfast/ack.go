@@ -8,7 +8,7 @@ import (
 
 // receipt is the arguments that name a claim.
 type receipt struct {
-	Queue string `arg:"" help:"Queue of the packet."`
+	Queue string `arg:"" predictor:"queue" help:"Queue of the packet."`
 	ID    string `arg:"" help:"Id of the packet."`
 	Token int64  `arg:"" help:"Token of the claim."`
 }

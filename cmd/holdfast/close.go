@@ -9,7 +9,7 @@ import (
 
 // closeCmd closes a queue.
 type closeCmd struct {
-	Queue string `arg:"" help:"Queue to close. It is made if there is none."`
+	Queue string `arg:"" predictor:"queue" help:"Queue to close. It is made if there is none."`
 
 	confirmation
 	workServer

@@ -70,6 +70,40 @@ func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
 	}
 }
 
+func TestNamesOfQueuesAreCompleted(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for _, name := range []string{"jobs", "jobs.urgent", "mails", "of words", "$(x)", "\xff"} {
+		s.must(t, "push", name, "x")
+	}
+	s.must(t, "push", "jobs.other", "x", "--db", "1")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{asProgram + "=1", "HOME=" + t.TempDir()}
+	for line, want := range map[string]string{
+		"holdfast push jo":                                "jobs jobs.urgent",
+		"holdfast list ":                                  "jobs jobs.urgent mails",
+		"holdfast move mails jobs.":                       "jobs.urgent",
+		"holdfast redrive mails --to ma":                  "mails",
+		"holdfast pop --db 1 jo":                          "jobs.other",
+		"holdfast pop --db=1 --timeout 1s jo":             "jobs.other",
+		"holdfast pop --redis 127.0.0.1:1 jo":             "",
+		"holdfast pop --redis " + s.addrs["redis"] + " m": "mails",
+		"holdfast show *":                                 "",
+		"holdfast drop $(":                                "",
+		"holdfast get none":                               "",
+		"holdfast pop --context none jo":                  "",
+	} {
+		cmd := exec.CommandContext(t.Context(), exe)
+		cmd.Env = append(env, "COMP_LINE="+line, "HOLDFAST_REDIS="+s.addrs["redis"])
+		out, err := cmd.CombinedOutput()
+		if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != want {
+			t.Errorf("%s is completed with %q, %v; want %q", line, got, err, want)
+		}
+	}
+}
+
 func TestShellsWithoutCompletionAreNamed(t *testing.T) {
 	if r := (command{}).run(t.Context(), "completion", "tcsh"); r.code != exitUsage || !strings.Contains(r.stderr, `must be one of "bash","zsh","fish"`) {
 		t.Errorf("%+v, want the shells that have it", r)

@@ -13,7 +13,7 @@ import (
 
 // consumersCmd shows who claims packets, or waits for them.
 type consumersCmd struct {
-	Queue string `arg:"" optional:"" help:"Queue to look at (default: all)."`
+	Queue string `arg:"" predictor:"queue" optional:"" help:"Queue to look at (default: all)."`
 	JSON  bool   `help:"Print a JSON object for each consumer of a queue, one a line. Times are Unix milliseconds."`
 
 	workServer

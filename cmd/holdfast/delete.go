@@ -10,7 +10,7 @@ import (
 
 // deleteCmd deletes packets by their ids.
 type deleteCmd struct {
-	Queue string   `arg:"" help:"Queue of the packets."`
+	Queue string   `arg:"" predictor:"queue" help:"Queue of the packets."`
 	IDs   []string `arg:"" name:"id" help:"Ids of the packets, 1000 at most."`
 	JSON  bool     `help:"Print a JSON object with the number of packets."`
 

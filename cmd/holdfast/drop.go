@@ -9,7 +9,7 @@ import (
 
 // dropCmd deletes a queue.
 type dropCmd struct {
-	Queue string `arg:"" help:"Queue to delete."`
+	Queue string `arg:"" predictor:"queue" help:"Queue to delete."`
 
 	confirmation
 	workServer

@@ -4,7 +4,7 @@ import "context"
 
 // gateForm is the arguments of a command that closes or opens gates of a queue.
 type gateForm struct {
-	Queue string `arg:"" help:"Name of the queue."`
+	Queue string `arg:"" predictor:"queue" help:"Name of the queue."`
 	In    bool   `help:"Only pushes."`
 	Out   bool   `help:"Only takes."`
 

@@ -8,7 +8,7 @@ import (
 
 // getCmd prints settings.
 type getCmd struct {
-	Queue string `arg:"" help:"Queue to look at."`
+	Queue string `arg:"" predictor:"queue" help:"Queue to look at."`
 
 	settingsForm
 }

@@ -11,7 +11,7 @@ import (
 
 // harvestCmd ends claims.
 type harvestCmd struct {
-	Queue string        `arg:"" help:"Queue of the packets."`
+	Queue string        `arg:"" predictor:"queue" help:"Queue of the packets."`
 	Older time.Duration `placeholder:"TIME" help:"Only claims that are at least that old (default: all)."`
 
 	selection

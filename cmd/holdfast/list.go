@@ -10,7 +10,7 @@ import (
 
 // listCmd lists the packets of a queue.
 type listCmd struct {
-	Queue string `arg:"" help:"Queue to look at."`
+	Queue string `arg:"" predictor:"queue" help:"Queue to look at."`
 	State string `enum:",ready,delayed,claimed,dead,done,damaged" default:"" placeholder:"STATE" help:"Only packets in this state: ready, delayed, claimed, dead, done or damaged (default: all)."`
 	Count int64  `placeholder:"N" help:"At most N packets; 0 is no limit (default 0)."`
 

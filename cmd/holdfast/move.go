@@ -11,8 +11,8 @@ import (
 
 // moveCmd moves packets.
 type moveCmd struct {
-	Queue string   `arg:"" help:"Queue of the packets."`
-	To    string   `arg:"" help:"Queue to move them to. It is made if there is none."`
+	Queue string   `arg:"" predictor:"queue" help:"Queue of the packets."`
+	To    string   `arg:"" predictor:"queue" help:"Queue to move them to. It is made if there is none."`
 	IDs   []string `arg:"" optional:"" name:"id" help:"Ids of the packets (default: all but claimed ones)."`
 	State string   `enum:",ready,delayed,dead,done" default:"" placeholder:"STATE" help:"Only packets in this state: ready, delayed, dead or done."`
 	Count int64    `range:"0 1000" placeholder:"N" help:"At most N packets."`

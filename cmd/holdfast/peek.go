@@ -9,7 +9,7 @@ import (
 
 // peekCmd shows what comes next.
 type peekCmd struct {
-	Queue string `arg:"" help:"Queue to look at."`
+	Queue string `arg:"" predictor:"queue" help:"Queue to look at."`
 	Count int64  `default:"10" range:"1 1000" placeholder:"N" help:"At most N packets (default ${default})."`
 
 	packetsForm

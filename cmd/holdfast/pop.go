@@ -10,7 +10,7 @@ import (
 
 // popCmd pops once.
 type popCmd struct {
-	Queue string         `arg:"" help:"Queue to pop from."`
+	Queue string         `arg:"" predictor:"queue" help:"Queue to pop from."`
 	Count int64          `xor:"count" range:"0 1000" placeholder:"N" help:"Pop up to N packets (default: one)."`
 	Block *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
 

@@ -8,7 +8,7 @@ import (
 
 // prioCmd changes the priority of a packet.
 type prioCmd struct {
-	Queue    string `arg:"" help:"Queue of the packet."`
+	Queue    string `arg:"" predictor:"queue" help:"Queue of the packet."`
 	ID       string `arg:"" help:"Id of the packet."`
 	Priority int64  `arg:"" range:"0 4294967295" help:"New priority: 1 is best. 0 is for a packet with a key: it leaves only with another one of its key."`
 

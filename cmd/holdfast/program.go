@@ -154,7 +154,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.report(err, exitFailed)
 	}
 	if line, _ := p.env("COMP_LINE"); line != "" { // a shell asks how it may go on
-		kongcompletion.Register(parser, predictors(parser.Model.Node)...)
+		kongcompletion.Register(parser, p.predictors(ctx, parser.Model.Node)...)
 		return exitOK
 	}
 	parsed, err := p.parse(parser)

@@ -10,7 +10,7 @@ import (
 
 // purgeCmd deletes packets.
 type purgeCmd struct {
-	Queue string `arg:"" help:"Queue of the packets."`
+	Queue string `arg:"" predictor:"queue" help:"Queue of the packets."`
 	State string `enum:",ready,delayed,claimed,dead,done,damaged" default:"" placeholder:"STATE" help:"Only packets in this state: ready, delayed, claimed, dead, done or damaged (default: all, claimed ones too)."`
 
 	selection

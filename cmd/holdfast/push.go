@@ -13,7 +13,7 @@ import (
 
 // pushCmd pushes one packet.
 type pushCmd struct {
-	Queue    string         `arg:"" help:"Queue to push to. The first push makes it."`
+	Queue    string         `arg:"" predictor:"queue" help:"Queue to push to. The first push makes it."`
 	Payload  string         `arg:"" default:"-" help:"Payload, at most what --max-payload of the server says. If it is - or missing, standard input is read."`
 	Key      *string        `placeholder:"KEY" help:"Key of the packet (default: none). Packets of one key can be taken together. An empty KEY is a key like any other."`
 	Priority int64          `default:"128" range:"0 4294967295" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`

@@ -10,9 +10,9 @@ import (
 
 // redriveCmd gives dead packets another chance.
 type redriveCmd struct {
-	Queue string `arg:"" help:"Queue of the dead packets, or the dead-letter queue that they moved to."`
+	Queue string `arg:"" predictor:"queue" help:"Queue of the dead packets, or the dead-letter queue that they moved to."`
 	ID    string `arg:"" optional:"" name:"id" help:"Id of the packet (default: all dead ones)."`
-	To    string `placeholder:"QUEUE" help:"Queue to bring them to (default: the one where they died)."`
+	To    string `predictor:"queue" placeholder:"QUEUE" help:"Queue to bring them to (default: the one where they died)."`
 	Count int64  `range:"0 1000" placeholder:"N" help:"At most N packets (default: all)."`
 
 	selection

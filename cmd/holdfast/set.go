@@ -11,7 +11,7 @@ import (
 
 // setCmd changes settings.
 type setCmd struct {
-	Queue    string   `arg:"" help:"Queue to set. It is made if there is none."`
+	Queue    string   `arg:"" predictor:"queue" help:"Queue to set. It is made if there is none."`
 	Settings []string `arg:"" name:"name=value" predictor:"setting=" help:"Settings, such as lease=1m, bound-bytes=64MiB or enum.class=low,standard,high."`
 
 	settingsForm

@@ -12,7 +12,7 @@ import (
 
 // showCmd shows one packet.
 type showCmd struct {
-	Queue string `arg:"" help:"Queue of the packet."`
+	Queue string `arg:"" predictor:"queue" help:"Queue of the packet."`
 	ID    string `arg:"" help:"Id of the packet."`
 	Raw   bool   `xor:"form" help:"Print the payload only, without a newline."`
 	JSON  bool   `xor:"form" help:"Print a JSON object. Times are Unix milliseconds. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`

@@ -15,7 +15,7 @@ import (
 
 // statsCmd prints the figures of queues.
 type statsCmd struct {
-	Queues []string      `arg:"" optional:"" name:"queue" help:"Queues to look at. Without one all are shown in a table, with --watch the busiest first."`
+	Queues []string      `arg:"" predictor:"queue" optional:"" name:"queue" help:"Queues to look at. Without one all are shown in a table, with --watch the busiest first."`
 	JSON   bool          `help:"Print a JSON object for each queue, one a line. The age is in milliseconds."`
 	Watch  bool          `help:"Print them again and again, with rates a second, until a signal. A server that goes away is waited for."`
 	Every  time.Duration `default:"2s" range:"1ms 3650d" placeholder:"TIME" help:"How often --watch prints (default ${default})."`

@@ -10,7 +10,7 @@ import (
 
 // subscribeCmd prints packets as they come.
 type subscribeCmd struct {
-	Queues []string `arg:"" name:"queue" help:"Queues to take packets from: the first that has one. They need not exist yet."`
+	Queues []string `arg:"" predictor:"queue" name:"queue" help:"Queues to take packets from: the first that has one. They need not exist yet."`
 	Count  int64    `placeholder:"N" help:"End after N packets, or groups of them. 0 goes on until a signal (default 0)."`
 
 	order

@@ -15,7 +15,7 @@ import (
 
 // tailCmd prints events as they happen.
 type tailCmd struct {
-	Queue string `arg:"" optional:"" help:"Queue to look at; it need not exist yet (default: what an operator wants to know of all queues and databases, and of the server)."`
+	Queue string `arg:"" predictor:"queue" optional:"" help:"Queue to look at; it need not exist yet (default: what an operator wants to know of all queues and databases, and of the server)."`
 	JSON  bool   `help:"Print the JSON object of each event, one a line. Times are Unix milliseconds. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
 
 	workServer

@@ -10,7 +10,7 @@ import (
 
 // unsetCmd brings defaults back.
 type unsetCmd struct {
-	Queue string   `arg:"" help:"Queue whose settings to reset."`
+	Queue string   `arg:"" predictor:"queue" help:"Queue whose settings to reset."`
 	Names []string `arg:"" name:"name" predictor:"setting" help:"Settings, such as lease or enum.class."`
 
 	settingsForm

@@ -14,7 +14,7 @@ import (
 
 // workCmd runs a command for each packet.
 type workCmd struct {
-	Queue       string        `arg:"" help:"Queue to work on."`
+	Queue       string        `arg:"" predictor:"queue" help:"Queue to work on."`
 	Command     []string      `arg:"" help:"Command to run, with its arguments. Put -- before it if it has flags."`
 	Concurrency int           `default:"1" range:"1 65536" placeholder:"N" help:"How many commands run at a time (default ${default})."`
 	Lease       time.Duration `default:"30s" range:"1s 3650d" placeholder:"TIME" help:"How soon a packet goes to another worker if this one is gone. It is renewed while the command runs (default ${default})."`
