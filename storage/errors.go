@@ -17,6 +17,8 @@ var (
 	ErrOlderFormat = errors.New("the data folder has an older format")
 	// ErrNotFolder means that the folder exists but holds something else.
 	ErrNotFolder = errors.New("not a holdfast data folder")
+	// ErrNotEmpty means that a folder to be made holds something.
+	ErrNotEmpty = errors.New("the folder is not empty")
 	// ErrDamaged means that a file of the folder cannot be read as what it should be. A copy helps,
 	// or a tolerant View, which reads what can still be read. Options.AcceptLoss does not open it,
 	// unless the error is an ErrLoss, too.

@@ -217,9 +217,9 @@ func TestARestoreTakesOnlyAnEmptyFolder(t *testing.T) {
 		"nothing there":      {filepath.Join(t.TempDir(), "new"), 0, nil},
 		"empty":              {t.TempDir(), 0, nil},
 		"a new file system":  {folder(t, "lost+found"), 0, nil},
-		"a file":             {folder(t, "mine"), 0, ErrNotFolder},
+		"a file":             {folder(t, "mine"), 0, ErrNotEmpty},
 		"a killed restore":   {folder(t, restoringName), 0, ErrNotFolder},
-		"a data folder":      {served, 0, ErrNotFolder},
+		"a data folder":      {served, 0, ErrNotEmpty},
 		"not enough room":    {filepath.Join(t.TempDir(), "new"), 1 << 60, ErrFull},
 		"a folder as a file": {filepath.Join(folder(t, "file"), "file"), 0, ErrNotFolder},
 	} {

@@ -24,7 +24,7 @@ const restoringName = "restoring"
 
 // Restore begins to make the data folder dir, which is empty or not there, of files that have so
 // many bytes. Keep or Discard must follow. The error wraps ErrFull if the disk has no room for
-// them, and ErrNotFolder if something is in dir.
+// them, ErrNotEmpty if something is in dir, and ErrNotFolder if that is of another restore.
 func Restore(dir string, bytes int64) (_ *Restoration, err error) {
 	err = os.Mkdir(dir, 0o700)
 	r := &Restoration{made: err == nil}
@@ -68,7 +68,7 @@ func (f *folder) vacant() error {
 		case restoringName:
 			return fmt.Errorf("%w: %s holds %q of a restore that is under way or was killed; if none is, remove the folder", ErrNotFolder, f.path, e.Name())
 		default:
-			return fmt.Errorf("%w: %s is not empty, it holds %q; give a folder that is empty or not there", ErrNotFolder, f.path, e.Name())
+			return fmt.Errorf("%w: %s holds %q; give a folder that is empty or not there", ErrNotEmpty, f.path, e.Name())
 		}
 	}
 	return nil

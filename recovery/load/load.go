@@ -140,8 +140,11 @@ func (l *loader) empty() error {
 		return err
 	}
 	if c := l.store.Control(); queues > 0 || c.Live > 0 || c.Keys > 0 || c.Deliveries > 0 {
-		return fmt.Errorf("%w: %s holds %d queues with %d packets, and %d strings, hashes and fields; load into a new folder, or merge",
-			ErrNotEmpty, l.dir, queues, c.Live, c.Keys)
+		what := "strings or hashes"
+		if queues > 0 {
+			what = fmt.Sprintf("queues: %d", queues)
+		}
+		return fmt.Errorf("%w: %s holds %s; load into a new folder, or merge", ErrNotEmpty, l.dir, what)
 	}
 	return nil
 }

@@ -75,8 +75,8 @@ func TestFolderThatHoldsSomethingIsNotLoadedInto(t *testing.T) {
 		src  *recoverytest.Fake
 		says string
 	}{
-		"packets":  {recoverytest.Many(10), "holds 7 queues with 10 packets"},
-		"settings": {settings, "holds 7 queues with 0 packets"},
+		"packets":  {recoverytest.Many(10), "holds queues: 7; load"},
+		"settings": {settings, "holds queues: 7; load"},
 	} {
 		text, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{})
 		dir := recoverytest.InFolder(t, c.src)
