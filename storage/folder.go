@@ -33,18 +33,22 @@ type folder struct {
 	format int
 	lock   *os.File
 	dir    *os.File // to sync the names in it
+	fresh  bool     // it held nothing before
+	made   []string // folders that were not there before, it first, with those above it
 }
 
 // openFolder makes the folder when it does not exist or is empty, takes its lock and checks its
 // format. Nothing of Badger is touched before that.
 func openFolder(path string) (_ *folder, err error) {
-	if err := makeFolder(path); err != nil {
+	made, err := makeFolder(path)
+	if err != nil {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
 	}
 	f, err := findFolder(path)
 	if err != nil {
 		return nil, err
 	}
+	f.made = made
 	defer func() {
 		if err != nil {
 			f.close()
@@ -61,7 +65,7 @@ func openFolder(path string) (_ *folder, err error) {
 		return nil, err
 	}
 	if err = f.readFormat(); errors.Is(err, fs.ErrNotExist) {
-		err = f.writeFormat()
+		f.fresh, err = true, f.writeFormat()
 	}
 	if err != nil {
 		return nil, err
@@ -73,21 +77,31 @@ func openFolder(path string) (_ *folder, err error) {
 }
 
 // makeFolder makes a folder that is not there, with those above it, and makes their names durable.
-func makeFolder(path string) error {
-	var made []string
+func makeFolder(path string) (made []string, err error) {
 	for at := path; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
 			break
 		}
 		made = append(made, at)
 	}
-	err := os.MkdirAll(path, 0o700)
+	err = os.MkdirAll(path, 0o700)
 	for _, at := range made {
 		if err == nil {
 			err = syncNameOf(at)
 		}
 	}
-	return err
+	return made, err
+}
+
+// unmake removes what was made in a folder that held nothing before, and the folder if it was not
+// there. Whatever is left after a kill is as good as an empty folder.
+func (f *folder) unmake() {
+	for _, name := range []string{buildName, journalName, dbName, anchorName, formatName, lockName} {
+		_ = os.RemoveAll(f.name(name))
+	}
+	for _, path := range f.made {
+		_ = os.Remove(path)
+	}
 }
 
 // findFolder opens a folder that exists.

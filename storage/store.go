@@ -33,6 +33,7 @@ type Store struct {
 	tables   *tables.Set
 	layers   layers
 	epoch    uint64   // of this start: one more than any before
+	kept     bool     // by Keep, or nobody knows
 	late     bool     // the control record in tables is of an earlier batch than they are
 	accepted findings // losses that Open accepted
 
@@ -188,6 +189,9 @@ func (s *Store) Close() error {
 	if !s.begun || s.opt.Whole { // what was not kept goes
 		err = emptyFolder(s.folder.name(buildName))
 	}
+	if s.opt.Whole && !s.kept && s.folder.fresh {
+		s.folder.unmake()
+	}
 	s.release()
 	return cmp.Or(failed, err)
 }
@@ -207,6 +211,7 @@ func (s *Store) Keep() error {
 	} else if !errors.Is(err, tables.ErrUnknown) {
 		return full(err)
 	}
+	s.kept = true
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
 	}

@@ -74,7 +74,8 @@ func TestBatchesThatAreOneAreThereOnceTheyAreKept(t *testing.T) {
 }
 
 func TestBatchesThatFailedAreNotKept(t *testing.T) {
-	dir := t.TempDir()
+	above := t.TempDir()
+	dir := filepath.Join(above, "a", "data")
 	s, err := Open(dir, Options{Window: minWindow, Whole: true})
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +90,9 @@ func TestBatchesThatFailedAreNotKept(t *testing.T) {
 		t.Errorf("got %v, want that nothing is kept", err)
 	}
 	_ = s.Close()
+	if left := namesBelow(t, above); len(left) > 1 {
+		t.Errorf("%q are left of a folder that was not there", left)
+	}
 	if ids, tally := scanned(t, smallStore(t, dir)); len(ids) != 0 || tally.Live != 0 {
 		t.Errorf("packets %v are there", ids)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -194,8 +195,8 @@ func TestLoadThatWasCutShortBeginsAgain(t *testing.T) {
 	fmt.Fprintf(&dump, `{"type":"end","packets":%d,"queues":1}`+"\n", packets)
 
 	oneErrorLine(t, cli(t, "load", file, dir), exitFailed, "nothing was stored")
-	if out := done(t, "verify", dir); !strings.Contains(out, "sound: 0 packets") {
-		t.Errorf("verify of a load cut short printed\n%s", out)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a load cut short left a folder: %v", err)
 	}
 	if err := os.WriteFile(file, dump.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
