@@ -23,12 +23,14 @@ Examples:
 
 func (c *manCmd) Run(ctx *kong.Context, p *program) error {
 	app := ctx.Model
-	m := &manual{helpOf: p.helpWithVariable}
+	m := &manual{helpOf: p.helpWithVariable, shared: make(map[string]string)}
 	m.printf(".TH HOLDFAST 1 \"\" \"holdfast %s\" \"User Commands\"\n.nh\n.ad l\n", release) // names are not hyphenated
 	m.printf(".SH NAME\nholdfast \\- durable priority queue server and its client\n")
 	m.printf(".SH SYNOPSIS\n.B holdfast\n.I COMMAND\n[flags] [arguments]\n")
 	m.printf(".SH DESCRIPTION\n")
 	m.text(app.Help)
+	m.printf(".SH CONNECTION\nThese flags are of all commands that name them.\n")
+	m.connection(app.Children)
 	m.printf(".SH COMMANDS\n")
 	m.commands(app.Children)
 	_, err := io.WriteString(p.stdout, m.page.String())
@@ -39,9 +41,24 @@ func (c *manCmd) Run(ctx *kong.Context, p *program) error {
 type manual struct {
 	page   strings.Builder
 	helpOf func(value *kong.Value) string
+	shared map[string]string // what is said of flags once, by their names
 }
 
 func (m *manual) printf(format string, a ...any) { fmt.Fprintf(&m.page, format, a...) }
+
+// connection prints each of the flags that many commands have, once.
+func (m *manual) connection(nodes []*kong.Node) {
+	for _, node := range nodes {
+		for _, flag := range slices.Concat(node.AllFlags(true)...) {
+			isShared := flag.Group != nil && flag.Group.Key == "Connection" || flag.Name == "context" && isClient(node)
+			if isShared && m.shared[flag.Name] == "" {
+				m.shared[flag.Name] = m.helpOf(flag.Value)
+				m.item(nameOf(flag), flag.Value)
+			}
+		}
+		m.connection(node.Children)
+	}
+}
 
 // commands prints each command, and after it what it has below it.
 func (m *manual) commands(nodes []*kong.Node) {
@@ -60,22 +77,34 @@ func (m *manual) command(node *kong.Node) {
 	for _, argument := range node.Positional {
 		m.item(argument.Summary(), argument)
 	}
+	var shared []string
 	for _, flag := range slices.Concat(node.AllFlags(true)...) {
-		if flag.Name == "help" || flag.Name == "context" && !isClient(node) { // as all commands have it
-			continue
+		switch {
+		case flag.Name == "help", flag.Name == "context" && !isClient(node): // as all commands have it
+		case m.shared[flag.Name] == m.helpOf(flag.Value):
+			shared = append(shared, `\fB`+roff(nameOf(flag))+`\fR`)
+		default:
+			m.item(nameOf(flag), flag.Value)
 		}
-		name := "--" + flag.Name
-		if flag.Tag.Negatable != "" {
-			name = "--[no-]" + flag.Name
-		}
-		if flag.Short != 0 {
-			name = "-" + string(flag.Short) + ", " + name
-		}
-		if !flag.IsBool() {
-			name += "=" + flag.FormatPlaceHolder()
-		}
-		m.item(name, flag.Value)
 	}
+	if len(shared) > 0 {
+		m.printf(".PP\nSee CONNECTION for %s.\n", strings.Join(shared, ", "))
+	}
+}
+
+// nameOf is a flag as people write it.
+func nameOf(flag *kong.Flag) string {
+	name := "--" + flag.Name
+	if flag.Tag.Negatable != "" {
+		name = "--[no-]" + flag.Name
+	}
+	if flag.Short != 0 {
+		name = "-" + string(flag.Short) + ", " + name
+	}
+	if !flag.IsBool() {
+		name += "=" + flag.FormatPlaceHolder()
+	}
+	return name
 }
 
 func (m *manual) item(name string, value *kong.Value) {

@@ -9,6 +9,8 @@ import (
 
 func TestTheManualPageHasEveryCommandFlagAndVariable(t *testing.T) {
 	page := command{}.run(t.Context(), "man").stdout
+	_, shared, _ := strings.Cut(page, "\n.SH CONNECTION\n")
+	shared, _, _ = strings.Cut(shared, "\n.SH COMMANDS\n")
 	sections := make(map[string]string)
 	for _, text := range strings.Split(page, "\n.SS \"holdfast ")[1:] {
 		name, _, _ := strings.Cut(strings.Trim(text, `"`), `"`)
@@ -24,7 +26,7 @@ func TestTheManualPageHasEveryCommandFlagAndVariable(t *testing.T) {
 			}
 		}
 		for _, variable := range variablesOf(t, name) {
-			if !strings.Contains(sections[name], variable) {
+			if !strings.Contains(sections[name]+shared, variable) {
 				t.Errorf("the page does not name %s of %s", variable, name)
 			}
 		}
@@ -32,6 +34,9 @@ func TestTheManualPageHasEveryCommandFlagAndVariable(t *testing.T) {
 			t.Errorf("the page has no example of %s", name)
 		}
 		delete(sections, name)
+	}
+	if strings.Count(page, "$HOLDFAST_TLS_CA") != 1 {
+		t.Error("the page says more than once what all commands have")
 	}
 	for name := range sections {
 		t.Errorf("the page has %q, which is no command", name)
