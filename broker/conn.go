@@ -61,7 +61,7 @@ func (tx *Tx) Subscribe(c *Conn, name []byte) error {
 		}
 		return ErrTooManySubscriptions
 	}
-	q, err := m.makeQueue(name)
+	q, err := m.makeAwaited(name)
 	if err != nil {
 		return err
 	}
@@ -71,11 +71,34 @@ func (tx *Tx) Subscribe(c *Conn, name []byte) error {
 	tx.useRole(q, consumerRole)
 	if m.dispatch.Subscribe(m.subscriber(c), q.ix) {
 		c.queues++
-		q.subscribers++
+		m.await(q, 1)
 		m.markConn(c)
 	}
 	return nil
 }
+
+// makeAwaited is makeQueue for somebody who waits for the name.
+func (m *Machine) makeAwaited(name []byte) (*queue, error) {
+	if q := m.queueNamed(name); m.awaiting >= m.maxAwaited && (q == nil || q.subscribers == 0) {
+		return nil, ErrTooManyAwaited
+	}
+	return m.makeQueue(name)
+}
+
+// await notes that n more consumers wait for packets of a queue, or fewer.
+func (m *Machine) await(q *queue, n int) {
+	before := q.subscribers > 0
+	q.subscribers += n
+	switch after := q.subscribers > 0; {
+	case after && !before:
+		m.awaiting++
+	case before && !after:
+		m.awaiting--
+	}
+}
+
+// Awaits is for how many names c waits.
+func (c *Conn) Awaits() int { return c.queues }
 
 // Unsubscribe ends c's subscription of the queue, if there is one. Readiness that is left stays
 // with the connection.
@@ -86,7 +109,7 @@ func (tx *Tx) Unsubscribe(c *Conn, name []byte) error {
 		return nil
 	}
 	c.queues--
-	q.subscribers--
+	m.await(q, -1)
 	m.listIdle(q)
 	return nil
 }
@@ -135,7 +158,7 @@ func (m *Machine) unsubscribeAll(c *Conn) {
 	c.sub, c.queues = 0, 0
 	for _, id := range m.ids {
 		q := m.queues.of(id)
-		q.subscribers--
+		m.await(q, -1)
 		if m.filters(c) {
 			m.addFiltered(q, -1)
 		}

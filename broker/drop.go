@@ -86,8 +86,9 @@ func (m *Machine) replaceQueue(q *queue) (fresh *queue) {
 // the name that was filled first.
 func (m *Machine) moveWaiters(from, to *queue) {
 	m.dispatch.Transfer(from.ix, to.ix)
-	to.subscribers += from.subscribers
-	from.subscribers = 0
+	n := from.subscribers
+	m.await(from, -n)
+	m.await(to, n)
 	m.addFiltered(to, from.filtered)
 	m.addFiltered(from, -from.filtered)
 	m.ix.Refresh(to.ix)

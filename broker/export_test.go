@@ -29,6 +29,10 @@ func (c *Conn) Paused() bool { return c.paused }
 // Attach is Tx.Attach between two turns.
 func (m *Machine) Attach(to Receiver, delivery Selection) *Conn { return m.tx.Attach(to, delivery) }
 
+// AwaitAtMost bounds the names that are awaited; Awaited is how many are.
+func (m *Machine) AwaitAtMost(n int) { m.maxAwaited = n }
+func (tx *Tx) Awaited() int          { return tx.m.awaiting }
+
 // Settle gives those who wait what calls outside of an Atomic have brought.
 func (tx *Tx) Settle() { tx.m.settle() }
 

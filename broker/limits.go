@@ -83,6 +83,11 @@ const (
 	MaxNameBytes = storage.MaxNameBytes
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024
+	// MaxAwaited bounds the names that are awaited: by subscriptions, and by requests that wait for
+	// packets. The other half of MaxQueues is for queues that hold something.
+	MaxAwaited = MaxQueues / 2
+	// AwaitedMemory is about what a name takes that a consumer waits for and nobody else knows.
+	AwaitedMemory = 400
 	// MaxOutstandingBytes is how much may be on its way to a consumer before the server stops
 	// delivering to it and reading its requests.
 	MaxOutstandingBytes = 4 << 20

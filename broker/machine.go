@@ -17,8 +17,9 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	m := &Machine{
 		store: store, log: o.Logger, limits: store.Limits(),
-		maxRecord: MaxRecord + max(o.MaxPayload, DefaultMaxPayload) - DefaultMaxPayload,
-		ix:        state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
+		maxAwaited: MaxAwaited,
+		maxRecord:  MaxRecord + max(o.MaxPayload, DefaultMaxPayload) - DefaultMaxPayload,
+		ix:         state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
 		dispatch: index.NewDispatch(), classes: []*class{anyClass: {}, narrowClass: {narrow: true}}, classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		cursors: make(map[*ListCursor]struct{}), roleHolders: make(map[string]*roleHolder),

@@ -28,7 +28,7 @@ type Parking struct {
 }
 
 // Park makes the request of c wait. Receiver.Again makes it again; Detach ends the wait. c must not
-// be a subscriber. ErrQueueClosed if all the queues of a take are drained.
+// be a subscriber. ErrQueueClosed if all the queues of a take are drained. ErrTooManyAwaited.
 func (tx *Tx) Park(c *Conn, p Parking) error {
 	m := tx.m
 	switch {
@@ -65,7 +65,7 @@ func (m *Machine) parkTake(c *Conn, p Parking) error {
 	m.joinClass(c, p.Filter)
 	m.dispatch.Credit(m.subscriber(c), 1)
 	for _, name := range p.Queues {
-		q, err := m.makeQueue(name)
+		q, err := m.makeAwaited(name)
 		if err == nil {
 			err = m.tx.mayUse(q, consumerRole)
 		}
@@ -75,7 +75,7 @@ func (m *Machine) parkTake(c *Conn, p Parking) error {
 		}
 		if m.dispatch.Subscribe(m.subscriber(c), q.ix) {
 			c.queues++
-			q.subscribers++
+			m.await(q, 1)
 			if m.filters(c) {
 				m.addFiltered(q, 1)
 			}

@@ -110,7 +110,9 @@ type Machine struct {
 	spare       *batch  // to be opened next
 	conns       []*Conn // by index.SubscriberID
 	attached    int     // consumers of all protocols
-	damaged     int     // see Tx.Damaged
+	awaiting    int     // names that some of them wait for, at most maxAwaited
+	maxAwaited  int
+	damaged     int // see Tx.Damaged
 	pushTimes   pushTimes
 	dirty       []*queue
 	dirtyConns  []*Conn // see deliver.go

@@ -344,3 +344,51 @@ func TestWaitsEndThoughTheClockOfTheWallIsSetBack(t *testing.T) {
 	wantGot(t, "the one that takes", takes, "[[nothing came]]")
 	wantGot(t, "the one that pushes", pushes, "[[nothing came]]")
 }
+
+func TestNamesThatAreAwaitedAreBoundedForAllTogether(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.b.AwaitAtMost(3)
+	awaited := func(want int) {
+		t.Helper()
+		if err := h.b.Do(func(tx *broker.Tx) error {
+			if got := tx.Awaited(); got != want {
+				t.Errorf("%d names are awaited, want %d", got, want)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	park := func(names ...string) (*broker.Conn, error) {
+		c, p := h.b.Attach(&inbox{}, groups), broker.Parking{}
+		for _, name := range names {
+			p.Queues = append(p.Queues, []byte(name))
+		}
+		return c, h.b.Do(func(tx *broker.Tx) error { return tx.Park(c, p) })
+	}
+	first, err := park("a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := park("c", "b", "d"); err != broker.ErrTooManyAwaited {
+		t.Errorf("a fourth name gave %v", err)
+	}
+	awaited(2)
+	subscriber := h.b.Attach(&inbox{}, groups)
+	h.subscribe(subscriber, 0, "b", "c")
+	awaited(3)
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Subscribe(subscriber, []byte("d")) }); err != broker.ErrTooManyAwaited {
+		t.Errorf("a subscription of a fourth name gave %v", err)
+	}
+	h.push("d", 1, 0, "", "who pushes finds room") // and RENAME moves those who wait to another queue of their name
+	h.do(func(tx *broker.Tx) error {
+		return tx.Atomic(func() error { _, err := tx.Rename([]byte("d"), []byte("c")); return err })
+	})
+	awaited(3)
+	h.do(func(tx *broker.Tx) error { tx.Detach(first); return nil })
+	awaited(2)
+	h.do(func(tx *broker.Tx) error { return tx.Unsubscribe(subscriber, []byte("c")) })
+	h.do(func(tx *broker.Tx) error { tx.Detach(subscriber); return nil })
+	awaited(0)
+}

@@ -1,6 +1,10 @@
 package netproto
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
 
 // ErrMemory is why a connection is closed that makes the server keep much for it, and errUnread why
 // one is that does not read its replies: it holds the most of all.
@@ -10,8 +14,9 @@ var (
 )
 
 // Buffers bounds what all connections hold of the servers that share it, which are those of one
-// loop: requests that have begun, what sessions keep of others (Peer.Hold), and replies that peers
-// do not take. The first maxReadBuffer bytes of the buffers do not count.
+// loop: requests that have begun, what sessions keep of others (Peer.Hold), the names that they
+// wait for, and replies that peers do not take. The first maxReadBuffer bytes of the buffers do not
+// count.
 type Buffers struct {
 	most  int
 	sum   int
@@ -33,8 +38,11 @@ func NewBuffers(most int64) *Buffers {
 }
 
 // requests is what c holds of requests, and replies what it holds of replies.
-func (c *conn) requests() int { return max(cap(c.in)-maxReadBuffer, 0) + c.held }
-func (c *conn) replies() int  { return max(len(c.peer.Out)-maxReadBuffer, 0) + c.queued + c.owed }
+func (c *conn) requests() int {
+	return max(cap(c.in)-maxReadBuffer, 0) + c.held + broker.AwaitedMemory*c.consumer.Awaits()
+}
+
+func (c *conn) replies() int { return max(len(c.peer.Out)-maxReadBuffer, 0) + c.queued + c.owed }
 
 // count notes what c holds. If that is too much for all, it evicts the connections with the most.
 func (b *Buffers) count(c *conn) {

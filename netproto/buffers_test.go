@@ -2,6 +2,7 @@ package netproto
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -53,10 +54,10 @@ func TestALargeBufferBehindARequestThatWaitsIsClosed(t *testing.T) {
 	send(t, c, strings.Repeat("x", 600<<10)+"\nwait\nhalf a line")
 	wantRead(t, c, strings.Repeat("x", 600<<10)+"\n")
 	p.until(t, 1, 2)
-	s.waitBegun(t, 0)
+	s.waitBegun(t, broker.AwaitedMemory)
 	other := dial(t, s)
 	send(t, other, strings.Repeat("y", 200<<10))
-	s.waitBegun(t, 256<<10-maxReadBuffer)
+	s.waitBegun(t, broker.AwaitedMemory+256<<10-maxReadBuffer)
 	_ = s.config.Loop.Do(func(*broker.Tx) error { // as if one read had brought all
 		for c := range s.config.Loop.conns {
 			if c.blocked() {
@@ -74,4 +75,24 @@ func TestALargeBufferBehindARequestThatWaitsIsClosed(t *testing.T) {
 	if err := s.Shutdown(ctx); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestNamesThatAConnectionWaitsForCount(t *testing.T) {
+	s, p := serveLines(t, Config{})
+	c := dialLines(t, s, 1)[0]
+	const names = 100
+	_ = s.config.Loop.Do(func(tx *broker.Tx) error {
+		for i := range names {
+			if err := tx.Subscribe(p.peers[0].Consumer(), fmt.Append(nil, i)); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
+	send(t, c, "a request\n")
+	wantRead(t, c, "a request\n")
+	s.waitBegun(t, names*broker.AwaitedMemory)
+	_ = c.Close()
+	s.waitConns(t, 0)
+	s.waitBegun(t, 0)
 }

@@ -147,6 +147,7 @@ func (c *conn) turn() {
 	}
 	if !c.finished {
 		c.serve()
+		c.server.config.Buffers.count(c) // it may wait for other names
 	}
 	c.watch()
 }
@@ -359,9 +360,9 @@ func (c *conn) finish(why error) {
 		s.Close(c.loop.tx)
 	}
 	c.in, c.held, c.owed = nil, 0, 0
+	c.loop.tx.Detach(c.consumer)
 	c.server.config.Buffers.count(c)
 	c.server.config.Buffers.release(c)
-	c.loop.tx.Detach(c.consumer)
 	c.peer.Out = append(c.peer.Out, last...)
 	c.touch()
 	switch {
