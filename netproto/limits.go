@@ -43,7 +43,8 @@ const (
 	maxRun     = 2 * time.Millisecond // of requests of one connection, before others have their turn
 	maxUntimed = 32                   // quick requests behind which the clock is looked at
 
-	maxTurnReplies = 16 << 20 // bytes of replies that end a turn
+	maxTurnReplies = 16 << 20              // bytes of replies that end a turn
+	maxEnds        = 10 * time.Millisecond // of a turn, behind which no further connection ends
 
 	hearPause   = 100 * time.Millisecond // of a Hearer that wants to be called soon
 	stallTime   = time.Second            // in which a peer that reads takes that much

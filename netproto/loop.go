@@ -307,19 +307,22 @@ func (l *Loop) sleep() time.Duration {
 	return time.Duration(max(0, min(wait, longestSleep.Milliseconds()))) * time.Millisecond
 }
 
-// serve gives each connection that is ready its turn, until the batch is full or so many replies
-// were made that they should leave, or show who must go.
+// serve gives each connection that is ready its turn, until the batch is full, so many replies were
+// made that they should leave, or show who must go, or connections have ended for long.
 func (l *Loop) serve() {
 	l.crowded = false
+	late := false
 	for replies, i := 0, 0; i < len(l.ready); i++ {
-		if l.crowded = replies > maxTurnReplies; l.crowded || l.tx.Full() {
+		if l.crowded = replies > maxTurnReplies || late; l.crowded || l.tx.Full() {
 			l.next = slices.Insert(l.next, 0, l.ready[i:]...) // before those that had a turn
 			return
 		}
 		c := l.ready[i]
 		c.listed = false
-		before := c.length() - c.sent + c.owed
-		c.turn()
+		before, ended := c.length()-c.sent+c.owed, c.finished
+		if c.turn(); c.finished && !ended { // its session may have had much to take out
+			late = l.steady()-l.now >= maxEnds.Milliseconds()
+		}
 		replies += max(0, c.length()-c.sent+c.owed-before)
 	}
 }

@@ -83,7 +83,7 @@ func newPubsub() pubsub {
 
 const (
 	errSubscriptions = "ERR too many subscriptions on one connection: expected at most 65536 channels and patterns, use another connection"
-	errNumSub        = "ERR too many channels: expected at most 65536"
+	errNumSub        = "ERR too many channels: expected at most 16384"
 	errChannel       = "ERR the name of a channel is too long: expected at most 65535 bytes"
 
 	// maxUnsent is the most bytes that may be on their way to a subscriber; a slower one is cut off.
@@ -92,9 +92,10 @@ const (
 	maxTold = 1 << 20
 	// maxChannel is the most bytes of the name of a channel.
 	maxChannel = 0xffff
-	// maxSubscriptions is the most channels and patterns of one connection, and the most channels that
-	// PUBSUB NUMSUB names: others wait while they are looked up, or end.
+	// maxSubscriptions is the most channels and patterns of one connection: others wait for their end.
 	maxSubscriptions = 1 << 16
+	// maxNumSub is the most channels that PUBSUB NUMSUB names.
+	maxNumSub = 1 << 14
 	// subscriptionOverhead is what a subscription takes besides its name. A pattern takes more: it is
 	// compiled, and compared with the channel of every message.
 	subscriptionOverhead = 128
@@ -258,20 +259,20 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	case isReserved(channel):
 		return failure(errReserved)
 	}
-	var matched []string
+	var matched []*topic
 	listeners := p.channels.listeners(channel)
 	s.steps -= len(p.patterns.byName) + len(listeners)
-	for pattern, t := range p.patterns.byName {
-		if t.pattern.Match(channel, &s.steps) {
-			matched = append(matched, pattern)
+	for _, t := range p.patterns.slots {
+		if t != nil && t.pattern.Match(channel, &s.steps) {
+			matched = append(matched, t)
 		}
 	}
 	if s.steps < 0 {
 		return failure(errCostly)
 	}
 	n := s.send(tx, listeners, channel, []byte("message"), channel, text)
-	for _, pattern := range matched {
-		n += s.send(tx, p.patterns.listeners([]byte(pattern)), channel, []byte("pmessage"), []byte(pattern), channel, text)
+	for _, t := range matched {
+		n += s.send(tx, t.listeners, channel, []byte("pmessage"), []byte(t.name), channel, text)
 	}
 	return s.int(int64(n))
 }
@@ -351,7 +352,7 @@ func listChannels(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func countSubscribers(s *session, _ *broker.Tx, args [][]byte) error {
-	if len(args)-2 > maxSubscriptions {
+	if len(args)-2 > maxNumSub {
 		return failure(errNumSub)
 	}
 	s.array(2 * (len(args) - 2)) // in RESP3, too

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -70,10 +71,48 @@ func TestTheSubscriptionsOfAConnectionAreBounded(t *testing.T) {
 	}
 	a.ask("PSUBSCRIBE *", "-"+errSubscriptions+"\r\n")
 	a.ask("SUBSCRIBE 0 first", event("subscribe", "0", ":65536")+event("subscribe", "first", ":65536"))
-	b.send(request(append([]string{"PUBSUB", "NUMSUB"}, all[1:]...)...))
+	b.send(request(append([]string{"PUBSUB", "NUMSUB"}, all[:maxNumSub+1]...)...))
 	b.want("-" + errNumSub + "\r\n")
 	b.ask("PUBLISH 7 x", ":1\r\n")
 	a.want(event("message", "7", "x"))
+}
+
+func TestConnectionsThatEndTogetherDoSoInSeveralTurns(t *testing.T) {
+	d := newDoor(t, Config{})
+	var conns []*conn
+	for i := range 10 {
+		c := d.dial()
+		c.ask("SUBSCRIBE "+fmt.Sprint(i), event("subscribe", fmt.Sprint(i), ":1"))
+		conns = append(conns, c)
+	}
+	other := d.dial()
+	other.ask("PING", "+PONG\r\n")
+	d.tick.Store(20) // each look at the clock is that much later
+	var most atomic.Int64
+	before, gone := 11, make(chan struct{})
+	hook := func() {
+		n := len(d.protocol.sessions)
+		if most.Store(max(most.Load(), int64(before-n))); n == 1 && before > 1 {
+			close(gone)
+		}
+		if before = n; n == 11 {
+			for _, c := range conns {
+				_ = c.Close()
+			}
+		}
+	}
+	d.disk.turn.Store(&hook)
+	for done := false; !done; {
+		other.ask("PING", "+PONG\r\n")
+		select {
+		case <-gone:
+			done = true
+		default:
+		}
+	}
+	if most.Load() > 1 {
+		t.Errorf("%d connections ended in one turn", most.Load())
+	}
 }
 
 func TestShortAndLongMessagesArriveInOrder(t *testing.T) {
