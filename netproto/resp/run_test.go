@@ -118,12 +118,12 @@ func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
 		c.want(fmt.Sprintf(":%d\r\n", n-left+min(left, broker.MaxChanged)))
 	}
 	for options, want := range map[string]string{
-		"RANK 65535":                 ":65534",
-		"RANK -65535":                ":100",
-		"RANK 65536":                 "-" + errHighRank,
-		"RANK -65536 MAXLEN 1":       "-" + errHighRank,
+		"RANK 16384":                 ":16383",
+		"RANK -16384":                fmt.Sprint(":", n-maxRank),
+		"RANK 16385":                 "-" + errHighRank,
+		"RANK -16385 MAXLEN 1":       "-" + errHighRank,
 		"RANK 9999999":               "$-1", // there are not as many elements
-		"RANK 65535 COUNT 0":         "*101",
+		"RANK 16384 COUNT 0":         fmt.Sprint("*", n-maxRank+1),
 		"RANK -2 COUNT 0 MAXLEN 100": "*99",
 		"COUNT 0":                    "*65535",
 	} {

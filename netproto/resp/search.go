@@ -49,7 +49,7 @@ func lpos(s *session, tx *broker.Tx, args [][]byte) error {
 	var at []int
 	switch {
 	case o.rank > int64(n):
-	case o.rank > maxPlaces:
+	case o.rank > maxRank:
 		return failure(errHighRank)
 	default:
 		at, err = tx.Find(args[1], args[2], o.end, int(o.rank-1), o.most(), nil)
@@ -102,8 +102,12 @@ func (o *lposOptions) parse(args [][]byte) {
 	}
 }
 
-// maxPlaces is how many positions LPOS replies with, at most, and the highest RANK.
-const maxPlaces = 1<<16 - 1
+const (
+	// maxPlaces is how many positions LPOS replies with, at most.
+	maxPlaces = 1<<16 - 1
+	// maxRank is how many matches it passes over before them, and one.
+	maxRank = 1 << 14
+)
 
 // most returns how many matches are needed.
 func (o *lposOptions) most() int {
@@ -128,6 +132,6 @@ func (o *lposOptions) choose(at []int, n int) []int {
 	return at
 }
 
-const errHighRank = "ERR RANK is too far from the end of a list this long: expected a number from -65535 to 65535"
+const errHighRank = "ERR RANK is too far from the end of a list this long: expected a number from -16384 to 16384"
 
 const errRank = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
