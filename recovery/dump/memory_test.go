@@ -12,7 +12,10 @@ import (
 )
 
 // endless gives the same bytes again and again.
-type endless struct{ text, rest string }
+type endless struct {
+	text, rest string
+	given      int // bytes
+}
 
 func (e *endless) Read(b []byte) (int, error) {
 	if e.rest == "" {
@@ -20,6 +23,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	}
 	n := copy(b, e.rest)
 	e.rest = e.rest[n:]
+	e.given += n
 	return n, nil
 }
 

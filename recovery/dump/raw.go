@@ -14,25 +14,44 @@ import (
 // What a stranger's record would make of the libraries is found out before they see it: how deep
 // they call themselves, and how many values they make. Only texts may be long.
 
-// checkShape refuses a line with too much besides texts.
-func checkShape(line []byte) error {
-	if len(line) <= maxShape {
-		return nil
-	}
-	inside, outside := false, 0
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case c == '\\' && inside:
-			i++
+// longText is more than a text of a line has behind its escapes: a payload in base64.
+const longText = (storage.MaxRecord + 2) / 3 * 4
+
+// shape is what a long line has so far.
+type shape struct {
+	seen    int // bytes of it
+	inside  bool
+	escape  int // of the present escape: newEscape, or how many digits are to come
+	text    int // bytes of the present text; an escape is one
+	outside int // bytes besides texts
+}
+
+const newEscape = 5 // the next byte says whether digits come
+
+// see looks at what has come of a line. It refuses one with too much besides texts, or in one text.
+func (s *shape) see(line []byte) error {
+	for _, c := range line[s.seen:] {
+		switch {
+		case s.escape == newEscape && c != 'u':
+			s.escape = 0
+		case s.escape > 0:
+			s.escape--
 		case c == '"':
-			inside = !inside
-			outside++
-		case !inside:
-			outside++
+			s.inside, s.text = !s.inside, 0
+			s.outside++
+		case !s.inside:
+			s.outside++
+		default:
+			if s.text++; c == '\\' {
+				s.escape = newEscape
+			}
 		}
 	}
-	if outside > maxShape {
-		return fmt.Errorf("the line has %d bytes besides texts: at most %d", outside, maxShape)
+	switch s.seen = len(line); {
+	case s.outside > maxShape:
+		return fmt.Errorf("the line has more than %d bytes besides texts, which none has", maxShape)
+	case s.text > longText:
+		return fmt.Errorf("a text of the line has more than %d bytes, which none has", longText)
 	}
 	return nil
 }

@@ -24,6 +24,39 @@ func TestALineMayBeAsLongAsItIsAllowedToBe(t *testing.T) {
 	}
 }
 
+func TestATextThatIsTooLongIsRefusedBeforeAllOfItIsRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		most int // bytes read
+	}{
+		"letters": {"x", longText + 4<<20},
+		"no text": {`",`, maxShape + 4<<20},
+	} {
+		in := &endless{text: strings.Repeat(c.text, 10_000)}
+		if _, err := lines(bufio.NewReader(io.MultiReader(strings.NewReader(`{"payload":"`), in)), maxLine)(); err == nil || in.given > c.most {
+			t.Errorf("%s: %d bytes were read, expected %d at most; %v", name, in.given, c.most, err)
+		}
+	}
+}
+
+func TestALongTextMayBeAllEscapes(t *testing.T) {
+	var s shape
+	line := []byte(`{"payload":"` + strings.Repeat(`\u0001`, 100_000))
+	for length := 0; length < storage.MaxRecord; length += 100_000 {
+		for _, end := range []int{len(line) - 3, len(line)} { // as it comes
+			if err := s.see(line[:end]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.seen = len(`{"payload":"`)
+	}
+	line = append(line, `","tags":{"a":"b"}}`...)
+	s.seen = len(line) - len(`","tags":{"a":"b"}}`)
+	if err := s.see(line); err != nil || s.inside || s.text != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestRecordsOfMsgpackAreSplitWhateverIsInThem(t *testing.T) {
 	long := strings.Repeat("l", 70_000)
 	values := []any{

@@ -118,17 +118,21 @@ func lines(in *bufio.Reader, most int) func() ([]byte, error) {
 		if long = long[:0]; cap(long) > keepBytes {
 			long = nil
 		}
-		for {
+		for s := (shape{}); ; {
 			part, err := in.ReadSlice('\n')
 			if err == nil && len(long) == 0 {
 				return part, nil
 			}
-			long = append(long, part...)
+			if long = append(long, part...); len(long) > maxShape {
+				if err := s.see(long); err != nil {
+					return nil, err
+				}
+			}
 			switch {
 			case len(long) > most:
 				return nil, fmt.Errorf("the line is longer than %d bytes, which none is", most)
 			case err == nil, errors.Is(err, io.EOF) && len(long) > 0:
-				return long, checkShape(long)
+				return long, nil
 			case !errors.Is(err, bufio.ErrBufferFull):
 				return nil, err
 			}

@@ -91,7 +91,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"time that is a float":       {head + first + packetLine(seq8+`,"expires":1e3`), "a whole number"},
 		"key too long":               {head + first + packetLine(seq8+`,"key":"`+long+`"`), `line 3: field "key" has 65536 bytes: at most 65535`},
 		"record too long":            {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", MaxRecord)+`"`), "line 3: the packet has a record of"},
-		"line of many values":        {head + first + packetLine(seq8+`,"tags":[`+strings.Repeat("1,", maxShape/2)+`1]`), "line 3: the line has 104"},
+		"line of many values":        {head + first + packetLine(seq8+`,"tags":[`+strings.Repeat("1,", maxShape/2)+`1]`), "line 3: the line has more than 1048576 bytes besides texts"},
 		"not base64":                 {head + first + packetLine(seq8+`,"key_base64":"!"`), "line 3: illegal base64"},
 		"not UTF-8":                  {head + first + packetLine(seq8+`,"key":"`+"\xff"+`"`), "not UTF-8"},
 		"half a pair":                {head + first + packetLine(seq8+`,"key":"\ud800"`), "half a surrogate pair"},
