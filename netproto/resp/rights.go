@@ -176,10 +176,13 @@ func (s *session) mayListen(channel []byte) bool {
 }
 
 // asksOfClient asks for what CLIENT KILL and CLIENT UNBLOCK need: nothing more for a connection of
-// the same user that is named by its id.
+// the same user that is named by its id. What CLIENT KILL has alone is an address.
 func asksOfClient(s *session, right access.Right, args [][]byte) bool {
 	id := args[2]
-	if len(args) == 4 && is(id, "id") {
+	if is(args[1], "kill") {
+		if len(args) != 4 || !is(id, "id") {
+			return s.pass.May(right, nil)
+		}
 		id = args[3]
 	}
 	n, _ := parseInt(id)
