@@ -19,6 +19,9 @@ func (tx *Tx) Conns() int { return tx.m.attached }
 // Parked says that the connection's request waits.
 func (c *Conn) Parked() bool { return c.parked }
 
+// TimedOut says that the wait of the connection's request ends with the next Turn, by TimeOut.
+func (c *Conn) TimedOut() bool { return c.until < 0 }
+
 // CaughtUp says that nothing is delivered because too much was outstanding, and that half of
 // MaxOutstandingBytes is left of it or less: it is time for Resume.
 func (c *Conn) CaughtUp() bool { return c.paused && c.to.Unsent() <= MaxOutstandingBytes/2 }

@@ -36,6 +36,13 @@ func TestABlockedClientIsUnblocked(t *testing.T) {
 		c.ask("CLIENT UNBLOCK 1"+reason, ":1\r\n")
 		blocked.want(reply + "+PONG\r\n")
 	}
+	for _, reason := range []string{"TIMEOUT", "ERROR"} { // the second of one turn finds nobody
+		blocked.send(request("BLPOP", "l", "0"))
+		c.awaitBlocked(1)
+		c.send("CLIENT UNBLOCK 1\r\nCLIENT UNBLOCK 1 " + reason + "\r\n")
+		c.want(":1\r\n:0\r\n")
+		blocked.want("*-1\r\n")
+	}
 	c.ask("LPUSH l a", ":1\r\n")
 	c.ask("LLEN l", ":1\r\n")
 }

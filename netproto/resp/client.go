@@ -257,7 +257,7 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	id := intArg(args[2])
 	t := s.protocol.sessions[id]
 	switch {
-	case t == nil || !t.consumer.Parked() || t.cancelLogin != nil || t.verdict != nil:
+	case t == nil || !t.consumer.Parked() || t.consumer.TimedOut() || t.cancelLogin != nil || t.verdict != nil:
 		return s.int(0)
 	case failed:
 		tx.Unpark(t.consumer)
