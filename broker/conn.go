@@ -82,7 +82,8 @@ func (tx *Tx) Subscribe(c *Conn, name []byte) error {
 
 // makeAwaited is makeQueue for somebody who waits for the name.
 func (m *Machine) makeAwaited(name []byte) (*queue, error) {
-	if q := m.queueNamed(name); m.awaiting >= m.maxAwaited && (q == nil || q.subscribers == 0) {
+	full := m.awaiting >= m.maxAwaited || m.awaitedBytes+len(name) > MaxNameBytes/2
+	if q := m.queueNamed(name); full && (q == nil || q.subscribers == 0) {
 		return nil, ErrTooManyAwaited
 	}
 	return m.makeQueue(name)
@@ -95,8 +96,10 @@ func (m *Machine) await(q *queue, n int) {
 	switch after := q.subscribers > 0; {
 	case after && !before:
 		m.awaiting++
+		m.awaitedBytes += len(q.entry.Name())
 	case before && !after:
 		m.awaiting--
+		m.awaitedBytes -= len(q.entry.Name())
 	}
 }
 

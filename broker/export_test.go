@@ -32,6 +32,7 @@ func (m *Machine) Attach(to Receiver, delivery Selection) *Conn { return m.tx.At
 // AwaitAtMost bounds the names that are awaited; Awaited is how many are.
 func (m *Machine) AwaitAtMost(n int) { m.maxAwaited = n }
 func (tx *Tx) Awaited() int          { return tx.m.awaiting }
+func (tx *Tx) AwaitedBytes() int     { return tx.m.awaitedBytes }
 
 // Settle gives those who wait what calls outside of an Atomic have brought.
 func (tx *Tx) Settle() { tx.m.settle() }

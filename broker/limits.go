@@ -84,7 +84,7 @@ const (
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024
 	// MaxAwaited bounds the names that are awaited: by subscriptions, and by requests that wait for
-	// packets. The other half of MaxQueues is for queues that hold something.
+	// packets, and may take half of MaxNameBytes. The other halves are for queues that hold something.
 	MaxAwaited = MaxQueues / 2
 	// AwaitedMemory is about what a name takes that a consumer waits for and nobody else knows.
 	AwaitedMemory = 400

@@ -75,61 +75,62 @@ type Machine struct {
 	// maxRecord bounds the bytes of one packet that comes, with its queue's name.
 	maxRecord int
 
-	ix          *index.Index
-	dispatch    *index.Dispatch
-	classes     []*class               // by index.Class; nil where the number is free
-	classOf     map[string]index.Class // those with a filter, by class.key
-	freeClasses []index.Class
-	queues      queueTable
-	names       *keyspace.Directory
-	garbage     []garbage
-	identify    bool // index.BuildIdentities has to go on
-	consumers   consumers
-	roleHolders map[string]*roleHolder // those with a name, see role.go
-	totals      Counters               // of all queues, since New
-	counted     []*queue               // whose counters are to be saved, see counters.go
-	countersAt  int64                  // when, on the steady clock
-	redated     []redated              // see setup.go
-	defaults    Defaults
-	unfollowed  int               // queues below this number have yet to follow new defaults
-	flush       storage.Flush     // that is being carried out
-	flushes     [Databases]uint32 // how many there were
-	tails       map[watched]int   // how many tail a name, see event.go
-	told        []Event           // may be told now
-	alerts      alerts
-	diskTold    storage.Level            // by the last EventDisk
-	diskBetter  int64                    // since when the disk refuses less than that, on the steady clock; 0: it does not
-	repeats     uint64                   // storage.Space.Repeats, as it was told
-	watches     map[watched][]*Conn      // who wants to know of a change to what has a name
-	watchers    map[*Conn]struct{}       // all of them
-	cursors     map[*ListCursor]struct{} // of looks at lists that are under way
-	marks       storage.Marks
-	cache       *cache.Cache
-	open        *batch
-	onWay       *batch  // Take returned it, and Done was not called since
-	spare       *batch  // to be opened next
-	conns       []*Conn // by index.SubscriberID
-	attached    int     // consumers of all protocols
-	awaiting    int     // names that some of them wait for, at most maxAwaited
-	maxAwaited  int
-	damaged     int // see Tx.Damaged
-	pushTimes   pushTimes
-	dirty       []*queue
-	dirtyConns  []*Conn // see deliver.go
-	settling    bool    // settle works dirty off
-	parked      parkedHeap
-	tx          Tx // the only one, so that calls allocate nothing
-	scratch     []index.Packet
-	worst       []index.Packet // see bound.go
-	found       Found          // what the last call found
-	fetched     [][]byte       // see payloads.go, with the next five
-	missing     []int
-	missed      []storage.PacketID
-	ahead       []index.Packet
-	one         [1]index.Packet
-	copied      []byte
-	keyScratch  []byte
-	tags        []byte // of an entry on its way to the index
+	ix           *index.Index
+	dispatch     *index.Dispatch
+	classes      []*class               // by index.Class; nil where the number is free
+	classOf      map[string]index.Class // those with a filter, by class.key
+	freeClasses  []index.Class
+	queues       queueTable
+	names        *keyspace.Directory
+	garbage      []garbage
+	identify     bool // index.BuildIdentities has to go on
+	consumers    consumers
+	roleHolders  map[string]*roleHolder // those with a name, see role.go
+	totals       Counters               // of all queues, since New
+	counted      []*queue               // whose counters are to be saved, see counters.go
+	countersAt   int64                  // when, on the steady clock
+	redated      []redated              // see setup.go
+	defaults     Defaults
+	unfollowed   int               // queues below this number have yet to follow new defaults
+	flush        storage.Flush     // that is being carried out
+	flushes      [Databases]uint32 // how many there were
+	tails        map[watched]int   // how many tail a name, see event.go
+	told         []Event           // may be told now
+	alerts       alerts
+	diskTold     storage.Level            // by the last EventDisk
+	diskBetter   int64                    // since when the disk refuses less than that, on the steady clock; 0: it does not
+	repeats      uint64                   // storage.Space.Repeats, as it was told
+	watches      map[watched][]*Conn      // who wants to know of a change to what has a name
+	watchers     map[*Conn]struct{}       // all of them
+	cursors      map[*ListCursor]struct{} // of looks at lists that are under way
+	marks        storage.Marks
+	cache        *cache.Cache
+	open         *batch
+	onWay        *batch  // Take returned it, and Done was not called since
+	spare        *batch  // to be opened next
+	conns        []*Conn // by index.SubscriberID
+	attached     int     // consumers of all protocols
+	awaiting     int     // names that some of them wait for, at most maxAwaited
+	maxAwaited   int
+	awaitedBytes int // of those names, at most half of MaxNameBytes
+	damaged      int // see Tx.Damaged
+	pushTimes    pushTimes
+	dirty        []*queue
+	dirtyConns   []*Conn // see deliver.go
+	settling     bool    // settle works dirty off
+	parked       parkedHeap
+	tx           Tx // the only one, so that calls allocate nothing
+	scratch      []index.Packet
+	worst        []index.Packet // see bound.go
+	found        Found          // what the last call found
+	fetched      [][]byte       // see payloads.go, with the next five
+	missing      []int
+	missed       []storage.PacketID
+	ahead        []index.Packet
+	one          [1]index.Packet
+	copied       []byte
+	keyScratch   []byte
+	tags         []byte // of an entry on its way to the index
 	uniqueScratch,
 	name []byte // of a key or field on its way to the open batch
 	patched []byte // what a patch makes

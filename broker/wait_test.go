@@ -1,8 +1,10 @@
 package broker_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -391,4 +393,38 @@ func TestNamesThatAreAwaitedAreBoundedForAllTogether(t *testing.T) {
 	h.do(func(tx *broker.Tx) error { return tx.Unsubscribe(subscriber, []byte("c")) })
 	h.do(func(tx *broker.Tx) error { tx.Detach(subscriber); return nil })
 	awaited(0)
+}
+
+func TestLongNamesThatAreAwaitedLeaveRoomForOthers(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	var conns []*broker.Conn
+	var refused error
+	for i := 0; i < 3 && refused == nil; i++ {
+		c := h.b.Attach(&inbox{}, groups)
+		conns = append(conns, c)
+		refused = h.b.Do(func(tx *broker.Tx) error {
+			for n := range 1024 {
+				name := bytes.Repeat([]byte{'n'}, 65_535)
+				copy(name, fmt.Sprint(i, " ", n, " "))
+				if err := tx.Subscribe(c, name); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if refused != broker.ErrTooManyAwaited {
+		t.Errorf("subscriptions of 192 MiB of names gave %v", refused)
+	}
+	h.push(strings.Repeat("x", 60_000), 1, 0, "", "finds room")
+	h.do(func(tx *broker.Tx) error {
+		for _, c := range conns {
+			tx.Detach(c)
+		}
+		if got := tx.AwaitedBytes(); got != 0 {
+			t.Errorf("%d bytes of names count after all have gone", got)
+		}
+		return nil
+	})
 }
