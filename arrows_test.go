@@ -34,13 +34,15 @@ func mayImport(layer string) []string {
 // keyspace is a layer of its own: recovery fills it for the broker.
 const keyspace = "broker/keyspace"
 
-// jsonbytes is what all that write or read JSON have in common.
-const jsonbytes = "jsonbytes"
+// jsonbytes is a layer of its own: all that write or read JSON have it in common.
+const jsonbytes = "recovery/jsonbytes"
 
 // layerOf is the layer of a path in the module.
 func layerOf(path string) string {
-	if path == keyspace || strings.HasPrefix(path, keyspace+"/") {
-		return keyspace
+	for _, own := range []string{keyspace, jsonbytes} {
+		if path == own || strings.HasPrefix(path, own+"/") {
+			return own
+		}
 	}
 	top, _, _ := strings.Cut(path, "/")
 	return top

@@ -6,9 +6,8 @@
 //	broker     keeps index and storage in step; every protocol calls it and nothing else. Its
 //	           keyspace is the directory of names: pure, in memory
 //	recovery   from a data folder to the state that a broker starts with; below it dump, load,
-//	           verify and compact
+//	           verify and compact, and jsonbytes: how bytes stand in JSON
 //	storage    the data folder; the only one that knows Badger
 //	index      what is queued and what comes next; pure, in memory
-//	jsonbytes  how bytes stand in JSON: in dumps, events, of commands and of the page
 //	fuzz       fuzz targets and the harness that kills servers
 package holdfast

@@ -16,7 +16,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
-	"github.com/holdfast-queue/holdfast/jsonbytes"
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 // configCmd is the commands about the config file of a server.

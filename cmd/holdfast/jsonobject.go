@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 // jsonObject is a JSON object in a line, built field by field.

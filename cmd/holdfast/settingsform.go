@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 // tailCmd prints events as they happen.

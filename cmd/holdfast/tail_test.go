@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-queue/holdfast/jsonbytes"
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 // tailing is a run of "holdfast tail".

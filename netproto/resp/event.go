@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 // Some channels tell of events. Nobody else publishes there, and no pattern matches them: their

@@ -15,7 +15,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/holdfast-queue/holdfast/jsonbytes"
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 // Version is the version of the dumps that this package writes, and the newest it reads (DUMP.md).

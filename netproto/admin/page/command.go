@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/jsonbytes"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 const (

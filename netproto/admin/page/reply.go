@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/holdfast-queue/holdfast/jsonbytes"
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 // failure is an error that the Redis door has replied with.
