@@ -22,7 +22,7 @@ var (
 	// ErrTooManySubscriptions: MaxSubscriptions is reached.
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
 	// ErrTooManyAwaited: MaxAwaited is reached.
-	ErrTooManyAwaited = fmt.Errorf("too many names are awaited: all clients together may wait for %d, of %d MiB", MaxAwaited, MaxNameBytes/2>>20)
+	ErrTooManyAwaited = fmt.Errorf("too many names are awaited: all clients together may wait for %d, of %d MiB: let some waits end", MaxAwaited, MaxNameBytes/2>>20)
 	// ErrTooLarge: a packet, a string or a field does not fit the storage's limits.
 	ErrTooLarge = errors.New("too large")
 	// ErrTooMuchOpen: the open batch would pass MaxOpen.
