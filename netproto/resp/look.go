@@ -45,8 +45,11 @@ func (s *session) inSlices(step func() (more bool, err error)) error {
 		case err != nil || !more || s.overLimit:
 			return err
 		}
-		if !s.inExec {
+		switch {
+		case !s.inExec:
 			return errUnfinished
+		case s.cmd.looks() && !s.tx.MayLook():
+			return failure(errLooks)
 		}
 	}
 }

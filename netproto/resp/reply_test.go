@@ -29,7 +29,7 @@ func TestAReplyThatIsTooLargeIsAnError(t *testing.T) {
 	}
 	c.ask("INCR n", "+QUEUED\r\n")
 	c.send(request("EXEC"))
-	c.want("*3\r\n*15000\r\n" + strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 15_000) + tooLarge + ":1\r\n")
+	c.want("*3\r\n*15000\r\n" + strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 15_000) + "-" + errLooks + "\r\n:1\r\n")
 
 	d.stop()
 	d.start() // so that the large value is on disk only

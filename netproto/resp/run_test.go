@@ -99,16 +99,6 @@ func TestTheLooksOfATransactionAreBounded(t *testing.T) {
 	}
 }
 
-func TestALookWhoseReplyIsTooLargeIsTheLastOfATransaction(t *testing.T) {
-	d := newDoor(t, Config{})
-	c := d.dial()
-	c.send(request("SETRANGE", "s", "1000000", "x"))
-	c.readLine()
-	if costly, large := c.refused("MGET" + strings.Repeat(" s", 68) + "\r\n" + strings.Repeat("GET s\r\n", 5)); large != 1 || costly != 5 {
-		t.Errorf("%d replies were too large, and %d looks not made behind that", large, costly)
-	}
-}
-
 func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
 	const n = maxPlaces + 100
 	d := newDoor(t, Config{})
@@ -131,5 +121,22 @@ func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
 		if got := strings.TrimSpace(c.line(append([]string{"LPOS", "l", "v"}, strings.Fields(options)...)...)); got != want {
 			t.Errorf("LPOS %s replies %q, want %q", options, got, want)
 		}
+	}
+}
+
+func TestALookThatCostsTooMuchByItselfIsRefusedInATransaction(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.push("l", 4*broker.MaxChanged)
+	for _, words := range []string{"MULTI", "LRANGE l 0 -1", "SET a b", "GET a"} {
+		c.send(request(strings.Fields(words)...))
+		c.readLine()
+	}
+	c.ask("EXEC", "*3\r\n-"+errLooks+"\r\n+OK\r\n-"+errLooks+"\r\n")
+	c.ask("LLEN l", fmt.Sprintf(":%d\r\n", 4*broker.MaxChanged))
+	c.send(request("SETRANGE", "s", "1000000", "x"))
+	c.readLine()
+	if costly, large := c.refused("MGET" + strings.Repeat(" s", 68) + "\r\n" + strings.Repeat("GET s\r\n", 5)); costly != 6 || large != 0 {
+		t.Errorf("%d looks were refused, and %d replies were too large", costly, large)
 	}
 }
