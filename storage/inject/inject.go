@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -35,6 +36,26 @@ func Strace(t testing.TB, args ...string) []string {
 		t.Skipf("skipped: strace cannot trace here: %v %s", err, bytes.TrimSpace(out))
 	}
 	return append([]string{path, "-f", "-qqq", "-o", os.DevNull}, args...)
+}
+
+// Calls reads the log of a run below strace: a line for each call, in the order in which they
+// ended. strace cuts a call in two where another thread's, or a signal, comes between.
+func Calls(log string) (calls []string, err error) {
+	written, err := os.ReadFile(log)
+	begun := map[string]string{} // by thread
+	for line := range strings.Lines(string(written)) {
+		thread, call, _ := strings.Cut(line, " ")
+		if start, cut := strings.CutSuffix(call, "<unfinished ...>\n"); cut {
+			begun[thread] = start
+			continue
+		}
+		if rest := strings.TrimLeft(call, " "); strings.HasPrefix(rest, "<... ") {
+			_, end, _ := strings.Cut(rest, " resumed>")
+			call = begun[thread] + end
+		}
+		calls = append(calls, thread+" "+call)
+	}
+	return calls, err
 }
 
 // Every reports whether a test is to try all there is, and not a sample.

@@ -32,7 +32,7 @@ func faultTemplate(t *testing.T) (template string) {
 }
 
 var (
-	syncedFile  = regexp.MustCompile(`fsync\(\d+<(.*?)>\) += 0`)
+	syncedFile  = regexp.MustCompile(`fsync\(\d+<(.*?)> ?\) += 0`)
 	renamedFile = regexp.MustCompile(`renameat\(.*?"(.*?)", .*?"(.*?)"\) += 0`)
 )
 
@@ -41,12 +41,12 @@ func TestEachFileIsSyncedBeforeItsNameAndItsNameBeforeTheNext(t *testing.T) {
 	strace := append(inject.Strace(t), "-y")
 	log := filepath.Join(t.TempDir(), "log")
 	root, out, err := faultChild(t, strace, faultTemplate(t), "fsync,renameat", ":delay_enter=0", log)
-	calls, readErr := os.ReadFile(log)
+	calls, readErr := inject.Calls(log)
 	if err := errors.Join(err, readErr); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	db, synced, unsynced, tables, lists := filepath.Join(root, "db"), map[string]bool{}, 0, 0, 0
-	for line := range strings.Lines(string(calls)) {
+	for _, line := range calls {
 		if m := syncedFile.FindStringSubmatch(line); m != nil {
 			if synced[m[1]] = true; m[1] == db {
 				unsynced = 0
