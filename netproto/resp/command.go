@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -118,10 +116,8 @@ const maxName = 32
 func (p *Protocol) find(args [][]byte) (c *command, refusal string) {
 	c = lookup(p.table, args[0])
 	switch {
-	case c == nil && slices.ContainsFunc(p.config.Disable, func(name string) bool { return is(args[0], name) }):
-		return nil, fmt.Sprintf("ERR command '%s' is switched off on this server", quoted(args[0]))
 	case c == nil:
-		return nil, unknownCommand(args)
+		return nil, p.unknownCommand(args)
 	case c.sub != nil && (len(args) > 1 || c.run == nil):
 		if len(args) < 2 {
 			return nil, wrongArity(c.name)

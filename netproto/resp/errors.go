@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -115,7 +116,10 @@ func instead(name string) string {
 }
 
 // unknownCommand is the error of a command that is not here. Clients know it by its first words.
-func unknownCommand(args [][]byte) string {
+func (p *Protocol) unknownCommand(args [][]byte) string {
+	if slices.ContainsFunc(p.config.Disable, func(name string) bool { return is(args[0], name) }) {
+		return fmt.Sprintf("ERR command '%s' is switched off on this server", quoted(args[0]))
+	}
 	if text := instead(string(quoted(args[0]))); text != "" {
 		return fmt.Sprintf("ERR unknown command '%s': Holdfast %s", quoted(args[0]), text)
 	}
