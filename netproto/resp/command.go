@@ -69,10 +69,12 @@ func (c *command) changes(args [][]byte) int {
 	switch {
 	case c.per > 0:
 		return (len(args) - c.elements) / c.per
-	case c.flags&flagWrite != 0:
-		return 1
+	case c.flags&flagWrite == 0:
+		return 0
+	case c.last < 0: // alone it goes on in slices
+		return len(args) - c.first
 	}
-	return 0
+	return 1
 }
 
 // newTable makes the table of all commands by name.

@@ -93,7 +93,17 @@ func TestATransactionOfTooManyChangesIsNotBegun(t *testing.T) {
 		[2]string{"GET a", "+QUEUED"}, [2]string{"SET a b", "+QUEUED"},
 		[2]string{"DEL a", "-ERR transaction too large: its commands may change 16384 elements and names"},
 		[2]string{"EXEC", "-EXECABORT Transaction discarded because of previous errors."}, [2]string{"EXISTS l a", ":0"},
+		[2]string{"MULTI", "+OK"},
 	)
+	del := append([]string{"DEL"}, numbers(broker.MaxChanged+1)...)
+	want := "-ERR transaction too large: its commands may change 16384 elements and names"
+	if got := c.do(del...).String(); got != want {
+		t.Errorf("DEL of many names in a transaction: %.100s, want %s", got, want)
+	}
+	c.do("DISCARD")
+	if got := c.do(del...).String(); got != ":0" {
+		t.Errorf("DEL of many names alone: %.100s", got)
+	}
 }
 
 func TestATransactionChangesWhateverItHolds(t *testing.T) {

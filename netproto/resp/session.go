@@ -193,7 +193,7 @@ func (s *session) refusal(c *command, args [][]byte) string {
 		return errNoAuth
 	case c.flags&flagPayload == 0 && len(s.request) > maxArg && longest(args) > maxArg:
 		return fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d for all but payloads", longest(args), maxArg)
-	case len(args) > broker.MaxChanged && c.changes(args) > broker.MaxChanged:
+	case c.per > 0 && len(args) > broker.MaxChanged && c.changes(args) > broker.MaxChanged:
 		return fmt.Sprintf("ERR too many elements: one request takes at most %d, got %d: send them in several", broker.MaxChanged, c.changes(args))
 	case !s.resp3 && s.subscriptions() > 0 && c.flags&flagPubSub == 0:
 		return fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", c.name)
