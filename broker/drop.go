@@ -11,13 +11,20 @@ import (
 // queue has no name any more, so no call finds it. Work deletes its packets in slices, and
 // its definition with the last of them (garbage.go).
 
-// dropAtOnce is the most packets that go together with their queue. More are left to Work.
-const dropAtOnce = 128
+const (
+	// dropAtOnce is the most packets that go together with their queue. More are left to Work.
+	dropAtOnce = 128
+	// mayDropAtOnce is the most that the queues of one Atomic, or of a Turn, have then.
+	mayDropAtOnce = 4096
+)
 
 // dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
 // waits for it does so by name, and goes on with a new queue of that name.
 func (m *Machine) dropQueue(q *queue) {
-	if n := m.ix.Counts(q.ix); n.Len() <= dropAtOnce && n.Len() == n.Ready && q.own == nil && !m.ix.HasWindow(q.ix) {
+	n := m.ix.Counts(q.ix)
+	few := n.Len() <= min(dropAtOnce, mayDropAtOnce-m.tx.dropped)
+	if few && n.Len() == n.Ready && q.own == nil && !m.ix.HasWindow(q.ix) {
+		m.tx.dropped += n.Len()
 		m.dropNow(q, m.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, m.scratch[:0]), EventDeleted)
 		return
 	}

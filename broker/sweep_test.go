@@ -91,6 +91,36 @@ func (h *harness) crash(drop func()) (packets int) {
 	return packets
 }
 
+// Each of many short lists may go at once, but not all of them.
+func TestManyShortListsAreDroppedInPart(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	const lists, each, atOnce = 200, 128, 4096
+	for i := range lists {
+		h.fill(fmt.Sprint(i), each)
+	}
+	h.barrier()
+	h.together(func(tx *broker.Tx) error {
+		for i := range lists {
+			if ok, err := tx.Delete(fmt.Append(nil, i)); !ok || err != nil {
+				t.Fatalf("list %d: %v, %v", i, ok, err)
+			}
+		}
+		if got, want := tx.Dropped(), lists-atOnce/each; got != want {
+			t.Errorf("%d lists are left to the sweeper, want %d", got, want)
+		}
+		if names, _ := tx.NameCount(0); names != 0 {
+			t.Errorf("%d names are left", names)
+		}
+		return nil
+	})
+	h.swept()
+	h.restart()
+	if packets, _ := h.stored(); packets != 0 {
+		t.Errorf("%d packets are left", packets)
+	}
+}
+
 func TestADropThatWasNotSweptIsSweptAfterAStart(t *testing.T) {
 	h := newHarness(t)
 	defer func() { h.b.Close() }()

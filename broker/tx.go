@@ -23,7 +23,7 @@ func (tx *Tx) Atomic(fn func() error) error {
 	if err := tx.begin(); err != nil {
 		return err
 	}
-	tx.atomic, tx.reply, tx.looked, tx.changed = true, MaxAtomicReply, 0, 0
+	tx.atomic, tx.reply, tx.looked, tx.changed, tx.dropped = true, MaxAtomicReply, 0, 0, 0
 	err := fn()
 	tx.atomic = false
 	tx.made++

@@ -86,8 +86,17 @@ func (f *filled) strings(n int) {
 	f.batches(n, func(p redis.Pipeliner, i int) { p.Set(f.t.Context(), fmt.Sprintf("name:%08d", i), "x", 0) })
 }
 
-func (f *filled) lists(n int) {
-	f.batches(n, func(p redis.Pipeliner, i int) { p.RPush(f.t.Context(), fmt.Sprintf("list:%08d", i), "x") })
+func (f *filled) lists(n int, elements ...any) {
+	f.batches(n, func(p redis.Pipeliner, i int) { p.RPush(f.t.Context(), fmt.Sprintf("list:%08d", i), elements...) })
+}
+
+// deleteLists deletes them in one request.
+func (f *filled) deleteLists() {
+	args := []any{"DEL"}
+	for i := range f.n {
+		args = append(args, fmt.Sprintf("list:%08d", i))
+	}
+	f.do(args...)
 }
 
 func (f *filled) do(args ...any) any {
@@ -142,7 +151,7 @@ func requests() []request {
 		{"KEYS", million, aLook, names, call("KEYS", "*")},
 		{"SCAN", million, aLook, names, call("SCAN", "0", "MATCH", "*9*", "COUNT", million)},
 		{"DBSIZE", million, aLook, names, call("DBSIZE")},
-		{"QUEUES", 500_000, aLook, func(f *filled) { f.lists(f.n) }, call("QUEUES")},
+		{"QUEUES", 500_000, aLook, func(f *filled) { f.lists(f.n, "x") }, call("QUEUES")},
 		{"LRANGE", million, aLook, list, call("LRANGE", "list", 0, -1)},
 		{"LRANGE of large elements", 64_000, aLook, func(f *filled) {
 			f.batches(f.n, func(p redis.Pipeliner, i int) { p.RPush(f.t.Context(), "list", strings.Repeat("x", 1000)) })
@@ -165,14 +174,9 @@ func requests() []request {
 			list(f)
 			f.restart() // the disk is at rest then
 		}, func(f *filled) { f.do("DEL", "list"); time.Sleep(time.Second) }},
-		{"DEL of many", 100_000, aChange, func(f *filled) { f.lists(f.n) }, func(f *filled) {
-			args := []any{"DEL"}
-			for i := range f.n {
-				args = append(args, fmt.Sprintf("list:%08d", i))
-			}
-			f.do(args...)
-		}},
-		{"FLUSHALL", 500_000, aChange, func(f *filled) { f.lists(f.n) }, func(f *filled) { f.do("FLUSHALL"); time.Sleep(time.Second) }},
+		{"DEL of many", 100_000, aChange, func(f *filled) { f.lists(f.n, "x") }, (*filled).deleteLists},
+		{"DEL of many short lists", 20_000, aChange, func(f *filled) { f.lists(f.n, make([]any, 128)...) }, (*filled).deleteLists},
+		{"FLUSHALL", 500_000, aChange, func(f *filled) { f.lists(f.n, "x") }, func(f *filled) { f.do("FLUSHALL"); time.Sleep(time.Second) }},
 		{"QLIST by tag", 10_000, aLook, func(f *filled) {
 			f.batches(f.n, func(p redis.Pipeliner, i int) {
 				p.Do(f.t.Context(), "QPUSH", "tagged", "x", "TAG", "a", fmt.Sprint(i))
