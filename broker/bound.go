@@ -18,12 +18,12 @@ func over(s *Settings, packets int, bytes int64) bool {
 func (tx *Tx) makeRoom(q *queue, l load) error {
 	s := settingsOf(q)
 	switch {
-	case q.settings == nil && q.line == nil || l.packets == 0 && l.bytes <= 0:
+	case q.settings == nil && !tx.m.waits(q.waiters, producerRole) || l.packets == 0 && l.bytes <= 0:
 		return nil
 	case over(s, l.packets, l.bytes):
 		return fmt.Errorf("%w: %s with %s came at once, the bound of the queue is %s", ErrTooLarge,
 			Counted(l.packets, "packet"), Counted(l.bytes, "byte"), boundOf(s))
-	case q.line != nil && !tx.turn:
+	case tx.m.waits(q.waiters, producerRole) && !tx.turn:
 		return errOthersWait
 	}
 	packets, bytes := tx.m.ix.Counts(q.ix).Unfinished()

@@ -82,24 +82,17 @@ func (k *class) in(q *queue) index.Selection {
 	return k.selection
 }
 
-// addFiltered notes that so many more waiters with a filter wait for q, or fewer. While there are
-// any, the index notes which lanes get packets.
-func (m *Machine) addFiltered(q *queue, n int) {
-	had := q.filtered > 0
-	if q.filtered += n; had != (q.filtered > 0) {
-		m.ix.NoteFresh(q.ix, !had)
-	}
-}
-
-// nextSubscriber returns the subscriber that gets the next packet of q; false if none can take it.
+// nextSubscriber returns who of those that wait for a name gets the next packet of its queue; false
+// if none can take it.
 // Those with a filter are asked about the lanes that got packets since they were asked last.
-func (m *Machine) nextSubscriber(q *queue) (index.SubscriberID, bool) {
+func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
+	q := w.queue
 	narrow, wide := m.ix.Widths(q.ix)
 	if !narrow && !wide {
 		return 0, false
 	}
 	left := false // a narrow one is asked, and there are wide packets only
-	s, ok := m.dispatch.Waiting(q.ix, func(c index.Class, asked uint64) (uint64, bool) {
+	s, ok := m.dispatch.Waiting(w.lists[consumerRole], func(c index.Class, asked uint64) (uint64, bool) {
 		k := m.classes[c]
 		left = left || k.narrow && !narrow
 		if k.filter == nil {

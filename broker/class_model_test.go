@@ -125,6 +125,7 @@ func (m *classModel) deliver(queue string) {
 func (m *classModel) compare() {
 	m.t.Helper()
 	m.barrier()
+	m.do(func(tx *broker.Tx) error { return tx.CheckNames() })
 	for _, w := range m.served {
 		if len(w.box.replies) != 1 || len(w.box.got) != 0 || w.c.Parked() {
 			m.t.Fatalf("a waiter got %d replies, with errors %q, and still waits: %v", len(w.box.replies), w.box.got, w.c.Parked())
@@ -340,6 +341,24 @@ func (m *classModel) drop(queue string) {
 	m.forget(queue)
 }
 
+// flush deletes both queues, or lets them expire. Those who wait stay with the names.
+func (m *classModel) flush(t *rapid.T) {
+	if rapid.Bool().Draw(t, "expires") {
+		for _, queue := range classQueues {
+			m.do(func(tx *broker.Tx) error {
+				_, err := tx.SetExpiry([]byte(queue), tx.Now()+1)
+				return err
+			})
+		}
+		defer m.tick()
+	} else {
+		m.do(func(tx *broker.Tx) error { return tx.Flush(rapid.Bool().Draw(t, "all")) })
+	}
+	for _, queue := range classQueues {
+		m.forget(queue)
+	}
+}
+
 func (m *classModel) forget(queue string) {
 	m.packets = slices.DeleteFunc(m.packets, func(p *classPacket) bool { return p.queue == queue })
 	delete(m.settings, queue)
@@ -397,6 +416,7 @@ func TestWhoWaitsWithAFilterGetsWhatTheModelSays(t *testing.T) {
 			"answer": m.answer, "answer more": m.answer, "change": m.change, "set": queue(m.set), "hang up": m.hangUp,
 			"drop":   queue(func(_ *rapid.T, queue string) { m.drop(queue) }),
 			"rename": queue(m.rename),
+			"flush":  m.flush,
 			"tick":   func(*rapid.T) { m.tick() },
 			"":       func(*rapid.T) { m.compare() },
 		})

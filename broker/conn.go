@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -38,69 +39,58 @@ func (m *Machine) subscriber(c *Conn) index.SubscriberID {
 	return c.sub
 }
 
-// awaited returns the queues that somebody waits for or subscribes to, some of them several times.
-func (m *Machine) awaited() (all []*queue) {
-	for _, c := range m.conns {
-		if c == nil {
-			continue
-		}
-		for _, id := range m.dispatch.Queues(c.sub, nil) {
-			all = append(all, m.queues.of(id))
-		}
-		if c.pushesTo != nil {
-			all = append(all, c.pushesTo)
-		}
-	}
-	return all
-}
-
 // Subscribe makes c a subscriber of the queue, which need not exist yet. A second subscription is
-// ignored (pinpriq document, section subscribe). Deliveries need Ready.
+// ignored (pinpriq document, section subscribe). Deliveries need Ready. ErrWaiting if a request of
+// c waits.
 func (tx *Tx) Subscribe(c *Conn, name []byte) error {
 	m := tx.m
+	if c.parked {
+		return ErrWaiting
+	}
 	if c.queues >= MaxSubscriptions {
-		if q := m.queueNamed(name); q != nil && slices.Contains(m.dispatch.Queues(c.sub, nil), q.ix) {
+		if w := m.waitersFor(name); w != nil && slices.Contains(m.dispatch.Lists(c.sub, nil), w.lists[consumerRole]) {
 			return nil
 		}
 		return ErrTooManySubscriptions
 	}
-	q, err := m.makeAwaited(name)
-	if err != nil {
-		return err
-	}
-	if err := tx.mayUse(q, consumerRole); err != nil {
-		return err
-	}
-	tx.useRole(q, consumerRole)
-	if m.dispatch.Subscribe(m.subscriber(c), q.ix) {
-		c.queues++
-		m.await(q, 1)
+	joined, err := m.join(c, name, consumerRole)
+	if joined {
 		m.markConn(c)
 	}
-	return nil
+	if err == nil {
+		tx.useRole(m.queueNamed(name), consumerRole)
+	}
+	return err
 }
 
-// makeAwaited is makeQueue for somebody who waits for the name.
-func (m *Machine) makeAwaited(name []byte) (*queue, error) {
-	full := m.awaiting >= m.maxAwaited || m.awaitedBytes+len(name) > MaxNameBytes/2
-	if q := m.queueNamed(name); full && (q == nil || q.subscribers == 0) {
-		return nil, ErrTooManyAwaited
+// join puts c among those who wait for a name to have that role; false if it is one of them.
+func (m *Machine) join(c *Conn, name []byte, r role) (joined bool, err error) {
+	if err := m.tx.mayAwait(name, r); err != nil {
+		return false, err
 	}
-	return m.makeQueue(name)
+	w, err := m.await(name)
+	if err != nil || !m.dispatch.Subscribe(m.subscriber(c), w.lists[r]) {
+		return false, err
+	}
+	c.queues++
+	if m.filters(c) {
+		m.addFiltered(w, 1)
+	}
+	return true, nil
 }
 
-// await notes that n more consumers wait for packets of a queue, or fewer.
-func (m *Machine) await(q *queue, n int) {
-	before := q.subscribers > 0
-	q.subscribers += n
-	switch after := q.subscribers > 0; {
-	case after && !before:
-		m.awaiting++
-		m.awaitedBytes += len(q.entry.Name())
-	case before && !after:
-		m.awaiting--
-		m.awaitedBytes -= len(q.entry.Name())
+// mayAwait is mayUse for who waits for a name. Of one without a queue those who wait are the
+// consumers.
+func (tx *Tx) mayAwait(name []byte, r role) error {
+	m := tx.m
+	q, err := m.findQueue(name)
+	if err == nil {
+		err = checkName(name, 0)
 	}
+	if err == nil && q == nil && r == consumerRole && tx.caller != nil && exclusive(m.defaultsOf(string(name)), r) {
+		_, err = m.onlyConsumer(m.roleHolderOf(tx.caller), m.waitersFor(name))
+	}
+	return cmp.Or(err, tx.mayUse(q, r))
 }
 
 // Awaits is for how many names c waits.
@@ -110,13 +100,10 @@ func (c *Conn) Awaits() int { return c.queues }
 // with the connection.
 func (tx *Tx) Unsubscribe(c *Conn, name []byte) error {
 	m := tx.m
-	q := m.queueNamed(name)
-	if q == nil || c.sub == 0 || !m.dispatch.Unsubscribe(c.sub, q.ix) {
-		return nil
+	if w := m.waitersFor(name); w != nil && m.dispatch.Unsubscribe(c.sub, w.lists[consumerRole]) {
+		c.queues--
+		m.left(w)
 	}
-	c.queues--
-	m.await(q, -1)
-	m.listIdle(q)
 	return nil
 }
 
@@ -125,8 +112,8 @@ func (tx *Tx) Subscriptions(c *Conn) (names [][]byte) {
 	if c.sub == 0 {
 		return nil
 	}
-	for _, id := range tx.m.dispatch.Queues(c.sub, nil) {
-		names = append(names, []byte(tx.m.queues.of(id).entry.Name()))
+	for _, id := range tx.m.dispatch.Lists(c.sub, nil) {
+		names = append(names, []byte(tx.m.lists[id].of.name))
 	}
 	return names
 }
@@ -153,22 +140,25 @@ func (tx *Tx) Detach(c *Conn) {
 	m.leaveRoleHolder(c)
 }
 
-// unsubscribeAll ends c's subscriptions and takes its number in the dispatch, and so its readiness.
+// unsubscribeAll ends what c waits for, and its subscriptions, and takes its number in the
+// dispatch, and so its readiness. The next push in line may fit.
 func (m *Machine) unsubscribeAll(c *Conn) {
 	if c.sub == 0 {
 		return
 	}
-	m.ids = m.dispatch.Queues(c.sub, m.ids[:0])
+	m.ids = m.dispatch.Lists(c.sub, m.ids[:0])
 	m.dispatch.Remove(c.sub)
 	m.conns[c.sub] = nil
 	c.sub, c.queues = 0, 0
 	for _, id := range m.ids {
-		q := m.queues.of(id)
-		m.await(q, -1)
+		w := m.lists[id]
 		if m.filters(c) {
-			m.addFiltered(q, -1)
+			m.addFiltered(w, -1)
 		}
-		m.listIdle(q)
+		if id == w.lists[producerRole] {
+			m.mark(w)
+		}
+		m.left(w)
 	}
 	m.leaveClass(c)
 }

@@ -27,14 +27,9 @@ func (m *Machine) followDefaults() (more bool) {
 		if q == nil || m.isFlushed(q) || !m.follow(q) {
 			continue
 		}
-		if exclusive(q.settings, consumerRole) {
-			if only, err := m.onlyConsumer(q, q); err == nil {
-				q.grantRole(consumerRole, only)
-			}
-		}
 		m.listIdle(q)
 		m.ix.Refresh(q.ix)
-		m.mark(q)
+		m.mark(q.waiters)
 	}
 	return m.unfollowed > 0
 }
@@ -57,6 +52,7 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	kept := settingsOf(q).RetainDead
 	q.settings, q.orders = s, ordersOf(s)
 	q.endRoles()
+	m.keepRole(q)
 	if q.own == nil && len(settingsOf(q).DeadLetter) == 0 {
 		delete(m.queues.origins, q.id)
 	} else {

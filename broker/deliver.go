@@ -18,10 +18,10 @@ import (
 //	  the connection that waits longest                   connection
 //	  (again while both are there)                        (again while it has readiness)
 //
-// Calls only mark the queues that change and the connections that are ready. Turn and the end of
-// Atomic call settle, which works off what is marked, and nobody else does: the driver knows then
-// that nothing is replied between two turns. What settle cannot do now stays marked, because the
-// open batch is full or the disk is.
+// Calls only mark the names whose queues change and the connections that are ready. Turn and the
+// end of Atomic call settle, which works off what is marked, and nobody else does: the driver knows
+// then that nothing is replied between two turns. What settle cannot do now stays marked, because
+// the open batch is full or the disk is.
 //
 // A request with a filter can take only what that accepts. The queue asks about the lanes that got
 // packets since it asked before (class.go), so a push costs the same however many lanes there are.
@@ -36,7 +36,7 @@ func (m *Machine) settle() {
 	}
 	m.settling = true
 	for len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery() && !m.open.full(m.limits) {
-		conns, queues := m.dirtyConns, m.dirty
+		conns, names := m.dirtyConns, m.dirty
 		m.dirtyConns, m.dirty = nil, nil
 		for _, c := range conns {
 			c.marked = false
@@ -44,30 +44,30 @@ func (m *Machine) settle() {
 				m.fillConn(c)
 			}
 		}
-		for _, q := range queues {
-			q.marked = false
-			m.deliver(q)
-			m.admitLine(q)
+		for _, w := range names {
+			w.marked = false
+			m.deliver(w)
+			m.admitLine(w)
 		}
 		if m.dirtyConns == nil && m.dirty == nil {
-			m.dirtyConns, m.dirty = conns[:0], queues[:0]
+			m.dirtyConns, m.dirty = conns[:0], names[:0]
 		}
 	}
 	m.settling = false
 }
 
-// deliver gives packets of q to those who wait for them, the longest waiting first.
-func (m *Machine) deliver(q *queue) {
-	if q.subscribers > 0 && m.drained(q) {
-		m.endDrained(q)
+// deliver gives packets of a name's queue to those who wait for them, the longest waiting first.
+func (m *Machine) deliver(w *waiters) {
+	if m.drained(w.queue) {
+		m.endDrained(w)
 		return
 	}
-	for parked := (*Conn)(nil); q.subscribers > 0 && !q.isPausedOut(); {
+	for parked := (*Conn)(nil); w.queue != nil && !w.queue.isPausedOut(); {
 		if m.open.full(m.limits) {
-			m.mark(q)
+			m.mark(w)
 			return
 		}
-		s, ok := m.nextSubscriber(q)
+		s, ok := m.nextSubscriber(w)
 		if !ok {
 			break
 		}
@@ -76,16 +76,16 @@ func (m *Machine) deliver(q *queue) {
 		case c == parked: // nobody else can take what is there
 			return
 		case c.parked:
-			if !m.again(c, q) {
+			if !m.again(c, w) {
 				parked = c
 			}
 		case m.pauseIfBehind(c):
 		default:
-			m.give(q, c)
+			m.give(w.queue, c)
 		}
 	}
-	if q.filtered > 0 {
-		m.ix.ClearChanged(q.ix)
+	if w.filtered > 0 && w.queue != nil {
+		m.ix.ClearChanged(w.queue.ix)
 	}
 }
 
@@ -116,13 +116,13 @@ func (m *Machine) fillConn(c *Conn) {
 // end of the sequences that c takes from. It is nil if none has one that can be selected.
 func (m *Machine) bestQueue(c *Conn) *queue {
 	var best index.Packet
-	m.ids = m.dispatch.Queues(c.sub, m.ids[:0])
+	m.ids = m.dispatch.Lists(c.sub, m.ids[:0])
 	for _, id := range m.ids {
-		q := m.queues.of(id)
-		if q.isPausedOut() {
+		q := m.lists[id].queue
+		if q == nil || q.isPausedOut() {
 			continue
 		}
-		p, ok := m.ix.Best(id, m.selection(q, c.delivery))
+		p, ok := m.ix.Best(q.ix, m.selection(q, c.delivery))
 		if !ok {
 			m.logWide(q, c.delivery)
 			continue
@@ -148,42 +148,48 @@ func (m *Machine) pauseIfBehind(c *Conn) (paused bool) {
 	return c.paused
 }
 
-// endDrained ends the waits for a drained queue, but for those for another one that is not.
-func (m *Machine) endDrained(q *queue) {
-	for _, s := range m.dispatch.Subscribers(q.ix, nil) {
+// endDrained ends the waits for the name of a drained queue, but for those for another one that is
+// not.
+func (m *Machine) endDrained(w *waiters) {
+	for _, s := range m.takers(w) {
 		c := m.conn(s)
 		if !c.parked || !m.waitsInVain(c) {
 			continue
 		}
 		if m.open.full(m.limits) {
-			m.mark(q)
+			m.mark(w)
 			return
 		}
-		m.again(c, q)
+		m.again(c, w)
 	}
 }
 
 // waitsInVain says that all queues that c waits for are drained.
 func (m *Machine) waitsInVain(c *Conn) bool {
-	m.ids = m.dispatch.Queues(c.sub, m.ids[:0])
-	return !slices.ContainsFunc(m.ids, func(id index.QueueID) bool { return !m.drained(m.queues.of(id)) })
+	m.ids = m.dispatch.Lists(c.sub, m.ids[:0])
+	return !slices.ContainsFunc(m.ids, func(id index.WaitListID) bool { return !m.drained(m.lists[id].queue) })
 }
 
 // admitLine lets those push whose turn has come. What they push goes to those who wait for it, and
 // so may make room for the next.
-func (m *Machine) admitLine(q *queue) {
-	for q.line != nil && !(q.settings != nil && q.settings.PauseIn && !q.settings.Closed) {
+func (m *Machine) admitLine(w *waiters) {
+	first := func(_ index.Class, asked uint64) (uint64, bool) { return asked, true }
+	for {
+		s, ok := m.dispatch.Waiting(w.lists[producerRole], first)
+		if q := w.queue; !ok || q != nil && q.settings != nil && q.settings.PauseIn && !q.settings.Closed {
+			return
+		}
 		if m.open.full(m.limits) {
-			m.mark(q)
+			m.mark(w)
 			return
 		}
 		m.tx.turn = true
-		done := m.again(q.line.Front().Value.(*Conn), q)
+		done := m.again(m.conn(s), w)
 		m.tx.turn = false
 		if !done {
 			return
 		}
-		m.deliver(q)
+		m.deliver(w)
 	}
 }
 

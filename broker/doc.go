@@ -20,6 +20,7 @@
 //	consumers.go who claims from a queue
 //	counters.go  what queues have done
 //	pushtimes.go when packets were pushed
+//	waiters.go   who waits for a name
 //	queue.go     queues are found by name and number, made, and marked as changed
 //
 // Rules:

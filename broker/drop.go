@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"slices"
-
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 )
@@ -18,8 +16,8 @@ const (
 	mayDropAtOnce = 4096
 )
 
-// dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
-// waits for it does so by name, and goes on with a new queue of that name.
+// dropQueue deletes the queue with its settings and all that it holds. Whoever waits for its name
+// waits on.
 func (m *Machine) dropQueue(q *queue) {
 	n := m.ix.Counts(q.ix)
 	few := n.Len() <= min(dropAtOnce, mayDropAtOnce-m.tx.dropped)
@@ -29,9 +27,6 @@ func (m *Machine) dropQueue(q *queue) {
 		return
 	}
 	m.dropLater(q)
-	if q.awaited() {
-		m.moveWaiters(q, m.addQueue(q.entry.Database(), q.entry.Name()))
-	}
 }
 
 // dropNow deletes packets of a queue. kind says why to those who tail it.
@@ -84,26 +79,7 @@ func (m *Machine) replaceQueue(q *queue) (fresh *queue) {
 	for r, k := range roles {
 		fresh.grantRole(role(r), k)
 	}
-	m.moveWaiters(q, fresh)
 	return fresh
-}
-
-// moveWaiters gives the subscribers and waiters of one queue to another. Nobody has both: one name
-// is one queue. The other takes its place among the dirty queues, too: who waits is served by
-// the name that was filled first.
-func (m *Machine) moveWaiters(from, to *queue) {
-	m.dispatch.Transfer(from.ix, to.ix)
-	n := from.subscribers
-	m.await(from, -n)
-	m.await(to, n)
-	m.addFiltered(to, from.filtered)
-	m.addFiltered(from, -from.filtered)
-	m.ix.Refresh(to.ix)
-	m.moveLine(from, to)
-	if i := slices.Index(m.dirty, from); i >= 0 {
-		m.dirty[i] = to
-		from.marked, to.marked = false, true
-	}
 }
 
 // renameQueue gives the queue another name of its database. A queue that has that name holds
@@ -111,23 +87,17 @@ func (m *Machine) moveWaiters(from, to *queue) {
 func (m *Machine) renameQueue(q *queue, name []byte) {
 	old, expiry, other := q.entry, q.expiry(), m.queueNamed(name)
 	m.changedName(old)
-	if other != nil {
-		m.takeName(other)
-	}
 	if q.tailed {
 		m.tell(q, Event{Kind: EventMoved, Tail: true, To: string(name)})
 	}
 	m.takeName(q)
-	if q.awaited() {
-		m.moveWaiters(q, m.addQueue(old.Database(), old.Name()))
+	if other != nil {
+		m.takeName(other)
+		m.release(other)
 	}
 	m.setName(q, m.names.Make(old.Database(), name))
 	if q.tailed {
 		m.tell(q, Event{Kind: EventArrived, Tail: true})
-	}
-	if other != nil {
-		m.moveWaiters(other, q)
-		m.release(other)
 	}
 	m.changed(q)
 	m.names.SetExpiry(q.entry, expiry)
@@ -189,25 +159,19 @@ func (tx *Tx) Flush(all bool) error {
 		}
 	}
 	m.open.ops.SetFlush(m.flush)
-	dropped := m.queues.all
-	if !reused {
-		dropped = m.awaited() // Work retires the others
-	}
-	for _, q := range dropped {
-		if q == nil || q.dropped {
-			continue
-		}
-		if db := q.entry.Database(); db < from || db > to {
-			continue
-		}
-		m.retire(q)
-		if reused {
-			m.open.ops.PutQueue(m.definition(q))
-		}
-		if q.awaited() {
-			m.moveWaiters(q, m.addQueue(q.entry.Database(), q.entry.Name()))
+	for _, w := range m.lists {
+		if w != nil && w.queue != nil && m.isFlushed(w.queue) {
+			m.part(w.queue)
 		}
 	}
+	if reused {
+		for _, q := range m.queues.all {
+			if q != nil && m.isFlushed(q) {
+				m.retire(q)
+				m.open.ops.PutQueue(m.definition(q))
+			}
+		}
+	} // else Work retires them
 	left := flushedQueues(len(m.queues.all))
 	m.garbage = append(m.garbage, &left)
 	return nil

@@ -31,8 +31,11 @@ func (m *Machine) Attach(to Receiver, delivery Selection) *Conn { return m.tx.At
 
 // AwaitAtMost bounds the names that are awaited; Awaited is how many are.
 func (m *Machine) AwaitAtMost(n int) { m.maxAwaited = n }
-func (tx *Tx) Awaited() int          { return tx.m.awaiting }
+func (tx *Tx) Awaited() int          { return len(tx.m.awaited) }
 func (tx *Tx) AwaitedBytes() int     { return tx.m.awaitedBytes }
+
+// NextQueue is the number of the storage that the next queue gets.
+func (tx *Tx) NextQueue() uint32 { return tx.m.marks.NextQueue }
 
 // Settle gives those who wait what calls outside of an Atomic have brought.
 func (tx *Tx) Settle() { tx.m.settle() }
@@ -116,24 +119,30 @@ func (tx *Tx) Everything() string {
 		})
 	}
 	for _, q := range m.queues.all {
-		if q == nil || !q.dropped && m.unused(q) {
+		if q == nil || !q.dropped && (m.unused(q) || q.waiters != nil && !m.exists(q) && q.roles == [2]*roleHolder{}) {
 			continue
 		}
-		fmt.Fprintf(&out, "%d %q %v %p %v %d %d %d\n", q.id, q.entry.Name(), q.dropped, q.settings, q.counters, q.expiry(), q.subscribers, len(q.consumers))
+		fmt.Fprintf(&out, "%d %q %v %p %v %d %d\n", q.id, q.entry.Name(), q.dropped, q.settings, q.counters, q.expiry(), len(q.consumers))
 		for r := range q.roles {
 			if k := q.roles[r]; k != nil {
 				fmt.Fprintf(&out, "  %v %s\n", role(r), k.name)
-			}
-		}
-		if q.line != nil {
-			for e := q.line.Front(); e != nil; e = e.Next() {
-				fmt.Fprintf(&out, "  waits %p\n", e.Value)
 			}
 		}
 		for state := index.Ready; state <= index.Damaged; state++ {
 			for _, p := range m.ix.List(q.ix, state, Place{}, MaxCount, nil) {
 				p.Ref, p.Lane = 0, 0
 				fmt.Fprintf(&out, "  %+v %+v\n", p, m.ix.Delivery(p.ID))
+			}
+		}
+	}
+	for _, w := range m.lists {
+		if w == nil {
+			continue
+		}
+		fmt.Fprintf(&out, "%v %d\n", w.of, w.filtered)
+		for _, list := range w.lists {
+			for _, s := range m.dispatch.Subscribers(list, nil) {
+				fmt.Fprintf(&out, "  waits %p\n", m.conn(s))
 			}
 		}
 	}
@@ -157,6 +166,35 @@ func (tx *Tx) CheckNames() error {
 	}
 	if n, _ := m.queues.named(); named != n {
 		return fmt.Errorf("%d queues have names, %d are counted", named, n)
+	}
+	return m.checkWaiters()
+}
+
+// checkWaiters returns an error if a name is awaited by nobody, or its queue does not know it.
+func (m *Machine) checkWaiters() error {
+	n, bytes := 0, 0
+	for id, w := range m.lists {
+		if w == nil {
+			continue
+		}
+		if n, bytes = n+1, bytes+len(w.of.name); id != int(w.lists[0]) && id != int(w.lists[1]) {
+			return fmt.Errorf("%q has the list %d", w.of.name, id)
+		}
+		if m.awaited[w.of] != w || !m.waits(w, producerRole) && !m.waits(w, consumerRole) {
+			return fmt.Errorf("nobody waits for %q", w.of.name)
+		}
+		q := m.tailedQueue(w.of)
+		if q != w.queue || q != nil && q.waiters != w {
+			return fmt.Errorf("those who wait for %q have the queue %v, want %v", w.of.name, w.queue, q)
+		}
+	}
+	if n != 2*len(m.awaited) || bytes != 2*m.awaitedBytes {
+		return fmt.Errorf("%d names of %d bytes are awaited, %d of %d are counted", n, bytes, len(m.awaited), m.awaitedBytes)
+	}
+	for _, q := range m.queues.all {
+		if q != nil && q.waiters != nil && q.waiters.queue != q {
+			return fmt.Errorf("those who wait for %q have another queue", q.waiters.of.name)
+		}
 	}
 	return nil
 }

@@ -266,10 +266,13 @@ type ConsumerLook struct {
 func (tx *Tx) Consumers(name []byte, l *ConsumerLook) (list []Consumer, more bool, err error) {
 	m := tx.m
 	q, err := tx.open(name, looks)
+	if q == nil {
+		q = &queue{waiters: m.waitersFor(name)} // for a name that has none
+	}
 	switch {
 	case err != nil:
 		return nil, false, err
-	case q == nil || !m.exists(q) && !q.awaited():
+	case !m.exists(q) && q.waiters == nil:
 		return nil, false, ErrUnknownQueue
 	case l.found == nil:
 		tx.beginConsumers(q, l)
@@ -302,7 +305,7 @@ func (tx *Tx) beginConsumers(q *queue, l *ConsumerLook) {
 			l.found[k.name] = &Consumer{Name: k.name, Seen: k.seen}
 		}
 	}
-	waiting := m.dispatch.Subscribers(q.ix, nil)
+	waiting := m.takers(q.waiters)
 	tx.lookedAt(len(waiting), 0)
 	for _, s := range waiting[:min(len(waiting), MaxConsumerClaims)] {
 		m.addWait(l.found, m.conn(s))
@@ -324,9 +327,9 @@ func (m *Machine) addWait(found map[string]*Consumer, c *Conn) {
 		return
 	}
 	wait := Wait{Filter: m.classes[c.class].filter}
-	m.ids = m.dispatch.Queues(c.sub, m.ids[:0])
+	m.ids = m.dispatch.Lists(c.sub, m.ids[:0])
 	for _, id := range m.ids {
-		wait.Queues = append(wait.Queues, m.queues.of(id).entry.Name())
+		wait.Queues = append(wait.Queues, m.lists[id].of.name)
 	}
 	slices.Sort(wait.Queues)
 	w.Waiting = append(w.Waiting, wait)

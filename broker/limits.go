@@ -86,7 +86,8 @@ const (
 	// MaxAwaited bounds the names that are awaited: by subscriptions, and by requests that wait for
 	// packets, and may take half of MaxNameBytes. The other halves are for queues that hold something.
 	MaxAwaited = MaxQueues / 2
-	// AwaitedMemory is about what a name takes that a consumer waits for and nobody else knows.
+	// AwaitedMemory is what a name counts for each client that waits for it. It takes less, also if
+	// nobody else knows it.
 	AwaitedMemory = 400
 	// MaxOutstandingBytes is how much may be on its way to a consumer before the server stops
 	// delivering to it and reading its requests.

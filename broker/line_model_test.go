@@ -24,7 +24,10 @@ type lineModel struct {
 
 type lineQueue struct {
 	broker.Settings
+	lasts   bool  // it has settings of its own
+	expiry  int64 // 0: never
 	packets []linePacket
+	dead    []int64 // when each expires
 	pushes  []*linePush
 	takers  []*lineTaker
 }
@@ -113,8 +116,21 @@ func (q *lineQueue) take() bool {
 	i := slices.IndexFunc(q.packets, func(p linePacket) bool { return p.receipt.Token == 0 })
 	if i >= 0 {
 		q.packets = slices.Delete(q.packets, i, i+1)
+		q.emptied()
 	}
 	return i >= 0
+}
+
+// drop ends the queue. Those who wait stay with its name.
+func (q *lineQueue) drop() { *q = lineQueue{pushes: q.pushes, takers: q.takers} }
+
+func (q *lineQueue) exists() bool { return q.lasts || len(q.dead)+len(q.packets) > 0 }
+
+// emptied ends the expiry of a queue that no longer exists.
+func (q *lineQueue) emptied() {
+	if !q.exists() {
+		q.expiry = 0
+	}
 }
 
 // deliver gives packets to those who wait to take.
@@ -150,16 +166,21 @@ func (m *lineModel) settle() {
 func (m *lineModel) advance() {
 	now := m.now.Load()
 	for _, q := range m.queues {
-		q.pushes = slices.DeleteFunc(q.pushes, func(p *linePush) bool {
+		q.pushes = slices.DeleteFunc(q.pushes, func(p *linePush) bool { // before the queue expires
 			ended := p.until != 0 && p.until <= now
 			if ended {
 				m.say(string(p.payloads[0]), "expired")
 			}
 			return ended
 		})
+		if q.expiry != 0 && q.expiry <= now {
+			q.drop()
+		}
 		q.packets = slices.DeleteFunc(q.packets, func(p linePacket) bool {
 			return p.expiry != 0 && p.expiry <= now && p.receipt.Token == 0
 		})
+		q.dead = slices.DeleteFunc(q.dead, func(at int64) bool { return at != 0 && at <= now })
+		q.emptied()
 	}
 }
 
@@ -220,14 +241,18 @@ func (m *lineModel) claims(t *rapid.T, tx *broker.Tx, name string) {
 	} else {
 		_, err := tx.Nack([]byte(name), r, broker.Nack{Dead: true})
 		m.check(err)
+		if at := q.packets[i].expiry; at == 0 || at > m.now.Load() {
+			q.dead = append(q.dead, at)
+		}
 	}
 	q.packets = slices.Delete(q.packets, i, i+1)
+	q.emptied()
 }
 
 func (m *lineModel) step(t *rapid.T, tx *broker.Tx) {
 	name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
 	q := m.queues[name]
-	switch op := rapid.SampledFrom([]string{"push", "push", "push", "pop", "pop", "take", "end claim", "settings", "leave", "drop", "rename", "flush"}).Draw(t, "op"); op {
+	switch op := rapid.SampledFrom([]string{"push", "push", "push", "pop", "pop", "take", "end claim", "settings", "leave", "drop", "replace", "expire", "rename", "flush"}).Draw(t, "op"); op {
 	case "push":
 		m.push(t, tx, name)
 	case "pop":
@@ -246,7 +271,7 @@ func (m *lineModel) step(t *rapid.T, tx *broker.Tx) {
 		s.Bound, s.BoundBytes = rapid.Int64Range(0, 4).Draw(t, "bound"), 3*max(0, rapid.Int64Range(-4, 4).Draw(t, "bytes"))
 		s.PauseIn = rapid.IntRange(0, 3).Draw(t, "pause") == 0
 		m.check(tx.SetSettings([]byte(name), s))
-		q.Settings = s
+		q.Settings, q.lasts = s, true
 	case "leave":
 		if len(q.pushes) > 0 {
 			i := rapid.IntRange(0, len(q.pushes)-1).Draw(t, "who")
@@ -260,13 +285,28 @@ func (m *lineModel) step(t *rapid.T, tx *broker.Tx) {
 	case "drop":
 		_, err := tx.Delete([]byte(name))
 		m.check(err)
-		q.Settings, q.packets = broker.Settings{}, nil
+		q.drop()
+	case "replace":
+		m.check(tx.SetString([]byte(name), []byte("value"), 0))
+		_, err := tx.Delete([]byte(name))
+		m.check(err)
+		q.drop()
+	case "expire":
+		at := m.now.Load() + rapid.Int64Range(1, 20).Draw(t, "expiry")
+		ok, err := tx.SetExpiry([]byte(name), at)
+		m.check(err)
+		if exists := q.exists(); ok != exists {
+			t.Fatalf("%s is there: %v, want %v", name, ok, exists)
+		}
+		if ok {
+			q.expiry = at
+		}
 	case "rename":
 		m.rename(tx, name)
 	case "flush":
 		m.check(tx.Flush(true))
 		for _, q := range m.queues {
-			q.Settings, q.packets = broker.Settings{}, nil
+			q.drop()
 		}
 	}
 }
@@ -281,8 +321,8 @@ func (m *lineModel) rename(tx *broker.Tx, name string) {
 	}))
 	q, o := m.queues[name], m.queues[to]
 	if ok {
-		o.Settings, o.packets = q.Settings, q.packets
-		q.Settings, q.packets = broker.Settings{}, nil
+		o.Settings, o.packets, o.dead, o.lasts, o.expiry = q.Settings, q.packets, q.dead, q.lasts, q.expiry
+		q.drop()
 	}
 	m.settle() // an Atomic has ended
 }
@@ -312,6 +352,7 @@ func (m *lineModel) compare() {
 	if !reflect.DeepEqual(m.got, m.want) {
 		m.t.Fatalf("the waiters were told %v, want %v", m.got, m.want)
 	}
+	m.do(func(tx *broker.Tx) error { return tx.CheckNames() })
 	for name, q := range m.queues {
 		var got, want []string
 		for _, s := range []broker.State{broker.Claimed, broker.Ready} {

@@ -100,15 +100,13 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 		m.changedName(e)
 		return true, nil
 	}
-	var only *roleHolder
 	q := m.queues.of(e.Queue())
-	if other := m.queueNamed(to); other != nil && exclusive(q.settings, consumerRole) {
-		if only, err = m.onlyConsumer(q, other); err != nil {
+	if exclusive(q.settings, consumerRole) {
+		if _, err := m.onlyConsumer(q.roles[consumerRole], m.waitersFor(to)); err != nil {
 			return false, err
 		}
 	}
 	m.vacate(to)
-	q.grantRole(consumerRole, only)
 	m.renameQueue(q, to)
 	return true, nil
 }

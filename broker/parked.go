@@ -2,7 +2,6 @@ package broker
 
 import (
 	"container/heap"
-	"container/list"
 	"slices"
 )
 
@@ -42,11 +41,7 @@ func (tx *Tx) Park(c *Conn, p Parking) error {
 		c.stays = true
 		return nil
 	}
-	park := m.parkTake
-	if p.Push {
-		park = m.parkPush
-	}
-	if err := park(c, p); err != nil {
+	if err := m.lineUp(c, p); err != nil {
 		return err
 	}
 	c.parked, c.until, c.as = true, p.Until, string(p.As)
@@ -56,57 +51,25 @@ func (tx *Tx) Park(c *Conn, p Parking) error {
 	return nil
 }
 
-// parkTake puts c into the lines of the queues that it takes from.
-func (m *Machine) parkTake(c *Conn, p Parking) error {
-	if len(p.Queues) == 0 {
-		return nil
+// lineUp puts c into the lines of the queues that it waits for.
+func (m *Machine) lineUp(c *Conn, p Parking) error {
+	r := consumerRole
+	if p.Push {
+		r = producerRole
 	}
 	m.unsubscribeAll(c) // it may have been ready for nothing
 	m.joinClass(c, p.Filter)
 	m.dispatch.Credit(m.subscriber(c), 1)
 	for _, name := range p.Queues {
-		q, err := m.makeAwaited(name)
-		if err == nil {
-			err = m.tx.mayUse(q, consumerRole)
-		}
-		if err != nil {
+		if _, err := m.join(c, name, r); err != nil {
 			m.unsubscribeAll(c)
 			return err
 		}
-		if m.dispatch.Subscribe(m.subscriber(c), q.ix) {
-			c.queues++
-			m.await(q, 1)
-			if m.filters(c) {
-				m.addFiltered(q, 1)
-			}
-		}
 	}
 	for _, name := range p.Queues { // now that no queue refuses
-		m.tx.useRole(m.queueNamed(name), consumerRole)
+		m.tx.useRole(m.queueNamed(name), r)
 	}
 	return nil
-}
-
-// parkPush puts c into the line of those who push to a queue.
-func (m *Machine) parkPush(c *Conn, p Parking) error {
-	q, err := m.makeQueue(p.Queues[0])
-	if err == nil {
-		err = m.tx.mayUse(q, producerRole)
-	}
-	if err != nil {
-		return err
-	}
-	m.tx.useRole(q, producerRole)
-	m.subscriber(c)
-	q.lineUp(c)
-	return nil
-}
-
-func (q *queue) lineUp(c *Conn) {
-	if q.line == nil {
-		q.line = list.New()
-	}
-	c.pushesTo, c.inLine = q, q.line.PushBack(c)
 }
 
 // Unpark ends the wait of c without an answer. It returns false if c does not wait.
@@ -124,42 +87,25 @@ func (m *Machine) unpark(c *Conn) {
 		heap.Remove(&m.parked, c.place)
 	}
 	c.parked, c.until = false, 0
-	m.leaveLines(c)
-}
-
-// leaveLines takes c out of all lines. The next in line may fit.
-func (m *Machine) leaveLines(c *Conn) {
 	m.unsubscribeAll(c)
-	q := c.pushesTo
-	if q == nil {
-		return
-	}
-	q.line.Remove(c.inLine)
-	c.pushesTo, c.inLine = nil, nil
-	if q.line.Len() > 0 {
-		m.mark(q)
-		return
-	}
-	q.line = nil
-	m.listIdle(q)
 }
 
 // again has the request of c made again, the last time if its time is over. It returns false if
 // that parked again.
-func (m *Machine) again(c *Conn, q *queue) (done bool) {
+func (m *Machine) again(c *Conn, w *waiters) (done bool) {
 	tx, caller, db, settling := &m.tx, m.tx.caller, m.tx.db, m.settling
 	tx.As(c)
 	m.settling = true // what it changes is worked off when it has ended: c itself may be next
 	c.again, c.stays = true, false
 	var name []byte
-	if q != nil {
-		name = []byte(q.entry.Name())
+	if w != nil {
+		name = []byte(w.of.name)
 	}
 	c.to.Again(tx, name)
 	c.again = false
 	m.settling = settling
 	tx.caller, tx.db = caller, db
-	if c.stays && q != nil {
+	if c.stays && w != nil {
 		return false
 	}
 	if c.parked {
@@ -171,25 +117,13 @@ func (m *Machine) again(c *Conn, q *queue) (done bool) {
 // TimeOut lets the request of c end, which waits, in the next Turn, as at its deadline.
 func (tx *Tx) TimeOut(c *Conn) {
 	m := tx.m
-	m.leaveLines(c)
+	m.unsubscribeAll(c)
 	had := c.until != 0
 	if c.until = -1; had {
 		heap.Fix(&m.parked, c.place)
 	} else {
 		heap.Push(&m.parked, c)
 	}
-}
-
-// moveLine moves all who stand in the line of one queue to the end of that of another.
-func (m *Machine) moveLine(from, to *queue) {
-	if from.line == nil {
-		return
-	}
-	for e := from.line.Front(); e != nil; e = e.Next() {
-		to.lineUp(e.Value.(*Conn))
-	}
-	from.line = nil
-	m.mark(to)
 }
 
 // endWaits ends the waits whose deadline is due.

@@ -113,12 +113,16 @@ func (m *Machine) setName(q *queue, e *keyspace.Entry) {
 	m.names.SetQueue(e, q.ix)
 	q.tailed = len(m.tails) > 0 && m.tails[watched{e.Database(), e.Name()}] > 0
 	m.follow(q)
+	if w := m.awaited[watched{e.Database(), e.Name()}]; w != nil {
+		m.meet(q, w)
+	}
 }
 
 // takeName takes a queue's name away.
 func (m *Machine) takeName(q *queue) {
 	e := q.entry
 	q.tailed = false
+	m.part(q)
 	if !m.names.Has(e) { // a flush has taken it
 		return
 	}
@@ -214,7 +218,7 @@ func (q *queue) expiry() int64 {
 // changed follows every change to what a queue holds, and to its settings. It tells those who watch
 // its name, and those who wait for packets in it or for room.
 func (m *Machine) changed(q *queue) {
-	m.mark(q)
+	m.mark(q.waiters)
 	if !q.dropped {
 		m.changedName(q.entry)
 		m.refreshName(q)
@@ -248,14 +252,11 @@ func (m *Machine) listIdle(q *queue) {
 }
 
 func (m *Machine) unused(q *queue) bool {
-	return !q.awaited() && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix) && !q.isOrigin()
+	return q.waiters == nil && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix) && !q.isOrigin()
 }
 
 // isOrigin says that packets which died in the queue may lie in its dead-letter queue, and name it.
 func (q *queue) isOrigin() bool { return q.counters.Dead > 0 && len(settingsOf(q).DeadLetter) > 0 }
-
-// awaited says that somebody subscribes to the queue, or waits for it.
-func (q *queue) awaited() bool { return q.subscribers > 0 || q.line != nil }
 
 // exists says that the queue has its name: it holds packets, or it has settings of its own.
 func (m *Machine) exists(q *queue) bool { return q.own != nil || m.ix.Counts(q.ix).Len() > 0 }
@@ -264,20 +265,12 @@ func (q *queue) packet(p index.Packet) storage.PacketID {
 	return storage.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}
 }
 
-// mark notes that a queue has changed for those who wait.
-func (m *Machine) mark(q *queue) {
-	if !q.marked && q.awaited() {
-		q.marked = true
-		m.dirty = append(m.dirty, q)
-	}
-}
-
 // isPausedOut says that no packet of a queue may be taken now.
 func (q *queue) isPausedOut() bool { return q.settings != nil && q.settings.PauseOut }
 
 // drained says that a queue will never give a packet again: it is closed, and none is unfinished.
 func (m *Machine) drained(q *queue) bool {
-	if q.settings == nil || !q.settings.Closed {
+	if q == nil || q.settings == nil || !q.settings.Closed {
 		return false
 	}
 	n, _ := m.ix.Counts(q.ix).Unfinished()
@@ -302,7 +295,7 @@ func (m *Machine) reusesNumbers() bool { return m.marks.NextQueue == math.MaxUin
 // claimed: they will never give one again.
 func (tx *Tx) Drained(names [][]byte) bool {
 	for _, name := range names {
-		if q := tx.m.queueNamed(name); q == nil || !tx.m.drained(q) {
+		if !tx.m.drained(tx.m.queueNamed(name)) {
 			return false
 		}
 	}

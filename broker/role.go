@@ -90,10 +90,10 @@ func (q *queue) endRoles() {
 	}
 }
 
-// mayUse says whether the caller has a role of a queue, or would get it. ErrInUse names the client
-// that has it.
+// mayUse says whether the caller has a role of a queue, or would get it, or there is no queue.
+// ErrInUse names the client that has it.
 func (tx *Tx) mayUse(q *queue, r role) error {
-	if !exclusive(q.settings, r) || tx.caller == nil {
+	if q == nil || !exclusive(q.settings, r) || tx.caller == nil {
 		return nil
 	}
 	if k := q.roles[r]; k != nil && k != tx.m.roleHolderOf(tx.caller) {
@@ -102,26 +102,11 @@ func (tx *Tx) mayUse(q *queue, r role) error {
 	return nil
 }
 
-// useRole gives the caller a role of a queue that it may use.
+// useRole gives the caller a role of a queue that it may use, if there is one.
 func (tx *Tx) useRole(q *queue, r role) {
-	if exclusive(q.settings, r) && tx.caller != nil && q.roles[r] == nil {
+	if q != nil && exclusive(q.settings, r) && tx.caller != nil && q.roles[r] == nil {
 		q.grantRole(r, tx.m.roleHolderOf(tx.caller))
 	}
-}
-
-// onlyConsumer returns the client that may be the only consumer of a queue, nil if anybody may: the
-// one that has the role, and all who subscribe to other or wait for it. ErrInUse if they are
-// several.
-func (m *Machine) onlyConsumer(q, other *queue) (*roleHolder, error) {
-	only := q.roles[consumerRole]
-	for _, s := range m.dispatch.Subscribers(other.ix, nil) {
-		k := m.roleHolderOf(m.conn(s))
-		if only != nil && only != k {
-			return nil, fmt.Errorf("%w: %q and %q wait for packets, so none can be the only consumer", ErrInUse, only.name, k.name)
-		}
-		only = k
-	}
-	return only, nil
 }
 
 // holder is the name of the client that has a role of a queue, none if nobody has it. It is nil if

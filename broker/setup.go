@@ -47,15 +47,13 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	if err != nil {
 		return err
 	}
-	var only *roleHolder
 	if s.ExclusiveConsumer {
-		if only, err = m.onlyConsumer(q, q); err != nil {
+		if _, err = m.onlyConsumer(q.roles[consumerRole], q.waiters); err != nil {
 			return err
 		}
 	}
 	m.setSettings(q, s.Clone())
 	m.redate()
-	q.grantRole(consumerRole, only)
 	q.stale = true
 	m.define(q)
 	m.changed(q)

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"container/list"
 	"log/slog"
 
 	"github.com/holdfast-queue/holdfast/broker/cache"
@@ -66,8 +65,8 @@ type Options struct {
 //     one, but for what Work has still to delete.
 //  2. No queue has both a packet and somebody in line who can take it, unless it is paused out. No
 //     queue has a push first in its line that it would take. Either may be so where the open batch
-//     was full or deliveries are refused (refusesDelivery). Then the queue is in dirty, or the
-//     subscriber in dirtyConns.
+//     was full or deliveries are refused (refusesDelivery). Then those who wait for its name are in
+//     dirty, or the subscriber in dirtyConns.
 type Machine struct {
 	store  Store
 	log    *slog.Logger
@@ -106,16 +105,17 @@ type Machine struct {
 	marks        storage.Marks
 	cache        *cache.Cache
 	open         *batch
-	onWay        *batch  // Take returned it, and Done was not called since
-	spare        *batch  // to be opened next
-	conns        []*Conn // by index.SubscriberID
-	attached     int     // consumers of all protocols
-	awaiting     int     // names that some of them wait for, at most maxAwaited
+	onWay        *batch               // Take returned it, and Done was not called since
+	spare        *batch               // to be opened next
+	conns        []*Conn              // by index.SubscriberID
+	attached     int                  // consumers of all protocols
+	awaited      map[watched]*waiters // at most maxAwaited
 	maxAwaited   int
-	awaitedBytes int // of those names, at most half of MaxNameBytes
-	damaged      int // see Tx.Damaged
+	awaitedBytes int        // of their names, at most half of MaxNameBytes
+	lists        []*waiters // by index.WaitListID
+	damaged      int        // see Tx.Damaged
 	pushTimes    pushTimes
-	dirty        []*queue
+	dirty        []*waiters
 	dirtyConns   []*Conn // see deliver.go
 	settling     bool    // settle works dirty off
 	parked       parkedHeap
@@ -134,7 +134,7 @@ type Machine struct {
 	uniqueScratch,
 	name []byte // of a key or field on its way to the open batch
 	patched []byte // what a patch makes
-	ids     []index.QueueID
+	ids     []index.WaitListID
 	space   storage.Space // as the driver saw it
 	stuck   bool          // the batch on its way finds no room on the disk
 	closing bool
@@ -159,24 +159,21 @@ type Tx struct {
 // queue is one queue that the server knows: one that holds packets or windows of unique pushes, has
 // settings, is awaited, or was made or emptied a short while ago. Any other queue does not exist.
 type queue struct {
-	entry       *keyspace.Entry // its name; that of a dropped queue is another one's, or nobody's
-	id          uint32          // storage's number; used again only when all numbers were used once
-	ix          index.QueueID   // index's number; used again after the queue is dropped
-	subscribers int             // consumers subscribed
-	filtered    int             // of them, those that wait with a filter
-	line        *list.List      // of *Conn: pushes that wait for room; nil if there is none
-	emptied     int64           // while idle: when it was made or emptied last, in Unix milliseconds
-	idle        bool            // listed in queueTable.idle
-	defined     bool            // the store, or the open batch, holds the definition
-	stale       bool            // that has an expiry which ended when the queue was emptied
-	marked      bool            // listed in Machine.dirty
-	wideLogged  bool            // logWide has logged it
-	deadLogged  bool            // deadLetter has logged it
-	dropped     bool            // it has no name and is in Machine.garbage
-	tailed      bool            // somebody tails its name
-	alerts      bool            // listed in Machine.alerts
-	old, full   bool            // operators were told so
-	flushes     uint32          // that its database had had when it was made
+	entry      *keyspace.Entry // its name; that of a dropped queue is another one's, or nobody's
+	id         uint32          // storage's number; used again only when all numbers were used once
+	ix         index.QueueID   // index's number; used again after the queue is dropped
+	waiters    *waiters        // for its name; nil: nobody waits
+	emptied    int64           // while idle: when it was made or emptied last, in Unix milliseconds
+	idle       bool            // listed in queueTable.idle
+	defined    bool            // the store, or the open batch, holds the definition
+	stale      bool            // that has an expiry which ended when the queue was emptied
+	wideLogged bool            // logWide has logged it
+	deadLogged bool            // deadLetter has logged it
+	dropped    bool            // it has no name and is in Machine.garbage
+	tailed     bool            // somebody tails its name
+	alerts     bool            // listed in Machine.alerts
+	old, full  bool            // operators were told so
+	flushes    uint32          // that its database had had when it was made
 
 	own       *Settings        // its own settings; nil: none, and the queue ends when it is empty
 	settings  *Settings        // those in force, see defaults.go; nil: those of DefaultSettings
@@ -186,6 +183,15 @@ type queue struct {
 	roles     [2]*roleHolder       // see role.go
 	consumers map[string]*consumer // see consumers.go
 	pruneAt   int                  // how many of them there are when they are pruned
+}
+
+// waiters is who waits for a name. There is one while somebody does.
+type waiters struct {
+	of       watched
+	lists    [2]index.WaitListID // by role: pushes that wait for room, and those who take packets
+	filtered int32               // of these, those with a filter
+	marked   bool                // listed in Machine.dirty
+	queue    *queue              // that has the name; nil: none
 }
 
 // queueTable finds queues by number.
@@ -222,7 +228,7 @@ type Conn struct {
 	delivery    Selection          // what its subscriptions take
 	sub         index.SubscriberID // 0 until it first subscribes or is ready
 	class       index.Class        // see class.go
-	queues      int                // subscriptions
+	queues      int                // that it waits for or subscribes to
 	detached    bool
 	roleHolder  *roleHolder // nil: it has no name and no role, see role.go
 	db          uint8       // that its names are in
@@ -233,14 +239,12 @@ type Conn struct {
 	paused      bool        // nothing is delivered until Resume
 
 	// While its request waits (parked.go):
-	parked   bool
-	as       string // the consumer that it claims for; "": the client
-	until    int64  // deadline on the steady clock, 0 for none
-	place    int    // in Machine.parked, if it has a deadline
-	pushesTo *queue // of a push: in whose line it stands, and where
-	inLine   *list.Element
-	again    bool // the request is being made again
-	stays    bool // that has parked again
+	parked bool
+	as     string // the consumer that it claims for; "": the client
+	until  int64  // deadline on the steady clock, 0 for none
+	place  int    // in Machine.parked, if it has a deadline
+	again  bool   // the request is being made again
+	stays  bool   // that has parked again
 }
 
 func (m *Machine) conn(s index.SubscriberID) *Conn { return m.conns[s] }

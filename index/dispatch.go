@@ -6,6 +6,10 @@ import "slices"
 // subscribers are used again.
 type SubscriberID uint32
 
+// WaitListID is the number of a wait list in a [Dispatch]; 0 is none. The numbers of removed lists
+// are used again.
+type WaitListID uint32
+
 // Dispatch decides which subscriber gets the next packet of a queue. It knows no packets: the owner
 // asks [Index] what there is and Dispatch who takes it, and then reports the delivery with Spend.
 //
@@ -17,26 +21,21 @@ type SubscriberID uint32
 // Subscribers that take the same packets are of one [Class]. The owner says which classes there are
 // and what each takes, as narrow packets only, or what a filter accepts.
 //
-// Each queue has a wait list: its subscribers that can take a delivery, the one that waits longest
-// first. Three events put a subscriber at the end of the wait lists of all its queues: its first
-// credit, a delivery that leaves it with credits, and Resume. If it subscribes to another queue
-// while it waits, it is put into that list behind those that have waited longer. It is taken out of
-// all wait lists when its credits are used up or it is paused.
+// Subscriptions are to wait lists, of which the owner makes one for each name that somebody waits
+// for, whatever queue has that. In it are the subscribers that can take a delivery, the one that
+// waits longest first. Three events put a subscriber at the end of all its wait lists: its first
+// credit, a delivery that leaves it with credits, and Resume. If it subscribes once more while it
+// waits, it is put into that list behind those that have waited longer. It is taken out of all wait
+// lists when its credits are used up or it is paused.
 //
-// Calls for unknown subscribers do nothing. An operation on a subscriber costs O(its
-// subscriptions), and Waiting O(classes that wait for the queue). A place in the middle of a wait
-// list costs O(those that began to wait later).
+// Calls for unknown subscribers do nothing. Lists must be known, or 0, which is empty. An operation
+// on a subscriber costs O(its subscriptions), and Waiting O(classes in the list). A place in the
+// middle of a wait list costs O(those that began to wait later).
 type Dispatch struct {
 	subscribers   slab[subscriber, *subscriber]
 	subscriptions slab[subscription, *subscription]
-	byPair        map[pair]uint32 // the subscription of a subscriber to a queue
-	waitLists     map[QueueID]*waitList
+	waitLists     slab[waitList, *waitList]
 	clock         uint64 // counts the moments that subscriber.since names
-}
-
-type pair struct {
-	subscriber SubscriberID
-	queue      QueueID
 }
 
 // subscriber is one consumer. Its subscriptions are chained from first in no particular order.
@@ -55,12 +54,12 @@ func (s *subscriber) freeLink() *uint32 { return &s.next }
 // canTake reports whether the subscriber can take a delivery.
 func (s *subscriber) canTake() bool { return s.credits > 0 && !s.paused }
 
-// subscription ties a subscriber to a queue. It is in one of the lists of that queue.
+// subscription ties a subscriber to a wait list. It is in one of the lists of that.
 type subscription struct {
-	pair
-	lists              *waitList
+	subscriber         SubscriberID
+	to                 WaitListID
 	next, prev         uint32 // the subscriber's other subscriptions; next links free slots
-	listNext, listPrev uint32 // neighbours in the queue's list
+	listNext, listPrev uint32 // neighbours in the list
 }
 
 func (s *subscription) freeLink() *uint32 { return &s.next }
@@ -68,11 +67,14 @@ func (s *subscription) freeLink() *uint32 { return &s.next }
 // Class is a number that the owner gives to subscribers that take the same packets.
 type Class uint32
 
-// waitList is the subscriptions to one queue. It exists while there is one.
+// waitList is the subscriptions to one name.
 type waitList struct {
 	lines []line // of subscribers that can take a delivery, in no particular order; none is empty
 	idle  list   // of the others, in no particular order
+	next  uint32 // links free slots
 }
+
+func (w *waitList) freeLink() *uint32 { return &w.next }
 
 // line is the subscriptions of one class, the longest waiting first.
 type line struct {
@@ -92,8 +94,26 @@ type list struct {
 }
 
 // NewDispatch returns a dispatch without subscribers.
-func NewDispatch() *Dispatch {
-	return &Dispatch{byPair: make(map[pair]uint32), waitLists: make(map[QueueID]*waitList)}
+func NewDispatch() *Dispatch { return new(Dispatch) }
+
+// AddList makes a wait list without subscriptions; 0 when all numbers are in use.
+func (d *Dispatch) AddList() WaitListID { return WaitListID(d.waitLists.alloc()) }
+
+// RemoveList removes a wait list without subscriptions.
+func (d *Dispatch) RemoveList(w WaitListID) { d.waitLists.free(uint32(w)) }
+
+// IsEmpty says that a wait list has no subscriptions.
+func (d *Dispatch) IsEmpty(w WaitListID) bool {
+	l := d.waitList(w)
+	return len(l.lines) == 0 && l.idle == (list{})
+}
+
+// AskAnew lets Waiting ask all classes of a list with 0 again: another queue has the name.
+func (d *Dispatch) AskAnew(w WaitListID) {
+	lines := d.waitList(w).lines
+	for i := range lines {
+		lines[i].asked = 0
+	}
 }
 
 // Add makes a subscriber of a class without credits or subscriptions; 0 when all numbers are in
@@ -120,10 +140,9 @@ func (d *Dispatch) Remove(s SubscriberID) {
 }
 
 // Subscribe adds a subscription; false, and nothing changes, when there is one already.
-func (d *Dispatch) Subscribe(s SubscriberID, q QueueID) bool {
+func (d *Dispatch) Subscribe(s SubscriberID, w WaitListID) bool {
 	u := d.subscriber(s)
-	key := pair{s, q}
-	if u == nil || d.byPair[key] != 0 {
+	if u == nil || !d.IsEmpty(w) && d.find(u, w) != 0 {
 		return false
 	}
 	id := d.subscriptions.alloc()
@@ -131,41 +150,35 @@ func (d *Dispatch) Subscribe(s SubscriberID, q QueueID) bool {
 		return false
 	}
 	n := d.subscriptions.at(id)
-	n.pair, n.lists, n.next = key, d.waitLists[q], u.first
-	if n.lists == nil {
-		n.lists = new(waitList)
-		d.waitLists[q] = n.lists
-	}
+	n.subscriber, n.to, n.next = s, w, u.first
 	if u.first != 0 {
 		d.subscriptions.at(u.first).prev = id
 	}
 	u.first = id
-	d.byPair[key] = id
 	d.addToList(id, u.canTake())
 	return true
 }
 
 // Unsubscribe ends a subscription; false when there is none. The credits stay.
-func (d *Dispatch) Unsubscribe(s SubscriberID, q QueueID) bool {
+func (d *Dispatch) Unsubscribe(s SubscriberID, w WaitListID) bool {
 	u := d.subscriber(s)
-	id := d.byPair[pair{s, q}]
-	if u == nil || id == 0 {
+	if u == nil {
 		return false
 	}
-	d.unsubscribe(u, id)
-	return true
+	id := d.find(u, w)
+	if id != 0 {
+		d.unsubscribe(u, id)
+	}
+	return id != 0
 }
 
-// Transfer makes every subscription to one queue a subscription to another. Whoever subscribes to
-// both keeps one. Each subscriber stands in its new wait list where its waiting time says.
-func (d *Dispatch) Transfer(from, to QueueID) {
-	if from == to {
-		return
+// find returns the subscription of a subscriber to a wait list; 0 when there is none.
+func (d *Dispatch) find(u *subscriber, w WaitListID) uint32 {
+	id := u.first
+	for id != 0 && d.subscriptions.at(id).to != w {
+		id = d.subscriptions.at(id).next
 	}
-	for _, s := range d.Subscribers(from, nil) {
-		d.Unsubscribe(s, from)
-		d.Subscribe(s, to)
-	}
+	return id
 }
 
 // Credit adds n credits; the sum stops at 2^32-1.
@@ -187,12 +200,8 @@ func (d *Dispatch) Credits(s SubscriberID) uint32 {
 // longest, of those whose class takes one. False when none does. takes is asked at most once for a
 // class. It gets the number that it returned for that class the last time, while somebody of it
 // waited all along, and 0 the first time.
-func (d *Dispatch) Waiting(q QueueID, takes func(c Class, asked uint64) (uint64, bool)) (SubscriberID, bool) {
-	w := d.waitLists[q]
-	if w == nil {
-		return 0, false
-	}
-	first := uint32(0)
+func (d *Dispatch) Waiting(list WaitListID, takes func(c Class, asked uint64) (uint64, bool)) (SubscriberID, bool) {
+	w, first := d.waitList(list), uint32(0)
 	for i := range w.lines {
 		l := &w.lines[i]
 		if first != 0 && d.since(first) < d.since(l.first) {
@@ -239,26 +248,22 @@ func (d *Dispatch) Resume(s SubscriberID) {
 	}
 }
 
-// Queues appends the queues of a subscriber to dst, in no particular order.
-func (d *Dispatch) Queues(s SubscriberID, dst []QueueID) []QueueID {
+// Lists appends the wait lists that a subscriber has subscribed to, in no particular order.
+func (d *Dispatch) Lists(s SubscriberID, dst []WaitListID) []WaitListID {
 	if u := d.subscriber(s); u != nil {
 		for id := u.first; id != 0; id = d.subscriptions.at(id).next {
-			dst = append(dst, d.subscriptions.at(id).queue)
+			dst = append(dst, d.subscriptions.at(id).to)
 		}
 	}
 	return dst
 }
 
-// Subscribers appends the subscribers of a queue to dst: first those that can take a delivery.
-func (d *Dispatch) Subscribers(q QueueID, dst []SubscriberID) []SubscriberID {
-	w := d.waitLists[q]
-	if w == nil {
-		return dst
+// Subscribers appends the subscribers of a wait list to dst: first those that can take a delivery.
+func (d *Dispatch) Subscribers(w WaitListID, dst []SubscriberID) []SubscriberID {
+	for _, l := range d.waitList(w).lines {
+		dst = d.subscribersOf(l.list, dst)
 	}
-	for i := range w.lines {
-		dst = d.subscribersOf(w.lines[i].list, dst)
-	}
-	return d.subscribersOf(w.idle, dst)
+	return d.subscribersOf(d.waitList(w).idle, dst)
 }
 
 // subscribersOf appends the subscribers of a list to dst.
@@ -268,6 +273,8 @@ func (d *Dispatch) subscribersOf(l list, dst []SubscriberID) []SubscriberID {
 	}
 	return dst
 }
+
+func (d *Dispatch) waitList(w WaitListID) *waitList { return d.waitLists.at(uint32(w)) }
 
 func (d *Dispatch) subscriber(s SubscriberID) *subscriber {
 	if !d.subscribers.has(uint32(s)) {
@@ -303,9 +310,6 @@ func (d *Dispatch) moveAll(u *subscriber, was, is bool) {
 func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
 	n := d.subscriptions.at(id)
 	d.removeFromList(id, u.canTake())
-	if len(n.lists.lines) == 0 && n.lists.idle == (list{}) {
-		delete(d.waitLists, n.queue)
-	}
 	if n.next != 0 {
 		d.subscriptions.at(n.next).prev = n.prev
 	}
@@ -314,14 +318,15 @@ func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
 	} else {
 		u.first = n.next
 	}
-	delete(d.byPair, n.pair)
 	d.subscriptions.free(id)
 }
 
-// addToList puts a subscription into one of its queue's lists, behind those that waited before it.
+// addToList puts a subscription into one of the lists of its wait list, behind those that waited
+// before it.
 func (d *Dispatch) addToList(id uint32, waiting bool) {
 	n := d.subscriptions.at(id)
-	w, l := n.lists, &n.lists.idle
+	w := d.waitList(n.to)
+	l := &w.idle
 	if waiting {
 		class := d.subscribers.at(uint32(n.subscriber)).class
 		i := w.line(class)
@@ -355,7 +360,8 @@ func (d *Dispatch) since(id uint32) uint64 {
 // removeFromList takes a subscription out of the list it is in.
 func (d *Dispatch) removeFromList(id uint32, waiting bool) {
 	n := d.subscriptions.at(id)
-	w, l, i := n.lists, &n.lists.idle, 0
+	w := d.waitList(n.to)
+	l, i := &w.idle, 0
 	if waiting {
 		i = w.line(d.subscribers.at(uint32(n.subscriber)).class)
 		l = &w.lines[i].list

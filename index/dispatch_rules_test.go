@@ -11,14 +11,14 @@ type dispatchBench struct {
 	t *testing.T
 }
 
-// first returns the first in the wait list of a queue whose class is one of these.
-func (d *dispatchBench) first(q QueueID, classes ...Class) SubscriberID {
+// first returns the first in a wait list whose class is one of these.
+func (d *dispatchBench) first(q WaitListID, classes ...Class) SubscriberID {
 	s, _ := d.Waiting(q, func(c Class, asked uint64) (uint64, bool) { return asked, slices.Contains(classes, c) })
 	return s
 }
 
-// waits fails the test unless a subscriber is the first in the wait list of a queue; 0 for nobody.
-func (d *dispatchBench) waits(q QueueID, want SubscriberID) {
+// waits fails the test unless a subscriber is the first in a wait list; 0 for nobody.
+func (d *dispatchBench) waits(q WaitListID, want SubscriberID) {
 	d.t.Helper()
 	if got := d.first(q, 0, 1); got != want {
 		d.t.Fatalf("subscriber %d waits first, want %d", got, want)
@@ -30,13 +30,15 @@ func checkDispatch(t *testing.T, rules map[string]func(d *dispatchBench, a, b Su
 	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {
 			d := NewDispatch()
+			d.AddList()
+			d.AddList()
 			rule(&dispatchBench{d, t}, d.Add(0), d.Add(1))
 		})
 	}
 }
 
 func TestReadyRules(t *testing.T) {
-	const q = QueueID(7)
+	const q = WaitListID(1)
 	checkDispatch(t, map[string]func(d *dispatchBench, a, b SubscriberID){
 		"a subscriber that is not ready gets nothing": func(d *dispatchBench, a, b SubscriberID) {
 			d.Subscribe(a, q)
@@ -78,7 +80,7 @@ func TestReadyRules(t *testing.T) {
 			if d.Subscribe(a, q) {
 				d.t.Fatal("the second subscription is not redundant")
 			}
-			if !d.Unsubscribe(a, q) || d.Unsubscribe(a, q) || len(d.waitLists) > 0 {
+			if !d.Unsubscribe(a, q) || d.Unsubscribe(a, q) || !d.IsEmpty(q) {
 				d.t.Fatal("the subscription did not end at once")
 			}
 		},
@@ -86,7 +88,7 @@ func TestReadyRules(t *testing.T) {
 }
 
 func TestWaitListRules(t *testing.T) {
-	const q = QueueID(7)
+	const q = WaitListID(1)
 	checkDispatch(t, map[string]func(d *dispatchBench, a, b SubscriberID){
 		"the one that is ready longest comes first": func(d *dispatchBench, a, b SubscriberID) {
 			d.Subscribe(a, q)
@@ -94,6 +96,32 @@ func TestWaitListRules(t *testing.T) {
 			d.Credit(b, 1)
 			d.Credit(a, 1)
 			d.waits(q, b)
+		},
+		"who waited longer stands first, though it subscribed later": func(d *dispatchBench, a, b SubscriberID) {
+			d.Credit(a, 1)
+			d.Credit(b, 1)
+			d.Subscribe(b, q)
+			d.Subscribe(a, q)
+			d.waits(q, a)
+		},
+		"a class is asked from the start when another queue has the name": func(d *dispatchBench, a, b SubscriberID) {
+			d.Subscribe(a, q)
+			d.Credit(a, 1)
+			for _, want := range []uint64{0, 7} {
+				d.Waiting(q, func(_ Class, asked uint64) (uint64, bool) {
+					if asked != want {
+						d.t.Errorf("asked with %d, want %d", asked, want)
+					}
+					return 7, false
+				})
+			}
+			d.AskAnew(q)
+			d.Waiting(q, func(_ Class, asked uint64) (uint64, bool) {
+				if asked != 0 {
+					d.t.Errorf("asked anew with %d", asked)
+				}
+				return 7, false
+			})
 		},
 		"subscribers with many credits take turns": func(d *dispatchBench, a, b SubscriberID) {
 			for _, s := range []SubscriberID{a, b} {

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -8,13 +9,13 @@ import (
 )
 
 // modelSubscriber is a subscriber in the naive model. Its place in the wait list of each of its
-// queues is the moment it began to wait.
+// lists is the moment it began to wait.
 type modelSubscriber struct {
 	class   Class
 	credits uint32
 	paused  bool
 	waiting int
-	since   map[QueueID]int
+	since   map[WaitListID]int
 }
 
 func (s *modelSubscriber) canTake() bool { return s.credits > 0 && !s.paused }
@@ -23,11 +24,12 @@ func (s *modelSubscriber) canTake() bool { return s.credits > 0 && !s.paused }
 type dispatchModel struct {
 	d     *Dispatch
 	held  map[SubscriberID]*modelSubscriber
+	lists map[WaitListID]bool
 	clock int
 	asked map[[2]uint32]uint64
 }
 
-// toEnd puts a subscriber at the end of the wait lists of its queues.
+// toEnd puts a subscriber at the end of the wait lists.
 func (m *dispatchModel) toEnd(s *modelSubscriber) {
 	m.clock++
 	s.waiting = m.clock
@@ -53,8 +55,43 @@ func (m *dispatchModel) pick(t *rapid.T) (SubscriberID, *modelSubscriber) {
 	return id, m.held[id]
 }
 
-func (m *dispatchModel) queue(t *rapid.T) QueueID {
-	return QueueID(rapid.Uint32Range(1, 3).Draw(t, "queue"))
+// list names a wait list.
+func (m *dispatchModel) list(t *rapid.T) WaitListID {
+	if len(m.lists) == 0 {
+		t.Skip("no list")
+	}
+	return rapid.SampledFrom(slices.Sorted(maps.Keys(m.lists))).Draw(t, "list")
+}
+
+func (m *dispatchModel) AddList(t *rapid.T) {
+	if len(m.lists) == 3 {
+		t.Skip("enough lists")
+	}
+	w := m.d.AddList()
+	if w == 0 || m.lists[w] {
+		t.Fatalf("AddList gave %d", w)
+	}
+	m.lists[w] = true
+}
+
+func (m *dispatchModel) RemoveList(t *rapid.T) {
+	w := m.list(t)
+	want := m.subscribers(w) == 0
+	if got := m.d.IsEmpty(w); got != want {
+		t.Fatalf("IsEmpty = %v, want %v", got, want)
+	}
+	if want {
+		m.d.RemoveList(w)
+		delete(m.lists, w)
+	}
+}
+
+func (m *dispatchModel) AskAnew(t *rapid.T) {
+	w := m.list(t)
+	m.d.AskAnew(w)
+	for c := range uint32(3) {
+		m.asked[[2]uint32{uint32(w), c}] = 0
+	}
 }
 
 func (m *dispatchModel) Add(t *rapid.T) {
@@ -66,7 +103,7 @@ func (m *dispatchModel) Add(t *rapid.T) {
 	if id == 0 || m.held[id] != nil {
 		t.Fatalf("Add gave %d", id)
 	}
-	m.held[id] = &modelSubscriber{class: class, since: map[QueueID]int{}}
+	m.held[id] = &modelSubscriber{class: class, since: map[WaitListID]int{}}
 }
 
 func (m *dispatchModel) Remove(t *rapid.T) {
@@ -77,7 +114,7 @@ func (m *dispatchModel) Remove(t *rapid.T) {
 
 func (m *dispatchModel) Subscribe(t *rapid.T) {
 	id, s := m.pick(t)
-	q := m.queue(t)
+	q := m.list(t)
 	want := false
 	if s != nil {
 		_, has := s.since[q]
@@ -93,7 +130,7 @@ func (m *dispatchModel) Subscribe(t *rapid.T) {
 
 func (m *dispatchModel) Unsubscribe(t *rapid.T) {
 	id, s := m.pick(t)
-	q := m.queue(t)
+	q := m.list(t)
 	want := false
 	if s != nil {
 		_, want = s.since[q]
@@ -101,17 +138,6 @@ func (m *dispatchModel) Unsubscribe(t *rapid.T) {
 	}
 	if got := m.d.Unsubscribe(id, q); got != want {
 		t.Fatalf("Unsubscribe = %v, want %v", got, want)
-	}
-}
-
-func (m *dispatchModel) Transfer(t *rapid.T) {
-	from, to := m.queue(t), m.queue(t)
-	m.d.Transfer(from, to)
-	for _, s := range m.held {
-		if _, has := s.since[from]; has && from != to {
-			delete(s.since, from)
-			s.since[to] = s.waiting
-		}
 	}
 }
 
@@ -144,8 +170,8 @@ func (m *dispatchModel) Resume(t *rapid.T) {
 	m.change(s, func() { s.paused = false })
 }
 
-// subscribers is how many subscribers a queue has.
-func (m *dispatchModel) subscribers(q QueueID) (n int) {
+// subscribers is how many subscribers a wait list has.
+func (m *dispatchModel) subscribers(q WaitListID) (n int) {
 	for _, s := range m.held {
 		if _, ok := s.since[q]; ok {
 			n++
@@ -154,14 +180,14 @@ func (m *dispatchModel) subscribers(q QueueID) (n int) {
 	return n
 }
 
-// asks answers for some of the classes. It counts, for each queue and class, how often it was
+// asks answers for some of the classes. It counts, for each list and class, how often it was
 // asked while somebody of the class waited.
-func (m *dispatchModel) asks(t *rapid.T, q QueueID, takes int) func(Class, uint64) (uint64, bool) {
+func (m *dispatchModel) asks(t *rapid.T, q WaitListID, takes int) func(Class, uint64) (uint64, bool) {
 	var asked [3]bool
 	return func(c Class, n uint64) (uint64, bool) {
 		at := [2]uint32{uint32(q), uint32(c)}
 		if asked[c] || n != 0 && n != m.asked[at] {
-			t.Fatalf("class %d of queue %d is asked with %d, want %d or 0, and once: %v", c, q, n, m.asked[at], asked[c])
+			t.Fatalf("class %d of list %d is asked with %d, want %d or 0, and once: %v", c, q, n, m.asked[at], asked[c])
 		}
 		asked[c] = true
 		m.asked[at] = n + 1
@@ -171,13 +197,11 @@ func (m *dispatchModel) asks(t *rapid.T, q QueueID, takes int) func(Class, uint6
 
 // verify compares all that can be asked without changing anything.
 func (m *dispatchModel) verify(t *rapid.T) {
-	for q := QueueID(1); q <= 3; q++ {
-		subscribed := false
+	for q := range m.lists {
 		for takes := range 1 << 3 { // a bit for each class
 			want, best := SubscriberID(0), 0
 			for id, s := range m.held {
 				since, ok := s.since[q]
-				subscribed = subscribed || ok
 				if ok && s.canTake() && takes>>s.class&1 == 1 && (want == 0 || since < best) {
 					want, best = id, since
 				}
@@ -190,34 +214,32 @@ func (m *dispatchModel) verify(t *rapid.T) {
 		if n := len(all); n != m.subscribers(q) || n != len(slices.Compact(slices.Sorted(slices.Values(all)))) {
 			t.Fatalf("Subscribers(%d) = %v, want %d", q, all, m.subscribers(q))
 		}
-		if _, got := m.d.waitLists[q]; got != subscribed {
-			t.Fatalf("queue %d has a wait list: %v", q, got)
-		}
 	}
 	links := 0
 	for id, s := range m.held {
 		links += len(s.since)
-		got := m.d.Queues(id, nil)
+		got := m.d.Lists(id, nil)
 		slices.Sort(got)
-		want := make([]QueueID, 0, 3)
+		want := make([]WaitListID, 0, 3)
 		for q := range s.since {
 			want = append(want, q)
 		}
 		slices.Sort(want)
 		if !slices.Equal(got, want) || m.d.Credits(id) != s.credits {
-			t.Fatalf("subscriber %d has queues %v and %d credits, want %v and %d", id, got, m.d.Credits(id), want, s.credits)
+			t.Fatalf("subscriber %d has lists %v and %d credits, want %v and %d", id, got, m.d.Credits(id), want, s.credits)
 		}
 	}
-	if int(m.d.subscriptions.live) != links || len(m.d.byPair) != links || int(m.d.subscribers.live) != len(m.held) {
-		t.Fatal("subscriptions or subscribers leaked")
+	if int(m.d.subscriptions.live) != links || int(m.d.waitLists.live) != len(m.lists) || int(m.d.subscribers.live) != len(m.held) {
+		t.Fatal("subscriptions, lists or subscribers leaked")
 	}
 }
 
 func TestDispatchDoesWhatTheNaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &dispatchModel{d: NewDispatch(), held: map[SubscriberID]*modelSubscriber{}, asked: map[[2]uint32]uint64{}}
+		m := &dispatchModel{d: NewDispatch(), held: map[SubscriberID]*modelSubscriber{}, lists: map[WaitListID]bool{}, asked: map[[2]uint32]uint64{}}
 		t.Repeat(map[string]func(*rapid.T){
-			"Add": m.Add, "Remove": m.Remove, "Subscribe": m.Subscribe, "Unsubscribe": m.Unsubscribe, "Transfer": m.Transfer, "Credit": m.Credit,
+			"Add": m.Add, "Remove": m.Remove, "Subscribe": m.Subscribe, "Unsubscribe": m.Unsubscribe, "AddList": m.AddList, "RemoveList": m.RemoveList,
+			"AskAnew": m.AskAnew, "Credit": m.Credit,
 			"Spend": m.Spend, "Pause": m.Pause, "Resume": m.Resume, "": m.verify,
 		})
 	})

@@ -183,28 +183,3 @@ func TestValueRules(t *testing.T) {
 		},
 	})
 }
-
-func TestTransferRules(t *testing.T) {
-	const from, to = QueueID(7), QueueID(8)
-	checkDispatch(t, map[string]func(d *dispatchBench, a, b SubscriberID){
-		"subscriptions go to the other queue in the order of arrival": func(d *dispatchBench, a, b SubscriberID) {
-			for _, s := range []SubscriberID{b, a} {
-				d.Subscribe(s, from)
-				d.Credit(s, 1)
-			}
-			d.Transfer(from, to)
-			d.waits(from, 0)
-			d.waits(to, b)
-			d.Spend(b)
-			d.waits(to, a)
-		},
-		"who waited longer stands before the subscribers of the other queue": func(d *dispatchBench, a, b SubscriberID) {
-			d.Credit(a, 1)
-			d.Credit(b, 1)
-			d.Subscribe(a, from)
-			d.Subscribe(b, to)
-			d.Transfer(from, to)
-			d.waits(to, a)
-		},
-	})
-}

@@ -7,7 +7,7 @@ type Kind uint8
 
 // The kinds. String and Hash have the numbers that the store has for them.
 const (
-	None Kind = iota // nothing: a queue of that name is empty, and somebody waits for it
+	None Kind = iota // nothing: a queue of that name is empty
 	String
 	Hash
 	Queue
@@ -75,7 +75,7 @@ func (e *Entry) Expiry() int64 { return e.expiry }
 
 // Directory holds names by database, what they stand for, and when that expires. Small values are
 // in it; large ones and the packets of queues are the caller's. A name stands for one thing. Beside
-// a string or hash it may have a queue that is empty, because somebody waits for packets.
+// a string or hash it may have a queue that is empty.
 type Directory struct {
 	databases []*database // those above were never asked for
 }
