@@ -28,6 +28,7 @@ type Selection struct {
 	Fits16      bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
 	Filter      *Filter // nil: any packet
 	MustFind    bool    // ErrNothing, in place of no packets, if there is nothing to take
+	unread      bool    // the caller needs no records
 }
 
 // A Filter says by their tags which packets are wanted (zkmq document, filters). A packet without

@@ -22,6 +22,7 @@ func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
 // queue is unknown or gives nothing now; with MustFind there is ErrNothing instead.
 func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]byte, err error) {
 	m := tx.m
+	m.scratch = m.scratch[:0]
 	if q, err = tx.open(name, takes); err == nil {
 		err = m.checkFilter(q, s.Filter)
 	}
@@ -36,11 +37,11 @@ func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]by
 	} else if err == nil && q != nil {
 		records, err = tx.selectFrom(q, s, most)
 	}
-	if len(records) == 0 && s.MustFind && err == nil {
+	if len(m.scratch) == 0 && s.MustFind && err == nil {
 		err = ErrNothing
 	}
 	if tx.atomic {
-		tx.changed += len(records)
+		tx.changed += len(m.scratch)
 	}
 	return q, records, err
 }
@@ -60,6 +61,10 @@ func (tx *Tx) selectFrom(q *queue, s Selection, most int) (records [][]byte, err
 	m.logWide(q, s)
 	selection := m.selection(q, s)
 	selection.Limit.Packets = most
+	if s.unread {
+		m.selectAlive(q, s, selection)
+		return nil, nil
+	}
 	records = m.takeable(q, s, selection)
 	return records, tx.useReply(m.scratchBytes(q, s.WithDetails))
 }

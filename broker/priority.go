@@ -93,14 +93,10 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 // selectable. accept, if not nil, sees the key first; if it returns an error, PopKey takes nothing
 // and returns that. ErrNoKey if the best packet has no key.
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
-	m := tx.m
-	q, err := tx.open(name, changes|takes)
-	if q == nil || err != nil {
+	m, s := tx.m, Selection{End: end, Group: true, unread: true}
+	q, _, err := tx.take(name, s, MaxGroup)
+	if len(m.scratch) == 0 || err != nil {
 		return dst, false, err
-	}
-	s := Selection{End: end, Group: true}
-	if m.selectAlive(q, s, m.selection(q, s)); len(m.scratch) == 0 {
-		return dst, false, nil
 	}
 	if key, ok = m.ix.Key(m.scratch[0].ID, dst); !ok {
 		return dst, false, ErrNoKey
@@ -111,8 +107,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 		}
 	}
 	tx.useRole(q, consumerRole)
-	m.count(q, &q.counters.Popped, &m.totals.Popped, len(m.scratch))
-	m.dropNow(q, m.scratch, EventPopped)
+	tx.remove(q, s, nil)
 	return key, true, nil
 }
 

@@ -567,3 +567,23 @@ func BenchmarkUpdatePriority(b *testing.B) {
 		})
 	}
 }
+
+func TestPopsOfKeysAreBoundedInATransaction(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	for range broker.MaxChanged {
+		h.push("q", 1, 0, "many", "")
+	}
+	h.push("q", 2, 0, "last", "")
+	h.together(func(tx *broker.Tx) error {
+		for _, want := range []error{nil, broker.ErrTooManyChanged} {
+			if key, ok, err := tx.PopKey([]byte("q"), broker.Oldest, nil, nil); !errors.Is(err, want) || ok != (want == nil) {
+				t.Errorf("a pop gave %q, %v, want the error %v", key, err, want)
+			}
+		}
+		return nil
+	})
+	if n := h.b.Stats().Packets; n != 1 {
+		t.Errorf("%d packets are left, want 1", n)
+	}
+}
