@@ -172,8 +172,22 @@ func (d *Dispatch) Unsubscribe(s SubscriberID, w WaitListID) bool {
 	return id != 0
 }
 
-// find returns the subscription of a subscriber to a wait list; 0 when there is none.
+// find returns the subscription of a subscriber to a wait list; 0 when there is none. One that can
+// take a delivery stands where its waiting time says.
 func (d *Dispatch) find(u *subscriber, w WaitListID) uint32 {
+	if u.canTake() {
+		id, i := uint32(0), d.waitList(w).line(u.class)
+		if i >= 0 {
+			id = d.waitList(w).lines[i].last
+		}
+		for id != 0 && d.since(id) > u.since {
+			id = d.subscriptions.at(id).listPrev
+		}
+		if id == 0 || d.since(id) != u.since {
+			return 0
+		}
+		return id
+	}
 	id := u.first
 	for id != 0 && d.subscriptions.at(id).to != w {
 		id = d.subscriptions.at(id).next
