@@ -70,6 +70,9 @@ func (m *Machine) Untold() (all []Event) {
 	return append(all, m.open.events.all...)
 }
 
+// LeavesWhatIsDue says that the open batch has no room for what expires by itself.
+func (m *Machine) LeavesWhatIsDue() bool { return m.open.halfFull(m.limits) }
+
 // OpenMemory is about what the open batch takes of memory.
 func (tx *Tx) OpenMemory() int { return tx.m.open.memory() }
 

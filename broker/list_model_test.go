@@ -329,6 +329,9 @@ func (p *player) rename(name string) {
 func (p *player) play(h *harness) {
 	p.t.Helper()
 	n := 1 + p.pick(8)
+	if h.b.LeavesWhatIsDue() { // the model does not
+		h.b.commit()
+	}
 	err := atomicCall(h.b, func(tx *broker.Tx) error {
 		p.tx = tx
 		p.m.now = tx.Now()
