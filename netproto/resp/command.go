@@ -71,7 +71,7 @@ func (c *command) changes(args [][]byte) int {
 		return (len(args) - c.elements) / c.per
 	case c.flags&flagWrite == 0:
 		return 0
-	case c.last < 0: // alone it goes on in slices
+	case c.last == -1: // alone it goes on in slices
 		return len(args) - c.first
 	}
 	return 1

@@ -115,6 +115,15 @@ func TestATransactionHoldsFourMegabytesOfAnyCommands(t *testing.T) {
 	c.ask("DBSIZE", ":10000\r\n")
 }
 
+func TestAWaitInATransactionChangesOneElement(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("MULTI", "+OK\r\n")
+	for range 20 {
+		c.ask("BLPOP"+strings.Repeat(" k", 1000)+" 0", queuedReply)
+	}
+	c.ask("EXEC", "*20\r\n"+strings.Repeat("*-1\r\n", 20))
+}
+
 // What a command in a transaction brings is not there yet when room is reserved.
 func TestCommandsOfATransactionBuildOnEachOther(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
