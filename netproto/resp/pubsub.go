@@ -41,12 +41,12 @@ func (t *topic) held() int {
 	return subscriptionOverhead + len(t.name)
 }
 
-// topics are found by their names. Each stays in its slot, so a look that goes over the slots finds
-// all that stay.
+// topics are found by their names. A channel stays in its slot, so a look that goes over the slots
+// finds all that stay. Patterns leave no slot free: every PUBLISH goes over theirs.
 type topics struct {
 	byName map[string]*topic
 	slots  []*topic
-	free   []int // slots without a topic
+	free   []int // slots without a channel
 }
 
 func (a *topics) add(name string, pattern *glob.Pattern) *topic {
@@ -63,9 +63,18 @@ func (a *topics) add(name string, pattern *glob.Pattern) *topic {
 
 func (a *topics) remove(t *topic) {
 	delete(a.byName, t.name)
-	a.slots[t.slot] = nil
-	if a.free = append(a.free, t.slot); len(a.byName) == 0 {
+	last := len(a.slots) - 1
+	switch {
+	case len(a.byName) == 0:
 		a.slots, a.free = nil, nil
+	case t.pattern == nil:
+		a.slots[t.slot] = nil
+		a.free = append(a.free, t.slot)
+	default:
+		moved := a.slots[last]
+		a.slots[t.slot], moved.slot = moved, t.slot
+		a.slots[last] = nil
+		a.slots = a.slots[:last]
 	}
 }
 
@@ -262,8 +271,8 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	var matched []*topic
 	listeners := p.channels.listeners(channel)
 	s.steps -= len(p.patterns.byName) + len(listeners)
-	for _, t := range p.patterns.slots {
-		if t != nil && t.pattern.Match(channel, &s.steps) {
+	for i := 0; i < len(p.patterns.slots) && s.steps >= 0; i++ {
+		if t := p.patterns.slots[i]; t.pattern.Match(channel, &s.steps) {
 			matched = append(matched, t)
 		}
 	}

@@ -77,6 +77,29 @@ func TestTheSubscriptionsOfAConnectionAreBounded(t *testing.T) {
 	a.want(event("message", "7", "x"))
 }
 
+func TestPatternsThatEndCostPublishNothing(t *testing.T) {
+	all := newPubsub().patterns
+	var patterns []*topic
+	for i := range 100 {
+		name := fmt.Sprint(i, "*")
+		patterns = append(patterns, all.add(name, patternArg([]byte(name))))
+	}
+	for _, p := range patterns[:99] {
+		all.remove(p)
+	}
+	if n := len(all.slots); n != 1 || all.slots[0] != patterns[99] || patterns[99].slot != 0 {
+		t.Errorf("PUBLISH goes over %d patterns, expected the last one", n)
+	}
+}
+
+func TestAPublishBeyondItsStepsTriesNoPattern(t *testing.T) {
+	s := &session{protocol: &Protocol{pubsub: newPubsub()}}
+	s.protocol.pubsub.patterns.add("x", nil) // to try it would be a panic
+	if err := publish(s, nil, [][]byte{nil, []byte("x"), nil}); err != failure(errCostly) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestConnectionsThatEndTogetherDoSoInSeveralTurns(t *testing.T) {
 	d := newDoor(t, Config{})
 	var conns []*conn
