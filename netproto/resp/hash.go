@@ -2,6 +2,7 @@ package resp
 
 import (
 	"cmp"
+
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
