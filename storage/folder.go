@@ -188,6 +188,12 @@ func (f *folder) flock(lock *os.File, how int) error {
 		}
 		return fmt.Errorf("cannot lock the data folder %s: %w", f.path, err)
 	}
+	// Who removes what it made removes the lock, too: this one would then keep out nobody.
+	held, _ := lock.Stat()
+	if named, _ := os.Stat(f.name(lockName)); !os.SameFile(held, named) {
+		_ = lock.Close()
+		return fmt.Errorf("%w: the lock of %s was removed just now; try again", ErrInUse, f.path)
+	}
 	f.lock = lock
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
@@ -138,6 +140,25 @@ func TestFolderOfAFirstStartCutShortIsFinished(t *testing.T) {
 		}
 	}
 	smallStore(t, dir)
+}
+
+// A load that stored nothing removes its lock, which somebody else may have opened before.
+func TestALockThatIsRemovedBeforeItIsTakenIsNone(t *testing.T) {
+	f, err := findFolder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	for _, how := range []int{unix.LOCK_EX, unix.LOCK_SH} {
+		lock, err := os.Create(f.name(lockName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.unmake()
+		if err := f.flock(lock, how); !errors.Is(err, ErrInUse) || f.lock != nil {
+			t.Errorf("a lock without a name: %v", err)
+		}
+	}
 }
 
 func TestFolderIsPrivate(t *testing.T) {
