@@ -198,6 +198,9 @@ func TestRulesNameMetricsAndLabelsThatThereAre(t *testing.T) {
 	if out, err := exec.Command(promtool, "check", "rules", "rules.yml").CombinedOutput(); err != nil {
 		t.Errorf("promtool: %v\n%s", err, out)
 	}
+	if out, err := exec.Command(promtool, "test", "rules", "testdata/rules.yml").CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
+	}
 	check := exec.Command(promtool, "check", "metrics")
 	check.Stdin = strings.NewReader(page)
 	if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {
