@@ -55,9 +55,24 @@ func (p *program) predictors(ctx context.Context, app *kong.Node) []kongcompleti
 // toServer are the flags that say which queues are meant.
 var toServer = []string{"context", "redis", "db", "user", "password-file", "tls", "tls-ca", "tls-cert", "tls-key"}
 
-// queueNames are those of the server that a line means, if it answers soon. Names that a shell
-// would take for something else are left out.
-func (p *program) queueNames(ctx context.Context, line complete.Args) (names []string) {
+// queueNames are those of the server that a line means, if it answers within a second. A password
+// file that is a pipe may keep who reads it for ever: the program ends meanwhile.
+func (p *program) queueNames(ctx context.Context, line complete.Args) []string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	found := make(chan []string, 1)
+	go func() { found <- p.findQueueNames(ctx, line) }()
+	select {
+	case names := <-found:
+		return names
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// findQueueNames is queueNames without a limit. Names that a shell would take for something else
+// are left out.
+func (p *program) findQueueNames(ctx context.Context, line complete.Args) (names []string) {
 	args := []string{"queues"}
 	for i, word := range line.Completed {
 		name, isFlag := strings.CutPrefix(word, "--")
@@ -82,8 +97,6 @@ func (p *program) queueNames(ctx context.Context, line complete.Args) (names []s
 	if _, err := asking.parse(parser); err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
 	match := ""
 	if isWord(line.Last) {
 		match = line.Last + "*"

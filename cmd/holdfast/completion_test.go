@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Each shell gets the Tab key for the parts of command lines, which it then carries out.
@@ -81,7 +82,12 @@ func TestNamesOfQueuesAreCompleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{asProgram + "=1", "HOME=" + t.TempDir()}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string]string{
+		"holdfast pop --user a --password-file " + pipe + " jo": "",
 		"holdfast push jo":                                "jobs jobs.urgent",
 		"holdfast list ":                                  "jobs jobs.urgent mails",
 		"holdfast move mails jobs.":                       "jobs.urgent",
@@ -95,9 +101,11 @@ func TestNamesOfQueuesAreCompleted(t *testing.T) {
 		"holdfast get none":                               "",
 		"holdfast pop --context none jo":                  "",
 	} {
-		cmd := exec.CommandContext(t.Context(), exe)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		cmd := exec.CommandContext(ctx, exe)
 		cmd.Env = append(env, "COMP_LINE="+line, "HOLDFAST_REDIS="+s.addrs["redis"])
 		out, err := cmd.CombinedOutput()
+		cancel()
 		if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != want {
 			t.Errorf("%s is completed with %q, %v; want %q", line, got, err, want)
 		}
