@@ -29,6 +29,10 @@ const (
 	mergeTables = 32
 )
 
+// mergeTries is how often a merge is tried that takes more room than it may: windows became tables
+// since it began. Deletions wait as long as none has failed, so the next one takes what is left.
+const mergeTries = 3
+
 // writeOut builds the tables of a window and puts them in force.
 func (s *Store) writeOut(w *window) (err error) {
 	records, err := s.journal.Window(w.from, w.upto)
@@ -202,6 +206,10 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 	before := s.dead.Load()
 	o := s.mergeOptions(list, all)
 	worked, err = s.tables.Merge(s.ctx, o)
+	for try := 1; isFull(err) && try < mergeTries; try++ {
+		o = s.mergeOptions(s.tables.List(), all)
+		worked, err = s.tables.Merge(s.ctx, o)
+	}
 	if err == nil && o.All {
 		s.dead.Add(-before)
 	}

@@ -24,8 +24,8 @@ func (s *Store) behind() (part float64) {
 	}
 	if s.fails(merging) == nil {
 		// Deletions take room before a merge gives it back. They wait for one that does where what waits
-		// could become tables in the room that the merge leaves.
-		if s.guard.get().Free < (waitWindows+freeWindows)*s.sizes.window && s.short() {
+		// could become tables in the room that the merge leaves, or in that of its next step.
+		if s.guard.get().Free < (waitWindows+freeWindows+1)*s.sizes.window && s.short() {
 			part = 2
 		}
 		zero, _ := s.tables.List().Zero()

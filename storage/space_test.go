@@ -351,6 +351,60 @@ func TestAFileSystemThatDoesNotTellForAMomentStopsNothing(t *testing.T) {
 	}
 }
 
+func TestAMergeThatWindowsTookRoomFromIsTriedWithWhatIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	var full, begun, taken atomic.Int64
+	full.Store(1 << 30)
+	o := Options{Window: minWindow, Sync: SyncNever()}
+	o.tune.stat = func(string) (free, _ int64, err error) {
+		sizes, err := Sizes(dir)
+		free = full.Load() - sizes.Total
+		if begun.Load() > 0 && sizes.Total > begun.Load()+minWindow && taken.Load() == 0 { // a step is there
+			taken.Store(free - freeWindows*minWindow + 1)
+		}
+		return free - taken.Load(), 1 << 30, err
+	}
+	s := openTest(t, dir, o)
+	var b Batch
+	for id := range uint64(24) {
+		for b.Reset(); b.Len() < 1024; {
+			b.Put(PacketID{1, 1, id<<10 + uint64(b.Len())}, &Packet{Payload: make([]byte, 1024)})
+		}
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := s.Snapshot() // all is in tables
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Close()
+	sizes, err := Sizes(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full.Store(sizes.Total + 40<<20)
+	begun.Store(sizes.Total)
+	for id := range uint64(24) {
+		for b.Reset(); b.Len() < 700; {
+			b.Delete(PacketID{1, 1, id<<10 + uint64(b.Len())}, Removed{})
+		}
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err = s.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	n.Close()
+	eventually(t, "nothing is merged", func() bool {
+		return taken.Load() > 0 && s.tables.List().Bytes() < 16<<20
+	})
+	if space := s.Space(); space.Failures > 0 {
+		t.Errorf("work failed in the background: %+v", space)
+	}
+}
+
 // Deletions of small packets take nearly as much room as the packets, until a merge of all tables.
 func TestADiskFullOfSmallPacketsDrains(t *testing.T) {
 	if testing.Short() {
