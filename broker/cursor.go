@@ -8,10 +8,11 @@ import (
 )
 
 // A look that goes on in slices, with changes in between, goes by place: what is there from its
-// begin to its end comes once, in order. What comes meanwhile does not come, and what goes may.
+// begin to its end comes once, in order. What comes meanwhile does not come, and what goes may. It
+// ends at the place of its last element, so it has an end whatever comes and goes.
 
 // More says that the look is not at its end.
-func (c *ListCursor) More() bool { return c.left > 0 }
+func (c *ListCursor) More() bool { return c.queue != nil }
 
 // keep has the machine know of the look, as there are changes before it goes on.
 func (c *ListCursor) keep(m *Machine) {
@@ -32,17 +33,19 @@ func (c *ListCursor) isNew(p index.Packet) bool {
 	return p.Identity >= c.marks.NextSeq || p.Identity <= c.marks.LowSeq
 }
 
-// passed returns how many of some elements each look at their list has passed. They are from left
-// to right, and about to get other places: then follow brings the look there.
-func (m *Machine) passed(q *queue, elements []index.Packet) (by map[*ListCursor]int) {
+// passed returns how many of some elements are up to each place that the looks at their list keep.
+// They are from left to right, and about to get other places: then follow brings it there.
+func (m *Machine) passed(q *queue, elements []index.Packet) (by map[*index.Place]int) {
 	for c := range m.cursors {
 		if c.queue != q {
 			continue
 		}
 		if by == nil {
-			by = make(map[*ListCursor]int)
+			by = make(map[*index.Place]int)
 		}
-		by[c] = sort.Search(len(elements), func(i int) bool { return behind(c.after, elements[i]) })
+		for _, at := range []*index.Place{&c.after, &c.last} {
+			by[at] = sort.Search(len(elements), func(i int) bool { return behind(*at, elements[i]) })
+		}
 	}
 	return by
 }
@@ -52,11 +55,11 @@ func behind(at index.Place, p index.Packet) bool {
 	return p.Priority > at.Priority || p.Priority == at.Priority && p.Seq < at.Seq
 }
 
-// follow has a look go on behind the last of some elements, or before all of its priority.
-func (c *ListCursor) follow(q *queue, passed []index.Packet) {
-	c.queue, c.after.Seq = q, math.MaxUint64
+// follow moves a place to the last of some elements, or before all of its priority.
+func follow(at *index.Place, passed []index.Packet) {
+	at.Seq = math.MaxUint64
 	if n := len(passed); n > 0 {
-		c.after = passed[n-1].Place()
+		*at = passed[n-1].Place()
 	}
 }
 

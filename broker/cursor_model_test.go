@@ -3,6 +3,7 @@ package broker_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -15,7 +16,6 @@ import (
 type walk struct {
 	name   string
 	cursor broker.ListCursor
-	left   int // elements that it may still find
 	ids    []int
 	since  int // the last id when it began
 }
@@ -27,15 +27,15 @@ func (p *player) begin(name string) {
 	}
 	list := p.m.byName[name]
 	from := p.pick(len(list) + 1)
-	p.walk = &walk{name: name, left: len(list) - from, since: p.m.ids}
-	if p.pick(2) == 0 {
-		p.walk.left = p.pick(p.walk.left + 1)
+	p.walk = &walk{name: name, since: p.m.ids}
+	if list = list[from:]; p.pick(2) == 0 {
+		list = list[:p.pick(len(list)+1)]
 	}
-	for _, e := range list[from:] {
+	for _, e := range list {
 		p.walk.ids = append(p.walk.ids, e.id)
 	}
-	p.note("begin a look at %s %d %d", name, from, p.walk.left)
-	p.failed(p.tx.Elements([]byte(name), from, p.walk.left, &p.walk.cursor), "Elements")
+	p.note("begin a look at %s %d %d", name, from, len(list))
+	p.failed(p.tx.Elements([]byte(name), from, len(list), &p.walk.cursor), "Elements")
 	p.goOn(name)
 }
 
@@ -52,7 +52,7 @@ func (p *player) goOn(string) {
 				want = append(want, e)
 			}
 		}
-		if len(f.Packets) > min(n, w.left, len(want)) {
+		if len(f.Packets) > min(n, len(want)) {
 			p.t.Fatalf("NextElements found %d of %d, after %v", len(f.Packets), len(want), p.trace)
 		}
 		for i, e := range f.Packets {
@@ -61,7 +61,7 @@ func (p *player) goOn(string) {
 			}
 			w.ids = slices.DeleteFunc(w.ids, func(id int) bool { return id == want[i].id })
 		}
-		if w.left -= len(f.Packets); !w.cursor.More() && len(f.Packets) < min(w.left+len(f.Packets), len(want)) {
+		if !w.cursor.More() && len(f.Packets) < len(want) {
 			p.t.Fatalf("the look ended at %d of %d, after %v", len(f.Packets), len(want), p.trace)
 		}
 	}
@@ -129,6 +129,59 @@ func TestALookGoesOnBehindTheSameElementWhateverAnInsertionMoves(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A list of ten is looked at one by one. After each slice there is a change.
+func TestALookEndsWithTheElementThatWasItsLast(t *testing.T) {
+	const n = 10
+	remove := func(h *harness, e string) {
+		h.together(func(tx *broker.Tx) error {
+			_, err := tx.RemoveValue([]byte("q"), []byte(e), broker.Newest, 1)
+			return err
+		})
+	}
+	for name, test := range map[string]struct {
+		from, n int
+		change  func(h *harness, slice int)
+		want    string
+	}{
+		"elements go ahead of it, and new ones come": {0, n, func(h *harness, slice int) {
+			h.pushEnd("q", broker.Oldest, "new")
+			remove(h, fmt.Sprint(n-slice))
+		}, "0 1 2 3 4"},
+		"the last one goes": {2, 4, func(h *harness, _ int) { remove(h, "5") }, "2 3 4"},
+		"the last one moves": {2, 4, func(h *harness, slice int) {
+			h.together(func(tx *broker.Tx) error {
+				_, err := tx.InsertAt([]byte("q"), min(5+slice, 10), []byte("new"))
+				return err
+			})
+		}, "2 3 4 5"},
+		"an older one becomes ready": {0, 6, func(h *harness, _ int) { h.now.Add(1000) }, "0 1 2 3 delayed 4 5"},
+	} {
+		h := newHarness(t)
+		for i := n - 1; i >= 0; i-- {
+			h.pushEnd("q", broker.Newest, fmt.Sprint(i))
+			if i == 4 {
+				h.together(func(tx *broker.Tx) error {
+					return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: broker.ListPriority, Delay: 1000, Payload: []byte("delayed")}))
+				})
+			}
+		}
+		var c broker.ListCursor
+		h.together(func(tx *broker.Tx) error { return tx.Elements([]byte("q"), test.from, test.n, &c) })
+		var found []string
+		for slice := 1; c.More() && slice < 2*n; slice++ {
+			h.together(func(tx *broker.Tx) error {
+				found = append(found, h.slices(tx, "q", &c, 1)...)
+				return nil
+			})
+			test.change(h, slice)
+		}
+		if got := strings.Join(found, " "); got != test.want || c.More() {
+			t.Errorf("%s: the look finds %q, want %q; there is more: %v", name, got, test.want, c.More())
+		}
+		h.close()
 	}
 }
 

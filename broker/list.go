@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -66,14 +67,23 @@ func (tx *Tx) Elements(name []byte, from, n int, c *ListCursor) error {
 	if n == 0 {
 		return nil
 	}
+	skipped := from
+	if from+n < length {
+		skipped += from + n
+	}
 	if lanes, _ := m.ix.Lanes(q.ix, nil); lanes == 0 {
-		tx.looked += from / 64
+		tx.looked += skipped / 64
 	} else {
-		tx.looked += from // one by one
+		tx.looked += skipped // one by one
 	}
 	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, 1, m.scratch[:0])
-	first := m.scratch[0].Place()
-	*c = ListCursor{queue: q, marks: m.marks, after: Place{Priority: first.Priority, Seq: first.Seq + 1}, left: n}
+	if from+n == length {
+		m.scratch = append(m.scratch, m.ix.Last(q.ix))
+	} else {
+		m.scratch = m.ix.Next(q.ix, index.Selection{}, from+n-1, 1, m.scratch)
+	}
+	first, last := m.scratch[0].Place(), m.scratch[1].Place()
+	*c = ListCursor{queue: q, marks: m.marks, after: Place{Priority: first.Priority, Seq: first.Seq + 1}, last: last, n: n}
 	return nil
 }
 
@@ -91,17 +101,18 @@ func (tx *Tx) NextElements(name []byte, c *ListCursor, n int) (Found, error) {
 		c.End()
 		return Found{}, nil
 	}
-	n = min(n, c.left)
+	n = min(n, c.n)
 	m.scratch = m.ix.NextBehind(q.ix, Newest, c.after, n, m.scratch[:0])
-	ends := len(m.scratch) < n
-	if fit := fitting(m.scratch, lookSliceBytes, weight); fit < len(m.scratch) {
-		m.scratch, ends = m.scratch[:fit], false
+	upto := sort.Search(len(m.scratch), func(i int) bool { return behind(c.last, m.scratch[i]) })
+	ends := upto < n
+	if fit := fitting(m.scratch[:upto], lookSliceBytes, weight); fit < upto {
+		upto, ends = fit, false
 	}
 	after := c.after
-	if len(m.scratch) > 0 {
-		after = m.scratch[len(m.scratch)-1].Place()
+	if upto > 0 {
+		after = m.scratch[upto-1].Place()
 	}
-	m.scratch = slices.DeleteFunc(m.scratch, c.isNew)
+	m.scratch = slices.DeleteFunc(m.scratch[:upto], c.isNew)
 	bytes := weightOf(m.scratch)
 	tx.lookedAt(len(m.scratch), bytes)
 	if err := tx.useReply(bytes + len(m.scratch)*packetOverhead); err != nil {
@@ -112,7 +123,7 @@ func (tx *Tx) NextElements(name []byte, c *ListCursor, n int) (Found, error) {
 		c.keep(m)
 		return Found{}, ErrChanged
 	}
-	if c.after, c.left = after, c.left-len(m.scratch); ends || c.left == 0 {
+	if c.after = after; ends || after == c.last {
 		c.End()
 	} else {
 		c.keep(m)

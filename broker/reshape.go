@@ -81,10 +81,10 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 		p := plan.moved[i]
 		plan.moved[i] = m.move(q, p, records[i], q, p.Priority, plan.end)
 	}
-	for c, n := range passed {
+	for at, n := range passed {
 		stays := plan.end == Oldest && n == 0 || plan.end == Newest && n == len(plan.moved)
-		if !stays && c.after.Priority == plan.priority {
-			c.follow(q, plan.moved[:n])
+		if !stays && at.Priority == plan.priority {
+			follow(at, plan.moved[:n])
 		}
 	}
 	return length + 1, nil
@@ -143,8 +143,13 @@ func (m *Machine) trimByMove(q *queue, kept []index.Packet) error {
 	for i, p := range slices.Backward(kept) {
 		kept[i] = m.move(q, p, records[i], fresh, p.Priority, Newest)
 	}
-	for c, n := range passed {
-		c.follow(fresh, kept[:n])
+	for at, n := range passed {
+		follow(at, kept[:n])
+	}
+	for c := range m.cursors {
+		if c.queue == q {
+			c.queue = fresh
+		}
 	}
 	return nil
 }

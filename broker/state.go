@@ -314,5 +314,6 @@ type ListCursor struct {
 	queue   *queue
 	marks   storage.Marks // when it began
 	after   index.Place   // the last element that it has passed
-	left    int           // to pass
+	last    index.Place   // the one with which it ends
+	n       int           // elements when it began
 }

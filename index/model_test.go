@@ -430,6 +430,9 @@ func (m *indexModel) Pop(t *rapid.T) {
 
 func (m *indexModel) Next(t *rapid.T) {
 	q, s := m.queue(t), drawSelection(t)
+	if all := m.order(q, Selection{}); len(all) > 0 && m.x.Last(q) != all[len(all)-1].Packet {
+		t.Fatalf("Last gave %+v, want %+v", m.x.Last(q), all[len(all)-1].Packet)
+	}
 	want := m.order(q, s)
 	skip := rapid.SampledFrom([]int{0, 1, 30, 90, len(want) / 2, len(want) - 1}).Draw(t, "skip")
 	skip, n := max(skip, 0), rapid.IntRange(0, 60).Draw(t, "n")

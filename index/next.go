@@ -56,6 +56,21 @@ func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet 
 	return dst
 }
 
+// Last is the packet that Next at the newest end gives last. The queue has one that can be
+// selected. It costs O(log n) for each lane.
+func (x *Index) Last(q QueueID) Packet {
+	var last place
+	var id uint32
+	for t := range x.trees(x.queues.at(uint32(q)), false) {
+		end, _ := x.forest.highest(t)
+		w := x.forest.walkPriority(t, end.priority, Oldest)
+		if at, packet := w.at(); id == 0 || at.priority > last.priority || at.priority == last.priority && at.seq < last.seq {
+			last, id = at, packet
+		}
+	}
+	return x.packet(id, x.entries.at(id))
+}
+
 // NextBehind appends to dst the packets that the next selections at an end would take if those up
 // to a place were gone, in that order: at most n. A place of priority 0 is before all. O(n log n),
 // and O(lanes) for those that have packets before the place.
