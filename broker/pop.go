@@ -18,7 +18,8 @@ func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
 }
 
 // take begins every call that takes packets: it leaves in m.scratch what s selects from the queue,
-// at most so many packets, and returns their records. They are not taken yet. There are none if the
+// at most so many packets, nor more than the Atomic may take, and returns their records. They are
+// not taken yet. There are none if the
 // queue is unknown or gives nothing now; with MustFind there is ErrNothing instead.
 func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]byte, err error) {
 	m := tx.m
@@ -26,8 +27,10 @@ func (tx *Tx) take(name []byte, s Selection, most int) (q *queue, records [][]by
 	if q, err = tx.open(name, takes); err == nil {
 		err = m.checkFilter(q, s.Filter)
 	}
-	if err == nil && tx.atomic && tx.MayChange() == 0 {
-		err = ErrTooManyChanged
+	if tx.atomic {
+		if most = min(most, tx.MayChange()); most == 0 && err == nil {
+			err = ErrTooManyChanged
+		}
 	}
 	if err != nil {
 		return nil, nil, err

@@ -16,8 +16,8 @@ type command struct {
 	// Where its keys are: the first, the last (-1: the last argument) and the step between two. No
 	// keys if first is 0.
 	first, last, step int
-	// elements is the first argument of what it brings or deletes, of which each has so many arguments
-	// (per), if it takes any number.
+	// elements is how many arguments it has besides what it brings, deletes or moves, of which each
+	// has so many arguments (per), if it takes any number.
 	elements, per int
 	// packets is the last of the ids that begin behind the queue (-1: the last argument); 0: there are
 	// none that the audit would name.

@@ -72,17 +72,35 @@ func TestOneCommandTakesAndMovesNoMoreThanItsLimit(t *testing.T) {
 		[2]string{"LPOP l 40000", "+QUEUED"}, [2]string{"LPOP l", "+QUEUED"}, [2]string{"LTRIM l 5 -1", "+QUEUED"},
 	)
 	replies := c.do("EXEC").elements
-	if got := len(replies[2].elements); replies[0].String() != ":1" || replies[1].String() != tooMany || got != most ||
+	if got := len(replies[2].elements); replies[0].String() != ":1" || replies[1].String() != tooMany || got != most-1 ||
 		replies[3].String() != tooMany || replies[4].String() != "+OK" {
 		t.Errorf("EXEC gave %.300s", replies)
 	}
 	d.restart()
 	c = dial(t, d.addr())
 	c.expect(
-		[2]string{"LLEN same", fmt.Sprint(":", 2*most-1)}, [2]string{"LLEN l", fmt.Sprint(":", n+2-most-5)},
-		[2]string{"LTRIM l 20000 -2", "+OK"}, [2]string{"LLEN l", fmt.Sprint(":", n+2-most-5-20_000-1)},
+		[2]string{"LLEN same", fmt.Sprint(":", 2*most-1)}, [2]string{"LLEN l", fmt.Sprint(":", n+3-most-5)},
+		[2]string{"LTRIM l 20000 -2", "+OK"}, [2]string{"LLEN l", fmt.Sprint(":", n+3-most-5-20_000-1)},
 		[2]string{"DEL l", ":1"},
 	)
+}
+
+func TestOneCommandTakesNoMoreOfAGroupThanItsLimit(t *testing.T) {
+	d := newDoor(t)
+	c := dial(t, d.addr())
+	const n = broker.MaxChanged + 1
+	for range n {
+		c.send("QPUSH", "q", "x", "KEY", "k")
+	}
+	for range n {
+		c.read()
+	}
+	if got := len(c.do("QPOP", "q", "GROUP").elements); got != broker.MaxChanged {
+		t.Errorf("QPOP took %d of a group of %d", got, n)
+	}
+	if got := len(c.do("QPOP", "q", "GROUP").elements); got != 1 {
+		t.Errorf("QPOP took %d of the rest", got)
+	}
 }
 
 func TestATransactionOfTooManyChangesIsNotBegun(t *testing.T) {
@@ -95,8 +113,17 @@ func TestATransactionOfTooManyChangesIsNotBegun(t *testing.T) {
 		[2]string{"EXEC", "-EXECABORT Transaction discarded because of previous errors."}, [2]string{"EXISTS l a", ":0"},
 		[2]string{"MULTI", "+OK"},
 	)
-	del := append([]string{"DEL"}, numbers(broker.MaxChanged+1)...)
+	move := append(numbers(1000, "QMOVE", "q"), "TO", "r")
+	for range broker.MaxChanged / 1000 {
+		c.do(move...)
+	}
 	want := "-ERR transaction too large: its commands may change 16384 elements and names"
+	if got := c.do(move...).String(); got != want {
+		t.Errorf("QMOVE of many packets in a transaction: %.100s, want %s", got, want)
+	}
+	c.do("DISCARD")
+	c.do("MULTI")
+	del := append([]string{"DEL"}, numbers(broker.MaxChanged+1)...)
 	if got := c.do(del...).String(); got != want {
 		t.Errorf("DEL of many names in a transaction: %.100s, want %s", got, want)
 	}

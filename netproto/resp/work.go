@@ -24,7 +24,7 @@ func workCommands() []command {
 		{name: "qlist", arity: -2, flags: read, first: 1, last: 1, step: 1, run: qlist},
 		{name: "qshow", arity: 3, flags: read, first: 1, last: 1, step: 1, prepare: prepareIDs, run: qshow},
 		{name: "qdel", arity: -3, flags: write, first: 1, last: 1, step: 1, elements: 2, per: 1, packets: -1, right: access.Manage, prepare: prepareIDs, run: qdel},
-		{name: "qmove", arity: -4, flags: write | flagAdds, first: 1, last: 1, step: 1, packets: -3, right: access.Manage, asks: asksTo("to"), prepare: prepareIDs, run: qmove, form: moveForm},
+		{name: "qmove", arity: -4, flags: write | flagAdds, first: 1, last: 1, step: 1, elements: 4, per: 1, packets: -3, right: access.Manage, asks: asksTo("to"), prepare: prepareIDs, run: qmove, form: moveForm},
 		{name: "qprio", arity: 4, flags: write | flagAdds | flagFast, first: 1, last: 1, step: 1, packets: 2, right: access.Manage, prepare: prepareIDs, run: qprio},
 		{name: "qpurge", arity: -2, flags: write | flagSlices, first: 1, last: 1, step: 1, right: access.Manage, run: qpurge},
 		{name: "qharvest", arity: -2, flags: write | flagSlices, first: 1, last: 1, step: 1, right: access.Manage, run: qharvest},
