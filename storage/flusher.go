@@ -72,32 +72,32 @@ func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.En
 }
 
 // background does some work until Close, or until nobody knows what is in force: whenever it is
-// told to, and after a rest as long as there is more. A failure is tried again after a second,
+// told to, and after a rest where it worked or wants one. A failure is tried again after a second,
 // doubling to half a minute, and when it is told: on a full disk what was popped meanwhile may have
 // made the room that a merge needs.
-func (s *Store) background(what work, tell <-chan struct{}, do func() (more bool, rest time.Duration, err error)) {
+func (s *Store) background(what work, tell <-chan struct{}, do func() (worked bool, rest time.Duration, err error)) {
 	var next <-chan time.Time
-	for told, wait := tell, time.Second; ; {
+	for wait := time.Second; ; {
 		select {
-		case <-told:
+		case <-tell:
 		case <-next:
 		case <-s.ctx.Done():
 			return
 		}
 		begun := time.Now()
-		more, rest, err := do()
-		if err == nil && more {
+		worked, rest, err := do()
+		if err == nil && worked {
 			s.troubles.did(what, time.Since(begun))
 		}
 		if errors.Is(err, context.Canceled) || s.noted(what, err) {
 			return
 		}
-		told, next = tell, nil
+		next = nil
 		switch {
 		case err != nil:
 			next, wait = time.After(wait), min(2*wait, 30*time.Second)
-		case more:
-			told, next = nil, time.After(rest)
+		case worked || rest > 0:
+			next = time.After(rest)
 			fallthrough
 		default:
 			wait = time.Second
@@ -106,7 +106,7 @@ func (s *Store) background(what work, tell <-chan struct{}, do func() (more bool
 }
 
 // flushNext writes the oldest frozen window out.
-func (s *Store) flushNext() (more bool, rest time.Duration, err error) {
+func (s *Store) flushNext() (worked bool, rest time.Duration, err error) {
 	w := s.layers.oldest()
 	if w == nil {
 		return false, 0, nil
@@ -193,18 +193,15 @@ func (s *Store) wake(tell chan struct{}) {
 // averageEntry is what an entry of the tables takes, in bytes.
 func averageEntry(l *tables.List) int64 { return l.Bytes() / int64(max(l.Entries(), 1)) }
 
-// mergeNext merges if that is due. It rests as long as it worked, unless there is much to do.
+// mergeNext merges if that is due. It rests as long as it worked, unless there is much to do, also
+// where that comes meanwhile.
 func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
-	begun, list := time.Now(), s.tables.List()
-	zero, _ := list.Zero()
-	dead, live := s.deadAndLive(list)
-	short := s.short()
-	all := short || dead > live+s.sizes.allowance()
-	if !all && list.Windows() <= mergeGroups && zero <= mergeTables {
-		return false, 0, nil
+	due, all, much := s.mergeDue()
+	if rest = time.Until(s.rested); !due || rest > 0 && !much {
+		return false, max(rest, 0), nil
 	}
-	before := s.dead.Load()
-	o := s.mergeOptions(list, all)
+	begun, before := time.Now(), s.dead.Load()
+	o := s.mergeOptions(s.tables.List(), all)
 	worked, err = s.tables.Merge(s.ctx, o)
 	for try := 1; isFull(err) && try < mergeTries; try++ {
 		o = s.mergeOptions(s.tables.List(), all)
@@ -216,10 +213,23 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 	if worked {
 		s.wake(s.room)
 	}
-	if !short && zero <= 2*mergeTables && dead <= 2*(live+s.sizes.allowance()) {
-		rest = time.Since(begun)
+	rest = time.Since(begun)
+	s.rested = time.Now().Add(rest)
+	if _, _, much = s.mergeDue(); much {
+		rest = 0
 	}
 	return worked, rest, err
+}
+
+// mergeDue says whether a merge is due, one of all tables, and so much that it does not rest.
+func (s *Store) mergeDue() (due, all, much bool) {
+	list := s.tables.List()
+	zero, _ := list.Zero()
+	dead, live := s.deadAndLive(list)
+	short, allowed := s.short(), live+s.sizes.allowance()
+	all = short || dead > allowed
+	due = all || list.Windows() > mergeGroups || zero > mergeTables
+	return due, all, short || zero > mergeTables || dead > 2*allowed
 }
 
 // mergeOptions returns how to merge in the room that there is. What is taken of level 0 stands

@@ -37,6 +37,19 @@ func TestBatchesWaitWhileTooMuchWaitsToBecomeTables(t *testing.T) {
 	eventually(t, "much still waits", func() bool { return s.behind() < 0.5 && s.Space().Wait == 0 })
 }
 
+func TestARestOfTheMergerEndsWhereLevel0IsLong(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
+	s.rested = time.Now().Add(time.Hour)
+	p := newPusher(t, s)
+	most := 0
+	for s.tables.List().Windows() == 0 || most <= mergeTables {
+		p.push(64)
+		zero, _ := s.tables.List().Zero()
+		most = max(most, zero)
+	}
+	eventually(t, "nothing is merged", func() bool { zero, _ := s.tables.List().Zero(); return zero < most })
+}
+
 func TestNobodyWaitsForTablesThatCannotBeMade(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	p := newPusher(t, s)

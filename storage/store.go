@@ -51,6 +51,7 @@ type Store struct {
 	noSegment atomic.Bool // the journal had no room for a batch
 
 	dead    atomic.Int64 // bytes of tables that are hidden by what was written since; an estimate
+	rested  time.Time    // until then the merger rests; its own
 	scanned atomic.Int64 // bytes that the scans of a start showed, until Verify
 	flushed atomic.Int64 // when a window was written out last, in Unix nanoseconds
 
