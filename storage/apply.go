@@ -35,7 +35,7 @@ func (s *Store) Apply(b *Batch) error {
 
 // write is Apply, also of a batch that changes nothing but the control record.
 func (s *Store) write(b *Batch) error {
-	s.wait()
+	s.wait(b.data)
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	_ = s.begin() // an error of it is the state
@@ -75,7 +75,7 @@ func (s *Store) write(b *Batch) error {
 	if f, set := b.flush(); set {
 		s.flush = f
 	}
-	if s.pace.behind = s.behind(); s.pace.behind > 0.5 {
+	if s.pace.behind = s.behind(); s.pace.behind > slowPart {
 		s.pace.slow(start, s.layers.open.bytes-before)
 	}
 	s.mu.Unlock()

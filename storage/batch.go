@@ -30,6 +30,7 @@ type Batch struct {
 	marks    Marks
 	hasMarks bool
 	must     bool // MustWrite
+	data     bool // it brings packets or values: not only what moves
 }
 
 // batchEntry is an entry of a batch.
@@ -110,6 +111,7 @@ func (b *Batch) Reset() {
 // Put adds a packet, copying all it needs of p, and returns the number by which Record and Cancel
 // know the operation. Nothing has that id on disk, or the batch deleted it before.
 func (b *Batch) Put(id PacketID, p *Packet) (op int) {
+	b.data = true
 	return b.put(entryNew, id, b.recordOf(p), p.Expiry, len(p.Payload), Removed{})
 }
 

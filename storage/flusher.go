@@ -238,7 +238,7 @@ func (s *Store) mergeDue() (due, all, much bool) {
 func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	room := s.guard.roomToMerge()
 	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes()), Now: uint64(time.Now().Unix()),
-		Step: min(room/4, stepWindows*s.sizes.window), Room: s.guard.roomLeft}
+		Step: min(room/4, stepWindows*s.sizes.window), Room: func() error { s.opt.tune.step(); return s.guard.roomLeft() }}
 	upper := room - o.Step
 	if _, zero := list.Zero(); zero > upper && (upper >= s.sizes.window || !all) {
 		o.All, o.Upper = false, upper

@@ -39,6 +39,7 @@ func (b *Batch) Value(v ValueID) (value []byte, ok bool) {
 }
 
 func (b *Batch) putItem(v ValueID, i *item, keep bool, old Mark) {
+	b.data = b.data || i.value != nil
 	keep = keep && i.value == nil
 	large := i.value
 	if i.large = keep || IsLarge(len(large)); !i.large {

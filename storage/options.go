@@ -91,6 +91,7 @@ type Options struct {
 type tuning struct {
 	sync func(*os.File) error
 	stat func(path string) (free, total int64, err error)
+	step func() // before each step of a merge comes in force
 }
 
 // fill sets what was left out.
@@ -104,5 +105,8 @@ func (o *Options) fill() {
 	}
 	if o.tune.stat == nil {
 		o.tune.stat = statSpace
+	}
+	if o.tune.step == nil {
+		o.tune.step = func() {}
 	}
 }

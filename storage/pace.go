@@ -16,6 +16,9 @@ const (
 
 // behind is how much waits for the background, as a part of what may. From a half on data comes no
 // faster than its tables. What fails counts nothing: then the level says what may still be written.
+//
+// Above 1 every batch waits, and so does the caller's loop: for a flush, or on a full disk for a
+// step of a merge. A long level 0 holds data alone, as a merge may take minutes.
 func (s *Store) behind() (part float64) {
 	if s.fails(flushing) == nil {
 		bytes, logged, _ := s.layers.waiting()
@@ -29,14 +32,15 @@ func (s *Store) behind() (part float64) {
 			part = 2
 		}
 		zero, _ := s.tables.List().Zero()
-		part = max(part, float64(zero)/waitTables)
+		part = max(part, min(float64(zero)/waitTables, 1))
 	}
 	return part
 }
 
-// dataPart is how much may wait of what brings data: the rest is for what does not. Behind 1 every
-// batch waits.
-const dataPart = 0.9
+const (
+	slowPart = 0.5 // from here on data comes no faster than its tables
+	dataPart = 0.9 // from here on it waits: the rest is for what brings none
+)
 
 // dataWait is how long those who bring data should wait before they go on.
 func (s *Store) dataWait() time.Duration {
@@ -49,7 +53,7 @@ func (s *Store) dataWait() time.Duration {
 }
 
 // lookBehind returns how much was behind after the last batch, or is now if that was much, and when
-// the next one begins.
+// the next one that brings data begins.
 func (s *Store) lookBehind() (behind float64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,10 +63,11 @@ func (s *Store) lookBehind() (behind float64, next time.Time) {
 	return s.pace.behind, s.pace.next
 }
 
-// wait waits until the next batch may begin, whatever it brings.
-func (s *Store) wait() {
+// wait waits until the next batch may begin. One that brings data keeps the pace, where nobody has
+// asked for that before.
+func (s *Store) wait(data bool) {
 	behind, next := s.lookBehind()
-	if behind > dataPart {
+	if data {
 		time.Sleep(time.Until(next))
 	}
 	for ; behind > 1; behind, _ = s.lookBehind() {
@@ -97,7 +102,7 @@ type pace struct {
 
 	// Store.mu guards these.
 	behind float64   // after the last batch, or later
-	next   time.Time // when the next one begins
+	next   time.Time // when the next one that brings data begins
 }
 
 const (
@@ -114,12 +119,16 @@ func (p *pace) measure(bytes int64, took time.Duration, window int64) {
 	}
 }
 
-// slow has the next batch begin when the background has had time for one that brought so much.
+// slow has the next batch begin when the background has had time for one that brought so much. What
+// comes without waiting makes no debt that one batch would have to sleep off.
 func (p *pace) slow(begun time.Time, bytes int64) {
-	if begun = begun.Add(-oldestDebt); p.next.Before(begun) {
+	begun = begun.Add(-oldestDebt)
+	if p.next.Before(begun) {
 		p.next = begun
 	}
 	speed := cmp.Or(p.speed.Load(), int64(firstSpeed))
 	gap := time.Duration(max(bytes, 0) * speed >> 20)
-	p.next = p.next.Add(min(gap, longestGap))
+	if p.next = p.next.Add(gap); p.next.After(begun.Add(longestGap)) {
+		p.next = begun.Add(longestGap)
+	}
 }

@@ -50,6 +50,35 @@ func TestARestOfTheMergerEndsWhereLevel0IsLong(t *testing.T) {
 	eventually(t, "nothing is merged", func() bool { zero, _ := s.tables.List().Zero(); return zero < most })
 }
 
+func TestALongLevel0HoldsDataAlone(t *testing.T) {
+	o := Options{Window: minWindow, Sync: SyncNever()}
+	goOn := make(chan struct{})
+	o.tune.step = func() { <-goOn }
+	s := openTest(t, t.TempDir(), o)
+	defer close(goOn)
+	p := newPusher(t, s)
+	for zero := 0; float64(zero) <= dataPart*waitTables; zero, _ = s.tables.List().Zero() {
+		p.push(64)
+	}
+	applied(t, s, one(1, Packet{})) // it looks at the tables
+	if s.Space().Wait == 0 {
+		t.Error("data does not wait")
+	}
+	popped := make(chan struct{})
+	go func() {
+		defer close(popped)
+		for zero := 0; zero <= waitTables; zero, _ = s.tables.List().Zero() { // by who does not ask
+			p.push(64)
+		}
+		p.pop(64)
+	}()
+	select {
+	case <-popped:
+	case <-time.After(time.Minute):
+		t.Error("a pop waits for a merge")
+	}
+}
+
 func TestNobodyWaitsForTablesThatCannotBeMade(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	p := newPusher(t, s)
@@ -87,8 +116,10 @@ func TestBatchesAreAsSlowAsTheTablesThatTheyBecome(t *testing.T) {
 	if gap := p.next.Sub(begun); gap != time.Second-oldestDebt {
 		t.Errorf("after what left nothing the next one begins after %v", gap)
 	}
-	p.slow(begun.Add(time.Second), 1000*mib)
-	if gap := p.next.Sub(begun.Add(time.Second)); gap != longestGap-oldestDebt {
-		t.Errorf("after 1000 MiB the next one begins after %v", gap)
+	for range 3 { // which did not wait
+		p.slow(begun.Add(time.Second), 1000*mib)
+		if gap := p.next.Sub(begun.Add(time.Second)); gap != longestGap-oldestDebt {
+			t.Errorf("after 1000 MiB the next one begins after %v", gap)
+		}
 	}
 }
