@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -97,10 +99,15 @@ func (f *file) release() {
 func (f *file) damage(what any) error { return fmt.Errorf("%w: %s: %v", ErrDamaged, f.Name(), what) }
 
 // catchDamage makes an error of a panic: of Badger, or of a page that the device cannot read. was
-// is what SetPanicOnFault returned.
+// is what SetPanicOnFault returned. A nil pointer is no damage: it is passed on.
 func catchDamage(err *error, was bool) {
 	debug.SetPanicOnFault(was)
-	if p := recover(); p != nil {
+	p := recover()
+	_, page := p.(interface{ Addr() uintptr })
+	if e, ok := p.(runtime.Error); ok && !page && strings.Contains(e.Error(), "nil pointer") {
+		panic(p)
+	}
+	if p != nil {
 		*err = fmt.Errorf("%w: %v", ErrDamaged, p)
 	}
 }

@@ -125,3 +125,22 @@ func TestABlockThatRotsAfterTheStartIsFoundByACheckAndByAMerge(t *testing.T) {
 		t.Errorf("only %d blocks", blocks)
 	}
 }
+
+func TestANilPointerIsNoDamage(t *testing.T) {
+	try := func(do func()) (err error) {
+		defer catchDamage(&err, false)
+		do()
+		return nil
+	}
+	if err := try(func() { _ = make([]byte, 1)[len(t.Name()):] }); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a length beyond the end gives %v", err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a nil pointer is taken for damage")
+		}
+	}()
+	var f *file
+	err := try(func() { f.Size++ })
+	t.Errorf("a nil pointer gives %v", err)
+}
