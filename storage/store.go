@@ -244,10 +244,9 @@ func (s *Store) anchorLast() error {
 	return s.anchor.flush()
 }
 
-// sync makes what was applied durable.
+// sync makes what was applied durable, beside what is applied meanwhile: the anchor is its own
+// where batches are not synced one by one.
 func (s *Store) sync() error {
-	s.commitMu.Lock()
-	defer s.commitMu.Unlock()
 	control, failed := s.state()
 	if failed != nil || control.Batch == s.anchor.last.batch {
 		return failed

@@ -33,8 +33,8 @@ type Options struct {
 	Weak bool
 }
 
-// Journal is the log of a data folder. Append belongs to the goroutine that commits, Sync to one;
-// Prepare, SetSpares, Release, ReadAt, Window and Size to anybody. Begin, Clear and Close are
+// Journal is the log of a data folder. Append belongs to the goroutine that commits; Sync, Prepare,
+// KeepSpares, SetSpares, Release, ReadAt, Window and Size to anybody. Begin, Clear and Close are
 // called while nobody else uses the journal.
 //
 // The chain: each record has the sum of the one before it. So a record counts only behind all that
@@ -42,8 +42,8 @@ type Options struct {
 type Journal struct {
 	dir        string
 	folder     *os.File
-	failed     atomic.Bool // a call failed whose outcome nobody knows
-	acceptLoss bool        // of Replay
+	failed     atomic.Pointer[error] // of the first call whose outcome nobody knows
+	acceptLoss bool                  // of Replay
 
 	mu    sync.RWMutex
 	opts  Options
@@ -57,7 +57,8 @@ type Journal struct {
 	buffer  []byte
 	syncer  syncer
 
-	synced uint64 // of Sync alone: segments with lower numbers are on the device
+	syncing sync.Mutex // guards synced
+	synced  uint64     // segments with lower numbers are on the device
 }
 
 // Place is where a record begins.
@@ -127,8 +128,8 @@ func (j *Journal) Begin(after Mark) error {
 // Append writes a record, and returns where it begins and ends once it is on the device; with Weak,
 // once it is written. ErrFull: nothing has changed. Any other error wraps ErrUnknown.
 func (j *Journal) Append(c Content) (Place, Mark, error) {
-	if j.failed.Load() {
-		return Place{}, j.end, ErrUnknown
+	if err := j.failed.Load(); err != nil {
+		return Place{}, j.end, *err
 	}
 	b, length := j.fill(c)
 	if j.current == nil || j.end.End+int64(len(b)) > j.current.size {
@@ -157,12 +158,15 @@ var zeros [page]byte
 // fill returns a record with its content and padding, but without its head; length is that without
 // padding.
 func (j *Journal) fill(c Content) (b []byte, length int) {
-	b = append(j.buffer[:0], zeros[:headSize]...)
-	b = append(b, c.Control...)
+	length = headSize + len(c.Control)
+	for _, piece := range c.Body {
+		length += len(piece)
+	}
+	b = slices.Grow(j.buffer[:0], padded(length))
+	b = append(append(b, zeros[:headSize]...), c.Control...)
 	for _, piece := range c.Body {
 		b = append(b, piece...)
 	}
-	length = len(b)
 	b = append(b, zeros[:padded(length)-length]...)
 	if j.buffer = b; cap(b) > keepBuffer {
 		j.buffer = nil
@@ -185,9 +189,11 @@ func (j *Journal) write(f *os.File, b []byte, at int64) error {
 // Sync brings what was appended before it to the device, beside Append. It is for Weak; the other
 // mode has nothing to sync.
 func (j *Journal) Sync() error {
-	if j.failed.Load() {
-		return ErrUnknown
+	if err := j.failed.Load(); err != nil {
+		return *err
 	}
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
 	var written []*os.File
 	last := j.synced
 	j.mu.RLock()
@@ -257,6 +263,7 @@ func (j *Journal) unknown(err error) error {
 	if err == nil {
 		return nil
 	}
-	j.failed.Store(true)
-	return fmt.Errorf("%w: %w", ErrUnknown, err)
+	err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	j.failed.CompareAndSwap(nil, &err)
+	return err
 }
