@@ -171,14 +171,18 @@ func (s *Store) prepare() {
 }
 
 // keepSpares has the journal keep files of its own where the disk may fill up: they are room that
-// nobody else can take. One more is made at each call.
+// nobody else can take. One more is made at each call. A disk that was full has taken them.
 func (s *Store) keepSpares() {
 	_, spare := s.journal.Size()
-	have := int(spare / s.sizes.segment)
-	if have == 0 && s.noSegment.Load() { // no batch is taken, so nothing else makes one
+	have, space := int(spare/s.sizes.segment), s.guard.get()
+	switch {
+	case have == 0 && s.noSegment.Load(): // no batch is taken, so nothing else makes one
 		s.prepare()
-	} else if space := s.guard.get(); space.Level == Normal && space.Free <= spareWindows*s.sizes.window && have <= s.sizes.spares {
+	case space.Level != Normal || have > s.sizes.spares:
+	case space.Free <= spareWindows*s.sizes.window:
 		s.noted(preparing, s.journal.SetSpares(have))
+	default:
+		s.journal.KeepSpares(s.sizes.spares)
 	}
 }
 

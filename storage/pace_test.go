@@ -123,3 +123,45 @@ func TestBatchesAreAsSlowAsTheTablesThatTheyBecome(t *testing.T) {
 		}
 	}
 }
+
+func TestASyncOfTheIntervalHoldsNoBatch(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncInterval(time.Hour)})
+	applied(t, s, one(1, Packet{}))
+	s.commitMu.Lock() // a batch is under way
+	defer s.commitMu.Unlock()
+	synced := make(chan error)
+	go func() { synced <- s.sync() }()
+	select {
+	case err := <-synced:
+		if err != nil || s.anchor.last.batch != 1 {
+			t.Errorf("the anchor tells of batch %d: %v", s.anchor.last.batch, err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("a sync waits for the batch")
+	}
+}
+
+func TestTheJournalKeepsItsFilesAgainOnceADiskHasRoom(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
+	applied(t, s, one(1, Packet{}))
+	if err := s.journal.SetSpares(0); err != nil { // the disk was full
+		t.Fatal(err)
+	}
+	p := newPusher(t, s)
+	eventually(t, "files are removed that could be used again", func() bool {
+		p.push(64)
+		_, spare := s.journal.Size()
+		return spare >= int64(s.sizes.spares)*s.sizes.segment
+	})
+}
+
+func TestAWindowIsFourTables(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{Window: 4 * minWindow, Sync: SyncNever()})
+	p := newPusher(t, s)
+	for s.tables.List().Windows() == 0 {
+		p.push(64)
+	}
+	if zero, _ := s.tables.List().Zero(); zero > 4 {
+		t.Errorf("a window is %d tables", zero)
+	}
+}

@@ -31,9 +31,9 @@ func sizesFor(total, window int64) sizes {
 }
 
 // table is the size of one table where all of them have stored bytes: more in a large store, so
-// that they stay few.
+// that they stay few. A window is four at least: what they have besides its entries is in the size.
 func (s sizes) table(stored int64) int64 {
-	return max(s.segment, min(stored/256, 64<<20))
+	return max(s.segment*27/25, min(stored/256, 64<<20))
 }
 
 // Most of the room that a folder takes besides its packets is the journal.

@@ -18,12 +18,17 @@ const suffix = ".log"
 // after an error, unless that wraps ErrUnknown.
 func (j *Journal) Prepare() error { return j.stock(1) }
 
-// SetSpares says how many free files are kept besides the one that is used next, and makes or
-// removes them. They are room on the disk that nobody else can take.
-func (j *Journal) SetSpares(n int) error {
+// KeepSpares says how many free files are kept besides the one that is used next.
+func (j *Journal) KeepSpares(n int) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.opts.Spares = n
-	j.mu.Unlock()
+}
+
+// SetSpares is KeepSpares, and makes or removes them. They are room on the disk that nobody else
+// can take.
+func (j *Journal) SetSpares(n int) error {
+	j.KeepSpares(n)
 	return errors.Join(j.free(0, n+1), j.stock(n+1))
 }
 
