@@ -66,7 +66,7 @@ func (m *Machine) deleteValue(k *keyspace.Entry) {
 
 // marked is what the storage must know of a head or field that it holds already.
 func marked(v *keyspace.Value) storage.Mark {
-	return storage.Mark{Version: v.Version, Large: v.Version != 0 && v.Large()}
+	return storage.Mark{Version: v.Version, Large: v.Version != 0 && v.Large(), Size: v.Len()}
 }
 
 // removeKey deletes a record of a key that nobody can name any more, nil for none.

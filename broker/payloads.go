@@ -182,7 +182,7 @@ func (m *Machine) deleteDelivery(p index.Packet) {
 // removed is what the storage has to know of a packet that goes with its delivery state.
 func removed(p index.Packet) storage.Removed {
 	return storage.Removed{
-		Expires: p.Flags&storage.FlagExpires != 0, Large: p.Flags&storage.FlagLarge != 0,
+		Size: int(p.Size), Expires: p.Flags&storage.FlagExpires != 0, Large: p.Flags&storage.FlagLarge != 0,
 		Stored: storage.Stored(p.Stored), Identity: p.Identity,
 	}
 }

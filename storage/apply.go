@@ -92,7 +92,8 @@ func (s *Store) state() (Control, error) {
 
 // commit writes a batch and a control record to the journal, and takes them into the open window.
 func (s *Store) commit(next *Control, b *Batch) error {
-	s.record, s.body = appendControl(s.record[:0], next), b.body(s.body[:0])
+	s.record = appendControl(s.record[:0], next)
+	s.body, s.hides = b.body(s.body[:0], s.hides[:0])
 	content := journal.Content{Batch: next.Batch, Control: s.record, Entries: uint32(b.count), Body: s.body}
 	place, upto, err := s.journal.Append(content)
 	if errors.Is(err, journal.ErrFull) {
@@ -110,5 +111,5 @@ func (s *Store) commit(next *Control, b *Batch) error {
 		s.segment = upto.Segment
 		s.wake(s.next)
 	}
-	return s.layers.take(place, upto, &content)
+	return s.layers.take(place, upto, &content, s.hides)
 }

@@ -37,6 +37,7 @@ type Batch struct {
 type batchEntry struct {
 	raw    []byte // as the journal has it, but for a value that lies apart; nil: nothing is written
 	apart  []byte // that value
+	size   int    // of the value that the store has; only asked if it is stored
 	counts counted
 	hash   uint64 // what it counts while it is a put
 	stored bool   // the store has the key
@@ -71,6 +72,7 @@ func (e *batchEntry) value() []byte {
 
 // Removed tells what Delete and Replace must know of the packet that goes.
 type Removed struct {
+	Size    int  // of its payload, in bytes
 	Expires bool // the packet had an expiry
 	Large   bool // its payload has a record of its own: Meta.Large, or IsLarge
 	// Stored are the records of its delivery state, which go with it, and Identity names them. A
@@ -152,6 +154,9 @@ func (b *Batch) put(kind entryKind, id PacketID, rec []byte, expiry int64, paylo
 	key, payloadKey := appendPacketKey(room[:0], id), appendPayloadKey(room[maxKey:maxKey], id)
 	native, large := nativeExpiry(expiry), IsLarge(payload)
 	e := batchEntry{stored: kind == entryOver, removed: r, payload: large || r.Large}
+	if !r.Large {
+		e.size = r.Size
+	}
 	if large {
 		own := b.grow(len(rec))[:len(rec)]
 		if &own[0] != &rec[0] {
@@ -174,9 +179,9 @@ func (b *Batch) put(kind entryKind, id PacketID, rec []byte, expiry int64, paylo
 		if kind = entryNew; r.Large {
 			kind = entryOver
 		}
-		b.add(batchEntry{raw: b.entry(kind, payloadKey, native, payload, nil), apart: e.record[len(rec)-payload:], stored: r.Large})
+		b.add(batchEntry{raw: b.entry(kind, payloadKey, native, payload, nil), apart: e.record[len(rec)-payload:], stored: r.Large, size: r.Size})
 	case r.Large:
-		b.addDelete(payloadKey, batchEntry{})
+		b.addDelete(payloadKey, batchEntry{size: r.Size})
 	}
 	return op
 }
@@ -206,9 +211,13 @@ func (b *Batch) Cancel(op int) {
 func (b *Batch) Delete(id PacketID, r Removed) {
 	b.forget(id, &r)
 	var key [maxKey]byte
-	b.addDelete(appendPacketKey(key[:0], id), batchEntry{removed: r, payload: r.Large})
+	e := batchEntry{removed: r, payload: r.Large}
+	if !r.Large {
+		e.size = r.Size
+	}
+	b.addDelete(appendPacketKey(key[:0], id), e)
 	if r.Large {
-		b.addDelete(appendPayloadKey(key[:0], id), batchEntry{})
+		b.addDelete(appendPayloadKey(key[:0], id), batchEntry{size: r.Size})
 	}
 }
 
@@ -279,22 +288,31 @@ func (b *Batch) Bytes() int { return b.bytes }
 // operations included.
 func (b *Batch) Memory() int { return b.memory }
 
-// body appends the pieces of what is written. A value that lies apart is one.
-func (b *Batch) body(pieces [][]byte) [][]byte {
+// body appends the pieces of what is written. A value that lies apart is one. hides is appended how
+// many bytes of the tables each entry hides, if they have its key, about.
+func (b *Batch) body(pieces [][]byte, hides []uint32) ([][]byte, []uint32) {
 	for i := range b.entries {
-		if e := &b.entries[i]; e.raw != nil {
-			if pieces = append(pieces, e.raw); e.apart != nil {
-				pieces = append(pieces, e.apart)
-			}
+		e := &b.entries[i]
+		if e.raw == nil {
+			continue
 		}
+		if pieces = append(pieces, e.raw); e.apart != nil {
+			pieces = append(pieces, e.apart)
+		}
+		bytes := 0
+		if e.stored {
+			bytes = len(e.key()) + entryBytes + e.size
+		}
+		hides = append(hides, uint32(bytes))
 	}
-	return pieces
+	return pieces, hides
 }
 
 // known is what the first call for a key says of the store.
 type known struct {
 	stored bool // it has the key
 	unsure bool // or may have it, though it does not show
+	size   int  // of its value there
 	counts counted
 	hash   uint64 // what the key counts in the store
 }
@@ -317,7 +335,7 @@ func (b *Batch) entryOf(key []byte, k known) *batchEntry {
 		b.at = make(map[pendingKey]int32)
 	}
 	b.at[own] = int32(len(b.entries))
-	b.add(batchEntry{stored: k.stored, counts: k.counts})
+	b.add(batchEntry{stored: k.stored, size: k.size, counts: k.counts})
 	if k.stored {
 		b.tally.count(k.counts, -1, k.hash)
 	}

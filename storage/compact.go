@@ -28,10 +28,9 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 	}
 	total := s.tables.List().Bytes()
 	progress(CompactProgress{Step: "merge", Total: total})
-	for all := false; !all; {
-		o := s.mergeOptions(s.tables.List(), true)
-		all = o.All
-		if _, err := s.tables.Merge(ctx, o); err != nil {
+	for whole := false; !whole; {
+		var err error
+		if _, whole, err = s.mergeOnce(ctx, true); err != nil {
 			return damaged(err)
 		}
 	}

@@ -56,6 +56,7 @@ func (s *Store) writeOut(w *window) (err error) {
 func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.Entry, error] {
 	return func(yield func(tables.Entry, error) bool) {
 		control := pendingKeyOf([]byte(controlKey))
+		w.graves = 0
 		for _, key := range w.sorted(control) {
 			s, there := w.entries[key]
 			e := tables.Entry{Key: key.bytes(), Version: number, Expires: uint64(s.expires), Deleted: s.deleted || !there}
@@ -63,6 +64,8 @@ func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.En
 				e.Value, e.Deleted = w.control, false
 			} else if !e.Deleted {
 				e.Value = records.Bytes(journal.Place{Segment: s.segment, Offset: s.offset}, 0, s.length)
+			} else {
+				w.graves += int64(len(e.Key)) + entryBytes
 			}
 			if !yield(e, nil) {
 				return
@@ -141,7 +144,7 @@ func (s *Store) flushOne(w *window) (err error) {
 		}
 		s.pace.measure(w.bytes, time.Since(start), s.sizes.window)
 	}
-	s.dead.Add(int64(w.hidden) * averageEntry(list))
+	s.dead.Add(w.dead + w.graves)
 	s.layers.drop()
 	close(w.done)
 	s.flushed.Store(time.Now().UnixNano())
@@ -194,9 +197,6 @@ func (s *Store) wake(tell chan struct{}) {
 	}
 }
 
-// averageEntry is what an entry of the tables takes, in bytes.
-func averageEntry(l *tables.List) int64 { return l.Bytes() / int64(max(l.Entries(), 1)) }
-
 // mergeNext merges if that is due. It rests as long as it worked, unless there is much to do, also
 // where that comes meanwhile.
 func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
@@ -204,17 +204,8 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 	if rest = time.Until(s.rested); !due || rest > 0 && !much {
 		return false, max(rest, 0), nil
 	}
-	begun, before := time.Now(), s.dead.Load()
-	o := s.mergeOptions(s.tables.List(), all)
-	worked, err = s.tables.Merge(s.ctx, o)
-	for try := 1; isFull(err) && try < mergeTries; try++ {
-		o = s.mergeOptions(s.tables.List(), all)
-		worked, err = s.tables.Merge(s.ctx, o)
-	}
-	if err == nil && o.All {
-		s.dead.Add(-before)
-	}
-	if worked {
+	begun := time.Now()
+	if worked, _, err = s.mergeOnce(s.ctx, all); worked {
 		s.wake(s.room)
 	}
 	rest = time.Since(begun)
@@ -223,6 +214,26 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 		rest = 0
 	}
 	return worked, rest, err
+}
+
+// mergeOnce merges all tables, or those that pay. On a full disk it may be only a part of level 0,
+// and whole is false. What the journal has of the disk, and nobody else can take, is room for it.
+func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, err error) {
+	for try := 1; ; try++ {
+		before, o := s.dead.Load(), s.mergeOptions(s.tables.List(), all)
+		merged, err := s.tables.Merge(ctx, o)
+		gone := merged.Dropped
+		if err == nil && o.All {
+			gone = before
+		}
+		s.dead.Add(-min(gone, s.dead.Load()))
+		if !isFull(err) || try == mergeTries {
+			return merged.Any, o.All, err
+		}
+		if err := s.journal.SetSpares(0); err != nil {
+			return false, false, err
+		}
+	}
 }
 
 // mergeDue says whether a merge is due, one of all tables, and so much that it does not rest.
@@ -242,7 +253,10 @@ func (s *Store) mergeDue() (due, all, much bool) {
 func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	room := s.guard.roomToMerge()
 	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes()), Now: uint64(time.Now().Unix()),
-		Step: min(room/4, stepWindows*s.sizes.window), Room: func() error { s.opt.tune.step(); return s.guard.roomLeft() }}
+		Step: min(room/4, stepWindows*s.sizes.window), Room: func(comes, goes int64) error {
+			s.opt.tune.step(comes)
+			return s.guard.roomLeft(comes - goes)
+		}}
 	upper := room - o.Step
 	if _, zero := list.Zero(); zero > upper && (upper >= s.sizes.window || !all) {
 		o.All, o.Upper = false, upper
@@ -250,14 +264,15 @@ func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	return o
 }
 
-// short says that the disk has little room, and that a merge of all tables gives some back.
+// short says that the disk has little room, and that a merge of all tables gives some back: much,
+// or most of what they take.
 func (s *Store) short() bool {
-	dead, _ := s.deadAndLive(s.tables.List())
-	return s.guard.get().Level > Normal && dead > s.sizes.allowance()
+	dead, live := s.deadAndLive(s.tables.List())
+	return s.guard.get().Level > Normal && dead > min(s.sizes.allowance(), live+s.sizes.window/4)
 }
 
 // deadAndLive estimates what the tables hold that nobody needs, and the rest, in bytes.
 func (s *Store) deadAndLive(l *tables.List) (dead, live int64) {
-	dead = min(2*s.dead.Load(), l.Bytes())
+	dead = min(s.dead.Load(), l.Bytes())
 	return dead, l.Bytes() - dead
 }

@@ -132,7 +132,8 @@ func (e *entries) delete(key []byte) { e.addDelete(key, batchEntry{}) }
 func checkTotals(t *rapid.T, b *Batch) {
 	t.Helper()
 	count, size := 0, 0
-	for _, piece := range b.body(nil) {
+	pieces, _ := b.body(nil, nil)
+	for _, piece := range pieces {
 		size += len(piece)
 	}
 	for i := range b.entries {

@@ -53,6 +53,7 @@ type Field struct {
 type Mark struct {
 	Version uint64
 	Large   bool // its value has a record of its own
+	Size    int  // of its value, in bytes; 0 also where that is not known
 }
 
 // ValueID names a head or a field, and the value of it.

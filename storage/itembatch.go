@@ -53,7 +53,7 @@ func (b *Batch) putItem(v ValueID, i *item, keep bool, old Mark) {
 	b.write(e, appendItemKey(key[:0], v), false, b.scratch, ItemHash(v, i.version))
 	switch {
 	case large != nil:
-		k := known{stored: e.old.Large, unsure: true}
+		k := known{stored: e.old.Large, unsure: true, size: e.old.Size}
 		e.payload = true
 		b.putKey(appendValueKey(key[:0], v), k, large, 0)
 	case !keep:
@@ -77,7 +77,7 @@ func (b *Batch) deleteItem(v ValueID, old Mark) {
 func (b *Batch) deleteValue(v ValueID, e *batchEntry) {
 	if e.payload = e.payload || e.old.Large; e.payload {
 		var key [maxKey]byte
-		b.deleteKey(appendValueKey(key[:0], v), known{stored: e.old.Large})
+		b.deleteKey(appendValueKey(key[:0], v), known{stored: e.old.Large, size: e.old.Size})
 	}
 }
 
@@ -86,6 +86,9 @@ func (b *Batch) itemOf(key []byte, v ValueID, old Mark) *batchEntry {
 	n, k := len(b.entries), known{stored: old.Version != 0, counts: countedKey}
 	if k.stored {
 		k.hash = ItemHash(v, old.Version)
+	}
+	if !old.Large {
+		k.size = old.Size
 	}
 	e := b.entryOf(key, k)
 	if len(b.entries) > n {

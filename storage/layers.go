@@ -27,7 +27,7 @@ type layers struct {
 }
 
 // take takes a batch that is in the journal into the open window.
-func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content) error {
+func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, hides []uint32) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = time.Now()
@@ -35,7 +35,7 @@ func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content) er
 		l.at = l.last
 	}
 	l.open.logged += upto.End - int64(p.Offset) // with the padding
-	return l.open.take(p, c.Overhead(), c.Control, c.Body, c.Entries, upto)
+	return l.open.take(p, c.Overhead(), c.Control, c.Body, c.Entries, hides, upto)
 }
 
 // freeze closes the open window to further batches, and returns it; nil if it has none. The

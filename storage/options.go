@@ -91,7 +91,7 @@ type Options struct {
 type tuning struct {
 	sync func(*os.File) error
 	stat func(path string) (free, total int64, err error)
-	step func() // before each step of a merge comes in force
+	step func(bytes int64) // before a step of a merge comes in force, which made so many
 }
 
 // fill sets what was left out.
@@ -107,6 +107,6 @@ func (o *Options) fill() {
 		o.tune.stat = statSpace
 	}
 	if o.tune.step == nil {
-		o.tune.step = func() {}
+		o.tune.step = func(int64) {}
 	}
 }

@@ -53,7 +53,7 @@ func TestARestOfTheMergerEndsWhereLevel0IsLong(t *testing.T) {
 func TestALongLevel0HoldsDataAlone(t *testing.T) {
 	o := Options{Window: minWindow, Sync: SyncNever()}
 	goOn := make(chan struct{})
-	o.tune.step = func() { <-goOn }
+	o.tune.step = func(int64) { <-goOn }
 	s := openTest(t, t.TempDir(), o)
 	defer close(goOn)
 	p := newPusher(t, s)

@@ -50,7 +50,8 @@ type window struct {
 	control []byte       // the control record of the last batch
 	from    journal.Mark
 	upto    journal.Mark // the end of the last batch
-	hidden  uint64       // entries below that these entries hide
+	dead    int64        // bytes below that these entries hide, as far as they tell
+	graves  int64        // bytes of those that are deletions; writeOut sets it
 	holes   bool         // batches are missing, which was accepted: something below may have any key
 
 	// The sequences of the packets in entries. A look at these is a miss of all caches, and most of
@@ -89,16 +90,19 @@ func (s slot) bytes(key pendingKey) int64 {
 }
 
 // take takes the content of a batch in, whose entries begin so many bytes behind the place of its
-// record. It is the only way into a window, for Apply and for a start.
-func (w *window) take(p journal.Place, overhead int, control []byte, body [][]byte, count uint32, upto journal.Mark) error {
+// record. It is the only way into a window, for Apply and for a start, which does not know what the
+// entries hide.
+func (w *window) take(p journal.Place, overhead int, control []byte, body [][]byte, count uint32, hides []uint32, upto journal.Mark) error {
+	i := -1
 	err := eachEntry(body, count, func(e entry) {
+		i++
 		key := pendingKeyOf(e.key)
 		old, there := w.find(key)
 		s := slot{deleted: e.kind == entryDelete, below: old.below}
 		if there {
 			w.bytes -= old.bytes(key)
-		} else if s.below = e.kind != entryNew || w.holes; s.below {
-			w.hidden++ // whether something below has the key is known by the first entry of it
+		} else if s.below = e.kind != entryNew || w.holes; s.below && hides != nil {
+			w.dead += int64(hides[i]) // whether something below has the key is known by the first entry of it
 		}
 		if s.deleted && !s.below {
 			delete(w.entries, key)

@@ -235,7 +235,7 @@ func (s *Store) scan(run func(*Snapshot) error) error {
 	}
 	defer n.Close()
 	err = run(n)
-	s.scanned.Add(n.shown.Load())
+	s.scanned.Add(n.shown.Load() + 1)
 	return err
 }
 
@@ -263,7 +263,7 @@ func (s *Store) Uniques(fn func(*Unique) error) error {
 // What the tables have and the scan did not show is dead: a merge may be due.
 func (s *Store) Verify(scan Tally) error {
 	if live := s.scanned.Swap(0); live > 0 {
-		s.dead.Store(max(0, s.tables.List().Bytes()-live) / 2)
+		s.dead.Store(max(0, s.tables.List().Bytes()-live))
 		s.wake(s.merge)
 	}
 	mismatch, err := s.adopt(scan)

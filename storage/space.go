@@ -130,10 +130,11 @@ func (g *guard) roomToMerge() int64 {
 	return max(g.get().Free-freeWindows*g.sizes.window, 4)
 }
 
-// roomLeft returns an error that wraps ErrFull where a merge has taken more than it may.
-func (g *guard) roomLeft() error {
+// roomLeft returns an error that wraps ErrFull where a merge has taken more than it may. What it
+// made is by so many bytes more than what goes in its place: where it is less, there is room soon.
+func (g *guard) roomLeft(grows int64) error {
 	g.refresh()
-	if need, free := freeWindows*g.sizes.window, g.get().Free; free < need {
+	if need, free := freeWindows*g.sizes.window, g.get().Free; free < need && grows >= 0 {
 		return fmt.Errorf("%w: a merge leaves %d bytes free, and there are %d", ErrFull, need, free)
 	}
 	return nil

@@ -89,7 +89,7 @@ func (p *pusher) pop(n int) bool {
 			break
 		}
 		ids = append(ids, id)
-		p.batch.Delete(id, Removed{})
+		p.batch.Delete(id, Removed{Size: 1000})
 	}
 	switch err := p.s.Apply(&p.batch); {
 	case errors.Is(err, ErrFull):
@@ -387,7 +387,7 @@ func TestAMergeThatWindowsTookRoomFromIsTriedWithWhatIsLeft(t *testing.T) {
 	begun.Store(sizes.Total)
 	for id := range uint64(24) {
 		for b.Reset(); b.Len() < 700; {
-			b.Delete(PacketID{1, 1, id<<10 + uint64(b.Len())}, Removed{})
+			b.Delete(PacketID{1, 1, id<<10 + uint64(b.Len())}, Removed{Size: 1024})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
@@ -436,7 +436,7 @@ func TestADiskFullOfSmallPacketsDrains(t *testing.T) {
 	}
 	for seq := uint64(1); seq < next; {
 		for b.Reset(); b.Len() < 256; seq++ {
-			b.Delete(PacketID{1, 1, seq}, Removed{})
+			b.Delete(PacketID{1, 1, seq}, Removed{Size: len(payload)})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)

@@ -71,7 +71,7 @@ func (s *Store) replay(acceptLoss bool, open func() error, lost func(kind, key, 
 			upto := w.upto
 			upto.Batch = r.Batch
 			w.holes = r.AfterHole
-			return w.take(r.Place, r.Overhead(), r.Control, r.Body, r.Entries, upto)
+			return w.take(r.Place, r.Overhead(), r.Control, r.Body, r.Entries, nil, upto)
 		})
 		if errors.Is(err, journal.ErrDamage) {
 			err = fmt.Errorf("%w: %w: %w", ErrDamaged, ErrLoss, err)

@@ -41,6 +41,7 @@ type Store struct {
 	begun    bool
 	record   []byte   // a control record
 	body     [][]byte // the pieces of a batch
+	hides    []uint32 // what its entries hide
 	segment  uint64   // of the last batch
 
 	pace pace // of the goroutine that applies
@@ -50,9 +51,9 @@ type Store struct {
 
 	noSegment atomic.Bool // the journal had no room for a batch
 
-	dead    atomic.Int64 // bytes of tables that are hidden by what was written since; an estimate
+	dead    atomic.Int64 // bytes of tables that nobody needs, about
 	rested  time.Time    // until then the merger rests; its own
-	scanned atomic.Int64 // bytes that the scans of a start showed, until Verify
+	scanned atomic.Int64 // bytes that the scans of a start showed, and 1 for each, until Verify
 	flushed atomic.Int64 // when a window was written out last, in Unix nanoseconds
 
 	mu      sync.Mutex // guards what follows

@@ -24,8 +24,14 @@ type MergeOptions struct {
 	// all of them.
 	Upper int64
 	// Room is asked once a step has made tables, before they come in force: an error ends the merge
-	// before that step. It may be nil.
-	Room func() error
+	// before that step. They have so many bytes, and those that go then so many. It may be nil.
+	Room func(comes, goes int64) error
+}
+
+// Merged is what a merge did.
+type Merged struct {
+	Any     bool  // there was something to do
+	Dropped int64 // bytes of entries that were hidden by newer ones, or over, or deletions
 }
 
 // output chooses what to merge: all down to the level that it returns, which takes the output. That
@@ -66,29 +72,29 @@ type merge struct {
 	older  *run    // what is left of base
 	runs   []*run  // all that have an entry left, by that entry
 	last   []byte  // the last key that was read
+	drops  int64   // bytes of entries that the step left out
+	merged Merged
 }
 
 // Merge makes one run of level 0 and some levels below it, and adopts what it makes as it goes:
 // after each step the tables are whole. It ends behind a step when ctx is done, with the error of
-// that. merged is false where there was nothing to do.
-func (s *Set) Merge(ctx context.Context, o MergeOptions) (merged bool, err error) {
+// that.
+func (s *Set) Merge(ctx context.Context, o MergeOptions) (_ Merged, err error) {
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	s.merging.Lock()
 	defer s.merging.Unlock()
 	m := &merge{s: s, o: o}
 	defer m.close()
 	if err := m.begin(); err != nil || len(m.upper)+len(m.base) == 0 {
-		return false, err
+		return Merged{}, err
 	}
-	for over := false; !over; {
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		if over, err = m.step(); err != nil {
-			return false, err
+	m.merged.Any = true
+	for over := false; !over && err == nil; {
+		if err = ctx.Err(); err == nil {
+			over, err = m.step()
 		}
 	}
-	return true, nil
+	return m.merged, err
 }
 
 // begin takes the tables to merge. It keeps no view, which would hold the room of those that were
@@ -191,18 +197,19 @@ func (m *merge) step() (over bool, err error) {
 		return false, err
 	}
 	built = append(built, rest...)
+	passed := len(m.base) - len(m.older.files)
+	drop, upper := m.passed()
+	drop = append(drop, m.base[:passed]...)
 	if len(built) > 0 && m.o.Room != nil {
-		if err := m.o.Room(); err != nil {
+		if err := m.o.Room(bytesOf(built), bytesOf(drop)); err != nil {
 			return false, err
 		}
 	}
 	whole = true // an adoption that fails discards it
-	passed := len(m.base) - len(m.older.files)
-	drop, upper := m.passed()
-	drop = append(drop, m.base[:passed]...)
 	if err := m.s.Adopt(Adoption{Add: built, drop: drop}); err != nil {
 		return false, err
 	}
+	m.merged.Dropped, m.drops = m.merged.Dropped+m.drops, 0
 	for _, f := range drop {
 		f.release()
 	}
@@ -213,6 +220,13 @@ func (m *merge) step() (over bool, err error) {
 	m.older.close()
 	m.older.files = m.base // it stands at the same entry again, so it keeps its place among the runs
 	return len(m.runs) == 0, m.older.next()
+}
+
+func bytesOf(files []*file) (n int64) {
+	for _, f := range files {
+		n += f.Size
+	}
+	return n
 }
 
 // passed returns which tables above the output's level may go, and which are left: those that are
@@ -244,8 +258,11 @@ func (m *merge) entries() iter.Seq2[Entry, error] {
 				return
 			}
 			m.last = append(m.last[:0], e.Key...)
-			if !superseded && !(m.bottom && e.gone(m.o.Now)) {
-				size += int64(len(e.Key) + len(e.Value) + 16)
+			bytes := int64(len(e.Key) + len(e.Value) + 16)
+			if superseded || m.bottom && e.gone(m.o.Now) {
+				m.drops += bytes
+			} else {
+				size += bytes
 				if !yield(e, nil) {
 					return
 				}

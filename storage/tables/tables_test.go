@@ -174,7 +174,7 @@ func TestMergesKeepWhatCounts(t *testing.T) {
 			check(t, s, model, keys)
 			if r.IntN(3) == 0 {
 				steps := r.IntN(6)
-				o := MergeOptions{Size: tableSize, All: r.IntN(2) == 0, Upper: int64(r.IntN(2) * r.IntN(1<<20)), Room: func() error {
+				o := MergeOptions{Size: tableSize, All: r.IntN(2) == 0, Upper: int64(r.IntN(2) * r.IntN(1<<20)), Room: func(int64, int64) error {
 					if steps--; steps < 0 {
 						return errNoRoom
 					}
@@ -215,7 +215,7 @@ func TestAStepOfAMergeTakesLittleRoomHoweverWideTheTablesBelowAre(t *testing.T) 
 	}
 	window(t, s, entries)
 	steps := 0
-	_, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true, Room: func() error {
+	_, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true, Room: func(int64, int64) error {
 		steps++
 		var n int64
 		err := filepath.WalkDir(filepath.Join(root, "build"), func(_ string, d fs.DirEntry, err error) error {

@@ -1,0 +1,117 @@
+package storage
+
+import (
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+)
+
+// stacked is a store with packets of two sizes, and how many bytes its merges have written.
+type stacked struct {
+	*testing.T
+	s      *Store
+	merged atomic.Int64
+	b      Batch
+}
+
+func newStacked(t *testing.T, o Options) *stacked {
+	k := &stacked{T: t}
+	o.Sync = SyncNever()
+	o.tune.step = func(bytes int64) { k.merged.Add(bytes) }
+	k.s = openTest(t, t.TempDir(), o)
+	return k
+}
+
+// apply puts packets of a size, or deletes them, and has all become tables.
+func (k *stacked) apply(from, n uint64, size int, puts bool) {
+	k.Helper()
+	payload := make([]byte, size)
+	for seq := from; seq < from+n; {
+		for k.b.Reset(); seq < from+n && k.b.Len() < 1024 && k.b.Bytes() < 4<<20; seq++ {
+			if id := (PacketID{1, 1, seq}); puts {
+				k.b.Put(id, &Packet{Payload: payload})
+			} else {
+				k.b.Delete(id, Removed{Large: IsLarge(size), Size: size})
+			}
+		}
+		applied(k.T, k.s, &k.b)
+	}
+	n2, err := k.s.Snapshot()
+	if err != nil {
+		k.Fatal(err)
+	}
+	n2.Close()
+}
+
+func TestFewLargePacketsThatGoGiveTheirRoomBackBesideManySmall(t *testing.T) {
+	k := newStacked(t, Options{Window: minWindow})
+	k.apply(1, 200_000, 158, true)
+	small := k.s.tables.List().Bytes()
+	k.apply(1<<20, 200, 1<<20, true)
+	k.apply(1<<20, 200, 1<<20, false)
+	eventually(t, "the room of the large ones is not given back", func() bool {
+		return k.s.tables.List().Bytes() <= small+2*k.s.sizes.window
+	})
+}
+
+func TestSmallPacketsThatComeAndGoDoNotRewriteLargeOnes(t *testing.T) {
+	k := newStacked(t, Options{Window: minWindow})
+	k.apply(1, 200, 1<<20, true)
+	eventually(t, "a merge is due", func() bool { due, _, _ := k.s.mergeDue(); return !due })
+	before := k.merged.Load()
+	for range uint64(10) {
+		k.apply(1<<20, 20_000, 158, true)
+		k.apply(1<<20, 20_000, 158, false)
+	}
+	eventually(t, "a merge is due", func() bool { due, _, _ := k.s.mergeDue(); return !due })
+	if wrote := (k.merged.Load() - before) >> 20; wrote > 150 {
+		t.Errorf("merges wrote %d MiB", wrote)
+	}
+}
+
+// A queue fills the disk, somebody else leaves less than what a merge leaves free, and the queue is
+// drained: now, before a start, or before a compact.
+func TestADrainedDiskGivesItsRoomBackWhateverIsLeftFree(t *testing.T) {
+	for name, free := range map[string]int64{"3.9 MB are free": 3_900_000, "2 MB are free": 2_000_000} {
+		for _, when := range []string{"at once", "after a start", "by a compact"} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				t.Parallel()
+				_, at := mountImage(t, 64, "")
+				dir := filepath.Join(at, "data")
+				p := newPusher(t, openTest(t, dir, Options{}))
+				for p.push(64) {
+				}
+				foreign, err := os.Create(filepath.Join(at, "foreign"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer foreign.Close()
+				piece := make([]byte, 64<<10)
+				for p.s.guard.refresh(); p.s.Space().Free > free; p.s.guard.refresh() {
+					if _, err := foreign.Write(piece); err != nil {
+						break
+					}
+				}
+				for len(p.live) > 0 {
+					if !p.pop(64) {
+						t.Fatalf("a pop was refused with %d packets left: %+v", len(p.live), p.s.Space())
+					}
+				}
+				switch when {
+				case "after a start":
+					p.reopen(dir)
+				case "by a compact":
+					if err := p.s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					p.s = openTest(t, dir, Options{})
+					if err := p.s.Compact(t.Context(), nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				eventually(t, "pushes are refused", func() bool { return p.push(1) })
+			})
+		}
+	}
+}
