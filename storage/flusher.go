@@ -55,16 +55,22 @@ func (s *Store) writeOut(w *window) (err error) {
 // all gives the entries of a window as tables have them.
 func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.Entry, error] {
 	return func(yield func(tables.Entry, error) bool) {
-		control := pendingKeyOf([]byte(controlKey))
 		w.graves = 0
-		for _, key := range w.sorted(control) {
-			s, there := w.entries[key]
-			e := tables.Entry{Key: key.bytes(), Version: number, Expires: uint64(s.expires), Deleted: s.deleted || !there}
-			if key == control {
-				e.Value, e.Deleted = w.control, false
-			} else if !e.Deleted {
-				e.Value = records.Bytes(journal.Place{Segment: s.segment, Offset: s.offset}, 0, s.length)
-			} else {
+		for _, at := range w.sorted() {
+			key := at.key()
+			e := tables.Entry{Key: key.bytes(), Version: number}
+			switch at.place {
+			case controlPlace:
+				e.Value = w.control
+			case noPlace:
+				e.Deleted = true
+			default:
+				p := w.entries.at(at.place)
+				if e.Deleted, e.Expires = p.deleted, uint64(p.expires); !e.Deleted {
+					e.Value = records.Bytes(journal.Place{Segment: p.segment, Offset: p.offset}, 0, p.length)
+				}
+			}
+			if e.Deleted {
 				w.graves += int64(len(e.Key)) + entryBytes
 			}
 			if !yield(e, nil) {

@@ -1,10 +1,7 @@
 package storage
 
 import (
-	"bytes"
-	"encoding/binary"
 	"math"
-	"slices"
 
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
@@ -22,13 +19,10 @@ func pendingKeyOf(key []byte) (k pendingKey) {
 
 func (k *pendingKey) bytes() []byte { return k[:k[maxKey]] }
 
-// sequence is that of the key of a packet.
-func (k *pendingKey) sequence() (seq uint64, ok bool) {
-	return binary.BigEndian.Uint64(k[packetKeyLen-8:]), k[1] == packetPrefix[1]
-}
+// isPacket says that it is the key of a packet.
+func (k *pendingKey) isPacket() bool { return k[1] == packetPrefix[1] }
 
-// slot says where the journal has the value of a key. It has no pointer, so a map of a million
-// costs a garbage collection nothing.
+// slot says where the journal has the value of a key.
 type slot struct {
 	segment, offset uint32
 	length          uint32
@@ -43,7 +37,7 @@ type slot struct {
 // A key that comes and goes within a window leaves nothing, and never was in a table. One that
 // something below may have leaves its deletion.
 type window struct {
-	entries map[pendingKey]slot
+	entries pendingKeys
 	deleted []pendingKey // packets that only what lies below may have; an entry of the same key is newer
 	bytes   int64        // what the entries take in tables
 	logged  int64        // what the batches take of the journal
@@ -54,10 +48,6 @@ type window struct {
 	graves  int64        // bytes of those that are deletions; writeOut sets it
 	holes   bool         // batches are missing, which was accepted: something below may have any key
 
-	// The sequences of the packets in entries. A look at these is a miss of all caches, and most of
-	// what is popped from a long queue lies outside.
-	lowest, highest uint64
-
 	done chan struct{} // closed once the window is in tables, or never will be
 
 	// snapshots get their view when the window is in tables and no later one is. The layers guard
@@ -66,11 +56,11 @@ type window struct {
 }
 
 func newWindow(from journal.Mark) *window {
-	return &window{entries: make(map[pendingKey]slot), lowest: math.MaxUint64, from: from, upto: from, done: make(chan struct{})}
+	return &window{entries: pendingKeys{lowest: math.MaxUint64}, from: from, upto: from, done: make(chan struct{})}
 }
 
 // entryBytes is what an entry takes in a table beside its key and value, and leastBytes what it
-// counts at least: its place in the map.
+// counts at least: what the window has of it.
 const (
 	entryBytes = 16
 	leastBytes = 64
@@ -78,66 +68,53 @@ const (
 
 // find returns what the window has of a key. Of a packet that it deletes it may know nothing.
 func (w *window) find(key pendingKey) (s slot, known bool) {
-	if seq, ok := key.sequence(); ok && (seq < w.lowest || seq > w.highest) {
-		return s, false
+	if p := w.entries.find(&key); p != nil {
+		return p.slot, true
 	}
-	s, known = w.entries[key]
-	return s, known
+	return s, false
 }
 
-func (s slot) bytes(key pendingKey) int64 {
-	return max(int64(key[maxKey])+int64(s.length)+entryBytes, leastBytes)
+func (p *pending) bytes() int64 {
+	return max(int64(p.key[maxKey])+int64(p.length)+entryBytes, leastBytes)
 }
 
 // take takes the content of a batch in, whose entries begin so many bytes behind the place of its
 // record. It is the only way into a window, for Apply and for a start, which does not know what the
 // entries hide.
-func (w *window) take(p journal.Place, overhead int, control []byte, body [][]byte, count uint32, hides []uint32, upto journal.Mark) error {
+func (w *window) take(at journal.Place, overhead int, control []byte, body [][]byte, count uint32, hides []uint32, upto journal.Mark) error {
 	i := -1
 	err := eachEntry(body, count, func(e entry) {
 		i++
 		key := pendingKeyOf(e.key)
-		old, there := w.find(key)
-		s := slot{deleted: e.kind == entryDelete, below: old.below}
-		if there {
-			w.bytes -= old.bytes(key)
+		p := w.entries.find(&key)
+		s := slot{deleted: e.kind == entryDelete}
+		if p != nil {
+			w.bytes -= p.bytes()
+			s.below = p.below
 		} else if s.below = e.kind != entryNew || w.holes; s.below && hides != nil {
 			w.dead += int64(hides[i]) // whether something below has the key is known by the first entry of it
 		}
-		if s.deleted && !s.below {
-			delete(w.entries, key)
+		switch {
+		case s.deleted && !s.below:
+			w.entries.remove(p)
 			return
-		}
-		seq, packet := key.sequence()
-		if packet && s.deleted && !there {
+		case s.deleted && p == nil && key.isPacket():
 			w.deleted = append(w.deleted, key)
-			w.bytes += s.bytes(key)
+			w.bytes += leastBytes
 			return
-		}
-		if !s.deleted {
-			s.segment, s.offset, s.length = p.Segment, p.Offset+uint32(overhead+e.at), uint32(len(e.value))
+		case !s.deleted:
+			s.segment, s.offset, s.length = at.Segment, at.Offset+uint32(overhead+e.at), uint32(len(e.value))
 			if e.expires < 1<<32 {
 				s.expires = uint32(e.expires)
 			}
 		}
-		if packet {
-			w.lowest, w.highest = min(w.lowest, seq), max(w.highest, seq)
+		if p == nil {
+			p = w.entries.add(&key)
 		}
-		w.entries[key] = s
-		w.bytes += s.bytes(key)
+		p.slot = s
+		w.bytes += p.bytes()
 	})
 	w.control = append(w.control[:0], control...)
 	w.upto = upto
 	return err
-}
-
-// sorted returns the keys, and one more, in the order of tables: one that another begins with comes
-// first, since what follows it is zero.
-func (w *window) sorted(more pendingKey) []pendingKey {
-	keys := append(append(make([]pendingKey, 0, len(w.entries)+len(w.deleted)+1), more), w.deleted...)
-	for key := range w.entries {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b pendingKey) int { return bytes.Compare(a[:], b[:]) })
-	return slices.Compact(keys) // a packet that was deleted may have moved back
 }

@@ -1,0 +1,235 @@
+package storage
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// pending is a key that a window has, and what it knows of it.
+type pending struct {
+	key pendingKey // without bytes: its place is free
+	slot
+}
+
+// pendingKeys are the keys of a window, in about the order in which they came. They lie in pieces
+// that never move, and without a pointer: a million of them costs a garbage collection nothing.
+//
+// A map of all keys would miss all caches at each look. Most are found by their numbers instead,
+// which are given out one by one: the sequences of packets, upwards at the new end and downwards at
+// the old one, their identities, and the numbers of heads.
+type pendingKeys struct {
+	pieces [][]pending
+	free   []uint32 // places that are free again
+	near   [sides]sequence
+	others map[pendingKey]uint32 // the places of all other keys
+
+	// The sequences of the packets in others. Most of what is popped from a long queue lies outside.
+	lowest, highest uint64
+}
+
+// The sides on which numbers are given out.
+const (
+	packetsUp = iota
+	packetsDown
+	statesUp
+	statesDown
+	heads
+	sides
+	noSide = -1
+)
+
+// sequence is the places of keys whose numbers lie side by side.
+type sequence struct {
+	first  uint64
+	places []uint32 // by the distance from first, and 1 more; 0 is none
+}
+
+const (
+	piece = 1 << 10 // entries in one
+	// maxGap is how far apart two numbers may be that lie side by side.
+	maxGap = 64
+	// middle is where sequences and identities begin, upwards and downwards.
+	middle = 1 << 63
+)
+
+func (e *pendingKeys) at(place uint32) *pending { return &e.pieces[place/piece][place%piece] }
+
+// side returns where the number of a key belongs: noSide if it has none that is asked for.
+func (k *pendingKey) side() (side int, number uint64) {
+	up := 0
+	switch {
+	case k[1] == packetPrefix[1]:
+		number = binary.BigEndian.Uint64(k[packetKeyLen-8:])
+	case k[1] == statePrefix[1] && k[maxKey] == stateKeyLen:
+		number, up = binary.BigEndian.Uint64(k[2:]), statesUp
+	case k[1] == headPrefix[1]:
+		return heads, binary.BigEndian.Uint64(k[2:])
+	default:
+		return noSide, 0
+	}
+	if number < middle {
+		up++
+	}
+	return up, number
+}
+
+// distance is how far a number is from the first one of its side.
+func (e *pendingKeys) distance(side int, number uint64) uint64 {
+	if side == packetsDown || side == statesDown {
+		return e.near[side].first - number
+	}
+	return number - e.near[side].first
+}
+
+// find returns the entry of a key, nil if there is none.
+func (e *pendingKeys) find(key *pendingKey) *pending {
+	if side, number := key.side(); side != noSide {
+		s := &e.near[side]
+		if i := e.distance(side, number); i < uint64(len(s.places)) && s.places[i] != 0 {
+			if p := e.at(s.places[i] - 1); p.key == *key {
+				return p
+			}
+		}
+		if side <= packetsDown && (number < e.lowest || number > e.highest) {
+			return nil
+		}
+	}
+	if place, there := e.others[*key]; there {
+		return e.at(place)
+	}
+	return nil
+}
+
+// add makes the entry of a key that has none.
+func (e *pendingKeys) add(key *pendingKey) *pending {
+	place := e.place()
+	p := e.at(place)
+	p.key = *key
+	if side, number := key.side(); side == noSide || !e.addNear(side, number, place) {
+		e.addOther(*key, place)
+	}
+	return p
+}
+
+func (e *pendingKeys) addOther(key pendingKey, place uint32) {
+	if e.others == nil {
+		e.others = make(map[pendingKey]uint32)
+	}
+	e.others[key] = place
+	if side, number := key.side(); side == packetsUp || side == packetsDown {
+		e.lowest, e.highest = min(e.lowest, number), max(e.highest, number)
+	}
+}
+
+// place returns one that is free.
+func (e *pendingKeys) place() uint32 {
+	if n := len(e.free); n > 0 {
+		place := e.free[n-1]
+		e.free = e.free[:n-1]
+		return place
+	}
+	last := len(e.pieces) - 1
+	if last < 0 || len(e.pieces[last]) == piece {
+		e.pieces = append(e.pieces, make([]pending, 0, piece))
+		last++
+	}
+	e.pieces[last] = e.pieces[last][:len(e.pieces[last])+1]
+	return uint32(last*piece + len(e.pieces[last]) - 1)
+}
+
+// addNear notes the place of a key by its number, unless that lies apart, or another key has it: a
+// packet that moved to another priority.
+func (e *pendingKeys) addNear(side int, number uint64, place uint32) bool {
+	s, i := &e.near[side], e.distance(side, number)
+	n := uint64(len(s.places))
+	if i >= n+maxGap && n <= maxGap { // the first ones lie apart themselves
+		for _, old := range s.places {
+			if old != 0 {
+				e.addOther(e.at(old-1).key, old-1)
+			}
+		}
+		*s, i, n = sequence{first: number}, 0, 0
+	}
+	switch {
+	case i >= n+maxGap:
+		return false
+	case i >= n:
+		s.places = append(s.places, make([]uint32, i+1-n)...)
+	case s.places[i] != 0:
+		return false
+	}
+	s.places[i] = place + 1
+	return true
+}
+
+// remove takes an entry out.
+func (e *pendingKeys) remove(p *pending) {
+	side, number := p.key.side()
+	place, near := uint32(0), false
+	if side != noSide {
+		s := &e.near[side]
+		if i := e.distance(side, number); i < uint64(len(s.places)) && s.places[i] != 0 && e.at(s.places[i]-1) == p {
+			place, near, s.places[i] = s.places[i]-1, true, 0
+		}
+	}
+	if !near {
+		place = e.others[p.key]
+		delete(e.others, p.key)
+	}
+	*p = pending{}
+	e.free = append(e.free, place)
+}
+
+// sortable is a key in a form that is quickly compared, and the place of its entry.
+type sortable struct {
+	a, b  uint64
+	c     uint32
+	place uint32
+}
+
+// What stands for a place.
+const (
+	noPlace      = 1<<32 - 1 // the key is deleted
+	controlPlace = 1<<32 - 2 // it is the control record's
+)
+
+func sortableOf(k *pendingKey, place uint32) sortable {
+	return sortable{binary.BigEndian.Uint64(k[:]), binary.BigEndian.Uint64(k[8:]), binary.BigEndian.Uint32(k[16:]), place}
+}
+
+func (s *sortable) key() (k pendingKey) {
+	binary.BigEndian.PutUint64(k[:], s.a)
+	binary.BigEndian.PutUint64(k[8:], s.b)
+	binary.BigEndian.PutUint32(k[16:], s.c)
+	return k
+}
+
+func (s sortable) compare(o sortable) int {
+	return cmp.Or(cmp.Compare(s.a, o.a), cmp.Compare(s.b, o.b), cmp.Compare(s.c, o.c))
+}
+
+// sorted returns the keys of the window, and that of the control record, in the order of tables:
+// one that another begins with comes first, since what follows it is zero.
+func (w *window) sorted() []sortable {
+	n := 1 + len(w.deleted)
+	for _, piece := range w.entries.pieces {
+		n += len(piece)
+	}
+	control := pendingKeyOf([]byte(controlKey))
+	all := append(make([]sortable, 0, n), sortableOf(&control, controlPlace))
+	for i, entries := range w.entries.pieces {
+		for j := range entries {
+			if p := &entries[j]; p.key[maxKey] != 0 {
+				all = append(all, sortableOf(&p.key, uint32(i*piece+j)))
+			}
+		}
+	}
+	for i := range w.deleted {
+		all = append(all, sortableOf(&w.deleted[i], noPlace))
+	}
+	slices.SortFunc(all, func(a, b sortable) int {
+		return cmp.Or(a.compare(b), cmp.Compare(a.place, b.place)) // a packet that was deleted may have moved back
+	})
+	return slices.CompactFunc(all, func(a, b sortable) bool { return a.compare(b) == 0 })
+}
