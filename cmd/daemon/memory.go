@@ -24,8 +24,8 @@ func Memory() int64 {
 }
 
 // offlineHeap is how many bytes the Go runtime may take for a command that works on a whole folder.
-// A lower limit costs more processor time for collecting garbage. Mapped files come on top.
-const offlineHeap = 112 << 20
+// With a lower one the collector of garbage never stops. Mapped files come on top.
+const offlineHeap = 192 << 20
 
 // LimitHeap makes the collector work harder, and give memory back at once, before the heap grows
 // beyond what an offline command needs. It is a soft limit: what is in use stays. A lower limit in
