@@ -20,12 +20,13 @@ func (s *Store) gather() error {
 		if err := emptyFolder(build); err != nil {
 			return err
 		}
-		s.tables, err = tables.Open(s.folder.name(dbName), build, tables.Options{Damaged: func(t tables.Table, err error) error {
+		o := tables.Options{Progress: s.tellOpening(), Damaged: func(t tables.Table, err error) error {
 			if !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 			return s.accept(FindingTable, filepath.Join(dbName, t.Name()), "the table is missing", fmt.Errorf("%w: %w", ErrLoss, err))
-		}})
+		}}
+		s.tables, err = tables.Open(s.folder.name(dbName), build, o)
 		return damaged(err)
 	}
 	w, err := s.replay(s.opt.AcceptLoss, open, s.accept, func(what string) {
@@ -46,6 +47,17 @@ func (s *Store) gather() error {
 		s.layers = layers{journal: s.journal, tables: s.tables, open: newWindow(w.upto)}
 	}
 	return err
+}
+
+// tellOpening has the log say every second how far the tables are read, each against its sum.
+func (s *Store) tellOpening() func(done, total int64) {
+	next := time.Now().Add(time.Second)
+	return func(done, total int64) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(time.Second)
+			s.opt.Logger.Info("checking the sums of the tables", "mib", done>>20, "of", total>>20)
+		}
+	}
 }
 
 // accept passes a loss over where that was asked for, and returns its error otherwise.
