@@ -38,10 +38,10 @@ type slot struct {
 // something below may have leaves its deletion.
 type window struct {
 	entries pendingKeys
-	deleted []pendingKey // packets that only what lies below may have; an entry of the same key is newer
-	bytes   int64        // what the entries take in tables
-	logged  int64        // what the batches take of the journal
-	control []byte       // the control record of the last batch
+	deleted deletedKeys // packets that only what lies below may have; an entry of the same key is newer
+	bytes   int64       // what the entries take in tables
+	logged  int64       // what the batches take of the journal
+	control []byte      // the control record of the last batch
 	from    journal.Mark
 	upto    journal.Mark // the end of the last batch
 	dead    int64        // bytes below that these entries hide, as far as they tell
@@ -99,7 +99,7 @@ func (w *window) take(at journal.Place, overhead int, control []byte, body [][]b
 			w.entries.remove(p)
 			return
 		case s.deleted && p == nil && key.isPacket():
-			w.deleted = append(w.deleted, key)
+			w.deleted.add(key)
 			w.bytes += leastBytes
 			return
 		case !s.deleted:

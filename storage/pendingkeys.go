@@ -181,6 +181,18 @@ func (e *pendingKeys) remove(p *pending) {
 	e.free = append(e.free, place)
 }
 
+// deletedKeys are keys in pieces, so that none is copied as they grow.
+type deletedKeys [][]pendingKey
+
+func (d *deletedKeys) add(key pendingKey) {
+	last := len(*d) - 1
+	if last < 0 || len((*d)[last]) == piece {
+		*d = append(*d, make([]pendingKey, 0, piece))
+		last++
+	}
+	(*d)[last] = append((*d)[last], key)
+}
+
 // sortable is a key in a form that is quickly compared, and the place of its entry.
 type sortable struct {
 	a, b  uint64
@@ -212,9 +224,12 @@ func (s sortable) compare(o sortable) int {
 // sorted returns the keys of the window, and that of the control record, in the order of tables:
 // one that another begins with comes first, since what follows it is zero.
 func (w *window) sorted() []sortable {
-	n := 1 + len(w.deleted)
-	for _, piece := range w.entries.pieces {
-		n += len(piece)
+	n := 1
+	for _, keys := range w.deleted {
+		n += len(keys)
+	}
+	for _, entries := range w.entries.pieces {
+		n += len(entries)
 	}
 	control := pendingKeyOf([]byte(controlKey))
 	all := append(make([]sortable, 0, n), sortableOf(&control, controlPlace))
@@ -225,8 +240,10 @@ func (w *window) sorted() []sortable {
 			}
 		}
 	}
-	for i := range w.deleted {
-		all = append(all, sortableOf(&w.deleted[i], noPlace))
+	for _, keys := range w.deleted {
+		for i := range keys {
+			all = append(all, sortableOf(&keys[i], noPlace))
+		}
 	}
 	slices.SortFunc(all, func(a, b sortable) int {
 		return cmp.Or(a.compare(b), cmp.Compare(a.place, b.place)) // a packet that was deleted may have moved back
