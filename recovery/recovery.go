@@ -269,7 +269,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 		r.state.Report.Expired++
 		if d != nil {
 			d.Keep = true
-			removed := storage.Removed{Expires: true, Large: m.Large, Stored: d.Stored, Identity: d.Identity}
+			removed := storage.Removed{Size: int(m.Size), Expires: true, Large: m.Large, Stored: d.Stored, Identity: d.Identity}
 			r.state.Orphans = append(r.state.Orphans, Orphan{removed, id})
 		}
 		return nil

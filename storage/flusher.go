@@ -214,6 +214,9 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 	if worked, _, err = s.mergeOnce(s.ctx, all); worked {
 		s.wake(s.room)
 	}
+	if err != nil { // it is tried again as background does
+		return worked, 0, err
+	}
 	rest = time.Since(begun)
 	s.rested = time.Now().Add(rest)
 	if _, _, much = s.mergeDue(); much {
@@ -236,18 +239,14 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 		if !isFull(err) || try == mergeTries {
 			return merged.Any, o.All, err
 		}
-		if err := s.journal.SetSpares(0); err != nil {
+		if err := s.journal.SetSpares(0); err != nil && !isFull(err) {
 			return false, false, err
 		}
 	}
 }
 
 // mergeDue says whether a merge is due, one of all tables, and so much that it does not rest.
-// Nobody reads what is yet to be kept as a whole: the next start merges that once.
 func (s *Store) mergeDue() (due, all, much bool) {
-	if s.opt.Whole {
-		return false, false, false
-	}
 	list := s.tables.List()
 	zero, _ := list.Zero()
 	dead, live := s.deadAndLive(list)

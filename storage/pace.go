@@ -17,8 +17,8 @@ const (
 // behind is how much waits for the background, as a part of what may. From a half on data comes no
 // faster than its tables. What fails counts nothing: then the level says what may still be written.
 //
-// Above 1 every batch waits, and so does the caller's loop: for a flush, or on a full disk for a
-// step of a merge. A long level 0 holds data alone, as a merge may take minutes.
+// Above 1 every batch waits, and so does the caller's loop: for a flush, or on a full disk for the
+// merge that makes room. A long level 0 holds data alone, as a merge may take minutes.
 func (s *Store) behind() (part float64) {
 	if s.fails(flushing) == nil {
 		bytes, logged, _ := s.layers.waiting()

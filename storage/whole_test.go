@@ -97,26 +97,3 @@ func TestBatchesThatFailedAreNotKept(t *testing.T) {
 		t.Errorf("packets %v are there", ids)
 	}
 }
-
-func TestNothingIsMergedBeforeItIsKept(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{Window: minWindow, Whole: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPusher(t, s)
-	for s.tables.List().Windows() <= mergeGroups+2 {
-		p.push(512)
-	}
-	settled(t, s)
-	for name, work := range s.Figures().Background {
-		if name == "merge" && work.Done > 0 {
-			t.Errorf("%d merges", work.Done)
-		}
-	}
-	if err := s.Keep(); err != nil {
-		t.Error(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-}
