@@ -49,7 +49,7 @@ const (
 	MaxLook = 10_000
 	// LookSlice is about how many names, fields or elements a slice of a look takes.
 	LookSlice      = 500
-	lookSliceBytes = 1 << 20
+	lookSliceBytes = 256 << 10
 	// MaxTags bounds the tags of a packet, and MaxTagBytes the bytes of their names and values.
 	MaxTags     = 64
 	MaxTagBytes = 16 << 10
