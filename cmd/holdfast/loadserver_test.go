@@ -269,7 +269,7 @@ func TestALoadThatIsCutShortGoesOnWithoutLossOrDouble(t *testing.T) {
 			_ = cmd.Process.Kill()
 		}()
 		r := s.run(t, "load", "--to-server", file)
-		if r.code == exitOK {
+		if r.code == exitOK || strings.Contains(r.stderr, errLoaded.Error()) { // a kill may take the last answer alone
 			if kills < 3 {
 				t.Errorf("the load was cut short %d times, want some", kills)
 			}
