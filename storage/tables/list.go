@@ -52,45 +52,45 @@ type List struct {
 	Floor  Floor
 	LastID uint64 // no table had a higher one
 	Tables []Table
+	sums
 }
 
-// Entries is how many entries the tables have. As long as a merge is not over some stand in two.
-func (l *List) Entries() (n uint64) {
-	for _, t := range l.Tables {
-		n += t.Entries
-	}
-	return n
+// sums are of the tables of a list. They are asked for at each batch.
+type sums struct {
+	entries   uint64
+	bytes     int64
+	zero      int // tables of level 0
+	zeroBytes int64
+	windows   int
 }
 
-// Bytes is the size of all tables.
-func (l *List) Bytes() (n int64) {
-	for _, t := range l.Tables {
-		n += t.Size
-	}
-	return n
-}
-
-// Zero returns how many tables level 0 has, and their bytes.
-func (l *List) Zero() (tables int, bytes int64) {
-	for _, t := range l.Tables {
-		if t.Level == 0 {
-			tables++
-			bytes += t.Size
-		}
-	}
-	return tables, bytes
-}
-
-// Windows returns how many windows level 0 has.
-func (l *List) Windows() int {
+// sum fills the sums in.
+func (l *List) sum() {
+	l.sums = sums{}
 	versions := make(map[uint64]bool)
 	for _, t := range l.Tables {
+		l.entries += t.Entries
+		l.bytes += t.Size
 		if t.Level == 0 {
+			l.zero++
+			l.zeroBytes += t.Size
 			versions[t.Version] = true
 		}
 	}
-	return len(versions)
+	l.windows = len(versions)
 }
+
+// Entries is how many entries the tables have. As long as a merge is not over some stand in two.
+func (l *List) Entries() uint64 { return l.entries }
+
+// Bytes is the size of all tables.
+func (l *List) Bytes() int64 { return l.bytes }
+
+// Zero returns how many tables level 0 has, and their bytes.
+func (l *List) Zero() (tables int, bytes int64) { return l.zero, l.zeroBytes }
+
+// Windows returns how many windows level 0 has.
+func (l *List) Windows() int { return l.windows }
 
 // MANIFEST is a file of Badger's with one set of changes, which makes all tables:
 //
@@ -155,6 +155,7 @@ func decode(b []byte) (*List, error) {
 	if l.Format != listFormat {
 		return nil, fmt.Errorf("it has format %d, this program reads %d", l.Format, listFormat)
 	}
+	l.sum()
 	set.ProtoReflect().SetUnknown(nil)
 	if !proto.Equal(set, l.changes()) || slices.ContainsFunc(set.Changes, func(c *pb.ManifestChange) bool { return c.Level >= levels }) {
 		return nil, errors.New("what it says to Badger is not what holdfast writes: another program wrote it")

@@ -26,6 +26,7 @@ func TestListIsReadAsItWasWritten(t *testing.T) {
 		`{"ID":7,"Level":0,"Size":10,"Sum":18446744073709551615,"Entries":12,"Version":3},` +
 		`{"ID":8,"Level":0,"Size":10,"Sum":1,"Entries":12,"Version":3},` +
 		`{"ID":2,"Level":6,"Size":1099511627776,"Sum":2,"Entries":1099511627776,"Version":1}]}`
+	listOfThree.sum()
 	b, err := listOfThree.encode()
 	if err != nil || !bytes.HasSuffix(b, []byte(own)) {
 		t.Fatalf("%q, %v", b, err)

@@ -56,6 +56,7 @@ func badgerList(dir string) (*List, error) {
 		}
 		l.Tables = append(l.Tables, t)
 	}
+	l.sum()
 	return l, nil
 }
 

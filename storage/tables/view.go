@@ -45,6 +45,7 @@ func newView(links string, l List, files []*file) (_ *View, err error) {
 	for _, f := range files {
 		l.Tables = append(l.Tables, f.Table)
 	}
+	l.sum()
 	v := &View{List: &l, files: files}
 	if err := link(links, v); err != nil {
 		return nil, fmt.Errorf("cannot prepare the list of tables: %w", err)
