@@ -31,9 +31,10 @@ func sizesFor(total, window int64) sizes {
 }
 
 // table is the size of one table where all of them have stored bytes: more in a large store, so
-// that they stay few. A window is four at least: what they have besides its entries is in the size.
+// that they stay few: a process can map some 20,000. A window is four at least: what they have
+// besides its entries is in the size. Badger counts the bytes of a table with 32 bits.
 func (s sizes) table(stored int64) int64 {
-	return max(s.segment*27/25, min(stored/256, 64<<20))
+	return max(s.segment*27/25, min(stored/256, 64<<20), min(stored/4096, 1<<30))
 }
 
 // Most of the room that a folder takes besides its packets is the journal.
