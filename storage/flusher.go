@@ -231,7 +231,7 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 	for try := 1; ; try++ {
 		before, o := s.dead.Load(), s.mergeOptions(s.tables.List(), all)
 		merged, err := s.tables.Merge(ctx, o)
-		gone := merged.Dropped
+		gone := merged.Freed
 		if err == nil && o.All {
 			gone = before
 		}

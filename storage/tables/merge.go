@@ -30,8 +30,10 @@ type MergeOptions struct {
 
 // Merged is what a merge did.
 type Merged struct {
-	Any     bool  // there was something to do
-	Dropped int64 // bytes of entries that were hidden by newer ones, or over, or deletions
+	Any bool // there was something to do
+	// Freed is how many bytes of tables are gone. It is below 0 where a merge ended before what it had
+	// merged could go.
+	Freed int64
 }
 
 // output chooses what to merge: all down to the level that it returns, which takes the output. That
@@ -72,7 +74,6 @@ type merge struct {
 	older  *run    // what is left of base
 	runs   []*run  // all that have an entry left, by that entry
 	last   []byte  // the last key that was read
-	drops  int64   // bytes of entries that the step left out
 	merged Merged
 }
 
@@ -209,7 +210,7 @@ func (m *merge) step() (over bool, err error) {
 	if err := m.s.Adopt(Adoption{Add: built, drop: drop}); err != nil {
 		return false, err
 	}
-	m.merged.Dropped, m.drops = m.merged.Dropped+m.drops, 0
+	m.merged.Freed += bytesOf(drop) - bytesOf(built)
 	for _, f := range drop {
 		f.release()
 	}
@@ -258,11 +259,8 @@ func (m *merge) entries() iter.Seq2[Entry, error] {
 				return
 			}
 			m.last = append(m.last[:0], e.Key...)
-			bytes := int64(len(e.Key) + len(e.Value) + 16)
-			if superseded || m.bottom && e.gone(m.o.Now) {
-				m.drops += bytes
-			} else {
-				size += bytes
+			if !superseded && (!m.bottom || !e.gone(m.o.Now)) {
+				size += int64(len(e.Key) + len(e.Value) + 16)
 				if !yield(e, nil) {
 					return
 				}
