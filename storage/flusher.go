@@ -156,6 +156,7 @@ func (s *Store) flushOne(w *window) (err error) {
 	s.flushed.Store(time.Now().UnixNano())
 	s.wake(s.room)
 	s.wake(s.merge)
+	s.wake(s.beside)
 	s.noted(releasing, s.journal.Release(w.upto)) // the next flush tries again
 	s.wake(s.next)
 	return nil
@@ -210,6 +211,8 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 	if rest = time.Until(s.rested); !due || rest > 0 && !much {
 		return false, max(rest, 0), nil
 	}
+	// What was merged beside the last one goes down first: a deep merge leaves level 1 to such.
+	all = all && (s.short() || s.tables.List().Besides() == 0)
 	begun := time.Now()
 	if worked, _, err = s.mergeOnce(s.ctx, all); worked {
 		s.wake(s.room)
@@ -243,6 +246,20 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 			return false, false, err
 		}
 	}
+}
+
+// mergeBeside merges windows beside a long merge, where the disk has room for both.
+func (s *Store) mergeBeside() (worked bool, rest time.Duration, err error) {
+	list, space := s.tables.List(), s.guard.get()
+	if space.Level > Normal || space.Free < spareWindows*s.sizes.window || s.tables.Beside() <= mergeGroups {
+		return false, 0, nil
+	}
+	o := s.mergeOptions(list, false)
+	o.Beside = true
+	merged, err := s.tables.Merge(s.ctx, o)
+	s.dead.Add(-min(merged.Freed, s.dead.Load()))
+	s.wake(s.room)
+	return merged.Any, 0, err
 }
 
 // mergeDue says whether a merge is due, one of all tables, and so much that it does not rest.
@@ -282,6 +299,6 @@ func (s *Store) short() bool {
 
 // deadAndLive estimates what the tables hold that nobody needs, and the rest, in bytes.
 func (s *Store) deadAndLive(l *tables.List) (dead, live int64) {
-	dead = min(s.dead.Load(), l.Bytes())
+	dead = max(0, min(s.dead.Load(), l.Bytes()))
 	return dead, l.Bytes() - dead
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -76,6 +77,40 @@ func TestALongLevel0HoldsDataAlone(t *testing.T) {
 	case <-popped:
 	case <-time.After(time.Minute):
 		t.Error("a pop waits for a merge")
+	}
+}
+
+func TestPushesGoOnBesideADeepMerge(t *testing.T) {
+	o := Options{Window: minWindow, Sync: SyncNever()}
+	goOn, deep := make(chan struct{}), make(chan struct{})
+	var steps atomic.Int32
+	o.tune.step = func(int64) {
+		if steps.Add(1) == 1 {
+			close(deep)
+			<-goOn
+		}
+	}
+	s := openTest(t, t.TempDir(), o)
+	defer close(goOn)
+	p := newPusher(t, s)
+	for begun := false; !begun; {
+		p.push(64)
+		select {
+		case <-deep:
+			begun = true
+		default:
+		}
+	}
+	const many = 24 // windows, more than level 0 has room for
+	before := s.tables.List().Window
+	eventually(t, "pushes wait for a merge that is under way", func() bool {
+		for s.behind() <= dataPart && s.tables.List().Window < before+many {
+			p.push(64)
+		}
+		return s.tables.List().Window >= before+many
+	})
+	if beside := s.tables.List().Besides(); beside == 0 {
+		t.Error("nothing was merged beside it")
 	}
 }
 

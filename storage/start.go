@@ -190,6 +190,7 @@ func (s *Store) start() error {
 	s.guard.needs = s.pressure
 	s.done.Go(func() { s.background(flushing, s.frozen, s.flushNext) })
 	s.done.Go(func() { s.background(merging, s.merge, s.mergeNext) })
+	s.done.Go(func() { s.background(mergingBeside, s.beside, s.mergeBeside) })
 	s.done.Go(s.prepareSegments)
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
 	s.done.Go(func() { s.every(100*time.Millisecond, s.guard.refresh) })

@@ -63,7 +63,7 @@ type Store struct {
 
 	troubles troubles
 
-	frozen, room, merge, next chan struct{} // each tells one goroutine that there may be something to do
+	frozen, room, merge, beside, next chan struct{} // each tells one goroutine that there may be something to do
 
 	ctx  context.Context // ended by Close, with stop
 	stop context.CancelFunc
@@ -77,7 +77,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	o.fill()
 	s := &Store{opt: o}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	for _, tell := range []*chan struct{}{&s.frozen, &s.room, &s.merge, &s.next} {
+	for _, tell := range []*chan struct{}{&s.frozen, &s.room, &s.merge, &s.beside, &s.next} {
 		*tell = make(chan struct{}, 1)
 	}
 	defer func() {

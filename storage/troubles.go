@@ -16,6 +16,7 @@ type work uint8
 const (
 	flushing work = iota
 	merging
+	mergingBeside
 	preparing
 	releasing
 	works
@@ -23,10 +24,11 @@ const (
 
 // kinds are the kinds of work, for programs and for people.
 var kinds = [works]struct{ name, text string }{
-	flushing:  {"flush", "write windows out"},
-	merging:   {"merge", "merge tables"},
-	preparing: {"prepare_segment", "prepare a segment of the journal"},
-	releasing: {"remove_segment", "remove files of the journal"},
+	flushing:      {"flush", "write windows out"},
+	merging:       {"merge", "merge tables"},
+	mergingBeside: {"merge_beside", "merge new tables beside a long merge"},
+	preparing:     {"prepare_segment", "prepare a segment of the journal"},
+	releasing:     {"remove_segment", "remove files of the journal"},
 }
 
 // troubles are the failures of the background: work that fails is tried again.

@@ -62,6 +62,7 @@ type sums struct {
 	zero      int // tables of level 0
 	zeroBytes int64
 	windows   int
+	besides   int // tables that merges beside others made
 }
 
 // sum fills the sums in.
@@ -71,10 +72,13 @@ func (l *List) sum() {
 	for _, t := range l.Tables {
 		l.entries += t.Entries
 		l.bytes += t.Size
-		if t.Level == 0 {
+		switch t.Level {
+		case 0:
 			l.zero++
 			l.zeroBytes += t.Size
 			versions[t.Version] = true
+		case besideLevel:
+			l.besides++
 		}
 	}
 	l.windows = len(versions)
@@ -88,6 +92,9 @@ func (l *List) Bytes() int64 { return l.bytes }
 
 // Zero returns how many tables level 0 has, and their bytes.
 func (l *List) Zero() (tables int, bytes int64) { return l.zero, l.zeroBytes }
+
+// Besides returns how many tables were made by merges beside others.
+func (l *List) Besides() int { return l.besides }
 
 // Windows returns how many windows level 0 has.
 func (l *List) Windows() int { return l.windows }

@@ -2,7 +2,6 @@ package tables
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -14,9 +13,13 @@ import (
 
 // MergeOptions say how to merge.
 type MergeOptions struct {
-	All  bool   // all levels, not only those that pay
-	Size int64  // of a table of the output, in bytes
-	Now  uint64 // Unix seconds: what expired before is left out where nothing older lies below
+	All bool // all levels, not only those that pay
+	// Beside merges level 0 into level 1 beside another merge, which may be deep: what has come since
+	// that one began, and what such a merge made before. Where no other is under way, or where that
+	// one has level 1, too, there is nothing to do.
+	Beside bool
+	Size   int64  // of a table of the output, in bytes
+	Now    uint64 // Unix seconds: what expired before is left out where nothing older lies below
 	// Step is how many bytes come in force together, about, and one table at least. What these
 	// replace is gone then.
 	Step int64
@@ -36,23 +39,26 @@ type Merged struct {
 	Freed int64
 }
 
+// besideLevel takes what merges beside others make, and nothing else.
+const besideLevel = 1
+
 // output chooses what to merge: all down to the level that it returns, which takes the output. That
-// is level 0, each level below it that has at most as much as is taken already, or all of them. It
-// stops at the first one that it does not take: what lies below may hold older versions.
+// is levels 0 and 1, each level below that has at most as much as is taken already, or all of them.
+// It stops at the first one that it does not take: what lies below may hold older versions.
 func output(files []*file, all bool) (level int) {
 	var size [levels]int64
 	for _, f := range files {
 		size[f.Level] += f.Size
 	}
-	free, taken := levels-1, size[0]
-	for n := 1; n < levels; n++ {
+	free, taken := levels-1, size[0]+size[besideLevel]
+	for n := besideLevel + 1; n < levels; n++ {
 		if size[n] == 0 {
 			continue
 		}
-		free = min(free, n-1)
-		// Level 1 alone would be rewritten each time: it is taken, and the rule goes on with level
-		// 2.
-		if !all && size[n] > taken && n > 1 {
+		// Level 2 alone would be rewritten each time: it is taken, and the rule goes on with level 3,
+		// unless level 1 has tables: they go first, so that it is free for what merges beside this one.
+		if !all && n > besideLevel+1 && (size[n] > taken || size[besideLevel] > 0) {
+			free = n - 1
 			break
 		}
 		level, taken = n, taken+size[n]
@@ -69,7 +75,7 @@ type merge struct {
 	o      MergeOptions
 	output int
 	bottom bool    // no level below the output has tables
-	upper  []*file // of the levels above the output, those in force: the oldest first
+	upper  []*file // of the levels above the output, those in force
 	base   []*file // of the output's level, which are replaced one by one: those in force
 	older  *run    // what is left of base
 	runs   []*run  // all that have an entry left, by that entry
@@ -82,8 +88,12 @@ type merge struct {
 // that.
 func (s *Set) Merge(ctx context.Context, o MergeOptions) (_ Merged, err error) {
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	s.merging.Lock()
-	defer s.merging.Unlock()
+	merging := &s.merging
+	if o.Beside {
+		merging = &s.beside
+	}
+	merging.Lock()
+	defer merging.Unlock()
 	m := &merge{s: s, o: o}
 	defer m.close()
 	if err := m.begin(); err != nil || len(m.upper)+len(m.base) == 0 {
@@ -101,11 +111,21 @@ func (s *Set) Merge(ctx context.Context, o MergeOptions) (_ Merged, err error) {
 // begin takes the tables to merge. It keeps no view, which would hold the room of those that were
 // replaced.
 func (m *merge) begin() error {
+	if !m.o.Beside { // one that is beside the merge before has come to its end
+		m.s.beside.Lock()
+		defer m.s.beside.Unlock()
+	}
 	v := m.s.View()
 	defer v.Close()
 	files := oldest(v.files, m.o.Upper)
 	m.o.Step = max(m.o.Step, m.o.Size)
 	m.output, m.bottom, m.older = output(files, m.o.All), true, &run{}
+	if m.o.Beside {
+		if files = besideOthers(files); len(files) == 0 {
+			return nil
+		}
+		m.output, m.bottom = besideLevel, false
+	}
 	runs := []*run{m.older}
 	for i, f := range files {
 		switch {
@@ -123,15 +143,9 @@ func (m *merge) begin() error {
 			last.files = append(last.files, f)
 		}
 		f.refs.Add(1)
+		f.merging.Store(true)
 	}
 	m.older.files = m.base
-	slices.SortFunc(m.upper, func(a, b *file) int {
-		c := cmp.Compare(b.Level, a.Level)
-		if c == 0 && a.Level == 0 {
-			c = cmp.Compare(a.Version, b.Version)
-		}
-		return cmp.Or(c, y.CompareKeys(b.read.Biggest(), a.read.Biggest()))
-	})
 	for _, r := range runs {
 		if err := m.next(r); err != nil {
 			return err
@@ -150,24 +164,47 @@ func (m *merge) next(r *run) error {
 	return err
 }
 
+// besideOthers returns what a merge beside another one takes, if anything.
+func besideOthers(files []*file) (some []*file) {
+	others := false
+	for _, f := range files {
+		switch taken := f.merging.Load(); {
+		case taken && f.Level == besideLevel:
+			return nil
+		case taken:
+			others = true
+		case f.Level <= besideLevel:
+			some = append(some, f)
+		}
+	}
+	if !others || len(some) == 0 || some[0].Level > 0 {
+		return nil
+	}
+	return some
+}
+
 // oldest leaves out the newest windows of level 0, so that it has so many bytes: what is newer than
-// all that is merged stays above.
+// all that is merged stays above. Behind merges that were cut off, windows may be older than what
+// one beside them made.
 func oldest(files []*file, most int64) []*file {
 	if most == 0 {
 		return files
 	}
-	size := make(map[uint64]int64)
+	size, last := make(map[uint64]int64), uint64(0)
 	for _, f := range files {
-		if f.Level == 0 {
+		switch f.Level {
+		case 0:
 			size[f.Version] += f.Size
+		case besideLevel:
+			last = max(last, f.Version)
 		}
 	}
-	last, taken := uint64(0), int64(0)
+	taken := int64(0)
 	for i, version := range slices.Sorted(maps.Keys(size)) {
 		if taken += size[version]; i > 0 && taken > most {
 			break
 		}
-		last = version
+		last = max(last, version)
 	}
 	return slices.DeleteFunc(slices.Clone(files), func(f *file) bool { return f.Level == 0 && f.Version > last })
 }
@@ -177,6 +214,7 @@ func (m *merge) close() {
 		r.close()
 	}
 	for _, f := range slices.Concat(m.upper, m.base) {
+		f.merging.Store(false)
 		f.release()
 	}
 }
@@ -216,6 +254,7 @@ func (m *merge) step() (over bool, err error) {
 	}
 	for _, f := range rest {
 		f.refs.Add(1)
+		f.merging.Store(true)
 	}
 	m.upper, m.base = upper, slices.Concat(rest, m.base[passed:])
 	m.older.close()
@@ -234,18 +273,34 @@ func bytesOf(files []*file) (n int64) {
 // not read to their end, and those that may have a key of an older one that is left. For a deletion
 // may be gone from the output while what it deletes still stands there.
 func (m *merge) passed() (drop, left []*file) {
-	var low []byte // the first key of those that are left
 	for _, f := range m.upper {
-		last := y.ParseKey(f.read.Biggest())
-		if bytes.Compare(last, m.last) <= 0 && (low == nil || bytes.Compare(last, low) < 0) {
+		if bytes.Compare(y.ParseKey(f.read.Biggest()), m.last) <= 0 {
 			drop = append(drop, f)
-			continue
-		}
-		if left = append(left, f); low == nil || bytes.Compare(y.ParseKey(f.read.Smallest()), low) < 0 {
-			low = y.ParseKey(f.read.Smallest())
+		} else {
+			left = append(left, f)
 		}
 	}
+	for before := -1; before != len(left); {
+		before = len(left)
+		drop = slices.DeleteFunc(drop, func(f *file) bool {
+			hides := slices.ContainsFunc(left, f.mayHide)
+			if hides {
+				left = append(left, f)
+			}
+			return hides
+		})
+	}
 	return drop, left
+}
+
+// mayHide says whether f may have a newer version of a key of o, which is not behind its last key:
+// a level has older ones than those above. Where merges were cut off, windows may stay that are
+// older than what lies below them.
+func (f *file) mayHide(o *file) bool {
+	if bytes.Compare(y.ParseKey(o.read.Smallest()), y.ParseKey(f.read.Biggest())) > 0 {
+		return false
+	}
+	return o.Level > f.Level || o.Level == 0 && (o.Version < f.Version || f.Version == 0)
 }
 
 // entries gives what belongs into the tables of one step: of each key the highest version.

@@ -28,6 +28,7 @@ type Set struct {
 	pool      *z.AllocatorPool
 
 	merging  sync.Mutex // held for a whole merge
+	beside   sync.Mutex // held for a whole merge beside that one, and while that one begins
 	adopting sync.Mutex // held for a whole adoption
 
 	mu   sync.Mutex // guards what follows
@@ -182,6 +183,18 @@ func (s *Set) List() *List {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view.List
+}
+
+// Beside returns how many tables of level 0 a merge beside the one under way would take.
+func (s *Set) Beside() (tables int) {
+	v := s.View()
+	defer v.Close()
+	for _, f := range besideOthers(v.files) {
+		if f.Level == 0 {
+			tables++
+		}
+	}
+	return tables
 }
 
 // View returns the view of the list in force. The caller closes it.

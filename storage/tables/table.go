@@ -22,6 +22,8 @@ type file struct {
 	read *table.Table
 	data []byte
 	refs atomic.Int64
+
+	merging atomic.Bool // a merge has taken it
 }
 
 // readOptions are those of Badger for reading a table: each block is checked.

@@ -162,6 +162,26 @@ func TestBadgerOpensTheFolder(t *testing.T) {
 
 var errNoRoom = errors.New("there is no room")
 
+// beside writes a window and merges beside the merge under way, which may end at any step.
+func beside(t *testing.T, s *Set, model map[string]string, r *rand.Rand, keys int) {
+	for range 1 + r.IntN(2) {
+		window(t, s, random(model, r, keys, 1+r.IntN(keys)))
+	}
+	check(t, s, model, keys)
+	left := r.IntN(4)
+	before, takes := s.List().Besides(), s.Beside()
+	m, err := s.Merge(t.Context(), MergeOptions{Beside: true, Size: tableSize, Room: func(int64, int64) error {
+		if left--; left < 0 {
+			return errNoRoom
+		}
+		return nil
+	}})
+	if err != nil && !errors.Is(err, errNoRoom) || m.Any != (takes > 0) || err == nil && m.Any && s.List().Besides() == 0 {
+		t.Fatalf("a merge of %d tables beside another one, %d were made before: %+v, %v", takes, before, m, err)
+	}
+	check(t, s, model, keys)
+}
+
 func TestMergesKeepWhatCounts(t *testing.T) {
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -174,7 +194,10 @@ func TestMergesKeepWhatCounts(t *testing.T) {
 			check(t, s, model, keys)
 			if r.IntN(3) == 0 {
 				steps := r.IntN(6)
-				o := MergeOptions{Size: tableSize, All: r.IntN(2) == 0, Upper: int64(r.IntN(2) * r.IntN(1<<20)), Room: func(int64, int64) error {
+				o := MergeOptions{Size: tableSize, All: r.IntN(2) == 0, Upper: int64(r.IntN(2) * r.IntN(1<<17)), Room: func(int64, int64) error {
+					if r.IntN(2) == 0 {
+						beside(t, s, model, r, keys)
+					}
 					if steps--; steps < 0 {
 						return errNoRoom
 					}
@@ -357,9 +380,11 @@ func TestWhatAMergeTakes(t *testing.T) {
 		{"above a level that is larger", [levels]int64{9, 0, 0, 10}, false, 2},
 		{"with a level that is not larger", [levels]int64{9, 0, 0, 9}, false, 3},
 		{"with each that is not larger than all above", [levels]int64{1, 0, 1, 2, 4, 9}, false, 4},
-		{"no level below one that is larger", [levels]int64{9, 0, 10, 1}, false, 1},
-		{"with level 1 however large", [levels]int64{1, 10, 12}, false, 1},
-		{"with level 1, and what is not larger with it", [levels]int64{1, 10, 11}, false, 2},
+		{"no level below one that is larger", [levels]int64{9, 0, 0, 10, 1}, false, 2},
+		{"with level 2 however large", [levels]int64{1, 0, 10, 12}, false, 2},
+		{"with level 2, and what is not larger with it", [levels]int64{1, 0, 10, 11}, false, 3},
+		{"level 1 alone into the deepest free level", [levels]int64{9, 1, 0, 0, 10}, false, 3},
+		{"level 1 with level 2 alone", [levels]int64{9, 9, 1, 1}, false, 2},
 		{"all that is meant", [levels]int64{1, 10, 0, 100}, true, 3},
 		{"all, without level 0", [levels]int64{0, 0, 5, 100}, true, 3},
 	} {
@@ -371,6 +396,23 @@ func TestWhatAMergeTakes(t *testing.T) {
 		}
 		if got := output(files, c.all); got != c.want {
 			t.Errorf("%s: into level %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAMergeOfTheOldestWindowsTakesAllThatMayBeOlderThanLevel1(t *testing.T) {
+	var files []*file
+	for version := range uint64(6) {
+		files = append(files, &file{Table: Table{Level: 0, Size: 10, Version: version + 1}})
+	}
+	for _, c := range []struct{ level1, most, want uint64 }{{0, 1, 1}, {0, 25, 2}, {4, 1, 4}, {4, 50, 5}} {
+		all := files
+		if c.level1 > 0 {
+			all = append(slices.Clone(files), &file{Table: Table{Level: besideLevel, Size: 10, Version: c.level1}})
+		}
+		got := oldest(all, int64(c.most))
+		if n := uint64(len(got) - (len(all) - len(files))); n != c.want {
+			t.Errorf("with versions up to %d in level 1, %d bytes of windows are %d, want %d", c.level1, c.most, n, c.want)
 		}
 	}
 }
