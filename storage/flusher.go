@@ -233,12 +233,10 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, err error) {
 	for try := 1; ; try++ {
 		before, o := s.dead.Load(), s.mergeOptions(s.tables.List(), all)
-		merged, err := s.tables.Merge(ctx, o)
-		gone := merged.Freed
+		merged, err := s.merged(ctx, o)
 		if err == nil && o.All {
-			gone = before
+			s.buried(max(before-merged.Freed, 0)) // what else was taken for dead
 		}
-		s.dead.Add(-min(gone, s.dead.Load()))
 		if !isFull(err) || try == mergeTries {
 			return merged.Any, o.All, err
 		}
@@ -256,10 +254,16 @@ func (s *Store) mergeBeside() (worked bool, rest time.Duration, err error) {
 	}
 	o := s.mergeOptions(list, false)
 	o.Beside = true
-	merged, err := s.tables.Merge(s.ctx, o)
-	s.dead.Add(-min(merged.Freed, s.dead.Load()))
-	s.wake(s.room)
+	merged, err := s.merged(s.ctx, o)
 	return merged.Any, 0, err
+}
+
+// merged merges. Its steps tell what they left out. Of tables that stay, since the merge ended early,
+// that is dead still.
+func (s *Store) merged(ctx context.Context, o tables.MergeOptions) (tables.Merged, error) {
+	m, err := s.tables.Merge(ctx, o)
+	s.buried(m.Freed - m.Dropped)
+	return m, err
 }
 
 // mergeDue says whether a merge is due, one of all tables, and so much that it does not rest.
@@ -279,9 +283,13 @@ func (s *Store) mergeDue() (due, all, much bool) {
 func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	room := s.guard.roomToMerge()
 	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes()), Now: uint64(time.Now().Unix()),
-		Step: min(room/4, stepWindows*s.sizes.window), Room: func(comes, goes int64) error {
+		Step: s.sizes.step(room), Room: func(comes, goes int64) error {
 			s.opt.tune.step(comes)
 			return s.guard.roomLeft(comes - goes)
+		}, Stepped: func(dropped int64) int64 {
+			s.buried(dropped)
+			s.wake(s.room)
+			return s.sizes.step(s.guard.roomToMerge())
 		}}
 	upper := room - o.Step
 	if _, zero := list.Zero(); zero > upper && (upper >= s.sizes.window || !all) {
@@ -289,6 +297,9 @@ func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	}
 	return o
 }
+
+// buried notes that so many bytes of what nobody needs are gone.
+func (s *Store) buried(n int64) { s.dead.Add(-min(n, s.dead.Load())) }
 
 // short says that the disk has little room, and that a merge of all tables gives some back: much,
 // or most of what they take.

@@ -17,19 +17,23 @@ const (
 // behind is how much waits for the background, as a part of what may. From a half on data comes no
 // faster than its tables. What fails counts nothing: then the level says what may still be written.
 //
-// Above 1 every batch waits, and so does the caller's loop: for a flush, or on a full disk for the
-// merge that makes room. A long level 0 holds data alone, as a merge may take minutes.
+// Above 1 every batch waits, and so does the caller's loop: for a flush, or on a full disk for a
+// step of a merge. Before that, and where level 0 is long, data alone waits: a merge may take
+// minutes.
 func (s *Store) behind() (part float64) {
+	bytes, logged, _ := s.layers.waiting()
+	window := s.sizes.window
 	if s.fails(flushing) == nil {
-		bytes, logged, _ := s.layers.waiting()
-		window := float64(s.sizes.window)
-		part = max(float64(bytes)/(waitWindows*window), float64(logged)/(fullJournal*window))
+		part = max(float64(bytes)/float64(waitWindows*window), float64(logged)/float64(fullJournal*window))
 	}
 	if s.fails(merging) == nil {
-		// Deletions take room before a merge gives it back. They wait for one that does where what waits
-		// could become tables in the room that the merge leaves, or in that of its next step.
-		if s.guard.get().Free < (waitWindows+freeWindows+1)*s.sizes.window && s.short() {
-			part = 2
+		// Deletions take room before a merge gives it back. They wait for a step of one that does where
+		// what waits could become tables in the room that the merge leaves, or in that of this step.
+		if free := s.guard.get().Free; free < (waitWindows+freeWindows+1)*window && s.short() {
+			part = max(part, 1)
+			if free < bytes+(freeWindows+1)*window {
+				part = 2
+			}
 		}
 		zero, _ := s.tables.List().Zero()
 		part = max(part, min(float64(zero)/waitTables, 1))

@@ -114,6 +114,64 @@ func TestPushesGoOnBesideADeepMerge(t *testing.T) {
 	}
 }
 
+// A step of a merge stands still on a full disk. What brings no data goes on as long as it leaves
+// the merge its room.
+func TestAMergeOfAFullDiskHoldsDataAlone(t *testing.T) {
+	var free atomic.Int64
+	free.Store(1 << 30)
+	goOn, steps := make(chan struct{}), atomic.Int64{}
+	o := Options{Window: minWindow, Sync: SyncNever()}
+	o.tune.stat = func(string) (int64, int64, error) { return free.Load(), 1 << 30, nil }
+	o.tune.step = func(int64) {
+		steps.Add(1)
+		<-goOn
+	}
+	s := openTest(t, t.TempDir(), o)
+	p := newPusher(t, s)
+	for s.tables.List().Windows() < 4 {
+		p.push(64)
+	}
+	for half := len(p.live) / 2; len(p.live) > half; {
+		p.pop(64)
+	}
+	n, err := s.Snapshot() // all is in tables
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Close()
+	dead := s.tables.List().Bytes()
+	s.dead.Store(dead)
+	free.Store(keepWindows*minWindow - 1)
+	s.guard.refresh()
+	s.wake(s.merge)
+	eventually(t, "no merge begins", func() bool { return steps.Load() > 0 })
+	popped := make(chan struct{})
+	defer func() {
+		close(goOn)
+		<-popped
+	}()
+	go func() {
+		defer close(popped)
+		p.pop(1) // it looks at the disk
+		p.pop(1)
+	}()
+	select {
+	case <-popped:
+	case <-time.After(10 * time.Second):
+		t.Error("a pop waits for a merge")
+	}
+	if s.Space().Wait == 0 {
+		t.Error("data does not wait")
+	}
+	free.Store(freeWindows*minWindow + 1)
+	s.guard.refresh()
+	if s.behind() <= 1 {
+		t.Error("a pop takes the room of a merge")
+	}
+	goOn <- struct{}{}
+	eventually(t, "a step lowers nothing before the merge is over", func() bool { return steps.Load() == 2 && s.dead.Load() < dead })
+}
+
 func TestNobodyWaitsForTablesThatCannotBeMade(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	p := newPusher(t, s)

@@ -37,6 +37,9 @@ func (s sizes) table(stored int64) int64 {
 	return max(s.segment*27/25, min(stored/256, 64<<20), min(stored/4096, 1<<30))
 }
 
+// step is how much of a merge comes in force together where it may take so much room.
+func (s sizes) step(room int64) int64 { return min(room/4, stepWindows*s.window) }
+
 // Most of the room that a folder takes besides its packets is the journal.
 const (
 	journalWindows = 2  // of journal, until a window is frozen

@@ -131,8 +131,8 @@ func (g *guard) roomToMerge() int64 {
 }
 
 // roomLeft returns an error that wraps ErrFull where a merge has taken more than it may. What it
-// made is by so many bytes more than what goes in its place. Where it is less, there is room soon,
-// unless a backup holds what goes: the journal keeps a segment.
+// made is by so many bytes more than the room that comes back for it. Where it is less, there is
+// more room soon: until then the journal keeps a segment.
 func (g *guard) roomLeft(grows int64) error {
 	g.refresh()
 	if need, free := freeWindows*g.sizes.window, g.get().Free; free < need && (grows >= 0 || free < g.sizes.segment) {

@@ -27,13 +27,18 @@ type MergeOptions struct {
 	// all of them.
 	Upper int64
 	// Room is asked once a step has made tables, before they come in force: an error ends the merge
-	// before that step. They have so many bytes, and those that go then so many. It may be nil.
+	// before that step. They have so many bytes, and those that go then so many, but for those that
+	// somebody else still reads: these give no room. It may be nil.
 	Room func(comes, goes int64) error
+	// Stepped is called behind each step that came in force, with the bytes of entries that it left
+	// out, and returns the Step of the next one. It may be nil.
+	Stepped func(dropped int64) (step int64)
 }
 
 // Merged is what a merge did.
 type Merged struct {
-	Any bool // there was something to do
+	Any     bool  // there was something to do
+	Dropped int64 // bytes of entries that were left out
 	// Freed is how many bytes of tables are gone. It is below 0 where a merge ended before what it had
 	// merged could go.
 	Freed int64
@@ -80,6 +85,7 @@ type merge struct {
 	older  *run    // what is left of base
 	runs   []*run  // all that have an entry left, by that entry
 	last   []byte  // the last key that was read
+	drops  int64   // bytes of entries that the step left out
 	merged Merged
 }
 
@@ -240,7 +246,7 @@ func (m *merge) step() (over bool, err error) {
 	drop, upper := m.passed()
 	drop = append(drop, m.base[:passed]...)
 	if len(built) > 0 && m.o.Room != nil {
-		if err := m.o.Room(bytesOf(built), bytesOf(drop)); err != nil {
+		if err := m.o.Room(bytesOf(built), m.s.gives(drop)); err != nil {
 			return false, err
 		}
 	}
@@ -248,10 +254,14 @@ func (m *merge) step() (over bool, err error) {
 	if err := m.s.Adopt(Adoption{Add: built, drop: drop}); err != nil {
 		return false, err
 	}
-	m.merged.Freed += bytesOf(drop) - bytesOf(built)
 	for _, f := range drop {
 		f.release()
 	}
+	m.merged.Freed += bytesOf(drop) - bytesOf(built)
+	if m.merged.Dropped += m.drops; m.o.Stepped != nil {
+		m.o.Step = max(m.o.Stepped(m.drops), m.o.Size)
+	}
+	m.drops = 0
 	for _, f := range rest {
 		f.refs.Add(1)
 		f.merging.Store(true)
@@ -265,6 +275,19 @@ func (m *merge) step() (over bool, err error) {
 func bytesOf(files []*file) (n int64) {
 	for _, f := range files {
 		n += f.Size
+	}
+	return n
+}
+
+// gives is how much room tables of a merge give when they go: those give none that a view beside
+// the one in force has.
+func (s *Set) gives(files []*file) (n int64) {
+	s.adopting.Lock() // an adoption has two views for a moment
+	defer s.adopting.Unlock()
+	for _, f := range files {
+		if f.refs.Load() == 2 { // by the view in force and the merge
+			n += f.Size
+		}
 	}
 	return n
 }
@@ -314,8 +337,11 @@ func (m *merge) entries() iter.Seq2[Entry, error] {
 				return
 			}
 			m.last = append(m.last[:0], e.Key...)
-			if !superseded && (!m.bottom || !e.gone(m.o.Now)) {
-				size += int64(len(e.Key) + len(e.Value) + 16)
+			bytes := int64(len(e.Key) + len(e.Value) + 16)
+			if superseded || m.bottom && e.gone(m.o.Now) {
+				m.drops += bytes
+			} else {
+				size += bytes
 				if !yield(e, nil) {
 					return
 				}
