@@ -124,13 +124,16 @@ func (d *disk) push(n int, link *link, rng *rand.Rand, q, count int) error {
 }
 
 // fill pushes until the server refuses.
-func (d *disk) fill(q int) {
+func (d *disk) fill(q int) { d.fillUntil(q, time.Now().Add(time.Hour)) }
+
+// fillUntil is fill, until some time.
+func (d *disk) fillUntil(q int, end time.Time) {
 	d.t.Helper()
 	rng := rand.New(rand.NewPCG(d.r.Seed, 1))
 	link := d.dial()
 	defer link.conn.Close()
 	before := d.r.pushed.Load()
-	for {
+	for time.Now().Before(end) {
 		if err := d.push(0, link, rng, q, 32); err != nil {
 			d.alive()
 			d.t.Logf("pushes are refused after %d packets: %v", d.r.pushed.Load()-before, err)
@@ -171,10 +174,12 @@ func (d *disk) pops(q, count int) (took int) {
 }
 
 // pushWorks waits until a push is acknowledged again.
-func (d *disk) pushWorks(q int) {
+func (d *disk) pushWorks(q int) { d.pushWorksWithin(q, deadline) }
+
+func (d *disk) pushWorksWithin(q int, limit time.Duration) {
 	d.t.Helper()
 	rng := rand.New(rand.NewPCG(d.r.Seed, 2))
-	for end := time.Now().Add(deadline); ; {
+	for end := time.Now().Add(limit); ; {
 		link := d.dial()
 		err := d.push(1, link, rng, q, 1)
 		link.conn.Close()

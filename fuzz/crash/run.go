@@ -100,6 +100,7 @@ type run struct {
 	// plain says that no packet has priority 0 or shares its key. Then a drain pushes nothing,
 	// which a disk that is nearly full may refuse.
 	plain bool
+	ttl   int32 // of what pushAcked pushes, in milliseconds
 }
 
 // endKind is how a cycle ends.

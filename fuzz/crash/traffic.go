@@ -117,7 +117,7 @@ func farTTL(rng *rand.Rand) int {
 func (r *run) pushAcked(link *link, rng *rand.Rand, part, q, count, size int) error {
 	sent := make([]ID, count)
 	for i := range sent {
-		p := r.ledger.add(part, packet{sent: r.ledger.now(), queue: int16(q), prio: randomPriority(rng, false)}, true)
+		p := r.ledger.add(part, packet{sent: r.ledger.now(), queue: int16(q), prio: randomPriority(rng, false), ttl: r.ttl}, true)
 		bytes := size
 		if bytes == 0 {
 			bytes = 20 + rng.IntN(2000)
