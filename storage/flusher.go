@@ -248,8 +248,9 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 
 // mergeBeside merges windows beside a long merge, where the disk has room for both.
 func (s *Store) mergeBeside() (worked bool, rest time.Duration, err error) {
-	list, space := s.tables.List(), s.guard.get()
-	if space.Level > Normal || space.Free < spareWindows*s.sizes.window || s.tables.Beside() <= mergeGroups {
+	list, space, takes := s.tables.List(), s.guard.get(), s.tables.Beside()
+	zero, _ := list.Zero()
+	if space.Level > Normal || space.Free < spareWindows*s.sizes.window || takes <= mergeGroups && float64(zero) <= dataPart*waitTables {
 		return false, 0, nil
 	}
 	o := s.mergeOptions(list, false)
@@ -258,8 +259,8 @@ func (s *Store) mergeBeside() (worked bool, rest time.Duration, err error) {
 	return merged.Any, 0, err
 }
 
-// merged merges. Its steps tell what they left out. Of tables that stay, since the merge ended early,
-// that is dead still.
+// merged merges. Its steps tell what they left out. Of tables that stay, since the merge ended
+// early, that is dead still.
 func (s *Store) merged(ctx context.Context, o tables.MergeOptions) (tables.Merged, error) {
 	m, err := s.tables.Merge(ctx, o)
 	s.buried(m.Freed - m.Dropped)
@@ -299,7 +300,10 @@ func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 }
 
 // buried notes that so many bytes of what nobody needs are gone.
-func (s *Store) buried(n int64) { s.dead.Add(-min(n, s.dead.Load())) }
+func (s *Store) buried(n int64) {
+	for dead := s.dead.Load(); !s.dead.CompareAndSwap(dead, max(0, dead-n)); dead = s.dead.Load() {
+	}
+}
 
 // short says that the disk has little room, and that a merge of all tables gives some back: much,
 // or most of what they take.
@@ -310,6 +314,6 @@ func (s *Store) short() bool {
 
 // deadAndLive estimates what the tables hold that nobody needs, and the rest, in bytes.
 func (s *Store) deadAndLive(l *tables.List) (dead, live int64) {
-	dead = max(0, min(s.dead.Load(), l.Bytes()))
+	dead = min(s.dead.Load(), l.Bytes())
 	return dead, l.Bytes() - dead
 }

@@ -291,6 +291,7 @@ func (s *Store) housekeeping() {
 		s.fail(err)
 	}
 	s.keepSpares()
+	s.wake(s.beside) // the merge that it waits for may be another one
 	s.layers.mu.RLock()
 	begun, last := s.layers.at, s.layers.last
 	s.layers.mu.RUnlock()

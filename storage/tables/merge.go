@@ -123,13 +123,18 @@ func (m *merge) begin() error {
 	}
 	v := m.s.View()
 	defer v.Close()
-	files := oldest(v.files, m.o.Upper)
+	files := v.files
+	if m.o.Beside {
+		if files = m.s.besideOthers(files); len(files) == 0 {
+			return nil
+		}
+	} else {
+		m.s.leaves.Store(v.List.Besides() == 0)
+	}
+	files = oldest(files, m.o.Upper)
 	m.o.Step = max(m.o.Step, m.o.Size)
 	m.output, m.bottom, m.older = output(files, m.o.All), true, &run{}
 	if m.o.Beside {
-		if files = besideOthers(files); len(files) == 0 {
-			return nil
-		}
 		m.output, m.bottom = besideLevel, false
 	}
 	runs := []*run{m.older}
@@ -171,19 +176,16 @@ func (m *merge) next(r *run) error {
 }
 
 // besideOthers returns what a merge beside another one takes, if anything.
-func besideOthers(files []*file) (some []*file) {
-	others := false
+func (s *Set) besideOthers(files []*file) (some []*file) {
+	if !s.leaves.Load() {
+		return nil
+	}
 	for _, f := range files {
-		switch taken := f.merging.Load(); {
-		case taken && f.Level == besideLevel:
-			return nil
-		case taken:
-			others = true
-		case f.Level <= besideLevel:
+		if f.Level <= besideLevel && !f.merging.Load() {
 			some = append(some, f)
 		}
 	}
-	if !others || len(some) == 0 || some[0].Level > 0 {
+	if len(some) == 0 || some[0].Level > 0 {
 		return nil
 	}
 	return some
@@ -216,6 +218,9 @@ func oldest(files []*file, most int64) []*file {
 }
 
 func (m *merge) close() {
+	if !m.o.Beside {
+		m.s.leaves.Store(false)
+	}
 	for _, r := range m.runs {
 		r.close()
 	}

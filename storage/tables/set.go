@@ -27,9 +27,10 @@ type Set struct {
 	lastID    atomic.Uint64
 	pool      *z.AllocatorPool
 
-	merging  sync.Mutex // held for a whole merge
-	beside   sync.Mutex // held for a whole merge beside that one, and while that one begins
-	adopting sync.Mutex // held for a whole adoption
+	merging  sync.Mutex  // held for a whole merge
+	beside   sync.Mutex  // held for a whole merge beside that one, and while that one begins
+	leaves   atomic.Bool // a merge is under way that began without level 1
+	adopting sync.Mutex  // held for a whole adoption
 
 	mu   sync.Mutex // guards what follows
 	view *View      // of the list in force; nil before the first
@@ -189,7 +190,7 @@ func (s *Set) List() *List {
 func (s *Set) Beside() (tables int) {
 	v := s.View()
 	defer v.Close()
-	for _, f := range besideOthers(v.files) {
+	for _, f := range s.besideOthers(v.files) {
 		if f.Level == 0 {
 			tables++
 		}
