@@ -95,7 +95,7 @@ soak: ## load a server for DURATION (1h) and check that its folder, memory and o
 attack: ## attack a server with clients that read nothing, never end a request, come and go
 	go test ./fuzz/soak -count=1 -run 'TestAttacks$$' -whole -timeout 30m -v
 
-bench: build ## compare with Redis and beanstalkd, where installed; BENCH=--quick for a short run
+bench: build ## compare with Redis and beanstalkd, where installed; BENCH=--cost for processor time only, --quick for a short run
 	go run ./cmd/peerbench --holdfast $(BIN) $(BENCH)
 
 offline: ## measure the speed and memory of dump, load, verify and compact

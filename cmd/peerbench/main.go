@@ -9,7 +9,8 @@
 //	bench.go    rounds, filling and measuring
 //	cases.go    the list of cases, and throughput; cases_size.go,
 //	            cases_board.go, cases_lists.go, cases_work.go: the other kinds
-//	report.go   rows and the table
+//	cost.go     the first table: what a request costs the server
+//	report.go   rows and the table of all cases
 package main
 
 import (
@@ -29,7 +30,8 @@ import (
 type options struct {
 	Holdfast string `help:"Holdfast binary to measure." default:"bin/holdfast" placeholder:"PATH"`
 	Cases    string `help:"Cases to run, as a pattern such as 'push*'; --list shows them." default:"*" placeholder:"GLOB"`
-	Rounds   int    `help:"Rounds of each case; 5, or 2 with --quick." placeholder:"N"`
+	Cost     bool   `help:"Only Holdfast and Redis in the cases of the first table, what a request costs: about ten minutes."`
+	Rounds   int    `help:"Rounds of each case; 5, or 9 with --cost, or 2 with --quick." placeholder:"N"`
 	Quick    bool   `help:"Small counts: a look in about five minutes, not a measurement."`
 	Dir      string `help:"Folder for the servers' data, on the disk to be measured; a folder of its own is made inside and deleted. Default: .bench in the current folder." placeholder:"PATH"`
 	List     bool   `help:"List the cases and end."`
@@ -54,14 +56,7 @@ func main() {
 }
 
 func run(ctx context.Context, o *options) error {
-	sizes := fullSizes()
-	rounds := 5
-	if o.Quick {
-		sizes, rounds = quickSizes(), 2
-	}
-	if o.Rounds != 0 {
-		rounds = o.Rounds
-	}
+	sizes, rounds := o.counts()
 	if rounds < 1 || rounds > maxRounds {
 		return fmt.Errorf("--rounds is %d, expected 1 to %d", o.Rounds, maxRounds)
 	}
@@ -69,7 +64,11 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	cases, err := chooseCases(allCases(peers, sizes), o.Cases)
+	all := allCases(peers, sizes)
+	if o.Cost {
+		all = onlyCost(all)
+	}
+	cases, err := chooseCases(all, o.Cases)
 	if err != nil {
 		return err
 	}
@@ -105,6 +104,21 @@ func run(ctx context.Context, o *options) error {
 		return fmt.Errorf("%d measurements failed, see the lines below the table", len(b.failed))
 	}
 	return nil
+}
+
+// counts returns the sizes of the cases and the number of rounds.
+func (o *options) counts() (sizes, int) {
+	s, rounds := fullSizes(), 5
+	if o.Cost {
+		rounds = 9
+	}
+	if o.Quick {
+		s, rounds = quickSizes(), 2
+	}
+	if o.Rounds != 0 {
+		rounds = o.Rounds
+	}
+	return s, rounds
 }
 
 // choosePeers returns Holdfast and the peers that are installed, and a line for each that is not.

@@ -119,6 +119,7 @@ func (r *report) write(w io.Writer) error {
 		fmt.Fprintf(&text, "load average before the run %s: other programs also slow every server\n", r.LoadBefore)
 	}
 	fmt.Fprintln(&text)
+	r.writeCost(&text)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "case\tserver\tmedian\tunit\tspread\tholdfast ÷ it\tp50 ms\tp99 ms\tserver CPU ms/1000\tclient\tRSS MB\t")
 	last := ""
