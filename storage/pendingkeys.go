@@ -39,16 +39,18 @@ const (
 	noSide = -1
 )
 
-// sequence is the places of keys whose numbers lie side by side.
+// sequence is the places of keys whose numbers lie side by side, or not far apart.
 type sequence struct {
 	first  uint64
 	places []uint32 // by the distance from first, and 1 more; 0 is none
+	taken  uint64   // how many keys of its side there were
 }
 
 const (
 	piece = 1 << 10 // entries in one
-	// maxGap is how far apart two numbers may be that lie side by side.
-	maxGap = 64
+	// spread is how many places a key may have on average. Those behind a longer gap wait in the
+	// map, until there are so many that the gap is short.
+	spread, few = 8, 64
 	// middle is where sequences and identities begin, upwards and downwards.
 	middle = 1 << 63
 )
@@ -142,17 +144,17 @@ func (e *pendingKeys) place() uint32 {
 // packet that moved to another priority.
 func (e *pendingKeys) addNear(side int, number uint64, place uint32) bool {
 	s, i := &e.near[side], e.distance(side, number)
-	n := uint64(len(s.places))
-	if i >= n+maxGap && n <= maxGap { // the first ones lie apart themselves
+	s.taken++
+	if i >= spread*(s.taken+few) && s.taken <= few { // the first ones lie apart themselves
 		for _, old := range s.places {
 			if old != 0 {
 				e.addOther(e.at(old-1).key, old-1)
 			}
 		}
-		*s, i, n = sequence{first: number}, 0, 0
+		s.first, s.places, i = number, s.places[:0], 0
 	}
-	switch {
-	case i >= n+maxGap:
+	switch n := uint64(len(s.places)); {
+	case i >= spread*(s.taken+few):
 		return false
 	case i >= n:
 		s.places = append(s.places, make([]uint32, i+1-n)...)

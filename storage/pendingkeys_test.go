@@ -13,7 +13,7 @@ import (
 
 func TestPendingKeysAreFoundWhateverTheirNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		near := rapid.SampledFrom([]uint64{1, 64, 65, 200, 1 << 40}).Draw(t, "near")
+		near := rapid.SampledFrom([]uint64{1, 64, 200, 1000, 5000, 1 << 40}).Draw(t, "near")
 		number := func() uint64 {
 			return rapid.SampledFrom([]uint64{0, 1000, middle - 100, middle, middle + 5000, math.MaxUint64 - 300}).Draw(t, "from") +
 				rapid.Uint64Range(0, near).Draw(t, "number")
@@ -71,4 +71,46 @@ func TestPendingKeysAreFoundWhateverTheirNumbers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A batch may cancel any number of its packets. What comes behind them is found by its number all
+// the same, and how far apart packets lie does not say how much memory they take.
+func TestPendingKeysLieApartForLittle(t *testing.T) {
+	for name, c := range map[string]struct {
+		stride, gap, at uint64 // numbers from one to the next; one gap, and how many lie before it
+		others          int    // how many are in the map at most
+	}{
+		"side by side":             {1, 0, 0, 0},
+		"a gap at the beginning":   {1, 1_000, 3, 4},
+		"a long one":               {1, 1_000_000_000, 3, 4},
+		"a gap later on":           {1, 20_000, 5_000, 0},
+		"one that is longer still": {1, 100_000, 5_000, 10_000},
+		"each lies apart":          {8, 0, 0, 0},
+		"each lies far apart":      {63, 0, 0, 100_000},
+	} {
+		const n = 100_000
+		w := newWindow(journal.Mark{})
+		for _, from := range []uint64{middle, middle - 1} {
+			number := uint64(0)
+			for i := range uint64(n) {
+				id := PacketID{1, 5, middle + number}
+				if from < middle {
+					id.Seq = from - number
+				}
+				k := pendingKeyOf(appendPacketKey(nil, id))
+				w.entries.add(&k)
+				if number += c.stride; i == c.at {
+					number += c.gap
+				}
+			}
+		}
+		places := 0
+		for _, s := range w.entries.near {
+			places += len(s.places)
+		}
+		if len(w.entries.others) > 2*c.others || places > 2*spread*(n+few) {
+			t.Errorf("%s: %d entries in the map, %d places; at most %d and %d are expected",
+				name, len(w.entries.others), places, 2*c.others, 2*spread*(n+few))
+		}
+	}
 }
