@@ -19,7 +19,7 @@ const (
 	maxAttempts = 4
 	backoffMin  = 20
 	maxLease    = 500
-	maxDelay    = 300
+	maxDelay    = 1000 // more than a start takes on a busy machine
 	retain      = 1000 // of chores only: jobs go when they are acknowledged
 	// maxTasks is how many tasks are too many for another push.
 	maxTasks = 600
