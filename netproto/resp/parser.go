@@ -36,7 +36,8 @@ type parser struct {
 	most     int     // bytes of the largest payload; 0 is maxArg
 	stranger bool    // the password was not given yet
 	begun    bool    // the number of arguments is known
-	left     int     // arguments that are still to come
+	all      int     // that number
+	left     int     // of them are still to come
 	sized    bool    // the length of the next one is known
 	size     int     // that length, with the line break behind it
 	large    bool    // an argument has more than maxArg
@@ -71,6 +72,7 @@ func (p *parser) next(buf []byte, dst [][]byte) (args [][]byte, n int, err error
 	case !complete:
 		return dst, 0, nil
 	case !whole: // now all arguments are there
+		dst = slices.Grow(dst, p.all)
 		p.reset()
 		args, _, _ = p.multibulk(buf, dst)
 	}
@@ -99,7 +101,8 @@ func (p *parser) multibulk(buf []byte, dst [][]byte) (args [][]byte, complete bo
 		case n > maxStrangerArgs && p.stranger:
 			return dst, false, protocolError("unauthenticated multibulk length")
 		}
-		p.begun, p.left = true, int(max(n, 0))
+		p.begun, p.all = true, int(max(n, 0))
+		p.left = p.all
 	}
 	for ; p.left > 0; p.left-- {
 		if !p.sized {

@@ -308,3 +308,25 @@ func TestACommandThatIsMissingSaysWhatIsThereInstead(t *testing.T) {
 	}
 	c.ask("NONSENSE", "-ERR unknown command 'NONSENSE', with args beginning with: \r\n")
 }
+
+func TestARequestThatGoesOnIsCutAnewOnlyWhereItHasMoved(t *testing.T) {
+	p := New(Config{})
+	s, other := &session{protocol: p}, &session{protocol: p}
+	buf := []byte(request(slices.Repeat([]string{"name"}, 2*maxKeptArgs)...))
+	args, n, err := s.next(buf)
+	if err != nil || n != len(buf) {
+		t.Fatal(n, err)
+	}
+	for _, row := range []struct {
+		session *session
+		buf     []byte
+		anew    bool
+	}{{s, buf, false}, {s, bytes.Clone(buf), true}, {other, buf, true}} {
+		p.long = longRequest{s, buf, args}
+		s.parser.reset()
+		got, size, err := row.session.next(row.buf)
+		if err != nil || size != n || len(got) != len(args) || string(got[5]) != "name" || (&got[0] != &args[0]) != row.anew {
+			t.Errorf("%+v: %d arguments of %d bytes, %v", row.session, len(got), size, err)
+		}
+	}
+}

@@ -84,6 +84,7 @@ type Protocol struct {
 	sessions  map[int64]*session // those that have sent something
 	args      [][]byte           // of the request that is carried out
 	againArgs [][]byte           // of one that is made again meanwhile
+	long      longRequest        // the last one that goes on in a later turn
 	receipts  []broker.Receipt   // in args
 	fields    mapWriter          // of the packet that is written
 	requests  uint64             // carried out since the start

@@ -82,7 +82,7 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		if n >= maxServe || len(s.peer.Out)-replied >= maxReplies || n > 0 && (s.peer.Full() || late || tx.Full()) {
 			return n, netproto.More, nil
 		}
-		args, size, err := s.parser.next(buf[n:], s.protocol.args[:0])
+		args, size, err := s.next(buf[n:])
 		refusal, refused := err.(failure)
 		switch {
 		case refused:
@@ -98,7 +98,11 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		if len(args) > 0 || refused {
 			s.request = buf[n : n+size]
 			err = s.serveRequest(tx, args, string(refusal))
-			s.protocol.keepArgs(args)
+			if err == errUnfinished && len(args) > maxKeptArgs {
+				s.protocol.long = longRequest{s, s.request, args}
+			} else {
+				s.protocol.keepArgs(args)
+			}
 			s.request = nil // else it keeps the buffer
 			late = s.peer.Late(s.client.last != nil && s.client.last.flags&flagFast != 0 && s.steps == maxSteps)
 		}
@@ -125,12 +129,33 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 	return n, netproto.Incomplete, nil
 }
 
+// longRequest is a request that goes on in a later turn, and its many arguments: to cut it anew for
+// each slice would take longer than the slice. A protocol keeps one, so the memory is bounded.
+type longRequest struct {
+	session *session
+	bytes   []byte // of the read buffer
+	args    [][]byte
+}
+
+// next returns the arguments of the first request of buf, as the parser does.
+func (s *session) next(buf []byte) (args [][]byte, n int, err error) {
+	if long := s.protocol.long; long.session == s {
+		s.protocol.long = longRequest{}
+		if &long.bytes[0] == &buf[0] { // it has not moved, and nothing is read before it ends
+			return long.args, len(long.bytes), nil
+		}
+	}
+	return s.parser.next(buf, s.protocol.args[:0])
+}
+
+// maxKeptArgs is the most arguments for which an array is kept.
+const maxKeptArgs = 1024
+
 // keepArgs keeps the array of arguments for the next request, of any session.
 func (p *Protocol) keepArgs(args [][]byte) {
-	const keep = 1024
 	clear(args)
 	p.args = args
-	if cap(args) > keep {
+	if cap(args) > maxKeptArgs {
 		p.args = nil
 	}
 }
@@ -372,6 +397,9 @@ func (s *session) end(tx *broker.Tx) {
 		return
 	}
 	s.ended = true
+	if s.protocol.long.session == s {
+		s.protocol.long = longRequest{}
+	}
 	s.endSlices()
 	if s.cancelLogin != nil {
 		s.cancelLogin()
