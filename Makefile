@@ -25,8 +25,9 @@ run: build ## build, and serve ./holdfast-data on the default addresses
 build: ## build bin/holdfast, one static binary
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o $(BIN) ./cmd/holdfast
 
-# Many tests wait for the disk or for each other: three packages at a time keep two cores busy.
-PACKAGES := -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
+# Many tests wait for the disk or for each other: three packages at a time keep two cores busy. On a
+# slow machine one of them may take more than Go's ten minutes.
+PACKAGES := -timeout 20m -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
 
 # These also run with goroutines that read and write the connections, in place of the loop. The server runs over TLS, too.
 DRIVEN := ./netproto ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
@@ -50,8 +51,9 @@ staticcheck: ## run staticcheck
 	go tool staticcheck ./...
 
 # The planted bugs, the kills, the full disks, the failing calls and the browser are left to "make
-# test": what they run is processes of their own. Other tests start this program, too, and each
-# process would stay for a second to report what it finds.
+# test": what they run is processes of their own. -short leaves out tests in which one goroutine
+# works through many bytes or inputs. Other tests start this program, too, and each process would
+# stay for a second to report what it finds.
 race: export GORACE = atexit_sleep_ms=10
 race: ## run the tests with the race detector, in random order
 	CGO_ENABLED=1 go test $(PACKAGES) -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$|^TestServerWithAFailingCall|^Test(Larger)?(DiskFull|DrainedDiskFullTakesPushesAgain)$$" \

@@ -409,7 +409,11 @@ func (m *crowd) checkPush(tx *broker.Tx, p *crowdPush) {
 }
 
 func TestNobodyWaitsInVainWhileBatchesFill(t *testing.T) {
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			h := &harness{t: t, store: newMemStore()}

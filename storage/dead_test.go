@@ -45,6 +45,9 @@ func (k *stacked) apply(from, n uint64, size int, puts bool) {
 }
 
 func TestFewLargePacketsThatGoGiveTheirRoomBackBesideManySmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("200 MiB are written")
+	}
 	k := newStacked(t, Options{Window: minWindow})
 	k.apply(1, 200_000, 158, true)
 	small := k.s.tables.List().Bytes()
@@ -56,6 +59,9 @@ func TestFewLargePacketsThatGoGiveTheirRoomBackBesideManySmall(t *testing.T) {
 }
 
 func TestSmallPacketsThatComeAndGoDoNotRewriteLargeOnes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("200 MiB are written")
+	}
 	k := newStacked(t, Options{Window: minWindow})
 	k.apply(1, 200, 1<<20, true)
 	eventually(t, "a merge is due", func() bool { due, _, _ := k.s.mergeDue(); return !due })

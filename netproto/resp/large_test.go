@@ -159,6 +159,9 @@ func TestATransactionChangesWhateverItHolds(t *testing.T) {
 }
 
 func TestACommandOfATransactionIsRefusedWholeOrDoneWhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("300 MB are written")
+	}
 	c := dial(t, newDoor(t).addr())
 	value := strings.Repeat("x", 600_000)
 	const large = 300

@@ -121,6 +121,9 @@ func TestALookAtWhatChangesGoesOnInSlices(t *testing.T) {
 }
 
 func TestCommandsWithManyNamesGoOnInSlices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many thousands of names are made anew for each command")
+	}
 	const n = 4 * nameSlice
 	d := newDoor(t, Config{})
 	c, w := d.dial(), d.dial()

@@ -64,6 +64,9 @@ func (c *conn) refused(requests string) (costly, large int) {
 }
 
 func TestTheLooksOfATransactionAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("millions of elements are looked at")
+	}
 	d := newDoor(t, Config{})
 	c := d.dial()
 	put := func(words ...string) {

@@ -228,6 +228,9 @@ func TestTheLargestValueIsStored(t *testing.T) {
 }
 
 func TestAValueThatAReplyHasNoRoomForStays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("70 MB are written and read")
+	}
 	c := newDoor(t, Config{}).dial()
 	value := strings.Repeat("x", 1_000_000)
 	for i := range 70 {

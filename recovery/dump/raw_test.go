@@ -25,6 +25,9 @@ func TestALineMayBeAsLongAsItIsAllowedToBe(t *testing.T) {
 }
 
 func TestATextThatIsTooLongIsRefusedBeforeAllOfItIsRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many MiB are read")
+	}
 	for name, c := range map[string]struct {
 		text string
 		most int // bytes read
@@ -40,6 +43,9 @@ func TestATextThatIsTooLongIsRefusedBeforeAllOfItIsRead(t *testing.T) {
 }
 
 func TestALongTextMayBeAllEscapes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many MiB are read")
+	}
 	var s shape
 	line := []byte(`{"payload":"` + strings.Repeat(`\u0001`, 100_000))
 	for length := 0; length < storage.MaxRecord; length += 100_000 {

@@ -41,6 +41,9 @@ func endLine(packets, queues int) string {
 }
 
 func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("dumps are read one after the other")
+	}
 	long := strings.Repeat("x", maxText+1)
 	for name, c := range map[string]struct{ in, want string }{
 		"two dumps":                  {head + endLine(0, 0) + head, "line 3: there is more after the end record"},
@@ -336,6 +339,9 @@ func TestErrorOfTheReaderIsReturned(t *testing.T) {
 }
 
 func TestDumpThatIsCutOrChangedIsNeverTakenForWhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of dumps are read one after the other")
+	}
 	for _, format := range []Format{JSONL, Msgpack} {
 		src := recoverytest.OneOfEach()
 		src.Stored = src.Stored[:len(src.Stored)-1] // the last is long, and no other in its kind

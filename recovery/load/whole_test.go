@@ -80,6 +80,9 @@ func stopped(t *testing.T, dir string, text []byte, share float64, o Options) er
 }
 
 func TestAStoppedLoadLeavesTheFolderAsItWas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("twenty folders are loaded")
+	}
 	text, _ := dumpOf(t, ofAll(9000), dump.Options{})
 	for _, merge := range []bool{false, true} {
 		t.Run(fmt.Sprint("merge ", merge), func(t *testing.T) {
