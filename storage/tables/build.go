@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/badger/v4/y"
+	"github.com/dgraph-io/ristretto/v2/z"
 )
 
 // Entry is a key with a value, as it stands in a table. Of the entries of one key the one with the
@@ -58,6 +59,7 @@ func (b Built) discard() {
 // what went in. After an error, or a fault of what it reads, nothing is left.
 func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ Built, err error) {
 	b := &builder{set: s, level: level, size: size}
+	s.pool.Return(z.NewAllocator(firstMemory, ""))
 	b.begin(0)
 	whole := false
 	defer func() {
@@ -103,6 +105,10 @@ type builder struct {
 	version     uint64 // the highest
 	key, buffer []byte
 }
+
+// firstMemory is where the memory of a builder begins, which grows as it is filled. Badger would
+// take and clear four times a table, also for a window that has a handful of entries.
+const firstMemory = 1 << 20
 
 // longValue is how many bytes a value has that gets a table of its own. Badger doubles the memory
 // of a block that such a value has filled, and of all blocks.

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -549,5 +550,20 @@ func TestTablesWithoutTheirListAreRefused(t *testing.T) {
 	}
 	if left, err := os.ReadDir(db); err != nil || len(left) == 0 {
 		t.Errorf("of the tables are left: %v, %v", left, err)
+	}
+}
+
+func TestAFewEntriesTakeLittleMemory(t *testing.T) {
+	s := open(t, t.TempDir())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	b, err := s.Build(0, 16<<20, sorted([]Entry{{Key: key(1), Version: 1, Deleted: true}}))
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.discard()
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+		t.Errorf("a table of one entry takes %d KiB of memory, at most 8,192 are expected", took>>10)
 	}
 }
