@@ -21,7 +21,7 @@
 //	  deliverybatch.go  what a Batch does to delivery states
 //	  apply.go       Apply; entry.go: a batch as bytes
 //	  journal/       the log: records on the device
-//	  pending.go     a window: what is in the journal and not in tables; layers.go: all of them
+//	  pending.go     a window: what is in the journal and not in tables; layers.go: all of them; nearby.go: reads them
 //	  flusher.go     windows become tables, and tables are merged; pace.go: who waits for that;
 //	                 troubles.go: what of it fails; figures.go: how a store does
 //	  tables/        the tables, and which are in force

@@ -103,9 +103,9 @@ func (l *layers) waiting() (bytes, logged int64, frozen int) {
 	return bytes, logged, len(l.frozen)
 }
 
-// pendingOf returns the value of a key that a window has, appended to dst. known says that one has
+// pendingOf returns the value of a key that a window has, as near reads it. known says that one has
 // it; ok that it was not deleted, and has not expired at now, in Unix seconds.
-func (l *layers) pendingOf(dst []byte, key pendingKey, now uint64) (value []byte, known, ok bool, err error) {
+func (l *layers) pendingOf(near *nearby, key pendingKey, now uint64) (value []byte, known, ok bool, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	s, known := l.open.find(key)
@@ -115,9 +115,7 @@ func (l *layers) pendingOf(dst []byte, key pendingKey, now uint64) (value []byte
 	if !known || s.deleted || s.expires != 0 && uint64(s.expires) <= now {
 		return nil, known, false, nil
 	}
-	from := len(dst)
-	value = slices.Grow(dst, int(s.length))[:from+int(s.length)]
-	if err := l.journal.ReadAt(journal.Place{Segment: s.segment, Offset: s.offset}, 0, value[from:]); err != nil {
+	if value, err = near.read(l.journal, s, l.open.upto); err != nil {
 		return nil, true, false, fmt.Errorf("%w: cannot read the journal: %w", ErrDamaged, err)
 	}
 	return value, true, true, nil

@@ -29,7 +29,7 @@ type readState struct {
 
 	order  []int // indices of ids, by key
 	key    []byte
-	value  []byte // of a pending record
+	near   nearby
 	joined []byte
 }
 
@@ -77,8 +77,9 @@ func (s *Store) readState() *readState {
 // endRead gives the view up, and the state back.
 func (s *Store) endRead(r *readState) {
 	r.leave()
-	if cap(r.value)+cap(r.joined) > keepRead {
-		r.value, r.joined = nil, nil
+	r.near.segment = 0
+	if cap(r.near.bytes)+cap(r.joined) > keepRead {
+		r.near.bytes, r.joined = nil, nil
 	}
 	s.reads.Put(r)
 }
@@ -137,9 +138,8 @@ func (r *readState) join(id PacketID, rec []byte, x *metaRest) ([]byte, error) {
 // get returns the value of a key, valid until the next call.
 func (r *readState) get(key []byte, run bool) (value []byte, ok bool, err error) {
 	if r.layers != nil {
-		value, known, ok, err := r.layers.pendingOf(r.value[:0], pendingKeyOf(key), r.now)
+		value, known, ok, err := r.layers.pendingOf(&r.near, pendingKeyOf(key), r.now)
 		if known {
-			r.value = value
 			return value, ok, err
 		}
 		// The view is taken behind the windows: what leaves these is in it.
