@@ -87,7 +87,7 @@ func TestCrash(t *testing.T) {
 func crash(t *testing.T, o Options) {
 	o.Seed, o.Logf = runSeed(), t.Logf
 	o.BoardClients, o.RedisClients, o.TaskClients = 4, 4, 4
-	o.MinRates = [loadKinds]float64{ofPinpriq: 5000, ofBoard: 1000, ofRedis: 1000, ofTasks: 1000} // below, it proves nothing
+	o.MinRates = [loadKinds]float64{ofPinpriq: 500, ofBoard: 100, ofRedis: 100, ofTasks: 100} // below, it proves nothing
 	t.Logf("seed %d", o.Seed)
 	result, err := Run(o)
 	if err != nil {
