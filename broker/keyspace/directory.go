@@ -192,9 +192,10 @@ func (d *Directory) Scan(db uint8, cursor uint64, n int, fn func(*Entry)) (next 
 }
 
 // The map of names is made anew when it has fallen to one in shrinkNames of its peak, if that was
-// above minShrinkNames.
+// above minShrinkNames. What is left is copied at once: of a million that expire, 31,250 take some
+// 20 ms.
 const (
-	shrinkNames    = 8
+	shrinkNames    = 32
 	minShrinkNames = 8192
 )
 
