@@ -88,8 +88,8 @@ func (s *session) keep() {
 	switch {
 	case len(part) == 0:
 		return
-	case len(part) > cap(out)/2: // Out gets a new buffer
-		s.peer.Out = out[:from:from]
+	case len(part) > cap(out)/2: // Out gets a new buffer, which would grow as far in steps
+		s.peer.Out = append(make([]byte, 0, cap(out)), out[:from]...)
 	default:
 		part, s.peer.Out = bytes.Clone(part), out[:from]
 	}
