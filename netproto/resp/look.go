@@ -19,12 +19,12 @@ type look struct {
 	fields    broker.FieldCursor
 	list      broker.ListCursor
 	consumers broker.ConsumerLook
-	found     int                 // for the command: how much it has replied with
-	out       int                 // the bytes in Out when the present slice began
-	steps     int                 // and what was left of the session's steps
-	kept      []*netproto.Message // the reply until there
-	size      int                 // bytes of that
-	head      []byte              // of the reply, which the command knows at the end only
+	found     int      // for the command: how much it has replied with
+	out       int      // the bytes in Out when the present slice began
+	steps     int      // and what was left of the session's steps
+	kept      [][]byte // the reply until there
+	size      int      // bytes of that
+	head      []byte   // of the reply, which the command knows at the end only
 }
 
 const (
@@ -81,20 +81,27 @@ func (s *session) eachName(names [][]byte, call func(name []byte) error) error {
 	})
 }
 
+// keptBytes is the room for replies of short slices, which are kept together: the memory that one
+// turn takes is bounded so, and as many messages as slices would be copied into one another.
+const keptBytes = 64 << 10
+
 // keep keeps what the command has replied until now.
 func (s *session) keep() {
-	out, from := s.peer.Out, s.commandStart
-	part := out[from:]
-	switch {
+	l, from := &s.look, s.commandStart
+	part := s.peer.Out[from:]
+	switch last := len(l.kept) - 1; {
 	case len(part) == 0:
 		return
-	case len(part) > cap(out)/2: // Out gets a new buffer, which would grow as far in steps
-		s.peer.Out = append(make([]byte, 0, cap(out)), out[:from]...)
+	case len(part) > keptBytes/2: // Out gets a new buffer
+		l.kept, s.peer.Out = append(l.kept, part), s.peer.Out[:from:from]
+	case last < 0 || len(part) > cap(l.kept[last])-len(l.kept[last]):
+		l.kept = append(l.kept, append(make([]byte, 0, keptBytes), part...))
+		s.peer.Out = s.peer.Out[:from]
 	default:
-		part, s.peer.Out = bytes.Clone(part), out[:from]
+		l.kept[last] = append(l.kept[last], part...)
+		s.peer.Out = s.peer.Out[:from]
 	}
-	s.look.kept = append(s.look.kept, netproto.NewMessage(part))
-	s.look.size += len(part)
+	l.size += len(part)
 	s.peer.Owe(len(part))
 }
 
@@ -109,7 +116,7 @@ func (s *session) endLook() {
 		last := bytes.Clone(out[s.commandStart:])
 		s.peer.Out = append(out[:s.commandStart], head...)
 		for _, part := range kept {
-			s.peer.Send(part)
+			s.peer.Send(netproto.NewMessage(part))
 		}
 		s.peer.Out = append(s.peer.Out, last...)
 	}
