@@ -192,8 +192,7 @@ func (d *Directory) Scan(db uint8, cursor uint64, n int, fn func(*Entry)) (next 
 }
 
 // The map of names is made anew when it has fallen to one in shrinkNames of its peak, if that was
-// above minShrinkNames. What is left is copied at once: of a million that expire, 31,250 take some
-// 20 ms.
+// above minShrinkNames. One turn looks at the whole map and copies what is left.
 const (
 	shrinkNames    = 32
 	minShrinkNames = 8192

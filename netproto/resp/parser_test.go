@@ -333,3 +333,18 @@ func TestARequestThatGoesOnIsCutAnewOnlyWhereItHasMoved(t *testing.T) {
 		}
 	}
 }
+
+func TestARequestThatIsNotCompleteLeavesNothingBehind(t *testing.T) {
+	p := New(Config{})
+	s := &session{protocol: p}
+	p.args = make([][]byte, 0, maxKeptArgs)
+	buf := []byte(request("MSET", "a", "b"))
+	if _, n, err := s.next(buf[:len(buf)-1]); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	for i, a := range p.args[:maxKeptArgs] {
+		if a != nil {
+			t.Errorf("argument %d keeps the read buffer", i)
+		}
+	}
+}

@@ -99,9 +99,9 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			s.request = buf[n : n+size]
 			err = s.serveRequest(tx, args, string(refusal))
 			if err == errUnfinished && len(args) > maxKeptArgs {
-				s.protocol.long = longRequest{s, s.request, args}
+				s.protocol.long, s.protocol.args = longRequest{s, s.request, args}, nil
 			} else {
-				s.protocol.keepArgs(args)
+				s.protocol.args = reusable(args)
 			}
 			s.request = nil // else it keeps the buffer
 			late = s.peer.Late(s.client.last != nil && s.client.last.flags&flagFast != 0 && s.steps == maxSteps)
@@ -145,19 +145,22 @@ func (s *session) next(buf []byte) (args [][]byte, n int, err error) {
 			return long.args, len(long.bytes), nil
 		}
 	}
-	return s.parser.next(buf, s.protocol.args[:0])
+	if args, n, err = s.parser.next(buf, s.protocol.args[:0]); n == 0 {
+		clear(s.protocol.args[:cap(s.protocol.args)]) // they would keep the buffer
+	}
+	return args, n, err
 }
 
 // maxKeptArgs is the most arguments for which an array is kept.
 const maxKeptArgs = 1024
 
-// keepArgs keeps the array of arguments for the next request, of any session.
-func (p *Protocol) keepArgs(args [][]byte) {
+// reusable returns the array of arguments for the next request, of any session.
+func reusable(args [][]byte) [][]byte {
 	clear(args)
-	p.args = args
 	if cap(args) > maxKeptArgs {
-		p.args = nil
+		return nil
 	}
+	return args
 }
 
 // serveRequest carries out one request, or replies with why it is refused already. An error ends
@@ -349,13 +352,13 @@ func (s *session) Again(tx *broker.Tx, queue []byte) {
 	case queue != nil || s.verdict != nil:
 		p := parser{most: s.protocol.config.MaxPayload}
 		args, _, _ := p.next(s.parked.request, s.protocol.againArgs[:0]) // it was read before
-		s.protocol.againArgs, s.parked.again = args, true
+		s.parked.again = true
 		if refusal := s.refusal(s.parked.command, args); refusal != "" { // the users were changed
 			s.error(refusal)
 		} else {
 			_ = s.carryOut(tx, s.parked.command, args) // ErrClosed, which the next request gets, too
 		}
-		s.parked.again = false
+		s.protocol.againArgs, s.parked.again = reusable(args), false
 	case s.parked.one:
 		s.null()
 	default:
