@@ -26,7 +26,7 @@ func (n *nearby) read(j *journal.Journal, s slot, last journal.Mark) ([]byte, er
 	from, end := int64(s.offset), n.from+int64(len(n.bytes))
 	to := from + int64(s.length)
 	if s.segment == n.segment && from >= n.from && to <= end {
-		return n.bytes[from-n.from : to-n.from], nil
+		return n.bytes[from-n.from : to-n.from : to-n.from], nil
 	}
 	first, behind := from, to
 	switch {
@@ -48,7 +48,7 @@ func (n *nearby) read(j *journal.Journal, s slot, last journal.Mark) ([]byte, er
 		n.segment = 0
 		return nil, err
 	}
-	return n.bytes[from-first : to-first], nil
+	return n.bytes[from-first : to-first : to-first], nil
 }
 
 func (n *nearby) readAt(j *journal.Journal, segment uint32, from, to int64) error {
