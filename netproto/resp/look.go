@@ -61,7 +61,7 @@ func (s *session) sliceFull(n int) bool {
 }
 
 // nameSlice is how many names or fields a slice of a command takes that only names them: that is
-// cheap, and each slice reads the request again.
+// cheap.
 const nameSlice = 16_384
 
 // eachName calls for each of the names of a command, in slices.
@@ -81,8 +81,8 @@ func (s *session) eachName(names [][]byte, call func(name []byte) error) error {
 	})
 }
 
-// keptBytes is the room for replies of short slices, which are kept together: the memory that one
-// turn takes is bounded so, and as many messages as slices would be copied into one another.
+// keptBytes is the room in which replies of short slices are kept together. So a turn takes little
+// memory, and a long reply leaves as long messages, which are not copied again.
 const keptBytes = 64 << 10
 
 // keep keeps what the command has replied until now.

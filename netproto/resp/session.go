@@ -139,8 +139,9 @@ type longRequest struct {
 
 // next returns the arguments of the first request of buf, as the parser does.
 func (s *session) next(buf []byte) (args [][]byte, n int, err error) {
-	if long := s.protocol.long; long.session == s {
-		s.protocol.long = longRequest{}
+	if p := s.protocol; p.long.session == s {
+		long := p.long
+		p.long = longRequest{}
 		if &long.bytes[0] == &buf[0] { // it has not moved, and nothing is read before it ends
 			return long.args, len(long.bytes), nil
 		}
