@@ -88,7 +88,7 @@ redis-suite: ## run Redis's own tests, which are fetched, against the Redis prot
 linear: ## check that one order explains each of HISTORIES (2000) histories of concurrent Redis clients
 	go test ./fuzz/redis -count=1 -run 'TestConcurrentClientsSeeOneOrder$$' -histories $(HISTORIES) -timeout 60m -v
 
-holds: ## make each command at its limit, and fail if a turn of the loop takes too much of its processor
+holds: ## make each command at its limit, and fail if a turn of the loop takes too much of its processor in each of five runs
 	go test ./fuzz/soak -count=1 -run NoRequestHolds -whole -timeout 30m -v
 
 soak: ## load a server for DURATION (1h) and check that its folder, memory and open files stay bounded

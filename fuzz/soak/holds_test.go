@@ -225,13 +225,27 @@ func TestNoRequestHoldsOthersForLong(t *testing.T) {
 			if !*whole {
 				r.n = max(1, r.n/1000)
 			}
-			measure(t, r)
+			least := measure(t, r)
+			if !*whole || slices.Contains(known, r.name) {
+				return
+			}
+			for run := 1; least > r.may && run < mostRuns; run++ {
+				least = min(least, measure(t, r))
+			}
+			if least > r.may {
+				t.Errorf("one turn of the loop took at least %v of its processor, at most %v is right", least, r.may)
+			}
 		})
 	}
 }
 
-// measure tells what the longest turn of the loop took of its processor, and what a PING waited.
-func measure(t *testing.T, r request) {
+// mostRuns is how often a request is made until its turns are short enough. On a virtual machine a
+// thread's clock also counts what the host takes: beside other load, 10 µs of arithmetic took up to
+// 15 ms. That only adds, so the shortest run is nearest to what the request takes.
+const mostRuns = 5
+
+// measure returns what the longest turn of the loop took of its processor, and logs it.
+func measure(t *testing.T, r request) time.Duration {
 	f := &filled{t: t, dir: t.TempDir(), n: r.n}
 	f.server = startServer(t, f.dir, turnClock+"=1")
 	f.connect()
@@ -251,10 +265,8 @@ func measure(t *testing.T, r request) {
 	}
 	const ms = 100 * time.Microsecond
 	t.Logf("%-30s %9d  turn %8v of %5v  PING %8v (%d)  took %8v", r.name, r.n, turn.Round(ms), r.may, longest.Round(ms), *count, took.Round(ms))
-	if *whole && turn > r.may && !slices.Contains(known, r.name) {
-		t.Errorf("one turn of the loop took %v of its processor, at most %v is right", turn, r.may)
-	}
 	f.end()
+	return turn
 }
 
 // beside sends PINGs until stop, and counts them and how long one took at most.
