@@ -250,13 +250,21 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 func (s *Store) mergeBeside() (worked bool, rest time.Duration, err error) {
 	list, space, takes := s.tables.List(), s.guard.get(), s.tables.Beside()
 	zero, _ := list.Zero()
-	if space.Level > Normal || space.Free < spareWindows*s.sizes.window || takes <= mergeGroups && float64(zero) <= dataPart*waitTables {
+	if space.Level > Normal || space.Free < spareWindows*s.sizes.window || !besideDue(zero, takes) {
 		return false, 0, nil
 	}
 	o := s.mergeOptions(list, false)
 	o.Beside = true
 	merged, err := s.merged(s.ctx, o)
 	return merged.Any, 0, err
+}
+
+// besideDue says whether a merge beside another one is due, where level 0 has so many tables and it
+// takes some of them: where those are many, as it writes all of level 1 anew, or where data waits
+// and will not when they are gone.
+func besideDue(zero, takes int) bool {
+	waits := func(tables int) bool { return float64(tables) > dataPart*waitTables }
+	return takes > mergeGroups || waits(zero) && !waits(zero-takes)
 }
 
 // merged merges. Its steps tell what they left out. Of tables that stay, since the merge ended

@@ -258,3 +258,23 @@ func TestAWindowIsFourTables(t *testing.T) {
 		t.Errorf("a window is %d tables", zero)
 	}
 }
+
+func TestAMergeBesideAnotherBeginsWithManyTablesOrWhereItEndsAWait(t *testing.T) {
+	for _, c := range []struct {
+		zero, takes int
+		due         bool
+		why         string
+	}{
+		{20, 16, false, "few tables, and nobody waits"},
+		{20, 17, true, "many tables"},
+		{86, 1, false, "nobody waits yet"},
+		{87, 1, true, "data waits, and does not when one table is gone"},
+		{90, 3, false, "data waits for the deep merge, however often level 1 is written anew"},
+		{90, 4, true, "data waits, and does not when four are gone"},
+		{120, 17, true, "many tables, which would be more later"},
+	} {
+		if due := besideDue(c.zero, c.takes); due != c.due {
+			t.Errorf("level 0 has %d tables, a merge beside takes %d: due is %v: %s", c.zero, c.takes, due, c.why)
+		}
+	}
+}
