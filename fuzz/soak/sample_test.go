@@ -28,6 +28,7 @@ type watcher struct {
 	all     *traffic
 	filled  int64 // packets that were there before the load
 	record  int64 // live bytes of one packet: key and record
+	large   int64 // live bytes of the large packets, which are always as many
 	window  int64 // bytes in memory before a table is made of them
 	dead    int64 // bytes that the folder may always take, however little is live
 	step    int64 // bytes that a merge makes before they take the place of what they were made of
@@ -55,9 +56,12 @@ func (w *watcher) look() error {
 	return nil
 }
 
+// liveBytes are those of all packets.
+func (w *watcher) liveBytes(s *sample) int64 { return s.live*w.record + w.large }
+
 // ratio is dead bytes divided by live bytes. Dead is all but the live packets and the journal.
 func (w *watcher) ratio(s *sample) float64 {
-	live := float64(s.live * w.record)
+	live := float64(w.liveBytes(s))
 	return (float64(s.sizes.Total-s.sizes.Journal) - live) / live
 }
 
@@ -78,7 +82,7 @@ func (w *watcher) row(from int) string {
 	}
 	return fmt.Sprintf("%7s %9.0f %10.2f %10.1f %10.1f %10.2f %8.2f %10.0f%% %7.0f %8.0f %4d",
 		last.at.Round(time.Second), ops/(last.at-first.at).Seconds(), float64((last.usage.CPU-first.usage.CPU).Microseconds())/max(ops, 1),
-		mb(last.live*w.record), mb(last.sizes.Total-last.sizes.Journal), w.ratio(last), highest, 100*bound,
+		mb(w.liveBytes(last)), mb(last.sizes.Total-last.sizes.Journal), w.ratio(last), highest, 100*bound,
 		mb(last.usage.RSS), mb(last.usage.Anon), last.fds)
 }
 
@@ -88,7 +92,7 @@ func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
 // Beside that stands what a merge has made and not yet adopted: a step at most, and never more than
 // is live.
 func (w *watcher) most(s *sample) int64 {
-	live := s.live * w.record
+	live := w.liveBytes(s)
 	return 2*live + w.dead + min(live, w.step)
 }
 
@@ -103,7 +107,7 @@ func (w *watcher) check(minRate float64) (wrong []string) {
 	for i := range w.samples {
 		if s := &w.samples[i]; w.ofBound(s) > 1 {
 			report("after %v the folder takes %+v with %d live bytes, at most %d are allowed",
-				s.at.Round(time.Second), s.sizes, s.live*w.record, w.most(s))
+				s.at.Round(time.Second), s.sizes, w.liveBytes(s), w.most(s))
 			break
 		}
 	}
