@@ -45,20 +45,35 @@ func cmd(args ...string) command { return args }
 // the goroutine of the test that saw it.
 type conn struct {
 	t      testing.TB
-	socket net.Conn
+	socket *patient
 	in     *bufio.Reader
+}
+
+// patient is a connection of which each read and each write may take so long, however many there
+// were.
+type patient struct {
+	net.Conn
+	limit time.Duration
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	_ = p.SetReadDeadline(time.Now().Add(p.limit))
+	return p.Conn.Read(b)
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	_ = p.SetWriteDeadline(time.Now().Add(p.limit))
+	return p.Conn.Write(b)
 }
 
 func dial(t testing.TB, addr string) *conn {
 	t.Helper()
-	socket, err := net.Dial("tcp", addr)
+	dialled, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = socket.Close() })
-	if err := socket.SetDeadline(time.Now().Add(limit)); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { _ = dialled.Close() })
+	socket := &patient{dialled, limit}
 	return &conn{t: t, socket: socket, in: bufio.NewReader(socket)}
 }
 

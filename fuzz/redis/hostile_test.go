@@ -102,7 +102,7 @@ func TestUnfinishedRequestsTakeBoundedMemory(t *testing.T) {
 	refused, over := 0, time.Now().Add(time.Minute)
 	for waiting := conns; clients-refused > largest && time.Now().Before(over); {
 		waiting = slices.DeleteFunc(waiting, func(c *conn) bool {
-			_ = c.socket.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+			c.socket.limit = 10 * time.Millisecond
 			reply, err := c.next()
 			if err == nil && reply != "-ERR the server keeps too much for this connection\r\n" {
 				t.Fatalf("half a request is answered %q", reply)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
@@ -186,17 +185,15 @@ func TestOneQueueOverPinpriqAndRedis(t *testing.T) {
 func TestTheBoardIsAListThere(t *testing.T) {
 	t.Parallel()
 	v := startVictim(t, t.TempDir())
-	board, err := net.Dial("tcp", v.addrs["barbershop"])
+	dialled, err := net.Dial("tcp", v.addrs["barbershop"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer board.Close()
+	defer dialled.Close()
+	board := &patient{dialled, limit}
 	lines := bufio.NewReader(board)
 	say := func(line, want string) {
 		t.Helper()
-		if err := board.SetDeadline(time.Now().Add(limit)); err != nil {
-			t.Fatal(err)
-		}
 		fmt.Fprint(board, line, "\r\n")
 		if got, err := lines.ReadString('\n'); err != nil || got != want+"\r\n" {
 			t.Fatalf("%s is answered %q, %v; want %s", line, got, err, want)

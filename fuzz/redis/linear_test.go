@@ -134,9 +134,6 @@ func record(t *testing.T, clients []*conn, seed uint64, round int) []porcupine.O
 	start := time.Now()
 	for id, c := range clients {
 		rng := rand.New(rand.NewPCG(seed, uint64(round*len(clients)+id)))
-		if err := c.socket.SetDeadline(time.Now().Add(limit)); err != nil {
-			t.Fatal(err)
-		}
 		all.Go(func() {
 			for n := range linearCommands {
 				commands := linearTransaction(rng, round, fmt.Sprintf("v%d.%d", id, n))
