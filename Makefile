@@ -29,11 +29,14 @@ build: ## build bin/holdfast, one static binary
 # slow machine one of them may take more than Go's ten minutes.
 PACKAGES := -timeout 20m -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
 
+# These take longest. They begin first, so that none runs alone in the end.
+SLOWEST := ./fuzz/crash ./storage ./cmd/holdfast ./netproto/resp
+
 # These also run with goroutines that read and write the connections, in place of the loop. The server runs over TLS, too.
 DRIVEN := ./netproto ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
 
 test: ## run all tests
-	CGO_ENABLED=0 go test $(PACKAGES) ./...
+	CGO_ENABLED=0 go test $(PACKAGES) $(SLOWEST) ./...
 	HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test $(PACKAGES) -count=1 $(DRIVEN)
 	HOLDFAST_ENCRYPTED=1 CGO_ENABLED=0 go test -count=1 ./netproto
 	HOLDFAST_ENCRYPTED=1 HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test -count=1 ./netproto
@@ -52,12 +55,12 @@ staticcheck: ## run staticcheck
 
 # The planted bugs, the kills, the full disks, the failing calls and the browser are left to "make
 # test": what they run is processes of their own. -short leaves out tests in which one goroutine
-# works through many bytes or inputs. Other tests start this program, too, and each process would
+# works through many bytes or inputs; the root's read sources alone. Other tests start this program, too, and each process would
 # stay for a second to report what it finds.
 race: export GORACE = atexit_sleep_ms=10
 race: ## run the tests with the race detector, in random order
 	CGO_ENABLED=1 go test $(PACKAGES) -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$|^TestServerWithAFailingCall|^Test(Larger)?(DiskFull|DrainedDiskFullTakesPushesAgain)$$" \
-		$$(go list ./... | grep -v /page/browser)
+		$(SLOWEST) $$(go list ./... | grep -v '/page/browser$$\|^[^/]*/[^/]*/[^/]*$$')
 	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
 	HOLDFAST_ENCRYPTED=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
 
