@@ -311,8 +311,7 @@ func (r *restorer) unique(u *storage.Unique) error {
 	return nil
 }
 
-// meetUnique gives a packet the id that it was pushed with. A packet of an older version has the id
-// in its record, too, which Extra counts.
+// meetUnique gives a packet the id that it was pushed with.
 func (r *restorer) meetUnique(id storage.PacketID, e *index.Entry) {
 	key := storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(e.Identity, id.Seq)}
 	if unique, ok := r.uniques[key]; ok {

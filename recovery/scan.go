@@ -21,7 +21,7 @@ type scanned struct {
 
 func (s *scanned) add(id storage.PacketID, m *storage.Meta) {
 	kept := *m
-	kept.Tags, kept.Unique = nil, nil // the reader uses their arrays again
+	kept.Tags = nil // the reader uses its array again
 	if from := len(s.bytes); m.Key != nil {
 		s.bytes = append(s.bytes, m.Key...)
 		kept.Key = s.bytes[from:len(s.bytes):len(s.bytes)]

@@ -253,25 +253,3 @@ func TestCountersGoWithTheirQueue(t *testing.T) {
 	apply(func(b *Batch) { b.PutQueue(q(1, Counters{})) }) // its number is used again
 	want(q(1, Counters{}), q(2, Counters{}))
 }
-
-func TestCountersOfADefinitionCountUntilTheyHaveARecord(t *testing.T) {
-	s := smallStore(t, t.TempDir())
-	w := newWriter(nil)
-	w.bin(fieldName, []byte("q"))
-	w.b = append(appendArray(w.field(fieldCounters), 6), 1, 2, 3, 4, 5, 6)
-	w.uint(fieldDroppedCount, 7)
-	old := w.end()
-	for _, c := range []Counters{{1, 2, 3, 4, 5, 6, 7}, {Dead: 9}} {
-		behind(t, s, func(e *entries) { e.put(appendQueueKey(nil, 3), old, 0, true) })
-		var got []Queue
-		settled(t, s)
-		if err := s.Queues(func(q Queue) error { got = append(got, q); return nil }); err != nil || len(got) != 1 || got[0].Counters != c {
-			t.Fatalf("queues %+v, %v, want the counters %+v", got, err, c)
-		}
-		var b Batch
-		b.PutCounters(3, Counters{Dead: 9})
-		if err := s.Apply(&b); err != nil {
-			t.Fatal(err)
-		}
-	}
-}

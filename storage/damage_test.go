@@ -359,7 +359,7 @@ func (f *damageFolder) whole(packets func(fn func(PacketID, *Meta) error) error,
 // reported fails the test when an error is not one that says what is wrong.
 func reported(t *testing.T, what string, err error) {
 	t.Helper()
-	for _, known := range []error{ErrLoss, ErrDamaged, ErrNotFolder, ErrNewerFormat, ErrOlderFormat} {
+	for _, known := range []error{ErrLoss, ErrDamaged, ErrNotFolder, ErrFormat} {
 		if errors.Is(err, known) {
 			return
 		}

@@ -86,7 +86,6 @@ func (id NoteID) String() string {
 // order. A field without a value is left out. It is written by hand, like that of a packet,
 // because each claim writes one.
 const (
-	stateOld        = 1 // of before version 5
 	stateUntil      = 2
 	stateAttempts   = 3
 	stateToken      = 4
@@ -122,11 +121,8 @@ func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 	r := reader{b: rec}
 	for r.next() {
 		switch r.field {
-		case stateOld, stateState:
+		case stateState:
 			v := r.uint()
-			if r.field == stateOld {
-				v += uint64(Claimed) - 1 // after waiting, which was 0, came claimed, dead and done
-			}
 			r.check(uint64(Ready) <= v && v <= uint64(Done))
 			d.State = State(v)
 		case stateUntil:
@@ -152,9 +148,6 @@ func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 		default:
 			r.skip(0)
 		}
-	}
-	if d.State == Ready && d.Until != 0 { // of before version 5
-		d.State = Delayed
 	}
 	return r.err()
 }

@@ -35,8 +35,6 @@
 //	  start.go       tables of what the journal has, and when they come in force
 //	  folder.go      the data folder: lock, format version
 //	  anchor.go      the anchor; refused.go: what the system refuses
-//	  migrate.go     folders of formats 1 to 5 become ones of format 6; migratelog.go: their logs and
-//	                 redo records; migrateunique.go: ids of unique pushes before format 5
 //	a folder that is only looked at
 //	  look.go        View; finding.go: Finding
 //	tests

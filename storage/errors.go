@@ -10,11 +10,8 @@ import (
 var (
 	// ErrInUse means that another process holds the folder's lock.
 	ErrInUse = errors.New("the data folder is in use")
-	// ErrNewerFormat means that a newer version of Holdfast wrote the folder.
-	ErrNewerFormat = errors.New("the data folder has a newer format")
-	// ErrOlderFormat means that an older version wrote the folder, and that nobody has served it
-	// since.
-	ErrOlderFormat = errors.New("the data folder has an older format")
+	// ErrFormat means that the folder has a format that this program does not read.
+	ErrFormat = errors.New("the data folder has another format")
 	// ErrNotFolder means that the folder exists but holds something else.
 	ErrNotFolder = errors.New("not a holdfast data folder")
 	// ErrNotEmpty means that a folder to be made holds something.

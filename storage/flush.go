@@ -23,12 +23,7 @@ func (f *Flush) Drops(h *Head) bool { return h.ID < f[h.Database].Keys }
 // DropsQueue reports whether a queue is dropped, by itself or by f.
 func (f *Flush) DropsQueue(q *Queue) bool { return q.Dropped || q.ID < f[q.Database].Queues }
 
-// Fields 1 and 2 are the mark of all databases in a store of format 4 or older.
-const (
-	fieldFlushKeys   = 1
-	fieldFlushQueues = 2
-	fieldFlushMarks  = 3 // Flush
-)
+const fieldFlushMarks = 3 // Flush
 
 // SetFlush writes the flush record with this batch; the zero value removes it. Within one batch the
 // last call wins.
@@ -66,14 +61,9 @@ func appendFlush(dst []byte, f Flush) []byte {
 }
 
 func decodeFlush(rec []byte) (f Flush, err error) {
-	var all FlushMark
 	r := reader{b: rec}
 	for r.next() {
 		switch r.field {
-		case fieldFlushKeys:
-			all.Keys = r.uint()
-		case fieldFlushQueues:
-			all.Queues = r.uint32()
 		case fieldFlushMarks:
 			r.check(r.array() == len(f))
 			for db := range f {
@@ -82,11 +72,6 @@ func decodeFlush(rec []byte) (f Flush, err error) {
 			}
 		default:
 			r.skip(0)
-		}
-	}
-	for db := range f {
-		if all != (FlushMark{}) {
-			f[db] = all
 		}
 	}
 	return f, r.err()

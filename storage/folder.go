@@ -29,12 +29,11 @@ const (
 
 // folder is a data folder whose lock is held until close.
 type folder struct {
-	path   string // absolute and without links, as the kernel names what is mapped
-	format int
-	lock   *os.File
-	dir    *os.File // to sync the names in it
-	fresh  bool     // it held nothing before
-	made   []string // folders that were not there before, it first, with those above it
+	path  string // absolute and without links, as the kernel names what is mapped
+	lock  *os.File
+	dir   *os.File // to sync the names in it
+	fresh bool     // it held nothing before
+	made  []string // folders that were not there before, it first, with those above it
 }
 
 // openFolder makes the folder when it does not exist or is empty, takes its lock and checks its
@@ -57,8 +56,8 @@ func openFolder(path string) (_ *folder, err error) {
 	if err := f.mine(); err != nil {
 		return nil, err
 	}
-	// The folder of a newer program stays as it is, the lock included.
-	if err := f.readFormat(); errors.Is(err, ErrNewerFormat) {
+	// The folder of another program stays as it is, the lock included.
+	if err := f.readFormat(); errors.Is(err, ErrFormat) {
 		return nil, err
 	}
 	if err := f.takeLock(); err != nil {
@@ -213,7 +212,8 @@ func holder(lock *os.File) string {
 	return "process " + strconv.Itoa(pid)
 }
 
-// readFormat reads the version of the folder. The error wraps fs.ErrNotExist if it has none.
+// readFormat checks the version of the folder. The error wraps ErrFormat if this program does not
+// read it, and fs.ErrNotExist if there is none.
 func (f *folder) readFormat() error {
 	file, err := os.Open(f.name(formatName))
 	if err != nil {
@@ -228,17 +228,15 @@ func (f *folder) readFormat() error {
 	switch {
 	case err != nil || version == 0:
 		return fmt.Errorf("%w: file %s holds %q instead of a version number", ErrDamaged, f.name(formatName), b)
-	case version > FormatVersion:
-		return fmt.Errorf("%w: %s has version %d and this program reads up to %d; use the program that wrote it, or load a dump or backup that one makes into a new folder",
-			ErrNewerFormat, f.path, version, FormatVersion)
+	case version != FormatVersion:
+		return fmt.Errorf("%w: %s has version %d and this program reads version %d; use the program that wrote it, or load a dump or backup that one makes into a new folder",
+			ErrFormat, f.path, version, FormatVersion)
 	}
-	f.format = int(version)
 	return nil
 }
 
 // writeFormat makes the folder one of the version that this program writes.
 func (f *folder) writeFormat() error {
-	f.format = FormatVersion
 	return f.create(formatName, []byte(strconv.Itoa(FormatVersion)+"\n"))
 }
 

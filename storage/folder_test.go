@@ -39,7 +39,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 		says    string
 	}{
 		"somebody else's files": {write("notes.txt", "x"), ErrNotFolder, "notes.txt"},
-		"a newer format":        {made(write(formatName, "7\n")), ErrNewerFormat, "version 7"},
+		"a newer format":        {made(write(formatName, "7\n")), ErrFormat, "version 7"},
 		"a format of nonsense":  {made(write(formatName, "what")), ErrDamaged, `"what"`},
 		"an empty format":       {made(write(formatName, "")), ErrDamaged, formatName},
 		"a corrupt anchor":      {made(write(anchorName, "HFAN")), ErrDamaged, "anchor"},
@@ -82,12 +82,16 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 	}
 }
 
-// What a program of the next format leaves is to this one what this one leaves to older programs.
-func TestAFolderOfANewerFormatIsRefusedAndStaysAsItIs(t *testing.T) {
+func TestAFolderOfAnotherFormatIsRefusedAndStaysAsItIs(t *testing.T) {
+	for _, version := range []int{1, FormatVersion - 1, FormatVersion + 1} {
+		refuseFormat(t, strconv.Itoa(version))
+	}
+}
+
+func refuseFormat(t *testing.T, version string) {
 	dir := t.TempDir()
-	unpackFolder(t, filepath.Join(goldenFolder(FormatVersion), "killed.tar.gz"), dir)
-	next := strconv.Itoa(FormatVersion + 1)
-	if err := os.WriteFile(filepath.Join(dir, formatName), []byte(next+"\n"), 0o600); err != nil {
+	unpackFolder(t, filepath.Join(goldenFolder, "killed.tar.gz"), dir)
+	if err := os.WriteFile(filepath.Join(dir, formatName), []byte(version+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, locked := range []bool{true, false} { // a copy may be without the lock
@@ -98,11 +102,11 @@ func TestAFolderOfANewerFormatIsRefusedAndStaysAsItIs(t *testing.T) {
 		}
 		before := state(t, dir)
 		_, err := Open(dir, Options{Window: minWindow})
-		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), "has version "+next+" and this program reads up to "+strconv.Itoa(FormatVersion)+"; use the program that wrote it") {
-			t.Errorf("with a lock %v: %v", locked, err)
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "has version "+version+" and this program reads version "+strconv.Itoa(FormatVersion)+"; use the program that wrote it") {
+			t.Errorf("version %s, with a lock %v: %v", version, locked, err)
 		}
 		if !maps.Equal(before, state(t, dir)) {
-			t.Errorf("with a lock %v: the files have changed", locked)
+			t.Errorf("version %s, with a lock %v: the files have changed", version, locked)
 		}
 	}
 }

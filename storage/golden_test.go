@@ -13,24 +13,16 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
 )
 
-// The files in testdata/v1 are what version 1 of the format wrote, and so on.
-// They are read for ever and never written again; HOLDFAST_GOLDEN=write makes
-// those that are missing, for a new version.
-
-func goldenFolder(version int) string { return fmt.Sprintf("testdata/v%d", version) }
-
-// inEachVersion runs a test once for each version of the format.
-func inEachVersion(t *testing.T, test func(t *testing.T, version int)) {
-	for version := 1; version <= FormatVersion; version++ {
-		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) { test(t, version) })
-	}
-}
+// goldenFolder has what the first program of this version wrote. HOLDFAST_GOLDEN=write makes files
+// that are missing, for a new version.
+var goldenFolder = fmt.Sprintf("testdata/v%d", FormatVersion)
 
 // golden packets, one of each shape.
 func goldenPackets() []struct {
@@ -58,24 +50,20 @@ func goldenPackets() []struct {
 		{"payload-1025", Packet{Payload: long[:1025]}},
 		{"payload-65535", Packet{Payload: long[:65535]}},
 		{"payload-65536", Packet{Payload: long[:65536]}},
-		{"hash", Packet{Payload: long[:1025], Hash: 0x0123456789abcdef}},                                      // from version 2 on
-		{"identity", Packet{Payload: []byte("hello"), Identity: 1<<63 + 1}},                                   // from version 3 on
-		{"kept", Packet{Payload: []byte("hello"), Expiry: 4_000_000_000_123, Attempts: 2, Identity: 1 << 63}}, // from version 3 on
+		{"hash", Packet{Payload: long[:1025], Hash: 0x0123456789abcdef}},
+		{"identity", Packet{Payload: []byte("hello"), Identity: 1<<63 + 1}},
+		{"kept", Packet{Payload: []byte("hello"), Expiry: 4_000_000_000_123, Attempts: 2, Identity: 1 << 63}},
 	}
 }
 
-func goldenControl(version int) Control {
-	c := Control{Epoch: 2, Batch: 1000, Tally: Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 0}}
-	if version > 1 {
-		c.Keys, c.KeyHash, c.LastKey = 300, 0xffffffff00000000, 70_000
-	}
-	if version > 2 {
-		c.Deliveries, c.DeliveryHash = 200, 0x00ff00ff00ff00ff
-	}
+func goldenControl() Control {
+	c := Control{Epoch: 2, Batch: 1000, Tally: Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 70_000}}
+	c.Keys, c.KeyHash = 300, 0xffffffff00000000
+	c.Deliveries, c.DeliveryHash = 200, 0x00ff00ff00ff00ff
 	return c
 }
 
-// golden items, one of each shape: what golden folders of version 2 hold.
+// golden items, one of each shape.
 func goldenItems() map[ValueID]item {
 	long := bytes.Repeat([]byte("0123456789abcdef"), 100)
 	return map[ValueID]item{
@@ -86,27 +74,13 @@ func goldenItems() map[ValueID]item {
 		{4, 5, true}:  {name: []byte("small"), version: 6, value: long[:1024]},
 		{4, 7, true}:  {name: []byte("large"), version: 8, value: long[:1025]},
 		{99, 1, true}: {name: []byte("left over"), version: 9, value: []byte("x")},
-		{ID: 5}:       {kind: String, db: 9, name: []byte("string"), version: 5, value: []byte("in database 9")}, // since version 5
+		{ID: 5}:       {kind: String, db: 9, name: []byte("string"), version: 5, value: []byte("in database 9")},
 	}
 }
 
-// goldenFlush is the flush record of a version: before version 5 all databases had one mark.
-func goldenFlush(version int) Flush {
-	if version < 5 {
-		return everywhere(FlushMark{Keys: 1 << 40, Queues: 300})
-	}
-	return Flush{{Keys: 1 << 40, Queues: 300}, 15: {Keys: 7, Queues: 1}}
-}
+func goldenFlush() Flush { return Flush{{Keys: 1 << 40, Queues: 300}, 15: {Keys: 7, Queues: 1}} }
 
-func everywhere(m FlushMark) (f Flush) {
-	for db := range f {
-		f[db] = m
-	}
-	return f
-}
-
-// golden delivery states, one of each shape, with their notes: what golden folders of version 3
-// hold.
+// golden delivery states, one of each shape, with their notes.
 func goldenDeliveries() []Delivery {
 	return []Delivery{
 		{Identity: 1<<63 + 2, State: Ready},
@@ -153,7 +127,7 @@ func goldenRecords() string {
 			fmt.Fprintf(&out, "head %s %x\n", g.name, appendHead(nil, &g.packet))
 		}
 	}
-	control := goldenControl(FormatVersion)
+	control := goldenControl()
 	fmt.Fprintf(&out, "control - %x\n", appendControl(nil, &control))
 	fmt.Fprintf(&out, "queue jobs %x\n", appendQueue(nil, &Queue{Name: []byte("jobs")}))
 	fmt.Fprintf(&out, "queue gone %x\n", appendQueue(nil, &Queue{Name: []byte("gone"), Expiry: 4_000_000_000_123, Dropped: true}))
@@ -168,7 +142,7 @@ func goldenRecords() string {
 	fmt.Fprintf(&out, "state-key - %x %x\n", appendStateKey(nil, NoteID{1 << 63, 0}), appendStateKey(nil, NoteID{1 << 63, NoteProgress}))
 	_, counters := goldenSettings()
 	fmt.Fprintf(&out, "counters - %x\n", appendCounters(nil, &counters))
-	fmt.Fprintf(&out, "flush - %x\n", appendFlush(nil, goldenFlush(FormatVersion)))
+	fmt.Fprintf(&out, "flush - %x\n", appendFlush(nil, goldenFlush()))
 	for _, v := range []ValueID{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {4, 5, true}, {4, 7, true}, {ID: 5}} {
 		i := goldenItems()[v]
 		if i.large = IsLarge(len(i.value)); i.large {
@@ -197,23 +171,9 @@ func goldenUnique() string {
 		appendUniqueKey(nil, u.UniqueID), uniqueHash(u.UniqueID), appendUnique(nil, &u), appendUnique(nil, &window))
 }
 
-func TestIdsOfUniquePushesAreReadForEver(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(goldenFolder(4), "unique.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		var p Packet
-		raw, err := hex.DecodeString(strings.Fields(line)[2])
-		if err = errors.Join(err, DecodeRecord(raw, &p)); err != nil || string(p.Unique) != "order-17" || string(p.Payload) != "hello" {
-			t.Errorf("%s reads as %+v, %v", line, p, err)
-		}
-	}
-}
-
 func TestRecordsOfThisVersionAreWrittenAsEver(t *testing.T) {
 	for name, text := range map[string]string{"records.txt": goldenRecords(), "unique.txt": goldenUnique()} {
-		name := filepath.Join(goldenFolder(FormatVersion), name)
+		name := filepath.Join(goldenFolder, name)
 		writeGolden(t, name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 		want, err := os.ReadFile(name)
 		if err != nil {
@@ -228,25 +188,8 @@ func TestRecordsOfThisVersionAreWrittenAsEver(t *testing.T) {
 	}
 }
 
-// Before version 6 a control record had a secret, too.
-func TestControlRecordsWithASecretAreReadForEver(t *testing.T) {
-	for version := 1; version < 6; version++ {
-		text, err := os.ReadFile(filepath.Join(goldenFolder(version), "secret.txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := hex.DecodeString(strings.Fields(string(text))[2])
-		var c Control
-		if err = errors.Join(err, decodeControl(raw, &c)); err != nil || c != goldenControl(version) {
-			t.Errorf("version %d: the control record reads as %+v, %v", version, c, err)
-		}
-	}
-}
-
-func TestRecordsAreReadForEver(t *testing.T) { inEachVersion(t, readGoldenRecords) }
-
-func readGoldenRecords(t *testing.T, version int) {
-	file, err := os.Open(filepath.Join(goldenFolder(version), "records.txt"))
+func TestRecordsAreReadForEver(t *testing.T) {
+	file, err := os.Open(filepath.Join(goldenFolder, "records.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +219,7 @@ func readGoldenRecords(t *testing.T, version int) {
 			}
 		case "control":
 			var c Control
-			if err := decodeControl(raw, &c); err != nil || c != goldenControl(version) {
+			if err := decodeControl(raw, &c); err != nil || c != goldenControl() {
 				t.Errorf("the control record reads as %+v, %v", c, err)
 			}
 		case "item":
@@ -292,7 +235,7 @@ func readGoldenRecords(t *testing.T, version int) {
 				t.Errorf("%v reads as %+v, %v", v, got, err)
 			}
 		case "flush":
-			if f, err := decodeFlush(raw); err != nil || f != goldenFlush(version) {
+			if f, err := decodeFlush(raw); err != nil || f != goldenFlush() {
 				t.Errorf("the flush record reads as %+v, %v", f, err)
 			}
 		case "delivery":
@@ -307,9 +250,7 @@ func readGoldenRecords(t *testing.T, version int) {
 		case "settings":
 			want := goldenSettingsAndCounters()[fields[1]]
 			var q Queue
-			if version > 4 {
-				want.Counters = Counters{} // they have a record of their own
-			}
+			want.Counters = Counters{} // they have a record of their own
 			if err := decodeQueue(raw, &q); err != nil || !reflect.DeepEqual(q.Settings, want.Settings) || q.Counters != want.Counters {
 				t.Errorf("the settings read as %+v, %v", q, err)
 			}
@@ -365,44 +306,33 @@ func goldenBatches(s *Store) error {
 	return s.Apply(&b)
 }
 
-func TestFoldersOfEachVersionAreOpenedForEver(t *testing.T) {
-	folders := []string{"closed.tar.gz", "killed.tar.gz", "killed-secret.tar.gz"}
-	for _, name := range folders {
-		t.Run("version 1 "+name, func(t *testing.T) { openGolden(t, 1, name) })
-	}
-	for version := 2; version <= FormatVersion; version++ {
-		for _, name := range folders[:2] {
-			t.Run(fmt.Sprintf("version %d %s", version, name), func(t *testing.T) { openGolden(t, version, name) })
-		}
+func TestFoldersAreOpenedForEver(t *testing.T) {
+	for _, name := range []string{"closed.tar.gz", "killed.tar.gz"} {
+		t.Run(name, func(t *testing.T) { openGolden(t, name) })
 	}
 }
 
-// openGolden looks into a folder of a version, and opens it twice: then it is one of this version.
-func openGolden(t *testing.T, version int, name string) {
-	path := filepath.Join(goldenFolder(version), name)
-	if version == FormatVersion {
-		writeGolden(t, path, func(w io.Writer) error { return packFolder(t, w, name == "closed.tar.gz") })
-	}
+// openGolden looks into a golden folder, and opens it twice.
+func openGolden(t *testing.T, name string) {
+	path := filepath.Join(goldenFolder, name)
+	writeGolden(t, path, func(w io.Writer) error { return packFolder(t, w, name == "closed.tar.gz") })
 	dir := t.TempDir()
 	unpackFolder(t, path, dir)
-	// Each version has packets that the one before it had not, and the batches delete two.
-	want := []int{1: 16, 2: 17, 3: 19, 4: 19, 5: 19, 6: 19}[version] - 2
-	if version == FormatVersion {
-		v := openView(t, dir, ViewOptions{Tolerant: true})
-		if ids := viewed(t, v); len(ids) != want || len(v.Findings()) > 0 {
-			t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
-		}
-		if err := v.Close(); err != nil {
-			t.Fatal(err)
-		}
+	want := len(goldenPackets()) - 2 // the batches delete two
+	v := openView(t, dir, ViewOptions{Tolerant: true})
+	if ids := viewed(t, v); len(ids) != want || len(v.Findings()) > 0 {
+		t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
 	}
 	for epoch := range uint64(2) {
 		s := smallStore(t, dir)
 		if c := s.Control(); c.Batch != 2+epoch || c.Epoch != 1+epoch || c.NextSeq != 1<<63+16 {
 			t.Errorf("control record %+v", c)
 		}
-		goldenContents(t, s, version, want)
-		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != "6\n" {
+		goldenContents(t, s, want)
+		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != strconv.Itoa(FormatVersion)+"\n" {
 			t.Errorf("the folder is of version %q, %v", text, err)
 		}
 		if err := errors.Join(s.write(&Batch{}), s.Close()); err != nil {
@@ -457,8 +387,8 @@ func goldenDatabase(t *testing.T, dir string, want int) {
 	}
 }
 
-// goldenContents checks what a golden folder of a version holds.
-func goldenContents(t *testing.T, s *Store, version, want int) {
+// goldenContents checks what a golden folder holds.
+func goldenContents(t *testing.T, s *Store, want int) {
 	t.Helper()
 	ids, tally := scanned(t, s)
 	if len(ids) != want {
@@ -483,29 +413,11 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 		}
 		return nil
 	})
-	items, large, wantItems, flush := goldenItems(), 0, 0, Flush{}
-	wantQueues := "1 0:jobs false;"
-	if version > 1 {
-		wantQueues += "2 0:gone true;"
-		wantItems, flush = len(items)-1, everywhere(FlushMark{Keys: 1, Queues: 1}) // the batches delete one
-	}
-	if version > 2 {
-		wantQueues += "3 0:work false;"
-	}
-	if version > 3 {
-		wantQueues += "4 0:bounded false;"
-	}
-	if version > 4 {
-		wantQueues += "5 9:jobs false;"
-		flush = Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}}
-	} else {
-		delete(items, ValueID{ID: 5})
-		wantItems = max(0, wantItems-1)
-	}
-	if err != nil || queues != wantQueues || s.Flush() != flush {
+	const wantQueues = "1 0:jobs false;2 0:gone true;3 0:work false;4 0:bounded false;5 9:jobs false;"
+	if err != nil || queues != wantQueues || s.Flush() != (Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}}) {
 		t.Errorf("queues %s, flush record %+v, %v", queues, s.Flush(), err)
 	}
-	got := 0
+	items, got, large := goldenItems(), 0, 0
 	n, err := s.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -527,13 +439,10 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 		}
 		return nil
 	})
-	if err != nil || got != wantItems || version > 1 && large != 2 {
+	if err != nil || got != len(items)-1 || large != 2 { // the batches delete one
 		t.Errorf("%d items, %d of them large, %v", got, large, err)
 	}
-	var states []Delivery
-	if version > 2 {
-		states = goldenDeliveries()
-	}
+	states := goldenDeliveries()
 	err = n.Deliveries(func(d *Delivery, damage error) error {
 		if len(states) == 0 || damage != nil || states[0] != *d {
 			return fmt.Errorf("delivery state %+v, %w", d, damage)

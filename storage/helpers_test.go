@@ -346,3 +346,24 @@ func allocations(fn func()) float64 {
 	}
 	return least
 }
+
+// files are the names and contents of all that is in a folder, but for its lock.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) == lockName {
+			return err
+		}
+		if all[path] = e.Type().String(); e.Type().IsRegular() {
+			b, err := os.ReadFile(path)
+			all[path] = string(b)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -20,8 +20,6 @@ import (
 //	" c" identity u64 | kind u8                     a note that goes with it
 //	" u" queue u32 | identity u64                   the id of a unique push
 //	" m" "control"                                  the control record
-//	" m" "redo"                                     of format 5: deletes of the last batch still to be carried out
-//	" m" "load"                                     a load is under way
 //	" m" "flush"                                    what is dropped as a whole
 const (
 	packetPrefix  = " q"
@@ -33,8 +31,6 @@ const (
 	statePrefix   = " c" // also of notes
 	uniquePrefix  = " u"
 	controlKey    = " mcontrol"
-	redoKey       = " mredo"
-	loadKey       = " mload"
 	flushKey      = " mflush"
 
 	packetKeyLen  = 18
@@ -185,7 +181,7 @@ func describeKey(key []byte) string {
 	if id, err := decodeUniqueKey(key); err == nil {
 		return id.String()
 	}
-	if slices.Contains([]string{controlKey, redoKey, flushKey}, string(key)) {
+	if slices.Contains([]string{controlKey, flushKey}, string(key)) {
 		return "the " + string(key[2:]) + " record"
 	}
 	return fmt.Sprintf("key %.40q", key)

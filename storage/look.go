@@ -92,13 +92,7 @@ func (l *looker) format() error {
 		l.findings.add(Finding{FindingFormat, formatName, fmt.Sprintf("the file is missing: what is there is read as version %d", FormatVersion)})
 		return nil
 	}
-	if err := l.tolerate(FindingFormat, formatName, err); err != nil {
-		return err
-	}
-	if f.format > 0 && f.format < FormatVersion {
-		return fmt.Errorf("%w: %s: start it once with holdfast serve, which makes one of version %d of it", ErrOlderFormat, f.path, FormatVersion)
-	}
-	return nil
+	return l.tolerate(FindingFormat, formatName, err)
 }
 
 func (l *looker) anchor() (err error) {

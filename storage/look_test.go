@@ -213,7 +213,7 @@ func TestWhatIsNoFolderIsNotLookedAtAndNotMade(t *testing.T) {
 	}
 	before := state(t, dir)
 	for path, want := range map[string]error{
-		file: ErrNotFolder, foreign: ErrNotFolder, filepath.Join(dir, "missing"): fs.ErrNotExist, newer: ErrNewerFormat,
+		file: ErrNotFolder, foreign: ErrNotFolder, filepath.Join(dir, "missing"): fs.ErrNotExist, newer: ErrFormat,
 	} {
 		for _, o := range []ViewOptions{{}, {Tolerant: true}} {
 			if _, err := OpenView(path, o); !errors.Is(err, want) {

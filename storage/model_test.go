@@ -365,16 +365,17 @@ func (c *machine) snapshot(t *rapid.T) {
 func (k *keptSnapshot) check(t *rapid.T) {
 	t.Helper()
 	got := map[string]rawEntry{}
-	err := k.view.Scan(nil, func(e tables.Entry) error {
-		if string(e.Key) != controlKey {
+	it := k.view.Iterator(nil)
+	defer it.Close()
+	for it.Seek(nil); it.Valid(); it.Next() {
+		if e := it.Entry(); string(e.Key) != controlKey {
 			got[string(e.Key)] = rawEntry{string(e.Value), e.Expires}
 		}
-		return nil
-	})
-	if err != nil || !maps.Equal(got, k.want) {
+	}
+	if err := it.Err(); err != nil || !maps.Equal(got, k.want) {
 		t.Fatalf("a snapshot gives %v: %s", err, differing(got, k.want))
 	}
-	err = errors.Join(
+	err := errors.Join(
 		k.Packets(func(PacketID, *Meta) error { return nil }),
 		k.Records(QueueRange{}, func(_ PacketID, _ []byte, damage error) error { return damage }),
 		k.Items(func(_ ValueID, _ *Head, _ *Field, damage error) error { return damage }),

@@ -44,8 +44,8 @@ type Packet struct {
 	Producer   string
 	Hash       uint64 // ValueHash of a large payload without a key; 0: unknown, and it is not written
 	Identity   uint64 // what the packet is called wherever it goes; 0: its sequence
-	// Unique is the client's own id of a unique push; empty: none. AppendRecord leaves it out: it
-	// has a record of its own since version 5 (Unique).
+	// Unique is the client's own id of a unique push; empty: none. It is not in the record of the
+	// packet, but has one of its own.
 	Unique []byte
 }
 
@@ -61,7 +61,6 @@ type Meta struct {
 	Hash       uint64 // ValueHash of the payload of a packet without a key; 0: unknown
 	Large      bool   // the payload has a record of its own
 	Identity   uint64 // as of Packet
-	Unique     []byte // as of Packet
 	Extra      uint32 // about the bytes of what there is besides key, times, attempts and payload: see ExtraBytes
 }
 

@@ -35,11 +35,6 @@ const (
 	fieldQueueExpiry = 2
 	fieldDropped     = 3
 	// 4 to 9, 11 to 19, 21 and 24 are settings: SettingsTable.
-
-	// Counters, in definitions from before version 5.
-	fieldCounters     = 10 // array of uint: all but one
-	fieldDroppedCount = 20
-
 	fieldDatabase = 30 // left out where it is 0
 )
 
@@ -72,12 +67,6 @@ func decodeQueue(rec []byte, q *Queue) error {
 			q.Expiry = r.int()
 		case fieldDropped:
 			q.Dropped = r.bool()
-		case fieldCounters:
-			r.check(r.array() == 6)
-			c := &q.Counters
-			c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead = r.uint(), r.uint(), r.uint(), r.uint(), r.uint(), r.uint()
-		case fieldDroppedCount:
-			q.Counters.Dropped = r.uint()
 		case fieldDatabase:
 			q.Database = r.database()
 		default:

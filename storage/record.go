@@ -11,7 +11,7 @@ import (
 //
 //	8n | 01 bin key | 02 int expiry | 03 int not-before | 04 int enqueued-at |
 //	     05 array of str tags | 06 uint attempts | 07 str producer | 10 uint hash | 11 uint identity |
-//	     12 bin unique | … | 08 uint size  or  09 bin payload
+//	     … | 08 uint size  or  09 bin payload
 //
 // A field without a value is left out. 08 stands where 09 would when the payload has a record of
 // its own.
@@ -27,7 +27,6 @@ const (
 	fieldPayload    = 9
 	fieldHash       = 10 // before 8 or 9
 	fieldIdentity   = 11 // before 8 or 9
-	fieldUnique     = 12 // before 8 or 9
 )
 
 // largePayload is the longest payload, in bytes, that stays in the packet's record. Past it the
@@ -48,10 +47,10 @@ func AppendRecord(dst []byte, p *Packet) []byte {
 	return w.end()
 }
 
-// DecodeRecord reads a full record into p, replacing all of it. Key, Payload and Unique alias
-// rec. The array of Tags is used again, and strings that are the same as before are kept, so a loop
-// takes no memory. Fields of later versions are skipped. The error wraps ErrRecord when rec is
-// anything but one whole full record; p is then undefined.
+// DecodeRecord reads a full record into p, replacing all of it. Key and Payload alias rec, and
+// Unique is nil. The array of Tags is used again, and strings that are the same as before are kept,
+// so a loop takes no memory. Fields of later versions are skipped. The error wraps ErrRecord when
+// rec is anything but one whole full record; p is then undefined.
 func DecodeRecord(rec []byte, p *Packet) error {
 	m := Meta{Tags: p.Tags}
 	var x metaRest
@@ -65,7 +64,7 @@ func DecodeRecord(rec []byte, p *Packet) error {
 	if p.Hash = 0; IsLarge(len(x.payload)) {
 		p.Hash = m.Hash
 	}
-	p.Key, p.Payload, p.Tags, p.Identity, p.Unique = m.Key, x.payload, m.Tags, m.Identity, m.Unique
+	p.Key, p.Payload, p.Tags, p.Identity, p.Unique = m.Key, x.payload, m.Tags, m.Identity, nil
 	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = m.Expiry, m.NotBefore, m.EnqueuedAt, m.Attempts
 	if p.Producer != string(x.producer) {
 		p.Producer = string(x.producer)
@@ -81,7 +80,7 @@ func decodeMeta(rec []byte, m *Meta) error {
 	if err == nil && m.Key == nil && !m.Large {
 		m.Hash = ValueHash(x.payload)
 	}
-	m.Extra = uint32(ExtraBytes(m.Tags, "", m.Unique) + len(x.producer) + x.unknown)
+	m.Extra = uint32(ExtraBytes(m.Tags, "", nil) + len(x.producer) + x.unknown)
 	return err
 }
 
@@ -124,8 +123,6 @@ func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
 			m.Hash = r.uint()
 		case fieldIdentity:
 			m.Identity = r.uint()
-		case fieldUnique:
-			m.Unique = r.bin()
 		case fieldSize:
 			x.size, m.Large = r.uint(), true
 			r.check(r.left == 0)

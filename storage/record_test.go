@@ -64,8 +64,8 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatal(name, err)
 				}
 				wantMeta := Meta{want.Expiry, want.NotBefore, want.EnqueuedAt, want.Key, m.Tags, want.Attempts,
-					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head", want.Identity, want.Unique,
-					uint32(ExtraBytes(want.Tags, want.Producer, want.Unique))}
+					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head", want.Identity,
+					uint32(ExtraBytes(want.Tags, want.Producer, nil))}
 				if !reflect.DeepEqual(m, wantMeta) || !slices.Equal(m.Tags, want.Tags) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
 				}
@@ -226,7 +226,7 @@ func TestBytesThatAreNoRecordAreRefused(t *testing.T) {
 }
 
 func TestEveryCutOfARecordIsRefused(t *testing.T) {
-	p := Packet{Key: []byte("key"), Payload: []byte("payload"), Expiry: 5, Tags: []Tag{{"a", "b"}}, Producer: "me", Attempts: 300, Unique: []byte("u")}
+	p := Packet{Key: []byte("key"), Payload: []byte("payload"), Expiry: 5, Tags: []Tag{{"a", "b"}}, Producer: "me", Attempts: 300}
 	rec := AppendRecord(nil, &p)
 	for n := range rec {
 		var got Packet

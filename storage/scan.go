@@ -112,7 +112,6 @@ func (n *Snapshot) Queues(fn func(Queue) error) error {
 			held = err == nil
 			return badRecord(queueName(id), "", err)
 		case held && q.ID == id:
-			q.Counters = Counters{}
 			return badRecord(queueName(id), "counters of ", decodeCounters(rec, &q.Counters))
 		}
 		return nil // nobody asks for the counters of a queue without a definition

@@ -153,12 +153,15 @@ func (s *Settings) Clone() *Settings {
 	return &own
 }
 
-// write adds the settings to a definition. The first ones are always there: by them a definition
-// with settings is known.
+// lastKept is the number of the last field that a definition with settings always has: by these
+// it is known.
+const lastKept = 9
+
+// write adds the settings to a definition.
 func (s *Settings) write(w *writer) {
 	for i := range SettingsTable {
 		k := &SettingsTable[i]
-		if k.field > fieldCounters && k.IsZero(s) {
+		if k.field > lastKept && k.IsZero(s) {
 			continue
 		}
 		switch at := k.At(s).(type) {

@@ -91,11 +91,6 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if s.folder, err = openFolder(dir); err != nil {
 		return nil, err
 	}
-	if s.folder.format < FormatVersion {
-		if err := migrate(s.folder, &o); err != nil {
-			return nil, err
-		}
-	}
 	if s.anchor, err = openAnchor(s.folder, o.tune.sync); err != nil {
 		return nil, err
 	}

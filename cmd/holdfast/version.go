@@ -36,7 +36,7 @@ type versions struct {
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
-	Format   int    `json:"format"` // the newest data format it reads, and the one it writes
+	Format   int    `json:"format"` // of the data folders that it reads and writes
 }
 
 func (c *versionCmd) Run(p *program) error {

@@ -215,7 +215,7 @@ var (
 func isOurs(err error) bool {
 	var mismatch *storage.MismatchError
 	return errors.Is(err, errFinding) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrLoss) ||
-		errors.Is(err, storage.ErrNewerFormat) || errors.Is(err, storage.ErrNotFolder) || errors.As(err, &mismatch)
+		errors.Is(err, storage.ErrFormat) || errors.Is(err, storage.ErrNotFolder) || errors.As(err, &mismatch)
 }
 
 // place is one byte of one file.

@@ -288,7 +288,7 @@ func (d *dumper) putPacket(p *packet) error {
 		return d.leaveOut(storage.FindingRecord, p.String(), p.err)
 	}
 	if unique, ok := d.uniques[storage.UniqueID{Queue: p.id.Queue, Identity: p.identity()}]; ok {
-		p.Unique = unique // of an older version it is in the record
+		p.Unique = unique
 	}
 	r := packetRecord(d.queue.Name, p.id, &p.Packet, tried, d.Now)
 	if d.Salvage && (tried != nil || p.Identity != 0) { // then it can be left out

@@ -40,12 +40,22 @@ func faultWindow(number uint64) (entries []Entry, model map[string]string) {
 	return entries, model
 }
 
+// scan calls fn with each entry of a view.
+func scan(v *View, fn func(Entry)) error {
+	it := v.Iterator(nil)
+	defer it.Close()
+	for it.Seek(nil); it.Valid(); it.Next() {
+		fn(it.Entry())
+	}
+	return it.Err()
+}
+
 // contents is what the tables show.
 func contents(s *Set) (map[string]string, error) {
 	v := s.View()
 	defer v.Close()
 	got := map[string]string{}
-	err := v.Scan(nil, func(e Entry) error { got[string(e.Key)] = string(e.Value); return nil })
+	err := scan(v, func(e Entry) { got[string(e.Key)] = string(e.Value) })
 	return got, err
 }
 

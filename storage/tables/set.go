@@ -20,12 +20,11 @@ var ErrUnknown = errors.New("which tables are on the device is not known")
 
 // Set is the tables of a data folder. Build and Merge may run beside each other and beside readers.
 type Set struct {
-	dir       string   // of the tables that the list names
-	folder    *os.File // dir, to sync the names in it; nil before Begin
-	build     string   // of what is in the making
-	takenOver bool     // see TakeOver
-	lastID    atomic.Uint64
-	pool      *z.AllocatorPool
+	dir    string   // of the tables that the list names
+	folder *os.File // dir, to sync the names in it; nil before Begin
+	build  string   // of what is in the making
+	lastID atomic.Uint64
+	pool   *z.AllocatorPool
 
 	merging  sync.Mutex  // held for a whole merge
 	beside   sync.Mutex  // held for a whole merge beside that one, and while that one begins
@@ -158,7 +157,7 @@ func (s *Set) strays() (paths []string, err error) {
 		if named[f.Name()] {
 			continue
 		}
-		if !s.takenOver && (ext == ".mem" || ext == ".vlog") && holdsEntries(path) {
+		if (ext == ".mem" || ext == ".vlog") && holdsEntries(path) {
 			return nil, fmt.Errorf("%w: %s holds what another program wrote", ErrDamaged, f.Name())
 		}
 		paths = append(paths, path)

@@ -484,7 +484,7 @@ func TestOldViewsStayWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	err := v.Scan(nil, func(e Entry) error { got[string(e.Key)] = string(e.Value); return nil })
+	err := scan(v, func(e Entry) { got[string(e.Key)] = string(e.Value) })
 	if err != nil || !maps.Equal(got, before) {
 		t.Errorf("an old view shows %d keys of %d, %v", len(got), len(before), err)
 	}

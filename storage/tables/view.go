@@ -128,18 +128,6 @@ func (v *View) Get(key []byte) (e Entry, ok bool, err error) {
 	return e, true, nil
 }
 
-// Scan calls fn with each entry that an Iterator shows.
-func (v *View) Scan(prefix []byte, fn func(Entry) error) error {
-	it := v.Iterator(prefix)
-	defer it.Close()
-	for it.Seek(nil); it.Valid(); it.Next() {
-		if err := fn(it.Entry()); err != nil {
-			return err
-		}
-	}
-	return it.Err()
-}
-
 // Iterator steps through the keys of a view that have a prefix, in order: the newest entry of each,
 // if that is not deleted and has not expired. It stands nowhere before its first Seek. One
 // goroutine at a time may use it.
