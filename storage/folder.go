@@ -15,7 +15,7 @@ import (
 
 // FormatVersion is the version of the data folders that this program writes, and the newest it
 // reads. FORMAT.md says what may change without a new one.
-const FormatVersion = 6
+const FormatVersion = 7
 
 // Names in a data folder.
 const (

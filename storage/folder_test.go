@@ -39,7 +39,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 		says    string
 	}{
 		"somebody else's files": {write("notes.txt", "x"), ErrNotFolder, "notes.txt"},
-		"a newer format":        {made(write(formatName, "7\n")), ErrFormat, "version 7"},
+		"a newer format":        {made(write(formatName, "8\n")), ErrFormat, "version 8"},
 		"a format of nonsense":  {made(write(formatName, "what")), ErrDamaged, `"what"`},
 		"an empty format":       {made(write(formatName, "")), ErrDamaged, formatName},
 		"a corrupt anchor":      {made(write(anchorName, "HFAN")), ErrDamaged, "anchor"},

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -208,7 +209,7 @@ func TestWhatIsNoFolderIsNotLookedAtAndNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := filepath.Join(dir, "newer")
-	if err := errors.Join(os.Mkdir(newer, 0o700), os.WriteFile(filepath.Join(newer, formatName), []byte("7\n"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(newer, 0o700), os.WriteFile(filepath.Join(newer, formatName), []byte("8\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	before := state(t, dir)
@@ -353,7 +354,7 @@ func TestFolderOfSomebodyElseCanBeLookedAt(t *testing.T) {
 
 func TestFolderOfAFirstStartCutShortIsLookedAtAsEmpty(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, formatName), []byte("6\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, formatName), []byte(strconv.Itoa(FormatVersion)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	before := state(t, dir)

@@ -8,9 +8,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // files reads all files of a journal, by name.
@@ -237,6 +240,24 @@ func TestClientsBytesAreNoRecords(t *testing.T) {
 		if last, err := reread(t, dir, ReplayOptions{}); last != 2 || err != nil {
 			t.Errorf("%s: it ends at %d: %v", name, last, err)
 		}
+	}
+}
+
+// Who fills a segment with lengths would cost a start a sum of the rest of it for each page.
+func TestWhatAClientsLengthReachesOverIsNotRead(t *testing.T) {
+	b, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(b) })
+	record := b[page-headSize:]
+	seal(record, &[16]byte{1}, head{Batch: 1})
+	if err := unix.Mprotect(b[page:], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	if _, _, ok := readRecord(record, new([16]byte)); ok {
+		t.Error("it counts")
 	}
 }
 

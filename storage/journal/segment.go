@@ -16,14 +16,14 @@ import (
 const (
 	page       = 4096
 	headerSize = 40
-	headSize   = 40
+	headSize   = 48
 
 	// flagOrdered: every earlier batch was on the device before this record was written.
 	flagOrdered = 1
 )
 
 var (
-	segmentMagic = [8]byte([]byte("HFSEG\x00\x00\x01")) // the last two bytes are the version
+	segmentMagic = [8]byte([]byte("HFSEG\x00\x00\x02")) // the last two bytes are the version
 	recordMagic  = [4]byte([]byte("HFRC"))
 )
 
@@ -44,8 +44,15 @@ type head struct {
 	Flags    uint16
 	Control  uint16 // length of the control record
 	Entries  uint32
-	Sum      uint64 // over the salt and all of the record but the sum itself
+	Sum      uint64 // over the salt and all of the record but the sums
+	HeadSum  uint64 // over the salt and what stands before it: by it the length is known to be ours
 }
+
+// What the sums of a record are of.
+const (
+	beforeSum     = headSize - 16
+	beforeHeadSum = headSize - 8
+)
 
 // segment is a file of the journal.
 type segment struct {
@@ -96,30 +103,37 @@ func openSegment(path string) (*segment, error) {
 
 // seal fills in the head of a record whose content is there already: b is the record without its
 // padding. It returns the record's sum.
-func seal(b []byte, salt *[16]byte, h head) (sum uint64) {
+func seal(b []byte, salt *[16]byte, h head) uint64 {
 	h.Magic, h.Length = recordMagic, uint32(len(b))
 	put(b, &h)
-	h.Sum = recordSum(b, salt)
+	h.Sum = sum(salt, b[:beforeSum], b[headSize:])
+	put(b, &h)
+	h.HeadSum = sum(salt, b[:beforeHeadSum])
 	put(b, &h)
 	return h.Sum
 }
 
-// readRecord reads the record that begins at b; ok is false if there is none with a right sum.
+// readRecord reads the record that begins at b; ok is false if there is none with right sums. It
+// reads no further than the head where that is not ours, whatever bytes of a client stand there.
 func readRecord(b []byte, salt *[16]byte) (h head, record []byte, ok bool) {
 	get(b, &h)
-	if h.Magic != recordMagic || int(h.Length) < headSize+int(h.Control) || int(h.Length) > len(b) {
+	if h.Magic != recordMagic || h.HeadSum != sum(salt, b[:beforeHeadSum]) {
+		return h, nil, false
+	}
+	if int(h.Length) < headSize+int(h.Control) || int(h.Length) > len(b) {
 		return h, nil, false
 	}
 	b = b[:h.Length]
-	return h, b, h.Sum == recordSum(b, salt)
+	return h, b, h.Sum == sum(salt, b[:beforeSum], b[headSize:])
 }
 
-func recordSum(b []byte, salt *[16]byte) uint64 {
+func sum(salt *[16]byte, parts ...[]byte) uint64 {
 	var d xxhash.Digest
 	d.Reset()
 	_, _ = d.Write(salt[:])
-	_, _ = d.Write(b[:headSize-8])
-	_, _ = d.Write(b[headSize:])
+	for _, part := range parts {
+		_, _ = d.Write(part)
+	}
 	return d.Sum64()
 }
 
