@@ -53,7 +53,7 @@ type batchEntry struct {
 // kind is that of an entry that is written.
 func (e *batchEntry) kind() entryKind { return entryKind(e.raw[0]) }
 
-func (e *batchEntry) puts() bool { return e.raw != nil && e.kind() != entryDelete }
+func (e *batchEntry) puts() bool { return e.raw != nil && !e.kind().deletes() }
 
 func (e *batchEntry) key() []byte { return e.raw[2 : 2+e.raw[1]] }
 
@@ -134,7 +134,7 @@ const moreThanRecord = 1 << 10
 // happens, one of the two is there. For a packet that this batch put, use Cancel and Put.
 func (b *Batch) Replace(id PacketID, p *Packet, r Removed) (op int) {
 	b.forget(id, &r)
-	return b.put(entryOver, id, b.recordOf(p), p.Expiry, len(p.Payload), r)
+	return b.put(overOf(&r), id, b.recordOf(p), p.Expiry, len(p.Payload), r)
 }
 
 // PutRecord is Put for a packet whose full record is at hand, which is copied. It is one that
@@ -153,7 +153,7 @@ func (b *Batch) put(kind entryKind, id PacketID, rec []byte, expiry int64, paylo
 	var room [2 * maxKey]byte
 	key, payloadKey := appendPacketKey(room[:0], id), appendPayloadKey(room[maxKey:maxKey], id)
 	native, large := nativeExpiry(expiry), IsLarge(payload)
-	e := batchEntry{stored: kind == entryOver, removed: r, payload: large || r.Large}
+	e := batchEntry{stored: kind != entryNew, removed: r, payload: large || r.Large}
 	if !r.Large {
 		e.size = r.Size
 	}
@@ -188,7 +188,7 @@ func (b *Batch) put(kind entryKind, id PacketID, rec []byte, expiry int64, paylo
 
 // addDelete adds the delete of a key that the store has.
 func (b *Batch) addDelete(key []byte, e batchEntry) {
-	e.raw, e.stored = b.entry(entryDelete, key, 0, 0, nil), true
+	e.raw, e.stored = b.entry(deleteOf(&e.removed), key, 0, 0, nil), true
 	b.add(e)
 }
 
@@ -376,7 +376,7 @@ func (b *Batch) remove(e *batchEntry) {
 		e.raw = nil
 	} else if e.raw != nil {
 		e.raw = e.raw[:2+e.raw[1]]
-		e.raw[0] = byte(entryDelete)
+		e.raw[0] = byte(deleteOf(&e.removed))
 	}
 	b.weigh(e, 1)
 }
@@ -393,7 +393,7 @@ func (b *Batch) weigh(e *batchEntry, sign int) {
 	}
 	b.count += sign
 	b.bytes += sign * (len(e.raw) + len(e.apart))
-	if e.kind() != entryDelete {
+	if !e.kind().deletes() {
 		b.tally.count(e.counts, sign, e.hash)
 	}
 }

@@ -75,7 +75,13 @@ func (b *Batch) Each(fn func(Op)) {
 }
 
 func (b *Batch) packetOp(e *batchEntry) Op {
-	op := Op{Kind: [...]OpKind{entryNew: OpPut, entryOver: OpReplace, entryDelete: OpDelete}[e.kind()], Removed: e.removed}
+	op := Op{Kind: OpPut, Removed: e.removed}
+	switch kind := e.kind(); {
+	case kind.deletes():
+		op.Kind = OpDelete
+	case kind != entryNew:
+		op.Kind = OpReplace
+	}
 	if op.ID, _ = decodePacketKey(e.key()); e.puts() {
 		op.Record = e.record
 	}

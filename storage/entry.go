@@ -19,7 +19,28 @@ const (
 	entryNew    entryKind = 1 // a put; nothing in the store has this key
 	entryOver   entryKind = 2 // a put; something may have it
 	entryDelete entryKind = 3
+	// Of packets with an expiry, which a Tally does not count. So who has only the entries of a batch
+	// knows what they change of its packets.
+	entryDeleteUncounted entryKind = 4
+	entryOverUncounted   entryKind = 5
 )
+
+func (k entryKind) deletes() bool { return k == entryDelete || k == entryDeleteUncounted }
+
+// deleteOf is the kind of a delete of a packet, and overOf that of a put in its place.
+func deleteOf(r *Removed) entryKind {
+	if r.Expires {
+		return entryDeleteUncounted
+	}
+	return entryDelete
+}
+
+func overOf(r *Removed) entryKind {
+	if r.Expires {
+		return entryOverUncounted
+	}
+	return entryOver
+}
 
 // entry is one of them. Of a delete only the first two fields are set.
 type entry struct {
@@ -37,7 +58,7 @@ const maxHead = 2 + maxKey + 8 + binary.MaxVarintLen32
 // appendEntryHead appends what stands before the value.
 func appendEntryHead(dst []byte, kind entryKind, key []byte, expires uint64, length int) []byte {
 	dst = append(append(dst, byte(kind), byte(len(key))), key...)
-	if kind == entryDelete {
+	if kind.deletes() {
 		return dst
 	}
 	return binary.AppendUvarint(binary.AppendUvarint(dst, expires), uint64(length))
@@ -76,9 +97,9 @@ func readEntry(b []byte) (e entry, length uint64, rest []byte, ok bool) {
 	}
 	e.kind, e.key, rest = entryKind(b[0]), b[2:2+b[1]], b[2+b[1]:]
 	switch e.kind {
-	case entryDelete:
+	case entryDelete, entryDeleteUncounted:
 		return e, 0, rest, true
-	case entryNew, entryOver:
+	case entryNew, entryOver, entryOverUncounted:
 		var n, m int
 		if e.expires, n = binary.Uvarint(rest); n > 0 {
 			length, m = binary.Uvarint(rest[n:])

@@ -128,7 +128,8 @@ func (e *entries) put(key, value []byte, expires uint64, over bool) {
 
 func (e *entries) delete(key []byte) { e.addDelete(key, batchEntry{}) }
 
-// checkTotals recounts what a batch keeps up to date.
+// checkTotals recounts what a batch keeps up to date. Its entries alone say what it changes of the
+// packets that are counted.
 func checkTotals(t *rapid.T, b *Batch) {
 	t.Helper()
 	count, size := 0, 0
@@ -143,6 +144,22 @@ func checkTotals(t *rapid.T, b *Batch) {
 	}
 	if count != b.Len() || size != b.Bytes() {
 		t.Fatalf("the batch has %d entries and %d bytes, and says %d and %d", count, size, b.Len(), b.Bytes())
+	}
+	var tally Tally
+	err := eachEntry(pieces, uint32(count), func(e entry) {
+		id, err := decodePacketKey(e.key)
+		if err != nil {
+			return
+		}
+		if e.kind == entryOver || e.kind == entryDelete {
+			tally.count(countedPacket, -1, SetHash(id))
+		}
+		if !e.kind.deletes() && e.expires == 0 {
+			tally.count(countedPacket, 1, SetHash(id))
+		}
+	})
+	if err != nil || tally.Live != b.tally.Live || tally.Hash != b.tally.Hash {
+		t.Fatalf("the entries change the packets by %+v, and the batch says %+v; %v", tally, b.tally, err)
 	}
 }
 

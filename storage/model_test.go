@@ -319,6 +319,7 @@ func (c *machine) fail(t *rapid.T, err error) {
 func (c *machine) apply(t *rapid.T) {
 	d := drawer{T: t, model: c.model, put: map[PacketID]int{}}
 	d.draw()
+	checkTotals(t, &d.b)
 	if _, _, frozen := c.s.layers.waiting(); frozen >= maxFrozen || c.s.pace.behind > 1 {
 		c.release() // or the batch would wait for ever
 	}

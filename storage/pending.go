@@ -87,7 +87,7 @@ func (w *window) take(at journal.Place, overhead int, control []byte, body [][]b
 		i++
 		key := pendingKeyOf(e.key)
 		p := w.entries.find(&key)
-		s := slot{deleted: e.kind == entryDelete}
+		s := slot{deleted: e.kind.deletes()}
 		if p != nil {
 			w.bytes -= p.bytes()
 			s.below = p.below
