@@ -52,10 +52,11 @@ func (s *Store) write(b *Batch) error {
 	next.Tally.Merge(b.tally)
 	next.Epoch = s.epoch
 	next.Batch++
+	start, before := time.Now(), s.layers.open.bytes
+	next.Time = max(next.Time, start.UnixMilli())
 	if b.hasMarks {
 		next.Marks = b.marks
 	}
-	start, before := time.Now(), s.layers.open.bytes
 	err := s.commit(&next, b)
 	took := time.Since(start)
 	if s.noSegment.Store(errors.Is(err, ErrFull)); errors.Is(err, ErrFull) {

@@ -29,6 +29,7 @@ func firstMarks() Marks {
 type Control struct {
 	Epoch uint64 // one more at each start that writes
 	Batch uint64 // one more with each batch
+	Time  int64  // of the batch, in Unix milliseconds; it never runs back, whatever the clock does
 	Tally
 	Marks
 }
@@ -38,7 +39,7 @@ const controlFields = 8 // that every record has: FORMAT.md
 func appendControl(dst []byte, c *Control) []byte {
 	return appendNumbers(dst, controlFields,
 		FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
-		0, c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash)
+		uint64(c.Time), c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash)
 }
 
 // follow makes the record that of a batch, if it is of an earlier one: the table that had it is
@@ -82,11 +83,11 @@ func readRecords(v *tables.View) (r records, errs [2]error) {
 
 func decodeControl(rec []byte, c *Control) error {
 	*c = Control{}
-	var format, nextQueue uint64
+	var format, nextQueue, at uint64
 	seen, err := decodeNumbers(rec,
 		&format, &c.Epoch, &c.Batch, &c.Live, &c.Hash, &c.NextSeq, &c.LowSeq, &nextQueue,
-		nil, &c.Keys, &c.KeyHash, &c.LastKey, &c.Deliveries, &c.DeliveryHash)
-	c.NextQueue = uint32(nextQueue)
+		&at, &c.Keys, &c.KeyHash, &c.LastKey, &c.Deliveries, &c.DeliveryHash)
+	c.NextQueue, c.Time = uint32(nextQueue), int64(at)
 	const all = 1<<(controlFields+1) - 2
 	if err == nil && seen&all != all {
 		err = fmt.Errorf("%w: a field of the control record is missing", ErrRecord)

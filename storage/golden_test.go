@@ -57,7 +57,7 @@ func goldenPackets() []struct {
 }
 
 func goldenControl() Control {
-	c := Control{Epoch: 2, Batch: 1000, Tally: Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 70_000}}
+	c := Control{Epoch: 2, Batch: 1000, Time: 1_800_000_000_000, Tally: Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 70_000}}
 	c.Keys, c.KeyHash = 300, 0xffffffff00000000
 	c.Deliveries, c.DeliveryHash = 200, 0x00ff00ff00ff00ff
 	return c

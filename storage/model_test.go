@@ -32,6 +32,7 @@ type model struct {
 	epoch    uint64 // starts so far
 	stored   uint64 // epoch of the last batch
 	numbers  uint64 // identities and versions that were given
+	time     int64  // of the last batch, as the store says
 }
 
 // rawEntry is a value in the database and its native expiry.
@@ -87,7 +88,7 @@ func (m *model) raw() map[string]rawEntry {
 
 // control is the control record of the last batch.
 func (m *model) control() Control {
-	c := Control{Epoch: m.stored, Batch: m.batches, Marks: m.marks}
+	c := Control{Epoch: m.stored, Batch: m.batches, Time: m.time, Marks: m.marks}
 	for id, p := range m.packets {
 		c.Add(id, p.Expiry)
 	}
@@ -324,6 +325,17 @@ func (c *machine) apply(t *rapid.T) {
 		c.release() // or the batch would wait for ever
 	}
 	c.fail(t, c.s.Apply(&d.b))
+	c.clock(t)
+}
+
+// clock takes the time of the last batch, which never runs back.
+func (c *machine) clock(t *rapid.T) {
+	t.Helper()
+	at := c.s.Control().Time
+	if at < c.time {
+		t.Fatalf("the time of batches ran back from %d to %d", c.time, at)
+	}
+	c.time = at
 }
 
 func (c *machine) hold() {
@@ -497,6 +509,7 @@ func (c *machine) check(t *rapid.T) {
 	if !maps.Equal(got, want) {
 		t.Fatalf("reads give others: %s", differing(got, want))
 	}
+	c.clock(t)
 	if c.s.Control() != c.control() || c.s.epoch != c.epoch || c.s.Flush() != c.flush {
 		t.Fatalf("control record %+v in epoch %d, want %+v in %d", c.s.Control(), c.s.epoch, c.control(), c.epoch)
 	}

@@ -4,7 +4,31 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 )
+
+func TestTheTimeOfBatchesNeverRunsBack(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	begun := time.Now().UnixMilli()
+	applied(t, s, one(1, Packet{}))
+	if at := s.Control().Time; at < begun || at > time.Now().UnixMilli() {
+		t.Errorf("a batch of %d is of %d", begun, at)
+	}
+	future := begun + 1_000_000
+	s.mu.Lock()
+	s.control.Time = future // as if the clock had been ahead
+	s.mu.Unlock()
+	applied(t, s, one(2, Packet{}))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = smallStore(t, dir)
+	applied(t, s, one(3, Packet{}))
+	if at := s.Control().Time; at != future {
+		t.Errorf("behind a start with the clock set back a batch is of %d, the one before of %d", at, future)
+	}
+}
 
 func TestAppliedBatchIsThereAfterReopening(t *testing.T) {
 	dir := t.TempDir()
