@@ -447,7 +447,7 @@ func TestHashThatIsSweptLaterIsCountedOnce(t *testing.T) {
 	dir, h := t.TempDir(), &harness{t: t}
 	h.now.Store(startTime)
 	start := func() *storage.Store {
-		store, err := storage.Open(dir, storage.Options{})
+		store, err := storage.Open(dir, storage.Options{Limits: smallBatches})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -455,7 +455,7 @@ func TestHashThatIsSweptLaterIsCountedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.b = newDriver(folder{store}, state, broker.Options{}, h.clocks)
+		h.b = newDriver(store, state, broker.Options{}, h.clocks)
 		return store
 	}
 	store := start()

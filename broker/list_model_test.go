@@ -392,11 +392,6 @@ func TestListsDoWhatTheModelDoes(t *testing.T) {
 	})
 }
 
-// folder is a real store with the limits of smallBatches.
-type folder struct{ *storage.Store }
-
-func (folder) Limits() storage.Limits { return smallBatches }
-
 func TestListsOnDiskDoWhatTheModelDoes(t *testing.T) {
 	dir := t.TempDir()
 	chance := rand.New(rand.NewPCG(9, 9))
@@ -405,7 +400,7 @@ func TestListsOnDiskDoWhatTheModelDoes(t *testing.T) {
 	p := &player{t: t, pick: chance.IntN}
 	p.m.byName = map[string][]element{}
 	for range 12 {
-		store, err := storage.Open(dir, storage.Options{})
+		store, err := storage.Open(dir, storage.Options{Limits: smallBatches})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +409,7 @@ func TestListsOnDiskDoWhatTheModelDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := &harness{t: t}
-		h.b = newDriver(folder{store}, state, broker.Options{Cache: 1 << 16}, func() (int64, int64) { return now.Load(), now.Load() })
+		h.b = newDriver(store, state, broker.Options{Cache: 1 << 16}, func() (int64, int64) { return now.Load(), now.Load() })
 		p.attach(h)
 		for range 60 {
 			p.play(h)

@@ -32,5 +32,3 @@ type Limits struct {
 	MaxOps   int // entries: Batch.Len
 	MaxBytes int // Batch.Bytes
 }
-
-var limits = Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20}

@@ -74,6 +74,13 @@ type Options struct {
 	// more room free for long ones.
 	MaxPayload int64
 
+	// Limits say when a batch is full. The zero value is 16,384 entries and 4 MiB.
+	Limits Limits
+
+	// Epoch is that of this start, which its batches have. It must be above those of all starts
+	// before. 0 is one more than the last one.
+	Epoch uint64
+
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
 
@@ -99,6 +106,7 @@ func (o *Options) fill() {
 	if o.Whole {
 		o.Sync = SyncNever()
 	}
+	o.Limits = cmp.Or(o.Limits, Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.tune.sync == nil {
 		o.tune.sync = fdatasync

@@ -143,7 +143,7 @@ func (s *Store) Control() Control {
 func (s *Store) Epoch() uint64 { return s.epoch }
 
 // Limits returns the limits of one batch.
-func (s *Store) Limits() Limits { return limits }
+func (s *Store) Limits() Limits { return s.opt.Limits }
 
 // Space returns the state of the disk. It is cheap: a clock keeps it up to date.
 func (s *Store) Space() Space {
