@@ -90,7 +90,7 @@ func (m *Machine) setDelivery(p index.Packet, d index.Delivery, s State, until i
 	m.open.ops.PutDelivery(&storage.Delivery{
 		Identity: p.Identity, State: storage.State(s), Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
 		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: m.consumers.name(d.Consumer),
-		Origin: d.Origin, Expiry: p.Expiry,
+		Origin: d.Origin, Expiry: p.Expiry, Rest: m.rests.States[p.Identity],
 	}, stored)
 }
 

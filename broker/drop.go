@@ -113,6 +113,7 @@ func (m *Machine) release(q *queue) {
 	if q.defined {
 		m.open.ops.DeleteQueue(q.id)
 	}
+	delete(m.rests.Queues, q.id) // which is given again
 	m.queues.free(q)
 }
 

@@ -74,7 +74,9 @@ func (m *Machine) putField(k *keyspace.Entry, f *keyspace.Field, value []byte) {
 	old := marked(&f.Value)
 	f.Version = m.nextKey()
 	m.name = append(m.name[:0], f.Name()...)
-	m.open.ops.PutField(&storage.Field{Hash: k.ID, ID: f.ID, Name: m.name, Version: f.Version, Value: value}, old)
+	m.open.ops.PutField(&storage.Field{
+		Hash: k.ID, ID: f.ID, Name: m.name, Version: f.Version, Value: value, Rest: m.rests.Items[fieldOf(k, f).id],
+	}, old)
 	m.keepValue(fieldOf(k, f), value)
 }
 

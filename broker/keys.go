@@ -24,6 +24,7 @@ func (m *Machine) storeHead(k *keyspace.Entry, h *storage.Head) {
 	k.Version = m.nextKey()
 	m.name = append(m.name[:0], k.Name()...)
 	h.ID, h.Kind, h.Database, h.Name, h.Version, h.Expiry = k.ID, storage.Kind(k.Kind()), k.Database(), m.name, k.Version, k.Expiry()
+	h.Rest = m.rests.Items[storage.ValueID{ID: k.ID}]
 	m.open.ops.PutHead(h, old)
 }
 

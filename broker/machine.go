@@ -24,7 +24,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		cursors: make(map[*ListCursor]struct{}), roleHolders: make(map[string]*roleHolder),
 		tails: make(map[watched]int),
-		cache: cache.New(o.Cache), spare: newBatch(), defaults: o.Defaults, pushTimes: state.PushTimes,
+		cache: cache.New(o.Cache), spare: newBatch(), defaults: o.Defaults, pushTimes: state.PushTimes, rests: state.Rests,
 	}
 	m.tx.m = m
 	m.marks.NextSeq = max(m.marks.NextSeq, middle+1) // no id and no token is 0, which is false in many languages

@@ -203,7 +203,7 @@ func (m *Machine) define(q *queue) {
 func (m *Machine) definition(q *queue) storage.Queue {
 	return storage.Queue{
 		ID: q.id, Database: q.entry.Database(), Name: []byte(q.entry.Name()), Expiry: q.expiry(), Dropped: q.dropped,
-		Settings: q.own, Counters: q.counters,
+		Settings: q.own, Counters: q.counters, Rest: m.rests.Queues[q.id],
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker/cache"
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -115,6 +116,7 @@ type Machine struct {
 	lists        []*waiters // by index.WaitListID
 	damaged      int        // see Tx.Damaged
 	pushTimes    pushTimes
+	rests        recovery.Rests
 	dirty        []*waiters
 	dirtyConns   []*Conn // see deliver.go
 	settling     bool    // settle works dirty off

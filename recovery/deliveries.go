@@ -34,6 +34,7 @@ func (r *restorer) readDeliveries(src Source) error {
 		r.progress()
 		if stored&storage.StoredDelivery != 0 { // else only its notes are there
 			r.tally.AddDelivery(d.Identity)
+			keepRest(&r.state.Rests.States, d.Identity, d.Rest)
 		}
 		s.Add(d, stored, s.number(d.Consumer))
 		return nil
@@ -85,7 +86,7 @@ func (r *restorer) apply(d *Delivery, e *index.Entry, dropped bool) {
 		if whole := d.Until - d.LastClaim; whole > 0 && d.Until-r.Now > 2*whole { // the clock is far behind
 			e.Until = r.Now + whole
 		}
-	case storage.Dead: // since when, a version before 5 did not say
+	case storage.Dead: // since when, a dump of an older version did not say
 		e.Until = cmp.Or(d.Until, d.LastClaim, r.Now)
 	}
 }

@@ -15,6 +15,7 @@ func (r *restorer) keys(src Source) error {
 		r.progress()
 		if h != nil {
 			r.tally.AddItem(v, h.Version)
+			keepRest(&r.state.Rests.Items, v, h.Rest)
 			r.endHash()
 			if k := r.head(h); h.Kind == storage.Hash {
 				r.hash = k
@@ -22,6 +23,7 @@ func (r *restorer) keys(src Source) error {
 			return nil
 		}
 		r.tally.AddItem(v, f.Version)
+		keepRest(&r.state.Rests.Items, v, f.Rest)
 		if r.hash == nil || r.hash.ID != f.Hash {
 			r.endHash()
 			r.hash = r.leftover(f.Hash)

@@ -95,11 +95,31 @@ type State struct {
 	// packets and queues that are gone.
 	EndedUniques []storage.UniqueID
 
+	Rests  Rests
 	Marks  storage.Marks
 	Report Report
 
 	// PushTimes tell when packets were pushed, by index.End, the lowest numbers first.
 	PushTimes [2][]PushTime
+}
+
+// Rests are what a later version wrote of records that the broker writes anew. There are few or
+// none. Numbers are not given twice, but those of queues.
+type Rests struct {
+	Queues map[uint32]storage.Rest
+	Items  map[storage.ValueID]storage.Rest // heads and fields
+	States map[uint64]storage.Rest          // by the identities of their packets
+}
+
+// keepRest keeps the rest of a record in one of Rests.
+func keepRest[K comparable](all *map[K]storage.Rest, of K, rest storage.Rest) {
+	if rest.Fields == 0 {
+		return
+	}
+	if *all == nil {
+		*all = make(map[K]storage.Rest)
+	}
+	(*all)[of] = rest
 }
 
 // Report says what a recovery found.
@@ -245,6 +265,7 @@ func (r *restorer) queue(q storage.Queue) error {
 		return nil
 	}
 	r.queues[q.ID] = target{ix: ix}
+	keepRest(&r.state.Rests.Queues, q.ID, q.Rest)
 	r.state.Queues = append(r.state.Queues, Queue{
 		ID: q.ID, Index: ix, Database: q.Database, Name: append([]byte(nil), q.Name...), Expiry: q.Expiry, Settings: q.Settings.Clone(), Counters: q.Counters,
 	})

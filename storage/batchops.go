@@ -149,9 +149,9 @@ func (b *Batch) itemOp(e *batchEntry) Op {
 	case v.IsField && !e.puts():
 		return Op{Kind: OpDeleteField, Old: e.old, Field: Field{Hash: v.ID, ID: v.Field}}
 	case v.IsField:
-		return Op{Kind: OpPutField, Old: e.old, Field: Field{v.ID, v.Field, i.name, i.version, i.value, i.bytes(), kept}}
+		return Op{Kind: OpPutField, Old: e.old, Field: Field{v.ID, v.Field, i.name, i.version, i.value, i.bytes(), kept, i.rest}}
 	case !e.puts():
 		return Op{Kind: OpDeleteHead, Old: e.old, Head: Head{ID: v.ID}}
 	}
-	return Op{Kind: OpPutHead, Old: e.old, Head: Head{v.ID, i.kind, i.db, i.name, i.version, i.expiry, i.value, i.bytes(), kept}}
+	return Op{Kind: OpPutHead, Old: e.old, Head: Head{v.ID, i.kind, i.db, i.name, i.version, i.expiry, i.value, i.bytes(), kept, i.rest}}
 }

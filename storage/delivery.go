@@ -30,6 +30,7 @@ type Delivery struct {
 	Consumer              string // of the last claim
 	Origin                uint32 // the queue where the packet died and was moved from; 0: none
 	Expiry                int64  // of the packet; 0 is none
+	Rest                  Rest
 
 	// The notes, which are records of their own. Empty: there is none, or it was not asked for.
 	Reason, Progress string
@@ -109,12 +110,12 @@ func appendDelivery(dst []byte, d *Delivery) []byte {
 	w.uint(stateOrigin, uint64(d.Origin))
 	w.int(stateExpiry, d.Expiry)
 	w.uint(stateState, uint64(max(d.State, Ready)))
+	w.rest(d.Rest)
 	return w.end()
 }
 
 // decodeDelivery reads a record into d, replacing all of it. A consumer that is the same as before
-// is kept, so a loop takes no memory. Fields of later versions are skipped. The error wraps
-// ErrRecord; d is then undefined.
+// is kept, so a loop takes no memory. The error wraps ErrRecord; d is then undefined.
 func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 	before := d.Consumer
 	*d = Delivery{Identity: identity, State: Ready}
@@ -146,7 +147,7 @@ func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 		case stateExpiry:
 			d.Expiry = r.int()
 		default:
-			r.skip(0)
+			r.keep(&d.Rest)
 		}
 	}
 	return r.err()

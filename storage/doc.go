@@ -5,7 +5,8 @@
 //
 //	what is stored
 //	  packet.go      PacketID, Packet, Meta; flags.go and tags.go: what an index keeps of a record
-//	  record.go      the bytes of a packet's record; msgpack.go: how all records are written and read
+//	  record.go      the bytes of a packet's record; msgpack.go: how all records are written and read;
+//	                 rest.go: fields of later versions
 //	  keys.go        the keys of everything
 //	  queue.go       queue definitions; settings.go: the table of what a queue can be told;
 //	                 order.go: the order of the values of a tag; counters.go: what a queue has done

@@ -32,6 +32,7 @@ type Head struct {
 	Size     int    // of the value in bytes, where Value is nil
 	// KeepValue says to PutHead that the large value on disk, or what the batch puts there, stays.
 	KeepValue bool
+	Rest      Rest
 }
 
 // Expired reports whether the time of a string or hash has passed at now, as that of a Packet.
@@ -46,6 +47,7 @@ type Field struct {
 	Value     []byte // nil: large and not at hand
 	Size      int    // of the value in bytes, where Value is nil
 	KeepValue bool   // as of Head
+	Rest      Rest
 }
 
 // Mark is what a batch must know of the head or field that was in the store before it. The zero
@@ -81,6 +83,7 @@ type item struct {
 	value   []byte // where it is not large
 	size    uint64 // of a large value
 	large   bool
+	rest    Rest
 }
 
 // A record is one msgpack map with small integers for names, the value last. A field without a
@@ -103,6 +106,7 @@ func appendItem(dst []byte, i *item) []byte {
 	w.uint(itemVersion, i.version)
 	w.int(itemExpiry, i.expiry)
 	w.uint(itemDatabase, uint64(i.db))
+	w.rest(i.rest)
 	if i.large {
 		w.b = appendUint(w.field(itemSize), i.size)
 	} else if len(i.value) > 0 {
@@ -111,8 +115,7 @@ func appendItem(dst []byte, i *item) []byte {
 	return w.end()
 }
 
-// decodeItem reads a record into i. What is bytes aliases it. Fields of later versions are skipped.
-// The error wraps ErrRecord.
+// decodeItem reads a record into i. What is bytes aliases it. The error wraps ErrRecord.
 func decodeItem(rec []byte, i *item) error {
 	*i = item{value: []byte{}}
 	r := reader{b: rec}
@@ -136,7 +139,7 @@ func decodeItem(rec []byte, i *item) error {
 			i.size, i.large = r.uint(), true
 			r.check(i.size < 1<<32)
 		default:
-			r.skip(0)
+			r.keep(&i.rest)
 		}
 	}
 	r.check(i.name != nil && i.version != 0)

@@ -26,10 +26,10 @@ func (m items) mark(v ValueID) Mark {
 // put writes an item with a batch. A nil value is large and kept.
 func put(b *Batch, v ValueID, i item, size int, keep bool, old Mark) {
 	if v.IsField {
-		b.PutField(&Field{v.ID, v.Field, i.name, i.version, i.value, size, keep}, old)
+		b.PutField(&Field{v.ID, v.Field, i.name, i.version, i.value, size, keep, i.rest}, old)
 		return
 	}
-	b.PutHead(&Head{v.ID, i.kind, i.db, i.name, i.version, i.expiry, i.value, size, keep}, old)
+	b.PutHead(&Head{v.ID, i.kind, i.db, i.name, i.version, i.expiry, i.value, size, keep, i.rest}, old)
 }
 
 func remove(b *Batch, v ValueID, old Mark) {

@@ -4,7 +4,7 @@ package storage
 // kept (Head.KeepValue). Calls for one head or field within a batch are one operation: old counts
 // in the first of them.
 func (b *Batch) PutHead(h *Head, old Mark) {
-	i := item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value, size: uint64(h.Size)}
+	i := item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value, size: uint64(h.Size), rest: h.Rest}
 	b.putItem(ValueID{ID: h.ID}, &i, h.KeepValue, old)
 }
 
@@ -13,7 +13,7 @@ func (b *Batch) DeleteHead(id uint64, old Mark) { b.deleteItem(ValueID{ID: id}, 
 
 // PutField writes a field as PutHead does a head.
 func (b *Batch) PutField(f *Field, old Mark) {
-	i := item{name: f.Name, version: f.Version, value: f.Value, size: uint64(f.Size)}
+	i := item{name: f.Name, version: f.Version, value: f.Value, size: uint64(f.Size), rest: f.Rest}
 	b.putItem(ValueID{f.Hash, f.ID, true}, &i, f.KeepValue, old)
 }
 

@@ -20,11 +20,11 @@ func readItem(key, rec []byte) (v ValueID, i item, err error) {
 }
 
 func headOf(v ValueID, i *item) Head {
-	return Head{ID: v.ID, Kind: i.kind, Database: i.db, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: i.bytes()}
+	return Head{ID: v.ID, Kind: i.kind, Database: i.db, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: i.bytes(), Rest: i.rest}
 }
 
 func fieldOf(v ValueID, i *item) Field {
-	return Field{Hash: v.ID, ID: v.Field, Name: i.name, Version: i.version, Value: i.value, Size: i.bytes()}
+	return Field{Hash: v.ID, ID: v.Field, Name: i.name, Version: i.version, Value: i.value, Size: i.bytes(), Rest: i.rest}
 }
 
 // Items is that of a snapshot of now, without large values. It leaves the control record to Verify.

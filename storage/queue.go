@@ -19,12 +19,7 @@ type Queue struct {
 	// needs no write. When in doubt leave it false. It is not stored.
 	New bool
 
-	// Rest holds the fields that this version does not know, as msgpack (number, value, number,
-	// value, …). What Queues returned must be given back to PutQueue, or a newer version's settings
-	// are lost.
-	Rest []byte
-	// RestFields counts the fields in Rest.
-	RestFields int
+	Rest Rest
 }
 
 // Expired reports whether the time of the queue has passed at now, as that of a Packet.
@@ -49,8 +44,7 @@ func appendQueue(dst []byte, q *Queue) []byte {
 		q.Settings.write(&w)
 	}
 	w.uint(fieldDatabase, uint64(q.Database))
-	w.fields += q.RestFields
-	w.b = append(w.b, q.Rest...)
+	w.rest(q.Rest)
 	return w.end()
 }
 
@@ -71,9 +65,7 @@ func decodeQueue(rec []byte, q *Queue) error {
 			q.Database = r.database()
 		default:
 			if !q.readSetting(&r) { // a later version knows it
-				r.skip(0)
-				q.Rest = append(q.Rest, rec[r.at:r.pos]...)
-				q.RestFields++
+				r.keep(&q.Rest)
 			}
 		}
 	}

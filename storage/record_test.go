@@ -308,11 +308,29 @@ func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
 	if err := decodeQueue(rec, &q); err != nil {
 		t.Fatal(err)
 	}
-	if q.ID != 5 || string(q.Name) != "jobs" || q.RestFields != 2 {
+	if q.ID != 5 || string(q.Name) != "jobs" || q.Rest.Fields != 2 {
 		t.Errorf("%+v", q)
 	}
 	if got := appendQueue(nil, &q); !bytes.Equal(got, rec) {
 		t.Errorf("written back as %x, was %x", got, rec)
+	}
+}
+
+func TestStatesHeadsAndFieldsKeepWhatALaterVersionWrote(t *testing.T) {
+	rest := Rest{Bytes: "\x1b\xcd\x01\x00\x1d\xa1x", Fields: 2}
+	for _, d := range goldenDeliveries() {
+		d.Reason, d.Progress, d.Rest = "", "", rest
+		var got Delivery
+		if err := decodeDelivery(appendDelivery(nil, &d), d.Identity, &got); err != nil || got != d {
+			t.Errorf("%+v is read as %+v, %v", d, got, err)
+		}
+	}
+	for v, i := range goldenItems() {
+		var got item
+		i.rest = rest
+		if err := decodeItem(appendItem(nil, &i), &got); err != nil || !sameItem(i, got) || got.rest != rest {
+			t.Errorf("%v is read as %+v, %v", v, got, err)
+		}
 	}
 }
 

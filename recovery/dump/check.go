@@ -177,7 +177,7 @@ func (r *Record) restIsSound() (ok bool) {
 	var b storage.Batch
 	b.PutQueue(*r.Definition())
 	b.Each(func(op storage.Op) {
-		ok = string(op.Queue.Rest) == string(r.Unknown) && uint64(op.Queue.RestFields) == r.UnknownFields
+		ok = op.Queue.Rest.Bytes == string(r.Unknown) && uint64(op.Queue.Rest.Fields) == r.UnknownFields
 	})
 	return ok
 }

@@ -203,7 +203,7 @@ func (r *Record) Marks() storage.Marks {
 func queueRecord(q *storage.Queue) Record {
 	r := Record{
 		Type: TypeQueue, ID: ident(fmt.Sprint(q.ID)), Queue: notNil(q.Name), Database: uint64(q.Database), Expires: millis(q.Expiry),
-		settings: q.Settings, UnknownFields: uint64(q.RestFields), Unknown: some(q.Rest),
+		settings: q.Settings, UnknownFields: uint64(q.Rest.Fields), Unknown: some([]byte(q.Rest.Bytes)),
 	}
 	if q.Counters != (storage.Counters{}) {
 		r.Counters = &q.Counters
@@ -221,7 +221,7 @@ func (r *Record) number() uint32 {
 func (r *Record) Definition() *storage.Queue {
 	q := &storage.Queue{
 		ID: r.number(), Database: uint8(r.Database), Name: r.Queue, Expiry: int64(r.Expires), Settings: r.settings,
-		Rest: r.Unknown, RestFields: int(r.UnknownFields),
+		Rest: storage.Rest{Bytes: string(r.Unknown), Fields: int(r.UnknownFields)},
 	}
 	if r.Counters != nil {
 		q.Counters = *r.Counters

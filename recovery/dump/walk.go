@@ -93,7 +93,7 @@ func (d *dumper) readQueues() error {
 		if flush.DropsQueue(&q) || q.Expired(d.Now) || !d.wants(q.Name) {
 			q = storage.Queue{ID: q.ID}
 		} else {
-			q.Name, q.Rest, q.Settings = append([]byte{}, q.Name...), bytes.Clone(q.Rest), q.Settings.Clone()
+			q.Name, q.Settings = append([]byte{}, q.Name...), q.Settings.Clone()
 			d.span = storage.QueueRange{First: cmp.Or(d.span.First, q.ID), Last: q.ID}
 		}
 		d.queues = append(d.queues, &q)

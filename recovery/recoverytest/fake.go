@@ -87,7 +87,7 @@ func OneOfEach() *Fake {
 				Settings: &storage.Settings{MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000, DeadLetter: []byte{0xff, 0}, Retain: 1},
 			},
 			{ID: 2, Name: []byte("empty \"\n"), Expiry: Later + 5},
-			{ID: 5, Name: []byte{0xff, 0}, Rest: []byte{22, 0xc3, 23, 0xa1, 'x'}, RestFields: 2},
+			{ID: 5, Name: []byte{0xff, 0}, Rest: storage.Rest{Bytes: "\x16\xc3\x17\xa1x", Fields: 2}},
 			{ID: 6, Name: []byte{}, Settings: &storage.Settings{}},
 			{ID: 7, Name: []byte("jobs"), Dropped: true},
 			{

@@ -26,7 +26,7 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 	queues := []storage.Queue{
 		{ID: 1, Name: []byte("jobs")},
 		{ID: 2, Name: []byte("empty \"\n")},
-		{ID: 5, Name: []byte{0xff, 0}, Rest: []byte{22, 0xc3, 23, 0xa1, 'x'}, RestFields: 2},
+		{ID: 5, Name: []byte{0xff, 0}, Rest: storage.Rest{Bytes: "\x16\xc3\x17\xa1x", Fields: 2}},
 		{ID: 6, Name: []byte{}},
 	}
 	packets := []struct {
