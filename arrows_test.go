@@ -32,7 +32,7 @@ func mayImport(layer string) []string {
 }
 
 // keyspace is a layer of its own: recovery fills it for the broker.
-const keyspace = "broker/keyspace"
+const keyspace = "index/keyspace"
 
 // jsonbytes is a layer of its own: all that write or read JSON have it in common.
 const jsonbytes = "recovery/jsonbytes"
@@ -136,9 +136,9 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"nothing imports fuzz, not even a test":    {"broker/x_test.go", file("broker", module+"fuzz"), "nothing imports fuzz"},
 		"only storage imports Badger":              {"recovery/x.go", file("recovery", badger), "only storage"},
 		"not even a test elsewhere imports Badger": {"fuzz/x_test.go", file("fuzz", badger), "only storage"},
-		"keyspace reads no clock":                  {"broker/keyspace/x.go", file("keyspace", "time"), "no clock"},
-		"keyspace may not know the broker":         {"broker/keyspace/x.go", file("keyspace", module+"broker"), "only itself"},
-		"keyspace may not know the storage":        {"broker/keyspace/x.go", file("keyspace", module+"storage"), "only itself"},
+		"keyspace reads no clock":                  {"index/keyspace/x.go", file("keyspace", "time"), "no clock"},
+		"keyspace may not know the broker":         {"index/keyspace/x.go", file("keyspace", module+"broker"), "only itself"},
+		"keyspace may not know the storage":        {"index/keyspace/x.go", file("keyspace", module+"storage"), "only itself"},
 		"netproto may not reach the keyspace":      {"netproto/x.go", file("netproto", module+keyspace), "only itself"},
 		"the store and the broker write no JSON":   {"broker/x.go", file("broker", module+jsonbytes), "only itself"},
 		"index reads no clock":                     {"index/x.go", file("index", "time"), "no clock"},

@@ -1,8 +1,8 @@
 package broker
 
 import (
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/index/keyspace"
 )
 
 // A queue of many packets is dropped with one record: its definition says so from then on. The

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 

@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
+	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 

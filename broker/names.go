@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
+	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 

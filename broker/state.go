@@ -4,8 +4,8 @@ import (
 	"log/slog"
 
 	"github.com/holdfast-queue/holdfast/broker/cache"
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )

@@ -3,7 +3,7 @@ package broker
 import (
 	"slices"
 
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
+	"github.com/holdfast-queue/holdfast/index/keyspace"
 )
 
 // watchOverhead is about what a watched name takes besides its bytes.

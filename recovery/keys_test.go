@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 

@@ -20,8 +20,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
