@@ -1,0 +1,32 @@
+package daemon
+
+import "github.com/holdfast-queue/holdfast/storage"
+
+// loopStore is the store of the loop, which notes when that waits for the disk.
+type loopStore struct {
+	Store
+	health *health
+}
+
+func (s loopStore) wait(use func()) {
+	s.health.onDisk.Store(true)
+	defer s.health.onDisk.Store(false)
+	use()
+}
+
+func (s loopStore) Apply(b *storage.Batch) (err error) {
+	s.wait(func() { err = s.Store.Apply(b) })
+	return err
+}
+
+func (s loopStore) Read(ids []storage.PacketID, fn func(i int, record []byte, damage error)) {
+	s.wait(func() { s.Store.Read(ids, fn) })
+}
+
+func (s loopStore) ReadValues(ids []storage.ValueID, fn func(i int, value []byte, damage error)) {
+	s.wait(func() { s.Store.ReadValues(ids, fn) })
+}
+
+func (s loopStore) ReadNotes(ids []storage.NoteID, fn func(i int, text []byte, damage error)) {
+	s.wait(func() { s.Store.ReadNotes(ids, fn) })
+}
