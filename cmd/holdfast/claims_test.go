@@ -74,17 +74,4 @@ func TestClaimsSurviveADumpAndALoad(t *testing.T) {
 		t.Errorf("got %q, want the claim to be acknowledged, and the dead packet in its own queue", got)
 	}
 	s.stop()
-	merged := filepath.Join(work, "merged")
-	s = serve(t, merged, "--redis", "127.0.0.1:0")
-	redisReplies(t, s, "QSET jobs max-attempts 7", "QPUSH jobs first")
-	s.stop()
-	done(t, "load", file, merged, "--merge", "--quiet")
-	s = serve(t, merged, "--redis", "127.0.0.1:0")
-	got := redisReplies(t, s, "QGET jobs", "QPOP jobs", "QCLAIM jobs", ack)
-	if !strings.Contains(got, ":7\r\n") || fieldOf(t, got[strings.Index(got, "token"):], "token") == fieldOf(t, claim, "token") {
-		t.Errorf("got %q, want the settings of the folder and another token", got)
-	}
-	if !strings.Contains(got, "-STALE") {
-		t.Errorf("got %q, want that the old claim is stale", got)
-	}
 }

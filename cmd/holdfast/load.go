@@ -14,12 +14,11 @@ import (
 
 // loadCmd makes a folder of a dump, or loads it into a server.
 type loadCmd struct {
-	File  string `arg:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input, but with --to-server."`
-	Dir   folder `arg:"" optional:"" help:"Data folder; made if it does not exist. No server may be running on it. With --to-server there is none."`
-	Merge bool   `help:"Add the packets to what the folder holds: to the queues of the same names, in their order, as the newest of their priority."`
-	JSON  bool   `help:"Print a JSON object."`
+	File string `arg:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input, but with --to-server."`
+	Dir  folder `arg:"" optional:"" help:"Data folder; made if it does not exist. No server may be running on it. With --to-server there is none."`
+	JSON bool   `help:"Print a JSON object."`
 
-	ToServer bool     `help:"Add the dump to what a running server holds, as --merge does to a folder. Each queue keeps its database."`
+	ToServer bool     `help:"Add the dump to what a running server holds: packets to the queues of the same names and databases, in their order, as the newest of their priority."`
 	Queue    []string `pattern:"" placeholder:"GLOB" sep:"none" help:"With --to-server, only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	ToQueue  string   `placeholder:"QUEUE" help:"With --to-server, load the packets of one queue into QUEUE of the database --db."`
 	Again    bool     `help:"With --to-server, load a dump that the server has already."`
@@ -33,13 +32,12 @@ func (c *loadCmd) Help() string {
 
 With --to-server FILE the dump goes into a running server, which others use meanwhile; so queues move from one server to another. First the dump is read and checked to its end. Then it goes in batches, each as a whole or not at all. A load that was cut short, on either side, goes on where it was when the same command is run again: nothing is loaded twice. The server keeps a note of that for a week, a string called holdfast:load: and a number. The user needs push and manage for all that is loaded, and with look for holdfast:load:*. Counters of queues stay behind, and packets get new ids.
 
-With --merge or --to-server, claimed packets become ready and keep their attempts, and queues that are there keep their settings. A dump that is merged twice adds its packets twice. A merge that was killed in its last moment may be complete: compare the number of packets before you run it again.
+There claimed packets become ready and keep their attempts, and queues that are there keep their settings.
 
 Examples:
 
     holdfast load holdfast.backup ./restored
     gunzip < holdfast.backup.gz | holdfast load - ./restored
-    holdfast load jobs.jsonl ./holdfast-data --merge
     holdfast load --to-server holdfast.backup --redis 10.0.0.2:6379
     holdfast load --to-server holdfast.backup --queue jobs --to-queue jobs-of-old`
 }
@@ -51,8 +49,8 @@ func (c *loadCmd) Validate() error {
 		return errors.New("expected FILE and DIR, or --to-server FILE")
 	case !c.ToServer && (len(c.Queue) > 0 || c.ToQueue != "" || c.Again):
 		return errors.New("--queue, --to-queue and --again go with --to-server")
-	case c.ToServer && (c.Dir != "" || c.Merge):
-		return errors.New("--to-server: expected a FILE, but neither a folder nor --merge")
+	case c.ToServer && c.Dir != "":
+		return errors.New("--to-server: expected a FILE, but no folder")
 	case c.ToServer && c.File == "-":
 		return errors.New("--to-server: expected a file, as it is read twice: to be checked, and to be loaded")
 	}
@@ -76,8 +74,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	defer daemon.TuneGC()()
 	defer daemon.LimitHeap()()
 	report, err := load.Load(ctx, string(c.Dir), in.Reader, load.Options{
-		Merge: c.Merge,
-		Now:   time.Now().UnixMilli(),
+		Now: time.Now().UnixMilli(),
 		Progress: func(at dump.Progress) {
 			if at.Keys > 0 {
 				m.set("load keys", inKeys, at.Keys, 0)

@@ -345,7 +345,7 @@ grants = { "*" = ["push", "look"] }
 	}
 	for want, args := range map[string][]string{
 		"expected FILE and DIR, or --to-server FILE": {file},
-		"expected a FILE, but neither a folder":      {"--to-server", file, "dir"},
+		"expected a FILE, but no folder":             {"--to-server", file, "dir"},
 		"expected a file, as it is read twice":       {"--to-server", "-"},
 		"--queue, --to-queue and --again go with":    {file, "dir", "--queue", "q"},
 	} {

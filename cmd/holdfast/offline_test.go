@@ -149,7 +149,7 @@ func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
 		"of something else":  {"", write("letter.txt", ""), all, "not a holdfast data folder"},
 		"a file":             {"", func(dir string) error { return errors.Join(os.Remove(dir), write("", "")(dir)) }, all, "data"},
 		"nothing":            {"", os.Remove, "dump verify compact", "data folder"},
-		"packets already":    {filled(t), nil, "load", "--merge adds to it"},
+		"packets already":    {filled(t), nil, "load", "--to-server adds a dump"},
 	} {
 		for command := range strings.FieldsSeq(c.which) {
 			t.Run(command+" "+name, func(t *testing.T) {
@@ -216,22 +216,19 @@ func TestLoadThatWasCutShortBeginsAgain(t *testing.T) {
 	}
 }
 
-func TestMergedPacketsAreAddedToTheOthers(t *testing.T) {
-	dir, file := filled(t), filepath.Join(t.TempDir(), "dump")
-	done(t, "dump", dir, "--queue", "jobs", "-o", file)
-	done(t, "load", file, dir, "--merge")
-	fresh := filepath.Join(t.TempDir(), "new")
+func TestADumpIsLoadedIntoANewFolderOnly(t *testing.T) {
+	file, fresh := filepath.Join(t.TempDir(), "dump"), filepath.Join(t.TempDir(), "new")
+	done(t, "dump", filled(t), "--queue", "jobs", "-o", file)
 	done(t, "load", file, fresh)
-	if r := (command{}).run(t.Context(), "load", file, fresh); r.code == exitOK || !strings.Contains(r.stderr, "--merge adds to it") {
+	if r := (command{}).run(t.Context(), "load", file, fresh); r.code == exitOK || !strings.Contains(r.stderr, "--to-server adds a dump") {
 		t.Errorf("the same load again: %+v, want that the folder is not empty", r)
 	}
-	in := readFile(t, file)
-	r := command{stdin: string(in)}.run(t.Context(), "load", "-", dir, "--merge")
-	if r.code != exitOK {
+	piped := filepath.Join(t.TempDir(), "piped")
+	if r := (command{stdin: string(readFile(t, file))}).run(t.Context(), "load", "-", piped); r.code != exitOK {
 		t.Fatalf("load from standard input: %+v", r)
 	}
-	if out := done(t, "verify", dir); !strings.Contains(out, "sound: 22 packets") {
-		t.Errorf("verify printed\n%s", out)
+	if a, b := done(t, "dump", fresh), done(t, "dump", piped); a != b || strings.Count(a, "\n") < 7 {
+		t.Errorf("the folders hold\n%s\n%s", a, b)
 	}
 }
 

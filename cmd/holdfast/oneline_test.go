@@ -26,9 +26,9 @@ func TestFolderThatLacksTablesIsReportedOnOneLine(t *testing.T) {
 	dir := filled(t)
 	done(t, "compact", dir)
 	for range 2 { // more tables than one
-		dump := filepath.Join(t.TempDir(), "dump")
-		done(t, "dump", dir, "-o", dump)
-		done(t, "load", dump, dir, "--merge")
+		s := serve(t, dir, "--redis", "127.0.0.1:0")
+		redisReplies(t, s, "QPUSH jobs more")
+		s.stop()
 	}
 	tables, err := filepath.Glob(filepath.Join(dir, "db", "*.sst"))
 	if err != nil || len(tables) < 2 {

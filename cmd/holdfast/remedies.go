@@ -33,7 +33,7 @@ func remedies() []remedy {
 		{daemon.ErrExposed, `use a loopback address such as 127.0.0.1, or give certificates (--tls-cert and --tls-key; "holdfast tls init DIR" makes them) and users (in a config file, or one with --redis-password-file), or allow it with --insecure on a network you trust`},
 		{archive.ErrNot, `a dump, as "holdfast backup" makes it without --files, is for "holdfast load"`},
 		{dump.ErrFiles, `"holdfast restore" makes a data folder of it`},
-		{load.ErrNotEmpty, `--merge adds to it`},
+		{load.ErrNotEmpty, `--to-server adds a dump to what a running server holds`},
 		{storage.ErrInUse, `"holdfast backup" copies a running server`},
 		{storage.ErrList, `restore a copy: without the list of tables nothing can be salvaged`},
 		{storage.ErrLoss, `restore a copy, or ` + salvage + `, or give up what is missing with --accept-loss ("holdfast serve" and "holdfast compact")`},

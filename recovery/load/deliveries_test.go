@@ -3,9 +3,7 @@ package load
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -44,48 +42,6 @@ func deadLetters(times uint64) *recoverytest.Fake {
 	return s
 }
 
-func TestAMergeLoadsClaimsAsReadyAndKeepsWhatWasTried(t *testing.T) {
-	text, _ := dumpOf(t, deadLetters(1), dump.Options{})
-	there := &recoverytest.Fake{
-		Counted: storage.Control{Marks: storage.Marks{NextSeq: base + 10, LowSeq: base - 1, NextQueue: 4}},
-		Defined: []storage.Queue{{ID: 3, Name: []byte("dead"), Settings: &storage.Settings{Lease: 3}, Counters: storage.Counters{Pushed: 3}}},
-	}
-	there.Put(3, 1, base, storage.Packet{})
-	there.Count()
-	dir := recoverytest.InFolder(t, there)
-	if report := load(t, dir, text, Options{Merge: true, batchBytes: 1}); report.Packets != 4 || report.Expired != 1 {
-		t.Errorf("report %+v, want 4 packets, and that the claim of the expired one has ended", report)
-	}
-	var got []string
-	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{})), func(r *dump.Record) error {
-		switch r.Type {
-		case dump.TypeQueue:
-			q := r.Definition()
-			got = append(got, fmt.Sprintf("%d %s %d %d", q.ID, q.Name, q.Settings.Lease, q.Counters.Pushed))
-		case dump.TypePacket:
-			id, p, d := r.Packet()
-			line := fmt.Sprint(id.Seq-base, p.Identity)
-			if d != nil {
-				line += fmt.Sprintf(": %d until %d, %d tries of %s, token %d, of %d, %s %q", d.State, d.Until, d.Attempts, d.Consumer, d.Token, d.Origin, d.Reason, d.Progress)
-			}
-			got = append(got, line)
-		}
-		return nil
-	}, nil)
-	want := []string{
-		"3 dead 3 3", // its own settings stay
-		"0 0",
-		`10 0: 1 until 0, 3 tries of w, token 0, of 4, why ""`,
-		`11 0: 4 until 0, 3 tries of w, token 0, of 4, why ""`,
-		`12 0: 2 until 4000000000005, 3 tries of w, token 0, of 4, why ""`,
-		"4 jobs 8 8",
-		`910 0: 1 until 0, 1 tries of , token 0, of 0,  "\a"`,
-	}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("got  %q, %v\nwant %q", got, err, want)
-	}
-}
-
 func TestAnExpiredPacketIsLoadedWithItsClaim(t *testing.T) {
 	text, _ := dumpOf(t, deadLetters(1), dump.Options{})
 	dir := t.TempDir()
@@ -111,7 +67,7 @@ func TestAFolderWithSettingsIsNotEmpty(t *testing.T) {
 	}
 }
 
-func TestSettingsAndStringsOfOneNameAreNotMerged(t *testing.T) {
+func TestADumpHasNoSettingsAndStringOfOneName(t *testing.T) {
 	settings, keys := &recoverytest.Fake{}, &recoverytest.Fake{}
 	settings.Defined = []storage.Queue{{ID: 1, Name: []byte("name"), Settings: &storage.Settings{Lease: 1}}}
 	var b storage.Batch
@@ -120,15 +76,6 @@ func TestSettingsAndStringsOfOneNameAreNotMerged(t *testing.T) {
 	for _, s := range []*recoverytest.Fake{settings, keys} {
 		s.Counted.Marks = storage.Marks{NextSeq: base, LowSeq: base - 1, NextQueue: 2, LastKey: 1}
 		s.Count()
-	}
-	text, _ := dumpOf(t, settings, dump.Options{})
-	_, err := Load(t.Context(), recoverytest.InFolder(t, keys), bytes.NewReader(text), Options{Merge: true})
-	if err == nil || !strings.Contains(err.Error(), `a string or hash called "name"`) {
-		t.Errorf("got %v, want that the name is taken", err)
-	}
-	text, _ = dumpOf(t, keys, dump.Options{})
-	if report := load(t, recoverytest.InFolder(t, settings), text, Options{Merge: true}); report.Taken != 1 {
-		t.Errorf("report %+v, want that the name of the string is taken", report)
 	}
 	keys.Defined = settings.Defined
 	if _, err := dump.Dump(keys, io.Discard, dump.Options{}); err == nil || !strings.Contains(err.Error(), "packets or settings") {

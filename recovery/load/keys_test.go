@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/recovery/dump"
@@ -33,55 +32,6 @@ func manyKeys(n int) *recoverytest.Fake {
 	s.Keys.Apply(&b)
 	s.Counted.LastKey = id
 	return s
-}
-
-// keysIn lists the strings, hashes and fields of a folder that can be reached.
-func keysIn(t *testing.T, dir string) (all []string) {
-	t.Helper()
-	for _, line := range bytes.Split(folderDump(t, dir, dump.Options{}), []byte{'\n'}) {
-		if bytes.Contains(line, []byte(`"name`)) {
-			all = append(all, string(line))
-		}
-	}
-	return all
-}
-
-func TestAMergeLeavesKeysOutWhoseNamesTheFolderHas(t *testing.T) {
-	src := manyKeys(2)
-	var b storage.Batch
-	b.PutHead(&storage.Head{ID: 90, Kind: storage.String, Name: []byte("jobs"), Version: 90, Value: []byte{}}, storage.Mark{})       // a list with packets
-	b.PutHead(&storage.Head{ID: 91, Kind: storage.Hash, Name: []byte("hash"), Version: 91}, storage.Mark{})                          // a hash
-	b.PutField(&storage.Field{Hash: 91, ID: 92, Name: []byte("new"), Version: 92, Value: []byte{}}, storage.Mark{})                  // and its field
-	b.PutHead(&storage.Head{ID: 93, Kind: storage.String, Name: []byte("expired"), Version: 93, Value: []byte("x")}, storage.Mark{}) // one that is gone
-	b.PutHead(&storage.Head{ID: 94, Kind: storage.String, Name: []byte("empty \"\n"), Version: 94, Value: []byte{}}, storage.Mark{}) // a queue without packets
-	b.PutHead(&storage.Head{ID: 95, Database: 7, Kind: storage.Hash, Name: []byte("hash"), Version: 95}, storage.Mark{})             // of another database
-	b.PutField(&storage.Field{Hash: 95, ID: 96, Name: []byte("new"), Version: 96, Value: []byte{}}, storage.Mark{})
-	src.Keys.Apply(&b)
-	text, _ := dumpOf(t, src, dump.Options{})
-	dir := recoverytest.InFolder(t, recoverytest.OneOfEach())
-	before := keysIn(t, dir)
-	report := load(t, dir, text, Options{Merge: true})
-	if report.Keys != 7 || report.Taken != 2 {
-		t.Errorf("report %+v, want 7 stored and 2 left out", report)
-	}
-	want := append(before,
-		`{"type":"string","name":"string 0"}`,
-		`{"type":"hash","name":"hash 0"}`,
-		`{"type":"field","hash":"hash 0","name":"0","value":"0 0"}`,
-		`{"type":"field","hash":"hash 0","name":"1","value":"0 1"}`,
-		`{"type":"field","hash":"hash 0","name":"2","value":"0 2"}`,
-		`{"type":"string","name":"string 1","value":"`+strings.Repeat("x", 50)+`"}`,
-		`{"type":"hash","name":"hash 1"}`,
-		`{"type":"field","hash":"hash 1","name":"0","value":"1 0"}`,
-		`{"type":"field","hash":"hash 1","name":"1","value":"1 1"}`,
-		`{"type":"field","hash":"hash 1","name":"2","value":"1 2"}`,
-		`{"type":"string","name":"expired","value":"x"}`,
-		`{"type":"string","name":"empty \"\n"}`,
-		`{"type":"hash","database":7,"name":"hash"}`,
-		`{"type":"field","hash":"hash","name":"new"}`)
-	if got := keysIn(t, dir); !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
 }
 
 func TestAQueueThatHasExpiredIsNotLoaded(t *testing.T) {

@@ -1,9 +1,4 @@
 // Package load stores a dump in a data folder.
-//
-// Its map:
-//
-//	load.go   Load: from the records of a dump to batches
-//	merge.go  what a merge does in addition: numbers that the folder has not given out yet
 package load
 
 import (
@@ -19,15 +14,11 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// ErrNotEmpty means that the folder holds something, and Options.Merge was not given.
+// ErrNotEmpty means that the folder holds something.
 var ErrNotEmpty = errors.New("the data folder is not empty")
 
 // Options say how to load.
 type Options struct {
-	// Merge adds the dump to what the folder holds: packets to the queues of the same names, as the
-	// newest of their priority, in their order.
-	Merge bool
-
 	Now      int64               // Unix milliseconds: what has expired by then is left out; 0 is the wall clock
 	Progress func(dump.Progress) // called now and then from the goroutine of Load, if not nil
 
@@ -38,7 +29,7 @@ type Options struct {
 type Report struct {
 	Packets, Queues int64
 	Keys            int64 // strings and hashes
-	Taken           int64 // strings and hashes of the dump whose names the folder has; left out
+	Taken           int64 // strings and hashes whose names a server has; left out
 	Expired         int64 // packets of the dump that have expired; left out
 	Bytes           int64 // of the dump
 	Took            time.Duration
@@ -46,9 +37,8 @@ type Report struct {
 
 // Load stores a dump in the folder dir, which it makes if there is none.
 //
-// A folder that holds nothing takes the dump as it is, with the numbers of queues, the sequences
-// and the marks: a dump of that folder is the same dump, byte for byte. Any other folder needs
-// Merge.
+// The folder must hold nothing. It takes the dump as it is, with the numbers of queues, the
+// sequences and the marks: a dump of that folder is the same dump, byte for byte.
 //
 // A load is whole or nothing: when it is stopped, by ctx, by an error or by the end of the process,
 // the folder holds what it held before. An error that wraps storage.ErrUnknown leaves it to the
@@ -76,11 +66,9 @@ type loader struct {
 	report Report
 	store  *storage.Store
 
-	marks storage.Marks  // of the folder, once the load is done
-	merge merge          // if Options.Merge
-	queue *storage.Queue // whose packets come, as the dump has it
-	id    uint32         // its number in the folder; 0: it has expired
-	key   uint64         // the number of the last string or hash; 0: it was left out, and so are its fields
+	marks storage.Marks // of the folder, once the load is done
+	id    uint32        // the number of the queue whose packets come; 0: it has expired
+	key   uint64        // the number of the last string or hash; 0: it was left out, and so are its fields
 	batch *storage.Batch
 	spare *storage.Batch // the one that is being written
 
@@ -89,16 +77,15 @@ type loader struct {
 
 // record stores a record, and writes the batch if it is full.
 func (l *loader) record(r *dump.Record) error {
-	var err error
 	switch r.Type {
 	case dump.TypeHeader:
 		return l.begin(r)
 	case dump.TypeQueue:
-		err = l.putQueue(r.Definition())
+		l.putQueue(r.Definition())
 	case dump.TypeWindow:
 		l.putWindow(r.Window())
 	case dump.TypePacket:
-		err = l.putPacket(r.Packet())
+		l.putPacket(r.Packet())
 	case dump.TypeString, dump.TypeHash:
 		l.putHead(r.Head())
 	case dump.TypeField:
@@ -107,9 +94,6 @@ func (l *loader) record(r *dump.Record) error {
 			f.Hash, f.ID, f.Version = l.key, l.marks.LastKey, l.marks.LastKey
 			l.batch.PutField(f, storage.Mark{})
 		}
-	}
-	if err != nil {
-		return err
 	}
 	return l.room()
 }
@@ -123,13 +107,9 @@ func (l *loader) begin(r *dump.Record) error {
 	if l.store, err = storage.Open(l.dir, storage.Options{Whole: true}); err != nil {
 		return err
 	}
-	control := l.store.Control()
 	l.marks = r.Marks()
-	l.marks.LastKey = control.LastKey
-	if !l.Merge {
-		return l.empty()
-	}
-	return l.beginMerge(l.marks, control.Marks)
+	l.marks.LastKey = l.store.Control().LastKey
+	return l.empty()
 }
 
 // empty refuses a folder whose numbers the dump cannot use. It goes by the counts: a folder that
@@ -144,7 +124,7 @@ func (l *loader) empty() error {
 		if queues > 0 {
 			what = fmt.Sprintf("queues: %d", queues)
 		}
-		return fmt.Errorf("%w: %s holds %s; load into a new folder, or merge", ErrNotEmpty, l.dir, what)
+		return fmt.Errorf("%w: %s holds %s; load into a new folder", ErrNotEmpty, l.dir, what)
 	}
 	return nil
 }
@@ -180,36 +160,22 @@ func (l *loader) end(err error) error {
 }
 
 // putQueue makes a queue the one that packets are put into.
-func (l *loader) putQueue(q *storage.Queue) error {
-	if l.queue, l.id = q, 0; q.Expired(l.Now) {
-		return nil
+func (l *loader) putQueue(q *storage.Queue) {
+	if l.id = 0; q.Expired(l.Now) {
+		return
 	}
 	l.report.Queues++
-	put := *q
-	if l.Merge {
-		known, err := l.mergeQueue(&put)
-		if l.id = put.ID; err != nil || known {
-			return err
-		}
-	}
-	l.id = put.ID
-	l.batch.PutQueue(put)
-	return nil
+	l.id = q.ID
+	l.batch.PutQueue(*q)
 }
 
-func (l *loader) putPacket(id storage.PacketID, p *storage.Packet, d *dump.Delivery) error {
-	leased := d.Leased(l.Now) && !l.Merge
-	if p.Expired(l.Now) && !leased || l.id == 0 {
+func (l *loader) putPacket(id storage.PacketID, p *storage.Packet, d *dump.Delivery) {
+	if p.Expired(l.Now) && !d.Leased(l.Now) || l.id == 0 {
 		l.report.Expired++
-		return nil
+		return
 	}
 	if id.Queue = l.id; p.Key == nil && storage.IsLarge(len(p.Payload)) {
 		p.Hash = storage.ValueHash(p.Payload) // which no dump has
-	}
-	if l.Merge {
-		if err := l.mergePacket(&id, p, d); err != nil {
-			return err
-		}
 	}
 	l.batch.Put(id, p)
 	if len(p.Unique) > 0 {
@@ -219,31 +185,27 @@ func (l *loader) putPacket(id storage.PacketID, p *storage.Packet, d *dump.Deliv
 		l.batch.PutDelivery(&d.Delivery, 0)
 	}
 	l.report.Packets++
-	return nil
 }
 
 func (l *loader) putWindow(u *storage.Unique) {
 	if u.Expired(l.Now) || l.id == 0 {
 		return
 	}
-	u.Queue, u.Identity = l.id, l.merge.base+u.Identity
+	u.Queue = l.id
 	l.batch.PutUnique(u)
 }
 
 // putHead stores a string or a hash. The dump has no numbers of them: they get the next ones, in
 // their order, which are versions, too.
 func (l *loader) putHead(h *storage.Head) {
-	l.key = 0
-	switch {
-	case l.merge.taken[storage.FullName(h.Database, h.Name)]:
-		l.report.Taken++
-	case !h.Expired(l.Now):
-		l.marks.LastKey++
-		l.key = l.marks.LastKey
-		h.ID, h.Version = l.key, l.key
-		l.batch.PutHead(h, storage.Mark{})
-		l.report.Keys++
+	if l.key = 0; h.Expired(l.Now) {
+		return
 	}
+	l.marks.LastKey++
+	l.key = l.marks.LastKey
+	h.ID, h.Version = l.key, l.key
+	l.batch.PutHead(h, storage.Mark{})
+	l.report.Keys++
 }
 
 // batchBytes is what a batch grows to: enough that the sync at its end costs little.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -82,7 +81,7 @@ func TestFolderThatHoldsSomethingIsNotLoadedInto(t *testing.T) {
 		dir := recoverytest.InFolder(t, c.src)
 		before := folderDump(t, dir, dump.Options{})
 		_, err := Load(t.Context(), dir, bytes.NewReader(text), Options{Now: recoverytest.Later})
-		if !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "merge") || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "load into a new folder") || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want ErrNotEmpty, %q and what to do", name, err, c.says)
 		}
 		if after := folderDump(t, dir, dump.Options{}); !bytes.Equal(before, after) {
@@ -114,88 +113,6 @@ func TestLongestPacketsAreLoadedAmongOthers(t *testing.T) {
 		if got := folderDump(t, dir, o); !bytes.Equal(got, text) {
 			t.Errorf("%v: %d bytes are dumped of %d", o.Format, len(got), len(text))
 		}
-	}
-}
-
-// lists are the payloads of each queue in the order of the keys, by the queue's name.
-func lists(t testing.TB, dir string) map[string][]string {
-	t.Helper()
-	found := make(map[string][]string)
-	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{Now: 1})), func(r *dump.Record) error {
-		switch name := string(r.Queue); r.Type {
-		case dump.TypeQueue:
-			found[name] = nil
-		case dump.TypePacket:
-			id, p, _ := r.Packet()
-			found[name] = append(found[name], fmt.Sprintf("%d %s %d", id.Priority, p.Payload, p.Expiry))
-		}
-		return nil
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-func TestMergedPacketsFollowThoseOfTheSameQueueInTheirOrder(t *testing.T) {
-	source := func(name string, queues ...string) *recoverytest.Fake {
-		s := &recoverytest.Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 50, LowSeq: 1<<63 - 50, NextQueue: 10}}}
-		for i, q := range queues {
-			id := uint32(i + 1)
-			s.Defined = append(s.Defined, storage.Queue{ID: id, Name: []byte(q)})
-			s.Put(id, 1, 1<<63-20, storage.Packet{Payload: []byte(name + " a")})
-			s.Put(id, 1, 1<<63+20, storage.Packet{Payload: []byte(name + " b"), Expiry: 5 * recoverytest.Later})
-			s.Put(id, 2, 1<<63, storage.Packet{Payload: []byte(name + " c")})
-		}
-		return s
-	}
-	for _, size := range []int{0, 1} {
-		dir := recoverytest.InFolder(t, source("old", "shared", "kept"))
-		text, _ := dumpOf(t, source("new", "added", "shared"), dump.Options{})
-		if report := load(t, dir, text, Options{Merge: true, batchBytes: size}); report.Packets != 6 {
-			t.Fatal(report)
-		}
-		one := func(name string) []string {
-			return []string{"1 " + name + " a 0", fmt.Sprint("1 ", name, " b ", 5*recoverytest.Later), "2 " + name + " c 0"}
-		}
-		want := map[string][]string{
-			"kept":   one("old"),
-			"added":  one("new"),
-			"shared": {"1 old a 0", fmt.Sprint("1 old b ", 5*recoverytest.Later), "1 new a 0", fmt.Sprint("1 new b ", 5*recoverytest.Later), "2 old c 0", "2 new c 0"},
-		}
-		if got := lists(t, dir); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("got %v\nwant %v", got, want)
-		}
-	}
-}
-
-func TestAQueueOfAnotherDatabaseIsAnotherQueueInAMerge(t *testing.T) {
-	source := func(db uint8) *recoverytest.Fake {
-		s := &recoverytest.Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 50, LowSeq: 1<<63 - 50, NextQueue: 10}}}
-		s.Defined = []storage.Queue{{ID: 1, Database: db, Name: []byte("q")}, {ID: 2, Database: db, Name: []byte("dead")}}
-		s.Put(2, 1, 1<<63, storage.Packet{})
-		s.Try(storage.Delivery{Identity: 1 << 63, Origin: 1})
-		return s
-	}
-	dir := recoverytest.InFolder(t, source(0))
-	for _, db := range []uint8{3, 3} {
-		text, _ := dumpOf(t, source(db), dump.Options{})
-		load(t, dir, text, Options{Merge: true})
-	}
-	var got []string
-	var db uint64
-	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{})), func(r *dump.Record) error {
-		switch r.Type {
-		case dump.TypeQueue:
-			db = r.Database
-		case dump.TypePacket:
-			_, _, d := r.Packet()
-			got = append(got, fmt.Sprintf("%d:%s from %d", db, r.Queue, d.Origin))
-		}
-		return nil
-	}, nil)
-	if want := []string{"0:dead from 1", "3:dead from 10", "3:dead from 10"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 

@@ -60,15 +60,13 @@ func TestLongKeysAndPayloadsTogetherAreLoaded(t *testing.T) {
 	}
 	for _, o := range []dump.Options{{}, {Format: dump.Msgpack}} {
 		text, _ := dumpOf(t, src, o)
-		for name, merge := range map[string]bool{"new folder": false, "merge": true} {
-			dir := t.TempDir()
-			load(t, dir, text, Options{Merge: merge})
-			if got := folderDump(t, dir, o); !merge && !bytes.Equal(got, text) {
-				t.Errorf("%v: %d bytes are dumped of %d", o.Format, len(got), len(text))
-			}
-			if n := packetsIn(t, dir); n != 60 {
-				t.Errorf("%v, %s: %d packets", o.Format, name, n)
-			}
+		dir := t.TempDir()
+		load(t, dir, text, Options{})
+		if got := folderDump(t, dir, o); !bytes.Equal(got, text) {
+			t.Errorf("%v: %d bytes are dumped of %d", o.Format, len(got), len(text))
+		}
+		if n := packetsIn(t, dir); n != 60 {
+			t.Errorf("%v: %d packets", o.Format, n)
 		}
 	}
 }

@@ -16,14 +16,13 @@ func packetsIn(t *testing.T, dir string) int {
 	return bytes.Count(folderDump(t, dir, dump.Options{}), []byte(`"type":"packet"`))
 }
 
-func TestMergeThatHasStoredNothingSaysSo(t *testing.T) {
+func TestALoadThatHasStoredNothingSaysSo(t *testing.T) {
 	text, _ := dumpOf(t, recoverytest.Many(1), dump.Options{})
 	dir := t.TempDir()
-	load(t, dir, text, Options{})
 	long := strings.Repeat(`\u0001`, 300_000) // as it is written more than a batch takes, as it is stored less
 	cut := bytes.Replace(text, []byte(`"payload":"`), []byte(`"payload":"`+long), 1)
 	cut = cut[:bytes.LastIndex(cut, []byte(`{"type":"end"`))]
-	_, err := Load(t.Context(), dir, io.MultiReader(bytes.NewReader(cut)), Options{Merge: true, Now: recoverytest.Later})
+	_, err := Load(t.Context(), dir, io.MultiReader(bytes.NewReader(cut)), Options{Now: recoverytest.Later})
 	if err == nil || !strings.Contains(err.Error(), "cut short") || !strings.Contains(err.Error(), "nothing was stored") {
 		t.Errorf("got %v, want that nothing was stored", err)
 	}

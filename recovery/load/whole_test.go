@@ -67,11 +67,11 @@ func allOf(s *recoverytest.Fake) *storage.Batch {
 }
 
 // stopped loads a share of a dump, and returns the error.
-func stopped(t *testing.T, dir string, text []byte, share float64, o Options) error {
+func stopped(t *testing.T, dir string, text []byte, share float64) error {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	o.Now, o.batchBytes = recoverytest.Later, 32<<10
+	o := Options{Now: recoverytest.Later, batchBytes: 32 << 10}
 	_, err := Load(ctx, dir, &stopper{bytes.NewReader(text), int(share * float64(len(text))), stop}, o)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("stopped at %v of the dump: %v", share, err)
@@ -84,38 +84,28 @@ func TestAStoppedLoadLeavesTheFolderAsItWas(t *testing.T) {
 		t.Skip("twenty folders are loaded")
 	}
 	text, _ := dumpOf(t, ofAll(9000), dump.Options{})
-	for _, merge := range []bool{false, true} {
-		t.Run(fmt.Sprint("merge ", merge), func(t *testing.T) {
-			folder := func() string {
-				if merge {
-					return recoverytest.InFolder(t, recoverytest.OneOfEach())
-				}
-				return t.TempDir()
-			}
-			dir, whole := folder(), folder()
-			load(t, dir, []byte(head+`{"type":"end"}`), Options{Merge: merge}) // makes the folder
-			before := folderDump(t, dir, dump.Options{})
-			for _, share := range []float64{0.1, 0.7, 0.99} {
-				if err := stopped(t, dir, text, share, Options{Merge: merge}); !strings.Contains(err.Error(), "nothing was stored") {
-					t.Errorf("stopped at %v it says %v", share, err)
-				}
-				if after := folderDump(t, dir, dump.Options{}); !bytes.Equal(after, before) {
-					t.Fatalf("got\n%s\nwant\n%s", after, before)
-				}
-				if report := verified(t, dir); !report.Sound() {
-					t.Errorf("findings %v", report.Findings)
-				}
-			}
-			if again, first := load(t, dir, text, Options{Merge: merge}), load(t, whole, text, Options{Merge: merge}); again.Packets != first.Packets || again.Keys != first.Keys {
-				t.Errorf("report %+v, want %+v", again, first)
-			}
-			if got, want := contentsOf(t, dir), contentsOf(t, whole); got != want {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
-			if report := verified(t, dir); !report.Sound() {
-				t.Errorf("findings %v", report.Findings)
-			}
-		})
+	dir, whole := t.TempDir(), t.TempDir()
+	load(t, dir, []byte(head+`{"type":"end"}`), Options{}) // makes the folder
+	before := folderDump(t, dir, dump.Options{})
+	for _, share := range []float64{0.1, 0.7, 0.99} {
+		if err := stopped(t, dir, text, share); !strings.Contains(err.Error(), "nothing was stored") {
+			t.Errorf("stopped at %v it says %v", share, err)
+		}
+		if after := folderDump(t, dir, dump.Options{}); !bytes.Equal(after, before) {
+			t.Fatalf("got\n%s\nwant\n%s", after, before)
+		}
+		if report := verified(t, dir); !report.Sound() {
+			t.Errorf("findings %v", report.Findings)
+		}
+	}
+	if again, first := load(t, dir, text, Options{}), load(t, whole, text, Options{}); again.Packets != first.Packets || again.Keys != first.Keys {
+		t.Errorf("report %+v, want %+v", again, first)
+	}
+	if got, want := contentsOf(t, dir), contentsOf(t, whole); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if report := verified(t, dir); !report.Sound() {
+		t.Errorf("findings %v", report.Findings)
 	}
 }
 
@@ -151,22 +141,5 @@ func TestAFolderWithAnythingInItIsNotEmpty(t *testing.T) {
 		if _, err := Load(t.Context(), recoverytest.InFolder(t, src), bytes.NewReader(text), Options{}); !errors.Is(err, ErrNotEmpty) {
 			t.Errorf("%s: got %v", name, err)
 		}
-	}
-}
-
-func TestWhatIsDroppedIsNotMergedInto(t *testing.T) {
-	text, _ := dumpOf(t, recoverytest.Many(10), dump.Options{})
-	dir := recoverytest.InFolder(t, manyKeys(3))
-	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
-		b.PutQueue(storage.Queue{ID: 1, Name: []byte("queue 1")})
-		b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + 9}, &storage.Packet{})
-		b.SetFlush(storage.Flush{{Keys: 100, Queues: 2}})
-		b.SetMarks(storage.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: 2, LastKey: 100})
-	})
-	if report := load(t, dir, text, Options{Merge: true}); report.Packets != 10 {
-		t.Errorf("report %+v", report)
-	}
-	if n := packetsIn(t, dir); n != 10 {
-		t.Errorf("%d packets can be reached of 10", n)
 	}
 }
