@@ -78,7 +78,7 @@ func (s *memStore) Apply(b *storage.Batch) error {
 	})
 	s.Keys.Apply(b)
 	s.control.Batch++
-	s.control.Marks = b.Marks()
+	s.control.Marks, _ = b.Marks()
 	if s.after != nil {
 		s.after(b)
 	}

@@ -50,7 +50,7 @@ func (s *memStore) Apply(b *storage.Batch) error {
 			delete(s.queues, op.Queue.ID)
 		}
 	})
-	s.control.Marks = b.Marks()
+	s.control.Marks, _ = b.Marks()
 	return nil
 }
 

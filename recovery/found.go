@@ -28,7 +28,10 @@ func (f *Found) Add(kind, key, format string, args ...any) {
 // control record there is nothing to compare with, and opening the folder has said so.
 func (f *Found) Compare(control *storage.Control, err error) {
 	if mismatch, ok := errors.AsType[*storage.MismatchError](err); ok && control.Epoch != 0 {
-		found := mismatch.Finding()
-		f.Add(found.Kind, found.Key, "%s", found.What)
+		kind := storage.FindingLost
+		if mismatch.CameBack() {
+			kind = storage.FindingResurrected
+		}
+		f.Add(kind, mismatch.What(), "%v", mismatch)
 	}
 }

@@ -8,26 +8,13 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
-// ttlSlackSeconds is added to the native expiry of Badger, which has whole seconds and the wall
-// clock of the machine: it cleans the disk of a server that was off and must never hide a packet
-// that an index still holds, also when the clock was set back a little.
-const ttlSlackSeconds = 300
-
-// nativeExpiry returns the second after which Badger may drop a packet.
-func nativeExpiry(ms int64) uint64 {
-	if ms <= 0 {
-		return 0
-	}
-	return uint64(ms-1)/1000 + 1 + ttlSlackSeconds
-}
-
 // Apply writes the batch and the control record as one record of the journal, and returns when it
 // is as durable as Options.Sync says. A batch with nothing to write touches no disk.
 //
 // The error is nil; one that wraps ErrFull, and then nothing was written; or one that wraps
 // ErrUnknown, and then the store takes no more batches: the caller stops.
 func (s *Store) Apply(b *Batch) error {
-	if b.count == 0 && !b.must {
+	if b.Empty() {
 		return nil
 	}
 	return s.write(b)
@@ -35,7 +22,7 @@ func (s *Store) Apply(b *Batch) error {
 
 // write is Apply, also of a batch that changes nothing but the control record.
 func (s *Store) write(b *Batch) error {
-	s.wait(b.data)
+	s.wait(b.Brings())
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	_ = s.begin() // an error of it is the state
@@ -49,15 +36,16 @@ func (s *Store) write(b *Batch) error {
 		s.fail(err)
 		return fmt.Errorf("%w: the store stopped before it: %w", ErrUnknown, err)
 	}
-	next.Tally.Merge(b.tally)
+	next.Tally.Merge(b.Tally())
 	next.Epoch = s.epoch
 	next.Batch++
 	start, before := time.Now(), s.layers.open.bytes
 	next.Time = max(next.Time, start.UnixMilli())
-	if b.hasMarks {
-		next.Marks = b.marks
+	if m, set := b.Marks(); set {
+		next.Marks = m
 	}
-	err := s.commit(&next, b)
+	s.body, s.hides = b.Body(s.body[:0], s.hides[:0])
+	err := s.commit(&next, b.Len(), s.body, s.hides)
 	took := time.Since(start)
 	if s.noSegment.Store(errors.Is(err, ErrFull)); errors.Is(err, ErrFull) {
 		s.freeze() // tables of it give room of the journal back
@@ -73,7 +61,7 @@ func (s *Store) write(b *Batch) error {
 	if s.opt.Sync == SyncAlways() {
 		s.commits.Sync.addTime(s.journal.SyncTook())
 	}
-	if f, set := b.flush(); set {
+	if f, set := b.Flush(); set {
 		s.flush = f
 	}
 	if s.pace.behind = s.behind(); s.pace.behind > slowPart {
@@ -91,12 +79,12 @@ func (s *Store) state() (Control, error) {
 	return s.control, s.failed
 }
 
-// commit writes a batch and a control record to the journal, and takes them into the open window.
-func (s *Store) commit(next *Control, b *Batch) error {
+// commit writes the entries of a batch and a control record to the journal, and takes them into the
+// open window. Batch.Body says what body and hides are.
+func (s *Store) commit(next *Control, entries int, body [][]byte, hides []uint32) error {
 	s.record = appendControl(s.record[:0], next)
-	s.body, s.hides = b.body(s.body[:0], s.hides[:0])
-	content := journal.Content{Batch: next.Batch, Control: s.record, Entries: uint32(b.count), Body: s.body}
-	place, upto, err := s.journal.Append(content)
+	c := journal.Content{Batch: next.Batch, Control: s.record, Entries: uint32(entries), Body: body}
+	place, upto, err := s.journal.Append(c)
 	if errors.Is(err, journal.ErrFull) {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
@@ -112,5 +100,5 @@ func (s *Store) commit(next *Control, b *Batch) error {
 		s.segment = upto.Segment
 		s.wake(s.next)
 	}
-	return s.layers.take(place, upto, &content, s.hides)
+	return s.layers.take(place, upto, &c, hides)
 }

@@ -18,11 +18,11 @@ import (
 //  3. Apply carries the operations of one packet out in the order of the calls.
 type Batch struct {
 	entries []batchEntry
-	at      map[pendingKey]int32 // where in entries, of keys that are no packet's
-	chunks  [][]byte             // the last one is being filled
-	spare   [][]byte             // kept by Reset for later chunks
-	scratch []byte               // of the record that is made
-	memory  int                  // bytes of all chunks
+	at      map[fixedKey]int32 // where in entries, of keys that are no packet's
+	chunks  [][]byte           // the last one is being filled
+	spare   [][]byte           // kept by Reset for later chunks
+	scratch []byte             // of the record that is made
+	memory  int                // bytes of all chunks
 
 	count    int
 	bytes    int
@@ -274,8 +274,17 @@ func (b *Batch) SetMarks(m Marks) { b.marks, b.hasMarks = m, true }
 // MustWrite has Apply write the batch even if it holds nothing but marks.
 func (b *Batch) MustWrite() { b.must = true }
 
-// Marks returns what SetMarks set.
-func (b *Batch) Marks() Marks { return b.marks }
+// Empty reports whether there is nothing to write.
+func (b *Batch) Empty() bool { return b.count == 0 && !b.must }
+
+// Brings reports whether packets or values come, and not only what moves or goes.
+func (b *Batch) Brings() bool { return b.data }
+
+// Tally returns the difference that the batch makes, modulo 2^64.
+func (b *Batch) Tally() Tally { return b.tally }
+
+// Marks returns what SetMarks set; set is false if it was not called.
+func (b *Batch) Marks() (m Marks, set bool) { return b.marks, b.hasMarks }
 
 // Len returns how many entries the batch would write, in the measure of Limits.MaxOps. A large
 // packet counts twice.
@@ -288,9 +297,9 @@ func (b *Batch) Bytes() int { return b.bytes }
 // operations included.
 func (b *Batch) Memory() int { return b.memory }
 
-// body appends the pieces of what is written. A value that lies apart is one. hides is appended how
+// Body appends the pieces of what is written. A value that lies apart is one. hides is appended how
 // many bytes of the tables each entry hides, if they have its key, about.
-func (b *Batch) body(pieces [][]byte, hides []uint32) ([][]byte, []uint32) {
+func (b *Batch) Body(pieces [][]byte, hides []uint32) ([][]byte, []uint32) {
 	for i := range b.entries {
 		e := &b.entries[i]
 		if e.raw == nil {
@@ -319,7 +328,7 @@ type known struct {
 
 // find returns the entry of a key that is no packet's, nil if there is none.
 func (b *Batch) find(key []byte) *batchEntry {
-	if at, there := b.at[pendingKeyOf(key)]; there {
+	if at, there := b.at[fixedKeyOf(key)]; there {
 		return &b.entries[at]
 	}
 	return nil
@@ -327,12 +336,12 @@ func (b *Batch) find(key []byte) *batchEntry {
 
 // entryOf is find, and makes the entry if there is none.
 func (b *Batch) entryOf(key []byte, k known) *batchEntry {
-	own := pendingKeyOf(key)
+	own := fixedKeyOf(key)
 	if at, there := b.at[own]; there {
 		return &b.entries[at]
 	}
 	if b.at == nil {
-		b.at = make(map[pendingKey]int32)
+		b.at = make(map[fixedKey]int32)
 	}
 	b.at[own] = int32(len(b.entries))
 	b.add(batchEntry{stored: k.stored, size: k.size, counts: k.counts})

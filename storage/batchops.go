@@ -69,7 +69,7 @@ func (b *Batch) Each(fn func(Op)) {
 			fn(op)
 		}
 	}
-	if f, set := b.flush(); set {
+	if f, set := b.Flush(); set {
 		fn(Op{Kind: OpSetFlush, Flush: f})
 	}
 }

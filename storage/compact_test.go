@@ -196,7 +196,7 @@ func TestCompactHoldsWhatIsLeftAgainstTheControlRecord(t *testing.T) {
 	s, ids, _ := inOneTable(t, 40, 100)
 	behind(t, s, func(e *entries) { e.delete(appendPacketKey(nil, ids[3])) })
 	var mismatch *MismatchError
-	if err := s.Compact(t.Context(), nil); !errors.As(err, &mismatch) || mismatch.got != 39 {
+	if err := s.Compact(t.Context(), nil); !errors.As(err, &mismatch) || mismatch.CameBack() {
 		t.Errorf("compacting gives %v", err)
 	}
 }

@@ -3,9 +3,11 @@ package storage
 import (
 	"fmt"
 	"math"
-
-	"github.com/holdfast-queue/holdfast/storage/tables"
 )
+
+// FormatVersion is the version of the data folders that this program writes, and the newest it
+// reads; each control record has it. FORMAT.md says what may change without a new one.
+const FormatVersion = 7
 
 // Marks are the counters that must not run backwards over a restart.
 type Marks struct {
@@ -53,32 +55,6 @@ func (c *Control) follow(batch uint64) (late bool) {
 	c.NextSeq, c.LowSeq, c.LastKey = c.NextSeq+skipped, c.LowSeq-skipped, c.LastKey+skipped
 	c.NextQueue += min(1<<20, (math.MaxUint32-c.NextQueue)/2)
 	return true
-}
-
-// records are those of which a store has one each.
-type records struct {
-	control Control
-	flush   Flush
-}
-
-// readRecords reads them. One that is not there is as in an empty store. Each error wraps
-// ErrDamaged: of the control record, of the flush record.
-func readRecords(v *tables.View) (r records, errs [2]error) {
-	r.control.Marks = firstMarks()
-	for i, key := range [...]string{controlKey, flushKey} {
-		e, ok, err := v.Get([]byte(key))
-		switch {
-		case err != nil || !ok:
-		case key == controlKey:
-			err = decodeControl(e.Value, &r.control)
-		default:
-			r.flush, err = decodeFlush(e.Value)
-		}
-		if err != nil {
-			errs[i] = fmt.Errorf("%w: cannot read %s: %w", ErrDamaged, describeKey([]byte(key)), err)
-		}
-	}
-	return r, errs
 }
 
 func decodeControl(rec []byte, c *Control) error {

@@ -43,7 +43,7 @@ func (n *Snapshot) Deliveries(fn func(d *Delivery, damage error) error) error {
 		return fn(&w.d, w.damage)
 	}}
 	err := w.end(n.scan(all(statePrefix), w.take))
-	return n.held(err, countedDelivery, sum, unread)
+	return n.held(err, Tally.CheckDeliveries, sum, unread)
 }
 
 // ReadDeliveries returns a function that reads a delivery state which Deliveries showed, with its

@@ -51,6 +51,9 @@ type entry struct {
 	at      int // where the value is in the body
 }
 
+// entryBytes is what an entry takes in a table beside its key and value.
+const entryBytes = 16
+
 // maxHead is the most that stands in an entry before its value: an expiry that was milliseconds,
 // and a length of 32 bits.
 const maxHead = 2 + maxKey + 8 + binary.MaxVarintLen32
@@ -109,4 +112,17 @@ func readEntry(b []byte) (e entry, length uint64, rest []byte, ok bool) {
 		}
 	}
 	return e, 0, nil, false
+}
+
+// ttlSlackSeconds is added to the native expiry of Badger, which has whole seconds and the wall
+// clock of the machine: it cleans the disk of a server that was off and must never hide a packet
+// that an index still holds, also when the clock was set back a little.
+const ttlSlackSeconds = 300
+
+// nativeExpiry returns the second after which Badger may drop a packet.
+func nativeExpiry(ms int64) uint64 {
+	if ms <= 0 {
+		return 0
+	}
+	return uint64(ms-1)/1000 + 1 + ttlSlackSeconds
 }

@@ -57,8 +57,8 @@ func (h *Histogram) addTime(d time.Duration) { h.add(uint64(max(0, d.Microsecond
 
 func (c *Commits) add(b *Batch, took time.Duration) {
 	c.Latency.addTime(took)
-	c.Bytes.add(uint64(b.bytes))
-	c.Entries.add(uint64(b.count))
+	c.Bytes.add(uint64(b.Bytes()))
+	c.Entries.add(uint64(b.Len()))
 }
 
 // Figures returns those of about this moment. It touches no disk, and any goroutine may call it.

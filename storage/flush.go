@@ -35,20 +35,13 @@ func (b *Batch) SetFlush(f Flush) {
 	b.putKey([]byte(flushKey), known{stored: true}, appendFlush(nil, f), 0)
 }
 
-// flush returns what SetFlush wrote; set is false if it was not called.
-func (b *Batch) flush() (f Flush, set bool) {
+// Flush returns what SetFlush wrote; set is false if it was not called.
+func (b *Batch) Flush() (f Flush, set bool) {
 	e := b.find([]byte(flushKey))
 	if e != nil && e.puts() {
 		f, _ = decodeFlush(e.value()) // as it was encoded
 	}
 	return f, e != nil
-}
-
-// Flush returns the flush record of the last batch applied, or of the store as it was opened.
-func (s *Store) Flush() Flush {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.flush
 }
 
 func appendFlush(dst []byte, f Flush) []byte {

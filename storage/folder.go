@@ -13,10 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FormatVersion is the version of the data folders that this program writes, and the newest it
-// reads. FORMAT.md says what may change without a new one.
-const FormatVersion = 7
-
 // Names in a data folder.
 const (
 	lockName    = "lock"

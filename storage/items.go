@@ -58,7 +58,7 @@ func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) err
 		}
 		return fn(v, h, f, damage)
 	})
-	return n.held(err, countedKey, tally, unread)
+	return n.held(err, Tally.CheckKeys, tally, unread)
 }
 
 // items is Items without the control record. Large values are read if they are wanted.

@@ -186,3 +186,16 @@ func describeKey(key []byte) string {
 	}
 	return fmt.Sprintf("key %.40q", key)
 }
+
+// maxKey is the length of the longest key, in bytes.
+const maxKey = 19
+
+// fixedKey is a key, in a form that maps take, and, in the last byte, its length.
+type fixedKey [maxKey + 1]byte
+
+func fixedKeyOf(key []byte) (k fixedKey) {
+	k[maxKey] = byte(copy(k[:maxKey], key))
+	return k
+}
+
+func (k *fixedKey) bytes() []byte { return k[:k[maxKey]] }

@@ -6,22 +6,6 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
-// maxKey is the length of the longest key, in bytes.
-const maxKey = 19
-
-// pendingKey is a key and, in the last byte, its length.
-type pendingKey [maxKey + 1]byte
-
-func pendingKeyOf(key []byte) (k pendingKey) {
-	k[maxKey] = byte(copy(k[:maxKey], key))
-	return k
-}
-
-func (k *pendingKey) bytes() []byte { return k[:k[maxKey]] }
-
-// isPacket says that it is the key of a packet.
-func (k *pendingKey) isPacket() bool { return k[1] == packetPrefix[1] }
-
 // slot says where the journal has the value of a key.
 type slot struct {
 	segment, offset uint32
@@ -59,15 +43,11 @@ func newWindow(from journal.Mark) *window {
 	return &window{entries: pendingKeys{lowest: math.MaxUint64}, from: from, upto: from, done: make(chan struct{})}
 }
 
-// entryBytes is what an entry takes in a table beside its key and value, and leastBytes what it
-// counts at least: what the window has of it.
-const (
-	entryBytes = 16
-	leastBytes = 64
-)
+// leastBytes is what an entry counts at least: what the window has of it.
+const leastBytes = 64
 
 // find returns what the window has of a key. Of a packet that it deletes it may know nothing.
-func (w *window) find(key pendingKey) (s slot, known bool) {
+func (w *window) find(key fixedKey) (s slot, known bool) {
 	if p := w.entries.find(&key); p != nil {
 		return p.slot, true
 	}
@@ -85,7 +65,7 @@ func (w *window) take(at journal.Place, overhead int, control []byte, body [][]b
 	i := -1
 	err := eachEntry(body, count, func(e entry) {
 		i++
-		key := pendingKeyOf(e.key)
+		key := fixedKeyOf(e.key)
 		p := w.entries.find(&key)
 		s := slot{deleted: e.kind.deletes()}
 		if p != nil {
@@ -98,7 +78,7 @@ func (w *window) take(at journal.Place, overhead int, control []byte, body [][]b
 		case s.deleted && !s.below:
 			w.entries.remove(p)
 			return
-		case s.deleted && p == nil && key.isPacket():
+		case s.deleted && p == nil && key[1] == packetPrefix[1]:
 			w.deleted.add(key)
 			w.bytes += leastBytes
 			return

@@ -8,7 +8,7 @@ import (
 
 // pending is a key that a window has, and what it knows of it.
 type pending struct {
-	key pendingKey // without bytes: its place is free
+	key fixedKey // without bytes: its place is free
 	slot
 }
 
@@ -22,7 +22,7 @@ type pendingKeys struct {
 	pieces [][]pending
 	free   []uint32 // places that are free again
 	near   [sides]sequence
-	others map[pendingKey]uint32 // the places of all other keys
+	others map[fixedKey]uint32 // the places of all other keys
 
 	// The sequences of the packets in others. Most of what is popped from a long queue lies outside.
 	lowest, highest uint64
@@ -57,8 +57,8 @@ const (
 
 func (e *pendingKeys) at(place uint32) *pending { return &e.pieces[place/piece][place%piece] }
 
-// side returns where the number of a key belongs: noSide if it has none that is asked for.
-func (k *pendingKey) side() (side int, number uint64) {
+// sideOf returns where the number of a key belongs: noSide if it has none that is asked for.
+func sideOf(k *fixedKey) (side int, number uint64) {
 	up := 0
 	switch {
 	case k[1] == packetPrefix[1]:
@@ -85,8 +85,8 @@ func (e *pendingKeys) distance(side int, number uint64) uint64 {
 }
 
 // find returns the entry of a key, nil if there is none.
-func (e *pendingKeys) find(key *pendingKey) *pending {
-	if side, number := key.side(); side != noSide {
+func (e *pendingKeys) find(key *fixedKey) *pending {
+	if side, number := sideOf(key); side != noSide {
 		s := &e.near[side]
 		if i := e.distance(side, number); i < uint64(len(s.places)) && s.places[i] != 0 {
 			if p := e.at(s.places[i] - 1); p.key == *key {
@@ -104,22 +104,22 @@ func (e *pendingKeys) find(key *pendingKey) *pending {
 }
 
 // add makes the entry of a key that has none.
-func (e *pendingKeys) add(key *pendingKey) *pending {
+func (e *pendingKeys) add(key *fixedKey) *pending {
 	place := e.place()
 	p := e.at(place)
 	p.key = *key
-	if side, number := key.side(); side == noSide || !e.addNear(side, number, place) {
+	if side, number := sideOf(key); side == noSide || !e.addNear(side, number, place) {
 		e.addOther(*key, place)
 	}
 	return p
 }
 
-func (e *pendingKeys) addOther(key pendingKey, place uint32) {
+func (e *pendingKeys) addOther(key fixedKey, place uint32) {
 	if e.others == nil {
-		e.others = make(map[pendingKey]uint32)
+		e.others = make(map[fixedKey]uint32)
 	}
 	e.others[key] = place
-	if side, number := key.side(); side == packetsUp || side == packetsDown {
+	if side, number := sideOf(&key); side == packetsUp || side == packetsDown {
 		e.lowest, e.highest = min(e.lowest, number), max(e.highest, number)
 	}
 }
@@ -167,7 +167,7 @@ func (e *pendingKeys) addNear(side int, number uint64, place uint32) bool {
 
 // remove takes an entry out.
 func (e *pendingKeys) remove(p *pending) {
-	side, number := p.key.side()
+	side, number := sideOf(&p.key)
 	place, near := uint32(0), false
 	if side != noSide {
 		s := &e.near[side]
@@ -184,12 +184,12 @@ func (e *pendingKeys) remove(p *pending) {
 }
 
 // deletedKeys are keys in pieces, so that none is copied as they grow.
-type deletedKeys [][]pendingKey
+type deletedKeys [][]fixedKey
 
-func (d *deletedKeys) add(key pendingKey) {
+func (d *deletedKeys) add(key fixedKey) {
 	last := len(*d) - 1
 	if last < 0 || len((*d)[last]) == piece {
-		*d = append(*d, make([]pendingKey, 0, piece))
+		*d = append(*d, make([]fixedKey, 0, piece))
 		last++
 	}
 	(*d)[last] = append((*d)[last], key)
@@ -208,11 +208,11 @@ const (
 	controlPlace = 1<<32 - 2 // it is the control record's
 )
 
-func sortableOf(k *pendingKey, place uint32) sortable {
+func sortableOf(k *fixedKey, place uint32) sortable {
 	return sortable{binary.BigEndian.Uint64(k[:]), binary.BigEndian.Uint64(k[8:]), binary.BigEndian.Uint32(k[16:]), place}
 }
 
-func (s *sortable) key() (k pendingKey) {
+func (s *sortable) key() (k fixedKey) {
 	binary.BigEndian.PutUint64(k[:], s.a)
 	binary.BigEndian.PutUint64(k[8:], s.b)
 	binary.BigEndian.PutUint32(k[16:], s.c)
@@ -233,7 +233,7 @@ func (w *window) sorted() []sortable {
 	for _, entries := range w.entries.pieces {
 		n += len(entries)
 	}
-	control := pendingKeyOf([]byte(controlKey))
+	control := fixedKeyOf([]byte(controlKey))
 	all := append(make([]sortable, 0, n), sortableOf(&control, controlPlace))
 	for i, entries := range w.entries.pieces {
 		for j := range entries {

@@ -18,7 +18,7 @@ func TestPendingKeysAreFoundWhateverTheirNumbers(t *testing.T) {
 			return rapid.SampledFrom([]uint64{0, 1000, middle - 100, middle, middle + 5000, math.MaxUint64 - 300}).Draw(t, "from") +
 				rapid.Uint64Range(0, near).Draw(t, "number")
 		}
-		key := func() pendingKey {
+		key := func() fixedKey {
 			var b []byte
 			switch n := number(); rapid.IntRange(0, 5).Draw(t, "kind") {
 			case 0:
@@ -30,10 +30,10 @@ func TestPendingKeysAreFoundWhateverTheirNumbers(t *testing.T) {
 			default:
 				b = appendPacketKey(nil, PacketID{1, rapid.Uint32Range(1, 2).Draw(t, "priority"), n})
 			}
-			return pendingKeyOf(b)
+			return fixedKeyOf(b)
 		}
-		w, model := newWindow(journal.Mark{}), map[pendingKey]uint32{}
-		var keys []pendingKey
+		w, model := newWindow(journal.Mark{}), map[fixedKey]uint32{}
+		var keys []fixedKey
 		for i := range uint32(rapid.IntRange(0, 300).Draw(t, "steps")) {
 			k := key()
 			if len(keys) > 0 && rapid.Bool().Draw(t, "again") {
@@ -60,11 +60,11 @@ func TestPendingKeysAreFoundWhateverTheirNumbers(t *testing.T) {
 				t.Fatalf("%x: found %+v", k, p)
 			}
 		}
-		want := []pendingKey{pendingKeyOf([]byte(controlKey))}
+		want := []fixedKey{fixedKeyOf([]byte(controlKey))}
 		for k := range model {
 			want = append(want, k)
 		}
-		slices.SortFunc(want, func(a, b pendingKey) int { return bytes.Compare(a[:], b[:]) })
+		slices.SortFunc(want, func(a, b fixedKey) int { return bytes.Compare(a[:], b[:]) })
 		for i, s := range w.sorted() {
 			if s.key() != want[i] {
 				t.Fatalf("%x comes as number %d, want %x", s.key(), i, want[i])
@@ -97,7 +97,7 @@ func TestPendingKeysLieApartForLittle(t *testing.T) {
 				if from < middle {
 					id.Seq = from - number
 				}
-				k := pendingKeyOf(appendPacketKey(nil, id))
+				k := fixedKeyOf(appendPacketKey(nil, id))
 				w.entries.add(&k)
 				if number += c.stride; i == c.at {
 					number += c.gap

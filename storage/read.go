@@ -138,7 +138,7 @@ func (r *readState) join(id PacketID, rec []byte, x *metaRest) ([]byte, error) {
 // get returns the value of a key, valid until the next call.
 func (r *readState) get(key []byte, run bool) (value []byte, ok bool, err error) {
 	if r.layers != nil {
-		value, known, ok, err := r.layers.pendingOf(&r.near, pendingKeyOf(key), r.now)
+		value, known, ok, err := r.layers.pendingOf(&r.near, fixedKeyOf(key), r.now)
 		if known {
 			return value, ok, err
 		}

@@ -7,26 +7,12 @@ import (
 	"math"
 )
 
-// unreadable is what is wrong with one record. A tolerant view makes a finding of it and goes on.
-type unreadable struct {
-	name string // of what it is about, as findings have it
-	err  error  // wraps ErrDamaged
-}
-
-func (u *unreadable) Error() string { return u.err.Error() }
-func (u *unreadable) Unwrap() error { return u.err }
-
-// badKey says that a key is not one of some kind of record.
-func badKey(key []byte, kind string) error {
-	return &unreadable{fmt.Sprintf("%x", key), fmt.Errorf("%w: %x is not the key of %s", ErrDamaged, key, kind)}
-}
-
 // badRecord says why the record of something cannot be read; nil if it can.
 func badRecord(name fmt.Stringer, kind string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &unreadable{name.String(), fmt.Errorf("%w: %s%v: %w", ErrDamaged, kind, name, err)}
+	return &Unreadable{name.String(), fmt.Errorf("%w: %s%v: %w", ErrDamaged, kind, name, err)}
 }
 
 // keyRange is the keys from one on, up to another one that it has not. All begin with one prefix.
@@ -77,11 +63,11 @@ func (n *Snapshot) scan(keys keyRange, fn func(key, rec []byte) error) error {
 
 // tolerated makes a finding of what is wrong with one record, where that is tolerated.
 func (n *Snapshot) tolerated(err error) error {
-	bad := (*unreadable)(nil)
+	bad := (*Unreadable)(nil)
 	if n.tolerate == nil || !errors.As(err, &bad) {
 		return err
 	}
-	n.tolerate(Finding{FindingRecord, bad.name, plain(bad)})
+	n.tolerate(Finding{FindingRecord, bad.Name, plain(bad)})
 	return nil
 }
 
@@ -136,16 +122,16 @@ func (n *Snapshot) Packets(fn func(PacketID, *Meta) error) error {
 		sum.Add(id, m.Expiry)
 		return fn(id, m)
 	})
-	return n.held(err, countedPacket, sum, 0)
+	return n.held(err, Tally.Check, sum, 0)
 }
 
 // held holds what a whole scan has shown against the control record, unless the scan had an error
 // or the view is tolerant.
-func (n *Snapshot) held(err error, c counted, sum Tally, unread uint64) error {
+func (n *Snapshot) held(err error, check func(t Tally, scan Tally, unread uint64) error, sum Tally, unread uint64) error {
 	if err != nil || n.tolerate != nil {
 		return err
 	}
-	return n.control.check(c, sum, unread)
+	return check(n.control.Tally, sum, unread)
 }
 
 func (n *Snapshot) packets(fn func(PacketID, *Meta) error) error {
@@ -193,7 +179,7 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 	if !r.all() {
 		return err
 	}
-	return n.held(err, countedPacket, sum, unread)
+	return n.held(err, Tally.Check, sum, unread)
 }
 
 // Payloads calls fn for the record of every large payload, in the order of the keys: the queue and
@@ -290,7 +276,7 @@ func (s *Store) adopt(scan Tally) (mismatch, err error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	s.mu.Lock()
-	mismatch = s.control.checkAll(scan)
+	mismatch = s.control.CheckAll(scan)
 	if s.opt.AcceptLoss {
 		s.control.Tally = scan
 	}

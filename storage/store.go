@@ -358,3 +358,10 @@ func recoverFault(err *error, was bool) {
 		panic(p)
 	}
 }
+
+// Flush returns the flush record of the last batch applied, or of the store as it was opened.
+func (s *Store) Flush() Flush {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flush
+}

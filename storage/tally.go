@@ -96,8 +96,8 @@ func (t Tally) CheckDeliveries(scan Tally, unread uint64) error {
 	return t.check(countedDelivery, scan, unread)
 }
 
-// checkAll makes the three comparisons of a scan that read everything.
-func (t Tally) checkAll(scan Tally) error {
+// CheckAll makes the three comparisons of a scan that read everything.
+func (t Tally) CheckAll(scan Tally) error {
 	return errors.Join(t.Check(scan, 0), t.CheckKeys(scan, 0), t.CheckDeliveries(scan, 0))
 }
 
@@ -127,17 +127,8 @@ type MismatchError struct {
 // not count. If not, some are missing.
 func (e *MismatchError) CameBack() bool { return e.got > e.want }
 
-// Finding returns the mismatch as a finding.
-func (e *MismatchError) Finding() Finding {
-	kind := FindingLost
-	if e.CameBack() {
-		kind = FindingResurrected
-	}
-	return Finding{Kind: kind, Key: e.what(), What: e.Error()}
-}
-
-// what is counted, for people.
-func (e *MismatchError) what() string {
+// What is counted, for people.
+func (e *MismatchError) What() string {
 	return [...]string{countedPacket: "packets", countedKey: "keys", countedDelivery: "delivery states"}[e.counted]
 }
 
@@ -149,7 +140,7 @@ func (e *MismatchError) Error() string {
 	}
 	if e.got == e.want {
 		return fmt.Sprintf("%s are not the ones written: the control record and the scan both count %d%s, "+
-			"but the set hash is %016x instead of %016x", e.what(), e.got, which, e.gotHash, e.wantHash)
+			"but the set hash is %016x instead of %016x", e.What(), e.got, which, e.gotHash, e.wantHash)
 	}
 	if e.CameBack() {
 		how = "came back"
@@ -157,7 +148,7 @@ func (e *MismatchError) Error() string {
 	if e.unread > 0 {
 		unread = fmt.Sprintf("; records that cannot be read: %d", e.unread)
 	}
-	return fmt.Sprintf("%s %s: the control record counts %d%s, the scan found %d%s", e.what(), how, e.want, which, e.got, unread)
+	return fmt.Sprintf("%s %s: the control record counts %d%s, the scan found %d%s", e.What(), how, e.want, which, e.got, unread)
 }
 
 // Unwrap makes a mismatch an ErrLoss.

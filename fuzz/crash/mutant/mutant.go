@@ -189,7 +189,7 @@ func (s *store) write(ops []storage.Op) error {
 
 // ops lists what the fault lets through of a batch.
 func (s *store) ops(b *storage.Batch) []storage.Op {
-	s.marks = b.Marks()
+	s.marks, _ = b.Marks()
 	var all []storage.Op
 	b.Each(func(op storage.Op) { all = append(all, op) })
 	if s.edit != nil {

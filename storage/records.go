@@ -1,0 +1,33 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/storage/tables"
+)
+
+// records are those of which a store has one each.
+type records struct {
+	control Control
+	flush   Flush
+}
+
+// readRecords reads them. One that is not there is as in an empty store. Each error wraps
+// ErrDamaged: of the control record, of the flush record.
+func readRecords(v *tables.View) (r records, errs [2]error) {
+	r.control.Marks = firstMarks()
+	for i, key := range [...]string{controlKey, flushKey} {
+		e, ok, err := v.Get([]byte(key))
+		switch {
+		case err != nil || !ok:
+		case key == controlKey:
+			err = decodeControl(e.Value, &r.control)
+		default:
+			r.flush, err = decodeFlush(e.Value)
+		}
+		if err != nil {
+			errs[i] = fmt.Errorf("%w: cannot read %s: %w", ErrDamaged, describeKey([]byte(key)), err)
+		}
+	}
+	return r, errs
+}
