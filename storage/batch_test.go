@@ -1,17 +1,10 @@
 package storage
 
 import (
-	"bytes"
 	"reflect"
 	"slices"
 	"testing"
 )
-
-// ops lists what a batch would write.
-func ops(b *Batch) (all []Op) {
-	b.Each(func(o Op) { all = append(all, o) })
-	return all
-}
 
 func TestCancelledPutIsNotWrittenButStillReadable(t *testing.T) {
 	s := smallStore(t, t.TempDir())
@@ -127,95 +120,6 @@ func TestBatchWithNothingToWriteTouchesNoDiskUnlessItMust(t *testing.T) {
 	marks, _ := b.Marks()
 	if got := s.Control(); got.Batch != before.Batch+1 || got.Marks != marks {
 		t.Errorf("the control record of a batch that must be written is %+v", got)
-	}
-}
-
-func TestLastCallForAQueueWins(t *testing.T) {
-	old, fresh, counts := Queue{ID: 1, Name: []byte("old")}, Queue{ID: 1, Name: []byte("new"), New: true}, Counters{Acked: 7}
-	rows := map[string]struct {
-		fill func(b *Batch)
-		want []OpKind
-		name string
-	}{
-		"defined":                      {func(b *Batch) { b.PutQueue(fresh) }, []OpKind{OpPutQueue}, "new"},
-		"defined twice":                {func(b *Batch) { b.PutQueue(fresh); b.PutQueue(old) }, []OpKind{OpPutQueue}, "old"},
-		"new and gone":                 {func(b *Batch) { b.PutQueue(fresh); b.DeleteQueue(1) }, nil, ""},
-		"new, changed and gone":        {func(b *Batch) { b.PutQueue(fresh); b.PutQueue(old); b.DeleteQueue(1) }, nil, ""},
-		"changed and gone":             {func(b *Batch) { b.PutQueue(old); b.DeleteQueue(1) }, []OpKind{OpDeleteQueue}, ""},
-		"gone and new again":           {func(b *Batch) { b.DeleteQueue(1); b.PutQueue(fresh) }, []OpKind{OpDeleteQueue, OpPutQueue}, "new"},
-		"counted":                      {func(b *Batch) { b.PutCounters(1, counts) }, []OpKind{OpPutCounters}, ""},
-		"counted and gone":             {func(b *Batch) { b.PutCounters(1, counts); b.DeleteQueue(1) }, []OpKind{OpDeleteQueue}, ""},
-		"new, counted and gone":        {func(b *Batch) { b.PutQueue(fresh); b.PutCounters(1, counts); b.DeleteQueue(1) }, nil, ""},
-		"changed and counted":          {func(b *Batch) { b.PutQueue(old); b.PutCounters(1, counts) }, []OpKind{OpPutQueue}, "old"},
-		"gone, new again and gone":     {func(b *Batch) { b.DeleteQueue(1); b.PutQueue(fresh); b.DeleteQueue(1) }, []OpKind{OpDeleteQueue}, ""},
-		"new, gone, new again":         {func(b *Batch) { b.PutQueue(fresh); b.DeleteQueue(1); b.PutQueue(fresh) }, []OpKind{OpPutQueue}, "new"},
-		"deleted twice, never defined": {func(b *Batch) { b.DeleteQueue(1); b.DeleteQueue(1) }, []OpKind{OpDeleteQueue}, ""},
-	}
-	for name, row := range rows {
-		t.Run(name, func(t *testing.T) {
-			var b Batch
-			row.fill(&b)
-			all := ops(&b)
-			var kinds []OpKind
-			for _, o := range all {
-				kinds = append(kinds, o.Kind)
-				if o.Kind == OpPutQueue && string(o.Queue.Name) != row.name {
-					t.Errorf("the name is %q, want %q", o.Queue.Name, row.name)
-				}
-			}
-			if !slices.Equal(kinds, row.want) {
-				t.Errorf("operations %v, want %v", kinds, row.want)
-			}
-			if len(row.want) == 0 && b.Bytes() != 0 {
-				t.Errorf("%d bytes of nothing", b.Bytes())
-			}
-		})
-	}
-}
-
-func TestRecordsStayWhereTheyAreWhileTheBatchGrows(t *testing.T) {
-	var b Batch
-	for range 3 { // again with the memory of the round before
-		b.Reset()
-		var records [][]byte
-		for i := range 3000 {
-			size := i % 700
-			if i%500 == 499 {
-				size = chunkSize + 5
-			}
-			op := b.Put(PacketID{1, 1, uint64(i)}, &Packet{Payload: bytes.Repeat([]byte{byte(i)}, size)})
-			records = append(records, b.Record(op))
-		}
-		for i, rec := range records {
-			var p Packet
-			if err := DecodeRecord(rec, &p); err != nil {
-				t.Fatal(i, err)
-			}
-			if bytes.Count(p.Payload, []byte{byte(i)}) != len(p.Payload) {
-				t.Fatalf("record %d was overwritten", i)
-			}
-		}
-	}
-}
-
-func TestResetBatchIsEmptyAndTakesNoMemoryAgain(t *testing.T) {
-	var b Batch
-	p := Packet{Key: make([]byte, 8), Payload: make([]byte, 128)}
-	fill := func() {
-		b.Reset()
-		for i := range 1000 {
-			b.Put(PacketID{1, 1, uint64(i)}, &p)
-			b.Delete(PacketID{1, 1, uint64(i)}, Removed{})
-		}
-		b.SetMarks(Marks{NextSeq: 1})
-	}
-	fill()
-	if n := allocations(fill); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
-	b.Reset()
-	if b.Len() != 0 || b.Bytes() != 0 || b.Memory() != 0 || len(ops(&b)) != 0 || b.hasMarks {
-		t.Errorf("after Reset: %d entries, %d bytes", b.Len(), b.Bytes())
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -55,7 +54,7 @@ type stateModel map[NoteID]string
 
 // stored is what a caller says of an identity: what the store or the open batch has.
 func (m stateModel) stored(identity uint64) (s Stored) {
-	for kind := range NoteKind(stateKinds) {
+	for kind := range NoteProgress + 1 {
 		if _, has := m[NoteID{identity, kind}]; has {
 			s |= 1 << kind
 		}
@@ -64,7 +63,7 @@ func (m stateModel) stored(identity uint64) (s Stored) {
 }
 
 func (m stateModel) forget(identity uint64) {
-	for kind := range NoteKind(stateKinds) {
+	for kind := range NoteProgress + 1 {
 		delete(m, NoteID{identity, kind})
 	}
 }
@@ -212,43 +211,6 @@ func checkStates(t *rapid.T, s *Store, m stateModel, packets int) {
 	}
 }
 
-func TestChangedRecordDiffersInExpiryAndIdentityOnly(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawPacket(t)
-		rec := AppendRecord(nil, &p)
-		p.Expiry = rapid.SampledFrom([]int64{0, 1, -5, 4_000_000_000_123}).Draw(t, "new expiry")
-		p.Identity = rapid.SampledFrom([]uint64{0, 1, 1<<63 + 7}).Draw(t, "new identity")
-		got, err := AppendChanged([]byte("before"), rec, p.Expiry, p.Identity)
-		if want := AppendRecord([]byte("before"), &p); err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("got %x, %v, want %x", got, err, want)
-		}
-		if _, err := AppendChanged(nil, rec[:rapid.IntRange(0, len(rec)-1).Draw(t, "cut")], 1, 1); !errors.Is(err, ErrRecord) {
-			t.Fatalf("a cut record gives %v", err)
-		}
-	})
-}
-
-func TestPuttingDeliveryStatesTakesNoMemory(t *testing.T) {
-	var b Batch
-	d := Delivery{State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1 << 63, FirstClaim: 1, LastClaim: 1, Consumer: "worker-1"}
-	fill := func() {
-		b.Reset()
-		for i := range uint64(1000) {
-			d.Identity = 1<<63 + i
-			b.PutDelivery(&d, 0)
-			b.PutNote(NoteID{d.Identity, NoteProgress}, []byte("half"), StoredDelivery)
-			b.Delete(PacketID{1, 1, d.Identity}, Removed{Stored: StoredDelivery | StoredProgress, Identity: d.Identity})
-		}
-	}
-	fill()
-	if n := allocations(fill); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
-	if b.Len() != 1000 {
-		t.Errorf("%d entries for 1000 packets that were claimed and go", b.Len())
-	}
-}
-
 // setRaw writes records as they are, and delivery states that count in the control record.
 func setRaw(t *testing.T, s *Store, states []Delivery, raw map[string]string) {
 	t.Helper()
@@ -327,22 +289,5 @@ func TestDeliveryStatesThatAreMissingAreALoss(t *testing.T) {
 	const says = "delivery states are missing: the control record counts 2, the scan found 1"
 	if !errors.Is(err, ErrLoss) || err.Error() != says {
 		t.Errorf("Verify gives %v", err)
-	}
-}
-
-func TestDefinitionOfAQueueWithTheLongestSettingsReadsBack(t *testing.T) {
-	long := bytes.Repeat([]byte("x"), 70_000)
-	for _, q := range []Queue{
-		{},
-		{Name: long, Expiry: -1 << 63, Dropped: true, Counters: Counters{1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63},
-			Settings: &Settings{MaxAttempts: 1<<32 - 1, Lease: 1 << 62, BackoffMin: 1 << 62, BackoffMax: 1 << 62, DeadLetter: long, Retain: 1 << 62,
-				Bound: 1 << 62, BoundBytes: 1 << 62, Full: 255, ExclusiveProducer: true, ExclusiveConsumer: true, PauseIn: true, PauseOut: true, Closed: true,
-				Orders: []Order{{string(long), make([]string, 1<<16)}, {string(long), []string{string(long), string(long)}}}}},
-	} {
-		rec := appendQueue(nil, &q)
-		var got Queue
-		if err := decodeQueue(rec, &got); err != nil || !reflect.DeepEqual(got.Settings, q.Settings) {
-			t.Errorf("it reads as %.200v, %v", got, err)
-		}
 	}
 }

@@ -80,7 +80,7 @@ func eachEntry(body [][]byte, count uint32, fn func(entry)) error {
 				rest = body[i]
 			}
 			if !ok || count == 0 || uint64(len(rest)) < length {
-				return fmt.Errorf("%w: an entry of a batch cannot be read", ErrDamaged)
+				return fmt.Errorf("%w: an entry of a batch cannot be read", errDamaged)
 			}
 			e.at, e.value, piece = at, rest[:length], rest[length:]
 			at += int(length)
@@ -88,7 +88,7 @@ func eachEntry(body [][]byte, count uint32, fn func(entry)) error {
 		}
 	}
 	if count != 0 {
-		return fmt.Errorf("%w: %d entries of a batch are missing", ErrDamaged, count)
+		return fmt.Errorf("%w: %d entries of a batch are missing", errDamaged, count)
 	}
 	return nil
 }

@@ -19,12 +19,12 @@ var (
 	// ErrDamaged means that a file of the folder cannot be read as what it should be. A copy helps,
 	// or a tolerant View, which reads what can still be read. Options.AcceptLoss does not open it,
 	// unless the error is an ErrLoss, too.
-	ErrDamaged = errors.New("the data folder is damaged")
+	ErrDamaged = errDamaged
 	// ErrList is an ErrDamaged of the list of tables. Only a copy helps: no View opens the folder.
 	ErrList = tables.ErrList
 	// ErrLoss means that batches are missing that were acknowledged: the anchor, the journal, a
 	// missing table or the control record tell. Options.AcceptLoss opens the folder without them.
-	ErrLoss = errors.New("acknowledged batches are missing")
+	ErrLoss = errLoss
 	// ErrTooManyFiles means that the process, or the system, may not have as many files open as the
 	// folder needs.
 	ErrTooManyFiles = errors.New("the limit of open files is reached")
@@ -44,10 +44,5 @@ var (
 	ErrUnknown = errors.New("the outcome of the batch is not known")
 )
 
-// Errors of the records.
-var (
-	// ErrRecord means that bytes are not a record of the format.
-	ErrRecord = errors.New("not a valid record")
-	// ErrClosed means that the store was closed.
-	ErrClosed = errors.New("the store is closed")
-)
+// ErrClosed means that the store was closed.
+var ErrClosed = errors.New("the store is closed")

@@ -174,9 +174,9 @@ func TestNativeExpiryIsSetWithSlack(t *testing.T) {
 	v := settled(t, s).tables.View()
 	defer v.Close()
 	for key, expires := range map[string]uint64{
-		string(appendPacketKey(nil, PacketID{1, 1, 1})):  4_000_000_001 + ttlSlackSeconds,
-		string(appendPacketKey(nil, PacketID{1, 1, 2})):  4_000_000_001 + ttlSlackSeconds,
-		string(appendPayloadKey(nil, PacketID{1, 1, 2})): 4_000_000_001 + ttlSlackSeconds,
+		string(appendPacketKey(nil, PacketID{1, 1, 1})):  4_000_000_301,
+		string(appendPacketKey(nil, PacketID{1, 1, 2})):  4_000_000_301,
+		string(appendPayloadKey(nil, PacketID{1, 1, 2})): 4_000_000_301,
 		string(appendPacketKey(nil, PacketID{1, 1, 3})):  0,
 		controlKey: 0,
 	} {
@@ -192,7 +192,7 @@ func TestNativeExpiryIsSetWithSlack(t *testing.T) {
 func TestExpiredPacketIsHiddenAfterTheSlackAndMissedByNobody(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	var b Batch
-	long := time.Now().Add(-2 * ttlSlackSeconds * time.Second).UnixMilli()
+	long := time.Now().Add(-10 * time.Minute).UnixMilli()
 	just := time.Now().Add(-time.Second).UnixMilli()
 	for i, expiry := range []int64{long, just, 0} {
 		b.Put(PacketID{1, 1, uint64(i)}, &Packet{Expiry: expiry})

@@ -107,14 +107,6 @@ func eachItem(s *Store, fn func(v ValueID, i item) error) error {
 	})
 }
 
-// appendHead appends the record of a packet whose payload is kept apart.
-func appendHead(dst []byte, p *Packet) []byte {
-	w := newWriter(dst)
-	w.packet(p)
-	w.b = appendUint(w.field(fieldSize), uint64(len(p.Payload)))
-	return w.end()
-}
-
 // entries are those of a batch, one by one.
 type entries struct {
 	body  [][]byte
@@ -352,15 +344,6 @@ func abandoned(s *Store) {
 	s.stop()
 	s.done.Wait()
 	s.release()
-}
-
-// allocations is the least of some runs: other goroutines of the process count, too.
-func allocations(fn func()) float64 {
-	least := testing.AllocsPerRun(10, fn)
-	for i := 0; i < 20 && least > 0; i++ {
-		least = min(least, testing.AllocsPerRun(10, fn))
-	}
-	return least
 }
 
 // files are the names and contents of all that is in a folder, but for its lock.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vmihailenco/msgpack/v5"
 	"pgregory.net/rapid"
 )
 
@@ -72,7 +71,7 @@ func (d *itemDrawer) call() {
 	} else if rapid.Bool().Draw(d.T, "expires") {
 		i.expiry = 1 + int64(d.version) // long past: the store does not look
 	}
-	size := rapid.SampledFrom([]int{0, 1, largePayload, largePayload + 1, 5000}).Draw(d.T, "size")
+	size := rapid.SampledFrom([]int{0, 1, 1024, 1025, 5000}).Draw(d.T, "size")
 	value := bytes.Repeat([]byte{byte(d.version)}, size)
 	before := d.now[v].value
 	switch rapid.IntRange(0, 4).Draw(d.T, "call") {
@@ -132,10 +131,6 @@ func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
 	return got, tally, large
 }
 
-func sameItem(a, b item) bool {
-	return a.kind == b.kind && a.db == b.db && bytes.Equal(a.name, b.name) && a.version == b.version && a.expiry == b.expiry && bytes.Equal(a.value, b.value)
-}
-
 func (m items) check(t *rapid.T, s *Store) {
 	got, tally, large := stored(t, s)
 	want := 0
@@ -188,72 +183,6 @@ func TestTheLastCallForAnItemWinsWhateverCameBefore(t *testing.T) {
 	})
 }
 
-func TestAnItemThatComesAndGoesInOneBatchIsNotWritten(t *testing.T) {
-	var b Batch
-	b.PutHead(&Head{ID: 1, Kind: String, Name: []byte("a"), Version: 2, Value: make([]byte, 2000)}, Mark{})
-	b.PutField(&Field{Hash: 3, ID: 4, Name: []byte("f"), Version: 5, Value: []byte("x")}, Mark{})
-	b.DeleteHead(1, Mark{Version: 2, Large: true})
-	b.DeleteField(3, 4, Mark{Version: 5})
-	if b.Len() != 0 || b.Bytes() != 0 || len(ops(&b)) != 0 {
-		t.Errorf("%d entries, %d bytes, operations %+v", b.Len(), b.Bytes(), ops(&b))
-	}
-}
-
-func TestTheValueThatABatchPutsIsAtHandUnlessItIsKept(t *testing.T) {
-	var b Batch
-	v := ValueID{ID: 1}
-	h := Head{ID: 1, Kind: String, Name: []byte("a"), Version: 2}
-	for _, step := range []struct {
-		what string
-		do   func()
-		want int // length of the value, -1 for none
-	}{
-		{"nothing", func() {}, -1},
-		{"small", func() { h.Value = []byte("abc"); b.PutHead(&h, Mark{}) }, 3},
-		{"large", func() { h.Value = make([]byte, 3000); b.PutHead(&h, Mark{}) }, 3000},
-		{"large and kept", func() { h.Value, h.Size, h.KeepValue = nil, 3000, true; b.PutHead(&h, Mark{}) }, 3000},
-		{"gone", func() { b.DeleteHead(1, Mark{}) }, -1},
-		{"kept from before", func() { b.PutHead(&h, Mark{}) }, -1},
-	} {
-		step.do()
-		value, ok := b.Value(v)
-		if ok != (step.want >= 0) || ok && len(value) != step.want {
-			t.Errorf("%s: %d bytes, %v, want %d", step.what, len(value), ok, step.want)
-		}
-	}
-}
-
-func TestItemRecordsReadBackAndSkipUnknownFields(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := item{
-			kind:    Kind(rapid.IntRange(0, 2).Draw(t, "kind")),
-			db:      uint8(rapid.IntRange(0, Databases-1).Draw(t, "database")),
-			name:    rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "name"),
-			version: rapid.Uint64Range(1, math.MaxUint64).Draw(t, "version"),
-			expiry:  rapid.Int64().Draw(t, "expiry"),
-			value:   rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "value"),
-		}
-		if want.large = rapid.Bool().Draw(t, "large"); want.large {
-			want.value, want.size = nil, rapid.Uint64Range(1, math.MaxUint32).Draw(t, "size")
-		}
-		rec := appendItem(nil, &want)
-		if m, err := msgpack.NewDecoder(bytes.NewReader(rec)).DecodeUntypedMap(); err != nil || len(m) != int(rec[0]&0x0f) {
-			t.Fatalf("the library reads %v, %v", m, err)
-		}
-		rec[0]++
-		rec = append(rec, 99, 0xa1, 'x')
-		var got item
-		if err := decodeItem(rec, &got); err != nil || !sameItem(got, want) || got.large != want.large || got.size != want.size {
-			t.Fatalf("%+v, %v, want %+v", got, err, want)
-		}
-		for n := range rec {
-			if decodeItem(rec[:n], &got) == nil {
-				t.Fatalf("%d of %d bytes are a record", n, len(rec))
-			}
-		}
-	})
-}
-
 func TestALostHeadOrFieldIsFoundByTheTally(t *testing.T) {
 	for _, key := range [][]byte{appendItemKey(nil, ValueID{ID: 1}), appendItemKey(nil, ValueID{1, 3, true})} {
 		dir := t.TempDir()
@@ -297,29 +226,6 @@ func TestTheFlushRecordIsThereUntilItIsRemoved(t *testing.T) {
 	}
 	if s := smallStore(t, dir); s.Flush() != (Flush{}) {
 		t.Errorf("the flush record is still %+v", s.Flush())
-	}
-}
-
-func TestAFlushRecordReadsBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var want Flush
-		for range rapid.IntRange(0, 3).Draw(t, "n") {
-			want[rapid.IntRange(0, Databases-1).Draw(t, "database")] = FlushMark{Keys: rapid.Uint64().Draw(t, "keys"), Queues: rapid.Uint32().Draw(t, "queues")}
-		}
-		rec := appendFlush(nil, want)
-		if got, err := decodeFlush(rec); err != nil || got != want {
-			t.Fatalf("%d bytes read back as %v, %v, want %v", len(rec), got, err, want)
-		}
-	})
-	if _, err := decodeFlush(append([]byte{0x81, 3, 0xdc, 0, 17}, bytes.Repeat([]byte{0x92, 1, 1}, 17)...)); err == nil {
-		t.Error("a record with marks of 17 databases is read")
-	}
-}
-
-func TestOnlyOldQueuesAndKeysAreDroppedByAFlush(t *testing.T) {
-	f := Flush{{Keys: 10, Queues: 5}}
-	if !f.Drops(&Head{ID: 9}) || f.Drops(&Head{ID: 10}) || f.Drops(&Head{ID: 9, Database: 1}) || f.DropsQueue(&Queue{ID: 4, Database: 15}) || !f.DropsQueue(&Queue{ID: 4}) || f.DropsQueue(&Queue{ID: 5}) || !new(Flush).DropsQueue(&Queue{ID: 5, Dropped: true}) {
-		t.Error("what is numbered below is dropped, and nothing else")
 	}
 }
 

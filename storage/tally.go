@@ -152,4 +152,4 @@ func (e *MismatchError) Error() string {
 }
 
 // Unwrap makes a mismatch an ErrLoss.
-func (e *MismatchError) Unwrap() error { return ErrLoss }
+func (e *MismatchError) Unwrap() error { return errLoss }
