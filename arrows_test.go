@@ -16,17 +16,19 @@ const module = "github.com/holdfast-queue/holdfast/"
 func mayImport(layer string) []string {
 	switch layer {
 	case "cmd":
-		return []string{"netproto", "broker", "recovery", "storage", jsonbytes}
+		return []string{"netproto", "broker", "recovery", "storage", content, jsonbytes}
 	case "netproto":
 		return []string{"broker", jsonbytes}
 	case "broker":
-		return []string{keyspace, "recovery", "storage", "index"}
+		return []string{keyspace, "recovery", "storage", content, "index"}
 	case "recovery":
-		return []string{keyspace, "storage", "index", jsonbytes}
+		return []string{keyspace, "storage", content, "index", jsonbytes}
+	case "storage":
+		return []string{content}
 	case keyspace:
 		return []string{"index"}
 	case "fuzz":
-		return []string{"cmd", "netproto", "broker", keyspace, "recovery", "storage", "index", jsonbytes}
+		return []string{"cmd", "netproto", "broker", keyspace, "recovery", "storage", content, "index", jsonbytes}
 	}
 	return nil
 }
@@ -37,9 +39,12 @@ const keyspace = "index/keyspace"
 // jsonbytes is a layer of its own: all that write or read JSON have it in common.
 const jsonbytes = "recovery/jsonbytes"
 
+// content is a layer of its own: it is what a store holds, whoever keeps it.
+const content = "storage/content"
+
 // layerOf is the layer of a path in the module.
 func layerOf(path string) string {
-	for _, own := range []string{keyspace, jsonbytes} {
+	for _, own := range []string{keyspace, jsonbytes, content} {
 		if path == own || strings.HasPrefix(path, own+"/") {
 			return own
 		}
@@ -49,7 +54,14 @@ func layerOf(path string) string {
 }
 
 // isPure says that a layer does what index may do, and no more.
-func isPure(layer string) bool { return layer == "index" || layer == keyspace || layer == jsonbytes }
+func isPure(layer string) bool {
+	return layer == "index" || layer == keyspace || layer == jsonbytes || layer == content
+}
+
+// isHash says that a package is a hash function. Content has hashes of what it holds.
+func isHash(name string) bool {
+	return name == "crypto/sha256" || name == "github.com/cespare/xxhash/v2"
+}
 
 // impure is what the pure layers must not import: clocks, input and output, goroutines, random
 // numbers. hash/maphash is allowed: its random seed decides nothing that can be seen.
@@ -104,7 +116,7 @@ func refuses(s *source, name string) string {
 	if strings.HasPrefix(name, "github.com/dgraph-io/") && layer != "storage" {
 		return "only storage imports Badger"
 	}
-	if isPure(layer) && !s.isTest() {
+	if isPure(layer) && !s.isTest() && !(layer == content && isHash(name)) {
 		if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") {
 			return layer + " imports the standard library only"
 		}
@@ -139,6 +151,12 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"keyspace reads no clock":                  {"index/keyspace/x.go", file("keyspace", "time"), "no clock"},
 		"keyspace may not know the broker":         {"index/keyspace/x.go", file("keyspace", module+"broker"), "only itself"},
 		"keyspace may not know the storage":        {"index/keyspace/x.go", file("keyspace", module+"storage"), "only itself"},
+		"content may not know the store":           {"storage/content/x.go", file("content", module+"storage"), "only itself"},
+		"content touches no file":                  {"storage/content/x.go", file("content", "os"), "no clock"},
+		"content takes no lock":                    {"storage/content/x.go", file("content", "sync"), "no clock"},
+		"content imports no Badger":                {"storage/content/x.go", file("content", badger), "only storage"},
+		"a hash is for content alone":              {"index/x.go", file("index", "crypto/sha256"), "no clock"},
+		"netproto may not reach the content":       {"netproto/x.go", file("netproto", module+content), "only itself"},
 		"netproto may not reach the keyspace":      {"netproto/x.go", file("netproto", module+keyspace), "only itself"},
 		"the store and the broker write no JSON":   {"broker/x.go", file("broker", module+jsonbytes), "only itself"},
 		"index reads no clock":                     {"index/x.go", file("index", "time"), "no clock"},
@@ -158,6 +176,9 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"broker may use recovery":           {"broker/x.go", file("broker", module+"recovery"), ""},
 		"a command's work may use storage":  {"recovery/dump/x.go", file("dump", module+"storage"), ""},
 		"a protocol may use the server":     {"netproto/x/x.go", file("x", module+"netproto"), ""},
+		"content may hash":                  {"storage/content/x.go", file("content", "crypto/sha256"), ""},
+		"storage may use the content":       {"storage/x.go", file("storage", module+content), ""},
+		"broker may use the content":        {"broker/x.go", file("broker", module+content), ""},
 		"storage may import Badger":         {"storage/x.go", file("storage", badger), ""},
 		"a test may build what it tests on": {"netproto/x_test.go", file("netproto", module+"storage"), ""},
 		"a test of index may use a clock":   {"index/x_test.go", file("index", "time"), ""},

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // together lets run push n packets to the queue "pair", when the batch behind a commit that is held
@@ -15,13 +15,13 @@ import (
 func together(t *testing.T, n int, run func(b *driver, n int, push func(tx *broker.Tx, i int) error) error) (batches []int) {
 	h := newHarness(t)
 	defer h.close()
-	h.store.limits = storage.Limits{MaxOps: 400, MaxBytes: 262144}
+	h.store.limits = content.Limits{MaxOps: 400, MaxBytes: 262144}
 	h.restart()
 	seen := 0
-	h.store.after = func(b *storage.Batch) {
+	h.store.after = func(b *content.Batch) {
 		seen++
-		b.Each(func(op storage.Op) {
-			if op.Kind == storage.OpPut && strings.Contains(string(op.Record), "of the pair") {
+		b.Each(func(op content.Op) {
+			if op.Kind == content.OpPut && strings.Contains(string(op.Record), "of the pair") {
 				batches = append(batches, seen)
 			}
 		})
@@ -76,7 +76,7 @@ func atomicCall(b *driver, fn func(tx *broker.Tx) error) error {
 func TestABatchIsFollowedByAnotherAlthoughAllThatFilledItCancelledItself(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	h.store.limits = storage.Limits{MaxOps: 524288, MaxBytes: 67108864}
+	h.store.limits = content.Limits{MaxOps: 524288, MaxBytes: 67108864}
 	h.restart()
 	h.push("q", 1, 0, "first", "x") // the batch below then brings no definition of the queue
 	h.pop(h.b.Attach(&inbox{}, groups), "q")
@@ -137,7 +137,7 @@ func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
 func TestPopsThatEmptyListsWhichExpireFitIntoABatch(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	h.store.limits = storage.Limits{MaxOps: 1500, MaxBytes: 262144}
+	h.store.limits = content.Limits{MaxOps: 1500, MaxBytes: 262144}
 	h.restart()
 	const lists = 3200
 	name := func(i int) []byte { return fmt.Append(nil, "list ", i) }

@@ -1,19 +1,21 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/storage"
+import (
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
 
 // batch is one group commit: what its calls change in the store.
 type batch struct {
-	ops    *storage.Batch
+	ops    *content.Batch
 	claims bool // it gives tokens out, which no start may give out again
 	puts   puts // the operations of ops that put packets
 	events events
 }
 
-func newBatch() *batch { return &batch{ops: new(storage.Batch)} }
+func newBatch() *batch { return &batch{ops: new(content.Batch)} }
 
 // begin prepares an empty batch for what follows the marks.
-func (t *batch) begin(m storage.Marks) { t.puts.firstSeq, t.puts.firstLow = m.NextSeq, m.LowSeq }
+func (t *batch) begin(m content.Marks) { t.puts.firstSeq, t.puts.firstLow = m.NextSeq, m.LowSeq }
 
 // reset empties the batch. It keeps the memory, unless a large call has made it outsized.
 func (t *batch) reset() {
@@ -40,12 +42,12 @@ func (t *batch) memory() int {
 }
 
 // full says that the next call begins the next batch.
-func (t *batch) full(l storage.Limits) bool {
+func (t *batch) full(l content.Limits) bool {
 	return t.ops.Len() >= l.MaxOps || t.ops.Bytes() >= l.MaxBytes || t.ops.Memory() >= maxBatchMemory ||
 		len(t.puts.up) >= maxBatchPushes || len(t.puts.down) >= maxBatchPushes
 }
 
 // halfFull says that the rest of the batch is for others than what changes many packets.
-func (t *batch) halfFull(l storage.Limits) bool {
+func (t *batch) halfFull(l content.Limits) bool {
 	return t.ops.Len() >= l.MaxOps/2 || t.ops.Bytes() >= l.MaxBytes/2
 }

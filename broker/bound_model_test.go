@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // drawBound gives settings a bound, unless packets die into the queue: which of several that die in
@@ -23,7 +23,7 @@ func (m *workModel) drawBound(t *rapid.T, queue string, s *broker.Settings) {
 	}
 	s.Bound = max(0, rapid.Int64Range(-3, 5).Draw(t, "bound"))
 	s.BoundBytes = max(0, rapid.Int64Range(-8000, 8000).Draw(t, "bound bytes"))
-	s.Full = rapid.SampledFrom([]storage.Full{storage.FullReject, storage.FullDrop}).Draw(t, "full")
+	s.Full = rapid.SampledFrom([]content.Full{content.FullReject, content.FullDrop}).Draw(t, "full")
 }
 
 // size is what a task counts for in a bound.
@@ -64,7 +64,7 @@ func (m *workModel) admit(queue string, packets, bytes int, priority uint32) err
 	if !m.over(queue, packets, bytes) {
 		return nil
 	}
-	if m.settings(queue).Full != storage.FullDrop {
+	if m.settings(queue).Full != content.FullDrop {
 		return broker.ErrFull
 	}
 	worse := m.in(queue, func(k *task) bool { return k.State <= broker.Delayed && k.Priority-1 > priority-1 })

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // bound gives q a bound, beside the default settings.
-func (w *work) bound(packets, bytes int64, full storage.Full) {
+func (w *work) bound(packets, bytes int64, full content.Full) {
 	w.t.Helper()
 	s := broker.DefaultSettings()
 	s.Bound, s.BoundBytes, s.Full = packets, bytes, full
@@ -89,7 +89,7 @@ func TestNoDoorFillsAQueueBeyondItsBound(t *testing.T) {
 					w.add(broker.PushRequest{Queue: []byte("from"), Payload: []byte("new")})
 					died := w.claim("from", broker.ClaimRequest{Selection: broker.Selection{End: broker.Newest}})[0]
 					w.nacked(died, broker.Nack{Dead: true}, broker.Dead)
-					w.bound(bound[0], bound[1], storage.FullReject)
+					w.bound(bound[0], bound[1], content.FullReject)
 					delay := map[broker.State]int64{broker.Delayed: 1000}[state]
 					for _, p := range []string{"one", "two", "three"} {
 						w.add(broker.PushRequest{Payload: []byte(p), Delay: delay})
@@ -102,7 +102,7 @@ func TestNoDoorFillsAQueueBeyondItsBound(t *testing.T) {
 					if !errors.Is(err, broker.ErrFull) || w.stored() != before {
 						t.Fatalf("error %v, and the store holds %s, before it %s", err, w.stored(), before)
 					}
-					w.bound(bound[0]+min(bound[0], 1), bound[1]+min(bound[1], 3), storage.FullReject)
+					w.bound(bound[0]+min(bound[0], 1), bound[1]+min(bound[1], 3), content.FullReject)
 					if err := w.b.Do(func(tx *broker.Tx) error { return door(tx, w.c, from) }); err != nil {
 						t.Fatalf("with room for one more: %v", err)
 					}
@@ -116,7 +116,7 @@ func TestAValueGrowsWithinTheBoundOnly(t *testing.T) {
 	w := newWork(t)
 	w.add(broker.PushRequest{Payload: []byte("12345")})
 	w.add(broker.PushRequest{})
-	w.bound(1, 10, storage.FullDrop) // a packet more than that is there
+	w.bound(1, 10, content.FullDrop) // a packet more than that is there
 	set := func(n int) error {
 		return w.b.Do(func(tx *broker.Tx) error {
 			return tx.Atomic(func() error {
@@ -131,7 +131,7 @@ func TestAValueGrowsWithinTheBoundOnly(t *testing.T) {
 	if err := set(11); !errors.Is(err, broker.ErrFull) {
 		t.Fatalf("a value beyond the bound: %v", err)
 	}
-	w.bound(1, 5, storage.FullReject)
+	w.bound(1, 5, content.FullReject)
 	if err := set(9); err != nil {
 		t.Fatalf("a value that shrinks: %v", err)
 	}
@@ -157,7 +157,7 @@ func TestWhatIsDeadOrDoneTakesNoPlace(t *testing.T) {
 
 func TestWhatExpiresFreesItsPlaceAtOnce(t *testing.T) {
 	w := newWork(t)
-	w.bound(1, 0, storage.FullReject)
+	w.bound(1, 0, content.FullReject)
 	w.add(broker.PushRequest{Payload: []byte("a"), TTL: time.Second})
 	w.pass(999 * time.Millisecond)
 	if err := w.pushed(1, "b"); !errors.Is(err, broker.ErrFull) {
@@ -170,7 +170,7 @@ func TestWhatExpiresFreesItsPlaceAtOnce(t *testing.T) {
 }
 
 func TestAPushLargerThanTheBoundIsTooLarge(t *testing.T) {
-	for _, full := range []storage.Full{storage.FullReject, storage.FullBlock, storage.FullDrop} {
+	for _, full := range []content.Full{content.FullReject, content.FullBlock, content.FullDrop} {
 		w := newWork(t)
 		w.bound(1, 10, full)
 		if err := w.pushed(1, "1234567890"); !errors.Is(err, broker.ErrTooLarge) || !strings.Contains(err.Error(), "the bound of the queue is 1 packet and 10 bytes") {
@@ -193,7 +193,7 @@ func TestABoundBelowWhatIsQueuedLetsItDrain(t *testing.T) {
 	for _, p := range []string{"a", "b", "c"} {
 		w.add(broker.PushRequest{Payload: []byte(p)})
 	}
-	w.bound(2, 0, storage.FullReject)
+	w.bound(2, 0, content.FullReject)
 	for n := range 3 {
 		if err := w.pushed(1, "x"); (err == nil) != (n == 2) {
 			t.Fatalf("with %d packets: %v", 3-n, err)
@@ -207,7 +207,7 @@ func TestAPacketThatDiesStaysWhereTheDeadLetterQueueIsFull(t *testing.T) {
 	s := broker.DefaultSettings()
 	s.DeadLetter = []byte("graveyard")
 	w.set(s)
-	s.DeadLetter, s.Bound, s.Full = nil, 1, storage.FullDrop
+	s.DeadLetter, s.Bound, s.Full = nil, 1, content.FullDrop
 	w.do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("graveyard"), s) })
 	for _, p := range []string{"a", "b"} {
 		w.add(broker.PushRequest{Payload: []byte(p), Priority: 9})
@@ -240,7 +240,7 @@ func TestADeadLetterQueueThatIsFullIsLoggedOnceAQueue(t *testing.T) {
 
 func TestAFullQueueDropsItsWorstPackets(t *testing.T) {
 	w := newWork(t)
-	w.bound(4, 0, storage.FullDrop)
+	w.bound(4, 0, content.FullDrop)
 	w.add(broker.PushRequest{Payload: []byte("delayed"), Priority: 8, Delay: 1000})
 	w.add(broker.PushRequest{Payload: []byte("old"), Priority: 7})
 	w.add(broker.PushRequest{Payload: []byte("new"), Priority: 7})
@@ -288,7 +288,7 @@ func TestAFullQueueDropsItsWorstPackets(t *testing.T) {
 func TestOnePushDropsABoundedNumberOfPackets(t *testing.T) {
 	for worse, want := range map[int]error{broker.MaxCount: nil, broker.MaxCount + 1: broker.ErrDropped} {
 		w := newWork(t)
-		w.bound(0, int64(50*worse), storage.FullDrop)
+		w.bound(0, int64(50*worse), content.FullDrop)
 		for range worse {
 			w.add(broker.PushRequest{Payload: make([]byte, 50), Priority: 9})
 		}
@@ -303,7 +303,7 @@ func TestOnePushDropsABoundedNumberOfPackets(t *testing.T) {
 
 func TestAQueueThatDropsItsOnlyPacketKeepsItsExpiry(t *testing.T) {
 	w := newWork(t)
-	w.setDefaults(defaultsWith("q", func(s *broker.Settings) { s.Bound, s.Full = 1, storage.FullDrop }))
+	w.setDefaults(defaultsWith("q", func(s *broker.Settings) { s.Bound, s.Full = 1, content.FullDrop }))
 	w.add(broker.PushRequest{Priority: 9})
 	at := w.now.Load() + 100_000
 	w.expireAt("q", at)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestPushAndPopInOneBatchTouchNoDisk(t *testing.T) {
@@ -299,7 +300,7 @@ func (h *harness) subscribe(c *broker.Conn, readies uint32, queues ...string) {
 func TestManyQueuesLeftAtOnceFitIntoBatches(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	h.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 38400}
+	h.store.limits = content.Limits{MaxOps: 800, MaxBytes: 38400}
 	h.restart()
 	consumers := make([]*broker.Conn, 6)
 	for i := range consumers {
@@ -329,7 +330,7 @@ func TestManyQueuesLeftAtOnceFitIntoBatches(t *testing.T) {
 func TestMassExpiryOfQueuesFitsIntoBatches(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	h.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 38400}
+	h.store.limits = content.Limits{MaxOps: 800, MaxBytes: 38400}
 	h.restart()
 	for i := range 4000 {
 		h.push(fmt.Sprint("queue", i), 1, time.Millisecond, "k", "x")

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A claim lends a packet to a consumer. The packet stays in its queue and in the store; its
@@ -47,7 +47,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 		if d.Attempts < ^uint16(0) {
 			d.Attempts++
 		}
-		m.putNote(p, &d, storage.NoteProgress, nil)
+		m.putNote(p, &d, content.NoteProgress, nil)
 		m.setDelivery(p, d, Claimed, tx.steady+lease)
 		p, _ = m.ix.Get(p.ID)
 		m.detail(q, p)
@@ -80,28 +80,28 @@ func (m *Machine) setConsumer(d *index.Delivery, w *consumer) {
 // setDelivery gives a packet a delivery state, in the index and in the store. until is the lease
 // end on the steady clock, or the not-before or the death on the wall clock; 0 is none.
 func (m *Machine) setDelivery(p index.Packet, d index.Delivery, s State, until int64) {
-	stored := storage.Stored(d.Stored)
-	d.Stored |= uint8(storage.StoredDelivery)
+	stored := content.Stored(d.Stored)
+	d.Stored |= uint8(content.StoredDelivery)
 	m.ix.SetDelivery(p.ID, d)
 	m.ix.SetState(p.ID, s, until)
 	if s == Claimed {
 		until = m.wall(until)
 	}
-	m.open.ops.PutDelivery(&storage.Delivery{
-		Identity: p.Identity, State: storage.State(s), Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
+	m.open.ops.PutDelivery(&content.Delivery{
+		Identity: p.Identity, State: content.State(s), Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
 		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: m.consumers.name(d.Consumer),
 		Origin: d.Origin, Expiry: p.Expiry, Rest: m.rests.States[p.Identity],
 	}, stored)
 }
 
 // putNote writes a text of a packet's delivery state, or deletes it if it is empty.
-func (m *Machine) putNote(p index.Packet, d *index.Delivery, kind storage.NoteKind, text []byte) {
-	bit := storage.StoredReason
-	if kind == storage.NoteProgress {
-		bit = storage.StoredProgress
+func (m *Machine) putNote(p index.Packet, d *index.Delivery, kind content.NoteKind, text []byte) {
+	bit := content.StoredReason
+	if kind == content.NoteProgress {
+		bit = content.StoredProgress
 	}
-	if stored := storage.Stored(d.Stored); len(text) > 0 || stored&bit != 0 {
-		m.open.ops.PutNote(storage.NoteID{Identity: p.Identity, Kind: kind}, text, stored)
+	if stored := content.Stored(d.Stored); len(text) > 0 || stored&bit != 0 {
+		m.open.ops.PutNote(content.NoteID{Identity: p.Identity, Kind: kind}, text, stored)
 	}
 	if d.Stored &^= uint8(bit); len(text) > 0 {
 		d.Stored |= uint8(bit)
@@ -209,7 +209,7 @@ func (tx *Tx) Progress(name []byte, r Receipt, percent int, text []byte) error {
 	}
 	m := tx.m
 	m.patched = append(append(m.patched[:0], byte(percent)), text...)
-	m.putNote(p, &d, storage.NoteProgress, m.patched)
+	m.putNote(p, &d, content.NoteProgress, m.patched)
 	m.ix.SetDelivery(p.ID, d)
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // work is a harness with one consumer, and a steady clock of its own.
@@ -371,7 +371,7 @@ func TestWhatAFlushHasDroppedDoesNotDieIntoADeadLetterQueue(t *testing.T) {
 
 func TestTheLargestPacketDiesIntoADeadLetterQueue(t *testing.T) {
 	w := newWork(t)
-	w.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 39000}
+	w.store.limits = content.Limits{MaxOps: 800, MaxBytes: 39000}
 	w.restart()
 	s := broker.DefaultSettings()
 	s.MaxAttempts, s.DeadLetter = 1, []byte("graveyard")
@@ -669,7 +669,7 @@ func TestAWaiterGetsAPacketHoweverItBecomesReady(t *testing.T) {
 
 func TestCallsGoOnWhileManyLeasesEnd(t *testing.T) {
 	w := newWork(t)
-	w.store.limits = storage.Limits{MaxOps: 400, MaxBytes: 262144}
+	w.store.limits = content.Limits{MaxOps: 400, MaxBytes: 262144}
 	w.restart()
 	const n = 1000 // far more than end in one batch
 	for range n {

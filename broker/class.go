@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // The classes without a filter, which are always there.
@@ -65,7 +65,7 @@ func (f *Filter) appendKey(dst []byte, narrow bool) []byte {
 	dst = binary.AppendUvarint(dst, uint64(f.Least))
 	for _, t := range f.Terms {
 		dst = append(dst, byte(t.Op))
-		dst = storage.AppendTags(dst, []PacketTag{{Name: t.Tag, Value: t.Value}})
+		dst = content.AppendTags(dst, []PacketTag{{Name: t.Tag, Value: t.Value}})
 	}
 	return dst
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // classModel drives a broker and a plain model of those who wait for packets, with a filter or
@@ -32,7 +32,7 @@ type classPacket struct {
 	queue    string
 	priority uint32
 	seq      int
-	tags     []storage.Tag
+	tags     []content.Tag
 	wide     bool
 	payload  string
 	due      int64 // 0: it is not delayed
@@ -64,7 +64,7 @@ var (
 	classOrders = []string{"", "x y", "y x", "x"}
 )
 
-func (m *classModel) orders(queue string) []storage.Order {
+func (m *classModel) orders(queue string) []content.Order {
 	if s := m.settings[queue]; s != nil {
 		return s.Orders
 	}
@@ -72,7 +72,7 @@ func (m *classModel) orders(queue string) []storage.Order {
 }
 
 // refusal is the error of a call that brings tags to a queue.
-func (m *classModel) refusal(queue string, tags []storage.Tag) error {
+func (m *classModel) refusal(queue string, tags []content.Tag) error {
 	for _, o := range m.orders(queue) {
 		for _, tag := range tags {
 			if tag.Name == o.Tag && !slices.Contains(o.Values, tag.Value) {
@@ -181,7 +181,7 @@ func (m *classModel) drawSelection(t *rapid.T) broker.Selection {
 func (m *classModel) wrong(queue string, f *broker.Filter) error {
 	if f != nil {
 		for _, term := range f.Terms {
-			if err := m.refusal(queue, []storage.Tag{{Name: term.Tag, Value: term.Value}}); err != nil {
+			if err := m.refusal(queue, []content.Tag{{Name: term.Tag, Value: term.Value}}); err != nil {
 				return err
 			}
 		}
@@ -326,7 +326,7 @@ func (m *classModel) set(t *rapid.T, queue string) {
 	s := broker.DefaultSettings()
 	s.MaxAttempts, s.PauseOut = 0, rapid.Bool().Draw(t, "pause out")
 	if values := rapid.SampledFrom(classOrders).Draw(t, "order"); values != "" {
-		s.Orders = []storage.Order{{Tag: "t", Values: strings.Fields(values)}}
+		s.Orders = []content.Order{{Tag: "t", Values: strings.Fields(values)}}
 	}
 	m.do(func(tx *broker.Tx) error { return tx.SetSettings([]byte(queue), s) })
 	m.settings[queue] = &s

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // forgetsWorkers lets the time pass for which consumers are known, and expects that none is.
@@ -162,8 +162,8 @@ func TestAValueInPlaceOfAPacketThatWasTriedKnowsNothingOfThat(t *testing.T) {
 
 func TestADeliveryStateWithoutItsPacketIsDeletedAfterAStart(t *testing.T) {
 	w := newWork(t)
-	left := storage.NoteID{Identity: 1, Kind: storage.NoteReason}
-	w.store.states[left.Identity] = storage.Delivery{Identity: left.Identity, Expiry: 1} // which its packet had, too
+	left := content.NoteID{Identity: 1, Kind: content.NoteReason}
+	w.store.states[left.Identity] = content.Delivery{Identity: left.Identity, Expiry: 1} // which its packet had, too
 	w.store.notes[left] = []byte("bad")
 	w.restart()
 	w.comesTrue(func() bool {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A crowd makes random calls in long runs, so that batches fill and deliveries are deferred. Takes
@@ -249,7 +249,7 @@ func (m *crowd) change(tx *broker.Tx, name []byte) error {
 	switch m.r.IntN(6) {
 	case 0, 1:
 		s.Bound, s.BoundBytes = int64(m.r.IntN(12)), int64(m.r.IntN(3))*3000
-		s.Full = storage.Full(m.r.IntN(3))
+		s.Full = content.Full(m.r.IntN(3))
 	case 2:
 		s.PauseIn = !s.PauseIn
 	case 3:
@@ -417,7 +417,7 @@ func TestNobodyWaitsInVainWhileBatchesFill(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			h := &harness{t: t, store: newMemStore()}
-			h.store.limits = storage.Limits{MaxOps: (80 + r.IntN(300)) / 2, MaxBytes: (24<<10 + r.IntN(64<<10)) / 4}
+			h.store.limits = content.Limits{MaxOps: (80 + r.IntN(300)) / 2, MaxBytes: (24<<10 + r.IntN(64<<10)) / 4}
 			h.now.Store(startTime)
 			m := &crowd{t: t, r: r, h: h, taken: map[string]int{}, takers: map[*crowdTaker]bool{}}
 			state, err := recovery.Restore(h.store, recovery.Options{Now: startTime})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // damage makes a packet unreadable whose payload has a text, and takes everything out of the cache.
@@ -119,7 +119,7 @@ func TestADamagedPacketIsReadyAgainAfterAStart(t *testing.T) {
 	defer w.close()
 	id := w.add(broker.PushRequest{Payload: []byte("sound"), Unique: []byte("u")})
 	w.restart()
-	whole := map[storage.PacketID][]byte{}
+	whole := map[content.PacketID][]byte{}
 	for id, record := range w.store.packets {
 		whole[id], w.store.packets[id] = record, nil
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // in makes calls in a database.
@@ -47,7 +47,7 @@ func TestAFlushOfOneDatabaseLeavesTheOthers(t *testing.T) {
 				}
 				return tx.CheckNames()
 			})
-			if heads, fields := h.keysStored(); heads != 6 || fields != 2 || h.store.Flush() != (storage.Flush{}) {
+			if heads, fields := h.keysStored(); heads != 6 || fields != 2 || h.store.Flush() != (content.Flush{}) {
 				t.Errorf("%d heads and %d fields are on disk, flush record %v (crash: %v)", heads, fields, h.store.Flush(), crash)
 			}
 			h.restart()

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // State is what a packet waits for.
@@ -27,7 +27,7 @@ const (
 type ID int64
 
 // middle is the first sequence of a store (storage.Marks).
-const middle = storage.FirstSeq
+const middle = content.FirstSeq
 
 func idOf(identity uint64) ID  { return ID(identity - middle) }
 func (id ID) identity() uint64 { return uint64(id) + middle }
@@ -73,11 +73,11 @@ func (m *Machine) detail(q *queue, p index.Packet) {
 			e.Gone = p.Until + keep
 		}
 	}
-	if stored := storage.Stored(d.Stored); stored&storage.StoredReason != 0 {
-		e.Reason = m.text(p, storage.NoteReason)
+	if stored := content.Stored(d.Stored); stored&content.StoredReason != 0 {
+		e.Reason = m.text(p, content.NoteReason)
 	}
-	if stored := storage.Stored(d.Stored); stored&storage.StoredProgress != 0 {
-		e.Progress = m.text(p, storage.NoteProgress)
+	if stored := content.Stored(d.Stored); stored&content.StoredProgress != 0 {
+		e.Progress = m.text(p, content.NoteProgress)
 	}
 	if p.HasUnique {
 		e.Unique = m.copy(m.unique(p))
@@ -96,15 +96,15 @@ func (m *Machine) detailBytes(q *queue, p index.Packet) int {
 	}
 	d := m.ix.Delivery(p.ID)
 	n += len(m.consumers.name(d.Consumer)) + len(m.originName(d.Origin))
-	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(storage.StoredReason|storage.StoredProgress))
+	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(content.StoredReason|content.StoredProgress))
 }
 
 // wall is the moment of the steady clock on the wall clock.
 func (m *Machine) wall(steady int64) int64 { return steady - m.tx.steady + m.tx.now }
 
 // text returns a note that a packet has, nil if it cannot be read.
-func (m *Machine) text(p index.Packet, kind storage.NoteKind) (text []byte) {
-	id := storage.NoteID{Identity: p.Identity, Kind: kind}
+func (m *Machine) text(p index.Packet, kind content.NoteKind) (text []byte) {
+	id := content.NoteID{Identity: p.Identity, Kind: kind}
 	if text, ok := m.open.ops.Note(id); ok {
 		return m.copy(text)
 	}
@@ -113,7 +113,7 @@ func (m *Machine) text(p index.Packet, kind storage.NoteKind) (text []byte) {
 			return m.copy(text)
 		}
 	}
-	m.store.ReadNotes([]storage.NoteID{id}, func(_ int, read []byte, damage error) {
+	m.store.ReadNotes([]content.NoteID{id}, func(_ int, read []byte, damage error) {
 		if damage == nil {
 			text = m.copy(read)
 		}
@@ -133,7 +133,7 @@ func (m *Machine) finding(records [][]byte) Found {
 	m.found.Packets = slices.Grow(m.found.Packets[:0], len(records))[:len(records)]
 	for i, record := range records {
 		p := &m.found.Packets[i]
-		if *p = (Packet{}); record != nil && storage.DecodeRecord(record, p) != nil {
+		if *p = (Packet{}); record != nil && content.DecodeRecord(record, p) != nil {
 			panic("broker: a record that was checked cannot be decoded") // fetch has
 		}
 	}

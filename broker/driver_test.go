@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // driver drives a machine on a memStore, without a goroutine. What calls change goes to disk at
@@ -16,7 +17,7 @@ type driver struct {
 	*broker.Machine
 	store   driven
 	clocks  func() (now, steady int64)
-	onWay   *storage.Batch
+	onWay   *content.Batch
 	applied bool // onWay is on disk, and the machine does not know
 	stuck   bool // onWay finds no room on the disk
 	held    bool // nothing goes to disk, see hold
@@ -29,7 +30,7 @@ type driver struct {
 // driven is what a driver needs of a storage.
 type driven interface {
 	broker.Store
-	Apply(b *storage.Batch) error
+	Apply(b *content.Batch) error
 	Space() storage.Space
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // events returns what was told since the last call, for operators or for those who tail.
@@ -111,7 +112,7 @@ func TestADeathTellsWhereThePacketIsNow(t *testing.T) {
 func TestOfVeryManyDeathsSomeAreToldAndTheOthersCounted(t *testing.T) {
 	w := newWork(t)
 	defer w.close()
-	w.store.limits = storage.Limits{MaxOps: 1 << 20, MaxBytes: 1 << 30}
+	w.store.limits = content.Limits{MaxOps: 1 << 20, MaxBytes: 1 << 30}
 	w.restart()
 	w.change("q", func(s *broker.Settings) { s.MaxAttempts = 1 })
 	w.do(func(tx *broker.Tx) error {
@@ -182,7 +183,7 @@ func TestATailTellsWhatHappensInAQueue(t *testing.T) {
 		{"moved:else", atomic(func(tx *broker.Tx) error { _, err := tx.Rename(q, []byte("else")); return err })},
 		{"arrived", atomic(func(tx *broker.Tx) error { _, err := tx.Rename([]byte("else"), q); return err })},
 		{"deleted", atomic(func(tx *broker.Tx) error { _, err := tx.Drop(q); return err })},
-		{"pushed dropped pushed", func() { w.bound(1, 0, storage.FullDrop); _ = w.pushed(2, "x"); _ = w.pushed(1, "x") }},
+		{"pushed dropped pushed", func() { w.bound(1, 0, content.FullDrop); _ = w.pushed(2, "x"); _ = w.pushed(1, "x") }},
 		{"purged", atomic(func(tx *broker.Tx) error { _, err := tx.Drop(q); return err })},
 		{"pushed", add},
 		{"purged", func() { w.do(func(tx *broker.Tx) error { return tx.Flush(false) }) }},
@@ -278,7 +279,7 @@ func TestVeryManyQueuesWithAnAlertAgeAreLookedAtInSlices(t *testing.T) {
 }
 
 func TestAQueueAtItsBoundIsToldOnceUntilItHadRoom(t *testing.T) {
-	for full := storage.FullReject; full <= storage.FullDrop; full++ {
+	for full := content.FullReject; full <= content.FullDrop; full++ {
 		t.Run(full.String(), func(t *testing.T) {
 			w := newWork(t)
 			defer w.close()

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // End is the end of equal priority that a consumer takes from.
@@ -123,7 +123,7 @@ func (c *queueFilter) accepts(tags string) bool {
 		}
 		t := &c.terms[i]
 		for tags != "" && (!at || name < t.Tag) {
-			name, value, tags = storage.CutTag(tags)
+			name, value, tags = content.CutTag(tags)
 			at = true
 		}
 		if at && name == t.Tag && t.accepts(value) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 var filterTexts = rapid.SampledFrom([]string{
@@ -20,7 +20,7 @@ var filterTexts = rapid.SampledFrom([]string{
 })
 
 // Matches says without regard to speed whether tags match a filter.
-func Matches(f Filter, orders []storage.Order, tags []storage.Tag) bool {
+func Matches(f Filter, orders []content.Order, tags []content.Tag) bool {
 	met := 0
 	for _, term := range f.Terms {
 		for _, tag := range tags {
@@ -35,9 +35,9 @@ func Matches(f Filter, orders []storage.Order, tags []storage.Tag) bool {
 	return met == len(f.Terms)
 }
 
-func termMatches(term Term, orders []storage.Order, value string) bool {
+func termMatches(term Term, orders []content.Order, value string) bool {
 	c := strings.Compare(value, term.Value)
-	declared := slices.IndexFunc(orders, func(o storage.Order) bool { return o.Tag == term.Tag })
+	declared := slices.IndexFunc(orders, func(o content.Order) bool { return o.Tag == term.Tag })
 	x, xok := number(value)
 	y, yok := number(term.Value)
 	if declared >= 0 {
@@ -58,10 +58,10 @@ func number(s string) (*big.Int, bool) {
 	return n, ok && n.IsInt64()
 }
 
-func drawTags(t *rapid.T) (tags []storage.Tag) {
+func drawTags(t *rapid.T) (tags []content.Tag) {
 	for _, name := range []string{"a", "ab", "b", "c"} {
 		if rapid.Bool().Draw(t, "has "+name) {
-			tags = append(tags, storage.Tag{Name: name, Value: filterTexts.Draw(t, name)})
+			tags = append(tags, content.Tag{Name: name, Value: filterTexts.Draw(t, name)})
 		}
 	}
 	return tags
@@ -73,7 +73,7 @@ func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
 		for _, tag := range []string{"ab", "b"} {
 			if rapid.Bool().Draw(t, "declares "+tag) {
 				values := rapid.SliceOfNDistinct(filterTexts, 1, 6, rapid.ID[string]).Draw(t, "values")
-				s.Orders = append(s.Orders, storage.Order{Tag: tag, Values: values})
+				s.Orders = append(s.Orders, content.Order{Tag: tag, Values: values})
 			}
 		}
 		q := &queue{settings: &s, orders: ordersOf(&s)}
@@ -87,7 +87,7 @@ func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
 		accepts := f.in(q)
 		for range 5 {
 			tags := drawTags(t)
-			text := string(storage.AppendTags(nil, tags))
+			text := string(content.AppendTags(nil, tags))
 			if got, want := accepts(text), Matches(f, s.Orders, tags); got != want {
 				t.Fatalf("%+v with orders %q takes %q: %v, want %v", f, s.Orders, tags, got, want)
 			}
@@ -127,7 +127,7 @@ func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
 }
 
 func TestAskingAFilterAllocatesNothing(t *testing.T) {
-	s := Settings{Orders: []storage.Order{{Tag: "class", Values: []string{"low", "high"}}}}
+	s := Settings{Orders: []content.Order{{Tag: "class", Values: []string{"low", "high"}}}}
 	q := &queue{settings: &s, orders: ordersOf(&s)}
 	f := Filter{Least: 1}
 	for i := range MaxTerms {
@@ -135,7 +135,7 @@ func TestAskingAFilterAllocatesNothing(t *testing.T) {
 	}
 	f.Terms[0] = Term{Tag: "class", Op: Less, Value: "low"}
 	accepts := f.in(q)
-	tags := string(storage.AppendTags(nil, []storage.Tag{{Name: "class", Value: "high"}, {Name: "tag3", Value: "12"}, {Name: "tag4", Value: "x"}}))
+	tags := string(content.AppendTags(nil, []content.Tag{{Name: "class", Value: "high"}, {Name: "tag3", Value: "12"}, {Name: "tag4", Value: "x"}}))
 	if n := testing.AllocsPerRun(100, func() {
 		if accepts(tags) {
 			t.Fatal("accepted")

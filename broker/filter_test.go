@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // tagged returns tags from words of a name and a value.
@@ -33,10 +33,10 @@ func filtered(words string) *broker.Filter {
 }
 
 // classes are zkmq's: a queue declares their order.
-var classes = storage.Order{Tag: "class", Values: []string{"low", "standard", "performance", "high"}}
+var classes = content.Order{Tag: "class", Values: []string{"low", "standard", "performance", "high"}}
 
 // declare gives a queue an order of values.
-func (w *work) declare(queue string, s broker.Settings, orders ...storage.Order) {
+func (w *work) declare(queue string, s broker.Settings, orders ...content.Order) {
 	w.t.Helper()
 	s.Lease, s.Orders = 1000, orders
 	w.do(func(tx *broker.Tx) error { return tx.SetSettings([]byte(queue), s) })

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/recovery"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Garbage is what no call finds any more, and whose records are still on disk: dropped queues, the
@@ -35,8 +35,8 @@ func (m *Machine) sweep() (more bool) {
 		return m.maySweep()
 	}
 	m.garbage = nil
-	if m.flush != (storage.Flush{}) && !m.open.full(m.limits) {
-		m.flush = storage.Flush{}
+	if m.flush != (content.Flush{}) && !m.open.full(m.limits) {
+		m.flush = content.Flush{}
 		m.open.ops.SetFlush(m.flush)
 	}
 	return false
@@ -77,14 +77,14 @@ func (m *Machine) loadGarbage(state *recovery.State) {
 	}
 	discard(m, state.Leftovers, (*Machine).removeKey)
 	discard(m, state.Orphans, func(m *Machine, o recovery.Orphan) (more bool) {
-		if o.Packet != (storage.PacketID{}) { // it has expired, and its delivery state goes with it
+		if o.Packet != (content.PacketID{}) { // it has expired, and its delivery state goes with it
 			m.open.ops.Delete(o.Packet, o.Removed)
 		} else {
 			m.open.ops.DeleteDelivery(o.Identity, o.Stored)
 		}
 		return false
 	})
-	discard(m, state.EndedUniques, func(m *Machine, id storage.UniqueID) (more bool) {
+	discard(m, state.EndedUniques, func(m *Machine, id content.UniqueID) (more bool) {
 		m.open.ops.DeleteUnique(id)
 		return false
 	})

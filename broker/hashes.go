@@ -2,7 +2,7 @@ package broker
 
 import (
 	"github.com/holdfast-queue/holdfast/index/keyspace"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // HashLen returns the number of fields; 0 for an unknown name.
@@ -74,7 +74,7 @@ func (m *Machine) putField(k *keyspace.Entry, f *keyspace.Field, value []byte) {
 	old := marked(&f.Value)
 	f.Version = m.nextKey()
 	m.name = append(m.name[:0], f.Name()...)
-	m.open.ops.PutField(&storage.Field{
+	m.open.ops.PutField(&content.Field{
 		Hash: k.ID, ID: f.ID, Name: m.name, Version: f.Version, Value: value, Rest: m.rests.Items[fieldOf(k, f).id],
 	}, old)
 	m.keepValue(fieldOf(k, f), value)

@@ -2,7 +2,7 @@ package broker
 
 import (
 	"github.com/holdfast-queue/holdfast/index/keyspace"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A key is a string or a hash as the index and the store have it. Its head is one record: name,
@@ -12,19 +12,19 @@ import (
 // putHead brings the head of a key to the open batch again. Its value stays as it is.
 func (m *Machine) putHead(k *keyspace.Entry) {
 	if k.Large() {
-		m.storeHead(k, &storage.Head{Size: k.Len(), KeepValue: true})
+		m.storeHead(k, &content.Head{Size: k.Len(), KeepValue: true})
 	} else {
-		m.storeHead(k, &storage.Head{Value: k.Small})
+		m.storeHead(k, &content.Head{Value: k.Small})
 	}
 }
 
 // storeHead puts a head, with the value that h has, under a new version.
-func (m *Machine) storeHead(k *keyspace.Entry, h *storage.Head) {
+func (m *Machine) storeHead(k *keyspace.Entry, h *content.Head) {
 	old := marked(&k.Value)
 	k.Version = m.nextKey()
 	m.name = append(m.name[:0], k.Name()...)
-	h.ID, h.Kind, h.Database, h.Name, h.Version, h.Expiry = k.ID, storage.Kind(k.Kind()), k.Database(), m.name, k.Version, k.Expiry()
-	h.Rest = m.rests.Items[storage.ValueID{ID: k.ID}]
+	h.ID, h.Kind, h.Database, h.Name, h.Version, h.Expiry = k.ID, content.Kind(k.Kind()), k.Database(), m.name, k.Version, k.Expiry()
+	h.Rest = m.rests.Items[content.ValueID{ID: k.ID}]
 	m.open.ops.PutHead(h, old)
 }
 
@@ -66,8 +66,8 @@ func (m *Machine) deleteValue(k *keyspace.Entry) {
 }
 
 // marked is what the storage must know of a head or field that it holds already.
-func marked(v *keyspace.Value) storage.Mark {
-	return storage.Mark{Version: v.Version, Large: v.Version != 0 && v.Large(), Size: v.Len()}
+func marked(v *keyspace.Value) content.Mark {
+	return content.Mark{Version: v.Version, Large: v.Version != 0 && v.Large(), Size: v.Len()}
 }
 
 // removeKey deletes a record of a key that nobody can name any more, nil for none.

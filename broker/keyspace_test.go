@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Calls by name, for tests that make several.
@@ -53,7 +54,7 @@ func (h *harness) elements(name string) string {
 
 // keysStored counts the heads and fields on disk.
 func (h *harness) keysStored() (heads, fields int) {
-	_ = h.store.Items(func(v storage.ValueID, _ *storage.Head, _ *storage.Field, _ error) error {
+	_ = h.store.Items(func(v content.ValueID, _ *content.Head, _ *content.Field, _ error) error {
 		if v.IsField {
 			fields++
 		} else {
@@ -276,7 +277,7 @@ func TestFlushIsOneRecord(t *testing.T) {
 			t.Errorf("what was made after the flush is %q (crash: %v)", got, crash)
 		}
 		h.swept()
-		if heads, fields := h.keysStored(); heads != 1 || fields != 0 || h.store.Flush() != (storage.Flush{}) || len(h.store.packets) != 1 {
+		if heads, fields := h.keysStored(); heads != 1 || fields != 0 || h.store.Flush() != (content.Flush{}) || len(h.store.packets) != 1 {
 			t.Errorf("%d heads, %d fields, %d packets and %v are on disk (crash: %v)", heads, fields, len(h.store.packets), h.store.Flush(), crash)
 		}
 		h.restart()

@@ -1,6 +1,8 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/storage"
+import (
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
 
 // The broker's limits, each with its reason.
 const (
@@ -10,17 +12,17 @@ const (
 	// MaxGroup is the most packets one pop hands out: the pinpriq reply counts them in 16 bits.
 	MaxGroup = 0xffff
 	// MaxNarrow is the longest key or payload that a consumer of narrow packets is given.
-	MaxNarrow = storage.MaxNarrow
+	MaxNarrow = content.MaxNarrow
 	// MaxGroupBytes bounds the keys and payloads of one pop, and so what one client can make the
 	// server hold. What is past it stays queued.
 	MaxGroupBytes = 16 << 20
 
 	// MaxPayload bounds what Options.MaxPayload may be, and DefaultMaxPayload is what it is.
-	MaxPayload        = storage.MaxPayload
+	MaxPayload        = content.MaxPayload
 	DefaultMaxPayload = 1 << 20
 	// MaxRecord bounds the bytes of a string or field with its name, and of one packet with its
 	// queue's name unless longer payloads are allowed.
-	MaxRecord = storage.MaxItem - recordOverhead
+	MaxRecord = content.MaxItem - recordOverhead
 	// MaxOpen bounds what a batch takes of memory when a call brings far more than its arguments: a
 	// patch, an insertion into a list, or what moves or is retained. An Atomic that has brought more
 	// begins no Atomic inside it.
@@ -58,7 +60,7 @@ const (
 	// MaxReason bounds the bytes of a reason, and of the text of a progress.
 	MaxReason = 4096
 	// MaxTime bounds leases, delays and times to live, in milliseconds: ten years.
-	MaxTime = storage.MaxTime
+	MaxTime = content.MaxTime
 	// MaxConsumerIDs bounds the ids that Consumers returns of each, MaxConsumerClaims the claims it
 	// looks at.
 	MaxConsumerIDs    = 100
@@ -75,12 +77,12 @@ const (
 	// MaxTerms bounds the terms of a filter.
 	MaxTerms = 64
 	// MaxUnique bounds the bytes of the id of a unique push.
-	MaxUnique = storage.MaxUnique
+	MaxUnique = content.MaxUnique
 
 	// MaxQueues bounds the queues that are known at a time.
-	MaxQueues = storage.MaxQueues
+	MaxQueues = content.MaxQueues
 	// MaxNameBytes bounds the bytes of their names together.
-	MaxNameBytes = storage.MaxNameBytes
+	MaxNameBytes = content.MaxNameBytes
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024
 	// MaxAwaited bounds the names that are awaited: by subscriptions, and by requests that wait for

@@ -7,7 +7,7 @@ import (
 	"sort"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // ListPriority is the priority of a list's packets: the middle of what pinpriq can say.
@@ -224,7 +224,7 @@ func (m *Machine) findValue(name, value []byte, end End, max int) (*queue, error
 	m.scratch = m.scratch[:0]
 	q, err := m.findQueue(name)
 	if q != nil {
-		m.scratch = m.ix.FindValue(q.ix, storage.ValueHash(value), end, max, m.scratch)
+		m.scratch = m.ix.FindValue(q.ix, content.ValueHash(value), end, max, m.scratch)
 		m.scratch = slices.DeleteFunc(m.scratch, func(p index.Packet) bool { return int(p.Size) != len(value) })
 	}
 	return q, err

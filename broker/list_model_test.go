@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // element is one of a list of the model. The slice of a list is the list from left to right.
@@ -367,7 +368,7 @@ func (p *player) attach(h *harness) {
 }
 
 // smallBatches are limits under which the batches of a test fill up.
-var smallBatches = storage.Limits{MaxOps: 1500, MaxBytes: 262144}
+var smallBatches = content.Limits{MaxOps: 1500, MaxBytes: 262144}
 
 func TestListsDoWhatTheModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // LoadRequest is a packet as another store had it, or this one at another time. Times are in Unix
@@ -98,8 +98,8 @@ func (m *Machine) insertIn(q *queue, r *LoadRequest, p *Packet) {
 		m.setConsumer(&d, m.enterSince(q, r.Consumer, min(r.LastClaim, m.tx.now)))
 	}
 	packet, _ := m.ix.Get(ix)
-	m.putNote(packet, &d, storage.NoteReason, r.Reason)
-	m.putNote(packet, &d, storage.NoteProgress, r.Progress)
+	m.putNote(packet, &d, content.NoteReason, r.Reason)
+	m.putNote(packet, &d, content.NoteProgress, r.Progress)
 	m.setDelivery(packet, d, state, until)
 }
 

@@ -9,18 +9,19 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // memStore is a Store and a recovery.Source in memory: what Apply brought is what a restart finds.
 // Its hooks let a test look at a commit, or fail it.
 type memStore struct {
 	recoverytest.Keys
-	packets map[storage.PacketID][]byte
-	queues  map[uint32]storage.Queue
-	states  map[uint64]storage.Delivery
-	notes   map[storage.NoteID][]byte
-	control storage.Control
-	limits  storage.Limits
+	packets map[content.PacketID][]byte
+	queues  map[uint32]content.Queue
+	states  map[uint64]content.Delivery
+	notes   map[content.NoteID][]byte
+	control content.Control
+	limits  content.Limits
 	level   storage.Level
 	repeats uint64        // of failures in the background
 	applied int           // batches
@@ -29,21 +30,21 @@ type memStore struct {
 	before  func() error  // called by Apply first; an error fails it
 	reads   func(ids int) // called by Read
 
-	after func(b *storage.Batch) // called by Apply last
+	after func(b *content.Batch) // called by Apply last
 }
 
 func newMemStore() *memStore {
 	return &memStore{
-		packets: map[storage.PacketID][]byte{},
-		queues:  map[uint32]storage.Queue{},
-		states:  map[uint64]storage.Delivery{},
-		notes:   map[storage.NoteID][]byte{},
-		control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
-		limits:  storage.Limits{MaxOps: 10000, MaxBytes: 524288},
+		packets: map[content.PacketID][]byte{},
+		queues:  map[uint32]content.Queue{},
+		states:  map[uint64]content.Delivery{},
+		notes:   map[content.NoteID][]byte{},
+		control: content.Control{Marks: content.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
+		limits:  content.Limits{MaxOps: 10000, MaxBytes: 524288},
 	}
 }
 
-func (s *memStore) Apply(b *storage.Batch) error {
+func (s *memStore) Apply(b *content.Batch) error {
 	if s.before != nil {
 		if err := s.before(); err != nil {
 			return err
@@ -51,28 +52,28 @@ func (s *memStore) Apply(b *storage.Batch) error {
 	}
 	s.applied++
 	s.memory = max(s.memory, b.Memory())
-	b.Each(func(op storage.Op) {
+	b.Each(func(op content.Op) {
 		switch op.Kind {
-		case storage.OpPut, storage.OpReplace:
+		case content.OpPut, content.OpReplace:
 			s.written++
 			s.packets[op.ID] = bytes.Clone(op.Record)
 			s.forget(op.Removed.Identity, op.Removed.Stored)
-		case storage.OpDelete:
+		case content.OpDelete:
 			delete(s.packets, op.ID)
 			s.forget(op.Removed.Identity, op.Removed.Stored)
-		case storage.OpPutDelivery:
+		case content.OpPutDelivery:
 			s.states[op.Delivery.Identity] = op.Delivery
-		case storage.OpPutNote:
+		case content.OpPutNote:
 			s.notes[op.Note] = bytes.Clone(op.Record)
-		case storage.OpDeleteDelivery:
+		case content.OpDeleteDelivery:
 			s.forget(op.Note.Identity, op.Stored)
-		case storage.OpPutQueue:
+		case content.OpPutQueue:
 			s.queues[op.Queue.ID] = op.Queue
-		case storage.OpPutCounters:
+		case content.OpPutCounters:
 			q := s.queues[op.Queue.ID]
 			q.Counters = op.Queue.Counters
 			s.queues[op.Queue.ID] = q
-		case storage.OpDeleteQueue:
+		case content.OpDeleteQueue:
 			delete(s.queues, op.Queue.ID)
 		}
 	})
@@ -86,27 +87,27 @@ func (s *memStore) Apply(b *storage.Batch) error {
 }
 
 // forget deletes records of a delivery state.
-func (s *memStore) forget(identity uint64, stored storage.Stored) {
-	if stored&storage.StoredDelivery != 0 {
+func (s *memStore) forget(identity uint64, stored content.Stored) {
+	if stored&content.StoredDelivery != 0 {
 		delete(s.states, identity)
 	}
-	for kind, bit := range map[storage.NoteKind]storage.Stored{
-		storage.NoteReason: storage.StoredReason, storage.NoteProgress: storage.StoredProgress,
+	for kind, bit := range map[content.NoteKind]content.Stored{
+		content.NoteReason: content.StoredReason, content.NoteProgress: content.StoredProgress,
 	} {
 		if stored&bit != 0 {
-			delete(s.notes, storage.NoteID{Identity: identity, Kind: kind})
+			delete(s.notes, content.NoteID{Identity: identity, Kind: kind})
 		}
 	}
 }
 
-func (s *memStore) Deliveries(fn func(*storage.Delivery, storage.Stored) error) error {
+func (s *memStore) Deliveries(fn func(*content.Delivery, content.Stored) error) error {
 	for _, identity := range slices.Sorted(maps.Keys(s.states)) {
-		d, stored := s.states[identity], storage.StoredDelivery
-		if s.notes[storage.NoteID{Identity: identity, Kind: storage.NoteReason}] != nil {
-			stored |= storage.StoredReason
+		d, stored := s.states[identity], content.StoredDelivery
+		if s.notes[content.NoteID{Identity: identity, Kind: content.NoteReason}] != nil {
+			stored |= content.StoredReason
 		}
-		if s.notes[storage.NoteID{Identity: identity, Kind: storage.NoteProgress}] != nil {
-			stored |= storage.StoredProgress
+		if s.notes[content.NoteID{Identity: identity, Kind: content.NoteProgress}] != nil {
+			stored |= content.StoredProgress
 		}
 		if err := fn(&d, stored); err != nil {
 			return err
@@ -115,13 +116,13 @@ func (s *memStore) Deliveries(fn func(*storage.Delivery, storage.Stored) error) 
 	return nil
 }
 
-func (s *memStore) ReadNotes(ids []storage.NoteID, fn func(int, []byte, error)) {
+func (s *memStore) ReadNotes(ids []content.NoteID, fn func(int, []byte, error)) {
 	for i, id := range ids {
 		fn(i, s.notes[id], nil)
 	}
 }
 
-func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
+func (s *memStore) Read(ids []content.PacketID, fn func(int, []byte, error)) {
 	if s.reads != nil {
 		s.reads(len(ids))
 	}
@@ -134,15 +135,15 @@ func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
 	}
 }
 
-func (s *memStore) Limits() storage.Limits { return s.limits }
+func (s *memStore) Limits() content.Limits { return s.limits }
 
 func (s *memStore) Space() storage.Space {
 	return storage.Space{Level: s.level, Repeats: s.repeats, Repeated: "cannot merge"}
 }
 
-func (s *memStore) Control() storage.Control { return s.control }
+func (s *memStore) Control() content.Control { return s.control }
 
-func (s *memStore) Queues(fn func(storage.Queue) error) error {
+func (s *memStore) Queues(fn func(content.Queue) error) error {
 	for _, q := range s.queues {
 		if err := fn(q); err != nil {
 			return err
@@ -151,24 +152,24 @@ func (s *memStore) Queues(fn func(storage.Queue) error) error {
 	return nil
 }
 
-func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
-	ids := make([]storage.PacketID, 0, len(s.packets))
+func (s *memStore) Packets(fn func(content.PacketID, *content.Meta) error) error {
+	ids := make([]content.PacketID, 0, len(s.packets))
 	for id := range s.packets {
 		ids = append(ids, id)
 	}
-	slices.SortFunc(ids, storage.PacketID.Compare)
+	slices.SortFunc(ids, content.PacketID.Compare)
 	for _, id := range ids {
-		var p storage.Packet
-		if err := storage.DecodeRecord(s.packets[id], &p); err != nil {
+		var p content.Packet
+		if err := content.DecodeRecord(s.packets[id], &p); err != nil {
 			return err
 		}
-		m := storage.Meta{
+		m := content.Meta{
 			Key: p.Key, Tags: p.Tags, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
-			Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
-			Extra: uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
+			Large: content.IsLarge(len(p.Payload)), Identity: p.Identity, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
+			Extra: uint32(content.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		}
 		if m.Key == nil {
-			m.Hash = storage.ValueHash(p.Payload)
+			m.Hash = content.ValueHash(p.Payload)
 		}
 		if err := fn(id, &m); err != nil {
 			return err
@@ -178,16 +179,16 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 }
 
 // uniques returns the records of unique pushes.
-func (s *memStore) uniques() (all []storage.Unique) {
-	_ = s.Uniques(func(u *storage.Unique) error { all = append(all, *u); return nil })
+func (s *memStore) uniques() (all []content.Unique) {
+	_ = s.Uniques(func(u *content.Unique) error { all = append(all, *u); return nil })
 	return all
 }
 
-func (s *memStore) Verify(scan storage.Tally) error {
-	var want storage.Tally
+func (s *memStore) Verify(scan content.Tally) error {
+	var want content.Tally
 	for id, record := range s.packets {
-		var p storage.Packet
-		if storage.DecodeRecord(record, &p) == nil {
+		var p content.Packet
+		if content.DecodeRecord(record, &p) == nil {
 			want.Add(id, p.Expiry)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A packet that moves keeps its record as it is: key, payload, times and attempts. In the store a
@@ -12,12 +12,12 @@ import (
 
 // move gives a packet a new place: at an end of a priority of the queue to, which may be its own.
 func (m *Machine) move(q *queue, p index.Packet, record []byte, to *queue, priority uint32, end End) (moved index.Packet) {
-	return m.moveTo(q, p, record, to, storage.PacketID{Queue: to.id, Priority: priority, Seq: m.nextSeq(end)}, p.Expiry)
+	return m.moveTo(q, p, record, to, content.PacketID{Queue: to.id, Priority: priority, Seq: m.nextSeq(end)}, p.Expiry)
 }
 
 // moveTo is move to a place, which may be the same with another expiry. Where the queue or the
 // expiry is another, the packet's state becomes that of p. It returns the packet as it is then.
-func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id storage.PacketID, expiry int64) (moved index.Packet) {
+func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id content.PacketID, expiry int64) (moved index.Packet) {
 	m.tellMove(q, p, to, id.Priority)
 	m.define(to)
 	m.moveUnique(q, p, to)
@@ -27,7 +27,7 @@ func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id 
 	record = m.putRecord(p, record, id, expiry)
 	moved = p
 	moved.Queue, moved.Priority, moved.Seq, moved.Expiry = to.ix, id.Priority, id.Seq, expiry
-	moved.Flags = storage.Flags(expiry != 0, p.Flags&storage.FlagLarge != 0)
+	moved.Flags = content.Flags(expiry != 0, p.Flags&content.FlagLarge != 0)
 	if to == q && expiry == p.Expiry {
 		m.ix.Move(p.ID, id.Priority, id.Seq)
 	} else {
@@ -59,9 +59,9 @@ func (m *Machine) tellMove(q *queue, p index.Packet, to *queue, priority uint32)
 
 // putRecord puts a packet under a new id, with the record that p has elsewhere. That is changed
 // where it has to say its identity or another expiry. It returns the record as the batch has it.
-func (m *Machine) putRecord(p index.Packet, record []byte, to storage.PacketID, expiry int64) []byte {
+func (m *Machine) putRecord(p index.Packet, record []byte, to content.PacketID, expiry int64) []byte {
 	if identity := ownIdentity(p.Identity, to.Seq); expiry != p.Expiry || identity != ownIdentity(p.Identity, p.Seq) {
-		changed, err := storage.AppendChanged(m.patched[:0], record, expiry, identity)
+		changed, err := content.AppendChanged(m.patched[:0], record, expiry, identity)
 		if err != nil { // fetch has decoded what this program did not write
 			panic(fmt.Sprintf("broker: record of packet %v: %v", to, err))
 		}
@@ -96,7 +96,7 @@ func (m *Machine) entryOf(p index.Packet) index.Entry {
 	return index.Entry{
 		Queue:    p.Queue,
 		Tags:     m.tags,
-		Wide:     storage.IsWide(len(key), int(p.Size)-len(key)),
+		Wide:     content.IsWide(len(key), int(p.Size)-len(key)),
 		Priority: p.Priority,
 		Seq:      p.Seq,
 		Identity: p.Identity,

@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/index/keyspace"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Databases is how many there are, from number 0. Each is a space of names of its own.
-const Databases = storage.Databases
+const Databases = content.Databases
 
 // Type is what a name stands for.
 type Type = keyspace.Kind
@@ -114,8 +114,8 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 // checkName returns ErrTooLarge if the name is too long, or its record with a value of so many
 // bytes.
 func checkName(name []byte, value int) error {
-	if len(name) > storage.MaxName {
-		return fmt.Errorf("%w: the name has %d bytes, the limit is %d", ErrTooLarge, len(name), storage.MaxName)
+	if len(name) > content.MaxName {
+		return fmt.Errorf("%w: the name has %d bytes, the limit is %d", ErrTooLarge, len(name), content.MaxName)
 	}
 	return checkSize(name, value, MaxRecord)
 }

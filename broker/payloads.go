@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A record is read when a call needs it, before the call changes anything: from the open batch, the
@@ -13,7 +14,7 @@ import (
 
 // known returns a packet's record if it need not be read from the disk, nil otherwise. It is valid
 // until the cache changes.
-func (m *Machine) known(id storage.PacketID, ref uint32) []byte {
+func (m *Machine) known(id content.PacketID, ref uint32) []byte {
 	if op, ok := m.open.puts.find(id); ok {
 		return m.open.ops.Record(op)
 	}
@@ -53,7 +54,7 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 	m.missed = ids
 	var decoded Packet
 	m.store.Read(ids, func(i int, record []byte, damage error) {
-		if damage == nil && storage.DecodeRecord(record, &decoded) != nil {
+		if damage == nil && content.DecodeRecord(record, &decoded) != nil {
 			damage = fmt.Errorf("%w: packet %v", storage.ErrDamaged, ids[i])
 		}
 		switch behind := i - len(missing); {
@@ -74,7 +75,7 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 
 // readAhead returns what s selects behind so many packets, as far as only the disk has it, and
 // appends the ids of that.
-func (m *Machine) readAhead(q *queue, s *index.Selection, behind int, ids []storage.PacketID) ([]index.Packet, []storage.PacketID) {
+func (m *Machine) readAhead(q *queue, s *index.Selection, behind int, ids []content.PacketID) ([]index.Packet, []content.PacketID) {
 	next, n, bytes := m.ix.Next(q.ix, *s, behind, readAhead, m.ahead[:0]), 0, 0
 	m.ahead = next
 	for _, p := range next {
@@ -175,14 +176,14 @@ func (m *Machine) deletePacket(q *queue, p index.Packet) {
 // deleteDelivery removes the records of a packet's delivery state from the store.
 func (m *Machine) deleteDelivery(p index.Packet) {
 	if p.Stored != 0 {
-		m.open.ops.DeleteDelivery(p.Identity, storage.Stored(p.Stored))
+		m.open.ops.DeleteDelivery(p.Identity, content.Stored(p.Stored))
 	}
 }
 
 // removed is what the storage has to know of a packet that goes with its delivery state.
-func removed(p index.Packet) storage.Removed {
-	return storage.Removed{
-		Size: int(p.Size), Expires: p.Flags&storage.FlagExpires != 0, Large: p.Flags&storage.FlagLarge != 0,
-		Stored: storage.Stored(p.Stored), Identity: p.Identity,
+func removed(p index.Packet) content.Removed {
+	return content.Removed{
+		Size: int(p.Size), Expires: p.Flags&content.FlagExpires != 0, Large: p.Flags&content.FlagLarge != 0,
+		Stored: content.Stored(p.Stored), Identity: p.Identity,
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // UpdatePriorityRequest is a packet to push or to move.
@@ -76,7 +76,7 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	there := p
 	there.Stored, there.HasUnique = 0, false // they stay
 	m.deletePacket(q, there)
-	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: m.nextSeq(Newest)}
+	id := content.PacketID{Queue: q.id, Priority: priority, Seq: m.nextSeq(Newest)}
 	bare := Packet{Key: key, EnqueuedAt: tx.now, Identity: ownIdentity(p.Identity, id.Seq)}
 	if p.State == index.Delayed {
 		bare.NotBefore = p.Until

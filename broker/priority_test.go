@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // updatePriority gives a key a priority that depends on nothing.
@@ -371,8 +372,8 @@ func TestAllPacketsOfAKeyGoWithIt(t *testing.T) {
 }
 
 func TestAMoveKeepsTheRecordAsItIs(t *testing.T) {
-	for name, p := range map[string]storage.Packet{
-		"tags":          {Tags: []storage.Tag{{Name: "a", Value: "b"}}},
+	for name, p := range map[string]content.Packet{
+		"tags":          {Tags: []content.Tag{{Name: "a", Value: "b"}}},
 		"producer":      {Producer: "somebody"},
 		"payload":       {Payload: []byte("small"), Attempts: 2},
 		"large payload": {Payload: bytes.Repeat([]byte("large"), 1000)},
@@ -401,7 +402,7 @@ func TestAMoveKeepsTheRecordAsItIs(t *testing.T) {
 }
 
 // only returns the only packet in a store, which has the key k and the priority.
-func only(t *testing.T, store *storage.Store, priority uint32) (p storage.Packet) {
+func only(t *testing.T, store *storage.Store, priority uint32) (p content.Packet) {
 	t.Helper()
 	snapshot, err := store.Snapshot()
 	if err != nil {
@@ -409,9 +410,9 @@ func only(t *testing.T, store *storage.Store, priority uint32) (p storage.Packet
 	}
 	defer snapshot.Close()
 	packets := 0
-	err = snapshot.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) error {
+	err = snapshot.Records(storage.QueueRange{}, func(id content.PacketID, rec []byte, damage error) error {
 		packets++
-		if err := errors.Join(damage, storage.DecodeRecord(bytes.Clone(rec), &p)); err != nil {
+		if err := errors.Join(damage, content.DecodeRecord(bytes.Clone(rec), &p)); err != nil {
 			return err
 		}
 		if string(p.Key) != "k" || id.Priority != priority {
@@ -443,18 +444,18 @@ func TestAClaimIsKeptByAMoveWithoutARecord(t *testing.T) {
 
 // onDisk is a broker on a folder with one packet of queue q, whose key is k and whose priority is
 // 1.
-func onDisk(t *testing.T, p storage.Packet) (*harness, *storage.Store) {
+func onDisk(t *testing.T, p content.Packet) (*harness, *storage.Store) {
 	t.Helper()
 	store, err := storage.Open(t.TempDir(), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	var batch storage.Batch
+	var batch content.Batch
 	p.Key = []byte("k")
-	batch.PutQueue(storage.Queue{ID: 1, Name: []byte("q")})
-	batch.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1 << 63}, &p)
-	batch.SetMarks(storage.Marks{NextSeq: 1<<63 + 1, LowSeq: 1<<63 - 1, NextQueue: 2})
+	batch.PutQueue(content.Queue{ID: 1, Name: []byte("q")})
+	batch.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1 << 63}, &p)
+	batch.SetMarks(content.Marks{NextSeq: 1<<63 + 1, LowSeq: 1<<63 - 1, NextQueue: 2})
 	if err := store.Apply(&batch); err != nil {
 		t.Fatal(err)
 	}
@@ -512,7 +513,7 @@ func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 // nullStore takes every batch and keeps nothing.
 type nullStore struct{ *memStore }
 
-func (nullStore) Apply(*storage.Batch) error { return nil }
+func (nullStore) Apply(*content.Batch) error { return nil }
 
 // BenchmarkUpdatePriority is the cost of moving a random one of so many keys: check, index and
 // record, without a disk.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // PushRequest is a packet to push.
@@ -30,7 +30,7 @@ type PushRequest struct {
 
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
-	n := len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer, r.Unique)
+	n := len(r.Queue) + len(r.Key) + len(r.Payload) + content.ExtraBytes(r.Tags, r.Producer, r.Unique)
 	if n > tx.m.maxRecord {
 		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, tx.m.maxRecord)
 	}
@@ -119,7 +119,7 @@ func (tx *Tx) packet(r *PushRequest) Packet {
 // has admitted it, so the index has room. The state is as of index.Entry.
 func (m *Machine) insert(q *queue, priority uint32, end End, p *Packet, s State, until int64) index.ID {
 	hash := setHash(p)
-	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: m.nextSeq(end)}
+	id := content.PacketID{Queue: q.id, Priority: priority, Seq: m.nextSeq(end)}
 	op := m.open.ops.Put(id, p)
 	m.open.puts.add(id, op)
 	e := m.entry(q, id, hash, p, op)
@@ -135,27 +135,27 @@ func (m *Machine) insert(q *queue, priority uint32, end End, p *Packet, s State,
 // setHash returns the hash of a packet without a key, 0 for any other. Its record holds the hash.
 func setHash(p *Packet) uint64 {
 	if p.Key == nil {
-		p.Hash = storage.ValueHash(p.Payload)
+		p.Hash = content.ValueHash(p.Payload)
 	}
 	return p.Hash
 }
 
 // entry is the index entry of a packet that op puts. Its record is in the cache from then on.
-func (m *Machine) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op int) index.Entry {
+func (m *Machine) entry(q *queue, id content.PacketID, hash uint64, p *Packet, op int) index.Entry {
 	return index.Entry{
 		Queue:    q.ix,
 		Tags:     m.tagBytes(p.Tags),
-		Wide:     storage.IsWide(len(p.Key), len(p.Payload)),
+		Wide:     content.IsWide(len(p.Key), len(p.Payload)),
 		Priority: id.Priority,
 		Seq:      id.Seq,
 		Key:      p.Key,
 		Hash:     hash,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
-		TagBytes: uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
+		TagBytes: uint32(content.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		Identity: p.Identity,
 		Unique:   p.Unique,
 		Expiry:   p.Expiry,
-		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),
+		Flags:    content.Flags(p.Expiry != 0, content.IsLarge(len(p.Payload))),
 		Ref:      m.cache.Add(id.Seq, m.open.ops.Record(op)),
 	}
 }
@@ -183,6 +183,6 @@ func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
 // beginWindow begins the window of a packet that was pushed.
 func (tx *Tx) beginWindow(q *queue, unique []byte, until int64, id ID) {
 	if tx.m.ix.AddWindow(q.ix, unique, id.identity(), until) {
-		tx.m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: unique, Until: until})
+		tx.m.open.ops.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: q.id, Identity: id.identity()}, ID: unique, Until: until})
 	}
 }

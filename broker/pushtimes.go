@@ -4,7 +4,7 @@ import (
 	"sort"
 
 	"github.com/holdfast-queue/holdfast/recovery"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // pushTimes tell when packets were pushed, by index.End, without their records: those may have to
@@ -19,7 +19,7 @@ const (
 )
 
 // note notes that the packets to come are pushed now or later.
-func (t *pushTimes) note(m storage.Marks, now int64) {
+func (t *pushTimes) note(m content.Marks, now int64) {
 	for _, next := range [...]uint64{m.NextSeq, m.LowSeq} {
 		end, number := recovery.PushNumber(next)
 		times := t[end]

@@ -1,6 +1,8 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/storage"
+import (
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
 
 // puts finds the operation by which a batch puts a packet. New packets get the next sequences at
 // either end, so a slice for each end finds almost all of them.
@@ -9,11 +11,11 @@ type puts struct {
 	firstLow uint64  // and at the oldest
 	up       []int32 // operations by sequence-firstSeq; -1 where the sequence is no packet's
 	down     []int32 // by firstLow-sequence
-	replaced map[storage.PacketID]int32
+	replaced map[content.PacketID]int32
 }
 
 // add notes the operation that puts a packet.
-func (p *puts) add(id storage.PacketID, op int) {
+func (p *puts) add(id content.PacketID, op int) {
 	switch {
 	case id.Seq >= p.firstSeq:
 		p.up = setAt(p.up, id.Seq-p.firstSeq, int32(op))
@@ -21,7 +23,7 @@ func (p *puts) add(id storage.PacketID, op int) {
 		p.down = setAt(p.down, p.firstLow-id.Seq, int32(op))
 	default:
 		if p.replaced == nil {
-			p.replaced = make(map[storage.PacketID]int32)
+			p.replaced = make(map[content.PacketID]int32)
 		}
 		p.replaced[id] = int32(op)
 	}
@@ -37,7 +39,7 @@ func setAt(s []int32, i uint64, op int32) []int32 {
 }
 
 // find returns the operation that puts the packet; false if no operation of this batch does.
-func (p *puts) find(id storage.PacketID) (op int, ok bool) {
+func (p *puts) find(id content.PacketID) (op int, ok bool) {
 	at := int32(-1)
 	if i := id.Seq - p.firstSeq; i < uint64(len(p.up)) { // a lower sequence wraps around
 		at = p.up[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/recovery"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // loadQueues adds the queues that recovery found.
@@ -82,7 +82,7 @@ func (t *queueTable) free(q *queue) {
 // nextNumber returns a number of storage that no queue has. The mark of the next queue rises until
 // all numbers were used once: clients that make queues and leave them empty get there in days. From
 // then on nextNumber returns numbers that are free again, of which MaxQueues leaves some.
-func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
+func (t *queueTable) nextNumber(m *content.Marks) uint32 {
 	const end = math.MaxUint32
 	if m.NextQueue < end {
 		m.NextQueue++
@@ -200,8 +200,8 @@ func (m *Machine) define(q *queue) {
 }
 
 // definition is what the store holds of the queue besides its packets.
-func (m *Machine) definition(q *queue) storage.Queue {
-	return storage.Queue{
+func (m *Machine) definition(q *queue) content.Queue {
+	return content.Queue{
 		ID: q.id, Database: q.entry.Database(), Name: []byte(q.entry.Name()), Expiry: q.expiry(), Dropped: q.dropped,
 		Settings: q.own, Counters: q.counters, Rest: m.rests.Queues[q.id],
 	}
@@ -261,8 +261,8 @@ func (q *queue) isOrigin() bool { return q.counters.Dead > 0 && len(settingsOf(q
 // exists says that the queue has its name: it holds packets, or it has settings of its own.
 func (m *Machine) exists(q *queue) bool { return q.own != nil || m.ix.Counts(q.ix).Len() > 0 }
 
-func (q *queue) packet(p index.Packet) storage.PacketID {
-	return storage.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}
+func (q *queue) packet(p index.Packet) content.PacketID {
+	return content.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}
 }
 
 // isPausedOut says that no packet of a queue may be taken now.

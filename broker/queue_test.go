@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestNumbersOfQueuesGoOnFromOneWhenAllWereUsedAndNoneIsTheNumberOfTwo(t *testing.T) {
@@ -39,8 +39,8 @@ func TestNumbersOfQueuesGoOnFromOneWhenAllWereUsedAndNoneIsTheNumberOfTwo(t *tes
 		t.Fatalf("%+v, %v", state.Report, err)
 	}
 	for id, rec := range h.store.packets {
-		var p storage.Packet
-		if err := storage.DecodeRecord(rec, &p); err != nil || string(p.Payload) != string(h.store.queues[id.Queue].Name) {
+		var p content.Packet
+		if err := content.DecodeRecord(rec, &p); err != nil || string(p.Payload) != string(h.store.queues[id.Queue].Name) {
 			t.Errorf("the packet of %q lies in %q: %v", p.Payload, h.store.queues[id.Queue].Name, err)
 		}
 	}
@@ -137,7 +137,7 @@ func TestQueuesThatOnlyHadSubscribersAreDroppedWithoutACall(t *testing.T) {
 func TestQueuesThatABatchEmptiesMayBeDroppedBeforeItIsCommitted(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	h.store.limits = storage.Limits{MaxOps: 50000, MaxBytes: 2621440}
+	h.store.limits = content.Limits{MaxOps: 50000, MaxBytes: 2621440}
 	h.restart()
 	const n, first = 9000, 5000 // enough that the table of queues is made anew
 	for i := range n {

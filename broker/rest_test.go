@@ -8,24 +8,25 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A later version wrote a folder, in which each record has a field that this one does not know.
 func TestWhatALaterVersionWroteIsWrittenBack(t *testing.T) {
-	const sequence = storage.FirstSeq + 7
-	dir, rest := t.TempDir(), storage.Rest{Bytes: "\x3c\x2a", Fields: 1} // field 60 is 42
+	const sequence = content.FirstSeq + 7
+	dir, rest := t.TempDir(), content.Rest{Bytes: "\x3c\x2a", Fields: 1} // field 60 is 42
 	store, err := storage.Open(dir, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b storage.Batch
-	b.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs"), New: true, Settings: &storage.Settings{MaxAttempts: 5}, Rest: rest})
-	b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: sequence}, &storage.Packet{Payload: []byte("x")})
-	b.PutDelivery(&storage.Delivery{Identity: sequence, State: storage.Ready, Attempts: 1, Rest: rest}, 0)
-	b.PutHead(&storage.Head{ID: 1, Kind: storage.String, Name: []byte("string"), Version: 2, Value: []byte("v"), Rest: rest}, storage.Mark{})
-	b.PutHead(&storage.Head{ID: 3, Kind: storage.Hash, Name: []byte("hash"), Version: 4, Value: []byte{}, Rest: rest}, storage.Mark{})
-	b.PutField(&storage.Field{Hash: 3, ID: 5, Name: []byte("f"), Version: 6, Value: []byte("v"), Rest: rest}, storage.Mark{})
-	b.SetMarks(storage.Marks{NextSeq: sequence + 1, LowSeq: storage.FirstSeq - 1, NextQueue: 2, LastKey: 6})
+	var b content.Batch
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("jobs"), New: true, Settings: &content.Settings{MaxAttempts: 5}, Rest: rest})
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: sequence}, &content.Packet{Payload: []byte("x")})
+	b.PutDelivery(&content.Delivery{Identity: sequence, State: content.Ready, Attempts: 1, Rest: rest}, 0)
+	b.PutHead(&content.Head{ID: 1, Kind: content.String, Name: []byte("string"), Version: 2, Value: []byte("v"), Rest: rest}, content.Mark{})
+	b.PutHead(&content.Head{ID: 3, Kind: content.Hash, Name: []byte("hash"), Version: 4, Value: []byte{}, Rest: rest}, content.Mark{})
+	b.PutField(&content.Field{Hash: 3, ID: 5, Name: []byte("f"), Version: 6, Value: []byte("v"), Rest: rest}, content.Mark{})
+	b.SetMarks(content.Marks{NextSeq: sequence + 1, LowSeq: content.FirstSeq - 1, NextQueue: 2, LastKey: 6})
 	if err := errors.Join(store.Apply(&b), store.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestWhatALaterVersionWroteIsWrittenBack(t *testing.T) {
 		_, expire := tx.SetExpiry([]byte("string"), startTime+1_000_000)
 		_, hash := tx.SetExpiry([]byte("hash"), startTime+1_000_000)
 		_, field := tx.SetField([]byte("hash"), []byte("f"), []byte("w"))
-		settings := tx.SetSettings([]byte("jobs"), storage.Settings{MaxAttempts: 6, Lease: 1000})
+		settings := tx.SetSettings([]byte("jobs"), content.Settings{MaxAttempts: 6, Lease: 1000})
 		return errors.Join(claim, expire, hash, field, settings)
 	})
 	if err := errors.Join(h.b.Close(), store.Close()); err != nil {
@@ -58,22 +59,22 @@ func TestWhatALaterVersionWroteIsWrittenBack(t *testing.T) {
 	}
 	defer view.Close()
 	records := 0
-	see := func(what string, changed bool, got storage.Rest) {
+	see := func(what string, changed bool, got content.Rest) {
 		records++
 		if !changed || got != rest {
 			t.Errorf("%s: changed is %v, and it has %+v", what, changed, got)
 		}
 	}
 	err = errors.Join(
-		view.Queues(func(q storage.Queue) error {
+		view.Queues(func(q content.Queue) error {
 			see("the definition", q.Settings.MaxAttempts == 6, q.Rest)
 			return nil
 		}),
-		view.Deliveries(func(d *storage.Delivery, damage error) error {
+		view.Deliveries(func(d *content.Delivery, damage error) error {
 			see("the delivery state", index.State(d.State) == index.Claimed, d.Rest)
 			return damage
 		}),
-		view.Items(func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error {
+		view.Items(func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
 			if f != nil {
 				see(v.String(), string(f.Value) == "w", f.Rest)
 				return damage

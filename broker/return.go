@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A claim that ends without success returns its packet to the queue. One that was tried too often
@@ -100,8 +100,8 @@ func (m *Machine) putBack(q *queue, p index.Packet, d index.Delivery, until int6
 	if q.tailed {
 		m.tailEvent(q, p, Event{Kind: kind, Attempts: int(d.Attempts), Reason: string(reason)})
 	}
-	m.putNote(p, &d, storage.NoteReason, reason)
-	m.putNote(p, &d, storage.NoteProgress, nil)
+	m.putNote(p, &d, content.NoteReason, reason)
+	m.putNote(p, &d, content.NoteProgress, nil)
 	state := Ready
 	if until > 0 {
 		state = Delayed
@@ -115,18 +115,18 @@ func (m *Machine) die(q *queue, p index.Packet, d index.Delivery, reason []byte)
 	m.count(q, &q.counters.Dead, &m.totals.Dead, 1)
 	to, record := m.deadLetter(q, p)
 	m.tellDeath(q, p, d, reason, to)
-	m.putNote(p, &d, storage.NoteProgress, nil)
+	m.putNote(p, &d, content.NoteProgress, nil)
 	if to != nil {
 		text := fmt.Appendf(nil, "dead at attempt %d", d.Attempts)
 		if len(reason) > 0 {
 			text = fmt.Appendf(text, ": %s", reason)
 		}
-		m.putNote(p, &d, storage.NoteReason, text[:min(len(text), MaxReason)])
+		m.putNote(p, &d, content.NoteReason, text[:min(len(text), MaxReason)])
 		d.Attempts, d.Origin = 0, q.id
 		m.moveWithState(q, p, record, d, to)
 		return
 	}
-	m.putNote(p, &d, storage.NoteReason, reason)
+	m.putNote(p, &d, content.NoteReason, reason)
 	m.setDelivery(p, d, Dead, m.tx.now)
 	m.changed(q)
 }

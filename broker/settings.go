@@ -1,38 +1,38 @@
 package broker
 
 import (
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // What a queue does with packets that come and with those that are claimed, the table of all that
 // is known of each setting, and what a queue has done since it was made.
 type (
-	Settings = storage.Settings
-	Setting  = storage.Setting
-	Order    = storage.Order
-	Full     = storage.Full
-	Counters = storage.Counters
+	Settings = content.Settings
+	Setting  = content.Setting
+	Order    = content.Order
+	Full     = content.Full
+	Counters = content.Counters
 )
 
 // SettingsTable has a row for each setting.
-func SettingsTable() []Setting { return storage.SettingsTable }
+func SettingsTable() []Setting { return content.SettingsTable }
 
 // SettingOrders is the kind of the setting whose value is all that follows.
-const SettingOrders = storage.SettingOrders
+const SettingOrders = content.SettingOrders
 
 // CheckOrders says what was expected of the orders of a queue, if no queue can have these.
-func CheckOrders(orders []Order) error { return storage.CheckOrders(orders) }
+func CheckOrders(orders []Order) error { return content.CheckOrders(orders) }
 
 // What becomes of a push to a queue that holds as much as its bound allows: it is refused, it
 // waits, or the worst packets go.
 const (
-	FullReject = storage.FullReject
-	FullBlock  = storage.FullBlock
-	FullDrop   = storage.FullDrop
+	FullReject = content.FullReject
+	FullBlock  = content.FullBlock
+	FullDrop   = content.FullDrop
 )
 
 // DefaultSettings are those of a queue that has none of its own.
-func DefaultSettings() Settings { return storage.DefaultSettings() }
+func DefaultSettings() Settings { return content.DefaultSettings() }
 
 // settingsOf returns the settings of a queue, which are not to be changed.
 func settingsOf(q *queue) *Settings {

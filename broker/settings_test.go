@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestSettingsOutliveARestartAndAreTheQueuesOwn(t *testing.T) {
@@ -38,7 +38,7 @@ func TestSettingsOutliveARestartAndAreTheQueuesOwn(t *testing.T) {
 func TestCountersAreSavedBesideWhatOthersBring(t *testing.T) {
 	w := newWork(t)
 	defer w.close()
-	w.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 39000}
+	w.store.limits = content.Limits{MaxOps: 800, MaxBytes: 39000}
 	w.restart()
 	name, s := bytes.Repeat([]byte("q"), 55_000), broker.DefaultSettings()
 	s.DeadLetter = bytes.Repeat([]byte("d"), 65_535)

@@ -8,28 +8,29 @@ import (
 	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // The rules of each type are in the file that has its name.
 
 // Packet is what the broker takes in and hands out: key, payload and times.
-type Packet = storage.Packet
+type Packet = content.Packet
 
 // Store is what the machine reads of the storage. The bytes of a record are valid during the call
 // of fn. It gets nil and why where there is none.
 type Store interface {
-	Read(ids []storage.PacketID, fn func(i int, record []byte, damage error))
+	Read(ids []content.PacketID, fn func(i int, record []byte, damage error))
 	// ReadValues is Read for the large values of strings and fields, and ReadNotes for the texts of
 	// notes.
-	ReadValues(ids []storage.ValueID, fn func(i int, value []byte, damage error))
-	ReadNotes(ids []storage.NoteID, fn func(i int, text []byte, damage error))
+	ReadValues(ids []content.ValueID, fn func(i int, value []byte, damage error))
+	ReadNotes(ids []content.NoteID, fn func(i int, text []byte, damage error))
 	// Flush returns the flush record of the last batch applied.
-	Flush() storage.Flush
-	Limits() storage.Limits
+	Flush() content.Flush
+	Limits() content.Limits
 }
 
 // Batch is what calls changed, for the storage.
-type Batch = storage.Batch
+type Batch = content.Batch
 
 // Disk is what a driver needs of the storage, with what its machine reads.
 type Disk interface {
@@ -71,7 +72,7 @@ type Options struct {
 type Machine struct {
 	store  Store
 	log    *slog.Logger
-	limits storage.Limits // at which a batch is full
+	limits content.Limits // at which a batch is full
 	// maxRecord bounds the bytes of one packet that comes, with its queue's name.
 	maxRecord int
 
@@ -92,7 +93,7 @@ type Machine struct {
 	redated      []redated              // see setup.go
 	defaults     Defaults
 	unfollowed   int               // queues below this number have yet to follow new defaults
-	flush        storage.Flush     // that is being carried out
+	flush        content.Flush     // that is being carried out
 	flushes      [Databases]uint32 // how many there were
 	tails        map[watched]int   // how many tail a name, see event.go
 	told         []Event           // may be told now
@@ -103,7 +104,7 @@ type Machine struct {
 	watches      map[watched][]*Conn      // who wants to know of a change to what has a name
 	watchers     map[*Conn]struct{}       // all of them
 	cursors      map[*ListCursor]struct{} // of looks at lists that are under way
-	marks        storage.Marks
+	marks        content.Marks
 	cache        *cache.Cache
 	open         *batch
 	onWay        *batch               // Take returned it, and Done was not called since
@@ -127,7 +128,7 @@ type Machine struct {
 	found        Found          // what the last call found
 	fetched      [][]byte       // see payloads.go, with the next five
 	missing      []int
-	missed       []storage.PacketID
+	missed       []content.PacketID
 	ahead        []index.Packet
 	one          [1]index.Packet
 	copied       []byte
@@ -314,7 +315,7 @@ type redated struct {
 type ListCursor struct {
 	machine *Machine // that has it among its cursors; nil: none
 	queue   *queue
-	marks   storage.Marks // when it began
+	marks   content.Marks // when it began
 	after   index.Place   // the last element that it has passed
 	last    index.Place   // the one with which it ends
 	n       int           // elements when it began

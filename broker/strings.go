@@ -2,7 +2,7 @@ package broker
 
 import (
 	"github.com/holdfast-queue/holdfast/index/keyspace"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // String returns a string; ok is false if nothing has the name.
@@ -79,7 +79,7 @@ const keepPatched = 1 << 16
 
 // putString gives a string a value.
 func (m *Machine) putString(k *keyspace.Entry, value []byte) {
-	m.storeHead(k, &storage.Head{Value: value})
+	m.storeHead(k, &content.Head{Value: value})
 	m.keepValue(stringOf(k), value)
 	m.changedName(k)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // fill pushes n elements, 1000 in a call.
@@ -291,10 +291,10 @@ func TestASweepLeavesHalfOfABatchToOthers(t *testing.T) {
 	h.fill("q", 6000)
 	h.barrier()
 	largest := 0
-	h.store.after = func(b *storage.Batch) {
+	h.store.after = func(b *content.Batch) {
 		deletes := 0
-		b.Each(func(op storage.Op) {
-			if op.Kind == storage.OpDelete {
+		b.Each(func(op content.Op) {
+			if op.Kind == content.OpDelete {
 				deletes++
 			}
 		})

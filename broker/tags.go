@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // order is the values that a queue declares for a tag, each with its rank from 1 on.
@@ -81,7 +81,7 @@ func (m *Machine) checkMove(q, to *queue, packets ...index.Packet) error {
 		}
 		for rest := tags; rest != "" && to.orders != nil; {
 			var name, value string
-			name, value, rest = storage.CutTag(rest)
+			name, value, rest = content.CutTag(rest)
 			if err := to.checkValue(name, value); err != nil {
 				return err
 			}
@@ -111,10 +111,10 @@ func checkLanes(n int, has bool) error {
 }
 
 // PacketTag is one name and value that a packet carries.
-type PacketTag = storage.Tag
+type PacketTag = content.Tag
 
 // tagBytes is what the index has of tags. It is valid until the next call.
 func (m *Machine) tagBytes(tags []PacketTag) []byte {
-	m.tags = storage.AppendTags(m.tags[:0], tags)
+	m.tags = content.AppendTags(m.tags[:0], tags)
 	return m.tags
 }

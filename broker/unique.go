@@ -2,7 +2,7 @@ package broker
 
 import (
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A unique push adds a packet unless another one of the queue has its id. The index says which one
@@ -26,21 +26,21 @@ func (m *Machine) unique(p index.Packet) []byte {
 // putUnique writes the record of a packet that has an id.
 func (m *Machine) putUnique(q *queue, identity uint64, unique []byte) {
 	if len(unique) > 0 {
-		m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: identity}, ID: unique})
+		m.open.ops.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: q.id, Identity: identity}, ID: unique})
 	}
 }
 
 // moveUnique takes the record of a packet along to another queue.
 func (m *Machine) moveUnique(q *queue, p index.Packet, to *queue) {
 	if p.HasUnique && to != q {
-		m.open.ops.DeleteUnique(storage.UniqueID{Queue: q.id, Identity: p.Identity})
+		m.open.ops.DeleteUnique(content.UniqueID{Queue: q.id, Identity: p.Identity})
 		m.putUnique(to, p.Identity, m.unique(p))
 	}
 }
 
 // endUnique deletes the record of a packet that is gone, or of a window.
 func (m *Machine) endUnique(q *queue, identity uint64) {
-	if id := (storage.UniqueID{Queue: q.id, Identity: identity}); !m.open.ops.CancelUnique(id) {
+	if id := (content.UniqueID{Queue: q.id, Identity: identity}); !m.open.ops.CancelUnique(id) {
 		m.open.ops.DeleteUnique(id)
 	}
 }

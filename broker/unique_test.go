@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // uniquely pushes with an id and a window.
@@ -43,7 +44,7 @@ func TestARefusedPushBeginsNoWindow(t *testing.T) {
 	if _, err := w.uniquely("taken", "u", 1000); err != broker.ErrWrongType {
 		t.Errorf("a push to a string gives %v", err)
 	}
-	for full, want := range map[storage.Full]error{storage.FullReject: broker.ErrFull, storage.FullDrop: broker.ErrDropped} {
+	for full, want := range map[content.Full]error{content.FullReject: broker.ErrFull, content.FullDrop: broker.ErrDropped} {
 		w.set(broker.Settings{Bound: 1, Full: full})
 		first := w.add(broker.PushRequest{Priority: 1, Unique: []byte("first")})
 		if _, err := w.uniquely("q", "u", 1000); !errors.Is(err, want) {
@@ -62,7 +63,7 @@ func TestARefusedPushBeginsNoWindow(t *testing.T) {
 func TestAUniquePushInLineNeedsNoRoomOnceAPacketHasItsID(t *testing.T) {
 	for _, window := range []int64{0, 1000} {
 		w := newWork(t)
-		w.bound(1, 0, storage.FullReject)
+		w.bound(1, 0, content.FullReject)
 		w.add(broker.PushRequest{Payload: []byte("full")})
 		wait := func() *linedUp {
 			p := &linedUp{c: w.b.Attach(&inbox{}, groups), r: broker.PushRequest{Queue: []byte("q"), Priority: 1, Unique: []byte("u"), Window: window}}

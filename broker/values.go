@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A large value is in the open batch, the cache, the batch that is on its way to the disk, or only
@@ -20,16 +21,16 @@ type Value struct {
 // valueRef is a value and where it is.
 type valueRef struct {
 	*keyspace.Value
-	id  storage.ValueID
+	id  content.ValueID
 	tag uint64 // by which the cache has it
 }
 
 func stringOf(k *keyspace.Entry) valueRef {
-	return valueRef{&k.Value, storage.ValueID{ID: k.ID}, k.ID}
+	return valueRef{&k.Value, content.ValueID{ID: k.ID}, k.ID}
 }
 
 func fieldOf(k *keyspace.Entry, f *keyspace.Field) valueRef {
-	return valueRef{&f.Value, storage.ValueID{ID: k.ID, Field: f.ID, IsField: true}, f.ID}
+	return valueRef{&f.Value, content.ValueID{ID: k.ID, Field: f.ID, IsField: true}, f.ID}
 }
 
 // valueAtHand returns a value that need not be read from the disk.
@@ -52,7 +53,7 @@ func (m *Machine) read(s valueRef) (value []byte, err error) {
 	if value, ok := m.valueAtHand(s); ok {
 		return value, nil
 	}
-	m.store.ReadValues([]storage.ValueID{s.id}, func(_ int, read []byte, damage error) {
+	m.store.ReadValues([]content.ValueID{s.id}, func(_ int, read []byte, damage error) {
 		switch {
 		case damage != nil:
 			err = fmt.Errorf("%w: %w", ErrUnreadable, damage)
@@ -84,7 +85,7 @@ func (tx *Tx) Bytes(v Value) ([]byte, error) {
 // is large.
 func (m *Machine) keepValue(s valueRef, value []byte) {
 	v := s.Value
-	if storage.IsLarge(len(value)) {
+	if content.IsLarge(len(value)) {
 		v.Small, v.Size, v.Ref = nil, uint32(len(value)), m.cache.Add(s.tag, value)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 const (
@@ -169,7 +170,7 @@ type countingStore struct {
 	values int
 }
 
-func (s *countingStore) ReadValues(ids []storage.ValueID, fn func(int, []byte, error)) {
+func (s *countingStore) ReadValues(ids []content.ValueID, fn func(int, []byte, error)) {
 	s.values += len(ids)
 	s.memStore.ReadValues(ids, fn)
 }
@@ -207,7 +208,7 @@ func TestRecentLargeValuesAreNotReadFromTheDisk(t *testing.T) {
 // damagedStore cuts all large values.
 type damagedStore struct{ *memStore }
 
-func (s *damagedStore) ReadValues(ids []storage.ValueID, fn func(int, []byte, error)) {
+func (s *damagedStore) ReadValues(ids []content.ValueID, fn func(int, []byte, error)) {
 	s.memStore.ReadValues(ids, func(i int, value []byte, damage error) { fn(i, value[:5], damage) })
 }
 

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // workModel drives a broker on a store in memory and a plain model of the work queue with the same
@@ -1028,7 +1028,7 @@ func (m *workModel) compareWorkers(queue string) {
 
 // startsAgain does to the model what the time that a server is down does. The marks are those that
 // the store has by then.
-func (m *workModel) startsAgain(marks storage.Marks) {
+func (m *workModel) startsAgain(marks content.Marks) {
 	next := max(1, int64(marks.NextSeq-1<<63)) // no packet and no claim has 0
 	if last := len(m.receipts) - 1; last >= 0 && next <= m.receipts[last].Token {
 		m.t.Fatalf("the next number is %d after a claim with the token %d", next, m.receipts[last].Token)
@@ -1067,13 +1067,13 @@ func (m *workModel) crash(t *rapid.T) {
 func (m *workModel) sameStore() {
 	stored, ids, tags := map[uint64]bool{}, map[uint64]string{}, map[uint64][]broker.PacketTag{}
 	for id, record := range m.store.packets {
-		var p storage.Packet
-		m.check(storage.DecodeRecord(record, &p))
+		var p content.Packet
+		m.check(content.DecodeRecord(record, &p))
 		identity := cmp.Or(p.Identity, id.Seq)
 		stored[identity], tags[identity] = true, p.Tags
 	}
 	windows := 0
-	m.check(m.store.Uniques(func(u *storage.Unique) error {
+	m.check(m.store.Uniques(func(u *content.Unique) error {
 		if u.Until != 0 {
 			windows++
 		} else {
@@ -1105,9 +1105,9 @@ func (m *workModel) sameStore() {
 
 // expire drops from the store what has expired, as the real one does.
 func (m *workModel) expire() {
-	maps.DeleteFunc(m.store.packets, func(id storage.PacketID, record []byte) bool {
-		var p storage.Packet
-		m.check(storage.DecodeRecord(record, &p))
+	maps.DeleteFunc(m.store.packets, func(id content.PacketID, record []byte) bool {
+		var p content.Packet
+		m.check(content.DecodeRecord(record, &p))
 		identity := cmp.Or(p.Identity, id.Seq)
 		expired := p.Expired(m.now.Load()) && !m.leased(m.store.states[identity])
 		if expired {
@@ -1121,8 +1121,8 @@ func (m *workModel) expire() {
 }
 
 // leased says that somebody holds a packet with a delivery state, so that it does not expire.
-func (m *workModel) leased(d storage.Delivery) bool {
-	return d.State == storage.Claimed && d.Until > m.now.Load()
+func (m *workModel) leased(d content.Delivery) bool {
+	return d.State == content.Claimed && d.Until > m.now.Load()
 }
 
 // restart starts the broker anew, on what the store has.

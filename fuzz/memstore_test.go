@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // memStore is a store in memory, with what the broker and recovery need of one. A restart loses
@@ -16,37 +17,37 @@ import (
 type memStore struct {
 	recoverytest.Keys
 	mu      sync.Mutex // guards what follows
-	packets map[storage.PacketID][]byte
-	queues  map[uint32]storage.Queue
-	control storage.Control
+	packets map[content.PacketID][]byte
+	queues  map[uint32]content.Queue
+	control content.Control
 }
 
 func newMemStore() *memStore {
 	return &memStore{
-		packets: map[storage.PacketID][]byte{},
-		queues:  map[uint32]storage.Queue{},
-		control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
+		packets: map[content.PacketID][]byte{},
+		queues:  map[uint32]content.Queue{},
+		control: content.Control{Marks: content.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
 	}
 }
 
 // Apply implements broker.Store.
-func (s *memStore) Apply(b *storage.Batch) error {
+func (s *memStore) Apply(b *content.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Keys.Apply(b)
-	b.Each(func(op storage.Op) {
+	b.Each(func(op content.Op) {
 		switch op.Kind {
-		case storage.OpPut, storage.OpReplace:
+		case content.OpPut, content.OpReplace:
 			s.packets[op.ID] = slices.Clone(op.Record)
-		case storage.OpDelete:
+		case content.OpDelete:
 			delete(s.packets, op.ID)
-		case storage.OpPutQueue:
+		case content.OpPutQueue:
 			s.queues[op.Queue.ID] = op.Queue
-		case storage.OpPutCounters:
+		case content.OpPutCounters:
 			q := s.queues[op.Queue.ID]
 			q.Counters = op.Queue.Counters
 			s.queues[op.Queue.ID] = q
-		case storage.OpDeleteQueue:
+		case content.OpDeleteQueue:
 			delete(s.queues, op.Queue.ID)
 		}
 	})
@@ -55,7 +56,7 @@ func (s *memStore) Apply(b *storage.Batch) error {
 }
 
 // Read implements broker.Store.
-func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
+func (s *memStore) Read(ids []content.PacketID, fn func(int, []byte, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, id := range ids {
@@ -67,21 +68,21 @@ func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
 	}
 }
 
-func (s *memStore) Limits() storage.Limits {
-	return storage.Limits{MaxOps: 32768, MaxBytes: 2097152}
+func (s *memStore) Limits() content.Limits {
+	return content.Limits{MaxOps: 32768, MaxBytes: 2097152}
 }
 
 func (s *memStore) Space() storage.Space { return storage.Space{Free: 1 << 40, Total: 1 << 40} }
 
 // Control implements recovery.Source.
-func (s *memStore) Control() storage.Control {
+func (s *memStore) Control() content.Control {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.control
 }
 
 // Queues implements recovery.Source.
-func (s *memStore) Queues(fn func(storage.Queue) error) error {
+func (s *memStore) Queues(fn func(content.Queue) error) error {
 	for _, id := range slices.Sorted(maps.Keys(s.queues)) {
 		if err := fn(s.queues[id]); err != nil {
 			return err
@@ -91,27 +92,27 @@ func (s *memStore) Queues(fn func(storage.Queue) error) error {
 }
 
 // Deliveries implements recovery.Source: nothing is ever claimed here.
-func (s *memStore) Deliveries(func(*storage.Delivery, storage.Stored) error) error { return nil }
+func (s *memStore) Deliveries(func(*content.Delivery, content.Stored) error) error { return nil }
 
 // ReadNotes implements broker.Store.
-func (s *memStore) ReadNotes([]storage.NoteID, func(int, []byte, error)) {}
+func (s *memStore) ReadNotes([]content.NoteID, func(int, []byte, error)) {}
 
 // Packets implements recovery.Source.
-func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
-	byID := func(a, b storage.PacketID) int {
+func (s *memStore) Packets(fn func(content.PacketID, *content.Meta) error) error {
+	byID := func(a, b content.PacketID) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(s.packets), byID) {
-		var p storage.Packet
-		if err := storage.DecodeRecord(s.packets[id], &p); err != nil {
+		var p content.Packet
+		if err := content.DecodeRecord(s.packets[id], &p); err != nil {
 			return err
 		}
-		m := storage.Meta{
+		m := content.Meta{
 			Key: p.Key, Expiry: p.Expiry, EnqueuedAt: p.EnqueuedAt,
-			Size: uint32(len(p.Key) + len(p.Payload)), Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity,
+			Size: uint32(len(p.Key) + len(p.Payload)), Large: content.IsLarge(len(p.Payload)), Identity: p.Identity,
 		}
 		if m.Key == nil {
-			m.Hash = storage.ValueHash(p.Payload)
+			m.Hash = content.ValueHash(p.Payload)
 		}
 		if err := fn(id, &m); err != nil {
 			return err
@@ -121,4 +122,4 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 }
 
 // Verify implements recovery.Source: there is nothing here that could be lost.
-func (s *memStore) Verify(storage.Tally) error { return nil }
+func (s *memStore) Verify(content.Tally) error { return nil }

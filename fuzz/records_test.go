@@ -10,18 +10,18 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // packetSeeds are packets with all fields, with none, and at the edges.
-func packetSeeds() []storage.Packet {
-	return []storage.Packet{
+func packetSeeds() []content.Packet {
+	return []content.Packet{
 		{},
 		{Key: []byte{}, Payload: []byte("p")},
 		{Key: []byte("key"), Payload: bytes.Repeat([]byte("x"), 2000), EnqueuedAt: 1_700_000_000_000},
 		{
 			Key: bytes.Repeat([]byte("k"), 300), Payload: []byte{0}, Expiry: math.MaxInt64, NotBefore: math.MinInt64,
-			EnqueuedAt: -1, Tags: []storage.Tag{{Name: "a", Value: "1"}, {Name: "b"}}, Attempts: math.MaxUint32, Producer: "p", Identity: 1 << 63,
+			EnqueuedAt: -1, Tags: []content.Tag{{Name: "a", Value: "1"}, {Name: "b"}}, Attempts: math.MaxUint32, Producer: "p", Identity: 1 << 63,
 			Unique: []byte("u"),
 		},
 	}
@@ -31,7 +31,7 @@ func packetSeeds() []storage.Packet {
 // survives a round trip.
 func FuzzRecord(f *testing.F) {
 	for _, p := range packetSeeds() {
-		f.Add(storage.AppendRecord(nil, &p))
+		f.Add(content.AppendRecord(nil, &p))
 	}
 	f.Add([]byte("\xdf\xff\xff\xff\xff"))
 	f.Add([]byte("\x81\x09\xc6\xff\xff\xff\xff"))
@@ -40,9 +40,9 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte("\x82\x10\x00\x0c\xc4\x01Z"))
 	f.Add([]byte("\x81\x0a\x1b")) // a hash without a large payload
 	f.Fuzz(func(t *testing.T, record []byte) {
-		var p storage.Packet
-		if err := storage.DecodeRecord(record, &p); err != nil {
-			if !errors.Is(err, storage.ErrRecord) {
+		var p content.Packet
+		if err := content.DecodeRecord(record, &p); err != nil {
+			if !errors.Is(err, content.ErrRecord) {
 				t.Fatalf("refused with %v, expected one that wraps ErrRecord", err)
 			}
 			return
@@ -62,35 +62,35 @@ func FuzzPacket(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key []byte, keyed bool, payload []byte, expiry, notBefore, enqueued int64, attempts uint32,
 		producer, tag string, tags uint8) {
-		p := storage.Packet{
+		p := content.Packet{
 			Payload: payload, Expiry: expiry, NotBefore: notBefore, EnqueuedAt: enqueued, Attempts: attempts, Producer: producer,
 		}
 		if keyed {
 			p.Key = append([]byte{}, key...)
 		}
 		for i := range tags {
-			p.Tags = append(p.Tags, storage.Tag{Name: fmt.Sprint(tag, i), Value: tag})
+			p.Tags = append(p.Tags, content.Tag{Name: fmt.Sprint(tag, i), Value: tag})
 		}
 		checkRoundTrip(t, &p)
 	})
 }
 
 // checkRoundTrip encodes p, decodes it and compares.
-func checkRoundTrip(t *testing.T, p *storage.Packet) {
+func checkRoundTrip(t *testing.T, p *content.Packet) {
 	t.Helper()
-	record := storage.AppendRecord(nil, p)
-	got := storage.Packet{Key: []byte("left"), Tags: []storage.Tag{{Name: "from"}}, Producer: "before"}
-	if err := storage.DecodeRecord(record, &got); err != nil {
+	record := content.AppendRecord(nil, p)
+	got := content.Packet{Key: []byte("left"), Tags: []content.Tag{{Name: "from"}}, Producer: "before"}
+	if err := content.DecodeRecord(record, &got); err != nil {
 		t.Fatalf("%+v was encoded to % x, which is refused: %v", p, record, err)
 	}
 	if !same(p, &got) {
 		t.Fatalf("%+v came back as %+v", p, got)
 	}
-	if again := storage.AppendRecord(nil, &got); !bytes.Equal(again, record) {
+	if again := content.AppendRecord(nil, &got); !bytes.Equal(again, record) {
 		t.Fatalf("encoded again it is % x instead of % x", again, record)
 	}
 	for _, cut := range []int{0, 1, len(record) / 2, len(record) - 1} {
-		if cut < len(record) && storage.DecodeRecord(record[:cut], &got) == nil {
+		if cut < len(record) && content.DecodeRecord(record[:cut], &got) == nil {
 			t.Fatalf("cut to %d of %d bytes the record is accepted", cut, len(record))
 		}
 	}
@@ -103,9 +103,9 @@ func checkRoundTrip(t *testing.T, p *storage.Packet) {
 	}
 }
 
-func same(a, b *storage.Packet) bool {
+func same(a, b *content.Packet) bool {
 	x, y := *a, *b
-	for _, p := range []*storage.Packet{&x, &y} {
+	for _, p := range []*content.Packet{&x, &y} {
 		if len(p.Payload) == 0 {
 			p.Payload = nil
 		}
@@ -120,7 +120,7 @@ func same(a, b *storage.Packet) bool {
 }
 
 // fieldsOf lists the fields of the record of p, by their numbers in FORMAT.md.
-func fieldsOf(p *storage.Packet) map[int]string {
+func fieldsOf(p *content.Packet) map[int]string {
 	fields := map[int]string{}
 	if p.Key != nil {
 		fields[1] = fmt.Sprintf("%x", p.Key)
@@ -176,12 +176,12 @@ func TestRecordsTakeMemoryForWhatIsThereNotForWhatIsAnnounced(t *testing.T) {
 		"\xdf\xff\xff\xff\xff", "\x81\x05\xdd\xff\xff\xff\xff", "\x81\x05\xdc\x08\x00", "\x81\x01\xc6\xff\xff\xff\xff",
 		"\x81\x07\xdb\xff\xff\xff\xff", "\x81\x09\xc6\xff\xff\xff\xff", "\x81\x20\xdf\xff\xff\xff\xff\xdf\xff\xff\xff\xff",
 	} {
-		var p storage.Packet
+		var p content.Packet
 		var err error
-		if n := allocated(func() { err = storage.DecodeRecord([]byte(record), &p) }); n > bound {
+		if n := allocated(func() { err = content.DecodeRecord([]byte(record), &p) }); n > bound {
 			t.Errorf("% x took %d bytes, expected at most %d", record, n, bound)
 		}
-		if !errors.Is(err, storage.ErrRecord) {
+		if !errors.Is(err, content.ErrRecord) {
 			t.Errorf("% x gave %v, expected one that wraps ErrRecord", record, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // tags is a protocol whose sessions change something with each request, and reply with how many
@@ -210,7 +210,7 @@ func TestWhatLeavesBelongsToABatchThatIsOnDisk(t *testing.T) {
 		}
 		do(func(tx *broker.Tx) error {
 			s := broker.DefaultSettings()
-			s.BoundBytes, s.Full = 10, storage.FullBlock
+			s.BoundBytes, s.Full = 10, content.FullBlock
 			return tx.Atomic(func() error { return tx.SetSettings([]byte("q"), s) })
 		})
 		for range 500 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // desk is a protocol of lines: "push" brings a packet to the queue "q", and "push later" one that
@@ -112,7 +113,7 @@ type hooked struct {
 	turns  atomic.Int64
 }
 
-func (s *hooked) Apply(b *storage.Batch) error {
+func (s *hooked) Apply(b *content.Batch) error {
 	if s.before != nil {
 		if err := s.before(); err != nil {
 			return err

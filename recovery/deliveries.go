@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // deliveries are all delivery states of a store.
@@ -30,9 +30,9 @@ func (r *restorer) readDeliveries(src Source) error {
 	s := &r.deliveries
 	s.List = make([]Delivery, 0, min(src.Control().Deliveries, maxDeliveries))
 	s.numbers, s.workers = make(map[string]uint32), make(map[workerID]uint32)
-	return src.Deliveries(func(d *storage.Delivery, stored storage.Stored) error {
+	return src.Deliveries(func(d *content.Delivery, stored content.Stored) error {
 		r.progress()
-		if stored&storage.StoredDelivery != 0 { // else only its notes are there
+		if stored&content.StoredDelivery != 0 { // else only its notes are there
 			r.tally.AddDelivery(d.Identity)
 			keepRest(&r.state.Rests.States, d.Identity, d.Rest)
 		}
@@ -55,7 +55,7 @@ func (s *deliveries) number(name string) uint32 {
 
 // delivery returns the delivery state of a packet that the scan met, nil if it has none. Of two
 // packets with one identity only the first gets it; the other goes by its sequence.
-func (r *restorer) delivery(id storage.PacketID, m *storage.Meta) *Delivery {
+func (r *restorer) delivery(id content.PacketID, m *content.Meta) *Delivery {
 	d, again := r.deliveries.Match(cmp.Or(m.Identity, id.Seq))
 	if again {
 		r.some(&r.duplicates, "packet %v and another one have the identity %d: it has lost its delivery state, if it had one", id, d.Identity)
@@ -80,13 +80,13 @@ func (r *restorer) apply(d *Delivery, e *index.Entry, dropped bool) {
 	// Until is 0 once the packet was claimed: the delay of its push is over.
 	e.State, e.Until = index.State(d.State), d.Until
 	switch d.State {
-	case storage.Delayed:
+	case content.Delayed:
 		e.State = index.Ready // unless that moment is still to come
-	case storage.Claimed: // a lease that has ended ends as soon as the index advances
+	case content.Claimed: // a lease that has ended ends as soon as the index advances
 		if whole := d.Until - d.LastClaim; whole > 0 && d.Until-r.Now > 2*whole { // the clock is far behind
 			e.Until = r.Now + whole
 		}
-	case storage.Dead: // since when, a dump of an older version did not say
+	case content.Dead: // since when, a dump of an older version did not say
 		e.Until = cmp.Or(d.Until, d.LastClaim, r.Now)
 	}
 }
@@ -116,7 +116,7 @@ func (r *restorer) leaveDeliveries() {
 		if d.Keep {
 			continue
 		}
-		r.state.Orphans = append(r.state.Orphans, Orphan{Removed: storage.Removed{Stored: d.Stored, Identity: d.Identity}})
+		r.state.Orphans = append(r.state.Orphans, Orphan{Removed: content.Removed{Stored: d.Stored, Identity: d.Identity}})
 		if d.Expired(r.Now) {
 			continue
 		}

@@ -12,15 +12,16 @@ import (
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 const base = 1 << 63
 
 // triedSource is sound(n) with a delivery state for each packet, which change may change.
-func triedSource(n int, change func(i int, d *storage.Delivery)) *source {
+func triedSource(n int, change func(i int, d *content.Delivery)) *source {
 	s := sound(n)
 	for i := range n {
-		d := storage.Delivery{Identity: base + uint64(i), Attempts: 1, Token: base + 1000 + uint64(i), FirstClaim: 10, LastClaim: 20, Consumer: "w"}
+		d := content.Delivery{Identity: base + uint64(i), Attempts: 1, Token: base + 1000 + uint64(i), FirstClaim: 10, LastClaim: 20, Consumer: "w"}
 		change(i, &d)
 		s.try(d)
 	}
@@ -28,27 +29,27 @@ func triedSource(n int, change func(i int, d *storage.Delivery)) *source {
 }
 
 // Deliveries hands one value out again and again, as the store does.
-func (s *source) Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error {
-	var buf storage.Delivery
+func (s *source) Deliveries(fn func(d *content.Delivery, stored content.Stored) error) error {
+	var buf content.Delivery
 	for i := range s.Tried {
 		buf = s.Tried[i].Delivery
-		stored := storage.StoredDelivery
+		stored := content.StoredDelivery
 		if buf.Reason != "" {
-			stored |= storage.StoredReason
+			stored |= content.StoredReason
 		}
 		if buf.Progress != "" {
-			stored |= storage.StoredProgress
+			stored |= content.StoredProgress
 		}
 		if err := fn(&buf, stored); err != nil {
 			return err
 		}
-		buf = storage.Delivery{Consumer: "overwritten"}
+		buf = content.Delivery{Consumer: "overwritten"}
 	}
 	return nil
 }
 
 // try adds a delivery state and counts it.
-func (s *source) try(d storage.Delivery) {
+func (s *source) try(d content.Delivery) {
 	s.Try(d)
 	s.control.AddDelivery(d.Identity)
 }
@@ -74,26 +75,26 @@ func found(t *testing.T, state *State, identity uint64) (index.Packet, index.Del
 
 func TestPacketsStartInTheStateThatTheirDeliveryStatesSay(t *testing.T) {
 	for name, c := range map[string]struct {
-		state     storage.State
+		state     content.State
 		until     int64
 		notBefore int64 // of the packet's own record
 		want      index.State
 		wantUntil int64
 	}{
-		"waiting":                            {storage.Ready, 0, 0, index.Ready, 0},
-		"waiting for a moment":               {storage.Delayed, now + 5, 0, index.Delayed, now + 5},
-		"waiting for a moment that has come": {storage.Delayed, now, 0, index.Ready, 0},
-		"waiting, and pushed with a delay":   {storage.Delayed, now + 5, now + 9, index.Delayed, now + 5},
-		"ready, and pushed with a delay":     {storage.Ready, 0, now + 9, index.Ready, 0},
-		"claimed":                            {storage.Claimed, now + 1, 0, index.Claimed, now + 1},
-		"claimed, with a lease without end":  {storage.Claimed, 0, 0, index.Claimed, 0},
-		"claimed, and the lease has ended":   {storage.Claimed, now, 0, index.Claimed, now},
-		"dead":                               {storage.Dead, 5, now + 5, index.Dead, 5},
-		"dead, and nobody has noted when":    {storage.Dead, 0, now + 5, index.Dead, 20}, // its last claim
-		"done":                               {storage.Done, 0, now + 5, index.Done, 0},
+		"waiting":                            {content.Ready, 0, 0, index.Ready, 0},
+		"waiting for a moment":               {content.Delayed, now + 5, 0, index.Delayed, now + 5},
+		"waiting for a moment that has come": {content.Delayed, now, 0, index.Ready, 0},
+		"waiting, and pushed with a delay":   {content.Delayed, now + 5, now + 9, index.Delayed, now + 5},
+		"ready, and pushed with a delay":     {content.Ready, 0, now + 9, index.Ready, 0},
+		"claimed":                            {content.Claimed, now + 1, 0, index.Claimed, now + 1},
+		"claimed, with a lease without end":  {content.Claimed, 0, 0, index.Claimed, 0},
+		"claimed, and the lease has ended":   {content.Claimed, now, 0, index.Claimed, now},
+		"dead":                               {content.Dead, 5, now + 5, index.Dead, 5},
+		"dead, and nobody has noted when":    {content.Dead, 0, now + 5, index.Dead, 20}, // its last claim
+		"done":                               {content.Done, 0, now + 5, index.Done, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := triedSource(1, func(_ int, d *storage.Delivery) { d.State, d.Until = c.state, c.until })
+			s := triedSource(1, func(_ int, d *content.Delivery) { d.State, d.Until = c.state, c.until })
 			s.packets[0].meta.NotBefore = c.notBefore
 			p, d := found(t, restore(t, s), base)
 			if p.State != c.want || p.Until != c.wantUntil {
@@ -107,7 +108,7 @@ func TestPacketsStartInTheStateThatTheirDeliveryStatesSay(t *testing.T) {
 }
 
 func TestAPacketKeepsAllThatWasTriedWithIt(t *testing.T) {
-	s := triedSource(3, func(i int, d *storage.Delivery) { d.Origin = 9 + uint32(i) })
+	s := triedSource(3, func(i int, d *content.Delivery) { d.Origin = 9 + uint32(i) })
 	s.Tried[1].Attempts = 1 << 20
 	s.Tried[1].Reason, s.Tried[1].Progress = "why", "\x28"
 	s.packets[2].meta.Identity = base + 77 // it has moved
@@ -116,11 +117,11 @@ func TestAPacketKeepsAllThatWasTriedWithIt(t *testing.T) {
 	state := restore(t, s)
 	_, got := found(t, state, base+1)
 	want := index.Delivery{Token: base + 1001, FirstClaim: 10, LastClaim: 20, Consumer: 1, Origin: 10, Attempts: math.MaxUint16,
-		Stored: uint8(storage.StoredDelivery | storage.StoredReason | storage.StoredProgress)}
+		Stored: uint8(content.StoredDelivery | content.StoredReason | content.StoredProgress)}
 	if got != want {
 		t.Errorf("delivery %+v, want %+v", got, want)
 	}
-	if _, got = found(t, state, base+77); got.Origin != 11 || got.Stored != uint8(storage.StoredDelivery) {
+	if _, got = found(t, state, base+77); got.Origin != 11 || got.Stored != uint8(content.StoredDelivery) {
 		t.Errorf("delivery %+v of the packet with an identity of its own, want its own", got)
 	}
 }
@@ -134,7 +135,7 @@ func (s *source) recount() {
 func TestAttemptsOfARecordCountUntilThereIsADeliveryState(t *testing.T) {
 	s := sound(2)
 	s.packets[0].meta.Attempts, s.packets[1].meta.Attempts = 4, 4
-	s.try(storage.Delivery{Identity: base + 1})
+	s.try(content.Delivery{Identity: base + 1})
 	state := restore(t, s)
 	if _, d := found(t, state, base); d != (index.Delivery{Attempts: 4}) {
 		t.Errorf("delivery %+v, want the attempts of the record", d)
@@ -145,13 +146,13 @@ func TestAttemptsOfARecordCountUntilThereIsADeliveryState(t *testing.T) {
 }
 
 func TestWorkersAreThoseOfAQueue(t *testing.T) {
-	s := triedSource(5, func(i int, d *storage.Delivery) {
+	s := triedSource(5, func(i int, d *content.Delivery) {
 		d.Consumer, d.LastClaim = []string{"a", "b", "a", "", "a"}[i], int64(9-i)
 	})
-	s.queues = append(s.queues, storage.Queue{ID: 8, Name: []byte("others")}, storage.Queue{ID: 9, Name: []byte("gone"), Dropped: true})
+	s.queues = append(s.queues, content.Queue{ID: 8, Name: []byte("others")}, content.Queue{ID: 9, Name: []byte("gone"), Dropped: true})
 	s.packets[2].id.Queue = 8 // b's neighbour
 	s.packets[4].id.Queue = 9
-	s.control.Tally = storage.Tally{}
+	s.control.Tally = content.Tally{}
 	for _, p := range s.packets {
 		s.control.Add(p.id, p.meta.Expiry)
 	}
@@ -171,8 +172,8 @@ func TestWorkersAreThoseOfAQueue(t *testing.T) {
 func TestAnExpiredPacketStaysWithItsWorkerUntilTheLeaseEnds(t *testing.T) {
 	s := sound(0)
 	for i, lease := range []int64{now + 1, now} {
-		s.put(storage.PacketID{Queue: 7, Priority: 1, Seq: base + uint64(i)}, storage.Meta{Expiry: now - 5})
-		s.try(storage.Delivery{Identity: base + uint64(i), State: storage.Claimed, Until: lease})
+		s.put(content.PacketID{Queue: 7, Priority: 1, Seq: base + uint64(i)}, content.Meta{Expiry: now - 5})
+		s.try(content.Delivery{Identity: base + uint64(i), State: content.Claimed, Until: lease})
 	}
 	state := restore(t, s)
 	if p, _ := found(t, state, base); p.State != index.Claimed {
@@ -181,17 +182,17 @@ func TestAnExpiredPacketStaysWithItsWorkerUntilTheLeaseEnds(t *testing.T) {
 	if _, there := state.Index.Find(base + 1); there {
 		t.Error("a packet that has expired is there, and its lease has ended")
 	}
-	gone := Orphan{storage.Removed{Expires: true, Stored: storage.StoredDelivery, Identity: base + 1}, s.packets[1].id}
+	gone := Orphan{content.Removed{Expires: true, Stored: content.StoredDelivery, Identity: base + 1}, s.packets[1].id}
 	if !slices.Equal(state.Orphans, []Orphan{gone}) || len(state.Report.Findings) != 0 {
 		t.Errorf("orphans %v, findings %q: want the delivery state of the expired packet to go in silence", state.Orphans, state.Report.Findings)
 	}
 }
 
 func TestADeliveryStateWithoutItsPacketIsAnOrphan(t *testing.T) {
-	s := triedSource(2, func(int, *storage.Delivery) {})
+	s := triedSource(2, func(int, *content.Delivery) {})
 	const lost, gone = maxSameFindings + 3, 2
 	for i := range lost + gone {
-		d := storage.Delivery{Identity: base + 100 + uint64(i)}
+		d := content.Delivery{Identity: base + 100 + uint64(i)}
 		if i >= lost {
 			d.Expiry = now
 		}
@@ -208,7 +209,7 @@ func TestADeliveryStateWithoutItsPacketIsAnOrphan(t *testing.T) {
 }
 
 func TestADeliveryStateThatIsGoneIsALoss(t *testing.T) {
-	s := triedSource(3, func(int, *storage.Delivery) {})
+	s := triedSource(3, func(int, *content.Delivery) {})
 	s.Tried = slices.Delete(s.Tried, 1, 2)
 	if _, err := Restore(s, Options{Now: now}); !errors.Is(err, storage.ErrLoss) {
 		t.Fatalf("got %v, want ErrLoss: an attempt is lost", err)
@@ -220,7 +221,7 @@ func TestADeliveryStateThatIsGoneIsALoss(t *testing.T) {
 }
 
 func TestOfTwoPacketsWithOneIdentityTheFirstHasTheDeliveryState(t *testing.T) {
-	s := triedSource(2, func(int, *storage.Delivery) {})
+	s := triedSource(2, func(int, *content.Delivery) {})
 	s.packets[1].meta.Identity = base
 	s.Tried = s.Tried[:1]
 	s.recount()
@@ -239,11 +240,11 @@ func TestOfTwoPacketsWithOneIdentityTheFirstHasTheDeliveryState(t *testing.T) {
 func TestSettingsAndCountersAreThoseOfTheDefinition(t *testing.T) {
 	s := sound(1)
 	name := []byte("dead")
-	s.queues[0].Settings = &storage.Settings{Lease: 7, DeadLetter: name}
-	s.queues[0].Counters = storage.Counters{Pushed: 9}
+	s.queues[0].Settings = &content.Settings{Lease: 7, DeadLetter: name}
+	s.queues[0].Counters = content.Counters{Pushed: 9}
 	q := restore(t, s).Queues[0]
 	copy(name, "####") // it is valid during the call only
-	if !reflect.DeepEqual(q.Settings, &storage.Settings{Lease: 7, DeadLetter: []byte("dead")}) || q.Counters.Pushed != 9 {
+	if !reflect.DeepEqual(q.Settings, &content.Settings{Lease: 7, DeadLetter: []byte("dead")}) || q.Counters.Pushed != 9 {
 		t.Errorf("settings %+v, counters %+v", q.Settings, q.Counters)
 	}
 }
@@ -251,8 +252,8 @@ func TestSettingsAndCountersAreThoseOfTheDefinition(t *testing.T) {
 // BenchmarkRestoreMillionClaims shows what a start takes when every packet is claimed.
 func BenchmarkRestoreMillionClaims(b *testing.B) {
 	const n = 1_000_000
-	s := triedSource(n, func(i int, d *storage.Delivery) {
-		d.State, d.Until, d.Consumer = storage.Claimed, now+1+int64(i), fmt.Sprint("worker ", i%1000)
+	s := triedSource(n, func(i int, d *content.Delivery) {
+		d.State, d.Until, d.Consumer = content.Claimed, now+1+int64(i), fmt.Sprint("worker ", i%1000)
 	})
 	b.ReportAllocs()
 	for b.Loop() {

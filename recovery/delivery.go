@@ -3,30 +3,30 @@ package recovery
 import (
 	"sort"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Unselectable is the state, for people, of packets of priority 0.
-const Unselectable storage.State = 0
+const Unselectable content.State = 0
 
 // StateNames are the states of packets for people.
 var StateNames = [...]string{
-	Unselectable: "unselectable", storage.Ready: "ready", storage.Delayed: "delayed",
-	storage.Claimed: "claimed", storage.Dead: "dead", storage.Done: "done",
+	Unselectable: "unselectable", content.Ready: "ready", content.Delayed: "delayed",
+	content.Claimed: "claimed", content.Dead: "dead", content.Done: "done",
 }
 
 // StateOf is the state of a packet for people. Claimed, dead and done ones are in the state of
 // their delivery state; in which the others are follows from the time that they wait for.
-func StateOf(priority uint32, until int64, tried storage.State, now int64) storage.State {
+func StateOf(priority uint32, until int64, tried content.State, now int64) content.State {
 	switch {
-	case tried >= storage.Claimed:
+	case tried >= content.Claimed:
 		return tried
 	case priority == 0:
 		return Unselectable
 	case until > now:
-		return storage.Delayed
+		return content.Delayed
 	}
-	return storage.Ready
+	return content.Ready
 }
 
 // Delivery is a delivery state that waits for its packet. It holds no pointer, so that a million of
@@ -38,8 +38,8 @@ type Delivery struct {
 	Consumer              uint32 // the caller's own number
 	Origin                uint32
 	Attempts              uint16
-	State                 storage.State
-	Stored                storage.Stored
+	State                 content.State
+	Stored                content.Stored
 	Matched               bool // a packet with this identity was there
 	Keep                  bool // the caller's own
 }
@@ -57,7 +57,7 @@ type Deliveries struct {
 }
 
 // Add adds the last one.
-func (s *Deliveries) Add(d *storage.Delivery, stored storage.Stored, consumer uint32) {
+func (s *Deliveries) Add(d *content.Delivery, stored content.Stored, consumer uint32) {
 	s.List = append(s.List, Delivery{
 		Identity: d.Identity, Token: d.Token, Until: d.Until, Expiry: d.Expiry, FirstClaim: d.FirstClaim, LastClaim: d.LastClaim,
 		Consumer: consumer, Origin: d.Origin, Attempts: uint16(min(d.Attempts, 0xffff)), State: d.State, Stored: stored,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Found is what is wrong with a folder. Memory is bounded: findings past ten thousand are counted.
@@ -26,8 +27,8 @@ func (f *Found) Add(kind, key, format string, args ...any) {
 
 // Compare adds what Check, CheckKeys or CheckDeliveries of a control record say. Where there is no
 // control record there is nothing to compare with, and opening the folder has said so.
-func (f *Found) Compare(control *storage.Control, err error) {
-	if mismatch, ok := errors.AsType[*storage.MismatchError](err); ok && control.Epoch != 0 {
+func (f *Found) Compare(control *content.Control, err error) {
+	if mismatch, ok := errors.AsType[*content.MismatchError](err); ok && control.Epoch != 0 {
 		kind := storage.FindingLost
 		if mismatch.CameBack() {
 			kind = storage.FindingResurrected

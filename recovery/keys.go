@@ -2,13 +2,13 @@ package recovery
 
 import (
 	"github.com/holdfast-queue/holdfast/index/keyspace"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // keys reads all heads and fields. What has expired or is dropped, fields whose hash is gone, and
 // hashes whose fields are gone become leftovers.
 func (r *restorer) keys(src Source) error {
-	err := src.Items(func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error {
+	err := src.Items(func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
 		if damage != nil {
 			return damage
 		}
@@ -17,7 +17,7 @@ func (r *restorer) keys(src Source) error {
 			r.tally.AddItem(v, h.Version)
 			keepRest(&r.state.Rests.Items, v, h.Rest)
 			r.endHash()
-			if k := r.head(h); h.Kind == storage.Hash {
+			if k := r.head(h); h.Kind == content.Hash {
 				r.hash = k
 			}
 			return nil
@@ -50,7 +50,7 @@ func (r *restorer) endHash() {
 }
 
 // head adds a string or a hash to the directory, or to the leftovers.
-func (r *restorer) head(h *storage.Head) *keyspace.Entry {
+func (r *restorer) head(h *content.Head) *keyspace.Entry {
 	if h.Expired(r.Now) || r.flush.Drops(h) {
 		k := r.leftover(h.ID)
 		k.Value = value(h.Version, h.Value, h.Size, false)
@@ -91,7 +91,7 @@ func (r *restorer) leftover(id uint64) *keyspace.Entry {
 func value(version uint64, small []byte, size int, keep bool) keyspace.Value {
 	v := keyspace.Value{Version: version}
 	switch {
-	case storage.IsLarge(size), size > 0 && small == nil:
+	case content.IsLarge(size), size > 0 && small == nil:
 		v.Size = uint32(size)
 	case keep:
 		v.Small = append([]byte{}, small...)

@@ -9,11 +9,12 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // apply brings heads and fields to the source, and counts them.
-func (s *source) apply(fn func(b *storage.Batch)) {
-	var b storage.Batch
+func (s *source) apply(fn func(b *content.Batch)) {
+	var b content.Batch
 	fn(&b)
 	s.Keys.Apply(&b)
 	s.control.Keys, s.control.KeyHash = 0, 0
@@ -23,20 +24,20 @@ func (s *source) apply(fn func(b *storage.Batch)) {
 // withKeys has a string and a hash that live, and one of each way to be left over.
 func withKeys() *source {
 	s := sound(1)
-	s.apply(func(b *storage.Batch) {
-		b.PutHead(&storage.Head{ID: 1, Kind: storage.String, Name: []byte("flushed"), Version: 1, Value: []byte("x")}, storage.Mark{})
-		b.PutHead(&storage.Head{ID: 2, Kind: storage.Hash, Name: []byte("flushed too"), Version: 2}, storage.Mark{})
-		b.PutField(&storage.Field{Hash: 2, ID: 3, Name: []byte("f"), Version: 3, Value: []byte("x")}, storage.Mark{})
-		b.SetFlush(storage.Flush{{Keys: 10}})
+	s.apply(func(b *content.Batch) {
+		b.PutHead(&content.Head{ID: 1, Kind: content.String, Name: []byte("flushed"), Version: 1, Value: []byte("x")}, content.Mark{})
+		b.PutHead(&content.Head{ID: 2, Kind: content.Hash, Name: []byte("flushed too"), Version: 2}, content.Mark{})
+		b.PutField(&content.Field{Hash: 2, ID: 3, Name: []byte("f"), Version: 3, Value: []byte("x")}, content.Mark{})
+		b.SetFlush(content.Flush{{Keys: 10}})
 
-		b.PutHead(&storage.Head{ID: 10, Kind: storage.String, Name: []byte("s"), Version: 11, Value: []byte("text"), Expiry: now + 1}, storage.Mark{})
-		b.PutHead(&storage.Head{ID: 20, Kind: storage.Hash, Name: []byte("h"), Version: 20}, storage.Mark{})
-		b.PutField(&storage.Field{Hash: 20, ID: 21, Name: []byte("small"), Version: 22, Value: []byte("v")}, storage.Mark{})
-		b.PutField(&storage.Field{Hash: 20, ID: 23, Name: []byte("large"), Version: 24, Value: make([]byte, 2000)}, storage.Mark{})
+		b.PutHead(&content.Head{ID: 10, Kind: content.String, Name: []byte("s"), Version: 11, Value: []byte("text"), Expiry: now + 1}, content.Mark{})
+		b.PutHead(&content.Head{ID: 20, Kind: content.Hash, Name: []byte("h"), Version: 20}, content.Mark{})
+		b.PutField(&content.Field{Hash: 20, ID: 21, Name: []byte("small"), Version: 22, Value: []byte("v")}, content.Mark{})
+		b.PutField(&content.Field{Hash: 20, ID: 23, Name: []byte("large"), Version: 24, Value: make([]byte, 2000)}, content.Mark{})
 
-		b.PutHead(&storage.Head{ID: 3, Database: 7, Kind: storage.String, Name: []byte("s"), Version: 4, Value: []byte("of 7")}, storage.Mark{})
-		b.PutHead(&storage.Head{ID: 30, Kind: storage.String, Name: []byte("s"), Version: 30, Value: make([]byte, 3000), Expiry: now}, storage.Mark{})
-		b.PutField(&storage.Field{Hash: 40, ID: 41, Name: []byte("f"), Version: 42, Value: []byte("x")}, storage.Mark{})
+		b.PutHead(&content.Head{ID: 3, Database: 7, Kind: content.String, Name: []byte("s"), Version: 4, Value: []byte("of 7")}, content.Mark{})
+		b.PutHead(&content.Head{ID: 30, Kind: content.String, Name: []byte("s"), Version: 30, Value: make([]byte, 3000), Expiry: now}, content.Mark{})
+		b.PutField(&content.Field{Hash: 40, ID: 41, Name: []byte("f"), Version: 42, Value: []byte("x")}, content.Mark{})
 	})
 	return s
 }
@@ -94,11 +95,11 @@ func TestWhatIsExpiredFlushedOrWithoutAHashIsLeftOver(t *testing.T) {
 // Otherwise the older one would be back after the newer one was deleted.
 func TestTheOlderOfTwoKeysOrFieldsOfOneNameIsLeftOver(t *testing.T) {
 	s := sound(1)
-	s.apply(func(b *storage.Batch) {
+	s.apply(func(b *content.Batch) {
 		for _, id := range []uint64{1, 3} {
-			b.PutHead(&storage.Head{ID: id, Kind: storage.Hash, Name: []byte("twice"), Version: id, Value: []byte{}}, storage.Mark{})
+			b.PutHead(&content.Head{ID: id, Kind: content.Hash, Name: []byte("twice"), Version: id, Value: []byte{}}, content.Mark{})
 			for _, field := range []uint64{id + 10, id + 11} {
-				b.PutField(&storage.Field{Hash: id, ID: field, Name: []byte("f"), Version: field, Value: []byte("x")}, storage.Mark{})
+				b.PutField(&content.Field{Hash: id, ID: field, Name: []byte("f"), Version: field, Value: []byte("x")}, content.Mark{})
 			}
 		}
 	})
@@ -126,8 +127,8 @@ func TestTheOlderOfTwoKeysOrFieldsOfOneNameIsLeftOver(t *testing.T) {
 
 func TestAHashThatHasLostItsFieldsIsLeftOver(t *testing.T) {
 	s := sound(1)
-	s.apply(func(b *storage.Batch) {
-		b.PutHead(&storage.Head{ID: 1, Kind: storage.Hash, Name: []byte("h"), Version: 1, Value: []byte{}}, storage.Mark{})
+	s.apply(func(b *content.Batch) {
+		b.PutHead(&content.Head{ID: 1, Kind: content.Hash, Name: []byte("h"), Version: 1, Value: []byte{}}, content.Mark{})
 	})
 	state, err := Restore(s, Options{Now: now})
 	if err != nil || state.Names.Find(0, []byte("h")) != nil || len(state.Leftovers) != 1 || state.Leftovers[0].Version != 1 {
@@ -149,10 +150,10 @@ func TestALostKeyIsRefusedUnlessAccepted(t *testing.T) {
 
 func TestPacketsOfDroppedQueuesAreInTheIndexUnderAQueueWithoutAName(t *testing.T) {
 	s := sound(2)
-	s.queues = append(s.queues, storage.Queue{ID: 8, Name: []byte("gone"), Dropped: true}, storage.Queue{ID: 3, Name: []byte("flushed")})
-	s.put(storage.PacketID{Queue: 8, Priority: 1, Seq: 5}, storage.Meta{Size: 1})
-	s.put(storage.PacketID{Queue: 3, Priority: 1, Seq: 6}, storage.Meta{Size: 1})
-	s.apply(func(b *storage.Batch) { b.SetFlush(storage.Flush{{Queues: 4}}) })
+	s.queues = append(s.queues, content.Queue{ID: 8, Name: []byte("gone"), Dropped: true}, content.Queue{ID: 3, Name: []byte("flushed")})
+	s.put(content.PacketID{Queue: 8, Priority: 1, Seq: 5}, content.Meta{Size: 1})
+	s.put(content.PacketID{Queue: 3, Priority: 1, Seq: 6}, content.Meta{Size: 1})
+	s.apply(func(b *content.Batch) { b.SetFlush(content.Flush{{Queues: 4}}) })
 	state, err := Restore(s, Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -182,12 +183,12 @@ func TestTheExpiryOfAQueueIsRestored(t *testing.T) {
 
 func TestThePayloadOfAPacketWithoutAKeyIsFoundAfterARestart(t *testing.T) {
 	s, payload := sound(1), bytes.Repeat([]byte("x"), 10)
-	s.put(storage.PacketID{Queue: 7, Priority: 9, Seq: 5}, storage.Meta{Size: 10, Hash: storage.ValueHash(payload)})
+	s.put(content.PacketID{Queue: 7, Priority: 9, Seq: 5}, content.Meta{Size: 10, Hash: content.ValueHash(payload)})
 	state, err := Restore(s, Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := state.Index.FindValue(state.Queues[0].Index, storage.ValueHash(payload), index.Newest, 0, nil)
+	found := state.Index.FindValue(state.Queues[0].Index, content.ValueHash(payload), index.Newest, 0, nil)
 	if len(found) != 1 || found[0].Seq != 5 {
 		t.Errorf("found %+v", found)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // PushTime says that packets with this number and those above were pushed at a moment in Unix
@@ -17,10 +17,10 @@ type PushTime struct {
 
 // PushNumber numbers the packets that were pushed at one end, from 0 on, by their identities.
 func PushNumber(identity uint64) (end index.End, number uint64) {
-	if middle := storage.FirstSeq; identity < middle {
+	if middle := content.FirstSeq; identity < middle {
 		return index.Oldest, middle - 1 - identity
 	}
-	return index.Newest, identity - storage.FirstSeq
+	return index.Newest, identity - content.FirstSeq
 }
 
 // pushTimes notes the least number among packets of about one age. An age is known to one part in

@@ -23,28 +23,29 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Source is what recovery reads, a storage.Store. Its methods are called by one goroutine at a
 // time.
 type Source interface {
 	// Control returns the control record as of opening.
-	Control() storage.Control
+	Control() content.Control
 	// Queues calls fn with every queue definition, Packets with every packet in the order of their
 	// ids. What fn gets is valid during the call. An error of fn ends the scan and is returned.
-	Queues(fn func(storage.Queue) error) error
-	Packets(fn func(storage.PacketID, *storage.Meta) error) error
+	Queues(fn func(content.Queue) error) error
+	Packets(fn func(content.PacketID, *content.Meta) error) error
 	// Items calls fn with every string and hash, and every field behind its hash, in the same way, or
 	// with why one cannot be read. Flush says which of them, and which queues, are dropped.
-	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
-	Flush() storage.Flush
+	Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error
+	Flush() content.Flush
 	// Deliveries calls fn with every delivery state in the same way.
-	Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error
+	Deliveries(fn func(d *content.Delivery, stored content.Stored) error) error
 	// Uniques calls fn with the record of every unique push in the same way.
-	Uniques(fn func(*storage.Unique) error) error
+	Uniques(fn func(*content.Unique) error) error
 	// Verify compares a tally of all packets, heads, fields and delivery states with the control
 	// record, and lets the store begin. A difference is an error that wraps storage.ErrLoss.
-	Verify(scan storage.Tally) error
+	Verify(scan content.Tally) error
 }
 
 // Queue ties a queue's number in the store to its number in the index.
@@ -55,8 +56,8 @@ type Queue struct {
 	Name     []byte
 	Expiry   int64 // Unix milliseconds; 0: never
 	// Settings and Counters are those of the definition.
-	Settings *storage.Settings
-	Counters storage.Counters
+	Settings *content.Settings
+	Counters content.Counters
 }
 
 // Worker is a consumer that a delivery state names.
@@ -71,8 +72,8 @@ type Worker struct {
 // deleted, together with those of the packet: without it that would be ready if the clock was set
 // back.
 type Orphan struct {
-	storage.Removed
-	Packet storage.PacketID // zero: there is none
+	content.Removed
+	Packet content.PacketID // zero: there is none
 }
 
 // State is what a broker starts from.
@@ -93,10 +94,10 @@ type State struct {
 	Orphans []Orphan
 	// EndedUniques are records of unique pushes to be deleted: of windows that are over, and of
 	// packets and queues that are gone.
-	EndedUniques []storage.UniqueID
+	EndedUniques []content.UniqueID
 
 	Rests  Rests
-	Marks  storage.Marks
+	Marks  content.Marks
 	Report Report
 
 	// PushTimes tell when packets were pushed, by index.End, the lowest numbers first.
@@ -106,18 +107,18 @@ type State struct {
 // Rests are what a later version wrote of records that the broker writes anew. There are few or
 // none. Numbers are not given twice, but those of queues.
 type Rests struct {
-	Queues map[uint32]storage.Rest
-	Items  map[storage.ValueID]storage.Rest // heads and fields
-	States map[uint64]storage.Rest          // by the identities of their packets
+	Queues map[uint32]content.Rest
+	Items  map[content.ValueID]content.Rest // heads and fields
+	States map[uint64]content.Rest          // by the identities of their packets
 }
 
 // keepRest keeps the rest of a record in one of Rests.
-func keepRest[K comparable](all *map[K]storage.Rest, of K, rest storage.Rest) {
+func keepRest[K comparable](all *map[K]content.Rest, of K, rest content.Rest) {
 	if rest.Fields == 0 {
 		return
 	}
 	if *all == nil {
-		*all = make(map[K]storage.Rest)
+		*all = make(map[K]content.Rest)
 	}
 	(*all)[of] = rest
 }
@@ -168,7 +169,7 @@ func Restore(src Source, o Options) (*State, error) {
 		state:   State{Index: index.New(), Names: keyspace.New(), Marks: src.Control().Marks},
 		queues:  make(map[uint32]target),
 		flush:   src.Flush(),
-		uniques: make(map[storage.UniqueID]string),
+		uniques: make(map[content.UniqueID]string),
 	}
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
@@ -213,14 +214,14 @@ type restorer struct {
 	state  State
 	queues map[uint32]target
 	hash   *keyspace.Entry // whose fields come, a leftover too; nil: none
-	flush  storage.Flush
-	tally  storage.Tally
+	flush  content.Flush
+	tally  content.Tally
 	seen   int
 
 	pushTimes pushTimes
 
 	deliveries deliveries                  // that wait for their packets
-	uniques    map[storage.UniqueID]string // ids that wait for their packets
+	uniques    map[content.UniqueID]string // ids that wait for their packets
 
 	orphans    int // packets of queues without a definition: nobody can name those
 	sameNames  int // heads and fields with the name of another
@@ -257,7 +258,7 @@ func (r *restorer) some(n *int, format string, args ...any) {
 	}
 }
 
-func (r *restorer) queue(q storage.Queue) error {
+func (r *restorer) queue(q content.Queue) error {
 	ix := r.state.Index.AddQueue()
 	if r.flush.DropsQueue(&q) {
 		r.queues[q.ID] = target{ix, true}
@@ -282,7 +283,7 @@ func (r *restorer) progress() {
 	}
 }
 
-func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) error {
+func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) error {
 	r.tally.Add(id, m.Expiry)
 	r.progress()
 	d := r.delivery(id, m)
@@ -290,7 +291,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 		r.state.Report.Expired++
 		if d != nil {
 			d.Keep = true
-			removed := storage.Removed{Size: int(m.Size), Expires: true, Large: m.Large, Stored: d.Stored, Identity: d.Identity}
+			removed := content.Removed{Size: int(m.Size), Expires: true, Large: m.Large, Stored: d.Stored, Identity: d.Identity}
 			r.state.Orphans = append(r.state.Orphans, Orphan{removed, id})
 		}
 		return nil
@@ -320,7 +321,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 }
 
 // unique reads the record of a unique push. A window goes to the index at once.
-func (r *restorer) unique(u *storage.Unique) error {
+func (r *restorer) unique(u *content.Unique) error {
 	r.tally.AddUnique(u.UniqueID)
 	r.progress()
 	switch q, ok := r.queues[u.Queue]; {
@@ -333,17 +334,17 @@ func (r *restorer) unique(u *storage.Unique) error {
 }
 
 // meetUnique gives a packet the id that it was pushed with.
-func (r *restorer) meetUnique(id storage.PacketID, e *index.Entry) {
-	key := storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(e.Identity, id.Seq)}
+func (r *restorer) meetUnique(id content.PacketID, e *index.Entry) {
+	key := content.UniqueID{Queue: id.Queue, Identity: cmp.Or(e.Identity, id.Seq)}
 	if unique, ok := r.uniques[key]; ok {
 		delete(r.uniques, key)
 		e.Unique = []byte(unique)
-		e.TagBytes += uint32(storage.ExtraBytes(nil, "", e.Unique))
+		e.TagBytes += uint32(content.ExtraBytes(nil, "", e.Unique))
 	}
 }
 
 // entry is the index entry of a stored packet, but for its tags.
-func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
+func entry(q index.QueueID, id content.PacketID, m *content.Meta) index.Entry {
 	return index.Entry{
 		Queue:    q,
 		Wide:     m.Wide(),
@@ -353,7 +354,7 @@ func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		Hash:     m.Hash,
 		Size:     m.Size,
 		TagBytes: m.Extra,
-		Flags:    storage.Flags(m.Expiry != 0, m.Large),
+		Flags:    content.Flags(m.Expiry != 0, m.Large),
 		Identity: m.Identity,
 		Expiry:   m.Expiry,
 		Until:    m.NotBefore,

@@ -10,27 +10,28 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // source is a Source of what a test wrote down.
 type source struct {
 	recoverytest.Keys
 	recoverytest.Tries
-	queues  []storage.Queue
+	queues  []content.Queue
 	packets []packet
-	control storage.Control
+	control content.Control
 	broken  error        // given by Packets after the last packet
 	begins  func() error // called by Verify when all agrees, if not nil
 }
 
 type packet struct {
-	id   storage.PacketID
-	meta storage.Meta
+	id   content.PacketID
+	meta content.Meta
 }
 
-func (s *source) Control() storage.Control { return s.control }
+func (s *source) Control() content.Control { return s.control }
 
-func (s *source) Queues(fn func(storage.Queue) error) error {
+func (s *source) Queues(fn func(content.Queue) error) error {
 	for _, q := range s.queues {
 		if err := fn(q); err != nil {
 			return err
@@ -40,9 +41,9 @@ func (s *source) Queues(fn func(storage.Queue) error) error {
 }
 
 // Packets hands out one Meta again and again, as the store does.
-func (s *source) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
-	var m storage.Meta
-	var tags []storage.Tag
+func (s *source) Packets(fn func(content.PacketID, *content.Meta) error) error {
+	var m content.Meta
+	var tags []content.Tag
 	for _, p := range s.packets {
 		m = p.meta
 		m.Key, m.Tags = slices.Clone(p.meta.Key), append(tags[:0], p.meta.Tags...)
@@ -57,7 +58,7 @@ func (s *source) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 	return s.broken
 }
 
-func (s *source) Verify(scan storage.Tally) error {
+func (s *source) Verify(scan content.Tally) error {
 	err := errors.Join(s.control.Check(scan, 0), s.control.CheckKeys(scan, 0), s.control.CheckDeliveries(scan, 0))
 	if err == nil && s.begins != nil {
 		err = s.begins()
@@ -66,7 +67,7 @@ func (s *source) Verify(scan storage.Tally) error {
 }
 
 // put adds a packet and, if it has no expiry, counts it.
-func (s *source) put(id storage.PacketID, m storage.Meta) {
+func (s *source) put(id content.PacketID, m content.Meta) {
 	s.packets = append(s.packets, packet{id, m})
 	s.control.Add(id, m.Expiry)
 }
@@ -74,10 +75,10 @@ func (s *source) put(id storage.PacketID, m storage.Meta) {
 const now = 1000
 
 func sound(n int) *source {
-	s := &source{queues: []storage.Queue{{ID: 7, Name: []byte("jobs")}}}
-	s.control.Marks = storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 8}
+	s := &source{queues: []content.Queue{{ID: 7, Name: []byte("jobs")}}}
+	s.control.Marks = content.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 8}
 	for i := range n {
-		s.put(storage.PacketID{Queue: 7, Priority: 1 + uint32(i%2), Seq: 1<<63 + uint64(i)}, storage.Meta{
+		s.put(content.PacketID{Queue: 7, Priority: 1 + uint32(i%2), Seq: 1<<63 + uint64(i)}, content.Meta{
 			Key: fmt.Append(nil, "key", i), Size: 10,
 		})
 	}
@@ -87,12 +88,12 @@ func sound(n int) *source {
 func TestRestoredIndexKnowsTheIDsOfUniquePushes(t *testing.T) {
 	const n = 2 * scanBatch
 	s := sound(n)
-	dead := storage.Delivery{Identity: 1<<63 + n - 1, State: storage.Dead}
+	dead := content.Delivery{Identity: 1<<63 + n - 1, State: content.Dead}
 	s.Try(dead)
 	s.control.AddDelivery(dead.Identity)
-	var b storage.Batch
+	var b content.Batch
 	unique := func(queue uint32, identity int, id string, until int64) {
-		b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: queue, Identity: 1<<63 + uint64(identity)}, ID: []byte(id), Until: until})
+		b.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: queue, Identity: 1<<63 + uint64(identity)}, ID: []byte(id), Until: until})
 	}
 	for i := range s.packets {
 		unique(7, i, fmt.Sprint("id", i/2), 0)
@@ -129,7 +130,7 @@ func TestRestoredIndexKnowsTheIDsOfUniquePushes(t *testing.T) {
 func TestRestoredIndexHasTheOrderAndTheGroupsOfTheStore(t *testing.T) {
 	const n = 3 * scanBatch / 2 // more than one run
 	s := sound(n)
-	s.put(storage.PacketID{Queue: 7, Priority: 0, Seq: 1<<63 + n}, storage.Meta{Key: []byte("key2"), Size: 1})
+	s.put(content.PacketID{Queue: 7, Priority: 0, Seq: 1<<63 + n}, content.Meta{Key: []byte("key2"), Size: 1})
 	state, err := Restore(s, Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func TestPacketsWithEqualTagsShareALane(t *testing.T) {
 	const n = scanBatch + 10 // more than one run
 	s := sound(n)
 	for i := range s.packets {
-		s.packets[i].meta.Tags = []storage.Tag{{Name: "a", Value: fmt.Sprint(i % 3)}, {Name: "b"}}
+		s.packets[i].meta.Tags = []content.Tag{{Name: "a", Value: fmt.Sprint(i % 3)}, {Name: "b"}}
 	}
 	state, err := Restore(s, Options{Now: now})
 	if err != nil {
@@ -179,7 +180,7 @@ func TestPacketsWithEqualTagsShareALane(t *testing.T) {
 	for _, p := range state.Index.Next(state.Queues[0].Index, index.Selection{}, 0, n, nil) {
 		i := int(p.Seq - 1<<63)
 		tags, _ := state.Index.Tags(p.Lane)
-		if want := string(storage.AppendTags(nil, s.packets[i].meta.Tags)); tags != want {
+		if want := string(content.AppendTags(nil, s.packets[i].meta.Tags)); tags != want {
 			t.Fatalf("packet %d has tags %q, want %q", i, tags, want)
 		}
 		if lane, known := lanes[tags]; known && lane != p.Lane {
@@ -195,7 +196,7 @@ func TestPacketsWithEqualTagsShareALane(t *testing.T) {
 func TestExpiredPacketsAreLeftOutAndCounted(t *testing.T) {
 	s := sound(2)
 	for i, expiry := range []int64{now - 1, now, now + 1} {
-		s.put(storage.PacketID{Queue: 7, Priority: 1, Seq: 1<<63 + 10 + uint64(i)}, storage.Meta{Expiry: expiry})
+		s.put(content.PacketID{Queue: 7, Priority: 1, Seq: 1<<63 + 10 + uint64(i)}, content.Meta{Expiry: expiry})
 	}
 	state, err := Restore(s, Options{Now: now})
 	if err != nil {
@@ -212,7 +213,7 @@ func TestExpiredPacketsAreLeftOutAndCounted(t *testing.T) {
 func TestScanThatDiffersFromTheControlRecordIsRefusedUnlessAccepted(t *testing.T) {
 	for name, damage := range map[string]func(*source){
 		"packet lost":        func(s *source) { s.packets = s.packets[1:] },
-		"packet resurrected": func(s *source) { s.control.Live--; s.control.Hash -= storage.SetHash(s.packets[0].id) },
+		"packet resurrected": func(s *source) { s.control.Live--; s.control.Hash -= content.SetHash(s.packets[0].id) },
 		"one for another": func(s *source) {
 			s.packets[0].id.Seq += 100
 		},
@@ -247,7 +248,7 @@ func TestWhatOpeningAcceptedIsAFinding(t *testing.T) {
 
 func TestPacketOfAnUndefinedQueueIsALoss(t *testing.T) {
 	s := sound(1)
-	s.put(storage.PacketID{Queue: 9, Priority: 1, Seq: 5}, storage.Meta{})
+	s.put(content.PacketID{Queue: 9, Priority: 1, Seq: 5}, content.Meta{})
 	s.begins = func() error { t.Error("the store begins, and the start is refused"); return nil }
 	if _, err := Restore(s, Options{Now: now}); !errors.Is(err, storage.ErrLoss) {
 		t.Fatalf("got %v, want ErrLoss: nobody could pop that packet", err)
@@ -290,7 +291,7 @@ func TestProgressIsReported(t *testing.T) {
 
 func TestAPacketThatTheIndexRefusesEndsTheRecovery(t *testing.T) {
 	s := sound(3)
-	s.put(storage.PacketID{Queue: 7, Priority: 1, Seq: 1<<63 + 3}, storage.Meta{Key: make([]byte, index.MaxKey+1)})
+	s.put(content.PacketID{Queue: 7, Priority: 1, Seq: 1<<63 + 3}, content.Meta{Key: make([]byte, index.MaxKey+1)})
 	if _, err := Restore(s, Options{Now: now, AcceptLoss: true}); err == nil || !strings.Contains(err.Error(), "packet 7/1/9223372036854775811 does not fit") {
 		t.Fatalf("got %v, want that the packet does not fit the index", err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // scanBatch is how many packets go from the reader to the builder at a time.
@@ -13,13 +13,13 @@ const scanBatch = 1024
 // scanned is a run of packets on its way from the reader to the builder. bytes holds their keys and
 // tags.
 type scanned struct {
-	ids   []storage.PacketID
-	metas []storage.Meta // without tags
+	ids   []content.PacketID
+	metas []content.Meta // without tags
 	tags  [][]byte
 	bytes []byte // never nil: an empty key is a slice of it, and a nil key is none
 }
 
-func (s *scanned) add(id storage.PacketID, m *storage.Meta) {
+func (s *scanned) add(id content.PacketID, m *content.Meta) {
 	kept := *m
 	kept.Tags = nil // the reader uses its array again
 	if from := len(s.bytes); m.Key != nil {
@@ -29,7 +29,7 @@ func (s *scanned) add(id storage.PacketID, m *storage.Meta) {
 	s.ids = append(s.ids, id)
 	s.metas = append(s.metas, kept)
 	from := len(s.bytes)
-	s.bytes = storage.AppendTags(s.bytes, m.Tags)
+	s.bytes = content.AppendTags(s.bytes, m.Tags)
 	s.tags = append(s.tags, s.bytes[from:])
 }
 
@@ -40,7 +40,7 @@ func (r *restorer) scan(src Source) error {
 		Read: func(next func() (*scanned, error)) error {
 			run, err := next()
 			if err == nil {
-				err = src.Packets(func(id storage.PacketID, m *storage.Meta) error {
+				err = src.Packets(func(id content.PacketID, m *content.Meta) error {
 					if run.add(id, m); len(run.ids) == scanBatch {
 						run, err = next()
 					}

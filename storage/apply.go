@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
@@ -13,7 +14,7 @@ import (
 //
 // The error is nil; one that wraps ErrFull, and then nothing was written; or one that wraps
 // ErrUnknown, and then the store takes no more batches: the caller stops.
-func (s *Store) Apply(b *Batch) error {
+func (s *Store) Apply(b *content.Batch) error {
 	if b.Empty() {
 		return nil
 	}
@@ -21,7 +22,7 @@ func (s *Store) Apply(b *Batch) error {
 }
 
 // write is Apply, also of a batch that changes nothing but the control record.
-func (s *Store) write(b *Batch) error {
+func (s *Store) write(b *content.Batch) error {
 	s.wait(b.Brings())
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -73,7 +74,7 @@ func (s *Store) write(b *Batch) error {
 }
 
 // state returns the control record, and why the store stopped.
-func (s *Store) state() (Control, error) {
+func (s *Store) state() (content.Control, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.control, s.failed
@@ -81,8 +82,8 @@ func (s *Store) state() (Control, error) {
 
 // commit writes the entries of a batch and a control record to the journal, and takes them into the
 // open window. Batch.Body says what body and hides are.
-func (s *Store) commit(next *Control, entries int, body [][]byte, hides []uint32) error {
-	s.record = appendControl(s.record[:0], next)
+func (s *Store) commit(next *content.Control, entries int, body [][]byte, hides []uint32) error {
+	s.record = content.AppendControl(s.record[:0], next)
 	c := journal.Content{Batch: next.Batch, Control: s.record, Entries: uint32(entries), Body: body}
 	place, upto, err := s.journal.Append(c)
 	if errors.Is(err, journal.ErrFull) {

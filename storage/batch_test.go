@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"reflect"
 	"slices"
 	"testing"
@@ -8,10 +9,10 @@ import (
 
 func TestCancelledPutIsNotWrittenButStillReadable(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	var b Batch
-	kept := b.Put(PacketID{1, 1, 1}, &Packet{Payload: []byte("kept")})
-	gone := b.Put(PacketID{1, 1, 2}, &Packet{Payload: make([]byte, 5000)})
-	small := b.Put(PacketID{1, 1, 3}, &Packet{})
+	var b content.Batch
+	kept := b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, &content.Packet{Payload: []byte("kept")})
+	gone := b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 2}, &content.Packet{Payload: make([]byte, 5000)})
+	small := b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 3}, &content.Packet{})
 	length, size := b.Len(), b.Bytes()
 	b.Cancel(gone)
 	b.Cancel(gone)
@@ -19,17 +20,17 @@ func TestCancelledPutIsNotWrittenButStillReadable(t *testing.T) {
 	if length != 4 || b.Len() != 1 || b.Bytes() >= size-5000 {
 		t.Errorf("%d entries and %d bytes before, %d and %d after", length, size, b.Len(), b.Bytes())
 	}
-	var p Packet
-	if err := DecodeRecord(b.Record(gone), &p); err != nil || len(p.Payload) != 5000 {
+	var p content.Packet
+	if err := content.DecodeRecord(b.Record(gone), &p); err != nil || len(p.Payload) != 5000 {
 		t.Errorf("the cancelled record: %v", err)
 	}
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
-	if ids, _ := scanned(t, s); !slices.Equal(ids, []PacketID{{1, 1, 1}}) {
+	if ids, _ := scanned(t, s); !slices.Equal(ids, []content.PacketID{{Queue: 1, Priority: 1, Seq: 1}}) {
 		t.Errorf("%v are there", ids)
 	}
-	if err := DecodeRecord(b.Record(kept), &p); err != nil || string(p.Payload) != "kept" {
+	if err := content.DecodeRecord(b.Record(kept), &p); err != nil || string(p.Payload) != "kept" {
 		t.Errorf("the record after Apply: %q, %v", p.Payload, err)
 	}
 }
@@ -37,21 +38,21 @@ func TestCancelledPutIsNotWrittenButStillReadable(t *testing.T) {
 func TestReplacedPacketIsThereOnceAndItsOldPayloadIsNot(t *testing.T) {
 	small, large := []byte("x"), make([]byte, 1100)
 	for name, row := range map[string]struct {
-		old, new Packet
+		old, new content.Packet
 		entries  int
 	}{
-		"small by small":              {Packet{Payload: small}, Packet{}, 1},
-		"small by large":              {Packet{Payload: small}, Packet{Payload: large}, 2},
-		"large by small":              {Packet{Payload: large}, Packet{Payload: small}, 2},
-		"large by large":              {Packet{Payload: large}, Packet{Payload: large[1:]}, 2},
-		"one without expiry by one":   {Packet{}, Packet{Expiry: 4_000_000_000_000}, 1},
-		"one with expiry by one less": {Packet{Expiry: 4_000_000_000_000}, Packet{}, 1},
+		"small by small":              {content.Packet{Payload: small}, content.Packet{}, 1},
+		"small by large":              {content.Packet{Payload: small}, content.Packet{Payload: large}, 2},
+		"large by small":              {content.Packet{Payload: large}, content.Packet{Payload: small}, 2},
+		"large by large":              {content.Packet{Payload: large}, content.Packet{Payload: large[1:]}, 2},
+		"one without expiry by one":   {content.Packet{}, content.Packet{Expiry: 4_000_000_000_000}, 1},
+		"one with expiry by one less": {content.Packet{Expiry: 4_000_000_000_000}, content.Packet{}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := smallStore(t, t.TempDir())
-			id, removed := PacketID{1, 1, 1}, Removed{Expires: row.old.Expiry != 0, Large: IsLarge(len(row.old.Payload))}
-			var b Batch
-			apply := func(want ...PacketID) {
+			id, removed := content.PacketID{Queue: 1, Priority: 1, Seq: 1}, content.Removed{Expires: row.old.Expiry != 0, Large: content.IsLarge(len(row.old.Payload))}
+			var b content.Batch
+			apply := func(want ...content.PacketID) {
 				t.Helper()
 				if err := s.Apply(&b); err != nil {
 					t.Fatal(err)
@@ -63,7 +64,7 @@ func TestReplacedPacketIsThereOnceAndItsOldPayloadIsNot(t *testing.T) {
 				}
 			}
 			payloads := func() (n int) {
-				if err := each(s, payloadPrefix, func() { n++ }); err != nil {
+				if err := each(s, content.PayloadPrefix, func() { n++ }); err != nil {
 					t.Fatal(err)
 				}
 				return n
@@ -75,16 +76,16 @@ func TestReplacedPacketIsThereOnceAndItsOldPayloadIsNot(t *testing.T) {
 				t.Errorf("%d entries, want %d", b.Len(), row.entries)
 			}
 			apply(id)
-			s.Read([]PacketID{id}, func(_ int, rec []byte, _ error) {
-				var p Packet
-				if err := DecodeRecord(rec, &p); err != nil || !same(p, row.new) {
+			s.Read([]content.PacketID{id}, func(_ int, rec []byte, _ error) {
+				var p content.Packet
+				if err := content.DecodeRecord(rec, &p); err != nil || !same(p, row.new) {
 					t.Errorf("it reads as %+v, %v", p, err)
 				}
 			})
 			if n := payloads(); n != len(row.new.Payload)/1000 {
 				t.Errorf("%d payload records", n)
 			}
-			b.Cancel(b.Replace(id, &row.old, Removed{Expires: row.new.Expiry != 0, Large: IsLarge(len(row.new.Payload))}))
+			b.Cancel(b.Replace(id, &row.old, content.Removed{Expires: row.new.Expiry != 0, Large: content.IsLarge(len(row.new.Payload))}))
 			if b.Len() > 2 || b.Bytes() > 200 {
 				t.Errorf("a replace that was taken back has %d entries and %d bytes", b.Len(), b.Bytes())
 			}
@@ -98,11 +99,11 @@ func TestReplacedPacketIsThereOnceAndItsOldPayloadIsNot(t *testing.T) {
 
 func TestBatchWithNothingToWriteTouchesNoDiskUnlessItMust(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	var b Batch
-	b.Cancel(b.Put(PacketID{1, 1, 1}, &Packet{}))
-	b.PutQueue(Queue{ID: 1, Name: []byte("q"), New: true})
+	var b content.Batch
+	b.Cancel(b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, &content.Packet{}))
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("q"), New: true})
 	b.DeleteQueue(1)
-	b.SetMarks(Marks{NextSeq: 5, LowSeq: 5, NextQueue: 5})
+	b.SetMarks(content.Marks{NextSeq: 5, LowSeq: 5, NextQueue: 5})
 	if b.Len() != 0 || b.Bytes() != 0 {
 		t.Errorf("%d entries, %d bytes", b.Len(), b.Bytes())
 	}
@@ -125,36 +126,38 @@ func TestBatchWithNothingToWriteTouchesNoDiskUnlessItMust(t *testing.T) {
 
 func TestCountersGoWithTheirQueue(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	counts := Counters{1, 2, 3, 4, 5, 6, 1 << 63}
-	apply := func(fill func(b *Batch)) {
+	counts := content.Counters{Pushed: 1, Popped: 2, Acked: 3, Nacked: 4, Expired: 5, Dead: 6, Dropped: 1 << 63}
+	apply := func(fill func(b *content.Batch)) {
 		t.Helper()
-		var b Batch
+		var b content.Batch
 		fill(&b)
 		applied(t, s, &b)
 	}
-	want := func(all ...Queue) {
+	want := func(all ...content.Queue) {
 		t.Helper()
-		var got []Queue
+		var got []content.Queue
 		n, err := s.Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer n.Close()
-		for _, queues := range []func(func(Queue) error) error{s.Queues, n.Queues} {
+		for _, queues := range []func(func(content.Queue) error) error{s.Queues, n.Queues} {
 			got = nil
-			if err := queues(func(q Queue) error { got = append(got, q); return nil }); err != nil || !reflect.DeepEqual(got, all) {
+			if err := queues(func(q content.Queue) error { got = append(got, q); return nil }); err != nil || !reflect.DeepEqual(got, all) {
 				t.Fatalf("queues %+v, %v, want %+v", got, err, all)
 			}
 		}
 	}
-	q := func(id uint32, c Counters) Queue { return Queue{ID: id, Name: []byte("q"), Counters: c} }
-	apply(func(b *Batch) { b.PutQueue(q(1, counts)); b.PutQueue(q(2, Counters{})) })
-	want(q(1, counts), q(2, Counters{}))
-	apply(func(b *Batch) { b.PutCounters(2, Counters{Dead: 7}) })
-	apply(func(b *Batch) { b.PutQueue(q(2, Counters{})) }) // it says nothing of them
-	want(q(1, counts), q(2, Counters{Dead: 7}))
-	apply(func(b *Batch) { b.DeleteQueue(1); b.DeleteQueue(2); b.PutQueue(q(2, Counters{})) })
-	want(q(2, Counters{}))
-	apply(func(b *Batch) { b.PutQueue(q(1, Counters{})) }) // its number is used again
-	want(q(1, Counters{}), q(2, Counters{}))
+	q := func(id uint32, c content.Counters) content.Queue {
+		return content.Queue{ID: id, Name: []byte("q"), Counters: c}
+	}
+	apply(func(b *content.Batch) { b.PutQueue(q(1, counts)); b.PutQueue(q(2, content.Counters{})) })
+	want(q(1, counts), q(2, content.Counters{}))
+	apply(func(b *content.Batch) { b.PutCounters(2, content.Counters{Dead: 7}) })
+	apply(func(b *content.Batch) { b.PutQueue(q(2, content.Counters{})) }) // it says nothing of them
+	want(q(1, counts), q(2, content.Counters{Dead: 7}))
+	apply(func(b *content.Batch) { b.DeleteQueue(1); b.DeleteQueue(2); b.PutQueue(q(2, content.Counters{})) })
+	want(q(2, content.Counters{}))
+	apply(func(b *content.Batch) { b.PutQueue(q(1, content.Counters{})) }) // its number is used again
+	want(q(1, content.Counters{}), q(2, content.Counters{}))
 }

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"golang.org/x/sys/unix"
 )
 
 // benchPacket is the packet of every figure: an 8-byte key, 128 bytes of payload.
-func benchPacket() Packet {
-	return Packet{Key: make([]byte, 8), Payload: make([]byte, 128), EnqueuedAt: 1_800_000_000_000}
+func benchPacket() content.Packet {
+	return content.Packet{Key: make([]byte, 8), Payload: make([]byte, 128), EnqueuedAt: 1_800_000_000_000}
 }
 
 func BenchmarkApply(b *testing.B) {
@@ -30,7 +31,7 @@ func benchApply(b *testing.B, size int, deletes bool) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	var batch Batch
+	var batch content.Batch
 	p := benchPacket()
 	seq := uint64(1 << 63)
 	put := func() {
@@ -38,7 +39,7 @@ func benchApply(b *testing.B, size int, deletes bool) {
 		for range size {
 			seq++
 			binary.BigEndian.PutUint64(p.Key, seq)
-			batch.Put(PacketID{1, 5, seq}, &p)
+			batch.Put(content.PacketID{Queue: 1, Priority: 5, Seq: seq}, &p)
 		}
 		if err := s.Apply(&batch); err != nil {
 			b.Fatal(err)
@@ -63,7 +64,7 @@ func benchApply(b *testing.B, size int, deletes bool) {
 		batch.Reset()
 		for range size {
 			next++
-			batch.Delete(PacketID{1, 5, next}, Removed{})
+			batch.Delete(content.PacketID{Queue: 1, Priority: 5, Seq: next}, content.Removed{})
 		}
 		if err := s.Apply(&batch); err != nil {
 			b.Fatal(err)
@@ -130,7 +131,7 @@ func BenchmarkRead(b *testing.B) {
 		{"random", 64, func(i, k int) uint64 { return uint64((i*64 + k) * 7919 % n) }},
 	} {
 		b.Run(fmt.Sprintf("%s/%d", c.name, c.count), func(b *testing.B) {
-			ids := make([]PacketID, c.count)
+			ids := make([]content.PacketID, c.count)
 			i := 0
 			for b.Loop() {
 				for k := range ids {
@@ -152,15 +153,15 @@ func BenchmarkAppendRecord(b *testing.B) {
 	p := benchPacket()
 	dst := make([]byte, 0, 512)
 	for b.Loop() {
-		dst = AppendRecord(dst[:0], &p)
+		dst = content.AppendRecord(dst[:0], &p)
 	}
 }
 
 func BenchmarkDecodeRecord(b *testing.B) {
 	p := benchPacket()
-	rec := AppendRecord(nil, &p)
+	rec := content.AppendRecord(nil, &p)
 	for b.Loop() {
-		if err := DecodeRecord(rec, &p); err != nil {
+		if err := content.DecodeRecord(rec, &p); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -168,10 +169,10 @@ func BenchmarkDecodeRecord(b *testing.B) {
 
 func BenchmarkDecodeMeta(b *testing.B) {
 	p := benchPacket()
-	rec := AppendRecord(nil, &p)
-	var m Meta
+	rec := content.AppendRecord(nil, &p)
+	var m content.Meta
 	for b.Loop() {
-		if err := decodeMeta(rec, &m); err != nil {
+		if err := content.DecodeMeta(rec, &m); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -186,11 +187,11 @@ func BenchmarkDeliveries(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	d := Delivery{State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1 << 63,
+	d := content.Delivery{State: content.Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1 << 63,
 		FirstClaim: 1_800_000_000_000, LastClaim: 1_800_000_000_000, Consumer: "worker-1"}
 	b.Run("put", func(b *testing.B) {
-		var batch Batch
-		stored := Stored(0)
+		var batch content.Batch
+		stored := content.Stored(0)
 		cpu := cpuTime(b)
 		for b.Loop() {
 			d.Identity = 1 << 63
@@ -204,7 +205,7 @@ func BenchmarkDeliveries(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			stored = StoredDelivery
+			stored = content.StoredDelivery
 		}
 		b.ReportMetric(float64(cpuTime(b)-cpu)/all/float64(b.N), "cpu-ns/op")
 	})
@@ -212,7 +213,7 @@ func BenchmarkDeliveries(b *testing.B) {
 		settled(b, s)
 		cpu := cpuTime(b)
 		for b.Loop() {
-			if err := s.Deliveries(func(*Delivery, Stored) error { return nil }); err != nil {
+			if err := s.Deliveries(func(*content.Delivery, content.Stored) error { return nil }); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -226,14 +227,14 @@ const benchPackets = 1_000_000
 // BenchmarkPackets reads what an index needs of a million packets.
 func BenchmarkPackets(b *testing.B) {
 	benchScan(b, func(n *Snapshot) error {
-		return n.Packets(func(PacketID, *Meta) error { return nil })
+		return n.Packets(func(content.PacketID, *content.Meta) error { return nil })
 	})
 }
 
 // BenchmarkRecords reads a million packets whole.
 func BenchmarkRecords(b *testing.B) {
 	benchScan(b, func(n *Snapshot) error {
-		return n.Records(QueueRange{}, func(_ PacketID, rec []byte, damage error) error { return damage })
+		return n.Records(QueueRange{}, func(_ content.PacketID, rec []byte, damage error) error { return damage })
 	})
 }
 
@@ -256,7 +257,9 @@ func BenchmarkOpenView(b *testing.B) {
 }
 
 // benchID spreads packets over priorities as they come, so that windows overlap as they do in use.
-func benchID(seq uint64) PacketID { return PacketID{1, uint32(seq >> 10 & 15), 1<<63 + seq} }
+func benchID(seq uint64) content.PacketID {
+	return content.PacketID{Queue: 1, Priority: uint32(seq >> 10 & 15), Seq: 1<<63 + seq}
+}
 
 func benchFolder(b *testing.B) string {
 	dir := b.TempDir()
@@ -264,7 +267,7 @@ func benchFolder(b *testing.B) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var batch Batch
+	var batch content.Batch
 	p := benchPacket()
 	for seq := range uint64(benchPackets) {
 		batch.Put(benchID(seq), &p)

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // CompactProgress is how far Compact is.
@@ -44,8 +45,8 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 		return err
 	}
 	defer n.Close()
-	if err := n.Packets(func(PacketID, *Meta) error { return ctx.Err() }); err != nil {
+	if err := n.Packets(func(content.PacketID, *content.Meta) error { return ctx.Err() }); err != nil {
 		return err
 	}
-	return n.Items(func(_ ValueID, _ *Head, _ *Field, damage error) error { return damage })
+	return n.Items(func(_ content.ValueID, _ *content.Head, _ *content.Field, damage error) error { return damage })
 }

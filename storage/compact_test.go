@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"math/rand/v2"
 	"os/exec"
 	"strconv"
@@ -14,9 +15,9 @@ import (
 
 // leftover is what popped leaves in a store.
 type leftover struct {
-	packets map[PacketID]bool
+	packets map[content.PacketID]bool
 	bytes   int64 // of keys and records
-	control Control
+	control content.Control
 }
 
 // popped fills a store with n packets of 128 bytes and pops all but every keep-th, in no order.
@@ -24,17 +25,17 @@ func popped(t *testing.T, s *Store, n, keep int) leftover {
 	t.Helper()
 	const run = 500
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
-	left := leftover{packets: make(map[PacketID]bool)}
-	var b Batch
-	var gone []PacketID
+	left := leftover{packets: make(map[content.PacketID]bool)}
+	var b content.Batch
+	var gone []content.PacketID
 	p := benchPacket()
 	for at := range n {
-		id := PacketID{1, 1 + uint32(at%200), 1<<63 + uint64(at)}
+		id := content.PacketID{Queue: 1, Priority: 1 + uint32(at%200), Seq: 1<<63 + uint64(at)}
 		binary.BigEndian.PutUint64(p.Key, id.Seq)
 		op := b.Put(id, &p)
 		if at%keep == 0 {
 			left.packets[id] = true
-			left.bytes += packetKeyLen + int64(len(b.Record(op)))
+			left.bytes += content.PacketKeyLen + int64(len(b.Record(op)))
 		} else {
 			gone = append(gone, id)
 		}
@@ -45,7 +46,7 @@ func popped(t *testing.T, s *Store, n, keep int) leftover {
 	settled(t, s)
 	rng.Shuffle(len(gone), func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
 	for i, id := range gone {
-		b.Delete(id, Removed{})
+		b.Delete(id, content.Removed{})
 		if b.Len() == run || i == len(gone)-1 {
 			applied(t, s, &b)
 		}
@@ -168,14 +169,14 @@ func TestRoomOfWhatAKilledStoreHadDeletedComesBack(t *testing.T) {
 func TestCompactAndMergesInTheBackgroundDoNotMeet(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
-	var b Batch
+	var b content.Batch
 	seq := uint64(0)
 	for range 5 {
 		for range mergeGroups + 4 {
 			for range 200 {
-				b.Put(PacketID{1, 1, seq}, &Packet{Payload: make([]byte, 500)})
+				b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: seq}, &content.Packet{Payload: make([]byte, 500)})
 				if seq >= 1000 && seq%3 > 0 {
-					b.Delete(PacketID{1, 1, seq - 1000}, Removed{})
+					b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: seq - 1000}, content.Removed{})
 				}
 				seq++
 			}
@@ -194,8 +195,8 @@ func TestCompactAndMergesInTheBackgroundDoNotMeet(t *testing.T) {
 
 func TestCompactHoldsWhatIsLeftAgainstTheControlRecord(t *testing.T) {
 	s, ids, _ := inOneTable(t, 40, 100)
-	behind(t, s, func(e *entries) { e.delete(appendPacketKey(nil, ids[3])) })
-	var mismatch *MismatchError
+	behind(t, s, func(e *entries) { e.delete(content.AppendPacketKey(nil, ids[3])) })
+	var mismatch *content.MismatchError
 	if err := s.Compact(t.Context(), nil); !errors.As(err, &mismatch) || mismatch.CameBack() {
 		t.Errorf("compacting gives %v", err)
 	}

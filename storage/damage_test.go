@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,13 +21,13 @@ import (
 // left.
 type damageFolder struct {
 	dir     string
-	control Control
-	want    map[PacketID]bool
-	items   map[ValueID]uint64 // their versions
+	control content.Control
+	want    map[content.PacketID]bool
+	items   map[content.ValueID]uint64 // their versions
 }
 
 // saltedPayload is the payload of a packet, which tells whose it is.
-func saltedPayload(id PacketID) []byte {
+func saltedPayload(id content.PacketID) []byte {
 	size := 300
 	if id.Seq%11 == 3 {
 		size = 2000
@@ -39,32 +40,32 @@ func saltedPayload(id PacketID) []byte {
 }
 
 // saltedItem is the item with that version in a damageFolder. Every sixth is a hash.
-func saltedItem(v ValueID, version uint64) item {
-	i := item{name: fmt.Append(nil, v), version: version, value: []byte{}}
+func saltedItem(v content.ValueID, version uint64) content.Item {
+	i := content.Item{Name: fmt.Append(nil, v), Version: version, Value: []byte{}}
 	switch {
 	case v.IsField:
-		i.value = saltedPayload(PacketID{9, uint32(v.ID), v.Field})
+		i.Value = saltedPayload(content.PacketID{Queue: 9, Priority: uint32(v.ID), Seq: v.Field})
 	case v.ID%6 == 0:
-		i.kind = Hash
+		i.Kind = content.Hash
 	default:
-		i.kind, i.value = String, saltedPayload(PacketID{9, 9, v.ID*31 + version})
+		i.Kind, i.Value = content.String, saltedPayload(content.PacketID{Queue: 9, Priority: 9, Seq: v.ID*31 + version})
 	}
 	return i
 }
 
 // changeItems puts, overwrites and deletes items with batch i of a damageFolder.
-func (f *damageFolder) changeItems(b *Batch, i uint64) {
-	mark := func(v ValueID) (old Mark) {
+func (f *damageFolder) changeItems(b *content.Batch, i uint64) {
+	mark := func(v content.ValueID) (old content.Mark) {
 		if old.Version = f.items[v]; old.Version > 0 {
-			old.Large = IsLarge(len(saltedItem(v, old.Version).value))
+			old.Large = content.IsLarge(len(saltedItem(v, old.Version).Value))
 		}
 		return old
 	}
-	for _, v := range []ValueID{{ID: 1}, {ID: 10 + i}, {6, i % 7, true}} {
+	for _, v := range []content.ValueID{{ID: 1}, {ID: 10 + i}, {ID: 6, Field: i % 7, IsField: true}} {
 		put(b, v, saltedItem(v, i+1), 0, false, mark(v))
 		f.items[v] = i + 1
 	}
-	if v := (ValueID{ID: 8 + i}); i%3 == 0 && f.items[v] > 0 {
+	if v := (content.ValueID{ID: 8 + i}); i%3 == 0 && f.items[v] > 0 {
 		remove(b, v, mark(v))
 		delete(f.items, v)
 	}
@@ -72,23 +73,23 @@ func (f *damageFolder) changeItems(b *Batch, i uint64) {
 
 func newDamageFolder(t *testing.T, kill bool) damageFolder {
 	t.Helper()
-	f := damageFolder{dir: t.TempDir(), want: make(map[PacketID]bool), items: make(map[ValueID]uint64)}
+	f := damageFolder{dir: t.TempDir(), want: make(map[content.PacketID]bool), items: make(map[content.ValueID]uint64)}
 	s := smallStore(t, f.dir)
-	var b Batch
+	var b content.Batch
 	for i := range uint64(40) {
 		for j := range uint64(4) {
-			id := PacketID{1 + uint32(i%2), uint32(j), i*4 + j}
-			p := Packet{Key: []byte("k"), Payload: saltedPayload(id)}
+			id := content.PacketID{Queue: 1 + uint32(i%2), Priority: uint32(j), Seq: i*4 + j}
+			p := content.Packet{Key: []byte("k"), Payload: saltedPayload(id)}
 			if j == 2 {
 				p.Expiry = time.Now().Add(time.Hour).UnixMilli()
 			}
-			b.PutQueue(Queue{ID: id.Queue, Name: fmt.Append(nil, "queue ", id.Queue)})
+			b.PutQueue(content.Queue{ID: id.Queue, Name: fmt.Append(nil, "queue ", id.Queue)})
 			b.Put(id, &p)
 			f.want[id] = true
 		}
 		if i > 1 {
-			gone := PacketID{1 + uint32(i%2), 1, (i-2)*4 + 1}
-			b.Delete(gone, Removed{Large: IsLarge(len(saltedPayload(gone)))})
+			gone := content.PacketID{Queue: 1 + uint32(i%2), Priority: 1, Seq: (i-2)*4 + 1}
+			b.Delete(gone, content.Removed{Large: content.IsLarge(len(saltedPayload(gone)))})
 			delete(f.want, gone)
 		}
 		f.changeItems(&b, i)
@@ -331,17 +332,17 @@ func (f *damageFolder) judge(t *testing.T, dir string) {
 }
 
 // whole tells whether scans show all that the folder had and nothing else.
-func (f *damageFolder) whole(packets func(fn func(PacketID, *Meta) error) error, items func(fn func(ValueID, item) error) error, control Control) error {
+func (f *damageFolder) whole(packets func(fn func(content.PacketID, *content.Meta) error) error, items func(fn func(content.ValueID, content.Item) error) error, control content.Control) error {
 	n := 0
-	err := packets(func(id PacketID, m *Meta) error {
+	err := packets(func(id content.PacketID, m *content.Meta) error {
 		if !f.want[id] {
 			return fmt.Errorf("packet %v should not be there", id)
 		}
 		n++
 		return nil
 	})
-	err = errors.Join(err, items(func(v ValueID, i item) error {
-		if f.items[v] != i.version {
+	err = errors.Join(err, items(func(v content.ValueID, i content.Item) error {
+		if f.items[v] != i.Version {
 			return fmt.Errorf("%v should not be there", v)
 		}
 		n++
@@ -378,7 +379,7 @@ func (f *damageFolder) opened(t *testing.T, dir string) {
 	_, tally := scanned(t, s)
 	if err := s.Verify(tally); err != nil {
 		reported(t, "open", err)
-	} else if err := f.whole(s.Packets, func(fn func(ValueID, item) error) error { return eachItem(s, fn) }, control); err != nil {
+	} else if err := f.whole(s.Packets, func(fn func(content.ValueID, content.Item) error) error { return eachItem(s, fn) }, control); err != nil {
 		t.Errorf("open, without a word: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -393,17 +394,17 @@ func (f *damageFolder) strict(t *testing.T, dir string) {
 		reported(t, "view", err)
 		return
 	}
-	records := v.Records(QueueRange{}, func(_ PacketID, _ []byte, damage error) error { return damage })
-	packets := func(fn func(PacketID, *Meta) error) error { return v.Packets(fn) }
-	items := func(fn func(ValueID, item) error) error {
-		return v.Items(func(id ValueID, h *Head, f *Field, damage error) error {
+	records := v.Records(QueueRange{}, func(_ content.PacketID, _ []byte, damage error) error { return damage })
+	packets := func(fn func(content.PacketID, *content.Meta) error) error { return v.Packets(fn) }
+	items := func(fn func(content.ValueID, content.Item) error) error {
+		return v.Items(func(id content.ValueID, h *content.Head, f *content.Field, damage error) error {
 			switch {
 			case damage != nil:
 				return damage
 			case h != nil:
-				return fn(id, item{version: h.Version})
+				return fn(id, content.Item{Version: h.Version})
 			}
-			return fn(id, item{version: f.Version})
+			return fn(id, content.Item{Version: f.Version})
 		})
 	}
 	if records != nil {
@@ -432,13 +433,13 @@ func (f *damageFolder) tolerant(t *testing.T, dir string) {
 			t.Errorf("close: %v", err)
 		}
 	}()
-	read, items, extra := make(map[PacketID]bool), 0, 0
-	var p Packet
-	err = v.Records(QueueRange{}, func(id PacketID, rec []byte, damage error) error {
+	read, items, extra := make(map[content.PacketID]bool), 0, 0
+	var p content.Packet
+	err = v.Records(QueueRange{}, func(id content.PacketID, rec []byte, damage error) error {
 		switch {
 		case damage != nil:
 			return nil
-		case DecodeRecord(rec, &p) != nil || !bytes.Equal(p.Payload, saltedPayload(id)) || read[id]:
+		case content.DecodeRecord(rec, &p) != nil || !bytes.Equal(p.Payload, saltedPayload(id)) || read[id]:
 			t.Errorf("packet %v is given twice, or with a wrong payload", id)
 		}
 		if read[id] = f.want[id]; !f.want[id] {
@@ -447,23 +448,23 @@ func (f *damageFolder) tolerant(t *testing.T, dir string) {
 		return nil
 	})
 	err = errors.Join(err,
-		v.Queues(func(Queue) error { return nil }),
+		v.Queues(func(content.Queue) error { return nil }),
 		v.Payloads(func(uint32, uint64, int64) error { return nil }),
-		v.Packets(func(PacketID, *Meta) error { return nil }),
-		v.Items(func(id ValueID, h *Head, field *Field, damage error) error {
-			i := item{}
+		v.Packets(func(content.PacketID, *content.Meta) error { return nil }),
+		v.Items(func(id content.ValueID, h *content.Head, field *content.Field, damage error) error {
+			i := content.Item{}
 			switch {
 			case damage != nil:
 				return nil
 			case h != nil:
-				i = item{kind: h.Kind, name: h.Name, version: h.Version, value: h.Value}
+				i = content.Item{Kind: h.Kind, Name: h.Name, Version: h.Version, Value: h.Value}
 			default:
-				i = item{name: field.Name, version: field.Version, value: field.Value}
+				i = content.Item{Name: field.Name, Version: field.Version, Value: field.Value}
 			}
-			if !sameItem(i, saltedItem(id, i.version)) {
+			if !sameItem(i, saltedItem(id, i.Version)) {
 				t.Errorf("%v is given with a wrong content", id)
 			}
-			if items++; f.items[id] != i.version {
+			if items++; f.items[id] != i.Version {
 				extra++
 			}
 			return nil
@@ -488,13 +489,13 @@ type journalFolder struct {
 func newJournalFolder(t *testing.T, batches int) (f journalFolder) {
 	t.Helper()
 	s := smallStore(t, t.TempDir())
-	var b Batch
+	var b content.Batch
 	for i := range batches {
 		for j := range 3 {
-			b.Put(PacketID{1, uint32(j), uint64(i)}, &Packet{Key: fmt.Append(nil, i), Payload: make([]byte, 50)})
+			b.Put(content.PacketID{Queue: 1, Priority: uint32(j), Seq: uint64(i)}, &content.Packet{Key: fmt.Append(nil, i), Payload: make([]byte, 50)})
 		}
 		if i > 0 {
-			b.Delete(PacketID{1, 0, uint64(i - 1)}, Removed{})
+			b.Delete(content.PacketID{Queue: 1, Priority: 0, Seq: uint64(i - 1)}, content.Removed{})
 		}
 		applied(t, s, &b)
 	}
@@ -558,11 +559,11 @@ func (f *journalFolder) check(t *testing.T, what string, anchor uint64, o Option
 		return 0, err
 	}
 	n := int(s.Control().Batch)
-	var want []PacketID
+	var want []content.PacketID
 	for j := range uint32(3) {
 		for i := range n {
 			if j > 0 || i == n-1 {
-				want = append(want, PacketID{1, j, uint64(i)})
+				want = append(want, content.PacketID{Queue: 1, Priority: j, Seq: uint64(i)})
 			}
 		}
 	}
@@ -690,14 +691,14 @@ func TestAcceptedHoleIsPassedOverAndToldOnce(t *testing.T) {
 // A packet that lies in tables, whose delete is lost, comes back with the next batch and goes.
 func TestWhatIsDeletedBehindAnAcceptedHoleStaysDeleted(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	id := PacketID{1, 1, 1}
-	applied(t, s, one(1, Packet{}))
+	id := content.PacketID{Queue: 1, Priority: 1, Seq: 1}
+	applied(t, s, one(1, content.Packet{}))
 	settled(t, s)
-	var b Batch
-	b.Delete(id, Removed{}) // which is lost
+	var b content.Batch
+	b.Delete(id, content.Removed{}) // which is lost
 	applied(t, s, &b)
-	applied(t, s, one(1, Packet{}))
-	b.Delete(id, Removed{})
+	applied(t, s, one(1, content.Packet{}))
+	b.Delete(id, content.Removed{})
 	applied(t, s, &b)
 	dir := killed(t, s)
 	for _, log := range logFiles(t, dir) {
@@ -802,12 +803,12 @@ func TestAMissingTableIsPassedOverOnceWhenALossIsAccepted(t *testing.T) {
 		if v := openView(t, killed(t, s), ViewOptions{Tolerant: true}); len(v.Findings()) > 0 {
 			t.Errorf("without %s a look at what a start has accepted finds %v", name, v.Findings())
 		}
-		var b Batch
-		id := PacketID{1, 1, s.Control().NextSeq}
+		var b content.Batch
+		id := content.PacketID{Queue: 1, Priority: 1, Seq: s.Control().NextSeq}
 		if c := s.Control(); c.Batch < f.control.Batch || c.NextSeq < f.control.NextSeq || slices.Contains(ids, id) {
 			t.Errorf("without %s the control record is %+v, it was %+v", name, c, f.control)
 		}
-		b.Put(id, &Packet{Payload: []byte("x")})
+		b.Put(id, &content.Packet{Payload: []byte("x")})
 		applied(t, s, &b)
 		s = smallStore(t, killed(t, s)) // which accepts nothing
 		if left, tally := scanned(t, s); len(left) != len(ids)+1 || !slices.Contains(left, id) || s.Verify(tally) != nil {
@@ -826,9 +827,9 @@ func TestARecordThatPromisesMoreThanItHasTakesNoMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := decodeQueue([]byte(rec), new(Queue))
+		err := content.DecodeQueue([]byte(rec), new(content.Queue))
 		runtime.ReadMemStats(&after)
-		if grew := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrRecord) || grew > 1<<20 {
+		if grew := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, content.ErrRecord) || grew > 1<<20 {
 			t.Errorf("%s: %v, with %d bytes", name, err, grew)
 		}
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -12,7 +13,7 @@ type stacked struct {
 	*testing.T
 	s      *Store
 	merged atomic.Int64
-	b      Batch
+	b      content.Batch
 }
 
 func newStacked(t *testing.T, o Options) *stacked {
@@ -29,10 +30,10 @@ func (k *stacked) apply(from, n uint64, size int, puts bool) {
 	payload := make([]byte, size)
 	for seq := from; seq < from+n; {
 		for k.b.Reset(); seq < from+n && k.b.Len() < 1024 && k.b.Bytes() < 4<<20; seq++ {
-			if id := (PacketID{1, 1, seq}); puts {
-				k.b.Put(id, &Packet{Payload: payload})
+			if id := (content.PacketID{Queue: 1, Priority: 1, Seq: seq}); puts {
+				k.b.Put(id, &content.Packet{Payload: payload})
 			} else {
-				k.b.Delete(id, Removed{Large: IsLarge(size), Size: size})
+				k.b.Delete(id, content.Removed{Large: content.IsLarge(size), Size: size})
 			}
 		}
 		applied(k.T, k.s, &k.b)

@@ -5,13 +5,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Deliveries calls fn for every delivery state on disk, in order of identity; valid during the
 // call. stored says which records there are. Where there are notes without a state, which only
 // damage leaves, stored is without StoredDelivery and d has its identity only; Tally does not
 // count it. It stops at the first error of fn.
-func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error {
+func (s *Store) Deliveries(fn func(d *content.Delivery, stored content.Stored) error) error {
 	return s.scan(func(n *Snapshot) error {
 		w := stateWalk{give: func(w *stateWalk) error {
 			if w.damage != nil {
@@ -19,7 +20,7 @@ func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error {
 			}
 			return fn(&w.d, w.stored)
 		}}
-		return w.end(n.scan(all(statePrefix), w.take))
+		return w.end(n.scan(all(content.StatePrefix), w.take))
 	})
 }
 
@@ -28,34 +29,34 @@ func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error {
 // its identity only and damage, which wraps ErrDamaged, says why. Deliveries stops at the first
 // error of fn. What was shown is held against the control record in the end: a difference is a
 // *MismatchError, unless the view is tolerant.
-func (n *Snapshot) Deliveries(fn func(d *Delivery, damage error) error) error {
-	var sum Tally
+func (n *Snapshot) Deliveries(fn func(d *content.Delivery, damage error) error) error {
+	var sum content.Tally
 	unread := uint64(0)
 	w := stateWalk{texts: true, give: func(w *stateWalk) error {
 		switch {
 		case w.damage != nil:
 			unread++
-		case w.stored&StoredDelivery == 0:
-			w.damage = fmt.Errorf("%w: %v is missing", ErrDamaged, NoteID{Identity: w.d.Identity})
+		case w.stored&content.StoredDelivery == 0:
+			w.damage = fmt.Errorf("%w: %v is missing", ErrDamaged, content.NoteID{Identity: w.d.Identity})
 		default:
 			sum.AddDelivery(w.d.Identity)
 		}
 		return fn(&w.d, w.damage)
 	}}
-	err := w.end(n.scan(all(statePrefix), w.take))
-	return n.held(err, Tally.CheckDeliveries, sum, unread)
+	err := w.end(n.scan(all(content.StatePrefix), w.take))
+	return n.held(err, content.Tally.CheckDeliveries, sum, unread)
 }
 
 // ReadDeliveries returns a function that reads a delivery state which Deliveries showed, with its
 // notes, fastest in rising order of identity. What it returns is valid until the next call. The
 // error wraps ErrDamaged when the state cannot be read. One goroutine at a time uses read, and
 // calls done in the end.
-func (n *Snapshot) ReadDeliveries() (read func(identity uint64) (*Delivery, error), done func()) {
-	it := n.view.Iterator([]byte(statePrefix))
+func (n *Snapshot) ReadDeliveries() (read func(identity uint64) (*content.Delivery, error), done func()) {
+	it := n.view.Iterator([]byte(content.StatePrefix))
 	w := stateWalk{texts: true}
 	var key []byte
-	return func(identity uint64) (*Delivery, error) {
-		key = appendStateKey(key[:0], NoteID{Identity: identity})
+	return func(identity uint64) (*content.Delivery, error) {
+		key = content.AppendStateKey(key[:0], content.NoteID{Identity: identity})
 		w.stored, w.damage = 0, nil
 		if it.Valid() && bytes.Compare(it.Entry().Key, key) > 0 {
 			it.Seek(key)
@@ -66,11 +67,11 @@ func (n *Snapshot) ReadDeliveries() (read func(identity uint64) (*Delivery, erro
 			}
 		}
 		err := cmp.Or(damaged(it.Err()), w.damage)
-		if err == nil && w.stored&StoredDelivery == 0 {
+		if err == nil && w.stored&content.StoredDelivery == 0 {
 			err = errors.New("it is not there")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %v cannot be read: %w", ErrDamaged, NoteID{Identity: identity}, err)
+			return nil, fmt.Errorf("%w: %v cannot be read: %w", ErrDamaged, content.NoteID{Identity: identity}, err)
 		}
 		return &w.d, nil
 	}, it.Close
@@ -81,18 +82,18 @@ type stateWalk struct {
 	give  func(w *stateWalk) error // gets what follows
 	texts bool                     // the texts of notes are wanted
 
-	d      Delivery
-	stored Stored
+	d      content.Delivery
+	stored content.Stored
 	damage error // of the state itself
 }
 
 // take is for scan.
 func (w *stateWalk) take(key, rec []byte) error {
-	id, err := decodeStateKey(key)
+	id, err := content.DecodeStateKey(key)
 	if err != nil {
 		return err
 	}
-	bit := Stored(1) << id.Kind & storedAll // none of a kind of a later version
+	bit := content.Stored(1) << id.Kind & content.StoredAll // none of a kind of a later version
 	if bit == 0 {
 		return nil
 	}
@@ -102,13 +103,13 @@ func (w *stateWalk) take(key, rec []byte) error {
 		}
 	}
 	if w.stored == 0 {
-		w.d, w.damage = Delivery{Identity: id.Identity, Consumer: w.d.Consumer}, nil
+		w.d, w.damage = content.Delivery{Identity: id.Identity, Consumer: w.d.Consumer}, nil
 	}
 	w.stored |= bit
 	switch {
 	case id.Kind == 0:
-		if err := decodeDelivery(rec, id.Identity, &w.d); err != nil {
-			w.d = Delivery{Identity: id.Identity}
+		if err := content.DecodeDelivery(rec, id.Identity, &w.d); err != nil {
+			w.d = content.Delivery{Identity: id.Identity}
 			w.damage = fmt.Errorf("%w: %v: %w", ErrDamaged, id, err)
 		}
 		return nil
@@ -117,7 +118,7 @@ func (w *stateWalk) take(key, rec []byte) error {
 	}
 	switch {
 	case !w.texts:
-	case id.Kind == NoteReason:
+	case id.Kind == content.NoteReason:
 		w.d.Reason = string(rec)
 	default:
 		w.d.Progress = string(rec)

@@ -9,14 +9,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"pgregory.net/rapid"
 )
 
-func drawDelivery(t *rapid.T, identity uint64) Delivery {
+func drawDelivery(t *rapid.T, identity uint64) content.Delivery {
 	moments := rapid.SampledFrom([]int64{0, 0, 1, -200, 1_800_000_000_123, 1<<63 - 1, -1 << 63})
-	d := Delivery{
+	d := content.Delivery{
 		Identity:   identity,
-		State:      State(rapid.IntRange(int(Ready), int(Done)).Draw(t, "state")),
+		State:      content.State(rapid.IntRange(int(content.Ready), int(content.Done)).Draw(t, "state")),
 		Until:      moments.Draw(t, "until"),
 		Attempts:   rapid.OneOf(rapid.Just(uint32(0)), rapid.Uint32()).Draw(t, "attempts"),
 		Token:      rapid.SampledFrom([]uint64{0, 1, 1<<63 + 5, 1<<64 - 1}).Draw(t, "token"),
@@ -26,23 +27,23 @@ func drawDelivery(t *rapid.T, identity uint64) Delivery {
 		Origin:     rapid.SampledFrom([]uint32{0, 1, 1<<32 - 1}).Draw(t, "origin"),
 		Expiry:     moments.Draw(t, "expiry"),
 	}
-	if d.State == Ready && d.Until != 0 {
-		d.State = Delayed
+	if d.State == content.Ready && d.Until != 0 {
+		d.State = content.Delayed
 	}
 	return d
 }
 
 func TestDeliveryStateReadsBackWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var got Delivery
+		var got content.Delivery
 		for range 3 { // decoded into again
 			want := drawDelivery(t, 7)
-			rec := appendDelivery(nil, &want)
-			if err := decodeDelivery(rec, 7, &got); err != nil || got != want {
+			rec := content.AppendDelivery(nil, &want)
+			if err := content.DecodeDelivery(rec, 7, &got); err != nil || got != want {
 				t.Fatalf("got %+v, %v, want %+v", got, err, want)
 			}
 			cut := rec[:rapid.IntRange(0, len(rec)-1).Draw(t, "cut")]
-			if err := decodeDelivery(cut, 7, &got); !errors.Is(err, ErrRecord) {
+			if err := content.DecodeDelivery(cut, 7, &got); !errors.Is(err, content.ErrRecord) {
 				t.Fatalf("a cut record gives %v", err)
 			}
 		}
@@ -50,12 +51,12 @@ func TestDeliveryStateReadsBackWhatWasWritten(t *testing.T) {
 }
 
 // stateModel is what a store should hold of delivery states, by the kind of the record.
-type stateModel map[NoteID]string
+type stateModel map[content.NoteID]string
 
 // stored is what a caller says of an identity: what the store or the open batch has.
-func (m stateModel) stored(identity uint64) (s Stored) {
-	for kind := range NoteProgress + 1 {
-		if _, has := m[NoteID{identity, kind}]; has {
+func (m stateModel) stored(identity uint64) (s content.Stored) {
+	for kind := range content.NoteProgress + 1 {
+		if _, has := m[content.NoteID{Identity: identity, Kind: kind}]; has {
 			s |= 1 << kind
 		}
 	}
@@ -63,8 +64,8 @@ func (m stateModel) stored(identity uint64) (s Stored) {
 }
 
 func (m stateModel) forget(identity uint64) {
-	for kind := range NoteProgress + 1 {
-		delete(m, NoteID{identity, kind})
+	for kind := range content.NoteProgress + 1 {
+		delete(m, content.NoteID{Identity: identity, Kind: kind})
 	}
 }
 
@@ -81,9 +82,9 @@ func TestDeliveryStatesInABatchEndAsTheLastCallsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		m, packets := stateModel{}, map[uint64]PacketID{}
+		m, packets := stateModel{}, map[uint64]content.PacketID{}
 		for range rapid.IntRange(1, 4).Draw(t, "batches") {
-			var b Batch
+			var b content.Batch
 			puts := map[uint64]int{}
 			for range rapid.IntRange(1, 40).Draw(t, "calls") {
 				drawStateCall(t, &b, m, packets, puts)
@@ -98,12 +99,12 @@ func TestDeliveryStatesInABatchEndAsTheLastCallsSay(t *testing.T) {
 }
 
 // drawStateCall makes one of the calls that a queue makes for one of a few packets.
-func drawStateCall(t *rapid.T, b *Batch, m stateModel, packets map[uint64]PacketID, puts map[uint64]int) {
+func drawStateCall(t *rapid.T, b *content.Batch, m stateModel, packets map[uint64]content.PacketID, puts map[uint64]int) {
 	identity := rapid.Uint64Range(1<<63, 1<<63+5).Draw(t, "identity")
 	place, there := packets[identity]
 	if !there {
-		place = PacketID{1, 1, identity + 100*rapid.Uint64Range(0, 1).Draw(t, "seq")}
-		puts[identity] = b.Put(place, &Packet{Identity: identity})
+		place = content.PacketID{Queue: 1, Priority: 1, Seq: identity + 100*rapid.Uint64Range(0, 1).Draw(t, "seq")}
+		puts[identity] = b.Put(place, &content.Packet{Identity: identity})
 		packets[identity] = place
 		return
 	}
@@ -114,9 +115,9 @@ func drawStateCall(t *rapid.T, b *Batch, m stateModel, packets map[uint64]Packet
 		d := drawDelivery(t, identity)
 		d.Consumer = d.Consumer[:min(100, len(d.Consumer))] // it is drawn 40 times
 		b.PutDelivery(&d, stored)
-		m[NoteID{Identity: identity}] = fmt.Sprint(d)
+		m[content.NoteID{Identity: identity}] = fmt.Sprint(d)
 	case 2, 3:
-		id := NoteID{identity, rapid.SampledFrom([]NoteKind{NoteReason, NoteProgress}).Draw(t, "kind")}
+		id := content.NoteID{Identity: identity, Kind: rapid.SampledFrom([]content.NoteKind{content.NoteReason, content.NoteProgress}).Draw(t, "kind")}
 		text := rapid.SampledFrom([]string{"", "a", "some text"}).Draw(t, "text")
 		b.PutNote(id, []byte(text), stored)
 		if m[id] = text; text == "" {
@@ -129,24 +130,24 @@ func drawStateCall(t *rapid.T, b *Batch, m stateModel, packets map[uint64]Packet
 		if here {
 			b.Cancel(op)
 		} else {
-			b.Delete(place, Removed{})
+			b.Delete(place, content.Removed{})
 		}
 		place.Priority++
 		packets[identity] = place
-		puts[identity] = b.Put(place, &Packet{Identity: identity})
+		puts[identity] = b.Put(place, &content.Packet{Identity: identity})
 	case 5: // it goes
 		if here {
 			b.Cancel(op)
 			b.DeleteDelivery(identity, stored)
 		} else {
-			b.Delete(place, Removed{Stored: stored, Identity: identity})
+			b.Delete(place, content.Removed{Stored: stored, Identity: identity})
 		}
 		m.forget(identity)
 		delete(packets, identity)
 		delete(puts, identity)
 	case 6: // it begins anew
 		if !here {
-			puts[identity] = b.Replace(place, &Packet{Identity: identity}, Removed{Stored: stored, Identity: identity})
+			puts[identity] = b.Replace(place, &content.Packet{Identity: identity}, content.Removed{Stored: stored, Identity: identity})
 			m.forget(identity)
 			if rapid.Bool().Draw(t, "cancelled") {
 				b.Cancel(puts[identity])
@@ -159,7 +160,7 @@ func drawStateCall(t *rapid.T, b *Batch, m stateModel, packets map[uint64]Packet
 
 // checkStates holds the delivery states of a store against a model.
 func checkStates(t *rapid.T, s *Store, m stateModel, packets int) {
-	var tally Tally
+	var tally content.Tally
 	got := stateModel{}
 	n, err := s.Snapshot()
 	if err != nil {
@@ -167,16 +168,16 @@ func checkStates(t *rapid.T, s *Store, m stateModel, packets int) {
 	}
 	defer n.Close()
 	last := uint64(0)
-	err = n.Deliveries(func(d *Delivery, damage error) error {
+	err = n.Deliveries(func(d *content.Delivery, damage error) error {
 		for kind, text := range []string{"", d.Reason, d.Progress} {
 			if text != "" {
-				got[NoteID{d.Identity, NoteKind(kind)}] = text
+				got[content.NoteID{Identity: d.Identity, Kind: content.NoteKind(kind)}] = text
 			}
 		}
 		if damage == nil {
 			own := *d
 			own.Reason, own.Progress = "", ""
-			got[NoteID{Identity: d.Identity}] = fmt.Sprint(own)
+			got[content.NoteID{Identity: d.Identity}] = fmt.Sprint(own)
 			tally.AddDelivery(d.Identity)
 		}
 		if d.Identity <= last {
@@ -189,11 +190,11 @@ func checkStates(t *rapid.T, s *Store, m stateModel, packets int) {
 		t.Fatalf("a snapshot shows %v, %v, want %v", got, err, m)
 	}
 	bits := stateModel{}
-	err = s.Deliveries(func(d *Delivery, stored Stored) error {
+	err = s.Deliveries(func(d *content.Delivery, stored content.Stored) error {
 		if stored != m.stored(d.Identity) {
 			return fmt.Errorf("%d has %b", d.Identity, stored)
 		}
-		bits[NoteID{Identity: d.Identity}] = ""
+		bits[content.NoteID{Identity: d.Identity}] = ""
 		return nil
 	})
 	if err != nil {
@@ -205,16 +206,16 @@ func checkStates(t *rapid.T, s *Store, m stateModel, packets int) {
 			t.Fatalf("%v reads as %q, %v", notes[i], text, damage)
 		}
 	})
-	err = s.Packets(func(id PacketID, m *Meta) error { tally.Add(id, m.Expiry); return nil })
+	err = s.Packets(func(id content.PacketID, m *content.Meta) error { tally.Add(id, m.Expiry); return nil })
 	if err = errors.Join(err, s.Verify(tally)); err != nil || int(tally.Live) != packets {
 		t.Fatalf("%d packets instead of %d, %v", tally.Live, packets, err)
 	}
 }
 
 // setRaw writes records as they are, and delivery states that count in the control record.
-func setRaw(t *testing.T, s *Store, states []Delivery, raw map[string]string) {
+func setRaw(t *testing.T, s *Store, states []content.Delivery, raw map[string]string) {
 	t.Helper()
-	var b Batch
+	var b content.Batch
 	for i := range states {
 		b.PutDelivery(&states[i], 0)
 	}
@@ -227,23 +228,23 @@ func setRaw(t *testing.T, s *Store, states []Delivery, raw map[string]string) {
 }
 
 func TestDamagedDeliveryStatesAreNamedAndTheOthersShown(t *testing.T) {
-	key := func(identity uint64, kind NoteKind) string {
-		return string(appendStateKey(nil, NoteID{identity, kind}))
+	key := func(identity uint64, kind content.NoteKind) string {
+		return string(content.AppendStateKey(nil, content.NoteID{Identity: identity, Kind: kind}))
 	}
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	setRaw(t, s, []Delivery{{Identity: 1, Consumer: "me"}, {Identity: 3, Consumer: "you"}, {Identity: 4}}, map[string]string{
-		key(2, NoteProgress):  "\x32half",     // whose state is gone
-		key(3, 0):             "\x81\x0a\x09", // a state that there is not
-		key(3, NoteReason):    "why",
-		key(4, 9):             "a note of a later version",
-		statePrefix + "short": "x",
+	setRaw(t, s, []content.Delivery{{Identity: 1, Consumer: "me"}, {Identity: 3, Consumer: "you"}, {Identity: 4}}, map[string]string{
+		key(2, content.NoteProgress):  "\x32half",     // whose state is gone
+		key(3, 0):                     "\x81\x0a\x09", // a state that there is not
+		key(3, content.NoteReason):    "why",
+		key(4, 9):                     "a note of a later version",
+		content.StatePrefix + "short": "x",
 	})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	shown := func(v *View) (out []string, err error) {
-		err = v.Deliveries(func(d *Delivery, damage error) error {
+		err = v.Deliveries(func(d *content.Delivery, damage error) error {
 			if damage != nil && !errors.Is(damage, ErrDamaged) {
 				t.Errorf("damage is %v", damage)
 			}
@@ -272,15 +273,15 @@ func TestDamagedDeliveryStatesAreNamedAndTheOthersShown(t *testing.T) {
 func TestDeliveryStatesThatAreMissingAreALoss(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	setRaw(t, s, []Delivery{{Identity: 1}, {Identity: 2}}, nil)
-	behind(t, s, func(e *entries) { e.delete(appendStateKey(nil, NoteID{Identity: 2})) })
+	setRaw(t, s, []content.Delivery{{Identity: 1}, {Identity: 2}}, nil)
+	behind(t, s, func(e *entries) { e.delete(content.AppendStateKey(nil, content.NoteID{Identity: 2})) })
 	n, err := s.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	var mismatch *MismatchError
-	err = n.Deliveries(func(*Delivery, error) error { return nil })
+	var mismatch *content.MismatchError
+	err = n.Deliveries(func(*content.Delivery, error) error { return nil })
 	if !errors.As(err, &mismatch) || mismatch.What() != "delivery states" || mismatch.CameBack() {
 		t.Errorf("a snapshot gives %v", err)
 	}

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"testing"
 )
 
@@ -10,14 +11,14 @@ func TestDeliveryStatesAreReadByTheirIdentities(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	defer s.Close()
 	const n = 200
-	var b Batch
+	var b content.Batch
 	for i := range uint64(n) {
-		b.PutDelivery(&Delivery{Identity: i, Token: i}, 0)
+		b.PutDelivery(&content.Delivery{Identity: i, Token: i}, 0)
 		if i%3 == 0 {
-			b.PutNote(NoteID{i, NoteReason}, fmt.Append(nil, "why ", i), 0)
+			b.PutNote(content.NoteID{Identity: i, Kind: content.NoteReason}, fmt.Append(nil, "why ", i), 0)
 		}
 		if i%5 == 0 {
-			b.PutNote(NoteID{i, NoteProgress}, fmt.Append(nil, "text ", i), 0)
+			b.PutNote(content.NoteID{Identity: i, Kind: content.NoteProgress}, fmt.Append(nil, "text ", i), 0)
 		}
 	}
 	if err := s.Apply(&b); err != nil {
@@ -39,7 +40,7 @@ func TestDeliveryStatesAreReadByTheirIdentities(t *testing.T) {
 			progress = fmt.Sprint("text ", id)
 		}
 		d, err := read(id)
-		if err != nil || *d != (Delivery{Identity: id, Token: id, State: Ready, Reason: reason, Progress: progress}) {
+		if err != nil || *d != (content.Delivery{Identity: id, Token: id, State: content.Ready, Reason: reason, Progress: progress}) {
 			t.Errorf("%d is %+v, %v", id, d, err)
 		}
 	}

@@ -3,24 +3,10 @@
 //
 // Its map, one noun per file:
 //
-//	what is stored
-//	  packet.go      PacketID, Packet, Meta; flags.go and tags.go: what an index keeps of a record
-//	  record.go      the bytes of a packet's record; msgpack.go: how all records are written and read;
-//	                 rest.go: fields of later versions
-//	  keys.go        the keys of everything
-//	  queue.go       queue definitions; settings.go: the table of what a queue can be told;
-//	                 order.go: the order of the values of a tag; counters.go: what a queue has done
-//	  delivery.go    Delivery and notes: what was tried with a packet
-//	  item.go        Head, Field: strings and hashes; hash.go: payloads by their hash
-//	  unique.go      ids of unique pushes
-//	  control.go     the control record, rewritten by every batch; tally.go: what it counts
-//	  flush.go       the flush record: what is dropped as a whole
+//	content/           what is stored: records, keys and batches
 //	a store at work
 //	  store.go       Store: Open, Close; options.go: its Options; errors.go
-//	  batch.go       Batch: what one Apply writes; limits.go: how much it may be
-//	  itembatch.go   what a Batch does to heads and fields; batchops.go: what it does, for tests
-//	  deliverybatch.go  what a Batch does to delivery states
-//	  apply.go       Apply; entry.go: a batch as bytes
+//	  apply.go       Apply
 //	  journal/       the log: records on the device
 //	  pending.go     a window: what is in the journal and not in tables; layers.go: all of them; nearby.go: reads them
 //	  flusher.go     windows become tables, and tables are merged; pace.go: who waits for that;
@@ -28,6 +14,7 @@
 //	  tables/        the tables, and which are in force
 //	  read.go        what is asked for by identity: packets, large values, notes
 //	  files.go       Files: those of a folder at one moment; restoration.go: a folder of them
+//	  records.go     the control record and the flush record of tables
 //	  snapshot.go    Snapshot: the state after one batch; scan.go: all of it, for a start as for a
 //	                 dump; items.go: its heads and fields; deliveries.go: its delivery states
 //	  space.go       the room on the disk; sizes.go: what a folder takes

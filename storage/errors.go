@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
@@ -19,12 +20,12 @@ var (
 	// ErrDamaged means that a file of the folder cannot be read as what it should be. A copy helps,
 	// or a tolerant View, which reads what can still be read. Options.AcceptLoss does not open it,
 	// unless the error is an ErrLoss, too.
-	ErrDamaged = errDamaged
+	ErrDamaged = content.ErrDamaged
 	// ErrList is an ErrDamaged of the list of tables. Only a copy helps: no View opens the folder.
 	ErrList = tables.ErrList
 	// ErrLoss means that batches are missing that were acknowledged: the anchor, the journal, a
 	// missing table or the control record tell. Options.AcceptLoss opens the folder without them.
-	ErrLoss = errLoss
+	ErrLoss = content.ErrLoss
 	// ErrTooManyFiles means that the process, or the system, may not have as many files open as the
 	// folder needs.
 	ErrTooManyFiles = errors.New("the limit of open files is reached")

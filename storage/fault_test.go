@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
@@ -69,17 +70,17 @@ func TestFailedSyncStopsTheStoreAndIsNotTriedAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			applied(t, s, one(1, Packet{}))
+			applied(t, s, one(1, content.Packet{}))
 			restore := replaced(t, logFiles(t, dir)[0], "/dev/null")
 			seq := uint64(2)
-			for err = s.Apply(one(seq, Packet{})); err == nil && sync != SyncAlways(); seq++ {
-				err = s.Apply(one(seq+1, Packet{}))
+			for err = s.Apply(one(seq, content.Packet{})); err == nil && sync != SyncAlways(); seq++ {
+				err = s.Apply(one(seq+1, content.Packet{}))
 			}
 			if !errors.Is(err, ErrUnknown) || !errors.Is(err, syscall.EINVAL) {
 				t.Errorf("a batch that was not synced gives %v", err)
 			}
 			restore()
-			if err := s.Apply(one(seq+2, Packet{})); !errors.Is(err, ErrUnknown) {
+			if err := s.Apply(one(seq+2, content.Packet{})); !errors.Is(err, ErrUnknown) {
 				t.Errorf("the batch after it gives %v", err)
 			}
 			if _, err := s.Snapshot(); !errors.Is(err, syscall.EINVAL) {
@@ -100,15 +101,15 @@ func TestFailedSyncStopsTheStoreAndIsNotTriedAgain(t *testing.T) {
 func TestBatchThatFindsNoRoomIsWrittenLaterAtTheSamePlace(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	restore := replaced(t, logFiles(t, dir)[0], "/dev/full")
 	for range 3 {
-		if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnknown) {
+		if err := s.Apply(one(2, content.Packet{})); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnknown) {
 			t.Errorf("without room a batch gives %v", err)
 		}
 	}
 	restore()
-	applied(t, s, one(3, Packet{}))
+	applied(t, s, one(3, content.Packet{}))
 	if c := s.Control(); c.Batch != 2 || c.Live != 2 {
 		t.Errorf("control record %+v", c)
 	}
@@ -121,14 +122,14 @@ func TestBatchThatFindsNoRoomIsWrittenLaterAtTheSamePlace(t *testing.T) {
 func TestAcceptedLossThatCannotBeWrittenIsReportedAndLeftToTheNextBatch(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir, Options{Window: minWindow, AcceptLoss: true})
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	restore := replaced(t, logFiles(t, dir)[0], "/dev/full")
-	var mismatch *MismatchError
-	if err := s.Verify(Tally{Live: 5, Hash: 7}); !errors.As(err, &mismatch) || !errors.Is(err, ErrFull) {
+	var mismatch *content.MismatchError
+	if err := s.Verify(content.Tally{Live: 5, Hash: 7}); !errors.As(err, &mismatch) || !errors.Is(err, ErrFull) {
 		t.Errorf("on a full disk a mismatch gives %v", err)
 	}
 	restore()
-	applied(t, s, one(2, Packet{}))
+	applied(t, s, one(2, content.Packet{}))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -151,11 +152,11 @@ func TestAnchorThatCannotBeSyncedStopsTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	fails.Store(true)
-	applied(t, s, one(3, Packet{}))
+	applied(t, s, one(3, content.Packet{}))
 	s.housekeeping()
-	if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, gone) {
+	if err := s.Apply(one(2, content.Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, gone) {
 		t.Errorf("a batch behind it gives %v", err)
 	}
 	if err := s.Close(); !errors.Is(err, gone) {
@@ -166,19 +167,19 @@ func TestAnchorThatCannotBeSyncedStopsTheStore(t *testing.T) {
 func TestNativeExpiryIsSetWithSlack(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	const ms = 4_000_000_000_001 // far from now
-	var b Batch
-	b.Put(PacketID{1, 1, 1}, &Packet{Payload: []byte("x"), Expiry: ms})
-	b.Put(PacketID{1, 1, 2}, &Packet{Payload: make([]byte, 3000), Expiry: ms})
-	b.Put(PacketID{1, 1, 3}, &Packet{Payload: []byte("x")})
+	var b content.Batch
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, &content.Packet{Payload: []byte("x"), Expiry: ms})
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 2}, &content.Packet{Payload: make([]byte, 3000), Expiry: ms})
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 3}, &content.Packet{Payload: []byte("x")})
 	applied(t, s, &b)
 	v := settled(t, s).tables.View()
 	defer v.Close()
 	for key, expires := range map[string]uint64{
-		string(appendPacketKey(nil, PacketID{1, 1, 1})):  4_000_000_301,
-		string(appendPacketKey(nil, PacketID{1, 1, 2})):  4_000_000_301,
-		string(appendPayloadKey(nil, PacketID{1, 1, 2})): 4_000_000_301,
-		string(appendPacketKey(nil, PacketID{1, 1, 3})):  0,
-		controlKey: 0,
+		string(content.AppendPacketKey(nil, content.PacketID{Queue: 1, Priority: 1, Seq: 1})):  4_000_000_301,
+		string(content.AppendPacketKey(nil, content.PacketID{Queue: 1, Priority: 1, Seq: 2})):  4_000_000_301,
+		string(content.AppendPayloadKey(nil, content.PacketID{Queue: 1, Priority: 1, Seq: 2})): 4_000_000_301,
+		string(content.AppendPacketKey(nil, content.PacketID{Queue: 1, Priority: 1, Seq: 3})):  0,
+		content.ControlKey: 0,
 	} {
 		if e, ok, err := v.Get([]byte(key)); err != nil || !ok || e.Expires != expires {
 			t.Errorf("%q expires at %d, want %d; %v", key, e.Expires, expires, err)
@@ -191,15 +192,15 @@ func TestNativeExpiryIsSetWithSlack(t *testing.T) {
 
 func TestExpiredPacketIsHiddenAfterTheSlackAndMissedByNobody(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	var b Batch
+	var b content.Batch
 	long := time.Now().Add(-10 * time.Minute).UnixMilli()
 	just := time.Now().Add(-time.Second).UnixMilli()
 	for i, expiry := range []int64{long, just, 0} {
-		b.Put(PacketID{1, 1, uint64(i)}, &Packet{Expiry: expiry})
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: uint64(i)}, &content.Packet{Expiry: expiry})
 	}
 	applied(t, s, &b)
 	for _, where := range []string{"journal", "tables"} {
-		s.Read([]PacketID{{1, 1, 0}, {1, 1, 1}, {1, 1, 2}}, func(i int, rec []byte, _ error) {
+		s.Read([]content.PacketID{{Queue: 1, Priority: 1, Seq: 0}, {Queue: 1, Priority: 1, Seq: 1}, {Queue: 1, Priority: 1, Seq: 2}}, func(i int, rec []byte, _ error) {
 			if (rec != nil) != (i > 0) {
 				t.Errorf("in the %s packet %d is there: %v", where, i, rec != nil)
 			}
@@ -213,19 +214,19 @@ func TestExpiredPacketIsHiddenAfterTheSlackAndMissedByNobody(t *testing.T) {
 }
 
 func TestBatchOfAnySizeIsThereWhole(t *testing.T) {
-	for name, p := range map[string]Packet{"longest record": {Payload: make([]byte, MaxRecord-20)}, "small records": {Payload: make([]byte, 100)}} {
+	for name, p := range map[string]content.Packet{"longest record": {Payload: make([]byte, content.MaxRecord-20)}, "small records": {Payload: make([]byte, 100)}} {
 		t.Run(name, func(t *testing.T) {
 			s := smallStore(t, t.TempDir())
-			var b Batch
+			var b content.Batch
 			n := 0
 			for ; b.Bytes() < 6<<20; n++ { // as much as six segments
-				b.Put(PacketID{1, 1, uint64(n)}, &p)
+				b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: uint64(n)}, &p)
 			}
-			b.Put(PacketID{2, 1, 1}, &Packet{})
+			b.Put(content.PacketID{Queue: 2, Priority: 1, Seq: 1}, &content.Packet{})
 			applied(t, s, &b)
-			applied(t, s, one(1<<40, Packet{}))
+			applied(t, s, one(1<<40, content.Packet{}))
 			for seq := range n {
-				b.Delete(PacketID{1, 1, uint64(seq)}, Removed{Large: IsLarge(len(p.Payload))})
+				b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: uint64(seq)}, content.Removed{Large: content.IsLarge(len(p.Payload))})
 			}
 			before := killed(t, s)
 			applied(t, s, &b)
@@ -243,7 +244,7 @@ func TestBatchOfAnySizeIsThereWhole(t *testing.T) {
 func TestFlushThatFailsIsTriedAgainAndNothingIsLost(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	settled(t, s)
 	manifest := func() string {
 		b, err := os.ReadFile(filepath.Join(dir, dbName, manifestName))
@@ -253,17 +254,17 @@ func TestFlushThatFailsIsTriedAgainAndNothingIsLost(t *testing.T) {
 		return string(b)
 	}
 	before, restore := manifest(), withoutBuild(t, dir)
-	applied(t, s, one(2, Packet{}))
+	applied(t, s, one(2, content.Packet{}))
 	if err := s.settle(); err == nil || !strings.Contains(err.Error(), "cannot write a window out") {
 		t.Errorf("writing it out gives %v", err)
 	}
 	if manifest() != before {
 		t.Error("the list of tables has changed")
 	}
-	if damageOf(s, PacketID{1, 1, 2}) != nil {
+	if damageOf(s, content.PacketID{Queue: 1, Priority: 1, Seq: 2}) != nil {
 		t.Error("the packet cannot be read")
 	}
-	applied(t, s, one(3, Packet{}))
+	applied(t, s, one(3, content.Packet{}))
 	restore()
 	if ids, tally := scanned(t, s); len(ids) != 3 || s.Verify(tally) != nil {
 		t.Errorf("%v are there", ids)
@@ -273,7 +274,7 @@ func TestFlushThatFailsIsTriedAgainAndNothingIsLost(t *testing.T) {
 func TestFullDiskLeavesTheAnchorBehindAndTheStoreGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	anchored := func() uint64 {
 		mark, err := readAnchor(s.folder)
 		if err != nil {
@@ -282,12 +283,12 @@ func TestFullDiskLeavesTheAnchorBehindAndTheStoreGoesOn(t *testing.T) {
 		return mark.batch
 	}
 	restore := replaced(t, filepath.Join(dir, anchorName), "/dev/full")
-	applied(t, s, one(2, Packet{}))
+	applied(t, s, one(2, content.Packet{}))
 	restore()
 	if batch := anchored(); batch != 1 {
 		t.Errorf("the anchor has batch %d", batch)
 	}
-	applied(t, s, one(3, Packet{}))
+	applied(t, s, one(3, content.Packet{}))
 	if batch := anchored(); batch != 3 {
 		t.Errorf("with room again the anchor has batch %d", batch)
 	}
@@ -312,7 +313,7 @@ func TestTroubleIsCountedAndLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 	o := Options{Window: minWindow, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	dir := t.TempDir()
 	s := openTest(t, dir, o)
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	restore := withoutBuild(t, dir)
 	s.commitMu.Lock()
 	s.freeze()
@@ -340,7 +341,7 @@ func TestNextSegmentIsPreparedWhenOneBegins(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	segment := make([]byte, s.sizes.segment/2)
 	for seq := range uint64(3) { // less than a window of the journal
-		applied(t, s, one(seq, Packet{Payload: segment}))
+		applied(t, s, one(seq, content.Packet{Payload: segment}))
 		eventually(t, "no segment is ready", func() bool {
 			_, spare := s.journal.Size()
 			return spare > 0
@@ -354,19 +355,19 @@ func TestNextSegmentIsPreparedWhenOneBegins(t *testing.T) {
 func TestFileOfTheJournalThatCannotBeRemovedFailsNoFlushAndIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	applied(t, s, one(1, Packet{Payload: make([]byte, 2*s.sizes.segment)})) // its file is not used again
+	applied(t, s, one(1, content.Packet{Payload: make([]byte, 2*s.sizes.segment)})) // its file is not used again
 	long := logFiles(t, dir)[0]
 	if err := errors.Join(os.Remove(long), os.MkdirAll(filepath.Join(long, "x"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	applied(t, s, one(2, Packet{}))
+	applied(t, s, one(2, content.Packet{}))
 	if err := s.settle(); err != nil || s.fails(releasing) == nil || s.tables.List().Floor.Batch != 2 {
 		t.Errorf("the flush gives %v, the removal %v, and batch %d is in tables", err, s.fails(releasing), s.tables.List().Floor.Batch)
 	}
 	if err := os.Remove(filepath.Join(long, "x")); err != nil {
 		t.Fatal(err)
 	}
-	applied(t, s, one(3, Packet{}))
+	applied(t, s, one(3, content.Packet{}))
 	err := s.settle()
 	if _, gone := os.Stat(long); err != nil || s.fails(releasing) != nil || !errors.Is(gone, os.ErrNotExist) {
 		t.Errorf("the next flush gives %v, the removal %v, and the file: %v", err, s.fails(releasing), gone)
@@ -376,13 +377,13 @@ func TestFileOfTheJournalThatCannotBeRemovedFailsNoFlushAndIsTriedAgain(t *testi
 func TestCloseEndsWhileNoTableCanBeMadeAndTheNextStartHasEverything(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	restore := withoutBuild(t, dir)
 	s.commitMu.Lock()
 	s.freeze()
 	s.commitMu.Unlock()
 	eventually(t, "the flush does not fail", func() bool { return s.fails(flushing) != nil })
-	applied(t, s, one(2, Packet{}))
+	applied(t, s, one(2, content.Packet{}))
 	if err := s.Close(); !errors.Is(err, syscall.ENOTDIR) || !strings.Contains(err.Error(), "cannot write a window out") {
 		t.Errorf("Close gives %v", err)
 	}
@@ -396,7 +397,7 @@ func TestCloseEndsWhileNoTableCanBeMadeAndTheNextStartHasEverything(t *testing.T
 func TestJournalThatCannotBeReadKeepsItsWindowAndIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	applied(t, s, one(1, Packet{Payload: make([]byte, 10_000)}))
+	applied(t, s, one(1, content.Packet{Payload: make([]byte, 10_000)}))
 	segment := logFiles(t, dir)[0]
 	whole, err := os.ReadFile(segment)
 	if err != nil {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"math/bits"
 	"time"
 )
@@ -55,7 +56,7 @@ func (h *Histogram) add(v uint64) {
 
 func (h *Histogram) addTime(d time.Duration) { h.add(uint64(max(0, d.Microseconds()))) }
 
-func (c *Commits) add(b *Batch, took time.Duration) {
+func (c *Commits) add(b *content.Batch, took time.Duration) {
 	c.Latency.addTime(took)
 	c.Bytes.add(uint64(b.Bytes()))
 	c.Entries.add(uint64(b.Len()))

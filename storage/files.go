@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -18,7 +19,7 @@ import (
 type Files struct {
 	List []File
 
-	control  Control
+	control  content.Control
 	view     *tables.View
 	segments *journal.Hold
 }
@@ -50,7 +51,7 @@ func (s *Store) Files() (*Files, error) {
 	}
 	var anchor [anchorSize]byte
 	encodeAnchor(anchor[:anchorSlot], s.mark(f.control.Batch))
-	f.add(formatName, []byte(strconv.Itoa(FormatVersion)+"\n"))
+	f.add(formatName, []byte(strconv.Itoa(content.FormatVersion)+"\n"))
 	f.add(anchorName, anchor[:])
 	f.add(path.Join(dbName, tables.ListName), list)
 	for i, t := range f.view.List.Tables {
@@ -87,7 +88,7 @@ func (f *Files) add(name string, b []byte) {
 }
 
 // Control returns the control record.
-func (f *Files) Control() Control { return f.control }
+func (f *Files) Control() content.Control { return f.control }
 
 // Close gives the files up. Nobody reads them then.
 func (f *Files) Close() {

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
@@ -19,7 +20,7 @@ import (
 type keptFiles struct {
 	*Files
 	want map[string]rawEntry
-	as   Control
+	as   content.Control
 }
 
 // files takes the files of the store, and reads those that it took before.
@@ -63,9 +64,9 @@ func restored(dir string, f *Files) error {
 
 func TestFilesAreThoseOfTheirMomentWhileTheJournalGoesOn(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	applied(t, s, one(1, Packet{Identity: 1, Payload: []byte("in a table")}))
+	applied(t, s, one(1, content.Packet{Identity: 1, Payload: []byte("in a table")}))
 	settled(t, s)
-	applied(t, s, one(2, Packet{Identity: 2, Payload: []byte("in the same segment")}))
+	applied(t, s, one(2, content.Packet{Identity: 2, Payload: []byte("in the same segment")}))
 	f, err := s.Files()
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func TestFilesAreThoseOfTheirMomentWhileTheJournalGoesOn(t *testing.T) {
 	defer f.Close()
 	payload := bytes.Repeat([]byte("x"), 200_000)
 	for seq := range uint64(60) { // more than the segments that there are
-		applied(t, s, one(3+seq, Packet{Identity: 3 + seq, Payload: payload}))
+		applied(t, s, one(3+seq, content.Packet{Identity: 3 + seq, Payload: payload}))
 		if seq%10 == 0 {
 			settled(t, s)
 		}
@@ -93,7 +94,7 @@ func TestSegmentsAreUsedAgainOnceNobodyHoldsThem(t *testing.T) {
 	names := map[string]bool{}
 	payload := bytes.Repeat([]byte("x"), 200_000)
 	for seq := range uint64(100) {
-		applied(t, s, one(1+seq, Packet{Identity: 1 + seq, Payload: payload}))
+		applied(t, s, one(1+seq, content.Packet{Identity: 1 + seq, Payload: payload}))
 		f, err := s.Files()
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +114,7 @@ func TestSegmentsAreUsedAgainOnceNobodyHoldsThem(t *testing.T) {
 
 func TestFilesOfADamagedTableEndInAnError(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	applied(t, s, one(1, Packet{Identity: 1, Payload: []byte("payload")}))
+	applied(t, s, one(1, content.Packet{Identity: 1, Payload: []byte("payload")}))
 	settled(t, s)
 	if err := overwrite(tableFiles(t, s.folder.path)[0], 10, []byte{0xff}); err != nil {
 		t.Fatal(err)
@@ -146,11 +147,11 @@ func TestFilesOfADamagedJournalAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := smallStore(t, t.TempDir())
-			applied(t, s, one(1, Packet{Identity: 1, Payload: []byte("in a table")}))
+			applied(t, s, one(1, content.Packet{Identity: 1, Payload: []byte("in a table")}))
 			settled(t, s)
 			segment := logFiles(t, s.folder.path)[0]
 			for seq := range uint64(3) { // the last one in another segment
-				applied(t, s, one(2+seq, Packet{Identity: 2 + seq, Payload: make([]byte, 400_000)}))
+				applied(t, s, one(2+seq, content.Packet{Identity: 2 + seq, Payload: make([]byte, 400_000)}))
 			}
 			whole, err := os.ReadFile(segment)
 			if err != nil {
@@ -175,7 +176,7 @@ func TestFilesOfADamagedJournalAreRefused(t *testing.T) {
 
 func TestAStoppedStoreHasNoFiles(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	applied(t, s, one(1, Packet{Identity: 1}))
+	applied(t, s, one(1, content.Packet{Identity: 1}))
 	s.fail(journal.ErrUnknown)
 	if _, err := s.Files(); !errors.Is(err, journal.ErrUnknown) {
 		t.Errorf("got %v, want why the store stopped", err)
@@ -242,7 +243,7 @@ func TestARestoreTakesOnlyAnEmptyFolder(t *testing.T) {
 
 func TestWhatAKilledRestoreLeavesIsNotServed(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	applied(t, s, one(1, Packet{Identity: 1}))
+	applied(t, s, one(1, content.Packet{Identity: 1}))
 	f, err := s.Files()
 	if err != nil {
 		t.Fatal(err)

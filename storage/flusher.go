@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -58,7 +59,7 @@ func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.En
 		w.graves = 0
 		for _, at := range w.sorted() {
 			key := at.key()
-			e := tables.Entry{Key: key.bytes(), Version: number}
+			e := tables.Entry{Key: key.Bytes(), Version: number}
 			switch at.place {
 			case controlPlace:
 				e.Value = w.control
@@ -71,7 +72,7 @@ func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.En
 				}
 			}
 			if e.Deleted {
-				w.graves += int64(len(e.Key)) + entryBytes
+				w.graves += int64(len(e.Key)) + content.EntryBytes
 			}
 			if !yield(e, nil) {
 				return

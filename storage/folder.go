@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"golang.org/x/sys/unix"
 )
 
@@ -224,16 +225,16 @@ func (f *folder) readFormat() error {
 	switch {
 	case err != nil || version == 0:
 		return fmt.Errorf("%w: file %s holds %q instead of a version number", ErrDamaged, f.name(formatName), b)
-	case version != FormatVersion:
+	case version != content.FormatVersion:
 		return fmt.Errorf("%w: %s has version %d and this program reads version %d; use the program that wrote it, or load a dump or backup that one makes into a new folder",
-			ErrFormat, f.path, version, FormatVersion)
+			ErrFormat, f.path, version, content.FormatVersion)
 	}
 	return nil
 }
 
 // writeFormat makes the folder one of the version that this program writes.
 func (f *folder) writeFormat() error {
-	return f.create(formatName, []byte(strconv.Itoa(FormatVersion)+"\n"))
+	return f.create(formatName, []byte(strconv.Itoa(content.FormatVersion)+"\n"))
 }
 
 const tmpSuffix = ".tmp"

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,7 +25,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 	made := func(then func(t *testing.T, dir string)) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			s := smallStore(t, dir)
-			if err := s.Apply(one(1, Packet{})); err != nil {
+			if err := s.Apply(one(1, content.Packet{})); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Close(); err != nil {
@@ -83,7 +84,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 }
 
 func TestAFolderOfAnotherFormatIsRefusedAndStaysAsItIs(t *testing.T) {
-	for _, version := range []int{1, FormatVersion - 1, FormatVersion + 1} {
+	for _, version := range []int{1, content.FormatVersion - 1, content.FormatVersion + 1} {
 		refuseFormat(t, strconv.Itoa(version))
 	}
 }
@@ -102,7 +103,7 @@ func refuseFormat(t *testing.T, version string) {
 		}
 		before := state(t, dir)
 		_, err := Open(dir, Options{Window: minWindow})
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "has version "+version+" and this program reads version "+strconv.Itoa(FormatVersion)+"; use the program that wrote it") {
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "has version "+version+" and this program reads version "+strconv.Itoa(content.FormatVersion)+"; use the program that wrote it") {
 			t.Errorf("version %s, with a lock %v: %v", version, locked, err)
 		}
 		if !maps.Equal(before, state(t, dir)) {
@@ -115,7 +116,7 @@ func refuseFormat(t *testing.T, version string) {
 func TestTheFormatIsANumberInAFile(t *testing.T) {
 	dir := t.TempDir()
 	smallStore(t, dir)
-	if text, err := os.ReadFile(filepath.Join(dir, "format")); err != nil || string(text) != strconv.Itoa(FormatVersion)+"\n" {
+	if text, err := os.ReadFile(filepath.Join(dir, "format")); err != nil || string(text) != strconv.Itoa(content.FormatVersion)+"\n" {
 		t.Errorf("it is %q, %v", text, err)
 	}
 }
@@ -186,7 +187,7 @@ func TestFolderIsPrivate(t *testing.T) {
 func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	if err := s.Apply(one(1, Packet{})); err != nil {
+	if err := s.Apply(one(1, content.Packet{})); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -196,14 +197,14 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 	o := Options{Window: minWindow, AcceptLoss: true}
 	s = openTest(t, dir, o)
 	_, tally := scanned(t, s)
-	if err := s.Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); !errors.Is(err, ErrLoss) {
+	if err := s.Verify(content.Tally{Live: tally.Live + 1, Hash: tally.Hash}); !errors.Is(err, ErrLoss) {
 		t.Errorf("a mismatch gives %v", err)
 	}
-	if err := s.Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
+	if err := s.Verify(content.Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
 		t.Errorf("the accepted totals give %v", err)
 	}
 	// Killed right after that: the anchor and the control record are the new ones all the same.
-	if err := smallStore(t, killed(t, s)).Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
+	if err := smallStore(t, killed(t, s)).Verify(content.Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
 		t.Errorf("a start after it gives %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -213,7 +214,7 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 	if s.Control().Batch != 2 || s.epoch != 3 {
 		t.Errorf("batch %d in epoch %d", s.Control().Batch, s.epoch)
 	}
-	if err := s.Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
+	if err := s.Verify(content.Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
 		t.Errorf("a start after closing gives %v", err)
 	}
 }
@@ -226,7 +227,7 @@ func TestEpochRisesWithEveryStart(t *testing.T) {
 			t.Errorf("epoch %d, want %d", s.epoch, want)
 		}
 		if want%2 == 0 { // with and without a batch
-			if err := s.Apply(one(want, Packet{})); err != nil {
+			if err := s.Apply(one(want, content.Packet{})); err != nil {
 				t.Fatal(err)
 			}
 			if got := s.Control().Epoch; got != want {
@@ -248,7 +249,7 @@ func TestClosedStoreRefusesBatchesAndASecondCloseDoesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Apply(one(1, Packet{})); !errors.Is(err, ErrClosed) {
+	if err := s.Apply(one(1, content.Packet{})); !errors.Is(err, ErrClosed) {
 		t.Errorf("Apply gives %v", err)
 	}
 }

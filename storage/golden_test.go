@@ -18,100 +18,103 @@ import (
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // goldenFolder has what the first program of this version wrote. HOLDFAST_GOLDEN=write makes files
 // that are missing, for a new version.
-var goldenFolder = fmt.Sprintf("testdata/v%d", FormatVersion)
+var goldenFolder = fmt.Sprintf("testdata/v%d", content.FormatVersion)
 
 // golden packets, one of each shape.
 func goldenPackets() []struct {
 	name   string
-	packet Packet
+	packet content.Packet
 } {
 	long := bytes.Repeat([]byte("0123456789abcdef"), 4096)
 	return []struct {
 		name   string
-		packet Packet
+		packet content.Packet
 	}{
-		{"nothing", Packet{}},
-		{"payload", Packet{Payload: []byte("hello")}},
-		{"key", Packet{Key: []byte("key"), Payload: []byte("hello")}},
-		{"empty-key", Packet{Key: []byte{}, Payload: []byte("hello")}},
-		{"times", Packet{Expiry: 4_000_000_000_123, NotBefore: 1_900_000_000_000, EnqueuedAt: 1_800_000_000_000}},
-		{"negative-time", Packet{NotBefore: -1_000_000}},
-		{"tags", Packet{Payload: []byte("x"), Tags: []Tag{{"color", "red"}, {"size", ""}}}},
-		{"attempts", Packet{Attempts: 70_000, Payload: []byte("x")}},
-		{"producer", Packet{Producer: "worker-1", Payload: []byte("x")}},
-		{"all", Packet{[]byte("key"), []byte("payload"), 4_000_000_000_123, 2, 3, []Tag{{"a", "b"}}, 4, "me", 0, 0, nil}},
-		{"payload-255", Packet{Payload: long[:255]}},
-		{"payload-256", Packet{Payload: long[:256]}},
-		{"payload-1024", Packet{Payload: long[:1024]}},
-		{"payload-1025", Packet{Payload: long[:1025]}},
-		{"payload-65535", Packet{Payload: long[:65535]}},
-		{"payload-65536", Packet{Payload: long[:65536]}},
-		{"hash", Packet{Payload: long[:1025], Hash: 0x0123456789abcdef}},
-		{"identity", Packet{Payload: []byte("hello"), Identity: 1<<63 + 1}},
-		{"kept", Packet{Payload: []byte("hello"), Expiry: 4_000_000_000_123, Attempts: 2, Identity: 1 << 63}},
+		{"nothing", content.Packet{}},
+		{"payload", content.Packet{Payload: []byte("hello")}},
+		{"key", content.Packet{Key: []byte("key"), Payload: []byte("hello")}},
+		{"empty-key", content.Packet{Key: []byte{}, Payload: []byte("hello")}},
+		{"times", content.Packet{Expiry: 4_000_000_000_123, NotBefore: 1_900_000_000_000, EnqueuedAt: 1_800_000_000_000}},
+		{"negative-time", content.Packet{NotBefore: -1_000_000}},
+		{"tags", content.Packet{Payload: []byte("x"), Tags: []content.Tag{{Name: "color", Value: "red"}, {Name: "size", Value: ""}}}},
+		{"attempts", content.Packet{Attempts: 70_000, Payload: []byte("x")}},
+		{"producer", content.Packet{Producer: "worker-1", Payload: []byte("x")}},
+		{"all", content.Packet{Key: []byte("key"), Payload: []byte("payload"), Expiry: 4_000_000_000_123, NotBefore: 2, EnqueuedAt: 3, Tags: []content.Tag{{Name: "a", Value: "b"}}, Attempts: 4, Producer: "me", Hash: 0, Identity: 0, Unique: nil}},
+		{"payload-255", content.Packet{Payload: long[:255]}},
+		{"payload-256", content.Packet{Payload: long[:256]}},
+		{"payload-1024", content.Packet{Payload: long[:1024]}},
+		{"payload-1025", content.Packet{Payload: long[:1025]}},
+		{"payload-65535", content.Packet{Payload: long[:65535]}},
+		{"payload-65536", content.Packet{Payload: long[:65536]}},
+		{"hash", content.Packet{Payload: long[:1025], Hash: 0x0123456789abcdef}},
+		{"identity", content.Packet{Payload: []byte("hello"), Identity: 1<<63 + 1}},
+		{"kept", content.Packet{Payload: []byte("hello"), Expiry: 4_000_000_000_123, Attempts: 2, Identity: 1 << 63}},
 	}
 }
 
-func goldenControl() Control {
-	c := Control{Epoch: 2, Batch: 1000, Time: 1_800_000_000_000, Tally: Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 70_000}}
+func goldenControl() content.Control {
+	c := content.Control{Epoch: 2, Batch: 1000, Time: 1_800_000_000_000, Tally: content.Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: content.Marks{NextSeq: 1<<63 + 5, LowSeq: 1<<63 - 2, NextQueue: 300, LastKey: 70_000}}
 	c.Keys, c.KeyHash = 300, 0xffffffff00000000
 	c.Deliveries, c.DeliveryHash = 200, 0x00ff00ff00ff00ff
 	return c
 }
 
 // golden items, one of each shape.
-func goldenItems() map[ValueID]item {
+func goldenItems() map[content.ValueID]content.Item {
 	long := bytes.Repeat([]byte("0123456789abcdef"), 100)
-	return map[ValueID]item{
-		{ID: 1}:       {kind: String, name: []byte("string"), version: 1, value: []byte("text")},
-		{ID: 2}:       {kind: String, name: []byte{}, version: 70_000, value: []byte{}, expiry: 4_000_000_000_123},
-		{ID: 3}:       {kind: String, name: []byte("large"), version: 3, value: long},
-		{ID: 4}:       {kind: Hash, name: []byte("hash"), version: 4, value: []byte{}},
-		{4, 5, true}:  {name: []byte("small"), version: 6, value: long[:1024]},
-		{4, 7, true}:  {name: []byte("large"), version: 8, value: long[:1025]},
-		{99, 1, true}: {name: []byte("left over"), version: 9, value: []byte("x")},
-		{ID: 5}:       {kind: String, db: 9, name: []byte("string"), version: 5, value: []byte("in database 9")},
+	return map[content.ValueID]content.Item{
+		{ID: 1}:                           {Kind: content.String, Name: []byte("string"), Version: 1, Value: []byte("text")},
+		{ID: 2}:                           {Kind: content.String, Name: []byte{}, Version: 70_000, Value: []byte{}, Expiry: 4_000_000_000_123},
+		{ID: 3}:                           {Kind: content.String, Name: []byte("large"), Version: 3, Value: long},
+		{ID: 4}:                           {Kind: content.Hash, Name: []byte("hash"), Version: 4, Value: []byte{}},
+		{ID: 4, Field: 5, IsField: true}:  {Name: []byte("small"), Version: 6, Value: long[:1024]},
+		{ID: 4, Field: 7, IsField: true}:  {Name: []byte("large"), Version: 8, Value: long[:1025]},
+		{ID: 99, Field: 1, IsField: true}: {Name: []byte("left over"), Version: 9, Value: []byte("x")},
+		{ID: 5}:                           {Kind: content.String, Database: 9, Name: []byte("string"), Version: 5, Value: []byte("in database 9")},
 	}
 }
 
-func goldenFlush() Flush { return Flush{{Keys: 1 << 40, Queues: 300}, 15: {Keys: 7, Queues: 1}} }
+func goldenFlush() content.Flush {
+	return content.Flush{{Keys: 1 << 40, Queues: 300}, 15: {Keys: 7, Queues: 1}}
+}
 
 // golden delivery states, one of each shape, with their notes.
-func goldenDeliveries() []Delivery {
-	return []Delivery{
-		{Identity: 1<<63 + 2, State: Ready},
-		{Identity: 1<<63 + 3, State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1<<63 + 30,
+func goldenDeliveries() []content.Delivery {
+	return []content.Delivery{
+		{Identity: 1<<63 + 2, State: content.Ready},
+		{Identity: 1<<63 + 3, State: content.Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1<<63 + 30,
 			FirstClaim: 1_800_000_000_000, LastClaim: 1_800_000_000_000, Consumer: "worker-1", Progress: "\x32half"},
-		{Identity: 1<<63 + 4, State: Delayed, Until: 1_900_000_000_000, Attempts: 70_000, Token: 1<<63 + 31,
+		{Identity: 1<<63 + 4, State: content.Delayed, Until: 1_900_000_000_000, Attempts: 70_000, Token: 1<<63 + 31,
 			FirstClaim: 1, LastClaim: -2, Consumer: strings.Repeat("w", 40), Origin: 2, Expiry: 4_000_000_000_123, Reason: "no route"},
-		{Identity: 1<<63 + 5, State: Dead, Attempts: 5, Reason: "poison", Progress: "\x00"},
-		{Identity: 1<<63 + 18, State: Done, Expiry: 4_000_000_000_123},
+		{Identity: 1<<63 + 5, State: content.Dead, Attempts: 5, Reason: "poison", Progress: "\x00"},
+		{Identity: 1<<63 + 18, State: content.Done, Expiry: 4_000_000_000_123},
 	}
 }
 
 // golden settings and counters of a queue.
-func goldenSettings() (*Settings, Counters) {
-	return &Settings{MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000, DeadLetter: []byte("dead"), Retain: 86_400_000},
-		Counters{Pushed: 70_000, Popped: 6, Acked: 5, Nacked: 4, Expired: 3, Dead: 2}
+func goldenSettings() (*content.Settings, content.Counters) {
+	return &content.Settings{MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000, DeadLetter: []byte("dead"), Retain: 86_400_000},
+		content.Counters{Pushed: 70_000, Popped: 6, Acked: 5, Nacked: 4, Expired: 3, Dead: 2}
 }
 
 // goldenSettingsAndCounters are those of the golden records of their names.
-func goldenSettingsAndCounters() map[string]Queue {
+func goldenSettingsAndCounters() map[string]content.Queue {
 	settings, counters := goldenSettings()
-	bounded := &Settings{
-		MaxAttempts: 5, DeadLetter: []byte{}, Bound: 1000, BoundBytes: 1 << 40, Full: FullDrop,
+	bounded := &content.Settings{
+		MaxAttempts: 5, DeadLetter: []byte{}, Bound: 1000, BoundBytes: 1 << 40, Full: content.FullDrop,
 		ExclusiveProducer: true, ExclusiveConsumer: true, PauseIn: true, PauseOut: true, Closed: true,
-		Orders: []Order{{"class", []string{"low", "high"}}, {"size\xff", []string{""}}},
+		Orders: []content.Order{{Tag: "class", Values: []string{"low", "high"}}, {Tag: "size\xff", Values: []string{""}}},
 	}
-	return map[string]Queue{
+	return map[string]content.Queue{
 		"1":       {Settings: settings, Counters: counters},
-		"0":       {Settings: &Settings{DeadLetter: []byte{}}},
-		"bounded": {Settings: bounded, Counters: Counters{Dropped: 70_000}},
-		"closed":  {Settings: &Settings{DeadLetter: []byte{}, Closed: true}, Counters: Counters{Dead: 1, Dropped: 1}},
+		"0":       {Settings: &content.Settings{DeadLetter: []byte{}}},
+		"bounded": {Settings: bounded, Counters: content.Counters{Dropped: 70_000}},
+		"closed":  {Settings: &content.Settings{DeadLetter: []byte{}, Closed: true}, Counters: content.Counters{Dead: 1, Dropped: 1}},
 	}
 }
 
@@ -122,40 +125,40 @@ func goldenRecords() string {
 		if len(g.packet.Payload) > 2000 {
 			continue // in the folders only
 		}
-		fmt.Fprintf(&out, "packet %s %x\n", g.name, AppendRecord(nil, &g.packet))
-		if IsLarge(len(g.packet.Payload)) {
+		fmt.Fprintf(&out, "packet %s %x\n", g.name, content.AppendRecord(nil, &g.packet))
+		if content.IsLarge(len(g.packet.Payload)) {
 			fmt.Fprintf(&out, "head %s %x\n", g.name, appendHead(nil, &g.packet))
 		}
 	}
 	control := goldenControl()
-	fmt.Fprintf(&out, "control - %x\n", appendControl(nil, &control))
-	fmt.Fprintf(&out, "queue jobs %x\n", appendQueue(nil, &Queue{Name: []byte("jobs")}))
-	fmt.Fprintf(&out, "queue gone %x\n", appendQueue(nil, &Queue{Name: []byte("gone"), Expiry: 4_000_000_000_123, Dropped: true}))
+	fmt.Fprintf(&out, "control - %x\n", content.AppendControl(nil, &control))
+	fmt.Fprintf(&out, "queue jobs %x\n", content.AppendQueue(nil, &content.Queue{Name: []byte("jobs")}))
+	fmt.Fprintf(&out, "queue gone %x\n", content.AppendQueue(nil, &content.Queue{Name: []byte("gone"), Expiry: 4_000_000_000_123, Dropped: true}))
 	for _, name := range []string{"1", "0", "bounded", "closed"} {
 		q := goldenSettingsAndCounters()[name]
 		q.Name = []byte("work")
-		fmt.Fprintf(&out, "settings %s %x\n", name, appendQueue(nil, &q))
+		fmt.Fprintf(&out, "settings %s %x\n", name, content.AppendQueue(nil, &q))
 	}
 	for i, d := range goldenDeliveries() {
-		fmt.Fprintf(&out, "delivery %d %x\n", i, appendDelivery(nil, &d))
+		fmt.Fprintf(&out, "delivery %d %x\n", i, content.AppendDelivery(nil, &d))
 	}
-	fmt.Fprintf(&out, "state-key - %x %x\n", appendStateKey(nil, NoteID{1 << 63, 0}), appendStateKey(nil, NoteID{1 << 63, NoteProgress}))
+	fmt.Fprintf(&out, "state-key - %x %x\n", content.AppendStateKey(nil, content.NoteID{Identity: 1 << 63, Kind: 0}), content.AppendStateKey(nil, content.NoteID{Identity: 1 << 63, Kind: content.NoteProgress}))
 	_, counters := goldenSettings()
-	fmt.Fprintf(&out, "counters - %x\n", appendCounters(nil, &counters))
-	fmt.Fprintf(&out, "flush - %x\n", appendFlush(nil, goldenFlush()))
-	for _, v := range []ValueID{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {4, 5, true}, {4, 7, true}, {ID: 5}} {
+	fmt.Fprintf(&out, "counters - %x\n", content.AppendCounters(nil, &counters))
+	fmt.Fprintf(&out, "flush - %x\n", content.AppendFlush(nil, goldenFlush()))
+	for _, v := range []content.ValueID{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {ID: 4, Field: 5, IsField: true}, {ID: 4, Field: 7, IsField: true}, {ID: 5}} {
 		i := goldenItems()[v]
-		if i.large = IsLarge(len(i.value)); i.large {
-			i.size, i.value = uint64(len(i.value)), nil
+		if i.Large = content.IsLarge(len(i.Value)); i.Large {
+			i.Size, i.Value = uint64(len(i.Value)), nil
 		}
-		fmt.Fprintf(&out, "item %d,%d %x\n", v.ID, v.Field, appendItem(nil, &i))
-		fmt.Fprintf(&out, "item-key %d,%d %x %x %016x\n", v.ID, v.Field, appendItemKey(nil, v), appendValueKey(nil, v), ItemHash(v, i.version))
+		fmt.Fprintf(&out, "item %d,%d %x\n", v.ID, v.Field, content.AppendItem(nil, &i))
+		fmt.Fprintf(&out, "item-key %d,%d %x %x %016x\n", v.ID, v.Field, content.AppendItemKey(nil, v), content.AppendValueKey(nil, v), content.ItemHash(v, i.Version))
 	}
-	fmt.Fprintf(&out, "queue - %x\n", appendQueue(nil, &Queue{Name: []byte{}}))
-	id := PacketID{1, 2, 1 << 63}
+	fmt.Fprintf(&out, "queue - %x\n", content.AppendQueue(nil, &content.Queue{Name: []byte{}}))
+	id := content.PacketID{Queue: 1, Priority: 2, Seq: 1 << 63}
 	fmt.Fprintf(&out, "key packet %x\nkey payload %x\nkey queue %x\nkey control %x\n",
-		appendPacketKey(nil, id), appendPayloadKey(nil, id), appendQueueKey(nil, 7), controlKey)
-	fmt.Fprintf(&out, "hash {%d,%d,%d} %016x\n", id.Queue, id.Priority, id.Seq, SetHash(id))
+		content.AppendPacketKey(nil, id), content.AppendPayloadKey(nil, id), content.AppendQueueKey(nil, 7), content.ControlKey)
+	fmt.Fprintf(&out, "hash {%d,%d,%d} %016x\n", id.Queue, id.Priority, id.Seq, content.SetHash(id))
 	var slot [anchorSlot]byte
 	encodeAnchor(slot[:], anchorMark{epoch: 3, batch: 1000, always: true})
 	fmt.Fprintf(&out, "anchor - %x\n", slot[:anchorBody+4])
@@ -164,11 +167,11 @@ func goldenRecords() string {
 
 // goldenUnique are what came with unique pushes.
 func goldenUnique() string {
-	u := Unique{UniqueID{7, 1<<63 + 1}, []byte("order-17"), 0}
+	u := content.Unique{UniqueID: content.UniqueID{Queue: 7, Identity: 1<<63 + 1}, ID: []byte("order-17"), Until: 0}
 	window := u
 	window.Until = 4_000_000_000_123
 	return fmt.Sprintf("unique-key - %x %016x\nunique packet %x\nunique window %x\n",
-		appendUniqueKey(nil, u.UniqueID), uniqueHash(u.UniqueID), appendUnique(nil, &u), appendUnique(nil, &window))
+		content.AppendUniqueKey(nil, u.UniqueID), content.UniqueHash(u.UniqueID), content.AppendUnique(nil, &u), content.AppendUnique(nil, &window))
 }
 
 func TestRecordsOfThisVersionAreWrittenAsEver(t *testing.T) {
@@ -194,7 +197,7 @@ func TestRecordsAreReadForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	packets := map[string]Packet{}
+	packets := map[string]content.Packet{}
 	for _, g := range goldenPackets() {
 		packets[g.name] = g.packet
 	}
@@ -208,34 +211,34 @@ func TestRecordsAreReadForEver(t *testing.T) {
 		}
 		switch fields[0] {
 		case "packet":
-			var p Packet
-			if err := DecodeRecord(raw, &p); err != nil || !same(p, packets[fields[1]]) {
+			var p content.Packet
+			if err := content.DecodeRecord(raw, &p); err != nil || !same(p, packets[fields[1]]) {
 				t.Errorf("%s reads as %+v, %v", fields[1], p, err)
 			}
 		case "head":
-			var m Meta
-			if err := decodeMeta(raw, &m); err != nil || !m.Large || int(m.Size) != len(packets[fields[1]].Payload) {
+			var m content.Meta
+			if err := content.DecodeMeta(raw, &m); err != nil || !m.Large || int(m.Size) != len(packets[fields[1]].Payload) {
 				t.Errorf("%s reads as %+v, %v", fields[1], m, err)
 			}
 		case "control":
-			var c Control
-			if err := decodeControl(raw, &c); err != nil || c != goldenControl() {
+			var c content.Control
+			if err := content.DecodeControl(raw, &c); err != nil || c != goldenControl() {
 				t.Errorf("the control record reads as %+v, %v", c, err)
 			}
 		case "item":
-			var v ValueID
-			var got item
+			var v content.ValueID
+			var got content.Item
 			_, err := fmt.Sscanf(fields[1], "%d,%d", &v.ID, &v.Field)
 			v.IsField = v.Field > 0
 			want := goldenItems()[v]
-			if err = errors.Join(err, decodeItem(raw, &got)); got.large && int(got.size) == len(want.value) {
-				got.value = want.value
+			if err = errors.Join(err, content.DecodeItem(raw, &got)); got.Large && int(got.Size) == len(want.Value) {
+				got.Value = want.Value
 			}
 			if err != nil || !sameItem(got, want) {
 				t.Errorf("%v reads as %+v, %v", v, got, err)
 			}
 		case "flush":
-			if f, err := decodeFlush(raw); err != nil || f != goldenFlush() {
+			if f, err := content.DecodeFlush(raw); err != nil || f != goldenFlush() {
 				t.Errorf("the flush record reads as %+v, %v", f, err)
 			}
 		case "delivery":
@@ -244,20 +247,20 @@ func TestRecordsAreReadForEver(t *testing.T) {
 			want := goldenDeliveries()[i]
 			want.Reason, want.Progress = "", "" // records of their own
 			got := want
-			if err = errors.Join(err, decodeDelivery(raw, want.Identity, &got)); err != nil || got != want {
+			if err = errors.Join(err, content.DecodeDelivery(raw, want.Identity, &got)); err != nil || got != want {
 				t.Errorf("delivery state %d reads as %+v, %v", i, got, err)
 			}
 		case "settings":
 			want := goldenSettingsAndCounters()[fields[1]]
-			var q Queue
-			want.Counters = Counters{} // they have a record of their own
-			if err := decodeQueue(raw, &q); err != nil || !reflect.DeepEqual(q.Settings, want.Settings) || q.Counters != want.Counters {
+			var q content.Queue
+			want.Counters = content.Counters{} // they have a record of their own
+			if err := content.DecodeQueue(raw, &q); err != nil || !reflect.DeepEqual(q.Settings, want.Settings) || q.Counters != want.Counters {
 				t.Errorf("the settings read as %+v, %v", q, err)
 			}
 		case "counters":
-			var c Counters
+			var c content.Counters
 			_, want := goldenSettings()
-			if err := decodeCounters(raw, &c); err != nil || c != want {
+			if err := content.DecodeCounters(raw, &c); err != nil || c != want {
 				t.Errorf("the counters read as %+v, %v", c, err)
 			}
 		case "anchor":
@@ -276,33 +279,33 @@ func TestRecordsAreReadForEver(t *testing.T) {
 
 // goldenBatches fill the golden folders.
 func goldenBatches(s *Store) error {
-	var b Batch
-	b.PutQueue(Queue{ID: 1, Name: []byte("jobs"), New: true})
+	var b content.Batch
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("jobs"), New: true})
 	for i, g := range goldenPackets() {
-		b.Put(PacketID{1, uint32(i % 3), 1<<63 + uint64(i)}, &g.packet)
+		b.Put(content.PacketID{Queue: 1, Priority: uint32(i % 3), Seq: 1<<63 + uint64(i)}, &g.packet)
 	}
 	for v, i := range goldenItems() {
-		put(&b, v, i, 0, false, Mark{})
+		put(&b, v, i, 0, false, content.Mark{})
 	}
-	b.PutQueue(Queue{ID: 2, Name: []byte("gone"), New: true, Dropped: true})
+	b.PutQueue(content.Queue{ID: 2, Name: []byte("gone"), New: true, Dropped: true})
 	settings, counters := goldenSettings()
-	b.PutQueue(Queue{ID: 3, Name: []byte("work"), New: true, Settings: settings, Counters: counters})
+	b.PutQueue(content.Queue{ID: 3, Name: []byte("work"), New: true, Settings: settings, Counters: counters})
 	bounded := goldenSettingsAndCounters()["bounded"]
 	bounded.ID, bounded.Name, bounded.New = 4, []byte("bounded"), true
 	b.PutQueue(bounded)
-	b.PutQueue(Queue{ID: 5, Database: 9, Name: []byte("jobs"), New: true})
+	b.PutQueue(content.Queue{ID: 5, Database: 9, Name: []byte("jobs"), New: true})
 	for _, d := range goldenDeliveries() {
 		b.PutDelivery(&d, 0)
 	}
-	b.SetFlush(Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}})
-	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 3, 100})
+	b.SetFlush(content.Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}})
+	b.SetMarks(content.Marks{NextSeq: 1<<63 + 16, LowSeq: 1<<63 - 1, NextQueue: 3, LastKey: 100})
 	if err := s.Apply(&b); err != nil {
 		return err
 	}
 	b.Reset()
-	b.Delete(PacketID{1, 1, 1<<63 + 1}, Removed{})
-	b.Delete(PacketID{1, 1, 1<<63 + 13}, Removed{Large: true})
-	b.DeleteHead(1, Mark{Version: 1})
+	b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + 1}, content.Removed{})
+	b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + 13}, content.Removed{Large: true})
+	b.DeleteHead(1, content.Mark{Version: 1})
 	return s.Apply(&b)
 }
 
@@ -332,10 +335,10 @@ func openGolden(t *testing.T, name string) {
 			t.Errorf("control record %+v", c)
 		}
 		goldenContents(t, s, want)
-		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != strconv.Itoa(FormatVersion)+"\n" {
+		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != strconv.Itoa(content.FormatVersion)+"\n" {
 			t.Errorf("the folder is of version %q, %v", text, err)
 		}
-		if err := errors.Join(s.write(&Batch{}), s.Close()); err != nil {
+		if err := errors.Join(s.write(&content.Batch{}), s.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -355,19 +358,19 @@ func goldenDatabase(t *testing.T, dir string, want int) {
 	packets := goldenPackets()
 	found := 0
 	err = b.View(func(txn *badger.Txn) error {
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(packetPrefix)})
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(content.PacketPrefix)})
 		defer it.Close()
 		for it.Rewind(); it.Valid(); it.Next() {
 			found++
-			id, err := decodePacketKey(it.Item().Key())
+			id, err := content.DecodePacketKey(it.Item().Key())
 			if err != nil {
 				return err
 			}
 			p := packets[id.Seq-1<<63].packet
-			rec, expires := AppendRecord(nil, &p), nativeExpiry(p.Expiry)
-			if IsLarge(len(p.Payload)) {
+			rec, expires := content.AppendRecord(nil, &p), content.NativeExpiry(p.Expiry)
+			if content.IsLarge(len(p.Payload)) {
 				rec = appendHead(nil, &p)
-				payload, err := txn.Get(appendPayloadKey(nil, id))
+				payload, err := txn.Get(content.AppendPayloadKey(nil, id))
 				if err != nil {
 					return err
 				}
@@ -379,7 +382,7 @@ func goldenDatabase(t *testing.T, dir string, want int) {
 				t.Errorf("packet %v is %x until %d, %v", id, b, it.Item().ExpiresAt(), err)
 			}
 		}
-		_, err := txn.Get([]byte(controlKey))
+		_, err := txn.Get([]byte(content.ControlKey))
 		return err
 	})
 	if err != nil || found != want {
@@ -396,14 +399,14 @@ func goldenContents(t *testing.T, s *Store, want int) {
 	}
 	packets := goldenPackets()
 	s.Read(ids, func(i int, rec []byte, _ error) {
-		var p Packet
+		var p content.Packet
 		g := packets[ids[i].Seq-1<<63]
-		if err := DecodeRecord(rec, &p); err != nil || !same(p, g.packet) {
+		if err := content.DecodeRecord(rec, &p); err != nil || !same(p, g.packet) {
 			t.Errorf("%s reads as %+v, %v", g.name, p, err)
 		}
 	})
 	queues := ""
-	err := s.Queues(func(q Queue) error {
+	err := s.Queues(func(q content.Queue) error {
 		queues += fmt.Sprintf("%d %d:%s %v;", q.ID, q.Database, q.Name, q.Dropped)
 		if settings, counters := goldenSettings(); q.ID == 3 && (!reflect.DeepEqual(q.Settings, settings) || q.Counters != counters) {
 			t.Errorf("queue %+v", q)
@@ -414,7 +417,7 @@ func goldenContents(t *testing.T, s *Store, want int) {
 		return nil
 	})
 	const wantQueues = "1 0:jobs false;2 0:gone true;3 0:work false;4 0:bounded false;5 9:jobs false;"
-	if err != nil || queues != wantQueues || s.Flush() != (Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}}) {
+	if err != nil || queues != wantQueues || s.Flush() != (content.Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}}) {
 		t.Errorf("queues %s, flush record %+v, %v", queues, s.Flush(), err)
 	}
 	items, got, large := goldenItems(), 0, 0
@@ -423,15 +426,15 @@ func goldenContents(t *testing.T, s *Store, want int) {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	err = n.Items(func(v ValueID, h *Head, f *Field, damage error) error {
+	err = n.Items(func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
 		got++
-		var i item
+		var i content.Item
 		if h != nil {
-			i = item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}
+			i = content.Item{Kind: h.Kind, Database: h.Database, Name: h.Name, Version: h.Version, Expiry: h.Expiry, Value: h.Value}
 		} else {
-			i = item{name: f.Name, version: f.Version, value: f.Value}
+			i = content.Item{Name: f.Name, Version: f.Version, Value: f.Value}
 		}
-		if IsLarge(len(i.value)) {
+		if content.IsLarge(len(i.Value)) {
 			large++
 		}
 		if want, ok := items[v]; !ok || !sameItem(i, want) || damage != nil {
@@ -443,7 +446,7 @@ func goldenContents(t *testing.T, s *Store, want int) {
 		t.Errorf("%d items, %d of them large, %v", got, large, err)
 	}
 	states := goldenDeliveries()
-	err = n.Deliveries(func(d *Delivery, damage error) error {
+	err = n.Deliveries(func(d *content.Delivery, damage error) error {
 		if len(states) == 0 || damage != nil || states[0] != *d {
 			return fmt.Errorf("delivery state %+v, %w", d, damage)
 		}

@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/inject"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -32,8 +34,8 @@ func openTest(t testing.TB, dir string, o Options) *Store {
 }
 
 // damageOf returns why a packet cannot be read, nil if it can.
-func damageOf(s *Store, id PacketID) (why error) {
-	s.Read([]PacketID{id}, func(_ int, _ []byte, damage error) { why = damage })
+func damageOf(s *Store, id content.PacketID) (why error) {
+	s.Read([]content.PacketID{id}, func(_ int, _ []byte, damage error) { why = damage })
 	return why
 }
 
@@ -44,13 +46,13 @@ func smallStore(t testing.TB, dir string) *Store {
 }
 
 // one returns a batch of one packet.
-func one(seq uint64, p Packet) *Batch {
-	var b Batch
-	b.Put(PacketID{1, 1, seq}, &p)
+func one(seq uint64, p content.Packet) *content.Batch {
+	var b content.Batch
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: seq}, &p)
 	return &b
 }
 
-func applied(t testing.TB, s *Store, b *Batch) {
+func applied(t testing.TB, s *Store, b *content.Batch) {
 	t.Helper()
 	if err := s.Apply(b); err != nil {
 		t.Fatal(err)
@@ -68,23 +70,23 @@ func settled(t testing.TB, s *Store) *Store {
 }
 
 // scanned returns the packets of a store, and the totals of all that is in it.
-func scanned(t testing.TB, s *Store) (ids []PacketID, tally Tally) {
+func scanned(t testing.TB, s *Store) (ids []content.PacketID, tally content.Tally) {
 	t.Helper()
 	err := errors.Join(
-		s.Packets(func(id PacketID, m *Meta) error {
+		s.Packets(func(id content.PacketID, m *content.Meta) error {
 			ids = append(ids, id)
 			tally.Add(id, m.Expiry)
 			return nil
 		}),
-		eachItem(s, func(v ValueID, i item) error {
-			tally.AddItem(v, i.version)
+		eachItem(s, func(v content.ValueID, i content.Item) error {
+			tally.AddItem(v, i.Version)
 			return nil
 		}),
-		s.Uniques(func(u *Unique) error {
+		s.Uniques(func(u *content.Unique) error {
 			tally.AddUnique(u.UniqueID)
 			return nil
 		}),
-		s.Deliveries(func(d *Delivery, _ Stored) error {
+		s.Deliveries(func(d *content.Delivery, _ content.Stored) error {
 			tally.AddDelivery(d.Identity)
 			return nil
 		}))
@@ -95,15 +97,15 @@ func scanned(t testing.TB, s *Store) (ids []PacketID, tally Tally) {
 }
 
 // eachItem calls fn with every head and field of a store; large values are nil.
-func eachItem(s *Store, fn func(v ValueID, i item) error) error {
-	return s.Items(func(v ValueID, h *Head, f *Field, damage error) error {
+func eachItem(s *Store, fn func(v content.ValueID, i content.Item) error) error {
+	return s.Items(func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
 		switch {
 		case damage != nil:
 			return damage
 		case h != nil:
-			return fn(v, item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value, size: uint64(h.Size)})
+			return fn(v, content.Item{Kind: h.Kind, Database: h.Database, Name: h.Name, Version: h.Version, Expiry: h.Expiry, Value: h.Value, Size: uint64(h.Size)})
 		}
-		return fn(v, item{name: f.Name, version: f.Version, value: f.Value, size: uint64(f.Size)})
+		return fn(v, content.Item{Name: f.Name, Version: f.Version, Value: f.Value, Size: uint64(f.Size)})
 	})
 }
 
@@ -114,35 +116,37 @@ type entries struct {
 }
 
 func (e *entries) put(key, value []byte, expires uint64, over bool) {
-	kind := entryNew
+	kind := content.EntryNew
 	if over {
-		kind = entryOver
+		kind = content.EntryOver
 	}
-	e.add(append(appendEntryHead(nil, kind, key, expires, len(value)), value...))
+	e.add(append(content.AppendEntryHead(nil, kind, key, expires, len(value)), value...))
 }
 
-func (e *entries) delete(key []byte) { e.add(appendEntryHead(nil, entryDelete, key, 0, 0)) }
+func (e *entries) delete(key []byte) {
+	e.add(content.AppendEntryHead(nil, content.EntryDelete, key, 0, 0))
+}
 
 func (e *entries) add(raw []byte) { e.body, e.hides = append(e.body, raw), append(e.hides, 0) }
 
 // checkTotals recounts what a batch keeps up to date. Its entries alone say what it changes of the
 // packets that are counted.
-func checkTotals(t *rapid.T, b *Batch) {
+func checkTotals(t *rapid.T, b *content.Batch) {
 	t.Helper()
-	size, before, after := 0, Tally{}, Tally{}
+	size, before, after := 0, content.Tally{}, content.Tally{}
 	pieces, _ := b.Body(nil, nil)
 	for _, piece := range pieces {
 		size += len(piece)
 	}
-	err := eachEntry(pieces, uint32(b.Len()), func(e entry) {
-		id, err := decodePacketKey(e.key)
+	err := content.EachEntry(pieces, uint32(b.Len()), func(e content.Entry) {
+		id, err := content.DecodePacketKey(e.Key)
 		if err != nil {
 			return
 		}
-		if e.kind == entryOver || e.kind == entryDelete {
+		if e.Kind == content.EntryOver || e.Kind == content.EntryDelete {
 			before.Add(id, 0)
 		}
-		if !e.kind.deletes() && e.expires == 0 {
+		if !e.Kind.Deletes() && e.Expires == 0 {
 			after.Add(id, 0)
 		}
 	})
@@ -365,4 +369,22 @@ func files(t *testing.T, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// same compares packets; no tags and no payload have two forms.
+func same(a, b content.Packet) bool {
+	return bytes.Equal(a.Key, b.Key) && (a.Key == nil) == (b.Key == nil) && bytes.Equal(a.Payload, b.Payload) &&
+		a.Expiry == b.Expiry && a.NotBefore == b.NotBefore && a.EnqueuedAt == b.EnqueuedAt &&
+		slices.Equal(a.Tags, b.Tags) && a.Attempts == b.Attempts && a.Producer == b.Producer &&
+		a.Identity == b.Identity && bytes.Equal(a.Unique, b.Unique)
+}
+
+func sameItem(a, b content.Item) bool {
+	return a.Kind == b.Kind && a.Database == b.Database && bytes.Equal(a.Name, b.Name) && a.Version == b.Version &&
+		a.Expiry == b.Expiry && bytes.Equal(a.Value, b.Value)
+}
+
+// appendHead appends the record of a packet whose payload is kept apart.
+func appendHead(dst []byte, p *content.Packet) []byte {
+	return append(dst, content.CutPayload(content.AppendRecord(nil, p))...)
 }

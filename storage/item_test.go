@@ -8,30 +8,31 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"pgregory.net/rapid"
 )
 
 // items is what a store should hold of heads and fields.
-type items map[ValueID]item
+type items map[content.ValueID]content.Item
 
-func (m items) mark(v ValueID) Mark {
+func (m items) mark(v content.ValueID) content.Mark {
 	i, ok := m[v]
 	if !ok {
-		return Mark{}
+		return content.Mark{}
 	}
-	return Mark{Version: i.version, Large: IsLarge(len(i.value))}
+	return content.Mark{Version: i.Version, Large: content.IsLarge(len(i.Value))}
 }
 
 // put writes an item with a batch. A nil value is large and kept.
-func put(b *Batch, v ValueID, i item, size int, keep bool, old Mark) {
+func put(b *content.Batch, v content.ValueID, i content.Item, size int, keep bool, old content.Mark) {
 	if v.IsField {
-		b.PutField(&Field{v.ID, v.Field, i.name, i.version, i.value, size, keep, i.rest}, old)
+		b.PutField(&content.Field{Hash: v.ID, ID: v.Field, Name: i.Name, Version: i.Version, Value: i.Value, Size: size, KeepValue: keep, Rest: i.Rest}, old)
 		return
 	}
-	b.PutHead(&Head{v.ID, i.kind, i.db, i.name, i.version, i.expiry, i.value, size, keep, i.rest}, old)
+	b.PutHead(&content.Head{ID: v.ID, Kind: i.Kind, Database: i.Database, Name: i.Name, Version: i.Version, Expiry: i.Expiry, Value: i.Value, Size: size, KeepValue: keep, Rest: i.Rest}, old)
 }
 
-func remove(b *Batch, v ValueID, old Mark) {
+func remove(b *content.Batch, v content.ValueID, old content.Mark) {
 	if v.IsField {
 		b.DeleteField(v.ID, v.Field, old)
 		return
@@ -42,15 +43,15 @@ func remove(b *Batch, v ValueID, old Mark) {
 // itemDrawer draws calls for one batch and carries them out on a model.
 type itemDrawer struct {
 	*rapid.T
-	b       *Batch
+	b       *content.Batch
 	now     items
 	old     items
-	called  map[ValueID]bool
+	called  map[content.ValueID]bool
 	version uint64
 }
 
-func drawItemID(t *rapid.T) ValueID {
-	v := ValueID{ID: rapid.Uint64Range(1, 3).Draw(t, "id")}
+func drawItemID(t *rapid.T) content.ValueID {
+	v := content.ValueID{ID: rapid.Uint64Range(1, 3).Draw(t, "id")}
 	if v.IsField = rapid.Bool().Draw(t, "field"); v.IsField {
 		v.Field = rapid.Uint64Range(1, 2).Draw(t, "field")
 	}
@@ -61,56 +62,56 @@ func (d *itemDrawer) call() {
 	v := drawItemID(d.T)
 	old := d.old.mark(v)
 	if d.called[v] {
-		old = Mark{Version: 9999, Large: true} // only the first call's counts
+		old = content.Mark{Version: 9999, Large: true} // only the first call's counts
 	}
 	d.called[v] = true
 	d.version++
-	i := item{kind: String, name: fmt.Appendf(nil, "name %d", d.version%3), version: d.version}
+	i := content.Item{Kind: content.String, Name: fmt.Appendf(nil, "name %d", d.version%3), Version: d.version}
 	if v.IsField {
-		i.kind = 0
+		i.Kind = 0
 	} else if rapid.Bool().Draw(d.T, "expires") {
-		i.expiry = 1 + int64(d.version) // long past: the store does not look
+		i.Expiry = 1 + int64(d.version) // long past: the store does not look
 	}
 	size := rapid.SampledFrom([]int{0, 1, 1024, 1025, 5000}).Draw(d.T, "size")
 	value := bytes.Repeat([]byte{byte(d.version)}, size)
-	before := d.now[v].value
+	before := d.now[v].Value
 	switch rapid.IntRange(0, 4).Draw(d.T, "call") {
 	case 0:
 		remove(d.b, v, old)
 		delete(d.now, v)
 		return
 	case 1, 2:
-		if IsLarge(len(before)) {
+		if content.IsLarge(len(before)) {
 			put(d.b, v, i, len(before), true, old)
 			value = before
 			break
 		}
 		fallthrough
 	default:
-		i.value = value
+		i.Value = value
 		put(d.b, v, i, 0, false, old)
 	}
-	i.value = value
+	i.Value = value
 	d.now[v] = i
 }
 
 // stored reads all heads and fields, and how many large values there are.
-func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
+func stored(t *rapid.T, s *Store) (got items, tally content.Tally, large int) {
 	got = items{}
 	if err := s.settle(); err != nil {
 		t.Fatal(err)
 	}
-	add := func(v ValueID, i item, size int) error {
-		if i.name, i.value = bytes.Clone(i.name), bytes.Clone(i.value); size != len(i.value) && i.value != nil {
-			return fmt.Errorf("%v: size %d of %d bytes", v, size, len(i.value))
+	add := func(v content.ValueID, i content.Item, size int) error {
+		if i.Name, i.Value = bytes.Clone(i.Name), bytes.Clone(i.Value); size != len(i.Value) && i.Value != nil {
+			return fmt.Errorf("%v: size %d of %d bytes", v, size, len(i.Value))
 		}
-		tally.AddItem(v, i.version)
-		if i.value != nil {
+		tally.AddItem(v, i.Version)
+		if i.Value != nil {
 			got[v] = i
 			return nil
 		}
-		s.ReadValues([]ValueID{v}, func(_ int, value []byte, damage error) {
-			if i.value = bytes.Clone(value); len(value) != size {
+		s.ReadValues([]content.ValueID{v}, func(_ int, value []byte, damage error) {
+			if i.Value = bytes.Clone(value); len(value) != size {
 				t.Fatalf("%v: a value of %d bytes, want %d, %v", v, len(value), size, damage)
 			}
 			got[v] = i
@@ -118,12 +119,12 @@ func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
 		return nil
 	}
 	err := errors.Join(
-		eachItem(s, func(v ValueID, i item) error {
-			size := int(i.size)
-			i.size = 0
+		eachItem(s, func(v content.ValueID, i content.Item) error {
+			size := int(i.Size)
+			i.Size = 0
 			return add(v, i, size)
 		}),
-		each(s, valuePrefix, func() { large++ }),
+		each(s, content.ValuePrefix, func() { large++ }),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func (m items) check(t *rapid.T, s *Store) {
 	got, tally, large := stored(t, s)
 	want := 0
 	for v, i := range m {
-		if IsLarge(len(i.value)) {
+		if content.IsLarge(len(i.Value)) {
 			want++
 		}
 		if !sameItem(got[v], i) {
@@ -155,10 +156,10 @@ func TestTheLastCallForAnItemWinsWhateverCameBefore(t *testing.T) {
 	version := uint64(0)
 	rapid.Check(t, func(t *rapid.T) {
 		old := items{}
-		var b Batch
+		var b content.Batch
 		for range rapid.IntRange(1, 5).Draw(t, "batches") {
 			b.Reset()
-			d := itemDrawer{T: t, b: &b, now: items{}, old: old, called: map[ValueID]bool{}, version: version}
+			d := itemDrawer{T: t, b: &b, now: items{}, old: old, called: map[content.ValueID]bool{}, version: version}
 			for v, i := range old {
 				d.now[v] = i
 			}
@@ -184,20 +185,20 @@ func TestTheLastCallForAnItemWinsWhateverCameBefore(t *testing.T) {
 }
 
 func TestALostHeadOrFieldIsFoundByTheTally(t *testing.T) {
-	for _, key := range [][]byte{appendItemKey(nil, ValueID{ID: 1}), appendItemKey(nil, ValueID{1, 3, true})} {
+	for _, key := range [][]byte{content.AppendItemKey(nil, content.ValueID{ID: 1}), content.AppendItemKey(nil, content.ValueID{ID: 1, Field: 3, IsField: true})} {
 		dir := t.TempDir()
 		s := smallStore(t, dir)
-		var b Batch
-		b.PutHead(&Head{ID: 1, Kind: Hash, Name: []byte("a"), Version: 2}, Mark{})
-		b.PutField(&Field{Hash: 1, ID: 3, Name: []byte("f"), Version: 4, Value: []byte("x")}, Mark{})
+		var b content.Batch
+		b.PutHead(&content.Head{ID: 1, Kind: content.Hash, Name: []byte("a"), Version: 2}, content.Mark{})
+		b.PutField(&content.Field{Hash: 1, ID: 3, Name: []byte("f"), Version: 4, Value: []byte("x")}, content.Mark{})
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
 		behind(t, s, func(e *entries) { e.delete(key) })
 		_, tally := scanned(t, s)
-		var mismatch *MismatchError
+		var mismatch *content.MismatchError
 		if err := s.Verify(tally); !errors.As(err, &mismatch) || mismatch.What() != "keys" || mismatch.CameBack() || !errors.Is(err, ErrLoss) {
-			t.Errorf("without %s: %v", describeKey(key), err)
+			t.Errorf("without %s: %v", content.DescribeKey(key), err)
 		}
 	}
 }
@@ -205,9 +206,9 @@ func TestALostHeadOrFieldIsFoundByTheTally(t *testing.T) {
 func TestTheFlushRecordIsThereUntilItIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	var b Batch
-	want := Flush{{Keys: math.MaxUint64, Queues: math.MaxUint32}}
-	b.SetFlush(Flush{{Keys: 1}})
+	var b content.Batch
+	want := content.Flush{{Keys: math.MaxUint64, Queues: math.MaxUint32}}
+	b.SetFlush(content.Flush{{Keys: 1}})
 	b.SetFlush(want)
 	if b.Len() != 1 {
 		t.Errorf("%d entries", b.Len())
@@ -220,25 +221,25 @@ func TestTheFlushRecordIsThereUntilItIsRemoved(t *testing.T) {
 		t.Errorf("the flush record is %+v", s.Flush())
 	}
 	b.Reset()
-	b.SetFlush(Flush{})
+	b.SetFlush(content.Flush{})
 	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if s := smallStore(t, dir); s.Flush() != (Flush{}) {
+	if s := smallStore(t, dir); s.Flush() != (content.Flush{}) {
 		t.Errorf("the flush record is still %+v", s.Flush())
 	}
 }
 
 func TestCopiedRecordsAreStoredLikePutOnes(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	var puts, copies Batch
+	var puts, copies content.Batch
 	for i, g := range goldenPackets() {
 		p := g.packet
 		if p.Key == nil {
-			p.Hash = ValueHash(p.Payload)
+			p.Hash = content.ValueHash(p.Payload)
 		}
-		id := PacketID{1, 1, uint64(i)}
-		rec := AppendRecord(nil, &p)
+		id := content.PacketID{Queue: 1, Priority: 1, Seq: uint64(i)}
+		rec := content.AppendRecord(nil, &p)
 		put, copied := puts.Put(id, &p), copies.PutRecord(id, rec)
 		if clear(rec); !bytes.Equal(copies.Record(copied), puts.Record(put)) { // it was copied
 			t.Errorf("%s differs: %.100x", g.name, copies.Record(copied))
@@ -262,20 +263,20 @@ func TestCopiedRecordsAreStoredLikePutOnes(t *testing.T) {
 
 func TestTheHashOfAPayloadIsKnownToAScan(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	var b Batch
+	var b content.Batch
 	small, large := []byte("small"), bytes.Repeat([]byte("large"), 1000)
-	b.Put(PacketID{1, 1, 1}, &Packet{Payload: small, Hash: 5})
-	b.Put(PacketID{1, 1, 2}, &Packet{Payload: large, Hash: ValueHash(large)})
-	b.Put(PacketID{1, 1, 3}, &Packet{Payload: large})
-	b.Put(PacketID{1, 1, 4}, &Packet{Payload: small, Key: []byte("k")})
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, &content.Packet{Payload: small, Hash: 5})
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 2}, &content.Packet{Payload: large, Hash: content.ValueHash(large)})
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 3}, &content.Packet{Payload: large})
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 4}, &content.Packet{Payload: small, Key: []byte("k")})
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
 	var got []uint64
-	if err := settled(t, s).Packets(func(_ PacketID, m *Meta) error { got = append(got, m.Hash); return nil }); err != nil {
+	if err := settled(t, s).Packets(func(_ content.PacketID, m *content.Meta) error { got = append(got, m.Hash); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if want := []uint64{ValueHash(small), 0x24c6cd9fa9a84aba, 0, 0}; !slices.Equal(got, want) || ValueHash(large) == 0 || ValueHash(nil) == 0 {
+	if want := []uint64{content.ValueHash(small), 0x24c6cd9fa9a84aba, 0, 0}; !slices.Equal(got, want) || content.ValueHash(large) == 0 || content.ValueHash(nil) == 0 {
 		t.Errorf("hashes %x, want %x", got, want)
 	}
 }

@@ -4,31 +4,32 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // readItem reads a head or a field as it is stored.
-func readItem(key, rec []byte) (v ValueID, i item, err error) {
-	if v, err = decodeItemKey(key); err != nil {
+func readItem(key, rec []byte) (v content.ValueID, i content.Item, err error) {
+	if v, err = content.DecodeItemKey(key); err != nil {
 		return v, i, err
 	}
-	err = decodeItem(rec, &i)
-	if err == nil && !v.IsField && i.kind != String && i.kind != Hash {
-		err = fmt.Errorf("the unknown kind %d", i.kind)
+	err = content.DecodeItem(rec, &i)
+	if err == nil && !v.IsField && i.Kind != content.String && i.Kind != content.Hash {
+		err = fmt.Errorf("the unknown kind %d", i.Kind)
 	}
 	return v, i, badRecord(v, "", err)
 }
 
-func headOf(v ValueID, i *item) Head {
-	return Head{ID: v.ID, Kind: i.kind, Database: i.db, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: i.bytes(), Rest: i.rest}
+func headOf(v content.ValueID, i *content.Item) content.Head {
+	return content.Head{ID: v.ID, Kind: i.Kind, Database: i.Database, Name: i.Name, Version: i.Version, Expiry: i.Expiry, Value: i.Value, Size: i.Len(), Rest: i.Rest}
 }
 
-func fieldOf(v ValueID, i *item) Field {
-	return Field{Hash: v.ID, ID: v.Field, Name: i.name, Version: i.version, Value: i.value, Size: i.bytes(), Rest: i.rest}
+func fieldOf(v content.ValueID, i *content.Item) content.Field {
+	return content.Field{Hash: v.ID, ID: v.Field, Name: i.Name, Version: i.Version, Value: i.Value, Size: i.Len(), Rest: i.Rest}
 }
 
 // Items is that of a snapshot of now, without large values. It leaves the control record to Verify.
-func (s *Store) Items(fn func(v ValueID, h *Head, f *Field, damage error) error) error {
+func (s *Store) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
 	return s.scan(func(n *Snapshot) error { return n.items(false, fn) })
 }
 
@@ -41,13 +42,13 @@ func (s *Store) Items(fn func(v ValueID, h *Head, f *Field, damage error) error)
 // damage, which wraps ErrDamaged, says why, naming the head or field. Items stops at the first
 // error of fn. What was shown is held against the control record in the end: a difference is a
 // *MismatchError, unless the view is tolerant. A tolerant view notes values that belong to nothing.
-func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) error) error {
-	var tally Tally
+func (n *Snapshot) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
+	var tally content.Tally
 	unread := uint64(0)
-	if err := n.Uniques(func(u *Unique) error { tally.AddUnique(u.UniqueID); return nil }); err != nil {
+	if err := n.Uniques(func(u *content.Unique) error { tally.AddUnique(u.UniqueID); return nil }); err != nil {
 		return err
 	}
-	err := n.items(true, func(v ValueID, h *Head, f *Field, damage error) error {
+	err := n.items(true, func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
 		switch {
 		case h != nil:
 			tally.AddItem(v, h.Version)
@@ -58,15 +59,15 @@ func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) err
 		}
 		return fn(v, h, f, damage)
 	})
-	return n.held(err, Tally.CheckKeys, tally, unread)
+	return n.held(err, content.Tally.CheckKeys, tally, unread)
 }
 
 // items is Items without the control record. Large values are read if they are wanted.
-func (n *Snapshot) items(values bool, fn func(v ValueID, h *Head, f *Field, damage error) error) error {
-	w := itemWalk{n: n, heads: n.view.Iterator([]byte(headPrefix)), fields: n.view.Iterator([]byte(fieldPrefix))}
+func (n *Snapshot) items(values bool, fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
+	w := itemWalk{n: n, heads: n.view.Iterator([]byte(content.HeadPrefix)), fields: n.view.Iterator([]byte(content.FieldPrefix))}
 	all := []*tables.Iterator{w.heads, w.fields}
 	if values {
-		w.values = n.view.Iterator([]byte(valuePrefix))
+		w.values = n.view.Iterator([]byte(content.ValuePrefix))
 		all = append(all, w.values)
 	}
 	for _, it := range all {
@@ -76,9 +77,9 @@ func (n *Snapshot) items(values bool, fn func(v ValueID, h *Head, f *Field, dama
 	for it := w.next(); it.Valid(); it = w.next() {
 		e := it.Entry()
 		v, i, err := readItem(e.Key, e.Value)
-		n.shown.Add(int64(len(e.Key)+len(e.Value)+entryBytes) + int64(i.size))
+		n.shown.Add(int64(len(e.Key)+len(e.Value)+content.EntryBytes) + int64(i.Size))
 		switch {
-		case err != nil && v == (ValueID{}): // its key is none
+		case err != nil && v == (content.ValueID{}): // its key is none
 			err = n.tolerated(err)
 		case err != nil:
 			err = fn(v, nil, nil, err)
@@ -108,8 +109,8 @@ type itemWalk struct {
 	n                     *Snapshot
 	heads, fields, values *tables.Iterator // values is nil if they are not wanted
 	large                 []byte           // memory of a large value
-	head                  Head             // that is shown
-	field                 Field
+	head                  content.Head     // that is shown
+	field                 content.Field
 }
 
 // next returns the iterator that stands at the next head or field, or one that is at its end.
@@ -121,19 +122,19 @@ func (w *itemWalk) next() *tables.Iterator {
 }
 
 // give shows an item with its value.
-func (w *itemWalk) give(key []byte, v ValueID, i *item, fn func(v ValueID, h *Head, f *Field, damage error) error) (err error) {
+func (w *itemWalk) give(key []byte, v content.ValueID, i *content.Item, fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) (err error) {
 	var damage error
-	if i.large && w.values != nil {
+	if i.Large && w.values != nil {
 		if err := w.passValues(key[2:]); err != nil {
 			return err
 		}
 		if !w.values.Valid() || !bytes.Equal(w.values.Entry().Key[2:], key[2:]) {
 			damage = fmt.Errorf("%w: the value of %v is missing", ErrDamaged, v)
 		} else {
-			if w.large = append(w.large[:0], w.values.Entry().Value...); uint64(len(w.large)) == i.size {
-				i.value = w.large
+			if w.large = append(w.large[:0], w.values.Entry().Value...); uint64(len(w.large)) == i.Size {
+				i.Value = w.large
 			} else {
-				damage = fmt.Errorf("%w: the value of %v has %d bytes instead of %d", ErrDamaged, v, len(w.large), i.size)
+				damage = fmt.Errorf("%w: the value of %v has %d bytes instead of %d", ErrDamaged, v, len(w.large), i.Size)
 			}
 			w.values.Next()
 		}
@@ -153,7 +154,7 @@ func (w *itemWalk) passValues(until []byte) error {
 		if until != nil && bytes.Compare(e.Key[2:], until) >= 0 {
 			break
 		}
-		v, err := decodeValueKey(e.Key)
+		v, err := content.DecodeValueKey(e.Key)
 		if err == nil && w.n.tolerate != nil {
 			w.n.tolerate(Finding{FindingOwner, v.String(), fmt.Sprintf("a value of %d bytes belongs to no string or field that can be read", len(e.Value))})
 		}

@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"fmt"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"os"
 	"slices"
 	"testing"
@@ -14,7 +15,7 @@ func longPayload() []byte {
 	for i := range every {
 		every[i] = byte(i)
 	}
-	return bytes.Repeat(every, MaxPayload/len(every))
+	return bytes.Repeat(every, content.MaxPayload/len(every))
 }
 
 // payloads are those of all packets, by sequence.
@@ -23,8 +24,8 @@ func payloads(t *testing.T, s *Store) map[uint64][]byte {
 	ids, _ := scanned(t, s)
 	found := make(map[uint64][]byte)
 	s.Read(ids, func(i int, rec []byte, damage error) {
-		var p Packet
-		if damage != nil || DecodeRecord(rec, &p) != nil {
+		var p content.Packet
+		if damage != nil || content.DecodeRecord(rec, &p) != nil {
 			t.Errorf("packet %v: %v", ids[i], damage)
 		}
 		found[ids[i].Seq] = bytes.Clone(p.Payload)
@@ -37,9 +38,9 @@ func TestTheLongestPayloadIsReadWhereverItLies(t *testing.T) {
 		t.Skip("64 MiB are written a few times")
 	}
 	dir, long := t.TempDir(), longPayload()
-	s := openTest(t, dir, Options{MaxPayload: MaxPayload, Window: 512 << 20})
-	applied(t, s, one(1, Packet{Payload: []byte("short")}))
-	applied(t, s, one(2, Packet{Payload: long}))
+	s := openTest(t, dir, Options{MaxPayload: content.MaxPayload, Window: 512 << 20})
+	applied(t, s, one(1, content.Packet{Payload: []byte("short")}))
+	applied(t, s, one(2, content.Packet{Payload: long}))
 	check := func(where string, s *Store, want int) {
 		t.Helper()
 		got := payloads(t, s)
@@ -48,12 +49,12 @@ func TestTheLongestPayloadIsReadWhereverItLies(t *testing.T) {
 		}
 	}
 	whole := killed(t, s)
-	for _, at := range []int{4096, 5000, 32 << 20, MaxPayload} {
+	for _, at := range []int{4096, 5000, 32 << 20, content.MaxPayload} {
 		torn := t.TempDir()
 		copyFolder(t, whole, torn)
 		long := slices.IndexFunc(logFiles(t, torn), func(name string) bool {
 			info, err := os.Stat(name)
-			return err == nil && info.Size() > MaxPayload
+			return err == nil && info.Size() > content.MaxPayload
 		})
 		if err := overwrite(logFiles(t, torn)[long], at, make([]byte, 4096)); err != nil {
 			t.Fatal(err)
@@ -64,14 +65,14 @@ func TestTheLongestPayloadIsReadWhereverItLies(t *testing.T) {
 	check("after a kill", openTest(t, whole, Options{}), 2)
 	inTables(t, s)
 	check("in tables", s, 2)
-	var b Batch
-	b.Delete(PacketID{1, 1, 2}, Removed{Large: true})
+	var b content.Batch
+	b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: 2}, content.Removed{Large: true})
 	applied(t, s, &b)
 	check("deleted", settled(t, s), 1)
 }
 
 func TestASmallDiskKeepsRoomForLongPayloads(t *testing.T) {
-	const total, long = 1 << 30, MaxPayload
+	const total, long = 1 << 30, content.MaxPayload
 	free := int64(keepWindows*long - 1)
 	o := Options{MaxPayload: long, tune: tuning{stat: func(string) (int64, int64, error) { return free, total, nil }}}
 	if level := openTest(t, t.TempDir(), o).Space().Level; level != NoPush {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -105,7 +106,7 @@ func (l *layers) waiting() (bytes, logged int64, frozen int) {
 
 // pendingOf returns the value of a key that a window has, as near reads it. known says that one has
 // it; ok that it was not deleted, and has not expired at now, in Unix seconds.
-func (l *layers) pendingOf(near *nearby, key fixedKey, now uint64) (value []byte, known, ok bool, err error) {
+func (l *layers) pendingOf(near *nearby, key content.FixedKey, now uint64) (value []byte, known, ok bool, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	s, known := l.open.find(key)

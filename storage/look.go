@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -89,7 +90,7 @@ func (l *looker) format() error {
 		if _, serr := os.Stat(f.name(dbName)); serr != nil || !l.o.Tolerant {
 			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, f.path, formatName)
 		}
-		l.findings.add(Finding{FindingFormat, formatName, fmt.Sprintf("the file is missing: what is there is read as version %d", FormatVersion)})
+		l.findings.add(Finding{FindingFormat, formatName, fmt.Sprintf("the file is missing: what is there is read as version %d", content.FormatVersion)})
 		return nil
 	}
 	return l.tolerate(FindingFormat, formatName, err)
@@ -131,10 +132,10 @@ func (l *looker) salvage(t tables.Table) error {
 	err := l.store.tables.Salvage(t, func(from, to []byte) {
 		end := "the end of the table"
 		if to != nil {
-			end = "before " + describeKey(to)
+			end = "before " + content.DescribeKey(to)
 		}
 		l.findings.add(Finding{FindingTable, key, fmt.Sprintf("the checksum of a block is wrong and its records are lost, from %s to %s; %s",
-			describeKey(from), end, lostDeletes)})
+			content.DescribeKey(from), end, lostDeletes)})
 	})
 	if errors.Is(err, tables.ErrDamaged) {
 		l.findings.add(Finding{FindingTable, key, fmt.Sprintf("it cannot be read (%v) and is left out; %s", err, lostDeletes)})

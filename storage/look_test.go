@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func openView(t testing.TB, dir string, o ViewOptions) *View {
@@ -29,14 +30,14 @@ func openView(t testing.TB, dir string, o ViewOptions) *View {
 }
 
 // viewed returns the packets of a view and holds its scans against each other.
-func viewed(t testing.TB, v *View) (ids []PacketID) {
+func viewed(t testing.TB, v *View) (ids []content.PacketID) {
 	t.Helper()
-	var records []PacketID
+	var records []content.PacketID
 	err := errors.Join(
-		v.Packets(func(id PacketID, _ *Meta) error { ids = append(ids, id); return nil }),
-		v.Records(QueueRange{}, func(id PacketID, _ []byte, _ error) error { records = append(records, id); return nil }),
+		v.Packets(func(id content.PacketID, _ *content.Meta) error { ids = append(ids, id); return nil }),
+		v.Records(QueueRange{}, func(id content.PacketID, _ []byte, _ error) error { records = append(records, id); return nil }),
 	)
-	if err != nil || !slices.Equal(ids, records) || !slices.IsSortedFunc(ids, PacketID.Compare) {
+	if err != nil || !slices.Equal(ids, records) || !slices.IsSortedFunc(ids, content.PacketID.Compare) {
 		t.Fatalf("%d packets, %d records, %v", len(ids), len(records), err)
 	}
 	return ids
@@ -73,33 +74,33 @@ func state(t *testing.T, dir string) map[string]string {
 
 // busyFolder is the copy of a folder that is being written to: with a table,
 // a log that a killed process left, large payloads, and expiry.
-func busyFolder(t *testing.T) (dir string, control Control, ids []PacketID) {
+func busyFolder(t *testing.T) (dir string, control content.Control, ids []content.PacketID) {
 	t.Helper()
 	live := t.TempDir()
 	s := smallStore(t, live)
-	var b Batch
+	var b content.Batch
 	for i := range uint64(60) {
 		b.Reset()
-		b.PutQueue(Queue{ID: 1 + uint32(i%3), Name: fmt.Append(nil, "queue ", i%3)})
+		b.PutQueue(content.Queue{ID: 1 + uint32(i%3), Name: fmt.Append(nil, "queue ", i%3)})
 		for j := range uint64(40) {
-			p := Packet{Key: fmt.Append(nil, i), Payload: bytes.Repeat([]byte{byte(j)}, 300)}
+			p := content.Packet{Key: fmt.Append(nil, i), Payload: bytes.Repeat([]byte{byte(j)}, 300)}
 			if j == 7 {
 				p.Payload = bytes.Repeat([]byte{byte(i)}, 4000)
 			}
 			if j == 9 {
 				p.Expiry = time.Now().Add(time.Hour).UnixMilli()
 			}
-			id := PacketID{1 + uint32(i%3), uint32(j % 4), i*40 + j}
+			id := content.PacketID{Queue: 1 + uint32(i%3), Priority: uint32(j % 4), Seq: i*40 + j}
 			b.Put(id, &p)
 			if j > 0 || i == 0 {
 				ids = append(ids, id)
 			}
 		}
 		if i > 0 { // the first of the batch before
-			b.Delete(PacketID{1 + uint32((i-1)%3), 0, (i - 1) * 40}, Removed{})
+			b.Delete(content.PacketID{Queue: 1 + uint32((i-1)%3), Priority: 0, Seq: (i - 1) * 40}, content.Removed{})
 		}
 		if i == 59 {
-			ids = append(ids, PacketID{1 + uint32(i%3), 0, i * 40})
+			ids = append(ids, content.PacketID{Queue: 1 + uint32(i%3), Priority: 0, Seq: i * 40})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
@@ -111,8 +112,8 @@ func busyFolder(t *testing.T) (dir string, control Control, ids []PacketID) {
 			s = smallStore(t, live)
 		}
 	}
-	ids = slices.DeleteFunc(ids, func(id PacketID) bool { return id.Seq == 0 })
-	slices.SortFunc(ids, PacketID.Compare)
+	ids = slices.DeleteFunc(ids, func(id content.PacketID) bool { return id.Seq == 0 })
+	slices.SortFunc(ids, content.PacketID.Compare)
 	return killed(t, s), s.Control(), ids
 }
 
@@ -135,7 +136,7 @@ func TestViewShowsWhatAStartWouldAndChangesNothing(t *testing.T) {
 					t.Errorf("%d packets, want %d", len(got), len(ids))
 				}
 				queues := 0
-				if err := v.Queues(func(q Queue) error { queues++; return nil }); err != nil || queues != 3 {
+				if err := v.Queues(func(q content.Queue) error { queues++; return nil }); err != nil || queues != 3 {
 					t.Errorf("%d queues, %v", queues, err)
 				}
 				large := 0
@@ -252,11 +253,11 @@ func TestQueueRangesSelectByIdentity(t *testing.T) {
 	v := openView(t, f.dir, ViewOptions{})
 	all := viewed(t, v)
 	for _, r := range []QueueRange{{}, {1, 1}, {2, 2}, {1, 2}, {2, 0}, {0, 1}, {3, 9}, {2, 1<<32 - 1}} {
-		want := slices.DeleteFunc(slices.Clone(all), func(id PacketID) bool {
+		want := slices.DeleteFunc(slices.Clone(all), func(id content.PacketID) bool {
 			return id.Queue < r.First || r.Last != 0 && id.Queue > r.Last
 		})
-		var records []PacketID
-		err := v.Records(r, func(id PacketID, _ []byte, _ error) error { records = append(records, id); return nil })
+		var records []content.PacketID
+		err := v.Records(r, func(id content.PacketID, _ []byte, _ error) error { records = append(records, id); return nil })
 		if err != nil || !slices.Equal(records, want) {
 			t.Errorf("%v: %d records of %d, %v", r, len(records), len(want), err)
 		}
@@ -265,9 +266,9 @@ func TestQueueRangesSelectByIdentity(t *testing.T) {
 
 func TestSnapshotStaysAsItWasWhileBatchesAreApplied(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	var b Batch
+	var b content.Batch
 	for i := range uint64(10) {
-		b.Put(PacketID{1, 1, i}, &Packet{Payload: make([]byte, 2000)})
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: i}, &content.Packet{Payload: make([]byte, 2000)})
 	}
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
@@ -280,8 +281,8 @@ func TestSnapshotStaysAsItWasWhileBatchesAreApplied(t *testing.T) {
 	want := s.Control()
 	for i := range uint64(10) {
 		b.Reset()
-		b.Delete(PacketID{1, 1, i}, Removed{Large: true})
-		b.Put(PacketID{1, 1, 100 + i}, &Packet{})
+		b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: i}, content.Removed{Large: true})
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 100 + i}, &content.Packet{})
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -290,9 +291,9 @@ func TestSnapshotStaysAsItWasWhileBatchesAreApplied(t *testing.T) {
 		t.Errorf("control record %+v, want %+v", n.Control(), want)
 	}
 	got := 0
-	err = n.Records(QueueRange{}, func(id PacketID, rec []byte, damage error) error {
-		var p Packet
-		if got++; damage != nil || DecodeRecord(rec, &p) != nil || len(p.Payload) != 2000 || id.Seq > 9 {
+	err = n.Records(QueueRange{}, func(id content.PacketID, rec []byte, damage error) error {
+		var p content.Packet
+		if got++; damage != nil || content.DecodeRecord(rec, &p) != nil || len(p.Payload) != 2000 || id.Seq > 9 {
 			t.Errorf("packet %v: %v", id, damage)
 		}
 		return nil
@@ -354,13 +355,13 @@ func TestFolderOfSomebodyElseCanBeLookedAt(t *testing.T) {
 
 func TestFolderOfAFirstStartCutShortIsLookedAtAsEmpty(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, formatName), []byte(strconv.Itoa(FormatVersion)+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, formatName), []byte(strconv.Itoa(content.FormatVersion)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	before := state(t, dir)
 	for _, o := range []ViewOptions{{}, {Tolerant: true}} {
 		v := openView(t, dir, o)
-		if ids := viewed(t, v); len(ids) > 0 || len(v.Findings()) > 0 || v.Control() != (Control{Marks: firstMarks()}) {
+		if ids := viewed(t, v); len(ids) > 0 || len(v.Findings()) > 0 || v.Control() != (content.Control{Marks: content.FirstMarks()}) {
 			t.Errorf("%v, %v, %+v", ids, v.Findings(), v.Control())
 		}
 	}
@@ -373,13 +374,13 @@ func TestSnapshotsAgreeWithTheirControlRecordsWhileBatchesAreApplied(t *testing.
 	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
 	stop, done := make(chan struct{}), make(chan error, 1)
 	go func() { // ends when stop is closed, or with the first error
-		var b Batch
+		var b content.Batch
 		for seq := uint64(0); ; seq += 20 {
 			b.Reset()
 			for i := range uint64(20) {
-				b.Put(PacketID{1, 1, seq + i}, &Packet{Payload: make([]byte, 100+1200*(i&1))})
+				b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: seq + i}, &content.Packet{Payload: make([]byte, 100+1200*(i&1))})
 				if seq >= 400 && i%4 != 0 {
-					b.Delete(PacketID{1, 1, seq + i - 400}, Removed{Large: i&1 == 1})
+					b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: seq + i - 400}, content.Removed{Large: i&1 == 1})
 				}
 			}
 			if err := s.Apply(&b); err != nil {
@@ -401,8 +402,8 @@ func TestSnapshotsAgreeWithTheirControlRecordsWhileBatchesAreApplied(t *testing.
 		}
 		large := 0
 		err = errors.Join(
-			n.Records(QueueRange{}, func(id PacketID, rec []byte, damage error) error { return damage }),
-			n.Packets(func(_ PacketID, m *Meta) error {
+			n.Records(QueueRange{}, func(id content.PacketID, rec []byte, damage error) error { return damage }),
+			n.Packets(func(_ content.PacketID, m *content.Meta) error {
 				if m.Large {
 					large++
 				}

@@ -14,20 +14,21 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // model is what a store should hold, in maps.
 type model struct {
-	packets  map[PacketID]Packet
-	states   map[uint64]Delivery // by the identity of their packets
+	packets  map[content.PacketID]content.Packet
+	states   map[uint64]content.Delivery // by the identity of their packets
 	items    items
 	queues   map[uint32]string
-	counters map[uint32]Counters
-	uniques  map[UniqueID]Unique
-	flush    Flush
-	marks    Marks
+	counters map[uint32]content.Counters
+	uniques  map[content.UniqueID]content.Unique
+	flush    content.Flush
+	marks    content.Marks
 	batches  uint64
 	epoch    uint64 // starts so far
 	stored   uint64 // epoch of the last batch
@@ -50,50 +51,50 @@ func (m *model) raw() map[string]rawEntry {
 		}
 	}
 	for id, p := range m.packets {
-		if expires := nativeExpiry(p.Expiry); IsLarge(len(p.Payload)) {
-			put(appendPacketKey(nil, id), appendHead(nil, &p), expires)
-			put(appendPayloadKey(nil, id), p.Payload, expires)
+		if expires := content.NativeExpiry(p.Expiry); content.IsLarge(len(p.Payload)) {
+			put(content.AppendPacketKey(nil, id), appendHead(nil, &p), expires)
+			put(content.AppendPayloadKey(nil, id), p.Payload, expires)
 		} else {
-			put(appendPacketKey(nil, id), AppendRecord(nil, &p), expires)
+			put(content.AppendPacketKey(nil, id), content.AppendRecord(nil, &p), expires)
 		}
 	}
 	for _, d := range m.states {
-		for kind, rec := range [][]byte{appendDelivery(nil, &d), []byte(d.Reason), []byte(d.Progress)} {
+		for kind, rec := range [][]byte{content.AppendDelivery(nil, &d), []byte(d.Reason), []byte(d.Progress)} {
 			if len(rec) > 0 {
-				put(appendStateKey(nil, NoteID{d.Identity, NoteKind(kind)}), rec, 0)
+				put(content.AppendStateKey(nil, content.NoteID{Identity: d.Identity, Kind: content.NoteKind(kind)}), rec, 0)
 			}
 		}
 	}
 	for v, i := range m.items {
-		if i.large = IsLarge(len(i.value)); i.large {
-			put(appendValueKey(nil, v), i.value, 0)
-			i.size = uint64(len(i.value))
+		if i.Large = content.IsLarge(len(i.Value)); i.Large {
+			put(content.AppendValueKey(nil, v), i.Value, 0)
+			i.Size = uint64(len(i.Value))
 		}
-		put(appendItemKey(nil, v), appendItem(nil, &i), 0)
+		put(content.AppendItemKey(nil, v), content.AppendItem(nil, &i), 0)
 	}
 	for id, name := range m.queues {
-		put(appendQueueKey(nil, id), appendQueue(nil, &Queue{Name: []byte(name)}), 0)
+		put(content.AppendQueueKey(nil, id), content.AppendQueue(nil, &content.Queue{Name: []byte(name)}), 0)
 	}
 	for id, c := range m.counters {
-		put(append(appendQueueKey(nil, id), countersKey), appendCounters(nil, &c), 0)
+		put(append(content.AppendQueueKey(nil, id), content.CountersKey), content.AppendCounters(nil, &c), 0)
 	}
 	for id, u := range m.uniques {
-		put(appendUniqueKey(nil, id), appendUnique(nil, &u), 0)
+		put(content.AppendUniqueKey(nil, id), content.AppendUnique(nil, &u), 0)
 	}
-	if m.flush != (Flush{}) {
-		put([]byte(flushKey), appendFlush(nil, m.flush), 0)
+	if m.flush != (content.Flush{}) {
+		put([]byte(content.FlushKey), content.AppendFlush(nil, m.flush), 0)
 	}
 	return all
 }
 
 // control is the control record of the last batch.
-func (m *model) control() Control {
-	c := Control{Epoch: m.stored, Batch: m.batches, Time: m.time, Marks: m.marks}
+func (m *model) control() content.Control {
+	c := content.Control{Epoch: m.stored, Batch: m.batches, Time: m.time, Marks: m.marks}
 	for id, p := range m.packets {
 		c.Add(id, p.Expiry)
 	}
 	for v, i := range m.items {
-		c.AddItem(v, i.version)
+		c.AddItem(v, i.Version)
 	}
 	for id := range m.uniques {
 		c.AddUnique(id)
@@ -105,14 +106,14 @@ func (m *model) control() Control {
 }
 
 // stateOf says which records of a delivery state there are.
-func (m *model) stateOf(identity uint64) (s Stored) {
+func (m *model) stateOf(identity uint64) (s content.Stored) {
 	if d, ok := m.states[identity]; ok {
-		s = StoredDelivery
+		s = content.StoredDelivery
 		if d.Reason != "" {
-			s |= StoredReason
+			s |= content.StoredReason
 		}
 		if d.Progress != "" {
-			s |= StoredProgress
+			s |= content.StoredProgress
 		}
 	}
 	return s
@@ -122,8 +123,8 @@ func (m *model) stateOf(identity uint64) (s Stored) {
 type drawer struct {
 	*rapid.T
 	*model
-	b   Batch
-	put map[PacketID]int // packets that this batch put
+	b   content.Batch
+	put map[content.PacketID]int // packets that this batch put
 }
 
 func (d *drawer) number() uint64 { d.numbers++; return d.numbers }
@@ -133,8 +134,8 @@ func (d *drawer) bytes() []byte {
 	return bytes.Repeat([]byte{byte(d.number())}, size)
 }
 
-func (d *drawer) packet() Packet {
-	p := Packet{Identity: d.number(), Payload: d.bytes()}
+func (d *drawer) packet() content.Packet {
+	p := content.Packet{Identity: d.number(), Payload: d.bytes()}
 	// Of the middle one the native expiry has passed.
 	p.Expiry = rapid.SampledFrom([]int64{0, 0, 1_600_000_000_000, 4_000_000_000_000}).Draw(d.T, "expiry")
 	return p
@@ -142,7 +143,7 @@ func (d *drawer) packet() Packet {
 
 func (d *drawer) packetCall() {
 	queue, seq := rapid.Uint32Range(1, 2).Draw(d.T, "queue"), rapid.Uint64Range(1<<63-6, 1<<63+5).Draw(d.T, "seq")
-	id, there := PacketID{Queue: queue, Seq: seq}, false
+	id, there := content.PacketID{Queue: queue, Seq: seq}, false
 	for priority := range uint32(3) { // a packet has a sequence of its own, whatever its priority
 		if id.Priority = priority; !there {
 			_, there = d.packets[id]
@@ -159,7 +160,7 @@ func (d *drawer) packetCall() {
 	}
 	p := d.packets[id]
 	op, here := d.put[id]
-	gone := Removed{Expires: p.Expiry != 0, Large: IsLarge(len(p.Payload))}
+	gone := content.Removed{Expires: p.Expiry != 0, Large: content.IsLarge(len(p.Payload))}
 	forget := func() {
 		if here {
 			d.b.Cancel(op)
@@ -191,7 +192,7 @@ func (d *drawer) packetCall() {
 	case 4, 5:
 		before := d.stateOf(p.Identity)
 		was := d.states[p.Identity]
-		s := Delivery{Identity: p.Identity, State: Claimed, Token: d.number(), Reason: was.Reason, Progress: was.Progress}
+		s := content.Delivery{Identity: p.Identity, State: content.Claimed, Token: d.number(), Reason: was.Reason, Progress: was.Progress}
 		d.b.PutDelivery(&s, before)
 		d.states[p.Identity] = s
 	default:
@@ -200,9 +201,9 @@ func (d *drawer) packetCall() {
 			return
 		}
 		text := rapid.SampledFrom([]string{"", "a", "some text"}).Draw(d.T, "text")
-		kind := rapid.SampledFrom([]NoteKind{NoteReason, NoteProgress}).Draw(d.T, "kind")
-		d.b.PutNote(NoteID{p.Identity, kind}, []byte(text), d.stateOf(p.Identity))
-		if kind == NoteReason {
+		kind := rapid.SampledFrom([]content.NoteKind{content.NoteReason, content.NoteProgress}).Draw(d.T, "kind")
+		d.b.PutNote(content.NoteID{Identity: p.Identity, Kind: kind}, []byte(text), d.stateOf(p.Identity))
+		if kind == content.NoteReason {
 			s.Reason = text
 		} else {
 			s.Progress = text
@@ -219,14 +220,14 @@ func (d *drawer) itemCall() {
 		delete(d.items, v)
 		return
 	}
-	i := item{kind: String, name: []byte("name"), version: d.number(), value: d.bytes()}
+	i := content.Item{Kind: content.String, Name: []byte("name"), Version: d.number(), Value: d.bytes()}
 	if v.IsField {
-		i.kind = 0
+		i.Kind = 0
 	}
-	if keep := IsLarge(len(was.value)) && rapid.Bool().Draw(d.T, "keep"); keep {
-		i.value = nil
-		put(&d.b, v, i, len(was.value), true, old)
-		i.value = was.value
+	if keep := content.IsLarge(len(was.Value)) && rapid.Bool().Draw(d.T, "keep"); keep {
+		i.Value = nil
+		put(&d.b, v, i, len(was.Value), true, old)
+		i.Value = was.Value
 	} else {
 		put(&d.b, v, i, 0, false, old)
 	}
@@ -236,10 +237,10 @@ func (d *drawer) itemCall() {
 func (d *drawer) queueCall() {
 	id := rapid.Uint32Range(1, 3).Draw(d.T, "queue")
 	_, there := d.queues[id]
-	switch c := (Counters{Pushed: d.number()}); {
+	switch c := (content.Counters{Pushed: d.number()}); {
 	case !there:
 		d.queues[id] = fmt.Sprint("queue ", d.number())
-		d.b.PutQueue(Queue{ID: id, Name: []byte(d.queues[id])})
+		d.b.PutQueue(content.Queue{ID: id, Name: []byte(d.queues[id])})
 	case rapid.Bool().Draw(d.T, "count"):
 		d.b.PutCounters(id, c)
 		d.counters[id] = c
@@ -253,15 +254,15 @@ func (d *drawer) queueCall() {
 func (d *drawer) otherCall() {
 	switch rapid.IntRange(0, 2).Draw(d.T, "other") {
 	case 0:
-		d.flush = Flush{{Keys: rapid.Uint64Range(0, 1).Draw(d.T, "keys")}}
+		d.flush = content.Flush{{Keys: rapid.Uint64Range(0, 1).Draw(d.T, "keys")}}
 		d.b.SetFlush(d.flush)
 	default:
-		id := UniqueID{rapid.Uint32Range(1, 2).Draw(d.T, "queue"), rapid.Uint64Range(1, 3).Draw(d.T, "identity")}
+		id := content.UniqueID{Queue: rapid.Uint32Range(1, 2).Draw(d.T, "queue"), Identity: rapid.Uint64Range(1, 3).Draw(d.T, "identity")}
 		if _, there := d.uniques[id]; there {
 			d.b.DeleteUnique(id)
 			delete(d.uniques, id)
 		} else {
-			d.uniques[id] = Unique{id, fmt.Append(nil, d.number()), 0}
+			d.uniques[id] = content.Unique{UniqueID: id, ID: fmt.Append(nil, d.number()), Until: 0}
 			u := d.uniques[id]
 			d.b.PutUnique(&u)
 		}
@@ -285,7 +286,7 @@ func (d *drawer) draw() {
 	if d.b.Len() > 0 {
 		d.batches++
 		d.model.stored = d.epoch
-		d.marks = Marks{NextSeq: 1<<63 + d.batches, LowSeq: 1<<63 - d.batches, NextQueue: uint32(d.batches)}
+		d.marks = content.Marks{NextSeq: 1<<63 + d.batches, LowSeq: 1<<63 - d.batches, NextQueue: uint32(d.batches)}
 		d.b.SetMarks(d.marks)
 	}
 }
@@ -307,7 +308,7 @@ type machine struct {
 type keptSnapshot struct {
 	*Snapshot
 	want map[string]rawEntry
-	as   Control
+	as   content.Control
 }
 
 func (c *machine) fail(t *rapid.T, err error) {
@@ -318,7 +319,7 @@ func (c *machine) fail(t *rapid.T, err error) {
 }
 
 func (c *machine) apply(t *rapid.T) {
-	d := drawer{T: t, model: c.model, put: map[PacketID]int{}}
+	d := drawer{T: t, model: c.model, put: map[content.PacketID]int{}}
 	d.draw()
 	checkTotals(t, &d.b)
 	if _, _, frozen := c.s.layers.waiting(); frozen >= maxFrozen || c.s.pace.behind > 1 {
@@ -381,7 +382,7 @@ func (k *keptSnapshot) check(t *rapid.T) {
 	it := k.view.Iterator(nil)
 	defer it.Close()
 	for it.Seek(nil); it.Valid(); it.Next() {
-		if e := it.Entry(); string(e.Key) != controlKey {
+		if e := it.Entry(); string(e.Key) != content.ControlKey {
 			got[string(e.Key)] = rawEntry{string(e.Value), e.Expires}
 		}
 	}
@@ -389,10 +390,10 @@ func (k *keptSnapshot) check(t *rapid.T) {
 		t.Fatalf("a snapshot gives %v: %s", err, differing(got, k.want))
 	}
 	err := errors.Join(
-		k.Packets(func(PacketID, *Meta) error { return nil }),
-		k.Records(QueueRange{}, func(_ PacketID, _ []byte, damage error) error { return damage }),
-		k.Items(func(_ ValueID, _ *Head, _ *Field, damage error) error { return damage }),
-		k.Deliveries(func(_ *Delivery, damage error) error { return damage }))
+		k.Packets(func(content.PacketID, *content.Meta) error { return nil }),
+		k.Records(QueueRange{}, func(_ content.PacketID, _ []byte, damage error) error { return damage }),
+		k.Items(func(_ content.ValueID, _ *content.Head, _ *content.Field, damage error) error { return damage }),
+		k.Deliveries(func(_ *content.Delivery, damage error) error { return damage }))
 	if err != nil || k.Control() != k.as {
 		t.Fatalf("a snapshot of %+v, want %+v: %v", k.Control(), k.as, err)
 	}
@@ -402,12 +403,12 @@ func differing(got, want map[string]rawEntry) (what []string) {
 	for key := range want {
 		if g, ok := got[key]; !ok || g != want[key] {
 			what = append(what, fmt.Sprintf("%s: there is %v, %.20q until %d, want %.20q until %d",
-				describeKey([]byte(key)), ok, g.value, g.expires, want[key].value, want[key].expires))
+				content.DescribeKey([]byte(key)), ok, g.value, g.expires, want[key].value, want[key].expires))
 		}
 	}
 	for key := range got {
 		if _, ok := want[key]; !ok {
-			what = append(what, describeKey([]byte(key))+" should not be there")
+			what = append(what, content.DescribeKey([]byte(key))+" should not be there")
 		}
 	}
 	return what
@@ -456,7 +457,7 @@ func (c *machine) reopen(t *rapid.T) {
 			if err != nil {
 				return err
 			}
-			if key := string(it.Item().Key()); key != controlKey {
+			if key := string(it.Item().Key()); key != content.ControlKey {
 				got[key] = rawEntry{string(value), it.Item().ExpiresAt()}
 			}
 		}
@@ -497,7 +498,7 @@ func (c *machine) check(t *rapid.T) {
 	defer c.s.endRead(state)
 	got := map[string]rawEntry{}
 	for key := range c.seen {
-		if _, there := want[key]; !there && key[:2] == packetPrefix {
+		if _, there := want[key]; !there && key[:2] == content.PacketPrefix {
 			continue
 		}
 		value, ok, err := state.get([]byte(key), false)
@@ -513,22 +514,22 @@ func (c *machine) check(t *rapid.T) {
 	if c.s.Control() != c.control() || c.s.epoch != c.epoch || c.s.Flush() != c.flush {
 		t.Fatalf("control record %+v in epoch %d, want %+v in %d", c.s.Control(), c.s.epoch, c.control(), c.epoch)
 	}
-	var ids []PacketID // every second place, or a run of all
+	var ids []content.PacketID // every second place, or a run of all
 	for i := 24; i > 0; i -= rapid.IntRange(1, 2).Draw(t, "step") {
 		for priority := range uint32(3) {
-			ids = append(ids, PacketID{1 + uint32(i%2), priority, 1<<63 - 6 + uint64(i/2)})
+			ids = append(ids, content.PacketID{Queue: 1 + uint32(i%2), Priority: priority, Seq: 1<<63 - 6 + uint64(i/2)})
 		}
 	}
 	calls, now := 0, time.Now().UnixMilli()
 	c.s.Read(ids, func(i int, rec []byte, damage error) {
 		calls++
 		p, there := c.packets[ids[i]]
-		if !there && c.seen[string(appendPacketKey(nil, ids[i]))] {
+		if !there && c.seen[string(content.AppendPacketKey(nil, ids[i]))] {
 			return
 		}
 		there = there && !p.Expired(now)
-		var r Packet
-		if there != (damage == nil) || there && (DecodeRecord(rec, &r) != nil || !same(r, p)) {
+		var r content.Packet
+		if there != (damage == nil) || there && (content.DecodeRecord(rec, &r) != nil || !same(r, p)) {
 			t.Fatalf("packet %v is there: %v, want %v, or it is another", ids[i], damage, there)
 		}
 	})
@@ -548,8 +549,8 @@ func TestStoreDoesWhatTheModelDoes(t *testing.T) {
 			return
 		}
 		c := &machine{t: t, dir: t.TempDir(), seen: map[string]bool{}, model: &model{
-			packets: map[PacketID]Packet{}, states: map[uint64]Delivery{}, items: items{}, queues: map[uint32]string{},
-			counters: map[uint32]Counters{}, uniques: map[UniqueID]Unique{}, marks: firstMarks(),
+			packets: map[content.PacketID]content.Packet{}, states: map[uint64]content.Delivery{}, items: items{}, queues: map[uint32]string{},
+			counters: map[uint32]content.Counters{}, uniques: map[content.UniqueID]content.Unique{}, marks: content.FirstMarks(),
 		}}
 		c.o = Options{Window: rapid.SampledFrom([]int64{4 << 10, 64 << 10, 1 << 20}).Draw(r, "window")}
 		c.o.Sync = rapid.SampledFrom([]SyncMode{SyncAlways(), SyncNever(), SyncInterval(time.Millisecond)}).Draw(r, "sync")

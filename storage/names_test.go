@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/inject"
 )
 
@@ -25,8 +26,8 @@ func TestFirstStartChild(t *testing.T) {
 		t.Skip("runs as a child of another test")
 	}
 	s := openTest(t, dir, Options{})
-	var b Batch
-	b.Put(PacketID{1, 1, 1}, &Packet{Payload: []byte("x")})
+	var b content.Batch
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, &content.Packet{Payload: []byte("x")})
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}

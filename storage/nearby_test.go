@@ -2,19 +2,20 @@ package storage
 
 import (
 	"bytes"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"slices"
 	"testing"
 )
 
 // pendingPackets returns a store where packets of size bytes wait to become tables, in batches of
 // so many.
-func pendingPackets(t *testing.T, packets, batch, size int) (s *Store, ids []PacketID) {
+func pendingPackets(t *testing.T, packets, batch, size int) (s *Store, ids []content.PacketID) {
 	t.Helper()
 	s = openTest(t, t.TempDir(), Options{Window: 8 << 20})
-	var b Batch
+	var b content.Batch
 	for i := range packets {
-		ids = append(ids, PacketID{1, 1, uint64(i)})
-		b.Put(ids[i], &Packet{Payload: numbered(i, size)})
+		ids = append(ids, content.PacketID{Queue: 1, Priority: 1, Seq: uint64(i)})
+		b.Put(ids[i], &content.Packet{Payload: numbered(i, size)})
 		if (i+1)%batch == 0 || i == packets-1 {
 			applied(t, s, &b)
 		}
@@ -22,12 +23,12 @@ func pendingPackets(t *testing.T, packets, batch, size int) (s *Store, ids []Pac
 	return s, ids
 }
 
-func holds(t *testing.T, r *readState, id PacketID, size int) {
+func holds(t *testing.T, r *readState, id content.PacketID, size int) {
 	t.Helper()
-	var p Packet
+	var p content.Packet
 	rec, err := r.packet(id, false)
 	if err == nil {
-		err = DecodeRecord(rec, &p)
+		err = content.DecodeRecord(rec, &p)
 	}
 	if err != nil || !bytes.Equal(p.Payload, numbered(int(id.Seq), size)) {
 		t.Fatalf("packet %v reads as %.20q, %v", id, p.Payload, err)
@@ -61,11 +62,11 @@ func TestWhatIsWrittenAfterAReadIsReadAnew(t *testing.T) {
 		holds(t, r, id, 100)
 	}
 	for i := range 20 { // behind what was read, and over it
-		id := PacketID{1, 1, uint64(10 + i)}
-		applied(t, s, one(id.Seq, Packet{Payload: numbered(int(id.Seq), 100)}))
+		id := content.PacketID{Queue: 1, Priority: 1, Seq: uint64(10 + i)}
+		applied(t, s, one(id.Seq, content.Packet{Payload: numbered(int(id.Seq), 100)}))
 	}
 	for i := range 20 {
-		holds(t, r, PacketID{1, 1, uint64(10 + i)}, 100)
+		holds(t, r, content.PacketID{Queue: 1, Priority: 1, Seq: uint64(10 + i)}, 100)
 	}
 }
 

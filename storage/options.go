@@ -3,6 +3,7 @@ package storage
 import (
 	"cmp"
 	"fmt"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"log/slog"
 	"os"
 	"strings"
@@ -75,7 +76,7 @@ type Options struct {
 	MaxPayload int64
 
 	// Limits say when a batch is full. The zero value is 16,384 entries and 4 MiB.
-	Limits Limits
+	Limits content.Limits
 
 	// Epoch is that of this start, which its batches have. It must be above those of all starts
 	// before. 0 is one more than the last one.
@@ -106,7 +107,7 @@ func (o *Options) fill() {
 	if o.Whole {
 		o.Sync = SyncNever()
 	}
-	o.Limits = cmp.Or(o.Limits, Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20})
+	o.Limits = cmp.Or(o.Limits, content.Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.tune.sync == nil {
 		o.tune.sync = fdatasync

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"errors"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,11 +10,11 @@ import (
 
 func TestBatchesWaitWhileTooMuchWaitsToBecomeTables(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	s.flushing.Lock() // no window becomes tables
 	seq, pushed := uint64(2), make(chan struct{})
 	push := func() {
-		if err := s.Apply(one(seq, Packet{Payload: make([]byte, 100_000)})); err != nil {
+		if err := s.Apply(one(seq, content.Packet{Payload: make([]byte, 100_000)})); err != nil {
 			t.Error(err)
 		}
 		seq++
@@ -61,7 +62,7 @@ func TestALongLevel0HoldsDataAlone(t *testing.T) {
 	for zero := 0; float64(zero) <= dataPart*waitTables; zero, _ = s.tables.List().Zero() {
 		p.push(64)
 	}
-	applied(t, s, one(1, Packet{})) // it looks at the tables
+	applied(t, s, one(1, content.Packet{})) // it looks at the tables
 	if s.Space().Wait == 0 {
 		t.Error("data does not wait")
 	}
@@ -175,12 +176,12 @@ func TestAMergeOfAFullDiskHoldsDataAlone(t *testing.T) {
 func TestNobodyWaitsForTablesThatCannotBeMade(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	p := newPusher(t, s)
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.noted(flushing, errors.New("no"))
 	for used := int64(0); used < keepWindows*minWindow; used, _ = s.journal.Size() {
-		p.batch.Put(PacketID{1, 1, p.next}, &Packet{Payload: make([]byte, 1000)})
+		p.batch.Put(content.PacketID{Queue: 1, Priority: 1, Seq: p.next}, &content.Packet{Payload: make([]byte, 1000)})
 		p.next++
 		if p.batch.Len() == 64 {
 			applied(t, s, &p.batch)
@@ -219,7 +220,7 @@ func TestBatchesAreAsSlowAsTheTablesThatTheyBecome(t *testing.T) {
 
 func TestASyncOfTheIntervalHoldsNoBatch(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncInterval(time.Hour)})
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	s.commitMu.Lock() // a batch is under way
 	defer s.commitMu.Unlock()
 	synced := make(chan error)
@@ -236,7 +237,7 @@ func TestASyncOfTheIntervalHoldsNoBatch(t *testing.T) {
 
 func TestTheJournalKeepsItsFilesAgainOnceADiskHasRoom(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	if err := s.journal.SetSpares(0); err != nil { // the disk was full
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package storage
 import (
 	"math"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
@@ -47,7 +48,7 @@ func newWindow(from journal.Mark) *window {
 const leastBytes = 64
 
 // find returns what the window has of a key. Of a packet that it deletes it may know nothing.
-func (w *window) find(key fixedKey) (s slot, known bool) {
+func (w *window) find(key content.FixedKey) (s slot, known bool) {
 	if p := w.entries.find(&key); p != nil {
 		return p.slot, true
 	}
@@ -55,7 +56,7 @@ func (w *window) find(key fixedKey) (s slot, known bool) {
 }
 
 func (p *pending) bytes() int64 {
-	return max(int64(p.key[maxKey])+int64(p.length)+entryBytes, leastBytes)
+	return max(int64(p.key[content.MaxKey])+int64(p.length)+content.EntryBytes, leastBytes)
 }
 
 // take takes the content of a batch in, whose entries begin so many bytes behind the place of its
@@ -63,29 +64,29 @@ func (p *pending) bytes() int64 {
 // entries hide.
 func (w *window) take(at journal.Place, overhead int, control []byte, body [][]byte, count uint32, hides []uint32, upto journal.Mark) error {
 	i := -1
-	err := eachEntry(body, count, func(e entry) {
+	err := content.EachEntry(body, count, func(e content.Entry) {
 		i++
-		key := fixedKeyOf(e.key)
+		key := content.FixedKeyOf(e.Key)
 		p := w.entries.find(&key)
-		s := slot{deleted: e.kind.deletes()}
+		s := slot{deleted: e.Kind.Deletes()}
 		if p != nil {
 			w.bytes -= p.bytes()
 			s.below = p.below
-		} else if s.below = e.kind != entryNew || w.holes; s.below && hides != nil {
+		} else if s.below = e.Kind != content.EntryNew || w.holes; s.below && hides != nil {
 			w.dead += int64(hides[i]) // whether something below has the key is known by the first entry of it
 		}
 		switch {
 		case s.deleted && !s.below:
 			w.entries.remove(p)
 			return
-		case s.deleted && p == nil && key[1] == packetPrefix[1]:
+		case s.deleted && p == nil && key[1] == content.PacketPrefix[1]:
 			w.deleted.add(key)
 			w.bytes += leastBytes
 			return
 		case !s.deleted:
-			s.segment, s.offset, s.length = at.Segment, at.Offset+uint32(overhead+e.at), uint32(len(e.value))
-			if e.expires < 1<<32 {
-				s.expires = uint32(e.expires)
+			s.segment, s.offset, s.length = at.Segment, at.Offset+uint32(overhead+e.At), uint32(len(e.Value))
+			if e.Expires < 1<<32 {
+				s.expires = uint32(e.Expires)
 			}
 		}
 		if p == nil {

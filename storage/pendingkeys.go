@@ -3,12 +3,13 @@ package storage
 import (
 	"cmp"
 	"encoding/binary"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"slices"
 )
 
 // pending is a key that a window has, and what it knows of it.
 type pending struct {
-	key fixedKey // without bytes: its place is free
+	key content.FixedKey // without bytes: its place is free
 	slot
 }
 
@@ -22,7 +23,7 @@ type pendingKeys struct {
 	pieces [][]pending
 	free   []uint32 // places that are free again
 	near   [sides]sequence
-	others map[fixedKey]uint32 // the places of all other keys
+	others map[content.FixedKey]uint32 // the places of all other keys
 
 	// The sequences of the packets in others. Most of what is popped from a long queue lies outside.
 	lowest, highest uint64
@@ -58,14 +59,14 @@ const (
 func (e *pendingKeys) at(place uint32) *pending { return &e.pieces[place/piece][place%piece] }
 
 // sideOf returns where the number of a key belongs: noSide if it has none that is asked for.
-func sideOf(k *fixedKey) (side int, number uint64) {
+func sideOf(k *content.FixedKey) (side int, number uint64) {
 	up := 0
 	switch {
-	case k[1] == packetPrefix[1]:
-		number = binary.BigEndian.Uint64(k[packetKeyLen-8:])
-	case k[1] == statePrefix[1] && k[maxKey] == stateKeyLen:
+	case k[1] == content.PacketPrefix[1]:
+		number = binary.BigEndian.Uint64(k[content.PacketKeyLen-8:])
+	case k[1] == content.StatePrefix[1] && k[content.MaxKey] == content.StateKeyLen:
 		number, up = binary.BigEndian.Uint64(k[2:]), statesUp
-	case k[1] == headPrefix[1]:
+	case k[1] == content.HeadPrefix[1]:
 		return heads, binary.BigEndian.Uint64(k[2:])
 	default:
 		return noSide, 0
@@ -85,7 +86,7 @@ func (e *pendingKeys) distance(side int, number uint64) uint64 {
 }
 
 // find returns the entry of a key, nil if there is none.
-func (e *pendingKeys) find(key *fixedKey) *pending {
+func (e *pendingKeys) find(key *content.FixedKey) *pending {
 	if side, number := sideOf(key); side != noSide {
 		s := &e.near[side]
 		if i := e.distance(side, number); i < uint64(len(s.places)) && s.places[i] != 0 {
@@ -104,7 +105,7 @@ func (e *pendingKeys) find(key *fixedKey) *pending {
 }
 
 // add makes the entry of a key that has none.
-func (e *pendingKeys) add(key *fixedKey) *pending {
+func (e *pendingKeys) add(key *content.FixedKey) *pending {
 	place := e.place()
 	p := e.at(place)
 	p.key = *key
@@ -114,9 +115,9 @@ func (e *pendingKeys) add(key *fixedKey) *pending {
 	return p
 }
 
-func (e *pendingKeys) addOther(key fixedKey, place uint32) {
+func (e *pendingKeys) addOther(key content.FixedKey, place uint32) {
 	if e.others == nil {
-		e.others = make(map[fixedKey]uint32)
+		e.others = make(map[content.FixedKey]uint32)
 	}
 	e.others[key] = place
 	if side, number := sideOf(&key); side == packetsUp || side == packetsDown {
@@ -184,12 +185,12 @@ func (e *pendingKeys) remove(p *pending) {
 }
 
 // deletedKeys are keys in pieces, so that none is copied as they grow.
-type deletedKeys [][]fixedKey
+type deletedKeys [][]content.FixedKey
 
-func (d *deletedKeys) add(key fixedKey) {
+func (d *deletedKeys) add(key content.FixedKey) {
 	last := len(*d) - 1
 	if last < 0 || len((*d)[last]) == piece {
-		*d = append(*d, make([]fixedKey, 0, piece))
+		*d = append(*d, make([]content.FixedKey, 0, piece))
 		last++
 	}
 	(*d)[last] = append((*d)[last], key)
@@ -208,11 +209,11 @@ const (
 	controlPlace = 1<<32 - 2 // it is the control record's
 )
 
-func sortableOf(k *fixedKey, place uint32) sortable {
+func sortableOf(k *content.FixedKey, place uint32) sortable {
 	return sortable{binary.BigEndian.Uint64(k[:]), binary.BigEndian.Uint64(k[8:]), binary.BigEndian.Uint32(k[16:]), place}
 }
 
-func (s *sortable) key() (k fixedKey) {
+func (s *sortable) key() (k content.FixedKey) {
 	binary.BigEndian.PutUint64(k[:], s.a)
 	binary.BigEndian.PutUint64(k[8:], s.b)
 	binary.BigEndian.PutUint32(k[16:], s.c)
@@ -233,11 +234,11 @@ func (w *window) sorted() []sortable {
 	for _, entries := range w.entries.pieces {
 		n += len(entries)
 	}
-	control := fixedKeyOf([]byte(controlKey))
+	control := content.FixedKeyOf([]byte(content.ControlKey))
 	all := append(make([]sortable, 0, n), sortableOf(&control, controlPlace))
 	for i, entries := range w.entries.pieces {
 		for j := range entries {
-			if p := &entries[j]; p.key[maxKey] != 0 {
+			if p := &entries[j]; p.key[content.MaxKey] != 0 {
 				all = append(all, sortableOf(&p.key, uint32(i*piece+j)))
 			}
 		}

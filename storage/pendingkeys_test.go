@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
@@ -18,22 +19,22 @@ func TestPendingKeysAreFoundWhateverTheirNumbers(t *testing.T) {
 			return rapid.SampledFrom([]uint64{0, 1000, middle - 100, middle, middle + 5000, math.MaxUint64 - 300}).Draw(t, "from") +
 				rapid.Uint64Range(0, near).Draw(t, "number")
 		}
-		key := func() fixedKey {
+		key := func() content.FixedKey {
 			var b []byte
 			switch n := number(); rapid.IntRange(0, 5).Draw(t, "kind") {
 			case 0:
-				b = appendQueueKey(nil, uint32(n))
+				b = content.AppendQueueKey(nil, uint32(n))
 			case 1:
-				b = appendItemKey(nil, ValueID{ID: n})
+				b = content.AppendItemKey(nil, content.ValueID{ID: n})
 			case 2:
-				b = appendStateKey(nil, NoteID{Identity: n, Kind: NoteKind(rapid.IntRange(0, 1).Draw(t, "note"))})
+				b = content.AppendStateKey(nil, content.NoteID{Identity: n, Kind: content.NoteKind(rapid.IntRange(0, 1).Draw(t, "note"))})
 			default:
-				b = appendPacketKey(nil, PacketID{1, rapid.Uint32Range(1, 2).Draw(t, "priority"), n})
+				b = content.AppendPacketKey(nil, content.PacketID{Queue: 1, Priority: rapid.Uint32Range(1, 2).Draw(t, "priority"), Seq: n})
 			}
-			return fixedKeyOf(b)
+			return content.FixedKeyOf(b)
 		}
-		w, model := newWindow(journal.Mark{}), map[fixedKey]uint32{}
-		var keys []fixedKey
+		w, model := newWindow(journal.Mark{}), map[content.FixedKey]uint32{}
+		var keys []content.FixedKey
 		for i := range uint32(rapid.IntRange(0, 300).Draw(t, "steps")) {
 			k := key()
 			if len(keys) > 0 && rapid.Bool().Draw(t, "again") {
@@ -60,11 +61,11 @@ func TestPendingKeysAreFoundWhateverTheirNumbers(t *testing.T) {
 				t.Fatalf("%x: found %+v", k, p)
 			}
 		}
-		want := []fixedKey{fixedKeyOf([]byte(controlKey))}
+		want := []content.FixedKey{content.FixedKeyOf([]byte(content.ControlKey))}
 		for k := range model {
 			want = append(want, k)
 		}
-		slices.SortFunc(want, func(a, b fixedKey) int { return bytes.Compare(a[:], b[:]) })
+		slices.SortFunc(want, func(a, b content.FixedKey) int { return bytes.Compare(a[:], b[:]) })
 		for i, s := range w.sorted() {
 			if s.key() != want[i] {
 				t.Fatalf("%x comes as number %d, want %x", s.key(), i, want[i])
@@ -93,11 +94,11 @@ func TestPendingKeysLieApartForLittle(t *testing.T) {
 		for _, from := range []uint64{middle, middle - 1} {
 			number := uint64(0)
 			for i := range uint64(n) {
-				id := PacketID{1, 5, middle + number}
+				id := content.PacketID{Queue: 1, Priority: 5, Seq: middle + number}
 				if from < middle {
 					id.Seq = from - number
 				}
-				k := fixedKeyOf(appendPacketKey(nil, id))
+				k := content.FixedKeyOf(content.AppendPacketKey(nil, id))
 				w.entries.add(&k)
 				if number += c.stride; i == c.at {
 					number += c.gap

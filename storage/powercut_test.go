@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"io"
 	"os"
 	"os/exec"
@@ -47,16 +48,16 @@ func TestPowerCutChild(t *testing.T) {
 		t.Skip("skipped: it is a part of TestPowerCutKeepsEveryAcknowledgedBatch")
 	}
 	s := openTest(t, dir, Options{})
-	var b Batch
+	var b content.Batch
 	var p plan
 	for {
 		b.Reset()
 		puts, deletes := p.step()
 		for _, seq := range deletes {
-			b.Delete(PacketID{1, 1, seq}, Removed{})
+			b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: seq}, content.Removed{})
 		}
 		for _, seq := range puts {
-			b.Put(PacketID{1, 1, seq}, &Packet{Payload: bytes.Repeat([]byte{byte(seq)}, 1000)})
+			b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: seq}, &content.Packet{Payload: bytes.Repeat([]byte{byte(seq)}, 1000)})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
@@ -39,7 +40,7 @@ type readState struct {
 //
 // Where a packet cannot be read, because it or its payload is damaged or not there, the record is
 // nil, and damage says why and names the packet. The other packets are read all the same.
-func (s *Store) Read(ids []PacketID, fn func(i int, rec []byte, damage error)) {
+func (s *Store) Read(ids []content.PacketID, fn func(i int, rec []byte, damage error)) {
 	state := s.readState()
 	defer s.endRead(state)
 	state.order = state.order[:0]
@@ -60,7 +61,7 @@ func (s *Store) Read(ids []PacketID, fn func(i int, rec []byte, damage error)) {
 	}
 }
 
-func neighbours(a, b PacketID) bool {
+func neighbours(a, b content.PacketID) bool {
 	return a.Queue == b.Queue && a.Priority == b.Priority && b.Seq-a.Seq <= runGap
 }
 
@@ -97,8 +98,8 @@ func (r *readState) leave() {
 
 // packet returns the full record of a packet, valid until the next call, or why there is none. In a
 // run the tables are asked by an iterator.
-func (r *readState) packet(id PacketID, run bool) (rec []byte, err error) {
-	r.key = appendPacketKey(r.key[:0], id)
+func (r *readState) packet(id content.PacketID, run bool) (rec []byte, err error) {
+	r.key = content.AppendPacketKey(r.key[:0], id)
 	rec, ok, err := r.get(r.key, run)
 	switch {
 	case err != nil:
@@ -106,9 +107,9 @@ func (r *readState) packet(id PacketID, run bool) (rec []byte, err error) {
 	case !ok:
 		return nil, fmt.Errorf("%w: packet %v is not there", ErrDamaged, id)
 	}
-	var m Meta
-	var x metaRest
-	if err := readRecord(rec, &m, &x, false); err != nil {
+	var m content.Meta
+	var x content.MetaRest
+	if err := content.ReadRecord(rec, &m, &x, false); err != nil {
 		return nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err)
 	}
 	if m.Large {
@@ -118,8 +119,8 @@ func (r *readState) packet(id PacketID, run bool) (rec []byte, err error) {
 }
 
 // join joins a record with its payload, which is kept apart.
-func (r *readState) join(id PacketID, rec []byte, x *metaRest) ([]byte, error) {
-	r.key = appendPayloadKey(r.key[:0], id)
+func (r *readState) join(id content.PacketID, rec []byte, x *content.MetaRest) ([]byte, error) {
+	r.key = content.AppendPayloadKey(r.key[:0], id)
 	r.joined = append(r.joined[:0], rec...) // the next get writes over it
 	head := len(rec)
 	payload, ok, err := r.get(r.key, false)
@@ -128,17 +129,17 @@ func (r *readState) join(id PacketID, rec []byte, x *metaRest) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read the payload of packet %v: %w", id, err)
 	case !ok:
 		return nil, fmt.Errorf("%w: the payload of packet %v is missing", ErrDamaged, id)
-	case uint64(len(payload)) != x.size:
-		return nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), x.size)
+	case uint64(len(payload)) != x.Size:
+		return nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), x.Size)
 	}
-	r.joined = appendJoined(r.joined, r.joined[:head], x.at, payload)
+	r.joined = content.AppendJoined(r.joined, r.joined[:head], x.At, payload)
 	return r.joined[head:], nil
 }
 
 // get returns the value of a key, valid until the next call.
 func (r *readState) get(key []byte, run bool) (value []byte, ok bool, err error) {
 	if r.layers != nil {
-		value, known, ok, err := r.layers.pendingOf(&r.near, fixedKeyOf(key), r.now)
+		value, known, ok, err := r.layers.pendingOf(&r.near, content.FixedKeyOf(key), r.now)
 		if known {
 			return value, ok, err
 		}
@@ -150,7 +151,7 @@ func (r *readState) get(key []byte, run bool) (value []byte, ok bool, err error)
 	}
 	if run {
 		if r.it == nil {
-			r.it = r.view.Iterator([]byte(packetPrefix))
+			r.it = r.view.Iterator([]byte(content.PacketPrefix))
 		}
 		if r.it.Advance(key); r.it.Err() == nil {
 			there := r.it.Valid() && bytes.Equal(r.it.Entry().Key, key)
@@ -164,13 +165,13 @@ func (r *readState) get(key []byte, run bool) (value []byte, ok bool, err error)
 }
 
 // ReadValues is Read for the large values of heads and fields.
-func (s *Store) ReadValues(ids []ValueID, fn func(i int, value []byte, damage error)) {
-	readEach(s, ids, appendValueKey, fn)
+func (s *Store) ReadValues(ids []content.ValueID, fn func(i int, value []byte, damage error)) {
+	readEach(s, ids, content.AppendValueKey, fn)
 }
 
 // ReadNotes is Read for the texts of notes.
-func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte, damage error)) {
-	readEach(s, ids, appendStateKey, fn)
+func (s *Store) ReadNotes(ids []content.NoteID, fn func(i int, text []byte, damage error)) {
+	readEach(s, ids, content.AppendStateKey, fn)
 }
 
 // readEach calls fn with the record of each id, as Read does.

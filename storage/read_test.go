@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"os"
 	"slices"
 	"strings"
@@ -12,14 +13,14 @@ import (
 
 // inOneTable returns an open store whose packets are all in one table, and
 // the table. Each payload has size bytes and begins with the packet's sequence.
-func inOneTable(t *testing.T, packets, size int) (s *Store, ids []PacketID, name string) {
+func inOneTable(t *testing.T, packets, size int) (s *Store, ids []content.PacketID, name string) {
 	t.Helper()
 	dir := t.TempDir()
 	s = smallStore(t, dir)
-	var b Batch
+	var b content.Batch
 	for i := range packets {
-		ids = append(ids, PacketID{1, 1, uint64(i)})
-		b.Put(ids[i], &Packet{Payload: numbered(i, size)})
+		ids = append(ids, content.PacketID{Queue: 1, Priority: 1, Seq: uint64(i)})
+		b.Put(ids[i], &content.Packet{Payload: numbered(i, size)})
 	}
 	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
 		t.Fatal(err)
@@ -33,7 +34,7 @@ func numbered(i, size int) []byte {
 
 // unread reads all of ids, holds what it gets against numbered, and returns
 // those that Read has no record of.
-func unread(t *testing.T, s *Store, ids []PacketID, size int) (missing []int) {
+func unread(t *testing.T, s *Store, ids []content.PacketID, size int) (missing []int) {
 	t.Helper()
 	calls := 0
 	s.Read(ids, func(i int, rec []byte, damage error) {
@@ -45,8 +46,8 @@ func unread(t *testing.T, s *Store, ids []PacketID, size int) (missing []int) {
 			missing = append(missing, i)
 			return
 		}
-		var p Packet
-		if err := DecodeRecord(rec, &p); err != nil || !bytes.Equal(p.Payload, numbered(int(ids[i].Seq), size)) {
+		var p content.Packet
+		if err := content.DecodeRecord(rec, &p); err != nil || !bytes.Equal(p.Payload, numbered(int(ids[i].Seq), size)) {
 			t.Errorf("packet %v reads as %.20q, %v", ids[i], p.Payload, err)
 		}
 	})
@@ -79,8 +80,8 @@ func TestDamageOfOnePacketLeavesTheOthersReadable(t *testing.T) {
 	set := func(key, value []byte) func(*entries) {
 		return func(e *entries) { e.put(key, value, 0, true) }
 	}
-	bad := PacketID{1, 1, 7}
-	head, payload := appendPacketKey(nil, bad), appendPayloadKey(nil, bad)
+	bad := content.PacketID{Queue: 1, Priority: 1, Seq: 7}
+	head, payload := content.AppendPacketKey(nil, bad), content.AppendPayloadKey(nil, bad)
 	rows := map[string]struct {
 		change func(*entries)
 		says   string
@@ -140,7 +141,7 @@ func TestDamagedBlockHidesOnlyWhatIsInIt(t *testing.T) {
 	// Every place in a little more than a block, so also the bytes behind the entries that Badger
 	// trusts before it looks at the checksum.
 	const block = 4400
-	var sparse []PacketID // so that the iterator passes over blocks that hold none of them
+	var sparse []content.PacketID // so that the iterator passes over blocks that hold none of them
 	for i := 0; i < packets; i += block/size + 3 {
 		sparse = append(sparse, ids[i])
 	}
@@ -219,16 +220,16 @@ func TestScanOfALiveSnapshotThatEndsEarlyIsALoss(t *testing.T) {
 	defer n.Close()
 	flipPayload(t, table, 200, size)
 	seen := 0
-	err = n.Records(QueueRange{}, func(PacketID, []byte, error) error { seen++; return nil })
+	err = n.Records(QueueRange{}, func(content.PacketID, []byte, error) error { seen++; return nil })
 	if !errors.Is(err, ErrLoss) || seen >= len(ids) {
 		t.Errorf("%d records of %d, and %v", seen, len(ids), err)
 	}
-	if err := n.Packets(func(PacketID, *Meta) error { return nil }); !errors.Is(err, ErrLoss) {
+	if err := n.Packets(func(content.PacketID, *content.Meta) error { return nil }); !errors.Is(err, ErrLoss) {
 		t.Errorf("packets: %v", err)
 	}
 	// What is bad elsewhere does not matter.
 	err = errors.Join(
-		n.Records(QueueRange{2, 9}, func(PacketID, []byte, error) error { return nil }),
+		n.Records(QueueRange{2, 9}, func(content.PacketID, []byte, error) error { return nil }),
 		n.Payloads(func(uint32, uint64, int64) error { return nil }))
 	if err != nil {
 		t.Errorf("queues that are not in the block: %v", err)
@@ -245,7 +246,7 @@ func TestRecordsOfALiveSnapshotCheckTheirPayloads(t *testing.T) {
 	defer n.Close()
 	flipPayload(t, table, 7, size)
 	var bad []uint64
-	err = n.Records(QueueRange{}, func(id PacketID, _ []byte, damage error) error {
+	err = n.Records(QueueRange{}, func(id content.PacketID, _ []byte, damage error) error {
 		if damage != nil {
 			bad = append(bad, id.Seq)
 		}
@@ -254,7 +255,7 @@ func TestRecordsOfALiveSnapshotCheckTheirPayloads(t *testing.T) {
 	if err != nil || len(bad) == 0 || len(bad) > 2 || bad[0] != 7 { // see the lookup of the next one
 		t.Errorf("records %v are damaged, and %v", bad, err)
 	}
-	if err := n.Packets(func(PacketID, *Meta) error { return nil }); err != nil {
+	if err := n.Packets(func(content.PacketID, *content.Meta) error { return nil }); err != nil {
 		t.Errorf("packets, which are not in that block: %v", err)
 	}
 }
@@ -275,15 +276,15 @@ func TestASnapshotOfTablesThatRottedIsRefused(t *testing.T) {
 
 func TestPacketThatMovesBackAfterItsDeletionIsThere(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	p := Packet{Payload: []byte("work")}
+	p := content.Packet{Payload: []byte("work")}
 	applied(t, s, one(5, p))
 	inTables(t, s)
-	var b Batch
-	b.Delete(PacketID{1, 1, 5}, Removed{})
+	var b content.Batch
+	b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: 5}, content.Removed{})
 	applied(t, s, &b)
 	applied(t, s, one(5, p))
 	for _, where := range []string{"pending", "in tables"} {
-		if err := damageOf(s, PacketID{1, 1, 5}); err != nil {
+		if err := damageOf(s, content.PacketID{Queue: 1, Priority: 1, Seq: 5}); err != nil {
 			t.Errorf("%s: %v", where, err)
 		}
 		if n := s.layers.open.bytes; where == "in tables" && n != 0 {

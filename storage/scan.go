@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"math"
 )
 
@@ -12,7 +13,7 @@ func badRecord(name fmt.Stringer, kind string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Unreadable{name.String(), fmt.Errorf("%w: %s%v: %w", ErrDamaged, kind, name, err)}
+	return &content.Unreadable{Name: name.String(), Err: fmt.Errorf("%w: %s%v: %w", ErrDamaged, kind, name, err)}
 }
 
 // keyRange is the keys from one on, up to another one that it has not. All begin with one prefix.
@@ -34,10 +35,10 @@ func (r QueueRange) all() bool { return r.First == 0 && (r.Last == 0 || r.Last =
 
 // packets returns the keys of the packets in the range.
 func (r QueueRange) packets() keyRange {
-	keys := all(packetPrefix)
-	keys.from = appendPacketKey(nil, PacketID{Queue: r.First})
+	keys := all(content.PacketPrefix)
+	keys.from = content.AppendPacketKey(nil, content.PacketID{Queue: r.First})
 	if r.Last != 0 && r.Last != math.MaxUint32 {
-		keys.to = appendPacketKey(nil, PacketID{Queue: r.Last + 1})
+		keys.to = content.AppendPacketKey(nil, content.PacketID{Queue: r.Last + 1})
 	}
 	return keys
 }
@@ -53,7 +54,7 @@ func (n *Snapshot) scan(keys keyRange, fn func(key, rec []byte) error) error {
 		if bytes.Compare(e.Key, keys.to) >= 0 {
 			return nil
 		}
-		n.shown.Add(int64(len(e.Key) + len(e.Value) + entryBytes))
+		n.shown.Add(int64(len(e.Key) + len(e.Value) + content.EntryBytes))
 		if err := n.tolerated(fn(e.Key, e.Value)); err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func (n *Snapshot) scan(keys keyRange, fn func(key, rec []byte) error) error {
 
 // tolerated makes a finding of what is wrong with one record, where that is tolerated.
 func (n *Snapshot) tolerated(err error) error {
-	bad := (*Unreadable)(nil)
+	bad := (*content.Unreadable)(nil)
 	if n.tolerate == nil || !errors.As(err, &bad) {
 		return err
 	}
@@ -73,8 +74,8 @@ func (n *Snapshot) tolerated(err error) error {
 
 // Queues calls fn for every queue definition, in order of identity; Name and Rest are valid during
 // the call. It stops at the first error of fn.
-func (n *Snapshot) Queues(fn func(Queue) error) error {
-	var q Queue
+func (n *Snapshot) Queues(fn func(content.Queue) error) error {
+	var q content.Queue
 	var definition []byte
 	held := false // q waits for its counters, which lie behind it
 	give := func() error {
@@ -84,8 +85,8 @@ func (n *Snapshot) Queues(fn func(Queue) error) error {
 		held = false
 		return fn(q)
 	}
-	err := n.scan(all(queuePrefix), func(key, rec []byte) error {
-		id, counters, err := decodeQueueKey(key)
+	err := n.scan(all(content.QueuePrefix), func(key, rec []byte) error {
+		id, counters, err := content.DecodeQueueKey(key)
 		switch {
 		case err != nil:
 			return err
@@ -93,12 +94,12 @@ func (n *Snapshot) Queues(fn func(Queue) error) error {
 			if err := give(); err != nil {
 				return err
 			}
-			q, definition = Queue{ID: id}, append(definition[:0], rec...)
-			err = decodeQueue(definition, &q)
+			q, definition = content.Queue{ID: id}, append(definition[:0], rec...)
+			err = content.DecodeQueue(definition, &q)
 			held = err == nil
 			return badRecord(queueName(id), "", err)
 		case held && q.ID == id:
-			return badRecord(queueName(id), "counters of ", decodeCounters(rec, &q.Counters))
+			return badRecord(queueName(id), "counters of ", content.DecodeCounters(rec, &q.Counters))
 		}
 		return nil // nobody asks for the counters of a queue without a definition
 	})
@@ -116,32 +117,32 @@ func (q queueName) String() string { return fmt.Sprintf("queue %d", uint32(q)) }
 // Packets calls fn for every packet, in the order of their keys; the Meta is valid during the call
 // and its payload is not read. It stops at the first error of fn. What was shown is held against
 // the control record in the end: a difference is a *MismatchError, unless the view is tolerant.
-func (n *Snapshot) Packets(fn func(PacketID, *Meta) error) error {
-	var sum Tally
-	err := n.packets(func(id PacketID, m *Meta) error {
+func (n *Snapshot) Packets(fn func(content.PacketID, *content.Meta) error) error {
+	var sum content.Tally
+	err := n.packets(func(id content.PacketID, m *content.Meta) error {
 		sum.Add(id, m.Expiry)
 		return fn(id, m)
 	})
-	return n.held(err, Tally.Check, sum, 0)
+	return n.held(err, content.Tally.Check, sum, 0)
 }
 
 // held holds what a whole scan has shown against the control record, unless the scan had an error
 // or the view is tolerant.
-func (n *Snapshot) held(err error, check func(t Tally, scan Tally, unread uint64) error, sum Tally, unread uint64) error {
+func (n *Snapshot) held(err error, check func(t content.Tally, scan content.Tally, unread uint64) error, sum content.Tally, unread uint64) error {
 	if err != nil || n.tolerate != nil {
 		return err
 	}
 	return check(n.control.Tally, sum, unread)
 }
 
-func (n *Snapshot) packets(fn func(PacketID, *Meta) error) error {
-	var m Meta
-	return n.scan(all(packetPrefix), func(key, rec []byte) error {
-		id, err := decodePacketKey(key)
+func (n *Snapshot) packets(fn func(content.PacketID, *content.Meta) error) error {
+	var m content.Meta
+	return n.scan(all(content.PacketPrefix), func(key, rec []byte) error {
+		id, err := content.DecodePacketKey(key)
 		if err != nil {
 			return err
 		}
-		if err := decodeMeta(rec, &m); err != nil {
+		if err := content.DecodeMeta(rec, &m); err != nil {
 			return badRecord(id, "packet ", err)
 		}
 		if m.Large {
@@ -155,18 +156,18 @@ func (n *Snapshot) packets(fn func(PacketID, *Meta) error) error {
 // record of each, valid during the call. The record is nil when that one packet cannot be read:
 // then damage, which wraps ErrDamaged, says why, naming the packet. Records stops at the first
 // error of fn. As in Packets, all queues are held against the control record.
-func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage error) error) error {
+func (n *Snapshot) Records(r QueueRange, fn func(id content.PacketID, rec []byte, damage error) error) error {
 	state := &readState{view: n.view}
-	var sum Tally
+	var sum content.Tally
 	unread := uint64(0)
 	err := n.scan(r.packets(), func(key, rec []byte) error {
-		id, err := decodePacketKey(key)
+		id, err := content.DecodePacketKey(key)
 		if err != nil {
 			return err
 		}
-		var m Meta
-		var x metaRest
-		if err := readRecord(rec, &m, &x, false); err != nil {
+		var m content.Meta
+		var x content.MetaRest
+		if err := content.ReadRecord(rec, &m, &x, false); err != nil {
 			unread++
 			return fn(id, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
 		}
@@ -179,15 +180,15 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 	if !r.all() {
 		return err
 	}
-	return n.held(err, Tally.Check, sum, unread)
+	return n.held(err, content.Tally.Check, sum, unread)
 }
 
 // Payloads calls fn for the record of every large payload, in the order of the keys: the queue and
 // the sequence of the packet it belongs to, and its size in bytes. It stops at the first error of
 // fn.
 func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error) error {
-	return n.scan(all(payloadPrefix), func(key, rec []byte) error {
-		queue, seq, err := decodePayloadKey(key)
+	return n.scan(all(content.PayloadPrefix), func(key, rec []byte) error {
+		queue, seq, err := content.DecodePayloadKey(key)
 		if err != nil {
 			return err
 		}
@@ -198,14 +199,14 @@ func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error)
 // Uniques calls fn for the record of every unique push, in the order of their keys; valid during
 // the call. Those that are over are shown, too. It stops at the first error of fn. Items holds
 // their number against the control record.
-func (n *Snapshot) Uniques(fn func(*Unique) error) error {
-	return n.scan(all(uniquePrefix), func(key, rec []byte) error {
-		id, err := decodeUniqueKey(key)
+func (n *Snapshot) Uniques(fn func(*content.Unique) error) error {
+	return n.scan(all(content.UniquePrefix), func(key, rec []byte) error {
+		id, err := content.DecodeUniqueKey(key)
 		if err != nil {
 			return err
 		}
-		u := Unique{UniqueID: id}
-		if err := decodeUnique(rec, &u); err != nil {
+		u := content.Unique{UniqueID: id}
+		if err := content.DecodeUnique(rec, &u); err != nil {
 			return badRecord(id, "", err)
 		}
 		return fn(&u)
@@ -225,17 +226,17 @@ func (s *Store) scan(run func(*Snapshot) error) error {
 }
 
 // Queues is that of a snapshot of now.
-func (s *Store) Queues(fn func(Queue) error) error {
+func (s *Store) Queues(fn func(content.Queue) error) error {
 	return s.scan(func(n *Snapshot) error { return n.Queues(fn) })
 }
 
 // Packets is that of a snapshot of now, which leaves the control record to Verify.
-func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
+func (s *Store) Packets(fn func(content.PacketID, *content.Meta) error) error {
 	return s.scan(func(n *Snapshot) error { return n.packets(fn) })
 }
 
 // Uniques is that of a snapshot of now.
-func (s *Store) Uniques(fn func(*Unique) error) error {
+func (s *Store) Uniques(fn func(*content.Unique) error) error {
 	return s.scan(func(n *Snapshot) error { return n.Uniques(fn) })
 }
 
@@ -246,7 +247,7 @@ func (s *Store) Uniques(fn func(*Unique) error) error {
 // record that was lost with its table is written anew, too.
 //
 // What the tables have and the scan did not show is dead: a merge may be due.
-func (s *Store) Verify(scan Tally) error {
+func (s *Store) Verify(scan content.Tally) error {
 	if live := s.scanned.Swap(0); live > 0 {
 		s.dead.Store(max(0, s.tables.List().Bytes()-live))
 		s.wake(s.merge)
@@ -254,7 +255,7 @@ func (s *Store) Verify(scan Tally) error {
 	mismatch, err := s.adopt(scan)
 	if mismatch == nil {
 		if err == nil && s.late {
-			err = s.write(&Batch{})
+			err = s.write(&content.Batch{})
 		}
 		if isFull(err) { // the next batch writes it
 			err = nil
@@ -262,7 +263,7 @@ func (s *Store) Verify(scan Tally) error {
 		return err
 	}
 	if s.opt.AcceptLoss {
-		if err := s.write(&Batch{}); err != nil {
+		if err := s.write(&content.Batch{}); err != nil {
 			return fmt.Errorf("%w; what was found is not written to the control record: %w", mismatch, err)
 		}
 	}
@@ -272,7 +273,7 @@ func (s *Store) Verify(scan Tally) error {
 // adopt makes the tally that of the store when a loss is accepted. mismatch is nil when they agree:
 // then the store begins. It runs between two commits: each starts from the control record that the
 // one before it left.
-func (s *Store) adopt(scan Tally) (mismatch, err error) {
+func (s *Store) adopt(scan content.Tally) (mismatch, err error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	s.mu.Lock()

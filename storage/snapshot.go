@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
@@ -86,10 +87,10 @@ func (s *Store) snapshot() (*Snapshot, *window, error) {
 }
 
 // Control returns the control record.
-func (n *Snapshot) Control() Control { return n.control }
+func (n *Snapshot) Control() content.Control { return n.control }
 
 // Flush returns the flush record.
-func (n *Snapshot) Flush() Flush { return n.flush }
+func (n *Snapshot) Flush() content.Flush { return n.flush }
 
 // Close gives the snapshot up. Nothing of it may run or be called then.
 func (n *Snapshot) Close() { n.view.Close() }

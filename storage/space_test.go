@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"golang.org/x/sys/unix"
 )
 
@@ -45,13 +46,13 @@ func mountImage(t *testing.T, mib int, options string) (image, at string) {
 type pusher struct {
 	t     *testing.T
 	s     *Store
-	batch Batch
+	batch content.Batch
 	next  uint64
-	live  map[PacketID]bool
+	live  map[content.PacketID]bool
 }
 
 func newPusher(t *testing.T, s *Store) *pusher {
-	return &pusher{t: t, s: s, next: 1 << 63, live: map[PacketID]bool{}}
+	return &pusher{t: t, s: s, next: 1 << 63, live: map[content.PacketID]bool{}}
 }
 
 // push applies one batch of n packets; it reports false when the disk has no room for more.
@@ -63,7 +64,7 @@ func (p *pusher) push(n int) bool {
 	p.batch.Reset()
 	first := p.next
 	for range n {
-		p.batch.Put(PacketID{1, 1, p.next}, &Packet{Payload: bytes.Repeat([]byte{byte(p.next)}, 1000)})
+		p.batch.Put(content.PacketID{Queue: 1, Priority: 1, Seq: p.next}, &content.Packet{Payload: bytes.Repeat([]byte{byte(p.next)}, 1000)})
 		p.next++
 	}
 	switch err := p.s.Apply(&p.batch); {
@@ -74,7 +75,7 @@ func (p *pusher) push(n int) bool {
 		p.t.Fatal(err)
 	}
 	for seq := first; seq < p.next; seq++ {
-		p.live[PacketID{1, 1, seq}] = true
+		p.live[content.PacketID{Queue: 1, Priority: 1, Seq: seq}] = true
 	}
 	return true
 }
@@ -83,13 +84,13 @@ func (p *pusher) push(n int) bool {
 func (p *pusher) pop(n int) bool {
 	p.t.Helper()
 	p.batch.Reset()
-	var ids []PacketID
+	var ids []content.PacketID
 	for id := range p.live {
 		if len(ids) == n {
 			break
 		}
 		ids = append(ids, id)
-		p.batch.Delete(id, Removed{Size: 1000})
+		p.batch.Delete(id, content.Removed{Size: 1000})
 	}
 	switch err := p.s.Apply(&p.batch); {
 	case errors.Is(err, ErrFull):
@@ -171,11 +172,11 @@ func TestBatchesOfOnePacketDoNotFillASmallDisk(t *testing.T) {
 	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	s := openTest(t, filepath.Join(at, "data"), Options{Sync: SyncNever()})
-	var b Batch
+	var b content.Batch
 	for seq := range uint64(40_000) { // 160 MB of journal
-		b.Put(PacketID{1, 1, seq}, &Packet{})
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: seq}, &content.Packet{})
 		if seq > 0 {
-			b.Delete(PacketID{1, 1, seq - 1}, Removed{})
+			b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: seq - 1}, content.Removed{})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatalf("after %d batches: %v, %+v", seq, err, s.Space())
@@ -314,7 +315,7 @@ func TestStoreWhoseFolderIsGoneStopsAndDoesNotWaitForRoom(t *testing.T) {
 		t.Errorf("the level is %v, which lets no batch come", s.Space().Level)
 	}
 	for range 2 {
-		if err := s.Apply(one(1, Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, unix.ENOENT) || errors.Is(err, ErrFull) {
+		if err := s.Apply(one(1, content.Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, unix.ENOENT) || errors.Is(err, ErrFull) {
 			t.Errorf("a batch gives %v", err)
 		}
 		gone.Store(false) // it may be another one, mounted since
@@ -336,14 +337,14 @@ func TestAFileSystemThatDoesNotTellForAMomentStopsNothing(t *testing.T) {
 	}
 	fails.Store(true)
 	s.guard.refresh()
-	if err := s.Apply(one(1, Packet{})); err != nil || s.Space().Free != 1<<30 {
+	if err := s.Apply(one(1, content.Packet{})); err != nil || s.Space().Free != 1<<30 {
 		t.Errorf("%d bytes are free, and a batch gives %v", s.Space().Free, err)
 	}
 	s.guard.mu.Lock()
 	s.guard.told = s.guard.told.Add(-untold)
 	s.guard.mu.Unlock()
 	s.guard.refresh()
-	if err := s.Apply(one(2, Packet{})); !errors.Is(err, unix.ENOMEM) {
+	if err := s.Apply(one(2, content.Packet{})); !errors.Is(err, unix.ENOMEM) {
 		t.Errorf("after a long while a batch gives %v", err)
 	}
 	if err := s.Close(); !errors.Is(err, unix.ENOMEM) {
@@ -365,10 +366,10 @@ func TestAMergeThatWindowsTookRoomFromIsTriedWithWhatIsLeft(t *testing.T) {
 		return free - taken.Load(), 1 << 30, err
 	}
 	s := openTest(t, dir, o)
-	var b Batch
+	var b content.Batch
 	for id := range uint64(24) {
 		for b.Reset(); b.Len() < 1024; {
-			b.Put(PacketID{1, 1, id<<10 + uint64(b.Len())}, &Packet{Payload: make([]byte, 1024)})
+			b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: id<<10 + uint64(b.Len())}, &content.Packet{Payload: make([]byte, 1024)})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
@@ -387,7 +388,7 @@ func TestAMergeThatWindowsTookRoomFromIsTriedWithWhatIsLeft(t *testing.T) {
 	begun.Store(sizes.Total)
 	for id := range uint64(24) {
 		for b.Reset(); b.Len() < 700; {
-			b.Delete(PacketID{1, 1, id<<10 + uint64(b.Len())}, Removed{Size: 1024})
+			b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: id<<10 + uint64(b.Len())}, content.Removed{Size: 1024})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
@@ -418,7 +419,7 @@ func TestADiskFullOfSmallPacketsDrains(t *testing.T) {
 		return total - sizes.Total, total, err
 	}
 	s := openTest(t, dir, o)
-	var b Batch
+	var b content.Batch
 	next, payload := uint64(1), make([]byte, 60)
 	for full := 0; full < 20; { // what a merge takes for a while is room again
 		if s.Space().Level != Normal {
@@ -428,7 +429,7 @@ func TestADiskFullOfSmallPacketsDrains(t *testing.T) {
 		}
 		full = 0
 		for b.Reset(); b.Len() < 1024; next++ {
-			b.Put(PacketID{1, 1, next}, &Packet{Payload: payload})
+			b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: next}, &content.Packet{Payload: payload})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
@@ -436,7 +437,7 @@ func TestADiskFullOfSmallPacketsDrains(t *testing.T) {
 	}
 	for seq := uint64(1); seq < next; {
 		for b.Reset(); b.Len() < 256; seq++ {
-			b.Delete(PacketID{1, 1, seq}, Removed{Size: len(payload)})
+			b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: seq}, content.Removed{Size: len(payload)})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
@@ -461,7 +462,7 @@ func TestFullDiskRefusesBatchesUntilThereIsRoom(t *testing.T) {
 	} {
 		free.Store(row.free)
 		s.guard.refresh()
-		if err := s.Apply(one(uint64(row.free), Packet{})); err != nil || s.Space().Level != row.level {
+		if err := s.Apply(one(uint64(row.free), content.Packet{})); err != nil || s.Space().Level != row.level {
 			t.Errorf("with %d bytes the level is %v, and a batch gives %v", row.free, s.Space().Level, err)
 		}
 	}

@@ -173,7 +173,7 @@ func (s *Store) readControl() error {
 	defer v.Close()
 	var errs [2]error
 	s.records, errs = readRecords(v)
-	s.late = s.control.follow(s.layers.open.upto.Batch)
+	s.late = s.control.Follow(s.layers.open.upto.Batch)
 	last := max(s.control.Epoch, s.anchor.last.epoch)
 	if s.epoch = cmp.Or(s.opt.Epoch, last+1); s.epoch <= last {
 		return fmt.Errorf("a start of epoch %d cannot follow one of epoch %d", s.epoch, last)

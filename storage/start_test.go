@@ -12,13 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 func TestAnEpochThatIsHandedInIsThatOfTheBatchesAndAboveAllBefore(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir, Options{Epoch: 7})
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	if epoch := s.Control().Epoch; epoch != 7 {
 		t.Errorf("a batch is of epoch %d", epoch)
 	}
@@ -29,7 +30,7 @@ func TestAnEpochThatIsHandedInIsThatOfTheBatchesAndAboveAllBefore(t *testing.T) 
 		t.Errorf("the same epoch again: %v", err)
 	}
 	s = openTest(t, dir, Options{})
-	applied(t, s, one(2, Packet{}))
+	applied(t, s, one(2, content.Packet{}))
 	if epoch := s.Control().Epoch; epoch != 8 {
 		t.Errorf("behind it a batch is of epoch %d", epoch)
 	}
@@ -37,9 +38,9 @@ func TestAnEpochThatIsHandedInIsThatOfTheBatchesAndAboveAllBefore(t *testing.T) 
 
 func TestRefusedStartLeavesJournalAndTablesAsTheyWere(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	settled(t, s)
-	applied(t, s, one(2, Packet{}))
+	applied(t, s, one(2, content.Packet{}))
 	dir := killed(t, s)
 	before := files(t, dir)
 
@@ -48,8 +49,8 @@ func TestRefusedStartLeavesJournalAndTablesAsTheyWere(t *testing.T) {
 	if len(ids) != 2 {
 		t.Errorf("a scan shows %v", ids)
 	}
-	var mismatch *MismatchError
-	if err := s.Verify(Tally{Live: 1}); !errors.As(err, &mismatch) {
+	var mismatch *content.MismatchError
+	if err := s.Verify(content.Tally{Live: 1}); !errors.As(err, &mismatch) {
 		t.Fatalf("another tally gives %v", err)
 	}
 	if err := s.Close(); err != nil {

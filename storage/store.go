@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -133,7 +134,7 @@ func emptyFolder(path string) error {
 
 // Control returns the control record of the last batch that Apply wrote, or of the store as it was
 // opened.
-func (s *Store) Control() Control {
+func (s *Store) Control() content.Control {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.control
@@ -143,7 +144,7 @@ func (s *Store) Control() Control {
 func (s *Store) Epoch() uint64 { return s.epoch }
 
 // Limits returns the limits of one batch.
-func (s *Store) Limits() Limits { return s.opt.Limits }
+func (s *Store) Limits() content.Limits { return s.opt.Limits }
 
 // Space returns the state of the disk. It is cheap: a clock keeps it up to date.
 func (s *Store) Space() Space {
@@ -360,7 +361,7 @@ func recoverFault(err *error, was bool) {
 }
 
 // Flush returns the flush record of the last batch applied, or of the store as it was opened.
-func (s *Store) Flush() Flush {
+func (s *Store) Flush() content.Flush {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.flush

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"testing"
 	"time"
 )
@@ -11,7 +12,7 @@ func TestTheTimeOfBatchesNeverRunsBack(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
 	begun := time.Now().UnixMilli()
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	if at := s.Control().Time; at < begun || at > time.Now().UnixMilli() {
 		t.Errorf("a batch of %d is of %d", begun, at)
 	}
@@ -19,12 +20,12 @@ func TestTheTimeOfBatchesNeverRunsBack(t *testing.T) {
 	s.mu.Lock()
 	s.control.Time = future // as if the clock had been ahead
 	s.mu.Unlock()
-	applied(t, s, one(2, Packet{}))
+	applied(t, s, one(2, content.Packet{}))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = smallStore(t, dir)
-	applied(t, s, one(3, Packet{}))
+	applied(t, s, one(3, content.Packet{}))
 	if at := s.Control().Time; at != future {
 		t.Errorf("behind a start with the clock set back a batch is of %d, the one before of %d", at, future)
 	}
@@ -33,24 +34,24 @@ func TestTheTimeOfBatchesNeverRunsBack(t *testing.T) {
 func TestAppliedBatchIsThereAfterReopening(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	var b Batch
+	var b content.Batch
 	large := make([]byte, 5000)
 	large[4999] = 7
 	for i := range 10 {
-		p := Packet{Key: fmt.Append(nil, "key", i), Payload: fmt.Append(nil, "payload", i)}
+		p := content.Packet{Key: fmt.Append(nil, "key", i), Payload: fmt.Append(nil, "payload", i)}
 		if i == 5 {
 			p.Payload = large
 		}
-		b.Put(PacketID{Queue: 1, Priority: uint32(i), Seq: 1<<63 + uint64(i)}, &p)
+		b.Put(content.PacketID{Queue: 1, Priority: uint32(i), Seq: 1<<63 + uint64(i)}, &p)
 	}
-	b.PutQueue(Queue{ID: 1, Name: []byte("jobs"), New: true})
-	marks := Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: 2}
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("jobs"), New: true})
+	marks := content.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: 2}
 	b.SetMarks(marks)
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
 	b.Reset()
-	b.Delete(PacketID{Queue: 1, Priority: 3, Seq: 1<<63 + 3}, Removed{})
+	b.Delete(content.PacketID{Queue: 1, Priority: 3, Seq: 1<<63 + 3}, content.Removed{})
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -69,19 +70,19 @@ func TestAppliedBatchIsThereAfterReopening(t *testing.T) {
 	if err := s.Verify(tally); err != nil {
 		t.Error(err)
 	}
-	var mismatch *MismatchError
-	if err := s.Verify(Tally{Live: tally.Live - 1, Hash: tally.Hash}); !errors.As(err, &mismatch) {
+	var mismatch *content.MismatchError
+	if err := s.Verify(content.Tally{Live: tally.Live - 1, Hash: tally.Hash}); !errors.As(err, &mismatch) {
 		t.Errorf("a missing packet gives %v", err)
 	}
-	var p Packet
-	s.Read([]PacketID{{1, 5, 1<<63 + 5}, {1, 3, 1<<63 + 3}}, func(i int, rec []byte, _ error) {
+	var p content.Packet
+	s.Read([]content.PacketID{{Queue: 1, Priority: 5, Seq: 1<<63 + 5}, {Queue: 1, Priority: 3, Seq: 1<<63 + 3}}, func(i int, rec []byte, _ error) {
 		if i == 1 {
 			if rec != nil {
 				t.Error("the deleted packet is there")
 			}
 			return
 		}
-		if err := DecodeRecord(rec, &p); err != nil {
+		if err := content.DecodeRecord(rec, &p); err != nil {
 			t.Error(err)
 		}
 		if len(p.Payload) != 5000 || p.Payload[4999] != 7 || string(p.Key) != "key5" {

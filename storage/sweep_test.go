@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/inject"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -49,14 +50,14 @@ func sweptEnds() map[int]string {
 func sweepPayload(seq uint64) []byte { return bytes.Repeat([]byte{byte(seq)}, int(seq%7)*3000+10) }
 
 // sweepBatch is the next batch of a plan.
-func sweepBatch(p *plan, b *Batch) {
+func sweepBatch(p *plan, b *content.Batch) {
 	b.Reset()
 	puts, deletes := p.step()
 	for _, seq := range deletes {
-		b.Delete(PacketID{1, 1, seq}, Removed{Large: IsLarge(len(sweepPayload(seq)))})
+		b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: seq}, content.Removed{Large: content.IsLarge(len(sweepPayload(seq)))})
 	}
 	for _, seq := range puts {
-		b.Put(PacketID{1, 1, seq}, &Packet{Payload: sweepPayload(seq)})
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: seq}, &content.Packet{Payload: sweepPayload(seq)})
 	}
 }
 
@@ -83,7 +84,7 @@ func TestSweepChild(t *testing.T) {
 		os.Exit(childRefused)
 	}
 	var p plan
-	var b Batch
+	var b content.Batch
 	for p.batch < s.Control().Batch {
 		p.step()
 	}
@@ -301,12 +302,12 @@ func sweptHolds(t *testing.T, dir string, answered uint64, closed bool) uint64 {
 			t.Fatalf("batch %d: packets %v, want %v; %v", batch, seqs, p.live, err)
 		}
 		s.Read(ids, func(i int, rec []byte, damage error) {
-			var p Packet
-			if damage != nil || DecodeRecord(rec, &p) != nil || !bytes.Equal(p.Payload, sweepPayload(ids[i].Seq)) {
+			var p content.Packet
+			if damage != nil || content.DecodeRecord(rec, &p) != nil || !bytes.Equal(p.Payload, sweepPayload(ids[i].Seq)) {
 				t.Fatalf("packet %v has another payload, %v", ids[i], damage)
 			}
 		})
-		var b Batch
+		var b content.Batch
 		for range 5 * (1 - again) {
 			sweepBatch(&p, &b)
 			applied(t, s, &b)
@@ -393,7 +394,7 @@ func TestACloseThatCannotWriteOutKeepsTheJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	build := filepath.Join(dir, buildName)
 	if err := errors.Join(os.RemoveAll(build), os.WriteFile(build, nil, 0o600)); err != nil { // no file can be made in it
 		t.Fatal(err)

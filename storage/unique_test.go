@@ -1,16 +1,17 @@
 package storage
 
 import (
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"reflect"
 	"strings"
 	"testing"
 )
 
 // uniquesOf returns the ids of unique pushes of a store.
-func uniquesOf(t *testing.T, s *Store) map[UniqueID]Unique {
+func uniquesOf(t *testing.T, s *Store) map[content.UniqueID]content.Unique {
 	t.Helper()
-	all := make(map[UniqueID]Unique)
-	if err := s.Uniques(func(u *Unique) error { all[u.UniqueID] = *u; return nil }); err != nil {
+	all := make(map[content.UniqueID]content.Unique)
+	if err := s.Uniques(func(u *content.Unique) error { all[u.UniqueID] = *u; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -29,15 +30,15 @@ func openUniques(t *testing.T, dir string) *Store {
 func TestIDsOfUniquePushesAreWrittenCountedAndDeleted(t *testing.T) {
 	dir := t.TempDir()
 	s := openUniques(t, dir)
-	first, second := Unique{UniqueID{1, 5}, []byte("a"), 0}, Unique{UniqueID{2, 5}, []byte("b"), 7}
-	apply := func(fn func(b *Batch), want ...Unique) {
+	first, second := content.Unique{UniqueID: content.UniqueID{Queue: 1, Identity: 5}, ID: []byte("a"), Until: 0}, content.Unique{UniqueID: content.UniqueID{Queue: 2, Identity: 5}, ID: []byte("b"), Until: 7}
+	apply := func(fn func(b *content.Batch), want ...content.Unique) {
 		t.Helper()
-		var b Batch
+		var b content.Batch
 		fn(&b)
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
-		got, tally := uniquesOf(t, settled(t, s)), Tally{}
+		got, tally := uniquesOf(t, settled(t, s)), content.Tally{}
 		for _, u := range want {
 			tally.AddUnique(u.UniqueID)
 			if !reflect.DeepEqual(got[u.UniqueID], u) {
@@ -48,16 +49,16 @@ func TestIDsOfUniquePushesAreWrittenCountedAndDeleted(t *testing.T) {
 			t.Errorf("the store has %v, counted %d: want %v", got, s.Control().Keys, want)
 		}
 	}
-	apply(func(b *Batch) {
+	apply(func(b *content.Batch) {
 		b.PutUnique(&first)
 		b.PutUnique(&second)
-		b.PutUnique(&Unique{UniqueID{3, 6}, []byte("c"), 0})
-		b.DeleteUnique(UniqueID{3, 6})
+		b.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: 3, Identity: 6}, ID: []byte("c"), Until: 0})
+		b.DeleteUnique(content.UniqueID{Queue: 3, Identity: 6})
 		if b.Len() != 2 {
 			t.Errorf("the batch has %d entries, want 2", b.Len())
 		}
 	}, first, second)
-	apply(func(b *Batch) { // a packet moves away and back
+	apply(func(b *content.Batch) { // a packet moves away and back
 		b.DeleteUnique(first.UniqueID)
 		b.PutUnique(&first)
 		if b.CancelUnique(first.UniqueID) || b.Len() != 1 {
@@ -69,17 +70,17 @@ func TestIDsOfUniquePushesAreWrittenCountedAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = openUniques(t, dir)
-	apply(func(b *Batch) { b.DeleteUnique(first.UniqueID) })
+	apply(func(b *content.Batch) { b.DeleteUnique(first.UniqueID) })
 }
 
 func TestALostIDOfAUniquePushIsALoss(t *testing.T) {
 	s := openUniques(t, t.TempDir())
-	var b Batch
-	b.PutUnique(&Unique{UniqueID{1, 5}, []byte("a"), 0})
+	var b content.Batch
+	b.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: 1, Identity: 5}, ID: []byte("a"), Until: 0})
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Verify(Tally{}); err == nil || !strings.Contains(err.Error(), "keys are missing") {
+	if err := s.Verify(content.Tally{}); err == nil || !strings.Contains(err.Error(), "keys are missing") {
 		t.Errorf("Verify says %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
@@ -80,7 +81,7 @@ func TestBatchesThatFailedAreNotKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applied(t, s, one(1, Packet{}))
+	applied(t, s, one(1, content.Packet{}))
 	build := filepath.Join(dir, buildName)
 	away := filepath.Join(t.TempDir(), buildName)
 	if err := errors.Join(os.Rename(build, away), os.WriteFile(build, nil, 0o600)); err != nil { // no table can be made

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // slowly takes a while for each Write.
@@ -59,8 +60,8 @@ func TestABackupSeesThatClientsHaveWritten(t *testing.T) {
 	if written() {
 		t.Error("nobody has written, and it is busy")
 	}
-	var b storage.Batch
-	b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1}, &storage.Packet{})
+	var b content.Batch
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, &content.Packet{})
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // stuckStore keeps the first batch waiting until release, and then says that the disk is full.
@@ -20,7 +21,7 @@ type stuckStore struct {
 	first   bool
 }
 
-func (s *stuckStore) Apply(*storage.Batch) error {
+func (s *stuckStore) Apply(*content.Batch) error {
 	if !s.first {
 		s.first = true
 		close(s.entered)
@@ -30,7 +31,7 @@ func (s *stuckStore) Apply(*storage.Batch) error {
 }
 
 // Limits are those of a batch that is soon full.
-func (s *stuckStore) Limits() storage.Limits {
+func (s *stuckStore) Limits() content.Limits {
 	l := s.Store.Limits()
 	l.MaxOps = 4096
 	return l

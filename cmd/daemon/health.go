@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // phase is how far a run is.
@@ -52,7 +53,7 @@ type pulse struct {
 func newHealth() *health { return &health{served: make(chan struct{})} }
 
 // recover says that so many records will be read.
-func (h *health) recover(c storage.Control) {
+func (h *health) recover(c content.Control) {
 	h.of.Store(int64(c.Live + c.Keys + c.Deliveries))
 	h.phase.Store(int32(recovering))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // faultyStore is a store whose faults are planted while it is in use.
@@ -34,7 +35,7 @@ func (s *faultyStore) Space() storage.Space {
 	return space
 }
 
-func (s *faultyStore) Apply(b *storage.Batch) error {
+func (s *faultyStore) Apply(b *content.Batch) error {
 	if s.full.Load() {
 		return fmt.Errorf("no room: %w", storage.ErrFull)
 	}
@@ -45,9 +46,9 @@ func (s *faultyStore) Apply(b *storage.Batch) error {
 	return s.Store.Apply(b)
 }
 
-func (s *faultyStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
+func (s *faultyStore) Packets(fn func(content.PacketID, *content.Meta) error) error {
 	n := 0
-	return s.Store.Packets(func(id storage.PacketID, m *storage.Meta) error {
+	return s.Store.Packets(func(id content.PacketID, m *content.Meta) error {
 		if s.packet != nil {
 			s.packet(n)
 		}
@@ -225,7 +226,7 @@ type hungStore struct {
 	entered, release chan struct{}
 }
 
-func (s hungStore) Apply(*storage.Batch) error {
+func (s hungStore) Apply(*content.Batch) error {
 	close(s.entered)
 	<-s.release
 	return nil

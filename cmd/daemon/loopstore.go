@@ -1,6 +1,8 @@
 package daemon
 
-import "github.com/holdfast-queue/holdfast/storage"
+import (
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
 
 // loopStore is the store of the loop, which notes when that waits for the disk.
 type loopStore struct {
@@ -14,19 +16,19 @@ func (s loopStore) wait(use func()) {
 	use()
 }
 
-func (s loopStore) Apply(b *storage.Batch) (err error) {
+func (s loopStore) Apply(b *content.Batch) (err error) {
 	s.wait(func() { err = s.Store.Apply(b) })
 	return err
 }
 
-func (s loopStore) Read(ids []storage.PacketID, fn func(i int, record []byte, damage error)) {
+func (s loopStore) Read(ids []content.PacketID, fn func(i int, record []byte, damage error)) {
 	s.wait(func() { s.Store.Read(ids, fn) })
 }
 
-func (s loopStore) ReadValues(ids []storage.ValueID, fn func(i int, value []byte, damage error)) {
+func (s loopStore) ReadValues(ids []content.ValueID, fn func(i int, value []byte, damage error)) {
 	s.wait(func() { s.Store.ReadValues(ids, fn) })
 }
 
-func (s loopStore) ReadNotes(ids []storage.NoteID, fn func(i int, text []byte, damage error)) {
+func (s loopStore) ReadNotes(ids []content.NoteID, fn func(i int, text []byte, damage error)) {
 	s.wait(func() { s.Store.ReadNotes(ids, fn) })
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestImportedItemsAreExportedInTheOrderOfTheBoard(t *testing.T) {
@@ -59,10 +59,10 @@ func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
 }
 
 func TestExportLeavesOutWhatCameWithAProducer(t *testing.T) {
-	packet := storage.Packet{Key: []byte("17"), Producer: "somebody"}
+	packet := content.Packet{Key: []byte("17"), Producer: "somebody"}
 	var out strings.Builder
 	e := exporting{out: &out}
-	if err := e.packet(storage.PacketID{Queue: 1, Priority: 1}, &packet, nil); err != nil || out.Len() > 0 || e.leftOut != 1 {
+	if err := e.packet(content.PacketID{Queue: 1, Priority: 1}, &packet, nil); err != nil || out.Len() > 0 || e.leftOut != 1 {
 		t.Errorf("%q was exported (%v), want that it is left out and counted", out.String(), err)
 	}
 }

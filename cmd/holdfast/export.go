@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // exportCmd writes the items of a board as a snapshot.
@@ -87,15 +87,15 @@ type exporting struct {
 	items   int64
 	written map[uint32]bool
 	leftOut int64            // packets that are not items, or not the best packet of one
-	first   storage.PacketID // of those
+	first   content.PacketID // of those
 	line    []byte
 }
 
 // packet gets the packets of a dump, whose order is that of the board.
-func (e *exporting) packet(id storage.PacketID, p *storage.Packet, d *dump.Delivery) error {
+func (e *exporting) packet(id content.PacketID, p *content.Packet, d *dump.Delivery) error {
 	item, ok := barbershop.ParseKey(p.Key)
 	more := len(p.Payload) > 0 || len(p.Tags) > 0 || p.Producer != "" || len(p.Unique) > 0 || p.Expiry != 0 || p.NotBefore != 0 ||
-		d != nil && d.State != storage.Ready
+		d != nil && d.State != content.Ready
 	if !ok || more || id.Priority == 0 || e.written[item] {
 		if e.leftOut++; e.leftOut == 1 {
 			e.first = id

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // allCommands is every command there is.
@@ -162,8 +162,8 @@ func TestVersionSaysWhatTheBinaryIs(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
 		t.Fatal(err)
 	}
-	if v.Version != release || v.Commit == "" || v.Date == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != storage.FormatVersion {
-		t.Errorf("%+v, want this build and format %d", v, storage.FormatVersion)
+	if v.Version != release || v.Commit == "" || v.Date == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != content.FormatVersion {
+		t.Errorf("%+v, want this build and format %d", v, content.FormatVersion)
 	}
 	plain := (command{}).run(t.Context(), "version")
 	for _, want := range []string{"holdfast " + v.Version + " (", "commit " + v.Commit[:min(12, len(v.Commit))], "date " + v.Date, "data format"} {

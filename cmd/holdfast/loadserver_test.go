@@ -74,8 +74,8 @@ func filledServer(t *testing.T) *testServer {
 	return s
 }
 
-// content is what a server holds, as sorted records without what differs between servers.
-func content(t *testing.T, s *testServer) (found []string) {
+// holdings are what a server holds, as sorted records without what differs between servers.
+func holdings(t *testing.T, s *testServer) (found []string) {
 	t.Helper()
 	queue := ""
 	for line := range strings.Lines(s.must(t, "backup", "--to", "-", "--format", "jsonl")) {
@@ -109,7 +109,7 @@ func content(t *testing.T, s *testServer) (found []string) {
 
 func TestADumpIsLoadedIntoAServerAsItIs(t *testing.T) {
 	from := filledServer(t)
-	want := content(t, from)
+	want := holdings(t, from)
 	for _, format := range []string{"msgpack", "jsonl"} {
 		file := filepath.Join(t.TempDir(), "dump")
 		from.must(t, "backup", "--to", file, "--format", format)
@@ -117,7 +117,7 @@ func TestADumpIsLoadedIntoAServerAsItIs(t *testing.T) {
 		if got := to.must(t, "load", "--to-server", file); !strings.Contains(got, "13 packets of 7 queues loaded") {
 			t.Errorf("printed %q", got)
 		}
-		got := content(t, to)
+		got := holdings(t, to)
 		for i := range max(len(got), len(want)) {
 			if i >= len(got) || i >= len(want) || got[i] != want[i] {
 				t.Fatalf("record %d: got\n%s\nwant\n%s", i, strings.Join(got[min(i, len(got)):], "\n"), strings.Join(want[min(i, len(want)):], "\n"))
@@ -125,11 +125,11 @@ func TestADumpIsLoadedIntoAServerAsItIs(t *testing.T) {
 		}
 		// A second load says so, and changes nothing.
 		oneErrorLine(t, to.run(t, "load", "--to-server", file), exitFailed, "this dump is in the server already: 13 packets since")
-		if again := content(t, to); !slices.Equal(again, got) {
+		if again := holdings(t, to); !slices.Equal(again, got) {
 			t.Error("a second load has changed the server")
 		}
 		to.must(t, "load", "--to-server", file, "--again")
-		if again := content(t, to); len(again) != len(got)+13 {
+		if again := holdings(t, to); len(again) != len(got)+13 {
 			t.Errorf("a load that was wanted again made %d records of %d", len(again), len(got))
 		}
 	}
@@ -205,7 +205,7 @@ func TestADumpThatIsNotWholeChangesNoServer(t *testing.T) {
 			t.Errorf("stderr %q", r.stderr)
 		}
 	}
-	if got := content(t, to); len(got) > 0 {
+	if got := holdings(t, to); len(got) > 0 {
 		t.Errorf("the server has %q", got)
 	}
 }

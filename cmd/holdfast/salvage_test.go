@@ -9,39 +9,40 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // salvaged are the places of the packets that stored puts into a folder.
-func salvaged(i uint64) storage.PacketID {
-	return storage.PacketID{Queue: 1, Priority: 5, Seq: 1<<63 + i}
+func salvaged(i uint64) content.PacketID {
+	return content.PacketID{Queue: 1, Priority: 5, Seq: 1<<63 + i}
 }
 
 const storedPackets = 300
 
 // stored makes a folder with one queue, and gives further batches to it.
-func stored(t *testing.T, fns ...func(b *storage.Batch)) (dir string) {
+func stored(t *testing.T, fns ...func(b *content.Batch)) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "data")
-	first := func(b *storage.Batch) {
-		b.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs")})
-		b.SetMarks(storage.Marks{NextSeq: 1<<63 + storedPackets, LowSeq: 1<<63 - 1, NextQueue: 2})
+	first := func(b *content.Batch) {
+		b.PutQueue(content.Queue{ID: 1, Name: []byte("jobs")})
+		b.SetMarks(content.Marks{NextSeq: 1<<63 + storedPackets, LowSeq: 1<<63 - 1, NextQueue: 2})
 		for i := range uint64(storedPackets) {
-			b.Put(salvaged(i), &storage.Packet{Payload: fmt.Append(nil, "payload ", i)})
+			b.Put(salvaged(i), &content.Packet{Payload: fmt.Append(nil, "payload ", i)})
 		}
 	}
-	apply(t, dir, append([]func(b *storage.Batch){first}, fns...)...)()
+	apply(t, dir, append([]func(b *content.Batch){first}, fns...)...)()
 	return dir
 }
 
 // apply gives batches to a folder and returns what closes it.
-func apply(t *testing.T, dir string, fns ...func(b *storage.Batch)) (closed func()) {
+func apply(t *testing.T, dir string, fns ...func(b *content.Batch)) (closed func()) {
 	t.Helper()
 	store, err := storage.Open(dir, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, fn := range fns {
-		var b storage.Batch
+		var b content.Batch
 		fn(&b)
 		if err := store.Apply(&b); err != nil {
 			t.Fatal(errors.Join(err, store.Close()))
@@ -59,11 +60,11 @@ func apply(t *testing.T, dir string, fns ...func(b *storage.Batch)) (closed func
 func killedAfterPops(t *testing.T) (dir string) {
 	t.Helper()
 	live := stored(t)
-	var pops []func(b *storage.Batch)
+	var pops []func(b *content.Batch)
 	for i := range uint64(10) {
-		pops = append(pops, func(b *storage.Batch) {
+		pops = append(pops, func(b *content.Batch) {
 			for j := range uint64(10) {
-				b.Delete(salvaged(10*i+j), storage.Removed{})
+				b.Delete(salvaged(10*i+j), content.Removed{})
 			}
 		})
 	}
@@ -104,20 +105,20 @@ func TestSalvageOfAFolderWithoutItsLastBatchesSaysThatPoppedPacketsMayBeBack(t *
 
 func TestSalvageCountsWhatIsLostOrCameBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		harm   func(b *storage.Batch)
+		harm   func(b *content.Batch)
 		want   string
 		popped bool
 	}{
-		"sound": {func(b *storage.Batch) {}, "", false},
+		"sound": {func(b *content.Batch) {}, "", false},
 		"lost": {
-			func(b *storage.Batch) { b.Delete(salvaged(7), storage.Removed{Expires: true}) },
+			func(b *content.Batch) { b.Delete(salvaged(7), content.Removed{Expires: true}) },
 			"lost: packets: packets are missing: the control record counts 300 without expiry, the scan found 299", false,
 		},
 		"came back": {
-			func(b *storage.Batch) {
-				b.Delete(salvaged(7), storage.Removed{})
-				b.Delete(salvaged(7), storage.Removed{})
-				b.Put(salvaged(7), &storage.Packet{})
+			func(b *content.Batch) {
+				b.Delete(salvaged(7), content.Removed{})
+				b.Delete(salvaged(7), content.Removed{})
+				b.Put(salvaged(7), &content.Packet{})
 			},
 			"resurrected: packets: packets came back: the control record counts 299 without expiry, the scan found 300", true,
 		},

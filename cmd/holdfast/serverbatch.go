@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // send sends the batch as a transaction, and returns when it is on the server's disk.
@@ -121,19 +121,19 @@ func (t *loadTransaction) add(item *loadItem) {
 }
 
 // addSettings gives a queue all of its settings: the server may have other defaults.
-func (t *loadTransaction) addSettings(to *target, s *storage.Settings) {
+func (t *loadTransaction) addSettings(to *target, s *content.Settings) {
 	set := []any{"QSET", to.name}
-	var orders storage.Orders
-	for i := range storage.SettingsTable {
-		k := &storage.SettingsTable[i]
+	var orders content.Orders
+	for i := range content.SettingsTable {
+		k := &content.SettingsTable[i]
 		switch at := k.At(s).(type) {
-		case *storage.Orders:
+		case *content.Orders:
 			orders = *at
 		case *int64:
 			set = append(set, k.Name, *at)
 		case *[]byte:
 			set = append(set, k.Name, *at)
-		case *storage.Full:
+		case *content.Full:
 			set = append(set, k.Name, at.String())
 		case *bool:
 			if !k.Fixed {
@@ -194,7 +194,7 @@ func (t *loadTransaction) addPacket(item *loadItem) {
 	text("CONSUMER", d.Consumer)
 	text("REASON", d.Reason)
 	text("ORIGIN", string(d.OriginName))
-	if d.State != storage.Claimed {
+	if d.State != content.Claimed {
 		load = append(load, "STATE", recovery.StateNames[d.State])
 		number("UNTIL", d.Until)
 		if len(d.Progress) > 0 {

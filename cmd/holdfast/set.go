@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // setCmd changes settings.
@@ -19,7 +19,7 @@ type setCmd struct {
 
 func (c *setCmd) Help() string {
 	var names strings.Builder
-	for _, k := range storage.SettingsTable {
+	for _, k := range content.SettingsTable {
 		if !k.Fixed {
 			fmt.Fprintf(&names, "    %-20s %s\n", strings.Replace(k.Name, "enum", enumPrefix+"TAG", 1), k.Help)
 		}

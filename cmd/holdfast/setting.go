@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // enumPrefix begins the name of the setting that declares the order of a tag's values, which the
@@ -16,24 +16,24 @@ const enumPrefix = "enum."
 
 // kindOf is how the value of a setting is written. One that this program does not know is a text:
 // the server may know it.
-func kindOf(name string) storage.SettingKind {
-	for _, k := range storage.SettingsTable {
+func kindOf(name string) content.SettingKind {
+	for _, k := range content.SettingsTable {
 		if k.Name == name {
 			return k.Kind
 		}
 	}
-	return storage.SettingName
+	return content.SettingName
 }
 
 // parseSetting reads a value as people write it. The server explains what is wrong with texts.
 func parseSetting(name, value string) (string, error) {
 	var err error
 	switch kindOf(name) {
-	case storage.SettingDuration:
+	case content.SettingDuration:
 		var d time.Duration
 		d, err = parseTime(value)
 		value = decimal((d + time.Millisecond - 1).Milliseconds())
-	case storage.SettingBytes:
+	case content.SettingBytes:
 		var size byteSize
 		err = size.UnmarshalText([]byte(value))
 		value = decimal(int64(size))
@@ -48,9 +48,9 @@ func parseSetting(name, value string) (string, error) {
 func settingText(name, value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch kind := kindOf(name); {
-	case err == nil && kind == storage.SettingDuration:
+	case err == nil && kind == content.SettingDuration:
 		return timeText(time.Duration(n) * time.Millisecond)
-	case err == nil && kind == storage.SettingBytes:
+	case err == nil && kind == content.SettingBytes:
 		return byteSize(n).String()
 	}
 	return optional(value, longCell)
@@ -97,7 +97,7 @@ func checkSettable(name string) error {
 
 // settingNames are those that set and unset take.
 func settingNames() (names []string) {
-	for _, k := range storage.SettingsTable {
+	for _, k := range content.SettingsTable {
 		if !k.Fixed {
 			names = append(names, strings.Replace(k.Name, "enum", enumPrefix+"TAG", 1))
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // settingsForm is the flags of a command that prints settings.
@@ -75,7 +75,7 @@ func settingsJSON(settings map[string]string) []byte {
 			}
 			lists = append(lists, append([]jsonbytes.Bytes{jsonbytes.Bytes(tag)}, orders[tag]...))
 			plain = plain && utf8.ValidString(tag)
-		case err == nil && kindOf(name) < storage.SettingChoice:
+		case err == nil && kindOf(name) < content.SettingChoice:
 			o.add(field, n)
 		default:
 			o.bytes(field, []byte(value))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // unsetCmd brings defaults back.
@@ -48,14 +48,14 @@ func (c *unsetCmd) Run(ctx context.Context, p *program) error {
 
 // defaultOf is the default of a setting as the server takes it; false if there is no such setting.
 func defaultOf(name string) (value string, ok bool) {
-	for _, k := range storage.SettingsTable {
+	for _, k := range content.SettingsTable {
 		switch {
 		case k.Name != name:
-		case k.Kind == storage.SettingName:
+		case k.Kind == content.SettingName:
 			return "", true
-		case k.Kind == storage.SettingChoice:
+		case k.Kind == content.SettingChoice:
 			return k.Words[0], true
-		case k.Kind == storage.SettingFlag:
+		case k.Kind == content.SettingFlag:
 			return "no", true
 		default:
 			return decimal(k.Default), true

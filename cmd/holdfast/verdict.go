@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // printVerdictJSON encodes one queue at a time: a million of them together would take some hundred
@@ -89,8 +89,8 @@ func printQueues(w *bufio.Writer, queues []verify.QueueCount) {
 			database = fmt.Sprintf(" in database %d", q.Database)
 		}
 		fmt.Fprintf(w, "%12d%12d%12d%12d%12d%12d%12d%16d  %q%s\n",
-			q.Counts[storage.Ready], q.Counts[storage.Delayed], q.Counts[storage.Claimed], q.Counts[storage.Dead],
-			q.Counts[storage.Done], q.Counts[recovery.Unselectable], q.Expired, q.Bytes, q.Name, database)
+			q.Counts[content.Ready], q.Counts[content.Delayed], q.Counts[content.Claimed], q.Counts[content.Dead],
+			q.Counts[content.Done], q.Counts[recovery.Unselectable], q.Expired, q.Bytes, q.Name, database)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // versionCmd prints what a binary was made of.
@@ -60,7 +60,7 @@ func thisBuild() versions {
 
 // versionsOf reads what the build has recorded, nil if nothing.
 func versionsOf(info *debug.BuildInfo) versions {
-	v := versions{release, unknown, unknown, false, runtime.Version(), runtime.GOOS, runtime.GOARCH, storage.FormatVersion}
+	v := versions{release, unknown, unknown, false, runtime.Version(), runtime.GOOS, runtime.GOARCH, content.FormatVersion}
 	if info == nil {
 		return v
 	}

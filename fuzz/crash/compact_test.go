@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/compact"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // compactDir is the environment variable with the folder to compact. It is set for the test binary
@@ -107,7 +108,7 @@ type remains struct {
 	sum     [sha256.Size]byte // of the packets that have not expired: identities and records, in order
 	live    uint64            // of the control record
 	hash    uint64
-	marks   storage.Marks
+	marks   content.Marks
 }
 
 // read opens a folder as a server does and returns what it holds.
@@ -133,12 +134,12 @@ func (c *remains) read(t *testing.T, dir string) {
 	control := snap.Control()
 	*c = remains{live: control.Live, hash: control.Hash, marks: control.Marks}
 	sum := sha256.New()
-	err = snap.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) error {
+	err = snap.Records(storage.QueueRange{}, func(id content.PacketID, rec []byte, damage error) error {
 		if damage != nil {
 			return damage
 		}
-		var p storage.Packet
-		if err := storage.DecodeRecord(rec, &p); err != nil {
+		var p content.Packet
+		if err := content.DecodeRecord(rec, &p); err != nil {
 			return err
 		}
 		if p.Expiry != 0 && p.Expiry <= compactNow {
@@ -176,24 +177,24 @@ func fillMostlyPopped(t *testing.T, dir string, first, n int) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(first)))
-	var b storage.Batch
+	var b content.Batch
 	apply := func() {
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
 		b.Reset()
 	}
-	b.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs"), New: true})
-	b.SetMarks(storage.Marks{NextSeq: 1<<63 + uint64(first+n), LowSeq: 1<<63 - 1, NextQueue: 2})
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("jobs"), New: true})
+	b.SetMarks(content.Marks{NextSeq: 1<<63 + uint64(first+n), LowSeq: 1<<63 - 1, NextQueue: 2})
 	type popped struct {
-		id storage.PacketID
-		storage.Removed
+		id content.PacketID
+		content.Removed
 	}
 	var gone []popped
 	const run, large = 1000, 3000
 	for i := range n {
-		id := storage.PacketID{Queue: 1, Priority: 1 + rng.Uint32N(200), Seq: 1<<63 + uint64(first+i)}
-		p := storage.Packet{Key: binary.BigEndian.AppendUint64(nil, id.Seq), Payload: make([]byte, 128)}
+		id := content.PacketID{Queue: 1, Priority: 1 + rng.Uint32N(200), Seq: 1<<63 + uint64(first+i)}
+		p := content.Packet{Key: binary.BigEndian.AppendUint64(nil, id.Seq), Payload: make([]byte, 128)}
 		if i%64 == 0 {
 			p.Payload = make([]byte, large)
 		}
@@ -207,7 +208,7 @@ func fillMostlyPopped(t *testing.T, dir string, first, n int) {
 			p.Expiry = compactNow + int64(time.Hour/time.Millisecond)
 		}
 		if b.Put(id, &p); i%10 > 1 {
-			gone = append(gone, popped{id, storage.Removed{Large: storage.IsLarge(len(p.Payload))}})
+			gone = append(gone, popped{id, content.Removed{Large: content.IsLarge(len(p.Payload))}})
 		}
 		if i%run == run-1 {
 			apply()

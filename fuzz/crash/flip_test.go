@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // flips is how many bytes each variant flips, one in each copy of the folder.
@@ -139,7 +140,7 @@ func filledFolder(t *testing.T, binary Command, end func(*Server) error) (string
 
 // contents is all that a folder holds.
 type contents struct {
-	packets map[storage.PacketID]string // full records
+	packets map[content.PacketID]string // full records
 	queues  map[uint32]string
 }
 
@@ -185,12 +186,12 @@ func openFolder(dir string) (c contents, err error) {
 	if len(state.Report.Findings) > 0 {
 		return c, fmt.Errorf("%w: %s", errFinding, strings.Join(state.Report.Findings, "; "))
 	}
-	c = contents{packets: map[storage.PacketID]string{}, queues: map[uint32]string{}}
+	c = contents{packets: map[content.PacketID]string{}, queues: map[uint32]string{}}
 	for _, q := range state.Queues {
 		c.queues[q.ID] = string(q.Name)
 	}
-	var ids []storage.PacketID
-	if err := s.Packets(func(id storage.PacketID, _ *storage.Meta) error {
+	var ids []content.PacketID
+	if err := s.Packets(func(id content.PacketID, _ *content.Meta) error {
 		ids = append(ids, id)
 		return nil
 	}); err != nil {
@@ -213,7 +214,7 @@ var (
 )
 
 func isOurs(err error) bool {
-	var mismatch *storage.MismatchError
+	var mismatch *content.MismatchError
 	return errors.Is(err, errFinding) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrLoss) ||
 		errors.Is(err, storage.ErrFormat) || errors.Is(err, storage.ErrNotFolder) || errors.As(err, &mismatch)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 var (
@@ -106,7 +107,7 @@ func watch(t *testing.T, s *server, dir string) *watcher {
 	}
 	window := min(max(int64(disk.Blocks)*disk.Bsize/64, 2<<20), 64<<20) // by the size of the file system
 	const keyOnDisk = 18                                                // FORMAT.md, section keys
-	record := storage.AppendRecord(nil, &storage.Packet{
+	record := content.AppendRecord(nil, &content.Packet{
 		Key: make([]byte, keyBytes), Payload: make([]byte, payloadBytes), EnqueuedAt: time.Now().UnixMilli(),
 	})
 	return &watcher{

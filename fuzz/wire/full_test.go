@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // fullStore is a store whose disk is full while the test says so.
@@ -19,7 +20,7 @@ type fullStore struct {
 	tried chan struct{} // gets a value for each batch that found no room
 }
 
-func (s fullStore) Apply(b *storage.Batch) error {
+func (s fullStore) Apply(b *content.Batch) error {
 	if s.full.Load() {
 		s.seen.Store(true)
 		select {

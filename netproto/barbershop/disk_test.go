@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // disk is a store whose free space and commits the test controls.
@@ -24,7 +25,7 @@ func (d *disk) Space() storage.Space {
 	return storage.Space{Level: storage.Level(d.level.Load()), Wait: time.Duration(d.wait.Load())}
 }
 
-func (d *disk) Apply(b *storage.Batch) error {
+func (d *disk) Apply(b *content.Batch) error {
 	if fn := d.apply.Load(); fn != nil {
 		if err := (*fn)(); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // limit bounds every wait: far longer than any should take.
@@ -50,13 +51,13 @@ func (l *logText) count(words string) int {
 
 // serve runs a server on a store of its own until the test ends. The batch, if not nil, is in the
 // store when it starts.
-func serve(t *testing.T, batch *storage.Batch) (addr string, log *logText) {
+func serve(t *testing.T, batch *content.Batch) (addr string, log *logText) {
 	t.Helper()
 	return serveTo(t, batch, access.Plain{})
 }
 
 // serveTo serves users.
-func serveTo(t *testing.T, batch *storage.Batch, users access.Plain) (addr string, log *logText) {
+func serveTo(t *testing.T, batch *content.Batch, users access.Plain) (addr string, log *logText) {
 	t.Helper()
 	store, err := storage.Open(t.TempDir(), storage.Options{Sync: storage.SyncNever()})
 	if err != nil {
@@ -125,10 +126,10 @@ func frames(t *testing.T, requests ...pinpriq.Request) (all []byte) {
 
 // wideBatch holds queue q with small packets and one of 100 KiB, two of the small ones with its
 // key, and queue wide with nothing small.
-func wideBatch() *storage.Batch {
-	b := new(storage.Batch)
+func wideBatch() *content.Batch {
+	b := new(content.Batch)
 	for i, name := range []string{"q", "wide"} {
-		b.PutQueue(storage.Queue{ID: uint32(i) + 1, Name: []byte(name), New: true})
+		b.PutQueue(content.Queue{ID: uint32(i) + 1, Name: []byte(name), New: true})
 	}
 	long := bytes.Repeat([]byte("x"), 100<<10)
 	for i, p := range []struct {
@@ -142,10 +143,10 @@ func wideBatch() *storage.Batch {
 		{1, 3, []byte("other"), []byte("three")},
 		{2, 1, long[:pinpriq.MaxKey+1], []byte("long key")},
 	} {
-		id := storage.PacketID{Queue: p.queue, Priority: p.priority, Seq: uint64(i) + 1}
-		b.Put(id, &storage.Packet{Key: p.key, Payload: p.payload})
+		id := content.PacketID{Queue: p.queue, Priority: p.priority, Seq: uint64(i) + 1}
+		b.Put(id, &content.Packet{Key: p.key, Payload: p.payload})
 	}
-	b.SetMarks(storage.Marks{NextSeq: 100, NextQueue: 3})
+	b.SetMarks(content.Marks{NextSeq: 100, NextQueue: 3})
 	return b
 }
 
@@ -189,13 +190,13 @@ func TestPacketsThatDoNotFitStayQueuedAndTheStreamStaysInStep(t *testing.T) {
 
 // gatedBatch holds the queue paused with a packet, the queue closed, and the queue mine, of one
 // client.
-func gatedBatch() *storage.Batch {
-	b := new(storage.Batch)
-	b.PutQueue(storage.Queue{ID: 1, Name: []byte("paused"), New: true, Settings: &storage.Settings{PauseOut: true}})
-	b.PutQueue(storage.Queue{ID: 2, Name: []byte("closed"), New: true, Settings: &storage.Settings{Closed: true}})
-	b.PutQueue(storage.Queue{ID: 3, Name: []byte("mine"), New: true, Settings: &storage.Settings{ExclusiveProducer: true, ExclusiveConsumer: true}})
-	b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1}, &storage.Packet{Key: []byte("k"), Payload: []byte("x")})
-	b.SetMarks(storage.Marks{NextSeq: 100, NextQueue: 4})
+func gatedBatch() *content.Batch {
+	b := new(content.Batch)
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("paused"), New: true, Settings: &content.Settings{PauseOut: true}})
+	b.PutQueue(content.Queue{ID: 2, Name: []byte("closed"), New: true, Settings: &content.Settings{Closed: true}})
+	b.PutQueue(content.Queue{ID: 3, Name: []byte("mine"), New: true, Settings: &content.Settings{ExclusiveProducer: true, ExclusiveConsumer: true}})
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, &content.Packet{Key: []byte("k"), Payload: []byte("x")})
+	b.SetMarks(content.Marks{NextSeq: 100, NextQueue: 4})
 	return b
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // disk is a store whose free space and commits the test controls.
@@ -28,7 +29,7 @@ func (d *disk) Space() storage.Space {
 	return storage.Space{Level: storage.Level(d.level.Load()), Wait: time.Duration(d.wait.Load())}
 }
 
-func (d *disk) Apply(b *storage.Batch) error {
+func (d *disk) Apply(b *content.Batch) error {
 	if fn := d.apply.Load(); fn != nil {
 		(*fn)()
 	}

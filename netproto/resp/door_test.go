@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/resp"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // limit bounds every wait: far longer than any should take.
@@ -79,7 +80,7 @@ func (d *door) start() {
 type rotten struct{ *storage.Store }
 
 // Read implements broker.Store.
-func (rotten) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
+func (rotten) Read(ids []content.PacketID, fn func(int, []byte, error)) {
 	for i := range ids {
 		fn(i, nil, storage.ErrDamaged)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // start is the time at which a door's clock stands.
@@ -261,7 +261,7 @@ func TestOrdersOfValuesAreShownAndEnd(t *testing.T) {
 
 func TestAQueueOrdersTheValuesOfAFewTags(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	for i := range storage.MaxOrders {
+	for i := range content.MaxOrders {
 		c.ask(fmt.Sprintf("QSET q enum tag%d a b", i), "+OK\r\n")
 	}
 	c.ask("QSET q enum another a b", "-ERR enum: expected at most 16 tags, got 17\r\n")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/archive"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // madeOf returns an archive of a store with packets in tables and in the journal.
@@ -30,9 +31,9 @@ func madeOf(t *testing.T, packets uint64) []byte {
 	}
 	defer s.Close()
 	put := func(from, to uint64) {
-		var b storage.Batch
+		var b content.Batch
 		for seq := from; seq <= to; seq++ {
-			b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: seq}, &storage.Packet{Identity: seq, Payload: fmt.Append(nil, "payload ", seq)})
+			b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: seq}, &content.Packet{Identity: seq, Payload: fmt.Append(nil, "payload ", seq)})
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
@@ -79,10 +80,10 @@ func payloads(t *testing.T, dir string) (all []string) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	err = v.Records(storage.QueueRange{}, func(_ storage.PacketID, rec []byte, damage error) error {
-		var p storage.Packet
+	err = v.Records(storage.QueueRange{}, func(_ content.PacketID, rec []byte, damage error) error {
+		var p content.Packet
 		if damage == nil {
-			damage = storage.DecodeRecord(rec, &p)
+			damage = content.DecodeRecord(rec, &p)
 		}
 		all = append(all, string(p.Payload))
 		return damage
@@ -100,7 +101,7 @@ func TestARestoredFolderHasEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, told := r.Header, int64(0)
-	if h.Packets != 1000 || h.Program != "test" || h.At != 1_790_000_000_123 || h.Batch != 2 || h.Folder != storage.FormatVersion {
+	if h.Packets != 1000 || h.Program != "test" || h.At != 1_790_000_000_123 || h.Batch != 2 || h.Folder != content.FormatVersion {
 		t.Errorf("the header says %+v", h)
 	}
 	dir := filepath.Join(t.TempDir(), "restored")
@@ -174,7 +175,7 @@ func file(name, content string) entry {
 func tarOf(t *testing.T, h archive.Header, change func(all []entry) []entry, files ...entry) []byte {
 	t.Helper()
 	if h.Archive == 0 {
-		h.Archive, h.Folder = 1, storage.FormatVersion
+		h.Archive, h.Folder = 1, content.FormatVersion
 	}
 	var content strings.Builder
 	for _, f := range files {

@@ -11,6 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // pieceBytes is how much is read and written at a time.
@@ -19,7 +20,7 @@ const pieceBytes = 256 << 10
 // Write writes an archive of files as they were at a moment. program is the version of this one.
 func Write(w io.Writer, f *storage.Files, program string, at time.Time) error {
 	h := Header{
-		Archive: archiveVersion, Folder: storage.FormatVersion, Program: program, At: at.UnixMilli(),
+		Archive: archiveVersion, Folder: content.FormatVersion, Program: program, At: at.UnixMilli(),
 		Batch: f.Control().Batch, Packets: f.Control().Live,
 	}
 	for _, file := range f.List {

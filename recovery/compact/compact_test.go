@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 const now = 1000 // the time in these tests
@@ -23,13 +24,13 @@ func mostlyPopped(tb testing.TB, dir string, n int) (live int64) {
 	const keyBytes, run, keep = 18, 1000, 10
 	s := openStore(tb, dir)
 	rng := rand.New(rand.NewPCG(1, 2))
-	var b storage.Batch
-	b.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs"), New: true})
-	b.SetMarks(storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 2})
-	p := storage.Packet{Key: make([]byte, 8), Payload: make([]byte, 128), EnqueuedAt: now}
-	var popped []storage.PacketID
+	var b content.Batch
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("jobs"), New: true})
+	b.SetMarks(content.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 2})
+	p := content.Packet{Key: make([]byte, 8), Payload: make([]byte, 128), EnqueuedAt: now}
+	var popped []content.PacketID
 	for i := range n {
-		id := storage.PacketID{Queue: 1, Priority: 1 + rng.Uint32N(250), Seq: 1<<63 + uint64(i)}
+		id := content.PacketID{Queue: 1, Priority: 1 + rng.Uint32N(250), Seq: 1<<63 + uint64(i)}
 		binary.BigEndian.PutUint64(p.Key, id.Seq)
 		op := b.Put(id, &p)
 		if i%keep == 0 {
@@ -47,7 +48,7 @@ func mostlyPopped(tb testing.TB, dir string, n int) (live int64) {
 	defer closeStore(tb, s)
 	rng.Shuffle(len(popped), func(i, j int) { popped[i], popped[j] = popped[j], popped[i] })
 	for i, id := range popped {
-		if b.Delete(id, storage.Removed{}); i%run == run-1 {
+		if b.Delete(id, content.Removed{}); i%run == run-1 {
 			applyBatch(tb, s, &b)
 		}
 	}
@@ -71,7 +72,7 @@ func closeStore(tb testing.TB, s *storage.Store) {
 	}
 }
 
-func applyBatch(tb testing.TB, s *storage.Store, b *storage.Batch) {
+func applyBatch(tb testing.TB, s *storage.Store, b *content.Batch) {
 	tb.Helper()
 	if err := s.Apply(b); err != nil {
 		tb.Fatal(err)
@@ -117,15 +118,15 @@ func TestWhatHasExpiredLeavesTheTablesAndNothingElseDoes(t *testing.T) {
 	const n, size = 3000, 5000
 	dir := t.TempDir()
 	s := openStore(t, dir)
-	var b storage.Batch
-	b.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs"), New: true})
+	var b content.Batch
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("jobs"), New: true})
 	for i := range n {
-		p := storage.Packet{Payload: []byte("small")}
+		p := content.Packet{Payload: []byte("small")}
 		if i%2 == 0 {
-			p = storage.Packet{Payload: make([]byte, size), Expiry: 1} // long ago
+			p = content.Packet{Payload: make([]byte, size), Expiry: 1} // long ago
 		}
 		rand.NewChaCha8([32]byte{byte(i), byte(i >> 8)}).Read(p.Payload)
-		b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + uint64(i)}, &p)
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + uint64(i)}, &p)
 		if i%100 == 99 {
 			applyBatch(t, s, &b)
 		}
@@ -149,8 +150,8 @@ func TestWhatHasExpiredLeavesTheTablesAndNothingElseDoes(t *testing.T) {
 func TestCompactRefusesAFolderThatHasLostPacketsUnlessAccepted(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)
-	var b storage.Batch
-	b.Put(storage.PacketID{Queue: 9, Priority: 1, Seq: 1 << 63}, &storage.Packet{}) // its queue has no definition
+	var b content.Batch
+	b.Put(content.PacketID{Queue: 9, Priority: 1, Seq: 1 << 63}, &content.Packet{}) // its queue has no definition
 	applyBatch(t, s, &b)
 	closeStore(t, s)
 	if _, err := Folder(t.Context(), dir, Options{Now: now}); !errors.Is(err, storage.ErrLoss) {
@@ -165,11 +166,11 @@ func TestCompactRefusesAFolderThatHasLostPacketsUnlessAccepted(t *testing.T) {
 func TestCompactTellsWhatOpeningAccepted(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)
-	var b storage.Batch
+	var b content.Batch
 	for i := range uint64(5) {
 		b.Reset()
-		b.PutQueue(storage.Queue{ID: 1, Name: []byte("q")})
-		b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + i}, &storage.Packet{})
+		b.PutQueue(content.Queue{ID: 1, Name: []byte("q")})
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + i}, &content.Packet{})
 		applyBatch(t, s, &b)
 	}
 	lost := t.TempDir() // as a kill leaves it, but for its logs

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/recovery"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // The limits of what a dump may hold.
@@ -19,8 +19,8 @@ const (
 	maxText = 0xffff
 	// MaxRecord is the longest full record of a packet: what every store takes that is not on a
 	// small disk. That of a string or a field is maxItem.
-	MaxRecord = storage.MaxRecord
-	maxItem   = storage.MaxItem
+	MaxRecord = content.MaxRecord
+	maxItem   = content.MaxItem
 	// maxRest bounds the unknown fields of a queue definition.
 	maxRest = 64 << 10
 	// maxSetting bounds the times and the bounds in settings. It is far above the times that a server
@@ -38,11 +38,11 @@ const (
 // are checked by who reads.
 type checker struct {
 	begun, ended bool
-	marks        storage.Marks
+	marks        content.Marks
 	names        map[string]bool // of queues; true: it has packets or settings
 	nameBytes    int
 	queue        *Record          // a copy of the one that packets belong to; nil before the first
-	last         storage.PacketID // of queue
+	last         content.PacketID // of queue
 	head         *Record          // a copy of the last string or hash; nil before the first
 	keyNames     map[string]bool
 	fields       map[string]bool // of head
@@ -90,8 +90,8 @@ func sizes(r *Record) error {
 			return fmt.Errorf("field %q has %d bytes: at most %d", f.name, len(*f.data), f.max)
 		}
 	}
-	if len(r.Tags)%2 != 0 || len(r.Tags) > 2*storage.MaxTags {
-		return fmt.Errorf("field \"tags\": expected names and values of at most %d tags", storage.MaxTags)
+	if len(r.Tags)%2 != 0 || len(r.Tags) > 2*content.MaxTags {
+		return fmt.Errorf("field \"tags\": expected names and values of at most %d tags", content.MaxTags)
 	}
 	n := recordOverhead + len(r.Key) + len(r.Payload) + len(r.Producer) + len(r.Unique) + len(r.Name) + len(r.Value)
 	for _, text := range r.Tags {
@@ -99,7 +99,7 @@ func sizes(r *Record) error {
 	}
 	if n > MaxRecord && r.Priority != nil { // of a packet, or a little less
 		_, p, _ := r.Packet()
-		n = len(storage.AppendRecord(nil, p))
+		n = len(content.AppendRecord(nil, p))
 	}
 	most := MaxRecord
 	if r.Type != TypePacket {
@@ -139,7 +139,7 @@ func (c *checker) between(seq sequence) bool {
 }
 
 func (c *checker) definition(r *Record) error {
-	name, id := storage.FullName(uint8(r.Database), r.Queue), r.number()
+	name, id := content.FullName(uint8(r.Database), r.Queue), r.number()
 	_, again := c.names[name]
 	switch {
 	case c.head != nil:
@@ -151,18 +151,18 @@ func (c *checker) definition(r *Record) error {
 	case c.queue != nil && id <= c.queue.queue:
 		return fmt.Errorf("queue %.100q has the id %d, which does not follow that of the queue before it, %d: queues stand in the order of their ids",
 			r.Queue, id, c.queue.queue)
-	case r.Database >= storage.Databases:
-		return fmt.Errorf("queue %.100q is in database %d: expected 0 to %d", r.Queue, r.Database, storage.Databases-1)
+	case r.Database >= content.Databases:
+		return fmt.Errorf("queue %.100q is in database %d: expected 0 to %d", r.Queue, r.Database, content.Databases-1)
 	case again:
 		return fmt.Errorf("two queues have the name %.100q", r.Queue)
-	case c.Queues >= storage.MaxQueues || c.nameBytes+len(r.Queue) > storage.MaxNameBytes:
+	case c.Queues >= content.MaxQueues || c.nameBytes+len(r.Queue) > content.MaxNameBytes:
 		return fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
-			storage.MaxQueues, storage.MaxNameBytes)
+			content.MaxQueues, content.MaxNameBytes)
 	case !r.restIsSound():
 		return fmt.Errorf("queue %.100q: unknown is not the %d fields of msgpack that unknown_fields says", r.Queue, r.UnknownFields)
 	}
 	r.queue = id
-	c.queue, c.last = new(*r), storage.PacketID{}
+	c.queue, c.last = new(*r), content.PacketID{}
 	c.names[name] = r.settings != nil
 	c.nameBytes += len(r.Queue)
 	c.Queues++
@@ -174,9 +174,9 @@ func (r *Record) restIsSound() (ok bool) {
 	if len(r.Unknown) == 0 && r.UnknownFields == 0 {
 		return true
 	}
-	var b storage.Batch
+	var b content.Batch
 	b.PutQueue(*r.Definition())
-	b.Each(func(op storage.Op) {
+	b.Each(func(op content.Op) {
 		ok = op.Queue.Rest.Bytes == string(r.Unknown) && uint64(op.Queue.Rest.Fields) == r.UnknownFields
 	})
 	return ok
@@ -198,7 +198,7 @@ func (c *checker) packet(r *Record) error {
 	if err := c.behindQueue(r); err != nil {
 		return err
 	}
-	id := storage.PacketID{Queue: r.queue, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
+	id := content.PacketID{Queue: r.queue, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
 	switch {
 	case *r.Priority > math.MaxUint32 || r.Attempts > math.MaxUint32:
 		return fmt.Errorf("the packet has the priority %d and %d attempts: expected 0 to %d", *r.Priority, r.Attempts, uint32(math.MaxUint32))
@@ -215,7 +215,7 @@ func (c *checker) packet(r *Record) error {
 		return err
 	}
 	if c.last.Queue == 0 { // the first one
-		c.names[storage.FullName(uint8(c.queue.Database), r.Queue)] = true
+		c.names[content.FullName(uint8(c.queue.Database), r.Queue)] = true
 	}
 	c.last = id
 	c.Packets++
@@ -233,9 +233,9 @@ func (c *checker) tried(r *Record) error {
 	case r.Identity != 0 && !c.between(r.Identity) || uint64(r.Token) >= c.marks.NextSeq:
 		return fmt.Errorf("the packet has the identity %d and the token %d: expected an identity between the marks %d and %d, and a token below the second",
 			r.Identity, r.Token, c.marks.LowSeq, c.marks.NextSeq)
-	case r.State == recovery.StateNames[storage.Claimed] && (r.Token == 0 || r.Attempts == 0):
+	case r.State == recovery.StateNames[content.Claimed] && (r.Token == 0 || r.Attempts == 0):
 		return fmt.Errorf("the packet is claimed, with the token %d and after %d attempts: expected 1 or more, both", r.Token, r.Attempts)
-	case r.State == recovery.StateNames[storage.Done] && r.Expires == 0:
+	case r.State == recovery.StateNames[content.Done] && r.Expires == 0:
 		return errors.New("the packet is done and never expires: one that was acknowledged is kept for a while")
 	case r.Until < 0:
 		return fmt.Errorf("the packet waits until %d: expected 0 or more milliseconds", r.Until)
@@ -250,8 +250,8 @@ func (c *checker) tried(r *Record) error {
 // window checks a window of the last queue.
 func (c *checker) window(r *Record) error {
 	switch {
-	case len(r.Name) == 0 || len(r.Name) > storage.MaxUnique || r.Expires <= 0:
-		return fmt.Errorf("a window must have a name of 1 to %d bytes and expires", storage.MaxUnique)
+	case len(r.Name) == 0 || len(r.Name) > content.MaxUnique || r.Expires <= 0:
+		return fmt.Errorf("a window must have a name of 1 to %d bytes and expires", content.MaxUnique)
 	case !c.between(r.Identity):
 		return fmt.Errorf("a window has the identity %d: expected one between the marks %d and %d", r.Identity, c.marks.LowSeq, c.marks.NextSeq)
 	}
@@ -260,14 +260,14 @@ func (c *checker) window(r *Record) error {
 
 // key checks a string or a hash.
 func (c *checker) key(r *Record) error {
-	name := storage.FullName(uint8(r.Database), r.Name)
+	name := content.FullName(uint8(r.Database), r.Name)
 	switch {
 	case r.Name == nil:
 		return fmt.Errorf("a %s must have the field \"name\"", r.Type)
-	case len(r.Name) > storage.MaxName:
-		return fmt.Errorf("the name of a %s has %d bytes: at most %d", r.Type, len(r.Name), storage.MaxName)
-	case r.Database >= storage.Databases:
-		return fmt.Errorf("the %s %.100q is in database %d: expected 0 to %d", r.Type, r.Name, r.Database, storage.Databases-1)
+	case len(r.Name) > content.MaxName:
+		return fmt.Errorf("the name of a %s has %d bytes: at most %d", r.Type, len(r.Name), content.MaxName)
+	case r.Database >= content.Databases:
+		return fmt.Errorf("the %s %.100q is in database %d: expected 0 to %d", r.Type, r.Name, r.Database, content.Databases-1)
 	case c.keyNames[name]:
 		return fmt.Errorf("two strings or hashes have the name %.100q", r.Name)
 	case c.names[name]:

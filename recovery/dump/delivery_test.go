@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestADumpHasAnExpiredPacketWhoseLeaseRuns(t *testing.T) {
@@ -32,7 +33,7 @@ func TestADumpEndsAtADeliveryStateThatCannotBeLoadedUnlessItSalvages(t *testing.
 		"token past marks":  {func(s *recoverytest.Fake) { s.Tried[1].Token = 1<<63 + 100 }, "the token 9223372036854775908", true},
 		"token of no store": {func(s *recoverytest.Fake) { s.Tried[1].Token = 1<<64 - 1 }, "the token 18446744073709551615", false},
 		"long reason":       {func(s *recoverytest.Fake) { s.Tried[1].Reason = strings.Repeat("x", maxText+1) }, `field "reason" has 65536 bytes`, false},
-		"never expires":     {func(s *recoverytest.Fake) { s.Tried[1].State = storage.Done }, "is done and never expires", false},
+		"never expires":     {func(s *recoverytest.Fake) { s.Tried[1].State = content.Done }, "is done and never expires", false},
 		"unknown state":     {func(s *recoverytest.Fake) { s.Tried[1].State = 9 }, `the state "state 9"`, false},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -26,19 +26,20 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Source is what Dump reads; a *storage.Snapshot is one, and says what the methods do. Dump calls
 // it from one goroutine at a time, what ReadDeliveries returned also during a call of Records.
 type Source interface {
-	Control() storage.Control
-	Queues(fn func(storage.Queue) error) error
-	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
-	Deliveries(fn func(d *storage.Delivery, damage error) error) error
-	ReadDeliveries() (read func(identity uint64) (*storage.Delivery, error), done func())
-	Uniques(fn func(*storage.Unique) error) error
-	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
-	Flush() storage.Flush
+	Control() content.Control
+	Queues(fn func(content.Queue) error) error
+	Records(r storage.QueueRange, fn func(id content.PacketID, rec []byte, damage error) error) error
+	Deliveries(fn func(d *content.Delivery, damage error) error) error
+	ReadDeliveries() (read func(identity uint64) (*content.Delivery, error), done func())
+	Uniques(fn func(*content.Unique) error) error
+	Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error
+	Flush() content.Flush
 }
 
 // Options say what to dump and how. The zero value dumps everything as JSONL.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func dumpOf(t testing.TB, src Source, o Options) ([]byte, Report) {
@@ -158,7 +159,7 @@ func TestExpiredPacketsOfAQueueThatIsGoneEndNoDump(t *testing.T) {
 		s := recoverytest.OneOfEach()
 		whole, before := dumpOf(t, s, Options{Salvage: salvage})
 		s.Stored = append(s.Stored, recoverytest.Packet{
-			ID: storage.PacketID{Queue: 8, Priority: 1, Seq: 1<<63 + 20}, Packet: storage.Packet{Expiry: recoverytest.Later},
+			ID: content.PacketID{Queue: 8, Priority: 1, Seq: 1<<63 + 20}, Packet: content.Packet{Expiry: recoverytest.Later},
 		})
 		s.Count()
 		got, report := dumpOf(t, s, Options{Salvage: salvage})
@@ -170,7 +171,7 @@ func TestExpiredPacketsOfAQueueThatIsGoneEndNoDump(t *testing.T) {
 
 func TestSalvageGivesMarksThatHoldWhatItFound(t *testing.T) {
 	s := recoverytest.OneOfEach()
-	s.Counted = storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}}
+	s.Counted = content.Control{Marks: content.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}}
 	s.Defined = nil
 	got, _ := dumpOf(t, s, Options{Salvage: true})
 	want := `{"type":"holdfast","version":3,"next_sequence":"9223372036854775844","low_sequence":"9223372036854775807","next_queue":8}` + "\n"
@@ -196,7 +197,7 @@ func TestErrorOfTheWriterEndsADump(t *testing.T) {
 	queues := recoverytest.Many(1)
 	for len(queues.Defined) < 20*blockRecords {
 		n := len(queues.Defined) + 1
-		queues.Defined = append(queues.Defined, storage.Queue{ID: uint32(n), Name: fmt.Append(nil, "queue ", n)})
+		queues.Defined = append(queues.Defined, content.Queue{ID: uint32(n), Name: fmt.Append(nil, "queue ", n)})
 	}
 	queues.Counted.NextQueue = uint32(len(queues.Defined) + 1)
 	for _, src := range []*recoverytest.Fake{recoverytest.Many(5 * 1024), queues} {

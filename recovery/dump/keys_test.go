@@ -10,16 +10,17 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // keyTexts lists the strings and fields of a dump.
 func keyTexts(t *testing.T, dump []byte) (all []string) {
 	t.Helper()
-	var h *storage.Head
+	var h *content.Head
 	report, err := Read(t.Context(), bytes.NewReader(dump), func(r *Record) error {
 		switch r.Type {
 		case TypeString, TypeHash:
-			if h = r.Head(); h.Kind == storage.String {
+			if h = r.Head(); h.Kind == content.String {
 				all = append(all, fmt.Sprintf("%d:%s=%.6q %d", h.Database, h.Name, h.Value, h.Expiry))
 			}
 		case TypeField:
@@ -70,11 +71,11 @@ func TestALimitedDumpAndOneForSpreadsheetsLeaveKeysOutAndSaySo(t *testing.T) {
 // harmedKeys is a source in which some heads and fields cannot be read.
 type harmedKeys struct {
 	*recoverytest.Fake
-	harm func(v storage.ValueID) (record, value bool)
+	harm func(v content.ValueID) (record, value bool)
 }
 
-func (s *harmedKeys) Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error {
-	return s.Fake.Items(func(v storage.ValueID, h *storage.Head, f *storage.Field, _ error) error {
+func (s *harmedKeys) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
+	return s.Fake.Items(func(v content.ValueID, h *content.Head, f *content.Field, _ error) error {
 		damage := fmt.Errorf("%w: a block is gone", storage.ErrDamaged)
 		switch record, value := s.harm(v); {
 		case record:
@@ -88,15 +89,15 @@ func (s *harmedKeys) Items(fn func(v storage.ValueID, h *storage.Head, f *storag
 
 func TestADumpEndsAtAKeyThatItCannotReadUnlessItSalvages(t *testing.T) {
 	for name, c := range map[string]struct {
-		harm func(v storage.ValueID) (record, value bool)
+		harm func(v content.ValueID) (record, value bool)
 		keys int64
 		lost []string
 	}{
-		"a string":            {func(v storage.ValueID) (bool, bool) { return v.ID == 2, false }, 7, []string{"head 2"}},
-		"a value":             {func(v storage.ValueID) (bool, bool) { return false, v.ID == 4 }, 7, []string{"head 4"}},
-		"a field":             {func(v storage.ValueID) (bool, bool) { return v.Field == 7, false }, 7, []string{"field 7 of hash 5"}},
-		"the value of each":   {func(v storage.ValueID) (bool, bool) { return false, v.ID == 5 && v.IsField }, 4, []string{"field 6 of hash 5", "field 7 of hash 5", "field 8 of hash 5"}},
-		"a hash, not a field": {func(v storage.ValueID) (bool, bool) { return v == storage.ValueID{ID: 5}, false }, 4, []string{"head 5"}},
+		"a string":            {func(v content.ValueID) (bool, bool) { return v.ID == 2, false }, 7, []string{"head 2"}},
+		"a value":             {func(v content.ValueID) (bool, bool) { return false, v.ID == 4 }, 7, []string{"head 4"}},
+		"a field":             {func(v content.ValueID) (bool, bool) { return v.Field == 7, false }, 7, []string{"field 7 of hash 5"}},
+		"the value of each":   {func(v content.ValueID) (bool, bool) { return false, v.ID == 5 && v.IsField }, 4, []string{"field 6 of hash 5", "field 7 of hash 5", "field 8 of hash 5"}},
+		"a hash, not a field": {func(v content.ValueID) (bool, bool) { return v == content.ValueID{ID: 5}, false }, 4, []string{"head 5"}},
 	} {
 		src := recoverytest.OneOfEach()
 		src.Count()
@@ -122,8 +123,8 @@ func TestADumpEndsAtAKeyThatItCannotReadUnlessItSalvages(t *testing.T) {
 func TestTwoKeysOfOneNameAreNotDumped(t *testing.T) {
 	for name, lost := range map[string]int64{"long": 1, "none": 0, "jobs": 1, "empty \"\n": 0} { // the one is of another database, the other a queue without packets
 		src := recoverytest.OneOfEach()
-		var b storage.Batch
-		b.PutHead(&storage.Head{ID: 99, Kind: storage.String, Name: []byte(name), Version: 99, Value: []byte("x")}, storage.Mark{})
+		var b content.Batch
+		b.PutHead(&content.Head{ID: 99, Kind: content.String, Name: []byte(name), Version: 99, Value: []byte("x")}, content.Mark{})
 		src.Keys.Apply(&b)
 		src.Count()
 		_, err := Dump(src, new(bytes.Buffer), Options{Now: recoverytest.Later})
@@ -140,8 +141,8 @@ func TestTwoKeysOfOneNameAreNotDumped(t *testing.T) {
 
 func TestTwoFieldsOfOneNameAreNotDumped(t *testing.T) {
 	src := recoverytest.OneOfEach()
-	var b storage.Batch
-	b.PutField(&storage.Field{Hash: 5, ID: 99, Name: []byte("small"), Version: 99, Value: []byte("x")}, storage.Mark{})
+	var b content.Batch
+	b.PutField(&content.Field{Hash: 5, ID: 99, Name: []byte("small"), Version: 99, Value: []byte("x")}, content.Mark{})
 	src.Keys.Apply(&b)
 	src.Count()
 	if _, err := Dump(src, new(bytes.Buffer), Options{Now: recoverytest.Later}); !errors.Is(err, storage.ErrDamaged) {

@@ -8,14 +8,14 @@ import (
 	"io"
 	"slices"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // What a stranger's record would make of the libraries is found out before they see it: how deep
 // they call themselves, and how many values they make. Only texts may be long.
 
 // longText is more than a text of a line has behind its escapes: a payload in base64.
-const longText = (storage.MaxRecord + 2) / 3 * 4
+const longText = (content.MaxRecord + 2) / 3 * 4
 
 // shape is what a long line has so far.
 type shape struct {
@@ -66,7 +66,7 @@ func maps(in *bufio.Reader) func() ([]byte, error) {
 		if s.raw = s.raw[:0]; cap(s.raw) > keepBytes {
 			s.raw = nil
 		}
-		s.left, s.long = maxMap, storage.MaxPayload
+		s.left, s.long = maxMap, content.MaxPayload
 		err := s.value(0)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("the dump is cut short: it ends inside a record")

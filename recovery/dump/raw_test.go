@@ -10,7 +10,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestALineMayBeAsLongAsItIsAllowedToBe(t *testing.T) {
@@ -48,7 +48,7 @@ func TestALongTextMayBeAllEscapes(t *testing.T) {
 	}
 	var s shape
 	line := []byte(`{"payload":"` + strings.Repeat(`\u0001`, 100_000))
-	for length := 0; length < storage.MaxRecord; length += 100_000 {
+	for length := 0; length < content.MaxRecord; length += 100_000 {
 		for _, end := range []int{len(line) - 3, len(line)} { // as it comes
 			if err := s.see(line[:end]); err != nil {
 				t.Fatal(err)
@@ -116,10 +116,10 @@ func TestRecordsOfMsgpackAreBoundedBesidesOnePayload(t *testing.T) {
 		"values in values":  {"\x81\xa1v" + strings.Repeat("\x91", maxDepth+1), "values 100 deep"},
 		"many values":       {"\x81\xa1v\xdd\x7f\xff\xff\xff" + strings.Repeat("\xc0", maxMap), "longer than 1572864 bytes"},
 		"two long payloads": {"\x82\xa1v" + bin(maxMap) + strings.Repeat("x", maxMap) + "\xa1w" + bin(maxMap), "longer than"},
-		"beyond a payload":  {"\x81\xa1v" + bin(storage.MaxPayload+1), "longer than"},
+		"beyond a payload":  {"\x81\xa1v" + bin(content.MaxPayload+1), "longer than"},
 		"a long one inside": {"\x81\xa1v\x91" + bin(maxMap), "longer than"},
 		"a code of none":    {"\x81\xa1v\xc1", "0xc1"},
-		"cut in a payload":  {"\x81\xa1v" + bin(storage.MaxPayload) + "x", "cut short"},
+		"cut in a payload":  {"\x81\xa1v" + bin(content.MaxPayload) + "x", "cut short"},
 	} {
 		raw, err := maps(bufio.NewReader(strings.NewReader(c.text)))()
 		if err == nil || !strings.Contains(err.Error(), c.want) {

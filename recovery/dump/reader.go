@@ -11,13 +11,13 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/archive"
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 const (
 	// maxLine bounds a line of JSON: the longest packet with every byte escaped, and its other fields.
 	// maxShape bounds what it has besides texts, and so what the library makes of it.
-	maxLine  = 6*storage.MaxPayload + 4<<20
+	maxLine  = 6*content.MaxPayload + 4<<20
 	maxShape = 1 << 20
 	// maxMap bounds a record of msgpack, but for one value above longValue: a payload of 1 MiB with
 	// the longest names and notes. maxDepth bounds how deep the library can be made to call itself.

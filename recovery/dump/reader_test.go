@@ -21,7 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 const (
@@ -130,7 +130,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"enum with a tag twice":      {head + withSettings(`"enum":[["a","b"],["a","c"]]`), `got "a" behind "a"`},
 		"enum out of order":          {head + withSettings(`"enum":[["b","b"],["a","c"]]`), `enum: expected tags in the order of their bytes, each once, got "a" behind "b"`},
 		"enum with long values":      {head + withSettings(`"enum":[["a","`+long+`"]]`), "at most 16384 bytes together"},
-		"enum with too many tags":    {head + withSettings(`"enum":[`+strings.Repeat(`["a","b"],`, storage.MaxOrders)+`["a","b"]]`), "enum: expected at most 16 tags, got 17"},
+		"enum with too many tags":    {head + withSettings(`"enum":[`+strings.Repeat(`["a","b"],`, content.MaxOrders)+`["a","b"]]`), "enum: expected at most 16 tags, got 17"},
 		"enum twice":                 {head + withSettings(`"enum":[["a","b"]],"enum_base64":[["Yg==","Yg=="]]`), `line 2: field "enum" is there in two encodings`},
 		"tags twice":                 {head + first + packetLine(seq8+`,"tags":{"a":"1"},"tags_base64":["Yg==","Yg=="]`), `line 3: field "tags" is there in two encodings`},
 		"unique id too long":         {head + first + packetLine(seq8+`,"unique":"`+long[:256]+`"`), `line 3: field "unique" has 256 bytes: at most 255`},
@@ -161,14 +161,14 @@ func withSettings(fields string) string {
 
 func TestASettingThatIsNotThereIsItsZeroValue(t *testing.T) {
 	const end = "\n" + `{"type":"end","queues":1,"packets":0}`
-	for fields, want := range map[string]storage.Settings{
+	for fields, want := range map[string]content.Settings{
 		``: {},
 		`"max_attempts":5,"lease":30000,"backoff_min":1000,"backoff_max":600000,"dead_letter":"dead","retain":7`: {
 			MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000, DeadLetter: []byte("dead"), Retain: 7,
 		},
 		`"full":"reject","bound":0,"pause_in":false,"closed":null,"enum":[]`: {},
-		`"dead_letter":{"base64":"/wA="},"enum":[["a",{"base64":"/w=="}]]`:   {DeadLetter: []byte{0xff, 0}, Orders: []storage.Order{{Tag: "a", Values: []string{"\xff"}}}},
-		`"full":"block","enum_base64":[["YQ==","Yg=="]]`:                     {Full: storage.FullBlock, Orders: []storage.Order{{Tag: "a", Values: []string{"b"}}}},
+		`"dead_letter":{"base64":"/wA="},"enum":[["a",{"base64":"/w=="}]]`:   {DeadLetter: []byte{0xff, 0}, Orders: []content.Order{{Tag: "a", Values: []string{"\xff"}}}},
+		`"full":"block","enum_base64":[["YQ==","Yg=="]]`:                     {Full: content.FullBlock, Orders: []content.Order{{Tag: "a", Values: []string{"b"}}}},
 	} {
 		read := 0
 		_, err := Read(t.Context(), strings.NewReader(head+withSettings(fields)+end), func(r *Record) error {
@@ -176,7 +176,7 @@ func TestASettingThatIsNotThereIsItsZeroValue(t *testing.T) {
 				return nil
 			}
 			q := r.Definition()
-			if read++; !reflect.DeepEqual(*q.Settings, want) || q.Counters != (storage.Counters{}) {
+			if read++; !reflect.DeepEqual(*q.Settings, want) || q.Counters != (content.Counters{}) {
 				t.Errorf("%s is read as %+v, %+v", fields, *q.Settings, q.Counters)
 			}
 			return nil
@@ -192,13 +192,13 @@ func TestJSONOfOtherProgramsIsRead(t *testing.T) {
 	in = head + in + "\t{ \"queue\" : \"\\u0061\\/\", \"id\":1 , \"type\":\"queue\" }\r\n\n" +
 		`{"state":"ready","payload":"\ud83d\ude00\b\f\n\r\t\"\\","sequence":9223372036854775808,"queue":"a/","priority":7,"type":"packet","id":"whatever","tags":{"z":"1","a":"2"}}` + "\n" +
 		`{"type":"end","queues":1,"packets":1}` // and no line feed
-	var got storage.Packet
+	var got content.Packet
 	report, err := Read(t.Context(), iotest.OneByteReader(strings.NewReader(in)), func(r *Record) error {
 		if r.Type != TypePacket {
 			return nil
 		}
 		id, p, _ := r.Packet()
-		if string(r.Queue) != "a/" || id != (storage.PacketID{Queue: 1, Priority: 7, Seq: 1 << 63}) {
+		if string(r.Queue) != "a/" || id != (content.PacketID{Queue: 1, Priority: 7, Seq: 1 << 63}) {
 			t.Errorf("packet %v of queue %q", id, r.Queue)
 		}
 		got = *p
@@ -365,13 +365,13 @@ func TestDumpThatIsCutOrChangedIsNeverTakenForWhole(t *testing.T) {
 func harmless(a, b []byte) bool { return bytes.EqualFold(a, b) }
 
 // anyPacket draws a packet of any shape.
-func anyPacket(t *rapid.T) storage.Packet {
+func anyPacket(t *rapid.T) content.Packet {
 	odd := rapid.OneOf(
 		rapid.SliceOf(rapid.Byte()),
 		rapid.Custom(func(t *rapid.T) []byte { return []byte(rapid.String().Draw(t, "text")) }),
 		rapid.SampledFrom([][]byte{{}, {0}, []byte("\"\\/\b\f\n\r\t"), []byte("\u2028\u2029\ufffd\ufeff"), []byte("\xed\xa0\x80"), []byte("\xc0\x80"), []byte("<&>")}),
 	)
-	p := storage.Packet{
+	p := content.Packet{
 		Payload:    odd.Draw(t, "payload"),
 		Expiry:     rapid.SampledFrom([]int64{0, recoverytest.Later + 1, math.MaxInt64}).Draw(t, "expiry"),
 		NotBefore:  rapid.SampledFrom([]int64{0, 1, recoverytest.Later, recoverytest.Later + 1, math.MinInt64}).Draw(t, "not before"),
@@ -380,12 +380,12 @@ func anyPacket(t *rapid.T) storage.Packet {
 		Producer:   string(odd.Draw(t, "producer")),
 		Unique:     odd.Draw(t, "unique"),
 	}
-	p.Unique = p.Unique[:min(len(p.Unique), storage.MaxUnique)]
+	p.Unique = p.Unique[:min(len(p.Unique), content.MaxUnique)]
 	if rapid.Bool().Draw(t, "has a key") {
 		p.Key = append([]byte{}, odd.Draw(t, "key")...)
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "tags") {
-		p.Tags = append(p.Tags, storage.Tag{Name: string(odd.Draw(t, "name")), Value: string(odd.Draw(t, "value"))})
+		p.Tags = append(p.Tags, content.Tag{Name: string(odd.Draw(t, "name")), Value: string(odd.Draw(t, "value"))})
 	}
 	for i := range p.Tags { // in the order of their names, as stored
 		for j := i; j > 0 && p.Tags[j-1].Name > p.Tags[j].Name; j-- {
@@ -397,12 +397,12 @@ func anyPacket(t *rapid.T) storage.Packet {
 
 // source draws what a store holds.
 func anySource(t *rapid.T) *recoverytest.Fake {
-	s := &recoverytest.Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 1000, LowSeq: 1<<63 - 1, NextQueue: 100}}}
+	s := &recoverytest.Fake{Counted: content.Control{Marks: content.Marks{NextSeq: 1<<63 + 1000, LowSeq: 1<<63 - 1, NextQueue: 100}}}
 	seq := uint64(1 << 63)
 	for i := range rapid.IntRange(0, 3).Draw(t, "queues") {
 		id := uint32(i*7 + 1)
 		name := append([]byte{byte(i)}, rapid.SliceOf(rapid.Byte()).Draw(t, "name")...)
-		s.Defined = append(s.Defined, storage.Queue{ID: id, Database: uint8(rapid.IntRange(0, 15).Draw(t, "database")), Name: name})
+		s.Defined = append(s.Defined, content.Queue{ID: id, Database: uint8(rapid.IntRange(0, 15).Draw(t, "database")), Name: name})
 		priority := rapid.Uint32Range(0, 3).Draw(t, "priority")
 		for range rapid.IntRange(0, 4).Draw(t, "packets") {
 			seq++
@@ -419,18 +419,18 @@ func tryAny(t *rapid.T, src *recoverytest.Fake) map[uint64]*Delivery {
 	name := rapid.SliceOfN(rapid.Byte(), 1, 5)
 	for i := range src.Stored {
 		if p := &src.Stored[i]; rapid.Bool().Draw(t, "tried") {
-			d := &Delivery{Delivery: storage.Delivery{
-				Identity: p.ID.Seq, Expiry: p.Packet.Expiry, State: storage.State(rapid.Uint8Range(1, 5).Draw(t, "state")),
+			d := &Delivery{Delivery: content.Delivery{
+				Identity: p.ID.Seq, Expiry: p.Packet.Expiry, State: content.State(rapid.Uint8Range(1, 5).Draw(t, "state")),
 				Until: rapid.Int64Min(0).Draw(t, "until"), Attempts: rapid.Uint32().Draw(t, "attempts"), Token: src.Counted.NextSeq - 1,
 				FirstClaim: rapid.Int64().Draw(t, "first"), LastClaim: rapid.Int64().Draw(t, "last"), Consumer: string(name.Draw(t, "consumer")),
 			}}
-			if d.State <= storage.Delayed {
-				d.State = storage.Ready + storage.State(min(d.Until, 1))
+			if d.State <= content.Delayed {
+				d.State = content.Ready + content.State(min(d.Until, 1))
 			}
-			if d.State == storage.Claimed {
+			if d.State == content.Claimed {
 				d.Attempts = max(d.Attempts, 1)
-			} else if d.State == storage.Done && d.Expiry == 0 {
-				d.State = storage.Dead
+			} else if d.State == content.Done && d.Expiry == 0 {
+				d.State = content.Dead
 			}
 			p.Packet.Attempts = 0
 			if rapid.Bool().Draw(t, "moved") {
@@ -476,7 +476,7 @@ func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 				if want := tried[cmp.Or(p.Identity, id.Seq)]; shown(d) != shown(want) {
 					return fmt.Errorf("the delivery state is %+v, want %+v", shown(d), shown(want))
 				}
-				got.Stored = append(got.Stored, recoverytest.Packet{ID: id, Rec: storage.AppendRecord(nil, p)})
+				got.Stored = append(got.Stored, recoverytest.Packet{ID: id, Rec: content.AppendRecord(nil, p)})
 				return nil
 			}, nil)
 			if err != nil {
@@ -486,7 +486,7 @@ func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 				t.Fatalf("%d packets of %d", len(got.Stored), len(src.Stored))
 			}
 			for i := range got.Stored {
-				if want := storage.AppendRecord(nil, &src.Stored[i].Packet); !bytes.Equal(got.Stored[i].Rec, want) || got.Stored[i].ID != src.Stored[i].ID {
+				if want := content.AppendRecord(nil, &src.Stored[i].Packet); !bytes.Equal(got.Stored[i].Rec, want) || got.Stored[i].ID != src.Stored[i].ID {
 					t.Fatalf("packet %v: %x, want %v: %x", got.Stored[i].ID, got.Stored[i].Rec, src.Stored[i].ID, want)
 				}
 			}
@@ -505,8 +505,8 @@ func encoded(t *rapid.T, f Format, r Record) []byte {
 func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPacket(t)
-		id := storage.PacketID{Queue: 1, Priority: 2, Seq: rapid.Uint64Min(1).Draw(t, "seq")}
-		q := &storage.Queue{ID: 1, Name: rapid.SliceOf(rapid.Byte()).Draw(t, "queue")}
+		id := content.PacketID{Queue: 1, Priority: 2, Seq: rapid.Uint64Min(1).Draw(t, "seq")}
+		q := &content.Queue{ID: 1, Name: rapid.SliceOf(rapid.Byte()).Draw(t, "queue")}
 		var object struct {
 			Queue, Key, Payload, Sequence, ID, Tags any
 			NotBefore                               int64 `json:"not_before"`
@@ -599,7 +599,7 @@ func contentsOf(t *testing.T, text []byte) (all []string) {
 			return add("%+v", r.Window())
 		case TypePacket:
 			id, p, d := r.Packet()
-			return add("%v %x %s", id, storage.AppendRecord(nil, p), shown(d))
+			return add("%v %x %s", id, content.AppendRecord(nil, p), shown(d))
 		case TypeString, TypeHash:
 			return add("%+v", r.Head())
 		case TypeField:

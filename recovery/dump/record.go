@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // The types of records, the values of their first field.
@@ -80,11 +80,11 @@ type Record struct {
 	ProgressNote data     `json:"progress_text" msgpack:"progress_text,omitempty" of:"packet"`
 
 	Settings      settings          `json:"settings" msgpack:"settings,omitempty" of:"queue"`
-	Counters      *storage.Counters `json:"counters" msgpack:"counters,omitempty" of:"queue"`
+	Counters      *content.Counters `json:"counters" msgpack:"counters,omitempty" of:"queue"`
 	UnknownFields uint64            `json:"unknown_fields" msgpack:"unknown_fields,omitempty" of:"queue"`
 	Unknown       data              `json:"unknown" msgpack:"unknown,omitempty" of:"queue"`
 
-	settings *storage.Settings // Settings as the store has them
+	settings *content.Settings // Settings as the store has them
 	queue    uint32            // the number of the queue that a packet or window belongs to
 }
 
@@ -100,9 +100,9 @@ type text struct {
 
 func (r *Record) texts() [13]text {
 	return [...]text{
-		{"queue", &r.Queue, storage.MaxName}, {"hash", &r.Hash, storage.MaxName}, {"name", &r.Name, maxItem}, {"key", &r.Key, maxText},
+		{"queue", &r.Queue, content.MaxName}, {"hash", &r.Hash, content.MaxName}, {"name", &r.Name, maxItem}, {"key", &r.Key, maxText},
 		{"payload", &r.Payload, MaxRecord}, {"value", &r.Value, maxItem}, {"producer", &r.Producer, maxItem},
-		{"unique", &r.Unique, storage.MaxUnique}, {"consumer", &r.Consumer, maxText}, {"origin", &r.Origin, storage.MaxName},
+		{"unique", &r.Unique, content.MaxUnique}, {"consumer", &r.Consumer, maxText}, {"origin", &r.Origin, content.MaxName},
 		{"reason", &r.Reason, maxText}, {"progress_text", &r.ProgressNote, maxText - 1}, {"unknown", &r.Unknown, maxRest},
 	}
 }
@@ -184,7 +184,7 @@ func (i *ident) DecodeMsgpack(d *msgpack.Decoder) error {
 	return err
 }
 
-func headerRecord(m storage.Marks, payload Encoding) Record {
+func headerRecord(m content.Marks, payload Encoding) Record {
 	r := Record{
 		Type: TypeHeader, Version: Version,
 		NextSequence: sequence(m.NextSeq), LowSequence: sequence(m.LowSeq), NextQueue: uint64(m.NextQueue),
@@ -196,16 +196,16 @@ func headerRecord(m storage.Marks, payload Encoding) Record {
 }
 
 // Marks are those of the dumped folder, of its header.
-func (r *Record) Marks() storage.Marks {
-	return storage.Marks{NextSeq: uint64(r.NextSequence), LowSeq: uint64(r.LowSequence), NextQueue: uint32(r.NextQueue)}
+func (r *Record) Marks() content.Marks {
+	return content.Marks{NextSeq: uint64(r.NextSequence), LowSeq: uint64(r.LowSequence), NextQueue: uint32(r.NextQueue)}
 }
 
-func queueRecord(q *storage.Queue) Record {
+func queueRecord(q *content.Queue) Record {
 	r := Record{
 		Type: TypeQueue, ID: ident(fmt.Sprint(q.ID)), Queue: notNil(q.Name), Database: uint64(q.Database), Expires: millis(q.Expiry),
 		settings: q.Settings, UnknownFields: uint64(q.Rest.Fields), Unknown: some([]byte(q.Rest.Bytes)),
 	}
-	if q.Counters != (storage.Counters{}) {
+	if q.Counters != (content.Counters{}) {
 		r.Counters = &q.Counters
 	}
 	return r
@@ -218,10 +218,10 @@ func (r *Record) number() uint32 {
 }
 
 // Definition is the queue of a record of one.
-func (r *Record) Definition() *storage.Queue {
-	q := &storage.Queue{
+func (r *Record) Definition() *content.Queue {
+	q := &content.Queue{
 		ID: r.number(), Database: uint8(r.Database), Name: r.Queue, Expiry: int64(r.Expires), Settings: r.settings,
-		Rest: storage.Rest{Bytes: string(r.Unknown), Fields: int(r.UnknownFields)},
+		Rest: content.Rest{Bytes: string(r.Unknown), Fields: int(r.UnknownFields)},
 	}
 	if r.Counters != nil {
 		q.Counters = *r.Counters
@@ -229,39 +229,39 @@ func (r *Record) Definition() *storage.Queue {
 	return q
 }
 
-func windowRecord(u *storage.Unique) Record {
+func windowRecord(u *content.Unique) Record {
 	return Record{Type: TypeWindow, Name: u.ID, Identity: sequence(u.Identity), Expires: millis(u.Until)}
 }
 
 // Window is the window of a record of one.
-func (r *Record) Window() *storage.Unique {
-	return &storage.Unique{UniqueID: storage.UniqueID{Queue: r.queue, Identity: uint64(r.Identity)}, ID: r.Name, Until: int64(r.Expires)}
+func (r *Record) Window() *content.Unique {
+	return &content.Unique{UniqueID: content.UniqueID{Queue: r.queue, Identity: uint64(r.Identity)}, ID: r.Name, Until: int64(r.Expires)}
 }
 
-func headRecord(h *storage.Head) Record {
+func headRecord(h *content.Head) Record {
 	r := Record{Type: TypeString, Database: uint64(h.Database), Name: notNil(h.Name), Value: some(h.Value), Expires: millis(h.Expiry)}
-	if h.Kind == storage.Hash {
+	if h.Kind == content.Hash {
 		r.Type = TypeHash
 	}
 	return r
 }
 
 // Head is the string or hash of a record of one, without a number and a version.
-func (r *Record) Head() *storage.Head {
-	h := &storage.Head{Kind: storage.Hash, Database: uint8(r.Database), Name: r.Name, Expiry: int64(r.Expires)}
+func (r *Record) Head() *content.Head {
+	h := &content.Head{Kind: content.Hash, Database: uint8(r.Database), Name: r.Name, Expiry: int64(r.Expires)}
 	if r.Type == TypeString {
-		h.Kind, h.Value = storage.String, notNil(r.Value)
+		h.Kind, h.Value = content.String, notNil(r.Value)
 	}
 	return h
 }
 
-func fieldRecord(hash []byte, f *storage.Field) Record {
+func fieldRecord(hash []byte, f *content.Field) Record {
 	return Record{Type: TypeField, Hash: notNil(hash), Name: notNil(f.Name), Value: some(f.Value)}
 }
 
 // Field is the field of a record of one, as Head.
-func (r *Record) Field() *storage.Field {
-	return &storage.Field{Name: r.Name, Value: notNil(r.Value)}
+func (r *Record) Field() *content.Field {
+	return &content.Field{Name: r.Name, Value: notNil(r.Value)}
 }
 
 func endRecord(c Counts, hash string) Record {
@@ -270,7 +270,7 @@ func endRecord(c Counts, hash string) Record {
 
 // Delivery is the delivery state of a packet with its notes, and with the name of its origin.
 type Delivery struct {
-	storage.Delivery
+	content.Delivery
 	OriginName []byte // nil: it has no origin, or one that is not in the dump
 }
 
@@ -278,7 +278,7 @@ type Delivery struct {
 func (d *Delivery) Leased(now int64) bool { return d != nil && d.Delivery.Leased(now) }
 
 // packetRecord gets a nil delivery state if nothing was tried with the packet.
-func packetRecord(queue []byte, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) Record {
+func packetRecord(queue []byte, id content.PacketID, p *content.Packet, d *Delivery, now int64) Record {
 	r := Record{
 		Type: TypePacket, Queue: notNil(queue), ID: ident(id.String()), Priority: new(uint64(id.Priority)), Sequence: sequence(id.Seq),
 		Key: data(p.Key), Payload: some(p.Payload), Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
@@ -290,7 +290,7 @@ func packetRecord(queue []byte, id storage.PacketID, p *storage.Packet, d *Deliv
 	for i := range p.Tags {
 		r.Tags = append(r.Tags, data(p.Tags[i].Name), data(p.Tags[i].Value))
 	}
-	tried := storage.Ready
+	tried := content.Ready
 	if d != nil {
 		tried = d.State
 		r.Attempts, r.Until, r.Token = uint64(d.Attempts), millis(d.Until), sequence(d.Token)
@@ -312,24 +312,24 @@ func packetRecord(queue []byte, id storage.PacketID, p *storage.Packet, d *Deliv
 
 // Packet is the packet of a record of one, with its delivery state: nil if nothing was tried with
 // it. Attempts alone stay with the packet.
-func (r *Record) Packet() (storage.PacketID, *storage.Packet, *Delivery) {
-	id := storage.PacketID{Queue: r.queue, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
-	p := &storage.Packet{
+func (r *Record) Packet() (content.PacketID, *content.Packet, *Delivery) {
+	id := content.PacketID{Queue: r.queue, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
+	p := &content.Packet{
 		Key: r.Key, Payload: r.Payload, Expiry: int64(r.Expires), NotBefore: int64(r.NotBefore), Attempts: uint32(r.Attempts),
 		EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer), Identity: uint64(r.Identity), Unique: r.Unique,
 	}
 	for i := 0; i < len(r.Tags); i += 2 {
-		p.Tags = append(p.Tags, storage.Tag{Name: string(r.Tags[i]), Value: string(r.Tags[i+1])})
+		p.Tags = append(p.Tags, content.Tag{Name: string(r.Tags[i]), Value: string(r.Tags[i+1])})
 	}
-	slices.SortStableFunc(p.Tags, func(a, b storage.Tag) int { return cmp.Compare(a.Name, b.Name) })
-	d := &Delivery{OriginName: r.Origin, Delivery: storage.Delivery{
-		State: storage.Ready, Identity: cmp.Or(p.Identity, id.Seq), Attempts: p.Attempts, Expiry: p.Expiry,
+	slices.SortStableFunc(p.Tags, func(a, b content.Tag) int { return cmp.Compare(a.Name, b.Name) })
+	d := &Delivery{OriginName: r.Origin, Delivery: content.Delivery{
+		State: content.Ready, Identity: cmp.Or(p.Identity, id.Seq), Attempts: p.Attempts, Expiry: p.Expiry,
 	}}
 	nothing := d.Delivery
-	if state := slices.Index(recovery.StateNames[:], r.State); state >= int(storage.Claimed) {
-		d.State = storage.State(state)
+	if state := slices.Index(recovery.StateNames[:], r.State); state >= int(content.Claimed) {
+		d.State = content.State(state)
 	} else if r.Until > 0 {
-		d.State = storage.Delayed
+		d.State = content.Delayed
 	}
 	d.Until, d.Token, d.Origin = int64(r.Until), uint64(r.Token), uint32(r.OriginID)
 	d.FirstClaim, d.LastClaim, d.Consumer, d.Reason = int64(r.FirstClaim), int64(r.LastClaim), string(r.Consumer), string(r.Reason)

@@ -8,12 +8,13 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // salvagePass reads the whole folder before the first record is made, also where only some queues
 // are dumped. It compares the packets with the control record and widens the marks until they hold
 // every packet that a store can have.
-func (d *dumper) salvagePass(m *storage.Marks) error {
+func (d *dumper) salvagePass(m *content.Marks) error {
 	if m.LowSeq >= m.NextSeq || m.LowSeq < SequenceMargin || m.NextSeq > math.MaxUint64-SequenceMargin {
 		m.NextSeq, m.LowSeq = 1<<63, 1<<63-1 // those of an empty store
 	}
@@ -26,11 +27,11 @@ func (d *dumper) salvagePass(m *storage.Marks) error {
 	for _, q := range d.queues {
 		widenQueues(q.ID)
 	}
-	var p storage.Packet
-	var tally storage.Tally
+	var p content.Packet
+	var tally content.Tally
 	unread := uint64(0)
-	err := d.src.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, _ error) error {
-		if rec == nil || storage.DecodeRecord(rec, &p) != nil {
+	err := d.src.Records(storage.QueueRange{}, func(id content.PacketID, rec []byte, _ error) error {
+		if rec == nil || content.DecodeRecord(rec, &p) != nil {
 			unread++
 			return nil
 		}
@@ -47,7 +48,7 @@ func (d *dumper) salvagePass(m *storage.Marks) error {
 }
 
 // widen raises the mark of the next sequence above n, unless no store comes there.
-func widen(m *storage.Marks, n uint64) {
+func widen(m *content.Marks, n uint64) {
 	if n < math.MaxUint64-SequenceMargin {
 		m.NextSeq = max(m.NextSeq, n+1)
 	}
@@ -57,7 +58,7 @@ func widen(m *storage.Marks, n uint64) {
 // dots behind it until no other queue has that name.
 func (d *dumper) lostName(id uint32) []byte {
 	name := fmt.Appendf(nil, "lost-queue-%d", id)
-	for slices.ContainsFunc(d.queues, func(q *storage.Queue) bool { return bytes.Equal(q.Name, name) }) {
+	for slices.ContainsFunc(d.queues, func(q *content.Queue) bool { return bytes.Equal(q.Name, name) }) {
 		name = append(name, '.')
 	}
 	return name

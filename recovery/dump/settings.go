@@ -11,7 +11,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // settings are those of a queue as a dump has them: a field for each one that is not 0, false or
@@ -33,26 +33,26 @@ func (s *settings) DecodeMsgpack(d *msgpack.Decoder) error {
 	return err
 }
 
-func fieldOf(k *storage.Setting) string { return strings.ReplaceAll(k.Name, "-", "_") }
+func fieldOf(k *content.Setting) string { return strings.ReplaceAll(k.Name, "-", "_") }
 
 // newSettings makes the fields of settings, nil of none.
-func newSettings(s *storage.Settings) settings {
+func newSettings(s *content.Settings) settings {
 	if s == nil {
 		return nil
 	}
 	fields := settings{}
-	for i := range storage.SettingsTable {
-		k := &storage.SettingsTable[i]
+	for i := range content.SettingsTable {
+		k := &content.SettingsTable[i]
 		if k.IsZero(s) {
 			continue
 		}
 		value := k.At(s) // of a number, or true
 		switch at := value.(type) {
-		case *storage.Full:
+		case *content.Full:
 			value = at.String()
 		case *[]byte:
 			value = data(*at)
-		case *storage.Orders:
+		case *content.Orders:
 			lists := make([][]data, len(*at))
 			for i, o := range *at {
 				for _, text := range append([]string{o.Tag}, o.Values...) {
@@ -72,14 +72,14 @@ const inBase64 = "_base64"
 func errTwice(name string) error { return fmt.Errorf("field %q is there in two encodings", name) }
 
 // stored checks settings that one of the libraries has decoded.
-func (s settings) stored() (*storage.Settings, error) {
+func (s settings) stored() (*content.Settings, error) {
 	if s == nil {
 		return nil, nil
 	}
-	out := new(storage.Settings)
+	out := new(content.Settings)
 	for field, value := range s {
 		name, encoded := strings.CutSuffix(field, inBase64)
-		i := slices.IndexFunc(storage.SettingsTable, func(k storage.Setting) bool { return fieldOf(&k) == name })
+		i := slices.IndexFunc(content.SettingsTable, func(k content.Setting) bool { return fieldOf(&k) == name })
 		switch {
 		case i < 0:
 			return nil, fmt.Errorf("unknown field %q", field)
@@ -88,14 +88,14 @@ func (s settings) stored() (*storage.Settings, error) {
 		case value == nil:
 			continue
 		}
-		if err := setSetting(out, &storage.SettingsTable[i], name, value, encoded); err != nil {
+		if err := setSetting(out, &content.SettingsTable[i], name, value, encoded); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func setSetting(s *storage.Settings, k *storage.Setting, name string, value any, encoded bool) error {
+func setSetting(s *content.Settings, k *content.Setting, name string, value any, encoded bool) error {
 	ok := true
 	switch at := k.At(s).(type) {
 	case *int64:
@@ -108,17 +108,17 @@ func setSetting(s *storage.Settings, k *storage.Setting, name string, value any,
 		if *at, ok = value.(bool); !ok {
 			return fmt.Errorf("field %q is %v: expected true or false", name, value)
 		}
-	case *storage.Full:
+	case *content.Full:
 		word := slices.Index(k.Words, fmt.Sprint(value))
 		if word < 0 {
 			return fmt.Errorf("field %q is %q: expected one of %s", name, value, strings.Join(k.Words, ", "))
 		}
-		*at = storage.Full(word)
+		*at = content.Full(word)
 	case *[]byte:
-		if *at, ok = bytesOf(value, encoded); !ok || len(*at) > storage.MaxName {
-			return fmt.Errorf("field %q: expected a name of at most %d bytes", name, storage.MaxName)
+		if *at, ok = bytesOf(value, encoded); !ok || len(*at) > content.MaxName {
+			return fmt.Errorf("field %q: expected a name of at most %d bytes", name, content.MaxName)
 		}
-	case *storage.Orders:
+	case *content.Orders:
 		lists, ok := value.([]any)
 		for _, list := range lists {
 			texts, isList := list.([]any)
@@ -127,12 +127,12 @@ func setSetting(s *storage.Settings, k *storage.Setting, name string, value any,
 				text, isText := bytesOf(texts[i], encoded)
 				o[i], ok = string(text), ok && isText
 			}
-			*at, ok = append(*at, storage.Order{Tag: o[0], Values: o[1:]}), ok && isList
+			*at, ok = append(*at, content.Order{Tag: o[0], Values: o[1:]}), ok && isList
 		}
 		if !ok {
 			return fmt.Errorf("field %q: expected an array with an array of texts for each tag", name)
 		}
-		if err := storage.CheckOrders(*at); err != nil {
+		if err := content.CheckOrders(*at); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestSalvageSaysHowItDiffersFromTheControlRecord(t *testing.T) {
@@ -18,7 +19,7 @@ func TestSalvageSaysHowItDiffersFromTheControlRecord(t *testing.T) {
 		"sound":      {func(*recoverytest.Fake) {}, ""},
 		"unreadable": {func(s *recoverytest.Fake) { s.Stored[3].Rec = []byte{0x91} }, ""},
 		"lost":       {func(s *recoverytest.Fake) { s.Stored = s.Stored[1:] }, "packets are missing: the control record counts 40"},
-		"came back":  {func(s *recoverytest.Fake) { s.Put(7, 21, 1<<63+40, storage.Packet{}) }, "packets came back: the control record counts 40"},
+		"came back":  {func(s *recoverytest.Fake) { s.Put(7, 21, 1<<63+40, content.Packet{}) }, "packets came back: the control record counts 40"},
 	} {
 		for _, o := range []Options{{}, {Limit: 3}, {Queues: []string{"queue 1"}}} {
 			t.Run(fmt.Sprint(name, o.Limit, o.Queues), func(t *testing.T) {

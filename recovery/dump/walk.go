@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // dumper is one dump under way. While the pipeline runs, it belongs to the goroutine that makes
@@ -15,22 +16,22 @@ import (
 type dumper struct {
 	Options
 	src     Source
-	control storage.Control
+	control content.Control
 	report  Report
 	check   checker       // of all records so far
-	tally   storage.Tally // of ids of unique pushes, strings, hashes and fields
+	tally   content.Tally // of ids of unique pushes, strings, hashes and fields
 
-	queues  []*storage.Queue // in order of identity; those without a name are not dumped
+	queues  []*content.Queue // in order of identity; those without a name are not dumped
 	span    storage.QueueRange
-	uniques map[storage.UniqueID][]byte // ids of packets
-	windows map[uint32][]storage.Unique // that are not over, by queue
+	uniques map[content.UniqueID][]byte // ids of packets
+	windows map[uint32][]content.Unique // that are not over, by queue
 	states  []state                     // in order of identity
 
-	queue *storage.Queue   // whose packets come
-	later []*storage.Queue // those after it
+	queue *content.Queue   // whose packets come
+	later []*content.Queue // those after it
 
 	current   packet // used again for each one
-	readState func(identity uint64) (*storage.Delivery, error)
+	readState func(identity uint64) (*content.Delivery, error)
 
 	block *block
 	next  func() (*block, error) // hands the block on, and returns an empty one
@@ -44,8 +45,8 @@ type state struct {
 
 // packet is one on its way from the folder to its record.
 type packet struct {
-	id storage.PacketID
-	storage.Packet
+	id content.PacketID
+	content.Packet
 	err error // why it cannot be read
 }
 
@@ -58,7 +59,7 @@ var errEnough = errors.New("the dump has as many packets as were asked for")
 
 // prepare reads what must be known before the first record is made, and widens the marks of a
 // salvage until they hold all that it found.
-func (d *dumper) prepare(m *storage.Marks) error {
+func (d *dumper) prepare(m *content.Marks) error {
 	if err := d.readQueues(); err != nil {
 		return err
 	}
@@ -89,9 +90,9 @@ func (d *dumper) readQueues() error {
 		return err
 	}
 	flush := d.src.Flush()
-	err := d.src.Queues(func(q storage.Queue) error {
+	err := d.src.Queues(func(q content.Queue) error {
 		if flush.DropsQueue(&q) || q.Expired(d.Now) || !d.wants(q.Name) {
-			q = storage.Queue{ID: q.ID}
+			q = content.Queue{ID: q.ID}
 		} else {
 			q.Name, q.Settings = append([]byte{}, q.Name...), q.Settings.Clone()
 			d.span = storage.QueueRange{First: cmp.Or(d.span.First, q.ID), Last: q.ID}
@@ -99,32 +100,32 @@ func (d *dumper) readQueues() error {
 		d.queues = append(d.queues, &q)
 		return nil
 	})
-	d.queue, d.later = &storage.Queue{}, d.queues
+	d.queue, d.later = &content.Queue{}, d.queues
 	return d.tolerable("queue definitions", err)
 }
 
 // readUniques reads the ids of unique pushes. A salvage leaves out those that cannot be loaded.
 func (d *dumper) readUniques() error {
-	d.uniques, d.windows = make(map[storage.UniqueID][]byte), make(map[uint32][]storage.Unique)
-	return d.tolerable("ids of unique pushes", d.src.Uniques(func(u *storage.Unique) error {
+	d.uniques, d.windows = make(map[content.UniqueID][]byte), make(map[uint32][]content.Unique)
+	return d.tolerable("ids of unique pushes", d.src.Uniques(func(u *content.Unique) error {
 		d.tally.AddUnique(u.UniqueID)
 		switch {
-		case len(u.ID) > storage.MaxUnique:
-			return d.leaveOut(storage.FindingRecord, u.String(), fmt.Errorf("it has an id of %d bytes, at most %d", len(u.ID), storage.MaxUnique))
+		case len(u.ID) > content.MaxUnique:
+			return d.leaveOut(storage.FindingRecord, u.String(), fmt.Errorf("it has an id of %d bytes, at most %d", len(u.ID), content.MaxUnique))
 		case u.Until == 0:
 			d.uniques[u.UniqueID] = bytes.Clone(u.ID)
 		case !u.Expired(d.Now):
-			d.windows[u.Queue] = append(d.windows[u.Queue], storage.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
+			d.windows[u.Queue] = append(d.windows[u.Queue], content.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
 		}
 		return nil
 	}))
 }
 
 // readDeliveries notes which packets have a delivery state.
-func (d *dumper) readDeliveries(m *storage.Marks) error {
-	var tally storage.Tally
+func (d *dumper) readDeliveries(m *content.Marks) error {
+	var tally content.Tally
 	unread := uint64(0)
-	err := d.src.Deliveries(func(s *storage.Delivery, damage error) error {
+	err := d.src.Deliveries(func(s *content.Delivery, damage error) error {
 		if damage != nil {
 			unread++
 			return d.leaveOut(storage.FindingRecord, stateKey(s.Identity), damage)
@@ -142,12 +143,12 @@ func (d *dumper) readDeliveries(m *storage.Marks) error {
 	return d.tolerable("delivery states", err)
 }
 
-func queueKey(q *storage.Queue) string { return fmt.Sprint("queue ", q.ID) }
+func queueKey(q *content.Queue) string { return fmt.Sprint("queue ", q.ID) }
 
 func stateKey(identity uint64) string { return fmt.Sprint("delivery state ", identity) }
 
 // all makes all records but the end.
-func (d *dumper) all(m storage.Marks) error {
+func (d *dumper) all(m content.Marks) error {
 	if _, err := d.put(headerRecord(m, d.Payload), storage.FindingControl, "control record"); err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (d *dumper) allPackets() (err error) {
 }
 
 // packet takes one packet of the folder.
-func (d *dumper) packet(id storage.PacketID, rec []byte, damage error) error {
+func (d *dumper) packet(id content.PacketID, rec []byte, damage error) error {
 	if err := d.queuesUpTo(id.Queue); err != nil {
 		return err
 	}
@@ -194,7 +195,7 @@ func (d *dumper) packet(id storage.PacketID, rec []byte, damage error) error {
 	p := &d.current
 	*p = packet{id: id, err: damage}
 	if rec != nil {
-		p.err = storage.DecodeRecord(bytes.Clone(rec), &p.Packet)
+		p.err = content.DecodeRecord(bytes.Clone(rec), &p.Packet)
 	}
 	if !known {
 		if wanted, err := d.nameless(p); !wanted {
@@ -214,7 +215,7 @@ func (d *dumper) nameless(p *packet) (wanted bool, err error) {
 	case !d.Salvage:
 		return false, fmt.Errorf("%w: %v belongs to a queue without a definition", storage.ErrDamaged, p)
 	}
-	q := &storage.Queue{ID: p.id.Queue, Name: d.lostName(p.id.Queue)}
+	q := &content.Queue{ID: p.id.Queue, Name: d.lostName(p.id.Queue)}
 	d.report.Add(storage.FindingQueue, queueKey(q), "its definition is lost: its packets are dumped under the name %q", q.Name)
 	err = d.putQueue(q)
 	return err == nil, err
@@ -234,12 +235,12 @@ func (d *dumper) queuesUpTo(id uint32) error {
 }
 
 // putQueue makes the records of a queue and its windows, if it is to be dumped.
-func (d *dumper) putQueue(q *storage.Queue) error {
+func (d *dumper) putQueue(q *content.Queue) error {
 	if d.queue = q; q.Name == nil {
 		return nil
 	}
 	what := queueKey(q)
-	if _, again := d.check.names[storage.FullName(q.Database, q.Name)]; again && d.Salvage {
+	if _, again := d.check.names[content.FullName(q.Database, q.Name)]; again && d.Salvage {
 		name := d.lostName(q.ID)
 		d.report.Add(storage.FindingQueue, what, "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
 		q.Name = name
@@ -287,7 +288,7 @@ func (d *dumper) putPacket(p *packet) error {
 		d.report.Lost++
 		return d.leaveOut(storage.FindingRecord, p.String(), p.err)
 	}
-	if unique, ok := d.uniques[storage.UniqueID{Queue: p.id.Queue, Identity: p.identity()}]; ok {
+	if unique, ok := d.uniques[content.UniqueID{Queue: p.id.Queue, Identity: p.identity()}]; ok {
 		p.Unique = unique
 	}
 	r := packetRecord(d.queue.Name, p.id, &p.Packet, tried, d.Now)
@@ -315,7 +316,7 @@ func (d *dumper) tried(p *packet) (*Delivery, error) {
 		return nil, d.leaveOut(storage.FindingRecord, stateKey(p.identity()), err)
 	}
 	own := &Delivery{Delivery: *s}
-	if at, there := slices.BinarySearchFunc(d.queues, s.Origin, func(q *storage.Queue, id uint32) int { return cmp.Compare(q.ID, id) }); there {
+	if at, there := slices.BinarySearchFunc(d.queues, s.Origin, func(q *content.Queue, id uint32) int { return cmp.Compare(q.ID, id) }); there {
 		own.OriginName = d.queues[at].Name
 	}
 	return own, nil
@@ -340,10 +341,10 @@ func (d *dumper) sameIdentity(p *packet, s *state) error {
 // allKeys makes the records of all strings and hashes that can be reached. A hash without fields
 // has none.
 func (d *dumper) allKeys() error {
-	var hash *storage.Head // whose fields are wanted; nil: none
+	var hash *content.Head // whose fields are wanted; nil: none
 	begun := false         // its record is made
 	flush, unread := d.src.Flush(), uint64(0)
-	err := d.src.Items(func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error {
+	err := d.src.Items(func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
 		switch {
 		case h != nil:
 			d.tally.AddItem(v, h.Version)
@@ -363,15 +364,15 @@ func (d *dumper) allKeys() error {
 		case damage != nil:
 			d.report.LostKeys++
 			return d.leaveOut(storage.FindingRecord, v.String(), damage)
-		case h != nil && h.Kind == storage.Hash:
-			hash = &storage.Head{ID: h.ID, Kind: h.Kind, Database: h.Database, Name: bytes.Clone(h.Name), Expiry: h.Expiry}
+		case h != nil && h.Kind == content.Hash:
+			hash = &content.Head{ID: h.ID, Kind: h.Kind, Database: h.Database, Name: bytes.Clone(h.Name), Expiry: h.Expiry}
 			return nil
 		case h != nil:
 			h.Name, h.Value = bytes.Clone(h.Name), bytes.Clone(h.Value)
 			_, err := d.putKey(headRecord(h), v)
 			return err
 		case !begun:
-			ok, err := d.putKey(headRecord(hash), storage.ValueID{ID: hash.ID})
+			ok, err := d.putKey(headRecord(hash), content.ValueID{ID: hash.ID})
 			if begun = ok; !ok || err != nil {
 				hash = nil
 				return err
@@ -387,7 +388,7 @@ func (d *dumper) allKeys() error {
 	return d.tolerable("strings and hashes", err)
 }
 
-func (d *dumper) putKey(r Record, v storage.ValueID) (ok bool, err error) {
+func (d *dumper) putKey(r Record, v content.ValueID) (ok bool, err error) {
 	if ok, err = d.put(r, storage.FindingRecord, v); !ok {
 		d.report.LostKeys++
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // benchPackets is how many packets of 128 bytes a benchmark handles in one round.
@@ -23,24 +24,24 @@ func benchFolder(b testing.TB, n int) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var batch storage.Batch
-	p := storage.Packet{Key: make([]byte, 8), Payload: make([]byte, 128), EnqueuedAt: 1_800_000_000_000}
+	var batch content.Batch
+	p := content.Packet{Key: make([]byte, 8), Payload: make([]byte, 128), EnqueuedAt: 1_800_000_000_000}
 	for i := range p.Payload {
 		p.Payload[i] = 'a' + byte(i%26)
 	}
 	const at = 4096
 	for i := 0; i < n; {
 		batch.Reset()
-		batch.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs")})
+		batch.PutQueue(content.Queue{ID: 1, Name: []byte("jobs")})
 		for range min(at, n-i) {
 			copy(p.Key, "00000000")
 			for d, v := 7, i; v > 0; d, v = d-1, v/10 {
 				p.Key[d] = '0' + byte(v%10)
 			}
-			batch.Put(storage.PacketID{Queue: 1, Priority: 5, Seq: 1<<63 + uint64(i)}, &p)
+			batch.Put(content.PacketID{Queue: 1, Priority: 5, Seq: 1<<63 + uint64(i)}, &p)
 			i++
 		}
-		batch.SetMarks(storage.Marks{NextSeq: 1<<63 + uint64(i), LowSeq: 1<<63 - 1, NextQueue: 2})
+		batch.SetMarks(content.Marks{NextSeq: 1<<63 + uint64(i), LowSeq: 1<<63 - 1, NextQueue: 2})
 		if err := s.Apply(&batch); err != nil {
 			b.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 const base = 1 << 63
@@ -18,26 +18,26 @@ const base = 1 << 63
 // comes later.
 func deadLetters(times uint64) *recoverytest.Fake {
 	s := &recoverytest.Fake{
-		Counted: storage.Control{Marks: storage.Marks{NextSeq: base + 1000, LowSeq: base - 1, NextQueue: 9}},
-		Defined: []storage.Queue{
-			{ID: 2, Name: []byte("dead"), Settings: &storage.Settings{Lease: 2}, Counters: storage.Counters{Pushed: 2}},
-			{ID: 8, Name: []byte("jobs"), Settings: &storage.Settings{Lease: 8}, Counters: storage.Counters{Pushed: 8}},
+		Counted: content.Control{Marks: content.Marks{NextSeq: base + 1000, LowSeq: base - 1, NextQueue: 9}},
+		Defined: []content.Queue{
+			{ID: 2, Name: []byte("dead"), Settings: &content.Settings{Lease: 2}, Counters: content.Counters{Pushed: 2}},
+			{ID: 8, Name: []byte("jobs"), Settings: &content.Settings{Lease: 8}, Counters: content.Counters{Pushed: 8}},
 		},
 	}
-	tried := []storage.Delivery{
-		{State: storage.Claimed, Until: recoverytest.Later + 5},
-		{State: storage.Dead},
-		{State: storage.Delayed, Until: recoverytest.Later + 5},
-		{State: storage.Claimed, Until: recoverytest.Later + 5, Expiry: recoverytest.Later},
+	tried := []content.Delivery{
+		{State: content.Claimed, Until: recoverytest.Later + 5},
+		{State: content.Dead},
+		{State: content.Delayed, Until: recoverytest.Later + 5},
+		{State: content.Claimed, Until: recoverytest.Later + 5, Expiry: recoverytest.Later},
 	}
 	for i := range 4 * times {
 		d := tried[i%4]
 		d.Identity, d.Attempts, d.Token, d.Consumer, d.Origin = base+i, 3, base+500+i, "w", 8
 		s.Try(d).Reason = "why"
-		s.Put(2, 1, base+i, storage.Packet{Expiry: d.Expiry})
+		s.Put(2, 1, base+i, content.Packet{Expiry: d.Expiry})
 	}
-	s.Put(8, 1, base+900, storage.Packet{Identity: base + 970})
-	s.Try(storage.Delivery{Identity: base + 970, Attempts: 1, Token: base + 990}).Progress = "\x07"
+	s.Put(8, 1, base+900, content.Packet{Identity: base + 970})
+	s.Try(content.Delivery{Identity: base + 970, Attempts: 1, Token: base + 990}).Progress = "\x07"
 	s.Count()
 	return s
 }
@@ -69,12 +69,12 @@ func TestAFolderWithSettingsIsNotEmpty(t *testing.T) {
 
 func TestADumpHasNoSettingsAndStringOfOneName(t *testing.T) {
 	settings, keys := &recoverytest.Fake{}, &recoverytest.Fake{}
-	settings.Defined = []storage.Queue{{ID: 1, Name: []byte("name"), Settings: &storage.Settings{Lease: 1}}}
-	var b storage.Batch
-	b.PutHead(&storage.Head{ID: 1, Kind: storage.String, Name: []byte("name"), Version: 1}, storage.Mark{})
+	settings.Defined = []content.Queue{{ID: 1, Name: []byte("name"), Settings: &content.Settings{Lease: 1}}}
+	var b content.Batch
+	b.PutHead(&content.Head{ID: 1, Kind: content.String, Name: []byte("name"), Version: 1}, content.Mark{})
 	keys.Keys.Apply(&b)
 	for _, s := range []*recoverytest.Fake{settings, keys} {
-		s.Counted.Marks = storage.Marks{NextSeq: base, LowSeq: base - 1, NextQueue: 2, LastKey: 1}
+		s.Counted.Marks = content.Marks{NextSeq: base, LowSeq: base - 1, NextQueue: 2, LastKey: 1}
 		s.Count()
 	}
 	keys.Defined = settings.Defined

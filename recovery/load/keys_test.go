@@ -9,24 +9,25 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // manyKeys has n hashes with three fields each, and as many strings.
 func manyKeys(n int) *recoverytest.Fake {
-	s := &recoverytest.Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}}}
-	var b storage.Batch
+	s := &recoverytest.Fake{Counted: content.Control{Marks: content.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}}}
+	var b content.Batch
 	id := uint64(0)
-	head := func(kind storage.Kind, name string, value []byte) {
+	head := func(kind content.Kind, name string, value []byte) {
 		id++
-		b.PutHead(&storage.Head{ID: id, Kind: kind, Name: []byte(name), Version: id, Value: value}, storage.Mark{})
+		b.PutHead(&content.Head{ID: id, Kind: kind, Name: []byte(name), Version: id, Value: value}, content.Mark{})
 	}
 	for i := range n {
-		head(storage.String, fmt.Sprint("string ", i), bytes.Repeat([]byte{'x'}, 50*i))
-		head(storage.Hash, fmt.Sprint("hash ", i), []byte{})
+		head(content.String, fmt.Sprint("string ", i), bytes.Repeat([]byte{'x'}, 50*i))
+		head(content.Hash, fmt.Sprint("hash ", i), []byte{})
 		hash := id
 		for j := range 3 {
 			id++
-			b.PutField(&storage.Field{Hash: hash, ID: id, Name: fmt.Append(nil, j), Version: id, Value: fmt.Append(nil, i, j)}, storage.Mark{})
+			b.PutField(&content.Field{Hash: hash, ID: id, Name: fmt.Append(nil, j), Version: id, Value: fmt.Append(nil, i, j)}, content.Mark{})
 		}
 	}
 	s.Keys.Apply(&b)
@@ -53,11 +54,11 @@ func TestAQueueThatHasExpiredIsNotLoaded(t *testing.T) {
 func TestALargePacketWithoutAKeyIsLoadedWithItsHash(t *testing.T) {
 	large := bytes.Repeat([]byte{'x'}, 5000)
 	src := &recoverytest.Fake{
-		Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 2, LowSeq: 1<<63 - 1, NextQueue: 2}},
-		Defined: []storage.Queue{{ID: 1, Name: []byte("list")}},
+		Counted: content.Control{Marks: content.Marks{NextSeq: 1<<63 + 2, LowSeq: 1<<63 - 1, NextQueue: 2}},
+		Defined: []content.Queue{{ID: 1, Name: []byte("list")}},
 	}
-	src.Put(1, 128, 1<<63, storage.Packet{Payload: large})
-	src.Put(1, 128, 1<<63+1, storage.Packet{Payload: large, Key: []byte("key")})
+	src.Put(1, 128, 1<<63, content.Packet{Payload: large})
+	src.Put(1, 128, 1<<63+1, content.Packet{Payload: large, Key: []byte("key")})
 	src.Count()
 	text, _ := dumpOf(t, src, dump.Options{})
 	dir := t.TempDir()
@@ -69,10 +70,10 @@ func TestALargePacketWithoutAKeyIsLoadedWithItsHash(t *testing.T) {
 	}
 	defer s.Close()
 	var got []uint64
-	if err := s.Packets(func(_ storage.PacketID, m *storage.Meta) error { got = append(got, m.Hash); return nil }); err != nil {
+	if err := s.Packets(func(_ content.PacketID, m *content.Meta) error { got = append(got, m.Hash); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if want := []uint64{storage.ValueHash(large), 0}; !slices.Equal(got, want) {
+	if want := []uint64{content.ValueHash(large), 0}; !slices.Equal(got, want) {
 		t.Errorf("the hashes are %x, want %x", got, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // ErrNotEmpty means that the folder holds something.
@@ -48,7 +49,7 @@ type Report struct {
 func Load(ctx context.Context, dir string, r io.Reader, o Options) (Report, error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())
-	l := &loader{Options: o, ctx: ctx, dir: dir, batch: &storage.Batch{}, spare: &storage.Batch{}, written: func() error { return nil }}
+	l := &loader{Options: o, ctx: ctx, dir: dir, batch: &content.Batch{}, spare: &content.Batch{}, written: func() error { return nil }}
 	read, err := dump.Read(ctx, r, l.record, o.Progress)
 	err = l.end(err)
 	l.report.Bytes, l.report.Took = read.Bytes, time.Since(start)
@@ -66,11 +67,11 @@ type loader struct {
 	report Report
 	store  *storage.Store
 
-	marks storage.Marks // of the folder, once the load is done
+	marks content.Marks // of the folder, once the load is done
 	id    uint32        // the number of the queue whose packets come; 0: it has expired
 	key   uint64        // the number of the last string or hash; 0: it was left out, and so are its fields
-	batch *storage.Batch
-	spare *storage.Batch // the one that is being written
+	batch *content.Batch
+	spare *content.Batch // the one that is being written
 
 	written func() error // waits for that one
 }
@@ -92,7 +93,7 @@ func (l *loader) record(r *dump.Record) error {
 		if f := r.Field(); l.key != 0 {
 			l.marks.LastKey++
 			f.Hash, f.ID, f.Version = l.key, l.marks.LastKey, l.marks.LastKey
-			l.batch.PutField(f, storage.Mark{})
+			l.batch.PutField(f, content.Mark{})
 		}
 	}
 	return l.room()
@@ -116,7 +117,7 @@ func (l *loader) begin(r *dump.Record) error {
 // has lost its packets must not look empty.
 func (l *loader) empty() error {
 	queues := 0
-	if err := l.store.Queues(func(storage.Queue) error { queues++; return nil }); err != nil {
+	if err := l.store.Queues(func(content.Queue) error { queues++; return nil }); err != nil {
 		return err
 	}
 	if c := l.store.Control(); queues > 0 || c.Live > 0 || c.Keys > 0 || c.Deliveries > 0 {
@@ -160,7 +161,7 @@ func (l *loader) end(err error) error {
 }
 
 // putQueue makes a queue the one that packets are put into.
-func (l *loader) putQueue(q *storage.Queue) {
+func (l *loader) putQueue(q *content.Queue) {
 	if l.id = 0; q.Expired(l.Now) {
 		return
 	}
@@ -169,17 +170,17 @@ func (l *loader) putQueue(q *storage.Queue) {
 	l.batch.PutQueue(*q)
 }
 
-func (l *loader) putPacket(id storage.PacketID, p *storage.Packet, d *dump.Delivery) {
+func (l *loader) putPacket(id content.PacketID, p *content.Packet, d *dump.Delivery) {
 	if p.Expired(l.Now) && !d.Leased(l.Now) || l.id == 0 {
 		l.report.Expired++
 		return
 	}
-	if id.Queue = l.id; p.Key == nil && storage.IsLarge(len(p.Payload)) {
-		p.Hash = storage.ValueHash(p.Payload) // which no dump has
+	if id.Queue = l.id; p.Key == nil && content.IsLarge(len(p.Payload)) {
+		p.Hash = content.ValueHash(p.Payload) // which no dump has
 	}
 	l.batch.Put(id, p)
 	if len(p.Unique) > 0 {
-		l.batch.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(p.Identity, id.Seq)}, ID: p.Unique})
+		l.batch.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: id.Queue, Identity: cmp.Or(p.Identity, id.Seq)}, ID: p.Unique})
 	}
 	if d != nil {
 		l.batch.PutDelivery(&d.Delivery, 0)
@@ -187,7 +188,7 @@ func (l *loader) putPacket(id storage.PacketID, p *storage.Packet, d *dump.Deliv
 	l.report.Packets++
 }
 
-func (l *loader) putWindow(u *storage.Unique) {
+func (l *loader) putWindow(u *content.Unique) {
 	if u.Expired(l.Now) || l.id == 0 {
 		return
 	}
@@ -197,14 +198,14 @@ func (l *loader) putWindow(u *storage.Unique) {
 
 // putHead stores a string or a hash. The dump has no numbers of them: they get the next ones, in
 // their order, which are versions, too.
-func (l *loader) putHead(h *storage.Head) {
+func (l *loader) putHead(h *content.Head) {
 	if l.key = 0; h.Expired(l.Now) {
 		return
 	}
 	l.marks.LastKey++
 	l.key = l.marks.LastKey
 	h.ID, h.Version = l.key, l.key
-	l.batch.PutHead(h, storage.Mark{})
+	l.batch.PutHead(h, content.Mark{})
 	l.report.Keys++
 }
 

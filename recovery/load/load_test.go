@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // folderDump dumps a closed folder.
@@ -100,7 +101,7 @@ func TestLongestPacketsAreLoadedAmongOthers(t *testing.T) {
 		for i := range src.Stored {
 			switch {
 			case i == 500 && !testing.Short():
-				src.Stored[i].Packet.Payload = bytes.Repeat(every, storage.MaxPayload/256)
+				src.Stored[i].Packet.Payload = bytes.Repeat(every, content.MaxPayload/256)
 			case i%1000 == 500:
 				src.Stored[i].Packet.Payload = bytes.Repeat(every, 4096)
 			case i%100 == 7:

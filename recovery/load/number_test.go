@@ -8,14 +8,14 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestQueueWithTheLastNumberIsLoaded(t *testing.T) {
 	const lastQueueMark = math.MaxUint32 // above every number that a queue can have
-	src := &recoverytest.Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: lastQueueMark}}}
-	src.Defined = []storage.Queue{{ID: lastQueueMark - 1, Name: []byte("last")}}
-	src.Put(lastQueueMark-1, 1, 1<<63, storage.Packet{Payload: []byte("x")})
+	src := &recoverytest.Fake{Counted: content.Control{Marks: content.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: lastQueueMark}}}
+	src.Defined = []content.Queue{{ID: lastQueueMark - 1, Name: []byte("last")}}
+	src.Put(lastQueueMark-1, 1, 1<<63, content.Packet{Payload: []byte("x")})
 	text, _ := dumpOf(t, src, dump.Options{})
 	dir := t.TempDir()
 	load(t, dir, text, Options{})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // stopper ends a load once so many bytes were read.
@@ -39,27 +39,27 @@ func ofAll(packets int) *recoverytest.Fake {
 	for i := range s.Stored {
 		p := &s.Stored[i]
 		if i%5 == 0 {
-			s.Try(storage.Delivery{Identity: p.ID.Seq, State: storage.Dead, Attempts: 1, Token: p.ID.Seq, Origin: 7}).Reason = "why"
+			s.Try(content.Delivery{Identity: p.ID.Seq, State: content.Dead, Attempts: 1, Token: p.ID.Seq, Origin: 7}).Reason = "why"
 		}
 		if i%7 == 0 {
 			p.Packet.Payload = bytes.Repeat([]byte{'x'}, 3000)
 		}
 	}
-	var b storage.Batch
-	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 3, Identity: 1<<63 + 1}, ID: []byte("once"), Until: recoverytest.Later + 9})
+	var b content.Batch
+	b.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: 3, Identity: 1<<63 + 1}, ID: []byte("once"), Until: recoverytest.Later + 9})
 	s.Keys.Apply(&b)
 	s.Count()
 	return s
 }
 
 // allOf is a batch with all strings and hashes of a source.
-func allOf(s *recoverytest.Fake) *storage.Batch {
-	var b storage.Batch
-	_ = s.Items(func(_ storage.ValueID, h *storage.Head, f *storage.Field, _ error) error {
+func allOf(s *recoverytest.Fake) *content.Batch {
+	var b content.Batch
+	_ = s.Items(func(_ content.ValueID, h *content.Head, f *content.Field, _ error) error {
 		if h != nil {
-			b.PutHead(h, storage.Mark{})
+			b.PutHead(h, content.Mark{})
 		} else {
-			b.PutField(f, storage.Mark{})
+			b.PutField(f, content.Mark{})
 		}
 		return nil
 	})
@@ -122,7 +122,7 @@ func contentsOf(t *testing.T, dir string) string {
 		}
 		id, p, d := r.Packet()
 		p.Identity = 0
-		fmt.Fprintf(&all, "%d %x", id.Priority, storage.AppendRecord(nil, p))
+		fmt.Fprintf(&all, "%d %x", id.Priority, content.AppendRecord(nil, p))
 		if d != nil {
 			fmt.Fprintf(&all, " %d %q %q", d.State, d.Reason, d.OriginName)
 		}

@@ -3,7 +3,7 @@ package recoverytest
 import (
 	"slices"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Tries are the delivery states of a store in memory, with their notes, in the order of the
@@ -14,36 +14,36 @@ type Tries struct {
 
 // Delivery is a delivery state with its notes, or what is left of one.
 type Delivery struct {
-	storage.Delivery
+	content.Delivery
 	Damage error // why it cannot be read
 }
 
 // Try adds a delivery state behind the others.
-func (s *Tries) Try(d storage.Delivery) *Delivery {
+func (s *Tries) Try(d content.Delivery) *Delivery {
 	s.Tried = append(s.Tried, Delivery{Delivery: d})
 	return &s.Tried[len(s.Tried)-1]
 }
 
 // Deliveries shows delivery states with their notes, as a snapshot does.
-func (s *Fake) Deliveries(fn func(d *storage.Delivery, damage error) error) error {
+func (s *Fake) Deliveries(fn func(d *content.Delivery, damage error) error) error {
 	return each(s.Tried, func(d *Delivery) error {
 		if d.Damage != nil {
-			d.Delivery = storage.Delivery{Identity: d.Identity, Reason: d.Reason, Progress: d.Progress}
+			d.Delivery = content.Delivery{Identity: d.Identity, Reason: d.Reason, Progress: d.Progress}
 		}
 		return fn(&d.Delivery, d.Damage)
 	})
 }
 
 // ReadDeliveries reads some that are there.
-func (s *Fake) ReadDeliveries() (read func(identity uint64) (*storage.Delivery, error), done func()) {
-	return func(identity uint64) (*storage.Delivery, error) {
+func (s *Fake) ReadDeliveries() (read func(identity uint64) (*content.Delivery, error), done func()) {
+	return func(identity uint64) (*content.Delivery, error) {
 		at := slices.IndexFunc(s.Tried, func(d Delivery) bool { return d.Identity == identity })
 		return new(s.Tried[at].Delivery), nil
 	}, func() {}
 }
 
 // Tally adds all delivery states to a tally.
-func (s *Tries) Tally(t *storage.Tally) {
+func (s *Tries) Tally(t *content.Tally) {
 	for i := range s.Tried {
 		t.AddDelivery(s.Tried[i].Identity)
 	}

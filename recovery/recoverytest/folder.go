@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // InFolder makes a folder of what a fake holds.
 func InFolder(tb testing.TB, src *Fake) (dir string) {
 	tb.Helper()
 	dir = tb.TempDir()
-	Tamper(tb, dir, func(b *storage.Batch) {
+	Tamper(tb, dir, func(b *content.Batch) {
 		b.SetMarks(src.Counted.Marks)
 		for _, q := range src.Defined {
 			b.PutQueue(q)
@@ -21,15 +22,15 @@ func InFolder(tb testing.TB, src *Fake) (dir string) {
 		for i := range src.Stored {
 			b.Put(src.Stored[i].ID, &src.Stored[i].Packet)
 		}
-		_ = src.Items(func(_ storage.ValueID, h *storage.Head, f *storage.Field, _ error) error {
+		_ = src.Items(func(_ content.ValueID, h *content.Head, f *content.Field, _ error) error {
 			if h != nil {
-				b.PutHead(h, storage.Mark{})
+				b.PutHead(h, content.Mark{})
 			} else {
-				b.PutField(f, storage.Mark{})
+				b.PutField(f, content.Mark{})
 			}
 			return nil
 		})
-		_ = src.Uniques(func(u *storage.Unique) error { b.PutUnique(u); return nil })
+		_ = src.Uniques(func(u *content.Unique) error { b.PutUnique(u); return nil })
 		for i := range src.Tried {
 			b.PutDelivery(&src.Tried[i].Delivery, 0)
 		}
@@ -39,14 +40,14 @@ func InFolder(tb testing.TB, src *Fake) (dir string) {
 
 // Tamper changes a closed folder, or a new one, with batches, past all that the broker would
 // refuse.
-func Tamper(tb testing.TB, dir string, fns ...func(b *storage.Batch)) {
+func Tamper(tb testing.TB, dir string, fns ...func(b *content.Batch)) {
 	tb.Helper()
 	s, err := storage.Open(dir, storage.Options{Sync: storage.SyncNever()})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	for _, fn := range fns {
-		var b storage.Batch
+		var b content.Batch
 		if fn(&b); err == nil {
 			err = s.Apply(&b)
 		}

@@ -9,69 +9,70 @@ import (
 	"sync"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Keys are the heads, fields and ids of unique pushes of a store in memory: what Apply brought is
 // what its other methods show. The zero value is empty. Any goroutine may call its methods.
 type Keys struct {
 	mu      sync.Mutex // guards what follows
-	heads   map[uint64]storage.Head
-	fields  map[storage.ValueID]storage.Field
-	uniques map[storage.UniqueID]storage.Unique
-	flush   storage.Flush
+	heads   map[uint64]content.Head
+	fields  map[content.ValueID]content.Field
+	uniques map[content.UniqueID]content.Unique
+	flush   content.Flush
 }
 
 // Apply carries the operations of a batch out that are about them and the flush record. It
 // panics if the batch is wrong about what was there before: a store would miscount.
-func (k *Keys) Apply(b *storage.Batch) {
+func (k *Keys) Apply(b *content.Batch) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.heads == nil {
-		k.heads, k.fields = map[uint64]storage.Head{}, map[storage.ValueID]storage.Field{}
-		k.uniques = map[storage.UniqueID]storage.Unique{}
+		k.heads, k.fields = map[uint64]content.Head{}, map[content.ValueID]content.Field{}
+		k.uniques = map[content.UniqueID]content.Unique{}
 	}
-	b.Each(func(op storage.Op) {
+	b.Each(func(op content.Op) {
 		h, f := op.Head, op.Field
-		id := storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}
+		id := content.ValueID{ID: f.Hash, Field: f.ID, IsField: true}
 		switch op.Kind {
-		case storage.OpPutHead, storage.OpDeleteHead:
-			check(storage.ValueID{ID: h.ID}, op.Old, k.heads[h.ID].Version, k.heads[h.ID].Value)
-		case storage.OpPutField, storage.OpDeleteField:
+		case content.OpPutHead, content.OpDeleteHead:
+			check(content.ValueID{ID: h.ID}, op.Old, k.heads[h.ID].Version, k.heads[h.ID].Value)
+		case content.OpPutField, content.OpDeleteField:
 			check(id, op.Old, k.fields[id].Version, k.fields[id].Value)
 		}
 		switch op.Kind {
-		case storage.OpPutHead:
+		case content.OpPutHead:
 			if h.KeepValue {
 				h.Value = k.heads[h.ID].Value
 			}
 			h.Name, h.Value, h.KeepValue = bytes.Clone(h.Name), bytes.Clone(h.Value), false
 			k.heads[h.ID] = h
-		case storage.OpDeleteHead:
+		case content.OpDeleteHead:
 			delete(k.heads, h.ID)
-		case storage.OpPutField:
+		case content.OpPutField:
 			if f.KeepValue {
 				f.Value = k.fields[id].Value
 			}
 			f.Name, f.Value, f.KeepValue = bytes.Clone(f.Name), bytes.Clone(f.Value), false
 			k.fields[id] = f
-		case storage.OpDeleteField:
+		case content.OpDeleteField:
 			delete(k.fields, id)
-		case storage.OpPutUnique:
+		case content.OpPutUnique:
 			op.Unique.ID = bytes.Clone(op.Unique.ID)
 			k.uniques[op.Unique.UniqueID] = op.Unique
-		case storage.OpDeleteUnique:
+		case content.OpDeleteUnique:
 			if _, there := k.uniques[op.Unique.UniqueID]; !there {
 				panic(fmt.Sprintf("%v: the batch deletes what the store does not have", op.Unique.UniqueID))
 			}
 			delete(k.uniques, op.Unique.UniqueID)
-		case storage.OpSetFlush:
+		case content.OpSetFlush:
 			k.flush = op.Flush
 		}
 	})
 }
 
-func check(v storage.ValueID, old storage.Mark, version uint64, value []byte) {
-	want := storage.Mark{Version: version, Large: storage.IsLarge(len(value)), Size: len(value)}
+func check(v content.ValueID, old content.Mark, version uint64, value []byte) {
+	want := content.Mark{Version: version, Large: content.IsLarge(len(value)), Size: len(value)}
 	if old.Size == 0 { // what was dropped before a start
 		want.Size = 0
 	}
@@ -82,18 +83,18 @@ func check(v storage.ValueID, old storage.Mark, version uint64, value []byte) {
 
 // Items shows heads and fields as a snapshot does: with large values, fields behind their hash. A
 // start takes no notice of the values.
-func (k *Keys) Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error {
+func (k *Keys) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := slices.AppendSeq(slices.Collect(maps.Keys(k.fields)), func(yield func(storage.ValueID) bool) {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(k.fields)), func(yield func(content.ValueID) bool) {
 		for id := range k.heads {
-			yield(storage.ValueID{ID: id})
+			yield(content.ValueID{ID: id})
 		}
 	})
-	slices.SortFunc(all, func(a, b storage.ValueID) int { // a head has the field 0
+	slices.SortFunc(all, func(a, b content.ValueID) int { // a head has the field 0
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Field, b.Field))
 	})
-	return each(all, func(v *storage.ValueID) error {
+	return each(all, func(v *content.ValueID) error {
 		if f, ok := k.fields[*v]; ok {
 			return fn(*v, nil, &f, nil)
 		}
@@ -103,10 +104,10 @@ func (k *Keys) Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Fiel
 }
 
 // Uniques shows ids of unique pushes as the store and a snapshot do.
-func (k *Keys) Uniques(fn func(*storage.Unique) error) error {
+func (k *Keys) Uniques(fn func(*content.Unique) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return each(slices.SortedFunc(maps.Values(k.uniques), func(a, b storage.Unique) int {
+	return each(slices.SortedFunc(maps.Values(k.uniques), func(a, b content.Unique) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Identity, b.Identity))
 	}), fn)
 }
@@ -122,7 +123,7 @@ func each[T any](list []T, fn func(*T) error) error {
 }
 
 // ReadValues reads large values.
-func (k *Keys) ReadValues(ids []storage.ValueID, fn func(i int, value []byte, damage error)) {
+func (k *Keys) ReadValues(ids []content.ValueID, fn func(i int, value []byte, damage error)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, id := range ids {
@@ -130,7 +131,7 @@ func (k *Keys) ReadValues(ids []storage.ValueID, fn func(i int, value []byte, da
 		if id.IsField {
 			value = k.fields[id].Value
 		}
-		if storage.IsLarge(len(value)) {
+		if content.IsLarge(len(value)) {
 			fn(i, value, nil)
 		} else {
 			fn(i, nil, fmt.Errorf("%w: %v is not there", storage.ErrDamaged, id))
@@ -139,15 +140,15 @@ func (k *Keys) ReadValues(ids []storage.ValueID, fn func(i int, value []byte, da
 }
 
 // Flush returns the flush record.
-func (k *Keys) Flush() storage.Flush {
+func (k *Keys) Flush() content.Flush {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.flush
 }
 
 // Tally adds all heads, fields and ids to a tally.
-func (k *Keys) Tally(t *storage.Tally) {
-	_ = k.Items(func(v storage.ValueID, h *storage.Head, f *storage.Field, _ error) error {
+func (k *Keys) Tally(t *content.Tally) {
+	_ = k.Items(func(v content.ValueID, h *content.Head, f *content.Field, _ error) error {
 		if h != nil {
 			t.AddItem(v, h.Version)
 		} else {
@@ -155,5 +156,5 @@ func (k *Keys) Tally(t *storage.Tally) {
 		}
 		return nil
 	})
-	_ = k.Uniques(func(u *storage.Unique) error { t.AddUnique(u.UniqueID); return nil })
+	_ = k.Uniques(func(u *content.Unique) error { t.AddUnique(u.UniqueID); return nil })
 }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // BenchmarkFolder verifies a folder of a million packets of 128 bytes in one queue. The processor's
@@ -13,9 +13,9 @@ import (
 func BenchmarkFolder(b *testing.B) {
 	const packets = 1_000_000
 	payload := bytes.Repeat([]byte("payload "), 16)
-	dir := fill(b, []storage.Queue{{ID: 1, Name: []byte("jobs")}}, packets, func(i int) (storage.PacketID, storage.Packet) {
-		return storage.PacketID{Queue: 1, Priority: 5, Seq: first + uint64(i)},
-			storage.Packet{Key: []byte("00000000"), Payload: payload, EnqueuedAt: 1_800_000_000_000}
+	dir := fill(b, []content.Queue{{ID: 1, Name: []byte("jobs")}}, packets, func(i int) (content.PacketID, content.Packet) {
+		return content.PacketID{Queue: 1, Priority: 5, Seq: first + uint64(i)},
+			content.Packet{Key: []byte("00000000"), Payload: payload, EnqueuedAt: 1_800_000_000_000}
 	})
 	cpu := cpuTime(b)
 	for b.Loop() {

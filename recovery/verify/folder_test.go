@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // later is the time in these tests.
@@ -17,12 +17,12 @@ const later = recoverytest.Later
 const first = 1 << 63
 
 // fill makes a folder of queues and packets, and closes it.
-func fill(t testing.TB, queues []storage.Queue, n int, packet func(i int) (storage.PacketID, storage.Packet)) (dir string) {
+func fill(t testing.TB, queues []content.Queue, n int, packet func(i int) (content.PacketID, content.Packet)) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	var batches []func(b *storage.Batch)
+	var batches []func(b *content.Batch)
 	for from := 0; from < n || from == 0; from += 1000 {
-		batches = append(batches, func(b *storage.Batch) {
+		batches = append(batches, func(b *content.Batch) {
 			for _, q := range queues {
 				b.PutQueue(q)
 			}
@@ -30,7 +30,7 @@ func fill(t testing.TB, queues []storage.Queue, n int, packet func(i int) (stora
 				id, p := packet(i)
 				b.Put(id, &p)
 			}
-			b.SetMarks(storage.Marks{NextSeq: first + uint64(n), LowSeq: first - 1, NextQueue: 8})
+			b.SetMarks(content.Marks{NextSeq: first + uint64(n), LowSeq: first - 1, NextQueue: 8})
 		})
 	}
 	recoverytest.Tamper(t, dir, batches...)
@@ -38,8 +38,8 @@ func fill(t testing.TB, queues []storage.Queue, n int, packet func(i int) (stora
 }
 
 // at is the packet i of n of recoverytest.Many.
-func at(i, n int) storage.PacketID {
-	return storage.PacketID{Queue: uint32(1 + i*7/n), Priority: uint32(1 + i*21/n), Seq: first + uint64(i)}
+func at(i, n int) content.PacketID {
+	return content.PacketID{Queue: uint32(1 + i*7/n), Priority: uint32(1 + i*21/n), Seq: first + uint64(i)}
 }
 
 // flip changes one bit in the folder's table, some bytes after a payload begins.

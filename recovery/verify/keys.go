@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // checkKeys reads every head and field, with its value, and counts them.
@@ -12,7 +13,7 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 	hash := uint64(0)                // whose fields can be reached
 	var fields map[string]bool       // their names
 	scanned := int64(0)
-	return v.src.Items(func(id storage.ValueID, h *storage.Head, f *storage.Field, damage error) error {
+	return v.src.Items(func(id content.ValueID, h *content.Head, f *content.Field, damage error) error {
 		same := func(other string, name []byte) {
 			v.report.Add(storage.FindingOwner, id.String(), "it has the name %.100q, and so has "+other, name)
 		}
@@ -42,16 +43,16 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 		default:
 			v.tally.AddItem(id, h.Version)
 			v.checkNumber(id, h.ID, h.Version)
-			name := storage.FullName(h.Database, h.Name)
+			name := content.FullName(h.Database, h.Name)
 			if at, there := v.names[name]; there && v.report.Queues[at].lasts() {
 				same("a queue that is not empty or has settings", h.Name)
 			}
 			if other := names[name]; other != 0 {
-				same(storage.ValueID{ID: other}.String()+": clients reach only one of them", h.Name)
+				same(content.ValueID{ID: other}.String()+": clients reach only one of them", h.Name)
 			}
 			names[name] = h.ID
 			v.report.Keys++
-			if h.Kind == storage.Hash {
+			if h.Kind == content.Hash {
 				hash, fields = h.ID, make(map[string]bool)
 			}
 		}
@@ -60,7 +61,7 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 }
 
 // checkNumber finds a number or version that another key may get.
-func (v *verifier) checkNumber(id storage.ValueID, number, version uint64) {
+func (v *verifier) checkNumber(id content.ValueID, number, version uint64) {
 	if last := v.control.LastKey; max(number, version) > last {
 		v.report.Add(storage.FindingRecord, id.String(), "its number %d or its version %d is above %d, the last that was given out: "+
 			"another may get the same", number, version, last)
@@ -70,7 +71,7 @@ func (v *verifier) checkNumber(id storage.ValueID, number, version uint64) {
 // checkUniques counts the ids of unique pushes. Those that are over, or of queues that are gone, a
 // server deletes.
 func (v *verifier) checkUniques(ctx context.Context) error {
-	return v.src.Uniques(func(u *storage.Unique) error {
+	return v.src.Uniques(func(u *content.Unique) error {
 		v.tally.AddUnique(u.UniqueID)
 		if c := &v.control; u.Identity >= c.NextSeq || u.Queue >= c.NextQueue {
 			v.report.Add(storage.FindingRecord, u.String(), "its numbers are not below %d, the next sequence, and %d, the next queue: another push may get the same",

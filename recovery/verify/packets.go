@@ -7,25 +7,26 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // checkDeliveries reads every delivery state. The packets are held against them later.
 func (v *verifier) checkDeliveries(ctx context.Context) error {
-	return v.src.Deliveries(func(d *storage.Delivery, damage error) error {
+	return v.src.Deliveries(func(d *content.Delivery, damage error) error {
 		if damage != nil {
 			v.unreadStates++
 			v.unreadable(stateKey(d.Identity), "record", damage)
 			return ctx.Err()
 		}
 		v.tally.AddDelivery(d.Identity)
-		v.deliveries.Add(d, storage.StoredDelivery, 0)
+		v.deliveries.Add(d, content.StoredDelivery, 0)
 		wrong := func(format string, args ...any) {
 			v.report.Add(storage.FindingRecord, stateKey(d.Identity), format, args...)
 		}
 		switch {
-		case d.State == storage.Claimed && (d.Token == 0 || d.Attempts == 0):
+		case d.State == content.Claimed && (d.Token == 0 || d.Attempts == 0):
 			wrong("the packet is claimed, with the token %d and after %d attempts: nobody can acknowledge it", d.Token, d.Attempts)
-		case d.State == storage.Done && d.Expiry == 0:
+		case d.State == content.Done && d.Expiry == 0:
 			wrong("the packet is done and never expires: it stays for ever")
 		}
 		if d.Token >= v.control.NextSeq {
@@ -48,16 +49,16 @@ type payload struct {
 
 // orphans are packets of a queue without a definition.
 type orphans struct {
-	first storage.PacketID
+	first content.PacketID
 	count int64
 }
 
 // checkPackets reads, decodes and counts every packet, and then looks for what belongs to none.
 func (v *verifier) checkPackets(ctx context.Context) error {
-	var p storage.Packet
+	var p content.Packet
 	var lost []orphans
 	scanned, at := int64(0), 0
-	err := v.src.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) error {
+	err := v.src.Records(storage.QueueRange{}, func(id content.PacketID, rec []byte, damage error) error {
 		for at < len(v.report.Queues) && v.report.Queues[at].ID < id.Queue { // queues and packets come in the same order
 			at++
 		}
@@ -68,7 +69,7 @@ func (v *verifier) checkPackets(ctx context.Context) error {
 		}
 		v.checkMarks("sequence", id, id.Seq)
 		if damage == nil {
-			damage = storage.DecodeRecord(rec, &p)
+			damage = content.DecodeRecord(rec, &p)
 		}
 		live := true
 		if damage != nil {
@@ -106,12 +107,12 @@ func (v *verifier) checkPackets(ctx context.Context) error {
 }
 
 // packet counts a packet that can be read, and reports whether it has not expired.
-func (v *verifier) packet(q *QueueCount, id storage.PacketID, p *storage.Packet) bool {
+func (v *verifier) packet(q *QueueCount, id content.PacketID, p *content.Packet) bool {
 	if p.Identity != 0 {
 		v.checkMarks("identity", id, p.Identity)
 	}
 	v.tally.Add(id, p.Expiry)
-	if storage.IsLarge(len(p.Payload)) {
+	if content.IsLarge(len(p.Payload)) {
 		v.large[payload{id.Queue, id.Seq}]++
 	}
 	d := v.match(id, cmp.Or(p.Identity, id.Seq))
@@ -129,10 +130,10 @@ func (v *verifier) packet(q *QueueCount, id storage.PacketID, p *storage.Packet)
 	q.Bytes += size
 	v.report.Bytes += size
 	v.report.Packets++
-	until, tried := p.NotBefore, storage.Ready
+	until, tried := p.NotBefore, content.Ready
 	switch {
-	case d == nil, d.State == storage.Claimed && !leased:
-	case d.State == storage.Delayed:
+	case d == nil, d.State == content.Claimed && !leased:
+	case d.State == content.Delayed:
 		until = max(until, d.Until)
 	default:
 		tried = d.State
@@ -142,7 +143,7 @@ func (v *verifier) packet(q *QueueCount, id storage.PacketID, p *storage.Packet)
 }
 
 // match notes that a packet is there, and returns its delivery state, nil if it has none.
-func (v *verifier) match(id storage.PacketID, identity uint64) *recovery.Delivery {
+func (v *verifier) match(id content.PacketID, identity uint64) *recovery.Delivery {
 	d, again := v.deliveries.Match(identity)
 	if again {
 		v.report.Add(storage.FindingOwner, id.String(), "it has the identity %d, and so has another packet: one of them loses its delivery state", identity)
@@ -151,7 +152,7 @@ func (v *verifier) match(id storage.PacketID, identity uint64) *recovery.Deliver
 }
 
 // checkMarks finds a number that was never handed out to a packet.
-func (v *verifier) checkMarks(what string, id storage.PacketID, n uint64) {
+func (v *verifier) checkMarks(what string, id content.PacketID, n uint64) {
 	if c := &v.control; n >= c.NextSeq || n <= c.LowSeq {
 		v.report.Add(storage.FindingRecord, id.String(), "its %s %d is not between %d and %d, the sequences of the next packets at the two ends: "+
 			"another packet may get the same", what, n, c.LowSeq, c.NextSeq)

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Options say how to verify.
@@ -104,14 +105,14 @@ type source interface {
 type verifier struct {
 	Options
 	src     source
-	control storage.Control // without a control record everything is below its marks
-	flush   storage.Flush
+	control content.Control // without a control record everything is below its marks
+	flush   content.Flush
 	report  Report
 
 	names      map[string]int // full names of queues that are not dropped: where they stand in the report
 	deliveries recovery.Deliveries
 	large      map[payload]int // that packets say they have: how many packets
-	tally      storage.Tally   // of what can be read
+	tally      content.Tally   // of what can be read
 
 	unread, unreadKeys, unreadStates uint64
 }
@@ -119,7 +120,7 @@ type verifier struct {
 func newVerifier(src source, o Options) *verifier {
 	control := src.Control()
 	if control.Epoch == 0 { // there is none, and the view says so
-		control.Marks = storage.Marks{NextSeq: math.MaxUint64, NextQueue: math.MaxUint32, LastKey: math.MaxUint64}
+		control.Marks = content.Marks{NextSeq: math.MaxUint64, NextQueue: math.MaxUint32, LastKey: math.MaxUint64}
 	}
 	return &verifier{Options: o, src: src, control: control, flush: src.Flush(), names: make(map[string]int), large: make(map[payload]int)}
 }
@@ -158,13 +159,13 @@ func (v *verifier) tell(ctx context.Context, step string, done *int64, total uin
 
 // checkQueues reads the queue definitions.
 func (v *verifier) checkQueues(ctx context.Context) error {
-	return v.src.Queues(func(q storage.Queue) error {
+	return v.src.Queues(func(q content.Queue) error {
 		if next := v.control.NextQueue; q.ID >= next {
 			v.report.Add(storage.FindingQueue, queueKey(q.ID), "its number is not below %d, the number of the next new queue", next)
 		}
 		count := QueueCount{ID: q.ID, Database: q.Database, Name: slices.Clone(q.Name), settings: q.Settings != nil}
 		if count.dropped = v.flush.DropsQueue(&q) || q.Expired(v.Now); !count.dropped {
-			name := storage.FullName(q.Database, q.Name)
+			name := content.FullName(q.Database, q.Name)
 			if other, there := v.names[name]; there {
 				v.report.Add(storage.FindingQueue, queueKey(q.ID),
 					"it has the name %q, and so has queue %d: clients reach the packets of only one of them", q.Name, v.report.Queues[other].ID)

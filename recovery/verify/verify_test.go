@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func verified(t testing.TB, dir string) Report {
@@ -23,28 +24,28 @@ func verified(t testing.TB, dir string) Report {
 }
 
 func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
-	queues := []storage.Queue{
+	queues := []content.Queue{
 		{ID: 1, Name: []byte("jobs")},
 		{ID: 2, Name: []byte("empty \"\n")},
-		{ID: 5, Name: []byte{0xff, 0}, Rest: storage.Rest{Bytes: "\x16\xc3\x17\xa1x", Fields: 2}},
+		{ID: 5, Name: []byte{0xff, 0}, Rest: content.Rest{Bytes: "\x16\xc3\x17\xa1x", Fields: 2}},
 		{ID: 6, Name: []byte{}},
 	}
 	packets := []struct {
 		queue, priority uint32
-		packet          storage.Packet
+		packet          content.Packet
 	}{
-		{1, 0, storage.Packet{Key: []byte("k")}},
-		{1, 1, storage.Packet{Key: []byte{}, Payload: []byte("text")}},
-		{1, 2, storage.Packet{Key: []byte{0xfe}, Payload: []byte{0, 1, 0xff}}},
-		{1, 2, storage.Packet{Payload: []byte("delayed"), NotBefore: later + 1, Expiry: later + 2, EnqueuedAt: later - 1}},
-		{1, 1<<32 - 1, storage.Packet{Attempts: 3, Producer: "worker-1", NotBefore: -5, Tags: []storage.Tag{{Name: "a", Value: "b"}}}},
-		{5, 3, storage.Packet{Tags: []storage.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd"}},
-		{5, 3, storage.Packet{Expiry: later, Payload: []byte("expired")}},
-		{6, 9, storage.Packet{Payload: bytes.Repeat([]byte("large "), 200), Expiry: later + 1}},
+		{1, 0, content.Packet{Key: []byte("k")}},
+		{1, 1, content.Packet{Key: []byte{}, Payload: []byte("text")}},
+		{1, 2, content.Packet{Key: []byte{0xfe}, Payload: []byte{0, 1, 0xff}}},
+		{1, 2, content.Packet{Payload: []byte("delayed"), NotBefore: later + 1, Expiry: later + 2, EnqueuedAt: later - 1}},
+		{1, 1<<32 - 1, content.Packet{Attempts: 3, Producer: "worker-1", NotBefore: -5, Tags: []content.Tag{{Name: "a", Value: "b"}}}},
+		{5, 3, content.Packet{Tags: []content.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd"}},
+		{5, 3, content.Packet{Expiry: later, Payload: []byte("expired")}},
+		{6, 9, content.Packet{Payload: bytes.Repeat([]byte("large "), 200), Expiry: later + 1}},
 	}
-	dir := fill(t, queues, len(packets), func(i int) (storage.PacketID, storage.Packet) {
+	dir := fill(t, queues, len(packets), func(i int) (content.PacketID, content.Packet) {
 		p := &packets[i]
-		return storage.PacketID{Queue: p.queue, Priority: p.priority, Seq: first + uint64(i)}, p.packet
+		return content.PacketID{Queue: p.queue, Priority: p.priority, Seq: first + uint64(i)}, p.packet
 	})
 	report := verified(t, dir)
 	if !report.Sound() || report.More != 0 {
@@ -67,12 +68,12 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 func TestExpiredPacketsOfAQueueThatIsGoneAreNoFinding(t *testing.T) {
 	// A start leaves expired packets to the database, and their queue ends when it is empty.
 	dir := recoverytest.InFolder(t, recoverytest.Many(7))
-	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
-		b.Put(storage.PacketID{Queue: 6, Priority: 2, Seq: first - 2}, &storage.Packet{Expiry: later})
-		b.Put(storage.PacketID{Queue: 7, Priority: 2, Seq: first - 1}, &storage.Packet{Expiry: later})
-		b.SetMarks(storage.Marks{NextSeq: first + 7, LowSeq: first - 3, NextQueue: 8})
+	recoverytest.Tamper(t, dir, func(b *content.Batch) {
+		b.Put(content.PacketID{Queue: 6, Priority: 2, Seq: first - 2}, &content.Packet{Expiry: later})
+		b.Put(content.PacketID{Queue: 7, Priority: 2, Seq: first - 1}, &content.Packet{Expiry: later})
+		b.SetMarks(content.Marks{NextSeq: first + 7, LowSeq: first - 3, NextQueue: 8})
 		b.DeleteQueue(6)
-		b.Delete(at(5, 7), storage.Removed{})
+		b.Delete(at(5, 7), content.Removed{})
 		b.DeleteQueue(7)
 	})
 	report := verified(t, dir)
@@ -89,8 +90,8 @@ func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
 		t.Errorf("findings %v, %d packets of %d queues", report.Findings, report.Packets, len(report.Queues))
 	}
 	for _, q := range report.Queues {
-		if q.Counts[storage.Ready] != each {
-			t.Errorf("queue %d: %d packets, want %d", q.ID, q.Counts[storage.Ready], each)
+		if q.Counts[content.Ready] != each {
+			t.Errorf("queue %d: %d packets, want %d", q.ID, q.Counts[content.Ready], each)
 		}
 	}
 }
@@ -99,53 +100,53 @@ func TestEachHarmIsAFinding(t *testing.T) {
 	const n = 2100
 	base := recoverytest.InFolder(t, recoverytest.Many(n))
 	const seq = first + 5000 // after all others
-	large := &storage.Packet{Payload: bytes.Repeat([]byte("large"), 1000)}
-	marks := func(b *storage.Batch) {
-		b.SetMarks(storage.Marks{NextSeq: seq + 10, LowSeq: first - 1, NextQueue: 8})
+	large := &content.Packet{Payload: bytes.Repeat([]byte("large"), 1000)}
+	marks := func(b *content.Batch) {
+		b.SetMarks(content.Marks{NextSeq: seq + 10, LowSeq: first - 1, NextQueue: 8})
 	}
-	id := storage.PacketID{Queue: 2, Priority: 9, Seq: seq}
+	id := content.PacketID{Queue: 2, Priority: 9, Seq: seq}
 	// The control record does not count packets that expire, so a delete of one leaves it as it is.
-	behind, counted := storage.Removed{Expires: true}, storage.Removed{}
-	keys := func(b *storage.Batch) {
+	behind, counted := content.Removed{Expires: true}, content.Removed{}
+	keys := func(b *content.Batch) {
 		putKeys(b)
-		b.SetMarks(storage.Marks{NextSeq: first + n, LowSeq: first - 1, NextQueue: 8, LastKey: 6})
+		b.SetMarks(content.Marks{NextSeq: first + n, LowSeq: first - 1, NextQueue: 8, LastKey: 6})
 	}
-	type harm []func(b *storage.Batch)
+	type harm []func(b *content.Batch)
 	for name, c := range map[string]struct {
 		harm harm
 		want string // kind, key and the first words of the one finding
 	}{
 		"one lost": {
-			harm{func(b *storage.Batch) { b.Delete(at(77, n), behind) }},
+			harm{func(b *content.Batch) { b.Delete(at(77, n), behind) }},
 			"lost: packets: packets are missing: the control record counts 2100 without expiry, the scan found 2099",
 		},
 		"several lost": {
-			harm{func(b *storage.Batch) { b.Delete(at(7, n), behind); b.Delete(at(9, n), behind) }},
+			harm{func(b *content.Batch) { b.Delete(at(7, n), behind); b.Delete(at(9, n), behind) }},
 			"lost: packets: packets are missing: the control record counts 2100 without expiry, the scan found 2098",
 		},
 		"one came back": {
-			harm{func(b *storage.Batch) {
+			harm{func(b *content.Batch) {
 				b.Delete(at(77, n), counted)
 				b.Delete(at(77, n), counted)
-				b.Put(at(77, n), &storage.Packet{})
+				b.Put(at(77, n), &content.Packet{})
 			}},
 			"resurrected: packets: packets came back: the control record counts 2099 without expiry, the scan found 2100",
 		},
 		"one lost, another that nobody put": {
-			harm{func(b *storage.Batch) {
+			harm{func(b *content.Batch) {
 				b.Delete(at(7, n), behind)
 				b.Put(id, large)
-				b.Delete(storage.PacketID{Queue: 1, Priority: 1, Seq: 5}, counted)
+				b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: 5}, counted)
 				marks(b)
 			}},
 			"lost: packets: packets are not the ones written: the control record and the scan both count 2100",
 		},
 		"payload without packet": {
-			harm{func(b *storage.Batch) { b.Put(id, large); marks(b) }, func(b *storage.Batch) { b.Delete(id, counted) }},
+			harm{func(b *content.Batch) { b.Put(id, large); marks(b) }, func(b *content.Batch) { b.Delete(id, counted) }},
 			"owner: 2/*/9223372036854780808: a payload of 5000 bytes",
 		},
 		"two packets with one payload": {
-			harm{func(b *storage.Batch) {
+			harm{func(b *content.Batch) {
 				other := id
 				other.Priority++
 				b.Put(id, large)
@@ -155,70 +156,70 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			"owner: db: 1 large payloads belong to 2 packets",
 		},
 		"packet without payload": {
-			harm{func(b *storage.Batch) { b.Put(id, large); marks(b) }, func(b *storage.Batch) {
-				b.Delete(storage.PacketID{Queue: 2, Priority: 1, Seq: seq}, storage.Removed{Expires: true, Large: true})
+			harm{func(b *content.Batch) { b.Put(id, large); marks(b) }, func(b *content.Batch) {
+				b.Delete(content.PacketID{Queue: 2, Priority: 1, Seq: seq}, content.Removed{Expires: true, Large: true})
 			}},
 			"record: " + id.String() + ": the record cannot be read: the payload",
 		},
 		"queue without name": {
-			harm{func(b *storage.Batch) { b.DeleteQueue(3) }},
+			harm{func(b *content.Batch) { b.DeleteQueue(3) }},
 			"owner: queue 3: it has no definition, so no client can reach its packets: there are 300, the first is 3/7/",
 		},
 		"one name for two queues": {
-			harm{func(b *storage.Batch) { b.PutQueue(storage.Queue{ID: 3, Name: []byte("queue 2")}) }},
+			harm{func(b *content.Batch) { b.PutQueue(content.Queue{ID: 3, Name: []byte("queue 2")}) }},
 			`queue: queue 3: it has the name "queue 2", and so has queue 2`,
 		},
 		"queue number not given out": {
-			harm{func(b *storage.Batch) { b.PutQueue(storage.Queue{ID: 8, Name: []byte("x")}) }},
+			harm{func(b *content.Batch) { b.PutQueue(content.Queue{ID: 8, Name: []byte("x")}) }},
 			"queue: queue 8: its number",
 		},
 		"sequence not given out": {
-			harm{func(b *storage.Batch) { b.Put(id, &storage.Packet{}) }},
+			harm{func(b *content.Batch) { b.Put(id, &content.Packet{}) }},
 			"record: " + id.String() + ": its sequence",
 		},
 		"identity not given out": {
-			harm{func(b *storage.Batch) { b.Put(id, &storage.Packet{Identity: seq + 10}); marks(b) }},
+			harm{func(b *content.Batch) { b.Put(id, &content.Packet{Identity: seq + 10}); marks(b) }},
 			"record: " + id.String() + ": its identity 9223372036854780818 is not between 9223372036854775807 and 9223372036854780818",
 		},
 		"two fields of one name": {
-			harm{keys, func(b *storage.Batch) {
-				b.PutField(&storage.Field{Hash: 2, ID: 6, Name: []byte("f"), Version: 6}, storage.Mark{})
+			harm{keys, func(b *content.Batch) {
+				b.PutField(&content.Field{Hash: 2, ID: 6, Name: []byte("f"), Version: 6}, content.Mark{})
 			}},
 			`owner: field 6 of hash 2: it has the name "f", and so has another field`,
 		},
 		"a field that is lost": {
-			harm{keys, func(b *storage.Batch) { b.DeleteField(2, 3, storage.Mark{Version: 99, Large: true}) }},
+			harm{keys, func(b *content.Batch) { b.DeleteField(2, 3, content.Mark{Version: 99, Large: true}) }},
 			"lost: keys: keys are not the ones written: the control record and the scan both count 2",
 		},
 		"a value that is lost": {
-			harm{keys, func(b *storage.Batch) {
-				b.PutHead(&storage.Head{ID: 4, Kind: storage.String, Name: []byte("large"), Version: 5, Size: 2000, KeepValue: true}, storage.Mark{})
+			harm{keys, func(b *content.Batch) {
+				b.PutHead(&content.Head{ID: 4, Kind: content.String, Name: []byte("large"), Version: 5, Size: 2000, KeepValue: true}, content.Mark{})
 			}},
 			"record: head 4: the value cannot be read: the value of head 4 is missing",
 		},
 		"one name for two keys": {
-			harm{keys, func(b *storage.Batch) {
-				b.PutHead(&storage.Head{ID: 6, Kind: storage.String, Name: []byte("hash"), Version: 6}, storage.Mark{})
+			harm{keys, func(b *content.Batch) {
+				b.PutHead(&content.Head{ID: 6, Kind: content.String, Name: []byte("hash"), Version: 6}, content.Mark{})
 			}},
 			`owner: head 6: it has the name "hash", and so has head 2`,
 		},
 		"one name for a key and a queue": {
-			harm{keys, func(b *storage.Batch) {
-				b.PutHead(&storage.Head{ID: 6, Kind: storage.String, Name: []byte("queue 2"), Version: 6}, storage.Mark{})
+			harm{keys, func(b *content.Batch) {
+				b.PutHead(&content.Head{ID: 6, Kind: content.String, Name: []byte("queue 2"), Version: 6}, content.Mark{})
 			}},
 			`owner: head 6: it has the name "queue 2", and so has a queue`,
 		},
 		"one name for a key and a queue with settings": {
-			harm{keys, func(b *storage.Batch) {
-				b.SetMarks(storage.Marks{NextSeq: first + n, LowSeq: first - 1, NextQueue: 9, LastKey: 6})
-				b.PutQueue(storage.Queue{ID: 8, Name: []byte("empty"), Settings: &storage.Settings{}})
-				b.PutHead(&storage.Head{ID: 6, Kind: storage.String, Name: []byte("empty"), Version: 6}, storage.Mark{})
+			harm{keys, func(b *content.Batch) {
+				b.SetMarks(content.Marks{NextSeq: first + n, LowSeq: first - 1, NextQueue: 9, LastKey: 6})
+				b.PutQueue(content.Queue{ID: 8, Name: []byte("empty"), Settings: &content.Settings{}})
+				b.PutHead(&content.Head{ID: 6, Kind: content.String, Name: []byte("empty"), Version: 6}, content.Mark{})
 			}},
 			`owner: head 6: it has the name "empty", and so has a queue that is not empty or has settings`,
 		},
 		"number not given out": {
-			harm{keys, func(b *storage.Batch) {
-				b.PutHead(&storage.Head{ID: 6, Kind: storage.String, Name: []byte("new"), Version: 7}, storage.Mark{})
+			harm{keys, func(b *content.Batch) {
+				b.PutHead(&content.Head{ID: 6, Kind: content.String, Name: []byte("new"), Version: 7}, content.Mark{})
 			}},
 			"record: head 6: its number 6 or its version 7 is above 6",
 		},
@@ -236,24 +237,24 @@ func TestEachHarmIsAFinding(t *testing.T) {
 }
 
 // putKeys makes a string, and a hash with a field.
-func putKeys(b *storage.Batch) {
-	b.PutHead(&storage.Head{ID: 1, Kind: storage.String, Name: []byte("string"), Version: 1, Value: []byte("text")}, storage.Mark{})
-	b.PutHead(&storage.Head{ID: 2, Kind: storage.Hash, Name: []byte("hash"), Version: 2}, storage.Mark{})
-	b.PutField(&storage.Field{Hash: 2, ID: 3, Name: []byte("f"), Version: 3, Value: make([]byte, 5000)}, storage.Mark{})
+func putKeys(b *content.Batch) {
+	b.PutHead(&content.Head{ID: 1, Kind: content.String, Name: []byte("string"), Version: 1, Value: []byte("text")}, content.Mark{})
+	b.PutHead(&content.Head{ID: 2, Kind: content.Hash, Name: []byte("hash"), Version: 2}, content.Mark{})
+	b.PutField(&content.Field{Hash: 2, ID: 3, Name: []byte("f"), Version: 3, Value: make([]byte, 5000)}, content.Mark{})
 }
 
 func TestWhatNobodyCanReachIsCountedAndNoFinding(t *testing.T) {
 	dir := recoverytest.InFolder(t, recoverytest.Many(70))
-	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
+	recoverytest.Tamper(t, dir, func(b *content.Batch) {
 		putKeys(b)
-		b.SetFlush(storage.Flush{{Keys: 2, Queues: 2}})
-		b.PutQueue(storage.Queue{ID: 3, Name: []byte("queue 7"), Dropped: true})
-		b.PutQueue(storage.Queue{ID: 4, Name: []byte("queue 4"), Expiry: later})
-		b.PutHead(&storage.Head{ID: 5, Kind: storage.Hash, Name: []byte("hash"), Version: 5, Expiry: later}, storage.Mark{})
+		b.SetFlush(content.Flush{{Keys: 2, Queues: 2}})
+		b.PutQueue(content.Queue{ID: 3, Name: []byte("queue 7"), Dropped: true})
+		b.PutQueue(content.Queue{ID: 4, Name: []byte("queue 4"), Expiry: later})
+		b.PutHead(&content.Head{ID: 5, Kind: content.Hash, Name: []byte("hash"), Version: 5, Expiry: later}, content.Mark{})
 		for _, hash := range []uint64{5, 6} {
-			b.PutField(&storage.Field{Hash: hash, ID: 7, Name: []byte("f"), Version: 7}, storage.Mark{})
+			b.PutField(&content.Field{Hash: hash, ID: 7, Name: []byte("f"), Version: 7}, content.Mark{})
 		}
-		b.SetMarks(storage.Marks{NextSeq: first + 70, LowSeq: first - 1, NextQueue: 8, LastKey: 7})
+		b.SetMarks(content.Marks{NextSeq: first + 70, LowSeq: first - 1, NextQueue: 8, LastKey: 7})
 	})
 	report := verified(t, dir)
 	if !report.Sound() || report.Packets != 40 || len(report.Queues) != 4 || report.Keys != 1 || report.LeftOver != 30+1+3 {
@@ -265,11 +266,11 @@ func TestWhatNobodyCanReachIsCountedAndNoFinding(t *testing.T) {
 // spoiled is a source in which the records of some packets cannot be decoded.
 type spoiled struct {
 	source
-	bad []storage.PacketID
+	bad []content.PacketID
 }
 
-func (s *spoiled) Records(r storage.QueueRange, fn func(storage.PacketID, []byte, error) error) error {
-	return s.source.Records(r, func(id storage.PacketID, rec []byte, damage error) error {
+func (s *spoiled) Records(r storage.QueueRange, fn func(content.PacketID, []byte, error) error) error {
+	return s.source.Records(r, func(id content.PacketID, rec []byte, damage error) error {
 		if slices.Contains(s.bad, id) {
 			rec = []byte{0x91}
 		}
@@ -284,7 +285,7 @@ func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer view.Close()
-	bad := []storage.PacketID{at(5, n), at(6, n), at(2000, n)}
+	bad := []content.PacketID{at(5, n), at(6, n), at(2000, n)}
 	o := Options{Now: later, Progress: func(string, int64, int64) {}}
 	v := newVerifier(&spoiled{view, bad}, o)
 	if err := v.run(t.Context()); err != nil {
@@ -302,8 +303,8 @@ func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {
 // uncounted is a source without a control record.
 type uncounted struct{ source }
 
-func (s *uncounted) Control() storage.Control {
-	return storage.Control{Marks: storage.Marks{NextSeq: 5, LowSeq: 4, NextQueue: 1}}
+func (s *uncounted) Control() content.Control {
+	return content.Control{Marks: content.Marks{NextSeq: 5, LowSeq: 4, NextQueue: 1}}
 }
 
 func TestWithoutAControlRecordNothingIsHeldAgainstIt(t *testing.T) {
@@ -326,7 +327,7 @@ func TestFlippedByteIsFoundWithThePacketsAroundIt(t *testing.T) {
 	flip(t, dir, "payload 1234", 3)
 	report := verified(t, dir)
 	between := slices.ContainsFunc(report.Findings, func(f storage.Finding) bool {
-		var from, to storage.PacketID
+		var from, to content.PacketID
 		_, where, _ := strings.Cut(f.What, "from packet ")
 		_, err := fmt.Sscanf(where, "%d/%d/%d to before packet %d/%d/%d", &from.Queue, &from.Priority, &from.Seq, &to.Queue, &to.Priority, &to.Seq)
 		return err == nil && from.Compare(at(1234, n)) <= 0 && at(1234, n).Compare(to) < 0

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // forgetSetting changes the settings that are written.
-func forgetSetting(s *store, forget func(*storage.Settings)) {
-	s.edit = func(ops []storage.Op) []storage.Op {
+func forgetSetting(s *store, forget func(*content.Settings)) {
+	s.edit = func(ops []content.Op) []content.Op {
 		for i := range ops {
 			if of := ops[i].Queue.Settings; of != nil {
 				forget(of)
@@ -21,17 +21,17 @@ func forgetSetting(s *store, forget func(*storage.Settings)) {
 
 // isDrop says that an operation of a batch deletes a packet which no consumer ever had, and which
 // does not move.
-func isDrop(ops []storage.Op, op storage.Op) bool {
-	return op.Kind == storage.OpDelete && op.Removed.Stored&storage.StoredDelivery == 0 &&
-		!slices.ContainsFunc(ops, func(other storage.Op) bool { return other.Kind == storage.OpPut && other.ID.Seq == op.ID.Seq })
+func isDrop(ops []content.Op, op content.Op) bool {
+	return op.Kind == content.OpDelete && op.Removed.Stored&content.StoredDelivery == 0 &&
+		!slices.ContainsFunc(ops, func(other content.Op) bool { return other.Kind == content.OpPut && other.ID.Seq == op.ID.Seq })
 }
 
 // droppedStay never deletes what a full queue drops.
 func droppedStay(s *store) {
 	s.unchecked = true
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		all := slices.Clone(ops)
-		return slices.DeleteFunc(ops, func(op storage.Op) bool { return isDrop(all, op) })
+		return slices.DeleteFunc(ops, func(op content.Op) bool { return isDrop(all, op) })
 	}
 }
 
@@ -39,20 +39,20 @@ func droppedStay(s *store) {
 // drops it for.
 func worstKept(s *store) {
 	s.unchecked = true
-	s.edit = func(ops []storage.Op) []storage.Op {
-		left := map[storage.PacketID]bool{}
+	s.edit = func(ops []content.Op) []content.Op {
+		left := map[content.PacketID]bool{}
 		for _, drop := range ops {
 			if !isDrop(ops, drop) {
 				continue
 			}
-			at := slices.IndexFunc(ops, func(op storage.Op) bool {
-				return op.Kind == storage.OpPut && op.ID.Queue == drop.ID.Queue && op.ID.Priority == drop.ID.Priority-1
+			at := slices.IndexFunc(ops, func(op content.Op) bool {
+				return op.Kind == content.OpPut && op.ID.Queue == drop.ID.Queue && op.ID.Priority == drop.ID.Priority-1
 			})
 			if at >= 0 {
 				left[drop.ID], left[ops[at].ID] = true, true
 			}
 		}
-		return slices.DeleteFunc(ops, func(op storage.Op) bool { return left[op.ID] })
+		return slices.DeleteFunc(ops, func(op content.Op) bool { return left[op.ID] })
 	}
 }
 
@@ -60,12 +60,12 @@ func worstKept(s *store) {
 // that was tried with it, in a transaction of its own a little later.
 func pushesTorn(s *store) {
 	s.unchecked = true
-	var last storage.PacketID
-	s.apply = func(b *storage.Batch) error {
-		var pushes, others []storage.Op
+	var last content.PacketID
+	s.apply = func(b *content.Batch) error {
+		var pushes, others []content.Op
 		torn := map[uint64]bool{} // by sequence
 		for _, op := range s.ops(b) {
-			if op.Kind == storage.OpPut && op.ID.Seq > last.Seq {
+			if op.Kind == content.OpPut && op.ID.Seq > last.Seq {
 				torn[op.ID.Seq] = op.ID.Queue == last.Queue && op.ID.Seq == last.Seq+1
 				last = op.ID
 			}

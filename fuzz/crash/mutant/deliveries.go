@@ -4,33 +4,33 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // copyDelivery adds an operation on a delivery state or one of its notes to a batch.
-func copyDelivery(b *storage.Batch, op *storage.Op) {
+func copyDelivery(b *content.Batch, op *content.Op) {
 	switch {
-	case op.Kind == storage.OpPutDelivery:
+	case op.Kind == content.OpPutDelivery:
 		b.PutDelivery(&op.Delivery, op.Stored)
-	case op.Kind == storage.OpPutNote:
+	case op.Kind == content.OpPutNote:
 		b.PutNote(op.Note, op.Record, op.Stored)
-	case op.Stored&storage.StoredDelivery != 0:
+	case op.Stored&content.StoredDelivery != 0:
 		b.DeleteDelivery(op.Note.Identity, op.Stored)
 	default: // a DeleteDelivery would take back what the batch puts
-		for _, kind := range []storage.NoteKind{storage.NoteReason, storage.NoteProgress} {
+		for _, kind := range []content.NoteKind{content.NoteReason, content.NoteProgress} {
 			if op.Stored&(1<<kind) != 0 {
-				b.PutNote(storage.NoteID{Identity: op.Note.Identity, Kind: kind}, nil, op.Stored)
+				b.PutNote(content.NoteID{Identity: op.Note.Identity, Kind: kind}, nil, op.Stored)
 			}
 		}
 	}
 }
 
 // Deliveries implements recovery.Source.
-func (s *store) Deliveries(fn func(*storage.Delivery, storage.Stored) error) error {
+func (s *store) Deliveries(fn func(*content.Delivery, content.Stored) error) error {
 	if s.delivery == nil {
 		return s.Store.Deliveries(fn)
 	}
-	return s.Store.Deliveries(func(d *storage.Delivery, stored storage.Stored) error {
+	return s.Store.Deliveries(func(d *content.Delivery, stored content.Stored) error {
 		changed := *d
 		s.delivery(&changed)
 		return fn(&changed, stored)
@@ -40,7 +40,7 @@ func (s *store) Deliveries(fn func(*storage.Delivery, storage.Stored) error) err
 // attemptLost forgets the last attempt of one packet in four.
 func attemptLost(s *store) {
 	n := 0
-	s.delivery = func(d *storage.Delivery) {
+	s.delivery = func(d *content.Delivery) {
 		if n++; n%4 == 0 && d.Attempts > 0 {
 			d.Attempts--
 		}
@@ -49,9 +49,9 @@ func attemptLost(s *store) {
 
 // tokenRepeated goes on behind the last packet at a start, as if no token had been given since.
 func tokenRepeated(s *store) {
-	s.control = func(c *storage.Control) {
+	s.control = func(c *content.Control) {
 		c.NextSeq = 1 << 63
-		_ = s.Store.Packets(func(id storage.PacketID, _ *storage.Meta) error {
+		_ = s.Store.Packets(func(id content.PacketID, _ *content.Meta) error {
 			c.NextSeq = max(c.NextSeq, id.Seq+1)
 			return nil
 		})
@@ -59,8 +59,8 @@ func tokenRepeated(s *store) {
 }
 
 // forgetOf changes what a start sees of the packets in a state.
-func forgetOf(s *store, state storage.State, change func(d *storage.Delivery)) {
-	s.delivery = func(d *storage.Delivery) {
+func forgetOf(s *store, state content.State, change func(d *content.Delivery)) {
+	s.delivery = func(d *content.Delivery) {
 		if d.State == state {
 			change(d)
 		}
@@ -71,24 +71,24 @@ func forgetOf(s *store, state storage.State, change func(d *storage.Delivery)) {
 func doneNotKept(s *store) {
 	s.unchecked = true
 	n := 0
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		done := map[uint64]bool{} // by identity
 		for _, op := range ops {
-			if op.Kind == storage.OpPutDelivery && op.Delivery.State == storage.Done {
+			if op.Kind == content.OpPutDelivery && op.Delivery.State == content.Done {
 				n++
 				done[op.Delivery.Identity] = n%16 == 0
 			}
 		}
-		return slices.DeleteFunc(ops, func(op storage.Op) bool { return op.Kind == storage.OpPut && done[op.ID.Seq] })
+		return slices.DeleteFunc(ops, func(op content.Op) bool { return op.Kind == content.OpPut && done[op.ID.Seq] })
 	}
 }
 
 // extensionForgotten leaves out what is written of a claim after its first lease end.
 func extensionForgotten(s *store) {
 	tokens := map[uint64]uint64{} // by identity
-	s.edit = func(ops []storage.Op) []storage.Op {
-		return slices.DeleteFunc(ops, func(op storage.Op) bool {
-			if op.Kind != storage.OpPutDelivery || op.Delivery.State != storage.Claimed {
+	s.edit = func(ops []content.Op) []content.Op {
+		return slices.DeleteFunc(ops, func(op content.Op) bool {
+			if op.Kind != content.OpPutDelivery || op.Delivery.State != content.Claimed {
 				return false
 			}
 			again := tokens[op.Delivery.Identity] == op.Delivery.Token
@@ -100,9 +100,9 @@ func extensionForgotten(s *store) {
 
 // countersForgotten never writes what a queue has counted.
 func countersForgotten(s *store) {
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		for i := range ops {
-			ops[i].Queue.Counters = storage.Counters{}
+			ops[i].Queue.Counters = content.Counters{}
 		}
 		return ops
 	}
@@ -113,8 +113,8 @@ func countersForgotten(s *store) {
 func pushAfterAck(s *store) {
 	s.unchecked = true
 	last := uint64(0) // the highest sequence that there was
-	s.apply = func(b *storage.Batch) error {
-		var pushes, others []storage.Op
+	s.apply = func(b *content.Batch) error {
+		var pushes, others []content.Op
 		before := last
 		for _, op := range s.ops(b) {
 			last = max(last, op.ID.Seq)
@@ -137,13 +137,13 @@ func pushAfterAck(s *store) {
 func deadAndReady(s *store) {
 	s.unchecked = true
 	n := 0
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		put := map[uint64]bool{} // by sequence
 		for _, op := range ops {
-			put[op.ID.Seq] = put[op.ID.Seq] || op.Kind == storage.OpPut
+			put[op.ID.Seq] = put[op.ID.Seq] || op.Kind == content.OpPut
 		}
-		return slices.DeleteFunc(ops, func(op storage.Op) bool {
-			if op.Kind != storage.OpDelete || !put[op.ID.Seq] {
+		return slices.DeleteFunc(ops, func(op content.Op) bool {
+			if op.Kind != content.OpDelete || !put[op.ID.Seq] {
 				return false
 			}
 			n++
@@ -155,9 +155,9 @@ func deadAndReady(s *store) {
 // ackForgotten leaves out one in 16 deletions of packets that were claimed.
 func ackForgotten(s *store) {
 	n := 0
-	s.edit = func(ops []storage.Op) []storage.Op {
-		return slices.DeleteFunc(ops, func(op storage.Op) bool {
-			if op.Kind != storage.OpDelete || op.Removed.Stored&storage.StoredDelivery == 0 {
+	s.edit = func(ops []content.Op) []content.Op {
+		return slices.DeleteFunc(ops, func(op content.Op) bool {
+			if op.Kind != content.OpDelete || op.Removed.Stored&content.StoredDelivery == 0 {
 				return false
 			}
 			n++

@@ -4,39 +4,39 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // copyItem adds an operation on a string, hash, field or id to a batch, or that on the flush
 // record.
-func copyItem(b *storage.Batch, op *storage.Op) {
+func copyItem(b *content.Batch, op *content.Op) {
 	switch op.Kind {
-	case storage.OpPutHead:
+	case content.OpPutHead:
 		b.PutHead(&op.Head, op.Old)
-	case storage.OpDeleteHead:
+	case content.OpDeleteHead:
 		b.DeleteHead(op.Head.ID, op.Old)
-	case storage.OpPutField:
+	case content.OpPutField:
 		b.PutField(&op.Field, op.Old)
-	case storage.OpDeleteField:
+	case content.OpDeleteField:
 		b.DeleteField(op.Field.Hash, op.Field.ID, op.Old)
-	case storage.OpPutUnique:
+	case content.OpPutUnique:
 		b.PutUnique(&op.Unique)
-	case storage.OpDeleteUnique:
+	case content.OpDeleteUnique:
 		b.DeleteUnique(op.Unique.UniqueID)
-	case storage.OpSetFlush:
+	case content.OpSetFlush:
 		b.SetFlush(op.Flush)
 	}
 }
 
-func isItem(op storage.Op) bool {
-	return op.Kind >= storage.OpPutHead && op.Kind <= storage.OpDeleteField || op.Kind >= storage.OpPutUnique
+func isItem(op content.Op) bool {
+	return op.Kind >= content.OpPutHead && op.Kind <= content.OpDeleteField || op.Kind >= content.OpPutUnique
 }
 
 // dropForgotten forgets to note of a long list that it is deleted. Its elements are deleted by
 // later batches all the same, the first of them after a while.
 func dropForgotten(s *store) {
 	dropped := false
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		if dropped {
 			time.Sleep(late)
 		}
@@ -52,8 +52,8 @@ func dropForgotten(s *store) {
 // valuesLater writes the strings, hashes and ids of a batch in a transaction of their own, a little
 // after its packets.
 func valuesLater(s *store) {
-	s.apply = func(b *storage.Batch) error {
-		var packets, items []storage.Op
+	s.apply = func(b *content.Batch) error {
+		var packets, items []content.Op
 		for _, op := range s.ops(b) {
 			if isItem(op) {
 				items = append(items, op)
@@ -73,9 +73,9 @@ func valuesLater(s *store) {
 func valueDropped(s *store) {
 	s.unchecked = true
 	n := 0
-	s.edit = func(ops []storage.Op) []storage.Op {
-		return slices.DeleteFunc(ops, func(op storage.Op) bool {
-			if op.Kind != storage.OpPutHead && op.Kind != storage.OpPutField {
+	s.edit = func(ops []content.Op) []content.Op {
+		return slices.DeleteFunc(ops, func(op content.Op) bool {
+			if op.Kind != content.OpPutHead && op.Kind != content.OpPutField {
 				return false
 			}
 			n++
@@ -87,7 +87,7 @@ func valueDropped(s *store) {
 // valueNeverExpires forgets when strings, hashes and windows expire.
 func valueNeverExpires(s *store) {
 	s.unchecked = true
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		for i := range ops {
 			ops[i].Head.Expiry = 0
 			if ops[i].Unique.Until != 0 {
@@ -102,7 +102,7 @@ func valueNeverExpires(s *store) {
 // live.
 func valueExpiresEarly(s *store) {
 	s.unchecked = true
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		for i := range ops {
 			if ops[i].Head.Expiry != 0 {
 				ops[i].Head.Expiry -= 300

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
-	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // None is the wrapper without a fault. Like the others it takes every batch apart and puts it
@@ -22,32 +22,32 @@ func faults() map[string]func(*store) {
 		None: func(*store) {},
 
 		"ack-before-commit":    ackBeforeCommit,
-		"delete-not-written":   func(s *store) { s.edit = without(storage.OpDelete) },
+		"delete-not-written":   func(s *store) { s.edit = without(content.OpDelete) },
 		"last-record-dropped":  lastRecordDropped,
 		"batch-torn":           batchTorn,
 		"batches-reordered":    batchesReordered,
 		"batch-applied-twice":  batchAppliedTwice,
-		"definition-dropped":   func(s *store) { s.edit = without(storage.OpPutQueue) },
+		"definition-dropped":   func(s *store) { s.edit = without(content.OpPutQueue) },
 		"sequence-reused":      sequenceReused,
 		"expiry-forgotten":     func(s *store) { s.meta = forgetExpiry; s.unchecked = true },
 		"key-forgotten":        func(s *store) { s.meta = forgetKey },
 		"packet-skipped":       func(s *store) { s.meta = skipSome(); s.unchecked = true },
 		"tags-forgotten":       func(s *store) { s.meta = forgetTags },
 		"tags-of-another":      tagsOfAnother,
-		"tags-not-written":     func(s *store) { s.packet = func(p *storage.Packet) { p.Tags = nil } },
+		"tags-not-written":     func(s *store) { s.packet = func(p *content.Packet) { p.Tags = nil } },
 		"dropped-stay":         droppedStay,
 		"worst-kept":           worstKept,
-		"closed-forgotten":     func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.Closed = false }) },
-		"bound-forgotten":      func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.Bound = 0 }) },
-		"full-forgotten":       func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.Full = 0 }) },
+		"closed-forgotten":     func(s *store) { forgetSetting(s, func(of *content.Settings) { of.Closed = false }) },
+		"bound-forgotten":      func(s *store) { forgetSetting(s, func(of *content.Settings) { of.Bound = 0 }) },
+		"full-forgotten":       func(s *store) { forgetSetting(s, func(of *content.Settings) { of.Full = 0 }) },
 		"size-forgotten":       func(s *store) { s.meta = forgetSize; s.unchecked = true },
 		"pushes-torn":          pushesTorn,
-		"pause-forgotten":      func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.PauseIn = false }) },
+		"pause-forgotten":      func(s *store) { forgetSetting(s, func(of *content.Settings) { of.PauseIn = false }) },
 		"unique-forgotten":     uniqueForgotten,
 		"record-of-another":    func(s *store) { s.shiftReads = true },
 		"payload-of-large-cut": func(s *store) { s.cutLarge = true },
-		"move-not-deleted":     func(s *store) { halfMove(s, storage.OpDelete) },
-		"move-not-put":         func(s *store) { halfMove(s, storage.OpPut) },
+		"move-not-deleted":     func(s *store) { halfMove(s, content.OpDelete) },
+		"move-not-put":         func(s *store) { halfMove(s, content.OpPut) },
 		"first-put-dropped":    firstPutDropped,
 		"drop-forgotten":       dropForgotten,
 		"values-later":         valuesLater,
@@ -56,15 +56,15 @@ func faults() map[string]func(*store) {
 		"value-expires-early":  valueExpiresEarly,
 		"attempt-lost":         attemptLost,
 		"token-repeated":       tokenRepeated,
-		"lease-without-end":    func(s *store) { forgetOf(s, storage.Claimed, func(d *storage.Delivery) { d.Until += 3_600_000 }) },
+		"lease-without-end":    func(s *store) { forgetOf(s, content.Claimed, func(d *content.Delivery) { d.Until += 3_600_000 }) },
 		"dead-and-ready":       deadAndReady,
-		"death-forgotten":      func(s *store) { forgetOf(s, storage.Dead, func(d *storage.Delivery) { d.State = storage.Ready }) },
+		"death-forgotten":      func(s *store) { forgetOf(s, content.Dead, func(d *content.Delivery) { d.State = content.Ready }) },
 		"ack-forgotten":        ackForgotten,
-		"delay-forgotten":      func(s *store) { forgetOf(s, storage.Delayed, func(d *storage.Delivery) { d.Until = 0 }) },
-		"origin-forgotten":     func(s *store) { forgetOf(s, storage.Ready, func(d *storage.Delivery) { d.Origin = 0 }) },
-		"done-forgotten":       func(s *store) { forgetOf(s, storage.Done, func(d *storage.Delivery) { d.State = storage.Ready }) },
+		"delay-forgotten":      func(s *store) { forgetOf(s, content.Delayed, func(d *content.Delivery) { d.Until = 0 }) },
+		"origin-forgotten":     func(s *store) { forgetOf(s, content.Ready, func(d *content.Delivery) { d.Origin = 0 }) },
+		"done-forgotten":       func(s *store) { forgetOf(s, content.Done, func(d *content.Delivery) { d.State = content.Ready }) },
 		"done-not-kept":        doneNotKept,
-		"notes-forgotten":      func(s *store) { s.edit = without(storage.OpPutNote) },
+		"notes-forgotten":      func(s *store) { s.edit = without(content.OpPutNote) },
 		"extension-forgotten":  extensionForgotten,
 		"counters-forgotten":   countersForgotten,
 		"push-after-ack":       pushAfterAck,
@@ -99,28 +99,28 @@ func Wrap(name string) (func(daemon.Store) daemon.Store, error) {
 type store struct {
 	daemon.Store
 	mu         sync.Mutex
-	apply      func(*storage.Batch) error
-	edit       func([]storage.Op) []storage.Op // what is written of a batch; nil for all
-	meta       func(m *storage.Meta) bool      // changes what a restart sees of a packet; false hides it
-	delivery   func(d *storage.Delivery)       // changes what a restart sees of what was tried with a packet
-	control    func(c *storage.Control)        // changes what a restart sees of the control record
-	packet     func(p *storage.Packet)         // changes what is written of a packet
+	apply      func(*content.Batch) error
+	edit       func([]content.Op) []content.Op // what is written of a batch; nil for all
+	meta       func(m *content.Meta) bool      // changes what a restart sees of a packet; false hides it
+	delivery   func(d *content.Delivery)       // changes what a restart sees of what was tried with a packet
+	control    func(c *content.Control)        // changes what a restart sees of the control record
+	packet     func(p *content.Packet)         // changes what is written of a packet
 	settle     func() error                    // writes what was delayed
 	unchecked  bool                            // the control record is not compared
 	shiftReads bool                            // a read of several packets mixes them up
 	cutLarge   bool                            // a long payload loses its end
-	marks      storage.Marks
+	marks      content.Marks
 }
 
 // Apply implements broker.Store.
-func (s *store) Apply(b *storage.Batch) error {
+func (s *store) Apply(b *content.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.apply(b)
 }
 
 // Control implements recovery.Source.
-func (s *store) Control() storage.Control {
+func (s *store) Control() content.Control {
 	c := s.Store.Control()
 	if s.control != nil {
 		s.control(&c)
@@ -129,7 +129,7 @@ func (s *store) Control() storage.Control {
 }
 
 // Verify implements recovery.Source.
-func (s *store) Verify(scan storage.Tally) error {
+func (s *store) Verify(scan content.Tally) error {
 	if s.unchecked {
 		return nil
 	}
@@ -137,11 +137,11 @@ func (s *store) Verify(scan storage.Tally) error {
 }
 
 // Packets implements recovery.Source.
-func (s *store) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
+func (s *store) Packets(fn func(content.PacketID, *content.Meta) error) error {
 	if s.meta == nil {
 		return s.Store.Packets(fn)
 	}
-	return s.Store.Packets(func(id storage.PacketID, m *storage.Meta) error {
+	return s.Store.Packets(func(id content.PacketID, m *content.Meta) error {
 		changed := *m
 		if !s.meta(&changed) {
 			return nil
@@ -151,7 +151,7 @@ func (s *store) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 }
 
 // Read implements broker.Store.
-func (s *store) Read(ids []storage.PacketID, fn func(i int, record []byte, damage error)) {
+func (s *store) Read(ids []content.PacketID, fn func(i int, record []byte, damage error)) {
 	if s.settle != nil {
 		s.mu.Lock()
 		_ = s.settle() // a store that has failed fails the next Apply, too
@@ -176,10 +176,10 @@ func (s *store) Close() error {
 }
 
 // rebuilt applies a copy of the batch.
-func (s *store) rebuilt(b *storage.Batch) error { return s.write(s.ops(b)) }
+func (s *store) rebuilt(b *content.Batch) error { return s.write(s.ops(b)) }
 
 // write applies a batch of operations.
-func (s *store) write(ops []storage.Op) error {
+func (s *store) write(ops []content.Op) error {
 	b, err := s.copy(ops)
 	if err != nil {
 		return err
@@ -188,10 +188,10 @@ func (s *store) write(ops []storage.Op) error {
 }
 
 // ops lists what the fault lets through of a batch.
-func (s *store) ops(b *storage.Batch) []storage.Op {
+func (s *store) ops(b *content.Batch) []content.Op {
 	s.marks, _ = b.Marks()
-	var all []storage.Op
-	b.Each(func(op storage.Op) { all = append(all, op) })
+	var all []content.Op
+	b.Each(func(op content.Op) { all = append(all, op) })
 	if s.edit != nil {
 		all = s.edit(all)
 	}
@@ -199,35 +199,35 @@ func (s *store) ops(b *storage.Batch) []storage.Op {
 }
 
 // copy makes a batch of operations, with the marks of the batch that they come from.
-func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
-	b := new(storage.Batch)
+func (s *store) copy(ops []content.Op) (*content.Batch, error) {
+	b := new(content.Batch)
 	for _, op := range ops {
 		switch op.Kind {
-		case storage.OpPut, storage.OpReplace:
-			var p storage.Packet
-			if err := storage.DecodeRecord(op.Record, &p); err != nil {
+		case content.OpPut, content.OpReplace:
+			var p content.Packet
+			if err := content.DecodeRecord(op.Record, &p); err != nil {
 				return nil, err
 			}
-			if s.cutLarge && storage.IsLarge(len(p.Payload)) {
+			if s.cutLarge && content.IsLarge(len(p.Payload)) {
 				p.Payload = p.Payload[:len(p.Payload)-1]
 			}
 			if s.packet != nil {
 				s.packet(&p)
 			}
-			if op.Kind == storage.OpReplace {
+			if op.Kind == content.OpReplace {
 				b.Replace(op.ID, &p, op.Removed)
 			} else {
 				b.Put(op.ID, &p)
 			}
-		case storage.OpDelete:
+		case content.OpDelete:
 			b.Delete(op.ID, op.Removed)
-		case storage.OpPutQueue:
+		case content.OpPutQueue:
 			b.PutQueue(op.Queue)
-		case storage.OpPutCounters:
+		case content.OpPutCounters:
 			b.PutCounters(op.Queue.ID, op.Queue.Counters)
-		case storage.OpDeleteQueue:
+		case content.OpDeleteQueue:
 			b.DeleteQueue(op.Queue.ID)
-		case storage.OpPutDelivery, storage.OpPutNote, storage.OpDeleteDelivery:
+		case content.OpPutDelivery, content.OpPutNote, content.OpDeleteDelivery:
 			copyDelivery(b, &op)
 		default:
 			copyItem(b, &op)
@@ -238,9 +238,9 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 }
 
 // without leaves out the operations of a kind.
-func without(kind storage.OpKind) func([]storage.Op) []storage.Op {
-	return func(ops []storage.Op) []storage.Op {
-		return slices.DeleteFunc(ops, func(op storage.Op) bool { return op.Kind == kind })
+func without(kind content.OpKind) func([]content.Op) []content.Op {
+	return func(ops []content.Op) []content.Op {
+		return slices.DeleteFunc(ops, func(op content.Op) bool { return op.Kind == kind })
 	}
 }
 
@@ -250,7 +250,7 @@ const late = 10 * time.Millisecond
 // ackBeforeCommit reports a batch as durable and writes it a little later.
 func ackBeforeCommit(s *store) {
 	var delayed sync.WaitGroup
-	queue := make(chan *storage.Batch, 8)
+	queue := make(chan *content.Batch, 8)
 	go func() { // ends with the process
 		for b := range queue {
 			time.Sleep(late)
@@ -260,7 +260,7 @@ func ackBeforeCommit(s *store) {
 			delayed.Done()
 		}
 	}()
-	s.apply = func(b *storage.Batch) error {
+	s.apply = func(b *content.Batch) error {
 		c, err := s.copy(s.ops(b))
 		if err != nil {
 			return err
@@ -281,10 +281,10 @@ func ackBeforeCommit(s *store) {
 func lastRecordDropped(s *store) {
 	s.unchecked = true
 	n := 0
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		n++
 		for i := len(ops) - 1; i >= 0 && n%8 == 0; i-- {
-			if ops[i].Kind == storage.OpPut || ops[i].Kind == storage.OpDelete {
+			if ops[i].Kind == content.OpPut || ops[i].Kind == content.OpDelete {
 				return slices.Delete(ops, i, i+1)
 			}
 		}
@@ -294,8 +294,8 @@ func lastRecordDropped(s *store) {
 
 // batchTorn writes a batch in two transactions, every second operation a little later.
 func batchTorn(s *store) {
-	s.apply = func(b *storage.Batch) error {
-		var parts [2][]storage.Op
+	s.apply = func(b *content.Batch) error {
+		var parts [2][]content.Op
 		for i, op := range s.ops(b) {
 			parts[i%2] = append(parts[i%2], op)
 		}
@@ -314,7 +314,7 @@ func batchTorn(s *store) {
 // batchesReordered writes every second batch before its predecessor.
 func batchesReordered(s *store) {
 	s.unchecked = true
-	var delayed *storage.Batch
+	var delayed *content.Batch
 	s.settle = func() error {
 		b := delayed
 		if delayed = nil; b == nil {
@@ -322,7 +322,7 @@ func batchesReordered(s *store) {
 		}
 		return s.Store.Apply(b)
 	}
-	s.apply = func(b *storage.Batch) error {
+	s.apply = func(b *content.Batch) error {
 		c, err := s.copy(s.ops(b))
 		if err != nil {
 			return err
@@ -339,7 +339,7 @@ func batchesReordered(s *store) {
 }
 
 func batchAppliedTwice(s *store) {
-	s.apply = func(b *storage.Batch) error {
+	s.apply = func(b *content.Batch) error {
 		if err := s.rebuilt(b); err != nil {
 			return err
 		}
@@ -349,48 +349,48 @@ func batchAppliedTwice(s *store) {
 
 // sequenceReused starts each time with the sequences of some thousand packets ago.
 func sequenceReused(s *store) {
-	s.control = func(c *storage.Control) { c.NextSeq -= min(c.NextSeq-1<<63, 5000) }
+	s.control = func(c *content.Control) { c.NextSeq -= min(c.NextSeq-1<<63, 5000) }
 }
 
-func forgetExpiry(m *storage.Meta) bool {
+func forgetExpiry(m *content.Meta) bool {
 	m.Expiry = 0
 	return true
 }
 
-func forgetKey(m *storage.Meta) bool {
+func forgetKey(m *content.Meta) bool {
 	m.Key = nil
 	return true
 }
 
 func uniqueForgotten(s *store) {
 	s.unchecked = true
-	s.edit = without(storage.OpPutUnique)
+	s.edit = without(content.OpPutUnique)
 }
 
 // forgetSize halves what a packet counts for.
-func forgetSize(m *storage.Meta) bool {
+func forgetSize(m *content.Meta) bool {
 	m.Size /= 2
 	return true
 }
 
-func forgetTags(m *storage.Meta) bool {
+func forgetTags(m *content.Meta) bool {
 	m.Tags = nil
 	return true
 }
 
 // tagsOfAnother gives a packet the tags of the one before it.
 func tagsOfAnother(s *store) {
-	var last []storage.Tag
-	s.meta = func(m *storage.Meta) bool {
+	var last []content.Tag
+	s.meta = func(m *content.Meta) bool {
 		m.Tags, last = last, slices.Clone(m.Tags)
 		return true
 	}
 }
 
 // skipSome hides one packet in two hundred.
-func skipSome() func(*storage.Meta) bool {
+func skipSome() func(*content.Meta) bool {
 	n := 0
-	return func(*storage.Meta) bool {
+	return func(*content.Meta) bool {
 		n++
 		return n%200 != 0
 	}
@@ -398,20 +398,20 @@ func skipSome() func(*storage.Meta) bool {
 
 // keys knows what the packets that were put are told apart by: the queue and the key, or the
 // beginning of a payload without a key.
-type keys map[storage.PacketID]string
+type keys map[content.PacketID]string
 
 // payloadStart is enough of a payload of the load to tell it from any other.
 const payloadStart = 12
 
 // of returns that of a packet that is put or deleted, "" if it is not known.
-func (k keys) of(op storage.Op) string {
+func (k keys) of(op content.Op) string {
 	key := k[op.ID]
 	switch op.Kind {
-	case storage.OpDelete:
+	case content.OpDelete:
 		delete(k, op.ID)
-	case storage.OpPut:
-		var p storage.Packet
-		if err := storage.DecodeRecord(op.Record, &p); err != nil {
+	case content.OpPut:
+		var p content.Packet
+		if err := content.DecodeRecord(op.Record, &p); err != nil {
 			panic(err) // the broker has just encoded it
 		}
 		if key = fmt.Sprint(op.ID.Queue, p.Key); p.Key == nil {
@@ -427,14 +427,14 @@ func (k keys) of(op storage.Op) string {
 func firstPutDropped(s *store) {
 	s.unchecked = true
 	known, n := keys{}, 0
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		deleted := map[string]bool{}
-		return slices.DeleteFunc(ops, func(op storage.Op) bool {
+		return slices.DeleteFunc(ops, func(op content.Op) bool {
 			key := known.of(op)
-			if op.Kind == storage.OpDelete {
+			if op.Kind == content.OpDelete {
 				deleted[key] = true
 			}
-			if op.Kind != storage.OpPut || deleted[key] {
+			if op.Kind != content.OpPut || deleted[key] {
 				return false
 			}
 			n++
@@ -445,28 +445,28 @@ func firstPutDropped(s *store) {
 
 // halfMove leaves out one half of every eighth move. A move deletes a packet and puts it again, in
 // the same batch and with the same key or payload, at another place.
-func halfMove(s *store, half storage.OpKind) {
+func halfMove(s *store, half content.OpKind) {
 	s.unchecked = true
 	known, n := keys{}, 0
-	s.edit = func(ops []storage.Op) []storage.Op {
+	s.edit = func(ops []content.Op) []content.Op {
 		deletes := map[string]int{} // by key: place in ops
 		left := map[int]bool{}
 		for i, op := range ops {
 			key := known.of(op)
-			if op.Kind == storage.OpDelete && key != "" {
+			if op.Kind == content.OpDelete && key != "" {
 				deletes[key] = i
 			}
 			at, moved := deletes[key]
-			if op.Kind != storage.OpPut || !moved {
+			if op.Kind != content.OpPut || !moved {
 				continue
 			}
-			if n++; n%8 == 0 && half == storage.OpPut {
+			if n++; n%8 == 0 && half == content.OpPut {
 				left[i] = true
 			} else if n%8 == 0 {
 				left[at] = true
 			}
 		}
-		var rest []storage.Op
+		var rest []content.Op
 		for i, op := range ops {
 			if !left[i] {
 				rest = append(rest, op)

@@ -1,4 +1,4 @@
-package storage
+package content
 
 // Databases is how many there are: each is a space of names of its own.
 const Databases = 16
@@ -29,22 +29,23 @@ const fieldFlushMarks = 3 // Flush
 // last call wins.
 func (b *Batch) SetFlush(f Flush) {
 	if f == (Flush{}) {
-		b.deleteKey([]byte(flushKey), known{stored: true})
+		b.deleteKey([]byte(FlushKey), known{stored: true})
 		return
 	}
-	b.putKey([]byte(flushKey), known{stored: true}, appendFlush(nil, f), 0)
+	b.putKey([]byte(FlushKey), known{stored: true}, AppendFlush(nil, f), 0)
 }
 
 // Flush returns what SetFlush wrote; set is false if it was not called.
 func (b *Batch) Flush() (f Flush, set bool) {
-	e := b.find([]byte(flushKey))
+	e := b.find([]byte(FlushKey))
 	if e != nil && e.puts() {
-		f, _ = decodeFlush(e.value()) // as it was encoded
+		f, _ = DecodeFlush(e.value()) // as it was encoded
 	}
 	return f, e != nil
 }
 
-func appendFlush(dst []byte, f Flush) []byte {
+// AppendFlush appends the record of f to dst.
+func AppendFlush(dst []byte, f Flush) []byte {
 	w := newWriter(dst)
 	w.b = appendArray(w.field(fieldFlushMarks), len(f))
 	for _, mark := range f {
@@ -53,7 +54,8 @@ func appendFlush(dst []byte, f Flush) []byte {
 	return w.end()
 }
 
-func decodeFlush(rec []byte) (f Flush, err error) {
+// DecodeFlush reads a record. The error wraps ErrRecord.
+func DecodeFlush(rec []byte) (f Flush, err error) {
 	r := reader{b: rec}
 	for r.next() {
 		switch r.field {

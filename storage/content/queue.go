@@ -1,4 +1,4 @@
-package storage
+package content
 
 import "bytes"
 
@@ -33,7 +33,8 @@ const (
 	fieldDatabase = 30 // left out where it is 0
 )
 
-func appendQueue(dst []byte, q *Queue) []byte {
+// AppendQueue appends the definition of a queue to dst; its number is in the key.
+func AppendQueue(dst []byte, q *Queue) []byte {
 	w := newWriter(dst)
 	w.bin(fieldName, q.Name)
 	w.int(fieldQueueExpiry, q.Expiry)
@@ -48,8 +49,8 @@ func appendQueue(dst []byte, q *Queue) []byte {
 	return w.end()
 }
 
-// decodeQueue reads a definition, whose first field is the name. Nothing of it aliases rec.
-func decodeQueue(rec []byte, q *Queue) error {
+// DecodeQueue reads a definition, whose first field is the name. Nothing of it aliases rec.
+func DecodeQueue(rec []byte, q *Queue) error {
 	*q = Queue{ID: q.ID}
 	r := reader{b: rec}
 	for r.next() {

@@ -1,4 +1,4 @@
-package storage
+package content
 
 import (
 	"encoding/binary"
@@ -51,7 +51,7 @@ type Field struct {
 }
 
 // Mark is what a batch must know of the head or field that was in the store before it. The zero
-// value says that there was none.
+// Value says that there was none.
 type Mark struct {
 	Version uint64
 	Large   bool // its value has a record of its own
@@ -73,21 +73,21 @@ func (v ValueID) String() string {
 	return fmt.Sprintf("head %d", v.ID)
 }
 
-// item is what the record of a head or of a field holds.
-type item struct {
-	kind    Kind // 0: a field
-	db      uint8
-	name    []byte
-	version uint64
-	expiry  int64
-	value   []byte // where it is not large
-	size    uint64 // of a large value
-	large   bool
-	rest    Rest
+// Item is what the record of a head or of a field holds.
+type Item struct {
+	Kind     Kind // 0: a field
+	Database uint8
+	Name     []byte
+	Version  uint64
+	Expiry   int64
+	Value    []byte // where it is not large
+	Size     uint64 // of a large value
+	Large    bool
+	Rest     Rest
 }
 
 // A record is one msgpack map with small integers for names, the value last. A field without a
-// value is left out.
+// Value is left out.
 const (
 	itemKind     = 1
 	itemName     = 2
@@ -98,53 +98,53 @@ const (
 	itemDatabase = 7 // of a head; left out where it is 0
 )
 
-// appendItem appends the record of an item; a value that is not large is at its end.
-func appendItem(dst []byte, i *item) []byte {
+// AppendItem appends the record of an item; a value that is not large is at its end.
+func AppendItem(dst []byte, i *Item) []byte {
 	w := newWriter(dst)
-	w.uint(itemKind, uint64(i.kind))
-	w.bin(itemName, i.name)
-	w.uint(itemVersion, i.version)
-	w.int(itemExpiry, i.expiry)
-	w.uint(itemDatabase, uint64(i.db))
-	w.rest(i.rest)
-	if i.large {
-		w.b = appendUint(w.field(itemSize), i.size)
-	} else if len(i.value) > 0 {
-		w.bin(itemValue, i.value)
+	w.uint(itemKind, uint64(i.Kind))
+	w.bin(itemName, i.Name)
+	w.uint(itemVersion, i.Version)
+	w.int(itemExpiry, i.Expiry)
+	w.uint(itemDatabase, uint64(i.Database))
+	w.rest(i.Rest)
+	if i.Large {
+		w.b = appendUint(w.field(itemSize), i.Size)
+	} else if len(i.Value) > 0 {
+		w.bin(itemValue, i.Value)
 	}
 	return w.end()
 }
 
-// decodeItem reads a record into i. What is bytes aliases it. The error wraps ErrRecord.
-func decodeItem(rec []byte, i *item) error {
-	*i = item{value: []byte{}}
+// DecodeItem reads a record into i. What is bytes aliases it. The error wraps ErrRecord.
+func DecodeItem(rec []byte, i *Item) error {
+	*i = Item{Value: []byte{}}
 	r := reader{b: rec}
 	for r.next() {
 		switch r.field {
 		case itemKind:
 			v := r.uint()
 			r.check(v > 0 && v < 256)
-			i.kind = Kind(v)
+			i.Kind = Kind(v)
 		case itemName:
-			i.name = r.bin()
+			i.Name = r.bin()
 		case itemVersion:
-			i.version = r.uint()
+			i.Version = r.uint()
 		case itemExpiry:
-			i.expiry = r.int()
+			i.Expiry = r.int()
 		case itemValue:
-			i.value = r.bin()
+			i.Value = r.bin()
 		case itemDatabase:
-			i.db = r.database()
+			i.Database = r.database()
 		case itemSize:
-			i.size, i.large = r.uint(), true
-			r.check(i.size < 1<<32)
+			i.Size, i.Large = r.uint(), true
+			r.check(i.Size < 1<<32)
 		default:
-			r.keep(&i.rest)
+			r.keep(&i.Rest)
 		}
 	}
-	r.check(i.name != nil && i.version != 0)
-	if i.large {
-		i.value = nil
+	r.check(i.Name != nil && i.Version != 0)
+	if i.Large {
+		i.Value = nil
 	}
 	return r.err()
 }
@@ -156,15 +156,15 @@ func (r *reader) database() uint8 {
 	return uint8(v)
 }
 
-// bytes is the length of the value.
-func (i *item) bytes() int {
-	if i.large {
-		return int(i.size)
+// Bytes is the length of the value.
+func (i *Item) Len() int {
+	if i.Large {
+		return int(i.Size)
 	}
-	return len(i.value)
+	return len(i.Value)
 }
 
 // ItemHash is one item's share of Tally.KeyHash.
 func ItemHash(v ValueID, version uint64) uint64 {
-	return xxhash.Sum64(binary.BigEndian.AppendUint64(appendItemKey(make([]byte, 0, 32), v), version))
+	return xxhash.Sum64(binary.BigEndian.AppendUint64(AppendItemKey(make([]byte, 0, 32), v), version))
 }

@@ -1,13 +1,13 @@
-package storage
+package content
 
 // PutDelivery writes a delivery state and those notes that it has, copying all it needs of d.
 // stored says what the store had of it before this call. Within one batch the last call for an
 // identity wins, and a state that comes and goes in one batch leaves nothing to write.
 func (b *Batch) PutDelivery(d *Delivery, stored Stored) {
-	var key [maxKey]byte
+	var key [MaxKey]byte
 	id := NoteID{Identity: d.Identity}
-	b.scratch = appendDelivery(b.scratch[:0], d)
-	b.putKey(appendStateKey(key[:0], id), id.known(stored), b.scratch, deliveryHash(d.Identity))
+	b.scratch = AppendDelivery(b.scratch[:0], d)
+	b.putKey(AppendStateKey(key[:0], id), id.known(stored), b.scratch, deliveryHash(d.Identity))
 	for kind, text := range [stateKinds]string{NoteReason: d.Reason, NoteProgress: d.Progress} {
 		if text != "" {
 			b.PutNote(NoteID{d.Identity, NoteKind(kind)}, []byte(text), stored)
@@ -17,12 +17,12 @@ func (b *Batch) PutDelivery(d *Delivery, stored Stored) {
 
 // PutNote writes a note, which is copied; an empty one is deleted. stored as for PutDelivery.
 func (b *Batch) PutNote(id NoteID, text []byte, stored Stored) {
-	var key [maxKey]byte
+	var key [MaxKey]byte
 	if len(text) == 0 {
-		b.deleteKey(appendStateKey(key[:0], id), id.known(stored))
+		b.deleteKey(AppendStateKey(key[:0], id), id.known(stored))
 		return
 	}
-	b.putKey(appendStateKey(key[:0], id), id.known(stored), text, 0)
+	b.putKey(AppendStateKey(key[:0], id), id.known(stored), text, 0)
 }
 
 // DeleteDelivery deletes a delivery state and its notes: those that stored names. It is for a
@@ -33,13 +33,13 @@ func (b *Batch) DeleteDelivery(identity uint64, stored Stored) {
 
 // deleteStates returns what it deletes of the store.
 func (b *Batch) deleteStates(identity uint64, stored Stored, withPacket bool) (gone Stored) {
-	var room [maxKey]byte
+	var room [MaxKey]byte
 	for kind := range NoteKind(stateKinds) {
 		if stored&(1<<kind) == 0 {
 			continue
 		}
 		id := NoteID{identity, kind}
-		key := appendStateKey(room[:0], id)
+		key := AppendStateKey(room[:0], id)
 		e := b.find(key)
 		if e == nil { // and nobody looks for it
 			b.addDelete(key, batchEntry{withPacket: withPacket})
@@ -68,8 +68,8 @@ func (id NoteID) known(stored Stored) known {
 // Note returns the text of a note that the batch puts, valid until Reset; ok is false if it puts
 // none.
 func (b *Batch) Note(id NoteID) (text []byte, ok bool) {
-	var key [maxKey]byte
-	e := b.find(appendStateKey(key[:0], id))
+	var key [MaxKey]byte
+	e := b.find(AppendStateKey(key[:0], id))
 	if e == nil || !e.puts() {
 		return nil, false
 	}

@@ -1,4 +1,4 @@
-package storage
+package content
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 //  3. Apply carries the operations of one packet out in the order of the calls.
 type Batch struct {
 	entries []batchEntry
-	at      map[fixedKey]int32 // where in entries, of keys that are no packet's
+	at      map[FixedKey]int32 // where in entries, of keys that are no packet's
 	chunks  [][]byte           // the last one is being filled
 	spare   [][]byte           // kept by Reset for later chunks
 	scratch []byte             // of the record that is made
@@ -50,14 +50,14 @@ type batchEntry struct {
 	withPacket bool // it deletes a part of the delivery state of a packet that goes
 }
 
-// kind is that of an entry that is written.
-func (e *batchEntry) kind() entryKind { return entryKind(e.raw[0]) }
+// Kind is that of an entry that is written.
+func (e *batchEntry) kind() EntryKind { return EntryKind(e.raw[0]) }
 
-func (e *batchEntry) puts() bool { return e.raw != nil && !e.kind().deletes() }
+func (e *batchEntry) puts() bool { return e.raw != nil && !e.kind().Deletes() }
 
 func (e *batchEntry) key() []byte { return e.raw[2 : 2+e.raw[1]] }
 
-// value is that of a put.
+// Value is that of a put.
 func (e *batchEntry) value() []byte {
 	if e.apart != nil {
 		return e.apart
@@ -114,7 +114,7 @@ func (b *Batch) Reset() {
 // know the operation. Nothing has that id on disk, or the batch deleted it before.
 func (b *Batch) Put(id PacketID, p *Packet) (op int) {
 	b.data = true
-	return b.put(entryNew, id, b.recordOf(p), p.Expiry, len(p.Payload), Removed{})
+	return b.put(EntryNew, id, b.recordOf(p), p.Expiry, len(p.Payload), Removed{})
 }
 
 // recordOf makes the full record of a packet. That of a long payload is not copied again: put finds
@@ -141,19 +141,19 @@ func (b *Batch) Replace(id PacketID, p *Packet, r Removed) (op int) {
 // DecodeRecord reads.
 func (b *Batch) PutRecord(id PacketID, rec []byte) (op int) {
 	var m Meta
-	var x metaRest
-	_ = readRecord(rec, &m, &x, false)
-	return b.put(entryNew, id, rec, m.Expiry, len(x.payload), Removed{})
+	var x MetaRest
+	_ = ReadRecord(rec, &m, &x, false)
+	return b.put(EntryNew, id, rec, m.Expiry, len(x.payload), Removed{})
 }
 
 // put adds the entry of a packet, of which the expiry and the length of the payload are known. A
-// large payload has another one.
-func (b *Batch) put(kind entryKind, id PacketID, rec []byte, expiry int64, payload int, r Removed) (op int) {
+// Large payload has another one.
+func (b *Batch) put(kind EntryKind, id PacketID, rec []byte, expiry int64, payload int, r Removed) (op int) {
 	op = len(b.entries)
-	var room [2 * maxKey]byte
-	key, payloadKey := appendPacketKey(room[:0], id), appendPayloadKey(room[maxKey:maxKey], id)
-	native, large := nativeExpiry(expiry), IsLarge(payload)
-	e := batchEntry{stored: kind != entryNew, removed: r, payload: large || r.Large}
+	var room [2 * MaxKey]byte
+	key, payloadKey := AppendPacketKey(room[:0], id), AppendPayloadKey(room[MaxKey:MaxKey], id)
+	native, large := NativeExpiry(expiry), IsLarge(payload)
+	e := batchEntry{stored: kind != EntryNew, removed: r, payload: large || r.Large}
 	if !r.Large {
 		e.size = r.Size
 	}
@@ -164,7 +164,7 @@ func (b *Batch) put(kind entryKind, id PacketID, rec []byte, expiry int64, paylo
 		}
 		e.record = slices.Clip(own)
 		b.keep(len(rec))
-		head := cutPayload(rec)
+		head := CutPayload(rec)
 		e.raw = b.entry(kind, key, native, len(head), head)
 	} else {
 		e.raw = b.entry(kind, key, native, len(rec), rec)
@@ -176,8 +176,8 @@ func (b *Batch) put(kind entryKind, id PacketID, rec []byte, expiry int64, paylo
 	b.add(e)
 	switch {
 	case large:
-		if kind = entryNew; r.Large {
-			kind = entryOver
+		if kind = EntryNew; r.Large {
+			kind = EntryOver
 		}
 		b.add(batchEntry{raw: b.entry(kind, payloadKey, native, payload, nil), apart: e.record[len(rec)-payload:], stored: r.Large, size: r.Size})
 	case r.Large:
@@ -210,14 +210,14 @@ func (b *Batch) Cancel(op int) {
 // back.
 func (b *Batch) Delete(id PacketID, r Removed) {
 	b.forget(id, &r)
-	var key [maxKey]byte
+	var key [MaxKey]byte
 	e := batchEntry{removed: r, payload: r.Large}
 	if !r.Large {
 		e.size = r.Size
 	}
-	b.addDelete(appendPacketKey(key[:0], id), e)
+	b.addDelete(AppendPacketKey(key[:0], id), e)
 	if r.Large {
-		b.addDelete(appendPayloadKey(key[:0], id), batchEntry{size: r.Size})
+		b.addDelete(AppendPayloadKey(key[:0], id), batchEntry{size: r.Size})
 	}
 }
 
@@ -235,9 +235,9 @@ func (b *Batch) forget(id PacketID, r *Removed) {
 // PutQueue writes a queue definition, and the counters unless all are 0. Within one batch the last
 // call for an identity wins.
 func (b *Batch) PutQueue(q Queue) {
-	var key [maxKey]byte
-	b.scratch = appendQueue(b.scratch[:0], &q)
-	b.putKey(appendQueueKey(key[:0], q.ID), known{stored: !q.New}, b.scratch, 0)
+	var key [MaxKey]byte
+	b.scratch = AppendQueue(b.scratch[:0], &q)
+	b.putKey(AppendQueueKey(key[:0], q.ID), known{stored: !q.New}, b.scratch, 0)
 	if q.Counters != (Counters{}) {
 		b.PutCounters(q.ID, q.Counters)
 	}
@@ -245,26 +245,26 @@ func (b *Batch) PutQueue(q Queue) {
 
 // PutCounters writes the counters of a queue that is defined. Within one batch the last call wins.
 func (b *Batch) PutCounters(id uint32, c Counters) {
-	var room [maxKey]byte
+	var room [MaxKey]byte
 	key, k := b.countersOf(room[:0], id)
-	b.scratch = appendCounters(b.scratch[:0], &c)
+	b.scratch = AppendCounters(b.scratch[:0], &c)
 	b.putKey(key, k, b.scratch, 0)
 }
 
 // DeleteQueue removes a queue definition, and the counters. When the batch itself defined the queue
 // as new, nothing is left to write.
 func (b *Batch) DeleteQueue(id uint32) {
-	var room [maxKey]byte
-	b.deleteKey(appendQueueKey(room[:0], id), known{stored: true})
+	var room [MaxKey]byte
+	b.deleteKey(AppendQueueKey(room[:0], id), known{stored: true})
 	b.deleteKey(b.countersOf(room[:0], id))
 }
 
 // countersOf returns the key of the counters of a queue, which the store may have if it has the
 // queue.
 func (b *Batch) countersOf(dst []byte, id uint32) (key []byte, k known) {
-	key = appendQueueKey(dst, id)
+	key = AppendQueueKey(dst, id)
 	e := b.find(key)
-	return append(key, countersKey), known{stored: e == nil || e.stored, unsure: true}
+	return append(key, CountersKey), known{stored: e == nil || e.stored, unsure: true}
 }
 
 // SetMarks gives the marks that the control record holds after this batch. Without it they stay as
@@ -310,7 +310,7 @@ func (b *Batch) Body(pieces [][]byte, hides []uint32) ([][]byte, []uint32) {
 		}
 		bytes := 0
 		if e.stored {
-			bytes = len(e.key()) + entryBytes + e.size
+			bytes = len(e.key()) + EntryBytes + e.size
 		}
 		hides = append(hides, uint32(bytes))
 	}
@@ -328,7 +328,7 @@ type known struct {
 
 // find returns the entry of a key that is no packet's, nil if there is none.
 func (b *Batch) find(key []byte) *batchEntry {
-	if at, there := b.at[fixedKeyOf(key)]; there {
+	if at, there := b.at[FixedKeyOf(key)]; there {
 		return &b.entries[at]
 	}
 	return nil
@@ -336,12 +336,12 @@ func (b *Batch) find(key []byte) *batchEntry {
 
 // entryOf is find, and makes the entry if there is none.
 func (b *Batch) entryOf(key []byte, k known) *batchEntry {
-	own := fixedKeyOf(key)
+	own := FixedKeyOf(key)
 	if at, there := b.at[own]; there {
 		return &b.entries[at]
 	}
 	if b.at == nil {
-		b.at = make(map[fixedKey]int32)
+		b.at = make(map[FixedKey]int32)
 	}
 	b.at[own] = int32(len(b.entries))
 	b.add(batchEntry{stored: k.stored, size: k.size, counts: k.counts})
@@ -358,9 +358,9 @@ func (b *Batch) putKey(key []byte, k known, value []byte, hash uint64) {
 
 // write is putKey where the entry is known.
 func (b *Batch) write(e *batchEntry, key []byte, unsure bool, value []byte, hash uint64) {
-	kind := entryNew
+	kind := EntryNew
 	if e.stored || unsure {
-		kind = entryOver
+		kind = EntryOver
 	}
 	b.weigh(e, -1)
 	e.raw, e.hash = b.entry(kind, key, 0, len(value), value), hash
@@ -371,7 +371,7 @@ func (b *Batch) write(e *batchEntry, key []byte, unsure bool, value []byte, hash
 func (b *Batch) deleteKey(key []byte, k known) {
 	e := b.entryOf(key, k)
 	if e.raw == nil && e.stored {
-		e.raw = b.entry(entryDelete, key, 0, 0, nil)
+		e.raw = b.entry(EntryDelete, key, 0, 0, nil)
 		b.weigh(e, 1)
 	}
 	b.remove(e)
@@ -402,14 +402,14 @@ func (b *Batch) weigh(e *batchEntry, sign int) {
 	}
 	b.count += sign
 	b.bytes += sign * (len(e.raw) + len(e.apart))
-	if !e.kind().deletes() {
+	if !e.kind().Deletes() {
 		b.tally.count(e.counts, sign, e.hash)
 	}
 }
 
-// entry makes an entry of a value of some length, which is copied. One that is nil lies apart.
-func (b *Batch) entry(kind entryKind, key []byte, expires uint64, length int, value []byte) (raw []byte) {
-	raw = append(appendEntryHead(b.grow(maxHead+len(value)), kind, key, expires, length), value...)
+// Entry makes an entry of a value of some length, which is copied. One that is nil lies apart.
+func (b *Batch) entry(kind EntryKind, key []byte, expires uint64, length int, value []byte) (raw []byte) {
+	raw = append(AppendEntryHead(b.grow(maxHead+len(value)), kind, key, expires, length), value...)
 	b.keep(len(raw))
 	return slices.Clip(raw)
 }

@@ -1,4 +1,4 @@
-package storage
+package content
 
 import (
 	"bytes"
@@ -31,21 +31,21 @@ func (u *Unique) Expired(now int64) bool { return u.Until != 0 && u.Until <= now
 // PutUnique writes a record, copying all it needs of u. Nothing has its key on disk, or the batch
 // deleted it before.
 func (b *Batch) PutUnique(u *Unique) {
-	var key [maxKey]byte
-	b.scratch = appendUnique(b.scratch[:0], u)
-	b.putKey(appendUniqueKey(key[:0], u.UniqueID), known{counts: countedKey}, b.scratch, uniqueHash(u.UniqueID))
+	var key [MaxKey]byte
+	b.scratch = AppendUnique(b.scratch[:0], u)
+	b.putKey(AppendUniqueKey(key[:0], u.UniqueID), known{counts: countedKey}, b.scratch, UniqueHash(u.UniqueID))
 }
 
 // DeleteUnique deletes a record. Of one that the batch itself put nothing is left to write.
 func (b *Batch) DeleteUnique(id UniqueID) {
-	var key [maxKey]byte
-	b.deleteKey(appendUniqueKey(key[:0], id), known{stored: true, counts: countedKey, hash: uniqueHash(id)})
+	var key [MaxKey]byte
+	b.deleteKey(AppendUniqueKey(key[:0], id), known{stored: true, counts: countedKey, hash: UniqueHash(id)})
 }
 
 // CancelUnique takes back a record that is new in this batch; false for any other.
 func (b *Batch) CancelUnique(id UniqueID) bool {
-	var key [maxKey]byte
-	e := b.find(appendUniqueKey(key[:0], id))
+	var key [MaxKey]byte
+	e := b.find(AppendUniqueKey(key[:0], id))
 	if e == nil || e.stored || !e.puts() {
 		return false
 	}
@@ -53,31 +53,36 @@ func (b *Batch) CancelUnique(id UniqueID) bool {
 	return true
 }
 
-func uniqueHash(id UniqueID) uint64 {
+// UniqueHash is one record's share of Tally.KeyHash.
+func UniqueHash(id UniqueID) uint64 {
 	var key [uniqueKeyLen]byte
-	return xxhash.Sum64(appendUniqueKey(key[:0], id))
+	return xxhash.Sum64(AppendUniqueKey(key[:0], id))
 }
 
-func appendUniqueKey(dst []byte, id UniqueID) []byte {
-	dst = binary.BigEndian.AppendUint32(append(dst, uniquePrefix...), id.Queue)
+// AppendUniqueKey appends the key of a unique push.
+func AppendUniqueKey(dst []byte, id UniqueID) []byte {
+	dst = binary.BigEndian.AppendUint32(append(dst, UniquePrefix...), id.Queue)
 	return binary.BigEndian.AppendUint64(dst, id.Identity)
 }
 
-func decodeUniqueKey(key []byte) (UniqueID, error) {
-	if len(key) != uniqueKeyLen || string(key[:2]) != uniquePrefix {
+// DecodeUniqueKey reads the key of a unique push.
+func DecodeUniqueKey(key []byte) (UniqueID, error) {
+	if len(key) != uniqueKeyLen || string(key[:2]) != UniquePrefix {
 		return UniqueID{}, badKey(key, "a unique push")
 	}
 	return UniqueID{binary.BigEndian.Uint32(key[2:]), binary.BigEndian.Uint64(key[6:])}, nil
 }
 
-func appendUnique(dst []byte, u *Unique) []byte {
+// AppendUnique appends the record of u to dst.
+func AppendUnique(dst []byte, u *Unique) []byte {
 	w := newWriter(dst)
 	w.bin(1, u.ID)
 	w.int(2, u.Until)
 	return w.end()
 }
 
-func decodeUnique(rec []byte, u *Unique) error {
+// DecodeUnique reads a record into u. Nothing of it aliases rec. The error wraps ErrRecord.
+func DecodeUnique(rec []byte, u *Unique) error {
 	r := reader{b: rec}
 	for r.next() {
 		switch r.field {

@@ -1,4 +1,4 @@
-package storage
+package content
 
 import (
 	"bytes"
@@ -60,7 +60,7 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 			var m Meta
 			head := appendHead(nil, &want)
 			for name, rec := range map[string][]byte{"full": rec, "head": head} {
-				if err := decodeMeta(rec, &m); err != nil {
+				if err := DecodeMeta(rec, &m); err != nil {
 					t.Fatal(name, err)
 				}
 				wantMeta := Meta{want.Expiry, want.NotBefore, want.EnqueuedAt, want.Key, m.Tags, want.Attempts,
@@ -70,11 +70,11 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
 				}
 			}
-			var x metaRest
-			if err := readRecord(head, &m, &x, false); err != nil || !m.Large || int(x.size) != len(want.Payload) || m.Expiry != want.Expiry {
+			var x MetaRest
+			if err := ReadRecord(head, &m, &x, false); err != nil || !m.Large || int(x.Size) != len(want.Payload) || m.Expiry != want.Expiry {
 				t.Fatal(m, x, err)
 			}
-			if joined := appendJoined(nil, head, x.at, want.Payload); len(want.Payload) > 0 && !bytes.Equal(joined, rec) {
+			if joined := AppendJoined(nil, head, x.At, want.Payload); len(want.Payload) > 0 && !bytes.Equal(joined, rec) {
 				t.Fatalf("joined %x, full %x", joined, rec)
 			}
 		}
@@ -178,7 +178,7 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 				t.Errorf("%+v, %v", p, err)
 			}
 			var m Meta
-			if err := decodeMeta(rec, &m); err != nil || m.Size != 2 || m.Extra != uint32(4+2*len(raw)) {
+			if err := DecodeMeta(rec, &m); err != nil || m.Size != 2 || m.Extra != uint32(4+2*len(raw)) {
 				t.Errorf("%+v, %v", m, err)
 			}
 		})
@@ -214,7 +214,7 @@ func TestBytesThatAreNoRecordAreRefused(t *testing.T) {
 				t.Errorf("DecodeRecord gives %v", err)
 			}
 			var m Meta
-			if err := decodeMeta(rec, &m); !errors.Is(err, ErrRecord) {
+			if err := DecodeMeta(rec, &m); !errors.Is(err, ErrRecord) {
 				t.Errorf("decodeMeta gives %v", err)
 			}
 		})
@@ -234,7 +234,7 @@ func TestEveryCutOfARecordIsRefused(t *testing.T) {
 			t.Errorf("the first %d of %d bytes are taken for a record", n, len(rec))
 		}
 		var m Meta
-		if err := decodeMeta(rec[:n], &m); err == nil {
+		if err := DecodeMeta(rec[:n], &m); err == nil {
 			t.Errorf("the first %d of %d bytes are taken for a record by a scan", n, len(rec))
 		}
 	}
@@ -243,10 +243,10 @@ func TestEveryCutOfARecordIsRefused(t *testing.T) {
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add(AppendRecord(nil, &Packet{Key: []byte("key"), Payload: []byte("payload"), Tags: []Tag{{"a", "b"}}, Producer: "me"}))
 	f.Add(appendHead(nil, &Packet{Key: []byte{}, Payload: make([]byte, 2000)}))
-	f.Add(appendItem(nil, &item{kind: String, name: []byte("name"), version: 7, expiry: 5, value: []byte("value")}))
-	f.Add(appendFlush(nil, Flush{{Keys: 300, Queues: 7}}))
-	f.Add(appendDelivery(nil, &Delivery{State: Claimed, Until: 1 << 40, Attempts: 7, Token: 1 << 63, Consumer: "me", Origin: 9}))
-	f.Add(appendQueue(nil, &Queue{Name: []byte("q"), Settings: &Settings{
+	f.Add(AppendItem(nil, &Item{Kind: String, Name: []byte("name"), Version: 7, Expiry: 5, Value: []byte("value")}))
+	f.Add(AppendFlush(nil, Flush{{Keys: 300, Queues: 7}}))
+	f.Add(AppendDelivery(nil, &Delivery{State: Claimed, Until: 1 << 40, Attempts: 7, Token: 1 << 63, Consumer: "me", Origin: 9}))
+	f.Add(AppendQueue(nil, &Queue{Name: []byte("q"), Settings: &Settings{
 		MaxAttempts: 5, DeadLetter: []byte("dead"), Bound: 1000, Full: FullDrop, Closed: true, Orders: []Order{{"class", []string{"low", "high"}}},
 	}}))
 	f.Fuzz(func(t *testing.T, rec []byte) {
@@ -257,8 +257,8 @@ func FuzzDecodeRecord(f *testing.F) {
 			}
 		}
 		var m Meta
-		_ = decodeMeta(rec, &m)
-		_ = decodeControl(rec, new(Control))
+		_ = DecodeMeta(rec, &m)
+		_ = DecodeControl(rec, new(Control))
 		if changed, err := AppendChanged(nil, rec, 5, 7); err == nil && DecodeRecord(rec, &p) == nil {
 			p.Expiry, p.Identity = 5, 7
 			if err := DecodeRecord(changed, &again); err != nil || !same(p, again) {
@@ -266,23 +266,23 @@ func FuzzDecodeRecord(f *testing.F) {
 			}
 		}
 		var d, sameD Delivery
-		if decodeDelivery(rec, 7, &d) == nil {
-			if err := decodeDelivery(appendDelivery(nil, &d), 7, &sameD); err != nil || d != sameD {
+		if DecodeDelivery(rec, 7, &d) == nil {
+			if err := DecodeDelivery(AppendDelivery(nil, &d), 7, &sameD); err != nil || d != sameD {
 				t.Errorf("%+v becomes %+v, %v", d, sameD, err)
 			}
 		}
 		var q, sameQ Queue
-		if decodeQueue(rec, &q) == nil {
-			again := appendQueue(nil, &q)
-			if err := decodeQueue(again, &sameQ); err != nil || !bytes.Equal(appendQueue(nil, &sameQ), again) {
+		if DecodeQueue(rec, &q) == nil {
+			again := AppendQueue(nil, &q)
+			if err := DecodeQueue(again, &sameQ); err != nil || !bytes.Equal(AppendQueue(nil, &sameQ), again) {
 				t.Errorf("%+v becomes %+v, %v", q, sameQ, err)
 			}
 		}
-		_, _ = decodeFlush(rec)
-		_ = eachEntry([][]byte{rec[:len(rec)/2], rec[len(rec)/2:]}, 3, func(entry) {})
-		var i, same item
-		if decodeItem(rec, &i) == nil {
-			if err := decodeItem(appendItem(nil, &i), &same); err != nil || !sameItem(i, same) || i.size != same.size {
+		_, _ = DecodeFlush(rec)
+		_ = EachEntry([][]byte{rec[:len(rec)/2], rec[len(rec)/2:]}, 3, func(Entry) {})
+		var i, same Item
+		if DecodeItem(rec, &i) == nil {
+			if err := DecodeItem(AppendItem(nil, &i), &same); err != nil || !sameItem(i, same) || i.Size != same.Size {
 				t.Errorf("%+v becomes %+v, %v", i, same, err)
 			}
 		}
@@ -294,7 +294,7 @@ func TestDecodingTakesNoMemory(t *testing.T) {
 	rec := AppendRecord(nil, &p)
 	var m Meta
 	if n := testing.AllocsPerRun(100, func() {
-		if DecodeRecord(rec, &p) != nil || decodeMeta(rec, &m) != nil {
+		if DecodeRecord(rec, &p) != nil || DecodeMeta(rec, &m) != nil {
 			t.Fatal("not decoded")
 		}
 	}); n > 1 { // the tags of the first round
@@ -305,13 +305,13 @@ func TestDecodingTakesNoMemory(t *testing.T) {
 func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
 	rec := []byte{formMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 27, 0xcd, 0x01, 0x00, 29, 0xa1, 'x'}
 	q := Queue{ID: 5}
-	if err := decodeQueue(rec, &q); err != nil {
+	if err := DecodeQueue(rec, &q); err != nil {
 		t.Fatal(err)
 	}
 	if q.ID != 5 || string(q.Name) != "jobs" || q.Rest.Fields != 2 {
 		t.Errorf("%+v", q)
 	}
-	if got := appendQueue(nil, &q); !bytes.Equal(got, rec) {
+	if got := AppendQueue(nil, &q); !bytes.Equal(got, rec) {
 		t.Errorf("written back as %x, was %x", got, rec)
 	}
 }
@@ -321,48 +321,48 @@ func TestStatesHeadsAndFieldsKeepWhatALaterVersionWrote(t *testing.T) {
 	for _, d := range []Delivery{{Identity: 1, State: Claimed, Until: 5, Attempts: 1, Token: 7, Consumer: "me"}, {Identity: 2, State: Ready}} {
 		d.Rest = rest
 		var got Delivery
-		if err := decodeDelivery(appendDelivery(nil, &d), d.Identity, &got); err != nil || got != d {
+		if err := DecodeDelivery(AppendDelivery(nil, &d), d.Identity, &got); err != nil || got != d {
 			t.Errorf("%+v is read as %+v, %v", d, got, err)
 		}
 	}
-	for v, i := range []item{
-		{kind: String, db: 3, name: []byte("name"), version: 7, expiry: 5, value: []byte("value")},
-		{kind: Hash, name: []byte{}, version: 1, value: []byte{}},
-		{name: []byte("field"), version: 9, size: 5000, large: true},
+	for v, i := range []Item{
+		{Kind: String, Database: 3, Name: []byte("name"), Version: 7, Expiry: 5, Value: []byte("value")},
+		{Kind: Hash, Name: []byte{}, Version: 1, Value: []byte{}},
+		{Name: []byte("field"), Version: 9, Size: 5000, Large: true},
 	} {
-		var got item
-		i.rest = rest
-		if err := decodeItem(appendItem(nil, &i), &got); err != nil || !sameItem(i, got) || got.rest != rest {
+		var got Item
+		i.Rest = rest
+		if err := DecodeItem(AppendItem(nil, &i), &got); err != nil || !sameItem(i, got) || got.Rest != rest {
 			t.Errorf("%v is read as %+v, %v", v, got, err)
 		}
 	}
 }
 
 func TestQueueWithoutANameHasTheEmptyOne(t *testing.T) {
-	if got, want := appendQueue(nil, &Queue{}), []byte{formMap | 1, fieldName, formBin8, 0}; !bytes.Equal(got, want) {
+	if got, want := AppendQueue(nil, &Queue{}), []byte{formMap | 1, fieldName, formBin8, 0}; !bytes.Equal(got, want) {
 		t.Errorf("%x, want %x", got, want)
 	}
 }
 
 func TestControlRecordReadsBackAndSkipsUnknownFields(t *testing.T) {
 	want := Control{Epoch: 3, Batch: 1 << 40, Tally: Tally{Live: 7, Hash: math.MaxUint64}, Marks: Marks{1 << 63, 1<<63 - 1, 9, 77}}
-	rec := appendControl(nil, &want)
+	rec := AppendControl(nil, &want)
 	newer := append([]byte(nil), rec...)
 	newer[0]++
 	newer = append(newer, 20, 0xa1, 'x')
 	for _, rec := range [][]byte{rec, newer} {
 		var got Control
-		if err := decodeControl(rec, &got); err != nil || got != want {
+		if err := DecodeControl(rec, &got); err != nil || got != want {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
 	for n := range rec {
-		if decodeControl(rec[:n], new(Control)) == nil {
+		if DecodeControl(rec[:n], new(Control)) == nil {
 			t.Errorf("the first %d bytes are taken for a control record", n)
 		}
 	}
 	missing := append([]byte{rec[0] - 1}, rec[3:]...) // without the format
-	if decodeControl(missing, new(Control)) == nil {
+	if DecodeControl(missing, new(Control)) == nil {
 		t.Error("a control record without a field is taken")
 	}
 }
@@ -392,9 +392,9 @@ func TestDefinitionOfAQueueWithTheLongestSettingsReadsBack(t *testing.T) {
 				Bound: 1 << 62, BoundBytes: 1 << 62, Full: 255, ExclusiveProducer: true, ExclusiveConsumer: true, PauseIn: true, PauseOut: true, Closed: true,
 				Orders: []Order{{string(long), make([]string, 1<<16)}, {string(long), []string{string(long), string(long)}}}}},
 	} {
-		rec := appendQueue(nil, &q)
+		rec := AppendQueue(nil, &q)
 		var got Queue
-		if err := decodeQueue(rec, &got); err != nil || !reflect.DeepEqual(got.Settings, q.Settings) {
+		if err := DecodeQueue(rec, &got); err != nil || !reflect.DeepEqual(got.Settings, q.Settings) {
 			t.Errorf("it reads as %.200v, %v", got, err)
 		}
 	}
@@ -402,29 +402,29 @@ func TestDefinitionOfAQueueWithTheLongestSettingsReadsBack(t *testing.T) {
 
 func TestItemRecordsReadBackAndSkipUnknownFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := item{
-			kind:    Kind(rapid.IntRange(0, 2).Draw(t, "kind")),
-			db:      uint8(rapid.IntRange(0, Databases-1).Draw(t, "database")),
-			name:    rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "name"),
-			version: rapid.Uint64Range(1, math.MaxUint64).Draw(t, "version"),
-			expiry:  rapid.Int64().Draw(t, "expiry"),
-			value:   rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "value"),
+		want := Item{
+			Kind:     Kind(rapid.IntRange(0, 2).Draw(t, "kind")),
+			Database: uint8(rapid.IntRange(0, Databases-1).Draw(t, "database")),
+			Name:     rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "name"),
+			Version:  rapid.Uint64Range(1, math.MaxUint64).Draw(t, "version"),
+			Expiry:   rapid.Int64().Draw(t, "expiry"),
+			Value:    rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "value"),
 		}
-		if want.large = rapid.Bool().Draw(t, "large"); want.large {
-			want.value, want.size = nil, rapid.Uint64Range(1, math.MaxUint32).Draw(t, "size")
+		if want.Large = rapid.Bool().Draw(t, "large"); want.Large {
+			want.Value, want.Size = nil, rapid.Uint64Range(1, math.MaxUint32).Draw(t, "size")
 		}
-		rec := appendItem(nil, &want)
+		rec := AppendItem(nil, &want)
 		if m, err := msgpack.NewDecoder(bytes.NewReader(rec)).DecodeUntypedMap(); err != nil || len(m) != int(rec[0]&0x0f) {
 			t.Fatalf("the library reads %v, %v", m, err)
 		}
 		rec[0]++
 		rec = append(rec, 99, 0xa1, 'x')
-		var got item
-		if err := decodeItem(rec, &got); err != nil || !sameItem(got, want) || got.large != want.large || got.size != want.size {
+		var got Item
+		if err := DecodeItem(rec, &got); err != nil || !sameItem(got, want) || got.Large != want.Large || got.Size != want.Size {
 			t.Fatalf("%+v, %v, want %+v", got, err, want)
 		}
 		for n := range rec {
-			if decodeItem(rec[:n], &got) == nil {
+			if DecodeItem(rec[:n], &got) == nil {
 				t.Fatalf("%d of %d bytes are a record", n, len(rec))
 			}
 		}
@@ -437,12 +437,12 @@ func TestAFlushRecordReadsBack(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "n") {
 			want[rapid.IntRange(0, Databases-1).Draw(t, "database")] = FlushMark{Keys: rapid.Uint64().Draw(t, "keys"), Queues: rapid.Uint32().Draw(t, "queues")}
 		}
-		rec := appendFlush(nil, want)
-		if got, err := decodeFlush(rec); err != nil || got != want {
+		rec := AppendFlush(nil, want)
+		if got, err := DecodeFlush(rec); err != nil || got != want {
 			t.Fatalf("%d bytes read back as %v, %v, want %v", len(rec), got, err, want)
 		}
 	})
-	if _, err := decodeFlush(append([]byte{0x81, 3, 0xdc, 0, 17}, bytes.Repeat([]byte{0x92, 1, 1}, 17)...)); err == nil {
+	if _, err := DecodeFlush(append([]byte{0x81, 3, 0xdc, 0, 17}, bytes.Repeat([]byte{0x92, 1, 1}, 17)...)); err == nil {
 		t.Error("a record with marks of 17 databases is read")
 	}
 }
@@ -454,8 +454,8 @@ func TestOnlyOldQueuesAndKeysAreDroppedByAFlush(t *testing.T) {
 	}
 }
 
-func sameItem(a, b item) bool {
-	return a.kind == b.kind && a.db == b.db && bytes.Equal(a.name, b.name) && a.version == b.version && a.expiry == b.expiry && bytes.Equal(a.value, b.value)
+func sameItem(a, b Item) bool {
+	return a.Kind == b.Kind && a.Database == b.Database && bytes.Equal(a.Name, b.Name) && a.Version == b.Version && a.Expiry == b.Expiry && bytes.Equal(a.Value, b.Value)
 }
 
 // appendHead appends the record of a packet whose payload is kept apart.

@@ -1,4 +1,4 @@
-package storage
+package content
 
 // OpKind says what an Op does.
 type OpKind uint8
@@ -51,19 +51,19 @@ func (b *Batch) Each(fn func(Op)) {
 			continue
 		}
 		switch key := e.key(); string(key[:2]) {
-		case packetPrefix:
+		case PacketPrefix:
 			fn(b.packetOp(e))
-		case queuePrefix:
+		case QueuePrefix:
 			b.queueOps(e, fn)
-		case headPrefix, fieldPrefix:
+		case HeadPrefix, FieldPrefix:
 			fn(b.itemOp(e))
-		case statePrefix:
+		case StatePrefix:
 			if e.puts() || !e.withPacket {
 				fn(b.stateOp(e))
 			}
-		case uniquePrefix:
+		case UniquePrefix:
 			op := Op{Kind: OpDeleteUnique}
-			if op.Unique.UniqueID, _ = decodeUniqueKey(key); e.puts() && decodeUnique(e.value(), &op.Unique) == nil {
+			if op.Unique.UniqueID, _ = DecodeUniqueKey(key); e.puts() && DecodeUnique(e.value(), &op.Unique) == nil {
 				op.Kind = OpPutUnique
 			}
 			fn(op)
@@ -77,32 +77,32 @@ func (b *Batch) Each(fn func(Op)) {
 func (b *Batch) packetOp(e *batchEntry) Op {
 	op := Op{Kind: OpPut, Removed: e.removed}
 	switch kind := e.kind(); {
-	case kind.deletes():
+	case kind.Deletes():
 		op.Kind = OpDelete
-	case kind != entryNew:
+	case kind != EntryNew:
 		op.Kind = OpReplace
 	}
-	if op.ID, _ = decodePacketKey(e.key()); e.puts() {
+	if op.ID, _ = DecodePacketKey(e.key()); e.puts() {
 		op.Record = e.record
 	}
 	return op
 }
 
 func (b *Batch) stateOp(e *batchEntry) Op {
-	id, _ := decodeStateKey(e.key())
+	id, _ := DecodeStateKey(e.key())
 	op := Op{Kind: OpDeleteDelivery, Note: NoteID{Identity: id.Identity}, Stored: 1 << id.Kind}
 	if !e.puts() {
 		return op
 	}
 	op.Stored = 0
 	for kind := range NoteKind(stateKinds) {
-		if e := b.find(appendStateKey(nil, NoteID{id.Identity, kind})); e != nil && e.stored {
+		if e := b.find(AppendStateKey(nil, NoteID{id.Identity, kind})); e != nil && e.stored {
 			op.Stored |= 1 << kind
 		}
 	}
 	if op.Kind, op.Record = OpPutNote, e.value(); id.Kind == 0 {
 		op.Kind, op.Record = OpPutDelivery, nil
-		_ = decodeDelivery(e.value(), id.Identity, &op.Delivery)
+		_ = DecodeDelivery(e.value(), id.Identity, &op.Delivery)
 		return op
 	}
 	op.Note = id
@@ -111,47 +111,47 @@ func (b *Batch) stateOp(e *batchEntry) Op {
 
 // queueOps shows a definition with its counters, or counters alone.
 func (b *Batch) queueOps(e *batchEntry, fn func(Op)) {
-	id, counters, _ := decodeQueueKey(e.key())
+	id, counters, _ := DecodeQueueKey(e.key())
 	op := Op{Kind: OpPutQueue, Queue: Queue{ID: id}}
 	if counters {
-		if d := b.find(appendQueueKey(nil, id)); e.puts() && (d == nil || d.raw == nil) {
+		if d := b.find(AppendQueueKey(nil, id)); e.puts() && (d == nil || d.raw == nil) {
 			op.Kind = OpPutCounters
-			_ = decodeCounters(e.value(), &op.Queue.Counters)
+			_ = DecodeCounters(e.value(), &op.Queue.Counters)
 			fn(op)
 		}
 		return
 	}
-	c := b.find(append(appendQueueKey(nil, id), countersKey))
+	c := b.find(append(AppendQueueKey(nil, id), CountersKey))
 	if !e.puts() || c != nil && c.raw != nil && !c.puts() {
 		fn(Op{Kind: OpDeleteQueue, Queue: Queue{ID: id}})
 	}
 	if !e.puts() {
 		return
 	}
-	_ = decodeQueue(e.value(), &op.Queue)
+	_ = DecodeQueue(e.value(), &op.Queue)
 	if op.Queue.New = !e.stored; c != nil && c.puts() {
-		_ = decodeCounters(c.value(), &op.Queue.Counters)
+		_ = DecodeCounters(c.value(), &op.Queue.Counters)
 	}
 	fn(op)
 }
 
 func (b *Batch) itemOp(e *batchEntry) Op {
-	v, _ := decodeItemKey(e.key())
-	var i item
+	v, _ := DecodeItemKey(e.key())
+	var i Item
 	if e.puts() {
-		_ = decodeItem(e.value(), &i)
+		_ = DecodeItem(e.value(), &i)
 	}
-	kept := i.large
+	kept := i.Large
 	if value, ok := b.Value(v); ok {
-		i.value, kept = value, false
+		i.Value, kept = value, false
 	}
 	switch {
 	case v.IsField && !e.puts():
 		return Op{Kind: OpDeleteField, Old: e.old, Field: Field{Hash: v.ID, ID: v.Field}}
 	case v.IsField:
-		return Op{Kind: OpPutField, Old: e.old, Field: Field{v.ID, v.Field, i.name, i.version, i.value, i.bytes(), kept, i.rest}}
+		return Op{Kind: OpPutField, Old: e.old, Field: Field{v.ID, v.Field, i.Name, i.Version, i.Value, i.Len(), kept, i.Rest}}
 	case !e.puts():
 		return Op{Kind: OpDeleteHead, Old: e.old, Head: Head{ID: v.ID}}
 	}
-	return Op{Kind: OpPutHead, Old: e.old, Head: Head{v.ID, i.kind, i.db, i.name, i.version, i.expiry, i.value, i.bytes(), kept, i.rest}}
+	return Op{Kind: OpPutHead, Old: e.old, Head: Head{v.ID, i.Kind, i.Database, i.Name, i.Version, i.Expiry, i.Value, i.Len(), kept, i.Rest}}
 }

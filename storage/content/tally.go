@@ -1,4 +1,4 @@
-package storage
+package content
 
 import (
 	"encoding/binary"
@@ -69,7 +69,7 @@ func (t *Tally) Add(id PacketID, expiry int64) {
 func (t *Tally) AddItem(v ValueID, version uint64) { t.count(countedKey, 1, ItemHash(v, version)) }
 
 // AddUnique counts the record of a unique push among the keys.
-func (t *Tally) AddUnique(id UniqueID) { t.count(countedKey, 1, uniqueHash(id)) }
+func (t *Tally) AddUnique(id UniqueID) { t.count(countedKey, 1, UniqueHash(id)) }
 
 // AddDelivery counts a delivery state.
 func (t *Tally) AddDelivery(identity uint64) { t.count(countedDelivery, 1, deliveryHash(identity)) }
@@ -152,4 +152,4 @@ func (e *MismatchError) Error() string {
 }
 
 // Unwrap makes a mismatch an ErrLoss.
-func (e *MismatchError) Unwrap() error { return errLoss }
+func (e *MismatchError) Unwrap() error { return ErrLoss }

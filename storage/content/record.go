@@ -1,4 +1,4 @@
-package storage
+package content
 
 import (
 	"fmt"
@@ -53,8 +53,8 @@ func AppendRecord(dst []byte, p *Packet) []byte {
 // rec is anything but one whole full record; p is then undefined.
 func DecodeRecord(rec []byte, p *Packet) error {
 	m := Meta{Tags: p.Tags}
-	var x metaRest
-	err := readRecord(rec, &m, &x, true)
+	var x MetaRest
+	err := ReadRecord(rec, &m, &x, true)
 	if err == nil && m.Large {
 		err = fmt.Errorf("%w: the payload is not in it: field 8", ErrRecord)
 	}
@@ -72,11 +72,11 @@ func DecodeRecord(rec []byte, p *Packet) error {
 	return nil
 }
 
-// decodeMeta reads a stored record, full or without its payload, into m, with the hash of a payload
+// DecodeMeta reads a stored record, full or without its payload, into m, with the hash of a payload
 // that is there.
-func decodeMeta(rec []byte, m *Meta) error {
-	var x metaRest
-	err := readRecord(rec, m, &x, true)
+func DecodeMeta(rec []byte, m *Meta) error {
+	var x MetaRest
+	err := ReadRecord(rec, m, &x, true)
 	if err == nil && m.Key == nil && !m.Large {
 		m.Hash = ValueHash(x.payload)
 	}
@@ -84,22 +84,22 @@ func decodeMeta(rec []byte, m *Meta) error {
 	return err
 }
 
-// metaRest is what a record holds and Meta does not. What is bytes aliases the record.
-type metaRest struct {
+// MetaRest is what a record holds and Meta does not. What is bytes aliases the record.
+type MetaRest struct {
 	producer, payload []byte
-	size              uint64 // of the payload
-	at                int    // where field 8 or 9 begins
+	Size              uint64 // of the payload
+	At                int    // where field 8 or 9 begins
 	unknown           int    // bytes of fields of later versions
 }
 
-// readRecord reads a stored record, full or without its payload, into m and x, which is zero. It
+// ReadRecord reads a stored record, full or without its payload, into m and x, which is zero. It
 // passes the tags over unless they are wanted, and touches no byte of the payload.
-func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
+func ReadRecord(rec []byte, m *Meta, x *MetaRest, wanted bool) error {
 	tags := m.Tags
 	*m = Meta{Tags: tags[:0]}
 	r := reader{b: rec}
 	for r.next() {
-		x.at = r.at
+		x.At = r.at
 		switch r.field {
 		case fieldKey:
 			m.Key = r.bin()
@@ -124,18 +124,18 @@ func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
 		case fieldIdentity:
 			m.Identity = r.uint()
 		case fieldSize:
-			x.size, m.Large = r.uint(), true
+			x.Size, m.Large = r.uint(), true
 			r.check(r.left == 0)
 		case fieldPayload:
 			x.payload = r.bin()
-			x.size = uint64(len(x.payload))
+			x.Size = uint64(len(x.payload))
 			r.check(r.left == 0)
 		default:
 			r.skip(0)
 			x.unknown += r.pos - r.at
 		}
 	}
-	size := x.size + uint64(len(m.Key))
+	size := x.Size + uint64(len(m.Key))
 	r.check(size <= math.MaxUint32)
 	m.Size = uint32(size)
 	return r.err()
@@ -168,16 +168,16 @@ func AppendChanged(dst, rec []byte, expiry int64, identity uint64) ([]byte, erro
 	return w.end(), nil
 }
 
-// cutPayload returns the record that stands for a full one whose payload is kept apart.
-func cutPayload(rec []byte) []byte {
+// CutPayload returns the record that stands for a full one whose payload is kept apart.
+func CutPayload(rec []byte) []byte {
 	var m Meta
-	var x metaRest
-	_ = readRecord(rec, &m, &x, false)
-	return appendUint(append(slices.Clone(rec[:x.at]), fieldSize), x.size)
+	var x MetaRest
+	_ = ReadRecord(rec, &m, &x, false)
+	return appendUint(append(slices.Clone(rec[:x.At]), fieldSize), x.Size)
 }
 
-// appendJoined appends the full record made of a head, split at at, and its payload.
-func appendJoined(dst, head []byte, at int, payload []byte) []byte {
+// AppendJoined appends the full record made of a head, split at at, and its payload.
+func AppendJoined(dst, head []byte, at int, payload []byte) []byte {
 	return appendBin(append(append(dst, head[:at]...), fieldPayload), payload)
 }
 

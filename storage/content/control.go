@@ -1,4 +1,4 @@
-package storage
+package content
 
 import (
 	"fmt"
@@ -21,8 +21,8 @@ type Marks struct {
 // can be used up.
 const FirstSeq uint64 = 1 << 63
 
-// firstMarks are those of an empty store.
-func firstMarks() Marks {
+// FirstMarks are those of an empty store.
+func FirstMarks() Marks {
 	return Marks{NextSeq: FirstSeq, LowSeq: FirstSeq - 1, NextQueue: 1}
 }
 
@@ -38,15 +38,16 @@ type Control struct {
 
 const controlFields = 8 // that every record has: FORMAT.md
 
-func appendControl(dst []byte, c *Control) []byte {
+// AppendControl appends the record of c to dst.
+func AppendControl(dst []byte, c *Control) []byte {
 	return appendNumbers(dst, controlFields,
 		FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
 		uint64(c.Time), c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash)
 }
 
-// follow makes the record that of a batch, if it is of an earlier one: the table that had it is
+// Follow makes the record that of a batch, if it is of an earlier one: the table that had it is
 // missing, which was accepted. Numbers that were given meanwhile are not given again.
-func (c *Control) follow(batch uint64) (late bool) {
+func (c *Control) Follow(batch uint64) (late bool) {
 	const skipped = 1 << 40
 	if c.Batch >= batch {
 		return false
@@ -57,7 +58,8 @@ func (c *Control) follow(batch uint64) (late bool) {
 	return true
 }
 
-func decodeControl(rec []byte, c *Control) error {
+// DecodeControl reads a record into c. The error wraps ErrRecord.
+func DecodeControl(rec []byte, c *Control) error {
 	*c = Control{}
 	var format, nextQueue, at uint64
 	seen, err := decodeNumbers(rec,

@@ -1,4 +1,4 @@
-package storage
+package content
 
 // What a folder may hold.
 const (

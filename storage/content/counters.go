@@ -1,4 +1,4 @@
-package storage
+package content
 
 // Counters are what a queue has done since it was made. They do not run backwards over a restart
 // but by what was counted in the second before a kill. They have a record of their own: a
@@ -13,11 +13,13 @@ type Counters struct { // with the names that dumps have for them
 	Dropped uint64 `json:"dropped,omitempty" msgpack:"dropped,omitempty"` // by a full queue
 }
 
-func appendCounters(dst []byte, c *Counters) []byte {
+// AppendCounters appends the record of c to dst.
+func AppendCounters(dst []byte, c *Counters) []byte {
 	return appendNumbers(dst, 0, c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead, c.Dropped)
 }
 
-func decodeCounters(rec []byte, c *Counters) error {
+// DecodeCounters reads a record into c. The error wraps ErrRecord.
+func DecodeCounters(rec []byte, c *Counters) error {
 	_, err := decodeNumbers(rec, &c.Pushed, &c.Popped, &c.Acked, &c.Nacked, &c.Expired, &c.Dead, &c.Dropped)
 	return err
 }

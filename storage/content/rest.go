@@ -1,4 +1,4 @@
-package storage
+package content
 
 // Rest is fields of a record that a later version wrote, as msgpack (number, value, number, value,
 // …). Who writes the record anew gives them back, or what they say is lost.
@@ -7,7 +7,7 @@ type Rest struct {
 	Fields int // how many these are
 }
 
-// rest appends fields as they were.
+// Rest appends fields as they were.
 func (w *writer) rest(r Rest) {
 	w.fields += r.Fields
 	w.b = append(w.b, r.Bytes...)

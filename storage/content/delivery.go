@@ -1,4 +1,4 @@
-package storage
+package content
 
 import (
 	"fmt"
@@ -68,7 +68,8 @@ const (
 	StoredProgress
 )
 
-const storedAll = StoredDelivery | StoredReason | StoredProgress
+// StoredAll is all of them.
+const StoredAll = StoredDelivery | StoredReason | StoredProgress
 
 // stateKinds is how many records a delivery state has: itself, which is kind 0, and its notes. The
 // bit of a kind in Stored is 1 << kind.
@@ -98,8 +99,8 @@ const (
 	stateState      = 10
 )
 
-// appendDelivery appends the record of d; the identity is in the key.
-func appendDelivery(dst []byte, d *Delivery) []byte {
+// AppendDelivery appends the record of d; the identity is in the key.
+func AppendDelivery(dst []byte, d *Delivery) []byte {
 	w := newWriter(dst)
 	w.int(stateUntil, d.Until)
 	w.uint(stateAttempts, uint64(d.Attempts))
@@ -114,9 +115,9 @@ func appendDelivery(dst []byte, d *Delivery) []byte {
 	return w.end()
 }
 
-// decodeDelivery reads a record into d, replacing all of it. A consumer that is the same as before
+// DecodeDelivery reads a record into d, replacing all of it. A consumer that is the same as before
 // is kept, so a loop takes no memory. The error wraps ErrRecord; d is then undefined.
-func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
+func DecodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 	before := d.Consumer
 	*d = Delivery{Identity: identity, State: Ready}
 	r := reader{b: rec}

@@ -1,4 +1,4 @@
-package storage
+package content
 
 // Flags of a packet that an index keeps for whoever changes its record.
 const (
