@@ -40,7 +40,7 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 		return err
 	}
 	progress(CompactProgress{Step: "check"})
-	n, err := s.waitForSnapshot() // the tables were just read back
+	n, err := s.snapshot() // the tables were just read back
 	if err != nil {
 		return err
 	}
@@ -48,5 +48,8 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 	if err := n.Packets(func(content.PacketID, *content.Meta) error { return ctx.Err() }); err != nil {
 		return err
 	}
-	return n.Items(func(_ content.ValueID, _ *content.Head, _ *content.Field, damage error) error { return damage })
+	if err := n.Items(func(_ content.ValueID, _ *content.Head, _ *content.Field, damage error) error { return damage }); err != nil {
+		return err
+	}
+	return n.Deliveries(func(_ *content.Delivery, damage error) error { return damage })
 }

@@ -39,27 +39,19 @@ func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, hi
 	return l.open.take(p, c.Overhead(), c.Control, c.Body, c.Entries, hides, upto)
 }
 
-// freeze closes the open window to further batches, and returns it; nil if it has none. The
-// goroutine that commits calls it. A snapshot, which may be nil, gets its view once the last window
-// that waits is in tables, and nothing newer is: freeze then returns that one, nil if none waits.
-func (l *layers) freeze(n *Snapshot) *window {
+// freeze closes the open window to further batches. It returns the last window that waits to become
+// tables, nil if none does. The goroutine that commits calls it.
+func (l *layers) freeze() *window {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.open
-	if w.upto == w.from {
-		if len(l.frozen) == 0 || n == nil {
-			return nil
-		}
-		w = l.frozen[len(l.frozen)-1]
-		w.snapshots = append(w.snapshots, n)
-		return w
+	if w := l.open; w.upto != w.from {
+		l.frozen = append(l.frozen, w)
+		l.open, l.at = newWindow(w.upto), time.Time{}
 	}
-	if n != nil {
-		w.snapshots = append(w.snapshots, n)
+	if n := len(l.frozen); n > 0 {
+		return l.frozen[n-1]
 	}
-	l.frozen = append(l.frozen, w)
-	l.open, l.at = newWindow(w.upto), time.Time{}
-	return w
+	return nil
 }
 
 // oldest returns the window to become tables next; nil if there is none.
@@ -76,20 +68,7 @@ func (l *layers) oldest() *window {
 func (l *layers) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, n := range l.frozen[0].snapshots {
-		n.view = l.tables.View()
-	}
 	l.frozen = slices.Delete(l.frozen, 0, 1)
-}
-
-// giveUp forgets a snapshot that freeze noted; it reports false if that has its view.
-func (l *layers) giveUp(n *Snapshot) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, w := range l.frozen {
-		w.snapshots = slices.DeleteFunc(w.snapshots, func(o *Snapshot) bool { return o == n })
-	}
-	return n.view == nil
 }
 
 // waiting returns the bytes of all windows, those that they take of the journal, and how many are

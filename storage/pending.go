@@ -34,10 +34,6 @@ type window struct {
 	holes   bool         // batches are missing, which was accepted: something below may have any key
 
 	done chan struct{} // closed once the window is in tables, or never will be
-
-	// snapshots get their view when the window is in tables and no later one is. The layers guard
-	// them.
-	snapshots []*Snapshot
 }
 
 func newWindow(from journal.Mark) *window {

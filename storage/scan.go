@@ -215,7 +215,7 @@ func (n *Snapshot) Uniques(fn func(*content.Unique) error) error {
 
 // scan runs a scan of all that was applied, and counts what it showed for Verify.
 func (s *Store) scan(run func(*Snapshot) error) error {
-	n, err := s.waitForSnapshot()
+	n, err := s.snapshot()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -23,13 +24,13 @@ type Snapshot struct {
 	shown    atomic.Int64  // bytes that scans showed, with those of large payloads and values
 }
 
-// Snapshot returns the state after the last batch that Apply wrote. It waits until that is in
-// tables: mostly some tens of milliseconds, while batches go on. Then it reads all tables once,
-// since Badger's scans pass over what they cannot read. It gives an error when the store has
-// stopped, one that wraps ErrFull when the disk has no room for the tables, and one that wraps
-// ErrDamaged.
+// Snapshot returns the state after the last batch that Apply wrote, or a later one. It waits until
+// that is in tables: mostly some tens of milliseconds, while batches go on. Then it reads all
+// tables once, since Badger's scans pass over what they cannot read. It gives an error when the
+// store has stopped, one that wraps ErrFull when the disk has no room for the tables, and one that
+// wraps ErrDamaged.
 func (s *Store) Snapshot() (*Snapshot, error) {
-	n, err := s.waitForSnapshot()
+	n, err := s.snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -40,50 +41,46 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	return n, nil
 }
 
-func (s *Store) waitForSnapshot() (*Snapshot, error) {
-	n, w, err := s.snapshot()
-	if err != nil || w == nil {
-		return n, err
+// snapshot is Snapshot that leaves the tables unread.
+func (s *Store) snapshot() (*Snapshot, error) {
+	if err := s.waitForTables(); err != nil {
+		return nil, fmt.Errorf("no snapshot: %w", full(err))
 	}
+	n, errs := &Snapshot{view: s.tables.View()}, [2]error{}
+	n.records, errs = readRecords(n.view)
+	if err := cmp.Or(errs[:]...); err != nil {
+		n.Close()
+		return nil, fmt.Errorf("no snapshot: %w", err)
+	}
+	return n, nil
+}
+
+// waitForTables freezes what is not in tables yet, and waits until it is.
+func (s *Store) waitForTables() error {
+	s.commitMu.Lock()
+	w := s.layers.freeze()
+	s.commitMu.Unlock()
+	if _, failed := s.state(); failed != nil || w == nil {
+		return failed
+	}
+	s.wake(s.frozen)
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	for {
 		select {
 		case <-w.done:
-			return n, nil
+			return nil
 		case <-s.ctx.Done():
-			err = ErrClosed
+			return ErrClosed
 		case <-look.C:
-			if _, err = s.state(); err == nil {
-				err = s.fails(flushing)
+			if _, err := s.state(); err != nil {
+				return err
+			}
+			if err := s.fails(flushing); err != nil {
+				return err
 			}
 		}
-		if err == nil {
-			continue
-		}
-		if s.layers.giveUp(n) {
-			return nil, fmt.Errorf("no snapshot: %w", full(err))
-		}
 	}
-}
-
-// snapshot freezes what is not in tables yet. The view of the snapshot is there when the window is
-// done; without a window it is there.
-func (s *Store) snapshot() (*Snapshot, *window, error) {
-	s.commitMu.Lock()
-	defer s.commitMu.Unlock()
-	s.mu.Lock()
-	n, failed := &Snapshot{records: s.records}, s.failed
-	s.mu.Unlock()
-	if failed != nil {
-		return nil, nil, fmt.Errorf("no snapshot of a store that has stopped: %w", failed)
-	}
-	if w := s.layers.freeze(n); w != nil {
-		s.wake(s.frozen)
-		return n, w, nil
-	}
-	n.view = s.tables.View()
-	return n, nil, nil
 }
 
 // Control returns the control record.

@@ -224,7 +224,7 @@ func (s *Store) settle() error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	s.layers.freeze(nil)
+	s.layers.freeze()
 	for w := s.layers.oldest(); w != nil; w = s.layers.oldest() {
 		if err := s.flushOne(w); err != nil {
 			return errors.Join(full(err), s.journal.Sync())
@@ -303,7 +303,7 @@ func (s *Store) housekeeping() {
 // freeze closes the open window, if fewer wait than may. The goroutine that commits calls it.
 func (s *Store) freeze() {
 	if _, _, waiting := s.layers.waiting(); waiting < maxFrozen {
-		s.layers.freeze(nil)
+		s.layers.freeze()
 		s.wake(s.frozen)
 	}
 }
