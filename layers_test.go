@@ -16,10 +16,11 @@ import (
 )
 
 // A package whose doc.go lists its files in layers reads from top to bottom: a file uses what those
-// listed before it declare. At most one in maxAgainst pairs of files may run against that.
-const maxAgainst = 10
-
-func layered() []string { return []string{"broker"} }
+// listed before it declare. So many pairs of files may run against that as do today, and the
+// numbers may only fall.
+func layered() map[string]int {
+	return map[string]int{"broker": 39, "cmd/holdfast": 38, "netproto/resp": 34, "storage": 18}
+}
 
 // references returns the pairs of files of a package of which the first uses what the second
 // declares: types, functions, methods, fields. It needs no other package, so what goes through the
@@ -78,20 +79,20 @@ func against(files map[string]string) (found []string, all int, err error) {
 func TestPackagesReadFromTopToBottom(t *testing.T) {
 	packages := make(map[string]map[string]string)
 	for _, s := range project(t) {
-		if slices.Contains(layered(), s.folder()) && s.file != nil && !s.isTest() {
+		if _, is := layered()[s.folder()]; is && s.file != nil && !s.isTest() {
 			if packages[s.folder()] == nil {
 				packages[s.folder()] = make(map[string]string)
 			}
 			packages[s.folder()][path.Base(s.path)] = s.text
 		}
 	}
-	for _, folder := range layered() {
+	for folder, most := range layered() {
 		switch found, all, err := against(packages[folder]); {
 		case err != nil:
 			t.Errorf("%s: %v", folder, err)
-		case all < 100 || len(found)*maxAgainst > all:
-			t.Errorf("%s: %d of %d references run against the order of doc.go, at most 1 in %d may:\n%s",
-				folder, len(found), all, maxAgainst, strings.Join(found, "\n"))
+		case all < 100 || len(found) > most:
+			t.Errorf("%s: %d of %d references run against the order of doc.go, at most %d may:\n%s",
+				folder, len(found), all, most, strings.Join(found, "\n"))
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -65,5 +64,3 @@ func (c *queuesCmd) Run(ctx context.Context, p *program) error {
 		return cmp.Or(t.Flush(), o.keep())
 	})
 }
-
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -177,4 +178,14 @@ func moment(t, now time.Time) string {
 		return t.Local().Format(time.DateTime) + " (in " + span(t.Sub(now)) + ")"
 	}
 	return t.Local().Format(time.DateTime) + " (" + span(now.Sub(t)) + " ago)"
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// plural counts things whose name takes an s.
+func plural[N int | int64 | uint64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

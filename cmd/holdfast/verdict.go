@@ -93,11 +93,3 @@ func printQueues(w *bufio.Writer, queues []verify.QueueCount) {
 			q.Counts[content.Done], q.Counts[recovery.Unselectable], q.Expired, q.Bytes, q.Name, database)
 	}
 }
-
-// plural counts things whose name takes an s.
-func plural[N int | int64 | uint64](n N, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

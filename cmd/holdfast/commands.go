@@ -1,0 +1,78 @@
+package main
+
+const description = `A durable priority queue: one binary, one data folder.
+
+Where the help of a flag names an environment variable, that can stand in for the flag. The flag wins, and an empty variable counts as not set. A time has a unit: 500ms, 30s, 5m, 1h30m, 2d, 1w.
+
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing there, 4 the claim has ended. Of verify: 0 sound, 1 not sound, 2 not checked.
+
+Examples:
+
+    holdfast serve --data ./holdfast-data
+    holdfast push jobs hello --priority 1
+    holdfast pop jobs
+    holdfast queues`
+
+// commands is the command line: one field for each command. The parser shows what its Help returns
+// below the usage line, and calls its Validate, if it has one, with the parsed flags before Run.
+type commands struct {
+	Context string `placeholder:"NAME" help:"Context: a name for the flags under Connection, in ~/.config/holdfast/contexts.toml."`
+
+	Serve   serveCmd   `cmd:"" group:"Server" help:"Serve queues from a data folder."`
+	Config  configCmd  `cmd:"" group:"Server" help:"Check a config file of the server, or show the settings in force."`
+	Hash    hashCmd    `cmd:"" group:"Server" help:"Make the hash of a password, for the users in a config file."`
+	Status  statusCmd  `cmd:"" group:"Server" help:"Print how a running server is."`
+	Health  healthCmd  `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
+	Doctor  doctorCmd  `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`
+	Bench   benchCmd   `cmd:"" group:"Server" help:"Measure a running server."`
+	Metrics metricsCmd `cmd:"" group:"Server" help:"Print rules for alerts."`
+
+	Push      pushCmd      `cmd:"" group:"Packets" help:"Push a packet and wait until it is on disk."`
+	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`
+	Subscribe subscribeCmd `cmd:"" group:"Packets" help:"Print packets of queues as they come."`
+	Claim     claimCmd     `cmd:"" group:"Packets" help:"Claim a packet for the time of a lease."`
+	Work      workCmd      `cmd:"" group:"Packets" help:"Run a command for each packet of a queue."`
+	Ack       ackCmd       `cmd:"" group:"Packets" help:"Acknowledge a claimed packet: the work is done."`
+	Nack      nackCmd      `cmd:"" group:"Packets" help:"Return a claimed packet: the work failed."`
+	Extend    extendCmd    `cmd:"" group:"Packets" help:"Renew the lease of a claimed packet."`
+
+	Queues    queuesCmd    `cmd:"" group:"Queues" help:"List the queues."`
+	Stats     statsCmd     `cmd:"" group:"Queues" help:"Print the figures of queues."`
+	Peek      peekCmd      `cmd:"" group:"Queues" help:"Print the packets that come next."`
+	List      listCmd      `cmd:"" group:"Queues" help:"List the packets of a queue."`
+	Show      showCmd      `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
+	Tail      tailCmd      `cmd:"" group:"Queues" help:"Print what happens in a queue as it happens."`
+	Consumers consumersCmd `cmd:"" group:"Queues" help:"List who claims packets, or waits for them."`
+
+	Purge   purgeCmd   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
+	Harvest harvestCmd `cmd:"" group:"Queues" help:"End claims: their packets are ready again."`
+	Redrive redriveCmd `cmd:"" group:"Queues" help:"Make dead packets ready again."`
+	Move    moveCmd    `cmd:"" group:"Queues" help:"Move packets to another queue."`
+	Delete  deleteCmd  `cmd:"" group:"Queues" help:"Delete packets by their ids."`
+	Prio    prioCmd    `cmd:"" group:"Queues" help:"Change the priority of a packet."`
+	Set     setCmd     `cmd:"" group:"Queues" help:"Change settings of a queue."`
+	Unset   unsetCmd   `cmd:"" group:"Queues" help:"Give settings of a queue their defaults."`
+	Get     getCmd     `cmd:"" group:"Queues" help:"Print the settings of a queue."`
+	Pause   pauseCmd   `cmd:"" group:"Queues" help:"Have a queue take and give no packets for a while."`
+	Resume  resumeCmd  `cmd:"" group:"Queues" help:"End a pause."`
+	Close   closeCmd   `cmd:"" group:"Queues" help:"Have a queue take no more packets, for ever."`
+	Drop    dropCmd    `cmd:"" group:"Queues" help:"Delete a queue with its packets and settings."`
+
+	Backup  backupCmd  `cmd:"" group:"Data" help:"Copy the packets of a running server to a file."`
+	Dump    dumpCmd    `cmd:"" group:"Data" help:"Write out the packets of a data folder, without a server."`
+	Load    loadCmd    `cmd:"" group:"Data" help:"Make a data folder from a dump or a backup."`
+	Restore restoreCmd `cmd:"" group:"Data" help:"Make a data folder from a backup of files."`
+	Verify  verifyCmd  `cmd:"" group:"Data" help:"Check that a data folder or a backup is sound, or say what is wrong with it."`
+	Compact compactCmd `cmd:"" group:"Data" help:"Make a data folder as small as possible."`
+
+	Contexts contextsCmd `cmd:"" name:"context" group:"Server" help:"List or print contexts: names for servers and the ways to them."`
+
+	Barbershop barbershopCmd `cmd:"" group:"Data" help:"Import or export the items of a running server."`
+
+	TLS tlsCmd `cmd:"" name:"tls" group:"Server" help:"Make certificates."`
+
+	Completion completionCmd `cmd:"" group:"Server" help:"Print code that completes command lines in a shell."`
+	Man        manCmd        `cmd:"" group:"Server" help:"Print the manual page."`
+	Version    versionCmd    `cmd:"" group:"Server" help:"Print the version of the program, as --version does."`
+	Help       helpCmd       `cmd:"" group:"Server" help:"Explain a command, as its --help does."`
+}

@@ -1,0 +1,120 @@
+// Command holdfast is the queue server and its client in one binary. A command is a struct with its
+// flags, its help and its Run, in a file of its own. The files, in layers: few use what a file
+// declares that is listed after them.
+//
+// Values of flags and arguments:
+//
+//	interruptible.go  reads and writes that a signal ends
+//	output.go         files that they write
+//	input.go          files that they read
+//	terminal.go       what differs where the output is a terminal
+//	time.go           moments and times, such as 30s
+//	size.go           numbers of bytes, such as 64MiB
+//	table.go          tables, and what stands in their cells
+//	secret.go         passwords
+//	folder.go         data folders
+//	env.go            their environment variables
+//	queuename.go      a queue that is named by nothing
+//	setting.go        values of settings
+//	decode.go         what all of them may say
+//	wording.go        what somebody may have meant by a word
+//	configfile.go     the server's config file
+//	configtables.go   its users and queues
+//	sources.go        flags of the server from it
+//	selection.go      filters
+//
+// What commands have in common:
+//
+//	entry.go          flags for encryption and logins
+//	contexts.go       flags from a file, under a name
+//	server.go         addresses of servers
+//	operator.go       flags of those who speak to the operator's port
+//	program.go        the process as commands see it, and how one is run
+//	progress.go       how far a long command is
+//	confirmation.go   asks before what cannot be undone
+//	workserver.go     flags of clients of the work queue
+//	jsonobject.go     packets and figures as JSON
+//	packettable.go    packets as a table
+//	printing.go       packets that were taken
+//	bulk.go           what commands for many packets have in common
+//	settingsform.go   settings as they are shown
+//	remedies.go       what to do about an error
+//	version.go        what the binary was built from
+//	help.go           what a command does
+//
+// Clients of the work queue:
+//
+//	push.go           packets come
+//	pushlines.go      many packets from standard input
+//	pop.go            packets are taken
+//	subscribe.go      packets are taken as they come
+//	claim.go          claims
+//	ack.go            they end well
+//	nack.go           they end badly
+//	extend.go         they last longer
+//	task_linux.go     its group of processes
+//	task_other.go     where there are none
+//	task.go           a command that works on a claim
+//	work.go           claims that commands work on
+//	queues.go         which queues there are
+//	stats.go          figures of queues
+//	watch.go          figures again and again
+//	peek.go           the next packets
+//	list.go           packets in a state
+//	show.go           a packet
+//	tail.go           what happens to packets
+//	consumers.go      who claims packets
+//	status.go         how the server is
+//	health.go         whether it is
+//	purge.go          packets go
+//	harvest.go        packets that are done are shown, and go
+//	redrive.go        dead packets come back
+//	move.go           packets move to another queue
+//	delete.go         packets go by their ids
+//	prio.go           packets change their priority
+//	set.go            settings of queues
+//	unset.go          they end
+//	get.go            they are shown
+//	gate.go           queues pause and go on
+//	close.go          queues take no more
+//	drop.go           queues go
+//	boardask.go       how many items a board has
+//	import.go         items come
+//	export.go         items are shown
+//	board.go          clients of the board
+//
+// Folders and copies:
+//
+//	verdict.go        what verify prints
+//	verify.go         looks at a folder
+//	backupfolder.go   copies that a timer makes
+//	backup.go         a copy of a running server
+//	verifyfile.go     verify of a backup
+//	dump.go           a folder becomes a file
+//	restore.go        a backup becomes a folder
+//	compact.go        a folder becomes small
+//	load.go           a dump becomes a folder
+//	serverload.go     what goes there
+//	serverbatch.go    a batch of a load into a server
+//	loadserver.go     load into a running server
+//	doctor.go         looks at the machine
+//	metrics.go        what is made for Prometheus
+//	tlsrenew.go       new ones
+//	tls.go            certificates for a first try
+//	hash.go           hashes of passwords, for the config file
+//
+// The process:
+//
+//	serve.go          the server
+//	reload.go         what the server takes over while it runs
+//	config.go         shows the config of the server
+//	bench.go          a measurement
+//	benchreport.go    what it prints
+//	workload.go       what a measurement does
+//	contextlist.go    contexts
+//	completion.go     code for shells, which ask the program how a line may go on
+//	man.go            pages of the manual
+//	signals.go        the first signal stops, a later one ends at once
+//	commands.go       the list of all commands
+//	main.go           signals and the exit code
+package main
