@@ -293,13 +293,13 @@ func (s *Store) mergeDue() (due, all, much bool) {
 func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	room := s.guard.roomToMerge()
 	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes()), Now: uint64(time.Now().Unix()),
-		Step: s.sizes.step(room), Room: func(comes, goes int64) error {
+		Step: s.sizes.step(room, list.Bytes()), Room: func(comes, goes int64) error {
 			s.opt.tune.step(comes)
 			return s.guard.roomLeft(comes - goes)
 		}, Stepped: func(dropped int64) int64 {
 			s.buried(dropped)
 			s.wake(s.room)
-			return s.sizes.step(s.guard.roomToMerge())
+			return s.sizes.step(s.guard.roomToMerge(), s.tables.List().Bytes())
 		}}
 	upper := room - o.Step
 	if _, zero := list.Zero(); zero > upper && (upper >= s.sizes.window || !all) {

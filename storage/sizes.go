@@ -37,8 +37,11 @@ func (s sizes) table(stored int64) int64 {
 	return max(s.segment*27/25, min(stored/256, 64<<20), min(stored/4096, 1<<30))
 }
 
-// step is how much of a merge comes in force together where it may take so much room.
-func (s sizes) step(room int64) int64 { return min(room/4, stepWindows*s.window) }
+// step is how much of a merge of some stored bytes comes in force together where it may take so
+// much room. It stands beside what it was made of, and what comes meanwhile is added to that.
+func (s sizes) step(room, stored int64) int64 {
+	return min(room/4, max(stored/8, s.window), stepWindows*s.window)
+}
 
 // Most of the room that a folder takes besides its packets is the journal.
 const (
