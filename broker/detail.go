@@ -26,7 +26,7 @@ const (
 // are of the same count, so they rise over the whole store. Only older versions gave 0.
 type ID int64
 
-// middle is the first sequence of a store (storage.Marks).
+// middle is the first sequence of a store (content.Marks).
 const middle = content.FirstSeq
 
 func idOf(identity uint64) ID  { return ID(identity - middle) }

@@ -6,7 +6,7 @@ import (
 )
 
 // A unique push adds a packet unless another one of the queue has its id. The index says which one
-// that is (index.Holder). On disk a record of its own says it (storage.Unique).
+// that is (index.Holder). On disk a record of its own says it (content.Unique).
 //   - Without a window it goes with the packet, also to another queue. A packet that is dead or
 //     done keeps its record, and does not hold the id.
 //   - With a window it goes when that is over, or with the queue, whatever becomes of the packet.

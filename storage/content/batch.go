@@ -50,14 +50,14 @@ type batchEntry struct {
 	withPacket bool // it deletes a part of the delivery state of a packet that goes
 }
 
-// Kind is that of an entry that is written.
+// kind is that of an entry that is written.
 func (e *batchEntry) kind() EntryKind { return EntryKind(e.raw[0]) }
 
 func (e *batchEntry) puts() bool { return e.raw != nil && !e.kind().Deletes() }
 
 func (e *batchEntry) key() []byte { return e.raw[2 : 2+e.raw[1]] }
 
-// Value is that of a put.
+// value is that of a put.
 func (e *batchEntry) value() []byte {
 	if e.apart != nil {
 		return e.apart
@@ -147,7 +147,7 @@ func (b *Batch) PutRecord(id PacketID, rec []byte) (op int) {
 }
 
 // put adds the entry of a packet, of which the expiry and the length of the payload are known. A
-// Large payload has another one.
+// large payload has another one.
 func (b *Batch) put(kind EntryKind, id PacketID, rec []byte, expiry int64, payload int, r Removed) (op int) {
 	op = len(b.entries)
 	var room [2 * MaxKey]byte
@@ -407,7 +407,7 @@ func (b *Batch) weigh(e *batchEntry, sign int) {
 	}
 }
 
-// Entry makes an entry of a value of some length, which is copied. One that is nil lies apart.
+// entry makes an entry of a value of some length, which is copied. One that is nil lies apart.
 func (b *Batch) entry(kind EntryKind, key []byte, expires uint64, length int, value []byte) (raw []byte) {
 	raw = append(AppendEntryHead(b.grow(maxHead+len(value)), kind, key, expires, length), value...)
 	b.keep(len(raw))

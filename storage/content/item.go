@@ -51,7 +51,7 @@ type Field struct {
 }
 
 // Mark is what a batch must know of the head or field that was in the store before it. The zero
-// Value says that there was none.
+// value says that there was none.
 type Mark struct {
 	Version uint64
 	Large   bool // its value has a record of its own
@@ -87,7 +87,7 @@ type Item struct {
 }
 
 // A record is one msgpack map with small integers for names, the value last. A field without a
-// Value is left out.
+// value is left out.
 const (
 	itemKind     = 1
 	itemName     = 2

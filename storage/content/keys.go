@@ -7,7 +7,7 @@ import (
 )
 
 // Every key begins with a space byte and a letter. Integers are big endian, so the order of the
-// Bytes is the order of delivery.
+// bytes is the order of delivery.
 //
 //	" q" queue u32 | priority u32 | sequence u64    a packet
 //	" b" queue u32 | sequence u64                   the payload of a large packet
@@ -155,7 +155,7 @@ func AppendStateKey(dst []byte, id NoteID) []byte {
 	return dst
 }
 
-// DecodeStateKey reads what appendStateKey wrote; a note may be of a kind that is not known.
+// DecodeStateKey reads what AppendStateKey wrote; a note may be of a kind that is not known.
 func DecodeStateKey(key []byte) (NoteID, error) {
 	switch {
 	case len(key) == StateKeyLen && string(key[:2]) == StatePrefix:

@@ -187,7 +187,7 @@ func decodeNumbers(rec []byte, values ...*uint64) (seen uint64, err error) {
 }
 
 // reader walks a record: next goes from field to field, of which the caller reads or skips the
-// Value, and err tells in the end whether all was well. What is not as it was asked for, or ends
+// value, and err tells in the end whether all was well. What is not as it was asked for, or ends
 // too early, is read as 0. Nothing takes memory.
 type reader struct {
 	b   []byte

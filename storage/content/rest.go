@@ -7,7 +7,7 @@ type Rest struct {
 	Fields int // how many these are
 }
 
-// Rest appends fields as they were.
+// rest appends fields as they were.
 func (w *writer) rest(r Rest) {
 	w.fields += r.Fields
 	w.b = append(w.b, r.Bytes...)

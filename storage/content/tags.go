@@ -3,7 +3,7 @@ package content
 import "encoding/binary"
 
 // AppendTags appends the form of tags by which packets with equal tags are told: each name and
-// Value behind its length. Tags that are sorted and equal give equal bytes, and no tags give none.
+// value behind its length. Tags that are sorted and equal give equal bytes, and no tags give none.
 // It is for the memory: records have a form of their own.
 func AppendTags(dst []byte, tags []Tag) []byte {
 	for i := range tags {
