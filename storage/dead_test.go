@@ -8,18 +8,24 @@ import (
 	"testing"
 )
 
-// stacked is a store with packets of two sizes, and how many bytes its merges have written.
+// stacked is a store with packets of two sizes, and how many bytes its merges have written: in all,
+// and in one step at most.
 type stacked struct {
 	*testing.T
 	s      *Store
 	merged atomic.Int64
+	most   atomic.Int64
 	b      content.Batch
 }
 
 func newStacked(t *testing.T, o Options) *stacked {
 	k := &stacked{T: t}
 	o.Sync = SyncNever()
-	o.tune.step = func(bytes int64) { k.merged.Add(bytes) }
+	o.tune.step = func(bytes int64) {
+		k.merged.Add(bytes)
+		for most := k.most.Load(); bytes > most && !k.most.CompareAndSwap(most, bytes); most = k.most.Load() {
+		}
+	}
 	k.s = openTest(t, t.TempDir(), o)
 	return k
 }
@@ -74,6 +80,22 @@ func TestSmallPacketsThatComeAndGoDoNotRewriteLargeOnes(t *testing.T) {
 	eventually(t, "a merge is due", func() bool { due, _, _ := k.s.mergeDue(); return !due })
 	if wrote := (k.merged.Load() - before) >> 20; wrote > 150 {
 		t.Errorf("merges wrote %d MiB", wrote)
+	}
+}
+
+// What a merge makes stands beside what it was made of until it comes in force.
+func TestAMergeComesInForceByAnEighthOfTheTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("100 MiB are written")
+	}
+	k := newStacked(t, Options{Window: minWindow})
+	for range 3 {
+		k.apply(1, 30_000, 1000, true)
+	}
+	eventually(t, "a merge is due", func() bool { due, _, _ := k.s.mergeDue(); return !due })
+	stored := int64(3 * 30_000 * 1100) // at most, at any moment
+	if most := k.most.Load(); most == 0 || most > stored/8+2*k.s.sizes.table(stored) {
+		t.Errorf("a step of a merge made %d bytes of at most %d", most, stored)
 	}
 }
 
