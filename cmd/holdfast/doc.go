@@ -94,9 +94,7 @@
 //	restore.go        a backup becomes a folder
 //	compact.go        a folder becomes small
 //	load.go           a dump becomes a folder
-//	serverload.go     what goes there
-//	serverbatch.go    a batch of a load into a server
-//	loadserver.go     load into a running server
+//	serverload.go     load into a running server
 //	doctor.go         looks at the machine
 //	metrics.go        what is made for Prometheus
 //	tlsrenew.go       new ones

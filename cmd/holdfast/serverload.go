@@ -2,257 +2,364 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/load"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// serverLoad is a load into a running server. Its records go in batches, each a transaction that
-// also notes in a string of the server how far the load has come. So the note is always right, and
-// a load that was cut short goes on behind it.
+// serverLoad is a load into a running server: commands in the order of the dump, in pipelines. A
+// command that is refused, or has no answer, ends it. From its record on it can go on.
 type serverLoad struct {
-	loadTarget
+	*loadCmd
 	conn     *redis.Conn
-	now      int64 // Unix milliseconds: what has expired by then is left out
+	now      int64           // Unix milliseconds: what has expired by then is left out
+	held     map[string]bool // the names that the server has; it keeps their settings, values and expiry
+	report   load.Report
 	progress func(loaded, total int64)
+	total    int64 // packets to load
 
-	note  string // the name of the string
-	mark  loadMark
-	count loadCounts // of what is to be loaded
-
-	// Where the second reading is.
-	record int64
-	target target     // of the last queue, string or hash
-	end    *expiry    // of that, which is set behind its packets or fields
-	batch  []loadItem // to be sent
-	bytes  int        // of the batch
+	record   int64 // that was read last; the first is 1
+	target   loadTarget
+	pipe     redis.Pipeliner
+	commands []loadCommand // of the pipe
+	bytes    int           // of their arguments
+	selected int           // the database
 }
 
-// loadTarget says what of a dump is loaded, and where to.
+// loadTarget is a queue, string or hash on the server.
 type loadTarget struct {
-	queues []string // patterns
-	to     string   // the queue that gets the packets of the one queue; "": each its own
-	db     int      // of to
-}
-
-// loadMark is what is loaded. The server keeps it as JSON.
-type loadMark struct {
-	loadCounts
-	Records int64 `json:"records"` // that were read
-	Held    bool  `json:"held"`    // the server had the last queue, string or hash
-	Refused int64 `json:"refused"` // commands
-	Done    int64 `json:"done"`    // the moment of the end, in Unix milliseconds
-}
-
-type loadCounts struct {
-	Packets int64 `json:"packets"`
-	Queues  int64 `json:"queues"`
-	Keys    int64 `json:"keys"`  // strings and hashes
-	Taken   int64 `json:"taken"` // strings and hashes whose names the server had; left out
-	Expired int64 `json:"expired"`
-}
-
-// target is a queue, string or hash on the server.
-type target struct {
+	kind    string // of its record
 	db      int
 	name    []byte
-	wanted  bool // it is selected
-	expired bool
-	held    bool // the server has it
+	wanted  bool  // it is selected
+	held    bool  // the server had it
+	expires int64 // Unix milliseconds, 0: never
 }
 
-// expiry is when what has a name expires.
-type expiry struct {
-	target target
-	at     int64
+func (t *loadTarget) key() string { return fmt.Sprint(t.db, " ", string(t.name)) }
+
+type loadCommand struct {
+	*redis.Cmd
+	record int64
+	taken  *int64 // counts a null in reply, else nil
 }
 
-// loadItem is a record and where it goes. end is set before it.
-type loadItem struct {
-	*dump.Record
-	target target
-	end    *expiry
-}
-
-// isHead says whether the record is that of the target.
-func (i *loadItem) isHead() bool {
-	return i.Type == dump.TypeQueue || i.Type == dump.TypeString || i.Type == dump.TypeHash
-}
-
-// asksFor says that the server is asked whether it has the target.
-func (i *loadItem) asksFor() bool { return i.isHead() && i.target.wanted && !i.target.expired }
-
+// A pipeline has so many commands, and bytes, about; names are asked for so many at a time.
 const (
-	// loadBatch is the bytes of a transaction, of which the server takes 4 MiB, and loadRecords how
-	// many records it has: the server does nothing else meanwhile.
-	loadBatch   = 1 << 20
-	loadRecords = 1000
-	// tagOverhead is what the server counts at most for the name of a tag, or its value, besides the
-	// bytes.
-	tagOverhead = 64
-	// loadNotes begins the names of the notes. They stay for a week, so that nobody loads a dump twice
-	// by mistake.
-	loadNotes   = "holdfast:load:"
-	loadNoteFor = 7 * 24 * time.Hour
+	loadPipe  = 64
+	loadBytes = 1 << 20
+	loadNames = 1000
 )
 
-// errLoaded means that the server has the dump.
-var errLoaded = errors.New("this dump is in the server already")
-
-// check reads the dump to its end before anything is loaded. It counts what is selected, and asks
-// the server whether it can have it.
-func (l *serverLoad) check(ctx context.Context, in io.Reader, progress func(dump.Progress)) error {
-	var queue *dump.Record
-	var lists []target // the queues with packets or settings
-	hash := xxhash.New()
-	_, err := dump.Read(ctx, io.TeeReader(in, hash), func(r *dump.Record) error {
-		switch {
-		case r.Type == dump.TypeHeader && r.Payload != nil:
-			return errors.New("the dump was made without payloads: its packets cannot be loaded")
-		case r.Type == dump.TypeQueue:
-			if queue = nil; !dump.Match(l.queues, r.Queue) {
-				return nil
-			}
-			queue = new(*r)
-			if l.count.Queues++; l.count.Queues > 1 && l.to != "" {
-				return errors.New("--to-queue: expected one queue, and the dump has more that --queue matches: name one")
-			}
-			if r.Definition().Settings != nil {
-				lists = append(lists, l.targetOf(r))
-			}
-		case r.Type == dump.TypePacket && queue != nil:
-			l.count.Packets++
-			if n := len(lists); n == 0 || string(lists[n-1].name) != string(l.targetOf(queue).name) || lists[n-1].db != l.targetOf(queue).db {
-				lists = append(lists, l.targetOf(queue))
-			}
+// toServer loads a file into a running server. It reads the file to its end before.
+func (c *loadCmd) toServer(ctx context.Context, p *program) error {
+	if err := dump.CheckPatterns(c.Queue); err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	in, err := p.input(c.File)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	file, ok := in.Reader.(io.Seeker)
+	if !ok {
+		return fmt.Errorf("load: %s is no regular file, which can be read twice: to be checked, and to be loaded", c.File)
+	}
+	server, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	m := p.meter(c.Quiet)
+	defer m.end()
+	began := time.Now()
+	l := &serverLoad{
+		loadCmd: c, conn: server.Redis().Conn(), now: began.UnixMilli(), held: make(map[string]bool), selected: c.DB,
+		progress: func(loaded, total int64) { m.set("load", inPackets, loaded, total) },
+	}
+	defer l.conn.Close()
+	l.pipe = l.conn.Pipeline()
+	if err = l.check(ctx, in, func(at dump.Progress) { m.set("check", inBytes, at.Bytes, in.size) }); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return l.failed(ctx, err, "nothing was loaded")
+	}
+	if _, err = dump.Read(ctx, in, func(r *dump.Record) error { return l.add(ctx, r) }, nil); err != nil {
+		at := l.record
+		if len(l.commands) > 0 {
+			at = l.commands[0].record
 		}
-		return nil
-	}, progress)
+		return l.failed(ctx, err, fmt.Sprintf("%d of about %s are loaded; --from %d goes on there, and what was under way may be there twice then",
+			l.report.Packets, plural(l.total, "packet"), at))
+	}
+	m.end()
+	if l.From > l.record {
+		return fmt.Errorf("load: --from: expected at most %d, the records of the dump, got %d", l.record, l.From)
+	}
+	l.report.Took = time.Since(began)
+	return c.print(p.stdout, &l.report)
+}
+
+// failed is an error of the server or of the file, and what came of the load.
+func (l *serverLoad) failed(ctx context.Context, err error, state string) error {
 	switch {
-	case err != nil:
-		return err
-	case l.to != "" && l.count.Queues == 0:
-		return errors.New("--to-queue: the dump has no queue that --queue matches")
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		state += "; the user needs push and manage for all that is loaded"
+	case redis.HasErrorPrefix(err, "too large"):
+		state += "; " + remedyOf(client.ErrTooLarge)
 	}
-	_, _ = fmt.Fprintf(hash, "%q %q %d", l.queues, l.to, l.db)
-	l.note = fmt.Sprintf("%s%016x", loadNotes, hash.Sum64())
-	for len(lists) > 0 && err == nil {
-		n := min(len(lists), loadRecords)
-		err = l.checkNames(ctx, lists[:n])
-		lists = lists[n:]
-	}
-	return err
-}
-
-// checkNames refuses queues with the names of strings and hashes.
-func (l *serverLoad) checkNames(ctx context.Context, lists []target) error {
-	types, err := l.types(ctx, lists)
-	for i, kind := range types {
-		if kind == "string" || kind == "hash" {
-			return fmt.Errorf("the server has a %s called %.100q, and the dump a queue of that name: load that alone, with --queue and --to-queue", kind, lists[i].name)
-		}
-	}
-	return err
-}
-
-// types asks what has some names.
-func (l *serverLoad) types(ctx context.Context, names []target) (types []string, err error) {
-	pipe := l.conn.Pipeline()
-	var asked []*redis.StatusCmd
-	for _, t := range names {
-		pipe.Select(ctx, t.db)
-		asked = append(asked, pipe.Type(ctx, string(t.name)))
-	}
-	pipe.Select(ctx, 0)
-	_, err = pipe.Exec(ctx)
-	for _, cmd := range asked {
-		types = append(types, cmd.Val())
-	}
-	return types, err
-}
-
-// begin asks the server how far it has loaded the dump, unless that shall be loaded again.
-func (l *serverLoad) begin(ctx context.Context, again bool) error {
-	pipe := l.conn.Pipeline()
-	pipe.Select(ctx, 0)
-	if again {
-		pipe.Del(ctx, l.note)
-	}
-	pipe.Do(ctx, "WATCH", l.note)
-	noted := pipe.Get(ctx, l.note)
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return err
-	}
-	if text, err := noted.Bytes(); err == nil {
-		if err := json.Unmarshal(text, &l.mark); err != nil {
-			return fmt.Errorf("the string %s of the server is no note of a load: %w", l.note, err)
-		}
-	}
-	if l.mark.Done > 0 {
-		return fmt.Errorf("%w: %s since %s; to load it once more, add --again",
-			errLoaded, plural(l.mark.Packets, "packet"), time.UnixMilli(l.mark.Done).UTC().Format(time.RFC3339))
-	}
-	return nil
-}
-
-// run loads what begin has left.
-func (l *serverLoad) run(ctx context.Context, in io.Reader) error {
-	_, err := dump.Read(ctx, in, func(r *dump.Record) error { return l.add(ctx, r) }, nil)
-	return err
+	return fmt.Errorf("load: %w; %s", l.explain(ctx, err), state)
 }
 
 // targetOf is where a queue, string or hash of the dump goes.
-func (l *serverLoad) targetOf(r *dump.Record) target {
-	t := target{db: int(r.Database), name: r.Queue, wanted: true}
-	switch {
-	case r.Type != dump.TypeQueue:
-		t.name, t.wanted = r.Name, l.to == "" && dump.Match(l.queues, r.Name)
-	case !dump.Match(l.queues, r.Queue):
-		t.wanted = false
-	case l.to != "":
-		t.db, t.name = l.db, []byte(l.to)
+func (l *serverLoad) targetOf(r *dump.Record) loadTarget {
+	t := loadTarget{kind: r.Type, db: int(r.Database), name: r.Name, expires: int64(r.Expires)}
+	switch r.Type {
+	case dump.TypeEnd:
+		return loadTarget{}
+	case dump.TypeQueue:
+		t.name, t.wanted = r.Queue, dump.Match(l.Queue, r.Queue)
+		if l.ToQueue != "" {
+			t.db, t.name = l.DB, []byte(l.ToQueue)
+		}
+	default:
+		t.wanted = l.ToQueue == "" && dump.Match(l.Queue, r.Name)
 	}
+	// What may have been under way when a load was cut short is the load's own.
+	t.held = l.held[t.key()] && (l.From <= 1 || l.record >= l.From+loadPipe)
 	return t
 }
 
-// add adds a record to the batch, and sends that if it is full. A record that is loaded is only
-// looked at.
-func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
-	l.record++
-	item := loadItem{Record: new(*r)} // its place is used again
-	switch {
-	case item.isHead():
-		l.target = l.targetOf(r)
-		item.end, l.end = l.end, nil
-		if at := int64(r.Expires); at != 0 {
-			if l.target.expired = at <= l.now; l.target.wanted && !l.target.expired && r.Type != dump.TypeString {
-				l.end = &expiry{l.target, at}
+// check reads the dump to its end, and asks which of its names the server has.
+func (l *serverLoad) check(ctx context.Context, in io.Reader, progress func(dump.Progress)) error {
+	var names []loadTarget
+	var queues int
+	var wanted bool // the last queue or hash
+	_, err := dump.Read(ctx, in, func(r *dump.Record) (err error) {
+		switch r.Type {
+		case dump.TypeHeader:
+			if r.Payload != nil {
+				return errors.New("the dump was made without payloads: its packets cannot be loaded")
+			}
+		case dump.TypeQueue, dump.TypeHash:
+			t := l.targetOf(r)
+			if wanted = t.wanted; !wanted {
+				return nil
+			}
+			if r.Type == dump.TypeQueue {
+				queues++
+			}
+			if queues > 1 && l.ToQueue != "" {
+				return errors.New("--to-queue: expected one queue, and the dump has more that --queue matches: name one")
+			}
+			if names = append(names, t); len(names) == loadNames {
+				err, names = l.findHeld(ctx, names), names[:0]
+			}
+		case dump.TypePacket:
+			if wanted {
+				l.total++
 			}
 		}
-	case r.Type == dump.TypeEnd:
-		item.end, l.end = l.end, nil
+		return err
+	}, progress)
+	if err == nil && l.ToQueue != "" && queues == 0 {
+		err = errors.New("--to-queue: the dump has no queue that --queue matches")
 	}
-	item.target = l.target
-	if l.record <= l.mark.Records {
-		if l.record == l.mark.Records {
-			l.target.held = l.mark.Held
+	if err != nil {
+		return err
+	}
+	return l.findHeld(ctx, names)
+}
+
+// findHeld notes which names the server has. It refuses queues with the names of strings or hashes.
+func (l *serverLoad) findHeld(ctx context.Context, names []loadTarget) error {
+	pipe := l.conn.Pipeline()
+	var kinds []*redis.StatusCmd
+	for i := range names {
+		pipe.Select(ctx, names[i].db)
+		kinds = append(kinds, pipe.Type(ctx, string(names[i].name)))
+	}
+	pipe.Select(ctx, l.selected)
+	_, err := pipe.Exec(ctx)
+	for i, t := range names {
+		kind := kinds[i].Val()
+		if t.kind == dump.TypeQueue && (kind == "string" || kind == "hash") {
+			return fmt.Errorf("the server has a %s called %.100q, and the dump a queue of that name: load that alone, with --queue and --to-queue", kind, t.name)
 		}
-		return nil
+		l.held[t.key()] = kind != "none"
 	}
-	l.batch = append(l.batch, item)
-	l.bytes += len(r.Payload) + len(r.Key) + len(r.Value) + len(r.Name) + len(r.Queue) + len(r.Reason)
-	for _, t := range r.Tags {
-		l.bytes += len(t) + tagOverhead
+	return err
+}
+
+// add adds what a record is for the server, and sends a pipeline that is full.
+func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
+	l.record++
+	t := &l.target
+	switch r.Type {
+	case dump.TypeQueue, dump.TypeString, dump.TypeHash, dump.TypeEnd:
+		if l.record >= l.From && t.wanted && !t.held && t.expires > l.now && t.kind != dump.TypeString { // behind its packets or fields
+			l.do(ctx, "PEXPIREAT", t.name, t.expires)
+		}
+		*t = l.targetOf(r)
 	}
-	if l.bytes < loadBatch && len(l.batch) < loadRecords && r.Type != dump.TypeEnd {
+	expired := t.expires != 0 && t.expires <= l.now
+	switch {
+	case l.record < l.From || !t.wanted:
+	case r.Type == dump.TypePacket && (expired || r.Expires != 0 && int64(r.Expires) <= l.now):
+		l.report.Expired++
+	case expired:
+	case r.Type == dump.TypePacket:
+		l.packet(ctx, r)
+	case r.Type == dump.TypeQueue:
+		l.report.Queues++
+		if s := r.Definition().Settings; s != nil && !t.held {
+			l.settings(ctx, s)
+		}
+	case r.Type == dump.TypeWindow:
+		if u := r.Window(); !u.Expired(l.now) {
+			l.do(ctx, "QLOAD", t.name, "", "EXPIRES", 1, "UNIQUE", u.ID, "WINDOW", u.Until)
+		}
+	case t.held: // of a hash
+		if r.Type == dump.TypeHash {
+			l.report.Taken++
+		}
+	case r.Type == dump.TypeHash:
+		l.report.Keys++
+	case r.Type == dump.TypeField:
+		l.do(ctx, "HSET", t.name, []byte(r.Name), r.Field().Value)
+	case r.Type == dump.TypeString:
+		l.report.Keys++
+		set := []any{"SET", t.name, r.Head().Value, "NX"}
+		if t.expires != 0 {
+			set = append(set, "PXAT", t.expires)
+		}
+		l.do(ctx, set...)
+		l.commands[len(l.commands)-1].taken = &l.report.Taken
+	}
+	if len(l.commands) < loadPipe && l.bytes < loadBytes && r.Type != dump.TypeEnd {
 		return nil
 	}
 	return l.send(ctx)
+}
+
+// do adds a command for the target.
+func (l *serverLoad) do(ctx context.Context, args ...any) {
+	if l.target.db != l.selected {
+		l.selected = l.target.db
+		l.commands = append(l.commands, loadCommand{Cmd: l.pipe.Do(ctx, "SELECT", strconv.Itoa(l.selected)), record: l.record})
+	}
+	for _, a := range args {
+		if b, ok := a.([]byte); ok {
+			l.bytes += len(b)
+		}
+	}
+	l.commands = append(l.commands, loadCommand{Cmd: l.pipe.Do(ctx, args...), record: l.record})
+}
+
+// send sends the pipeline, and returns when all of it is on the server's disk. After an error
+// commands begins with the one that failed.
+func (l *serverLoad) send(ctx context.Context) error {
+	_, _ = l.pipe.Exec(ctx) // each command has its error
+	for i := range l.commands {
+		c := &l.commands[i]
+		switch err := c.Err(); {
+		case errors.Is(err, redis.Nil):
+			if c.taken != nil {
+				*c.taken++
+				l.report.Keys--
+			}
+		case err != nil:
+			l.commands = l.commands[i:]
+			return fmt.Errorf("record %d, %v of %.100q: %w", c.record, c.Args()[0], c.Args()[1], err)
+		case c.Args()[0] == "QLOAD":
+			l.report.Packets++
+		}
+	}
+	l.commands, l.bytes = l.commands[:0], 0
+	l.progress(l.report.Packets, l.total)
+	return nil
+}
+
+// settings gives a queue all of its settings: the server may have other defaults.
+func (l *serverLoad) settings(ctx context.Context, s *content.Settings) {
+	set := []any{"QSET", l.target.name}
+	for i := range content.SettingsTable {
+		k := &content.SettingsTable[i]
+		switch at := k.At(s).(type) {
+		case *int64:
+			set = append(set, k.Name, *at)
+		case *[]byte:
+			set = append(set, k.Name, *at)
+		case *content.Full:
+			set = append(set, k.Name, at.String())
+		case *bool:
+			if !k.Fixed {
+				set = append(set, k.Name, strconv.FormatBool(*at))
+			}
+		}
+	}
+	l.do(ctx, set...)
+	for _, o := range s.Orders { // each ends a command
+		set := []any{"QSET", l.target.name, "enum", o.Tag}
+		for _, v := range o.Values {
+			set = append(set, v)
+		}
+		l.do(ctx, set...)
+	}
+	if s.Closed {
+		l.do(ctx, "QCLOSE", l.target.name)
+	}
+}
+
+// packet adds a packet. One that is claimed becomes ready.
+func (l *serverLoad) packet(ctx context.Context, r *dump.Record) {
+	args := []any{"QLOAD", l.target.name, []byte(r.Payload), "PRIO", *r.Priority, "PUSHED", max(0, int64(r.EnqueuedAt))}
+	number := func(word string, n int64) {
+		if n > 0 {
+			args = append(args, word, n)
+		}
+	}
+	text := func(word string, b []byte) {
+		if b != nil {
+			args = append(args, word, b)
+		}
+	}
+	for i := 0; i < len(r.Tags); i += 2 {
+		args = append(args, "TAG", []byte(r.Tags[i]), []byte(r.Tags[i+1]))
+	}
+	number("EXPIRES", int64(r.Expires))
+	number("AT", int64(r.NotBefore))
+	number("ATTEMPTS", int64(r.Attempts))
+	number("FIRST", int64(r.FirstClaim))
+	number("LAST", int64(r.LastClaim))
+	text("KEY", r.Key)
+	text("PRODUCER", r.Producer)
+	text("UNIQUE", r.Unique)
+	text("CONSUMER", r.Consumer)
+	text("REASON", r.Reason)
+	text("ORIGIN", r.Origin)
+	switch r.State {
+	case recovery.StateNames[content.Claimed]:
+		l.do(ctx, args...)
+		return
+	case recovery.StateNames[content.Dead], recovery.StateNames[content.Done]:
+		args = append(args, "STATE", r.State)
+	}
+	number("UNTIL", int64(r.Until))
+	if r.Progress != nil {
+		args = append(args, "PROGRESS", *r.Progress)
+		text("TEXT", r.ProgressNote)
+	}
+	l.do(ctx, args...)
 }
