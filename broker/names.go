@@ -195,11 +195,13 @@ func (m *Machine) expireNames(now int64) {
 
 // Scan calls fn with some names and returns a cursor for the next call, 0 after the last. It starts
 // with 0. A name that is there from the first call to the last is given at least once. It looks at
-// about n names. fn must not make calls.
+// about n names. A name is valid during the call of fn, which must not make calls.
 func (tx *Tx) Scan(cursor uint64, n int, fn func(name []byte, t Type)) (next uint64) {
-	return tx.m.names.Scan(tx.db, cursor, n, func(e *keyspace.Entry) {
+	m := tx.m
+	return m.names.Scan(tx.db, cursor, n, func(e *keyspace.Entry) {
 		tx.looked++
-		fn([]byte(e.Name()), e.Kind())
+		m.name = append(m.name[:0], e.Name()...)
+		fn(m.name, e.Kind())
 	})
 }
 
