@@ -62,7 +62,7 @@ func (s *session) sliceFull(n int) bool {
 
 // nameSlice is how many names or fields a slice of a command takes that only names them: that is
 // cheap.
-const nameSlice = 16_384
+const nameSlice = 4096
 
 // eachName calls for each of the names of a command, in slices.
 func (s *session) eachName(names [][]byte, call func(name []byte) error) error {
