@@ -391,6 +391,9 @@ func (b *Batch) remove(e *batchEntry) {
 }
 
 func (b *Batch) add(e batchEntry) {
+	if n := len(b.entries); n == cap(b.entries) { // append makes a long slice longer by a quarter
+		b.entries = slices.Grow(b.entries, max(n, 64))
+	}
 	b.entries = append(b.entries, e)
 	b.weigh(&e, 1)
 }
