@@ -60,7 +60,7 @@ func (p *parser) next(buf []byte, dst [][]byte) (args [][]byte, n int, err error
 		return p.inline(buf, dst)
 	}
 	whole := p.at == 0
-	args, complete, err := p.multibulk(buf, dst)
+	args, complete, err := p.multibulk(buf, dst, whole)
 	switch {
 	case err != nil:
 		return dst, 0, err
@@ -74,7 +74,7 @@ func (p *parser) next(buf []byte, dst [][]byte) (args [][]byte, n int, err error
 	case !whole: // now all arguments are there
 		dst = slices.Grow(dst, p.all)
 		p.reset()
-		args, _, _ = p.multibulk(buf, dst)
+		args, _, _ = p.multibulk(buf, dst, true)
 	}
 	return args, p.at, nil
 }
@@ -86,9 +86,9 @@ func (p *parser) reset() {
 	}
 }
 
-// multibulk goes on with a request that is an array of bulks. It says whether that is complete, and
-// appends the arguments that it has found to dst.
-func (p *parser) multibulk(buf []byte, dst [][]byte) (args [][]byte, complete bool, err error) {
+// multibulk goes on with a request that is an array of bulks. It says whether that is complete. If
+// they are wanted, it appends the arguments that it has found to dst.
+func (p *parser) multibulk(buf []byte, dst [][]byte, wanted bool) (args [][]byte, complete bool, err error) {
 	if !p.begun {
 		n, ok, err := p.length(buf, "mbulk count")
 		switch {
@@ -118,7 +118,7 @@ func (p *parser) multibulk(buf []byte, dst [][]byte) (args [][]byte, complete bo
 		case end > len(buf):
 			return dst, false, nil
 		}
-		if p.refused == "" { // of a skipped one buf may begin within the line break
+		if wanted && p.refused == "" { // of a skipped one buf may begin within the line break
 			dst = append(dst, buf[p.at:end-len("\r\n")])
 		}
 		p.at, p.sized = end, false
