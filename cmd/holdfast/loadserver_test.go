@@ -305,6 +305,22 @@ func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
 	oneErrorLine(t, s.run(t, "load", "--to-server", file, "--from", "1000000"), exitFailed, "--from: expected at most 40004, the records of the dump")
 }
 
+// What the load may have begun with is its own, though the server has the name.
+func TestALoadThatGoesOnFillsTheHashThatItHadBegun(t *testing.T) {
+	const n = 2000 // packets are records 3 to n+2, the hash is n+3
+	file := manyOf(t, n)
+	to := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
+	c := redisOf(t, to, 0)
+	sends(t, c, "HSET h 0 0")
+	for from, fields := range map[int64]int64{n + 3: n, n + 4 - loadPipe: n, n + 3 - loadPipe: 1} {
+		sends(t, c, "DEL h", "HSET h 0 0")
+		to.must(t, "load", "--to-server", file, "--queue", "h", "--from", fmt.Sprint(from))
+		if got := c.HLen(t.Context(), "h").Val(); got != fields {
+			t.Errorf("from record %d: %d fields, want %d", from, got, fields)
+		}
+	}
+}
+
 func TestALoadIsRefusedInWords(t *testing.T) {
 	file := manyOf(t, 3)
 	secrets := t.TempDir()

@@ -54,11 +54,10 @@ type loadCommand struct {
 	taken  *int64 // counts a null in reply, else nil
 }
 
-// A pipeline has so many commands, and bytes, about; names are asked for so many at a time.
+// A pipeline is of so many records, and about so many bytes. Names are asked for as many at a time.
 const (
 	loadPipe  = 64
 	loadBytes = 1 << 20
-	loadNames = 1000
 )
 
 // toServer loads a file into a running server. It reads the file to its end before.
@@ -163,7 +162,7 @@ func (l *serverLoad) check(ctx context.Context, in io.Reader, progress func(dump
 			if queues > 1 && l.ToQueue != "" {
 				return errors.New("--to-queue: expected one queue, and the dump has more that --queue matches: name one")
 			}
-			if names = append(names, t); len(names) == loadNames {
+			if names = append(names, t); len(names) == loadPipe {
 				err, names = l.findHeld(ctx, names), names[:0]
 			}
 		case dump.TypePacket:
@@ -247,10 +246,11 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 		l.do(ctx, set...)
 		l.commands[len(l.commands)-1].taken = &l.report.Taken
 	}
-	if len(l.commands) < loadPipe && l.bytes < loadBytes && r.Type != dump.TypeEnd {
-		return nil
+	// No record that gave a command is further from the first one: targetOf relies on that.
+	if len(l.commands) > 0 && (l.record-l.commands[0].record >= loadPipe-1 || l.bytes >= loadBytes) || r.Type == dump.TypeEnd {
+		return l.send(ctx)
 	}
-	return l.send(ctx)
+	return nil
 }
 
 // do adds a command for the target.
