@@ -23,9 +23,9 @@ const (
 	// MaxRecord bounds the bytes of a string or field with its name, and of one packet with its
 	// queue's name unless longer payloads are allowed.
 	MaxRecord = content.MaxItem - recordOverhead
-	// MaxOpen bounds what a batch takes of memory when a call brings far more than its arguments: a
-	// patch, an insertion into a list, or what moves or is retained. An Atomic that has brought more
-	// begins no Atomic inside it.
+	// MaxOpen bounds what a batch takes of memory when a call brings far more than its arguments: an
+	// insertion into a list, or what moves or is retained. An Atomic that has brought more begins no
+	// Atomic inside it.
 	MaxOpen = 256 << 20
 
 	// MaxAtomicReply bounds the packets that the calls of one Atomic answer with, and so what one
@@ -33,7 +33,7 @@ const (
 	MaxAtomicReply = MaxPayload + 1<<18
 
 	// MaxChanged bounds the elements that the calls of one Atomic take, remove by their value or move:
-	// some 100 ms. A pop of pinpriq takes MaxGroup.
+	// some 100 ms. A pop of pinpriq takes MaxGroup. A string that is patched counts by its size.
 	MaxChanged = 1 << 14
 
 	// MaxLooks is what the looks of one Atomic may cost before it is asked for no more (MayLook): some

@@ -57,7 +57,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	if err := tx.CanSet(name, size); err != nil {
 		return 0, err
 	}
-	if err := tx.mayBring(1, size); err != nil {
+	if err := tx.change(size / patchUnit); err != nil {
 		return 0, err
 	}
 	var old []byte
@@ -66,16 +66,17 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	} else if old, err = m.read(stringOf(k)); err != nil {
 		return 0, err
 	}
-	value := patch(append(m.patched[:0], old...), at, data)
-	m.putString(k, value)
-	if m.patched = value; cap(value) > keepPatched {
-		m.patched = nil
-	}
+	m.patched = patch(append(m.patched[:0], old...), at, data)
+	m.putString(k, m.patched)
 	return size, nil
 }
 
-// keepPatched is how many bytes a patch may leave allocated for the next one.
-const keepPatched = 1 << 16
+const (
+	// patchUnit is how many bytes of a string that is patched count as one element: 32 MiB together.
+	patchUnit = 2 << 10
+	// keepPatched is how many bytes a patch may leave allocated for those of the next turn.
+	keepPatched = 1 << 16
+)
 
 // putString gives a string a value.
 func (m *Machine) putString(k *keyspace.Entry, value []byte) {

@@ -163,23 +163,42 @@ func TestACommandOfATransactionIsRefusedWholeOrDoneWhole(t *testing.T) {
 		t.Skip("300 MB are written")
 	}
 	c := dial(t, newDoor(t).addr())
-	value := strings.Repeat("x", 600_000)
-	const large = 300
-	c.expect([2]string{"MULTI", "+OK"})
-	for i := range large {
-		c.expect([2]string{fmt.Sprintf("SETRANGE large%d 999999 x", i), "+QUEUED"})
+	const large = 267 // and a little more is 256 MiB
+	element := strings.Repeat("x", 1_000_000)
+	for range large / 3 {
+		c.do("RPUSH", "list", element, element, element)
 	}
-	for _, queued := range []string{"MSET a # b # c #", "HSET h a # b #", "DEL large0 large1"} {
+	c.do(append([]string{"RPUSH", "list"}, numbers(large+1)...)...) // so the large ones move
+	value := element[:600_000]
+	c.expect([2]string{"MULTI", "+OK"})
+	for _, queued := range []string{"LINSERT list BEFORE 0 new", "MSET a # b # c #", "HSET h a # b #", "DEL list"} {
 		c.expect([2]string{strings.ReplaceAll(queued, "#", value), "+QUEUED"})
 	}
 	replies := c.do("EXEC").elements
-	if got := replies[large].String(); got != "+OK" {
-		t.Errorf("MSET beyond the limit gave %.100s", got)
+	for i, want := range []string{fmt.Sprint(":", 2*large+2), "+OK"} {
+		if got := replies[i].String(); got != want {
+			t.Errorf("up to the limit: got %.100s, want %s", got, want)
+		}
 	}
-	for _, r := range append(replies[large-1:large], replies[large+1:]...) {
+	for _, r := range replies[2:] {
 		if !strings.HasPrefix(r.text, "ERR too large: what waits to be written at once") {
 			t.Errorf("a command behind the limit gave %.100s", r)
 		}
 	}
-	c.expect([2]string{"EXISTS a b c", ":3"}, [2]string{"EXISTS h", ":0"}, [2]string{"EXISTS large0 large1", ":2"})
+	c.expect([2]string{"EXISTS a b c", ":3"}, [2]string{"EXISTS h", ":0"}, [2]string{"LLEN list", fmt.Sprint(":", 2*large+2)})
+}
+
+func TestATransactionPatchesThirtyTwoMiB(t *testing.T) {
+	c := dial(t, newDoor(t).addr())
+	c.expect([2]string{"SET s " + strings.Repeat("x", 1_000_000), "+OK"}, [2]string{"MULTI", "+OK"})
+	const patches = broker.MaxChanged / (1_000_000 / 2048)
+	for range patches + 1 {
+		c.expect([2]string{"SETRANGE s 5 y", "+QUEUED"})
+	}
+	for i, r := range c.do("EXEC").elements {
+		if refused := strings.HasPrefix(r.text, "ERR too many elements"); refused != (i == patches) {
+			t.Errorf("patch %d gave %.100s", i+1, r)
+		}
+	}
+	c.expect([2]string{"SETRANGE s 5 y", ":1000000"})
 }
