@@ -156,6 +156,9 @@ func moreRequests() []request {
 		{"LPUSH of a large payload", 64 << 20, aLarge, none, func(f *filled) { f.do("LPUSH", "list", strings.Repeat("x", f.n)) }},
 		{"QPEEK of a large payload", 64 << 20, aLarge, func(f *filled) { f.do("LPUSH", "list", strings.Repeat("x", f.n)) }, call("QPEEK", "list")},
 		{"EXEC of KEYS", 200_000, aChange, names, transaction(10_000, "KEYS", "m.none*")},
+		{"EXEC of KEYS that match", 200_000, aChange, names, transaction(10_000, "KEYS", "*")},
+		{"EXEC of SCAN", 200_000, aChange, names, transaction(10_000, "SCAN", 0, "COUNT", 4000)},
+		{"EXEC of SETRANGE", 1_000_000, aChange, none, transaction(300, "SETRANGE", "string", 999_999, "x")},
 		{"EXEC of LRANGE", million, aChange, list, transaction(10_000, "LRANGE", "list", 0, 100)},
 	}
 }

@@ -83,7 +83,8 @@ func TestTheLooksOfATransactionAreBounded(t *testing.T) {
 	put("QSET", "empty", "bound", "1")
 	for look, fit := range map[string]int{
 		"KEYS none*":          broker.MaxLooks / 5100,
-		"SCAN 0 COUNT 1000":   broker.MaxLooks / 1100,
+		"KEYS name*":          broker.MaxLooks / 5100 / 12,
+		"SCAN 0 COUNT 1000":   broker.MaxLooks / 1100 / 12,
 		"HKEYS h":             broker.MaxLooks / 5000 / 75,
 		"HSCAN h 0 COUNT 500": broker.MaxLooks / 550 / 75,
 		"LRANGE l 0 -1":       broker.MaxLooks / 5000 / 76,

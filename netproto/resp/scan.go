@@ -75,14 +75,17 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 	cursor := cursorArg(args[1])
 	var o scanOptions
 	o.parse(args[2:], true)
-	var names [][]byte
+	var names []byte // as bulks
+	n := 0
 	take := func(name []byte, t broker.Type) {
 		if (o.kind == nil || is(o.kind, t.String())) && o.match.Match(name, &s.steps) {
-			names = append(names, bytes.Clone(name))
+			names = appendBulk(names, name)
+			n++
 		}
 	}
 	s.cursor(o.each(s, cursor, func(cursor uint64) uint64 { return tx.Scan(cursor, 1, take) }))
-	return s.bulks(names)
+	tx.Looked(n * repliedName)
+	return s.bulks(n, names)
 }
 
 // cursor begins the reply of a scan.
@@ -92,10 +95,11 @@ func (s *session) cursor(next uint64) {
 	s.bulk(strconv.AppendUint(text[:0], next, 10))
 }
 
-func (s *session) bulks(list [][]byte) error {
-	s.array(len(list))
-	for _, b := range list {
-		s.bulk(b)
+// bulks replies with n bulks that are made.
+func (s *session) bulks(n int, made []byte) error {
+	s.array(n)
+	if s.fits(len(made)) {
+		s.peer.Out = append(s.peer.Out, made...)
 	}
 	return nil
 }
@@ -110,6 +114,7 @@ func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) erro
 		if (len(only) == 0 || t == only[0]) && g.Match(name, &s.steps) {
 			s.bulk(name)
 			s.look.found++
+			tx.Looked(repliedName)
 		}
 	}
 	l := &s.look
@@ -131,16 +136,18 @@ func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) erro
 // matching replies with the names that match a pattern; all calls take with each name.
 func (s *session) matching(pattern []byte, all func(take func(name []byte))) error {
 	g := patternArg(pattern)
-	var names [][]byte
+	var names []byte
+	n := 0
 	all(func(name []byte) {
 		if g.Match(name, &s.steps) {
-			names = append(names, bytes.Clone(name))
+			names = appendBulk(names, name)
+			n++
 		}
 	})
 	if s.steps < 0 {
 		return failure(errCostly)
 	}
-	return s.bulks(names)
+	return s.bulks(n, names)
 }
 
 func hscan(s *session, tx *broker.Tx, args [][]byte) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -300,10 +301,18 @@ func (s *session) call() (err error) {
 // maxLiteral is the most literal bytes of the reply to a request, to a transaction too.
 const maxLiteral = broker.MaxAtomicReply
 
+// doubled is the size from which Out doubles: append adds a quarter, and copies each byte of a long
+// reply five times.
+const doubled = 1 << 20
+
 // fits says whether n literal bytes more are not too many for the reply to the present request.
 // Once they are, the rest of the present command's reply is dropped.
 func (s *session) fits(n int) bool {
-	s.overLimit = s.overLimit || len(s.peer.Out)-s.requestStart+s.look.size+n > maxLiteral
+	out := s.peer.Out
+	s.overLimit = s.overLimit || len(out)-s.requestStart+s.look.size+n > maxLiteral
+	if len(out) >= doubled && len(out)+n > cap(out) && !s.overLimit {
+		s.peer.Out = slices.Grow(out, max(n, min(len(out), maxLiteral-len(out))))
+	}
 	return !s.overLimit
 }
 

@@ -173,9 +173,12 @@ func (c *command) looks() bool {
 	return c.flags&flagRead != 0 || c.flags&(flagLocal|flagFast) == flagLocal
 }
 
-// madeKiB is what a KiB costs of a reply that is not read but made, as CLIENT LIST; see
-// broker.MaxLooks.
-const madeKiB = 1500
+// madeKiB is what a KiB costs of a reply that is not read but made, as CLIENT LIST, and repliedName
+// what KEYS and SCAN cost more for a name that they reply; see broker.MaxLooks.
+const (
+	madeKiB     = 1500
+	repliedName = 11
+)
 
 const errLooks = "ERR too much is looked at in one transaction: this command was not carried out, send it by itself or in another transaction"
 
