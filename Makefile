@@ -101,7 +101,7 @@ attack: ## attack a server with clients that read nothing, never end a request, 
 	go test ./fuzz/soak -count=1 -run 'TestAttacks$$' -whole -timeout 30m -v
 
 bench: build ## compare with Redis and beanstalkd, where installed; BENCH=--cost for processor time only, --quick for a short run
-	go run ./cmd/peerbench --holdfast $(BIN) $(BENCH)
+	go run ./cmd/workshop --holdfast $(BIN) $(BENCH)
 
 offline: ## measure the speed and memory of dump, load, verify and compact
 	go test ./recovery/... -run '^$$' -bench '^Benchmark(Dump|ReadDump|Load|Folder|Compact)$$' -benchtime 3x -timeout 30m

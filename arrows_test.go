@@ -170,7 +170,7 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"the whole chain is allowed":        {"broker/x.go", file("broker", module+"index"), ""},
 		"a protocol may write JSON":         {"netproto/resp/x.go", file("resp", module+jsonbytes), ""},
 		"a command may use the storage":     {"cmd/x/x.go", file("main", module+"storage"), ""},
-		"a generator may speak a protocol":  {"cmd/loadgen/x.go", file("loadgen", module+"netproto/pinpriq"), ""},
+		"a generator may speak a protocol":  {"cmd/workshop/loadgen/x.go", file("loadgen", module+"netproto/pinpriq"), ""},
 		"broker may use the keyspace":       {"broker/x.go", file("broker", module+keyspace), ""},
 		"recovery may use the keyspace":     {"recovery/x.go", file("recovery", module+keyspace), ""},
 		"broker may use recovery":           {"broker/x.go", file("broker", module+"recovery"), ""},

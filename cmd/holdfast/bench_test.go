@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
 func TestBenchCountsWhatItDid(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
 var whole = flag.Bool("whole", false, "all attackers, not a sample, and requests at their limits, which fail where they hold others for too long")

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 
-	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 

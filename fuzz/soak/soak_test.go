@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
 // peer is a kind of server: how to start it, and which protocol its queues speak.
@@ -47,7 +47,7 @@ type peer struct {
 }
 
 // unusedQueue is a queue that no case pushes to.
-const unusedQueue = "peerbench:unused"
+const unusedQueue = "workshop:unused"
 
 // allPeers lists the servers in the order of a round. Holdfast is first.
 func allPeers(holdfast string) []*peer {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
 // The cases of large queues: how long a start takes, how much memory is held, and whether

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
 // bench is what the cases share: the folder, the number of rounds, and the servers that must not
@@ -22,7 +22,7 @@ type bench struct {
 }
 
 const (
-	queueName   = "peerbench"
+	queueName   = "workshop"
 	payloadSize = 128
 	fillLimit   = 10 * time.Minute
 	// slowFill is how many packets are filled in where each pop costs a sync: more than can be
@@ -41,7 +41,7 @@ func newBench(dir string, rounds int) (*bench, error) {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err == nil {
-		dir, err = os.MkdirTemp(dir, "peerbench-")
+		dir, err = os.MkdirTemp(dir, "workshop-")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("no folder for the data of the servers: %w", err)
@@ -53,7 +53,7 @@ func newBench(dir string, rounds int) (*bench, error) {
 func (b *bench) close() {
 	b.killAll()
 	if err := os.RemoveAll(b.dir); err != nil {
-		fmt.Fprintf(os.Stderr, "peerbench: the folder %s cannot be deleted: %v\n", b.dir, err)
+		fmt.Fprintf(os.Stderr, "workshop: the folder %s cannot be deleted: %v\n", b.dir, err)
 	}
 	if b.parent != "" {
 		_ = os.Remove(b.parent) // fails if something else is in it, as it should

@@ -1,4 +1,4 @@
-// Command peerbench compares Holdfast with other queue servers. It starts each of them on this
+// Command workshop compares Holdfast with other queue servers. It starts each of them on this
 // machine with the same promise (a reply is sent after the data is synced), drives them with the
 // same generator in turn, and prints medians, spreads and ratios. Compare ratios between machines,
 // not figures. BENCHMARKS.md holds the results. The map:
@@ -42,14 +42,14 @@ const maxRounds = 100
 
 func main() {
 	var o options
-	kong.Parse(&o, kong.Name("peerbench"), kong.Description("Compares Holdfast with other queue servers on this machine."))
+	kong.Parse(&o, kong.Name("workshop"), kong.Description("Compares Holdfast with other queue servers on this machine."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, &o); err != nil {
 		if errors.Is(err, context.Canceled) {
 			err = errors.New("interrupted; all servers are stopped and their data is deleted")
 		}
-		fmt.Fprintf(os.Stderr, "peerbench: %v\n", err)
+		fmt.Fprintf(os.Stderr, "workshop: %v\n", err)
 		stop()
 		os.Exit(1)
 	}
