@@ -116,7 +116,8 @@ func (b *bench) withBoard(ctx context.Context, p *peer, items loadgen.Items) (*s
 }
 
 func (s *server) makeItems(ctx context.Context, items loadgen.Items) error {
-	return s.fill(ctx, items.Live, func() loadgen.Protocol { return s.peer.make(items) })
+	items.InOrder = true
+	return s.fill(ctx, items.Live, func() loadgen.Protocol { return s.peer.update(items) })
 }
 
 // boardGrowth measures updates on a board of rising size, on one server.

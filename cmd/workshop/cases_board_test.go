@@ -49,7 +49,7 @@ func serveBoard(addr string) {
 func boardHelper(t *testing.T) *peer {
 	t.Helper()
 	p := helper(t, "serve-board")
-	p.make, p.update = loadgen.BarbershopFill, loadgen.BarbershopUpdate
+	p.update = loadgen.BarbershopUpdate
 	p.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext() }
 	p.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
 	return p

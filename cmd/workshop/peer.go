@@ -34,8 +34,7 @@ type peer struct {
 	pair  func(loadgen.Packets) loadgen.Protocol // push and pop in one, nil if that is not known
 
 	// A board of items whose scores change, or strings; nil if the server has none.
-	make   func(loadgen.Items) loadgen.Protocol // makes each item once
-	update func(loadgen.Items) loadgen.Protocol // updates random ones
+	update func(loadgen.Items) loadgen.Protocol // updates random ones, or makes each once, in order
 	next   func(queue string) loadgen.Protocol
 
 	claim func(p loadgen.Packets, claimed string) loadgen.Protocol // moves a packet and deletes one that was moved before; nil if that is not known
@@ -69,10 +68,12 @@ func allPeers(holdfast string) []*peer {
 					"--appendonly", "yes", "--appendfsync", "always", "--save", "",
 				}
 			},
-			probe: func() loadgen.Protocol { return loadgen.RedisZPopMin(unusedQueue) },
-			push:  loadgen.RedisZAdd, pop: loadgen.RedisZPopMin,
-			wait: loadgen.RedisBZPopMin,
-			make: loadgen.RedisZIncrByFill, update: loadgen.RedisZIncrBy, next: loadgen.RedisZPopMax,
+			probe:  func() loadgen.Protocol { return loadgen.Redis("ZPOPMIN", unusedQueue) },
+			push:   loadgen.RedisZAdd,
+			pop:    func(queue string) loadgen.Protocol { return loadgen.Redis("ZPOPMIN", queue) },
+			wait:   func(queue string) loadgen.Protocol { return loadgen.Redis("BZPOPMIN", queue, "0") },
+			update: loadgen.RedisZIncrBy,
+			next:   func(queue string) loadgen.Protocol { return loadgen.Redis("ZPOPMAX", queue) },
 		},
 		{
 			name: "beanstalkd", binary: "beanstalkd", versionArg: "-v", slow: true,
@@ -100,7 +101,7 @@ func onBoard(peers []*peer) []*peer {
 				return holdfastArgs("--barbershop", dir, port)
 			}
 			board.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
-			board.make, board.update = loadgen.BarbershopFill, loadgen.BarbershopUpdate
+			board.update = loadgen.BarbershopUpdate
 			board.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext() }
 			p = &board
 		}
@@ -124,10 +125,10 @@ func onLists(peers []*peer) []*peer {
 			lists.args = func(dir string, port int) []string { return holdfastArgs("--redis", dir, port) }
 		}
 		lists.probe = func() loadgen.Protocol { return loadgen.RedisRPop(unusedQueue) }
-		lists.push, lists.pop, lists.wait, lists.claim = loadgen.RedisLPush, loadgen.RedisRPop, loadgen.RedisBRPop, loadgen.RedisClaim
-		lists.make = func(items loadgen.Items) loadgen.Protocol { return loadgen.RedisSetFill(items, payloadSize) }
+		lists.push, lists.pop, lists.claim = loadgen.RedisLPush, loadgen.RedisRPop, loadgen.RedisClaim
+		lists.wait = func(queue string) loadgen.Protocol { return loadgen.Redis("BRPOP", queue, "0") }
 		lists.update = func(items loadgen.Items) loadgen.Protocol { return loadgen.RedisSet(items, payloadSize) }
-		lists.get = loadgen.RedisGet
+		lists.get = func(items loadgen.Items) loadgen.Protocol { return loadgen.Redis("GET", items) }
 		list = append(list, &lists)
 		if p.name == "holdfast" {
 			own := *p
@@ -148,7 +149,8 @@ func onWork(peers []*peer) []*peer {
 		case "holdfast":
 			own.args = func(dir string, port int) []string { return holdfastArgs("--redis", dir, port) }
 			own.probe = func() loadgen.Protocol { return loadgen.RedisRPop(unusedQueue) }
-			own.push, own.pop = loadgen.QueuePush, loadgen.QueuePop
+			own.push = func(p loadgen.Packets) loadgen.Protocol { return loadgen.Redis("QPUSH", p.Queue, p) }
+			own.pop = func(queue string) loadgen.Protocol { return loadgen.Redis("QPOP", queue) }
 			own.work = loadgen.QueueWork
 		case "redis":
 			own.work = func(p loadgen.Packets) loadgen.Protocol { return loadgen.RedisWork(p, claimedQueue) }

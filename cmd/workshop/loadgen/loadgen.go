@@ -13,12 +13,9 @@
 //	window.go       the requests of a group and of a connection that are under way
 //	epoll_linux.go  the sockets: reads and writes for all windows; epoll_other.go refuses elsewhere
 //	sealed_linux.go encryption on them
-//	protocol.go     what a protocol must do, and text replies
-//	packets.go      which packets are pushed
-//	items.go        which items of a board are updated
-//	pinpriq.go, barbershop.go, beanstalkd.go   one protocol each
-//	redis.go, redis_board.go, redis_list.go, redis_string.go   the types of Redis
-//	redis_queue.go  Holdfast's own commands over the Redis protocol
+//	protocol.go     what a protocol must do, what drivers are made of, and text replies
+//	traffic.go      which packets are pushed, and which items of a board are updated
+//	pinpriq.go, barbershop.go, beanstalkd.go, redis.go   one protocol each
 //	work.go         packets that are pushed, claimed and acknowledged
 //	usage.go        processor time and memory of a process
 package loadgen

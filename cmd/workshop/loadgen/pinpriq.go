@@ -25,99 +25,65 @@ var errNotEmpty = errors.New("the barrier queue held a packet, expected it to be
 // PinpriqPush pushes packets with one barrier behind each window. The barrier's answer acknowledges
 // the packets of the window.
 func PinpriqPush(p Packets) Protocol {
-	return &pinpriqPush{packets: p, frame: pushFrame(&p), barrier: nameFrame(pinpriq.OpPop, BarrierQueue)}
-}
-
-type pinpriqPush struct {
-	packets Packets
-	frame   []byte // template of a push
-	barrier []byte
-	open    int // packets that wait for the barrier
-	replies packetReader
-}
-
-func (c *pinpriqPush) Append(dst []byte, first uint64, n int) []byte {
-	for i := first; i < first+uint64(n); i++ {
-		dst = appendPush(dst, c.frame, &c.packets, i)
+	push, barrier := pinpriqPush(&p), nameFrame(pinpriq.OpPop, BarrierQueue)
+	var replies packetReader
+	open := 0 // packets that wait for the barrier
+	return &driver{
+		write: func(dst []byte, first uint64, n int) []byte {
+			open += n
+			return append(push.all(dst, first, n), barrier...)
+		},
+		read: func(dst, src []byte) ([]byte, Progress, error) {
+			p := replies.read(src)
+			if p.Done != p.Empty || replies.packets > 0 {
+				return dst, Progress{}, errNotEmpty
+			}
+			if p.Done > 0 {
+				p.Done, p.Packets, p.Empty = open, open, 0
+				open = 0
+			}
+			return dst, p, nil
+		},
 	}
-	c.open += n
-	return append(dst, c.barrier...)
-}
-
-func (c *pinpriqPush) Consume(dst, src []byte) ([]byte, Progress, error) {
-	p := c.replies.read(src)
-	if p.Done != p.Empty || c.replies.packets > 0 {
-		return dst, Progress{}, errNotEmpty
-	}
-	if p.Done > 0 {
-		p.Done, p.Packets, p.Empty = c.open, c.open, 0
-		c.open = 0
-	}
-	return dst, p, nil
 }
 
 // PinpriqPop pops a queue. A reply may bring a whole group of packets.
 func PinpriqPop(queue string) Protocol {
-	return &pinpriqPop{repeated: nameFrame(pinpriq.OpPop, queue)}
-}
-
-type pinpriqPop struct {
-	repeated
-	replies packetReader
-}
-
-func (c *pinpriqPop) Consume(dst, src []byte) ([]byte, Progress, error) {
-	return dst, c.replies.read(src), nil
+	return &driver{request(nameFrame(pinpriq.OpPop, queue)).all, new(packetReader).consume}
 }
 
 // PinpriqPair makes each request a push and a pop of the same queue, whose depth stays the same.
 // The pop's reply proves the push.
 func PinpriqPair(p Packets) Protocol {
-	return &pinpriqPair{packets: p, push: pushFrame(&p), pinpriqPop: pinpriqPop{repeated: nameFrame(pinpriq.OpPop, p.Queue)}}
-}
-
-type pinpriqPair struct {
-	packets Packets
-	push    []byte // template of a push
-	pinpriqPop
-}
-
-func (c *pinpriqPair) Append(dst []byte, first uint64, n int) []byte {
-	for i := first; i < first+uint64(n); i++ {
-		dst = appendPush(dst, c.push, &c.packets, i)
-		dst = append(dst, c.repeated...)
-	}
-	return dst
+	return &driver{request(pinpriqPush(&p), nameFrame(pinpriq.OpPop, p.Queue)).all, new(packetReader).consume}
 }
 
 // PinpriqSubscribe subscribes to a queue and gives the server as many credits as the window is
 // deep. It answers each delivery with a new credit. So the window never ends, and there is no
 // latency.
 func PinpriqSubscribe(queue string) Protocol {
-	return &pinpriqSubscribe{frame: nameFrame(pinpriq.OpSubscribe, queue)}
+	frame := nameFrame(pinpriq.OpSubscribe, queue)
+	var replies packetReader
+	return &driver{
+		write: func(dst []byte, _ uint64, n int) []byte {
+			dst = append(dst, frame...)
+			frame = "" // it is sent once
+			return appendCredits(dst, n)
+		},
+		read: func(dst, src []byte) ([]byte, Progress, error) {
+			p := replies.read(src)
+			dst = appendCredits(dst, p.Done)
+			p.Done, p.Empty = 0, 0
+			return dst, p, nil
+		},
+	}
 }
 
-type pinpriqSubscribe struct {
-	frame   []byte // nil after it was sent
-	replies packetReader
-}
-
-func (c *pinpriqSubscribe) Append(dst []byte, _ uint64, n int) []byte {
-	dst = append(dst, c.frame...)
-	c.frame = nil
+func appendCredits(dst []byte, n int) []byte {
 	for range n {
 		dst = append(dst, byte(pinpriq.OpReady))
 	}
 	return dst
-}
-
-func (c *pinpriqSubscribe) Consume(dst, src []byte) ([]byte, Progress, error) {
-	p := c.replies.read(src)
-	for range p.Done {
-		dst = append(dst, byte(pinpriq.OpReady))
-	}
-	p.Done, p.Empty = 0, 0
-	return dst, p, nil
 }
 
 // packetReader counts the packets of pop replies and deliveries. It skips keys and payloads as they
@@ -131,6 +97,10 @@ const (
 	countSize = 2 // bytes of the count before the packets of a reply
 	headSize  = 4 // bytes of the lengths before a packet's key
 )
+
+func (r *packetReader) consume(dst, src []byte) ([]byte, Progress, error) {
+	return dst, r.read(src), nil
+}
 
 // read counts a reply as done when its last packet is complete.
 func (r *packetReader) read(src []byte) (p Progress) {
@@ -169,26 +139,24 @@ func (r *packetReader) packetEnd(p *Progress) {
 	}
 }
 
-// pushFrame makes the template of a push that never expires.
-func pushFrame(p *Packets) []byte {
-	return frame(&pinpriq.Request{
+// pinpriqPush makes pushes that never expire. A key is unique, because a pop takes all packets with
+// equal keys.
+func pinpriqPush(p *Packets) part {
+	template := frame(&pinpriq.Request{
 		Op: pinpriq.OpPush, Queue: []byte(p.Queue),
 		Packet: pinpriq.Packet{Key: make([]byte, keySize), Payload: p.payload()},
 	})
+	return func(dst []byte, i uint64) []byte {
+		at := len(dst)
+		dst = append(dst, template...)
+		dst[at+priorityAt] = byte(p.priority(i))
+		binary.BigEndian.PutUint64(dst[at+keyAt:], p.Base+i)
+		return dst
+	}
 }
 
-// appendPush appends the push of packet i. Its key is unique, because a pop takes all packets with
-// equal keys.
-func appendPush(dst, template []byte, p *Packets, i uint64) []byte {
-	at := len(dst)
-	dst = append(dst, template...)
-	dst[at+priorityAt] = byte(p.priority(p.Base + i))
-	binary.BigEndian.PutUint64(dst[at+keyAt:], p.Base+i)
-	return dst
-}
-
-func nameFrame(op pinpriq.Op, queue string) []byte {
-	return frame(&pinpriq.Request{Op: op, Queue: []byte(queue)})
+func nameFrame(op pinpriq.Op, queue string) string {
+	return string(frame(&pinpriq.Request{Op: op, Queue: []byte(queue)}))
 }
 
 // frame panics when a name or payload is longer than Packets allows.

@@ -47,14 +47,57 @@ func (p *Progress) answer(packet bool) {
 	}
 }
 
-// repeated writes the same request again and again.
-type repeated []byte
+// driver is a Protocol made of its two halves.
+type driver struct {
+	write writer
+	read  reader
+}
 
-func (r repeated) Append(dst []byte, _ uint64, n int) []byte {
-	for range n {
-		dst = append(dst, r...)
+type (
+	writer func(dst []byte, first uint64, n int) []byte
+	reader func(dst, src []byte) ([]byte, Progress, error)
+)
+
+func (d *driver) Append(dst []byte, first uint64, n int) []byte     { return d.write(dst, first, n) }
+func (d *driver) Consume(dst, src []byte) ([]byte, Progress, error) { return d.read(dst, src) }
+
+// part appends request i, or a part of it.
+type part func(dst []byte, i uint64) []byte
+
+// all writes the requests of a window one after the other.
+func (p part) all(dst []byte, first uint64, n int) []byte {
+	for i := first; i < first+uint64(n); i++ {
+		dst = p(dst, i)
 	}
 	return dst
+}
+
+// request puts the pieces of a request together. A piece is text, a number that follows from that
+// of the request, or a part.
+func request(pieces ...any) part {
+	var parts []part
+	var text []byte
+	flush := func(next part) {
+		before := text
+		parts = append(parts, func(dst []byte, i uint64) []byte { return next(append(dst, before...), i) })
+		text = nil
+	}
+	for _, piece := range pieces {
+		switch piece := piece.(type) {
+		case string:
+			text = append(text, piece...)
+		case func(uint64) uint64:
+			flush(func(dst []byte, i uint64) []byte { return strconv.AppendUint(dst, piece(i), 10) })
+		case part:
+			flush(piece)
+		}
+	}
+	return func(dst []byte, i uint64) []byte {
+		for _, p := range parts {
+			dst = p(dst, i)
+		}
+		return append(dst, text...)
+	}
 }
 
 // maxLine bounds a line of text in a reply: a status, a length, an error. No server here sends a
@@ -76,21 +119,22 @@ func line(src []byte) ([]byte, int, error) {
 	return bytes.TrimSuffix(src[:end], []byte{'\r'}), end + 1, nil
 }
 
-// eachLine counts the complete lines of src as one answered request each. For each of them reply
-// says whether it brought a packet, or why it is refused.
-func eachLine(src []byte, reply func(text []byte) (packet bool, err error)) (Progress, error) {
-	var p Progress
-	for {
-		text, size, err := line(src[p.Used:])
-		if err != nil || size == 0 {
-			return p, err
+// lines counts the complete lines of src as one answered request each. For each of them reply says
+// whether it brought a packet, or why it is refused.
+func lines(reply func(text []byte) (packet bool, err error)) reader {
+	return func(dst, src []byte) (_ []byte, p Progress, err error) {
+		for {
+			text, size, err := line(src[p.Used:])
+			if err != nil || size == 0 {
+				return dst, p, err
+			}
+			packet, err := reply(text)
+			if err != nil {
+				return dst, p, err
+			}
+			p.answer(packet)
+			p.Used += size
 		}
-		packet, err := reply(text)
-		if err != nil {
-			return p, err
-		}
-		p.answer(packet)
-		p.Used += size
 	}
 }
 

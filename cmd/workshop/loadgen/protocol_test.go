@@ -54,25 +54,25 @@ var conversations = []struct {
 	},
 	{
 		name: "redis pops find one, none, one with an empty member and line ends inside", begin: 3,
-		proto:   func() Protocol { return RedisZPopMin("q") },
+		proto:   func() Protocol { return Redis("ZPOPMIN", "q") },
 		replies: "*2\r\n$4\r\nab\r\n\r\n$1\r\n3\r\n" + "*0\r\n" + "*2\r\n$0\r\n\r\n$1\r\n3\r\n",
 		want:    Progress{Done: 3, Empty: 1, Packets: 2},
 	},
 	{
 		name: "redis waiting pops find one and time out", begin: 2,
-		proto:   func() Protocol { return RedisBZPopMin("q") },
+		proto:   func() Protocol { return Redis("BZPOPMIN", "q", "0") },
 		replies: "*3\r\n$1\r\nq\r\n$2\r\nab\r\n$1\r\n3\r\n" + "*-1\r\n",
 		want:    Progress{Done: 2, Empty: 1, Packets: 1},
 	},
 	{
 		name: "redis nil is nothing, and a string may look like it", begin: 2,
-		proto:   func() Protocol { return RedisZPopMin("q") },
+		proto:   func() Protocol { return Redis("ZPOPMIN", "q") },
 		replies: "$-1\r\n$3\r\n$-1\r\n",
 		want:    Progress{Done: 2, Empty: 1, Packets: 1},
 	},
 	{
 		name: "redis nested arrays are one reply", begin: 2,
-		proto:   func() Protocol { return RedisZPopMin("q") },
+		proto:   func() Protocol { return Redis("ZPOPMIN", "q") },
 		replies: "*2\r\n*2\r\n:0\r\n*0\r\n$-1\r\n" + "*1\r\n+x\r\n",
 		want:    Progress{Done: 2, Packets: 2},
 	},
@@ -90,7 +90,7 @@ var conversations = []struct {
 	},
 	{
 		name: "redis waiting pops of a list answer with its name", begin: 1,
-		proto:   func() Protocol { return RedisBRPop("q") },
+		proto:   func() Protocol { return Redis("BRPOP", "q", "0") },
 		replies: "*2\r\n$1\r\nq\r\n$2\r\nab\r\n",
 		want:    Progress{Done: 1, Packets: 1},
 	},
@@ -102,7 +102,7 @@ var conversations = []struct {
 	},
 	{
 		name: "queue pops find one and none", begin: 2,
-		proto:   func() Protocol { return QueuePop("q") },
+		proto:   func() Protocol { return Redis("QPOP", "q") },
 		replies: "*1\r\n" + claimReply("7", "1") + "*0\r\n",
 		want:    Progress{Done: 2, Empty: 1, Packets: 1},
 	},
@@ -145,7 +145,7 @@ var conversations = []struct {
 	},
 	{
 		name: "redis strings are read, and one is not there", begin: 2,
-		proto:   func() Protocol { return RedisGet(testItems) },
+		proto:   func() Protocol { return Redis("GET", testItems) },
 		replies: "$2\r\nab\r\n$-1\r\n",
 		want:    Progress{Done: 2, Empty: 1, Packets: 1},
 	},
@@ -182,7 +182,7 @@ var conversations = []struct {
 	},
 	{
 		name: "redis takes the highest and finds none", begin: 2,
-		proto:   func() Protocol { return RedisZPopMax("q") },
+		proto:   func() Protocol { return Redis("ZPOPMAX", "q") },
 		replies: "*2\r\n$4\r\n5001\r\n$1\r\n3\r\n" + "*0\r\n",
 		want:    Progress{Done: 2, Empty: 1, Packets: 1},
 	},
@@ -190,7 +190,7 @@ var conversations = []struct {
 
 // claimReply is a packet of Holdfast's queues.
 func claimReply(id, token string) string {
-	return string(redisCommand("id", id, "queue", "q", "payload", "ab", "attempt", "1", "token", token, "state", "claimed"))
+	return string(command("id", id, "queue", "q", "payload", "ab", "attempt", "1", "token", token, "state", "claimed")(nil, 0))
 }
 
 // converse feeds the pieces as a connection would and returns the sum.
@@ -238,12 +238,12 @@ func TestRefusalsAndOtherProtocolsAreErrors(t *testing.T) {
 	}{
 		"redis error":                 {RedisZAdd(testPackets), ":1\r\n-LOADING Redis is loading\r\n"},
 		"redis member not new":        {RedisZAdd(testPackets), ":0\r\n"},
-		"redis type unknown":          {RedisZPopMin("q"), "HTTP/1.1 400 Bad Request\r\n"},
-		"redis empty line":            {RedisZPopMin("q"), "\r\n"},
-		"redis bad length":            {RedisZPopMin("q"), "$12x\r\n"},
-		"redis length below nil":      {RedisZPopMin("q"), "*-2\r\n"},
-		"redis length beyond a word":  {RedisZPopMin("q"), "*99999999999999999999\r\n"},
-		"redis endless line":          {RedisZPopMin("q"), "+" + strings.Repeat("x", maxLine+1)},
+		"redis type unknown":          {Redis("ZPOPMIN", "q"), "HTTP/1.1 400 Bad Request\r\n"},
+		"redis empty line":            {Redis("ZPOPMIN", "q"), "\r\n"},
+		"redis bad length":            {Redis("ZPOPMIN", "q"), "$12x\r\n"},
+		"redis length below nil":      {Redis("ZPOPMIN", "q"), "*-2\r\n"},
+		"redis length beyond a word":  {Redis("ZPOPMIN", "q"), "*99999999999999999999\r\n"},
+		"redis endless line":          {Redis("ZPOPMIN", "q"), "+" + strings.Repeat("x", maxLine+1)},
 		"redis claim of nothing":      {RedisClaim(testPackets, "claimed"), "$-1\r\n"},
 		"redis commit of nothing":     {RedisClaim(testPackets, "claimed"), "$1\r\na\r\n:0\r\n"},
 		"queue claim of nothing":      {QueueWork(testPackets), "$1\r\n7\r\n*0\r\n"},
@@ -279,6 +279,8 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 	p := Packets{Queue: "jobs", Size: 20, Base: 171, Levels: 20}
 	payload := string(p.payload())
 	items := Items{Queue: "board", First: 100, Live: 12, Spread: 1}
+	ordered := items
+	ordered.InOrder = true
 	for name, row := range map[string]struct {
 		proto Protocol
 		want  string
@@ -290,19 +292,19 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 		"pinpriq subscribe": {PinpriqSubscribe("jobs"), "\x73\x00\x04jobsAA"},
 		"redis add": {RedisZAdd(p), "*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$1\r\n3\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$1\r\n4\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
-		"redis pop":         {RedisZPopMin("jobs"), strings.Repeat("*2\r\n$7\r\nZPOPMIN\r\n$4\r\njobs\r\n", 2)},
-		"redis waiting pop": {RedisBZPopMin("jobs"), strings.Repeat("*3\r\n$8\r\nBZPOPMIN\r\n$4\r\njobs\r\n$1\r\n0\r\n", 2)},
+		"redis pop":         {Redis("ZPOPMIN", "jobs"), strings.Repeat("*2\r\n$7\r\nZPOPMIN\r\n$4\r\njobs\r\n", 2)},
+		"redis waiting pop": {Redis("BZPOPMIN", "jobs", "0"), strings.Repeat("*3\r\n$8\r\nBZPOPMIN\r\n$4\r\njobs\r\n$1\r\n0\r\n", 2)},
 		"redis push": {RedisLPush(p), "*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"redis claim": {RedisClaim(p, "next"),
 			"*3\r\n$9\r\nRPOPLPUSH\r\n$4\r\njobs\r\n$4\r\nnext\r\n*4\r\n$4\r\nLREM\r\n$4\r\nnext\r\n$1\r\n0\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 				"*3\r\n$9\r\nRPOPLPUSH\r\n$4\r\njobs\r\n$4\r\nnext\r\n*4\r\n$4\r\nLREM\r\n$4\r\nnext\r\n$1\r\n0\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
-		"queue push": {QueuePush(p), "*3\r\n$5\r\nQPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+		"queue push": {Redis("QPUSH", "jobs", p), "*3\r\n$5\r\nQPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"*3\r\n$5\r\nQPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"queue group": {QueueGroupWork(p), "*5\r\n$6\r\nQMPUSH\r\n$4\r\njobs\r\n$1\r\n2\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"queue claim": {QueueClaim("jobs", time.Hour), strings.Repeat("*4\r\n$6\r\nQCLAIM\r\n$4\r\njobs\r\n$5\r\nLEASE\r\n$7\r\n3600000\r\n", 2)},
-		"redis set": {RedisSetFill(items, 20), "*3\r\n$3\r\nSET\r\n$22\r\nboard:0000000000000070\r\n$20\r\n" + payload + "\r\n" +
+		"redis set": {RedisSet(ordered, 20), "*3\r\n$3\r\nSET\r\n$22\r\nboard:0000000000000070\r\n$20\r\n" + payload + "\r\n" +
 			"*3\r\n$3\r\nSET\r\n$22\r\nboard:0000000000000065\r\n$20\r\n" + payload + "\r\n"},
 		"beanstalkd put": {BeanstalkdPut(p), "put 3 0 120 20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"put 4 0 120 20\r\n00000000000000b7" + payload[16:] + "\r\n"},
@@ -310,9 +312,9 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 
 		"barbershop fill": {BarbershopFill(items), "update 112 1\r\nupdate 101 1\r\n"},
 		"barbershop next": {BarbershopNext(), "next\r\nnext\r\n"},
-		"redis fill": {RedisZIncrByFill(items), "*4\r\n$7\r\nZINCRBY\r\n$5\r\nboard\r\n$1\r\n1\r\n$3\r\n112\r\n" +
+		"redis fill": {RedisZIncrBy(ordered), "*4\r\n$7\r\nZINCRBY\r\n$5\r\nboard\r\n$1\r\n1\r\n$3\r\n112\r\n" +
 			"*4\r\n$7\r\nZINCRBY\r\n$5\r\nboard\r\n$1\r\n1\r\n$3\r\n101\r\n"},
-		"redis highest": {RedisZPopMax("board"), strings.Repeat("*2\r\n$7\r\nZPOPMAX\r\n$5\r\nboard\r\n", 2)},
+		"redis highest": {Redis("ZPOPMAX", "board"), strings.Repeat("*2\r\n$7\r\nZPOPMAX\r\n$5\r\nboard\r\n", 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := row.proto.Append(nil, 11, 2); string(got) != row.want {
@@ -329,7 +331,7 @@ func TestClaimsAreRenewedAgainAndAgain(t *testing.T) {
 		t.Fatalf("first %q, expected %q", sent, want)
 	}
 	renewals := func(id, token string) string {
-		return string(redisCommand("QEXTEND", "q", id, token, "86400000")) + string(redisCommand("QPROGRESS", "q", id, token, "50"))
+		return string(command("QEXTEND", "q", id, token, "86400000")(nil, 0)) + string(command("QPROGRESS", "q", id, token, "50")(nil, 0))
 	}
 	replies := "*1\r\n" + claimReply("7", "3") + "*1\r\n" + claimReply("9", "4")
 	out, got, err := p.Consume(nil, []byte(replies))

@@ -4,70 +4,123 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 )
 
-// A sorted set of Redis is a priority queue: ZADD pushes, ZPOPMIN pops.
+// Redis makes each request one command. Its reply is a packet or nothing. An argument is text, a
+// number that follows from that of the request, or Packets for the payload of one, or Items for the
+// name of one.
+//
+// So ZADD and ZPOPMIN have a sorted set be a priority queue, ZINCRBY and ZPOPMAX a board, and LPUSH
+// and RPOP a list a queue without priorities. QPUSH and QPOP are the queues of Holdfast.
+func Redis(args ...any) Protocol { return &driver{command(args...).all, new(respReader).consume} }
+
+// RedisLogin logs in.
+func RedisLogin(user, password string) Protocol { return Redis("AUTH", user, password) }
+
+// RedisLPush adds packets to the left of a list. Priorities do not count.
+func RedisLPush(p Packets) Protocol { return Redis("LPUSH", p.Queue, p) }
+
+// RedisRPop takes the packet at the right of a list, without waiting.
+func RedisRPop(queue string) Protocol { return Redis("RPOP", queue) }
+
+// RedisSet sets random strings to a value of so many bytes.
+func RedisSet(items Items, size int) Protocol {
+	return Redis("SET", items, string((&Packets{Size: size}).payload()))
+}
 
 // RedisZAdd adds packets to a sorted set. Their score is their priority.
 func RedisZAdd(p Packets) Protocol {
-	head := fmt.Appendf(nil, "*4\r\n$4\r\nZADD\r\n$%d\r\n%s\r\n", len(p.Queue), p.Queue)
-	member := fmt.Appendf(nil, "$%d\r\n", p.Size)
-	numberAt := len(member)
-	member = append(append(member, p.payload()...), "\r\n"...)
-	return &redisAdd{packets: p, head: head, member: member, numberAt: numberAt}
+	return counted(func(c Progress) (Progress, error) {
+		if c.Empty > 0 {
+			return c, errors.New("the server says that a packet was there before, expected every packet to be new; use an empty queue or another base number")
+		}
+		return c, nil
+	}, command("ZADD", p.Queue, p.priority, p))
 }
 
-// RedisZPopMin takes the best member of a sorted set, without waiting.
-func RedisZPopMin(queue string) Protocol {
-	return &redisTake{repeated: redisCommand("ZPOPMIN", queue)}
+// RedisZIncrBy updates random items of a board.
+func RedisZIncrBy(items Items) Protocol {
+	return counted(func(c Progress) (Progress, error) {
+		c.Packets, c.Empty = c.Done, 0
+		return c, nil
+	}, command("ZINCRBY", items.Queue, items.amount, items.item))
 }
 
-// RedisBZPopMin takes the best member of a sorted set and waits for one.
-func RedisBZPopMin(queue string) Protocol {
-	return &redisTake{repeated: redisCommand("BZPOPMIN", queue, "0")}
+// RedisClaim makes each request a claim and a commit, as rfq does: RPOPLPUSH moves a packet to the
+// list claimed, and LREM deletes the packet with the number of the request there, so that the lists
+// keep their sum. Packets up to that number must be there.
+func RedisClaim(p Packets, claimed string) Protocol {
+	half := false // whether the claim of a request is answered and its commit is not
+	return counted(func(c Progress) (Progress, error) {
+		if c.Empty > 0 {
+			return c, errors.New("a list did not hold the packet that was to be claimed or committed")
+		}
+		if half {
+			c.Done++
+		}
+		half = c.Done%2 == 1
+		c.Done /= 2
+		c.Packets = c.Done
+		return c, nil
+	}, command("RPOPLPUSH", p.Queue, claimed), command("LREM", claimed, "0", p))
 }
 
-// RedisLogin logs in.
-func RedisLogin(user, password string) Protocol {
-	return &redisTake{repeated: redisCommand("AUTH", user, password)}
+// counted makes each request some commands, whose replies are counted in another way.
+func counted(recount func(Progress) (Progress, error), commands ...any) Protocol {
+	var replies respReader
+	return &driver{request(commands...).all, func(dst, src []byte) ([]byte, Progress, error) {
+		p, err := replies.readSome(src, math.MaxInt)
+		if err == nil {
+			p, err = recount(p)
+		}
+		return dst, p, err
+	}}
 }
 
-type redisAdd struct {
-	packets  Packets
-	head     []byte // the command and its key
-	member   []byte // its length line, the payload and the closing CR LF
-	numberAt int    // offset of the packet's number in member
-	replies  respReader
-}
-
-func (c *redisAdd) Append(dst []byte, first uint64, n int) []byte {
-	for i := first; i < first+uint64(n); i++ {
-		dst = append(dst, c.head...)
-		dst = appendBulkNumber(dst, c.packets.priority(c.packets.Base+i))
-		at := len(dst) + c.numberAt
-		dst = append(dst, c.member...)
-		putHex(dst[at:], c.packets.Base+i)
+// command makes the array of bulk strings of a command, as Redis says.
+func command(args ...any) part {
+	pieces := []any{fmt.Sprintf("*%d\r\n", len(args))}
+	for _, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			pieces = append(pieces, fmt.Sprintf("$%d\r\n%s\r\n", len(arg), arg))
+		case func(uint64) uint64:
+			pieces = append(pieces, part(func(dst []byte, i uint64) []byte { return appendBulkNumber(dst, arg(i)) }))
+		case Packets:
+			pieces = append(pieces, fmt.Sprintf("$%d\r\n", arg.Size), arg.numbered(), "\r\n")
+		case Items:
+			const digits = 16
+			pieces = append(pieces, fmt.Sprintf("$%d\r\n%s:", len(arg.Queue)+1+digits, arg.Queue), part(func(dst []byte, i uint64) []byte {
+				dst = append(dst, "0123456789abcdef"...)
+				putHex(dst[len(dst)-digits:], arg.item(i))
+				return dst
+			}), "\r\n")
+		}
 	}
-	return dst
+	return request(pieces...)
 }
 
-func (c *redisAdd) Consume(dst, src []byte) ([]byte, Progress, error) {
-	p, err := c.replies.read(src)
-	if err == nil && p.Empty > 0 {
-		err = errors.New("the server says that a packet was there before, expected every packet to be new; use an empty queue or another base number")
+// appendBulkNumber appends n as a bulk string.
+func appendBulkNumber(dst []byte, n uint64) []byte {
+	digits := uint64(1)
+	for rest := n; rest >= 10; rest /= 10 {
+		digits++
 	}
-	return dst, p, err
+	dst = strconv.AppendUint(appendCount(dst, '$', digits), n, 10)
+	return append(dst, '\r', '\n')
 }
 
-// redisTake is a command whose reply is a packet or nothing.
-type redisTake struct {
-	repeated
-	replies respReader
+// appendBulk appends a bulk string.
+func appendBulk(dst, text []byte) []byte {
+	dst = append(appendCount(dst, '$', uint64(len(text))), text...)
+	return append(dst, '\r', '\n')
 }
 
-func (c *redisTake) Consume(dst, src []byte) ([]byte, Progress, error) {
-	p, err := c.replies.read(src)
-	return dst, p, err
+// appendCount appends the line that begins an array or a bulk string.
+func appendCount(dst []byte, kind byte, n uint64) []byte {
+	dst = strconv.AppendUint(append(dst, kind), n, 10)
+	return append(dst, '\r', '\n')
 }
 
 // respReader counts the replies of a Redis stream. It skips strings as they come in, so a reply may
@@ -83,11 +136,13 @@ type respReader struct {
 // maxLength bounds the arrays and strings that a server may announce, so that no sum overflows.
 const maxLength = 1 << 32
 
-// read counts each reply as one request and one packet, or as empty if it says "nothing": nil, an
-// empty array, or the integer 0. An error reply of the server is an error.
-func (r *respReader) read(src []byte) (Progress, error) { return r.readSome(src, math.MaxInt) }
+func (r *respReader) consume(dst, src []byte) ([]byte, Progress, error) {
+	p, err := r.readSome(src, math.MaxInt)
+	return dst, p, err
+}
 
-// readSome reads so many replies at most.
+// readSome counts each reply, so many at most, as one request and one packet, or as empty if it
+// says "nothing": nil, an empty array, or the integer 0. An error reply of the server is an error.
 func (r *respReader) readSome(src []byte, most int) (p Progress, err error) {
 	for p.Used < len(src) && p.Done < most {
 		if r.skip > 0 {
@@ -170,13 +225,4 @@ func (r *respReader) elementEnd(p *Progress, nothing bool) {
 	if r.elements == 0 {
 		p.answer(!top || !nothing)
 	}
-}
-
-// redisCommand makes the array of bulk strings of a command.
-func redisCommand(args ...string) []byte {
-	request := fmt.Appendf(nil, "*%d\r\n", len(args))
-	for _, arg := range args {
-		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(arg), arg)
-	}
-	return request
 }

@@ -10,8 +10,8 @@ import (
 func TestUpdatesAreSpreadEvenlyAndFillingMakesEachItemOnce(t *testing.T) {
 	items := Items{First: 500, Live: 100, Spread: 10}
 	ordered := items
-	ordered.inOrder = true
-	updated, amounts, filled := map[uint32]int{}, map[uint32]int{}, map[uint32]int{}
+	ordered.InOrder = true
+	updated, amounts, filled := map[uint64]int{}, map[uint64]int{}, map[uint64]int{}
 	const requests = 100_000
 	for n := range uint64(requests) {
 		item, by := items.update(n)
@@ -25,13 +25,13 @@ func TestUpdatesAreSpreadEvenlyAndFillingMakesEachItemOnce(t *testing.T) {
 			t.Errorf("filling adds %d, expected 1 to 10", by)
 		}
 	}
-	for item := uint32(501); item <= 600; item++ {
+	for item := uint64(501); item <= 600; item++ {
 		// 1000 are expected; 5 standard deviations are 160
 		if updated[item] < 840 || updated[item] > 1160 || filled[item] != 1 {
 			t.Errorf("item %d is updated %d times and filled %d times, expected about 1000 and 1", item, updated[item], filled[item])
 		}
 	}
-	for by := uint32(1); by <= 10; by++ {
+	for by := uint64(1); by <= 10; by++ {
 		if amounts[by] < 9_500 || amounts[by] > 10_500 {
 			t.Errorf("%d is added %d times, expected about 10000", by, amounts[by])
 		}
