@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -17,21 +18,15 @@ type bench struct {
 	dir     string // made by newBench, deleted by close
 	parent  string // deleted by close if it is empty then; "" if it was named by the user
 	rounds  int
+	limit   time.Duration // of a measurement that has no limit of its own
 	servers []*server
 	failed  []string // what went wrong, a line each
 }
 
-const (
-	queueName   = "workshop"
-	payloadSize = 128
-	fillLimit   = 10 * time.Minute
-	// slowFill is how many packets are filled in where each pop costs a sync: more than can be
-	// popped in the time of a case.
-	slowFill = 30_000
-)
+const fillLimit = 10 * time.Minute
 
 // newBench makes a folder for the run inside dir; "" means .bench.
-func newBench(dir string, rounds int) (*bench, error) {
+func newBench(dir string, rounds int, limit time.Duration) (*bench, error) {
 	parent := ""
 	if dir == "" {
 		dir, parent = ".bench", ".bench"
@@ -46,7 +41,7 @@ func newBench(dir string, rounds int) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no folder for the data of the servers: %w", err)
 	}
-	return &bench{dir: dir, parent: parent, rounds: rounds}, nil
+	return &bench{dir: dir, parent: parent, rounds: rounds, limit: limit}, nil
 }
 
 // close kills what still runs and deletes everything.
@@ -84,22 +79,22 @@ func (b *bench) measureSync() (float64, error) {
 	return median(samples), nil
 }
 
-// each measures every contender once in every round, so that changes on the machine meet all of
-// them. A contender that fails is noted and left out of further rounds. The error is that of ctx.
-func (b *bench) each(ctx context.Context, c *benchCase, rounds int, measure func(round, contender int) error) error {
-	out := make([]bool, len(c.contenders))
+// each measures every peer once in every round, so that changes on the machine meet all of
+// them. A peer that fails is noted and left out of further rounds. The error is that of ctx.
+func (b *bench) each(ctx context.Context, c *benchCase, rounds int, measure func(round, peer int) error) error {
+	out := make([]bool, len(c.peers))
 	for round := range rounds {
-		for i, contender := range c.contenders {
+		for i, p := range c.peers {
 			if out[i] {
 				continue
 			}
-			progress("\r\x1b[K%s: %s, round %d of %d", c.name, contender.label, round+1, rounds)
+			progress("\r\x1b[K%s: %s, round %d of %d", c.name, p.label, round+1, rounds)
 			err := measure(round, i)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if err != nil {
-				b.failed = append(b.failed, fmt.Sprintf("%s, %s, round %d: %v", c.name, contender.label, round+1, err))
+				b.failed = append(b.failed, fmt.Sprintf("%s, %s, round %d: %v", c.name, p.label, round+1, err))
 				b.killAll()
 				out[i] = true
 			}
@@ -123,33 +118,51 @@ func (b *bench) killAll() {
 	}
 }
 
-// filled returns a running server with n packets, numbered from 0.
-func (b *bench) filled(ctx context.Context, p *peer, n int) (*server, error) {
+// filled returns a running server with what it is filled with.
+func (b *bench) filled(ctx context.Context, p *peer, fills ...filling) (*server, error) {
 	s, err := b.newServer(p)
 	if err != nil {
 		return nil, err
 	}
+	fast := len(fills) > 0 && p.fillArgs != nil
 	args := p.args
-	if n > 0 && p.fillArgs != nil {
+	if fast {
 		args = p.fillArgs
 	}
-	if _, err := s.start(ctx, args, p.probe, anyAnswer); err != nil {
+	if _, err := s.start(ctx, args, unusedQueue, anyAnswer); err != nil {
 		return nil, err
 	}
-	if n == 0 {
-		return s, nil
+	for _, f := range fills {
+		if err := s.fill(ctx, f); err != nil {
+			return nil, err
+		}
 	}
-	packets := loadgen.Packets{Queue: queueName, Size: payloadSize}
-	if err := s.fill(ctx, n, func() loadgen.Protocol { return p.push(packets) }); err != nil || p.fillArgs == nil {
-		return s, err
+	if fast {
+		s.kill()
+		return s, s.serve(ctx)
 	}
-	s.kill()
-	return s, s.serve(ctx)
+	return s, nil
 }
 
-// fill makes n packets or items and waits until the server is at rest.
-func (s *server) fill(ctx context.Context, n int, protocol func() loadgen.Protocol) error {
-	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: fillLimit, Groups: group("fill", 16, 64, n, protocol)})
+// queueTarget is a queue, "" for the one that is measured, and a board that is not sized yet.
+func queueTarget(queue string, base int) target {
+	queue = cmp.Or(queue, queueName)
+	return target{
+		Packets: loadgen.Packets{Queue: queue, Size: payloadSize, Base: uint64(base)},
+		items:   loadgen.Items{Queue: queue},
+	}
+}
+
+func (s *server) fill(ctx context.Context, f filling) error {
+	t := queueTarget(f.queue, f.base)
+	t.items.Live, t.items.InOrder = f.count, true
+	return s.make(ctx, t, f.ask, f.count)
+}
+
+// make makes n packets or items and waits until the server is at rest.
+func (s *server) make(ctx context.Context, t target, ask string, n int) error {
+	groups := s.peer.groups(t, load{ask, 16, 64, n})
+	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: fillLimit, Groups: groups})
 	if err != nil {
 		return fmt.Errorf("filling failed: %w; the server's log says: %s", err, s.log())
 	}
@@ -166,15 +179,6 @@ func (s *server) measure(ctx context.Context, groups []loadgen.Group, limit time
 		return result, fmt.Errorf("%w; the server's log says: %s", err, s.log())
 	}
 	return result, nil
-}
-
-// measureAll runs one group until its count is reached.
-func (s *server) measureAll(ctx context.Context, groups []loadgen.Group) (loadgen.Result, error) {
-	result, err := s.measure(ctx, groups, time.Minute)
-	if err == nil && !result.Groups[0].Finished {
-		err = fmt.Errorf("only %d of %d requests were done in a minute", result.Packets(), groups[0].Count)
-	}
-	return result, err
 }
 
 // discard removes a server that is no longer needed.

@@ -5,226 +5,285 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
 // benchCase is one comparison: its name, the servers in it, and how they are measured.
 type benchCase struct {
-	name       string
-	about      string
-	contenders []contender
-	run        func(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
+	name  string
+	about string
+	peers []peer
+	run   func(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
+
+	loads []load        // that are measured together
+	fill  []filling     // what is there before, made in this order
+	keep  bool          // whether a server stays, with what is there, through all rounds
+	limit time.Duration // of one measurement; 0 is that of the whole run
+	unit  string        // of a rate; "" is packets/s
+
+	rows  string   // what the names of the rows begin with, where one case has several
+	sizes []int    // of what is there, one after the other
+	ends  []string // how servers end before they start again
+	rate  int      // of renewals, in a second
 }
 
-// contender is a server in one of the ways to use it.
-type contender struct {
-	label string
-	peer  *peer
-	wait  bool // whether consumers wait for packets instead of asking again
+// load is connections that do the same, and how much they do in all.
+type load struct {
+	ask                 string
+	conns, depth, count int
 }
 
-// sizes are the counts of the cases, in packets.
-type sizes struct {
-	pushDeep, pushEach, popEach, drain, mixedEach, mixedDeep int
-	start                                                    int
-	memoryLow, memoryHigh                                    int
-	growth                                                   []int
-	growthPairs                                              int
-	boardItems, boardEach, boardDeep                         int // items before the measurement, and operations at depth 1 and 16
-	boardGrowth                                              []int
-	boardUpdates                                             int
-	claims, claimed                                          int // claims of a measurement, and packets that are claimed all the time
-	strings, gets, sets                                      int
-	workEach, workDeep                                       int           // packets worked on at depth 1 and 64
-	held, renewals                                           int           // packets claimed, and renewals in a second
-	limit                                                    time.Duration // of one measurement
+// filling is what is made before a measurement, by as many requests.
+type filling struct {
+	ask      string
+	count    int
+	perRound int    // so many more for each round
+	queue    string // "" is the queue that is measured
+	base     int    // number of the first packet
 }
 
-func fullSizes() sizes {
-	return sizes{
-		pushDeep: 500_000, pushEach: 120_000, popEach: 120_000, drain: 1_000_000, mixedEach: 80_000, mixedDeep: 300_000,
-		start: 1_000_000, memoryLow: 1_000_000, memoryHigh: 5_000_000,
-		growth: []int{10_000, 100_000, 1_000_000, 10_000_000}, growthPairs: 200_000,
-		boardItems: 1_000_000, boardEach: 120_000, boardDeep: 300_000,
-		boardGrowth: []int{10_000, 100_000, 1_000_000, 5_000_000}, boardUpdates: 400_000,
-		claims: 100_000, claimed: 100_000, strings: 100_000, gets: 1_000_000, sets: 500_000,
-		workEach: 60_000, workDeep: 300_000, held: 1_000_000, renewals: 50_000,
-		limit: 3 * time.Second,
-	}
-}
+// pick is the count of a whole run, or the one of a quick run.
+type pick func(full, quick int) int
 
-func quickSizes() sizes {
-	return sizes{
-		pushDeep: 100_000, pushEach: 20_000, popEach: 20_000, drain: 100_000, mixedEach: 15_000, mixedDeep: 60_000,
-		start: 100_000, memoryLow: 100_000, memoryHigh: 500_000,
-		growth: []int{10_000, 100_000, 1_000_000}, growthPairs: 50_000,
-		boardItems: 100_000, boardEach: 20_000, boardDeep: 60_000,
-		boardGrowth: []int{10_000, 100_000, 1_000_000}, boardUpdates: 100_000,
-		claims: 10_000, claimed: 10_000, strings: 10_000, gets: 100_000, sets: 50_000,
-		workEach: 10_000, workDeep: 50_000, held: 100_000, renewals: 50_000,
-		limit: time.Second,
-	}
-}
-
-// allCases lists the cases in the order they are run.
-func allCases(peers []*peer, s sizes) []benchCase {
-	asking := contenders(peers, false)
-	waiting := append(contenders(peers, true), named(asking, "redis")...)
-	mixedEach := both(pushes(32, 1, s.mixedEach), pops(32, 1, s.mixedEach))
-	mixedDeep := both(pushes(32, 64, s.mixedDeep), pops(32, 64, s.mixedDeep))
-	cases := []benchCase{
-		{
-			name: "push-64", about: "pushes, 16 connections, 64 at a time (Holdfast: a barrier after every 64)",
-			contenders: asking,
-			run:        throughput{limit: s.limit, traffic: pushes(16, 64, s.pushDeep)}.run,
-		},
-		{
-			name: "push-1", about: "pushes, 64 connections, one at a time (Holdfast: a barrier after each)",
-			contenders: asking,
-			run:        throughput{limit: s.limit, traffic: pushes(64, 1, s.pushEach)}.run,
-		},
-		{
-			name: "pop-1", about: "pops, 64 connections, one at a time",
-			contenders: asking,
-			run:        throughput{fill: s.popEach, limit: s.limit, traffic: pops(64, 1, s.popEach)}.run,
-		},
-		{
-			name: "pop-64", about: fmt.Sprintf("drain of %s packets, 16 connections, 64 at a time", short(s.drain)),
-			contenders: named(asking, "holdfast", "redis"),
-			run:        throughput{fill: s.drain, limit: time.Minute, traffic: pops(16, 64, s.drain)}.run,
-		},
-		{
-			name: "mixed-1", about: "32 producers and 32 consumers, one at a time; pushes and pops",
-			contenders: asking,
-			run:        throughput{limit: s.limit, traffic: mixedEach}.run,
-		},
-		{
-			name: "mixed-64", about: "32 producers and 32 consumers, 64 at a time; pushes and pops",
-			contenders: asking,
-			run:        throughput{limit: s.limit, traffic: mixedDeep}.run,
-		},
-		{
-			name: "subscribe-1", about: "as mixed-1, but consumers wait (subscriptions, BZPOPMIN); also Redis without waiting",
-			contenders: named(waiting, "holdfast", "redis"),
-			run:        throughput{limit: s.limit, traffic: mixedEach}.run,
-		},
-		{
-			name: "subscribe-64", about: "as mixed-64, but consumers wait (subscriptions, BZPOPMIN); also Redis without waiting",
-			contenders: named(waiting, "holdfast", "redis"),
-			run:        throughput{limit: s.limit, traffic: mixedDeep}.run,
-		},
-		{
-			name: "start", about: fmt.Sprintf("after kill -9 with %s packets queued, from the start of the process to the first packet popped", short(s.start)),
-			contenders: asking,
-			run:        startup{packets: s.start}.run,
-		},
-		{
-			name: "memory", about: fmt.Sprintf("resident memory with %s and %s packets queued", short(s.memoryLow), short(s.memoryHigh)),
-			contenders: named(asking, "holdfast", "redis"),
-			run:        memory{low: s.memoryLow, high: s.memoryHigh}.run,
-		},
-		{
-			name: "growth", about: "time of one operation in push and pop pairs (16 connections, 64 at a time, oldest packets first) as the queue grows",
-			contenders: named(asking, "holdfast"),
-			run:        growth{depths: s.growth, pairs: s.growthPairs}.run,
-		},
-	}
-	cases = append(cases, boardCases(contenders(onBoard(peers), false), s)...)
-	cases = append(cases, listCases(onLists(peers), s)...)
-	return append(cases, workCases(contenders(onWork(peers), false), s)...)
-}
-
-// contenders are the peers, all used in one way.
-func contenders(peers []*peer, wait bool) []contender {
-	var list []contender
-	for _, p := range peers {
-		label := p.name
-		if wait && p.name != "holdfast" {
-			label += " waiting"
+// allCases lists the cases in the order they are run. Of their peers those remain whose programs
+// are there.
+func allCases(programs []*program, quick bool) []benchCase {
+	n := func(full, small int) int {
+		if quick {
+			return small
 		}
-		list = append(list, contender{label: label, peer: p, wait: wait})
+		return full
 	}
-	return list
+	cases := slices.Concat(queueCases(n), sizeCases(n), boardCases(n), listCases(n), workCases(n))
+	for i := range cases {
+		var there []peer
+		for _, p := range cases[i].peers {
+			for _, installed := range programs {
+				if p.program == installed.name {
+					p.binary = installed.binary
+					there = append(there, p)
+				}
+			}
+		}
+		cases[i].peers = there
+	}
+	return cases
 }
 
-// named keeps the contenders with these names.
-func named(list []contender, names ...string) []contender {
-	var kept []contender
-	for _, c := range list {
-		if slices.Contains(names, c.peer.name) {
-			kept = append(kept, c)
+// named keeps the peers with these labels.
+func named(list []peer, labels ...string) []peer {
+	var kept []peer
+	for _, p := range list {
+		if slices.Contains(labels, p.label) {
+			kept = append(kept, p)
 		}
 	}
 	return kept
 }
 
-// state is what a server holds before a measurement.
-type state struct {
-	packets int // 0 where none were filled in
-	items   loadgen.Items
-}
-
-// traffic makes the groups of a measurement.
-type traffic func(c contender, s state) []loadgen.Group
-
-func pushes(conns, depth, count int) traffic {
-	return func(c contender, _ state) []loadgen.Group {
-		p := loadgen.Packets{Queue: queueName, Size: payloadSize}
-		return group("push", conns, depth, count, func() loadgen.Protocol { return c.peer.push(p) })
+func queueCases(n pick) []benchCase {
+	each, deep, drain := n(80_000, 15_000), n(300_000, 60_000), n(1_000_000, 100_000)
+	popEach := n(120_000, 20_000)
+	return []benchCase{
+		{
+			name: "push-64", about: "pushes, 16 connections, 64 at a time (Holdfast: a barrier after every 64)",
+			peers: queues, run: rates, loads: []load{{"push", 16, 64, n(500_000, 100_000)}},
+		},
+		{
+			name: "push-1", about: "pushes, 64 connections, one at a time (Holdfast: a barrier after each)",
+			peers: queues, run: rates, loads: []load{{"push", 64, 1, n(120_000, 20_000)}},
+		},
+		{
+			name: "pop-1", about: "pops, 64 connections, one at a time",
+			peers: queues, run: rates, fill: []filling{{ask: "push", count: popEach}}, loads: []load{{"pop", 64, 1, popEach}},
+		},
+		{
+			name: "pop-64", about: fmt.Sprintf("drain of %s packets, 16 connections, 64 at a time", short(drain)),
+			peers: named(queues, "holdfast", "redis"), run: rates, limit: time.Minute,
+			fill: []filling{{ask: "push", count: drain}}, loads: []load{{"pop", 16, 64, drain}},
+		},
+		{
+			name: "mixed-1", about: "32 producers and 32 consumers, one at a time; pushes and pops",
+			peers: queues, run: rates, loads: []load{{"push", 32, 1, each}, {"pop", 32, 1, each}},
+		},
+		{
+			name: "mixed-64", about: "32 producers and 32 consumers, 64 at a time; pushes and pops",
+			peers: queues, run: rates, loads: []load{{"push", 32, 64, deep}, {"pop", 32, 64, deep}},
+		},
+		{
+			name: "subscribe-1", about: "as mixed-1, but consumers wait (subscriptions, BZPOPMIN); also Redis without waiting",
+			peers: waiting, run: rates, loads: []load{{"push", 32, 1, each}, {"wait", 32, 1, each}},
+		},
+		{
+			name: "subscribe-64", about: "as mixed-64, but consumers wait (subscriptions, BZPOPMIN); also Redis without waiting",
+			peers: waiting, run: rates, loads: []load{{"push", 32, 64, deep}, {"wait", 32, 64, deep}},
+		},
 	}
 }
 
-func pops(conns, depth, count int) traffic {
-	return func(c contender, s state) []loadgen.Group {
-		if s.packets > 0 {
-			count = min(count, s.packets)
-		}
-		return group("pop", conns, depth, count, func() loadgen.Protocol {
-			if c.wait {
-				return c.peer.wait(queueName)
+// sizeCases are those of large queues: how long a start takes, how much memory is held, and whether
+// operations become slower.
+func sizeCases(n pick) []benchCase {
+	start, low, high := n(1_000_000, 100_000), n(1_000_000, 100_000), n(5_000_000, 500_000)
+	depths := []int{10_000, 100_000, 1_000_000, 10_000_000}
+	return []benchCase{
+		{
+			name: "start", about: fmt.Sprintf("after kill -9 with %s packets queued, from the start of the process to the first packet popped", short(start)),
+			peers: queues, run: starts, ends: []string{killed}, fill: []filling{{ask: "push", count: start}},
+		},
+		{
+			name: "memory", about: fmt.Sprintf("resident memory with %s and %s packets queued", short(low), short(high)),
+			peers: named(queues, "holdfast", "redis"), run: memory, rows: "memory", sizes: []int{low, high}, fill: []filling{{ask: "push"}},
+		},
+		{
+			name:  "growth",
+			about: "time of one operation in push and pop pairs (16 connections, 64 at a time, oldest packets first) as the queue grows",
+			peers: named(queues, "holdfast"), run: growth, rows: "growth", sizes: depths[:n(4, 3)],
+			fill: []filling{{ask: "push"}}, loads: []load{{"pair", 16, 64, n(200_000, 50_000)}},
+		},
+	}
+}
+
+// boardCases are those of items whose scores change, by update and next of barbershop, and by
+// ZINCRBY and ZPOPMAX of Redis.
+func boardCases(n pick) []benchCase {
+	items := n(1_000_000, 100_000)
+	about := fmt.Sprintf("with %s items, 50 connections, ", short(items))
+	var cases []benchCase
+	for _, kind := range []struct {
+		name, about string
+		asks        []string
+	}{
+		{"update", "updates of random ones (Redis: ZINCRBY), ", []string{"update"}},
+		{"next", "the highest is taken (Redis: ZPOPMAX), ", []string{"pop"}},
+		{"shifts", "half of them update, half take the highest, ", []string{"update", "pop"}},
+	} {
+		for _, at := range []struct {
+			depth, count int
+			about        string
+		}{{1, n(120_000, 20_000), "one at a time"}, {16, n(300_000, 60_000), "16 at a time"}} {
+			c := benchCase{
+				name: fmt.Sprintf("%s-%d", kind.name, at.depth), about: about + kind.about + at.about,
+				peers: boards, run: rates, unit: "operations/s", keep: true, fill: []filling{{ask: "update", count: items}},
 			}
-			return c.peer.pop(queueName)
-		})
+			for _, ask := range kind.asks {
+				c.loads = append(c.loads, load{ask, 50 / len(kind.asks), at.depth, at.count / len(kind.asks)})
+				if ask == "pop" {
+					c.fill[0].perRound = at.count // items that may leave the board
+				}
+			}
+			cases = append(cases, c)
+		}
+	}
+	sizes := []int{10_000, 100_000, 1_000_000, 5_000_000}
+	return append(cases, benchCase{
+		name: "board growth", about: "time of one update (50 connections, 16 at a time) as the board grows",
+		peers: named(boards, "holdfast"), run: growth, rows: "board", sizes: sizes[:n(4, 3)],
+		fill: []filling{{ask: "update"}}, loads: []load{{"update", 50, 16, n(400_000, 100_000)}},
+	})
+}
+
+// listCases are those of the Redis protocol: Holdfast and Redis get the same requests, for lists
+// and strings. Pinpriq's pushes and pops stand beside those of lists.
+func listCases(n pick) []benchCase {
+	each, deep, popEach, drain := n(80_000, 15_000), n(300_000, 60_000), n(120_000, 20_000), n(1_000_000, 100_000)
+	claims, strings := n(100_000, 10_000), []filling{{ask: "update", count: n(100_000, 10_000)}}
+	few, random := named(lists, "holdfast", "redis"), "random strings among "+short(strings[0].count)+", 16 connections, 64 at a time"
+	return []benchCase{
+		{
+			name: "lpush-1", about: "LPUSH, 64 connections, one at a time",
+			peers: lists, run: rates, loads: []load{{"push", 64, 1, n(120_000, 20_000)}},
+		},
+		{
+			name: "lpush-64", about: "LPUSH, 16 connections, 64 at a time",
+			peers: lists, run: rates, loads: []load{{"push", 16, 64, n(500_000, 100_000)}},
+		},
+		{
+			name: "rpop-1", about: "RPOP, 64 connections, one at a time",
+			peers: lists, run: rates, fill: []filling{{ask: "push", count: popEach}}, loads: []load{{"pop", 64, 1, popEach}},
+		},
+		{
+			name: "rpop-64", about: fmt.Sprintf("RPOP of %s elements, 16 connections, 64 at a time", short(drain)),
+			peers: lists, run: rates, limit: time.Minute,
+			fill: []filling{{ask: "push", count: drain}}, loads: []load{{"pop", 16, 64, drain}},
+		},
+		{
+			name: "brpop-1", about: "32 connections LPUSH and 32 BRPOP, one at a time",
+			peers: lists, run: rates, loads: []load{{"push", 32, 1, each}, {"wait", 32, 1, each}},
+		},
+		{
+			name: "brpop-64", about: "32 connections LPUSH and 32 BRPOP, 64 at a time",
+			peers: lists, run: rates, loads: []load{{"push", 32, 64, deep}, {"wait", 32, 64, deep}},
+		},
+		{
+			// Request n deletes the packet n, which is in the list from the beginning or was claimed
+			// long before.
+			name:  "claim",
+			about: fmt.Sprintf("RPOPLPUSH and LREM of another element, %s elements claimed, 16 connections, 16 at a time", short(claims)),
+			peers: few, run: rates, unit: "claims/s", loads: []load{{"claim", 16, 16, claims}},
+			fill: []filling{{ask: "push", queue: claimedQueue, count: claims}, {ask: "push", base: claims, count: claims}},
+		},
+		{
+			name: "get-64", about: "GET of " + random, peers: few, run: rates,
+			unit: "operations/s", keep: true, fill: strings, loads: []load{{"get", 16, 64, n(1_000_000, 100_000)}},
+		},
+		{
+			name: "set-64", about: "SET of " + random, peers: few, run: rates,
+			unit: "operations/s", keep: true, fill: strings, loads: []load{{"update", 16, 64, n(500_000, 50_000)}},
+		},
+		{
+			name: "list memory", about: fmt.Sprintf("resident memory with lists of %s and %s elements", short(drain), short(2*drain)),
+			peers: few, run: memory, rows: "memory", sizes: []int{drain, 2 * drain}, fill: []filling{{ask: "push"}},
+		},
 	}
 }
 
-func both(a, b traffic) traffic {
-	return func(c contender, s state) []loadgen.Group { return append(a(c, s), b(c, s)...) }
+// workCases are those of workers, who push, claim and acknowledge packets, and of many claims that
+// stand.
+func workCases(n pick) []benchCase {
+	own, held, deep, renewals := named(workers, "holdfast"), n(1_000_000, 100_000), n(300_000, 50_000), 50_000
+	const about = "a packet is pushed, claimed and acknowledged (Redis: LPUSH, RPOPLPUSH, LREM), "
+	return []benchCase{
+		{
+			name: "work-1", about: about + "64 connections, one at a time; beanstalkd syncs every 50 ms",
+			peers: workers, run: rates, loads: []load{{"work", 64, 1, n(60_000, 10_000)}},
+		},
+		{
+			name: "work-64", about: about + "16 connections, 64 pushes, then 64 claims, then 64 acknowledgements at a time",
+			peers: workers, run: rates, loads: []load{{"work", 16, 64, deep}},
+		},
+		{
+			name: "work-group-64", about: "the same in three requests: QMPUSH, QCLAIM COUNT 64, QACK of 64",
+			peers: own, run: rates, loads: []load{{"grouped", 16, 64, deep}},
+		},
+		{
+			name:  "work-start",
+			about: fmt.Sprintf("start with %s packets claimed, to the first packet popped, after kill -9 and after a clean stop", short(held)),
+			peers: own, run: starts, ends: []string{killed, stopped},
+			fill: []filling{{ask: "push", count: held + 1, perRound: 2}, {ask: "hold", count: held}},
+		},
+		{
+			name: "work-ready", about: fmt.Sprintf("resident memory with %s and %s packets that are ready", short(held), short(2*held)),
+			peers: own, run: memory, rows: "memory", sizes: []int{held, 2 * held}, fill: []filling{{ask: "push"}},
+		},
+		{
+			name: "work-held", about: "the same with packets that are claimed",
+			peers: own, run: memory, rows: "claimed", sizes: []int{held, 2 * held}, fill: []filling{{ask: "push"}, {ask: "hold"}},
+		},
+		{
+			name:  "work-renew",
+			about: fmt.Sprintf("QPOP, 16 connections, 64 at a time, alone and beside %s of QEXTEND and QPROGRESS a second", short(renewals)),
+			peers: own, run: renewed, rate: renewals, loads: []load{{"pop", 16, 64, n(1_000_000, 100_000)}, {"renew", 4, 64, 0}},
+		},
+	}
 }
 
-func group(name string, conns, depth, count int, protocol func() loadgen.Protocol) []loadgen.Group {
-	return []loadgen.Group{{Name: name, Conns: conns, Depth: depth, Count: int64(count), New: protocol}}
-}
-
-// throughput counts packets in a time. Every round has a server of its own.
-type throughput struct {
-	fill    int // packets queued before
-	limit   time.Duration
-	traffic traffic
-}
-
-func (t throughput) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
-	rows := newRows(c, "packets/s")
-	err := b.each(ctx, c, b.rounds, func(_, i int) error {
-		p, fill := c.contenders[i].peer, t.fill
-		if p.slow {
-			fill = min(fill, slowFill)
-		}
-		s, err := b.filled(ctx, p, fill)
-		if err != nil {
-			return err
-		}
-		left := fill - 1 // the request that asks whether the server serves may have taken one
-		result, err := s.measure(ctx, t.traffic(c.contenders[i], state{packets: left}), t.limit)
-		if err != nil {
-			return err
-		}
-		rows[i].addResult(&result, 1)
-		if err := rows[i].addMemory(s); err != nil {
-			return err
-		}
-		return b.discard(s)
-	})
-	return rows, err
+// short writes a round number as 10 k or 5 M.
+func short(n int) string {
+	switch {
+	case n >= 1_000_000 && n%1_000_000 == 0:
+		return fmt.Sprintf("%d M", n/1_000_000)
+	case n >= 1_000 && n%1_000 == 0:
+		return fmt.Sprintf("%d k", n/1_000)
+	}
+	return fmt.Sprint(n)
 }

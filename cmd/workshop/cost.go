@@ -24,7 +24,7 @@ func onlyCost(all []benchCase) []benchCase {
 	for _, c := range all {
 		for _, cost := range costCases {
 			if c.name == cost.name {
-				c.contenders = named(c.contenders, "holdfast", "redis")
+				c.peers = named(c.peers, "holdfast", "redis")
 				kept = append(kept, c)
 			}
 		}

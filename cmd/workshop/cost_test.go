@@ -32,13 +32,13 @@ func TestARunOfOneCaseHasNoTableOfCosts(t *testing.T) {
 }
 
 func TestCostKeepsItsCasesWithHoldfastAndRedis(t *testing.T) {
-	kept := onlyCost(allCases(allPeers("holdfast"), fullSizes()))
+	kept := onlyCost(allCases(allPrograms("holdfast"), false))
 	if len(kept) != len(costCases) {
 		t.Errorf("%d cases are kept, expected the %d of the table", len(kept), len(costCases))
 	}
 	for _, c := range kept {
-		if len(c.contenders) != 2 || c.contenders[0].label != "holdfast" || c.contenders[1].label != "redis" {
-			t.Errorf("%s measures %+v, expected holdfast and redis", c.name, c.contenders)
+		if len(c.peers) != 2 || c.peers[0].label != "holdfast" || c.peers[1].label != "redis" {
+			t.Errorf("%s measures %+v, expected holdfast and redis", c.name, c.peers)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestCostTakesNineRoundsUnlessToldOtherwise(t *testing.T) {
 	}{
 		{options{}, 5}, {options{Cost: true}, 9}, {options{Cost: true, Quick: true}, 2}, {options{Cost: true, Rounds: 3}, 3},
 	} {
-		if _, rounds := row.options.counts(); rounds != row.rounds {
+		if rounds, _ := row.options.counts(); rounds != row.rounds {
 			t.Errorf("%+v: %d rounds, expected %d", row.options, rounds, row.rounds)
 		}
 	}

@@ -3,17 +3,19 @@
 // same generator in turn, and prints medians, spreads and ratios. Compare ratios between machines,
 // not figures. BENCHMARKS.md holds the results. The map:
 //
-//	main.go     flags, and the choice of peers and cases
-//	peer.go     the servers that are compared
-//	server.go   one running server
-//	bench.go    rounds, filling and measuring
-//	cases.go    the list of cases, and throughput; cases_size.go,
-//	            cases_board.go, cases_lists.go, cases_work.go: the other kinds
-//	cost.go     the first table: what a request costs the server
-//	report.go   rows and the table of all cases
+//	main.go   flags, and the choice of programs and cases
+//	cases.go  the table of cases
+//	kinds.go  the kinds of cases: rates, starts, memory, growth, renewals
+//	peer.go   the servers that are compared, and the ways to use them
+//	server.go one running server
+//	bench.go  rounds, filling and measuring
+//	cost.go   the first table: what a request costs the server
+//	report.go rows and the table of all cases
+//	loadgen   the generator
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,15 +58,15 @@ func main() {
 }
 
 func run(ctx context.Context, o *options) error {
-	sizes, rounds := o.counts()
+	rounds, limit := o.counts()
 	if rounds < 1 || rounds > maxRounds {
 		return fmt.Errorf("--rounds is %d, expected 1 to %d", o.Rounds, maxRounds)
 	}
-	peers, skipped, err := choosePeers(o)
+	programs, skipped, err := choosePrograms(o)
 	if err != nil {
 		return err
 	}
-	all := allCases(peers, sizes)
+	all := allCases(programs, o.Quick)
 	if o.Cost {
 		all = onlyCost(all)
 	}
@@ -78,7 +80,7 @@ func run(ctx context.Context, o *options) error {
 		}
 		return nil
 	}
-	b, err := newBench(o.Dir, rounds)
+	b, err := newBench(o.Dir, rounds, limit)
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func run(ctx context.Context, o *options) error {
 	if report.SyncMicros, err = b.measureSync(); err != nil {
 		return err
 	}
-	report.describe(ctx, peers)
+	report.describe(ctx, programs)
 	began := time.Now()
 	for _, c := range cases {
 		rows, err := c.run(ctx, b, &c)
@@ -106,40 +108,36 @@ func run(ctx context.Context, o *options) error {
 	return nil
 }
 
-// counts returns the sizes of the cases and the number of rounds.
-func (o *options) counts() (sizes, int) {
-	s, rounds := fullSizes(), 5
+// counts returns the number of rounds, and the time of a measurement.
+func (o *options) counts() (rounds int, limit time.Duration) {
+	rounds, limit = 5, 3*time.Second
 	if o.Cost {
 		rounds = 9
 	}
 	if o.Quick {
-		s, rounds = quickSizes(), 2
+		rounds, limit = 2, time.Second
 	}
-	if o.Rounds != 0 {
-		rounds = o.Rounds
-	}
-	return s, rounds
+	return cmp.Or(o.Rounds, rounds), limit
 }
 
-// choosePeers returns Holdfast and the peers that are installed, and a line for each that is not.
-// For a list of the cases nothing need be installed.
-func choosePeers(o *options) (peers []*peer, skipped []string, err error) {
-	for _, p := range allPeers(o.Holdfast) {
-		if o.List {
-			peers = append(peers, p)
-			continue
+// choosePrograms returns Holdfast and the servers that are installed, and a line for each that is
+// not. For a list of the cases nothing need be installed.
+func choosePrograms(o *options) (there []*program, skipped []string, err error) {
+	for _, p := range allPrograms(o.Holdfast) {
+		err := error(nil)
+		if !o.List {
+			err = p.find()
 		}
-		err := p.find()
-		if err != nil && p.name == "holdfast" {
+		switch {
+		case err == nil:
+			there = append(there, p)
+		case p.name == "holdfast":
 			return nil, nil, fmt.Errorf("%w; build it with make build, or name it with --holdfast", err)
-		}
-		if err != nil {
+		default:
 			skipped = append(skipped, fmt.Sprintf("%s is skipped: %v", p.name, err))
-			continue
 		}
-		peers = append(peers, p)
 	}
-	return peers, skipped, nil
+	return there, skipped, nil
 }
 
 func chooseCases(cases []benchCase, pattern string) ([]benchCase, error) {

@@ -5,181 +5,22 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
-// peer is a kind of server: how to start it, and which protocol its queues speak.
-type peer struct {
-	name   string
-	binary string // command, replaced by its path in find
+// program is a server that is installed, or may be.
+type program struct{ name, binary, versionArg string }
 
-	// args starts the server on a port of the loopback address and a data folder. It then replies
-	// only after a sync.
-	args func(dir string, port int) []string
-	// fillArgs, if set, starts it without syncs, for filling. A killed process does not lose what
-	// it has written.
-	fillArgs func(dir string, port int) []string
-	// slow is set where each operation costs a sync of its own. Then a case that pops fills in only
-	// a few packets.
-	slow bool
-
-	probe func() loadgen.Protocol // a request that a server answers, with a packet or nothing, when it serves
-	push  func(loadgen.Packets) loadgen.Protocol
-	pop   func(queue string) loadgen.Protocol    // takes without waiting
-	wait  func(queue string) loadgen.Protocol    // takes and waits for packets, nil if that is not known
-	pair  func(loadgen.Packets) loadgen.Protocol // push and pop in one, nil if that is not known
-
-	// A board of items whose scores change, or strings; nil if the server has none.
-	update func(loadgen.Items) loadgen.Protocol // updates random ones, or makes each once, in order
-	next   func(queue string) loadgen.Protocol
-
-	claim func(p loadgen.Packets, claimed string) loadgen.Protocol // moves a packet and deletes one that was moved before; nil if that is not known
-	get   func(loadgen.Items) loadgen.Protocol                     // reads random items; nil if that is not known
-
-	work func(loadgen.Packets) loadgen.Protocol // pushes, claims and acknowledges
-
-	versionArg string
-}
-
-// unusedQueue is a queue that no case pushes to.
-const unusedQueue = "workshop:unused"
-
-// allPeers lists the servers in the order of a round. Holdfast is first.
-func allPeers(holdfast string) []*peer {
-	return []*peer{
-		{
-			name: "holdfast", binary: holdfast, versionArg: "version",
-			args: func(dir string, port int) []string {
-				return holdfastArgs("--pinpriq", dir, port)
-			},
-			probe: func() loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) },
-			push:  loadgen.PinpriqPush, pop: loadgen.PinpriqPop, pair: loadgen.PinpriqPair,
-			wait: loadgen.PinpriqSubscribe,
-		},
-		{
-			name: "redis", binary: "redis-server", versionArg: "--version",
-			args: func(dir string, port int) []string {
-				return []string{
-					"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
-					"--appendonly", "yes", "--appendfsync", "always", "--save", "",
-				}
-			},
-			probe:  func() loadgen.Protocol { return loadgen.Redis("ZPOPMIN", unusedQueue) },
-			push:   loadgen.RedisZAdd,
-			pop:    func(queue string) loadgen.Protocol { return loadgen.Redis("ZPOPMIN", queue) },
-			wait:   func(queue string) loadgen.Protocol { return loadgen.Redis("BZPOPMIN", queue, "0") },
-			update: loadgen.RedisZIncrBy,
-			next:   func(queue string) loadgen.Protocol { return loadgen.Redis("ZPOPMAX", queue) },
-		},
-		{
-			name: "beanstalkd", binary: "beanstalkd", versionArg: "-v", slow: true,
-			args: func(dir string, port int) []string {
-				return []string{"-l", "127.0.0.1", "-p", strconv.Itoa(port), "-b", dir, "-f0"}
-			},
-			fillArgs: func(dir string, port int) []string {
-				return []string{"-l", "127.0.0.1", "-p", strconv.Itoa(port), "-b", dir, "-F"}
-			},
-			probe: func() loadgen.Protocol { return loadgen.BeanstalkdTake() },
-			push:  loadgen.BeanstalkdPut,
-			pop:   func(string) loadgen.Protocol { return loadgen.BeanstalkdTake() },
-		},
-	}
-}
-
-// onBoard returns Holdfast listening for barbershop instead of pinpriq, and the peers that have
-// boards.
-func onBoard(peers []*peer) []*peer {
-	var list []*peer
-	for _, p := range peers {
-		if p.name == "holdfast" {
-			board := *p
-			board.args = func(dir string, port int) []string {
-				return holdfastArgs("--barbershop", dir, port)
-			}
-			board.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
-			board.update = loadgen.BarbershopUpdate
-			board.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext() }
-			p = &board
-		}
-		if p.update != nil {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
-// onLists returns Holdfast listening for Redis, Holdfast as it is under the name of pinpriq, and
-// Redis, both with lists in place of sorted sets.
-func onLists(peers []*peer) []*peer {
-	var list []*peer
-	for _, p := range peers {
-		if p.name != "holdfast" && p.name != "redis" {
-			continue
-		}
-		lists := *p
-		if p.name == "holdfast" {
-			lists.args = func(dir string, port int) []string { return holdfastArgs("--redis", dir, port) }
-		}
-		lists.probe = func() loadgen.Protocol { return loadgen.RedisRPop(unusedQueue) }
-		lists.push, lists.pop, lists.claim = loadgen.RedisLPush, loadgen.RedisRPop, loadgen.RedisClaim
-		lists.wait = func(queue string) loadgen.Protocol { return loadgen.Redis("BRPOP", queue, "0") }
-		lists.update = func(items loadgen.Items) loadgen.Protocol { return loadgen.RedisSet(items, payloadSize) }
-		lists.get = func(items loadgen.Items) loadgen.Protocol { return loadgen.Redis("GET", items) }
-		list = append(list, &lists)
-		if p.name == "holdfast" {
-			own := *p
-			own.name = "pinpriq"
-			list = append(list, &own)
-		}
-	}
-	return list
-}
-
-// onWork returns the peers with what a worker does. Holdfast listens for Redis, beanstalkd syncs
-// every 50 ms.
-func onWork(peers []*peer) []*peer {
-	var list []*peer
-	for _, p := range peers {
-		own := *p
-		switch p.name {
-		case "holdfast":
-			own.args = func(dir string, port int) []string { return holdfastArgs("--redis", dir, port) }
-			own.probe = func() loadgen.Protocol { return loadgen.RedisRPop(unusedQueue) }
-			own.push = func(p loadgen.Packets) loadgen.Protocol { return loadgen.Redis("QPUSH", p.Queue, p) }
-			own.pop = func(queue string) loadgen.Protocol { return loadgen.Redis("QPOP", queue) }
-			own.work = loadgen.QueueWork
-		case "redis":
-			own.work = func(p loadgen.Packets) loadgen.Protocol { return loadgen.RedisWork(p, claimedQueue) }
-		case "beanstalkd":
-			own.args = func(dir string, port int) []string {
-				return []string{"-l", "127.0.0.1", "-p", strconv.Itoa(port), "-b", dir, "-f50"}
-			}
-			own.work = loadgen.BeanstalkdWork
-		}
-		list = append(list, &own)
-	}
-	return list
-}
-
-// holdfastArgs makes Holdfast listen for one protocol only.
-func holdfastArgs(protocol, dir string, port int) []string {
-	args := []string{"serve", "--data", filepath.Join(dir, "data"), "--sync", "always"}
-	for _, flag := range []string{"--pinpriq", "--barbershop", "--redis", "--admin"} {
-		listen := "off"
-		if flag == protocol {
-			listen = address(port)
-		}
-		args = append(args, flag, listen)
-	}
-	return args
+// allPrograms are the servers in the order of a round. Holdfast is first.
+func allPrograms(holdfast string) []*program {
+	return []*program{{"holdfast", holdfast, "version"}, {"redis", "redis-server", "--version"}, {"beanstalkd", "beanstalkd", "-v"}}
 }
 
 // find replaces the command by its path.
-func (p *peer) find() error {
+func (p *program) find() error {
 	found, err := exec.LookPath(p.binary)
 	if err != nil {
 		return fmt.Errorf("the program %q was not found: %w", p.binary, err)
@@ -191,7 +32,7 @@ func (p *peer) find() error {
 }
 
 // version is the first line of what the program says about itself.
-func (p *peer) version(ctx context.Context) string {
+func (p *program) version(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, p.binary, p.versionArg).Output()
@@ -202,4 +43,149 @@ func (p *peer) version(ctx context.Context) string {
 	return strings.TrimSpace(first)
 }
 
-func address(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
+// peer is a program in one of the ways to use it: how to start it, and what its queues are asked.
+type peer struct {
+	label   string // in the table
+	program string
+	binary  string // the path of the program
+
+	// args starts the server; it then replies only after a sync. DIR, PORT and ADDRESS stand for
+	// its data folder, its port, and that port of the loopback address.
+	args []string
+	// fillArgs, if set, starts it without syncs, for filling. A killed process does not lose what
+	// it has written.
+	fillArgs []string
+	// slow is set where each operation costs a sync of its own. Then a case that pops fills in only
+	// a few packets.
+	slow bool
+
+	asks asks
+}
+
+// asks are the requests of a peer, by the names that the table of cases has for them. A pop takes
+// without waiting, also of a queue that is not there, by which a start finds out whether it serves.
+type asks map[string]func(t target) loadgen.Protocol
+
+// target is what requests are about.
+type target struct {
+	loadgen.Packets
+	items loadgen.Items
+}
+
+const (
+	queueName    = "workshop"
+	claimedQueue = queueName + ":claimed"
+	unusedQueue  = queueName + ":unused" // no case pushes to it
+	payloadSize  = 128
+)
+
+// groups makes the connections of some loads.
+func (p *peer) groups(t target, loads ...load) []loadgen.Group {
+	var groups []loadgen.Group
+	for _, l := range loads {
+		groups = append(groups, loadgen.Group{
+			Name: l.ask, Conns: l.conns, Depth: l.depth, Count: int64(l.count),
+			New: func() loadgen.Protocol { return p.asks[l.ask](t) },
+		})
+	}
+	return groups
+}
+
+// The peers of the cases. Boards have scores that change. Lists are asked over the Redis protocol,
+// beside Holdfast as it is under the name of pinpriq. Workers push, claim and acknowledge:
+// beanstalkd syncs every 50 ms there.
+var (
+	queues = []peer{
+		{label: "holdfast", program: "holdfast", args: holdfastArgs("--pinpriq"), asks: pinpriqQueue},
+		{label: "redis", program: "redis", args: redisArgs, asks: sortedSet},
+		{
+			label: "beanstalkd", program: "beanstalkd", slow: true, asks: tube,
+			args: beanstalkdArgs("-f0"), fillArgs: beanstalkdArgs("-F"),
+		},
+	}
+	waiting = []peer{
+		queues[0],
+		{label: "redis waiting", program: "redis", args: redisArgs, asks: asks{
+			"push": sortedSet["push"], "pop": sortedSet["pop"], "wait": onQueue("BZPOPMIN", "0"),
+		}},
+		queues[1],
+	}
+	boards = []peer{
+		{label: "holdfast", program: "holdfast", args: holdfastArgs("--barbershop"), asks: asks{
+			"update": func(t target) loadgen.Protocol { return loadgen.BarbershopUpdate(t.items) },
+			"pop":    func(target) loadgen.Protocol { return loadgen.BarbershopNext() },
+		}},
+		{label: "redis", program: "redis", args: redisArgs, asks: asks{
+			"update": func(t target) loadgen.Protocol { return loadgen.RedisZIncrBy(t.items) },
+			"pop":    onQueue("ZPOPMAX"),
+		}},
+	}
+	lists = []peer{
+		{label: "holdfast", program: "holdfast", args: holdfastArgs("--redis"), asks: list},
+		{label: "pinpriq", program: "holdfast", args: holdfastArgs("--pinpriq"), asks: pinpriqQueue},
+		{label: "redis", program: "redis", args: redisArgs, asks: list},
+	}
+	workers = []peer{
+		{label: "holdfast", program: "holdfast", args: holdfastArgs("--redis"), asks: holdfastQueue},
+		{label: "redis", program: "redis", args: redisArgs, asks: list},
+		{label: "beanstalkd", program: "beanstalkd", slow: true, args: beanstalkdArgs("-f50"), fillArgs: beanstalkdArgs("-F"), asks: tube},
+	}
+
+	pinpriqQueue = asks{
+		"push": func(t target) loadgen.Protocol { return loadgen.PinpriqPush(t.Packets) },
+		"pop":  func(t target) loadgen.Protocol { return loadgen.PinpriqPop(t.Queue) },
+		"wait": func(t target) loadgen.Protocol { return loadgen.PinpriqSubscribe(t.Queue) },
+		"pair": func(t target) loadgen.Protocol { return loadgen.PinpriqPair(t.Packets) },
+	}
+	sortedSet = asks{
+		"push": func(t target) loadgen.Protocol { return loadgen.RedisZAdd(t.Packets) },
+		"pop":  onQueue("ZPOPMIN"),
+		"wait": onQueue("ZPOPMIN"), // asks again
+	}
+	list = asks{
+		"push":   func(t target) loadgen.Protocol { return loadgen.RedisLPush(t.Packets) },
+		"pop":    onQueue("RPOP"),
+		"wait":   onQueue("BRPOP", "0"),
+		"claim":  func(t target) loadgen.Protocol { return loadgen.RedisClaim(t.Packets, claimedQueue) },
+		"work":   func(t target) loadgen.Protocol { return loadgen.RedisWork(t.Packets, claimedQueue) },
+		"get":    func(t target) loadgen.Protocol { return loadgen.Redis("GET", t.items) },
+		"update": func(t target) loadgen.Protocol { return loadgen.RedisSet(t.items, payloadSize) },
+	}
+	holdfastQueue = asks{
+		"push":    func(t target) loadgen.Protocol { return loadgen.Redis("QPUSH", t.Queue, t.Packets) },
+		"pop":     onQueue("QPOP"),
+		"hold":    func(t target) loadgen.Protocol { return loadgen.QueueClaim(t.Queue, loadgen.MaxLimit) },
+		"renew":   func(t target) loadgen.Protocol { return loadgen.QueueRenew(t.Queue) },
+		"work":    func(t target) loadgen.Protocol { return loadgen.QueueWork(t.Packets) },
+		"grouped": func(t target) loadgen.Protocol { return loadgen.QueueGroupWork(t.Packets) },
+	}
+	tube = asks{
+		"push": func(t target) loadgen.Protocol { return loadgen.BeanstalkdPut(t.Packets) },
+		"pop":  func(target) loadgen.Protocol { return loadgen.BeanstalkdTake() },
+		"work": func(t target) loadgen.Protocol { return loadgen.BeanstalkdWork(t.Packets) },
+	}
+)
+
+// onQueue is a command of Redis whose first argument is the queue.
+func onQueue(command string, more ...any) func(target) loadgen.Protocol {
+	return func(t target) loadgen.Protocol { return loadgen.Redis(append([]any{command, t.Queue}, more...)...) }
+}
+
+var redisArgs = append(strings.Fields("--bind 127.0.0.1 --port PORT --dir DIR --appendonly yes --appendfsync always --save"), "")
+
+func beanstalkdArgs(sync string) []string {
+	return []string{"-l", "127.0.0.1", "-p", "PORT", "-b", "DIR", sync}
+}
+
+// holdfastArgs makes Holdfast listen for one protocol only.
+func holdfastArgs(protocol string) []string {
+	args := []string{"serve", "--data", filepath.Join("DIR", "data"), "--sync", "always"}
+	for _, flag := range []string{"--pinpriq", "--barbershop", "--redis", "--admin"} {
+		listen := "off"
+		if flag == protocol {
+			listen = "ADDRESS"
+		}
+		args = append(args, flag, listen)
+	}
+	return args
+}

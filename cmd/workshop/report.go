@@ -43,11 +43,11 @@ type report struct {
 	Seconds    float64
 }
 
-// newRows makes a row for each contender of a case.
-func newRows(c *benchCase, unit string) []*row {
-	rows := make([]*row, len(c.contenders))
-	for i, contender := range c.contenders {
-		rows[i] = &row{Case: c.name, Server: contender.label, Unit: unit}
+// newRows makes a row for each peer of a case.
+func newRows(c *benchCase, name, unit string) []*row {
+	rows := make([]*row, len(c.peers))
+	for i, p := range c.peers {
+		rows[i] = &row{Case: name, Server: p.label, Unit: unit}
 	}
 	return rows
 }
@@ -76,8 +76,8 @@ func (r *row) addMemory(s *server) error {
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // describe notes the versions of the servers and how busy the machine is.
-func (r *report) describe(ctx context.Context, peers []*peer) {
-	for _, p := range peers {
+func (r *report) describe(ctx context.Context, programs []*program) {
+	for _, p := range programs {
 		r.Servers = append(r.Servers, p.name+": "+p.version(ctx))
 	}
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {

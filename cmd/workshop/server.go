@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,9 +33,9 @@ const (
 
 // newServer makes the data folder of a server; nothing runs yet.
 func (b *bench) newServer(p *peer) (*server, error) {
-	dir, err := os.MkdirTemp(b.dir, p.name+"-")
+	dir, err := os.MkdirTemp(b.dir, p.label+"-")
 	if err != nil {
-		return nil, fmt.Errorf("no folder for the data of %s: %w", p.name, err)
+		return nil, fmt.Errorf("no folder for the data of %s: %w", p.label, err)
 	}
 	s := &server{peer: p, dir: dir}
 	b.servers = append(b.servers, s)
@@ -42,25 +43,31 @@ func (b *bench) newServer(p *peer) (*server, error) {
 }
 
 // start runs the server on its folder. It returns the time from the start of the process to the
-// first answer that accept lets pass.
-func (s *server) start(ctx context.Context, args func(string, int) []string, ask func() loadgen.Protocol, accept func(loadgen.Progress) bool) (time.Duration, error) {
-	port, err := freePort()
+// first answer to a pop of the queue that accept lets pass.
+func (s *server) start(ctx context.Context, args []string, queue string, accept func(loadgen.Progress) bool) (time.Duration, error) {
+	addr, err := freeAddress()
 	if err != nil {
 		return 0, err
 	}
+	_, port, _ := strings.Cut(addr, ":")
+	places := strings.NewReplacer("ADDRESS", addr, "PORT", port, "DIR", s.dir)
+	args = slices.Clone(args)
+	for i, arg := range args {
+		args[i] = places.Replace(arg)
+	}
 	log, err := os.Create(filepath.Join(s.dir, "log"))
 	if err != nil {
-		return 0, fmt.Errorf("no log file for %s: %w", s.peer.name, err)
+		return 0, fmt.Errorf("no log file for %s: %w", s.peer.label, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(s.peer.binary, args(s.dir, port)...)
+	cmd := exec.Command(s.peer.binary, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("%s cannot be started: %w", s.peer.name, err)
+		return 0, fmt.Errorf("%s cannot be started: %w", s.peer.label, err)
 	}
 	exited := make(chan struct{})
-	s.cmd, s.addr, s.exited = cmd, address(port), exited
+	s.cmd, s.addr, s.exited = cmd, addr, exited
 	go func() { // ends with the process
 		_ = cmd.Wait()
 		close(exited)
@@ -68,15 +75,15 @@ func (s *server) start(ctx context.Context, args func(string, int) []string, ask
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		progress, err := loadgen.Ask(ctx, s.addr, ask())
+		progress, err := loadgen.Ask(ctx, s.addr, s.peer.asks["pop"](queueTarget(queue, 0)))
 		if err == nil && accept(progress) {
 			return time.Since(began), nil
 		}
 		select {
 		case <-s.exited:
-			return 0, fmt.Errorf("%s ended before it served; its log says: %s", s.peer.name, s.log())
+			return 0, fmt.Errorf("%s ended before it served; its log says: %s", s.peer.label, s.log())
 		case <-ctx.Done():
-			return 0, errors.Join(fmt.Errorf("%s did not serve: %w", s.peer.name, ctx.Err()), err)
+			return 0, errors.Join(fmt.Errorf("%s did not serve: %w", s.peer.label, ctx.Err()), err)
 		case <-time.After(startPoll):
 		}
 	}
@@ -84,7 +91,7 @@ func (s *server) start(ctx context.Context, args func(string, int) []string, ask
 
 // serve starts the server for measuring.
 func (s *server) serve(ctx context.Context) error {
-	_, err := s.start(ctx, s.peer.args, s.peer.probe, anyAnswer)
+	_, err := s.start(ctx, s.peer.args, unusedQueue, anyAnswer)
 	return err
 }
 
@@ -104,14 +111,14 @@ func (s *server) kill() {
 // stop asks the process to end and returns when it is gone.
 func (s *server) stop(ctx context.Context) error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("%s cannot be stopped: %w", s.peer.name, err)
+		return fmt.Errorf("%s cannot be stopped: %w", s.peer.label, err)
 	}
 	select {
 	case <-s.exited:
 		s.cmd = nil
 		return nil
 	case <-time.After(startLimit):
-		return fmt.Errorf("%s did not end in %v; its log says: %s", s.peer.name, startLimit, s.log())
+		return fmt.Errorf("%s did not end in %v; its log says: %s", s.peer.label, startLimit, s.log())
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -121,7 +128,7 @@ func (s *server) stop(ctx context.Context) error {
 func (s *server) remove() error {
 	s.kill()
 	if err := os.RemoveAll(s.dir); err != nil {
-		return fmt.Errorf("the data of %s cannot be deleted: %w", s.peer.name, err)
+		return fmt.Errorf("the data of %s cannot be deleted: %w", s.peer.label, err)
 	}
 	return nil
 }
@@ -162,12 +169,12 @@ func (s *server) log() string {
 	return strings.TrimSpace(string(text[max(0, len(text)-logShown):]))
 }
 
-// freePort returns a port of the loopback address that was free a moment ago.
-func freePort() (int, error) {
+// freeAddress is a port of the loopback address that was free a moment ago.
+func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, fmt.Errorf("no free port: %w", err)
+		return "", fmt.Errorf("no free port: %w", err)
 	}
 	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return l.Addr().String(), nil
 }

@@ -70,16 +70,15 @@ func helper(t *testing.T, behaviour string) *peer {
 		t.Fatal(err)
 	}
 	return &peer{
-		name: "helper", binary: self,
-		args:  func(_ string, port int) []string { return []string{behaviour, address(port)} },
-		probe: func() loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) },
-		pop:   func(string) loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) },
+		label: "helper", binary: self,
+		args: []string{behaviour, "ADDRESS"},
+		asks: asks{"pop": func(target) loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) }},
 	}
 }
 
 func testBench(t *testing.T) *bench {
 	t.Helper()
-	b, err := newBench(t.TempDir(), 2)
+	b, err := newBench(t.TempDir(), 2, 20*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +103,7 @@ func TestAServerIsStartedKilledAndStartedAgain(t *testing.T) {
 		default:
 			t.Error("kill returned before the process was gone")
 		}
-		if _, err := loadgen.Ask(t.Context(), addr, s.peer.probe()); err == nil {
+		if _, err := loadgen.Ask(t.Context(), addr, s.peer.asks["pop"](target{})); err == nil {
 			t.Error("a killed server answered")
 		}
 	}
@@ -153,7 +152,7 @@ func TestACancelledStartLeavesNothingRunning(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	never := func(loadgen.Progress) bool { cancel(); return false }
-	if _, err := s.start(ctx, s.peer.args, s.peer.probe, never); !errors.Is(err, context.Canceled) {
+	if _, err := s.start(ctx, s.peer.args, unusedQueue, never); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v, expected context.Canceled", err)
 	}
 	exited := s.exited
@@ -163,10 +162,10 @@ func TestACancelledStartLeavesNothingRunning(t *testing.T) {
 
 func TestACaseMeasuresEveryRoundAndLeavesOutAFailedServer(t *testing.T) {
 	b := testBench(t)
-	c := &benchCase{name: "pop", contenders: []contender{
-		{label: "good", peer: helper(t, "serve-empty")}, {label: "bad", peer: helper(t, "refuse")},
-	}}
-	rows, err := throughput{limit: 20 * time.Millisecond, traffic: pops(2, 2, 0)}.run(t.Context(), b, c)
+	good, bad := helper(t, "serve-empty"), helper(t, "refuse")
+	good.label, bad.label = "good", "bad"
+	c := &benchCase{name: "pop", peers: []peer{*good, *bad}, loads: []load{{"pop", 2, 2, 0}}}
+	rows, err := rates(t.Context(), b, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,10 +181,10 @@ func TestACaseMeasuresEveryRoundAndLeavesOutAFailedServer(t *testing.T) {
 
 func TestEveryRoundMeasuresAllServers(t *testing.T) {
 	b := &bench{}
-	c := &benchCase{contenders: []contender{{label: "a"}, {label: "b"}, {label: "c"}}}
+	c := &benchCase{peers: []peer{{label: "a"}, {label: "b"}, {label: "c"}}}
 	var order strings.Builder
 	err := b.each(t.Context(), c, 2, func(_, i int) error {
-		order.WriteString(c.contenders[i].label)
+		order.WriteString(c.peers[i].label)
 		return nil
 	})
 	if err != nil || order.String() != "abcabc" {
@@ -232,7 +231,7 @@ func TestTheReportShowsRowsRatiosAndFailures(t *testing.T) {
 }
 
 func TestCasesAreChosenByPattern(t *testing.T) {
-	cases := allCases(allPeers("holdfast"), fullSizes())
+	cases := allCases(allPrograms("holdfast"), false)
 	for pattern, want := range map[string]string{
 		"push*": "push-64 push-1", "*-1": "push-1 pop-1 mixed-1 subscribe-1 update-1 next-1 shifts-1 lpush-1 rpop-1 brpop-1 work-1", "start": "start",
 		"*-16": "update-16 next-16 shifts-16",
@@ -259,11 +258,11 @@ func TestAMissingPeerIsSkippedWithALine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	peers, skipped, err := choosePeers(&options{Holdfast: self})
-	if err != nil || len(peers) != 1 || peers[0].binary != self || len(skipped) != 2 || !strings.HasPrefix(skipped[0], "redis is skipped: ") {
-		t.Errorf("%d peers, skipped %q, %v; expected only Holdfast, and a line about each other", len(peers), skipped, err)
+	programs, skipped, err := choosePrograms(&options{Holdfast: self})
+	if err != nil || len(programs) != 1 || programs[0].binary != self || len(skipped) != 2 || !strings.HasPrefix(skipped[0], "redis is skipped: ") {
+		t.Errorf("%d programs, skipped %q, %v; expected only Holdfast, and a line about each other", len(programs), skipped, err)
 	}
-	if _, _, err := choosePeers(&options{Holdfast: filepath.Join(t.TempDir(), "none")}); err == nil || !strings.Contains(err.Error(), "make build") {
+	if _, _, err := choosePrograms(&options{Holdfast: filepath.Join(t.TempDir(), "none")}); err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("a missing Holdfast gave %v, expected a sentence about building it", err)
 	}
 }
@@ -272,12 +271,34 @@ func TestCasesAreListedWithoutServers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", "")
 	o := options{Holdfast: "bin/holdfast", List: true}
-	peers, skipped, err := choosePeers(&o)
+	programs, skipped, err := choosePrograms(&o)
 	if err != nil || len(skipped) > 0 {
 		t.Fatalf("%v %v, want that none is looked for", skipped, err)
 	}
-	cases, err := chooseCases(allCases(peers, quickSizes()), "*")
-	if err != nil || len(cases) != len(allCases(peers, quickSizes())) {
+	cases, err := chooseCases(allCases(programs, true), "*")
+	if err != nil || len(cases) != len(allCases(programs, true)) {
 		t.Errorf("%d cases (%v), want all", len(cases), err)
+	}
+}
+
+func TestEachPeerOfACaseKnowsWhatItIsAsked(t *testing.T) {
+	for _, c := range allCases(allPrograms("holdfast"), false) {
+		if len(c.peers) == 0 || c.peers[0].label != "holdfast" {
+			t.Errorf("%s is not measured on Holdfast first", c.name)
+		}
+		asked := []string{"pop"}
+		for _, l := range c.loads {
+			asked = append(asked, l.ask)
+		}
+		for _, f := range c.fill {
+			asked = append(asked, f.ask)
+		}
+		for _, p := range c.peers {
+			for _, ask := range asked {
+				if p.asks[ask] == nil {
+					t.Errorf("%s: %s has no %s", c.name, p.label, ask)
+				}
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"strings"
@@ -49,28 +50,31 @@ func serveBoard(addr string) {
 func boardHelper(t *testing.T) *peer {
 	t.Helper()
 	p := helper(t, "serve-board")
-	p.update = loadgen.BarbershopUpdate
-	p.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext() }
-	p.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
+	p.asks = boards[0].asks
 	return p
 }
 
 func TestABoardIsMadeOnceAndMeasuredInEveryRound(t *testing.T) {
 	b := testBench(t)
-	c := &benchCase{name: "update", contenders: []contender{{label: "good", peer: boardHelper(t)}}}
-	seen := 0
-	groups := func(c contender, before state) []loadgen.Group {
+	p, seen := boardHelper(t), 0
+	update := p.asks["update"]
+	p.asks = maps.Clone(p.asks)
+	p.asks["measured"] = func(before target) loadgen.Protocol {
 		s, items := b.servers[0], before.items
-		got, err := loadgen.Ask(t.Context(), s.addr, tell{c.peer.next(""), &seen})
+		got, err := loadgen.Ask(t.Context(), s.addr, tell{p.asks["pop"](before), &seen})
 		if err != nil || got.Done != 1 {
 			t.Errorf("the server was asked in vain: %+v, %v", got, err)
 		}
 		if items.Live != 100+2*10 || items.Seed == 0 {
 			t.Errorf("the items are %+v, expected 120 with a seed", items)
 		}
-		return updates(2, 3, 30)(c, before)
+		return update(before)
 	}
-	rows, err := boardThroughput{items: 100, extra: 10, limit: time.Minute, traffic: groups}.run(t.Context(), b, c)
+	c := &benchCase{
+		name: "update", peers: []peer{*p}, keep: true, limit: time.Minute,
+		fill: []filling{{ask: "update", count: 100, perRound: 10}}, loads: []load{{"measured", 2, 3, 30}},
+	}
+	rows, err := rates(t.Context(), b, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +96,11 @@ func (c tell) Consume(dst, src []byte) ([]byte, loadgen.Progress, error) {
 
 func TestBoardGrowthMeasuresEachSizeInAllRounds(t *testing.T) {
 	b := testBench(t)
-	growth := boardGrowth{items: []int{20, 50}, updates: 500}
-	c := &benchCase{name: "board growth", contenders: []contender{{label: "holdfast", peer: boardHelper(t)}}}
-	rows, err := growth.run(t.Context(), b, c)
+	c := &benchCase{
+		name: "board growth", rows: "board", peers: []peer{*boardHelper(t)}, sizes: []int{20, 50},
+		fill: []filling{{ask: "update"}}, loads: []load{{"update", 50, 16, 500}},
+	}
+	rows, err := growth(t.Context(), b, c)
 	if err != nil || len(b.failed) > 0 {
 		t.Fatal(err, b.failed)
 	}
@@ -111,11 +117,10 @@ func TestBoardGrowthMeasuresEachSizeInAllRounds(t *testing.T) {
 }
 
 func TestHoldfastServesBoardsByAnotherListener(t *testing.T) {
-	peers := onBoard(allPeers("holdfast"))
-	if len(peers) != 2 || peers[0].name != "holdfast" || peers[1].name != "redis" {
-		t.Fatalf("%d peers have boards, expected holdfast and redis", len(peers))
+	if len(boards) != 2 || boards[0].label != "holdfast" || boards[1].label != "redis" {
+		t.Fatalf("%d peers have boards, expected holdfast and redis", len(boards))
 	}
-	if args := strings.Join(peers[0].args("dir", 8002), " "); !strings.Contains(args, "--barbershop 127.0.0.1:8002") || !strings.Contains(args, "--pinpriq off") {
+	if args := strings.Join(boards[0].args, " "); !strings.Contains(args, "--barbershop ADDRESS") || !strings.Contains(args, "--pinpriq off") {
 		t.Errorf("holdfast is started with %s", args)
 	}
 }
