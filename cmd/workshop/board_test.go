@@ -71,8 +71,11 @@ func TestABoardIsMadeOnceAndMeasuredInEveryRound(t *testing.T) {
 		return update(before)
 	}
 	c := &benchCase{
-		name: "update", peers: []peer{*p}, keep: true, limit: time.Minute,
-		fill: []filling{{ask: "update", count: 100, perRound: 10}}, loads: []load{{"measured", 2, 3, 30}},
+		name: "update", peers: []peer{*p},
+		traffic: traffic{
+			keep: true, limit: time.Minute,
+			fill: []filling{{ask: "update", count: 100, perRound: 10}}, loads: []load{{"measured", 2, 3, 30}},
+		},
 	}
 	rows, err := rates(t.Context(), b, c)
 	if err != nil {
@@ -98,7 +101,7 @@ func TestBoardGrowthMeasuresEachSizeInAllRounds(t *testing.T) {
 	b := testBench(t)
 	c := &benchCase{
 		name: "board growth", rows: "board", peers: []peer{*boardHelper(t)}, sizes: []int{20, 50},
-		fill: []filling{{ask: "update"}}, loads: []load{{"update", 50, 16, 500}},
+		traffic: filled("update", 0, load{"update", 50, 16, 500}),
 	}
 	rows, err := growth(t.Context(), b, c)
 	if err != nil || len(b.failed) > 0 {

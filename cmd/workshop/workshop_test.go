@@ -164,7 +164,7 @@ func TestACaseMeasuresEveryRoundAndLeavesOutAFailedServer(t *testing.T) {
 	b := testBench(t)
 	good, bad := helper(t, "serve-empty"), helper(t, "refuse")
 	good.label, bad.label = "good", "bad"
-	c := &benchCase{name: "pop", peers: []peer{*good, *bad}, loads: []load{{"pop", 2, 2, 0}}}
+	c := &benchCase{name: "pop", peers: []peer{*good, *bad}, traffic: traffic{loads: []load{{"pop", 2, 2, 0}}}}
 	rows, err := rates(t.Context(), b, c)
 	if err != nil {
 		t.Fatal(err)
