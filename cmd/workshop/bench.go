@@ -172,13 +172,23 @@ func (s *server) make(ctx context.Context, t target, ask string, n int) error {
 	return s.rest(ctx)
 }
 
-// measure runs the groups against the server.
-func (s *server) measure(ctx context.Context, groups []loadgen.Group, limit time.Duration) (loadgen.Result, error) {
+// run runs the groups against the server.
+func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Duration) (loadgen.Result, error) {
 	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: limit, PID: s.cmd.Process.Pid, Groups: groups})
 	if err != nil {
-		return result, fmt.Errorf("%w; the server's log says: %s", err, s.log())
+		err = fmt.Errorf("%w; the server's log says: %s", err, s.log())
 	}
-	return result, nil
+	return result, err
+}
+
+// measure adds what a run gives to a row. A packet counts as so many operations.
+func (s *server) measure(ctx context.Context, r *row, operations float64, limit time.Duration, groups []loadgen.Group) (loadgen.Result, error) {
+	result, err := s.run(ctx, groups, limit)
+	if err != nil {
+		return result, err
+	}
+	r.addResult(&result, operations)
+	return result, r.addMemory(s)
 }
 
 // discard removes a server that is no longer needed.

@@ -17,7 +17,7 @@ type benchCase struct {
 
 	rows  string   // what the names of the rows begin with, where one case has several
 	sizes []int    // of what is there, one after the other
-	ends  []string // how servers end before they start again
+	ends  []ending // how servers end before they start again
 	rate  int      // of renewals, in a second
 }
 
@@ -138,7 +138,7 @@ func sizeCases(n pick) []benchCase {
 	return []benchCase{
 		{
 			name: "start", about: fmt.Sprintf(startAbout, short(million)), peers: queues,
-			run: starts, ends: []string{killed}, traffic: filled("push", million),
+			run: starts, ends: []ending{killed}, traffic: filled("push", million),
 		},
 		{
 			name: "memory", about: fmt.Sprintf("resident memory with %s and %s packets queued", short(million), short(high)),
@@ -239,7 +239,7 @@ func workCases(n pick) []benchCase {
 		rate("work-group-64", "the same in three requests: QMPUSH, QCLAIM COUNT 64, QACK of 64", own,
 			traffic{loads: []load{{"grouped", 16, 64, deep}}}),
 		{
-			name: "work-start", about: fmt.Sprintf(startAbout, short(held)), peers: own, run: starts, ends: []string{killed, stopped},
+			name: "work-start", about: fmt.Sprintf(startAbout, short(held)), peers: own, run: starts, ends: []ending{killed, stopped},
 			traffic: traffic{fill: []filling{{ask: "push", count: held + 1, perRound: 2}, {ask: "hold", count: held}}},
 		},
 		{

@@ -4,16 +4,26 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
-const (
-	killed  = "killed"
-	stopped = "stopped"
+// ending is how a server ends before it starts again.
+type ending struct {
+	name   string
+	signal os.Signal
+}
 
+var (
+	killed  = ending{"killed", os.Kill}
+	stopped = ending{"stopped", syscall.SIGTERM}
+)
+
+const (
 	// slowFill is how many packets are filled in where each pop costs a sync: more than can be
 	// popped in the time of a case.
 	slowFill = 30_000
@@ -57,12 +67,7 @@ func rates(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
 			}
 		}
 		s := servers[i]
-		result, err := s.measure(ctx, p.groups(t, loads...), cmp.Or(c.limit, b.limit))
-		if err != nil {
-			return err
-		}
-		rows[i].addResult(&result, 1)
-		if err := rows[i].addMemory(s); err != nil {
+		if _, err := s.measure(ctx, rows[i], 1, cmp.Or(c.limit, b.limit), p.groups(t, loads...)); err != nil {
 			return err
 		}
 		if c.keep && round < b.rounds-1 {
@@ -80,7 +85,7 @@ func starts(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
 	for _, end := range c.ends {
 		name := c.name
 		if len(c.ends) > 1 {
-			name += " " + end
+			name += " " + end.name
 		}
 		rows = append(rows, newRows(c, name, "s")...)
 	}
@@ -93,9 +98,7 @@ func starts(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
 		}
 		s := servers[i]
 		for e, end := range c.ends {
-			if end == killed {
-				s.kill()
-			} else if err := s.stop(ctx); err != nil {
+			if err := s.end(ctx, end.signal); err != nil {
 				return err
 			}
 			took, err := s.start(ctx, s.peer.args, queueName, aPacket)
@@ -212,20 +215,19 @@ func (s *server) grow(ctx context.Context, rounds, size int, c *benchCase, r *ro
 	for round := range rounds {
 		t.Base = uint64(size + round*l.count)
 		t.items.InOrder, t.items.Seed = false, uint64(1+round)*seedStep
-		result, err := s.measure(ctx, s.peer.groups(t, l), time.Minute)
+		result, err := s.measure(ctx, r, operations, time.Minute, s.peer.groups(t, l))
 		if err == nil && !result.Groups[0].Finished {
 			err = fmt.Errorf("only %d of %d requests were done in a minute", result.Packets(), l.count)
 		}
 		if err != nil {
 			return err
 		}
-		r.addResult(&result, operations)
 		r.Samples[round] = result.Elapsed.Seconds() * 1e6 / (float64(result.Packets()) * operations)
 		if err := s.rest(ctx); err != nil {
 			return err
 		}
 	}
-	return r.addMemory(s)
+	return nil
 }
 
 // renewed measures how much steady renewals of claims slow pops down. Their share is the processor
@@ -251,7 +253,7 @@ func renewed(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
 			if i > 0 {
 				groups[i-1].Rate = c.rate
 			}
-			if results[i], err = s.measure(ctx, groups, limit); err == nil {
+			if results[i], err = s.run(ctx, groups, limit); err == nil {
 				err = b.discard(s)
 			}
 			if err != nil {

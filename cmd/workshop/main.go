@@ -9,8 +9,7 @@
 //	peer.go   the servers that are compared, and the ways to use them
 //	server.go one running server
 //	bench.go  rounds, filling and measuring
-//	cost.go   the first table: what a request costs the server
-//	report.go rows and the table of all cases
+//	report.go rows, the first table (what a request costs the server) and that of all cases
 //	loadgen   the generator
 package main
 

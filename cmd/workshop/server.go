@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
@@ -99,26 +98,20 @@ func anyAnswer(loadgen.Progress) bool { return true }
 func aPacket(p loadgen.Progress) bool { return p.Packets > 0 }
 
 // kill ends the process at once and returns when it is gone.
-func (s *server) kill() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Kill() // fails only if it has ended by itself
-	<-s.exited
-	s.cmd = nil
-}
+func (s *server) kill() { _ = s.end(context.Background(), os.Kill) } // fails only if it has ended by itself
 
-// stop asks the process to end and returns when it is gone.
-func (s *server) stop(ctx context.Context) error {
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("%s cannot be stopped: %w", s.peer.label, err)
+// end has a signal end the process, if it runs, and returns when it is gone.
+func (s *server) end(ctx context.Context, signal os.Signal) error {
+	if s.cmd == nil {
+		return nil
 	}
+	err := s.cmd.Process.Signal(signal)
 	select {
 	case <-s.exited:
 		s.cmd = nil
 		return nil
 	case <-time.After(startLimit):
-		return fmt.Errorf("%s did not end in %v; its log says: %s", s.peer.label, startLimit, s.log())
+		return errors.Join(fmt.Errorf("%s did not end in %v; its log says: %s", s.peer.label, startLimit, s.log()), err)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
