@@ -182,7 +182,9 @@ func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Dur
 }
 
 // measure adds what a run gives to a row. A packet counts as so many operations.
-func (s *server) measure(ctx context.Context, r *row, operations float64, limit time.Duration, groups []loadgen.Group) (loadgen.Result, error) {
+func (s *server) measure(
+	ctx context.Context, r *row, operations float64, limit time.Duration, groups []loadgen.Group,
+) (loadgen.Result, error) {
 	result, err := s.run(ctx, groups, limit)
 	if err != nil {
 		return result, err

@@ -34,7 +34,7 @@ type options struct {
 	Cost     bool   `help:"Only Holdfast and Redis in the cases of the first table, what a request costs: about ten minutes."`
 	Rounds   int    `help:"Rounds of each case; 5, or 9 with --cost, or 2 with --quick." placeholder:"N"`
 	Quick    bool   `help:"Small counts: a look in about five minutes, not a measurement."`
-	Dir      string `help:"Folder for the servers' data, on the disk to be measured; a folder of its own is made inside and deleted. Default: .bench in the current folder." placeholder:"PATH"`
+	Dir      string `help:"Folder on the disk to be measured; one for data is made inside, and deleted. Default: .bench." placeholder:"PATH"`
 	List     bool   `help:"List the cases and end."`
 }
 

@@ -104,7 +104,8 @@ func request(pieces ...any) part {
 // longer one.
 const maxLine = 1024
 
-var errLongLine = errors.New("the server sent a line of more than 1024 bytes where a reply was expected; check that it speaks this protocol")
+var errLongLine = errors.New("the server sent a line of more than 1024 bytes where a reply was expected; " +
+	"check that it speaks this protocol")
 
 // line returns the first line of src without its line end, and the bytes it takes; 0 bytes when the
 // line is not complete.

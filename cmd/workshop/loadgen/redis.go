@@ -33,7 +33,8 @@ func RedisSet(items Items, size int) Protocol {
 func RedisZAdd(p Packets) Protocol {
 	return counted(func(c Progress) (Progress, error) {
 		if c.Empty > 0 {
-			return c, errors.New("the server says that a packet was there before, expected every packet to be new; use an empty queue or another base number")
+			return c, errors.New("the server says that a packet was there before, expected every packet to be new; " +
+				"use an empty queue or another base number")
 		}
 		return c, nil
 	}, command("ZADD", p.Queue, p.priority, p))
@@ -91,11 +92,12 @@ func command(args ...any) part {
 			pieces = append(pieces, fmt.Sprintf("$%d\r\n", arg.Size), arg.numbered(), "\r\n")
 		case Items:
 			const digits = 16
-			pieces = append(pieces, fmt.Sprintf("$%d\r\n%s:", len(arg.Queue)+1+digits, arg.Queue), part(func(dst []byte, i uint64) []byte {
-				dst = append(dst, "0123456789abcdef"...)
+			name := part(func(dst []byte, i uint64) []byte {
+				dst = append(dst, "0000000000000000"...)
 				putHex(dst[len(dst)-digits:], arg.item(i))
 				return dst
-			}), "\r\n")
+			})
+			pieces = append(pieces, fmt.Sprintf("$%d\r\n%s:", len(arg.Queue)+1+digits, arg.Queue), name, "\r\n")
 		}
 	}
 	return request(pieces...)
