@@ -392,7 +392,9 @@ func (b *Batch) remove(e *batchEntry) {
 
 func (b *Batch) add(e batchEntry) {
 	if n := len(b.entries); n == cap(b.entries) { // append makes a long slice longer by a quarter
-		b.entries = slices.Grow(b.entries, max(n, 64))
+		longer := make([]batchEntry, n, max(2*n, 64))
+		copy(longer, b.entries)
+		b.entries = longer
 	}
 	b.entries = append(b.entries, e)
 	b.weigh(&e, 1)
