@@ -57,7 +57,7 @@ func TuneGC() (stop func()) {
 // tuner is what TuneGC remembers from one pause to the next.
 type tuner struct {
 	samples   []metrics.Sample // bytes: of the live heap, allocated so far, that a collection scans
-	percent   int              // as set last
+	live      uint64           // bytes of the live heap, as the last collection left them
 	allocated uint64           // bytes by the last pause
 	idle      int              // pauses since the process did something
 }
@@ -65,10 +65,10 @@ type tuner struct {
 func (t *tuner) tune() {
 	metrics.Read(t.samples)
 	live, allocated, scans := t.samples[0].Value.Uint64(), t.samples[1].Value.Uint64(), t.samples[2].Value.Uint64()
-	percent := percentOf(live, scans)
-	if percent != t.percent { // setting it stops the world
-		t.percent = percent
-		debug.SetGCPercent(percent)
+	// Once for each collection: setting it stops the world, and scans grows with what is allocated.
+	if live != t.live || t.allocated == 0 {
+		t.live = live
+		debug.SetGCPercent(percentOf(live, min(scans, live)))
 	}
 	if allocated-t.allocated > quiet {
 		t.idle = 0
