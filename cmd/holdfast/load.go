@@ -21,7 +21,7 @@ type loadCmd struct {
 	ToServer bool     `help:"Add the dump to what a running server holds: packets to the queues of the same names and databases, in their order, as the newest of their priority."`
 	Queue    []string `pattern:"" placeholder:"GLOB" sep:"none" help:"With --to-server, only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	ToQueue  string   `placeholder:"QUEUE" help:"With --to-server, load the packets of one queue into QUEUE of the database --db."`
-	From     int64    `placeholder:"RECORD" range:"1 1000000000000" help:"With --to-server, begin with this record of the dump: where the error of a load that was cut short says."`
+	From     []int64  `placeholder:"RECORD" range:"1 1000000000000" help:"With --to-server, go on with this record of the dump, as the error of a load that was cut short says. The numbers behind it are the queues and hashes that it had begun."`
 
 	workServer
 	progress
@@ -30,7 +30,7 @@ type loadCmd struct {
 func (c *loadCmd) Help() string {
 	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. All of the dump is stored at once, in the last moment. After an error, Ctrl-C, kill -9 or a power cut before that the folder is as it was: run the load again.
 
-With --to-server FILE the dump goes into a running server, which others use meanwhile; so queues move from one server to another. First the dump is read and checked to its end. Then it goes in pipelines. A load that is cut short, on either side, says from which record on the dump may be missing. --from with that number goes on there: some packets may be there twice then, and none is missing. The user needs push and manage for all that is loaded. Counters of queues stay behind, and packets get new ids.
+With --to-server FILE the dump goes into a running server, which others use meanwhile; so queues move from one server to another. First the dump is read and checked to its end. Then it goes in pipelines. A load that is cut short, on either side, says from which record on the dump may be missing. --from with what it says goes on there: some packets may be there twice then, and none is missing. The user needs push and manage for all that is loaded. Counters of queues stay behind, and packets get new ids.
 
 There claimed packets become ready and keep their attempts, and queues that are there keep their settings.
 
@@ -40,7 +40,7 @@ Examples:
     gunzip < holdfast.backup.gz | holdfast load - ./restored
     holdfast load --to-server holdfast.backup --redis 10.0.0.2:6379
     holdfast load --to-server holdfast.backup --queue jobs --to-queue jobs-of-old
-    holdfast load --to-server holdfast.backup --from 1200345`
+    holdfast load --to-server holdfast.backup --from 1200345,2`
 }
 
 // Validate is called with the parsed flags.
@@ -48,7 +48,7 @@ func (c *loadCmd) Validate() error {
 	switch {
 	case !c.ToServer && c.Dir == "":
 		return errors.New("expected FILE and DIR, or --to-server FILE")
-	case !c.ToServer && (len(c.Queue) > 0 || c.ToQueue != "" || c.From != 0):
+	case !c.ToServer && (len(c.Queue) > 0 || c.ToQueue != "" || c.From != nil):
 		return errors.New("--queue, --to-queue and --from go with --to-server")
 	case c.ToServer && c.Dir != "":
 		return errors.New("--to-server: expected a FILE, but no folder")

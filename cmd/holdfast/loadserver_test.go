@@ -247,7 +247,7 @@ func TestPacketsWithManyTagsAreLoadedIntoAServer(t *testing.T) {
 }
 
 // where is the record from which a load that was cut short goes on.
-var where = regexp.MustCompile(`--from ([0-9]+) goes on there`)
+var where = regexp.MustCompile(`--from ([0-9,]+) goes on there`)
 
 func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
 	const n = 20_000
@@ -305,18 +305,47 @@ func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
 	oneErrorLine(t, s.run(t, "load", "--to-server", file, "--from", "1000000"), exitFailed, "--from: expected at most 40004, the records of the dump")
 }
 
-// What the load may have begun with is its own, though the server has the name.
-func TestALoadThatGoesOnFillsTheHashThatItHadBegun(t *testing.T) {
-	const n = 2000 // packets are records 3 to n+2, the hash is n+3
+// What the server has is its own, unless --from says that the load has begun it.
+func TestALoadThatGoesOnKeepsWhatOthersHad(t *testing.T) {
+	const n = 2000 // the queue is record 2, its packets up to n+2, the hash is n+3
 	file := manyOf(t, n)
 	to := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
 	c := redisOf(t, to, 0)
-	sends(t, c, "HSET h 0 0")
-	for from, fields := range map[int64]int64{n + 3: n, n + 4 - loadPipe: n, n + 3 - loadPipe: 1} {
-		sends(t, c, "DEL h", "HSET h 0 0")
-		to.must(t, "load", "--to-server", file, "--queue", "h", "--from", fmt.Sprint(from))
-		if got := c.HLen(t.Context(), "h").Val(); got != fields {
-			t.Errorf("from record %d: %d fields, want %d", from, got, fields)
+	for from, want := range map[string]struct {
+		fields  int64
+		expires bool
+	}{
+		"2": {1, false}, "1000": {1, false}, fmt.Sprint(n + 3): {1, false}, fmt.Sprint(n + 1000): {1, false},
+		fmt.Sprint("2,2,", n+3): {n, true}, fmt.Sprint("1000,2,", n+3): {n, true}, fmt.Sprint(n+5, ",2,", n+3): {n - 1, false},
+	} {
+		c.Del(t.Context(), "h", "q")
+		sends(t, c, "HSET h mine 0", "RPUSH q mine")
+		to.must(t, "load", "--to-server", file, "--from", from)
+		want.fields += min(1, want.fields/2) // mine
+		if got := c.HLen(t.Context(), "h").Val(); got != want.fields {
+			t.Errorf("from %s: %d fields, want %d", from, got, want.fields)
+		}
+		if got := c.TTL(t.Context(), "q").Val() > 0; got != want.expires {
+			t.Errorf("from %s: the queue expires: %v, want %v", from, got, want.expires)
+		}
+	}
+	c.Del(t.Context(), "h")
+	sends(t, c, "SET h mine")
+	to.must(t, "load", "--to-server", file, "--from", fmt.Sprint(n))
+	if got := c.Get(t.Context(), "h").Val(); got != "mine" {
+		t.Errorf("the string is %q", got)
+	}
+}
+
+func TestALoadThatIsCutShortBeforeItWentOnSaysTheSame(t *testing.T) {
+	for want, l := range map[string]serverLoad{
+		"39000,2": {loadCmd: &loadCmd{From: []int64{39000, 2}}, from: 39000, record: 1024, begun: []int64{3}},
+		"1":       {loadCmd: &loadCmd{}},
+		"1025,3":  {loadCmd: &loadCmd{From: []int64{7, 2}}, from: 7, record: 1024, begun: []int64{3}},
+		"1000,3":  {loadCmd: &loadCmd{}, record: 1024, begun: []int64{3}, commands: []loadCommand{{record: 1000}}},
+	} {
+		if got := l.rest(); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,7 +31,10 @@ type serverLoad struct {
 	progress func(loaded, total int64)
 	total    int64 // packets to load
 
-	record   int64 // that was read last; the first is 1
+	from     int64   // the record with which it begins
+	record   int64   // that was read last; the first is 1
+	begun    []int64 // the heads of queues and hashes that are the load's own and may be under way
+	refused  error   // what ended it
 	target   loadTarget
 	pipe     redis.Pipeliner
 	commands []loadCommand // of the pipe
@@ -87,6 +93,9 @@ func (c *loadCmd) toServer(ctx context.Context, p *program) error {
 		progress: func(loaded, total int64) { m.set("load", inPackets, loaded, total) },
 	}
 	defer l.conn.Close()
+	if len(c.From) > 0 {
+		l.from = c.From[0]
+	}
 	l.pipe = l.conn.Pipeline()
 	if err = l.check(ctx, in, func(at dump.Progress) { m.set("check", inBytes, at.Bytes, in.size) }); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
@@ -95,16 +104,12 @@ func (c *loadCmd) toServer(ctx context.Context, p *program) error {
 		return l.failed(ctx, err, "nothing was loaded")
 	}
 	if _, err = dump.Read(ctx, in, func(r *dump.Record) error { return l.add(ctx, r) }, nil); err != nil {
-		at := l.record
-		if len(l.commands) > 0 {
-			at = l.commands[0].record
-		}
-		return l.failed(ctx, err, fmt.Sprintf("%d of about %s are loaded; --from %d goes on there, and what was under way may be there twice then",
-			l.report.Packets, plural(l.total, "packet"), at))
+		return l.failed(ctx, cmp.Or(l.refused, err), fmt.Sprintf("%d of about %s are loaded; --from %s goes on there, and what was under way may be there twice then",
+			l.report.Packets, plural(l.total, "packet"), l.rest()))
 	}
 	m.end()
-	if l.From > l.record {
-		return fmt.Errorf("load: --from: expected at most %d, the records of the dump, got %d", l.record, l.From)
+	if l.from > l.record {
+		return fmt.Errorf("load: --from: expected at most %d, the records of the dump, got %d", l.record, l.from)
 	}
 	l.report.Took = time.Since(began)
 	return c.print(p.stdout, &l.report)
@@ -121,6 +126,20 @@ func (l *serverLoad) failed(ctx context.Context, err error, state string) error 
 	return fmt.Errorf("load: %w; %s", l.explain(ctx, err), state)
 }
 
+// rest is what --from needs to go on: the record of the first command that has no answer, and the
+// queues and hashes that are then the load's own.
+func (l *serverLoad) rest() string {
+	rest := l.From
+	if l.record >= l.from {
+		at := l.record + 1
+		if len(l.commands) > 0 {
+			at = l.commands[0].record
+		}
+		rest = append([]int64{at}, l.begun...)
+	}
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(rest), "[]"), " ", ",")
+}
+
 // targetOf is where a queue, string or hash of the dump goes.
 func (l *serverLoad) targetOf(r *dump.Record) loadTarget {
 	t := loadTarget{kind: r.Type, db: int(r.Database), name: r.Name, expires: int64(r.Expires)}
@@ -135,8 +154,7 @@ func (l *serverLoad) targetOf(r *dump.Record) loadTarget {
 	default:
 		t.wanted = l.ToQueue == "" && dump.Match(l.Queue, r.Name)
 	}
-	// What may have been under way when a load was cut short is the load's own.
-	t.held = l.held[t.key()] && (l.From <= 1 || l.record >= l.From+loadPipe)
+	t.held = l.held[t.key()] && !slices.Contains(l.From[min(1, len(l.From)):], l.record)
 	return t
 }
 
@@ -196,7 +214,9 @@ func (l *serverLoad) findHeld(ctx context.Context, names []loadTarget) error {
 		if t.kind == dump.TypeQueue && (kind == "string" || kind == "hash") {
 			return fmt.Errorf("the server has a %s called %.100q, and the dump a queue of that name: load that alone, with --queue and --to-queue", kind, t.name)
 		}
-		l.held[t.key()] = kind != "none"
+		if kind != "none" {
+			l.held[t.key()] = true
+		}
 	}
 	return err
 }
@@ -207,14 +227,20 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 	t := &l.target
 	switch r.Type {
 	case dump.TypeQueue, dump.TypeString, dump.TypeHash, dump.TypeEnd:
-		if l.record >= l.From && t.wanted && !t.held && t.expires > l.now && t.kind != dump.TypeString { // behind its packets or fields
+		if l.record >= l.from && t.wanted && !t.held && t.expires > l.now && t.kind != dump.TypeString { // behind its packets or fields
 			l.do(ctx, "PEXPIREAT", t.name, t.expires)
 		}
 		*t = l.targetOf(r)
+		if len(l.commands) == 0 {
+			l.begun = l.begun[:0]
+		}
+		if (t.kind == dump.TypeQueue || t.kind == dump.TypeHash) && t.wanted && !t.held {
+			l.begun = append(l.begun, l.record)
+		}
 	}
 	expired := t.expires != 0 && t.expires <= l.now
 	switch {
-	case l.record < l.From || !t.wanted:
+	case l.record < l.from || !t.wanted:
 	case r.Type == dump.TypePacket && (expired || r.Expires != 0 && int64(r.Expires) <= l.now):
 		l.report.Expired++
 	case expired:
@@ -246,7 +272,6 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 		l.do(ctx, set...)
 		l.commands[len(l.commands)-1].taken = &l.report.Taken
 	}
-	// No record that gave a command is further from the first one: targetOf relies on that.
 	if len(l.commands) > 0 && (l.record-l.commands[0].record >= loadPipe-1 || l.bytes >= loadBytes) || r.Type == dump.TypeEnd {
 		return l.send(ctx)
 	}
@@ -281,7 +306,8 @@ func (l *serverLoad) send(ctx context.Context) error {
 			}
 		case err != nil:
 			l.commands = l.commands[i:]
-			return fmt.Errorf("record %d, %v of %.100q: %w", c.record, c.Args()[0], c.Args()[1], err)
+			l.refused = fmt.Errorf("record %d, %v of %.100q: %w", c.record, c.Args()[0], c.Args()[1], err)
+			return l.refused
 		case c.Args()[0] == "QLOAD":
 			l.report.Packets++
 		}
@@ -331,9 +357,12 @@ func (l *serverLoad) packet(ctx context.Context, r *dump.Record) {
 		}
 	}
 	text := func(word string, b []byte) {
-		if b != nil {
+		if len(b) > 0 {
 			args = append(args, word, b)
 		}
+	}
+	if r.Key != nil {
+		args = append(args, "KEY", []byte(r.Key))
 	}
 	for i := 0; i < len(r.Tags); i += 2 {
 		args = append(args, "TAG", []byte(r.Tags[i]), []byte(r.Tags[i+1]))
@@ -343,7 +372,6 @@ func (l *serverLoad) packet(ctx context.Context, r *dump.Record) {
 	number("ATTEMPTS", int64(r.Attempts))
 	number("FIRST", int64(r.FirstClaim))
 	number("LAST", int64(r.LastClaim))
-	text("KEY", r.Key)
 	text("PRODUCER", r.Producer)
 	text("UNIQUE", r.Unique)
 	text("CONSUMER", r.Consumer)
