@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"errors"
+
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
@@ -29,7 +31,7 @@ type command struct {
 	// replied.
 	run handler
 	// prepare does a slice of what run needs, unless that is nil, and returns true if there is more to
-	// do: others have their turn between. In a transaction run does it all.
+	// do: others have their turn between. For a transaction EXEC does it.
 	prepare func(tx *broker.Tx, args [][]byte) (more bool)
 	// subs are the commands that the second argument chooses among: "client|id". Their arity counts
 	// both words.
@@ -41,6 +43,9 @@ type command struct {
 }
 
 type handler = func(s *session, tx *broker.Tx, args [][]byte) error
+
+// errUnfinished is what a command returns that is called again, until its last slice.
+var errUnfinished = errors.New("a slice is done, the next one follows")
 
 type flags uint16
 

@@ -177,6 +177,41 @@ func TestCommandsWithManyNamesGoOnInSlices(t *testing.T) {
 	}
 }
 
+func TestATransactionBuildsTheTablesOfItsSearchesInSlices(t *testing.T) {
+	const n = 40_000
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.push("l", n)
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("LINSERT l BEFORE 39990 x", "+QUEUED\r\n")
+	c.ask("LINSERT l BEFORE 39980 x", "+QUEUED\r\n")
+	var turns atomic.Int64
+	count := func() { turns.Add(1) }
+	d.disk.turn.Store(&count)
+	c.ask("EXEC", fmt.Sprintf("*2\r\n:%d\r\n:%d\r\n", n+1, n+2))
+	if got := turns.Load(); got < n/4096 {
+		t.Errorf("it took %d turns, want %d at least", got, n/4096)
+	}
+}
+
+// Such packets are in no table of values, so that each search builds it again.
+func TestATransactionOfSearchesAmongPacketsWithKeysEnds(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	for range 2 * 4096 / 512 {
+		words := []string{"QMPUSH", "q", "512"}
+		for i := range 512 {
+			words = append(words, fmt.Sprint(i))
+		}
+		c.send(request(append(words, "KEY", "k")...))
+		c.skipArray(c.readLine())
+	}
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("LPOS q 1", "+QUEUED\r\n")
+	c.ask("LPOS q 2", "+QUEUED\r\n")
+	c.ask("EXEC", "*2\r\n$-1\r\n$-1\r\n")
+}
+
 func TestADeletionInSlicesTakesWhatIsThereThen(t *testing.T) {
 	const n = 8 * nameSlice
 	d := newDoor(t, Config{})

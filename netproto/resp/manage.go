@@ -46,9 +46,6 @@ func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
 
 func qclose(s *session, tx *broker.Tx, args [][]byte) error { return s.did(tx.Close(args[1])) }
 
-// errUnfinished is what a command with flagSlices returns until its last slice.
-var errUnfinished = errors.New("a slice is done, the next one follows")
-
 // slice makes one slice of a change to many packets, which begin makes from the options that the
 // command takes. The command is called again until nothing is left; then it replies how many
 // packets were changed, or would be with DRYRUN.

@@ -16,6 +16,7 @@ type transaction struct {
 	commands []queued
 	held     int // bytes of the commands
 	changes  int // what they bring or delete, see command.changes
+	prepared int // commands whose prepare is done: each once, so that it ends whatever others change
 }
 
 // queued is a command that EXEC will run. It has its own copy of the arguments.
@@ -139,6 +140,15 @@ func exec(s *session, tx *broker.Tx, _ [][]byte) error {
 	case s.multi.dirty:
 		s.discard(tx)
 		return failure(aborted + " previous errors.")
+	}
+	more := false
+	for t := &s.multi; t.prepared < len(t.commands); t.prepared++ {
+		if q := t.commands[t.prepared]; q.command.prepare != nil {
+			_ = tx.Atomic(func() error { more = q.command.prepare(tx, q.args); return nil }) // the next one has its error, too
+		}
+		if more {
+			return errUnfinished
+		}
 	}
 	err := s.storable(tx)
 	if err == nil {
