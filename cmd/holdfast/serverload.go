@@ -49,6 +49,8 @@ type loadTarget struct {
 	name    []byte
 	wanted  bool  // it is selected
 	held    bool  // the server had it
+	begun   bool  // --from names it
+	own     int64 // its record, if it is a queue or hash that the load may give settings, fields or an expiry
 	expires int64 // Unix milliseconds, 0: never
 }
 
@@ -136,6 +138,11 @@ func (l *serverLoad) rest() string {
 			at = l.commands[0].record
 		}
 		rest = append([]int64{at}, l.begun...)
+		for _, head := range l.From {
+			if head > l.record { // it is not reached yet
+				rest = append(rest, head)
+			}
+		}
 	}
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(rest), "[]"), " ", ",")
 }
@@ -154,7 +161,11 @@ func (l *serverLoad) targetOf(r *dump.Record) loadTarget {
 	default:
 		t.wanted = l.ToQueue == "" && dump.Match(l.Queue, r.Name)
 	}
-	t.held = l.held[t.key()] && !slices.Contains(l.From[min(1, len(l.From)):], l.record)
+	t.begun = slices.Contains(l.From[min(1, len(l.From)):], l.record)
+	t.held = l.held[t.key()] && !t.begun
+	if r.Type != dump.TypeString && t.wanted && !t.held && (t.expires == 0 || t.expires > l.now || t.begun) {
+		t.own = l.record
+	}
 	return t
 }
 
@@ -227,15 +238,15 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 	t := &l.target
 	switch r.Type {
 	case dump.TypeQueue, dump.TypeString, dump.TypeHash, dump.TypeEnd:
-		if l.record >= l.from && t.wanted && !t.held && t.expires > l.now && t.kind != dump.TypeString { // behind its packets or fields
+		if l.record >= l.from && t.own > 0 && t.expires != 0 { // behind its packets or fields
 			l.do(ctx, "PEXPIREAT", t.name, t.expires)
 		}
 		*t = l.targetOf(r)
 		if len(l.commands) == 0 {
 			l.begun = l.begun[:0]
 		}
-		if (t.kind == dump.TypeQueue || t.kind == dump.TypeHash) && t.wanted && !t.held {
-			l.begun = append(l.begun, l.record)
+		if t.own > 0 {
+			l.begun = append(l.begun, t.own)
 		}
 	}
 	expired := t.expires != 0 && t.expires <= l.now
@@ -312,7 +323,10 @@ func (l *serverLoad) send(ctx context.Context) error {
 			l.report.Packets++
 		}
 	}
-	l.commands, l.bytes = l.commands[:0], 0
+	l.commands, l.bytes, l.begun = l.commands[:0], 0, l.begun[:0]
+	if l.target.own > 0 {
+		l.begun = append(l.begun, l.target.own)
+	}
 	l.progress(l.report.Packets, l.total)
 	return nil
 }
