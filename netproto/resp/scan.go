@@ -79,8 +79,9 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 	n := 0
 	take := func(name []byte, t broker.Type) {
 		if (o.kind == nil || is(o.kind, t.String())) && o.match.Match(name, &s.steps) {
-			names = appendBulk(names, name)
-			n++
+			if n++; len(names) <= maxLiteral {
+				names = appendBulk(names, name)
+			}
 		}
 	}
 	s.cursor(o.each(s, cursor, func(cursor uint64) uint64 { return tx.Scan(cursor, 1, take) }))

@@ -301,8 +301,8 @@ func (s *session) call() (err error) {
 // maxLiteral is the most literal bytes of the reply to a request, to a transaction too.
 const maxLiteral = broker.MaxAtomicReply
 
-// doubled is the size from which Out doubles: append adds a quarter, and copies each byte of a long
-// reply five times.
+// doubled is the size from which Out doubles in a transaction, whose reply is one: append adds a
+// quarter, and copies each byte of a long reply five times.
 const doubled = 1 << 20
 
 // fits says whether n literal bytes more are not too many for the reply to the present request.
@@ -310,8 +310,9 @@ const doubled = 1 << 20
 func (s *session) fits(n int) bool {
 	out := s.peer.Out
 	s.overLimit = s.overLimit || len(out)-s.requestStart+s.look.size+n > maxLiteral
-	if len(out) >= doubled && len(out)+n > cap(out) && !s.overLimit {
-		s.peer.Out = slices.Grow(out, max(n, min(len(out), maxLiteral-len(out))))
+	const head = 32 // and more than the head and the end of a bulk
+	if s.inExec && len(out) >= doubled && len(out)+n+head > cap(out) && !s.overLimit {
+		s.peer.Out = slices.Grow(out, max(n+head, min(len(out), maxLiteral-len(out))))
 	}
 	return !s.overLimit
 }
