@@ -43,7 +43,8 @@ func (tx *Tx) CanSet(name []byte, size int) error {
 }
 
 // PatchString writes data at an offset into a string, which is made if there is none, fills a gap
-// before it with zeros, keeps the expiry, and returns the new size.
+// before it with zeros, keeps the expiry, and returns the new size. ErrTooManyChanged: the strings
+// that the Atomic patches are too large together.
 func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error) {
 	m := tx.m
 	k, err := m.findKey(name, keyspace.String)
@@ -57,7 +58,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	if err := tx.CanSet(name, size); err != nil {
 		return 0, err
 	}
-	if err := tx.change(size / patchUnit); err != nil {
+	if err := tx.change(1 + size/patchUnit); err != nil {
 		return 0, err
 	}
 	var old []byte
@@ -72,7 +73,8 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 }
 
 const (
-	// patchUnit is how many bytes of a string that is patched count as one element: 32 MiB together.
+	// patchUnit is how many bytes of a string that is patched count as one element: the patches of an
+	// Atomic write 32 MiB at most.
 	patchUnit = 2 << 10
 	// keepPatched is how many bytes a patch may leave allocated for those of the next turn.
 	keepPatched = 1 << 16

@@ -93,8 +93,12 @@ func (tx *Tx) useReply(bytes int) error {
 // MayChange is how many more elements the Atomic may take, remove or move.
 func (tx *Tx) MayChange() int { return max(0, MaxChanged-tx.changed) }
 
-// change notes that so many elements are about to be taken, removed or moved.
+// change notes that so many elements are about to be taken, removed or moved. Outside of an Atomic
+// it does nothing.
 func (tx *Tx) change(n int) error {
+	if !tx.atomic {
+		return nil
+	}
 	if n > tx.MayChange() {
 		return ErrTooManyChanged
 	}
