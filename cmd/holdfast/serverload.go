@@ -33,7 +33,7 @@ type serverLoad struct {
 
 	from     int64   // the record with which it begins
 	record   int64   // that was read last; the first is 1
-	begun    []int64 // the heads of queues and hashes that are the load's own and may be under way
+	begun    []int64 // the records of queues and hashes that are the load's own and may be under way
 	refused  error   // what ended it
 	target   loadTarget
 	pipe     redis.Pipeliner
@@ -49,7 +49,6 @@ type loadTarget struct {
 	name    []byte
 	wanted  bool  // it is selected
 	held    bool  // the server had it
-	begun   bool  // --from names it
 	own     int64 // its record, if it is a queue or hash that the load may give settings, fields or an expiry
 	expires int64 // Unix milliseconds, 0: never
 }
@@ -161,9 +160,9 @@ func (l *serverLoad) targetOf(r *dump.Record) loadTarget {
 	default:
 		t.wanted = l.ToQueue == "" && dump.Match(l.Queue, r.Name)
 	}
-	t.begun = slices.Contains(l.From[min(1, len(l.From)):], l.record)
-	t.held = l.held[t.key()] && !t.begun
-	if r.Type != dump.TypeString && t.wanted && !t.held && (t.expires == 0 || t.expires > l.now || t.begun) {
+	begun := slices.Contains(l.From[min(1, len(l.From)):], l.record)
+	t.held = l.held[t.key()] && !begun
+	if r.Type != dump.TypeString && t.wanted && !t.held && (t.expires == 0 || t.expires > l.now || begun) {
 		t.own = l.record
 	}
 	return t
@@ -242,7 +241,7 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 			l.do(ctx, "PEXPIREAT", t.name, t.expires)
 		}
 		*t = l.targetOf(r)
-		if len(l.commands) == 0 {
+		if len(l.commands) == 0 { // as before the record with which it begins
 			l.begun = l.begun[:0]
 		}
 		if t.own > 0 {

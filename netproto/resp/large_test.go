@@ -191,7 +191,7 @@ func TestACommandOfATransactionIsRefusedWholeOrDoneWhole(t *testing.T) {
 func TestATransactionPatchesThirtyTwoMiB(t *testing.T) {
 	c := dial(t, newDoor(t).addr())
 	c.expect([2]string{"SET s " + strings.Repeat("x", 1_000_000), "+OK"}, [2]string{"MULTI", "+OK"})
-	const patches = broker.MaxChanged / (1_000_000 / 2048)
+	const patches = broker.MaxChanged / (1 + 1_000_000/2048)
 	for range patches + 1 {
 		c.expect([2]string{"SETRANGE s 5 y", "+QUEUED"})
 	}

@@ -144,7 +144,8 @@ func exec(s *session, tx *broker.Tx, _ [][]byte) error {
 	more := false
 	for t := &s.multi; t.prepared < len(t.commands); t.prepared++ {
 		if q := t.commands[t.prepared]; q.command.prepare != nil {
-			_ = tx.Atomic(func() error { more = q.command.prepare(tx, q.args); return nil }) // the next one has its error, too
+			// What refuses this Atomic refuses that of the commands, too, which replies with it.
+			_ = tx.Atomic(func() error { more = q.command.prepare(tx, q.args); return nil })
 		}
 		if more {
 			return errUnfinished
@@ -183,8 +184,8 @@ func (c *command) looks() bool {
 	return c.flags&flagRead != 0 || c.flags&(flagLocal|flagFast) == flagLocal
 }
 
-// madeKiB is what a KiB costs of a reply that is not read but made, as CLIENT LIST, and repliedName
-// what KEYS and SCAN cost more for a name that they reply; see broker.MaxLooks.
+// madeKiB is what a KiB costs of a reply that is not read but made, as CLIENT LIST. repliedName is
+// what a name costs more that KEYS, SCAN or QUEUES replies with. See broker.MaxLooks.
 const (
 	madeKiB     = 1500
 	repliedName = 11
