@@ -318,11 +318,15 @@ func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {
 // that.
 func (c *checker) values(u *queue, q QueueID) error {
 	x := c.x
-	if u.values == nil {
+	switch {
+	case u.values == nil && u != x.values.queue:
 		return nil
-	}
-	if u != x.values.queue && (u.values.count != c.hashed[q] || u.values.count == 0) {
-		return fmt.Errorf("index: a tree of values has %d packets: expected %d, not 0", u.values.count, c.hashed[q])
+	case u.ready == 0:
+		return errors.New("index: a queue without selectable packets has a tree of values")
+	case u.values == unsearchable:
+		return nil
+	case u != x.values.queue && u.values.count != c.hashed[q]:
+		return fmt.Errorf("index: a tree of values has %d packets: expected %d", u.values.count, c.hashed[q])
 	}
 	return c.tree(u.values, func(k place, p uint32) bool {
 		e := x.entry(ID(p))

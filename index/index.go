@@ -236,6 +236,9 @@ func (x *Index) unlink(id uint32, e *entry) {
 	if u.values != nil && x.values.reached(u, id) {
 		x.unlinkValue(u, e)
 	}
+	if u.values != nil && u.ready == 0 {
+		x.dropValues(u)
+	}
 }
 
 // remove removes a packet and what nothing else needs then: its timer, its group, its lane.

@@ -494,6 +494,13 @@ func (m *indexModel) FindValue(t *rapid.T) {
 	}
 }
 
+func (m *indexModel) BuildValues(t *rapid.T) {
+	q, n := m.queue(t), rapid.IntRange(1, 64).Draw(t, "numbers")
+	if more := m.x.Unsearched(q) > 0; more != m.x.BuildValues(q, n) {
+		t.Fatalf("a slice worked: %v, want %v", !more, more)
+	}
+}
+
 func (m *indexModel) SetState(t *rapid.T) {
 	p := m.anyPacket(t)
 	m.setState(t, p, State(rapid.IntRange(1, 6).Draw(t, "state")))

@@ -45,7 +45,7 @@ type queue struct {
 	next        uint32      // links free slots
 	byState     uint32      // 0 while all its packets can be selected
 	lanes       *laneSet    // nil while the queue has only its default lane
-	values      *tree       // the selectable packets by hash; nil until a search wants it
+	values      *tree       // the selectable packets by hash; nil until a search wants it, and while none is ready
 	fresh       *freshLanes // nil unless NoteFresh wants it
 }
 
@@ -77,7 +77,6 @@ func (x *Index) DropQueue(q QueueID) error {
 	if u.ready > 0 || u.byState != 0 || x.HasWindow(q) {
 		return ErrNotEmpty
 	}
-	x.endValues(u)
 	x.lanes.free(uint32(u.defaultLane))
 	x.queues.free(uint32(q))
 	return nil

@@ -4,7 +4,8 @@ import "slices"
 
 // A packet without a key is in no group, so the ring fields of its entry are free: they hold the
 // hash of its value. The first search of a long queue makes a tree of its packets by hash, in
-// slices if it is asked to. The tree is kept up to date until the queue has nothing left to find.
+// slices if it is asked to. The tree is kept up to date as long as the queue has selectable
+// packets, also while none of them is in it because all have keys.
 //
 // The place of a packet in that tree is the upper half of its hash and its sequence. So equal
 // values stand in the order of their sequences, and a search stops when it has found enough.
@@ -45,47 +46,53 @@ type valueBuild struct {
 // reached says that a packet belongs into the tree of values that its queue has.
 func (b *valueBuild) reached(u *queue, id uint32) bool { return u != b.queue || id < b.built }
 
-// BuildValues goes on with the tree of values that a search of the queue needs, by at most n
-// numbers of packets. It returns true if there is more to do. One tree is made at a time: the
-// search that comes first goes on first.
-func (x *Index) BuildValues(q QueueID, n uint32) (more bool) {
+// unsearchable stands in place of the tree of a queue that can have none: in a damaged folder two
+// packets may have one sequence, and if they have one value too, they have one place. Searches
+// walk.
+var unsearchable = new(tree)
+
+// Unsearched is how many packets a search of the queue would bring into its tree of values at once:
+// 0 if it needs none or has it.
+func (x *Index) Unsearched(q QueueID) int {
 	if !x.hasQueue(q) {
+		return 0
+	}
+	u := x.queues.at(uint32(q))
+	if u.values == nil && u.ready > searchedByWalk || u == x.values.queue {
+		return u.ready
+	}
+	return 0
+}
+
+// BuildValues does a part of the tree of values that a search of the queue needs: all of at most n
+// packets, or n numbers of packets. It returns false if there was nothing left to do. One long tree
+// is made at a time: the search that comes first goes on first.
+func (x *Index) BuildValues(q QueueID, n int) (worked bool) {
+	ready := x.Unsearched(q)
+	if ready == 0 {
 		return false
 	}
 	u, b := x.queues.at(uint32(q)), &x.values
 	switch {
-	case u.values == nil && u.ready <= searchedByWalk, u.values != nil && u != b.queue:
-		return false
-	case u.values == nil && u.ready <= int(n):
+	case u.values == nil && ready <= n:
 		x.addValues(u)
-		return false
+		return true
 	case b.queue == nil:
 		u.values = new(tree)
 		*b = valueBuild{u, 1}
 	}
 	of := b.queue
-	for ; n > 0 && b.built < x.entries.used && of.values != nil; n-- {
-		if e := x.entries.at(b.built); e.state != 0 && x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)) == of {
-			x.linkValue(of, b.built, e)
-		}
+	for ; n > 0 && b.queue == of && b.built < x.entries.used; n-- {
+		id := b.built
 		b.built++
+		if e := x.entries.at(id); e.state != 0 && x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)) == of {
+			x.linkValue(of, id, e)
+		}
 	}
-	if b.built < x.entries.used && of.values != nil {
-		return true
+	if b.built >= x.entries.used {
+		*b = valueBuild{}
 	}
-	x.endValues(of)
-	return u != of && x.BuildValues(q, 0)
-}
-
-// endValues ends the making of a tree of values, if it is that of the queue. The tree goes if it is
-// empty: the queue may be dropped.
-func (x *Index) endValues(u *queue) {
-	if u == x.values.queue {
-		x.values = valueBuild{}
-	}
-	if u.values != nil && u.values.count == 0 {
-		u.values = nil
-	}
+	return true
 }
 
 // FindValue appends to dst the selectable packets of a queue that have this hash: at most max, or
@@ -98,16 +105,18 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet
 		return dst
 	}
 	u := x.queues.at(uint32(q))
-	for x.BuildValues(q, x.entries.used) {
+	if x.Unsearched(q) > 0 {
+		x.addValues(u)
 	}
 	if max <= 0 {
 		max = u.ready
 	}
-	if u.values != nil && x.hasOnePriority(u) {
+	tree := u.values != nil && u.values != unsearchable
+	if tree && x.hasOnePriority(u) {
 		return x.findInOrder(u.values, hash, end, max, dst)
 	}
 	first := len(dst)
-	if u.values != nil {
+	if tree {
 		dst = x.findInOrder(u.values, hash, end, u.ready, dst)
 	} else {
 		dst = x.findByWalk(u, hash, dst)
@@ -151,33 +160,40 @@ func (x *Index) findByWalk(u *queue, hash uint64, dst []Packet) []Packet {
 	return dst
 }
 
-// linkValue puts a packet into the tree of values that its queue has, if it belongs there. In a
-// damaged folder two packets may have one sequence. If they have one value too, the tree goes, and
-// searches walk.
+// linkValue puts a packet into the tree of values that its queue has, if it belongs there.
 func (x *Index) linkValue(u *queue, id uint32, e *entry) {
-	if e.selectable() && e.hash() != 0 && !x.forest.insert(u.values, e.valuePlace(), id) {
-		x.forest.clear(u.values)
-		u.values = nil
+	if e.selectable() && e.hash() != 0 && u.values != unsearchable && !x.forest.insert(u.values, e.valuePlace(), id) {
+		x.dropValues(u)
+		u.values = unsearchable
 	}
 }
 
 // unlinkValue is the reverse of linkValue.
 func (x *Index) unlinkValue(u *queue, e *entry) {
-	if e.selectable() && e.hash() != 0 {
-		if x.forest.remove(u.values, e.valuePlace()); u.values.count == 0 {
-			x.endValues(u)
-		}
+	if e.selectable() && e.hash() != 0 && u.values != unsearchable {
+		x.forest.remove(u.values, e.valuePlace())
 	}
+}
+
+// dropValues ends the tree of values of a queue.
+func (x *Index) dropValues(u *queue) {
+	if u == x.values.queue {
+		x.values = valueBuild{}
+	}
+	if u.values != nil && u.values != unsearchable {
+		x.forest.clear(u.values)
+	}
+	u.values = nil
 }
 
 // addValues makes the tree of values of a queue at once.
 func (x *Index) addValues(u *queue) {
+	x.dropValues(u)
 	u.values = new(tree)
 	for t := range x.trees(u, false) {
-		for w := x.forest.walk(t, Oldest); !w.done() && u.values != nil; w.next() {
+		for w := x.forest.walk(t, Oldest); !w.done() && u.values != unsearchable; w.next() {
 			_, id := w.at()
 			x.linkValue(u, id, x.entries.at(id))
 		}
 	}
-	x.endValues(u)
 }

@@ -192,9 +192,20 @@ func TestATransactionBuildsTheTablesOfItsSearchesInSlices(t *testing.T) {
 	if got := turns.Load(); got < n/4096 {
 		t.Errorf("it took %d turns, want %d at least", got, n/4096)
 	}
+	c.ask("MULTI", "+OK\r\n")
+	const lists = 30 // each is short enough to be prepared in one turn
+	for i := range lists {
+		d.dial().push(fmt.Sprint("short", i), 1000)
+		c.ask(fmt.Sprint("LPOS short", i, " 999"), "+QUEUED\r\n")
+	}
+	turns.Store(0)
+	c.ask("EXEC", fmt.Sprintf("*%d\r\n", lists)+strings.Repeat(":999\r\n", lists))
+	if got := turns.Load(); got < lists {
+		t.Errorf("%d short lists took %d turns", lists, got)
+	}
 }
 
-// Such packets are in no table of values, so that each search builds it again.
+// Such packets are in no table of values: it stays empty.
 func TestATransactionOfSearchesAmongPacketsWithKeysEnds(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
