@@ -29,6 +29,8 @@ var (
 	ErrTooMuchOpen = fmt.Errorf("%w: what waits to be written at once may have %d bytes", ErrTooLarge, MaxOpen)
 	// ErrTooManyChanged: the calls of one Atomic would pass MaxChanged.
 	ErrTooManyChanged = fmt.Errorf("too many elements: one command or transaction takes, removes or moves at most %d", MaxChanged)
+	// ErrTooManyLooks: the looks of one Atomic would pass MaxLooks.
+	ErrTooManyLooks = errors.New("too much is looked at in one transaction: this command was not carried out, send it by itself or in another transaction")
 	// ErrReplyTooLarge: the calls of one Atomic answer with more than MaxAtomicReply.
 	ErrReplyTooLarge = errors.New("reply too large")
 	// ErrWaiting: a consumer that waits can do nothing else.

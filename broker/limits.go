@@ -37,11 +37,13 @@ const (
 	MaxChanged = 1 << 14
 
 	// MaxLooks is what the looks of one Atomic may cost before it is asked for no more (MayLook): some
-	// 100 ms. A name that is looked at is 1. lookElement is what an element or a field costs, and
-	// lookKiB what is read.
+	// 100 ms. A name that is looked at is 1. lookElement is what an element or a field costs,
+	// lookKiB what is read, and lookSearch an element of a list that is searched for the first time
+	// and was not prepared for it.
 	MaxLooks    = 4_000_000
 	lookElement = 75
 	lookKiB     = 150
+	lookSearch  = 25
 
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
 	// to the batch, and holds others for a moment.

@@ -188,13 +188,13 @@ func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 
 // Find appends to dst the positions of elements that equal value, but for the first skip ones: at
 // most max if that is not 0, counted from the left, or from the right end leftwards if end is
-// Oldest. An element with a key is passed over.
+// Oldest. An element with a key is passed over. ErrTooManyLooks.
 func (tx *Tx) Find(name, value []byte, end End, skip, max int, dst []int) ([]int, error) {
 	m := tx.m
 	if max > 0 {
 		max += skip
 	}
-	if _, err := m.findValue(name, value, end, max); err != nil {
+	if _, err := tx.findValue(name, value, end, max); err != nil {
 		return dst, err
 	}
 	tx.lookedAt(len(m.scratch), 0)
@@ -212,7 +212,7 @@ func (tx *Tx) Find(name, value []byte, end End, skip, max int, dst []int) ([]int
 }
 
 // PrepareSearch does a slice of what a search by value needs, which others may come between. It
-// returns true if there is more to do. A search does what is left at once.
+// returns false if nothing was left to do. A search does what is left at once, or is refused.
 func (tx *Tx) PrepareSearch(name []byte) (more bool) {
 	q := tx.m.queueNamed(name)
 	return q != nil && tx.m.ix.BuildValues(q.ix, identifySlice)
@@ -220,10 +220,16 @@ func (tx *Tx) PrepareSearch(name []byte) (more bool) {
 
 // findValue leaves in m.scratch the elements of a list that equal value, at most max if that is not
 // 0, from an end on. It returns the queue, nil if there is none.
-func (m *Machine) findValue(name, value []byte, end End, max int) (*queue, error) {
+func (tx *Tx) findValue(name, value []byte, end End, max int) (*queue, error) {
+	m := tx.m
 	m.scratch = m.scratch[:0]
 	q, err := m.findQueue(name)
 	if q != nil {
+		cost := lookSearch * m.ix.Unsearched(q.ix)
+		if cost > 0 && tx.looked+cost > MaxLooks {
+			return nil, ErrTooManyLooks
+		}
+		tx.looked += cost
 		m.scratch = m.ix.FindValue(q.ix, content.ValueHash(value), end, max, m.scratch)
 		m.scratch = slices.DeleteFunc(m.scratch, func(p index.Packet) bool { return int(p.Size) != len(value) })
 	}
@@ -231,13 +237,14 @@ func (m *Machine) findValue(name, value []byte, end End, max int) (*queue, error
 }
 
 // RemoveValue deletes elements that equal value, at most max if that is not 0, from an end on, and
-// returns how many. An element with a key is passed over. ErrTooManyChanged.
+// returns how many. An element with a key is passed over. ErrTooManyChanged,
+// ErrTooManyLooks.
 func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	m := tx.m
 	if most := tx.MayChange() + 1; max == 0 || max > most {
 		max = most
 	}
-	q, err := m.findValue(name, value, end, max)
+	q, err := tx.findValue(name, value, end, max)
 	if err == nil && len(m.scratch) > 0 {
 		err = cmp.Or(tx.canTake(), tx.change(len(m.scratch)))
 	}

@@ -50,7 +50,7 @@ func (s *session) inSlices(step func() (more bool, err error)) error {
 		case !s.inExec:
 			return errUnfinished
 		case s.cmd.looks() && !s.tx.MayLook():
-			return failure(errLooks)
+			return broker.ErrTooManyLooks
 		}
 	}
 }

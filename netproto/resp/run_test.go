@@ -128,6 +128,27 @@ func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
 	}
 }
 
+func TestASearchThatWasNotPreparedCountsAmongTheLooksOfATransaction(t *testing.T) {
+	const n = 170_000 // one search builds a table of 160,000 at once
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.push("l", n)
+	for _, words := range []string{"MULTI", "LPOS l 1", "RENAME l other", "LPOS other 1", "EXEC"} {
+		c.send(request(strings.Fields(words)...))
+		c.readLine()
+	}
+	c.want(":1\r\n+OK\r\n:1\r\n") // the table goes with the list
+	c.ask("DEL other", ":1\r\n")
+	c.push("l", n)
+	for _, words := range []string{"MULTI", "RENAME l other", "LPOS other 1", "LREM other 0 1", "LINSERT other AFTER 1 x", "EXEC"} {
+		c.send(request(strings.Fields(words)...))
+		c.readLine()
+	}
+	c.want("+OK\r\n" + strings.Repeat("-"+errLooks+"\r\n", 3))
+	c.ask("LINSERT other AFTER 1 x", fmt.Sprintf(":%d\r\n", n+1))
+	c.ask("LREM other 0 1", ":1\r\n")
+}
+
 func TestALookThatCostsTooMuchByItselfIsRefusedInATransaction(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()

@@ -191,7 +191,7 @@ const (
 	repliedName = 11
 )
 
-const errLooks = "ERR too much is looked at in one transaction: this command was not carried out, send it by itself or in another transaction"
+var errLooks = words(broker.ErrTooManyLooks)
 
 // runTransaction runs the commands of the transaction inside Atomic. An error of one is its reply,
 // and the others go on.
