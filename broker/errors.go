@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -30,7 +31,10 @@ var (
 	// ErrTooManyChanged: the calls of one Atomic would pass MaxChanged.
 	ErrTooManyChanged = fmt.Errorf("too many elements: one command or transaction takes, removes or moves at most %d", MaxChanged)
 	// ErrTooManyLooks: the looks of one Atomic would pass MaxLooks.
-	ErrTooManyLooks = errors.New("too much is looked at in one transaction: this command was not carried out, send it by itself or in another transaction")
+	ErrTooManyLooks = errors.New("too much is looked at in one command or transaction: this command was not carried out, ask for less or send it by itself")
+	// ErrTooManyEqual: a search in several priorities would have to sort more than index.MaxSorted
+	// elements.
+	ErrTooManyEqual = fmt.Errorf("too many elements equal the value: where a list has several priorities, %d are found at most", index.MaxSorted)
 	// ErrReplyTooLarge: the calls of one Atomic answer with more than MaxAtomicReply.
 	ErrReplyTooLarge = errors.New("reply too large")
 	// ErrWaiting: a consumer that waits can do nothing else.

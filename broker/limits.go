@@ -37,9 +37,9 @@ const (
 	MaxChanged = 1 << 14
 
 	// MaxLooks is what the looks of one Atomic may cost before it is asked for no more (MayLook): some
-	// 100 ms. A name that is looked at is 1. lookElement is what an element or a field costs,
-	// lookKiB what is read, and lookSearch an element of a list that is searched for the first time
-	// and was not prepared for it.
+	// 100 ms. A name that is looked at is 1, and so is what the index passes. lookElement is what an
+	// element or a field costs, lookKiB what is read, and lookSearch an element of a list that is
+	// searched for the first time and was not prepared for it.
 	MaxLooks    = 4_000_000
 	lookElement = 75
 	lookKiB     = 150

@@ -67,15 +67,6 @@ func (tx *Tx) Elements(name []byte, from, n int, c *ListCursor) error {
 	if n == 0 {
 		return nil
 	}
-	skipped := from
-	if from+n < length {
-		skipped += from + n
-	}
-	if lanes, _ := m.ix.Lanes(q.ix, nil); lanes == 0 {
-		tx.looked += skipped / 64
-	} else {
-		tx.looked += skipped // one by one
-	}
 	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, 1, m.scratch[:0])
 	if from+n == length {
 		m.scratch = append(m.scratch, m.ix.Last(q.ix))
@@ -188,7 +179,7 @@ func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 
 // Find appends to dst the positions of elements that equal value, but for the first skip ones: at
 // most max if that is not 0, counted from the left, or from the right end leftwards if end is
-// Oldest. An element with a key is passed over. ErrTooManyLooks.
+// Oldest. An element with a key is passed over. ErrTooManyLooks, ErrTooManyEqual.
 func (tx *Tx) Find(name, value []byte, end End, skip, max int, dst []int) ([]int, error) {
 	m := tx.m
 	if max > 0 {
@@ -199,8 +190,11 @@ func (tx *Tx) Find(name, value []byte, end End, skip, max int, dst []int) ([]int
 	}
 	tx.lookedAt(len(m.scratch), 0)
 	found := m.scratch[min(skip, len(m.scratch)):]
-	at := 0
+	at, passed := 0, m.ix.Passed()
 	for i, p := range found {
+		if m.ix.Passed()-passed > MaxLooks { // in each of many sets of tags it takes time
+			return nil, ErrTooManyLooks
+		}
 		if i == 0 {
 			at = m.ix.Position(p.ID)
 		} else {
@@ -225,12 +219,13 @@ func (tx *Tx) findValue(name, value []byte, end End, max int) (*queue, error) {
 	m.scratch = m.scratch[:0]
 	q, err := m.findQueue(name)
 	if q != nil {
-		cost := lookSearch * m.ix.Unsearched(q.ix)
-		if cost > 0 && tx.looked+cost > MaxLooks {
+		if !tx.mayPass(lookSearch * m.ix.Unsearched(q.ix)) {
 			return nil, ErrTooManyLooks
 		}
-		tx.looked += cost
-		m.scratch = m.ix.FindValue(q.ix, content.ValueHash(value), end, max, m.scratch)
+		ok := false
+		if m.scratch, ok = m.ix.FindValue(q.ix, content.ValueHash(value), end, max, m.scratch); !ok {
+			return nil, ErrTooManyEqual
+		}
 		m.scratch = slices.DeleteFunc(m.scratch, func(p index.Packet) bool { return int(p.Size) != len(value) })
 	}
 	return q, err
@@ -238,7 +233,7 @@ func (tx *Tx) findValue(name, value []byte, end End, max int) (*queue, error) {
 
 // RemoveValue deletes elements that equal value, at most max if that is not 0, from an end on, and
 // returns how many. An element with a key is passed over. ErrTooManyChanged,
-// ErrTooManyLooks.
+// ErrTooManyLooks, ErrTooManyEqual.
 func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	m := tx.m
 	if most := tx.MayChange() + 1; max == 0 || max > most {

@@ -152,7 +152,7 @@ type Tx struct {
 	made    int   // see Made
 	changed int   // how many elements the calls of the Atomic have taken, removed or moved, see MaxChanged
 	dropped int   // how many packets went together with their queues, see mayDropAtOnce
-	looked  int   // what the looks of the Atomic have cost, see MaxLooks
+	looked  int   // with index.Passed: what the looks of the Atomic have cost, see MaxLooks
 	reply   int   // bytes of packets that the Atomic may still answer with
 	caller  *Conn // see As; nil: nobody in particular
 	db      uint8 // in which the names of the calls are

@@ -23,7 +23,7 @@ func (tx *Tx) Atomic(fn func() error) error {
 	if err := tx.begin(); err != nil {
 		return err
 	}
-	tx.atomic, tx.reply, tx.looked, tx.changed, tx.dropped = true, MaxAtomicReply, 0, 0, 0
+	tx.atomic, tx.reply, tx.looked, tx.changed, tx.dropped = true, MaxAtomicReply, -tx.m.ix.Passed(), 0, 0
 	err := fn()
 	tx.atomic = false
 	tx.made++
@@ -110,7 +110,10 @@ func (tx *Tx) change(n int) error {
 func (tx *Tx) Looked(units int) { tx.looked += units }
 
 // MayLook says that the looks of the Atomic have not cost too much.
-func (tx *Tx) MayLook() bool { return tx.looked < MaxLooks }
+func (tx *Tx) MayLook() bool { return tx.mayPass(0) }
+
+// mayPass says that a look may cost so many units.
+func (tx *Tx) mayPass(units int) bool { return tx.looked+tx.m.ix.Passed()+units < MaxLooks }
 
 // lookedAt notes a look at some elements or fields, of which so many bytes were read.
 func (tx *Tx) lookedAt(elements, bytes int) {

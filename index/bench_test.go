@@ -231,7 +231,8 @@ func BenchmarkFindValue(b *testing.B) {
 	x.FindValue(q, 1, Newest, 0, nil)
 	for b.Loop() {
 		hash := (1<<63+chance.Uint64N(n))*0x9e3779b97f4a7c15 | 1
-		for _, p := range x.FindValue(q, hash, Newest, 1, dst[:0]) {
+		found, _ := x.FindValue(q, hash, Newest, 1, dst[:0])
+		for _, p := range found {
 			x.Remove(p.ID)
 			pushItem(x, q, p.Seq)
 		}

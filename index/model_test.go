@@ -489,7 +489,7 @@ func (m *indexModel) FindValue(t *rapid.T) {
 		want = want[:min(limit, len(want))]
 	}
 	before := Packet{ID: 77}
-	if got := m.x.FindValue(q, hash, end, limit, []Packet{before}); got[0] != before || !slices.Equal(got[1:], want) {
+	if got, _ := m.x.FindValue(q, hash, end, limit, []Packet{before}); got[0] != before || !slices.Equal(got[1:], want) {
 		t.Fatalf("FindValue appended %+v, want %+v", got[1:], want)
 	}
 }

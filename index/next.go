@@ -134,6 +134,7 @@ func (x *Index) step(o *openWalks, s *Selection) {
 	top := &o.heap[0]
 	heap, pos := top.heap, top.pos
 	top.pos = 0
+	x.forest.passed += passedStep
 	o.next()
 	if pos != 0 {
 		x.openLane(o, heap, 2*pos-1, s)

@@ -21,6 +21,7 @@ func (t *tree) lonePlace() place {
 // forest is the nodes of all trees.
 type forest struct {
 	slab[node, *node]
+	passed int // as of Index.Passed
 }
 
 // path is the way from the root to a leaf: each level's node and the position taken in it.
@@ -413,6 +414,7 @@ func (f *forest) count(t *tree, lo, hi place) int {
 	n -= leaf.search(lo)
 	for ; leaf != last; leaf = f.at(leaf.next) {
 		n += int(leaf.n)
+		f.passed++
 	}
 	return n
 }

@@ -14,6 +14,9 @@ import "slices"
 // more than it saves.
 const searchedByWalk = 32
 
+// MaxSorted is the most packets with one hash that are found in a queue of several priorities.
+const MaxSorted = 1 << 14
+
 // hash is the hash of the packet's value; 0 if it has a key or the hash is unknown.
 func (e *entry) hash() uint64 {
 	if e.group != 0 {
@@ -85,6 +88,7 @@ func (x *Index) BuildValues(q QueueID, n int) (worked bool) {
 	for ; n > 0 && b.queue == of && b.built < x.entries.used; n-- {
 		id := b.built
 		b.built++
+		x.forest.passed += passedBuild
 		if e := x.entries.at(id); e.state != 0 && x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)) == of {
 			x.linkValue(of, id, e)
 		}
@@ -99,10 +103,10 @@ func (x *Index) BuildValues(q QueueID, n int) (worked bool) {
 // all if that is 0 or less. They come in the order of Next at the newest end, or with Oldest in the
 // reverse of that, from the last packet on. The first search of a long queue costs O(n log n), any
 // other O(log n + packets found) if the queue has one priority. If it has several, all packets with
-// the hash are found and sorted first.
-func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet) []Packet {
+// the hash are found and sorted first: ok is false if they are more than MaxSorted.
+func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet) (found []Packet, ok bool) {
 	if !x.hasQueue(q) || hash == 0 || end > Oldest {
-		return dst
+		return dst, true
 	}
 	u := x.queues.at(uint32(q))
 	if x.Unsearched(q) > 0 {
@@ -113,13 +117,17 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet
 	}
 	tree := u.values != nil && u.values != unsearchable
 	if tree && x.hasOnePriority(u) {
-		return x.findInOrder(u.values, hash, end, max, dst)
+		return x.findInOrder(u.values, hash, end, max, dst), true
 	}
 	first := len(dst)
 	if tree {
-		dst = x.findInOrder(u.values, hash, end, u.ready, dst)
+		dst = x.findInOrder(u.values, hash, end, MaxSorted+1, dst)
 	} else {
 		dst = x.findByWalk(u, hash, dst)
+	}
+	x.forest.passed += passedSort * len(dst[first:])
+	if len(dst[first:]) > MaxSorted {
+		return dst[:first], false
 	}
 	slices.SortFunc(dst[first:], func(a, b Packet) int {
 		if Newest.earlier(place{a.Priority, a.Seq}, place{b.Priority, b.Seq}) == (end == Newest) {
@@ -127,7 +135,7 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet
 		}
 		return 1
 	})
-	return dst[:min(len(dst), first+max)]
+	return dst[:min(len(dst), first+max)], true
 }
 
 // findInOrder appends at most max packets with a hash, by their sequence from an end on.
@@ -193,6 +201,7 @@ func (x *Index) addValues(u *queue) {
 	for t := range x.trees(u, false) {
 		for w := x.forest.walk(t, Oldest); !w.done() && u.values != unsearchable; w.next() {
 			_, id := w.at()
+			x.forest.passed += passedBuild
 			x.linkValue(u, id, x.entries.at(id))
 		}
 	}

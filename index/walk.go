@@ -128,6 +128,7 @@ func (w *walk) next() { w.skip(1) }
 func (w *walk) skip(n int) {
 	w.lone = w.lone && n <= 0
 	for n > 0 && w.leaf != 0 {
+		w.f.passed++
 		switch w.end {
 		case Newest:
 			n = w.backward(n)

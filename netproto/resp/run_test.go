@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,6 +102,64 @@ func TestTheLooksOfATransactionAreBounded(t *testing.T) {
 			t.Errorf("%s: %d and %d of %d are refused, want some of them", look, n, large, most)
 		}
 	}
+}
+
+func TestWhatATransactionPassesOverCountsAmongItsLooks(t *testing.T) {
+	const n = 200_000 // some 30 of them are a leaf of the index
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.push("l", n)
+	for priority := range 1024 {
+		c.pushEqual("priorities", 1, "PRIO", fmt.Sprint(priority+1))
+	}
+	c.send(request("QPUSH", "l", "x"))
+	c.readLine()
+	id := c.readLine()
+	c.line(append([]string{"LPUSH", "l"}, slices.Repeat([]string{"x"}, 1000)...)...)
+	for _, request := range []string{
+		fmt.Sprint("LPOS l ", n/4), fmt.Sprint("LSET l ", n/2, " new"), fmt.Sprint("LINSERT l AFTER ", n-1, " ", n-1),
+		fmt.Sprint("LINDEX l ", n/2), "QSHOW l " + id, "QSTAT priorities",
+	} {
+		const most = 3000
+		if n, _ := c.refused(strings.Repeat(request+"\r\n", most)); n == 0 || n == most {
+			t.Errorf("%d of %d %s were refused, want some", n, most, request)
+		}
+	}
+}
+
+// pushEqual pushes n packets "x" with options.
+func (c *conn) pushEqual(queue string, n int, options ...string) {
+	c.t.Helper()
+	words := append([]string{"QMPUSH", queue, fmt.Sprint(n)}, slices.Repeat([]string{"x"}, n)...)
+	c.send(request(append(words, options...)...))
+	c.skipArray(c.readLine())
+}
+
+func TestASearchInManySetsOfTagsIsBounded(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	for i := range 200 {
+		c.pushEqual("q", 300, "TAG", "set", fmt.Sprint(i))
+	}
+	c.ask("LPOS q x COUNT 3", "*3\r\n:0\r\n:1\r\n:2\r\n")
+	c.ask("LPOS q x COUNT 0", "-"+errLooks+"\r\n")
+	c.ask("LREM q 2 x", ":2\r\n")
+}
+
+func TestASearchInSeveralPrioritiesFindsABoundedNumber(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	const n = 1 << 14
+	for i := range n / 512 {
+		c.pushEqual("q", 512, "PRIO", fmt.Sprint(1+i%2))
+	}
+	c.ask("LPOS q x RANK -1", fmt.Sprintf(":%d\r\n", n-1))
+	c.pushEqual("q", 1, "PRIO", "3")
+	many := "-ERR too many elements equal the value: where a list has several priorities, 16384 are found at most\r\n"
+	for _, request := range []string{"LPOS q x", "LREM q 1 x", "LINSERT q AFTER x y"} {
+		c.ask(request, many)
+	}
+	c.ask("LLEN q", fmt.Sprintf(":%d\r\n", n+1))
 }
 
 func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
