@@ -120,6 +120,16 @@ func moreRequests() []request {
 		list(f)
 		f.batches(f.n/1000, func(p redis.Pipeliner, i int) { p.Do(f.t.Context(), "QCLAIM", "list", "COUNT", 1000) })
 	}
+	packets := func(options func(i int) []any) func(f *filled) {
+		return func(f *filled) {
+			f.batches(f.n, func(p redis.Pipeliner, i int) {
+				p.Do(f.t.Context(), append([]any{"QPUSH", "list", "x"}, options(i)...)...)
+			})
+		}
+	}
+	withKeys := packets(func(int) []any { return []any{"KEY", "k"} })
+	inLanes := packets(func(i int) []any { return []any{"TAG", "set", i % 9999} })
+	inPriorities := packets(func(i int) []any { return []any{"PRIO", i%5000 + 1} })
 	var hangUp func()
 	return []request{
 		{"LRANGE that changes", million, aLook, list, changing(call("LRANGE", "list", 0, -1))},
@@ -160,5 +170,20 @@ func moreRequests() []request {
 		{"EXEC of SCAN", 200_000, aChange, names, transaction(10_000, "SCAN", 0, "COUNT", 4000)},
 		{"EXEC of SETRANGE", 1_000_000, aChange, none, transaction(300, "SETRANGE", "string", 999_999, "x")},
 		{"EXEC of LRANGE", million, aChange, list, transaction(10_000, "LRANGE", "list", 0, 100)},
+		{"EXEC of LPOS", million, aChange, list, transaction(10_000, "LPOS", "list", "00500000")},
+		{"EXEC of LSET", million, aChange, list, transaction(10_000, "LSET", "list", 500_000, "x")},
+		{"EXEC of LPOS beside keys", 500_000, aChange, withKeys, transaction(10_000, "LPOS", "list", "x")},
+		{"EXEC of LPOS in sets of tags", 500_000, aChange, inLanes, transaction(10_000, "LPOS", "list", "x")},
+		{"LPOS in sets of tags", 500_000, aChange, inLanes, call("LPOS", "list", "x", "COUNT", 20)},
+		{"EXEC of LREM in priorities", 16_000, aChange, inPriorities, transaction(10_000, "LREM", "list", 1, "x")},
+		{"EXEC of QSTAT in priorities", 500_000, aChange, inPriorities, transaction(10_000, "QSTAT", "list")},
+		{"EXEC of LPOS in short lists", 2000, aChange, func(f *filled) { f.lists(f.n, make([]any, 500)...) }, func(f *filled) {
+			_, _ = f.db.TxPipelined(f.t.Context(), func(p redis.Pipeliner) error {
+				for i := range f.n {
+					p.Do(f.t.Context(), "LPOS", fmt.Sprintf("list:%08d", i), "none")
+				}
+				return nil
+			})
+		}},
 	}
 }
