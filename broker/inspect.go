@@ -25,7 +25,12 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 }
 
 // PrepareIDs does a slice of what calls need that name packets by their ids, as PrepareSearch does.
-func (tx *Tx) PrepareIDs() (more bool) { return tx.m.ix.BuildIdentities(identifySlice) }
+func (tx *Tx) PrepareIDs() (done int, more bool) {
+	if more = tx.m.ix.BuildIdentities(PrepareSlice); more {
+		done = PrepareSlice
+	}
+	return done, more
+}
 
 // show finds the packets of q in m.scratch, with their details. Of a packet that cannot be read
 // there are only the details: it is damaged, or the store has dropped it because it expired while

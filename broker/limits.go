@@ -43,7 +43,7 @@ const (
 	MaxLooks    = 4_000_000
 	lookElement = 75
 	lookKiB     = 150
-	lookSearch  = 25
+	lookSearch  = 25 // with what the index passes
 
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
 	// to the batch, and holds others for a moment.
@@ -101,9 +101,12 @@ const (
 	// at most maxIdleQueues of them, for maxIdleTime milliseconds. Past these Work evicts.
 	maxIdleQueues = 1024
 	maxIdleTime   = 10_000
-	identifySlice = 4096 // packets that get into the table of ids before others have their turn
-	advanceSlice  = 1024 // leases, packets and names that end before others have their turn
-	evictSlice    = 1024 // queues that go before others have their turn
+
+	// PrepareSlice is how many packets get into the tables of ids and of values before others have
+	// their turn.
+	PrepareSlice = 4096
+	advanceSlice = 1024 // leases, packets and names that end before others have their turn
+	evictSlice   = 1024 // queues that go before others have their turn
 
 	// The table of queues is made anew when it takes one in shrinkTable of its memory, if that is more
 	// than minShrinkTable queues.

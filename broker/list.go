@@ -188,11 +188,10 @@ func (tx *Tx) Find(name, value []byte, end End, skip, max int, dst []int) ([]int
 	if _, err := tx.findValue(name, value, end, max); err != nil {
 		return dst, err
 	}
-	tx.lookedAt(len(m.scratch), 0)
 	found := m.scratch[min(skip, len(m.scratch)):]
-	at, passed := 0, m.ix.Passed()
+	at := 0
 	for i, p := range found {
-		if m.ix.Passed()-passed > MaxLooks { // in each of many sets of tags it takes time
+		if !tx.MayLook() { // each of many sets of tags takes time
 			return nil, ErrTooManyLooks
 		}
 		if i == 0 {
@@ -202,14 +201,19 @@ func (tx *Tx) Find(name, value []byte, end End, skip, max int, dst []int) ([]int
 		}
 		dst = append(dst, at)
 	}
+	tx.lookedAt(len(m.scratch), 0)
 	return dst, nil
 }
 
-// PrepareSearch does a slice of what a search by value needs, which others may come between. It
-// returns false if nothing was left to do. A search does what is left at once, or is refused.
-func (tx *Tx) PrepareSearch(name []byte) (more bool) {
+// PrepareSearch does a slice of what a search by value needs, of at most PrepareSlice packets. It
+// returns how many that were, and true if there is more to do. A search does what is left at once,
+// or is refused.
+func (tx *Tx) PrepareSearch(name []byte) (done int, more bool) {
 	q := tx.m.queueNamed(name)
-	return q != nil && tx.m.ix.BuildValues(q.ix, identifySlice)
+	if q == nil {
+		return 0, false
+	}
+	return tx.m.ix.BuildValues(q.ix, PrepareSlice)
 }
 
 // findValue leaves in m.scratch the elements of a list that equal value, at most max if that is not

@@ -114,7 +114,7 @@ func (m *Machine) Work() (more bool) {
 	more = m.saveCounters() || more
 	more = m.followDefaults() || more
 	more = m.redate() || more
-	m.identify = m.identify && m.ix.BuildIdentities(identifySlice)
+	m.identify = m.identify && m.ix.BuildIdentities(PrepareSlice)
 	more = m.identify || more
 	return more
 }

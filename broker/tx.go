@@ -112,7 +112,7 @@ func (tx *Tx) Looked(units int) { tx.looked += units }
 // MayLook says that the looks of the Atomic have not cost too much.
 func (tx *Tx) MayLook() bool { return tx.mayPass(0) }
 
-// mayPass says that a look may cost so many units.
+// mayPass says that a look of the Atomic may cost so many units.
 func (tx *Tx) mayPass(units int) bool { return tx.looked+tx.m.ix.Passed()+units < MaxLooks }
 
 // lookedAt notes a look at some elements or fields, of which so many bytes were read.

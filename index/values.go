@@ -11,8 +11,8 @@ import "slices"
 // values stand in the order of their sequences, and a search stops when it has found enough.
 
 // searchedByWalk is the most packets of a queue that are searched one by one: a tree would cost
-// more than it saves.
-const searchedByWalk = 32
+// more than it saves. The model's test changes it.
+var searchedByWalk = 32
 
 // MaxSorted is the most packets with one hash that are found in a queue of several priorities.
 const MaxSorted = 1 << 14
@@ -68,24 +68,24 @@ func (x *Index) Unsearched(q QueueID) int {
 }
 
 // BuildValues does a part of the tree of values that a search of the queue needs: all of at most n
-// packets, or n numbers of packets. It returns false if there was nothing left to do. One long tree
-// is made at a time: the search that comes first goes on first.
-func (x *Index) BuildValues(q QueueID, n int) (worked bool) {
+// packets, or n numbers of packets. It returns how many that were, and true if there may be more to
+// do. One long tree is made at a time: the search that comes first goes on first.
+func (x *Index) BuildValues(q QueueID, n int) (built int, more bool) {
 	ready := x.Unsearched(q)
 	if ready == 0 {
-		return false
+		return 0, false
 	}
 	u, b := x.queues.at(uint32(q)), &x.values
 	switch {
 	case u.values == nil && ready <= n:
 		x.addValues(u)
-		return true
+		return ready, false
 	case b.queue == nil:
 		u.values = new(tree)
 		*b = valueBuild{u, 1}
 	}
 	of := b.queue
-	for ; n > 0 && b.queue == of && b.built < x.entries.used; n-- {
+	for ; built < n && b.built < x.entries.used; built++ {
 		id := b.built
 		b.built++
 		x.forest.passed += passedBuild
@@ -96,7 +96,7 @@ func (x *Index) BuildValues(q QueueID, n int) (worked bool) {
 	if b.built >= x.entries.used {
 		*b = valueBuild{}
 	}
-	return true
+	return built, x.Unsearched(q) > 0
 }
 
 // FindValue appends to dst the selectable packets of a queue that have this hash: at most max, or

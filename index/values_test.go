@@ -1,6 +1,9 @@
 package index
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestTheFirstSearchOfAShortListLooksAtNoOther(t *testing.T) {
 	x := New()
@@ -17,8 +20,8 @@ func TestTheFirstSearchOfAShortListLooksAtNoOther(t *testing.T) {
 			t.Fatal("not pushed")
 		}
 	}
-	if !x.BuildValues(short, 4096) || x.BuildValues(short, 4096) {
-		t.Fatal("a search of 200 packets needs more than a slice of 4096, or none")
+	if n, more := x.BuildValues(short, 4096); n != 200 || more {
+		t.Fatalf("a search of 200 packets needs a slice of %d, and more: %v", n, more)
 	}
 }
 
@@ -31,7 +34,8 @@ func TestASearchOfPacketsThatAllHaveKeysIsPreparedOnce(t *testing.T) {
 				t.Fatal("not pushed")
 			}
 		}
-		for x.BuildValues(q, 4096) {
+		for more := true; more; {
+			_, more = x.BuildValues(q, 4096)
 		}
 		if u := x.queues.at(uint32(q)); u.values == nil {
 			t.Fatalf("%d packets are searched one by one each time", n)
@@ -39,5 +43,51 @@ func TestASearchOfPacketsThatAllHaveKeysIsPreparedOnce(t *testing.T) {
 		if err := x.Check(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestATreeOfValuesIsMadeWhilePacketsComeAndGo(t *testing.T) {
+	x := New()
+	q, other := x.AddQueue(), x.AddQueue()
+	seq := uint64(0)
+	var ids []ID
+	push := func(queue QueueID) {
+		seq++
+		id := x.Push(Entry{Queue: queue, Priority: 128, Seq: seq, Hash: 1<<40 + seq%5<<32}, 0)
+		if queue == q {
+			ids = append(ids, id)
+		}
+	}
+	remove := func(i int) {
+		x.Remove(ids[i])
+		ids = slices.Delete(ids, i, i+1)
+	}
+	for range 100 {
+		push(q)
+		push(other)
+	}
+	for slices, more := 0, true; more; slices++ {
+		if _, more = x.BuildValues(q, 7); more != (x.Unsearched(q) > 0) {
+			t.Fatalf("more to do: %v", more)
+		}
+		if slices == 10 || slices == 20 {
+			remove(0) // its number is in the tree, and a new packet gets it
+			push(q)
+			push(other)
+			remove(len(ids) / 2) // its number is not yet
+			push(q)
+			x.SetState(ids[1], Delayed, 99)
+			x.SetState(ids[len(ids)/2+1], Delayed, 99)
+			x.SetState(ids[1], Ready, 0)
+		}
+		if err := x.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if u := x.queues.at(uint32(q)); u.values == unsearchable || int(u.values.count) != u.ready {
+		t.Fatalf("the tree has %d packets, want %d", u.values.count, u.ready)
+	}
+	if x.queues.at(uint32(other)).values != nil {
+		t.Fatal("the other queue has a tree")
 	}
 }

@@ -30,9 +30,10 @@ type command struct {
 	// run replies, or returns an error. The session puts that into Redis's words, in place of what was
 	// replied.
 	run handler
-	// prepare does a slice of what run needs, unless that is nil, and returns true if there is more to
-	// do: others have their turn between. For a transaction EXEC does it.
-	prepare func(tx *broker.Tx, args [][]byte) (more bool)
+	// prepare does a slice of what run needs, unless that is nil, and returns how many packets that
+	// took, and true if there is more to do: others have their turn between. For a transaction EXEC
+	// does it.
+	prepare func(tx *broker.Tx, args [][]byte) (done int, more bool)
 	// subs are the commands that the second argument chooses among: "client|id". Their arity counts
 	// both words.
 	subs []command

@@ -7,7 +7,9 @@ import (
 )
 
 // prepareSearch prepares a command that searches the list args[1] by a value.
-func prepareSearch(tx *broker.Tx, args [][]byte) (more bool) { return tx.PrepareSearch(args[1]) }
+func prepareSearch(tx *broker.Tx, args [][]byte) (done int, more bool) {
+	return tx.PrepareSearch(args[1])
+}
 
 func linsert(s *session, tx *broker.Tx, args [][]byte) error {
 	after := is(args[2], "after")

@@ -264,8 +264,10 @@ func (s *session) fail(err error) {
 // runCommand runs the present command, inside Atomic if it is not local. A reply that is too large
 // becomes an error.
 func (s *session) runCommand() error {
-	if s.cmd.prepare != nil && !s.inExec && s.cmd.prepare(s.tx, s.args) {
-		return errUnfinished
+	if s.cmd.prepare != nil && !s.inExec {
+		if _, more := s.cmd.prepare(s.tx, s.args); more {
+			return errUnfinished
+		}
 	}
 	err := s.call()
 	if s.overLimit {

@@ -141,15 +141,17 @@ func exec(s *session, tx *broker.Tx, _ [][]byte) error {
 		s.discard(tx)
 		return failure(aborted + " previous errors.")
 	}
-	more := false
+	left := broker.PrepareSlice
 	for t := &s.multi; t.prepared < len(t.commands); t.prepared++ {
-		if q := t.commands[t.prepared]; q.command.prepare != nil {
+		q, done, more := t.commands[t.prepared], 0, false
+		if q.command.prepare != nil {
 			// What refuses this Atomic refuses that of the commands, too, which replies with it.
-			_ = tx.Atomic(func() error { more = q.command.prepare(tx, q.args); return nil })
+			_ = tx.Atomic(func() error { done, more = q.command.prepare(tx, q.args); return nil })
 		}
-		if more {
+		if more || left <= 0 {
 			return errUnfinished
 		}
+		left -= done
 	}
 	err := s.storable(tx)
 	if err == nil {

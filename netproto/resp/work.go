@@ -41,4 +41,4 @@ func workCommands() []command {
 }
 
 // prepareIDs prepares a command that names packets by their ids.
-func prepareIDs(tx *broker.Tx, _ [][]byte) (more bool) { return tx.PrepareIDs() }
+func prepareIDs(tx *broker.Tx, _ [][]byte) (done int, more bool) { return tx.PrepareIDs() }
