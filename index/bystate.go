@@ -169,6 +169,7 @@ func (x *Index) openLanesBehind(o *openWalks, h []laneHead, i int, from place, t
 	if i >= len(h) {
 		return
 	}
+	x.forest.passed += passedLane
 	t := &x.lanes.at(uint32(h[i].lane)).tree
 	switch wanted := takes(h[i].lane); {
 	case wanted && !o.end.earlier(h[i].place, from):

@@ -25,6 +25,7 @@ func (x *Index) Eldest(q QueueID, seq uint64, most int, fn func(Packet)) (looked
 func (x *Index) eldestOf(l LaneID, seq uint64, most int, fn func(Packet)) (looked int) {
 	f, t := &x.forest, &x.lanes.at(uint32(l)).tree
 	tell := func(id uint32) { fn(x.packet(id, x.entries.at(id))) }
+	f.passed += passedLane
 	if t.depth == 0 {
 		if t.count > 0 {
 			tell(t.root)
@@ -32,7 +33,7 @@ func (x *Index) eldestOf(l LaneID, seq uint64, most int, fn func(Packet)) (looke
 		return int(t.count)
 	}
 	for w := f.walk(t, worst); !w.done() && looked < most; looked++ {
-		f.passed += passedLane
+		f.passed += passedPaths
 		priority := w.place().priority
 		if w.leaf, w.pos = f.seek(t, place{priority, seq}); w.leaf == 0 {
 			w.leaf, w.pos = t.last, int(f.at(t.last).n)

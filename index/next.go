@@ -62,6 +62,7 @@ func (x *Index) Last(q QueueID) Packet {
 	var last place
 	var id uint32
 	for t := range x.trees(x.queues.at(uint32(q)), false) {
+		x.forest.passed += passedPaths
 		end, _ := x.forest.highest(t)
 		w := x.forest.walkPriority(t, end.priority, Oldest)
 		if at, packet := w.at(); id == 0 || at.priority > last.priority || at.priority == last.priority && at.seq < last.seq {
@@ -134,7 +135,9 @@ func (x *Index) step(o *openWalks, s *Selection) {
 	top := &o.heap[0]
 	heap, pos := top.heap, top.pos
 	top.pos = 0
-	x.forest.passed += passedStep
+	if len(o.heap) > 1 {
+		x.forest.passed += passedStep
+	}
 	o.next()
 	if pos != 0 {
 		x.openLane(o, heap, 2*pos-1, s)

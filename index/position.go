@@ -8,10 +8,12 @@ import "iter"
 func (x *Index) Passed() int { return x.forest.passed }
 
 const (
-	passedLane  = 18 // a lane, and two paths down its tree
-	passedStep  = 3  // the next packet of several lanes, besides that
+	passedPaths = 24 // two paths down the tree of a lane, of many
+	passedLane  = 8  // a lane that a walk opens in its midst
+	passedStep  = 11 // the next packet of several lanes, besides that
+	passedTurn  = 12 // the next priority, from the newest end
 	passedSort  = 14 // a packet of a search in several priorities
-	passedBuild = 20 // one that comes into a tree of values
+	passedBuild = 24 // one that comes into a tree of values
 )
 
 // Position is how many packets come before a selectable one in the order of Next at the newest end;
@@ -24,6 +26,7 @@ func (x *Index) Position(id ID) int {
 	}
 	n := 0
 	for t := range x.trees(x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)), false) {
+		x.forest.passed += passedPaths
 		n += x.forest.count(t, place{}, place{e.priority - 1, ^uint64(0)})
 		n += x.forest.count(t, e.place().plusOne(), place{e.priority, ^uint64(0)})
 	}
@@ -39,6 +42,7 @@ func (x *Index) Before(id ID) int {
 	}
 	n := -1
 	for t := range x.trees(x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)), false) {
+		x.forest.passed += passedPaths
 		n += x.forest.count(t, place{}, e.place())
 	}
 	return n
@@ -52,26 +56,35 @@ func (x *Index) CountBetween(q QueueID, from, to uint32) int {
 	}
 	n := 0
 	for t := range x.trees(x.queues.at(uint32(q)), false) {
+		x.forest.passed += passedPaths
 		n += x.forest.count(t, place{from, 0}, place{to, ^uint64(0)})
 	}
 	return n
 }
 
 // Distance is how much higher the position of one packet is than that of another of its queue;
-// negative if it is lower. Both are selectable. If they have the same priority it costs as many
-// leaves as are between them, so a walk over many packets costs no more than one over all leaves.
+// negative if it is lower, 0 if a number is not in use. Both are selectable. In every lane it costs
+// as many leaves as are between them, so a walk over many packets costs no more than one over all
+// leaves.
 func (x *Index) Distance(from, to ID) int {
 	a, b := x.entry(from), x.entry(to)
-	if a == nil || b == nil || a.priority != b.priority {
-		return x.Position(to) - x.Position(from)
+	if a == nil || b == nil {
+		return 0
 	}
 	sign := 1
-	if a.seqNumber() < b.seqNumber() {
+	if Newest.earlier(b.place(), a.place()) {
 		a, b, sign = b, a, -1
 	}
 	n := 0
 	for t := range x.trees(x.queues.at(uint32(x.lanes.at(uint32(a.lane)).queue)), false) {
-		n += x.forest.count(t, b.place().plusOne(), a.place())
+		x.forest.passed += passedPaths
+		if a.priority == b.priority {
+			n += x.forest.count(t, b.place().plusOne(), a.place())
+			continue
+		}
+		n += x.forest.count(t, place{a.priority, 0}, a.place())
+		n += x.forest.count(t, place{a.priority + 1, 0}, place{b.priority - 1, ^uint64(0)})
+		n += x.forest.count(t, b.place().plusOne(), place{b.priority, ^uint64(0)})
 	}
 	return sign * n
 }
@@ -87,7 +100,7 @@ func (x *Index) trees(u *queue, narrow bool) iter.Seq[*tree] {
 		}
 		for _, heap := range [2][]laneHead{u.lanes.narrow[Newest], u.lanes.wide[Newest]} {
 			for _, h := range heap {
-				x.forest.passed += passedLane
+				x.forest.passed++
 				if !yield(&x.lanes.at(uint32(h.lane)).tree) {
 					return
 				}

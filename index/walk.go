@@ -185,6 +185,7 @@ func (w *walk) backward(n int) int {
 			return n
 		}
 	}
+	w.f.passed += passedTurn
 	end, i := w.f.lastOf(w.t, priority)
 	last := w.f.at(end)
 	if i++; i == int(last.n) {
