@@ -357,7 +357,7 @@ func TestALoadIsRefusedInWords(t *testing.T) {
 	to := serve(t, filepath.Join(t.TempDir(), "data"), "--config", configFileOf(t, `
 [users.loader]
 password-file = "`+secrets+`/loader"
-grants = { "q" = ["push", "manage"] }
+grants = { "q" = ["push", "manage"], "h" = ["look"] }
 [users.pusher]
 password-file = "`+secrets+`/pusher"
 grants = { "*" = ["push", "look"] }
@@ -367,7 +367,10 @@ grants = { "*" = ["push", "look"] }
 		return command{env: env}.run(context.Background(), append([]string{"load", "--to-server", file, "--user", user}, args...)...)
 	}
 	oneErrorLine(t, as("pusher"), exitFailed, "the user needs push and manage for all that is loaded")
-	oneErrorLine(t, as("loader"), exitFailed, "no permissions")
+	r := as("loader") // what is before the hash in one pipeline is loaded
+	oneErrorLine(t, r, exitFailed, "record 7, HSET of \"h\"")
+	oneErrorLine(t, r, exitFailed, "no permissions")
+	oneErrorLine(t, r, exitFailed, "3 of about 3 packets are loaded; --from 7,2,6 goes on there")
 	if r := as("loader", "--queue", "q"); r.code != exitOK {
 		t.Errorf("%+v", r)
 	}

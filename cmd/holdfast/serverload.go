@@ -97,7 +97,7 @@ func (c *loadCmd) toServer(ctx context.Context, p *program) error {
 	if len(c.From) > 0 {
 		l.from = c.From[0]
 	}
-	l.pipe = l.conn.Pipeline()
+	l.pipe = l.conn.TxPipeline() // each goes to the disk at once
 	if err = l.check(ctx, in, func(at dump.Progress) { m.set("check", inBytes, at.Bytes, in.size) }); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
@@ -306,6 +306,15 @@ func (l *serverLoad) do(ctx context.Context, args ...any) {
 // commands begins with the one that failed.
 func (l *serverLoad) send(ctx context.Context) error {
 	_, _ = l.pipe.Exec(ctx) // each command has its error
+	if len(l.commands) > 0 && redis.HasErrorPrefix(l.commands[0].Err(), "EXECABORT") {
+		// One of them was refused, so that none was carried out: those before it can be.
+		pipe := l.conn.Pipeline()
+		for _, c := range l.commands {
+			c.SetErr(nil)
+			_ = pipe.Process(ctx, c.Cmd)
+		}
+		_, _ = pipe.Exec(ctx)
+	}
 	for i := range l.commands {
 		c := &l.commands[i]
 		switch err := c.Err(); {
