@@ -96,6 +96,27 @@ func TestNoTakeFindsWhatHasExpired(t *testing.T) {
 	}
 }
 
+func TestATakeOfManyPassesOverWhatHasExpiredInFewRounds(t *testing.T) {
+	const n = 5000
+	for _, s := range []broker.Selection{{Count: n + 1}, {Group: true}} {
+		h := newHarness(t)
+		for i := range 2 * n {
+			expiry := time.Duration(i/n) * time.Second
+			h.push("q", uint32(1+i/n), expiry, "key", fmt.Sprint(i))
+		}
+		h.now.Add(1000)
+		h.do(func(tx *broker.Tx) error {
+			passed := tx.Passed()
+			f, err := tx.Pop([]byte("q"), s)
+			if passed = tx.Passed() - passed; len(f.Packets) != n || passed > 100*n {
+				t.Errorf("%d packets are popped after %d steps", len(f.Packets), passed)
+			}
+			return err
+		})
+		h.close()
+	}
+}
+
 func TestTheWallClockIsLookedAtWhileSomethingIsDueByIt(t *testing.T) {
 	for name, bring := range map[string]func(h *harness){
 		"delayed packet": func(h *harness) {

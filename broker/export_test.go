@@ -34,6 +34,9 @@ func (m *Machine) AwaitAtMost(n int) { m.maxAwaited = n }
 func (tx *Tx) Awaited() int          { return len(tx.m.awaited) }
 func (tx *Tx) AwaitedBytes() int     { return tx.m.awaitedBytes }
 
+// Passed is what walks over the index have passed.
+func (tx *Tx) Passed() int { return tx.m.ix.Passed() }
+
 // NextQueue is the number of the storage that the next queue gets.
 func (tx *Tx) NextQueue() uint32 { return tx.m.marks.NextQueue }
 

@@ -89,19 +89,24 @@ func (m *Machine) scratchBytes(q *queue, detail bool) (bytes int) {
 	return bytes
 }
 
-// selectPackets leaves in m.scratch what s selects, without taking it.
-func (m *Machine) selectPackets(q *queue, s Selection, selection index.Selection) {
+// selectPackets leaves in m.scratch what s selects, without taking it, and so many more.
+func (m *Machine) selectPackets(q *queue, s Selection, selection index.Selection, more int) {
 	m.scratch = m.scratch[:0]
 	if !s.Group {
-		n := min(max(s.Count, 1), selection.Limit.Packets)
-		m.scratch = m.ix.Next(q.ix, selection, 0, n, m.scratch)
-		m.scratch = m.scratch[:fitting(m.scratch, MaxGroupBytes, weight)]
+		m.scratch = m.ix.Next(q.ix, selection, 0, s.most(selection)+more, m.scratch)
 	} else if best, ok := m.ix.Best(q.ix, selection); ok {
+		selection.Limit.Packets += more
+		selection.Limit.Bytes += int64(more) << 10
 		m.scratch = m.ix.Group(best.ID, selection, m.scratch)
 	}
-	if s.WithDetails {
-		m.cutDetailed(q)
+}
+
+// most is how many packets s selects.
+func (s *Selection) most(selection index.Selection) int {
+	if s.Group {
+		return selection.Limit.Packets
 	}
+	return min(max(s.Count, 1), selection.Limit.Packets)
 }
 
 // cutDetailed leaves so many packets in m.scratch as a reply with details can hold.
@@ -138,24 +143,29 @@ func (tx *Tx) remove(q *queue, s Selection, records [][]byte) Found {
 // maxExpired is how many packets that have expired a take passes over: some 100 ms.
 const maxExpired = 1 << 16
 
-// selectAlive is selectPackets for a take. What has expired goes first, so no take finds it, also
+// selectAlive leaves in m.scratch what s selects, without taking it. What has expired goes first, so no take finds it, also
 // where far more is due than a turn does by itself. Beyond maxExpired less is selected. Settle ends
 // at a full batch already, since it goes on in the next turn.
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) {
 	left := maxExpired
-	for more := true; more; {
-		m.selectPackets(q, s, selection)
-		more = false
+	for again, more := true, 0; again; more = advanceSlice { // else each round may find one
+		m.selectPackets(q, s, selection, more)
+		again = false
 		for _, p := range m.scratch {
 			if m.expired(p) && left > 0 && !(m.settling && m.open.full(m.limits)) {
 				m.ix.Remove(p.ID)
 				m.expire(q, p)
 				left--
-				more = true
+				again = true
 			}
 		}
 	}
 	m.scratch = slices.DeleteFunc(m.scratch, m.expired)
+	m.scratch = m.scratch[:min(len(m.scratch), s.most(selection))]
+	m.scratch = m.scratch[:fitting(m.scratch, MaxGroupBytes, weight)]
+	if s.WithDetails {
+		m.cutDetailed(q)
+	}
 }
 
 // takeable leaves in m.scratch what s selects, without taking it, and returns the records. What
