@@ -91,9 +91,9 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 }
 
 const (
-	// trimByMove is the most elements that are moved to a new queue to be rid of the others, and
-	// trimByDelete how many others there are at least: deletes of fewer cost less.
-	trimByMove   = 1024
+	// Elements are moved to a new queue to be rid of the others where these are at least trimByDelete,
+	// and trimByMove for each of those: deletes of fewer cost less.
+	trimByMove   = 8
 	trimByDelete = 4096
 	// deleteSlice is how many elements are looked up, and then deleted, at a time.
 	deleteSlice = 1 << 16
@@ -121,9 +121,10 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	case n == 0 && whole:
 		m.dropQueue(q)
 		return nil
-	case whole && gone > trimByDelete && n <= trimByMove && tx.CanStore() == nil:
+	case whole && gone > trimByDelete && gone >= trimByMove*n && n <= tx.MayChange() && tx.CanStore() == nil:
 		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
 		if weightOf(m.scratch) <= m.limits.MaxBytes {
+			tx.changed += n
 			return m.trimByMove(q, m.scratch)
 		}
 	}

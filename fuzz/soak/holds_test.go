@@ -162,6 +162,7 @@ func requests() []request {
 		{"LREM of one", million, aChange, list, call("LREM", "list", 1, "00000777")},
 		{"LINSERT", million, aChange, list, call("LINSERT", "list", "BEFORE", "00016000", "new")},
 		{"LTRIM", million, aChange, list, call("LTRIM", "list", 0, 0)},
+		{"LTRIM to many", million, aChange, list, call("LTRIM", "list", 0, mostChanged-1)},
 		{"HGETALL", million, aLook, hash, call("HGETALL", "hash")},
 		{"HKEYS", million, aLook, hash, call("HKEYS", "hash")},
 		{"HVALS", million, aLook, hash, call("HVALS", "hash")},
