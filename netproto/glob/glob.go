@@ -118,6 +118,12 @@ func parseClass(pattern []byte) (set *class, rest []byte) {
 	return set, pattern[min(1, len(pattern)):]
 }
 
+// One pass over a text costs no steps, but for what is long: a step for so many bytes of that.
+const (
+	shortText    = 256
+	bytesPerStep = 8
+)
+
 // Match says whether the text matches the pattern. It takes what it tries beyond one pass over the
 // text off steps; once they are below 0 nothing matches.
 func (g *Pattern) Match(text []byte, steps *int) bool {
@@ -132,6 +138,9 @@ func (g *Pattern) Match(text []byte, steps *int) bool {
 		return false
 	}
 	text = text[len(first.atoms):end]
+	if len(g.parts) > 2 {
+		*steps -= max(0, len(text)-shortText) / bytesPerStep
+	}
 	for i := 1; i < len(g.parts)-1; i++ {
 		// The part is taken where it is found first: what follows has the most bytes left then.
 		at := g.parts[i].find(text, steps)

@@ -146,6 +146,7 @@ func clientList(s *session, tx *broker.Tx, args [][]byte) error {
 		return failure(errSyntax)
 	}
 	var list strings.Builder
+	tx.Looked(len(s.protocol.sessions) * chosenSession)
 	for _, t := range s.protocol.all() {
 		if chosen(t) && s.sees(t) {
 			list.WriteString(t.describe(tx))
@@ -153,6 +154,10 @@ func clientList(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	return s.verbatim(list.String())
 }
+
+// chosenSession is what CLIENT LIST and CLIENT KILL pay in a transaction for each session among
+// which they choose. See broker.MaxLooks.
+const chosenSession = 8
 
 // kind is the session's type in CLIENT LIST and CLIENT KILL.
 func (s *session) kind() string {
@@ -195,6 +200,7 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 		v.parse(s, args[2:])
 	}
 	killed := 0
+	tx.Looked(len(s.protocol.sessions) * chosenSession)
 	for _, t := range s.protocol.all() {
 		if !v.chosen(s, t) {
 			continue

@@ -270,10 +270,11 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	var matched []*topic
 	listeners := p.channels.listeners(channel)
-	s.steps -= len(p.patterns.byName) + len(listeners)
+	s.steps -= len(p.patterns.byName) + sendSteps*len(listeners)
 	for i := 0; i < len(p.patterns.slots) && s.steps >= 0; i++ {
 		if t := p.patterns.slots[i]; t.pattern.Match(channel, &s.steps) {
 			matched = append(matched, t)
+			s.steps -= sendSteps * len(t.listeners)
 		}
 	}
 	if s.steps < 0 {
@@ -285,6 +286,9 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	return s.int(int64(n))
 }
+
+// sendSteps is what a message to a listener costs, in steps of patterns.
+const sendSteps = 10
 
 // send sends words to listeners, and returns how many these are. It cuts off who is too slow, and
 // who may no longer listen to the channel.
