@@ -92,6 +92,9 @@ func (tx *Tx) dropFor(q *queue, l load) error {
 		m.worst = append(m.worst, p)
 		packets, bytes = packets-1, bytes-int64(p.Size)
 		if !over(q.settings, packets, bytes) {
+			if err := tx.change(len(m.worst)); err != nil {
+				return err
+			}
 			m.count(q, &q.counters.Dropped, &m.totals.Dropped, len(m.worst))
 			m.dropBefore(q, m.worst, EventDropped)
 			return nil

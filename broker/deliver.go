@@ -35,7 +35,7 @@ func (m *Machine) settle() {
 		return
 	}
 	m.settling = true
-	for len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery() && !m.open.full(m.limits) {
+	for len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery() && !m.settledEnough() {
 		conns, names := m.dirtyConns, m.dirty
 		m.dirtyConns, m.dirty = nil, nil
 		for _, c := range conns {
@@ -56,6 +56,11 @@ func (m *Machine) settle() {
 	m.settling = false
 }
 
+// settledEnough says that settle goes on in the next turn.
+func (m *Machine) settledEnough() bool {
+	return m.tx.settled >= maxSettled || m.open.full(m.limits)
+}
+
 // deliver gives packets of a name's queue to those who wait for them, the longest waiting first.
 func (m *Machine) deliver(w *waiters) {
 	if m.drained(w.queue) {
@@ -63,7 +68,7 @@ func (m *Machine) deliver(w *waiters) {
 		return
 	}
 	for parked := (*Conn)(nil); w.queue != nil && !w.queue.isPausedOut(); {
-		if m.open.full(m.limits) {
+		if m.settledEnough() {
 			m.mark(w)
 			return
 		}
@@ -76,6 +81,10 @@ func (m *Machine) deliver(w *waiters) {
 		case c == parked: // nobody else can take what is there
 			return
 		case c.parked:
+			if f := m.classes[c.class].filter; f != nil {
+				lanes, _ := m.ix.Lanes(w.queue.ix, nil)
+				m.tx.settled += lanes * len(f.Terms)
+			}
 			if !m.again(c, w) {
 				parked = c
 			}
@@ -100,7 +109,7 @@ func (m *Machine) give(q *queue, c *Conn) {
 // fillConn gives c what its readiness allows from the queues it subscribes to.
 func (m *Machine) fillConn(c *Conn) {
 	for c.queues > 0 && m.dispatch.Credits(c.sub) > 0 && !m.pauseIfBehind(c) {
-		if m.open.full(m.limits) {
+		if m.settledEnough() {
 			m.markConn(c)
 			return
 		}
@@ -117,6 +126,7 @@ func (m *Machine) fillConn(c *Conn) {
 func (m *Machine) bestQueue(c *Conn) *queue {
 	var best index.Packet
 	m.ids = m.dispatch.Lists(c.sub, m.ids[:0])
+	m.tx.settled += len(m.ids)
 	for _, id := range m.ids {
 		q := m.lists[id].queue
 		if q == nil || q.isPausedOut() {
@@ -156,7 +166,7 @@ func (m *Machine) endDrained(w *waiters) {
 		if !c.parked || !m.waitsInVain(c) {
 			continue
 		}
-		if m.open.full(m.limits) {
+		if m.settledEnough() {
 			m.mark(w)
 			return
 		}
@@ -179,7 +189,7 @@ func (m *Machine) admitLine(w *waiters) {
 		if q := w.queue; !ok || q != nil && q.settings != nil && q.settings.PauseIn && !q.settings.Closed {
 			return
 		}
-		if m.open.full(m.limits) {
+		if m.settledEnough() {
 			m.mark(w)
 			return
 		}

@@ -105,11 +105,11 @@ func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 		return err
 	}
 	m := tx.m
-	k.EachField(func(f *keyspace.Field) bool {
-		tx.lookedAt(1, 0)
-		m.name = append(m.name[:0], f.Name()...)
-		return fn(m.name, m.value(fieldOf(k, f)))
-	})
+	goOn := true
+	for at := uint64(0); goOn; goOn = goOn && at != 0 {
+		at = k.ScanFields(at, 1, func(f *keyspace.Field) { goOn = fn(tx.look(f), m.value(fieldOf(k, f))) })
+		tx.looked++ // there may be free places
+	}
 	return nil
 }
 
@@ -127,11 +127,10 @@ func (tx *Tx) NextField(name []byte, c *FieldCursor, fn func(field []byte, v Val
 	if k.ID != c.hash {
 		return false, nil
 	}
+	tx.looked++ // there may be free places
 	c.slot = k.ScanFields(c.slot, 1, func(f *keyspace.Field) {
 		if f.ID <= c.last {
-			tx.lookedAt(1, 0)
-			m.name = append(m.name[:0], f.Name()...)
-			fn(m.name, m.value(fieldOf(k, f)))
+			fn(tx.look(f), m.value(fieldOf(k, f)))
 		}
 	})
 	return c.slot != 0, nil
@@ -143,10 +142,14 @@ func (tx *Tx) ScanFields(name []byte, cursor uint64, n int, fn func(field []byte
 	if k == nil {
 		return 0, err
 	}
-	m := tx.m
-	return k.ScanFields(cursor, n, func(f *keyspace.Field) {
-		tx.lookedAt(1, 0)
-		m.name = append(m.name[:0], f.Name()...)
-		fn(m.name, m.value(fieldOf(k, f)))
-	}), nil
+	tx.looked++ // there may be free places
+	return k.ScanFields(cursor, n, func(f *keyspace.Field) { fn(tx.look(f), tx.m.value(fieldOf(k, f))) }), nil
+}
+
+// look notes a look at a field, and returns its name, valid until the next call.
+func (tx *Tx) look(f *keyspace.Field) []byte {
+	tx.lookedAt(1, 0)
+	tx.looked += len(f.Name()) / nameBytes
+	tx.m.name = append(tx.m.name[:0], f.Name()...)
+	return tx.m.name
 }

@@ -20,7 +20,9 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 		return Found{}, err
 	}
 	s := Selection{End: Oldest, Count: n, WithDetails: true}
-	tx.m.takeable(q, s, tx.m.selection(q, s))
+	if _, err := tx.takeable(q, s, tx.m.selection(q, s)); err != nil {
+		return Found{}, err
+	}
 	return tx.show(q)
 }
 
@@ -311,14 +313,14 @@ func (tx *Tx) beginConsumers(q *queue, l *ConsumerLook) {
 		}
 	}
 	waiting := m.takers(q.waiters)
-	tx.lookedAt(len(waiting), 0)
+	tx.lookedAt(len(q.consumers)+len(waiting), 0)
 	for _, s := range waiting[:min(len(waiting), MaxConsumerClaims)] {
-		m.addWait(l.found, m.conn(s))
+		tx.lookedAt(m.addWait(l.found, m.conn(s)), 0)
 	}
 }
 
-// addWait notes what a connection in line waits for.
-func (m *Machine) addWait(found map[string]*Consumer, c *Conn) {
+// addWait notes what a connection in line waits for, and returns how many names that are.
+func (m *Machine) addWait(found map[string]*Consumer, c *Conn) (names int) {
 	name := c.as
 	if name == "" {
 		name = m.roleHolderOf(c).name
@@ -329,7 +331,7 @@ func (m *Machine) addWait(found map[string]*Consumer, c *Conn) {
 		found[name] = w
 	}
 	if len(w.Waiting) == MaxConsumerIDs {
-		return
+		return 0
 	}
 	wait := Wait{Filter: m.classes[c.class].filter}
 	m.ids = m.dispatch.Lists(c.sub, m.ids[:0])
@@ -338,6 +340,7 @@ func (m *Machine) addWait(found map[string]*Consumer, c *Conn) {
 	}
 	slices.Sort(wait.Queues)
 	w.Waiting = append(w.Waiting, wait)
+	return len(wait.Queues)
 }
 
 // addClaim notes that the consumer of a claimed packet holds it.

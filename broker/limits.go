@@ -43,6 +43,7 @@ const (
 	MaxLooks    = 4_000_000
 	lookElement = 75
 	lookKiB     = 150
+	nameBytes   = 16 // of a name or field cost 1, too
 	lookSearch  = 25 // with what the index passes
 
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
@@ -105,6 +106,9 @@ const (
 	// PrepareSlice is how many packets get into the tables of ids and of values before others have
 	// their turn.
 	PrepareSlice = 4096
+	// maxSettled is how many queues, and sets of tags for each term of a filter, settle asks for what
+	// they have before others have their turn: some 20 ms.
+	maxSettled   = 300_000
 	advanceSlice = 1024 // leases, packets and names that end before others have their turn
 	evictSlice   = 1024 // queues that go before others have their turn
 
@@ -126,6 +130,7 @@ const (
 	detailOverhead = 256     // bytes that a detail counts for besides its texts
 	readAhead      = 512     // neighbours read with a payload that was not cached
 	readAheadBytes = 1 << 20 // and how large they may be together
+	readFarAhead   = 4096    // how many an Atomic reads so, besides two for each that it takes
 	wallCheck      = 1000    // milliseconds between two turns while something is due: the wall clock may be put forward
 	spaceCheck     = 100     // milliseconds between two turns while the disk is too full
 )

@@ -198,8 +198,9 @@ func (m *Machine) expireNames(now int64) {
 // about n names. A name is valid during the call of fn, which must not make calls.
 func (tx *Tx) Scan(cursor uint64, n int, fn func(name []byte, t Type)) (next uint64) {
 	m := tx.m
+	tx.looked += n // names, or free places
 	return m.names.Scan(tx.db, cursor, n, func(e *keyspace.Entry) {
-		tx.looked++
+		tx.looked += len(e.Name()) / nameBytes
 		m.name = append(m.name[:0], e.Name()...)
 		fn(m.name, e.Kind())
 	})

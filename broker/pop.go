@@ -68,8 +68,10 @@ func (tx *Tx) selectFrom(q *queue, s Selection, most int) (records [][]byte, err
 		m.selectAlive(q, s, selection)
 		return nil, nil
 	}
-	records = m.takeable(q, s, selection)
-	return records, tx.useReply(m.scratchBytes(q, s.WithDetails))
+	if records, err = tx.takeable(q, s, selection); err == nil {
+		err = tx.useReply(m.scratchBytes(q, s.WithDetails))
+	}
+	return records, err
 }
 
 // replyBytes is what a packet counts for in a reply.
@@ -143,9 +145,9 @@ func (tx *Tx) remove(q *queue, s Selection, records [][]byte) Found {
 // maxExpired is how many packets that have expired a take passes over: some 100 ms.
 const maxExpired = 1 << 16
 
-// selectAlive leaves in m.scratch what s selects, without taking it. What has expired goes first, so no take finds it, also
-// where far more is due than a turn does by itself. Beyond maxExpired less is selected. Settle ends
-// at a full batch already, since it goes on in the next turn.
+// selectAlive leaves in m.scratch what s selects, without taking it. What has expired goes first,
+// so no take finds it, also where far more is due than a turn does by itself. Beyond maxExpired
+// less is selected. Settle ends at a full batch already, since it goes on in the next turn.
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) {
 	left := maxExpired
 	for again, more := true, 0; again; more = advanceSlice { // else each round may find one
@@ -169,13 +171,16 @@ func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) 
 }
 
 // takeable leaves in m.scratch what s selects, without taking it, and returns the records. What
-// cannot be read is set aside, and others are selected.
-func (m *Machine) takeable(q *queue, s Selection, selection index.Selection) (records [][]byte) {
+// cannot be read is set aside, and others are selected. ErrReplyTooLarge.
+func (tx *Tx) takeable(q *queue, s Selection, selection index.Selection) (records [][]byte, err error) {
+	m := tx.m
 	for {
 		m.selectAlive(q, s, selection)
-		records, err := m.fetch(q, m.scratch, &selection)
-		if err == nil {
-			return records
+		if err := tx.mayReply(m.scratchBytes(q, s.WithDetails)); err != nil {
+			return nil, err
+		}
+		if records, err = m.fetch(q, m.scratch, &selection); err == nil {
+			return records, nil
 		}
 	}
 }

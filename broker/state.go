@@ -153,6 +153,8 @@ type Tx struct {
 	changed int   // how many elements the calls of the Atomic have taken, removed or moved, see MaxChanged
 	dropped int   // how many packets went together with their queues, see mayDropAtOnce
 	looked  int   // with index.Passed: what the looks of the Atomic have cost, see MaxLooks
+	settled int   // what settle has done in the turn, see maxSettled
+	ahead   int   // how many packets takes of the Atomic have read ahead
 	reply   int   // bytes of packets that the Atomic may still answer with
 	caller  *Conn // see As; nil: nobody in particular
 	db      uint8 // in which the names of the calls are

@@ -23,7 +23,7 @@ func (tx *Tx) Atomic(fn func() error) error {
 	if err := tx.begin(); err != nil {
 		return err
 	}
-	tx.atomic, tx.reply, tx.looked, tx.changed, tx.dropped = true, MaxAtomicReply, -tx.m.ix.Passed(), 0, 0
+	tx.atomic, tx.reply, tx.looked, tx.changed, tx.dropped, tx.ahead = true, MaxAtomicReply, -tx.m.ix.Passed(), 0, 0, 0
 	err := fn()
 	tx.atomic = false
 	tx.made++
@@ -80,13 +80,18 @@ func (tx *Tx) mayBring(records, bytes int) error {
 // useReply takes bytes of packets that are answered from what one Atomic may answer with. Outside
 // of one it does nothing.
 func (tx *Tx) useReply(bytes int) error {
-	if !tx.atomic {
-		return nil
+	err := tx.mayReply(bytes)
+	if err == nil && tx.atomic {
+		tx.reply -= bytes
 	}
-	if bytes > tx.reply {
+	return err
+}
+
+// mayReply is useReply that takes nothing: whoever reads much asks before.
+func (tx *Tx) mayReply(bytes int) error {
+	if tx.atomic && bytes > tx.reply {
 		return fmt.Errorf("%w: %d bytes, the limit for the replies of one run is %d", ErrReplyTooLarge, bytes, MaxAtomicReply)
 	}
-	tx.reply -= bytes
 	return nil
 }
 

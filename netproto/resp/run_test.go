@@ -116,7 +116,24 @@ func TestWhatATransactionPassesOverCountsAmongItsLooks(t *testing.T) {
 	c.readLine()
 	id := c.readLine()
 	c.line(append([]string{"LPUSH", "l"}, slices.Repeat([]string{"x"}, 1000)...)...)
+	fields, gone := []string{"HSET", "sparse"}, []string{"HDEL", "sparse"}
+	for i := range 16_000 {
+		fields, gone = append(fields, fmt.Sprint(i), "v"), append(gone, fmt.Sprint(i))
+	}
+	c.line(fields...)
+	c.line(gone[:len(gone)-1]...)
+	c.line("SETRANGE", "large", "1000000", "x")
+	for i := range 100 {
+		c.line("SET", strings.Repeat("name", 15_000)+fmt.Sprint(i), "v")
+	}
+	c.pushEqual("claimed", 1)
+	for i := range 300 {
+		c.send(request("QCLAIM", "claimed", "CONSUMER", fmt.Sprint(i)) + request("ECHO", "end"))
+		for c.readLine() != "end" {
+		}
+	}
 	for _, request := range []string{
+		"INCR large", "GETEX large", "KEYS x", "HKEYS sparse", "MEMORY USAGE sparse", "QCONSUMERS claimed",
 		fmt.Sprint("LPOS l ", n/4), fmt.Sprint("LSET l ", n/2, " new"), fmt.Sprint("LINSERT l AFTER ", n-1, " ", n-1),
 		fmt.Sprint("LINDEX l ", n/2), "QSHOW l " + id, "QSTAT priorities",
 	} {

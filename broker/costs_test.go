@@ -1,0 +1,119 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+func TestATakeThatTheReplyCannotHoldReadsNothing(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	large := strings.Repeat("x", 1<<20)
+	for range 80 {
+		h.pushEnd("q", broker.Oldest, large)
+	}
+	h.restart() // nothing is in the cache
+	read := 0
+	h.store.reads = func(ids int) { read += ids }
+	h.together(func(tx *broker.Tx) error {
+		for range 4 {
+			if _, err := tx.Pop([]byte("q"), broker.Selection{Count: 15}); err != nil {
+				return err
+			}
+		}
+		read = 0
+		for range 3 {
+			if _, err := tx.Pop([]byte("q"), broker.Selection{Count: 15}); !errors.Is(err, broker.ErrReplyTooLarge) {
+				t.Errorf("got %v, want ErrReplyTooLarge", err)
+			}
+		}
+		if _, err := tx.Peek([]byte("q"), 15); !errors.Is(err, broker.ErrReplyTooLarge) {
+			t.Errorf("a peek gave %v", err)
+		}
+		return nil
+	})
+	if read > 0 {
+		t.Errorf("%d packets were read for nothing", read)
+	}
+}
+
+func TestAnAtomicReadsLittleAheadThatItDoesNotTake(t *testing.T) {
+	const queues, each = 30, 600
+	for _, round := range []bool{true, false} { // one packet of each queue, or all of one after the other
+		h := newHarness(t)
+		for i := range queues {
+			h.pushEnd(fmt.Sprint(i), broker.Oldest, slices.Repeat([]string{"v"}, each)...)
+		}
+		h.restart()
+		read := 0
+		h.store.reads = func(ids int) { read += ids }
+		taken := 0
+		h.together(func(tx *broker.Tx) error {
+			for i := range queues {
+				for range map[bool]int{true: 1, false: each}[round] {
+					if _, err := tx.Pop([]byte(fmt.Sprint(i)), broker.Selection{}); err != nil {
+						return err
+					}
+					if taken++; taken == broker.MaxChanged {
+						return nil
+					}
+				}
+			}
+			return nil
+		})
+		if most := 2*taken + 5000; read > most {
+			t.Errorf("%d packets were read for %d", read, taken)
+		}
+		h.close()
+	}
+}
+
+func TestAPushOfATransactionDropsABoundedNumber(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.change("q", func(s *broker.Settings) { s.BoundBytes, s.Full = 200_000, broker.FullDrop })
+	for range 20_000 {
+		h.push("q", 9, 0, "", "0123456789")
+	}
+	done := 0
+	h.together(func(tx *broker.Tx) error {
+		for range 30 {
+			_, err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: make([]byte, 9000)})
+			switch {
+			case err == nil:
+				done++
+			case !errors.Is(err, broker.ErrTooManyChanged):
+				return err
+			}
+		}
+		return nil
+	})
+	if want := broker.MaxChanged / 900; done != want {
+		t.Errorf("%d pushes that drop 900 packets each were carried out, want %d", done, want)
+	}
+}
+
+func TestASubscriberOfManyQueuesHasItsPacketsInSeveralTurns(t *testing.T) {
+	const queues, each = 400, 4
+	h := newHarness(t)
+	defer h.close()
+	r := &inbox{}
+	c := h.b.Attach(r, broker.Selection{})
+	var names []string
+	for i := range queues {
+		names = append(names, fmt.Sprint(i))
+		for range each {
+			h.push(names[i], 1, 0, "", "v")
+		}
+	}
+	h.subscribe(c, queues*each, names...)
+	if got := len(r.got); got == 0 || got == queues*each {
+		t.Errorf("%d of %d packets are delivered in one turn, want some", got, queues*each)
+	}
+	h.comesTrue(func() bool { return len(r.got) == queues*each })
+}
