@@ -8,11 +8,11 @@ import "iter"
 func (x *Index) Passed() int { return x.forest.passed }
 
 const (
-	passedPaths = 24 // two paths down the tree of a lane, of many
+	passedPaths = 40 // two paths down the tree of a lane, of many
 	passedLane  = 8  // a lane that a walk opens in its midst
-	passedStep  = 11 // the next packet of several lanes, besides that
+	passedStep  = 45 // the next packet of several lanes, besides that
 	passedTurn  = 12 // the next priority, from the newest end
-	passedSort  = 14 // a packet of a search in several priorities
+	passedSort  = 18 // a packet of a search in several priorities
 	passedBuild = 24 // one that comes into a tree of values
 )
 

@@ -174,10 +174,11 @@ func moreRequests() []request {
 		{"EXEC of LSET", million, aChange, list, transaction(10_000, "LSET", "list", 500_000, "x")},
 		{"EXEC of LPOS beside keys", 500_000, aChange, withKeys, transaction(10_000, "LPOS", "list", "x")},
 		{"EXEC of LPOS in sets of tags", 500_000, aChange, inLanes, transaction(10_000, "LPOS", "list", "x")},
-		{"LPOS in sets of tags", 500_000, aLook, inLanes, call("LPOS", "list", "x", "COUNT", 15)},
+		{"LPOS in sets of tags", 500_000, aLook, inLanes, call("LPOS", "list", "x", "COUNT", 8)},
 		{"EXEC of LREM in priorities", 16_000, aChange, inPriorities, transaction(10_000, "LREM", "list", 1, "x")},
 		{"EXEC of LINDEX in priorities", 500_000, aChange, inPriorities, transaction(10_000, "LINDEX", "list", 250_000)},
-		{"EXEC of LINDEX in sets of tags", 500_000, aChange, inLanes, transaction(10_000, "LINDEX", "list", 250_000)},
+		{"EXEC of LINDEX in sets of tags", 500_000, aChange, inLanes, transaction(10_000, "LINDEX", "list", 20_000)},
+		{"LINDEX in sets of tags", 500_000, aLook, inLanes, call("LINDEX", "list", 250_000)},
 		{"EXEC of QLIST in sets of tags", 500_000, aChange, inLanes, transaction(10_000, "QLIST", "list", "COUNT", 1, "CURSOR", "1:128:1")},
 		{"EXEC of QSTAT in priorities", 500_000, aChange, inPriorities, transaction(10_000, "QSTAT", "list")},
 		{"EXEC of LPOS in short lists", 2000, aChange, func(f *filled) { f.lists(f.n, make([]any, 500)...) }, func(f *filled) {
