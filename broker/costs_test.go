@@ -99,7 +99,7 @@ func TestAPushOfATransactionDropsABoundedNumber(t *testing.T) {
 }
 
 func TestASubscriberOfManyQueuesHasItsPacketsInSeveralTurns(t *testing.T) {
-	const queues, each = 400, 4
+	const queues, each = 400, 8
 	h := newHarness(t)
 	defer h.close()
 	r := &inbox{}
@@ -114,6 +114,13 @@ func TestASubscriberOfManyQueuesHasItsPacketsInSeveralTurns(t *testing.T) {
 	h.subscribe(c, queues*each, names...)
 	if got := len(r.got); got == 0 || got == queues*each {
 		t.Errorf("%d of %d packets are delivered in one turn, want some", got, queues*each)
+	}
+	other := &inbox{} // is not held up
+	h.subscribe(h.b.Attach(other, broker.Selection{}), 1, "other")
+	h.push("other", 1, 0, "", "v")
+	h.comesTrue(func() bool { return len(other.got) == 1 })
+	if len(r.got) == queues*each {
+		t.Error("who has much to get was served before who has little")
 	}
 	h.comesTrue(func() bool { return len(r.got) == queues*each })
 }

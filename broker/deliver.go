@@ -21,7 +21,7 @@ import (
 // Calls only mark the names whose queues change and the connections that are ready. Turn and the
 // end of Atomic call settle, which works off what is marked, and nobody else does: the driver knows
 // then that nothing is replied between two turns. What settle cannot do now stays marked, because
-// the open batch is full or the disk is.
+// the open batch is full or the disk is, or others should have their turn.
 //
 // A request with a filter can take only what that accepts. The queue asks about the lanes that got
 // packets since it asked before (class.go), so a push costs the same however many lanes there are.
@@ -38,22 +38,47 @@ func (m *Machine) settle() {
 	for len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery() && !m.settledEnough() {
 		conns, names := m.dirtyConns, m.dirty
 		m.dirtyConns, m.dirty = nil, nil
-		for _, c := range conns {
-			c.marked = false
-			if !c.detached {
-				m.fillConn(c)
-			}
+		if m.namesFirst {
+			m.deliverAll(names)
+			m.fillAll(conns)
+		} else {
+			m.fillAll(conns)
+			m.deliverAll(names)
 		}
-		for _, w := range names {
-			w.marked = false
-			m.deliver(w)
-			m.admitLine(w)
+		if m.settledEnough() { // the others may have had nothing
+			m.namesFirst = !m.namesFirst
 		}
 		if m.dirtyConns == nil && m.dirty == nil {
 			m.dirtyConns, m.dirty = conns[:0], names[:0]
 		}
 	}
 	m.settling = false
+}
+
+// fillAll and deliverAll work off what was marked. What they do not come to stays marked, before
+// what is marked meanwhile: before those that could not have all, too.
+func (m *Machine) fillAll(conns []*Conn) {
+	for i, c := range conns {
+		if m.settledEnough() {
+			m.dirtyConns = slices.Concat(conns[i:], m.dirtyConns)
+			return
+		}
+		if c.marked = false; !c.detached {
+			m.fillConn(c)
+		}
+	}
+}
+
+func (m *Machine) deliverAll(names []*waiters) {
+	for i, w := range names {
+		if m.settledEnough() {
+			m.dirty = slices.Concat(names[i:], m.dirty)
+			return
+		}
+		w.marked = false
+		m.deliver(w)
+		m.admitLine(w)
+	}
 }
 
 // settledEnough says that settle goes on in the next turn.

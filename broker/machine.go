@@ -130,7 +130,7 @@ func (m *Machine) Next() int64 {
 	case m.space.Level == storage.Stop:
 		return spaceCheck
 	case len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
-		return 0 // the batch was full
+		return 0 // settle had done enough
 	}
 	now, steady, wait := m.tx.now, m.tx.steady, int64(math.MaxInt64)
 	if due, ok := m.ix.Wait(now, steady); ok {
