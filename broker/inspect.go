@@ -21,6 +21,7 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 	}
 	s := Selection{End: Oldest, Count: n, WithDetails: true}
 	if _, err := tx.takeable(q, s, tx.m.selection(q, s)); err != nil {
+		tx.lookedAt(len(tx.m.scratch), 0)
 		return Found{}, err
 	}
 	return tx.show(q)

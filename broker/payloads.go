@@ -48,7 +48,7 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 		records[i] = m.copy(record)
 	}
 	var ahead []index.Packet
-	if t := &m.tx; s != nil && t.ahead <= readFarAhead+2*t.changed { // else what was read is not taken
+	if t := &m.tx; s != nil && (!t.atomic || t.ahead <= readFarAhead+2*t.changed) { // else what was read is not taken
 		ahead, ids = m.readAhead(q, s, len(packets), ids)
 		t.ahead += len(ahead)
 	}

@@ -92,8 +92,8 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 
 const (
 	// Elements are moved to a new queue to be rid of the others where these are at least trimByDelete,
-	// and trimByMove for each of those: deletes of fewer cost less.
-	trimByMove   = 8
+	// and trimByMove for each of those: deletes of fewer cost less than to read and to write.
+	trimByMove   = 32
 	trimByDelete = 4096
 	// deleteSlice is how many elements are looked up, and then deleted, at a time.
 	deleteSlice = 1 << 16
@@ -124,8 +124,11 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	case whole && gone > trimByDelete && gone >= trimByMove*n && n <= tx.MayChange() && tx.CanStore() == nil:
 		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
 		if weightOf(m.scratch) <= m.limits.MaxBytes {
-			tx.changed += n
-			return m.trimByMove(q, m.scratch)
+			err := m.trimByMove(q, m.scratch)
+			if err == nil {
+				tx.changed += n
+			}
+			return err
 		}
 	}
 	m.deleteElements(q, 0, from)

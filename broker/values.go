@@ -72,21 +72,14 @@ func (m *Machine) value(s valueRef) Value {
 }
 
 // Bytes returns a value, valid until the next call that changes something; none of the zero Value.
-// The error wraps ErrUnreadable. ErrTooManyLooks: an Atomic that has looked at too much reads no
-// more than smallValue.
+// The error wraps ErrUnreadable.
 func (tx *Tx) Bytes(v Value) ([]byte, error) {
-	switch {
-	case v.ref.Value == nil:
+	if v.ref.Value == nil {
 		return nil, nil
-	case tx.atomic && v.Size > smallValue && !tx.MayLook():
-		return nil, ErrTooManyLooks
 	}
 	tx.lookedAt(0, v.Size)
 	return tx.m.read(v.ref)
 }
-
-// smallValue is the size that a change may always read, as of a counter.
-const smallValue = 4096
 
 // keepValue keeps a value that the open batch puts in memory if it is small, and in the cache if it
 // is large.

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// serverLoad is a load into a running server: commands in the order of the dump, in pipelines. A
+// serverLoad is a load into a running server: commands in the order of the dump, in transactions. A
 // command that is refused, or has no answer, ends it. From its record on it can go on.
 type serverLoad struct {
 	*loadCmd
@@ -97,7 +97,7 @@ func (c *loadCmd) toServer(ctx context.Context, p *program) error {
 	if len(c.From) > 0 {
 		l.from = c.From[0]
 	}
-	l.pipe = l.conn.TxPipeline() // each goes to the disk at once
+	l.pipe = l.conn.TxPipeline() // each goes to the disk in one piece
 	if err = l.check(ctx, in, func(at dump.Progress) { m.set("check", inBytes, at.Bytes, in.size) }); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}

@@ -32,7 +32,7 @@ func (s *session) number(v broker.Value, ok bool, err error) (text []byte, _ err
 	if err != nil || !ok {
 		return []byte{'0'}, err
 	}
-	return s.tx.Bytes(v)
+	return s.read(s.tx, v)
 }
 
 // incr adds n to the number that a string is and replies with the sum.

@@ -200,3 +200,15 @@ func (s *session) packets(form replyForm, f broker.Found, err error) error {
 	}
 	return nil
 }
+
+// smallValue is the size of a value that a transaction may read whatever it has looked at, as of a
+// counter.
+const smallValue = 4096
+
+// read returns a value.
+func (s *session) read(tx *broker.Tx, v broker.Value) ([]byte, error) {
+	if s.inExec && v.Size > smallValue && !tx.MayLook() {
+		return nil, broker.ErrTooManyLooks
+	}
+	return tx.Bytes(v)
+}

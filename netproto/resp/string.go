@@ -48,7 +48,7 @@ func (s *session) value(tx *broker.Tx, v broker.Value, ok bool) error {
 	if s.overLimit {
 		return broker.ErrReplyTooLarge // before a command drops the value
 	}
-	value, err := tx.Bytes(v)
+	value, err := s.read(tx, v)
 	switch {
 	case err != nil:
 	case ok:
@@ -320,7 +320,7 @@ func getrange(s *session, tx *broker.Tx, args [][]byte) error {
 	if count == 0 {
 		return s.bulk(nil)
 	}
-	value, err := tx.Bytes(v)
+	value, err := s.read(tx, v)
 	if err != nil {
 		return err
 	}
