@@ -89,12 +89,13 @@ func (tx *Tx) dropFor(q *queue, l load) error {
 		if p.Priority-1 <= l.priority-1 || len(m.worst) == MaxCount { // 0 comes last
 			break
 		}
+		if tx.atomic && len(m.worst) >= tx.MayChange() {
+			return ErrTooManyChanged
+		}
 		m.worst = append(m.worst, p)
 		packets, bytes = packets-1, bytes-int64(p.Size)
 		if !over(q.settings, packets, bytes) {
-			if err := tx.change(len(m.worst)); err != nil {
-				return err
-			}
+			tx.changed += len(m.worst)
 			m.count(q, &q.counters.Dropped, &m.totals.Dropped, len(m.worst))
 			m.dropBefore(q, m.worst, EventDropped)
 			return nil

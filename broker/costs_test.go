@@ -99,7 +99,7 @@ func TestAPushOfATransactionDropsABoundedNumber(t *testing.T) {
 }
 
 func TestASubscriberOfManyQueuesHasItsPacketsInSeveralTurns(t *testing.T) {
-	const queues, each = 400, 8
+	const queues, each = 400, 20
 	h := newHarness(t)
 	defer h.close()
 	r := &inbox{}
@@ -115,12 +115,17 @@ func TestASubscriberOfManyQueuesHasItsPacketsInSeveralTurns(t *testing.T) {
 	if got := len(r.got); got == 0 || got == queues*each {
 		t.Errorf("%d of %d packets are delivered in one turn, want some", got, queues*each)
 	}
+	h.push(names[0], 9, 0, "", "last")
+	h.push("other", 1, 0, "", "v")
 	other := &inbox{} // is not held up
 	h.subscribe(h.b.Attach(other, broker.Selection{}), 1, "other")
-	h.push("other", 1, 0, "", "v")
 	h.comesTrue(func() bool { return len(other.got) == 1 })
 	if len(r.got) == queues*each {
 		t.Error("who has much to get was served before who has little")
 	}
 	h.comesTrue(func() bool { return len(r.got) == queues*each })
+	h.do(func(tx *broker.Tx) error { return tx.Ready(c, 1) })
+	if got := r.got[len(r.got)-1][0]; len(r.got) != queues*each+1 || got != "last" {
+		t.Errorf("%d packets are delivered, the last is %q", len(r.got), got)
+	}
 }

@@ -38,16 +38,8 @@ func (m *Machine) settle() {
 	for len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery() && !m.settledEnough() {
 		conns, names := m.dirtyConns, m.dirty
 		m.dirtyConns, m.dirty = nil, nil
-		if m.namesFirst {
-			m.deliverAll(names)
-			m.fillAll(conns)
-		} else {
-			m.fillAll(conns)
-			m.deliverAll(names)
-		}
-		if m.settledEnough() { // the others may have had nothing
-			m.namesFirst = !m.namesFirst
-		}
+		m.fillAll(conns)
+		m.deliverAll(names)
 		if m.dirtyConns == nil && m.dirty == nil {
 			m.dirtyConns, m.dirty = conns[:0], names[:0]
 		}

@@ -91,8 +91,9 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 }
 
 const (
-	// Elements are moved to a new queue to be rid of the others where these are at least trimByDelete,
-	// and trimByMove for each of those: deletes of fewer cost less than to read and to write.
+	// Elements are moved to a new queue to be rid of the others where these are more than
+	// trimByDelete, and trimByMove for each of those: deletes of fewer cost less than to read and to
+	// write.
 	trimByMove   = 32
 	trimByDelete = 4096
 	// deleteSlice is how many elements are looked up, and then deleted, at a time.

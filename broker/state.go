@@ -121,7 +121,6 @@ type Machine struct {
 	dirty        []*waiters
 	dirtyConns   []*Conn // see deliver.go
 	settling     bool    // settle works dirty off
-	namesFirst   bool    // which of dirty and dirtyConns it begins with
 	parked       parkedHeap
 	tx           Tx // the only one, so that calls allocate nothing
 	scratch      []index.Packet
