@@ -354,16 +354,21 @@ func TestAFileSystemThatDoesNotTellForAMomentStopsNothing(t *testing.T) {
 
 func TestAMergeThatWindowsTookRoomFromIsTriedWithWhatIsLeft(t *testing.T) {
 	dir := t.TempDir()
-	var full, begun, taken atomic.Int64
+	var full, begun, taken, step atomic.Int64
 	full.Store(1 << 30)
 	o := Options{Window: minWindow, Sync: SyncNever()}
 	o.tune.stat = func(string) (free, _ int64, err error) {
 		sizes, err := Sizes(dir)
 		free = full.Load() - sizes.Total
-		if begun.Load() > 0 && sizes.Total > begun.Load()+minWindow && taken.Load() == 0 { // a step is there
+		if begun.Load() > 0 && (sizes.Total > begun.Load()+minWindow || step.Load() > minWindow) && taken.Load() == 0 { // a step is there
 			taken.Store(free - freeWindows*minWindow + 1)
 		}
 		return free - taken.Load(), 1 << 30, err
+	}
+	o.tune.step = func(comes int64) { // the journal may have given back as much meanwhile
+		if begun.Load() > 0 {
+			step.Store(comes)
+		}
 	}
 	s := openTest(t, dir, o)
 	var b content.Batch
