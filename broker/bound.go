@@ -79,7 +79,7 @@ func Counted[N int | int64](n N, what string) string {
 }
 
 // dropFor drops so many of a queue's worst packets that what comes fits. It drops none if that does
-// not suffice.
+// not suffice, or if an Atomic would change too much by it.
 func (tx *Tx) dropFor(q *queue, l load) error {
 	m := tx.m
 	packets, bytes := m.ix.Counts(q.ix).Unfinished()

@@ -47,8 +47,8 @@ func (m *Machine) settle() {
 	m.settling = false
 }
 
-// fillAll and deliverAll work off what was marked. What they do not come to stays marked, before
-// what is marked meanwhile: before those that could not have all, too.
+// fillAll and deliverAll work off what was marked. What they do not come to stays marked, and is
+// first in the next turn: those that got a part of theirs come behind it.
 func (m *Machine) fillAll(conns []*Conn) {
 	for i, c := range conns {
 		if m.settledEnough() {

@@ -117,10 +117,7 @@ func (tx *Tx) Everything() string {
 		m.names.Scan(db, 0, 1<<20, func(e *keyspace.Entry) {
 			fmt.Fprintf(&out, "%q %v %d %d %d %q\n", e.Name(), e.Kind(), e.Expiry(), e.ID, e.Version, e.Small)
 			if e.Kind() == keyspace.Hash {
-				e.EachField(func(f *keyspace.Field) bool {
-					fmt.Fprintf(&out, "  %q %d\n", f.Name(), f.Version)
-					return true
-				})
+				e.ScanFields(0, 1<<20, func(f *keyspace.Field) { fmt.Fprintf(&out, "  %q %d\n", f.Name(), f.Version) })
 			}
 		})
 	}

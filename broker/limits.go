@@ -44,7 +44,7 @@ const (
 	lookElement = 75
 	lookKiB     = 150
 	nameBytes   = 16 // of a name or field cost 1, too
-	lookSearch  = 25 // with what the index passes
+	lookSearch  = 25 // asked for before the search; the index counts as much in it
 
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
 	// to the batch, and holds others for a moment.

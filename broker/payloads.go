@@ -48,7 +48,8 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 		records[i] = m.copy(record)
 	}
 	var ahead []index.Packet
-	if t := &m.tx; s != nil && (!t.atomic || t.ahead <= readFarAhead+2*t.changed) { // else what was read is not taken
+	// An Atomic that takes one packet of each of many queues would read 512 for each.
+	if t := &m.tx; s != nil && (!t.atomic || t.ahead <= readFarAhead+2*t.changed) {
 		ahead, ids = m.readAhead(q, s, len(packets), ids)
 		t.ahead += len(ahead)
 	}

@@ -150,7 +150,7 @@ const maxExpired = 1 << 16
 // less is selected. Settle ends at a full batch already, since it goes on in the next turn.
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) {
 	left := maxExpired
-	for again, more := true, 0; again; more = advanceSlice { // else each round may find one
+	for again, more := true, 0; again; more = advanceSlice { // by so many at a time: there may be thousands
 		m.selectPackets(q, s, selection, more)
 		again = false
 		for _, p := range m.scratch {

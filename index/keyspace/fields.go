@@ -74,16 +74,6 @@ func (e *Entry) LastField() *Field {
 	return e.fields.slots.last()
 }
 
-// EachField calls fn with every field of a hash until that returns false. fn must not change the
-// hash.
-func (e *Entry) EachField(fn func(*Field) bool) {
-	for _, f := range e.fields.slots.all {
-		if f != nil && !fn(f) {
-			return
-		}
-	}
-}
-
 // ScanFields is [Directory.Scan] for the fields of a hash.
 func (e *Entry) ScanFields(cursor uint64, n int, fn func(*Field)) (next uint64) {
 	return e.fields.slots.scan(cursor, n, fn)
