@@ -68,7 +68,9 @@ type conn struct {
 	lingers  bool // its end waits for the peer to see it
 	closed   bool
 
-	listed  bool // in Loop.ready or Loop.next
+	listed  bool // in Loop.ready, Loop.next or Loop.fair
+	known   bool // it had a turn, which pace is from
+	pace    pace
 	late    bool // in Loop.late
 	touched bool // in Loop.touched
 	holding bool // in Loop.holding

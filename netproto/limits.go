@@ -44,7 +44,8 @@ const (
 	maxUntimed = 32                   // quick requests behind which the clock is looked at
 
 	maxTurnReplies = 16 << 20              // bytes of replies that end a turn
-	maxEnds        = 10 * time.Millisecond // of a turn, behind which no further connection ends
+	maxServe       = 20 * time.Millisecond // of a turn, behind which no further connection is served
+	longTurn       = time.Millisecond      // of a connection, which stands apart from then on, see fair
 
 	hearPause   = 100 * time.Millisecond // of a Hearer that wants to be called soon
 	stallTime   = time.Second            // in which a peer that reads takes that much

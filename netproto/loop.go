@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -66,13 +65,13 @@ type Loop struct {
 	conns   map[*conn]struct{}
 	busy    bool    // the machine has work that nobody waits for
 	next    []*conn // have more to do, whatever comes
-	ready   []*conn // of this turn
+	ready   []*conn // have come for this turn
+	fair    fair    // and those that wait from earlier ones
 	late    []*conn // wait until the storage wants data, see Later
 	touched []*conn // have got bytes to send since the last commit
 	leaving []*conn // of these, in release
 	answers []answer
 	evicted []*conn // hold too much
-	crowded bool    // the last turn ended because it had made many replies
 	holding []*conn // have bytes that wait for the batch that finds no room
 	stuck   *broker.Batch
 	retryAt int64 // when that is tried again, on the steady clock
@@ -266,10 +265,17 @@ func (l *Loop) steady() int64 {
 	}
 }
 
+// micros is the steady clock in microseconds.
+func (l *Loop) micros() int64 {
+	if l.config.Clock == nil {
+		return time.Since(l.begun).Microseconds()
+	}
+	return 1000 * l.steady()
+}
+
 // wait returns when there is something to do, and leaves in ready the connections that have.
 func (l *Loop) wait() (posts []func(), closing bool) {
 	l.ready, l.next = append(l.ready[:0], l.next...), l.next[:0]
-	left := len(l.ready)
 	l.ready = l.poll.wait(l.sleep(), l.ready)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -278,17 +284,13 @@ func (l *Loop) wait() (posts []func(), closing bool) {
 		l.ready = f.c.enlist(l.ready)
 	}
 	l.told = l.told[:0]
-	if l.crowded { // one of those that are left, then those that are new: their requests may be short
-		rest := slices.Clone(l.ready[1:left])
-		l.ready = append(slices.Delete(l.ready, 1, left), rest...)
-	}
 	posts, l.posts = l.posts, nil
 	return posts, l.closing
 }
 
 // sleep is how long the loop has nothing to do by itself.
 func (l *Loop) sleep() time.Duration {
-	if l.busy || len(l.ready)+len(l.touched)+len(l.evicted) > 0 || l.tx == nil {
+	if l.busy || len(l.ready)+len(l.touched)+len(l.evicted) > 0 || l.fair.waits() || l.tx == nil {
 		return 0
 	}
 	wait := l.machine.Next()
@@ -307,24 +309,25 @@ func (l *Loop) sleep() time.Duration {
 	return time.Duration(max(0, min(wait, longestSleep.Milliseconds()))) * time.Millisecond
 }
 
-// serve gives each connection that is ready its turn, until the batch is full, so many replies were
-// made that they should leave, or show who must go, or connections have ended for long.
+// serve gives connections that are ready their turn, until all had it, the batch is full, so many
+// replies were made that they should leave, or show who must go, or others should be heard.
 func (l *Loop) serve() {
-	l.crowded = false
-	late := false
-	for replies, i := 0, 0; i < len(l.ready); i++ {
-		if l.crowded = replies > maxTurnReplies || late; l.crowded || l.tx.Full() {
-			l.next = slices.Insert(l.next, 0, l.ready[i:]...) // before those that had a turn
-			return
+	l.fair.begin(l.ready)
+	begun := l.micros()
+	for at, replies := begun, 0; at-begun < maxServe.Microseconds() && replies <= maxTurnReplies && !l.tx.Full(); {
+		c := l.fair.next()
+		if c == nil {
+			break
 		}
-		c := l.ready[i]
 		c.listed = false
-		before, ended := c.length()-c.sent+c.owed, c.finished
-		if c.turn(); c.finished && !ended { // its session may have had much to take out
-			late = l.steady()-l.now >= maxEnds.Milliseconds()
-		}
-		replies += max(0, c.length()-c.sent+c.owed-before)
+		before, from := c.length()-c.sent+c.owed, at
+		c.turn()
+		made := max(0, c.length()-c.sent+c.owed-before)
+		at = l.micros()
+		l.fair.charge(c, at-from, int64(made))
+		replies += made
 	}
+	l.fair.end()
 }
 
 // evict ends the connections that hold too much.

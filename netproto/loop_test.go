@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -461,10 +462,11 @@ func TestEmptyQueuesEndAlsoWhileClientsFillEachBatch(t *testing.T) {
 }
 
 // order is a protocol that notes in which order requests are served. The reply to "long" ends a
-// turn. At the first request something is done.
+// turn, as does the time that "slow" takes. At the first request something is done.
 type order struct {
 	first  func()
 	served []string
+	clock  atomic.Int64
 }
 
 func (o *order) Name() string               { return "order" }
@@ -481,36 +483,50 @@ func (s orderSession) Serve(_ *broker.Tx, buf []byte) (n int, stop Stop, err err
 		s.o.first()
 	}
 	s.o.served = append(s.o.served, string(buf))
-	if string(buf) == "long" {
+	switch string(buf) {
+	case "long":
 		s.peer.Send(NewMessage(make([]byte, maxTurnReplies+1)))
-	} else {
+	case "slow":
+		s.o.clock.Add(maxServe.Milliseconds())
+	default:
 		s.peer.Out = append(s.peer.Out, buf...)
 	}
 	return len(buf), Incomplete, nil
 }
 
-func TestARequestIsNotServedBehindAllLongRepliesThatWereAskedForBefore(t *testing.T) {
-	const asked = 20
-	o := &order{}
-	s := serve(t, Config{Protocol: o})
-	if s.config.Loop.config.Goroutines {
-		t.Skip("a goroutine reads what has come, and may run late")
-	}
-	c := dial(t, s)
-	o.first = func() { send(t, c, "short") }
-	_ = s.config.Loop.Do(func(*broker.Tx) error { // all have come before one is served
-		for range asked {
-			send(t, dial(t, s), "long")
+func TestARequestIsNotServedBehindAllLongOnesThatWereAskedForBefore(t *testing.T) {
+	for _, what := range []string{"long", "slow"} {
+		const asked = 20
+		o := &order{}
+		s := serve(t, Config{Protocol: o, Loop: newLoop(t, LoopConfig{Clock: o.clock.Load})})
+		if s.config.Loop.config.Goroutines {
+			t.Skip("a goroutine reads what has come, and may run late")
 		}
-		return nil
-	})
-	wantRead(t, c, "short")
-	var served []string
-	waitFor(t, func() bool {
-		_ = s.config.Loop.Do(func(*broker.Tx) error { served = o.served; return nil })
-		return len(served) == asked+1
-	})
-	if served[asked] == "short" {
-		t.Error("the request was served last of all")
+		c := dial(t, s)
+		o.first = func() { send(t, c, "short") }
+		var all []net.Conn
+		for range asked {
+			all = append(all, dial(t, s))
+		}
+		begun := 0
+		waitFor(t, func() bool {
+			_ = s.config.Loop.Do(func(*broker.Tx) error { begun = len(s.config.Loop.conns); return nil })
+			return begun == asked+1
+		})
+		_ = s.config.Loop.Do(func(*broker.Tx) error { // all have come before one is served
+			for _, c := range all {
+				send(t, c, what)
+			}
+			return nil
+		})
+		wantRead(t, c, "short")
+		var served []string
+		waitFor(t, func() bool {
+			_ = s.config.Loop.Do(func(*broker.Tx) error { served = o.served; return nil })
+			return len(served) == asked+1
+		})
+		if served[asked] == "short" {
+			t.Errorf("%s ones: the request was served last of all", what)
+		}
 	}
 }
