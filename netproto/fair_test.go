@@ -171,3 +171,16 @@ func TestNobodyStarves(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoWaitsForItsTurnIsNotLate(t *testing.T) {
+	var frames timeline
+	c := &conn{listed: true}
+	frames.set(c, &c.frame, 10)
+	if frames.due(10) != nil || c.frame.in == nil {
+		t.Error("its deadline has ended")
+	}
+	c.listed = false
+	if later := 10 + turnTime.Milliseconds(); frames.due(later-1) != nil || frames.due(later) != c {
+		t.Error("it does not end later")
+	}
+}

@@ -47,6 +47,7 @@ const (
 	maxServe       = 20 * time.Millisecond // of a turn, behind which no further connection is served
 	longTurn       = time.Millisecond      // of a connection, which stands apart from then on, see fair
 
+	turnTime    = time.Second            // that a deadline leaves at least for a turn, see timeline
 	hearPause   = 100 * time.Millisecond // of a Hearer that wants to be called soon
 	stallTime   = time.Second            // in which a peer that reads takes that much
 	lingerTime  = time.Second            // how long an end waits for the peer's

@@ -6,8 +6,8 @@ import (
 )
 
 // timeline is connections that must do something in time. Each has as long as the others of its
-// server, so the list is nearly in order: a connection of a server with a shorter time may be late
-// by the longer one.
+// server, so the list is nearly in order: one of a server with a shorter time, or one that waited
+// for its turn, may be late by the longer one.
 type timeline struct{ all list.List }
 
 // deadline is when a connection must have done something; the zero value is none.
@@ -44,12 +44,15 @@ func (t *timeline) next() int64 {
 	return math.MaxInt64
 }
 
-// due returns a connection whose deadline is due, which then has none; nil if there is no such.
+// due returns a connection whose deadline is due, which then has none; nil if there is no such. Who
+// waits for its turn may have done what it must, and the loop has not seen it: it gets more time.
 func (t *timeline) due(now int64) *conn {
-	if t.next() > now {
-		return nil
+	for t.next() <= now {
+		first := t.all.Front().Value.(timed)
+		if t.clear(first.d); !first.c.listed {
+			return first.c
+		}
+		t.set(first.c, first.d, now+turnTime.Milliseconds())
 	}
-	first := t.all.Front().Value.(timed)
-	t.clear(first.d)
-	return first.c
+	return nil
 }
