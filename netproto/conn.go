@@ -68,12 +68,12 @@ type conn struct {
 	lingers  bool // its end waits for the peer to see it
 	closed   bool
 
-	listed  bool // in Loop.ready, Loop.next or Loop.fair
-	known   bool // it had a turn, which pace is from
-	pace    pace
-	late    bool // in Loop.late
-	touched bool // in Loop.touched
-	holding bool // in Loop.holding
+	listed  bool  // in Loop.ready, Loop.next or Loop.fair
+	known   bool  // its session has served something
+	mean    int64 // of what its last turns took, in microseconds, see fair.charge
+	late    bool  // in Loop.late
+	touched bool  // in Loop.touched
+	holding bool  // in Loop.holding
 	watched watch
 	frame   deadline // for the rest of a request
 	slow    deadline // for the peer to take more
@@ -212,7 +212,7 @@ func (c *conn) serve() {
 		c.more, err = len(in) > 0, nil
 	case c.more && len(in) > 0:
 		c.loop.tx.As(c.consumer)
-		c.announced, c.runs = 0, c.loop.looked
+		c.announced, c.runs, c.known = 0, c.loop.looked, true
 		n, stop, err = c.session.Serve(c.loop.tx, in)
 		c.touch()
 		if c.reserved > 0 && n > 0 {

@@ -5,18 +5,20 @@ import (
 	"time"
 )
 
-// fair says which connection is served next. Those whose turns are short stand in one line, the
-// others in a second, each in the order in which they came. Where both have somebody, each gets
-// half of the time. So all are served, and nobody's short request waits behind the long requests
-// of however many others. The loop's goroutine owns it.
+// fair says which connection is served next. Those whose turns are short as a rule stand in one
+// line, the others in a second, each in the order in which they came. Where both have somebody,
+// each gets half of the time that serving takes. So all are served, and who asks for little does
+// not wait behind all who ask for much, however many these are. The loop's goroutine owns it.
 type fair struct {
 	lines  [2][]*conn // by pace
 	served [2]int     // of each, in this turn of the loop
-	pace   pace       // of the one that is served
-	ahead  int64      // what the quick have used, less what the others have
+	pace   pace       // of the line of the one that is served
+	known  bool       // it was served before
+	held   bool       // one of the quick that was not took long, in this turn of the loop
+	ahead  int64      // what the quick have used, less what the others have, as charge counts
 }
 
-// pace is the line in which a connection stands, by its last turn.
+// pace is the line in which a connection stands.
 type pace uint8
 
 const (
@@ -27,10 +29,14 @@ const (
 // begin begins a turn of the loop, with those that have come since the last one.
 func (f *fair) begin(come []*conn) {
 	for _, c := range come {
-		f.lines[c.pace] = append(f.lines[c.pace], c)
+		p := quick
+		if c.mean >= longTurn.Microseconds() || c.hungUp || c.broken { // its session may have much to take out
+			p = lengthy
+		}
+		f.lines[p] = append(f.lines[p], c)
 	}
-	f.served = [2]int{}
-	const most = int64(maxServe / time.Microsecond) // that who did not wait has saved up
+	f.served, f.held = [2]int{}, false
+	const most = int64(maxTurn / time.Microsecond) // that who did not wait has saved up
 	f.ahead = max(-most, min(f.ahead, most))
 }
 
@@ -43,8 +49,10 @@ func (f *fair) next() *conn {
 	if f.left(f.pace) == 0 {
 		return nil
 	}
+	c := f.lines[f.pace][f.served[f.pace]]
 	f.served[f.pace]++
-	return f.lines[f.pace][f.served[f.pace]-1]
+	f.known = c.known
+	return c
 }
 
 func (f *fair) left(p pace) int { return len(f.lines[p]) - f.served[p] }
@@ -53,30 +61,31 @@ func (f *fair) left(p pace) int { return len(f.lines[p]) - f.served[p] }
 // counts as a microsecond.
 func (f *fair) charge(c *conn, micros, replies int64) {
 	cost := max(1, micros+replies>>10)
-	c.known, c.pace = true, quick
-	if cost >= longTurn.Microseconds() {
-		c.pace = lengthy
+	if c.mean += (cost - c.mean) / meanTurns; !f.known {
+		c.mean = cost
 	}
-	if f.pace == lengthy {
+	if f.pace == quick {
+		f.held = f.held || !f.known && cost >= longTurn.Microseconds()
+	} else {
 		cost = -cost
 	}
 	f.ahead += cost
 }
 
-// end ends a turn of the loop. Who was not served stays where it stands. But of those that never
-// had a turn nobody knows how long it takes: they make way when the turn was too short for them.
+// end ends a turn of the loop. Who was not served stays where it stands. But where one that was not
+// known took long, others that are not may take as long: they make way for the quick.
 func (f *fair) end() {
-	crowded := f.served[quick] > 0
 	for p := range f.lines {
 		f.lines[p] = slices.Delete(f.lines[p], 0, f.served[p])
 	}
+	if !f.held {
+		return
+	}
 	f.lines[quick] = slices.DeleteFunc(f.lines[quick], func(c *conn) bool {
-		if !crowded || c.known {
-			return false
+		if !c.known {
+			f.lines[lengthy] = append(f.lines[lengthy], c)
 		}
-		c.pace = lengthy
-		f.lines[lengthy] = append(f.lines[lengthy], c)
-		return true
+		return !c.known
 	})
 }
 

@@ -2,6 +2,7 @@ package netproto
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -37,13 +38,14 @@ func (w *crowd) turn(come []*conn, most int) (served []*conn) {
 		w.came[c] = begun
 	}
 	w.fair.begin(come)
-	for w.clock-begun < maxServe.Microseconds() && len(served) < most {
+	for w.clock-begun < maxTurn.Microseconds() && len(served) < most {
 		c := w.fair.next()
 		if c == nil {
 			break
 		}
 		w.worst[c] = max(w.worst[c], w.clock-w.came[c])
 		w.clock += w.costs[c]
+		c.known = true
 		w.fair.charge(c, w.costs[c], 0)
 		w.had[c]++
 		served = append(served, c)
@@ -53,38 +55,79 @@ func (w *crowd) turn(come []*conn, most int) (served []*conn) {
 }
 
 func TestAShortRequestWaitsForATurnAndNotForAllLongOnes(t *testing.T) {
-	for _, fresh := range []bool{false, true} { // or who asks for long comes with a new connection each time
+	for _, k := range []struct {
+		kind   string
+		fresh  bool // each long one comes with a new connection
+		behind int  // so many short ones
+	}{{"long", false, 0}, {"of new connections", true, 0}, {"behind a short one", false, 1}, {"behind ten", false, 10}} {
 		w := newCrowd()
 		long, short := w.add(300, 11_000), w.add(5, 50)
-		come := append(append([]*conn{}, long...), short...)
 		w.turn(short, 5) // so these are known
-		for range 1_000 {
+		come := append(slices.Clone(long), short...)
+		for range 4_000 {
 			come = w.turn(come, 10_000)
 			for i, c := range come {
-				if fresh && w.costs[c] > 50 {
-					delete(w.had, c)
+				switch {
+				case slices.Contains(short, c):
+				case k.fresh:
 					come[i] = w.add(1, 11_000)[0]
+				case w.had[c]%(1+k.behind) < k.behind:
+					w.costs[c] = 50
+				default:
+					w.costs[c] = 11_000
 				}
+			}
+			if w.clock < 10_000_000 { // it must be seen who asks for much
+				clear(w.worst)
 			}
 		}
 		for _, c := range short {
-			if limit := int64(2 * (20_000 + 11_000)); w.worst[c] > limit {
-				t.Errorf("new connections %v: a short request waited for %d us of others, more than %d", fresh, w.worst[c], limit)
-			}
-			if w.had[c] < 500 {
-				t.Errorf("new connections %v: the short requests had %d turns", fresh, w.had[c])
+			if limit := int64(2 * (20_000 + 11_000)); w.worst[c] > limit || w.had[c] < 1_000 {
+				t.Errorf("long requests %s: a short one waited for %d us of others, more than %d, and %d were served", k.kind, w.worst[c], limit, w.had[c])
 			}
 		}
-		if n := len(long); !fresh && (w.had[long[0]] < 1 || w.had[long[n-1]] < 1) {
-			t.Error("long requests are not served")
+		for _, c := range long {
+			if !k.fresh && w.had[c] == 0 {
+				t.Fatalf("long requests %s: one was not served", k.kind)
+			}
 		}
+	}
+}
+
+func TestANewClientIsNotTakenForOneThatAsksForMuchWhereManyAreServed(t *testing.T) {
+	w := newCrowd()
+	come := append(w.add(300, 11_000), w.add(600, 50)...)
+	for i := range 4_000 {
+		come = slices.DeleteFunc(w.turn(come, 10_000), func(c *conn) bool { return w.costs[c] == 49 })
+		if i%100 == 99 {
+			come = append(come, w.add(1, 49)...)
+		}
+	}
+	for c, cost := range w.costs {
+		if cost == 49 && w.worst[c] > 200_000 {
+			t.Errorf("it waited for %d us", w.worst[c])
+		}
+	}
+}
+
+func TestAShortRequestDoesNotWaitForAllWhoHangUp(t *testing.T) {
+	w := newCrowd()
+	gone, short := w.add(100, 9_000), w.add(1, 50)
+	for _, c := range gone {
+		c.known, c.hungUp = true, true
+	}
+	for come := append(gone, short...); w.had[short[0]] == 0; come = nil {
+		w.turn(come, 10_000)
+	}
+	if w.worst[short[0]] > 0 {
+		t.Errorf("it waited for %d us", w.worst[short[0]])
 	}
 }
 
 func TestEachLineHasHalfOfTheTime(t *testing.T) {
 	w := newCrowd()
 	lengthy, quick := w.add(20, 2_000), w.add(1_000, 50)
-	come := append(append([]*conn{}, quick...), lengthy...)
+	come := append(slices.Clone(quick), lengthy...)
 	for range 1_000 {
 		come = w.turn(come, 10_000)
 	}
@@ -109,7 +152,7 @@ func TestNobodyIsServedForLongBecauseItDidNotComeBefore(t *testing.T) {
 		}
 		clear(w.worst)
 		clear(w.had)
-		come := append(append([]*conn{}, later...), first...)
+		come := append(slices.Clone(later), first...)
 		for range 100 {
 			come = w.turn(come, 10_000)
 		}
@@ -123,7 +166,7 @@ func TestWhoFillsEachBatchLeavesTheNextToOthersAlsoWhileTheClockStands(t *testin
 	w := newCrowd()
 	quick, others := w.add(2, 0), w.add(2, 2_000)
 	w.turn(others, 2)
-	come := append(append([]*conn{}, quick...), others...)
+	come := append(slices.Clone(quick), others...)
 	for _, c := range others {
 		w.costs[c] = 0
 	}

@@ -43,9 +43,10 @@ const (
 	maxRun     = 2 * time.Millisecond // of requests of one connection, before others have their turn
 	maxUntimed = 32                   // quick requests behind which the clock is looked at
 
-	maxTurnReplies = 16 << 20              // bytes of replies that end a turn
-	maxServe       = 20 * time.Millisecond // of a turn, behind which no further connection is served
-	longTurn       = time.Millisecond      // of a connection, which stands apart from then on, see fair
+	maxTurnReplies = 16 << 20               // bytes of replies that end a turn
+	maxTurn        = 20 * time.Millisecond  // behind which no further connection is served in a turn
+	longTurn       = 500 * time.Microsecond // of a connection, as a mean: it stands apart, see fair
+	meanTurns      = 16                     // over which that mean goes, about
 
 	turnTime    = time.Second            // that a deadline leaves at least for a turn, see timeline
 	hearPause   = 100 * time.Millisecond // of a Hearer that wants to be called soon

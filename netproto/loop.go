@@ -314,7 +314,7 @@ func (l *Loop) sleep() time.Duration {
 func (l *Loop) serve() {
 	l.fair.begin(l.ready)
 	begun := l.micros()
-	for at, replies := begun, 0; at-begun < maxServe.Microseconds() && replies <= maxTurnReplies && !l.tx.Full(); {
+	for at, replies := begun, 0; at-begun < maxTurn.Microseconds() && replies <= maxTurnReplies && !l.tx.Full(); {
 		c := l.fair.next()
 		if c == nil {
 			break

@@ -467,6 +467,7 @@ type order struct {
 	first  func()
 	served []string
 	clock  atomic.Int64
+	slow   atomic.Int64 // requests
 }
 
 func (o *order) Name() string               { return "order" }
@@ -487,38 +488,51 @@ func (s orderSession) Serve(_ *broker.Tx, buf []byte) (n int, stop Stop, err err
 	case "long":
 		s.peer.Send(NewMessage(make([]byte, maxTurnReplies+1)))
 	case "slow":
-		s.o.clock.Add(maxServe.Milliseconds())
+		s.o.clock.Add(maxTurn.Milliseconds())
+		s.o.slow.Add(1)
 	default:
 		s.peer.Out = append(s.peer.Out, buf...)
 	}
 	return len(buf), Incomplete, nil
 }
 
+// askAtOnce has so many new clients ask for something, beside others. All have come before one is
+// served.
+func askAtOnce(t *testing.T, s *Server, others, clients int, what string) (all []net.Conn) {
+	loop := s.config.Loop
+	for range clients {
+		all = append(all, dial(t, s))
+	}
+	begun := 0
+	waitFor(t, func() bool {
+		_ = loop.Do(func(*broker.Tx) error { begun = len(loop.conns); return nil })
+		return begun == others+clients
+	})
+	_ = loop.Do(func(*broker.Tx) error {
+		for _, c := range all {
+			send(t, c, what)
+		}
+		waitFor(t, func() bool { // a goroutine may run late
+			loop.mu.Lock()
+			defer loop.mu.Unlock()
+			return !loop.config.Goroutines || len(loop.told) >= clients
+		})
+		return nil
+	})
+	return all
+}
+
 func TestARequestIsNotServedBehindAllLongOnesThatWereAskedForBefore(t *testing.T) {
+	if goroutines {
+		t.Skip("a goroutine reads what has come, and may run late")
+	}
 	for _, what := range []string{"long", "slow"} {
 		const asked = 20
 		o := &order{}
 		s := serve(t, Config{Protocol: o, Loop: newLoop(t, LoopConfig{Clock: o.clock.Load})})
-		if s.config.Loop.config.Goroutines {
-			t.Skip("a goroutine reads what has come, and may run late")
-		}
 		c := dial(t, s)
 		o.first = func() { send(t, c, "short") }
-		var all []net.Conn
-		for range asked {
-			all = append(all, dial(t, s))
-		}
-		begun := 0
-		waitFor(t, func() bool {
-			_ = s.config.Loop.Do(func(*broker.Tx) error { begun = len(s.config.Loop.conns); return nil })
-			return begun == asked+1
-		})
-		_ = s.config.Loop.Do(func(*broker.Tx) error { // all have come before one is served
-			for _, c := range all {
-				send(t, c, what)
-			}
-			return nil
-		})
+		askAtOnce(t, s, 1, asked, what)
 		wantRead(t, c, "short")
 		var served []string
 		waitFor(t, func() bool {
@@ -529,4 +543,11 @@ func TestARequestIsNotServedBehindAllLongOnesThatWereAskedForBefore(t *testing.T
 			t.Errorf("%s ones: the request was served last of all", what)
 		}
 	}
+}
+
+func TestWhoWasLeftIsServedThoughNothingElseComes(t *testing.T) {
+	o := &order{first: func() {}}
+	s := serve(t, Config{Protocol: o, Loop: newLoop(t, LoopConfig{Clock: o.clock.Load})})
+	askAtOnce(t, s, 0, 3, "slow")
+	waitFor(t, func() bool { return o.slow.Load() == 3 })
 }
