@@ -129,3 +129,39 @@ func TestASubscriberOfManyQueuesHasItsPacketsInSeveralTurns(t *testing.T) {
 		t.Errorf("%d packets are delivered, the last is %q", len(r.got), got)
 	}
 }
+
+func TestFiltersAreAskedAnewOnlyWhereSettingsMayLetThemTake(t *testing.T) {
+	const lanes = 1000
+	w := newWork(t)
+	defer w.close()
+	for i := range lanes {
+		w.addTagged("q", fmt.Sprint("class ", i), "x")
+	}
+	waits := w.b.Attach(&inbox{}, groups)
+	w.do(func(tx *broker.Tx) error {
+		return tx.Park(waits, broker.Parking{Queues: [][]byte{[]byte("q")}, Filter: filtered("class eq none")})
+	})
+	for _, s := range []struct {
+		what   string
+		change func(s *broker.Settings)
+		asks   bool
+	}{
+		{"a lease", func(s *broker.Settings) { s.Lease = 5 }, false},
+		{"a pause", pauseOut, false},
+		{"a lease in a pause", func(s *broker.Settings) { s.Lease = 6 }, false},
+		{"the end of a pause", noPause, true},
+		{"an order", func(s *broker.Settings) { s.Orders = []broker.Order{classes} }, true},
+		{"the end of the order", func(s *broker.Settings) { s.Orders = nil }, true},
+	} {
+		w.together(func(tx *broker.Tx) error {
+			settings, _, _ := tx.Settings([]byte("q"))
+			s.change(&settings)
+			passed := tx.Passed()
+			err := tx.SetSettings([]byte("q"), settings)
+			if asks := tx.Passed()-passed >= lanes; asks != s.asks {
+				t.Errorf("%s lets filters be asked about all sets of tags: %v, want %v", s.what, asks, s.asks)
+			}
+			return err
+		})
+	}
+}

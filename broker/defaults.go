@@ -28,7 +28,6 @@ func (m *Machine) followDefaults() (more bool) {
 			continue
 		}
 		m.listIdle(q)
-		m.ix.Refresh(q.ix)
 		m.mark(q.waiters)
 	}
 	return m.unfollowed > 0
@@ -49,7 +48,7 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	if s == q.settings {
 		return false
 	}
-	kept := settingsOf(q).RetainDead
+	was := settingsOf(q)
 	q.settings, q.orders = s, ordersOf(s)
 	q.endRoles()
 	m.keepRole(q)
@@ -64,7 +63,10 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	if settingsOf(q).AlertAge > 0 {
 		m.alert(q)
 	}
-	if keep := settingsOf(q).RetainDead; keep != kept {
+	if now := settingsOf(q); was.PauseOut && !now.PauseOut || len(was.Orders)+len(now.Orders) > 0 {
+		m.ix.Refresh(q.ix) // filters may take what they did not
+	}
+	if keep := settingsOf(q).RetainDead; keep != was.RetainDead {
 		m.ix.KeepDead(q.ix, keep)
 		if m.ix.Counts(q.ix).Dead > 0 {
 			m.redated = append(m.redated, redated{queue: q})

@@ -57,7 +57,6 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	q.stale = true
 	m.define(q)
 	m.changed(q)
-	m.ix.Refresh(q.ix)
 	return nil
 }
 

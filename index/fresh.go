@@ -58,6 +58,7 @@ func (x *Index) Refresh(q QueueID) {
 		return
 	}
 	for _, heap := range [2][]laneHead{u.lanes.narrow[Newest], u.lanes.wide[Newest]} {
+		x.forest.passed += len(heap)
 		for _, h := range heap {
 			x.freshen(u, h.lane)
 		}

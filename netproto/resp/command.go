@@ -65,7 +65,7 @@ const (
 	flagAdmin    // for operators; only told to clients
 	flagChannels // about channels; only told to clients
 	flagPayload  // an argument may be a payload, and longer than all others
-	flagPlaces   // changes what it counts or searches its way to: refused in a transaction that has looked at too much
+	flagCostly   // may take long besides what it changes: refused in a transaction that has looked at too much
 	flagSlices   // changes many packets, slice by slice: each is an Atomic, and others have their turn between
 )
 

@@ -208,7 +208,7 @@ func (s *session) runTransaction() error {
 	for _, q := range s.multi.commands {
 		s.cmd, s.args, s.commandStart = q.command, q.args, len(s.peer.Out)
 		refusal := s.forbidden(q.command, q.args) // the users may have changed
-		if refusal == "" && (q.command.looks() || q.command.flags&flagPlaces != 0) && !tx.MayLook() {
+		if refusal == "" && (q.command.looks() || q.command.flags&flagCostly != 0) && !tx.MayLook() {
 			refusal = errLooks
 		}
 		if refusal != "" {
