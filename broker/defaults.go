@@ -1,6 +1,10 @@
 package broker
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/holdfast-queue/holdfast/index"
+)
 
 // Defaults returns the settings of queues of a name that have none of their own; nil for those of
 // DefaultSettings. They are not stored. Names of the same settings get the same pointer, and what
@@ -69,7 +73,7 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	if keep := settingsOf(q).RetainDead; keep != was.RetainDead {
 		m.ix.KeepDead(q.ix, keep)
 		if m.ix.Counts(q.ix).Dead > 0 {
-			m.redated = append(m.redated, redated{queue: q})
+			m.redated[q] = index.Place{}
 		}
 	}
 	return true

@@ -37,6 +37,9 @@ func (tx *Tx) AwaitedBytes() int     { return tx.m.awaitedBytes }
 // Passed is what walks over the index have passed.
 func (tx *Tx) Passed() int { return tx.m.ix.Passed() }
 
+// Redated is how many queues have dead packets that do not follow their retain-dead yet.
+func (tx *Tx) Redated() int { return len(tx.m.redated) }
+
 // NextQueue is the number of the storage that the next queue gets.
 func (tx *Tx) NextQueue() uint32 { return tx.m.marks.NextQueue }
 

@@ -127,6 +127,27 @@ func TestRetainDeadHoldsForWhatIsDeadAlready(t *testing.T) {
 	w.wantDead(second)
 }
 
+func TestDeadPacketsFollowTheLastRetainDeadOfATransactionBehindIt(t *testing.T) {
+	w := newWork(t)
+	w.dead("x")
+	w.pass(time.Minute)
+	w.barrier() // nothing else is to be done
+	w.together(func(tx *broker.Tx) error {
+		s := broker.DefaultSettings()
+		for i := range int64(100) {
+			s.RetainDead = 1000 + i
+			if err := tx.SetSettings([]byte("q"), s); err != nil {
+				return err
+			}
+		}
+		if n, wait := tx.Redated(), w.b.Next(); n != 1 || wait != 0 {
+			t.Errorf("dead packets of %d queues follow in %d ms, want those of one, at once", n, wait)
+		}
+		return nil
+	})
+	w.wantDead()
+}
+
 func TestADeadPacketThatIsRedrivenIsNotDeleted(t *testing.T) {
 	w := newWork(t)
 	w.retainDead(10 * time.Second)

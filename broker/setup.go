@@ -53,7 +53,6 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 		}
 	}
 	m.setSettings(q, s.Clone())
-	m.redate()
 	q.stale = true
 	m.define(q)
 	m.changed(q)
@@ -66,16 +65,15 @@ const redateSlice = 10_000
 // redate has dead packets follow a retain-dead that has changed. It is a part
 // of Work.
 func (m *Machine) redate() (more bool) {
-	if len(m.redated) == 0 {
-		return false
-	}
-	r := &m.redated[0]
-	if m.queues.has(r.queue) {
-		if r.place, more = m.ix.RescheduleDead(r.queue.ix, r.place, redateSlice); more {
-			return true
+	for q, place := range m.redated { // one of them
+		delete(m.redated, q)
+		if m.queues.has(q) {
+			if place, more = m.ix.RescheduleDead(q.ix, place, redateSlice); more {
+				m.redated[q] = place
+			}
 		}
+		break
 	}
-	m.redated = m.redated[1:]
 	return len(m.redated) > 0
 }
 

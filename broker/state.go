@@ -90,7 +90,7 @@ type Machine struct {
 	totals       Counters               // of all queues, since New
 	counted      []*queue               // whose counters are to be saved, see counters.go
 	countersAt   int64                  // when, on the steady clock
-	redated      []redated              // see setup.go
+	redated      map[*queue]index.Place // queues whose retain-dead has changed: dead packets up to there follow it
 	defaults     Defaults
 	unfollowed   int               // queues below this number have yet to follow new defaults
 	flush        content.Flush     // that is being carried out
@@ -304,12 +304,6 @@ type holding struct {
 type watched struct {
 	db   uint8
 	name string
-}
-
-// redated is a queue whose retain-dead has changed: its dead packets up to a place follow that.
-type redated struct {
-	queue *queue
-	place index.Place
 }
 
 // ListCursor is where a look at a list goes on. It is made by Elements, and must not be copied
