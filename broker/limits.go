@@ -44,6 +44,7 @@ const (
 	lookElement = 75
 	lookKiB     = 150
 	nameBytes   = 16 // of a name or field cost 1, too
+	lookValue   = 16 // a value of a tag, or 128 bytes of a name, of settings that change
 	lookSearch  = 25 // asked for before the search; the index counts as much in it
 
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records

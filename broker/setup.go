@@ -53,6 +53,7 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 		}
 	}
 	m.setSettings(q, s.Clone())
+	tx.lookedAtSettings(&s)
 	q.stale = true
 	m.define(q)
 	m.changed(q)

@@ -125,6 +125,14 @@ func (tx *Tx) lookedAt(elements, bytes int) {
 	tx.looked += elements*lookElement + bytes*lookKiB>>10
 }
 
+// lookedAtSettings notes that settings were read, changed and brought to disk.
+func (tx *Tx) lookedAtSettings(s *Settings) {
+	tx.looked += lookValue * len(s.DeadLetter) >> 7
+	for _, o := range s.Orders {
+		tx.looked += len(o.Values) * lookValue
+	}
+}
+
 // refusesDelivery says that no delivery may be made now: the machine is ending, the disk is full,
 // or an Atomic is under way, which may take the packets itself.
 func (m *Machine) refusesDelivery() bool {

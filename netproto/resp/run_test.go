@@ -132,13 +132,19 @@ func TestWhatATransactionPassesOverCountsAmongItsLooks(t *testing.T) {
 		for c.readLine() != "end" {
 		}
 	}
+	order := []string{"QSET", "ordered", "enum", "tag"}
+	for i := range 3000 {
+		order = append(order, fmt.Sprint(i))
+	}
+	c.line(order...)
+	c.ask("QSET lettered dead-letter "+strings.Repeat("x", maxQueueName), "+OK\r\n")
 	for i := range 2000 {
 		c.pushEqual("tagged", 1, "TAG", "set", fmt.Sprint(i))
 	}
 	d.dial().send(request("QCLAIM", "tagged", "OR", "away", "FILTER", "set", "eq", "none", "BLOCK", "0"))
 	for _, request := range []string{
 		"QSET tagged pause-out yes\r\nQSET tagged pause-out no", "RENAME tagged away\r\nRENAME away tagged",
-		"INCR large", "GETEX large", "KEYS x", "HKEYS sparse", "MEMORY USAGE sparse", "QCONSUMERS claimed",
+		"QSET ordered lease 5", "QSET lettered lease 5", "INCR large", "GETEX large", "KEYS x", "HKEYS sparse", "MEMORY USAGE sparse", "QCONSUMERS claimed",
 		fmt.Sprint("LPOS l ", n/4), fmt.Sprint("LSET l ", n/2, " new"), fmt.Sprint("LINSERT l AFTER ", n-1, " ", n-1),
 		fmt.Sprint("LINDEX l ", n/2), "QSHOW l " + id, "QSTAT priorities",
 	} {

@@ -31,7 +31,7 @@ func workCommands() []command {
 		{name: "qredrive", arity: -2, flags: write | flagSlices, first: 1, last: 1, step: 1, right: access.Manage, asks: asksTo("to"), run: qredrive, form: redriveForm},
 		{name: "qset", arity: -4, flags: write | flagCostly | flagAdds, first: 1, last: 1, step: 1, right: access.Manage, asks: asksTo("dead-letter"), run: qset},
 		{name: "qget", arity: 2, flags: read | flagFast, first: 1, last: 1, step: 1, run: qget},
-		{name: "qclose", arity: 2, flags: write | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: qclose},
+		{name: "qclose", arity: 2, flags: write | flagCostly | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Manage, run: qclose},
 		{name: "qdrop", arity: 2, flags: write, first: 1, last: 1, step: 1, right: access.Manage, run: qdrop},
 		{name: "queues", arity: -1, flags: read, asks: asksMatch(1), run: queues},
 		{name: "qlen", arity: 2, flags: read | flagFast, first: 1, last: 1, step: 1, run: qlen},
