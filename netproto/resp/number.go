@@ -19,7 +19,8 @@ const (
 	floatBits     = 64
 	maxFloatExp   = 16384 // a float is below 2^16384, and what is below 2^-16384 is zero
 	maxFloatText  = 5 << 10
-	floatDecimals = 17 // digits behind the point that INCRBYFLOAT writes
+	floatDecimals = 17  // digits behind the point that INCRBYFLOAT writes
+	minFloatExp   = -57 // a float below 2^-58 has only zeros there
 )
 
 // parseFloat reads a decimal number.
@@ -50,6 +51,9 @@ func tooLarge(x *big.Float) bool { return x.IsInf() || x.MantExp(nil) > maxFloat
 
 // appendFloat writes x without an exponent and without zeros that say nothing.
 func appendFloat(dst []byte, x *big.Float) []byte {
+	if x.MantExp(nil) < minFloatExp { // big would write thousands of digits, and round them away
+		return append(dst, '0')
+	}
 	start := len(dst)
 	dst = x.Append(dst, 'f', floatDecimals)
 	dst = bytes.TrimRight(dst, "0") // there are decimals, so it stops at the point at the latest

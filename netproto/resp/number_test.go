@@ -66,6 +66,20 @@ func TestFloatsHaveTheDigitsOfRedis(t *testing.T) {
 	}
 }
 
+func TestAFloatThatIsWrittenAsZeroIsNotWorkedOut(t *testing.T) {
+	x, _ := parseFloat([]byte("-1e-4900"))
+	text := make([]byte, 0, 10)
+	if n := testing.AllocsPerRun(1, func() { text = appendFloat(text[:0], x) }); n > 0 || string(text) != "0" {
+		t.Errorf("%s is written with %v allocations", text, n)
+	}
+	for text, want := range map[string]string{"4.9e-18": "0", "5.1e-18": "0.00000000000000001", "-3e-18": "0"} {
+		x, _ := parseFloat([]byte(text))
+		if got := string(appendFloat(nil, x)); got != want {
+			t.Errorf("%s is written as %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestWhatIsNoFloatIsRefused(t *testing.T) {
 	for _, text := range []string{
 		"", " 1", "1 ", "1\x00", "a", "nan", "inf", "-Infinity", "0x10", "1p3", "1_0", "--1", "1e", ".", "1e5000", "1e999999999", "1e999999999999", "-1e5000",
