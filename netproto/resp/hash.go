@@ -22,7 +22,7 @@ func hashCommands() []command {
 		{name: "hlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hlen},
 		{name: "hstrlen", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hstrlen},
 		{name: "hincrby", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: hincrby},
-		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: hincrbyfloat},
+		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagCostly | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: hincrbyfloat},
 		{name: "hscan", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: hscan},
 	}
 }
@@ -158,7 +158,7 @@ func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	sum := addFloatArg(old, "ERR hash value is not a float", increment)
+	sum := s.addFloatArg(old, "ERR hash value is not a float", increment)
 	if _, err := tx.SetField(args[1], args[2], sum); err != nil {
 		return err
 	}

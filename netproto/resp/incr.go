@@ -10,6 +10,9 @@ import (
 // maxIntText is how many bytes a whole number has at most.
 const maxIntText = 20
 
+// floatDigit is what a digit of a float costs that is read or written. See broker.MaxLooks.
+const floatDigit = 2
+
 func incrBy(n int64) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error { return s.incr(tx, args[1], n) }
 }
@@ -64,7 +67,7 @@ func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	sum := addFloatArg(old, errNotFloat, floatArg(args[2], errNotFloat))
+	sum := s.addFloatArg(old, errNotFloat, floatArg(args[2], errNotFloat))
 	expiry, _ := tx.Expiry(args[1])
 	if err := tx.SetString(args[1], sum, expiry); err != nil {
 		return err
@@ -73,10 +76,13 @@ func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 // addFloatArg returns the sum of two numbers as a text; refusal is the error if old is no number.
-func addFloatArg(old []byte, refusal failure, increment *big.Float) (text []byte) {
+func (s *session) addFloatArg(old []byte, refusal failure, increment *big.Float) (text []byte) {
+	s.tx.Looked(floatDigit * (len(old) + len(s.args[len(s.args)-1])))
 	sum, ok := addFloat(floatArg(old, refusal), increment)
 	if !ok {
 		refuse("ERR increment would produce NaN or Infinity")
 	}
-	return appendFloat(nil, sum)
+	text = appendFloat(nil, sum)
+	s.tx.Looked(floatDigit * len(text))
+	return text
 }

@@ -29,7 +29,7 @@ func stringCommands() []command {
 		{name: "decr", arity: 2, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: incrBy(-1)},
 		{name: "incrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: incrby},
 		{name: "decrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: decrby},
-		{name: "incrbyfloat", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: incrbyfloat},
+		{name: "incrbyfloat", arity: 3, flags: flagWrite | flagCostly | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: incrbyfloat},
 	}
 }
 
