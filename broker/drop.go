@@ -149,8 +149,8 @@ func (tx *Tx) Flush(all bool) error {
 		from, to = 0, Databases-1
 	}
 	reused := m.reusesNumbers()
+	m.flushed(from, to)
 	for db := from; db <= to; db++ {
-		m.flushed(db)
 		m.flushes[db]++
 		discard(m, m.names.Flush(db), (*Machine).removeKey)
 		m.queues.names[db].n, m.queues.names[db].bytes = 0, 0

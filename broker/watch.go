@@ -57,16 +57,16 @@ func (m *Machine) changedName(e *keyspace.Entry) {
 	}
 }
 
-// flushed tells those who watch a name that stood for something that a database is empty now. Any
-// other change to that name since has told them already. It tells those who tail a queue, too.
-func (m *Machine) flushed(db uint8) {
+// flushed tells those who watch a name that stood for something that some databases are empty now.
+// Any other change to that name since has told them already. It tells those who tail a queue, too.
+func (m *Machine) flushed(from, to uint8) {
 	for of := range m.tails {
-		if q := m.tailedQueue(of); q != nil && of.db == db {
+		if q := m.tailedQueue(of); q != nil && from <= of.db && of.db <= to {
 			m.tell(q, Event{Kind: EventPurged, Tail: true})
 			q.tailed = false // until Work retires it
 		}
 	}
 	for c := range m.watchers {
-		c.watchBroken = c.watchBroken || c.watchesIn&(1<<db) != 0
+		c.watchBroken = c.watchBroken || c.watchesIn>>from<<from<<(Databases-1-to) != 0
 	}
 }
