@@ -160,6 +160,7 @@ func (tx *Tx) Flush(all bool) error {
 		}
 	}
 	m.open.ops.SetFlush(m.flush)
+	tx.looked += len(m.lists) + len(m.watchers) + 2*len(m.tails)
 	for _, w := range m.lists {
 		if w != nil && w.queue != nil && m.isFlushed(w.queue) {
 			m.part(w.queue)

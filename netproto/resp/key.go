@@ -29,8 +29,8 @@ func keyCommands() []command {
 			{name: "memory|usage", arity: -3, flags: flagRead, first: 2, last: 2, step: 1, run: memoryUsage},
 		}},
 		{name: "object", arity: -2, flags: flagRead, first: 2, last: 2, step: 1, run: object},
-		{name: "flushdb", arity: -1, flags: flagWrite, right: access.Operate, run: flush(false)},
-		{name: "flushall", arity: -1, flags: flagWrite, right: access.Operate, run: flush(true)},
+		{name: "flushdb", arity: -1, flags: flagWrite | flagCostly, right: access.Operate, run: flush(false)},
+		{name: "flushall", arity: -1, flags: flagWrite | flagCostly, right: access.Operate, run: flush(true)},
 	}
 }
 

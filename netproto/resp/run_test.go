@@ -142,11 +142,16 @@ func TestWhatATransactionPassesOverCountsAmongItsLooks(t *testing.T) {
 		c.pushEqual("tagged", 1, "TAG", "set", fmt.Sprint(i))
 	}
 	d.dial().send(request("QCLAIM", "tagged", "OR", "away", "FILTER", "set", "eq", "none", "BLOCK", "0"))
+	awaited := []string{"BLPOP"}
+	for i := range 1000 {
+		awaited = append(awaited, fmt.Sprint("awaited", i))
+	}
+	d.dial().send(request(append(awaited, "0")...))
 	for _, request := range []string{
 		"QSET tagged pause-out yes\r\nQSET tagged pause-out no", "RENAME tagged away\r\nRENAME away tagged",
 		"QSET ordered lease 5", "QSET lettered lease 5", "INCRBYFLOAT float 1e3900", "HINCRBYFLOAT floats x 1e3900", "INCR large", "GETEX large", "KEYS x", "HKEYS sparse", "MEMORY USAGE sparse", "QCONSUMERS claimed",
 		fmt.Sprint("LPOS l ", n/4), fmt.Sprint("LSET l ", n/2, " new"), fmt.Sprint("LINSERT l AFTER ", n-1, " ", n-1),
-		fmt.Sprint("LINDEX l ", n/2), "QSHOW l " + id, "QSTAT priorities",
+		fmt.Sprint("LINDEX l ", n/2), "QSHOW l " + id, "QSTAT priorities", "FLUSHALL",
 	} {
 		const most = 3000
 		if n, _ := c.refused(strings.Repeat(request+"\r\n", most)); n == 0 || n == most {
