@@ -37,8 +37,10 @@ func (f *filled) equal(n int) {
 }
 
 // listeners are connections that listen to so many channels each. They get their confirmations.
+// What stands behind the command begins the names of the channels.
 func (f *filled) listeners(conns, channels int, command string) (end func()) {
 	var all []net.Conn
+	command, prefix, _ := strings.Cut(command, " ")
 	for i := range conns {
 		c, err := net.Dial("tcp", f.redis)
 		if err != nil {
@@ -48,7 +50,7 @@ func (f *filled) listeners(conns, channels int, command string) (end func()) {
 		var request strings.Builder
 		fmt.Fprintf(&request, "*%d\r\n$%d\r\n%s\r\n", channels+1, len(command), command)
 		for j := range channels {
-			name := fmt.Sprintf("m.%d.%d", i, j)
+			name := fmt.Sprintf("%sm.%d.%d", prefix, i, j)
 			fmt.Fprintf(&request, "$%d\r\n%s\r\n", len(name), name)
 		}
 		go func() { _, _ = c.Write([]byte(request.String())) }() // ends with the server
@@ -152,6 +154,9 @@ func moreRequests() []request {
 		{"PUBLISH beside patterns", 100_000, aLook, func(f *filled) { f.listeners(2, f.n/2, "PSUBSCRIBE") }, call("PUBLISH", "x", "text")},
 		{"SUBSCRIBE at its limit", 65_000, aChange, none, func(f *filled) { f.listeners(1, f.n, "SUBSCRIBE") }},
 		{"hang-up of subscribers", 300_000, aChange, func(f *filled) { hangUp = f.listeners(20, f.n/20, "SUBSCRIBE") }, func(f *filled) { hangUp(); time.Sleep(time.Second) }},
+		{"FLUSHALL beside tails", million, aChange, func(f *filled) { f.listeners(20, f.n/20, "SUBSCRIBE holdfast:tail:") }, call("FLUSHALL")},
+		{"EXEC of QSET of an order", mostChanged, aChange, func(f *filled) { f.do(numbered(min(f.n, 1800), "QSET", "list", "enum", "tag")...) }, transaction(mostChanged, "QSET", "list", "enum", "a", "b")},
+		{"EXEC of INCRBYFLOAT", mostChanged, aChange, call("SET", "x", "1e4000"), transaction(mostChanged, "INCRBYFLOAT", "x", 1)},
 		{"QPURGE", million, aChange, list, call("QPURGE", "list")},
 		{"QMOVE", million, aChange, list, call("QMOVE", "list", "TO", "other")},
 		{"QHARVEST", million, aChange, claimed, call("QHARVEST", "list")},
