@@ -107,8 +107,11 @@ func (c *checker) keyTable(t *keyTable, groups map[uint32]groupTally) error {
 		if found := t.find(t.groups.at(id).queue, key); found != id {
 			return fmt.Errorf("index: the key of group %d finds group %d", id, found)
 		}
-		for b := t.groups.at(id).firstBlock(); b != 0; b = t.blocks.at(b).next {
+		if g := t.groups.at(id); g.keyLen() > inlineKey {
 			blocks++
+			for b := t.blocks.at(g.lastBlock()).next; b != g.lastBlock(); b = t.blocks.at(b).next {
+				blocks++
+			}
 		}
 	}
 	for i := uint32(0); i < t.buckets.size; i++ {

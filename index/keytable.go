@@ -10,7 +10,7 @@ const MaxKey = 1<<24 - 1
 
 const (
 	inlineKey    = 12 // a key up to this length is stored in its group
-	inlinePrefix = 8  // bytes of a longer key in its group; the number of its first block follows
+	inlinePrefix = 4  // bytes of a longer key in its group; its hash and a block number follow
 	blockKey     = 12 // bytes of a key in a block
 )
 
@@ -20,14 +20,14 @@ type group struct {
 	queue QueueID
 	head  uint32          // an entry of a ring, or a largeGroup; see groups.go
 	info  uint32          // key length << 8 | ready members in the ring, or largeMark
-	key   [inlineKey]byte // the key, or its start and the number of the block with the rest
+	key   [inlineKey]byte // the key, or its start, its hash and the number of its last block
 }
 
 func (g *group) freeLink() *uint32 { return &g.next }
 
 func (g *group) keyLen() int { return int(g.info >> 8) }
 
-// block is the next bytes of a long key.
+// block is the next bytes of a long key. The blocks of one form a ring, so that they go at once.
 type block struct {
 	next uint32
 	data [blockKey]byte
@@ -37,13 +37,13 @@ func (b *block) freeLink() *uint32 { return &b.next }
 
 // keyTable finds the group of a key by linear hashing: it grows and shrinks one bucket at a time,
 // so no operation pays for a rehash of the whole. Keys are compared byte for byte; the hash only
-// picks the bucket. Its seed is the table's own, so that no client can aim at one bucket.
+// picks the bucket. Its seed is the table's own, so that no client can aim at one bucket. That of a
+// long key stays in its group: keys of a MiB take as long to read as a thousand packets.
 type keyTable struct {
 	seed    maphash.Seed
 	groups  slab[group, *group]
 	blocks  slab[block, *block]
 	buckets buckets // chains of groups
-	scratch []byte  // a long key, put together for hashing
 }
 
 func newKeyTable() keyTable {
@@ -87,7 +87,7 @@ func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 	}
 	g := t.groups.at(id)
 	g.queue = q
-	if !t.storeKey(g, key) {
+	if !t.storeKey(g, key, h) {
 		t.freeGroup(id)
 		return 0
 	}
@@ -118,11 +118,9 @@ func (t *keyTable) remove(id uint32) {
 
 // freeGroup frees the slot and the blocks of a group that is in no chain.
 func (t *keyTable) freeGroup(id uint32) {
-	g := t.groups.at(id)
-	for b := g.firstBlock(); b != 0; {
-		next := t.blocks.at(b).next
-		t.blocks.free(b)
-		b = next
+	if g := t.groups.at(id); g.keyLen() > inlineKey {
+		last := g.lastBlock()
+		t.blocks.freeChain(t.blocks.at(last).next, last, blocksOf(g.keyLen()))
 	}
 	t.groups.free(id)
 }
@@ -145,12 +143,7 @@ func (t *keyTable) hashOf(id uint32) uint64 {
 	if n := g.keyLen(); n <= inlineKey {
 		return t.hash(g.queue, g.key[:n])
 	}
-	t.scratch = t.appendKey(t.scratch[:0], id)
-	h := t.hash(g.queue, t.scratch)
-	if cap(t.scratch) > 1<<16 {
-		t.scratch = nil
-	}
-	return h
+	return uint64(binary.LittleEndian.Uint32(g.key[inlinePrefix:])) // a bucket needs no more
 }
 
 // appendKey appends the key of a group to dst.
@@ -161,11 +154,10 @@ func (t *keyTable) appendKey(dst []byte, id uint32) []byte {
 		return append(dst, g.key[:n]...)
 	}
 	dst = append(dst, g.key[:inlinePrefix]...)
-	n -= inlinePrefix
-	for b := g.firstBlock(); b != 0; b = t.blocks.at(b).next {
-		m := min(n, blockKey)
-		dst = append(dst, t.blocks.at(b).data[:m]...)
-		n -= m
+	b := t.blocks.at(g.lastBlock())
+	for n -= inlinePrefix; n > 0; n -= blockKey {
+		b = t.blocks.at(b.next)
+		dst = append(dst, b.data[:min(n, blockKey)]...)
 	}
 	return dst
 }
@@ -180,10 +172,11 @@ func (t *keyTable) equal(g *group, key []byte) bool {
 	case string(g.key[:inlinePrefix]) != string(key[:inlinePrefix]):
 		return false
 	}
-	key = key[inlinePrefix:]
-	for b := g.firstBlock(); b != 0; b = t.blocks.at(b).next {
+	b := t.blocks.at(g.lastBlock())
+	for key = key[inlinePrefix:]; len(key) > 0; {
+		b = t.blocks.at(b.next)
 		n := min(len(key), blockKey)
-		if string(t.blocks.at(b).data[:n]) != string(key[:n]) {
+		if string(b.data[:n]) != string(key[:n]) {
 			return false
 		}
 		key = key[n:]
@@ -191,35 +184,34 @@ func (t *keyTable) equal(g *group, key []byte) bool {
 	return true
 }
 
-// storeKey writes the key of a new group; false when all block numbers are in use. The blocks taken
-// so far are then chained to the group.
-func (t *keyTable) storeKey(g *group, key []byte) bool {
-	g.info = uint32(len(key)) << 8
+// storeKey writes the key of a new group, and its hash; false when too few block numbers are left:
+// then the group has an empty key.
+func (t *keyTable) storeKey(g *group, key []byte, hash uint64) bool {
 	if len(key) <= inlineKey {
+		g.info = uint32(len(key)) << 8
 		copy(g.key[:], key)
 		return true
 	}
-	rest := key[copy(g.key[:inlinePrefix], key):]
-	// From the end, so that each block is written once, with its link.
-	for len(rest) > 0 {
-		id := t.blocks.alloc()
-		if id == 0 {
-			return false
-		}
-		b := t.blocks.at(id)
-		start := (len(rest) - 1) / blockKey * blockKey
-		copy(b.data[:], rest[start:])
-		b.next = g.firstBlock()
-		binary.LittleEndian.PutUint32(g.key[inlinePrefix:], id)
-		rest = rest[:start]
+	if !t.blocks.fits(blocksOf(len(key))) {
+		return false
 	}
+	g.info = uint32(len(key)) << 8
+	rest := key[copy(g.key[:inlinePrefix], key):]
+	first := t.blocks.alloc()
+	last, b := first, t.blocks.at(first)
+	for rest = rest[copy(b.data[:], rest):]; len(rest) > 0; rest = rest[copy(b.data[:], rest):] {
+		last = t.blocks.alloc()
+		b.next = last
+		b = t.blocks.at(last)
+	}
+	b.next = first
+	binary.LittleEndian.PutUint32(g.key[inlinePrefix:], uint32(hash))
+	binary.LittleEndian.PutUint32(g.key[inlinePrefix+4:], last)
 	return true
 }
 
-// firstBlock is the first block of a long key; 0 for a short one.
-func (g *group) firstBlock() uint32 {
-	if g.keyLen() <= inlineKey {
-		return 0
-	}
-	return binary.LittleEndian.Uint32(g.key[inlinePrefix:])
-}
+// lastBlock is the last block of a long key. The first one is behind it.
+func (g *group) lastBlock() uint32 { return binary.LittleEndian.Uint32(g.key[inlinePrefix+4:]) }
+
+// blocksOf is how many blocks a long key has.
+func blocksOf(keyLen int) uint32 { return uint32((keyLen - inlinePrefix + blockKey - 1) / blockKey) }

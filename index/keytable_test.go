@@ -126,3 +126,36 @@ func TestKeysAreComparedByteForByte(t *testing.T) {
 		})
 	}
 }
+
+// Keys of a MiB would hold others up if a table that grows, or a group that goes, read them again.
+func TestAKeyIsReadOnlyWhereItIsAskedFor(t *testing.T) {
+	kt := newKeyTable()
+	key := func(i int) []byte { return fmt.Appendf(nil, "%1000d", i) }
+	ids, hashes := make([]uint32, 50), make([]uint64, 50)
+	for i := range ids {
+		ids[i], hashes[i] = kt.findOrAdd(1, key(i)), kt.hash(1, key(i))
+	}
+	for _, id := range ids { // who reads its key finds another, or no block at all
+		first := kt.blocks.at(kt.blocks.at(kt.groups.at(id).lastBlock()).next)
+		first.data = [blockKey]byte{}
+		kt.blocks.at(first.next).next = ^uint32(0)
+	}
+	for i := range 1000 {
+		kt.findOrAdd(1, fmt.Append(nil, i))
+	}
+	for i, id := range ids {
+		at := *kt.buckets.of(hashes[i])
+		for at != id {
+			if at == 0 {
+				t.Fatalf("key %d is in another bucket now that the table has grown", i)
+			}
+			at = kt.groups.at(at).next
+		}
+	}
+	for _, id := range ids {
+		kt.remove(id)
+	}
+	if kt.groups.live != 1000 || kt.blocks.live != 0 {
+		t.Errorf("%d groups and %d blocks are left", kt.groups.live, kt.blocks.live)
+	}
+}

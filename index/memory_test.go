@@ -9,7 +9,7 @@ func (x *Index) Memory() int64 {
 		x.keys.groups.bytes() + x.keys.blocks.bytes() + x.keys.buckets.heads.bytes() + x.largeGroups.bytes() +
 		x.timers.bytes() + x.timers.heaps[wall].items.bytes() + x.timers.heaps[steady].items.bytes() +
 		x.deliveries.bytes() + x.byStates.bytes() + x.identities.buckets.heads.bytes() + x.identities.next.bytes() + x.identities.moved.bytes() + x.uniques.bytes() + x.lanes.bytes() + x.queues.bytes() +
-		int64(cap(x.picked)+cap(x.keys.scratch)/4)*4
+		int64(cap(x.picked))*4
 }
 
 // bytes is the memory held.
@@ -30,5 +30,5 @@ func (s *sparse[T]) bytes() (n int64) {
 
 // bytes is the memory held, but for the nodes of the tree.
 func (u *uniques) bytes() int64 {
-	return u.ids.groups.bytes() + u.ids.blocks.bytes() + u.ids.buckets.heads.bytes() + u.groups.bytes() + int64(cap(u.ids.scratch))
+	return u.ids.groups.bytes() + u.ids.blocks.bytes() + u.ids.buckets.heads.bytes() + u.groups.bytes()
 }

@@ -73,7 +73,8 @@ type element[T any] interface {
 }
 
 // slab hands out numbered slots, from 1; 0 is none. Free slots below used are zero but for their
-// link. A slab that becomes empty frees its pages, all but keepPages of them.
+// link, unless they went as a chain. A slab that becomes empty frees its pages, all but keepPages
+// of them.
 type slab[T any, P element[T]] struct {
 	paged[T]
 	used      uint32 // slots below this were handed out at least once; 0 before the first
@@ -104,14 +105,21 @@ func (s *slab[T, P]) alloc() uint32 {
 	return id
 }
 
+// fits reports whether n more slots can be in use at a time.
+func (s *slab[T, P]) fits(n uint32) bool { return n < ^uint32(0)-s.live }
+
 // free zeroes the slot and takes it back.
 func (s *slab[T, P]) free(id uint32) {
 	var zero T
-	p := P(s.at(id))
-	*p = zero
-	if s.live--; s.live > 0 {
-		*p.freeLink() = s.firstFree
-		s.firstFree = id
+	*s.at(id) = zero
+	s.freeChain(id, id, 1)
+}
+
+// freeChain takes n slots back that are linked already, as they are.
+func (s *slab[T, P]) freeChain(first, last, n uint32) {
+	if s.live -= n; s.live > 0 {
+		*P(s.at(last)).freeLink() = s.firstFree
+		s.firstFree = first
 		return
 	}
 	s.firstFree, s.used = 0, 0

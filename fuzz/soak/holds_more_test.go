@@ -132,6 +132,9 @@ func moreRequests() []request {
 	withKeys := packets(func(int) []any { return []any{"KEY", "k"} })
 	inLanes := packets(func(i int) []any { return []any{"TAG", "set", i % 9999} })
 	inPriorities := packets(func(i int) []any { return []any{"PRIO", i%5000 + 1} })
+	withLongKeys := func(f *filled) {
+		f.batches(f.n, func(p redis.Pipeliner, i int) { p.Do(f.t.Context(), "QPUSH", "list", "x", "KEY", fmt.Sprintf("%01000000d", i)) })
+	}
 	var hangUp func()
 	return []request{
 		{"LRANGE that changes", million, aLook, list, changing(call("LRANGE", "list", 0, -1))},
@@ -178,6 +181,15 @@ func moreRequests() []request {
 		{"EXEC of LPOS", million, aChange, list, transaction(10_000, "LPOS", "list", "00500000")},
 		{"EXEC of LSET", million, aChange, list, transaction(10_000, "LSET", "list", 500_000, "x")},
 		{"EXEC of LPOS beside keys", 500_000, aChange, withKeys, transaction(10_000, "LPOS", "list", "x")},
+		{"EXEC of QPUSH beside long keys", 250, aChange, withLongKeys, func(f *filled) {
+			_, _ = f.db.TxPipelined(f.t.Context(), func(p redis.Pipeliner) error {
+				for i := range 10_000 {
+					p.Do(f.t.Context(), "QPUSH", "list", "x", "KEY", i)
+				}
+				return nil
+			})
+		}},
+		{"DEL of long keys", 128, aChange, withLongKeys, call("DEL", "list")},
 		{"EXEC of LPOS in sets of tags", 500_000, aChange, inLanes, transaction(10_000, "LPOS", "list", "x")},
 		{"LPOS in sets of tags", 500_000, aLook, inLanes, call("LPOS", "list", "x", "COUNT", 8)},
 		{"EXEC of LREM in priorities", 16_000, aChange, inPriorities, transaction(10_000, "LREM", "list", 1, "x")},
