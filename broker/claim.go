@@ -148,13 +148,13 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	bytes := 0
+	m.scratch = m.scratch[:0]
 	for _, r := range receipts {
 		if p, _, ok := m.claimed(q, r); ok && settingsOf(q).Retain > 0 {
-			bytes += weight(p)
+			m.scratch = append(m.scratch, p)
 		}
 	}
-	if err := tx.mayBring(len(receipts), bytes); err != nil {
+	if err := tx.mayMove(m.scratch...); err != nil {
 		return 0, err
 	}
 	for _, r := range receipts {

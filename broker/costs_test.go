@@ -165,3 +165,120 @@ func TestFiltersAreAskedAnewOnlyWhereSettingsMayLetThemTake(t *testing.T) {
 		})
 	}
 }
+
+func TestATransactionWritesThirtyTwoMiBAgain(t *testing.T) {
+	const size, many = 1_000_000, 40
+	const most = broker.MaxChanged / (1 + size>>11)
+	q, other := []byte("q"), []byte("other")
+	for name, row := range map[string]struct {
+		prepare func(w *work, jobs []job)
+		change  func(tx *broker.Tx, j job) error
+	}{
+		"MovePackets": {nil, func(tx *broker.Tx, j job) error { _, err := tx.MovePackets(q, []broker.ID{j.ID}, other); return err }},
+		"SetPriority": {nil, func(tx *broker.Tx, j job) error { _, err := tx.SetPriority(q, j.ID, 7); return err }},
+		"MoveEnd": {nil, func(tx *broker.Tx, _ job) error {
+			_, err := tx.MoveEnd(q, broker.Oldest, other, broker.Newest)
+			return err
+		}},
+		"Nack": {claimAll, nackDead},
+		"Ack": {claimAll, func(tx *broker.Tx, j job) error {
+			_, err := tx.Ack(q, []broker.Receipt{{ID: j.ID, Token: j.Token}})
+			return err
+		}},
+		"Redrive": {func(w *work, jobs []job) {
+			claimAll(w, jobs)
+			for _, j := range jobs {
+				w.do(func(tx *broker.Tx) error { return nackDead(tx, j) })
+			}
+		}, func(tx *broker.Tx, j job) error { _, err := tx.RedrivePacket(other, j.ID); return err }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t)
+			defer w.close()
+			w.change("q", func(s *broker.Settings) { s.DeadLetter, s.Retain = other, 1000 })
+			jobs, done := make([]job, many), 0
+			for i := range jobs {
+				jobs[i].ID = w.add(broker.PushRequest{Payload: make([]byte, size)})
+			}
+			if row.prepare != nil {
+				row.prepare(w, jobs)
+			}
+			w.together(func(tx *broker.Tx) error {
+				for _, j := range jobs {
+					switch err := row.change(tx, j); {
+					case err == nil:
+						done++
+					case !errors.Is(err, broker.ErrTooManyChanged):
+						return err
+					}
+				}
+				return nil
+			})
+			if done != most {
+				t.Errorf("%d packets were written again, want %d", done, most)
+			}
+		})
+	}
+}
+
+// claimAll claims the packets of q.
+func claimAll(w *work, jobs []job) {
+	for i := range jobs {
+		jobs[i] = w.claimOne()
+	}
+}
+
+func nackDead(tx *broker.Tx, j job) error {
+	_, err := tx.Nack([]byte("q"), broker.Receipt{ID: j.ID, Token: j.Token}, broker.Nack{Dead: true})
+	return err
+}
+
+func TestCallsThatWriteManyAgainAreBoundedByTheirBytes(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	const n, most = 80, broker.MaxChanged / (1 + 1_000_000>>11)
+	ids := make([]broker.ID, n)
+	h.do(func(tx *broker.Tx) (err error) {
+		for i := range ids {
+			if ids[i], err = tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: make([]byte, 1_000_000)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	move := func(tx *broker.Tx, n int) error {
+		_, err := tx.MovePackets([]byte("q"), ids[:n], []byte("other"))
+		return err
+	}
+	insert := func(tx *broker.Tx, at int) error { _, err := tx.InsertAt([]byte("q"), at, nil); return err }
+	for _, call := range []func(tx *broker.Tx, n int) error{insert, move} {
+		for i, want := range []error{broker.ErrTooManyChanged, nil} {
+			h.together(func(tx *broker.Tx) error {
+				if err := call(tx, most+1-i); !errors.Is(err, want) {
+					t.Errorf("%d packets gave %v, want %v", most+1-i, err, want)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+func TestATransactionThatHasBroughtTooMuchRunsNoFurtherCommand(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.change("q", func(s *broker.Settings) {
+		s.Orders = []broker.Order{{Tag: "t", Values: []string{strings.Repeat("v", broker.MaxReason)}}}
+	})
+	h.together(func(tx *broker.Tx) (err error) {
+		for i := 1; err == nil; i++ {
+			if i > broker.MaxOpen/broker.MaxReason {
+				t.Fatal("the limit is passed")
+			}
+			err = tx.Atomic(func() error { _, err := tx.SetExpiry([]byte("q"), startTime+int64(i)*1000); return err })
+		}
+		if !errors.Is(err, broker.ErrTooMuchOpen) {
+			t.Errorf("a call behind the limit gave %v", err)
+		}
+		return nil
+	})
+}

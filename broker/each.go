@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,7 +60,7 @@ func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err err
 		if _, keyed := m.ix.Key(p.ID, nil); priority == 0 && !keyed {
 			return 0, ErrNoKey
 		}
-		if err := tx.CanStore(); err != nil {
+		if err := cmp.Or(tx.CanStore(), tx.mayMove(p)); err != nil {
 			return 0, err
 		}
 		record, err := m.record(q, p)
@@ -228,7 +229,7 @@ func move(to []byte) verb {
 		if target == q {
 			return len(packets), nil
 		}
-		if err := tx.mayMove(packets); err != nil {
+		if err := tx.mayMove(packets...); err != nil {
 			return 0, err
 		}
 		records, err := m.fetchToMove(q, packets)
@@ -314,7 +315,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 		target = m.origin(d.Origin)
 	}
 	if err == nil && target != q {
-		err = tx.CanStore()
+		err = cmp.Or(tx.CanStore(), tx.mayMove(p))
 	}
 	var record []byte
 	if err == nil && target != q {

@@ -26,10 +26,10 @@ var (
 	ErrTooManyAwaited = fmt.Errorf("too many names are awaited: all clients together may wait for %d, of %d MiB: let some waits end", MaxAwaited, MaxNameBytes/2>>20)
 	// ErrTooLarge: a packet, a string or a field does not fit the storage's limits.
 	ErrTooLarge = errors.New("too large")
-	// ErrTooMuchOpen: the open batch would pass MaxOpen.
+	// ErrTooMuchOpen: the open batch has passed MaxOpen.
 	ErrTooMuchOpen = fmt.Errorf("%w: what waits to be written at once may have %d bytes", ErrTooLarge, MaxOpen)
 	// ErrTooManyChanged: the calls of one Atomic would pass MaxChanged.
-	ErrTooManyChanged = fmt.Errorf("too many elements: one command or transaction takes, removes or moves at most %d", MaxChanged)
+	ErrTooManyChanged = fmt.Errorf("too many elements: one command or transaction takes, removes or moves at most %d, and writes at most %d MiB of them again", MaxChanged, MaxChanged*writtenUnit>>20)
 	// ErrTooManyLooks: the looks of one Atomic would pass MaxLooks.
 	ErrTooManyLooks = errors.New("too much is looked at in one command or transaction: this command was not carried out, ask for less or send it by itself")
 	// ErrTooManyEqual: a search in several priorities would have to sort more than index.MaxSorted

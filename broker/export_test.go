@@ -79,9 +79,6 @@ func (m *Machine) Untold() (all []Event) {
 // LeavesWhatIsDue says that the open batch has no room for what expires by itself.
 func (m *Machine) LeavesWhatIsDue() bool { return m.open.halfFull(m.limits) }
 
-// OpenMemory is about what the open batch takes of memory.
-func (tx *Tx) OpenMemory() int { return tx.m.open.memory() }
-
 // WorkersKnown is how many consumers of all queues have a number.
 func (tx *Tx) WorkersKnown() int { return len(tx.m.consumers.all) - len(tx.m.consumers.free) }
 

@@ -23,9 +23,8 @@ const (
 	// MaxRecord bounds the bytes of a string or field with its name, and of one packet with its
 	// queue's name unless longer payloads are allowed.
 	MaxRecord = content.MaxItem - recordOverhead
-	// MaxOpen bounds what a batch takes of memory when a call brings far more than its arguments: an
-	// insertion into a list, or what moves or is retained. An Atomic that has brought more begins no
-	// Atomic inside it.
+	// MaxOpen bounds what a batch takes of memory when calls bring far more than their arguments, as
+	// those that define a queue again: an Atomic that has brought more begins no Atomic inside it.
 	MaxOpen = 256 << 20
 
 	// MaxAtomicReply bounds the packets that the calls of one Atomic answer with, and so what one
@@ -33,8 +32,11 @@ const (
 	MaxAtomicReply = MaxPayload + 1<<18
 
 	// MaxChanged bounds the elements that the calls of one Atomic take, remove by their value or move:
-	// some 100 ms. A pop of pinpriq takes MaxGroup. A string that is patched counts by its size.
-	MaxChanged = 1 << 14
+	// some 100 ms. A pop of pinpriq takes MaxGroup. What is written again counts one more for each
+	// writtenUnit of bytes: a string that is patched, a packet that moves or is retained. But for one
+	// longer packet, an Atomic writes 32 MiB so at most.
+	MaxChanged  = 1 << 14
+	writtenUnit = 2 << 10
 
 	// MaxLooks is what the looks of one Atomic may cost before it is asked for no more (MayLook): some
 	// 100 ms. A name that is looked at is 1, and so is what the index passes. lookElement is what an

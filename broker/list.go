@@ -263,6 +263,9 @@ func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, er
 		return Found{}, err
 	}
 	p := m.scratch[0]
+	if err := tx.change(written(m.scratch) - 1); err != nil { // take has counted one
+		return Found{}, err
+	}
 	if other := m.queueNamed(to); other != nil {
 		if err := m.checkMove(q, other, p); err != nil {
 			return Found{}, err

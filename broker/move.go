@@ -126,7 +126,13 @@ func (m *Machine) key(p index.Packet) []byte {
 	return key
 }
 
-// mayMove is mayBring for packets that move: each is a delete and a put.
-func (tx *Tx) mayMove(packets []index.Packet) error {
-	return tx.mayBring(2*len(packets), weightOf(packets))
+// mayMove notes that packets are about to move or to be retained.
+func (tx *Tx) mayMove(packets ...index.Packet) error { return tx.change(written(packets)) }
+
+// written is what packets count for that are written again. One may always be.
+func written(packets []index.Packet) (n int) {
+	for _, p := range packets {
+		n += min(1+weight(p)/writtenUnit, MaxChanged)
+	}
+	return n
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -57,7 +56,7 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 		return 0, err
 	}
 	plan := m.planInsert(q, length, max(0, min(at, length)))
-	if err := cmp.Or(tx.mayMove(plan.moved), tx.change(len(plan.moved))); err != nil {
+	if err := tx.mayMove(plan.moved...); err != nil {
 		return 0, err
 	}
 	records, err := m.fetchToMove(q, plan.moved)
@@ -124,12 +123,8 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 		return nil
 	case whole && gone > trimByDelete && gone >= trimByMove*n && n <= tx.MayChange() && tx.CanStore() == nil:
 		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
-		if weightOf(m.scratch) <= m.limits.MaxBytes {
-			err := m.trimByMove(q, m.scratch)
-			if err == nil {
-				tx.changed += n
-			}
-			return err
+		if weightOf(m.scratch) <= m.limits.MaxBytes && tx.mayMove(m.scratch...) == nil {
+			return m.trimByMove(q, m.scratch)
 		}
 	}
 	m.deleteElements(q, 0, from)

@@ -30,12 +30,17 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	if err != nil {
 		return 0, err
 	}
-	m := tx.m
+	m, dies := tx.m, n.Dead || !n.Uncounted && tooOften(q, d)
+	if dies && len(settingsOf(q).DeadLetter) > 0 {
+		if err := tx.mayMove(p); err != nil {
+			return 0, err
+		}
+	}
 	m.count(q, &q.counters.Nacked, &m.totals.Nacked, 1)
 	if m.expireClaim(q, p) {
 		return 0, nil
 	}
-	if n.Dead || !n.Uncounted && tooOften(q, d) {
+	if dies {
 		m.die(q, p, d, n.Reason)
 		return Dead, nil
 	}

@@ -58,7 +58,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	if err := tx.CanSet(name, size); err != nil {
 		return 0, err
 	}
-	if err := tx.change(1 + size/patchUnit); err != nil {
+	if err := tx.change(1 + size/writtenUnit); err != nil {
 		return 0, err
 	}
 	var old []byte
@@ -72,13 +72,8 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	return size, nil
 }
 
-const (
-	// patchUnit is how many bytes of a string that is patched count as one element: the patches of an
-	// Atomic write 32 MiB at most.
-	patchUnit = 2 << 10
-	// keepPatched is how many bytes a patch may leave allocated for those of the next turn.
-	keepPatched = 1 << 16
-)
+// keepPatched is how many bytes a patch may leave allocated for those of the next turn.
+const keepPatched = 1 << 16
 
 // putString gives a string a value.
 func (m *Machine) putString(k *keyspace.Entry, value []byte) {

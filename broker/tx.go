@@ -15,8 +15,8 @@ func (tx *Tx) Full() bool { return tx.m.open.full(tx.m.limits) }
 // before it begins, or not, however much it brings.
 func (tx *Tx) Atomic(fn func() error) error {
 	if tx.atomic {
-		if err := tx.mayBring(0, 0); err != nil {
-			return err
+		if bytes := tx.m.open.memory(); bytes > MaxOpen {
+			return fmt.Errorf("%w, and has %d already", ErrTooMuchOpen, bytes)
 		}
 		return fn()
 	}
@@ -67,15 +67,6 @@ func (tx *Tx) Space() storage.Space { return tx.m.space }
 
 // Damaged is how many packets were set aside since New, because they cannot be read.
 func (tx *Tx) Damaged() int { return tx.m.damaged }
-
-// mayBring returns ErrTooMuchOpen if so many records of so many bytes are too many for the open
-// batch. It is asked by the calls that bring far more than their arguments.
-func (tx *Tx) mayBring(records, bytes int) error {
-	if bytes += tx.m.open.memory() + records*recordMemory; bytes > MaxOpen {
-		return fmt.Errorf("%w, and this would make it %d or more", ErrTooMuchOpen, bytes)
-	}
-	return nil
-}
 
 // useReply takes bytes of packets that are answered from what one Atomic may answer with. Outside
 // of one it does nothing.

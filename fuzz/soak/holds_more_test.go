@@ -135,6 +135,15 @@ func moreRequests() []request {
 	withLongKeys := func(f *filled) {
 		f.batches(f.n, func(p redis.Pipeliner, i int) { p.Do(f.t.Context(), "QPUSH", "list", "x", "KEY", fmt.Sprintf("%01000000d", i)) })
 	}
+	large := func(f *filled) {
+		f.batches(f.n, func(p redis.Pipeliner, i int) { p.LPush(f.t.Context(), "list", fmt.Sprintf("%01000000d", i)) })
+	}
+	ids := func(n int, words ...any) []any {
+		for i := range n {
+			words = append(words, i+1)
+		}
+		return words
+	}
 	var hangUp func()
 	return []request{
 		{"LRANGE that changes", million, aLook, list, changing(call("LRANGE", "list", 0, -1))},
@@ -190,6 +199,16 @@ func moreRequests() []request {
 			})
 		}},
 		{"DEL of long keys", 128, aChange, withLongKeys, call("DEL", "list")},
+		{"LINSERT between large elements", 64, aLarge, large, func(f *filled) { f.do("LINSERT", "list", "BEFORE", fmt.Sprintf("%01000000d", f.n/2), "x") }},
+		{"QMOVE of large packets", 33, aLarge, large, func(f *filled) { f.do(append(ids(f.n, "QMOVE", "list"), "TO", "other")...) }},
+		{"EXEC of QPRIO of large packets", 225, aLarge, large, func(f *filled) {
+			_, _ = f.db.TxPipelined(f.t.Context(), func(p redis.Pipeliner) error {
+				for i := range f.n {
+					p.Do(f.t.Context(), "QPRIO", "list", i+1, 7)
+				}
+				return nil
+			})
+		}},
 		{"EXEC of LPOS in sets of tags", 500_000, aChange, inLanes, transaction(10_000, "LPOS", "list", "x")},
 		{"LPOS in sets of tags", 500_000, aLook, inLanes, call("LPOS", "list", "x", "COUNT", 8)},
 		{"EXEC of LREM in priorities", 16_000, aChange, inPriorities, transaction(10_000, "LREM", "list", 1, "x")},

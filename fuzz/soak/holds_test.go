@@ -16,7 +16,7 @@ import (
 const (
 	aLook   = 10 * time.Millisecond
 	aChange = 100 * time.Millisecond // or a transaction
-	aLarge  = 300 * time.Millisecond // of as many bytes as --max-payload allows at most
+	aLarge  = 300 * time.Millisecond // of 32 MiB, or as many bytes as --max-payload allows
 )
 
 // filled is a server with what a request needs.

@@ -90,3 +90,15 @@ func TestAPushOfALongPayloadWaitsForRoom(t *testing.T) {
 		t.Errorf("%d bytes are held after all", n)
 	}
 }
+
+func TestAPacketThatIsLongerThanWhatATransactionWritesAgainMoves(t *testing.T) {
+	const most = 33 << 20
+	c := newDoor(t, Config{MaxPayload: most}).dial()
+	value := strings.Repeat("v", most)
+	c.send(request("LPUSH", "l", value) + request("LMOVE", "l", "q", "LEFT", "RIGHT"))
+	c.want(fmt.Sprintf(":1\r\n$%d\r\n%s\r\n", most, value))
+	c.ask("QPRIO q 1 7", ":1\r\n")
+	c.ask("QMOVE q 1 TO l", ":1\r\n")
+	c.send(request("LPUSH", "l", "x") + request("LINSERT", "l", "AFTER", "x", "new"))
+	c.want(":2\r\n:3\r\n")
+}
