@@ -73,7 +73,7 @@ func (e *Event) OfServer() bool { return e.Kind == EventDisk || e.Kind == EventB
 // events are those of one batch.
 type events struct {
 	all  []Event
-	n    [2]int // of them, those for operators and those for who tails
+	used [2]int // of maxTold by those for operators, and of maxTailed by those for who tails
 	left map[source]int
 }
 
@@ -83,38 +83,52 @@ type source struct {
 	tail bool
 }
 
-// The most events of one batch. A million packets may die at once.
 const (
+	// The most events of one batch, for operators and for who tails. A million packets may die.
 	maxTold   = 256
 	maxTailed = 4096
+	// maxMessages is how many messages to listeners either are at most, but for the last event: some
+	// 30 ms. Where many listen there are fewer events.
+	maxMessages = 1 << 15
+	longMessage = 1 << 10 // bytes of text for which a message counts as one more
 
 	keepEvents = 1024 // for which memory is kept
 )
 
-func (s *events) add(e Event) {
-	of, most := &s.n[0], maxTold
-	if e.Tail {
-		of, most = &s.n[1], maxTailed
-	}
-	if *of < most {
-		*of++
-		s.all = append(s.all, e)
-		return
-	}
-	if s.left == nil {
-		s.left = make(map[source]int)
-	}
-	s.left[source{watched{e.Database, e.Queue}, e.Tail}]++
-}
-
-// flush appends the events to dst, with how many were left out, and forgets them.
-func (s *events) flush(dst []Event, now int64) []Event {
-	dst = append(dst, s.all...)
+// tellAll has the events of a batch told, which is on disk, and forgets them.
+func (m *Machine) tellAll(s *events) {
+	m.told = append(m.told, s.all...)
 	for of, n := range s.left {
-		dst = append(dst, Event{Kind: EventMissed, Tail: of.tail, At: now, Database: of.db, Queue: of.name, Messages: n})
+		m.missedEvents[of] += n
 	}
 	*s = events{all: emptied(s.all, keepEvents)}
-	return dst
+	m.tellMissed()
+}
+
+// tellMissed tells how many events of queues were left out: of some queues in each turn, as those
+// may be many, too.
+func (m *Machine) tellMissed() {
+	messages := 0
+	for of, n := range m.missedEvents {
+		if messages >= maxMessages {
+			return
+		}
+		e := Event{Kind: EventMissed, Tail: of.tail, At: m.tx.now, Database: of.db, Queue: of.name, Messages: n}
+		messages += 1 + m.messages(&e)
+		m.told = append(m.told, e)
+		delete(m.missedEvents, of)
+	}
+}
+
+// messages is how many an event is to its listeners. A channel of who tails is of all databases.
+func (m *Machine) messages(e *Event) (n int) {
+	if n = m.operators; e.Tail {
+		n = 0
+		for db := range m.queues.names {
+			n += m.tails[watched{uint8(db), e.Queue}]
+		}
+	}
+	return n * (1 + (len(e.Queue)+len(e.To)+len(e.Reason))/longMessage)
 }
 
 // Events are those that may be told now: what they tell is on disk. They are valid until the next
@@ -124,7 +138,20 @@ func (m *Machine) Events() []Event { return m.told }
 // tell notes an event of a queue.
 func (m *Machine) tell(q *queue, e Event) {
 	e.At, e.Database, e.Queue = m.tx.now, q.entry.Database(), q.entry.Name()
-	m.open.events.add(e)
+	s := &m.open.events
+	of, most := &s.used[0], maxTold
+	if e.Tail {
+		of, most = &s.used[1], maxTailed
+	}
+	if *of < most {
+		*of += 1 + m.messages(&e)*most/maxMessages
+		s.all = append(s.all, e)
+		return
+	}
+	if s.left == nil {
+		s.left = make(map[source]int)
+	}
+	s.left[source{watched{e.Database, e.Queue}, e.Tail}]++
 }
 
 // tellServer notes an event of the server, which waits for no batch.
@@ -158,6 +185,15 @@ func (tx *Tx) Tail(db uint8, name string, on bool) {
 	}
 	if q := m.tailedQueue(of); q != nil {
 		q.tailed = m.tails[of] > 0
+	}
+}
+
+// Operator says that one more is told what operators are, or one less.
+func (tx *Tx) Operator(on bool) {
+	if on {
+		tx.m.operators++
+	} else {
+		tx.m.operators--
 	}
 }
 

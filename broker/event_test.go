@@ -363,3 +363,75 @@ func TestALongNameIsToldAsItIs(t *testing.T) {
 		t.Errorf("told %d events", len(got))
 	}
 }
+
+func TestWhereManyListenFewerEventsAreTold(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	const listeners, pushes, most = 1000, 4000, 40_000
+	long := strings.Repeat("q", 60_000)
+	h.do(func(tx *broker.Tx) error {
+		for i := range listeners { // a channel is of all databases
+			tx.Tail(uint8(i%16), "q", true)
+			tx.Tail(uint8(i%16), long, true)
+			tx.Operator(true)
+		}
+		return nil
+	})
+	for queue, messages := range map[string]int{"q": 1, long: 50} {
+		h.together(func(tx *broker.Tx) error {
+			for range pushes {
+				if _, err := tx.Push(broker.PushRequest{Queue: []byte(queue), Priority: 1}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		told, missed := 0, 0
+		h.comesTrue(func() bool {
+			for _, e := range h.events(true) {
+				if told++; e.Kind == broker.EventMissed {
+					told, missed = told-1, missed+e.Messages
+				}
+			}
+			return told+missed >= pushes
+		})
+		if told+missed != pushes || told == 0 || (told-1)*listeners*messages > most {
+			t.Errorf("%d events were told and %d missed of %d", told, missed, pushes)
+		}
+	}
+}
+
+func TestWhatManyQueuesMissIsToldInSeveralTurns(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	const listeners, queues = 100, 3000
+	h.do(func(tx *broker.Tx) error {
+		for i := range queues {
+			for range listeners {
+				tx.Tail(0, fmt.Sprint(i), true)
+			}
+		}
+		return nil
+	})
+	h.together(func(tx *broker.Tx) error {
+		for i := range queues {
+			if _, err := tx.Push(broker.PushRequest{Queue: fmt.Append(nil, i), Priority: 1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	told := map[string]bool{}
+	for turns := 0; len(told) < queues; turns++ {
+		events := h.b.Events()
+		if len(events) > queues/2 || turns > 100 {
+			t.Fatalf("%d events in turn %d, %d queues were told of", len(events), turns, len(told))
+		}
+		for _, e := range events {
+			told[e.Queue] = true
+		}
+		if h.b.round(); len(told) < queues && turns > 0 && h.b.Next() > 0 && len(h.b.Events()) == 0 {
+			t.Fatalf("nobody wants a turn, though only %d queues were told of", len(told))
+		}
+	}
+}

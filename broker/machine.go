@@ -23,7 +23,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		dispatch: index.NewDispatch(), awaited: make(map[watched]*waiters), classes: []*class{anyClass: {}, narrowClass: {narrow: true}}, classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		cursors: make(map[*ListCursor]struct{}), roleHolders: make(map[string]*roleHolder),
-		tails: make(map[watched]int), redated: make(map[*queue]index.Place),
+		tails: make(map[watched]int), missedEvents: make(map[source]int), redated: make(map[*queue]index.Place),
 		cache: cache.New(o.Cache), spare: newBatch(), defaults: o.Defaults, pushTimes: state.PushTimes, rests: state.Rests,
 	}
 	m.tx.m = m
@@ -68,7 +68,7 @@ func (m *Machine) forget() {
 func (m *Machine) Take() *Batch {
 	t := m.open
 	if t.ops.Len() == 0 && !t.claims {
-		m.told = t.events.flush(m.told, m.tx.now)
+		m.tellAll(&t.events)
 		if t.used() {
 			t.reset() // all that filled it has cancelled itself
 			t.begin(m.marks)
@@ -84,7 +84,7 @@ func (m *Machine) Take() *Batch {
 
 // Done says that the batch of the last Take is on disk.
 func (m *Machine) Done() {
-	m.told = m.onWay.events.flush(m.told, m.tx.now)
+	m.tellAll(&m.onWay.events)
 	m.onWay.reset()
 	m.spare, m.onWay, m.stuck = m.onWay, nil, false
 }
@@ -129,8 +129,8 @@ func (m *Machine) Next() int64 {
 		return math.MaxInt64
 	case m.space.Level == storage.Stop:
 		return spaceCheck
-	case len(m.redated) > 0, len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
-		return 0 // for Work, or settle had done enough
+	case len(m.redated)+len(m.missedEvents) > 0, len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
+		return 0 // for Work, tellMissed, or settle had done enough
 	}
 	now, steady, wait := m.tx.now, m.tx.steady, int64(math.MaxInt64)
 	if due, ok := m.ix.Wait(now, steady); ok {

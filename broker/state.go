@@ -96,6 +96,8 @@ type Machine struct {
 	flush        content.Flush     // that is being carried out
 	flushes      [Databases]uint32 // how many there were
 	tails        map[watched]int   // how many tail a name, see event.go
+	operators    int               // how many are told what operators are
+	missedEvents map[source]int    // that were left out, of which it was not told
 	told         []Event           // may be told now
 	alerts       alerts
 	diskTold     storage.Level            // by the last EventDisk

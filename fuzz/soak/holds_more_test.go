@@ -3,6 +3,7 @@ package soak
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -65,6 +66,23 @@ func (f *filled) listeners(conns, channels int, command string) (end func()) {
 		for _, c := range all {
 			_ = c.Close()
 		}
+	}
+}
+
+// tails are connections that listen to one channel, and read what they get until the server ends.
+func (f *filled) tails(channel string) {
+	for range f.n {
+		c, err := net.Dial("tcp", f.redis)
+		if err == nil {
+			_, err = fmt.Fprintf(c, "SUBSCRIBE %s\r\n", channel)
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		go func() { _, _ = io.Copy(io.Discard, c) }() // ends with the server
+	}
+	for n := int64(0); n < int64(f.n); n = f.do("PUBSUB", "NUMSUB", channel).([]any)[1].(int64) {
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
@@ -133,7 +151,9 @@ func moreRequests() []request {
 	inLanes := packets(func(i int) []any { return []any{"TAG", "set", i % 9999} })
 	inPriorities := packets(func(i int) []any { return []any{"PRIO", i%5000 + 1} })
 	withLongKeys := func(f *filled) {
-		f.batches(f.n, func(p redis.Pipeliner, i int) { p.Do(f.t.Context(), "QPUSH", "list", "x", "KEY", fmt.Sprintf("%01000000d", i)) })
+		f.batches(f.n, func(p redis.Pipeliner, i int) {
+			p.Do(f.t.Context(), "QPUSH", "list", "x", "KEY", fmt.Sprintf("%01000000d", i))
+		})
 	}
 	large := func(f *filled) {
 		f.batches(f.n, func(p redis.Pipeliner, i int) { p.LPush(f.t.Context(), "list", fmt.Sprintf("%01000000d", i)) })
@@ -163,6 +183,14 @@ func moreRequests() []request {
 		{"HMGET of many", 180_000, aLook, hash, func(f *filled) { f.do(numbered(f.n, "HMGET", "hash")...) }},
 		{"PUBSUB CHANNELS", million, aLook, func(f *filled) { f.listeners(20, f.n/20, "SUBSCRIBE") }, call("PUBSUB", "CHANNELS", "none*")},
 		{"PUBSUB NUMSUB", mostChanged, aLook, none, func(f *filled) { f.do(numbered(f.n, "PUBSUB", "NUMSUB")...) }},
+		{"EXEC of QPUSH that many tail", 1000, aChange, func(f *filled) { f.tails("holdfast:tail:list") }, func(f *filled) {
+			_, _ = f.db.TxPipelined(f.t.Context(), func(p redis.Pipeliner) error {
+				for range 4096 {
+					p.Do(f.t.Context(), "QPUSH", "list", "x")
+				}
+				return nil
+			})
+		}},
 		{"PUBLISH beside patterns", 100_000, aLook, func(f *filled) { f.listeners(2, f.n/2, "PSUBSCRIBE") }, call("PUBLISH", "x", "text")},
 		{"SUBSCRIBE at its limit", 65_000, aChange, none, func(f *filled) { f.listeners(1, f.n, "SUBSCRIBE") }},
 		{"hang-up of subscribers", 300_000, aChange, func(f *filled) { hangUp = f.listeners(20, f.n/20, "SUBSCRIBE") }, func(f *filled) { hangUp(); time.Sleep(time.Second) }},

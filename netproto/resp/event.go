@@ -30,6 +30,15 @@ func tailOf(channel []byte) (queue []byte, ok bool) {
 	return bytes.CutPrefix(channel, []byte(tailPrefix))
 }
 
+// hears says that one more listens to a channel, or one less, if it is one of the server's.
+func hears(tx *broker.Tx, db uint8, channel []byte, on bool) {
+	if queue, tails := tailOf(channel); tails {
+		tx.Tail(db, string(queue), on)
+	} else if string(channel) == eventsChannel {
+		tx.Operator(on)
+	}
+}
+
 // Hear implements netproto.Hearer.
 func (p *Protocol) Hear(now int64, events []broker.Event) (soon bool) {
 	ps := &p.pubsub

@@ -308,3 +308,47 @@ func TestAReplyWaitsForItsCommitWhenAListenerMustGo(t *testing.T) {
 	small.want(bulkReply("3")) // 2 is the token of the claim
 	large.wantEnd()
 }
+
+func TestWhereManyListenToEventsFewerAreTold(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, first := d.dial(), d.dial()
+	first.subscribe(eventsChannel)
+	others := make([]*conn, 199)
+	for i := range others {
+		others[i] = d.dial()
+		others[i].subscribe(eventsChannel)
+	}
+	c.ask("QSET q max-attempts 1", "+OK\r\n")
+	deaths := func() (told, missed int) {
+		t.Helper()
+		for range 256 {
+			c.qpush("q")
+		}
+		c.send(request("QCLAIM", "q", "COUNT", "256", "LEASE", "1"))
+		c.value()
+		d.now.Add(10)
+		c.line("PING")
+		for told+missed < 256 {
+			text := first.told(eventsChannel)
+			var e struct{ Messages int }
+			if _ = json.Unmarshal([]byte(text), &e); e.Messages > 0 {
+				missed += e.Messages
+			} else {
+				told++
+			}
+		}
+		return told, missed
+	}
+	if told, missed := deaths(); told != 128 || missed != 128 {
+		t.Errorf("of 256 deaths 200 listeners were told %d and missed %d, want half", told, missed)
+	}
+	for _, o := range others {
+		_ = o.Close()
+	}
+	for left := len(others); left > 2; {
+		_ = d.loop.Do(func(*broker.Tx) error { left = len(d.protocol.sessions); return nil })
+	}
+	if told, missed := deaths(); told != 256 {
+		t.Errorf("of 256 deaths one listener was told %d and missed %d, want all", told, missed)
+	}
+}

@@ -180,8 +180,8 @@ func (s *session) listen(tx *broker.Tx, word string, all *topics, own *map[strin
 			s.peer.Hold(t.held())
 			(*own)[t.name] = subscription{database: s.consumer.Database()}
 			t.listeners = append(t.listeners, s)
-			if queue, tails := tailOf(name); tails && patterns == nil {
-				tx.Tail(s.consumer.Database(), string(queue), true)
+			if patterns == nil {
+				hears(tx, s.consumer.Database(), name, true)
 			}
 		}
 		s.confirm(word, name)
@@ -236,8 +236,8 @@ func (s *session) drop(tx *broker.Tx, all *topics, own map[string]subscription, 
 	}
 	delete(own, name)
 	t := all.byName[name]
-	if queue, tails := tailOf([]byte(name)); tails && t.pattern == nil {
-		tx.Tail(mine.database, string(queue), false)
+	if t.pattern == nil {
+		hears(tx, mine.database, []byte(name), false)
 	}
 	s.peer.Hold(-t.held())
 	at := slices.Index(t.listeners, s)
