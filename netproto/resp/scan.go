@@ -107,6 +107,9 @@ func (s *session) bulks(n int, made []byte) error {
 
 func keys(s *session, tx *broker.Tx, args [][]byte) error { return s.names(tx, args[1]) }
 
+// namesAtOnce is how many names are looked at before it is asked whether the slice is full.
+const namesAtOnce = 10
+
 // names replies with all names that match a pattern, of one type if it is given. Of those that come
 // or go between two slices some are replied.
 func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) error {
@@ -120,8 +123,8 @@ func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) erro
 	}
 	l := &s.look
 	err := s.inSlices(func() (bool, error) {
-		for n := 0; !s.sliceFull(n); n++ {
-			if l.cursor = tx.Scan(l.cursor, 1, take); s.steps < 0 {
+		for n := 0; !s.sliceFull(n); n += namesAtOnce {
+			if l.cursor = tx.Scan(l.cursor, namesAtOnce, take); s.steps < 0 {
 				return false, failure(errCostly)
 			}
 			if l.cursor == 0 {
