@@ -8,10 +8,10 @@ import "iter"
 func (x *Index) Passed() int { return x.forest.passed }
 
 const (
-	passedPaths = 40 // two paths down the tree of a lane, of many
-	passedLane  = 8  // a lane that a walk opens in its midst
-	passedStep  = 45 // the next packet of several lanes, besides that
-	passedTurn  = 12 // the next priority, from the newest end
+	passedPaths = 50 // two paths down the tree of a lane, of many
+	passedLane  = 13 // a lane that a walk opens in its midst
+	passedStep  = 64 // the next packet of several lanes, besides that
+	passedTurn  = 20 // the next priority, from the newest end
 	passedSort  = 18 // a packet of a search in several priorities
 	passedBuild = 24 // one that comes into a tree of values
 )
