@@ -67,13 +67,17 @@ func (tx *Tx) Elements(name []byte, from, n int, c *ListCursor) error {
 	if n == 0 {
 		return nil
 	}
-	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, 1, m.scratch[:0])
-	if from+n == length {
-		m.scratch = append(m.scratch, m.ix.Last(q.ix))
-	} else {
-		m.scratch = m.ix.Next(q.ix, index.Selection{}, from+n-1, 1, m.scratch)
+	// Of a few one walk finds both ends: the way to a position may be long.
+	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, min(n, LookSlice), m.scratch[:0])
+	first, last := m.scratch[0].Place(), m.scratch[len(m.scratch)-1].Place()
+	switch {
+	case n <= LookSlice:
+	case from+n == length:
+		last = m.ix.Last(q.ix).Place()
+	default:
+		m.scratch = m.ix.Next(q.ix, index.Selection{}, from+n-1, 1, m.scratch[:0])
+		last = m.scratch[0].Place()
 	}
-	first, last := m.scratch[0].Place(), m.scratch[1].Place()
 	*c = ListCursor{queue: q, marks: m.marks, after: Place{Priority: first.Priority, Seq: first.Seq + 1}, last: last, n: n}
 	return nil
 }
