@@ -256,6 +256,11 @@ func TestAMillionPacketsAreOnePage(t *testing.T) {
 	if n := eval[int](tb, "document.querySelectorAll('*').length"); n > 2000 {
 		t.Errorf("the page has %d elements, want at most 2000", n)
 	}
+	all := open(t, s.page+"#/queues")
+	all.sees("1,000,000")
+	if n := eval[int](all, "[...document.querySelectorAll('.queues td')].filter(d => d.scrollWidth > d.clientWidth).length"); n > 0 {
+		t.Errorf("%d fields of the table of queues do not hold their text", n)
+	}
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
 	if tb.bytes > 1<<20 {
