@@ -68,9 +68,11 @@ const nameSlice = 4096
 func (s *session) eachName(names [][]byte, call func(name []byte) error) error {
 	l := &s.look
 	return s.inSlices(func() (bool, error) {
-		left := names[l.cursor:]
-		n := 0
-		for n < min(len(left), nameSlice) && (n == 0 || len(s.peer.Out)-l.out < sliceBytes) && !s.overLimit {
+		left, n, most := names[l.cursor:], 0, nameSlice
+		if l.cursor == 0 && len(names) > 4*nameSlice { // to read the request took this turn
+			most = 1
+		}
+		for n < min(len(left), most) && (n == 0 || len(s.peer.Out)-l.out < sliceBytes) && !s.overLimit {
 			if err := call(left[n]); err != nil {
 				return false, err
 			}
