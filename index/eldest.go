@@ -33,7 +33,7 @@ func (x *Index) eldestOf(l LaneID, seq uint64, most int, fn func(Packet)) (looke
 		return int(t.count)
 	}
 	for w := f.walk(t, worst); !w.done() && looked < most; looked++ {
-		f.passed += passedPaths
+		f.passed += 2 * passedPaths
 		priority := w.place().priority
 		if w.leaf, w.pos = f.seek(t, place{priority, seq}); w.leaf == 0 {
 			w.leaf, w.pos = t.last, int(f.at(t.last).n)
