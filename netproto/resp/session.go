@@ -221,7 +221,7 @@ func (s *session) refusal(c *command, args [][]byte) string {
 	switch {
 	case !s.known() && c.flags&flagNoAuth == 0:
 		return errNoAuth
-	case c.flags&flagPayload == 0 && len(s.request) > maxArg && longest(args) > maxArg:
+	case c.flags&flagPayload == 0 && s.parser.large:
 		return fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d for all but payloads", longest(args), maxArg)
 	case c.per > 0 && len(args) > broker.MaxChanged && c.changes(args) > broker.MaxChanged:
 		return fmt.Sprintf("ERR too many elements: one request takes at most %d, got %d: send them in several", broker.MaxChanged, c.changes(args))
