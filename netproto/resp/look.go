@@ -57,7 +57,7 @@ func (s *session) inSlices(step func() (more bool, err error)) error {
 
 // sliceFull says that a slice that has looked at n names or fields is long enough.
 func (s *session) sliceFull(n int) bool {
-	return n == broker.LookSlice || len(s.peer.Out)-s.look.out >= sliceBytes || s.look.steps-s.steps > sliceSteps || s.overLimit
+	return n >= broker.LookSlice || len(s.peer.Out)-s.look.out >= sliceBytes || s.look.steps-s.steps > sliceSteps || s.overLimit
 }
 
 // nameSlice is how many names or fields a slice of a command takes that only names them: that is
@@ -68,11 +68,9 @@ const nameSlice = 4096
 func (s *session) eachName(names [][]byte, call func(name []byte) error) error {
 	l := &s.look
 	return s.inSlices(func() (bool, error) {
-		left, n, most := names[l.cursor:], 0, nameSlice
-		if l.cursor == 0 && len(names) > 4*nameSlice { // to read the request took this turn
-			most = 1
-		}
-		for n < min(len(left), most) && (n == 0 || len(s.peer.Out)-l.out < sliceBytes) && !s.overLimit {
+		left := names[l.cursor:]
+		n := 0
+		for n < min(len(left), nameSlice) && (n == 0 || len(s.peer.Out)-l.out < sliceBytes) && !s.overLimit {
 			if err := call(left[n]); err != nil {
 				return false, err
 			}
