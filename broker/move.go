@@ -126,7 +126,7 @@ func (m *Machine) key(p index.Packet) []byte {
 	return key
 }
 
-// mayMove notes that packets are about to move or to be retained.
+// mayMove counts packets that are about to move or to be retained. ErrTooManyChanged.
 func (tx *Tx) mayMove(packets ...index.Packet) error { return tx.change(written(packets)) }
 
 // written is what packets count for that are written again. One may always be.

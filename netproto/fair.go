@@ -12,9 +12,9 @@ import (
 type fair struct {
 	lines  [2][]*conn // by pace
 	served [2]int     // of each, in this turn of the loop
-	pace   pace       // of the line of the one that is served
-	known  bool       // it was served before
-	held   bool       // one of the quick that was not took long, in this turn of the loop
+	pace   pace       // the line of the one that is served
+	known  bool       // that one had a turn before
+	held   bool       // in this turn of the loop a new one, in the line of the quick, took long
 	ahead  int64      // what the quick have used, less what the others have, as charge counts
 }
 
@@ -72,8 +72,8 @@ func (f *fair) charge(c *conn, micros, replies int64) {
 	f.ahead += cost
 }
 
-// end ends a turn of the loop. Who was not served stays where it stands. But where one that was not
-// known took long, others that are not may take as long: they make way for the quick.
+// end ends a turn of the loop. Who was not served stays where it stands. But where a new one took
+// long, the new ones behind it may take as long: they go to the other line.
 func (f *fair) end() {
 	for p := range f.lines {
 		f.lines[p] = slices.Delete(f.lines[p], 0, f.served[p])

@@ -32,7 +32,7 @@ type LoopConfig struct {
 // Loop drives a machine. One goroutine owns that, and all sessions. Each of its turns
 //
 //	polls    which connections have sent something, until something is due
-//	runs     their sessions, in order
+//	runs     their sessions, in the order of fair
 //	commits  what they changed: one batch, one sync
 //	writes   what the sessions replied
 //
