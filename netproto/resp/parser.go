@@ -170,6 +170,17 @@ const invalid = -1 << 63
 // length reads the line that announces a length. ok is false if it is not complete.
 func (p *parser) length(buf []byte, what string) (n int64, ok bool, err error) {
 	rest := buf[p.at:]
+	// Most lengths have one or two digits, and one request may have a million of them.
+	for i := 1; i < min(len(rest)-1, 4); i++ {
+		if c := rest[i]; c == '\r' && n > 0 {
+			p.at += i + len("\r\n")
+			return n, true, nil
+		} else if c < '0' || c > '9' || c == '0' && n == 0 {
+			break
+		} else {
+			n = n*10 + int64(c-'0')
+		}
+	}
 	end := bytes.IndexByte(rest, '\r')
 	if end > maxLine || end < 0 && len(rest) > maxLine {
 		return 0, false, protocolError("too big %s string", what)
