@@ -34,6 +34,20 @@ type Finding struct {
 	Do      string // what helps; empty if nothing needs to be done
 }
 
+// seen is a finding that is well.
+func seen(name, format string, a ...any) Finding {
+	return Finding{Name: name, Verdict: OK, Seen: fmt.Sprintf(format, a...)}
+}
+
+// but is the finding with another verdict, and what helps then, if something is wrong. The last one
+// that is wrong counts.
+func (f Finding) but(wrong bool, verdict Verdict, format string, a ...any) Finding {
+	if wrong {
+		f.Verdict, f.Do = verdict, fmt.Sprintf(format, a...)
+	}
+	return f
+}
+
 // Options say which server is meant.
 type Options struct {
 	Data     string // folder, which need not exist
@@ -54,24 +68,17 @@ const doors = 3
 func openFiles(conns int) Finding {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return Finding{"files", Warn, "the limit of open files cannot be read: " + err.Error(), "see ulimit -n"}
+		return seen("files", "the limit of open files cannot be read: %v", err).but(true, Warn, "see ulimit -n")
 	}
 	return filesFor(l.Cur, conns)
 }
 
 func filesFor(files uint64, conns int) Finding {
-	f := Finding{"files", OK, fmt.Sprintf("%d files may be open, enough for %d connections of each protocol", files, conns), ""}
-	most := daemon.ConnsWithin(files, doors, true)
-	if most >= conns {
-		return f
-	}
-	f.Verdict = Warn
-	f.Seen = fmt.Sprintf("%d files may be open: %d of %d connections of each protocol", files, most, conns)
-	f.Do = fmt.Sprintf("ulimit -n %d (LimitNOFILE of a systemd unit)", 2*(doors*conns+daemon.OperatorConns))
-	if most < 1 {
-		f.Verdict, f.Seen = Bad, fmt.Sprintf("%d files may be open: the server does not start", files)
-	}
-	return f
+	most := max(0, daemon.ConnsWithin(files, doors, true))
+	f := seen("files", "%d files may be open: %d of %d connections of each protocol", files, min(most, conns), conns)
+	needed := 2 * (doors*conns + daemon.OperatorConns)
+	return f.but(most < conns, Warn, "ulimit -n %d (LimitNOFILE of a systemd unit)", needed).
+		but(most == 0, Bad, "ulimit -n %d (LimitNOFILE of a systemd unit): the server does not start", needed)
 }
 
 // size is a number of bytes for people.

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,25 +22,24 @@ func lookAtFolder(path string) []Finding {
 		at = filepath.Dir(at)
 		info, err = os.Stat(at)
 	}
-	f := Finding{"folder", OK, path + " is its owner's alone", ""}
+	access := unix.Access(at, unix.R_OK|unix.W_OK|unix.X_OK)
+	f := seen("folder", "%s is its owner's alone", path)
 	switch {
 	case err != nil:
-		f.Verdict, f.Seen, f.Do = Bad, "cannot be read: "+err.Error(), "name a folder that the server's user may read"
+		f = seen("folder", "cannot be read: %v", err).but(true, Bad, "name a folder that the server's user may read")
 	case !info.IsDir():
-		f.Verdict, f.Seen, f.Do = Bad, at+" is not a folder", "name another one"
-	default:
-		if err := unix.Access(at, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
-			f.Verdict, f.Seen, f.Do = Bad, fmt.Sprintf("%s: %v", at, err), "run this as the server's user, or give it the folder (chown)"
-		} else if at != path {
-			f.Seen = path + " does not exist yet: the server makes it"
-		} else if mode := info.Mode().Perm(); mode&0o077 != 0 {
-			f.Verdict, f.Seen, f.Do = Warn, fmt.Sprintf("%s has mode %04o: others can read packets there", path, mode), "chmod 700 "+path
-		}
-	}
-	if f.Verdict == Bad {
-		return []Finding{f}
+		f = seen("folder", "%s is not a folder", at).but(true, Bad, "name another one")
+	case access != nil:
+		f = seen("folder", "%s: %v", at, access).but(true, Bad, "run this as the server's user, or give it the folder (chown)")
+	case at != path:
+		f.Seen = path + " does not exist yet: the server makes it"
+	case info.Mode().Perm()&0o077 != 0:
+		f = seen("folder", "%s has mode %04o: others can read packets there", path, info.Mode().Perm()).but(true, Warn, "chmod 700 %s", path)
 	}
 	findings := []Finding{f}
+	if f.Verdict == Bad {
+		return findings
+	}
 	if kind, ok := fileSystem(at); ok {
 		findings = append(findings, kind)
 	}
@@ -89,28 +87,24 @@ const clockStep = time.Minute
 func timesOf(newest, now time.Time) Finding {
 	age := now.Sub(newest).Round(time.Second)
 	if age < -clockStep {
-		return Finding{"times", Bad, fmt.Sprintf("the clock is %v behind the newest file of the folder: leases and delays end late", -age), "set the clock"}
+		return seen("times", "the clock is %v behind the newest file of the folder: leases and delays end late", -age).but(true, Bad, "set the clock")
 	}
-	return Finding{"times", OK, fmt.Sprintf("the newest file of the folder is %v old", max(0, age)), ""}
+	return seen("times", "the newest file of the folder is %v old", max(0, age))
 }
 
 func spaceOf(path string, used int64) Finding {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
-		return Finding{"space", Warn, "the free space cannot be read: " + err.Error(), "see df"}
+		return seen("space", "the free space cannot be read: %v", err).but(true, Warn, "see df")
 	}
 	return spaceFor(int64(st.Bavail)*int64(st.Bsize), int64(st.Blocks)*int64(st.Bsize), used)
 }
 
 func spaceFor(free, total, used int64) Finding {
-	f := Finding{"space", OK, fmt.Sprintf("%s of %s are free, the folder takes %s", size(free), size(total), size(used)), ""}
-	switch least := storage.LeastFree(total); {
-	case free < least:
-		f.Verdict, f.Do = Bad, fmt.Sprintf("free %s more: with less than %s pushes are refused", size(least-free), size(least))
-	case free-least < used:
-		f.Verdict, f.Do = Warn, fmt.Sprintf("have %s free: what replaces old files may take as much as they do", size(used+least))
-	}
-	return f
+	least := storage.LeastFree(total)
+	return seen("space", "%s of %s are free, the folder takes %s", size(free), size(total), size(used)).
+		but(free-least < used, Warn, "have %s free: what replaces old files may take as much as they do", size(used+least)).
+		but(free < least, Bad, "free %s more: with less than %s pushes are refused", size(least-free), size(least))
 }
 
 // The times of a sync that are no reason to worry. The fastest disks with a cache that survives a
@@ -129,7 +123,7 @@ const (
 func syncSpeed(path string) Finding {
 	took, err := measureSyncs(path)
 	if err != nil {
-		return Finding{"sync", Warn, "cannot be measured: " + err.Error(), "run this as the server's user"}
+		return seen("sync", "cannot be measured: %v", err).but(true, Warn, "run this as the server's user")
 	}
 	return syncOf(took)
 }
@@ -167,14 +161,8 @@ func measureSyncs(path string) (median time.Duration, err error) {
 }
 
 func syncOf(took time.Duration) Finding {
-	f := Finding{"sync", OK, fmt.Sprintf("a sync of 4 KiB takes %v", took.Round(100*time.Nanosecond)), ""}
-	switch {
-	case took < minSync:
-		f.Verdict, f.Do = Warn, "no disk is that fast: check that a power cut does not lose what was synced"
-	case took > deadSync:
-		f.Verdict, f.Do = Bad, "take another disk: each reply waits for a sync"
-	case took > maxSync:
-		f.Verdict, f.Do = Warn, "take a faster disk: each reply waits for a sync, unless --sync says otherwise"
-	}
-	return f
+	return seen("sync", "a sync of 4 KiB takes %v", took.Round(100*time.Nanosecond)).
+		but(took < minSync, Warn, "no disk is that fast: check that a power cut does not lose what was synced").
+		but(took > maxSync, Warn, "take a faster disk: each reply waits for a sync, unless --sync says otherwise").
+		but(took > deadSync, Bad, "take another disk: each reply waits for a sync")
 }

@@ -10,8 +10,8 @@ import (
 func TestFindingsOfTheSystemAreAsBadAsWhatIsSeen(t *testing.T) {
 	const (
 		gib     = 1 << 30
-		plenty  = "MemTotal: 8388608 kB\nMemAvailable:    4194304 kB\nSwapTotal: 2048 kB\nSwapFree: 1024 kB\n"
-		pressed = "MemTotal: 8388608 kB\nMemAvailable:     131072 kB\nSwapTotal: 2048 kB\nSwapFree: 1023 kB\n"
+		plenty  = "MemTotal: 8388608 kB\nMemAvailable:    4194304 kB\n"
+		pressed = "MemTotal: 8388608 kB\nMemAvailable:     131072 kB\n"
 	)
 	for name, row := range map[string]struct {
 		finding Finding
@@ -21,15 +21,8 @@ func TestFindingsOfTheSystemAreAsBadAsWhatIsSeen(t *testing.T) {
 		"memory":              {memoryFor([]byte(plenty), 8*gib), OK, "8.0 GiB, of which 4.0 GiB"},
 		"memory in use":       {memoryFor([]byte(pressed), 8*gib), Warn, "have 256 MiB available"},
 		"a small container":   {memoryFor([]byte(plenty), gib/8), Warn, "128 MiB, of which 128 MiB"},
-		"swap":                {swapOf([]byte(plenty)), OK, "1.0 MiB of 2.0 MiB"},
-		"no swap":             {swapOf(nil), OK, "0 B of 0 B"},
-		"swap in use":         {swapOf([]byte(pressed)), Warn, "more memory"},
-		"the usual memory":    {overcommitOf(0), OK, "is 0"},
-		"counted memory":      {overcommitOf(2), Warn, "sysctl"},
 		"a clock":             {clockOf(false, 1234567*time.Nanosecond), OK, "at most 1ms"},
 		"a clock by itself":   {clockOf(true, 0), Warn, "chrony"},
-		"the usual backlog":   {backlogOf(4096), OK, "4096"},
-		"a small backlog":     {backlogOf(128), Warn, "somaxconn"},
 		"a disk":              {fileSystemOf(unix.EXT4_SUPER_MAGIC), OK, "ext4"},
 		"a rare disk":         {fileSystemOf(0x1234), OK, "of type 0x1234"},
 		"a network":           {fileSystemOf(unix.NFS_SUPER_MAGIC), Warn, "nfs is reached over a network"},
@@ -43,7 +36,7 @@ func TestFindingsOfTheSystemAreAsBadAsWhatIsSeen(t *testing.T) {
 
 func TestTheSystemIsExamined(t *testing.T) {
 	findings := Examine(Options{Data: t.TempDir(), MaxConns: 1})
-	for _, name := range []string{"files", "folder", "filesystem", "sync", "space", "memory", "swap", "overcommit", "backlog"} {
+	for _, name := range []string{"files", "folder", "filesystem", "sync", "space", "memory"} {
 		find(t, findings, name)
 	}
 }

@@ -15,7 +15,7 @@ type doctorCmd struct {
 }
 
 func (c *doctorCmd) Help() string {
-	return `Looks at this machine, as the server's user will see it, and says what to change before a server runs in earnest: the limit of open files, the data folder (rights, file system, speed of a sync, free space), memory, clock and network. It changes nothing, and syncs a small file of its own in the folder. A line for each finding says what was seen, how bad that is (ok, warn or bad), and what to do.
+	return `Looks at this machine, as the server's user will see it, and says what to change before a server runs in earnest: the limit of open files, the data folder (rights, file system, speed of a sync, free space), memory and clock. It changes nothing, and syncs a small file of its own in the folder. A line for each finding says what was seen, how bad that is (ok, warn or bad), and what to do.
 
 Exit codes: 0 nothing is bad, 1 something is.
 
