@@ -267,7 +267,7 @@ func TestFailingCallsLoseNothing(t *testing.T) {
 		"sync of anything":      {call: "fsync", err: "EIO", want: "append unknown, begin unknown, prepare full, prepare unknown, spares full, spares unknown, sync unknown"},
 		"no room for a file":    {call: "fallocate", err: "ENOSPC", want: "append full, prepare full, spares full"},
 		"new file fails":        {call: "fallocate", err: "EIO", want: "append full, prepare full, spares full"},
-		"no file can be opened": {call: "openat", err: "EMFILE", want: "append full, begin failed, prepare full, spares full"},
+		"no file can be opened": {call: "openat", err: "EMFILE", want: "append full, prepare full, spares full"},
 		"removal fails":         {call: "unlinkat", err: "EIO", want: "release failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
