@@ -171,7 +171,7 @@ const invalid = -1 << 63
 func (p *parser) length(buf []byte, what string) (n int64, ok bool, err error) {
 	rest := buf[p.at:]
 	// Most lengths have one or two digits, and one request may have a million of them.
-	for i := 1; i < min(len(rest)-1, 4); i++ {
+	for i := 1; i < min(len(rest)-1, 5); i++ {
 		if c := rest[i]; c == '\r' && n > 0 {
 			p.at += i + len("\r\n")
 			return n, true, nil
