@@ -3,7 +3,7 @@
 //
 //	doctor.go   findings, and the list of checks
 //	folder.go   the data folder: rights, times, space, syncs
-//	system_linux.go    file system, memory, clock and network
+//	system_linux.go    file system, memory and clock
 //	system_other.go    what other systems show of that: nothing
 package doctor
 
@@ -77,8 +77,11 @@ func filesFor(files uint64, conns int) Finding {
 	most := max(0, daemon.ConnsWithin(files, doors, true))
 	f := seen("files", "%d files may be open: %d of %d connections of each protocol", files, min(most, conns), conns)
 	needed := 2 * (doors*conns + daemon.OperatorConns)
+	if most == 0 {
+		f = seen("files", "%d files may be open: the server does not start", files)
+	}
 	return f.but(most < conns, Warn, "ulimit -n %d (LimitNOFILE of a systemd unit)", needed).
-		but(most == 0, Bad, "ulimit -n %d (LimitNOFILE of a systemd unit): the server does not start", needed)
+		but(most == 0, Bad, "ulimit -n %d (LimitNOFILE of a systemd unit)", needed)
 }
 
 // size is a number of bytes for people.

@@ -56,6 +56,9 @@ func TestFindingsAreAsBadAsWhatIsSeen(t *testing.T) {
 	} {
 		check(t, name, row.finding, row.verdict, row.want)
 	}
+	if f := filesFor(256, 10); strings.Contains(f.Do, "does not start") {
+		t.Errorf("what is seen stands in what helps: %+v", f)
+	}
 }
 
 func TestAFolderIsExaminedAlsoBesideAServerAndBeforeIt(t *testing.T) {

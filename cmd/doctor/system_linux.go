@@ -67,7 +67,7 @@ const littleMemory = 256 << 20
 
 // memoryFor looks at the memory of the machine or its container.
 func memoryFor(meminfo []byte, all int64) Finding {
-	available := all
+	var available int64 // 0 where the system does not tell: that is worth a warning
 	_, text, _ := bytes.Cut(meminfo, []byte("MemAvailable:"))
 	if fields := bytes.Fields(text); len(fields) > 0 {
 		kib, _ := strconv.ParseInt(string(fields[0]), 10, 64)

@@ -20,6 +20,7 @@ func TestFindingsOfTheSystemAreAsBadAsWhatIsSeen(t *testing.T) {
 	}{
 		"memory":              {memoryFor([]byte(plenty), 8*gib), OK, "8.0 GiB, of which 4.0 GiB"},
 		"memory in use":       {memoryFor([]byte(pressed), 8*gib), Warn, "have 256 MiB available"},
+		"memory of a riddle":  {memoryFor(nil, 8*gib), Warn, "8.0 GiB, of which 0 B"},
 		"a small container":   {memoryFor([]byte(plenty), gib/8), Warn, "128 MiB, of which 128 MiB"},
 		"a clock":             {clockOf(false, 1234567*time.Nanosecond), OK, "at most 1ms"},
 		"a clock by itself":   {clockOf(true, 0), Warn, "chrony"},
