@@ -164,7 +164,7 @@ func (f fault) mayStop() bool {
 
 // mayCrash says that the runtime may end a process whose own calls fail.
 func (f fault) mayCrash(said string) bool {
-	const runtime = "failed to reserve|out of memory|runtime: cannot allocate memory|cannot map pages|netpollBreak|pthread_create failed|spanQueue|errno="
+	const runtime = "failed to reserve|out of memory|runtime: cannot allocate memory|cannot map pages|netpollBreak|pthread_create failed|spanQueue).tryDrain|errno="
 	return !f.below && slices.ContainsFunc(strings.Split(runtime, "|"), func(why string) bool { return strings.Contains(said, why) })
 }
 
