@@ -207,7 +207,9 @@ func (l *Loop) run() {
 	}
 	for more := true; more && l.err == nil; {
 		l.turn()
-		more = l.machine.Close()
+		stuck := l.stuck != nil
+		more = l.machine.Close() || stuck
+		l.retryAt = l.now // there is no later try
 		if l.commit(); l.stuck != nil && l.err == nil {
 			l.err = fmt.Errorf("the last batch is not written: %w", broker.ErrDiskFull)
 		}

@@ -384,6 +384,23 @@ func TestACloseSaysThatTheLastBatchFoundNoRoom(t *testing.T) {
 	waitFor(t, func() bool { return tries.Load() > 0 })
 }
 
+func TestACloseTriesTheBatchAgainThatFoundNoRoom(t *testing.T) {
+	s, store := serveDesk(t, nil)
+	k := talkTo(t, s)
+	var tries atomic.Int32
+	store.hook(t, func() error {
+		if tries.Add(1) == 1 {
+			return storage.ErrFull
+		}
+		return nil // there is room again, before the next try is due
+	})
+	k.send("push")
+	waitFor(t, func() bool { return tries.Load() > 0 })
+	if err := store.loop.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestATimeOutIsKeptWithoutAnyCall(t *testing.T) {
 	s, _ := serveDesk(t, nil)
 	k := talkTo(t, s)
