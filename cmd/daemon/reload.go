@@ -125,8 +125,8 @@ const (
 	maxGlobSteps = 100_000
 )
 
-// queueDefaults finds the settings of the longest glob that matches a name: of equally long ones
-// one without wildcards, and else the first in the order of bytes.
+// queueDefaults finds the settings of a name: of the glob that is the name itself, and else of the
+// longest that matches it; of equally long ones the first in the order of bytes.
 func (c *Config) queueDefaults() (broker.Defaults, error) {
 	if len(c.Queues) == 0 {
 		return nil, nil
@@ -148,7 +148,7 @@ func (c *Config) queueDefaults() (broker.Defaults, error) {
 	}
 	slices.SortFunc(rules, func(a, b rule) int {
 		x, y := a.glob.String(), b.glob.String()
-		return cmp.Or(len(y)-len(x), wild(x)-wild(y), strings.Compare(x, y))
+		return cmp.Or(wild(x)-wild(y), len(y)-len(x), strings.Compare(x, y))
 	})
 	return func(name string) *broker.Settings {
 		text, steps := []byte(name), maxGlobSteps

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-func TestTheLongestGlobCountsAndOfEqualOnesAName(t *testing.T) {
+func TestAPlainNameCountsAndElseTheLongestGlob(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		globs []string
@@ -18,7 +18,7 @@ func TestTheLongestGlobCountsAndOfEqualOnesAName(t *testing.T) {
 		{"jobs.a", []string{"jobs.*", "jobs.a", "*"}, "jobs.a"},
 		{"jobs.ab", []string{"jobs.*", "jobs.a", "*"}, "jobs.*"},
 		{"jobs.a", []string{"jobs.*", "jobs.?"}, "jobs.*"}, // by their bytes
-		{"jobs.a", []string{"jobs.[a]", "jobs.a"}, "jobs.[a]"},
+		{"jobs.a", []string{"jobs.[a]", "jobs.a"}, "jobs.a"},
 		{"other", []string{"jobs.*"}, ""},
 	} {
 		config := Config{Queues: make(map[string]broker.Settings)}
