@@ -81,6 +81,7 @@ func (p *parser) next(buf []byte, dst [][]byte) (args [][]byte, n int, err error
 
 // reset makes next look at the start of a request. It does nothing while one is skipped.
 func (p *parser) reset() {
+	p.line = nil
 	if p.refused == "" {
 		p.begun, p.sized, p.large, p.left, p.size, p.at = false, false, false, 0, 0, 0
 	}
