@@ -105,9 +105,10 @@ const (
 	maxSubscriptions = 1 << 16
 	// maxNumSub is the most channels that PUBSUB NUMSUB names.
 	maxNumSub = 1 << 14
-	// subscriptionOverhead is what a subscription takes besides its name. A pattern takes more: it is
-	// compiled, and compared with the channel of every message.
-	subscriptionOverhead = 128
+	// subscriptionOverhead is what a subscription takes at most besides its name, if no other has it:
+	// a channel 200 bytes, a tail 280. A pattern takes more: it is compiled, and compared with the
+	// channel of every message.
+	subscriptionOverhead = 320
 	patternOverhead      = 2048
 	compiledByte         = 32
 )

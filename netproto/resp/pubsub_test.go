@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -239,4 +240,39 @@ func TestASubscriberThatPublishesTooMuchToItselfIsCutOff(t *testing.T) {
 		t.Errorf("the subscriber got %d bytes, then %v", got, err)
 	}
 	d.dial().ask("GET k", "$-1\r\n")
+}
+
+func TestASubscriptionTakesNoMoreThanItCounts(t *testing.T) {
+	const conns, names = 16, 3600 // when maps have just grown
+	for what, prefix := range map[string]string{"a channel": "name:", "a tail": tailPrefix} {
+		d := newDoor(t, Config{})
+		heap := func() int {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int(m.HeapAlloc)
+		}
+		clients, large := make([]*conn, conns), strings.Repeat("x", 256<<10)
+		for i := range clients {
+			clients[i] = d.dial()
+			clients[i].ask("ECHO "+large, fmt.Sprintf("$%d\r\n%s\r\n", len(large), large)) // for which a driver may keep room
+		}
+		before, counted := heap(), d.held()
+		for i, c := range clients {
+			words := []string{"SUBSCRIBE"}
+			var replies strings.Builder
+			for n := range names {
+				words = append(words, fmt.Sprintf("%s%07d", prefix, i*names+n))
+				replies.WriteString(event("subscribe", words[n+1], fmt.Sprint(":", n+1)))
+			}
+			c.ask(strings.Join(words, " "), replies.String())
+		}
+		counted = (d.held() - counted) / (conns * names)
+		takes := (heap() - before) / (conns * names)
+		t.Logf("%s takes %d bytes, %d are counted", what, takes, counted)
+		if takes > counted {
+			t.Errorf("%s takes %d bytes, %d are counted", what, takes, counted)
+		}
+		runtime.KeepAlive(d)
+	}
 }
