@@ -62,7 +62,7 @@ func (c *configCheckCmd) Run(ctx context.Context, p *program) error {
 	if err := file.checkLogins(&config); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s: right, with %s and defaults for %s\n", c.File, plural(len(config.Users), "user"), plural(len(config.Queues), "glob")+" of queues")
+	_, err = fmt.Fprintf(p.stdout, "%s is valid: %s, and defaults of queues for %s\n", c.File, plural(len(config.Users), "user"), plural(len(config.Queues), "glob"))
 	if err != nil {
 		return err
 	}

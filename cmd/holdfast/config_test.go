@@ -165,7 +165,7 @@ func TestACheckedConfigNamesFilesThatAllMayWrite(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	text := fmt.Sprintf("data = '%s'\nredis-password-file = '%s'\n[users.ann]\npassword-file = '%s'\n", dir, file("redis"), file("ann"))
-	want := file("toml") + ": right, with 1 user and defaults for 0 globs of queues\n"
+	want := file("toml") + " is valid: 1 user, and defaults of queues for 0 globs\n"
 	for _, name := range []string{file("toml"), file("ann"), file("redis"), dir} {
 		if name != dir {
 			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -185,7 +185,7 @@ func TestACheckedConfigNamesFilesThatAllMayWrite(t *testing.T) {
 func TestAGoodConfigIsRight(t *testing.T) {
 	file := configFileOf(t, goodConfig)
 	r := command{}.run(t.Context(), "config", "check", file)
-	if want := file + ": right, with 2 users and defaults for 2 globs of queues\n"; r != (result{exitOK, want, ""}) {
+	if want := file + " is valid: 2 users, and defaults of queues for 2 globs\n"; r != (result{exitOK, want, ""}) {
 		t.Errorf("%+v, want %q", r, want)
 	}
 }
