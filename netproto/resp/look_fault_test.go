@@ -49,6 +49,25 @@ func (c *conn) skipArray(head string) {
 	}
 }
 
+func TestADrainAnswersALookThatGoesOnAndWhatIsBehindIt(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.push("q", 100_000)
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	d.atTurn(3, func() {
+		close(begun)
+		go func() { ended <- d.server.Shutdown(t.Context()) }()
+	})
+	c.send(request("LRANGE", "q", "0", "-1") + request("PING"))
+	<-begun
+	c.skipArray(c.readLine())
+	c.want("+PONG\r\n")
+	c.wantEnd()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestADelayedPacketThatIsDueDuringALookIsNotInIt(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
