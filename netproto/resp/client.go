@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -91,10 +90,12 @@ func clientSetInfo(s *session, _ *broker.Tx, args [][]byte) error {
 	return s.ok()
 }
 
-func clientInfo(s *session, tx *broker.Tx, _ [][]byte) error { return s.verbatim(s.describe(tx)) }
+func clientInfo(s *session, tx *broker.Tx, _ [][]byte) error {
+	return s.verbatim(string(s.describe(tx, nil)))
+}
 
-// describe is the session's line in the list of clients.
-func (s *session) describe(tx *broker.Tx) string {
+// describe appends the session's line in the list of clients.
+func (s *session) describe(tx *broker.Tx, dst []byte) []byte {
 	kind := ""
 	queued := -1
 	if s.subscriptions() > 0 {
@@ -118,42 +119,69 @@ func (s *session) describe(tx *broker.Tx) string {
 		version = 3
 	}
 	unsent := s.peer.Unsent()
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=0 multi=%d"+
+	return fmt.Appendf(dst, "id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=0 multi=%d"+
 		" qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=%d rbp=%d obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.peer.Remote(), s.peer.Local(), s.client.name, (tx.Now()-s.client.since)/1000, (tx.Now()-s.client.active)/1000,
 		kind, s.consumer.Database(), len(s.channels), len(s.patterns), queued,
 		s.parser.at, s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.peer.Held()+cap(s.peer.Out)), last, s.userName(), version, s.client.library, s.client.libVersion)
 }
 
-// all lists the sessions by their numbers.
-func (p *Protocol) all() []*session {
-	return slices.SortedFunc(maps.Values(p.sessions), func(a, b *session) int { return int(a.id - b.id) })
-}
+// all is the ids of the sessions, in ascending order.
+func (p *Protocol) all() []int64 { return slices.Sorted(maps.Keys(p.sessions)) }
 
+// clientList describes sessions that were there when it began, if they still are at their turn.
 func clientList(s *session, tx *broker.Tx, args [][]byte) error {
-	chosen := func(*session) bool { return true }
+	kind, l := "", &s.look
+	var ids [][]byte
 	switch {
 	case len(args) == 4 && is(args[2], "type"):
-		kind := clientTypeArg(args[3])
-		chosen = func(t *session) bool { return t.kind() == kind }
+		kind = clientTypeArg(args[3])
 	case len(args) > 3 && is(args[2], "id"):
-		ids := make(map[int64]bool, len(args)-3)
-		for _, arg := range args[3:] {
-			ids[countArg(arg, math.MinInt64, "ERR Invalid client ID")] = true
-		}
-		chosen = func(t *session) bool { return ids[t.id] }
+		ids = args[3:]
 	case len(args) != 2:
 		return failure(errSyntax)
 	}
-	var list strings.Builder
-	tx.Looked(len(s.protocol.sessions) * chosenSession)
-	for _, t := range s.protocol.all() {
-		if chosen(t) && s.sees(t) {
-			list.WriteString(t.describe(tx))
-		}
+	if !l.under {
+		s.beginList(tx, ids)
 	}
-	return s.verbatim(list.String())
+	err := s.inSlices(func() (bool, error) {
+		for n := 0; l.cursor < uint64(len(l.ids)) && !s.sliceFull(n); n++ {
+			t := s.protocol.sessions[l.ids[l.cursor]]
+			l.cursor++
+			if t != nil && (kind == "" || t.kind() == kind) && s.sees(t) {
+				s.peer.Out = t.describe(tx, s.peer.Out)
+				s.fits(0)
+			}
+		}
+		return l.cursor < uint64(len(l.ids)), nil
+	})
+	if err == nil {
+		l.head = s.appendTextHead(nil, l.size+len(s.peer.Out)-s.commandStart)
+		s.peer.Out = append(s.peer.Out, "\r\n"...)
+	}
+	return err
 }
+
+// beginList notes which sessions CLIENT LIST looks at: those with the ids, or all.
+func (s *session) beginList(tx *broker.Tx, ids [][]byte) {
+	if len(ids) > maxIDs {
+		refuse("ERR too many ids: expected at most %d", maxIDs)
+	}
+	tx.Looked(len(s.protocol.sessions) * chosenSession)
+	var chosen []int64
+	for _, id := range ids {
+		chosen = append(chosen, countArg(id, math.MinInt64, "ERR Invalid client ID"))
+	}
+	if ids == nil {
+		chosen = s.protocol.all()
+	}
+	slices.Sort(chosen)
+	s.look.ids = slices.Compact(chosen)
+	s.peer.Owe(idBytes * len(s.look.ids))
+}
+
+// maxIDs is the most ids that CLIENT LIST names: they are sorted in one turn.
+const maxIDs = 1 << 14
 
 // chosenSession is what CLIENT LIST and CLIENT KILL pay in a transaction for each session among
 // which they choose. See broker.MaxLooks.
@@ -201,7 +229,8 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	killed := 0
 	tx.Looked(len(s.protocol.sessions) * chosenSession)
-	for _, t := range s.protocol.all() {
+	for _, id := range s.protocol.all() {
+		t := s.protocol.sessions[id]
 		if !v.chosen(s, t) {
 			continue
 		}

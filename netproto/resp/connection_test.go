@@ -125,7 +125,7 @@ func TestClientsAreListedAndKilled(t *testing.T) {
 			t.Errorf("no %q in the list of clients:\n%s", want, list)
 		}
 	}
-	if got := a.text("CLIENT", "LIST", "ID", "2", "77"); strings.Count(got, "\n") != 1 || !strings.Contains(got, "id=2 ") {
+	if got := a.text("CLIENT", "LIST", "ID", "2", "77", "2"); strings.Count(got, "\n") != 1 || !strings.Contains(got, "id=2 ") {
 		t.Errorf("CLIENT LIST ID: %s", got)
 	}
 	a.ask("CLIENT KILL ID x", "-ERR client-id should be greater than 0\r\n")

@@ -19,6 +19,7 @@ type look struct {
 	fields    broker.FieldCursor
 	list      broker.ListCursor
 	consumers broker.ConsumerLook
+	ids       []int64  // of sessions
 	found     int      // for the command: how much it has replied with
 	out       int      // the bytes in Out when the present slice began
 	steps     int      // and what was left of the session's steps
@@ -33,6 +34,8 @@ const (
 	sliceBytes = 256 << 10
 	// sliceSteps is how many steps of patterns end one.
 	sliceSteps = maxSteps / 10
+
+	idBytes = 8
 )
 
 // inSlices makes a look. step makes a slice of it, and says whether there are more. It returns
@@ -124,7 +127,7 @@ func (s *session) endLook() {
 
 // dropLook ends a look without a reply.
 func (s *session) dropLook() {
-	s.peer.Owe(-s.look.size)
+	s.peer.Owe(-s.look.size - idBytes*len(s.look.ids))
 	s.look.list.End()
 	s.look = look{}
 }

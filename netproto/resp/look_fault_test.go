@@ -139,6 +139,85 @@ func TestALookAtWhatChangesGoesOnInSlices(t *testing.T) {
 	}
 }
 
+func TestAListOfManyClientsGoesOnInSlices(t *testing.T) {
+	const n, first, gone = 10_000, 1000, 1000 + 10_000/2
+	for _, resp3 := range []bool{false, true} {
+		d := newDoor(t, Config{})
+		c, w := d.dial(), d.dial()
+		c.ask("PING", "+PONG\r\n")
+		w.ask("PING", "+PONG\r\n")
+		all := d.protocol.sessions
+		var own *session
+		want := []int64{1, 2}
+		_ = d.loop.Do(func(*broker.Tx) error {
+			own = all[1]
+			own.resp3 = resp3
+			for id := int64(first); id < first+n; id++ {
+				other := *own // stands for a client of its own
+				other.id = id
+				if all[id] = &other; id != gone {
+					want = append(want, id)
+				}
+			}
+			return nil
+		})
+		var turns atomic.Int64
+		hook := func() {
+			if own.look.under {
+				turns.Add(1)
+				delete(all, gone)
+				all[first/2] = own // it comes too late
+				if held := own.peer.Held() - own.look.size; held < n*idBytes {
+					t.Errorf("%d bytes are counted besides the text, want %d at least", held, n*idBytes)
+				}
+				w.send(request("PING"))
+			}
+		}
+		d.disk.turn.Store(&hook)
+		list := strings.TrimPrefix(c.text("CLIENT", "LIST"), "txt:")
+		d.disk.turn.Store(nil)
+		c.ask("PING", "+PONG\r\n")
+		var ids []int64
+		for line := range strings.Lines(list) {
+			var id int64
+			if _, err := fmt.Sscanf(line, "id=%d ", &id); err != nil {
+				t.Fatalf("line %q", line)
+			}
+			ids = append(ids, id)
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("%d clients are listed, want the %d that stay, in order", len(ids), len(want))
+		}
+		if got, want := turns.Load(), int64(n/broker.LookSlice*3/4); got < want {
+			t.Errorf("it took %d turns, want %d at least", got, want)
+		}
+		if held := d.held(); held != 0 {
+			t.Errorf("%d bytes are still counted", held)
+		}
+	}
+}
+
+func TestAListOfClientsTakesABoundedNumberOfIDs(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	list := append([]string{"CLIENT", "LIST", "ID"}, slices.Repeat([]string{"1"}, maxIDs)...)
+	if got := c.text(list...); strings.Count(got, "\n") != 1 {
+		t.Errorf("it is listed again:\n%.1000s", got)
+	}
+	if got := c.line(append(list, "1")...); got != "-ERR too many ids: expected at most 16384" {
+		t.Errorf("%q", got)
+	}
+	list[len(list)-1] = "x"
+	if got := c.line(list...); got != "-ERR Invalid client ID" {
+		t.Errorf("%q", got)
+	}
+	c.send("MULTI\r\nPING\r\nCLIENT LIST TYPE master\r\nEXEC\r\n")
+	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+PONG\r\n$0\r\n\r\n")
+	if held := d.held(); held != 0 {
+		t.Errorf("%d bytes are still counted", held)
+	}
+}
+
 func TestCommandsWithManyNamesGoOnInSlices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many thousands of names are made anew for each command")

@@ -63,16 +63,20 @@ func (s *session) bulkString(all ...string) error {
 
 // verbatim replies with a text for people.
 func (s *session) verbatim(text string) error {
-	if !s.resp3 {
-		return s.bulkString(text)
-	}
 	if s.fits(len(text)) {
-		s.head('=', int64(len(text)+len("txt:")))
-		s.peer.Out = append(s.peer.Out, "txt:"...)
+		s.peer.Out = s.appendTextHead(s.peer.Out, len(text))
 		s.peer.Out = append(s.peer.Out, text...)
 		s.peer.Out = append(s.peer.Out, "\r\n"...)
 	}
 	return nil
+}
+
+// appendTextHead appends what stands before the n bytes of a text for people.
+func (s *session) appendTextHead(dst []byte, n int) []byte {
+	if !s.resp3 {
+		return appendHead(dst, '$', int64(n))
+	}
+	return append(appendHead(dst, '=', int64(n+len("txt:"))), "txt:"...)
 }
 
 // null replies that there is no value, and nullArray that there is no array. RESP3 has one null.
