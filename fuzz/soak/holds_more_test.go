@@ -79,7 +79,10 @@ func (f *filled) tails(channel string) {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		go func() { _, _ = io.Copy(io.Discard, c) }() // ends with the server
+		go func() { // ends with the server
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}()
 	}
 	for n := int64(0); n < int64(f.n); n = f.do("PUBSUB", "NUMSUB", channel).([]any)[1].(int64) {
 		time.Sleep(10 * time.Millisecond)
@@ -158,6 +161,7 @@ func moreRequests() []request {
 	large := func(f *filled) {
 		f.batches(f.n, func(p redis.Pipeliner, i int) { p.LPush(f.t.Context(), "list", fmt.Sprintf("%01000000d", i)) })
 	}
+	clients := func(f *filled) { f.tails("x") }
 	ids := func(n int, words ...any) []any {
 		for i := range n {
 			words = append(words, i+1)
@@ -191,6 +195,10 @@ func moreRequests() []request {
 				return nil
 			})
 		}},
+		{"CLIENT LIST", 9990, aLook, clients, call("CLIENT", "LIST")},
+		{"CLIENT KILL", 9990, aLook, clients, call("CLIENT", "KILL", "ADDR", "none")},
+		{"CLIENT KILL of many", 9990, aChange, clients, call("CLIENT", "KILL", "TYPE", "pubsub")},
+		{"EXEC of CLIENT LIST", 9990, aChange, clients, transaction(10_000, "CLIENT", "LIST")},
 		{"PUBLISH beside patterns", 100_000, aLook, func(f *filled) { f.listeners(2, f.n/2, "PSUBSCRIBE") }, call("PUBLISH", "x", "text")},
 		{"SUBSCRIBE at its limit", 65_000, aChange, none, func(f *filled) { f.listeners(1, f.n, "SUBSCRIBE") }},
 		{"hang-up of subscribers", 300_000, aChange, func(f *filled) { hangUp = f.listeners(20, f.n/20, "SUBSCRIBE") }, func(f *filled) { hangUp(); time.Sleep(time.Second) }},
