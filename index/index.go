@@ -17,6 +17,7 @@ type Index struct {
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
 	picked      []uint32 // what pick returned last: its memory is used again
+	held        heldWalks
 }
 
 // New returns an index without queues.

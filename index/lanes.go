@@ -143,6 +143,9 @@ func (x *Index) updateHeads(id LaneID) {
 	if set == nil {
 		return
 	}
+	if x.held.queue == l.queue {
+		x.held = heldWalks{}
+	}
 	heaps := set.heapsOf(l)
 	for _, end := range set.ends {
 		if l.tree.count == 0 {

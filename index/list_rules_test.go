@@ -146,6 +146,21 @@ func TestValueRules(t *testing.T) {
 				b.t.Fatalf("the position is %d", at)
 			}
 		},
+		"a look that goes on in several lanes finds no more what has gone": func(b *bench) {
+			for i := range uint64(6) {
+				b.Push(Entry{Queue: b.q, Priority: 128, Seq: i + 1, Tags: []byte{'a' + byte(i%2)}}, 0)
+			}
+			next := b.NextBehind(b.q, Newest, Place{}, 4, nil)
+			b.Remove(next[2].ID)
+			if got := b.NextBehind(b.q, Newest, next[3].Place(), 1, nil); got[0].Seq != 2 {
+				b.t.Fatalf("found %+v", got)
+			}
+			b.NextBehind(b.q, Newest, Place{}, 2, nil)
+			b.Remove(next[3].ID)
+			if got := b.NextBehind(b.q, Newest, next[1].Place(), 1, nil); got[0].Seq != 2 {
+				b.t.Fatalf("found %+v", got)
+			}
+		},
 		"a claimed packet is found again when it comes back": func(b *bench) {
 			fill(b)
 			b.seq++

@@ -449,19 +449,33 @@ func (m *indexModel) Next(t *rapid.T) {
 	}
 }
 
-// NextBehind goes on where a packet is, or was.
+// NextBehind goes on where a packet is, or was, and once more behind a change.
 func (m *indexModel) NextBehind(t *rapid.T) {
 	q, end := m.queue(t), drawEnd(t)
-	want := m.order(q, Selection{End: end})
 	var after Place
 	if len(m.held) > 0 && rapid.Bool().Draw(t, "from a place") {
 		p := m.anyPacket(t)
 		after = Place{p.Priority, p.Seq - 1 + rapid.Uint64Range(0, 2).Draw(t, "beside it")}
-		for len(want) > 0 && !end.earlier(place{after.Priority, after.Seq}, place{want[0].Priority, want[0].Seq}) {
-			want = want[1:]
-		}
 	}
-	n := rapid.SampledFrom([]int{-1, 0, 1, 40, 1000}).Draw(t, "n")
+	n := rapid.SampledFrom([]int{-1, 0, 1, 3, 40, 1000}).Draw(t, "n")
+	for _, p := range m.nextBehind(t, q, end, after, n) {
+		after = p.Place()
+	}
+	rapid.SampledFrom([]func(*rapid.T){m.Push, m.Remove, func(*rapid.T) {}}).Draw(t, "change")(t)
+	if m.x.hasQueue(q) {
+		m.nextBehind(t, q, end, after, n)
+	}
+}
+
+// behind is the packets that an end selects behind a place.
+func (m *indexModel) behind(q QueueID, end End, after Place) []*modelPacket {
+	return slices.DeleteFunc(m.order(q, Selection{End: end}), func(p *modelPacket) bool {
+		return after.Priority > 0 && !end.earlier(place{after.Priority, after.Seq}, place{p.Priority, p.Seq})
+	})
+}
+
+func (m *indexModel) nextBehind(t *rapid.T, q QueueID, end End, after Place, n int) []Packet {
+	want := m.behind(q, end, after)
 	got := m.x.NextBehind(q, end, after, n, nil)
 	if len(got) != min(max(n, 0), len(want)) {
 		t.Fatalf("NextBehind %v gave %d packets of %d", after, len(got), len(want))
@@ -471,6 +485,7 @@ func (m *indexModel) NextBehind(t *rapid.T) {
 			t.Fatalf("NextBehind %v gave %+v at %d, want %+v", after, got[i], i, want[i].Packet)
 		}
 	}
+	return got
 }
 
 func (m *indexModel) FindValue(t *rapid.T) {

@@ -76,11 +76,41 @@ func (x *Index) Last(q QueueID) Packet {
 // to a place were gone, in that order: at most n. A place of priority 0 is before all. O(n log n),
 // and O(lanes) for those that have packets before the place.
 func (x *Index) NextBehind(q QueueID, end End, after Place, n int, dst []Packet) []Packet {
+	open, s := x.openAllBehind(q, end, after), Selection{End: end}
+	for ; n > 0 && len(open.heap) > 0; n-- {
+		p := x.nextOpen(&open, &s)
+		dst, after = append(dst, p), p.Place()
+	}
+	x.hold(q, after, open)
+	return dst
+}
+
+// heldWalks is where the last look at a queue of several lanes stands, until they change: to open
+// 10,000 of them in their midst takes some milliseconds.
+type heldWalks struct {
+	openWalks
+	queue QueueID
+	after Place
+}
+
+func (x *Index) hold(q QueueID, after Place, o openWalks) {
+	if len(o.heap) > 1 {
+		x.held = heldWalks{o, q, after}
+	}
+}
+
+// openAllBehind opens the lanes of a queue from behind a place on.
+func (x *Index) openAllBehind(q QueueID, end End, after Place) openWalks {
+	if h := x.held; h.queue == q && h.end == end && h.after == after {
+		x.held = heldWalks{}
+		return h.openWalks
+	}
+	open := openWalks{end: end}
 	from, ok := end.behind(place{after.Priority, after.Seq})
 	if !x.hasQueue(q) || !ok {
-		return dst
+		return open
 	}
-	u, s, open := x.queues.at(uint32(q)), Selection{End: end}, openWalks{end: end}
+	u := x.queues.at(uint32(q))
 	if u.lanes == nil {
 		open.open(x.forest.walkFrom(&x.lanes.at(uint32(u.defaultLane)).tree, from, end))
 	} else {
@@ -88,10 +118,7 @@ func (x *Index) NextBehind(q QueueID, end End, after Place, n int, dst []Packet)
 		x.openLanesBehind(&open, u.lanes.narrow[end], 0, from, all)
 		x.openLanesBehind(&open, u.lanes.wide[end], 0, from, all)
 	}
-	for ; n > 0 && len(open.heap) > 0; n-- {
-		dst = append(dst, x.nextOpen(&open, &s))
-	}
-	return dst
+	return open
 }
 
 // laneWalk is a walk over one lane.
