@@ -9,7 +9,8 @@ import (
 
 // A look that goes on in slices, with changes in between, goes by place: what is there from its
 // begin to its end comes once, in order. What comes meanwhile does not come, and what goes may. It
-// ends at the place of its last element, so it has an end whatever comes and goes.
+// ends at the place of its last element, so it has an end whatever comes and goes; a search ends
+// where the list does.
 
 // More says that the look is not at its end.
 func (c *ListCursor) More() bool { return c.queue != nil }

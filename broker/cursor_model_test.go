@@ -185,6 +185,85 @@ func TestALookEndsWithTheElementThatWasItsLast(t *testing.T) {
 	}
 }
 
+// A search goes on behind what it has passed: its positions are as far apart as those of a search
+// that is made whole then.
+func TestASearchGoesOnBehindTheSameElementWhateverAnInsertionMoves(t *testing.T) {
+	h := newHarness(t)
+	defer func() { _ = h.b.Close() }()
+	const n = 12
+	x := []byte("x")
+	for i := range 2 * (n - 1) * 3 * n {
+		end, passed, gone, at := broker.End(i%2), 1+i/2%(n-1), i/2/(n-1)%3, i/2/(n-1)/3
+		gone = min(gone, passed)
+		name := []byte(fmt.Sprint("list ", i))
+		h.together(func(tx *broker.Tx) error {
+			ids := make([]broker.ID, n) // in the order of the search
+			for left := n - 1; left >= 0; left-- {
+				id, err := tx.Push(broker.PushRequest{Queue: name, Priority: []uint32{5, 128, 200}[left/4], Payload: x})
+				if ids[left] = id; err != nil {
+					return err
+				}
+			}
+			if end == broker.Oldest {
+				slices.Reverse(ids)
+			}
+			var c broker.ListCursor
+			find := func(calls int) (places []int) {
+				for ; calls > 0; calls-- {
+					at, err := tx.Find(name, x, end, 0, 1, &c, nil)
+					if places = append(places, at...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return places
+			}
+			find(passed)
+			if _, err := tx.DeletePackets(name, ids[passed-gone:passed]); err != nil {
+				return err
+			}
+			if _, err := tx.InsertAt(name, min(at, n-gone), []byte("new")); err != nil {
+				return err
+			}
+			got := find(n - passed)
+			want, err := tx.Places(name, x, end, 0, 0, n)
+			if want = want[passed-gone:]; !slices.Equal(got, want) {
+				t.Errorf("from end %d behind %d, %d of which went, and an insertion at %d: found at %d, want %d", end, passed, gone, at, got, want)
+			}
+			return err
+		})
+	}
+}
+
+func TestASearchFromTheRightFindsNothingThatCameMeanwhile(t *testing.T) {
+	h := newHarness(t)
+	defer func() { _ = h.b.Close() }()
+	const n, came = 6000, 3000
+	h.pushEnd("q", broker.Oldest, slices.Repeat([]string{"x"}, n)...)
+	var c broker.ListCursor
+	var got []int
+	find := func() {
+		h.together(func(tx *broker.Tx) (err error) {
+			got, err = tx.Find([]byte("q"), []byte("x"), broker.Oldest, 0, 2*n, &c, got)
+			return err
+		})
+	}
+	find()
+	before := len(got)
+	h.pushEnd("q", broker.Newest, slices.Repeat([]string{"x"}, came)...)
+	for c.More() {
+		find()
+	}
+	var want []int
+	for at := n - 1; at >= 0; at-- {
+		if want = append(want, at); len(want) > before {
+			want[len(want)-1] += came
+		}
+	}
+	if before == n || !slices.Equal(got, want) {
+		t.Errorf("%d found at once, and %v after that, want %v", before, got[before:], want[before:])
+	}
+}
+
 func TestALookGoesOnInTheQueueThatATrimMakes(t *testing.T) {
 	const n = 6000
 	var all []string

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -244,4 +245,14 @@ func (tx *Tx) Range(name []byte, from, n int) (f Found, err error) {
 	}
 	c.End()
 	return f, err
+}
+
+// Places is a search for the elements that equal value, at most max if that is not 0, n at a time.
+func (tx *Tx) Places(name, value []byte, end End, skip, max, n int) (at []int, err error) {
+	var c ListCursor
+	for more := true; more && err == nil && (max == 0 || len(at) < max); more = c.More() {
+		at, err = tx.Find(name, value, end, skip, n, &c, at)
+	}
+	c.End()
+	return at[:min(len(at), cmp.Or(max, len(at)))], err
 }

@@ -181,31 +181,57 @@ func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	m.changed(q)
 }
 
-// Find appends to dst the positions of elements that equal value, but for the first skip ones: at
-// most max if that is not 0, counted from the left, or from the right end leftwards if end is
-// Oldest. An element with a key is passed over. ErrTooManyLooks, ErrTooManyEqual.
-func (tx *Tx) Find(name, value []byte, end End, skip, max int, dst []int) ([]int, error) {
+// Find appends to dst the positions of the next elements that equal value, at most n, from an end
+// on. It begins a look behind the first skip ones, or goes on with the one of c, and may find fewer
+// though there are more. Positions count from the left, as they are at this call. An element with a
+// key is passed over. ErrTooManyLooks, ErrTooManyEqual.
+func (tx *Tx) Find(name, value []byte, end End, skip, n int, c *ListCursor, dst []int) ([]int, error) {
 	m := tx.m
-	if max > 0 {
-		max += skip
+	if !c.More() {
+		*c = ListCursor{marks: m.marks, skip: skip}
 	}
-	if _, err := tx.findValue(name, value, end, max); err != nil {
+	n = min(c.skip+n, waySlice)
+	q, err := tx.findValue(name, value, end, c.after, n)
+	if err == nil && c.passed >= MaxLooks {
+		err = ErrTooManyLooks
+	}
+	if err != nil || q == nil || c.More() && q != c.queue {
+		c.End()
 		return dst, err
 	}
-	found := m.scratch[min(skip, len(m.scratch)):]
-	at := 0
-	for i, p := range found {
-		if !tx.MayLook() { // each of many sets of tags takes time
-			return nil, ErrTooManyLooks
+	c.queue = q
+	begun, looked, at := m.ix.Passed(), 0, -1
+	for ; looked < len(m.scratch) && m.ix.Passed()-begun < findPassed; looked++ {
+		p := m.scratch[looked]
+		here := p.Place()
+		if end == Oldest {
+			here.Seq++
 		}
-		if i == 0 {
+		switch {
+		case c.skip > 0:
+		case at < 0:
 			at = m.ix.Position(p.ID)
-		} else {
-			at += m.ix.Distance(found[i-1].ID, p.ID)
+		case end == Oldest:
+			at -= m.ix.Distance(q.ix, here, c.after)
+		default:
+			at += m.ix.Distance(q.ix, c.after, here)
 		}
-		dst = append(dst, at)
+		c.after = here
+		switch {
+		case int(p.Size) != len(value), c.isNew(p): // another value may have the hash
+		case c.skip > 0:
+			c.skip--
+		default:
+			dst = append(dst, at)
+		}
 	}
-	tx.lookedAt(len(m.scratch), 0)
+	c.passed += m.ix.Passed() - begun
+	tx.lookedAt(looked, 0)
+	if looked == len(m.scratch) && looked < n {
+		c.End()
+	} else {
+		c.keep(m)
+	}
 	return dst, nil
 }
 
@@ -220,9 +246,9 @@ func (tx *Tx) PrepareSearch(name []byte) (done int, more bool) {
 	return tx.m.ix.BuildValues(q.ix, PrepareSlice)
 }
 
-// findValue leaves in m.scratch the elements of a list that equal value, at most max if that is not
-// 0, from an end on. It returns the queue, nil if there is none.
-func (tx *Tx) findValue(name, value []byte, end End, max int) (*queue, error) {
+// findValue leaves in m.scratch the elements of a list that have the hash of value, at most max if
+// that is not 0, from an end on, as index.FindValue. It returns the queue, nil if there is none.
+func (tx *Tx) findValue(name, value []byte, end End, from Place, max int) (*queue, error) {
 	m := tx.m
 	m.scratch = m.scratch[:0]
 	q, err := m.findQueue(name)
@@ -231,10 +257,9 @@ func (tx *Tx) findValue(name, value []byte, end End, max int) (*queue, error) {
 			return nil, ErrTooManyLooks
 		}
 		ok := false
-		if m.scratch, ok = m.ix.FindValue(q.ix, content.ValueHash(value), end, max, m.scratch); !ok {
+		if m.scratch, ok = m.ix.FindValue(q.ix, content.ValueHash(value), end, from, max, m.scratch); !ok {
 			return nil, ErrTooManyEqual
 		}
-		m.scratch = slices.DeleteFunc(m.scratch, func(p index.Packet) bool { return int(p.Size) != len(value) })
 	}
 	return q, err
 }
@@ -247,7 +272,8 @@ func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	if most := tx.MayChange() + 1; max == 0 || max > most {
 		max = most
 	}
-	q, err := tx.findValue(name, value, end, max)
+	q, err := tx.findValue(name, value, end, Place{}, max)
+	m.scratch = slices.DeleteFunc(m.scratch, func(p index.Packet) bool { return int(p.Size) != len(value) })
 	if err == nil && len(m.scratch) > 0 {
 		err = cmp.Or(tx.canTake(), tx.change(len(m.scratch)))
 	}

@@ -286,7 +286,7 @@ func (p *player) remove(name string) {
 
 func (p *player) find(name string) {
 	value, end, skip, max := p.value(), p.end(), p.pick(3), p.pick(4)
-	got, err := p.tx.Find([]byte(name), []byte(value), end, skip, max, nil)
+	got, err := p.tx.Places([]byte(name), []byte(value), end, skip, max, 1+p.pick(4))
 	want := p.m.find(name, value, end, 0)
 	want = want[min(skip, len(want)):]
 	if max > 0 {

@@ -269,7 +269,7 @@ func TestElementsAreFoundByValueAfterARestart(t *testing.T) {
 	read := 0
 	h.store.reads = func(ids int) { read += ids }
 	h.together(func(tx *broker.Tx) error {
-		at, err := tx.Find([]byte("q"), []byte(small), broker.Oldest, 0, 0, nil)
+		at, err := tx.Places([]byte("q"), []byte(small), broker.Oldest, 0, 0, 1)
 		if !slices.Equal(at, []int{5, 1}) {
 			t.Errorf("found at %v, want 5 and 1", at)
 		}

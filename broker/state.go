@@ -308,13 +308,15 @@ type watched struct {
 	name string
 }
 
-// ListCursor is where a look at a list goes on. It is made by Elements, and must not be copied
-// while there is more.
+// ListCursor is where a look at a list goes on. It is made by Elements or Find, and must not be
+// copied while there is more.
 type ListCursor struct {
 	machine *Machine // that has it among its cursors; nil: none
 	queue   *queue
 	marks   content.Marks // when it began
-	after   index.Place   // the last element that it has passed
+	after   index.Place   // the last element that it has passed; of a search from the right the first that it has not
 	last    index.Place   // the one with which it ends
 	n       int           // elements when it began
+	skip    int           // matches that a search still passes over
+	passed  int           // what the way to its positions has cost
 }

@@ -207,7 +207,7 @@ func BenchmarkList(b *testing.B) {
 		for _, searched := range []bool{false, true} {
 			if searched {
 				start := time.Now()
-				x.FindValue(q, 1, Newest, 0, nil)
+				x.FindValue(q, 1, Newest, Place{}, 0, nil)
 				b.Logf("the first search of %d took %v", n, time.Since(start))
 			}
 			b.Run(fmt.Sprintf("queued=%d/searched=%v", n, searched), func(b *testing.B) {
@@ -228,10 +228,10 @@ func BenchmarkFindValue(b *testing.B) {
 	x, q := fillList(n)
 	chance := rand.New(rand.NewPCG(1, 2))
 	var dst []Packet
-	x.FindValue(q, 1, Newest, 0, nil)
+	x.FindValue(q, 1, Newest, Place{}, 0, nil)
 	for b.Loop() {
 		hash := (1<<63+chance.Uint64N(n))*0x9e3779b97f4a7c15 | 1
-		found, _ := x.FindValue(q, hash, Newest, 1, dst[:0])
+		found, _ := x.FindValue(q, hash, Newest, Place{}, 1, dst[:0])
 		for _, p := range found {
 			x.Remove(p.ID)
 			pushItem(x, q, p.Seq)

@@ -90,7 +90,7 @@ func TestAQueueOfOnePriorityIsADequeAroundTheMiddleOfTheSequences(t *testing.T) 
 				if limit > 0 {
 					want = want[:min(limit, len(want))]
 				}
-				if got, _ := d.x.FindValue(d.q, hash, end, limit, nil); !slices.Equal(got, want) {
+				if got, _ := d.x.FindValue(d.q, hash, end, Place{}, limit, nil); !slices.Equal(got, want) {
 					t.Fatalf("FindValue gave %d packets, want %d", len(got), len(want))
 				}
 			},
@@ -119,7 +119,7 @@ func TestValueRules(t *testing.T) {
 	// found searches for a hash and returns the sequences.
 	found := func(b *bench, hash uint64) []uint64 {
 		var seqs []uint64
-		packets, _ := b.FindValue(b.q, hash, Newest, 0, nil)
+		packets, _ := b.FindValue(b.q, hash, Newest, Place{}, 0, nil)
 		for _, p := range packets {
 			seqs = append(seqs, p.Seq)
 		}
@@ -140,8 +140,8 @@ func TestValueRules(t *testing.T) {
 			}
 		},
 		"what is unknown has no position, and nothing is found there": func(b *bench) {
-			other, _ := b.FindValue(9, 1, Newest, 0, nil)
-			worst, _ := b.FindValue(b.q, 1, Oldest+1, 0, nil)
+			other, _ := b.FindValue(9, 1, Newest, Place{}, 0, nil)
+			worst, _ := b.FindValue(b.q, 1, Oldest+1, Place{}, 0, nil)
 			if at := b.Position(9); at != -1 || other != nil || worst != nil {
 				b.t.Fatalf("the position is %d", at)
 			}

@@ -497,6 +497,14 @@ func (m *indexModel) FindValue(t *rapid.T) {
 			want = append(want, p.Packet)
 		}
 	}
+	var from Place
+	if len(m.held) > 0 && rapid.Bool().Draw(t, "from a place") {
+		p := m.anyPacket(t)
+		from = Place{max(p.Priority, 1), p.Seq - 1 + rapid.Uint64Range(0, 2).Draw(t, "beside it")}
+		want = slices.DeleteFunc(want, func(p Packet) bool {
+			return Newest.earlier(place{from.Priority, from.Seq}, place{p.Priority, p.Seq}) == (end == Oldest)
+		})
+	}
 	if end == Oldest {
 		slices.Reverse(want)
 	}
@@ -504,7 +512,7 @@ func (m *indexModel) FindValue(t *rapid.T) {
 		want = want[:min(limit, len(want))]
 	}
 	before := Packet{ID: 77}
-	if got, _ := m.x.FindValue(q, hash, end, limit, []Packet{before}); got[0] != before || !slices.Equal(got[1:], want) {
+	if got, _ := m.x.FindValue(q, hash, end, from, limit, []Packet{before}); got[0] != before || !slices.Equal(got[1:], want) {
 		t.Fatalf("FindValue appended %+v, want %+v", got[1:], want)
 	}
 }
@@ -861,8 +869,8 @@ func (m *indexModel) verify(t *rapid.T) {
 			if got, want := m.x.Before(p.ID), slices.Index(oldest, p); got != want {
 				t.Fatalf("Before(%d) = %d, want %d", p.ID, got, want)
 			}
-			if got := m.x.Distance(p.ID, all[len(all)/2].ID); got != len(all)/2-i {
-				t.Fatalf("Distance from %d to %d = %d", i, len(all)/2, got)
+			if got := m.x.Distance(q, all[i/2].Place(), p.Place()); got != i-i/2 {
+				t.Fatalf("Distance from %d to %d = %d", i/2, i, got)
 			}
 		}
 		if n, w := m.x.Widths(q); n != (len(narrow) > 0) || w != (len(all) > len(narrow)) {

@@ -29,7 +29,7 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 	if n <= 0 {
 		return dst
 	}
-	if left-n < skip && x.hasOnePriority(u) {
+	if _, one := x.onlyPriority(u); one && left-n < skip {
 		first := len(dst)
 		dst = x.next(u, Selection{End: Oldest - s.End, Fits16: s.Fits16}, left-n, n, dst)
 		slices.Reverse(dst[first:])

@@ -62,31 +62,27 @@ func (x *Index) CountBetween(q QueueID, from, to uint32) int {
 	return n
 }
 
-// Distance is how much higher the position of one packet is than that of another of its queue;
-// negative if it is lower, 0 if a number is not in use. Both are selectable. In every lane it costs
-// as many leaves as are between them, so a walk over many packets costs no more than one over all
-// leaves.
-func (x *Index) Distance(from, to ID) int {
-	a, b := x.entry(from), x.entry(to)
-	if a == nil || b == nil {
+// Distance is how many selectable packets of a queue are behind a place, up to another that is
+// behind it, in the order of Next at the newest end. In every lane it costs as many leaves as they
+// fill, so a walk over many packets costs no more than one over all leaves.
+func (x *Index) Distance(q QueueID, after, to Place) int {
+	a, ok := Newest.behind(place{after.Priority, after.Seq})
+	b := place{to.Priority, to.Seq}
+	if !x.hasQueue(q) || !ok {
 		return 0
 	}
-	sign := 1
-	if Newest.earlier(b.place(), a.place()) {
-		a, b, sign = b, a, -1
-	}
 	n := 0
-	for t := range x.trees(x.queues.at(uint32(x.lanes.at(uint32(a.lane)).queue)), false) {
+	for t := range x.trees(x.queues.at(uint32(q)), false) {
 		x.forest.passed += passedPaths
 		if a.priority == b.priority {
-			n += x.forest.count(t, b.place().plusOne(), a.place())
+			n += x.forest.count(t, b, a)
 			continue
 		}
-		n += x.forest.count(t, place{a.priority, 0}, a.place())
+		n += x.forest.count(t, place{a.priority, 0}, a)
 		n += x.forest.count(t, place{a.priority + 1, 0}, place{b.priority - 1, ^uint64(0)})
-		n += x.forest.count(t, b.place().plusOne(), place{b.priority, ^uint64(0)})
+		n += x.forest.count(t, b, place{b.priority, ^uint64(0)})
 	}
-	return sign * n
+	return n
 }
 
 // trees gives the trees of a queue that are not empty, with narrow only those of narrow lanes.
@@ -112,16 +108,15 @@ func (x *Index) trees(u *queue, narrow bool) iter.Seq[*tree] {
 	}
 }
 
-// hasOnePriority reports whether all selectable packets of a queue have the same priority, so that
-// the order of one end is the reverse of the other's.
-func (x *Index) hasOnePriority(u *queue) bool {
-	only, first := uint32(0), true
+// onlyPriority returns the priority of all selectable packets of a queue; false if they have
+// several, or there are none. With one the order of one end is the reverse of the other's.
+func (x *Index) onlyPriority(u *queue) (only uint32, ok bool) {
 	for t := range x.trees(u, false) {
 		k, _ := x.forest.lowest(t)
-		if t.priorities > 1 || !first && k.priority != only {
-			return false
+		if t.priorities > 1 || ok && k.priority != only {
+			return 0, false
 		}
-		only, first = k.priority, false
+		only, ok = k.priority, true
 	}
-	return true
+	return only, ok
 }

@@ -1,6 +1,9 @@
 package index
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A packet without a key is in no group, so the ring fields of its entry are free: they hold the
 // hash of its value. The first search of a long queue makes a tree of its packets by hash, in
@@ -100,13 +103,17 @@ func (x *Index) BuildValues(q QueueID, n int) (built int, more bool) {
 }
 
 // FindValue appends to dst the selectable packets of a queue that have this hash: at most max, or
-// all if that is 0 or less. They come in the order of Next at the newest end, or with Oldest in the
-// reverse of that, from the last packet on. The first search of a long queue costs O(n log n), any
-// other O(log n + packets found) if the queue has one priority. If it has several, all packets with
-// the hash are found and sorted first: ok is false if they are more than MaxSorted.
-func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet) (found []Packet, ok bool) {
+// all if that is 0 or less. They come in the order of Next at the newest end, behind a place, or
+// with Oldest in the reverse of that, from a place on; one of priority 0 leaves none out. The first
+// search of a long queue costs O(n log n), any other O(log n + packets found) if the queue has one
+// priority. If it has several, all packets with the hash are found and sorted first: ok is false if
+// they are more than MaxSorted.
+func (x *Index) FindValue(q QueueID, hash uint64, end End, from Place, max int, dst []Packet) (found []Packet, ok bool) {
 	if !x.hasQueue(q) || hash == 0 || end > Oldest {
 		return dst, true
+	}
+	if from.Priority == 0 && end == Oldest {
+		from = Place{Priority: math.MaxUint32}
 	}
 	u := x.queues.at(uint32(q))
 	if x.Unsearched(q) > 0 {
@@ -116,12 +123,18 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet
 		max = u.ready
 	}
 	tree := u.values != nil && u.values != unsearchable
-	if tree && x.hasOnePriority(u) {
-		return x.findInOrder(u.values, hash, end, max, dst), true
+	if only, one := x.onlyPriority(u); tree && one {
+		switch {
+		case from.Priority < only:
+			from.Seq = math.MaxUint64
+		case from.Priority > only:
+			from.Seq = 0
+		}
+		return x.findInOrder(u.values, hash, end, from.Seq, max, dst), true
 	}
 	first := len(dst)
 	if tree {
-		dst = x.findInOrder(u.values, hash, end, MaxSorted+1, dst)
+		dst = x.findInOrder(u.values, hash, Oldest, 0, MaxSorted+1, dst)
 	} else {
 		dst = x.findByWalk(u, hash, dst)
 	}
@@ -129,19 +142,30 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet
 	if len(dst[first:]) > MaxSorted {
 		return dst[:first], false
 	}
-	slices.SortFunc(dst[first:], func(a, b Packet) int {
+	all := slices.DeleteFunc(dst[first:], func(p Packet) bool {
+		return Newest.earlier(place{from.Priority, from.Seq}, place{p.Priority, p.Seq}) != (end == Newest)
+	})
+	slices.SortFunc(all, func(a, b Packet) int {
 		if Newest.earlier(place{a.Priority, a.Seq}, place{b.Priority, b.Seq}) == (end == Newest) {
 			return -1
 		}
 		return 1
 	})
-	return dst[:min(len(dst), first+max)], true
+	return dst[:first+min(len(all), max)], true
 }
 
-// findInOrder appends at most max packets with a hash, by their sequence from an end on.
-func (x *Index) findInOrder(t *tree, hash uint64, end End, max int, dst []Packet) []Packet {
+// findInOrder appends at most max packets with a hash: with Newest those before a sequence, the
+// last first, with Oldest those from it on.
+func (x *Index) findInOrder(t *tree, hash uint64, end End, seq uint64, max int, dst []Packet) []Packet {
 	group := uint32(hash >> 32)
-	w := x.forest.walkPriority(t, group, end)
+	from, ok := place{group, seq}, true
+	if end == Newest {
+		from, ok = end.behind(from)
+	}
+	if !ok {
+		return dst
+	}
+	w := x.forest.walkFrom(t, from, end)
 	for ; max > 0 && !w.done(); w.next() {
 		k, id := w.at()
 		if k.priority != group {

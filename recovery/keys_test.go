@@ -188,7 +188,7 @@ func TestThePayloadOfAPacketWithoutAKeyIsFoundAfterARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _ := state.Index.FindValue(state.Queues[0].Index, content.ValueHash(payload), index.Newest, 0, nil)
+	found, _ := state.Index.FindValue(state.Queues[0].Index, content.ValueHash(payload), index.Newest, index.Place{}, 0, nil)
 	if len(found) != 1 || found[0].Seq != 5 {
 		t.Errorf("found %+v", found)
 	}

@@ -24,6 +24,9 @@ func TestWhatStaysDuringALongLookComesOnceAndInOrder(t *testing.T) {
 		c.do("QPUSH", "tagged", strconv.Itoa(tagged-1-i), "TAG", "n", strconv.Itoa(i%7))
 	}
 
+	equal := append([]string{"RPUSH", "equal"}, strings.Fields(strings.Repeat("x y ", longLook/2))...)
+	c.do(equal...)
+
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() { // ends when end is closed
 		defer close(ended)
@@ -42,6 +45,8 @@ func TestWhatStaysDuringALongLookComesOnceAndInOrder(t *testing.T) {
 			w.do("LPOP", "l")
 			w.do("RPOP", "l")
 			w.do("QPUSH", "tagged", "new", "TAG", "n", strconv.Itoa(i%7))
+			w.do("LPUSH", "equal", "left")
+			w.do("LPOP", "equal")
 			w.do("HDEL", "h", strconv.Itoa(2*i%longLook))
 			w.do("HSET", "h", strconv.Itoa(2*i%longLook), strconv.Itoa(i))
 		}
@@ -56,6 +61,17 @@ func TestWhatStaysDuringALongLookComesOnceAndInOrder(t *testing.T) {
 		}
 		if got := stays(words(c, "LRANGE", "tagged", "0", "-1")); !slices.Equal(got, want[:tagged]) {
 			t.Fatalf("LRANGE of packets with tags replied %d that stay, want %d, in order", len(got), tagged)
+		}
+		for _, rank := range []string{"1", "-1"} {
+			at := numbersOf(words(c, "LPOS", "equal", "x", "RANK", rank, "COUNT", "0"))
+			if slices.Sort(at); len(at) != longLook/2 {
+				t.Fatalf("LPOS from %s replied with %d positions", rank, len(at))
+			}
+			for i, p := range at { // 2i, or one more while there is one at the left
+				if p/2 != i {
+					t.Fatalf("LPOS from %s replied with %d as position %d", rank, p, i)
+				}
+			}
 		}
 		fields := words(c, "HKEYS", "h")
 		slices.Sort(fields)
@@ -86,6 +102,15 @@ func TestALookWithoutAReplyRepliesNothing(t *testing.T) {
 	c.send("CLIENT", "REPLY", "SKIP")
 	c.send("LRANGE", "l", "0", "-1")
 	c.expect([2]string{"LLEN l", ":10000"})
+}
+
+// numbersOf reads words, those of an integer reply too.
+func numbersOf(words []string) (all []int) {
+	for _, w := range words {
+		n, _ := strconv.Atoi(strings.TrimPrefix(w, ":"))
+		all = append(all, n)
+	}
+	return all
 }
 
 // words sends a command and returns the words of its reply, which is an array of bulks.

@@ -20,7 +20,9 @@ func linsert(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil || n == 0 {
 		return s.count(0, err)
 	}
-	at, err := tx.Find(args[1], args[3], left, 0, 1, nil)
+	var c broker.ListCursor
+	at, err := tx.Find(args[1], args[3], left, 0, 1, &c, nil)
+	c.End()
 	if err != nil || len(at) == 0 {
 		return s.count(-1, err)
 	}
@@ -42,36 +44,28 @@ func lrem(s *session, tx *broker.Tx, args [][]byte) error {
 
 // lpos replies with positions from the left, whichever end the search begins at.
 func lpos(s *session, tx *broker.Tx, args [][]byte) error {
-	o := lposOptions{rank: 1, count: -1, end: left}
+	o, l := lposOptions{rank: 1, count: -1, end: left}, &s.look
 	o.parse(args[3:])
-	n, err := tx.Len(args[1])
-	if err != nil {
-		return err
-	}
-	var at []int
-	switch {
-	case o.rank > int64(n):
-	case o.rank > maxRank:
-		return failure(errHighRank)
-	default:
-		at, err = tx.Find(args[1], args[2], o.end, int(o.rank-1), o.most(), nil)
-	}
-	if err != nil {
-		return err
-	}
-	at = o.choose(at, n)
-	switch {
-	case o.count >= 0:
-		s.array(len(at))
-		for _, i := range at {
+	err := s.inSlices(func() (bool, error) {
+		n, err := tx.Len(args[1])
+		if err != nil || !l.list.More() && o.rank > int64(n) {
+			return false, err
+		}
+		at, err := tx.Find(args[1], args[2], o.end, int(o.rank-1), o.most()-l.found, &l.list, nil)
+		fit := o.choose(at, n)
+		for _, i := range fit {
 			s.int(int64(i))
 		}
-	case len(at) == 0:
+		l.found += len(fit)
+		return len(fit) == len(at) && l.found < o.most() && l.list.More(), err
+	})
+	switch {
+	case o.count >= 0:
+		l.head = appendHead(nil, '*', int64(l.found))
+	case l.found == 0 && err == nil:
 		s.null()
-	default:
-		s.int(int64(at[0]))
 	}
-	return nil
+	return err
 }
 
 // lposOptions are the options of LPOS.
@@ -104,14 +98,10 @@ func (o *lposOptions) parse(args [][]byte) {
 	}
 }
 
-const (
-	// maxPlaces is how many positions LPOS replies with, at most.
-	maxPlaces = 1<<16 - 1
-	// maxRank is how many matches it passes over before them, and one.
-	maxRank = 1 << 14
-)
+// maxPlaces is how many positions LPOS replies with, at most.
+const maxPlaces = 1<<16 - 1
 
-// most returns how many matches are needed.
+// most returns how many matches are wanted.
 func (o *lposOptions) most() int {
 	count := max(o.count, -o.count)
 	if count == 0 || count > maxPlaces {
@@ -133,7 +123,5 @@ func (o *lposOptions) choose(at []int, n int) []int {
 	}
 	return at
 }
-
-const errHighRank = "ERR RANK is too far from the end of a list this long: expected a number from -16384 to 16384"
 
 const errRank = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
