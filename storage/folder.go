@@ -47,6 +47,9 @@ func openFolder(path string) (_ *folder, err error) {
 	f.made = made
 	defer func() {
 		if err != nil {
+			if f.fresh {
+				f.unmake()
+			}
 			f.close()
 		}
 	}()
@@ -69,7 +72,10 @@ func openFolder(path string) (_ *folder, err error) {
 	if err := os.Mkdir(f.name(dbName), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("cannot make the database folder: %w", err)
 	}
-	return f, f.syncDir()
+	if err := f.syncDir(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // makeFolder makes a folder that is not there, with those above it, and makes their names durable.
@@ -90,7 +96,8 @@ func makeFolder(path string) (made []string, err error) {
 }
 
 // unmake removes what was made in a folder that held nothing before, and the folder if it was not
-// there. Whatever is left after a kill is as good as an empty folder.
+// there. Only who has the lock may: another may have begun to serve the folder. Whatever is left
+// after a kill is as good as an empty folder.
 func (f *folder) unmake() {
 	for _, name := range []string{buildName, journalName, dbName, anchorName, formatName, lockName} {
 		_ = os.RemoveAll(f.name(name))

@@ -187,9 +187,6 @@ func (s *Store) Close() error {
 	if !s.begun || s.opt.Whole { // what was not kept goes
 		err = emptyFolder(s.folder.name(buildName))
 	}
-	if s.opt.Whole && !s.kept && s.folder.fresh {
-		s.folder.unmake()
-	}
 	s.release()
 	return cmp.Or(failed, err)
 }
@@ -277,6 +274,9 @@ func (s *Store) release() {
 		_ = s.anchor.file.Close()
 	}
 	if s.folder != nil {
+		if s.opt.Whole && !s.kept && s.folder.fresh {
+			s.folder.unmake()
+		}
 		s.folder.close()
 	}
 }

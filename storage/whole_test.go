@@ -3,10 +3,14 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/tables"
@@ -96,5 +100,34 @@ func TestBatchesThatFailedAreNotKept(t *testing.T) {
 	}
 	if ids, tally := scanned(t, smallStore(t, dir)); len(ids) != 0 || tally.Live != 0 {
 		t.Errorf("packets %v are there", ids)
+	}
+}
+
+func TestAWholeStoreThatFindsTooFewFilesLeavesNoFolder(t *testing.T) {
+	for files := 3; files < 14; files++ {
+		disk := t.TempDir()
+		if err := unix.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprint("size=256m,nr_inodes=", files)); err != nil {
+			t.Skip("cannot mount:", err)
+		}
+		dir := filepath.Join(disk, "new")
+		s, err := Open(dir, Options{Whole: true})
+		if err == nil {
+			err = s.Close()
+		}
+		if _, there := os.Stat(dir); !errors.Is(there, fs.ErrNotExist) {
+			t.Errorf("of %d files: %v; Stat of the folder gives %v", files, err, there)
+		}
+		if err := unix.Unmount(disk, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAWholeStoreThatCannotBeOpenedLeavesNoFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	fails := func(string) (free, total int64, err error) { return 0, 0, unix.EIO }
+	_, err := Open(dir, Options{Whole: true, tune: tuning{stat: fails}})
+	if _, there := os.Stat(dir); !errors.Is(err, unix.EIO) || !errors.Is(there, fs.ErrNotExist) {
+		t.Errorf("Open gives %v, and Stat of the folder %v", err, there)
 	}
 }
