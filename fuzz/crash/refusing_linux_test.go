@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -15,33 +16,40 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// newRefusingDisk is a disk that has room for all but some of its pages: a write to one of these
-// fails when it is synced. Once it has grown it takes them, too.
-func newRefusingDisk(t *testing.T) *thinDisk {
+// newRefusingDisk is a disk of some MiB that has room for all but some of its pages, each so many
+// apart: a write to one of these fails when it is synced. What put writes is on the disk, if it is
+// not nil. Once the disk has grown it takes all pages.
+func newRefusingDisk(t *testing.T, mib, first, apart int64, put func(mount string)) *thinDisk {
 	t.Helper()
-	const mib, first, apart = 512, 32, 40 // so that a table is not written at once; the first pages are left to small files
-	d := mountRoom(t, mib+2)
+	const page = 4096
+	d := mountRoom(t, int(mib)+2)
 	if err := os.WriteFile(d.image, make([]byte, mib<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.run(true, "mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "^has_journal", "-E", "nodiscard,lazy_itable_init=0", d.image)
+	d.run(true, "mkfs.ext4", "-q", "-F", "-b", "4096", "-N", "256", "-O", "^has_journal", "-E", "nodiscard,lazy_itable_init=0", d.image)
+	d.attach()
+	t.Cleanup(d.detach)
+	if put != nil {
+		put(d.mount)
+	}
+	d.detach()
+	defer d.attach()
 	image, err := os.OpenFile(d.image, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = unix.Fallocate(int(image.Fd()), 0, 0, mib<<20) // mkfs makes holes
-	for at := int64(first << 20); at < mib<<20; at += apart << 20 {
-		page := at + rand.Int64N(apart<<8)<<12
-		err = errors.Join(err, unix.Fallocate(int(image.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, page, 4096))
+	for at, b := first*page, make([]byte, page); at < mib<<20; at += apart * page {
+		if _, e := image.ReadAt(b, at); bytes.Count(b, []byte{0}) == page { // nothing is there
+			err = errors.Join(err, e, unix.Fallocate(int(image.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, page))
+		}
 	}
 	if err := errors.Join(err, image.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(d.room, "full"), make([]byte, mib<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+	if err := os.WriteFile(filepath.Join(d.room, "full"), make([]byte, (mib+2)<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Fatal("there is room for all pages:", err)
 	}
-	d.attach()
-	t.Cleanup(d.detach)
 	return d
 }
 
@@ -70,7 +78,8 @@ func TestDiskThatRefusesInPartLosesNothing(t *testing.T) {
 // refuseInPart loads a server until the disk refuses a page, and kills it. hit says that it was one
 // of a table.
 func refuseInPart(t *testing.T, command Command) (hit bool) {
-	refusing := newRefusingDisk(t)
+	const first, apart = 8 << 10, 10 << 10 // so that a table is not written at once; the first pages are left to small files
+	refusing := newRefusingDisk(t, 512, first+rand.Int64N(apart), apart, nil)
 	d := startDisk(t, refusing.mount, command)
 	d.size = pinpriq.MaxPayload
 	var load sync.WaitGroup
