@@ -147,7 +147,7 @@ func (f *folder) close() {
 
 // mine refuses a folder that holds somebody else's files, before anything is written to it.
 func (f *folder) mine() error {
-	if _, err := os.Lstat(f.name(formatName)); err == nil {
+	if _, err := os.Stat(f.name(formatName)); err == nil {
 		return nil
 	}
 	names, err := f.dir.Readdirnames(-1)

@@ -43,7 +43,12 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 		"a newer format":        {made(write(formatName, "8\n")), ErrFormat, "version 8"},
 		"a format of nonsense":  {made(write(formatName, "what")), ErrDamaged, `"what"`},
 		"an empty format":       {made(write(formatName, "")), ErrDamaged, formatName},
-		"a corrupt anchor":      {made(write(anchorName, "HFAN")), ErrDamaged, "anchor"},
+		"a format that is a link to nothing": {made(func(t *testing.T, dir string) {
+			if err := errors.Join(os.Remove(filepath.Join(dir, formatName)), os.Symlink("nothing", filepath.Join(dir, formatName))); err != nil {
+				t.Fatal(err)
+			}
+		}), ErrNotFolder, formatName},
+		"a corrupt anchor": {made(write(anchorName, "HFAN")), ErrDamaged, "anchor"},
 		"an anchor ahead of the store": {made(func(t *testing.T, dir string) { forget(t, dir, 9) }),
 			ErrLoss, "batches 2 to 9 are lost"},
 		"a file in the way": {func(t *testing.T, dir string) {
