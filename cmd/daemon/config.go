@@ -46,7 +46,7 @@ type Config struct {
 
 	Users     []access.User              // who may do what; without any and without RedisPassword everybody may do everything
 	PlainUser string                     // the user of connections to pinpriq and barbershop that show no certificate; none if empty
-	Queues    map[string]broker.Settings // of queues without settings of their own, by globs of names; the longest that matches counts
+	Queues    map[string]broker.Settings // of queues without settings of their own, by their names, or else the longest glob that matches
 	TLS       TLSFiles                   // encryption on all listeners; none if zero
 	Debug     bool                       // serve profiles to operators
 

@@ -208,7 +208,7 @@ const exampleTables = `# [users.worker]
 # off = false # whether it is switched off
 # grants = { "jobs.*" = ["push", "take", "look", "manage"] } # rights for queues, by globs of names
 
-# [queues."jobs.*"] # settings of queues without their own; the longest glob that fits counts
+# [queues."jobs.*"] # settings of queues without their own; their name counts, or else the longest glob that fits
 # lease = "5m"
 # dead-letter = "graves"
 # enum.class = ["low", "high"]

@@ -105,9 +105,9 @@ const (
 	maxSubscriptions = 1 << 16
 	// maxNumSub is the most channels that PUBSUB NUMSUB names.
 	maxNumSub = 1 << 14
-	// subscriptionOverhead is what a subscription takes at most besides its name, if no other has it:
-	// a channel 200 bytes, a tail 280. A pattern takes more: it is compiled, and compared with the
-	// channel of every message.
+	// subscriptionOverhead is more than a subscription takes besides its name, if no other connection
+	// has it and its own has several: a channel 200 bytes, a tail 290. A pattern takes more: it is
+	// compiled, and compared with the channel of every message.
 	subscriptionOverhead = 320
 	patternOverhead      = 2048
 	compiledByte         = 32
