@@ -100,7 +100,7 @@ func (s *memStore) forget(identity uint64, stored content.Stored) {
 	}
 }
 
-func (s *memStore) Deliveries(fn func(*content.Delivery, content.Stored) error) error {
+func (s *memStore) eachState(fn func(*content.Delivery, content.Stored, error) error) error {
 	for _, identity := range slices.Sorted(maps.Keys(s.states)) {
 		d, stored := s.states[identity], content.StoredDelivery
 		if s.notes[content.NoteID{Identity: identity, Kind: content.NoteReason}] != nil {
@@ -109,7 +109,7 @@ func (s *memStore) Deliveries(fn func(*content.Delivery, content.Stored) error) 
 		if s.notes[content.NoteID{Identity: identity, Kind: content.NoteProgress}] != nil {
 			stored |= content.StoredProgress
 		}
-		if err := fn(&d, stored); err != nil {
+		if err := fn(&d, stored, nil); err != nil {
 			return err
 		}
 	}
@@ -143,7 +143,11 @@ func (s *memStore) Space() storage.Space {
 
 func (s *memStore) Control() content.Control { return s.control }
 
-func (s *memStore) Queues(fn func(content.Queue) error) error {
+func (s *memStore) Walk(v storage.Visitor) error {
+	return recoverytest.Scans{Queues: s.eachQueue, Uniques: s.Uniques, States: s.eachState, Packets: s.eachPacket, Items: s.Items}.Walk(v, s.control)
+}
+
+func (s *memStore) eachQueue(fn func(content.Queue) error) error {
 	for _, q := range s.queues {
 		if err := fn(q); err != nil {
 			return err
@@ -152,7 +156,7 @@ func (s *memStore) Queues(fn func(content.Queue) error) error {
 	return nil
 }
 
-func (s *memStore) Packets(fn func(content.PacketID, *content.Meta) error) error {
+func (s *memStore) eachPacket(fn func(content.PacketID, *content.Meta, []byte, error) error) error {
 	ids := make([]content.PacketID, 0, len(s.packets))
 	for id := range s.packets {
 		ids = append(ids, id)
@@ -171,7 +175,7 @@ func (s *memStore) Packets(fn func(content.PacketID, *content.Meta) error) error
 		if m.Key == nil {
 			m.Hash = content.ValueHash(p.Payload)
 		}
-		if err := fn(id, &m); err != nil {
+		if err := fn(id, &m, nil, nil); err != nil {
 			return err
 		}
 	}

@@ -410,7 +410,7 @@ func only(t *testing.T, store *storage.Store, priority uint32) (p content.Packet
 	}
 	defer snapshot.Close()
 	packets := 0
-	err = snapshot.Records(storage.QueueRange{}, func(id content.PacketID, rec []byte, damage error) error {
+	err = snapshot.Walk(storage.Visitor{Whole: true, Packet: func(id content.PacketID, _ *content.Meta, rec []byte, damage error) error {
 		packets++
 		if err := errors.Join(damage, content.DecodeRecord(bytes.Clone(rec), &p)); err != nil {
 			return err
@@ -419,7 +419,7 @@ func only(t *testing.T, store *storage.Store, priority uint32) (p content.Packet
 			t.Errorf("%+v is on disk at %v, want k at priority %d", p, id, priority)
 		}
 		return nil
-	})
+	}})
 	if err != nil || packets != 1 {
 		t.Errorf("%d packets are on disk (%v), want one", packets, err)
 	}

@@ -65,23 +65,25 @@ func TestWhatALaterVersionWroteIsWrittenBack(t *testing.T) {
 			t.Errorf("%s: changed is %v, and it has %+v", what, changed, got)
 		}
 	}
-	err = errors.Join(
-		view.Queues(func(q content.Queue) error {
+	err = view.Walk(storage.Visitor{
+		Whole: true,
+		Queue: func(q content.Queue) error {
 			see("the definition", q.Settings.MaxAttempts == 6, q.Rest)
 			return nil
-		}),
-		view.Deliveries(func(d *content.Delivery, damage error) error {
+		},
+		State: func(d *content.Delivery, _ content.Stored, damage error) error {
 			see("the delivery state", index.State(d.State) == index.Claimed, d.Rest)
 			return damage
-		}),
-		view.Items(func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
+		},
+		Item: func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
 			if f != nil {
 				see(v.String(), string(f.Value) == "w", f.Rest)
 				return damage
 			}
 			see(v.String(), h.Expiry == startTime+1_000_000, h.Rest)
 			return damage
-		}))
+		},
+	})
 	if err != nil || records != 5 {
 		t.Errorf("%d records, %v", records, err)
 	}

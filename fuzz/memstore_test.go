@@ -81,8 +81,15 @@ func (s *memStore) Control() content.Control {
 	return s.control
 }
 
-// Queues implements recovery.Source.
-func (s *memStore) Queues(fn func(content.Queue) error) error {
+// Walk implements recovery.Source: nothing is ever claimed here.
+func (s *memStore) Walk(v storage.Visitor) error {
+	return recoverytest.Scans{
+		Queues: s.eachQueue, Uniques: s.Uniques, Packets: s.eachPacket, Items: s.Items,
+		States: func(func(*content.Delivery, content.Stored, error) error) error { return nil },
+	}.Walk(v, s.Control())
+}
+
+func (s *memStore) eachQueue(fn func(content.Queue) error) error {
 	for _, id := range slices.Sorted(maps.Keys(s.queues)) {
 		if err := fn(s.queues[id]); err != nil {
 			return err
@@ -91,14 +98,10 @@ func (s *memStore) Queues(fn func(content.Queue) error) error {
 	return nil
 }
 
-// Deliveries implements recovery.Source: nothing is ever claimed here.
-func (s *memStore) Deliveries(func(*content.Delivery, content.Stored) error) error { return nil }
-
 // ReadNotes implements broker.Store.
 func (s *memStore) ReadNotes([]content.NoteID, func(int, []byte, error)) {}
 
-// Packets implements recovery.Source.
-func (s *memStore) Packets(fn func(content.PacketID, *content.Meta) error) error {
+func (s *memStore) eachPacket(fn func(content.PacketID, *content.Meta, []byte, error) error) error {
 	byID := func(a, b content.PacketID) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
 	}
@@ -114,7 +117,7 @@ func (s *memStore) Packets(fn func(content.PacketID, *content.Meta) error) error
 		if m.Key == nil {
 			m.Hash = content.ValueHash(p.Payload)
 		}
-		if err := fn(id, &m); err != nil {
+		if err := fn(id, &m, nil, nil); err != nil {
 			return err
 		}
 	}

@@ -25,20 +25,20 @@ type workerID struct {
 // maxDeliveries bounds the memory that is taken because the control record says so.
 const maxDeliveries = 1 << 22
 
-// readDeliveries reads all delivery states.
-func (r *restorer) readDeliveries(src Source) error {
-	s := &r.deliveries
-	s.List = make([]Delivery, 0, min(src.Control().Deliveries, maxDeliveries))
-	s.numbers, s.workers = make(map[string]uint32), make(map[workerID]uint32)
-	return src.Deliveries(func(d *content.Delivery, stored content.Stored) error {
-		r.progress()
-		if stored&content.StoredDelivery != 0 { // else only its notes are there
-			r.tally.AddDelivery(d.Identity)
-			keepRest(&r.state.Rests.States, d.Identity, d.Rest)
-		}
-		s.Add(d, stored, s.number(d.Consumer))
-		return nil
-	})
+func newDeliveries(counted uint64) deliveries {
+	list := make([]Delivery, 0, min(counted, maxDeliveries))
+	return deliveries{Deliveries: Deliveries{List: list}, numbers: make(map[string]uint32), workers: make(map[workerID]uint32)}
+}
+
+// tried reads a delivery state. Only its notes may be there.
+func (r *restorer) tried(d *content.Delivery, stored content.Stored, damage error) error {
+	if damage != nil && stored&content.StoredDelivery != 0 {
+		return damage
+	}
+	r.progress()
+	keepRest(&r.state.Rests.States, d.Identity, d.Rest)
+	r.deliveries.Add(d, stored, r.deliveries.number(d.Consumer))
+	return nil
 }
 
 // number is that of a consumer's name.

@@ -28,8 +28,8 @@ func triedSource(n int, change func(i int, d *content.Delivery)) *source {
 	return s
 }
 
-// Deliveries hands one value out again and again, as the store does.
-func (s *source) Deliveries(fn func(d *content.Delivery, stored content.Stored) error) error {
+// eachState hands one value out again and again, as the store does.
+func (s *source) eachState(fn func(d *content.Delivery, stored content.Stored, damage error) error) error {
 	var buf content.Delivery
 	for i := range s.Tried {
 		buf = s.Tried[i].Delivery
@@ -40,7 +40,7 @@ func (s *source) Deliveries(fn func(d *content.Delivery, stored content.Stored) 
 		if buf.Progress != "" {
 			stored |= content.StoredProgress
 		}
-		if err := fn(&buf, stored); err != nil {
+		if err := fn(&buf, stored, nil); err != nil {
 			return err
 		}
 		buf = content.Delivery{Consumer: "overwritten"}

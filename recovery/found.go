@@ -3,6 +3,7 @@ package recovery
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -25,14 +26,18 @@ func (f *Found) Add(kind, key, format string, args ...any) {
 	f.Findings = append(f.Findings, storage.Finding{Kind: kind, Key: key, What: fmt.Sprintf(format, args...)})
 }
 
-// Compare adds what Check, CheckKeys or CheckDeliveries of a control record say. Where there is no
-// control record there is nothing to compare with, and opening the folder has said so.
+// Compare adds how a folder differs from its control record, once. Where there is no control record
+// there is nothing to compare with, and opening the folder has said so.
 func (f *Found) Compare(control *content.Control, err error) {
-	if mismatch, ok := errors.AsType[*content.MismatchError](err); ok && control.Epoch != 0 {
-		kind := storage.FindingLost
-		if mismatch.CameBack() {
-			kind = storage.FindingResurrected
-		}
-		f.Add(kind, mismatch.What(), "%v", mismatch)
+	mismatch, ok := errors.AsType[*content.MismatchError](err)
+	if !ok || control.Epoch == 0 {
+		return
+	}
+	found := storage.Finding{Kind: storage.FindingLost, Key: mismatch.What(), What: mismatch.Error()}
+	if mismatch.CameBack() {
+		found.Kind = storage.FindingResurrected
+	}
+	if !slices.Contains(f.Findings, found) {
+		f.Add(found.Kind, found.Key, "%s", found.What)
 	}
 }

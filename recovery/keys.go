@@ -5,40 +5,34 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// keys reads all heads and fields. What has expired or is dropped, fields whose hash is gone, and
+// item reads a head or a field. What has expired or is dropped, fields whose hash is gone, and
 // hashes whose fields are gone become leftovers.
-func (r *restorer) keys(src Source) error {
-	err := src.Items(func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
-		if damage != nil {
-			return damage
+func (r *restorer) item(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
+	if damage != nil {
+		return damage
+	}
+	r.progress()
+	if h != nil {
+		keepRest(&r.state.Rests.Items, v, h.Rest)
+		r.endHash()
+		if k := r.head(h); h.Kind == content.Hash {
+			r.hash = k
 		}
-		r.progress()
-		if h != nil {
-			r.tally.AddItem(v, h.Version)
-			keepRest(&r.state.Rests.Items, v, h.Rest)
-			r.endHash()
-			if k := r.head(h); h.Kind == content.Hash {
-				r.hash = k
-			}
-			return nil
-		}
-		r.tally.AddItem(v, f.Version)
-		keepRest(&r.state.Rests.Items, v, f.Rest)
-		if r.hash == nil || r.hash.ID != f.Hash {
-			r.endHash()
-			r.hash = r.leftover(f.Hash)
-		}
-		keep := r.state.Names.Has(r.hash)
-		if old := r.hash.Field(f.Name); keep && old != nil {
-			r.sameName("fields of a hash", f.Name, f.ID)
-			r.hash.RemoveField(old)
-			r.leftover(f.Hash).AddField(nil, old.ID).Value = old.Value
-		}
-		r.hash.AddField(f.Name, f.ID).Value = value(f.Version, f.Value, f.Size, keep)
 		return nil
-	})
-	r.endHash()
-	return err
+	}
+	keepRest(&r.state.Rests.Items, v, f.Rest)
+	if r.hash == nil || r.hash.ID != f.Hash {
+		r.endHash()
+		r.hash = r.leftover(f.Hash)
+	}
+	keep := r.state.Names.Has(r.hash)
+	if old := r.hash.Field(f.Name); keep && old != nil {
+		r.sameName("fields of a hash", f.Name, f.ID)
+		r.hash.RemoveField(old)
+		r.leftover(f.Hash).AddField(nil, old.ID).Value = old.Value
+	}
+	r.hash.AddField(f.Name, f.ID).Value = value(f.Version, f.Value, f.Size, keep)
+	return nil
 }
 
 // endHash discards the last hash if all of its fields are lost.

@@ -31,18 +31,10 @@ import (
 type Source interface {
 	// Control returns the control record as of opening.
 	Control() content.Control
-	// Queues calls fn with every queue definition, Packets with every packet in the order of their
-	// ids. What fn gets is valid during the call. An error of fn ends the scan and is returned.
-	Queues(fn func(content.Queue) error) error
-	Packets(fn func(content.PacketID, *content.Meta) error) error
-	// Items calls fn with every string and hash, and every field behind its hash, in the same way, or
-	// with why one cannot be read. Flush says which of them, and which queues, are dropped.
-	Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error
+	// Flush says which queues, strings and hashes are dropped.
 	Flush() content.Flush
-	// Deliveries calls fn with every delivery state in the same way.
-	Deliveries(fn func(d *content.Delivery, stored content.Stored) error) error
-	// Uniques calls fn with the record of every unique push in the same way.
-	Uniques(fn func(*content.Unique) error) error
+	// Walk shows a visitor what the store holds, and counts it. An error of the visitor ends it.
+	Walk(v storage.Visitor) error
 	// Verify compares a tally of all packets, heads, fields and delivery states with the control
 	// record, and lets the store begin. A difference is an error that wraps storage.ErrLoss.
 	Verify(scan content.Tally) error
@@ -163,36 +155,30 @@ type Options struct {
 // the scan disagrees with the control record or finds packets without a queue definition, unless
 // the options accept that.
 func Restore(src Source, o Options) (*State, error) {
-	start := time.Now()
+	start, control := time.Now(), src.Control()
 	r := restorer{
-		Options: o,
-		state:   State{Index: index.New(), Names: keyspace.New(), Marks: src.Control().Marks},
-		queues:  make(map[uint32]target),
-		flush:   src.Flush(),
-		uniques: make(map[content.UniqueID]string),
+		Options:    o,
+		state:      State{Index: index.New(), Names: keyspace.New(), Marks: control.Marks},
+		queues:     make(map[uint32]target),
+		flush:      src.Flush(),
+		deliveries: newDeliveries(control.Deliveries),
+		uniques:    make(map[content.UniqueID]string),
 	}
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
 	}
-	for _, step := range []struct {
-		what string
-		read func(Source) error
-	}{
-		{"queue definitions", func(src Source) error { return src.Queues(r.queue) }},
-		{"strings and hashes", r.keys},
-		{"ids of unique pushes", func(src Source) error { return src.Uniques(r.unique) }},
-		{"delivery states", r.readDeliveries},
-		{"packets", r.scan},
-	} {
-		if err := step.read(src); err != nil {
-			return nil, fmt.Errorf("read %s: %w", step.what, err)
-		}
+	err := src.Walk(storage.Visitor{Queue: r.queue, Unique: r.unique, State: r.tried, Item: r.item, Tally: &r.tally})
+	if err == nil {
+		r.endHash()
+		err = r.scan(src)
+	}
+	if err != nil {
+		return nil, err
 	}
 	r.leaveDeliveries()
 	for id := range r.uniques {
 		r.state.EndedUniques = append(r.state.EndedUniques, id)
 	}
-	var err error
 	if r.orphans > 0 {
 		err = r.accept(fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans))
 	}
@@ -284,7 +270,6 @@ func (r *restorer) progress() {
 }
 
 func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) error {
-	r.tally.Add(id, m.Expiry)
 	r.progress()
 	d := r.delivery(id, m)
 	if m.Expired(r.Now) && !d.Leased(r.Now) {
@@ -322,7 +307,6 @@ func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) err
 
 // unique reads the record of a unique push. A window goes to the index at once.
 func (r *restorer) unique(u *content.Unique) error {
-	r.tally.AddUnique(u.UniqueID)
 	r.progress()
 	switch q, ok := r.queues[u.Queue]; {
 	case u.Until == 0:

@@ -20,7 +20,7 @@ type source struct {
 	queues  []content.Queue
 	packets []packet
 	control content.Control
-	broken  error        // given by Packets after the last packet
+	broken  error        // given by Walk after the last packet
 	begins  func() error // called by Verify when all agrees, if not nil
 }
 
@@ -31,7 +31,11 @@ type packet struct {
 
 func (s *source) Control() content.Control { return s.control }
 
-func (s *source) Queues(fn func(content.Queue) error) error {
+func (s *source) Walk(v storage.Visitor) error {
+	return recoverytest.Scans{Queues: s.eachQueue, Uniques: s.Uniques, States: s.eachState, Packets: s.eachPacket, Items: s.Items}.Walk(v, s.control)
+}
+
+func (s *source) eachQueue(fn func(content.Queue) error) error {
 	for _, q := range s.queues {
 		if err := fn(q); err != nil {
 			return err
@@ -40,14 +44,14 @@ func (s *source) Queues(fn func(content.Queue) error) error {
 	return nil
 }
 
-// Packets hands out one Meta again and again, as the store does.
-func (s *source) Packets(fn func(content.PacketID, *content.Meta) error) error {
+// eachPacket hands out one Meta again and again, as the store does.
+func (s *source) eachPacket(fn func(content.PacketID, *content.Meta, []byte, error) error) error {
 	var m content.Meta
 	var tags []content.Tag
 	for _, p := range s.packets {
 		m = p.meta
 		m.Key, m.Tags = slices.Clone(p.meta.Key), append(tags[:0], p.meta.Tags...)
-		if err := fn(p.id, &m); err != nil {
+		if err := fn(p.id, &m, nil, nil); err != nil {
 			return err
 		}
 		for i := range m.Key {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
+	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -40,12 +41,15 @@ func (r *restorer) scan(src Source) error {
 		Read: func(next func() (*scanned, error)) error {
 			run, err := next()
 			if err == nil {
-				err = src.Packets(func(id content.PacketID, m *content.Meta) error {
+				err = src.Walk(storage.Visitor{Tally: &r.tally, Packet: func(id content.PacketID, m *content.Meta, _ []byte, damage error) error {
+					if damage != nil {
+						return damage
+					}
 					if run.add(id, m); len(run.ids) == scanBatch {
 						run, err = next()
 					}
 					return err
-				})
+				}})
 			}
 			if err == nil {
 				_, err = next()

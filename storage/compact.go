@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -45,11 +47,15 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 		return err
 	}
 	defer n.Close()
-	if err := n.Packets(func(content.PacketID, *content.Meta) error { return ctx.Err() }); err != nil {
+	err = n.Walk(Visitor{Packet: func(_ content.PacketID, _ *content.Meta, _ []byte, damage error) error {
+		return cmp.Or(ctx.Err(), damage)
+	}})
+	if err != nil {
 		return err
 	}
-	if err := n.Items(func(_ content.ValueID, _ *content.Head, _ *content.Field, damage error) error { return damage }); err != nil {
-		return err
-	}
-	return n.Deliveries(func(_ *content.Delivery, damage error) error { return damage })
+	return n.Walk(Visitor{
+		Whole: true,
+		State: func(_ *content.Delivery, _ content.Stored, damage error) error { return damage },
+		Item:  func(_ content.ValueID, _ *content.Head, _ *content.Field, damage error) error { return damage },
+	})
 }

@@ -8,46 +8,22 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// Deliveries calls fn for every delivery state on disk, in order of identity; valid during the
-// call. stored says which records there are. Where there are notes without a state, which only
-// damage leaves, stored is without StoredDelivery and d has its identity only; Tally does not
-// count it. It stops at the first error of fn.
-func (s *Store) Deliveries(fn func(d *content.Delivery, stored content.Stored) error) error {
-	return s.scan(func(n *Snapshot) error {
-		w := stateWalk{give: func(w *stateWalk) error {
-			if w.damage != nil {
-				return w.damage
-			}
-			return fn(&w.d, w.stored)
-		}}
-		return w.end(n.scan(all(content.StatePrefix), w.take))
-	})
-}
-
-// Deliveries calls fn for every delivery state with its notes, in order of identity; d is valid
-// during the call. Where the state cannot be read, or there are only its notes, d has beside these
-// its identity only and damage, which wraps ErrDamaged, says why. Deliveries stops at the first
-// error of fn. What was shown is held against the control record in the end: a difference is a
-// *MismatchError, unless the view is tolerant.
-func (n *Snapshot) Deliveries(fn func(d *content.Delivery, damage error) error) error {
-	var sum content.Tally
-	unread := uint64(0)
-	w := stateWalk{texts: true, give: func(w *stateWalk) error {
-		switch {
-		case w.damage != nil:
-			unread++
-		case w.stored&content.StoredDelivery == 0:
+func (n *Snapshot) states(v *Visitor, c *count) error {
+	w := stateWalk{texts: v.Whole, give: func(w *stateWalk) error {
+		if w.damage == nil && w.stored&content.StoredDelivery == 0 {
 			w.damage = fmt.Errorf("%w: %v is missing", ErrDamaged, content.NoteID{Identity: w.d.Identity})
-		default:
-			sum.AddDelivery(w.d.Identity)
 		}
-		return fn(&w.d, w.damage)
+		if w.damage != nil {
+			c.unread++
+		} else {
+			c.AddDelivery(w.d.Identity)
+		}
+		return v.State(&w.d, w.stored, w.damage)
 	}}
-	err := w.end(n.scan(all(content.StatePrefix), w.take))
-	return n.held(err, content.Tally.CheckDeliveries, sum, unread)
+	return w.end(n.scan(all(content.StatePrefix), w.take))
 }
 
-// ReadDeliveries returns a function that reads a delivery state which Deliveries showed, with its
+// ReadDeliveries returns a function that reads a delivery state that a walk showed, with its
 // notes, fastest in rising order of identity. What it returns is valid until the next call. The
 // error wraps ErrDamaged when the state cannot be read. One goroutine at a time uses read, and
 // calls done in the end.

@@ -37,9 +37,10 @@
 // All that a store holds:
 //
 //	snapshot.go     Snapshot: the state after one batch
-//	scan.go         queues, packets and ids, for a start as for a dump
+//	scan.go         Visitor, and the scans of queues, packets and ids for it
 //	items.go        heads and fields
 //	deliveries.go   delivery states
+//	walk.go         Walk: all of them, held against the control record
 //	compact.go      Compact
 //	files.go        Files: those of a folder at one moment
 //	restoration.go  a folder of them

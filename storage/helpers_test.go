@@ -96,6 +96,73 @@ func scanned(t testing.TB, s *Store) (ids []content.PacketID, tally content.Tall
 	return ids, tally
 }
 
+// What follows shows one kind each. A store holds nothing against the control record, nor does a
+// tolerant view.
+
+func (s *Store) Queues(fn func(content.Queue) error) error {
+	return s.Walk(Visitor{Queue: fn, Tally: new(content.Tally)})
+}
+
+func (s *Store) Uniques(fn func(*content.Unique) error) error {
+	return s.Walk(Visitor{Unique: fn, Tally: new(content.Tally)})
+}
+
+func (s *Store) Packets(fn func(content.PacketID, *content.Meta) error) error {
+	return s.Walk(Visitor{Packet: readable(fn), Tally: new(content.Tally)})
+}
+
+func (s *Store) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
+	return s.Walk(Visitor{Item: fn, Tally: new(content.Tally)})
+}
+
+func (s *Store) Deliveries(fn func(d *content.Delivery, stored content.Stored) error) error {
+	return s.Walk(Visitor{Tally: new(content.Tally), State: func(d *content.Delivery, stored content.Stored, damage error) error {
+		if damage != nil && stored&content.StoredDelivery != 0 {
+			return damage
+		}
+		return fn(d, stored)
+	}})
+}
+
+func (n *Snapshot) Queues(fn func(content.Queue) error) error { return n.Walk(Visitor{Queue: fn}) }
+
+func (n *Snapshot) Packets(fn func(content.PacketID, *content.Meta) error) error {
+	return n.Walk(Visitor{Packet: readable(fn), Wrong: n.unlessTolerant})
+}
+
+func (n *Snapshot) Records(r QueueRange, fn func(id content.PacketID, rec []byte, damage error) error) error {
+	return n.Walk(Visitor{Range: r, Whole: true, Wrong: n.unlessTolerant, Packet: func(id content.PacketID, _ *content.Meta, rec []byte, damage error) error {
+		return fn(id, rec, damage)
+	}})
+}
+
+func (n *Snapshot) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
+	return n.Walk(Visitor{Item: fn, Whole: true, Wrong: n.unlessTolerant})
+}
+
+func (n *Snapshot) Deliveries(fn func(d *content.Delivery, damage error) error) error {
+	return n.Walk(Visitor{Whole: true, Wrong: n.unlessTolerant, State: func(d *content.Delivery, _ content.Stored, damage error) error {
+		return fn(d, damage)
+	}})
+}
+
+// readable is for packets whose records can be read.
+func readable(fn func(content.PacketID, *content.Meta) error) func(content.PacketID, *content.Meta, []byte, error) error {
+	return func(id content.PacketID, m *content.Meta, _ []byte, damage error) error {
+		if damage != nil {
+			return damage
+		}
+		return fn(id, m)
+	}
+}
+
+func (n *Snapshot) unlessTolerant(err error) error {
+	if errors.Is(err, ErrLoss) && n.tolerate != nil {
+		return nil
+	}
+	return err
+}
+
 // eachItem calls fn with every head and field of a store; large values are nil.
 func eachItem(s *Store, fn func(v content.ValueID, i content.Item) error) error {
 	return s.Items(func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
@@ -160,9 +227,12 @@ func checkTotals(t *rapid.T, b *content.Batch) {
 
 // each calls fn for every key with a prefix.
 func each(s *Store, prefix string, fn func()) error {
-	return s.scan(func(n *Snapshot) error {
-		return n.scan(all(prefix), func(_, _ []byte) error { fn(); return nil })
-	})
+	n, err := s.snapshot()
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	return n.scan(all(prefix), func(_, _ []byte) error { fn(); return nil })
 }
 
 // behind writes entries that no batch would write, and that the control record does not count.

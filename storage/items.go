@@ -28,45 +28,10 @@ func fieldOf(v content.ValueID, i *content.Item) content.Field {
 	return content.Field{Hash: v.ID, ID: v.Field, Name: i.Name, Version: i.Version, Value: i.Value, Size: i.Len(), Rest: i.Rest}
 }
 
-// Items is that of a snapshot of now, without large values. It leaves the control record to Verify.
-func (s *Store) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
-	return s.scan(func(n *Snapshot) error { return n.items(false, fn) })
-}
-
-// Items calls fn for every head and every field, with its value, large or not, in the order of
-// their numbers, which v says: the fields of a hash follow its head, if that is there. One of h and
-// f is nil. What fn gets is valid during the call. Those that have expired or are dropped (Flush)
-// are shown, too.
-//
-// Where a record cannot be read both are nil, where a large value cannot be read Value is nil, and
-// damage, which wraps ErrDamaged, says why, naming the head or field. Items stops at the first
-// error of fn. What was shown is held against the control record in the end: a difference is a
-// *MismatchError, unless the view is tolerant. A tolerant view notes values that belong to nothing.
-func (n *Snapshot) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
-	var tally content.Tally
-	unread := uint64(0)
-	if err := n.Uniques(func(u *content.Unique) error { tally.AddUnique(u.UniqueID); return nil }); err != nil {
-		return err
-	}
-	err := n.items(true, func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
-		switch {
-		case h != nil:
-			tally.AddItem(v, h.Version)
-		case f != nil:
-			tally.AddItem(v, f.Version)
-		default:
-			unread++
-		}
-		return fn(v, h, f, damage)
-	})
-	return n.held(err, content.Tally.CheckKeys, tally, unread)
-}
-
-// items is Items without the control record. Large values are read if they are wanted.
-func (n *Snapshot) items(values bool, fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
+func (n *Snapshot) items(v *Visitor, c *count) error {
 	w := itemWalk{n: n, heads: n.view.Iterator([]byte(content.HeadPrefix)), fields: n.view.Iterator([]byte(content.FieldPrefix))}
 	all := []*tables.Iterator{w.heads, w.fields}
-	if values {
+	if v.Whole {
 		w.values = n.view.Iterator([]byte(content.ValuePrefix))
 		all = append(all, w.values)
 	}
@@ -76,15 +41,17 @@ func (n *Snapshot) items(values bool, fn func(v content.ValueID, h *content.Head
 	}
 	for it := w.next(); it.Valid(); it = w.next() {
 		e := it.Entry()
-		v, i, err := readItem(e.Key, e.Value)
+		id, i, err := readItem(e.Key, e.Value)
 		n.shown.Add(int64(len(e.Key)+len(e.Value)+content.EntryBytes) + int64(i.Size))
 		switch {
-		case err != nil && v == (content.ValueID{}): // its key is none
+		case err != nil && id == (content.ValueID{}): // its key is none
 			err = n.tolerated(err)
 		case err != nil:
-			err = fn(v, nil, nil, err)
+			c.unread++
+			err = v.Item(id, nil, nil, err)
 		default:
-			err = w.give(e.Key, v, &i, fn)
+			c.AddItem(id, i.Version)
+			err = w.give(e.Key, id, &i, v.Item)
 		}
 		if err != nil {
 			return err
@@ -102,9 +69,8 @@ func (n *Snapshot) items(values bool, fn func(v content.ValueID, h *content.Head
 	return nil
 }
 
-// itemWalk is one call of Items under way. Behind its prefix a field has the number of its hash
-// first, and a value has all that its head or field has: so the bytes behind the prefix order all
-// three.
+// itemWalk is a scan under way. Behind its prefix a field has the number of its hash first, and a
+// value has all that its head or field has: so the bytes behind the prefix order all three.
 type itemWalk struct {
 	n                     *Snapshot
 	heads, fields, values *tables.Iterator // values is nil if they are not wanted

@@ -72,9 +72,45 @@ func (n *Snapshot) tolerated(err error) error {
 	return nil
 }
 
-// Queues calls fn for every queue definition, in order of identity; Name and Rest are valid during
-// the call. It stops at the first error of fn.
-func (n *Snapshot) Queues(fn func(content.Queue) error) error {
+// Visitor says what a walk shows, and whom. A nil func is shown nothing. What the others get is
+// valid during the call, and their errors end the walk, unless Wrong passes them over.
+type Visitor struct {
+	// Queue gets every queue definition, in order of identity, and Unique the record of every unique
+	// push, in the order of their keys, those that are over, too.
+	Queue  func(content.Queue) error
+	Unique func(*content.Unique) error
+	// State gets every delivery state, in order of identity; stored says which records there are.
+	// Where the state cannot be read, or there are only its notes, d has beside these its identity
+	// only and damage, which wraps ErrDamaged, says why.
+	State func(d *content.Delivery, stored content.Stored, damage error) error
+	// Packet gets the packets of the queues in Range, in the order of their keys. Where a record
+	// cannot be read m is nil, where that or a large payload cannot rec is nil, and damage, which
+	// wraps ErrDamaged, says why, naming the packet.
+	Packet func(id content.PacketID, m *content.Meta, rec []byte, damage error) error
+	// Item gets every head and every field, in the order of their numbers, which v says: the fields
+	// of a hash follow its head, if that is there. One of h and f is nil. Those that have expired or
+	// are dropped (Flush) are shown, too. Where a record cannot be read both are nil, where a large
+	// value cannot Value is nil, and damage, which wraps ErrDamaged, says why, naming v.
+	Item func(v content.ValueID, h *content.Head, f *content.Field, damage error) error
+
+	Range QueueRange
+	// Whole shows the texts of notes, and large payloads and values, too. Then m has neither tags
+	// nor Extra nor Hash.
+	Whole bool
+	// Tally, if not nil, is added to, and somebody else holds it against the control record.
+	Tally *content.Tally
+	// Wrong, if not nil, gets why the scan of one of the five ended early, and how it differs from
+	// the control record. What it returns ends the walk.
+	Wrong func(error) error
+}
+
+// count is what a walk has shown so far of what the control record counts.
+type count struct {
+	content.Tally
+	unread uint64 // records of the kind under way
+}
+
+func (n *Snapshot) queues(v *Visitor, _ *count) error {
 	var q content.Queue
 	var definition []byte
 	held := false // q waits for its counters, which lie behind it
@@ -83,7 +119,7 @@ func (n *Snapshot) Queues(fn func(content.Queue) error) error {
 			return nil
 		}
 		held = false
-		return fn(q)
+		return v.Queue(q)
 	}
 	err := n.scan(all(content.QueuePrefix), func(key, rec []byte) error {
 		id, counters, err := content.DecodeQueueKey(key)
@@ -114,73 +150,33 @@ type queueName uint32
 
 func (q queueName) String() string { return fmt.Sprintf("queue %d", uint32(q)) }
 
-// Packets calls fn for every packet, in the order of their keys; the Meta is valid during the call
-// and its payload is not read. It stops at the first error of fn. What was shown is held against
-// the control record in the end: a difference is a *MismatchError, unless the view is tolerant.
-func (n *Snapshot) Packets(fn func(content.PacketID, *content.Meta) error) error {
-	var sum content.Tally
-	err := n.packets(func(id content.PacketID, m *content.Meta) error {
-		sum.Add(id, m.Expiry)
-		return fn(id, m)
-	})
-	return n.held(err, content.Tally.Check, sum, 0)
-}
-
-// held holds what a whole scan has shown against the control record, unless the scan had an error
-// or the view is tolerant.
-func (n *Snapshot) held(err error, check func(t content.Tally, scan content.Tally, unread uint64) error, sum content.Tally, unread uint64) error {
-	if err != nil || n.tolerate != nil {
-		return err
-	}
-	return check(n.control.Tally, sum, unread)
-}
-
-func (n *Snapshot) packets(fn func(content.PacketID, *content.Meta) error) error {
+func (n *Snapshot) packets(v *Visitor, c *count) error {
+	state := &readState{view: n.view}
 	var m content.Meta
-	return n.scan(all(content.PacketPrefix), func(key, rec []byte) error {
+	return n.scan(v.Range.packets(), func(key, rec []byte) error {
 		id, err := content.DecodePacketKey(key)
 		if err != nil {
 			return err
 		}
-		if err := content.DecodeMeta(rec, &m); err != nil {
-			return badRecord(id, "packet ", err)
+		var x content.MetaRest
+		if v.Whole {
+			err = content.ReadRecord(rec, &m, &x, false)
+		} else {
+			err = content.DecodeMeta(rec, &m)
 		}
+		if err != nil {
+			c.unread++
+			return v.Packet(id, nil, nil, badRecord(id, "packet ", err))
+		}
+		c.Add(id, m.Expiry)
 		if m.Large {
 			n.shown.Add(int64(m.Size))
 		}
-		return fn(id, &m)
-	})
-}
-
-// Records calls fn for the packets of the queues in r, in the order of their keys, with the full
-// record of each, valid during the call. The record is nil when that one packet cannot be read:
-// then damage, which wraps ErrDamaged, says why, naming the packet. Records stops at the first
-// error of fn. As in Packets, all queues are held against the control record.
-func (n *Snapshot) Records(r QueueRange, fn func(id content.PacketID, rec []byte, damage error) error) error {
-	state := &readState{view: n.view}
-	var sum content.Tally
-	unread := uint64(0)
-	err := n.scan(r.packets(), func(key, rec []byte) error {
-		id, err := content.DecodePacketKey(key)
-		if err != nil {
-			return err
-		}
-		var m content.Meta
-		var x content.MetaRest
-		if err := content.ReadRecord(rec, &m, &x, false); err != nil {
-			unread++
-			return fn(id, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
-		}
-		sum.Add(id, m.Expiry)
-		if m.Large {
+		if m.Large && v.Whole {
 			rec, err = state.join(id, rec, &x)
 		}
-		return fn(id, rec, err)
+		return v.Packet(id, &m, rec, err)
 	})
-	if !r.all() {
-		return err
-	}
-	return n.held(err, content.Tally.Check, sum, unread)
 }
 
 // Payloads calls fn for the record of every large payload, in the order of the keys: the queue and
@@ -196,10 +192,7 @@ func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error)
 	})
 }
 
-// Uniques calls fn for the record of every unique push, in the order of their keys; valid during
-// the call. Those that are over are shown, too. It stops at the first error of fn. Items holds
-// their number against the control record.
-func (n *Snapshot) Uniques(fn func(*content.Unique) error) error {
+func (n *Snapshot) uniques(v *Visitor, c *count) error {
 	return n.scan(all(content.UniquePrefix), func(key, rec []byte) error {
 		id, err := content.DecodeUniqueKey(key)
 		if err != nil {
@@ -209,81 +202,9 @@ func (n *Snapshot) Uniques(fn func(*content.Unique) error) error {
 		if err := content.DecodeUnique(rec, &u); err != nil {
 			return badRecord(id, "", err)
 		}
-		return fn(&u)
+		if c.AddUnique(id); v.Unique == nil {
+			return nil
+		}
+		return v.Unique(&u)
 	})
-}
-
-// scan runs a scan of all that was applied, and counts what it showed for Verify.
-func (s *Store) scan(run func(*Snapshot) error) error {
-	n, err := s.snapshot()
-	if err != nil {
-		return err
-	}
-	defer n.Close()
-	err = run(n)
-	s.scanned.Add(n.shown.Load() + 1)
-	return err
-}
-
-// Queues is that of a snapshot of now.
-func (s *Store) Queues(fn func(content.Queue) error) error {
-	return s.scan(func(n *Snapshot) error { return n.Queues(fn) })
-}
-
-// Packets is that of a snapshot of now, which leaves the control record to Verify.
-func (s *Store) Packets(fn func(content.PacketID, *content.Meta) error) error {
-	return s.scan(func(n *Snapshot) error { return n.packets(fn) })
-}
-
-// Uniques is that of a snapshot of now.
-func (s *Store) Uniques(fn func(*content.Unique) error) error {
-	return s.scan(func(n *Snapshot) error { return n.Uniques(fn) })
-}
-
-// Verify compares the tally of a scan with the control record. When they differ it returns an
-// ErrLoss: a *MismatchError of packets, one of keys, one of delivery states, or some of them. With
-// Options.AcceptLoss it writes the tally to the control record before it returns, so that a loss
-// is reported once. When that fails the error says so, too, and the next batch writes it. A control
-// record that was lost with its table is written anew, too.
-//
-// What the tables have and the scan did not show is dead: a merge may be due.
-func (s *Store) Verify(scan content.Tally) error {
-	if live := s.scanned.Swap(0); live > 0 {
-		s.dead.Store(max(0, s.tables.List().Bytes()-live))
-		s.wake(s.merge)
-	}
-	mismatch, err := s.adopt(scan)
-	if mismatch == nil {
-		if err == nil && s.late {
-			err = s.write(&content.Batch{})
-		}
-		if isFull(err) { // the next batch writes it
-			err = nil
-		}
-		return err
-	}
-	if s.opt.AcceptLoss {
-		if err := s.write(&content.Batch{}); err != nil {
-			return fmt.Errorf("%w; what was found is not written to the control record: %w", mismatch, err)
-		}
-	}
-	return mismatch
-}
-
-// adopt makes the tally that of the store when a loss is accepted. mismatch is nil when they agree:
-// then the store begins. It runs between two commits: each starts from the control record that the
-// one before it left.
-func (s *Store) adopt(scan content.Tally) (mismatch, err error) {
-	s.commitMu.Lock()
-	defer s.commitMu.Unlock()
-	s.mu.Lock()
-	mismatch = s.control.CheckAll(scan)
-	if s.opt.AcceptLoss {
-		s.control.Tally = scan
-	}
-	s.mu.Unlock()
-	if mismatch == nil {
-		err = s.begin()
-	}
-	return mismatch, err
 }

@@ -46,15 +46,16 @@ func (s *faultyStore) Apply(b *content.Batch) error {
 	return s.Store.Apply(b)
 }
 
-func (s *faultyStore) Packets(fn func(content.PacketID, *content.Meta) error) error {
+func (s *faultyStore) Walk(v storage.Visitor) error {
 	n := 0
-	return s.Store.Packets(func(id content.PacketID, m *content.Meta) error {
-		if s.packet != nil {
+	if packet := v.Packet; packet != nil && s.packet != nil {
+		v.Packet = func(id content.PacketID, m *content.Meta, rec []byte, damage error) error {
 			s.packet(n)
+			n++
+			return packet(id, m, rec, damage)
 		}
-		n++
-		return fn(id, m)
-	})
+	}
+	return s.Store.Walk(v)
 }
 
 // ask returns the status and the body of what the operator's port answers.

@@ -134,7 +134,7 @@ func (c *remains) read(t *testing.T, dir string) {
 	control := snap.Control()
 	*c = remains{live: control.Live, hash: control.Hash, marks: control.Marks}
 	sum := sha256.New()
-	err = snap.Records(storage.QueueRange{}, func(id content.PacketID, rec []byte, damage error) error {
+	err = snap.Walk(storage.Visitor{Whole: true, Packet: func(id content.PacketID, _ *content.Meta, rec []byte, damage error) error {
 		if damage != nil {
 			return damage
 		}
@@ -149,7 +149,7 @@ func (c *remains) read(t *testing.T, dir string) {
 		fmt.Fprintf(sum, "%v %d ", id, len(rec))
 		_, err := sum.Write(rec)
 		return err
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,10 +191,10 @@ func openFolder(dir string) (c contents, err error) {
 		c.queues[q.ID] = string(q.Name)
 	}
 	var ids []content.PacketID
-	if err := s.Packets(func(id content.PacketID, _ *content.Meta) error {
+	if err := s.Walk(storage.Visitor{Packet: func(id content.PacketID, _ *content.Meta, _ []byte, damage error) error {
 		ids = append(ids, id)
-		return nil
-	}); err != nil {
+		return damage
+	}}); err != nil {
 		return c, err
 	}
 	s.Read(ids, func(i int, record []byte, damage error) {

@@ -146,7 +146,7 @@ func bugs() []bug {
 			"size += bytes\n", "size += bytes\n\t\t\t\te.Version = m.s.List().Window + 1\n", ""},
 
 		// A start.
-		{"tables come in force before the tally agrees", "scan.go",
+		{"tables come in force before the tally agrees", "walk.go",
 			"if mismatch == nil {\n\t\terr = s.begin()", "if true {\n\t\terr = s.begin()", ""},
 		{"what is pending is not merged", "start.go",
 			"if w.upto == w.from {", "if true {", ""},

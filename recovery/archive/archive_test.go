@@ -80,14 +80,14 @@ func payloads(t *testing.T, dir string) (all []string) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	err = v.Records(storage.QueueRange{}, func(_ content.PacketID, rec []byte, damage error) error {
+	err = v.Walk(storage.Visitor{Whole: true, Packet: func(_ content.PacketID, _ *content.Meta, rec []byte, damage error) error {
 		var p content.Packet
 		if damage == nil {
 			damage = content.DecodeRecord(rec, &p)
 		}
 		all = append(all, string(p.Payload))
 		return damage
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,16 +30,12 @@ import (
 )
 
 // Source is what Dump reads; a *storage.Snapshot is one, and says what the methods do. Dump calls
-// it from one goroutine at a time, what ReadDeliveries returned also during a call of Records.
+// it from one goroutine at a time, what ReadDeliveries returned also during a call of Walk.
 type Source interface {
 	Control() content.Control
-	Queues(fn func(content.Queue) error) error
-	Records(r storage.QueueRange, fn func(id content.PacketID, rec []byte, damage error) error) error
-	Deliveries(fn func(d *content.Delivery, damage error) error) error
-	ReadDeliveries() (read func(identity uint64) (*content.Delivery, error), done func())
-	Uniques(fn func(*content.Unique) error) error
-	Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error
 	Flush() content.Flush
+	Walk(v storage.Visitor) error
+	ReadDeliveries() (read func(identity uint64) (*content.Delivery, error), done func())
 }
 
 // Options say what to dump and how. The zero value dumps everything as JSONL.
@@ -113,7 +109,7 @@ type Report struct {
 // then has no end record, so no reader takes it for a whole dump.
 func Dump(src Source, w io.Writer, o Options) (Report, error) {
 	o.Now = cmp.Or(o.Now, time.Now().UnixMilli())
-	d := &dumper{Options: o, src: src, control: src.Control()}
+	d := &dumper{Options: o, src: src, control: src.Control(), flush: src.Flush()}
 	err := d.run(&output{Writer: w, hash: xxhash.New()})
 	return d.report, err
 }

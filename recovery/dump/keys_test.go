@@ -74,17 +74,20 @@ type harmedKeys struct {
 	harm func(v content.ValueID) (record, value bool)
 }
 
-func (s *harmedKeys) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
-	return s.Fake.Items(func(v content.ValueID, h *content.Head, f *content.Field, _ error) error {
-		damage := fmt.Errorf("%w: a block is gone", storage.ErrDamaged)
-		switch record, value := s.harm(v); {
-		case record:
-			return fn(v, nil, nil, damage)
-		case value:
-			return fn(v, h, f, damage)
+func (s *harmedKeys) Walk(v storage.Visitor) error {
+	if item := v.Item; item != nil {
+		v.Item = func(v content.ValueID, h *content.Head, f *content.Field, _ error) error {
+			damage := fmt.Errorf("%w: a block is gone", storage.ErrDamaged)
+			switch record, value := s.harm(v); {
+			case record:
+				return item(v, nil, nil, damage)
+			case value:
+				return item(v, h, f, damage)
+			}
+			return item(v, h, f, nil)
 		}
-		return fn(v, h, f, nil)
-	})
+	}
+	return s.Fake.Walk(v)
 }
 
 func TestADumpEndsAtAKeyThatItCannotReadUnlessItSalvages(t *testing.T) {

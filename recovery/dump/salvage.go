@@ -11,10 +11,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// salvagePass reads the whole folder before the first record is made, also where only some queues
-// are dumped. It compares the packets with the control record and widens the marks until they hold
-// every packet that a store can have.
-func (d *dumper) salvagePass(m *content.Marks) error {
+// salvagePass has the first walk read the whole folder, also where only some queues are dumped. It
+// widens the marks until they hold every packet that a store can have.
+func (d *dumper) salvagePass(v *storage.Visitor, m *content.Marks) {
 	if m.LowSeq >= m.NextSeq || m.LowSeq < SequenceMargin || m.NextSeq > math.MaxUint64-SequenceMargin {
 		m.NextSeq, m.LowSeq = 1<<63, 1<<63-1 // those of an empty store
 	}
@@ -24,27 +23,22 @@ func (d *dumper) salvagePass(m *content.Marks) error {
 		}
 	}
 	widenQueues(0)
-	for _, q := range d.queues {
+	v.Whole, v.Queue = true, func(q content.Queue) error {
 		widenQueues(q.ID)
+		return d.readQueue(q)
 	}
 	var p content.Packet
-	var tally content.Tally
-	unread := uint64(0)
-	err := d.src.Records(storage.QueueRange{}, func(id content.PacketID, rec []byte, _ error) error {
+	v.Packet = func(id content.PacketID, _ *content.Meta, rec []byte, _ error) error {
 		if rec == nil || content.DecodeRecord(rec, &p) != nil {
-			unread++
 			return nil
 		}
-		tally.Add(id, p.Expiry)
 		widenQueues(id.Queue)
 		widen(m, id.Seq)
 		if id.Seq > SequenceMargin {
 			m.LowSeq = min(m.LowSeq, id.Seq-1)
 		}
 		return nil
-	})
-	d.report.Compare(&d.control, d.control.Check(tally, unread))
-	return d.tolerable("packets", err)
+	}
 }
 
 // widen raises the mark of the next sequence above n, unless no store comes there.
@@ -73,10 +67,12 @@ func (d *dumper) leaveOut(kind, key string, err error) error {
 	return nil
 }
 
-// tolerable is nil in place of an error that a salvage passes over.
-func (d *dumper) tolerable(what string, err error) error {
-	if err == nil || d.Salvage && errors.Is(err, storage.ErrDamaged) {
-		return nil
+// wrong passes over, in a salvage, what ended a scan early, and notes how the folder differs from
+// its control record.
+func (d *dumper) wrong(err error) error {
+	if !d.Salvage || !errors.Is(err, storage.ErrDamaged) && !errors.Is(err, storage.ErrLoss) {
+		return err
 	}
-	return fmt.Errorf("read %s: %w", what, err)
+	d.report.Compare(&d.control, err)
+	return nil
 }

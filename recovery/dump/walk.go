@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -17,9 +18,10 @@ type dumper struct {
 	Options
 	src     Source
 	control content.Control
+	flush   content.Flush
 	report  Report
-	check   checker       // of all records so far
-	tally   content.Tally // of ids of unique pushes, strings, hashes and fields
+	check   checker // of all records so far
+	ids     uint64  // records of unique pushes
 
 	queues  []*content.Queue // in order of identity; those without a name are not dumped
 	span    storage.QueueRange
@@ -29,9 +31,11 @@ type dumper struct {
 
 	queue *content.Queue   // whose packets come
 	later []*content.Queue // those after it
+	hash  *content.Head    // whose fields are wanted; nil: none
+	begun bool             // its record is made
 
-	current   packet // used again for each one
-	readState func(identity uint64) (*content.Delivery, error)
+	current packet                                           // used again for each one
+	stateOf func(identity uint64) (*content.Delivery, error) // reads it
 
 	block *block
 	next  func() (*block, error) // hands the block on, and returns an empty one
@@ -60,18 +64,18 @@ var errEnough = errors.New("the dump has as many packets as were asked for")
 // prepare reads what must be known before the first record is made, and widens the marks of a
 // salvage until they hold all that it found.
 func (d *dumper) prepare(m *content.Marks) error {
-	if err := d.readQueues(); err != nil {
+	if err := CheckPatterns(d.Queues); err != nil {
 		return err
 	}
+	d.uniques, d.windows = make(map[content.UniqueID][]byte), make(map[uint32][]content.Unique)
+	v := storage.Visitor{Queue: d.readQueue, Unique: d.readUnique, Wrong: d.wrong, State: func(s *content.Delivery, _ content.Stored, damage error) error {
+		return d.readState(m, s, damage)
+	}}
 	if d.Salvage {
-		if err := d.salvagePass(m); err != nil {
-			return err
-		}
+		d.salvagePass(&v, m)
 	}
-	if err := d.readUniques(); err != nil {
-		return err
-	}
-	err := d.readDeliveries(m)
+	err := d.src.Walk(v)
+	d.queue, d.later = &content.Queue{}, d.queues
 	if *m != d.control.Marks && d.control.Epoch != 0 {
 		d.report.Add(storage.FindingControl, "control record", "the dump has wider marks, because the folder holds numbers that were never handed out: "+
 			"sequences are between %d and %d, and not %d and %d", m.LowSeq, m.NextSeq, d.control.LowSeq, d.control.NextSeq)
@@ -84,63 +88,42 @@ func (d *dumper) wants(name []byte) bool {
 	return Match(d.Queues, name) && (d.May == nil || d.May(name))
 }
 
-// readQueues notes which queues are to be dumped.
-func (d *dumper) readQueues() error {
-	if err := CheckPatterns(d.Queues); err != nil {
-		return err
+// readQueue notes whether a queue is to be dumped.
+func (d *dumper) readQueue(q content.Queue) error {
+	if d.flush.DropsQueue(&q) || q.Expired(d.Now) || !d.wants(q.Name) {
+		q = content.Queue{ID: q.ID}
+	} else {
+		q.Name, q.Settings = append([]byte{}, q.Name...), q.Settings.Clone()
+		d.span = storage.QueueRange{First: cmp.Or(d.span.First, q.ID), Last: q.ID}
 	}
-	flush := d.src.Flush()
-	err := d.src.Queues(func(q content.Queue) error {
-		if flush.DropsQueue(&q) || q.Expired(d.Now) || !d.wants(q.Name) {
-			q = content.Queue{ID: q.ID}
-		} else {
-			q.Name, q.Settings = append([]byte{}, q.Name...), q.Settings.Clone()
-			d.span = storage.QueueRange{First: cmp.Or(d.span.First, q.ID), Last: q.ID}
-		}
-		d.queues = append(d.queues, &q)
-		return nil
-	})
-	d.queue, d.later = &content.Queue{}, d.queues
-	return d.tolerable("queue definitions", err)
+	d.queues = append(d.queues, &q)
+	return nil
 }
 
-// readUniques reads the ids of unique pushes. A salvage leaves out those that cannot be loaded.
-func (d *dumper) readUniques() error {
-	d.uniques, d.windows = make(map[content.UniqueID][]byte), make(map[uint32][]content.Unique)
-	return d.tolerable("ids of unique pushes", d.src.Uniques(func(u *content.Unique) error {
-		d.tally.AddUnique(u.UniqueID)
-		switch {
-		case len(u.ID) > content.MaxUnique:
-			return d.leaveOut(storage.FindingRecord, u.String(), fmt.Errorf("it has an id of %d bytes, at most %d", len(u.ID), content.MaxUnique))
-		case u.Until == 0:
-			d.uniques[u.UniqueID] = bytes.Clone(u.ID)
-		case !u.Expired(d.Now):
-			d.windows[u.Queue] = append(d.windows[u.Queue], content.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
-		}
-		return nil
-	}))
+// readUnique reads the id of a unique push. A salvage leaves out those that cannot be loaded.
+func (d *dumper) readUnique(u *content.Unique) error {
+	d.ids++
+	switch {
+	case len(u.ID) > content.MaxUnique:
+		return d.leaveOut(storage.FindingRecord, u.String(), fmt.Errorf("it has an id of %d bytes, at most %d", len(u.ID), content.MaxUnique))
+	case u.Until == 0:
+		d.uniques[u.UniqueID] = bytes.Clone(u.ID)
+	case !u.Expired(d.Now):
+		d.windows[u.Queue] = append(d.windows[u.Queue], content.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
+	}
+	return nil
 }
 
-// readDeliveries notes which packets have a delivery state.
-func (d *dumper) readDeliveries(m *content.Marks) error {
-	var tally content.Tally
-	unread := uint64(0)
-	err := d.src.Deliveries(func(s *content.Delivery, damage error) error {
-		if damage != nil {
-			unread++
-			return d.leaveOut(storage.FindingRecord, stateKey(s.Identity), damage)
-		}
-		tally.AddDelivery(s.Identity)
-		d.states = append(d.states, state{identity: s.Identity})
-		if d.Salvage {
-			widen(m, max(s.Identity, s.Token))
-		}
-		return nil
-	})
+// readState notes that a packet has a delivery state.
+func (d *dumper) readState(m *content.Marks, s *content.Delivery, damage error) error {
+	if damage != nil {
+		return d.leaveOut(storage.FindingRecord, stateKey(s.Identity), damage)
+	}
+	d.states = append(d.states, state{identity: s.Identity})
 	if d.Salvage {
-		d.report.Compare(&d.control, d.control.CheckDeliveries(tally, unread))
+		widen(m, max(s.Identity, s.Token))
 	}
-	return d.tolerable("delivery states", err)
+	return nil
 }
 
 func queueKey(q *content.Queue) string { return fmt.Sprint("queue ", q.ID) }
@@ -152,39 +135,32 @@ func (d *dumper) all(m content.Marks) error {
 	if _, err := d.put(headerRecord(m, d.Payload), storage.FindingControl, "control record"); err != nil {
 		return err
 	}
-	err := d.allPackets()
-	switch {
-	case err != nil && !errors.Is(err, errEnough):
-		return err
-	case d.Limit > 0:
-		d.report.OmittedKeys = int64(d.control.Keys - d.tally.Keys)
-		return nil
-	}
-	return d.allKeys()
-}
-
-// allPackets makes the records of queues and of what they hold.
-func (d *dumper) allPackets() (err error) {
 	read, done := d.src.ReadDeliveries()
 	defer done()
-	d.readState = read
-	switch {
-	case len(d.Queues) == 0: // also the packets whose queue has lost its definition
-		err = d.src.Records(storage.QueueRange{}, d.packet)
-	case d.span.Last > 0:
-		err = d.src.Records(d.span, d.packet)
+	d.stateOf = read
+	v := storage.Visitor{Whole: true, Wrong: d.wrong}
+	if len(d.Queues) == 0 || d.span.Last > 0 { // without patterns also the packets whose queue has lost its definition
+		v.Packet = d.packet
 	}
-	if errors.Is(err, errEnough) {
-		return err
+	if len(d.Queues) > 0 {
+		v.Range = d.span
 	}
-	if err = d.tolerable("packets", err); err == nil {
-		err = d.queuesUpTo(1<<32 - 1)
+	if d.Limit == 0 {
+		v.Item = d.item
+	}
+	err := d.src.Walk(v)
+	if err == nil {
+		err = d.queuesUpTo(math.MaxUint32)
+	}
+	if d.Limit > 0 && (err == nil || errors.Is(err, errEnough)) {
+		d.report.OmittedKeys = int64(d.control.Keys - d.ids)
+		return nil
 	}
 	return err
 }
 
 // packet takes one packet of the folder.
-func (d *dumper) packet(id content.PacketID, rec []byte, damage error) error {
+func (d *dumper) packet(id content.PacketID, _ *content.Meta, rec []byte, damage error) error {
 	if err := d.queuesUpTo(id.Queue); err != nil {
 		return err
 	}
@@ -311,7 +287,7 @@ func (d *dumper) tried(p *packet) (*Delivery, error) {
 	if p.err != nil || d.state(p) == nil {
 		return nil, nil
 	}
-	s, err := d.readState(p.identity())
+	s, err := d.stateOf(p.identity())
 	if err != nil {
 		return nil, d.leaveOut(storage.FindingRecord, stateKey(p.identity()), err)
 	}
@@ -338,54 +314,42 @@ func (d *dumper) sameIdentity(p *packet, s *state) error {
 	return nil
 }
 
-// allKeys makes the records of all strings and hashes that can be reached. A hash without fields
-// has none.
-func (d *dumper) allKeys() error {
-	var hash *content.Head // whose fields are wanted; nil: none
-	begun := false         // its record is made
-	flush, unread := d.src.Flush(), uint64(0)
-	err := d.src.Items(func(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
-		switch {
-		case h != nil:
-			d.tally.AddItem(v, h.Version)
-			hash, begun = nil, false
-			if h.Expired(d.Now) || flush.Drops(h) || !d.wants(h.Name) {
-				return nil
-			}
-		case f != nil:
-			d.tally.AddItem(v, f.Version)
-			if hash == nil || hash.ID != f.Hash {
-				return nil
-			}
-		default:
-			unread++
-		}
-		switch {
-		case damage != nil:
-			d.report.LostKeys++
-			return d.leaveOut(storage.FindingRecord, v.String(), damage)
-		case h != nil && h.Kind == content.Hash:
-			hash = &content.Head{ID: h.ID, Kind: h.Kind, Database: h.Database, Name: bytes.Clone(h.Name), Expiry: h.Expiry}
-			return nil
-		case h != nil:
-			h.Name, h.Value = bytes.Clone(h.Name), bytes.Clone(h.Value)
-			_, err := d.putKey(headRecord(h), v)
-			return err
-		case !begun:
-			ok, err := d.putKey(headRecord(hash), content.ValueID{ID: hash.ID})
-			if begun = ok; !ok || err != nil {
-				hash = nil
-				return err
-			}
-		}
-		f.Name, f.Value = bytes.Clone(f.Name), bytes.Clone(f.Value)
-		_, err := d.putKey(fieldRecord(hash.Name, f), v)
+// item makes the record of a string or field that can be reached, and before the first field of a
+// hash that of the hash: one without fields has none.
+func (d *dumper) item(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
+	if err := d.queuesUpTo(math.MaxUint32); err != nil {
 		return err
-	})
-	if d.Salvage {
-		d.report.Compare(&d.control, d.control.CheckKeys(d.tally, unread))
 	}
-	return d.tolerable("strings and hashes", err)
+	switch {
+	case h != nil:
+		d.hash, d.begun = nil, false
+		if h.Expired(d.Now) || d.flush.Drops(h) || !d.wants(h.Name) {
+			return nil
+		}
+	case f != nil && (d.hash == nil || d.hash.ID != f.Hash):
+		return nil
+	}
+	switch {
+	case damage != nil:
+		d.report.LostKeys++
+		return d.leaveOut(storage.FindingRecord, v.String(), damage)
+	case h != nil && h.Kind == content.Hash:
+		d.hash = &content.Head{ID: h.ID, Kind: h.Kind, Database: h.Database, Name: bytes.Clone(h.Name), Expiry: h.Expiry}
+		return nil
+	case h != nil:
+		h.Name, h.Value = bytes.Clone(h.Name), bytes.Clone(h.Value)
+		_, err := d.putKey(headRecord(h), v)
+		return err
+	case !d.begun:
+		ok, err := d.putKey(headRecord(d.hash), content.ValueID{ID: d.hash.ID})
+		if d.begun = ok; !ok || err != nil {
+			d.hash = nil
+			return err
+		}
+	}
+	f.Name, f.Value = bytes.Clone(f.Name), bytes.Clone(f.Value)
+	_, err := d.putKey(fieldRecord(d.hash.Name, f), v)
+	return err
 }
 
 func (d *dumper) putKey(r Record, v content.ValueID) (ok bool, err error) {

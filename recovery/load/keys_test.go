@@ -70,7 +70,10 @@ func TestALargePacketWithoutAKeyIsLoadedWithItsHash(t *testing.T) {
 	}
 	defer s.Close()
 	var got []uint64
-	if err := s.Packets(func(_ content.PacketID, m *content.Meta) error { got = append(got, m.Hash); return nil }); err != nil {
+	if err := s.Walk(storage.Visitor{Packet: func(_ content.PacketID, m *content.Meta, _ []byte, damage error) error {
+		got = append(got, m.Hash)
+		return damage
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []uint64{content.ValueHash(large), 0}; !slices.Equal(got, want) {

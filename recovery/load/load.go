@@ -117,7 +117,7 @@ func (l *loader) begin(r *dump.Record) error {
 // has lost its packets must not look empty.
 func (l *loader) empty() error {
 	queues := 0
-	if err := l.store.Queues(func(content.Queue) error { queues++; return nil }); err != nil {
+	if err := l.store.Walk(storage.Visitor{Queue: func(content.Queue) error { queues++; return nil }}); err != nil {
 		return err
 	}
 	if c := l.store.Control(); queues > 0 || c.Live > 0 || c.Keys > 0 || c.Deliveries > 0 {

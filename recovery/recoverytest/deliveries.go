@@ -25,12 +25,12 @@ func (s *Tries) Try(d content.Delivery) *Delivery {
 }
 
 // Deliveries shows delivery states with their notes, as a snapshot does.
-func (s *Fake) Deliveries(fn func(d *content.Delivery, damage error) error) error {
+func (s *Tries) Deliveries(fn func(d *content.Delivery, stored content.Stored, damage error) error) error {
 	return each(s.Tried, func(d *Delivery) error {
 		if d.Damage != nil {
 			d.Delivery = content.Delivery{Identity: d.Identity, Reason: d.Reason, Progress: d.Progress}
 		}
-		return fn(&d.Delivery, d.Damage)
+		return fn(&d.Delivery, content.StoredDelivery, d.Damage)
 	})
 }
 

@@ -35,27 +35,39 @@ type Packet struct {
 // Control returns what the test wrote down.
 func (s *Fake) Control() content.Control { return s.Counted }
 
+// Walk shows what the test wrote down.
+func (s *Fake) Walk(v storage.Visitor) error {
+	return Scans{
+		Queues: s.Queues, Uniques: s.Uniques, Items: s.Items, States: s.Deliveries,
+		Packets: func(fn func(content.PacketID, *content.Meta, []byte, error) error) error {
+			return s.records(v.Range, fn)
+		},
+	}.Walk(v, s.Counted)
+}
+
 // Queues calls fn for Defined.
 func (s *Fake) Queues(fn func(content.Queue) error) error {
 	return each(s.Defined, func(q *content.Queue) error { return fn(*q) })
 }
 
-// Records hands the same bytes out again and again, as the store does.
-func (s *Fake) Records(r storage.QueueRange, fn func(content.PacketID, []byte, error) error) error {
+// records hands the same bytes out again and again, as the store does.
+func (s *Fake) records(r storage.QueueRange, fn func(content.PacketID, *content.Meta, []byte, error) error) error {
 	var buf []byte
 	for _, p := range s.Stored {
 		if p.ID.Queue < r.First || r.Last != 0 && p.ID.Queue > r.Last {
 			continue
 		}
-		var rec []byte
+		m, rec := (*content.Meta)(nil), []byte(nil)
 		if p.Damage == nil {
 			buf = content.AppendRecord(buf[:0], &p.Packet)
 			if p.Rec != nil {
 				buf = append(buf[:0], p.Rec...)
+			} else {
+				m = &content.Meta{Expiry: p.Packet.Expiry}
 			}
 			rec = buf
 		}
-		if err := fn(p.ID, rec, p.Damage); err != nil {
+		if err := fn(p.ID, m, rec, p.Damage); err != nil {
 			return err
 		}
 		clear(buf)

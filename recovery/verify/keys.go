@@ -7,26 +7,24 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// checkKeys reads every head and field, with its value, and counts them.
+// checkKeys reads ids of unique pushes, and every head and field, with its value, and counts them.
 func (v *verifier) checkKeys(ctx context.Context) error {
 	names := make(map[string]uint64) // of keys that can be reached, with their numbers
 	hash := uint64(0)                // whose fields can be reached
 	var fields map[string]bool       // their names
 	scanned := int64(0)
-	return v.src.Items(func(id content.ValueID, h *content.Head, f *content.Field, damage error) error {
+	return v.walk(storage.Visitor{Unique: v.unique(ctx), Item: func(id content.ValueID, h *content.Head, f *content.Field, damage error) error {
 		same := func(other string, name []byte) {
 			v.report.Add(storage.FindingOwner, id.String(), "it has the name %.100q, and so has "+other, name)
 		}
 		switch {
 		case h == nil && f == nil:
-			v.unreadKeys++
 			v.unreadable(id.String(), "record", damage)
 		case damage != nil:
 			v.unreadable(id.String(), "value", damage)
 		}
 		switch {
 		case f != nil:
-			v.tally.AddItem(id, f.Version)
 			v.checkNumber(id, f.ID, f.Version)
 			if f.Hash != hash {
 				v.report.LeftOver++
@@ -38,10 +36,8 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 			fields[string(f.Name)] = true
 		case h == nil:
 		case h.Expired(v.Now) || v.flush.Drops(h):
-			v.tally.AddItem(id, h.Version)
 			v.report.LeftOver++
 		default:
-			v.tally.AddItem(id, h.Version)
 			v.checkNumber(id, h.ID, h.Version)
 			name := content.FullName(h.Database, h.Name)
 			if at, there := v.names[name]; there && v.report.Queues[at].lasts() {
@@ -57,7 +53,7 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 			}
 		}
 		return v.tell(ctx, "keys", &scanned, v.control.Keys)
-	})
+	}})
 }
 
 // checkNumber finds a number or version that another key may get.
@@ -68,11 +64,10 @@ func (v *verifier) checkNumber(id content.ValueID, number, version uint64) {
 	}
 }
 
-// checkUniques counts the ids of unique pushes. Those that are over, or of queues that are gone, a
+// unique checks the record of a unique push. Those that are over, or of queues that are gone, a
 // server deletes.
-func (v *verifier) checkUniques(ctx context.Context) error {
-	return v.src.Uniques(func(u *content.Unique) error {
-		v.tally.AddUnique(u.UniqueID)
+func (v *verifier) unique(ctx context.Context) func(*content.Unique) error {
+	return func(u *content.Unique) error {
 		if c := &v.control; u.Identity >= c.NextSeq || u.Queue >= c.NextQueue {
 			v.report.Add(storage.FindingRecord, u.String(), "its numbers are not below %d, the next sequence, and %d, the next queue: another push may get the same",
 				c.NextSeq, c.NextQueue)
@@ -81,5 +76,5 @@ func (v *verifier) checkUniques(ctx context.Context) error {
 			v.report.LeftOver++
 		}
 		return ctx.Err()
-	})
+	}
 }

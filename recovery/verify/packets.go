@@ -10,15 +10,13 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// checkDeliveries reads every delivery state. The packets are held against them later.
-func (v *verifier) checkDeliveries(ctx context.Context) error {
-	return v.src.Deliveries(func(d *content.Delivery, damage error) error {
+// delivery checks a delivery state. The packets are held against them later.
+func (v *verifier) delivery(ctx context.Context) func(*content.Delivery, content.Stored, error) error {
+	return func(d *content.Delivery, _ content.Stored, damage error) error {
 		if damage != nil {
-			v.unreadStates++
 			v.unreadable(stateKey(d.Identity), "record", damage)
 			return ctx.Err()
 		}
-		v.tally.AddDelivery(d.Identity)
 		v.deliveries.Add(d, content.StoredDelivery, 0)
 		wrong := func(format string, args ...any) {
 			v.report.Add(storage.FindingRecord, stateKey(d.Identity), format, args...)
@@ -36,7 +34,7 @@ func (v *verifier) checkDeliveries(ctx context.Context) error {
 			wrong("its packet came from queue %d, and no queue had a number above %d", d.Origin, v.control.NextQueue-1)
 		}
 		return ctx.Err()
-	})
+	}
 }
 
 func stateKey(identity uint64) string { return fmt.Sprint("delivery state ", identity) }
@@ -58,7 +56,8 @@ func (v *verifier) checkPackets(ctx context.Context) error {
 	var p content.Packet
 	var lost []orphans
 	scanned, at := int64(0), 0
-	err := v.src.Records(storage.QueueRange{}, func(id content.PacketID, rec []byte, damage error) error {
+	v.cut = false
+	err := v.walk(storage.Visitor{Packet: func(id content.PacketID, _ *content.Meta, rec []byte, damage error) error {
 		for at < len(v.report.Queues) && v.report.Queues[at].ID < id.Queue { // queues and packets come in the same order
 			at++
 		}
@@ -73,7 +72,6 @@ func (v *verifier) checkPackets(ctx context.Context) error {
 		}
 		live := true
 		if damage != nil {
-			v.unread++
 			v.match(id, id.Seq)
 			v.unreadable(id.String(), "record", damage)
 		} else {
@@ -86,8 +84,8 @@ func (v *verifier) checkPackets(ctx context.Context) error {
 			lost[len(lost)-1].count++
 		}
 		return v.tell(ctx, "packets", &scanned, v.control.Live)
-	})
-	if err != nil {
+	}})
+	if err != nil || v.cut { // what is missing may lie behind the cut
 		return err
 	}
 	for _, l := range lost {
@@ -111,7 +109,6 @@ func (v *verifier) packet(q *QueueCount, id content.PacketID, p *content.Packet)
 	if p.Identity != 0 {
 		v.checkMarks("identity", id, p.Identity)
 	}
-	v.tally.Add(id, p.Expiry)
 	if content.IsLarge(len(p.Payload)) {
 		v.large[payload{id.Queue, id.Seq}]++
 	}
@@ -172,9 +169,12 @@ func (v *verifier) checkPayloads(ctx context.Context) error {
 		}
 		return ctx.Err()
 	})
-	if err == nil && len(v.large) < packets {
+	if err != nil {
+		return v.wrong(err)
+	}
+	if len(v.large) < packets {
 		v.report.Add(storage.FindingOwner, "db", "%d large payloads belong to %d packets: some have lost theirs to another packet of the same sequence",
 			payloads, packets)
 	}
-	return err
+	return nil
 }

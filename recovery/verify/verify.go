@@ -112,9 +112,7 @@ type verifier struct {
 	names      map[string]int // full names of queues that are not dropped: where they stand in the report
 	deliveries recovery.Deliveries
 	large      map[payload]int // that packets say they have: how many packets
-	tally      content.Tally   // of what can be read
-
-	unread, unreadKeys, unreadStates uint64
+	cut        bool            // a scan ended early
 }
 
 func newVerifier(src source, o Options) *verifier {
@@ -126,20 +124,31 @@ func newVerifier(src source, o Options) *verifier {
 }
 
 func (v *verifier) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
-		v.checkQueues, v.checkDeliveries, v.checkPackets, v.checkUniques, v.checkKeys,
-	} {
-		err := step(ctx)
-		if errors.Is(err, storage.ErrDamaged) {
-			v.report.Add(storage.FindingRecord, "db", "a scan ended early: %v", err)
-		} else if err != nil {
-			return err
+	for _, step := range []func(context.Context) error{v.checkQueues, v.checkPackets, v.checkKeys} {
+		if err := step(ctx); err != nil {
+			return cmp.Or(ctx.Err(), err)
 		}
 	}
 	v.report.Queues = slices.DeleteFunc(v.report.Queues, func(q QueueCount) bool { return q.dropped })
-	v.report.Compare(&v.control, v.control.Check(v.tally, v.unread))
-	v.report.Compare(&v.control, v.control.CheckKeys(v.tally, v.unreadKeys))
-	v.report.Compare(&v.control, v.control.CheckDeliveries(v.tally, v.unreadStates))
+	return nil
+}
+
+// walk shows what a visitor asks for, and finds what is wrong with that as a whole.
+func (v *verifier) walk(visitor storage.Visitor) error {
+	visitor.Whole, visitor.Wrong = true, v.wrong
+	return v.src.Walk(visitor)
+}
+
+func (v *verifier) wrong(err error) error {
+	switch {
+	case errors.Is(err, storage.ErrDamaged):
+		v.cut = true
+		v.report.Add(storage.FindingRecord, "db", "a scan ended early: %v", err)
+	case errors.Is(err, storage.ErrLoss):
+		v.report.Compare(&v.control, err)
+	default:
+		return err
+	}
 	return nil
 }
 
@@ -157,9 +166,9 @@ func (v *verifier) tell(ctx context.Context, step string, done *int64, total uin
 	return ctx.Err()
 }
 
-// checkQueues reads the queue definitions.
+// checkQueues reads the queue definitions, and the delivery states.
 func (v *verifier) checkQueues(ctx context.Context) error {
-	return v.src.Queues(func(q content.Queue) error {
+	return v.walk(storage.Visitor{State: v.delivery(ctx), Queue: func(q content.Queue) error {
 		if next := v.control.NextQueue; q.ID >= next {
 			v.report.Add(storage.FindingQueue, queueKey(q.ID), "its number is not below %d, the number of the next new queue", next)
 		}
@@ -174,7 +183,7 @@ func (v *verifier) checkQueues(ctx context.Context) error {
 		}
 		v.report.Queues = append(v.report.Queues, count)
 		return ctx.Err()
-	})
+	}})
 }
 
 func queueKey(id uint32) string { return fmt.Sprintf("queue %d", id) }

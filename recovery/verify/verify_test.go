@@ -269,13 +269,16 @@ type spoiled struct {
 	bad []content.PacketID
 }
 
-func (s *spoiled) Records(r storage.QueueRange, fn func(content.PacketID, []byte, error) error) error {
-	return s.source.Records(r, func(id content.PacketID, rec []byte, damage error) error {
-		if slices.Contains(s.bad, id) {
-			rec = []byte{0x91}
+func (s *spoiled) Walk(v storage.Visitor) error {
+	if packet := v.Packet; packet != nil {
+		v.Packet = func(id content.PacketID, m *content.Meta, rec []byte, damage error) error {
+			if slices.Contains(s.bad, id) {
+				rec = []byte{0x91}
+			}
+			return packet(id, m, rec, damage)
 		}
-		return fn(id, rec, damage)
-	})
+	}
+	return s.source.Walk(v)
 }
 
 func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {

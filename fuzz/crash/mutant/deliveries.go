@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -25,18 +26,6 @@ func copyDelivery(b *content.Batch, op *content.Op) {
 	}
 }
 
-// Deliveries implements recovery.Source.
-func (s *store) Deliveries(fn func(*content.Delivery, content.Stored) error) error {
-	if s.delivery == nil {
-		return s.Store.Deliveries(fn)
-	}
-	return s.Store.Deliveries(func(d *content.Delivery, stored content.Stored) error {
-		changed := *d
-		s.delivery(&changed)
-		return fn(&changed, stored)
-	})
-}
-
 // attemptLost forgets the last attempt of one packet in four.
 func attemptLost(s *store) {
 	n := 0
@@ -51,10 +40,10 @@ func attemptLost(s *store) {
 func tokenRepeated(s *store) {
 	s.control = func(c *content.Control) {
 		c.NextSeq = 1 << 63
-		_ = s.Store.Packets(func(id content.PacketID, _ *content.Meta) error {
+		_ = s.Store.Walk(storage.Visitor{Packet: func(id content.PacketID, _ *content.Meta, _ []byte, _ error) error {
 			c.NextSeq = max(c.NextSeq, id.Seq+1)
 			return nil
-		})
+		}})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -136,18 +137,27 @@ func (s *store) Verify(scan content.Tally) error {
 	return s.Store.Verify(scan)
 }
 
-// Packets implements recovery.Source.
-func (s *store) Packets(fn func(content.PacketID, *content.Meta) error) error {
-	if s.meta == nil {
-		return s.Store.Packets(fn)
-	}
-	return s.Store.Packets(func(id content.PacketID, m *content.Meta) error {
-		changed := *m
-		if !s.meta(&changed) {
-			return nil
+// Walk implements recovery.Source.
+func (s *store) Walk(v storage.Visitor) error {
+	if packet := v.Packet; packet != nil && s.meta != nil {
+		v.Packet = func(id content.PacketID, m *content.Meta, rec []byte, damage error) error {
+			if damage == nil {
+				changed := *m
+				if m = &changed; !s.meta(m) {
+					return nil
+				}
+			}
+			return packet(id, m, rec, damage)
 		}
-		return fn(id, &changed)
-	})
+	}
+	if state := v.State; state != nil && s.delivery != nil {
+		v.State = func(d *content.Delivery, stored content.Stored, damage error) error {
+			changed := *d
+			s.delivery(&changed)
+			return state(&changed, stored, damage)
+		}
+	}
+	return s.Store.Walk(v)
 }
 
 // Read implements broker.Store.
