@@ -31,7 +31,7 @@ func (r *restorer) item(v content.ValueID, h *content.Head, f *content.Field, da
 		r.hash.RemoveField(old)
 		r.leftover(f.Hash).AddField(nil, old.ID).Value = old.Value
 	}
-	r.hash.AddField(f.Name, f.ID).Value = value(f.Version, f.Value, f.Size, keep)
+	r.hash.AddField(f.Name, f.ID).Value = value(f.Version, f.Value, f.Size, keep && !r.NoIndex)
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (r *restorer) head(h *content.Head) *keyspace.Entry {
 	}
 	k := names.Make(h.Database, h.Name)
 	names.Set(k, keyspace.Kind(h.Kind))
-	k.ID, k.Value = h.ID, value(h.Version, h.Value, h.Size, true)
+	k.ID, k.Value = h.ID, value(h.Version, h.Value, h.Size, !r.NoIndex)
 	names.SetExpiry(k, h.Expiry)
 	r.state.Report.Keys++
 	return k

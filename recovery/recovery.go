@@ -144,6 +144,7 @@ func (r Report) Log(log *slog.Logger) {
 type Options struct {
 	Now        int64           // Unix milliseconds: what has expired by then is left out
 	AcceptLoss bool            // go on where Restore would return storage.ErrLoss
+	NoIndex    bool            // for who only wants the report: the state has no packets and no values
 	Progress   func(count int) // called every 2^16 records, if not nil
 
 	// Accepted are the losses that opening the store accepted (storage.Store.Accepted). They become
@@ -295,7 +296,7 @@ func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) err
 	if d != nil {
 		r.apply(d, &e, q.dropped)
 	}
-	if r.state.Index.Push(e, r.Now) == 0 {
+	if !r.NoIndex && r.state.Index.Push(e, r.Now) == 0 {
 		return fmt.Errorf("packet %v does not fit the index: its key has %d bytes, or four billion packets are queued", id, len(m.Key))
 	}
 	if !q.dropped {

@@ -300,3 +300,28 @@ func TestAPacketThatTheIndexRefusesEndsTheRecovery(t *testing.T) {
 		t.Fatalf("got %v, want that the packet does not fit the index", err)
 	}
 }
+
+func TestWithoutAnIndexTheReportIsTheSame(t *testing.T) {
+	for _, s := range []*source{
+		withKeys(),
+		triedSource(9, func(i int, d *content.Delivery) { d.State, d.Until = content.Claimed, now+int64(i)-4 }),
+	} {
+		s.put(content.PacketID{Queue: 7, Priority: 1, Seq: 1<<63 + 20}, content.Meta{Expiry: now})
+		s.put(content.PacketID{Queue: 9, Priority: 1, Seq: 1<<63 + 21}, content.Meta{}) // its queue is gone
+		s.put(content.PacketID{Queue: 9, Priority: 1, Seq: 1<<63 + 22}, content.Meta{Identity: 1 << 63})
+		whole, err := Restore(s, Options{Now: now, AcceptLoss: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, err := Restore(s, Options{Now: now, AcceptLoss: true, NoIndex: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := state.Report, whole.Report
+		got.Took, want.Took = 0, 0
+		indexed := state.Index.Counts(state.Queues[0].Index)
+		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) || indexed != (index.Counts{}) {
+			t.Errorf("report %+v with %+v in the index, want %+v with nothing", got, indexed, want)
+		}
+	}
+}

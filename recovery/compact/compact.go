@@ -33,12 +33,13 @@ type Report struct {
 // Folder compacts the data folder dir: it merges all tables into one sorted run, without what was
 // deleted or has expired. What was dropped and not swept yet stays until a server has done so.
 //
-// The folder must be one that a server could start on: it is read as a start reads it, and takes as
-// much memory. The error wraps one of the opening errors of package storage, or storage.ErrLoss
-// when the packets are not those that the control record counts. It wraps storage.ErrFull, and
-// nothing was done, when the disk has no room for new tables beside the old ones. When ctx ends,
-// Folder stops after the step under way, and the error wraps that of ctx. However it ends, also by
-// a kill, no packet is lost and it can be run again.
+// The folder must be one that a server could start on: it is read as a start reads it, but without
+// an index. Memory grows with delivery states, ids of unique pushes, and the names of strings,
+// hashes and fields, and not with other packets. The error wraps one of the opening errors of
+// package storage, or storage.ErrLoss when the packets are not those that the control record
+// counts. It wraps storage.ErrFull, and nothing was done, when the disk has no room for new tables
+// beside the old ones. When ctx ends, Folder stops after the step under way, and the error wraps
+// that of ctx. However it ends, also by a kill, no packet is lost and it can be run again.
 func Folder(ctx context.Context, dir string, o Options) (report Report, err error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())
@@ -68,7 +69,7 @@ func compact(ctx context.Context, store *storage.Store, o Options, report *Repor
 	control := store.Control()
 	total := int64(control.Live + control.Keys)
 	state, err := recovery.Restore(store, recovery.Options{
-		Now: o.Now, AcceptLoss: o.AcceptLoss, Accepted: store.Accepted(),
+		Now: o.Now, AcceptLoss: o.AcceptLoss, NoIndex: true, Accepted: store.Accepted(),
 		Progress: func(n int) { o.Progress("read", int64(n), max(int64(n), total)) },
 	})
 	if err != nil {
