@@ -35,7 +35,7 @@ const (
 const mergeTries = 3
 
 // writeOut builds the tables of a window and puts them in force.
-func (s *Store) writeOut(w *window) (err error) {
+func (s *parts) writeOut(w *window) (err error) {
 	records, err := s.journal.Window(w.from, w.upto)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -20,7 +19,6 @@ import (
 type ViewOptions struct {
 	Tolerant bool                    // go on where the folder is damaged with what can be read; Findings says what was wrong
 	Progress func(done, total int64) // bytes of the tables checked so far; may be nil
-	Logger   *slog.Logger            // nil is silence
 }
 
 // View is a data folder opened for looking only. Nothing in it changes, also after a kill, and a
@@ -31,7 +29,7 @@ type ViewOptions struct {
 type View struct {
 	*Snapshot
 	scratch  string // the temporary folder
-	store    *Store // of which nothing but the parts that only read are used
+	parts    parts
 	findings findings
 }
 
@@ -39,15 +37,14 @@ type View struct {
 // package, and ErrNotFolder when there is nothing. Without Tolerant it refuses what Open would
 // refuse. With Tolerant it refuses only what leaves nothing to look at.
 func OpenView(dir string, o ViewOptions) (_ *View, err error) {
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	v := &View{store: &Store{opt: Options{Logger: o.Logger}}}
+	v := new(View)
 	defer func() {
 		if err != nil {
 			err = explainRefusal(err)
 			_ = v.release()
 		}
 	}()
-	if v.store.folder, err = lookFolder(dir); err != nil {
+	if v.parts.folder, err = lookFolder(dir); err != nil {
 		return nil, err
 	}
 	if v.scratch, err = os.MkdirTemp("", scratchPrefix); err != nil {
@@ -84,7 +81,7 @@ func (l *looker) tolerate(kind, key string, err error) error {
 }
 
 func (l *looker) format() error {
-	f := l.store.folder
+	f := l.parts.folder
 	err := f.readFormat()
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, serr := os.Stat(f.name(dbName)); serr != nil || !l.o.Tolerant {
@@ -97,8 +94,8 @@ func (l *looker) format() error {
 }
 
 func (l *looker) anchor() (err error) {
-	l.store.anchor = new(anchor)
-	l.store.anchor.last, err = readAnchor(l.store.folder)
+	l.parts.anchor = new(anchor)
+	l.parts.anchor.last, err = readAnchor(l.parts.folder)
 	return l.tolerate(FindingAnchor, anchorName, err)
 }
 
@@ -109,10 +106,10 @@ func (l *looker) tables() (err error) {
 		bad = append(bad, t)
 		return l.tolerate(FindingTable, filepath.Join(dbName, t.Name()), damaged(err))
 	}}
-	if l.store.tables, err = tables.Open(l.store.folder.name(dbName), l.scratch, o); err != nil {
+	if l.parts.tables, err = tables.Open(l.parts.folder.name(dbName), l.scratch, o); err != nil {
 		return damaged(err)
 	}
-	if err := l.tolerate(FindingTable, dbName, damaged(l.store.tables.Foreign())); err != nil {
+	if err := l.tolerate(FindingTable, dbName, damaged(l.parts.tables.Foreign())); err != nil {
 		return err
 	}
 	for _, t := range bad {
@@ -129,7 +126,7 @@ const lostDeletes = "deletes may be lost with it, so packets that were popped ma
 // salvage takes what can be read of a damaged table.
 func (l *looker) salvage(t tables.Table) error {
 	key := filepath.Join(dbName, t.Name())
-	err := l.store.tables.Salvage(t, func(from, to []byte) {
+	err := l.parts.tables.Salvage(t, func(from, to []byte) {
 		end := "the end of the table"
 		if to != nil {
 			end = "before " + content.DescribeKey(to)
@@ -146,7 +143,7 @@ func (l *looker) salvage(t tables.Table) error {
 
 // journal opens the tables, and makes more of what the journal has beyond them.
 func (l *looker) journal() (err error) {
-	s, path := l.store, l.store.folder.name(journalName)
+	s, path := &l.parts, l.parts.folder.name(journalName)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		if s.journal, err = journal.Open(path, journal.Options{}); err != nil {
 			return err
@@ -163,7 +160,7 @@ func (l *looker) journal() (err error) {
 
 // records reads the records of which a store has one.
 func (l *looker) records() error {
-	n := &Snapshot{view: l.store.tables.View()}
+	n := &Snapshot{view: l.parts.tables.View()}
 	l.Snapshot = n
 	if l.o.Tolerant {
 		n.tolerate = l.findings.add
@@ -184,7 +181,7 @@ func (v *View) Findings() []Finding { return v.findings.all() }
 
 // Close gives the folder up. A second Close does nothing.
 func (v *View) Close() error {
-	if v.store.folder == nil {
+	if v.parts.folder == nil {
 		return nil
 	}
 	return v.release()
@@ -194,8 +191,8 @@ func (v *View) release() error {
 	if v.Snapshot != nil {
 		v.Snapshot.Close()
 	}
-	v.store.release()
-	v.store.folder = nil
+	v.parts.release()
+	v.parts.folder = nil
 	if v.scratch == "" {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (s *Store) accept(kind, key, what string, err error) error {
 // replay opens the tables, and makes more of what the journal has beyond them, which is the window.
 // It holds the last batch against the anchor. The error wraps ErrLoss if something is missing,
 // unless lost passes that over.
-func (s *Store) replay(acceptLoss bool, open func() error, lost func(kind, key, what string, err error) error, note func(string)) (*window, error) {
+func (s *parts) replay(acceptLoss bool, open func() error, lost func(kind, key, what string, err error) error, note func(string)) (*window, error) {
 	list, err := tables.ReadList(s.folder.name(dbName))
 	if err != nil {
 		return nil, damaged(err)

@@ -25,13 +25,8 @@ import (
 // A store that was opened can be read, and its folder is as it was. It begins with Verify, or with
 // the first batch of who does without.
 type Store struct {
+	parts
 	opt      Options
-	folder   *folder
-	anchor   *anchor
-	guard    *guard
-	sizes    sizes
-	journal  *journal.Journal
-	tables   *tables.Set
 	layers   layers
 	epoch    uint64   // of this start: one more than any before
 	kept     bool     // by Keep, or nobody knows
@@ -69,6 +64,16 @@ type Store struct {
 	ctx  context.Context // ended by Close, with stop
 	stop context.CancelFunc
 	done sync.WaitGroup // the goroutines that this ends
+}
+
+// parts are those of an open folder, also for who only looks.
+type parts struct {
+	folder  *folder
+	anchor  *anchor
+	guard   *guard // nil for who only looks
+	sizes   sizes
+	journal *journal.Journal
+	tables  *tables.Set
 }
 
 // Open opens the data folder dir, making it when it is empty or not there. The error wraps one of
@@ -263,7 +268,7 @@ func (s *Store) mark(batch uint64) anchorMark {
 	return anchorMark{epoch: s.epoch, batch: batch, always: s.opt.Sync == SyncAlways()}
 }
 
-func (s *Store) release() {
+func (s *parts) release() {
 	if s.journal != nil {
 		_ = s.journal.Close()
 	}
@@ -274,11 +279,16 @@ func (s *Store) release() {
 		_ = s.anchor.file.Close()
 	}
 	if s.folder != nil {
-		if s.opt.Whole && !s.kept && s.folder.fresh {
-			s.folder.unmake()
-		}
 		s.folder.close()
 	}
+}
+
+// release removes a folder that was made for what is not kept, before others may open it.
+func (s *Store) release() {
+	if s.opt.Whole && !s.kept && s.folder != nil && s.folder.fresh {
+		s.folder.unmake()
+	}
+	s.parts.release()
 }
 
 // housekeeping freezes a window that is old, or when nothing was written for a while.
