@@ -271,6 +271,7 @@ func (r *restorer) progress() {
 }
 
 func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) error {
+	r.tally.Add(id, m.Expiry)
 	r.progress()
 	d := r.delivery(id, m)
 	if m.Expired(r.Now) && !d.Leased(r.Now) {
@@ -296,7 +297,11 @@ func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) err
 	if d != nil {
 		r.apply(d, &e, q.dropped)
 	}
-	if !r.NoIndex && r.state.Index.Push(e, r.Now) == 0 {
+	fits := max(len(e.Key), len(e.Unique)) <= index.MaxKey
+	if fits && !r.NoIndex {
+		fits = r.state.Index.Push(e, r.Now) != 0
+	}
+	if !fits {
 		return fmt.Errorf("packet %v does not fit the index: its key has %d bytes, or four billion packets are queued", id, len(m.Key))
 	}
 	if !q.dropped {

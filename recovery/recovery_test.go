@@ -296,8 +296,11 @@ func TestProgressIsReported(t *testing.T) {
 func TestAPacketThatTheIndexRefusesEndsTheRecovery(t *testing.T) {
 	s := sound(3)
 	s.put(content.PacketID{Queue: 7, Priority: 1, Seq: 1<<63 + 3}, content.Meta{Key: make([]byte, index.MaxKey+1)})
-	if _, err := Restore(s, Options{Now: now, AcceptLoss: true}); err == nil || !strings.Contains(err.Error(), "packet 7/1/9223372036854775811 does not fit") {
-		t.Fatalf("got %v, want that the packet does not fit the index", err)
+	for _, none := range []bool{false, true} {
+		_, err := Restore(s, Options{Now: now, AcceptLoss: true, NoIndex: none})
+		if err == nil || !strings.Contains(err.Error(), "packet 7/1/9223372036854775811 does not fit") {
+			t.Errorf("without an index %v: got %v, want that the packet does not fit it", none, err)
+		}
 	}
 }
 

@@ -95,7 +95,7 @@ type Visitor struct {
 
 	Range QueueRange
 	// Whole shows the texts of notes, and large payloads and values, too. Then m has neither tags
-	// nor Extra nor Hash.
+	// nor Extra, and a Hash only of what is large.
 	Whole bool
 	// Tally, if not nil, is added to, and somebody else holds it against the control record.
 	Tally *content.Tally

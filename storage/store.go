@@ -49,7 +49,7 @@ type Store struct {
 
 	dead    atomic.Int64 // bytes of tables that nobody needs, about
 	rested  time.Time    // until then the merger rests; its own
-	scanned atomic.Int64 // bytes that the scans of a start showed, and 1 for each, until Verify
+	scanned atomic.Int64 // bytes that the walks of a start showed, and 1 for each, until Verify
 	flushed atomic.Int64 // when a window was written out last, in Unix nanoseconds
 
 	mu      sync.Mutex // guards what follows

@@ -135,26 +135,31 @@ func (d *dumper) all(m content.Marks) error {
 	if _, err := d.put(headerRecord(m, d.Payload), storage.FindingControl, "control record"); err != nil {
 		return err
 	}
+	err := d.allPackets()
+	switch {
+	case err != nil && !errors.Is(err, errEnough):
+		return err
+	case d.Limit > 0:
+		d.report.OmittedKeys = int64(d.control.Keys - d.ids)
+		return nil
+	}
+	return d.src.Walk(storage.Visitor{Whole: true, Wrong: d.wrong, Item: d.item})
+}
+
+// allPackets makes the records of all queues and packets that are wanted.
+func (d *dumper) allPackets() (err error) {
 	read, done := d.src.ReadDeliveries()
 	defer done()
 	d.stateOf = read
-	v := storage.Visitor{Whole: true, Wrong: d.wrong}
-	if len(d.Queues) == 0 || d.span.Last > 0 { // without patterns also the packets whose queue has lost its definition
-		v.Packet = d.packet
-	}
-	if len(d.Queues) > 0 {
+	v := storage.Visitor{Whole: true, Wrong: d.wrong, Packet: d.packet}
+	if len(d.Queues) > 0 { // without patterns also the packets whose queue has lost its definition
 		v.Range = d.span
 	}
-	if d.Limit == 0 {
-		v.Item = d.item
+	if len(d.Queues) == 0 || d.span.Last > 0 {
+		err = d.src.Walk(v)
 	}
-	err := d.src.Walk(v)
 	if err == nil {
 		err = d.queuesUpTo(math.MaxUint32)
-	}
-	if d.Limit > 0 && (err == nil || errors.Is(err, errEnough)) {
-		d.report.OmittedKeys = int64(d.control.Keys - d.ids)
-		return nil
 	}
 	return err
 }
@@ -317,9 +322,6 @@ func (d *dumper) sameIdentity(p *packet, s *state) error {
 // item makes the record of a string or field that can be reached, and before the first field of a
 // hash that of the hash: one without fields has none.
 func (d *dumper) item(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
-	if err := d.queuesUpTo(math.MaxUint32); err != nil {
-		return err
-	}
 	switch {
 	case h != nil:
 		d.hash, d.begun = nil, false

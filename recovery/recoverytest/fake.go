@@ -21,7 +21,7 @@ type Fake struct {
 	Counted content.Control
 	Defined []content.Queue
 	Stored  []Packet
-	Broken  error // of Records, after the last packet
+	Broken  error // of Walk, after the last packet
 }
 
 // Packet is a stored packet, or what is left of one.
