@@ -3,8 +3,8 @@
 // An [Index] holds what selection needs of every queued packet and nothing else: its place in the
 // order, its key, its lane, its times and its state. Payloads live elsewhere. A [Dispatch] holds
 // who waits for packets. Both are pure: they read no clock, start no goroutine and do no I/O. Time
-// is an argument, in Unix milliseconds. Neither is safe for concurrent use: one owner calls them
-// under its own lock.
+// is an argument, in Unix milliseconds. Neither is safe for concurrent use: one owner calls them,
+// from one goroutine at a time.
 //
 // # Order
 //

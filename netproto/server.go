@@ -5,12 +5,13 @@
 // do what, and glob matches names. The map:
 //
 //	loop.go        Loop: one turn after the other
+//	fair.go        which connection is served next
 //	conn.go        a connection: what arrives, its session, its end
 //	output.go      what leaves it
 //	peer.go        a connection as its session sees it
 //	timeline.go    what must be done in time
-//	buffers.go     what all connections hold together
-//	link_linux.go  a socket that the loop reads and writes itself, with epoll
+//	buffers.go     what all connections hold together; reserve.go: room for long requests
+//	link_linux.go  a socket that the loop reads and writes itself, with epoll; link_other.go: none
 //	link.go        a socket that goroutines read and write for the loop
 //	handshake.go   TLS until it is agreed on
 //	sealed.go      and then: a link above another one

@@ -7,10 +7,12 @@
 //	deliveries.go  reading delivery states, and giving them to their packets
 //	delivery.go    a delivery state that waits for its packet
 //	keys.go        reading strings and hashes
+//	found.go       what is wrong with a folder, for dump and verify
 //	pushtimes.go   when packets were pushed
 //	README.md      damage and salvage, for operators
 //
-// The folders below work on a data folder while no server does: dump, load, verify and compact.
+// The folders below work on a data folder: load, verify and compact while no server does, dump and
+// archive on that of a running one, too. pipeline, jsonbytes and recoverytest are what they share.
 package recovery
 
 import (

@@ -19,8 +19,8 @@ type CompactProgress struct {
 //
 // When ctx ends Compact returns its error after the step under way, and the store is sound, as it
 // is when the process is killed at any moment. An error that wraps ErrFull means that the disk has
-// too little room for it. In the end packets, heads and fields are held against the control record:
-// a difference is a *MismatchError.
+// too little room for it. In the end delivery states, packets, heads and fields are held against
+// the control record: a difference is a *MismatchError.
 func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) error {
 	if progress == nil {
 		progress = func(CompactProgress) {}

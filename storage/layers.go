@@ -40,7 +40,7 @@ func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, hi
 }
 
 // freeze closes the open window to further batches. It returns the last window that waits to become
-// tables, nil if none does. The goroutine that commits calls it.
+// tables, nil if none does. Who holds commitMu calls it.
 func (l *layers) freeze() *window {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -310,7 +310,7 @@ func (s *Store) housekeeping() {
 	}
 }
 
-// freeze closes the open window, if fewer wait than may. The goroutine that commits calls it.
+// freeze closes the open window, if fewer wait than may. Who holds commitMu calls it.
 func (s *Store) freeze() {
 	if _, _, waiting := s.layers.waiting(); waiting < maxFrozen {
 		s.layers.freeze()

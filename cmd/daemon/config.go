@@ -3,12 +3,14 @@
 //
 //	config.go        the settings
 //	daemon.go        the run
+//	loopstore.go     the store as the loop sees it: notes when that waits for the disk
 //	reload.go        what can change meanwhile
 //	listeners.go     the addresses, and what is served there
 //	health.go        how the run goes; notify.go: tells systemd
 //	certificates.go  what TLS needs of files that may change
 //	backup.go        what the operator copies
-//	metrics/         what Prometheus sees
+//	metrics/         what Prometheus sees; figures.go: what the page shows of the server
+//	events.go        what operators are told, in the log
 //	descriptors.go   files that are kept for the store
 //	gc.go, memory.go   small memory: of a server, of an offline command
 //	brake.go           what clients can make the server log

@@ -8,7 +8,7 @@
 //	salvage.go   what Dump does in addition for a damaged folder
 //	reader.go    Read: splits a dump into records, decodes them on several goroutines, hands them out in order
 //	record.go    the one type of all records, and what it is in the store; settings.go: a queue's settings
-//	codec.go     records as JSON lines and as msgpack
+//	codec.go     records as JSON lines and as msgpack; raw.go: msgpack, split by hand
 //	check.go     which records in which order are a dump
 //	glob.go      patterns for the names of queues
 package dump
@@ -102,8 +102,8 @@ type Report struct {
 
 // Dump writes the packets and queues of src to w, in key order: by queue, then by priority, then
 // oldest first. The same src and options give the same bytes. Memory does not grow with the number
-// of packets, but by 16 bytes for each that has a delivery state. A dump made without an error can
-// be loaded.
+// of packets, but by 16 bytes for each that has a delivery state, and with queues and ids of unique
+// pushes. A dump made without an error can be loaded.
 //
 // The error is that of w or of src, or names what cannot be read or loaded. What was written until
 // then has no end record, so no reader takes it for a whole dump.

@@ -17,7 +17,6 @@
 //	view.go      View: lookups and scans, by Badger's database
 //	files.go     the files of a view, as they are
 //	merge.go     several levels become one
-//	takeover.go  tables of a folder that Badger itself changed
 //	salvage.go   what can be read of a damaged table
 //	sys_linux.go how a file goes to the device piece by piece; sys_other.go is that elsewhere
 package tables
