@@ -99,6 +99,10 @@ func makeFolder(path string) (made []string, err error) {
 // there. Only who has the lock may: another may have begun to serve the folder. Whatever is left
 // after a kill is as good as an empty folder.
 func (f *folder) unmake() {
+	held, _ := f.lock.Stat()
+	if named, _ := os.Stat(f.name(lockName)); !os.SameFile(held, named) { // another folder has the name now
+		return
+	}
 	for _, name := range []string{buildName, journalName, dbName, anchorName, formatName, lockName} {
 		_ = os.RemoveAll(f.name(name))
 	}

@@ -164,7 +164,9 @@ func TestALockThatIsRemovedBeforeItIsTakenIsNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.unmake()
+		if err := os.Remove(f.name(lockName)); err != nil {
+			t.Fatal(err)
+		}
 		if err := f.flock(lock, how); !errors.Is(err, ErrInUse) || f.lock != nil {
 			t.Errorf("a lock without a name: %v", err)
 		}

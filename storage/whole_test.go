@@ -123,6 +123,24 @@ func TestAWholeStoreThatFindsTooFewFilesLeavesNoFolder(t *testing.T) {
 	}
 }
 
+func TestAWholeStoreRemovesNoFolderThatHasTakenItsName(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	other := filepath.Join(t.TempDir(), "other")
+	if err := smallStore(t, other).Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir, Options{Whole: true})
+	if err == nil {
+		err = errors.Join(os.Rename(dir, dir+" moved"), os.Rename(other, dir), s.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, formatName)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAWholeStoreThatCannotBeOpenedLeavesNoFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	fails := func(string) (free, total int64, err error) { return 0, 0, unix.EIO }
