@@ -209,8 +209,10 @@ func (tx *Tx) Find(name, value []byte, end End, skip, n int, c *ListCursor, dst 
 		}
 		switch {
 		case c.skip > 0:
-		case at < 0:
+		case at < 0: // each slice pays that anew, and a long list is no reason to refuse a search
+			before := m.ix.Passed()
 			at = m.ix.Position(p.ID)
+			c.passed -= min(m.ix.Passed()-before, findPassed)
 		case end == Oldest:
 			at -= m.ix.Distance(q.ix, here, c.after)
 		default:

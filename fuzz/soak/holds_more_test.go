@@ -175,6 +175,10 @@ func moreRequests() []request {
 		{"LRANGE of one tag", 500_000, aLook, tagged, call("LRANGE", "list", 0, -1)},
 		{"LRANGE in the middle of a tag", 500_000, aLook, tagged, call("LRANGE", "list", 250_000, 250_000)},
 		{"LINDEX in the middle", million, aLook, list, call("LINDEX", "list", 500_000)},
+		{"LPOS of a long list from the right", 2_200_000, aLook, func(f *filled) {
+			f.list("list", f.n)
+			f.batches(66, func(p redis.Pipeliner, i int) { p.RPush(f.t.Context(), "list", make([]any, 1000)...) })
+		}, call("LPOS", "list", "", "RANK", -1, "COUNT", 0)},
 		{"LPOS of a high rank", million, aLook, func(f *filled) { f.equal(f.n); f.do("LPOS", "list", "x") }, call("LPOS", "list", "x", "RANK", -mostChanged)},
 		{"LREM of equal elements", mostChanged, aChange, func(f *filled) { f.equal(f.n) }, call("LREM", "list", 0, "x")},
 		{"LPUSH at its limit", mostChanged, aChange, none, func(f *filled) { f.do(numbered(f.n, "LPUSH", "list")...) }},
