@@ -29,11 +29,13 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 	if n <= 0 {
 		return dst
 	}
-	if _, one := x.onlyPriority(u); one && left-n < skip {
-		first := len(dst)
-		dst = x.next(u, Selection{End: Oldest - s.End, Fits16: s.Fits16}, left-n, n, dst)
-		slices.Reverse(dst[first:])
-		return dst
+	if left-n < skip { // else nothing is gained
+		if _, one := x.onlyPriority(u); one {
+			first := len(dst)
+			dst = x.next(u, Selection{End: Oldest - s.End, Fits16: s.Fits16}, left-n, n, dst)
+			slices.Reverse(dst[first:])
+			return dst
+		}
 	}
 	return x.next(u, s, skip, n, dst)
 }
