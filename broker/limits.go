@@ -58,9 +58,9 @@ const (
 	// LookSlice is about how many names, fields or elements a slice of a look takes.
 	LookSlice      = 500
 	lookSliceBytes = 256 << 10
-	// waySlice is how many elements of one value a slice of a search takes. It ends behind findPassed
+	// findSlice is how many elements of one value a slice of a search takes. It ends behind findPassed
 	// on the way to their positions: one position, if there are 10,000 sets of tags.
-	waySlice   = 4096
+	findSlice  = 4096
 	findPassed = 250_000
 	// MaxTags bounds the tags of a packet, and MaxTagBytes the bytes of their names and values.
 	MaxTags     = 64

@@ -190,7 +190,7 @@ func (tx *Tx) Find(name, value []byte, end End, skip, n int, c *ListCursor, dst 
 	if !c.More() {
 		*c = ListCursor{marks: m.marks, skip: skip}
 	}
-	n = min(c.skip+n, waySlice)
+	n = min(c.skip+n, findSlice)
 	q, err := tx.findValue(name, value, end, c.after, n)
 	if err == nil && c.passed >= MaxLooks {
 		err = ErrTooManyLooks
@@ -209,7 +209,7 @@ func (tx *Tx) Find(name, value []byte, end End, skip, n int, c *ListCursor, dst 
 		}
 		switch {
 		case c.skip > 0:
-		case at < 0: // each slice pays that anew, and a long list is no reason to refuse a search
+		case at < 0: // each slice goes this way anew, so it is free up to findPassed
 			before := m.ix.Passed()
 			at = m.ix.Position(p.ID)
 			c.passed -= min(m.ix.Passed()-before, findPassed)

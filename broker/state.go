@@ -318,5 +318,5 @@ type ListCursor struct {
 	last    index.Place   // the one with which it ends
 	n       int           // elements when it began
 	skip    int           // matches that a search still passes over
-	passed  int           // what the way to its positions has cost
+	passed  int           // on the way to its positions, but for what is free
 }

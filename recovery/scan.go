@@ -41,8 +41,8 @@ func (r *restorer) scan(src Source) error {
 		Read: func(next func() (*scanned, error)) error {
 			run, err := next()
 			if err == nil {
-				shown := new(content.Tally) // Verify gets what has reached the index
-				err = src.Walk(storage.Visitor{Tally: shown, Packet: func(id content.PacketID, m *content.Meta, _ []byte, damage error) error {
+				dropped := new(content.Tally) // Verify gets that of what reaches the index
+				err = src.Walk(storage.Visitor{Tally: dropped, Packet: func(id content.PacketID, m *content.Meta, _ []byte, damage error) error {
 					if damage != nil {
 						return damage
 					}

@@ -53,7 +53,7 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 	if err != nil {
 		return err
 	}
-	return n.Walk(Visitor{
+	return n.Walk(Visitor{ // apart from the packets, of which Whole would read large payloads
 		Whole: true,
 		State: func(_ *content.Delivery, _ content.Stored, damage error) error { return damage },
 		Item:  func(_ content.ValueID, _ *content.Head, _ *content.Field, damage error) error { return damage },

@@ -7,8 +7,8 @@ import (
 )
 
 // Walk shows v what it asks for, in the order of its funcs, and holds each kind that was shown as a
-// whole against the control record: a difference is a *MismatchError. A tolerant view that shows
-// the Whole notes values that belong to nothing, too.
+// whole against the control record: a difference is a *MismatchError. Where v wants the
+// Whole, a tolerant view notes values that belong to nothing, too.
 func (n *Snapshot) Walk(v Visitor) error {
 	c := count{}
 	checkPackets := content.Tally.Check

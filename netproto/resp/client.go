@@ -168,15 +168,16 @@ func (s *session) beginList(tx *broker.Tx, ids [][]byte) {
 		refuse("ERR too many ids: expected at most %d", maxIDs)
 	}
 	tx.Looked(len(s.protocol.sessions) * chosenSession)
-	var chosen []int64
-	for _, id := range ids {
-		chosen = append(chosen, countArg(id, math.MinInt64, "ERR Invalid client ID"))
-	}
 	if ids == nil {
-		chosen = s.protocol.all()
+		s.look.ids = s.protocol.all()
+	} else {
+		var chosen []int64
+		for _, id := range ids {
+			chosen = append(chosen, countArg(id, math.MinInt64, "ERR Invalid client ID"))
+		}
+		slices.Sort(chosen)
+		s.look.ids = slices.Compact(chosen)
 	}
-	slices.Sort(chosen)
-	s.look.ids = slices.Compact(chosen)
 	s.peer.Owe(idBytes * len(s.look.ids))
 }
 

@@ -34,7 +34,7 @@ const (
 	sliceBytes = 256 << 10
 	// sliceSteps is how many steps of patterns end one.
 	sliceSteps = maxSteps / 10
-
+	// idBytes is what the id of a session takes.
 	idBytes = 8
 )
 

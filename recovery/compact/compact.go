@@ -36,11 +36,11 @@ type Report struct {
 // The folder must be one that a server could start on: it is read as a start reads it, but without
 // an index, so more than four billion packets are no reason to refuse it. Memory grows with
 // delivery states, ids of unique pushes, and the names of strings, hashes and fields, and not with
-// other packets. The error wraps one of the opening errors of
-// package storage, or storage.ErrLoss when the packets are not those that the control record
-// counts. It wraps storage.ErrFull, and nothing was done, when the disk has no room for new tables
-// beside the old ones. When ctx ends, Folder stops after the step under way, and the error wraps
-// that of ctx. However it ends, also by a kill, no packet is lost and it can be run again.
+// other packets. The error wraps one of the opening errors of package storage, or storage.ErrLoss
+// when the packets are not those that the control record counts. It wraps storage.ErrFull, and
+// nothing was done, when the disk has no room for new tables beside the old ones. When ctx ends,
+// Folder stops after the step under way, and the error wraps that of ctx. However it ends, also by
+// a kill, no packet is lost and it can be run again.
 func Folder(ctx context.Context, dir string, o Options) (report Report, err error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())

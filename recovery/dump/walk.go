@@ -35,7 +35,7 @@ type dumper struct {
 	begun bool             // its record is made
 
 	current packet                                           // used again for each one
-	stateOf func(identity uint64) (*content.Delivery, error) // reads it
+	stateOf func(identity uint64) (*content.Delivery, error) // reads a delivery state
 
 	block *block
 	next  func() (*block, error) // hands the block on, and returns an empty one
@@ -152,7 +152,7 @@ func (d *dumper) allPackets() (err error) {
 	defer done()
 	d.stateOf = read
 	v := storage.Visitor{Whole: true, Wrong: d.wrong, Packet: d.packet}
-	if len(d.Queues) > 0 { // without patterns also the packets whose queue has lost its definition
+	if len(d.Queues) > 0 { // else also the packets whose queue has lost its definition
 		v.Range = d.span
 	}
 	if len(d.Queues) == 0 || d.span.Last > 0 {
