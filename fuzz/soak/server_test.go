@@ -62,7 +62,7 @@ func serve(dir string) error {
 	}
 	if turned != nil {
 		c.MaxPayload, c.MaxBuffers = broker.MaxPayload, 1<<30
-		c.Pinpriq = "" // so that 20,000 files are enough for 10,000 connections of the other
+		c.Pinpriq = ""   // so that 20,000 files are enough for 10,000 connections of the other
 		fmt.Println("-") // the line of its address
 	}
 	return daemon.Run(ctx, c)
