@@ -35,6 +35,9 @@ func (r *restorer) tried(d *content.Delivery, stored content.Stored, damage erro
 	if damage != nil && stored&content.StoredDelivery != 0 {
 		return damage
 	}
+	if damage == nil {
+		r.tally.AddDelivery(d.Identity)
+	}
 	r.progress()
 	keepRest(&r.state.Rests.States, d.Identity, d.Rest)
 	r.deliveries.Add(d, stored, r.deliveries.number(d.Consumer))

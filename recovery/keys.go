@@ -13,6 +13,7 @@ func (r *restorer) item(v content.ValueID, h *content.Head, f *content.Field, da
 	}
 	r.progress()
 	if h != nil {
+		r.tally.AddItem(v, h.Version)
 		keepRest(&r.state.Rests.Items, v, h.Rest)
 		r.endHash()
 		if k := r.head(h); h.Kind == content.Hash {
@@ -20,6 +21,7 @@ func (r *restorer) item(v content.ValueID, h *content.Head, f *content.Field, da
 		}
 		return nil
 	}
+	r.tally.AddItem(v, f.Version)
 	keepRest(&r.state.Rests.Items, v, f.Rest)
 	if r.hash == nil || r.hash.ID != f.Hash {
 		r.endHash()

@@ -35,7 +35,7 @@ type Source interface {
 	Control() content.Control
 	// Flush says which queues, strings and hashes are dropped.
 	Flush() content.Flush
-	// Walk shows a visitor what the store holds, and counts it. An error of the visitor ends it.
+	// Walk shows a visitor what the store holds. An error of the visitor ends it.
 	Walk(v storage.Visitor) error
 	// Verify compares a tally of all packets, heads, fields and delivery states with the control
 	// record, and lets the store begin. A difference is an error that wraps storage.ErrLoss.
@@ -170,7 +170,7 @@ func Restore(src Source, o Options) (*State, error) {
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
 	}
-	err := src.Walk(storage.Visitor{Queue: r.queue, Unique: r.unique, State: r.tried, Item: r.item, Tally: &r.tally})
+	err := src.Walk(storage.Visitor{Queue: r.queue, Unique: r.unique, State: r.tried, Item: r.item, Uncounted: true})
 	if err == nil {
 		r.endHash()
 		err = r.scan(src)
@@ -204,7 +204,7 @@ type restorer struct {
 	queues map[uint32]target
 	hash   *keyspace.Entry // whose fields come, a leftover too; nil: none
 	flush  content.Flush
-	tally  content.Tally
+	tally  content.Tally // of what has reached the state
 	seen   int
 
 	pushTimes pushTimes
@@ -315,6 +315,7 @@ func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) err
 
 // unique reads the record of a unique push. A window goes to the index at once.
 func (r *restorer) unique(u *content.Unique) error {
+	r.tally.AddUnique(u.UniqueID)
 	r.progress()
 	switch q, ok := r.queues[u.Queue]; {
 	case u.Until == 0:

@@ -8,15 +8,10 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-func (n *Snapshot) states(v *Visitor, c *count) error {
+func (n *Snapshot) states(v *Visitor) error {
 	w := stateWalk{texts: v.Whole, give: func(w *stateWalk) error {
 		if w.damage == nil && w.stored&content.StoredDelivery == 0 {
 			w.damage = fmt.Errorf("%w: %v is missing", ErrDamaged, content.NoteID{Identity: w.d.Identity})
-		}
-		if w.damage != nil {
-			c.unread++
-		} else {
-			c.AddDelivery(w.d.Identity)
 		}
 		return v.State(&w.d, w.stored, w.damage)
 	}}

@@ -100,23 +100,23 @@ func scanned(t testing.TB, s *Store) (ids []content.PacketID, tally content.Tall
 // tolerant view.
 
 func (s *Store) Queues(fn func(content.Queue) error) error {
-	return s.Walk(Visitor{Queue: fn, Tally: new(content.Tally)})
+	return s.Walk(Visitor{Queue: fn, Uncounted: true})
 }
 
 func (s *Store) Uniques(fn func(*content.Unique) error) error {
-	return s.Walk(Visitor{Unique: fn, Tally: new(content.Tally)})
+	return s.Walk(Visitor{Unique: fn, Uncounted: true})
 }
 
 func (s *Store) Packets(fn func(content.PacketID, *content.Meta) error) error {
-	return s.Walk(Visitor{Packet: readable(fn), Tally: new(content.Tally)})
+	return s.Walk(Visitor{Packet: readable(fn), Uncounted: true})
 }
 
 func (s *Store) Items(fn func(v content.ValueID, h *content.Head, f *content.Field, damage error) error) error {
-	return s.Walk(Visitor{Item: fn, Tally: new(content.Tally)})
+	return s.Walk(Visitor{Item: fn, Uncounted: true})
 }
 
 func (s *Store) Deliveries(fn func(d *content.Delivery, stored content.Stored) error) error {
-	return s.Walk(Visitor{Tally: new(content.Tally), State: func(d *content.Delivery, stored content.Stored, damage error) error {
+	return s.Walk(Visitor{Uncounted: true, State: func(d *content.Delivery, stored content.Stored, damage error) error {
 		if damage != nil && stored&content.StoredDelivery != 0 {
 			return damage
 		}

@@ -28,7 +28,7 @@ func fieldOf(v content.ValueID, i *content.Item) content.Field {
 	return content.Field{Hash: v.ID, ID: v.Field, Name: i.Name, Version: i.Version, Value: i.Value, Size: i.Len(), Rest: i.Rest}
 }
 
-func (n *Snapshot) items(v *Visitor, c *count) error {
+func (n *Snapshot) items(v *Visitor) error {
 	w := itemWalk{n: n, heads: n.view.Iterator([]byte(content.HeadPrefix)), fields: n.view.Iterator([]byte(content.FieldPrefix))}
 	all := []*tables.Iterator{w.heads, w.fields}
 	if v.Whole {
@@ -47,10 +47,8 @@ func (n *Snapshot) items(v *Visitor, c *count) error {
 		case err != nil && id == (content.ValueID{}): // its key is none
 			err = n.tolerated(err)
 		case err != nil:
-			c.unread++
 			err = v.Item(id, nil, nil, err)
 		default:
-			c.AddItem(id, i.Version)
 			err = w.give(e.Key, id, &i, v.Item)
 		}
 		if err != nil {

@@ -97,20 +97,15 @@ type Visitor struct {
 	// Whole shows the texts of notes, and large payloads and values, too. Then m has neither tags
 	// nor Extra, and a Hash only of what is large.
 	Whole bool
-	// Tally, if not nil, is added to, and somebody else holds it against the control record.
-	Tally *content.Tally
+	// Uncounted leaves it to the caller to count what is shown, and to hold that against the control
+	// record.
+	Uncounted bool
 	// Wrong, if not nil, gets why the scan of one of the five ended early, and how it differs from
 	// the control record. What it returns ends the walk.
 	Wrong func(error) error
 }
 
-// count is what a walk has shown so far of what the control record counts.
-type count struct {
-	content.Tally
-	unread uint64 // records of the kind under way
-}
-
-func (n *Snapshot) queues(v *Visitor, _ *count) error {
+func (n *Snapshot) queues(v *Visitor) error {
 	var q content.Queue
 	var definition []byte
 	held := false // q waits for its counters, which lie behind it
@@ -150,7 +145,7 @@ type queueName uint32
 
 func (q queueName) String() string { return fmt.Sprintf("queue %d", uint32(q)) }
 
-func (n *Snapshot) packets(v *Visitor, c *count) error {
+func (n *Snapshot) packets(v *Visitor) error {
 	state := &readState{view: n.view}
 	var m content.Meta
 	return n.scan(v.Range.packets(), func(key, rec []byte) error {
@@ -165,10 +160,8 @@ func (n *Snapshot) packets(v *Visitor, c *count) error {
 			err = content.DecodeMeta(rec, &m)
 		}
 		if err != nil {
-			c.unread++
 			return v.Packet(id, nil, nil, badRecord(id, "packet ", err))
 		}
-		c.Add(id, m.Expiry)
 		if m.Large {
 			n.shown.Add(int64(m.Size))
 		}
@@ -192,7 +185,7 @@ func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error)
 	})
 }
 
-func (n *Snapshot) uniques(v *Visitor, c *count) error {
+func (n *Snapshot) uniques(v *Visitor) error {
 	return n.scan(all(content.UniquePrefix), func(key, rec []byte) error {
 		id, err := content.DecodeUniqueKey(key)
 		if err != nil {
@@ -201,9 +194,6 @@ func (n *Snapshot) uniques(v *Visitor, c *count) error {
 		u := content.Unique{UniqueID: id}
 		if err := content.DecodeUnique(rec, &u); err != nil {
 			return badRecord(id, "", err)
-		}
-		if c.AddUnique(id); v.Unique == nil {
-			return nil
 		}
 		return v.Unique(&u)
 	})

@@ -6,11 +6,16 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
+// Scans show a visitor what there is of one kind each, and count nothing.
+type Scans struct{ Queues, Uniques, States, Packets, Items func(*Visitor) error }
+
 // Walk shows v what it asks for, in the order of its funcs, and holds each kind that was shown as a
-// whole against the control record: a difference is a *MismatchError. Where v wants the
-// Whole, a tolerant view notes values that belong to nothing, too.
-func (n *Snapshot) Walk(v Visitor) error {
-	c := count{}
+// whole against the control record: a difference is a *MismatchError.
+func (s Scans) Walk(v Visitor, control content.Tally) error {
+	c, shown := count{to: &v}, v
+	if !v.Uncounted {
+		shown.Unique, shown.State, shown.Packet, shown.Item = c.unique, c.state, c.packet, c.item
+	}
 	checkPackets := content.Tally.Check
 	if !v.Range.all() {
 		checkPackets = nil
@@ -18,29 +23,26 @@ func (n *Snapshot) Walk(v Visitor) error {
 	for _, kind := range []struct {
 		name  string
 		asked bool
-		scan  func(*Visitor, *count) error
+		scan  func(*Visitor) error
 		check func(t, scan content.Tally, unread uint64) error
 	}{
-		{"queue definitions", v.Queue != nil, n.queues, nil},
-		{"ids of unique pushes", v.Unique != nil || v.Item != nil, n.uniques, nil}, // both are counted as keys
-		{"delivery states", v.State != nil, n.states, content.Tally.CheckDeliveries},
-		{"packets", v.Packet != nil, n.packets, checkPackets},
-		{"strings and hashes", v.Item != nil, n.items, content.Tally.CheckKeys},
+		{"queue definitions", v.Queue != nil, s.Queues, nil},
+		{"ids of unique pushes", v.Unique != nil || v.Item != nil && !v.Uncounted, s.Uniques, nil}, // both are counted as keys
+		{"delivery states", v.State != nil, s.States, content.Tally.CheckDeliveries},
+		{"packets", v.Packet != nil, s.Packets, checkPackets},
+		{"strings and hashes", v.Item != nil, s.Items, content.Tally.CheckKeys},
 	} {
 		if !kind.asked {
 			continue
 		}
 		c.unread = 0
-		err := v.wrong(kind.scan(&v, &c))
-		if err == nil && kind.check != nil && v.Tally == nil {
-			err = v.wrong(kind.check(n.control.Tally, c.Tally, c.unread))
+		err := v.wrong(kind.scan(&shown))
+		if err == nil && kind.check != nil && !v.Uncounted {
+			err = v.wrong(kind.check(control, c.Tally, c.unread))
 		}
 		if err != nil {
 			return fmt.Errorf("read %s: %w", kind.name, err)
 		}
-	}
-	if v.Tally != nil {
-		v.Tally.Merge(c.Tally)
 	}
 	return nil
 }
@@ -50,6 +52,56 @@ func (v *Visitor) wrong(err error) error {
 		return v.Wrong(err)
 	}
 	return err
+}
+
+// count counts what a walk shows of what the control record counts.
+type count struct {
+	to *Visitor
+	content.Tally
+	unread uint64 // records of the kind under way
+}
+
+func (c *count) unique(u *content.Unique) error {
+	if c.AddUnique(u.UniqueID); c.to.Unique == nil {
+		return nil
+	}
+	return c.to.Unique(u)
+}
+
+func (c *count) state(d *content.Delivery, stored content.Stored, damage error) error {
+	if damage == nil {
+		c.AddDelivery(d.Identity)
+	} else {
+		c.unread++
+	}
+	return c.to.State(d, stored, damage)
+}
+
+func (c *count) packet(id content.PacketID, m *content.Meta, rec []byte, damage error) error {
+	if m != nil {
+		c.Add(id, m.Expiry)
+	} else {
+		c.unread++
+	}
+	return c.to.Packet(id, m, rec, damage)
+}
+
+func (c *count) item(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
+	switch {
+	case h != nil:
+		c.AddItem(v, h.Version)
+	case f != nil:
+		c.AddItem(v, f.Version)
+	default:
+		c.unread++
+	}
+	return c.to.Item(v, h, f, damage)
+}
+
+// Walk is that of its scans. Where v wants the Whole, a tolerant view notes values that belong to
+// nothing, too.
+func (n *Snapshot) Walk(v Visitor) error {
+	return Scans{n.queues, n.uniques, n.states, n.packets, n.items}.Walk(v, n.control.Tally)
 }
 
 // Walk is that of a snapshot of now, and counts what it showed for Verify.
