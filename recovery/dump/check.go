@@ -170,16 +170,12 @@ func (c *checker) definition(r *Record) error {
 }
 
 // restIsSound reports whether the store can read the unknown fields of a definition.
-func (r *Record) restIsSound() (ok bool) {
+func (r *Record) restIsSound() bool {
 	if len(r.Unknown) == 0 && r.UnknownFields == 0 {
 		return true
 	}
-	var b content.Batch
-	b.PutQueue(*r.Definition())
-	b.Each(func(op content.Op) {
-		ok = op.Queue.Rest.Bytes == string(r.Unknown) && uint64(op.Queue.Rest.Fields) == r.UnknownFields
-	})
-	return ok
+	q, read := r.Definition(), content.Queue{}
+	return content.DecodeQueue(content.AppendQueue(nil, q), &read) == nil && read.Rest == q.Rest
 }
 
 // behindQueue checks that what belongs to a queue follows its record.
