@@ -7,7 +7,6 @@
 //	deliveries.go  reading delivery states, and giving them to their packets
 //	delivery.go    a delivery state that waits for its packet
 //	keys.go        reading strings and hashes
-//	found.go       what is wrong with a folder, for dump and verify
 //	pushtimes.go   when packets were pushed
 //	README.md      damage and salvage, for operators
 //

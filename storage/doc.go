@@ -8,7 +8,7 @@
 // Parts of a store:
 //
 //	errors.go       what can go wrong
-//	finding.go      Finding: one thing that is wrong with a folder
+//	finding.go      Finding, and Found: what is wrong with a folder
 //	options.go      Options of a store
 //	sys_linux.go    system calls
 //	sys_other.go    where there are none

@@ -1,9 +1,13 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Finding is one thing that is wrong with a data folder.
@@ -42,30 +46,59 @@ func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Kind, f.Ke
 // damaged.
 func plain(err error) string { return strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": ") }
 
-// maxFindings bounds the memory that findings take: past it they are counted.
+// Found is what is wrong with a folder. Memory is bounded: findings past ten thousand are counted.
+type Found struct {
+	Findings []Finding // none of a sound folder
+	More     int       // that are not listed
+}
+
 const maxFindings = 10_000
+
+// Add adds a finding.
+func (f *Found) Add(kind, key, format string, args ...any) {
+	f.add(Finding{kind, key, fmt.Sprintf(format, args...)})
+}
+
+func (f *Found) add(found Finding) (listed bool) {
+	if len(f.Findings) == maxFindings {
+		f.More++
+		return false
+	}
+	f.Findings = append(f.Findings, found)
+	return true
+}
+
+// Compare adds how a folder differs from its control record, once. Where there is no control record
+// there is nothing to compare with, and opening the folder has said so.
+func (f *Found) Compare(control *content.Control, err error) {
+	mismatch, ok := errors.AsType[*content.MismatchError](err)
+	if !ok || control.Epoch == 0 {
+		return
+	}
+	found := Finding{FindingLost, mismatch.What(), mismatch.Error()}
+	if mismatch.CameBack() {
+		found.Kind = FindingResurrected
+	}
+	if !slices.Contains(f.Findings, found) {
+		f.add(found)
+	}
+}
 
 // findings gathers what a tolerant view meets. Its methods may be called from any goroutine.
 type findings struct {
-	mu   sync.Mutex // guards what follows
-	list []Finding
-	seen map[Finding]bool // one thing is met as often as it is read
-	more int
+	mu    sync.Mutex // guards what follows
+	found Found
+	seen  map[Finding]bool // one thing is met as often as it is read
 }
 
 func (f *findings) add(found Finding) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case f.seen[found]:
-	case len(f.list) == maxFindings:
-		f.more++
-	default:
-		if f.seen == nil {
-			f.seen = make(map[Finding]bool)
-		}
+	if f.seen == nil {
+		f.seen = make(map[Finding]bool)
+	}
+	if !f.seen[found] && f.found.add(found) {
 		f.seen[found] = true
-		f.list = append(f.list, found)
 	}
 }
 
@@ -73,8 +106,8 @@ func (f *findings) add(found Finding) {
 func (f *findings) all() []Finding {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := append([]Finding(nil), f.list...)
-	if f.more > 0 {
+	all := append([]Finding(nil), f.found.Findings...)
+	if f.found.More > 0 {
 		all = append(all, Finding{FindingRecord, "", fmt.Sprintf("more than %d findings; those after them are not listed", maxFindings)})
 	}
 	return all

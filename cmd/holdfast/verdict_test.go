@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -20,7 +19,7 @@ import (
 // anyReport is a report with something of everything.
 func anyReport() *verify.Report {
 	return &verify.Report{
-		Found: recovery.Found{Findings: []storage.Finding{{Kind: "lost", Key: "packets", What: "1 packet is <lost>"}}, More: 1},
+		Found: storage.Found{Findings: []storage.Finding{{Kind: "lost", Key: "packets", What: "1 packet is <lost>"}}, More: 1},
 		Queues: []verify.QueueCount{
 			{ID: 1, Name: []byte("jobs"), Counts: verify.Counts{0, 1234567, 2, 7, 8, 9}, Bytes: 12},
 			{ID: 3, Name: []byte("\xff of \"bytes\""), Counts: verify.Counts{3}, Expired: 4},

@@ -23,7 +23,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -97,7 +96,7 @@ type Report struct {
 
 	// Found, of a salvage, says what is left out, how the folder differs from what its control record
 	// counts, and what was changed so that the dump can be loaded.
-	recovery.Found
+	storage.Found
 }
 
 // Dump writes the packets and queues of src to w, in key order: by queue, then by priority, then

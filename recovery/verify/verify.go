@@ -36,7 +36,7 @@ type Options struct {
 
 // Report says what a folder holds and what is wrong with it.
 type Report struct {
-	recovery.Found
+	storage.Found
 	Queues   []QueueCount // those with a definition that are not dropped, in order of identity
 	Packets  int64        // that have not expired
 	Expired  int64        // still on disk
