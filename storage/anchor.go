@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"sync/atomic"
+
+	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
 // anchor is a small file that remembers the last durable batch. A damaged record of the journal
@@ -27,7 +29,6 @@ import (
 // loss was accepted.
 type anchor struct {
 	file *os.File
-	sync func(*os.File) error
 
 	// Of who makes batches durable: the holder of commitMu, or the goroutine of the sync interval;
 	// of Open and Close when neither runs.
@@ -54,8 +55,8 @@ const (
 
 // openAnchor reads the anchor of a folder, making it when there is none. The caller closes its
 // file, also after an error.
-func openAnchor(f *folder, sync func(*os.File) error) (*anchor, error) {
-	name, a := f.name(anchorName), &anchor{sync: sync}
+func openAnchor(f *folder) (*anchor, error) {
+	name, a := f.name(anchorName), &anchor{}
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		var b [anchorSize]byte
 		encodeAnchor(b[:anchorSlot], anchorMark{})
@@ -126,7 +127,7 @@ func (a *anchor) flush() error {
 	if !a.dirty.Swap(false) {
 		return nil
 	}
-	if err := a.sync(a.file); err != nil {
+	if err := journal.Datasync(a.file); err != nil {
 		return fmt.Errorf("cannot sync the anchor: %w", err)
 	}
 	return nil

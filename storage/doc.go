@@ -10,8 +10,6 @@
 //	errors.go       what can go wrong
 //	finding.go      Finding, and Found: what is wrong with a folder
 //	options.go      Options of a store
-//	sys_linux.go    system calls
-//	sys_other.go    where there are none
 //	folder.go       the data folder: lock, format version
 //	refused.go      what the system refuses
 //	anchor.go       the anchor: which batch is on disk

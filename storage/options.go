@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"github.com/holdfast-queue/holdfast/storage/content"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 )
@@ -95,9 +94,8 @@ type Options struct {
 	tune tuning
 }
 
-// tuning is what tests replace and benchmarks turn off.
+// tuning is what tests replace.
 type tuning struct {
-	sync func(*os.File) error
 	stat func(path string) (free, total int64, err error)
 	step func(bytes int64) // before a step of a merge comes in force, which made so many
 }
@@ -109,9 +107,6 @@ func (o *Options) fill() {
 	}
 	o.Limits = cmp.Or(o.Limits, content.Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	if o.tune.sync == nil {
-		o.tune.sync = fdatasync
-	}
 	if o.tune.stat == nil {
 		o.tune.stat = statSpace
 	}

@@ -97,7 +97,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if s.folder, err = openFolder(dir); err != nil {
 		return nil, err
 	}
-	if s.anchor, err = openAnchor(s.folder, o.tune.sync); err != nil {
+	if s.anchor, err = openAnchor(s.folder); err != nil {
 		return nil, err
 	}
 	if s.guard, err = newGuard(s.folder, &o); err != nil {

@@ -186,6 +186,9 @@ func (j *Journal) write(f *os.File, b []byte, at int64) error {
 	return j.unknown(err)
 }
 
+// Datasync brings what was written to a file to the device.
+func Datasync(f *os.File) error { return new(syncer).datasync(f) }
+
 // Sync brings what was appended before it to the device, beside Append. It is for Weak; the other
 // mode has nothing to sync.
 func (j *Journal) Sync() error {
