@@ -43,7 +43,9 @@ func (s *parts) writeOut(w *window) (err error) {
 	defer records.Close()
 	number := s.tables.List().Window + 1
 	built, err := func() (_ tables.Built, err error) {
-		defer recoverFault(&err, debug.SetPanicOnFault(true))
+		defer journal.CatchFault(debug.SetPanicOnFault(true), func() {
+			err = fmt.Errorf("%w: the device cannot read a part of a file", ErrDamaged)
+		})
 		return s.tables.Build(0, s.sizes.table(s.tables.List().Bytes()), w.all(records, number))
 	}()
 	if err != nil {

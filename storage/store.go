@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -355,18 +354,6 @@ func (s *Store) fail(err error) {
 	if s.failed == nil {
 		s.failed = err
 		s.opt.Logger.Error("the store accepts nothing more", "error", err)
-	}
-}
-
-// recoverFault makes an error of a fault: the device cannot read a page of a mapped file. was is
-// what SetPanicOnFault returned.
-func recoverFault(err *error, was bool) {
-	p := recover()
-	debug.SetPanicOnFault(was)
-	if _, ok := p.(interface{ Addr() uintptr }); ok {
-		*err = fmt.Errorf("%w: the device cannot read a part of a file", ErrDamaged)
-	} else if p != nil {
-		panic(p)
 	}
 }
 

@@ -106,22 +106,27 @@ func (r *reader) read(segments []*segment, upto uint64, fn func(Record) error) (
 			return err
 		}
 	}
-	// A page that the device cannot give is a fault.
-	defer func(was bool) {
-		debug.SetPanicOnFault(was)
-		if p := recover(); p == nil {
-			return
-		} else if _, fault := p.(interface{ Addr() uintptr }); !fault {
-			panic(p)
-		}
+	defer CatchFault(debug.SetPanicOnFault(true), func() {
 		err = fmt.Errorf("%w: what follows batch %d cannot be read", ErrDamage, r.end.Batch)
-	}(debug.SetPanicOnFault(true))
+	})
 	for _, m := range r.segments {
 		if goOn, err := r.walk(m, upto, fn); !goOn {
 			return err
 		}
 	}
 	return nil
+}
+
+// CatchFault calls fn where the device could not give a page of a mapped file, which is a fault.
+// was is what SetPanicOnFault returned.
+func CatchFault(was bool, fn func()) {
+	debug.SetPanicOnFault(was)
+	p := recover()
+	if _, fault := p.(interface{ Addr() uintptr }); fault {
+		fn()
+	} else if p != nil {
+		panic(p)
+	}
 }
 
 // add maps a segment.
