@@ -15,6 +15,7 @@
 package recovery
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -41,16 +42,10 @@ type Source interface {
 	Verify(scan content.Tally) error
 }
 
-// Queue ties a queue's number in the store to its number in the index.
+// Queue is the definition of a queue, with its number in the index.
 type Queue struct {
-	ID       uint32
-	Index    index.QueueID
-	Database uint8
-	Name     []byte
-	Expiry   int64 // Unix milliseconds; 0: never
-	// Settings and Counters are those of the definition.
-	Settings *content.Settings
-	Counters content.Counters
+	content.Queue
+	Index index.QueueID
 }
 
 // Worker is a consumer that a delivery state names.
@@ -250,14 +245,13 @@ func (r *restorer) queue(q content.Queue) error {
 	ix := r.state.Index.AddQueue()
 	if r.flush.DropsQueue(&q) {
 		r.queues[q.ID] = target{ix, true}
-		r.state.Dropped = append(r.state.Dropped, Queue{ID: q.ID, Index: ix})
+		r.state.Dropped = append(r.state.Dropped, Queue{content.Queue{ID: q.ID}, ix})
 		return nil
 	}
 	r.queues[q.ID] = target{ix: ix}
 	keepRest(&r.state.Rests.Queues, q.ID, q.Rest)
-	r.state.Queues = append(r.state.Queues, Queue{
-		ID: q.ID, Index: ix, Database: q.Database, Name: append([]byte(nil), q.Name...), Expiry: q.Expiry, Settings: q.Settings.Clone(), Counters: q.Counters,
-	})
+	q.Name, q.Settings = bytes.Clone(q.Name), q.Settings.Clone()
+	r.state.Queues = append(r.state.Queues, Queue{q, ix})
 	if q.Settings != nil {
 		r.state.Index.KeepDead(ix, q.Settings.RetainDead)
 	}
