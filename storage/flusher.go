@@ -70,7 +70,7 @@ func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.En
 			default:
 				p := w.entries.at(at.place)
 				if e.Deleted, e.Expires = p.deleted, uint64(p.expires); !e.Deleted {
-					e.Value = records.Bytes(journal.Place{Segment: p.segment, Offset: p.offset}, 0, p.length)
+					e.Value = records.Bytes(journal.Place{Segment: p.segment, Offset: p.offset}, p.length)
 				}
 			}
 			if e.Deleted {

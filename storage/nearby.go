@@ -53,5 +53,5 @@ func (n *nearby) read(j *journal.Journal, s slot, last journal.Mark) ([]byte, er
 
 func (n *nearby) readAt(j *journal.Journal, segment uint32, from, to int64) error {
 	n.segment, n.from, n.bytes = segment, from, slices.Grow(n.bytes[:0], int(to-from))[:to-from]
-	return j.ReadAt(journal.Place{Segment: segment, Offset: uint32(from)}, 0, n.bytes)
+	return j.ReadAt(journal.Place{Segment: segment, Offset: uint32(from)}, n.bytes)
 }

@@ -139,9 +139,8 @@ func emptyFolder(path string) error {
 // Control returns the control record of the last batch that Apply wrote, or of the store as it was
 // opened.
 func (s *Store) Control() content.Control {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.control
+	control, _ := s.state()
+	return control
 }
 
 // Epoch returns the number of this start of the store: 1 or more, and higher than of any before.

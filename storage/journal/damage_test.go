@@ -187,7 +187,7 @@ func TestAcceptedLossGoesOnBehindTheHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if c := content(30); !bytes.Equal(w.Bytes(places[29], uint32(c.Overhead()), uint32(len(c.Body[0]))), c.Body[0]) {
+	if c := content(30); !bytes.Equal(w.Bytes(behind(places[29], c.Overhead()), uint32(len(c.Body[0]))), c.Body[0]) {
 		t.Error("batch 30 differs in the window")
 	}
 }

@@ -61,7 +61,7 @@ type Journal struct {
 	synced  uint64     // segments with lower numbers are on the device
 }
 
-// Place is where a record begins.
+// Place is where a record begins, or something in it.
 type Place struct {
 	Segment uint32
 	Offset  uint32
@@ -216,13 +216,13 @@ func (j *Journal) Sync() error {
 	return nil
 }
 
-// ReadAt reads len(b) bytes, from so many bytes behind the beginning of a record on.
-func (j *Journal) ReadAt(p Place, behind uint32, b []byte) error {
+// ReadAt reads len(b) bytes from a place on.
+func (j *Journal) ReadAt(p Place, b []byte) error {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	for _, s := range slices.Backward(j.begun) {
 		if uint32(s.Number) == p.Segment {
-			_, err := s.file.ReadAt(b, int64(p.Offset)+int64(behind))
+			_, err := s.file.ReadAt(b, int64(p.Offset))
 			return err
 		}
 	}

@@ -71,12 +71,11 @@ func (j *Journal) Window(after, upto Mark) (*Window, error) {
 	return &r.Window, nil
 }
 
-// Bytes returns n bytes from so many bytes behind the beginning of a record on. They are valid
-// until the window is closed. Reading them faults where the device fails.
-func (w *Window) Bytes(p Place, behind, n uint32) []byte {
+// Bytes returns n bytes from a place on. They are valid until the window is closed. Reading them
+// faults where the device fails.
+func (w *Window) Bytes(p Place, n uint32) []byte {
 	i := slices.IndexFunc(w.segments, func(m mapped) bool { return uint32(m.Number) == p.Segment })
-	at := int(p.Offset) + int(behind)
-	return w.segments[i].data[at : at+int(n)]
+	return w.segments[i].data[p.Offset:][:n]
 }
 
 // Close gives the mappings up.
