@@ -7,41 +7,36 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// CompactProgress is how far Compact is.
-type CompactProgress struct {
-	Step string // what is being done, for people: "write out", "merge", "check"
-	// Done and Total are bytes of tables: merged, and all that will be. 0 while that is not known.
-	Done, Total int64
-}
-
 // Compact gives the room of everything deleted back: it merges all tables. It is for a store that
-// nobody else uses. progress may be nil; the calls come from one goroutine.
+// nobody else uses. progress may be nil. Its calls come from one goroutine, and say what is being
+// done, for people: "write out", "merge", "check". done and total are bytes of tables: merged, and
+// all that will be, 0 while that is not known.
 //
 // When ctx ends Compact returns its error after the step under way, and the store is sound, as it
 // is when the process is killed at any moment. An error that wraps ErrFull means that the disk has
 // too little room for it. In the end delivery states, packets, heads and fields are held against
 // the control record: a difference is a *MismatchError.
-func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) error {
+func (s *Store) Compact(ctx context.Context, progress func(step string, done, total int64)) error {
 	if progress == nil {
-		progress = func(CompactProgress) {}
+		progress = func(string, int64, int64) {}
 	}
-	progress(CompactProgress{Step: "write out"})
+	progress("write out", 0, 0)
 	if err := s.settle(); err != nil {
 		return err
 	}
 	total := s.tables.List().Bytes()
-	progress(CompactProgress{Step: "merge", Total: total})
+	progress("merge", 0, total)
 	for whole := false; !whole; {
 		var err error
 		if _, whole, err = s.mergeOnce(ctx, true); err != nil {
 			return damaged(err)
 		}
 	}
-	progress(CompactProgress{Step: "merge", Done: total, Total: total})
+	progress("merge", total, total)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	progress(CompactProgress{Step: "check"})
+	progress("check", 0, 0)
 	n, err := s.snapshot() // the tables were just read back
 	if err != nil {
 		return err

@@ -126,8 +126,8 @@ func TestCompactEndsBetweenTwoStepsWhenItIsCancelled(t *testing.T) {
 	left := popped(t, s, 20_000, 10)
 	for _, step := range []string{"write out", "merge", "check"} {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := s.Compact(ctx, func(p CompactProgress) {
-			if p.Step == step {
+		err := s.Compact(ctx, func(now string, _, _ int64) {
+			if now == step {
 				cancel()
 			}
 		})
@@ -141,16 +141,21 @@ func TestCompactEndsBetweenTwoStepsWhenItIsCancelled(t *testing.T) {
 func TestProgressOfCompactRisesToItsTotal(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
 	popped(t, s, 30_000, 10)
-	var last CompactProgress
-	err := s.Compact(t.Context(), func(p CompactProgress) {
-		if p.Step == last.Step && p.Done < last.Done || p.Done > p.Total {
+	type progress struct {
+		step        string
+		done, total int64
+	}
+	var last progress
+	err := s.Compact(t.Context(), func(step string, done, total int64) {
+		p := progress{step, done, total}
+		if step == last.step && done < last.done || done > total {
 			t.Errorf("%+v came after %+v", p, last)
 		}
-		if p.Total > 0 {
+		if total > 0 {
 			last = p
 		}
 	})
-	if err != nil || last.Total == 0 || last.Done != last.Total {
+	if err != nil || last.total == 0 || last.done != last.total {
 		t.Errorf("error %v, ends with %+v", err, last)
 	}
 }

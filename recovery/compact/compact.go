@@ -79,5 +79,5 @@ func compact(ctx context.Context, store *storage.Store, o Options, report *Repor
 	if report.Report = state.Report; ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return store.Compact(ctx, func(p storage.CompactProgress) { o.Progress(p.Step, p.Done, p.Total) })
+	return store.Compact(ctx, o.Progress)
 }
