@@ -42,9 +42,13 @@ const (
 // String gives the finding as one line.
 func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Kind, f.Key, f.What) }
 
-// plain is the text of an error as a finding has it, which says by itself that something is
+// QueueKey and StateKey are the keys of findings about a queue and about a delivery state.
+func QueueKey(id uint32) string       { return fmt.Sprint("queue ", id) }
+func StateKey(identity uint64) string { return fmt.Sprint("delivery state ", identity) }
+
+// Plain is the text of an error as a finding has it, which says by itself that something is
 // damaged.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": ") }
+func Plain(err error) string { return strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": ") }
 
 // Found is what is wrong with a folder. Memory is bounded: findings past ten thousand are counted.
 type Found struct {

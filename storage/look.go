@@ -76,7 +76,7 @@ func (l *looker) tolerate(kind, key string, err error) error {
 	if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLoss) && !errors.Is(err, unix.EIO) { // which the device may give again and again
 		return err
 	}
-	l.findings.add(Finding{kind, key, plain(err)})
+	l.findings.add(Finding{kind, key, Plain(err)})
 	return nil
 }
 

@@ -56,6 +56,6 @@ func about(err error) string {
 	if file := (*fs.PathError)(nil); errors.As(err, &file) {
 		return file.Error()
 	}
-	text, _, _ := strings.Cut(plain(err), "; ")
+	text, _, _ := strings.Cut(Plain(err), "; ")
 	return text
 }

@@ -68,7 +68,7 @@ func (n *Snapshot) tolerated(err error) error {
 	if n.tolerate == nil || !errors.As(err, &bad) {
 		return err
 	}
-	n.tolerate(Finding{FindingRecord, bad.Name, plain(bad)})
+	n.tolerate(Finding{FindingRecord, bad.Name, Plain(bad)})
 	return nil
 }
 

@@ -117,7 +117,7 @@ func (d *dumper) readUnique(u *content.Unique) error {
 // readState notes that a packet has a delivery state.
 func (d *dumper) readState(m *content.Marks, s *content.Delivery, damage error) error {
 	if damage != nil {
-		return d.leaveOut(storage.FindingRecord, stateKey(s.Identity), damage)
+		return d.leaveOut(storage.FindingRecord, storage.StateKey(s.Identity), damage)
 	}
 	d.states = append(d.states, state{identity: s.Identity})
 	if d.Salvage {
@@ -125,10 +125,6 @@ func (d *dumper) readState(m *content.Marks, s *content.Delivery, damage error) 
 	}
 	return nil
 }
-
-func queueKey(q *content.Queue) string { return fmt.Sprint("queue ", q.ID) }
-
-func stateKey(identity uint64) string { return fmt.Sprint("delivery state ", identity) }
 
 // all makes all records but the end.
 func (d *dumper) all(m content.Marks) error {
@@ -197,7 +193,7 @@ func (d *dumper) nameless(p *packet) (wanted bool, err error) {
 		return false, fmt.Errorf("%w: %v belongs to a queue without a definition", storage.ErrDamaged, p)
 	}
 	q := &content.Queue{ID: p.id.Queue, Name: d.lostName(p.id.Queue)}
-	d.report.Add(storage.FindingQueue, queueKey(q), "its definition is lost: its packets are dumped under the name %q", q.Name)
+	d.report.Add(storage.FindingQueue, storage.QueueKey(q.ID), "its definition is lost: its packets are dumped under the name %q", q.Name)
 	err = d.putQueue(q)
 	return err == nil, err
 }
@@ -220,7 +216,7 @@ func (d *dumper) putQueue(q *content.Queue) error {
 	if d.queue = q; q.Name == nil {
 		return nil
 	}
-	what := queueKey(q)
+	what := storage.QueueKey(q.ID)
 	if _, again := d.check.names[content.FullName(q.Database, q.Name)]; again && d.Salvage {
 		name := d.lostName(q.ID)
 		d.report.Add(storage.FindingQueue, what, "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
@@ -275,7 +271,7 @@ func (d *dumper) putPacket(p *packet) error {
 	r := packetRecord(d.queue.Name, p.id, &p.Packet, tried, d.Now)
 	if d.Salvage && (tried != nil || p.Identity != 0) { // then it can be left out
 		if err := d.check.parts(r); err != nil {
-			d.report.Add(storage.FindingRecord, stateKey(p.identity()), "it is left out: %v", err)
+			d.report.Add(storage.FindingRecord, storage.StateKey(p.identity()), "it is left out: %v", err)
 			p.Identity = 0
 			r = packetRecord(d.queue.Name, p.id, &p.Packet, nil, d.Now)
 		}
@@ -294,7 +290,7 @@ func (d *dumper) tried(p *packet) (*Delivery, error) {
 	}
 	s, err := d.stateOf(p.identity())
 	if err != nil {
-		return nil, d.leaveOut(storage.FindingRecord, stateKey(p.identity()), err)
+		return nil, d.leaveOut(storage.FindingRecord, storage.StateKey(p.identity()), err)
 	}
 	own := &Delivery{Delivery: *s}
 	if at, there := slices.BinarySearchFunc(d.queues, s.Origin, func(q *content.Queue, id uint32) int { return cmp.Compare(q.ID, id) }); there {

@@ -14,12 +14,12 @@ import (
 func (v *verifier) delivery(ctx context.Context) func(*content.Delivery, content.Stored, error) error {
 	return func(d *content.Delivery, _ content.Stored, damage error) error {
 		if damage != nil {
-			v.unreadable(stateKey(d.Identity), "record", damage)
+			v.unreadable(storage.StateKey(d.Identity), "record", damage)
 			return ctx.Err()
 		}
 		v.deliveries.Add(d, content.StoredDelivery, 0)
 		wrong := func(format string, args ...any) {
-			v.report.Add(storage.FindingRecord, stateKey(d.Identity), format, args...)
+			v.report.Add(storage.FindingRecord, storage.StateKey(d.Identity), format, args...)
 		}
 		switch {
 		case d.State == content.Claimed && (d.Token == 0 || d.Attempts == 0):
@@ -36,8 +36,6 @@ func (v *verifier) delivery(ctx context.Context) func(*content.Delivery, content
 		return ctx.Err()
 	}
 }
-
-func stateKey(identity uint64) string { return fmt.Sprint("delivery state ", identity) }
 
 // payload is where a payload lies that has a record of its own.
 type payload struct {
@@ -89,7 +87,7 @@ func (v *verifier) checkPackets(ctx context.Context) error {
 		return err
 	}
 	for _, l := range lost {
-		v.report.Add(storage.FindingOwner, queueKey(l.first.Queue),
+		v.report.Add(storage.FindingOwner, storage.QueueKey(l.first.Queue),
 			"it has no definition, so no client can reach its packets: there are %d, the first is %v", l.count, l.first)
 	}
 	for i := range v.deliveries.List {
@@ -98,7 +96,7 @@ func (v *verifier) checkPackets(ctx context.Context) error {
 		case d.Expired(v.Now):
 			v.report.LeftOver++ // a server deletes it, as its packet has expired
 		default:
-			v.report.Add(storage.FindingOwner, stateKey(d.Identity), "it belongs to no packet that is there, and its packet has not expired")
+			v.report.Add(storage.FindingOwner, storage.StateKey(d.Identity), "it belongs to no packet that is there, and its packet has not expired")
 		}
 	}
 	return v.checkPayloads(ctx)

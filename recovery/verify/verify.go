@@ -12,10 +12,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/recovery"
@@ -154,7 +152,7 @@ func (v *verifier) wrong(err error) error {
 
 // unreadable is the finding about a record or a value, which says by itself that it is damaged.
 func (v *verifier) unreadable(key, what string, err error) {
-	v.report.Add(storage.FindingRecord, key, "the %s cannot be read: %s", what, strings.TrimPrefix(err.Error(), storage.ErrDamaged.Error()+": "))
+	v.report.Add(storage.FindingRecord, key, "the %s cannot be read: %s", what, storage.Plain(err))
 }
 
 // tell counts a record of a step, and tells how far it is.
@@ -170,13 +168,13 @@ func (v *verifier) tell(ctx context.Context, step string, done *int64, total uin
 func (v *verifier) checkQueues(ctx context.Context) error {
 	return v.walk(storage.Visitor{State: v.delivery(ctx), Queue: func(q content.Queue) error {
 		if next := v.control.NextQueue; q.ID >= next {
-			v.report.Add(storage.FindingQueue, queueKey(q.ID), "its number is not below %d, the number of the next new queue", next)
+			v.report.Add(storage.FindingQueue, storage.QueueKey(q.ID), "its number is not below %d, the number of the next new queue", next)
 		}
 		count := QueueCount{ID: q.ID, Database: q.Database, Name: slices.Clone(q.Name), settings: q.Settings != nil}
 		if count.dropped = v.flush.DropsQueue(&q) || q.Expired(v.Now); !count.dropped {
 			name := content.FullName(q.Database, q.Name)
 			if other, there := v.names[name]; there {
-				v.report.Add(storage.FindingQueue, queueKey(q.ID),
+				v.report.Add(storage.FindingQueue, storage.QueueKey(q.ID),
 					"it has the name %q, and so has queue %d: clients reach the packets of only one of them", q.Name, v.report.Queues[other].ID)
 			}
 			v.names[name] = len(v.report.Queues)
@@ -185,5 +183,3 @@ func (v *verifier) checkQueues(ctx context.Context) error {
 		return ctx.Err()
 	}})
 }
-
-func queueKey(id uint32) string { return fmt.Sprintf("queue %d", id) }
