@@ -24,7 +24,7 @@ func (s *Store) Compact(ctx context.Context, progress func(step string, done, to
 	if err := s.settle(); err != nil {
 		return err
 	}
-	total := s.tables.List().Bytes()
+	total := s.tables.List().Bytes
 	progress("merge", 0, total)
 	for whole := false; !whole; {
 		var err error

@@ -83,7 +83,7 @@ func TestCompactLeavesNothingThatWasDeleted(t *testing.T) {
 	if err := s.Compact(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.tables.List().Entries(); n != uint64(len(left.packets)+1) { // and the control record
+	if n := s.tables.List().Entries; n != uint64(len(left.packets)+1) { // and the control record
 		t.Errorf("the tables have %d entries of %d packets", n, len(left.packets))
 	}
 	left.check(t, s)
@@ -165,9 +165,9 @@ func TestRoomOfWhatAKilledStoreHadDeletedComesBack(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{Window: 1 << 20, Sync: SyncNever()})
 	left := popped(t, s, 60_000, 100)
 	s = openTest(t, killed(t, s), Options{Window: 1 << 20})
-	before := s.tables.List().Bytes()
+	before := s.tables.List().Bytes
 	left.check(t, s)
-	eventually(t, "the tables have what was deleted", func() bool { return s.tables.List().Bytes() < before/10 })
+	eventually(t, "the tables have what was deleted", func() bool { return s.tables.List().Bytes < before/10 })
 }
 
 // A store that has many small windows merges them by itself, also while Compact does.

@@ -57,11 +57,11 @@ func TestFewLargePacketsThatGoGiveTheirRoomBackBesideManySmall(t *testing.T) {
 	}
 	k := newStacked(t, Options{Window: minWindow})
 	k.apply(1, 200_000, 158, true)
-	small := k.s.tables.List().Bytes()
+	small := k.s.tables.List().Bytes
 	k.apply(1<<20, 200, 1<<20, true)
 	k.apply(1<<20, 200, 1<<20, false)
 	eventually(t, "the room of the large ones is not given back", func() bool {
-		return k.s.tables.List().Bytes() <= small+2*k.s.sizes.window
+		return k.s.tables.List().Bytes <= small+2*k.s.sizes.window
 	})
 }
 

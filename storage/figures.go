@@ -67,10 +67,9 @@ func (s *Store) Figures() Figures {
 	list := s.tables.List()
 	dead, _ := s.deadAndLive(list)
 	f := Figures{
-		FlushedBatch: list.Floor.Batch, Tables: len(list.Tables), TableBytes: list.Bytes(), Windows: list.Windows(), DeadBytes: dead,
+		FlushedBatch: list.Floor.Batch, Tables: len(list.Tables), TableBytes: list.Bytes, LevelZero: list.Zero, Windows: list.Windows, DeadBytes: dead,
 		Background: s.troubles.figures(),
 	}
-	f.LevelZero, _ = list.Zero()
 	f.Journal, f.Spare = s.journal.Size()
 	f.Segments = s.journal.Segments()
 	f.Pending, _, f.Frozen = s.layers.waiting()

@@ -46,7 +46,7 @@ func (s *parts) writeOut(w *window) (err error) {
 		defer journal.CatchFault(debug.SetPanicOnFault(true), func() {
 			err = fmt.Errorf("%w: the device cannot read a part of a file", ErrDamaged)
 		})
-		return s.tables.Build(0, s.sizes.table(s.tables.List().Bytes()), w.all(records, number))
+		return s.tables.Build(0, s.sizes.table(s.tables.List().Bytes), w.all(records, number))
 	}()
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 		return false, max(rest, 0), nil
 	}
 	// What was merged beside the last one goes down first: a deep merge leaves level 1 to such.
-	all = all && (s.short() || s.tables.List().Besides() == 0)
+	all = all && (s.short() || s.tables.List().Besides == 0)
 	begun := time.Now()
 	if worked, _, err = s.mergeOnce(s.ctx, all); worked {
 		s.wake(s.room)
@@ -252,8 +252,7 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 // mergeBeside merges windows beside a long merge, where the disk has room for both.
 func (s *Store) mergeBeside() (worked bool, rest time.Duration, err error) {
 	list, space, takes := s.tables.List(), s.guard.get(), s.tables.Beside()
-	zero, _ := list.Zero()
-	if space.Level > Normal || space.Free < spareWindows*s.sizes.window || !besideDue(zero, takes) {
+	if space.Level > Normal || space.Free < spareWindows*s.sizes.window || !besideDue(list.Zero, takes) {
 		return false, 0, nil
 	}
 	o := s.mergeOptions(list, false)
@@ -281,12 +280,11 @@ func (s *Store) merged(ctx context.Context, o tables.MergeOptions) (tables.Merge
 // mergeDue says whether a merge is due, one of all tables, and so much that it does not rest.
 func (s *Store) mergeDue() (due, all, much bool) {
 	list := s.tables.List()
-	zero, _ := list.Zero()
 	dead, live := s.deadAndLive(list)
 	short, allowed := s.short(), live+s.sizes.allowance()
 	all = short || dead > allowed
-	due = all || list.Windows() > mergeGroups || zero > mergeTables
-	return due, all, short || zero > mergeTables || dead > 2*allowed
+	due = all || list.Windows > mergeGroups || list.Zero > mergeTables
+	return due, all, short || list.Zero > mergeTables || dead > 2*allowed
 }
 
 // mergeOptions returns how to merge in the room that there is. What is taken of level 0 stands
@@ -294,17 +292,17 @@ func (s *Store) mergeDue() (due, all, much bool) {
 // down first. With less room than a window only what is dead can make some.
 func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	room := s.guard.roomToMerge()
-	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes()), Now: uint64(time.Now().Unix()),
-		Step: s.sizes.step(room, list.Bytes()), Room: func(comes, goes int64) error {
+	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes), Now: uint64(time.Now().Unix()),
+		Step: s.sizes.step(room, list.Bytes), Room: func(comes, goes int64) error {
 			s.opt.tune.step(comes)
 			return s.guard.roomLeft(comes - goes)
 		}, Stepped: func(dropped int64) int64 {
 			s.buried(dropped)
 			s.wake(s.room)
-			return s.sizes.step(s.guard.roomToMerge(), s.tables.List().Bytes())
+			return s.sizes.step(s.guard.roomToMerge(), s.tables.List().Bytes)
 		}}
 	upper := room - o.Step
-	if _, zero := list.Zero(); zero > upper && (upper >= s.sizes.window || !all) {
+	if list.ZeroBytes > upper && (upper >= s.sizes.window || !all) {
 		o.All, o.Upper = false, upper
 	}
 	return o
@@ -325,6 +323,6 @@ func (s *Store) short() bool {
 
 // deadAndLive estimates what the tables hold that nobody needs, and the rest, in bytes.
 func (s *Store) deadAndLive(l *tables.List) (dead, live int64) {
-	dead = min(s.dead.Load(), l.Bytes())
-	return dead, l.Bytes() - dead
+	dead = min(s.dead.Load(), l.Bytes)
+	return dead, l.Bytes - dead
 }

@@ -35,8 +35,7 @@ func (s *Store) behind() (part float64) {
 				part = 2
 			}
 		}
-		zero, _ := s.tables.List().Zero()
-		part = max(part, min(float64(zero)/waitTables, 1))
+		part = max(part, min(float64(s.tables.List().Zero)/waitTables, 1))
 	}
 	return part
 }

@@ -44,12 +44,12 @@ func TestARestOfTheMergerEndsWhereLevel0IsLong(t *testing.T) {
 	s.rested = time.Now().Add(time.Hour)
 	p := newPusher(t, s)
 	most := 0
-	for s.tables.List().Windows() == 0 || most <= mergeTables {
+	for s.tables.List().Windows == 0 || most <= mergeTables {
 		p.push(64)
-		zero, _ := s.tables.List().Zero()
+		zero := s.tables.List().Zero
 		most = max(most, zero)
 	}
-	eventually(t, "nothing is merged", func() bool { zero, _ := s.tables.List().Zero(); return zero < most })
+	eventually(t, "nothing is merged", func() bool { return s.tables.List().Zero < most })
 }
 
 func TestALongLevel0HoldsDataAlone(t *testing.T) {
@@ -59,7 +59,7 @@ func TestALongLevel0HoldsDataAlone(t *testing.T) {
 	s := openTest(t, t.TempDir(), o)
 	defer close(goOn)
 	p := newPusher(t, s)
-	for zero := 0; float64(zero) <= dataPart*waitTables; zero, _ = s.tables.List().Zero() {
+	for zero := 0; float64(zero) <= dataPart*waitTables; zero = s.tables.List().Zero {
 		p.push(64)
 	}
 	applied(t, s, one(1, content.Packet{})) // it looks at the tables
@@ -69,7 +69,7 @@ func TestALongLevel0HoldsDataAlone(t *testing.T) {
 	popped := make(chan struct{})
 	go func() {
 		defer close(popped)
-		for zero := 0; zero <= waitTables; zero, _ = s.tables.List().Zero() { // by who does not ask
+		for zero := 0; zero <= waitTables; zero = s.tables.List().Zero { // by who does not ask
 			p.push(64)
 		}
 		p.pop(64)
@@ -110,7 +110,7 @@ func TestPushesGoOnBesideADeepMerge(t *testing.T) {
 		}
 		return s.tables.List().Window >= before+many
 	})
-	if beside := s.tables.List().Besides(); beside == 0 {
+	if beside := s.tables.List().Besides; beside == 0 {
 		t.Error("nothing was merged beside it")
 	}
 }
@@ -129,7 +129,7 @@ func TestAMergeOfAFullDiskHoldsDataAlone(t *testing.T) {
 	}
 	s := openTest(t, t.TempDir(), o)
 	p := newPusher(t, s)
-	for s.tables.List().Windows() < 4 {
+	for s.tables.List().Windows < 4 {
 		p.push(64)
 	}
 	for half := len(p.live) / 2; len(p.live) > half; {
@@ -140,7 +140,7 @@ func TestAMergeOfAFullDiskHoldsDataAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Close()
-	dead := s.tables.List().Bytes()
+	dead := s.tables.List().Bytes
 	s.dead.Store(dead)
 	free.Store(keepWindows*minWindow - 1)
 	s.guard.refresh()
@@ -252,10 +252,10 @@ func TestTheJournalKeepsItsFilesAgainOnceADiskHasRoom(t *testing.T) {
 func TestAWindowIsFourTables(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{Window: 4 * minWindow, Sync: SyncNever()})
 	p := newPusher(t, s)
-	for s.tables.List().Windows() == 0 {
+	for s.tables.List().Windows == 0 {
 		p.push(64)
 	}
-	if zero, _ := s.tables.List().Zero(); zero > 4 {
+	if zero := s.tables.List().Zero; zero > 4 {
 		t.Errorf("a window is %d tables", zero)
 	}
 }

@@ -292,7 +292,7 @@ func TestPacketThatMovesBackAfterItsDeletionIsThere(t *testing.T) {
 		}
 		inTables(t, s)
 	}
-	if n := s.tables.List().Entries(); n != 4 {
+	if n := s.tables.List().Entries; n != 4 {
 		t.Errorf("tables have %d entries, want the packet twice and two control records", n)
 	}
 }

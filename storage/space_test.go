@@ -161,7 +161,7 @@ func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
 		// Nothing is left, so the room must come back without a restart.
 		allowed := p.s.sizes.allowance()
 		eventually(t, "the room is not there again", func() bool {
-			return p.s.Space().Level == Normal && p.s.tables.List().Bytes() <= allowed
+			return p.s.Space().Level == Normal && p.s.tables.List().Bytes <= allowed
 		})
 		p.reopen(dir)
 	}
@@ -404,7 +404,7 @@ func TestAMergeThatWindowsTookRoomFromIsTriedWithWhatIsLeft(t *testing.T) {
 	}
 	n.Close()
 	eventually(t, "nothing is merged", func() bool {
-		return taken.Load() > 0 && s.tables.List().Bytes() < 16<<20
+		return taken.Load() > 0 && s.tables.List().Bytes < 16<<20
 	})
 	if space := s.Space(); space.Failures > 0 {
 		t.Errorf("work failed in the background: %+v", space)

@@ -152,7 +152,7 @@ func (s *Store) Limits() content.Limits { return s.opt.Limits }
 // Space returns the state of the disk. It is cheap: a clock keeps it up to date.
 func (s *Store) Space() Space {
 	space := s.guard.get()
-	space.Stored, space.Wait = s.tables.List().Bytes(), s.dataWait()
+	space.Stored, space.Wait = s.tables.List().Bytes, s.dataWait()
 	s.troubles.mu.Lock()
 	defer s.troubles.mu.Unlock()
 	space.Failures, space.Repeats, space.Repeated = s.troubles.count, s.troubles.repeats, s.troubles.repeated

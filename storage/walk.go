@@ -125,7 +125,7 @@ func (s *Store) Walk(v Visitor) error {
 // What the tables have and the scan did not show is dead: a merge may be due.
 func (s *Store) Verify(scan content.Tally) error {
 	if live := s.scanned.Swap(0); live > 0 {
-		s.dead.Store(max(0, s.tables.List().Bytes()-live))
+		s.dead.Store(max(0, s.tables.List().Bytes-live))
 		s.wake(s.merge)
 	}
 	mismatch, err := s.adopt(scan)

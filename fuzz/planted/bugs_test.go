@@ -127,7 +127,7 @@ func bugs() []bug {
 		{"a merge beside another one drops deletions", "tables/merge.go",
 			"m.output, m.bottom = besideLevel, false", "m.output = besideLevel", ""},
 		{"a merge is made beside one that has level 1", "tables/merge.go",
-			"m.s.leaves.Store(v.List.Besides() == 0)", "m.s.leaves.Store(true)", ""},
+			"m.s.leaves.Store(v.List.Besides == 0)", "m.s.leaves.Store(true)", ""},
 		{"windows stay that are older than what was merged beside others", "tables/merge.go",
 			"\t\t\tlast = max(last, f.Version)", "\t\t\tlast = max(last, 0)", ""},
 		{"an older version is kept", "tables/merge.go",

@@ -84,7 +84,7 @@ func BenchmarkScan(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(v.List.Entries()), "ns/entry")
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(v.List.Entries), "ns/entry")
 	})
 }
 

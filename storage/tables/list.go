@@ -52,52 +52,37 @@ type List struct {
 	Floor  Floor
 	LastID uint64 // no table had a higher one
 	Tables []Table
-	sums
+	Sums   `json:"-"`
 }
 
-// sums are of the tables of a list. They are asked for at each batch.
-type sums struct {
-	entries   uint64
-	bytes     int64
-	zero      int // tables of level 0
-	zeroBytes int64
-	windows   int
-	besides   int // tables that merges beside others made
+// Sums are of the tables of a list. They are asked for at each batch.
+type Sums struct {
+	Entries   uint64 // as long as a merge is not over some stand in two tables
+	Bytes     int64
+	Zero      int // tables of level 0
+	ZeroBytes int64
+	Windows   int // that level 0 has
+	Besides   int // tables that merges beside others made
 }
 
 // sum fills the sums in.
 func (l *List) sum() {
-	l.sums = sums{}
+	l.Sums = Sums{}
 	versions := make(map[uint64]bool)
 	for _, t := range l.Tables {
-		l.entries += t.Entries
-		l.bytes += t.Size
+		l.Entries += t.Entries
+		l.Bytes += t.Size
 		switch t.Level {
 		case 0:
-			l.zero++
-			l.zeroBytes += t.Size
+			l.Zero++
+			l.ZeroBytes += t.Size
 			versions[t.Version] = true
 		case besideLevel:
-			l.besides++
+			l.Besides++
 		}
 	}
-	l.windows = len(versions)
+	l.Windows = len(versions)
 }
-
-// Entries is how many entries the tables have. As long as a merge is not over some stand in two.
-func (l *List) Entries() uint64 { return l.entries }
-
-// Bytes is the size of all tables.
-func (l *List) Bytes() int64 { return l.bytes }
-
-// Zero returns how many tables level 0 has, and their bytes.
-func (l *List) Zero() (tables int, bytes int64) { return l.zero, l.zeroBytes }
-
-// Besides returns how many tables were made by merges beside others.
-func (l *List) Besides() int { return l.besides }
-
-// Windows returns how many windows level 0 has.
-func (l *List) Windows() int { return l.windows }
 
 // MANIFEST is a file of Badger's with one set of changes, which makes all tables:
 //

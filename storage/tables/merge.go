@@ -129,7 +129,7 @@ func (m *merge) begin() error {
 			return nil
 		}
 	} else {
-		m.s.leaves.Store(v.List.Besides() == 0)
+		m.s.leaves.Store(v.List.Besides == 0)
 	}
 	files = oldest(files, m.o.Upper)
 	m.o.Step = max(m.o.Step, m.o.Size)

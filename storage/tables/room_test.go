@@ -22,7 +22,7 @@ func TestAMergeTellsWhatItsStepsGiveBack(t *testing.T) {
 		if !held {
 			v.Close()
 		}
-		old := s.List().Bytes()
+		old := s.List().Bytes
 		var came, gave, dropped int64
 		steps, step := 0, int64(1)
 		merged, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, Step: step, All: true, Room: func(comes, goes int64) error {
@@ -36,7 +36,7 @@ func TestAMergeTellsWhatItsStepsGiveBack(t *testing.T) {
 		if err != nil || steps != 2 || dropped == 0 || dropped != merged.Dropped {
 			t.Errorf("%d steps dropped %d bytes of %d, %v", steps, dropped, merged.Dropped, err)
 		}
-		if made := came - s.List().Bytes(); !held && gave != old+made || held && gave >= old/2+made { // the window is not held
+		if made := came - s.List().Bytes; !held && gave != old+made || held && gave >= old/2+made { // the window is not held
 			t.Errorf("a view holds what was there: %v; of %d bytes, and %d made meanwhile, %d give room", held, old, made, gave)
 		}
 		if held {

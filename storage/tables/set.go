@@ -91,7 +91,7 @@ func openList(dir, build string, list *List, o Options) (_ *Set, err error) {
 				return nil, errs[i]
 			}
 			if done += t.Size; o.Progress != nil {
-				o.Progress(done, list.Bytes())
+				o.Progress(done, list.Bytes)
 			}
 		}
 	}

@@ -170,14 +170,14 @@ func beside(t *testing.T, s *Set, model map[string]string, r *rand.Rand, keys in
 	}
 	check(t, s, model, keys)
 	left := r.IntN(4)
-	before, takes := s.List().Besides(), s.Beside()
+	before, takes := s.List().Besides, s.Beside()
 	m, err := s.Merge(t.Context(), MergeOptions{Beside: true, Size: tableSize, Room: func(int64, int64) error {
 		if left--; left < 0 {
 			return errNoRoom
 		}
 		return nil
 	}})
-	if err != nil && !errors.Is(err, errNoRoom) || m.Any != (takes > 0) || err == nil && m.Any && s.List().Besides() == 0 {
+	if err != nil && !errors.Is(err, errNoRoom) || m.Any != (takes > 0) || err == nil && m.Any && s.List().Besides == 0 {
 		t.Fatalf("a merge of %d tables beside another one, %d were made before: %+v, %v", takes, before, m, err)
 	}
 	check(t, s, model, keys)
@@ -219,7 +219,7 @@ func TestMergesKeepWhatCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, s, model, keys)
-		if n := s.List().Entries(); n != uint64(len(model)) {
+		if n := s.List().Entries; n != uint64(len(model)) {
 			t.Errorf("after a merge of everything there are %d entries for %d keys", n, len(model))
 		}
 	}
@@ -253,8 +253,8 @@ func TestAStepOfAMergeTakesLittleRoomHoweverWideTheTablesBelowAre(t *testing.T) 
 		}
 		return err
 	}})
-	if err != nil || steps < 20 || s.List().Entries() != 5001 {
-		t.Errorf("a merge in %d steps leaves %d entries, %v", steps, s.List().Entries(), err)
+	if err != nil || steps < 20 || s.List().Entries != 5001 {
+		t.Errorf("a merge in %d steps leaves %d entries, %v", steps, s.List().Entries, err)
 	}
 }
 
@@ -301,8 +301,8 @@ func TestMergeThatIsCutOffLeavesAWholeState(t *testing.T) {
 	if cut < 2 {
 		t.Errorf("only %d merges were cut off between two steps", cut)
 	}
-	if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true}); err != nil || s.List().Entries() != uint64(len(model)) {
-		t.Errorf("a merge behind one that was cut off leaves %d entries for %d keys, %v", s.List().Entries(), len(model), err)
+	if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true}); err != nil || s.List().Entries != uint64(len(model)) {
+		t.Errorf("a merge behind one that was cut off leaves %d entries for %d keys, %v", s.List().Entries, len(model), err)
 	}
 	check(t, s, model, keys)
 }
@@ -336,8 +336,8 @@ func TestEachStepOfAMergeIsAWholeStateToStartFrom(t *testing.T) {
 		check(t, s, model, keys)
 		window(t, s, random(model, r, keys, keys/4))
 		check(t, s, model, keys)
-		if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true}); err != nil || s.List().Entries() != uint64(len(model)) {
-			t.Errorf("step %d: %d entries for %d keys, %v", step, s.List().Entries(), len(model), err)
+		if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true}); err != nil || s.List().Entries != uint64(len(model)) {
+			t.Errorf("step %d: %d entries for %d keys, %v", step, s.List().Entries, len(model), err)
 		}
 		check(t, s, model, keys)
 	}
@@ -429,7 +429,7 @@ func TestAMergeDropsWhatHidesOnlyAtTheBottom(t *testing.T) {
 		if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: all, Now: 1000}); err != nil {
 			t.Fatal(err)
 		}
-		if n := s.List().Entries(); n != want {
+		if n := s.List().Entries; n != want {
 			t.Errorf("%d entries are left, want %d", n, want)
 		}
 		v := s.View()
