@@ -80,14 +80,14 @@ func (e *encoder) encode(r *Record) error {
 func (e *encoder) line(r *Record) error {
 	e.Grow(lineOverhead + len(r.Payload) + len(r.Value))
 	line, v, separator := e.AvailableBuffer(), reflect.ValueOf(r).Elem(), byte('{')
-	for i, name := range quotedNames {
-		field := v.Field(i)
-		if name == "" || field.IsZero() {
+	for i := range fields {
+		value := v.Field(i)
+		if fields[i].name == "" || value.IsZero() {
 			continue
 		}
-		line = append(append(line, separator), name...)
+		line = append(append(line, separator), fields[i].quoted...)
 		separator = ','
-		switch at := field.Addr().Interface().(type) {
+		switch at := value.Addr().Interface().(type) {
 		case *data:
 			isPayload := at == &r.Payload && r.Type != TypeHeader || at == &r.Value
 			if isPayload && !e.payload.isText(*at) {
@@ -133,16 +133,22 @@ func marshal(value any) ([]byte, error) {
 // lineOverhead is about what a line has besides payload and value.
 const lineOverhead = 512
 
-// quotedNames are the names of the fields of a record in a line, "" for those that it has not.
-var quotedNames = func() (names []string) {
-	for field := range reflect.TypeFor[Record]().Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name != "" {
-			name = `"` + name + `":`
-		}
-		names = append(names, name)
+// field is one of a record.
+type field struct {
+	name   string // "" of one that no dump has
+	quoted string // as it begins in a line
+	of     string // the types that have it, "" for all
+	bytes  bool
+}
+
+// fields are those of a record, in their order.
+var fields = func() (all []field) {
+	for f := range reflect.TypeFor[Record]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		bytes := f.Type == reflect.TypeFor[data]() || f.Type == reflect.TypeFor[jsonbytes.Pairs]()
+		all = append(all, field{name, `"` + name + `":`, f.Tag.Get("of"), bytes})
 	}
-	return names
+	return all
 }()
 
 // decode reads one record into r, which is empty. Its type stays "" for an empty line.
@@ -176,10 +182,9 @@ func decode(f Format, raw []byte, r *Record) (err error) {
 	case !slices.Contains(types, r.Type):
 		return fmt.Errorf("field \"type\": %q is not %s", r.Type, strings.Join(types, ", "))
 	}
-	for i, of := range typesOf {
-		if of != "" && !strings.Contains(of, r.Type) && !reflect.ValueOf(r).Elem().Field(i).IsZero() {
-			name, _, _ := strings.Cut(reflect.TypeFor[Record]().Field(i).Tag.Get("msgpack"), ",")
-			return fmt.Errorf("a %s has no field %q", r.Type, name)
+	for i := range fields {
+		if of := fields[i].of; of != "" && !strings.Contains(of, r.Type) && !reflect.ValueOf(r).Elem().Field(i).IsZero() {
+			return fmt.Errorf("a %s has no field %q", r.Type, fields[i].name)
 		}
 	}
 	r.settings, err = r.Settings.stored()
@@ -189,14 +194,6 @@ func decode(f Format, raw []byte, r *Record) (err error) {
 func errLater(version uint64) error {
 	return fmt.Errorf("the dump has version %d, and this program reads version %d", version, Version)
 }
-
-// typesOf are the tags "of" of the fields of a record.
-var typesOf = func() (of []string) {
-	for field := range reflect.TypeFor[Record]().Fields() {
-		of = append(of, field.Tag.Get("of"))
-	}
-	return of
-}()
 
 // decodeJSON decodes one line and refuses unknown fields.
 func decodeJSON(line []byte, r *Record) error {
@@ -219,29 +216,17 @@ func decodeJSON(line []byte, r *Record) error {
 	return nil
 }
 
-// olderNames are those of fields in older dumps where their bytes are no text, with what they are
-// called now.
-var olderNames = func() map[string]string {
-	names := make(map[string]string)
-	for field := range reflect.TypeFor[Record]().Fields() {
-		if t := field.Type; t == reflect.TypeFor[data]() || t == reflect.TypeFor[jsonbytes.Pairs]() {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			names[name+inBase64] = name
-		}
-	}
-	return names
-}()
-
 // renamed gives the fields of an older dump the names of today.
 func renamed(line []byte) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if !bytes.Contains(line, []byte(inBase64+`"`)) || json.Unmarshal(line, &fields) != nil {
+	var there map[string]json.RawMessage
+	if !bytes.Contains(line, []byte(inBase64+`"`)) || json.Unmarshal(line, &there) != nil {
 		return line, nil
 	}
 	out, separator := make([]byte, 0, len(line)), byte('{')
-	for name, value := range fields {
-		if now := olderNames[name]; now != "" {
-			if fields[now] != nil {
+	for name, value := range there {
+		now, older := strings.CutSuffix(name, inBase64)
+		if older && slices.ContainsFunc(fields, func(f field) bool { return f.bytes && f.name == now }) {
+			if there[now] != nil {
 				return nil, errTwice(now)
 			}
 			name, value = now, inObject(value)
