@@ -139,6 +139,25 @@ func (f *folder) syncDir() error {
 	return nil
 }
 
+// syncName makes the names in a folder durable.
+func syncName(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// syncNameOf makes the name of a folder durable. Who may make a folder in another one need not have
+// the right to read that, and so cannot sync it: then the file system does, with what comes next.
+func syncNameOf(path string) error {
+	err := syncName(filepath.Dir(path))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
 func (f *folder) close() {
 	if f.lock != nil {
 		// Not by closing alone: a child that another goroutine is starting has a copy of the

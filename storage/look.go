@@ -59,8 +59,6 @@ func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	return v, nil
 }
 
-const scratchPrefix = "holdfast-view-"
-
 // looker opens a view.
 type looker struct {
 	*View

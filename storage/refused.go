@@ -43,6 +43,8 @@ func explainRefusal(err error) error {
 	return fmt.Errorf("%w: %s; nothing was found wrong with the data folder", what, about(err))
 }
 
+const scratchPrefix = "holdfast-view-"
+
 // temporary tells whether an error is about a temporary folder, and not about the data folder.
 func temporary(err error) bool {
 	file := (*fs.PathError)(nil)
@@ -58,4 +60,16 @@ func about(err error) string {
 	}
 	text, _, _ := strings.Cut(Plain(err), "; ")
 	return text
+}
+
+func isFull(err error) bool {
+	return errors.Is(err, ErrFull) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// full makes an error of a disk that is full an ErrFull.
+func full(err error) error {
+	if isFull(err) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
 }

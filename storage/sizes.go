@@ -48,6 +48,7 @@ const (
 	journalWindows = 2  // of journal, until a window is frozen
 	keepWindows    = 6  // of room are kept free from pushes, or as many of the longest payload
 	spareWindows   = 64 // of room; with less the journal keeps files of its own
+	stepWindows    = 16 // of a merge come in force together, at most
 )
 
 // allowance is how many dead bytes there may be, however little is live.

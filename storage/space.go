@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -118,11 +117,8 @@ func (g *guard) look() error {
 	return nil
 }
 
-// A merge leaves free what windows and the journal need, and comes in force by steps.
-const (
-	freeWindows = 2
-	stepWindows = 16
-)
+// freeWindows is what a merge leaves free: what windows and the journal need.
+const freeWindows = 2
 
 // roomToMerge returns how many bytes a merge may take for a while: at least 4.
 func (g *guard) roomToMerge() int64 {
@@ -145,18 +141,6 @@ func (g *guard) get() Space {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.space
-}
-
-func isFull(err error) bool {
-	return errors.Is(err, ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
-// full makes an error of a disk that is full an ErrFull.
-func full(err error) error {
-	if isFull(err) {
-		return fmt.Errorf("%w: %w", ErrFull, err)
-	}
-	return err
 }
 
 func statSpace(path string) (free, total int64, err error) {
