@@ -3,7 +3,7 @@
 // again.
 //
 // The tables and the list are Badger's own, so a folder of them is a database that any Badger
-// program opens. Badger's package table builds them, and merges read them by it. All other reads
+// program opens. Badger's package table builds them, and merges and scans read them by it. Lookups
 // are transactions of badger.DB, opened read-only.
 //
 // Two things the package does not do. A read of Badger's that meets rot after a table was opened
@@ -14,7 +14,8 @@
 //	list.go      MANIFEST: the list of tables, byte for byte
 //	table.go     one table, and tables read one after the other, to their end or an error
 //	build.go     tables are built, written and read back
-//	view.go      View: lookups and scans, by Badger's database
+//	view.go      View: the tables of one list, opened to read them, and lookups
+//	iterator.go  scans of a view
 //	files.go     the files of a view, as they are
 //	merge.go     several levels become one
 //	salvage.go   what can be read of a damaged table

@@ -1,7 +1,6 @@
 package tables
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ type View struct {
 	List  *List
 	db    *badger.DB
 	txn   *badger.Txn // reads at any version
-	files []*file     // by level, and by key within each: what merges read
+	files []*file     // by level, and by key within each: what merges and scans read
 	refs  atomic.Int64
 }
 
@@ -127,73 +126,3 @@ func (v *View) Get(key []byte) (e Entry, ok bool, err error) {
 	}
 	return e, true, nil
 }
-
-// Iterator steps through the keys of a view that have a prefix, in order: the newest entry of each,
-// if that is not deleted and has not expired. It stands nowhere before its first Seek. One
-// goroutine at a time may use it.
-type Iterator struct {
-	badger *badger.Iterator
-	entry  Entry // valid as long as it has a key
-	err    error
-}
-
-// Iterator returns an iterator over the keys that have a prefix. It must be closed before the view.
-func (v *View) Iterator(prefix []byte) *Iterator {
-	return &Iterator{badger: v.txn.NewIterator(badger.IteratorOptions{Prefix: prefix})}
-}
-
-// Seek goes to the first key from one on that has the prefix.
-func (i *Iterator) Seek(key []byte) {
-	defer catchDamage(&i.err, debug.SetPanicOnFault(true))
-	i.badger.Seek(key)
-	i.load()
-}
-
-// Next goes to the next key. It may be called only while Valid.
-func (i *Iterator) Next() {
-	defer catchDamage(&i.err, debug.SetPanicOnFault(true))
-	i.badger.Next()
-	i.load()
-}
-
-// nearSteps is how many steps are tried before a seek, which costs as much as some thirty of them.
-const nearSteps = 16
-
-// Advance is Seek to a key that is not before any that was asked for since the last Seek. It is
-// quick where that is near.
-func (i *Iterator) Advance(key []byte) {
-	for n := 0; n < nearSteps && i.Valid() && bytes.Compare(i.entry.Key, key) < 0; n++ {
-		i.Next()
-	}
-	if i.err == nil && (!i.Valid() || bytes.Compare(i.entry.Key, key) < 0) {
-		i.Seek(key)
-	}
-}
-
-// load reads the entry that Badger stands at.
-func (i *Iterator) load() {
-	if i.entry = (Entry{}); !i.badger.Valid() {
-		return
-	}
-	item := i.badger.Item()
-	err := item.Value(func(value []byte) error { // a buffer of the item, which Next gives to another one
-		i.entry = Entry{Key: item.Key(), Value: value, Version: item.Version(), Expires: item.ExpiresAt()}
-		return nil
-	})
-	if err != nil {
-		i.err = fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-}
-
-// Valid says whether the iterator stands at a key. It does not behind the last one, nor after an
-// error.
-func (i *Iterator) Valid() bool { return i.err == nil && i.entry.Key != nil }
-
-// Entry returns what the iterator stands at. Its bytes are valid until Next or Seek.
-func (i *Iterator) Entry() Entry { return i.entry }
-
-// Err returns an error that wraps ErrDamaged if a part of the tables could not be read.
-func (i *Iterator) Err() error { return i.err }
-
-// Close ends the iterator.
-func (i *Iterator) Close() { i.badger.Close() }

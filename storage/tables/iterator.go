@@ -1,0 +1,120 @@
+package tables
+
+import (
+	"bytes"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/badger/v4/y"
+)
+
+// Iterator steps through the keys of a view that have a prefix, in order: the newest entry of each,
+// if that is not deleted and has not expired. It stands nowhere before its first Seek. One
+// goroutine at a time may use it.
+type Iterator struct {
+	prefix []byte
+	merged y.Iterator // of all entries of the tables, by key, the newest first; nil without tables
+	now    uint64     // what has expired by then is gone
+	last   []byte     // the key that it stands at, or passed over last
+	entry  Entry      // valid as long as it has a key
+	err    error
+}
+
+// Iterator returns an iterator over the keys that have a prefix. It must be closed before the view.
+func (v *View) Iterator(prefix []byte) *Iterator {
+	var runs []y.Iterator // each a table of level 0, or those of a deeper level
+	for rest := v.files; len(rest) > 0; {
+		n := 1
+		for rest[0].Level > 0 && n < len(rest) && rest[n].Level == rest[0].Level {
+			n++
+		}
+		var read []*table.Table
+		for _, f := range rest[:n] {
+			if f.mayHave(prefix) {
+				read = append(read, f.read)
+			}
+		}
+		if rest = rest[n:]; len(read) > 0 {
+			runs = append(runs, table.NewConcatIterator(read, table.NOCACHE))
+		}
+	}
+	return &Iterator{prefix: prefix, merged: table.NewMergeIterator(runs, false)}
+}
+
+// mayHave says whether keys with a prefix may lie in the table.
+func (f *file) mayHave(prefix []byte) bool {
+	first, last := y.ParseKey(f.read.Smallest()), y.ParseKey(f.read.Biggest())
+	return bytes.Compare(last, prefix) >= 0 && (bytes.Compare(first, prefix) <= 0 || bytes.HasPrefix(first, prefix))
+}
+
+// Seek goes to the first key from one on that has the prefix.
+func (i *Iterator) Seek(key []byte) {
+	if i.merged == nil {
+		return
+	}
+	defer catchDamage(&i.err, debug.SetPanicOnFault(true))
+	i.last, i.now = i.last[:0], uint64(time.Now().Unix())
+	if bytes.Compare(key, i.prefix) < 0 {
+		key = i.prefix
+	}
+	i.merged.Seek(y.KeyWithTs(key, math.MaxUint64))
+	i.load()
+}
+
+// Next goes to the next key. It may be called only while Valid.
+func (i *Iterator) Next() {
+	defer catchDamage(&i.err, debug.SetPanicOnFault(true))
+	i.merged.Next()
+	i.load()
+}
+
+// nearSteps is how many steps are tried before a seek, which costs as much as some thirty of them.
+const nearSteps = 16
+
+// Advance is Seek to a key that is not before any that was asked for since the last Seek. It is
+// quick where that is near.
+func (i *Iterator) Advance(key []byte) {
+	for n := 0; n < nearSteps && i.Valid() && bytes.Compare(i.entry.Key, key) < 0; n++ {
+		i.Next()
+	}
+	if i.err == nil && (!i.Valid() || bytes.Compare(i.entry.Key, key) < 0) {
+		i.Seek(key)
+	}
+}
+
+// load goes on to the first entry that counts. All keys have a byte at least.
+func (i *Iterator) load() {
+	for i.entry = (Entry{}); i.merged.Valid(); i.merged.Next() {
+		key := y.ParseKey(i.merged.Key())
+		if !bytes.HasPrefix(key, i.prefix) {
+			return
+		}
+		if bytes.Equal(key, i.last) {
+			continue
+		}
+		i.last = append(i.last[:0], key...)
+		if e := entryOf(i.merged.Key(), i.merged.Value()); !e.gone(i.now) {
+			i.entry = e
+			return
+		}
+	}
+}
+
+// Valid says whether the iterator stands at a key. It does not behind the last one, nor after an
+// error.
+func (i *Iterator) Valid() bool { return i.err == nil && i.entry.Key != nil }
+
+// Entry returns what the iterator stands at. Its bytes are valid until Next or Seek.
+func (i *Iterator) Entry() Entry { return i.entry }
+
+// Err returns an error that wraps ErrDamaged if a part of the tables could not be read.
+func (i *Iterator) Err() error { return i.err }
+
+// Close ends the iterator.
+func (i *Iterator) Close() {
+	if i.merged != nil {
+		_ = i.merged.Close()
+	}
+}
