@@ -175,7 +175,7 @@ func TestADrainJustBeforeARequestWaitsIsSeen(t *testing.T) {
 	_ = s.config.Loop.Do(func(*broker.Tx) error {
 		p.drain = func() {
 			for c := range s.config.Loop.conns {
-				c.draining, c.readable = true, true
+				c.phase, c.readable = draining, true
 				c.link.drain()
 				c.loop.again(c)
 			}

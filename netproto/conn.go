@@ -59,15 +59,11 @@ type conn struct {
 	readable bool // the link has told of something to read
 	hungUp   bool // and that the peer has hung up
 	broken   bool // and that nothing can be read or sent any more
-	eof      bool // all was read
 	begun    bool // the first byte was looked at
 	full     bool // so much is outstanding that no request is carried out
-	draining bool // it ends when it has served what had arrived
-	evicted  bool // it ends, as it holds too much memory
-	finished bool // no request is carried out any more
-	lingers  bool // its end waits for the peer to see it
-	closed   bool
+	phase    phase
 
+	evicted bool  // in Loop.evicted, as it holds too much memory
 	listed  bool  // in Loop.ready, Loop.next or Loop.fair
 	known   bool  // its session has served something
 	mean    int64 // of what its last turns took, in microseconds, see fair.charge
@@ -90,6 +86,23 @@ type conn struct {
 	framed    int   // bytes of in when frame was set
 }
 
+// phase is where a connection is in its life. It only goes on, from any of the first three to
+// finishing or refusing, and from all to closed:
+//
+//	open --> draining --> ending --+--> finishing ---------------+--> closed
+//	                               +--> refusing --> lingering --+
+type phase uint8
+
+const (
+	open      phase = iota // requests are read and carried out
+	draining               // the server ends: what had arrived is read and carried out
+	ending                 // all was read: what is whole of it is carried out
+	finishing              // no request is carried out any more: what was replied is sent
+	refusing               // the same of one that broke the protocol or a limit
+	lingering              // all is sent: what still comes is dropped until the peer sees the end
+	closed
+)
+
 // start lets the loop serve the connection.
 func (c *conn) start() {
 	if c.loop.isOver() {
@@ -111,7 +124,7 @@ func (c *conn) start() {
 
 // review ends the connection if its session refuses it.
 func (c *conn) review() {
-	if s, ok := c.session.(Guarded); ok && !c.finished {
+	if s, ok := c.session.(Guarded); ok && c.phase < finishing {
 		if why := s.Refused(c.loop.tx); why != nil {
 			c.touch()
 			c.finish(why)
@@ -121,14 +134,14 @@ func (c *conn) review() {
 
 // drain ends the connection when it has served what has arrived.
 func (c *conn) drain() {
-	c.draining, c.readable = true, true
+	c.phase, c.readable = max(c.phase, draining), true
 	c.link.drain()
 	c.loop.again(c)
 }
 
 // enlist adds c to a list of connections that have something to do, unless it is in one.
 func (c *conn) enlist(list []*conn) []*conn {
-	if c.listed || c.closed {
+	if c.listed || c.phase == closed {
 		return list
 	}
 	c.listed = true
@@ -138,16 +151,16 @@ func (c *conn) enlist(list []*conn) []*conn {
 // turn does what there is to do for the connection in a turn of the loop.
 func (c *conn) turn() {
 	switch {
-	case c.closed:
+	case c.phase == closed:
 		return
-	case c.linger.in != nil:
+	case c.phase == lingering:
 		c.drop()
 	case c.broken:
 		c.finish(syscall.ECONNRESET)
 	default:
 		c.send()
 	}
-	if !c.finished {
+	if c.phase < finishing {
 		c.serve()
 		c.server.config.Buffers.count(c) // it may wait for other names
 	}
@@ -171,11 +184,11 @@ func (c *conn) evict() {
 // watch tells the link what the loop wants to know.
 func (c *conn) watch() {
 	w := watch{
-		reads:  c.linger.in != nil || !c.finished && !c.full && !c.eof && !c.late && !c.waits && (!c.blocked() || len(c.in) < maxReadBuffer),
+		reads:  c.phase == lingering || c.phase < ending && !c.full && !c.late && !c.waits && (!c.blocked() || len(c.in) < maxReadBuffer),
 		writes: c.sent < c.free,
 		hangUp: !c.hungUp,
 	}
-	if w != c.watched && !c.closed {
+	if w != c.watched && c.phase != closed {
 		c.watched = w
 		c.link.watch(w)
 	}
@@ -187,29 +200,23 @@ func (c *conn) blocked() bool { return c.consumer.Parked() }
 // serve reads what has arrived, and has the session carry it out.
 func (c *conn) serve() {
 	in, err := c.receive()
-	switch {
-	case err != nil:
-		c.eof = true
-	case len(in) > 0 && !c.begun:
+	if err == nil && len(in) > 0 && !c.begun {
 		if c.begun = true; in[0] < ' ' && in[0] != '\r' && in[0] != '\n' {
 			err = ErrBinary
 		}
 	}
-	if err != nil && err != io.EOF {
+	if err != nil {
 		c.finish(err)
 		return
 	}
 	n, stop := 0, Incomplete
 	switch {
 	case c.blocked():
-		c.more = len(in) > 0
-		if stop = Blocked; c.hungUp || c.eof {
+		if c.more = len(in) > 0; c.hungUp || c.phase > open {
 			err = io.EOF
-		} else if c.draining {
-			err = errDrained
 		}
 	case c.full:
-		c.more, err = len(in) > 0, nil
+		c.more = len(in) > 0
 	case c.more && len(in) > 0:
 		c.loop.tx.As(c.consumer)
 		c.announced, c.runs, c.known = 0, c.loop.looked, true
@@ -233,22 +240,20 @@ func (c *conn) serve() {
 	}
 }
 
-// stopped returns why nothing is to be served after the session stopped, nil if there may be more.
+// stopped returns io.EOF if nothing is to be served any more after the session stopped.
 func (c *conn) stopped(stop Stop) error {
 	switch {
 	case stop == Unfinished && c.hungUp:
 		return io.EOF
-	case stop == Blocked && (c.hungUp || c.draining) || stop == More || stop == Unfinished:
+	case stop == Blocked && (c.hungUp || c.phase > open) || stop == More || stop == Unfinished:
 		c.loop.again(c)
 	case stop == Later:
 		if !c.late {
 			c.late, c.loop.late = true, append(c.loop.late, c)
 		}
 	case stop == Blocked, c.waits:
-	case c.eof:
+	case c.phase == ending, c.phase == draining && !c.readable && c.link.drained():
 		return io.EOF
-	case c.draining && !c.readable && c.link.drained():
-		return errDrained
 	case c.hungUp, c.readable:
 		c.readable = true
 		c.loop.again(c)
@@ -260,7 +265,7 @@ func (c *conn) stopped(stop Stop) error {
 // loop's arena, if nothing was there before.
 func (c *conn) receive() (in []byte, err error) {
 	switch blocked := c.blocked(); {
-	case !c.readable || c.full || c.eof || c.waits || c.more && !blocked || blocked && len(c.in) >= maxReadBuffer:
+	case !c.readable || c.full || c.phase == ending || c.waits || c.more && !blocked || blocked && len(c.in) >= maxReadBuffer:
 		return c.in, nil
 	case len(c.in) == 0:
 		in = c.loop.arena[:0]
@@ -279,6 +284,9 @@ func (c *conn) receive() (in []byte, err error) {
 	c.more = c.more || n > 0
 	if len(in) > 0 {
 		c.in = in[:len(in)+n]
+	}
+	if err == io.EOF {
+		c.phase, err = ending, nil
 	}
 	return in[:len(in)+n], err
 }
@@ -328,32 +336,29 @@ func (c *conn) timeFrame(completed bool) {
 	}
 }
 
-var (
-	errDrained = errors.New("server is draining")
-	errNotRead = fmt.Errorf("peer took less than %d bytes in time", leastTaken)
-)
+var errNotRead = fmt.Errorf("peer took less than %d bytes in time", leastTaken)
 
 // finish ends the serving. The connection is closed when all is sent that there is to send, or at
 // once if nobody is there to get it.
 func (c *conn) finish(why error) {
-	if c.finished {
+	if c.phase >= finishing {
 		if c.broken || why == errNotRead || why == errUnread {
 			c.close()
 		}
 		return
 	}
-	c.finished = true
+	c.phase = finishing
 	c.loop.frames.clear(&c.frame)
 	dead, last := c.broken || why == errNotRead || why == errUnread, []byte(nil)
 	switch log := c.server.config.Logger; {
-	case errors.Is(why, io.EOF), errors.Is(why, errDrained):
+	case errors.Is(why, io.EOF):
 		log.Debug("connection ended", "remote", c.remote.Addr(), "unfinished_bytes", len(c.in))
 	case errors.Is(why, net.ErrClosed), errors.Is(why, syscall.ECONNRESET), errors.Is(why, syscall.EPIPE), errors.Is(why, io.ErrClosedPipe), errors.Is(why, broker.ErrClosed):
 		dead = true
 	default:
 		// The peer broke the protocol or a limit. Most protocols cannot tell the peer, so the log does.
 		log.Warn("connection closed", "protocol", c.server.config.Protocol.Name(), "remote", c.remote.Addr(), "error", why)
-		c.lingers = true
+		c.phase = refusing
 		if r, ok := c.server.config.Protocol.(Refuser); ok && (why == ErrMemory || why == ErrBinary) {
 			last = r.Refusal(why)
 		}
@@ -379,10 +384,11 @@ func (c *conn) finish(why error) {
 // peer has seen the end: closing with requests unread would reset the connection, and the peer
 // might lose replies that are on their way.
 func (c *conn) end() {
-	if !c.lingers || c.link.closeWrite() != nil {
+	if c.phase != refusing || c.link.closeWrite() != nil {
 		c.close()
 		return
 	}
+	c.phase = lingering
 	c.loop.lingering.set(c, &c.linger, c.loop.now+lingerTime.Milliseconds())
 	c.loop.again(c)
 }
@@ -403,11 +409,14 @@ func (c *conn) drop() {
 
 // close ends the connection at once; what has not left is lost.
 func (c *conn) close() {
-	if c.closed {
+	switch {
+	case c.phase == closed:
+		return
+	case c.phase < finishing:
+		c.finish(net.ErrClosed) // which closes it
 		return
 	}
-	c.closed, c.broken = true, true
-	c.finish(net.ErrClosed)
+	c.phase = closed
 	c.loop.writes.clear(&c.slow)
 	c.loop.lingering.clear(&c.linger)
 	c.dropAll()
@@ -426,7 +435,7 @@ func (c *conn) Deliver(packets []broker.Packet) {
 func (c *conn) Again(tx *broker.Tx, queue []byte) {
 	c.session.(Waiter).Again(tx, queue)
 	c.touch()
-	if c.more || c.hungUp || c.draining {
+	if c.more || c.hungUp || c.phase > open {
 		c.loop.again(c)
 	}
 }

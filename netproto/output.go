@@ -71,7 +71,7 @@ func (c *conn) touch() {
 
 // send sends what may leave: a slice of it, if it is much.
 func (c *conn) send() {
-	if c.closed {
+	if c.phase >= lingering {
 		return
 	}
 	sent := 0
@@ -107,7 +107,7 @@ func (c *conn) send() {
 		c.full = false
 		c.loop.again(c)
 	}
-	if c.finished && c.Unsent() == 0 {
+	if c.phase >= finishing && c.Unsent() == 0 {
 		c.end()
 	}
 }

@@ -354,7 +354,7 @@ func halfClosed(t *testing.T, config Config) (*Server, *socket) {
 	waitFor(t, func() (finished bool) {
 		_ = s.config.Loop.Do(func(*broker.Tx) error {
 			for c := range s.config.Loop.conns {
-				finished = c.finished && c.Unsent() > 0
+				finished = c.phase >= finishing && c.Unsent() > 0
 			}
 			return nil
 		})
