@@ -50,24 +50,19 @@ type conn struct {
 	session     Session
 	consumer    *broker.Conn
 
-	in      []byte // received and not carried out
-	more    bool   // in may hold whole requests
-	waits   bool   // no more is read: there is no room for the request, see reserve.go
-	partial bool   // the link keeps what it cannot give before more arrives
-	output         // see output.go
+	phase  phase
+	inbox  // what arrives
+	output // see output.go
 
 	readable bool // the link has told of something to read
 	hungUp   bool // and that the peer has hung up
 	broken   bool // and that nothing can be read or sent any more
-	begun    bool // the first byte was looked at
-	full     bool // so much is outstanding that no request is carried out
-	phase    phase
+	partial  bool // and that it keeps what it cannot give before more arrives
 
 	evicted bool  // in Loop.evicted, as it holds too much memory
 	listed  bool  // in Loop.ready, Loop.next or Loop.fair
 	known   bool  // its session has served something
 	mean    int64 // of what its last turns took, in microseconds, see fair.charge
-	late    bool  // in Loop.late
 	touched bool  // in Loop.touched
 	holding bool  // in Loop.holding
 	watched watch
@@ -80,11 +75,31 @@ type conn struct {
 	owed    int // and of replies
 	counted int // of Buffers
 
-	runs      int64 // since when the session serves, on the steady clock
-	announced int   // bytes of the request that in begins with, see Peer.Announce
-	reserved  int   // and what is reserved for it
-	framed    int   // bytes of in when frame was set
+	runs int64 // since when the session serves, on the steady clock
 }
+
+// inbox is what has arrived and is not carried out.
+type inbox struct {
+	in        []byte
+	tried     int // bytes of in that are no whole request
+	announced int // bytes of that request, see Peer.Announce
+	reserved  int // and what is reserved for it
+	framed    int // bytes of in when frame was set
+	pause     pause
+}
+
+// pause is why nothing is read and carried out, though no request waits.
+type pause uint8
+
+const (
+	none   pause = iota
+	full         // so much is outstanding
+	late         // the storage is behind, see Later; in Loop.late
+	noRoom       // for the request that has begun, see reserve.go
+)
+
+// untried says that in may hold whole requests.
+func (b *inbox) untried() bool { return b.tried < len(b.in) }
 
 // phase is where a connection is in its life. It only goes on, from any of the first three to
 // finishing or refusing, and from all to closed:
@@ -184,7 +199,7 @@ func (c *conn) evict() {
 // watch tells the link what the loop wants to know.
 func (c *conn) watch() {
 	w := watch{
-		reads:  c.phase == lingering || c.phase < ending && !c.full && !c.late && !c.waits && (!c.blocked() || len(c.in) < maxReadBuffer),
+		reads:  c.phase == lingering || c.reads(),
 		writes: c.sent < c.free,
 		hangUp: !c.hungUp,
 	}
@@ -197,13 +212,16 @@ func (c *conn) watch() {
 // blocked says that a request waits.
 func (c *conn) blocked() bool { return c.consumer.Parked() }
 
+// reads says that what arrives is taken. Behind a request that waits that is not much.
+func (c *conn) reads() bool {
+	return c.phase < ending && c.pause == none && (!c.blocked() || len(c.in) < maxReadBuffer)
+}
+
 // serve reads what has arrived, and has the session carry it out.
 func (c *conn) serve() {
 	in, err := c.receive()
-	if err == nil && len(in) > 0 && !c.begun {
-		if c.begun = true; in[0] < ' ' && in[0] != '\r' && in[0] != '\n' {
-			err = ErrBinary
-		}
+	if err == nil && !c.known && len(in) > 0 && in[0] < ' ' && in[0] != '\r' && in[0] != '\n' {
+		err = ErrBinary
 	}
 	if err != nil {
 		c.finish(err)
@@ -212,12 +230,11 @@ func (c *conn) serve() {
 	n, stop := 0, Incomplete
 	switch {
 	case c.blocked():
-		if c.more = len(in) > 0; c.hungUp || c.phase > open {
+		if c.hungUp || c.phase > open {
 			err = io.EOF
 		}
-	case c.full:
-		c.more = len(in) > 0
-	case c.more && len(in) > 0:
+	case c.pause != none:
+	case c.tried < len(in):
 		c.loop.tx.As(c.consumer)
 		c.announced, c.runs, c.known = 0, c.loop.looked, true
 		n, stop, err = c.session.Serve(c.loop.tx, in)
@@ -225,9 +242,14 @@ func (c *conn) serve() {
 		if c.reserved > 0 && n > 0 {
 			c.server.config.Buffers.release(c)
 		}
+		if c.Unsent() >= c.server.config.MaxOutstandingBytes {
+			c.pause = full
+		}
 		c.server.config.Buffers.reserve(c)
-		c.more = stop != Incomplete && n < len(in)
-		if c.full = c.Unsent() >= c.server.config.MaxOutstandingBytes; err == nil {
+		if c.tried = 0; stop == Incomplete {
+			c.tried = len(in) - n
+		}
+		if err == nil {
 			err = c.stopped(stop)
 		}
 	default:
@@ -247,11 +269,9 @@ func (c *conn) stopped(stop Stop) error {
 		return io.EOF
 	case stop == Blocked && (c.hungUp || c.phase > open) || stop == More || stop == Unfinished:
 		c.loop.again(c)
-	case stop == Later:
-		if !c.late {
-			c.late, c.loop.late = true, append(c.loop.late, c)
-		}
-	case stop == Blocked, c.waits:
+	case stop == Later && c.pause == none:
+		c.pause, c.loop.late = late, append(c.loop.late, c)
+	case stop == Later, stop == Blocked, c.pause == noRoom:
 	case c.phase == ending, c.phase == draining && !c.readable && c.link.drained():
 		return io.EOF
 	case c.hungUp, c.readable:
@@ -264,8 +284,8 @@ func (c *conn) stopped(stop Stop) error {
 // receive reads what has arrived, and returns all that was received and not carried out: in the
 // loop's arena, if nothing was there before.
 func (c *conn) receive() (in []byte, err error) {
-	switch blocked := c.blocked(); {
-	case !c.readable || c.full || c.phase == ending || c.waits || c.more && !blocked || blocked && len(c.in) >= maxReadBuffer:
+	switch {
+	case !c.readable || !c.reads() || c.untried() && !c.blocked():
 		return c.in, nil
 	case len(c.in) == 0:
 		in = c.loop.arena[:0]
@@ -281,7 +301,6 @@ func (c *conn) receive() (in []byte, err error) {
 	}
 	n, err := c.link.read(in[len(in):cap(in)])
 	c.readable = err == nil && n > 0 && len(in)+n == cap(in)
-	c.more = c.more || n > 0
 	if len(in) > 0 {
 		c.in = in[:len(in)+n]
 	}
@@ -296,7 +315,6 @@ func (c *conn) keep(in []byte, n int) {
 	rest := in[n:]
 	switch {
 	case len(rest) == 0:
-		c.more = false
 		c.resize(0)
 	case len(c.in) > 0 && n == 0:
 	case len(c.in) > 0:
@@ -324,11 +342,10 @@ func (c *conn) resize(size int) {
 }
 
 // timeFrame bounds the time for the rest of a request that has begun, or the next piece of a long
-// one. That of a request in a link does not run while nothing is read.
+// one. It does not run while nothing is read.
 func (c *conn) timeFrame(completed bool) {
-	begun := len(c.in) > 0 || c.partial && !c.full && !c.blocked()
 	switch frames := &c.loop.frames; {
-	case !begun || c.more || c.waits:
+	case c.pause != none || c.blocked() || c.untried() || len(c.in) == 0 && !c.partial:
 		frames.clear(&c.frame)
 	case completed || c.frame.in == nil || len(c.in)-c.framed >= frameBytes:
 		c.framed = len(c.in)
@@ -435,7 +452,7 @@ func (c *conn) Deliver(packets []broker.Packet) {
 func (c *conn) Again(tx *broker.Tx, queue []byte) {
 	c.session.(Waiter).Again(tx, queue)
 	c.touch()
-	if c.more || c.hungUp || c.phase > open {
+	if c.untried() || c.hungUp || c.phase > open {
 		c.loop.again(c)
 	}
 }

@@ -239,7 +239,7 @@ func (l *Loop) turn() {
 		return
 	}
 	for _, c := range l.late {
-		c.late = false
+		c.pause = none
 		l.ready = c.enlist(l.ready)
 	}
 	clear(l.late)

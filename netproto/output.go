@@ -103,8 +103,8 @@ func (c *conn) send() {
 	if c.consumer.CaughtUp() {
 		c.loop.tx.Resume(c.consumer)
 	}
-	if c.full && c.Unsent() <= c.server.config.MaxOutstandingBytes/2 {
-		c.full = false
+	if c.pause == full && c.Unsent() <= c.server.config.MaxOutstandingBytes/2 {
+		c.pause, c.tried = none, 0
 		c.loop.again(c)
 	}
 	if c.phase >= finishing && c.Unsent() == 0 {

@@ -47,7 +47,7 @@ func (p *Peer) Send(m *Message) {
 		p.Out = m.Append(p.Out)
 	}
 	p.c.touch()
-	if p.c.more {
+	if p.c.untried() {
 		p.c.loop.again(p.c)
 	}
 }

@@ -9,12 +9,12 @@ import "slices"
 // reserve makes room for the request of c, or lets it wait.
 func (b *Buffers) reserve(c *conn) {
 	switch n := c.announced; {
-	case n <= LongRequest || c.waits:
+	case n <= LongRequest || c.pause != none:
 	case c.reserved > 0 || len(b.waiting) == 0 && b.hasRoom(n): // what is begun may grow: two that wait for each other would do so for ever
 		b.reserved += n - c.reserved
 		c.reserved = n
 	default:
-		c.waits = true
+		c.pause = noRoom
 		b.waiting = append(b.waiting, c)
 	}
 }
@@ -29,15 +29,15 @@ func (b *Buffers) hasRoom(n int) bool {
 func (b *Buffers) release(c *conn) {
 	b.reserved -= c.reserved
 	c.reserved = 0
-	if c.waits {
-		c.waits = false
+	if c.pause == noRoom {
+		c.pause = none
 		b.waiting = slices.DeleteFunc(b.waiting, func(o *conn) bool { return o == c })
 	}
 	for len(b.waiting) > 0 && b.hasRoom(b.waiting[0].announced) {
 		next := b.waiting[0]
 		b.waiting = slices.Delete(b.waiting, 0, 1)
 		b.reserved += next.announced
-		next.reserved, next.waits, next.readable = next.announced, false, true
+		next.reserved, next.pause, next.readable = next.announced, none, true
 		next.loop.again(next)
 	}
 }
