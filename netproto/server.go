@@ -6,7 +6,8 @@
 //
 //	loop.go        Loop: one turn after the other
 //	fair.go        which connection is served next
-//	conn.go        a connection: what arrives, its session, its end
+//	conn.go        a connection: its session, its life
+//	inbox.go       what arrives
 //	output.go      what leaves it
 //	peer.go        a connection as its session sees it
 //	timeline.go    what must be done in time
