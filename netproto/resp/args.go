@@ -1,8 +1,10 @@
 package resp
 
 import (
+	"fmt"
 	"strconv"
 
+	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
 )
 
@@ -64,6 +66,35 @@ func appendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10
 // quoted is an argument as an error repeats it.
 func quoted(arg []byte) []byte { return arg[:min(len(arg), maxQuoted)] }
 
+// maxQuoted is how many bytes of a name, and of arguments, an error repeats.
+const maxQuoted = 128
+
+// failure is the error of a command that failed, in Redis's words. What reads an argument panics
+// with one, and the session recovers it: a handler reads all arguments before it changes anything.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+// refuse panics with a failure.
+func refuse(format string, a ...any) { panic(failure(fmt.Sprintf(format, a...))) }
+
+// numberArg reads a whole number from low to high; what names it in a failure.
+func numberArg(what string, arg []byte, low, high int64) int64 {
+	n, ok := parseInt(arg)
+	if !ok || n < low || n > high {
+		panic(failure("ERR " + what + fmt.Sprintf(": expected a number from %d to %d, got %q", low, high, quoted(arg))))
+	}
+	return n
+}
+
+// textArg reads a text of low to high bytes.
+func textArg(what string, arg []byte, low, high int64) []byte {
+	if n := int64(len(arg)); n < low || n > high {
+		panic(failure("ERR " + what + fmt.Sprintf(": expected %d to %d bytes, got %d", low, high, n)))
+	}
+	return arg
+}
+
 // patternArg compiles a pattern of names.
 func patternArg(arg []byte) *glob.Pattern {
 	g, err := glob.Compile(arg)
@@ -71,4 +102,14 @@ func patternArg(arg []byte) *glob.Pattern {
 		refuse(errPattern)
 	}
 	return g
+}
+
+// takeQueues cuts the arguments of QPOP or QCLAIM into the queues, which OR joins, and the options.
+// It returns one queue more than a request may name if there are too many.
+func takeQueues(args [][]byte) (queues, options [][]byte) {
+	queues, options = args[1:2:2], args[2:]
+	for len(options) > 1 && is(options[0], "OR") && len(queues) <= broker.MaxSubscriptions {
+		queues, options = append(queues, options[1]), options[2:]
+	}
+	return queues, options
 }

@@ -65,16 +65,6 @@ func (t *take) parse(s *session, args [][]byte) {
 	t.selection.Count, t.selection.Filter = int(count), f.broker()
 }
 
-// takeQueues cuts the arguments of QPOP or QCLAIM into the queues, which OR joins, and the options.
-// It returns one queue more than a request may name if there are too many.
-func takeQueues(args [][]byte) (queues, options [][]byte) {
-	queues, options = args[1:2:2], args[2:]
-	for len(options) > 1 && is(options[0], "OR") && len(queues) <= broker.MaxSubscriptions {
-		queues, options = append(queues, options[1]), options[2:]
-	}
-	return queues, options
-}
-
 // refuseOr refuses an OR that takeQueues left among the options.
 func refuseOr() {
 	refuse("ERR OR: expected another queue behind it, and all queues before the options")

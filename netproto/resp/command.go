@@ -2,6 +2,9 @@ package resp
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
@@ -82,6 +85,11 @@ func (c *command) changes(args [][]byte) int {
 	return 1
 }
 
+// looks says that a command may take long, and changes nothing.
+func (c *command) looks() bool {
+	return c.flags&flagRead != 0 || c.flags&(flagLocal|flagFast) == flagLocal
+}
+
 // maxName is more than any command's name has.
 const maxName = 32
 
@@ -110,6 +118,24 @@ func (p *Protocol) find(args [][]byte) (c *command, refusal string) {
 		}
 	}
 	return c, ""
+}
+
+// unknownCommand is the error of a command that is not here. Clients know it by its first words.
+func (p *Protocol) unknownCommand(args [][]byte) string {
+	if slices.ContainsFunc(p.config.Disable, func(name string) bool { return is(args[0], name) }) {
+		return fmt.Sprintf("ERR command '%s' is switched off on this server", quoted(args[0]))
+	}
+	if text := instead(string(quoted(args[0]))); text != "" {
+		return fmt.Sprintf("ERR unknown command '%s': Holdfast %s", quoted(args[0]), text)
+	}
+	var b strings.Builder
+	for _, a := range args[1:] {
+		if b.Len() >= maxQuoted {
+			break
+		}
+		fmt.Fprintf(&b, "'%s' ", a[:min(len(a), maxQuoted-b.Len())])
+	}
+	return fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", quoted(args[0]), b.String())
 }
 
 // lookup finds a command by its name in either case; nil if there is none.

@@ -9,6 +9,10 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
+// redisVersion is the version of Redis whose commands and words these are. Clients ask for it to
+// know what they may use.
+const redisVersion = "7.0.15"
+
 func connectionCommands() []command {
 	return []command{
 		{name: "hello", arity: -1, flags: flagLocal | flagFast | flagNoAuth, run: hello},

@@ -15,6 +15,7 @@
 //	login.go          who the user is
 //	look.go           looks at very much, in slices
 //	session.go        one connection: requests are carried out in order
+//	packet.go         packets as commands reply with them
 //	audit.go          what users manage and operate is logged
 //
 // Commands that any Redis has:
@@ -45,13 +46,12 @@
 //	filter.go         options that choose packets by their tags
 //	option.go         all others
 //	setting.go        settings of queues
-//	packet.go         packets as they reply with them
 //	push.go           those that push
 //	load.go           one packet as another server had it
 //	claim.go          those that take, and end claims
 //	inspect.go        those that look
-//	work.go           the table of them
 //	manage.go         those for operators
+//	work.go           the table of them
 //
 // All of them:
 //

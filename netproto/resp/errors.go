@@ -3,7 +3,6 @@ package resp
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -22,15 +21,6 @@ const (
 	errWrongPass  = "WRONGPASS invalid username-password pair or user is disabled."
 	errWrongType  = "WRONGTYPE Operation against a key holding the wrong kind of value"
 )
-
-// failure is the error of a command that failed, in Redis's words. What reads an argument panics
-// with one, and the session recovers it: a handler reads all arguments before it changes anything.
-type failure string
-
-func (f failure) Error() string { return string(f) }
-
-// refuse panics with a failure.
-func refuse(format string, a ...any) { panic(failure(fmt.Sprintf(format, a...))) }
 
 // prefixes tell clients what kind of error of the broker it is. Any other is an ERR.
 var prefixes = []struct {
@@ -77,9 +67,6 @@ func unknownSubcommand(name string, sub []byte) string {
 	return fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", sub[:min(len(sub), maxQuoted)], strings.ToUpper(name))
 }
 
-// maxQuoted is how many bytes of a name, and of arguments, an error repeats.
-const maxQuoted = 128
-
 // missing are Redis's commands that are not here, by how the names begin, and what Holdfast does
 // instead.
 var missing = []struct{ names, instead string }{
@@ -113,22 +100,4 @@ func instead(name string) string {
 		}
 	}
 	return ""
-}
-
-// unknownCommand is the error of a command that is not here. Clients know it by its first words.
-func (p *Protocol) unknownCommand(args [][]byte) string {
-	if slices.ContainsFunc(p.config.Disable, func(name string) bool { return is(args[0], name) }) {
-		return fmt.Sprintf("ERR command '%s' is switched off on this server", quoted(args[0]))
-	}
-	if text := instead(string(quoted(args[0]))); text != "" {
-		return fmt.Sprintf("ERR unknown command '%s': Holdfast %s", quoted(args[0]), text)
-	}
-	var b strings.Builder
-	for _, a := range args[1:] {
-		if b.Len() >= maxQuoted {
-			break
-		}
-		fmt.Fprintf(&b, "'%s' ", a[:min(len(a), maxQuoted-b.Len())])
-	}
-	return fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", quoted(args[0]), b.String())
 }

@@ -7,9 +7,6 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// maxIntText is how many bytes a whole number has at most.
-const maxIntText = 20
-
 // floatDigit is what a digit of a float costs that is read or written. See broker.MaxLooks.
 const floatDigit = 2
 

@@ -12,10 +12,6 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
-// redisVersion is the version of Redis whose commands and words these are. Clients ask for it to
-// know what they may use.
-const redisVersion = "7.0.15"
-
 func infoCommands() []command {
 	return []command{
 		{name: "info", arity: -1, flags: flagLocal, run: info},

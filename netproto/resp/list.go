@@ -32,23 +32,6 @@ func listCommands() []command {
 	}
 }
 
-// A list's left end is the newest of its queue, its right end the oldest.
-const (
-	left  = broker.Newest
-	right = broker.Oldest
-)
-
-// endArg reads LEFT or RIGHT.
-func endArg(arg []byte) broker.End {
-	switch {
-	case is(arg, "left"):
-		return left
-	case is(arg, "right"):
-		return right
-	}
-	panic(failure(errSyntax))
-}
-
 // extent turns the first and last position of a range, which count from the right end if they are
 // negative, into a position and a number of elements. n is the length of the list.
 func extent(first, last int64, n int) (from, count int) {

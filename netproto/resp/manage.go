@@ -119,3 +119,6 @@ var moveMany = command{name: "qmove", flags: flagWrite | flagAdds | flagSlices, 
 		return broker.Move(bytes.Clone(args[1]), state, int(count), bytes.Clone(args[3]))
 	}, option{"COUNT", &count, 1, broker.MaxCount}, option{word: "STATE", into: &state})
 }}
+
+// prepareIDs prepares a command that names packets by their ids.
+func prepareIDs(tx *broker.Tx, _ [][]byte) (done int, more bool) { return tx.PrepareIDs() }

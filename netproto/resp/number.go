@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// maxIntText is how many bytes a whole number has at most.
+const maxIntText = 20
+
 // addInt returns a + b; ok is false if that is out of range.
 func addInt(a, b int64) (sum int64, ok bool) {
 	sum = a + b

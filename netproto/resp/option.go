@@ -101,23 +101,6 @@ func (o *option) read(args [][]byte) (rest [][]byte) {
 	return args[1:]
 }
 
-// numberArg reads a whole number from low to high; what names it in a failure.
-func numberArg(what string, arg []byte, low, high int64) int64 {
-	n, ok := parseInt(arg)
-	if !ok || n < low || n > high {
-		panic(failure("ERR " + what + fmt.Sprintf(": expected a number from %d to %d, got %q", low, high, quoted(arg))))
-	}
-	return n
-}
-
-// textArg reads a text of low to high bytes.
-func textArg(what string, arg []byte, low, high int64) []byte {
-	if n := int64(len(arg)); n < low || n > high {
-		panic(failure("ERR " + what + fmt.Sprintf(": expected %d to %d bytes, got %d", low, high, n)))
-	}
-	return arg
-}
-
 func stateArg(arg []byte) broker.State {
 	for state := broker.Ready; state <= broker.Damaged; state++ {
 		if is(arg, state.String()) {

@@ -2,44 +2,61 @@ package resp
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// mapWriter appends the pairs of a map, and counts them.
-type mapWriter struct {
-	dst   []byte
-	pairs int
+// replyForm says how packets become a reply.
+type replyForm uint8
+
+const (
+	formBulk  replyForm = iota // the packet as a bulk; none: null
+	formArray                  // an array of bulks; none: the null array
+	formBulks                  // the bulks alone
+
+	// The packets of these have details.
+	formPackets // an array of maps; none: the empty array
+	formPopped  // the same, of packets that are in no queue any more
+	formFields  // each packet as a map; none: nothing at all
+	formPacket  // the packet as a map that says why it is not delivered; none: the null array
+)
+
+// sizeOf is about how many bytes the bulks of packets have.
+func sizeOf(packets []broker.Packet) (size int) {
+	const head = 16
+	for i := range packets {
+		size += head + len(packets[i].Payload)
+	}
+	return size
 }
 
-// appendMapHead begins a map of n pairs: one in RESP3, an array of names and values in RESP2.
-func appendMapHead(dst []byte, resp3 bool, n int) []byte {
-	if resp3 {
-		return appendHead(dst, '%', int64(n))
+// packets replies with what a call has found.
+func (s *session) packets(form replyForm, f broker.Found, err error) error {
+	if err != nil {
+		return err
 	}
-	return appendHead(dst, '*', int64(2*n))
-}
-
-// pair begins a pair, whose value the caller appends, if there is to be one.
-func (w *mapWriter) pair(name string, applies bool) bool {
-	if applies {
-		w.pairs++
-		w.dst = appendBulk(w.dst, name)
+	n := len(f.Packets)
+	switch {
+	case form == formBulk && n == 0:
+		s.null()
+	case n == 0 && (form == formArray || form == formPacket):
+		s.nullArray()
+	case form == formArray, form == formPackets, form == formPopped:
+		s.array(n)
 	}
-	return applies
-}
-
-func appendNumber(w *mapWriter, name string, n int64, applies bool) {
-	if w.pair(name, applies) {
-		w.dst = appendHead(w.dst, ':', n)
+	if size := sizeOf(f.Packets); n > 1 || size > maxReplies { // a long payload is not to be moved again by what follows it
+		s.peer.Out = slices.Grow(s.peer.Out, size+maxReplies)
 	}
-}
-
-func appendText[B []byte | string](w *mapWriter, name string, text B, applies bool) {
-	if w.pair(name, applies) {
-		w.dst = appendBulk(w.dst, text)
+	for i := range f.Packets {
+		if form >= formPackets {
+			s.packet(form, &f.Packets[i], &f.Details[i])
+		} else {
+			s.peer.Out = appendBulk(s.peer.Out, f.Packets[i].Payload)
+		}
 	}
+	return nil
 }
 
 // packet replies with a packet as a map of its fields. One that was taken for good is in no state.

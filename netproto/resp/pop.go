@@ -7,6 +7,23 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
+// A list's left end is the newest of its queue, its right end the oldest.
+const (
+	left  = broker.Newest
+	right = broker.Oldest
+)
+
+// endArg reads LEFT or RIGHT.
+func endArg(arg []byte) broker.End {
+	switch {
+	case is(arg, "left"):
+		return left
+	case is(arg, "right"):
+		return right
+	}
+	panic(failure(errSyntax))
+}
+
 func popFrom(end broker.End) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		if len(args) > 3 {

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -154,55 +153,39 @@ func appendBulk[B []byte | string](dst []byte, b B) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// replyForm says how packets become a reply.
-type replyForm uint8
-
-const (
-	formBulk  replyForm = iota // the packet as a bulk; none: null
-	formArray                  // an array of bulks; none: the null array
-	formBulks                  // the bulks alone
-
-	// The packets of these have details.
-	formPackets // an array of maps; none: the empty array
-	formPopped  // the same, of packets that are in no queue any more
-	formFields  // each packet as a map; none: nothing at all
-	formPacket  // the packet as a map that says why it is not delivered; none: the null array
-)
-
-// sizeOf is about how many bytes the bulks of packets have.
-func sizeOf(packets []broker.Packet) (size int) {
-	const head = 16
-	for i := range packets {
-		size += head + len(packets[i].Payload)
-	}
-	return size
+// mapWriter appends the pairs of a map, and counts them.
+type mapWriter struct {
+	dst   []byte
+	pairs int
 }
 
-// packets replies with what a call has found.
-func (s *session) packets(form replyForm, f broker.Found, err error) error {
-	if err != nil {
-		return err
+// appendMapHead begins a map of n pairs: one in RESP3, an array of names and values in RESP2.
+func appendMapHead(dst []byte, resp3 bool, n int) []byte {
+	if resp3 {
+		return appendHead(dst, '%', int64(n))
 	}
-	n := len(f.Packets)
-	switch {
-	case form == formBulk && n == 0:
-		s.null()
-	case n == 0 && (form == formArray || form == formPacket):
-		s.nullArray()
-	case form == formArray, form == formPackets, form == formPopped:
-		s.array(n)
+	return appendHead(dst, '*', int64(2*n))
+}
+
+// pair begins a pair, whose value the caller appends, if there is to be one.
+func (w *mapWriter) pair(name string, applies bool) bool {
+	if applies {
+		w.pairs++
+		w.dst = appendBulk(w.dst, name)
 	}
-	if size := sizeOf(f.Packets); n > 1 || size > maxReplies { // a long payload is not to be moved again by what follows it
-		s.peer.Out = slices.Grow(s.peer.Out, size+maxReplies)
+	return applies
+}
+
+func appendNumber(w *mapWriter, name string, n int64, applies bool) {
+	if w.pair(name, applies) {
+		w.dst = appendHead(w.dst, ':', n)
 	}
-	for i := range f.Packets {
-		if form >= formPackets {
-			s.packet(form, &f.Packets[i], &f.Details[i])
-		} else {
-			s.peer.Out = appendBulk(s.peer.Out, f.Packets[i].Payload)
-		}
+}
+
+func appendText[B []byte | string](w *mapWriter, name string, text B, applies bool) {
+	if w.pair(name, applies) {
+		w.dst = appendBulk(w.dst, text)
 	}
-	return nil
 }
 
 // smallValue is the size of a value that a transaction may read whatever it has looked at, as of a

@@ -99,14 +99,3 @@ func (p *Protocol) Refusal(why error) []byte {
 	}
 	return []byte("-ERR max number of clients reached\r\n")
 }
-
-// Open implements netproto.Protocol.
-func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
-	p.opened++
-	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: int64(p.config.Epoch)<<32 + p.opened}
-	s.run, s.exec = s.runCommand, s.runTransaction
-	s.parser.most = p.config.MaxPayload
-	s.pass = access.NewPass(p.config.Users)
-	s.beginAsUser()
-	return s
-}

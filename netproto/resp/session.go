@@ -62,6 +62,17 @@ const (
 	maxReplies = 64 << 10
 )
 
+// Open implements netproto.Protocol.
+func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
+	p.opened++
+	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: int64(p.config.Epoch)<<32 + p.opened}
+	s.run, s.exec = s.runCommand, s.runTransaction
+	s.parser.most = p.config.MaxPayload
+	s.pass = access.NewPass(p.config.Users)
+	s.beginAsUser()
+	return s
+}
+
 // Serve implements netproto.Session.
 func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	if s.ended {

@@ -181,11 +181,6 @@ func (t *transaction) adds() bool {
 	return slices.ContainsFunc(t.commands, func(q queued) bool { return q.command.flags&flagAdds != 0 })
 }
 
-// looks says that a command may take long, and changes nothing.
-func (c *command) looks() bool {
-	return c.flags&flagRead != 0 || c.flags&(flagLocal|flagFast) == flagLocal
-}
-
 // madeKiB is what a KiB costs of a reply that is not read but made, as CLIENT LIST. repliedName is
 // what a name costs more that KEYS, SCAN or QUEUES replies with. See broker.MaxLooks.
 const (

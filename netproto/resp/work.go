@@ -1,9 +1,6 @@
 package resp
 
-import (
-	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/netproto/access"
-)
+import "github.com/holdfast-queue/holdfast/netproto/access"
 
 // The work queue: packets that are claimed, and acknowledged or returned. Their commands are
 // Holdfast's own. Times are in milliseconds.
@@ -39,6 +36,3 @@ func workCommands() []command {
 		{name: "qconsumers", arity: 2, flags: read, first: 1, last: 1, step: 1, run: qconsumers},
 	}
 }
-
-// prepareIDs prepares a command that names packets by their ids.
-func prepareIDs(tx *broker.Tx, _ [][]byte) (done int, more bool) { return tx.PrepareIDs() }
