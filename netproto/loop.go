@@ -43,7 +43,7 @@ type Loop struct {
 	disk    broker.Disk
 	config  LoopConfig
 	poll    poller
-	begun   time.Time
+	micros  func() int64  // the steady clock, in microseconds
 	failed  chan struct{} // closed when a commit has failed
 	ended   chan struct{} // closed when the goroutine has ended
 	// computing has a place for each TLS handshake that computes. They leave processors to the loop.
@@ -90,10 +90,20 @@ func StartLoop(m *broker.Machine, disk broker.Disk, c LoopConfig) (*Loop, error)
 		return nil, fmt.Errorf("begin to wait for connections: %w", err)
 	}
 	l := &Loop{
-		machine: m, disk: disk, config: c, poll: poll, begun: time.Now(),
+		machine: m, disk: disk, config: c, poll: poll,
 		failed: make(chan struct{}), ended: make(chan struct{}),
 		conns: make(map[*conn]struct{}), arena: make([]byte, maxReadBuffer),
 		computing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+	}
+	switch {
+	case c.Clock == nil:
+		begun := time.Now() // from which time.Since never jumps
+		l.config.Clock = func() int64 { return time.Now().UnixMilli() }
+		l.micros = func() int64 { return begun.UnixMicro() + time.Since(begun).Microseconds() }
+	case c.Steady == nil:
+		l.micros = func() int64 { return 1000 * c.Clock() }
+	default:
+		l.micros = func() int64 { return 1000 * c.Steady() }
 	}
 	go l.run() // ends when Close or a failed commit says so
 	return l, nil
@@ -232,7 +242,7 @@ func (l *Loop) run() {
 
 // turn begins a turn.
 func (l *Loop) turn() {
-	now, steady := l.clocks()
+	now, steady := l.config.Clock(), l.steady()
 	l.now, l.looked, l.served = steady, steady, 0
 	l.tx = l.machine.Turn(now, steady, l.disk.Space())
 	if l.tx.Space().Wait > 0 {
@@ -246,34 +256,8 @@ func (l *Loop) turn() {
 	l.late = l.late[:0]
 }
 
-func (l *Loop) clocks() (now, steady int64) {
-	switch c := &l.config; {
-	case c.Clock == nil:
-		at := time.Now()
-		return at.UnixMilli(), l.begun.UnixMilli() + at.Sub(l.begun).Milliseconds()
-	default:
-		return c.Clock(), l.steady()
-	}
-}
-
-func (l *Loop) steady() int64 {
-	switch c := &l.config; {
-	case c.Clock == nil:
-		return l.begun.UnixMilli() + time.Since(l.begun).Milliseconds()
-	case c.Steady == nil:
-		return c.Clock()
-	default:
-		return c.Steady()
-	}
-}
-
-// micros is the steady clock in microseconds.
-func (l *Loop) micros() int64 {
-	if l.config.Clock == nil {
-		return time.Since(l.begun).Microseconds()
-	}
-	return 1000 * l.steady()
-}
+// steady is the steady clock in milliseconds.
+func (l *Loop) steady() int64 { return l.micros() / 1000 }
 
 // wait returns when there is something to do, and leaves in ready the connections that have.
 func (l *Loop) wait() (posts []func(), closing bool) {
