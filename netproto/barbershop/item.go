@@ -51,17 +51,6 @@ func add(a, b uint32) uint32 {
 
 // parseNumber parses decimal digits whose value is below 2^32. Leading zeros are allowed.
 func parseNumber(word []byte) (n uint32, ok bool) {
-	if len(word) == 0 {
-		return 0, false
-	}
-	v := uint64(0)
-	for _, c := range word {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		if v = v*10 + uint64(c-'0'); v > math.MaxUint32 {
-			return 0, false
-		}
-	}
-	return uint32(v), true
+	v, err := strconv.ParseUint(string(word), 10, 32)
+	return uint32(v), err == nil
 }
