@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"runtime/metrics"
 	"strings"
@@ -66,10 +67,7 @@ func info(s *session, tx *broker.Tx, args [][]byte) error {
 
 func infoServer(s *session, tx *broker.Tx) string {
 	up := int64(time.Since(s.protocol.config.Since).Seconds())
-	_, port, _ := strings.Cut(s.peer.Local().String(), "]:") // of IPv6
-	if port == "" {
-		_, port, _ = strings.Cut(s.peer.Local().String(), ":")
-	}
+	_, port, _ := net.SplitHostPort(s.peer.Local().String()) // none inside the process
 	return fmt.Sprintf("redis_version:%s\nholdfast_version:%s\nredis_mode:standalone\narch_bits:64\nprocess_id:%d\n"+
 		"tcp_port:%s\nserver_time_usec:%d\nuptime_in_seconds:%d\nuptime_in_days:%d\n",
 		redisVersion, s.protocol.config.Version, os.Getpid(), port, tx.Now()*1000, up, up/(24*60*60))

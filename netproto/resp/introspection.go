@@ -138,11 +138,17 @@ func commandList(s *session, _ *broker.Tx, args [][]byte) error {
 	default:
 		return failure(errSyntax)
 	}
-	return s.matching(bytes.ToLower(pattern), func(take func([]byte)) {
-		for _, c := range s.protocol.sorted() {
-			take([]byte(c.name))
+	g, n, names := patternArg(bytes.ToLower(pattern)), 0, []byte(nil)
+	for _, c := range s.protocol.sorted() {
+		if g.Match([]byte(c.name), &s.steps) {
+			names = appendBulk(names, c.name)
+			n++
 		}
-	})
+	}
+	if s.steps < 0 {
+		return failure(errCostly)
+	}
+	return s.bulks(n, names)
 }
 
 func commandGetKeys(s *session, _ *broker.Tx, args [][]byte) error {

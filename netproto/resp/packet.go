@@ -69,7 +69,7 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 	appendNumber(w, "attempt", int64(d.Attempts), d.Attempts > 0)
 	appendText(w, "key", p.Key, p.Key != nil)
 	if w.pair("tags", len(p.Tags) > 0) {
-		w.dst = appendMapHead(w.dst, s.resp3, len(p.Tags))
+		w.dst = appendBegin(w.dst, s.resp3, '%', len(p.Tags), 2*len(p.Tags))
 		for _, t := range p.Tags {
 			w.dst = appendBulk(appendBulk(w.dst, t.Name), t.Value)
 		}
@@ -94,9 +94,9 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 		appendNumber(w, "last-claim", d.LastClaim, d.LastClaim != 0)
 		appendText(w, "why", why(p, d), true)
 	}
-	const before = 3 // pairs
+	pairs := 3 + w.pairs
 	var id [maxIntText]byte
-	out := appendMapHead(s.peer.Out, s.resp3, before+w.pairs)
+	out := appendBegin(s.peer.Out, s.resp3, '%', pairs, 2*pairs)
 	out = appendBulk(appendBulk(out, "id"), appendInt(id[:0], int64(d.ID)))
 	out = appendBulk(appendBulk(out, "queue"), d.Queue)
 	out = appendBulk(appendBulk(out, "payload"), p.Payload)

@@ -326,11 +326,7 @@ func (m *message) of(t *session, words ...[]byte) *netproto.Message {
 }
 
 func appendPush(dst []byte, resp3 bool, words [][]byte) []byte {
-	kind := byte('*')
-	if resp3 {
-		kind = '>'
-	}
-	dst = appendHead(dst, kind, int64(len(words)))
+	dst = appendBegin(dst, resp3, '>', len(words), len(words))
 	for _, w := range words {
 		dst = appendBulk(dst, w)
 	}

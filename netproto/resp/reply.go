@@ -128,10 +128,17 @@ func (s *session) push(n int) error { return s.begin('>', n, n) }
 
 // begin begins a kind of RESP3 of n entries, which is an array of many in RESP2.
 func (s *session) begin(kind byte, n, many int) error {
-	if s.resp3 {
-		return s.head(kind, int64(n))
+	if s.fits(0) {
+		s.peer.Out = appendBegin(s.peer.Out, s.resp3, kind, n, many)
 	}
-	return s.array(many)
+	return nil
+}
+
+func appendBegin(dst []byte, resp3 bool, kind byte, n, many int) []byte {
+	if !resp3 {
+		kind, n = '*', many
+	}
+	return appendHead(dst, kind, int64(n))
 }
 
 func (s *session) head(kind byte, n int64) error {
@@ -157,14 +164,6 @@ func appendBulk[B []byte | string](dst []byte, b B) []byte {
 type mapWriter struct {
 	dst   []byte
 	pairs int
-}
-
-// appendMapHead begins a map of n pairs: one in RESP3, an array of names and values in RESP2.
-func appendMapHead(dst []byte, resp3 bool, n int) []byte {
-	if resp3 {
-		return appendHead(dst, '%', int64(n))
-	}
-	return appendHead(dst, '*', int64(2*n))
 }
 
 // pair begins a pair, whose value the caller appends, if there is to be one.

@@ -137,23 +137,6 @@ func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) erro
 	return err
 }
 
-// matching replies with the names that match a pattern; all calls take with each name.
-func (s *session) matching(pattern []byte, all func(take func(name []byte))) error {
-	g := patternArg(pattern)
-	var names []byte
-	n := 0
-	all(func(name []byte) {
-		if g.Match(name, &s.steps) {
-			names = appendBulk(names, name)
-			n++
-		}
-	})
-	if s.steps < 0 {
-		return failure(errCostly)
-	}
-	return s.bulks(n, names)
-}
-
 func hscan(s *session, tx *broker.Tx, args [][]byte) error {
 	cursor := cursorArg(args[2])
 	if n, err := tx.HashLen(args[1]); err != nil || n == 0 {
