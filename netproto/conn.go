@@ -254,15 +254,15 @@ var errNotRead = fmt.Errorf("peer took less than %d bytes in time", leastTaken)
 // finish ends the serving. The connection is closed when all is sent that there is to send, or at
 // once if nobody is there to get it.
 func (c *conn) finish(why error) {
+	dead, last := c.broken || why == errNotRead || why == errUnread, []byte(nil)
 	if c.phase >= finishing {
-		if c.broken || why == errNotRead || why == errUnread {
+		if dead {
 			c.close()
 		}
 		return
 	}
 	c.phase = finishing
 	c.loop.frames.clear(&c.frame)
-	dead, last := c.broken || why == errNotRead || why == errUnread, []byte(nil)
 	switch log := c.server.config.Logger; {
 	case errors.Is(why, io.EOF):
 		log.Debug("connection ended", "remote", c.remote.Addr(), "unfinished_bytes", len(c.in))
