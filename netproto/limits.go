@@ -29,6 +29,11 @@ const (
 	// besidePayloads is for the names, keys and tags of requests that take the reserved parts.
 	besidePayloads = 256 << 10
 
+	// MaxServe is how many bytes of requests a session carries out before others have their turn, and
+	// MaxReplies after how many of replies it stops early: some are far longer than their request.
+	MaxServe   = 16 << 10
+	MaxReplies = 64 << 10
+
 	keepAlive = 30 * time.Second // of TCP: a peer that vanished is noticed after about two minutes
 
 	minReadBuffer = 512      // of a connection that has sent a part of a request

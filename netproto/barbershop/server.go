@@ -74,19 +74,11 @@ type session struct {
 	accept func(key []byte) error
 }
 
-const (
-	// maxServe is how many bytes of lines are carried out before others have their turn.
-	maxServe = 16 << 10
-	// maxReplies is how many bytes of replies end a call of Serve early: the reply to stats is far
-	// longer than the line.
-	maxReplies = 64 << 10
-)
-
 // Serve implements netproto.Session.
 func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	s.tx = tx
 	for replied := len(s.peer.Out); n < len(buf); {
-		if n >= maxServe || len(s.peer.Out)-replied >= maxReplies || n > 0 && (tx.Full() || s.peer.Late(true)) {
+		if n >= netproto.MaxServe || len(s.peer.Out)-replied >= netproto.MaxReplies || n > 0 && (tx.Full() || s.peer.Late(true)) {
 			return n, netproto.More, nil
 		}
 		text, size, kind := s.lines.next(buf[n:])

@@ -67,9 +67,6 @@ func (s *session) Refused(tx *broker.Tx) error {
 	return nil
 }
 
-// maxServe is how many bytes of requests are carried out before others have their turn.
-const maxServe = 16 << 10
-
 // Serve implements netproto.Session.
 func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	if err := s.guard.check(buf); err != nil {
@@ -84,7 +81,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	s.tx = tx
 	for n < len(buf) {
-		if n >= maxServe || n > 0 && (s.peer.Full() || tx.Full() || s.peer.Late(true)) {
+		if n >= netproto.MaxServe || n > 0 && (s.peer.Full() || tx.Full() || s.peer.Late(true)) {
 			return n, netproto.More, nil
 		}
 		size, err := s.request.Parse(buf[n:])

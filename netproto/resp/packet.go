@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 )
 
 // replyForm says how packets become a reply.
@@ -46,8 +47,8 @@ func (s *session) packets(form replyForm, f broker.Found, err error) error {
 	case form == formArray, form == formPackets, form == formPopped:
 		s.array(n)
 	}
-	if size := sizeOf(f.Packets); n > 1 || size > maxReplies { // a long payload is not to be moved again by what follows it
-		s.peer.Out = slices.Grow(s.peer.Out, size+maxReplies)
+	if size := sizeOf(f.Packets); n > 1 || size > netproto.MaxReplies { // a long payload is not to be moved again by what follows it
+		s.peer.Out = slices.Grow(s.peer.Out, size+netproto.MaxReplies)
 	}
 	for i := range f.Packets {
 		if form >= formPackets {

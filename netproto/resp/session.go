@@ -55,13 +55,6 @@ type session struct {
 	run, exec func() error
 }
 
-const (
-	// maxServe is how many bytes of requests are carried out before others have their turn.
-	maxServe = 16 << 10
-	// maxReplies is how many bytes of replies end a run early: some are far longer than their request.
-	maxReplies = 64 << 10
-)
-
 // Open implements netproto.Protocol.
 func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
 	p.opened++
@@ -91,7 +84,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	late, replied := false, len(s.peer.Out)
 	for n < len(buf) {
-		if n >= maxServe || len(s.peer.Out)-replied >= maxReplies || n > 0 && (s.peer.Full() || late || tx.Full()) {
+		if n >= netproto.MaxServe || len(s.peer.Out)-replied >= netproto.MaxReplies || n > 0 && (s.peer.Full() || late || tx.Full()) {
 			return n, netproto.More, nil
 		}
 		args, size, err := s.next(buf[n:])
