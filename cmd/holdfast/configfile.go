@@ -145,9 +145,8 @@ func (f *configFile) table(path string, value any) (table map[string]any, keys [
 	if value == nil {
 		return nil, nil, nil
 	}
-	table, ok := value.(map[string]any)
-	if !ok {
-		return nil, nil, f.wrong(path, fmt.Errorf("expected a table, got %s", kindOfTOML(value)))
+	if table, err = as[map[string]any](f, path, value); err != nil {
+		return nil, nil, err
 	}
 	keys = slices.SortedFunc(maps.Keys(table), func(a, b string) int {
 		a, b = pathOf(path, a), pathOf(path, b)
@@ -193,33 +192,30 @@ func kindOfTOML(value any) string {
 	return "a date or time"
 }
 
+// as is the value that a key holds, which must be of a type.
+func as[T any](f *configFile, path string, value any) (v T, err error) {
+	v, ok := value.(T)
+	if !ok {
+		err = f.wrong(path, fmt.Errorf("expected %s, got %s", kindOfTOML(v), kindOfTOML(value)))
+	}
+	return v, err
+}
+
 // flag returns the value of a flag as the flag's decoder takes it, nil if the file has none.
 func (f *configFile) flag(flag *kong.Flag) (any, error) {
-	value := f.values[flag.Name]
-	n, isNumber := value.(int64)
-	expected := "a string"
-	switch kind := flag.Target.Kind(); kind {
-	case reflect.Slice:
-		if value == nil {
-			return nil, nil
-		}
+	value, kind := f.values[flag.Name], flag.Target.Kind()
+	switch n, isNumber := value.(int64); {
+	case value == nil:
+		return nil, nil
+	case kind == reflect.Slice:
 		_, err := f.texts(flag.Name, value)
 		return value, err
-	case reflect.Bool:
-		if _, ok := value.(bool); ok || value == nil {
-			return value, nil
-		}
-		expected = "true or false"
-	default:
-		_, isText := value.(string)
-		switch {
-		case value == nil || isText && kind != reflect.Int:
-			return value, nil
-		case isNumber && kind != reflect.String: // where there is a unit, the decoder says that it is missing
-			return decimal(n), nil
-		case kind == reflect.Int:
-			expected = "a whole number"
-		}
+	case kind == reflect.Bool:
+		return as[bool](f, flag.Name, value)
+	case isNumber && kind != reflect.String: // where there is a unit, the decoder says that it is missing
+		return decimal(n), nil
+	case kind == reflect.Int:
+		return as[int64](f, flag.Name, value)
 	}
-	return nil, f.wrong(flag.Name, fmt.Errorf("expected %s, got %s", expected, kindOfTOML(value)))
+	return as[string](f, flag.Name, value)
 }

@@ -67,9 +67,9 @@ func (f *configFile) user(name string, value any) (u access.User, err error) {
 		case "password-file":
 			u.Password, err = f.password(at, value)
 		case "operate":
-			u.Operate, err = f.flagOf(at, value)
+			u.Operate, err = as[bool](f, at, value)
 		case "off":
-			u.Off, err = f.flagOf(at, value)
+			u.Off, err = as[bool](f, at, value)
 		case "grants":
 			u.Grants, err = f.grants(at, value)
 		default:
@@ -82,19 +82,11 @@ func (f *configFile) user(name string, value any) (u access.User, err error) {
 	return u, nil
 }
 
-func (f *configFile) flagOf(path string, value any) (bool, error) {
-	b, ok := value.(bool)
-	if !ok {
-		return false, f.wrong(path, fmt.Errorf("expected true or false, got %s", kindOfTOML(value)))
-	}
-	return b, nil
-}
-
 // password reads the file that a key names.
 func (f *configFile) password(path string, value any) (string, error) {
-	name, ok := value.(string)
-	if !ok {
-		return "", f.wrong(path, fmt.Errorf("expected a string, got %s", kindOfTOML(value)))
+	name, err := as[string](f, path, value)
+	if err != nil {
+		return "", err
 	}
 	f.secrets = append(f.secrets, name)
 	password, err := (&secret{file: name}).lasting()
