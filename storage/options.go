@@ -108,7 +108,7 @@ func (o *Options) fill() {
 	o.Limits = cmp.Or(o.Limits, content.Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.tune.stat == nil {
-		o.tune.stat = statSpace
+		o.tune.stat = DiskSpace
 	}
 	if o.tune.step == nil {
 		o.tune.step = func(int64) {}

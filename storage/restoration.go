@@ -75,7 +75,7 @@ func (f *folder) vacant() error {
 }
 
 func (r *Restoration) begin(bytes int64) error {
-	free, _, err := statSpace(r.folder.path)
+	free, _, err := DiskSpace(r.folder.path)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // sizes are chosen by the size of the file system, in bytes.
@@ -59,6 +60,8 @@ func (s sizes) allowance() int64 { return 4 * s.window }
 type FileSizes struct {
 	Total   int64 // all files and folders
 	Journal int64 // the files of the journal, a part of it
+
+	Newest time.Time // when a file was written last
 }
 
 // Sizes measures the data folder dir without opening it; a server may be running on it. A file that
@@ -81,6 +84,9 @@ func Sizes(dir string) (FileSizes, error) {
 		}
 		n := info.Sys().(*syscall.Stat_t).Blocks * statBlock
 		sizes.Total += n
+		if at := info.ModTime(); !d.IsDir() && at.After(sizes.Newest) {
+			sizes.Newest = at
+		}
 		if filepath.Base(filepath.Dir(path)) == journalName {
 			sizes.Journal += n
 		}

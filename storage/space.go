@@ -143,7 +143,8 @@ func (g *guard) get() Space {
 	return g.space
 }
 
-func statSpace(path string) (free, total int64, err error) {
+// DiskSpace returns how many bytes of the file system of a path are free, and how many it has.
+func DiskSpace(path string) (free, total int64, err error) {
 	var st unix.Statfs_t
 	err = unix.Statfs(path, &st)
 	for errors.Is(err, unix.EINTR) {

@@ -33,29 +33,38 @@ func ConnsWithin(files uint64, protocols int, operator bool) int {
 	return (int(files) - int(kept(files, operator))) / protocols
 }
 
-// limitConns lowers the limit of connections to the descriptors that the store leaves.
-func (c *Config) limitConns(all listeners) error {
+// OpenFiles is how many files this process may have open at a time.
+func OpenFiles() (uint64, error) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return fmt.Errorf("read the limit of open files: %w", err)
+		return 0, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	return l.Cur, nil
+}
+
+// limitConns lowers the limit of connections to the descriptors that the store leaves.
+func (c *Config) limitConns(all listeners) error {
+	files, err := OpenFiles()
+	if err != nil {
+		return err
 	}
 	if c.MaxConns <= 0 {
 		c.MaxConns = netproto.DefaultMaxConns
 	}
 	queues, operator := len(all.doors()), len(all.operators()) > 0
-	most := ConnsWithin(l.Cur, queues, operator)
+	most := ConnsWithin(files, queues, operator)
 	if most >= c.MaxConns {
 		return nil
 	}
 	if most < 1 {
-		return fmt.Errorf("the process may open %d files, expected %d or more: raise the limit (ulimit -n)", l.Cur, kept(l.Cur, operator)+uint64(queues))
+		return fmt.Errorf("the process may open %d files, expected %d or more: raise the limit (ulimit -n)", files, kept(files, operator)+uint64(queues))
 	}
 	log := c.Logger.Info
 	if most < 1000 { // with more, most servers get along
 		log = c.Logger.Warn
 	}
 	log("fewer connections than configured: the limit of open files (ulimit -n) is low",
-		"connections_per_protocol", most, "configured", c.MaxConns, "open_files", l.Cur)
+		"connections_per_protocol", most, "configured", c.MaxConns, "open_files", files)
 	c.MaxConns = most
 	return nil
 }

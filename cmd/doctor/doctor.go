@@ -9,7 +9,7 @@ package doctor
 
 import (
 	"fmt"
-	"syscall"
+	"slices"
 
 	"github.com/dustin/go-humanize"
 
@@ -39,6 +39,11 @@ func seen(name, format string, a ...any) Finding {
 	return Finding{Name: name, Verdict: OK, Seen: fmt.Sprintf(format, a...)}
 }
 
+// unseen is the finding of a check that cannot be made.
+func unseen(name string, why error, do string) Finding {
+	return Finding{Name: name, Verdict: Warn, Seen: why.Error(), Do: do}
+}
+
 // but is the finding with another verdict, and what helps then, if something is wrong. The last one
 // that is wrong counts.
 func (f Finding) but(wrong bool, verdict Verdict, format string, a ...any) Finding {
@@ -48,29 +53,22 @@ func (f Finding) but(wrong bool, verdict Verdict, format string, a ...any) Findi
 	return f
 }
 
-// Options say which server is meant.
-type Options struct {
-	Data     string // folder, which need not exist
-	MaxConns int    // connections of each protocol
-}
-
-// Examine makes all checks, which takes some seconds at most. What the system does not show is left
-// out.
-func Examine(o Options) []Finding {
-	findings := []Finding{openFiles(o.MaxConns)}
-	findings = append(findings, lookAtFolder(o.Data)...)
-	return append(findings, lookAtSystem()...)
+// Examine makes all checks for a server with a data folder, which need not exist, and so many
+// connections of each protocol. It takes some seconds at most. What the system does not show is
+// left out.
+func Examine(data string, conns int) []Finding {
+	return slices.Concat([]Finding{openFiles(conns)}, lookAtFolder(data), lookAtSystem())
 }
 
 // doors is how many protocols lead to the queues.
 const doors = 3
 
 func openFiles(conns int) Finding {
-	var l syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return seen("files", "the limit of open files cannot be read: %v", err).but(true, Warn, "see ulimit -n")
+	files, err := daemon.OpenFiles()
+	if err != nil {
+		return unseen("files", err, "see ulimit -n")
 	}
-	return filesFor(l.Cur, conns)
+	return filesFor(files, conns)
 }
 
 func filesFor(files uint64, conns int) Finding {
@@ -85,4 +83,4 @@ func filesFor(files uint64, conns int) Finding {
 }
 
 // size is a number of bytes for people.
-func size[N int64 | uint64](bytes N) string { return humanize.IBytes(uint64(max(0, bytes))) }
+func size(bytes int64) string { return humanize.IBytes(uint64(max(0, bytes))) }

@@ -90,7 +90,7 @@ func TestAFolderIsExaminedAlsoBesideAServerAndBeforeIt(t *testing.T) {
 		"below a file": {filepath.Join(file, "x"), Bad, "cannot be read"},
 	} {
 		before := names(t, row.path)
-		findings := Examine(Options{Data: row.path, MaxConns: 1})
+		findings := Examine(row.path, 1)
 		check(t, name, find(t, findings, "folder"), row.verdict, row.want)
 		if row.verdict == Bad {
 			continue
@@ -105,7 +105,7 @@ func TestAFolderIsExaminedAlsoBesideAServerAndBeforeIt(t *testing.T) {
 			t.Errorf("%s: the folder holds %s, and held %s", name, after, before)
 		}
 	}
-	check(t, "in use", find(t, Examine(Options{Data: used}), "times"), OK, "old")
+	check(t, "in use", find(t, Examine(used, 1), "times"), OK, "old")
 }
 
 // names are those of the files of a folder.

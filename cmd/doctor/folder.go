@@ -1,12 +1,13 @@
 package doctor
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,42 +44,20 @@ func lookAtFolder(path string) []Finding {
 	if kind, ok := fileSystem(at); ok {
 		findings = append(findings, kind)
 	}
-	findings = append(findings, syncSpeed(at))
-	var used contents
-	if at == path {
-		used = contentsOf(path)
+	if took, err := measureSyncs(at); err != nil {
+		findings = append(findings, unseen("sync", fmt.Errorf("cannot be measured: %w", err), "run this as the server's user"))
+	} else {
+		findings = append(findings, syncOf(took))
 	}
-	if !used.newest.IsZero() {
-		findings = append(findings, timesOf(used.newest, time.Now()))
+	used, _ := storage.Sizes(path) // nothing where no server was yet
+	if !used.Newest.IsZero() {
+		findings = append(findings, timesOf(used.Newest, time.Now()))
 	}
-	return append(findings, spaceOf(at, used.bytes))
-}
-
-// contents is what a folder holds.
-type contents struct {
-	bytes  int64 // of blocks
-	newest time.Time
-}
-
-// contentsOf leaves out what cannot be read, as what a server deletes meanwhile.
-func contentsOf(path string) (c contents) {
-	_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
-			return nil
-		}
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			c.bytes += stat.Blocks * 512
-		}
-		if info.ModTime().After(c.newest) {
-			c.newest = info.ModTime()
-		}
-		return nil
-	})
-	return c
+	free, total, err := storage.DiskSpace(at)
+	if err != nil {
+		return append(findings, unseen("space", err, "see df"))
+	}
+	return append(findings, spaceFor(free, total, used.Total))
 }
 
 // clockStep is how far a clock may be behind, as where several machines write to one disk.
@@ -90,14 +69,6 @@ func timesOf(newest, now time.Time) Finding {
 		return seen("times", "the clock is %v behind the newest file of the folder: leases and delays end late", -age).but(true, Bad, "set the clock")
 	}
 	return seen("times", "the newest file of the folder is %v old", max(0, age))
-}
-
-func spaceOf(path string, used int64) Finding {
-	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
-		return seen("space", "the free space cannot be read: %v", err).but(true, Warn, "see df")
-	}
-	return spaceFor(int64(st.Bavail)*int64(st.Bsize), int64(st.Blocks)*int64(st.Bsize), used)
 }
 
 func spaceFor(free, total, used int64) Finding {
@@ -118,43 +89,32 @@ const (
 	syncTime = 2 * time.Second // for all of them
 )
 
-// syncSpeed syncs a file that has no name any more, as the journal is synced. One with a name would
-// make the folder somebody else's for a server that starts just now.
-func syncSpeed(path string) Finding {
-	took, err := measureSyncs(path)
-	if err != nil {
-		return seen("sync", "cannot be measured: %v", err).but(true, Warn, "run this as the server's user")
-	}
-	return syncOf(took)
-}
-
+// measureSyncs syncs a file that has no name any more, as the journal is synced. One with a name
+// would make the folder somebody else's for a server that starts just now.
 func measureSyncs(path string) (median time.Duration, err error) {
 	file, err := os.CreateTemp(path, "doctor-*.tmp")
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
-	if err := os.Remove(file.Name()); err != nil {
-		return 0, err
-	}
 	page := make([]byte, 4096)
-	if _, err := file.Write(make([]byte, syncs*len(page))); err != nil {
-		return 0, err
+	if err = os.Remove(file.Name()); err == nil {
+		_, err = file.Write(bytes.Repeat(page, syncs)) // so that no sync makes the file longer
 	}
-	if err := file.Sync(); err != nil {
-		return 0, err
+	if err == nil {
+		err = file.Sync()
 	}
 	var all []time.Duration
-	for begun := time.Now(); len(all) < syncs && (len(all) == 0 || time.Since(begun) < syncTime); {
+	for begun := time.Now(); err == nil && len(all) < syncs && (len(all) == 0 || time.Since(begun) < syncTime); {
 		page[0]++
-		if _, err := file.WriteAt(page, int64(len(all)*len(page))); err != nil {
-			return 0, err
+		if _, err = file.WriteAt(page, int64(len(all)*len(page))); err == nil {
+			before := time.Now()
+			err = syncData(file)
+			all = append(all, time.Since(before))
 		}
-		before := time.Now()
-		if err := syncData(file); err != nil {
-			return 0, err
-		}
-		all = append(all, time.Since(before))
+	}
+	if err != nil {
+		return 0, err
 	}
 	slices.Sort(all)
 	return all[len(all)/2], nil

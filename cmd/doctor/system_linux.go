@@ -74,7 +74,7 @@ func memoryFor(meminfo []byte, all int64) Finding {
 		available = min(all, kib<<10)
 	}
 	return seen("memory", "%s, of which %s are available", size(all), size(available)).
-		but(available < littleMemory, Warn, "have %s available, and 110 bytes for each queued packet", size(int64(littleMemory)))
+		but(available < littleMemory, Warn, "have %s available, and 110 bytes for each queued packet", size(littleMemory))
 }
 
 func clockOf(alone bool, mayBeOff time.Duration) Finding {

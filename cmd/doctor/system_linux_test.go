@@ -36,7 +36,7 @@ func TestFindingsOfTheSystemAreAsBadAsWhatIsSeen(t *testing.T) {
 }
 
 func TestTheSystemIsExamined(t *testing.T) {
-	findings := Examine(Options{Data: t.TempDir(), MaxConns: 1})
+	findings := Examine(t.TempDir(), 1)
 	for _, name := range []string{"files", "folder", "filesystem", "sync", "space", "memory"} {
 		find(t, findings, name)
 	}

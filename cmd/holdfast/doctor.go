@@ -26,7 +26,7 @@ Examples:
 }
 
 func (c *doctorCmd) Run(p *program) error {
-	findings := doctor.Examine(doctor.Options{Data: string(c.Dir), MaxConns: c.MaxConns})
+	findings := doctor.Examine(string(c.Dir), c.MaxConns)
 	if err := c.print(p, findings); err != nil && !errors.Is(err, errReaderGone) {
 		return err
 	}
