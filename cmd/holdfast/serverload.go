@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,13 +31,13 @@ type serverLoad struct {
 	progress func(loaded, total int64)
 	total    int64 // packets to load
 
-	from     int64   // the record with which it begins
-	record   int64   // that was read last; the first is 1
-	begun    []int64 // the records of queues and hashes that are the load's own and may be under way
-	refused  error   // what ended it
+	from     int64 // the record with which it begins
+	record   int64 // that was read last; the first is 1
+	refused  error // what ended it
 	target   loadTarget
 	pipe     redis.Pipeliner
 	commands []loadCommand // of the pipe
+	answered int           // of these, when it ended
 	bytes    int           // of their arguments
 	selected int           // the database
 }
@@ -58,7 +58,7 @@ func (t *loadTarget) key() string { return fmt.Sprint(t.db, " ", string(t.name))
 type loadCommand struct {
 	*redis.Cmd
 	record int64
-	taken  *int64 // counts a null in reply, else nil
+	own    int64 // as in its target
 }
 
 // A pipeline is of so many records, and about so many bytes. Names are asked for as many at a time.
@@ -132,16 +132,21 @@ func (l *serverLoad) failed(ctx context.Context, err error, state string) error 
 func (l *serverLoad) rest() string {
 	rest := l.From
 	if l.record >= l.from {
-		at := l.record + 1
+		at, heads := l.record+1, []int64{}
 		if len(l.commands) > 0 {
-			at = l.commands[0].record
+			at = l.commands[l.answered].record
 		}
-		rest = append([]int64{at}, l.begun...)
+		for _, c := range l.commands {
+			heads = append(heads, c.own)
+		}
+		heads = append(heads, l.target.own)
 		for _, head := range l.From {
 			if head > l.record { // it is not reached yet
-				rest = append(rest, head)
+				heads = append(heads, head)
 			}
 		}
+		heads = slices.DeleteFunc(heads, func(head int64) bool { return head == 0 })
+		rest = append([]int64{at}, slices.Compact(heads)...)
 	}
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(rest), "[]"), " ", ",")
 }
@@ -241,12 +246,6 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 			l.do(ctx, "PEXPIREAT", t.name, t.expires)
 		}
 		*t = l.targetOf(r)
-		if len(l.commands) == 0 { // as before the record with which it begins
-			l.begun = l.begun[:0]
-		}
-		if t.own > 0 {
-			l.begun = append(l.begun, t.own)
-		}
 	}
 	expired := t.expires != 0 && t.expires <= l.now
 	switch {
@@ -280,7 +279,6 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 			set = append(set, "PXAT", t.expires)
 		}
 		l.do(ctx, set...)
-		l.commands[len(l.commands)-1].taken = &l.report.Taken
 	}
 	if len(l.commands) > 0 && (l.record-l.commands[0].record >= loadPipe-1 || l.bytes >= loadBytes) || r.Type == dump.TypeEnd {
 		return l.send(ctx)
@@ -292,18 +290,17 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 func (l *serverLoad) do(ctx context.Context, args ...any) {
 	if l.target.db != l.selected {
 		l.selected = l.target.db
-		l.commands = append(l.commands, loadCommand{Cmd: l.pipe.Do(ctx, "SELECT", strconv.Itoa(l.selected)), record: l.record})
+		l.do(ctx, "SELECT", l.selected)
 	}
 	for _, a := range args {
 		if b, ok := a.([]byte); ok {
 			l.bytes += len(b)
 		}
 	}
-	l.commands = append(l.commands, loadCommand{Cmd: l.pipe.Do(ctx, args...), record: l.record})
+	l.commands = append(l.commands, loadCommand{l.pipe.Do(ctx, args...), l.record, l.target.own})
 }
 
-// send sends the pipeline, and returns when all of it is on the server's disk. After an error
-// commands begins with the one that failed.
+// send sends the pipeline, and returns when all of it is on the server's disk.
 func (l *serverLoad) send(ctx context.Context) error {
 	_, _ = l.pipe.Exec(ctx) // each command has its error
 	if len(l.commands) > 0 && redis.HasErrorPrefix(l.commands[0].Err(), "EXECABORT") {
@@ -315,26 +312,22 @@ func (l *serverLoad) send(ctx context.Context) error {
 		}
 		_, _ = pipe.Exec(ctx)
 	}
-	for i := range l.commands {
-		c := &l.commands[i]
+	for i, c := range l.commands {
 		switch err := c.Err(); {
 		case errors.Is(err, redis.Nil):
-			if c.taken != nil {
-				*c.taken++
+			if c.Args()[0] == "SET" { // the server had the name
+				l.report.Taken++
 				l.report.Keys--
 			}
 		case err != nil:
-			l.commands = l.commands[i:]
+			l.answered = i
 			l.refused = fmt.Errorf("record %d, %v of %.100q: %w", c.record, c.Args()[0], c.Args()[1], err)
 			return l.refused
 		case c.Args()[0] == "QLOAD":
 			l.report.Packets++
 		}
 	}
-	l.commands, l.bytes, l.begun = l.commands[:0], 0, l.begun[:0]
-	if l.target.own > 0 {
-		l.begun = append(l.begun, l.target.own)
-	}
+	l.commands, l.bytes = l.commands[:0], 0
 	l.progress(l.report.Packets, l.total)
 	return nil
 }
@@ -343,17 +336,12 @@ func (l *serverLoad) send(ctx context.Context) error {
 func (l *serverLoad) settings(ctx context.Context, s *content.Settings) {
 	set := []any{"QSET", l.target.name}
 	for i := range content.SettingsTable {
-		k := &content.SettingsTable[i]
-		switch at := k.At(s).(type) {
-		case *int64:
-			set = append(set, k.Name, *at)
+		switch k := &content.SettingsTable[i]; at := k.At(s).(type) {
 		case *[]byte:
 			set = append(set, k.Name, *at)
-		case *content.Full:
-			set = append(set, k.Name, at.String())
-		case *bool:
+		case *int64, *content.Full, *bool:
 			if !k.Fixed {
-				set = append(set, k.Name, strconv.FormatBool(*at))
+				set = append(set, k.Name, fmt.Sprint(reflect.ValueOf(at).Elem()))
 			}
 		}
 	}
