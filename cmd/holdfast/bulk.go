@@ -50,14 +50,12 @@ func (b *bulk) run(p *program, c *confirmation, change *change) error {
 }
 
 func (b *bulk) tell(w io.Writer, change *change, would string, n int64) error {
-	var err error
 	if b.JSON {
 		var o jsonObject
 		o.add("packets", n)
-		_, err = w.Write(o.line())
-	} else {
-		_, err = fmt.Fprintf(w, "%s %s%s\n", plural(n, change.what), would, change.done)
+		return o.print(w)
 	}
+	_, err := fmt.Fprintf(w, "%s %s%s\n", plural(n, change.what), would, change.done)
 	return err
 }
 

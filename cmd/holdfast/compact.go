@@ -65,8 +65,7 @@ func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
 			figure{"before", r.Before.Total}, figure{"after", r.After.Total})
 		o.add("seconds", r.Took.Seconds())
 		o.add("findings", append([]string{}, r.Findings...))
-		_, err := w.Write(o.line())
-		return err
+		return o.print(w)
 	}
 	kept := plural(r.Packets, "packet")
 	if r.Keys > 0 {

@@ -272,6 +272,5 @@ func (p *program) showJSON(file *configFile) error {
 	for key, table := range file.tables() {
 		o.add(key, table)
 	}
-	_, err := p.stdout.Write(o.line())
-	return err
+	return o.print(p.stdout)
 }

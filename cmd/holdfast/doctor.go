@@ -55,7 +55,7 @@ func (c *doctorCmd) print(p *program, findings []doctor.Finding) error {
 		o.add("verdict", f.Verdict)
 		o.bytes("seen", []byte(f.Seen))
 		o.bytes("do", []byte(f.Do))
-		if _, err := p.stdout.Write(o.line()); err != nil {
+		if err := o.print(p.stdout); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -15,34 +16,31 @@ import (
 )
 
 // jsonObject is a JSON object in a line, built field by field.
-type jsonObject struct{ buf bytes.Buffer }
+type jsonObject []byte
 
 // name begins a field.
 func (o *jsonObject) name(name string) {
 	separator := byte(',')
-	if o.buf.Len() == 0 {
+	if len(*o) == 0 {
 		separator = '{'
 	}
-	o.buf.WriteByte(separator)
-	o.write(jsonbytes.Append(o.buf.AvailableBuffer(), []byte(name)))
-	o.buf.WriteByte(':')
+	*o = append(jsonbytes.Append(append(*o, separator), []byte(name)), ':')
 }
-
-func (o *jsonObject) write(text []byte) { _, _ = o.buf.Write(text) }
 
 // add adds a field with a value that can be written as JSON.
 func (o *jsonObject) add(name string, value any) {
 	o.name(name)
-	encoder := json.NewEncoder(&o.buf)
+	out := bytes.NewBuffer(*o)
+	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(value)
-	o.buf.Truncate(o.buf.Len() - 1) // it ends with a line break
+	*o = bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
 // bytes adds bytes, as jsonbytes has them.
 func (o *jsonObject) bytes(name string, b []byte) {
 	o.name(name)
-	o.write(jsonbytes.Append(o.buf.AvailableBuffer(), b))
+	*o = jsonbytes.Append(*o, b)
 }
 
 // text adds a text that is not empty.
@@ -71,10 +69,16 @@ var controls = regexp.MustCompile(`\p{Cc}`)
 
 // line is the object in a line.
 func (o *jsonObject) line() []byte {
-	if o.buf.Len() == 0 {
-		o.buf.WriteByte('{')
+	if len(*o) == 0 {
+		*o = append(*o, '{')
 	}
-	return append(escaped(o.buf.Bytes()), "}\n"...)
+	return append(escaped(*o), "}\n"...)
+}
+
+// print prints the object in a line.
+func (o *jsonObject) print(w io.Writer) error {
+	_, err := w.Write(o.line())
+	return err
 }
 
 // escaped is JSON without controls.
@@ -85,8 +89,11 @@ func escaped(text []byte) []byte {
 	return controls.ReplaceAllFunc(text, func(c []byte) []byte { return fmt.Appendf(nil, `\u%04x`, bytes.Runes(c)[0]) })
 }
 
-// addPacket adds the fields of a packet but for key and payload.
-func addPacket(o *jsonObject, p *client.Packet) {
+// packetJSON is a packet in a line.
+func packetJSON(p *client.Packet) []byte { return new(jsonObject).packet(p) }
+
+// packet adds a packet, which ends the line. The names are those of the protocol, with _ for -.
+func (o *jsonObject) packet(p *client.Packet) []byte {
 	o.add("id", p.ID)
 	o.text("queue", p.Queue)
 	o.text("state", string(p.State))
@@ -114,6 +121,11 @@ func addPacket(o *jsonObject, p *client.Packet) {
 	o.moment("first_claim", p.FirstClaim)
 	o.moment("last_claim", p.LastClaim)
 	o.text("why", p.Why)
+	if p.Key != nil {
+		o.bytes("key", p.Key)
+	}
+	o.bytes("payload", p.Payload)
+	return o.line()
 }
 
 func tagPairs(tags map[string]string) (all jsonbytes.Pairs) {
@@ -121,17 +133,4 @@ func tagPairs(tags map[string]string) (all jsonbytes.Pairs) {
 		all = append(all, jsonbytes.Bytes(name), jsonbytes.Bytes(tags[name]))
 	}
 	return all
-}
-
-// packetJSON is a packet in a line. The names are those of the protocol, with _ for -.
-func packetJSON(p *client.Packet) []byte { return new(jsonObject).packet(p) }
-
-// packet adds a packet, which ends the line.
-func (o *jsonObject) packet(p *client.Packet) []byte {
-	addPacket(o, p)
-	if p.Key != nil {
-		o.bytes("key", p.Key)
-	}
-	o.bytes("payload", p.Payload)
-	return o.line()
 }

@@ -105,8 +105,7 @@ func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 		o.figures(figure{"packets", r.Packets}, figure{"queues", r.Queues}, figure{"expired", r.Expired},
 			figure{"keys", r.Keys}, figure{"taken", r.Taken})
 		o.add("seconds", r.Took.Seconds())
-		_, err := w.Write(o.line())
-		return err
+		return o.print(w)
 	}
 	line := fmt.Sprintf("%s of %s loaded in %v", plural(r.Packets, "packet"), plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))
 	if r.Keys > 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -61,10 +62,7 @@ func (c *popCmd) Run(ctx context.Context, p *program) error {
 }
 
 func (c *popCmd) options() []client.Option {
-	all := append(c.selection.options(), c.order.options()...)
-	if c.Count > 0 {
-		all = append(all, client.Count(int(c.Count)))
-	}
+	all := slices.Concat(c.selection.options(), c.order.options(), atMost(c.Count))
 	if c.Block != nil {
 		all = append(all, client.Block(*c.Block))
 	}

@@ -65,8 +65,7 @@ func (c *restoreCmd) print(w io.Writer, h *archive.Header, took time.Duration) e
 		o.moment("at", at)
 		o.figures(figure{"bytes", bytes}, figure{"files", int64(len(h.Files))}, figure{"packets", int64(h.Packets)})
 		o.add("seconds", took.Seconds())
-		_, err := w.Write(o.line())
-		return err
+		return o.print(w)
 	}
 	_, err := fmt.Fprintf(w, "%s of %s restored in %v: the moment %s. Check it with \"holdfast verify %[5]s\", and serve it with \"holdfast serve --data %[5]s\"\n",
 		approximate(bytes), plural(len(h.Files), "file"), took.Round(time.Millisecond), at.UTC().Format(time.RFC3339), c.Dir)

@@ -29,7 +29,7 @@ func printVerdictJSON(w *bufio.Writer, r *verify.Report) {
 	o.add("findings", findings)
 	o.add("more", r.More) // findings that are not listed
 	o.figures(figure{"packets", r.Packets}, figure{"expired", r.Expired}, figure{"bytes", r.Bytes}, figure{"keys", r.Keys}, figure{"left_over", r.LeftOver})
-	fmt.Fprintf(w, `%s,"queues":[`, o.buf.Bytes())
+	fmt.Fprintf(w, `%s,"queues":[`, []byte(o))
 	for i := range r.Queues {
 		if i > 0 {
 			_ = w.WriteByte(',')

@@ -72,8 +72,7 @@ func (c *verifyCmd) printFile(w io.Writer, name string, held []figure, wrong err
 			o.text("error", wrong.Error())
 		}
 		o.add("seconds", took.Seconds())
-		_, err := w.Write(o.line())
-		return err
+		return o.print(w)
 	case wrong != nil:
 		return nil
 	}
