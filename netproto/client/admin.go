@@ -139,12 +139,12 @@ func (c *Client) bulk(ctx context.Context, options []Option, command ...any) (in
 // Move moves packets to another queue, with id, priority, age and state. It returns how many:
 // claimed ones stay.
 func (c *Client) Move(ctx context.Context, queue, to string, ids ...string) (int64, error) {
-	return count(doOnce(ctx, c.rdb, append(withIDs("QMOVE", queue, ids), "TO", to)))
+	return count(doOnce(ctx, c.rdb, append(with("QMOVE", queue, ids), "TO", to)))
 }
 
 // Delete deletes packets, and returns how many there were.
 func (c *Client) Delete(ctx context.Context, queue string, ids ...string) (int64, error) {
-	return count(doOnce(ctx, c.rdb, withIDs("QDEL", queue, ids)))
+	return count(doOnce(ctx, c.rdb, with("QDEL", queue, ids)))
 }
 
 // SetPriority changes the priority of a packet. The error is ErrNoPacket if the queue does not have
@@ -172,11 +172,7 @@ func (c *Client) CloseQueue(ctx context.Context, queue string) (bool, error) {
 
 // Set changes settings of a queue, pairs of names and values: all or none. It makes the queue.
 func (c *Client) Set(ctx context.Context, queue string, settings ...string) error {
-	args := []any{"QSET", queue}
-	for _, s := range settings {
-		args = append(args, s)
-	}
-	_, err := c.do(ctx, args...)
+	_, err := c.do(ctx, with("QSET", queue, settings)...)
 	return err
 }
 
@@ -216,40 +212,26 @@ type Wait struct {
 // Consumers returns who claims packets of a queue, or waits for them.
 func (c *Client) Consumers(ctx context.Context, queue string) ([]Consumer, error) {
 	v, err := c.do(ctx, "QCONSUMERS", queue)
-	list, _ := v.([]any)
-	all := make([]Consumer, len(list))
-	for i, v := range list {
-		m := maps.Collect(fields(v))
-		all[i] = Consumer{text(m["name"]), moment(m["seen"]), number(m["claimed"]), moment(m["since"]), texts(m["ids"]), waits(m["waiting"])}
-	}
-	return all, err
+	return list(v, consumerOf), err
 }
 
-func waits(v any) []Wait {
-	list, _ := v.([]any)
-	all := make([]Wait, len(list))
-	for i, v := range list {
-		m := maps.Collect(fields(v))
-		all[i] = Wait{texts(m["queues"]), texts(m["filter"])}
-	}
-	return all
+func consumerOf(v any) Consumer {
+	m := maps.Collect(fields(v))
+	return Consumer{text(m["name"]), moment(m["seen"]), number(m["claimed"]), moment(m["since"]), texts(m["ids"]), list(m["waiting"], wait)}
 }
 
-func withIDs(command, queue string, ids []string) []any {
+func wait(v any) Wait {
+	m := maps.Collect(fields(v))
+	return Wait{texts(m["queues"]), texts(m["filter"])}
+}
+
+// with is a command for a queue, with words behind it.
+func with(command, queue string, words []string) []any {
 	args := []any{command, queue}
-	for _, id := range ids {
-		args = append(args, id)
+	for _, word := range words {
+		args = append(args, word)
 	}
 	return args
-}
-
-func texts(v any) []string {
-	list, _ := v.([]any)
-	all := make([]string, len(list))
-	for i, v := range list {
-		all[i] = text(v)
-	}
-	return all
 }
 
 func count(v any, err error) (int64, error) { return number(v), err }

@@ -119,7 +119,7 @@ func cut(text string) string {
 
 // packets reads an array of packets, or the null for none.
 func (c *Client) packets(v any, err error) ([]*Packet, error) {
-	list, ok := v.([]any)
+	_, ok := v.([]any)
 	switch {
 	case isNull(err):
 		return nil, nil
@@ -128,11 +128,7 @@ func (c *Client) packets(v any, err error) ([]*Packet, error) {
 	case !ok:
 		return nil, unexpected(v)
 	}
-	all := make([]*Packet, len(list))
-	for i, v := range list {
-		all[i] = c.packet(v)
-	}
-	return all, nil
+	return list(v, c.packet), nil
 }
 
 func (c *Client) packet(v any) *Packet {
@@ -171,6 +167,18 @@ var readers = map[string]func(p *Packet, v any){
 	"last-claim":    func(p *Packet, v any) { p.LastClaim = moment(v) },
 	"why":           func(p *Packet, v any) { p.Why = text(v) },
 }
+
+// list is what read makes of the elements of an array.
+func list[T any](v any, read func(v any) T) []T {
+	elements, _ := v.([]any)
+	all := make([]T, len(elements))
+	for i, v := range elements {
+		all[i] = read(v)
+	}
+	return all
+}
+
+func texts(v any) []string { return list(v, text) }
 
 func tags(v any) map[string]string {
 	all := make(map[string]string)

@@ -38,16 +38,11 @@ func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 	return Stats{
 		Ready: n("ready"), Hidden: n("hidden"), Delayed: n("delayed"), Claimed: n("claimed"), Dead: n("dead"), Done: n("done"), Damaged: n("damaged"), Bytes: n("bytes"),
 		Pushed: n("pushed"), Popped: n("popped"), Acked: n("acked"), Nacked: n("nacked"), Expired: n("expired"), Died: n("died"), Dropped: n("dropped"),
-		Bands: bands(m["priorities"]), Age: time.Duration(n("age")) * time.Millisecond, Producer: text(m["producer"]), Consumer: text(m["consumer"]),
+		Bands: list(m["priorities"], band), Age: time.Duration(n("age")) * time.Millisecond, Producer: text(m["producer"]), Consumer: text(m["consumer"]),
 	}, nil
 }
 
-func bands(v any) []Band {
-	list, _ := v.([]any)
-	all := make([]Band, len(list))
-	for i, v := range list {
-		m := maps.Collect(fields(v))
-		all[i] = Band{uint32(number(m["from"])), uint32(number(m["to"])), number(m["packets"])}
-	}
-	return all
+func band(v any) Band {
+	m := maps.Collect(fields(v))
+	return Band{uint32(number(m["from"])), uint32(number(m["to"])), number(m["packets"])}
 }
