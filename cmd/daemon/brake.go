@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -14,7 +16,9 @@ const (
 
 // braked makes a logger for what clients cause. Beyond linesAtOnce it logs linesPerSecond, and one
 // line a second that counts the rest. Errors always pass: they are the server's own.
-func braked(log *slog.Logger) *slog.Logger { return slog.New(brake{log.Handler(), &quota{log: log}}) }
+func braked(log *slog.Logger) *slog.Logger {
+	return slog.New(brake{log.Handler(), &quota{log: log, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}})
+}
 
 type brake struct {
 	slog.Handler
@@ -35,20 +39,17 @@ func (b brake) WithGroup(name string) slog.Handler   { return brake{b.Handler.Wi
 // quota is how many lines may be logged.
 type quota struct {
 	log     *slog.Logger
+	lines   *rate.Limiter
 	mu      sync.Mutex
-	lines   float64   // that may be logged
-	at      time.Time // that moment
-	dropped int       // lines that were not counted yet
+	dropped int // lines that were not counted yet
 }
 
 func (q *quota) take(now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.lines = min(linesAtOnce, q.lines+linesPerSecond*max(0, now.Sub(q.at).Seconds()))
-	if q.at = now; q.lines >= 1 {
-		q.lines--
+	if q.lines.AllowN(now, 1) {
 		return true
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.dropped++; q.dropped == 1 {
 		time.AfterFunc(time.Second, q.report)
 	}
