@@ -106,78 +106,40 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet
 		if !x.hasQueue(q) || s < Ready || s > Damaged || from == (place{}) && after != (Place{}) {
 			return
 		}
-		takes := x.oncePerLane(f)
-		open := x.openBehind(x.queues.at(uint32(q)), s, from, takes)
-		for len(open.heap) > 0 {
-			top := &open.heap[0]
-			_, id := top.walk.at()
-			e := x.entries.at(id)
-			if !yield(x.packet(id, e), takes(e.lane)) {
-				return
+		once := oncePerTags(f)
+		o := openWalks{x: x, end: Oldest, from: from, filter: once, counts: true}
+		u := x.queues.at(uint32(q))
+		if u.byState != 0 {
+			if a := x.byStates.at(u.byState); s == Delayed {
+				o.open(&a.byTime)
+			} else {
+				o.open(a.tree(s))
 			}
-			heap, pos := top.heap, top.pos
-			top.pos = 0
-			open.next()
-			if pos != 0 {
-				x.openLanesBehind(&open, heap, 2*pos-1, from, takes)
-				x.openLanesBehind(&open, heap, 2*pos, from, takes)
+		}
+		if s == Ready {
+			o.openQueue(u, false)
+		}
+		for len(o.heap) > 0 {
+			id := o.take()
+			if e := x.entries.at(id); !yield(x.packet(id, e), x.accepts(e.lane, once)) {
+				return
 			}
 		}
 	}
 }
 
-// oncePerLane asks a filter once a lane, however often it is called.
-func (x *Index) oncePerLane(f Filter) func(LaneID) bool {
+// oncePerTags asks a filter once about equal tags, however often it is called.
+func oncePerTags(f Filter) Filter {
 	if f == nil {
-		return func(LaneID) bool { return true }
+		return nil
 	}
-	answers := make(map[LaneID]bool)
-	return func(id LaneID) bool {
-		takes, asked := answers[id]
+	answers := make(map[string]bool)
+	return func(tags string) bool {
+		takes, asked := answers[tags]
 		if !asked {
-			takes = f(x.lanes.at(uint32(id)).tags)
-			answers[id] = takes
+			takes = f(tags)
+			answers[tags] = takes
 		}
 		return takes
 	}
-}
-
-// openBehind opens the trees that hold the packets of a queue in one state, from a place on.
-func (x *Index) openBehind(u *queue, s State, from place, takes func(LaneID) bool) openWalks {
-	open := openWalks{end: Oldest}
-	if u.byState != 0 {
-		t := x.byStates.at(u.byState).tree(s)
-		if s == Delayed {
-			t = &x.byStates.at(u.byState).byTime
-		}
-		open.open(x.forest.walkFrom(t, from, Oldest))
-	}
-	switch {
-	case s != Ready:
-	case u.lanes != nil:
-		x.openLanesBehind(&open, u.lanes.narrow[Oldest], 0, from, takes)
-		x.openLanesBehind(&open, u.lanes.wide[Oldest], 0, from, takes)
-	case takes(u.defaultLane):
-		open.open(x.forest.walkFrom(&x.lanes.at(uint32(u.defaultLane)).tree, from, Oldest))
-	}
-	return open
-}
-
-// openLanesBehind opens a walk over the lane at a place of a heap, and over those below it if they
-// may come before that.
-func (x *Index) openLanesBehind(o *openWalks, h []laneHead, i int, from place, takes func(LaneID) bool) {
-	if i >= len(h) {
-		return
-	}
-	x.forest.passed += passedLane
-	t := &x.lanes.at(uint32(h[i].lane)).tree
-	switch wanted := takes(h[i].lane); {
-	case wanted && !o.end.earlier(h[i].place, from):
-		o.add(laneWalk{walk: x.forest.walk(t, o.end), at: h[i].place, heap: h, pos: i + 1})
-		return
-	case wanted:
-		o.open(x.forest.walkFrom(t, from, o.end))
-	}
-	x.openLanesBehind(o, h, 2*i+1, from, takes)
-	x.openLanesBehind(o, h, 2*i+2, from, takes)
 }

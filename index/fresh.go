@@ -39,7 +39,7 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 		}
 		if l.tree.count == 0 {
 			l.fresh = false
-		} else if !(s.Fits16 && l.wide) && x.accepts(id, &s) {
+		} else if !(s.Fits16 && l.wide) && x.accepts(id, s.Filter) {
 			return at, true
 		}
 	}

@@ -43,9 +43,17 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 // next is Next from the side that s.End says.
 func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet {
 	if u.lanes != nil {
-		return x.nextOfLanes(u.lanes, s, skip, n, dst)
+		o := openWalks{x: x, end: s.End, filter: s.Filter}
+		o.openQueue(u, s.Fits16)
+		for ; n > 0 && len(o.heap) > 0; skip-- {
+			if id := o.take(); skip <= 0 {
+				dst = append(dst, x.packet(id, x.entries.at(id)))
+				n--
+			}
+		}
+		return dst
 	}
-	if !x.accepts(u.defaultLane, &s) {
+	if !x.accepts(u.defaultLane, s.Filter) {
 		return dst
 	}
 	w := x.forest.walk(&x.lanes.at(uint32(u.defaultLane)).tree, s.End)
@@ -78,12 +86,15 @@ func (x *Index) Last(q QueueID) Packet {
 // to a place were gone, in that order: at most n. A place of priority 0 is before all. O(n log n),
 // and O(lanes) for those that have packets before the place.
 func (x *Index) NextBehind(q QueueID, end End, after Place, n int, dst []Packet) []Packet {
-	open, s := x.openAllBehind(q, end, after), Selection{End: end}
-	for ; n > 0 && len(open.heap) > 0; n-- {
-		p := x.nextOpen(&open, &s)
+	o := x.openBehind(q, end, after)
+	for ; n > 0 && len(o.heap) > 0; n-- {
+		id := o.take()
+		p := x.packet(id, x.entries.at(id))
 		dst, after = append(dst, p), p.Place()
 	}
-	x.hold(q, after, open)
+	if len(o.heap) > 1 {
+		x.held = heldWalks{o, q, after}
+	}
 	return dst
 }
 
@@ -95,32 +106,18 @@ type heldWalks struct {
 	after Place
 }
 
-func (x *Index) hold(q QueueID, after Place, o openWalks) {
-	if len(o.heap) > 1 {
-		x.held = heldWalks{o, q, after}
-	}
-}
-
-// openAllBehind opens the lanes of a queue from behind a place on.
-func (x *Index) openAllBehind(q QueueID, end End, after Place) openWalks {
+// openBehind opens the lanes of a queue from behind a place on.
+func (x *Index) openBehind(q QueueID, end End, after Place) openWalks {
 	if h := x.held; h.queue == q && h.end == end && h.after == after {
 		x.held = heldWalks{}
 		return h.openWalks
 	}
-	open := openWalks{end: end}
 	from, ok := end.behind(place{after.Priority, after.Seq})
-	if !x.hasQueue(q) || !ok {
-		return open
+	o := openWalks{x: x, end: end, from: from, counts: true}
+	if x.hasQueue(q) && ok {
+		o.openQueue(x.queues.at(uint32(q)), false)
 	}
-	u := x.queues.at(uint32(q))
-	if u.lanes == nil {
-		open.open(x.forest.walkFrom(&x.lanes.at(uint32(u.defaultLane)).tree, from, end))
-	} else {
-		all := func(LaneID) bool { return true }
-		x.openLanesBehind(&open, u.lanes.narrow[end], 0, from, all)
-		x.openLanesBehind(&open, u.lanes.wide[end], 0, from, all)
-	}
-	return open
+	return o
 }
 
 // laneWalk is a walk over one lane.
@@ -134,78 +131,89 @@ type laneWalk struct {
 	pos  int
 }
 
-// nextOfLanes merges the lanes of a queue.
-func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet) []Packet {
-	open := openWalks{end: s.End}
-	x.openLane(&open, set.narrow[s.End], 0, &s)
-	if !s.Fits16 {
-		x.openLane(&open, set.wide[s.End], 0, &s)
-	}
-	for ; n > 0 && len(open.heap) > 0; skip-- {
-		if skip > 0 {
-			x.step(&open, &s)
-			continue
+// openWalks merges walks over trees: it is a heap of them, the one at the earliest place first. It
+// opens the lanes of a queue as they can be next.
+type openWalks struct {
+	x      *Index
+	end    End
+	from   place // at which the walks begin; the zero place is before all
+	filter Filter
+	counts bool // the lanes that are opened count as passed
+	heap   []laneWalk
+}
+
+// openQueue opens the lanes of a queue, with narrow only the narrow ones.
+func (o *openWalks) openQueue(u *queue, narrow bool) {
+	switch {
+	case u.lanes != nil:
+		o.openLane(u.lanes.narrow[o.end], 0)
+		if !narrow {
+			o.openLane(u.lanes.wide[o.end], 0)
 		}
-		dst = append(dst, x.nextOpen(&open, &s))
-		n--
+	case o.x.accepts(u.defaultLane, o.filter):
+		o.open(&o.x.lanes.at(uint32(u.defaultLane)).tree)
 	}
-	return dst
 }
 
-// nextOpen returns the packet that open lanes are at, and goes to the next.
-func (x *Index) nextOpen(o *openWalks, s *Selection) Packet {
-	_, id := o.heap[0].walk.at()
-	x.step(o, s)
-	return x.packet(id, x.entries.at(id))
+// openLane opens the lane at a place of a heap. If the filter does not accept that, or its first
+// packets are left out, the lanes below it may be next.
+func (o *openWalks) openLane(h []laneHead, i int) {
+	if i >= len(h) {
+		return
+	}
+	if o.counts {
+		o.x.forest.passed += passedLane
+	}
+	if o.x.accepts(h[i].lane, o.filter) {
+		t := &o.x.lanes.at(uint32(h[i].lane)).tree
+		if o.from == (place{}) || !o.end.earlier(h[i].place, o.from) {
+			o.push(laneWalk{walk: o.x.forest.walk(t, o.end), at: h[i].place, heap: h, pos: i + 1})
+			return
+		}
+		o.open(t)
+	}
+	o.openLane(h, 2*i+1)
+	o.openLane(h, 2*i+2)
 }
 
-// step goes to the next packet of open lanes. It opens those that can be next now.
-func (x *Index) step(o *openWalks, s *Selection) {
+// open adds a walk over a tree that is no lane in a heap.
+func (o *openWalks) open(t *tree) {
+	if o.from == (place{}) {
+		o.add(o.x.forest.walk(t, o.end))
+	} else {
+		o.add(o.x.forest.walkFrom(t, o.from, o.end))
+	}
+}
+
+// add adds a walk, unless it is at its end.
+func (o *openWalks) add(w walk) {
+	if !w.done() {
+		o.push(laneWalk{walk: w, at: w.place()})
+	}
+}
+
+// take returns the packet that comes next, and goes on. It opens the lanes that can be next then.
+func (o *openWalks) take() uint32 {
 	top := &o.heap[0]
+	_, id := top.walk.at()
 	heap, pos := top.heap, top.pos
 	top.pos = 0
 	if len(o.heap) > 1 {
-		x.forest.passed += passedStep
+		o.x.forest.passed += passedStep
 	}
 	o.next()
 	if pos != 0 {
-		x.openLane(o, heap, 2*pos-1, s)
-		x.openLane(o, heap, 2*pos, s)
+		o.openLane(heap, 2*pos-1)
+		o.openLane(heap, 2*pos)
 	}
+	return id
 }
 
-// openLane opens a walk over the lane at a place of a heap. If the filter does not accept that, the
-// lanes below it may be next.
-func (x *Index) openLane(o *openWalks, h []laneHead, i int, s *Selection) {
-	switch {
-	case i >= len(h):
-	case x.accepts(h[i].lane, s):
-		w := x.forest.walk(&x.lanes.at(uint32(h[i].lane)).tree, s.End)
-		o.add(laneWalk{walk: w, at: h[i].place, heap: h, pos: i + 1})
-	default:
-		x.openLane(o, h, 2*i+1, s)
-		x.openLane(o, h, 2*i+2, s)
-	}
-}
-
-// openWalks is a heap of walks: the one that is at the earliest place comes first.
-type openWalks struct {
-	end  End
-	heap []laneWalk
-}
-
-func (o *openWalks) add(w laneWalk) {
+func (o *openWalks) push(w laneWalk) {
 	o.heap = append(o.heap, w)
 	h := o.heap
 	for c := len(h) - 1; c > 0 && o.end.earlier(h[c].at, h[(c-1)/2].at); c = (c - 1) / 2 {
 		h[c], h[(c-1)/2] = h[(c-1)/2], h[c]
-	}
-}
-
-// open adds a walk over a tree that is no lane in a heap.
-func (o *openWalks) open(w walk) {
-	if !w.done() {
-		o.add(laneWalk{walk: w, at: w.place()})
 	}
 }
 

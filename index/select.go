@@ -144,7 +144,7 @@ func (x *Index) bestInHeap(heap []laneHead, i int, s *Selection, best *laneHead)
 	if i >= len(heap) || best.lane != 0 && !s.End.earlier(heap[i].place, best.place) {
 		return
 	}
-	if x.accepts(heap[i].lane, s) {
+	if x.accepts(heap[i].lane, s.Filter) {
 		*best = heap[i]
 		return
 	}
@@ -152,7 +152,7 @@ func (x *Index) bestInHeap(heap []laneHead, i int, s *Selection, best *laneHead)
 	x.bestInHeap(heap, 2*i+2, s, best)
 }
 
-// accepts reports whether the filter accepts a lane.
-func (x *Index) accepts(lane LaneID, s *Selection) bool {
-	return s.Filter == nil || s.Filter(x.lanes.at(uint32(lane)).tags)
+// accepts reports whether a filter accepts a lane.
+func (x *Index) accepts(lane LaneID, f Filter) bool {
+	return f == nil || f(x.lanes.at(uint32(lane)).tags)
 }

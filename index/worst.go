@@ -16,28 +16,24 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 			return
 		}
 		u := x.queues.at(uint32(q))
-		zero, rest := openWalks{end: worst}, openWalks{end: worst}
+		zero, rest := openWalks{x: x, end: worst}, openWalks{x: x, end: worst}
 		if u.byState != 0 {
 			a := x.byStates.at(u.byState)
-			zero.open(x.forest.walkPriority(a.tree(Ready), 0, worst))
-			zero.open(x.forest.walkPriority(a.tree(Delayed), 0, worst))
-			rest.open(x.forest.walk(a.tree(Delayed), worst))
+			zero.add(x.forest.walkPriority(a.tree(Ready), 0, worst))
+			zero.add(x.forest.walkPriority(a.tree(Delayed), 0, worst))
+			rest.open(a.tree(Delayed))
 		}
-		s := Selection{End: worst}
-		if u.lanes == nil {
-			rest.open(x.forest.walk(&x.lanes.at(uint32(u.defaultLane)).tree, worst))
-		} else {
+		if u.lanes != nil {
 			x.keepWorst(u)
-			x.openLane(&rest, u.lanes.narrow[worst], 0, &s)
-			x.openLane(&rest, u.lanes.wide[worst], 0, &s)
 		}
-		for len(zero.heap) > 0 {
-			if !yield(x.nextOpen(&zero, &s)) {
-				return
+		rest.openQueue(u, false)
+		for len(zero.heap) > 0 || len(rest.heap) > 0 && rest.heap[0].at.priority > 0 {
+			o := &zero
+			if len(zero.heap) == 0 {
+				o = &rest
 			}
-		}
-		for len(rest.heap) > 0 && rest.heap[0].at.priority > 0 {
-			if !yield(x.nextOpen(&rest, &s)) {
+			id := o.take()
+			if !yield(x.packet(id, x.entries.at(id))) {
 				return
 			}
 		}
