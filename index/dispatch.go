@@ -96,7 +96,7 @@ type list struct {
 // NewDispatch returns a dispatch without subscribers.
 func NewDispatch() *Dispatch { return new(Dispatch) }
 
-// AddList makes a wait list without subscriptions; 0 when all numbers are in use.
+// AddList makes a wait list without subscriptions.
 func (d *Dispatch) AddList() WaitListID { return WaitListID(d.waitLists.alloc()) }
 
 // RemoveList removes a wait list without subscriptions.
@@ -116,14 +116,11 @@ func (d *Dispatch) AskAnew(w WaitListID) {
 	}
 }
 
-// Add makes a subscriber of a class without credits or subscriptions; 0 when all numbers are in
-// use.
+// Add makes a subscriber of a class without credits or subscriptions.
 func (d *Dispatch) Add(c Class) SubscriberID {
 	id := d.subscribers.alloc()
-	if id != 0 {
-		u := d.subscribers.at(id)
-		u.used, u.class = true, c
-	}
+	u := d.subscribers.at(id)
+	u.used, u.class = true, c
 	return SubscriberID(id)
 }
 
@@ -146,9 +143,6 @@ func (d *Dispatch) Subscribe(s SubscriberID, w WaitListID) bool {
 		return false
 	}
 	id := d.subscriptions.alloc()
-	if id == 0 {
-		return false
-	}
 	n := d.subscriptions.at(id)
 	n.subscriber, n.to, n.next = s, w, u.first
 	if u.first != 0 {

@@ -29,41 +29,28 @@ func New() *Index {
 func (x *Index) HasRoom(packets int) bool { return int(x.entries.live)+packets < math.MaxUint32 }
 
 // Push adds a packet and returns its number. It returns 0 and adds nothing when the queue or the
-// state is unknown, the key or the id is longer than MaxKey, or all 2^32-1 numbers are in use.
+// state is unknown, the key or the id is longer than MaxKey, or HasRoom says no.
 //
 // A packet that has expired is added all the same: the next Advance reports it, so that its record
 // can go too.
 func (x *Index) Push(e Entry, now int64) ID {
-	if !x.hasQueue(e.Queue) || e.State > Damaged || max(len(e.Key), len(e.Unique)) > MaxKey {
+	if !x.hasQueue(e.Queue) || e.State > Damaged || max(len(e.Key), len(e.Unique)) > MaxKey || !x.HasRoom(1) {
 		return 0
 	}
 	id := x.entries.alloc()
-	if id == 0 {
-		return 0
-	}
 	p := x.entries.at(id)
 	u := x.queues.at(uint32(e.Queue))
 	p.lane = u.defaultLane
 	if len(e.Tags) > 0 || e.Wide {
-		if p.lane = x.laneFor(e.Queue, e.Tags, e.Wide); p.lane == 0 {
-			x.entries.free(id)
-			return 0
-		}
+		p.lane = x.laneFor(e.Queue, e.Tags, e.Wide)
 	}
 	if e.Key != nil {
-		if p.group = x.keys.findOrAdd(e.Queue, e.Key); p.group == 0 {
-			x.freeIfEmpty(p.lane)
-			x.entries.free(id)
-			return 0
-		}
+		p.group = x.keys.findOrAdd(e.Queue, e.Key)
 	} else {
 		p.setHash(e.Hash)
 	}
-	if len(e.Unique) > 0 && !x.setUnique(id, p, e.Queue, e.Unique) {
-		x.freeGroupIfEmpty(p.group)
-		x.freeIfEmpty(p.lane)
-		x.entries.free(id)
-		return 0
+	if len(e.Unique) > 0 {
+		x.setUnique(id, p, e.Queue, e.Unique)
 	}
 	p.setSeq(e.Seq)
 	if e.Identity != 0 {

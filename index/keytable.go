@@ -75,22 +75,16 @@ func (t *keyTable) findIn(id uint32, q QueueID, key []byte) uint32 {
 	return 0
 }
 
-// findOrAdd returns the group of a key, a new one if there is none; 0 when all numbers are in use.
+// findOrAdd returns the group of a key, a new one if there is none.
 func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 	h := t.hash(q, key)
 	if id := t.findIn(*t.buckets.of(h), q, key); id != 0 {
 		return id
 	}
 	id := t.groups.alloc()
-	if id == 0 {
-		return 0
-	}
 	g := t.groups.at(id)
 	g.queue = q
-	if !t.storeKey(g, key, h) {
-		t.freeGroup(id)
-		return 0
-	}
+	t.storeKey(g, key, h)
 	b := t.buckets.of(h)
 	g.next, *b = *b, id
 	if t.groups.live > t.buckets.size {
@@ -184,18 +178,13 @@ func (t *keyTable) equal(g *group, key []byte) bool {
 	return true
 }
 
-// storeKey writes the key of a new group, and its hash; false when too few block numbers are left:
-// then the group has an empty key.
-func (t *keyTable) storeKey(g *group, key []byte, hash uint64) bool {
-	if len(key) <= inlineKey {
-		g.info = uint32(len(key)) << 8
-		copy(g.key[:], key)
-		return true
-	}
-	if !t.blocks.fits(blocksOf(len(key))) {
-		return false
-	}
+// storeKey writes the key of a new group, and its hash.
+func (t *keyTable) storeKey(g *group, key []byte, hash uint64) {
 	g.info = uint32(len(key)) << 8
+	if len(key) <= inlineKey {
+		copy(g.key[:], key)
+		return
+	}
 	rest := key[copy(g.key[:inlinePrefix], key):]
 	first := t.blocks.alloc()
 	last, b := first, t.blocks.at(first)
@@ -207,7 +196,6 @@ func (t *keyTable) storeKey(g *group, key []byte, hash uint64) bool {
 	b.next = first
 	binary.LittleEndian.PutUint32(g.key[inlinePrefix:], uint32(hash))
 	binary.LittleEndian.PutUint32(g.key[inlinePrefix+4:], last)
-	return true
 }
 
 // lastBlock is the last block of a long key. The first one is behind it.

@@ -50,7 +50,7 @@ func (s *laneSet) heapsOf(l *lane) *laneHeaps {
 }
 
 // laneFor returns the lane of a queue for wide packets or for packets with tags. It makes the lane
-// if there is none, and returns 0 when all numbers are in use.
+// if there is none.
 func (x *Index) laneFor(q QueueID, tags []byte, wide bool) LaneID {
 	u := x.queues.at(uint32(q))
 	if u.lanes != nil {
@@ -59,9 +59,6 @@ func (x *Index) laneFor(q QueueID, tags []byte, wide bool) LaneID {
 		}
 	}
 	id := LaneID(x.lanes.alloc())
-	if id == 0 {
-		return 0
-	}
 	l := x.lanes.at(uint32(id))
 	l.queue, l.tags, l.wide = q, string(tags), wide
 	if u.lanes == nil {

@@ -51,18 +51,9 @@ type queue struct {
 
 func (u *queue) freeLink() *uint32 { return &u.next }
 
-// AddQueue makes an empty queue; 0 when all numbers are in use. The numbers of dropped queues are
-// used again.
+// AddQueue makes an empty queue. The numbers of dropped queues are used again.
 func (x *Index) AddQueue() QueueID {
-	q := QueueID(x.queues.alloc())
-	if q == 0 {
-		return 0
-	}
-	lane := x.lanes.alloc()
-	if lane == 0 {
-		x.queues.free(uint32(q))
-		return 0
-	}
+	q, lane := QueueID(x.queues.alloc()), x.lanes.alloc()
 	x.lanes.at(lane).queue = q
 	x.queues.at(uint32(q)).defaultLane = LaneID(lane)
 	return q

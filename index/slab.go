@@ -1,6 +1,9 @@
 package index
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // A page holds 2048 elements. That is a whole number of allocator pages for every element size that
 // is a multiple of four bytes. It is so few that a new page is no noticeable pause.
@@ -82,7 +85,8 @@ type slab[T any, P element[T]] struct {
 	live      uint32 // slots in use
 }
 
-// alloc returns a zeroed slot, or 0 when all 2^32-1 are in use.
+// alloc returns a zeroed slot. It panics when all 2^32-1 are in use: nothing has so many but
+// packets, for which HasRoom asks.
 func (s *slab[T, P]) alloc() uint32 {
 	var zero T
 	if id := s.firstFree; id != 0 {
@@ -92,8 +96,8 @@ func (s *slab[T, P]) alloc() uint32 {
 		s.live++
 		return id
 	}
-	if s.used == ^uint32(0) {
-		return 0
+	if s.used == math.MaxUint32 {
+		panic("index: all 2^32-1 numbers are in use")
 	}
 	id := max(s.used, 1)
 	if int(id>>pageBits) >= len(s.pages) {
@@ -104,9 +108,6 @@ func (s *slab[T, P]) alloc() uint32 {
 	s.live++
 	return id
 }
-
-// fits reports whether n more slots can be in use at a time.
-func (s *slab[T, P]) fits(n uint32) bool { return n < ^uint32(0)-s.live }
 
 // free zeroes the slot and takes it back.
 func (s *slab[T, P]) free(id uint32) {

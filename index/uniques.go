@@ -48,15 +48,16 @@ func (u *uniques) window(group uint32) uint32 {
 }
 
 // AddWindow lets the packet with an identity have an id until a moment in Unix milliseconds. False
-// if the id has a window already, or no numbers are left.
+// if the id has a window already, or the packet has another one.
 func (x *Index) AddWindow(q QueueID, unique []byte, identity uint64, until int64) bool {
 	u := &x.uniques
 	g := u.ids.findOrAdd(q, unique)
-	if g == 0 || u.window(g) != 0 {
+	if u.window(g) != 0 {
 		return false
 	}
 	w := x.timers.alloc()
-	if w == 0 || !x.forest.insert(&u.windows, place{uint32(q), identity}, w) {
+	if !x.forest.insert(&u.windows, place{uint32(q), identity}, w) {
+		x.timers.free(w)
 		x.dropID(g)
 		return false
 	}
@@ -120,17 +121,13 @@ func (x *Index) Unique(id ID, dst []byte) ([]byte, bool) {
 	return x.uniques.ids.appendKey(dst, x.uniques.groups.at(uint32(id))), true
 }
 
-// setUnique gives a new packet its id; false when all numbers are in use.
-func (x *Index) setUnique(id uint32, e *entry, q QueueID, unique []byte) bool {
+// setUnique gives a new packet its id.
+func (x *Index) setUnique(id uint32, e *entry, q QueueID, unique []byte) {
 	u := &x.uniques
 	g := u.ids.findOrAdd(q, unique)
-	if g == 0 {
-		return false
-	}
 	e.rare |= rareUnique
 	u.groups.set(id, g)
 	u.ids.groups.at(g).head++
-	return true
 }
 
 // linkUnique lets a packet that has an id, and is not finished, be a holder of it. In a damaged
