@@ -15,8 +15,8 @@ func (m *Machine) move(q *queue, p index.Packet, record []byte, to *queue, prior
 	return m.moveTo(q, p, record, to, content.PacketID{Queue: to.id, Priority: priority, Seq: m.nextSeq(end)}, p.Expiry)
 }
 
-// moveTo is move to a place, which may be the same with another expiry. Where the queue or the
-// expiry is another, the packet's state becomes that of p. It returns the packet as it is then.
+// moveTo is move to a place, which may be the same with another expiry. It returns the packet as it
+// is then.
 func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id content.PacketID, expiry int64) (moved index.Packet) {
 	m.tellMove(q, p, to, id.Priority)
 	m.define(to)
@@ -28,14 +28,12 @@ func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id 
 	moved = p
 	moved.Queue, moved.Priority, moved.Seq, moved.Expiry = to.ix, id.Priority, id.Seq, expiry
 	moved.Flags = content.Flags(expiry != 0, p.Flags&content.FlagLarge != 0)
-	if to == q && expiry == p.Expiry {
-		m.ix.Move(p.ID, id.Priority, id.Seq)
-	} else {
-		moved.ID = m.moveEntry(moved)
-		m.changed(q)
-	}
+	m.ix.Move(moved)
 	moved.Ref = m.cache.Add(id.Seq, record)
 	m.ix.SetRef(moved.ID, id.Seq, moved.Ref)
+	if to != q {
+		m.changed(q)
+	}
 	m.changed(to)
 	return moved
 }
@@ -79,51 +77,6 @@ func ownIdentity(identity, seq uint64) uint64 {
 		return 0
 	}
 	return identity
-}
-
-// moveEntry brings the index entry of a packet to where that is now.
-func (m *Machine) moveEntry(p index.Packet) index.ID {
-	e := m.entryOf(p)
-	m.ix.Remove(p.ID)
-	return m.ix.Push(e, m.tx.now) // there is room: one has just gone
-}
-
-// entryOf is the entry of a packet in another place, or of another state, than the index has it.
-func (m *Machine) entryOf(p index.Packet) index.Entry {
-	key := m.key(p)
-	tags, _ := m.ix.Tags(p.Lane)
-	m.tags = append(m.tags[:0], tags...)
-	return index.Entry{
-		Queue:    p.Queue,
-		Tags:     m.tags,
-		Wide:     content.IsWide(len(key), int(p.Size)-len(key)),
-		Priority: p.Priority,
-		Seq:      p.Seq,
-		Identity: p.Identity,
-		Unique:   m.unique(p),
-		Key:      key,
-		Hash:     m.ix.Hash(p.ID),
-		Size:     p.Size,
-		TagBytes: p.TagBytes,
-		Expiry:   p.Expiry,
-		Flags:    p.Flags,
-		State:    p.State,
-		Until:    p.Until,
-		Delivery: m.ix.Delivery(p.ID),
-	}
-}
-
-// key returns the key of a packet, nil if it has none. It is valid until the next call.
-func (m *Machine) key(p index.Packet) []byte {
-	key, ok := m.ix.Key(p.ID, m.keyScratch[:0])
-	if !ok {
-		return nil
-	}
-	m.keyScratch = key
-	if key == nil {
-		return []byte{}
-	}
-	return key
 }
 
 // mayMove counts packets that are about to move or to be retained. ErrTooManyChanged.

@@ -83,7 +83,8 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	}
 	op := m.open.ops.Put(id, &bare)
 	m.open.puts.add(id, op)
-	m.ix.Move(p.ID, priority, id.Seq)
+	p.Priority, p.Seq = priority, id.Seq
+	m.ix.Move(p)
 	m.ix.SetRef(p.ID, id.Seq, m.cache.Add(id.Seq, m.open.ops.Record(op)))
 	m.changed(q)
 }

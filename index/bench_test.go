@@ -168,7 +168,8 @@ func BenchmarkMove(b *testing.B) {
 				key = strconv.AppendInt(key[:0], chance.Int64N(int64(n)), 10)
 				p, _ := x.Only(q, key)
 				seq++
-				x.Move(p.ID, p.Priority-1-chance.Uint32N(100), seq)
+				p.Priority, p.Seq = p.Priority-1-chance.Uint32N(100), seq
+				x.Move(p)
 			}
 			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
 		})

@@ -134,7 +134,8 @@ func TestStateRules(t *testing.T) {
 			p := b.claim(50)
 			d := Delivery{Token: 9, Attempts: 3, Origin: 4, Stored: 1}
 			b.SetDelivery(p.ID, d)
-			b.Move(p.ID, 7, first+100)
+			p.Priority, p.Seq = 7, first+100
+			b.Move(p)
 			got, ok := b.Find(first)
 			if !ok || got.Identity != first || got.Seq != first+100 || got.Priority != 7 || got.Until != 50 || b.Delivery(got.ID) != d {
 				b.t.Fatalf("found %+v with %+v", got, b.Delivery(got.ID))

@@ -39,11 +39,6 @@ func (x *Index) Push(e Entry, now int64) ID {
 	}
 	id := x.entries.alloc()
 	p := x.entries.at(id)
-	u := x.queues.at(uint32(e.Queue))
-	p.lane = u.defaultLane
-	if len(e.Tags) > 0 || e.Wide {
-		p.lane = x.laneFor(e.Queue, e.Tags, e.Wide)
-	}
 	if e.Key != nil {
 		p.group = x.keys.findOrAdd(e.Queue, e.Key)
 	} else {
@@ -67,8 +62,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 	}
 	x.setUntil(id, p, e.Until)
 	x.setDelivery(id, p, e.Delivery)
-	x.lanes.at(uint32(p.lane)).packets++
-	u.bytes += int64(e.Size)
+	x.joinLane(p, x.laneFor(e.Queue, e.Tags, e.Wide))
 	x.schedule(p)
 	x.link(id, p)
 	x.addIdentity(id, p)
@@ -121,23 +115,47 @@ func (x *Index) Remove(id ID) bool {
 	return true
 }
 
-// Move gives a packet, in any state, a new place in the order; false when the number is not in use.
-// The sequence must be unique as for Push. The packet keeps its identity.
-func (x *Index) Move(id ID, priority uint32, seq uint64) bool {
-	e := x.entry(id)
-	if e == nil {
+// Move gives a packet, in any state, the queue, the place, the expiry and the flags that p has. It
+// keeps all else. False when its number is not in use, or there is no such queue. The sequence must
+// be unique as for Push.
+func (x *Index) Move(p Packet) bool {
+	e, id := x.entry(p.ID), uint32(p.ID)
+	if e == nil || !x.hasQueue(p.Queue) {
 		return false
 	}
-	identity := x.identity(uint32(id), e)
-	x.unlink(uint32(id), e)
-	e.priority = priority
-	e.setSeq(seq)
-	x.setIdentity(uint32(id), e, identity)
-	x.link(uint32(id), e)
-	if e.state == Dead { // RescheduleDead, under way, may be past the place that it has now
-		x.schedule(e)
+	identity := x.identity(id, e)
+	x.unlink(id, e)
+	if x.lanes.at(uint32(e.lane)).queue != p.Queue {
+		x.changeQueue(id, e, p.Queue)
 	}
+	e.priority, e.flags = p.Priority, p.Flags
+	e.setSeq(p.Seq)
+	x.setIdentity(id, e, identity)
+	if e.timer != 0 || p.Expiry > 0 {
+		x.timer(id, e).expiry = split64(p.Expiry)
+		x.freeTimerIfEmpty(e)
+	}
+	x.schedule(e) // also of a dead packet: RescheduleDead, under way, may be past its new place
+	x.link(id, e)
 	return true
+}
+
+// changeQueue brings a packet that is not linked to another queue, with its tags, key and id.
+func (x *Index) changeQueue(id uint32, e *entry, to QueueID) {
+	l, group := x.lanes.at(uint32(e.lane)), e.group
+	lane := x.laneFor(to, []byte(l.tags), l.wide)
+	if group != 0 {
+		e.group = x.keys.findOrAdd(to, x.keys.appendKey(nil, group))
+		x.freeGroupIfEmpty(group)
+	}
+	if unique, ok := x.Unique(ID(id), nil); ok {
+		x.unlinkUnique(id, e)
+		x.freeUnique(id, e)
+		x.setUnique(id, e, to, unique)
+		x.linkUnique(id, e)
+	}
+	x.leaveLane(e)
+	x.joinLane(e, lane)
 }
 
 // SetRef sets the caller's reference if the number is still that of the packet with this sequence.
@@ -243,11 +261,7 @@ func (x *Index) remove(id uint32, e *entry) {
 		x.timers.free(e.timer)
 	}
 	x.freeGroupIfEmpty(e.group)
-	l := x.lanes.at(uint32(e.lane))
-	x.queues.at(uint32(l.queue)).bytes -= int64(e.size)
-	if l.packets--; l.packets == 0 {
-		x.freeIfEmpty(e.lane)
-	}
+	x.leaveLane(e)
 	x.entries.free(id)
 }
 

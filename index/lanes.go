@@ -49,10 +49,13 @@ func (s *laneSet) heapsOf(l *lane) *laneHeaps {
 	return &s.narrow
 }
 
-// laneFor returns the lane of a queue for wide packets or for packets with tags. It makes the lane
-// if there is none.
+// laneFor returns the lane of a queue for packets with some tags, wide or narrow ones. It makes the
+// lane if there is none.
 func (x *Index) laneFor(q QueueID, tags []byte, wide bool) LaneID {
 	u := x.queues.at(uint32(q))
+	if len(tags) == 0 && !wide {
+		return u.defaultLane
+	}
 	if u.lanes != nil {
 		if id, ok := u.lanes.byKey[laneKey{string(tags), wide}]; ok {
 			return id
@@ -93,15 +96,24 @@ func (x *Index) hasLane(l LaneID) bool {
 	return x.lanes.has(uint32(l)) && x.lanes.at(uint32(l)).queue != 0
 }
 
-// freeIfEmpty frees a lane without packets that is not a default lane.
-func (x *Index) freeIfEmpty(id LaneID) {
+// joinLane makes a packet one of a lane, and so of a queue.
+func (x *Index) joinLane(e *entry, id LaneID) {
 	l := x.lanes.at(uint32(id))
+	e.lane = id
+	l.packets++
+	x.queues.at(uint32(l.queue)).bytes += int64(e.size)
+}
+
+// leaveLane is the reverse of joinLane. A lane without packets goes, unless it is a default lane.
+func (x *Index) leaveLane(e *entry) {
+	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
-	if l.packets > 0 || u.defaultLane == id {
+	u.bytes -= int64(e.size)
+	if l.packets--; l.packets > 0 || u.defaultLane == e.lane {
 		return
 	}
 	delete(u.lanes.byKey, laneKey{l.tags, l.wide})
-	x.lanes.free(uint32(id))
+	x.lanes.free(uint32(e.lane))
 	if len(u.lanes.byKey) == 0 {
 		u.lanes = nil
 		x.lanes.at(uint32(u.defaultLane)).pos = [3]uint32{}

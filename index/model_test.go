@@ -665,9 +665,15 @@ func (m *indexModel) Move(t *rapid.T) {
 	case "the first":
 		p.Seq = p.Identity
 	}
-	if !m.x.Move(p.ID, p.Priority, p.Seq) {
-		t.Fatalf("Move(%d) = false", p.ID)
+	if rapid.Bool().Draw(t, "elsewhere") {
+		p.Queue, p.Flags = m.queue(t), rapid.Uint8().Draw(t, "flags")
+		p.Expiry = max(0, m.drawTime(t, "expiry"))
 	}
+	if m.x.Move(Packet{ID: p.ID, Queue: 99}) || !m.x.Move(p.Packet) {
+		t.Fatalf("Move(%d) must succeed for a known queue only", p.ID)
+	}
+	got, _ := m.x.Get(p.ID)
+	p.Lane = got.Lane
 }
 
 func (m *indexModel) SetRef(t *rapid.T) {

@@ -389,7 +389,7 @@ func TestWhatIsUnknownIsRefused(t *testing.T) {
 	for _, id := range []ID{0, gone, 77, math.MaxUint32} {
 		_, got := b.Get(id)
 		_, key := b.Key(id, nil)
-		if got || key || b.Remove(id) || b.Move(id, 1, 1) || b.SetState(id, Ready, 0) || b.SetDelivery(id, Delivery{Attempts: 1}) ||
+		if got || key || b.Remove(id) || b.Move(Packet{ID: id, Queue: b.q, Priority: 1, Seq: 1}) || b.SetState(id, Ready, 0) || b.SetDelivery(id, Delivery{Attempts: 1}) ||
 			b.Delivery(id) != (Delivery{}) || b.Before(id) != -1 || b.SetRef(id, 1, 1) {
 			t.Errorf("packet %d is known", id)
 		}

@@ -30,16 +30,6 @@ func (e *entry) hash() uint64 {
 
 func (e *entry) setHash(hash uint64) { e.next, e.prev = uint32(hash), uint32(hash>>32) }
 
-// Hash is the hash of a packet's value; 0 if it has a key, the hash is unknown or the number is not
-// in use.
-func (x *Index) Hash(id ID) uint64 {
-	e := x.entry(id)
-	if e == nil {
-		return 0
-	}
-	return e.hash()
-}
-
 // valuePlace is the packet's place in the tree of values of its queue.
 func (e *entry) valuePlace() place { return place{e.prev, e.seqNumber()} }
 
