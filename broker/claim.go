@@ -22,7 +22,8 @@ type ClaimRequest struct {
 // Otherwise it is as Pop.
 func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	r.WithDetails = true
-	q, records, err := tx.take(name, r.Selection, MaxCount)
+	t, err := tx.take(name, r.Selection, MaxCount)
+	q := t.q
 	if q == nil || err != nil && err != ErrNothing {
 		return Found{}, err
 	}
@@ -30,7 +31,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	if len(r.Consumer) > 0 { // also if it found nothing: it is there
 		w = m.enter(q, r.Consumer)
 	}
-	if len(records) == 0 {
+	if len(t.packets) == 0 {
 		if w != nil {
 			m.consumers.release(w)
 		}
@@ -39,7 +40,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	tx.useRole(q, consumerRole)
 	lease := cmp.Or(r.Lease, settingsOf(q).Lease)
 	m.found.Details = m.found.Details[:0]
-	for _, p := range m.scratch {
+	for _, p := range t.packets {
 		d := m.ix.Delivery(p.ID)
 		m.setConsumer(&d, w)
 		d.FirstClaim = cmp.Or(d.FirstClaim, tx.now)
@@ -57,7 +58,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	}
 	m.open.claims, m.identify = true, true
 	m.changed(q)
-	return m.finding(records), nil
+	return m.finding(t.records), nil
 }
 
 // setConsumer makes a consumer, which may be none, the last that claimed a packet.
@@ -148,14 +149,16 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	m.scratch = m.scratch[:0]
-	for _, r := range receipts {
-		if p, _, ok := m.claimed(q, r); ok && settingsOf(q).Retain > 0 {
-			m.scratch = append(m.scratch, p)
+	if settingsOf(q).Retain > 0 {
+		n := 0
+		for _, r := range receipts {
+			if p, _, ok := m.claimed(q, r); ok {
+				n += written(p)
+			}
 		}
-	}
-	if err := tx.mayMove(m.scratch...); err != nil {
-		return 0, err
+		if err := tx.change(n); err != nil {
+			return 0, err
+		}
 	}
 	for _, r := range receipts {
 		if p, d, ok := m.claimed(q, r); ok {

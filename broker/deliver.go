@@ -117,9 +117,9 @@ func (m *Machine) deliver(w *waiters) {
 
 // give makes a delivery from q to a subscriber, unless all that it selects is damaged.
 func (m *Machine) give(q *queue, c *Conn) {
-	if records, err := m.tx.selectFrom(q, c.delivery, MaxGroup); err == nil && len(records) > 0 {
+	if t, err := m.tx.selectFrom(q, c.delivery, MaxGroup); err == nil && len(t.packets) > 0 {
 		m.dispatch.Spend(c.sub)
-		c.to.Deliver(m.tx.remove(q, c.delivery, records).Packets)
+		c.to.Deliver(m.tx.remove(t, c.delivery).Packets)
 	}
 }
 

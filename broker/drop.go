@@ -23,7 +23,7 @@ func (m *Machine) dropQueue(q *queue) {
 	few := n.Len() <= min(dropAtOnce, mayDropAtOnce-m.tx.dropped)
 	if few && n.Len() == n.Ready && q.own == nil && !m.ix.HasWindow(q.ix) {
 		m.tx.dropped += n.Len()
-		m.dropNow(q, m.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, m.scratch[:0]), EventDeleted)
+		m.dropNow(q, m.elements(q, 0, dropAtOnce), EventDeleted)
 		return
 	}
 	m.dropLater(q)
@@ -196,7 +196,7 @@ func (left *flushedQueues) sweep(m *Machine, n int) (looked int, over bool) {
 
 // sweep deletes packets and windows of a dropped queue, and the queue with the last of them.
 func (q *queue) sweep(m *Machine, n int) (looked int, over bool) {
-	packets := m.ix.Next(q.ix, index.Selection{}, 0, n, m.scratch[:0])
+	packets := m.elements(q, 0, n)
 	for state := index.Ready; len(packets) == 0 && state <= index.Damaged; state++ {
 		packets = m.ix.List(q.ix, state, index.Place{}, n, packets)
 	}

@@ -20,11 +20,12 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 		return Found{}, err
 	}
 	s := Selection{End: Oldest, Count: n, WithDetails: true}
-	if _, err := tx.takeable(q, s, tx.m.selection(q, s)); err != nil {
-		tx.lookedAt(len(tx.m.scratch), 0)
+	t, err := tx.takeable(q, s, tx.m.selection(q, s))
+	if err != nil {
+		tx.lookedAt(len(t.packets), 0)
 		return Found{}, err
 	}
-	return tx.show(q)
+	return tx.show(q, t.packets)
 }
 
 // PrepareIDs does a slice of what calls need that name packets by their ids, as PrepareSearch does.
@@ -35,18 +36,17 @@ func (tx *Tx) PrepareIDs() (done int, more bool) {
 	return done, more
 }
 
-// show finds the packets of q in m.scratch, with their details. Of a packet that cannot be read
-// there are only the details: it is damaged, or the store has dropped it because it expired while
-// it was claimed.
-func (tx *Tx) show(q *queue) (Found, error) {
+// show finds packets of q, with their details. Of a packet that cannot be read there are only the
+// details: it is damaged, or the store has dropped it because it expired while it was claimed.
+func (tx *Tx) show(q *queue, packets []index.Packet) (Found, error) {
 	m := tx.m
-	tx.lookedAt(len(m.scratch), weightOf(m.scratch))
-	if err := tx.useReply(m.scratchBytes(q, true)); err != nil {
+	tx.lookedAt(len(packets), weightOf(packets))
+	if err := tx.useReply(m.replyBytes(q, packets, true)); err != nil {
 		return Found{}, err
 	}
-	records, _ := m.fetch(q, m.scratch, nil)
+	records, _ := m.fetch(q, packets, nil)
 	m.found.Details = m.found.Details[:0]
-	for _, p := range m.scratch {
+	for _, p := range packets {
 		p, _ = m.ix.Get(p.ID) // it may be damaged
 		m.detail(q, p)
 	}
@@ -80,30 +80,29 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	if q == nil || err != nil {
 		return f, end, err
 	}
-	m.scratch = m.scratch[:0]
-	looked, count, filter := 0, min(p.Count, MaxCount), p.Filter.in(q)
+	packets, looked, count, filter := m.scratch[:0], 0, min(p.Count, MaxCount), p.Filter.in(q)
 	end.Last = p.After
 	for k, takes := range m.ix.Each(q.ix, p.State, p.After, filter) {
-		if len(m.scratch) == count || looked == MaxLook {
+		if len(packets) == count || looked == MaxLook {
 			break
 		}
 		if takes {
-			m.scratch = append(m.scratch, k)
+			packets = append(packets, k)
 		}
 		end.Last = k.Place()
 		looked++
 	}
 	tx.lookedAt(looked, 0)
-	end.Packets = len(m.scratch)
-	if m.cutDetailed(q); len(m.scratch) < end.Packets {
-		end.Packets = len(m.scratch)
-		end.Last = m.scratch[end.Packets-1].Place()
+	m.scratch = packets
+	fit := m.cutDetailed(q, packets)
+	if end.Packets = len(fit); end.Packets < len(packets) {
+		end.Last = fit[end.Packets-1].Place()
 	}
 	for range m.ix.Each(q.ix, p.State, end.Last, filter) {
 		end.More = true
 		break
 	}
-	f, err = tx.show(q)
+	f, err = tx.show(q, fit)
 	return f, end, err
 }
 
@@ -118,8 +117,7 @@ func (tx *Tx) Show(name []byte, id ID) (Found, error) {
 	if !ok {
 		return Found{}, nil
 	}
-	m.scratch = append(m.scratch[:0], p)
-	f, err := tx.show(q)
+	f, err := tx.show(q, []index.Packet{p})
 	if err == nil {
 		f.Details[0].Behind, f.Details[0].Paused = m.ix.Before(p.ID), q.isPausedOut()
 	}
@@ -203,8 +201,7 @@ func (tx *Tx) Oldest(name []byte) (Found, error) {
 			low = p
 		}
 	})
-	m.scratch = slices.DeleteFunc(append(m.scratch[:0], high, low), func(p index.Packet) bool { return p.ID == 0 })
-	f, err := tx.show(q)
+	f, err := tx.show(q, slices.DeleteFunc([]index.Packet{high, low}, func(p index.Packet) bool { return p.ID == 0 }))
 	if len(f.Packets) == 2 {
 		first := 0
 		if f.Details[0].State == Damaged || f.Details[1].State != Damaged && f.Packets[1].EnqueuedAt < f.Packets[0].EnqueuedAt {
@@ -286,14 +283,15 @@ func (tx *Tx) Consumers(name []byte, l *ConsumerLook) (list []Consumer, more boo
 		tx.beginConsumers(q, l)
 	}
 	n := min(consumerSlice, l.left)
-	m.scratch = m.ix.List(q.ix, index.Claimed, l.after, n, m.scratch[:0])
-	for _, p := range m.scratch {
+	claims := m.ix.List(q.ix, index.Claimed, l.after, n, m.scratch[:0])
+	m.scratch = claims
+	for _, p := range claims {
 		if l.after = p.Place(); p.Consumer != 0 {
 			m.addClaim(l.found, p)
 		}
 	}
-	tx.lookedAt(len(m.scratch), 0)
-	if l.left -= n; l.left > 0 && len(m.scratch) == n {
+	tx.lookedAt(len(claims), 0)
+	if l.left -= n; l.left > 0 && len(claims) == n {
 		return nil, true, nil
 	}
 	list = make([]Consumer, 0, len(l.found))

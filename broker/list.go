@@ -68,15 +68,14 @@ func (tx *Tx) Elements(name []byte, from, n int, c *ListCursor) error {
 		return nil
 	}
 	// Of a few one walk finds both ends: the way to a position may be long.
-	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, min(n, LookSlice), m.scratch[:0])
-	first, last := m.scratch[0].Place(), m.scratch[len(m.scratch)-1].Place()
+	found := m.elements(q, from, min(n, LookSlice))
+	first, last := found[0].Place(), found[len(found)-1].Place()
 	switch {
 	case n <= LookSlice:
 	case from+n == length:
 		last = m.ix.Last(q.ix).Place()
 	default:
-		m.scratch = m.ix.Next(q.ix, index.Selection{}, from+n-1, 1, m.scratch[:0])
-		last = m.scratch[0].Place()
+		last = m.elements(q, from+n-1, 1)[0].Place()
 	}
 	*c = ListCursor{queue: q, marks: m.marks, after: Place{Priority: first.Priority, Seq: first.Seq + 1}, last: last, n: n}
 	return nil
@@ -97,23 +96,24 @@ func (tx *Tx) NextElements(name []byte, c *ListCursor, n int) (Found, error) {
 		return Found{}, nil
 	}
 	n = min(n, c.n)
-	m.scratch = m.ix.NextBehind(q.ix, Newest, c.after, n, m.scratch[:0])
-	upto := sort.Search(len(m.scratch), func(i int) bool { return behind(c.last, m.scratch[i]) })
+	found := m.ix.NextBehind(q.ix, Newest, c.after, n, m.scratch[:0])
+	m.scratch = found
+	upto := sort.Search(len(found), func(i int) bool { return behind(c.last, found[i]) })
 	ends := upto < n
-	if fit := fitting(m.scratch[:upto], lookSliceBytes, weight); fit < upto {
+	if fit := fitting(found[:upto], lookSliceBytes, weight); fit < upto {
 		upto, ends = fit, false
 	}
 	after := c.after
 	if upto > 0 {
-		after = m.scratch[upto-1].Place()
+		after = found[upto-1].Place()
 	}
-	m.scratch = slices.DeleteFunc(m.scratch[:upto], c.isNew)
-	bytes := weightOf(m.scratch)
-	tx.lookedAt(len(m.scratch), bytes)
-	if err := tx.useReply(bytes + len(m.scratch)*packetOverhead); err != nil {
+	found = slices.DeleteFunc(found[:upto], c.isNew)
+	bytes := weightOf(found)
+	tx.lookedAt(len(found), bytes)
+	if err := tx.useReply(bytes + len(found)*packetOverhead); err != nil {
 		return Found{}, err
 	}
-	records, err := m.fetch(q, m.scratch, nil)
+	records, err := m.fetch(q, found, nil)
 	if err != nil {
 		c.keep(m)
 		return Found{}, ErrChanged
@@ -145,8 +145,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	if err != nil || at < 0 || at >= length {
 		return false, err
 	}
-	m.scratch = m.ix.Next(q.ix, index.Selection{}, at, 1, m.scratch[:0])
-	p := m.scratch[0]
+	p := m.elements(q, at, 1)[0]
 	if err := checkSize(name, len(value), m.maxRecord); err != nil {
 		return false, err
 	}
@@ -191,7 +190,7 @@ func (tx *Tx) Find(name, value []byte, end End, skip, n int, c *ListCursor, dst 
 		*c = ListCursor{marks: m.marks, skip: skip}
 	}
 	n = min(c.skip+n, findSlice)
-	q, err := tx.findValue(name, value, end, c.after, n)
+	q, found, err := tx.findValue(name, value, end, c.after, n)
 	if err == nil && c.passed >= MaxLooks {
 		err = ErrTooManyLooks
 	}
@@ -201,8 +200,8 @@ func (tx *Tx) Find(name, value []byte, end End, skip, n int, c *ListCursor, dst 
 	}
 	c.queue = q
 	begun, looked, at := m.ix.Passed(), 0, -1
-	for ; looked < len(m.scratch) && m.ix.Passed()-begun < findPassed; looked++ {
-		p := m.scratch[looked]
+	for ; looked < len(found) && m.ix.Passed()-begun < findPassed; looked++ {
+		p := found[looked]
 		here := p.Place()
 		if end == Oldest {
 			here.Seq++
@@ -229,7 +228,7 @@ func (tx *Tx) Find(name, value []byte, end End, skip, n int, c *ListCursor, dst 
 	}
 	c.passed += m.ix.Passed() - begun
 	tx.lookedAt(looked, 0)
-	if looked == len(m.scratch) && looked < n {
+	if looked == len(found) && looked < n {
 		c.End()
 	} else {
 		c.keep(m)
@@ -248,22 +247,21 @@ func (tx *Tx) PrepareSearch(name []byte) (done int, more bool) {
 	return tx.m.ix.BuildValues(q.ix, PrepareSlice)
 }
 
-// findValue leaves in m.scratch the elements of a list that have the hash of value, at most max if
-// that is not 0, from an end on, as index.FindValue. It returns the queue, nil if there is none.
-func (tx *Tx) findValue(name, value []byte, end End, from Place, max int) (*queue, error) {
-	m := tx.m
-	m.scratch = m.scratch[:0]
-	q, err := m.findQueue(name)
-	if q != nil {
-		if !tx.mayPass(lookSearch * m.ix.Unsearched(q.ix)) {
-			return nil, ErrTooManyLooks
-		}
-		ok := false
-		if m.scratch, ok = m.ix.FindValue(q.ix, content.ValueHash(value), end, from, max, m.scratch); !ok {
-			return nil, ErrTooManyEqual
-		}
+// findValue returns the elements of a list that have the hash of value, at most max if that is not
+// 0, from an end on, as index.FindValue, and the queue, nil if there is none.
+func (tx *Tx) findValue(name, value []byte, end End, from Place, max int) (q *queue, found []index.Packet, err error) {
+	m, ok := tx.m, false
+	if q, err = m.findQueue(name); q == nil {
+		return nil, nil, err
 	}
-	return q, err
+	if !tx.mayPass(lookSearch * m.ix.Unsearched(q.ix)) {
+		return nil, nil, ErrTooManyLooks
+	}
+	if found, ok = m.ix.FindValue(q.ix, content.ValueHash(value), end, from, max, m.scratch[:0]); !ok {
+		return nil, nil, ErrTooManyEqual
+	}
+	m.scratch = found
+	return q, found, nil
 }
 
 // RemoveValue deletes elements that equal value, at most max if that is not 0, from an end on, and
@@ -274,28 +272,28 @@ func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 	if most := tx.MayChange() + 1; max == 0 || max > most {
 		max = most
 	}
-	q, err := tx.findValue(name, value, end, Place{}, max)
-	m.scratch = slices.DeleteFunc(m.scratch, func(p index.Packet) bool { return int(p.Size) != len(value) })
-	if err == nil && len(m.scratch) > 0 {
-		err = cmp.Or(tx.canTake(), tx.change(len(m.scratch)))
+	q, found, err := tx.findValue(name, value, end, Place{}, max)
+	found = slices.DeleteFunc(found, func(p index.Packet) bool { return int(p.Size) != len(value) })
+	if err == nil && len(found) > 0 {
+		err = cmp.Or(tx.canTake(), tx.change(len(found)))
 	}
-	if err != nil || len(m.scratch) == 0 {
+	if err != nil || len(found) == 0 {
 		return 0, err
 	}
-	m.dropNow(q, m.scratch, EventDeleted)
-	return len(m.scratch), nil
+	m.dropNow(q, found, EventDeleted)
+	return len(found), nil
 }
 
 // MoveEnd takes the element at one end of a list, and adds it at an end of another list, or the
 // same. It finds nothing if from has no element.
 func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, error) {
 	m := tx.m
-	q, records, err := tx.take(from, Selection{End: fromEnd}, 1)
-	if len(records) == 0 || err != nil {
+	t, err := tx.take(from, Selection{End: fromEnd}, 1)
+	if len(t.packets) == 0 || err != nil {
 		return Found{}, err
 	}
-	p := m.scratch[0]
-	if err := tx.change(written(m.scratch) - 1); err != nil { // take has counted one
+	q, p := t.q, t.packets[0]
+	if err := tx.change(written(p) - 1); err != nil { // take has counted one
 		return Found{}, err
 	}
 	if other := m.queueNamed(to); other != nil {
@@ -312,7 +310,7 @@ func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, er
 		return Found{}, err
 	}
 	tx.useRole(q, consumerRole)
-	moved := m.move(q, p, records[0], target, ListPriority, toEnd)
+	moved := m.move(q, p, t.records[0], target, ListPriority, toEnd)
 	m.found.Details, m.fetched = m.found.Details[:0], append(m.fetched[:0], m.known(target.packet(moved), moved.Ref))
 	return m.finding(m.fetched), nil
 }

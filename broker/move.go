@@ -80,10 +80,10 @@ func ownIdentity(identity, seq uint64) uint64 {
 }
 
 // mayMove counts packets that are about to move or to be retained. ErrTooManyChanged.
-func (tx *Tx) mayMove(packets ...index.Packet) error { return tx.change(written(packets)) }
+func (tx *Tx) mayMove(packets ...index.Packet) error { return tx.change(written(packets...)) }
 
 // written is what packets count for that are written again. One may always be.
-func written(packets []index.Packet) (n int) {
+func written(packets ...index.Packet) (n int) {
 	for _, p := range packets {
 		n += min(1+weight(p)/writtenUnit, MaxChanged)
 	}

@@ -95,11 +95,11 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 // and returns that. ErrNoKey if the best packet has no key.
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
 	m, s := tx.m, Selection{End: end, Group: true, unread: true}
-	q, _, err := tx.take(name, s, MaxGroup)
-	if len(m.scratch) == 0 || err != nil {
+	t, err := tx.take(name, s, MaxGroup)
+	if len(t.packets) == 0 || err != nil {
 		return dst, false, err
 	}
-	if key, ok = m.ix.Key(m.scratch[0].ID, dst); !ok {
+	if key, ok = m.ix.Key(t.packets[0].ID, dst); !ok {
 		return dst, false, ErrNoKey
 	}
 	if accept != nil {
@@ -107,8 +107,8 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 			return dst, false, err
 		}
 	}
-	tx.useRole(q, consumerRole)
-	tx.remove(q, s, nil)
+	tx.useRole(t.q, consumerRole)
+	tx.remove(t, s)
 	return key, true, nil
 }
 

@@ -265,6 +265,13 @@ func (q *queue) packet(p index.Packet) content.PacketID {
 	return content.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}
 }
 
+// elements returns n packets in the order in which a pop takes the newest, from a position on. They
+// are valid until the next call.
+func (m *Machine) elements(q *queue, from, n int) []index.Packet {
+	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
+	return m.scratch
+}
+
 // isPausedOut says that no packet of a queue may be taken now.
 func (q *queue) isPausedOut() bool { return q.settings != nil && q.settings.PauseOut }
 

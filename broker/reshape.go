@@ -31,13 +31,10 @@ func (m *Machine) planInsert(q *queue, length, at int) insertion {
 	if length == 0 {
 		return n
 	}
-	m.scratch = m.ix.Next(q.ix, index.Selection{}, min(at, length-1), 1, m.scratch[:0])
-	n.priority = m.scratch[0].Priority
-	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, count, slices.Grow(m.scratch[:0], count))
-	if n.end == Newest {
-		slices.Reverse(m.scratch)
+	n.priority = m.elements(q, min(at, length-1), 1)[0].Priority
+	if n.moved = m.elements(q, from, count); n.end == Newest {
+		slices.Reverse(n.moved)
 	}
-	n.moved = m.scratch
 	if i := slices.IndexFunc(n.moved, func(p index.Packet) bool { return p.Priority != n.priority }); i >= 0 {
 		n.moved = n.moved[:i]
 	}
@@ -122,9 +119,9 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 		m.dropQueue(q)
 		return nil
 	case whole && gone > trimByDelete && gone >= trimByMove*n && n <= tx.MayChange() && tx.CanStore() == nil:
-		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
-		if weightOf(m.scratch) <= m.limits.MaxBytes && tx.mayMove(m.scratch...) == nil {
-			return m.trimByMove(q, m.scratch)
+		kept := m.elements(q, from, n)
+		if weightOf(kept) <= m.limits.MaxBytes && tx.mayMove(kept...) == nil {
+			return m.trimByMove(q, kept)
 		}
 	}
 	m.deleteElements(q, 0, from)
@@ -156,8 +153,9 @@ func (m *Machine) trimByMove(q *queue, kept []index.Packet) error {
 
 // deleteElements deletes so many elements of a list from a position on.
 func (m *Machine) deleteElements(q *queue, from, count int) {
-	for ; count > 0; count -= len(m.scratch) {
-		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, min(count, deleteSlice), m.scratch[:0])
-		m.dropNow(q, m.scratch, EventDeleted)
+	for count > 0 {
+		gone := m.elements(q, from, min(count, deleteSlice))
+		m.dropNow(q, gone, EventDeleted)
+		count -= len(gone)
 	}
 }
