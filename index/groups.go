@@ -125,44 +125,40 @@ func (x *Index) onlyMember(g *group) (only uint32, n int) {
 	return 0, 2
 }
 
-// others appends the ready members of a group except one, in the order a pop takes them, up to the
-// first that fits refuses. With narrow it leaves out the wide ones.
-func (x *Index) others(g *group, except uint32, narrow bool, fits func(e *entry) bool, dst []uint32) []uint32 {
+// others gives the ready members of a group except one, in the order a pop takes them, up to the
+// first that take refuses. With narrow it leaves out the wide ones.
+func (x *Index) others(g *group, except uint32, narrow bool, take func(id uint32) bool) {
 	if g.readyInRing() == largeMark {
 		w := x.walkLarge(x.largeGroups.at(g.head), narrow)
 		for id := w.take(); id != 0; id = w.take() {
-			if id == except {
-				continue
+			if id != except && !take(id) {
+				return
 			}
-			if !fits(x.entries.at(id)) {
-				break
-			}
-			dst = append(dst, id)
 		}
-		return dst
+		return
 	}
-	start := len(dst)
+	var ring [ringMax]uint32
+	members := ring[:0]
 	for id, n := g.head, g.readyInRing(); n > 0; n-- {
 		e := x.entries.at(id)
 		if id != except && !(narrow && x.lanes.at(uint32(e.lane)).wide) {
-			dst = append(dst, id)
+			members = append(members, id)
 			// Insertion sort: a ring is short, and its newest members, which mostly come first in
 			// the order, stand first in it.
 			r := e.rank()
-			i := len(dst) - 1
-			for ; i > start && Newest.earlier(r, x.entries.at(dst[i-1]).rank()); i-- {
-				dst[i] = dst[i-1]
+			i := len(members) - 1
+			for ; i > 0 && Newest.earlier(r, x.entries.at(members[i-1]).rank()); i-- {
+				members[i] = members[i-1]
 			}
-			dst[i] = id
+			members[i] = id
 		}
 		id = e.next
 	}
-	for i := start; i < len(dst); i++ {
-		if !fits(x.entries.at(dst[i])) {
-			return dst[:i]
+	for _, id := range members {
+		if !take(id) {
+			return
 		}
 	}
-	return dst
 }
 
 // largeWalk goes over the ready members of a large group in the order a pop takes them.

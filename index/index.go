@@ -16,7 +16,6 @@ type Index struct {
 	byStates    slab[byState, *byState]
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
-	picked      []uint32 // what pick returned last: its memory is used again
 	held        heldWalks
 }
 
@@ -179,6 +178,11 @@ func (x *Index) entry(id ID) *entry {
 		return nil
 	}
 	return e
+}
+
+// queueOf returns the queue of a packet.
+func (x *Index) queueOf(e *entry) *queue {
+	return x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue))
 }
 
 func (x *Index) packet(id uint32, e *entry) Packet {

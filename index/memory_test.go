@@ -8,8 +8,7 @@ func (x *Index) Memory() int64 {
 	return int64(unsafe.Sizeof(*x)) + x.entries.bytes() + x.forest.bytes() +
 		x.keys.groups.bytes() + x.keys.blocks.bytes() + x.keys.buckets.heads.bytes() + x.largeGroups.bytes() +
 		x.timers.bytes() + x.timers.heaps[wall].items.bytes() + x.timers.heaps[steady].items.bytes() +
-		x.deliveries.bytes() + x.byStates.bytes() + x.identities.buckets.heads.bytes() + x.identities.next.bytes() + x.identities.moved.bytes() + x.uniques.bytes() + x.lanes.bytes() + x.queues.bytes() +
-		int64(cap(x.picked))*4
+		x.deliveries.bytes() + x.byStates.bytes() + x.identities.buckets.heads.bytes() + x.identities.next.bytes() + x.identities.moved.bytes() + x.uniques.bytes() + x.lanes.bytes() + x.queues.bytes()
 }
 
 // bytes is the memory held.

@@ -75,34 +75,23 @@ func (x *Index) Group(id ID, s Selection, dst []Packet) []Packet {
 	if e == nil {
 		return dst
 	}
-	for _, id := range x.pick(uint32(id), e, &s) {
-		dst = append(dst, x.packet(id, x.entries.at(id)))
-	}
-	x.shrinkPicked()
-	return dst
-}
-
-// pick returns a packet and the members of its group that go with it, valid until the next call.
-func (x *Index) pick(id uint32, e *entry, s *Selection) []uint32 {
-	x.picked = append(x.picked[:0], id)
+	dst = append(dst, x.packet(uint32(id), e))
 	if e.group == 0 {
-		return x.picked
+		return dst
 	}
 	lim := s.Limit
 	left, bytes := lim.Packets-1, lim.Bytes-e.weight()
-	x.picked = x.others(x.keys.groups.at(e.group), id, s.Fits16, func(m *entry) bool {
+	x.others(x.keys.groups.at(e.group), uint32(id), s.Fits16, func(id uint32) bool {
+		m := x.entries.at(id)
 		left--
 		bytes -= m.weight()
-		return (lim.Packets <= 0 || left >= 0) && (lim.Bytes <= 0 || bytes >= 0)
-	}, x.picked)
-	return x.picked
-}
-
-// shrinkPicked frees the memory of what pick returned if a large group has made it long.
-func (x *Index) shrinkPicked() {
-	if cap(x.picked) > 1<<16 {
-		x.picked = nil
-	}
+		if lim.Packets > 0 && left < 0 || lim.Bytes > 0 && bytes < 0 {
+			return false
+		}
+		dst = append(dst, x.packet(id, m))
+		return true
+	})
+	return dst
 }
 
 // best returns what is selected, or 0.
