@@ -167,7 +167,7 @@ func (m *Machine) unsubscribeAll(c *Conn) {
 func (tx *Tx) Resume(c *Conn) {
 	if c.paused && !c.detached {
 		c.paused = false
-		tx.m.dispatch.Resume(c.sub)
+		tx.m.dispatch.SetPaused(c.sub, false)
 		tx.m.markConn(c)
 	}
 }

@@ -170,7 +170,7 @@ func (m *Machine) bestQueue(c *Conn) *queue {
 func (m *Machine) pauseIfBehind(c *Conn) (paused bool) {
 	if !c.paused && c.to.Unsent() > MaxOutstandingBytes {
 		c.paused = true
-		m.dispatch.Pause(c.sub)
+		m.dispatch.SetPaused(c.sub, true)
 	}
 	return c.paused
 }

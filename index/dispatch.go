@@ -24,9 +24,9 @@ type WaitListID uint32
 // Subscriptions are to wait lists, of which the owner makes one for each name that somebody waits
 // for, whatever queue has that. In it are the subscribers that can take a delivery, the one that
 // waits longest first. Three events put a subscriber at the end of all its wait lists: its first
-// credit, a delivery that leaves it with credits, and Resume. If it subscribes once more while it
-// waits, it is put into that list behind those that have waited longer. It is taken out of all wait
-// lists when its credits are used up or it is paused.
+// credit, a delivery that leaves it with credits, and the end of a pause. If it subscribes once
+// more while it waits, it is put into that list behind those that have waited longer. It is taken
+// out of all wait lists when its credits are used up or it is paused.
 //
 // Calls for unknown subscribers do nothing. Lists must be known, or 0, which is empty. An operation
 // on a subscriber costs O(its subscriptions), and Waiting O(classes in the list). A place in the
@@ -241,18 +241,11 @@ func (d *Dispatch) Spend(s SubscriberID) {
 	d.update(u, u.credits-1, u.paused)
 }
 
-// Pause takes a subscriber out of all wait lists, because its client does not read what it is
-// sent. Its credits stay.
-func (d *Dispatch) Pause(s SubscriberID) {
+// SetPaused takes a subscriber out of all wait lists, because its client does not read what it is
+// sent, or ends that. Its credits stay.
+func (d *Dispatch) SetPaused(s SubscriberID, paused bool) {
 	if u := d.subscriber(s); u != nil {
-		d.update(u, u.credits, true)
-	}
-}
-
-// Resume ends a pause.
-func (d *Dispatch) Resume(s SubscriberID) {
-	if u := d.subscriber(s); u != nil {
-		d.update(u, u.credits, false)
+		d.update(u, u.credits, paused)
 	}
 }
 

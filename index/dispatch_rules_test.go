@@ -173,9 +173,9 @@ func TestWaitListRules(t *testing.T) {
 				d.Subscribe(s, q)
 				d.Credit(s, 1)
 			}
-			d.Pause(a)
+			d.SetPaused(a, true)
 			d.waits(q, b)
-			d.Resume(a)
+			d.SetPaused(a, false)
 			d.waits(q, b)
 			d.Remove(b)
 			d.waits(q, a)

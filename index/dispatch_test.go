@@ -160,13 +160,13 @@ func (m *dispatchModel) Spend(t *rapid.T) {
 
 func (m *dispatchModel) Pause(t *rapid.T) {
 	id, s := m.pick(t)
-	m.d.Pause(id)
+	m.d.SetPaused(id, true)
 	m.change(s, func() { s.paused = true })
 }
 
 func (m *dispatchModel) Resume(t *rapid.T) {
 	id, s := m.pick(t)
-	m.d.Resume(id)
+	m.d.SetPaused(id, false)
 	m.change(s, func() { s.paused = false })
 }
 
