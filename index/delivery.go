@@ -125,8 +125,7 @@ func (x *Index) freeTimerIfEmpty(e *entry) {
 // schedule puts a packet's timer, if it has one, where its state says.
 func (x *Index) schedule(e *entry) {
 	if e.timer != 0 {
-		u := x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue))
-		x.timers.schedule(e.timer, e.state.clock(), x.timers.at(e.timer).dueAt(e.state, u.keepDead))
+		x.timers.schedule(e.timer, e.state.clock(), x.timers.at(e.timer).dueAt(e.state, x.queueOf(e).keepDead))
 	}
 }
 

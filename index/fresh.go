@@ -53,15 +53,8 @@ func (x *Index) Refresh(q QueueID) {
 		return
 	}
 	u := x.queues.at(uint32(q))
-	if u.lanes == nil {
-		x.freshen(u, u.defaultLane)
-		return
-	}
-	for _, heap := range [2][]laneHead{u.lanes.narrow[Newest], u.lanes.wide[Newest]} {
-		x.forest.passed += len(heap)
-		for _, h := range heap {
-			x.freshen(u, h.lane)
-		}
+	for lane := range x.trees(u, false) {
+		x.freshen(u, lane)
 	}
 }
 

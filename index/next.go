@@ -22,7 +22,7 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 		return x.next(u, s, skip, n, dst)
 	}
 	left := -skip
-	for t := range x.trees(u, s.Fits16) {
+	for _, t := range x.trees(u, s.Fits16) {
 		left += int(t.count)
 	}
 	n = min(n, left)
@@ -71,7 +71,7 @@ func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet 
 func (x *Index) Last(q QueueID) Packet {
 	var last place
 	var id uint32
-	for t := range x.trees(x.queues.at(uint32(q)), false) {
+	for _, t := range x.trees(x.queues.at(uint32(q)), false) {
 		x.forest.passed += passedPaths
 		end, _ := x.forest.highest(t)
 		w := x.forest.walkPriority(t, end.priority, Oldest)

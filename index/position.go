@@ -1,6 +1,9 @@
 package index
 
-import "iter"
+import (
+	"iter"
+	"math"
+)
 
 // Passed grows with what searches and walks pass: by 1, some 25 ns, for a packet or a leaf of some
 // 30, and by as much as takes that time for lanes and dearer steps. What a call costs besides is
@@ -24,13 +27,8 @@ func (x *Index) Position(id ID) int {
 	if e == nil || !e.selectable() {
 		return -1
 	}
-	n := 0
-	for t := range x.trees(x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)), false) {
-		x.forest.passed += passedPaths
-		n += x.forest.count(t, place{}, place{e.priority - 1, ^uint64(0)})
-		n += x.forest.count(t, e.place().plusOne(), place{e.priority, ^uint64(0)})
-	}
-	return n
+	return x.count(x.queueOf(e), span{place{}, place{e.priority - 1, math.MaxUint64}},
+		span{e.place().plusOne(), place{e.priority, math.MaxUint64}})
 }
 
 // Before is how many selectable packets the oldest end takes before this one; -1 when it is not
@@ -40,12 +38,7 @@ func (x *Index) Before(id ID) int {
 	if e == nil || !e.selectable() {
 		return -1
 	}
-	n := -1
-	for t := range x.trees(x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)), false) {
-		x.forest.passed += passedPaths
-		n += x.forest.count(t, place{}, e.place())
-	}
-	return n
+	return x.count(x.queueOf(e), span{place{}, e.place()}) - 1
 }
 
 // CountBetween is how many selectable packets of a queue have a priority from one to another, both
@@ -54,12 +47,7 @@ func (x *Index) CountBetween(q QueueID, from, to uint32) int {
 	if !x.hasQueue(q) {
 		return 0
 	}
-	n := 0
-	for t := range x.trees(x.queues.at(uint32(q)), false) {
-		x.forest.passed += passedPaths
-		n += x.forest.count(t, place{from, 0}, place{to, ^uint64(0)})
-	}
-	return n
+	return x.count(x.queues.at(uint32(q)), span{place{from, 0}, place{to, math.MaxUint64}})
 }
 
 // Distance is how many selectable packets of a queue are behind a place, up to another that is
@@ -71,33 +59,42 @@ func (x *Index) Distance(q QueueID, after, to Place) int {
 	if !x.hasQueue(q) || !ok {
 		return 0
 	}
-	n := 0
-	for t := range x.trees(x.queues.at(uint32(q)), false) {
+	u := x.queues.at(uint32(q))
+	if a.priority == b.priority {
+		return x.count(u, span{b, a})
+	}
+	return x.count(u, span{place{a.priority, 0}, a},
+		span{place{a.priority + 1, 0}, place{b.priority - 1, math.MaxUint64}},
+		span{b, place{b.priority, math.MaxUint64}})
+}
+
+// span is all places from one to another, both included.
+type span struct{ from, to place }
+
+// count is how many selectable packets of a queue are in some spans.
+func (x *Index) count(u *queue, spans ...span) (n int) {
+	for _, t := range x.trees(u, false) {
 		x.forest.passed += passedPaths
-		if a.priority == b.priority {
-			n += x.forest.count(t, b, a)
-			continue
+		for _, s := range spans {
+			n += x.forest.count(t, s.from, s.to)
 		}
-		n += x.forest.count(t, place{a.priority, 0}, a)
-		n += x.forest.count(t, place{a.priority + 1, 0}, place{b.priority - 1, ^uint64(0)})
-		n += x.forest.count(t, b, place{b.priority, ^uint64(0)})
 	}
 	return n
 }
 
-// trees gives the trees of a queue that are not empty, with narrow only those of narrow lanes.
-func (x *Index) trees(u *queue, narrow bool) iter.Seq[*tree] {
-	return func(yield func(*tree) bool) {
+// trees gives the lanes of a queue that are not empty, with narrow only the narrow ones.
+func (x *Index) trees(u *queue, narrow bool) iter.Seq2[LaneID, *tree] {
+	return func(yield func(LaneID, *tree) bool) {
 		if u.lanes == nil {
 			if t := &x.lanes.at(uint32(u.defaultLane)).tree; t.count > 0 {
-				yield(t)
+				yield(u.defaultLane, t)
 			}
 			return
 		}
 		for _, heap := range [2][]laneHead{u.lanes.narrow[Newest], u.lanes.wide[Newest]} {
 			for _, h := range heap {
 				x.forest.passed++
-				if !yield(&x.lanes.at(uint32(h.lane)).tree) {
+				if !yield(h.lane, &x.lanes.at(uint32(h.lane)).tree) {
 					return
 				}
 			}
@@ -111,7 +108,7 @@ func (x *Index) trees(u *queue, narrow bool) iter.Seq[*tree] {
 // onlyPriority returns the priority of all selectable packets of a queue; false if they have
 // several, or there are none. With one the order of one end is the reverse of the other's.
 func (x *Index) onlyPriority(u *queue) (only uint32, ok bool) {
-	for t := range x.trees(u, false) {
+	for _, t := range x.trees(u, false) {
 		k, _ := x.forest.lowest(t)
 		if t.priorities > 1 || ok && k.priority != only {
 			return 0, false

@@ -82,7 +82,7 @@ func (x *Index) BuildValues(q QueueID, n int) (built int, more bool) {
 		id := b.built
 		b.built++
 		x.forest.passed += passedBuild
-		if e := x.entries.at(id); e.state != 0 && x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)) == of {
+		if e := x.entries.at(id); e.state != 0 && x.queueOf(e) == of {
 			x.linkValue(of, id, e)
 		}
 	}
@@ -171,7 +171,7 @@ func (x *Index) findInOrder(t *tree, hash uint64, end End, seq uint64, max int, 
 
 // findByWalk appends all packets of a queue with a hash.
 func (x *Index) findByWalk(u *queue, hash uint64, dst []Packet) []Packet {
-	for t := range x.trees(u, false) {
+	for _, t := range x.trees(u, false) {
 		for w := x.forest.walk(t, Oldest); !w.done(); w.next() {
 			_, id := w.at()
 			if e := x.entries.at(id); e.hash() == hash {
@@ -212,7 +212,7 @@ func (x *Index) dropValues(u *queue) {
 func (x *Index) addValues(u *queue) {
 	x.dropValues(u)
 	u.values = new(tree)
-	for t := range x.trees(u, false) {
+	for _, t := range x.trees(u, false) {
 		for w := x.forest.walk(t, Oldest); !w.done() && u.values != unsearchable; w.next() {
 			_, id := w.at()
 			x.forest.passed += passedBuild
