@@ -64,6 +64,27 @@
 //
 // The package keyspace holds the names, and cache recent payloads.
 //
+// The calls of a Tx:
+//
+//	runs       Atomic, Made, Full, MayChange, MayLook, Looked, Now, Steady (tx.go, names.go)
+//	who calls  As, SetName, Select, Attach, Detach, Conns (role.go, names.go, conn.go)
+//	the disk   CanStore, Space, Damaged (tx.go)
+//	to push    CheckSize, Push, PushAll (push.go), Load (load.go)
+//	to take    Pop (pop.go), Claim, Ack, Extend, Progress (claim.go), Nack (return.go)
+//	by key     UpdatePriority, PopKey, PeekKey, PriorityOf (priority.go)
+//	by id      DeletePackets, MovePackets, SetPriority, RedrivePacket (each.go); a Bulk is of many
+//	to wait    Park, Unpark, TimeOut (parked.go), Drained (queue.go)
+//	to be sent Subscribe, Unsubscribe, Subscriptions, Ready, Resume (conn.go)
+//	lists      Len, PushEnd, Elements, NextElements, Element, SetAt, Find, PrepareSearch,
+//	           RemoveValue, MoveEnd (list.go), InsertAt, Trim (reshape.go)
+//	values     String, CanSet, SetString, PatchString (strings.go), Bytes (values.go)
+//	hashes     HashLen, Field, CanSetField, SetField, DeleteField, Fields, NextField, ScanFields
+//	names      Type, Delete, Drop, Rename, Expiry, SetExpiry, Scan, NameCount (names.go), Flush
+//	settings   Settings, HasOwnSettings, SetSettings, Close (setup.go), SetDefaults (defaults.go)
+//	to look    Peek, List, Show, PrepareIDs, QueueStats, QueueCounts, Unfinished, Oldest, Consumers
+//	           (inspect.go), Survey, Figures (survey.go), CheckFilter (filter.go)
+//	to be told Watch, WatchBroken, Unwatch (watch.go), Tail, Operator (event.go)
+//
 // The path of one push: netproto's Loop reads it and calls its session, which calls Tx.Push
 // (push.go); the packet is in the index and in the batch (batch.go); Machine.Take hands that to the
 // loop, which applies it and lets the reply leave.
