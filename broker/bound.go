@@ -31,13 +31,11 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 	if l.packets == 0 {
 		then = 0 // a value grows in its place
 	}
-	switch {
-	case !over(s, then, bytes+l.bytes):
+	if !over(s, then, bytes+l.bytes) {
 		return nil
 	}
 	tx.m.tellBound(q)
-	switch {
-	case s.Full == FullDrop:
+	if s.Full == FullDrop {
 		return tx.dropFor(q, l)
 	}
 	return fmt.Errorf("%w: it holds %s with %s, its bound is %s", ErrFull, Counted(packets, "packet"), Counted(bytes, "byte"), boundOf(s))

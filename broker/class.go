@@ -83,8 +83,8 @@ func (k *class) in(q *queue) index.Selection {
 }
 
 // nextSubscriber returns who of those that wait for a name gets the next packet of its queue; false
-// if none can take it.
-// Those with a filter are asked about the lanes that got packets since they were asked last.
+// if none can take it. Those with a filter are asked about the lanes that got packets since they
+// were asked last.
 func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 	q := w.queue
 	narrow, wide := m.ix.Widths(q.ix)

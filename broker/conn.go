@@ -31,10 +31,7 @@ func (c *Conn) CaughtUp() bool { return c.paused && c.to.Unsent() <= MaxOutstand
 func (m *Machine) subscriber(c *Conn) index.SubscriberID {
 	if c.sub == 0 {
 		c.sub = m.dispatch.Add(c.class)
-		for int(c.sub) >= len(m.conns) {
-			m.conns = append(m.conns, nil)
-		}
-		m.conns[c.sub] = c
+		m.conns = setAt(m.conns, int(c.sub), c, nil)
 	}
 	return c.sub
 }

@@ -161,7 +161,8 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 
 // replace puts a packet in the place of another, whose expiry it has.
 func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
-	id, hash, op := q.packet(old), setHash(p), 0
+	id, op := q.packet(old), 0
+	setHash(p)
 	m.tail(q, index.Packet{Identity: old.Identity, Priority: old.Priority, Size: uint32(len(p.Payload))}, EventReplaced)
 	m.leaveConsumer(old)
 	if old.HasUnique {
@@ -176,7 +177,7 @@ func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	}
 	m.open.puts.add(id, op)
 	m.ix.Remove(old.ID)
-	m.ix.Push(m.entry(q, id, hash, p, op), now) // there is room: one has just gone
+	m.ix.Push(m.entry(q, id, p, op), now) // there is room: one has just gone
 	m.changed(q)
 }
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -36,13 +37,8 @@ func (r *LoadRequest) tried() bool {
 // another has: the younger one holds that then.
 func (tx *Tx) Load(r *LoadRequest) (id ID, ok bool, err error) {
 	m := tx.m
-	if err = tx.CheckSize(PushRequest{Queue: r.Queue, Key: r.Key, Payload: r.Payload, Tags: r.Tags, Producer: r.Producer, Unique: r.Unique}); err == nil {
-		err = tx.CanStore()
-	}
-	if err == nil {
-		err = tx.begin()
-	}
-	if err != nil {
+	size := tx.CheckSize(PushRequest{Queue: r.Queue, Key: r.Key, Payload: r.Payload, Tags: r.Tags, Producer: r.Producer, Unique: r.Unique})
+	if err = cmp.Or(size, tx.CanStore(), tx.begin()); err != nil {
 		return 0, false, err
 	}
 	q, err := m.makeQueue(r.Queue)

@@ -118,11 +118,11 @@ func (tx *Tx) packet(r *PushRequest) Packet {
 // insert puts p at an end of a priority: into the open batch, the cache and the index. The queue
 // has admitted it, so the index has room. The state is as of index.Entry.
 func (m *Machine) insert(q *queue, priority uint32, end End, p *Packet, s State, until int64) index.ID {
-	hash := setHash(p)
+	setHash(p)
 	id := content.PacketID{Queue: q.id, Priority: priority, Seq: m.nextSeq(end)}
 	op := m.open.ops.Put(id, p)
 	m.open.puts.add(id, op)
-	e := m.entry(q, id, hash, p, op)
+	e := m.entry(q, id, p, op)
 	e.State, e.Until = s, until
 	ix := m.ix.Push(e, m.tx.now)
 	m.putUnique(q, id.Seq, p.Unique)
@@ -132,16 +132,15 @@ func (m *Machine) insert(q *queue, priority uint32, end End, p *Packet, s State,
 	return ix
 }
 
-// setHash returns the hash of a packet without a key, 0 for any other. Its record holds the hash.
-func setHash(p *Packet) uint64 {
+// setHash gives a packet without a key the hash of its payload, which its record holds.
+func setHash(p *Packet) {
 	if p.Key == nil {
 		p.Hash = content.ValueHash(p.Payload)
 	}
-	return p.Hash
 }
 
 // entry is the index entry of a packet that op puts. Its record is in the cache from then on.
-func (m *Machine) entry(q *queue, id content.PacketID, hash uint64, p *Packet, op int) index.Entry {
+func (m *Machine) entry(q *queue, id content.PacketID, p *Packet, op int) index.Entry {
 	return index.Entry{
 		Queue:    q.ix,
 		Tags:     m.tagBytes(p.Tags),
@@ -149,7 +148,7 @@ func (m *Machine) entry(q *queue, id content.PacketID, hash uint64, p *Packet, o
 		Priority: id.Priority,
 		Seq:      id.Seq,
 		Key:      p.Key,
-		Hash:     hash,
+		Hash:     p.Hash,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
 		TagBytes: uint32(content.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		Identity: p.Identity,

@@ -18,9 +18,9 @@ type puts struct {
 func (p *puts) add(id content.PacketID, op int) {
 	switch {
 	case id.Seq >= p.firstSeq:
-		p.up = setAt(p.up, id.Seq-p.firstSeq, int32(op))
+		p.up = setAt(p.up, int(id.Seq-p.firstSeq), int32(op), -1)
 	case id.Seq <= p.firstLow:
-		p.down = setAt(p.down, p.firstLow-id.Seq, int32(op))
+		p.down = setAt(p.down, int(p.firstLow-id.Seq), int32(op), -1)
 	default:
 		if p.replaced == nil {
 			p.replaced = make(map[content.PacketID]int32)
@@ -29,12 +29,12 @@ func (p *puts) add(id content.PacketID, op int) {
 	}
 }
 
-// setAt sets s[i], and what is missing before it to -1.
-func setAt(s []int32, i uint64, op int32) []int32 {
-	for uint64(len(s)) <= i {
-		s = append(s, -1)
+// setAt sets s[i], and what is missing before it to a filler.
+func setAt[T any](s []T, i int, v, filler T) []T {
+	for len(s) <= i {
+		s = append(s, filler)
 	}
-	s[i] = op
+	s[i] = v
 	return s
 }
 

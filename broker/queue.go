@@ -55,10 +55,7 @@ func (t *queueTable) has(q *queue) bool { return int(q.ix) < len(t.all) && t.all
 
 // add makes a queue known that has no name yet.
 func (t *queueTable) add(q *queue) {
-	for int(q.ix) >= len(t.all) {
-		t.all = append(t.all, nil)
-	}
-	t.all[q.ix] = q
+	t.all = setAt(t.all, int(q.ix), q, nil)
 	if t.taken != nil {
 		t.taken[q.id] = true
 	}

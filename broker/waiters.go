@@ -23,10 +23,7 @@ func (m *Machine) await(name []byte) (*waiters, error) {
 	w := &waiters{of: watched{m.tx.db, string(name)}}
 	for r := range w.lists {
 		w.lists[r] = m.dispatch.AddList()
-		for int(w.lists[r]) >= len(m.lists) {
-			m.lists = append(m.lists, nil)
-		}
-		m.lists[w.lists[r]] = w
+		m.lists = setAt(m.lists, int(w.lists[r]), w, nil)
 	}
 	m.awaited[w.of] = w
 	m.awaitedBytes += len(name)
