@@ -16,8 +16,8 @@ import (
 type Iterator struct {
 	prefix []byte
 	merged y.Iterator // of all entries of the tables, by key, the newest first; nil without tables
-	now    uint64     // what has expired by then is gone
 	last   []byte     // the key that it stands at, or passed over last
+	value  []byte     // a copy: nobody else meets a page of the table that cannot be read
 	entry  Entry      // valid as long as it has a key
 	err    error
 }
@@ -55,7 +55,7 @@ func (i *Iterator) Seek(key []byte) {
 		return
 	}
 	defer catchDamage(&i.err, debug.SetPanicOnFault(true))
-	i.last, i.now = i.last[:0], uint64(time.Now().Unix())
+	i.last = i.last[:0]
 	if bytes.Compare(key, i.prefix) < 0 {
 		key = i.prefix
 	}
@@ -95,10 +95,13 @@ func (i *Iterator) load() {
 			continue
 		}
 		i.last = append(i.last[:0], key...)
-		if e := entryOf(i.merged.Key(), i.merged.Value()); !e.gone(i.now) {
-			i.entry = e
-			return
+		e := entryOf(i.merged.Key(), i.merged.Value())
+		if e.Deleted || e.Expires != 0 && e.gone(uint64(time.Now().Unix())) {
+			continue
 		}
+		i.value = append(i.value[:0], e.Value...)
+		i.entry, i.entry.Value = e, i.value
+		return
 	}
 }
 
@@ -116,5 +119,6 @@ func (i *Iterator) Err() error { return i.err }
 func (i *Iterator) Close() {
 	if i.merged != nil {
 		_ = i.merged.Close()
+		i.merged, i.entry = nil, Entry{}
 	}
 }

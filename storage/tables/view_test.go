@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestIteratorShowsTheNewestEntryOfEachLiveKey(t *testing.T) {
@@ -54,6 +55,9 @@ func TestPagesThatCannotBeReadAreDamage(t *testing.T) {
 	window(t, s, random(model, rand.New(rand.NewPCG(5, 5)), 400, 300))
 	v := s.View()
 	defer v.Close()
+	it := v.Iterator(nil)
+	defer it.Close()
+	it.Seek(nil)
 	if err := os.Truncate(filepath.Join(root, "db", v.files[0].Name()), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +66,24 @@ func TestPagesThatCannotBeReadAreDamage(t *testing.T) {
 	}
 	if err := scan(v, func(Entry) {}); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a scan gives %v", err)
+	}
+	if e := it.Entry(); string(e.Value) != model[string(e.Key)] {
+		t.Errorf("what was shown before is %v", e)
+	}
+}
+
+func TestAnEntryThatExpiresDuringAScanIsLeftOut(t *testing.T) {
+	s := open(t, t.TempDir())
+	end := time.Now().Unix() + 2
+	window(t, s, []Entry{{Key: []byte("a")}, {Key: []byte("b"), Expires: uint64(end)}, {Key: []byte("c")}})
+	v := s.View()
+	defer v.Close()
+	it := v.Iterator(nil)
+	defer it.Close()
+	for it.Seek(nil); time.Now().Unix() < end; time.Sleep(10 * time.Millisecond) {
+	}
+	if it.Next(); string(it.Entry().Key) != "c" {
+		t.Errorf("behind a there is %q, want c", it.Entry().Key)
 	}
 }
 
