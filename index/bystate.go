@@ -106,8 +106,8 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet
 		if !x.hasQueue(q) || s < Ready || s > Damaged || from == (place{}) && after != (Place{}) {
 			return
 		}
-		once := oncePerTags(f)
-		o := openWalks{x: x, end: Oldest, from: from, filter: once, counts: true}
+		once := x.oncePerLane(f)
+		o := openWalks{x: x, end: Oldest, from: from, accepts: once, perLane: passedLane}
 		u := x.queues.at(uint32(q))
 		if u.byState != 0 {
 			if a := x.byStates.at(u.byState); s == Delayed {
@@ -120,25 +120,26 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet
 			o.openQueue(u, false)
 		}
 		for len(o.heap) > 0 {
-			id := o.take()
-			if e := x.entries.at(id); !yield(x.packet(id, e), x.accepts(e.lane, once)) {
+			_, id := o.heap[0].walk.at()
+			if e := x.entries.at(id); !yield(x.packet(id, e), once(e.lane)) {
 				return
 			}
+			o.take() // now: to go on may open many lanes
 		}
 	}
 }
 
-// oncePerTags asks a filter once about equal tags, however often it is called.
-func oncePerTags(f Filter) Filter {
+// oncePerLane asks a filter once a lane, however often it is called.
+func (x *Index) oncePerLane(f Filter) func(LaneID) bool {
 	if f == nil {
-		return nil
+		return func(LaneID) bool { return true }
 	}
-	answers := make(map[string]bool)
-	return func(tags string) bool {
-		takes, asked := answers[tags]
+	answers := make(map[LaneID]bool)
+	return func(id LaneID) bool {
+		takes, asked := answers[id]
 		if !asked {
-			takes = f(tags)
-			answers[tags] = takes
+			takes = f(x.lanes.at(uint32(id)).tags)
+			answers[id] = takes
 		}
 		return takes
 	}

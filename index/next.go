@@ -43,7 +43,10 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 // next is Next from the side that s.End says.
 func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet {
 	if u.lanes != nil {
-		o := openWalks{x: x, end: s.End, filter: s.Filter}
+		o := openWalks{x: x, end: s.End, perStep: passedStep}
+		if s.Filter != nil {
+			o.accepts = func(l LaneID) bool { return x.accepts(l, s.Filter) }
+		}
 		o.openQueue(u, s.Fits16)
 		for ; n > 0 && len(o.heap) > 0; skip-- {
 			if id := o.take(); skip <= 0 {
@@ -113,10 +116,11 @@ func (x *Index) openBehind(q QueueID, end End, after Place) openWalks {
 		return h.openWalks
 	}
 	from, ok := end.behind(place{after.Priority, after.Seq})
-	o := openWalks{x: x, end: end, from: from, counts: true}
+	o := openWalks{x: x, end: end, from: from, perLane: passedLane, perStep: passedStep}
 	if x.hasQueue(q) && ok {
 		o.openQueue(x.queues.at(uint32(q)), false)
 	}
+	o.perLane = 0 // a step that opens lanes counts as one
 	return o
 }
 
@@ -134,12 +138,13 @@ type laneWalk struct {
 // openWalks merges walks over trees: it is a heap of them, the one at the earliest place first. It
 // opens the lanes of a queue as they can be next.
 type openWalks struct {
-	x      *Index
-	end    End
-	from   place // at which the walks begin; the zero place is before all
-	filter Filter
-	counts bool // the lanes that are opened count as passed
-	heap   []laneWalk
+	x       *Index
+	end     End
+	from    place             // at which the walks begin; the zero place is before all
+	accepts func(LaneID) bool // which lanes are opened; nil: all
+	heap    []laneWalk
+
+	perLane, perStep int // what to open a lane, and a step among several walks, count as passed
 }
 
 // openQueue opens the lanes of a queue, with narrow only the narrow ones.
@@ -150,7 +155,7 @@ func (o *openWalks) openQueue(u *queue, narrow bool) {
 		if !narrow {
 			o.openLane(u.lanes.wide[o.end], 0)
 		}
-	case o.x.accepts(u.defaultLane, o.filter):
+	case o.accepts == nil || o.accepts(u.defaultLane):
 		o.open(&o.x.lanes.at(uint32(u.defaultLane)).tree)
 	}
 }
@@ -161,10 +166,8 @@ func (o *openWalks) openLane(h []laneHead, i int) {
 	if i >= len(h) {
 		return
 	}
-	if o.counts {
-		o.x.forest.passed += passedLane
-	}
-	if o.x.accepts(h[i].lane, o.filter) {
+	o.x.forest.passed += o.perLane
+	if o.accepts == nil || o.accepts(h[i].lane) {
 		t := &o.x.lanes.at(uint32(h[i].lane)).tree
 		if o.from == (place{}) || !o.end.earlier(h[i].place, o.from) {
 			o.push(laneWalk{walk: o.x.forest.walk(t, o.end), at: h[i].place, heap: h, pos: i + 1})
@@ -199,7 +202,7 @@ func (o *openWalks) take() uint32 {
 	heap, pos := top.heap, top.pos
 	top.pos = 0
 	if len(o.heap) > 1 {
-		o.x.forest.passed += passedStep
+		o.x.forest.passed += o.perStep
 	}
 	o.next()
 	if pos != 0 {

@@ -16,7 +16,7 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 			return
 		}
 		u := x.queues.at(uint32(q))
-		zero, rest := openWalks{x: x, end: worst}, openWalks{x: x, end: worst}
+		zero, rest := openWalks{x: x, end: worst, perStep: passedStep}, openWalks{x: x, end: worst, perStep: passedStep}
 		if u.byState != 0 {
 			a := x.byStates.at(u.byState)
 			zero.add(x.forest.walkPriority(a.tree(Ready), 0, worst))
