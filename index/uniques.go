@@ -121,7 +121,7 @@ func (x *Index) Unique(id ID, dst []byte) ([]byte, bool) {
 	return x.uniques.ids.appendKey(dst, x.uniques.groups.at(uint32(id))), true
 }
 
-// setUnique gives a new packet its id.
+// setUnique gives a packet its id, which is new in its queue.
 func (x *Index) setUnique(id uint32, e *entry, q QueueID, unique []byte) {
 	u := &x.uniques
 	g := u.ids.findOrAdd(q, unique)
