@@ -15,6 +15,10 @@ func TestThePackageCommentListsEachCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, list, _ := strings.Cut(string(doc), "The calls of a Tx")
+	list, _, found := strings.Cut(list, "The path of one push")
+	if !found {
+		t.Fatal("doc.go has no list of calls before its path of one push")
+	}
 	listed := map[string]bool{}
 	for _, word := range regexp.MustCompile(`[A-Z]\w+`).FindAllString(list, -1) {
 		listed[word] = true
