@@ -4,13 +4,18 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"github.com/holdfast-queue/holdfast/storage/content"
+	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // leftover is what popped leaves in a store.
@@ -253,5 +258,27 @@ func TestSizesOfAFolderThatIsNoneAreRefused(t *testing.T) {
 		if _, err := Sizes(name); !errors.Is(err, ErrNotFolder) {
 			t.Errorf("measuring %s gives %v", name, err)
 		}
+	}
+}
+
+func TestSizesAreOfWhatCanBeReadAndSayWhatCannot(t *testing.T) {
+	if dir, _, ok := strings.Cut(os.Getenv(refusedFolder), "|"); ok {
+		sizes, err := Sizes(dir)
+		fmt.Printf("<%v %v>", sizes.Total > 0 && !sizes.Newest.IsZero(), errors.Is(err, fs.ErrPermission))
+		return
+	}
+	if os.Getuid() != 0 {
+		t.Skip("skipped: only root can run a test as another user")
+	}
+	dir := shared(t)
+	if err := openTest(t, dir, Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	chownAll(t, dir)
+	if err := os.Mkdir(filepath.Join(dir, "lost+found"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out := asNobody(t, dir, ""); out != "<true true>" {
+		t.Errorf("it gives %s", out)
 	}
 }

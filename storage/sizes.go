@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -66,12 +67,14 @@ type FileSizes struct {
 
 // Sizes measures the data folder dir without opening it; a server may be running on it. A file that
 // goes away meanwhile counts nothing. The error wraps ErrNotFolder when there is no data folder.
+// With another error it returns the sizes of what can be read.
 func Sizes(dir string) (FileSizes, error) {
 	if _, err := os.Stat(filepath.Join(dir, formatName)); errors.Is(err, fs.ErrNotExist) {
 		return FileSizes{}, fmt.Errorf("%w: %s has no file %q", ErrNotFolder, dir, formatName)
 	}
 	var sizes FileSizes
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	var unread error
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		var info fs.FileInfo
 		if err == nil {
 			info, err = d.Info()
@@ -80,7 +83,8 @@ func Sizes(dir string) (FileSizes, error) {
 			return nil
 		}
 		if err != nil {
-			return err
+			unread = cmp.Or(unread, err)
+			return nil
 		}
 		n := info.Sys().(*syscall.Stat_t).Blocks * statBlock
 		sizes.Total += n
@@ -92,8 +96,8 @@ func Sizes(dir string) (FileSizes, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return FileSizes{}, fmt.Errorf("cannot measure the data folder: %w", err)
+	if unread != nil {
+		return sizes, fmt.Errorf("cannot measure the data folder: %w", unread)
 	}
 	return sizes, nil
 }

@@ -49,7 +49,7 @@ func lookAtFolder(path string) []Finding {
 	} else {
 		findings = append(findings, syncOf(took))
 	}
-	used, _ := storage.Sizes(path) // nothing where no server was yet
+	used, _ := storage.Sizes(path) // nothing where no server was yet, and only what this user can read
 	if !used.Newest.IsZero() {
 		findings = append(findings, timesOf(used.Newest, time.Now()))
 	}
