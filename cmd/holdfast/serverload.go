@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -290,7 +291,7 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 func (l *serverLoad) do(ctx context.Context, args ...any) {
 	if l.target.db != l.selected {
 		l.selected = l.target.db
-		l.do(ctx, "SELECT", l.selected)
+		l.do(ctx, "SELECT", strconv.Itoa(l.selected))
 	}
 	for _, a := range args {
 		if b, ok := a.([]byte); ok {
