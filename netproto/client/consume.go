@@ -262,14 +262,7 @@ func (w *consumer) stillClaimed(j *job) bool {
 // cause ErrShutdown, returns their packets to the queue for others to take at once, and returns the
 // error of ctx. Such a claim does not count as an attempt.
 func (c *Client) Shutdown(ctx context.Context) error {
-	c.mu.Lock()
-	c.stopped = true
-	all := make([]*consumer, 0, len(c.consumers))
-	for w := range c.consumers {
-		all = append(all, w)
-		w.stop()
-	}
-	c.mu.Unlock()
+	all := c.stop()
 	errs := make([]error, len(all))
 	var waiting sync.WaitGroup
 	for i, w := range all {
@@ -283,6 +276,22 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	}
 	waiting.Wait()
 	return errors.Join(errs...)
+}
+
+// StopClaiming is the first step of Shutdown alone: no more is asked for. It returns at once, while
+// handlers go on. A claim that is on its way may still bring packets.
+func (c *Client) StopClaiming() { c.stop() }
+
+func (c *Client) stop() []*consumer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	all := make([]*consumer, 0, len(c.consumers))
+	for w := range c.consumers {
+		all = append(all, w)
+		w.stop()
+	}
+	return all
 }
 
 // giveBack returns the packets that handlers still work on.
