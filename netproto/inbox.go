@@ -8,14 +8,14 @@ import (
 // inbox is what has arrived and is not carried out.
 type inbox struct {
 	in        []byte
-	tried     int // bytes of in that are no whole request
+	tried     int // bytes of in that are no whole request; 0: they are to be looked at
 	announced int // bytes of that request, see Peer.Announce
 	reserved  int // and what is reserved for it
 	framed    int // bytes of in when frame was set
 	pause     pause
 }
 
-// pause is why nothing is read and carried out, though no request waits.
+// pause is why nothing is read and carried out, besides a request that waits.
 type pause uint8
 
 const (
