@@ -129,10 +129,12 @@ func statsTable(w io.Writer, all []queueStats, before *round) *table {
 	}
 	line("QUEUE", func(q *queueStats) string { return cell(q.name, longCell) })
 	t.texts = t.head[1:] // the columns of long names are cut
+	grows := false       // pushed and what is behind it count what has happened: these have a rate
 	for f, first := range figuresOf(&all[0].Stats) {
+		grows = grows || first.name == "pushed"
 		line(first.name, func(q *queueStats) string {
 			text := decimal(figuresOf(&q.Stats)[f].n)
-			if rate := before.perSecond(q, first.name); rate != "" && f >= firstCounter {
+			if rate := before.perSecond(q, first.name); rate != "" && grows {
 				text += " (" + rate + "/s)"
 			}
 			return text

@@ -19,9 +19,6 @@ type round struct {
 	took time.Duration // since then; 0 if there was none
 }
 
-// firstCounter is the first figure that only grows: pushed.
-const firstCounter = 7
-
 // grown is how much counters of a queue have grown. Those of a new queue began with 0.
 func (r *round) grown(q *queueStats, counters ...string) (n int64) {
 	before := r.of[q.name]
