@@ -212,7 +212,7 @@ func TestAClientThatCannotBeServedSaysWhy(t *testing.T) {
 		"bench of nobody":         {args: []string{"bench", "--pinpriq", nobody}, want: "no server answers at"},
 		"bench of nobody's board": {args: []string{"bench", "--protocol", "barbershop", "--barbershop", nobody}, want: "no server answers at"},
 		"board that is none":      {args: []string{"bench", "--protocol", "barbershop", "--timeout", "50ms", "--barbershop", silent.Addr().String()}, want: "check that it speaks barbershop"},
-		"a server that is mute":   {args: []string{"push", "q", "x", "--timeout", "10ms", "--redis", silent.Addr().String()}, want: "did not answer within 10ms"},
+		"a server that is mute":   {args: []string{"push", "q", "x", "--timeout", "1s", "--redis", silent.Addr().String()}, want: "did not answer within 1s"},
 		"pop of another protocol": {args: []string{"pop", "q", "--redis", s.addr}, want: "check that --redis " + s.addr + " is the server's address for Redis clients"},
 		"argument too long":       {args: []string{"push", "q", beyond}, want: "the limit is 1048576"},
 		"standard input too long": {stdin: beyond, args: []string{"push", "q"}, want: "the limit is 1048576"},
