@@ -54,7 +54,8 @@ func TestALargeRequestIsNotKeptWhenItWasServed(t *testing.T) {
 			}
 			c.read()
 		}
-		if grown := heap() - before; grown > int64(len(clients)*len(text)/2) {
+		// Who keeps the requests has as much as all of them. A reader that is behind has 0.5 to 0.6.
+		if grown := heap() - before; grown > int64(len(clients)*len(text)*3/4) {
 			t.Errorf("%d connections that sent %s of %d bytes keep %d bytes", len(clients), what, len(text), grown)
 		}
 	}
