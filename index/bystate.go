@@ -124,7 +124,7 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet
 			if e := x.entries.at(id); !yield(x.packet(id, e), once(e.lane)) {
 				return
 			}
-			o.take() // now: to go on may open many lanes
+			o.take() // not before: it may open many lanes, and the caller may want no more
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)
 	defer context.AfterFunc(ctx, func() {
-		server.StopClaiming() // before a word of it: a command that ends upon that would claim once more
+		server.StopClaiming() // before the word: a command that ends when it comes would claim once more
 		if n := t.signal(0); n > 0 {
 			fmt.Fprintf(stderr, "holdfast: waiting for %s to end; a second Ctrl-C ends what still runs\n", plural(n, "command"))
 		}
