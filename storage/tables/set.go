@@ -31,8 +31,9 @@ type Set struct {
 	leaves   atomic.Bool // a merge is under way that began without level 1
 	adopting sync.Mutex  // held for a whole adoption
 
-	mu   sync.Mutex // guards what follows
-	view *View      // of the list in force; nil before the first
+	mu     sync.Mutex // guards what follows
+	view   *View      // of the list in force; nil before the first
+	closed bool
 }
 
 // Options of Open.
@@ -305,10 +306,14 @@ func unknown(err error) error {
 	return err
 }
 
-// Close closes the view. Readers that still have it end it later.
+// Close closes the view. Readers that still have it end it later. A second Close does nothing.
 func (s *Set) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
 	if s.view != nil {
 		s.view.Close()
 	}

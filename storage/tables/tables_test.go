@@ -490,6 +490,18 @@ func TestOldViewsStayWhole(t *testing.T) {
 	}
 }
 
+func TestASecondCloseOfASetEndsNoReader(t *testing.T) {
+	s := open(t, t.TempDir())
+	window(t, s, []Entry{{Key: key(1), Value: []byte("value")}})
+	v := s.View()
+	defer v.Close()
+	s.Close()
+	s.Close()
+	if e, ok, err := v.Get(key(1)); !ok || err != nil || string(e.Value) != "value" {
+		t.Errorf("the reader gets %q, %v, %v", e.Value, ok, err)
+	}
+}
+
 func TestEveryFlippedBitOfATableIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a table is opened 60,000 times")
