@@ -90,4 +90,7 @@ func (n *Snapshot) Control() content.Control { return n.control }
 func (n *Snapshot) Flush() content.Flush { return n.flush }
 
 // Close gives the snapshot up. Nothing of it may run or be called then.
-func (n *Snapshot) Close() { n.view.Close() }
+func (n *Snapshot) Close() {
+	n.view.Rest()
+	n.view.Close()
+}

@@ -93,7 +93,16 @@ func (v *View) Close() {
 	v.txn.Discard()
 	_ = v.db.Close()
 	for _, f := range v.files {
+		f.rest() // a later view may have the table, and keep what was read through this one
 		f.release()
+	}
+}
+
+// Rest gives up the memory that scans have taken. It is the system's to take back at any time, but
+// counts as the process's until the view is closed.
+func (v *View) Rest() {
+	for _, f := range v.files {
+		f.rest()
 	}
 }
 
