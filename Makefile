@@ -14,7 +14,7 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack bench offline dist dist-check deb-test screenshots clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack words bench offline dist dist-check deb-test screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -99,6 +99,9 @@ soak: ## load a server for DURATION (1h) and check that its folder, memory and o
 
 attack: ## attack a server with clients that read nothing, never end a request, come and go
 	go test ./fuzz/soak -count=1 -run 'TestAttacks$$' -whole -timeout 30m -v
+
+words: ## make the tables of COMMANDS.md from the words in netproto/words
+	go test ./netproto/words -count=1 -update
 
 bench: build ## compare with Redis and beanstalkd, where installed; BENCH=--cost for processor time only, --quick for a short run
 	go run ./cmd/workshop --holdfast $(BIN) $(BENCH)
