@@ -1,5 +1,5 @@
 // Package resp serves the Redis protocol, RESP2 and RESP3, on the queues and the keyspace of a
-// broker. A list is a queue. COMMANDS.md says what each command does here. The files, in layers:
+// broker. A list is a queue. COMMANDS.md says what each command does here, netproto/words has its words. The files, in layers:
 // few use what a file declares that is listed after them.
 //
 // A connection:
@@ -28,8 +28,8 @@
 //	connection.go     commands on the connection itself
 //	info.go           INFO, and what the server is
 //	config.go         CONFIG
-//	syntax.go         the language of COMMANDS.md
-//	docs.go           what COMMANDS.md says of a command
+//	syntax.go         arguments in the language of netproto/words
+//	docs.go           what the words say of a command
 //	scan.go           names and fields, bit by bit
 //	introspection.go  COMMAND
 //	pop.go            commands that take elements of lists, and those that wait for one

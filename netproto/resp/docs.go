@@ -1,101 +1,41 @@
 package resp
 
 import (
-	_ "embed"
 	"strings"
+	"sync"
+
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
-// document has a table row for each command. COMMAND DOCS says what is there and nothing else, so
-// that the two cannot differ.
-//
-//go:embed COMMANDS.md
-var document string
-
-// documentGroups are Redis's words for sections of the document that are called otherwise.
-var documentGroups = map[string]string{
-	"channels": "pubsub", "lists": "list", "work queue": "queue",
-	"strings": "string", "hashes": "hash", "names": "generic",
-}
-
-// docs is what the document says of a command.
+// docs is what the words say of a command.
 type docs struct {
 	summary, group string
 	arguments      []argument
 }
 
-// documentRow is the row of a command. Most have one form.
-type documentRow struct {
-	group          string
-	forms          []string
-	reply, remarks string
-}
-
-func documentRows() (rows []documentRow) {
-	group := ""
-	for line := range strings.Lines(document) {
-		if heading, ok := strings.CutPrefix(line, "## "); ok {
-			group = strings.ToLower(strings.TrimSpace(heading))
-			if other := documentGroups[group]; other != "" {
-				group = other
+// allDocs are those of each command in the words, by its name in the table.
+var allDocs = sync.OnceValue(func() map[string]*docs {
+	all := make(map[string]*docs)
+	for _, g := range words.Commands {
+		for _, c := range g.Commands {
+			summary := "reply: " + c.Reply
+			if c.Remarks != "" {
+				summary += "; " + c.Remarks
 			}
-		}
-		if strings.HasPrefix(line, "| `") && line[3] >= 'A' && line[3] <= 'Z' {
-			cells := strings.Split(line, " | ")
-			row := documentRow{group: group, reply: cells[1], remarks: strings.Trim(cells[2], " |\n")}
-			for i, text := range strings.Split(cells[0], "`") {
-				if i%2 == 1 {
-					row.forms = append(row.forms, text)
-				}
-			}
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-// readDocs reads what the document says of the commands in the table, by the names of those.
-func readDocs(table map[string]*command) map[string]docs {
-	all := make(map[string]docs)
-	for _, row := range documentRows() {
-		d := docs{summary: "reply: " + row.reply, group: row.group}
-		if row.remarks != "" {
-			d.summary += "; " + row.remarks
-		}
-		for _, form := range row.forms {
-			c, words := documented(table, form)
-			if c == nil {
-				break // it is disabled
-			}
-			s := syntax{words: words, keys: c.flags&flagLocal == 0, queues: row.group == "queue"}
-			arguments := s.sequence()
-			if d.arguments != nil { // the other form
-				arguments = []argument{together("oneof", []argument{together("block", d.arguments), together("block", arguments)})}
-			}
-			d.arguments = arguments
-			all[c.name] = d
+			all[commandName(c.Name)] = &docs{summary, g.Name, parseArguments(c.Arguments, g.Name != "queue")}
 		}
 	}
 	return all
-}
+})
 
-// documented finds the command whose syntax this is, and returns the words that are its arguments.
-func documented(table map[string]*command, form string) (c *command, arguments []string) {
-	words := syntaxWords(form)
-	c = table[strings.ToLower(words[0])]
-	if c != nil && len(words) > 1 && c.sub[strings.ToLower(words[1])] != nil {
-		return c.sub[strings.ToLower(words[1])], words[2:]
-	}
-	return c, words[1:]
-}
+// commandName is the name in the table of a command in the words.
+func commandName(name string) string { return strings.ToLower(strings.ReplaceAll(name, " ", "|")) }
 
 // describeDocs replies with a command's name, and the map that is its documentation in Redis 7.
 func (s *session) describeDocs(c *command) {
-	if s.protocol.docs == nil {
-		s.protocol.docs = readDocs(s.protocol.table)
-	}
-	d, ok := s.protocol.docs[c.name]
-	if !ok { // it only holds others, and has no row
-		d = docs{summary: "a container of commands", group: s.protocol.docs[c.subs[0].name].group}
+	d := allDocs()[c.name]
+	if d == nil { // it only holds others
+		d = &docs{summary: "a container of commands", group: allDocs()[c.subs[0].name].group}
 	}
 	s.bulkString(c.name)
 	fast := c.flags&flagFast != 0

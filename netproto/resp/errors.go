@@ -37,8 +37,8 @@ var prefixes = []struct {
 	{broker.ErrInUse, "INUSE "},
 }
 
-// words puts an error of the broker into words that Redis clients know.
-func words(err error) string {
+// worded puts an error of the broker into words that Redis clients know.
+func worded(err error) string {
 	if f, ok := err.(failure); ok {
 		return string(f)
 	}

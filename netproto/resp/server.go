@@ -46,7 +46,6 @@ type Protocol struct {
 	fields    mapWriter          // of the packet that is written
 	requests  uint64             // carried out since the start
 	settings  map[string]string  // what CONFIG GET tells
-	docs      map[string]docs    // of the table; nil until COMMAND DOCS asks
 	pubsub    pubsub
 }
 

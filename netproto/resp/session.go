@@ -262,7 +262,7 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error)
 // fail replies with the error of the present command, in place of what that has replied.
 func (s *session) fail(err error) {
 	s.peer.Out = s.peer.Out[:s.commandStart]
-	s.error(words(err))
+	s.error(worded(err))
 }
 
 // runCommand runs the present command, inside Atomic if it is not local. A reply that is too large

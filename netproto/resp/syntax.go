@@ -15,33 +15,46 @@ type argument struct {
 	parts []argument // of oneof and block
 }
 
-// syntax reads the language in which COMMANDS.md tells arguments. A word in upper case is a token,
-// and belongs to the values behind it, which are in lower case. What is in [] may be missing.
-// | divides alternatives, and … repeats what is before it.
+// syntax reads the language of words.Command.
 type syntax struct {
-	words  []string // those not read yet
-	keys   bool     // the command has keys
-	queues bool     // it is one of the work queue, where a name is no key
+	words []string // those not read yet
+	names bool     // a name is a key
 }
 
 var (
-	syntaxMarks = strings.NewReplacer(`\|`, "|", "[", " [ ", "]", " ] ", "…", " … ")
-	// valueBeforeToken is where | divides clauses, and not two words: "EX s|PX ms".
-	valueBeforeToken = regexp.MustCompile(`([a-z])\|([A-Z])`)
+	marks = strings.NewReplacer("[", " [ ", "]", " ] ", "…", " … ")
+	// clauses are where | divides them, and not two words: "EX s|PX ms".
+	clauses = regexp.MustCompile(`([a-z])\|([A-Z])`)
 )
 
-func syntaxWords(form string) []string {
-	return strings.Fields(valueBeforeToken.ReplaceAllString(syntaxMarks.Replace(form), "$1 | $2"))
+// parseArguments reads the arguments of a command. Only those of the work queue have names that are
+// no keys.
+func parseArguments(text string, names bool) []argument {
+	s := syntax{strings.Fields(clauses.ReplaceAllString(marks.Replace(text), "$1 | $2")), names}
+	forms := s.forms()
+	if len(forms) == 1 {
+		return forms[0]
+	}
+	return []argument{oneOf(forms)}
 }
 
-// alternatives reads what | divides, up to the ].
-func (s *syntax) alternatives() argument {
-	all := []argument{together("block", s.sequence())}
-	for s.words[0] == "|" {
+// forms reads what | divides, up to a ] or the end.
+func (s *syntax) forms() (all [][]argument) {
+	for {
+		all = append(all, s.sequence())
+		if len(s.words) == 0 || s.words[0] != "|" {
+			return all
+		}
 		s.words = s.words[1:]
-		all = append(all, together("block", s.sequence()))
 	}
-	return together("oneof", all)
+}
+
+func oneOf(forms [][]argument) argument {
+	blocks := make([]argument, len(forms))
+	for i, f := range forms {
+		blocks[i] = together("block", f)
+	}
+	return together("oneof", blocks)
 }
 
 // sequence reads what stands side by side, up to a | or ] or the end.
@@ -51,7 +64,7 @@ func (s *syntax) sequence() (all []argument) {
 		s.words = s.words[1:]
 		switch {
 		case w == "[":
-			a := s.alternatives()
+			a := oneOf(s.forms())
 			s.words = s.words[1:]
 			a.flags = append([]string{"optional"}, a.flags...)
 			all = append(all, a)
@@ -111,7 +124,7 @@ func (s *syntax) value(w string) argument {
 func (s *syntax) kind(value string) string {
 	switch value {
 	case "name":
-		if s.keys && !s.queues {
+		if s.names {
 			return "key"
 		}
 	case "queue", "from", "to", "other":

@@ -188,7 +188,7 @@ const (
 	repliedName = 11
 )
 
-var errLooks = words(broker.ErrTooManyLooks)
+var errLooks = worded(broker.ErrTooManyLooks)
 
 // runTransaction runs the commands of the transaction inside Atomic. An error of one is its reply,
 // and the others go on.

@@ -222,7 +222,7 @@ func TestTheLargestValueIsStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(document, "An argument has at most 1 MiB") || !strings.Contains(string(operation), "1 MiB of a value") {
+	if !strings.Contains(document(t), "An argument has at most 1 MiB") || !strings.Contains(string(operation), "1 MiB of a value") {
 		t.Error("a document does not tell the limit")
 	}
 }
