@@ -12,10 +12,10 @@ import (
 func aclCommands() []command {
 	const local = flagLocal
 	return []command{{name: "acl", arity: -2, flags: local | flagAdmin, subs: []command{
-		{name: "acl|whoami", arity: 2, flags: local, run: aclWhoAmI},
-		{name: "acl|users", arity: 2, flags: local | flagAdmin, right: access.Operate, run: aclUsers},
-		{name: "acl|list", arity: 2, flags: local | flagAdmin, right: access.Operate, run: aclList},
-		{name: "acl|cat", arity: -2, flags: local, run: aclCat},
+		{name: "acl|whoami", flags: local, run: aclWhoAmI},
+		{name: "acl|users", flags: local | flagAdmin, right: access.Operate, run: aclUsers},
+		{name: "acl|list", flags: local | flagAdmin, right: access.Operate, run: aclList},
+		{name: "acl|cat", flags: local, run: aclCat},
 	}}}
 }
 

@@ -29,15 +29,15 @@ const maxLabel = 256
 func clientCommands() []command {
 	const local = flagLocal
 	return []command{{name: "client", arity: -2, flags: flagLocal | flagAdmin, subs: []command{
-		{name: "client|id", arity: 2, flags: local | flagFast, run: clientID},
-		{name: "client|getname", arity: 2, flags: local | flagFast, run: clientGetName},
-		{name: "client|setname", arity: 3, flags: local | flagFast, run: clientSetName},
-		{name: "client|setinfo", arity: 4, flags: local | flagFast, run: clientSetInfo},
-		{name: "client|info", arity: 2, flags: local, run: clientInfo},
-		{name: "client|list", arity: -2, flags: local | flagAdmin, run: clientList},
-		{name: "client|kill", arity: -3, flags: local | flagAdmin, right: access.Operate, asks: asksOfClient, run: clientKill},
-		{name: "client|unblock", arity: -3, flags: local | flagAdmin, right: access.Operate, asks: asksOfClient, run: clientUnblock},
-		{name: "client|reply", arity: 3, flags: local | flagFast, run: clientReply},
+		{name: "client|id", flags: local | flagFast, run: clientID},
+		{name: "client|getname", flags: local | flagFast, run: clientGetName},
+		{name: "client|setname", flags: local | flagFast, run: clientSetName},
+		{name: "client|setinfo", flags: local | flagFast, run: clientSetInfo},
+		{name: "client|info", flags: local, run: clientInfo},
+		{name: "client|list", flags: local | flagAdmin, run: clientList},
+		{name: "client|kill", flags: local | flagAdmin, right: access.Operate, asks: asksOfClient, run: clientKill},
+		{name: "client|unblock", flags: local | flagAdmin, right: access.Operate, asks: asksOfClient, run: clientUnblock},
+		{name: "client|reply", flags: local | flagFast, run: clientReply},
 	}}}
 }
 

@@ -14,11 +14,11 @@ import (
 // is the command's name. The arguments are valid during the call only.
 type command struct {
 	name  string // in lower case
-	arity int    // number of arguments, the name included; -n: n or more
 	flags flags
-	// Where its keys are: the first, the last (-1: the last argument) and the step between two. No
-	// keys if first is 0.
-	first, last, step int
+	// arity is the number of its arguments, the name included; -n: n or more. Its keys stand at first,
+	// at last (-1: the last argument) and each step between; it has none if first is 0. layOut tells
+	// what a row does not.
+	arity, first, last, step int
 	// elements is how many arguments it has besides what it brings, deletes or moves, of which each
 	// has so many arguments (per), if it takes any number.
 	elements, per int

@@ -12,8 +12,8 @@ import (
 
 func configCommands() []command {
 	return []command{{name: "config", arity: -2, flags: flagLocal | flagAdmin, subs: []command{
-		{name: "config|get", arity: -3, flags: flagLocal | flagAdmin, run: configGet},
-		{name: "config|resetstat", arity: 2, flags: flagLocal | flagAdmin, right: access.Operate, run: configResetStat},
+		{name: "config|get", flags: flagLocal | flagAdmin, run: configGet},
+		{name: "config|resetstat", flags: flagLocal | flagAdmin, right: access.Operate, run: configResetStat},
 	}}}
 }
 

@@ -15,14 +15,14 @@ const redisVersion = "7.0.15"
 
 func connectionCommands() []command {
 	return []command{
-		{name: "hello", arity: -1, flags: flagLocal | flagFast | flagNoAuth, run: hello},
-		{name: "auth", arity: -2, flags: flagLocal | flagFast | flagNoAuth, run: auth},
-		{name: "ping", arity: -1, flags: flagLocal | flagFast | flagPubSub, run: ping},
-		{name: "echo", arity: 2, flags: flagLocal | flagFast, run: echo},
+		{name: "hello", flags: flagLocal | flagFast | flagNoAuth, run: hello},
+		{name: "auth", flags: flagLocal | flagFast | flagNoAuth, run: auth},
+		{name: "ping", flags: flagLocal | flagFast | flagPubSub, run: ping},
+		{name: "echo", flags: flagLocal | flagFast, run: echo},
 		{name: "quit", arity: -1, flags: flagLocal | flagFast | flagNoAuth | flagAtOnce | flagPubSub, run: quit},
-		{name: "reset", arity: 1, flags: flagLocal | flagFast | flagNoAuth | flagAtOnce | flagPubSub, run: reset},
-		{name: "select", arity: 2, flags: flagLocal | flagFast, run: selectDatabase},
-		{name: "time", arity: 1, flags: flagLocal | flagFast, run: tellTime},
+		{name: "reset", flags: flagLocal | flagFast | flagNoAuth | flagAtOnce | flagPubSub, run: reset},
+		{name: "select", flags: flagLocal | flagFast, run: selectDatabase},
+		{name: "time", flags: flagLocal | flagFast, run: tellTime},
 	}
 }
 

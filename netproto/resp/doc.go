@@ -1,6 +1,6 @@
 // Package resp serves the Redis protocol, RESP2 and RESP3, on the queues and the keyspace of a
-// broker. A list is a queue. COMMANDS.md says what each command does here, netproto/words has its words. The files, in layers:
-// few use what a file declares that is listed after them.
+// broker. A list is a queue. COMMANDS.md says what each command does here, and netproto/words
+// declares them. The files, in layers: few use what a file declares that is listed after them.
 //
 // A connection:
 //

@@ -83,6 +83,34 @@ func TestArgumentsHaveTheShapeOfThoseOfRedis(t *testing.T) {
 	}
 }
 
+// places are the arity of each command in the reply of COMMAND, and where its keys are.
+func (r reply) places() map[string]string {
+	all := make(map[string]string)
+	for _, c := range r.elements {
+		e := c.elements
+		all[e[0].text] = strings.Join([]string{e[1].text, e[3].text, e[4].text, e[5].text}, " ")
+		maps.Copy(all, e[9].places())
+	}
+	return all
+}
+
+func TestArityAndPlacesOfKeysAreThoseOfRedis(t *testing.T) {
+	redis := dial(t, newOriginal(t).addr()).do("COMMAND").places()
+	compared := 0
+	for name, got := range dial(t, newDoor(t).addr()).do("COMMAND").places() {
+		switch want, ok := redis[name]; {
+		case !ok || name == "object": // a container in Redis
+		case got != want:
+			t.Errorf("%s has arity, first, last and step %s, in Redis %s", name, got, want)
+		default:
+			compared++
+		}
+	}
+	if compared < 100 {
+		t.Errorf("%d commands are as in Redis", compared)
+	}
+}
+
 // asksForDocs matches what redis-cli of 7.0 or later says of its version.
 var asksForDocs = regexp.MustCompile(`^redis-cli ([7-9]|\d\d)`)
 

@@ -9,21 +9,21 @@ import (
 
 func hashCommands() []command {
 	return []command{
-		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, elements: 2, per: 2, run: setFields(false)},
-		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, elements: 2, per: 2, run: setFields(true)},
-		{name: "hsetnx", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
-		{name: "hget", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hget},
-		{name: "hmget", arity: -3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hmget},
-		{name: "hgetall", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hgetall},
-		{name: "hkeys", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hkeys},
-		{name: "hvals", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hvals},
-		{name: "hdel", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, elements: 2, per: 1, run: hdel},
-		{name: "hexists", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hexists},
-		{name: "hlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hlen},
-		{name: "hstrlen", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hstrlen},
-		{name: "hincrby", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: hincrby},
-		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagCostly | flagAdds | flagFast, first: 1, last: 1, step: 1, right: access.Push | access.Look, run: hincrbyfloat},
-		{name: "hscan", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: hscan},
+		{name: "hset", flags: flagWrite | flagAdds | flagFast, elements: 2, per: 2, run: setFields(false)},
+		{name: "hmset", flags: flagWrite | flagAdds | flagFast, elements: 2, per: 2, run: setFields(true)},
+		{name: "hsetnx", flags: flagWrite | flagAdds | flagFast, run: hsetnx},
+		{name: "hget", flags: flagRead | flagFast, run: hget},
+		{name: "hmget", flags: flagRead | flagFast, run: hmget},
+		{name: "hgetall", flags: flagRead, run: hgetall},
+		{name: "hkeys", flags: flagRead, run: hkeys},
+		{name: "hvals", flags: flagRead, run: hvals},
+		{name: "hdel", flags: flagWrite | flagFast, elements: 2, per: 1, run: hdel},
+		{name: "hexists", flags: flagRead | flagFast, run: hexists},
+		{name: "hlen", flags: flagRead | flagFast, run: hlen},
+		{name: "hstrlen", flags: flagRead | flagFast, run: hstrlen},
+		{name: "hincrby", flags: flagWrite | flagAdds | flagFast, right: access.Push | access.Look, run: hincrby},
+		{name: "hincrbyfloat", flags: flagWrite | flagCostly | flagAdds | flagFast, right: access.Push | access.Look, run: hincrbyfloat},
+		{name: "hscan", flags: flagRead, run: hscan},
 	}
 }
 

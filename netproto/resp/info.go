@@ -15,8 +15,8 @@ import (
 
 func infoCommands() []command {
 	return []command{
-		{name: "info", arity: -1, flags: flagLocal, run: info},
-		{name: "dbsize", arity: 1, flags: flagRead | flagFast, run: dbSize},
+		{name: "info", flags: flagLocal, run: info},
+		{name: "dbsize", flags: flagRead | flagFast, run: dbSize},
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 func introspectionCommands() []command {
 	const local = flagLocal
 	return []command{{name: "command", arity: -1, flags: local, run: commandAll, subs: []command{
-		{name: "command|count", arity: 2, flags: local, run: commandCount},
-		{name: "command|docs", arity: -2, flags: local, run: commandDocs},
-		{name: "command|getkeys", arity: -4, flags: local, run: commandGetKeys},
-		{name: "command|info", arity: -2, flags: local, run: commandInfo},
-		{name: "command|list", arity: -2, flags: local, run: commandList},
+		{name: "command|count", flags: local, run: commandCount},
+		{name: "command|docs", flags: local, run: commandDocs},
+		{name: "command|getkeys", flags: local, run: commandGetKeys},
+		{name: "command|info", flags: local, run: commandInfo},
+		{name: "command|list", flags: local, run: commandList},
 	}}}
 }
 

@@ -116,15 +116,15 @@ const (
 func pubsubCommands() []command {
 	const local = flagLocal | flagPubSub | flagChannels
 	return []command{
-		{name: "subscribe", arity: -2, flags: local, right: access.Look, asks: asksToListen(1), run: subscribe},
-		{name: "psubscribe", arity: -2, flags: local, right: access.Look, asks: asksPatterns, run: psubscribe},
-		{name: "unsubscribe", arity: -1, flags: local, run: unsubscribe},
-		{name: "punsubscribe", arity: -1, flags: local, run: punsubscribe},
-		{name: "publish", arity: 3, flags: flagFast | flagChannels, right: access.Push, asks: asksFirst, run: publish},
+		{name: "subscribe", flags: local, right: access.Look, asks: asksToListen(1), run: subscribe},
+		{name: "psubscribe", flags: local, right: access.Look, asks: asksPatterns, run: psubscribe},
+		{name: "unsubscribe", flags: local, run: unsubscribe},
+		{name: "punsubscribe", flags: local, run: punsubscribe},
+		{name: "publish", flags: flagFast | flagChannels, right: access.Push, asks: asksFirst, run: publish},
 		{name: "pubsub", arity: -2, flags: flagLocal | flagChannels, subs: []command{
-			{name: "pubsub|channels", arity: -2, flags: flagLocal | flagChannels, right: access.Look, asks: asksChannels, run: listChannels},
-			{name: "pubsub|numsub", arity: -2, flags: flagLocal | flagChannels, right: access.Look, asks: asksToListen(2), run: countSubscribers},
-			{name: "pubsub|numpat", arity: 2, flags: flagLocal | flagChannels, run: countPatterns},
+			{name: "pubsub|channels", flags: flagLocal | flagChannels, right: access.Look, asks: asksChannels, run: listChannels},
+			{name: "pubsub|numsub", flags: flagLocal | flagChannels, right: access.Look, asks: asksToListen(2), run: countSubscribers},
+			{name: "pubsub|numpat", flags: flagLocal | flagChannels, run: countPatterns},
 		}},
 	}
 }

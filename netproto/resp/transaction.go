@@ -37,11 +37,11 @@ const (
 
 func transactionCommands() []command {
 	return []command{
-		{name: "multi", arity: 1, flags: flagLocal | flagFast | flagAtOnce, run: multi},
-		{name: "exec", arity: 1, flags: flagLocal | flagAtOnce, run: exec},
-		{name: "discard", arity: 1, flags: flagLocal | flagFast | flagAtOnce, run: discard},
-		{name: "watch", arity: -2, flags: flagFast | flagAtOnce, first: 1, last: -1, step: 1, right: access.Look, run: watch},
-		{name: "unwatch", arity: 1, flags: flagLocal | flagFast, run: unwatch},
+		{name: "multi", flags: flagLocal | flagFast | flagAtOnce, run: multi},
+		{name: "exec", flags: flagLocal | flagAtOnce, run: exec},
+		{name: "discard", flags: flagLocal | flagFast | flagAtOnce, run: discard},
+		{name: "watch", flags: flagFast | flagAtOnce, right: access.Look, run: watch},
+		{name: "unwatch", flags: flagLocal | flagFast, run: unwatch},
 	}
 }
 
