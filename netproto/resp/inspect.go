@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // defaultCount is how many packets QPEEK and QLIST show.
@@ -122,17 +124,13 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	case !ok:
 		return broker.ErrUnknownQueue
 	}
-	list := []figure{
-		{"ready", int64(q.Ready)}, {"hidden", int64(q.Hidden)}, {"delayed", int64(q.Delayed)},
-		{"claimed", int64(q.Claimed)}, {"dead", int64(q.Dead)}, {"done", int64(q.Done)}, {"damaged", int64(q.Damaged)}, {"bytes", q.Bytes},
-		{"pushed", int64(q.Pushed)}, {"popped", int64(q.Popped)}, {"acked", int64(q.Acked)},
-		{"nacked", int64(q.Nacked)}, {"expired", int64(q.Expired)}, {"died", int64(q.Counters.Dead)},
-		{"dropped", int64(q.Dropped)},
-	}
 	roles := []holder{{"producer", q.Producer}, {"consumer", q.Consumer}}
 	roles = slices.DeleteFunc(roles, func(h holder) bool { return h.client == nil })
-	s.mapHeader(len(list) + len(roles) + 2)
-	s.figures(list)
+	s.mapHeader(words.Figures + len(roles) + 2)
+	for i, n := range netproto.Figures(&q.QueueFigures) {
+		s.bulkString(words.QueueFigures[i].Name)
+		s.int(n)
+	}
 	for _, h := range roles {
 		s.bulkString(h.role)
 		s.named(*h.client)

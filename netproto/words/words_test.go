@@ -2,6 +2,7 @@ package words
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -41,23 +42,36 @@ func place(document, section, head string) (from, to int) {
 	return from, to
 }
 
-func TestTheDocumentHasTheCommandsAsTheyAreDeclared(t *testing.T) {
+// rowsOfFigures are how the document has the figures of a queue.
+func rowsOfFigures() string {
+	var b strings.Builder
+	for _, f := range QueueFigures {
+		of := map[Kind]string{Gauge: "now", Size: "now, in bytes", Total: "since the queue was made"}[f.Kind]
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, of, f.Says)
+	}
+	return b.String()
+}
+
+func TestTheTablesOfTheDocumentAreThoseOfTheWords(t *testing.T) {
 	b, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := string(b)
-	for i := range Commands {
-		g := &Commands[i]
-		from, to := place(text, g.Section, "command")
+	hold := func(section, head, rows string) {
+		from, to := place(text, section, head)
 		if from == 0 {
-			t.Fatalf("%s has no table of the commands of %q", document, g.Section)
+			t.Fatalf("%s has no table of each %s in %q", document, head, section)
 		}
-		if text[from:to] != g.rows() && !*update {
-			t.Errorf("%s has in %q other commands than are declared: run make words", document, g.Section)
+		if text[from:to] != rows && !*update {
+			t.Errorf("%s has other rows in the table of each %s in %q than the words: run make words", document, head, section)
 		}
-		text = text[:from] + g.rows() + text[to:]
+		text = text[:from] + rows + text[to:]
 	}
+	for i := range Commands {
+		hold(Commands[i].Section, "command", Commands[i].rows())
+	}
+	hold("Work queue", "figure", rowsOfFigures())
 	if *update {
 		if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
