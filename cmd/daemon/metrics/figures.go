@@ -3,12 +3,14 @@ package metrics
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -69,29 +71,24 @@ var (
 	memory       = desc("memory_bytes", "Memory of some kinds: recent payloads, requests and replies, the open batch.", "kind")
 )
 
-// deed is what is counted that queues do: of all together, and of one.
-type deed struct {
-	all, queue *prometheus.Desc
-	of         func(c *broker.Counters) uint64
-}
+// figureDesc is a figure of queues: of all together, and of one.
+type figureDesc struct{ all, queue *prometheus.Desc }
 
-var deeds = []deed{
-	newDeed("pushed", "came in", func(c *broker.Counters) uint64 { return c.Pushed }),
-	newDeed("popped", "were taken without a claim", func(c *broker.Counters) uint64 { return c.Popped }),
-	newDeed("acked", "were claimed and acknowledged", func(c *broker.Counters) uint64 { return c.Acked }),
-	newDeed("nacked", "were claimed and returned", func(c *broker.Counters) uint64 { return c.Nacked }),
-	newDeed("expired", "expired", func(c *broker.Counters) uint64 { return c.Expired }),
-	newDeed("died", "were tried too often", func(c *broker.Counters) uint64 { return c.Dead }),
-	newDeed("dropped", "a full queue dropped", func(c *broker.Counters) uint64 { return c.Dropped }),
-}
-
-func newDeed(word, what string, of func(*broker.Counters) uint64) deed {
-	return deed{
-		all:   desc("packets_"+word+"_total", "Packets that "+what+", of all queues, since the start."),
-		queue: desc("queue_packets_"+word+"_total", "Packets that "+what+", since the queue was made.", "database", "queue"),
-		of:    of,
+// figureDescs are those of words.QueueFigures.
+var figureDescs = func() (all [words.Figures]figureDesc) {
+	for i, f := range words.QueueFigures {
+		switch says := "P" + strings.TrimPrefix(f.Says, "p"); f.Kind {
+		case words.Gauge:
+			all[i] = figureDesc{allPackets, queuePacket}
+		case words.Size:
+			all[i] = figureDesc{allBytes, queueBytes}
+		case words.Total:
+			all[i].all = desc("packets_"+f.Name+"_total", says+", of all queues, since the start.")
+			all[i].queue = desc("queue_packets_"+f.Name+"_total", says+", since the queue was made.", "database", "queue")
+		}
 	}
-}
+	return all
+}()
 
 // Describe implements prometheus.Collector. It names nothing: what a page says depends on the
 // server.
@@ -121,8 +118,10 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	p.gauge(memory, float64(f.Cache), "payload_cache")
 	p.gauge(memory, float64(f.Open), "open_batch")
 	p.gauge(memory, float64(buffers), "connections")
-	for _, d := range deeds {
-		p.counter(d.all, float64(d.of(&f.Totals)))
+	for i, n := range netproto.Figures(&broker.QueueFigures{Counters: f.Totals}) {
+		if words.QueueFigures[i].Kind == words.Total {
+			p.counter(figureDescs[i].all, float64(n))
+		}
 	}
 	p.queues(queues, now)
 }
@@ -136,6 +135,18 @@ func (p page) gauge(d *prometheus.Desc, v float64, labels ...string) {
 
 func (p page) counter(d *prometheus.Desc, v float64, labels ...string) {
 	p.ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+}
+
+// figure shows a figure of queues. The gauges of packets are one metric, labelled by their names.
+func (p page) figure(i int, d *prometheus.Desc, n int64, labels ...string) {
+	switch f := words.QueueFigures[i]; f.Kind {
+	case words.Gauge:
+		p.gauge(d, float64(n), append(labels, f.Name)...)
+	case words.Size:
+		p.gauge(d, float64(n), labels...)
+	case words.Total:
+		p.counter(d, float64(n), labels...)
+	}
 }
 
 // histogram shows the buckets from 2^from to 2^to, in units of so much.
@@ -172,24 +183,21 @@ func (p page) queues(q *queues, now int64) {
 			continue
 		}
 		p.gauge(queueCount, float64(d.queues), db)
-		p.gauge(allBytes, float64(d.bytes), db)
-		for i, n := range d.packets {
-			p.gauge(allPackets, float64(n), db, states[i])
+		for i, n := range d.figures {
+			if words.QueueFigures[i].Kind != words.Total { // those of queues that are gone count, too
+				p.figure(i, figureDescs[i].all, n, db)
+			}
 		}
 	}
 	for _, s := range q.shown() {
 		db, name := strconv.Itoa(int(s.Database)), label(s.Name)
-		for i, n := range packets(&s.QueueFigures) {
-			p.gauge(queuePacket, float64(n), db, name, states[i])
+		for i, n := range netproto.Figures(&s.QueueFigures) {
+			p.figure(i, figureDescs[i].queue, n, db, name)
 		}
-		p.gauge(queueBytes, float64(s.Bytes), db, name)
 		p.gauge(queueOldest, age(s.Since, now), db, name)
 		p.gauge(queuePaused, truth(s.PausedIn), db, name, "in")
 		p.gauge(queuePaused, truth(s.PausedOut), db, name, "out")
 		p.gauge(queueBound, s.BoundRatio, db, name)
-		for _, d := range deeds {
-			p.counter(d.queue, float64(d.of(&s.Counters)), db, name)
-		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // Queues that have figures of their own on the page, so that it stays short.
@@ -21,19 +23,10 @@ const (
 	matchSteps = 1 << 16 // of a glob for one name
 )
 
-// states are the words for where packets are, as QSTAT has them.
-var states = [...]string{"ready", "hidden", "delayed", "claimed", "dead", "done", "damaged"}
-
-// packets are those of a queue, by states.
-func packets(f *broker.QueueFigures) [len(states)]int {
-	return [...]int{f.Ready, f.Hidden, f.Delayed, f.Claimed, f.Dead, f.Done, f.Damaged}
-}
-
 // database is what the queues of a database have together.
 type database struct {
 	queues  int
-	packets [len(states)]int
-	bytes   int64
+	figures [words.Figures]int64
 }
 
 // queues adds up all queues, and chooses which are shown.
@@ -71,9 +64,12 @@ func (r *ranking) cut() {
 	r.queue = r.queue[:n]
 }
 
-func size(s *broker.Surveyed) (n int) {
-	for _, count := range packets(&s.QueueFigures) {
-		n += count
+// size is how many packets a queue has.
+func size(s *broker.Surveyed) (n int64) {
+	for i, count := range netproto.Figures(&s.QueueFigures) {
+		if words.QueueFigures[i].Kind == words.Gauge {
+			n += count
+		}
 	}
 	return n
 }
@@ -108,9 +104,8 @@ func (m *Metrics) matches(name string) bool {
 func (q *queues) add(s broker.Surveyed, matches bool) {
 	d := &q.databases[s.Database]
 	d.queues++
-	d.bytes += s.Bytes
-	for i, n := range packets(&s.QueueFigures) {
-		d.packets[i] += n
+	for i, n := range netproto.Figures(&s.QueueFigures) {
+		d.figures[i] += n
 	}
 	if s.Since != 0 && (q.since == 0 || s.Since < q.since) {
 		q.since = s.Since

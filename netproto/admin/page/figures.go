@@ -1,7 +1,11 @@
 package page
 
 import (
+	"fmt"
+
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // Figures say how the server is, as the page is told each second. What follows Bytes is only for
@@ -9,25 +13,38 @@ import (
 type Figures struct {
 	At      int64   `json:"at"`     // Unix milliseconds
 	Queues  int     `json:"queues"` // that the user may look at, as Packets and Bytes are in these
-	Packets Packets `json:"packets"`
+	Packets packets `json:"packets"`
 	Bytes   int64   `json:"bytes"`
 	*Whole
 }
 
-// Packets counts packets by their states.
-type Packets struct {
-	Ready   int `json:"ready"`
-	Hidden  int `json:"hidden"`
-	Delayed int `json:"delayed"`
-	Claimed int `json:"claimed"`
-	Dead    int `json:"dead"`
-	Done    int `json:"done"`
-	Damaged int `json:"damaged"`
+// packets are figures of queues that count packets now. As JSON they are an object.
+type packets [words.Figures]int64
+
+// MarshalJSON implements json.Marshaler.
+func (p packets) MarshalJSON() ([]byte, error) { return object(words.Gauge, p), nil }
+
+// totals are those that count packets ever.
+type totals [words.Figures]int64
+
+// MarshalJSON implements json.Marshaler.
+func (t totals) MarshalJSON() ([]byte, error) { return object(words.Total, t), nil }
+
+// object is an object of the figures of a kind.
+func object(kind words.Kind, figures [words.Figures]int64) []byte {
+	text := []byte("{")
+	for i, f := range words.QueueFigures {
+		if f.Kind == kind {
+			text = fmt.Appendf(text, "%q:%d,", f.Name, figures[i])
+		}
+	}
+	text[len(text)-1] = '}'
+	return text
 }
 
 // Whole is what concerns the whole server.
 type Whole struct {
-	Totals  Totals `json:"totals"`
+	Totals  totals `json:"totals"` // what all queues did since the start
 	Disk    Disk   `json:"disk"`
 	Journal struct {
 		Bytes   int64  `json:"bytes"`
@@ -43,17 +60,6 @@ type Whole struct {
 	} `json:"memory"`
 	Connections map[string]int `json:"connections"` // by protocol
 	Backup      *Backup        `json:"backup"`      // null if there is none that is known
-}
-
-// Totals count what all queues did since the start.
-type Totals struct {
-	Pushed  uint64 `json:"pushed"`
-	Popped  uint64 `json:"popped"`
-	Acked   uint64 `json:"acked"`
-	Nacked  uint64 `json:"nacked"`
-	Expired uint64 `json:"expired"`
-	Died    uint64 `json:"died"`
-	Dropped uint64 `json:"dropped"`
 }
 
 // Disk is the file system of the data folder.
@@ -72,20 +78,14 @@ type Backup struct {
 func (f *Figures) add(q *broker.Surveyed) {
 	f.Queues++
 	f.Bytes += q.Bytes
-	p := &f.Packets
-	p.Ready += q.Ready
-	p.Hidden += q.Hidden
-	p.Delayed += q.Delayed
-	p.Claimed += q.Claimed
-	p.Dead += q.Dead
-	p.Done += q.Done
-	p.Damaged += q.Damaged
+	for i, n := range netproto.Figures(&q.QueueFigures) {
+		f.Packets[i] += n
+	}
 }
 
 // see notes what the broker says of the whole server.
 func (w *Whole) see(f *broker.Figures) {
-	c := &f.Totals
-	w.Totals = Totals{Pushed: c.Pushed, Popped: c.Popped, Acked: c.Acked, Nacked: c.Nacked, Expired: c.Expired, Died: c.Dead, Dropped: c.Dropped}
+	w.Totals = totals(netproto.Figures(&broker.QueueFigures{Counters: f.Totals}))
 	switch {
 	case f.RefusesAll:
 		w.Disk.Refuses = "all"

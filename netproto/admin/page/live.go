@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
@@ -157,7 +159,13 @@ func (v *view) send(out *events, a *access.Account) error {
 }
 
 // columns are those of rows.
-var columns = strings.Fields("database name ready hidden delayed claimed dead done damaged bytes since pushed popped acked nacked expired died dropped")
+var columns = func() []string {
+	all := []string{"database", "name"}
+	for _, f := range words.QueueFigures {
+		all = append(all, f.Name)
+	}
+	return append(all, "since")
+}()
 
 // queues writes the event of queues, if there is something to say.
 func (v *view) queues(out *events) {
@@ -210,13 +218,10 @@ func (r *row) appendPlace(dst []byte) []byte {
 // append appends the row as JSON.
 func (r *row) append(dst []byte) []byte {
 	dst = r.appendPlace(append(dst, '['))
-	for _, n := range [...]int64{
-		int64(r.Ready), int64(r.Hidden), int64(r.Delayed), int64(r.Claimed), int64(r.Dead), int64(r.Done), int64(r.Damaged), r.Bytes, r.Since,
-		int64(r.Pushed), int64(r.Popped), int64(r.Acked), int64(r.Nacked), int64(r.Expired), int64(r.Counters.Dead), int64(r.Dropped),
-	} {
+	for _, n := range netproto.Figures(&r.QueueFigures) {
 		dst = strconv.AppendInt(append(dst, ','), n, 10)
 	}
-	return append(dst, ']')
+	return append(strconv.AppendInt(append(dst, ','), r.Since, 10), ']')
 }
 
 // events are server-sent events for one page.
