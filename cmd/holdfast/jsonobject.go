@@ -57,6 +57,12 @@ func (o *jsonObject) moment(name string, t time.Time) {
 	}
 }
 
+// figure is a number with a name.
+type figure struct {
+	name string
+	n    int64
+}
+
 // figures adds numbers.
 func (o *jsonObject) figures(all ...figure) {
 	for _, f := range all {

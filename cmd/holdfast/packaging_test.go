@@ -28,8 +28,8 @@ func instructions(t *testing.T, word string) []string {
 	return found
 }
 
-// words reads the form of a command that no shell splits.
-func words(t *testing.T, list string) (all []string) {
+// unsplit reads the form of a command that no shell splits.
+func unsplit(t *testing.T, list string) (all []string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(list), &all); err != nil {
 		t.Fatalf("%s: %v", list, err)
@@ -80,7 +80,7 @@ func TestTheImageServesAndIsHealthy(t *testing.T) {
 		skipWithoutPowers(t, err)
 		t.Fatal(err)
 	}
-	entry := words(t, instructions(t, "ENTRYPOINT")[0])
+	entry := unsplit(t, instructions(t, "ENTRYPOINT")[0])
 	if err := os.WriteFile(filepath.Join(image, entry[0]), readFile(t, exe), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestTheImageServesAndIsHealthy(t *testing.T) {
 		return cmd
 	}
 	const anywhere = "127.0.0.1:0"
-	cmd := inImage(append(entry, words(t, instructions(t, "CMD")[0])...), "HOLDFAST_LOG=json",
+	cmd := inImage(append(entry, unsplit(t, instructions(t, "CMD")[0])...), "HOLDFAST_LOG=json",
 		"HOLDFAST_REDIS="+anywhere, "HOLDFAST_PINPRIQ="+anywhere, "HOLDFAST_BARBERSHOP="+anywhere, "HOLDFAST_ADMIN="+anywhere)
 	log, write := io.Pipe()
 	cmd.Stderr = write
@@ -104,7 +104,7 @@ func TestTheImageServesAndIsHealthy(t *testing.T) {
 	s := &testServer{}
 	s.wait(t, log, []string{"--redis", anywhere, "--pinpriq", anywhere, "--barbershop", anywhere, "--admin", anywhere})
 	check := regexp.MustCompile(`CMD (.*)$`).FindStringSubmatch(instructions(t, "HEALTHCHECK")[0])[1]
-	if out, err := inImage(words(t, check), "HOLDFAST_ADMIN="+s.addrs["admin"]).CombinedOutput(); err != nil {
+	if out, err := inImage(unsplit(t, check), "HOLDFAST_ADMIN="+s.addrs["admin"]).CombinedOutput(); err != nil {
 		t.Errorf("the check of its health: %v, %s", err, out)
 	}
 	s.must(t, "push", "jobs", "hello")

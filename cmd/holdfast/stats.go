@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // statsCmd prints the figures of queues.
@@ -94,20 +95,6 @@ func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueS
 	return all, nil
 }
 
-// figure is a number of a queue's.
-type figure struct {
-	name string
-	n    int64
-}
-
-func figuresOf(s *client.Stats) []figure {
-	return []figure{
-		{"ready", s.Ready}, {"hidden", s.Hidden}, {"delayed", s.Delayed}, {"claimed", s.Claimed}, {"dead", s.Dead}, {"done", s.Done}, {"damaged", s.Damaged},
-		{"bytes", s.Bytes}, {"pushed", s.Pushed}, {"popped", s.Popped}, {"acked", s.Acked}, {"nacked", s.Nacked},
-		{"expired", s.Expired}, {"died", s.Died}, {"dropped", s.Dropped},
-	}
-}
-
 // printStats writes a column for each queue, side by side if a terminal is wide enough.
 func printStats(w io.Writer, all []queueStats, before *round) error {
 	t := statsTable(w, all, before)
@@ -129,12 +116,10 @@ func statsTable(w io.Writer, all []queueStats, before *round) *table {
 	}
 	line("QUEUE", func(q *queueStats) string { return cell(q.name, longCell) })
 	t.texts = t.head[1:] // the columns of long names are cut
-	grows := false       // pushed and what is behind it count what has happened: these have a rate
-	for f, first := range figuresOf(&all[0].Stats) {
-		grows = grows || first.name == "pushed"
-		line(first.name, func(q *queueStats) string {
-			text := decimal(figuresOf(&q.Stats)[f].n)
-			if rate := before.perSecond(q, first.name); rate != "" && grows {
+	for i, f := range words.QueueFigures {
+		line(f.Name, func(q *queueStats) string {
+			text := decimal(q.Figure(i))
+			if rate := before.perSecond(q, i); rate != "" && f.Kind == words.Total {
 				text += " (" + rate + "/s)"
 			}
 			return text
@@ -156,7 +141,9 @@ func ageOfQueue(q *queueStats) string {
 // printBusiest writes a row for each queue, the busiest first, with rates or without.
 func printBusiest(w io.Writer, all []queueStats, before *round, rates bool) error {
 	slices.SortFunc(all, func(a, b queueStats) int {
-		busy := func(q *queueStats) int64 { return before.grown(q, "pushed", "popped", "acked", "nacked") }
+		busy := func(q *queueStats) int64 {
+			return before.grown(q, words.Pushed, words.Popped, words.Acked, words.Nacked)
+		}
 		return cmp.Or(cmp.Compare(busy(&b), busy(&a)), cmp.Compare(a.name, b.name))
 	})
 	t := newTable(w, "QUEUE")
@@ -170,7 +157,7 @@ func printBusiest(w io.Writer, all []queueStats, before *round, rates bool) erro
 	for i := range all {
 		q := &all[i]
 		row([]string{cell(q.name, longCell), decimal(q.Ready), decimal(q.Delayed), decimal(q.Claimed), decimal(q.Dead), ageOfQueue(q)},
-			before.perSecond(q, "pushed"), before.perSecond(q, "popped", "acked"), before.perSecond(q, "nacked"))
+			before.perSecond(q, words.Pushed), before.perSecond(q, words.Popped, words.Acked), before.perSecond(q, words.Nacked))
 	}
 	return t.Flush()
 }
@@ -208,7 +195,9 @@ func bandName(b client.Band) string {
 func statsJSON(name string, s *client.Stats) []byte {
 	var o jsonObject
 	o.bytes("queue", []byte(name))
-	o.figures(figuresOf(s)...)
+	for i, f := range words.QueueFigures {
+		o.add(f.Name, s.Figure(i))
+	}
 	o.add("age", s.Age.Milliseconds())
 	o.text("producer", s.Producer)
 	o.text("consumer", s.Consumer)

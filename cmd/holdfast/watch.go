@@ -19,23 +19,22 @@ type round struct {
 	took time.Duration // since then; 0 if there was none
 }
 
-// grown is how much counters of a queue have grown. Those of a new queue began with 0.
-func (r *round) grown(q *queueStats, counters ...string) (n int64) {
+// grown is how much figures of a queue have grown together, by their places in words.QueueFigures.
+// Those of a new queue began with 0.
+func (r *round) grown(q *queueStats, figures ...int) (n int64) {
 	before := r.of[q.name]
-	for i, f := range figuresOf(&q.Stats) {
-		if slices.Contains(counters, f.name) {
-			n += f.n - figuresOf(&before)[i].n
-		}
+	for _, i := range figures {
+		n += q.Figure(i) - before.Figure(i)
 	}
 	return max(n, 0)
 }
 
 // perSecond is a rate for people, "" if it is not known.
-func (r *round) perSecond(q *queueStats, counters ...string) string {
+func (r *round) perSecond(q *queueStats, figures ...int) string {
 	if r.took <= 0 {
 		return ""
 	}
-	return strconv.FormatFloat(float64(r.grown(q, counters...))/r.took.Seconds(), 'f', 1, 64)
+	return strconv.FormatFloat(float64(r.grown(q, figures...))/r.took.Seconds(), 'f', 1, 64)
 }
 
 // watch prints round after round until ctx ends. A server that is away after the first round may

@@ -35,4 +35,4 @@ func (f Filter) add(r *request) {
 var operators = map[string]string{"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 // MatchAny selects packets for which n or more of the filters are true. All must be unless given.
-func MatchAny(n int) Option { return words("MATCH", "ANY", n) }
+func MatchAny(n int) Option { return says("MATCH", "ANY", n) }

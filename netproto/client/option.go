@@ -24,38 +24,38 @@ type option func(r *request)
 
 func (o option) add(r *request) { o(r) }
 
-func words(w ...any) Option { return option(func(r *request) { r.args = append(r.args, w...) }) }
+func says(w ...any) Option { return option(func(r *request) { r.args = append(r.args, w...) }) }
 
 // Priority of a packet: 1 is best, 128 the default. One of 0 goes only together with another packet
 // of its key.
-func Priority(n uint32) Option { return words("PRIO", n) }
+func Priority(n uint32) Option { return says("PRIO", n) }
 
 // Key puts a packet into the group of this key, which a take with Group takes together.
-func Key(key string) Option { return words("KEY", key) }
+func Key(key string) Option { return says("KEY", key) }
 
 // TTL is how long a packet lasts if nobody takes it: without end unless given.
-func TTL(d time.Duration) Option { return words("TTL", milliseconds(d)) }
+func TTL(d time.Duration) Option { return says("TTL", milliseconds(d)) }
 
 // Delay is how long a new packet waits before it is delivered.
-func Delay(d time.Duration) Option { return words("DELAY", milliseconds(d)) }
+func Delay(d time.Duration) Option { return says("DELAY", milliseconds(d)) }
 
 // At is the moment before which a new packet is not delivered: at once if it is past. Give it or a
 // Delay.
-func At(t time.Time) Option { return words("AT", max(t.UnixMilli(), 0)) }
+func At(t time.Time) Option { return says("AT", max(t.UnixMilli(), 0)) }
 
 // Tag gives a packet a tag, by which filters select. A packet has up to 64.
-func Tag(name, value string) Option { return words("TAG", name, value) }
+func Tag(name, value string) Option { return says("TAG", name, value) }
 
 // Producer says who pushes: [Packet.Producer]. There is none unless given.
-func Producer(name string) Option { return words("PRODUCER", name) }
+func Producer(name string) Option { return says("PRODUCER", name) }
 
 // Unique makes it safe to push again: nothing is added while a packet that was pushed with this id
 // is ready, delayed or claimed, or with a Window while that lasts. Push returns that packet's id.
 // PushBatch does not take it.
-func Unique(id string) Option { return words("UNIQUE", id) }
+func Unique(id string) Option { return says("UNIQUE", id) }
 
 // Window is how long the id of Unique stands for the first packet, whatever becomes of that.
-func Window(d time.Duration) Option { return words("WINDOW", milliseconds(d)) }
+func Window(d time.Duration) Option { return says("WINDOW", milliseconds(d)) }
 
 // Block waits so long at most: a push for room, a take for a packet. 0 waits until ctx ends. Pushes
 // wait in order of arrival; one that has waited for ten minutes goes to the end of the line.
@@ -74,13 +74,13 @@ func Or(queues ...string) Option {
 
 // Count is the most packets of a take: 1 to 1,000, and 1 unless given. For Redrive and MoveAll it
 // is the most in all.
-func Count(n int) Option { return words("COUNT", n) }
+func Count(n int) Option { return says("COUNT", n) }
 
 // Newest takes the newest packet of the best priority. The oldest is the default.
 func Newest() Option { return option(func(r *request) { r.newest = true }) }
 
 // Group takes with a packet all others of its key, up to 1,000.
-func Group() Option { return words("GROUP") }
+func Group() Option { return says("GROUP") }
 
 // Lease is how long a claim lasts, if it is not extended. Consume extends it: there it is how soon
 // the packets of a worker that is killed go to others.
@@ -92,19 +92,19 @@ func Lease(d time.Duration) Option {
 }
 
 // As says who claims. The default is the name of the client.
-func As(consumer string) Option { return words("CONSUMER", consumer) }
+func As(consumer string) Option { return says("CONSUMER", consumer) }
 
 // InState selects the packets in one state: all states unless given.
-func InState(s State) Option { return words("STATE", string(s)) }
+func InState(s State) Option { return says("STATE", string(s)) }
 
 // Older selects claims that are at least so old.
-func Older(d time.Duration) Option { return words("OLDER", milliseconds(d)) }
+func Older(d time.Duration) Option { return says("OLDER", milliseconds(d)) }
 
 // To is the queue where Redrive brings packets.
-func To(queue string) Option { return words("TO", queue) }
+func To(queue string) Option { return says("TO", queue) }
 
 // DryRun has Purge, Harvest, Redrive and MoveAll count the packets, and change nothing.
-func DryRun() Option { return words("DRYRUN") }
+func DryRun() Option { return says("DRYRUN") }
 
 // Concurrency is how many packets a Consume works on at a time: 1 unless given.
 func Concurrency(n int) Option { return option(func(r *request) { r.concurrency = n }) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // Stats is what a queue holds, and what it has done since it was made.
@@ -34,13 +36,39 @@ func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 		return Stats{}, err
 	}
 	m := maps.Collect(fields(v))
-	n := func(name string) int64 { return number(m[name]) }
-	return Stats{
-		Ready: n("ready"), Hidden: n("hidden"), Delayed: n("delayed"), Claimed: n("claimed"), Dead: n("dead"), Done: n("done"), Damaged: n("damaged"), Bytes: n("bytes"),
-		Pushed: n("pushed"), Popped: n("popped"), Acked: n("acked"), Nacked: n("nacked"), Expired: n("expired"), Died: n("died"), Dropped: n("dropped"),
-		Bands: list(m["priorities"], band), Age: time.Duration(n("age")) * time.Millisecond, Producer: text(m["producer"]), Consumer: text(m["consumer"]),
-	}, nil
+	s := Stats{
+		Bands: list(m["priorities"], band), Age: time.Duration(number(m["age"])) * time.Millisecond,
+		Producer: text(m["producer"]), Consumer: text(m["consumer"]),
+	}
+	for i, f := range words.QueueFigures {
+		*s.figure(i) = number(m[f.Name])
+	}
+	return s, nil
 }
+
+// figure is the figure at a place in words.QueueFigures.
+func (s *Stats) figure(i int) *int64 {
+	return [words.Figures]*int64{
+		words.Ready:   &s.Ready,
+		words.Hidden:  &s.Hidden,
+		words.Delayed: &s.Delayed,
+		words.Claimed: &s.Claimed,
+		words.Dead:    &s.Dead,
+		words.Done:    &s.Done,
+		words.Damaged: &s.Damaged,
+		words.Bytes:   &s.Bytes,
+		words.Pushed:  &s.Pushed,
+		words.Popped:  &s.Popped,
+		words.Acked:   &s.Acked,
+		words.Nacked:  &s.Nacked,
+		words.Expired: &s.Expired,
+		words.Died:    &s.Died,
+		words.Dropped: &s.Dropped,
+	}[i]
+}
+
+// Figure returns the figure at a place in words.QueueFigures.
+func (s *Stats) Figure(i int) int64 { return *s.figure(i) }
 
 func band(v any) Band {
 	m := maps.Collect(fields(v))
