@@ -22,7 +22,7 @@ var plant = flag.Bool("planted", false, "build the tests with each bug, and run 
 const storage = "../../storage"
 
 // longest is how long tests run that a bug makes hang, and then it is found.
-const longest = "180s"
+const longest = "600s"
 
 // source returns the file of a bug with it.
 func (b bug) source() ([]byte, error) {
