@@ -49,21 +49,21 @@ func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 // figure is the figure at a place in words.QueueFigures.
 func (s *Stats) figure(i int) *int64 {
 	return [words.Figures]*int64{
-		words.Ready:   &s.Ready,
-		words.Hidden:  &s.Hidden,
-		words.Delayed: &s.Delayed,
-		words.Claimed: &s.Claimed,
-		words.Dead:    &s.Dead,
-		words.Done:    &s.Done,
-		words.Damaged: &s.Damaged,
-		words.Bytes:   &s.Bytes,
-		words.Pushed:  &s.Pushed,
-		words.Popped:  &s.Popped,
-		words.Acked:   &s.Acked,
-		words.Nacked:  &s.Nacked,
-		words.Expired: &s.Expired,
-		words.Died:    &s.Died,
-		words.Dropped: &s.Dropped,
+		words.Ready:    &s.Ready,
+		words.Hidden:   &s.Hidden,
+		words.Delayed:  &s.Delayed,
+		words.Claimed:  &s.Claimed,
+		words.Dead:     &s.Dead,
+		words.Done:     &s.Done,
+		words.Damaged:  &s.Damaged,
+		words.ByteSize: &s.Bytes,
+		words.Pushed:   &s.Pushed,
+		words.Popped:   &s.Popped,
+		words.Acked:    &s.Acked,
+		words.Nacked:   &s.Nacked,
+		words.Expired:  &s.Expired,
+		words.Died:     &s.Died,
+		words.Dropped:  &s.Dropped,
 	}[i]
 }
 

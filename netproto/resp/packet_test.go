@@ -1,11 +1,14 @@
 package resp
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // wire writes a reply as it is on the wire, from its lines: a text in quotes is a bulk.
@@ -94,6 +97,19 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 		if got := packetsReply(full, c.form, c.resp3); got != want {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, want)
 		}
+	}
+}
+
+func TestTheFieldsOfAPacketAreThoseOfTheWordsInTheirOrder(t *testing.T) {
+	var got, want []string
+	for _, name := range regexp.MustCompile(`(?m)^"([a-z-]+)" \|`).FindAllStringSubmatch(fullFields+claimFields, -1) {
+		got = append(got, name[1])
+	}
+	for _, f := range words.PacketFields {
+		want = append(want, f.Name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("a packet has the fields\n%v, in the words\n%v", got, want)
 	}
 }
 

@@ -52,6 +52,15 @@ func rowsOfFigures() string {
 	return b.String()
 }
 
+// rowsOfFields are how the document has the fields of a packet.
+func rowsOfFields() string {
+	var b strings.Builder
+	for _, f := range PacketFields {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, f.Says)
+	}
+	return b.String()
+}
+
 func TestTheTablesOfTheDocumentAreThoseOfTheWords(t *testing.T) {
 	b, err := os.ReadFile(document)
 	if err != nil {
@@ -71,6 +80,7 @@ func TestTheTablesOfTheDocumentAreThoseOfTheWords(t *testing.T) {
 	for i := range Commands {
 		hold(Commands[i].Section, "command", Commands[i].rows())
 	}
+	hold("Work queue", "field", rowsOfFields())
 	hold("Work queue", "figure", rowsOfFigures())
 	if *update {
 		if err := os.WriteFile(document, []byte(text), 0o600); err != nil {

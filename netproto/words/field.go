@@ -1,0 +1,122 @@
+package words
+
+// Kind says what a value is, and so how people read it.
+type Kind uint8
+
+// The kinds of values.
+const (
+	Gauge  Kind = iota // packets that there are now
+	Size               // bytes that there are now
+	Total              // packets that there were, ever: it has a rate
+	Number             // any other
+	Percent
+	Moment // Unix milliseconds
+	Text
+	Bytes // which may be no text
+	Pairs // names and their texts
+)
+
+// Field is what the server tells of a packet or a queue under a name.
+type Field struct {
+	Name string
+	Kind Kind
+	Says string
+}
+
+// The places of the figures in QueueFigures.
+const (
+	Ready = iota
+	Hidden
+	Delayed
+	Claimed
+	Dead
+	Done
+	Damaged
+	ByteSize
+	Pushed
+	Popped
+	Acked
+	Nacked
+	Expired
+	Died
+	Dropped
+	Figures // how many there are
+)
+
+// QueueFigures are the figures of a queue, in the order in which QSTAT tells them.
+var QueueFigures = [Figures]Field{
+	Ready:    {"ready", Gauge, "packets that a consumer may take"},
+	Hidden:   {"hidden", Gauge, "packets that are ready, but of priority 0"},
+	Delayed:  {"delayed", Gauge, "packets that wait for their moment"},
+	Claimed:  {"claimed", Gauge, "packets that consumers hold"},
+	Dead:     {"dead", Gauge, "packets that died, and are still here"},
+	Done:     {"done", Gauge, "packets that were acknowledged, and are kept"},
+	Damaged:  {"damaged", Gauge, "packets that cannot be read"},
+	ByteSize: {"bytes", Size, "keys and payloads of all these"},
+	Pushed:   {"pushed", Total, "packets that came in"},
+	Popped:   {"popped", Total, "packets that were taken without a claim"},
+	Acked:    {"acked", Total, "packets that were claimed and acknowledged"},
+	Nacked:   {"nacked", Total, "packets that were claimed and returned"},
+	Expired:  {"expired", Total, "packets that expired"},
+	Died:     {"died", Total, "packets that were tried too often"},
+	Dropped:  {"dropped", Total, "packets that a full queue dropped"},
+}
+
+// The places of the fields in PacketFields.
+const (
+	PacketID = iota
+	PacketQueue
+	PacketPayload
+	PacketPriority
+	PacketAttempt
+	PacketKey
+	PacketTags
+	PacketProducer
+	PacketUnique
+	PacketEnqueued
+	PacketExpires
+	PacketNotBefore
+	PacketToken
+	PacketLeaseEnd
+	PacketConsumer
+	PacketState
+	PacketReason
+	PacketProgress
+	PacketProgressText
+	PacketOrigin
+	PacketFirstClaim
+	PacketLastClaim
+	PacketWhy
+	PacketFieldCount
+)
+
+// PacketFields are the fields of a packet, in the order in which the server tells them. One that
+// does not apply is left out.
+var PacketFields = [PacketFieldCount]Field{
+	PacketID: {"id", Text, "what the packet is called: a text, and a number. The first push into a new data folder gives 1, and none gives 0. " +
+		"It stays the same through claims, returns, death and moves to another queue or priority"},
+	PacketQueue:    {"queue", Text, "where it is"},
+	PacketPayload:  {"payload", Bytes, "what was pushed"},
+	PacketPriority: {"priority", Number, "1 is best; 0 goes only together with another packet of its key"},
+	PacketAttempt:  {"attempt", Number, "how many times it was claimed"},
+	PacketKey:      {"key", Bytes, "packets of one key are a group, which GROUP takes together"},
+	PacketTags:     {"tags", Pairs, "names and values, as a map"},
+	PacketProducer: {"producer", Text, "who pushed it, if that was said"},
+	PacketUnique:   {"unique", Text, "the id that a UNIQUE push without WINDOW gave it"},
+	PacketEnqueued: {"enqueued", Moment, "when it was pushed"},
+	PacketExpires: {"expires", Moment, "when it goes, unless it is claimed then: a claimed packet stays with its consumer until the claim ends, " +
+		"or until a restart more than five minutes after its time"},
+	PacketNotBefore: {"not-before", Moment, "when a delayed one becomes ready"},
+	PacketToken: {"token", Number, "of the present claim. Tokens rise over the whole store, across restarts: " +
+		"other systems can refuse what comes with a lower one"},
+	PacketLeaseEnd:     {"lease-end", Moment, "when the claim ends by itself, give or take a millisecond"},
+	PacketConsumer:     {"consumer", Text, "who claimed it last"},
+	PacketState:        {"state", Text, "ready, delayed, claimed, dead, done or damaged; not of a packet that QPOP took"},
+	PacketReason:       {"reason", Text, "why it came back or died, the last time"},
+	PacketProgress:     {"progress", Percent, "how far its consumer has come, in percent"},
+	PacketProgressText: {"progress-text", Text, "the same in words"},
+	PacketOrigin:       {"origin", Text, "the queue where it died, if that has a `dead-letter` queue"},
+	PacketFirstClaim:   {"first-claim", Moment, "of QSHOW alone: when it was claimed first"},
+	PacketLastClaim:    {"last-claim", Moment, "of QSHOW alone: when it was claimed last"},
+	PacketWhy:          {"why", Text, "of QSHOW alone: why it is not delivered now, in a sentence"},
+}
