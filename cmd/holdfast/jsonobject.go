@@ -8,10 +8,12 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 	"unicode"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
@@ -100,37 +102,22 @@ func packetJSON(p *client.Packet) []byte { return new(jsonObject).packet(p) }
 
 // packet adds a packet, which ends the line. The names are those of the protocol, with _ for -.
 func (o *jsonObject) packet(p *client.Packet) []byte {
-	o.add("id", p.ID)
-	o.text("queue", p.Queue)
-	o.text("state", string(p.State))
-	o.add("priority", p.Priority)
-	o.add("attempt", p.Attempt)
-	if len(p.Tags) > 0 {
-		o.add("tags", tagPairs(p.Tags))
+	for i, f := range words.PacketFields {
+		name := strings.ReplaceAll(f.Name, "-", "_")
+		switch v := p.Field(i).(type) {
+		case nil:
+		case []byte:
+			o.bytes(name, v)
+		case string:
+			o.text(name, v)
+		case time.Time:
+			o.moment(name, v)
+		case map[string]string:
+			o.add(name, tagPairs(v))
+		default:
+			o.add(name, v)
+		}
 	}
-	o.text("producer", p.Producer)
-	o.moment("enqueued", p.Enqueued)
-	o.moment("expires", p.Expires)
-	o.moment("not_before", p.NotBefore)
-	if p.Token != 0 {
-		o.add("token", p.Token)
-	}
-	o.moment("lease_end", p.LeaseEnd)
-	o.text("consumer", p.Consumer)
-	o.text("reason", p.Reason)
-	if p.Percent >= 0 {
-		o.add("progress", p.Percent)
-	}
-	o.text("progress_text", p.PercentText)
-	o.text("origin", p.Origin)
-	o.text("unique", p.Unique)
-	o.moment("first_claim", p.FirstClaim)
-	o.moment("last_claim", p.LastClaim)
-	o.text("why", p.Why)
-	if p.Key != nil {
-		o.bytes("key", p.Key)
-	}
-	o.bytes("payload", p.Payload)
 	return o.line()
 }
 

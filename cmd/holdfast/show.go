@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // showCmd shows one packet.
@@ -49,36 +50,28 @@ func (c *showCmd) Run(ctx context.Context, p *program) error {
 // describe writes the fields of a packet, a line each.
 func describe(w io.Writer, p *client.Packet, now time.Time) error {
 	t := newTable(w)
-	line := func(name, value string) {
+	for i, f := range words.PacketFields {
+		value := ""
+		switch v := p.Field(i).(type) {
+		case []byte:
+			value = cell(string(v), longCell)
+		case string:
+			value = optional(v, longCell)
+		case int64:
+			if value = decimal(v); f.Kind == words.Percent {
+				value += " %"
+			}
+		case time.Time:
+			value = moment(v, now)
+		case map[string]string:
+			value = tagsCell(v)
+		}
+		if i == words.PacketPayload {
+			value += fmt.Sprintf(" (%s)", approximate(int64(len(p.Payload))))
+		}
 		if value != "" {
-			t.row(name, value)
+			t.row(strings.ReplaceAll(f.Name, "-", " "), value)
 		}
 	}
-	line("id", p.ID)
-	line("queue", cell(p.Queue, longCell))
-	line("state", string(p.State))
-	line("why", optional(p.Why, longCell))
-	line("priority", strconv.FormatUint(uint64(p.Priority), 10))
-	line("attempt", strconv.Itoa(p.Attempt))
-	line("key", keyCell(p))
-	line("tags", tagsCell(p.Tags))
-	line("unique", optional(p.Unique, longCell))
-	line("producer", optional(p.Producer, longCell))
-	line("enqueued", moment(p.Enqueued, now))
-	line("expires", moment(p.Expires, now))
-	line("not before", moment(p.NotBefore, now))
-	line("consumer", optional(p.Consumer, longCell))
-	if p.Token != 0 {
-		line("token", strconv.FormatInt(p.Token, 10))
-	}
-	line("first claim", moment(p.FirstClaim, now))
-	line("last claim", moment(p.LastClaim, now))
-	line("lease end", moment(p.LeaseEnd, now))
-	if p.Percent >= 0 {
-		line("progress", fmt.Sprintf("%d %% %s", p.Percent, optional(p.PercentText, longCell)))
-	}
-	line("reason", optional(p.Reason, longCell))
-	line("origin", optional(p.Origin, longCell))
-	line("payload", fmt.Sprintf("%s (%s)", cell(string(p.Payload), longCell), approximate(int64(len(p.Payload)))))
 	return t.Flush()
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // State is that of a packet.
@@ -133,39 +135,111 @@ func (c *Client) packets(v any, err error) ([]*Packet, error) {
 
 func (c *Client) packet(v any) *Packet {
 	p := &Packet{Percent: -1, c: c}
+	into := p.fields()
 	for name, v := range fields(v) {
-		if read := readers[name]; read != nil {
-			read(p, v)
+		if i, ok := places[name]; ok {
+			read(into[i], v)
 		}
 	}
 	return p
 }
 
-// readers read the fields of a packet, by the server's names.
-var readers = map[string]func(p *Packet, v any){
-	"id":            func(p *Packet, v any) { p.ID = text(v) },
-	"queue":         func(p *Packet, v any) { p.Queue = text(v) },
-	"payload":       func(p *Packet, v any) { p.Payload = []byte(text(v)) },
-	"priority":      func(p *Packet, v any) { p.Priority = uint32(number(v)) },
-	"attempt":       func(p *Packet, v any) { p.Attempt = int(number(v)) },
-	"key":           func(p *Packet, v any) { p.Key = []byte(text(v)) },
-	"tags":          func(p *Packet, v any) { p.Tags = tags(v) },
-	"producer":      func(p *Packet, v any) { p.Producer = text(v) },
-	"enqueued":      func(p *Packet, v any) { p.Enqueued = moment(v) },
-	"expires":       func(p *Packet, v any) { p.Expires = moment(v) },
-	"not-before":    func(p *Packet, v any) { p.NotBefore = moment(v) },
-	"token":         func(p *Packet, v any) { p.Token = number(v) },
-	"lease-end":     func(p *Packet, v any) { p.LeaseEnd = moment(v) },
-	"consumer":      func(p *Packet, v any) { p.Consumer = text(v) },
-	"state":         func(p *Packet, v any) { p.State = State(text(v)) },
-	"reason":        func(p *Packet, v any) { p.Reason = text(v) },
-	"progress":      func(p *Packet, v any) { p.Percent = int(number(v)) },
-	"progress-text": func(p *Packet, v any) { p.PercentText = text(v) },
-	"origin":        func(p *Packet, v any) { p.Origin = text(v) },
-	"unique":        func(p *Packet, v any) { p.Unique = text(v) },
-	"first-claim":   func(p *Packet, v any) { p.FirstClaim = moment(v) },
-	"last-claim":    func(p *Packet, v any) { p.LastClaim = moment(v) },
-	"why":           func(p *Packet, v any) { p.Why = text(v) },
+// places are those of words.PacketFields, by their names.
+var places = func() map[string]int {
+	all := make(map[string]int)
+	for i, f := range words.PacketFields {
+		all[f.Name] = i
+	}
+	return all
+}()
+
+// fields are the fields by their places in words.PacketFields.
+func (p *Packet) fields() [words.PacketFieldCount]any {
+	return [words.PacketFieldCount]any{
+		words.PacketID:           &p.ID,
+		words.PacketQueue:        &p.Queue,
+		words.PacketPayload:      &p.Payload,
+		words.PacketPriority:     &p.Priority,
+		words.PacketAttempt:      &p.Attempt,
+		words.PacketKey:          &p.Key,
+		words.PacketTags:         &p.Tags,
+		words.PacketProducer:     &p.Producer,
+		words.PacketUnique:       &p.Unique,
+		words.PacketEnqueued:     &p.Enqueued,
+		words.PacketExpires:      &p.Expires,
+		words.PacketNotBefore:    &p.NotBefore,
+		words.PacketToken:        &p.Token,
+		words.PacketLeaseEnd:     &p.LeaseEnd,
+		words.PacketConsumer:     &p.Consumer,
+		words.PacketState:        &p.State,
+		words.PacketReason:       &p.Reason,
+		words.PacketProgress:     &p.Percent,
+		words.PacketProgressText: &p.PercentText,
+		words.PacketOrigin:       &p.Origin,
+		words.PacketFirstClaim:   &p.FirstClaim,
+		words.PacketLastClaim:    &p.LastClaim,
+		words.PacketWhy:          &p.Why,
+	}
+}
+
+// Field returns a field by its place in words.PacketFields: a text, a number, bytes, a time or
+// tags. It is nil if the field does not apply.
+func (p *Packet) Field(place int) any {
+	switch f := p.fields()[place].(type) {
+	case *string:
+		if *f != "" {
+			return *f
+		}
+	case *State:
+		if *f != "" {
+			return string(*f)
+		}
+	case *[]byte:
+		if *f != nil {
+			return *f
+		}
+	case *map[string]string:
+		if len(*f) > 0 {
+			return *f
+		}
+	case *time.Time:
+		if !f.IsZero() {
+			return *f
+		}
+	case *int64:
+		if *f != 0 {
+			return *f
+		}
+	case *int:
+		if *f >= 0 {
+			return int64(*f)
+		}
+	case *uint32:
+		return int64(*f)
+	}
+	return nil
+}
+
+// read reads what the server tells into a field.
+func read(into, v any) {
+	switch into := into.(type) {
+	case *string:
+		*into = text(v)
+	case *State:
+		*into = State(text(v))
+	case *[]byte:
+		*into = []byte(text(v))
+	case *map[string]string:
+		*into = tags(v)
+	case *time.Time:
+		*into = moment(v)
+	case *int64:
+		*into = number(v)
+	case *int:
+		*into = int(number(v))
+	case *uint32:
+		*into = uint32(number(v))
+	}
 }
 
 // list is what read makes of the elements of an array.
