@@ -61,28 +61,37 @@ func (m *Machine) lookAtAlerts() {
 // lookAt finds out whether what was told of a queue is still so, and returns whether that is to be
 // looked at again.
 func (m *Machine) lookAt(q *queue) (steps int, keep bool) {
-	s, age := settingsOf(q), int64(0)
+	s, since := settingsOf(q), int64(0)
 	gone := !m.queues.has(q) || q.dropped || m.isFlushed(q)
-	if !gone && s.AlertAge > 0 && m.ix.Counts(q.ix).Ready > 0 {
-		var since int64
+	if !gone && s.AlertAge > 0 {
 		since, steps = m.since(q)
-		age = m.tx.now - since
 	}
-	if old := s.AlertAge > 0 && age > s.AlertAge; old != q.old {
+	if old := m.overdue(s, since); old != q.old {
 		q.old = old
-		kind := EventYoung
-		if old {
-			kind = EventOld
+		e := Event{Kind: EventYoung}
+		if since != 0 {
+			e.Age = m.tx.now - since
 		}
-		m.tell(q, Event{Kind: kind, Age: age})
+		if old {
+			e.Kind = EventOld
+		}
+		m.tell(q, e)
 	}
 	q.full = q.full && !gone && m.nearlyFull(q)
 	return steps, !gone && (s.AlertAge > 0 || q.full)
 }
 
+// overdue says that a queue whose oldest ready packet was pushed at since is late by its alert-age.
+func (m *Machine) overdue(s *Settings, since int64) bool {
+	return s.AlertAge > 0 && since != 0 && m.tx.now-since > s.AlertAge
+}
+
 // since is when the ready packet of a queue that was pushed first was pushed, as Surveyed.Since
 // says, and in how many steps that was found.
 func (m *Machine) since(q *queue) (at int64, steps int) {
+	if m.ix.Counts(q.ix).Ready == 0 {
+		return 0, 0
+	}
 	at = math.MaxInt64
 	steps = m.ix.Eldest(q.ix, middle, surveyPriorities, func(p index.Packet) { at = min(at, m.pushTimes.at(p.Identity)) })
 	return at, steps

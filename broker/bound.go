@@ -47,11 +47,12 @@ var errOthersWait = fmt.Errorf("%w: others wait for room, and come first", ErrFu
 // whichever is more.
 func (m *Machine) boundRatio(q *queue) (most float64) {
 	packets, bytes := m.ix.Counts(q.ix).Unfinished()
-	if q.settings.Bound > 0 {
-		most = float64(packets) / float64(q.settings.Bound)
+	s := settingsOf(q)
+	if s.Bound > 0 {
+		most = float64(packets) / float64(s.Bound)
 	}
-	if q.settings.BoundBytes > 0 {
-		most = max(most, float64(bytes)/float64(q.settings.BoundBytes))
+	if s.BoundBytes > 0 {
+		most = max(most, float64(bytes)/float64(s.BoundBytes))
 	}
 	return most
 }

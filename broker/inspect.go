@@ -141,13 +141,20 @@ type QueueFigures struct {
 	Ready, Hidden, Delayed, Claimed, Dead, Done, Damaged int // packets by state; Hidden are ready ones of priority 0
 	Bytes                                                int64
 	Counters
+	PausedIn, PausedOut bool // a gate is closed: nothing is pushed, or taken
+	Full                bool // it holds all that its bound allows, of packets or of bytes
+	Closed              bool // nothing will ever be pushed again
+	Overdue             bool // its oldest ready packet was pushed longer ago than alert-age allows
 }
 
-func (m *Machine) figures(q *queue) QueueFigures {
-	n := m.ix.Counts(q.ix)
+// figures are those of a queue whose oldest ready packet was pushed at since, or has none if that
+// is 0.
+func (m *Machine) figures(q *queue, since int64) QueueFigures {
+	n, s := m.ix.Counts(q.ix), settingsOf(q)
 	return QueueFigures{
 		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
 		Bytes: n.Bytes, Counters: q.counters,
+		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: m.boundRatio(q) >= 1, Closed: s.Closed, Overdue: m.overdue(s, since),
 	}
 }
 
@@ -170,7 +177,8 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	if err != nil || q == nil || !m.exists(q) {
 		return s, false, err
 	}
-	s = QueueStats{QueueFigures: m.figures(q), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole)}
+	since, _ := m.since(q)
+	s = QueueStats{QueueFigures: m.figures(q, since), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole)}
 	for i, from := range bandStarts {
 		to := uint32(math.MaxUint32)
 		if i+1 < len(bandStarts) {

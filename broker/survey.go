@@ -13,8 +13,6 @@ type Surveyed struct {
 	// with the highest numbers. A packet that was moved counts only if none of its priority came
 	// before.
 	Since int64
-	// PausedIn and PausedOut say that a gate is closed: nothing is pushed, or taken.
-	PausedIn, PausedOut bool
 	// BoundRatio is which part of its bound it holds, of packets or of bytes; 0 without a bound.
 	BoundRatio float64
 }
@@ -37,16 +35,11 @@ func (tx *Tx) Survey(cursor int, dst []Surveyed) (_ []Surveyed, next int) {
 		if q == nil || q.dropped || m.isFlushed(q) || !m.exists(q) {
 			continue
 		}
-		s := Surveyed{Database: q.entry.Database(), Name: q.entry.Name(), QueueFigures: m.figures(q)}
-		if q.settings != nil {
-			s.PausedIn, s.PausedOut, s.BoundRatio = q.settings.PauseIn, q.settings.PauseOut, m.boundRatio(q)
-		}
-		if s.Ready > 0 {
-			var more int
-			s.Since, more = m.since(q)
-			steps += more
-		}
-		dst = append(dst, s)
+		since, more := m.since(q)
+		steps += more
+		dst = append(dst, Surveyed{
+			Database: q.entry.Database(), Name: q.entry.Name(), QueueFigures: m.figures(q, since), Since: since, BoundRatio: m.boundRatio(q),
+		})
 	}
 	return dst, 0
 }

@@ -90,7 +90,7 @@ func TestASurveyTellsHowLongPacketsHaveBeenReady(t *testing.T) {
 	}
 }
 
-func TestASurveyTellsWhichQueuesArePausedOrNearTheirBound(t *testing.T) {
+func TestASurveyTellsInWhichStateQueuesAre(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	for queue, change := range map[string]func(s *broker.Settings){
@@ -99,7 +99,9 @@ func TestASurveyTellsWhichQueuesArePausedOrNearTheirBound(t *testing.T) {
 		"packets": func(s *broker.Settings) { s.Bound, s.BoundBytes = 4, 100 },
 		"bytes":   func(s *broker.Settings) { s.Bound, s.BoundBytes = 100, 4 },
 		"beyond":  func(s *broker.Settings) { s.Bound = 1 },
-		"none":    func(*broker.Settings) {},
+		"closed":  func(s *broker.Settings) { s.Closed = true },
+		"late":    func(s *broker.Settings) { s.AlertAge = 4000 },
+		"none":    func(s *broker.Settings) { s.AlertAge = 9000 },
 	} {
 		h.push(queue, 1, 0, "", "x")
 		h.push(queue, 1, 0, "", "x")
@@ -110,11 +112,19 @@ func TestASurveyTellsWhichQueuesArePausedOrNearTheirBound(t *testing.T) {
 			return tx.SetSettings([]byte(queue), s)
 		})
 	}
+	h.now.Add(6000)
+	h.barrier()
 	all, _ := h.surveyed()
-	for queue, want := range map[string]broker.Surveyed{
-		"in": {PausedIn: true}, "out": {PausedOut: true}, "packets": {BoundRatio: 0.5}, "bytes": {BoundRatio: 0.5}, "beyond": {BoundRatio: 2}, "none": {},
+	type states struct {
+		in, out, full, closed, overdue bool
+		bound                          float64
+	}
+	for queue, want := range map[string]states{
+		"in": {in: true}, "out": {out: true}, "packets": {bound: 0.5}, "bytes": {bound: 0.5}, "beyond": {full: true, bound: 2},
+		"closed": {closed: true}, "late": {overdue: true}, "none": {},
 	} {
-		if got := all["0 "+queue]; got.PausedIn != want.PausedIn || got.PausedOut != want.PausedOut || got.BoundRatio != want.BoundRatio {
+		q := all["0 "+queue]
+		if got := (states{q.PausedIn, q.PausedOut, q.Full, q.Closed, q.Overdue, q.BoundRatio}); got != want {
 			t.Errorf("queue %s: %+v, want %+v", queue, got, want)
 		}
 	}

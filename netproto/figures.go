@@ -8,20 +8,32 @@ import (
 // Figures are those of a queue, by their places in words.QueueFigures.
 func Figures(q *broker.QueueFigures) [words.Figures]int64 {
 	return [words.Figures]int64{
-		words.Ready:    int64(q.Ready),
-		words.Hidden:   int64(q.Hidden),
-		words.Delayed:  int64(q.Delayed),
-		words.Claimed:  int64(q.Claimed),
-		words.Dead:     int64(q.Dead),
-		words.Done:     int64(q.Done),
-		words.Damaged:  int64(q.Damaged),
-		words.ByteSize: q.Bytes,
-		words.Pushed:   int64(q.Pushed),
-		words.Popped:   int64(q.Popped),
-		words.Acked:    int64(q.Acked),
-		words.Nacked:   int64(q.Nacked),
-		words.Expired:  int64(q.Expired),
-		words.Died:     int64(q.Counters.Dead),
-		words.Dropped:  int64(q.Dropped),
+		words.Ready:     int64(q.Ready),
+		words.Hidden:    int64(q.Hidden),
+		words.Delayed:   int64(q.Delayed),
+		words.Claimed:   int64(q.Claimed),
+		words.Dead:      int64(q.Dead),
+		words.Done:      int64(q.Done),
+		words.Damaged:   int64(q.Damaged),
+		words.ByteSize:  q.Bytes,
+		words.Pushed:    int64(q.Pushed),
+		words.Popped:    int64(q.Popped),
+		words.Acked:     int64(q.Acked),
+		words.Nacked:    int64(q.Nacked),
+		words.Expired:   int64(q.Expired),
+		words.Died:      int64(q.Counters.Dead),
+		words.Dropped:   int64(q.Dropped),
+		words.PausedIn:  flag(q.PausedIn),
+		words.PausedOut: flag(q.PausedOut),
+		words.Full:      flag(q.Full),
+		words.Closed:    flag(q.Closed),
+		words.Overdue:   flag(q.Overdue),
 	}
+}
+
+func flag(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
 }

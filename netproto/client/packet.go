@@ -239,6 +239,8 @@ func read(into, v any) {
 		*into = int(number(v))
 	case *uint32:
 		*into = uint32(number(v))
+	case *bool:
+		*into = number(v) != 0
 	}
 }
 

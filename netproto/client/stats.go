@@ -17,6 +17,11 @@ type Stats struct {
 	// How many packets there were, ever.
 	Pushed, Popped, Acked, Nacked, Expired, Died, Dropped int64
 
+	PausedIn, PausedOut bool // a gate is closed: pushes are refused, or nothing is taken
+	Full                bool // it holds all that its bound allows
+	Closed              bool // nothing will ever be pushed again
+	Overdue             bool // its oldest ready packet is older than the setting alert-age
+
 	Bands    []Band        // the ready packets by priority
 	Age      time.Duration // since the oldest ready packet was pushed; 0 if there is none
 	Producer string        // who has the role, if the queue has an exclusive producer
@@ -41,34 +46,49 @@ func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 		Producer: text(m["producer"]), Consumer: text(m["consumer"]),
 	}
 	for i, f := range words.QueueFigures {
-		*s.figure(i) = number(m[f.Name])
+		read(s.figure(i), m[f.Name])
 	}
 	return s, nil
 }
 
 // figure is the figure at a place in words.QueueFigures.
-func (s *Stats) figure(i int) *int64 {
-	return [words.Figures]*int64{
-		words.Ready:    &s.Ready,
-		words.Hidden:   &s.Hidden,
-		words.Delayed:  &s.Delayed,
-		words.Claimed:  &s.Claimed,
-		words.Dead:     &s.Dead,
-		words.Done:     &s.Done,
-		words.Damaged:  &s.Damaged,
-		words.ByteSize: &s.Bytes,
-		words.Pushed:   &s.Pushed,
-		words.Popped:   &s.Popped,
-		words.Acked:    &s.Acked,
-		words.Nacked:   &s.Nacked,
-		words.Expired:  &s.Expired,
-		words.Died:     &s.Died,
-		words.Dropped:  &s.Dropped,
+func (s *Stats) figure(i int) any {
+	return [words.Figures]any{
+		words.Ready:     &s.Ready,
+		words.Hidden:    &s.Hidden,
+		words.Delayed:   &s.Delayed,
+		words.Claimed:   &s.Claimed,
+		words.Dead:      &s.Dead,
+		words.Done:      &s.Done,
+		words.Damaged:   &s.Damaged,
+		words.ByteSize:  &s.Bytes,
+		words.Pushed:    &s.Pushed,
+		words.Popped:    &s.Popped,
+		words.Acked:     &s.Acked,
+		words.Nacked:    &s.Nacked,
+		words.Expired:   &s.Expired,
+		words.Died:      &s.Died,
+		words.Dropped:   &s.Dropped,
+		words.PausedIn:  &s.PausedIn,
+		words.PausedOut: &s.PausedOut,
+		words.Full:      &s.Full,
+		words.Closed:    &s.Closed,
+		words.Overdue:   &s.Overdue,
 	}[i]
 }
 
-// Figure returns the figure at a place in words.QueueFigures.
-func (s *Stats) Figure(i int) int64 { return *s.figure(i) }
+// Figure returns the figure at a place in words.QueueFigures. That of a flag is 1 or 0.
+func (s *Stats) Figure(i int) int64 {
+	switch f := s.figure(i).(type) {
+	case *int64:
+		return *f
+	case *bool:
+		if *f {
+			return 1
+		}
+	}
+	return 0
+}
 
 func band(v any) Band {
 	m := maps.Collect(fields(v))

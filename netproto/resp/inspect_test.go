@@ -306,6 +306,23 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 	if bands := got["priorities"]; !strings.Contains(bands, "packets 1]") {
 		t.Errorf("priorities: %s", bands)
 	}
+	c.ask("QSET states pause-in yes pause-out yes bound 1 alert-age 1000", "+OK\r\n")
+	for _, want := range []string{"1 1 0 0 0", "1 1 1 0 0", "1 1 1 0 1", "1 1 1 1 1"} {
+		got := c.pairs("QSTAT", "states")
+		if got := strings.Join([]string{got["paused-in"], got["paused-out"], got["full"], got["closed"], got["overdue"]}, " "); got != want {
+			t.Errorf("the states are %s, want %s", got, want)
+		}
+		switch want {
+		case "1 1 0 0 0":
+			c.ask("QSET states pause-in no", "+OK\r\n")
+			c.ask("QPUSH states x", bulkReply("11"))
+			c.ask("QSET states pause-in yes", "+OK\r\n")
+		case "1 1 1 0 0":
+			d.now.Add(2001)
+		case "1 1 1 0 1":
+			c.ask("QCLOSE states", ":1\r\n")
+		}
+	}
 	c.ask("QSTAT nothing", noQueueReply)
 	c.ask("QSET empty lease 5", "+OK\r\n")
 	if age := c.pairs("QSTAT", "empty")["age"]; age != "-1" {

@@ -8,6 +8,7 @@ const (
 	Gauge  Kind = iota // packets that there are now
 	Size               // bytes that there are now
 	Total              // packets that there were, ever: it has a rate
+	Flag               // 1 if it is so, else 0
 	Number             // any other
 	Percent
 	Moment // Unix milliseconds
@@ -40,26 +41,36 @@ const (
 	Expired
 	Died
 	Dropped
+	PausedIn
+	PausedOut
+	Full
+	Closed
+	Overdue
 	Figures // how many there are
 )
 
 // QueueFigures are the figures of a queue, in the order in which QSTAT tells them.
 var QueueFigures = [Figures]Field{
-	Ready:    {"ready", Gauge, "packets that a consumer may take"},
-	Hidden:   {"hidden", Gauge, "packets that are ready, but of priority 0"},
-	Delayed:  {"delayed", Gauge, "packets that wait for their moment"},
-	Claimed:  {"claimed", Gauge, "packets that consumers hold"},
-	Dead:     {"dead", Gauge, "packets that died, and are still here"},
-	Done:     {"done", Gauge, "packets that were acknowledged, and are kept"},
-	Damaged:  {"damaged", Gauge, "packets that cannot be read"},
-	ByteSize: {"bytes", Size, "keys and payloads of all these"},
-	Pushed:   {"pushed", Total, "packets that came in"},
-	Popped:   {"popped", Total, "packets that were taken without a claim"},
-	Acked:    {"acked", Total, "packets that were claimed and acknowledged"},
-	Nacked:   {"nacked", Total, "packets that were claimed and returned"},
-	Expired:  {"expired", Total, "packets that expired"},
-	Died:     {"died", Total, "packets that were tried too often"},
-	Dropped:  {"dropped", Total, "packets that a full queue dropped"},
+	Ready:     {"ready", Gauge, "packets that a consumer may take"},
+	Hidden:    {"hidden", Gauge, "packets that are ready, but of priority 0"},
+	Delayed:   {"delayed", Gauge, "packets that wait for their moment"},
+	Claimed:   {"claimed", Gauge, "packets that consumers hold"},
+	Dead:      {"dead", Gauge, "packets that died, and are still here"},
+	Done:      {"done", Gauge, "packets that were acknowledged, and are kept"},
+	Damaged:   {"damaged", Gauge, "packets that cannot be read"},
+	ByteSize:  {"bytes", Size, "keys and payloads of all these"},
+	Pushed:    {"pushed", Total, "packets that came in"},
+	Popped:    {"popped", Total, "packets that were taken without a claim"},
+	Acked:     {"acked", Total, "packets that were claimed and acknowledged"},
+	Nacked:    {"nacked", Total, "packets that were claimed and returned"},
+	Expired:   {"expired", Total, "packets that expired"},
+	Died:      {"died", Total, "packets that were tried too often"},
+	Dropped:   {"dropped", Total, "packets that a full queue dropped"},
+	PausedIn:  {"paused-in", Flag, "pushes are refused: `pause-in`"},
+	PausedOut: {"paused-out", Flag, "nothing is taken: `pause-out`"},
+	Full:      {"full", Flag, "it holds all that `bound` or `bound-bytes` allows"},
+	Closed:    {"closed", Flag, "QCLOSE has closed it for ever"},
+	Overdue:   {"overdue", Flag, "its oldest ready packet was pushed longer ago than `alert-age`"},
 }
 
 // The places of the fields in PacketFields.
