@@ -117,6 +117,11 @@ func TestAQueueSaysWhyNothingMoves(t *testing.T) {
 	s.ask("QPUSH", "lent", "x")
 	s.ask("QCLAIM", "lent", "CONSUMER", "w1")
 	tb := open(t, s.page+"#/")
+	tb.sees("Queues are full: full")
+	tb.sees("Queues are paused: paused")
+	tb.goes("#/queues")
+	tb.until("[...document.querySelectorAll('.states')].map((e) => e.innerText.trim()).join() === 'full,,,,paused-out'")
+	tb.goes("#/")
 	for queue, why := range map[string]string{
 		"idle": "Nobody waits for packets", "paused": "Takes are paused", "later": "One packet is delayed; the next is ready at",
 		"full": "at its bound of 1 packet: pushes are refused", "lent": "1 packet is with consumers",

@@ -1,6 +1,6 @@
 import { to } from "./address.js";
 import { now, state } from "./state.js";
-import { clock, count, label, packets, size, span } from "./text.js";
+import { count, label, packets, size, span } from "./text.js";
 
 // What an operator should know first, in words: a list of {text, links, more}, worst first. Links
 // are {label, note, href} of some queues, and more is the number of the others.
@@ -21,11 +21,14 @@ export function problems() {
 }
 
 function fromQueues(say) {
-  const dead = [], damaged = [], stuck = [];
+  const dead = [], damaged = [], stuck = [], overdue = [], full = [], paused = [];
   const at = now();
   for (const q of state.queues.values()) {
     if (q.dead) dead.push(q);
     if (q.damaged) damaged.push(q);
+    if (q.overdue) overdue.push(q);
+    if (q.full) full.push(q);
+    if (q["paused-in"] || q["paused-out"]) paused.push(q);
     if (q.ready && !q.claimed && at - Math.max(q.taken, q.since ?? 0) > idle) stuck.push(q);
   }
   const total = (all, field) => all.reduce((sum, q) => sum + q[field], 0);
@@ -33,24 +36,14 @@ function fromQueues(say) {
     .map((q) => () => ({ label: q.label, note: count(q[field]) + note, href: to("queue", q.database, q.name, more) }));
   if (damaged.length) say(packets(total(damaged, "damaged")) + " cannot be read from the disk", links(damaged, "damaged", "", { state: "damaged" }));
   if (dead.length) say(packets(total(dead, "dead")) + (total(dead, "dead") === 1 ? " is dead" : " are dead"), links(dead, "dead", "", { state: "dead" }));
+  if (overdue.length) say("The oldest packet is older than the alert-age of its queue", overdue.sort((a, b) => a.since - b.since)
+    .map((q) => () => ({ label: q.label, note: span(at - q.since), href: to("queue", q.database, q.name) })));
+  if (full.length) say("Queues are full", links(full, "ready", " ready"));
+  if (paused.length) say("Queues are paused", links(paused, "ready", " ready"));
   if (stuck.length) say("Nobody has taken packets for a minute or more", links(stuck, "ready", " ready"));
 }
 
-// The newest word on each queue counts.
 function fromTold(say) {
-  const seen = new Set(), old = [], bound = [];
-  const fresh = (e) => now() - e.at < recent;
-  for (const e of state.told) {
-    if (!["old", "young", "bound"].includes(e.event)) continue;
-    const about = JSON.stringify([e.event === "bound", e.database, e.queue]);
-    if (seen.has(about)) continue;
-    seen.add(about);
-    const link = (note) => () => ({ label: label(e.queue), note, href: to("queue", e.database ?? 0, e.queue) });
-    if (e.event === "old") old.push(link(e.age_ms === undefined ? "" : span(e.age_ms + now() - e.at)));
-    if (e.event === "bound" && fresh(e)) bound.push(link(clock(e.at)));
-  }
-  if (old.length) say("The oldest packet is older than the alert-age of its queue", old);
-  if (bound.length) say("Queues have reached their bounds in the last ten minutes", bound);
-  const background = state.told.find((e) => e.event === "background" && fresh(e));
+  const background = state.told.find((e) => e.event === "background" && now() - e.at < recent);
   if (background) say("Work in the background fails, and is tried again: " + label(background.error, 300));
 }

@@ -9,6 +9,9 @@ import { brief, count, short } from "./text.js";
 const spare = 8; // rows above and below what is seen
 const rowHeight = 36; // as in app.css
 
+// What is wrong with a queue, or done to it, is said behind its name.
+const states = ["paused-in", "paused-out", "full", "closed", "overdue"];
+
 const age = (q) => q.since ? now() - q.since : 0;
 
 // Columns are [title, value to sort by, text, class, what the title means].
@@ -145,7 +148,8 @@ class Row {
   constructor() {
     this.link = el("a", {}, el("bdi", {}));
     this.base = el("span", { class: "muted" });
-    this.cells = columns.map(([, , , className], i) => el("td", { class: className }, i ? null : [this.link, this.base]));
+    this.states = el("span", { class: "states" });
+    this.cells = columns.map(([, , , className], i) => el("td", { class: className }, i ? null : [this.link, this.base, this.states]));
     this.element = el("tr", {}, this.cells);
   }
 
@@ -158,6 +162,7 @@ class Row {
     }
     this.index = index;
     this.element.setAttribute("aria-rowindex", index + 2);
+    setText(this.states, states.filter((name) => q[name]).map((name) => " " + name).join(","));
     columns.forEach(([, , words], i) => { if (words) setText(this.cells[i], words(q)); });
     this.cells[4].classList.toggle("bad", q.dead > 0);
   }
