@@ -33,8 +33,9 @@ var (
 	queueBytes  = desc("queue_packet_bytes", "Keys and payloads of the packets of a queue.", "database", "queue")
 	queueOldest = desc("queue_oldest_ready_age_seconds", "Time since the ready packet of a queue that was pushed first was pushed; 0 if none is ready.", "database", "queue")
 
-	queuePaused = desc("queue_paused", "1 if a gate of a queue is closed: nothing is pushed (in), or taken (out).", "database", "queue", "gate")
-	queueBound  = desc("queue_bound_ratio", "Which part of its bound a queue holds, of packets or of bytes; 0 without a bound.", "database", "queue")
+	allStates  = desc("queues_in_state", "Queues that are so: paused-in, paused-out, full, closed, overdue.", "database", "state")
+	queueState = desc("queue_in_state", "1 if a queue is so: paused-in, paused-out, full, closed, overdue.", "database", "queue", "state")
+	queueBound = desc("queue_bound_ratio", "Which part of its bound a queue holds, of packets or of bytes; 0 without a bound.", "database", "queue")
 
 	commitSeconds = desc("commit_seconds", "Time until a batch was as durable as --sync says.")
 	commitBytes   = desc("commit_bytes", "Size of a batch.")
@@ -82,6 +83,8 @@ var figureDescs = func() (all [words.Figures]figureDesc) {
 			all[i] = figureDesc{allPackets, queuePacket}
 		case words.Size:
 			all[i] = figureDesc{allBytes, queueBytes}
+		case words.Flag:
+			all[i] = figureDesc{allStates, queueState}
 		case words.Total:
 			all[i].all = desc("packets_"+f.Name+"_total", says+", of all queues, since the start.")
 			all[i].queue = desc("queue_packets_"+f.Name+"_total", says+", since the queue was made.", "database", "queue")
@@ -137,10 +140,11 @@ func (p page) counter(d *prometheus.Desc, v float64, labels ...string) {
 	p.ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 }
 
-// figure shows a figure of queues. The gauges of packets are one metric, labelled by their names.
+// figure shows a figure of queues. The gauges are one metric, labelled by their names, as the flags
+// are.
 func (p page) figure(i int, d *prometheus.Desc, n int64, labels ...string) {
 	switch f := words.QueueFigures[i]; f.Kind {
-	case words.Gauge:
+	case words.Gauge, words.Flag:
 		p.gauge(d, float64(n), append(labels, f.Name)...)
 	case words.Size:
 		p.gauge(d, float64(n), labels...)
@@ -195,8 +199,6 @@ func (p page) queues(q *queues, now int64) {
 			p.figure(i, figureDescs[i].queue, n, db, name)
 		}
 		p.gauge(queueOldest, age(s.Since, now), db, name)
-		p.gauge(queuePaused, truth(s.PausedIn), db, name, "in")
-		p.gauge(queuePaused, truth(s.PausedOut), db, name, "out")
 		p.gauge(queueBound, s.BoundRatio, db, name)
 	}
 }
