@@ -73,7 +73,7 @@ func TestAClaimIsAnswered(t *testing.T) {
 	if r := answer("ack", claim(t, s, "jobs")); r != (result{}) {
 		t.Errorf("ack: %+v, want silence", r)
 	}
-	if got := s.must(t, "queues"); !strings.HasSuffix(got, "\njobs   0      0        0        1\n") {
+	if got := s.must(t, "queues"); !strings.HasSuffix(got, "\njobs   0      0        0        1     -\n") {
 		t.Errorf("queues printed\n%s\nwant the dead packet alone", got)
 	}
 }

@@ -68,19 +68,20 @@ func TestQueuesAreListedWithTheirFigures(t *testing.T) {
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "jobs.b", "x")
 	s.must(t, "push", "jobs.a", "x", "--delay", "1h")
+	s.must(t, "set", "jobs.b", "pause-out=yes", "bound=1")
 	s.must(t, "push", "mails", "to ann", "--priority", "7")
 	s.must(t, "push", "mails", "to bob", "--priority", "0", "--key", "k")
-	if got, want := s.must(t, "queues", "--match", "jobs.*"), "QUEUE   READY  DELAYED  CLAIMED  DEAD\njobs.a  0      1        0        0\njobs.b  1      0        0        0\n"; got != want {
+	if got, want := s.must(t, "queues", "--match", "jobs.*"), "QUEUE   READY  DELAYED  CLAIMED  DEAD  STATE\njobs.a  0      1        0        0     -\njobs.b  1      0        0        0     paused-out, full\n"; got != want {
 		t.Errorf("queues printed\n%s\nwant\n%s", got, want)
 	}
 	if got := s.must(t, "queues", "--json"); strings.Count(got, "\n") != 3 || !strings.Contains(got, `{"queue":"mails","ready":1,"hidden":1,"delayed":0,`) {
 		t.Errorf("queues printed\n%s\nwant an object for each of three", got)
 	}
 	table := s.must(t, "stats", "mails", "jobs.a")
-	for _, want := range []string{"QUEUE     mails  jobs.a\n", "\nhidden    1      0\n", "\ndelayed   0      1\n", "\npushed    2      1\n", "\nQUEUE  PRIORITY  READY\nmails  1-9       1\n"} {
+	for _, want := range []string{"QUEUE       mails  jobs.a\n", "\nhidden      1      0\n", "\ndelayed     0      1\n", "\npushed      2      1\n", "\npaused-out  no     no\n", "\nQUEUE  PRIORITY  READY\nmails  1-9       1\n"} {
 		field(t, table, want)
 	}
-	if got, want := s.must(t, "stats"), "QUEUE   READY  DELAYED  CLAIMED  DEAD  AGE"; strings.TrimRight(strings.SplitN(got, "\n", 2)[0], " ") != want || strings.Count(got, "\n") != 4 {
+	if got, want := s.must(t, "stats"), "QUEUE READY DELAYED CLAIMED DEAD AGE STATE"; strings.Join(strings.Fields(strings.SplitN(got, "\n", 2)[0]), " ") != want || strings.Count(got, "\n") != 4 {
 		t.Errorf("stats printed\n%s\nwant %q and a row for each of three", got, want)
 	}
 	field(t, s.must(t, "stats", "mails", "--json"), `"priorities":[{"from":1,"to":9,"packets":1},`)

@@ -40,7 +40,7 @@ func (c *queuesCmd) Run(ctx context.Context, p *program) error {
 		defer o.discard()
 		t := newTable(o, "QUEUE")
 		if !c.JSON {
-			t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD")
+			t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "STATE")
 		}
 		for i, name := range names {
 			s, err := server.Stats(ctx, name)
@@ -52,7 +52,7 @@ func (c *queuesCmd) Run(ctx context.Context, p *program) error {
 			case c.JSON:
 				_, err = o.Write(statsJSON(name, &s))
 			default:
-				t.row(cell(name, longCell), decimal(s.Ready), decimal(s.Delayed), decimal(s.Claimed), decimal(s.Dead))
+				t.row(cell(name, longCell), decimal(s.Ready), decimal(s.Delayed), decimal(s.Claimed), decimal(s.Dead), stateOf(&s))
 				if i%alignedRows == alignedRows-1 {
 					err = t.Flush()
 				}

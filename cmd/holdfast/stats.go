@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -119,6 +120,9 @@ func statsTable(w io.Writer, all []queueStats, before *round) *table {
 	for i, f := range words.QueueFigures {
 		line(f.Name, func(q *queueStats) string {
 			text := decimal(q.Figure(i))
+			if f.Kind == words.Flag {
+				text = yesOrNo[q.Figure(i)]
+			}
 			if rate := before.perSecond(q, i); rate != "" && f.Kind == words.Total {
 				text += " (" + rate + "/s)"
 			}
@@ -129,6 +133,19 @@ func statsTable(w io.Writer, all []queueStats, before *round) *table {
 	line("producer", func(q *queueStats) string { return optional(q.Producer, longCell) })
 	line("consumer", func(q *queueStats) string { return optional(q.Consumer, longCell) })
 	return t
+}
+
+var yesOrNo = [...]string{"no", "yes"}
+
+// stateOf names the flags of a queue that are so.
+func stateOf(s *client.Stats) string {
+	var all []string
+	for i, f := range words.QueueFigures {
+		if f.Kind == words.Flag && s.Figure(i) == 1 {
+			all = append(all, f.Name)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 func ageOfQueue(q *queueStats) string {
@@ -153,10 +170,10 @@ func printBusiest(w io.Writer, all []queueStats, before *round, rates bool) erro
 		}
 		t.row(figures...)
 	}
-	row([]string{"QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "AGE"}, "IN/S", "OUT/S", "BACK/S")
+	row([]string{"QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "AGE", "STATE"}, "IN/S", "OUT/S", "BACK/S")
 	for i := range all {
 		q := &all[i]
-		row([]string{cell(q.name, longCell), decimal(q.Ready), decimal(q.Delayed), decimal(q.Claimed), decimal(q.Dead), ageOfQueue(q)},
+		row([]string{cell(q.name, longCell), decimal(q.Ready), decimal(q.Delayed), decimal(q.Claimed), decimal(q.Dead), ageOfQueue(q), stateOf(&q.Stats)},
 			before.perSecond(q, words.Pushed), before.perSecond(q, words.Popped, words.Acked), before.perSecond(q, words.Nacked))
 	}
 	return t.Flush()
@@ -196,7 +213,11 @@ func statsJSON(name string, s *client.Stats) []byte {
 	var o jsonObject
 	o.bytes("queue", []byte(name))
 	for i, f := range words.QueueFigures {
-		o.add(f.Name, s.Figure(i))
+		if name := strings.ReplaceAll(f.Name, "-", "_"); f.Kind == words.Flag {
+			o.add(name, s.Figure(i) == 1)
+		} else {
+			o.add(name, s.Figure(i))
+		}
 	}
 	o.add("age", s.Age.Milliseconds())
 	o.text("producer", s.Producer)

@@ -52,7 +52,7 @@ func TestStatsAreWatchedAlsoWhenTheServerComesBack(t *testing.T) {
 	stdout, figures := io.Pipe()
 	stderr, complaints := io.Pipe()
 	copied, copies := io.Pipe()
-	first, back := sees(io.TeeReader(stdout, copies), "(0.0/s)"), sees(copied, "pushed    3")
+	first, back := sees(io.TeeReader(stdout, copies), "(0.0/s)"), sees(copied, "pushed      3")
 	away := sees(stderr, "no server answers")
 	ended := make(chan int, 1)
 	go func() { // ends with ctx
@@ -111,7 +111,7 @@ func TestRatesAreThoseOfCounters(t *testing.T) {
 	if err := printStats(&out, []queueStats{{"q", client.Stats{Ready: 9, Pushed: 15}}}, before); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\nready     9\n", "\npushed    15 (2.5/s)\n", "\nacked     0 (0.0/s)\n", "\nbytes     0\n"} {
+	for _, want := range []string{"\nready       9\n", "\npushed      15 (2.5/s)\n", "\nacked       0 (0.0/s)\n", "\nbytes       0\n"} {
 		field(t, out.String(), want)
 	}
 }
@@ -131,7 +131,7 @@ func TestTheBusiestQueuesComeFirst(t *testing.T) {
 		if err := printBusiest(&out, all(), before, true); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(columns(out.String(), 0, 6, 7, 8), ", "); got != want {
+		if got := strings.Join(columns(out.String(), 0, 7, 8, 9), ", "); got != want {
 			t.Errorf("printed\n%s\nwant %s", out.String(), want)
 		}
 	}
