@@ -143,6 +143,11 @@ func asksMatch(from int) func(*session, access.Right, [][]byte) bool {
 	}
 }
 
+// asksSome asks for any name: the command shows those for which the user has the right.
+func asksSome(s *session, right access.Right, _ [][]byte) bool {
+	return s.pass.Account().MaySome(right)
+}
+
 // asksChannels asks for all channels that PUBSUB CHANNELS lists.
 func asksChannels(s *session, right access.Right, args [][]byte) bool {
 	if len(args) == 2 {

@@ -158,7 +158,8 @@ func TestAUserMayDoWhatItsRightsSayAndNothingElse(t *testing.T) {
 		{"looker", "SCAN 0 TYPE match COUNT 10", noKey},
 		{"looker", "SCAN 0 MATCH q* MATCH *", noKey},
 		{"looker", "QUEUES MATCH q*", ""},
-		{"looker", "QUEUES", noKey},
+		{"looker", "QUEUES", ""},
+		{"producer", "QUEUES", noCommand("queues")},
 		{"looker", "DBSIZE", noKey},
 		{"looker", "LLEN q", ""},
 		{"looker", "MGET q1 out", noKey},
@@ -217,6 +218,19 @@ func TestWithoutManageAUserAddsAndChangesNothingThatIsThere(t *testing.T) {
 		all.ask(c.request, c.again+"\r\n")
 	}
 	producer.ask("GETSET qg x", noCommand("getset"))
+}
+
+func TestAUserSeesTheQueuesThatItMayLookAt(t *testing.T) {
+	d := newDoor(t, Config{Users: control(t)})
+	all := d.dialAs("all")
+	for _, queue := range []string{"q1", "out"} {
+		all.ask("QPUSH "+queue+" x", bulkReply(map[string]string{"q1": "1", "out": "2"}[queue]))
+	}
+	looker := d.dialAs("looker")
+	for _, request := range []string{"QUEUES", "QUEUES MATCH *"} {
+		looker.ask(request, wire(`*1 | "q1"`))
+	}
+	looker.ask("QUEUES MATCH o*", "*0\r\n")
 }
 
 // The requests of rfq and of pressure, by who sends them.

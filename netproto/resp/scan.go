@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
 )
 
@@ -115,7 +116,7 @@ const namesAtOnce = 10
 func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) error {
 	g := patternArg(pattern)
 	take := func(name []byte, t broker.Type) {
-		if (len(only) == 0 || t == only[0]) && g.Match(name, &s.steps) {
+		if (len(only) == 0 || t == only[0] && s.pass.May(access.Look, name)) && g.Match(name, &s.steps) {
 			s.bulk(name)
 			s.look.found++
 			tx.Looked(repliedName)

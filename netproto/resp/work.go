@@ -30,7 +30,7 @@ func workCommands() []command {
 		{name: "qget", flags: read | flagFast, run: qget},
 		{name: "qclose", flags: write | flagCostly | flagAdds | flagFast, right: access.Manage, run: qclose},
 		{name: "qdrop", flags: write, right: access.Manage, run: qdrop},
-		{name: "queues", flags: read, asks: asksMatch(1), run: queues},
+		{name: "queues", flags: read, asks: asksSome, run: queues},
 		{name: "qlen", flags: read | flagFast, run: qlen},
 		{name: "qstat", flags: read, run: qstat},
 		{name: "qconsumers", flags: read, run: qconsumers},

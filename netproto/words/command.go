@@ -152,7 +152,7 @@ var Commands = []Group{
 		{"QGET", "queue", "a map of settings", "those in force"},
 		{"QCLOSE", "queue", "1, or 0 if it was closed before", "for ever: nothing is pushed any more; makes the queue"},
 		{"QDROP", "queue", "OK", "deletes its packets and settings"},
-		{"QUEUES", "[MATCH pattern]", "an array of names", "as KEYS, but only queues"},
+		{"QUEUES", "[MATCH pattern]", "an array of names", "as KEYS, but only queues, and only those that the user may look at"},
 		{"QLEN", "queue", "how many packets are ready, delayed or claimed", ""},
 		{"QSTAT", "queue", "a map", "below"},
 		{"QCONSUMERS", "queue", "an array of maps: `name`, `seen`, `claimed`, `since`, `ids`, `waiting`", "who claims or waits, how many packets it holds, when it last made a call, since when it holds them, their ids (up to 100), and what it waits for (up to 100 maps of `queues` and `filter`, in the words of the request); those that hold none and do not wait are listed for ten minutes, at most 131,072 in the store. It looks at 100,000 claims and 100,000 that wait: where there are more, `claimed` is what it found, and some are missing"},
