@@ -154,6 +154,27 @@ func TestTheBackupOfTheReadmeIsRestored(t *testing.T) {
 	}
 }
 
+func TestTheBackupsOfAnOperatorAreRestored(t *testing.T) {
+	const document = "cmd/holdfast/OPERATION.md"
+	backups := blocks(t, section(t, document, "## Backups"), "sh")[0]
+	offline := blocks(t, section(t, document, "### Offline commands"), "sh")[0]
+	dir := t.TempDir()
+	s := serve(t, filepath.Join(dir, "holdfast-data"), "--admin", "127.0.0.1:0")
+	s.must(t, "push", "jobs", "hello")
+	script(t, s, "sh", "cd "+dir+"\n"+backups)
+	s.stop()
+	got := script(t, s, "sh", "cd "+dir+"\n"+offline)
+	field(t, got, "sound")
+	field(t, got, "hello")
+	for _, restored := range []string{"restored", "restored2"} {
+		s = serve(t, filepath.Join(dir, restored))
+		if got := s.must(t, "pop", "jobs"); got != "hello\n" {
+			t.Errorf("the folder %s has %q, want hello", restored, got)
+		}
+		s.stop()
+	}
+}
+
 func TestBashSpeaksPinpriqAsTheDocumentShows(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed")
