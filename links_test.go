@@ -64,6 +64,22 @@ func missingFiles(s *source) []string {
 	return found
 }
 
+// missingFunctions finds functions that a document of the root names behind a Go file, and that the
+// file does not declare.
+func missingFunctions(s *source) []string {
+	if path.Ext(s.path) != ".md" || s.folder() != "." {
+		return nil
+	}
+	var found []string
+	for _, at := range regexp.MustCompile("`([a-z./]+/[a-z_]+\\.go)`\\s+\\(`(\\w+)`\\)").FindAllStringSubmatch(s.text, -1) {
+		text, _ := os.ReadFile(at[1]) // missingFiles tells of a file that is not there
+		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + at[2] + `\(`).Match(text) {
+			found = append(found, fmt.Sprintf("names %s of %s, which does not declare it", at[2], at[1]))
+		}
+	}
+	return found
+}
+
 func TestFilesThatDocumentsOfTheRootNameAreThere(t *testing.T) { enforce(t, missingFiles) }
 
 func TestMissingFilesAreFound(t *testing.T) {
@@ -71,6 +87,31 @@ func TestMissingFilesAreFound(t *testing.T) {
 		"no file": {"x.md", "see `broker/nowhere.go` first\n", "names broker/nowhere.go"},
 		"a file":  {"x.md", "see `broker/machine.go` first\n", ""},
 	})
+}
+
+func TestFunctionsThatDocumentsOfTheRootNameAreThere(t *testing.T) { enforce(t, missingFunctions) }
+
+func TestMissingFunctionsAreFound(t *testing.T) {
+	prove(t, missingFunctions, map[string]planted{
+		"no function": {"x.md", "see `broker/machine.go` (`Fly`)\n", "names Fly of broker/machine.go"},
+		"no file":     {"x.md", "see `broker/nowhere.go` (`New`)\n", "names New of broker/nowhere.go"},
+		"wrapped":     {"x.md", "see `broker/machine.go`\n  (`Fly`)\n", "names Fly"},
+		"a function":  {"x.md", "see `broker/machine.go` (`New`)\n", ""},
+		"a method":    {"x.md", "see `broker/machine.go` (`Take`)\n", ""},
+	})
+}
+
+// maxReadmeLines keeps the README a door: what only an operator needs is in OPERATION.md.
+const maxReadmeLines = 220
+
+func TestTheReadmeIsShort(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "\n"); n > maxReadmeLines {
+		t.Errorf("README.md has %d lines, at most %d", n, maxReadmeLines)
+	}
 }
 
 func TestLinksOfDocumentsLeadSomewhere(t *testing.T) { enforce(t, brokenLinks) }
