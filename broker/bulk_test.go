@@ -212,7 +212,7 @@ func TestAHarvestReturnsOldClaims(t *testing.T) {
 	w.pass(10 * time.Second)
 	w.add(broker.PushRequest{Payload: []byte("young")})
 	young := w.claimOne()
-	if n := w.bulk(broker.Harvest([]byte("q"), 10_000)); n != 1 {
+	if n := w.bulk(broker.Harvest([]byte("q"), 10_000, "")); n != 1 {
 		t.Fatalf("harvested %d", n)
 	}
 	if err := w.ack(old); !errors.Is(err, broker.ErrStale) {
@@ -227,12 +227,28 @@ func TestAHarvestReturnsOldClaims(t *testing.T) {
 	}
 }
 
+func TestAHarvestOfAConsumerLeavesTheClaimsOfOthers(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{Payload: []byte("a")})
+	w.add(broker.PushRequest{Payload: []byte("b")})
+	held := w.claimOne()
+	if n := w.bulk(broker.Harvest([]byte("q"), 0, "nobody")); n != 0 {
+		t.Fatalf("harvested %d of somebody else", n)
+	}
+	if n := w.bulk(broker.Harvest([]byte("q"), 0, held.Consumer)); n != 1 {
+		t.Fatalf("harvested %d", n)
+	}
+	if err := w.ack(held); !errors.Is(err, broker.ErrStale) {
+		t.Fatalf("the harvested claim's ack gave %v", err)
+	}
+}
+
 func TestAHarvestOfAllTakesClaimsThatAreYoungerThanTheWallClock(t *testing.T) {
 	w := newWork(t)
 	w.add(broker.PushRequest{})
 	w.claimOne()
 	w.now.Add(-1) // the wall clock is put back
-	if n := w.bulk(broker.Harvest([]byte("q"), 0)); n != 1 {
+	if n := w.bulk(broker.Harvest([]byte("q"), 0, "")); n != 1 {
 		t.Fatalf("harvested %d", n)
 	}
 }
@@ -418,7 +434,7 @@ func TestADryRunCountsWhatWouldBeChanged(t *testing.T) {
 	}{
 		"purge":          {func() *broker.Bulk { return broker.Purge(q, 0) }, 604},
 		"of one state":   {func() *broker.Bulk { return broker.Purge(q, broker.Dead) }, 2},
-		"harvest":        {func() *broker.Bulk { return broker.Harvest(q, 0) }, 2},
+		"harvest":        {func() *broker.Bulk { return broker.Harvest(q, 0, "") }, 2},
 		"redrive":        {func() *broker.Bulk { return broker.Redrive(q, 0, nil) }, 2},
 		"redrive of 1":   {func() *broker.Bulk { return broker.Redrive(q, 1, nil) }, 1},
 		"move":           {func() *broker.Bulk { return broker.Move(q, 0, 0, []byte("other")) }, 602},

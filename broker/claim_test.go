@@ -288,7 +288,7 @@ func TestAPacketThatExpiredWhileItWasClaimedGoesWhenTheClaimEnds(t *testing.T) {
 		"delayed":  {"", func(w *work, j job) { w.nacked(j, broker.Nack{Delay: 5000}, 0) }},
 		"dead":     {"q", func(w *work, j job) { w.nacked(j, broker.Nack{Dead: true}, 0) }},
 		"harvested": {"", func(w *work, _ job) {
-			if n := w.bulk(broker.Harvest([]byte("work"), 0)); n != 1 {
+			if n := w.bulk(broker.Harvest([]byte("work"), 0, "")); n != 1 {
 				w.t.Fatalf("harvested %d", n)
 			}
 		}},
@@ -612,7 +612,7 @@ func TestAWaiterGetsAPacketHoweverItBecomesReady(t *testing.T) {
 			before: func(w *work, j job) { _, _ = w.nack(j, broker.Nack{Delay: 1000}) },
 			then:   func(w *work, _ job) { w.pass(time.Minute) },
 		},
-		"harvest": {then: func(w *work, _ job) { w.bulk(broker.Harvest(q, 0)) }},
+		"harvest": {then: func(w *work, _ job) { w.bulk(broker.Harvest(q, 0, "")) }},
 		"redrive": {before: bury, then: func(w *work, _ job) { w.bulk(broker.Redrive(q, 0, nil)) }},
 		"move": {queue: "other", then: func(w *work, j job) {
 			_, _ = w.nack(j, broker.Nack{})

@@ -250,12 +250,15 @@ func move(to []byte) verb {
 	}
 }
 
-// Harvest makes claims of a queue ready again that are at least so many milliseconds old.
-func Harvest(name []byte, older int64) *Bulk {
+// Harvest makes claims of a queue ready again that are at least so many milliseconds old. They are
+// those of a consumer, or with "" of any.
+func Harvest(name []byte, older int64, consumer string) *Bulk {
 	return &Bulk{
 		queue: name, states: []State{Claimed},
 		wants: func(tx *Tx, p index.Packet) bool {
-			return max(0, tx.now-tx.m.ix.Delivery(p.ID).LastClaim) >= older // the clock may have been put back
+			d := tx.m.ix.Delivery(p.ID)
+			return max(0, tx.now-d.LastClaim) >= older && // the clock may have been put back
+				(consumer == "" || tx.m.consumers.name(d.Consumer) == consumer)
 		},
 		verb: func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
 			if p := packets[0]; !tx.m.expireClaim(q, p) {

@@ -165,7 +165,7 @@ func TestATailTellsWhatHappensInAQueue(t *testing.T) {
 		{"claimed:w1 nacked", nack(broker.Nack{Delay: 1000}, broker.Delayed)},
 		{"ready", func() { w.pass(time.Second) }},
 		{"claimed:w1 returned:the lease of w1 ended", func() { w.claimOne(); w.pass(31 * time.Second) }},
-		{"claimed:w1 returned:harvested", func() { w.claimOne(); bulk(broker.Harvest(q, 0))() }},
+		{"claimed:w1 returned:harvested", func() { w.claimOne(); bulk(broker.Harvest(q, 0, ""))() }},
 		{"claimed:w1 dead:bad", nack(broker.Nack{Dead: true, Reason: []byte("bad")}, broker.Dead)},
 		{"returned:redriven", bulk(broker.Redrive(q, 0, nil))},
 		{"moved", func() { w.do(func(tx *broker.Tx) error { _, err := tx.SetPriority(q, id, 9); return err }) }},

@@ -788,7 +788,7 @@ func (m *workModel) bulk(t *rapid.T, op, queue string) {
 		change = func(k *task) error { m.remove(k); return nil }
 	case "harvest":
 		older := rapid.Int64Range(-10, 20).Draw(t, "older")
-		b, states, count = broker.Harvest(name, older), []broker.State{broker.Claimed}, 0
+		b, states, count = broker.Harvest(name, older, ""), []broker.State{broker.Claimed}, 0
 		fits = func(k *task) bool { return max(0, m.now.Load()-k.LastClaim) >= older }
 		change = func(k *task) error { m.harvest(k); return nil }
 	case "redrive":

@@ -45,7 +45,7 @@ func TestWhatCannotBeUndoneIsAskedOnATerminal(t *testing.T) {
 		packetsBehind string
 	}{
 		"purge":   {[]string{"purge", "q"}, "Delete 2 packets of queue \"q\"? [y/N] ", "2 packets deleted\n", "0 0"},
-		"harvest": {[]string{"harvest", "q"}, "End 1 claim of queue \"q\", whose consumers may be at work? [y/N] ", "1 claim ended\n", "2 0"},
+		"harvest": {[]string{"harvest", "q", "--consumer", "w"}, "End 1 claim of queue \"q\", whose consumers may be at work? [y/N] ", "1 claim ended\n", "2 0"},
 		"move":    {[]string{"move", "q", "other"}, "Move 1 packet of queue \"q\" to queue \"other\"? [y/N] ", "1 packet moved\n", "0 1"},
 		"close":   {[]string{"close", "q"}, "Close queue \"q\" for ever? [y/N] ", "", "1 1"},
 		"drop":    {[]string{"drop", "q"}, "Delete queue \"q\" with 2 packets? [y/N] ", "", ""},
@@ -55,7 +55,7 @@ func TestWhatCannotBeUndoneIsAskedOnATerminal(t *testing.T) {
 			s.must(t, "set", "q", "lease=1h")
 			s.must(t, "push", "q", "x")
 			s.must(t, "push", "q", "y")
-			s.must(t, "claim", "q")
+			s.must(t, "claim", "q", "--consumer", "w")
 			holds := func() string {
 				return strings.Join(columns(s.must(t, "queues", "--match", "q"), 1, 3), "")
 			}

@@ -27,7 +27,7 @@ type commands struct {
 	Bench   benchCmd   `cmd:"" group:"Server" help:"Measure a running server."`
 	Metrics metricsCmd `cmd:"" group:"Server" help:"Print rules for alerts."`
 
-	Push      pushCmd      `cmd:"" group:"Packets" help:"Push a packet and wait until it is on disk."`
+	Push      pushCmd      `cmd:"" aliases:"publish" group:"Packets" help:"Push a packet and wait until it is on disk."`
 	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`
 	Subscribe subscribeCmd `cmd:"" group:"Packets" help:"Print packets of queues as they come."`
 	Claim     claimCmd     `cmd:"" group:"Packets" help:"Claim a packet for the time of a lease."`
@@ -46,9 +46,9 @@ type commands struct {
 
 	Purge   purgeCmd   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
 	Harvest harvestCmd `cmd:"" group:"Queues" help:"End claims: their packets are ready again."`
-	Redrive redriveCmd `cmd:"" group:"Queues" help:"Make dead packets ready again."`
+	Redrive redriveCmd `cmd:"" aliases:"retry" group:"Queues" help:"Make dead packets ready again."`
 	Move    moveCmd    `cmd:"" group:"Queues" help:"Move packets to another queue."`
-	Delete  deleteCmd  `cmd:"" group:"Queues" help:"Delete packets by their ids."`
+	Delete  deleteCmd  `cmd:"" aliases:"rm" group:"Queues" help:"Delete packets by their ids."`
 	Prio    prioCmd    `cmd:"" group:"Queues" help:"Change the priority of a packet."`
 	Set     setCmd     `cmd:"" group:"Queues" help:"Change settings of a queue."`
 	Unset   unsetCmd   `cmd:"" group:"Queues" help:"Give settings of a queue their defaults."`

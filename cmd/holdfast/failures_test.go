@@ -35,7 +35,7 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		"unknown command":           {[]string{"nope"}, nil, `there is no command "nope"; see holdfast --help`},
 		"command with a letter off": {[]string{"pus", "jobs"}, nil, `there is no command "pus": did you mean "push"?; see`},
 		"beginning of a command":    {[]string{"sub", "q"}, nil, `did you mean "subscribe"?`},
-		"command of others":         {[]string{"retry", "q"}, nil, `there is no command "retry": "redrive" does that here`},
+		"command of others":         {[]string{"requeue", "q"}, nil, `there is no command "requeue": "redrive" does that here`},
 		"command to stop":           {[]string{"stop"}, nil, "the signal TERM ends a server"},
 		"unknown command of one":    {[]string{"config", "chek"}, nil, `unexpected argument chek, did you mean "check"?; see holdfast config --help`},
 		"delay that is a flag":      {[]string{"push", "q", "x", "--delay", "-5s"}, nil, `--delay: expected a value, got "-5s": one that begins with - is written as --delay=-5s; see`},

@@ -11,8 +11,9 @@ import (
 
 // harvestCmd ends claims.
 type harvestCmd struct {
-	Queue string        `arg:"" predictor:"queue" help:"Queue of the packets."`
-	Older time.Duration `placeholder:"TIME" help:"Only claims that are at least that old (default: all)."`
+	Queue    string        `arg:"" predictor:"queue" help:"Queue of the packets."`
+	Older    time.Duration `placeholder:"TIME" help:"Only claims that are at least that old (default: all)."`
+	Consumer string        `placeholder:"NAME" help:"Only claims of this consumer (default: of all)."`
 
 	selection
 	bulk
@@ -26,6 +27,7 @@ func (c *harvestCmd) Help() string {
 Examples:
 
     holdfast harvest jobs --older 10m
+    holdfast harvest jobs --consumer worker-7
     holdfast harvest jobs --dry-run`
 }
 
@@ -34,7 +36,11 @@ func (c *harvestCmd) Run(ctx context.Context, p *program) error {
 		return c.run(p, &c.confirmation, &change{
 			what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
 			do: func(options ...client.Option) (int64, error) {
-				return server.Harvest(ctx, c.Queue, slices.Concat(options, []client.Option{client.Older(c.Older)}, c.selection.options())...)
+				options = append(options, client.Older(c.Older))
+				if c.Consumer != "" {
+					options = append(options, client.As(c.Consumer))
+				}
+				return server.Harvest(ctx, c.Queue, slices.Concat(options, c.selection.options())...)
 			},
 		})
 	})

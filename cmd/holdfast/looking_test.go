@@ -66,7 +66,7 @@ func TestAPacketIsShown(t *testing.T) {
 
 func TestQueuesAreListedWithTheirFigures(t *testing.T) {
 	s := serve(t, t.TempDir())
-	s.must(t, "push", "jobs.b", "x")
+	s.must(t, "publish", "jobs.b", "x")
 	s.must(t, "push", "jobs.a", "x", "--delay", "1h")
 	s.must(t, "set", "jobs.b", "pause-out=yes", "bound=1")
 	s.must(t, "push", "mails", "to ann", "--priority", "7")
@@ -85,6 +85,10 @@ func TestQueuesAreListedWithTheirFigures(t *testing.T) {
 		t.Errorf("stats printed\n%s\nwant %q and a row for each of three", got, want)
 	}
 	field(t, s.must(t, "stats", "mails", "--json"), `"priorities":[{"from":1,"to":9,"packets":1},`)
+	if got := s.must(t, "stats", "--match", "jobs.*"); strings.Count(got, "\n") != 3 || strings.Contains(got, "mails") {
+		t.Errorf("stats printed\n%s\nwant the two queues that match", got)
+	}
+	oneErrorLine(t, s.run(t, "stats", "mails", "--match", "jobs.*"), exitUsage, "--match: expected no queue with it")
 	oneErrorLine(t, s.run(t, "stats", "mails", "none"), exitNothing, `queue "none": no queue has this name`)
 }
 

@@ -18,6 +18,7 @@ import (
 // statsCmd prints the figures of queues.
 type statsCmd struct {
 	Queues []string      `arg:"" predictor:"queue" optional:"" name:"queue" help:"Queues to look at. Without one all are shown in a table, with --watch the busiest first."`
+	Match  string        `placeholder:"GLOB" help:"Only queues whose name matches, in place of names (default: all)."`
 	JSON   bool          `help:"Print a JSON object for each queue, one a line. The age is in milliseconds."`
 	Watch  bool          `help:"Print them again and again, with rates a second, until a signal. A server that goes away is waited for."`
 	Every  time.Duration `default:"2s" range:"1ms 3650d" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
@@ -34,7 +35,15 @@ Examples:
     holdfast stats jobs
     holdfast stats jobs mails --json
     holdfast stats jobs --watch --every 1s
+    holdfast stats --match 'jobs.*'
     holdfast stats --watch`
+}
+
+func (c *statsCmd) Validate() error {
+	if c.Match != "" && len(c.Queues) > 0 {
+		return errors.New("--match: expected no queue with it")
+	}
+	return nil
 }
 
 // Run asks for all queues, then prints.
@@ -78,7 +87,7 @@ func (c *statsCmd) print(w io.Writer, all []queueStats, before *round) error {
 func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueStats, err error) {
 	names := c.Queues
 	if len(names) == 0 {
-		if names, err = server.Queues(ctx, ""); err != nil {
+		if names, err = server.Queues(ctx, c.Match); err != nil {
 			return nil, err
 		}
 	}

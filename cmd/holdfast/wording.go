@@ -11,10 +11,10 @@ import (
 
 // elsewhere are words that other programs have for a command, with those of this one.
 var elsewhere = map[string][]string{
-	"push":    {"publish", "send", "enqueue", "put", "add"},
+	"push":    {"send", "enqueue", "put", "add"},
 	"claim":   {"reserve", "take", "receive"},
-	"redrive": {"retry", "requeue", "replay", "kick"},
-	"delete":  {"rm", "del", "remove"},
+	"redrive": {"requeue", "replay", "kick"},
+	"delete":  {"del", "remove"},
 	"purge":   {"flush", "clear"},
 	"queues":  {"ls", "topics"},
 	"stats":   {"len", "count", "size", "depth"},

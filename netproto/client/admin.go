@@ -102,7 +102,7 @@ func (c *Client) Purge(ctx context.Context, queue string, options ...Option) (in
 	return c.bulk(ctx, options, "QPURGE", queue)
 }
 
-// Harvest ends claims: their packets are ready again. It takes Older and filters.
+// Harvest ends claims: their packets are ready again. It takes Older, As and filters.
 func (c *Client) Harvest(ctx context.Context, queue string, options ...Option) (int64, error) {
 	return c.bulk(ctx, options, "QHARVEST", queue)
 }

@@ -53,7 +53,8 @@ func TestQueuesAreAdministered(t *testing.T) {
 		}
 		want(t, "redriven", must(c.Redrive(ctx, "q", client.To("other")))(t), 1)
 		want(t, "harvested", must(c.Harvest(ctx, "q", client.Older(time.Hour)))(t), 0)
-		want(t, "harvested", must(c.Harvest(ctx, "q"))(t), 1)
+		want(t, "harvested", must(c.Harvest(ctx, "q", client.As("v")))(t), 0)
+		want(t, "harvested", must(c.Harvest(ctx, "q", client.As("w")))(t), 1)
 		want(t, "moved", must(c.Move(ctx, "q", "other", ids[0]))(t), 1)
 		want(t, "moved", must(c.MoveAll(ctx, "q", "other", client.Where("class", "<=", "low")))(t), 1)
 		want(t, "deleted", must(c.Delete(ctx, "q", ids...))(t), 2)

@@ -182,8 +182,8 @@ func (p *Packet) fields() [words.PacketFieldCount]any {
 	}
 }
 
-// Field returns a field by its place in words.PacketFields: a text, a number, bytes, a time or
-// tags. It is nil if the field does not apply.
+// Field returns a field by its place in words.PacketFields, and panics for any other: a string, an
+// int64, bytes, a time or tags. It is nil if the field does not apply.
 func (p *Packet) Field(place int) any {
 	switch f := p.fields()[place].(type) {
 	case *string:

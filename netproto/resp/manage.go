@@ -76,9 +76,10 @@ func qpurge(s *session, tx *broker.Tx, args [][]byte) error {
 
 func qharvest(s *session, tx *broker.Tx, args [][]byte) error {
 	var older int64
+	var consumer []byte
 	return s.slice(tx, args[2:], func() *broker.Bulk {
-		return broker.Harvest(bytes.Clone(args[1]), older)
-	}, option{"OLDER", &older, 0, broker.MaxTime})
+		return broker.Harvest(bytes.Clone(args[1]), older, string(consumer))
+	}, option{"OLDER", &older, 0, broker.MaxTime}, option{"CONSUMER", &consumer, 1, broker.MaxConsumer})
 }
 
 func qredrive(s *session, tx *broker.Tx, args [][]byte) error {

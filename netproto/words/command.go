@@ -146,7 +146,7 @@ var Commands = []Group{
 		{"QMOVE", "queue id… TO other | queue TO other [STATE state] [COUNT n] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many were moved", "with id, priority, age and state; claimed and damaged ones stay"},
 		{"QPRIO", "queue id n", "1, or 0 if there is no such packet", ""},
 		{"QPURGE", "queue [STATE state] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many were deleted", "without STATE those in any state, claimed ones too"},
-		{"QHARVEST", "queue [OLDER ms] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many claims were ended", "they are ready again; OLDER: those that are at least that old"},
+		{"QHARVEST", "queue [OLDER ms] [CONSUMER name] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many claims were ended", "they are ready again; OLDER: those that are at least that old; CONSUMER: those of one"},
 		{"QREDRIVE", "queue id | queue [COUNT n] [TO other] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many dead packets are ready again", "with no attempts; of a `dead-letter` queue the packets return to their origins. One whose origin is gone stays; an error if only such are left"},
 		{"QSET", "queue name value [name value]…", "OK", "all or none; makes the queue"},
 		{"QGET", "queue", "a map of settings", "those in force"},

@@ -27,6 +27,27 @@ func (g *Group) rows() string {
 	return b.String()
 }
 
+func TestNoWordIsDeclaredTwice(t *testing.T) {
+	seen := make(map[string]bool)
+	once := func(what, name string) {
+		if name == "" || seen[what+name] {
+			t.Errorf("the %s %q is declared twice, or a place is left out", what, name)
+		}
+		seen[what+name] = true
+	}
+	for _, g := range Commands {
+		for _, c := range g.Commands {
+			once("command", c.Name)
+		}
+	}
+	for _, f := range QueueFigures {
+		once("figure", f.Name)
+	}
+	for _, f := range PacketFields {
+		once("field", f.Name)
+	}
+}
+
 // place finds the rows of the table with a head in a section of a document.
 func place(document, section, head string) (from, to int) {
 	for _, mark := range []string{"\n## " + section + "\n", "\n| " + head + " | ", "|---|\n"} {
