@@ -1,14 +1,14 @@
 package tables
 
 import (
-	"fmt"
-	"os"
-	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage/inject"
 )
 
-func TestRestGivesUpWhatAScanTook(t *testing.T) {
-	s := open(t, t.TempDir())
+func TestWhatAScanTookIsGivenBack(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
 	const size = 8 << 20
 	entries := make([]Entry, size>>14)
 	for n := range entries {
@@ -21,36 +21,42 @@ func TestRestGivesUpWhatAScanTook(t *testing.T) {
 	if err := s.Adopt(Adoption{Add: built, Window: 1}); err != nil {
 		t.Fatal(err)
 	}
-	v := s.View()
-	defer v.Close()
-	if err := scan(v, func(Entry) {}); err != nil {
-		t.Fatal(err)
+	scanned := func() *View {
+		v := s.View()
+		if err := scan(v, func(Entry) {}); err != nil {
+			t.Fatal(err)
+		}
+		if took := inject.Mapped(t, root); took < size {
+			t.Fatalf("a scan took %d bytes of %d", took, size)
+		}
+		return v
 	}
-	took := mapped(t, v.List.Tables[0].Name())
+	v := scanned()
 	v.Rest()
-	if left := mapped(t, v.List.Tables[0].Name()); took < size || left > size/8 {
-		t.Errorf("of a table of %d bytes a scan took %d, and %d are left", size, took, left)
+	if left := inject.Mapped(t, root); left > size/8 {
+		t.Errorf("a rest leaves %d bytes of %d", left, size)
+	}
+	v.Close()
+	v = scanned()
+	window(t, s, []Entry{{Key: key(0)}}) // the next view has the table, too
+	v.Close()
+	if left := inject.Mapped(t, root); left > size/8 {
+		t.Errorf("the last close leaves %d bytes of %d", left, size)
 	}
 }
 
-// mapped returns how many bytes of a file the process has in memory.
-func mapped(t *testing.T, name string) (bytes int) {
-	t.Helper()
-	b, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := false
-	for line := range strings.Lines(string(b)) {
-		field, rest, _ := strings.Cut(line, " ")
-		if kib := 0; of && field == "Rss:" {
-			if _, err := fmt.Sscan(rest, &kib); err != nil {
-				t.Fatal(err)
-			}
-			bytes += kib << 10
-		} else if !strings.HasSuffix(field, ":") {
-			of = strings.HasSuffix(line, "/"+name+"\n")
+// A page that the system gave to somebody else behind a last close is not touched.
+func TestAViewThatIsClosedTooOftenTouchesNothing(t *testing.T) {
+	s := open(t, t.TempDir())
+	window(t, s, []Entry{{Key: key(1), Value: []byte("value")}})
+	v := s.View()
+	s.Close()
+	f := v.files[0]
+	for range 2 {
+		v.Close()
+		if f.data != nil {
+			t.Errorf("the table is mapped behind the last close: %d bytes", len(f.data))
 		}
 	}
-	return bytes
+	v.Rest()
 }

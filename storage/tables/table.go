@@ -87,13 +87,14 @@ func (f *file) content() (d digest, err error) {
 	return d, err
 }
 
-// rest gives up the memory of a table that was read as a whole.
+// rest gives up the memory that reading the table took.
 func (f *file) rest() { _ = unix.Madvise(f.data, unix.MADV_DONTNEED) }
 
 // release ends a use of the table.
 func (f *file) release() {
 	if f.refs.Add(-1) == 0 {
 		_ = unix.Munmap(f.data)
+		f.data = nil // so that no later rest gives up what others have mapped there
 	}
 }
 

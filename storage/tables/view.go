@@ -87,7 +87,7 @@ func link(folder string, v *View) error {
 
 // Close gives the view up.
 func (v *View) Close() {
-	if v.refs.Add(-1) > 0 {
+	if v.refs.Add(-1) != 0 {
 		return
 	}
 	v.txn.Discard()
