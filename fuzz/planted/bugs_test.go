@@ -131,7 +131,7 @@ func bugs() []bug {
 		{"windows stay that are older than what was merged beside others", "tables/merge.go",
 			"\t\t\tlast = max(last, f.Version)", "\t\t\tlast = max(last, 0)", ""},
 		{"an older version is kept", "tables/merge.go",
-			"return y.CompareKeys(a.it.Key(), b.it.Key())", "return cmp.Or(bytes.Compare(y.ParseKey(a.it.Key()), y.ParseKey(b.it.Key())), -y.CompareKeys(a.it.Key(), b.it.Key()))", ""},
+			"return y.CompareKeys(a.it.Key(), b.it.Key())", "if c := bytes.Compare(y.ParseKey(a.it.Key()), y.ParseKey(b.it.Key())); c != 0 {\n\t\treturn c\n\t}\n\treturn -y.CompareKeys(a.it.Key(), b.it.Key())", ""},
 		{"a deletion goes above a deeper level", "tables/merge.go",
 			"superseded := bytes.Equal(e.Key, m.last)", "superseded := bytes.Equal(e.Key, m.last) || e.Deleted", ""},
 		{"an expired entry goes above a deeper level", "tables/merge.go",
