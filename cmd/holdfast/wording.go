@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -80,12 +81,15 @@ var noValue = regexp.MustCompile(`^(.*): expected .* value but got "(.*)" \((.*)
 func worded(err error, args []string, app *kong.Node) error {
 	var commands []string
 	for _, c := range app.Children {
-		commands = append(commands, c.Name)
+		commands = append(append(commands, c.Name), c.Aliases...)
 	}
 	if len(args) > 0 && args[0] != "" && args[0][0] != '-' && !slices.Contains(commands, args[0]) {
 		return unknownCommand(args[0], commands)
 	}
 	text := strings.Replace(err.Error(), `must be one of "",`, `must be one of `, 1)
+	if parse := new(kong.ParseError); errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
+		text = strings.TrimPrefix(text, parse.Context.Selected().Path()+": ") // who asked knows the command
+	}
 	switch found := noValue.FindStringSubmatch(text); {
 	case found == nil:
 	case found[2] == "EOL":
