@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
-// tailing is a run of "holdfast tail".
+// tailing is a run of "holdfast tail", or of another command that goes on.
 type tailing struct {
 	lines  *bufio.Reader
 	stop   context.CancelFunc
@@ -23,25 +23,31 @@ type tailing struct {
 	stderr *bytes.Buffer // once it has ended
 }
 
-// tail runs "holdfast tail", and returns when the server has one listener more on the channel.
-func (s *testServer) tail(t *testing.T, channel string, args ...string) *tailing {
-	t.Helper()
+// begin runs a command until it ends or is stopped.
+func (c command) begin(t *testing.T, args ...string) *tailing {
 	ctx, cancel := context.WithCancel(t.Context())
-	c := redis.NewClient(&redis.Options{Addr: s.addrs["redis"]})
-	defer c.Close()
-	listeners := func() int64 { return c.PubSubNumSub(ctx, channel).Val()[channel] }
-	before := listeners()
 	read, write := io.Pipe()
 	tail := &tailing{bufio.NewReader(read), cancel, make(chan int, 1), new(bytes.Buffer)}
 	go func() { // ends with ctx, or with the server
-		p := program{stdin: strings.NewReader(""), stdout: write, stderr: tail.stderr, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}
-		tail.ended <- p.run(ctx, append([]string{"tail"}, args...))
+		p := program{stdin: strings.NewReader(c.stdin), stdout: write, stderr: tail.stderr, env: c.lookup}
+		tail.ended <- p.run(ctx, args)
 		_ = write.Close()
 	}()
 	t.Cleanup(func() {
 		cancel()
 		_ = read.Close()
 	})
+	return tail
+}
+
+// tail runs "holdfast tail", and returns when the server has one listener more on the channel.
+func (s *testServer) tail(t *testing.T, channel string, args ...string) *tailing {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.addrs["redis"]})
+	defer c.Close()
+	listeners := func() int64 { return c.PubSubNumSub(t.Context(), channel).Val()[channel] }
+	before := listeners()
+	tail := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.begin(t, append([]string{"tail"}, args...)...)
 	for listeners() == before {
 		select {
 		case code := <-tail.ended:

@@ -12,6 +12,12 @@ import (
 // that would show.
 func onTerminal(t *testing.T, s *testServer, width, height uint16, args ...string) string {
 	t.Helper()
+	return command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.onTerminal(t, width, height, args...).stdout
+}
+
+// onTerminal runs a command in a terminal of a size. What that would show is its standard output.
+func (c command) onTerminal(t *testing.T, width, height uint16, args ...string) result {
+	t.Helper()
 	terminal, screen := terminalOfSize(t, width, height)
 	shown := make(chan string, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -29,10 +35,10 @@ func onTerminal(t *testing.T, s *testServer, width, height uint16, args ...strin
 		}
 		shown <- string(all)
 	}()
-	p := program{stdin: strings.NewReader(""), stdout: terminal, stderr: terminal, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}
-	p.run(ctx, args)
+	p := program{stdin: strings.NewReader(c.stdin), stdout: terminal, stderr: terminal, env: c.lookup}
+	code := p.run(ctx, args)
 	_ = terminal.Close()
-	return strings.ReplaceAll(<-shown, "\r\n", "\n")
+	return result{code: code, stdout: strings.ReplaceAll(<-shown, "\r\n", "\n")}
 }
 
 func TestNoTerminalGetsBytesThatItObeys(t *testing.T) {
