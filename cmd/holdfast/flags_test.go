@@ -26,6 +26,7 @@ func allCommands() []string {
 }
 
 func TestEveryCommandHelps(t *testing.T) {
+	golden := string(readFile(t, "testdata/golden/help.txt"))
 	for _, name := range allCommands() {
 		t.Run(name, func(t *testing.T) {
 			r := command{}.run(t.Context(), append(strings.Fields(name), "--help")...)
@@ -34,6 +35,9 @@ func TestEveryCommandHelps(t *testing.T) {
 			}
 			if !regexp.MustCompile(`Examples?:\n\n +holdfast ` + name).MatchString(r.stdout) {
 				t.Errorf("no examples in\n%s", r.stdout)
+			}
+			if !strings.Contains(golden, "\n80$ holdfast "+name+" --help\n") {
+				t.Error("the golden file lacks its help")
 			}
 			if as := (command{}).run(t.Context(), append([]string{"help"}, strings.Fields(name)...)...); name != "help" && as != r {
 				t.Errorf("the command help says %+v, want %+v", as, r)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -65,6 +66,23 @@ func (tail *tailing) line(t *testing.T) string {
 		t.Fatalf("no further line: %v", err)
 	}
 	return line
+}
+
+// end reads some lines, or all of them, and stops what prints them.
+func (tail *tailing) end(lines string) result {
+	out, most := "", -1
+	if lines != "" {
+		most, _ = strconv.Atoi(lines)
+	}
+	for n := 0; n != most; n++ {
+		line, err := tail.lines.ReadString('\n')
+		if out += line; err != nil {
+			break
+		}
+	}
+	tail.stop()
+	_, _ = io.Copy(io.Discard, tail.lines)
+	return result{<-tail.ended, out, tail.stderr.String()}
 }
 
 // everyByte is a name that holds each byte.
