@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -124,7 +125,9 @@ func (s *session) do(part []string, below string) string {
 	case width > 0:
 		return visible(c.onTerminal(s.T, uint16(width), 24, args...))
 	default:
-		return visible(c.run(s.Context(), args...))
+		ctx, cancel := context.WithTimeout(s.Context(), patience)
+		defer cancel()
+		return visible(c.run(ctx, args...))
 	}
 	return ""
 }
@@ -223,7 +226,7 @@ func withoutTimes(text string) string {
 
 // difference shows the lines from the first that differs to the last. Of long ones it leaves out
 // the beginning that they share.
-func difference(want, got string) (out string) {
+func difference(want, got string) string {
 	a, b := slices.Collect(strings.Lines(want)), slices.Collect(strings.Lines(got))
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
@@ -240,11 +243,5 @@ func difference(want, got string) (out string) {
 			a[i], b[i] = "…"+a[i][n-50:], "…"+b[i][n-50:]
 		}
 	}
-	for _, line := range a {
-		out += "- " + line
-	}
-	for _, line := range b {
-		out += "+ " + line
-	}
-	return out
+	return strings.Join(slices.Concat([]string{""}, a), "- ") + strings.Join(slices.Concat([]string{""}, b), "+ ")
 }

@@ -353,39 +353,6 @@ func TestInterruptedCommandsSayWhatStateThingsAreIn(t *testing.T) {
 	}
 }
 
-func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no folder":              {[]string{"dump"}, "<dir>"},
-		"no name, to dump":       {[]string{"dump", ""}, "name is empty: expected a data folder"},
-		"no name, to verify":     {[]string{"verify", ""}, "name is empty"},
-		"no name, to compact":    {[]string{"compact", ""}, "name is empty"},
-		"unknown format":         {[]string{"dump", "d", "--format", "xml"}, "--format"},
-		"unknown payload form":   {[]string{"dump", "d", "--payload", "rot13"}, "--payload"},
-		"negative limit":         {[]string{"dump", "d", "--limit=-1"}, "--limit"},
-		"load of nothing":        {[]string{"load", "f"}, "expected FILE and DIR"},
-		"backup to nowhere":      {[]string{"backup"}, "--to"},
-		"backup without a port":  {[]string{"backup", "--to", "f", "--admin", "foo"}, `--admin: expected HOST:PORT, such as 127.0.0.1:7072`},
-		"backup of no port":      {[]string{"backup", "--to", "f", "--admin", ":"}, `--admin: expected HOST:PORT`},
-		"backup of a word":       {[]string{"backup", "--to", "f", "--admin", "h:port"}, `--admin: expected HOST:PORT`},
-		"export without a port":  {[]string{"barbershop", "export", "f", "--admin", "http://foo/"}, `--admin: expected HOST:PORT`},
-		"import without a port":  {[]string{"barbershop", "import", "f", "--barbershop", "foo"}, `--barbershop: expected HOST:PORT`},
-		"dump of half a pattern": {[]string{"dump", "d", "--queue", "a*", "--queue", "["}, `--queue: queue pattern "["`},
-		"backup of half of it":   {[]string{"backup", "--to", "f", "--queue", `x\`}, `--queue: queue pattern`},
-		"backup as a table":      {[]string{"backup", "--to", "f", "--format", "csv"}, "--format"},
-		"backup without a time":  {[]string{"backup", "--to", "f", "--timeout", "0s"}, "--timeout"},
-		"import of nothing":      {[]string{"barbershop", "import"}, "<file>"},
-		"export of nothing":      {[]string{"barbershop", "export"}, "see holdfast barbershop export --help"},
-		"import without a time":  {[]string{"barbershop", "import", "f", "--timeout", "0s"}, "--timeout"},
-		"export without a time":  {[]string{"barbershop", "export", "f", "--timeout", "0s"}, "--timeout"},
-		"barbershop and nothing": {[]string{"barbershop"}, "import"},
-	} {
-		t.Run(name, func(t *testing.T) { oneErrorLine(t, cli(t, c.args...), exitUsage, c.want) })
-	}
-}
-
 // loadJSON is the JSON form of a report.
 type loadJSON struct {
 	Packets int64   `json:"packets"`
