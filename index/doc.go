@@ -51,7 +51,7 @@
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
 //	fresh.go      which lanes got packets
 //	select.go     which packet is next: Best, Group, and the words of a selection
-//	next.go       the packets after that
+//	next.go       the next packet of a queue, and those after it
 //	worst.go      which packets a full queue can best do without: Worst
 //	eldest.go     which ready packets may have waited longest: Eldest
 //	bystate.go    the packets that cannot be selected, by state: List, Each

@@ -38,7 +38,7 @@
 //	scan.go         Visitor, and the scans of queues, packets and ids for it
 //	items.go        heads and fields
 //	deliveries.go   delivery states
-//	walk.go         Walk: all of them, held against the control record
+//	walk.go         Walk: all of them, held against the control record; Verify, behind which a store begins
 //	compact.go      Compact
 //	files.go        Files: those of a folder at one moment
 //	restoration.go  a folder of them
