@@ -269,8 +269,9 @@ func (p *program) showJSON(file *configFile) error {
 	}
 	var o jsonObject
 	o.add("settings", settings)
-	for key, table := range file.tables() {
-		o.add(key, table)
+	tables := file.tables()
+	for _, key := range slices.Sorted(maps.Keys(tables)) {
+		o.add(key, tables[key])
 	}
 	return o.print(p.stdout)
 }
