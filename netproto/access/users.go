@@ -195,7 +195,13 @@ func (a *Account) Name() string {
 // May says whether the user has all of the rights for a queue. Operate is independent of the queue.
 func (a *Account) May(r Right, queue []byte) bool {
 	steps := maxSteps
-	return a.has(r, func(g *glob.Pattern) bool { return g.Match(queue, &steps) })
+	return a.MayWithin(r, queue, &steps)
+}
+
+// MayWithin is May that takes its steps, as glob counts them, from those of a request with many
+// queues. It is false when these are used up.
+func (a *Account) MayWithin(r Right, queue []byte, steps *int) bool {
+	return a.has(r, func(g *glob.Pattern) bool { return g.Match(queue, steps) })
 }
 
 // MayAll says whether the user has all of the rights for all queues that a pattern matches. One of

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -231,6 +232,30 @@ func TestAUserSeesTheQueuesThatItMayLookAt(t *testing.T) {
 		looker.ask(request, wire(`*1 | "q1"`))
 	}
 	looker.ask("QUEUES MATCH o*", "*0\r\n")
+	looker.ask("MULTI", "+OK\r\n")
+	looker.ask("QUEUES", "+QUEUED\r\n")
+	looker.ask("EXEC", "*1\r\n"+wire(`*1 | "q1"`))
+	looker.ask("SELECT 1", "+OK\r\n")
+	looker.ask("QUEUES", "*0\r\n")
+}
+
+func TestTheRightsOfManyQueuesCostStepsOfTheRequest(t *testing.T) {
+	made, err := access.NewUsers([]access.User{
+		{Name: "all", Password: "all", Grants: []access.Grant{{Glob: "*", Rights: access.Push | access.Look}}},
+		{Name: "looker", Password: "looker", Grants: []access.Grant{{Glob: "*-[0-9]*", Rights: access.Look}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDoor(t, Config{Users: access.NewControl(made)})
+	all := d.dialAs("all")
+	for i := range 200 {
+		all.send(request("QPUSH", fmt.Sprint(strings.Repeat("-", 60_000), i%10, "x", i), "x"))
+		all.readLine()
+		all.readLine()
+	}
+	d.dialAs("looker").ask("QUEUES MATCH nothing", "*0\r\n")
+	d.dialAs("looker").ask("QUEUES", "-"+errCostly+"\r\n")
 }
 
 // The requests of rfq and of pressure, by who sends them.

@@ -111,12 +111,15 @@ func keys(s *session, tx *broker.Tx, args [][]byte) error { return s.names(tx, a
 // namesAtOnce is how many names are looked at before it is asked whether the slice is full.
 const namesAtOnce = 10
 
-// names replies with all names that match a pattern, of one type if it is given. Of those that come
-// or go between two slices some are replied.
+// names replies with all names that match a pattern; of a type, if that is given, those that the
+// user may look at. Of names that come or go between two slices some are replied.
 func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) error {
 	g := patternArg(pattern)
 	take := func(name []byte, t broker.Type) {
-		if (len(only) == 0 || t == only[0] && s.pass.May(access.Look, name)) && g.Match(name, &s.steps) {
+		switch {
+		case len(only) > 0 && t != only[0], !g.Match(name, &s.steps):
+		case len(only) > 0 && !s.pass.Open() && !s.pass.Account().MayWithin(access.Look, name, &s.steps):
+		default:
 			s.bulk(name)
 			s.look.found++
 			tx.Looked(repliedName)
