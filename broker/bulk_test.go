@@ -232,11 +232,15 @@ func TestAHarvestOfAConsumerLeavesTheClaimsOfOthers(t *testing.T) {
 	w.add(broker.PushRequest{Payload: []byte("a")})
 	w.add(broker.PushRequest{Payload: []byte("b")})
 	held := w.claimOne()
+	other := w.claim("q", broker.ClaimRequest{Selection: broker.Selection{End: broker.Oldest}, Consumer: []byte("other")})[0]
 	if n := w.bulk(broker.Harvest([]byte("q"), 0, "nobody")); n != 0 {
-		t.Fatalf("harvested %d of somebody else", n)
+		t.Fatalf("harvested %d of nobody", n)
 	}
 	if n := w.bulk(broker.Harvest([]byte("q"), 0, held.Consumer)); n != 1 {
 		t.Fatalf("harvested %d", n)
+	}
+	if err := w.ack(other); err != nil {
+		t.Fatalf("the claim of the other consumer has ended: %v", err)
 	}
 	if err := w.ack(held); !errors.Is(err, broker.ErrStale) {
 		t.Fatalf("the harvested claim's ack gave %v", err)

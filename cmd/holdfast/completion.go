@@ -39,7 +39,7 @@ const fishFiles = `complete -c holdfast -n "not __complete_holdfast | string len
 func (p *program) predictors(ctx context.Context, app *kong.Node) []kongcompletion.Option {
 	var commands, settings []string
 	for _, c := range app.Children {
-		commands = append(commands, c.Name)
+		commands = append(append(commands, c.Name), c.Aliases...)
 	}
 	for _, name := range settingNames() {
 		settings = append(settings, name+"=")

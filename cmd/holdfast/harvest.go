@@ -13,7 +13,7 @@ import (
 type harvestCmd struct {
 	Queue    string        `arg:"" predictor:"queue" help:"Queue of the packets."`
 	Older    time.Duration `placeholder:"TIME" help:"Only claims that are at least that old (default: all)."`
-	Consumer string        `placeholder:"NAME" help:"Only claims of this consumer (default: of all)."`
+	Consumer *string       `placeholder:"NAME" help:"Only claims of this consumer (default: of all)."`
 
 	selection
 	bulk
@@ -37,8 +37,8 @@ func (c *harvestCmd) Run(ctx context.Context, p *program) error {
 			what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
 			do: func(options ...client.Option) (int64, error) {
 				options = append(options, client.Older(c.Older))
-				if c.Consumer != "" {
-					options = append(options, client.As(c.Consumer))
+				if c.Consumer != nil { // an empty name is refused
+					options = append(options, client.As(*c.Consumer))
 				}
 				return server.Harvest(ctx, c.Queue, slices.Concat(options, c.selection.options())...)
 			},
