@@ -43,8 +43,8 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 
 var errOthersWait = fmt.Errorf("%w: others wait for room, and come first", ErrFull)
 
-// boundRatio is which part of its bound a queue with settings holds: of packets or of bytes,
-// whichever is more.
+// boundRatio is which part of its bound a queue holds: of packets or of bytes, whichever is more; 0
+// without a bound.
 func (m *Machine) boundRatio(q *queue) (most float64) {
 	packets, bytes := m.ix.Counts(q.ix).Unfinished()
 	s := settingsOf(q)

@@ -136,13 +136,13 @@ type Band struct {
 	Packets  int
 }
 
-// QueueFigures are the figures of a queue that cost nothing to find.
+// QueueFigures are the figures of a queue that cost next to nothing to find.
 type QueueFigures struct {
 	Ready, Hidden, Delayed, Claimed, Dead, Done, Damaged int // packets by state; Hidden are ready ones of priority 0
 	Bytes                                                int64
 	Counters
 	PausedIn, PausedOut bool // a gate is closed: nothing is pushed, or taken
-	Full                bool // it holds all that its bound allows, of packets or of bytes
+	Full                bool // it holds all that its bound allows, or a push found no room a moment ago
 	Closed              bool // nothing will ever be pushed again
 	Overdue             bool // its oldest ready packet was pushed longer ago than alert-age allows
 }
@@ -154,7 +154,7 @@ func (m *Machine) figures(q *queue, since int64) QueueFigures {
 	return QueueFigures{
 		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
 		Bytes: n.Bytes, Counters: q.counters,
-		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: m.boundRatio(q) >= 1, Closed: s.Closed, Overdue: m.overdue(s, since),
+		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: q.full || m.boundRatio(q) >= 1, Closed: s.Closed, Overdue: m.overdue(s, since),
 	}
 }
 

@@ -17,8 +17,8 @@ type Stats struct {
 	// How many packets there were, ever.
 	Pushed, Popped, Acked, Nacked, Expired, Died, Dropped int64
 
-	PausedIn, PausedOut bool // a gate is closed: pushes are refused, or nothing is taken
-	Full                bool // it holds all that its bound allows
+	PausedIn, PausedOut bool // a gate is closed: pushes are refused or wait, or nothing is taken
+	Full                bool // it holds all that its bound allows, or a push found no room a moment ago
 	Closed              bool // nothing will ever be pushed again
 	Overdue             bool // its oldest ready packet is older than the setting alert-age
 

@@ -66,11 +66,11 @@ var QueueFigures = [Figures]Field{
 	Expired:   {"expired", Total, "packets that expired"},
 	Died:      {"died", Total, "packets that were tried too often"},
 	Dropped:   {"dropped", Total, "packets that a full queue dropped"},
-	PausedIn:  {"paused-in", Flag, "pushes are refused: `pause-in`"},
+	PausedIn:  {"paused-in", Flag, "pushes are refused, or wait: `pause-in`"},
 	PausedOut: {"paused-out", Flag, "nothing is taken: `pause-out`"},
-	Full:      {"full", Flag, "it holds all that `bound` or `bound-bytes` allows"},
+	Full:      {"full", Flag, "it holds all that `bound` or `bound-bytes` allows, or a push found no room within the last second or so"},
 	Closed:    {"closed", Flag, "QCLOSE has closed it for ever"},
-	Overdue:   {"overdue", Flag, "its oldest ready packet was pushed longer ago than `alert-age`"},
+	Overdue:   {"overdue", Flag, "its oldest ready packet was pushed longer ago than `alert-age`: of the 16 worst priorities, give or take a second or a hundredth"},
 }
 
 // The places of the fields in PacketFields.
