@@ -323,6 +323,17 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 			c.ask("QCLOSE states", ":1\r\n")
 		}
 	}
+	c.ask("QSET tight bound-bytes 3", "+OK\r\n")
+	c.ask("QPUSH tight xx", bulkReply("12"))
+	for _, want := range []string{"0", "1"} { // once a push has found no room
+		if got := c.pairs("QSTAT", "tight"); got["full"] != want || got["paused-in"] != "0" {
+			t.Errorf("full is %s, want %s", got["full"], want)
+		}
+		c.send(request("QPUSH", "tight", "yy"))
+		if line := c.readLine(); !strings.HasPrefix(line, "-FULL ") {
+			t.Errorf("a push beyond the bound: %q", line)
+		}
+	}
 	c.ask("QSTAT nothing", noQueueReply)
 	c.ask("QSET empty lease 5", "+OK\r\n")
 	if age := c.pairs("QSTAT", "empty")["age"]; age != "-1" {
