@@ -57,7 +57,7 @@ func (c *popCmd) Run(ctx context.Context, p *program) error {
 		if len(packets) == 0 {
 			return fmt.Errorf("queue %.80q has %w to pop", c.Queue, errNothing)
 		}
-		return c.print(p.stdout, packets)
+		return c.print(p.stdout, packets, c.Group)
 	})
 }
 

@@ -14,13 +14,14 @@ type printing struct {
 	JSON bool `xor:"form" help:"Print a JSON object for each packet, one a line: selected, key, payload and what else is known. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
 }
 
-// print writes what one pop or delivery brought, in one write.
-func (p *printing) print(w io.Writer, packets []*client.Packet) error {
+// print writes what one pop or delivery brought, in one write. Of a group only the first packet was
+// selected.
+func (p *printing) print(w io.Writer, packets []*client.Packet, group bool) error {
 	var out bytes.Buffer
 	for i, packet := range packets {
 		if p.JSON {
 			var o jsonObject
-			o.add("selected", i == 0)
+			o.add("selected", i == 0 || !group)
 			out.Write(o.packet(packet))
 			continue
 		}

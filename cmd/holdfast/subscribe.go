@@ -49,7 +49,7 @@ func (c *subscribeCmd) Run(ctx context.Context, p *program) error {
 		case err != nil:
 			return c.explain(ctx, err)
 		}
-		if err := c.print(p.stdout, packets); err != nil {
+		if err := c.print(p.stdout, packets, c.Group); err != nil {
 			return err
 		}
 	}
