@@ -18,14 +18,16 @@ Examples:
 type commands struct {
 	Context string `placeholder:"NAME" help:"Context: a name for the flags under Connection, in ~/.config/holdfast/contexts.toml."`
 
-	Serve   serveCmd   `cmd:"" group:"Server" help:"Serve queues from a data folder."`
-	Config  configCmd  `cmd:"" group:"Server" help:"Check a config file of the server, or show the settings in force."`
-	Hash    hashCmd    `cmd:"" group:"Server" help:"Make the hash of a password, for the users in a config file."`
-	Status  statusCmd  `cmd:"" group:"Server" help:"Print how a running server is."`
-	Health  healthCmd  `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
-	Doctor  doctorCmd  `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`
-	Bench   benchCmd   `cmd:"" group:"Server" help:"Measure a running server."`
-	Metrics metricsCmd `cmd:"" group:"Server" help:"Print rules for alerts."`
+	Serve       serveCmd       `cmd:"" group:"Server" help:"Serve queues from a data folder."`
+	Config      configCmd      `cmd:"" group:"Server" help:"Check a config file of the server, or show the settings in force."`
+	Hash        hashCmd        `cmd:"" group:"Server" help:"Make the hash of a password, for the users in a config file."`
+	Status      statusCmd      `cmd:"" group:"Server" help:"Print how a running server is."`
+	Health      healthCmd      `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
+	Connections connectionsCmd `cmd:"" group:"Server" help:"List the connections of Redis clients."`
+	Users       usersCmd       `cmd:"" group:"Server" help:"List the users and their rights."`
+	Doctor      doctorCmd      `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`
+	Bench       benchCmd       `cmd:"" group:"Server" help:"Measure a running server."`
+	Metrics     metricsCmd     `cmd:"" group:"Server" help:"Print rules for alerts."`
 
 	Push      pushCmd      `cmd:"" aliases:"publish" group:"Packets" help:"Push a packet and wait until it is on disk."`
 	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`

@@ -66,8 +66,10 @@
 //	consumers.go      who claims packets
 //	status.go         how the server is
 //	health.go         whether it is
+//	connections.go    who is connected
+//	users.go          who may do what
 //	purge.go          packets go
-//	harvest.go        packets that are done are shown, and go
+//	harvest.go        claims end
 //	redrive.go        dead packets come back
 //	move.go           packets move to another queue
 //	delete.go         packets go by their ids

@@ -92,6 +92,18 @@ func TestQueuesAreListedWithTheirFigures(t *testing.T) {
 	oneErrorLine(t, s.run(t, "stats", "mails", "none"), exitNothing, `queue "none": no queue has this name`)
 }
 
+func TestConnectionsAreListed(t *testing.T) {
+	s := serve(t, t.TempDir())
+	header, row, _ := strings.Cut(s.must(t, "connections"), "\n")
+	if got := strings.Join(strings.Fields(header), " "); got != "ID ADDRESS NAME USER AGE IDLE DB LAST LIBRARY" {
+		t.Errorf("connections begins with %q", got)
+	}
+	if cells := strings.Fields(row); len(cells) < 9 || cells[3] != "default" || cells[6] != "0" || cells[7] != "client|list" {
+		t.Errorf("its own connection is %q", row)
+	}
+	field(t, s.must(t, "connections", "--json", "--db", "3"), `"user":"default","age":0,"idle":0,"db":3,"last":"client|list"`)
+}
+
 func TestCellsCannotDriveATerminal(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain": "plain", "": `""`, "é ü": "é ü", "a\tb": `"a\tb"`, "\x1b[31m": `"\x1b[31m"`, "\xff": `"\xff"`, " x": `" x"`,

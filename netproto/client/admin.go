@@ -35,6 +35,53 @@ func (c *Client) Info(ctx context.Context) (map[string]string, error) {
 	return info, err
 }
 
+// Connections returns the connections of Redis clients, each with the fields of CLIENT LIST by
+// their names. A user that may not operate gets those of its own.
+func (c *Client) Connections(ctx context.Context) (all []map[string]string, err error) {
+	v, err := c.do(ctx, "CLIENT", "LIST")
+	for line := range strings.Lines(text(v)) {
+		one := make(map[string]string)
+		for field := range strings.FieldsSeq(line) {
+			name, value, _ := strings.Cut(field, "=")
+			one[name] = value
+		}
+		all = append(all, one)
+	}
+	return all, err
+}
+
+// User is a user of the server.
+type User struct {
+	Name    string
+	Off     bool // it may not log in
+	Operate bool // it has the right that is of no queue
+	Grants  []Grant
+}
+
+// Grant is rights for the queues and other names that a pattern matches.
+type Grant struct {
+	Pattern string   `json:"pattern"`
+	Rights  []string `json:"rights"` // push, take, look, manage
+}
+
+// Users returns the users of the server. It needs the right operate.
+func (c *Client) Users(ctx context.Context) (all []User, err error) {
+	v, err := c.do(ctx, "ACL", "LIST")
+	for _, line := range texts(v) {
+		head, grants, _ := strings.Cut(line, " (~")
+		words := strings.Fields(strings.TrimPrefix(head, "user "))
+		u := User{Name: words[0], Off: slices.Contains(words, "off"), Operate: slices.Contains(words, "+@operate")}
+		for grant := range strings.SplitSeq(grants, " (~") {
+			if pattern, rules, ok := strings.Cut(strings.TrimSuffix(grant, ")"), " &"); ok {
+				_, rights, _ := strings.Cut(rules, "-@all +@")
+				u.Grants = append(u.Grants, Grant{pattern, strings.Split(rights, " +@")})
+			}
+		}
+		all = append(all, u)
+	}
+	return all, err
+}
+
 // Len is how many packets of a queue are ready, delayed or claimed: 0 if there is no such queue.
 func (c *Client) Len(ctx context.Context, queue string) (int64, error) {
 	return count(c.do(ctx, "QLEN", queue))
