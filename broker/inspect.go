@@ -142,19 +142,23 @@ type QueueFigures struct {
 	Bytes                                                int64
 	Counters
 	PausedIn, PausedOut bool // a gate is closed: nothing is pushed, or taken
-	Full                bool // it holds all that its bound allows, or a push found no room a moment ago
-	Closed              bool // nothing will ever be pushed again
-	Overdue             bool // its oldest ready packet was pushed longer ago than alert-age allows
+	// Full says that it holds all that its bound allows. Or a push found no room, and no look since,
+	// about each second, has found it at nine tenths of its bound or below.
+	Full    bool
+	Closed  bool // nothing will ever be pushed again
+	Overdue bool // its oldest ready packet was pushed longer ago than alert-age allows
+	// BoundRatio is which part of its bound it holds, of packets or of bytes; 0 without a bound.
+	BoundRatio float64
 }
 
-// figures are those of a queue whose oldest ready packet was pushed at since, or has none if that
-// is 0.
+// figures are those of a queue whose oldest ready packet was pushed at since. 0: it has none, or no
+// alert-age that it could be overdue by.
 func (m *Machine) figures(q *queue, since int64) QueueFigures {
-	n, s := m.ix.Counts(q.ix), settingsOf(q)
+	n, s, bound := m.ix.Counts(q.ix), settingsOf(q), m.boundRatio(q)
 	return QueueFigures{
 		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
 		Bytes: n.Bytes, Counters: q.counters,
-		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: q.full || m.boundRatio(q) >= 1, Closed: s.Closed, Overdue: m.overdue(s, since),
+		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: q.full || bound >= 1, Closed: s.Closed, Overdue: m.overdue(s, since), BoundRatio: bound,
 	}
 }
 
@@ -177,7 +181,10 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	if err != nil || q == nil || !m.exists(q) {
 		return s, false, err
 	}
-	since, _ := m.since(q)
+	var since int64
+	if settingsOf(q).AlertAge > 0 {
+		since, _ = m.since(q)
+	}
 	s = QueueStats{QueueFigures: m.figures(q, since), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole)}
 	for i, from := range bandStarts {
 		to := uint32(math.MaxUint32)

@@ -13,8 +13,6 @@ type Surveyed struct {
 	// with the highest numbers. A packet that was moved counts only if none of its priority came
 	// before.
 	Since int64
-	// BoundRatio is which part of its bound it holds, of packets or of bytes; 0 without a bound.
-	BoundRatio float64
 }
 
 const (
@@ -37,9 +35,7 @@ func (tx *Tx) Survey(cursor int, dst []Surveyed) (_ []Surveyed, next int) {
 		}
 		since, more := m.since(q)
 		steps += more
-		dst = append(dst, Surveyed{
-			Database: q.entry.Database(), Name: q.entry.Name(), QueueFigures: m.figures(q, since), Since: since, BoundRatio: m.boundRatio(q),
-		})
+		dst = append(dst, Surveyed{Database: q.entry.Database(), Name: q.entry.Name(), QueueFigures: m.figures(q, since), Since: since})
 	}
 	return dst, 0
 }

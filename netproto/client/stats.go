@@ -18,7 +18,7 @@ type Stats struct {
 	Pushed, Popped, Acked, Nacked, Expired, Died, Dropped int64
 
 	PausedIn, PausedOut bool // a gate is closed: pushes are refused or wait, or nothing is taken
-	Full                bool // it holds all that its bound allows, or a push found no room a moment ago
+	Full                bool // it holds all that its bound allows, or a push found no room lately
 	Closed              bool // nothing will ever be pushed again
 	Overdue             bool // its oldest ready packet is older than the setting alert-age
 

@@ -68,7 +68,7 @@ var QueueFigures = [Figures]Field{
 	Dropped:   {"dropped", Total, "packets that a full queue dropped"},
 	PausedIn:  {"paused-in", Flag, "pushes are refused, or wait: `pause-in`"},
 	PausedOut: {"paused-out", Flag, "nothing is taken: `pause-out`"},
-	Full:      {"full", Flag, "it holds all that `bound` or `bound-bytes` allows, or a push found no room within the last second or so"},
+	Full:      {"full", Flag, "it holds all that `bound` or `bound-bytes` allows; or a push found no room, until a look, about each second, finds nine tenths of it or less"},
 	Closed:    {"closed", Flag, "QCLOSE has closed it for ever"},
 	Overdue:   {"overdue", Flag, "its oldest ready packet was pushed longer ago than `alert-age`: of the 16 worst priorities, give or take a second or a hundredth"},
 }
