@@ -1,7 +1,5 @@
 package words
 
-import "strings"
-
 // Group is the commands of one section of COMMANDS.md.
 type Group struct {
 	Name     string // Redis's word for it
@@ -18,30 +16,6 @@ type Command struct {
 	Arguments string
 	Reply     string
 	Remarks   string // where it differs from Redis, or what else is to be known
-}
-
-// Forms returns the command with each form of its arguments.
-func (c *Command) Forms() (forms []string) {
-	for _, arguments := range divide(c.Arguments) {
-		forms = append(forms, strings.TrimSpace(c.Name+" "+arguments))
-	}
-	return forms
-}
-
-// divide divides arguments at each " | " that is outside of [].
-func divide(arguments string) (parts []string) {
-	depth, from := 0, 0
-	for i, c := range arguments {
-		switch {
-		case c == '[':
-			depth++
-		case c == ']':
-			depth--
-		case depth == 0 && strings.HasPrefix(arguments[i:], " | "):
-			parts, from = append(parts, arguments[from:i]), i+len(" | ")
-		}
-	}
-	return append(parts, arguments[from:])
 }
 
 // Commands are all commands of the Redis protocol, by the sections of COMMANDS.md.

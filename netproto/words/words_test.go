@@ -16,12 +16,36 @@ const document = "../resp/COMMANDS.md"
 // escaped is a text in a cell of a table.
 func escaped(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
+// forms are the command with each form of its arguments.
+func (c *Command) forms() (forms []string) {
+	for _, arguments := range divide(c.Arguments) {
+		forms = append(forms, strings.TrimSpace(c.Name+" "+arguments))
+	}
+	return forms
+}
+
+// divide divides arguments at each " | " that is outside of [].
+func divide(arguments string) (parts []string) {
+	depth, from := 0, 0
+	for i, c := range arguments {
+		switch {
+		case c == '[':
+			depth++
+		case c == ']':
+			depth--
+		case depth == 0 && strings.HasPrefix(arguments[i:], " | "):
+			parts, from = append(parts, arguments[from:i]), i+len(" | ")
+		}
+	}
+	return append(parts, arguments[from:])
+}
+
 // rows are how the document has the commands of a group.
 func (g *Group) rows() string {
 	var b strings.Builder
 	for i := range g.Commands {
 		c := &g.Commands[i]
-		cells := []string{"", "`" + escaped(strings.Join(c.Forms(), "`, or `")) + "`", escaped(c.Reply), escaped(c.Remarks), ""}
+		cells := []string{"", "`" + escaped(strings.Join(c.forms(), "`, or `")) + "`", escaped(c.Reply), escaped(c.Remarks), ""}
 		b.WriteString(strings.ReplaceAll(strings.TrimSpace(strings.Join(cells, " | ")), "|  |", "| |") + "\n")
 	}
 	return b.String()

@@ -1,4 +1,5 @@
-// Package inject lets tests make system calls fail, by strace. Only tests import it.
+// Package inject lets tests make system calls fail, by strace, and see how much of files is in
+// memory. Only tests import it.
 package inject
 
 import (

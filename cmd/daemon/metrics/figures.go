@@ -33,8 +33,8 @@ var (
 	queueBytes  = desc("queue_packet_bytes", "Keys and payloads of the packets of a queue.", "database", "queue")
 	queueOldest = desc("queue_oldest_ready_age_seconds", "Time since the ready packet of a queue that was pushed first was pushed; 0 if none is ready.", "database", "queue")
 
-	allStates  = desc("queues_in_state", "Queues that are so: paused-in, paused-out, full, closed, overdue.", "database", "state")
-	queueState = desc("queue_in_state", "1 if a queue is so: paused-in, paused-out, full, closed, overdue.", "database", "queue", "state")
+	allStates  = desc("queues_in_state", "Queues that are in a state, as QSTAT tells it.", "database", "state")
+	queueState = desc("queue_in_state", "1 if a queue is in a state, as QSTAT tells it.", "database", "queue", "state")
 	queueBound = desc("queue_bound_ratio", "Which part of its bound a queue holds, of packets or of bytes; 0 without a bound.", "database", "queue")
 
 	commitSeconds = desc("commit_seconds", "Time until a batch was as durable as --sync says.")
