@@ -102,10 +102,9 @@ func packetJSON(p *client.Packet) []byte { return new(jsonObject).packet(p) }
 
 // packet adds a packet, which ends the line. The names are those of the protocol, with _ for -.
 func (o *jsonObject) packet(p *client.Packet) []byte {
-	for i, f := range words.PacketFields {
-		name := strings.ReplaceAll(f.Name, "-", "_")
-		switch v := p.Field(i).(type) {
-		case nil:
+	for i, v := range p.Fields() {
+		name := strings.ReplaceAll(words.PacketFields[i].Name, "-", "_")
+		switch v := v.(type) {
 		case []byte:
 			o.bytes(name, v)
 		case string:

@@ -50,9 +50,9 @@ func (c *showCmd) Run(ctx context.Context, p *program) error {
 // describe writes the fields of a packet, a line each.
 func describe(w io.Writer, p *client.Packet, now time.Time) error {
 	t := newTable(w)
-	for i, f := range words.PacketFields {
-		value := ""
-		switch v := p.Field(i).(type) {
+	for i, v := range p.Fields() {
+		f, value := words.PacketFields[i], ""
+		switch v := v.(type) {
 		case []byte:
 			value = cell(string(v), longCell)
 		case string:

@@ -69,8 +69,8 @@ func (c *Client) Users(ctx context.Context) (all []User, err error) {
 	v, err := c.do(ctx, "ACL", "LIST")
 	for _, line := range texts(v) {
 		head, grants, _ := strings.Cut(line, " (~")
-		words := strings.Fields(strings.TrimPrefix(head, "user "))
-		u := User{Name: words[0], Off: slices.Contains(words, "off"), Operate: slices.Contains(words, "+@operate")}
+		name, rules, _ := strings.Cut(strings.TrimPrefix(head, "user "), " ")
+		u := User{Name: name, Off: strings.HasPrefix(rules, "off"), Operate: strings.HasSuffix(rules, "+@operate")}
 		for grant := range strings.SplitSeq(grants, " (~") {
 			if pattern, rules, ok := strings.Cut(strings.TrimSuffix(grant, ")"), " &"); ok {
 				_, rights, _ := strings.Cut(rules, "-@all +@")

@@ -182,10 +182,21 @@ func (p *Packet) fields() [words.PacketFieldCount]any {
 	}
 }
 
-// Field returns a field by its place in words.PacketFields, and panics for any other: a string, an
-// int64, bytes, a time or tags. It is nil if the field does not apply.
-func (p *Packet) Field(place int) any {
-	switch f := p.fields()[place].(type) {
+// Fields are the fields that apply, by their places in words.PacketFields. Each is a string, an
+// int64, bytes, a time, or tags.
+func (p *Packet) Fields() iter.Seq2[int, any] {
+	return func(yield func(int, any) bool) {
+		for place, f := range p.fields() {
+			if v := valueOf(f); v != nil && !yield(place, v) {
+				return
+			}
+		}
+	}
+}
+
+// valueOf is what a field holds, nil if it does not apply.
+func valueOf(field any) any {
+	switch f := field.(type) {
 	case *string:
 		if *f != "" {
 			return *f

@@ -1,25 +1,32 @@
 package client
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 func TestEachWordHasAPlaceOfItsOwn(t *testing.T) {
+	types := map[words.Kind][]string{
+		words.Gauge: {"*int64"}, words.Size: {"*int64"}, words.Total: {"*int64"}, words.Flag: {"*bool"},
+		words.Number: {"*int64", "*int", "*uint32"}, words.Percent: {"*int"}, words.Moment: {"*time.Time"},
+		words.Text: {"*string", "*client.State"}, words.Bytes: {"*[]uint8"}, words.Pairs: {"*map[string]string"},
+	}
 	seen := make(map[any]bool)
-	own := func(name string, place any) {
-		if place == nil || seen[place] {
-			t.Errorf("%s is not read, or into the place of another", name)
+	own := func(f words.Field, place any) {
+		if seen[place] || !slices.Contains(types[f.Kind], fmt.Sprintf("%T", place)) {
+			t.Errorf("%s is read into a %T, or into the place of another", f.Name, place)
 		}
 		seen[place] = true
 	}
 	var p Packet
 	for i, place := range p.fields() {
-		own("the field "+words.PacketFields[i].Name, place)
+		own(words.PacketFields[i], place)
 	}
 	var s Stats
 	for i, f := range words.QueueFigures {
-		own("the figure "+f.Name, s.figure(i))
+		own(f, s.figure(i))
 	}
 }
