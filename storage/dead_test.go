@@ -4,6 +4,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -143,4 +144,44 @@ func TestADrainedDiskGivesItsRoomBackWhateverIsLeftFree(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestACloseWritesOutWhatAMergeHadTheRoomOf(t *testing.T) {
+	t.Parallel()
+	_, at := mountImage(t, 64, "")
+	step, closing := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	o := Options{Sync: SyncNever()}
+	o.tune.step = func(int64) {
+		once.Do(func() {
+			close(step)
+			<-closing
+		})
+	}
+	dir, taken := filepath.Join(at, "data"), filepath.Join(at, "taken")
+	s := openTest(t, dir, o)
+	go func() {
+		<-s.ctx.Done() // as long as the merge goes on, its room is taken
+		if err := os.Remove(taken); err != nil {
+			t.Error(err)
+		}
+		close(closing)
+	}()
+	p := newPusher(t, s)
+	for len(p.live) < 20_000 {
+		if !p.push(64) {
+			t.Fatal("a push was refused")
+		}
+	}
+	for len(p.live) > 0 && p.pop(64) {
+	}
+	<-step
+	p.push(64)
+	for file, err := os.Create(taken); err == nil; _, err = file.Write(make([]byte, 64<<10)) {
+		s.guard.refresh()
+		if err := s.journal.SetSpares(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.reopen(dir)
 }

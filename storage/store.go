@@ -176,6 +176,11 @@ func (s *Store) Close() error {
 	if sound {
 		err = s.settle()
 	}
+	if isFull(err) { // a merge may have had the room for a moment
+		s.stop()
+		s.done.Wait()
+		err = s.settle()
+	}
 	s.mu.Lock()
 	s.failed = ErrClosed
 	s.mu.Unlock()
