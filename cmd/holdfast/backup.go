@@ -54,7 +54,7 @@ func (c *backupCmd) Validate() error {
 }
 
 // Run copies, and returns nil once the copy is whole and on disk.
-func (c *backupCmd) Run(ctx context.Context, p *program) error {
+func (c *backupCmd) Run(ctx context.Context, p *Process) error {
 	if c.Files {
 		c.Format = admin.FormatTar
 	}
@@ -123,7 +123,7 @@ func (c *backupCmd) said(held []figure) string {
 }
 
 // end removes what the new backup takes the place of, and prints what that is.
-func (c *backupCmd) end(p *program, f *backupFolder, held []figure) (err error) {
+func (c *backupCmd) end(p *Process, f *backupFolder, held []figure) (err error) {
 	var line []byte
 	removed := 0
 	if at, err := os.Lstat(c.To); err == nil && at.Mode().IsRegular() { // which standard output may be, by another name

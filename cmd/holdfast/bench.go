@@ -72,7 +72,7 @@ func (c *benchCmd) itemCount() int64 {
 	return max(c.Count, int64(c.Items))
 }
 
-func (c *benchCmd) Run(ctx context.Context, p *program) error {
+func (c *benchCmd) Run(ctx context.Context, p *Process) error {
 	newWorkload := c.queueWorkload
 	if c.board() {
 		newWorkload = c.boardWorkload

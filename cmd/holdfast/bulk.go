@@ -22,7 +22,7 @@ type change struct {
 }
 
 // run carries a change out, after it was confirmed, and prints how many packets it changed.
-func (b *bulk) run(p *program, c *confirmation, change *change) error {
+func (b *bulk) run(p *Process, c *confirmation, change *change) error {
 	if b.DryRun {
 		n, err := change.do(client.DryRun())
 		if err != nil {

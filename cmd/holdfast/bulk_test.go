@@ -83,7 +83,7 @@ func answered(t *testing.T, s *testServer, answer string, args ...string) result
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	env := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}
-	p := program{stdin: terminal(t, answer), stdout: &stdout, stderr: &stderr, env: env.lookup}
+	p := program{Process: Process{stdin: terminal(t, answer), stdout: &stdout, stderr: &stderr, env: env.lookup}}
 	code := p.run(t.Context(), args)
 	return result{code, stdout.String(), stderr.String()}
 }

@@ -42,7 +42,7 @@ func (c *claimCmd) Validate() error {
 	return c.selection.Validate()
 }
 
-func (c *claimCmd) Run(ctx context.Context, p *program) error {
+func (c *claimCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Claim(ctx, c.Queues[0], c.options()...)
 		switch {

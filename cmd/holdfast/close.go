@@ -25,7 +25,7 @@ Examples:
 }
 
 // Run closes the queue. One that was closed before stays so.
-func (c *closeCmd) Run(ctx context.Context, p *program) error {
+func (c *closeCmd) Run(ctx context.Context, p *Process) error {
 	if err := c.confirm(p, fmt.Sprintf("close queue %.80q for ever", c.Queue)); err != nil {
 		return err
 	}

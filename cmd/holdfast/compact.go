@@ -29,7 +29,7 @@ Examples:
     holdfast compact ./damaged --accept-loss`
 }
 
-func (c *compactCmd) Run(ctx context.Context, p *program) error {
+func (c *compactCmd) Run(ctx context.Context, p *Process) error {
 	if err := c.Dir.check(true); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}

@@ -84,12 +84,12 @@ func (p *program) findQueueNames(ctx context.Context, line complete.Args) (names
 			args = append(args, line.Completed[i+1])
 		}
 	}
-	asking := &program{stdin: p.stdin, stdout: io.Discard, stderr: io.Discard, env: func(name string) (string, bool) {
+	asking := &program{Process: Process{stdin: p.stdin, stdout: io.Discard, stderr: io.Discard, env: func(name string) (string, bool) {
 		if name == "COMP_LINE" {
 			return "", false
 		}
 		return p.env(name)
-	}}
+	}}}
 	parser, err := asking.parser(ctx, args, io.Discard, new(bool))
 	if err != nil {
 		return nil

@@ -46,7 +46,7 @@ Example:
 }
 
 func (c *configCheckCmd) Run(ctx context.Context, p *program) error {
-	alone := &program{stdin: p.stdin, stdout: p.stdout, stderr: p.stderr, env: func(string) (string, bool) { return "", false }}
+	alone := &program{Process: Process{stdin: p.stdin, stdout: p.stdout, stderr: p.stderr, env: func(string) (string, bool) { return "", false }}}
 	config, err := alone.readServe(ctx, []string{"serve", "--config", c.File})
 	if err != nil {
 		return err

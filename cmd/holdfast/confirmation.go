@@ -18,7 +18,7 @@ var errNotConfirmed = errors.New("confirm it with --yes")
 
 // confirm asks whether to do something, such as "delete 5 packets". An error says that nothing was
 // done.
-func (c *confirmation) confirm(p *program, something string) error {
+func (c *confirmation) confirm(p *Process, something string) error {
 	if c.Yes {
 		return nil
 	}

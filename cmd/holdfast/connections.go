@@ -25,7 +25,7 @@ Examples:
     holdfast connections --json`
 }
 
-func (c *connectionsCmd) Run(ctx context.Context, p *program) error {
+func (c *connectionsCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		all, err := server.Connections(ctx)
 		if err != nil {

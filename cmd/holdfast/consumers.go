@@ -28,7 +28,7 @@ Examples:
     holdfast consumers jobs --json`
 }
 
-func (c *consumersCmd) Run(ctx context.Context, p *program) error {
+func (c *consumersCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		queues := []string{c.Queue}
 		if c.Queue == "" {

@@ -27,7 +27,7 @@ Examples:
     holdfast delete jobs 17 --yes`
 }
 
-func (c *deleteCmd) Run(ctx context.Context, p *program) error {
+func (c *deleteCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		n, err := c.delete(ctx, p, server)
 		switch {
@@ -41,7 +41,7 @@ func (c *deleteCmd) Run(ctx context.Context, p *program) error {
 }
 
 // delete returns how many it deleted, after it was confirmed.
-func (c *deleteCmd) delete(ctx context.Context, p *program, server *client.Client) (int64, error) {
+func (c *deleteCmd) delete(ctx context.Context, p *Process, server *client.Client) (int64, error) {
 	if !c.Yes {
 		n, err := c.there(ctx, server)
 		if n == 0 || err != nil {

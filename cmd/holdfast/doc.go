@@ -5,6 +5,7 @@
 // Values of flags and arguments:
 //
 //	interruptible.go  reads and writes that a signal ends
+//	process.go        the process as commands see it
 //	output.go         files that they write
 //	input.go          files that they read
 //	terminal.go       what differs where the output is a terminal
@@ -29,7 +30,7 @@
 //	contexts.go       flags from a file, under a name
 //	server.go         addresses of servers
 //	operator.go       flags of those who speak to the operator's port
-//	program.go        the process as commands see it, and how one is run
+//	program.go        how a command is run
 //	progress.go       how far a long command is
 //	confirmation.go   asks before what cannot be undone
 //	workserver.go     flags of clients of the work queue

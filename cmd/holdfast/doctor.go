@@ -25,7 +25,7 @@ Examples:
     holdfast doctor --max-conns 50000 --json`
 }
 
-func (c *doctorCmd) Run(p *program) error {
+func (c *doctorCmd) Run(p *Process) error {
 	findings := doctor.Examine(string(c.Dir), c.MaxConns)
 	if err := c.print(p, findings); err != nil && !errors.Is(err, errReaderGone) {
 		return err
@@ -42,7 +42,7 @@ func (c *doctorCmd) Run(p *program) error {
 	return nil
 }
 
-func (c *doctorCmd) print(p *program, findings []doctor.Finding) error {
+func (c *doctorCmd) print(p *Process, findings []doctor.Finding) error {
 	t := newTable(p.stdout)
 	t.row("CHECK", "VERDICT", "SEEN", "DO")
 	for _, f := range findings {

@@ -24,7 +24,7 @@ Examples:
     holdfast drop jobs --yes`
 }
 
-func (c *dropCmd) Run(ctx context.Context, p *program) error {
+func (c *dropCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		s, err := server.Stats(ctx, c.Queue)
 		if err != nil {

@@ -37,7 +37,7 @@ Examples:
     holdfast dump ./damaged --salvage -o rest.jsonl`
 }
 
-func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
+func (c *dumpCmd) Run(ctx context.Context, p *Process) (err error) {
 	if err := c.Dir.check(true); err != nil {
 		return fmt.Errorf("dump: %w", err)
 	}
@@ -92,7 +92,7 @@ func (c *dumpCmd) expected(total int64) int64 {
 }
 
 // tell prints on standard error what a dump left out, and nothing for a complete one.
-func (c *dumpCmd) tell(p *program, r *dump.Report, findings []storage.Finding) {
+func (c *dumpCmd) tell(p *Process, r *dump.Report, findings []storage.Finding) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "holdfast: "+format+"\n", args...) }
 	for _, f := range slices.Concat(findings, r.Findings) {
 		say("%v", f)

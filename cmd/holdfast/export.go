@@ -35,7 +35,7 @@ Examples:
 }
 
 // Run exports, and returns nil once the snapshot is whole.
-func (c *exportCmd) Run(ctx context.Context, p *program) error {
+func (c *exportCmd) Run(ctx context.Context, p *Process) error {
 	body, err := c.fetch(ctx, admin.Request{Format: admin.FormatMsgpack, Queues: []string{literal(c.Queue)}})
 	if err != nil {
 		return fmt.Errorf("export: %w", err)

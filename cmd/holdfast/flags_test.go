@@ -126,7 +126,7 @@ func TestHelpThatNobodyReadsToItsEndEndsWithoutAWord(t *testing.T) {
 	defer writes.Close()
 	reads.Close()
 	var stderr bytes.Buffer
-	p := program{stdin: strings.NewReader(""), stdout: writes, stderr: &stderr, env: command{}.lookup}
+	p := program{Process: Process{stdin: strings.NewReader(""), stdout: writes, stderr: &stderr, env: command{}.lookup}}
 	if code := p.run(t.Context(), []string{"serve", "--help"}); code != exitFailed || stderr.Len() > 0 {
 		t.Errorf("exit code %d, stderr %q", code, &stderr)
 	}

@@ -22,7 +22,7 @@ Examples:
     holdfast get jobs --json`
 }
 
-func (c *getCmd) Run(ctx context.Context, p *program) error {
+func (c *getCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		settings, err := server.Get(ctx, c.Queue)
 		if err != nil {

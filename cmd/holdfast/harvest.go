@@ -31,7 +31,7 @@ Examples:
     holdfast harvest jobs --dry-run`
 }
 
-func (c *harvestCmd) Run(ctx context.Context, p *program) error {
+func (c *harvestCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, &c.confirmation, &change{
 			what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),

@@ -24,7 +24,7 @@ Examples:
     holdfast hash < password-file`
 }
 
-func (c *hashCmd) Run(p *program) error {
+func (c *hashCmd) Run(p *Process) error {
 	password, err := p.askPassword()
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (c *hashCmd) Run(p *program) error {
 }
 
 // askPassword reads a password from the terminal, or a line of standard input.
-func (p *program) askPassword() (string, error) {
+func (p *Process) askPassword() (string, error) {
 	if p.keyboard == nil || !term.IsTerminal(int(p.keyboard.Fd())) {
 		line, err := bufio.NewReader(io.LimitReader(p.stdin, maxSecret)).ReadString('\n')
 		if err != nil && err != io.EOF {
@@ -58,7 +58,7 @@ func (p *program) askPassword() (string, error) {
 }
 
 // askHidden reads a line that the terminal does not show.
-func (p *program) askHidden(prompt string) (string, error) {
+func (p *Process) askHidden(prompt string) (string, error) {
 	fd := int(p.keyboard.Fd())
 	state, err := term.GetState(fd)
 	if err != nil {

@@ -22,7 +22,7 @@ Examples:
     until holdfast health; do sleep 1; done`
 }
 
-func (c *healthCmd) Run(ctx context.Context, p *program) error {
+func (c *healthCmd) Run(ctx context.Context, p *Process) error {
 	if err := c.ready(ctx); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ Examples:
 }
 
 // Run imports, and returns nil once all lines are on the server's disk.
-func (c *importCmd) Run(ctx context.Context, p *program) error {
+func (c *importCmd) Run(ctx context.Context, p *Process) error {
 	file, err := p.input(c.File)
 	if err != nil {
 		return err

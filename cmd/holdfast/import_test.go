@@ -186,7 +186,7 @@ func TestImportWaitsForASlowSnapshot(t *testing.T) {
 	ended := make(chan result, 1)
 	go func() { // ends with the pipe
 		var stdout, stderr strings.Builder
-		p := program{stdin: read, stdout: &stdout, stderr: &stderr, env: command{}.lookup}
+		p := program{Process: Process{stdin: read, stdout: &stdout, stderr: &stderr, env: command{}.lookup}}
 		code := p.run(t.Context(), []string{"barbershop", "import", "-", "--timeout", timeout.String(), "--barbershop", addr})
 		_ = read.Close()
 		ended <- result{code, stdout.String(), stderr.String()}
@@ -207,7 +207,7 @@ func TestInterruptedImportSaysWhereToGoOn(t *testing.T) {
 	ended := make(chan result, 1)
 	go func() { // ends with ctx
 		var stdout, stderr strings.Builder
-		p := program{stdin: read, stdout: &stdout, stderr: &stderr, env: command{}.lookup}
+		p := program{Process: Process{stdin: read, stdout: &stdout, stderr: &stderr, env: command{}.lookup}}
 		code := p.run(ctx, []string{"barbershop", "import", "-", "--barbershop", addr})
 		_ = read.Close()
 		ended <- result{code, stdout.String(), stderr.String()}

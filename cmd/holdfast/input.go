@@ -14,7 +14,7 @@ type input struct {
 }
 
 // input opens a file to read; "-" is standard input.
-func (p *program) input(name string) (*input, error) {
+func (p *Process) input(name string) (*input, error) {
 	if name == "-" {
 		return &input{Reader: p.stdin, close: func() {}}, nil
 	}

@@ -29,7 +29,7 @@ Examples:
     holdfast list tasks --filter 'class=low' --json | jq .id`
 }
 
-func (c *listCmd) Run(ctx context.Context, p *program) error {
+func (c *listCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		o, err := p.create("-")
 		if err != nil {

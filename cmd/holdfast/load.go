@@ -58,7 +58,7 @@ func (c *loadCmd) Validate() error {
 	return nil
 }
 
-func (c *loadCmd) Run(ctx context.Context, p *program) error {
+func (c *loadCmd) Run(ctx context.Context, p *Process) error {
 	if c.ToServer {
 		return c.toServer(ctx, p)
 	}

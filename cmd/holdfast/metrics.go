@@ -33,7 +33,7 @@ Examples:
 }
 
 // Run prints.
-func (c *rulesCmd) Run(p *program) error {
+func (c *rulesCmd) Run(p *Process) error {
 	_, err := io.WriteString(p.stdout, metrics.Rules)
 	return err
 }

@@ -40,7 +40,7 @@ func (c *moveCmd) Validate() error {
 	return c.selection.Validate()
 }
 
-func (c *moveCmd) Run(ctx context.Context, p *program) error {
+func (c *moveCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		moves := change{what: "packet", done: "moved"}
 		if len(c.IDs) > 0 {

@@ -33,7 +33,7 @@ Examples:
 }
 
 // Run returns the packet and prints its state.
-func (c *nackCmd) Run(ctx context.Context, p *program) error {
+func (c *nackCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		state, err := c.packet(server).Nack(ctx, c.why())
 		if err == nil {

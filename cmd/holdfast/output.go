@@ -32,7 +32,7 @@ const temporaryFiles = ".holdfast-*.tmp"
 var errReaderGone = errors.New("nobody reads standard output any more")
 
 // create opens an output; "-" or nothing is standard output. Either keep or discard must follow.
-func (p *program) create(name string) (*output, error) {
+func (p *Process) create(name string) (*output, error) {
 	if name == "" || name == "-" {
 		return p.newOutput("", p.long), nil
 	}
@@ -58,7 +58,7 @@ func (p *program) create(name string) (*output, error) {
 	return o, nil
 }
 
-func (p *program) createInPlace(name string) (*output, error) {
+func (p *Process) createInPlace(name string) (*output, error) {
 	file, err := openFile(p.stop, name, os.O_WRONLY)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
@@ -68,7 +68,7 @@ func (p *program) createInPlace(name string) (*output, error) {
 	return o, nil
 }
 
-func (p *program) newOutput(name string, w io.Writer) *output {
+func (p *Process) newOutput(name string, w io.Writer) *output {
 	o := &output{name: name, sink: &sink{name: name, w: w, stop: p.stop}}
 	o.Writer = bufio.NewWriterSize(o.sink, outputBuffer)
 	return o

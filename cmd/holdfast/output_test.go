@@ -15,7 +15,7 @@ func TestFileHasItsNameOnlyWhenItIsWhole(t *testing.T) {
 	if err := os.WriteFile(name, []byte("older"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := program{long: io.Discard}
+	p := program{Process: Process{long: io.Discard}}
 	for _, keep := range []bool{false, true} {
 		o, err := p.create(name)
 		if err != nil {
@@ -46,7 +46,7 @@ func TestFileHasItsNameOnlyWhenItIsWhole(t *testing.T) {
 
 func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	p := program{long: io.Discard}
+	p := program{Process: Process{long: io.Discard}}
 	for name, want := range map[string]string{
 		dir:                               "is a folder",
 		filepath.Join(dir, "none", "out"): "no such file",
@@ -75,7 +75,7 @@ func TestTwoOutputsOfOneNameDoNotMix(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	p := program{long: io.Discard}
+	p := program{Process: Process{long: io.Discard}}
 	first, err := p.create(name)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestOutputToALinkIsWrittenToWhereItLeads(t *testing.T) {
 	if err := errors.Join(os.WriteFile(target, []byte("older"), 0o600), os.Symlink(target, link)); err != nil {
 		t.Fatal(err)
 	}
-	o, err := (&program{stdout: io.Discard}).create(link)
+	o, err := (&program{Process: Process{stdout: io.Discard}}).create(link)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestOutputToALinkIsWrittenToWhereItLeads(t *testing.T) {
 func TestNothingIsWrittenOnceTheCommandIsToEnd(t *testing.T) {
 	stop := make(chan struct{})
 	var out strings.Builder
-	o, err := (&program{long: &out, stop: stop}).create("-")
+	o, err := (&program{Process: Process{long: &out, stop: stop}}).create("-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ Examples:
     holdfast peek jobs --count 1 --json`
 }
 
-func (c *peekCmd) Run(ctx context.Context, p *program) error {
+func (c *peekCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Peek(ctx, c.Queue, int(c.Count))
 		switch {

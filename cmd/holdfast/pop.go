@@ -48,7 +48,7 @@ Examples:
     holdfast pop jobs --block 0s --filter 'class<=standard'`
 }
 
-func (c *popCmd) Run(ctx context.Context, p *program) error {
+func (c *popCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Pop(ctx, c.Queue, c.options()...)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"reflect"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -31,13 +30,9 @@ const (
 	exitNotChecked = exitUsage  // verify: the folder was not checked
 )
 
-// program is the process as the commands see it. Tests make their own.
+// program is the process with what is known of its command line.
 type program struct {
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-	env    func(name string) (string, bool)
-	atEnd  atomic.Value // func() that a second signal calls, if any
+	Process
 	// hangups has SIGHUP go to the channel that it returns, and end nothing any more; nil where it
 	// always ends the process.
 	hangups func() <-chan os.Signal
@@ -49,32 +44,20 @@ type program struct {
 	sources   sources               // of the flags of a server
 	contexts  *contexts             // nil without a context
 	context   string                // its name
-	stop      <-chan struct{}       // closed when the command is to end
-	long      io.Writer             // standard output for long results: closing stop ends a write
-	keyboard  *os.File              // standard input, nil if it is no file
 }
 
 // run carries out a command line, without the program's name, and returns the exit code. When ctx
 // ends, a server drains and any other command stops.
 func (p *program) run(ctx context.Context, args []string) int {
-	p.stop = ctx.Done()
-	if file, ok := p.stdin.(*os.File); ok {
-		p.keyboard = file
-		p.stdin = interruptibleFile(file, p.stop)
-	}
-	p.long = p.stdout
-	if file, ok := p.stdout.(*os.File); ok {
-		p.long = interruptibleFile(file, p.stop)
-	}
-	help := p.stdout // the file itself: the parser asks for the width of the terminal
-	p.stdout = &sink{w: p.stdout}
+	// The file itself for help: the parser asks for the width of the terminal.
+	help := p.begin(ctx, func(err error) { p.tell(err, exitOK) })
 	if len(args) > 0 && args[0] == "--version" { // as a flag, each command would have it
 		args = append([]string{"version"}, args[1:]...)
 	}
 	helped := false
 	parser, err := p.parser(ctx, asHelp(args), help, &helped)
 	if err != nil {
-		return p.report(err, exitFailed)
+		return p.tell(err, exitFailed)
 	}
 	if line, _ := p.env("COMP_LINE"); line != "" { // a shell asks how it may go on
 		kongcompletion.Register(parser, p.predictors(ctx, parser.Model.Node)...)
@@ -86,28 +69,28 @@ func (p *program) run(ctx context.Context, args []string) int {
 	case helped: // the parser goes on after it has printed the help
 		return exitOK
 	case errors.As(err, &inFile):
-		return p.report(inFile, exitFailed)
+		return p.tell(inFile, exitFailed)
 	case errors.Is(err, syscall.EPIPE): // "head" has seen enough of the help
 		return exitFailed
 	case err != nil:
-		return p.report(fmt.Errorf("%w; see %s --help", err, commandOf(err)), exitUsage)
+		return p.tell(fmt.Errorf("%w; see %s --help", err, commandOf(err)), exitUsage)
 	}
 	err = nameQueue(parsed, parsed.Run())
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errNothing), errors.Is(err, client.ErrNoQueue), errors.Is(err, client.ErrNoPacket):
-		return p.report(err, exitNothing)
+		return p.tell(err, exitNothing)
 	case errors.Is(err, client.ErrStale):
-		return p.report(err, exitStale)
+		return p.tell(err, exitStale)
 	case errors.Is(err, errNotChecked):
-		return p.report(err, exitNotChecked)
+		return p.tell(err, exitNotChecked)
 	case errors.Is(err, errNotConfirmed), errors.As(err, new(usageError)):
-		return p.report(err, exitUsage)
+		return p.tell(err, exitUsage)
 	case errors.Is(err, errReaderGone):
 		return exitFailed
 	}
-	return p.report(err, exitFailed)
+	return p.tell(err, exitFailed)
 }
 
 // parser makes the parser of a command line.
@@ -126,7 +109,7 @@ func (p *program) parser(ctx context.Context, args []string, help io.Writer, hel
 		kong.WithAfterApply(refuseEmpty),
 		// The last that has a value counts.
 		kong.Resolvers(kong.ResolverFunc(p.inContext), kong.ResolverFunc(p.sources.inFile), kong.ResolverFunc(p.variable)),
-		kong.Bind(p),
+		kong.Bind(p, &p.Process),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.IgnoreFields(p.unneeded()),
 	)...)
@@ -181,8 +164,8 @@ func (p *program) readServe(ctx context.Context, args []string) (daemon.Config, 
 	return config, err
 }
 
-// report prints an error, and what to do about it, on one line.
-func (p *program) report(err error, code int) int {
+// tell prints an error, and what to do about it, on one line.
+func (p *program) tell(err error, code int) int {
 	text := oneLine(err)
 	if errors.Is(err, context.Canceled) {
 		text = strings.Replace(text, context.Canceled.Error(), "interrupted", 1)

@@ -96,7 +96,7 @@ type meter struct {
 }
 
 // meter begins a meter, which the caller ends.
-func (p *program) meter(quiet bool) *meter {
+func (p *Process) meter(quiet bool) *meter {
 	if quiet {
 		return &meter{now: time.Now}
 	}

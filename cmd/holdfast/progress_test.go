@@ -74,7 +74,7 @@ func TestMeterChoosesItsForm(t *testing.T) {
 		"quiet terminal":   {terminal, true, "xterm", false, false},
 		"unknown terminal": {terminal, false, "", true, true},
 	} {
-		p := program{stderr: c.stderr, env: command{env: map[string]string{"TERM": c.term}}.lookup}
+		p := program{Process: Process{stderr: c.stderr, env: command{env: map[string]string{"TERM": c.term}}.lookup}}
 		if m := p.meter(c.quiet); (m.w != nil) != c.shown || m.terminal != c.terminal {
 			t.Errorf("%s: shown %t, as on a terminal %t; want %t, %t", name, m.w != nil, m.terminal, c.shown, c.terminal)
 		}

@@ -29,7 +29,7 @@ Examples:
     holdfast purge tasks --filter 'class=low' --yes`
 }
 
-func (c *purgeCmd) Run(ctx context.Context, p *program) error {
+func (c *purgeCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, &c.confirmation, &change{
 			what: "packet", done: "deleted", ask: "delete", where: fmt.Sprintf(" of queue %.80q", c.Queue),

@@ -72,7 +72,7 @@ func (c *pushCmd) Validate() error {
 }
 
 // Run pushes, and returns nil once the packet is on disk.
-func (c *pushCmd) Run(ctx context.Context, p *program) error {
+func (c *pushCmd) Run(ctx context.Context, p *Process) error {
 	if c.Lines {
 		return c.pushLines(ctx, p)
 	}

@@ -17,7 +17,7 @@ const maxCount = 1000
 
 // pushLines pushes each line of standard input. A request takes the lines that have come by then.
 // An error says how many are on disk.
-func (c *pushCmd) pushLines(ctx context.Context, p *program) error {
+func (c *pushCmd) pushLines(ctx context.Context, p *Process) error {
 	m, done, more := p.meter(c.Quiet), 0, "no"
 	err := c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		in, most := bufio.NewReaderSize(p.stdin, window), maxCount

@@ -11,7 +11,7 @@ import (
 
 // Each command that takes the name of a queue is asked with an empty one.
 func TestAnEmptyNameOfAQueueIsRefused(t *testing.T) {
-	parser, err := (&program{env: func(string) (string, bool) { return "", false }}).parser(t.Context(), nil, nil, new(bool))
+	parser, err := (&program{Process: Process{env: func(string) (string, bool) { return "", false }}}).parser(t.Context(), nil, nil, new(bool))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ Examples:
 }
 
 // Run lists the queues, sorted by their names.
-func (c *queuesCmd) Run(ctx context.Context, p *program) error {
+func (c *queuesCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		names, err := server.Queues(ctx, c.Match)
 		if err != nil {

@@ -38,7 +38,7 @@ func (c *redriveCmd) Validate() error {
 	return c.selection.Validate()
 }
 
-func (c *redriveCmd) Run(ctx context.Context, p *program) error {
+func (c *redriveCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, nil, &change{
 			what: "dead packet", done: "ready again",

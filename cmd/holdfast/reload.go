@@ -52,7 +52,7 @@ func (r *reloader) reload(ctx context.Context) error {
 			return err
 		}
 	}
-	again := &program{stdin: r.p.stdin, stdout: r.p.stdout, stderr: r.p.stderr, env: r.p.env}
+	again := &program{Process: Process{stdin: r.p.stdin, stdout: r.p.stdout, stderr: r.p.stderr, env: r.p.env}}
 	config, err := again.readServe(ctx, r.p.args)
 	if err != nil {
 		return err

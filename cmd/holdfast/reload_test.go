@@ -41,7 +41,7 @@ func reloadableServer(t *testing.T, config string, args ...string) *reloadable {
 	ended := make(chan struct{})
 	args = append([]string{"serve", "--data", t.TempDir(), "--config", r.file, "--pinpriq", "off", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
 	go func() { // ends with ctx
-		p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup, hangups: func() <-chan os.Signal { return r.hangups }}
+		p := program{Process: Process{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup}, hangups: func() <-chan os.Signal { return r.hangups }}
 		p.run(ctx, args)
 		_ = write.Close()
 		close(ended)

@@ -13,8 +13,8 @@ import (
 func TestEachKnownErrorIsPrintedWithItsRemedy(t *testing.T) {
 	for _, r := range remedies() {
 		var stderr bytes.Buffer
-		p := program{stderr: &stderr}
-		p.report(fmt.Errorf("open: %w: a detail", r.is), exitFailed)
+		p := program{Process: Process{stderr: &stderr}}
+		p.tell(fmt.Errorf("open: %w: a detail", r.is), exitFailed)
 		if want := fmt.Sprintf("holdfast: open: %v: a detail; %s\n", r.is, r.do); stderr.String() != want {
 			t.Errorf("printed %q, want %q", stderr.String(), want)
 		}

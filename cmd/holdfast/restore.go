@@ -32,7 +32,7 @@ Examples:
 }
 
 // Run restores, and returns nil once the folder is whole and on disk.
-func (c *restoreCmd) Run(ctx context.Context, p *program) error {
+func (c *restoreCmd) Run(ctx context.Context, p *Process) error {
 	if err := c.Dir.check(false); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}

@@ -69,7 +69,7 @@ const (
 )
 
 // toServer loads a file into a running server. It reads the file to its end before.
-func (c *loadCmd) toServer(ctx context.Context, p *program) error {
+func (c *loadCmd) toServer(ctx context.Context, p *Process) error {
 	if err := dump.CheckPatterns(c.Queue); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}

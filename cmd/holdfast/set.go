@@ -39,7 +39,7 @@ func (c *setCmd) Validate() error {
 	return cmp.Or(checkPairs("<name=value>", c.Settings), err)
 }
 
-func (c *setCmd) Run(ctx context.Context, p *program) error {
+func (c *setCmd) Run(ctx context.Context, p *Process) error {
 	changes, err := c.changes()
 	if err != nil {
 		return err

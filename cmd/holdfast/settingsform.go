@@ -23,7 +23,7 @@ type settingsForm struct {
 
 // change changes settings of a queue, and prints what they are then. It makes the queue, unless
 // that must be there.
-func (f *settingsForm) change(ctx context.Context, p *program, queue string, there bool, changes *settingChanges) error {
+func (f *settingsForm) change(ctx context.Context, p *Process, queue string, there bool, changes *settingChanges) error {
 	return f.call(ctx, func(ctx context.Context, server *client.Client) error {
 		if there {
 			if _, err := server.Get(ctx, queue); err != nil {

@@ -30,7 +30,7 @@ Examples:
     holdfast show jobs 17 --raw > payload.bin`
 }
 
-func (c *showCmd) Run(ctx context.Context, p *program) error {
+func (c *showCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packet, err := server.Show(ctx, c.Queue, c.ID)
 		switch {

@@ -47,7 +47,7 @@ func (c *statsCmd) Validate() error {
 }
 
 // Run asks for all queues, then prints.
-func (c *statsCmd) Run(ctx context.Context, p *program) error {
+func (c *statsCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		if c.Watch {
 			return c.watch(ctx, server, p)

@@ -33,7 +33,7 @@ var statusFields = [][2]string{
 	{"damaged_packets", "damaged_packets"},
 }
 
-func (c *statusCmd) Run(ctx context.Context, p *program) error {
+func (c *statusCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		info, err := server.Info(ctx)
 		switch {

@@ -31,7 +31,7 @@ Examples:
 
 // Run prints packets until there were Count of them, the queues are drained or ctx ends. Each is a
 // normal end.
-func (c *subscribeCmd) Run(ctx context.Context, p *program) error {
+func (c *subscribeCmd) Run(ctx context.Context, p *Process) error {
 	server, err := c.connect(context.WithoutCancel(ctx)) // an answer on its way holds a packet
 	if err != nil {
 		return err

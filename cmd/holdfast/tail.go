@@ -34,7 +34,7 @@ Examples:
 }
 
 // Run prints events until a signal.
-func (c *tailCmd) Run(ctx context.Context, p *program) error {
+func (c *tailCmd) Run(ctx context.Context, p *Process) error {
 	o := p.newOutput("", p.long)
 	form := c.line
 	if c.JSON {

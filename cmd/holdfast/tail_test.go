@@ -30,7 +30,7 @@ func (c command) begin(t *testing.T, args ...string) *tailing {
 	read, write := io.Pipe()
 	tail := &tailing{bufio.NewReader(read), cancel, make(chan int, 1), new(bytes.Buffer)}
 	go func() { // ends with ctx, or with the server
-		p := program{stdin: strings.NewReader(c.stdin), stdout: write, stderr: tail.stderr, env: c.lookup}
+		p := program{Process: Process{stdin: strings.NewReader(c.stdin), stdout: write, stderr: tail.stderr, env: c.lookup}}
 		tail.ended <- p.run(ctx, args)
 		_ = write.Close()
 	}()

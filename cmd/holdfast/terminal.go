@@ -16,8 +16,8 @@ func terminalOf(w io.Writer) *os.File {
 	switch w := w.(type) {
 	case *output:
 		return terminalOf(w.sink)
-	case *page:
-		return terminalOf(w.to)
+	case interface{ Onto() io.Writer }: // of another package
+		return terminalOf(w.Onto())
 	case *sink:
 		return terminalOf(w.w)
 	case *interruptible:

@@ -35,7 +35,7 @@ func (c command) onTerminal(t *testing.T, width, height uint16, args ...string) 
 		}
 		shown <- string(all)
 	}()
-	p := program{stdin: strings.NewReader(c.stdin), stdout: terminal, stderr: terminal, env: c.lookup}
+	p := program{Process: Process{stdin: strings.NewReader(c.stdin), stdout: terminal, stderr: terminal, env: c.lookup}}
 	code := p.run(ctx, args)
 	_ = terminal.Close()
 	return result{code: code, stdout: strings.ReplaceAll(<-shown, "\r\n", "\n")}

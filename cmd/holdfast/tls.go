@@ -89,7 +89,7 @@ type issue struct {
 	make func() (certs.Pair, error)
 }
 
-func (c *tlsInitCmd) Run(p *program) error {
+func (c *tlsInitCmd) Run(p *Process) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("make folder %s: %w", c.Dir, pathless(err))
 	}
@@ -208,7 +208,7 @@ func machine() string {
 }
 
 // issue makes a certificate, writes it, behind its key, and names the files.
-func (c *tlsInitCmd) issue(p *program, i issue) error {
+func (c *tlsInitCmd) issue(p *Process, i issue) error {
 	pair, err := i.make()
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func writeNew(name string, text []byte, mode fs.FileMode) error {
 }
 
 // explain says how the files are used.
-func (c *tlsInitCmd) explain(p *program, clients []string) error {
+func (c *tlsInitCmd) explain(p *Process, clients []string) error {
 	text := fmt.Sprintf("\nServe with them:\n\n    holdfast serve --tls-cert %s --tls-key %s --tls-client-ca %s\n",
 		shellWord(c.file("server.pem")), shellWord(c.file("server-key.pem")), shellWord(c.file("ca.pem")))
 	for i, name := range clients {

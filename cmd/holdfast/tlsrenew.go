@@ -30,7 +30,7 @@ Examples:
 
 func (c *tlsRenewCmd) Validate() error { return checkClients(c.Client) }
 
-func (c *tlsRenewCmd) Run(p *program) error {
+func (c *tlsRenewCmd) Run(p *Process) error {
 	ca, err := c.load()
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *tlsRenewCmd) Run(p *program) error {
 }
 
 // renew puts a new pair in the place of one, and names its files.
-func (c *tlsRenewCmd) renew(p *program, ca *certs.Authority, name string) error {
+func (c *tlsRenewCmd) renew(p *Process, ca *certs.Authority, name string) error {
 	old, err := c.read(name)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func (c *unsetCmd) Validate() error {
 	return nil
 }
 
-func (c *unsetCmd) Run(ctx context.Context, p *program) error {
+func (c *unsetCmd) Run(ctx context.Context, p *Process) error {
 	var changes settingChanges
 	for _, name := range c.Names {
 		value, _ := defaultOf(name)

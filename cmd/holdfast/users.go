@@ -24,7 +24,7 @@ Examples:
     holdfast users --json`
 }
 
-func (c *usersCmd) Run(ctx context.Context, p *program) error {
+func (c *usersCmd) Run(ctx context.Context, p *Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		all, err := server.Users(ctx)
 		if err != nil {

@@ -38,7 +38,7 @@ Examples:
 var errNotChecked = errors.New("verify: no result")
 
 // Run verifies, and returns an error unless the folder is sound.
-func (c *verifyCmd) Run(ctx context.Context, p *program) error {
+func (c *verifyCmd) Run(ctx context.Context, p *Process) error {
 	if file := c.backup(); file != "" {
 		return c.file(ctx, p, file)
 	}
@@ -75,7 +75,7 @@ func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-func (c *verifyCmd) print(p *program, r *verify.Report) error {
+func (c *verifyCmd) print(p *Process, r *verify.Report) error {
 	o, err := p.create("-")
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (c *verifyCmd) backup() string {
 }
 
 // file checks a backup or dump, and returns an error unless it is whole.
-func (c *verifyCmd) file(ctx context.Context, p *program, name string) error {
+func (c *verifyCmd) file(ctx context.Context, p *Process, name string) error {
 	file, err := p.input(name)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotChecked, err)

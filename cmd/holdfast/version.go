@@ -39,7 +39,7 @@ type versions struct {
 	Format   int    `json:"format"` // of the data folders that it reads and writes
 }
 
-func (c *versionCmd) Run(p *program) error {
+func (c *versionCmd) Run(p *Process) error {
 	v := thisBuild()
 	if c.JSON {
 		return json.NewEncoder(p.stdout).Encode(v)

@@ -39,7 +39,7 @@ func (r *round) perSecond(q *queueStats, figures ...int) string {
 
 // watch prints round after round until ctx ends. A server that is away after the first round may
 // come back.
-func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program) error {
+func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *Process) error {
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
 	var before round
@@ -64,7 +64,7 @@ func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program)
 		case before.of == nil:
 			return err
 		default:
-			p.report(c.explain(ctx, err), exitOK)
+			p.report(c.explain(ctx, err))
 		}
 		select {
 		case <-tick.C:
@@ -79,6 +79,9 @@ type page struct {
 	bytes.Buffer
 	to io.Writer
 }
+
+// Onto is where a page goes.
+func (o *page) Onto() io.Writer { return o.to }
 
 // write writes the page. On a terminal it covers the one before, line by line, and then what is
 // left of that: a screen that is cleared first would flicker. It never scrolls.
