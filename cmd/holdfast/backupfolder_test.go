@@ -95,7 +95,7 @@ func TestBackupOfATimerThatIsKilledLeavesNoFileWithAName(t *testing.T) {
 	begun := make(chan struct{})
 	stalled := adminOf(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"type":"holdfast","version":2,"next_sequence":"9223372036854775808","low_sequence":"9223372036854775807","next_queue":1}`+"\n")
-		_, _ = w.Write([]byte(strings.Repeat("\n", 4*outputBuffer))) // so that there is a file
+		_, _ = w.Write([]byte(strings.Repeat("\n", 1<<20))) // so that there is a file
 		w.(http.Flusher).Flush()
 		close(begun)
 		<-r.Context().Done()

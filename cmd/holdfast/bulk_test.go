@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a terminal where somebody has typed a line.
-func terminal(t *testing.T, line string) *os.File {
+// typed is a terminal where somebody has typed a line.
+func typed(t *testing.T, line string) *os.File {
 	t.Helper()
 	typist, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -83,7 +83,7 @@ func answered(t *testing.T, s *testServer, answer string, args ...string) result
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	env := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}
-	p := program{Process: Process{stdin: terminal(t, answer), stdout: &stdout, stderr: &stderr, env: env.lookup}}
+	p := program{Process: Process{stdin: typed(t, answer), stdout: &stdout, stderr: &stderr, env: env.lookup}}
 	code := p.run(t.Context(), args)
 	return result{code, stdout.String(), stderr.String()}
 }

@@ -11,6 +11,7 @@
 //	terminal.go       what differs where the output is a terminal
 //	time.go           moments and times, such as 30s
 //	size.go           numbers of bytes, such as 64MiB
+//	jsonobject.go     objects of JSON in a line
 //	table.go          tables, and what stands in their cells
 //	secret.go         passwords
 //	folder.go         data folders
@@ -18,7 +19,7 @@
 //	queuename.go      a queue that is named by nothing
 //	setting.go        values of settings
 //	decode.go         what all of them may say
-//	wording.go        what somebody may have meant by a word
+//	nearest.go        what somebody may have meant by a word
 //	configfile.go     the server's config file
 //	configtables.go   its users and queues
 //	sources.go        flags of the server from it
@@ -34,11 +35,12 @@
 //	progress.go       how far a long command is
 //	confirmation.go   asks before what cannot be undone
 //	workserver.go     flags of clients of the work queue
-//	jsonobject.go     packets and figures as JSON
+//	packetjson.go     packets as JSON
 //	packettable.go    packets as a table
 //	printing.go       packets that were taken
 //	bulk.go           what commands for many packets have in common
 //	settingsform.go   settings as they are shown
+//	wording.go        what the parser finds wrong, in other words
 //	remedies.go       what to do about an error
 //	version.go        what the binary was built from
 //	help.go           what a command does

@@ -5,15 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
-	"slices"
-	"strings"
 	"time"
 	"unicode"
 
-	"github.com/holdfast-queue/holdfast/netproto/client"
-	"github.com/holdfast-queue/holdfast/netproto/words"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
@@ -95,34 +90,4 @@ func escaped(text []byte) []byte {
 		return text
 	}
 	return controls.ReplaceAllFunc(text, func(c []byte) []byte { return fmt.Appendf(nil, `\u%04x`, bytes.Runes(c)[0]) })
-}
-
-// packetJSON is a packet in a line.
-func packetJSON(p *client.Packet) []byte { return new(jsonObject).packet(p) }
-
-// packet adds a packet, which ends the line. The names are those of the protocol, with _ for -.
-func (o *jsonObject) packet(p *client.Packet) []byte {
-	for i, v := range p.Fields() {
-		name := strings.ReplaceAll(words.PacketFields[i].Name, "-", "_")
-		switch v := v.(type) {
-		case []byte:
-			o.bytes(name, v)
-		case string:
-			o.text(name, v)
-		case time.Time:
-			o.moment(name, v)
-		case map[string]string:
-			o.add(name, tagPairs(v))
-		default:
-			o.add(name, v)
-		}
-	}
-	return o.line()
-}
-
-func tagPairs(tags map[string]string) (all jsonbytes.Pairs) {
-	for _, name := range slices.Sorted(maps.Keys(tags)) {
-		all = append(all, jsonbytes.Bytes(name), jsonbytes.Bytes(tags[name]))
-	}
-	return all
 }

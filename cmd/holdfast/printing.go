@@ -22,7 +22,7 @@ func (p *printing) print(w io.Writer, packets []*client.Packet, group bool) erro
 		if p.JSON {
 			var o jsonObject
 			o.add("selected", i == 0 || !group)
-			out.Write(o.packet(packet))
+			out.Write(packetAfter(&o, packet))
 			continue
 		}
 		out.Write(payloadFor(w, packet.Payload))

@@ -2,14 +2,13 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/holdfast-queue/holdfast/cmd/terminal/terminaltest"
 )
 
 // steps moves a meter's clock.
@@ -36,23 +35,6 @@ func TestLinesOfProgressComeNowAndThen(t *testing.T) {
 	}
 }
 
-func TestDumpExpectsWhatItWillWrite(t *testing.T) {
-	for name, c := range map[string]struct {
-		dump  dumpCmd
-		total int64
-		want  int64
-	}{
-		"all":         {dumpCmd{}, 1000, 1000},
-		"some queues": {dumpCmd{Queue: []string{"q"}}, 1000, 0},
-		"a few":       {dumpCmd{Limit: 10}, 1000, 10},
-		"fewer":       {dumpCmd{Limit: 10}, 5, 5},
-	} {
-		if got := c.dump.expected(c.total); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
-	}
-}
-
 func TestMeterChoosesItsForm(t *testing.T) {
 	terminal, _ := openTerminal(t)
 	file, err := os.Create(t.TempDir() + "/stderr")
@@ -74,7 +56,7 @@ func TestMeterChoosesItsForm(t *testing.T) {
 		"quiet terminal":   {terminal, true, "xterm", false, false},
 		"unknown terminal": {terminal, false, "", true, true},
 	} {
-		p := program{Process: Process{stderr: c.stderr, env: command{env: map[string]string{"TERM": c.term}}.lookup}}
+		p := program{Process: Process{stderr: c.stderr, env: func(string) (string, bool) { return c.term, true }}}
 		if m := p.meter(c.quiet); (m.w != nil) != c.shown || m.terminal != c.terminal {
 			t.Errorf("%s: shown %t, as on a terminal %t; want %t, %t", name, m.w != nil, m.terminal, c.shown, c.terminal)
 		}
@@ -162,9 +144,9 @@ const cleared = "\r\x1b[K"
 // is taken away.
 func openTerminal(t *testing.T) (terminal *os.File, seen func() string) {
 	t.Helper()
-	terminal, control := terminalOfSize(t, 80, 24)
+	terminal, control := terminaltest.OfSize(t, 80, 24)
 	return terminal, func() string {
-		_ = control.SetReadDeadline(time.Now().Add(patience))
+		_ = control.SetReadDeadline(time.Now().Add(30 * time.Second)) // only a failing test waits that long
 		var all strings.Builder
 		buf := make([]byte, 64<<10)
 		for !strings.HasSuffix(all.String(), cleared) {
@@ -176,30 +158,4 @@ func openTerminal(t *testing.T) (terminal *os.File, seen func() string) {
 		}
 		return all.String()
 	}
-}
-
-// terminalOfSize returns a terminal, and what reads what is written to it.
-func terminalOfSize(t *testing.T, width, height uint16) (terminal, control *os.File) {
-	t.Helper()
-	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skipf("the system gives no terminal: %v", err)
-	}
-	t.Cleanup(func() { control.Close() })
-	fd := int(control.Fd())
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: height, Col: width})
-	}
-	if err != nil {
-		t.Skipf("the system gives no terminal: %v", err)
-	}
-	t.Cleanup(func() { terminal.Close() })
-	return terminal, control
 }

@@ -108,7 +108,7 @@ func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueS
 // printStats writes a column for each queue, side by side if a terminal is wide enough.
 func printStats(w io.Writer, all []queueStats, before *round) error {
 	t := statsTable(w, all, before)
-	if _, excess := t.widths(); excess > 0 && len(all) > 1 {
+	if len(all) > 1 && !t.fits() {
 		half := len(all) / 2
 		return cmp.Or(printStats(w, all[:half], before), printStats(w, all[half:], before))
 	}
@@ -116,7 +116,12 @@ func printStats(w io.Writer, all []queueStats, before *round) error {
 }
 
 func statsTable(w io.Writer, all []queueStats, before *round) *table {
-	t := newTable(w)
+	var names []string // cut where they are long
+	for i := range all {
+		names = append(names, cell(all[i].name, longCell))
+	}
+	t := newTable(w, names...)
+	t.row(append([]string{"QUEUE"}, names...)...)
 	line := func(name string, of func(q *queueStats) string) {
 		cells := []string{name}
 		for i := range all {
@@ -124,8 +129,6 @@ func statsTable(w io.Writer, all []queueStats, before *round) *table {
 		}
 		t.row(cells...)
 	}
-	line("QUEUE", func(q *queueStats) string { return cell(q.name, longCell) })
-	t.texts = t.head[1:] // the columns of long names are cut
 	for i, f := range words.QueueFigures {
 		line(f.Name, func(q *queueStats) string {
 			text := decimal(q.Figure(i))

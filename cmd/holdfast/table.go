@@ -62,6 +62,12 @@ func (t *table) widths() (columns []int, excess int) {
 	return columns, excess - 2 - t.width
 }
 
+// fits says that no row is wider than the terminal.
+func (t *table) fits() bool {
+	_, excess := t.widths()
+	return excess <= 0
+}
+
 // Flush writes the rows at once.
 func (t *table) Flush() error {
 	columns, excess := t.widths()
@@ -143,8 +149,6 @@ func optional(text string, most int) string {
 
 // longCell is the most characters of a cell. Of a longer text --json has the rest.
 const longCell = 1000
-
-const day = 24 * time.Hour
 
 // span is a time for people, in its largest unit and the one below.
 func span(d time.Duration) string {

@@ -35,14 +35,17 @@ Examples:
 
 // Run prints events until a signal.
 func (c *tailCmd) Run(ctx context.Context, p *Process) error {
-	o := p.newOutput("", p.long)
+	o, err := p.create("-")
+	if err != nil {
+		return err
+	}
 	form := c.line
 	if c.JSON {
 		form = func(event []byte) ([]byte, error) { return append(escaped(event), '\n'), nil }
 	} else if _, err := o.WriteString(eventHead); err != nil {
 		return err
 	}
-	err := c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	err = c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		listen := server.Events
 		if c.Queue != "" {
 			listen = func(ctx context.Context, fn func([]byte) error) error { return server.Tail(ctx, c.Queue, fn) }

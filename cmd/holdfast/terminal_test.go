@@ -6,6 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rivo/uniseg"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal/terminaltest"
 )
 
 // onTerminal runs a client command against the server, in a terminal of a size, and returns what
@@ -18,7 +22,7 @@ func onTerminal(t *testing.T, s *testServer, width, height uint16, args ...strin
 // onTerminal runs a command in a terminal of a size. What that would show is its standard output.
 func (c command) onTerminal(t *testing.T, width, height uint16, args ...string) result {
 	t.Helper()
-	terminal, screen := terminalOfSize(t, width, height)
+	terminal, screen := terminaltest.OfSize(t, width, height)
 	shown := make(chan string, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -92,7 +96,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		for _, args := range [][]string{{"list", "q"}, {"peek", "q"}, {"queues", "--match", "*"}, append([]string{"stats"}, names...), {"stats", strings.Repeat("queue", 30)}, {"claim", "q", "--count", "9", "--lease", "1ms"}} {
 			got := onTerminal(t, s, width, 24, args...)
 			for _, line := range strings.Split(got, "\n") {
-				if n := widthOf(line); n > int(width) {
+				if n := uniseg.StringWidth(line); n > int(width) {
 					t.Errorf("%v on %d characters: %d in %q", args, width, n, line)
 				}
 			}

@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+const day = 24 * time.Hour
+
 // longest is the longest time that the server takes: ten years.
 const longest = 315_360_000_000 * time.Millisecond
 
