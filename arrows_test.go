@@ -96,6 +96,11 @@ func breaksArrows(s *source) []string {
 	return found
 }
 
+// rooms are the packages of the command line, from its top. Each may import those behind it.
+func rooms() []string {
+	return []string{"cmd/holdfast", "cmd/doctor", "cmd/daemon", "cmd/certs", "cmd/terminal"}
+}
+
 // refuses says why a file may not import a package; "" if it may.
 func refuses(s *source, name string) string {
 	layer := layerOf(s.path)
@@ -103,6 +108,10 @@ func refuses(s *source, name string) string {
 		target := layerOf(below)
 		switch {
 		case target == layer:
+			room, other := slices.Index(rooms(), s.folder()), slices.Index(rooms(), below)
+			if other >= 0 && other < room && !s.isTest() {
+				return fmt.Sprintf("of the command line %s may import only %q", s.folder(), rooms()[room+1:])
+			}
 			return ""
 		case target == "fuzz":
 			return "nothing imports fuzz"
@@ -144,6 +153,7 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"storage may not know the index":           {"storage/x.go", file("storage", module+"index"), "only itself"},
 		"index may not know the storage":           {"index/x.go", file("index", module+"storage"), "only itself"},
 		"a command may not use the index":          {"cmd/x/x.go", file("main", module+"index"), "only itself"},
+		"a room may not know one above it":         {"cmd/terminal/x.go", file("terminal", module+"cmd/daemon"), "may import only"},
 		"nothing imports fuzz":                     {"cmd/x/x.go", file("main", module+"fuzz/crash"), "nothing imports fuzz"},
 		"nothing imports fuzz, not even a test":    {"broker/x_test.go", file("broker", module+"fuzz"), "nothing imports fuzz"},
 		"only storage imports Badger":              {"recovery/x.go", file("recovery", badger), "only storage"},
@@ -170,6 +180,7 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"the whole chain is allowed":        {"broker/x.go", file("broker", module+"index"), ""},
 		"a protocol may write JSON":         {"netproto/resp/x.go", file("resp", module+jsonbytes), ""},
 		"a command may use the storage":     {"cmd/x/x.go", file("main", module+"storage"), ""},
+		"a room may use one below it":       {"cmd/holdfast/x.go", file("main", module+"cmd/terminal"), ""},
 		"a generator may speak a protocol":  {"cmd/workshop/loadgen/x.go", file("loadgen", module+"netproto/pinpriq"), ""},
 		"broker may use the keyspace":       {"broker/x.go", file("broker", module+keyspace), ""},
 		"recovery may use the keyspace":     {"recovery/x.go", file("recovery", module+keyspace), ""},

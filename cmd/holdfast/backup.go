@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/recovery/archive"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
@@ -23,7 +24,7 @@ type backupCmd struct {
 	JSON   bool     `help:"Print a JSON object with the name of the file and what it holds."`
 
 	operatorPort
-	progress
+	terminal.Progress
 }
 
 func (c *backupCmd) Help() string {
@@ -54,7 +55,7 @@ func (c *backupCmd) Validate() error {
 }
 
 // Run copies, and returns nil once the copy is whole and on disk.
-func (c *backupCmd) Run(ctx context.Context, p *Process) error {
+func (c *backupCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if c.Files {
 		c.Format = admin.FormatTar
 	}
@@ -68,37 +69,37 @@ func (c *backupCmd) Run(ctx context.Context, p *Process) error {
 		return fmt.Errorf("backup: %w", err)
 	}
 	defer body.Close()
-	o, err := p.create(c.To)
+	o, err := p.Create(c.To)
 	if err != nil {
 		return err
 	}
-	defer o.discard()
-	m := p.meter(c.Quiet)
-	defer m.end()
-	held, err := readBackup(ctx, io.TeeReader(body, o), c.Files, func(u measure, done, total int64) {
-		if u == inPackets {
+	defer o.Discard()
+	m := p.Meter(c.Quiet)
+	defer m.End()
+	held, err := readBackup(ctx, io.TeeReader(body, o), c.Files, func(u terminal.Measure, done, total int64) {
+		if u == terminal.InPackets {
 			total = body.Packets
 		}
-		m.set("backup", u, done, total)
+		m.Set("backup", u, done, total)
 	})
-	m.end()
-	if err := o.end(ctx, "backup", err); err != nil {
+	m.End()
+	if err := o.End(ctx, "backup", err); err != nil {
 		return err
 	}
 	return c.end(p, folder, held)
 }
 
 // readBackup reads a backup to its end, and returns what it holds once it is whole.
-func readBackup(ctx context.Context, in io.Reader, files bool, tell func(u measure, done, total int64)) ([]figure, error) {
+func readBackup(ctx context.Context, in io.Reader, files bool, tell func(u terminal.Measure, done, total int64)) ([]figure, error) {
 	if !files {
-		made, err := dump.Read(ctx, in, nil, func(at dump.Progress) { tell(inPackets, at.Packets, 0) })
+		made, err := dump.Read(ctx, in, nil, func(at dump.Progress) { tell(terminal.InPackets, at.Packets, 0) })
 		return []figure{{"bytes", made.Bytes}, {"packets", made.Packets}, {"queues", made.Queues}, {"keys", made.Keys}}, err
 	}
 	r, err := archive.NewReader(in)
 	if err != nil {
 		return nil, err
 	}
-	err = r.Each(ctx, nil, func(done, total int64) { tell(inBytes, done, total) })
+	err = r.Each(ctx, nil, func(done, total int64) { tell(terminal.InBytes, done, total) })
 	return []figure{{"bytes", r.Header.Bytes()}, {"files", int64(len(r.Header.Files))}, {"packets_without_expiry", int64(r.Header.Packets)}}, err
 }
 
@@ -117,13 +118,13 @@ func (c *backupCmd) folder(now time.Time) (*backupFolder, error) {
 // said is what a backup holds, in words.
 func (c *backupCmd) said(held []figure) string {
 	if c.Files {
-		return fmt.Sprintf("%s of %s are in %s\n", approximate(held[0].n), plural(held[1].n, "file"), c.To)
+		return fmt.Sprintf("%s of %s are in %s\n", terminal.Approximate(held[0].n), terminal.Plural(held[1].n, "file"), c.To)
 	}
-	return fmt.Sprintf("%s of %s, %s, are in %s\n", plural(held[1].n, "packet"), plural(held[2].n, "queue"), approximate(held[0].n), c.To)
+	return fmt.Sprintf("%s of %s, %s, are in %s\n", terminal.Plural(held[1].n, "packet"), terminal.Plural(held[2].n, "queue"), terminal.Approximate(held[0].n), c.To)
 }
 
 // end removes what the new backup takes the place of, and prints what that is.
-func (c *backupCmd) end(p *Process, f *backupFolder, held []figure) (err error) {
+func (c *backupCmd) end(p *terminal.Process, f *backupFolder, held []figure) (err error) {
 	var line []byte
 	removed := 0
 	if at, err := os.Lstat(c.To); err == nil && at.Mode().IsRegular() { // which standard output may be, by another name
@@ -134,12 +135,12 @@ func (c *backupCmd) end(p *Process, f *backupFolder, held []figure) (err error) 
 		line = append([]byte(c.To), '\n')
 	}
 	if c.JSON {
-		var o jsonObject
-		o.bytes("file", []byte(c.To))
-		o.figures(append(held, figure{"removed", int64(removed)})...)
-		line = o.line()
+		var o terminal.JSON
+		o.Bytes("file", []byte(c.To))
+		addFigures(&o, append(held, figure{"removed", int64(removed)})...)
+		line = o.Line()
 	}
-	if _, printed := p.stdout.Write(line); err == nil {
+	if _, printed := p.Stdout.Write(line); err == nil {
 		err = printed
 	}
 	return err

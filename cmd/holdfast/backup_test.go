@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 func TestBackupHoldsWhatTheServerHolds(t *testing.T) {
@@ -33,7 +35,7 @@ func TestBackupHoldsWhatTheServerHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "backup")
 			args := append([]string{"backup", "--format", "jsonl"}, c.args...)
-			if out, want := s.must(t, append(args, "--to", file)...), plural(c.want, "packet")+" of "; !strings.HasPrefix(out, want) || !strings.HasSuffix(out, " are in "+file+"\n") {
+			if out, want := s.must(t, append(args, "--to", file)...), terminal.Plural(c.want, "packet")+" of "; !strings.HasPrefix(out, want) || !strings.HasSuffix(out, " are in "+file+"\n") {
 				t.Errorf("printed %q, want %q and the file", out, want)
 			}
 			b, err := os.ReadFile(file)

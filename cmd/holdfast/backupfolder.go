@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // backupFolder is where a timer puts its backups: each has the moment at which it began for a name,
@@ -26,7 +28,7 @@ func folderOf(name string) (string, error) {
 	case err == nil && info.IsDir():
 		return filepath.Clean(name), nil
 	case strings.HasSuffix(name, "/") && err != nil:
-		return "", fmt.Errorf("write backups into %s: %w; make the folder first", name, pathless(err))
+		return "", fmt.Errorf("write backups into %s: %w; make the folder first", name, terminal.Pathless(err))
 	}
 	return "", nil
 }
@@ -83,7 +85,7 @@ const abandoned = time.Hour
 func (f *backupFolder) sweep(now time.Time) {
 	entries, _ := os.ReadDir(f.dir)
 	for _, e := range entries {
-		hidden, _ := filepath.Match(temporaryFiles, e.Name())
+		hidden, _ := filepath.Match(terminal.TemporaryFiles, e.Name())
 		if info, err := e.Info(); hidden && err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > abandoned {
 			_ = os.Remove(filepath.Join(f.dir, e.Name()))
 		}

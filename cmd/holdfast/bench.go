@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
@@ -72,7 +73,7 @@ func (c *benchCmd) itemCount() int64 {
 	return max(c.Count, int64(c.Items))
 }
 
-func (c *benchCmd) Run(ctx context.Context, p *Process) error {
+func (c *benchCmd) Run(ctx context.Context, p *terminal.Process) error {
 	newWorkload := c.queueWorkload
 	if c.board() {
 		newWorkload = c.boardWorkload
@@ -91,9 +92,9 @@ func (c *benchCmd) Run(ctx context.Context, p *Process) error {
 	}
 	if err != nil {
 		if ctx.Err() != nil && result.Packets() > 0 { // a signal ends the measurement, which was good until then
-			_ = c.newReport(w, &result).print(p.stdout, c.JSON)
+			_ = c.newReport(w, &result).print(p.Stdout, c.JSON)
 		}
 		return fmt.Errorf("bench: %w", err)
 	}
-	return c.newReport(w, &result).print(p.stdout, c.JSON)
+	return c.newReport(w, &result).print(p.Stdout, c.JSON)
 }

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
 
@@ -77,12 +78,12 @@ func (r *benchReport) print(w io.Writer, asJSON bool) error {
 	}
 	load := fmt.Sprintf("%d-byte payloads", r.Size)
 	if r.Items > 0 {
-		load = plural(r.Items, "item")
+		load = terminal.Plural(r.Items, "item")
 	}
 	notes := fmt.Sprintf("%.0f %s/s in all, %s, %.2f s\n", r.Rate, what, load, r.Seconds)
 	for _, g := range r.Groups {
 		if g.Empty > 0 {
-			notes += fmt.Sprintf("%s of %s found nothing\n", plural(int(g.Empty), "more request"), g.Name)
+			notes += fmt.Sprintf("%s of %s found nothing\n", terminal.Plural(int(g.Empty), "more request"), g.Name)
 		}
 	}
 	if r.Queue != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -22,13 +23,13 @@ type change struct {
 }
 
 // run carries a change out, after it was confirmed, and prints how many packets it changed.
-func (b *bulk) run(p *Process, c *confirmation, change *change) error {
+func (b *bulk) run(p *terminal.Process, c *terminal.Confirmation, change *change) error {
 	if b.DryRun {
 		n, err := change.do(client.DryRun())
 		if err != nil {
 			return err
 		}
-		return b.tell(p.stdout, change, "would be ", n)
+		return b.tell(p.Stdout, change, "would be ", n)
 	}
 	if change.ask != "" && !c.Yes {
 		n, err := change.do(client.DryRun())
@@ -36,9 +37,9 @@ func (b *bulk) run(p *Process, c *confirmation, change *change) error {
 		case err != nil:
 			return err
 		case n == 0: // what comes meanwhile was not asked for
-			return b.tell(p.stdout, change, "", 0)
+			return b.tell(p.Stdout, change, "", 0)
 		}
-		if err := c.confirm(p, fmt.Sprintf("%s %s%s", change.ask, plural(n, change.what), change.where)); err != nil {
+		if err := c.Confirm(p, fmt.Sprintf("%s %s%s", change.ask, terminal.Plural(n, change.what), change.where)); err != nil {
 			return err
 		}
 	}
@@ -46,16 +47,16 @@ func (b *bulk) run(p *Process, c *confirmation, change *change) error {
 	if err != nil {
 		return err
 	}
-	return b.tell(p.stdout, change, "", n)
+	return b.tell(p.Stdout, change, "", n)
 }
 
 func (b *bulk) tell(w io.Writer, change *change, would string, n int64) error {
 	if b.JSON {
-		var o jsonObject
-		o.add("packets", n)
-		return o.print(w)
+		var o terminal.JSON
+		o.Add("packets", n)
+		return o.Print(w)
 	}
-	_, err := fmt.Fprintf(w, "%s %s%s\n", plural(n, change.what), would, change.done)
+	_, err := fmt.Fprintf(w, "%s %s%s\n", terminal.Plural(n, change.what), would, change.done)
 	return err
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // typed is a terminal where somebody has typed a line.
@@ -83,7 +85,7 @@ func answered(t *testing.T, s *testServer, answer string, args ...string) result
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	env := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}
-	p := program{Process: Process{stdin: typed(t, answer), stdout: &stdout, stderr: &stderr, env: env.lookup}}
+	p := program{Process: terminal.Process{Stdin: typed(t, answer), Stdout: &stdout, Stderr: &stderr, Env: env.lookup}}
 	code := p.run(t.Context(), args)
 	return result{code, stdout.String(), stderr.String()}
 }

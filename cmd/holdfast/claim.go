@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -42,7 +43,7 @@ func (c *claimCmd) Validate() error {
 	return c.selection.Validate()
 }
 
-func (c *claimCmd) Run(ctx context.Context, p *Process) error {
+func (c *claimCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Claim(ctx, c.Queues[0], c.options()...)
 		switch {
@@ -51,7 +52,7 @@ func (c *claimCmd) Run(ctx context.Context, p *Process) error {
 		case len(packets) == 0:
 			return c.nothing()
 		}
-		return c.print(p.stdout, packets)
+		return c.print(p.Stdout, packets)
 	})
 }
 
@@ -85,9 +86,9 @@ func (c *claimCmd) options() []client.Option {
 
 // print writes the packets with what an answer needs first.
 func (c *claimCmd) print(w io.Writer, packets []*client.Packet) error {
-	t, now := newTable(w, "QUEUE", "KEY", "TAGS", "PAYLOAD"), time.Now()
+	t, now := terminal.NewTable(w, "QUEUE", "KEY", "TAGS", "PAYLOAD"), time.Now()
 	if !c.JSON {
-		t.row("QUEUE", "ID", "TOKEN", "ATTEMPT", "LEFT", "KEY", "TAGS", "PAYLOAD")
+		t.Row("QUEUE", "ID", "TOKEN", "ATTEMPT", "LEFT", "KEY", "TAGS", "PAYLOAD")
 	}
 	for _, p := range packets {
 		if c.JSON {
@@ -96,8 +97,8 @@ func (c *claimCmd) print(w io.Writer, packets []*client.Packet) error {
 			}
 			continue
 		}
-		t.row(cell(p.Queue, longCell), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), span(p.LeaseEnd.Sub(now)),
-			keyCell(p), tagsCell(p.Tags), cell(string(p.Payload), longCell))
+		t.Row(terminal.Cell(p.Queue, terminal.LongCell), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), terminal.Span(p.LeaseEnd.Sub(now)),
+			keyCell(p), tagsCell(p.Tags), terminal.Cell(string(p.Payload), terminal.LongCell))
 	}
 	return t.Flush()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -11,7 +12,7 @@ import (
 type closeCmd struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to close. It is made if there is none."`
 
-	confirmation
+	terminal.Confirmation
 	workServer
 }
 
@@ -25,8 +26,8 @@ Examples:
 }
 
 // Run closes the queue. One that was closed before stays so.
-func (c *closeCmd) Run(ctx context.Context, p *Process) error {
-	if err := c.confirm(p, fmt.Sprintf("close queue %.80q for ever", c.Queue)); err != nil {
+func (c *closeCmd) Run(ctx context.Context, p *terminal.Process) error {
+	if err := c.Confirm(p, fmt.Sprintf("close queue %.80q for ever", c.Queue)); err != nil {
 		return err
 	}
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {

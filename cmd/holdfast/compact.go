@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/compact"
 )
 
@@ -16,7 +17,7 @@ type compactCmd struct {
 	AcceptLoss bool   `help:"Go on although acknowledged packets are missing, and give those up."`
 	JSON       bool   `help:"Print a JSON object."`
 
-	progress
+	terminal.Progress
 }
 
 func (c *compactCmd) Help() string {
@@ -29,12 +30,12 @@ Examples:
     holdfast compact ./damaged --accept-loss`
 }
 
-func (c *compactCmd) Run(ctx context.Context, p *Process) error {
+func (c *compactCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if err := c.Dir.check(true); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
-	m := p.meter(c.Quiet)
-	defer m.end()
+	m := p.Meter(c.Quiet)
+	defer m.End()
 	defer daemon.TuneGC()()
 	defer daemon.LimitHeap()()
 	report, err := compact.Folder(ctx, string(c.Dir), compact.Options{
@@ -42,36 +43,36 @@ func (c *compactCmd) Run(ctx context.Context, p *Process) error {
 		AcceptLoss: c.AcceptLoss,
 		Progress: func(step string, done, total int64) {
 			if step == "read" {
-				m.set(step, inPackets, done, total)
+				m.Set(step, terminal.InPackets, done, total)
 			} else {
-				m.set(step, inBytes, done, total)
+				m.Set(step, terminal.InBytes, done, total)
 			}
 		},
 	})
-	m.end()
+	m.End()
 	if err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
 	for _, finding := range report.Findings {
-		fmt.Fprintf(p.stderr, "holdfast: %s\n", finding)
+		fmt.Fprintf(p.Stderr, "holdfast: %s\n", finding)
 	}
-	return c.print(p.stdout, &report)
+	return c.print(p.Stdout, &report)
 }
 
 func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
 	if c.JSON {
-		var o jsonObject
-		o.figures(figure{"packets", int64(r.Packets)}, figure{"expired", int64(r.Expired)}, figure{"keys", int64(r.Keys)},
+		var o terminal.JSON
+		addFigures(&o, figure{"packets", int64(r.Packets)}, figure{"expired", int64(r.Expired)}, figure{"keys", int64(r.Keys)},
 			figure{"before", r.Before.Total}, figure{"after", r.After.Total})
-		o.add("seconds", r.Took.Seconds())
-		o.add("findings", append([]string{}, r.Findings...))
-		return o.print(w)
+		o.Add("seconds", r.Took.Seconds())
+		o.Add("findings", append([]string{}, r.Findings...))
+		return o.Print(w)
 	}
-	kept := plural(r.Packets, "packet")
+	kept := terminal.Plural(r.Packets, "packet")
 	if r.Keys > 0 {
 		kept += fmt.Sprintf(" and %d strings and hashes", r.Keys)
 	}
 	_, err := fmt.Fprintf(w, "%s before, %s after: %s kept, %d expired, in %v\n",
-		approximate(r.Before.Total), approximate(r.After.Total), kept, r.Expired, r.Took.Round(time.Millisecond))
+		terminal.Approximate(r.Before.Total), terminal.Approximate(r.After.Total), kept, r.Expired, r.Took.Round(time.Millisecond))
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/posener/complete"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -84,11 +85,11 @@ func (p *program) findQueueNames(ctx context.Context, line complete.Args) (names
 			args = append(args, line.Completed[i+1])
 		}
 	}
-	asking := &program{Process: Process{stdin: p.stdin, stdout: io.Discard, stderr: io.Discard, env: func(name string) (string, bool) {
+	asking := &program{Process: terminal.Process{Stdin: p.Stdin, Stdout: io.Discard, Stderr: io.Discard, Env: func(name string) (string, bool) {
 		if name == "COMP_LINE" {
 			return "", false
 		}
-		return p.env(name)
+		return p.Env(name)
 	}}}
 	parser, err := asking.parser(ctx, args, io.Discard, new(bool))
 	if err != nil {
@@ -117,10 +118,10 @@ func isWord(text string) bool {
 
 // Run prints. The code has the shell start this program, with the line so far in its environment.
 func (c *completionCmd) Run(ctx *kong.Context, p *program) error {
-	ctx.Stdout = p.stdout
+	ctx.Stdout = p.Stdout
 	err := (&kongcompletion.Completion{Shell: c.Shell, Code: true}).Run(ctx)
 	if err == nil && c.Shell == "fish" {
-		_, err = fmt.Fprintln(p.stdout, fishFiles)
+		_, err = fmt.Fprintln(p.Stdout, fishFiles)
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
@@ -46,7 +47,7 @@ Example:
 }
 
 func (c *configCheckCmd) Run(ctx context.Context, p *program) error {
-	alone := &program{Process: Process{stdin: p.stdin, stdout: p.stdout, stderr: p.stderr, env: func(string) (string, bool) { return "", false }}}
+	alone := &program{Process: terminal.Process{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Env: func(string) (string, bool) { return "", false }}}
 	config, err := alone.readServe(ctx, []string{"serve", "--config", c.File})
 	if err != nil {
 		return err
@@ -62,12 +63,12 @@ func (c *configCheckCmd) Run(ctx context.Context, p *program) error {
 	if err := file.checkLogins(&config); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s is valid: %s, and defaults of queues for %s\n", c.File, plural(len(config.Users), "user"), plural(len(config.Queues), "glob"))
+	_, err = fmt.Fprintf(p.Stdout, "%s is valid: %s, and defaults of queues for %s\n", c.File, terminal.Plural(len(config.Users), "user"), terminal.Plural(len(config.Queues), "glob"))
 	if err != nil {
 		return err
 	}
 	names := append(file.secrets, alone.commands.Serve.RedisPassword.file, config.TLS.Cert, config.TLS.Key, config.TLS.ClientCA, config.Data)
-	return noteWritable(p.stdout, append([]string{c.File}, names...))
+	return noteWritable(p.Stdout, append([]string{c.File}, names...))
 }
 
 // checkLogins refuses a user that nobody can be.
@@ -126,19 +127,19 @@ func (c *configShowCmd) Run(p *program) error {
 		if !isSetting(flag) {
 			continue
 		}
-		if _, err := io.WriteString(p.stdout, showFlag(flag, p.sourceOf(flag))); err != nil {
+		if _, err := io.WriteString(p.Stdout, showFlag(flag, p.sourceOf(flag))); err != nil {
 			return err
 		}
 	}
-	return showTables(p.stdout, file)
+	return showTables(p.Stdout, file)
 }
 
 // valueOf is the value of a flag as the config file has it.
 func valueOf(flag *kong.Flag) any {
 	switch v := flag.Target.Interface().(type) {
 	case time.Duration:
-		return timeText(v)
-	case byteSize:
+		return terminal.TimeText(v)
+	case terminal.ByteSize:
 		return v.String()
 	case []string:
 		return slices.Concat([]string{}, v)
@@ -267,11 +268,11 @@ func (p *program) showJSON(file *configFile) error {
 			settings[flag.Name] = setting{value, p.sourceOf(flag)}
 		}
 	}
-	var o jsonObject
-	o.add("settings", settings)
+	var o terminal.JSON
+	o.Add("settings", settings)
 	tables := file.tables()
 	for _, key := range slices.Sorted(maps.Keys(tables)) {
-		o.add(key, tables[key])
+		o.Add(key, tables[key])
 	}
-	return o.print(p.stdout)
+	return o.Print(p.Stdout)
 }

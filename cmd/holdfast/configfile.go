@@ -16,6 +16,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
@@ -68,15 +69,15 @@ func readConfig(name string) (*configFile, error) {
 func readBounded(name string, most int64) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, pathless(err))
+		return nil, fmt.Errorf("read %s: %w", name, terminal.Pathless(err))
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", name, pathless(err))
+		return nil, fmt.Errorf("read %s: %w", name, terminal.Pathless(err))
 	case int64(len(text)) > most:
-		return nil, fmt.Errorf("%s is too large: expected at most %v", name, byteSize(most))
+		return nil, fmt.Errorf("%s is too large: expected at most %v", name, terminal.ByteSize(most))
 	}
 	return text, nil
 }
@@ -213,7 +214,7 @@ func (f *configFile) flag(flag *kong.Flag) (any, error) {
 	case kind == reflect.Bool:
 		return as[bool](f, flag.Name, value)
 	case isNumber && kind != reflect.String: // where there is a unit, the decoder says that it is missing
-		return decimal(n), nil
+		return terminal.Decimal(n), nil
 	case kind == reflect.Int:
 		return as[int64](f, flag.Name, value)
 	}

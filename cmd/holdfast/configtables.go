@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
 	"github.com/holdfast-queue/holdfast/netproto/resp"
@@ -170,14 +171,14 @@ func (f *configFile) setting(path, name string, value any, changes *settingChang
 	case string:
 		text = v
 	case int64:
-		text = decimal(v)
+		text = terminal.Decimal(v)
 	case bool:
 		text = map[bool]string{true: "yes", false: "no"}[v]
 	default:
 		return f.wrong(path, fmt.Errorf("expected a string, a whole number, true or false, got %s", kindOfTOML(value)))
 	}
 	if _, known := defaultOf(name); !known || strings.HasPrefix(name, enumPrefix) {
-		return f.wrong(path, fmt.Errorf("unknown setting: expected one of %s%s", strings.Join(settingNames(), ", "), nearest(name, settingNames())))
+		return f.wrong(path, fmt.Errorf("unknown setting: expected one of %s%s", strings.Join(settingNames(), ", "), terminal.Nearest(name, settingNames())))
 	}
 	text, err := parseSetting(name, text)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -25,51 +26,51 @@ Examples:
     holdfast connections --json`
 }
 
-func (c *connectionsCmd) Run(ctx context.Context, p *Process) error {
+func (c *connectionsCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		all, err := server.Connections(ctx)
 		if err != nil {
 			return err
 		}
-		o, err := p.create("-")
+		o, err := p.Create("-")
 		if err != nil {
 			return err
 		}
-		defer o.discard()
-		t := newTable(o, "NAME", "USER", "LIBRARY")
+		defer o.Discard()
+		t := terminal.NewTable(o, "NAME", "USER", "LIBRARY")
 		if !c.JSON {
-			t.row("ID", "ADDRESS", "NAME", "USER", "AGE", "IDLE", "DB", "LAST", "LIBRARY")
+			t.Row("ID", "ADDRESS", "NAME", "USER", "AGE", "IDLE", "DB", "LAST", "LIBRARY")
 		}
 		for _, one := range all {
 			if c.JSON {
 				_, _ = o.Write(connectionJSON(one)) // keep says what is wrong
 				continue
 			}
-			t.row(one["id"], one["addr"], optional(one["name"], longCell), optional(one["user"], longCell),
-				seconds(one["age"]), seconds(one["idle"]), one["db"], one["cmd"], optional(one["lib-name"], longCell))
+			t.Row(one["id"], one["addr"], terminal.Optional(one["name"], terminal.LongCell), terminal.Optional(one["user"], terminal.LongCell),
+				seconds(one["age"]), seconds(one["idle"]), one["db"], one["cmd"], terminal.Optional(one["lib-name"], terminal.LongCell))
 		}
-		return cmp.Or(t.Flush(), o.keep())
+		return cmp.Or(t.Flush(), o.Keep())
 	})
 }
 
 // seconds is a number of seconds for people.
 func seconds(text string) string {
 	n, _ := strconv.ParseInt(text, 10, 64)
-	return span(time.Duration(n) * time.Second)
+	return terminal.Span(time.Duration(n) * time.Second)
 }
 
 func connectionJSON(one map[string]string) []byte {
-	var o jsonObject
+	var o terminal.JSON
 	for _, field := range [][2]string{
 		{"id", "id"}, {"address", "addr"}, {"name", "name"}, {"user", "user"}, {"age", "age"}, {"idle", "idle"},
 		{"db", "db"}, {"last", "cmd"}, {"library", "lib-name"}, {"library_version", "lib-ver"},
 	} {
 		value := one[field[1]]
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil && field[0] != "name" && field[0] != "user" {
-			o.add(field[0], n)
+			o.Add(field[0], n)
 		} else {
-			o.text(field[0], value)
+			o.Text(field[0], value)
 		}
 	}
-	return o.line()
+	return o.Line()
 }

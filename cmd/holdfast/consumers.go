@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -28,7 +29,7 @@ Examples:
     holdfast consumers jobs --json`
 }
 
-func (c *consumersCmd) Run(ctx context.Context, p *Process) error {
+func (c *consumersCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		queues := []string{c.Queue}
 		if c.Queue == "" {
@@ -37,14 +38,14 @@ func (c *consumersCmd) Run(ctx context.Context, p *Process) error {
 				return err
 			}
 		}
-		o, err := p.create("-")
+		o, err := p.Create("-")
 		if err != nil {
 			return err
 		}
-		defer o.discard()
-		t, now := newTable(o, "QUEUE", "CONSUMER", "IDS", "WAITS FOR"), time.Now()
+		defer o.Discard()
+		t, now := terminal.NewTable(o, "QUEUE", "CONSUMER", "IDS", "WAITS FOR"), time.Now()
 		if !c.JSON {
-			t.row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS", "WAITS FOR")
+			t.Row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS", "WAITS FOR")
 		}
 		for _, queue := range queues {
 			all, err := server.Consumers(ctx, queue)
@@ -60,11 +61,11 @@ func (c *consumersCmd) Run(ctx context.Context, p *Process) error {
 					_, _ = o.Write(consumerJSON(queue, &w)) // keep says what is wrong
 					continue
 				}
-				t.row(cell(queue, longCell), cell(w.Name, longCell), decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
-					optional(strings.Join(w.IDs, ","), longCell), optional(waitsFor(&w), longCell))
+				t.Row(terminal.Cell(queue, terminal.LongCell), terminal.Cell(w.Name, terminal.LongCell), terminal.Decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
+					terminal.Optional(strings.Join(w.IDs, ","), terminal.LongCell), terminal.Optional(waitsFor(&w), terminal.LongCell))
 			}
 		}
-		return cmp.Or(t.Flush(), o.keep())
+		return cmp.Or(t.Flush(), o.Keep())
 	})
 }
 
@@ -81,17 +82,17 @@ func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return span(now.Sub(t)) + " ago"
+	return terminal.Span(now.Sub(t)) + " ago"
 }
 
 func consumerJSON(queue string, w *client.Consumer) []byte {
-	var o jsonObject
-	o.bytes("queue", []byte(queue))
-	o.bytes("consumer", []byte(w.Name))
-	o.add("claimed", w.Claimed)
-	o.moment("since", w.Since)
-	o.moment("seen", w.Seen)
-	o.add("ids", append([]string{}, w.IDs...))
-	o.add("waiting", w.Waiting)
-	return o.line()
+	var o terminal.JSON
+	o.Bytes("queue", []byte(queue))
+	o.Bytes("consumer", []byte(w.Name))
+	o.Add("claimed", w.Claimed)
+	o.Moment("since", w.Since)
+	o.Moment("seen", w.Seen)
+	o.Add("ids", append([]string{}, w.IDs...))
+	o.Add("waiting", w.Waiting)
+	return o.Line()
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // contextsCmd shows the contexts. An editor changes them.
@@ -47,12 +49,12 @@ func (c *contextListCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	t := newTable(p.stdout)
-	t.row("CONTEXT", "REDIS", "USER")
+	t := terminal.NewTable(p.Stdout)
+	t.Row("CONTEXT", "REDIS", "USER")
 	for _, name := range all.names() {
 		redis, _ := all.all[name]["redis"].(string)
 		user, _ := all.all[name]["user"].(string)
-		t.row(name, redis, user)
+		t.Row(name, redis, user)
 	}
 	return t.Flush()
 }
@@ -77,10 +79,10 @@ func (c *contextShowCmd) Run(p *program) error {
 	if err := all.has(c.Name); err != nil {
 		return err
 	}
-	t := newTable(p.stdout)
-	t.row("file", all.file)
+	t := terminal.NewTable(p.Stdout)
+	t.Row("file", all.file)
 	for _, key := range slices.Sorted(maps.Keys(all.all[c.Name])) {
-		t.row(key, fmt.Sprint(all.all[c.Name][key]))
+		t.Row(key, fmt.Sprint(all.all[c.Name][key]))
 	}
 	return t.Flush()
 }

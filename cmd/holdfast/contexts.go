@@ -40,12 +40,12 @@ type contexts struct {
 
 // contextsFile is where the contexts are.
 func (p *program) contextsFile() string {
-	if file, _ := p.env("HOLDFAST_CONTEXTS"); file != "" {
+	if file, _ := p.Env("HOLDFAST_CONTEXTS"); file != "" {
 		return file
 	}
-	folder, _ := p.env("XDG_CONFIG_HOME")
+	folder, _ := p.Env("XDG_CONFIG_HOME")
 	if folder == "" {
-		home, _ := p.env("HOME")
+		home, _ := p.Env("HOME")
 		folder = filepath.Join(home, ".config")
 	}
 	return filepath.Join(folder, "holdfast", "contexts.toml")
@@ -141,7 +141,7 @@ func (c *commands) BeforeResolve(line *kong.Context, p *program) error {
 	case !isClient(line.Selected()) && name != "":
 		return errors.New("--context: expected a command that talks to a running server")
 	case isClient(line.Selected()) && name == "":
-		name, _ = p.env(p.variables[flag])
+		name, _ = p.Env(p.variables[flag])
 	}
 	if name == "" {
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 )
 
@@ -84,10 +85,10 @@ func decodeNumber(text string, tag *kong.Tag, target reflect.Value) error {
 }
 
 func decodeTime(text string, tag *kong.Tag, target reflect.Value) error {
-	low, high := bounds(tag, timeText(longest))
-	least, _ := parseTime(low)
-	most, _ := parseTime(high)
-	d, err := parseTime(text)
+	low, high := bounds(tag, terminal.TimeText(terminal.LongestTime))
+	least, _ := terminal.ParseTime(low)
+	most, _ := terminal.ParseTime(high)
+	d, err := terminal.ParseTime(text)
 	if err == nil && (d < least || d > most) {
 		err = fmt.Errorf("expected %s to %s, got %.80q", low, high, text)
 	}

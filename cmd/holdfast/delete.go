@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -14,7 +15,7 @@ type deleteCmd struct {
 	IDs   []string `arg:"" name:"id" help:"Ids of the packets, 1000 at most."`
 	JSON  bool     `help:"Print a JSON object with the number of packets."`
 
-	confirmation
+	terminal.Confirmation
 	workServer
 }
 
@@ -27,7 +28,7 @@ Examples:
     holdfast delete jobs 17 --yes`
 }
 
-func (c *deleteCmd) Run(ctx context.Context, p *Process) error {
+func (c *deleteCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		n, err := c.delete(ctx, p, server)
 		switch {
@@ -36,18 +37,18 @@ func (c *deleteCmd) Run(ctx context.Context, p *Process) error {
 		case n == 0:
 			return fmt.Errorf("queue %.80q has %w with such an id", c.Queue, errNothing)
 		}
-		return (&bulk{JSON: c.JSON}).tell(p.stdout, &change{what: "packet", done: "deleted"}, "", n)
+		return (&bulk{JSON: c.JSON}).tell(p.Stdout, &change{what: "packet", done: "deleted"}, "", n)
 	})
 }
 
 // delete returns how many it deleted, after it was confirmed.
-func (c *deleteCmd) delete(ctx context.Context, p *Process, server *client.Client) (int64, error) {
+func (c *deleteCmd) delete(ctx context.Context, p *terminal.Process, server *client.Client) (int64, error) {
 	if !c.Yes {
 		n, err := c.there(ctx, server)
 		if n == 0 || err != nil {
 			return 0, err
 		}
-		if err := c.confirm(p, fmt.Sprintf("delete %s of queue %.80q", plural(n, "packet"), c.Queue)); err != nil {
+		if err := c.Confirm(p, fmt.Sprintf("delete %s of queue %.80q", terminal.Plural(n, "packet"), c.Queue)); err != nil {
 			return 0, err
 		}
 	}

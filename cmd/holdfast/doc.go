@@ -4,36 +4,25 @@
 //
 // Values of flags and arguments:
 //
-//	interruptible.go  reads and writes that a signal ends
-//	process.go        the process as commands see it
-//	output.go         files that they write
-//	input.go          files that they read
-//	terminal.go       what differs where the output is a terminal
-//	time.go           moments and times, such as 30s
-//	size.go           numbers of bytes, such as 64MiB
-//	jsonobject.go     objects of JSON in a line
-//	table.go          tables, and what stands in their cells
 //	secret.go         passwords
 //	folder.go         data folders
 //	env.go            their environment variables
 //	queuename.go      a queue that is named by nothing
 //	setting.go        values of settings
 //	decode.go         what all of them may say
-//	nearest.go        what somebody may have meant by a word
 //	configfile.go     the server's config file
 //	configtables.go   its users and queues
 //	sources.go        flags of the server from it
 //	selection.go      filters
 //
-// What commands have in common:
+// What commands have in common, beside package terminal:
 //
+//	figure.go         numbers with names
 //	entry.go          flags for encryption and logins
 //	contexts.go       flags from a file, under a name
 //	server.go         addresses of servers
 //	operator.go       flags of those who speak to the operator's port
 //	program.go        how a command is run
-//	progress.go       how far a long command is
-//	confirmation.go   asks before what cannot be undone
 //	workserver.go     flags of clients of the work queue
 //	packetjson.go     packets as JSON
 //	packettable.go    packets as a table

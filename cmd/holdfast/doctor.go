@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/cmd/doctor"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // doctorCmd looks at a machine.
@@ -25,9 +26,9 @@ Examples:
     holdfast doctor --max-conns 50000 --json`
 }
 
-func (c *doctorCmd) Run(p *Process) error {
+func (c *doctorCmd) Run(p *terminal.Process) error {
 	findings := doctor.Examine(string(c.Dir), c.MaxConns)
-	if err := c.print(p, findings); err != nil && !errors.Is(err, errReaderGone) {
+	if err := c.print(p, findings); err != nil && !errors.Is(err, terminal.ErrReaderGone) {
 		return err
 	}
 	bad := 0
@@ -37,25 +38,25 @@ func (c *doctorCmd) Run(p *Process) error {
 		}
 	}
 	if bad > 0 {
-		return fmt.Errorf("doctor: %s bad", plural(bad, "finding"))
+		return fmt.Errorf("doctor: %s bad", terminal.Plural(bad, "finding"))
 	}
 	return nil
 }
 
-func (c *doctorCmd) print(p *Process, findings []doctor.Finding) error {
-	t := newTable(p.stdout)
-	t.row("CHECK", "VERDICT", "SEEN", "DO")
+func (c *doctorCmd) print(p *terminal.Process, findings []doctor.Finding) error {
+	t := terminal.NewTable(p.Stdout)
+	t.Row("CHECK", "VERDICT", "SEEN", "DO")
 	for _, f := range findings {
 		if !c.JSON {
-			t.row(f.Name, string(f.Verdict), legible(f.Seen), legible(f.Do))
+			t.Row(f.Name, string(f.Verdict), terminal.Legible(f.Seen), terminal.Legible(f.Do))
 			continue
 		}
-		var o jsonObject
-		o.add("check", f.Name)
-		o.add("verdict", f.Verdict)
-		o.bytes("seen", []byte(f.Seen))
-		o.bytes("do", []byte(f.Do))
-		if err := o.print(p.stdout); err != nil {
+		var o terminal.JSON
+		o.Add("check", f.Name)
+		o.Add("verdict", f.Verdict)
+		o.Bytes("seen", []byte(f.Seen))
+		o.Bytes("do", []byte(f.Do))
+		if err := o.Print(p.Stdout); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -11,7 +12,7 @@ import (
 type dropCmd struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to delete."`
 
-	confirmation
+	terminal.Confirmation
 	workServer
 }
 
@@ -24,14 +25,14 @@ Examples:
     holdfast drop jobs --yes`
 }
 
-func (c *dropCmd) Run(ctx context.Context, p *Process) error {
+func (c *dropCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		s, err := server.Stats(ctx, c.Queue)
 		if err != nil {
 			return err
 		}
 		packets := s.Ready + s.Hidden + s.Delayed + s.Claimed + s.Dead + s.Done + s.Damaged
-		if err := c.confirm(p, fmt.Sprintf("delete queue %.80q with %s", c.Queue, plural(packets, "packet"))); err != nil {
+		if err := c.Confirm(p, fmt.Sprintf("delete queue %.80q with %s", c.Queue, terminal.Plural(packets, "packet"))); err != nil {
 			return err
 		}
 		return server.Drop(ctx, c.Queue)

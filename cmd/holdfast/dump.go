@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -20,7 +21,7 @@ type dumpCmd struct {
 	Salvage bool     `help:"Write what can be read of a damaged folder, and say on standard error what cannot."`
 	Output  string   `short:"o" default:"-" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays (default ${default})."`
 
-	progress
+	terminal.Progress
 }
 
 func (c *dumpCmd) Help() string {
@@ -37,15 +38,15 @@ Examples:
     holdfast dump ./damaged --salvage -o rest.jsonl`
 }
 
-func (c *dumpCmd) Run(ctx context.Context, p *Process) (err error) {
+func (c *dumpCmd) Run(ctx context.Context, p *terminal.Process) (err error) {
 	if err := c.Dir.check(true); err != nil {
 		return fmt.Errorf("dump: %w", err)
 	}
-	m := p.meter(c.Quiet)
-	defer m.end()
+	m := p.Meter(c.Quiet)
+	defer m.End()
 	view, err := storage.OpenView(string(c.Dir), storage.ViewOptions{
 		Tolerant: c.Salvage,
-		Progress: func(done, total int64) { m.set("check", inBytes, done, total) },
+		Progress: func(done, total int64) { m.Set("check", terminal.InBytes, done, total) },
 	})
 	if err != nil {
 		return fmt.Errorf("dump: %w", err)
@@ -55,24 +56,24 @@ func (c *dumpCmd) Run(ctx context.Context, p *Process) (err error) {
 			err = e
 		}
 	}()
-	o, err := p.create(c.Output)
+	o, err := p.Create(c.Output)
 	if err != nil {
 		return err
 	}
-	defer o.discard()
+	defer o.Discard()
 	report, err := dump.Dump(view, o, dump.Options{
 		Format: dump.Format(c.Format), Payload: dump.Encoding(c.Payload), Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
 		Now: time.Now().UnixMilli(),
 		Progress: func(at dump.Progress) {
 			if at.Keys > 0 {
-				m.set("dump keys", inKeys, at.Keys, 0)
+				m.Set("dump keys", terminal.InKeys, at.Keys, 0)
 			} else {
-				m.set("dump", inPackets, at.Packets, c.expected(at.Total))
+				m.Set("dump", terminal.InPackets, at.Packets, c.expected(at.Total))
 			}
 		},
 	})
-	m.end()
-	if err := o.end(ctx, "dump", err); err != nil {
+	m.End()
+	if err := o.End(ctx, "dump", err); err != nil {
 		return err
 	}
 	c.tell(p, &report, view.Findings())
@@ -92,8 +93,8 @@ func (c *dumpCmd) expected(total int64) int64 {
 }
 
 // tell prints on standard error what a dump left out, and nothing for a complete one.
-func (c *dumpCmd) tell(p *Process, r *dump.Report, findings []storage.Finding) {
-	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "holdfast: "+format+"\n", args...) }
+func (c *dumpCmd) tell(p *terminal.Process, r *dump.Report, findings []storage.Finding) {
+	say := func(format string, args ...any) { fmt.Fprintf(p.Stderr, "holdfast: "+format+"\n", args...) }
 	for _, f := range slices.Concat(findings, r.Findings) {
 		say("%v", f)
 	}

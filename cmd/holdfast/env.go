@@ -51,11 +51,11 @@ func (p *program) variable(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 	for _, name := range append([]string{flag.Name}, flag.Aliases...) {
 		name = variableOf(name)
 		if flag.Target.Type() == reflect.TypeFor[secret]() {
-			if value, ok := p.env(strings.TrimSuffix(name, "_FILE")); ok && value != "" {
+			if value, ok := p.Env(strings.TrimSuffix(name, "_FILE")); ok && value != "" {
 				return inVariable(value), nil
 			}
 		}
-		if value, ok := p.env(name); ok && value != "" {
+		if value, ok := p.Env(name); ok && value != "" {
 			return value, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
@@ -19,7 +20,7 @@ type exportCmd struct {
 	Queue string `name:"barbershop-queue" default:"barbershop" placeholder:"NAME" help:"Queue that is the board (default ${default})."`
 
 	operatorPort
-	progress
+	terminal.Progress
 }
 
 func (c *exportCmd) Help() string {
@@ -35,41 +36,41 @@ Examples:
 }
 
 // Run exports, and returns nil once the snapshot is whole.
-func (c *exportCmd) Run(ctx context.Context, p *Process) error {
+func (c *exportCmd) Run(ctx context.Context, p *terminal.Process) error {
 	body, err := c.fetch(ctx, admin.Request{Format: admin.FormatMsgpack, Queues: []string{literal(c.Queue)}})
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	defer body.Close()
-	o, err := p.create(c.File)
+	o, err := p.Create(c.File)
 	if err != nil {
 		return err
 	}
-	defer o.discard()
-	m := p.meter(c.Quiet)
-	defer m.end()
-	e := exporting{out: o, written: make(map[uint32]bool), report: func(items int64) { m.set("export", inPackets, items, 0) }}
+	defer o.Discard()
+	m := p.Meter(c.Quiet)
+	defer m.End()
+	e := exporting{out: o, written: make(map[uint32]bool), report: func(items int64) { m.Set("export", terminal.InPackets, items, 0) }}
 	report, err := dump.Read(ctx, body, func(r *dump.Record) error {
 		if r.Type != dump.TypePacket {
 			return nil
 		}
 		return e.packet(r.Packet())
 	}, nil)
-	m.end()
+	m.End()
 	if report.Queues == 0 && err == nil && ctx.Err() == nil {
 		return fmt.Errorf("export: the server has no queue %q, or has dropped it because it is empty: check --barbershop-queue; nothing was written", c.Queue)
 	}
-	if err := o.end(ctx, "export", err); err != nil {
+	if err := o.End(ctx, "export", err); err != nil {
 		return err
 	}
 	if e.leftOut > 0 {
 		return fmt.Errorf("export: %s exported; left out of queue %q: %s that are no items on the board or not the best of one, beginning with packet %v",
-			plural(e.items, "item"), c.Queue, plural(e.leftOut, "packet"), e.first)
+			terminal.Plural(e.items, "item"), c.Queue, terminal.Plural(e.leftOut, "packet"), e.first)
 	}
 	if c.File == "-" {
-		_, err = fmt.Fprintf(p.stderr, "holdfast: %s exported\n", plural(e.items, "item"))
+		_, err = fmt.Fprintf(p.Stderr, "holdfast: %s exported\n", terminal.Plural(e.items, "item"))
 	} else {
-		_, err = fmt.Fprintf(p.stdout, "%s exported\n", plural(e.items, "item"))
+		_, err = fmt.Fprintf(p.Stdout, "%s exported\n", terminal.Plural(e.items, "item"))
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -126,7 +127,7 @@ func TestHelpThatNobodyReadsToItsEndEndsWithoutAWord(t *testing.T) {
 	defer writes.Close()
 	reads.Close()
 	var stderr bytes.Buffer
-	p := program{Process: Process{stdin: strings.NewReader(""), stdout: writes, stderr: &stderr, env: command{}.lookup}}
+	p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: writes, Stderr: &stderr, Env: command{}.lookup}}
 	if code := p.run(t.Context(), []string{"serve", "--help"}); code != exitFailed || stderr.Len() > 0 {
 		t.Errorf("exit code %d, stderr %q", code, &stderr)
 	}
@@ -206,17 +207,17 @@ func TestTheChangelogBeginsWithTheRelease(t *testing.T) {
 }
 
 func TestSizesAreRead(t *testing.T) {
-	for text, want := range map[string]byteSize{
+	for text, want := range map[string]terminal.ByteSize{
 		"0": 0, "1B": 1, "512B": 512, "64KiB": 64 << 10, "64MiB": 64 << 20, "2gib": 2 << 30, "1kB": 1000, "3MB": 3e6, "1GB": 1e9,
 		"8589934591GiB": 8589934591 << 30,
 	} {
-		var got byteSize
+		var got terminal.ByteSize
 		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "1", "00064", "MiB", "-1", "1.5MiB", "1 MiB", "8589934592GiB", "9223372036854775808", "1TiB", "x"} {
-		var got byteSize
+		var got terminal.ByteSize
 		if err := got.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is read as %d, want an error", text, got)
 		}
@@ -224,7 +225,7 @@ func TestSizesAreRead(t *testing.T) {
 }
 
 func TestSizesAreWritten(t *testing.T) {
-	for size, want := range map[byteSize]string{0: "0B", 1023: "1023B", 64 << 10: "64KiB", 32 << 20: "32MiB", 3 << 30: "3GiB", 1025: "1025B"} {
+	for size, want := range map[terminal.ByteSize]string{0: "0B", 1023: "1023B", 64 << 10: "64KiB", 32 << 20: "32MiB", 3 << 30: "3GiB", 1025: "1025B"} {
 		if got := size.String(); got != want {
 			t.Errorf("%d bytes are written %q, want %q", size, got, want)
 		}

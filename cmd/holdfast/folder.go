@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // folder is the argument that names a data folder.
@@ -27,7 +29,7 @@ func (f folder) check(there bool) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s does not exist: expected a data folder, as \"holdfast serve\" and \"holdfast load\" make one", f)
 	case err != nil:
-		return fmt.Errorf("cannot read the data folder %s: %w", f, pathless(err))
+		return fmt.Errorf("cannot read the data folder %s: %w", f, terminal.Pathless(err))
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder: expected a data folder", f)
 	}

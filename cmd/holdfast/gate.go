@@ -1,6 +1,10 @@
 package main
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
+)
 
 // gateForm is the arguments of a command that closes or opens gates of a queue.
 type gateForm struct {
@@ -13,7 +17,7 @@ type gateForm struct {
 
 // change gives the gates a value: both unless one is chosen. The queue must be there, unless it may
 // be made.
-func (f *gateForm) change(ctx context.Context, p *Process, paused string, create bool) error {
+func (f *gateForm) change(ctx context.Context, p *terminal.Process, paused string, create bool) error {
 	var changes settingChanges
 	if f.In || !f.Out {
 		changes.add("pause-in", paused)
@@ -40,7 +44,7 @@ Examples:
     holdfast pause soon --create`
 }
 
-func (c *pauseCmd) Run(ctx context.Context, p *Process) error {
+func (c *pauseCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.change(ctx, p, "yes", c.Create)
 }
 
@@ -56,6 +60,6 @@ Examples:
     holdfast resume jobs --in`
 }
 
-func (c *resumeCmd) Run(ctx context.Context, p *Process) error {
+func (c *resumeCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.change(ctx, p, "no", false)
 }

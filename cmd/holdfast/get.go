@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -22,12 +23,12 @@ Examples:
     holdfast get jobs --json`
 }
 
-func (c *getCmd) Run(ctx context.Context, p *Process) error {
+func (c *getCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		settings, err := server.Get(ctx, c.Queue)
 		if err != nil {
 			return err
 		}
-		return c.print(p.stdout, settings)
+		return c.print(p.Stdout, settings)
 	})
 }

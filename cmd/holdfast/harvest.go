@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -17,7 +18,7 @@ type harvestCmd struct {
 
 	selection
 	bulk
-	confirmation
+	terminal.Confirmation
 	workServer
 }
 
@@ -31,9 +32,9 @@ Examples:
     holdfast harvest jobs --dry-run`
 }
 
-func (c *harvestCmd) Run(ctx context.Context, p *Process) error {
+func (c *harvestCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
-		return c.run(p, &c.confirmation, &change{
+		return c.run(p, &c.Confirmation, &change{
 			what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
 			do: func(options ...client.Option) (int64, error) {
 				options = append(options, client.Older(c.Older))

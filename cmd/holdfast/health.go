@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // healthCmd asks a server whether it is ready.
@@ -22,10 +24,10 @@ Examples:
     until holdfast health; do sleep 1; done`
 }
 
-func (c *healthCmd) Run(ctx context.Context, p *Process) error {
+func (c *healthCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if err := c.ready(ctx); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(p.stdout, "ok")
+	_, err := fmt.Fprintln(p.Stdout, "ok")
 	return err
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // importCmd sends a snapshot as updates.
@@ -21,7 +23,7 @@ type importCmd struct {
 	Timeout    time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the next reply (default ${default})."`
 
 	encryption `group:"Connection"`
-	progress
+	terminal.Progress
 }
 
 func (c *importCmd) Help() string {
@@ -35,12 +37,12 @@ Examples:
 }
 
 // Run imports, and returns nil once all lines are on the server's disk.
-func (c *importCmd) Run(ctx context.Context, p *Process) error {
-	file, err := p.input(c.File)
+func (c *importCmd) Run(ctx context.Context, p *terminal.Process) error {
+	file, err := p.Input(c.File)
 	if err != nil {
 		return err
 	}
-	defer file.close()
+	defer file.Close()
 	// A server of another protocol would make something else of the lines, so it is asked first
 	// what it is.
 	if _, err := countItems(ctx, c.Barbershop, c.Timeout, &c.encryption); err != nil {
@@ -51,14 +53,14 @@ func (c *importCmd) Run(ctx context.Context, p *Process) error {
 		return err
 	}
 	defer conn.Close()
-	m := p.meter(c.Quiet)
+	m := p.Meter(c.Quiet)
 	i := importing{conn: conn, replies: bufio.NewReader(conn), timeout: c.Timeout}
-	err = i.run(ctx, file.Reader, func(read int64) { m.set("import", inBytes, read, file.size) })
-	m.end()
+	err = i.run(ctx, file.Reader, func(read int64) { m.Set("import", terminal.InBytes, read, file.Size) })
+	m.End()
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, i.state())
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s imported\n", plural(i.sent, "line"))
+	_, err = fmt.Fprintf(p.Stdout, "%s imported\n", terminal.Plural(i.sent, "line"))
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // boardOf is a server for two connections. On the first it says how many items it has. On the
@@ -75,7 +77,7 @@ func TestImportSendsEachLineAsAnUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			addr, got := boardOf(t, func(int, string) string { return "OK\r\n" })
 			r := command{stdin: c.snapshot}.run(t.Context(), "barbershop", "import", "-", "--barbershop", addr)
-			if want := plural(len(c.want), "line") + " imported\n"; r.code != exitOK || r.stdout != want || r.stderr != "" {
+			if want := terminal.Plural(len(c.want), "line") + " imported\n"; r.code != exitOK || r.stdout != want || r.stderr != "" {
 				t.Errorf("%+v, want %q", r, want)
 			}
 			if lines := got(); strings.Join(lines, "|") != strings.Join(c.want, "|") {
@@ -186,7 +188,7 @@ func TestImportWaitsForASlowSnapshot(t *testing.T) {
 	ended := make(chan result, 1)
 	go func() { // ends with the pipe
 		var stdout, stderr strings.Builder
-		p := program{Process: Process{stdin: read, stdout: &stdout, stderr: &stderr, env: command{}.lookup}}
+		p := program{Process: terminal.Process{Stdin: read, Stdout: &stdout, Stderr: &stderr, Env: command{}.lookup}}
 		code := p.run(t.Context(), []string{"barbershop", "import", "-", "--timeout", timeout.String(), "--barbershop", addr})
 		_ = read.Close()
 		ended <- result{code, stdout.String(), stderr.String()}
@@ -207,7 +209,7 @@ func TestInterruptedImportSaysWhereToGoOn(t *testing.T) {
 	ended := make(chan result, 1)
 	go func() { // ends with ctx
 		var stdout, stderr strings.Builder
-		p := program{Process: Process{stdin: read, stdout: &stdout, stderr: &stderr, env: command{}.lookup}}
+		p := program{Process: terminal.Process{Stdin: read, Stdout: &stdout, Stderr: &stderr, Env: command{}.lookup}}
 		code := p.run(ctx, []string{"barbershop", "import", "-", "--barbershop", addr})
 		_ = read.Close()
 		ended <- result{code, stdout.String(), stderr.String()}

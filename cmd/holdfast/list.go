@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -29,13 +30,13 @@ Examples:
     holdfast list tasks --filter 'class=low' --json | jq .id`
 }
 
-func (c *listCmd) Run(ctx context.Context, p *Process) error {
+func (c *listCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
-		o, err := p.create("-")
+		o, err := p.Create("-")
 		if err != nil {
 			return err
 		}
-		defer o.discard()
+		defer o.Discard()
 		out, options := c.printer(o), slices.Concat(inState(c.State), c.selection.options())
 		n := int64(0)
 		for packet, err := range server.List(ctx, c.Queue, options...) {
@@ -54,6 +55,6 @@ func (c *listCmd) Run(ctx context.Context, p *Process) error {
 				return err
 			}
 		}
-		return cmp.Or(out.end(), o.keep())
+		return cmp.Or(out.end(), o.Keep())
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/load"
 )
@@ -24,7 +25,7 @@ type loadCmd struct {
 	From     []int64  `placeholder:"RECORD" range:"1 1000000000000" help:"With --to-server, go on with this record of the dump, as the error of a load that was cut short says. The numbers behind it are the queues and hashes that it had begun."`
 
 	workServer
-	progress
+	terminal.Progress
 }
 
 func (c *loadCmd) Help() string {
@@ -58,37 +59,37 @@ func (c *loadCmd) Validate() error {
 	return nil
 }
 
-func (c *loadCmd) Run(ctx context.Context, p *Process) error {
+func (c *loadCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if c.ToServer {
 		return c.toServer(ctx, p)
 	}
 	if err := c.Dir.check(false); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	in, err := p.input(c.File)
+	in, err := p.Input(c.File)
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	m := p.meter(c.Quiet)
-	defer m.end()
+	defer in.Close()
+	m := p.Meter(c.Quiet)
+	defer m.End()
 	defer daemon.TuneGC()()
 	defer daemon.LimitHeap()()
 	report, err := load.Load(ctx, string(c.Dir), in.Reader, load.Options{
 		Now: time.Now().UnixMilli(),
 		Progress: func(at dump.Progress) {
 			if at.Keys > 0 {
-				m.set("load keys", inKeys, at.Keys, 0)
+				m.Set("load keys", terminal.InKeys, at.Keys, 0)
 			} else {
-				m.set("load", inPackets, at.Packets, expected(&at, in.size))
+				m.Set("load", terminal.InPackets, at.Packets, expected(&at, in.Size))
 			}
 		},
 	})
-	m.end()
+	m.End()
 	if err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	return c.print(p.stdout, &report)
+	return c.print(p.Stdout, &report)
 }
 
 // expected is about how many packets a file of size bytes has, 0 if that is not known.
@@ -101,13 +102,13 @@ func expected(at *dump.Progress, size int64) int64 {
 
 func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 	if c.JSON {
-		var o jsonObject
-		o.figures(figure{"packets", r.Packets}, figure{"queues", r.Queues}, figure{"expired", r.Expired},
+		var o terminal.JSON
+		addFigures(&o, figure{"packets", r.Packets}, figure{"queues", r.Queues}, figure{"expired", r.Expired},
 			figure{"keys", r.Keys}, figure{"taken", r.Taken})
-		o.add("seconds", r.Took.Seconds())
-		return o.print(w)
+		o.Add("seconds", r.Took.Seconds())
+		return o.Print(w)
 	}
-	line := fmt.Sprintf("%s of %s loaded in %v", plural(r.Packets, "packet"), plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))
+	line := fmt.Sprintf("%s of %s loaded in %v", terminal.Plural(r.Packets, "packet"), terminal.Plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))
 	if r.Keys > 0 {
 		line += fmt.Sprintf("; %d strings and hashes", r.Keys)
 	}

@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 func main() {
@@ -19,10 +21,10 @@ func main() {
 	// A write fails when its reader goes away. The signal would end the process and leave its
 	// temporary files behind. It is not ignored: the commands that work runs would ignore it, too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	p := program{Process: Process{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}, hangups: catchHangups}
+	p := program{Process: terminal.Process{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}, hangups: catchHangups}
 	go obey(signals, time.Now, cancel, func() { // ends with the process
 		fmt.Fprintln(os.Stderr, "holdfast: ended at once by a second signal")
-		if end, ok := p.atEnd.Load().(func()); ok {
+		if end, ok := p.AtEnd.Load().(func()); ok {
 			end()
 		}
 		os.Exit(exitFailed)

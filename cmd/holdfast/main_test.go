@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // asProgram makes the test binary the program itself, for the tests that need a process.
@@ -43,7 +45,7 @@ type command struct {
 
 func (c command) run(ctx context.Context, args ...string) result {
 	var stdout, stderr bytes.Buffer
-	p := program{Process: Process{stdin: strings.NewReader(c.stdin), stdout: &stdout, stderr: &stderr, env: c.lookup}}
+	p := program{Process: terminal.Process{Stdin: strings.NewReader(c.stdin), Stdout: &stdout, Stderr: &stderr, Env: c.lookup}}
 	code := p.run(ctx, quietly(args))
 	return result{code, stdout.String(), stderr.String()}
 }
@@ -98,7 +100,7 @@ func (c command) serve(t *testing.T, dir string, args ...string) *testServer {
 	ended := make(chan int, 1)
 	args = append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
 	go func() { // ends with ctx, or when the server cannot start
-		p := program{Process: Process{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: c.lookup}}
+		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: write, Env: c.lookup}}
 		ended <- p.run(ctx, args)
 		_ = write.Close()
 	}()

@@ -33,7 +33,7 @@ func (c *manCmd) Run(ctx *kong.Context, p *program) error {
 	m.connection(app.Children)
 	m.printf(".SH COMMANDS\n")
 	m.commands(app.Children)
-	_, err := io.WriteString(p.stdout, m.page.String())
+	_, err := io.WriteString(p.Stdout, m.page.String())
 	return err
 }
 

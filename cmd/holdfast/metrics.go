@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon/metrics"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // metricsCmd is what there is to do about metrics.
@@ -33,7 +34,7 @@ Examples:
 }
 
 // Run prints.
-func (c *rulesCmd) Run(p *Process) error {
-	_, err := io.WriteString(p.stdout, metrics.Rules)
+func (c *rulesCmd) Run(p *terminal.Process) error {
+	_, err := io.WriteString(p.Stdout, metrics.Rules)
 	return err
 }

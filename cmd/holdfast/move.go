@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -19,7 +20,7 @@ type moveCmd struct {
 
 	selection
 	bulk
-	confirmation
+	terminal.Confirmation
 	workServer
 }
 
@@ -40,7 +41,7 @@ func (c *moveCmd) Validate() error {
 	return c.selection.Validate()
 }
 
-func (c *moveCmd) Run(ctx context.Context, p *Process) error {
+func (c *moveCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		moves := change{what: "packet", done: "moved"}
 		if len(c.IDs) > 0 {
@@ -51,6 +52,6 @@ func (c *moveCmd) Run(ctx context.Context, p *Process) error {
 				return server.MoveAll(ctx, c.Queue, c.To, slices.Concat(options, inState(c.State), atMost(c.Count), c.selection.options())...)
 			}
 		}
-		return c.run(p, &c.confirmation, &moves)
+		return c.run(p, &c.Confirmation, &moves)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -33,11 +34,11 @@ Examples:
 }
 
 // Run returns the packet and prints its state.
-func (c *nackCmd) Run(ctx context.Context, p *Process) error {
+func (c *nackCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		state, err := c.packet(server).Nack(ctx, c.why())
 		if err == nil {
-			_, err = fmt.Fprintln(p.stdout, state)
+			_, err = fmt.Fprintln(p.Stdout, state)
 		}
 		return err
 	})

@@ -6,32 +6,33 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/netproto/words"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 // packetJSON is a packet in a line.
-func packetJSON(p *client.Packet) []byte { return packetAfter(new(jsonObject), p) }
+func packetJSON(p *client.Packet) []byte { return packetAfter(new(terminal.JSON), p) }
 
 // packetAfter adds a packet, which ends the line. Its names are the protocol's, with _ for -.
-func packetAfter(o *jsonObject, p *client.Packet) []byte {
+func packetAfter(o *terminal.JSON, p *client.Packet) []byte {
 	for i, v := range p.Fields() {
 		name := strings.ReplaceAll(words.PacketFields[i].Name, "-", "_")
 		switch v := v.(type) {
 		case []byte:
-			o.bytes(name, v)
+			o.Bytes(name, v)
 		case string:
-			o.text(name, v)
+			o.Text(name, v)
 		case time.Time:
-			o.moment(name, v)
+			o.Moment(name, v)
 		case map[string]string:
-			o.add(name, tagPairs(v))
+			o.Add(name, tagPairs(v))
 		default:
-			o.add(name, v)
+			o.Add(name, v)
 		}
 	}
-	return o.line()
+	return o.Line()
 }
 
 func tagPairs(tags map[string]string) (all jsonbytes.Pairs) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 func TestPopPrintsWhatWasPushed(t *testing.T) {
@@ -213,7 +215,7 @@ func subscribe(t *testing.T, s *testServer, queue string) *subscription {
 	sub := &subscription{lines: json.NewDecoder(read), interrupt: cancel, ended: make(chan result, 1)}
 	go func() { // ends with ctx or the server
 		var stderr strings.Builder
-		p := program{Process: Process{stdin: strings.NewReader(""), stdout: write, stderr: &stderr, env: command{}.lookup}}
+		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: write, Stderr: &stderr, Env: command{}.lookup}}
 		code := p.run(ctx, []string{"subscribe", queue, "--json", "--redis", s.addrs["redis"]})
 		_ = write.Close()
 		sub.ended <- result{code: code, stderr: stderr.String()}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -22,7 +23,7 @@ type packetPrinter struct {
 	w     io.Writer
 	json  bool
 	now   time.Time
-	table *table
+	table *terminal.Table
 	rows  int
 }
 
@@ -30,7 +31,7 @@ type packetPrinter struct {
 const alignedRows = 1000
 
 func (f *packetsForm) printer(w io.Writer) *packetPrinter {
-	return &packetPrinter{w: w, json: f.JSON, now: time.Now(), table: newTable(w, "KEY", "TAGS", "PAYLOAD", "NOTE")}
+	return &packetPrinter{w: w, json: f.JSON, now: time.Now(), table: terminal.NewTable(w, "KEY", "TAGS", "PAYLOAD", "NOTE")}
 }
 
 // print prints a packet, perhaps not before the next ones or end.
@@ -40,11 +41,11 @@ func (o *packetPrinter) print(p *client.Packet) error {
 		return err
 	}
 	if o.rows == 0 {
-		o.table.row("ID", "STATE", "PRIORITY", "ATTEMPT", "AGE", "KEY", "TAGS", "PAYLOAD", "NOTE")
+		o.table.Row("ID", "STATE", "PRIORITY", "ATTEMPT", "AGE", "KEY", "TAGS", "PAYLOAD", "NOTE")
 	}
 	o.rows++
-	o.table.row(p.ID, string(p.State), strconv.FormatUint(uint64(p.Priority), 10), strconv.Itoa(p.Attempt), ageOf(p, o.now),
-		keyCell(p), tagsCell(p.Tags), cell(string(p.Payload), longCell), note(p, o.now))
+	o.table.Row(p.ID, string(p.State), strconv.FormatUint(uint64(p.Priority), 10), strconv.Itoa(p.Attempt), ageOf(p, o.now),
+		keyCell(p), tagsCell(p.Tags), terminal.Cell(string(p.Payload), terminal.LongCell), note(p, o.now))
 	if o.rows%alignedRows == 0 {
 		return o.table.Flush()
 	}
@@ -57,14 +58,14 @@ func ageOf(p *client.Packet, now time.Time) string {
 	if p.Enqueued.IsZero() {
 		return ""
 	}
-	return span(now.Sub(p.Enqueued))
+	return terminal.Span(now.Sub(p.Enqueued))
 }
 
 func keyCell(p *client.Packet) string {
 	if p.Key == nil {
 		return ""
 	}
-	return cell(string(p.Key), longCell)
+	return terminal.Cell(string(p.Key), terminal.LongCell)
 }
 
 func tagsCell(tags map[string]string) string {
@@ -72,28 +73,28 @@ func tagsCell(tags map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
 		all = append(all, name+"="+tags[name])
 	}
-	return optional(strings.Join(all, ","), longCell)
+	return terminal.Optional(strings.Join(all, ","), terminal.LongCell)
 }
 
 // note says what matters most in the state of a packet.
 func note(p *client.Packet, now time.Time) string {
 	switch p.State {
 	case client.StateDelayed:
-		return "ready in " + span(p.NotBefore.Sub(now))
+		return "ready in " + terminal.Span(p.NotBefore.Sub(now))
 	case client.StateClaimed:
-		text := fmt.Sprintf("%s, %s left", cell(p.Consumer, longCell), span(p.LeaseEnd.Sub(now)))
+		text := fmt.Sprintf("%s, %s left", terminal.Cell(p.Consumer, terminal.LongCell), terminal.Span(p.LeaseEnd.Sub(now)))
 		if p.Percent >= 0 {
 			text += fmt.Sprintf(", %d %%", p.Percent)
 		}
 		return text
 	case client.StateDone:
-		return "gone in " + span(p.Expires.Sub(now))
+		return "gone in " + terminal.Span(p.Expires.Sub(now))
 	}
 	if p.Reason != "" {
-		return cell(p.Reason, longCell)
+		return terminal.Cell(p.Reason, terminal.LongCell)
 	}
 	if !p.Expires.IsZero() {
-		return "expires in " + span(p.Expires.Sub(now))
+		return "expires in " + terminal.Span(p.Expires.Sub(now))
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -25,7 +26,7 @@ Examples:
     holdfast peek jobs --count 1 --json`
 }
 
-func (c *peekCmd) Run(ctx context.Context, p *Process) error {
+func (c *peekCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Peek(ctx, c.Queue, int(c.Count))
 		switch {
@@ -34,7 +35,7 @@ func (c *peekCmd) Run(ctx context.Context, p *Process) error {
 		case len(packets) == 0:
 			return fmt.Errorf("queue %.80q has %w to take", c.Queue, errNothing)
 		}
-		out := c.printer(p.stdout)
+		out := c.printer(p.Stdout)
 		for _, packet := range packets {
 			if err := out.print(packet); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -48,7 +49,7 @@ Examples:
     holdfast pop jobs --block 0s --filter 'class<=standard'`
 }
 
-func (c *popCmd) Run(ctx context.Context, p *Process) error {
+func (c *popCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Pop(ctx, c.Queue, c.options()...)
 		if err != nil {
@@ -57,7 +58,7 @@ func (c *popCmd) Run(ctx context.Context, p *Process) error {
 		if len(packets) == 0 {
 			return fmt.Errorf("queue %.80q has %w to pop", c.Queue, errNothing)
 		}
-		return c.print(p.stdout, packets, c.Group)
+		return c.print(p.Stdout, packets, c.Group)
 	})
 }
 

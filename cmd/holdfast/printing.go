@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -20,19 +21,19 @@ func (p *printing) print(w io.Writer, packets []*client.Packet, group bool) erro
 	var out bytes.Buffer
 	for i, packet := range packets {
 		if p.JSON {
-			var o jsonObject
-			o.add("selected", i == 0 || !group)
+			var o terminal.JSON
+			o.Add("selected", i == 0 || !group)
 			out.Write(packetAfter(&o, packet))
 			continue
 		}
-		out.Write(payloadFor(w, packet.Payload))
+		out.Write(terminal.PayloadFor(w, packet.Payload))
 		if !p.Raw {
 			out.WriteByte('\n')
 		}
 	}
 	if _, err := w.Write(out.Bytes()); err != nil {
 		// Not wrapped: the packets are lost, which must be said even if only the reader went away.
-		return fmt.Errorf("print %s, gone from the queue: %v", plural(len(packets), "packet"), err)
+		return fmt.Errorf("print %s, gone from the queue: %v", terminal.Plural(len(packets), "packet"), err)
 	}
 	return nil
 }

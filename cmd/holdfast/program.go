@@ -15,6 +15,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // program is the process with what is known of its command line.
 type program struct {
-	Process
+	terminal.Process
 	// hangups has SIGHUP go to the channel that it returns, and end nothing any more; nil where it
 	// always ends the process.
 	hangups func() <-chan os.Signal
@@ -50,7 +51,7 @@ type program struct {
 // ends, a server drains and any other command stops.
 func (p *program) run(ctx context.Context, args []string) int {
 	// The file itself for help: the parser asks for the width of the terminal.
-	help := p.begin(ctx, func(err error) { p.tell(err, exitOK) })
+	help := p.Begin(ctx, func(err error) { p.tell(err, exitOK) })
 	if len(args) > 0 && args[0] == "--version" { // as a flag, each command would have it
 		args = append([]string{"version"}, args[1:]...)
 	}
@@ -59,7 +60,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if err != nil {
 		return p.tell(err, exitFailed)
 	}
-	if line, _ := p.env("COMP_LINE"); line != "" { // a shell asks how it may go on
+	if line, _ := p.Env("COMP_LINE"); line != "" { // a shell asks how it may go on
 		kongcompletion.Register(parser, p.predictors(ctx, parser.Model.Node)...)
 		return exitOK
 	}
@@ -85,9 +86,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.tell(err, exitStale)
 	case errors.Is(err, errNotChecked):
 		return p.tell(err, exitNotChecked)
-	case errors.Is(err, errNotConfirmed), errors.As(err, new(usageError)):
+	case errors.Is(err, terminal.ErrNotConfirmed), errors.As(err, new(usageError)):
 		return p.tell(err, exitUsage)
-	case errors.Is(err, errReaderGone):
+	case errors.Is(err, terminal.ErrReaderGone):
 		return exitFailed
 	}
 	return p.tell(err, exitFailed)
@@ -100,7 +101,7 @@ func (p *program) parser(ctx context.Context, args []string, help io.Writer, hel
 	parser, err := kong.New(p.commands, append(decoders(),
 		kong.Name("holdfast"),
 		kong.Description(description),
-		kong.Writers(help, p.stderr),
+		kong.Writers(help, p.Stderr),
 		kong.Exit(func(int) { *helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(p.helpWithVariable),
@@ -133,7 +134,7 @@ func (p *program) unneeded() string {
 			others = append(others, field.Name)
 		}
 	}
-	if line, _ := p.env("COMP_LINE"); !named || p.args[0] == "man" || line != "" {
+	if line, _ := p.Env("COMP_LINE"); !named || p.args[0] == "man" || line != "" {
 		return `^$` // which no field matches: all are told of
 	}
 	return `^commands\.(` + strings.Join(others, "|") + `)$`
@@ -173,7 +174,7 @@ func (p *program) tell(err error, code int) int {
 	if do := remedyOf(err); do != "" {
 		text = strings.TrimSuffix(text, ".") + "; " + do
 	}
-	fmt.Fprintln(p.stderr, "holdfast: "+legible(text))
+	fmt.Fprintln(p.Stderr, "holdfast: "+terminal.Legible(text))
 	return code
 }
 

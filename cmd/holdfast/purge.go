@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -15,7 +16,7 @@ type purgeCmd struct {
 
 	selection
 	bulk
-	confirmation
+	terminal.Confirmation
 	workServer
 }
 
@@ -29,9 +30,9 @@ Examples:
     holdfast purge tasks --filter 'class=low' --yes`
 }
 
-func (c *purgeCmd) Run(ctx context.Context, p *Process) error {
+func (c *purgeCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
-		return c.run(p, &c.confirmation, &change{
+		return c.run(p, &c.Confirmation, &change{
 			what: "packet", done: "deleted", ask: "delete", where: fmt.Sprintf(" of queue %.80q", c.Queue),
 			do: func(options ...client.Option) (int64, error) {
 				return server.Purge(ctx, c.Queue, slices.Concat(options, inState(c.State), c.selection.options())...)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -28,7 +29,7 @@ type pushCmd struct {
 	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
 	Lines    bool           `help:"Push each line of standard input as a packet, many in one request. An empty line is an empty packet."`
 
-	progress
+	terminal.Progress
 	workServer
 }
 
@@ -72,18 +73,18 @@ func (c *pushCmd) Validate() error {
 }
 
 // Run pushes, and returns nil once the packet is on disk.
-func (c *pushCmd) Run(ctx context.Context, p *Process) error {
+func (c *pushCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if c.Lines {
 		return c.pushLines(ctx, p)
 	}
-	payload, err := c.payload(p.stdin)
+	payload, err := c.payload(p.Stdin)
 	if err != nil {
 		return err
 	}
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		id, err := server.Push(ctx, c.Queue, payload, c.options()...)
 		if err == nil && c.ID {
-			_, err = fmt.Fprintln(p.stdout, id)
+			_, err = fmt.Fprintln(p.Stdout, id)
 		}
 		return err
 	})

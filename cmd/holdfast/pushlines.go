@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -17,10 +18,10 @@ const maxCount = 1000
 
 // pushLines pushes each line of standard input. A request takes the lines that have come by then.
 // An error says how many are on disk.
-func (c *pushCmd) pushLines(ctx context.Context, p *Process) error {
-	m, done, more := p.meter(c.Quiet), 0, "no"
+func (c *pushCmd) pushLines(ctx context.Context, p *terminal.Process) error {
+	m, done, more := p.Meter(c.Quiet), 0, "no"
 	err := c.call(ctx, func(ctx context.Context, server *client.Client) error {
-		in, most := bufio.NewReaderSize(p.stdin, window), maxCount
+		in, most := bufio.NewReaderSize(p.Stdin, window), maxCount
 		for {
 			lines, end := readLines(in, maxCount, int(maxPayload))
 			for len(lines) > 0 {
@@ -38,9 +39,9 @@ func (c *pushCmd) pushLines(ctx context.Context, p *Process) error {
 				}
 				done += len(batch)
 				lines = lines[len(batch):]
-				m.set("push", inPackets, int64(done), 0)
+				m.Set("push", terminal.InPackets, int64(done), 0)
 				if c.ID {
-					if _, err := fmt.Fprintln(p.stdout, strings.Join(ids, "\n")); err != nil {
+					if _, err := fmt.Fprintln(p.Stdout, strings.Join(ids, "\n")); err != nil {
 						return err
 					}
 				}
@@ -55,9 +56,9 @@ func (c *pushCmd) pushLines(ctx context.Context, p *Process) error {
 			}
 		}
 	})
-	m.end()
+	m.End()
 	if err != nil {
-		return fmt.Errorf("on disk are the first %s, and %s more: %w", plural(done, "line"), more, err)
+		return fmt.Errorf("on disk are the first %s, and %s more: %w", terminal.Plural(done, "line"), more, err)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 func TestEachLineIsAPacket(t *testing.T) {
@@ -91,7 +93,7 @@ func TestLinesArePushedAsTheyCome(t *testing.T) {
 	}
 	ended := make(chan int, 1)
 	go func() { // ends with the pipe
-		p := program{Process: Process{stdin: read, stdout: io.Discard, stderr: io.Discard, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}}
+		p := program{Process: terminal.Process{Stdin: read, Stdout: io.Discard, Stderr: io.Discard, Env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}}
 		ended <- p.run(t.Context(), []string{"push", "q", "--lines"})
 	}()
 	for i := range 3 {

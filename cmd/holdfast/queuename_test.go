@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // Each command that takes the name of a queue is asked with an empty one.
 func TestAnEmptyNameOfAQueueIsRefused(t *testing.T) {
-	parser, err := (&program{Process: Process{env: func(string) (string, bool) { return "", false }}}).parser(t.Context(), nil, nil, new(bool))
+	parser, err := (&program{Process: terminal.Process{Env: func(string) (string, bool) { return "", false }}}).parser(t.Context(), nil, nil, new(bool))
 	if err != nil {
 		t.Fatal(err)
 	}

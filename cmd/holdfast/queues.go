@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -27,20 +28,20 @@ Examples:
 }
 
 // Run lists the queues, sorted by their names.
-func (c *queuesCmd) Run(ctx context.Context, p *Process) error {
+func (c *queuesCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		names, err := server.Queues(ctx, c.Match)
 		if err != nil {
 			return err
 		}
-		o, err := p.create("-")
+		o, err := p.Create("-")
 		if err != nil {
 			return err
 		}
-		defer o.discard()
-		t := newTable(o, "QUEUE")
+		defer o.Discard()
+		t := terminal.NewTable(o, "QUEUE")
 		if !c.JSON {
-			t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "STATE")
+			t.Row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "STATE")
 		}
 		for i, name := range names {
 			s, err := server.Stats(ctx, name)
@@ -52,7 +53,7 @@ func (c *queuesCmd) Run(ctx context.Context, p *Process) error {
 			case c.JSON:
 				_, err = o.Write(statsJSON(name, &s))
 			default:
-				t.row(cell(name, longCell), decimal(s.Ready), decimal(s.Delayed), decimal(s.Claimed), decimal(s.Dead), stateOf(&s))
+				t.Row(terminal.Cell(name, terminal.LongCell), terminal.Decimal(s.Ready), terminal.Decimal(s.Delayed), terminal.Decimal(s.Claimed), terminal.Decimal(s.Dead), stateOf(&s))
 				if i%alignedRows == alignedRows-1 {
 					err = t.Flush()
 				}
@@ -61,6 +62,6 @@ func (c *queuesCmd) Run(ctx context.Context, p *Process) error {
 				return err
 			}
 		}
-		return cmp.Or(t.Flush(), o.keep())
+		return cmp.Or(t.Flush(), o.Keep())
 	})
 }

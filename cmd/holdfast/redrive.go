@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -38,7 +39,7 @@ func (c *redriveCmd) Validate() error {
 	return c.selection.Validate()
 }
 
-func (c *redriveCmd) Run(ctx context.Context, p *Process) error {
+func (c *redriveCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, nil, &change{
 			what: "dead packet", done: "ready again",

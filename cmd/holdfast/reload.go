@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
@@ -52,7 +53,7 @@ func (r *reloader) reload(ctx context.Context) error {
 			return err
 		}
 	}
-	again := &program{Process: Process{stdin: r.p.stdin, stdout: r.p.stdout, stderr: r.p.stderr, env: r.p.env}}
+	again := &program{Process: terminal.Process{Stdin: r.p.Stdin, Stdout: r.p.Stdout, Stderr: r.p.Stderr, Env: r.p.Env}}
 	config, err := again.readServe(ctx, r.p.args)
 	if err != nil {
 		return err

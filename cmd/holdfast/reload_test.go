@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // reloadable is a server inside the test whose config file the test changes.
@@ -41,7 +43,7 @@ func reloadableServer(t *testing.T, config string, args ...string) *reloadable {
 	ended := make(chan struct{})
 	args = append([]string{"serve", "--data", t.TempDir(), "--config", r.file, "--pinpriq", "off", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
 	go func() { // ends with ctx
-		p := program{Process: Process{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup}, hangups: func() <-chan os.Signal { return r.hangups }}
+		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: write, Env: command{}.lookup}, hangups: func() <-chan os.Signal { return r.hangups }}
 		p.run(ctx, args)
 		_ = write.Close()
 		close(ended)

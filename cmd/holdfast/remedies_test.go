@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 func TestEachKnownErrorIsPrintedWithItsRemedy(t *testing.T) {
 	for _, r := range remedies() {
 		var stderr bytes.Buffer
-		p := program{Process: Process{stderr: &stderr}}
+		p := program{Process: terminal.Process{Stderr: &stderr}}
 		p.tell(fmt.Errorf("open: %w: a detail", r.is), exitFailed)
 		if want := fmt.Sprintf("holdfast: open: %v: a detail; %s\n", r.is, r.do); stderr.String() != want {
 			t.Errorf("printed %q, want %q", stderr.String(), want)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/archive"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -17,7 +18,7 @@ type restoreCmd struct {
 	Dir  folder `arg:"" help:"Data folder to make: not there, or empty."`
 	JSON bool   `help:"Print a JSON object."`
 
-	progress
+	terminal.Progress
 }
 
 func (c *restoreCmd) Help() string {
@@ -32,42 +33,42 @@ Examples:
 }
 
 // Run restores, and returns nil once the folder is whole and on disk.
-func (c *restoreCmd) Run(ctx context.Context, p *Process) error {
+func (c *restoreCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if err := c.Dir.check(false); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	in, err := p.input(c.File)
+	in, err := p.Input(c.File)
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	m := p.meter(c.Quiet)
-	defer m.end()
+	defer in.Close()
+	m := p.Meter(c.Quiet)
+	defer m.End()
 	began := time.Now()
 	r, err := archive.NewReader(in.Reader)
 	if err == nil {
-		err = r.Restore(ctx, string(c.Dir), func(done, total int64) { m.set("restore", inBytes, done, total) })
+		err = r.Restore(ctx, string(c.Dir), func(done, total int64) { m.Set("restore", terminal.InBytes, done, total) })
 	}
-	m.end()
+	m.End()
 	switch {
 	case ctx.Err() != nil && err != nil && !errors.Is(err, storage.ErrKept):
 		return errors.New("restore: interrupted; nothing was kept")
 	case err != nil:
 		return fmt.Errorf("restore: %w", err)
 	}
-	return c.print(p.stdout, &r.Header, time.Since(began))
+	return c.print(p.Stdout, &r.Header, time.Since(began))
 }
 
 func (c *restoreCmd) print(w io.Writer, h *archive.Header, took time.Duration) error {
 	at, bytes := time.UnixMilli(h.At), h.Bytes()
 	if c.JSON {
-		var o jsonObject
-		o.moment("at", at)
-		o.figures(figure{"bytes", bytes}, figure{"files", int64(len(h.Files))}, figure{"packets", int64(h.Packets)})
-		o.add("seconds", took.Seconds())
-		return o.print(w)
+		var o terminal.JSON
+		o.Moment("at", at)
+		addFigures(&o, figure{"bytes", bytes}, figure{"files", int64(len(h.Files))}, figure{"packets", int64(h.Packets)})
+		o.Add("seconds", took.Seconds())
+		return o.Print(w)
 	}
 	_, err := fmt.Fprintf(w, "%s of %s restored in %v: the moment %s. Check it with \"holdfast verify %[5]s\", and serve it with \"holdfast serve --data %[5]s\"\n",
-		approximate(bytes), plural(len(h.Files), "file"), took.Round(time.Millisecond), at.UTC().Format(time.RFC3339), c.Dir)
+		terminal.Approximate(bytes), terminal.Plural(len(h.Files), "file"), took.Round(time.Millisecond), at.UTC().Format(time.RFC3339), c.Dir)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/resp"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -17,31 +18,31 @@ import (
 
 // serveCmd runs the server.
 type serveCmd struct {
-	Config          string        `placeholder:"FILE" help:"Config file (TOML): values of the other flags, users, and defaults of queues. The command line and the environment win. \"holdfast config show\" prints one."`
-	Data            folder        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder; made if it does not exist (default ${default})."`
-	Pinpriq         string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for pinpriq, or off. Port 0 takes a free port, which the log names (default ${default})."`
-	Barbershop      string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for barbershop, or off (default ${default})."`
-	BarbershopQueue string        `default:"barbershop" placeholder:"NAME" help:"Queue that holds the items of barbershop (default ${default})."`
-	Redis           string        `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address for Redis clients, or off (default ${default})."`
-	RedisDisable    []string      `placeholder:"NAME" help:"Redis commands to switch off, such as FLUSHALL,KEYS."`
-	Admin           string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup), and GET /metrics, /livez, /readyz and /healthz for monitors (default ${default})."`
-	Sync            string        `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
-	Cache           byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
-	PlainUser       string        `placeholder:"NAME" help:"User of pinpriq and barbershop connections without a client certificate. Without one these doors are closed as soon as there is a user or a password."`
-	TLSCert         string        `name:"tls-cert" placeholder:"FILE" help:"Certificate of the server, in PEM: every address speaks TLS then. It is read again when the file changes."`
-	TLSKey          string        `name:"tls-key" placeholder:"FILE" help:"Private key of that certificate."`
-	TLSClientCA     string        `name:"tls-client-ca" placeholder:"FILE" help:"Certificates of CAs whose client certificates are taken: their common names say which user a client is."`
-	Debug           bool          `help:"Serve profiles at /debug/pprof of the operator's address, to operators."`
-	MetricsQueues   []string      `placeholder:"GLOB" help:"Queues with metrics of their own at /metrics of the operator's address, besides the 200 largest, such as orders-*,mail."`
-	MaxConns        int           `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
-	MaxBuffers      byteSize      `placeholder:"SIZE" help:"Memory for requests that have begun, transactions, watched names, channels and replies that are not read, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
-	MaxPayload      byteSize      `default:"1MiB" placeholder:"SIZE" help:"Longest payload that Redis clients may push, 1MiB to 64MiB; --max-buffers must be four times that (default ${default})."`
-	Drain           time.Duration `default:"8s" range:"1ms 3650d" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
-	Loop            bool          `default:"true" negatable:"" help:"Have one loop read and write all connections (Linux). With --no-loop goroutines do."`
-	Insecure        bool          `help:"Allow addresses that other machines can reach although TLS or users are missing."`
-	AcceptLoss      bool          `help:"Start although acknowledged packets are missing, and give those up."`
-	Log             string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
-	LogLevel        string        `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important level to log: debug, info, warn or error (default ${default})."`
+	Config          string            `placeholder:"FILE" help:"Config file (TOML): values of the other flags, users, and defaults of queues. The command line and the environment win. \"holdfast config show\" prints one."`
+	Data            folder            `default:"./holdfast-data" placeholder:"DIR" help:"Data folder; made if it does not exist (default ${default})."`
+	Pinpriq         string            `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for pinpriq, or off. Port 0 takes a free port, which the log names (default ${default})."`
+	Barbershop      string            `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for barbershop, or off (default ${default})."`
+	BarbershopQueue string            `default:"barbershop" placeholder:"NAME" help:"Queue that holds the items of barbershop (default ${default})."`
+	Redis           string            `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address for Redis clients, or off (default ${default})."`
+	RedisDisable    []string          `placeholder:"NAME" help:"Redis commands to switch off, such as FLUSHALL,KEYS."`
+	Admin           string            `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup), and GET /metrics, /livez, /readyz and /healthz for monitors (default ${default})."`
+	Sync            string            `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
+	Cache           terminal.ByteSize `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
+	PlainUser       string            `placeholder:"NAME" help:"User of pinpriq and barbershop connections without a client certificate. Without one these doors are closed as soon as there is a user or a password."`
+	TLSCert         string            `name:"tls-cert" placeholder:"FILE" help:"Certificate of the server, in PEM: every address speaks TLS then. It is read again when the file changes."`
+	TLSKey          string            `name:"tls-key" placeholder:"FILE" help:"Private key of that certificate."`
+	TLSClientCA     string            `name:"tls-client-ca" placeholder:"FILE" help:"Certificates of CAs whose client certificates are taken: their common names say which user a client is."`
+	Debug           bool              `help:"Serve profiles at /debug/pprof of the operator's address, to operators."`
+	MetricsQueues   []string          `placeholder:"GLOB" help:"Queues with metrics of their own at /metrics of the operator's address, besides the 200 largest, such as orders-*,mail."`
+	MaxConns        int               `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
+	MaxBuffers      terminal.ByteSize `placeholder:"SIZE" help:"Memory for requests that have begun, transactions, watched names, channels and replies that are not read, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
+	MaxPayload      terminal.ByteSize `default:"1MiB" placeholder:"SIZE" help:"Longest payload that Redis clients may push, 1MiB to 64MiB; --max-buffers must be four times that (default ${default})."`
+	Drain           time.Duration     `default:"8s" range:"1ms 3650d" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
+	Loop            bool              `default:"true" negatable:"" help:"Have one loop read and write all connections (Linux). With --no-loop goroutines do."`
+	Insecure        bool              `help:"Allow addresses that other machines can reach although TLS or users are missing."`
+	AcceptLoss      bool              `help:"Start although acknowledged packets are missing, and give those up."`
+	Log             string            `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
+	LogLevel        string            `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important level to log: debug, info, warn or error (default ${default})."`
 
 	RedisPassword secret `name:"redis-password-file" placeholder:"FILE" help:"File that holds a password; a line break at its end does not count. Redis clients and operators must log in then, and the user default with it may do everything. $$HOLDFAST_REDIS_PASSWORD can hold the password itself."`
 }
@@ -63,12 +64,12 @@ Examples:
 
 // The ranges of --cache, --max-buffers and --max-payload.
 const (
-	minCache   = byteSize(64 << 10)
-	maxCache   = byteSize(32 << 30)
-	minBuffers = byteSize(16 << 20)
-	maxBuffers = byteSize(1 << 40)
-	minPayload = byteSize(broker.DefaultMaxPayload)
-	maxPayload = byteSize(broker.MaxPayload)
+	minCache   = terminal.ByteSize(64 << 10)
+	maxCache   = terminal.ByteSize(32 << 30)
+	minBuffers = terminal.ByteSize(16 << 20)
+	maxBuffers = terminal.ByteSize(1 << 40)
+	minPayload = terminal.ByteSize(broker.DefaultMaxPayload)
+	maxPayload = terminal.ByteSize(broker.MaxPayload)
 )
 
 func (c *serveCmd) Validate() error {
@@ -175,7 +176,7 @@ func (p *program) logger(format string, level slog.Leveler) *slog.Logger {
 			}
 			return a
 		}
-		return slog.New(slog.NewJSONHandler(p.stderr, options))
+		return slog.New(slog.NewJSONHandler(p.Stderr, options))
 	}
-	return slog.New(slog.NewTextHandler(p.stderr, options))
+	return slog.New(slog.NewTextHandler(p.Stderr, options))
 }

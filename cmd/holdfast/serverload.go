@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
@@ -69,15 +70,15 @@ const (
 )
 
 // toServer loads a file into a running server. It reads the file to its end before.
-func (c *loadCmd) toServer(ctx context.Context, p *Process) error {
+func (c *loadCmd) toServer(ctx context.Context, p *terminal.Process) error {
 	if err := dump.CheckPatterns(c.Queue); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	in, err := p.input(c.File)
+	in, err := p.Input(c.File)
 	if err != nil {
 		return err
 	}
-	defer in.close()
+	defer in.Close()
 	file, ok := in.Reader.(io.Seeker)
 	if !ok {
 		return fmt.Errorf("load: %s is no regular file, which can be read twice: to be checked, and to be loaded", c.File)
@@ -87,19 +88,19 @@ func (c *loadCmd) toServer(ctx context.Context, p *Process) error {
 		return err
 	}
 	defer server.Close()
-	m := p.meter(c.Quiet)
-	defer m.end()
+	m := p.Meter(c.Quiet)
+	defer m.End()
 	began := time.Now()
 	l := &serverLoad{
 		loadCmd: c, conn: server.Redis().Conn(), now: began.UnixMilli(), held: make(map[string]bool), selected: c.DB,
-		progress: func(loaded, total int64) { m.set("load", inPackets, loaded, total) },
+		progress: func(loaded, total int64) { m.Set("load", terminal.InPackets, loaded, total) },
 	}
 	defer l.conn.Close()
 	if len(c.From) > 0 {
 		l.from = c.From[0]
 	}
 	l.pipe = l.conn.TxPipeline() // each goes to the disk in one piece
-	if err = l.check(ctx, in, func(at dump.Progress) { m.set("check", inBytes, at.Bytes, in.size) }); err == nil {
+	if err = l.check(ctx, in, func(at dump.Progress) { m.Set("check", terminal.InBytes, at.Bytes, in.Size) }); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
@@ -107,14 +108,14 @@ func (c *loadCmd) toServer(ctx context.Context, p *Process) error {
 	}
 	if _, err = dump.Read(ctx, in, func(r *dump.Record) error { return l.add(ctx, r) }, nil); err != nil {
 		return l.failed(ctx, cmp.Or(l.refused, err), fmt.Sprintf("%d of about %s are loaded; --from %s goes on there, and what was under way may be there twice then",
-			l.report.Packets, plural(l.total, "packet"), l.rest()))
+			l.report.Packets, terminal.Plural(l.total, "packet"), l.rest()))
 	}
-	m.end()
+	m.End()
 	if l.from > l.record {
 		return fmt.Errorf("load: --from: expected at most %d, the records of the dump, got %d", l.record, l.from)
 	}
 	l.report.Took = time.Since(began)
-	return c.print(p.stdout, &l.report)
+	return c.print(p.Stdout, &l.report)
 }
 
 // failed is an error of the server or of the file, and what came of the load.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -39,7 +40,7 @@ func (c *setCmd) Validate() error {
 	return cmp.Or(checkPairs("<name=value>", c.Settings), err)
 }
 
-func (c *setCmd) Run(ctx context.Context, p *Process) error {
+func (c *setCmd) Run(ctx context.Context, p *terminal.Process) error {
 	changes, err := c.changes()
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func (c *setCmd) Run(ctx context.Context, p *Process) error {
 		switch name, _, _ = strings.Cut(name, "."); {
 		case err == nil:
 		case strings.HasPrefix(err.Error(), fmt.Sprintf("unknown setting %q", name)):
-			return usageError{fmt.Errorf("%w%s", err, nearest(name, settingNames()))}
+			return usageError{fmt.Errorf("%w%s", err, terminal.Nearest(name, settingNames()))}
 		case strings.HasPrefix(err.Error(), name+": "):
 			return usageError{err}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -31,12 +32,12 @@ func parseSetting(name, value string) (string, error) {
 	switch kindOf(name) {
 	case content.SettingDuration:
 		var d time.Duration
-		d, err = parseTime(value)
-		value = decimal((d + time.Millisecond - 1).Milliseconds())
+		d, err = terminal.ParseTime(value)
+		value = terminal.Decimal((d + time.Millisecond - 1).Milliseconds())
 	case content.SettingBytes:
-		var size byteSize
+		var size terminal.ByteSize
 		err = size.UnmarshalText([]byte(value))
-		value = decimal(int64(size))
+		value = terminal.Decimal(int64(size))
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
@@ -49,11 +50,11 @@ func settingText(name, value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch kind := kindOf(name); {
 	case err == nil && kind == content.SettingDuration:
-		return timeText(time.Duration(n) * time.Millisecond)
+		return terminal.TimeText(time.Duration(n) * time.Millisecond)
 	case err == nil && kind == content.SettingBytes:
-		return byteSize(n).String()
+		return terminal.ByteSize(n).String()
 	}
-	return optional(value, longCell)
+	return terminal.Optional(value, terminal.LongCell)
 }
 
 // settingChanges are settings and their values as the protocol takes them.

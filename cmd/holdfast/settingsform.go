@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -23,7 +24,7 @@ type settingsForm struct {
 
 // change changes settings of a queue, and prints what they are then. It makes the queue, unless
 // that must be there.
-func (f *settingsForm) change(ctx context.Context, p *Process, queue string, there bool, changes *settingChanges) error {
+func (f *settingsForm) change(ctx context.Context, p *terminal.Process, queue string, there bool, changes *settingChanges) error {
 	return f.call(ctx, func(ctx context.Context, server *client.Client) error {
 		if there {
 			if _, err := server.Get(ctx, queue); err != nil {
@@ -40,7 +41,7 @@ func (f *settingsForm) change(ctx context.Context, p *Process, queue string, the
 			return err
 		}
 		maps.DeleteFunc(settings, func(name, _ string) bool { return !slices.Contains(changes.names, name) })
-		return f.print(p.stdout, settings)
+		return f.print(p.Stdout, settings)
 	})
 }
 
@@ -50,19 +51,19 @@ func (f *settingsForm) print(w io.Writer, settings map[string]string) error {
 		_, err := w.Write(settingsJSON(settings))
 		return err
 	}
-	t := newTable(w)
+	t := terminal.NewTable(w)
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		shown := name
 		if tag, ok := strings.CutPrefix(name, "enum "); ok {
-			shown = enumPrefix + cell(tag, longCell)
+			shown = enumPrefix + terminal.Cell(tag, terminal.LongCell)
 		}
-		t.row(shown, settingText(name, settings[name]))
+		t.Row(shown, settingText(name, settings[name]))
 	}
 	return t.Flush()
 }
 
 func settingsJSON(settings map[string]string) []byte {
-	var o jsonObject
+	var o terminal.JSON
 	orders, lists, plain := make(map[string][]jsonbytes.Bytes), [][]jsonbytes.Bytes(nil), true
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		value, field := settings[name], strings.ReplaceAll(name, "-", "_")
@@ -76,16 +77,16 @@ func settingsJSON(settings map[string]string) []byte {
 			lists = append(lists, append([]jsonbytes.Bytes{jsonbytes.Bytes(tag)}, orders[tag]...))
 			plain = plain && utf8.ValidString(tag)
 		case err == nil && kindOf(name) < content.SettingChoice:
-			o.add(field, n)
+			o.Add(field, n)
 		default:
-			o.bytes(field, []byte(value))
+			o.Bytes(field, []byte(value))
 		}
 	}
 	switch {
 	case !plain:
-		o.add("enum", lists) // as dumps have them
+		o.Add("enum", lists) // as dumps have them
 	case len(orders) > 0:
-		o.add("enum", orders)
+		o.Add("enum", orders)
 	}
-	return o.line()
+	return o.Line()
 }

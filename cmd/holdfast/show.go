@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
@@ -30,18 +31,18 @@ Examples:
     holdfast show jobs 17 --raw > payload.bin`
 }
 
-func (c *showCmd) Run(ctx context.Context, p *Process) error {
+func (c *showCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packet, err := server.Show(ctx, c.Queue, c.ID)
 		switch {
 		case err != nil:
 			return err
 		case c.Raw:
-			_, err = p.stdout.Write(payloadFor(p.stdout, packet.Payload))
+			_, err = p.Stdout.Write(terminal.PayloadFor(p.Stdout, packet.Payload))
 		case c.JSON:
-			_, err = p.stdout.Write(packetJSON(packet))
+			_, err = p.Stdout.Write(packetJSON(packet))
 		default:
-			err = describe(p.stdout, packet, time.Now())
+			err = describe(p.Stdout, packet, time.Now())
 		}
 		return err
 	})
@@ -49,28 +50,28 @@ func (c *showCmd) Run(ctx context.Context, p *Process) error {
 
 // describe writes the fields of a packet, a line each.
 func describe(w io.Writer, p *client.Packet, now time.Time) error {
-	t := newTable(w)
+	t := terminal.NewTable(w)
 	for i, v := range p.Fields() {
 		f, value := words.PacketFields[i], ""
 		switch v := v.(type) {
 		case []byte:
-			value = cell(string(v), longCell)
+			value = terminal.Cell(string(v), terminal.LongCell)
 		case string:
-			value = optional(v, longCell)
+			value = terminal.Optional(v, terminal.LongCell)
 		case int64:
-			if value = decimal(v); f.Kind == words.Percent {
+			if value = terminal.Decimal(v); f.Kind == words.Percent {
 				value += " %"
 			}
 		case time.Time:
-			value = moment(v, now)
+			value = terminal.Moment(v, now)
 		case map[string]string:
 			value = tagsCell(v)
 		}
 		if i == words.PacketPayload {
-			value += fmt.Sprintf(" (%s)", approximate(int64(len(p.Payload))))
+			value += fmt.Sprintf(" (%s)", terminal.Approximate(int64(len(p.Payload))))
 		}
 		if value != "" {
-			t.row(strings.ReplaceAll(f.Name, "-", " "), value)
+			t.Row(strings.ReplaceAll(f.Name, "-", " "), value)
 		}
 	}
 	return t.Flush()

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // source is where the value of a flag comes from.
@@ -38,7 +40,7 @@ func (p *program) loadConfig(line *kong.Context) error {
 	}
 	s := &p.sources
 	s.flags = command.Flags
-	name, _ := p.env(variableOf("config"))
+	name, _ := p.Env(variableOf("config"))
 	for _, at := range line.Path {
 		if at.Positional != nil && at.Positional.Name == "file" || at.Flag != nil && at.Flag.Name == "config" {
 			name = line.Value(at).String()
@@ -63,7 +65,7 @@ func (p *program) loadConfig(line *kong.Context) error {
 			for _, f := range command.Flags {
 				names = append(names, f.Name)
 			}
-			return file.wrong(pathOf("", key), fmt.Errorf("%w%s", errUnknownKey, nearest(key, names)))
+			return file.wrong(pathOf("", key), fmt.Errorf("%w%s", errUnknownKey, terminal.Nearest(key, names)))
 		}
 	}
 	return file.readTables()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
@@ -47,7 +48,7 @@ func (c *statsCmd) Validate() error {
 }
 
 // Run asks for all queues, then prints.
-func (c *statsCmd) Run(ctx context.Context, p *Process) error {
+func (c *statsCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		if c.Watch {
 			return c.watch(ctx, server, p)
@@ -56,7 +57,7 @@ func (c *statsCmd) Run(ctx context.Context, p *Process) error {
 		if err != nil {
 			return err
 		}
-		return c.print(p.stdout, all, &round{})
+		return c.print(p.Stdout, all, &round{})
 	})
 }
 
@@ -108,30 +109,30 @@ func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueS
 // printStats writes a column for each queue, side by side if a terminal is wide enough.
 func printStats(w io.Writer, all []queueStats, before *round) error {
 	t := statsTable(w, all, before)
-	if len(all) > 1 && !t.fits() {
+	if len(all) > 1 && !t.Fits() {
 		half := len(all) / 2
 		return cmp.Or(printStats(w, all[:half], before), printStats(w, all[half:], before))
 	}
 	return t.Flush()
 }
 
-func statsTable(w io.Writer, all []queueStats, before *round) *table {
+func statsTable(w io.Writer, all []queueStats, before *round) *terminal.Table {
 	var names []string // cut where they are long
 	for i := range all {
-		names = append(names, cell(all[i].name, longCell))
+		names = append(names, terminal.Cell(all[i].name, terminal.LongCell))
 	}
-	t := newTable(w, names...)
-	t.row(append([]string{"QUEUE"}, names...)...)
+	t := terminal.NewTable(w, names...)
+	t.Row(append([]string{"QUEUE"}, names...)...)
 	line := func(name string, of func(q *queueStats) string) {
 		cells := []string{name}
 		for i := range all {
 			cells = append(cells, of(&all[i]))
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
 	for i, f := range words.QueueFigures {
 		line(f.Name, func(q *queueStats) string {
-			text := decimal(q.Figure(i))
+			text := terminal.Decimal(q.Figure(i))
 			if f.Kind == words.Flag {
 				text = yesOrNo[q.Figure(i)]
 			}
@@ -142,8 +143,8 @@ func statsTable(w io.Writer, all []queueStats, before *round) *table {
 		})
 	}
 	line("age", ageOfQueue)
-	line("producer", func(q *queueStats) string { return optional(q.Producer, longCell) })
-	line("consumer", func(q *queueStats) string { return optional(q.Consumer, longCell) })
+	line("producer", func(q *queueStats) string { return terminal.Optional(q.Producer, terminal.LongCell) })
+	line("consumer", func(q *queueStats) string { return terminal.Optional(q.Consumer, terminal.LongCell) })
 	return t
 }
 
@@ -164,7 +165,7 @@ func ageOfQueue(q *queueStats) string {
 	if q.Ready == 0 {
 		return ""
 	}
-	return span(q.Age)
+	return terminal.Span(q.Age)
 }
 
 // printBusiest writes a row for each queue, the busiest first, with rates or without.
@@ -175,17 +176,17 @@ func printBusiest(w io.Writer, all []queueStats, before *round, rates bool) erro
 		}
 		return cmp.Or(cmp.Compare(busy(&b), busy(&a)), cmp.Compare(a.name, b.name))
 	})
-	t := newTable(w, "QUEUE")
+	t := terminal.NewTable(w, "QUEUE")
 	row := func(figures []string, perSecond ...string) {
 		if rates {
 			figures = append(figures, perSecond...)
 		}
-		t.row(figures...)
+		t.Row(figures...)
 	}
 	row([]string{"QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "AGE", "STATE"}, "IN/S", "OUT/S", "BACK/S")
 	for i := range all {
 		q := &all[i]
-		row([]string{cell(q.name, longCell), decimal(q.Ready), decimal(q.Delayed), decimal(q.Claimed), decimal(q.Dead), ageOfQueue(q), stateOf(&q.Stats)},
+		row([]string{terminal.Cell(q.name, terminal.LongCell), terminal.Decimal(q.Ready), terminal.Decimal(q.Delayed), terminal.Decimal(q.Claimed), terminal.Decimal(q.Dead), ageOfQueue(q), stateOf(&q.Stats)},
 			before.perSecond(q, words.Pushed), before.perSecond(q, words.Popped, words.Acked), before.perSecond(q, words.Nacked))
 	}
 	return t.Flush()
@@ -193,7 +194,7 @@ func printBusiest(w io.Writer, all []queueStats, before *round, rates bool) erro
 
 // printBands writes how many packets are ready in each range of priorities.
 func printBands(w io.Writer, all []queueStats) error {
-	t := newTable(w, "QUEUE")
+	t := terminal.NewTable(w, "QUEUE")
 	rows := 0
 	for i := range all {
 		for _, b := range all[i].Bands {
@@ -204,9 +205,9 @@ func printBands(w io.Writer, all []queueStats) error {
 				if _, err := io.WriteString(w, "\n"); err != nil {
 					return err
 				}
-				t.row("QUEUE", "PRIORITY", "READY")
+				t.Row("QUEUE", "PRIORITY", "READY")
 			}
-			t.row(cell(all[i].name, longCell), bandName(b), decimal(b.Packets))
+			t.Row(terminal.Cell(all[i].name, terminal.LongCell), bandName(b), terminal.Decimal(b.Packets))
 		}
 	}
 	return t.Flush()
@@ -222,18 +223,18 @@ func bandName(b client.Band) string {
 
 // statsJSON is the figures of a queue in a line.
 func statsJSON(name string, s *client.Stats) []byte {
-	var o jsonObject
-	o.bytes("queue", []byte(name))
+	var o terminal.JSON
+	o.Bytes("queue", []byte(name))
 	for i, f := range words.QueueFigures {
 		if name := strings.ReplaceAll(f.Name, "-", "_"); f.Kind == words.Flag {
-			o.add(name, s.Figure(i) == 1)
+			o.Add(name, s.Figure(i) == 1)
 		} else {
-			o.add(name, s.Figure(i))
+			o.Add(name, s.Figure(i))
 		}
 	}
-	o.add("age", s.Age.Milliseconds())
-	o.text("producer", s.Producer)
-	o.text("consumer", s.Consumer)
+	o.Add("age", s.Age.Milliseconds())
+	o.Text("producer", s.Producer)
+	o.Text("consumer", s.Consumer)
 	type band struct {
 		From    uint32 `json:"from"`
 		To      uint32 `json:"to"`
@@ -243,6 +244,6 @@ func statsJSON(name string, s *client.Stats) []byte {
 	for i, b := range s.Bands {
 		bands[i] = band(b)
 	}
-	o.add("priorities", bands)
-	return o.line()
+	o.Add("priorities", bands)
+	return o.Line()
 }

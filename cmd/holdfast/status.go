@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -33,7 +34,7 @@ var statusFields = [][2]string{
 	{"damaged_packets", "damaged_packets"},
 }
 
-func (c *statusCmd) Run(ctx context.Context, p *Process) error {
+func (c *statusCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		info, err := server.Info(ctx)
 		switch {
@@ -42,25 +43,25 @@ func (c *statusCmd) Run(ctx context.Context, p *Process) error {
 		case info["holdfast_version"] == "":
 			return fmt.Errorf("the server at %s is no Holdfast server: check --redis", c.Redis)
 		case c.JSON:
-			_, err = p.stdout.Write(statusJSON(info))
+			_, err = p.Stdout.Write(statusJSON(info))
 		default:
-			err = printStatus(p.stdout, info)
+			err = printStatus(p.Stdout, info)
 		}
 		return err
 	})
 }
 
 func statusJSON(info map[string]string) []byte {
-	var o jsonObject
+	var o terminal.JSON
 	for _, field := range statusFields {
 		value := info[field[1]]
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-			o.add(field[0], n)
+			o.Add(field[0], n)
 		} else {
-			o.add(field[0], value)
+			o.Add(field[0], value)
 		}
 	}
-	return o.line()
+	return o.Line()
 }
 
 func printStatus(w io.Writer, info map[string]string) error {
@@ -69,11 +70,11 @@ func printStatus(w io.Writer, info map[string]string) error {
 		return n
 	}
 	refused := map[string]string{"no-push": ": pushes are refused until some is freed", "stop": ": everything is refused until some is freed"}[info["disk_level"]]
-	t := newTable(w)
-	t.row("version", info["holdfast_version"])
-	t.row("uptime", span(time.Duration(number("uptime_in_seconds"))*time.Second))
-	t.row("connections", fmt.Sprintf("%s in all, %s of Redis clients", info["connections"], info["connected_clients"]))
-	t.row("memory", approximate(number("used_memory_rss")))
-	t.row("disk", fmt.Sprintf("%s of %s free%s", approximate(number("disk_free")), approximate(number("disk_total")), refused))
+	t := terminal.NewTable(w)
+	t.Row("version", info["holdfast_version"])
+	t.Row("uptime", terminal.Span(time.Duration(number("uptime_in_seconds"))*time.Second))
+	t.Row("connections", fmt.Sprintf("%s in all, %s of Redis clients", info["connections"], info["connected_clients"]))
+	t.Row("memory", terminal.Approximate(number("used_memory_rss")))
+	t.Row("disk", fmt.Sprintf("%s of %s free%s", terminal.Approximate(number("disk_free")), terminal.Approximate(number("disk_total")), refused))
 	return t.Flush()
 }

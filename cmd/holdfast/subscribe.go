@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -31,7 +32,7 @@ Examples:
 
 // Run prints packets until there were Count of them, the queues are drained or ctx ends. Each is a
 // normal end.
-func (c *subscribeCmd) Run(ctx context.Context, p *Process) error {
+func (c *subscribeCmd) Run(ctx context.Context, p *terminal.Process) error {
 	server, err := c.connect(context.WithoutCancel(ctx)) // an answer on its way holds a packet
 	if err != nil {
 		return err
@@ -49,7 +50,7 @@ func (c *subscribeCmd) Run(ctx context.Context, p *Process) error {
 		case err != nil:
 			return c.explain(ctx, err)
 		}
-		if err := c.print(p.stdout, packets, c.Group); err != nil {
+		if err := c.print(p.Stdout, packets, c.Group); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
@@ -34,14 +35,14 @@ Examples:
 }
 
 // Run prints events until a signal.
-func (c *tailCmd) Run(ctx context.Context, p *Process) error {
-	o, err := p.create("-")
+func (c *tailCmd) Run(ctx context.Context, p *terminal.Process) error {
+	o, err := p.Create("-")
 	if err != nil {
 		return err
 	}
 	form := c.line
 	if c.JSON {
-		form = func(event []byte) ([]byte, error) { return append(escaped(event), '\n'), nil }
+		form = func(event []byte) ([]byte, error) { return append(terminal.Escaped(event), '\n'), nil }
 	} else if _, err := o.WriteString(eventHead); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (e eventFields) number(name string) int64 {
 // cell is a field for a terminal, a dash if there is none.
 func (e eventFields) cell(name string) string {
 	if text := e.text(name); text != "" {
-		return cell(text, longCell)
+		return terminal.Cell(text, terminal.LongCell)
 	}
 	return "-"
 }
@@ -119,7 +120,7 @@ func (e eventFields) note() string {
 	var all []string
 	say := func(words, name string) {
 		if text := e.text(name); text != "" {
-			all = append(all, words+cell(text, longCell))
+			all = append(all, words+terminal.Cell(text, terminal.LongCell))
 		}
 	}
 	say("queue ", "queue")
@@ -130,10 +131,10 @@ func (e eventFields) note() string {
 	say("consumer ", "consumer")
 	say("to ", "to")
 	if _, ok := e["age_ms"]; ok {
-		all = append(all, "the oldest packet waits for "+span(time.Duration(e.number("age_ms"))*time.Millisecond))
+		all = append(all, "the oldest packet waits for "+terminal.Span(time.Duration(e.number("age_ms"))*time.Millisecond))
 	}
 	if n := e.number("messages"); n > 0 {
-		all = append(all, plural(n, "event")+" left out: too many at once, or read too slowly")
+		all = append(all, terminal.Plural(n, "event")+" left out: too many at once, or read too slowly")
 	}
 	say("the disk ", "state")
 	say("", "reason")

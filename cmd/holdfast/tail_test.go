@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
@@ -30,7 +31,7 @@ func (c command) begin(t *testing.T, args ...string) *tailing {
 	read, write := io.Pipe()
 	tail := &tailing{bufio.NewReader(read), cancel, make(chan int, 1), new(bytes.Buffer)}
 	go func() { // ends with ctx, or with the server
-		p := program{Process: Process{stdin: strings.NewReader(c.stdin), stdout: write, stderr: tail.stderr, env: c.lookup}}
+		p := program{Process: terminal.Process{Stdin: strings.NewReader(c.stdin), Stdout: write, Stderr: tail.stderr, Env: c.lookup}}
 		tail.ended <- p.run(ctx, args)
 		_ = write.Close()
 	}()

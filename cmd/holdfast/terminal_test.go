@@ -9,6 +9,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/cmd/terminal/terminaltest"
 )
 
@@ -22,7 +23,7 @@ func onTerminal(t *testing.T, s *testServer, width, height uint16, args ...strin
 // onTerminal runs a command in a terminal of a size. What that would show is its standard output.
 func (c command) onTerminal(t *testing.T, width, height uint16, args ...string) result {
 	t.Helper()
-	terminal, screen := terminaltest.OfSize(t, width, height)
+	tty, screen := terminaltest.OfSize(t, width, height)
 	shown := make(chan string, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -39,9 +40,9 @@ func (c command) onTerminal(t *testing.T, width, height uint16, args ...string) 
 		}
 		shown <- string(all)
 	}()
-	p := program{Process: Process{stdin: strings.NewReader(c.stdin), stdout: terminal, stderr: terminal, env: c.lookup}}
+	p := program{Process: terminal.Process{Stdin: strings.NewReader(c.stdin), Stdout: tty, Stderr: tty, Env: c.lookup}}
 	code := p.run(ctx, args)
-	_ = terminal.Close()
+	_ = tty.Close()
 	return result{code: code, stdout: strings.ReplaceAll(<-shown, "\r\n", "\n")}
 }
 

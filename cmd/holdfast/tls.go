@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/certs"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // tlsCmd works on certificates.
@@ -89,9 +90,9 @@ type issue struct {
 	make func() (certs.Pair, error)
 }
 
-func (c *tlsInitCmd) Run(p *Process) error {
+func (c *tlsInitCmd) Run(p *terminal.Process) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
-		return fmt.Errorf("make folder %s: %w", c.Dir, pathless(err))
+		return fmt.Errorf("make folder %s: %w", c.Dir, terminal.Pathless(err))
 	}
 	span := c.span()
 	var ca *certs.Authority
@@ -208,7 +209,7 @@ func machine() string {
 }
 
 // issue makes a certificate, writes it, behind its key, and names the files.
-func (c *tlsInitCmd) issue(p *Process, i issue) error {
+func (c *tlsInitCmd) issue(p *terminal.Process, i issue) error {
 	pair, err := i.make()
 	if err != nil {
 		return err
@@ -219,7 +220,7 @@ func (c *tlsInitCmd) issue(p *Process, i issue) error {
 	if err := writeNew(c.file(i.name+".pem"), pair.Cert, 0o644); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s\n%s\n", c.file(i.name+".pem"), c.file(i.name+"-key.pem"))
+	_, err = fmt.Fprintf(p.Stdout, "%s\n%s\n", c.file(i.name+".pem"), c.file(i.name+"-key.pem"))
 	return err
 }
 
@@ -227,18 +228,18 @@ func (c *tlsInitCmd) issue(p *Process, i issue) error {
 func writeNew(name string, text []byte, mode fs.FileMode) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, pathless(err))
+		return fmt.Errorf("write %s: %w", name, terminal.Pathless(err))
 	}
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		_ = os.Remove(name)
-		return fmt.Errorf("write %s: %w", name, pathless(err))
+		return fmt.Errorf("write %s: %w", name, terminal.Pathless(err))
 	}
 	return nil
 }
 
 // explain says how the files are used.
-func (c *tlsInitCmd) explain(p *Process, clients []string) error {
+func (c *tlsInitCmd) explain(p *terminal.Process, clients []string) error {
 	text := fmt.Sprintf("\nServe with them:\n\n    holdfast serve --tls-cert %s --tls-key %s --tls-client-ca %s\n",
 		shellWord(c.file("server.pem")), shellWord(c.file("server-key.pem")), shellWord(c.file("ca.pem")))
 	for i, name := range clients {
@@ -251,7 +252,7 @@ func (c *tlsInitCmd) explain(p *Process, clients []string) error {
 	if len(clients) > 0 {
 		text += fmt.Sprintf("\nWhere the server has users, its config file says who that is:\n\n    [users.%[1]q]\n    certificates = [%[1]q]\n", clients[0])
 	}
-	_, err := fmt.Fprint(p.stdout, text)
+	_, err := fmt.Fprint(p.Stdout, text)
 	return err
 }
 

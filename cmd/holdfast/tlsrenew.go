@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-queue/holdfast/cmd/certs"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // tlsRenewCmd renews certificates that tls init has made.
@@ -30,7 +31,7 @@ Examples:
 
 func (c *tlsRenewCmd) Validate() error { return checkClients(c.Client) }
 
-func (c *tlsRenewCmd) Run(p *Process) error {
+func (c *tlsRenewCmd) Run(p *terminal.Process) error {
 	ca, err := c.load()
 	if err != nil {
 		return err
@@ -48,7 +49,7 @@ func (c *tlsRenewCmd) Run(p *Process) error {
 }
 
 // renew puts a new pair in the place of one, and names its files.
-func (c *tlsRenewCmd) renew(p *Process, ca *certs.Authority, name string) error {
+func (c *tlsRenewCmd) renew(p *terminal.Process, ca *certs.Authority, name string) error {
 	old, err := c.read(name)
 	if err != nil {
 		return err
@@ -68,10 +69,10 @@ func (c *tlsRenewCmd) renew(p *Process, ca *certs.Authority, name string) error 
 	}
 	for _, file := range []string{key, cert} {
 		if err := os.Rename(file+".new", file); err != nil {
-			return fmt.Errorf("replace %s: %w", file, pathless(err))
+			return fmt.Errorf("replace %s: %w", file, terminal.Pathless(err))
 		}
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s\n%s\n", cert, key)
+	_, err = fmt.Fprintf(p.Stdout, "%s\n%s\n", cert, key)
 	return err
 }
 
@@ -80,7 +81,7 @@ func (c *tlsRenewCmd) renew(p *Process, ca *certs.Authority, name string) error 
 func writeBeside(file string, text []byte) error {
 	info, err := os.Stat(file)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", file, pathless(err))
+		return fmt.Errorf("read %s: %w", file, terminal.Pathless(err))
 	}
 	beside := file + ".new"
 	_ = os.Remove(beside) // of a renewal that was cut short
@@ -91,7 +92,7 @@ func writeBeside(file string, text []byte) error {
 		err = os.Chown(beside, int(of.Uid), int(of.Gid))
 	}
 	if err = cmp.Or(err, os.Chmod(beside, info.Mode().Perm())); err != nil {
-		return fmt.Errorf("give %s the owner and the rights of %s: %w", beside, file, pathless(err))
+		return fmt.Errorf("give %s the owner and the rights of %s: %w", beside, file, terminal.Pathless(err))
 	}
 	return nil
 }
@@ -102,7 +103,7 @@ func (c *tlsRenewCmd) read(name string) (*x509.Certificate, error) {
 	for _, file := range []string{c.file(name + ".pem"), c.file("ca.pem")} {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, pathless(err))
+			return nil, fmt.Errorf("read %s: %w", file, terminal.Pathless(err))
 		}
 		block, _ := pem.Decode(text)
 		if block == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -31,13 +32,13 @@ func (c *unsetCmd) Validate() error {
 			return err
 		}
 		if _, ok := defaultOf(name); !ok {
-			return fmt.Errorf("unknown setting %.80q: expected one of %s%s", name, strings.Join(settingNames(), ", "), nearest(name, settingNames()))
+			return fmt.Errorf("unknown setting %.80q: expected one of %s%s", name, strings.Join(settingNames(), ", "), terminal.Nearest(name, settingNames()))
 		}
 	}
 	return nil
 }
 
-func (c *unsetCmd) Run(ctx context.Context, p *Process) error {
+func (c *unsetCmd) Run(ctx context.Context, p *terminal.Process) error {
 	var changes settingChanges
 	for _, name := range c.Names {
 		value, _ := defaultOf(name)
@@ -58,7 +59,7 @@ func defaultOf(name string) (value string, ok bool) {
 		case k.Kind == content.SettingFlag:
 			return "no", true
 		default:
-			return decimal(k.Default), true
+			return terminal.Decimal(k.Default), true
 		}
 	}
 	return "", strings.HasPrefix(name, enumPrefix)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -24,30 +25,30 @@ Examples:
     holdfast users --json`
 }
 
-func (c *usersCmd) Run(ctx context.Context, p *Process) error {
+func (c *usersCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		all, err := server.Users(ctx)
 		if err != nil {
 			return err
 		}
-		o, err := p.create("-")
+		o, err := p.Create("-")
 		if err != nil {
 			return err
 		}
-		defer o.discard()
-		t := newTable(o, "USER", "RIGHTS")
+		defer o.Discard()
+		t := terminal.NewTable(o, "USER", "RIGHTS")
 		if !c.JSON {
-			t.row("USER", "STATE", "RIGHTS")
+			t.Row("USER", "STATE", "RIGHTS")
 		}
 		for i := range all {
 			u := &all[i]
 			if c.JSON {
-				var json jsonObject
-				json.bytes("user", []byte(u.Name))
-				json.add("off", u.Off)
-				json.add("operate", u.Operate)
-				json.add("grants", append([]client.Grant{}, u.Grants...))
-				_, _ = o.Write(json.line()) // keep says what is wrong
+				var json terminal.JSON
+				json.Bytes("user", []byte(u.Name))
+				json.Add("off", u.Off)
+				json.Add("operate", u.Operate)
+				json.Add("grants", append([]client.Grant{}, u.Grants...))
+				_, _ = o.Write(json.Line()) // keep says what is wrong
 				continue
 			}
 			state, rights := "on", []string(nil)
@@ -60,8 +61,8 @@ func (c *usersCmd) Run(ctx context.Context, p *Process) error {
 			if u.Operate {
 				rights = append(rights, "operate")
 			}
-			t.row(cell(u.Name, longCell), state, optional(strings.Join(rights, ", "), longCell))
+			t.Row(terminal.Cell(u.Name, terminal.LongCell), state, terminal.Optional(strings.Join(rights, ", "), terminal.LongCell))
 		}
-		return cmp.Or(t.Flush(), o.keep())
+		return cmp.Or(t.Flush(), o.Keep())
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -24,11 +25,11 @@ func printVerdictJSON(w *bufio.Writer, r *verify.Report) {
 	for _, f := range r.Findings {
 		findings = append(findings, finding(f))
 	}
-	var o jsonObject
-	o.add("sound", r.Sound())
-	o.add("findings", findings)
-	o.add("more", r.More) // findings that are not listed
-	o.figures(figure{"packets", r.Packets}, figure{"expired", r.Expired}, figure{"bytes", r.Bytes}, figure{"keys", r.Keys}, figure{"left_over", r.LeftOver})
+	var o terminal.JSON
+	o.Add("sound", r.Sound())
+	o.Add("findings", findings)
+	o.Add("more", r.More) // findings that are not listed
+	addFigures(&o, figure{"packets", r.Packets}, figure{"expired", r.Expired}, figure{"bytes", r.Bytes}, figure{"keys", r.Keys}, figure{"left_over", r.LeftOver})
 	fmt.Fprintf(w, `%s,"queues":[`, []byte(o))
 	for i := range r.Queues {
 		if i > 0 {
@@ -40,17 +41,17 @@ func printVerdictJSON(w *bufio.Writer, r *verify.Report) {
 }
 
 func queueCountJSON(q *verify.QueueCount) []byte {
-	var o jsonObject
-	o.add("id", q.ID)
-	o.bytes("queue", q.Name)
+	var o terminal.JSON
+	o.Add("id", q.ID)
+	o.Bytes("queue", q.Name)
 	if q.Database > 0 {
-		o.add("database", q.Database)
+		o.Add("database", q.Database)
 	}
 	for state, name := range recovery.StateNames {
-		o.figures(figure{name, q.Counts[state]})
+		addFigures(&o, figure{name, q.Counts[state]})
 	}
-	o.figures(figure{"expired", q.Expired}, figure{"bytes", q.Bytes})
-	return o.line()
+	addFigures(&o, figure{"expired", q.Expired}, figure{"bytes", q.Bytes})
+	return o.Line()
 }
 
 // printVerdict writes a line for each finding, a line for each queue, and the verdict. Errors of w
@@ -60,7 +61,7 @@ func printVerdict(w *bufio.Writer, r *verify.Report) {
 		fmt.Fprintln(w, f)
 	}
 	if r.More > 0 {
-		fmt.Fprintf(w, "%s not listed\n", plural(r.More, "more finding"))
+		fmt.Fprintf(w, "%s not listed\n", terminal.Plural(r.More, "more finding"))
 	}
 	printQueues(w, r.Queues)
 	verdict := "sound"
@@ -72,7 +73,7 @@ func printVerdict(w *bufio.Writer, r *verify.Report) {
 		keys = ", strings and hashes: " + strconv.FormatInt(r.Keys, 10)
 	}
 	fmt.Fprintf(w, "%s: %s of %s in %s%s, expired: %d, %v\n", verdict,
-		plural(r.Packets, "packet"), plural(r.Bytes, "byte"), plural(len(r.Queues), "queue"), keys, r.Expired, r.Took.Round(time.Millisecond))
+		terminal.Plural(r.Packets, "packet"), terminal.Plural(r.Bytes, "byte"), terminal.Plural(len(r.Queues), "queue"), keys, r.Expired, r.Took.Round(time.Millisecond))
 }
 
 // printQueues writes a table with a line for each queue, and keeps none of it.

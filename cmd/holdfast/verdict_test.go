@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -109,7 +110,7 @@ func TestExitCodeOfVerifyTellsWhatWasNotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			p := program{Process: Process{stdin: strings.NewReader(""), stdout: c.stdout, stderr: &stderr, env: command{}.lookup}}
+			p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: c.stdout, Stderr: &stderr, Env: command{}.lookup}}
 			if code := p.run(t.Context(), []string{"verify", c.dir}); code != c.code || stderr.String() != c.stderr {
 				t.Errorf("exit code %d, stderr %q; want %d, %q", code, stderr.String(), c.code, c.stderr)
 			}
@@ -136,7 +137,7 @@ func TestCommandsSayWhatTheyCouldNotPrint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			env := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}
-			p := program{Process: Process{stdin: strings.NewReader(""), stdout: gone, stderr: &stderr, env: env.lookup}}
+			p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: gone, Stderr: &stderr, Env: env.lookup}}
 			if code := p.run(t.Context(), c.args); code != exitFailed || stderr.String() != c.want {
 				t.Errorf("exit code %d, stderr %q; want 1, %q", code, stderr.String(), c.want)
 			}

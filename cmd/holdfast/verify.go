@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 )
 
@@ -15,7 +16,7 @@ type verifyCmd struct {
 	Path folder `arg:"" help:"Data folder, on which no server may be running; or the file of a backup or dump, or - for standard input; or a folder of backups, of which the newest is read."`
 	JSON bool   `help:"Print a JSON object."`
 
-	progress
+	terminal.Progress
 }
 
 func (c *verifyCmd) Help() string {
@@ -38,53 +39,53 @@ Examples:
 var errNotChecked = errors.New("verify: no result")
 
 // Run verifies, and returns an error unless the folder is sound.
-func (c *verifyCmd) Run(ctx context.Context, p *Process) error {
+func (c *verifyCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if file := c.backup(); file != "" {
 		return c.file(ctx, p, file)
 	}
 	if err := c.Path.check(true); err != nil {
 		return fmt.Errorf("%w: %w", errNotChecked, err)
 	}
-	m := p.meter(c.Quiet)
-	defer m.end()
+	m := p.Meter(c.Quiet)
+	defer m.End()
 	defer daemon.TuneGC()()
 	report, err := verify.Folder(ctx, string(c.Path), verify.Options{
 		Now: time.Now().UnixMilli(),
 		Progress: func(step string, done, total int64) {
 			switch step {
 			case "files":
-				m.set("check files", inBytes, done, total)
+				m.Set("check files", terminal.InBytes, done, total)
 			case "keys":
-				m.set("check keys", inKeys, done, total)
+				m.Set("check keys", terminal.InKeys, done, total)
 			default:
-				m.set("check packets", inPackets, done, total)
+				m.Set("check packets", terminal.InPackets, done, total)
 			}
 		},
 	})
-	m.end()
+	m.End()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotChecked, err)
 	}
 	// A reader that has seen enough still gets the verdict, by the exit code.
-	if err := c.print(p, &report); err != nil && !errors.Is(err, errReaderGone) {
+	if err := c.print(p, &report); err != nil && !errors.Is(err, terminal.ErrReaderGone) {
 		return fmt.Errorf("%w: %w", errNotChecked, err)
 	}
 	if !report.Sound() {
-		return fmt.Errorf("verify: the folder has %s", plural(len(report.Findings)+report.More, "finding"))
+		return fmt.Errorf("verify: the folder has %s", terminal.Plural(len(report.Findings)+report.More, "finding"))
 	}
 	return nil
 }
 
-func (c *verifyCmd) print(p *Process, r *verify.Report) error {
-	o, err := p.create("-")
+func (c *verifyCmd) print(p *terminal.Process, r *verify.Report) error {
+	o, err := p.Create("-")
 	if err != nil {
 		return err
 	}
-	defer o.discard()
+	defer o.Discard()
 	if c.JSON {
 		printVerdictJSON(o.Writer, r)
 	} else {
 		printVerdict(o.Writer, r)
 	}
-	return o.keep()
+	return o.Keep()
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/archive"
 )
 
@@ -31,26 +32,26 @@ func (c *verifyCmd) backup() string {
 }
 
 // file checks a backup or dump, and returns an error unless it is whole.
-func (c *verifyCmd) file(ctx context.Context, p *Process, name string) error {
-	file, err := p.input(name)
+func (c *verifyCmd) file(ctx context.Context, p *terminal.Process, name string) error {
+	file, err := p.Input(name)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotChecked, err)
 	}
-	defer file.close()
-	m := p.meter(c.Quiet)
-	defer m.end()
+	defer file.Close()
+	m := p.Meter(c.Quiet)
+	defer m.End()
 	began, source := time.Now(), &failing{Reader: file.Reader}
 	in := bufio.NewReader(source)
 	begin, _ := in.Peek(len(archive.HeaderName))
-	held, err := readBackup(ctx, in, string(begin) == archive.HeaderName, func(u measure, done, total int64) { m.set("check backup", u, done, total) })
-	m.end()
+	held, err := readBackup(ctx, in, string(begin) == archive.HeaderName, func(u terminal.Measure, done, total int64) { m.Set("check backup", u, done, total) })
+	m.End()
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: interrupted", errNotChecked)
 	case source.err != nil:
-		return fmt.Errorf("%w: read %s: %w", errNotChecked, name, pathless(source.err))
+		return fmt.Errorf("%w: read %s: %w", errNotChecked, name, terminal.Pathless(source.err))
 	}
-	if e := c.printFile(p.stdout, name, held, err, time.Since(began)); e != nil && !errors.Is(e, errReaderGone) {
+	if e := c.printFile(p.Stdout, name, held, err, time.Since(began)); e != nil && !errors.Is(e, terminal.ErrReaderGone) {
 		return fmt.Errorf("%w: %w", errNotChecked, e)
 	}
 	if err != nil {
@@ -63,16 +64,16 @@ func (c *verifyCmd) file(ctx context.Context, p *Process, name string) error {
 func (c *verifyCmd) printFile(w io.Writer, name string, held []figure, wrong error, took time.Duration) error {
 	switch {
 	case c.JSON:
-		var o jsonObject
-		o.add("sound", wrong == nil)
-		o.bytes("file", []byte(name))
+		var o terminal.JSON
+		o.Add("sound", wrong == nil)
+		o.Bytes("file", []byte(name))
 		if wrong == nil {
-			o.figures(held...)
+			addFigures(&o, held...)
 		} else {
-			o.text("error", wrong.Error())
+			o.Text("error", wrong.Error())
 		}
-		o.add("seconds", took.Seconds())
-		return o.print(w)
+		o.Add("seconds", took.Seconds())
+		return o.Print(w)
 	case wrong != nil:
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -39,16 +40,16 @@ type versions struct {
 	Format   int    `json:"format"` // of the data folders that it reads and writes
 }
 
-func (c *versionCmd) Run(p *Process) error {
+func (c *versionCmd) Run(p *terminal.Process) error {
 	v := thisBuild()
 	if c.JSON {
-		return json.NewEncoder(p.stdout).Encode(v)
+		return json.NewEncoder(p.Stdout).Encode(v)
 	}
 	changed := ""
 	if v.Modified {
 		changed = " with changes"
 	}
-	_, err := fmt.Fprintf(p.stdout, "holdfast %s (commit %.12s%s, date %s, %s %s/%s, data format %d)\n",
+	_, err := fmt.Fprintf(p.Stdout, "holdfast %s (commit %.12s%s, date %s, %s %s/%s, data format %d)\n",
 		v.Version, v.Commit, changed, v.Date, v.Go, v.OS, v.Arch, v.Format)
 	return err
 }

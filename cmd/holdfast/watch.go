@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -39,7 +40,7 @@ func (r *round) perSecond(q *queueStats, figures ...int) string {
 
 // watch prints round after round until ctx ends. A server that is away after the first round may
 // come back.
-func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *Process) error {
+func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *terminal.Process) error {
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
 	var before round
@@ -53,7 +54,7 @@ func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *Process)
 			if before.of != nil {
 				before.took = now.Sub(asked)
 			}
-			out := page{to: p.stdout}
+			out := page{to: p.Stdout}
 			if err := cmp.Or(c.print(&out, all, &before), out.write(c.JSON)); err != nil {
 				return err
 			}
@@ -64,7 +65,7 @@ func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *Process)
 		case before.of == nil:
 			return err
 		default:
-			p.report(c.explain(ctx, err))
+			p.Report(c.explain(ctx, err))
 		}
 		select {
 		case <-tick.C:
@@ -87,7 +88,7 @@ func (o *page) Onto() io.Writer { return o.to }
 // left of that: a screen that is cleared first would flicker. It never scrolls.
 func (o *page) write(json bool) error {
 	text := o.Bytes()
-	_, height := sizeOf(o.to)
+	_, height := terminal.SizeOf(o.to)
 	switch {
 	case json:
 	case height > 2:

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -56,7 +57,7 @@ func TestStatsAreWatchedAlsoWhenTheServerComesBack(t *testing.T) {
 	away := sees(stderr, "no server answers")
 	ended := make(chan int, 1)
 	go func() { // ends with ctx
-		p := program{Process: Process{stdin: strings.NewReader(""), stdout: figures, stderr: complaints, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}}
+		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: figures, Stderr: complaints, Env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}}
 		ended <- p.run(ctx, []string{"stats", "q", "--watch", "--every", "1ms"})
 	}()
 	awaited(t, first, "rates")

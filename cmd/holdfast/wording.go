@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // elsewhere are words that other programs have for a command, with those of this one.
@@ -34,7 +36,7 @@ func unknownCommand(word string, commands []string) error {
 	if slices.Contains([]string{"stop", "shutdown", "restart"}, word) {
 		return fmt.Errorf("there is no command %.80q: the signal TERM ends a server", word)
 	}
-	return fmt.Errorf("there is no command %.80q%s", word, nearest(word, commands))
+	return fmt.Errorf("there is no command %.80q%s", word, terminal.Nearest(word, commands))
 }
 
 var noValue = regexp.MustCompile(`^(.*): expected .* value but got "(.*)" \((.*)\)(?:; perhaps try .*)?$`)

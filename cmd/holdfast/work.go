@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -59,16 +60,16 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	stderr := &shared{w: p.stderr}
+	stderr := &shared{w: p.Stderr}
 	server.Logger = slog.New(slog.NewTextHandler(stderr, nil))
-	t := task{server: append(c.variables(), "HOLDFAST_CONTEXT="+p.context), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
-	p.atEnd.Store(func() { t.signal(syscall.SIGTERM) })
+	t := task{server: append(c.variables(), "HOLDFAST_CONTEXT="+p.context), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.Stdout}, stderr: stderr}
+	p.AtEnd.Store(func() { t.signal(syscall.SIGTERM) })
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)
 	defer context.AfterFunc(ctx, func() {
 		server.StopClaiming() // before the word: a command that ends when it comes would claim once more
 		if n := t.signal(0); n > 0 {
-			fmt.Fprintf(stderr, "holdfast: waiting for %s to end; a second Ctrl-C ends what still runs\n", plural(n, "command"))
+			fmt.Fprintf(stderr, "holdfast: waiting for %s to end; a second Ctrl-C ends what still runs\n", terminal.Plural(n, "command"))
 		}
 	})()
 	for _, end := range []context.Context{ctx, t.useful} {

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -193,7 +194,7 @@ func TestASignalLetsCommandsEndAndClaimsNoMore(t *testing.T) {
 	var stdout strings.Builder
 	ended := make(chan int, 1)
 	go func() { // ends with the command
-		p := program{Process: Process{stdin: strings.NewReader(""), stdout: &stdout, stderr: complaints, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}}
+		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: complaints, Env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}}
 		ended <- p.run(ctx, []string{"work", "q", "cat", "-", g})
 	}()
 	running := open(t, g)

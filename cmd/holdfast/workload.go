@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -86,7 +87,7 @@ func (c *benchCmd) boardWorkload(ctx context.Context) (*workload, error) {
 		return nil, err
 	}
 	if there > 0 {
-		return nil, fmt.Errorf("the board at %s has %s, which a bench would change: start a server of its own for it", c.Barbershop, plural(there, "item"))
+		return nil, fmt.Errorf("the board at %s has %s, which a bench would change: start a server of its own for it", c.Barbershop, terminal.Plural(there, "item"))
 	}
 	server, err := c.spec(c.Barbershop)
 	if err != nil {

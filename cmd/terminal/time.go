@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 
 const day = 24 * time.Hour
 
-// longest is the longest time that the server takes: ten years.
-const longest = 315_360_000_000 * time.Millisecond
+// LongestTime is the longest time that the server takes: ten years.
+const LongestTime = 315_360_000_000 * time.Millisecond
 
 // daysAndWeeks are the units that time.ParseDuration does not know.
 var daysAndWeeks = regexp.MustCompile(`[0-9.]+[dw]`)
 
-// parseTime reads a time with its units, such as 1h30m, or a plain 0: as long as the server takes.
-func parseTime(text string) (time.Duration, error) {
+// ParseTime reads a time with its units, such as 1h30m, or a plain 0: as long as the server takes.
+func ParseTime(text string) (time.Duration, error) {
 	inHours := daysAndWeeks.ReplaceAllStringFunc(text, func(part string) string {
 		days, err := strconv.ParseFloat(part[:len(part)-1], 64)
 		if err != nil {
@@ -31,10 +31,10 @@ func parseTime(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(inHours)
 	_, bare := strconv.ParseFloat(text, 64)
 	switch {
-	case err == nil && d >= 0 && d <= longest:
+	case err == nil && d >= 0 && d <= LongestTime:
 		return d, nil
 	case err == nil:
-		return 0, fmt.Errorf("expected 0s to %s, got %.80q", timeText(longest), text)
+		return 0, fmt.Errorf("expected 0s to %s, got %.80q", TimeText(LongestTime), text)
 	case bare == nil:
 		return 0, noUnit(text, "ms", "s", "m", "h", "d", "w")
 	}
@@ -47,8 +47,8 @@ func noUnit(number string, units ...string) error {
 	return fmt.Errorf("%.80q has no unit: write %s or %s", number, number+strings.Join(units[:last], ", "+number), number+units[last])
 }
 
-// timeText is a time as parseTime reads it, without the units that are 0.
-func timeText(d time.Duration) string {
+// TimeText is a time as ParseTime reads it, without the units that are 0.
+func TimeText(d time.Duration) string {
 	text := (d % day).String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -1,12 +1,12 @@
-package main
+package terminal
 
 import (
 	"fmt"
 	"strings"
 )
 
-// nearest asks whether one of some words was meant, "" if none is like what was written.
-func nearest(written string, words []string) string {
+// Nearest asks whether one of some words was meant, "" if none is like what was written.
+func Nearest(written string, words []string) string {
 	best, at := "", 3
 	for _, word := range words {
 		d := distance(written, word)

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// byteSize is a number of bytes on the command line: 64MiB, 1GB, 4096B.
-type byteSize int64
+// ByteSize is a number of bytes on the command line: 64MiB, 1GB, 4096B.
+type ByteSize int64
 
-// unit is a suffix of a byteSize and what it stands for.
+// unit is a suffix of a ByteSize and what it stands for.
 type unit struct {
 	suffix string
 	bytes  int64
@@ -25,7 +25,7 @@ func units() []unit {
 }
 
 // UnmarshalText reads a whole number with a unit, in either case of letters, or a plain 0.
-func (s *byteSize) UnmarshalText(text []byte) error {
+func (s *ByteSize) UnmarshalText(text []byte) error {
 	if n, err := strconv.ParseUint(string(text), 10, 64); err == nil {
 		if *s = 0; n > 0 {
 			return noUnit(string(text), "B", "KiB", "MiB", "GiB")
@@ -42,14 +42,14 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 		if err != nil || int64(n) > math.MaxInt64/u.bytes {
 			break
 		}
-		*s = byteSize(int64(n) * u.bytes)
+		*s = ByteSize(int64(n) * u.bytes)
 		return nil
 	}
 	return fmt.Errorf("expected a whole number of B, KiB, MiB or GiB, such as 64MiB, got %.80q", text)
 }
 
 // String is the size in the largest unit that leaves no rest.
-func (s byteSize) String() string {
+func (s ByteSize) String() string {
 	for _, u := range units()[:3] {
 		if s != 0 && int64(s)%u.bytes == 0 {
 			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.suffix
@@ -58,8 +58,8 @@ func (s byteSize) String() string {
 	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
-// approximate is a number of bytes for people, in the largest unit of which it is at least one.
-func approximate(n int64) string {
+// Approximate is a number of bytes for people, in the largest unit of which it is at least one.
+func Approximate(n int64) string {
 	for _, u := range units()[:3] {
 		if n >= u.bytes {
 			return strconv.FormatFloat(float64(n)/float64(u.bytes), 'f', 1, 64) + " " + u.suffix

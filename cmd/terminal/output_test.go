@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"context"
@@ -15,9 +15,9 @@ func TestFileHasItsNameOnlyWhenItIsWhole(t *testing.T) {
 	if err := os.WriteFile(name, []byte("older"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := program{Process: Process{long: io.Discard}}
+	p := Process{long: io.Discard}
 	for _, keep := range []bool{false, true} {
-		o, err := p.create(name)
+		o, err := p.Create(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,11 +30,11 @@ func TestFileHasItsNameOnlyWhenItIsWhole(t *testing.T) {
 		want := "older"
 		if keep {
 			want = strings.Repeat("newer", outputBuffer)
-			if err := o.keep(); err != nil {
+			if err := o.Keep(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		o.discard()
+		o.Discard()
 		if b, err := os.ReadFile(name); err != nil || string(b) != want {
 			t.Errorf("kept %t: the file holds %d bytes %.10q, %v", keep, len(b), b, err)
 		}
@@ -46,21 +46,21 @@ func TestFileHasItsNameOnlyWhenItIsWhole(t *testing.T) {
 
 func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	p := program{Process: Process{long: io.Discard}}
+	p := Process{long: io.Discard}
 	for name, want := range map[string]string{
 		dir:                               "is a folder",
 		filepath.Join(dir, "none", "out"): "no such file",
 	} {
-		if _, err := p.create(name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Create(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", name, err, want)
 		}
 	}
-	full, err := p.create("/dev/full")
+	full, err := p.Create("/dev/full")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = full.WriteString("x")
-	if err := full.keep(); err == nil || !strings.Contains(err.Error(), "no space left") {
+	if err := full.Keep(); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("a full device: %v, want its error", err)
 	}
 }
@@ -75,12 +75,12 @@ func TestTwoOutputsOfOneNameDoNotMix(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	p := program{Process: Process{long: io.Discard}}
-	first, err := p.create(name)
+	p := Process{long: io.Discard}
+	first, err := p.Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := p.create(name)
+	second, err := p.Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +89,8 @@ func TestTwoOutputsOfOneNameDoNotMix(t *testing.T) {
 		_, _ = second.WriteString("second")
 		_, _ = first.Flush(), second.Flush()
 	}
-	for o, want := range map[*output]string{first: "firstfirstfirst", second: "secondsecondsecond"} {
-		if err := o.keep(); err != nil {
+	for o, want := range map[*Output]string{first: "firstfirstfirst", second: "secondsecondsecond"} {
+		if err := o.Keep(); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(name)
@@ -112,12 +112,12 @@ func TestOutputToALinkIsWrittenToWhereItLeads(t *testing.T) {
 	if err := errors.Join(os.WriteFile(target, []byte("older"), 0o600), os.Symlink(target, link)); err != nil {
 		t.Fatal(err)
 	}
-	o, err := (&program{Process: Process{stdout: io.Discard}}).create(link)
+	o, err := (&Process{Stdout: io.Discard}).Create(link)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = o.WriteString("newer")
-	if err := o.keep(); err != nil {
+	if err := o.Keep(); err != nil {
 		t.Fatal(err)
 	}
 	if to, err := os.Readlink(link); err != nil || to != target || string(readFile(t, target)) != "newer" {
@@ -128,7 +128,7 @@ func TestOutputToALinkIsWrittenToWhereItLeads(t *testing.T) {
 func TestNothingIsWrittenOnceTheCommandIsToEnd(t *testing.T) {
 	stop := make(chan struct{})
 	var out strings.Builder
-	o, err := (&program{Process: Process{long: &out, stop: stop}}).create("-")
+	o, err := (&Process{long: &out, stop: stop}).Create("-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,16 @@ func TestNothingIsWrittenOnceTheCommandIsToEnd(t *testing.T) {
 	}
 	close(stop)
 	_, _ = o.WriteString("after")
-	if err := o.keep(); !errors.Is(err, context.Canceled) || out.String() != "before" {
+	if err := o.Keep(); !errors.Is(err, context.Canceled) || out.String() != "before" {
 		t.Errorf("%v, written %q; want to be stopped before the second", err, out.String())
 	}
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

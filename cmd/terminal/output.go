@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bufio"
@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// output is where a command writes what may be long. A regular file is written under a hidden name
+// Output is where a command writes what may be long. A regular file is written under a hidden name
 // beside its own, and gets its own when it is whole and on disk.
-type output struct {
+type Output struct {
 	*bufio.Writer
 	sink *sink
 	name string   // "" for standard output
@@ -24,15 +24,17 @@ type output struct {
 
 const outputBuffer = 256 << 10
 
-// temporaryFiles are the hidden names. A command that is killed leaves its file behind.
-const temporaryFiles = ".holdfast-*.tmp"
+// TemporaryFiles is a pattern of the hidden names, as filepath.Match takes it. A command that is
+// killed leaves its file behind.
+const TemporaryFiles = ".holdfast-*.tmp"
 
-// errReaderGone means that nobody reads standard output any more, as when "head" has seen enough.
+// ErrReaderGone means that nobody reads standard output any more, as when "head" has seen enough.
 // No message is printed for it: whoever stopped reading knows.
-var errReaderGone = errors.New("nobody reads standard output any more")
+var ErrReaderGone = errors.New("nobody reads standard output any more")
 
-// create opens an output; "-" or nothing is standard output. Either keep or discard must follow.
-func (p *Process) create(name string) (*output, error) {
+// Create opens an output; "-" or nothing is standard output. Either Keep or Discard must follow.
+// The error names what cannot be written.
+func (p *Process) Create(name string) (*Output, error) {
 	if name == "" || name == "-" {
 		return p.newOutput("", p.long), nil
 	}
@@ -43,51 +45,52 @@ func (p *Process) create(name string) (*output, error) {
 	case err == nil && !info.Mode().IsRegular(): // a pipe or a device, which no file may replace
 		return p.createInPlace(name)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
+		return nil, fmt.Errorf("write %s: %w", name, Pathless(err))
 	}
 	if target, err := filepath.EvalSymlinks(name); err == nil { // a link stays one
 		name = target
 	}
 	// Its mode is 0600: only who may read the data folder may read its packets.
-	file, err := os.CreateTemp(filepath.Dir(name), temporaryFiles)
+	file, err := os.CreateTemp(filepath.Dir(name), TemporaryFiles)
 	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
+		return nil, fmt.Errorf("write %s: %w", name, Pathless(err))
 	}
 	o := p.newOutput(name, file)
 	o.file, o.tmp = file, file.Name()
 	return o, nil
 }
 
-func (p *Process) createInPlace(name string) (*output, error) {
+func (p *Process) createInPlace(name string) (*Output, error) {
 	file, err := openFile(p.stop, name, os.O_WRONLY)
 	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
+		return nil, fmt.Errorf("write %s: %w", name, Pathless(err))
 	}
 	o := p.newOutput(name, interruptibleFile(file, p.stop))
 	o.file = file
 	return o, nil
 }
 
-func (p *Process) newOutput(name string, w io.Writer) *output {
-	o := &output{name: name, sink: &sink{name: name, w: w, stop: p.stop}}
+func (p *Process) newOutput(name string, w io.Writer) *Output {
+	o := &Output{name: name, sink: &sink{name: name, w: w, stop: p.stop}}
 	o.Writer = bufio.NewWriterSize(o.sink, outputBuffer)
 	return o
 }
 
-// end keeps an output that is whole. It returns what came of one that is not, as the command was
+// End keeps an output that is whole. It returns what came of one that is not, as the command was
 // interrupted or failed.
-func (o *output) end(ctx context.Context, command string, err error) error {
+func (o *Output) End(ctx context.Context, command string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New(command + ": interrupted; " + o.left())
 	case err != nil:
 		return fmt.Errorf("%s: %w; %s", command, o.cause(err), o.left())
 	}
-	return o.keep()
+	return o.Keep()
 }
 
-// keep writes the rest, waits until the file is on disk, and gives it its name.
-func (o *output) keep() error {
+// Keep writes the rest, waits until the file is on disk, and gives it its name. After an error an
+// older file stays as it was.
+func (o *Output) Keep() error {
 	err := o.Flush()
 	if o.file == nil {
 		return err
@@ -111,8 +114,8 @@ func (o *output) keep() error {
 	return o.sink.failed(syncFolder(filepath.Dir(o.name)))
 }
 
-// discard removes a file that is not whole. After keep it does nothing.
-func (o *output) discard() {
+// Discard removes a file that is not whole. After Keep it does nothing.
+func (o *Output) Discard() {
 	if o.file != nil {
 		_ = o.file.Close()
 	}
@@ -122,7 +125,7 @@ func (o *output) discard() {
 }
 
 // left says what is there when nothing was kept.
-func (o *output) left() string {
+func (o *Output) left() string {
 	switch {
 	case o.tmp != "":
 		return "nothing was written to " + o.name
@@ -134,7 +137,7 @@ func (o *output) left() string {
 
 // cause is the output's own error if it has one, and err if not. Code that writes to the output may
 // have put its error into other words.
-func (o *output) cause(err error) error {
+func (o *Output) cause(err error) error {
 	if err != nil && o.sink.err != nil {
 		return o.sink.err
 	}
@@ -170,15 +173,15 @@ func (s *sink) failed(err error) error {
 	case err == nil:
 		return nil
 	case s.name != "":
-		return fmt.Errorf("write %s: %w", s.name, pathless(err))
+		return fmt.Errorf("write %s: %w", s.name, Pathless(err))
 	case errors.Is(err, syscall.EPIPE):
-		return errReaderGone
+		return ErrReaderGone
 	}
-	return fmt.Errorf("write to standard output: %w", pathless(err))
+	return fmt.Errorf("write to standard output: %w", Pathless(err))
 }
 
-// pathless is an error without the file and the call, for a message that already names them.
-func pathless(err error) error {
+// Pathless is an error without the file and the call, for a message that already names them.
+func Pathless(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"io"
@@ -14,7 +14,7 @@ import (
 // terminalOf is the terminal that an output of a command ends in, nil if that is none.
 func terminalOf(w io.Writer) *os.File {
 	switch w := w.(type) {
-	case *output:
+	case *Output:
 		return terminalOf(w.sink)
 	case interface{ Onto() io.Writer }: // of another package
 		return terminalOf(w.Onto())
@@ -30,8 +30,8 @@ func terminalOf(w io.Writer) *os.File {
 	return nil
 }
 
-// sizeOf is how many characters a terminal has in a line, and how many lines: 0 for other outputs.
-func sizeOf(w io.Writer) (width, height int) {
+// SizeOf is how many characters a terminal has in a line, and how many lines: 0 for other outputs.
+func SizeOf(w io.Writer) (width, height int) {
 	if file := terminalOf(w); file != nil {
 		width, height, _ = term.GetSize(int(file.Fd()))
 	}
@@ -44,18 +44,18 @@ func readable(text, also string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) && !strings.ContainsRune(also, r) })
 }
 
-// legible is a text for a terminal: quoted if it could do more there than be read.
-func legible(text string) string {
+// Legible is a text for a terminal: quoted if it could do more there than be read.
+func Legible(text string) string {
 	if readable(text, "\n\t") {
 		return text
 	}
 	return strconv.Quote(text)
 }
 
-// payloadFor is a payload as it goes to an output: legible on a terminal, elsewhere as it is.
-func payloadFor(w io.Writer, payload []byte) []byte {
+// PayloadFor is a payload as it goes to an output: legible on a terminal, elsewhere as it is.
+func PayloadFor(w io.Writer, payload []byte) []byte {
 	if terminalOf(w) == nil {
 		return payload
 	}
-	return []byte(legible(string(payload)))
+	return []byte(Legible(string(payload)))
 }

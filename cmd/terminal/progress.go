@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// progress is the flag of a command that may take long.
-type progress struct {
+// Progress is the flag of a command that may take long.
+type Progress struct {
 	Quiet bool `short:"q" help:"Show no progress on standard error."`
 }
 
@@ -25,19 +25,20 @@ const (
 	firstRate = time.Second // of a stage: its rate in less time says little
 )
 
-// measure is what a meter counts.
-type measure string
+// Measure is what a meter counts.
+type Measure string
 
+// What is counted.
 const (
-	inPackets measure = "packets" // totals are estimates: no folder counts its packets that expire
-	inKeys    measure = "keys"    // strings, hashes and fields
-	inBytes   measure = "bytes"
+	InPackets Measure = "packets" // totals are estimates: no folder counts its packets that expire
+	InKeys    Measure = "keys"    // strings, hashes and fields
+	InBytes   Measure = "bytes"
 )
 
 // number is a count of the measure, for people.
-func (u measure) number(n int64) string {
-	if u == inBytes {
-		return approximate(n)
+func (u Measure) number(n int64) string {
+	if u == InBytes {
+		return Approximate(n)
 	}
 	return strconv.FormatInt(n, 10)
 }
@@ -45,7 +46,7 @@ func (u measure) number(n int64) string {
 // stage is one part of a command's work.
 type stage struct {
 	name        string
-	unit        measure
+	unit        Measure
 	began       time.Time
 	first       int64 // what was done when it began, as by a load that was cut short
 	done, total int64 // total 0: not known
@@ -58,12 +59,12 @@ func (s *stage) text(now time.Time) string {
 		text += ": " + s.unit.number(s.done)
 		if s.total > 0 {
 			text += "/"
-			if s.unit == inPackets {
+			if s.unit == InPackets {
 				text += "~"
 			}
 			text += s.unit.number(s.total)
 		}
-		if s.unit != inBytes {
+		if s.unit != InBytes {
 			text += " " + string(s.unit)
 		}
 	}
@@ -82,9 +83,9 @@ func (s *stage) text(now time.Time) string {
 	return text
 }
 
-// meter shows how far a command is: by a bar where standard error is a terminal, by a line now and
+// Meter shows how far a command is: by a bar where standard error is a terminal, by a line now and
 // then where it is not.
-type meter struct {
+type Meter struct {
 	now      func() time.Time
 	terminal bool
 
@@ -95,25 +96,25 @@ type meter struct {
 	shown bool // on the terminal
 }
 
-// meter begins a meter, which the caller ends.
-func (p *Process) meter(quiet bool) *meter {
+// Meter begins a meter, which the caller ends. A quiet one shows nothing.
+func (p *Process) Meter(quiet bool) *Meter {
 	if quiet {
-		return &meter{now: time.Now}
+		return &Meter{now: time.Now}
 	}
-	kind, _ := p.env("TERM")
-	return newMeter(p.stderr, kind != "dumb" && terminalOf(p.stderr) != nil, time.Now)
+	kind, _ := p.Env("TERM")
+	return newMeter(p.Stderr, kind != "dumb" && terminalOf(p.Stderr) != nil, time.Now)
 }
 
-func newMeter(w io.Writer, terminal bool, now func() time.Time) *meter {
-	m := &meter{now: now, terminal: terminal, w: w, due: now().Add(firstLine)}
+func newMeter(w io.Writer, terminal bool, now func() time.Time) *Meter {
+	m := &Meter{now: now, terminal: terminal, w: w, due: now().Add(firstLine)}
 	if terminal {
 		m.due = now().Add(firstBar)
 	}
 	return m
 }
 
-// set tells how far a stage is. A new name begins a new stage.
-func (m *meter) set(name string, u measure, done, total int64) {
+// Set tells how far a stage is; a total of 0 is not known. A new name begins a new stage.
+func (m *Meter) Set(name string, u Measure, done, total int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.w == nil {
@@ -137,8 +138,8 @@ func (m *meter) set(name string, u measure, done, total int64) {
 	}
 }
 
-// end takes the meter away. It shows nothing from then on.
-func (m *meter) end() {
+// End takes the meter away. It shows nothing from then on.
+func (m *Meter) End() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clear()
@@ -150,8 +151,8 @@ const bar = 24
 
 // show shows the text on a line of the terminal, and a bar before it if the total is known and the
 // line has room. What is there stays until the next one, or until clear.
-func (m *meter) show(text string) {
-	width, _ := sizeOf(m.w)
+func (m *Meter) show(text string) {
+	width, _ := SizeOf(m.w)
 	if room := min(bar, width-widthOf(text)-len("100% []   ")); m.stage.total > 0 && room > 0 {
 		part := min(1, float64(m.stage.done)/float64(m.stage.total)) // the total may be an estimate
 		full := int(part * float64(room))
@@ -162,7 +163,7 @@ func (m *meter) show(text string) {
 }
 
 // clear leaves nothing of a stage on a terminal.
-func (m *meter) clear() {
+func (m *Meter) clear() {
 	if m.shown {
 		m.shown = false
 		fmt.Fprint(m.w, "\r\x1b[K")

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// table is rows for people, whose columns are aligned when it is flushed. On a terminal a row is
+// Table is rows for people, whose columns are aligned when it is flushed. On a terminal a row is
 // one line: the widest columns of texts are cut for that. For other outputs nothing is cut.
-type table struct {
+type Table struct {
 	w     io.Writer
 	width int      // of the terminal, 0 for other outputs
 	texts []string // heads of the columns that may be cut
@@ -24,14 +24,15 @@ type table struct {
 	rows  [][]string
 }
 
-func newTable(w io.Writer, texts ...string) *table {
-	width, _ := sizeOf(w)
-	return &table{w: w, width: width, texts: texts}
+// NewTable makes a table. The texts are the heads of the columns that may be cut.
+func NewTable(w io.Writer, texts ...string) *Table {
+	width, _ := SizeOf(w)
+	return &Table{w: w, width: width, texts: texts}
 }
 
-// row adds a row, of which the first is the head. What is empty is a dash, so that each row has as
+// Row adds a row, of which the first is the head. What is empty is a dash, so that each row has as
 // many words.
-func (t *table) row(cells ...string) {
+func (t *Table) Row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = cmp.Or(c, "-")
 	}
@@ -46,7 +47,7 @@ const leastText = 7
 
 // widths are those of the columns as they are, with two spaces behind each, and what a row has too
 // much for the terminal.
-func (t *table) widths() (columns []int, excess int) {
+func (t *Table) widths() (columns []int, excess int) {
 	columns = make([]int, len(t.head))
 	for _, cells := range t.rows {
 		for i, c := range cells {
@@ -62,14 +63,14 @@ func (t *table) widths() (columns []int, excess int) {
 	return columns, excess - 2 - t.width
 }
 
-// fits says that no row is wider than the terminal.
-func (t *table) fits() bool {
+// Fits says that no row is wider than the terminal.
+func (t *Table) Fits() bool {
 	_, excess := t.widths()
 	return excess <= 0
 }
 
 // Flush writes the rows at once.
-func (t *table) Flush() error {
+func (t *Table) Flush() error {
 	columns, excess := t.widths()
 	for ; excess > 0; excess-- {
 		widest := -1
@@ -121,9 +122,9 @@ func shorten(text string, width int) string {
 	return text[:end] + "…"
 }
 
-// cell is a text of any bytes for a terminal, on one line: quoted if it could do more there than be
+// Cell is a text of any bytes for a terminal, on one line: quoted if it could do more there than be
 // read, and cut after so many characters.
-func cell(text string, most int) string {
+func Cell(text string, most int) string {
 	end := 0
 	for n := 0; n < most && end < len(text); n++ {
 		_, size := utf8.DecodeRuneInString(text[end:])
@@ -139,19 +140,19 @@ func cell(text string, most int) string {
 	return short + rest
 }
 
-// optional is a cell that is empty for an empty text.
-func optional(text string, most int) string {
+// Optional is a cell that is empty for an empty text.
+func Optional(text string, most int) string {
 	if text == "" {
 		return ""
 	}
-	return cell(text, most)
+	return Cell(text, most)
 }
 
-// longCell is the most characters of a cell. Of a longer text --json has the rest.
-const longCell = 1000
+// LongCell is the most characters of a cell. Of a longer text --json has the rest.
+const LongCell = 1000
 
-// span is a time for people, in its largest unit and the one below.
-func span(d time.Duration) string {
+// Span is a time for people, in its largest unit and the one below.
+func Span(d time.Duration) string {
 	d = max(d, 0)
 	two := func(large, small time.Duration, a, b string) string {
 		text := strconv.FormatInt(int64(d/large), 10) + a
@@ -173,21 +174,22 @@ func span(d time.Duration) string {
 	return d.Truncate(time.Millisecond).String()
 }
 
-// moment is a time for people: local, and how far it is.
-func moment(t, now time.Time) string {
+// Moment is a time for people: local, and how far it is.
+func Moment(t, now time.Time) string {
 	switch {
 	case t.IsZero():
 		return ""
 	case t.After(now):
-		return t.Local().Format(time.DateTime) + " (in " + span(t.Sub(now)) + ")"
+		return t.Local().Format(time.DateTime) + " (in " + Span(t.Sub(now)) + ")"
 	}
-	return t.Local().Format(time.DateTime) + " (" + span(now.Sub(t)) + " ago)"
+	return t.Local().Format(time.DateTime) + " (" + Span(now.Sub(t)) + " ago)"
 }
 
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+// Decimal is a whole number as text.
+func Decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// plural counts things whose name takes an s.
-func plural[N int | int64 | uint64](n N, what string) string {
+// Plural counts things whose name takes an s.
+func Plural[N int | int64 | uint64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

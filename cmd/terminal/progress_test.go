@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -21,13 +21,13 @@ func TestLinesOfProgressComeNowAndThen(t *testing.T) {
 	clock := &steps{time.Unix(1000, 0)}
 	m := newMeter(&out, false, clock.now)
 	for range 9 { // seconds
-		m.set("verify", inPackets, m.stage.done, 1000)
-		m.set("verify", inPackets, m.stage.done+100, 1000)
+		m.Set("verify", InPackets, m.stage.done, 1000)
+		m.Set("verify", InPackets, m.stage.done+100, 1000)
 		clock.at = clock.at.Add(time.Second)
 	}
-	m.set("merge", inBytes, 3<<20, 0)
-	m.end()
-	m.set("merge", inBytes, 4<<20, 0)
+	m.Set("merge", InBytes, 3<<20, 0)
+	m.End()
+	m.Set("merge", InBytes, 4<<20, 0)
 	want := "holdfast: verify: 300/~1000 packets, 100/s, ~7s left\n" +
 		"holdfast: verify: 800/~1000 packets, 100/s, ~2s left\n"
 	if out.String() != want {
@@ -56,8 +56,8 @@ func TestMeterChoosesItsForm(t *testing.T) {
 		"quiet terminal":   {terminal, true, "xterm", false, false},
 		"unknown terminal": {terminal, false, "", true, true},
 	} {
-		p := program{Process: Process{stderr: c.stderr, env: func(string) (string, bool) { return c.term, true }}}
-		if m := p.meter(c.quiet); (m.w != nil) != c.shown || m.terminal != c.terminal {
+		p := Process{Stderr: c.stderr, Env: func(string) (string, bool) { return c.term, true }}
+		if m := p.Meter(c.quiet); (m.w != nil) != c.shown || m.terminal != c.terminal {
 			t.Errorf("%s: shown %t, as on a terminal %t; want %t, %t", name, m.w != nil, m.terminal, c.shown, c.terminal)
 		}
 	}
@@ -81,7 +81,7 @@ func TestFirstSecondOfAStageHasNoRate(t *testing.T) {
 		"without a total":   {stage{done: done}, firstRate, " packets, 3000/s"},
 		"more than thought": {stage{done: done, total: 2000}, firstRate, "/~2000 packets, 3000/s"},
 	} {
-		c.stage.name, c.stage.unit, c.stage.began = "load", inPackets, began
+		c.stage.name, c.stage.unit, c.stage.began = "load", InPackets, began
 		if got, want := c.stage.text(began.Add(c.after)), "load: 3000"+c.want; got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -92,12 +92,12 @@ func TestStageBeginsWithWhatIsDone(t *testing.T) {
 	clock := &steps{time.Unix(1000, 0)}
 	var out bytes.Buffer
 	m := newMeter(&out, false, clock.now)
-	m.set("count", inBytes, 0, 0)
+	m.Set("count", InBytes, 0, 0)
 	clock.at = clock.at.Add(firstLine)
-	m.set("count", inBytes, 0, 0)
-	m.set("load", inPackets, 5000, 10_000)
+	m.Set("count", InBytes, 0, 0)
+	m.Set("load", InPackets, 5000, 10_000)
 	clock.at = clock.at.Add(lineEvery)
-	m.set("load", inPackets, 6000, 10_000)
+	m.Set("load", InPackets, 6000, 10_000)
 	want := "holdfast: count\nholdfast: load: 6000/~10000 packets, 200/s, ~20s left\n"
 	if out.String() != want {
 		t.Errorf("printed\n%swant\n%s", out.String(), want)
@@ -112,19 +112,19 @@ func TestBarShowsRateAndTimeLeftAndGoes(t *testing.T) {
 		took time.Duration
 		want string
 	}{
-		{stage{name: "verify", unit: inPackets, done: 300, total: 1000}, time.Second, "30% [=======.................]  verify: 300/~1000 packets, 300/s, ~2s left"},
-		{stage{name: "verify", unit: inPackets, done: 300, total: 1000}, time.Second - 1, "30% [=======.................]  verify: 300/~1000 packets"},
-		{stage{name: "read", unit: inBytes, done: 3 << 20}, time.Second, "read: 3.0 MiB, 3.0 MiB/s"},
-		{stage{name: "merge", unit: inBytes, done: 3 << 20, total: 4 << 20}, time.Second, "75% [==================......]  merge: 3.0 MiB/4.0 MiB, 3.0 MiB/s"},
-		{stage{name: "count", unit: inBytes}, time.Minute, "count"},
-		{stage{name: "all", unit: inPackets, done: 5, total: 5}, time.Second, "100% [========================]  all: 5/~5 packets, 5/s"},
-		{stage{name: "more", unit: inPackets, done: 9, total: 5}, time.Second, "100% [========================]  more: 9/~5 packets, 9/s"}, // the total was an estimate
-		{stage{name: "check packets", unit: inPackets, done: 1e6, total: 1e8}, time.Second, "1% [.....]  check packets: 1000000/~100000000 packets, 1000000/s, ~1m39s left"},
+		{stage{name: "verify", unit: InPackets, done: 300, total: 1000}, time.Second, "30% [=======.................]  verify: 300/~1000 packets, 300/s, ~2s left"},
+		{stage{name: "verify", unit: InPackets, done: 300, total: 1000}, time.Second - 1, "30% [=======.................]  verify: 300/~1000 packets"},
+		{stage{name: "read", unit: InBytes, done: 3 << 20}, time.Second, "read: 3.0 MiB, 3.0 MiB/s"},
+		{stage{name: "merge", unit: InBytes, done: 3 << 20, total: 4 << 20}, time.Second, "75% [==================......]  merge: 3.0 MiB/4.0 MiB, 3.0 MiB/s"},
+		{stage{name: "count", unit: InBytes}, time.Minute, "count"},
+		{stage{name: "all", unit: InPackets, done: 5, total: 5}, time.Second, "100% [========================]  all: 5/~5 packets, 5/s"},
+		{stage{name: "more", unit: InPackets, done: 9, total: 5}, time.Second, "100% [========================]  more: 9/~5 packets, 9/s"}, // the total was an estimate
+		{stage{name: "check packets", unit: InPackets, done: 1e6, total: 1e8}, time.Second, "1% [.....]  check packets: 1000000/~100000000 packets, 1000000/s, ~1m39s left"},
 	} {
 		c.s.began = now.Add(-c.took)
-		m := meter{w: terminal, stage: c.s}
+		m := Meter{w: terminal, stage: c.s}
 		m.show(c.s.text(now))
-		m.end()
+		m.End()
 		shown := seen()
 		if !strings.Contains(shown, "\r"+c.want+cleared[1:]) {
 			t.Errorf("%s: shown %q, want %q", c.s.name, shown, c.want)
