@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,9 +45,9 @@ Example:
     holdfast config check /etc/holdfast/holdfast.toml`
 }
 
-func (c *configCheckCmd) Run(ctx context.Context, p *program) error {
-	alone := &program{Process: terminal.Process{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Env: func(string) (string, bool) { return "", false }}}
-	config, err := alone.readServe(ctx, []string{"serve", "--config", c.File})
+func (c *configCheckCmd) Run(p *terminal.Process) error {
+	noVariable := func(string) (string, bool) { return "", false }
+	alone, flags, config, err := readServer(noVariable, []string{"serve", "--config", c.File})
 	if err != nil {
 		return err
 	}
@@ -59,7 +58,7 @@ func (c *configCheckCmd) Run(ctx context.Context, p *program) error {
 		}
 		return located
 	}
-	file := alone.sources.file
+	file := alone.file
 	if err := file.checkLogins(&config); err != nil {
 		return err
 	}
@@ -67,7 +66,7 @@ func (c *configCheckCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	names := append(file.secrets, alone.commands.Serve.RedisPassword.file, config.TLS.Cert, config.TLS.Key, config.TLS.ClientCA, config.Data)
+	names := append(file.secrets, flags.RedisPassword.file, config.TLS.Cert, config.TLS.Key, config.TLS.ClientCA, config.Data)
 	return noteWritable(p.Stdout, append([]string{c.File}, names...))
 }
 
@@ -105,7 +104,7 @@ type configShowCmd struct {
 	File string `arg:"" optional:"" help:"Config file (TOML), as --config names it."`
 	JSON bool   `help:"Print a JSON object."`
 
-	serveCmd
+	serverFlags
 }
 
 func (c *configShowCmd) Help() string {
@@ -118,16 +117,16 @@ Examples:
     holdfast config show --config holdfast.toml --max-conns 500 --json`
 }
 
-func (c *configShowCmd) Run(p *program) error {
-	file := cmp.Or(p.sources.file, &configFile{})
+func (c *configShowCmd) Run(p *terminal.Process, s *sources) error {
+	file := cmp.Or(s.file, &configFile{})
 	if c.JSON {
-		return p.showJSON(file)
+		return s.showJSON(p.Stdout, file)
 	}
-	for _, flag := range p.sources.flags {
+	for _, flag := range s.flags {
 		if !isSetting(flag) {
 			continue
 		}
-		if _, err := io.WriteString(p.Stdout, showFlag(flag, p.sourceOf(flag))); err != nil {
+		if _, err := io.WriteString(p.Stdout, showFlag(flag, s.sourceOf(flag))); err != nil {
 			return err
 		}
 	}
@@ -251,13 +250,13 @@ func (f *configFile) tables() map[string]any {
 }
 
 // showJSON prints all as JSON. A password is null.
-func (p *program) showJSON(file *configFile) error {
+func (s *sources) showJSON(w io.Writer, file *configFile) error {
 	type setting struct {
 		Value any    `json:"value"`
 		From  source `json:"from"`
 	}
 	settings := make(map[string]setting)
-	for _, flag := range p.sources.flags {
+	for _, flag := range s.flags {
 		value := valueOf(flag)
 		if isHidden(flag) {
 			value = nil
@@ -265,7 +264,7 @@ func (p *program) showJSON(file *configFile) error {
 			value = jsonbytes.Bytes(text)
 		}
 		if isSetting(flag) {
-			settings[flag.Name] = setting{value, p.sourceOf(flag)}
+			settings[flag.Name] = setting{value, s.sourceOf(flag)}
 		}
 	}
 	var o terminal.JSON
@@ -274,5 +273,5 @@ func (p *program) showJSON(file *configFile) error {
 	for _, key := range slices.Sorted(maps.Keys(tables)) {
 		o.Add(key, tables[key])
 	}
-	return o.Print(p.Stdout)
+	return o.Print(w)
 }

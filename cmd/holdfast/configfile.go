@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -63,23 +61,6 @@ func readConfig(name string) (*configFile, error) {
 	}
 	f.lines = keyLines(text)
 	return f, nil
-}
-
-// readBounded reads a file of at most so many bytes.
-func readBounded(name string, most int64) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, terminal.Pathless(err))
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, most+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", name, terminal.Pathless(err))
-	case int64(len(text)) > most:
-		return nil, fmt.Errorf("%s is too large: expected at most %v", name, terminal.ByteSize(most))
-	}
-	return text, nil
 }
 
 // keyLines are the lines of the keys, as pathOf joins them, of a text that is TOML.

@@ -44,8 +44,8 @@ Example:
     holdfast context list`
 }
 
-func (c *contextListCmd) Run(p *program) error {
-	all, err := p.readContexts()
+func (c *contextListCmd) Run(p *terminal.Process) error {
+	all, err := readContexts(p.Env)
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ Example:
     holdfast context show prod`
 }
 
-func (c *contextShowCmd) Run(p *program) error {
-	all, err := p.readContexts()
+func (c *contextShowCmd) Run(p *terminal.Process) error {
+	all, err := readContexts(p.Env)
 	if err != nil {
 		return err
 	}

@@ -38,22 +38,22 @@ type contexts struct {
 	lines map[string]int            // of keys, as pathOf joins them
 }
 
-// contextsFile is where the contexts are.
-func (p *program) contextsFile() string {
-	if file, _ := p.Env("HOLDFAST_CONTEXTS"); file != "" {
+// fileOfContexts is where the contexts are.
+func fileOfContexts(env func(name string) (string, bool)) string {
+	if file, _ := env("HOLDFAST_CONTEXTS"); file != "" {
 		return file
 	}
-	folder, _ := p.Env("XDG_CONFIG_HOME")
+	folder, _ := env("XDG_CONFIG_HOME")
 	if folder == "" {
-		home, _ := p.Env("HOME")
+		home, _ := env("HOME")
 		folder = filepath.Join(home, ".config")
 	}
 	return filepath.Join(folder, "holdfast", "contexts.toml")
 }
 
 // readContexts reads the file, which only its owner may be able to read.
-func (p *program) readContexts() (*contexts, error) {
-	c := &contexts{file: p.contextsFile()}
+func readContexts(env func(name string) (string, bool)) (*contexts, error) {
+	c := &contexts{file: fileOfContexts(env)}
 	f, err := os.Open(c.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there are no contexts: file %s does not exist ($HOLDFAST_CONTEXTS names another)", c.file)
@@ -132,25 +132,25 @@ func (c *contexts) value(name, flag string) any {
 	return written{text, fmt.Sprintf("%s, line %d: %s.%s", c.file, c.lines[pathOf(name, flag)], name, flag)}
 }
 
-// BeforeResolve finds the context that the command line or the environment names. It is a hook of
-// the parser.
-func (c *commands) BeforeResolve(line *kong.Context, p *program) error {
+// findContext finds the context that the command line or the environment names. It is a hook of the
+// parser.
+func (s *sources) findContext(line *kong.Context) error {
 	flag := contextFlag(line)
 	name, _ := line.FlagValue(flag).(string)
 	switch {
 	case !isClient(line.Selected()) && name != "":
 		return errors.New("--context: expected a command that talks to a running server")
 	case isClient(line.Selected()) && name == "":
-		name, _ = p.Env(p.variables[flag])
+		name, _ = s.env(s.variables[flag])
 	}
 	if name == "" {
 		return nil
 	}
-	all, err := p.readContexts()
+	all, err := readContexts(s.env)
 	if err != nil {
 		return err
 	}
-	p.contexts, p.context = all, name
+	s.contexts, s.context = all, name
 	return all.has(name)
 }
 
@@ -178,9 +178,9 @@ func isClient(node *kong.Node) bool {
 }
 
 // inContext is a kong resolver: it gives a flag the value of the context, if there is one.
-func (p *program) inContext(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	if p.contexts == nil || p.variables[flag] == "" {
+func (s *sources) inContext(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if s.contexts == nil || s.variables[flag] == "" {
 		return nil, nil
 	}
-	return p.contexts.value(p.context, flag.Name), nil
+	return s.contexts.value(s.context, flag.Name), nil
 }

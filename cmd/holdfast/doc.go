@@ -12,14 +12,16 @@
 //	decode.go         what all of them may say
 //	configfile.go     the server's config file
 //	configtables.go   its users and queues
-//	sources.go        flags of the server from it
+//	contexts.go       flags from a file, under a name
+//	sources.go        where flags have values from
+//	serverflags.go    settings of the server as flags
+//	reload.go         what the server takes over while it runs
 //	selection.go      filters
 //
 // What commands have in common, beside package terminal:
 //
 //	figure.go         numbers with names
 //	entry.go          flags for encryption and logins
-//	contexts.go       flags from a file, under a name
 //	server.go         addresses of servers
 //	operator.go       flags of those who speak to the operator's port
 //	program.go        how a command is run
@@ -98,7 +100,6 @@
 // The process:
 //
 //	serve.go          the server
-//	reload.go         what the server takes over while it runs
 //	config.go         shows the config of the server
 //	bench.go          a measurement
 //	benchreport.go    what it prints

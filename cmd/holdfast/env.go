@@ -44,18 +44,18 @@ func variableOf(flag string) string { return "HOLDFAST_" + variableName(flag) }
 // variable is a kong resolver: it gives a flag that is not on the command line the value of its
 // environment variable, unless that is empty. The variable of a password counts before that of its
 // file.
-func (p *program) variable(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	if p.variables[flag] == "" {
+func (s *sources) variable(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if s.variables[flag] == "" {
 		return nil, nil
 	}
 	for _, name := range append([]string{flag.Name}, flag.Aliases...) {
 		name = variableOf(name)
 		if flag.Target.Type() == reflect.TypeFor[secret]() {
-			if value, ok := p.Env(strings.TrimSuffix(name, "_FILE")); ok && value != "" {
+			if value, ok := s.env(strings.TrimSuffix(name, "_FILE")); ok && value != "" {
 				return inVariable(value), nil
 			}
 		}
-		if value, ok := p.Env(name); ok && value != "" {
+		if value, ok := s.env(name); ok && value != "" {
 			return value, nil
 		}
 	}
@@ -63,9 +63,20 @@ func (p *program) variable(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 }
 
 // helpWithVariable names the environment variable in the help of a flag.
-func (p *program) helpWithVariable(value *kong.Value) string {
-	if name := p.variables[value.Flag]; name != "" {
+func (s *sources) helpWithVariable(value *kong.Value) string {
+	if name := s.variables[value.Flag]; name != "" {
 		return strings.TrimSuffix(value.Help, ".") + " ($" + name + ")."
 	}
 	return value.Help
+}
+
+// variableName is a text as a part of a variable's name that shells can read.
+func variableName(text string) string {
+	name := []byte(strings.ToUpper(text))
+	for i, c := range name {
+		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			name[i] = '_'
+		}
+	}
+	return string(name)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // manCmd prints what the help says of all commands as a manual page.
@@ -21,9 +23,9 @@ Examples:
     holdfast man | man -l -`
 }
 
-func (c *manCmd) Run(ctx *kong.Context, p *program) error {
+func (c *manCmd) Run(ctx *kong.Context, p *terminal.Process, s *sources) error {
 	app := ctx.Model
-	m := &manual{helpOf: p.helpWithVariable, shared: make(map[string]string)}
+	m := &manual{helpOf: s.helpWithVariable, shared: make(map[string]string)}
 	m.printf(".TH HOLDFAST 1 \"\" \"holdfast %s\" \"User Commands\"\n.nh\n.ad l\n", release) // names are not hyphenated
 	m.printf(".SH NAME\nholdfast \\- durable priority queue server and its client\n")
 	m.printf(".SH SYNOPSIS\n.B holdfast\n.I COMMAND\n[flags] [arguments]\n")

@@ -14,7 +14,6 @@ import (
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 
-	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -39,12 +38,9 @@ type program struct {
 	hangups func() <-chan os.Signal
 
 	// Set by run.
-	args      []string
-	commands  *commands
-	variables map[*kong.Flag]string // of the environment, which stand in for flags
-	sources   sources               // of the flags of a server
-	contexts  *contexts             // nil without a context
-	context   string                // its name
+	args     []string
+	commands *commands
+	sources  *sources
 }
 
 // run carries out a command line, without the program's name, and returns the exit code. When ctx
@@ -96,28 +92,18 @@ func (p *program) run(ctx context.Context, args []string) int {
 
 // parser makes the parser of a command line.
 func (p *program) parser(ctx context.Context, args []string, help io.Writer, helped *bool) (*kong.Kong, error) {
-	p.args, p.commands = args, &commands{}
-	p.sources = sources{given: make(map[string]bool)}
-	parser, err := kong.New(p.commands, append(decoders(),
-		kong.Name("holdfast"),
+	p.args, p.commands, p.sources = args, &commands{}, newSources(p.Env)
+	return p.sources.parser(p.commands,
 		kong.Description(description),
 		kong.Writers(help, p.Stderr),
 		kong.Exit(func(int) { *helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.ValueFormatter(p.helpWithVariable),
 		kong.Help(printHelp),
-		kong.WithBeforeResolve(p.loadConfig),
 		kong.WithAfterApply(refuseEmpty),
-		// The last that has a value counts.
-		kong.Resolvers(kong.ResolverFunc(p.inContext), kong.ResolverFunc(p.sources.inFile), kong.ResolverFunc(p.variable)),
 		kong.Bind(p, &p.Process),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.IgnoreFields(p.unneeded()),
-	)...)
-	if err == nil {
-		p.variables = variables(parser.Model.Node, false)
-	}
-	return parser, err
+	)
 }
 
 // unneeded matches the commands that the line does not name. What they all take is slow to learn.
@@ -144,30 +130,14 @@ func (p *program) unneeded() string {
 func (p *program) parse(parser *kong.Kong) (*kong.Context, error) {
 	parsed, err := parser.Parse(p.args)
 	if err != nil {
-		err = worded(p.locate(err), p.args, parser.Model.Node)
+		err = worded(p.sources.locate(err), p.args, parser.Model.Node)
 	}
 	return parsed, err
 }
 
-// readServe returns what a server would run with.
-func (p *program) readServe(ctx context.Context, args []string) (daemon.Config, error) {
-	parser, err := p.parser(ctx, args, io.Discard, new(bool))
-	if err != nil {
-		return daemon.Config{}, err
-	}
-	if _, err := p.parse(parser); err != nil {
-		return daemon.Config{}, err
-	}
-	config, err := p.serverConfig(&p.commands.Serve)
-	if err != nil {
-		err = p.locate(err)
-	}
-	return config, err
-}
-
 // tell prints an error, and what to do about it, on one line.
 func (p *program) tell(err error, code int) int {
-	text := oneLine(err)
+	text := terminal.OneLine(err)
 	if errors.Is(err, context.Canceled) {
 		text = strings.Replace(text, context.Canceled.Error(), "interrupted", 1)
 	}
@@ -176,16 +146,6 @@ func (p *program) tell(err error, code int) int {
 	}
 	fmt.Fprintln(p.Stderr, "holdfast: "+terminal.Legible(text))
 	return code
-}
-
-// oneLine is the first line of an error, and the number of the others. The error of a damaged
-// folder has a line for each table.
-func oneLine(err error) string {
-	first, rest, more := strings.Cut(err.Error(), "\n")
-	if !more {
-		return first
-	}
-	return fmt.Sprintf("%s (and %d more)", first, 1+strings.Count(rest, "\n"))
 }
 
 // commandOf is the command whose help explains a wrong command line.

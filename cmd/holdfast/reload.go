@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 
@@ -13,20 +14,16 @@ import (
 )
 
 // reloads lets a server follow its config file and the other files that it reads, at each SIGHUP
-// until ctx ends. config is what it began with.
-func (p *program) reloads(ctx context.Context, config daemon.Config, level *slog.LevelVar) <-chan daemon.Reload {
-	if p.hangups == nil {
-		return nil
-	}
-	r := reloader{p: p, reloads: make(chan daemon.Reload), begun: p.sources.values(), config: config, level: level}
-	hangups := p.hangups()
+// until ctx ends. args and config are what it began with.
+func (s *sources) reloads(ctx context.Context, hangups <-chan os.Signal, args []string, config daemon.Config, level *slog.LevelVar) <-chan daemon.Reload {
+	r := reloader{sources: s, args: args, reloads: make(chan daemon.Reload), begun: s.values(), config: config, level: level}
 	go func() { // ends with ctx
 		for {
 			select {
 			case <-hangups:
 				daemon.Reloading(func() {
 					if err := r.reload(ctx); err != nil {
-						config.Logger.Error("reload failed", "error", oneLine(err), "in_force", "the old settings")
+						config.Logger.Error("reload failed", "error", terminal.OneLine(err), "in_force", "the old settings")
 					}
 				})
 			case <-ctx.Done():
@@ -39,7 +36,8 @@ func (p *program) reloads(ctx context.Context, config daemon.Config, level *slog
 
 // reloader is what a reload compares with. One goroutine uses it.
 type reloader struct {
-	p       *program
+	sources *sources
+	args    []string
 	reloads chan daemon.Reload
 	begun   map[string]any // the values of the flags that the server began with
 	config  daemon.Config  // what is in force
@@ -48,13 +46,12 @@ type reloader struct {
 
 // reload reads all settings again and has the server take those that can change, or none.
 func (r *reloader) reload(ctx context.Context) error {
-	if file := r.p.sources.file; file != nil {
+	if file := r.sources.file; file != nil {
 		if err := daemon.Lasting(file.name); err != nil {
 			return err
 		}
 	}
-	again := &program{Process: terminal.Process{Stdin: r.p.Stdin, Stdout: r.p.Stdout, Stderr: r.p.Stderr, Env: r.p.Env}}
-	config, err := again.readServe(ctx, r.p.args)
+	again, flags, config, err := readServer(r.sources.env, r.args)
 	if err != nil {
 		return err
 	}
@@ -68,7 +65,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err := <-done; err != nil {
 		return err
 	}
-	level, changed := again.commands.Serve.level(), changedKeys(&r.config, &config)
+	level, changed := flags.level(), changedKeys(&r.config, &config)
 	before := r.level.Level()
 	if before != level {
 		changed = append(changed, "log-level")
@@ -77,7 +74,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	r.level.Set(min(before, level)) // of both the one that shows more
 	config.Logger.Info("reloaded", "changed", changed)
 	r.level.Set(level)
-	if keys := needRestart(r.begun, again.sources.values()); len(keys) > 0 {
+	if keys := needRestart(r.begun, again.values()); len(keys) > 0 {
 		config.Logger.Warn("settings have changed that need a restart", "keys", keys)
 	}
 	return nil

@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // secret is a flag that names a file with a password, or the password itself from a variable. No
@@ -57,4 +60,21 @@ func (s *secret) read() (string, error) {
 		return "", fmt.Errorf("file %s is empty: expected a password", s.file)
 	}
 	return password, nil
+}
+
+// readBounded reads a file of at most so many bytes.
+func readBounded(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, terminal.Pathless(err))
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, terminal.Pathless(err))
+	case int64(len(text)) > most:
+		return nil, fmt.Errorf("%s is too large: expected at most %v", name, terminal.ByteSize(most))
+	}
+	return text, nil
 }

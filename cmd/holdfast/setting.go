@@ -105,3 +105,21 @@ func settingNames() (names []string) {
 	}
 	return names
 }
+
+// defaultOf is the default of a setting as the server takes it; false if there is no such setting.
+func defaultOf(name string) (value string, ok bool) {
+	for _, k := range content.SettingsTable {
+		switch {
+		case k.Name != name:
+		case k.Kind == content.SettingName:
+			return "", true
+		case k.Kind == content.SettingChoice:
+			return k.Words[0], true
+		case k.Kind == content.SettingFlag:
+			return "no", true
+		default:
+			return terminal.Decimal(k.Default), true
+		}
+	}
+	return "", strings.HasPrefix(name, enumPrefix)
+}

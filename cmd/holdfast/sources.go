@@ -22,25 +22,52 @@ const (
 	fromFlag        source = "flag"
 )
 
-// sources is what is known of where the flags of a server come from.
+// sources is where the flags of a command line have values from, beside the line itself.
 type sources struct {
+	env       func(name string) (string, bool)
+	variables map[*kong.Flag]string // of the environment, which stand in for flags
+	contexts  *contexts             // nil without a context
+	context   string                // its name
+
+	// Of a server.
 	file  *configFile     // nil: there is none
 	flags []*kong.Flag    // of the command, if it has those of serve
 	given map[string]bool // those on the command line
+}
+
+func newSources(env func(name string) (string, bool)) *sources {
+	return &sources{env: env, given: make(map[string]bool)}
+}
+
+// parser makes a parser of a command line whose flags have values from there. root is a pointer to
+// what the line is read into.
+func (s *sources) parser(root any, options ...kong.Option) (*kong.Kong, error) {
+	parser, err := kong.New(root, slices.Concat(decoders(), options, []kong.Option{
+		kong.Name("holdfast"),
+		kong.ValueFormatter(s.helpWithVariable),
+		kong.WithBeforeResolve(s.findContext),
+		kong.WithBeforeResolve(s.loadConfig),
+		// The last that has a value counts.
+		kong.Resolvers(kong.ResolverFunc(s.inContext), kong.ResolverFunc(s.inFile), kong.ResolverFunc(s.variable)),
+		kong.Bind(s),
+	})...)
+	if err == nil {
+		s.variables = variables(parser.Model.Node, false)
+	}
+	return parser, err
 }
 
 var errUnknownKey = errors.New(`unknown key: expected users, queues or a flag of "holdfast serve" without its dashes`)
 
 // loadConfig reads the config file that the command line or the environment names. It is a hook of
 // the parser, when that has read the command line.
-func (p *program) loadConfig(line *kong.Context) error {
+func (s *sources) loadConfig(line *kong.Context) error {
 	command := line.Selected()
 	if command == nil || !hasServe(command) {
 		return nil
 	}
-	s := &p.sources
 	s.flags = command.Flags
-	name, _ := p.Env(variableOf("config"))
+	name, _ := s.env(variableOf("config"))
 	for _, at := range line.Path {
 		if at.Positional != nil && at.Positional.Name == "file" || at.Flag != nil && at.Flag.Name == "config" {
 			name = line.Value(at).String()
@@ -85,14 +112,14 @@ func (s *sources) inFile(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 }
 
 // sourceOf is where the value of a flag comes from.
-func (p *program) sourceOf(flag *kong.Flag) source {
-	if p.sources.given[flag.Name] {
+func (s *sources) sourceOf(flag *kong.Flag) source {
+	if s.given[flag.Name] {
 		return fromFlag
 	}
-	if value, _ := p.variable(nil, nil, flag); value != nil {
+	if value, _ := s.variable(nil, nil, flag); value != nil {
 		return fromEnvironment
 	}
-	if p.sources.file != nil && p.sources.file.values[flag.Name] != nil {
+	if s.file != nil && s.file.values[flag.Name] != nil {
 		return fromFile
 	}
 	return fromDefault
@@ -110,7 +137,7 @@ func (s *sources) values() map[string]any {
 var flagInError = regexp.MustCompile(`^(?:[a-z]+(?: [a-z]+)?: )?--([a-z-]+)(=\S+)?:? `)
 
 // locate names the line of the config file that an error is about.
-func (p *program) locate(err error) error {
+func (s *sources) locate(err error) error {
 	var located configError
 	if errors.As(err, &located) {
 		return located
@@ -119,21 +146,10 @@ func (p *program) locate(err error) error {
 	if found == nil {
 		return err
 	}
-	i := slices.IndexFunc(p.sources.flags, func(f *kong.Flag) bool { return f.Name == found[1] })
-	if i < 0 || p.sourceOf(p.sources.flags[i]) != fromFile {
+	i := slices.IndexFunc(s.flags, func(f *kong.Flag) bool { return f.Name == found[1] })
+	if i < 0 || s.sourceOf(s.flags[i]) != fromFile {
 		return err
 	}
 	_, rest, _ := strings.Cut(err.Error(), found[0])
-	return p.sources.file.wrong(found[1], reworded{rest, err})
+	return s.file.wrong(found[1], terminal.Reword(rest, err))
 }
-
-// reworded is an error with another text. It has the same remedy.
-type reworded struct {
-	text string
-	error
-}
-
-func (r reworded) Error() string { return r.text }
-
-// Unwrap returns the error as it was.
-func (r reworded) Unwrap() error { return r.error }

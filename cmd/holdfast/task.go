@@ -130,17 +130,6 @@ func environment(p *client.Packet) []string {
 	return env
 }
 
-// variableName is a text as a part of a variable's name that shells can read.
-func variableName(text string) string {
-	name := []byte(strings.ToUpper(text))
-	for i, c := range name {
-		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
-			name[i] = '_'
-		}
-	}
-	return string(name)
-}
-
 // passing is the output of a command on its way to that of this program. When nobody reads that any
 // more, no other command has a use.
 type passing struct {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
-	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // unsetCmd brings defaults back.
@@ -45,22 +44,4 @@ func (c *unsetCmd) Run(ctx context.Context, p *terminal.Process) error {
 		changes.add(name, value)
 	}
 	return c.change(ctx, p, c.Queue, true, &changes)
-}
-
-// defaultOf is the default of a setting as the server takes it; false if there is no such setting.
-func defaultOf(name string) (value string, ok bool) {
-	for _, k := range content.SettingsTable {
-		switch {
-		case k.Name != name:
-		case k.Kind == content.SettingName:
-			return "", true
-		case k.Kind == content.SettingChoice:
-			return k.Words[0], true
-		case k.Kind == content.SettingFlag:
-			return "no", true
-		default:
-			return terminal.Decimal(k.Default), true
-		}
-	}
-	return "", strings.HasPrefix(name, enumPrefix)
 }

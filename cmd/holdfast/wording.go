@@ -61,5 +61,5 @@ func worded(err error, args []string, app *kong.Node) error {
 	default:
 		text = fmt.Sprintf("%s: expected a value, got %q: one that begins with - is written as %s=%s", found[1], found[2], found[1], found[2])
 	}
-	return reworded{text, err}
+	return terminal.Reword(text, err)
 }

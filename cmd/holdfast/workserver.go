@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -108,7 +109,7 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 		words := answer.Error() // people need not see the one for programs
 		text := strings.Replace(err.Error(), words, kind.ReplaceAllString(words, ""), 1)
 		text = strings.Replace(text, "as QPUSH replies with it", `as "holdfast push --id" and "holdfast list" print it`, 1)
-		return s.encryption.explain(reworded{text, err}, s.Redis)
+		return s.encryption.explain(terminal.Reword(text, err), s.Redis)
 	case isDial(err) && ctx.Err() == nil:
 		return dialError(err, s.Redis, "--redis")
 	case certificateError(err, s.Redis) != nil:

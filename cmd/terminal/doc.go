@@ -2,6 +2,7 @@
 // that it reads and writes, and values as people write and read them. The files, in layers:
 //
 //	nearest.go        what somebody may have meant by a word
+//	reword.go         errors in other words, and in one line
 //	interruptible.go  reads and writes that a signal ends
 //	process.go        the process as commands see it
 //	output.go         files that they write

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/resp"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// serverFlags is the settings of a server as flags, which are the keys of its config file, too.
+type serverFlags struct {
+	Config          string            `placeholder:"FILE" help:"Config file (TOML): values of the other flags, users, and defaults of queues. The command line and the environment win. \"holdfast config show\" prints one."`
+	Data            folder            `default:"./holdfast-data" placeholder:"DIR" help:"Data folder; made if it does not exist (default ${default})."`
+	Pinpriq         string            `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for pinpriq, or off. Port 0 takes a free port, which the log names (default ${default})."`
+	Barbershop      string            `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for barbershop, or off (default ${default})."`
+	BarbershopQueue string            `default:"barbershop" placeholder:"NAME" help:"Queue that holds the items of barbershop (default ${default})."`
+	Redis           string            `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address for Redis clients, or off (default ${default})."`
+	RedisDisable    []string          `placeholder:"NAME" help:"Redis commands to switch off, such as FLUSHALL,KEYS."`
+	Admin           string            `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup), and GET /metrics, /livez, /readyz and /healthz for monitors (default ${default})."`
+	Sync            string            `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
+	Cache           terminal.ByteSize `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
+	PlainUser       string            `placeholder:"NAME" help:"User of pinpriq and barbershop connections without a client certificate. Without one these doors are closed as soon as there is a user or a password."`
+	TLSCert         string            `name:"tls-cert" placeholder:"FILE" help:"Certificate of the server, in PEM: every address speaks TLS then. It is read again when the file changes."`
+	TLSKey          string            `name:"tls-key" placeholder:"FILE" help:"Private key of that certificate."`
+	TLSClientCA     string            `name:"tls-client-ca" placeholder:"FILE" help:"Certificates of CAs whose client certificates are taken: their common names say which user a client is."`
+	Debug           bool              `help:"Serve profiles at /debug/pprof of the operator's address, to operators."`
+	MetricsQueues   []string          `placeholder:"GLOB" help:"Queues with metrics of their own at /metrics of the operator's address, besides the 200 largest, such as orders-*,mail."`
+	MaxConns        int               `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
+	MaxBuffers      terminal.ByteSize `placeholder:"SIZE" help:"Memory for requests that have begun, transactions, watched names, channels and replies that are not read, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
+	MaxPayload      terminal.ByteSize `default:"1MiB" placeholder:"SIZE" help:"Longest payload that Redis clients may push, 1MiB to 64MiB; --max-buffers must be four times that (default ${default})."`
+	Drain           time.Duration     `default:"8s" range:"1ms 3650d" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
+	Loop            bool              `default:"true" negatable:"" help:"Have one loop read and write all connections (Linux). With --no-loop goroutines do."`
+	Insecure        bool              `help:"Allow addresses that other machines can reach although TLS or users are missing."`
+	AcceptLoss      bool              `help:"Start although acknowledged packets are missing, and give those up."`
+	Log             string            `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
+	LogLevel        string            `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important level to log: debug, info, warn or error (default ${default})."`
+
+	RedisPassword secret `name:"redis-password-file" placeholder:"FILE" help:"File that holds a password; a line break at its end does not count. Redis clients and operators must log in then, and the user default with it may do everything. $$HOLDFAST_REDIS_PASSWORD can hold the password itself."`
+}
+
+// The ranges of --cache, --max-buffers and --max-payload.
+const (
+	minCache   = terminal.ByteSize(64 << 10)
+	maxCache   = terminal.ByteSize(32 << 30)
+	minBuffers = terminal.ByteSize(16 << 20)
+	maxBuffers = terminal.ByteSize(1 << 40)
+	minPayload = terminal.ByteSize(broker.DefaultMaxPayload)
+	maxPayload = terminal.ByteSize(broker.MaxPayload)
+)
+
+func (c *serverFlags) Validate() error {
+	if _, err := storage.ParseSync(c.Sync); err != nil {
+		return fmt.Errorf("--sync: %w", err)
+	}
+	if err := resp.CheckDisable(c.RedisDisable); err != nil {
+		return fmt.Errorf("--redis-disable: %w", err)
+	}
+	if c.Cache < minCache || c.Cache > maxCache {
+		return fmt.Errorf("--cache %v: expected %v to %v", c.Cache, minCache, maxCache)
+	}
+	if c.MaxBuffers != 0 && (c.MaxBuffers < minBuffers || c.MaxBuffers > maxBuffers) {
+		return fmt.Errorf("--max-buffers %v: expected %v to %v", c.MaxBuffers, minBuffers, maxBuffers)
+	}
+	if c.MaxPayload < minPayload || c.MaxPayload > maxPayload {
+		return fmt.Errorf("--max-payload %v: expected %v to %v", c.MaxPayload, minPayload, maxPayload)
+	}
+	if least := netproto.ReservedParts * c.MaxPayload; c.MaxBuffers != 0 && c.MaxBuffers < least {
+		return fmt.Errorf("--max-buffers %v: too little for --max-payload %v, which needs %v or more", c.MaxBuffers, c.MaxPayload, least)
+	}
+	return nil
+}
+
+// daemon is what the flags of a server say, and the users and queues of the config file.
+func (s *sources) daemon(c *serverFlags) (daemon.Config, error) {
+	sync, err := storage.ParseSync(c.Sync)
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	password, err := c.RedisPassword.lasting()
+	if err != nil {
+		return daemon.Config{}, fmt.Errorf("--redis-password-file: %w", err)
+	}
+	config := daemon.Config{
+		Data:            string(c.Data),
+		Pinpriq:         c.Pinpriq,
+		Barbershop:      c.Barbershop,
+		BarbershopQueue: c.BarbershopQueue,
+		Redis:           c.Redis,
+		RedisPassword:   password,
+		RedisDisable:    c.RedisDisable,
+		Admin:           c.Admin,
+		Sync:            sync,
+		Cache:           int64(c.Cache),
+		PlainUser:       c.PlainUser,
+		TLS:             daemon.TLSFiles{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA},
+		Debug:           c.Debug,
+		MetricsQueues:   c.MetricsQueues,
+		MaxConns:        c.MaxConns,
+		MaxBuffers:      int64(c.MaxBuffers),
+		MaxPayload:      int64(c.MaxPayload),
+		Drain:           c.Drain,
+		Goroutines:      !c.Loop,
+		Insecure:        c.Insecure,
+		AcceptLoss:      c.AcceptLoss,
+	}
+	if file := s.file; file != nil {
+		config.Users, config.Queues = file.users, file.queues
+	}
+	return config, nil
+}
+
+// level is the least important level to log.
+func (c *serverFlags) level() (l slog.Level) {
+	_ = l.UnmarshalText([]byte(c.LogLevel)) // the flag allows only what it understands
+	return l
+}
+
+// readServer reads a command line of a server, such as serve --config FILE.
+func readServer(env func(name string) (string, bool), args []string) (*sources, *serverFlags, daemon.Config, error) {
+	var line struct {
+		Context string
+		Serve   serverFlags `cmd:""`
+	}
+	s := newSources(env)
+	parser, err := s.parser(&line)
+	if err == nil {
+		_, err = parser.Parse(args)
+	}
+	var config daemon.Config
+	if err == nil {
+		config, err = s.daemon(&line.Serve)
+	}
+	if err != nil {
+		err = s.locate(err)
+	}
+	return s, &line.Serve, config, err
+}
