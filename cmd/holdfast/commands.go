@@ -1,5 +1,7 @@
 package main
 
+import "github.com/holdfast-queue/holdfast/cmd/config"
+
 const description = `A durable priority queue: one binary, one data folder.
 
 Where the help of a flag names an environment variable, that can stand in for the flag. The flag wins, and an empty variable counts as not set. A time has a unit: 500ms, 30s, 5m, 1h30m, 2d, 1w.
@@ -18,16 +20,16 @@ Examples:
 type commands struct {
 	Context string `placeholder:"NAME" help:"Context: a name for the flags under Connection, in ~/.config/holdfast/contexts.toml."`
 
-	Serve       serveCmd       `cmd:"" group:"Server" help:"Serve queues from a data folder."`
-	Config      configCmd      `cmd:"" group:"Server" help:"Check a config file of the server, or show the settings in force."`
-	Hash        hashCmd        `cmd:"" group:"Server" help:"Make the hash of a password, for the users in a config file."`
-	Status      statusCmd      `cmd:"" group:"Server" help:"Print how a running server is."`
-	Health      healthCmd      `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
-	Connections connectionsCmd `cmd:"" group:"Server" help:"List the connections of Redis clients."`
-	Users       usersCmd       `cmd:"" group:"Server" help:"List the users and their rights."`
-	Doctor      doctorCmd      `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`
-	Bench       benchCmd       `cmd:"" group:"Server" help:"Measure a running server."`
-	Metrics     metricsCmd     `cmd:"" group:"Server" help:"Print rules for alerts."`
+	Serve       serveCmd            `cmd:"" group:"Server" help:"Serve queues from a data folder."`
+	Config      config.FileCommands `cmd:"" group:"Server" help:"Check a config file of the server, or show the settings in force."`
+	Hash        config.Hash         `cmd:"" group:"Server" help:"Make the hash of a password, for the users in a config file."`
+	Status      statusCmd           `cmd:"" group:"Server" help:"Print how a running server is."`
+	Health      healthCmd           `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
+	Connections connectionsCmd      `cmd:"" group:"Server" help:"List the connections of Redis clients."`
+	Users       usersCmd            `cmd:"" group:"Server" help:"List the users and their rights."`
+	Doctor      doctorCmd           `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`
+	Bench       benchCmd            `cmd:"" group:"Server" help:"Measure a running server."`
+	Metrics     metricsCmd          `cmd:"" group:"Server" help:"Print rules for alerts."`
 
 	Push      pushCmd      `cmd:"" aliases:"publish" group:"Packets" help:"Push a packet and wait until it is on disk."`
 	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`
@@ -67,11 +69,11 @@ type commands struct {
 	Verify  verifyCmd  `cmd:"" group:"Data" help:"Check that a data folder or a backup is sound, or say what is wrong with it."`
 	Compact compactCmd `cmd:"" group:"Data" help:"Make a data folder as small as possible."`
 
-	Contexts contextsCmd `cmd:"" name:"context" group:"Server" help:"List or print contexts: names for servers and the ways to them."`
+	Contexts config.ContextCommands `cmd:"" name:"context" group:"Server" help:"List or print contexts: names for servers and the ways to them."`
 
 	Barbershop barbershopCmd `cmd:"" group:"Data" help:"Import or export the items of a running server."`
 
-	TLS tlsCmd `cmd:"" name:"tls" group:"Server" help:"Make certificates."`
+	TLS config.TLSCommands `cmd:"" name:"tls" group:"Server" help:"Make certificates."`
 
 	Completion completionCmd `cmd:"" group:"Server" help:"Print code that completes command lines in a shell."`
 	Man        manCmd        `cmd:"" group:"Server" help:"Print the manual page."`

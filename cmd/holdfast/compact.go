@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/compact"
@@ -13,9 +14,9 @@ import (
 
 // compactCmd makes a folder small.
 type compactCmd struct {
-	Dir        folder `arg:"" help:"Data folder; no server may be running on it."`
-	AcceptLoss bool   `help:"Go on although acknowledged packets are missing, and give those up."`
-	JSON       bool   `help:"Print a JSON object."`
+	Dir        config.Folder `arg:"" help:"Data folder; no server may be running on it."`
+	AcceptLoss bool          `help:"Go on although acknowledged packets are missing, and give those up."`
+	JSON       bool          `help:"Print a JSON object."`
 
 	terminal.Progress
 }
@@ -31,7 +32,7 @@ Examples:
 }
 
 func (c *compactCmd) Run(ctx context.Context, p *terminal.Process) error {
-	if err := c.Dir.check(true); err != nil {
+	if err := c.Dir.Check(true); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
 	m := p.Meter(c.Quiet)

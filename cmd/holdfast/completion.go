@@ -13,6 +13,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/posener/complete"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -42,13 +43,13 @@ func (p *program) predictors(ctx context.Context, app *kong.Node) []kongcompleti
 	for _, c := range app.Children {
 		commands = append(append(commands, c.Name), c.Aliases...)
 	}
-	for _, name := range settingNames() {
+	for _, name := range config.SettingNames() {
 		settings = append(settings, name+"=")
 	}
 	return []kongcompletion.Option{
 		kongcompletion.WithPredictor("command", complete.PredictSet(commands...)),
 		kongcompletion.WithPredictor("queue", complete.PredictFunc(func(line complete.Args) []string { return p.queueNames(ctx, line) })),
-		kongcompletion.WithPredictor("setting", complete.PredictSet(settingNames()...)),
+		kongcompletion.WithPredictor("setting", complete.PredictSet(config.SettingNames()...)),
 		kongcompletion.WithPredictor("setting=", complete.PredictSet(settings...)),
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/holdfast-queue/holdfast/cmd/config"
 )
 
 // configFileOf writes a config file and returns its name.
@@ -71,7 +73,7 @@ func TestBrokenConfigsAreNamedByLineAndKey(t *testing.T) {
 		"a certificate twice":              {"[users.a]\ncertificates = ['x', 'x']", ":2: users.a.certificates: \"x\" is there twice"},
 		"a certificate without a name":     {"[users.a]\ncertificates = ['']", ":2: users.a.certificates: one has no name"},
 		"an unknown setting":               {"[queues.'jobs.*']\nlaese = '5m'", `:2: queues."jobs.*".laese: unknown setting: expected one of max-attempts`},
-		"a setting with a letter off":      {"[queues.q]\nmax_attempts = 1", `:2: queues.q.max_attempts: unknown setting: expected one of ` + strings.Join(settingNames(), ", ") + `: did you mean "max-attempts"?`},
+		"a setting with a letter off":      {"[queues.q]\nmax_attempts = 1", `:2: queues.q.max_attempts: unknown setting: expected one of ` + strings.Join(config.SettingNames(), ", ") + `: did you mean "max-attempts"?`},
 		"a key with a letter off":          {"\nreddis = 'x'", `:2: reddis: unknown key: expected users, queues or a flag of "holdfast serve" without its dashes: did you mean "redis"?`},
 		"an address without quotes":        {"\nredis = 127.0.0.1:6379", `:2: expected newline but got U+002E '.': a text stands in quotes, such as redis = "127.0.0.1:6379"`},
 		"a setting without a unit":         {"[queues.q]\nlease = 5", `:2: queues.q.lease: "5" has no unit`},
@@ -106,9 +108,9 @@ func TestBrokenConfigsAreNamedByLineAndKey(t *testing.T) {
 
 func TestConfigFilesThatCannotBeReadAreRefused(t *testing.T) {
 	for name, want := range map[string]string{
-		filepath.Join(t.TempDir(), "nope"): "no such file",
-		t.TempDir():                        "is a directory",
-		configFileOf(t, strings.Repeat("#", maxConfig+1)):        "is too large: expected at most 1MiB",
+		filepath.Join(t.TempDir(), "nope"):                       "no such file",
+		t.TempDir():                                              "is a directory",
+		configFileOf(t, strings.Repeat("#", 1<<20+1)):            "is too large: expected at most 1MiB",
 		configFileOf(t, "# "+string([]byte{0xff})+"\nlog = 'x'"): ":1: ",
 	} {
 		oneErrorLine(t, command{}.run(t.Context(), "config", "check", name), exitFailed, want)

@@ -4,18 +4,7 @@
 //
 // Values of flags and arguments:
 //
-//	secret.go         passwords
-//	folder.go         data folders
-//	env.go            their environment variables
 //	queuename.go      a queue that is named by nothing
-//	setting.go        values of settings
-//	decode.go         what all of them may say
-//	configfile.go     the server's config file
-//	configtables.go   its users and queues
-//	contexts.go       flags from a file, under a name
-//	sources.go        where flags have values from
-//	serverflags.go    settings of the server as flags
-//	reload.go         what the server takes over while it runs
 //	selection.go      filters
 //
 // What commands have in common, beside package terminal:
@@ -93,18 +82,13 @@
 //	serverload.go     load into a running server
 //	doctor.go         looks at the machine
 //	metrics.go        what is made for Prometheus
-//	tlsrenew.go       new ones
-//	tls.go            certificates for a first try
-//	hash.go           hashes of passwords, for the config file
 //
 // The process:
 //
 //	serve.go          the server
-//	config.go         shows the config of the server
 //	bench.go          a measurement
 //	benchreport.go    what it prints
 //	workload.go       what a measurement does
-//	contextlist.go    contexts
 //	completion.go     code for shells, which ask the program how a line may go on
 //	man.go            pages of the manual
 //	signals.go        the first signal stops, a later one ends at once

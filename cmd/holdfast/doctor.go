@@ -4,15 +4,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/doctor"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // doctorCmd looks at a machine.
 type doctorCmd struct {
-	Dir      folder `arg:"" optional:"" default:"./holdfast-data" help:"Data folder of the server, which may run, or may still be missing (default ${default})."`
-	MaxConns int    `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections that the server shall have at a time, for each protocol (default ${default})."`
-	JSON     bool   `help:"Print a JSON object for each finding."`
+	Dir      config.Folder `arg:"" optional:"" default:"./holdfast-data" help:"Data folder of the server, which may run, or may still be missing (default ${default})."`
+	MaxConns int           `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections that the server shall have at a time, for each protocol (default ${default})."`
+	JSON     bool          `help:"Print a JSON object for each finding."`
 }
 
 func (c *doctorCmd) Help() string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -13,13 +14,13 @@ import (
 
 // dumpCmd writes what is in a folder.
 type dumpCmd struct {
-	Dir     folder   `arg:"" help:"Data folder; no server may be running on it."`
-	Queue   []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
-	Format  string   `enum:"jsonl,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack (default ${default})."`
-	Payload string   `enum:"auto,text,base64,none" default:"auto" placeholder:"FORM" help:"How to write payloads and values: text (base64 where they are not UTF-8), base64, none, or auto, which is text unless there are control characters (default ${default})."`
-	Limit   int64    `placeholder:"N" help:"At most N packets, and no strings and hashes; 0 is no limit (default 0)."`
-	Salvage bool     `help:"Write what can be read of a damaged folder, and say on standard error what cannot."`
-	Output  string   `short:"o" default:"-" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays (default ${default})."`
+	Dir     config.Folder `arg:"" help:"Data folder; no server may be running on it."`
+	Queue   []string      `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
+	Format  string        `enum:"jsonl,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack (default ${default})."`
+	Payload string        `enum:"auto,text,base64,none" default:"auto" placeholder:"FORM" help:"How to write payloads and values: text (base64 where they are not UTF-8), base64, none, or auto, which is text unless there are control characters (default ${default})."`
+	Limit   int64         `placeholder:"N" help:"At most N packets, and no strings and hashes; 0 is no limit (default 0)."`
+	Salvage bool          `help:"Write what can be read of a damaged folder, and say on standard error what cannot."`
+	Output  string        `short:"o" default:"-" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays (default ${default})."`
 
 	terminal.Progress
 }
@@ -39,7 +40,7 @@ Examples:
 }
 
 func (c *dumpCmd) Run(ctx context.Context, p *terminal.Process) (err error) {
-	if err := c.Dir.check(true); err != nil {
+	if err := c.Dir.Check(true); err != nil {
 		return fmt.Errorf("dump: %w", err)
 	}
 	m := p.Meter(c.Quiet)

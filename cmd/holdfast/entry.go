@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/holdfast-queue/holdfast/cmd/config"
 )
 
 // encryption is the flags that say how a connection is encrypted.
@@ -47,13 +49,13 @@ func (e *encryption) config() (*tls.Config, error) {
 
 // login is the flags that say who the user is.
 type login struct {
-	User     string `placeholder:"NAME" help:"User to log in as (default: default, if there is a password)."`
-	Password secret `name:"password-file" aliases:"redis-password-file" placeholder:"FILE" help:"File that holds the password; a line break at its end does not count. $$HOLDFAST_PASSWORD can hold the password itself."`
+	User     string        `placeholder:"NAME" help:"User to log in as (default: default, if there is a password)."`
+	Password config.Secret `name:"password-file" aliases:"redis-password-file" placeholder:"FILE" help:"File that holds the password; a line break at its end does not count. $$HOLDFAST_PASSWORD can hold the password itself."`
 }
 
 // read is a name and a password; the name may be empty, and without a password both are.
 func (l *login) read() (user, password string, err error) {
-	password, err = l.Password.read()
+	password, err = l.Password.Read()
 	if err == nil && l.User != "" && password == "" {
 		err = errors.New("user " + l.User + " needs a password: give it with HOLDFAST_PASSWORD or --password-file")
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
@@ -18,12 +19,12 @@ type gateForm struct {
 // change gives the gates a value: both unless one is chosen. The queue must be there, unless it may
 // be made.
 func (f *gateForm) change(ctx context.Context, p *terminal.Process, paused string, create bool) error {
-	var changes settingChanges
+	var changes config.SettingChanges
 	if f.In || !f.Out {
-		changes.add("pause-in", paused)
+		changes.Add("pause-in", paused)
 	}
 	if f.Out || !f.In {
-		changes.add("pause-out", paused)
+		changes.Add("pause-out", paused)
 	}
 	return f.settingsForm.change(ctx, p, f.Queue, !create, &changes)
 }

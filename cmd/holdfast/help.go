@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-queue/holdfast/cmd/config"
 )
 
 // helpCmd explains a command. It never runs: program.run makes "pop --help" of "help pop".
@@ -24,7 +26,7 @@ Examples:
 
 // printHelp leaves out the flag for contexts where a command has no use for it.
 func printHelp(options kong.HelpOptions, line *kong.Context) error {
-	contextFlag(line).Hidden = line.Selected() != nil && !isClient(line.Selected())
+	config.ContextFlag(line).Hidden = line.Selected() != nil && !config.IsClient(line.Selected())
 	return kong.DefaultHelpPrinter(options, line)
 }
 

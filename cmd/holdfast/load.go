@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
@@ -15,9 +16,9 @@ import (
 
 // loadCmd makes a folder of a dump, or loads it into a server.
 type loadCmd struct {
-	File string `arg:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input, but with --to-server."`
-	Dir  folder `arg:"" optional:"" help:"Data folder; made if it does not exist. No server may be running on it. With --to-server there is none."`
-	JSON bool   `help:"Print a JSON object."`
+	File string        `arg:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input, but with --to-server."`
+	Dir  config.Folder `arg:"" optional:"" help:"Data folder; made if it does not exist. No server may be running on it. With --to-server there is none."`
+	JSON bool          `help:"Print a JSON object."`
 
 	ToServer bool     `help:"Add the dump to what a running server holds: packets to the queues of the same names and databases, in their order, as the newest of their priority."`
 	Queue    []string `pattern:"" placeholder:"GLOB" sep:"none" help:"With --to-server, only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
@@ -63,7 +64,7 @@ func (c *loadCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if c.ToServer {
 		return c.toServer(ctx, p)
 	}
-	if err := c.Dir.check(false); err != nil {
+	if err := c.Dir.Check(false); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
 	in, err := p.Input(c.File)

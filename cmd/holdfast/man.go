@@ -8,6 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
@@ -23,9 +24,9 @@ Examples:
     holdfast man | man -l -`
 }
 
-func (c *manCmd) Run(ctx *kong.Context, p *terminal.Process, s *sources) error {
+func (c *manCmd) Run(ctx *kong.Context, p *terminal.Process, s *config.Sources) error {
 	app := ctx.Model
-	m := &manual{helpOf: s.helpWithVariable, shared: make(map[string]string)}
+	m := &manual{helpOf: s.HelpWithVariable, shared: make(map[string]string)}
 	m.printf(".TH HOLDFAST 1 \"\" \"holdfast %s\" \"User Commands\"\n.nh\n.ad l\n", release) // names are not hyphenated
 	m.printf(".SH NAME\nholdfast \\- durable priority queue server and its client\n")
 	m.printf(".SH SYNOPSIS\n.B holdfast\n.I COMMAND\n[flags] [arguments]\n")
@@ -52,7 +53,7 @@ func (m *manual) printf(format string, a ...any) { fmt.Fprintf(&m.page, format, 
 func (m *manual) connection(nodes []*kong.Node) {
 	for _, node := range nodes {
 		for _, flag := range slices.Concat(node.AllFlags(true)...) {
-			isShared := flag.Group != nil && flag.Group.Key == "Connection" || flag.Name == "context" && isClient(node)
+			isShared := flag.Group != nil && flag.Group.Key == "Connection" || flag.Name == "context" && config.IsClient(node)
 			if isShared && m.shared[flag.Name] == "" {
 				m.shared[flag.Name] = m.helpOf(flag.Value)
 				m.item(nameOf(flag), flag.Value)
@@ -82,7 +83,7 @@ func (m *manual) command(node *kong.Node) {
 	var shared []string
 	for _, flag := range slices.Concat(node.AllFlags(true)...) {
 		switch {
-		case flag.Name == "help", flag.Name == "context" && !isClient(node): // as all commands have it
+		case flag.Name == "help", flag.Name == "context" && !config.IsClient(node): // as all commands have it
 		case m.shared[flag.Name] == m.helpOf(flag.Value):
 			shared = append(shared, `\fB`+roff(nameOf(flag))+`\fR`)
 		default:

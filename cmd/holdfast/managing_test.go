@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/config"
 )
 
 func TestSetAndUnsetPrintWhatIsSetThen(t *testing.T) {
@@ -38,7 +40,7 @@ func TestEverySettingHasTheDefaultOfTheServer(t *testing.T) {
 	s.must(t, append([]string{"set", "q"}, "max-attempts=1", "lease=1s", "backoff-min=2s", "backoff-max=3s", "dead-letter=d", "retain=4s",
 		"bound=5", "bound-bytes=6B", "full=drop", "exclusive-producer=yes", "exclusive-consumer=yes", "pause-in=yes", "pause-out=yes", "enum.t=a,b")...)
 	var names []string
-	for _, name := range settingNames() {
+	for _, name := range config.SettingNames() {
 		names = append(names, strings.Replace(name, "TAG", "t", 1))
 	}
 	s.must(t, append([]string{"unset", "q"}, names...)...)

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -40,7 +41,7 @@ type program struct {
 	// Set by run.
 	args     []string
 	commands *commands
-	sources  *sources
+	sources  *config.Sources
 }
 
 // run carries out a command line, without the program's name, and returns the exit code. When ctx
@@ -61,7 +62,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return exitOK
 	}
 	parsed, err := p.parse(parser)
-	var inFile configError
+	var inFile config.Error
 	switch {
 	case helped: // the parser goes on after it has printed the help
 		return exitOK
@@ -92,8 +93,8 @@ func (p *program) run(ctx context.Context, args []string) int {
 
 // parser makes the parser of a command line.
 func (p *program) parser(ctx context.Context, args []string, help io.Writer, helped *bool) (*kong.Kong, error) {
-	p.args, p.commands, p.sources = args, &commands{}, newSources(p.Env)
-	return p.sources.parser(p.commands,
+	p.args, p.commands, p.sources = args, &commands{}, config.NewSources(p.Env)
+	return p.sources.Parser(p.commands,
 		kong.Description(description),
 		kong.Writers(help, p.Stderr),
 		kong.Exit(func(int) { *helped = true }),
@@ -126,11 +127,11 @@ func (p *program) unneeded() string {
 	return `^commands\.(` + strings.Join(others, "|") + `)$`
 }
 
-// parse reads the command line. The error is a configError if it is about the config file.
+// parse reads the command line. The error is a Error if it is about the config file.
 func (p *program) parse(parser *kong.Kong) (*kong.Context, error) {
 	parsed, err := parser.Parse(p.args)
 	if err != nil {
-		err = worded(p.sources.locate(err), p.args, parser.Model.Node)
+		err = worded(p.sources.Locate(err), p.args, parser.Model.Node)
 	}
 	return parsed, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -127,12 +128,12 @@ func (c *pushCmd) payload(stdin io.Reader) ([]byte, error) {
 	if c.Payload != "-" {
 		return []byte(c.Payload), nil
 	}
-	payload, err := io.ReadAll(io.LimitReader(stdin, int64(maxPayload)+1))
+	payload, err := io.ReadAll(io.LimitReader(stdin, int64(config.MaxPayload)+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the payload from standard input: %w", err)
 	}
-	if len(payload) > int(maxPayload) {
-		return nil, fmt.Errorf("standard input is too long for one packet: no server takes more than %v", maxPayload)
+	if len(payload) > int(config.MaxPayload) {
+		return nil, fmt.Errorf("standard input is too long for one packet: no server takes more than %v", config.MaxPayload)
 	}
 	return payload, nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -23,7 +24,7 @@ func (c *pushCmd) pushLines(ctx context.Context, p *terminal.Process) error {
 	err := c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		in, most := bufio.NewReaderSize(p.Stdin, window), maxCount
 		for {
-			lines, end := readLines(in, maxCount, int(maxPayload))
+			lines, end := readLines(in, maxCount, int(config.MaxPayload))
 			for len(lines) > 0 {
 				batch := lines[:min(most, len(lines))]
 				ids, err := server.PushBatch(ctx, c.Queue, batch, c.options()...)
@@ -50,7 +51,7 @@ func (c *pushCmd) pushLines(ctx context.Context, p *terminal.Process) error {
 			case errors.Is(end, io.EOF):
 				return nil
 			case errors.Is(end, bufio.ErrBufferFull):
-				return fmt.Errorf("the next line is too long for a packet: no server takes more than %v", maxPayload)
+				return fmt.Errorf("the next line is too long for a packet: no server takes more than %v", config.MaxPayload)
 			case end != nil:
 				return end
 			}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/archive"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -14,9 +15,9 @@ import (
 
 // restoreCmd makes a folder of a backup of files.
 type restoreCmd struct {
-	File string `arg:"" help:"Backup to read, as \"holdfast backup --files\" makes it, or - for standard input."`
-	Dir  folder `arg:"" help:"Data folder to make: not there, or empty."`
-	JSON bool   `help:"Print a JSON object."`
+	File string        `arg:"" help:"Backup to read, as \"holdfast backup --files\" makes it, or - for standard input."`
+	Dir  config.Folder `arg:"" help:"Data folder to make: not there, or empty."`
+	JSON bool          `help:"Print a JSON object."`
 
 	terminal.Progress
 }
@@ -34,7 +35,7 @@ Examples:
 
 // Run restores, and returns nil once the folder is whole and on disk.
 func (c *restoreCmd) Run(ctx context.Context, p *terminal.Process) error {
-	if err := c.Dir.check(false); err != nil {
+	if err := c.Dir.Check(false); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	in, err := p.Input(c.File)

@@ -7,12 +7,13 @@ import (
 	"log/slog"
 	"syscall"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
 
 // serveCmd runs the server.
 type serveCmd struct {
-	serverFlags
+	config.Server
 }
 
 func (c *serveCmd) Help() string {
@@ -30,22 +31,22 @@ Examples:
     HOLDFAST_SYNC=interval:50ms holdfast serve`
 }
 
-func (c *serveCmd) Run(ctx context.Context, p *program, s *sources) error {
-	if err := c.Data.check(false); err != nil {
+func (c *serveCmd) Run(ctx context.Context, p *program, s *config.Sources) error {
+	if err := c.Data.Check(false); err != nil {
 		return err
 	}
-	config, err := s.daemon(&c.serverFlags)
+	config, err := s.Daemon(&c.Server)
 	if err != nil {
-		return s.locate(err)
+		return s.Locate(err)
 	}
 	level := new(slog.LevelVar)
-	level.Set(c.level())
+	level.Set(c.Level())
 	config.Version = thisBuild().Version
 	config.Logger = p.logger(c.Log, level)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if p.hangups != nil {
-		config.Reloads = s.reloads(ctx, p.hangups(), p.args, config, level)
+		config.Reloads = s.Reloads(ctx, p.hangups(), p.args, config, level)
 	}
 	err = daemon.Run(ctx, config)
 	var listen *daemon.ListenError
@@ -54,7 +55,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program, s *sources) error {
 			listen.Address, listen.Protocol)
 	}
 	if err != nil {
-		err = s.locate(err)
+		err = s.Locate(err)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
@@ -22,7 +23,7 @@ func (c *setCmd) Help() string {
 	var names strings.Builder
 	for _, k := range content.SettingsTable {
 		if !k.Fixed {
-			fmt.Fprintf(&names, "    %-20s %s\n", strings.Replace(k.Name, "enum", enumPrefix+"TAG", 1), k.Help)
+			fmt.Fprintf(&names, "    %-20s %s\n", strings.Replace(k.Name, "enum", config.EnumPrefix+"TAG", 1), k.Help)
 		}
 	}
 	return `Prints the settings as they are then. Times are written as 30s or 2d, sizes as 64MiB, a switch as yes or no. The order of the values of a tag is declared by enum.TAG; an empty one ends it. With more than one of those, the settings go to the server in as many steps. "holdfast unset" brings a default back.
@@ -51,7 +52,7 @@ func (c *setCmd) Run(ctx context.Context, p *terminal.Process) error {
 		switch name, _, _ = strings.Cut(name, "."); {
 		case err == nil:
 		case strings.HasPrefix(err.Error(), fmt.Sprintf("unknown setting %q", name)):
-			return usageError{fmt.Errorf("%w%s", err, terminal.Nearest(name, settingNames()))}
+			return usageError{fmt.Errorf("%w%s", err, terminal.Nearest(name, config.SettingNames()))}
 		case strings.HasPrefix(err.Error(), name+": "):
 			return usageError{err}
 		}
@@ -64,15 +65,15 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-func (c *setCmd) changes() (*settingChanges, error) {
-	var changes settingChanges
+func (c *setCmd) changes() (*config.SettingChanges, error) {
+	var changes config.SettingChanges
 	for _, pair := range c.Settings {
 		name, text, _ := strings.Cut(pair, "=")
-		value, err := parseSetting(name, text)
-		if err := cmp.Or(checkSettable(name), err); err != nil {
+		value, err := config.ParseSetting(name, text)
+		if err := cmp.Or(config.CheckSettable(name), err); err != nil {
 			return nil, err
 		}
-		changes.add(name, value)
+		changes.Add(name, value)
 	}
 	return &changes, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
@@ -24,14 +25,14 @@ type settingsForm struct {
 
 // change changes settings of a queue, and prints what they are then. It makes the queue, unless
 // that must be there.
-func (f *settingsForm) change(ctx context.Context, p *terminal.Process, queue string, there bool, changes *settingChanges) error {
+func (f *settingsForm) change(ctx context.Context, p *terminal.Process, queue string, there bool, changes *config.SettingChanges) error {
 	return f.call(ctx, func(ctx context.Context, server *client.Client) error {
 		if there {
 			if _, err := server.Get(ctx, queue); err != nil {
 				return err
 			}
 		}
-		for _, settings := range changes.calls() {
+		for _, settings := range changes.Calls() {
 			if err := server.Set(ctx, queue, settings...); err != nil {
 				return err
 			}
@@ -40,7 +41,7 @@ func (f *settingsForm) change(ctx context.Context, p *terminal.Process, queue st
 		if err != nil {
 			return err
 		}
-		maps.DeleteFunc(settings, func(name, _ string) bool { return !slices.Contains(changes.names, name) })
+		maps.DeleteFunc(settings, func(name, _ string) bool { return !slices.Contains(changes.Names, name) })
 		return f.print(p.Stdout, settings)
 	})
 }
@@ -55,9 +56,9 @@ func (f *settingsForm) print(w io.Writer, settings map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		shown := name
 		if tag, ok := strings.CutPrefix(name, "enum "); ok {
-			shown = enumPrefix + terminal.Cell(tag, terminal.LongCell)
+			shown = config.EnumPrefix + terminal.Cell(tag, terminal.LongCell)
 		}
-		t.Row(shown, settingText(name, settings[name]))
+		t.Row(shown, config.SettingText(name, settings[name]))
 	}
 	return t.Flush()
 }
@@ -76,7 +77,7 @@ func settingsJSON(settings map[string]string) []byte {
 			}
 			lists = append(lists, append([]jsonbytes.Bytes{jsonbytes.Bytes(tag)}, orders[tag]...))
 			plain = plain && utf8.ValidString(tag)
-		case err == nil && kindOf(name) < content.SettingChoice:
+		case err == nil && config.SettingKind(name) < content.SettingChoice:
 			o.Add(field, n)
 		default:
 			o.Bytes(field, []byte(value))

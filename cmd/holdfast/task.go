@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -125,7 +126,7 @@ func environment(p *client.Packet) []string {
 		add("PRODUCER", p.Producer)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Tags)) {
-		add("TAG_"+variableName(name), p.Tags[name])
+		add("TAG_"+config.VariableName(name), p.Tags[name])
 	}
 	return env
 }

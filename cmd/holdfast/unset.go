@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
@@ -27,21 +28,21 @@ Examples:
 
 func (c *unsetCmd) Validate() error {
 	for _, name := range c.Names {
-		if err := checkSettable(name); err != nil {
+		if err := config.CheckSettable(name); err != nil {
 			return err
 		}
-		if _, ok := defaultOf(name); !ok {
-			return fmt.Errorf("unknown setting %.80q: expected one of %s%s", name, strings.Join(settingNames(), ", "), terminal.Nearest(name, settingNames()))
+		if _, ok := config.SettingDefault(name); !ok {
+			return fmt.Errorf("unknown setting %.80q: expected one of %s%s", name, strings.Join(config.SettingNames(), ", "), terminal.Nearest(name, config.SettingNames()))
 		}
 	}
 	return nil
 }
 
 func (c *unsetCmd) Run(ctx context.Context, p *terminal.Process) error {
-	var changes settingChanges
+	var changes config.SettingChanges
 	for _, name := range c.Names {
-		value, _ := defaultOf(name)
-		changes.add(name, value)
+		value, _ := config.SettingDefault(name)
+		changes.Add(name, value)
 	}
 	return c.change(ctx, p, c.Queue, true, &changes)
 }

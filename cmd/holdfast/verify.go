@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
@@ -13,8 +14,8 @@ import (
 
 // verifyCmd checks a folder, or a backup.
 type verifyCmd struct {
-	Path folder `arg:"" help:"Data folder, on which no server may be running; or the file of a backup or dump, or - for standard input; or a folder of backups, of which the newest is read."`
-	JSON bool   `help:"Print a JSON object."`
+	Path config.Folder `arg:"" help:"Data folder, on which no server may be running; or the file of a backup or dump, or - for standard input; or a folder of backups, of which the newest is read."`
+	JSON bool          `help:"Print a JSON object."`
 
 	terminal.Progress
 }
@@ -43,7 +44,7 @@ func (c *verifyCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if file := c.backup(); file != "" {
 		return c.file(ctx, p, file)
 	}
-	if err := c.Path.check(true); err != nil {
+	if err := c.Path.Check(true); err != nil {
 		return fmt.Errorf("%w: %w", errNotChecked, err)
 	}
 	m := p.Meter(c.Quiet)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -42,7 +43,7 @@ Examples:
 }
 
 // Run works until ctx ends or the queue is drained.
-func (c *workCmd) Run(ctx context.Context, p *terminal.Process, s *sources) error {
+func (c *workCmd) Run(ctx context.Context, p *terminal.Process, s *config.Sources) error {
 	path, err := exec.LookPath(c.Command[0])
 	if err != nil {
 		return fmt.Errorf("nothing was claimed: %w", err)
@@ -62,7 +63,7 @@ func (c *workCmd) Run(ctx context.Context, p *terminal.Process, s *sources) erro
 	}
 	stderr := &shared{w: p.Stderr}
 	server.Logger = slog.New(slog.NewTextHandler(stderr, nil))
-	t := task{server: append(c.variables(), "HOLDFAST_CONTEXT="+s.context), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.Stdout}, stderr: stderr}
+	t := task{server: append(c.variables(), "HOLDFAST_CONTEXT="+s.Context), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.Stdout}, stderr: stderr}
 	p.AtEnd.Store(func() { t.signal(syscall.SIGTERM) })
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -36,7 +37,7 @@ type workServer struct {
 // program has, so that nothing else counts.
 func (s *workServer) variables() []string {
 	all := map[string]string{
-		"redis": s.Redis, "db": strconv.Itoa(s.DB), "user": s.User, "password": s.Password.text, "password-file": s.Password.file,
+		"redis": s.Redis, "db": strconv.Itoa(s.DB), "user": s.User, "password": s.Password.Text, "password-file": s.Password.File,
 		"tls": "", "tls-ca": s.TLSCA, "tls-cert": s.TLSCert, "tls-key": s.TLSKey,
 	}
 	if s.TLS {
@@ -44,7 +45,7 @@ func (s *workServer) variables() []string {
 	}
 	var env []string
 	for flag, value := range all {
-		env = append(env, variableOf(flag)+"="+value)
+		env = append(env, config.VariableOf(flag)+"="+value)
 	}
 	return env
 }

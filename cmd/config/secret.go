@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
-// secret is a flag that names a file with a password, or the password itself from a variable. No
+// Secret is a flag that names a file with a password, or the password itself from a variable. No
 // flag holds a password: others can see the flags of a process.
-type secret struct{ file, text string }
+type Secret struct{ File, Text string } // of which one is empty
 
 // maxSecret is the longest file with a password, in bytes.
 const maxSecret = 4096
@@ -28,36 +28,36 @@ func decodeSecret(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	s := secret{file: token.String()}
+	s := Secret{File: token.String()}
 	if text, ok := token.Value.(inVariable); ok {
-		s = secret{text: string(text)}
+		s = Secret{Text: string(text)}
 	}
 	target.Set(reflect.ValueOf(s))
 	return nil
 }
 
 // lasting is read for a server, which reads the file again at each reload.
-func (s *secret) lasting() (string, error) {
-	if s.file != "" {
-		if err := daemon.Lasting(s.file); err != nil {
+func (s *Secret) lasting() (string, error) {
+	if s.File != "" {
+		if err := daemon.Lasting(s.File); err != nil {
 			return "", fmt.Errorf("the password: %w", err)
 		}
 	}
-	return s.read()
+	return s.Read()
 }
 
-// read is the password, "" for none.
-func (s *secret) read() (string, error) {
-	if s.file == "" {
-		return s.text, nil
+// Read is the password, "" for none. The error names a file that cannot be read, or is empty.
+func (s *Secret) Read() (string, error) {
+	if s.File == "" {
+		return s.Text, nil
 	}
-	text, err := readBounded(s.file, maxSecret)
+	text, err := readBounded(s.File, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("the password: %w", err)
 	}
 	password := strings.TrimRight(string(text), "\r\n")
 	if password == "" {
-		return "", fmt.Errorf("file %s is empty: expected a password", s.file)
+		return "", fmt.Errorf("file %s is empty: expected a password", s.File)
 	}
 	return password, nil
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// serverFlags is the settings of a server as flags, which are the keys of its config file, too.
-type serverFlags struct {
+// Server is the settings of a server as flags, which are the keys of its config file, too.
+type Server struct {
 	Config          string            `placeholder:"FILE" help:"Config file (TOML): values of the other flags, users, and defaults of queues. The command line and the environment win. \"holdfast config show\" prints one."`
-	Data            folder            `default:"./holdfast-data" placeholder:"DIR" help:"Data folder; made if it does not exist (default ${default})."`
+	Data            Folder            `default:"./holdfast-data" placeholder:"DIR" help:"Data folder; made if it does not exist (default ${default})."`
 	Pinpriq         string            `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for pinpriq, or off. Port 0 takes a free port, which the log names (default ${default})."`
 	Barbershop      string            `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for barbershop, or off (default ${default})."`
 	BarbershopQueue string            `default:"barbershop" placeholder:"NAME" help:"Queue that holds the items of barbershop (default ${default})."`
@@ -41,20 +41,20 @@ type serverFlags struct {
 	Log             string            `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
 	LogLevel        string            `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important level to log: debug, info, warn or error (default ${default})."`
 
-	RedisPassword secret `name:"redis-password-file" placeholder:"FILE" help:"File that holds a password; a line break at its end does not count. Redis clients and operators must log in then, and the user default with it may do everything. $$HOLDFAST_REDIS_PASSWORD can hold the password itself."`
+	RedisPassword Secret `name:"redis-password-file" placeholder:"FILE" help:"File that holds a password; a line break at its end does not count. Redis clients and operators must log in then, and the user default with it may do everything. $$HOLDFAST_REDIS_PASSWORD can hold the password itself."`
 }
 
-// The ranges of --cache, --max-buffers and --max-payload.
+// The ranges of --cache, --max-buffers and --max-payload. No server takes more than MaxPayload.
 const (
 	minCache   = terminal.ByteSize(64 << 10)
 	maxCache   = terminal.ByteSize(32 << 30)
 	minBuffers = terminal.ByteSize(16 << 20)
 	maxBuffers = terminal.ByteSize(1 << 40)
 	minPayload = terminal.ByteSize(broker.DefaultMaxPayload)
-	maxPayload = terminal.ByteSize(broker.MaxPayload)
+	MaxPayload = terminal.ByteSize(broker.MaxPayload)
 )
 
-func (c *serverFlags) Validate() error {
+func (c *Server) Validate() error {
 	if _, err := storage.ParseSync(c.Sync); err != nil {
 		return fmt.Errorf("--sync: %w", err)
 	}
@@ -67,8 +67,8 @@ func (c *serverFlags) Validate() error {
 	if c.MaxBuffers != 0 && (c.MaxBuffers < minBuffers || c.MaxBuffers > maxBuffers) {
 		return fmt.Errorf("--max-buffers %v: expected %v to %v", c.MaxBuffers, minBuffers, maxBuffers)
 	}
-	if c.MaxPayload < minPayload || c.MaxPayload > maxPayload {
-		return fmt.Errorf("--max-payload %v: expected %v to %v", c.MaxPayload, minPayload, maxPayload)
+	if c.MaxPayload < minPayload || c.MaxPayload > MaxPayload {
+		return fmt.Errorf("--max-payload %v: expected %v to %v", c.MaxPayload, minPayload, MaxPayload)
 	}
 	if least := netproto.ReservedParts * c.MaxPayload; c.MaxBuffers != 0 && c.MaxBuffers < least {
 		return fmt.Errorf("--max-buffers %v: too little for --max-payload %v, which needs %v or more", c.MaxBuffers, c.MaxPayload, least)
@@ -76,8 +76,8 @@ func (c *serverFlags) Validate() error {
 	return nil
 }
 
-// daemon is what the flags of a server say, and the users and queues of the config file.
-func (s *sources) daemon(c *serverFlags) (daemon.Config, error) {
+// Daemon is what the flags of a server say, and the users and queues of the config file.
+func (s *Sources) Daemon(c *Server) (daemon.Config, error) {
 	sync, err := storage.ParseSync(c.Sync)
 	if err != nil {
 		return daemon.Config{}, err
@@ -115,29 +115,29 @@ func (s *sources) daemon(c *serverFlags) (daemon.Config, error) {
 	return config, nil
 }
 
-// level is the least important level to log.
-func (c *serverFlags) level() (l slog.Level) {
+// Level is the least important level to log.
+func (c *Server) Level() (l slog.Level) {
 	_ = l.UnmarshalText([]byte(c.LogLevel)) // the flag allows only what it understands
 	return l
 }
 
 // readServer reads a command line of a server, such as serve --config FILE.
-func readServer(env func(name string) (string, bool), args []string) (*sources, *serverFlags, daemon.Config, error) {
+func readServer(env func(name string) (string, bool), args []string) (*Sources, *Server, daemon.Config, error) {
 	var line struct {
 		Context string
-		Serve   serverFlags `cmd:""`
+		Serve   Server `cmd:""`
 	}
-	s := newSources(env)
-	parser, err := s.parser(&line)
+	s := NewSources(env)
+	parser, err := s.Parser(&line)
 	if err == nil {
 		_, err = parser.Parse(args)
 	}
 	var config daemon.Config
 	if err == nil {
-		config, err = s.daemon(&line.Serve)
+		config, err = s.Daemon(&line.Serve)
 	}
 	if err != nil {
-		err = s.locate(err)
+		err = s.Locate(err)
 	}
 	return s, &line.Serve, config, err
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"cmp"
@@ -19,13 +19,13 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
-// configCmd is the commands about the config file of a server.
-type configCmd struct {
+// FileCommands is the commands about the config file of a server.
+type FileCommands struct {
 	Check configCheckCmd `cmd:"" help:"Check a config file of the server."`
 	Show  configShowCmd  `cmd:"" help:"Print the settings that a server would have, and where each comes from."`
 }
 
-func (c *configCmd) Help() string {
+func (c *FileCommands) Help() string {
 	return `Examples:
 
     holdfast config show > holdfast.toml
@@ -52,7 +52,7 @@ func (c *configCheckCmd) Run(p *terminal.Process) error {
 		return err
 	}
 	if err := config.Check(); err != nil {
-		located := alone.locate(err)
+		located := alone.Locate(err)
 		if located == err {
 			return fmt.Errorf("%s: %w", c.File, err)
 		}
@@ -66,7 +66,7 @@ func (c *configCheckCmd) Run(p *terminal.Process) error {
 	if err != nil {
 		return err
 	}
-	names := append(file.secrets, flags.RedisPassword.file, config.TLS.Cert, config.TLS.Key, config.TLS.ClientCA, config.Data)
+	names := append(file.secrets, flags.RedisPassword.File, config.TLS.Cert, config.TLS.Key, config.TLS.ClientCA, config.Data)
 	return noteWritable(p.Stdout, append([]string{c.File}, names...))
 }
 
@@ -104,7 +104,7 @@ type configShowCmd struct {
 	File string `arg:"" optional:"" help:"Config file (TOML), as --config names it."`
 	JSON bool   `help:"Print a JSON object."`
 
-	serverFlags
+	Server
 }
 
 func (c *configShowCmd) Help() string {
@@ -117,7 +117,7 @@ Examples:
     holdfast config show --config holdfast.toml --max-conns 500 --json`
 }
 
-func (c *configShowCmd) Run(p *terminal.Process, s *sources) error {
+func (c *configShowCmd) Run(p *terminal.Process, s *Sources) error {
 	file := cmp.Or(s.file, &configFile{})
 	if c.JSON {
 		return s.showJSON(p.Stdout, file)
@@ -142,10 +142,10 @@ func valueOf(flag *kong.Flag) any {
 		return v.String()
 	case []string:
 		return slices.Concat([]string{}, v)
-	case folder:
+	case Folder:
 		return string(v)
-	case secret:
-		return v.file
+	case Secret:
+		return v.File
 	default:
 		return v
 	}
@@ -172,8 +172,8 @@ func showFlag(flag *kong.Flag, from source) string {
 
 // isHidden says that a flag holds a password itself.
 func isHidden(flag *kong.Flag) bool {
-	s, ok := flag.Target.Interface().(secret)
-	return ok && s.text != ""
+	s, ok := flag.Target.Interface().(Secret)
+	return ok && s.Text != ""
 }
 
 // tomlLine is a key and its value, with a note.
@@ -250,7 +250,7 @@ func (f *configFile) tables() map[string]any {
 }
 
 // showJSON prints all as JSON. A password is null.
-func (s *sources) showJSON(w io.Writer, file *configFile) error {
+func (s *Sources) showJSON(w io.Writer, file *configFile) error {
 	type setting struct {
 		Value any    `json:"value"`
 		From  source `json:"from"`

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
-// contextsCmd shows the contexts. An editor changes them.
-type contextsCmd struct {
+// ContextCommands shows the contexts. An editor changes them.
+type ContextCommands struct {
 	List contextListCmd `cmd:"" help:"List the contexts."`
 	Show contextShowCmd `cmd:"" help:"Print what a context says."`
 }
 
-func (c *contextsCmd) Help() string {
+func (c *ContextCommands) Help() string {
 	return `A context is a name for a server and the way to it. It stands in ~/.config/holdfast/contexts.toml ($XDG_CONFIG_HOME instead of ~/.config, or the file that $HOLDFAST_CONTEXTS names), which only its owner may be able to read (chmod 600):
 
     [prod]

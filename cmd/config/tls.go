@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
-// tlsCmd works on certificates.
-type tlsCmd struct {
+// TLSCommands works on certificates.
+type TLSCommands struct {
 	Init  tlsInitCmd  `cmd:"" help:"Make a small CA, and certificates for a server and its clients."`
 	Renew tlsRenewCmd `cmd:"" help:"Renew the certificate of a server, or those of clients."`
 }
 
-func (c *tlsCmd) Help() string {
+func (c *TLSCommands) Help() string {
 	return `Certificates of any CA will do. Those that "holdfast tls init" makes are for a first try, and for servers that nobody else certifies.
 
 Examples:

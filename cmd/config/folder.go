@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -9,19 +9,20 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
-// folder is the argument that names a data folder.
-type folder string
+// Folder is the argument that names a data folder.
+type Folder string
 
 // Validate is called with the parsed argument.
-func (f folder) Validate() error {
+func (f Folder) Validate() error {
 	if f == "" {
 		return errors.New("the name is empty: expected a data folder")
 	}
 	return nil
 }
 
-// check refuses a name that cannot be a data folder's. With there, the folder must exist.
-func (f folder) check(there bool) error {
+// Check refuses a name that cannot be a data folder's. With there, the folder must exist.
+// The error names the folder.
+func (f Folder) Check(there bool) error {
 	info, err := os.Stat(string(f))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !there:

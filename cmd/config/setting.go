@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -11,13 +11,13 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// enumPrefix begins the name of the setting that declares the order of a tag's values, which the
+// EnumPrefix begins the name of the setting that declares the order of a tag's values, which the
 // protocol calls enum TAG.
-const enumPrefix = "enum."
+const EnumPrefix = "enum."
 
-// kindOf is how the value of a setting is written. One that this program does not know is a text:
-// the server may know it.
-func kindOf(name string) content.SettingKind {
+// SettingKind is how the value of a setting is written. One that this program does not know is a
+// text: the server may know it.
+func SettingKind(name string) content.SettingKind {
 	for _, k := range content.SettingsTable {
 		if k.Name == name {
 			return k.Kind
@@ -26,10 +26,11 @@ func kindOf(name string) content.SettingKind {
 	return content.SettingName
 }
 
-// parseSetting reads a value as people write it. The server explains what is wrong with texts.
-func parseSetting(name, value string) (string, error) {
+// ParseSetting reads a value as people write it, and returns it as the server takes it: times in
+// milliseconds, sizes in bytes. The server explains what is wrong with texts.
+func ParseSetting(name, value string) (string, error) {
 	var err error
-	switch kindOf(name) {
+	switch SettingKind(name) {
 	case content.SettingDuration:
 		var d time.Duration
 		d, err = terminal.ParseTime(value)
@@ -45,10 +46,10 @@ func parseSetting(name, value string) (string, error) {
 	return value, nil
 }
 
-// settingText is a value as people write it.
-func settingText(name, value string) string {
+// SettingText is a value of the server as people write it.
+func SettingText(name, value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
-	switch kind := kindOf(name); {
+	switch kind := SettingKind(name); {
 	case err == nil && kind == content.SettingDuration:
 		return terminal.TimeText(time.Duration(n) * time.Millisecond)
 	case err == nil && kind == content.SettingBytes:
@@ -57,27 +58,27 @@ func settingText(name, value string) string {
 	return terminal.Optional(value, terminal.LongCell)
 }
 
-// settingChanges are settings and their values as the protocol takes them.
-type settingChanges struct {
+// SettingChanges are settings and their values as the protocol takes them.
+type SettingChanges struct {
 	plain  []string
 	orders [][]string
-	names  []string // as the client library calls them
+	Names  []string // as the client library calls them
 }
 
-// add adds a setting. A tag's order of values is the setting enum.TAG.
-func (s *settingChanges) add(name, value string) {
-	if tag, ok := strings.CutPrefix(name, enumPrefix); ok {
+// Add adds a setting. A tag's order of values is the setting enum.TAG.
+func (s *SettingChanges) Add(name, value string) {
+	if tag, ok := strings.CutPrefix(name, EnumPrefix); ok {
 		s.orders = append(s.orders, append([]string{"enum", tag}, strings.Split(value, ",")...))
-		s.names = append(s.names, "enum "+tag)
+		s.Names = append(s.Names, "enum "+tag)
 		return
 	}
 	s.plain = append(s.plain, name, value)
-	s.names = append(s.names, name)
+	s.Names = append(s.Names, name)
 }
 
-// calls are the arguments of calls of the server. An order ends those of a call, so each further
+// Calls are the arguments of calls of the server. An order ends those of a call, so each further
 // one needs a call of its own.
-func (s *settingChanges) calls() [][]string {
+func (s *SettingChanges) Calls() [][]string {
 	if len(s.orders) == 0 {
 		return [][]string{s.plain}
 	}
@@ -85,8 +86,8 @@ func (s *settingChanges) calls() [][]string {
 	return s.orders
 }
 
-// checkSettable refuses names of settings that the server would explain in words of its protocol.
-func checkSettable(name string) error {
+// CheckSettable refuses names of settings that the server would explain in words of its protocol.
+func CheckSettable(name string) error {
 	switch name {
 	case "enum":
 		return errors.New("enum: expected the tag in the name, such as enum.class")
@@ -96,18 +97,19 @@ func checkSettable(name string) error {
 	return nil
 }
 
-// settingNames are those that set and unset take.
-func settingNames() (names []string) {
+// SettingNames are those that set and unset take.
+func SettingNames() (names []string) {
 	for _, k := range content.SettingsTable {
 		if !k.Fixed {
-			names = append(names, strings.Replace(k.Name, "enum", enumPrefix+"TAG", 1))
+			names = append(names, strings.Replace(k.Name, "enum", EnumPrefix+"TAG", 1))
 		}
 	}
 	return names
 }
 
-// defaultOf is the default of a setting as the server takes it; false if there is no such setting.
-func defaultOf(name string) (value string, ok bool) {
+// SettingDefault is the default of a setting as the server takes it; false if there is no such
+// setting.
+func SettingDefault(name string) (value string, ok bool) {
 	for _, k := range content.SettingsTable {
 		switch {
 		case k.Name != name:
@@ -121,5 +123,5 @@ func defaultOf(name string) (value string, ok bool) {
 			return terminal.Decimal(k.Default), true
 		}
 	}
-	return "", strings.HasPrefix(name, enumPrefix)
+	return "", strings.HasPrefix(name, EnumPrefix)
 }

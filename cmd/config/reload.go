@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
-// reloads lets a server follow its config file and the other files that it reads, at each SIGHUP
+// Reloads lets a server follow its config file and the other files that it reads, at each SIGHUP
 // until ctx ends. args and config are what it began with.
-func (s *sources) reloads(ctx context.Context, hangups <-chan os.Signal, args []string, config daemon.Config, level *slog.LevelVar) <-chan daemon.Reload {
+func (s *Sources) Reloads(ctx context.Context, hangups <-chan os.Signal, args []string, config daemon.Config, level *slog.LevelVar) <-chan daemon.Reload {
 	r := reloader{sources: s, args: args, reloads: make(chan daemon.Reload), begun: s.values(), config: config, level: level}
 	go func() { // ends with ctx
 		for {
@@ -36,7 +36,7 @@ func (s *sources) reloads(ctx context.Context, hangups <-chan os.Signal, args []
 
 // reloader is what a reload compares with. One goroutine uses it.
 type reloader struct {
-	sources *sources
+	sources *Sources
 	args    []string
 	reloads chan daemon.Reload
 	begun   map[string]any // the values of the flags that the server began with
@@ -65,7 +65,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err := <-done; err != nil {
 		return err
 	}
-	level, changed := flags.level(), changedKeys(&r.config, &config)
+	level, changed := flags.Level(), changedKeys(&r.config, &config)
 	before := r.level.Level()
 	if before != level {
 		changed = append(changed, "log-level")

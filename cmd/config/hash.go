@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
-// hashCmd makes the hash of a password.
-type hashCmd struct{}
+// Hash makes the hash of a password.
+type Hash struct{}
 
-func (c *hashCmd) Help() string {
+func (c *Hash) Help() string {
 	return `Reads a password from the terminal, twice and without showing it, or one line from standard input. Prints its hash by bcrypt, for the hashes of a user in a config file.
 
 Examples:
@@ -19,7 +19,7 @@ Examples:
     holdfast hash < password-file`
 }
 
-func (c *hashCmd) Run(p *terminal.Process) error {
+func (c *Hash) Run(p *terminal.Process) error {
 	password, err := p.AskPassword(maxSecret)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -22,12 +22,12 @@ const (
 	fromFlag        source = "flag"
 )
 
-// sources is where the flags of a command line have values from, beside the line itself.
-type sources struct {
+// Sources is where the flags of a command line have values from, beside the line itself.
+type Sources struct {
 	env       func(name string) (string, bool)
 	variables map[*kong.Flag]string // of the environment, which stand in for flags
 	contexts  *contexts             // nil without a context
-	context   string                // its name
+	Context   string                // its name
 
 	// Of a server.
 	file  *configFile     // nil: there is none
@@ -35,16 +35,17 @@ type sources struct {
 	given map[string]bool // those on the command line
 }
 
-func newSources(env func(name string) (string, bool)) *sources {
-	return &sources{env: env, given: make(map[string]bool)}
+// NewSources begins with an environment, as os.LookupEnv looks it up. Parser learns the rest.
+func NewSources(env func(name string) (string, bool)) *Sources {
+	return &Sources{env: env, given: make(map[string]bool)}
 }
 
-// parser makes a parser of a command line whose flags have values from there. root is a pointer to
-// what the line is read into.
-func (s *sources) parser(root any, options ...kong.Option) (*kong.Kong, error) {
+// Parser makes a parser of a command line whose flags have values from there. root is a pointer to
+// what the line is read into. Commands can have a *Sources for their Run.
+func (s *Sources) Parser(root any, options ...kong.Option) (*kong.Kong, error) {
 	parser, err := kong.New(root, slices.Concat(decoders(), options, []kong.Option{
 		kong.Name("holdfast"),
-		kong.ValueFormatter(s.helpWithVariable),
+		kong.ValueFormatter(s.HelpWithVariable),
 		kong.WithBeforeResolve(s.findContext),
 		kong.WithBeforeResolve(s.loadConfig),
 		// The last that has a value counts.
@@ -61,13 +62,13 @@ var errUnknownKey = errors.New(`unknown key: expected users, queues or a flag of
 
 // loadConfig reads the config file that the command line or the environment names. It is a hook of
 // the parser, when that has read the command line.
-func (s *sources) loadConfig(line *kong.Context) error {
+func (s *Sources) loadConfig(line *kong.Context) error {
 	command := line.Selected()
 	if command == nil || !hasServe(command) {
 		return nil
 	}
 	s.flags = command.Flags
-	name, _ := s.env(variableOf("config"))
+	name, _ := s.env(VariableOf("config"))
 	for _, at := range line.Path {
 		if at.Positional != nil && at.Positional.Name == "file" || at.Flag != nil && at.Flag.Name == "config" {
 			name = line.Value(at).String()
@@ -104,7 +105,7 @@ func isSetting(flag *kong.Flag) bool {
 }
 
 // inFile is a kong resolver: it gives a flag the value of the config file.
-func (s *sources) inFile(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+func (s *Sources) inFile(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if s.file == nil {
 		return nil, nil
 	}
@@ -112,7 +113,7 @@ func (s *sources) inFile(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 }
 
 // sourceOf is where the value of a flag comes from.
-func (s *sources) sourceOf(flag *kong.Flag) source {
+func (s *Sources) sourceOf(flag *kong.Flag) source {
 	if s.given[flag.Name] {
 		return fromFlag
 	}
@@ -126,7 +127,7 @@ func (s *sources) sourceOf(flag *kong.Flag) source {
 }
 
 // values are those of the flags of serve, by their names.
-func (s *sources) values() map[string]any {
+func (s *Sources) values() map[string]any {
 	all := make(map[string]any)
 	for _, f := range s.flags {
 		all[f.Name] = f.Target.Interface()
@@ -136,9 +137,10 @@ func (s *sources) values() map[string]any {
 
 var flagInError = regexp.MustCompile(`^(?:[a-z]+(?: [a-z]+)?: )?--([a-z-]+)(=\S+)?:? `)
 
-// locate names the line of the config file that an error is about.
-func (s *sources) locate(err error) error {
-	var located configError
+// Locate names the line of the config file that an error is about: it returns an Error then, and
+// any other error as it is.
+func (s *Sources) Locate(err error) error {
+	var located Error
 	if errors.As(err, &located) {
 		return located
 	}

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"maps"
@@ -25,7 +25,7 @@ func variables(node *kong.Node, all bool) map[*kong.Flag]string {
 				continue
 			}
 		}
-		found[flag] = variableOf(flag.Name)
+		found[flag] = VariableOf(flag.Name)
 	}
 	for _, child := range node.Children {
 		maps.Copy(found, variables(child, hasServe(child)))
@@ -38,19 +38,19 @@ func hasServe(command *kong.Node) bool {
 	return command.Name == "serve" || command.Name == "show" && command.Parent.Name == "config"
 }
 
-// variableOf is the variable of a flag.
-func variableOf(flag string) string { return "HOLDFAST_" + variableName(flag) }
+// VariableOf is the variable of a flag, such as HOLDFAST_TLS_CA of tls-ca.
+func VariableOf(flag string) string { return "HOLDFAST_" + VariableName(flag) }
 
 // variable is a kong resolver: it gives a flag that is not on the command line the value of its
 // environment variable, unless that is empty. The variable of a password counts before that of its
 // file.
-func (s *sources) variable(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+func (s *Sources) variable(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if s.variables[flag] == "" {
 		return nil, nil
 	}
 	for _, name := range append([]string{flag.Name}, flag.Aliases...) {
-		name = variableOf(name)
-		if flag.Target.Type() == reflect.TypeFor[secret]() {
+		name = VariableOf(name)
+		if flag.Target.Type() == reflect.TypeFor[Secret]() {
 			if value, ok := s.env(strings.TrimSuffix(name, "_FILE")); ok && value != "" {
 				return inVariable(value), nil
 			}
@@ -62,16 +62,16 @@ func (s *sources) variable(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 	return nil, nil
 }
 
-// helpWithVariable names the environment variable in the help of a flag.
-func (s *sources) helpWithVariable(value *kong.Value) string {
+// HelpWithVariable names the environment variable in the help of a flag.
+func (s *Sources) HelpWithVariable(value *kong.Value) string {
 	if name := s.variables[value.Flag]; name != "" {
 		return strings.TrimSuffix(value.Help, ".") + " ($" + name + ")."
 	}
 	return value.Help
 }
 
-// variableName is a text as a part of a variable's name that shells can read.
-func variableName(text string) string {
+// VariableName is a text as a part of a variable's name that shells can read.
+func VariableName(text string) string {
 	name := []byte(strings.ToUpper(text))
 	for i, c := range name {
 		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') {

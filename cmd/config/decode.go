@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func decoders() []kong.Option {
 		kong.KindMapper(reflect.Int64, decoder(decodeNumber)),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), decoder(decodeTime)),
 		kong.TypeMapper(reflect.TypeFor[time.Time](), decoder(decodeMoment)),
-		kong.TypeMapper(reflect.TypeFor[secret](), kong.MapperFunc(decodeSecret)),
+		kong.TypeMapper(reflect.TypeFor[Secret](), kong.MapperFunc(decodeSecret)),
 	}
 }
 

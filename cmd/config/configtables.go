@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -35,7 +35,7 @@ func (f *configFile) readTables() error {
 				return f.wrong(at, errors.New(rest))
 			}
 		}
-		return configError{fmt.Errorf("%s: %w", f.name, err)}
+		return Error{fmt.Errorf("%s: %w", f.name, err)}
 	}
 	queues, globs, err := f.table("queues", f.values["queues"])
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *configFile) password(path string, value any) (string, error) {
 		return "", err
 	}
 	f.secrets = append(f.secrets, name)
-	password, err := (&secret{file: name}).lasting()
+	password, err := (&Secret{File: name}).lasting()
 	if err != nil {
 		return "", f.wrong(path, err)
 	}
@@ -141,7 +141,7 @@ func (f *configFile) settings(pattern string, value any) (s broker.Settings, err
 	if _, err := glob.Compile([]byte(pattern)); err != nil {
 		return s, f.wrong(path, err)
 	}
-	var changes settingChanges
+	var changes SettingChanges
 	for _, key := range keys {
 		at := pathOf(path, key)
 		if key == "enum" {
@@ -156,7 +156,7 @@ func (f *configFile) settings(pattern string, value any) (s broker.Settings, err
 	if len(keys) == 0 {
 		return broker.DefaultSettings(), nil
 	}
-	s, err = resp.NewSettings(changes.calls())
+	s, err = resp.NewSettings(changes.Calls())
 	if err != nil {
 		name, rest, _ := strings.Cut(err.Error(), ": ")
 		return s, f.wrong(pathOf(path, name), errors.New(rest))
@@ -165,7 +165,7 @@ func (f *configFile) settings(pattern string, value any) (s broker.Settings, err
 }
 
 // setting reads one setting of queues.
-func (f *configFile) setting(path, name string, value any, changes *settingChanges) error {
+func (f *configFile) setting(path, name string, value any, changes *SettingChanges) error {
 	var text string
 	switch v := value.(type) {
 	case string:
@@ -177,22 +177,22 @@ func (f *configFile) setting(path, name string, value any, changes *settingChang
 	default:
 		return f.wrong(path, fmt.Errorf("expected a string, a whole number, true or false, got %s", kindOfTOML(value)))
 	}
-	if _, known := defaultOf(name); !known || strings.HasPrefix(name, enumPrefix) {
-		return f.wrong(path, fmt.Errorf("unknown setting: expected one of %s%s", strings.Join(settingNames(), ", "), terminal.Nearest(name, settingNames())))
+	if _, known := SettingDefault(name); !known || strings.HasPrefix(name, EnumPrefix) {
+		return f.wrong(path, fmt.Errorf("unknown setting: expected one of %s%s", strings.Join(SettingNames(), ", "), terminal.Nearest(name, SettingNames())))
 	}
-	text, err := parseSetting(name, text)
+	text, err := ParseSetting(name, text)
 	if err == nil {
-		err = checkSettable(name)
+		err = CheckSettable(name)
 	}
 	if err != nil {
 		return f.wrong(path, errors.New(strings.TrimPrefix(err.Error(), name+": ")))
 	}
-	changes.add(name, text)
+	changes.Add(name, text)
 	return nil
 }
 
 // orders reads the tables of tags and their values.
-func (f *configFile) orders(path string, value any, changes *settingChanges) error {
+func (f *configFile) orders(path string, value any, changes *SettingChanges) error {
 	table, keys, err := f.table(path, value)
 	for _, tag := range keys {
 		values, err := f.texts(pathOf(path, tag), table[tag])

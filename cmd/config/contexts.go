@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -134,13 +134,13 @@ func (c *contexts) value(name, flag string) any {
 
 // findContext finds the context that the command line or the environment names. It is a hook of the
 // parser.
-func (s *sources) findContext(line *kong.Context) error {
-	flag := contextFlag(line)
+func (s *Sources) findContext(line *kong.Context) error {
+	flag := ContextFlag(line)
 	name, _ := line.FlagValue(flag).(string)
 	switch {
-	case !isClient(line.Selected()) && name != "":
+	case !IsClient(line.Selected()) && name != "":
 		return errors.New("--context: expected a command that talks to a running server")
-	case isClient(line.Selected()) && name == "":
+	case IsClient(line.Selected()) && name == "":
 		name, _ = s.env(s.variables[flag])
 	}
 	if name == "" {
@@ -150,7 +150,7 @@ func (s *sources) findContext(line *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	s.contexts, s.context = all, name
+	s.contexts, s.Context = all, name
 	return all.has(name)
 }
 
@@ -164,23 +164,23 @@ func (c *contexts) has(name string) error {
 
 func (c *contexts) names() []string { return slices.Sorted(maps.Keys(c.all)) }
 
-// contextFlag is the flag that names a context.
-func contextFlag(line *kong.Context) *kong.Flag {
+// ContextFlag is the flag that names a context, which every command line has.
+func ContextFlag(line *kong.Context) *kong.Flag {
 	flags := line.Model.Flags
 	return flags[slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == "context" })]
 }
 
-// isClient says whether a command talks to a server.
-func isClient(node *kong.Node) bool {
+// IsClient says whether a command talks to a server.
+func IsClient(node *kong.Node) bool {
 	return node != nil && !hasServe(node) && slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool {
 		return f.Name == "redis" || f.Name == "admin" || f.Name == "pinpriq" || f.Name == "barbershop"
 	})
 }
 
 // inContext is a kong resolver: it gives a flag the value of the context, if there is one.
-func (s *sources) inContext(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+func (s *Sources) inContext(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if s.contexts == nil || s.variables[flag] == "" {
 		return nil, nil
 	}
-	return s.contexts.value(s.context, flag.Name), nil
+	return s.contexts.value(s.Context, flag.Name), nil
 }

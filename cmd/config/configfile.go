@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -33,17 +33,17 @@ type configFile struct {
 	queues  map[string]broker.Settings // by globs of their names
 }
 
-// configError is an error in a file of settings.
-type configError struct{ error }
+// Error is an error in a file of settings.
+type Error struct{ error }
 
 // Unwrap returns the error itself.
-func (e configError) Unwrap() error { return e.error }
+func (e Error) Unwrap() error { return e.error }
 
 // readConfig reads a file and checks that it is TOML with each key once.
 func readConfig(name string) (*configFile, error) {
 	text, err := readBounded(name, maxConfig)
 	if err != nil {
-		return nil, configError{fmt.Errorf("config file: %w", err)}
+		return nil, Error{fmt.Errorf("config file: %w", err)}
 	}
 	f := &configFile{name: name}
 	err = toml.Unmarshal(text, &f.values)
@@ -54,10 +54,10 @@ func readConfig(name string) (*configFile, error) {
 		if strings.HasPrefix(wrong, "expected newline") {
 			wrong += `: a text stands in quotes, such as redis = "127.0.0.1:6379"`
 		}
-		return nil, configError{fmt.Errorf("%s:%d: %s", name, line, wrong)}
+		return nil, Error{fmt.Errorf("%s:%d: %s", name, line, wrong)}
 	}
 	if err != nil {
-		return nil, configError{fmt.Errorf("%s: %w", name, err)}
+		return nil, Error{fmt.Errorf("%s: %w", name, err)}
 	}
 	f.lines = keyLines(text)
 	return f, nil
@@ -118,7 +118,7 @@ func pathOf(table, key string) string {
 
 // wrong is an error of a key.
 func (f *configFile) wrong(path string, err error) error {
-	return configError{fmt.Errorf("%s:%d: %s: %w", f.name, f.lines[path], path, err)}
+	return Error{fmt.Errorf("%s:%d: %s: %w", f.name, f.lines[path], path, err)}
 }
 
 // table returns the table that a key holds, with its keys in the order of their lines; nil if it is
