@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -20,7 +21,7 @@ func (r *receipt) packet(server *client.Client) *client.Packet {
 // ackCmd acknowledges a packet.
 type ackCmd struct {
 	receipt
-	workServer
+	connection.WorkQueue
 }
 
 func (c *ackCmd) Help() string {
@@ -32,7 +33,7 @@ Example:
 }
 
 func (c *ackCmd) Run(ctx context.Context) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.packet(server).Ack(ctx)
 	})
 }

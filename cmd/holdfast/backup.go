@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/recovery/archive"
@@ -23,7 +24,7 @@ type backupCmd struct {
 	Files  bool     `help:"Copy the files of the data folder as they are, into a tar for \"holdfast restore\": everything, at the speed of the disk while no client writes. It needs the same version or a newer one."`
 	JSON   bool     `help:"Print a JSON object with the name of the file and what it holds."`
 
-	operatorPort
+	connection.Operator
 	terminal.Progress
 }
 
@@ -64,7 +65,7 @@ func (c *backupCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	body, err := c.fetch(ctx, admin.Request{Format: c.Format, Queues: c.Queue})
+	body, err := c.Fetch(ctx, admin.Request{Format: c.Format, Queues: c.Queue})
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}

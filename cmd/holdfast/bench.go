@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 )
@@ -22,9 +23,12 @@ type benchCmd struct {
 	Keep        bool          `help:"Leave the packets or items that nobody took, and print the queue of the packets."`
 	JSON        bool          `help:"Print a JSON object."`
 
-	server
-	encryption `group:"Connection"`
-	login      `group:"Connection"`
+	Pinpriq string        `default:"127.0.0.1:7070" address:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
+	Timeout time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
+
+	connection.Encryption `group:"Connection"`
+	connection.Login      `group:"Connection"`
+
 	Barbershop string `default:"127.0.0.1:8002" address:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server's board (default ${default})."`
 	Redis      string `default:"127.0.0.1:6379" address:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
 }

@@ -8,13 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 )
 
 // countItems asks the server at an address that --barbershop gave how many items its board has. It
 // ends the connection behind the request, so that a server of another protocol does not wait for
 // more of it. The answer of another protocol, or one that takes longer than timeout, is an error.
-func countItems(ctx context.Context, address string, timeout time.Duration, e *encryption) (int64, error) {
-	conn, err := e.dial(ctx, address, "--barbershop", timeout)
+func countItems(ctx context.Context, address string, timeout time.Duration, e *connection.Encryption) (int64, error) {
+	conn, err := e.Dial(ctx, address, "--barbershop", timeout)
 	if err != nil {
 		return 0, err
 	}
@@ -29,7 +31,7 @@ func countItems(ctx context.Context, address string, timeout time.Duration, e *e
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err != nil:
-		return 0, e.explain(fmt.Errorf("the server at %s does not say how many items it has: %w; check that it speaks barbershop", address, err), address)
+		return 0, e.Explain(fmt.Errorf("the server at %s does not say how many items it has: %w; check that it speaks barbershop", address, err), address)
 	}
 	return count, nil
 }
@@ -37,7 +39,7 @@ func countItems(ctx context.Context, address string, timeout time.Duration, e *e
 // maxStats bounds what is read of an answer. It is far more than the statistics of a board take.
 const maxStats = 4 << 10
 
-func askItems(conn stream) (int64, error) {
+func askItems(conn connection.Stream) (int64, error) {
 	if _, err := io.WriteString(conn, "stats\r\n"); err != nil {
 		return 0, err
 	}

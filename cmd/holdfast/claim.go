@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -23,7 +24,7 @@ type claimCmd struct {
 
 	selection
 	packetsForm
-	workServer
+	connection.WorkQueue
 }
 
 func (c *claimCmd) Help() string {
@@ -44,7 +45,7 @@ func (c *claimCmd) Validate() error {
 }
 
 func (c *claimCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Claim(ctx, c.Queues[0], c.options()...)
 		switch {
 		case err != nil:

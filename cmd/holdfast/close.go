@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -13,7 +14,7 @@ type closeCmd struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to close. It is made if there is none."`
 
 	terminal.Confirmation
-	workServer
+	connection.WorkQueue
 }
 
 func (c *closeCmd) Help() string {
@@ -30,7 +31,7 @@ func (c *closeCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if err := c.Confirm(p, fmt.Sprintf("close queue %.80q for ever", c.Queue)); err != nil {
 		return err
 	}
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		_, err := server.CloseQueue(ctx, c.Queue)
 		return err
 	})

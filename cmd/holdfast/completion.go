@@ -103,7 +103,7 @@ func (p *program) findQueueNames(ctx context.Context, line complete.Args) (names
 	if isWord(line.Last) {
 		match = line.Last + "*"
 	}
-	_ = asking.commands.Queues.call(ctx, func(ctx context.Context, server *client.Client) (err error) {
+	_ = asking.commands.Queues.Call(ctx, func(ctx context.Context, server *client.Client) (err error) {
 		names, err = server.Queues(ctx, match)
 		return err
 	})

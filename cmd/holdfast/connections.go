@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -14,7 +15,7 @@ import (
 type connectionsCmd struct {
 	JSON bool `help:"Print a JSON object for each connection, one a line. Age and idle are in seconds."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *connectionsCmd) Help() string {
@@ -27,7 +28,7 @@ Examples:
 }
 
 func (c *connectionsCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		all, err := server.Connections(ctx)
 		if err != nil {
 			return err

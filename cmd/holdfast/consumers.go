@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -17,7 +18,7 @@ type consumersCmd struct {
 	Queue string `arg:"" predictor:"queue" optional:"" help:"Queue to look at (default: all)."`
 	JSON  bool   `help:"Print a JSON object for each consumer of a queue, one a line. Times are Unix milliseconds."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *consumersCmd) Help() string {
@@ -30,7 +31,7 @@ Examples:
 }
 
 func (c *consumersCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		queues := []string{c.Queue}
 		if c.Queue == "" {
 			var err error

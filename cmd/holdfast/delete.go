@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -16,7 +17,7 @@ type deleteCmd struct {
 	JSON  bool     `help:"Print a JSON object with the number of packets."`
 
 	terminal.Confirmation
-	workServer
+	connection.WorkQueue
 }
 
 func (c *deleteCmd) Help() string {
@@ -29,7 +30,7 @@ Examples:
 }
 
 func (c *deleteCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		n, err := c.delete(ctx, p, server)
 		switch {
 		case err != nil:

@@ -10,11 +10,7 @@
 // What commands have in common, beside package terminal:
 //
 //	figure.go         numbers with names
-//	entry.go          flags for encryption and logins
-//	server.go         addresses of servers
-//	operator.go       flags of those who speak to the operator's port
 //	program.go        how a command is run
-//	workserver.go     flags of clients of the work queue
 //	packetjson.go     packets as JSON
 //	packettable.go    packets as a table
 //	printing.go       packets that were taken

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -13,7 +14,7 @@ type dropCmd struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to delete."`
 
 	terminal.Confirmation
-	workServer
+	connection.WorkQueue
 }
 
 func (c *dropCmd) Help() string {
@@ -26,7 +27,7 @@ Examples:
 }
 
 func (c *dropCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		s, err := server.Stats(ctx, c.Queue)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
@@ -19,7 +20,7 @@ type exportCmd struct {
 	File  string `arg:"" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays."`
 	Queue string `name:"barbershop-queue" default:"barbershop" placeholder:"NAME" help:"Queue that is the board (default ${default})."`
 
-	operatorPort
+	connection.Operator
 	terminal.Progress
 }
 
@@ -37,7 +38,7 @@ Examples:
 
 // Run exports, and returns nil once the snapshot is whole.
 func (c *exportCmd) Run(ctx context.Context, p *terminal.Process) error {
-	body, err := c.fetch(ctx, admin.Request{Format: admin.FormatMsgpack, Queues: []string{literal(c.Queue)}})
+	body, err := c.Fetch(ctx, admin.Request{Format: admin.FormatMsgpack, Queues: []string{literal(c.Queue)}})
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}

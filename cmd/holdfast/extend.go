@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -12,7 +13,7 @@ type extendCmd struct {
 	receipt
 	Time time.Duration `arg:"" help:"How long the claim lasts from now on, such as 30s."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *extendCmd) Help() string {
@@ -24,7 +25,7 @@ Example:
 }
 
 func (c *extendCmd) Run(ctx context.Context) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.packet(server).Extend(ctx, c.Time)
 	})
 }

@@ -24,7 +24,7 @@ Examples:
 }
 
 func (c *getCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		settings, err := server.Get(ctx, c.Queue)
 		if err != nil {
 			return err

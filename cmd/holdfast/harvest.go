@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -19,7 +20,7 @@ type harvestCmd struct {
 	selection
 	bulk
 	terminal.Confirmation
-	workServer
+	connection.WorkQueue
 }
 
 func (c *harvestCmd) Help() string {
@@ -33,7 +34,7 @@ Examples:
 }
 
 func (c *harvestCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, &c.Confirmation, &change{
 			what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
 			do: func(options ...client.Option) (int64, error) {

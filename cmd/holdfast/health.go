@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // healthCmd asks a server whether it is ready.
 type healthCmd struct {
-	operatorPort
+	connection.Operator
 }
 
 func (c *healthCmd) Help() string {
@@ -25,7 +26,7 @@ Examples:
 }
 
 func (c *healthCmd) Run(ctx context.Context, p *terminal.Process) error {
-	if err := c.ready(ctx); err != nil {
+	if err := c.Ready(ctx); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(p.Stdout, "ok")

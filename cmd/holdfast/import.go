@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
@@ -22,7 +23,7 @@ type importCmd struct {
 	Barbershop string        `default:"127.0.0.1:8002" address:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
 	Timeout    time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the next reply (default ${default})."`
 
-	encryption `group:"Connection"`
+	connection.Encryption `group:"Connection"`
 	terminal.Progress
 }
 
@@ -45,10 +46,10 @@ func (c *importCmd) Run(ctx context.Context, p *terminal.Process) error {
 	defer file.Close()
 	// A server of another protocol would make something else of the lines, so it is asked first
 	// what it is.
-	if _, err := countItems(ctx, c.Barbershop, c.Timeout, &c.encryption); err != nil {
+	if _, err := countItems(ctx, c.Barbershop, c.Timeout, &c.Encryption); err != nil {
 		return fmt.Errorf("%w; nothing is imported", err)
 	}
-	conn, err := c.dial(ctx, c.Barbershop, "--barbershop", c.Timeout)
+	conn, err := c.Dial(ctx, c.Barbershop, "--barbershop", c.Timeout)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -17,7 +18,7 @@ type listCmd struct {
 
 	selection
 	packetsForm
-	workServer
+	connection.WorkQueue
 }
 
 func (c *listCmd) Help() string {
@@ -31,7 +32,7 @@ Examples:
 }
 
 func (c *listCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		o, err := p.Create("-")
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/config"
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
@@ -25,7 +26,7 @@ type loadCmd struct {
 	ToQueue  string   `placeholder:"QUEUE" help:"With --to-server, load the packets of one queue into QUEUE of the database --db."`
 	From     []int64  `placeholder:"RECORD" range:"1 1000000000000" help:"With --to-server, go on with this record of the dump, as the error of a load that was cut short says. The numbers behind it are the queues and hashes that it had begun."`
 
-	workServer
+	connection.WorkQueue
 	terminal.Progress
 }
 

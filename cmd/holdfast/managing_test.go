@@ -257,13 +257,6 @@ func TestTheDatabaseIsSelectedBeforeAnythingElse(t *testing.T) {
 	}
 }
 
-func TestACommandOfWorkUsesTheSameDatabase(t *testing.T) {
-	c := workServer{Redis: "here:1", DB: 7}
-	if got := c.variables(); !slices.Contains(got, "HOLDFAST_DB=7") {
-		t.Errorf("variables are %q, want the database", got)
-	}
-}
-
 func TestAMomentIsSentInUnixMilliseconds(t *testing.T) {
 	local := time.Date(2026, 12, 1, 8, 0, 0, 0, time.Local).UnixMilli()
 	for text, want := range map[string]int64{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -21,7 +22,7 @@ type moveCmd struct {
 	selection
 	bulk
 	terminal.Confirmation
-	workServer
+	connection.WorkQueue
 }
 
 func (c *moveCmd) Help() string {
@@ -42,7 +43,7 @@ func (c *moveCmd) Validate() error {
 }
 
 func (c *moveCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		moves := change{what: "packet", done: "moved"}
 		if len(c.IDs) > 0 {
 			moves.do = func(...client.Option) (int64, error) { return server.Move(ctx, c.Queue, c.To, c.IDs...) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -19,7 +20,7 @@ type nackCmd struct {
 
 	Uncounted bool `xor:"tried" help:"It was no attempt: max-attempts does not count the claim, and the packet can be taken again at once, or after --delay."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *nackCmd) Help() string {
@@ -35,7 +36,7 @@ Examples:
 
 // Run returns the packet and prints its state.
 func (c *nackCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		state, err := c.packet(server).Nack(ctx, c.why())
 		if err == nil {
 			_, err = fmt.Fprintln(p.Stdout, state)

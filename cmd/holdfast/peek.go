@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -14,7 +15,7 @@ type peekCmd struct {
 	Count int64  `default:"10" range:"1 1000" placeholder:"N" help:"At most N packets (default ${default})."`
 
 	packetsForm
-	workServer
+	connection.WorkQueue
 }
 
 func (c *peekCmd) Help() string {
@@ -27,7 +28,7 @@ Examples:
 }
 
 func (c *peekCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Peek(ctx, c.Queue, int(c.Count))
 		switch {
 		case err != nil:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -19,7 +20,7 @@ type popCmd struct {
 	order
 	selection
 	printing
-	workServer
+	connection.WorkQueue
 }
 
 // order is the flags of a command that takes packets for good.
@@ -50,7 +51,7 @@ Examples:
 }
 
 func (c *popCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Pop(ctx, c.Queue, c.options()...)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -12,7 +13,7 @@ type prioCmd struct {
 	ID       string `arg:"" help:"Id of the packet."`
 	Priority int64  `arg:"" range:"0 4294967295" help:"New priority: 1 is best. 0 is for a packet with a key: it leaves only with another one of its key."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *prioCmd) Help() string {
@@ -24,7 +25,7 @@ Example:
 }
 
 func (c *prioCmd) Run(ctx context.Context) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		return server.SetPriority(ctx, c.Queue, c.ID, uint32(c.Priority))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -17,7 +18,7 @@ type purgeCmd struct {
 	selection
 	bulk
 	terminal.Confirmation
-	workServer
+	connection.WorkQueue
 }
 
 func (c *purgeCmd) Help() string {
@@ -31,7 +32,7 @@ Examples:
 }
 
 func (c *purgeCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, &c.Confirmation, &change{
 			what: "packet", done: "deleted", ask: "delete", where: fmt.Sprintf(" of queue %.80q", c.Queue),
 			do: func(options ...client.Option) (int64, error) {

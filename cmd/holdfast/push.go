@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/config"
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -31,7 +32,7 @@ type pushCmd struct {
 	Lines    bool           `help:"Push each line of standard input as a packet, many in one request. An empty line is an empty packet."`
 
 	terminal.Progress
-	workServer
+	connection.WorkQueue
 }
 
 func (c *pushCmd) Help() string {
@@ -82,7 +83,7 @@ func (c *pushCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		id, err := server.Push(ctx, c.Queue, payload, c.options()...)
 		if err == nil && c.ID {
 			_, err = fmt.Fprintln(p.Stdout, id)

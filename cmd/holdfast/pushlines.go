@@ -21,7 +21,7 @@ const maxCount = 1000
 // An error says how many are on disk.
 func (c *pushCmd) pushLines(ctx context.Context, p *terminal.Process) error {
 	m, done, more := p.Meter(c.Quiet), 0, "no"
-	err := c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	err := c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		in, most := bufio.NewReaderSize(p.Stdin, window), maxCount
 		for {
 			lines, end := readLines(in, maxCount, int(config.MaxPayload))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -14,7 +15,7 @@ type queuesCmd struct {
 	Match string `placeholder:"GLOB" help:"Only queues whose name matches: * is anything, ? one byte, [a-z] one of a set (default: all)."`
 	JSON  bool   `help:"Print a JSON object for each queue, one a line: its name and the figures that stats prints."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *queuesCmd) Help() string {
@@ -29,7 +30,7 @@ Examples:
 
 // Run lists the queues, sorted by their names.
 func (c *queuesCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		names, err := server.Queues(ctx, c.Match)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -18,7 +19,7 @@ type redriveCmd struct {
 
 	selection
 	bulk
-	workServer
+	connection.WorkQueue
 }
 
 func (c *redriveCmd) Help() string {
@@ -40,7 +41,7 @@ func (c *redriveCmd) Validate() error {
 }
 
 func (c *redriveCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, nil, &change{
 			what: "dead packet", done: "ready again",
 			do: func(options ...client.Option) (int64, error) {

@@ -83,7 +83,7 @@ func (c *loadCmd) toServer(ctx context.Context, p *terminal.Process) error {
 	if !ok {
 		return fmt.Errorf("load: %s is no regular file, which can be read twice: to be checked, and to be loaded", c.File)
 	}
-	server, err := c.connect(ctx)
+	server, err := c.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (l *serverLoad) failed(ctx context.Context, err error, state string) error 
 	case redis.HasErrorPrefix(err, "too large"):
 		state += "; " + remedyOf(client.ErrTooLarge)
 	}
-	return fmt.Errorf("load: %w; %s", l.explain(ctx, err), state)
+	return fmt.Errorf("load: %w; %s", l.Explain(ctx, err), state)
 }
 
 // rest is what --from needs to go on: the record of the first command that has no answer, and the

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-queue/holdfast/cmd/config"
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
@@ -20,13 +21,13 @@ import (
 type settingsForm struct {
 	JSON bool `help:"Print a JSON object. Times are milliseconds, sizes bytes."`
 
-	workServer
+	connection.WorkQueue
 }
 
 // change changes settings of a queue, and prints what they are then. It makes the queue, unless
 // that must be there.
 func (f *settingsForm) change(ctx context.Context, p *terminal.Process, queue string, there bool, changes *config.SettingChanges) error {
-	return f.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return f.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		if there {
 			if _, err := server.Get(ctx, queue); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/netproto/words"
@@ -19,7 +20,7 @@ type showCmd struct {
 	Raw   bool   `xor:"form" help:"Print the payload only, without a newline."`
 	JSON  bool   `xor:"form" help:"Print a JSON object. Times are Unix milliseconds. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *showCmd) Help() string {
@@ -32,7 +33,7 @@ Examples:
 }
 
 func (c *showCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		packet, err := server.Show(ctx, c.Queue, c.ID)
 		switch {
 		case err != nil:

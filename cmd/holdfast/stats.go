@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/netproto/words"
@@ -24,7 +25,7 @@ type statsCmd struct {
 	Watch  bool          `help:"Print them again and again, with rates a second, until a signal. A server that goes away is waited for."`
 	Every  time.Duration `default:"2s" range:"1ms 3650d" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *statsCmd) Help() string {
@@ -49,7 +50,7 @@ func (c *statsCmd) Validate() error {
 
 // Run asks for all queues, then prints.
 func (c *statsCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		if c.Watch {
 			return c.watch(ctx, server, p)
 		}

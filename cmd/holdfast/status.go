@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -15,7 +16,7 @@ import (
 type statusCmd struct {
 	JSON bool `help:"Print a JSON object. The uptime is in seconds, sizes are bytes."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *statusCmd) Help() string {
@@ -35,7 +36,7 @@ var statusFields = [][2]string{
 }
 
 func (c *statusCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		info, err := server.Info(ctx)
 		switch {
 		case err != nil:

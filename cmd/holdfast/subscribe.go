@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -17,7 +18,7 @@ type subscribeCmd struct {
 	order
 	selection
 	printing
-	workServer
+	connection.WorkQueue
 }
 
 func (c *subscribeCmd) Help() string {
@@ -33,7 +34,7 @@ Examples:
 // Run prints packets until there were Count of them, the queues are drained or ctx ends. Each is a
 // normal end.
 func (c *subscribeCmd) Run(ctx context.Context, p *terminal.Process) error {
-	server, err := c.connect(context.WithoutCancel(ctx)) // an answer on its way holds a packet
+	server, err := c.Connect(context.WithoutCancel(ctx)) // an answer on its way holds a packet
 	if err != nil {
 		return err
 	}
@@ -46,9 +47,9 @@ func (c *subscribeCmd) Run(ctx context.Context, p *terminal.Process) error {
 		case errors.Is(err, client.ErrClosed), errors.Is(err, context.Canceled) && !errors.Is(err, client.ErrUnknown):
 			return nil
 		case errors.Is(err, client.ErrUnknown):
-			return fmt.Errorf("a packet on its way may be gone: %w", c.explain(ctx, err))
+			return fmt.Errorf("a packet on its way may be gone: %w", c.Explain(ctx, err))
 		case err != nil:
-			return c.explain(ctx, err)
+			return c.Explain(ctx, err)
 		}
 		if err := c.print(p.Stdout, packets, c.Group); err != nil {
 			return err

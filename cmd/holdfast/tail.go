@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
@@ -19,7 +20,7 @@ type tailCmd struct {
 	Queue string `arg:"" predictor:"queue" optional:"" help:"Queue to look at; it need not exist yet (default: what an operator wants to know of all queues and databases, and of the server)."`
 	JSON  bool   `help:"Print the JSON object of each event, one a line. Times are Unix milliseconds. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *tailCmd) Help() string {
@@ -46,7 +47,7 @@ func (c *tailCmd) Run(ctx context.Context, p *terminal.Process) error {
 	} else if _, err := o.WriteString(eventHead); err != nil {
 		return err
 	}
-	err = c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	err = c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		listen := server.Events
 		if c.Queue != "" {
 			listen = func(ctx context.Context, fn func([]byte) error) error { return server.Tail(ctx, c.Queue, fn) }

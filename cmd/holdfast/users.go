@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -13,7 +14,7 @@ import (
 type usersCmd struct {
 	JSON bool `help:"Print a JSON object for each user, one a line."`
 
-	workServer
+	connection.WorkQueue
 }
 
 func (c *usersCmd) Help() string {
@@ -26,7 +27,7 @@ Examples:
 }
 
 func (c *usersCmd) Run(ctx context.Context, p *terminal.Process) error {
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		all, err := server.Users(ctx)
 		if err != nil {
 			return err

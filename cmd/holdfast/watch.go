@@ -65,7 +65,7 @@ func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *terminal
 		case before.of == nil:
 			return err
 		default:
-			p.Report(c.explain(ctx, err))
+			p.Report(c.Explain(ctx, err))
 		}
 		select {
 		case <-tick.C:

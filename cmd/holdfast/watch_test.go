@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -140,8 +141,8 @@ func TestTheBusiestQueuesComeFirst(t *testing.T) {
 
 func TestAQueueThatIsWatchedMayBeEmpty(t *testing.T) {
 	s := serve(t, t.TempDir())
-	c := statsCmd{Queues: []string{"none"}, Watch: true, workServer: workServer{Redis: s.addrs["redis"], Timeout: patience}}
-	err := c.call(t.Context(), func(ctx context.Context, server *client.Client) error {
+	c := statsCmd{Queues: []string{"none"}, Watch: true, WorkQueue: connection.WorkQueue{Redis: s.addrs["redis"], Timeout: patience}}
+	err := c.Call(t.Context(), func(ctx context.Context, server *client.Client) error {
 		all, err := c.ask(ctx, server)
 		if err == nil && (len(all) != 1 || all[0].name != "none" || all[0].Ready != 0) {
 			t.Errorf("%+v, want figures that are 0", all)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/config"
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -24,7 +25,7 @@ type workCmd struct {
 	Consumer    string        `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
 
 	selection
-	workServer
+	connection.WorkQueue
 }
 
 func (c *workCmd) Help() string {
@@ -49,12 +50,12 @@ func (c *workCmd) Run(ctx context.Context, p *terminal.Process, s *config.Source
 		return fmt.Errorf("nothing was claimed: %w", err)
 	}
 	lasting := context.WithoutCancel(ctx) // what runs is answered for, also after a signal
-	server, err := c.connect(lasting)
+	server, err := c.Connect(lasting)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	err = c.call(ctx, func(ctx context.Context, server *client.Client) error {
+	err = c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		_, err := server.Len(ctx, c.Queue) // a worker would wait for a server that is away
 		return err
 	})
@@ -63,7 +64,7 @@ func (c *workCmd) Run(ctx context.Context, p *terminal.Process, s *config.Source
 	}
 	stderr := &shared{w: p.Stderr}
 	server.Logger = slog.New(slog.NewTextHandler(stderr, nil))
-	t := task{server: append(c.variables(), "HOLDFAST_CONTEXT="+s.Context), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.Stdout}, stderr: stderr}
+	t := task{server: append(c.Variables(), "HOLDFAST_CONTEXT="+s.Context), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.Stdout}, stderr: stderr}
 	p.AtEnd.Store(func() { t.signal(syscall.SIGTERM) })
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)
@@ -77,7 +78,7 @@ func (c *workCmd) Run(ctx context.Context, p *terminal.Process, s *config.Source
 		defer context.AfterFunc(end, func() { _ = server.Shutdown(lasting) })()
 	}
 	err = server.Consume(lasting, c.Queue, t.run, c.options()...)
-	return cmp.Or(c.explain(lasting, err), context.Cause(t.useful))
+	return cmp.Or(c.Explain(lasting, err), context.Cause(t.useful))
 }
 
 // grace is how long a command has from SIGTERM to SIGKILL.

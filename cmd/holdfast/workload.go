@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/cmd/workshop/loadgen"
 	"github.com/holdfast-queue/holdfast/netproto/access"
@@ -55,7 +56,7 @@ func (c *benchCmd) queueWorkload(ctx context.Context) (*workload, error) {
 // try makes one request. Its errors say more than those of the load generator, and nothing is left
 // after them.
 func (c *benchCmd) try(ctx context.Context, server loadgen.Spec, flag string, request loadgen.Protocol) error {
-	conn, err := c.dial(ctx, server.Addr, flag, c.Timeout)
+	conn, err := c.Dial(ctx, server.Addr, flag, c.Timeout)
 	if err != nil {
 		return err
 	}
@@ -77,12 +78,12 @@ func (c *benchCmd) try(ctx context.Context, server loadgen.Spec, flag string, re
 	case c.Protocol == "pinpriq" && errors.Is(err, io.EOF):
 		err = fmt.Errorf("%w; if the server has users, show the certificate of one with --tls-cert, or start it with --plain-user", err)
 	}
-	return c.explain(err, server.Addr)
+	return c.Explain(err, server.Addr)
 }
 
 // boardWorkload chooses items for the one board there is, which must be empty.
 func (c *benchCmd) boardWorkload(ctx context.Context) (*workload, error) {
-	there, err := countItems(ctx, c.Barbershop, c.Timeout, &c.encryption)
+	there, err := countItems(ctx, c.Barbershop, c.Timeout, &c.Encryption)
 	if err != nil {
 		return nil, err
 	}
@@ -107,14 +108,14 @@ func (c *benchCmd) boardWorkload(ctx context.Context) (*workload, error) {
 // spec is the way to a server.
 func (c *benchCmd) spec(addr string) (loadgen.Spec, error) {
 	s := loadgen.Spec{Addr: addr}
-	config, err := c.config()
+	config, err := c.Config()
 	if err != nil {
 		return s, err
 	}
 	if config != nil {
-		s.TLS = serverName(config, addr)
+		s.TLS = connection.ServerName(config, addr)
 	}
-	user, password, err := c.login.read()
+	user, password, err := c.Login.Read()
 	if c.Protocol == "redis" && password != "" {
 		s.Login = func() loadgen.Protocol { return loadgen.RedisLogin(cmp.Or(user, access.Default), password) }
 	}

@@ -1,4 +1,4 @@
-package main
+package connection
 
 import (
 	"cmp"
@@ -16,21 +16,15 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto"
 )
 
-// server is the flags of the command that speaks pinpriq to a server.
-type server struct {
-	Pinpriq string        `default:"127.0.0.1:7070" address:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
-	Timeout time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
-}
-
-// stream is a connection whose end can be sent before the replies are read.
-type stream interface {
+// Stream is a connection whose end can be sent before the replies are read.
+type Stream interface {
 	net.Conn
 	CloseWrite() error
 }
 
 // connect connects to an address within a time, encrypted if config is not nil. The error is of
 // dialling: nothing was sent that a server could carry out.
-func connect(ctx context.Context, address string, timeout time.Duration, config *tls.Config) (stream, error) {
+func connect(ctx context.Context, address string, timeout time.Duration, config *tls.Config) (Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -40,7 +34,7 @@ func connect(ctx context.Context, address string, timeout time.Duration, config 
 	if config == nil {
 		return conn.(*net.TCPConn), nil
 	}
-	sealed := tls.Client(conn, serverName(config, address))
+	sealed := tls.Client(conn, ServerName(config, address))
 	if err := sealed.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: conn.RemoteAddr(), Err: &handshakeError{err}}
@@ -62,8 +56,8 @@ func (a alerted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// serverName is a configuration for the host of an address.
-func serverName(config *tls.Config, address string) *tls.Config {
+// ServerName is a configuration for the host of an address.
+func ServerName(config *tls.Config, address string) *tls.Config {
 	config = config.Clone()
 	host, _, _ := net.SplitHostPort(address)
 	config.ServerName = cmp.Or(host, "localhost") // without a host this machine is dialled
@@ -76,9 +70,10 @@ type handshakeError struct{ err error }
 func (e *handshakeError) Error() string { return "TLS: " + e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// dial connects to an address that a flag gave.
-func (e *encryption) dial(ctx context.Context, address, flag string, timeout time.Duration) (stream, error) {
-	config, err := e.config()
+// Dial connects to an address that a flag gave, within a time. The error says in words what is
+// wrong, and what the flag has to do with it.
+func (e *Encryption) Dial(ctx context.Context, address, flag string, timeout time.Duration) (Stream, error) {
+	config, err := e.Config()
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +130,10 @@ func certificateError(err error, address string) error {
 	return nil
 }
 
-// explain says more of the error of a connection on which a server does not answer as it should. A
+// Explain says more of the error of a connection on which a server does not answer as it should. A
 // server may look at a certificate when the handshake is over. It ends a connection that should be
 // encrypted; two doors say why, the operator's in the words of net/http.
-func (e *encryption) explain(err error, address string) error {
+func (e *Encryption) Explain(err error, address string) error {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 	ended = ended || err != nil && (strings.Contains(err.Error(), netproto.ErrPlain.Error()) || strings.Contains(err.Error(), "HTTP request to an HTTPS server"))
 	switch said := certificateError(err, address); {

@@ -1,4 +1,4 @@
-package main
+package connection
 
 import (
 	"context"
@@ -21,21 +21,21 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
-// workServer is the flags of a command that talks to the work queue of a server.
-type workServer struct {
+// WorkQueue is the flags of a command that talks to the work queue of a server.
+type WorkQueue struct {
 	Redis   string        `group:"Connection" default:"127.0.0.1:6379" address:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
 	DB      int           `group:"Connection" name:"db" default:"0" range:"0 15" placeholder:"N" help:"Database, 0 to 15: each has queues of its own. Clients of other protocols use 0 (default ${default})."`
 	Timeout time.Duration `group:"Connection" default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
 
-	encryption `group:"Connection"`
-	login      `group:"Connection"`
+	Encryption `group:"Connection"`
+	Login      `group:"Connection"`
 
 	Empty bool `help:"Take an empty name of a queue for what it is. Without this flag it is refused."`
 }
 
-// variables say to a command what the flags say. An empty one takes the place of one that this
-// program has, so that nothing else counts.
-func (s *workServer) variables() []string {
+// Variables say to a command what the flags say: NAME=VALUE, as in os.Environ. An empty one takes
+// the place of one that this program has, so that nothing else counts.
+func (s *WorkQueue) Variables() []string {
 	all := map[string]string{
 		"redis": s.Redis, "db": strconv.Itoa(s.DB), "user": s.User, "password": s.Password.Text, "password-file": s.Password.File,
 		"tls": "", "tls-ca": s.TLSCA, "tls-cert": s.TLSCert, "tls-key": s.TLSKey,
@@ -50,23 +50,24 @@ func (s *workServer) variables() []string {
 	return env
 }
 
-// call runs fn with a client. When ctx ends, an answer that is on its way is still waited for.
-func (s *workServer) call(ctx context.Context, fn func(context.Context, *client.Client) error) error {
-	c, err := s.connect(ctx)
+// Call runs fn with a client. When ctx ends, an answer that is on its way is still waited for.
+// The error says in words what went wrong.
+func (s *WorkQueue) Call(ctx context.Context, fn func(context.Context, *client.Client) error) error {
+	c, err := s.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return s.explain(ctx, fn(ctx, c))
+	return s.Explain(ctx, fn(ctx, c))
 }
 
-// connect makes a client, which connects when it is first used. Its connections end soon after ctx.
-func (s *workServer) connect(ctx context.Context) (*client.Client, error) {
-	user, password, err := s.login.read()
+// Connect makes a client, which connects when it is first used. Its connections end soon after ctx.
+func (s *WorkQueue) Connect(ctx context.Context) (*client.Client, error) {
+	user, password, err := s.Login.Read()
 	if err != nil {
 		return nil, err
 	}
-	config, err := s.config()
+	config, err := s.Config()
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ const lastAnswer = 500 * time.Millisecond
 
 // dialer makes connections that fail soon after ctx has ended: the library waits for replies
 // without a look at it.
-func (s *workServer) dialer(ctx context.Context, config *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+func (s *WorkQueue) dialer(ctx context.Context, config *tls.Config) func(context.Context, string, string) (net.Conn, error) {
 	return func(dialing context.Context, _, address string) (net.Conn, error) {
 		conn, err := connect(dialing, address, s.Timeout, config)
 		if err != nil {
@@ -99,8 +100,8 @@ func (s *workServer) dialer(ctx context.Context, config *tls.Config) func(contex
 // kind is the word that begins an error of the server, for programs.
 var kind = regexp.MustCompile(`^[A-Z]+ `)
 
-// explain says in words what went wrong.
-func (s *workServer) explain(ctx context.Context, err error) error {
+// Explain says in words what went wrong in a call; nil if nothing did.
+func (s *WorkQueue) Explain(ctx context.Context, err error) error {
 	var answer redis.Error
 	var network net.Error
 	switch {
@@ -110,7 +111,7 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 		words := answer.Error() // people need not see the one for programs
 		text := strings.Replace(err.Error(), words, kind.ReplaceAllString(words, ""), 1)
 		text = strings.Replace(text, "as QPUSH replies with it", `as "holdfast push --id" and "holdfast list" print it`, 1)
-		return s.encryption.explain(terminal.Reword(text, err), s.Redis)
+		return s.Encryption.Explain(terminal.Reword(text, err), s.Redis)
 	case isDial(err) && ctx.Err() == nil:
 		return dialError(err, s.Redis, "--redis")
 	case certificateError(err, s.Redis) != nil:
@@ -124,7 +125,7 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 	case strings.Contains(err.Error(), `"HTTP/1.`): // in answer to the first words, before any request
 		return fmt.Errorf("the server at %s speaks HTTP, and nothing was done: give its address for Redis clients with --redis", s.Redis)
 	case errors.Is(err, io.EOF):
-		return s.encryption.explain(fmt.Errorf("%w; check that --redis %s is the server's address for Redis clients", err, s.Redis), s.Redis)
+		return s.Encryption.Explain(fmt.Errorf("%w; check that --redis %s is the server's address for Redis clients", err, s.Redis), s.Redis)
 	}
 	return err
 }

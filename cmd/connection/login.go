@@ -1,4 +1,4 @@
-package main
+package connection
 
 import (
 	"crypto/tls"
@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/config"
 )
 
-// encryption is the flags that say how a connection is encrypted.
-type encryption struct {
+// Encryption is the flags that say how a connection is encrypted.
+type Encryption struct {
 	TLS     bool   `name:"tls" help:"Encrypt the connection. A CA that this machine trusts must have signed the server's certificate."`
 	TLSCA   string `name:"tls-ca" placeholder:"FILE" help:"Encrypt it, and trust the CAs in this file instead, in PEM."`
 	TLSCert string `name:"tls-cert" and:"certificate" placeholder:"FILE" help:"Encrypt it, and show this client certificate, in PEM: it can say who the user is."`
@@ -19,10 +19,10 @@ type encryption struct {
 }
 
 // wanted says whether there is encryption.
-func (e *encryption) wanted() bool { return e.TLS || e.TLSCA != "" || e.TLSCert != "" }
+func (e *Encryption) wanted() bool { return e.TLS || e.TLSCA != "" || e.TLSCert != "" }
 
-// config is what the flags say; nil without encryption.
-func (e *encryption) config() (*tls.Config, error) {
+// Config is what the flags say; nil without encryption.
+func (e *Encryption) Config() (*tls.Config, error) {
 	if !e.wanted() {
 		return nil, nil
 	}
@@ -47,14 +47,14 @@ func (e *encryption) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// login is the flags that say who the user is.
-type login struct {
+// Login is the flags that say who the user is.
+type Login struct {
 	User     string        `placeholder:"NAME" help:"User to log in as (default: default, if there is a password)."`
 	Password config.Secret `name:"password-file" aliases:"redis-password-file" placeholder:"FILE" help:"File that holds the password; a line break at its end does not count. $$HOLDFAST_PASSWORD can hold the password itself."`
 }
 
-// read is a name and a password; the name may be empty, and without a password both are.
-func (l *login) read() (user, password string, err error) {
+// Read is a name and a password; the name may be empty, and without a password both are.
+func (l *Login) Read() (user, password string, err error) {
 	password, err = l.Password.Read()
 	if err == nil && l.User != "" && password == "" {
 		err = errors.New("user " + l.User + " needs a password: give it with HOLDFAST_PASSWORD or --password-file")

@@ -1,4 +1,4 @@
-package main
+package connection
 
 import (
 	"context"
@@ -10,17 +10,17 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
-// operatorPort is the flags of a command that asks the operator's port of a running server.
-type operatorPort struct {
+// Operator is the flags of a command that asks the operator's port of a running server.
+type Operator struct {
 	Admin   string        `group:"Connection" default:"127.0.0.1:7072" address:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address of the server's operator port (default ${default})."`
 	Timeout time.Duration `group:"Connection" default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server's next bytes (default ${default})."`
 
-	encryption `group:"Connection"`
-	login      `group:"Connection"`
+	Encryption `group:"Connection"`
+	Login      `group:"Connection"`
 }
 
-// fetch asks for a backup.
-func (o *operatorPort) fetch(ctx context.Context, r admin.Request) (*admin.Transfer, error) {
+// Fetch asks for a backup, which the caller closes.
+func (o *Operator) Fetch(ctx context.Context, r admin.Request) (*admin.Transfer, error) {
 	c, err := o.client()
 	if err != nil {
 		return nil, err
@@ -29,8 +29,8 @@ func (o *operatorPort) fetch(ctx context.Context, r admin.Request) (*admin.Trans
 	return body, o.explain(err)
 }
 
-// ready returns nil if the server is ready.
-func (o *operatorPort) ready(ctx context.Context) error {
+// Ready returns nil if the server is ready.
+func (o *Operator) Ready(ctx context.Context) error {
 	c, err := o.client()
 	if err != nil {
 		return err
@@ -39,12 +39,12 @@ func (o *operatorPort) ready(ctx context.Context) error {
 }
 
 // client is what the flags say.
-func (o *operatorPort) client() (*admin.Client, error) {
-	user, password, err := o.login.read()
+func (o *Operator) client() (*admin.Client, error) {
+	user, password, err := o.Login.Read()
 	if err != nil {
 		return nil, err
 	}
-	config, err := o.config()
+	config, err := o.Config()
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +55,14 @@ func (o *operatorPort) client() (*admin.Client, error) {
 }
 
 // explain says in words why the port did not answer as it should.
-func (o *operatorPort) explain(err error) error {
+func (o *Operator) explain(err error) error {
 	switch {
 	case err == nil, errors.Is(err, admin.ErrRefused), errors.Is(err, admin.ErrNotReady):
-		return o.encryption.explain(err, o.Admin)
+		return o.Encryption.Explain(err, o.Admin)
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case isDial(err):
 		return dialError(err, o.Admin, "--admin")
 	}
-	return o.encryption.explain(fmt.Errorf("%w; check that --admin %s is the server's operator port", err, o.Admin), o.Admin)
+	return o.Encryption.Explain(fmt.Errorf("%w; check that --admin %s is the server's operator port", err, o.Admin), o.Admin)
 }
