@@ -97,6 +97,9 @@ func (s *WorkQueue) dialer(ctx context.Context, config *tls.Config) func(context
 	}
 }
 
+// LongerPayloads is what to do where a server finds a payload too large.
+const LongerPayloads = "for longer payloads the server needs a larger --max-payload"
+
 // kind is the word that begins an error of the server, for programs.
 var kind = regexp.MustCompile(`^[A-Z]+ `)
 

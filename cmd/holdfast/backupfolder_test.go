@@ -127,7 +127,7 @@ func TestBackupOfATimerThatIsKilledLeavesNoFileWithAName(t *testing.T) {
 	if got := namesIn(t, dir); len(got) != 3 {
 		t.Errorf("what may still be written has gone: %q", got)
 	}
-	old := time.Now().Add(-2 * abandoned)
+	old := time.Now().Add(-2 * time.Hour)
 	if err := os.Chtimes(filepath.Join(dir, names[0]), old, old); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
 // cli runs a command that needs no server.
@@ -274,6 +276,39 @@ func damage(t *testing.T, dir string, bytesChanged int) {
 		}
 	}
 	t.Fatal("the payload is in no table")
+}
+
+// verdictJSON is the beginning of the JSON form of a report. The queues follow, one queueJSON each,
+// and the seconds that it took.
+type verdictJSON struct {
+	Sound    bool          `json:"sound"`
+	Findings []findingJSON `json:"findings"`
+	More     int           `json:"more"` // findings that are not listed
+	Packets  int64         `json:"packets"`
+	Expired  int64         `json:"expired"`
+	Bytes    int64         `json:"bytes"` // of keys and payloads
+	Keys     int64         `json:"keys"`  // strings and hashes
+	LeftOver int64         `json:"left_over"`
+}
+
+type findingJSON struct {
+	Kind string `json:"kind"`
+	Key  string `json:"key"`
+	What string `json:"what"`
+}
+
+// queueJSON counts the packets of a queue.
+type queueJSON struct {
+	ID           uint32          `json:"id"`
+	Name         jsonbytes.Bytes `json:"queue"`
+	Ready        int64           `json:"ready"`
+	Delayed      int64           `json:"delayed"`
+	Unselectable int64           `json:"unselectable"`
+	Claimed      int64           `json:"claimed"`
+	Dead         int64           `json:"dead"`
+	Done         int64           `json:"done"`
+	Expired      int64           `json:"expired"`
+	Bytes        int64           `json:"bytes"`
 }
 
 // verifyJSON is the JSON form of a report.

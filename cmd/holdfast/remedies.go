@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -29,7 +30,7 @@ func remedies() []remedy {
 		{admin.ErrDenied, login},
 		{client.ErrForbidden, right},
 		{admin.ErrForbidden, right},
-		{client.ErrTooLarge, `for longer payloads the server needs a larger --max-payload`},
+		{client.ErrTooLarge, connection.LongerPayloads},
 		{daemon.ErrExposed, `use a loopback address such as 127.0.0.1, or give certificates (--tls-cert and --tls-key; "holdfast tls init DIR" makes them) and users (in a config file, or one with --redis-password-file), or allow it with --insecure on a network you trust`},
 		{archive.ErrNot, `a dump, as "holdfast backup" makes it without --files, is for "holdfast load"`},
 		{dump.ErrFiles, `"holdfast restore" makes a data folder of it`},

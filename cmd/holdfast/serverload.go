@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
-	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/load"
@@ -124,7 +124,7 @@ func (l *serverLoad) failed(ctx context.Context, err error, state string) error 
 	case redis.HasErrorPrefix(err, "NOPERM"):
 		state += "; the user needs push and manage for all that is loaded"
 	case redis.HasErrorPrefix(err, "too large"):
-		state += "; " + remedyOf(client.ErrTooLarge)
+		state += "; " + connection.LongerPayloads
 	}
 	return fmt.Errorf("load: %w; %s", l.Explain(ctx, err), state)
 }
