@@ -1,6 +1,9 @@
 package main
 
-import "github.com/holdfast-queue/holdfast/cmd/config"
+import (
+	"github.com/holdfast-queue/holdfast/cmd/config"
+	"github.com/holdfast-queue/holdfast/cmd/folder"
+)
 
 const description = `A durable priority queue: one binary, one data folder.
 
@@ -27,7 +30,7 @@ type commands struct {
 	Health      healthCmd           `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
 	Connections connectionsCmd      `cmd:"" group:"Server" help:"List the connections of Redis clients."`
 	Users       usersCmd            `cmd:"" group:"Server" help:"List the users and their rights."`
-	Doctor      doctorCmd           `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`
+	Doctor      folder.Doctor       `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`
 	Bench       benchCmd            `cmd:"" group:"Server" help:"Measure a running server."`
 	Metrics     metricsCmd          `cmd:"" group:"Server" help:"Print rules for alerts."`
 
@@ -62,12 +65,12 @@ type commands struct {
 	Close   closeCmd   `cmd:"" group:"Queues" help:"Have a queue take no more packets, for ever."`
 	Drop    dropCmd    `cmd:"" group:"Queues" help:"Delete a queue with its packets and settings."`
 
-	Backup  backupCmd  `cmd:"" group:"Data" help:"Copy the packets of a running server to a file."`
-	Dump    dumpCmd    `cmd:"" group:"Data" help:"Write out the packets of a data folder, without a server."`
-	Load    loadCmd    `cmd:"" group:"Data" help:"Make a data folder from a dump or a backup."`
-	Restore restoreCmd `cmd:"" group:"Data" help:"Make a data folder from a backup of files."`
-	Verify  verifyCmd  `cmd:"" group:"Data" help:"Check that a data folder or a backup is sound, or say what is wrong with it."`
-	Compact compactCmd `cmd:"" group:"Data" help:"Make a data folder as small as possible."`
+	Backup  folder.Backup  `cmd:"" group:"Data" help:"Copy the packets of a running server to a file."`
+	Dump    folder.Dump    `cmd:"" group:"Data" help:"Write out the packets of a data folder, without a server."`
+	Load    folder.Load    `cmd:"" group:"Data" help:"Make a data folder from a dump or a backup."`
+	Restore folder.Restore `cmd:"" group:"Data" help:"Make a data folder from a backup of files."`
+	Verify  folder.Verify  `cmd:"" group:"Data" help:"Check that a data folder or a backup is sound, or say what is wrong with it."`
+	Compact folder.Compact `cmd:"" group:"Data" help:"Make a data folder as small as possible."`
 
 	Contexts config.ContextCommands `cmd:"" name:"context" group:"Server" help:"List or print contexts: names for servers and the ways to them."`
 

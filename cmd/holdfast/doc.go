@@ -9,7 +9,6 @@
 //
 // What commands have in common, beside package terminal:
 //
-//	figure.go         numbers with names
 //	program.go        how a command is run
 //	packetjson.go     packets as JSON
 //	packettable.go    packets as a table
@@ -64,27 +63,13 @@
 //	export.go         items are shown
 //	board.go          clients of the board
 //
-// Folders and copies:
-//
-//	verdict.go        what verify prints
-//	verify.go         looks at a folder
-//	backupfolder.go   copies that a timer makes
-//	backup.go         a copy of a running server
-//	verifyfile.go     verify of a backup
-//	dump.go           a folder becomes a file
-//	restore.go        a backup becomes a folder
-//	compact.go        a folder becomes small
-//	load.go           a dump becomes a folder
-//	serverload.go     load into a running server
-//	doctor.go         looks at the machine
-//	metrics.go        what is made for Prometheus
-//
 // The process:
 //
 //	serve.go          the server
 //	bench.go          a measurement
 //	benchreport.go    what it prints
 //	workload.go       what a measurement does
+//	metrics.go        what is made for Prometheus
 //	completion.go     code for shells, which ask the program how a line may go on
 //	man.go            pages of the manual
 //	signals.go        the first signal stops, a later one ends at once

@@ -15,6 +15,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/holdfast-queue/holdfast/cmd/config"
+	"github.com/holdfast-queue/holdfast/cmd/folder"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -81,7 +82,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.tell(err, exitNothing)
 	case errors.Is(err, client.ErrStale):
 		return p.tell(err, exitStale)
-	case errors.Is(err, errNotChecked):
+	case errors.Is(err, folder.ErrNotChecked):
 		return p.tell(err, exitNotChecked)
 	case errors.Is(err, terminal.ErrNotConfirmed), errors.As(err, new(usageError)):
 		return p.tell(err, exitUsage)

@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 
 // backup is the file that is to be checked: the argument, or the newest of a folder of backups; ""
 // for any other folder.
-func (c *verifyCmd) backup() string {
+func (c *Verify) backup() string {
 	name := string(c.Path)
 	if info, err := os.Stat(name); name == "-" || err == nil && !info.IsDir() {
 		return name
@@ -32,10 +32,10 @@ func (c *verifyCmd) backup() string {
 }
 
 // file checks a backup or dump, and returns an error unless it is whole.
-func (c *verifyCmd) file(ctx context.Context, p *terminal.Process, name string) error {
+func (c *Verify) file(ctx context.Context, p *terminal.Process, name string) error {
 	file, err := p.Input(name)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotChecked, err)
+		return fmt.Errorf("%w: %w", ErrNotChecked, err)
 	}
 	defer file.Close()
 	m := p.Meter(c.Quiet)
@@ -47,12 +47,12 @@ func (c *verifyCmd) file(ctx context.Context, p *terminal.Process, name string) 
 	m.End()
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: interrupted", errNotChecked)
+		return fmt.Errorf("%w: interrupted", ErrNotChecked)
 	case source.err != nil:
-		return fmt.Errorf("%w: read %s: %w", errNotChecked, name, terminal.Pathless(source.err))
+		return fmt.Errorf("%w: read %s: %w", ErrNotChecked, name, terminal.Pathless(source.err))
 	}
 	if e := c.printFile(p.Stdout, name, held, err, time.Since(began)); e != nil && !errors.Is(e, terminal.ErrReaderGone) {
-		return fmt.Errorf("%w: %w", errNotChecked, e)
+		return fmt.Errorf("%w: %w", ErrNotChecked, e)
 	}
 	if err != nil {
 		return fmt.Errorf("verify: %s is no whole backup: %w", name, err)
@@ -61,7 +61,7 @@ func (c *verifyCmd) file(ctx context.Context, p *terminal.Process, name string) 
 }
 
 // printFile prints what a backup holds. Of one that is not whole the error says all.
-func (c *verifyCmd) printFile(w io.Writer, name string, held []figure, wrong error, took time.Duration) error {
+func (c *Verify) printFile(w io.Writer, name string, held []figure, wrong error, took time.Duration) error {
 	switch {
 	case c.JSON:
 		var o terminal.JSON

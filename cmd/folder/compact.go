@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/compact"
 )
 
-// compactCmd makes a folder small.
-type compactCmd struct {
+// Compact makes a folder small.
+type Compact struct {
 	Dir        config.Folder `arg:"" help:"Data folder; no server may be running on it."`
 	AcceptLoss bool          `help:"Go on although acknowledged packets are missing, and give those up."`
 	JSON       bool          `help:"Print a JSON object."`
@@ -21,7 +21,7 @@ type compactCmd struct {
 	terminal.Progress
 }
 
-func (c *compactCmd) Help() string {
+func (c *Compact) Help() string {
 	return `Writes the tables anew without what was popped or has expired, and gives the space back to the file system. A running server does the same bit by bit. Queues that were dropped shortly before the server stopped go when it has run again. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
 
 Examples:
@@ -31,7 +31,7 @@ Examples:
     holdfast compact ./damaged --accept-loss`
 }
 
-func (c *compactCmd) Run(ctx context.Context, p *terminal.Process) error {
+func (c *Compact) Run(ctx context.Context, p *terminal.Process) error {
 	if err := c.Dir.Check(true); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
@@ -60,7 +60,7 @@ func (c *compactCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.print(p.Stdout, &report)
 }
 
-func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
+func (c *Compact) print(w io.Writer, r *compact.Report) error {
 	if c.JSON {
 		var o terminal.JSON
 		addFigures(&o, figure{"packets", int64(r.Packets)}, figure{"expired", int64(r.Expired)}, figure{"keys", int64(r.Keys)},

@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 )
 
-// verifyCmd checks a folder, or a backup.
-type verifyCmd struct {
+// Verify checks a folder, or a backup.
+type Verify struct {
 	Path config.Folder `arg:"" help:"Data folder, on which no server may be running; or the file of a backup or dump, or - for standard input; or a folder of backups, of which the newest is read."`
 	JSON bool          `help:"Print a JSON object."`
 
 	terminal.Progress
 }
 
-func (c *verifyCmd) Help() string {
+func (c *Verify) Help() string {
 	return `Reads everything in a data folder and changes nothing. It checks that the packets are those that the last batch counted, that every record can be read and is in its place, that claims and packets belong together, and that every block of the tables matches its checksum. It prints a line for each finding (its kind, the key it is about, and what is wrong), then the queues and what they hold.
 
 Of a backup or a dump it reads everything to the end, checks the hash, and prints how much there is. Of one that "holdfast backup --files" made it checks that its files are those that the server had; for more restore it, and verify the folder.
@@ -36,16 +36,16 @@ Examples:
     gunzip < holdfast.backup.gz | holdfast verify - --json`
 }
 
-// errNotChecked means that a folder was not checked, or that nobody could be told what was found.
-var errNotChecked = errors.New("verify: no result")
+// ErrNotChecked means that a folder was not checked, or that nobody could be told what was found.
+var ErrNotChecked = errors.New("verify: no result")
 
 // Run verifies, and returns an error unless the folder is sound.
-func (c *verifyCmd) Run(ctx context.Context, p *terminal.Process) error {
+func (c *Verify) Run(ctx context.Context, p *terminal.Process) error {
 	if file := c.backup(); file != "" {
 		return c.file(ctx, p, file)
 	}
 	if err := c.Path.Check(true); err != nil {
-		return fmt.Errorf("%w: %w", errNotChecked, err)
+		return fmt.Errorf("%w: %w", ErrNotChecked, err)
 	}
 	m := p.Meter(c.Quiet)
 	defer m.End()
@@ -65,11 +65,11 @@ func (c *verifyCmd) Run(ctx context.Context, p *terminal.Process) error {
 	})
 	m.End()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotChecked, err)
+		return fmt.Errorf("%w: %w", ErrNotChecked, err)
 	}
 	// A reader that has seen enough still gets the verdict, by the exit code.
 	if err := c.print(p, &report); err != nil && !errors.Is(err, terminal.ErrReaderGone) {
-		return fmt.Errorf("%w: %w", errNotChecked, err)
+		return fmt.Errorf("%w: %w", ErrNotChecked, err)
 	}
 	if !report.Sound() {
 		return fmt.Errorf("verify: the folder has %s", terminal.Plural(len(report.Findings)+report.More, "finding"))
@@ -77,7 +77,7 @@ func (c *verifyCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return nil
 }
 
-func (c *verifyCmd) print(p *terminal.Process, r *verify.Report) error {
+func (c *Verify) print(p *terminal.Process, r *verify.Report) error {
 	o, err := p.Create("-")
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 )
 
-// backupCmd copies a running server's store.
-type backupCmd struct {
+// Backup copies a running server's store.
+type Backup struct {
 	To     string   `required:"" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays. In a folder, its name is the time."`
 	Keep   int      `range:"0 1000000" placeholder:"N" help:"In a folder: keep the newest N backups, this one included, and remove older ones; 0 keeps all (default 0)."`
 	Queue  []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
@@ -28,7 +28,7 @@ type backupCmd struct {
 	terminal.Progress
 }
 
-func (c *backupCmd) Help() string {
+func (c *Backup) Help() string {
 	return `Streams a consistent copy out of a running server: all that was on disk at one moment. The server goes on meanwhile. "holdfast load" makes a data folder from the copy. Exit code 0 means that the copy is whole: every record was read, and the hash matched.
 
 For timers: where --to is a folder, the file gets the time for a name, such as holdfast-20260131T235959.000Z.msgpack, and the command prints it. With --keep the oldest go once the new one is whole and on disk. Only files with such names go, of the same format: give each server, and each selection of queues, a folder of its own.
@@ -42,7 +42,7 @@ Examples:
 }
 
 // Validate is called with the parsed flags.
-func (c *backupCmd) Validate() error {
+func (c *Backup) Validate() error {
 	dir, err := folderOf(c.To)
 	switch {
 	case err == nil && dir == "" && c.Keep > 0:
@@ -56,7 +56,7 @@ func (c *backupCmd) Validate() error {
 }
 
 // Run copies, and returns nil once the copy is whole and on disk.
-func (c *backupCmd) Run(ctx context.Context, p *terminal.Process) error {
+func (c *Backup) Run(ctx context.Context, p *terminal.Process) error {
 	if c.Files {
 		c.Format = admin.FormatTar
 	}
@@ -105,7 +105,7 @@ func readBackup(ctx context.Context, in io.Reader, files bool, tell func(u termi
 }
 
 // folder returns the folder that the backup goes to, nil if there is none. It names the backup.
-func (c *backupCmd) folder(now time.Time) (*backupFolder, error) {
+func (c *Backup) folder(now time.Time) (*backupFolder, error) {
 	dir, err := folderOf(c.To)
 	if dir == "" || err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (c *backupCmd) folder(now time.Time) (*backupFolder, error) {
 }
 
 // said is what a backup holds, in words.
-func (c *backupCmd) said(held []figure) string {
+func (c *Backup) said(held []figure) string {
 	if c.Files {
 		return fmt.Sprintf("%s of %s are in %s\n", terminal.Approximate(held[0].n), terminal.Plural(held[1].n, "file"), c.To)
 	}
@@ -125,7 +125,7 @@ func (c *backupCmd) said(held []figure) string {
 }
 
 // end removes what the new backup takes the place of, and prints what that is.
-func (c *backupCmd) end(p *terminal.Process, f *backupFolder, held []figure) (err error) {
+func (c *Backup) end(p *terminal.Process, f *backupFolder, held []figure) (err error) {
 	var line []byte
 	removed := 0
 	if at, err := os.Lstat(c.To); err == nil && at.Mode().IsRegular() { // which standard output may be, by another name

@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/load"
 )
 
-// loadCmd makes a folder of a dump, or loads it into a server.
-type loadCmd struct {
+// Load makes a folder of a dump, or loads it into a server.
+type Load struct {
 	File string        `arg:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input, but with --to-server."`
 	Dir  config.Folder `arg:"" optional:"" help:"Data folder; made if it does not exist. No server may be running on it. With --to-server there is none."`
 	JSON bool          `help:"Print a JSON object."`
@@ -30,7 +30,7 @@ type loadCmd struct {
 	terminal.Progress
 }
 
-func (c *loadCmd) Help() string {
+func (c *Load) Help() string {
 	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. All of the dump is stored at once, in the last moment. After an error, Ctrl-C, kill -9 or a power cut before that the folder is as it was: run the load again.
 
 With --to-server FILE the dump goes into a running server, which others use meanwhile; so queues move from one server to another. First the dump is read and checked to its end. Then it goes in pipelines. A load that is cut short, on either side, says from which record on the dump may be missing. --from with what it says goes on there: some packets may be there twice then, and none is missing. The user needs push and manage for all that is loaded. Counters of queues stay behind, and packets get new ids.
@@ -47,7 +47,7 @@ Examples:
 }
 
 // Validate is called with the parsed flags.
-func (c *loadCmd) Validate() error {
+func (c *Load) Validate() error {
 	switch {
 	case !c.ToServer && c.Dir == "":
 		return errors.New("expected FILE and DIR, or --to-server FILE")
@@ -61,7 +61,7 @@ func (c *loadCmd) Validate() error {
 	return nil
 }
 
-func (c *loadCmd) Run(ctx context.Context, p *terminal.Process) error {
+func (c *Load) Run(ctx context.Context, p *terminal.Process) error {
 	if c.ToServer {
 		return c.toServer(ctx, p)
 	}
@@ -102,7 +102,7 @@ func expected(at *dump.Progress, size int64) int64 {
 	return int64(float64(at.Packets) * float64(size) / float64(at.Bytes))
 }
 
-func (c *loadCmd) print(w io.Writer, r *load.Report) error {
+func (c *Load) print(w io.Writer, r *load.Report) error {
 	if c.JSON {
 		var o terminal.JSON
 		addFigures(&o, figure{"packets", r.Packets}, figure{"queues", r.Queues}, figure{"expired", r.Expired},

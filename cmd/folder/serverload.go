@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ import (
 // serverLoad is a load into a running server: commands in the order of the dump, in transactions. A
 // command that is refused, or has no answer, ends it. From its record on it can go on.
 type serverLoad struct {
-	*loadCmd
+	*Load
 	conn     *redis.Conn
 	now      int64           // Unix milliseconds: what has expired by then is left out
 	held     map[string]bool // the names that the server has; it keeps their settings, values and expiry
@@ -70,7 +70,7 @@ const (
 )
 
 // toServer loads a file into a running server. It reads the file to its end before.
-func (c *loadCmd) toServer(ctx context.Context, p *terminal.Process) error {
+func (c *Load) toServer(ctx context.Context, p *terminal.Process) error {
 	if err := dump.CheckPatterns(c.Queue); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
@@ -92,7 +92,7 @@ func (c *loadCmd) toServer(ctx context.Context, p *terminal.Process) error {
 	defer m.End()
 	began := time.Now()
 	l := &serverLoad{
-		loadCmd: c, conn: server.Redis().Conn(), now: began.UnixMilli(), held: make(map[string]bool), selected: c.DB,
+		Load: c, conn: server.Redis().Conn(), now: began.UnixMilli(), held: make(map[string]bool), selected: c.DB,
 		progress: func(loaded, total int64) { m.Set("load", terminal.InPackets, loaded, total) },
 	}
 	defer l.conn.Close()

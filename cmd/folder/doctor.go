@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
-// doctorCmd looks at a machine.
-type doctorCmd struct {
+// Doctor looks at a machine.
+type Doctor struct {
 	Dir      config.Folder `arg:"" optional:"" default:"./holdfast-data" help:"Data folder of the server, which may run, or may still be missing (default ${default})."`
 	MaxConns int           `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections that the server shall have at a time, for each protocol (default ${default})."`
 	JSON     bool          `help:"Print a JSON object for each finding."`
 }
 
-func (c *doctorCmd) Help() string {
+func (c *Doctor) Help() string {
 	return `Looks at this machine, as the server's user will see it, and says what to change before a server runs in earnest: the limit of open files, the data folder (rights, file system, speed of a sync, free space), memory and clock. It changes nothing, and syncs a small file of its own in the folder. A line for each finding says what was seen, how bad that is (ok, warn or bad), and what to do.
 
 Exit codes: 0 nothing is bad, 1 something is.
@@ -27,7 +27,7 @@ Examples:
     holdfast doctor --max-conns 50000 --json`
 }
 
-func (c *doctorCmd) Run(p *terminal.Process) error {
+func (c *Doctor) Run(p *terminal.Process) error {
 	findings := doctor.Examine(string(c.Dir), c.MaxConns)
 	if err := c.print(p, findings); err != nil && !errors.Is(err, terminal.ErrReaderGone) {
 		return err
@@ -44,7 +44,7 @@ func (c *doctorCmd) Run(p *terminal.Process) error {
 	return nil
 }
 
-func (c *doctorCmd) print(p *terminal.Process, findings []doctor.Finding) error {
+func (c *Doctor) print(p *terminal.Process, findings []doctor.Finding) error {
 	t := terminal.NewTable(p.Stdout)
 	t.Row("CHECK", "VERDICT", "SEEN", "DO")
 	for _, f := range findings {

@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// dumpCmd writes what is in a folder.
-type dumpCmd struct {
+// Dump writes what is in a folder.
+type Dump struct {
 	Dir     config.Folder `arg:"" help:"Data folder; no server may be running on it."`
 	Queue   []string      `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	Format  string        `enum:"jsonl,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack (default ${default})."`
@@ -25,7 +25,7 @@ type dumpCmd struct {
 	terminal.Progress
 }
 
-func (c *dumpCmd) Help() string {
+func (c *Dump) Help() string {
 	return `Writes the settings of the queues and every packet that has not expired, with all its fields and what was tried with it, in the order of delivery. It changes nothing in the folder. Bytes that are not UTF-8 are written as {"base64":"..."}, so "holdfast load" makes the same folder again. The last record counts and hashes the others: a dump without it is not whole.
 
 With --salvage the exit code is 0 although some packets cannot be read. Standard error says how many, how the others differ from the count of the last batch, and whether popped packets may be among them.
@@ -39,7 +39,7 @@ Examples:
     holdfast dump ./damaged --salvage -o rest.jsonl`
 }
 
-func (c *dumpCmd) Run(ctx context.Context, p *terminal.Process) (err error) {
+func (c *Dump) Run(ctx context.Context, p *terminal.Process) (err error) {
 	if err := c.Dir.Check(true); err != nil {
 		return fmt.Errorf("dump: %w", err)
 	}
@@ -83,7 +83,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *terminal.Process) (err error) {
 
 // expected is about how many packets will be written of a folder that holds total, 0 if that is not
 // known.
-func (c *dumpCmd) expected(total int64) int64 {
+func (c *Dump) expected(total int64) int64 {
 	switch {
 	case len(c.Queue) > 0:
 		return 0
@@ -94,7 +94,7 @@ func (c *dumpCmd) expected(total int64) int64 {
 }
 
 // tell prints on standard error what a dump left out, and nothing for a complete one.
-func (c *dumpCmd) tell(p *terminal.Process, r *dump.Report, findings []storage.Finding) {
+func (c *Dump) tell(p *terminal.Process, r *dump.Report, findings []storage.Finding) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.Stderr, "holdfast: "+format+"\n", args...) }
 	for _, f := range slices.Concat(findings, r.Findings) {
 		say("%v", f)

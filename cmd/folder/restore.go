@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// restoreCmd makes a folder of a backup of files.
-type restoreCmd struct {
+// Restore makes a folder of a backup of files.
+type Restore struct {
 	File string        `arg:"" help:"Backup to read, as \"holdfast backup --files\" makes it, or - for standard input."`
 	Dir  config.Folder `arg:"" help:"Data folder to make: not there, or empty."`
 	JSON bool          `help:"Print a JSON object."`
@@ -22,7 +22,7 @@ type restoreCmd struct {
 	terminal.Progress
 }
 
-func (c *restoreCmd) Help() string {
+func (c *Restore) Help() string {
 	return `Makes a data folder of a backup that "holdfast backup --files" made. Claims and delays go on where they were. Run it as the user that is to serve the folder. It needs the version that made the backup, or a newer one: a dump is for "holdfast load".
 
 The sum of the whole backup is checked before the folder becomes one that a server takes. After an error or Ctrl-C nothing of it is left. After kill -9 a server refuses the folder: remove it, and run the restore again.
@@ -34,7 +34,7 @@ Examples:
 }
 
 // Run restores, and returns nil once the folder is whole and on disk.
-func (c *restoreCmd) Run(ctx context.Context, p *terminal.Process) error {
+func (c *Restore) Run(ctx context.Context, p *terminal.Process) error {
 	if err := c.Dir.Check(false); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -60,7 +60,7 @@ func (c *restoreCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return c.print(p.Stdout, &r.Header, time.Since(began))
 }
 
-func (c *restoreCmd) print(w io.Writer, h *archive.Header, took time.Duration) error {
+func (c *Restore) print(w io.Writer, h *archive.Header, took time.Duration) error {
 	at, bytes := time.UnixMilli(h.At), h.Bytes()
 	if c.JSON {
 		var o terminal.JSON
