@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestImportedItemsAreExportedInTheOrderOfTheBoard(t *testing.T) {
@@ -55,15 +53,6 @@ func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
 	r := s.run(t, "barbershop", "export", "-")
 	if r.code != exitFailed || r.stdout != "20 7\n" || !strings.Contains(r.stderr, "1 item exported; left out of queue \"barbershop\": 7 packets that are no items") {
 		t.Errorf("%+v, want the item, and an error about 7 others", r)
-	}
-}
-
-func TestExportLeavesOutWhatCameWithAProducer(t *testing.T) {
-	packet := content.Packet{Key: []byte("17"), Producer: "somebody"}
-	var out strings.Builder
-	e := exporting{out: &out}
-	if err := e.packet(content.PacketID{Queue: 1, Priority: 1}, &packet, nil); err != nil || out.Len() > 0 || e.leftOut != 1 {
-		t.Errorf("%q was exported (%v), want that it is left out and counted", out.String(), err)
 	}
 }
 

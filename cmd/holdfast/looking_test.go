@@ -4,9 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // columns returns some columns of a table without its head.
@@ -102,22 +99,4 @@ func TestConnectionsAreListed(t *testing.T) {
 		t.Errorf("its own connection is %q", row)
 	}
 	field(t, s.must(t, "connections", "--json", "--db", "3"), `"user":"default","age":0,"idle":0,"db":3,"last":"client|list"`)
-}
-
-func TestNotesSayWhatMatters(t *testing.T) {
-	now := time.UnixMilli(1e12)
-	later := now.Add(time.Minute)
-	for want, p := range map[string]*client.Packet{
-		"ready in 1m":      {State: client.StateDelayed, NotBefore: later, Reason: "failed"},
-		"w, 1m left":       {State: client.StateClaimed, Consumer: "w", LeaseEnd: later, Percent: -1},
-		"w, 1m left, 40 %": {State: client.StateClaimed, Consumer: "w", LeaseEnd: later, Percent: 40},
-		"gone in 1m":       {State: client.StateDone, Expires: later},
-		"poison":           {State: client.StateDead, Reason: "poison", Expires: later},
-		"expires in 1m":    {State: client.StateReady, Expires: later},
-		"":                 {State: client.StateReady},
-	} {
-		if got := note(p, now); got != want {
-			t.Errorf("a packet that is %s has the note %q, want %q", p.State, got, want)
-		}
-	}
 }

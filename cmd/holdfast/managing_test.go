@@ -181,12 +181,6 @@ func TestStatusTellsHowTheServerIs(t *testing.T) {
 	if got := s.must(t, "status"); !want.MatchString(got) {
 		t.Errorf("printed\n%s", got)
 	}
-	for level, want := range map[string]string{"normal": " free", "no-push": " free: pushes are refused until some is freed", "stop": " free: everything is refused until some is freed"} {
-		var out strings.Builder
-		if err := printStatus(&out, map[string]string{"disk_level": level}); err != nil || !strings.HasSuffix(out.String(), want+"\n") {
-			t.Errorf("%v, printed %q of level %s, want %q", err, out.String(), level, want)
-		}
-	}
 }
 
 func TestStatusOfAnotherServerIsRefused(t *testing.T) {

@@ -162,6 +162,3 @@ func commandOf(err error) string {
 	}
 	return "holdfast"
 }
-
-// errNothing means that a queue has nothing to select.
-var errNothing = errors.New("nothing")

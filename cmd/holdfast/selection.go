@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
+
+// errNothing means that a queue has nothing to select.
+var errNothing = errors.New("nothing")
 
 // selection is the flags of a command that selects packets by their tags.
 type selection struct {

@@ -7,14 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
-	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // sees closes a channel once a text was read, and reads on until the end.
@@ -107,49 +106,10 @@ func TestASignalEndsWatchingWell(t *testing.T) {
 	}
 }
 
-func TestRatesAreThoseOfCounters(t *testing.T) {
-	before := &round{of: map[string]client.Stats{"q": {Ready: 1, Pushed: 10}}, took: 2 * time.Second}
-	var out strings.Builder
-	if err := printStats(&out, []queueStats{{"q", client.Stats{Ready: 9, Pushed: 15}}}, before); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"\nready       9\n", "\npushed      15 (2.5/s)\n", "\nacked       0 (0.0/s)\n", "\nbytes       0\n"} {
-		field(t, out.String(), want)
-	}
-}
-
-func TestTheBusiestQueuesComeFirst(t *testing.T) {
-	all := func() []queueStats {
-		return []queueStats{
-			{"idle", client.Stats{Ready: 9, Pushed: 100, Age: time.Minute}}, {"new", client.Stats{Claimed: 1, Pushed: 6}},
-			{"back", client.Stats{Nacked: 4, Dead: 3}}, {"out", client.Stats{Popped: 5, Acked: 5}}, {"empty", client.Stats{}},
-		}
-	}
-	for want, before := range map[string]*round{
-		"out 0.0 5.0 0.0, new 3.0 0.0 0.0, back 0.0 0.0 2.0, empty 0.0 0.0 0.0, idle 0.0 0.0 0.0": {of: map[string]client.Stats{"idle": {Pushed: 100}}, took: 2 * time.Second},
-		"idle - - -, out - - -, new - - -, back - - -, empty - - -":                               {},
-	} {
-		var out strings.Builder
-		if err := printBusiest(&out, all(), before, true); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(columns(out.String(), 0, 7, 8, 9), ", "); got != want {
-			t.Errorf("printed\n%s\nwant %s", out.String(), want)
-		}
-	}
-}
-
 func TestAQueueThatIsWatchedMayBeEmpty(t *testing.T) {
 	s := serve(t, t.TempDir())
-	c := statsCmd{Queues: []string{"none"}, Watch: true, WorkQueue: connection.WorkQueue{Redis: s.addrs["redis"], Timeout: patience}}
-	err := c.Call(t.Context(), func(ctx context.Context, server *client.Client) error {
-		all, err := c.ask(ctx, server)
-		if err == nil && (len(all) != 1 || all[0].name != "none" || all[0].Ready != 0) {
-			t.Errorf("%+v, want figures that are 0", all)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
+	r := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.begin(t, "stats", "none", "--watch").end("2")
+	if rows := columns(r.stdout, 0, 1); r.code != exitOK || !slices.Equal(rows, []string{"ready 0"}) {
+		t.Errorf("%+v, want figures that are 0", r)
 	}
 }

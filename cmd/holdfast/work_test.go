@@ -13,12 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
-	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // gate makes a named pipe. Who reads it waits until the test has opened it.
@@ -82,7 +80,7 @@ func TestWhatACommandFailsWithIsTheReason(t *testing.T) {
 		{"kill -9 $$", "signal: killed", nil},
 		{"echo a >&2; kill -9 $$", "signal: killed: a", nil},
 		{"sleep 3600", "the command was ended: it ran longer than 20ms", []string{"--limit", "20ms"}},
-		{"head -c 9999 /dev/zero | tr '\\0' x >&2; exit 1", "exit 1: " + strings.Repeat("x", longestReason-len("exit 1: ")), nil},
+		{"head -c 9999 /dev/zero | tr '\\0' x >&2; exit 1", "exit 1: " + strings.Repeat("x", 4096-len("exit 1: ")), nil},
 	} {
 		q := fmt.Sprint("q", i)
 		s.must(t, "set", q, "max-attempts=1")
@@ -341,44 +339,5 @@ func unread(t *testing.T, running *os.File) {
 	}
 	if n != 1 {
 		t.Errorf("the command still runs after %v: %v", patience, err)
-	}
-}
-
-// alone is a task that runs a script, with a short grace.
-func alone(t *testing.T, script string) *task {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &task{path: sh, args: []string{"sh", "-c", script}, grace: time.Millisecond, stdout: io.Discard, stderr: io.Discard}
-	a.useful, a.useless = context.WithCancelCause(t.Context())
-	return a
-}
-
-func TestAChildThatIsLeftBehindHoldsNothingUp(t *testing.T) {
-	g := gate(t)
-	a := alone(t, "(cat "+g+") & exit $(cat | wc -c | cut -c1)")
-	defer func() { _ = open(t, g).Close() }() // it still runs
-	if err := a.run(t.Context(), &client.Packet{}); err != nil {
-		t.Errorf("%v, want that the command ended well", err)
-	}
-}
-
-func TestACommandThatDoesNotEndIsKilledWithItsGroup(t *testing.T) {
-	g := gate(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	a := alone(t, `trap "" TERM; cat `+g+` & cat `+g)
-	ended := make(chan error)
-	go func() { ended <- a.run(ctx, &client.Packet{}) }() // ends when ctx is cancelled
-	file := open(t, g).(*os.File)
-	cause := fmt.Errorf("lost")
-	cancel(cause)
-	if err := <-ended; err != cause {
-		t.Errorf("%v, want the cause", err)
-	}
-	for { // until nobody reads it
-		if _, err := file.Write([]byte{0}); err != nil {
-			return
-		}
 	}
 }
