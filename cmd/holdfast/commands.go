@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-queue/holdfast/cmd/ask"
 	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/folder"
 )
@@ -26,44 +27,44 @@ type commands struct {
 	Serve       serveCmd            `cmd:"" group:"Server" help:"Serve queues from a data folder."`
 	Config      config.FileCommands `cmd:"" group:"Server" help:"Check a config file of the server, or show the settings in force."`
 	Hash        config.Hash         `cmd:"" group:"Server" help:"Make the hash of a password, for the users in a config file."`
-	Status      statusCmd           `cmd:"" group:"Server" help:"Print how a running server is."`
-	Health      healthCmd           `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
-	Connections connectionsCmd      `cmd:"" group:"Server" help:"List the connections of Redis clients."`
-	Users       usersCmd            `cmd:"" group:"Server" help:"List the users and their rights."`
+	Status      ask.Status          `cmd:"" group:"Server" help:"Print how a running server is."`
+	Health      ask.Health          `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
+	Connections ask.Connections     `cmd:"" group:"Server" help:"List the connections of Redis clients."`
+	Users       ask.Users           `cmd:"" group:"Server" help:"List the users and their rights."`
 	Doctor      folder.Doctor       `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`
-	Bench       benchCmd            `cmd:"" group:"Server" help:"Measure a running server."`
+	Bench       ask.Bench           `cmd:"" group:"Server" help:"Measure a running server."`
 	Metrics     metricsCmd          `cmd:"" group:"Server" help:"Print rules for alerts."`
 
-	Push      pushCmd      `cmd:"" aliases:"publish" group:"Packets" help:"Push a packet and wait until it is on disk."`
-	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`
-	Subscribe subscribeCmd `cmd:"" group:"Packets" help:"Print packets of queues as they come."`
-	Claim     claimCmd     `cmd:"" group:"Packets" help:"Claim a packet for the time of a lease."`
-	Work      workCmd      `cmd:"" group:"Packets" help:"Run a command for each packet of a queue."`
-	Ack       ackCmd       `cmd:"" group:"Packets" help:"Acknowledge a claimed packet: the work is done."`
-	Nack      nackCmd      `cmd:"" group:"Packets" help:"Return a claimed packet: the work failed."`
-	Extend    extendCmd    `cmd:"" group:"Packets" help:"Renew the lease of a claimed packet."`
+	Push      ask.Push      `cmd:"" aliases:"publish" group:"Packets" help:"Push a packet and wait until it is on disk."`
+	Pop       ask.Pop       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`
+	Subscribe ask.Subscribe `cmd:"" group:"Packets" help:"Print packets of queues as they come."`
+	Claim     ask.Claim     `cmd:"" group:"Packets" help:"Claim a packet for the time of a lease."`
+	Work      ask.Work      `cmd:"" group:"Packets" help:"Run a command for each packet of a queue."`
+	Ack       ask.Ack       `cmd:"" group:"Packets" help:"Acknowledge a claimed packet: the work is done."`
+	Nack      ask.Nack      `cmd:"" group:"Packets" help:"Return a claimed packet: the work failed."`
+	Extend    ask.Extend    `cmd:"" group:"Packets" help:"Renew the lease of a claimed packet."`
 
-	Queues    queuesCmd    `cmd:"" group:"Queues" help:"List the queues."`
-	Stats     statsCmd     `cmd:"" group:"Queues" help:"Print the figures of queues."`
-	Peek      peekCmd      `cmd:"" group:"Queues" help:"Print the packets that come next."`
-	List      listCmd      `cmd:"" group:"Queues" help:"List the packets of a queue."`
-	Show      showCmd      `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
-	Tail      tailCmd      `cmd:"" group:"Queues" help:"Print what happens in a queue as it happens."`
-	Consumers consumersCmd `cmd:"" group:"Queues" help:"List who claims packets, or waits for them."`
+	Queues    ask.Queues    `cmd:"" group:"Queues" help:"List the queues."`
+	Stats     ask.Stats     `cmd:"" group:"Queues" help:"Print the figures of queues."`
+	Peek      ask.Peek      `cmd:"" group:"Queues" help:"Print the packets that come next."`
+	List      ask.List      `cmd:"" group:"Queues" help:"List the packets of a queue."`
+	Show      ask.Show      `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
+	Tail      ask.Tail      `cmd:"" group:"Queues" help:"Print what happens in a queue as it happens."`
+	Consumers ask.Consumers `cmd:"" group:"Queues" help:"List who claims packets, or waits for them."`
 
-	Purge   purgeCmd   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
-	Harvest harvestCmd `cmd:"" group:"Queues" help:"End claims: their packets are ready again."`
-	Redrive redriveCmd `cmd:"" aliases:"retry" group:"Queues" help:"Make dead packets ready again."`
-	Move    moveCmd    `cmd:"" group:"Queues" help:"Move packets to another queue."`
-	Delete  deleteCmd  `cmd:"" aliases:"rm" group:"Queues" help:"Delete packets by their ids."`
-	Prio    prioCmd    `cmd:"" group:"Queues" help:"Change the priority of a packet."`
-	Set     setCmd     `cmd:"" group:"Queues" help:"Change settings of a queue."`
-	Unset   unsetCmd   `cmd:"" group:"Queues" help:"Give settings of a queue their defaults."`
-	Get     getCmd     `cmd:"" group:"Queues" help:"Print the settings of a queue."`
-	Pause   pauseCmd   `cmd:"" group:"Queues" help:"Have a queue take and give no packets for a while."`
-	Resume  resumeCmd  `cmd:"" group:"Queues" help:"End a pause."`
-	Close   closeCmd   `cmd:"" group:"Queues" help:"Have a queue take no more packets, for ever."`
-	Drop    dropCmd    `cmd:"" group:"Queues" help:"Delete a queue with its packets and settings."`
+	Purge   ask.Purge   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
+	Harvest ask.Harvest `cmd:"" group:"Queues" help:"End claims: their packets are ready again."`
+	Redrive ask.Redrive `cmd:"" aliases:"retry" group:"Queues" help:"Make dead packets ready again."`
+	Move    ask.Move    `cmd:"" group:"Queues" help:"Move packets to another queue."`
+	Delete  ask.Delete  `cmd:"" aliases:"rm" group:"Queues" help:"Delete packets by their ids."`
+	Prio    ask.Prio    `cmd:"" group:"Queues" help:"Change the priority of a packet."`
+	Set     ask.Set     `cmd:"" group:"Queues" help:"Change settings of a queue."`
+	Unset   ask.Unset   `cmd:"" group:"Queues" help:"Give settings of a queue their defaults."`
+	Get     ask.Get     `cmd:"" group:"Queues" help:"Print the settings of a queue."`
+	Pause   ask.Pause   `cmd:"" group:"Queues" help:"Have a queue take and give no packets for a while."`
+	Resume  ask.Resume  `cmd:"" group:"Queues" help:"End a pause."`
+	Close   ask.Close   `cmd:"" group:"Queues" help:"Have a queue take no more packets, for ever."`
+	Drop    ask.Drop    `cmd:"" group:"Queues" help:"Delete a queue with its packets and settings."`
 
 	Backup  folder.Backup  `cmd:"" group:"Data" help:"Copy the packets of a running server to a file."`
 	Dump    folder.Dump    `cmd:"" group:"Data" help:"Write out the packets of a data folder, without a server."`
@@ -74,7 +75,7 @@ type commands struct {
 
 	Contexts config.ContextCommands `cmd:"" name:"context" group:"Server" help:"List or print contexts: names for servers and the ways to them."`
 
-	Barbershop barbershopCmd `cmd:"" group:"Data" help:"Import or export the items of a running server."`
+	Barbershop ask.Barbershop `cmd:"" group:"Data" help:"Import or export the items of a running server."`
 
 	TLS config.TLSCommands `cmd:"" name:"tls" group:"Server" help:"Make certificates."`
 

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 
+	"github.com/holdfast-queue/holdfast/cmd/ask"
 	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/folder"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
@@ -78,13 +79,13 @@ func (p *program) run(ctx context.Context, args []string) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNothing), errors.Is(err, client.ErrNoQueue), errors.Is(err, client.ErrNoPacket):
+	case errors.Is(err, ask.ErrNothing), errors.Is(err, client.ErrNoQueue), errors.Is(err, client.ErrNoPacket):
 		return p.tell(err, exitNothing)
 	case errors.Is(err, client.ErrStale):
 		return p.tell(err, exitStale)
 	case errors.Is(err, folder.ErrNotChecked):
 		return p.tell(err, exitNotChecked)
-	case errors.Is(err, terminal.ErrNotConfirmed), errors.As(err, new(usageError)):
+	case errors.Is(err, terminal.ErrNotConfirmed), errors.As(err, new(ask.UsageError)):
 		return p.tell(err, exitUsage)
 	case errors.Is(err, terminal.ErrReaderGone):
 		return exitFailed

@@ -1,0 +1,39 @@
+package ask
+
+import (
+	"context"
+
+	"github.com/holdfast-queue/holdfast/cmd/connection"
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// receipt is the arguments that name a claim.
+type receipt struct {
+	Queue string `arg:"" predictor:"queue" help:"Queue of the packet."`
+	ID    string `arg:"" help:"Id of the packet."`
+	Token int64  `arg:"" help:"Token of the claim."`
+}
+
+func (r *receipt) packet(server *client.Client) *client.Packet {
+	return server.Claimed(r.Queue, r.ID, r.Token)
+}
+
+// Ack acknowledges a packet.
+type Ack struct {
+	receipt
+	connection.WorkQueue
+}
+
+func (c *Ack) Help() string {
+	return `The work is done: the packet is gone, or stays as done for the time that its queue's setting retain says. If the claim has ended before, nothing is changed and the exit code is 4.
+
+Example:
+
+    holdfast ack jobs 17 42`
+}
+
+func (c *Ack) Run(ctx context.Context) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
+		return c.packet(server).Ack(ctx)
+	})
+}

@@ -1,0 +1,38 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/cmd/connection"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// Close closes a queue.
+type Close struct {
+	Queue string `arg:"" predictor:"queue" help:"Queue to close. It is made if there is none."`
+
+	terminal.Confirmation
+	connection.WorkQueue
+}
+
+func (c *Close) Help() string {
+	return `A closed queue takes no more packets, for ever. Its consumers get what is in it, and then learn that it is closed. "holdfast pause QUEUE --in" is for a while.
+
+Examples:
+
+    holdfast close jobs
+    holdfast close jobs --yes`
+}
+
+// Run closes the queue. One that was closed before stays so.
+func (c *Close) Run(ctx context.Context, p *terminal.Process) error {
+	if err := c.Confirm(p, fmt.Sprintf("close queue %.80q for ever", c.Queue)); err != nil {
+		return err
+	}
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
+		_, err := server.CloseQueue(ctx, c.Queue)
+		return err
+	})
+}

@@ -1,0 +1,72 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/connection"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// Pop pops once.
+type Pop struct {
+	Queue string         `arg:"" predictor:"queue" help:"Queue to pop from."`
+	Count int64          `xor:"count" range:"0 1000" placeholder:"N" help:"Pop up to N packets (default: one)."`
+	Block *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
+
+	order
+	selection
+	printing
+	connection.WorkQueue
+}
+
+// order is the flags of a command that takes packets for good.
+type order struct {
+	Newest bool `help:"Take the newest packet of the best priority (default: the oldest)."`
+	Group  bool `xor:"count" help:"Take the packets that a pop of pinpriq takes: the newest of the best priority, and all others of its key."`
+}
+
+func (o *order) options() (all []client.Option) {
+	if o.Newest || o.Group {
+		all = append(all, client.Newest())
+	}
+	if o.Group {
+		all = append(all, client.Group())
+	}
+	return all
+}
+
+func (c *Pop) Help() string {
+	return `Prints the payloads, a line each, the selected packet first. The best priority comes first, and of that the oldest packet. The packets are then gone from the server: there is no acknowledgement ("holdfast claim" has one). If the queue has nothing to select, nothing is printed and the exit code is 3, or 1 if it is closed as well.
+
+Examples:
+
+    holdfast pop jobs
+    holdfast pop jobs --raw > payload.bin
+    holdfast pop jobs --json --count 10
+    holdfast pop jobs --block 0s --filter 'class<=standard'`
+}
+
+func (c *Pop) Run(ctx context.Context, p *terminal.Process) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
+		packets, err := server.Pop(ctx, c.Queue, c.options()...)
+		if err != nil {
+			return err
+		}
+		if len(packets) == 0 {
+			return fmt.Errorf("queue %.80q has %w to pop", c.Queue, ErrNothing)
+		}
+		return c.print(p.Stdout, packets, c.Group)
+	})
+}
+
+func (c *Pop) options() []client.Option {
+	all := slices.Concat(c.selection.options(), c.order.options(), atMost(c.Count))
+	if c.Block != nil {
+		all = append(all, client.Block(*c.Block))
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/config"
+	"github.com/holdfast-queue/holdfast/cmd/connection"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// Push pushes one packet.
+type Push struct {
+	Queue    string         `arg:"" predictor:"queue" help:"Queue to push to. The first push makes it."`
+	Payload  string         `arg:"" default:"-" help:"Payload, at most what --max-payload of the server says. If it is - or missing, standard input is read."`
+	Key      *string        `placeholder:"KEY" help:"Key of the packet (default: none). Packets of one key can be taken together. An empty KEY is a key like any other."`
+	Priority int64          `default:"128" range:"0 4294967295" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
+	TTL      time.Duration  `default:"0s" placeholder:"TIME" help:"Time to live; 0 never expires (default ${default})."`
+	Delay    time.Duration  `default:"0s" placeholder:"TIME" help:"How long the packet waits before it can be taken (default ${default})."`
+	At       time.Time      `placeholder:"TIME" help:"When it can be taken, such as 2026-12-01T08:00, which is local time, 2026-12-01T08:00Z or 2026-12-01T08:00+02:00."`
+	Tag      []string       `placeholder:"NAME=VALUE" sep:"none" help:"Tag, by which consumers can select. May be given more than once."`
+	Producer string         `placeholder:"NAME" help:"Name of who pushes, which show prints."`
+	Unique   *string        `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
+	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
+	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for room in a queue that is full or paused; 0s waits without end (default: do not wait, or in a queue with full=block, wait as long as --timeout)."`
+	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
+	Lines    bool           `help:"Push each line of standard input as a packet, many in one request. An empty line is an empty packet."`
+
+	terminal.Progress
+	connection.WorkQueue
+}
+
+func (c *Push) Help() string {
+	return `Returns with exit code 0 once the packet is on the server's disk. (A server with --sync other than always answers before that.) If --lines fails, the error says how many lines are on disk.
+
+Examples:
+
+    holdfast push jobs hello
+    holdfast push jobs "rotate logs" --priority 1 --ttl 30s
+    holdfast push jobs --key order-17 < order.json
+    holdfast push mails --delay 10m --tag class=low --unique welcome-17 "to ann"
+    holdfast push mails --at 2026-12-01T08:00 "to bob"
+    printf 'no newline' | holdfast push jobs -
+    tail -n +2001 urls.txt | holdfast push urls --lines
+    holdfast push jobs -- -begins-with-a-dash`
+}
+
+// checkPairs refuses what is not NAME=VALUE.
+func checkPairs(what string, pairs []string) error {
+	for _, pair := range pairs {
+		if strings.Index(pair, "=") < 1 {
+			return fmt.Errorf("%s %q: expected NAME=VALUE", what, pair)
+		}
+	}
+	return nil
+}
+
+func (c *Push) Validate() error {
+	switch {
+	case c.Window != 0 && c.Unique == nil:
+		return errors.New("--window: expected --unique with it")
+	case c.Delay != 0 && !c.At.IsZero():
+		return errors.New("--delay and --at: expected one of them")
+	case c.Lines && (c.Payload != "-" || c.Unique != nil):
+		return errors.New("--lines: expected neither a payload nor --unique with it")
+	case c.Priority == 0 && c.Key == nil:
+		return errors.New("--priority 0: expected --key with it, as such a packet goes only with others of its key")
+	}
+	return checkPairs("--tag", c.Tag)
+}
+
+// Run pushes, and returns nil once the packet is on disk.
+func (c *Push) Run(ctx context.Context, p *terminal.Process) error {
+	if c.Lines {
+		return c.pushLines(ctx, p)
+	}
+	payload, err := c.payload(p.Stdin)
+	if err != nil {
+		return err
+	}
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
+		id, err := server.Push(ctx, c.Queue, payload, c.options()...)
+		if err == nil && c.ID {
+			_, err = fmt.Fprintln(p.Stdout, id)
+		}
+		return err
+	})
+}
+
+func (c *Push) options() []client.Option {
+	all := []client.Option{client.Priority(uint32(c.Priority))}
+	if c.Key != nil {
+		all = append(all, client.Key(*c.Key))
+	}
+	if c.TTL > 0 {
+		all = append(all, client.TTL(c.TTL))
+	}
+	if c.Delay > 0 {
+		all = append(all, client.Delay(c.Delay))
+	}
+	if !c.At.IsZero() {
+		all = append(all, client.At(c.At))
+	}
+	for _, tag := range c.Tag {
+		name, value, _ := strings.Cut(tag, "=")
+		all = append(all, client.Tag(name, value))
+	}
+	if c.Producer != "" {
+		all = append(all, client.Producer(c.Producer))
+	}
+	if c.Unique != nil { // an empty one is refused: it is a script whose variable is not set
+		all = append(all, client.Unique(*c.Unique))
+	}
+	if c.Window > 0 {
+		all = append(all, client.Window(c.Window))
+	}
+	if c.Block != nil {
+		all = append(all, client.Block(*c.Block))
+	}
+	return all
+}
+
+func (c *Push) payload(stdin io.Reader) ([]byte, error) {
+	if c.Payload != "-" {
+		return []byte(c.Payload), nil
+	}
+	payload, err := io.ReadAll(io.LimitReader(stdin, int64(config.MaxPayload)+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the payload from standard input: %w", err)
+	}
+	if len(payload) > int(config.MaxPayload) {
+		return nil, fmt.Errorf("standard input is too long for one packet: no server takes more than %v", config.MaxPayload)
+	}
+	return payload, nil
+}

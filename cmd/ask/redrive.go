@@ -1,0 +1,62 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/cmd/connection"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// Redrive gives dead packets another chance.
+type Redrive struct {
+	Queue string `arg:"" predictor:"queue" help:"Queue of the dead packets, or the dead-letter queue that they moved to."`
+	ID    string `arg:"" optional:"" name:"id" help:"Id of the packet (default: all dead ones)."`
+	To    string `predictor:"queue" placeholder:"QUEUE" help:"Queue to bring them to (default: the one where they died)."`
+	Count int64  `range:"0 1000" placeholder:"N" help:"At most N packets (default: all)."`
+
+	selection
+	bulk
+	connection.WorkQueue
+}
+
+func (c *Redrive) Help() string {
+	return `Makes dead packets ready again, with no attempts. Those of a dead-letter queue return to the queues where they died. Without an id it works slice by slice, and others are served in between. If no dead packet has the id, the exit code is 3.
+
+Examples:
+
+    holdfast redrive jobs
+    holdfast redrive jobs 17
+    holdfast redrive graves --to jobs --count 100
+    holdfast redrive jobs --filter 'class=low' --dry-run`
+}
+
+func (c *Redrive) Validate() error {
+	if c.ID != "" && (c.To != "" || c.Count > 0 || len(c.Filter) > 0 || c.DryRun) {
+		return errors.New("<id>: expected none with --to, --filter, --count or --dry-run")
+	}
+	return c.selection.Validate()
+}
+
+func (c *Redrive) Run(ctx context.Context, p *terminal.Process) error {
+	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
+		return c.run(p, nil, &change{
+			what: "dead packet", done: "ready again",
+			do: func(options ...client.Option) (int64, error) {
+				if c.ID != "" {
+					return 1, server.RedrivePacket(ctx, c.Queue, c.ID)
+				}
+				return server.Redrive(ctx, c.Queue, slices.Concat(options, c.options(), c.selection.options())...)
+			},
+		})
+	})
+}
+
+func (c *Redrive) options() (all []client.Option) {
+	if c.To != "" {
+		all = append(all, client.To(c.To))
+	}
+	return append(all, atMost(c.Count)...)
+}

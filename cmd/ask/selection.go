@@ -1,0 +1,40 @@
+package ask
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// ErrNothing means that a queue has nothing to select.
+var ErrNothing = errors.New("nothing")
+
+// selection is the flags of a command that selects packets by their tags.
+type selection struct {
+	Filter   []string `placeholder:"TAG<=VALUE" sep:"none" help:"Only packets for which this is true, with one of = != < <= > >=. A packet without the tag never matches. May be given more than once."`
+	MatchAny int      `placeholder:"N" help:"Packets for which N or more of the filters are true (default: all of them)."`
+}
+
+func (s *selection) Validate() error {
+	for _, text := range s.Filter {
+		if _, err := client.ParseFilter(text); err != nil {
+			return fmt.Errorf("--filter %q: expected a tag, one of = != < <= > >= and a value, such as class<=standard", text)
+		}
+	}
+	if s.MatchAny < 0 || s.MatchAny > len(s.Filter) {
+		return fmt.Errorf("--match-any %d: expected 1 to the number of filters, which is %d", s.MatchAny, len(s.Filter))
+	}
+	return nil
+}
+
+func (s *selection) options() (all []client.Option) {
+	for _, text := range s.Filter {
+		filter, _ := client.ParseFilter(text) // Validate has read it before
+		all = append(all, filter)
+	}
+	if s.MatchAny > 0 {
+		all = append(all, client.MatchAny(s.MatchAny))
+	}
+	return all
+}
