@@ -8,7 +8,7 @@
 //	cmd/config      config file, environment, contexts, secrets, certificates
 //	cmd/terminal    what knows no server: files, tables, JSON, progress, sizes, times
 //
-// The files, in layers:
+// The tests here run whole command lines, those in the rooms what lies below. The files, in layers:
 //
 //	queuename.go   a queue that is named by nothing
 //	wording.go     what the parser finds wrong, in other words

@@ -35,20 +35,20 @@ func (c *serveCmd) Run(ctx context.Context, p *program, s *config.Sources) error
 	if err := c.Data.Check(false); err != nil {
 		return err
 	}
-	config, err := s.Daemon(&c.Server)
+	settings, err := s.Daemon(&c.Server)
 	if err != nil {
 		return s.Locate(err)
 	}
 	level := new(slog.LevelVar)
 	level.Set(c.Level())
-	config.Version = thisBuild().Version
-	config.Logger = p.logger(c.Log, level)
+	settings.Version = thisBuild().Version
+	settings.Logger = p.logger(c.Log, level)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if p.hangups != nil {
-		config.Reloads = s.Reloads(ctx, p.hangups(), p.args, config, level)
+		settings.Reloads = s.Reloads(ctx, p.hangups(), p.args, settings, level)
 	}
-	err = daemon.Run(ctx, config)
+	err = daemon.Run(ctx, settings)
 	var listen *daemon.ListenError
 	if errors.As(err, &listen) && errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("address %s is taken: stop what listens there, or choose another with --%s (port 0 picks a free one, off does without)",
