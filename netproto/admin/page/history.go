@@ -155,7 +155,7 @@ func (h *history) append(dst []byte, pasts ...*past) []byte {
 	}
 	dst = append(dst, `,"oldest"],"samples":[`...)
 	first := max(0, h.turn-historySamples+1) // the one before is being written over
-	for turn := first; turn < h.turn; turn++ {
+	for turn := first; turn < h.turn && len(pasts) > 0; turn++ {
 		if turn > first {
 			dst = append(dst, ',')
 		}

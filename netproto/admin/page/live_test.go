@@ -311,7 +311,7 @@ func TestAUserLeavesPagesForOthers(t *testing.T) {
 func TestAHistoryIsOfWhatAVisitorMayLookAt(t *testing.T) {
 	s := newSite(t, root(), user("ann", access.Grant{Glob: "a*", Rights: access.Look}), user("bob", access.Grant{Glob: "*", Rights: access.Push})).serve()
 	s.page.Remember(map[string]int64{"a1": 1, "a2": 2, "b\xff": 4})
-	for name, want := range map[string][]string{"root": {"7", "1", "4"}, "ann": {"3", "1", "403"}, "bob": {"0", "403", "403"}} {
+	for name, want := range map[string][]string{"root": {"7", "1", "4"}, "ann": {"3", "1", "403"}, "bob": {"none", "403", "403"}} {
 		b := s.browse()
 		b.login(name)
 		for i, body := range []string{`{}`, `{"database":0,"queue":"a1"}`, `{"queue":{"base64":"Yv8="}}`} {
@@ -323,7 +323,9 @@ func TestAHistoryIsOfWhatAVisitorMayLookAt(t *testing.T) {
 				if !found {
 					t.Fatal(text)
 				}
-				got = strings.Split(rows[strings.LastIndex(rows, "[")+1:], ",")[1]
+				if got = "none"; rows != "]}" {
+					got = strings.Split(rows[strings.LastIndex(rows, "[")+1:], ",")[1]
+				}
 			}
 			if got != want[i] {
 				t.Errorf("%s asks %s: %s, want %q", name, body, got, want[i])
@@ -338,7 +340,7 @@ func TestAHistoryIsOfWhatAVisitorMayLookAt(t *testing.T) {
 	if code, text := b.text("POST", "/page/history", `{"queue":"nobody"}`); code != 403 {
 		t.Errorf("a queue of others: %d %s", code, text)
 	}
-	if code, text := b.text("POST", "/page/history", `{"queue":"a9"}`); code != 200 || strings.Count(text, "[") < 3 {
+	if code, text := b.text("POST", "/page/history", `{"queue":"a9"}`); code != 200 || !strings.HasSuffix(text, `"samples":[]}`) {
 		t.Errorf("a queue without a past: %d %s", code, text)
 	}
 }

@@ -403,9 +403,9 @@ func TestAPlotOfOneMomentSpansAMinute(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	tb := open(t, s.page+"#/log")
 	tb.sees("Nothing has been told yet.")
-	for _, past := range []string{"[]", "[[now, 1, 0, 0, 0, 0, 0, 0]]", "[[now - 600000, 1, 0, 0, 0, 0, 0, 0], [now, 1, 0, 0, 0, 0, 0, 0]]"} {
+	for _, past := range []string{"[]", "[[now, 1, 0, 0, 0]]", "[[now - 600000, 1, 0, 0, 0], [now, 1, 0, 0, 0]]"} {
 		span := eval[float64](tb, `import("/page/plot.js").then(async ({ Plot, depth }) => {
-			const now = Date.now(), plot = new Plot("", depth, () => `+past+`);
+			const now = Date.now(), plot = new Plot("", depth, { samples: `+past+` });
 			document.querySelector("main").append(plot.element);
 			plot.draw(300);
 			await new Promise(requestAnimationFrame);
@@ -415,5 +415,29 @@ func TestAPlotOfOneMomentSpansAMinute(t *testing.T) {
 		if want := map[bool]float64{false: 60, true: 600}[strings.Contains(past, "600000")]; !(math.Abs(span-want) < 0.001) {
 			t.Errorf("%s: the plot spans %v s, want the last %v", past, span, want)
 		}
+	}
+}
+
+func TestAPastBeginsWithTheHourOfTheServerAndGoesOnByItsGrain(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QPUSH", "mails", "x")
+	tb := open(t, s.page+"#/log")
+	tb.sees("Nothing has been told yet.")
+	before := eval[string](tb, `import("/page/past.js").then(async ({ Past }) => {
+		const past = await new Promise((done) => { const p = new Past(() => done(p)); });
+		const [at, ...figures] = past.samples[0];
+		return at <= performance.timeOrigin + 1000 ? figures.join(" ") : "none of before the page: " + at; })`)
+	if want := "0 0 0 0 0 0 0 0"; before != want {
+		t.Errorf("the first sample: %q", before)
+	}
+	got := eval[string](tb, `import("/page/past.js").then(({ Past }) => {
+		const past = new Past(() => {}, { database: 0, name: "nobody" });
+		const add = (at, ready, pushed, since) => past.add(at, { ready, delayed: 0, claimed: 0, dead: 0 }, { pushed, popped: 0, acked: 0 }, since);
+		for (let i = 0; i <= 25; i++) add(1000 * i, i, 4 * i, 500);
+		const ofNow = past.samples.map(([at, ready, , , , pushed, , , oldest]) => [at, ready, pushed, oldest].join(" "));
+		add(3_615_000, 9, 100, 0);
+		return [...ofNow, past.samples.length].join(", "); })`)
+	if want := "0 0  0, 10000 10 4 9500, 20000 20 4 19500, 25000 25 4 24500, 2"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }

@@ -1,8 +1,9 @@
 import { el, figures, setText } from "./dom.js";
-import { Plot, depth, flow } from "./plot.js";
+import { Past } from "./past.js";
+import { Plot, depth, flow, oldest } from "./plot.js";
 import { problems } from "./problems.js";
 import { state } from "./state.js";
-import { clock, count, short, size, span } from "./text.js";
+import { brief, clock, count, short, size, span } from "./text.js";
 
 // The whole server: what is wrong, how many packets there are, and what it does.
 
@@ -34,7 +35,8 @@ export class Overview {
     this.problems = el("ul", { class: "problems", "aria-label": "Problems" });
     this.tiles = tiles.map(() => el("dd", {}, "–"));
     this.cells = rows.map(() => el("dd", {}, "–"));
-    this.plots = [new Plot("Packets", depth, () => state.past), new Plot("Packets a second", flow, () => state.past)];
+    this.past = new Past(() => this.draw());
+    this.plots = [new Plot("Packets", depth, this.past), new Plot("Packets a second", flow, this.past), new Plot("Age of the oldest", oldest, this.past, brief)];
     this.element = el("section", {}, el("h1", { tabindex: "-1" }, "Overview"), this.problems,
       el("dl", { class: "tiles" }, tiles.map(([name, className], i) => el("div", { class: className }, el("dt", {}, name), this.tiles[i]))),
       el("div", { class: "plots" }, this.plots.map((p) => p.element)),
@@ -53,8 +55,16 @@ export class Overview {
       this.cells[i].parentElement.hidden = !told;
       setText(this.cells[i], told ?? "");
     });
-    for (const p of this.plots) p.update();
+    const { at, packets, totals } = state.server;
+    let since = 0;
+    for (const q of state.queues.values()) if (q.since && (!since || q.since < since)) since = q.since;
+    this.past.add(at, packets, totals, since);
+    this.draw();
     this.showProblems();
+  }
+
+  draw() {
+    for (const p of this.plots) p.update();
   }
 
   // The list stays while the focus is in it: its elements would be others.

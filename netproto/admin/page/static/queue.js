@@ -2,11 +2,12 @@ import * as actions from "./actions.js";
 import { to } from "./address.js";
 import { el, figures, setText } from "./dom.js";
 import { Packets } from "./packets.js";
-import { Plot, depth, flow } from "./plot.js";
+import { Past } from "./past.js";
+import { Plot, depth, flow, oldest } from "./plot.js";
 import { reasons } from "./reasons.js";
 import { command, commandCut } from "./server.js";
-import { keyOf, now, pastOf, rates, state } from "./state.js";
-import { clock, count, label, size, span } from "./text.js";
+import { keyOf, now, rates, state } from "./state.js";
+import { brief, clock, count, label, size, span } from "./text.js";
 
 // One queue: how many packets are in which state, why they do not move, who works on them, and
 // what can be done.
@@ -30,8 +31,8 @@ export class Queue {
     this.consumers = el("div", {});
     this.settings = el("div", {});
     this.priorities = el("div", {});
-    const past = () => { const q = state.queues.get(this.key); return q ? pastOf(q) : []; };
-    this.plots = [new Plot("Packets", depth, past), new Plot("Packets a second", flow, past)];
+    this.past = new Past(() => this.draw(), place);
+    this.plots = [new Plot("Packets", depth, this.past), new Plot("Packets a second", flow, this.past), new Plot("Age of the oldest", oldest, this.past, brief)];
     this.packets = new Packets(place, () => this.look());
     this.element = el("section", { class: "queue" },
       el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), place.database ? " · database " + place.database : ""),
@@ -107,6 +108,11 @@ export class Queue {
     this.redrive.classList.toggle("primary", q?.dead > 0);
     for (const s of rare) this.tileOf.get(s).hidden = !q?.[s];
     this.say(q);
+    if (state.queues.has(this.key)) this.past.add(now(), q, q, q.since);
+    this.draw();
+  }
+
+  draw() {
     for (const p of this.plots) p.update();
   }
 

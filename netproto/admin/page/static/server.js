@@ -30,6 +30,9 @@ export async function session() {
 export const login = (user, password) => ask("login", { user, password });
 export const logout = () => ask("logout", {});
 
+// history is the last hour of a queue, or of all that the user may look at.
+export const history = (place) => ask("history", place ? { database: place.database, queue: place.name } : {});
+
 // command runs a command of the Redis door, and returns its reply.
 export const command = (database, ...words) => commandCut(0, database, ...words);
 
