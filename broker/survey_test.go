@@ -90,6 +90,37 @@ func TestASurveyTellsHowLongPacketsHaveBeenReady(t *testing.T) {
 	}
 }
 
+func TestASurveyTellsWhenPacketsWereLastTaken(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	begun := h.now.Load()
+	for _, queue := range []string{"popped", "claimed", "neither"} {
+		h.push(queue, 1, 0, "", "x")
+		h.push(queue, 1, 0, "", "x")
+	}
+	popped := h.now.Add(5000)
+	h.do(func(tx *broker.Tx) error {
+		_, err := tx.Pop([]byte("popped"), broker.Selection{Count: 1})
+		return err
+	})
+	claimed := h.now.Add(5000)
+	h.do(func(tx *broker.Tx) error {
+		_, err := tx.Claim([]byte("claimed"), broker.ClaimRequest{})
+		return err
+	})
+	h.now.Add(5000)
+	h.barrier()
+	all, _ := h.surveyed()
+	if got, want := [...]int64{all["0 popped"].Taken, all["0 claimed"].Taken, all["0 neither"].Taken}, [...]int64{popped, claimed, begun}; got != want {
+		t.Errorf("taken at %v, want %v", got, want)
+	}
+	begun = h.now.Load()
+	h.restart()
+	if all, _ = h.surveyed(); all["0 popped"].Taken != begun {
+		t.Errorf("after a restart at %d: %+v", begun, all["0 popped"])
+	}
+}
+
 func TestASurveyTellsInWhichStateQueuesAre(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()

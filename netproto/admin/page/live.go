@@ -164,7 +164,7 @@ var columns = func() []string {
 	for _, f := range words.QueueFigures {
 		all = append(all, f.Name)
 	}
-	return append(all, "since")
+	return append(all, "since", "taken")
 }()
 
 // queues writes the event of queues, if there is something to say.
@@ -221,7 +221,8 @@ func (r *row) append(dst []byte) []byte {
 	for _, n := range netproto.Figures(&r.QueueFigures) {
 		dst = strconv.AppendInt(append(dst, ','), n, 10)
 	}
-	return append(strconv.AppendInt(append(dst, ','), r.Since, 10), ']')
+	dst = strconv.AppendInt(append(dst, ','), r.Since, 10)
+	return append(strconv.AppendInt(append(dst, ','), r.Taken, 10), ']')
 }
 
 // events are server-sent events for one page.

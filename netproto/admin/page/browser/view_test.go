@@ -441,3 +441,19 @@ func TestAPastBeginsWithTheHourOfTheServerAndGoesOnByItsGrain(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
+
+func TestAQueueThatNobodyTakesFromIsAProblemFromTheFirstMoment(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/log")
+	tb.sees("Nothing has been told yet.")
+	for taken, want := range map[string]string{"now - 120000": "Nobody has taken packets for a minute or more: mails", "now - 1000": ""} {
+		got := eval[string](tb, `Promise.all([import("/page/state.js"), import("/page/problems.js")]).then(([{ hearQueues }, { problems }]) => {
+			const now = Date.now();
+			const q = { database: 0, name: "mails", ready: 1, since: now - 900000, taken: `+taken+` };
+			hearQueues({ whole: true, columns: Object.keys(q), rows: [Object.values(q)], gone: [] });
+			return problems().map((p) => [p.text, ...p.links.map((l) => l.label)].join(": ")).join(); })`)
+		if got != want {
+			t.Errorf("taken %s: %q, want %q", taken, got, want)
+		}
+	}
+}

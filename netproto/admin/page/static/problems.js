@@ -29,7 +29,7 @@ function fromQueues(say) {
     if (q.overdue) overdue.push(q);
     if (q.full) full.push(q);
     if (q.ready && (q["paused-in"] || q["paused-out"])) paused.push(q);
-    if (q.ready && !q.claimed && at - Math.max(q.taken, q.since ?? 0) > idle) stuck.push(q);
+    if (q.ready && !q.claimed && at - Math.max(q.taken, q.since) > idle) stuck.push(q);
   }
   const total = (all, field) => all.reduce((sum, q) => sum + q[field], 0);
   const links = (all, field, note, more) => all.sort((a, b) => b[field] - a[field])

@@ -27,10 +27,7 @@ function setClock(at) {
   const by = at - now();
   if (Math.abs(by) < 1000) return;
   ahead += by;
-  for (const q of state.queues.values()) {
-    q.heard += by;
-    q.taken += by;
-  }
+  for (const q of state.queues.values()) q.heard += by;
 }
 
 export function hearServer(s) {
@@ -67,7 +64,6 @@ function hearRow(columns, row, at) {
   const ms = passed > 1500 || passed < 300 ? 1000 : passed;
   const rate = (name) => before ? Math.max(0, (q[name] ?? 0) - (before[name] ?? 0)) * 1000 / ms : 0;
   q.rates = { pushed: rate("pushed"), popped: rate("popped"), acked: rate("acked") };
-  q.taken = before && q.popped + q.acked === before.popped + before.acked && before.taken ? before.taken : at;
   state.queues.set(key, q);
 }
 
