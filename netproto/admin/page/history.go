@@ -50,10 +50,14 @@ type history struct {
 	crowded bool
 }
 
-// run takes samples until the loop ends.
+// run takes samples until the loop ends, fewer where it takes long to look at all queues.
 func (h *history) run(source *Source) {
-	for h.take(source) == nil {
-		time.Sleep(historyPause)
+	for {
+		begun := time.Now()
+		if h.take(source) != nil {
+			return
+		}
+		time.Sleep(max(historyPause, 200*time.Since(begun)))
 	}
 }
 

@@ -96,7 +96,7 @@ func New(c Config) *Page {
 // Serve notes that the server serves.
 func (p *Page) Serve(s Source) {
 	p.source.Store(&s)
-	go p.history.run(&s) // ends within ten seconds of the loop
+	go p.history.run(&s) // ends with the loop, a pause later
 }
 
 // ServeHTTP answers requests. The caller has refused those that come from pages of other sites.
