@@ -36,7 +36,7 @@ func (tx *Tx) Survey(cursor int, dst []Surveyed) (_ []Surveyed, next int) {
 			continue
 		}
 		since, more := m.since(q)
-		steps += more
+		steps += more + min(m.ix.Counts(q.ix).Claimed, heldClaims)
 		dst = append(dst, Surveyed{Database: q.entry.Database(), Name: q.entry.Name(), QueueFigures: m.figures(q, since), Since: since, Taken: max(q.taken, m.begun)})
 	}
 	return dst, 0

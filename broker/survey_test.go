@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -158,6 +159,49 @@ func TestASurveyTellsInWhichStateQueuesAre(t *testing.T) {
 		if got := (states{q.PausedIn, q.PausedOut, q.Full, q.Closed, q.Overdue, q.BoundRatio}); got != want {
 			t.Errorf("queue %s: %+v, want %+v", queue, got, want)
 		}
+	}
+}
+
+func TestASurveyTellsThatAConsumerHoldsPacketsAndIsNotHeardOf(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	const lease = 24 * 60 * 60 * 1000
+	for _, queue := range []string{"stuck", "alive", "nameless", "returned", "behind"} {
+		for range map[bool]int{true: 300, false: 2}[queue == "behind"] {
+			h.push(queue, 1, 0, "", "x")
+		}
+	}
+	claim := func(queue, consumer string, count int) (receipts []broker.Receipt) {
+		h.do(func(tx *broker.Tx) error {
+			found, err := tx.Claim([]byte(queue), broker.ClaimRequest{Selection: broker.Selection{Count: count}, Lease: lease, Consumer: []byte(consumer)})
+			for _, d := range found.Details {
+				receipts = append(receipts, broker.Receipt{ID: d.ID, Token: d.Token})
+			}
+			return err
+		})
+		return receipts
+	}
+	claim("stuck", "s", 1)
+	alive := claim("alive", "a", 1)
+	claim("nameless", "", 1)
+	returned := claim("returned", "r", 1)
+	claim("behind", "b", 256)
+	h.now.Add(broker.ConsumerTime - 1)
+	claim("stuck", "t", 1)
+	h.do(func(tx *broker.Tx) error {
+		_, err := tx.Extend([]byte("alive"), alive[0], lease)
+		_, wrong := tx.Nack([]byte("returned"), returned[0], broker.Nack{})
+		return errors.Join(err, wrong)
+	})
+	for _, want := range []map[string]bool{{}, {"stuck": true, "behind": true}} {
+		all, _ := h.surveyed()
+		for queue := range all {
+			if name := queue[2:]; all[queue].Held != want[name] {
+				t.Errorf("queue %s: held %v", name, all[queue].Held)
+			}
+		}
+		h.now.Add(1)
+		h.barrier()
 	}
 }
 

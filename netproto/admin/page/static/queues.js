@@ -10,7 +10,7 @@ const spare = 8; // rows above and below what is seen
 const rowHeight = 36; // as in app.css
 
 // What is wrong with a queue, or done to it, is said behind its name.
-const states = ["paused-in", "paused-out", "full", "closed", "overdue"];
+const states = ["paused-in", "paused-out", "full", "closed", "overdue", "held"];
 
 const age = (q) => q.since ? now() - q.since : 0;
 
