@@ -16,7 +16,7 @@ type usersCmd struct {
 }
 
 func (c *usersCmd) Help() string {
-	return `Prints the users of a server, and which rights each has for the queues and other names that a pattern matches. They are written in its config file. It needs the right operate.
+	return `Prints the users of a server, and which rights each has for the queues and other names that a pattern matches. They are written in its config file. One that is open is everybody, without a login. It needs the right operate.
 
 Examples:
 
@@ -45,14 +45,18 @@ func (c *usersCmd) Run(ctx context.Context, p *program) error {
 				var json jsonObject
 				json.bytes("user", []byte(u.Name))
 				json.add("off", u.Off)
+				json.add("open", u.Open)
 				json.add("operate", u.Operate)
 				json.add("grants", append([]client.Grant{}, u.Grants...))
 				_, _ = o.Write(json.line()) // keep says what is wrong
 				continue
 			}
 			state, rights := "on", []string(nil)
-			if u.Off {
+			switch {
+			case u.Off:
 				state = "off"
+			case u.Open:
+				state = "open"
 			}
 			for _, g := range u.Grants {
 				rights = append(rights, g.Pattern+": "+strings.Join(g.Rights, "+"))
