@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,20 @@ func TestAnOpenPageShowsWhatItsUserMayLookAt(t *testing.T) {
 	s.users.Swap(usersOf(t, []access.User{root()}))
 	if got := l.next("queues"); got != "" {
 		t.Errorf("a page whose user is gone gets %s", got)
+	}
+}
+
+func TestAnOpenPageIsToldWhichQueuesItsUserMayChange(t *testing.T) {
+	ann := user("ann", access.Grant{Glob: "*", Rights: access.Look}, access.Grant{Glob: "a*", Rights: access.Manage})
+	s := newSite(t, root(), ann).serve()
+	s.redis("QPUSH", "a1", "x")
+	s.redis("QPUSH", "b1", "x")
+	b := s.browse()
+	b.login("ann")
+	got := b.live().table()
+	at := slices.Index(got.Columns, "manage")
+	if at < 0 || len(got.Rows) != 2 || got.Rows[0][at] != true || got.Rows[1][at] != false {
+		t.Errorf("column %d of %+v, want that a1 may be changed and b1 not", at, got.Rows)
 	}
 }
 

@@ -198,6 +198,7 @@ type sessionAnswer struct {
 	Token   string
 	Version string
 	Operate bool
+	Look    bool
 }
 
 // session asks who it is, and takes over the token.

@@ -175,12 +175,14 @@ func (p *Page) serveSession(w http.ResponseWriter, _ *http.Request, v visitor) {
 		Token   string  `json:"token"`
 		Version string  `json:"version"`
 		Operate bool    `json:"operate"`
+		Look    bool    `json:"look"` // at some queue
 	}{
 		User:    nameOf(v.account),
 		Login:   p.config.Users != nil && v.account == nil,
 		Token:   p.tokens.of(v.key),
 		Version: p.config.Version,
 		Operate: p.config.Users == nil || v.account.May(access.Operate, nil),
+		Look:    p.config.Users == nil || v.account.MaySome(access.Look),
 	})
 }
 

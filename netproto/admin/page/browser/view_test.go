@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/access"
@@ -296,9 +297,10 @@ func TestLoginIsNeededWithUsers(t *testing.T) {
 	}
 	tb.run(chromedp.EmulateViewport(1280, 900))
 	tb.click("jobs")
-	tb.click("Delete…")
-	tb.sees("NOPERM")
-	tb.click("Cancel")
+	tb.sees("Your user may look at this queue and change nothing.")
+	if eval[bool](tb, "document.querySelector('.actions').checkVisibility()") {
+		t.Error("the user is offered what it may not do")
+	}
 	tb.goes("#/")
 	tb.sees("Bytes in queues")
 	if got := tb.text(); strings.Contains(got, "Disk") {
@@ -309,6 +311,49 @@ func TestLoginIsNeededWithUsers(t *testing.T) {
 	if got := tb.text(); strings.Contains(got, "jobs") {
 		t.Errorf("after the logout the page still says %q", got)
 	}
+}
+
+func TestAUserIsOfferedWhatItMay(t *testing.T) {
+	s := serve(t, daemon.Config{Users: []access.User{
+		{Name: "ann", Password: "right", Grants: []access.Grant{{Glob: "*", Rights: access.Look | access.Push}, {Glob: "jobs*", Rights: access.Manage}}},
+		{Name: "worker", Password: "right", Grants: []access.Grant{{Glob: "*", Rights: access.Take | access.Push}}},
+	}})
+	const offered = "document.querySelector('.actions')?.checkVisibility() === "
+	enter := func(user string) *tab {
+		tb := open(t, s.page+"#/queues")
+		tb.until("document.querySelector('.login')")
+		tb.run(chromedp.SetValue("input[name=user]", user), chromedp.SetValue("input[name=password]", "right"))
+		tb.click("Log in")
+		return tb
+	}
+	as := redis.NewClient(&redis.Options{Addr: s.config.Redis, Username: "ann", Password: "right"})
+	defer as.Close()
+	ids := make(map[string]string)
+	for _, queue := range []string{"jobs", "mails"} {
+		ids[queue] = as.Do(t.Context(), "QPUSH", queue, "x").Val().(string)
+	}
+	tb := enter("ann")
+	tb.sees("2 queues")
+	for queue, may := range map[string]string{"jobs": "true", "mails": "false", "none": "false"} {
+		tb.goes("#/queue?db=0&name=" + queue)
+		tb.until("document.querySelector('h1').textContent === '" + queue + "' && " + offered + may)
+		if id, there := ids[queue]; there {
+			tb.goes("#/packet?db=0&name=" + queue + "&id=" + id)
+			tb.until("document.querySelector('h1').textContent === 'Packet " + id + "' && " + offered + may)
+		}
+	}
+	enter("worker").sees("Your user may look at no queue.")
+}
+
+func TestAButtonThatHasNothingToDoIsOff(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QSET", "mails", "lease", 60_000)
+	tb := open(t, s.page+"#/queue?db=0&name=mails")
+	tb.until("[...document.querySelectorAll('.actions button:disabled')].map((b) => b.title).join() === 'No packet is dead.,No packet is claimed.'")
+	s.die("mails", "x", "no such address")
+	s.ask("QPUSH", "mails", "x", "PRIO", 1)
+	s.ask("QCLAIM", "mails")
+	tb.until("!document.querySelector('.actions button:disabled')")
 }
 
 func TestWhatHappensIsInTheLog(t *testing.T) {

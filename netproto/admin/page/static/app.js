@@ -80,6 +80,7 @@ async function start() {
     return;
   }
   say("");
+  state.session = s;
   setText(document.querySelector("footer"), "Holdfast " + (s.version ?? ""));
   who.replaceChildren();
   document.body.classList.toggle("outside", s.login);

@@ -2,7 +2,7 @@ import * as actions from "./actions.js";
 import { to } from "./address.js";
 import { el, figures, problem } from "./dom.js";
 import { command, commandCut } from "./server.js";
-import { now } from "./state.js";
+import { keyOf, mayManage, now } from "./state.js";
 import { bytesOf, clock, count, label, size, span, text } from "./text.js";
 
 // One packet: what it holds, what became of it, and why it is not delivered.
@@ -16,6 +16,7 @@ export class Packet {
   constructor(place) {
     this.place = place;
     this.q = { database: place.database, name: place.name };
+    this.key = keyOf(place.database, place.name);
     this.title = "Packet " + place.id;
     this.content = el("div", {}, el("p", { class: "muted" }, "Loading…"));
     this.element = el("section", {},
@@ -27,7 +28,9 @@ export class Packet {
     this.load();
   }
 
-  update() {}
+  update() {
+    if (this.actions) this.actions.hidden = !mayManage(this.key);
+  }
 
   async load() {
     try {
@@ -41,10 +44,12 @@ export class Packet {
 
   show(p) {
     const tags = Array.isArray(p.tags) ? p.tags : Object.entries(p.tags ?? {});
+    this.actions = this.buttons(p);
+    this.update();
     const items = Object.entries(p).filter(([name]) => !shownElsewhere.includes(name)).map(([name, v]) => [names[name] ?? name, value(name, v)]);
     return [
       el("p", { class: "why" }, label(p.why, 5000)),
-      this.buttons(p),
+      this.actions,
       figures([...items, ...tags.map(([k, v]) => ["tag " + label(k, 60), el("bdi", {}, label(v, 300))])]),
       p.payload === undefined ? problem("The payload cannot be read from the disk.") : this.payload(p.payload),
     ];

@@ -15,6 +15,7 @@ export function problems() {
   const disk = state.server?.disk;
   if (disk?.refuses === "all") say("The disk is full: the server refuses everything. Free space; " + size(disk.free) + " are left.");
   else if (disk?.refuses) say("The disk is nearly full: the server refuses pushes, and takes go on. Free space; " + size(disk.free) + " are left.");
+  if (!state.session.look) say("Your user may look at no queue. Who gives rights can add look to it.");
   fromQueues(say);
   fromTold(say);
   return found;

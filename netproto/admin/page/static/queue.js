@@ -6,7 +6,7 @@ import { Past } from "./past.js";
 import { Plot, depth, flow, oldest } from "./plot.js";
 import { reasons } from "./reasons.js";
 import { command, commandCut } from "./server.js";
-import { keyOf, now, rates, state } from "./state.js";
+import { keyOf, mayManage, now, rates, state } from "./state.js";
 import { brief, clock, count, label, size, span } from "./text.js";
 
 // One queue: how many packets are in which state, why they do not move, who works on them, and
@@ -37,7 +37,7 @@ export class Queue {
     this.element = el("section", { class: "queue" },
       el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), place.database ? " · database " + place.database : ""),
       el("h1", { tabindex: "-1" }, el("bdi", { class: "name" }, label(place.name, 300) || "(empty name)")),
-      this.why, el("dl", { class: "tiles" }, [...this.tileOf.values()]), this.buttons(),
+      this.why, el("dl", { class: "tiles" }, [...this.tileOf.values()]), this.buttons(), this.barred,
       el("div", { class: "plots" }, this.plots.map((p) => p.element)), this.packets.element,
       el("h2", {}, "Consumers"), this.consumers, el("h2", {}, "Since the queue was made"), this.facts,
       el("h2", {}, "Ready packets by priority"), this.priorities, el("h2", {}, "Settings"), this.settings);
@@ -48,11 +48,12 @@ export class Queue {
     const gate = (end) => button("", () => actions.gate(this.q, end, !this.paused(end)));
     this.gates = { "pause-in": gate("pause-in"), "pause-out": gate("pause-out") };
     this.redrive = button("Try dead again…", () => actions.redrive(this.q, this.place.tags));
+    this.harvest = button("End claims…", () => actions.harvest(this.q, this.place.tags));
     this.showGates();
-    return el("div", { class: "actions", role: "group", "aria-label": "Actions on this queue" },
+    this.barred = el("p", { class: "muted", hidden: true }, "Your user may look at this queue and change nothing.");
+    return this.actions = el("div", { class: "actions", role: "group", "aria-label": "Actions on this queue", hidden: true },
       this.redrive,
-      this.gates["pause-out"], this.gates["pause-in"],
-      button("End claims…", () => actions.harvest(this.q, this.place.tags)),
+      this.gates["pause-out"], this.gates["pause-in"], this.harvest,
       button("Move…", () => actions.move(this.q, this.place.state, this.place.tags)),
       button("Delete…", () => actions.purge(this.q, this.place.state, this.place.tags), "danger"));
   }
@@ -105,6 +106,7 @@ export class Queue {
   update() {
     const q = state.queues.get(this.key) ?? (this.failed ? null : this.got?.stat);
     for (const [s, cell] of this.tiles) setText(cell, q ? count(q[s]) : "–");
+    this.offer(q);
     this.redrive.classList.toggle("primary", q?.dead > 0);
     for (const s of rare) this.tileOf.get(s).hidden = !q?.[s];
     this.say(q);
@@ -114,6 +116,17 @@ export class Queue {
 
   draw() {
     for (const p of this.plots) p.update();
+  }
+
+  // offer shows the buttons of a user who may change the queue. One that has nothing to do is off. The
+  // dead packets of other queues are ready in a dead-letter queue.
+  offer(q) {
+    this.actions.hidden = !mayManage(this.key);
+    this.barred.hidden = !state.queues.has(this.key) || !this.actions.hidden;
+    for (const [button, idle, why] of [[this.redrive, !q?.dead && !q?.ready, "No packet is dead."], [this.harvest, !q?.claimed, "No packet is claimed."]]) {
+      button.disabled = idle;
+      button.title = idle ? why : "";
+    }
   }
 
   say(q) {

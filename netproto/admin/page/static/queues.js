@@ -77,7 +77,7 @@ export class Queues {
     if (always || !this.body.matches(":hover, :focus-within")) this.order();
     else this.list = this.list.map((q) => state.queues.get(q.key)).filter(Boolean);
     const all = state.queues.size;
-    setText(this.number, (this.list.length === all ? count(all) : count(this.list.length) + " of " + count(all)) + (all === 1 ? " queue" : " queues")
+    setText(this.number, !state.session.look ? "Your user may look at no queue." : (this.list.length === all ? count(all) : count(this.list.length) + " of " + count(all)) + (all === 1 ? " queue" : " queues")
       + (state.more ? "; " + count(state.more) + " more are not shown" : ""));
     this.draw();
   }

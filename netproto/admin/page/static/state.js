@@ -6,6 +6,7 @@ import { label } from "./text.js";
 const mostTold = 500;
 
 export const state = {
+  session: { look: true }, // who looks, as /page/session says
   server: null,
   queues: new Map(),
   more: 0, // queues that were not sent
@@ -70,6 +71,12 @@ function hearRow(columns, row, at) {
 // rates of a queue are 0 when it has not changed for more than a second.
 export function rates(q) {
   return now() - q.heard > 2000 ? { pushed: 0, popped: 0, acked: 0 } : q.rates;
+}
+
+// mayManage says whether the user may change a queue: the server says so of each that it sends.
+export function mayManage(key) {
+  const q = state.queues.get(key);
+  return q ? q.manage : state.more > 0;
 }
 
 // hearTold adds an event. Those that the server remembers come again with each connection.
