@@ -28,13 +28,13 @@ func TestADeadPacketIsFoundUnderstoodAndRedrivenByClicks(t *testing.T) {
 	tb.click(id)
 	tb.sees("dead after 1 attempt, because: no such address")
 	tb.sees("{\n  \"to\": \"ann\",\n  \"to\": \"a \\\"{\",\n  \"10\": [],\n  \"n\": 1234567890123456789\n}")
-	tb.click("Try again…")
+	tb.click("Retry…")
 	tb.until("document.querySelector('dialog button[type=submit]:enabled')")
 	const said = "document.querySelector('dialog .counted').offsetHeight"
 	if height := eval[float64](tb, said); height != 0 {
 		t.Errorf("what the dialog has to say is nothing, and %v px high", height)
 	}
-	tb.click("Try again")
+	tb.click("Retry")
 	tb.sees("The packet is ready again.")
 	tb.until(said + " > 30")
 	tb.click("Close")
@@ -66,17 +66,17 @@ func TestDeadPacketsAreRedrivenByKeysAlone(t *testing.T) {
 	tb.tabTo("mails")
 	tb.types(kb.Enter)
 	tb.sees("no such address")
-	tb.tabTo("Try dead again…")
+	tb.tabTo("Retry dead…")
 	tb.types(kb.Enter)
 	tb.sees("1 packet would be ready again.")
 	tb.types(kb.Escape)
-	tb.until("!document.querySelector('dialog') && document.activeElement.innerText === 'Try dead again…'")
+	tb.until("!document.querySelector('dialog') && document.activeElement.innerText === 'Retry dead…'")
 	if got := s.state("mails", id); got != "dead" {
 		t.Fatalf("after Escape the packet is %s, want dead", got)
 	}
 	tb.types(kb.Enter)
 	tb.sees("1 packet would be ready again.")
-	tb.tabTo("Try again")
+	tb.tabTo("Retry")
 	tb.types(kb.Enter)
 	tb.sees("1 packet is ready again.")
 	tb.types(kb.Enter) // the focus is on Close
@@ -124,16 +124,16 @@ func TestAQueueSaysWhyNothingMoves(t *testing.T) {
 	tb.until("[...document.querySelectorAll('.states')].map((e) => e.innerText.trim()).join() === 'full,,,,paused-out'")
 	tb.goes("#/")
 	for queue, why := range map[string]string{
-		"idle": "Nobody waits for packets", "paused": "Takes are paused", "later": "One packet is delayed; the next is ready at",
+		"idle": "Nobody waits for packets", "paused": "Deliveries are paused", "later": "One packet is delayed; the next is ready at",
 		"full": "at its bound of 1 packet: pushes are refused", "lent": "1 packet is with consumers",
 	} {
 		tb.goes("#/queue?db=0&name=" + queue)
 		tb.sees(why)
 	}
 	tb.goes("#/queue?db=0&name=paused")
-	tb.click("Resume takes…")
+	tb.click("Resume deliveries…")
 	tb.click("Resume")
-	tb.sees("Takes are resumed.")
+	tb.sees("Deliveries are resumed.")
 }
 
 func hostile() []string {

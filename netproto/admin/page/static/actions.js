@@ -24,7 +24,7 @@ function bulk(q, words, more) {
 
 export function redrive(q, tags = "") {
   return bulk(q, (v) => ["QREDRIVE", q.name, ...(v.to ? ["TO", v.to] : [])], {
-    title: "Try dead packets of " + title(q) + " again", button: "Try again",
+    title: "Retry dead packets of " + title(q), button: "Retry",
     explain: "Dead packets become ready, with no attempts. Those of a dead-letter queue go back to where they died.",
     fields: [tagsField(tags), { name: "to", label: "Into another queue", placeholder: "back to their own" }],
     counted: (n) => n ? verb(n, "would be ready again.", "would be ready again.") : "There are no such dead packets.",
@@ -68,12 +68,12 @@ export function move(q, state = "", tags = "") {
 export function gate(q, end, pause) {
   const pushes = end === "pause-in";
   return act({
-    title: (pause ? "Pause " : "Resume ") + (pushes ? "pushes to " : "takes from ") + title(q), button: pause ? "Pause" : "Resume",
+    title: (pause ? "Pause " : "Resume ") + (pushes ? "pushes to " : "deliveries of ") + title(q), button: pause ? "Pause" : "Resume",
     explain: !pause ? "Clients that wait are served at once."
       : pushes ? "Pushes are refused with PAUSED, or wait if they may. What is queued is taken as before."
         : "Nobody gets packets; workers wait. Pushes go on, and nothing is lost.",
     run: () => command(q.database, "QSET", q.name, end, pause ? "yes" : "no"),
-    done: () => (pushes ? "Pushes are " : "Takes are ") + (pause ? "paused." : "resumed."),
+    done: () => (pushes ? "Pushes are " : "Deliveries are ") + (pause ? "paused." : "resumed."),
   });
 }
 
@@ -87,7 +87,7 @@ export function deletePacket(q, id) {
 
 export function redrivePacket(q, id) {
   return act({
-    title: "Try packet " + id + " of " + title(q) + " again", button: "Try again",
+    title: "Retry packet " + id + " of " + title(q), button: "Retry",
     explain: "It becomes ready, with no attempts.",
     run: () => command(q.database, "QREDRIVE", q.name, id),
     done: (n) => n ? "The packet is ready again." : "The packet is not dead any more: nothing was changed.",
@@ -105,10 +105,10 @@ export function movePacket(q, id) {
 
 export function prioritize(q, id, priority) {
   return act({
-    title: "Priority of packet " + id, button: "Set",
+    title: "Change the priority of packet " + id, button: "Change",
     explain: "1 is best. A packet of another priority keeps its age.",
     fields: [{ name: "n", label: "Priority", type: "number", min: 0, max: 4294967295, value: String(priority), required: "Give a number." }],
     run: (v) => command(q.database, "QPRIO", q.name, id, v.n),
-    done: (n) => n ? "The priority was set." : "The packet was gone already.",
+    done: (n) => n ? "The priority was changed." : "The packet was gone already.",
   });
 }

@@ -27,7 +27,7 @@ export class Packets {
     this.next = button("Next page", () => { this.cursors.push(this.cursor); this.load(); });
     this.element = el("section", { class: "list" }, this.heading,
       el("form", { class: "bar", submit: (e) => { e.preventDefault(); location.hash = to("queue", this.place.database, this.place.name, { state: this.place.state, tags: this.tags.value }); } },
-        this.tabs, this.tags, el("button", { type: "submit" }, "Look")),
+        this.tabs, this.tags, el("button", { type: "submit" }, "Filter")),
       this.table, this.note, el("div", { class: "buttons" }, this.first, this.back, this.next, button("Refresh", () => this.load())));
     this.set(place);
   }

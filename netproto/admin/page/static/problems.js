@@ -14,7 +14,7 @@ export function problems() {
   const say = (text, links = []) => found.push({ text, links: links.slice(0, named).map((link) => link()), more: Math.max(0, links.length - named) });
   const disk = state.server?.disk;
   if (disk?.refuses === "all") say("The disk is full: the server refuses everything. Free space; " + size(disk.free) + " are left.");
-  else if (disk?.refuses) say("The disk is nearly full: the server refuses pushes, and takes go on. Free space; " + size(disk.free) + " are left.");
+  else if (disk?.refuses) say("The disk is nearly full: the server refuses pushes, and deliveries go on. Free space; " + size(disk.free) + " are left.");
   if (!state.session.look) say("Your user may look at no queue. Who gives rights can add look to it.");
   fromQueues(say);
   fromTold(say);

@@ -47,7 +47,7 @@ export class Queue {
     const button = (words, action, className) => el("button", { type: "button", class: className, click: async () => { if (await action()) this.changed(); } }, words);
     const gate = (end) => button("", () => actions.gate(this.q, end, !this.paused(end)));
     this.gates = { "pause-in": gate("pause-in"), "pause-out": gate("pause-out") };
-    this.redrive = button("Try dead again…", () => actions.redrive(this.q, this.place.tags));
+    this.redrive = button("Retry dead…", () => actions.redrive(this.q, this.place.tags));
     this.harvest = button("End claims…", () => actions.harvest(this.q, this.place.tags));
     this.showGates();
     this.barred = el("p", { class: "muted", hidden: true }, "Your user may look at this queue and change nothing.");
@@ -63,7 +63,7 @@ export class Queue {
   }
 
   showGates() {
-    setText(this.gates["pause-out"], (this.paused("pause-out") ? "Resume" : "Pause") + " takes…");
+    setText(this.gates["pause-out"], (this.paused("pause-out") ? "Resume" : "Pause") + " deliveries…");
     setText(this.gates["pause-in"], (this.paused("pause-in") ? "Resume" : "Pause") + " pushes…");
   }
 
