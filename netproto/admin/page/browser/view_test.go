@@ -26,7 +26,7 @@ func TestADeadPacketIsFoundUnderstoodAndRedrivenByClicks(t *testing.T) {
 	tb.click("mails")
 	tb.sees("mailbox full")
 	tb.click(id)
-	tb.sees("dead after 1 attempt, because: no such address")
+	tb.sees("Dead after 1 attempt, because: no such address")
 	tb.sees("{\n  \"to\": \"ann\",\n  \"to\": \"a \\\"{\",\n  \"10\": [],\n  \"n\": 1234567890123456789\n}")
 	tb.click("Retry…")
 	tb.until("document.querySelector('dialog button[type=submit]:enabled')")
@@ -134,6 +134,28 @@ func TestAQueueSaysWhyNothingMoves(t *testing.T) {
 	tb.click("Resume deliveries…")
 	tb.click("Resume")
 	tb.sees("Deliveries are resumed.")
+}
+
+func TestTimesAreOfTheReadersZone(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	const at = 4_000_000_000_123 // in 2096
+	id := s.ask("QPUSH", "later", "x", "AT", at).(string)
+	s.die("mails", "x", "no such address")
+	tb := open(t, s.page+"#/packet?db=0&name=later&id="+id)
+	call(tb, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "America/New_York"})
+	tb.run(chromedp.Navigate(s.page + "#/log"))
+	tb.run(chromedp.Reload())
+	tb.sees("Times are of America/New_York, UTC−0")
+	for hash, begins := range map[string]string{"#/packet?db=0&name=later&id=" + id: "Delayed until 2096-10-02 03:06:40", "#/queue?db=0&name=later": "the next is ready at 2096-10-02 03:06:40, in "} {
+		tb.goes(hash)
+		tb.sees(begins)
+		tb.until("[...document.querySelectorAll('time')].some((t) => t.title === '2096-10-02 03:06:40.123 UTC−04:00')")
+		if got := tb.text(); strings.Contains(got, "Z") && strings.Contains(got, "T07:") {
+			t.Errorf("%s has a time of another zone: %q", hash, got)
+		}
+	}
+	tb.goes("#/log")
+	tb.until("/^\\d{4}-.*UTC−0\\d:00$/.test(document.querySelector('.log time')?.title)")
 }
 
 func hostile() []string {
@@ -378,7 +400,7 @@ func TestWhatHappensIsInTheLog(t *testing.T) {
 		t.Errorf("%d packets have died by the log, want 3", n)
 	}
 	tb.click("mails")
-	tb.sees("dead after 1 attempt")
+	tb.sees("Dead after 1 attempt")
 }
 
 func TestALostConnectionIsSaidAndMended(t *testing.T) {

@@ -8,7 +8,7 @@ import { Packet } from "./packet.js";
 import { Queue } from "./queue.js";
 import { Queues } from "./queues.js";
 import { forget, hearQueues, hearServer, hearTold, state } from "./state.js";
-import { clock } from "./text.js";
+import { clock, offset } from "./text.js";
 
 // The page: which view is shown, who is logged in, and whether the server is heard.
 
@@ -81,7 +81,7 @@ async function start() {
   }
   say("");
   state.session = s;
-  setText(document.querySelector("footer"), "Holdfast " + (s.version ?? ""));
+  setText(document.querySelector("footer"), "Holdfast " + (s.version ?? "") + " · Times are of " + Intl.DateTimeFormat().resolvedOptions().timeZone + ", " + offset(Date.now()));
   who.replaceChildren();
   document.body.classList.toggle("outside", s.login);
   if (s.login) {

@@ -1,3 +1,5 @@
+import { clock, exact } from "./text.js";
+
 // el makes an element. Strings among its children become text, so nothing that the server sends
 // can be markup. A function as a property listens to that event; null and false leave it out.
 export function el(tag, properties = {}, ...children) {
@@ -13,6 +15,20 @@ export function el(tag, properties = {}, ...children) {
 // setText changes a text only if it differs, so that selections and screen readers stay undisturbed.
 export function setText(e, text) {
   if (e.textContent !== text) e.textContent = text;
+}
+
+// timed is a text with its moments as elements: in the reader's zone, and exact when pointed at.
+export function timed(text) {
+  return text.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/).map((part, i) => {
+    const at = i % 2 ? Date.parse(part) : NaN;
+    return Number.isNaN(at) ? part : el("time", { datetime: part, title: exact(at) }, clock(at));
+  });
+}
+
+// setTimed is setText of a text with moments.
+export function setTimed(e, text) {
+  if (e.said !== text) e.replaceChildren(...timed(text));
+  e.said = text;
 }
 
 // figures makes a list of named numbers; items are [name, value or element].

@@ -1,7 +1,7 @@
 import { to } from "./address.js";
-import { el } from "./dom.js";
+import { el, timed } from "./dom.js";
 import { state } from "./state.js";
-import { clock, count, label, span } from "./text.js";
+import { count, label, span, stamp } from "./text.js";
 
 // What happened, newest first.
 
@@ -41,7 +41,7 @@ export class Log {
 function line(e) {
   const href = e.queue === undefined ? null : e.event === "dead" && e.id ? to("packet", e.database ?? 0, e.queue, { id: e.id }) : to("queue", e.database ?? 0, e.queue);
   return el("li", { class: e.event === "disk" && e.state === "fine" ? "" : bad.includes(e.event) ? "bad" : "" },
-    el("time", {}, clock(e.at)), " ",
+    timed(stamp(e.at)), " ",
     href ? [el("a", { href }, el("bdi", { class: "name" }, label(e.queue, 80) || "(empty name)")), " "] : null,
     el("span", {}, (words[e.event] ?? (() => e.event))(e)));
 }

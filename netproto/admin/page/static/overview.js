@@ -1,9 +1,9 @@
-import { el, figures, setText } from "./dom.js";
+import { el, setText, setTimed } from "./dom.js";
 import { Past } from "./past.js";
 import { Plot, depth, flow, oldest } from "./plot.js";
 import { problems } from "./problems.js";
 import { state } from "./state.js";
-import { brief, clock, count, short, size, span } from "./text.js";
+import { brief, count, short, size, span, stamp } from "./text.js";
 
 // The whole server: what is wrong, how many packets there are, and what it does.
 
@@ -26,7 +26,7 @@ const rows = [
   ["Disk", (s) => s.disk && size(s.disk.free) + " free of " + size(s.disk.total)],
   ["Journal", (s) => s.journal && size(s.journal.bytes) + ", " + count(s.journal.syncs) + " syncs, " + count(s.journal.batches) + " commits"],
   ["Memory", (s) => s.memory && size(s.memory.rss) + ", heap " + size(s.memory.heap)],
-  ["Last good backup", (s) => s.totals && (s.backup?.at ? clock(s.backup.at, true) + ", " + span(s.at - s.backup.at) + " ago" : "none known")],
+  ["Last good backup", (s) => s.totals && (s.backup?.at ? stamp(s.backup.at) + ", " + span(s.at - s.backup.at) + " ago" : "none known")],
 ];
 
 export class Overview {
@@ -53,7 +53,7 @@ export class Overview {
     rows.forEach(([, words], i) => {
       const told = words(state.server);
       this.cells[i].parentElement.hidden = !told;
-      setText(this.cells[i], told ?? "");
+      setTimed(this.cells[i], told ?? "");
     });
     const { at, packets, totals } = state.server;
     let since = 0;

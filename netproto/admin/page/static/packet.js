@@ -1,9 +1,9 @@
 import * as actions from "./actions.js";
 import { to } from "./address.js";
-import { el, figures, problem } from "./dom.js";
+import { el, figures, problem, timed } from "./dom.js";
 import { command, commandCut } from "./server.js";
 import { keyOf, mayManage, now } from "./state.js";
-import { bytesOf, clock, count, label, size, span, text } from "./text.js";
+import { bytesOf, count, label, size, span, stamp, text } from "./text.js";
 
 // One packet: what it holds, what became of it, and why it is not delivered.
 
@@ -48,7 +48,7 @@ export class Packet {
     this.update();
     const items = Object.entries(p).filter(([name]) => !shownElsewhere.includes(name)).map(([name, v]) => [names[name] ?? name, value(name, v)]);
     return [
-      el("p", { class: "why" }, label(p.why, 5000)),
+      el("p", { class: "why" }, timed(sentence(p.why))),
       this.actions,
       figures([...items, ...tags.map(([k, v]) => ["tag " + label(k, 60), el("bdi", {}, label(v, 300))])]),
       p.payload === undefined ? problem("The payload cannot be read from the disk.") : this.payload(p.payload),
@@ -100,9 +100,15 @@ export class Packet {
 }
 
 function value(name, v) {
-  if (moments.includes(name)) return clock(v, true) + (v > now() ? ", in " + span(v - now()) : ", " + span(now() - v) + " ago");
+  if (moments.includes(name)) return timed(stamp(v) + (v > now() ? ", in " + span(v - now()) : ", " + span(now() - v) + " ago"));
   if (name === "progress") return v + " %";
   return el("bdi", {}, typeof v === "number" ? count(v) : label(v, 5000));
+}
+
+// sentence begins what the server says in capitals, as other sentences do.
+function sentence(why) {
+  const said = label(why, 5000);
+  return said.slice(0, 1).toUpperCase() + said.slice(1);
 }
 
 // Only objects and arrays that are shown whole count as JSON.

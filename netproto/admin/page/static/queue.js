@@ -1,13 +1,13 @@
 import * as actions from "./actions.js";
 import { to } from "./address.js";
-import { el, figures, setText } from "./dom.js";
+import { el, figures, setText, timed } from "./dom.js";
 import { Packets } from "./packets.js";
 import { Past } from "./past.js";
 import { Plot, depth, flow, oldest } from "./plot.js";
 import { reasons } from "./reasons.js";
 import { command, commandCut } from "./server.js";
 import { keyOf, mayManage, now, rates, state } from "./state.js";
-import { brief, clock, count, label, size, span } from "./text.js";
+import { brief, count, label, size, span, stamp } from "./text.js";
 
 // One queue: how many packets are in which state, why they do not move, who works on them, and
 // what can be done.
@@ -135,7 +135,7 @@ export class Queue {
     const said = all.join("\n");
     if (said === this.said) return;
     this.said = said;
-    this.why.replaceChildren(...all.map((s) => el("li", {}, s)));
+    this.why.replaceChildren(...all.map((s) => el("li", {}, timed(s))));
   }
 
   showGot() {
@@ -157,7 +157,7 @@ export class Queue {
       el("th", { scope: "row" }, el("bdi", { class: "name" }, label(c.name, 80))),
       el("td", {}, c.claimed ? [count(c.claimed) + " for " + span(now() - c.since) + ": ", (c.ids ?? []).slice(0, 5).map((id) => [el("a", { href: to("packet", this.q.database, this.q.name, { id }) }, id), " "])].flat(2) : "none"),
       el("td", {}, c.waiting?.length ? c.waiting.slice(0, 3).map((w) => label(typeof w === "object" ? [w.queues].flat().map((n) => label(n, 40)).join(" ") + (w.filter ? " " + [w.filter].flat().map((n) => label(n, 40)).join(" ") : "") : w, 120)).join("; ") : "–"),
-      el("td", { class: "narrow" }, c.seen ? clock(c.seen) : "–"));
+      el("td", { class: "narrow" }, c.seen ? timed(stamp(c.seen)) : "–"));
     return el("div", {}, el("table", {}, el("thead", {}, el("tr", {}, ["Consumer", "Works on", "Waits for"].map((h) => el("th", { scope: "col" }, h)), el("th", { scope: "col", class: "narrow" }, "Last seen"))),
       el("tbody", {}, consumers.slice(0, most).map(row))), consumers.length > most ? el("p", { class: "muted" }, count(consumers.length - most) + " more.") : null);
   }

@@ -1,5 +1,5 @@
 import { now } from "./state.js";
-import { clock, count, packets, span } from "./text.js";
+import { count, packets, span, stamp } from "./text.js";
 
 // reasons says in sentences why packets of a queue do not move, or that they do. q is its row,
 // rates are those of the last second; settings, stat and consumers are replies of QGET, QSTAT and
@@ -16,7 +16,7 @@ export function reasons(q, rates, settings, stat, consumers, next) {
   if (q.damaged) all.push(packets(q.damaged) + " cannot be read from the disk; the log says why. The others go on.");
   if (q.dead) all.push(packets(q.dead) + (q.dead === 1 ? " is dead: it waits" : " are dead: they wait") + " for somebody to look, and to retry or delete.");
   if (q.ready && !yes(settings["pause-out"])) all.push(...untaken(q, rates, stat, waiting, working));
-  if (!q.ready && q.delayed) all.push((q.delayed === 1 ? "One packet is delayed" : count(q.delayed) + " packets are delayed") + (next?.["not-before"] ? "; the next is ready at " + clock(next["not-before"]) + ", in " + span(next["not-before"] - now()) + "." : "."));
+  if (!q.ready && q.delayed) all.push((q.delayed === 1 ? "One packet is delayed" : count(q.delayed) + " packets are delayed") + (next?.["not-before"] ? "; the next is ready at " + stamp(next["not-before"]) + ", in " + span(next["not-before"] - now()) + "." : "."));
   if (!q.ready && q.claimed) all.push(packets(q.claimed) + (q.claimed === 1 ? " is" : " are") + " with consumers: no other is ready.");
   if (q.hidden) all.push(packets(q.hidden) + " of priority 0 " + (q.hidden === 1 ? "goes" : "go") + " only together with another of the same key.");
   if (!q.ready && !q.delayed && !q.claimed && !q.hidden && !q.dead && !q.damaged) all.push("The queue is empty: everything was taken.");
