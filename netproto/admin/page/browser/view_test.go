@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -35,7 +36,7 @@ func TestADeadPacketIsFoundUnderstoodAndRedrivenByClicks(t *testing.T) {
 		t.Errorf("what the dialog has to say is nothing, and %v px high", height)
 	}
 	tb.click("Retry")
-	tb.sees("The packet is ready again.")
+	tb.sees("1 packet was made ready again.")
 	tb.until(said + " > 30")
 	tb.click("Close")
 	tb.until("!document.querySelector('dialog')")
@@ -49,11 +50,11 @@ func TestADialogAsksNoMoreForWhatItHas(t *testing.T) {
 	id := s.ask("QPUSH", "mails", "x").(string)
 	tb := open(t, s.page+"#/packet?db=0&name=mails&id="+id)
 	tb.click("Move…")
-	tb.sees("Name the queue that it goes to.")
+	tb.sees("Name the queue to move to.")
 	tb.run(chromedp.Click("dialog input[name=to]"))
 	tb.types("letters")
 	tb.until("document.querySelector('dialog button[type=submit]:enabled')")
-	if strings.Contains(tb.text(), "Name the queue that it goes to.") {
+	if strings.Contains(tb.text(), "Name the queue to move to.") {
 		t.Error("the dialog asks for a name that is there")
 	}
 }
@@ -156,6 +157,62 @@ func TestTimesAreOfTheReadersZone(t *testing.T) {
 	}
 	tb.goes("#/log")
 	tb.until("/^\\d{4}-.*UTC−0\\d:00$/.test(document.querySelector('.log time')?.title)")
+}
+
+func TestTickedPacketsAreRetriedMovedAndDeleted(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	var ids []string
+	for i := range 4 {
+		ids = append(ids, s.die("mails", fmt.Sprint("mail ", i), "no such address"))
+	}
+	ready := s.ask("QPUSH", "mails", "x").(string)
+	tb := open(t, s.page+"#/queue?db=0&name=mails")
+	tick := func(ids ...string) {
+		t.Helper()
+		for _, id := range ids {
+			tb.run(chromedp.Click(fmt.Sprintf("input[aria-label='Tick packet %s']", id)))
+		}
+	}
+	do := func(word, said string) {
+		t.Helper()
+		tb.click(word + " ticked…")
+		tb.until("document.querySelector('dialog')")
+		switch word {
+		case "Move":
+			tb.run(chromedp.Click("dialog input[name=to]"))
+			tb.types("letters")
+		case "Delete":
+			tb.run(chromedp.Click("#typed"))
+			tb.types("mails")
+		}
+		tb.run(chromedp.Click("dialog button[type=submit]:enabled"))
+		tb.sees(said)
+		tb.click("Close")
+		tb.until("!document.querySelector('dialog')")
+	}
+	tb.sees("Page 1, 5 packets.")
+	tick(ids[0], ready)
+	tb.sees("2 ticked")
+	do("Retry", "1 packet was made ready again. Only dead packets are retried.")
+	tb.until("[...document.querySelectorAll('.state.dead')].length === 3")
+	tb.sees("2 ticked") // they are still there
+	tick(ids[0], ready)
+	tb.until("!document.querySelector('.ticked').checkVisibility()")
+	tick(ids[1], ids[2])
+	do("Move", "2 packets were moved.")
+	tb.sees("Page 1, 3 packets.")
+	tick(ids[3])
+	do("Delete", "1 packet was deleted.")
+	tb.sees("Page 1, 2 packets.")
+	for i, want := range []string{"mails ready", "letters dead", "letters dead", ""} {
+		queue, state, _ := strings.Cut(want, " ")
+		if got := s.state(cmp.Or(queue, "mails"), ids[i]); got != state {
+			t.Errorf("packet %d is %q, want %q", i, got, want)
+		}
+	}
+	tb.run(chromedp.Click("input[aria-label='Tick all packets of this page']"))
+	tb.sees("2 ticked")
+	tb.until("document.querySelector('.ticked button:disabled').title === 'None of them is dead.'")
 }
 
 func hostile() []string {

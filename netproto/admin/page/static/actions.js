@@ -1,6 +1,7 @@
 import { act } from "./dialog.js";
 import { filterWords } from "./filter.js";
 import { command } from "./server.js";
+import { packetStates } from "./state.js";
 import { count, label, packets } from "./text.js";
 
 // What an operator can do to a queue q ({database, name}) and to one packet. Each returns a promise
@@ -13,7 +14,7 @@ function confirmation(q) {
 }
 
 const title = (q) => label(q.name, 60);
-const states = [["", "in any state"], ...["ready", "delayed", "claimed", "dead", "done", "damaged"].map((s) => [s, s])];
+const states = [["", "in any state"], ...packetStates.map((s) => [s, s])];
 const tagsField = (value) => ({ name: "tags", label: "Only packets with tags", value, placeholder: "all; such as class=high" });
 const verb = (n, one, many) => packets(n) + " " + (n === 1 ? one : many);
 
@@ -56,7 +57,7 @@ export function move(q, state = "", tags = "") {
     title: "Move packets of " + title(q), button: "Move",
     explain: "Packets keep their id, priority, age and state. Claimed and damaged ones stay.",
     fields: [
-      { name: "to", label: "Into the queue", required: "Name the queue that they go to." },
+      { name: "to", label: "Into the queue", required: "Name the queue to move to." },
       { name: "state", label: "Packets that are", options: states.filter(([s]) => s !== "claimed" && s !== "damaged"), value: state },
       { name: "most", label: "At most", type: "number", min: 1, placeholder: "all" }, tagsField(tags)],
     counted: (n) => n ? verb(n, "would be moved.", "would be moved.") : "There are no such packets.",
@@ -77,29 +78,37 @@ export function gate(q, end, pause) {
   });
 }
 
-export function deletePacket(q, id) {
+// These are for packets by their ids. What was not done is said by rest.
+const some = (ids, q) => (ids.length === 1 ? "packet " + ids[0] : packets(ids.length)) + " of " + title(q);
+const did = (n, ids, done, rest) => verb(n, "was " + done, "were " + done) + (n < ids.length ? " " + rest : "");
+
+export function deletePackets(q, ids) {
   return act({
-    title: "Delete packet " + id + " of " + title(q), button: "Delete", confirm: confirmation(q),
-    run: () => command(q.database, "QDEL", q.name, id),
-    done: (n) => n ? "The packet was deleted." : "The packet was gone already.",
+    title: "Delete " + some(ids, q), button: "Delete", confirm: confirmation(q),
+    run: () => command(q.database, "QDEL", q.name, ...ids),
+    done: (n) => did(n, ids, "deleted.", "What is not in the queue any more was left out."),
   });
 }
 
-export function redrivePacket(q, id) {
+export function redrivePackets(q, ids) {
   return act({
-    title: "Retry packet " + id + " of " + title(q), button: "Retry",
-    explain: "It becomes ready, with no attempts.",
-    run: () => command(q.database, "QREDRIVE", q.name, id),
-    done: (n) => n ? "The packet is ready again." : "The packet is not dead any more: nothing was changed.",
+    title: "Retry " + some(ids, q), button: "Retry",
+    explain: "Dead packets become ready, with no attempts. Those of a dead-letter queue go back to where they died.",
+    run: async () => {
+      let n = 0;
+      for (const id of ids) n += await command(q.database, "QREDRIVE", q.name, id); // which takes one
+      return n;
+    },
+    done: (n) => did(n, ids, "made ready again.", "Only dead packets are retried."),
   });
 }
 
-export function movePacket(q, id) {
+export function movePackets(q, ids) {
   return act({
-    title: "Move packet " + id + " of " + title(q), button: "Move",
-    fields: [{ name: "to", label: "Into the queue", required: "Name the queue that it goes to." }],
-    run: (v) => command(q.database, "QMOVE", q.name, id, "TO", v.to),
-    done: (n) => n ? "The packet was moved." : "Nothing was moved: the packet is claimed, damaged or gone.",
+    title: "Move " + some(ids, q), button: "Move",
+    fields: [{ name: "to", label: "Into the queue", required: "Name the queue to move to." }],
+    run: (v) => command(q.database, "QMOVE", q.name, ...ids, "TO", v.to),
+    done: (n) => did(n, ids, "moved.", "Claimed and damaged packets stay."),
   });
 }
 

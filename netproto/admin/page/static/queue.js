@@ -33,7 +33,7 @@ export class Queue {
     this.priorities = el("div", {});
     this.past = new Past(() => this.draw(), place);
     this.plots = [new Plot("Packets", depth, this.past), new Plot("Packets a second", flow, this.past), new Plot("Age of the oldest", oldest, this.past, brief)];
-    this.packets = new Packets(place, () => this.look());
+    this.packets = new Packets(place, () => this.changed());
     this.element = el("section", { class: "queue" },
       el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), place.database ? " · database " + place.database : ""),
       el("h1", { tabindex: "-1" }, el("bdi", { class: "name" }, label(place.name, 300) || "(empty name)")),
@@ -122,6 +122,7 @@ export class Queue {
   // dead packets of other queues are ready in a dead-letter queue.
   offer(q) {
     this.actions.hidden = !mayManage(this.key);
+    this.packets.offer(!this.actions.hidden);
     this.barred.hidden = !state.queues.has(this.key) || !this.actions.hidden;
     for (const [button, idle, why] of [[this.redrive, !q?.dead && !q?.ready, "No packet is dead."], [this.harvest, !q?.claimed, "No packet is claimed."]]) {
       button.disabled = idle;

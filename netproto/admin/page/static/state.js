@@ -5,6 +5,9 @@ import { label } from "./text.js";
 
 const mostTold = 500;
 
+// packetStates are the states of a packet, in the order in which lists show them.
+export const packetStates = ["ready", "delayed", "claimed", "dead", "done", "damaged"];
+
 export const state = {
   session: { look: true }, // who looks, as /page/session says
   server: null,
