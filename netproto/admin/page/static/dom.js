@@ -31,6 +31,28 @@ export function setTimed(e, text) {
   e.said = text;
 }
 
+// copier is a button that copies what a promise gives, and says so for a moment. Where a browser has no
+// clipboard for pages, as without TLS, it copies a selection.
+export function copier(words, what) {
+  const button = el("button", { type: "button", class: "copy", click: async () => {
+    const copied = await what().then(copy).catch((e) => e.message);
+    setText(button, copied === true ? "Copied" : "Not copied");
+    button.title = copied === true ? "" : copied || "The browser refused.";
+    setTimeout(() => setText(button, words), 1500);
+  } }, words);
+  return button;
+}
+
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true);
+  const area = el("textarea", {}, text);
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done;
+}
+
 // figures makes a list of named numbers; items are [name, value or element].
 export function figures(items, className = "figures") {
   return el("dl", { class: className }, items.map(([name, value]) =>

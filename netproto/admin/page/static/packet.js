@@ -1,6 +1,6 @@
 import * as actions from "./actions.js";
 import { to } from "./address.js";
-import { el, figures, problem, timed } from "./dom.js";
+import { copier, el, figures, problem, timed } from "./dom.js";
 import { command, commandCut } from "./server.js";
 import { keyOf, mayManage, now } from "./state.js";
 import { bytesOf, count, label, size, span, stamp, text } from "./text.js";
@@ -21,7 +21,7 @@ export class Packet {
     this.content = el("div", {}, el("p", { class: "muted" }, "Loading…"));
     this.element = el("section", {},
       el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), " › ", el("a", { href: to("queue", place.database, place.name) }, el("bdi", { class: "name" }, label(place.name, 80) || "(empty name)"))),
-      el("h1", { tabindex: "-1" }, "Packet ", place.id), this.content);
+      el("h1", { tabindex: "-1" }, "Packet ", place.id), el("div", { class: "bar" }, copier("Copy id", async () => place.id), el("button", { type: "button", click: () => this.load() }, "Refresh")), this.content);
   }
 
   shown() {
@@ -61,8 +61,7 @@ export class Packet {
       p.state === "dead" || p.origin !== undefined ? button("Retry…", () => actions.redrivePackets(this.q, [p.id]), "primary") : null,
       button("Change priority…", () => actions.prioritize(this.q, p.id, p.priority)),
       button("Move…", () => actions.movePackets(this.q, [p.id])),
-      button("Delete…", () => actions.deletePackets(this.q, [p.id]), "danger"),
-      button("Refresh", () => true));
+      button("Delete…", () => actions.deletePackets(this.q, [p.id]), "danger"));
   }
 
   // payload shows bytes as text, JSON or hex.
@@ -84,13 +83,18 @@ export class Packet {
       el("input", { type: "radio", name: "form", value: form, checked: form === first, disabled: !forms[form], change: () => choose(form) }), form));
     choose(first);
     const save = el("button", { type: "button", click: () => this.save().catch((e) => note.replaceChildren(problem(e.message))) }, "Save");
-    return el("section", {}, el("h2", {}, "Payload"), el("div", { class: "bar", role: "radiogroup", "aria-label": "Show the payload as" }, radios, save), pre, note);
+    return el("section", {}, el("h2", {}, "Payload"), el("div", { class: "bar", role: "radiogroup", "aria-label": "Show the payload as" }, radios, copier("Copy payload", async () => plain((await this.whole()).payload)), save), pre, note);
+  }
+
+  async whole() {
+    const p = await command(this.q.database, "QSHOW", this.q.name, this.place.id);
+    if (p === null) throw new Error("The packet is gone.");
+    return p;
   }
 
   // save asks for the whole payload, and gives it to the browser as a file.
   async save() {
-    const p = await command(this.q.database, "QSHOW", this.q.name, this.place.id);
-    if (p === null) throw new Error("The packet is gone.");
+    const p = await this.whole();
     const url = URL.createObjectURL(new Blob([bytesOf(p.payload)], { type: "application/octet-stream" }));
     el("a", { href: url, download: "packet-" + this.place.id }).click();
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
@@ -104,6 +108,9 @@ function value(name, v) {
   if (name === "progress") return v + " %";
   return el("bdi", {}, typeof v === "number" ? count(v) : label(v, 5000));
 }
+
+// plain is a payload as a text: that of other bytes is their base64.
+const plain = (payload) => typeof payload === "string" ? payload : payload.base64;
 
 // sentence begins what the server says in capitals, as other sentences do.
 function sentence(why) {

@@ -9,6 +9,8 @@ import { count, label, span, stamp } from "./text.js";
 // A page of the packets of a queue. Never all of them: the server goes on from a cursor.
 
 const perPage = 20;
+const perSearch = 500; // packets that a search asks for at a time
+const mostSearched = 10_000;
 const most = 400; // bytes of a payload, a tag or a reason
 
 // Columns are [title, class, what a packet has there]; the link to the packet is in the first.
@@ -31,6 +33,8 @@ export class Packets {
     this.heading = el("h2", { tabindex: "-1" }, "Packets");
     this.tabs = el("nav", { class: "tabs", "aria-label": "Packets by state" });
     this.tags = el("input", { type: "search", "aria-label": "Only packets with tags", placeholder: 'Tags: class=high size<=10', spellcheck: "false", autocomplete: "off" });
+    this.find = el("input", { type: "search", "aria-label": "Find a packet by its id, key or producer", placeholder: "Find by id, key or producer", spellcheck: "false", autocomplete: "off" });
+    this.leave = el("a", {}, "Show all");
     this.all = el("input", { type: "checkbox", "aria-label": "Tick all packets of this page", change: () => { for (const r of this.rows) r.box.checked = this.all.checked; this.tick(); } });
     this.list = el("tbody", {});
     this.table = el("table", { class: "packets" }, el("thead", {}, el("tr", {}, el("th", { class: "tick" }, this.all),
@@ -43,6 +47,8 @@ export class Packets {
     this.element = el("section", { class: "list" }, this.heading,
       el("form", { class: "bar", submit: (e) => { e.preventDefault(); location.hash = to("queue", this.place.database, this.place.name, { state: this.place.state, tags: this.tags.value }); } },
         this.tabs, this.tags, el("button", { type: "submit" }, "Filter")),
+      el("form", { class: "bar", role: "search", submit: (e) => { e.preventDefault(); location.hash = to("queue", this.place.database, this.place.name, { find: this.find.value.trim() }); } },
+        this.find, el("button", { type: "submit" }, "Find"), this.leave),
       this.tickedBar(), this.table, this.note, el("div", { class: "buttons" }, this.first, this.back, this.next, button("Refresh", () => this.load())));
     this.set(place);
   }
@@ -81,6 +87,9 @@ export class Packets {
     this.place = place;
     this.cursors = ["0"];
     this.tags.value = place.tags;
+    this.find.value = place.find;
+    this.leave.href = to("queue", place.database, place.name);
+    this.leave.hidden = !place.find;
     this.tabs.replaceChildren(...["", ...packetStates].map((s) => el("a", { href: to("queue", place.database, place.name, { state: s, tags: place.tags }), "aria-current": s === place.state ? "true" : null }, s || "all")));
   }
 
@@ -92,9 +101,8 @@ export class Packets {
 
   async load() {
     const asked = this.asked = {};
-    const { database, name, state, tags } = this.place;
     try {
-      const [cursor, all] = await commandCut(most, database, "QLIST", name, ...(state ? ["STATE", state] : []), ...filterWords(tags), "CURSOR", this.cursors.at(-1), "COUNT", perPage);
+      const [cursor, all] = await (this.place.find ? this.search(asked) : this.ask(this.cursors.at(-1), perPage));
       if (asked !== this.asked) return;
       this.cursor = cursor;
       this.show(all);
@@ -109,6 +117,32 @@ export class Packets {
     this.back.disabled = this.first.disabled = this.cursors.length === 1;
   }
 
+  ask(cursor, n) {
+    const { database, name, state, tags } = this.place;
+    return commandCut(most, database, "QLIST", name, ...(state ? ["STATE", state] : []), ...filterWords(tags), "CURSOR", cursor, "COUNT", n);
+  }
+
+  // search looks at the queue piece by piece, until it has a page or has looked at enough for once.
+  // An id is found at once.
+  async search(asked) {
+    const { database, name, find } = this.place;
+    if (/^\d{1,20}$/.test(find) && this.cursors.length === 1 && await commandCut(1, database, "QSHOW", name, find) !== null) {
+      this.asked = null;
+      location.replace(to("packet", database, name, { id: find }));
+    }
+    const found = [];
+    let cursor = this.cursors.at(-1);
+    for (let looked = 0; looked < mostSearched && found.length < perPage && asked === this.asked;) {
+      setTimed(this.note, "Looking; " + count(looked) + " so far…");
+      const [next, all] = await this.ask(cursor, perSearch);
+      found.push(...all.filter((p) => label(p.key, most) === find || label(p.producer, most) === find));
+      looked += perSearch;
+      cursor = next;
+      if (String(next) === "0") break;
+    }
+    return [cursor, found];
+  }
+
   // Packets that are still there stay ticked.
   show(all) {
     const ticked = this.ticked().map((p) => p.id);
@@ -117,7 +151,10 @@ export class Packets {
     this.list.replaceChildren(...this.rows.map((r) => r.element));
     this.tick();
     const more = String(this.cursor) !== "0";
-    setTimed(this.note, (all.length ? "Page " + this.cursors.length + ", " + count(all.length) + (all.length === 1 ? " packet" : " packets") + (more ? "; there are more." : ".")
+    const found = this.place.find ? " with the id, key or producer " + this.place.find : "";
+    setTimed(this.note, (found && all.length ? count(all.length) + (all.length === 1 ? " packet" : " packets") + found + (more ? "; look further on the next page." : ".")
+      : found && !more ? "No packet has the id, key or producer " + this.place.find + "."
+      : all.length ? "Page " + this.cursors.length + ", " + count(all.length) + (all.length === 1 ? " packet" : " packets") + (more ? "; there are more." : ".")
       : more ? "None among those that were looked at. Look further on the next page." : "No packets" + (this.place.state ? " are " + this.place.state : "") + (this.place.tags ? " with these tags." : "."))
       + " As of " + stamp(now()) + ".");
   }
