@@ -199,6 +199,7 @@ type sessionAnswer struct {
 	Version string
 	Operate bool
 	Look    bool
+	Host    string
 }
 
 // session asks who it is, and takes over the token.

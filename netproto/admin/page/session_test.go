@@ -23,7 +23,7 @@ func TestWithoutUsersThePageNeedsNoLogin(t *testing.T) {
 
 func TestALoginLastsUntilTheLogout(t *testing.T) {
 	b := newSite(t, root(), user("ann")).serve().browse()
-	if s := b.session(); !s.Login || s.User != nil || s.Operate {
+	if s := b.session(); !s.Login || s.User != nil || s.Operate || s.Host != "" {
 		t.Errorf("before: %+v", s)
 	}
 	if code, text := b.command("QUEUES"); code != 401 {
@@ -33,7 +33,7 @@ func TestALoginLastsUntilTheLogout(t *testing.T) {
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Secure || len(cookie.Value) < 43 || cookie.MaxAge <= 0 {
 		t.Errorf("cookie %+v", cookie)
 	}
-	if s := b.session(); s.Login || *s.User != "ann" || s.Operate || s.Look {
+	if s := b.session(); s.Login || *s.User != "ann" || s.Operate || s.Look || s.Host == "" {
 		t.Errorf("after: %+v", s)
 	}
 	if code, text := b.command("ACL", "WHOAMI"); code != 200 || text != `{"reply":"ann"}` {

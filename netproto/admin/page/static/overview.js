@@ -24,8 +24,7 @@ const rows = [
   ["Pushed since the start", (s) => s.totals && count(s.totals.pushed)],
   ["Connections", (s) => s.connections && (Object.entries(s.connections).filter(([, n]) => n).map(([door, n]) => door + " " + count(n)).join(", ") || "none")],
   ["Disk", (s) => s.disk && size(s.disk.free) + " free of " + size(s.disk.total)],
-  ["Journal", (s) => s.journal && size(s.journal.bytes) + ", " + count(s.journal.syncs) + " syncs, " + count(s.journal.batches) + " commits"],
-  ["Memory", (s) => s.memory && size(s.memory.rss) + ", heap " + size(s.memory.heap)],
+  ["Memory", (s) => s.memory && size(s.memory.rss || s.memory.heap)],
   ["Last good backup", (s) => s.totals && (s.backup?.at ? stamp(s.backup.at) + ", " + span(s.at - s.backup.at) + " ago" : "none known")],
 ];
 
