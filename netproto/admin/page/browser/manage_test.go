@@ -129,6 +129,9 @@ func TestWhatCannotBeUndoneAsksForTheName(t *testing.T) {
 	tb.until(ready)
 	tb.click("Delete")
 	tb.sees("3 packets were deleted.")
+	if strings.Contains(tb.text(), "cannot be undone") {
+		t.Error("the dialog still asks for the name when it is done")
+	}
 	if got := s.ask("QLEN", "mails"); got != int64(0) {
 		t.Errorf("%v packets are left, want 0", got)
 	}

@@ -292,8 +292,56 @@ func TestWhatHappensIsInTheLog(t *testing.T) {
 	if n := eval[int](tb, "[...document.querySelectorAll('.log li')].filter((li) => li.innerText.includes('mails')).length"); n != 3 {
 		t.Errorf("%d packets have died by the log, want 3", n)
 	}
-	tb.click("mails")
-	tb.sees("Dead after 1 attempt")
+	s.ask("QSET", "jobs", "dead-letter", "graves")
+	moved := s.die("jobs", "x", "first line\nsecond line")
+	tb.sees("Packet " + moved + " died and moved to graves after 1 attempt: first line ↵ second line")
+	tb.click("Packet " + moved)
+	tb.until("document.querySelector('.path')?.innerText.includes('graves')")
+	tb.sees("first line\nsecond line")
+}
+
+func TestAPageThatIsLeftLetsGoOfItsConnection(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/")
+	for range 8 { // a browser opens six connections to one server
+		tb.sees("Nothing needs you.")
+		tb.run(chromedp.Navigate("about:blank"), chromedp.Navigate(s.page+"#/"))
+	}
+	tb.sees("Nothing needs you.")
+}
+
+func TestAFilterWithOneMatchOpensIt(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QPUSH", "mails", "x")
+	s.ask("QPUSH", "jobs", "x")
+	tb := open(t, s.page+"#/queues")
+	tb.sees("2 queues")
+	tb.tabTo("Filter by name")
+	tb.types(kb.Enter + "ail")
+	tb.sees("1 of 2 queues")
+	tb.types(kb.Enter)
+	tb.until("document.querySelector('h1').textContent === 'mails'")
+	tb.sees("these are the defaults of the server")
+	tb.sees("Backoff max")
+}
+
+func TestJSONShowsLettersAndEscapesStayWhole(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/")
+	for payload, want := range map[string]string{
+		`["\u00e4\ud83d\ude00","\\u00e4","\ud83d","\u202e","\n"]`: "[\n  \"ä😀\",\n  \"\\\\u00e4\",\n  \"\\ud83d\",\n  \"\\u{202e}\",\n  \"\\n\"\n]",
+		"\u202eשלום\x00": "\\u{202e}שלום\\x00",
+	} {
+		id := s.ask("QPUSH", "mails", payload).(string)
+		tb.goes("#/packet?db=0&name=mails&id=" + id)
+		tb.until("document.querySelector('h1').textContent === 'Packet " + id + "' && document.querySelector('pre')")
+		if got := eval[string](tb, "document.querySelector('pre').textContent"); got != want {
+			t.Errorf("%q shows as %q, want %q", payload, got, want)
+		}
+	}
+	if got := eval[string](tb, "[...document.querySelectorAll('pre bdi[dir=ltr]')].map((e) => e.textContent).join()"); got != `\u{202e},\x00` {
+		t.Errorf("%q stay whole beside text from right to left", got)
+	}
 }
 
 func TestALostConnectionIsSaidAndMended(t *testing.T) {

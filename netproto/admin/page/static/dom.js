@@ -25,6 +25,12 @@ export function timed(text) {
   });
 }
 
+// shown is a text whose escapes stay in one piece, where other letters run from right to left.
+export function shown(text) {
+  if (!/[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/.test(text)) return [text];
+  return text.split(/(\\x[0-9a-f]{2}|\\u\{[0-9a-f]+\})/).map((part, i) => i % 2 ? el("bdi", { dir: "ltr" }, part) : part);
+}
+
 // setTimed is setText of a text with moments.
 export function setTimed(e, text) {
   if (e.said !== text) e.replaceChildren(...timed(text));

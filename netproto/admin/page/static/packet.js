@@ -1,9 +1,9 @@
 import * as actions from "./actions.js";
 import { to } from "./address.js";
-import { copier, el, figures, problem, timed } from "./dom.js";
+import { copier, el, figures, problem, shown, timed } from "./dom.js";
 import { command, commandCut } from "./server.js";
 import { keyOf, mayManage, now } from "./state.js";
-import { bytesOf, count, label, size, span, stamp, text } from "./text.js";
+import { bytesOf, count, label, line, size, span, stamp, text } from "./text.js";
 
 // One packet: what it holds, what became of it, and why it is not delivered.
 
@@ -74,7 +74,7 @@ export class Packet {
     const pre = el("pre", { tabindex: "0", "aria-label": "Payload" });
     const note = el("p", { class: "muted", role: "status" });
     const choose = (form) => {
-      pre.textContent = forms[form]();
+      pre.replaceChildren(...shown(forms[form]()));
       const part = form === "hex" ? most / 8 : most;
       note.textContent = size(all) + (all > part ? "; the first " + size(part) + " are shown" : "");
     };
@@ -106,7 +106,8 @@ export class Packet {
 function value(name, v) {
   if (moments.includes(name)) return timed(stamp(v) + (v > now() ? ", in " + span(v - now()) : ", " + span(now() - v) + " ago"));
   if (name === "progress") return v + " %";
-  return el("bdi", {}, typeof v === "number" ? count(v) : label(v, 5000));
+  if (name === "state") return el("span", { class: "state " + v }, v);
+  return el("bdi", { class: "lines" }, typeof v === "number" ? count(v) : text(v, 5000));
 }
 
 // plain is a payload as a text: that of other bytes is their base64.
@@ -114,7 +115,7 @@ const plain = (payload) => typeof payload === "string" ? payload : payload.base6
 
 // sentence begins what the server says in capitals, as other sentences do.
 function sentence(why) {
-  const said = label(why, 5000);
+  const said = line(why, 5000);
   return said.slice(0, 1).toUpperCase() + said.slice(1);
 }
 
@@ -129,7 +130,16 @@ function pretty(v) {
   return text(indented(v), 4 * most);
 }
 
-// indented changes nothing but white space: numbers too long for a browser, names that come twice
+// unescaped is a string of JSON with its letters as they are: \u00e4 is ä. What is not seen is escaped again.
+function unescaped(string) {
+  return string.replace(/\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|.)/gi, (all, high, low, one) => {
+    if (high) return String.fromCharCode(parseInt(high, 16), parseInt(low, 16));
+    const code = parseInt(one, 16);
+    return code > 0xa0 && (code < 0xd800 || code > 0xdfff) ? String.fromCharCode(code) : all;
+  });
+}
+
+// indented changes nothing but white space and escapes of letters: numbers too long for a browser, names that come twice
 // and the order are as they were pushed.
 function indented(json) {
   const tokens = json.match(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s"[\]{},:]+/g);
@@ -146,7 +156,7 @@ function indented(json) {
       case ",": return t + line();
       case ":": return ": ";
     }
-    return t;
+    return unescaped(t);
   }).join("");
 }
 

@@ -4,7 +4,7 @@ import { el, problem, setTimed } from "./dom.js";
 import { filterWords } from "./filter.js";
 import { commandCut } from "./server.js";
 import { now, packetStates } from "./state.js";
-import { count, label, span, stamp } from "./text.js";
+import { count, label, line, span, stamp } from "./text.js";
 
 // A page of the packets of a queue. Never all of them: the server goes on from a cursor.
 
@@ -170,8 +170,8 @@ export class Packets {
 function payload(p) {
   const tags = Array.isArray(p.tags) ? p.tags : Object.entries(p.tags ?? {});
   return [
-    el("bdi", { class: "name" }, p.payload === undefined ? "(cannot be read)" : label(p.payload, 160) || "(empty)"),
+    el("bdi", { class: "name" }, p.payload === undefined ? "(cannot be read)" : line(p.payload, 160) || "(empty)"),
     tags.length || p.key !== undefined ? el("small", {}, p.key !== undefined ? [el("bdi", {}, "key " + label(p.key, 60)), " "] : null, tags.slice(0, 8).map(([k, v]) => [el("bdi", { class: "tag" }, label(k, 40) + "=" + label(v, 40)), " "]).flat()) : null,
-    p.reason !== undefined ? el("small", { class: "reason" }, el("bdi", {}, label(p.reason, 200))) : null,
+    p.reason !== undefined ? el("small", { class: "reason" }, el("bdi", {}, line(p.reason, 200))) : null,
   ];
 }

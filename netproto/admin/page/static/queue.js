@@ -7,7 +7,7 @@ import { Plot, depth, flow, oldest } from "./plot.js";
 import { reasons } from "./reasons.js";
 import { command, commandCut } from "./server.js";
 import { keyOf, mayManage, now, rates, state } from "./state.js";
-import { brief, count, label, size, span, stamp } from "./text.js";
+import { brief, count, label, size, span, stamp, yes } from "./text.js";
 
 // One queue: how many packets are in which state, why they do not move, who works on them, and
 // what can be done.
@@ -59,7 +59,7 @@ export class Queue {
   }
 
   paused(end) {
-    return ["yes", true, 1, "1"].includes(this.got?.settings[end]);
+    return yes(this.got?.settings[end]);
   }
 
   showGates() {
@@ -149,7 +149,9 @@ export class Queue {
     ]).children);
     this.consumers.replaceChildren(consumers.length ? this.consumerTable(consumers) : el("p", { class: "muted" }, "Nobody claims or waits."));
     this.priorities.replaceChildren(stat.ready ? el("p", {}, stat.priorities.filter((p) => p.packets).map((p) => (p.from === p.to ? p.from : p.from + "–" + p.to) + ": " + count(p.packets)).join(" · ")) : el("p", { class: "muted" }, "None."));
-    this.settings.replaceChildren(figures(Object.entries(settings).map(([name, v]) => [name, setting(name, v)]), "figures settings"));
+    const { own, ...others } = settings;
+    this.settings.replaceChildren(yes(own) ? "" : el("p", { class: "muted" }, "The queue has none of its own: these are the defaults of the server."),
+      figures(Object.entries(others).map(([name, v]) => [name.replaceAll("-", " "), setting(name, v)]), "figures settings"));
   }
 
   consumerTable(consumers) {

@@ -34,7 +34,7 @@ export class Queues {
     this.list = [];
     this.rows = [];
     this.filter = el("input", { type: "search", "aria-label": "Filter by name", placeholder: "Filter by name  ( / )", value: place.filter, spellcheck: "false", autocomplete: "off",
-      input: () => this.refilter(), keydown: (e) => { if (e.key === "ArrowDown") { e.preventDefault(); this.focus(0); } } });
+      input: () => this.refilter(), keydown: (e) => { if (e.key === "ArrowDown") { e.preventDefault(); this.focus(0); } else if (e.key === "Enter" && this.list.length === 1) location.hash = to("queue", this.list[0].database, this.list[0].name); } });
     this.number = el("span", { class: "muted", role: "status" });
     this.above = el("tr", { class: "space", "aria-hidden": "true" }, el("td", {}));
     this.below = el("tr", { class: "space", "aria-hidden": "true" }, el("td", {}));

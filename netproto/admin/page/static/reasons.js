@@ -1,5 +1,5 @@
 import { now } from "./state.js";
-import { count, packets, span, stamp } from "./text.js";
+import { count, packets, span, stamp, yes } from "./text.js";
 
 // reasons says in sentences why packets of a queue do not move, or that they do. q is its row,
 // rates are those of the last second; settings, stat and consumers are replies of QGET, QSTAT and
@@ -8,7 +8,6 @@ export function reasons(q, rates, settings, stat, consumers, next) {
   const all = [];
   const waiting = consumers.filter((c) => c.waiting?.length);
   const working = consumers.filter((c) => c.claimed);
-  const yes = (v) => v === "yes" || v === true || v === 1 || v === "1";
   if (yes(settings.closed)) all.push("The queue is closed: nothing will be pushed any more.");
   else if (yes(settings["pause-in"])) all.push("Pushes are paused: they are refused, or wait.");
   if (yes(settings["pause-out"])) all.push("Deliveries are paused: nobody gets packets until they are resumed.");

@@ -49,6 +49,8 @@ export class Live {
     this.handlers = handlers;
     this.lost = lost;
     this.open();
+    addEventListener("pagehide", this.left = () => this.shut()); // a browser may keep the page, and its connection
+    addEventListener("pageshow", this.back = () => { if (!this.source) this.open(); });
     document.addEventListener("visibilitychange", this.seen = () => {
       clearTimeout(this.hiding);
       if (document.hidden) this.hiding = setTimeout(() => this.shut(), 10_000);
@@ -100,6 +102,8 @@ export class Live {
   end() {
     this.shut();
     clearTimeout(this.hiding);
+    removeEventListener("pagehide", this.left);
+    removeEventListener("pageshow", this.back);
     document.removeEventListener("visibilitychange", this.seen);
   }
 }

@@ -32,6 +32,12 @@ export function label(value, most = 120) {
   return text(value, most).replace(/[\n\t]/g, escaped);
 }
 
+// line is a text of several lines in one.
+export const line = (value, most) => label(value, most).replace(/(\\x0d)?\\x0a/g, " ↵ ");
+
+// yes reads a setting that is on or off.
+export const yes = (v) => v === "yes" || v === true || v === 1 || v === "1";
+
 // A surrogate is not left without its other half.
 function cut(s, most) {
   if (s.length <= most) return s;
