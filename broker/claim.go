@@ -57,6 +57,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 		}
 	}
 	m.open.claims, m.identify = true, true
+	q.taken = tx.now
 	m.changed(q)
 	return m.finding(t.records), nil
 }

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"slices"
+
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 )
@@ -104,6 +106,20 @@ func (m *Machine) seen(d index.Delivery) {
 	if d.Consumer != 0 {
 		m.consumers.all[d.Consumer-1].seen = m.tx.now
 	}
+}
+
+// heldClaims is how many claims of a queue held looks at.
+const heldClaims = 256
+
+// held says whether a consumer that has made no call for ConsumerTime holds a packet of a queue.
+func (m *Machine) held(q *queue) bool {
+	if m.ix.Counts(q.ix).Claimed == 0 {
+		return false
+	}
+	m.scratch = m.ix.List(q.ix, index.Claimed, index.Place{}, heldClaims, m.scratch[:0])
+	return slices.ContainsFunc(m.scratch, func(p index.Packet) bool {
+		return p.Consumer != 0 && m.tx.now-m.consumers.all[p.Consumer-1].seen >= ConsumerTime
+	})
 }
 
 // leaveConsumer notes that a packet no longer names the consumer that claimed it last.

@@ -41,6 +41,9 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 // leased ones come back, waits end. The Tx is valid until the next Turn.
 func (m *Machine) Turn(now, steady int64, space storage.Space) *Tx {
 	m.space = space
+	if m.begun == 0 {
+		m.begun = now
+	}
 	m.tx = Tx{m: m, now: now, steady: steady}
 	m.told = emptied(m.told, keepEvents)
 	m.tellStorage()

@@ -144,6 +144,7 @@ func (tx *Tx) remove(t taken, s Selection) Found {
 		m.tail(q, p, EventPopped)
 	}
 	m.count(q, &q.counters.Popped, &m.totals.Popped, len(t.packets))
+	q.taken = tx.now
 	m.changed(q)
 	return m.finding(t.records)
 }

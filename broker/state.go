@@ -88,6 +88,7 @@ type Machine struct {
 	consumers    consumers
 	roleHolders  map[string]*roleHolder // those with a name, see role.go
 	totals       Counters               // of all queues, since New
+	begun        int64                  // when the first turn was
 	counted      []*queue               // whose counters are to be saved, see counters.go
 	countersAt   int64                  // when, on the steady clock
 	redated      map[*queue]index.Place // queues whose retain-dead has changed: dead packets up to there follow it
@@ -186,6 +187,7 @@ type queue struct {
 	settings  *Settings        // those in force, see defaults.go; nil: those of DefaultSettings
 	orders    map[string]order // of the settings in force, see tags.go
 	counters  Counters
+	taken     int64                // when packets were last popped or claimed; 0: not since the start
 	counted   bool                 // listed in Machine.counted
 	roles     [2]*roleHolder       // see role.go
 	consumers map[string]*consumer // see consumers.go

@@ -13,6 +13,8 @@ type Surveyed struct {
 	// with the highest numbers. A packet that was moved counts only if none of its priority came
 	// before.
 	Since int64
+	// Taken is when packets were last popped or claimed, or the start of the server if that is later.
+	Taken int64
 }
 
 const (
@@ -34,8 +36,8 @@ func (tx *Tx) Survey(cursor int, dst []Surveyed) (_ []Surveyed, next int) {
 			continue
 		}
 		since, more := m.since(q)
-		steps += more
-		dst = append(dst, Surveyed{Database: q.entry.Database(), Name: q.entry.Name(), QueueFigures: m.figures(q, since), Since: since})
+		steps += more + min(m.ix.Counts(q.ix).Claimed, heldClaims)
+		dst = append(dst, Surveyed{Database: q.entry.Database(), Name: q.entry.Name(), QueueFigures: m.figures(q, since), Since: since, Taken: max(q.taken, m.begun)})
 	}
 	return dst, 0
 }

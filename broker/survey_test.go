@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -90,6 +91,37 @@ func TestASurveyTellsHowLongPacketsHaveBeenReady(t *testing.T) {
 	}
 }
 
+func TestASurveyTellsWhenPacketsWereLastTaken(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	begun := h.now.Load()
+	for _, queue := range []string{"popped", "claimed", "neither"} {
+		h.push(queue, 1, 0, "", "x")
+		h.push(queue, 1, 0, "", "x")
+	}
+	popped := h.now.Add(5000)
+	h.do(func(tx *broker.Tx) error {
+		_, err := tx.Pop([]byte("popped"), broker.Selection{Count: 1})
+		return err
+	})
+	claimed := h.now.Add(5000)
+	h.do(func(tx *broker.Tx) error {
+		_, err := tx.Claim([]byte("claimed"), broker.ClaimRequest{})
+		return err
+	})
+	h.now.Add(5000)
+	h.barrier()
+	all, _ := h.surveyed()
+	if got, want := [...]int64{all["0 popped"].Taken, all["0 claimed"].Taken, all["0 neither"].Taken}, [...]int64{popped, claimed, begun}; got != want {
+		t.Errorf("taken at %v, want %v", got, want)
+	}
+	begun = h.now.Load()
+	h.restart()
+	if all, _ = h.surveyed(); all["0 popped"].Taken != begun {
+		t.Errorf("after a restart at %d: %+v", begun, all["0 popped"])
+	}
+}
+
 func TestASurveyTellsInWhichStateQueuesAre(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
@@ -127,6 +159,49 @@ func TestASurveyTellsInWhichStateQueuesAre(t *testing.T) {
 		if got := (states{q.PausedIn, q.PausedOut, q.Full, q.Closed, q.Overdue, q.BoundRatio}); got != want {
 			t.Errorf("queue %s: %+v, want %+v", queue, got, want)
 		}
+	}
+}
+
+func TestASurveyTellsThatAConsumerHoldsPacketsAndIsNotHeardOf(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	const lease = 24 * 60 * 60 * 1000
+	for _, queue := range []string{"stuck", "alive", "nameless", "returned", "behind"} {
+		for range map[bool]int{true: 300, false: 2}[queue == "behind"] {
+			h.push(queue, 1, 0, "", "x")
+		}
+	}
+	claim := func(queue, consumer string, count int) (receipts []broker.Receipt) {
+		h.do(func(tx *broker.Tx) error {
+			found, err := tx.Claim([]byte(queue), broker.ClaimRequest{Selection: broker.Selection{Count: count}, Lease: lease, Consumer: []byte(consumer)})
+			for _, d := range found.Details {
+				receipts = append(receipts, broker.Receipt{ID: d.ID, Token: d.Token})
+			}
+			return err
+		})
+		return receipts
+	}
+	claim("stuck", "s", 1)
+	alive := claim("alive", "a", 1)
+	claim("nameless", "", 1)
+	returned := claim("returned", "r", 1)
+	claim("behind", "b", 256)
+	h.now.Add(broker.ConsumerTime - 1)
+	claim("stuck", "t", 1)
+	h.do(func(tx *broker.Tx) error {
+		_, err := tx.Extend([]byte("alive"), alive[0], lease)
+		_, wrong := tx.Nack([]byte("returned"), returned[0], broker.Nack{})
+		return errors.Join(err, wrong)
+	})
+	for _, want := range []map[string]bool{{}, {"stuck": true, "behind": true}} {
+		all, _ := h.surveyed()
+		for queue := range all {
+			if name := queue[2:]; all[queue].Held != want[name] {
+				t.Errorf("queue %s: held %v", name, all[queue].Held)
+			}
+		}
+		h.now.Add(1)
+		h.barrier()
 	}
 }
 

@@ -28,6 +28,7 @@ func Figures(q *broker.QueueFigures) [words.Figures]int64 {
 		words.Full:      flag(q.Full),
 		words.Closed:    flag(q.Closed),
 		words.Overdue:   flag(q.Overdue),
+		words.Held:      flag(q.Held),
 	}
 }
 

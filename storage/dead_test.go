@@ -1,12 +1,14 @@
 package storage
 
 import (
-	"github.com/holdfast-queue/holdfast/storage/content"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // stacked is a store with packets of two sizes, and how many bytes its merges have written: in all,
@@ -162,9 +164,7 @@ func TestACloseWritesOutWhatAMergeHadTheRoomOf(t *testing.T) {
 	s := openTest(t, dir, o)
 	go func() {
 		<-s.ctx.Done() // as long as the merge goes on, its room is taken
-		if err := os.Remove(taken); err != nil {
-			t.Error(err)
-		}
+		_ = os.Remove(taken)
 		close(closing)
 	}()
 	p := newPusher(t, s)
@@ -176,12 +176,53 @@ func TestACloseWritesOutWhatAMergeHadTheRoomOf(t *testing.T) {
 	for len(p.live) > 0 && p.pop(64) {
 	}
 	<-step
-	p.push(64)
-	for file, err := os.Create(taken); err == nil; _, err = file.Write(make([]byte, 64<<10)) {
+	if !p.push(64) {
+		t.Fatal("the last push was refused")
+	}
+	file, err := os.Create(taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; err == nil; _, err = file.Write(make([]byte, 64<<10)) {
 		s.guard.refresh()
 		if err := s.journal.SetSpares(0); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
 	p.reopen(dir)
+}
+
+func TestACloseReturnsWhyTheStoreStoppedMeanwhile(t *testing.T) {
+	broken := errors.New("broken")
+	step := make(chan struct{})
+	var once sync.Once
+	var s *Store
+	o := Options{Window: minWindow, Sync: SyncNever()}
+	o.tune.step = func(int64) {
+		once.Do(func() {
+			close(step)
+			<-s.ctx.Done()
+			s.fail(broken)
+		})
+	}
+	dir := t.TempDir()
+	s = openTest(t, dir, o)
+	p := newPusher(t, s)
+	for begun := false; !begun; {
+		p.push(64)
+		select {
+		case <-step:
+			begun = true
+		default:
+		}
+	}
+	p.push(1)
+	if err := s.Close(); !errors.Is(err, broken) {
+		t.Errorf("close: %v", err)
+	}
+	p.s = openTest(t, dir, Options{})
+	p.check(p.s) // by the journal
 }

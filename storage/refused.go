@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-queue/holdfast/storage/journal"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // The system may refuse a process more open files, memory, or the right to read or write. That says
@@ -62,8 +65,13 @@ func about(err error) string {
 	return text
 }
 
+// isUnknown says that nobody knows what reached the device, so nothing is tried again.
+func isUnknown(err error) bool {
+	return errors.Is(err, tables.ErrUnknown) || errors.Is(err, journal.ErrUnknown)
+}
+
 func isFull(err error) bool {
-	return errors.Is(err, ErrFull) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+	return !isUnknown(err) && (errors.Is(err, ErrFull) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT))
 }
 
 // full makes an error of a disk that is full an ErrFull.

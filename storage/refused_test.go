@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-queue/holdfast/storage/journal"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // refusedFolder names the folder that a child of the test opens as nobody.
@@ -141,5 +144,16 @@ func TestWhatTheSystemRefusesIsToldWithTheFile(t *testing.T) {
 		if row.want != ErrDamaged && errors.Is(err, ErrDamaged) {
 			t.Errorf("%s is called damage: %v", name, err)
 		}
+	}
+}
+
+func TestWhatNobodyKnowsIsNotTriedAgainAsAFullDisk(t *testing.T) {
+	for _, unknown := range []error{tables.ErrUnknown, journal.ErrUnknown} {
+		if isFull(fmt.Errorf("%w: %w", unknown, syscall.ENOSPC)) {
+			t.Errorf("%v is tried again", unknown)
+		}
+	}
+	if !isFull(fmt.Errorf("cannot write: %w", syscall.ENOSPC)) {
+		t.Error("a full disk is not")
 	}
 }

@@ -167,27 +167,19 @@ func (s *Store) Accepted() []Finding { return s.accepted.all() }
 // the store, if one did. When the disk is full it gives an error that wraps ErrFull: then nothing
 // is lost, and the next start reads the journal.
 func (s *Store) Close() error {
-	_, failed := s.state()
+	s.stop()
+	s.done.Wait() // the last window may need the room that a merge under way has
+	s.mu.Lock()
+	failed := s.failed
+	s.failed = ErrClosed
+	s.mu.Unlock()
 	if errors.Is(failed, ErrClosed) {
 		return nil
 	}
 	var err error
 	sound := s.begun && failed == nil && !s.opt.Whole
 	if sound {
-		err = s.settle()
-	}
-	if isFull(err) { // a merge may have had the room for a moment
-		s.stop()
-		s.done.Wait()
-		err = s.settle()
-	}
-	s.mu.Lock()
-	s.failed = ErrClosed
-	s.mu.Unlock()
-	s.stop()
-	s.done.Wait()
-	if sound {
-		err = errors.Join(err, s.anchorLast())
+		err = errors.Join(s.settle(), s.anchorLast())
 	}
 	if sound && err == nil {
 		err = s.journal.Clear()
@@ -203,11 +195,11 @@ func (s *Store) Close() error {
 // in the folder. After it the store can only be closed. An error that wraps ErrUnknown leaves it to
 // the next Open whether they stay; after any other none of them does.
 func (s *Store) Keep() error {
+	s.stop()
+	s.done.Wait() // as in Close
 	if err := s.settle(); err != nil {
 		return err
 	}
-	s.stop()
-	s.done.Wait()
 	err := s.tables.Begin()
 	if err == nil {
 		err = s.anchorLast()

@@ -1,13 +1,9 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/holdfast-queue/holdfast/storage/journal"
-	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // work is what is done in the background.
@@ -67,7 +63,7 @@ func (t *troubles) figures() map[string]Work {
 // noted notes how some work ended. A failure is logged when it begins and when it is over, not at
 // each try. stops says that it stopped the store: nobody knows what is in force.
 func (s *Store) noted(what work, err error) (stops bool) {
-	if errors.Is(err, tables.ErrUnknown) || errors.Is(err, journal.ErrUnknown) {
+	if isUnknown(err) {
 		s.fail(err)
 		return true
 	}

@@ -66,10 +66,11 @@ func connectionJSON(one map[string]string) []byte {
 		{"id", "id"}, {"address", "addr"}, {"name", "name"}, {"user", "user"}, {"age", "age"}, {"idle", "idle"},
 		{"db", "db"}, {"last", "cmd"}, {"library", "lib-name"}, {"library_version", "lib-ver"},
 	} {
-		value := one[field[1]]
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil && field[0] != "name" && field[0] != "user" {
+		switch value := one[field[1]]; field[0] {
+		case "id", "age", "idle", "db":
+			n, _ := strconv.ParseInt(value, 10, 64)
 			o.Add(field[0], n)
-		} else {
+		default:
 			o.Text(field[0], value)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 
 // Redrive gives dead packets another chance.
 type Redrive struct {
-	Queue string `arg:"" predictor:"queue" help:"Queue of the dead packets, or the dead-letter queue that they moved to."`
-	ID    string `arg:"" optional:"" name:"id" help:"Id of the packet (default: all dead ones)."`
-	To    string `predictor:"queue" placeholder:"QUEUE" help:"Queue to bring them to (default: the one where they died)."`
-	Count int64  `range:"0 1000" placeholder:"N" help:"At most N packets (default: all)."`
+	Queue string   `arg:"" predictor:"queue" help:"Queue of the dead packets, or the dead-letter queue that they moved to."`
+	IDs   []string `arg:"" optional:"" name:"id" help:"Ids of the packets (default: all dead ones)."`
+	To    string   `predictor:"queue" placeholder:"QUEUE" help:"Queue to bring them to (default: the one where they died)."`
+	Count int64    `range:"0 1000" placeholder:"N" help:"At most N packets (default: all)."`
 
 	selection
 	bulk
@@ -23,18 +23,18 @@ type Redrive struct {
 }
 
 func (c *Redrive) Help() string {
-	return `Makes dead packets ready again, with no attempts. Those of a dead-letter queue return to the queues where they died. Without an id it works slice by slice, and others are served in between. If no dead packet has the id, the exit code is 3.
+	return `Makes dead packets ready again, with no attempts. Those of a dead-letter queue return to the queues where they died. Without ids it works slice by slice, and others are served in between. If no dead packet has one of the ids, the exit code is 3.
 
 Examples:
 
     holdfast redrive jobs
-    holdfast redrive jobs 17
+    holdfast redrive jobs 17 18
     holdfast redrive graves --to jobs --count 100
     holdfast redrive jobs --filter 'class=low' --dry-run`
 }
 
 func (c *Redrive) Validate() error {
-	if c.ID != "" && (c.To != "" || c.Count > 0 || len(c.Filter) > 0 || c.DryRun) {
+	if len(c.IDs) > 0 && (c.To != "" || c.Count > 0 || len(c.Filter) > 0 || c.DryRun) {
 		return errors.New("<id>: expected none with --to, --filter, --count or --dry-run")
 	}
 	return c.selection.Validate()
@@ -45,13 +45,29 @@ func (c *Redrive) Run(ctx context.Context, p *terminal.Process) error {
 		return c.run(p, nil, &change{
 			what: "dead packet", done: "ready again",
 			do: func(options ...client.Option) (int64, error) {
-				if c.ID != "" {
-					return 1, server.RedrivePacket(ctx, c.Queue, c.ID)
+				if len(c.IDs) > 0 {
+					return c.packets(ctx, server)
 				}
 				return server.Redrive(ctx, c.Queue, slices.Concat(options, c.options(), c.selection.options())...)
 			},
 		})
 	})
+}
+
+// packets makes those ready that have one of the ids, and returns how many these are.
+func (c *Redrive) packets(ctx context.Context, server *client.Client) (n int64, err error) {
+	for _, id := range c.IDs {
+		one := server.RedrivePacket(ctx, c.Queue, id)
+		if one == nil {
+			n++
+		} else if err = one; !errors.Is(err, client.ErrNoPacket) {
+			return n, err
+		}
+	}
+	if n > 0 {
+		err = nil
+	}
+	return n, err
 }
 
 func (c *Redrive) options() (all []client.Option) {

@@ -18,7 +18,7 @@ type Users struct {
 }
 
 func (c *Users) Help() string {
-	return `Prints the users of a server, and which rights each has for the queues and other names that a pattern matches. They are written in its config file. It needs the right operate.
+	return `Prints the users of a server, and which rights each has for the queues and other names that a pattern matches. They are written in its config file. One that is open is everybody, without a login. It needs the right operate.
 
 Examples:
 
@@ -47,14 +47,18 @@ func (c *Users) Run(ctx context.Context, p *terminal.Process) error {
 				var json terminal.JSON
 				json.Bytes("user", []byte(u.Name))
 				json.Add("off", u.Off)
+				json.Add("open", u.Open)
 				json.Add("operate", u.Operate)
 				json.Add("grants", append([]client.Grant{}, u.Grants...))
 				_, _ = o.Write(json.Line()) // keep says what is wrong
 				continue
 			}
 			state, rights := "on", []string(nil)
-			if u.Off {
+			switch {
+			case u.Off:
 				state = "off"
+			case u.Open:
+				state = "open"
 			}
 			for _, g := range u.Grants {
 				rights = append(rights, g.Pattern+": "+strings.Join(g.Rights, "+"))

@@ -100,3 +100,9 @@ func TestConnectionsAreListed(t *testing.T) {
 	}
 	field(t, s.must(t, "connections", "--json", "--db", "3"), `"user":"default","age":0,"idle":0,"db":3,"last":"client|list"`)
 }
+
+func TestAServerWithoutUsersIsOpen(t *testing.T) {
+	s := serve(t, t.TempDir())
+	field(t, s.must(t, "users"), "default  open   *: push+take+look+manage, operate")
+	field(t, s.must(t, "users", "--json"), `{"user":"default","off":false,"open":true,"operate":true,"grants":[{"pattern":"*","rights":["push","take","look","manage"]}]}`)
+}

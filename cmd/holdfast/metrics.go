@@ -9,7 +9,8 @@ import (
 
 // metricsCmd is what there is to do about metrics.
 type metricsCmd struct {
-	Rules rulesCmd `cmd:"" help:"Print rules for alerts."`
+	Rules     rulesCmd     `cmd:"" help:"Print rules for alerts."`
+	Dashboard dashboardCmd `cmd:"" help:"Print a dashboard for Grafana."`
 }
 
 func (c *metricsCmd) Help() string {
@@ -18,6 +19,7 @@ func (c *metricsCmd) Help() string {
 Examples:
 
     holdfast metrics rules > holdfast.rules.yml
+    holdfast metrics dashboard > holdfast.json
     curl http://127.0.0.1:7072/metrics`
 }
 
@@ -36,5 +38,22 @@ Examples:
 // Run prints.
 func (c *rulesCmd) Run(p *terminal.Process) error {
 	_, err := io.WriteString(p.Stdout, metrics.Rules)
+	return err
+}
+
+// dashboardCmd prints a dashboard.
+type dashboardCmd struct{}
+
+func (c *dashboardCmd) Help() string {
+	return `Prints a dashboard for Grafana, as JSON to import. It shows packets by state, rates, states of queues, the longest and the oldest queues, commits, disk, memory and connections of the servers of a job that Prometheus scrapes.
+
+Examples:
+
+    holdfast metrics dashboard > holdfast.json`
+}
+
+// Run prints.
+func (c *dashboardCmd) Run(p *terminal.Process) error {
+	_, err := p.Stdout.Write(metrics.Dashboard())
 	return err
 }

@@ -80,6 +80,9 @@ func (u *Users) add(user User) error {
 		if g.Rights == None || g.Rights&^OfQueues != 0 {
 			return fmt.Errorf("grant %q gives %v: expected some of %v", g.Glob, g.Rights, OfQueues)
 		}
+		if strings.ContainsFunc(g.Glob, func(c rune) bool { return c <= ' ' || c == 0x7f }) { // it stands in ACL LIST as it is
+			return fmt.Errorf("grant %q has a space or a control character: write ? for it", g.Glob)
+		}
 		pattern, err := glob.Compile([]byte(g.Glob))
 		if err != nil {
 			return fmt.Errorf("grant: %w", err)
@@ -199,9 +202,13 @@ func (a *Account) May(r Right, queue []byte) bool {
 }
 
 // MayWithin is May that takes its steps, as glob counts them, from those of a request with many
-// queues. It is false when these are used up.
+// queues. It is false when these are used up, or those that May has for one.
 func (a *Account) MayWithin(r Right, queue []byte, steps *int) bool {
-	return a.has(r, func(g *glob.Pattern) bool { return g.Match(queue, steps) })
+	left := min(*steps, maxSteps)
+	rest := *steps - left
+	may := a.has(r, func(g *glob.Pattern) bool { return g.Match(queue, &left) })
+	*steps = rest + left
+	return may
 }
 
 // MayAll says whether the user has all of the rights for all queues that a pattern matches. One of

@@ -120,6 +120,20 @@ func TestAGlobThatIsTooCostlyGivesNoRight(t *testing.T) {
 	}
 }
 
+func TestAmongManyQueuesAUserMayAtNoneWhatItMayNotByItself(t *testing.T) {
+	u, err := NewUsers([]User{{Name: "a", Grants: []Grant{{"*-[0-9]*", Look}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, steps := []byte(strings.Repeat("-", 60_000)+"1x"), 100*maxSteps
+	if a := u.Named("a"); a.May(Look, queue) || a.MayWithin(Look, queue, &steps) {
+		t.Error("a queue that is too costly by itself may be looked at among others")
+	}
+	if used := 100*maxSteps - steps; used < maxSteps || used > maxSteps+10 {
+		t.Errorf("it cost %d steps of the request", used)
+	}
+}
+
 func TestUsersThatAreNotSoundAreRefused(t *testing.T) {
 	good := User{Name: "good", Certificates: []string{"c"}}
 	secret := "$2a$04$" + strings.Repeat("s", 52)
@@ -136,6 +150,7 @@ func TestUsersThatAreNotSoundAreRefused(t *testing.T) {
 		"one twice":           {User{Name: "good"}, "two of them"},
 		"a right of nothing":  {User{Name: "a", Grants: []Grant{{"q", None}}}, `grant "q" gives none`},
 		"operate for a queue": {User{Name: "a", Grants: []Grant{{"q", Push | Operate}}}, "expected some of push+take+look+manage"},
+		"a glob with a space": {User{Name: "a", Grants: []Grant{{"a &b", Push}}}, "space"},
 		"a long glob":         {User{Name: "a", Grants: []Grant{{strings.Repeat("a", 1025), Push}}}, "too long"},
 		"no hash":             {User{Name: "a", Hashes: []string{"plain secret"}}, "none of bcrypt"},
 		"a short hash":        {User{Name: "a", Hashes: []string{secret[:59]}}, "none of bcrypt"},

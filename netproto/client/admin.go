@@ -54,6 +54,7 @@ func (c *Client) Connections(ctx context.Context) (all []map[string]string, err 
 type User struct {
 	Name    string
 	Off     bool // it may not log in
+	Open    bool // anybody is this user, without a login
 	Operate bool // it has the right that is of no queue
 	Grants  []Grant
 }
@@ -70,7 +71,7 @@ func (c *Client) Users(ctx context.Context) (all []User, err error) {
 	for _, line := range texts(v) {
 		head, grants, _ := strings.Cut(line, " (~")
 		name, rules, _ := strings.Cut(strings.TrimPrefix(head, "user "), " ")
-		u := User{Name: name, Off: strings.HasPrefix(rules, "off"), Operate: strings.HasSuffix(rules, "+@operate")}
+		u := User{Name: name, Off: strings.HasPrefix(rules, "off"), Open: strings.Contains(rules, "nopass"), Operate: strings.HasSuffix(rules, "+@operate")}
 		for grant := range strings.SplitSeq(grants, " (~") {
 			if pattern, rules, ok := strings.Cut(strings.TrimSuffix(grant, ")"), " &"); ok {
 				_, rights, _ := strings.Cut(rules, "-@all +@")

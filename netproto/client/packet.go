@@ -47,6 +47,7 @@ type Packet struct {
 	Consumer    string    // who claimed it last
 	State       State     // empty for one that Pop took
 	Reason      string    // why it came back or died, the last time
+	ErrorClass  string    // which kind of error that is: what the reason says before its first colon
 	Percent     int       // how far its consumer has come; -1 if it does not say
 	PercentText string
 	Origin      string    // the queue where it died, if that has a dead-letter queue
@@ -173,6 +174,7 @@ func (p *Packet) fields() [words.PacketFieldCount]any {
 		words.PacketConsumer:     &p.Consumer,
 		words.PacketState:        &p.State,
 		words.PacketReason:       &p.Reason,
+		words.PacketErrorClass:   &p.ErrorClass,
 		words.PacketProgress:     &p.Percent,
 		words.PacketProgressText: &p.PercentText,
 		words.PacketOrigin:       &p.Origin,

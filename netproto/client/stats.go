@@ -21,6 +21,7 @@ type Stats struct {
 	Full                bool // it holds all that its bound allows, or a push found no room lately
 	Closed              bool // nothing will ever be pushed again
 	Overdue             bool // its oldest ready packet is older than the setting alert-age
+	Held                bool // a consumer that has made no call for ten minutes holds a packet
 
 	Bands    []Band        // the ready packets by priority
 	Age      time.Duration // since the oldest ready packet was pushed; 0 if there is none
@@ -74,6 +75,7 @@ func (s *Stats) figure(i int) any {
 		words.Full:      &s.Full,
 		words.Closed:    &s.Closed,
 		words.Overdue:   &s.Overdue,
+		words.Held:      &s.Held,
 	}[i]
 }
 

@@ -45,11 +45,12 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 	c.want(bulkReply("delayed"))
 	c.ask("QNACK jobs 1 2", staleReply)
 	c.ask("QLIST jobs", wire(`*2 | "0" | *1
-*28
+*30
 `+fields+`"attempt" | :1`+"\n"+more+`"not-before" | :1700000003000
 "consumer" | "w1"
 "state" | "delayed"
-"reason" | "no disk"`))
+"reason" | "no disk"
+"last-error-class" | "no disk"`))
 	d.now.Add(2000)
 	c.ask("QPOP jobs", wire("*1\n*24\n"+fields+`"attempt" | :1`+"\n"+more+`"consumer" | "w1"
 "reason" | "no disk"`))

@@ -1,9 +1,11 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -85,6 +87,10 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 	appendText(w, "consumer", d.Consumer, d.Consumer != "")
 	appendText(w, "state", d.State.String(), form != formPopped)
 	appendText(w, "reason", d.Reason, len(d.Reason) > 0)
+	if form != formPopped && d.State != broker.Claimed { // who takes it has the reason
+		class := errorClass(d.Reason)
+		appendText(w, "last-error-class", class, len(class) > 0)
+	}
 	if len(d.Progress) > 0 {
 		appendNumber(w, "progress", int64(d.Progress[0]), true)
 		appendText(w, "progress-text", d.Progress[1:], len(d.Progress) > 1)
@@ -102,6 +108,24 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 	out = appendBulk(appendBulk(out, "queue"), d.Queue)
 	out = appendBulk(appendBulk(out, "payload"), p.Payload)
 	s.peer.Out = append(out, w.dst...)
+}
+
+// maxErrorClass is the most bytes of one.
+const maxErrorClass = 64
+
+// errorClass is the kind of error that a reason tells of: what most programs write before a colon.
+func errorClass(reason []byte) []byte {
+	if attempt, text, found := bytes.Cut(reason, []byte(": ")); found && bytes.HasPrefix(attempt, []byte("dead at attempt ")) {
+		reason = text
+	}
+	if end := bytes.IndexAny(reason, ":\r\n"); end >= 0 {
+		reason = reason[:end]
+	}
+	for reason = bytes.TrimSpace(reason); len(reason) > maxErrorClass; {
+		_, last := utf8.DecodeLastRune(reason)
+		reason = reason[:len(reason)-last]
+	}
+	return reason
 }
 
 // why says in a sentence why a packet is not delivered now.

@@ -34,7 +34,7 @@ func fullPacket() broker.Found {
 			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1",
 		}},
 		Details: []broker.Detail{{
-			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Claimed, NotBefore: 1700000000002,
+			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Dead, NotBefore: 1700000000002,
 			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, FirstClaim: 1700000000003, LastClaim: 1700000000004,
 			Consumer: "w1", Origin: "old", Reason: []byte("timeout"), Progress: []byte("\x28halfway"), Unique: []byte("order-17"),
 		}},
@@ -65,8 +65,9 @@ const fullFields = `
 "token" | :42
 "lease-end" | :1700000030000
 "consumer" | "w1"
-"state" | "claimed"
+"state" | "dead"
 "reason" | "timeout"
+"last-error-class" | "timeout"
 "progress" | :40
 "progress-text" | "halfway"
 "origin" | "old"`
@@ -74,7 +75,7 @@ const fullFields = `
 const claimFields = `
 "first-claim" | :1700000000003
 "last-claim" | :1700000000004
-"why" | "claimed by "w1" until 2023-11-14T22:13:50.000Z; then it is gone, because it expires before: 2023-11-14T22:13:29.000Z"`
+"why" | "dead after 3 attempts, because: timeout"`
 
 func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 	full := fullPacket()
@@ -86,17 +87,25 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 		tags  string
 		more  string
 	}{
-		{"RESP2", formPackets, false, "*1\n*40", "*4", ""},
-		{"RESP3", formPackets, true, "*1\n%20", "%2", ""},
-		{"RESP2, without a head", formFields, false, "*40", "*4", ""},
-		{"RESP3, without a head", formFields, true, "%20", "%2", ""},
-		{"RESP2, why", formPacket, false, "*46", "*4", claimFields},
-		{"RESP3, why", formPacket, true, "%23", "%2", claimFields},
+		{"RESP2", formPackets, false, "*1\n*42", "*4", ""},
+		{"RESP3", formPackets, true, "*1\n%21", "%2", ""},
+		{"RESP2, without a head", formFields, false, "*42", "*4", ""},
+		{"RESP3, without a head", formFields, true, "%21", "%2", ""},
+		{"RESP2, why", formPacket, false, "*48", "*4", claimFields},
+		{"RESP3, why", formPacket, true, "%24", "%2", claimFields},
 	} {
 		want := strings.ReplaceAll(wire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
 		if got := packetsReply(full, c.form, c.resp3); got != want {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, want)
 		}
+	}
+}
+
+func TestWhyAPacketThatExpiresBeforeItsClaimEndsIsGoneThen(t *testing.T) {
+	p, d := &broker.Packet{Expiry: 1700000009000}, &broker.Detail{State: broker.Claimed, Consumer: "w1", LeaseEnd: 1700000030000}
+	const want = `claimed by "w1" until 2023-11-14T22:13:50.000Z; then it is gone, because it expires before: 2023-11-14T22:13:29.000Z`
+	if got := why(p, d); got != want {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 
@@ -129,6 +138,19 @@ func TestAPacketHasNoFieldThatDoesNotApply(t *testing.T) {
 	} {
 		if got := packetsReply(found, c.form, c.resp3); got != wire(c.want) {
 			t.Errorf("%s: %q, want %q", name, got, wire(c.want))
+		}
+	}
+}
+
+func TestTheClassOfAnErrorIsWhatStandsBeforeItsColon(t *testing.T) {
+	for reason, want := range map[string]string{
+		"ValueError: bad input: 7": "ValueError", "timeout": "timeout", "": "", ": x": "", " a b \n at: 7": "a b",
+		"dead at attempt 3: smtplib.SMTPError: 421": "smtplib.SMTPError", "dead at attempt 3": "dead at attempt 3",
+		strings.Repeat("é", 40): strings.Repeat("é", 32), "x" + strings.Repeat("é", 40): "x" + strings.Repeat("é", 31),
+		strings.Repeat("\xff", 70): strings.Repeat("\xff", 64),
+	} {
+		if got := string(errorClass([]byte(reason))); got != want {
+			t.Errorf("%q is of the class %q, want %q", reason, got, want)
 		}
 	}
 }

@@ -46,6 +46,7 @@ const (
 	Full
 	Closed
 	Overdue
+	Held
 	Figures // how many there are
 )
 
@@ -71,6 +72,7 @@ var QueueFigures = [Figures]Field{
 	Full:      {"full", Flag, "it holds all that `bound` or `bound-bytes` allows; or a push found no room, until a look, about each second, finds nine tenths of it or less"},
 	Closed:    {"closed", Flag, "QCLOSE has closed it for ever"},
 	Overdue:   {"overdue", Flag, "its oldest ready packet was pushed longer ago than `alert-age`: of the 16 worst priorities, give or take a second or a hundredth"},
+	Held:      {"held", Flag, "a consumer that has made no call for ten minutes holds a packet: of the first 256 that are claimed"},
 }
 
 // The places of the fields in PacketFields.
@@ -92,6 +94,7 @@ const (
 	PacketConsumer
 	PacketState
 	PacketReason
+	PacketErrorClass
 	PacketProgress
 	PacketProgressText
 	PacketOrigin
@@ -120,10 +123,12 @@ var PacketFields = [PacketFieldCount]Field{
 	PacketNotBefore: {"not-before", Moment, "when a delayed one becomes ready"},
 	PacketToken: {"token", Number, "of the present claim. Tokens rise over the whole store, across restarts: " +
 		"other systems can refuse what comes with a lower one"},
-	PacketLeaseEnd:     {"lease-end", Moment, "when the claim ends by itself, give or take a millisecond"},
-	PacketConsumer:     {"consumer", Text, "who claimed it last"},
-	PacketState:        {"state", Text, "ready, delayed, claimed, dead, done or damaged; not of a packet that QPOP took"},
-	PacketReason:       {"reason", Text, "why it came back or died, the last time"},
+	PacketLeaseEnd: {"lease-end", Moment, "when the claim ends by itself, give or take a millisecond"},
+	PacketConsumer: {"consumer", Text, "who claimed it last"},
+	PacketState:    {"state", Text, "ready, delayed, claimed, dead, done or damaged; not of a packet that QPOP took"},
+	PacketReason:   {"reason", Text, "why it came back or died, the last time"},
+	PacketErrorClass: {"last-error-class", Text, "which kind of error that is: the first line of the reason up to its first colon, such as `ValueError`, " +
+		"at most 64 bytes. In a `dead-letter` queue it begins behind `dead at attempt N:`. Not of a packet that is claimed or taken"},
 	PacketProgress:     {"progress", Percent, "how far its consumer has come, in percent"},
 	PacketProgressText: {"progress-text", Text, "the same in words"},
 	PacketOrigin:       {"origin", Text, "the queue where it died, if that has a `dead-letter` queue"},

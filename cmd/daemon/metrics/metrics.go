@@ -1,9 +1,10 @@
 // Package metrics shows Prometheus how a server does: METRICS.md is the list. The map:
 //
-//	metrics.go  Metrics: the page, and what it needs of a server
-//	figures.go  what the page says
-//	queues.go   which queues it shows, and what it adds up
-//	rules.go    rules for alerts
+//	metrics.go    Metrics: the page, and what it needs of a server
+//	figures.go    what the page says
+//	queues.go     which queues it shows, and what it adds up
+//	rules.go      rules for alerts
+//	dashboard.go  a dashboard for Grafana
 package metrics
 
 import (

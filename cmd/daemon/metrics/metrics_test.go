@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -170,16 +171,16 @@ func TestEveryMetricIsInTheTableAndNoOther(t *testing.T) {
 	}
 }
 
-func TestRulesNameMetricsAndLabelsThatThereAre(t *testing.T) {
+func TestRulesAndTheDashboardNameMetricsAndLabelsThatThereAre(t *testing.T) {
 	m, s := newPage(t)
 	push(t, s.Loop, one, "q")
 	page, _ := scrape(t, m)
 	found := families(page)
-	named := regexp.MustCompile(`holdfast_\w+`).FindAllString(Rules, -1)
+	named := regexp.MustCompile(`holdfast_\w+`).FindAllString(Rules+string(Dashboard()), -1)
 	for _, name := range named {
 		name, _ = strings.CutSuffix(name, "_bucket")
 		if found[name] == "" {
-			t.Errorf("rules name %s, which no page has", name)
+			t.Errorf("rules or the dashboard name %s, which no page has", name)
 		}
 	}
 	labels := " job instance " + strings.Join(slices.Collect(maps.Values(found)), " ")
@@ -199,6 +200,17 @@ func TestRulesNameMetricsAndLabelsThatThereAre(t *testing.T) {
 		t.Errorf("promtool: %v\n%s", err, out)
 	}
 	if out, err := exec.Command(promtool, "test", "rules", "testdata/rules.yml").CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
+	}
+	queries := "groups: [{name: dashboard, rules: [\n"
+	for i, q := range regexp.MustCompile(`"expr": (".*[^\\]"),`).FindAllStringSubmatch(string(Dashboard()), -1) {
+		queries += fmt.Sprintf("  {record: 'query:%d', expr: %s},\n", i, strings.ReplaceAll(q[1], "$__rate_interval", "5m"))
+	}
+	file := filepath.Join(t.TempDir(), "queries.yml")
+	if err := os.WriteFile(file, []byte(queries+"]}]\n"), 0o600); err != nil || strings.Count(queries, "record") < 15 {
+		t.Fatalf("%v\n%s", err, queries)
+	}
+	if out, err := exec.Command(promtool, "check", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("promtool: %v\n%s", err, out)
 	}
 	check := exec.Command(promtool, "check", "metrics")

@@ -164,7 +164,7 @@ var columns = func() []string {
 	for _, f := range words.QueueFigures {
 		all = append(all, f.Name)
 	}
-	return append(all, "since")
+	return append(all, "since", "taken", "manage")
 }()
 
 // queues writes the event of queues, if there is something to say.
@@ -201,7 +201,7 @@ func (v *view) queues(out *events) {
 			v.shown[r] = struct{}{}
 		}
 		out.separate(&rows)
-		out.Write(r.append(out.AvailableBuffer()))
+		out.Write(r.append(out.AvailableBuffer(), v.account == nil || v.account.May(access.Manage, []byte(r.Name))))
 	}
 	fmt.Fprintf(out, `],"more":%d}`, more)
 	if rows == 0 && gone == 0 && more == v.more && v.seen > 0 {
@@ -215,13 +215,15 @@ func (r *row) appendPlace(dst []byte) []byte {
 	return jsonbytes.Append(dst, []byte(r.Name))
 }
 
-// append appends the row as JSON.
-func (r *row) append(dst []byte) []byte {
+// append appends the row as JSON. manage says whether the user may change the queue.
+func (r *row) append(dst []byte, manage bool) []byte {
 	dst = r.appendPlace(append(dst, '['))
 	for _, n := range netproto.Figures(&r.QueueFigures) {
 		dst = strconv.AppendInt(append(dst, ','), n, 10)
 	}
-	return append(strconv.AppendInt(append(dst, ','), r.Since, 10), ']')
+	dst = strconv.AppendInt(append(dst, ','), r.Since, 10)
+	dst = strconv.AppendInt(append(dst, ','), r.Taken, 10)
+	return append(strconv.AppendBool(append(dst, ','), manage), ']')
 }
 
 // events are server-sent events for one page.

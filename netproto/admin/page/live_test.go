@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,20 @@ func TestAnOpenPageShowsWhatItsUserMayLookAt(t *testing.T) {
 	s.users.Swap(usersOf(t, []access.User{root()}))
 	if got := l.next("queues"); got != "" {
 		t.Errorf("a page whose user is gone gets %s", got)
+	}
+}
+
+func TestAnOpenPageIsToldWhichQueuesItsUserMayChange(t *testing.T) {
+	ann := user("ann", access.Grant{Glob: "*", Rights: access.Look}, access.Grant{Glob: "a*", Rights: access.Manage})
+	s := newSite(t, root(), ann).serve()
+	s.redis("QPUSH", "a1", "x")
+	s.redis("QPUSH", "b1", "x")
+	b := s.browse()
+	b.login("ann")
+	got := b.live().table()
+	at := slices.Index(got.Columns, "manage")
+	if at < 0 || len(got.Rows) != 2 || got.Rows[0][at] != true || got.Rows[1][at] != false {
+		t.Errorf("column %d of %+v, want that a1 may be changed and b1 not", at, got.Rows)
 	}
 }
 
@@ -305,5 +320,42 @@ func TestAUserLeavesPagesForOthers(t *testing.T) {
 	}
 	if ann, bob, root := opened("ann"), opened("bob"), opened("root"); ann != 16 || bob != 8 || root != 5 {
 		t.Errorf("ann has %d pages, bob %d and root %d: want the half of what is left, and one more for who operates", ann, bob, root)
+	}
+}
+
+func TestAHistoryIsOfWhatAVisitorMayLookAt(t *testing.T) {
+	s := newSite(t, root(), user("ann", access.Grant{Glob: "a*", Rights: access.Look}), user("bob", access.Grant{Glob: "*", Rights: access.Push})).serve()
+	s.page.Remember(map[string]int64{"a1": 1, "a2": 2, "b\xff": 4})
+	for name, want := range map[string][]string{"root": {"7", "1", "4"}, "ann": {"3", "1", "403"}, "bob": {"none", "403", "403"}} {
+		b := s.browse()
+		b.login(name)
+		for i, body := range []string{`{}`, `{"database":0,"queue":"a1"}`, `{"queue":{"base64":"Yv8="}}`} {
+			code, text := b.text("POST", "/page/history", body)
+			got := fmt.Sprint(code)
+			if code == 200 {
+				const before = `{"columns":["at","ready","delayed","claimed","dead","pushed","popped","acked","oldest"],"samples":[`
+				rows, found := strings.CutPrefix(text, before)
+				if !found {
+					t.Fatal(text)
+				}
+				if got = "none"; rows != "]}" {
+					got = strings.Split(rows[strings.LastIndex(rows, "[")+1:], ",")[1]
+				}
+			}
+			if got != want[i] {
+				t.Errorf("%s asks %s: %s, want %q", name, body, got, want[i])
+			}
+		}
+	}
+	b := s.browse()
+	b.login("ann")
+	if code, text := b.text("POST", "/page/history", `{"queue":"a1"}`, "X-Holdfast-Token", "other"); code != 403 {
+		t.Errorf("without the token: %d %s", code, text)
+	}
+	if code, text := b.text("POST", "/page/history", `{"queue":"nobody"}`); code != 403 {
+		t.Errorf("a queue of others: %d %s", code, text)
+	}
+	if code, text := b.text("POST", "/page/history", `{"queue":"a9"}`); code != 200 || !strings.HasSuffix(text, `"samples":[]}`) {
+		t.Errorf("a queue without a past: %d %s", code, text)
 	}
 }

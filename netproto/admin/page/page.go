@@ -9,6 +9,7 @@
 //	reply.go     replies of the Redis protocol as JSON
 //	live.go      one page that is open: what it is sent
 //	survey.go    how all queues are, for all open pages
+//	history.go   how they were in the last hour
 //	figures.go   how the server is
 package page
 
@@ -72,17 +73,20 @@ type Page struct {
 	commands *admin.Places // that are carried out
 	lives    *admin.Places // that are open
 	survey   survey
+	history  history
 }
 
 // New makes the page of a server that does not serve yet.
 func New(c Config) *Page {
-	p := &Page{config: c, mux: http.NewServeMux(), sessions: newSessions(), tokens: newTokens(), commands: admin.NewPlaces(maxCommands), lives: admin.NewPlaces(maxLives)}
+	p := &Page{config: c, mux: http.NewServeMux(), sessions: newSessions(), tokens: newTokens(), commands: admin.NewPlaces(maxCommands), lives: admin.NewPlaces(maxLives),
+		history: history{queues: make(map[place]*past)}}
 	p.serveStatic()
 	p.mux.HandleFunc("GET /page/session", p.visited(p.serveSession))
 	p.mux.HandleFunc("GET /page/live", p.visited(p.known(p.serveLive)))
 	p.mux.HandleFunc("POST /page/login", p.visited(p.post(p.serveLogin)))
 	p.mux.HandleFunc("POST /page/logout", p.visited(p.post(p.serveLogout)))
 	p.mux.HandleFunc("POST /page/command", p.visited(p.known(p.post(p.serveCommand))))
+	p.mux.HandleFunc("POST /page/history", p.visited(p.known(p.post(p.serveHistory))))
 	p.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Sprintf("%s %s is no request of the page", r.Method, r.URL.Path))
 	})
@@ -90,7 +94,10 @@ func New(c Config) *Page {
 }
 
 // Serve notes that the server serves.
-func (p *Page) Serve(s Source) { p.source.Store(&s) }
+func (p *Page) Serve(s Source) {
+	p.source.Store(&s)
+	go p.history.run(&s) // ends with the loop, a pause later
+}
 
 // ServeHTTP answers requests. The caller has refused those that come from pages of other sites.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -198,6 +198,8 @@ type sessionAnswer struct {
 	Token   string
 	Version string
 	Operate bool
+	Look    bool
+	Host    string
 }
 
 // session asks who it is, and takes over the token.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -169,18 +170,26 @@ func setCookie(w http.ResponseWriter, r *http.Request, value string, age time.Du
 
 // serveSession tells the page who looks.
 func (p *Page) serveSession(w http.ResponseWriter, _ *http.Request, v visitor) {
+	login, host := p.config.Users != nil && v.account == nil, ""
+	if !login {
+		host, _ = os.Hostname() // a page without a name does as well
+	}
 	answer(w, http.StatusOK, struct {
 		User    *string `json:"user"`
 		Login   bool    `json:"login"` // is needed first
 		Token   string  `json:"token"`
 		Version string  `json:"version"`
 		Operate bool    `json:"operate"`
+		Look    bool    `json:"look"` // at some queue
+		Host    string  `json:"host"`
 	}{
 		User:    nameOf(v.account),
-		Login:   p.config.Users != nil && v.account == nil,
+		Login:   login,
 		Token:   p.tokens.of(v.key),
 		Version: p.config.Version,
 		Operate: p.config.Users == nil || v.account.May(access.Operate, nil),
+		Look:    p.config.Users == nil || v.account.MaySome(access.Look),
+		Host:    host,
 	})
 }
 

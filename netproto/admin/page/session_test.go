@@ -10,7 +10,7 @@ import (
 
 func TestWithoutUsersThePageNeedsNoLogin(t *testing.T) {
 	b := newSite(t).serve().browse()
-	if s := b.session(); s.Login || s.User != nil || !s.Operate || s.Version != "1.2.3" || s.Token == "" {
+	if s := b.session(); s.Login || s.User != nil || !s.Operate || !s.Look || s.Version != "1.2.3" || s.Token == "" {
 		t.Errorf("session %+v", s)
 	}
 	if code, text := b.command("QUEUES"); code != 200 || text != `{"reply":[]}` {
@@ -23,7 +23,7 @@ func TestWithoutUsersThePageNeedsNoLogin(t *testing.T) {
 
 func TestALoginLastsUntilTheLogout(t *testing.T) {
 	b := newSite(t, root(), user("ann")).serve().browse()
-	if s := b.session(); !s.Login || s.User != nil || s.Operate {
+	if s := b.session(); !s.Login || s.User != nil || s.Operate || s.Host != "" {
 		t.Errorf("before: %+v", s)
 	}
 	if code, text := b.command("QUEUES"); code != 401 {
@@ -33,7 +33,7 @@ func TestALoginLastsUntilTheLogout(t *testing.T) {
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Secure || len(cookie.Value) < 43 || cookie.MaxAge <= 0 {
 		t.Errorf("cookie %+v", cookie)
 	}
-	if s := b.session(); s.Login || *s.User != "ann" || s.Operate {
+	if s := b.session(); s.Login || *s.User != "ann" || s.Operate || s.Look || s.Host == "" {
 		t.Errorf("after: %+v", s)
 	}
 	if code, text := b.command("ACL", "WHOAMI"); code != 200 || text != `{"reply":"ann"}` {
@@ -77,7 +77,7 @@ func TestALoginThatFailsBeginsNoSession(t *testing.T) {
 func TestAPasswordOfBasicAuthenticationNeedsNoSession(t *testing.T) {
 	b := newSite(t, root()).serve().browse()
 	b.header.Set("Authorization", "Basic cm9vdDp0aGUgc2VjcmV0")
-	if s := b.session(); s.Login || *s.User != "root" || !s.Operate {
+	if s := b.session(); s.Login || *s.User != "root" || !s.Operate || !s.Look {
 		t.Errorf("session %+v", s)
 	}
 	if code, text := b.command("QUEUES"); code != 200 {

@@ -33,7 +33,7 @@ func TestScreenshots(t *testing.T) {
 	stop := s.load()
 	defer stop()
 	tb := open(t, s.page+"#/")
-	time.Sleep(75 * time.Second) // the plots begin empty
+	time.Sleep(75 * time.Second) // plots begin with the server
 	for _, v := range []struct{ name, hash string }{
 		{"overview", "#/"}, {"queues", "#/queues"}, {"queue", "#/queue?db=0&name=mails&state=dead"}, {"busy", "#/queue?db=0&name=orders.eu"},
 		{"packet", "#/packet?db=0&name=mails&id=" + id}, {"log", "#/log"},

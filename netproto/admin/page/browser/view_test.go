@@ -25,84 +25,21 @@ func TestADeadPacketIsFoundUnderstoodAndRedrivenByClicks(t *testing.T) {
 	tb.click("mails")
 	tb.sees("mailbox full")
 	tb.click(id)
-	tb.sees("dead after 1 attempt, because: no such address")
+	tb.sees("Dead after 1 attempt, because: no such address")
 	tb.sees("{\n  \"to\": \"ann\",\n  \"to\": \"a \\\"{\",\n  \"10\": [],\n  \"n\": 1234567890123456789\n}")
-	tb.click("Try again…")
+	tb.click("Retry…")
 	tb.until("document.querySelector('dialog button[type=submit]:enabled')")
 	const said = "document.querySelector('dialog .counted').offsetHeight"
 	if height := eval[float64](tb, said); height != 0 {
 		t.Errorf("what the dialog has to say is nothing, and %v px high", height)
 	}
-	tb.click("Try again")
-	tb.sees("The packet is ready again.")
+	tb.click("Retry")
+	tb.sees("1 packet was made ready again.")
 	tb.until(said + " > 30")
 	tb.click("Close")
 	tb.until("!document.querySelector('dialog')")
 	if got := s.state("mails", id) + " " + s.state("mails", other); got != "ready dead" {
 		t.Errorf("the packets are %s, want ready, and the other dead", got)
-	}
-}
-
-func TestADialogAsksNoMoreForWhatItHas(t *testing.T) {
-	s := serve(t, daemon.Config{})
-	id := s.ask("QPUSH", "mails", "x").(string)
-	tb := open(t, s.page+"#/packet?db=0&name=mails&id="+id)
-	tb.click("Move…")
-	tb.sees("Name the queue that it goes to.")
-	tb.run(chromedp.Click("dialog input[name=to]"))
-	tb.types("letters")
-	tb.until("document.querySelector('dialog button[type=submit]:enabled')")
-	if strings.Contains(tb.text(), "Name the queue that it goes to.") {
-		t.Error("the dialog asks for a name that is there")
-	}
-}
-
-func TestDeadPacketsAreRedrivenByKeysAlone(t *testing.T) {
-	s := serve(t, daemon.Config{})
-	id := s.die("mails", "to ann", "no such address")
-	tb := open(t, s.page+"#/")
-	tb.sees("1 packet is dead")
-	tb.tabTo("mails")
-	tb.types(kb.Enter)
-	tb.sees("no such address")
-	tb.tabTo("Try dead again…")
-	tb.types(kb.Enter)
-	tb.sees("1 packet would be ready again.")
-	tb.types(kb.Escape)
-	tb.until("!document.querySelector('dialog') && document.activeElement.innerText === 'Try dead again…'")
-	if got := s.state("mails", id); got != "dead" {
-		t.Fatalf("after Escape the packet is %s, want dead", got)
-	}
-	tb.types(kb.Enter)
-	tb.sees("1 packet would be ready again.")
-	tb.tabTo("Try again")
-	tb.types(kb.Enter)
-	tb.sees("1 packet is ready again.")
-	tb.types(kb.Enter) // the focus is on Close
-	tb.until("!document.querySelector('dialog')")
-	if got := s.state("mails", id); got != "ready" {
-		t.Errorf("the packet is %s, want ready", got)
-	}
-}
-
-func TestWhatCannotBeUndoneAsksForTheName(t *testing.T) {
-	s := serve(t, daemon.Config{})
-	s.ask("QMPUSH", "mails", 3, "a", "b", "c")
-	tb := open(t, s.page+"#/queue?db=0&name=mails")
-	tb.click("Delete…")
-	tb.sees("3 packets would be deleted.")
-	const ready = "!document.querySelector('dialog button[type=submit]').disabled"
-	tb.run(chromedp.Click("#typed"))
-	tb.types("mail")
-	if eval[bool](tb, ready) {
-		t.Error("the button works before the name is there")
-	}
-	tb.types("s")
-	tb.until(ready)
-	tb.click("Delete")
-	tb.sees("3 packets were deleted.")
-	if got := s.ask("QLEN", "mails"); got != int64(0) {
-		t.Errorf("%v packets are left, want 0", got)
 	}
 }
 
@@ -123,16 +60,38 @@ func TestAQueueSaysWhyNothingMoves(t *testing.T) {
 	tb.until("[...document.querySelectorAll('.states')].map((e) => e.innerText.trim()).join() === 'full,,,,paused-out'")
 	tb.goes("#/")
 	for queue, why := range map[string]string{
-		"idle": "Nobody waits for packets", "paused": "Takes are paused", "later": "One packet is delayed; the next is ready at",
+		"idle": "Nobody waits for packets", "paused": "Deliveries are paused", "later": "One packet is delayed; the next is ready at",
 		"full": "at its bound of 1 packet: pushes are refused", "lent": "1 packet is with consumers",
 	} {
 		tb.goes("#/queue?db=0&name=" + queue)
 		tb.sees(why)
 	}
 	tb.goes("#/queue?db=0&name=paused")
-	tb.click("Resume takes…")
+	tb.click("Resume deliveries…")
 	tb.click("Resume")
-	tb.sees("Takes are resumed.")
+	tb.sees("Deliveries are resumed.")
+}
+
+func TestTimesAreOfTheReadersZone(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	const at = 4_000_000_000_123 // in 2096
+	id := s.ask("QPUSH", "later", "x", "AT", at).(string)
+	s.die("mails", "x", "no such address")
+	tb := open(t, s.page+"#/packet?db=0&name=later&id="+id)
+	call(tb, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "America/New_York"})
+	tb.run(chromedp.Navigate(s.page + "#/log"))
+	tb.run(chromedp.Reload())
+	tb.sees("Times are of America/New_York, UTC−0")
+	for hash, begins := range map[string]string{"#/packet?db=0&name=later&id=" + id: "Delayed until 2096-10-02 03:06:40", "#/queue?db=0&name=later": "the next is ready at 2096-10-02 03:06:40, in "} {
+		tb.goes(hash)
+		tb.sees(begins)
+		tb.until("[...document.querySelectorAll('time')].some((t) => t.title === '2096-10-02 03:06:40.123 UTC−04:00')")
+		if got := tb.text(); strings.Contains(got, "Z") && strings.Contains(got, "T07:") {
+			t.Errorf("%s has a time of another zone: %q", hash, got)
+		}
+	}
+	tb.goes("#/log")
+	tb.until("/^\\d{4}-.*UTC−0\\d:00$/.test(document.querySelector('.log time')?.title)")
 }
 
 func hostile() []string {
@@ -296,9 +255,10 @@ func TestLoginIsNeededWithUsers(t *testing.T) {
 	}
 	tb.run(chromedp.EmulateViewport(1280, 900))
 	tb.click("jobs")
-	tb.click("Delete…")
-	tb.sees("NOPERM")
-	tb.click("Cancel")
+	tb.sees("Your user may look at this queue and change nothing.")
+	if eval[bool](tb, "document.querySelector('.actions').checkVisibility()") {
+		t.Error("the user is offered what it may not do")
+	}
 	tb.goes("#/")
 	tb.sees("Bytes in queues")
 	if got := tb.text(); strings.Contains(got, "Disk") {
@@ -332,8 +292,56 @@ func TestWhatHappensIsInTheLog(t *testing.T) {
 	if n := eval[int](tb, "[...document.querySelectorAll('.log li')].filter((li) => li.innerText.includes('mails')).length"); n != 3 {
 		t.Errorf("%d packets have died by the log, want 3", n)
 	}
-	tb.click("mails")
-	tb.sees("dead after 1 attempt")
+	s.ask("QSET", "jobs", "dead-letter", "graves")
+	moved := s.die("jobs", "x", "first line\nsecond line")
+	tb.sees("Packet " + moved + " died and moved to graves after 1 attempt: first line ↵ second line")
+	tb.click("Packet " + moved)
+	tb.until("document.querySelector('.path')?.innerText.includes('graves')")
+	tb.sees("first line\nsecond line")
+}
+
+func TestAPageThatIsLeftLetsGoOfItsConnection(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/")
+	for range 8 { // a browser opens six connections to one server
+		tb.sees("Nothing needs you.")
+		tb.run(chromedp.Navigate("about:blank"), chromedp.Navigate(s.page+"#/"))
+	}
+	tb.sees("Nothing needs you.")
+}
+
+func TestAFilterWithOneMatchOpensIt(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QPUSH", "mails", "x")
+	s.ask("QPUSH", "jobs", "x")
+	tb := open(t, s.page+"#/queues")
+	tb.sees("2 queues")
+	tb.tabTo("Filter by name")
+	tb.types(kb.Enter + "ail")
+	tb.sees("1 of 2 queues")
+	tb.types(kb.Enter)
+	tb.until("document.querySelector('h1').textContent === 'mails'")
+	tb.sees("these are the defaults of the server")
+	tb.sees("Backoff max")
+}
+
+func TestJSONShowsLettersAndEscapesStayWhole(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/")
+	for payload, want := range map[string]string{
+		`["\u00e4\ud83d\ude00","\\u00e4","\ud83d","\u202e","\n"]`: "[\n  \"ä😀\",\n  \"\\\\u00e4\",\n  \"\\ud83d\",\n  \"\\u{202e}\",\n  \"\\n\"\n]",
+		"\u202eשלום\x00": "\\u{202e}שלום\\x00",
+	} {
+		id := s.ask("QPUSH", "mails", payload).(string)
+		tb.goes("#/packet?db=0&name=mails&id=" + id)
+		tb.until("document.querySelector('h1').textContent === 'Packet " + id + "' && document.querySelector('pre')")
+		if got := eval[string](tb, "document.querySelector('pre').textContent"); got != want {
+			t.Errorf("%q shows as %q, want %q", payload, got, want)
+		}
+	}
+	if got := eval[string](tb, "[...document.querySelectorAll('pre bdi[dir=ltr]')].map((e) => e.textContent).join()"); got != `\u{202e},\x00` {
+		t.Errorf("%q stay whole beside text from right to left", got)
+	}
 }
 
 func TestALostConnectionIsSaidAndMended(t *testing.T) {
@@ -403,9 +411,9 @@ func TestAPlotOfOneMomentSpansAMinute(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	tb := open(t, s.page+"#/log")
 	tb.sees("Nothing has been told yet.")
-	for _, past := range []string{"[]", "[[now, 1, 0, 0, 0, 0, 0, 0]]", "[[now - 600000, 1, 0, 0, 0, 0, 0, 0], [now, 1, 0, 0, 0, 0, 0, 0]]"} {
+	for _, past := range []string{"[]", "[[now, 1, 0, 0, 0]]", "[[now - 600000, 1, 0, 0, 0], [now, 1, 0, 0, 0]]"} {
 		span := eval[float64](tb, `import("/page/plot.js").then(async ({ Plot, depth }) => {
-			const now = Date.now(), plot = new Plot("", depth, () => `+past+`);
+			const now = Date.now(), plot = new Plot("", depth, { samples: `+past+` });
 			document.querySelector("main").append(plot.element);
 			plot.draw(300);
 			await new Promise(requestAnimationFrame);
@@ -414,6 +422,46 @@ func TestAPlotOfOneMomentSpansAMinute(t *testing.T) {
 			return max > Date.now() / 1000 - 60 && max < Date.now() / 1000 + 60 ? max - min : NaN; })`)
 		if want := map[bool]float64{false: 60, true: 600}[strings.Contains(past, "600000")]; !(math.Abs(span-want) < 0.001) {
 			t.Errorf("%s: the plot spans %v s, want the last %v", past, span, want)
+		}
+	}
+}
+
+func TestAPastBeginsWithTheHourOfTheServerAndGoesOnByItsGrain(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QPUSH", "mails", "x")
+	tb := open(t, s.page+"#/log")
+	tb.sees("Nothing has been told yet.")
+	before := eval[string](tb, `import("/page/past.js").then(async ({ Past }) => {
+		const past = await new Promise((done) => { const p = new Past(() => done(p)); });
+		const [at, ...figures] = past.samples[0];
+		return at <= performance.timeOrigin + 1000 ? figures.join(" ") : "none of before the page: " + at; })`)
+	if want := "0 0 0 0 0 0 0 0"; before != want {
+		t.Errorf("the first sample: %q", before)
+	}
+	got := eval[string](tb, `import("/page/past.js").then(({ Past }) => {
+		const past = new Past(() => {}, { database: 0, name: "nobody" });
+		const add = (at, ready, pushed, since) => past.add(at, { ready, delayed: 0, claimed: 0, dead: 0 }, { pushed, popped: 0, acked: 0 }, since);
+		for (let i = 0; i <= 25; i++) add(1000 * i, i, 4 * i, 500);
+		const ofNow = past.samples.map(([at, ready, , , , pushed, , , oldest]) => [at, ready, pushed, oldest].join(" "));
+		add(3_615_000, 9, 100, 0);
+		return [...ofNow, past.samples.length].join(", "); })`)
+	if want := "0 0  0, 10000 10 4 9500, 20000 20 4 19500, 25000 25 4 24500, 2"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestAQueueThatNobodyTakesFromIsAProblemFromTheFirstMoment(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/log")
+	tb.sees("Nothing has been told yet.")
+	for taken, want := range map[string]string{"now - 120000": "Nobody has taken packets for a minute or more: mails", "now - 1000": ""} {
+		got := eval[string](tb, `Promise.all([import("/page/state.js"), import("/page/problems.js")]).then(([{ hearQueues }, { problems }]) => {
+			const now = Date.now();
+			const q = { database: 0, name: "mails", ready: 1, since: now - 900000, taken: `+taken+` };
+			hearQueues({ whole: true, columns: Object.keys(q), rows: [Object.values(q)], gone: [] });
+			return problems().map((p) => [p.text, ...p.links.map((l) => l.label)].join(": ")).join(); })`)
+		if got != want {
+			t.Errorf("taken %s: %q, want %q", taken, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 import { act } from "./dialog.js";
 import { filterWords } from "./filter.js";
 import { command } from "./server.js";
+import { packetStates } from "./state.js";
 import { count, label, packets } from "./text.js";
 
 // What an operator can do to a queue q ({database, name}) and to one packet. Each returns a promise
@@ -13,7 +14,7 @@ function confirmation(q) {
 }
 
 const title = (q) => label(q.name, 60);
-const states = [["", "in any state"], ...["ready", "delayed", "claimed", "dead", "done", "damaged"].map((s) => [s, s])];
+const states = [["", "in any state"], ...packetStates.map((s) => [s, s])];
 const tagsField = (value) => ({ name: "tags", label: "Only packets with tags", value, placeholder: "all; such as class=high" });
 const verb = (n, one, many) => packets(n) + " " + (n === 1 ? one : many);
 
@@ -24,7 +25,7 @@ function bulk(q, words, more) {
 
 export function redrive(q, tags = "") {
   return bulk(q, (v) => ["QREDRIVE", q.name, ...(v.to ? ["TO", v.to] : [])], {
-    title: "Try dead packets of " + title(q) + " again", button: "Try again",
+    title: "Retry dead packets of " + title(q), button: "Retry",
     explain: "Dead packets become ready, with no attempts. Those of a dead-letter queue go back to where they died.",
     fields: [tagsField(tags), { name: "to", label: "Into another queue", placeholder: "back to their own" }],
     counted: (n) => n ? verb(n, "would be ready again.", "would be ready again.") : "There are no such dead packets.",
@@ -56,7 +57,7 @@ export function move(q, state = "", tags = "") {
     title: "Move packets of " + title(q), button: "Move",
     explain: "Packets keep their id, priority, age and state. Claimed and damaged ones stay.",
     fields: [
-      { name: "to", label: "Into the queue", required: "Name the queue that they go to." },
+      { name: "to", label: "Into the queue", required: "Name the queue to move to." },
       { name: "state", label: "Packets that are", options: states.filter(([s]) => s !== "claimed" && s !== "damaged"), value: state },
       { name: "most", label: "At most", type: "number", min: 1, placeholder: "all" }, tagsField(tags)],
     counted: (n) => n ? verb(n, "would be moved.", "would be moved.") : "There are no such packets.",
@@ -68,47 +69,55 @@ export function move(q, state = "", tags = "") {
 export function gate(q, end, pause) {
   const pushes = end === "pause-in";
   return act({
-    title: (pause ? "Pause " : "Resume ") + (pushes ? "pushes to " : "takes from ") + title(q), button: pause ? "Pause" : "Resume",
+    title: (pause ? "Pause " : "Resume ") + (pushes ? "pushes to " : "deliveries of ") + title(q), button: pause ? "Pause" : "Resume",
     explain: !pause ? "Clients that wait are served at once."
       : pushes ? "Pushes are refused with PAUSED, or wait if they may. What is queued is taken as before."
         : "Nobody gets packets; workers wait. Pushes go on, and nothing is lost.",
     run: () => command(q.database, "QSET", q.name, end, pause ? "yes" : "no"),
-    done: () => (pushes ? "Pushes are " : "Takes are ") + (pause ? "paused." : "resumed."),
+    done: () => (pushes ? "Pushes are " : "Deliveries are ") + (pause ? "paused." : "resumed."),
   });
 }
 
-export function deletePacket(q, id) {
+// These are for packets by their ids. What was not done is said by rest.
+const some = (ids, q) => (ids.length === 1 ? "packet " + ids[0] : packets(ids.length)) + " of " + title(q);
+const did = (n, ids, done, rest) => verb(n, "was " + done, "were " + done) + (n < ids.length ? " " + rest : "");
+
+export function deletePackets(q, ids) {
   return act({
-    title: "Delete packet " + id + " of " + title(q), button: "Delete", confirm: confirmation(q),
-    run: () => command(q.database, "QDEL", q.name, id),
-    done: (n) => n ? "The packet was deleted." : "The packet was gone already.",
+    title: "Delete " + some(ids, q), button: "Delete", confirm: confirmation(q),
+    run: () => command(q.database, "QDEL", q.name, ...ids),
+    done: (n) => did(n, ids, "deleted.", "What is not in the queue any more was left out."),
   });
 }
 
-export function redrivePacket(q, id) {
+export function redrivePackets(q, ids) {
   return act({
-    title: "Try packet " + id + " of " + title(q) + " again", button: "Try again",
-    explain: "It becomes ready, with no attempts.",
-    run: () => command(q.database, "QREDRIVE", q.name, id),
-    done: (n) => n ? "The packet is ready again." : "The packet is not dead any more: nothing was changed.",
+    title: "Retry " + some(ids, q), button: "Retry",
+    explain: "Dead packets become ready, with no attempts. Those of a dead-letter queue go back to where they died.",
+    run: async () => {
+      let n = 0;
+      for (const id of ids) n += await command(q.database, "QREDRIVE", q.name, id); // which takes one
+      return n;
+    },
+    done: (n) => did(n, ids, "made ready again.", "Only dead packets are retried."),
   });
 }
 
-export function movePacket(q, id) {
+export function movePackets(q, ids) {
   return act({
-    title: "Move packet " + id + " of " + title(q), button: "Move",
-    fields: [{ name: "to", label: "Into the queue", required: "Name the queue that it goes to." }],
-    run: (v) => command(q.database, "QMOVE", q.name, id, "TO", v.to),
-    done: (n) => n ? "The packet was moved." : "Nothing was moved: the packet is claimed, damaged or gone.",
+    title: "Move " + some(ids, q), button: "Move",
+    fields: [{ name: "to", label: "Into the queue", required: "Name the queue to move to." }],
+    run: (v) => command(q.database, "QMOVE", q.name, ...ids, "TO", v.to),
+    done: (n) => did(n, ids, "moved.", "Claimed and damaged packets stay."),
   });
 }
 
 export function prioritize(q, id, priority) {
   return act({
-    title: "Priority of packet " + id, button: "Set",
+    title: "Change the priority of packet " + id, button: "Change",
     explain: "1 is best. A packet of another priority keeps its age.",
     fields: [{ name: "n", label: "Priority", type: "number", min: 0, max: 4294967295, value: String(priority), required: "Give a number." }],
     run: (v) => command(q.database, "QPRIO", q.name, id, v.n),
-    done: (n) => n ? "The priority was set." : "The packet was gone already.",
+    done: (n) => n ? "The priority was changed." : "The packet was gone already.",
   });
 }

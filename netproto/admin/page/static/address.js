@@ -18,6 +18,7 @@ export function parse(hash) {
     state: p.get("state") ?? "",
     tags: p.get("tags") ?? "",
     id: p.get("id") ?? "",
+    find: p.get("find") ?? "",
     filter: p.get("filter") ?? "",
   };
 }

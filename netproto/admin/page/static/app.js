@@ -1,5 +1,6 @@
 import { parse } from "./address.js";
 import { el, setText } from "./dom.js";
+import { Host } from "./host.js";
 import { Live, logout, session } from "./server.js";
 import { Log } from "./log.js";
 import { Login } from "./login.js";
@@ -8,11 +9,11 @@ import { Packet } from "./packet.js";
 import { Queue } from "./queue.js";
 import { Queues } from "./queues.js";
 import { forget, hearQueues, hearServer, hearTold, state } from "./state.js";
-import { clock } from "./text.js";
+import { clock, offset } from "./text.js";
 
 // The page: which view is shown, who is logged in, and whether the server is heard.
 
-const views = { "": Overview, queues: Queues, queue: Queue, packet: Packet, log: Log };
+const views = { "": Overview, queues: Queues, queue: Queue, packet: Packet, log: Log, server: Host };
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 const who = document.querySelector(".who");
@@ -24,7 +25,7 @@ function show(next, focus) {
   view?.end();
   view = next;
   main.replaceChildren(view.element);
-  document.title = view.title + " · Holdfast";
+  document.title = [view.title, state.session.host, "Holdfast"].filter(Boolean).join(" · ");
   scrollTo(0, 0);
   if (focus) main.querySelector("h1").focus();
   view.shown();
@@ -34,7 +35,7 @@ function route(focus) {
   if (!live) return;
   const place = parse(location.hash);
   if (place.view === "queue" && view instanceof Queue && view.goes(place)) return;
-  const View = views[place.view] ?? Overview;
+  const View = place.view === "server" && !state.session.operate ? Overview : views[place.view] ?? Overview;
   for (const a of document.querySelectorAll("header nav a")) {
     const here = parse(a.hash).view === { queue: "queues", packet: "queues" }[place.view] || parse(a.hash).view === place.view;
     if (here) a.setAttribute("aria-current", "page");
@@ -80,7 +81,10 @@ async function start() {
     return;
   }
   say("");
-  setText(document.querySelector("footer"), "Holdfast " + (s.version ?? ""));
+  state.session = s;
+  setText(document.querySelector("footer"), "Holdfast " + (s.version ?? "") + " · Times are of " + Intl.DateTimeFormat().resolvedOptions().timeZone + ", " + offset(Date.now()));
+  setText(document.querySelector(".host"), s.host ?? "");
+  document.querySelector('nav [href="#/server"]').hidden = !s.operate;
   who.replaceChildren();
   document.body.classList.toggle("outside", s.login);
   if (s.login) {

@@ -17,7 +17,8 @@ export function act(action) {
     document.body.append(d.element);
     d.element.addEventListener("close", () => {
       d.element.remove();
-      if (opener?.isConnected) opener.focus();
+      if (opener?.isConnected && !opener.disabled) opener.focus();
+      else document.querySelector("h1")?.focus();
       resolve(d.changed);
     });
     d.element.showModal();
@@ -31,7 +32,9 @@ class Dialog {
     this.changed = false;
     this.round = 0;
     this.inputs = Object.fromEntries((action.fields ?? []).map((f) => [f.name, input(f)]));
+    this.fields = (action.fields ?? []).map((f) => el("label", {}, f.label, this.inputs[f.name]));
     this.typed = action.confirm ? el("input", { type: "text", id: "typed", autocomplete: "off", spellcheck: "false", input: () => this.allow() }) : null;
+    this.warning = this.typed ? el("label", {}, "This cannot be undone. Type ", el("b", { class: "name" }, action.confirm), " to confirm", this.typed) : null;
     this.status = el("p", { class: "counted", role: "status" });
     this.go = el("button", { type: "submit", class: action.confirm ? "danger" : "primary", disabled: true }, action.button);
     this.cancel = el("button", { type: "button", click: () => this.element.close() }, "Cancel");
@@ -39,9 +42,9 @@ class Dialog {
       el("form", { submit: (e) => { e.preventDefault(); this.run(); }, input: (e) => { if (e.target !== this.typed) this.later(); } },
         el("h2", { id: "dialog-title" }, action.title),
         action.explain ? el("p", {}, action.explain) : null,
-        (action.fields ?? []).map((f) => el("label", {}, f.label, this.inputs[f.name])),
+        this.fields,
         this.status,
-        this.typed ? el("label", {}, "This cannot be undone. Type ", el("b", { class: "name" }, action.confirm), " to confirm", this.typed) : null,
+        this.warning,
         el("div", { class: "buttons" }, this.cancel, this.go)));
   }
 
@@ -96,7 +99,7 @@ class Dialog {
       this.go.remove();
       setText(this.cancel, "Close");
       this.cancel.focus();
-      for (const i of [...Object.values(this.inputs), this.typed]) if (i) i.disabled = true;
+      for (const asked of [...this.fields, this.warning]) asked?.remove();
     } catch (e) {
       this.changed = true; // it may have done a part
       this.status.replaceChildren(problem(e.message));

@@ -1,12 +1,12 @@
 import { to } from "./address.js";
-import { el } from "./dom.js";
+import { el, timed } from "./dom.js";
 import { state } from "./state.js";
-import { clock, count, label, span } from "./text.js";
+import { count, label, line, span, stamp } from "./text.js";
 
 // What happened, newest first.
 
 const words = {
-  dead: (e) => "Packet " + e.id + " died" + (e.attempts ? " after " + count(e.attempts) + (e.attempts === 1 ? " attempt" : " attempts") : "") + (e.reason ? ": " + label(e.reason, 300) : ""),
+  dead: (e) => [el("a", { href: to("packet", e.database ?? 0, e.to ?? e.queue, { id: e.id }) }, "Packet " + e.id), (e.to === undefined ? " died" : " died and moved to " + label(e.to, 80)) + (e.attempts ? " after " + count(e.attempts) + (e.attempts === 1 ? " attempt" : " attempts") : "") + (e.reason ? ": " + line(e.reason, 300) : "")],
   bound: () => "The queue reached its bound",
   old: (e) => "The oldest ready packet is old" + (e.age_ms === undefined ? "" : ": " + span(e.age_ms)),
   young: () => "The oldest ready packet is younger than the alert-age again",
@@ -32,16 +32,16 @@ export class Log {
   update() {
     if (this.drawn === state.told || this.list.matches(":focus-within")) return;
     this.drawn = state.told;
-    this.list.replaceChildren(...(state.told.length ? state.told.map(line) : [el("li", { class: "muted" }, "Nothing has been told yet.")]));
+    this.list.replaceChildren(...(state.told.length ? state.told.map(entry) : [el("li", { class: "muted" }, "Nothing has been told yet.")]));
   }
 
   end() {}
 }
 
-function line(e) {
-  const href = e.queue === undefined ? null : e.event === "dead" && e.id ? to("packet", e.database ?? 0, e.queue, { id: e.id }) : to("queue", e.database ?? 0, e.queue);
+function entry(e) {
+  const href = e.queue === undefined ? null : to("queue", e.database ?? 0, e.queue);
   return el("li", { class: e.event === "disk" && e.state === "fine" ? "" : bad.includes(e.event) ? "bad" : "" },
-    el("time", {}, clock(e.at)), " ",
+    timed(stamp(e.at)), " ",
     href ? [el("a", { href }, el("bdi", { class: "name" }, label(e.queue, 80) || "(empty name)")), " "] : null,
     el("span", {}, (words[e.event] ?? (() => e.event))(e)));
 }

@@ -1,8 +1,9 @@
-import { el, figures, setText } from "./dom.js";
-import { Plot, depth, flow } from "./plot.js";
+import { el, setText, setTimed } from "./dom.js";
+import { Past } from "./past.js";
+import { Plot, depth, flow, oldest } from "./plot.js";
 import { problems } from "./problems.js";
 import { state } from "./state.js";
-import { clock, count, short, size, span } from "./text.js";
+import { brief, count, short, size, span, stamp } from "./text.js";
 
 // The whole server: what is wrong, how many packets there are, and what it does.
 
@@ -23,9 +24,8 @@ const rows = [
   ["Pushed since the start", (s) => s.totals && count(s.totals.pushed)],
   ["Connections", (s) => s.connections && (Object.entries(s.connections).filter(([, n]) => n).map(([door, n]) => door + " " + count(n)).join(", ") || "none")],
   ["Disk", (s) => s.disk && size(s.disk.free) + " free of " + size(s.disk.total)],
-  ["Journal", (s) => s.journal && size(s.journal.bytes) + ", " + count(s.journal.syncs) + " syncs, " + count(s.journal.batches) + " commits"],
-  ["Memory", (s) => s.memory && size(s.memory.rss) + ", heap " + size(s.memory.heap)],
-  ["Last good backup", (s) => s.totals && (s.backup?.at ? clock(s.backup.at, true) + ", " + span(s.at - s.backup.at) + " ago" : "none known")],
+  ["Memory", (s) => s.memory && size(s.memory.rss || s.memory.heap)],
+  ["Last good backup", (s) => s.totals && (s.backup?.at ? stamp(s.backup.at) + ", " + span(s.at - s.backup.at) + " ago" : "none known")],
 ];
 
 export class Overview {
@@ -34,7 +34,8 @@ export class Overview {
     this.problems = el("ul", { class: "problems", "aria-label": "Problems" });
     this.tiles = tiles.map(() => el("dd", {}, "–"));
     this.cells = rows.map(() => el("dd", {}, "–"));
-    this.plots = [new Plot("Packets", depth, () => state.past), new Plot("Packets a second", flow, () => state.past)];
+    this.past = new Past(() => this.draw());
+    this.plots = [new Plot("Packets", depth, this.past), new Plot("Packets a second", flow, this.past), new Plot("Age of the oldest", oldest, this.past, brief)];
     this.element = el("section", {}, el("h1", { tabindex: "-1" }, "Overview"), this.problems,
       el("dl", { class: "tiles" }, tiles.map(([name, className], i) => el("div", { class: className }, el("dt", {}, name), this.tiles[i]))),
       el("div", { class: "plots" }, this.plots.map((p) => p.element)),
@@ -51,10 +52,18 @@ export class Overview {
     rows.forEach(([, words], i) => {
       const told = words(state.server);
       this.cells[i].parentElement.hidden = !told;
-      setText(this.cells[i], told ?? "");
+      setTimed(this.cells[i], told ?? "");
     });
-    for (const p of this.plots) p.update();
+    const { at, packets, totals } = state.server;
+    let since = 0;
+    for (const q of state.queues.values()) if (q.since && (!since || q.since < since)) since = q.since;
+    this.past.add(at, packets, totals, since);
+    this.draw();
     this.showProblems();
+  }
+
+  draw() {
+    for (const p of this.plots) p.update();
   }
 
   // The list stays while the focus is in it: its elements would be others.

@@ -1,9 +1,9 @@
 import * as actions from "./actions.js";
 import { to } from "./address.js";
-import { el, figures, problem } from "./dom.js";
+import { copier, el, figures, problem, shown, timed } from "./dom.js";
 import { command, commandCut } from "./server.js";
-import { now } from "./state.js";
-import { bytesOf, clock, count, label, size, span, text } from "./text.js";
+import { keyOf, mayManage, now } from "./state.js";
+import { bytesOf, count, label, line, size, span, stamp, text } from "./text.js";
 
 // One packet: what it holds, what became of it, and why it is not delivered.
 
@@ -16,18 +16,21 @@ export class Packet {
   constructor(place) {
     this.place = place;
     this.q = { database: place.database, name: place.name };
+    this.key = keyOf(place.database, place.name);
     this.title = "Packet " + place.id;
     this.content = el("div", {}, el("p", { class: "muted" }, "Loading…"));
     this.element = el("section", {},
       el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), " › ", el("a", { href: to("queue", place.database, place.name) }, el("bdi", { class: "name" }, label(place.name, 80) || "(empty name)"))),
-      el("h1", { tabindex: "-1" }, "Packet ", place.id), this.content);
+      el("h1", { tabindex: "-1" }, "Packet ", place.id), el("div", { class: "bar" }, copier("Copy id", async () => place.id), el("button", { type: "button", click: () => this.load() }, "Refresh")), this.content);
   }
 
   shown() {
     this.load();
   }
 
-  update() {}
+  update() {
+    if (this.actions) this.actions.hidden = !mayManage(this.key);
+  }
 
   async load() {
     try {
@@ -41,10 +44,12 @@ export class Packet {
 
   show(p) {
     const tags = Array.isArray(p.tags) ? p.tags : Object.entries(p.tags ?? {});
+    this.actions = this.buttons(p);
+    this.update();
     const items = Object.entries(p).filter(([name]) => !shownElsewhere.includes(name)).map(([name, v]) => [names[name] ?? name, value(name, v)]);
     return [
-      el("p", { class: "why" }, label(p.why, 5000)),
-      this.buttons(p),
+      el("p", { class: "why" }, timed(sentence(p.why))),
+      this.actions,
       figures([...items, ...tags.map(([k, v]) => ["tag " + label(k, 60), el("bdi", {}, label(v, 300))])]),
       p.payload === undefined ? problem("The payload cannot be read from the disk.") : this.payload(p.payload),
     ];
@@ -53,11 +58,10 @@ export class Packet {
   buttons(p) {
     const button = (words, action, className) => el("button", { type: "button", class: className, click: async () => { if (await action()) this.load(); } }, words);
     return el("div", { class: "actions", role: "group", "aria-label": "Actions on this packet" },
-      p.state === "dead" || p.origin !== undefined ? button("Try again…", () => actions.redrivePacket(this.q, p.id), "primary") : null,
-      button("Priority…", () => actions.prioritize(this.q, p.id, p.priority)),
-      button("Move…", () => actions.movePacket(this.q, p.id)),
-      button("Delete…", () => actions.deletePacket(this.q, p.id), "danger"),
-      button("Refresh", () => true));
+      p.state === "dead" || p.origin !== undefined ? button("Retry…", () => actions.redrivePackets(this.q, [p.id]), "primary") : null,
+      button("Change priority…", () => actions.prioritize(this.q, p.id, p.priority)),
+      button("Move…", () => actions.movePackets(this.q, [p.id])),
+      button("Delete…", () => actions.deletePackets(this.q, [p.id]), "danger"));
   }
 
   // payload shows bytes as text, JSON or hex.
@@ -70,7 +74,7 @@ export class Packet {
     const pre = el("pre", { tabindex: "0", "aria-label": "Payload" });
     const note = el("p", { class: "muted", role: "status" });
     const choose = (form) => {
-      pre.textContent = forms[form]();
+      pre.replaceChildren(...shown(forms[form]()));
       const part = form === "hex" ? most / 8 : most;
       note.textContent = size(all) + (all > part ? "; the first " + size(part) + " are shown" : "");
     };
@@ -79,13 +83,18 @@ export class Packet {
       el("input", { type: "radio", name: "form", value: form, checked: form === first, disabled: !forms[form], change: () => choose(form) }), form));
     choose(first);
     const save = el("button", { type: "button", click: () => this.save().catch((e) => note.replaceChildren(problem(e.message))) }, "Save");
-    return el("section", {}, el("h2", {}, "Payload"), el("div", { class: "bar", role: "radiogroup", "aria-label": "Show the payload as" }, radios, save), pre, note);
+    return el("section", {}, el("h2", {}, "Payload"), el("div", { class: "bar", role: "radiogroup", "aria-label": "Show the payload as" }, radios, copier("Copy payload", async () => plain((await this.whole()).payload)), save), pre, note);
+  }
+
+  async whole() {
+    const p = await command(this.q.database, "QSHOW", this.q.name, this.place.id);
+    if (p === null) throw new Error("The packet is gone.");
+    return p;
   }
 
   // save asks for the whole payload, and gives it to the browser as a file.
   async save() {
-    const p = await command(this.q.database, "QSHOW", this.q.name, this.place.id);
-    if (p === null) throw new Error("The packet is gone.");
+    const p = await this.whole();
     const url = URL.createObjectURL(new Blob([bytesOf(p.payload)], { type: "application/octet-stream" }));
     el("a", { href: url, download: "packet-" + this.place.id }).click();
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
@@ -95,9 +104,19 @@ export class Packet {
 }
 
 function value(name, v) {
-  if (moments.includes(name)) return clock(v, true) + (v > now() ? ", in " + span(v - now()) : ", " + span(now() - v) + " ago");
+  if (moments.includes(name)) return timed(stamp(v) + (v > now() ? ", in " + span(v - now()) : ", " + span(now() - v) + " ago"));
   if (name === "progress") return v + " %";
-  return el("bdi", {}, typeof v === "number" ? count(v) : label(v, 5000));
+  if (name === "state") return el("span", { class: "state " + v }, v);
+  return el("bdi", { class: "lines" }, typeof v === "number" ? count(v) : text(v, 5000));
+}
+
+// plain is a payload as a text: that of other bytes is their base64.
+const plain = (payload) => typeof payload === "string" ? payload : payload.base64;
+
+// sentence begins what the server says in capitals, as other sentences do.
+function sentence(why) {
+  const said = line(why, 5000);
+  return said.slice(0, 1).toUpperCase() + said.slice(1);
 }
 
 // Only objects and arrays that are shown whole count as JSON.
@@ -111,7 +130,16 @@ function pretty(v) {
   return text(indented(v), 4 * most);
 }
 
-// indented changes nothing but white space: numbers too long for a browser, names that come twice
+// unescaped is a string of JSON with its letters as they are: \u00e4 is ä. What is not seen is escaped again.
+function unescaped(string) {
+  return string.replace(/\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|.)/gi, (all, high, low, one) => {
+    if (high) return String.fromCharCode(parseInt(high, 16), parseInt(low, 16));
+    const code = parseInt(one, 16);
+    return code > 0xa0 && (code < 0xd800 || code > 0xdfff) ? String.fromCharCode(code) : all;
+  });
+}
+
+// indented changes nothing but white space and escapes of letters: numbers too long for a browser, names that come twice
 // and the order are as they were pushed.
 function indented(json) {
   const tokens = json.match(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s"[\]{},:]+/g);
@@ -128,7 +156,7 @@ function indented(json) {
       case ",": return t + line();
       case ":": return ": ";
     }
-    return t;
+    return unescaped(t);
   }).join("");
 }
 

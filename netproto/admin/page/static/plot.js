@@ -2,9 +2,10 @@ import { el } from "./dom.js";
 import { now } from "./state.js";
 import { clock, short } from "./text.js";
 
-// A plot of the last ten minutes. Its lines are [name, style variable of the colour, column of a sample].
+// A plot of the last hour. Its lines are [name, style variable of the colour, column of a sample].
 export const depth = [["ready", "--ready", 1], ["delayed", "--delayed", 2], ["claimed", "--claimed", 3], ["dead", "--dead", 4]];
 export const flow = [["pushed", "--ready", 5], ["popped", "--delayed", 6], ["acknowledged", "--claimed", 7]];
+export const oldest = [["ready", "--ready", 8]];
 
 const height = 180;
 const color = (variable) => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
@@ -17,11 +18,12 @@ function minutes(u) {
 }
 
 export class Plot {
-  // read returns the samples; each begins with its moment in milliseconds.
-  constructor(title, lines, read) {
+  // The past is shown as numbers, or as words says them.
+  constructor(title, lines, past, words = short) {
     this.lines = lines;
-    this.read = read;
-    this.host = el("div", { class: "canvas", role: "img", "aria-label": title + " in the last ten minutes" });
+    this.past = past;
+    this.words = words;
+    this.host = el("div", { class: "canvas", role: "img", "aria-label": title + " in the last hour" });
     this.element = el("figure", { class: "plot" },
       el("figcaption", {}, title, " ", lines.map(([name, variable]) => el("span", { class: "key " + variable.slice(2) }, name))), this.host);
     this.watch = new ResizeObserver(() => this.resize());
@@ -50,14 +52,14 @@ export class Plot {
       },
       axes: [
         { ...axis, space: 90, size: 26, values: (u, all) => all.map((s) => clock(s * 1000)) },
-        { ...axis, size: 48, space: 36, values: (u, all) => all.map(short) },
+        { ...axis, size: 48, space: 36, values: (u, all) => all.map(this.words) },
       ],
       series: [{}, ...this.lines.map(([, variable]) => ({ stroke: () => color(variable), width: 1.5, points: { show: false } }))],
     }, this.data(), this.host);
   }
 
   data() {
-    const past = this.read();
+    const past = this.past.samples;
     return [past.map((s) => s[0] / 1000), ...this.lines.map(([, , column]) => past.map((s) => s[column]))];
   }
 

@@ -1,12 +1,13 @@
 import * as actions from "./actions.js";
 import { to } from "./address.js";
-import { el, figures, setText } from "./dom.js";
+import { el, figures, setText, timed } from "./dom.js";
 import { Packets } from "./packets.js";
-import { Plot, depth, flow } from "./plot.js";
+import { Past } from "./past.js";
+import { Plot, depth, flow, oldest } from "./plot.js";
 import { reasons } from "./reasons.js";
 import { command, commandCut } from "./server.js";
-import { keyOf, now, pastOf, rates, state } from "./state.js";
-import { clock, count, label, size, span } from "./text.js";
+import { keyOf, mayManage, now, rates, state } from "./state.js";
+import { brief, count, label, size, span, stamp, yes } from "./text.js";
 
 // One queue: how many packets are in which state, why they do not move, who works on them, and
 // what can be done.
@@ -30,13 +31,13 @@ export class Queue {
     this.consumers = el("div", {});
     this.settings = el("div", {});
     this.priorities = el("div", {});
-    const past = () => { const q = state.queues.get(this.key); return q ? pastOf(q) : []; };
-    this.plots = [new Plot("Packets", depth, past), new Plot("Packets a second", flow, past)];
-    this.packets = new Packets(place, () => this.look());
+    this.past = new Past(() => this.draw(), place);
+    this.plots = [new Plot("Packets", depth, this.past), new Plot("Packets a second", flow, this.past), new Plot("Age of the oldest", oldest, this.past, brief)];
+    this.packets = new Packets(place, () => this.changed());
     this.element = el("section", { class: "queue" },
       el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), place.database ? " · database " + place.database : ""),
       el("h1", { tabindex: "-1" }, el("bdi", { class: "name" }, label(place.name, 300) || "(empty name)")),
-      this.why, el("dl", { class: "tiles" }, [...this.tileOf.values()]), this.buttons(),
+      this.why, el("dl", { class: "tiles" }, [...this.tileOf.values()]), this.buttons(), this.barred,
       el("div", { class: "plots" }, this.plots.map((p) => p.element)), this.packets.element,
       el("h2", {}, "Consumers"), this.consumers, el("h2", {}, "Since the queue was made"), this.facts,
       el("h2", {}, "Ready packets by priority"), this.priorities, el("h2", {}, "Settings"), this.settings);
@@ -46,22 +47,23 @@ export class Queue {
     const button = (words, action, className) => el("button", { type: "button", class: className, click: async () => { if (await action()) this.changed(); } }, words);
     const gate = (end) => button("", () => actions.gate(this.q, end, !this.paused(end)));
     this.gates = { "pause-in": gate("pause-in"), "pause-out": gate("pause-out") };
-    this.redrive = button("Try dead again…", () => actions.redrive(this.q, this.place.tags));
+    this.redrive = button("Retry dead…", () => actions.redrive(this.q, this.place.tags));
+    this.harvest = button("End claims…", () => actions.harvest(this.q, this.place.tags));
     this.showGates();
-    return el("div", { class: "actions", role: "group", "aria-label": "Actions on this queue" },
+    this.barred = el("p", { class: "muted", hidden: true }, "Your user may look at this queue and change nothing.");
+    return this.actions = el("div", { class: "actions", role: "group", "aria-label": "Actions on this queue", hidden: true },
       this.redrive,
-      this.gates["pause-out"], this.gates["pause-in"],
-      button("End claims…", () => actions.harvest(this.q, this.place.tags)),
+      this.gates["pause-out"], this.gates["pause-in"], this.harvest,
       button("Move…", () => actions.move(this.q, this.place.state, this.place.tags)),
       button("Delete…", () => actions.purge(this.q, this.place.state, this.place.tags), "danger"));
   }
 
   paused(end) {
-    return ["yes", true, 1, "1"].includes(this.got?.settings[end]);
+    return yes(this.got?.settings[end]);
   }
 
   showGates() {
-    setText(this.gates["pause-out"], (this.paused("pause-out") ? "Resume" : "Pause") + " takes…");
+    setText(this.gates["pause-out"], (this.paused("pause-out") ? "Resume" : "Pause") + " deliveries…");
     setText(this.gates["pause-in"], (this.paused("pause-in") ? "Resume" : "Pause") + " pushes…");
   }
 
@@ -104,10 +106,28 @@ export class Queue {
   update() {
     const q = state.queues.get(this.key) ?? (this.failed ? null : this.got?.stat);
     for (const [s, cell] of this.tiles) setText(cell, q ? count(q[s]) : "–");
+    this.offer(q);
     this.redrive.classList.toggle("primary", q?.dead > 0);
     for (const s of rare) this.tileOf.get(s).hidden = !q?.[s];
     this.say(q);
+    if (state.queues.has(this.key)) this.past.add(now(), q, q, q.since);
+    this.draw();
+  }
+
+  draw() {
     for (const p of this.plots) p.update();
+  }
+
+  // offer shows the buttons of a user who may change the queue. One that has nothing to do is off. The
+  // dead packets of other queues are ready in a dead-letter queue.
+  offer(q) {
+    this.actions.hidden = !mayManage(this.key);
+    this.packets.offer(!this.actions.hidden);
+    this.barred.hidden = !state.queues.has(this.key) || !this.actions.hidden;
+    for (const [button, idle, why] of [[this.redrive, !q?.dead && !q?.ready, "No packet is dead."], [this.harvest, !q?.claimed, "No packet is claimed."]]) {
+      button.disabled = idle;
+      button.title = idle ? why : "";
+    }
   }
 
   say(q) {
@@ -116,7 +136,7 @@ export class Queue {
     const said = all.join("\n");
     if (said === this.said) return;
     this.said = said;
-    this.why.replaceChildren(...all.map((s) => el("li", {}, s)));
+    this.why.replaceChildren(...all.map((s) => el("li", {}, timed(s))));
   }
 
   showGot() {
@@ -129,7 +149,9 @@ export class Queue {
     ]).children);
     this.consumers.replaceChildren(consumers.length ? this.consumerTable(consumers) : el("p", { class: "muted" }, "Nobody claims or waits."));
     this.priorities.replaceChildren(stat.ready ? el("p", {}, stat.priorities.filter((p) => p.packets).map((p) => (p.from === p.to ? p.from : p.from + "–" + p.to) + ": " + count(p.packets)).join(" · ")) : el("p", { class: "muted" }, "None."));
-    this.settings.replaceChildren(figures(Object.entries(settings).map(([name, v]) => [name, setting(name, v)]), "figures settings"));
+    const { own, ...others } = settings;
+    this.settings.replaceChildren(yes(own) ? "" : el("p", { class: "muted" }, "The queue has none of its own: these are the defaults of the server."),
+      figures(Object.entries(others).map(([name, v]) => [name.replaceAll("-", " "), setting(name, v)]), "figures settings"));
   }
 
   consumerTable(consumers) {
@@ -138,7 +160,7 @@ export class Queue {
       el("th", { scope: "row" }, el("bdi", { class: "name" }, label(c.name, 80))),
       el("td", {}, c.claimed ? [count(c.claimed) + " for " + span(now() - c.since) + ": ", (c.ids ?? []).slice(0, 5).map((id) => [el("a", { href: to("packet", this.q.database, this.q.name, { id }) }, id), " "])].flat(2) : "none"),
       el("td", {}, c.waiting?.length ? c.waiting.slice(0, 3).map((w) => label(typeof w === "object" ? [w.queues].flat().map((n) => label(n, 40)).join(" ") + (w.filter ? " " + [w.filter].flat().map((n) => label(n, 40)).join(" ") : "") : w, 120)).join("; ") : "–"),
-      el("td", { class: "narrow" }, c.seen ? clock(c.seen) : "–"));
+      el("td", { class: "narrow" }, c.seen ? timed(stamp(c.seen)) : "–"));
     return el("div", {}, el("table", {}, el("thead", {}, el("tr", {}, ["Consumer", "Works on", "Waits for"].map((h) => el("th", { scope: "col" }, h)), el("th", { scope: "col", class: "narrow" }, "Last seen"))),
       el("tbody", {}, consumers.slice(0, most).map(row))), consumers.length > most ? el("p", { class: "muted" }, count(consumers.length - most) + " more.") : null);
   }

@@ -10,7 +10,7 @@ const spare = 8; // rows above and below what is seen
 const rowHeight = 36; // as in app.css
 
 // What is wrong with a queue, or done to it, is said behind its name.
-const states = ["paused-in", "paused-out", "full", "closed", "overdue"];
+const states = ["paused-in", "paused-out", "full", "closed", "overdue", "held"];
 
 const age = (q) => q.since ? now() - q.since : 0;
 
@@ -34,7 +34,7 @@ export class Queues {
     this.list = [];
     this.rows = [];
     this.filter = el("input", { type: "search", "aria-label": "Filter by name", placeholder: "Filter by name  ( / )", value: place.filter, spellcheck: "false", autocomplete: "off",
-      input: () => this.refilter(), keydown: (e) => { if (e.key === "ArrowDown") { e.preventDefault(); this.focus(0); } } });
+      input: () => this.refilter(), keydown: (e) => { if (e.key === "ArrowDown") { e.preventDefault(); this.focus(0); } else if (e.key === "Enter" && this.list.length === 1) location.hash = to("queue", this.list[0].database, this.list[0].name); } });
     this.number = el("span", { class: "muted", role: "status" });
     this.above = el("tr", { class: "space", "aria-hidden": "true" }, el("td", {}));
     this.below = el("tr", { class: "space", "aria-hidden": "true" }, el("td", {}));
@@ -77,7 +77,7 @@ export class Queues {
     if (always || !this.body.matches(":hover, :focus-within")) this.order();
     else this.list = this.list.map((q) => state.queues.get(q.key)).filter(Boolean);
     const all = state.queues.size;
-    setText(this.number, (this.list.length === all ? count(all) : count(this.list.length) + " of " + count(all)) + (all === 1 ? " queue" : " queues")
+    setText(this.number, !state.session.look ? "Your user may look at no queue." : (this.list.length === all ? count(all) : count(this.list.length) + " of " + count(all)) + (all === 1 ? " queue" : " queues")
       + (state.more ? "; " + count(state.more) + " more are not shown" : ""));
     this.draw();
   }

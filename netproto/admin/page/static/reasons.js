@@ -1,5 +1,5 @@
 import { now } from "./state.js";
-import { clock, count, packets, span } from "./text.js";
+import { count, packets, span, stamp, yes } from "./text.js";
 
 // reasons says in sentences why packets of a queue do not move, or that they do. q is its row,
 // rates are those of the last second; settings, stat and consumers are replies of QGET, QSTAT and
@@ -8,15 +8,14 @@ export function reasons(q, rates, settings, stat, consumers, next) {
   const all = [];
   const waiting = consumers.filter((c) => c.waiting?.length);
   const working = consumers.filter((c) => c.claimed);
-  const yes = (v) => v === "yes" || v === true || v === 1 || v === "1";
   if (yes(settings.closed)) all.push("The queue is closed: nothing will be pushed any more.");
   else if (yes(settings["pause-in"])) all.push("Pushes are paused: they are refused, or wait.");
-  if (yes(settings["pause-out"])) all.push("Takes are paused: nobody gets packets until they are resumed.");
+  if (yes(settings["pause-out"])) all.push("Deliveries are paused: nobody gets packets until they are resumed.");
   all.push(...bounds(q, settings));
   if (q.damaged) all.push(packets(q.damaged) + " cannot be read from the disk; the log says why. The others go on.");
-  if (q.dead) all.push(packets(q.dead) + (q.dead === 1 ? " is dead: it waits" : " are dead: they wait") + " for somebody to look, and to try again or delete.");
+  if (q.dead) all.push(packets(q.dead) + (q.dead === 1 ? " is dead: it waits" : " are dead: they wait") + " for somebody to look, and to retry or delete.");
   if (q.ready && !yes(settings["pause-out"])) all.push(...untaken(q, rates, stat, waiting, working));
-  if (!q.ready && q.delayed) all.push((q.delayed === 1 ? "One packet is delayed" : count(q.delayed) + " packets are delayed") + (next?.["not-before"] ? "; the next is ready at " + clock(next["not-before"]) + ", in " + span(next["not-before"] - now()) + "." : "."));
+  if (!q.ready && q.delayed) all.push((q.delayed === 1 ? "One packet is delayed" : count(q.delayed) + " packets are delayed") + (next?.["not-before"] ? "; the next is ready at " + stamp(next["not-before"]) + ", in " + span(next["not-before"] - now()) + "." : "."));
   if (!q.ready && q.claimed) all.push(packets(q.claimed) + (q.claimed === 1 ? " is" : " are") + " with consumers: no other is ready.");
   if (q.hidden) all.push(packets(q.hidden) + " of priority 0 " + (q.hidden === 1 ? "goes" : "go") + " only together with another of the same key.");
   if (!q.ready && !q.delayed && !q.claimed && !q.hidden && !q.dead && !q.damaged) all.push("The queue is empty: everything was taken.");

@@ -30,6 +30,9 @@ export async function session() {
 export const login = (user, password) => ask("login", { user, password });
 export const logout = () => ask("logout", {});
 
+// history is the last hour of a queue, or of all that the user may look at.
+export const history = (place) => ask("history", place ? { database: place.database, queue: place.name } : {});
+
 // command runs a command of the Redis door, and returns its reply.
 export const command = (database, ...words) => commandCut(0, database, ...words);
 
@@ -46,6 +49,8 @@ export class Live {
     this.handlers = handlers;
     this.lost = lost;
     this.open();
+    addEventListener("pagehide", this.left = () => this.shut()); // a browser may keep the page, and its connection
+    addEventListener("pageshow", this.back = () => { if (!this.source) this.open(); });
     document.addEventListener("visibilitychange", this.seen = () => {
       clearTimeout(this.hiding);
       if (document.hidden) this.hiding = setTimeout(() => this.shut(), 10_000);
@@ -97,6 +102,8 @@ export class Live {
   end() {
     this.shut();
     clearTimeout(this.hiding);
+    removeEventListener("pagehide", this.left);
+    removeEventListener("pageshow", this.back);
     document.removeEventListener("visibilitychange", this.seen);
   }
 }

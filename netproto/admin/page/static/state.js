@@ -3,44 +3,35 @@ import { label } from "./text.js";
 // What the server has told so far: its figures, its queues, and what happened. It lasts as long as
 // the page.
 
-const span = 600_000; // milliseconds of plots
 const mostTold = 500;
-const mostKept = 500; // queues with a past of their own, besides those that were opened
+
+// packetStates are the states of a packet, in the order in which lists show them.
+export const packetStates = ["ready", "delayed", "claimed", "dead", "done", "damaged"];
 
 export const state = {
+  session: { look: true }, // who looks, as /page/session says
   server: null,
-  past: [], // [at, ready, delayed, claimed, dead, rate of pushes, of takes, of acknowledgements]
   queues: new Map(),
   more: 0, // queues that were not sent
   told: [], // newest first
 };
 
-let kept = 0;
 let ahead = 0; // milliseconds of the server's clock before this one's
 
 // now is the time by the server's clock, as ages are.
 export const now = () => Date.now() + ahead;
 
 export function forget() {
-  Object.assign(state, { server: null, past: [], queues: new Map(), more: 0, told: [] });
-  kept = 0;
+  Object.assign(state, { server: null, queues: new Map(), more: 0, told: [] });
 }
 
 export const keyOf = (database, name) => JSON.stringify([database, name]);
-
-function trim(past, until) {
-  const first = past.findIndex((sample) => sample[0] >= until - span);
-  if (first > 0) past.splice(0, first);
-}
 
 function setClock(at) {
   const by = at - now();
   if (Math.abs(by) < 1000) return;
   ahead += by;
-  for (const q of state.queues.values()) {
-    q.heard += by;
-    q.taken += by;
-  }
+  for (const q of state.queues.values()) q.heard += by;
 }
 
 export function hearServer(s) {
@@ -49,9 +40,6 @@ export function hearServer(s) {
   state.server = s;
   const rate = (name) => before?.totals && s.totals && s.at > before.at ? Math.max(0, s.totals[name] - before.totals[name]) * 1000 / (s.at - before.at) : 0;
   s.rates = { pushed: rate("pushed"), popped: rate("popped"), acked: rate("acked"), died: rate("died") };
-  const p = s.packets;
-  state.past.push([s.at, p.ready, p.delayed, p.claimed, p.dead, s.rates.pushed, s.rates.popped, s.rates.acked]);
-  trim(state.past, s.at);
 }
 
 export function hearQueues(m) {
@@ -75,24 +63,12 @@ function hearRow(columns, row, at) {
   const before = state.queues.get(key);
   q.key = key;
   q.heard = at;
-  q.past = before?.past ?? (kept++ < mostKept ? [] : null);
   q.label = before?.label ?? label(q.name);
   const passed = before ? at - before.heard : 0;
   const ms = passed > 1500 || passed < 300 ? 1000 : passed;
   const rate = (name) => before ? Math.max(0, (q[name] ?? 0) - (before[name] ?? 0)) * 1000 / ms : 0;
   q.rates = { pushed: rate("pushed"), popped: rate("popped"), acked: rate("acked") };
-  q.taken = before && q.popped + q.acked === before.popped + before.acked && before.taken ? before.taken : at;
-  if (q.past) {
-    if (before && passed > 1500) q.past.push(sample(before, at - 1000, false));
-    q.past.push(sample(q, at, true));
-    trim(q.past, at);
-  }
   state.queues.set(key, q);
-}
-
-function sample(q, at, moving) {
-  const r = moving ? q.rates : { pushed: 0, popped: 0, acked: 0 };
-  return [at, q.ready, q.delayed, q.claimed, q.dead, r.pushed, r.popped, r.acked];
 }
 
 // rates of a queue are 0 when it has not changed for more than a second.
@@ -100,11 +76,10 @@ export function rates(q) {
   return now() - q.heard > 2000 ? { pushed: 0, popped: 0, acked: 0 } : q.rates;
 }
 
-// pastOf returns the samples of a queue, up to now.
-export function pastOf(q) {
-  q.past ??= [sample(q, q.heard, true)];
-  const at = now();
-  return at - q.heard > 2000 ? [...q.past, sample(q, q.heard + 1000, false), sample(q, at, false)] : q.past;
+// mayManage says whether the user may change a queue: the server says so of each that it sends.
+export function mayManage(key) {
+  const q = state.queues.get(key);
+  return q ? q.manage : state.more > 0;
 }
 
 // hearTold adds an event. Those that the server remembers come again with each connection.

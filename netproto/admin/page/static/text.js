@@ -32,6 +32,12 @@ export function label(value, most = 120) {
   return text(value, most).replace(/[\n\t]/g, escaped);
 }
 
+// line is a text of several lines in one.
+export const line = (value, most) => label(value, most).replace(/(\\x0d)?\\x0a/g, " ↵ ");
+
+// yes reads a setting that is on or off.
+export const yes = (v) => v === "yes" || v === true || v === 1 || v === "1";
+
 // A surrogate is not left without its other half.
 function cut(s, most) {
   if (s.length <= most) return s;
@@ -77,14 +83,33 @@ export function brief(ms) {
   return span(ms).split(" ").slice(0, 2).join(" ");
 }
 
+const two = (n) => String(n).padStart(2, "0");
+const day = (d) => d.getFullYear() + "-" + two(d.getMonth() + 1) + "-" + two(d.getDate());
+const timeOf = (d) => two(d.getHours()) + ":" + two(d.getMinutes()) + ":" + two(d.getSeconds());
+
 // clock is a moment in Unix milliseconds in the reader's zone, with the day unless it is today.
-export function clock(at, withDay = false) {
+export function clock(at) {
   const d = new Date(at);
   if (Number.isNaN(d.getTime())) return String(at);
-  const two = (n) => String(n).padStart(2, "0");
-  const time = two(d.getHours()) + ":" + two(d.getMinutes()) + ":" + two(d.getSeconds());
-  if (!withDay && d.toDateString() === new Date().toDateString()) return time;
-  return d.getFullYear() + "-" + two(d.getMonth() + 1) + "-" + two(d.getDate()) + " " + time;
+  return (day(d) === day(new Date()) ? "" : day(d) + " ") + timeOf(d);
+}
+
+// offset is how far the reader's zone is from UTC at a moment.
+export function offset(at) {
+  const minutes = -new Date(at).getTimezoneOffset();
+  return "UTC" + (minutes < 0 ? "−" : "+") + two(Math.floor(Math.abs(minutes) / 60)) + ":" + two(Math.abs(minutes) % 60);
+}
+
+// exact is a moment with all that is known of it.
+export function exact(at) {
+  const d = new Date(at);
+  return day(d) + " " + timeOf(d) + "." + String(d.getMilliseconds()).padStart(3, "0") + " " + offset(at);
+}
+
+// stamp is a moment as it stands in the server's sentences. What timed of dom.js shows is clock.
+export function stamp(at) {
+  const d = new Date(at);
+  return Number.isNaN(d.getTime()) ? String(at) : d.toISOString();
 }
 
 export function packets(n) {

@@ -1,0 +1,55 @@
+package browser_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+)
+
+func TestAPacketIsFoundByItsIDKeyOrProducer(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	for i := range 1200 {
+		s.ask("QPUSH", "mails", "x", "KEY", fmt.Sprint("k", i))
+	}
+	id := s.ask("QPUSH", "mails", "y", "KEY", "ann", "PRODUCER", "shop").(string)
+	number := s.ask("QPUSH", "mails", "z", "KEY", "4711").(string)
+	tb := open(t, s.page+"#/queue?db=0&name=mails")
+	find := func(words string) {
+		t.Helper()
+		tb.goes("#/queue?db=0&name=mails")
+		tb.sees("Page 1, 20 packets")
+		tb.run(chromedp.Click("input[aria-label='Find a packet by its id, key or producer']"))
+		tb.types(words + kb.Enter)
+	}
+	find(id)
+	tb.until("document.querySelector('h1').textContent === 'Packet " + id + "'")
+	for words, want := range map[string]string{"ann": id, "shop": id, "4711": number} {
+		find(words)
+		tb.sees("1 packet with the id, key or producer " + words)
+		tb.until("document.querySelector('.packets td a').textContent === '" + want + "'")
+	}
+	find("nobody")
+	tb.sees("No packet has the id, key or producer nobody")
+	tb.click("Show all")
+	tb.sees("Page 1, 20 packets")
+}
+
+func TestIDsAndPayloadsAreCopied(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	id := s.ask("QPUSH", "mails", `{"to":"ann"}`).(string)
+	tb := open(t, s.page+"#/packet?db=0&name=mails&id="+id)
+	tb.sees("Copy payload")
+	eval[any](tb, `Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => { window.copied = text; } } }), null`)
+	for button, want := range map[string]string{"Copy id": id, "Copy payload": `{"to":"ann"}`} {
+		tb.click(button)
+		tb.sees("Copied")
+		if got := eval[string](tb, "window.copied"); got != want {
+			t.Errorf("%s gives %q, want %q", button, got, want)
+		}
+		tb.until("!document.body.innerText.includes('Copied')")
+	}
+}

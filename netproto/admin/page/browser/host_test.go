@@ -1,0 +1,45 @@
+package browser_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
+
+func TestTheServerIsShownToThoseWhoOperateIt(t *testing.T) {
+	s := serve(t, daemon.Config{Version: "1.2.3", Users: []access.User{
+		{Name: "root", Password: "right", Grants: access.Everything(), Operate: true},
+		{Name: "ann", Password: "right", Grants: []access.Grant{{Glob: "jobs*", Rights: access.Look | access.Push}}},
+	}})
+	as := redis.NewClient(&redis.Options{Addr: s.config.Redis, Username: "ann", Password: "right", ClientName: "mailer"})
+	defer as.Close()
+	if err := as.Do(t.Context(), "QPUSH", "jobs", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	enter := func(user string) *tab {
+		tb := open(t, s.page+"#/server")
+		tb.until("document.querySelector('.login')")
+		tb.run(chromedp.SetValue("input[name=user]", user), chromedp.SetValue("input[name=password]", "right"))
+		tb.click("Log in")
+		tb.until("document.title.endsWith(' · " + host + " · Holdfast')")
+		return tb
+	}
+	tb := enter("root")
+	for _, words := range []string{"1.2.3", "mailer", "qpush", "jobs*: push, look", "*: push, take, look, manage; operate", "Up since"} {
+		tb.sees(words)
+	}
+	tb = enter("ann")
+	tb.sees("Overview")
+	if eval[bool](tb, `document.querySelector('nav [href="#/server"]').checkVisibility()`) {
+		t.Error("a user who does not operate the server is offered it")
+	}
+}

@@ -1,0 +1,103 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/netproto/words"
+)
+
+// told is what a history says, a row a sample.
+func (h *history) told(t *testing.T, pasts ...*past) (rows [][]float64) {
+	t.Helper()
+	var said struct {
+		Columns []string
+		Samples [][]float64
+	}
+	if err := json.Unmarshal(h.append(nil, pasts...), &said); err != nil {
+		t.Fatal(err)
+	}
+	if len(said.Samples) > 0 && len(said.Samples[0]) != len(said.Columns) {
+		t.Fatalf("%d columns, %d values", len(said.Columns), len(said.Samples[0]))
+	}
+	return said.Samples
+}
+
+// sampled takes a sample each ten seconds, of queues that have so many ready packets and pushes.
+func (h *history) sampled(queues map[string][2]int64) {
+	now := int64(h.turn) * 10_000
+	for name, n := range queues {
+		var told [words.Figures]int64
+		told[words.Ready], told[words.Pushed] = n[0], n[1]
+		if p := h.of(place{0, name}, &told); p != nil {
+			h.note(p, &told, now, max(0, now-n[0]))
+		}
+	}
+	h.end(now)
+}
+
+func TestAHistoryHasTheLastHourOfAQueueAndItsRates(t *testing.T) {
+	h := history{queues: make(map[place]*past)}
+	for n := range int64(1000) {
+		h.sampled(map[string][2]int64{"jobs": {n % 200, 25 * n}})
+	}
+	rows := h.told(t, h.queues[place{0, "jobs"}])
+	if len(rows) != historySamples-1 {
+		t.Fatalf("%d samples", len(rows))
+	}
+	for i, row := range rows {
+		n := float64(1000 - len(rows) + i)
+		if want := math.Mod(n, 200); row[0] != n*10_000 || row[1] != want || row[5] != 2.5 || row[8] != want {
+			t.Fatalf("sample %v: %v", n, row)
+		}
+	}
+}
+
+func TestAQueueThatWasGoneHasAPastWithAHole(t *testing.T) {
+	h := history{queues: make(map[place]*past)}
+	for _, queues := range []map[string][2]int64{{"a": {7, 7}}, {}, {"a": {3, 20}}, {"a": {3, 30}}} {
+		h.sampled(queues)
+	}
+	if got := fmt.Sprint(h.told(t, h.queues[place{0, "a"}])); got != "[[0 7 0 0 0 0 0 0 0] [10000 0 0 0 0 0 0 0 0] [20000 3 0 0 0 2 0 0 3] [30000 3 0 0 0 1 0 0 3]]" {
+		t.Error(got)
+	}
+	for range historySamples {
+		h.sampled(nil)
+	}
+	if len(h.queues) != 0 {
+		t.Error("what is empty for an hour has a past")
+	}
+}
+
+func TestAHistoryIsOfSoManyQueuesAndThoseThatAreGoneMakePlace(t *testing.T) {
+	h := history{queues: make(map[place]*past)}
+	queues := make(map[string][2]int64)
+	for i := range historyQueues {
+		queues[fmt.Sprint("q", i)] = [2]int64{1, 1}
+	}
+	h.sampled(queues)
+	delete(queues, "q0")
+	queues["late"], queues["later"] = [2]int64{5, 5}, [2]int64{5, 5}
+	h.sampled(queues) // finds no place
+	h.sampled(queues) // one of the two has that of q0
+	_, one := h.queues[place{0, "late"}]
+	_, other := h.queues[place{0, "later"}]
+	if len(h.queues) != historyQueues || one == other {
+		t.Errorf("%d queues have a past, those that came last: %v and %v", len(h.queues), one, other)
+	}
+}
+
+func TestNumbersOfAHistoryAreRightToOneIn256(t *testing.T) {
+	for n := 1.0; n < 1e12; n *= 1.003 {
+		if got := whole(half(n)); math.Abs(got-n) > n/256 {
+			t.Fatalf("%v became %v", n, got)
+		}
+	}
+	for n := range 257 {
+		if got := whole(half(float64(n))); got != float64(n) {
+			t.Fatalf("%d became %v", n, got)
+		}
+	}
+}

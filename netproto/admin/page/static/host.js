@@ -1,0 +1,95 @@
+import { el, figures, problem, setTimed, timed } from "./dom.js";
+import { command } from "./server.js";
+import { now, state } from "./state.js";
+import { count, label, size, span, stamp } from "./text.js";
+
+// The server itself, for those who operate it: the process, who is connected, and what users may do.
+
+const mostConnections = 200;
+
+// Facts are [title, text of the lines of INFO and of the figures that the server tells].
+const facts = [
+  ["Name", () => state.session.host],
+  ["Version", (i) => i.holdfast_version],
+  ["Up since", (i) => stamp(now() - i.uptime_in_seconds * 1000) + ", " + span(i.uptime_in_seconds * 1000)],
+  ["Process", (i) => i.process_id],
+  ["Processor time", (i) => span((Number(i.used_cpu_user) + Number(i.used_cpu_sys)) * 1000)],
+  ["Memory", (i, s) => size(s.memory.rss || s.memory.heap)],
+  ["Disk", (i, s) => size(s.disk.free) + " free of " + size(s.disk.total)],
+  ["Data", (i, s) => size(s.journal.bytes) + " in the journal, " + size(s.tables) + " in tables"],
+  ["Syncs of the disk", (i, s) => count(s.journal.syncs) + (s.journal.syncs ? ", " + milliseconds(s.journal.sync_us / s.journal.syncs) + " each" : "")],
+  ["Background work that failed", (i) => count(i.storage_failures)],
+  ["Commands of Redis clients", (i) => count(i.total_commands_processed)],
+];
+
+// Columns of connections are [title, class, text of the fields of CLIENT LIST].
+const columns = [
+  ["Address", "", (c) => c.addr],
+  ["Name", "middle", (c) => c.name || "–"],
+  ["User", "", (c) => c.user],
+  ["Library", "wide", (c) => [c["lib-name"], c["lib-ver"]].filter(Boolean).join(" ") || "–"],
+  ["Connected since", "narrow", (c) => stamp(now() - c.age * 1000)],
+  ["Idle", "narrow", (c) => span(c.idle * 1000)],
+  ["Database", "wide", (c) => c.db],
+  ["Last command", "", (c) => c.cmd.replace("|", " ")],
+];
+
+const milliseconds = (us) => (us / 1000).toFixed(1) + " ms";
+
+export class Host {
+  constructor() {
+    this.title = "Server";
+    this.content = el("div", {}, el("p", { class: "muted" }, "Loading…"));
+    this.note = el("p", { class: "muted", role: "status" });
+    this.element = el("section", {}, el("h1", { tabindex: "-1" }, "Server"), this.content,
+      this.note, el("button", { type: "button", click: () => this.load() }, "Refresh"));
+  }
+
+  shown() {
+    this.load();
+  }
+
+  async load() {
+    try {
+      const [info, connections, users] = await Promise.all([command(0, "INFO"), command(0, "CLIENT", "LIST"), command(0, "ACL", "LIST")]);
+      this.content.replaceChildren(this.facts(pairs(info, "\r\n", ":")), el("h2", {}, "Connections of Redis clients"), this.connections(connections), el("h2", {}, "Users"), this.users(users));
+      setTimed(this.note, "As of " + stamp(now()) + ".");
+    } catch (e) {
+      this.content.replaceChildren(problem(e.message));
+    }
+  }
+
+  facts(info) {
+    return figures(facts.map(([title, words]) => [title, timed(label(state.server ? words(info, state.server) : "–", 300))]));
+  }
+
+  connections(lines) {
+    const all = lines.split("\n").filter(Boolean).map((line) => pairs(line, " ", "="));
+    if (!all.length) return el("p", { class: "muted" }, "No Redis client is connected.");
+    return table(columns, all.slice(0, mostConnections), all.length - mostConnections);
+  }
+
+  users(lines) {
+    return table([
+      ["User", "", (u) => u.split(" ")[1]],
+      ["State", "", (u) => u.split(" ")[2]],
+      ["May", "", (u) => [...[...u.matchAll(/\(~(.*?) &.*? -@all([^()]*)\)/g)].map(([, glob, rights]) => glob + ": " + rights.replaceAll("+@", "").trim().replaceAll(" ", ", ")),
+        / -@all \+@operate/.test(u) ? "operate" : null].filter(Boolean).join("; ") || "nothing"],
+    ], lines, 0);
+  }
+
+  update() {}
+
+  end() {}
+}
+
+function table(columns, all, more) {
+  return el("div", {}, el("table", {}, el("thead", {}, el("tr", {}, columns.map(([title, className]) => el("th", { scope: "col", class: className }, title)))),
+    el("tbody", {}, all.map((one) => el("tr", {}, columns.map(([, className, words]) => el("td", { class: className }, el("bdi", { class: "name" }, timed(label(words(one), 120))))))))),
+  more > 0 ? el("p", { class: "muted" }, count(more) + " more.") : null);
+}
+
+// pairs reads lines of a name and a value.
+function pairs(text, between, is) {
+  return Object.fromEntries(text.split(between).filter((line) => line.includes(is)).map((line) => [line.slice(0, line.indexOf(is)), line.slice(line.indexOf(is) + 1)]));
+}
