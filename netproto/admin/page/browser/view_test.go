@@ -412,8 +412,8 @@ func TestAPlotOfOneMomentSpansAMinute(t *testing.T) {
 	tb := open(t, s.page+"#/log")
 	tb.sees("Nothing has been told yet.")
 	for _, past := range []string{"[]", "[[now, 1, 0, 0, 0]]", "[[now - 600000, 1, 0, 0, 0], [now, 1, 0, 0, 0]]"} {
-		span := eval[float64](tb, `import("/page/plot.js").then(async ({ Plot, depth }) => {
-			const now = Date.now(), plot = new Plot("", depth, { samples: `+past+` });
+		span := eval[float64](tb, `import("/page/plot.js").then(async ({ plots }) => {
+			const now = Date.now(), [plot] = plots({ samples: `+past+` });
 			document.querySelector("main").append(plot.element);
 			plot.draw(300);
 			await new Promise(requestAnimationFrame);
@@ -462,6 +462,30 @@ func TestAQueueThatNobodyTakesFromIsAProblemFromTheFirstMoment(t *testing.T) {
 			return problems().map((p) => [p.text, ...p.links.map((l) => l.label)].join(": ")).join(); })`)
 		if got != want {
 			t.Errorf("taken %s: %q, want %q", taken, got, want)
+		}
+	}
+}
+
+func TestMarksOfPlotsAreRoundNumbers(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/log")
+	tb.sees("Nothing has been told yet.")
+	for most, want := range map[string]string{
+		"0, 0, 0": "0 1 | 0 0.5 1 | 0 ms 1 min", "3, 0.3, 90000": "0 1 2 3 | 0 0.5 1 | 0 ms 1 min",
+		"2500000, 1250, 7200000": "0 1 M 2 M | 0 500 1 k | 0 ms 1 h 2 h",
+	} {
+		got := eval[string](tb, `import("/page/plot.js").then(async ({ plots }) => {
+			const now = Date.now(), [ready, pushed, oldest] = [`+most+`];
+			const samples = [now - 60000, now].map((at) => [at, ready, 0, 0, 0, pushed, 0, 0, oldest]);
+			const all = plots({ samples });
+			document.querySelector("main").append(...all.map((p) => p.element));
+			all.forEach((p) => p.draw(300));
+			await new Promise(requestAnimationFrame);
+			const marks = all.map((p) => p.chart.axes[1]._values.join(" ")).join(" | ");
+			all.forEach((p) => p.end());
+			return marks; })`)
+		if got != want {
+			t.Errorf("%s: %q, want %q", most, got, want)
 		}
 	}
 }

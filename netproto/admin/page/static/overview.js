@@ -1,9 +1,9 @@
 import { el, setText, setTimed } from "./dom.js";
 import { Past } from "./past.js";
-import { Plot, depth, flow, oldest } from "./plot.js";
+import { plots } from "./plot.js";
 import { problems } from "./problems.js";
 import { state } from "./state.js";
-import { brief, count, short, size, span, stamp } from "./text.js";
+import { count, short, size, span, stamp } from "./text.js";
 
 // The whole server: what is wrong, how many packets there are, and what it does.
 
@@ -35,7 +35,7 @@ export class Overview {
     this.tiles = tiles.map(() => el("dd", {}, "–"));
     this.cells = rows.map(() => el("dd", {}, "–"));
     this.past = new Past(() => this.draw());
-    this.plots = [new Plot("Packets", depth, this.past), new Plot("Packets a second", flow, this.past), new Plot("Age of the oldest", oldest, this.past, brief)];
+    this.plots = plots(this.past);
     this.element = el("section", {}, el("h1", { tabindex: "-1" }, "Overview"), this.problems,
       el("dl", { class: "tiles" }, tiles.map(([name, className], i) => el("div", { class: className }, el("dt", {}, name), this.tiles[i]))),
       el("div", { class: "plots" }, this.plots.map((p) => p.element)),

@@ -1,11 +1,22 @@
 import { el } from "./dom.js";
 import { now } from "./state.js";
-import { clock, short } from "./text.js";
+import { brief, clock, short } from "./text.js";
 
-// A plot of the last hour. Its lines are [name, style variable of the colour, column of a sample].
-export const depth = [["ready", "--ready", 1], ["delayed", "--delayed", 2], ["claimed", "--claimed", 3], ["dead", "--dead", 4]];
-export const flow = [["pushed", "--ready", 5], ["popped", "--delayed", 6], ["acknowledged", "--claimed", 7]];
-export const oldest = [["ready", "--ready", 8]];
+// Plots of the last hour. Lines are [name, style variable of the colour, column of a sample]; steps
+// are what may lie between two marks of the axis, which reaches to least at least.
+const tens = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((n) => [1, 2, 5].map((d) => d * 10 ** n));
+const second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
+const kinds = [
+  { title: "Packets", least: 1, steps: tens, words: short,
+    lines: [["ready", "--ready", 1], ["delayed", "--delayed", 2], ["claimed", "--claimed", 3], ["dead", "--dead", 4]] },
+  { title: "Packets a second", least: 1, steps: [0.1, 0.2, 0.5, ...tens], words: short,
+    lines: [["pushed", "--ready", 5], ["popped", "--delayed", 6], ["acknowledged", "--claimed", 7]] },
+  { title: "Age of the oldest", least: minute, words: brief, lines: [["ready", "--ready", 8]],
+    steps: [second, 10 * second, minute, 5 * minute, 10 * minute, hour, 6 * hour, ...tens.map((n) => n * day)] },
+];
+
+// plots are those of a past.
+export const plots = (past) => kinds.map((kind) => new Plot(kind, past));
 
 const height = 180;
 const color = (variable) => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
@@ -17,12 +28,11 @@ function minutes(u) {
   return [Math.min(at[0] ?? last, last - 60), last];
 }
 
-export class Plot {
-  // The past is shown as numbers, or as words says them.
-  constructor(title, lines, past, words = short) {
-    this.lines = lines;
+class Plot {
+  constructor(kind, past) {
+    this.kind = kind;
     this.past = past;
-    this.words = words;
+    const { title, lines } = kind;
     this.host = el("div", { class: "canvas", role: "img", "aria-label": title + " in the last hour" });
     this.element = el("figure", { class: "plot" },
       el("figcaption", {}, title, " ", lines.map(([name, variable]) => el("span", { class: "key " + variable.slice(2) }, name))), this.host);
@@ -48,19 +58,19 @@ export class Plot {
       padding: [8, 26, 0, 0],
       scales: {
         x: { range: minutes },
-        y: { range: (u, min, max) => [0, Math.max(1, max * 1.1)] },
+        y: { range: (u, min, max) => [0, Math.max(this.kind.least, max * 1.1)] },
       },
       axes: [
         { ...axis, space: 90, size: 26, values: (u, all) => all.map((s) => clock(s * 1000)) },
-        { ...axis, size: 48, space: 36, values: (u, all) => all.map(this.words) },
+        { ...axis, size: 48, space: 36, incrs: this.kind.steps, values: (u, all) => all.map(this.kind.words) },
       ],
-      series: [{}, ...this.lines.map(([, variable]) => ({ stroke: () => color(variable), width: 1.5, points: { show: false } }))],
+      series: [{}, ...this.kind.lines.map(([, variable]) => ({ stroke: () => color(variable), width: 1.5, points: { show: false } }))],
     }, this.data(), this.host);
   }
 
   data() {
     const past = this.past.samples;
-    return [past.map((s) => s[0] / 1000), ...this.lines.map(([, , column]) => past.map((s) => s[column]))];
+    return [past.map((s) => s[0] / 1000), ...this.kind.lines.map(([, , column]) => past.map((s) => s[column]))];
   }
 
   update() {

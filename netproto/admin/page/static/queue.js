@@ -3,11 +3,11 @@ import { to } from "./address.js";
 import { el, figures, setText, timed } from "./dom.js";
 import { Packets } from "./packets.js";
 import { Past } from "./past.js";
-import { Plot, depth, flow, oldest } from "./plot.js";
+import { plots } from "./plot.js";
 import { reasons } from "./reasons.js";
 import { command, commandCut } from "./server.js";
 import { keyOf, mayManage, now, rates, state } from "./state.js";
-import { brief, count, label, size, span, stamp, yes } from "./text.js";
+import { count, label, size, span, stamp, yes } from "./text.js";
 
 // One queue: how many packets are in which state, why they do not move, who works on them, and
 // what can be done.
@@ -32,7 +32,7 @@ export class Queue {
     this.settings = el("div", {});
     this.priorities = el("div", {});
     this.past = new Past(() => this.draw(), place);
-    this.plots = [new Plot("Packets", depth, this.past), new Plot("Packets a second", flow, this.past), new Plot("Age of the oldest", oldest, this.past, brief)];
+    this.plots = plots(this.past);
     this.packets = new Packets(place, () => this.changed());
     this.element = el("section", { class: "queue" },
       el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), place.database ? " · database " + place.database : ""),
