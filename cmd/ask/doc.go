@@ -6,6 +6,7 @@
 //	selection.go      filters
 //	packetjson.go     packets as JSON
 //	packettable.go    packets as a table
+//	errorcounts.go    how many have which error
 //	printing.go       packets that were taken
 //	bulk.go           what commands for many packets have in common
 //	settingsform.go   settings as they are shown

@@ -10,11 +10,19 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
+// printer takes the packets that a command lists.
+type printer interface {
+	print(p *client.Packet) error // perhaps it prints nothing before end
+	end() error
+}
+
 // List lists the packets of a queue.
 type List struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to look at."`
 	State string `enum:",ready,delayed,claimed,dead,done,damaged" default:"" placeholder:"STATE" help:"Only packets in this state: ready, delayed, claimed, dead, done or damaged (default: all)."`
 	Count int64  `placeholder:"N" help:"At most N packets; 0 is no limit (default 0)."`
+
+	ByError bool `help:"Count the packets by their last error, instead of listing them."`
 
 	selection
 	packetsForm
@@ -28,6 +36,7 @@ Examples:
 
     holdfast list jobs
     holdfast list jobs --state dead --count 20
+    holdfast list jobs --state dead --by-error
     holdfast list tasks --filter 'class=low' --json | jq .id`
 }
 
@@ -38,7 +47,11 @@ func (c *List) Run(ctx context.Context, p *terminal.Process) error {
 			return err
 		}
 		defer o.Discard()
-		out, options := c.printer(o), slices.Concat(inState(c.State), c.selection.options())
+		var out printer = c.printer(o)
+		if c.ByError {
+			out = &errorCounts{w: o, json: c.JSON, all: make(map[string]*errorCount)}
+		}
+		options := slices.Concat(inState(c.State), c.selection.options())
 		n := int64(0)
 		for packet, err := range server.List(ctx, c.Queue, options...) {
 			if err != nil {
