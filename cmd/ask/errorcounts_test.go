@@ -14,8 +14,8 @@ func TestPacketsAreCountedByTheirLastErrorTheMostFirst(t *testing.T) {
 	} {
 		var out strings.Builder
 		c := &errorCounts{w: &out, json: json, all: make(map[string]*errorCount)}
-		for _, p := range []client.Packet{{ID: "1"}, {ID: "2", ErrorClass: "timeout"}, {ID: "3", ErrorClass: "timeout"}, {ID: "4", ErrorClass: "ValueError"}, {ID: "5", ErrorClass: "timeout"}} {
-			if err := c.print(&p); err != nil {
+		for _, p := range []*client.Packet{{ID: "1"}, {ID: "2", ErrorClass: "timeout"}, {ID: "3", ErrorClass: "timeout"}, {ID: "4", ErrorClass: "ValueError"}, {ID: "5", ErrorClass: "timeout"}} {
+			if err := c.print(p); err != nil {
 				t.Fatal(err)
 			}
 		}
