@@ -35,6 +35,7 @@
 //	consumers.go      who claims packets
 //	status.go         how the server is
 //	health.go         whether it is
+//	reload.go         it reads its settings again
 //	connections.go    who is connected
 //	users.go          who may do what
 //	purge.go          packets go

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"os"
@@ -11,27 +12,43 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
-// Reloads lets a server follow its config file and the other files that it reads, at each SIGHUP
-// until ctx ends. args and config are what it began with.
-func (s *Sources) Reloads(ctx context.Context, hangups <-chan os.Signal, args []string, config daemon.Config, level *slog.LevelVar) <-chan daemon.Reload {
-	r := reloader{sources: s, args: args, reloads: make(chan daemon.Reload), begun: s.values(), config: config, level: level}
+// Follow lets a server follow its config file and the other files that it reads, at each SIGHUP
+// and when an operator asks, until ctx ends. args and c are what it begins with.
+func (s *Sources) Follow(ctx context.Context, hangups <-chan os.Signal, args []string, c *daemon.Config, level *slog.LevelVar) {
+	reloads, asked := make(chan daemon.Reload), make(chan func(admin.Reloaded, error))
+	r := reloader{sources: s, args: args, reloads: reloads, begun: s.values(), config: *c, level: level}
+	log := c.Logger
+	c.Reloads, c.AskReload = reloads, func(ctx context.Context) (said admin.Reloaded, err error) {
+		done := make(chan struct{})
+		select {
+		case asked <- func(s admin.Reloaded, e error) { said, err = s, e; close(done) }:
+			<-done
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		return said, err
+	}
 	go func() { // ends with ctx
 		for {
+			tell := func(admin.Reloaded, error) {}
 			select {
 			case <-hangups:
-				daemon.Reloading(func() {
-					if err := r.reload(ctx); err != nil {
-						config.Logger.Error("reload failed", "error", terminal.OneLine(err), "in_force", "the old settings")
-					}
-				})
+			case tell = <-asked:
 			case <-ctx.Done():
 				return
 			}
+			daemon.Reloading(func() {
+				said, err := r.reload(ctx)
+				if err != nil && ctx.Err() == nil {
+					log.Error("reload failed", "error", terminal.OneLine(err), "in_force", "the old settings")
+				}
+				tell(said, err)
+			})
 		}
 	}()
-	return r.reloads
 }
 
 // reloader is what a reload compares with. One goroutine uses it.
@@ -45,39 +62,39 @@ type reloader struct {
 }
 
 // reload reads all settings again and has the server take those that can change, or none.
-func (r *reloader) reload(ctx context.Context) error {
+func (r *reloader) reload(ctx context.Context) (said admin.Reloaded, err error) {
 	if file := r.sources.file; file != nil {
 		if err := daemon.Lasting(file.name); err != nil {
-			return err
+			return said, err
 		}
 	}
 	again, flags, config, err := readServer(r.sources.env, r.args)
 	if err != nil {
-		return err
+		return said, err
 	}
 	config.Logger, config.PlainUser = r.config.Logger, r.config.PlainUser
 	done := make(chan error, 1)
 	select {
 	case r.reloads <- daemon.Reload{Config: config, Done: func(err error) { done <- err }}:
-	case <-ctx.Done(): // the server drains
-		return nil
+	case <-ctx.Done():
+		return said, errors.New("the server stops")
 	}
 	if err := <-done; err != nil {
-		return err
+		return said, err
 	}
-	level, changed := flags.Level(), changedKeys(&r.config, &config)
-	before := r.level.Level()
+	level, before := flags.Level(), r.level.Level()
+	said.Changed, said.Restart = changedKeys(&r.config, &config), needRestart(r.begun, again.values())
 	if before != level {
-		changed = append(changed, "log-level")
+		said.Changed = append(said.Changed, "log-level")
 	}
 	r.config = config
 	r.level.Set(min(before, level)) // of both the one that shows more
-	config.Logger.Info("reloaded", "changed", changed)
+	config.Logger.Info("reloaded", "changed", said.Changed)
 	r.level.Set(level)
-	if keys := needRestart(r.begun, again.values()); len(keys) > 0 {
-		config.Logger.Warn("settings have changed that need a restart", "keys", keys)
+	if len(said.Restart) > 0 {
+		config.Logger.Warn("settings have changed that need a restart", "keys", said.Restart)
 	}
-	return nil
+	return said, nil
 }
 
 // maxChanged is how many keys a line of the log names.
@@ -122,7 +139,8 @@ func differ[V any](table string, before, after map[string]V) (keys []string) {
 }
 
 // needRestart are the flags that have changed and that no reload brings.
-func needRestart(before, after map[string]any) (keys []string) {
+func needRestart(before, after map[string]any) []string {
+	keys := []string{}
 	for _, live := range []string{"config", "log-level", "redis-password-file"} {
 		delete(after, live)
 	}

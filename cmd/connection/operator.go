@@ -38,6 +38,16 @@ func (o *Operator) Ready(ctx context.Context) error {
 	return o.explain(c.Ready(ctx))
 }
 
+// Reload has the server read its settings again, and returns what has changed.
+func (o *Operator) Reload(ctx context.Context) (admin.Reloaded, error) {
+	c, err := o.client()
+	if err != nil {
+		return admin.Reloaded{}, err
+	}
+	said, err := c.Reload(ctx)
+	return said, o.explain(err)
+}
+
 // client is what the flags say.
 func (o *Operator) client() (*admin.Client, error) {
 	user, password, err := o.Login.Read()

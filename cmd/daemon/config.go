@@ -24,6 +24,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -66,6 +67,8 @@ type Config struct {
 
 	// Reloads change the server while it runs; nil if nothing does.
 	Reloads <-chan Reload
+	// AskReload has whoever sends Reloads send one. Operators call it; nil: they cannot.
+	AskReload admin.Reload
 
 	// WrapStore, if not nil, puts a store between broker and storage, so that a test can plant faults.
 	WrapStore func(Store) Store

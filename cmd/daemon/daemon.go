@@ -57,7 +57,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	web := page.New(page.Config{Users: l.users, Logger: doors, Version: c.Version, Ready: health.Ready})
 	all.serveOperator(&c, admin.Config{
 		Health: health, Metrics: figures, Backup: backupOf(&opened, c.Version), Users: l.users, Logger: doors, Audit: audit,
-		AnyHost: c.Insecure || c.open() == "", Profiles: c.Debug, Page: web,
+		Reload: c.AskReload, AnyHost: c.Insecure || c.open() == "", Profiles: c.Debug, Page: web,
 	}, ended)
 	opened, err = storage.Open(c.Data, storage.Options{Sync: c.Sync, AcceptLoss: c.AcceptLoss, MaxPayload: c.MaxPayload, Logger: c.Logger})
 	if err != nil {

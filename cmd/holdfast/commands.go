@@ -29,6 +29,7 @@ type commands struct {
 	Hash        config.Hash         `cmd:"" group:"Server" help:"Make the hash of a password, for the users in a config file."`
 	Status      ask.Status          `cmd:"" group:"Server" help:"Print how a running server is."`
 	Health      ask.Health          `cmd:"" group:"Server" help:"Tell whether a running server is ready."`
+	Reload      ask.Reload          `cmd:"" group:"Server" help:"Have a running server read its settings again."`
 	Connections ask.Connections     `cmd:"" group:"Server" help:"List the connections of Redis clients."`
 	Users       ask.Users           `cmd:"" group:"Server" help:"List the users and their rights."`
 	Doctor      folder.Doctor       `cmd:"" group:"Server" help:"Say what to change on this machine before a server runs in earnest."`

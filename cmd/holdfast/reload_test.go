@@ -41,7 +41,7 @@ func reloadableServer(t *testing.T, config string, args ...string) *reloadable {
 	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
 	ended := make(chan struct{})
-	args = append([]string{"serve", "--data", t.TempDir(), "--config", r.file, "--pinpriq", "off", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
+	args = append([]string{"serve", "--data", t.TempDir(), "--config", r.file, "--pinpriq", "off", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log", "json"}, args...)
 	go func() { // ends with ctx
 		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: write, Env: command{}.lookup}, hangups: func() <-chan os.Signal { return r.hangups }}
 		p.run(ctx, args)
@@ -49,16 +49,16 @@ func reloadableServer(t *testing.T, config string, args ...string) *reloadable {
 		close(ended)
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	log, all := bufio.NewScanner(read), ""
-	for log.Scan() {
+	log, all, addrs := bufio.NewScanner(read), "", make(map[string]string)
+	for len(addrs) < 2 && log.Scan() {
 		all += log.Text() + "\n"
 		var line logLine
 		if json.Unmarshal(log.Bytes(), &line) == nil && line.Msg == "listening" {
-			r.testServer = &testServer{addrs: map[string]string{"redis": line.Addr}}
-			break
+			addrs[line.Protocol] = line.Addr
 		}
 	}
-	if r.testServer == nil {
+	r.testServer = &testServer{addrs: addrs}
+	if len(addrs) < 2 {
 		t.Fatalf("the server ended before it was listening:\n%s", all)
 	}
 	go func() { // ends with the server
@@ -127,6 +127,29 @@ func TestAReloadBringsUsersTheLogLevelAndDefaultsOfQueues(t *testing.T) {
 	r.write(r.file, alice)
 	r.reload("reloaded [log-level]")
 	r.reload("reloaded []")
+}
+
+func TestAnOperatorHasAServerReload(t *testing.T) {
+	password := configFileOf(t, "first")
+	alice := fmt.Sprintf(withAlice, password) + "operate = true\n"
+	bob := "[users.bob]\npassword-file = '" + password + "'\ngrants = { '*' = ['manage'] }\n"
+	r := reloadableServer(t, alice+bob)
+	reload := func(args ...string) result {
+		return r.run(t, append([]string{"reload", "--admin", r.addrs["admin"], "--user", "alice", "--password-file", password}, args...)...)
+	}
+	for _, step := range []struct{ config, json, want string }{
+		{alice + bob, "", "reloaded: nothing has changed\n"},
+		{"log-level = 'debug'\nmax-conns = 200\n" + alice + bob + "[queues.'jobs.*']\nlease = '7s'\n", "", "reloaded: queues.\"jobs.*\", log-level\na restart is needed for: max-conns\n"},
+		{alice + bob, "--json", `{"changed":["queues.\"jobs.*\"","log-level"],"restart":[]}` + "\n"},
+	} {
+		r.write(r.file, step.config)
+		if got := reload(strings.Fields(step.json)...); got.stdout != step.want || got.code != exitOK {
+			t.Errorf("it prints %+v, want %q", got, step.want)
+		}
+	}
+	r.write(r.file, "laese = '8s'\n"+alice)
+	oneErrorLine(t, reload(), exitFailed, "laese: unknown key")
+	oneErrorLine(t, r.run(t, "reload", "--admin", r.addrs["admin"], "--user", "bob", "--password-file", password), exitFailed, "refuses what this user asks")
 }
 
 func TestAReloadThatFailsChangesNothing(t *testing.T) {

@@ -19,7 +19,7 @@ type serveCmd struct {
 func (c *serveCmd) Help() string {
 	return `Logs a line "listening" for each address once it serves there. SIGTERM or SIGINT makes it drain: it takes no new connections, answers what it has received, and ends with exit code 0. A second signal, half a second later or more, ends it at once. Neither loses anything that was acknowledged.
 
-SIGHUP reloads what can change while it runs: users, passwords, certificates, the log level and the defaults of queues, all or nothing. The log says "reloaded" or "reload failed", and which keys of the config file have changed that need a restart.
+SIGHUP, or "holdfast reload", reloads what can change while it runs: users, passwords, certificates, the log level and the defaults of queues, all or nothing. The log says "reloaded" or "reload failed", and which keys of the config file have changed that need a restart.
 
 Examples:
 
@@ -46,7 +46,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program, s *config.Sources) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if p.hangups != nil {
-		settings.Reloads = s.Reloads(ctx, p.hangups(), p.args, settings, level)
+		s.Follow(ctx, p.hangups(), p.args, &settings, level)
 	}
 	err = daemon.Run(ctx, settings)
 	var listen *daemon.ListenError

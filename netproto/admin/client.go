@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,21 +44,35 @@ type Client struct {
 // cut short ends in an error, never in io.EOF. ctx ends the transfer; Timeout bounds how long
 // Fetch, and each Read, waits for the server.
 func (c *Client) Fetch(ctx context.Context, r Request) (*Transfer, error) {
-	return c.get(ctx, "/backup", r.query(), ErrRefused)
+	return c.ask(ctx, http.MethodGet, "/backup", r.query(), ErrRefused)
 }
 
 // Ready returns nil if the server is ready, and else why not, or why nobody knows.
 func (c *Client) Ready(ctx context.Context) error {
-	t, err := c.get(ctx, "/readyz", "", ErrNotReady)
+	t, err := c.ask(ctx, http.MethodGet, "/readyz", "", ErrNotReady)
 	if err != nil {
 		return err
 	}
 	return t.Close()
 }
 
-// get asks for a path. Where the answer is not 200 the error wraps refused, unless a login would
+// Reload has the server read its settings again. The error wraps ErrRefused if nothing has changed
+// because they are not right.
+func (c *Client) Reload(ctx context.Context) (said Reloaded, err error) {
+	t, err := c.ask(ctx, http.MethodPost, "/reload", "", ErrRefused)
+	if err != nil {
+		return said, err
+	}
+	defer t.Close()
+	if err := json.NewDecoder(t).Decode(&said); err != nil {
+		return said, fmt.Errorf("the server at %s answered what is no JSON: %w", c.Address, err)
+	}
+	return said, nil
+}
+
+// ask makes a request. Where the answer is not 200 the error wraps refused, unless a login would
 // help.
-func (c *Client) get(ctx context.Context, path, query string, refused error) (*Transfer, error) {
+func (c *Client) ask(ctx context.Context, method, path, query string, refused error) (*Transfer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	address, timeout, dial := c.Address, c.Timeout, c.Dial
 	if dial == nil {
@@ -83,7 +98,7 @@ func (c *Client) get(ctx context.Context, path, query string, refused error) (*T
 		host = "localhost" + host
 	}
 	where := url.URL{Scheme: "http", Host: host, Path: path, RawQuery: query}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, method, where.String(), nil)
 	if err != nil {
 		cancel(nil)
 		return nil, fmt.Errorf("address %q: expected HOST:PORT: %w", address, err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,24 +22,28 @@ import (
 
 // route is a path and who may ask for it; everybody without a rule.
 type route struct {
-	path  string
-	may   rule
-	serve http.HandlerFunc
+	method string
+	path   string
+	may    rule
+	serve  http.HandlerFunc
 }
 
 // table is every path there is.
 func (s *Server) table() []route {
 	all := []route{
-		{"/livez", nil, state(s.config.Health.Live)},
-		{"/readyz", nil, state(s.config.Health.Ready)},
-		{"/healthz", nil, s.waitForHealth},
-		{"/backup", mayBackUp, s.served(s.serveBackup)},
+		{http.MethodGet, "/livez", nil, state(s.config.Health.Live)},
+		{http.MethodGet, "/readyz", nil, state(s.config.Health.Ready)},
+		{http.MethodGet, "/healthz", nil, s.waitForHealth},
+		{http.MethodGet, "/backup", mayBackUp, s.served(s.serveBackup)},
 	}
 	if s.config.Metrics != nil {
-		all = append(all, route{"/metrics", mayLookAtAll, s.serveMetrics})
+		all = append(all, route{http.MethodGet, "/metrics", mayLookAtAll, s.serveMetrics})
+	}
+	if s.config.Reload != nil {
+		all = append(all, route{http.MethodPost, "/reload", mayOperate, s.served(s.serveReload)})
 	}
 	if s.config.Profiles {
-		all = append(all, route{profiles, mayOperate, s.serveProfile})
+		all = append(all, route{http.MethodGet, profiles, mayOperate, s.serveProfile})
 	}
 	return all
 }
@@ -51,7 +56,7 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	var paths []string
 	for _, r := range s.table() {
-		mux.Handle(r.path, s.guard(get(s.only(r.may, r.serve))))
+		mux.Handle(r.path, s.guard(by(r.method, s.only(r.may, r.serve))))
 		paths = append(paths, r.path)
 	}
 	if s.config.Page != nil {
@@ -59,7 +64,7 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("/page/", s.guard(s.servePage))
 		paths = append(paths, "/")
 	}
-	mux.Handle("/", s.guard(get(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("/", s.guard(by(http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Sprintf("path %q does not exist: expected one of %s", r.URL.Path, strings.Join(paths, ", ")))
 	})))
 	return mux
@@ -93,12 +98,12 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	s.config.Page.ServeHTTP(w, r)
 }
 
-// get passes on GET requests.
-func get(serve http.HandlerFunc) http.HandlerFunc {
+// by passes on requests of a method.
+func by(method string, serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			w.Header().Set("Allow", http.MethodGet)
-			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("method %s is not allowed: use GET", r.Method))
+		if r.Method != method {
+			w.Header().Set("Allow", method)
+			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("method %s is not allowed: use %s", r.Method, method))
 			return
 		}
 		serve(w, r)
@@ -278,4 +283,17 @@ func (b *body) write(p []byte) (int, error) {
 		return n, fmt.Errorf("the client took less than %d bytes in %v", piece, b.stall)
 	}
 	return n, cmp.Or(err, b.pace.add(n, time.Since(began)))
+}
+
+// serveReload has the server read its settings again.
+func (s *Server) serveReload(w http.ResponseWriter, r *http.Request) {
+	defer Keep(r)()
+	said, err := s.config.Reload(r.Context())
+	if err != nil {
+		refuse(w, http.StatusConflict, err.Error())
+		return
+	}
+	s.audit(r, "reload", "")
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(said) // or the client has gone
 }

@@ -29,6 +29,15 @@ import (
 // is wrong; nothing has been written then.
 type Backup func(ctx context.Context, w Writer, r Request) error
 
+// Reload has the server read its settings again. It returns what has changed, or why nothing has.
+type Reload func(ctx context.Context) (Reloaded, error)
+
+// Reloaded is what a reload has changed: keys of the config file, and those that need a restart.
+type Reloaded struct {
+	Changed []string `json:"changed"`
+	Restart []string `json:"restart"`
+}
+
 // Writer takes a backup. It belongs to the goroutine that calls the Backup.
 type Writer interface {
 	io.Writer
@@ -47,6 +56,7 @@ type Config struct {
 	Users   *access.Control // who may ask for what; nil: everybody for everything
 	Logger  *slog.Logger    // of what clients cause
 	Audit   *access.Audit   // of what operators do; nil: it is not logged
+	Reload  Reload          // answers POST /reload; nil: there is no such path
 	Metrics http.Handler    // answers GET /metrics; nil: there is no such page
 	Page    http.Handler    // answers / and what begins with /page/, and finds out itself who asks; nil: there is no page
 
