@@ -36,25 +36,28 @@ func TestScreenshots(t *testing.T) {
 	time.Sleep(75 * time.Second) // plots begin with the server
 	for _, v := range []struct{ name, hash string }{
 		{"overview", "#/"}, {"queues", "#/queues"}, {"queue", "#/queue?db=0&name=mails&state=dead"}, {"busy", "#/queue?db=0&name=orders.eu"},
-		{"packet", "#/packet?db=0&name=mails&id=" + id}, {"log", "#/log"},
+		{"packet", "#/packet?db=0&name=mails&id=" + id}, {"log", "#/log"}, {"server", "#/server"}, {"found", "#/queue?db=0&name=mails&find=order-7"},
 	} {
 		tb.goes(v.hash)
 		time.Sleep(2 * time.Second) // a few events
-		tb.shoot(v.name)
+		tb.shoot(v.name, "header")
 	}
-	tb.goes("#/queue?db=0&name=mails")
+	tb.goes("#/queue?db=0&name=mails&state=dead")
+	tb.run(chromedp.Click("input[aria-label='Tick all packets of this page']"))
+	tb.shoot("ticked", ".list h2")
 	tb.click("Delete…")
 	tb.sees("would be deleted.")
-	tb.shoot("dialog")
+	tb.shoot("dialog", "header")
 }
 
-// shoot writes what the tab shows into a file for each width and scheme.
-func (tb *tab) shoot(name string) {
+// shoot writes what the tab shows, from an element on, into a file for each width and scheme.
+func (tb *tab) shoot(name, from string) {
 	tb.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
 		call(tb, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-		for _, width := range []int64{360, 1280} {
+		for _, width := range []int64{390, 1280} {
 			tb.run(chromedp.EmulateViewport(width, 900))
+			eval[any](tb, fmt.Sprintf("scrollTo(0, document.querySelector(%q).offsetTop - 70)", from))
 			time.Sleep(1200 * time.Millisecond) // for the plots to be drawn anew
 			picture, err := chromedp.Call(tb.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{})
 			if err == nil {
@@ -74,7 +77,7 @@ func (s *server) furnish() (id string) {
 	}
 	s.die("thumbnails", "GIF89a\x00\xff\xfe", "not a picture")
 	for i := range 120 {
-		s.ask("QPUSH", "mails", fmt.Sprintf("to reader number %d", i), "TAG", "class", []string{"low", "high"}[i%2], "TAG", "tenant", "acme")
+		s.ask("QPUSH", "mails", fmt.Sprintf("to reader number %d", i), "TAG", "class", []string{"low", "high"}[i%2], "TAG", "tenant", "acme", "KEY", fmt.Sprint("order-", i/4))
 	}
 	s.ask("QSET", "orders.eu", "bound", 5000, "max-attempts", 3)
 	s.ask("QSET", "webhooks", "pause-out", "yes")

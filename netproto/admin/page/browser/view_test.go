@@ -300,6 +300,19 @@ func TestWhatHappensIsInTheLog(t *testing.T) {
 	tb.sees("first line\nsecond line")
 }
 
+func TestAConsumerThatIsSilentIsNamed(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/queues")
+	tb.sees("0 queues")
+	if got := eval[string](tb, `import("/page/reasons.js").then(({ reasons }) => {
+		const now = Date.now(), q = { ready: 42, claimed: 9 }, rates = { popped: 0, acked: 0 };
+		return reasons(q, rates, {}, {}, [
+			{ name: "stuck", claimed: 8, since: now - 2_160_500, seen: now - 2_160_500, waiting: [] },
+			{ name: "busy", claimed: 1, since: now - 1000, seen: now - 1000, waiting: [] }]).join(" "); })`); got != "stuck holds 8 packets for 36 min 0 s, and was last heard of 36 min 0 s ago. Consumers are at work, and none waits for more packets." {
+		t.Errorf("the page says %q", got)
+	}
+}
+
 func TestAPageThatIsLeftLetsGoOfItsConnection(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	tb := open(t, s.page+"#/")

@@ -9,7 +9,7 @@ import { Packet } from "./packet.js";
 import { Queue } from "./queue.js";
 import { Queues } from "./queues.js";
 import { forget, hearQueues, hearServer, hearTold, state } from "./state.js";
-import { clock, offset } from "./text.js";
+import { clock, zone } from "./text.js";
 
 // The page: which view is shown, who is logged in, and whether the server is heard.
 
@@ -82,7 +82,7 @@ async function start() {
   }
   say("");
   state.session = s;
-  setText(document.querySelector("footer"), "Holdfast " + (s.version ?? "") + " · Times are of " + Intl.DateTimeFormat().resolvedOptions().timeZone + ", " + offset(Date.now()));
+  setText(document.querySelector("footer"), "Holdfast " + (s.version ?? "") + " · Times are of " + zone());
   setText(document.querySelector(".host"), s.host ?? "");
   document.querySelector('nav [href="#/server"]').hidden = !s.operate;
   who.replaceChildren();

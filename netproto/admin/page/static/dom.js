@@ -59,6 +59,13 @@ async function copy(text) {
   return done;
 }
 
+// badges shows the states of a queue that apply; states are [name, what it means].
+export function badges(e, states) {
+  const said = states.map(([name]) => name).join();
+  if (e.said !== said) e.replaceChildren(...states.map(([name, meaning]) => el("span", { class: "badge " + name, title: meaning }, name)));
+  e.said = said;
+}
+
 // figures makes a list of named numbers; items are [name, value or element].
 export function figures(items, className = "figures") {
   return el("dl", { class: className }, items.map(([name, value]) =>

@@ -29,7 +29,7 @@ const columns = [
   ["User", "", (c) => c.user],
   ["Library", "wide", (c) => [c["lib-name"], c["lib-ver"]].filter(Boolean).join(" ") || "–"],
   ["Connected since", "narrow", (c) => stamp(now() - c.age * 1000)],
-  ["Idle", "narrow", (c) => span(c.idle * 1000)],
+  ["Idle", "narrow", (c) => Number(c.idle) ? span(c.idle * 1000) : "now"],
   ["Database", "wide", (c) => c.db],
   ["Last command", "", (c) => c.cmd.replace("|", " ")],
 ];

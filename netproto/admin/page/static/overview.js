@@ -73,7 +73,7 @@ export class Overview {
     const said = JSON.stringify(found);
     if (said === this.said) return;
     this.said = said;
-    this.problems.replaceChildren(...(found.length ? found.map((p) => el("li", {}, p.text, p.links.length ? ": " : null, p.links.map((l, i) => [i ? ", " : null,
+    this.problems.replaceChildren(...(found.length ? found.map((p) => el("li", { class: p.grave ? "grave" : null }, p.text, p.links.length ? ": " : null, p.links.map((l, i) => [i ? ", " : null,
       el("a", { href: l.href }, el("bdi", { class: "name" }, l.label)), l.note ? " (" + l.note + ")" : null]).flat(),
     p.more ? " and " + count(p.more) + " more" : null)) : [el("li", { class: "fine" }, "Nothing needs you.")]));
   }

@@ -21,7 +21,7 @@ export class Packet {
     this.content = el("div", {}, el("p", { class: "muted" }, "Loading…"));
     this.element = el("section", {},
       el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), " › ", el("a", { href: to("queue", place.database, place.name) }, el("bdi", { class: "name" }, label(place.name, 80) || "(empty name)"))),
-      el("h1", { tabindex: "-1" }, "Packet ", place.id), el("div", { class: "bar" }, copier("Copy id", async () => place.id), el("button", { type: "button", click: () => this.load() }, "Refresh")), this.content);
+      el("div", { class: "head" }, el("h1", { tabindex: "-1" }, "Packet ", place.id), copier("Copy id", async () => place.id), el("button", { type: "button", click: () => this.load() }, "Refresh")), this.content);
   }
 
   shown() {

@@ -44,11 +44,11 @@ export class Packets {
     this.first = button("First page", () => { this.cursors = ["0"]; this.load(); });
     this.back = button("Back", () => { this.cursors.pop(); this.load(); });
     this.next = button("Next page", () => { this.cursors.push(this.cursor); this.load(); });
-    this.element = el("section", { class: "list" }, this.heading,
+    this.element = el("section", { class: "list" }, this.heading, this.tabs, el("div", { class: "bar" },
       el("form", { class: "bar", submit: (e) => { e.preventDefault(); location.hash = to("queue", this.place.database, this.place.name, { state: this.place.state, tags: this.tags.value }); } },
-        this.tabs, this.tags, el("button", { type: "submit" }, "Filter")),
+        this.tags, el("button", { type: "submit" }, "Filter")),
       el("form", { class: "bar", role: "search", submit: (e) => { e.preventDefault(); location.hash = to("queue", this.place.database, this.place.name, { find: this.find.value.trim() }); } },
-        this.find, el("button", { type: "submit" }, "Find"), this.leave),
+        this.find, el("button", { type: "submit" }, "Find"), this.leave)),
       this.tickedBar(), this.table, this.note, el("div", { class: "buttons" }, this.first, this.back, this.next, button("Refresh", () => this.load())));
     this.set(place);
   }

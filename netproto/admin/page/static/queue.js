@@ -1,12 +1,12 @@
 import * as actions from "./actions.js";
 import { to } from "./address.js";
-import { el, figures, setText, timed } from "./dom.js";
+import { badges, el, figures, setText, timed } from "./dom.js";
 import { Packets } from "./packets.js";
 import { Past } from "./past.js";
 import { plots } from "./plot.js";
 import { reasons } from "./reasons.js";
 import { command, commandCut } from "./server.js";
-import { keyOf, mayManage, now, rates, state } from "./state.js";
+import { keyOf, mayManage, now, queueStates, rates, state } from "./state.js";
 import { count, label, size, span, stamp, yes } from "./text.js";
 
 // One queue: how many packets are in which state, why they do not move, who works on them, and
@@ -23,6 +23,7 @@ export class Queue {
     this.q = { database: place.database, name: place.name };
     this.key = keyOf(place.database, place.name);
     this.title = label(place.name, 60);
+    this.states = el("span", { class: "states" });
     this.why = el("ul", { class: "why", "aria-label": "Why packets move or do not" });
     this.tiles = new Map([...tiles, ...rare].map((s) => [s, el("dd", {}, "–")]));
     this.tileOf = new Map([...tiles, ...rare].map((s) => [s, el("div", { class: s }, el("dt", {},
@@ -36,7 +37,7 @@ export class Queue {
     this.packets = new Packets(place, () => this.changed());
     this.element = el("section", { class: "queue" },
       el("p", { class: "path" }, el("a", { href: "#/queues" }, "Queues"), place.database ? " · database " + place.database : ""),
-      el("h1", { tabindex: "-1" }, el("bdi", { class: "name" }, label(place.name, 300) || "(empty name)")),
+      el("h1", { tabindex: "-1" }, el("bdi", { class: "name" }, label(place.name, 300) || "(empty name)"), this.states),
       this.why, el("dl", { class: "tiles" }, [...this.tileOf.values()]), this.buttons(), this.barred,
       el("div", { class: "plots" }, this.plots.map((p) => p.element)), this.packets.element,
       el("h2", {}, "Consumers"), this.consumers, el("h2", {}, "Since the queue was made"), this.facts,
@@ -107,6 +108,7 @@ export class Queue {
     const q = state.queues.get(this.key) ?? (this.failed ? null : this.got?.stat);
     for (const [s, cell] of this.tiles) setText(cell, q ? count(q[s]) : "–");
     this.offer(q);
+    badges(this.states, queueStates.filter(([name]) => q?.[name]));
     this.redrive.classList.toggle("primary", q?.dead > 0);
     for (const s of rare) this.tileOf.get(s).hidden = !q?.[s];
     this.say(q);

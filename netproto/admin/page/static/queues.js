@@ -1,6 +1,6 @@
 import { to } from "./address.js";
-import { el, setText } from "./dom.js";
-import { now, rates, state } from "./state.js";
+import { badges, el, setText } from "./dom.js";
+import { now, queueStates, rates, state } from "./state.js";
 import { brief, count, short } from "./text.js";
 
 // The table of all queues. Only the rows that can be seen are elements, so ten thousand queues cost
@@ -8,9 +8,6 @@ import { brief, count, short } from "./text.js";
 
 const spare = 8; // rows above and below what is seen
 const rowHeight = 36; // as in app.css
-
-// What is wrong with a queue, or done to it, is said behind its name.
-const states = ["paused-in", "paused-out", "full", "closed", "overdue", "held"];
 
 const age = (q) => q.since ? now() - q.since : 0;
 
@@ -162,7 +159,7 @@ class Row {
     }
     this.index = index;
     this.element.setAttribute("aria-rowindex", index + 2);
-    setText(this.states, states.filter((name) => q[name]).map((name) => " " + name).join(","));
+    badges(this.states, queueStates.filter(([name]) => q[name]));
     columns.forEach(([, , words], i) => { if (words) setText(this.cells[i], words(q)); });
     this.cells[4].classList.toggle("bad", q.dead > 0);
   }

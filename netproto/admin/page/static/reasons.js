@@ -1,5 +1,7 @@
 import { now } from "./state.js";
-import { count, packets, span, stamp, yes } from "./text.js";
+import { count, label, packets, span, stamp, yes } from "./text.js";
+
+const silence = 300_000; // milliseconds after which a consumer that holds packets is named
 
 // reasons says in sentences why packets of a queue do not move, or that they do. q is its row,
 // rates are those of the last second; settings, stat and consumers are replies of QGET, QSTAT and
@@ -7,13 +9,15 @@ import { count, packets, span, stamp, yes } from "./text.js";
 export function reasons(q, rates, settings, stat, consumers, next) {
   const all = [];
   const waiting = consumers.filter((c) => c.waiting?.length);
-  const working = consumers.filter((c) => c.claimed);
+  const lost = consumers.filter((c) => c.claimed && now() - (c.seen ?? c.since) > silence);
+  const working = consumers.filter((c) => c.claimed && !lost.includes(c));
   if (yes(settings.closed)) all.push("The queue is closed: nothing will be pushed any more.");
   else if (yes(settings["pause-in"])) all.push("Pushes are paused: they are refused, or wait.");
   if (yes(settings["pause-out"])) all.push("Deliveries are paused: nobody gets packets until they are resumed.");
   all.push(...bounds(q, settings));
   if (q.damaged) all.push(packets(q.damaged) + " cannot be read from the disk; the log says why. The others go on.");
   if (q.dead) all.push(packets(q.dead) + (q.dead === 1 ? " is dead: it waits" : " are dead: they wait") + " for somebody to look, and to retry or delete.");
+  for (const c of lost.slice(0, 3)) all.push(label(c.name, 60) + " holds " + packets(c.claimed) + " for " + span(now() - c.since) + (c.seen ? ", and was last heard of " + span(now() - c.seen) + " ago." : "."));
   if (q.ready && !yes(settings["pause-out"])) all.push(...untaken(q, rates, stat, waiting, working));
   if (!q.ready && q.delayed) all.push((q.delayed === 1 ? "One packet is delayed" : count(q.delayed) + " packets are delayed") + (next?.["not-before"] ? "; the next is ready at " + stamp(next["not-before"]) + ", in " + span(next["not-before"] - now()) + "." : "."));
   if (!q.ready && q.claimed) all.push(packets(q.claimed) + (q.claimed === 1 ? " is" : " are") + " with consumers: no other is ready.");

@@ -5,6 +5,15 @@ import { label } from "./text.js";
 
 const mostTold = 500;
 
+// queueStates are what can be wrong with a queue, or done to it, as [figure, what it means].
+export const queueStates = [
+  ["full", "a push found no room"],
+  ["overdue", "the oldest ready packet is older than alert-age"],
+  ["paused-in", "pushes are paused"],
+  ["paused-out", "deliveries are paused"],
+  ["closed", "nothing will be pushed any more"],
+];
+
 // packetStates are the states of a packet, in the order in which lists show them.
 export const packetStates = ["ready", "delayed", "claimed", "dead", "done", "damaged"];
 

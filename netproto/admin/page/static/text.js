@@ -95,9 +95,15 @@ export function clock(at) {
 }
 
 // offset is how far the reader's zone is from UTC at a moment.
-export function offset(at) {
+function offset(at) {
   const minutes = -new Date(at).getTimezoneOffset();
   return "UTC" + (minutes < 0 ? "−" : "+") + two(Math.floor(Math.abs(minutes) / 60)) + ":" + two(Math.abs(minutes) % 60);
+}
+
+// zone is the reader's zone.
+export function zone() {
+  const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return name === "UTC" ? name : name + ", " + offset(Date.now());
 }
 
 // exact is a moment with all that is known of it.
