@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
 
-// Audit logs what users manage and operate, as lines "audit". Beyond auditsAtOnce and
-// auditsPerSecond it counts, and logs a line with how many times for each user, address and command
-// every auditPause: nothing is left out without a word. A nil one logs nothing. Any goroutine may
-// call its methods.
+// Audit logs what users manage and operate, as lines "audit", and remembers the newest. Beyond
+// auditsAtOnce and auditsPerSecond it counts, and logs a line with how many times for each user,
+// address and command every auditPause: nothing is left out without a word. A nil one logs nothing.
+// Any goroutine may call its methods.
 type Audit struct {
 	log *slog.Logger
 
@@ -21,6 +22,7 @@ type Audit struct {
 	at      time.Time
 	counted map[Action]*tally // since the last pause
 	timer   *time.Timer       // to its end; nil if none is under way
+	recent  []Entry           // the newest, the oldest first
 }
 
 // Action is who did what.
@@ -37,6 +39,37 @@ func (x *Action) attributes(remote fmt.Stringer) []any {
 		a = append(a, "database", x.Database)
 	}
 	return a
+}
+
+// Entry is what a line of the audit says.
+type Entry struct {
+	Action
+	At      int64 // Unix milliseconds
+	Remote  string
+	Queue   string
+	Packets string // ids, with a space between
+	Count   int64  // below 0: it does not say
+	Times   int64  // how often it was done; where it is more than once, Queue and Packets are not known
+}
+
+// maxRecent is how many lines are remembered.
+const maxRecent = 200
+
+// Recent returns the newest lines, the oldest first.
+func (a *Audit) Recent() []Entry {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.recent)
+}
+
+func (a *Audit) remember(e Entry) {
+	if len(a.recent) >= maxRecent {
+		a.recent = slices.Delete(a.recent, 0, 1)
+	}
+	a.recent = append(a.recent, e)
 }
 
 // tally is how often an action was done that was not logged by itself.
@@ -74,17 +107,19 @@ func (a *Audit) Note(x Action, remote fmt.Stringer, queue []byte, packets [][]by
 		return
 	}
 	a.lines--
+	e := Entry{Action: x, At: now.UnixMilli(), Remote: remote.String(), Queue: string(queue[:min(len(queue), maxAudited)]), Count: count, Times: 1}
 	attributes := x.attributes(remote)
-	if len(queue) > 0 {
-		attributes = append(attributes, "queue", string(queue[:min(len(queue), maxAudited)]))
+	if e.Queue != "" {
+		attributes = append(attributes, "queue", e.Queue)
 	}
 	if len(packets) > 0 {
-		named := string(bytes.Join(packets[:min(len(packets), maxPackets)], []byte(" ")))
+		e.Packets = string(bytes.Join(packets[:min(len(packets), maxPackets)], []byte(" ")))
 		if more := len(packets) - maxPackets; more > 0 {
-			named += fmt.Sprintf(" and %d more", more)
+			e.Packets += fmt.Sprintf(" and %d more", more)
 		}
-		attributes = append(attributes, "packets", named)
+		attributes = append(attributes, "packets", e.Packets)
 	}
+	a.remember(e)
 	if count >= 0 {
 		attributes = append(attributes, "count", count)
 	}
@@ -117,6 +152,7 @@ func (a *Audit) Flush() {
 func (a *Audit) flushLocked() {
 	for x, t := range a.counted {
 		a.log.Info("audit", append(x.attributes(x.Host), "times", t.times, "count", t.count)...)
+		a.remember(Entry{Action: x, At: time.Now().UnixMilli(), Remote: x.Host.String(), Count: t.count, Times: t.times})
 	}
 	clear(a.counted)
 	if a.timer != nil {

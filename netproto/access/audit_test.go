@@ -35,6 +35,16 @@ func TestAnActionIsLoggedInALine(t *testing.T) {
 	}
 	var none *Audit
 	none.Note(x, here, nil, nil, 1)
+	if all := a.Recent(); len(all) != 3 || len(all[1].Queue) != maxAudited || all[0].Count != 7 || all[0].Remote != "192.0.2.1:99" || none.Recent() != nil {
+		t.Errorf("it remembers %+v", all)
+	}
+	for range 2 * maxRecent {
+		a.Note(x, here, nil, nil, 1)
+	}
+	a.Flush()
+	if all := a.Recent(); len(all) > maxRecent || all[len(all)-1].Times < maxRecent {
+		t.Errorf("it remembers %d lines, the last %+v", len(all), all[len(all)-1])
+	}
 }
 
 func TestActionsBeyondTheRateAreCounted(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 // guest is an open connection.
@@ -144,6 +145,7 @@ type keepKey struct{}
 
 // with puts that into the context of a connection.
 func (s *Server) with(ctx context.Context, conn net.Conn) context.Context {
+	ctx = context.WithValue(ctx, auditKey{}, s.config.Audit)
 	return context.WithValue(ctx, keepKey{}, func(kept bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -152,6 +154,15 @@ func (s *Server) with(ctx context.Context, conn net.Conn) context.Context {
 			s.tell()
 		}
 	})
+}
+
+// auditKey is where the context of a request keeps the server's audit.
+type auditKey struct{}
+
+// AuditOf returns the audit of the server that a request came to; nil if there is none.
+func AuditOf(r *http.Request) *access.Audit {
+	a, _ := r.Context().Value(auditKey{}).(*access.Audit)
+	return a
 }
 
 // Keep keeps the connection of a request from making room for others, until release is called.

@@ -6,6 +6,7 @@
 //	static.go    the files of the page
 //	session.go   who looks, and the tokens that other sites do not know
 //	command.go   commands
+//	audit.go     what users have managed and operated
 //	reply.go     replies of the Redis protocol as JSON
 //	live.go      one page that is open: what it is sent
 //	survey.go    how all queues are, for all open pages
@@ -83,6 +84,7 @@ func New(c Config) *Page {
 	p.serveStatic()
 	p.mux.HandleFunc("GET /page/session", p.visited(p.serveSession))
 	p.mux.HandleFunc("GET /page/live", p.visited(p.known(p.serveLive)))
+	p.mux.HandleFunc("GET /page/audit", p.visited(p.known(p.serveAudit)))
 	p.mux.HandleFunc("POST /page/login", p.visited(p.post(p.serveLogin)))
 	p.mux.HandleFunc("POST /page/logout", p.visited(p.post(p.serveLogout)))
 	p.mux.HandleFunc("POST /page/command", p.visited(p.known(p.post(p.serveCommand))))

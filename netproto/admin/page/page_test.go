@@ -42,6 +42,7 @@ type site struct {
 	admin   *admin.Server
 	inside  *netproto.Server
 	users   *access.Control
+	audit   *access.Audit
 	log     *textLog
 	address string
 }
@@ -72,12 +73,13 @@ func newSite(t testing.TB, users ...access.User) *site {
 		s.users = access.NewControl(usersOf(t, users))
 	}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
+	s.audit = access.NewAudit(log)
 	s.page = page.New(page.Config{Users: s.users, Logger: log, Version: "1.2.3", Ready: func() error { return errors.New("recovering") }})
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.admin = admin.NewServer(l, admin.Config{Users: s.users, Logger: log, Page: s.page})
+	s.admin = admin.NewServer(l, admin.Config{Users: s.users, Logger: log, Audit: s.audit, Page: s.page})
 	s.address = l.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- s.admin.Serve() }() // ends with Close below
@@ -107,7 +109,7 @@ func (s *site) serve() *site {
 		s.t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
-	protocol := resp.New(resp.Config{Users: s.users, Logger: log, Audit: access.NewAudit(log)})
+	protocol := resp.New(resp.Config{Users: s.users, Logger: log, Audit: s.audit})
 	s.inside = netproto.NewServer(nil, netproto.Config{Loop: s.loop, Protocol: protocol, Logger: log, MaxConns: page.MaxConns})
 	if s.users != nil {
 		s.users.Watch(s.inside.Review)

@@ -21,6 +21,11 @@ func TestTheServerIsShownToThoseWhoOperateIt(t *testing.T) {
 	if err := as.Do(t.Context(), "QPUSH", "jobs", "x").Err(); err != nil {
 		t.Fatal(err)
 	}
+	operator := redis.NewClient(&redis.Options{Addr: s.config.Redis, Username: "root", Password: "right"})
+	defer operator.Close()
+	if err := operator.Do(t.Context(), "QPURGE", "jobs").Err(); err != nil {
+		t.Fatal(err)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -34,9 +39,10 @@ func TestTheServerIsShownToThoseWhoOperateIt(t *testing.T) {
 		return tb
 	}
 	tb := enter("root")
-	for _, words := range []string{"1.2.3", "mailer", "qpush", "jobs*: push, look", "*: push, take, look, manage; operate", "Up since"} {
+	for _, words := range []string{"1.2.3", "mailer", "qpush", "jobs*: push, look", "*: push, take, look, manage; operate", "Up since", "qpurge"} {
 		tb.sees(words)
 	}
+	tb.until("[...document.querySelectorAll('tr')].some((tr) => tr.innerText.includes('qpurge') && tr.querySelector('a')?.innerText === 'jobs')")
 	tb = enter("ann")
 	tb.sees("Overview")
 	if eval[bool](tb, `document.querySelector('nav [href="#/server"]').checkVisibility()`) {

@@ -1,9 +1,10 @@
+import { to } from "./address.js";
 import { el, figures, problem, setTimed, timed } from "./dom.js";
-import { command } from "./server.js";
+import { audit, command } from "./server.js";
 import { now, state } from "./state.js";
 import { count, label, size, span, stamp } from "./text.js";
 
-// The server itself, for those who operate it: the process, who is connected, and what users may do.
+// The server itself, for those who operate it: the process, who is connected, what users may do, and what they did.
 
 const mostConnections = 200;
 
@@ -34,6 +35,17 @@ const columns = [
   ["Last command", "", (c) => c.cmd.replace("|", " ")],
 ];
 
+// Columns of the audit are [title, class, text of a line].
+const actions = [
+  ["At", "", (l) => stamp(l.at)],
+  ["User", "", (l) => l.user],
+  ["From", "wide", (l) => l.remote],
+  ["Command", "", (l) => l.command.replace("|", " ") + (l.times > 1 ? ", " + count(l.times) + " times" : "")],
+  ["Queue", "", (l) => l.queue === "" ? "–" : el("a", { href: to("queue", l.database, l.queue) }, label(l.queue, 60))],
+  ["Packets", "middle", (l) => l.packets || "–"],
+  ["Changed", "narrow", (l) => l.count < 0 ? "–" : count(l.count)],
+];
+
 const milliseconds = (us) => (us / 1000).toFixed(1) + " ms";
 
 export class Host {
@@ -51,8 +63,9 @@ export class Host {
 
   async load() {
     try {
-      const [info, connections, users] = await Promise.all([command(0, "INFO"), command(0, "CLIENT", "LIST"), command(0, "ACL", "LIST")]);
-      this.content.replaceChildren(this.facts(pairs(info, "\r\n", ":")), el("h2", {}, "Connections of Redis clients"), this.connections(connections), el("h2", {}, "Users"), this.users(users));
+      const [info, connections, users, done] = await Promise.all([command(0, "INFO"), command(0, "CLIENT", "LIST"), command(0, "ACL", "LIST"), audit()]);
+      this.content.replaceChildren(this.facts(pairs(info, "\r\n", ":")), el("h2", {}, "Connections of Redis clients"), this.connections(connections), el("h2", {}, "Users"), this.users(users),
+        el("h2", {}, "Audit"), done.length ? table(actions, done, 0) : el("p", { class: "muted" }, "Nobody has managed anything since the start."));
       setTimed(this.note, "As of " + stamp(now()) + ".");
     } catch (e) {
       this.content.replaceChildren(problem(e.message));
@@ -85,9 +98,11 @@ export class Host {
 
 function table(columns, all, more) {
   return el("div", {}, el("table", {}, el("thead", {}, el("tr", {}, columns.map(([title, className]) => el("th", { scope: "col", class: className }, title)))),
-    el("tbody", {}, all.map((one) => el("tr", {}, columns.map(([, className, words]) => el("td", { class: className }, el("bdi", { class: "name" }, timed(label(words(one), 120))))))))),
+    el("tbody", {}, all.map((one) => el("tr", {}, columns.map(([, className, words]) => el("td", { class: className }, el("bdi", { class: "name" }, cell(words(one))))))))),
   more > 0 ? el("p", { class: "muted" }, count(more) + " more.") : null);
 }
+
+const cell = (words) => words instanceof Element ? words : timed(label(words, 120));
 
 // pairs reads lines of a name and a value.
 function pairs(text, between, is) {

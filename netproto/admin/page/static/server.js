@@ -42,6 +42,8 @@ export async function commandCut(cut, database, ...words) {
   return reply;
 }
 
+export const audit = () => ask("audit").then(({ lines }) => lines);
+
 // Live listens to the server's events, and listens anew after each failure. A page that nobody
 // sees lets go after a while, since a browser opens only six connections to one server.
 export class Live {

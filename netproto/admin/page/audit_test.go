@@ -1,0 +1,41 @@
+package page_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
+
+func TestTheAuditIsForThoseWhoOperate(t *testing.T) {
+	s := newSite(t, root(), user("ann", access.Everything()...)).serve()
+	ann, operator := s.browse(), s.browse()
+	ann.login("ann")
+	operator.login("root")
+	s.redis("QMPUSH", "jobs\xff", "2", "x", "y")
+	for _, words := range [][]string{{"QPUSH", "jobs", "x"}, {"QDEL", "jobs", "17", "18"}} {
+		ann.command(words...)
+	}
+	s.redis("QPURGE", "jobs\xff")
+	if code, text := ann.text("GET", "/page/audit", ""); code != http.StatusForbidden {
+		t.Errorf("ann gets %d %s", code, text)
+	}
+	var got struct {
+		Lines []struct {
+			User, Command, Packets string
+			Queue                  any
+			Count                  int64
+		}
+	}
+	code, text := operator.text("GET", "/page/audit", "")
+	if err := json.Unmarshal([]byte(text), &got); code != http.StatusOK || err != nil || len(got.Lines) != 2 {
+		t.Fatalf("%d %s: %v", code, text, err)
+	}
+	if l := got.Lines[1]; l.User != "ann" || l.Command != "qdel" || l.Packets != "17 18" || l.Queue != "jobs" || l.Count != 0 {
+		t.Errorf("the first is %+v", l)
+	}
+	if l := got.Lines[0]; l.User != "root" || l.Command != "qpurge" || l.Count != 2 {
+		t.Errorf("the last is %+v", l)
+	}
+}
