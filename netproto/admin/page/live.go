@@ -125,10 +125,10 @@ func listen(ctx context.Context, conn net.Conn, told chan<- string, recent func(
 // view is what one page has been sent of the survey.
 type view struct {
 	survey  *survey
-	account *access.Account   // whose rights it was sent with
-	seen    uint64            // the last survey
-	shown   map[*row]struct{} // rows that it has
-	more    int               // others that it may look at
+	account *access.Account // whose rights it was sent with
+	seen    uint64          // the last survey
+	shown   map[*row]bool   // rows that it has; true: the user may change the queue
+	more    int             // others that it may look at
 }
 
 // send sends what has changed, or everything if that is new.
@@ -136,7 +136,7 @@ func (v *view) send(out *events, a *access.Account) error {
 	s := v.survey
 	s.mu.RLock()
 	if a != v.account || v.seen == 0 {
-		v.account, v.seen, v.shown, v.more = a, 0, make(map[*row]struct{}), 0
+		v.account, v.seen, v.shown, v.more = a, 0, make(map[*row]bool), 0
 	}
 	all := a == nil || a.MayLookAtAll()
 	v.queues(out)
@@ -187,7 +187,7 @@ func (v *view) queues(out *events) {
 	out.WriteString(`],"rows":[`)
 	rows, more, crowded := 0, 0, v.more > 0 || len(s.all) > maxRows
 	for _, r := range s.all {
-		_, shown := v.shown[r]
+		manage, shown := v.shown[r]
 		switch {
 		case r.changed <= v.seen && (shown || !crowded):
 			continue
@@ -198,10 +198,11 @@ func (v *view) queues(out *events) {
 			more++
 			continue
 		default:
-			v.shown[r] = struct{}{}
+			manage = v.account == nil || v.account.May(access.Manage, []byte(r.Name))
+			v.shown[r] = manage
 		}
 		out.separate(&rows)
-		out.Write(r.append(out.AvailableBuffer(), v.account == nil || v.account.May(access.Manage, []byte(r.Name))))
+		out.Write(r.append(out.AvailableBuffer(), manage))
 	}
 	fmt.Fprintf(out, `],"more":%d}`, more)
 	if rows == 0 && gone == 0 && more == v.more && v.seen > 0 {

@@ -58,6 +58,11 @@ func TestAQueueSaysWhyNothingMoves(t *testing.T) {
 	tb.sees("Queues are paused: paused")
 	tb.goes("#/queues")
 	tb.until("[...document.querySelectorAll('.states')].map((e) => e.innerText.trim()).join() === 'full,,,,paused-out'")
+	tb.goes("#/queues?filter=paused-o")
+	tb.until("[...document.querySelectorAll('.queues td a')].map((a) => a.textContent).join() === 'paused'")
+	s.die("mails", "x", "no such address")
+	tb.goes("#/queues?filter=dead")
+	tb.until("[...document.querySelectorAll('.queues td a')].map((a) => a.textContent).join() === 'mails'")
 	tb.goes("#/")
 	for queue, why := range map[string]string{
 		"idle": "Nobody waits for packets", "paused": "Deliveries are paused", "later": "One packet is delayed; the next is ready at",
@@ -175,7 +180,7 @@ func TestTenThousandQueuesAreFewElements(t *testing.T) {
 		}
 	}
 	few()
-	tb.tabTo("Filter by name")
+	tb.tabTo("Filter by name or state")
 	tb.types("tenant-09998")
 	tb.sees("1 of 10,000 queues")
 	tb.types(strings.Repeat(kb.Backspace, len("09998")))
@@ -329,7 +334,7 @@ func TestAFilterWithOneMatchOpensIt(t *testing.T) {
 	s.ask("QPUSH", "jobs", "x")
 	tb := open(t, s.page+"#/queues")
 	tb.sees("2 queues")
-	tb.tabTo("Filter by name")
+	tb.tabTo("Filter by name or state")
 	tb.types(kb.Enter + "ail")
 	tb.sees("1 of 2 queues")
 	tb.types(kb.Enter)
@@ -341,19 +346,18 @@ func TestAFilterWithOneMatchOpensIt(t *testing.T) {
 func TestJSONShowsLettersAndEscapesStayWhole(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	tb := open(t, s.page+"#/")
-	for payload, want := range map[string]string{
-		`["\u00e4\ud83d\ude00","\\u00e4","\ud83d","\u202e","\n"]`: "[\n  \"ä😀\",\n  \"\\\\u00e4\",\n  \"\\ud83d\",\n  \"\\u{202e}\",\n  \"\\n\"\n]",
-		"\u202eשלום\x00": "\\u{202e}שלום\\x00",
+	for payload, want := range map[string][2]string{ // the text, and what stays whole beside text from right to left
+		`["\u00e4\ud83d\ude00","\\u00e4","\ud83d","\u202e","\n"]`: {"[\n  \"ä😀\",\n  \"\\\\u00e4\",\n  \"\\ud83d\",\n  \"\\u{202e}\",\n  \"\\n\"\n]", ""},
+		"\u202eשלום\x00": {"\\u{202e}שלום\\x00", `\u{202e},\x00`},
 	} {
 		id := s.ask("QPUSH", "mails", payload).(string)
 		tb.goes("#/packet?db=0&name=mails&id=" + id)
 		tb.until("document.querySelector('h1').textContent === 'Packet " + id + "' && document.querySelector('pre')")
-		if got := eval[string](tb, "document.querySelector('pre').textContent"); got != want {
-			t.Errorf("%q shows as %q, want %q", payload, got, want)
+		for i, of := range []string{"document.querySelector('pre').textContent", "[...document.querySelectorAll('pre bdi[dir=ltr]')].map((e) => e.textContent).join()"} {
+			if got := eval[string](tb, of); got != want[i] {
+				t.Errorf("%q: %s is %q, want %q", payload, of, got, want[i])
+			}
 		}
-	}
-	if got := eval[string](tb, "[...document.querySelectorAll('pre bdi[dir=ltr]')].map((e) => e.textContent).join()"); got != `\u{202e},\x00` {
-		t.Errorf("%q stay whole beside text from right to left", got)
 	}
 }
 

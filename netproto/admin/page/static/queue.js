@@ -169,6 +169,7 @@ export class Queue {
 
   end() {
     this.ended = true;
+    this.packets.asked = null; // which ends a search
     clearTimeout(this.timer);
     for (const p of this.plots) p.end();
   }

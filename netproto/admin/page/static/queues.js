@@ -30,7 +30,7 @@ export class Queues {
     this.down = false;
     this.list = [];
     this.rows = [];
-    this.filter = el("input", { type: "search", "aria-label": "Filter by name", placeholder: "Filter by name  ( / )", value: place.filter, spellcheck: "false", autocomplete: "off",
+    this.filter = el("input", { type: "search", "aria-label": "Filter by name or state", placeholder: "Filter by name or state  ( / )", value: place.filter, spellcheck: "false", autocomplete: "off",
       input: () => this.refilter(), keydown: (e) => { if (e.key === "ArrowDown") { e.preventDefault(); this.focus(0); } else if (e.key === "Enter" && this.list.length === 1) location.hash = to("queue", this.list[0].database, this.list[0].name); } });
     this.number = el("span", { class: "muted", role: "status" });
     this.above = el("tr", { class: "space", "aria-hidden": "true" }, el("td", {}));
@@ -82,7 +82,8 @@ export class Queues {
   order() {
     const wanted = this.filter.value.toLowerCase();
     const all = [...state.queues.values()];
-    this.list = wanted ? all.filter((q) => (typeof q.name === "string" ? q.name : q.label).toLowerCase().includes(wanted)) : all;
+    const trouble = ["dead", "damaged", ...queueStates.map(([name]) => name)].filter((name) => wanted && name.startsWith(wanted));
+    this.list = wanted ? all.filter((q) => (typeof q.name === "string" ? q.name : q.label).toLowerCase().includes(wanted) || trouble.some((name) => q[name])) : all;
     const value = columns[this.sort][1];
     const sign = this.down ? -1 : 1;
     const keyed = this.list.map((q) => [value(q), q]);
