@@ -22,18 +22,18 @@ func TestAPacketIsFoundByItsIDKeyOrProducer(t *testing.T) {
 		t.Helper()
 		tb.goes("#/queue?db=0&name=mails")
 		tb.sees("Page 1, 20 packets")
-		tb.run(chromedp.Click("input[aria-label='Find a packet by its id, key or producer']"))
+		tb.run(chromedp.Click("input[aria-label='Find packets by id, key, producer or last error']"))
 		tb.types(words + kb.Enter)
 	}
 	find(id)
 	tb.until("document.querySelector('h1').textContent === 'Packet " + id + "'")
 	for words, want := range map[string]string{"ann": id, "shop": id, "4711": number} {
 		find(words)
-		tb.sees("1 packet with the id, key or producer " + words)
+		tb.sees("1 packet with the id, key, producer or last error " + words)
 		tb.until("document.querySelector('.packets td a').textContent === '" + want + "'")
 	}
 	find("nobody")
-	tb.sees("No packet has the id, key or producer nobody")
+	tb.sees("No packet has the id, key, producer or last error nobody")
 	tb.click("Show all")
 	tb.sees("Page 1, 20 packets")
 }
@@ -52,4 +52,22 @@ func TestIDsAndPayloadsAreCopied(t *testing.T) {
 		}
 		tb.until("!document.body.innerText.includes('Copied')")
 	}
+}
+
+func TestDeadPacketsAreGroupedByTheirLastError(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	for _, reason := range []string{"timeout: a", "550: mailbox full", "timeout: b", "timeout", "<b>x</b>"} {
+		s.die("mails", "x", reason)
+	}
+	tb := open(t, s.page+"#/queue?db=0&name=mails&state=dead")
+	tb.sees("By their last error: timeout (3), ")
+	tb.sees("550 (1)")
+	tb.sees("<b>x</b> (1)")
+	for error, n := range map[string]string{"550": "1 packet", "timeout": "3 packets"} {
+		tb.click(error)
+		tb.sees(n + " with the id, key, producer or last error " + error)
+		tb.sees("By their last error")
+	}
+	tb.click("ready")
+	tb.until("!document.querySelector('.errors').textContent")
 }

@@ -12,6 +12,8 @@ const perPage = 20;
 const perSearch = 500; // packets that a search asks for at a time
 const mostSearched = 10_000;
 const most = 400; // bytes of a payload, a tag or a reason
+const mostErrors = 20; // that are named
+const errorClass = "last-error-class";
 
 // Columns are [title, class, what a packet has there]; the link to the packet is in the first.
 const columns = [
@@ -33,13 +35,14 @@ export class Packets {
     this.heading = el("h2", { tabindex: "-1" }, "Packets");
     this.tabs = el("nav", { class: "tabs", "aria-label": "Packets by state" });
     this.tags = el("input", { type: "search", "aria-label": "Only packets with tags", placeholder: 'Tags: class=high size<=10', spellcheck: "false", autocomplete: "off" });
-    this.find = el("input", { type: "search", "aria-label": "Find a packet by its id, key or producer", placeholder: "Find by id, key or producer", spellcheck: "false", autocomplete: "off" });
+    this.find = el("input", { type: "search", "aria-label": "Find packets by id, key, producer or last error", placeholder: "Find by id, key, producer or last error", spellcheck: "false", autocomplete: "off" });
     this.leave = el("a", {}, "Show all");
     this.all = el("input", { type: "checkbox", "aria-label": "Tick all packets of this page", change: () => { for (const r of this.rows) r.box.checked = this.all.checked; this.tick(); } });
     this.list = el("tbody", {});
     this.table = el("table", { class: "packets" }, el("thead", {}, el("tr", {}, el("th", { class: "tick" }, this.all),
       columns.map(([title, className]) => el("th", { scope: "col", class: className }, title)))), this.list);
     this.note = el("p", { class: "muted", role: "status" });
+    this.errors = el("p", { class: "errors" });
     const button = (words, click) => el("button", { type: "button", click }, words);
     this.first = button("First page", () => { this.cursors = ["0"]; this.load(); });
     this.back = button("Back", () => { this.cursors.pop(); this.load(); });
@@ -49,7 +52,7 @@ export class Packets {
         this.tags, el("button", { type: "submit" }, "Filter")),
       el("form", { class: "bar", role: "search", submit: (e) => { e.preventDefault(); location.hash = to("queue", this.place.database, this.place.name, { find: this.find.value.trim() }); } },
         this.find, el("button", { type: "submit" }, "Find"), this.leave)),
-      this.tickedBar(), this.table, this.note, el("div", { class: "buttons" }, this.first, this.back, this.next, button("Refresh", () => this.load())));
+      this.errors, this.tickedBar(), this.table, this.note, el("div", { class: "buttons" }, this.first, this.back, this.next, button("Refresh", () => this.load())));
     this.set(place);
   }
 
@@ -115,6 +118,8 @@ export class Packets {
     const more = String(this.cursor) !== "0";
     this.next.disabled = !more;
     this.back.disabled = this.first.disabled = this.cursors.length === 1;
+    if (this.place.state === "dead") this.group(asked).catch(() => {}); // the list has said why
+    else this.errors.replaceChildren();
   }
 
   ask(cursor, n) {
@@ -123,24 +128,49 @@ export class Packets {
   }
 
   // search looks at the queue piece by piece, until it has a page or has looked at enough for once.
-  // An id is found at once.
+  // An id is found at once, unless one state is asked for: then it is an error.
   async search(asked) {
-    const { database, name, find } = this.place;
-    if (/^\d{1,20}$/.test(find) && this.cursors.length === 1 && await commandCut(1, database, "QSHOW", name, find) !== null) {
+    const { database, name, find, state } = this.place;
+    if (!state && /^\d{1,20}$/.test(find) && this.cursors.length === 1 && await commandCut(1, database, "QSHOW", name, find) !== null) {
       this.asked = null;
       location.replace(to("packet", database, name, { id: find }));
     }
     const found = [];
     let cursor = this.cursors.at(-1);
-    for (let looked = 0; looked < mostSearched && found.length < perPage && asked === this.asked;) {
+    for await (const [next, all, looked] of this.pieces(cursor, asked)) {
       setTimed(this.note, "Looking; " + count(looked) + " so far…");
-      const [next, all] = await this.ask(cursor, perSearch);
-      found.push(...all.filter((p) => label(p.key, most) === find || label(p.producer, most) === find));
-      looked += perSearch;
+      found.push(...all.filter((p) => [p.key, p.producer, p[errorClass]].some((v) => label(v, most) === find)));
       cursor = next;
-      if (String(next) === "0") break;
+      if (found.length >= perPage) break;
     }
     return [cursor, found];
+  }
+
+  // pieces gives the packets from a cursor on, with the next cursor, and how many are looked at so
+  // far: mostSearched at most.
+  async *pieces(cursor, asked) {
+    for (let looked = perSearch; looked <= mostSearched && asked === this.asked; looked += perSearch) {
+      const [next, all] = await this.ask(cursor, perSearch);
+      yield [next, all, looked];
+      if (String(next) === "0") return;
+      cursor = next;
+    }
+  }
+
+  // group says which errors dead packets have, those with the most packets first.
+  async group(asked) {
+    const { database, name, state, tags } = this.place;
+    const counts = new Map();
+    let more = false;
+    for await (const [next, all] of this.pieces("0", asked)) {
+      for (const p of all) if (p[errorClass] !== undefined) counts.set(label(p[errorClass], most), (counts.get(label(p[errorClass], most)) ?? 0) + 1);
+      more = String(next) !== "0";
+    }
+    if (asked !== this.asked) return;
+    const worst = [...counts].sort((a, b) => b[1] - a[1]);
+    this.errors.replaceChildren(...(worst.length ? ["By their last error" + (more ? ", of the first " + count(mostSearched) : "") + ": ",
+      ...worst.slice(0, mostErrors).flatMap(([error, n], i) => [i ? ", " : "", el("a", { href: to("queue", database, name, { state, tags, find: error }) }, el("bdi", {}, error)), " (" + count(n) + ")"]),
+      worst.length > mostErrors ? " and " + count(worst.length - mostErrors) + " more" : ""] : []));
   }
 
   // Packets that are still there stay ticked.
@@ -151,9 +181,9 @@ export class Packets {
     this.list.replaceChildren(...this.rows.map((r) => r.element));
     this.tick();
     const more = String(this.cursor) !== "0";
-    const found = this.place.find ? " with the id, key or producer " + this.place.find : "";
+    const found = this.place.find ? " with the id, key, producer or last error " + this.place.find : "";
     setTimed(this.note, (found && all.length ? count(all.length) + (all.length === 1 ? " packet" : " packets") + found + (more ? "; look further on the next page." : ".")
-      : found && !more ? "No packet has the id, key or producer " + this.place.find + "."
+      : found && !more ? "No packet has the id, key, producer or last error " + this.place.find + "."
       : all.length ? "Page " + this.cursors.length + ", " + count(all.length) + (all.length === 1 ? " packet" : " packets") + (more ? "; there are more." : ".")
       : more ? "None among those that were looked at. Look further on the next page." : "No packets" + (this.place.state ? " are " + this.place.state : "") + (this.place.tags ? " with these tags." : "."))
       + " As of " + stamp(now()) + ".");

@@ -11,6 +11,7 @@ export const queueStates = [
   ["overdue", "the oldest ready packet is older than alert-age"],
   ["paused-in", "pushes are paused"],
   ["paused-out", "deliveries are paused"],
+  ["held", "a consumer that was not heard of for ten minutes holds packets"],
   ["closed", "nothing will be pushed any more"],
 ];
 
