@@ -60,6 +60,14 @@ func (b *bulk) tell(w io.Writer, change *change, would string, n int64) error {
 	return err
 }
 
+// noSuchID is the error of a command that changed n packets of a queue, by their ids.
+func noSuchID(queue string, n int64) error {
+	if n > 0 {
+		return nil
+	}
+	return fmt.Errorf("queue %.80q has %w with such an id", queue, ErrNothing)
+}
+
 // inState is the option for a state, none for "".
 func inState(state string) []client.Option {
 	if state == "" {

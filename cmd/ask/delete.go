@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,11 +33,8 @@ Examples:
 func (c *Delete) Run(ctx context.Context, p *terminal.Process) error {
 	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		n, err := c.delete(ctx, p, server)
-		switch {
-		case err != nil:
+		if err = cmp.Or(err, noSuchID(c.Queue, n)); err != nil {
 			return err
-		case n == 0:
-			return fmt.Errorf("queue %.80q has %w with such an id", c.Queue, ErrNothing)
 		}
 		return (&bulk{JSON: c.JSON}).tell(p.Stdout, &change{what: "packet", done: "deleted"}, "", n)
 	})

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type Move struct {
 }
 
 func (c *Move) Help() string {
-	return `Moves packets with id, priority, age and state; claimed ones stay. Without ids it works slice by slice, and others are served in between.
+	return `Moves packets with id, priority, age and state; claimed ones stay. Without ids it works slice by slice, and others are served in between. If none of the ids is there, the exit code is 3.
 
 Examples:
 
@@ -46,7 +47,10 @@ func (c *Move) Run(ctx context.Context, p *terminal.Process) error {
 	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		moves := change{what: "packet", done: "moved"}
 		if len(c.IDs) > 0 {
-			moves.do = func(...client.Option) (int64, error) { return server.Move(ctx, c.Queue, c.To, c.IDs...) }
+			moves.do = func(...client.Option) (int64, error) {
+				n, err := server.Move(ctx, c.Queue, c.To, c.IDs...)
+				return n, cmp.Or(err, noSuchID(c.Queue, n))
+			}
 		} else {
 			moves.ask, moves.where = "move", fmt.Sprintf(" of queue %.80q to queue %.80q", c.Queue, c.To)
 			moves.do = func(options ...client.Option) (int64, error) {
