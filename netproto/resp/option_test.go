@@ -2,10 +2,13 @@ package resp
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // badInput is requests of the work queue with the errors that they get.
@@ -285,5 +288,33 @@ func TestACursorIsReadAsItWasWritten(t *testing.T) {
 	}
 	if got := parseListPlace([]byte("0"), broker.Claimed); got != (listPlace{state: broker.Claimed}) {
 		t.Errorf("0 becomes %v", got)
+	}
+}
+
+// A command that is given an option it does not take says which it takes.
+func TestTheOptionsOfTheWorkQueueAreThoseOfTheWords(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	for command, fixed := range map[string]string{
+		"QPUSH": "q x", "QMPUSH": "q 1 x", "QLOAD": "q x", "QPOP": "q", "QCLAIM": "q", "QNACK": "q 1 1", "QPEEK": "q", "QLIST": "q",
+		"QMOVE": "q TO other", "QPURGE": "q", "QHARVEST": "q", "QREDRIVE": "q COUNT 1", "QUEUES": "",
+	} {
+		c.send(request(append(append([]string{command}, strings.Fields(fixed)...), "NOSUCH")...))
+		said := c.readLine()
+		_, takes, _ := strings.Cut(strings.TrimSpace(said), "expected ")
+		got := strings.Split(strings.TrimPrefix(takes, "one of "), ", ")
+		var want []string
+		for _, g := range words.Commands {
+			for _, w := range g.Commands {
+				if w.Name == command {
+					_, options, _ := strings.Cut(w.Arguments, "[")
+					want = regexp.MustCompile(`\b[A-Z]{2,}\b`).FindAllString(strings.ReplaceAll(options, "MATCH ALL | MATCH ANY", "MATCH"), -1)
+				}
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if want = slices.Compact(want); !slices.Equal(got, want) {
+			t.Errorf("%s: %q takes %v, in the words %v", command, said, got, want)
+		}
 	}
 }
