@@ -18,7 +18,7 @@ import (
 const (
 	historyPause   = 10 * time.Second // between two samples
 	historySamples = 360
-	historyQueues  = 1000 // they take 5.5 MiB
+	historyQueues  = 1000 // they take 6 MiB
 )
 
 // plotted are the figures of a sample, by their places: of a total it has the rate, a second.
@@ -35,6 +35,7 @@ const oldest = len(plotted)
 type past struct {
 	samples [historySamples]sample
 	totals  [words.Figures]int64 // figures at the last one
+	first   int                  // number of the first one
 	last    int                  // number of the last one in which it was there
 }
 
@@ -45,6 +46,7 @@ type history struct {
 	turn   int                   // number of the next sample: the others are whole
 	at     [historySamples]int64 // moments of samples, Unix milliseconds
 	all    past
+	passed time.Duration // between the last sample and the next one, by a clock that never jumps
 	queues map[place]*past
 	// crowded says that a queue that was found has no place.
 	crowded bool
@@ -52,12 +54,9 @@ type history struct {
 
 // run takes samples until the loop ends, fewer where it takes long to look at all queues.
 func (h *history) run(source *Source) {
-	for {
-		begun := time.Now()
-		if h.take(source) != nil {
-			return
-		}
+	for begun := time.Now(); h.take(source) == nil; {
 		time.Sleep(max(historyPause, 200*time.Since(begun)))
+		h.passed, begun = time.Since(begun), time.Now()
 	}
 }
 
@@ -105,7 +104,7 @@ func (h *history) of(at place, told *[words.Figures]int64) *past {
 	case len(h.queues) >= historyQueues:
 		h.crowded = true
 	default:
-		p = &past{totals: *told}
+		p = &past{totals: *told, first: h.turn}
 		h.queues[at] = p
 	}
 	return p
@@ -119,8 +118,11 @@ func (h *history) note(p *past, told *[words.Figures]int64, now, since int64) {
 		if words.QueueFigures[f].Kind == words.Gauge {
 			s[i] = half(float64(told[f]))
 		} else if h.turn > 0 {
-			passed := max(1000, now-h.at[(h.turn-1)%historySamples]) // or the clock was set
-			s[i] = half(float64(max(0, told[f]-p.totals[f])) * 1000 / float64(passed))
+			more := told[f] - p.totals[f]
+			if more < 0 { // the queue was gone, and began anew
+				more = told[f]
+			}
+			s[i] = half(float64(more) / h.passed.Seconds())
 		}
 	}
 	if since > 0 {
@@ -138,8 +140,11 @@ func (h *history) end(now int64) {
 		case h.crowded || h.turn-p.last >= historySamples:
 			delete(h.queues, at)
 		default:
-			p.samples[h.turn%historySamples], p.totals = sample{}, [words.Figures]int64{}
+			p.samples[h.turn%historySamples] = sample{}
 		}
+	}
+	if h.turn > 0 { // moments rise, also where the clock was set back
+		now = max(now, h.at[(h.turn-1)%historySamples]+1)
 	}
 	h.at[h.turn%historySamples] = now
 	h.turn++
@@ -159,6 +164,9 @@ func (h *history) append(dst []byte, pasts ...*past) []byte {
 	}
 	dst = append(dst, `,"oldest"],"samples":[`...)
 	first := max(0, h.turn-historySamples+1) // the one before is being written over
+	if len(pasts) == 1 {
+		first = max(first, pasts[0].first)
+	}
 	for turn := first; turn < h.turn && len(pasts) > 0; turn++ {
 		if turn > first {
 			dst = append(dst, ',')

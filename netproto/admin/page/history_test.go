@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
@@ -28,6 +30,7 @@ func (h *history) told(t *testing.T, pasts ...*past) (rows [][]float64) {
 // sampled takes a sample each ten seconds, of queues that have so many ready packets and pushes.
 func (h *history) sampled(queues map[string][2]int64) {
 	now := int64(h.turn) * 10_000
+	h.passed = 10 * time.Second
 	for name, n := range queues {
 		var told [words.Figures]int64
 		told[words.Ready], told[words.Pushed] = n[0], n[1]
@@ -60,7 +63,7 @@ func TestAQueueThatWasGoneHasAPastWithAHole(t *testing.T) {
 	for _, queues := range []map[string][2]int64{{"a": {7, 7}}, {}, {"a": {3, 20}}, {"a": {3, 30}}} {
 		h.sampled(queues)
 	}
-	if got := fmt.Sprint(h.told(t, h.queues[place{0, "a"}])); got != "[[0 7 0 0 0 0 0 0 0] [10000 0 0 0 0 0 0 0 0] [20000 3 0 0 0 2 0 0 3] [30000 3 0 0 0 1 0 0 3]]" {
+	if got := fmt.Sprint(h.told(t, h.queues[place{0, "a"}])); got != "[[0 7 0 0 0 0 0 0 0] [10000 0 0 0 0 0 0 0 0] [20000 3 0 0 0 1.297 0 0 3] [30000 3 0 0 0 1 0 0 3]]" {
 		t.Error(got)
 	}
 	for range historySamples {
@@ -68,6 +71,45 @@ func TestAQueueThatWasGoneHasAPastWithAHole(t *testing.T) {
 	}
 	if len(h.queues) != 0 {
 		t.Error("what is empty for an hour has a past")
+	}
+}
+
+func TestRatesAreOfWhatWasPushedSinceTheLastSample(t *testing.T) {
+	h := history{queues: make(map[place]*past)}
+	for _, pushed := range []int64{50_000, -1, 50_001, 50_002, 10} { // -1: it is empty, and not found
+		queues := map[string][2]int64{"busy": {1, pushed}}
+		if pushed < 0 {
+			queues = nil
+		}
+		h.sampled(queues)
+	}
+	var rates []float64
+	for _, row := range h.told(t, h.queues[place{0, "busy"}]) {
+		rates = append(rates, math.Round(row[5]*100)/100)
+	}
+	if want := []float64{0, 0, 0.1, 0.1, 1}; !slices.Equal(rates, want) {
+		t.Errorf("rates %v, want %v", rates, want)
+	}
+}
+
+func TestTheMomentsOfSamplesRise(t *testing.T) {
+	h := history{queues: make(map[place]*past)}
+	for _, at := range []int64{1000, 5000, 2000, 3000, 9000} {
+		h.end(at)
+	}
+	if got := h.at[:5]; !slices.Equal(got, []int64{1000, 5000, 5001, 5002, 9000}) {
+		t.Error(got)
+	}
+}
+
+func TestAQueueThatCameLateHasNoPastBeforeThat(t *testing.T) {
+	h := history{queues: make(map[place]*past)}
+	for range 3 {
+		h.sampled(nil)
+	}
+	h.sampled(map[string][2]int64{"late": {5, 5}})
+	if rows := h.told(t, h.queues[place{0, "late"}]); len(rows) != 1 || rows[0][1] != 5 {
+		t.Error(rows)
 	}
 }
 
