@@ -109,16 +109,17 @@ func (m *Machine) seen(d index.Delivery) {
 }
 
 // heldClaims is how many claims of a queue held looks at.
-const heldClaims = 256
+const heldClaims = 64
 
 // held says whether a consumer that has made no call for ConsumerTime holds a packet of a queue.
+// Calls before the start are not known.
 func (m *Machine) held(q *queue) bool {
 	if m.ix.Counts(q.ix).Claimed == 0 {
 		return false
 	}
 	m.scratch = m.ix.List(q.ix, index.Claimed, index.Place{}, heldClaims, m.scratch[:0])
 	return slices.ContainsFunc(m.scratch, func(p index.Packet) bool {
-		return p.Consumer != 0 && m.tx.now-m.consumers.all[p.Consumer-1].seen >= ConsumerTime
+		return p.Consumer != 0 && m.tx.now-max(m.consumers.all[p.Consumer-1].seen, m.begun) >= ConsumerTime
 	})
 }
 

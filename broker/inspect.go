@@ -136,7 +136,7 @@ type Band struct {
 	Packets  int
 }
 
-// QueueFigures are the figures of a queue that cost next to nothing to find.
+// QueueFigures are the figures of a queue that cost little to find.
 type QueueFigures struct {
 	Ready, Hidden, Delayed, Claimed, Dead, Done, Damaged int // packets by state; Hidden are ready ones of priority 0
 	Bytes                                                int64
@@ -147,7 +147,7 @@ type QueueFigures struct {
 	Full    bool
 	Closed  bool // nothing will ever be pushed again
 	Overdue bool // its oldest ready packet was pushed longer ago than alert-age allows
-	Held    bool // a consumer that has made no call for ConsumerTime holds one of its first 256 claims
+	Held    bool // a consumer that has made no call for ConsumerTime holds one of its first 64 claims
 	// BoundRatio is which part of its bound it holds, of packets or of bytes; 0 without a bound.
 	BoundRatio float64
 }
@@ -186,6 +186,7 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	if settingsOf(q).AlertAge > 0 {
 		since, _ = m.since(q)
 	}
+	tx.lookedAt(min(m.ix.Counts(q.ix).Claimed, heldClaims), 0)
 	s = QueueStats{QueueFigures: m.figures(q, since), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole)}
 	for i, from := range bandStarts {
 		to := uint32(math.MaxUint32)

@@ -167,7 +167,7 @@ func TestASurveyTellsThatAConsumerHoldsPacketsAndIsNotHeardOf(t *testing.T) {
 	defer h.close()
 	const lease = 24 * 60 * 60 * 1000
 	for _, queue := range []string{"stuck", "alive", "nameless", "returned", "behind"} {
-		for range map[bool]int{true: 300, false: 2}[queue == "behind"] {
+		for range map[bool]int{true: 100, false: 2}[queue == "behind"] {
 			h.push(queue, 1, 0, "", "x")
 		}
 	}
@@ -185,7 +185,7 @@ func TestASurveyTellsThatAConsumerHoldsPacketsAndIsNotHeardOf(t *testing.T) {
 	alive := claim("alive", "a", 1)
 	claim("nameless", "", 1)
 	returned := claim("returned", "r", 1)
-	claim("behind", "b", 256)
+	claim("behind", "b", 64)
 	h.now.Add(broker.ConsumerTime - 1)
 	claim("stuck", "t", 1)
 	h.do(func(tx *broker.Tx) error {
@@ -202,6 +202,15 @@ func TestASurveyTellsThatAConsumerHoldsPacketsAndIsNotHeardOf(t *testing.T) {
 		}
 		h.now.Add(1)
 		h.barrier()
+	}
+	h.restart() // nobody knows who called before that
+	if all, _ := h.surveyed(); all["0 stuck"].Held {
+		t.Error("after a restart the consumer is lost at once")
+	}
+	h.now.Add(broker.ConsumerTime)
+	h.barrier()
+	if all, _ := h.surveyed(); !all["0 stuck"].Held {
+		t.Error("ten minutes after a restart the consumer is not lost")
 	}
 }
 

@@ -72,7 +72,7 @@ var QueueFigures = [Figures]Field{
 	Full:      {"full", Flag, "it holds all that `bound` or `bound-bytes` allows; or a push found no room, until a look, about each second, finds nine tenths of it or less"},
 	Closed:    {"closed", Flag, "QCLOSE has closed it for ever"},
 	Overdue:   {"overdue", Flag, "its oldest ready packet was pushed longer ago than `alert-age`: of the 16 worst priorities, give or take a second or a hundredth"},
-	Held:      {"held", Flag, "a consumer that has made no call for ten minutes holds a packet: of the first 256 that are claimed"},
+	Held:      {"held", Flag, "a consumer holds one of the first 64 claims, and has made no call for ten minutes since the start"},
 }
 
 // The places of the fields in PacketFields.
