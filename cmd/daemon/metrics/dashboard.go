@@ -32,8 +32,8 @@ var panels = []panel{
 		{`sum(rate(holdfast_packets_died_total{@}[$__rate_interval]))`, "died"},
 	}},
 	{"Queues by state", "short", 8, []query{{`sum by (state) (holdfast_queues_in_state{@})`, "{{state}}"}}},
-	{"Ready packets: the ten longest queues", "short", 8, []query{{`topk(10, holdfast_queue_packets{@,state="ready"})`, "{{queue}}"}}},
-	{"Age of the oldest ready packet: the ten oldest", "s", 8, []query{{`topk(10, holdfast_queue_oldest_ready_age_seconds{@})`, "{{queue}}"}}},
+	{"Ready packets: the ten longest queues", "short", 8, []query{{`topk(10, holdfast_queue_packets{@,state="ready"})`, "{{database}}: {{queue}}"}}},
+	{"Age of the oldest ready packet: the ten oldest", "s", 8, []query{{`topk(10, holdfast_queue_oldest_ready_age_seconds{@})`, "{{database}}: {{queue}}"}}},
 	{"Commits and syncs: 99 of 100 take at most", "s", 8, []query{
 		{`histogram_quantile(0.99, sum by (le) (rate(holdfast_commit_seconds_bucket{@}[$__rate_interval])))`, "commit"},
 		{`histogram_quantile(0.99, sum by (le) (rate(holdfast_fsync_seconds_bucket{@}[$__rate_interval])))`, "sync"},
