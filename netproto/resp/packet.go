@@ -115,8 +115,8 @@ const maxErrorClass = 64
 
 // errorClass is the kind of error that a reason tells of: what most programs write before a colon.
 func errorClass(reason []byte) []byte {
-	if attempt, text, found := bytes.Cut(reason, []byte(": ")); found && bytes.HasPrefix(attempt, []byte("dead at attempt ")) {
-		reason = text
+	if bytes.HasPrefix(reason, []byte("dead at attempt ")) {
+		_, reason, _ = bytes.Cut(reason, []byte(": "))
 	}
 	if end := bytes.IndexAny(reason, ":\r\n"); end >= 0 {
 		reason = reason[:end]
@@ -125,7 +125,7 @@ func errorClass(reason []byte) []byte {
 		_, last := utf8.DecodeLastRune(reason)
 		reason = reason[:len(reason)-last]
 	}
-	return reason
+	return bytes.TrimSpace(reason)
 }
 
 // why says in a sentence why a packet is not delivered now.
