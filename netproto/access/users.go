@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode"
 
 	"github.com/holdfast-queue/holdfast/netproto/glob"
 	"golang.org/x/crypto/bcrypt"
@@ -80,7 +81,7 @@ func (u *Users) add(user User) error {
 		if g.Rights == None || g.Rights&^OfQueues != 0 {
 			return fmt.Errorf("grant %q gives %v: expected some of %v", g.Glob, g.Rights, OfQueues)
 		}
-		if strings.ContainsFunc(g.Glob, func(c rune) bool { return c <= ' ' || c == 0x7f }) { // it stands in ACL LIST as it is
+		if strings.ContainsFunc(g.Glob, func(c rune) bool { return c == ' ' || unicode.IsControl(c) }) { // it stands in ACL LIST as it is
 			return fmt.Errorf("grant %q has a space or a control character: write ? for it", g.Glob)
 		}
 		pattern, err := glob.Compile([]byte(g.Glob))
