@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/cmd/connection"
@@ -57,10 +58,13 @@ func (c *Redrive) Run(ctx context.Context, p *terminal.Process) error {
 // packets makes those ready that have one of the ids, and returns how many these are.
 func (c *Redrive) packets(ctx context.Context, server *client.Client) (n int64, err error) {
 	for _, id := range c.IDs {
-		one := server.RedrivePacket(ctx, c.Queue, id)
-		if one == nil {
+		switch err = server.RedrivePacket(ctx, c.Queue, id); {
+		case err == nil:
 			n++
-		} else if err = one; !errors.Is(err, client.ErrNoPacket) {
+		case !errors.Is(err, client.ErrNoPacket):
+			if n > 0 {
+				err = fmt.Errorf("%w; before that %s became ready", err, terminal.Plural(n, "dead packet"))
+			}
 			return n, err
 		}
 	}

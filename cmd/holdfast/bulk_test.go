@@ -134,6 +134,7 @@ func TestDeadPacketsAreRedriven(t *testing.T) {
 			t.Errorf("%s printed %q, want %q", step.command, got, step.want)
 		}
 	}
+	oneErrorLine(t, s.run(t, "redrive", "graves", "777", "778"), exitNothing, "no such packet: 778")
 	oneErrorLine(t, s.run(t, "redrive", "graves", "777"), exitNothing, "no such packet: 777 in graves is not there, or not dead")
 	if got, want := columns(s.must(t, "queues"), 0, 1), []string{"other 2", "q 2"}; !slices.Equal(got, want) {
 		t.Errorf("the queues hold %q, want %q", got, want)
