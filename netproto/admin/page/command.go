@@ -26,7 +26,7 @@ const (
 
 // allowed are the commands that the page may give: those that look and manage. None of them waits
 // for something to happen.
-var allowed = set(`acl|list acl|whoami client|list config|get dbsize info
+var allowed = set(`acl|whoami client|list config|get dbsize info
 	qclose qconsumers qdel qdrop qget qharvest qlen qlist qmove qpeek qprio qpurge qredrive qset qshow qstat queues time type`)
 
 func set(words string) map[string]bool {

@@ -43,7 +43,11 @@ func TestAUserIsOfferedWhatItMay(t *testing.T) {
 			tb.until("document.querySelector('h1').textContent === 'Packet " + id + "' && " + offered + may)
 		}
 	}
-	enter("worker").sees("Your user may look at no queue.")
+	tb = enter("worker")
+	tb.goes("#/queue?db=0&name=jobs")
+	tb.sees("Your user may not look at this queue.")
+	tb.goes("#/queues")
+	tb.sees("Your user may look at no queue.")
 }
 
 func TestAButtonThatHasNothingToDoIsOff(t *testing.T) {

@@ -422,6 +422,7 @@ func TestAQueueThatIsGoneHasNoFigures(t *testing.T) {
 	s.ask("QDROP", "mails")
 	tb.sees("no queue has this name")
 	tb.until(dead + " === '–'")
+	tb.until("!document.querySelector('.list').checkVisibility() && !document.querySelector('.tiles').checkVisibility()")
 }
 
 func TestAPlotOfOneMomentSpansAMinute(t *testing.T) {

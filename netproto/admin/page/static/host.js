@@ -4,7 +4,8 @@ import { audit, command } from "./server.js";
 import { now, state } from "./state.js";
 import { count, label, size, span, stamp } from "./text.js";
 
-// The server itself, for those who operate it: the process, who is connected, what users may do, and what they did.
+// The server itself, for those who operate it: the process, who is connected, and what was
+// managed. What it asks for is not audited itself.
 
 const mostConnections = 200;
 
@@ -63,8 +64,8 @@ export class Host {
 
   async load() {
     try {
-      const [info, connections, users, done] = await Promise.all([command(0, "INFO"), command(0, "CLIENT", "LIST"), command(0, "ACL", "LIST"), audit()]);
-      this.content.replaceChildren(this.facts(pairs(info, "\r\n", ":")), el("h2", {}, "Connections of Redis clients"), this.connections(connections), el("h2", {}, "Users"), this.users(users),
+      const [info, connections, done] = await Promise.all([command(0, "INFO"), command(0, "CLIENT", "LIST"), audit()]);
+      this.content.replaceChildren(this.facts(pairs(info, "\r\n", ":")), el("h2", {}, "Connections of Redis clients"), this.connections(connections),
         el("h2", {}, "Audit"), done.length ? table(actions, done, 0) : el("p", { class: "muted" }, "Nobody has managed anything since the start."));
       setTimed(this.note, "As of " + stamp(now()) + ".");
     } catch (e) {
@@ -80,15 +81,6 @@ export class Host {
     const all = lines.split("\n").filter(Boolean).map((line) => pairs(line, " ", "="));
     if (!all.length) return el("p", { class: "muted" }, "No Redis client is connected.");
     return table(columns, all.slice(0, mostConnections), all.length - mostConnections);
-  }
-
-  users(lines) {
-    return table([
-      ["User", "", (u) => u.split(" ")[1]],
-      ["State", "", (u) => u.split(" ")[2]],
-      ["May", "", (u) => [...[...u.matchAll(/\(~(.*?) &.*? -@all([^()]*)\)/g)].map(([, glob, rights]) => glob + ": " + rights.replaceAll("+@", "").trim().replaceAll(" ", ", ")),
-        / -@all \+@operate/.test(u) ? "operate" : null].filter(Boolean).join("; ") || "nothing"],
-    ], lines, 0);
   }
 
   update() {}

@@ -95,7 +95,7 @@ export class Queue {
       this.got = { stat, settings, consumers, next: delayed[1][0] };
       this.failed = null;
     } catch (e) {
-      this.failed = e.message;
+      this.failed = e.message.startsWith("NOPERM") ? "Your user may not look at this queue." : e.message;
     }
     if (this.ended) return;
     this.timer = setTimeout(() => this.look(), every);
@@ -108,6 +108,7 @@ export class Queue {
     const q = state.queues.get(this.key) ?? (this.failed ? null : this.got?.stat);
     for (const [s, cell] of this.tiles) setText(cell, q ? count(q[s]) : "–");
     this.offer(q);
+    this.element.classList.toggle("gone", Boolean(this.failed) && !state.queues.has(this.key));
     badges(this.states, queueStates.filter(([name]) => q?.[name]));
     this.redrive.classList.toggle("primary", q?.dead > 0);
     for (const s of rare) this.tileOf.get(s).hidden = !q?.[s];
