@@ -71,3 +71,17 @@ func TestDeadPacketsAreGroupedByTheirLastError(t *testing.T) {
 	tb.click("ready")
 	tb.until("!document.querySelector('.errors').textContent")
 }
+
+func TestAKeyOfDigitsThatIsNoIDIsFound(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	keys := []string{"0012", "99999999999999999999", "9999999999999999999"}
+	for _, key := range keys {
+		s.ask("QPUSH", "mails", "x", "KEY", key)
+	}
+	tb := open(t, s.page+"#/queues")
+	tb.sees("1 queue")
+	for _, key := range keys {
+		tb.goes("#/queue?db=0&name=mails&find=" + key)
+		tb.sees("1 packet with the id, key, producer or last error " + key)
+	}
+}

@@ -182,3 +182,26 @@ func TestDeadPacketsAreRedrivenByKeysAlone(t *testing.T) {
 		t.Errorf("the packet is %s, want ready", got)
 	}
 }
+
+func TestAQueueThatIsEmptiedKeepsItsButtonsAndItsPlots(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QPUSH", "mails", "x")
+	tb := open(t, s.page+"#/queue?db=0&name=mails")
+	tb.until("document.querySelector('.actions')?.checkVisibility() && document.querySelector('.tiles .ready dd').textContent === '1'")
+	s.ask("QPOP", "mails")
+	tb.until("document.querySelector('.tiles .ready dd').textContent === '–'")
+	if !eval[bool](tb, "document.querySelector('.actions').checkVisibility()") {
+		t.Error("the buttons are gone with the last packet")
+	}
+	tb.until("document.querySelector('.plot .canvas')") // the view is there still
+	got := eval[string](tb, `import("/page/past.js").then(({ Past }) => {
+		const past = new Past(() => {}, { database: 0, name: "nobody" }), q = { ready: 1, delayed: 0, claimed: 0, dead: 0 }, none = { ready: 0, delayed: 0, claimed: 0, dead: 0 };
+		past.add(0, q, { pushed: 5, popped: 0, acked: 0 }, 0);
+		past.add(10_000, none);
+		past.add(20_000, q, { pushed: 9, popped: 0, acked: 0 }, 0);
+		past.add(30_000, q, { pushed: 19, popped: 0, acked: 0 }, 0);
+		return past.samples.map(([at, ready, , , , pushed]) => [at, ready, pushed].join(" ")).join(", "); })`)
+	if want := "0 1 , 10000 0 , 20000 1 , 30000 1 1"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -422,7 +422,8 @@ func TestAQueueThatIsGoneHasNoFigures(t *testing.T) {
 	s.ask("QDROP", "mails")
 	tb.sees("no queue has this name")
 	tb.until(dead + " === '–'")
-	tb.until("!document.querySelector('.list').checkVisibility() && !document.querySelector('.tiles').checkVisibility()")
+	tb.goes("#/queue?db=0&name=never")
+	tb.until("document.querySelector('h1').textContent === 'never' && !document.querySelector('.list').checkVisibility() && !document.querySelector('.tiles').checkVisibility()")
 }
 
 func TestAPlotOfOneMomentSpansAMinute(t *testing.T) {

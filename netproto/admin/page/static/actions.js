@@ -96,7 +96,11 @@ export function redrivePackets(q, ids) {
     explain: "Dead packets become ready, with no attempts. Those of a dead-letter queue go back to where they died.",
     run: async () => {
       let n = 0;
-      for (const id of ids) n += await command(q.database, "QREDRIVE", q.name, id); // which takes one
+      try {
+        for (const id of ids) n += await command(q.database, "QREDRIVE", q.name, id); // which takes one
+      } catch (e) {
+        throw n ? new Error(e.message + " Before that " + verb(n, "was made ready.", "were made ready.")) : e;
+      }
       return n;
     },
     done: (n) => did(n, ids, "made ready again.", "Only dead packets are retried."),

@@ -131,7 +131,8 @@ export class Packets {
   // An id is found at once, unless one state is asked for: then it is an error.
   async search(asked) {
     const { database, name, find, state } = this.place;
-    if (!state && /^\d{1,20}$/.test(find) && this.cursors.length === 1 && await commandCut(1, database, "QSHOW", name, find) !== null) {
+    const isID = !state && /^[1-9]\d{0,18}$/.test(find) && this.cursors.length === 1;
+    if (isID && await commandCut(1, database, "QSHOW", name, find).catch(() => null) !== null && asked === this.asked) {
       this.asked = null;
       location.replace(to("packet", database, name, { id: find }));
     }

@@ -23,7 +23,7 @@ export class Past {
     const base = this.base;
     if (at <= base?.at) return;
     if (this.moves) this.samples.pop();
-    const rate = (name) => base && totals ? Math.max(0, totals[name] - base.totals[name]) * 1000 / (at - base.at) : null;
+    const rate = (name) => base?.totals && totals ? Math.max(0, totals[name] - base.totals[name]) * 1000 / (at - base.at) : null;
     this.samples.push([at, q.ready, q.delayed, q.claimed, q.dead, rate("pushed"), rate("popped"), rate("acked"), since ? Math.max(0, at - since) : 0]);
     this.moves = base && at - base.at < grain;
     if (!this.moves) this.base = { at, totals: totals && { ...totals } };

@@ -108,12 +108,15 @@ export class Queue {
     const q = state.queues.get(this.key) ?? (this.failed ? null : this.got?.stat);
     for (const [s, cell] of this.tiles) setText(cell, q ? count(q[s]) : "–");
     this.offer(q);
-    this.element.classList.toggle("gone", Boolean(this.failed) && !state.queues.has(this.key));
+    this.seen ||= state.queues.has(this.key); // one that is empty now may have packets soon
+    this.element.classList.toggle("gone", Boolean(this.failed) && !this.seen);
     badges(this.states, queueStates.filter(([name]) => q?.[name]));
     this.redrive.classList.toggle("primary", q?.dead > 0);
     for (const s of rare) this.tileOf.get(s).hidden = !q?.[s];
     this.say(q);
-    if (state.queues.has(this.key)) this.past.add(now(), q, q, q.since);
+    const live = state.queues.get(this.key);
+    if (live) this.past.add(now(), live, live, live.since);
+    else if (state.server && !state.more) this.past.add(now(), { ready: 0, delayed: 0, claimed: 0, dead: 0 }); // it is empty
     this.draw();
   }
 

@@ -26,6 +26,7 @@ export const state = {
   told: [], // newest first
 };
 
+const managed = new Map(); // whether the user may change queues, by their keys
 let ahead = 0; // milliseconds of the server's clock before this one's
 
 // now is the time by the server's clock, as ages are.
@@ -33,6 +34,7 @@ export const now = () => Date.now() + ahead;
 
 export function forget() {
   Object.assign(state, { server: null, queues: new Map(), more: 0, told: [] });
+  managed.clear();
 }
 
 export const keyOf = (database, name) => JSON.stringify([database, name]);
@@ -79,6 +81,7 @@ function hearRow(columns, row, at) {
   const rate = (name) => before ? Math.max(0, (q[name] ?? 0) - (before[name] ?? 0)) * 1000 / ms : 0;
   q.rates = { pushed: rate("pushed"), popped: rate("popped"), acked: rate("acked") };
   state.queues.set(key, q);
+  managed.set(key, q.manage);
 }
 
 // rates of a queue are 0 when it has not changed for more than a second.
@@ -86,11 +89,9 @@ export function rates(q) {
   return now() - q.heard > 2000 ? { pushed: 0, popped: 0, acked: 0 } : q.rates;
 }
 
-// mayManage says whether the user may change a queue: the server says so of each that it sends.
-export function mayManage(key) {
-  const q = state.queues.get(key);
-  return q ? q.manage : state.more > 0;
-}
+// mayManage says whether the user may change a queue: the server says so of each that it sends. One
+// that is gone may come back.
+export const mayManage = (key) => managed.get(key) ?? state.more > 0;
 
 // hearTold adds an event. Those that the server remembers come again with each connection.
 export function hearTold(event, raw) {
