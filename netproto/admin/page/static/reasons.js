@@ -1,7 +1,7 @@
 import { now } from "./state.js";
 import { count, label, packets, span, stamp, yes } from "./text.js";
 
-const silence = 300_000; // milliseconds after which a consumer that holds packets is named
+const silence = 600_000; // milliseconds after which a consumer that holds packets is named, as for held
 
 // reasons says in sentences why packets of a queue do not move, or that they do. q is its row,
 // rates are those of the last second; settings, stat and consumers are replies of QGET, QSTAT and
