@@ -56,8 +56,12 @@ export class Overview {
     });
     const { at, packets, totals } = state.server;
     let since = 0;
-    for (const q of state.queues.values()) if (q.since && (!since || q.since < since)) since = q.since;
-    this.past.add(at, packets, totals, since);
+    const seen = { pushed: 0, popped: 0, acked: 0 }; // what a user who may not look at all queues sees
+    for (const q of state.queues.values()) {
+      if (q.since && (!since || q.since < since)) since = q.since;
+      for (const name in seen) seen[name] += q[name];
+    }
+    this.past.add(at, packets, totals ?? seen, since);
     this.draw();
     this.showProblems();
   }
