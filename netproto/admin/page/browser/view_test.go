@@ -13,7 +13,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
-	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
 func TestADeadPacketIsFoundUnderstoodAndRedrivenByClicks(t *testing.T) {
@@ -234,45 +233,6 @@ func TestAMillionPacketsAreOnePage(t *testing.T) {
 	defer tb.mu.Unlock()
 	if tb.bytes > 1<<20 {
 		t.Errorf("the page received %.0f bytes, want at most 1 MiB", tb.bytes)
-	}
-}
-
-func TestLoginIsNeededWithUsers(t *testing.T) {
-	s := serve(t, daemon.Config{RedisPassword: "geheim", Users: []access.User{
-		{Name: "ann.of.the.night.shift", Password: "right", Grants: []access.Grant{{Glob: "jobs*", Rights: access.Look}}},
-	}})
-	s.ask("QPUSH", "jobs", "x")
-	s.ask("QPUSH", "secret", "x")
-	tb := open(t, s.page+"#/queues")
-	log := func(password string) {
-		tb.until("document.querySelector('.login')")
-		tb.run(chromedp.SetValue("input[name=user]", "ann.of.the.night.shift"), chromedp.SetValue("input[name=password]", password))
-		tb.click("Log in")
-	}
-	log("wrong")
-	tb.until("document.querySelector('.login .problem')")
-	log("right")
-	tb.sees("1 queue")
-	tb.sees("ann.of.the.night.shift")
-	tb.run(chromedp.EmulateViewport(360, 800))
-	if height := eval[float64](tb, "document.querySelector('.who button').offsetHeight"); height > 40 {
-		t.Errorf("on a phone the button for the logout is %v px high, want one line", height)
-	}
-	tb.run(chromedp.EmulateViewport(1280, 900))
-	tb.click("jobs")
-	tb.sees("Your user may look at this queue and change nothing.")
-	if eval[bool](tb, "document.querySelector('.actions').checkVisibility()") {
-		t.Error("the user is offered what it may not do")
-	}
-	tb.goes("#/")
-	tb.sees("Bytes in queues")
-	if got := tb.text(); strings.Contains(got, "Disk") {
-		t.Errorf("a user of one queue is told of the server: %q", got)
-	}
-	tb.click("Log out")
-	tb.until("document.querySelector('.login')")
-	if got := tb.text(); strings.Contains(got, "jobs") {
-		t.Errorf("after the logout the page still says %q", got)
 	}
 }
 
