@@ -18,7 +18,9 @@ func mayImport(layer string) []string {
 	case "cmd":
 		return []string{"netproto", "broker", "recovery", "storage", content, jsonbytes}
 	case "netproto":
-		return []string{"broker", jsonbytes}
+		return []string{"broker", wire, jsonbytes}
+	case wire:
+		return []string{"netproto"}
 	case "broker":
 		return []string{keyspace, "recovery", "storage", content, "index"}
 	case "recovery":
@@ -33,6 +35,9 @@ func mayImport(layer string) []string {
 	return nil
 }
 
+// wire is a layer of its own: the bytes of the Redis protocol know no queues.
+const wire = "netproto/resp/wire"
+
 // keyspace is a layer of its own: recovery fills it for the broker.
 const keyspace = "index/keyspace"
 
@@ -44,7 +49,7 @@ const content = "storage/content"
 
 // layerOf is the layer of a path in the module.
 func layerOf(path string) string {
-	for _, own := range []string{keyspace, jsonbytes, content} {
+	for _, own := range []string{wire, keyspace, jsonbytes, content} {
 		if path == own || strings.HasPrefix(path, own+"/") {
 			return own
 		}
@@ -148,6 +153,7 @@ func TestWrongArrowsAreFound(t *testing.T) {
 	prove(t, breaksArrows, map[string]planted{
 		"netproto may not reach past the broker":   {"netproto/x/x.go", file("x", module+"storage"), "only itself"},
 		"netproto may not reach the index":         {"netproto/x.go", file("netproto", module+"index"), "only itself"},
+		"the Redis wire may not know the broker":   {"netproto/resp/wire/x.go", file("wire", module+"broker"), "only itself"},
 		"broker may not know a protocol":           {"broker/x.go", file("broker", module+"netproto"), "only itself"},
 		"recovery may not know the broker":         {"recovery/x.go", file("recovery", module+"broker"), "only itself"},
 		"storage may not know the index":           {"storage/x.go", file("storage", module+"index"), "only itself"},
@@ -179,6 +185,8 @@ func TestWrongArrowsAreFound(t *testing.T) {
 
 		"the whole chain is allowed":        {"broker/x.go", file("broker", module+"index"), ""},
 		"a protocol may write JSON":         {"netproto/resp/x.go", file("resp", module+jsonbytes), ""},
+		"the Redis protocol has its wire":   {"netproto/resp/x.go", file("resp", module+wire), ""},
+		"the wire may use the limits":       {"netproto/resp/wire/x.go", file("wire", module+"netproto"), ""},
 		"a command may use the storage":     {"cmd/x/x.go", file("main", module+"storage"), ""},
 		"a room may use one below it":       {"cmd/holdfast/x.go", file("main", module+"cmd/terminal"), ""},
 		"a generator may speak a protocol":  {"cmd/workshop/loadgen/x.go", file("loadgen", module+"netproto/pinpriq"), ""},

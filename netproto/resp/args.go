@@ -2,10 +2,13 @@ package resp
 
 import (
 	"fmt"
+	"math"
+	"math/big"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 const (
@@ -30,30 +33,6 @@ func is(arg []byte, word string) bool {
 	return true
 }
 
-// parseInt reads a signed 64-bit number the way Redis does: no plus sign, no space, no leading
-// zero.
-func parseInt(arg []byte) (n int64, ok bool) {
-	digits := arg
-	negative := len(digits) > 0 && digits[0] == '-'
-	if negative {
-		digits = digits[1:]
-	}
-	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && (negative || len(digits) > 1) {
-		return 0, false
-	}
-	var u uint64 // 19 digits fit
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		u = u*10 + uint64(c-'0')
-	}
-	if n = int64(u); negative {
-		n = -n
-	}
-	return n, u < 1<<63 || negative && u == 1<<63
-}
-
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		return c + 'a' - 'A'
@@ -63,24 +42,9 @@ func lower(c byte) byte {
 
 func appendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) }
 
-// quoted is an argument as an error repeats it.
-func quoted(arg []byte) []byte { return arg[:min(len(arg), maxQuoted)] }
-
-// maxQuoted is how many bytes of a name, and of arguments, an error repeats.
-const maxQuoted = 128
-
-// failure is the error of a command that failed, in Redis's words. What reads an argument panics
-// with one, and the session recovers it: a handler reads all arguments before it changes anything.
-type failure string
-
-func (f failure) Error() string { return string(f) }
-
-// refuse panics with a failure.
-func refuse(format string, a ...any) { panic(failure(fmt.Sprintf(format, a...))) }
-
 // numberArg reads a whole number from low to high; what names it in a failure.
 func numberArg(what string, arg []byte, low, high int64) int64 {
-	n, ok := parseInt(arg)
+	n, ok := wire.ParseInt(arg)
 	if !ok || n < low || n > high {
 		panic(failure("ERR " + what + fmt.Sprintf(": expected a number from %d to %d, got %q", low, high, quoted(arg))))
 	}
@@ -93,6 +57,27 @@ func textArg(what string, arg []byte, low, high int64) []byte {
 		panic(failure("ERR " + what + fmt.Sprintf(": expected %d to %d bytes, got %d", low, high, n)))
 	}
 	return arg
+}
+
+// intArg reads an argument that is a whole number.
+func intArg(arg []byte) int64 { return countArg(arg, math.MinInt64, errNotInteger) }
+
+// countArg reads an argument that is a whole number of at least low; refusal says that it is not.
+func countArg(arg []byte, low int64, refusal failure) int64 {
+	n, ok := wire.ParseInt(arg)
+	if !ok || n < low {
+		panic(refusal)
+	}
+	return n
+}
+
+// floatArg reads an argument that is a number; refusal says that it is not.
+func floatArg(arg []byte, refusal failure) *big.Float {
+	x, ok := wire.ParseFloat(arg)
+	if !ok {
+		panic(refusal)
+	}
+	return x
 }
 
 // patternArg compiles a pattern of names.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // audited says whether a command is logged once it is carried out: it manages or operates. What
@@ -25,7 +26,7 @@ func (s *session) audit(c *command, args [][]byte) {
 	count := int64(-1)
 	reply := s.peer.Out[s.commandStart:]
 	if end := bytes.IndexByte(reply, '\r'); end > 1 && reply[0] == ':' {
-		if n, ok := parseInt(reply[1:end]); ok {
+		if n, ok := wire.ParseInt(reply[1:end]); ok {
 			count = n
 		}
 	}

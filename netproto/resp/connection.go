@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // redisVersion is the version of Redis whose commands and words these are. Clients ask for it to
@@ -45,7 +46,7 @@ func auth(s *session, tx *broker.Tx, args [][]byte) error {
 func hello(s *session, tx *broker.Tx, args [][]byte) (err error) {
 	resp3 := s.resp3
 	if len(args) > 1 {
-		version, ok := parseInt(args[1])
+		version, ok := wire.ParseInt(args[1])
 		switch {
 		case !ok:
 			return failure("ERR Protocol version is not an integer or out of range")

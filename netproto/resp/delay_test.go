@@ -12,8 +12,8 @@ func TestAPacketPushedForAMomentIsReadyThen(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask(fmt.Sprint("QPUSH q now AT ", doorTime), bulkReply("1"))
-	c.ask("QMPUSH q 1 past AT 0", wire(`*1 | "2"`))
-	c.ask(fmt.Sprint("QMPUSH q 2 later last AT ", doorTime+1000), wire(`*2 | "3" | "4"`))
+	c.ask("QMPUSH q 1 past AT 0", onTheWire(`*1 | "2"`))
+	c.ask(fmt.Sprint("QMPUSH q 2 later last AT ", doorTime+1000), onTheWire(`*2 | "3" | "4"`))
 	c.ask("QPUSH q latest AT 4398046511103", bulkReply("5"))
 	if got := c.shown("q", "3")["not-before"]; got != fmt.Sprint(doorTime+1000) {
 		t.Errorf("it is delayed until %s", got)
@@ -30,7 +30,7 @@ func TestAPacketPushedForAMomentIsReadyThen(t *testing.T) {
 func TestAPacketThatFailedIsReadyAgainAtTheMomentOfItsNack(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QMPUSH q 2 a b", wire(`*2 | "1" | "2"`))
+	c.ask("QMPUSH q 2 a b", onTheWire(`*2 | "1" | "2"`))
 	c.line("QCLAIM", "q", "COUNT", "2", "CONSUMER", "w")
 	d.stop()
 	d.start()

@@ -1,12 +1,12 @@
 // Package resp serves the Redis protocol, RESP2 and RESP3, on the queues and the keyspace of a
-// broker. A list is a queue. COMMANDS.md says what each command does here, and netproto/words
-// declares them. The files, in layers: few use what a file declares that is listed after them.
+// broker. A list is a queue. COMMANDS.md says what each command does here, netproto/words declares
+// them, and the folder wire has the bytes of requests and replies. The files, in layers: few use
+// what a file declares that is listed after them.
 //
 // A connection:
 //
-//	args.go           what arguments say
 //	errors.go         the words of errors
-//	number.go         numbers as Redis reads and writes them
+//	args.go           what arguments say
 //	parser.go         requests
 //	reply.go          replies
 //	server.go         Protocol: what its connections share

@@ -22,6 +22,21 @@ const (
 	errWrongType  = "WRONGTYPE Operation against a key holding the wrong kind of value"
 )
 
+// quoted is an argument as an error repeats it.
+func quoted(arg []byte) []byte { return arg[:min(len(arg), maxQuoted)] }
+
+// maxQuoted is how many bytes of a name, and of arguments, an error repeats.
+const maxQuoted = 128
+
+// failure is the error of a command that failed, in Redis's words. What reads an argument panics
+// with one, and the session recovers it: a handler reads all arguments before it changes anything.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+// refuse panics with a failure.
+func refuse(format string, a ...any) { panic(failure(fmt.Sprintf(format, a...))) }
+
 // prefixes tell clients what kind of error of the broker it is. Any other is an ERR.
 var prefixes = []struct {
 	err    error

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 func hashCommands() []command {
@@ -145,7 +146,7 @@ func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	sum := addIntArg(old, "ERR hash value is not an integer", n)
-	var text [maxIntText]byte
+	var text [wire.MaxIntText]byte
 	if _, err := tx.SetField(args[1], args[2], appendInt(text[:0], sum)); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // floatDigit is what a digit of a float costs that is read or written. See broker.MaxLooks.
@@ -43,7 +44,7 @@ func (s *session) incr(tx *broker.Tx, name []byte, n int64) error {
 	}
 	sum := addIntArg(old, errNotInteger, n)
 	expiry, _ := tx.Expiry(name)
-	var text [maxIntText]byte
+	var text [wire.MaxIntText]byte
 	if err := tx.SetString(name, appendInt(text[:0], sum), expiry); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (s *session) incr(tx *broker.Tx, name []byte, n int64) error {
 
 // addIntArg returns the sum of two numbers; refusal is the error if old is no number.
 func addIntArg(old []byte, refusal failure, n int64) int64 {
-	sum, ok := addInt(countArg(old, math.MinInt64, refusal), n)
+	sum, ok := wire.AddInt(countArg(old, math.MinInt64, refusal), n)
 	if !ok {
 		refuse("ERR increment or decrement would overflow")
 	}
@@ -75,11 +76,11 @@ func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 // addFloatArg returns the sum of two numbers as a text; refusal is the error if old is no number.
 func (s *session) addFloatArg(old []byte, refusal failure, increment *big.Float) (text []byte) {
 	s.tx.Looked(floatDigit * (len(old) + len(s.args[len(s.args)-1])))
-	sum, ok := addFloat(floatArg(old, refusal), increment)
+	sum, ok := wire.AddFloat(floatArg(old, refusal), increment)
 	if !ok {
 		refuse("ERR increment would produce NaN or Infinity")
 	}
-	text = appendFloat(nil, sum)
+	text = wire.AppendFloat(nil, sum)
 	s.tx.Looked(floatDigit * len(text))
 	return text
 }

@@ -23,8 +23,8 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 "enqueued" | :1700000000000
 "expires" | :1700000060000
 `
-	c.ask("QPEEK jobs", wire("*1\n*20\n"+fields+more+`"state" | "ready"`))
-	c.ask("QCLAIM jobs CONSUMER w1 LEASE 5000", wire("*1\n*28\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
+	c.ask("QPEEK jobs", onTheWire("*1\n*20\n"+fields+more+`"state" | "ready"`))
+	c.ask("QCLAIM jobs CONSUMER w1 LEASE 5000", onTheWire("*1\n*28\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
 "lease-end" | :1700000005000
 "consumer" | "w1"
 "state" | "claimed"`))
@@ -32,7 +32,7 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 	d.now.Add(1000)
 	c.ask("QPROGRESS jobs 1 2 40 halfway", "+OK\r\n")
 	c.ask("QEXTEND jobs 1 2 9000", ":1700000010000\r\n")
-	c.ask("QSHOW jobs 1", wire("*38\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
+	c.ask("QSHOW jobs 1", onTheWire("*38\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
 "lease-end" | :1700000010000
 "consumer" | "w1"
 "state" | "claimed"
@@ -44,7 +44,7 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 	c.send(request("QNACK", "jobs", "1", "2", "DELAY", "2000", "REASON", "no disk"))
 	c.want(bulkReply("delayed"))
 	c.ask("QNACK jobs 1 2", staleReply)
-	c.ask("QLIST jobs", wire(`*2 | "0" | *1
+	c.ask("QLIST jobs", onTheWire(`*2 | "0" | *1
 *30
 `+fields+`"attempt" | :1`+"\n"+more+`"not-before" | :1700000003000
 "consumer" | "w1"
@@ -52,7 +52,7 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 "reason" | "no disk"
 "last-error-class" | "no disk"`))
 	d.now.Add(2000)
-	c.ask("QPOP jobs", wire("*1\n*24\n"+fields+`"attempt" | :1`+"\n"+more+`"consumer" | "w1"
+	c.ask("QPOP jobs", onTheWire("*1\n*24\n"+fields+`"attempt" | :1`+"\n"+more+`"consumer" | "w1"
 "reason" | "no disk"`))
 	c.ask("QSHOW jobs 1", noQueueReply)
 	c.ask("EXISTS jobs", ":0\r\n")
@@ -70,7 +70,7 @@ func TestTheLifeOfAPacketInRESP3(t *testing.T) {
 	const more = `"tags" | %1 | "class" | "low"
 "enqueued" | :1700000000000
 `
-	c.ask("QSHOW jobs 1", wire("%9\n"+fields+more+`"not-before" | :1700000000500
+	c.ask("QSHOW jobs 1", onTheWire("%9\n"+fields+more+`"not-before" | :1700000000500
 "state" | "delayed"
 "why" | "delayed until 2023-11-14T22:13:20.500Z"`))
 	c.ask("QCLAIM jobs", "*0\r\n")
@@ -82,7 +82,7 @@ func TestTheLifeOfAPacketInRESP3(t *testing.T) {
 	c.want("_\r\n")
 	d.now.Add(100)
 	c.ask("CLIENT SETNAME w", "+OK\r\n")
-	c.ask("QCLAIM jobs", wire("*1\n%11\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
+	c.ask("QCLAIM jobs", onTheWire("*1\n%11\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
 "lease-end" | :1700000030500
 "consumer" | "w"
 "state" | "claimed"`))
@@ -184,7 +184,7 @@ func (c *conn) value() string {
 func TestPacketsAreShownInTheOrderInWhichTheyCome(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QPEEK q", "*0\r\n")
-	c.ask("QMPUSH q 3 a b c", wire(`*3 | "1" | "2" | "3"`))
+	c.ask("QMPUSH q 3 a b c", onTheWire(`*3 | "1" | "2" | "3"`))
 	c.ask("QPUSH q d PRIO 1", bulkReply("4"))
 	c.ask("QPUSH q e PRIO 0 KEY k", bulkReply("5"))
 	c.ask("QPUSH q f DELAY 5", bulkReply("6"))
@@ -222,7 +222,7 @@ func (c *conn) payloads() string {
 
 func TestAListIsReadPageByPage(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.ask("QLIST q", wire(`*2 | "0" | *0`))
+	c.ask("QLIST q", onTheWire(`*2 | "0" | *0`))
 	for i := range 5 {
 		c.ask(fmt.Sprintf("QPUSH q r%d PRIO %d", i, 5-i), bulkReply(fmt.Sprint(2*i+1)))
 		c.ask(fmt.Sprintf("QPUSH q d%d DELAY 1000", i), bulkReply(fmt.Sprint(2*i+2)))
@@ -252,7 +252,7 @@ func TestAPacketSaysWhyItIsNotDelivered(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q retain 60000", "+OK\r\n")
-	c.ask("QMPUSH q 4 dead done claimed next", wire(`*4 | "1" | "2" | "3" | "4"`))
+	c.ask("QMPUSH q 4 dead done claimed next", onTheWire(`*4 | "1" | "2" | "3" | "4"`))
 	c.send(request("QCLAIM", "q", "COUNT", "3", "CONSUMER", "w", "LEASE", "5000"))
 	if got := c.payloads(); got != "dead done claimed" {
 		t.Fatal(got)
@@ -285,7 +285,7 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q retain 60000", "+OK\r\n")
-	c.ask("QMPUSH q 5 a b c d e", wire(`*5 | "1" | "2" | "3" | "4" | "5"`))
+	c.ask("QMPUSH q 5 a b c d e", onTheWire(`*5 | "1" | "2" | "3" | "4" | "5"`))
 	c.send(request("QCLAIM", "q", "COUNT", "3", "CONSUMER", "w"))
 	c.payloads()
 	c.ask("QACK q 1 6", ":1\r\n")
@@ -352,7 +352,7 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("QMPUSH q 3 a b c", wire(`*3 | "1" | "2" | "3"`))
+	c.ask("QMPUSH q 3 a b c", onTheWire(`*3 | "1" | "2" | "3"`))
 	c.send(request("QCLAIM", "q", "COUNT", "2", "CONSUMER", "w2"))
 	c.payloads()
 	d.now.Add(100)
@@ -360,7 +360,7 @@ func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 	c.payloads()
 	c.ask("QACK q 3 6", ":1\r\n")
 	const before, now = "1700000000000", "1700000000100"
-	want := wire(`*2
+	want := onTheWire(`*2
 %5
 "name" | "w1"
 "seen" | :` + now + `
@@ -407,9 +407,9 @@ func TestWorkersThatWaitAreListedWithTheirQueuesAndFilter(t *testing.T) {
 %2
 "queues" | *2 | "other" | "q"
 "filter" | *11 | "FILTER" | "class" | "ge" | "high" | "FILTER" | "size" | "lt" | "3" | "MATCH" | "ANY" | "1"`
-	d.dial().resp3().ask("QCONSUMERS q", wire(want))
+	d.dial().resp3().ask("QCONSUMERS q", onTheWire(want))
 	c.ask("LPUSH q x y", ":2\r\n")
-	plain.want(wire(`*2 | "q" | "x"`))
+	plain.want(onTheWire(`*2 | "q" | "x"`))
 	_ = named.Close()
 	c.awaitBlocked(0)
 	c.ask("QDROP q", "+OK\r\n")

@@ -58,7 +58,7 @@ func TestALoadedPacketPassesTheGatesOfItsQueue(t *testing.T) {
 func TestAConsumerOfALoadedPacketWasNotSeenInTheFuture(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QLOAD q a CONSUMER w LAST 1700000000001", bulkReply("1"))
-	c.ask("QCONSUMERS q", wire(`*1 | *10 | "name" | "w" | "seen" | :1700000000000 | "claimed" | :0 | "ids" | *0 | "waiting" | *0`))
+	c.ask("QCONSUMERS q", onTheWire(`*1 | *10 | "name" | "w" | "seen" | :1700000000000 | "claimed" | :0 | "ids" | *0 | "waiting" | *0`))
 }
 
 func TestALoadedPacketGoesToWhoWaits(t *testing.T) {
@@ -67,7 +67,7 @@ func TestALoadedPacketGoesToWhoWaits(t *testing.T) {
 	waiting := d.waiting(c, 0, "BRPOP q 0")
 	c.ask("QLOAD q a STATE dead", bulkReply("1"))
 	c.ask("QLOAD q b", bulkReply("2"))
-	waiting.want(wire(`*2 | "q" | "b"`))
+	waiting.want(onTheWire(`*2 | "q" | "b"`))
 }
 
 func TestALoadedWindowGoesOn(t *testing.T) {

@@ -27,7 +27,7 @@ func (c *conn) fill(queue string, first, n int) {
 
 func TestPacketsAreDeletedMovedAndRaisedById(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.ask("QMPUSH q 4 a b c d", wire(`*4 | "1" | "2" | "3" | "4"`))
+	c.ask("QMPUSH q 4 a b c d", onTheWire(`*4 | "1" | "2" | "3" | "4"`))
 	c.ask("QDEL q 2 2 100 -5", ":1\r\n")
 	c.ask("QDEL other 1", ":0\r\n")
 	c.ask("QPRIO q 4 7", ":1\r\n")
@@ -53,8 +53,8 @@ func TestAQueueIsPurgedStateByState(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QPURGE nothing", ":0\r\n")
 	c.ask("QPURGE nothing DRYRUN", ":0\r\n")
-	c.ask("QMPUSH q 3 a b c", wire(`*3 | "1" | "2" | "3"`))
-	c.ask("QMPUSH q 2 d e DELAY 500", wire(`*2 | "4" | "5"`))
+	c.ask("QMPUSH q 3 a b c", onTheWire(`*3 | "1" | "2" | "3"`))
+	c.ask("QMPUSH q 2 d e DELAY 500", onTheWire(`*2 | "4" | "5"`))
 	c.ask("QPUSH q f PRIO 0 KEY k", bulkReply("6"))
 	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "a", 1, 7, start+30_000, "w"))
 	c.ask("QPURGE q DRYRUN", ":6\r\n")

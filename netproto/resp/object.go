@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // objectAnswers are what OBJECT answers about the value of a name that is there.
@@ -73,7 +74,7 @@ func (s *session) encoding(tx *broker.Tx, name []byte) error {
 			return err
 		}
 		word = "raw"
-		if _, ok := parseInt(text); ok {
+		if _, ok := wire.ParseInt(text); ok {
 			word = "int"
 		} else if v.Size <= maxEmbedded {
 			word = "embstr"

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // option is a word that a command of the work queue takes behind its fixed arguments: in either
@@ -152,7 +153,7 @@ func checkWhen(delay, at int64, dead bool) {
 
 // idArg reads the id of a packet.
 func idArg(arg []byte) broker.ID {
-	n, ok := parseInt(arg)
+	n, ok := wire.ParseInt(arg)
 	if !ok {
 		refuse("ERR id: expected the id of a packet, as QPUSH replies with it, got %q", quoted(arg))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // replyForm says how packets become a reply.
@@ -102,7 +103,7 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 		appendText(w, "why", why(p, d), true)
 	}
 	pairs := 3 + w.pairs
-	var id [maxIntText]byte
+	var id [wire.MaxIntText]byte
 	out := appendBegin(s.peer.Out, s.resp3, '%', pairs, 2*pairs)
 	out = appendBulk(appendBulk(out, "id"), appendInt(id[:0], int64(d.ID)))
 	out = appendBulk(appendBulk(out, "queue"), d.Queue)

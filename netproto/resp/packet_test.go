@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
-// wire writes a reply as it is on the wire, from its lines: a text in quotes is a bulk.
-func wire(lines string) string {
+// onTheWire writes a reply as it is on the wire, from its lines: a text in quotes is a bulk.
+func onTheWire(lines string) string {
 	var out []byte
 	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
 		for _, word := range strings.Split(strings.TrimSpace(line), " | ") {
@@ -94,7 +94,7 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 		{"RESP2, why", formPacket, false, "*48", "*4", claimFields},
 		{"RESP3, why", formPacket, true, "%24", "%2", claimFields},
 	} {
-		want := strings.ReplaceAll(wire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
+		want := strings.ReplaceAll(onTheWire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
 		if got := packetsReply(full, c.form, c.resp3); got != want {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, want)
 		}
@@ -136,8 +136,8 @@ func TestAPacketHasNoFieldThatDoesNotApply(t *testing.T) {
 		"one that waits":    {formPackets, false, "*1\n*10" + fields + "\n\"state\" | \"ready\""},
 		"one that is taken": {formPopped, true, "*1\n%4" + fields},
 	} {
-		if got := packetsReply(found, c.form, c.resp3); got != wire(c.want) {
-			t.Errorf("%s: %q, want %q", name, got, wire(c.want))
+		if got := packetsReply(found, c.form, c.resp3); got != onTheWire(c.want) {
+			t.Errorf("%s: %q, want %q", name, got, onTheWire(c.want))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // The limits of a request.
@@ -189,7 +190,7 @@ func (p *parser) length(buf []byte, what string) (n int64, ok bool, err error) {
 	if end < 0 || end+1 == len(rest) {
 		return 0, false, nil
 	}
-	n, ok = parseInt(rest[1:max(end, 1)])
+	n, ok = wire.ParseInt(rest[1:max(end, 1)])
 	if !ok {
 		n = invalid
 	}

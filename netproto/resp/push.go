@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // push is what QPUSH and QMPUSH ask for.
@@ -132,6 +133,6 @@ func (p *push) dropped(s *session, err error) error {
 }
 
 func (s *session) packetID(id broker.ID) {
-	var text [maxIntText]byte
+	var text [wire.MaxIntText]byte
 	s.bulk(appendInt(text[:0], int64(id)))
 }

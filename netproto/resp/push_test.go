@@ -48,16 +48,16 @@ func TestPushesWaitForRoomInTheOrderInWhichTheyCame(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q bound 3", "+OK\r\n")
-	c.ask("QMPUSH q 3 a b c", wire(`*3 | "1" | "2" | "3"`))
+	c.ask("QMPUSH q 3 a b c", onTheWire(`*3 | "1" | "2" | "3"`))
 	first := d.waiting(c, 0, "QMPUSH q 2 d e BLOCK 0")
 	second := d.waiting(c, 1, "QPUSH q f BLOCK 60000")
 	c.ask("RPOP q", bulkReply("a"))
 	c.ask("QPUSH q x", "-FULL queue is full: others wait for room, and come first\r\n")
 	c.ask("RPOP q", bulkReply("b"))
-	first.want(wire(`*2 | "4" | "5"`))
+	first.want(onTheWire(`*2 | "4" | "5"`))
 	c.ask("RPOP q", bulkReply("c"))
 	second.want(bulkReply("6"))
-	c.ask("RPOP q 9", wire(`*3 | "d" | "e" | "f"`))
+	c.ask("RPOP q 9", onTheWire(`*3 | "d" | "e" | "f"`))
 	first.ask("QPUSH q last", bulkReply("7")) // and the connection goes on
 }
 
@@ -102,16 +102,16 @@ func TestAPushThatWaitsEndsAsABlockedPopDoes(t *testing.T) {
 		"its time":      {func(d *door, c *conn) { d.now.Add(60_000); c.ask("PING", "+PONG\r\n") }, nullReply, nullArray},
 		"unblocked":     {func(_ *door, c *conn) { c.ask("CLIENT UNBLOCK 2", ":1\r\n"); c.ask("CLIENT UNBLOCK 3", ":1\r\n") }, nullReply, nullArray},
 		"killed":        {func(_ *door, c *conn) { c.ask("CLIENT KILL TYPE normal SKIPME yes", ":2\r\n") }, "", ""},
-		"more room":     {func(_ *door, c *conn) { c.ask("QSET q bound 5", "+OK\r\n") }, bulkReply("3"), wire(`*2 | "4" | "5"`)},
-		"no bound":      {func(_ *door, c *conn) { c.ask("DEL q", ":1\r\n") }, bulkReply("3"), wire(`*2 | "4" | "5"`)},
-		"everything":    {func(_ *door, c *conn) { c.ask("FLUSHALL", "+OK\r\n") }, bulkReply("3"), wire(`*2 | "4" | "5"`)},
-		"another queue": {func(_ *door, c *conn) { c.ask("RENAME q other", "+OK\r\n") }, bulkReply("3"), wire(`*2 | "4" | "5"`)},
+		"more room":     {func(_ *door, c *conn) { c.ask("QSET q bound 5", "+OK\r\n") }, bulkReply("3"), onTheWire(`*2 | "4" | "5"`)},
+		"no bound":      {func(_ *door, c *conn) { c.ask("DEL q", ":1\r\n") }, bulkReply("3"), onTheWire(`*2 | "4" | "5"`)},
+		"everything":    {func(_ *door, c *conn) { c.ask("FLUSHALL", "+OK\r\n") }, bulkReply("3"), onTheWire(`*2 | "4" | "5"`)},
+		"another queue": {func(_ *door, c *conn) { c.ask("RENAME q other", "+OK\r\n") }, bulkReply("3"), onTheWire(`*2 | "4" | "5"`)},
 		"closed":        {func(_ *door, c *conn) { c.ask("QCLOSE q", ":1\r\n") }, closedReply, closedReply},
 		"a string":      {func(_ *door, c *conn) { c.ask("SET q v", "+OK\r\n") }, "", ""},
 		"less room": {
 			func(_ *door, c *conn) {
 				c.ask("QSET q bound 0 bound-bytes 1", "+OK\r\n")
-				c.ask("RPOP q 2", wire(`*2 | "a" | "z"`))
+				c.ask("RPOP q 2", onTheWire(`*2 | "a" | "z"`))
 			},
 			bulkReply("3"), "-ERR too large: 2 packets with 2 bytes came at once, the bound of the queue is 1 byte\r\n",
 		},
@@ -120,7 +120,7 @@ func TestAPushThatWaitsEndsAsABlockedPopDoes(t *testing.T) {
 			d := newDoor(t, Config{})
 			c := d.dial()
 			c.ask("QSET q bound 2", "+OK\r\n")
-			c.ask("QMPUSH q 2 a z", wire(`*2 | "1" | "2"`))
+			c.ask("QMPUSH q 2 a z", onTheWire(`*2 | "1" | "2"`))
 			push := d.waiting(c, 0, "QPUSH q b BLOCK 60000")
 			mpush := d.waiting(c, 1, "QMPUSH q 2 c d BLOCK 60000")
 			end.by(d, c)
@@ -151,7 +151,7 @@ func TestAPushThatHungUpLeavesItsPlaceToTheNext(t *testing.T) {
 	small := d.waiting(c, 1, "QPUSH q d BLOCK 0")
 	_ = large.Close()
 	small.want(bulkReply("2"))
-	c.ask("LRANGE q 0 -1", wire(`*2 | "d" | "a"`))
+	c.ask("LRANGE q 0 -1", onTheWire(`*2 | "d" | "a"`))
 }
 
 func TestAPushWaitsWhileTheQueueIsPaused(t *testing.T) {
@@ -183,7 +183,7 @@ func TestAFullQueueThatDropsRepliesWithNullToWhatIsNoBetter(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q bound 2 full drop", "+OK\r\n")
-	c.ask("QMPUSH q 2 a b", wire(`*2 | "1" | "2"`))
+	c.ask("QMPUSH q 2 a b", onTheWire(`*2 | "1" | "2"`))
 	c.ask("QPUSH q c", nullReply)
 	c.ask("QPUSH q c PRIO 0 KEY k", nullReply)
 	c.ask("QMPUSH q 2 c d PRIO 129", "*2\r\n"+nullReply+nullReply)
@@ -191,24 +191,24 @@ func TestAFullQueueThatDropsRepliesWithNullToWhatIsNoBetter(t *testing.T) {
 	c.ask("QMPUSH q 2 d e PRIO 99", "*2\r\n"+nullReply+nullReply) // one place would not do
 	c.ask("RPUSH q x y", "-FULL queue is full and cannot drop enough packets that are worse: its bound is 2 packets, and one push drops at most 1000, none of them claimed\r\n")
 	push := d.waiting(c, 0, "QPUSH q best PRIO 1 BLOCK 0") // nothing is dropped for it
-	c.ask("LRANGE q 0 -1", wire(`*2 | "c" | "a"`))
+	c.ask("LRANGE q 0 -1", onTheWire(`*2 | "c" | "a"`))
 	c.ask("LPOP q", bulkReply("c"))
 	push.want(bulkReply("4"))
 	c.ask("MULTI", "+OK\r\n")
 	c.ask("QPUSH q d PRIO 3", queuedReply)
 	c.ask("QPUSH q e PRIO 2", queuedReply)
 	c.ask("EXEC", "*2\r\n"+bulkReply("5")+bulkReply("6"))
-	c.ask("LRANGE q 0 -1", wire(`*2 | "best" | "e"`))
+	c.ask("LRANGE q 0 -1", onTheWire(`*2 | "best" | "e"`))
 	if got := c.pairs("QSTAT", "q")["dropped"]; got != "3" {
 		t.Errorf("%s packets were dropped", got)
 	}
 	c.ask("DEL q", ":1\r\n")
 	c.ask("QSET q bound 2 full drop", "+OK\r\n")
-	c.ask("QMPUSH q 2 a b PRIO 200", wire(`*2 | "7" | "8"`))
+	c.ask("QMPUSH q 2 a b PRIO 200", onTheWire(`*2 | "7" | "8"`))
 	c.ask("RPUSH q x y", ":2\r\n")
-	c.ask("LRANGE q 0 -1", wire(`*2 | "x" | "y"`))
-	c.ask("QMPUSH q 2 c d PRIO 1", wire(`*2 | "9" | "10"`))
-	c.ask("LRANGE q 0 -1", wire(`*2 | "d" | "c"`))
+	c.ask("LRANGE q 0 -1", onTheWire(`*2 | "x" | "y"`))
+	c.ask("QMPUSH q 2 c d PRIO 1", onTheWire(`*2 | "9" | "10"`))
+	c.ask("LRANGE q 0 -1", onTheWire(`*2 | "d" | "c"`))
 }
 
 // Producers and consumers that wait for each other all come to an end, and the queue is never

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // needs is the right that a command needs for what it is about. What only takes, or ends a claim,
@@ -99,7 +100,7 @@ func asksQueues(s *session, right access.Right, args [][]byte) bool {
 func asksCounted(at int) func(*session, access.Right, [][]byte) bool {
 	return func(s *session, right access.Right, args [][]byte) bool {
 		names := args[at+1:]
-		n, ok := parseInt(args[at])
+		n, ok := wire.ParseInt(args[at])
 		if !ok || n < 1 || n > int64(len(names)) {
 			n = int64(len(names)) // the command refuses the number
 		}
@@ -190,7 +191,7 @@ func asksOfClient(s *session, right access.Right, args [][]byte) bool {
 		}
 		id = args[3]
 	}
-	n, _ := parseInt(id)
+	n, _ := wire.ParseInt(id)
 	t := s.protocol.sessions[n]
 	return s.pass.May(right, nil) || t != nil && s.sees(t)
 }

@@ -229,12 +229,12 @@ func TestAUserSeesTheQueuesThatItMayLookAt(t *testing.T) {
 	}
 	looker := d.dialAs("looker")
 	for _, request := range []string{"QUEUES", "QUEUES MATCH *"} {
-		looker.ask(request, wire(`*1 | "q1"`))
+		looker.ask(request, onTheWire(`*1 | "q1"`))
 	}
 	looker.ask("QUEUES MATCH o*", "*0\r\n")
 	looker.ask("MULTI", "+OK\r\n")
 	looker.ask("QUEUES", "+QUEUED\r\n")
-	looker.ask("EXEC", "*1\r\n"+wire(`*1 | "q1"`))
+	looker.ask("EXEC", "*1\r\n"+onTheWire(`*1 | "q1"`))
 	looker.ask("SELECT 1", "+OK\r\n")
 	looker.ask("QUEUES", "*0\r\n")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // scanOptions are the options of SCAN and HSCAN.
@@ -93,7 +94,7 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 // cursor begins the reply of a scan.
 func (s *session) cursor(next uint64) {
 	s.array(2)
-	var text [maxIntText]byte
+	var text [wire.MaxIntText]byte
 	s.bulk(strconv.AppendUint(text[:0], next, 10))
 }
 

@@ -12,7 +12,7 @@ func TestAUniquePushIsAnsweredWithThePacketThatHasTheID(t *testing.T) {
 	c.ask("QPUSH q a UNIQUE u", bulkReply("1"))
 	c.ask("QPUSH q b unique u", bulkReply("1"))
 	c.ask("QPUSH other b UNIQUE u", bulkReply("2"))
-	c.ask("QPEEK q", wire(`*1 | *14 | "id" | "1" | "queue" | "q" | "payload" | "a" | "priority" | :128 | "unique" | "u" | "enqueued" | :1700000000000 | "state" | "ready"`))
+	c.ask("QPEEK q", onTheWire(`*1 | *14 | "id" | "1" | "queue" | "q" | "payload" | "a" | "priority" | :128 | "unique" | "u" | "enqueued" | :1700000000000 | "state" | "ready"`))
 	c.line("QCLAIM", "q", "CONSUMER", "w")
 	d.stop()
 	d.start()
@@ -132,6 +132,6 @@ func TestATransactionHasRoomForItsUniquePushes(t *testing.T) {
 	for _, push := range []string{"QPUSH q a UNIQUE " + u + " WINDOW 5", "QPUSH q b UNIQUE " + u, "QPUSH q c UNIQUE " + u + " window 5", "QPUSH q d UNIQUE " + u} {
 		c.ask(push, "+QUEUED\r\n")
 	}
-	c.ask("EXEC", wire(`*4 | "1" | "1" | "1" | "1"`))
+	c.ask("EXEC", onTheWire(`*4 | "1" | "1" | "1" | "1"`))
 	c.ask("QLEN q", ":1\r\n")
 }

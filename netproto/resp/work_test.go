@@ -22,7 +22,7 @@ func (c *conn) resp3() *conn {
 
 // claimOf is the reply to a claim of one packet, of which it has the fields that it cannot lack.
 func claimOf(queue string, id int, payload string, attempt, token int, leaseEnd int64, consumer string) string {
-	return wire(fmt.Sprintf(`*1
+	return onTheWire(fmt.Sprintf(`*1
 *20
 "id" | "%d"
 "queue" | "%s"
@@ -54,7 +54,7 @@ func TestAPushOfManyPacketsBringsAllOrNone(t *testing.T) {
 
 func TestClaimsAreGivenOutInOrderAndOnlyOnce(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	c.ask("QMPUSH q 3 a b c", wire(`*3 | "1" | "2" | "3"`))
+	c.ask("QMPUSH q 3 a b c", onTheWire(`*3 | "1" | "2" | "3"`))
 	c.ask("QPUSH q urgent PRIO 1", bulkReply("4"))
 	lease := int64(start + 30_000)
 	c.ask("QCLAIM q NEWEST CONSUMER w", strings.Replace(claimOf("q", 4, "urgent", 1, 5, lease, "w"), ":128\r\n", ":1\r\n", 1))
@@ -128,7 +128,7 @@ func TestADeadPacketMovesToTheDeadLetterQueue(t *testing.T) {
 	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 2, start+30_000, "w"))
 	c.ask("QNACK q 1 2 DEAD REASON poison", bulkReply("dead"))
 	c.ask("LLEN grave", ":1\r\n")
-	c.ask("QPOP grave", wire(`*1
+	c.ask("QPOP grave", onTheWire(`*1
 *16
 "id" | "1"
 "queue" | "grave"
@@ -148,7 +148,7 @@ func TestADeadPacketMovesToTheDeadLetterQueue(t *testing.T) {
 
 // settingsReply is QGET's of a queue with few settings; kind begins the map.
 func settingsReply(kind, attempts, lease, letter, enum string) string {
-	return wire(kind + `
+	return onTheWire(kind + `
 "max-attempts" | :` + attempts + `
 "lease" | :` + lease + `
 "backoff-min" | :1000
@@ -178,11 +178,11 @@ func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
 	d.dial().resp3().ask("QGET q", settingsReply("%18", "0", "5", "", "%0"))
 	c.ask("TYPE q", "+list\r\n")
 	c.ask("EXISTS q grave", ":1\r\n")
-	c.ask("QUEUES", wire(`*1 | "q"`))
+	c.ask("QUEUES", onTheWire(`*1 | "q"`))
 	c.ask("SET string x", "+OK\r\n")
-	c.ask("QUEUES MATCH q*", wire(`*1 | "q"`))
+	c.ask("QUEUES MATCH q*", onTheWire(`*1 | "q"`))
 	c.ask("QUEUES MATCH x*", "*0\r\n")
-	c.ask("SCAN 0 TYPE list", wire(`*2 | "0" | *1 | "q"`))
+	c.ask("SCAN 0 TYPE list", onTheWire(`*2 | "0" | *1 | "q"`))
 	c.ask("DEL q", ":1\r\n")
 	c.ask("QGET q", noQueueReply)
 	c.ask("QSET q lease 5", "+OK\r\n")
@@ -279,10 +279,10 @@ func TestWorkersThatWaitAreServedInOrder(t *testing.T) {
 	c.awaitBlocked(2)
 	third.send(request("QCLAIM", "b", "BLOCK", "0", "COUNT", "2", "CONSUMER", "w3") + request("PING"))
 	c.awaitBlocked(3)
-	c.ask("QMPUSH b 3 x y z", wire(`*3 | "1" | "2" | "3"`))
+	c.ask("QMPUSH b 3 x y z", onTheWire(`*3 | "1" | "2" | "3"`))
 	lease := int64(start + 30_000)
 	first.want(claimOf("b", 1, "x", 1, 4, lease, "w1"))
-	second.want(wire(`*1
+	second.want(onTheWire(`*1
 *10
 "id" | "2"
 "queue" | "b"

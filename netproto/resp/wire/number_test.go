@@ -1,4 +1,4 @@
-package resp
+package wire
 
 import (
 	"math"
@@ -11,7 +11,7 @@ func TestIntegersAreReadAsRedisDoes(t *testing.T) {
 		"0": 0, "1": 1, "-1": -1, "10": 10, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64,
 	}
 	for text, want := range good {
-		if got, ok := parseInt([]byte(text)); !ok || got != want {
+		if got, ok := ParseInt([]byte(text)); !ok || got != want {
 			t.Errorf("%q: %d, %v, want %d", text, got, ok, want)
 		}
 	}
@@ -19,7 +19,7 @@ func TestIntegersAreReadAsRedisDoes(t *testing.T) {
 		"", "-", "+1", "01", "-0", "00", " 1", "1 ", "1.0", "1e3", "0x1", "9223372036854775808", "-9223372036854775809",
 		"18446744073709551617", "10000000000000000000", "99999999999999999999",
 	} {
-		if got, ok := parseInt([]byte(text)); ok {
+		if got, ok := ParseInt([]byte(text)); ok {
 			t.Errorf("%q was read as %d, expected a refusal", text, got)
 		}
 	}
@@ -33,7 +33,7 @@ func TestSumsOutOfRangeAreFound(t *testing.T) {
 		{1, 2, true}, {math.MaxInt64, 0, true}, {math.MaxInt64, 1, false}, {math.MinInt64, -1, false}, {math.MinInt64, 0, true},
 		{math.MinInt64, math.MaxInt64, true}, {math.MinInt64, math.MinInt64, false}, {0, math.MinInt64, true}, {5, -5, true},
 	} {
-		if sum, ok := addInt(tt.a, tt.b); ok != tt.ok || ok && sum != tt.a+tt.b {
+		if sum, ok := AddInt(tt.a, tt.b); ok != tt.ok || ok && sum != tt.a+tt.b {
 			t.Errorf("%d + %d: %d, %v, want %v", tt.a, tt.b, sum, ok, tt.ok)
 		}
 	}
@@ -49,32 +49,32 @@ func TestFloatsHaveTheDigitsOfRedis(t *testing.T) {
 		{"1e30", "0", "1000000000000000000024696061952"}, {"0.1", "0.2", "0.3"}, {"100", "0", "100"},
 	}
 	for _, tt := range tests {
-		a, okA := parseFloat([]byte(tt.a))
-		b, okB := parseFloat([]byte(tt.b))
+		a, okA := ParseFloat([]byte(tt.a))
+		b, okB := ParseFloat([]byte(tt.b))
 		if !okA || !okB {
 			t.Errorf("%s and %s: refused", tt.a, tt.b)
 			continue
 		}
-		sum, ok := addFloat(a, b)
+		sum, ok := AddFloat(a, b)
 		if !ok {
 			t.Errorf("%s + %s: refused", tt.a, tt.b)
 			continue
 		}
-		if got := string(appendFloat([]byte("x"), sum)[1:]); got != tt.want {
+		if got := string(AppendFloat([]byte("x"), sum)[1:]); got != tt.want {
 			t.Errorf("%s + %s: %s, want %s", tt.a, tt.b, got, tt.want)
 		}
 	}
 }
 
 func TestAFloatThatIsWrittenAsZeroIsNotWorkedOut(t *testing.T) {
-	x, _ := parseFloat([]byte("-1e-4900"))
+	x, _ := ParseFloat([]byte("-1e-4900"))
 	text := make([]byte, 0, 10)
-	if n := testing.AllocsPerRun(1, func() { text = appendFloat(text[:0], x) }); n > 0 || string(text) != "0" {
+	if n := testing.AllocsPerRun(1, func() { text = AppendFloat(text[:0], x) }); n > 0 || string(text) != "0" {
 		t.Errorf("%s is written with %v allocations", text, n)
 	}
 	for text, want := range map[string]string{"4.9e-18": "0", "5.1e-18": "0.00000000000000001", "-3e-18": "0"} {
-		x, _ := parseFloat([]byte(text))
-		if got := string(appendFloat(nil, x)); got != want {
+		x, _ := ParseFloat([]byte(text))
+		if got := string(AppendFloat(nil, x)); got != want {
 			t.Errorf("%s is written as %s, want %s", text, got, want)
 		}
 	}
@@ -85,12 +85,12 @@ func TestWhatIsNoFloatIsRefused(t *testing.T) {
 		"", " 1", "1 ", "1\x00", "a", "nan", "inf", "-Infinity", "0x10", "1p3", "1_0", "--1", "1e", ".", "1e5000", "1e999999999", "1e999999999999", "-1e5000",
 		strings.Repeat("1", maxFloatText),
 	} {
-		if x, ok := parseFloat([]byte(text)); ok {
+		if x, ok := ParseFloat([]byte(text)); ok {
 			t.Errorf("%.20q was read as %v, expected a refusal", text, x)
 		}
 	}
-	big, _ := parseFloat([]byte("1e4932"))
-	if sum, ok := addFloat(big, big); ok {
+	big, _ := ParseFloat([]byte("1e4932"))
+	if sum, ok := AddFloat(big, big); ok {
 		t.Errorf("1e4932 doubled is %v, expected a refusal", sum)
 	}
 }

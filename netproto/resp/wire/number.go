@@ -1,17 +1,40 @@
-package resp
+package wire
 
 import (
 	"bytes"
-	"math"
 	"math/big"
 	"strings"
 )
 
-// maxIntText is how many bytes a whole number has at most.
-const maxIntText = 20
+// MaxIntText is how many bytes a whole number has at most.
+const MaxIntText = 20
 
-// addInt returns a + b; ok is false if that is out of range.
-func addInt(a, b int64) (sum int64, ok bool) {
+// ParseInt reads a signed 64-bit number the way Redis does: no plus sign, no space, no leading
+// zero.
+func ParseInt(arg []byte) (n int64, ok bool) {
+	digits := arg
+	negative := len(digits) > 0 && digits[0] == '-'
+	if negative {
+		digits = digits[1:]
+	}
+	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && (negative || len(digits) > 1) {
+		return 0, false
+	}
+	var u uint64 // 19 digits fit
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		u = u*10 + uint64(c-'0')
+	}
+	if n = int64(u); negative {
+		n = -n
+	}
+	return n, u < 1<<63 || negative && u == 1<<63
+}
+
+// AddInt returns a + b; ok is false if that is out of range.
+func AddInt(a, b int64) (sum int64, ok bool) {
 	sum = a + b
 	return sum, (sum > a) == (b > 0)
 }
@@ -26,8 +49,8 @@ const (
 	minFloatExp   = -57 // a float below 2^-58 has only zeros there
 )
 
-// parseFloat reads a decimal number.
-func parseFloat(text []byte) (x *big.Float, ok bool) {
+// ParseFloat reads a decimal number.
+func ParseFloat(text []byte) (x *big.Float, ok bool) {
 	other := func(c rune) bool { return !strings.ContainsRune("+-.0123456789eE", c) }
 	if len(text) >= maxFloatText || bytes.ContainsFunc(text, other) {
 		return nil, false
@@ -44,16 +67,16 @@ func parseFloat(text []byte) (x *big.Float, ok bool) {
 	return x, !tooLarge(x)
 }
 
-// addFloat returns a + b; ok is false if that is too large.
-func addFloat(a, b *big.Float) (sum *big.Float, ok bool) {
+// AddFloat returns a + b; ok is false if that is too large.
+func AddFloat(a, b *big.Float) (sum *big.Float, ok bool) {
 	sum = new(big.Float).SetPrec(floatBits).Add(a, b)
 	return sum, !tooLarge(sum)
 }
 
 func tooLarge(x *big.Float) bool { return x.IsInf() || x.MantExp(nil) > maxFloatExp }
 
-// appendFloat writes x without an exponent and without zeros that say nothing.
-func appendFloat(dst []byte, x *big.Float) []byte {
+// AppendFloat writes x without an exponent and without zeros that say nothing.
+func AppendFloat(dst []byte, x *big.Float) []byte {
 	if x.MantExp(nil) < minFloatExp { // big would write thousands of digits, and round them away
 		return append(dst, '0')
 	}
@@ -65,27 +88,4 @@ func appendFloat(dst []byte, x *big.Float) []byte {
 		dst = append(dst[:start], '0')
 	}
 	return dst
-}
-
-// What reads an argument panics with a failure if it is not what is expected.
-
-// intArg reads an argument that is a whole number.
-func intArg(arg []byte) int64 { return countArg(arg, math.MinInt64, errNotInteger) }
-
-// countArg reads an argument that is a whole number of at least low; refusal says that it is not.
-func countArg(arg []byte, low int64, refusal failure) int64 {
-	n, ok := parseInt(arg)
-	if !ok || n < low {
-		panic(refusal)
-	}
-	return n
-}
-
-// floatArg reads an argument that is a number; refusal says that it is not.
-func floatArg(arg []byte, refusal failure) *big.Float {
-	x, ok := parseFloat(arg)
-	if !ok {
-		panic(refusal)
-	}
-	return x
 }

@@ -1,0 +1,4 @@
+// Package wire is the Redis protocol as bytes: no session, no command, no broker. Its files:
+//
+//	number.go  numbers as Redis reads and writes them
+package wire
