@@ -123,7 +123,7 @@ func (s *session) describe(tx *broker.Tx, dst []byte) []byte {
 		" qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=%d rbp=%d obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.peer.Remote(), s.peer.Local(), s.client.name, (tx.Now()-s.client.since)/1000, (tx.Now()-s.client.active)/1000,
 		kind, s.consumer.Database(), len(s.channels), len(s.patterns), queued,
-		s.parser.at, s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.peer.Held()+cap(s.peer.Out)), last, s.userName(), version, s.client.library, s.client.libVersion)
+		s.parser.Looked(), s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.peer.Held()+cap(s.peer.Out)), last, s.userName(), version, s.client.library, s.client.libVersion)
 }
 
 // all is the ids of the sessions, in ascending order.

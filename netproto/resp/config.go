@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 func configCommands() []command {
@@ -29,8 +30,8 @@ var settings = map[string]string{
 	"maxmemory":              "0",
 	"maxmemory-policy":       "noeviction",
 	"notify-keyspace-events": "",
-	"proto-max-bulk-len":     strconv.Itoa(maxArg), // New says what it is
-	"requirepass":            "",                   // nobody is told
+	"proto-max-bulk-len":     strconv.Itoa(wire.MaxArg), // New says what it is
+	"requirepass":            "",                        // nobody is told
 	"save":                   "",
 	"timeout":                "0",
 

@@ -7,7 +7,6 @@
 //
 //	errors.go         the words of errors
 //	args.go           what arguments say
-//	parser.go         requests
 //	reply.go          replies
 //	server.go         Protocol: what its connections share
 //	command.go        what a command is

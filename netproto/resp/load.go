@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // qload adds a packet as a dump has it, and replies with its id.
@@ -15,7 +16,7 @@ func qload(s *session, tx *broker.Tx, args [][]byte) error {
 	var producer, text []byte
 	parseOptions(args[3:],
 		option{"PRIO", &priority, 0, math.MaxUint32},
-		option{"KEY", &r.Key, 0, maxArg},
+		option{"KEY", &r.Key, 0, wire.MaxArg},
 		option{"EXPIRES", &r.Expiry, 0, math.MaxInt64},
 		option{"AT", &r.NotBefore, 0, math.MaxInt64},
 		option{word: "TAG", into: &r.Tags},

@@ -31,7 +31,7 @@ func (s *session) beginAsUser() {
 // known says whether the connection is that of a user, or needs none. The parser is told.
 func (s *session) known() bool {
 	known := s.pass.Open() || s.pass.Account() != nil
-	s.parser.stranger = !known
+	s.parser.Stranger = !known
 	return known
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 func qdel(s *session, tx *broker.Tx, args [][]byte) error {
@@ -87,7 +88,7 @@ func qredrive(s *session, tx *broker.Tx, args [][]byte) error {
 	var to []byte
 	return s.slice(tx, args[2:], func() *broker.Bulk {
 		return broker.Redrive(bytes.Clone(args[1]), int(count), bytes.Clone(to))
-	}, option{"COUNT", &count, 1, broker.MaxCount}, option{"TO", &to, 0, maxArg})
+	}, option{"COUNT", &count, 1, broker.MaxCount}, option{"TO", &to, 0, wire.MaxArg})
 }
 
 // redriveForm returns the form of QREDRIVE that names a packet, if that is meant.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // longDoor is a server that takes payloads of more than other arguments.
@@ -17,8 +18,8 @@ func longDoor(t *testing.T) (c *conn, most int) {
 
 func TestPayloadsMayBeLongerThanOtherArguments(t *testing.T) {
 	c, most := longDoor(t)
-	if n := broker.DefaultMaxPayload; n != maxArg {
-		t.Fatalf("a payload has %d bytes by default, and another argument %d", n, maxArg)
+	if n := broker.DefaultMaxPayload; n != wire.MaxArg {
+		t.Fatalf("a payload has %d bytes by default, and another argument %d", n, wire.MaxArg)
 	}
 	value := strings.Repeat("v", most)
 	c.ask("CONFIG GET proto-max-bulk-len", fmt.Sprintf("*2\r\n$18\r\nproto-max-bulk-len\r\n$7\r\n%d\r\n", most))
@@ -52,14 +53,14 @@ func TestALongerPayloadOrAnotherLongArgumentIsRefusedAndTheConnectionGoesOn(t *t
 		c.want(fmt.Sprintf("-ERR too large: an argument has %d bytes, the limit is %d\r\n+PONG\r\n", most+1, most))
 	}
 	for _, words := range [][]string{{"SET", "k"}, {"HSET", "h", "f"}, {"APPEND", "k"}, {"PUBLISH", "c"}, {"DEL", "k"}, {"LINDEX", "l"}} {
-		c.send(request(append(words, value[:maxArg+1])...) + request("PING"))
-		c.want(fmt.Sprintf("-ERR too large: an argument has %d bytes, the limit is %d for all but payloads\r\n+PONG\r\n", maxArg+1, maxArg))
+		c.send(request(append(words, value[:wire.MaxArg+1])...) + request("PING"))
+		c.want(fmt.Sprintf("-ERR too large: an argument has %d bytes, the limit is %d for all but payloads\r\n+PONG\r\n", wire.MaxArg+1, wire.MaxArg))
 	}
-	mib := value[:maxArg] // without a long payload a request is as long as ever
+	mib := value[:wire.MaxArg] // without a long payload a request is as long as ever
 	c.send(request("RPUSH", "l", mib, mib, mib, mib) + request("PING"))
-	c.want(fmt.Sprintf("-ERR the request is longer than %d bytes: send it in pieces\r\n+PONG\r\n", maxRequest))
+	c.want(fmt.Sprintf("-ERR the request is longer than %d bytes: send it in pieces\r\n+PONG\r\n", wire.MaxRequest))
 	c.send(request("RPUSH", "l", value[:3<<20], value[:3<<20], mib) + request("RPUSH", "l", value[:4<<20], value[:4<<20], mib) + request("PING"))
-	c.want(fmt.Sprintf(":3\r\n-ERR the request is longer than %d bytes: send it in pieces\r\n+PONG\r\n", maxRequest+most-maxArg))
+	c.want(fmt.Sprintf(":3\r\n-ERR the request is longer than %d bytes: send it in pieces\r\n+PONG\r\n", wire.MaxRequest+most-wire.MaxArg))
 }
 
 func TestLongPayloadsInATransactionAreOnePartOfIt(t *testing.T) {

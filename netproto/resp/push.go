@@ -33,7 +33,7 @@ func (p *push) parse(args [][]byte) {
 		option{"AT", &p.At, 0, maxMoment},
 		option{"BLOCK", &p.block, 0, broker.MaxTime},
 		option{"WINDOW", window, 1, broker.MaxTime},
-		option{"KEY", &p.Key, 0, maxArg},
+		option{"KEY", &p.Key, 0, wire.MaxArg},
 		option{"PRODUCER", &producer, 1, broker.MaxConsumer},
 		option{"UNIQUE", unique, 1, broker.MaxUnique},
 		option{word: "TAG", into: &p.Tags},

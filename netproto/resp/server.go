@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // Name is the protocol's name in logs.
@@ -56,7 +57,7 @@ func New(c Config) *Protocol {
 		all, _ := access.NewUsers([]access.User{{Name: access.Default, Password: c.Password, Grants: access.Everything(), Operate: true}}) // which is sound
 		c.Users = access.NewControl(all)
 	}
-	c.MaxPayload = max(c.MaxPayload, maxArg)
+	c.MaxPayload = max(c.MaxPayload, wire.MaxArg)
 	p := &Protocol{
 		config:   c,
 		table:    newTable(),

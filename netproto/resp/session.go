@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // session turns the requests of one connection into broker calls and their replies.
@@ -19,7 +20,7 @@ type session struct {
 	consumer *broker.Conn
 	id       int64
 
-	parser      parser
+	parser      wire.Parser
 	resp3       bool // RESP3 was agreed on
 	pass        access.Pass
 	cancelLogin func()   // of the login that the present request waits for; nil: none
@@ -60,7 +61,7 @@ func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
 	p.opened++
 	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: int64(p.config.Epoch)<<32 + p.opened}
 	s.run, s.exec = s.runCommand, s.runTransaction
-	s.parser.most = p.config.MaxPayload
+	s.parser.Most = p.config.MaxPayload
 	s.pass = access.NewPass(p.config.Users)
 	s.beginAsUser()
 	return s
@@ -88,7 +89,7 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			return n, netproto.More, nil
 		}
 		args, size, err := s.next(buf[n:])
-		refusal, refused := err.(failure)
+		refusal, refused := err.(wire.Refusal)
 		switch {
 		case refused:
 		case err != nil:
@@ -97,7 +98,7 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			}
 			return n, netproto.Incomplete, err
 		case size == 0:
-			s.peer.Announce(s.parser.announced())
+			s.peer.Announce(s.parser.Announced())
 			return n, netproto.Incomplete, nil
 		}
 		if len(args) > 0 || refused {
@@ -111,7 +112,7 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			s.request = nil // else it keeps the buffer
 			late = s.peer.Late(s.client.last != nil && s.client.last.flags&flagFast != 0 && s.steps == maxSteps)
 		}
-		s.parser.reset()
+		s.parser.Reset()
 		switch err {
 		case errUnfinished:
 			if s.sliced != nil {
@@ -151,7 +152,7 @@ func (s *session) next(buf []byte) (args [][]byte, n int, err error) {
 			return long.args, len(long.bytes), nil
 		}
 	}
-	if args, n, err = s.parser.next(buf, s.protocol.args[:0]); n == 0 {
+	if args, n, err = s.parser.Next(buf, s.protocol.args[:0]); n == 0 {
 		clear(s.protocol.args[:cap(s.protocol.args)]) // they would keep the buffer
 	}
 	return args, n, err
@@ -225,8 +226,8 @@ func (s *session) refusal(c *command, args [][]byte) string {
 	switch {
 	case !s.known() && c.flags&flagNoAuth == 0:
 		return errNoAuth
-	case c.flags&flagPayload == 0 && s.parser.large:
-		return fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d for all but payloads", longest(args), maxArg)
+	case c.flags&flagPayload == 0 && s.parser.Large():
+		return fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d for all but payloads", longest(args), wire.MaxArg)
 	case c.per > 0 && len(args) > broker.MaxChanged && c.changes(args) > broker.MaxChanged:
 		return fmt.Sprintf("ERR too many elements: one request takes at most %d, got %d: send them in several", broker.MaxChanged, c.changes(args))
 	case !s.resp3 && s.subscriptions() > 0 && c.flags&flagPubSub == 0:
@@ -367,8 +368,8 @@ func (s *session) Again(tx *broker.Tx, queue []byte) {
 	s.parked.queue, s.parked.stays = queue, false
 	switch {
 	case queue != nil || s.verdict != nil:
-		p := parser{most: s.protocol.config.MaxPayload}
-		args, _, _ := p.next(s.parked.request, s.protocol.againArgs[:0]) // it was read before
+		p := wire.Parser{Most: s.protocol.config.MaxPayload}
+		args, _, _ := p.Next(s.parked.request, s.protocol.againArgs[:0]) // it was read before
 		s.parked.again = true
 		if refusal := s.refusal(s.parked.command, args); refusal != "" { // the users were changed
 			s.error(refusal)

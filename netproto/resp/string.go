@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 func stringCommands() []command {
@@ -285,7 +286,7 @@ func appendTo(s *session, tx *broker.Tx, args [][]byte) error {
 
 // patch writes data into a string and replies with the string's new length.
 func (s *session) patch(tx *broker.Tx, name []byte, at int64, data []byte) error {
-	if at > int64(maxArg-len(data)) {
+	if at > int64(wire.MaxArg-len(data)) {
 		return failure("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 	}
 	return s.count(tx.PatchString(name, int(at), data))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // transaction is what MULTI has begun.
@@ -28,8 +29,8 @@ type queued struct {
 const (
 	// maxQueued is the most bytes of the commands of one transaction, besides what a payload may have
 	// more than others. maxWatched is those of the names that one connection watches.
-	maxQueued  = maxRequest
-	maxWatched = maxRequest
+	maxQueued  = wire.MaxRequest
+	maxWatched = wire.MaxRequest
 	// What a queued command and each of its arguments take besides their bytes.
 	queuedOverhead = 64
 	argOverhead    = 32
@@ -60,7 +61,7 @@ func (s *session) queue(c *command, args [][]byte) {
 		s.simple("QUEUED")
 		return
 	}
-	size, most := heldSize(args), maxQueued+s.protocol.config.MaxPayload-maxArg
+	size, most := heldSize(args), maxQueued+s.protocol.config.MaxPayload-wire.MaxArg
 	if m.held+size > most {
 		m.dirty = true
 		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes", most))

@@ -1,4 +1,5 @@
 // Package wire is the Redis protocol as bytes: no session, no command, no broker. Its files:
 //
+//	parser.go  requests
 //	number.go  numbers as Redis reads and writes them
 package wire

@@ -1,4 +1,4 @@
-package resp
+package wire
 
 import (
 	"bytes"
@@ -8,6 +8,16 @@ import (
 	"strings"
 	"testing"
 )
+
+// request writes a request as a client does.
+func request(words ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, w := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	return b.String()
+}
 
 // parse feeds a stream to a parser in pieces of so many bytes and one more, and the rest at once.
 // Behind much a piece is longer, as all is copied each time.
@@ -26,7 +36,7 @@ func parse(stream []byte, cuts []byte) (requests []string, err error) {
 // request is given again, with more behind it. piece says how long the next one is, of the bytes
 // held back and those to come. It returns the requests, and the error that ends the stream.
 func parsePieces(stream []byte, piece func(held int, rest []byte) int) (requests []string, err error) {
-	var p parser
+	var p Parser
 	var buf []byte
 	var places [2][]byte
 	for i := 0; ; i++ {
@@ -36,8 +46,8 @@ func parsePieces(stream []byte, piece func(held int, rest []byte) int) (requests
 		buf = *at
 		stream = stream[n:]
 		for len(buf) > 0 {
-			args, size, err := p.next(buf, nil)
-			if refusal, ok := err.(failure); ok {
+			args, size, err := p.Next(buf, nil)
+			if refusal, ok := err.(Refusal); ok {
 				requests = append(requests, string(refusal))
 			} else if err != nil {
 				return requests, err
@@ -49,7 +59,7 @@ func parsePieces(stream []byte, piece func(held int, rest []byte) int) (requests
 				requests = append(requests, fmt.Sprintf("%q", args))
 			}
 			buf = buf[size:]
-			p.reset()
+			p.Reset()
 		}
 		if len(stream) == 0 {
 			return requests, nil
@@ -135,11 +145,11 @@ func randomStream(r *rand.Rand) []byte {
 		add(some()...)
 		switch r.IntN(20) {
 		case 0: // many short arguments
-			add(slices.Repeat([]string{strings.Repeat("\r", 30+r.IntN(20))}, maxRequest/32)...)
+			add(slices.Repeat([]string{strings.Repeat("\r", 30+r.IntN(20))}, MaxRequest/32)...)
 		case 1: // a few long ones
-			add(slices.Repeat([]string{strings.Repeat("y", maxArg)}, 5)...)
+			add(slices.Repeat([]string{strings.Repeat("y", MaxArg)}, 5)...)
 		default:
-			add(slices.Concat(some(), []string{strings.Repeat("\n", maxArg+1+r.IntN(9))}, some())...)
+			add(slices.Concat(some(), []string{strings.Repeat("\n", MaxArg+1+r.IntN(9))}, some())...)
 		}
 		add(some()...)
 	}
@@ -175,12 +185,12 @@ func TestAStreamWithRefusedRequestsReadsAsItDoesWholeWhereverItIsCut(t *testing.
 func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
 	const head = "*1048576\r\n$1048576\r\n"
 	buf := []byte(head)
-	var p parser
+	var p Parser
 	if n := testing.AllocsPerRun(100, func() {
-		if _, size, err := p.next(buf, nil); size != 0 || err != nil {
+		if _, size, err := p.Next(buf, nil); size != 0 || err != nil {
 			t.Fatal(size, err)
 		}
-		p.reset()
+		p.Reset()
 	}); n > 0 {
 		t.Errorf("%v allocations for the head of a large request", n)
 	}
@@ -188,13 +198,13 @@ func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
 
 func TestARequestTakesNoMemory(t *testing.T) {
 	buf := []byte(request("SET", "key", "value"))
-	var p parser
+	var p Parser
 	args := make([][]byte, 0, 8)
 	if n := testing.AllocsPerRun(100, func() {
-		if got, _, err := p.next(buf, args[:0]); len(got) != 3 || err != nil {
+		if got, _, err := p.Next(buf, args[:0]); len(got) != 3 || err != nil {
 			t.Fatal(got, err)
 		}
-		p.reset()
+		p.Reset()
 	}); n > 0 {
 		t.Errorf("%v allocations a request", n)
 	}
@@ -216,135 +226,4 @@ func FuzzRequests(f *testing.F) {
 			t.Errorf("%q\nwhole %q (%v)\ncut   %q (%v)", stream, whole, wholeErr, cut, cutErr)
 		}
 	})
-}
-
-func TestProtocolErrorsEndTheConnection(t *testing.T) {
-	d := newDoor(t, Config{})
-	c := d.dial()
-	c.send("PING\r\n*1\r\nfoo\r\nPING\r\n")
-	c.want("+PONG\r\n-ERR Protocol error: expected '$', got 'f'\r\n")
-	c.wantEnd()
-	for _, text := range map[string]string{
-		"a request line":  "GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nPING\r\n",
-		"a POST":          "POST / HTTP/9\r\nPING\r\n",
-		"the host's name": "Host: 127.0.0.1:6379\r\nPING\r\n",
-		"as an array":     request("post") + "PING\r\n",
-	} {
-		c := d.dial()
-		c.send(text)
-		c.wantEnd()
-	}
-}
-
-func TestABinaryByteInPlaceOfARequestIsAProtocolError(t *testing.T) {
-	c := newDoor(t, Config{}).dial()
-	c.send("\x16\x03\x01")
-	if got := c.readLine(); !strings.HasPrefix(got, "-ERR Protocol error: the first byte begins no request") {
-		t.Errorf("got %q", got)
-	}
-	c.wantEnd()
-}
-
-func TestALargeRequestArrivesInPieces(t *testing.T) {
-	c := newDoor(t, Config{}).dial()
-	text := strings.Repeat("x", maxArg)
-	go c.send(request("ECHO", text) + request("PING")) // ends when all is sent, or the connection is closed
-	c.want("$1048576\r\n" + text + "\r\n+PONG\r\n")
-}
-
-func TestARequestBeyondALimitIsRefusedAndTheConnectionGoesOn(t *testing.T) {
-	d := newDoor(t, Config{})
-	c := d.dial()
-	large := strings.Repeat("x", 3<<20)
-	const refusal = "-ERR too large: an argument has 3145728 bytes, the limit is 1048576\r\n"
-	go c.send(request("SET", "k", large) + request("SET", "k", "v") + request("GET", "k")) // ends when all is sent, or the connection is closed
-	c.want(refusal + "+OK\r\n$1\r\nv\r\n")
-	c.ask("MULTI", "+OK\r\n")
-	go c.send(request("SET", "k", large) + request("EXEC"))
-	c.want(refusal + "-EXECABORT Transaction discarded because of previous errors.\r\n")
-	go c.send(request("LPUSH", "l", large[:1<<20], large[:1<<20], large[:1<<20], large[:1<<20]) + request("GET", "k"))
-	c.want("-ERR the request is longer than 4194304 bytes: send it in pieces\r\n$1\r\nv\r\n")
-	c.ask("CLIENT REPLY OFF", "")
-	go c.send(request("SET", "k", large) + request("CLIENT", "REPLY", "ON"))
-	c.want("+OK\r\n")
-}
-
-func TestACommandThatIsMissingSaysWhatIsThereInstead(t *testing.T) {
-	c := newDoor(t, Config{}).dial()
-	for words, want := range map[string]string{
-		"EVAL x 0":                       "no scripts",
-		"EVALSHA x 0":                    "no scripts",
-		"script load x":                  "no scripts",
-		"FCALL_RO f 0":                   "no scripts",
-		"SADD s a":                       "no sets:",
-		"sinterstore a b c":              "no sets:",
-		"ZADD z 1 a":                     "no sorted sets",
-		"BZPOPMIN z 0":                   "no sorted sets",
-		"XADD s * a b":                   "no streams",
-		"xreadgroup group g c streams s": "no streams",
-		"COPY a b":                       "RENAME",
-		"HRANDFIELD h 1":                 "HSCAN",
-		"randomkey":                      "SCAN",
-		"FUNCTION LIST":                  "no scripts",
-		"ACL GETUSER u":                  "ACL LIST",
-		"client no-evict on":             "evicts nothing",
-		"CLIENT NO-TOUCH on":             "evicts nothing",
-		"CONFIG SET hz 10":               "config file",
-		"MONITOR":                        "holdfast tail",
-		"SLOWLOG GET":                    "/metrics",
-		"SAVE":                           "holdfast backup",
-		"BGSAVE SCHEDULE":                "holdfast backup",
-		"SHUTDOWN NOSAVE":                "SIGTERM",
-		"DEBUG SLEEP 1":                  "QSHOW",
-		"CLUSTER INFO":                   "one server",
-		"REPLICAOF a 1":                  "one server",
-	} {
-		all := strings.Fields(words)
-		missing := "command '" + all[0]
-		if newTable()[strings.ToLower(all[0])] != nil {
-			missing = "subcommand '" + all[1]
-		}
-		got := c.line(all...)
-		if !strings.HasPrefix(got, "-ERR unknown "+missing+"': Holdfast ") || !strings.Contains(got, want) {
-			t.Errorf("%s: %q", words, got)
-		}
-	}
-	c.ask("NONSENSE", "-ERR unknown command 'NONSENSE', with args beginning with: \r\n")
-}
-
-func TestARequestThatGoesOnIsCutAnewOnlyWhereItHasMoved(t *testing.T) {
-	p := New(Config{})
-	s, other := &session{protocol: p}, &session{protocol: p}
-	buf := []byte(request(slices.Repeat([]string{"name"}, 2*maxKeptArgs)...))
-	args, n, err := s.next(buf)
-	if err != nil || n != len(buf) {
-		t.Fatal(n, err)
-	}
-	for _, row := range []struct {
-		session *session
-		buf     []byte
-		anew    bool
-	}{{s, buf, false}, {s, bytes.Clone(buf), true}, {other, buf, true}} {
-		p.long = longRequest{s, buf, args}
-		s.parser.reset()
-		got, size, err := row.session.next(row.buf)
-		if err != nil || size != n || len(got) != len(args) || string(got[5]) != "name" || (&got[0] != &args[0]) != row.anew {
-			t.Errorf("%+v: %d arguments of %d bytes, %v", row.session, len(got), size, err)
-		}
-	}
-}
-
-func TestARequestThatIsNotCompleteLeavesNothingBehind(t *testing.T) {
-	p := New(Config{})
-	s := &session{protocol: p}
-	p.args = make([][]byte, 0, maxKeptArgs)
-	buf := []byte(request("MSET", "a", "b"))
-	if _, n, err := s.next(buf[:len(buf)-1]); n != 0 || err != nil {
-		t.Fatal(n, err)
-	}
-	for i, a := range p.args[:maxKeptArgs] {
-		if a != nil {
-			t.Errorf("argument %d keeps the read buffer", i)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package resp
+package wire
 
 import (
 	"bytes"
@@ -9,19 +9,18 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/netproto"
-	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // The limits of a request.
 const (
-	// maxArg is the largest argument, but for payloads: broker.MaxRecord is that with a name, and some
+	// MaxArg is the largest argument, but for payloads: broker.MaxRecord is that with a name, and some
 	// more.
-	maxArg = 1 << 20
+	MaxArg = 1 << 20
 	// maxArgs is the most arguments.
 	maxArgs = 1 << 20
-	// maxRequest is the most bytes of a request, for long lists of names to read. One that has a
+	// MaxRequest is the most bytes of a request, for long lists of names to read. One that has a
 	// longer argument may have so much more. The read buffer grows to that.
-	maxRequest = netproto.LongRequest
+	MaxRequest = netproto.LongRequest
 	// maxSkipped is the largest argument that is skipped, so that the connection goes on.
 	maxSkipped = 512 << 20
 	// maxLine is the most bytes of an inline command, or of a line that announces a length.
@@ -31,20 +30,26 @@ const (
 	maxStrangerArg  = 16 << 10
 )
 
-// parser cuts a stream into requests. It remembers how far it has looked at a request that is not
+// Refusal is why a request is skipped, in Redis's words. The connection goes on.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }
+
+// Parser cuts a stream into requests. It remembers how far it has looked at a request that is not
 // complete, so a long one is looked at twice at most, in whatever pieces it arrives.
-type parser struct {
-	most     int     // bytes of the largest payload; 0 is maxArg
-	stranger bool    // the password was not given yet
-	begun    bool    // the number of arguments is known
-	all      int     // that number
-	left     int     // of them are still to come
-	sized    bool    // the length of the next one is known
-	size     int     // that length, with the line break behind it
-	large    bool    // an argument has more than maxArg
-	at       int     // bytes of the request that were looked at
-	refused  failure // why the request is skipped; "" if it is not
-	line     []byte  // arguments of an inline command, without quotes
+type Parser struct {
+	Most     int  // bytes of the largest payload; 0 is MaxArg
+	Stranger bool // the password was not given yet
+
+	begun   bool    // the number of arguments is known
+	all     int     // that number
+	left    int     // of them are still to come
+	sized   bool    // the length of the next one is known
+	size    int     // that length, with the line break behind it
+	large   bool    // an argument has more than MaxArg
+	at      int     // bytes of the request that were looked at
+	refused Refusal // why the request is skipped; "" if it is not
+	line    []byte  // arguments of an inline command, without quotes
 }
 
 // protocolError makes an error, in Redis's words, that ends the connection.
@@ -52,11 +57,11 @@ func protocolError(format string, a ...any) error {
 	return fmt.Errorf("Protocol error: "+format, a...)
 }
 
-// next looks at the start of buf. It returns the arguments of the first request, in dst, and its
+// Next looks at the start of buf. It returns the arguments of the first request, in dst, and its
 // length; 0 if it is not complete. A request without arguments is to be skipped: it may be a piece
-// of one that is too large, of which the last comes with a failure. The arguments alias buf. The
-// caller calls reset once it has carried out the request, or will ask for the same one later.
-func (p *parser) next(buf []byte, dst [][]byte) (args [][]byte, n int, err error) {
+// of one that is too large, of which the last comes with a Refusal. The arguments alias buf. The
+// caller calls Reset once it has carried out the request, or will ask for the same one later.
+func (p *Parser) Next(buf []byte, dst [][]byte) (args [][]byte, n int, err error) {
 	if !p.begun && buf[0] != '*' {
 		return p.inline(buf, dst)
 	}
@@ -74,14 +79,14 @@ func (p *parser) next(buf []byte, dst [][]byte) (args [][]byte, n int, err error
 		return dst, 0, nil
 	case !whole: // now all arguments are there
 		dst = slices.Grow(dst, p.all)
-		p.reset()
+		p.Reset()
 		args, _, _ = p.multibulk(buf, dst, true)
 	}
 	return args, p.at, nil
 }
 
-// reset makes next look at the start of a request. It does nothing while one is skipped.
-func (p *parser) reset() {
+// Reset makes Next look at the start of a request. It does nothing while one is skipped.
+func (p *Parser) Reset() {
 	p.line = nil
 	if p.refused == "" {
 		p.begun, p.sized, p.large, p.left, p.size, p.at = false, false, false, 0, 0, 0
@@ -90,7 +95,7 @@ func (p *parser) reset() {
 
 // multibulk goes on with a request that is an array of bulks. It says whether that is complete. If
 // they are wanted, it appends the arguments that it has found to dst.
-func (p *parser) multibulk(buf []byte, dst [][]byte, wanted bool) (args [][]byte, complete bool, err error) {
+func (p *Parser) multibulk(buf []byte, dst [][]byte, wanted bool) (args [][]byte, complete bool, err error) {
 	if !p.begun {
 		n, ok, err := p.length(buf, "mbulk count")
 		switch {
@@ -100,7 +105,7 @@ func (p *parser) multibulk(buf []byte, dst [][]byte, wanted bool) (args [][]byte
 			return dst, false, protocolError("invalid multibulk length")
 		case n > maxArgs:
 			return dst, false, protocolError("invalid multibulk length: the limit is %d arguments", maxArgs)
-		case n > maxStrangerArgs && p.stranger:
+		case n > maxStrangerArgs && p.Stranger:
 			return dst, false, protocolError("unauthenticated multibulk length")
 		}
 		p.begun, p.all = true, int(max(n, 0))
@@ -129,12 +134,12 @@ func (p *parser) multibulk(buf []byte, dst [][]byte, wanted bool) (args [][]byte
 }
 
 // bulkLength reads the line before an argument. ok is false if it is not complete.
-func (p *parser) bulkLength(buf []byte) (ok bool, err error) {
+func (p *Parser) bulkLength(buf []byte) (ok bool, err error) {
 	from := p.at
 	n, ok, err := p.length(buf, "bulk count")
-	most, request := int64(max(p.most, maxArg)), maxRequest
-	if p.large = p.large || n > maxArg; p.large {
-		request += int(most) - maxArg
+	most, request := int64(max(p.Most, MaxArg)), MaxRequest
+	if p.large = p.large || n > MaxArg; p.large {
+		request += int(most) - MaxArg
 	}
 	switch {
 	case err != nil || !ok:
@@ -145,21 +150,27 @@ func (p *parser) bulkLength(buf []byte) (ok bool, err error) {
 		return false, protocolError("invalid bulk length")
 	case n > maxSkipped:
 		return false, protocolError("invalid bulk length: the limit is %d bytes", most)
-	case n > maxStrangerArg && p.stranger:
+	case n > maxStrangerArg && p.Stranger:
 		return false, protocolError("unauthenticated bulk length")
 	case p.refused != "":
 	case n > most:
-		p.refused = failure(fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d", n, most))
+		p.refused = Refusal(fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d", n, most))
 	case p.at+int(n) > request:
-		p.refused = failure(fmt.Sprintf("ERR the request is longer than %d bytes: send it in pieces", request))
+		p.refused = Refusal(fmt.Sprintf("ERR the request is longer than %d bytes: send it in pieces", request))
 	}
 	p.sized, p.size = true, int(n)+len("\r\n")
 	return true, nil
 }
 
-// announced is how many bytes a request has that is not complete, as far as that is known; 0 if it
+// Large says that an argument of the present request has more than MaxArg bytes: a payload may.
+func (p *Parser) Large() bool { return p.large }
+
+// Looked is how many bytes of a request that is not complete were looked at.
+func (p *Parser) Looked() int { return p.at }
+
+// Announced is how many bytes a request has that is not complete, as far as that is known; 0 if it
 // is skipped.
-func (p *parser) announced() int {
+func (p *Parser) Announced() int {
 	if !p.sized || p.refused != "" {
 		return 0
 	}
@@ -170,7 +181,7 @@ func (p *parser) announced() int {
 const invalid = -1 << 63
 
 // length reads the line that announces a length. ok is false if it is not complete.
-func (p *parser) length(buf []byte, what string) (n int64, ok bool, err error) {
+func (p *Parser) length(buf []byte, what string) (n int64, ok bool, err error) {
 	rest := buf[p.at:]
 	// Most lengths have one or two digits, and one request may have a million of them.
 	for i := 1; i < min(len(rest)-1, 5); i++ {
@@ -190,7 +201,7 @@ func (p *parser) length(buf []byte, what string) (n int64, ok bool, err error) {
 	if end < 0 || end+1 == len(rest) {
 		return 0, false, nil
 	}
-	n, ok = wire.ParseInt(rest[1:max(end, 1)])
+	n, ok = ParseInt(rest[1:max(end, 1)])
 	if !ok {
 		n = invalid
 	}
@@ -206,7 +217,7 @@ func printable(c byte) byte {
 }
 
 // inline reads a request that is a line of words, as people type it.
-func (p *parser) inline(buf []byte, dst [][]byte) (args [][]byte, n int, err error) {
+func (p *Parser) inline(buf []byte, dst [][]byte) (args [][]byte, n int, err error) {
 	end := bytes.IndexByte(buf, '\n')
 	switch {
 	case end > maxLine, end < 0 && len(buf) > maxLine:
@@ -226,7 +237,7 @@ func (p *parser) inline(buf []byte, dst [][]byte) (args [][]byte, n int, err err
 
 // split appends the words of a line to dst. A word may be quoted, and must be where it has spaces.
 // It returns false if a quote does not end, or another word follows it without a space.
-func (p *parser) split(text []byte, dst [][]byte) (words [][]byte, ok bool) {
+func (p *Parser) split(text []byte, dst [][]byte) (words [][]byte, ok bool) {
 	p.line = slices.Grow(p.line[:0], len(text)) // words have fewer bytes, so they stay where they are
 	for {
 		text = bytes.TrimLeft(text, spaces)
@@ -244,7 +255,7 @@ func (p *parser) split(text []byte, dst [][]byte) (words [][]byte, ok bool) {
 const spaces = " \t\n\v\f\r\x00"
 
 // word appends the first word of text to the line and returns what follows it.
-func (p *parser) word(text []byte) (rest []byte, ok bool) {
+func (p *Parser) word(text []byte) (rest []byte, ok bool) {
 	for i, c := range text {
 		switch {
 		case c == '"' || c == '\'':
@@ -258,7 +269,7 @@ func (p *parser) word(text []byte) (rest []byte, ok bool) {
 }
 
 // quoted appends what stands before the closing quote.
-func (p *parser) quoted(text []byte, quote byte) (rest []byte, ok bool) {
+func (p *Parser) quoted(text []byte, quote byte) (rest []byte, ok bool) {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
