@@ -119,7 +119,7 @@ func (s *session) allFields(tx *broker.Tx, name []byte, kind byte, perField int6
 		}
 		return more, cmp.Or(err, unread)
 	})
-	l.head = appendHead(nil, kind, int64(l.found)*perField)
+	l.head = wire.AppendHead(nil, kind, int64(l.found)*perField)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
@@ -84,7 +85,7 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 			break
 		}
 	}
-	head := appendHead(appendBulk(appendHead(nil, '*', 2), next), '*', int64(n))
+	head := wire.AppendHead(wire.AppendBulk(wire.AppendHead(nil, '*', 2), next), '*', int64(n))
 	s.peer.Out = slices.Insert(s.peer.Out, from, head...)
 	return nil
 }

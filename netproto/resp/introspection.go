@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 func introspectionCommands() []command {
@@ -141,7 +142,7 @@ func commandList(s *session, _ *broker.Tx, args [][]byte) error {
 	g, n, names := patternArg(bytes.ToLower(pattern)), 0, []byte(nil)
 	for _, c := range s.protocol.sorted() {
 		if g.Match([]byte(c.name), &s.steps) {
-			names = appendBulk(names, c.name)
+			names = wire.AppendBulk(names, c.name)
 			n++
 		}
 	}

@@ -3,6 +3,7 @@ package resp
 import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 func listCommands() []command {
@@ -101,7 +102,7 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 		l.found += len(f.Packets)
 		return l.list.More(), s.packets(formBulks, f, nil)
 	})
-	l.head = appendHead(nil, '*', int64(l.found))
+	l.head = wire.AppendHead(nil, '*', int64(l.found))
 	return err
 }
 

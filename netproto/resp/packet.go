@@ -57,7 +57,7 @@ func (s *session) packets(form replyForm, f broker.Found, err error) error {
 		if form >= formPackets {
 			s.packet(form, &f.Packets[i], &f.Details[i])
 		} else {
-			s.peer.Out = appendBulk(s.peer.Out, f.Packets[i].Payload)
+			s.peer.Out = wire.AppendBulk(s.peer.Out, f.Packets[i].Payload)
 		}
 	}
 	return nil
@@ -73,9 +73,9 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 	appendNumber(w, "attempt", int64(d.Attempts), d.Attempts > 0)
 	appendText(w, "key", p.Key, p.Key != nil)
 	if w.pair("tags", len(p.Tags) > 0) {
-		w.dst = appendBegin(w.dst, s.resp3, '%', len(p.Tags), 2*len(p.Tags))
+		w.dst = wire.AppendBegin(w.dst, s.resp3, '%', len(p.Tags), 2*len(p.Tags))
 		for _, t := range p.Tags {
-			w.dst = appendBulk(appendBulk(w.dst, t.Name), t.Value)
+			w.dst = wire.AppendBulk(wire.AppendBulk(w.dst, t.Name), t.Value)
 		}
 	}
 	appendText(w, "producer", p.Producer, p.Producer != "")
@@ -104,10 +104,10 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 	}
 	pairs := 3 + w.pairs
 	var id [wire.MaxIntText]byte
-	out := appendBegin(s.peer.Out, s.resp3, '%', pairs, 2*pairs)
-	out = appendBulk(appendBulk(out, "id"), appendInt(id[:0], int64(d.ID)))
-	out = appendBulk(appendBulk(out, "queue"), d.Queue)
-	out = appendBulk(appendBulk(out, "payload"), p.Payload)
+	out := wire.AppendBegin(s.peer.Out, s.resp3, '%', pairs, 2*pairs)
+	out = wire.AppendBulk(wire.AppendBulk(out, "id"), appendInt(id[:0], int64(d.ID)))
+	out = wire.AppendBulk(wire.AppendBulk(out, "queue"), d.Queue)
+	out = wire.AppendBulk(wire.AppendBulk(out, "payload"), p.Payload)
 	s.peer.Out = append(out, w.dst...)
 }
 

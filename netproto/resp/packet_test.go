@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
@@ -17,7 +18,7 @@ func onTheWire(lines string) string {
 	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
 		for _, word := range strings.Split(strings.TrimSpace(line), " | ") {
 			if text, ok := strings.CutPrefix(word, `"`); ok {
-				out = appendBulk(out, strings.TrimSuffix(text, `"`))
+				out = wire.AppendBulk(out, strings.TrimSuffix(text, `"`))
 			} else {
 				out = append(out, word+"\r\n"...)
 			}

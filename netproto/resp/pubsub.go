@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // pubsub is who listens to which channel. Messages are not stored: who does not listen when one is
@@ -326,9 +327,9 @@ func (m *message) of(t *session, words ...[]byte) *netproto.Message {
 }
 
 func appendPush(dst []byte, resp3 bool, words [][]byte) []byte {
-	dst = appendBegin(dst, resp3, '>', len(words), len(words))
+	dst = wire.AppendBegin(dst, resp3, '>', len(words), len(words))
 	for _, w := range words {
-		dst = appendBulk(dst, w)
+		dst = wire.AppendBulk(dst, w)
 	}
 	return dst
 }
@@ -357,7 +358,7 @@ func listChannels(s *session, tx *broker.Tx, args [][]byte) error {
 		}
 		return l.cursor < uint64(len(all.slots)), nil
 	})
-	l.head = appendHead(nil, '*', int64(l.found))
+	l.head = wire.AppendHead(nil, '*', int64(l.found))
 	return err
 }
 

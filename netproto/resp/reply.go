@@ -1,9 +1,8 @@
 package resp
 
 import (
-	"strconv"
-
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // The methods below append one reply, or the head of one, to the literal bytes of the session.
@@ -45,7 +44,7 @@ func (s *session) bool(yes bool) error {
 
 func (s *session) bulk(b []byte) error {
 	if s.fits(len(b)) {
-		s.peer.Out = appendBulk(s.peer.Out, b)
+		s.peer.Out = wire.AppendBulk(s.peer.Out, b)
 	}
 	return nil
 }
@@ -54,7 +53,7 @@ func (s *session) bulk(b []byte) error {
 func (s *session) bulkString(all ...string) error {
 	for _, b := range all {
 		if s.fits(len(b)) {
-			s.peer.Out = appendBulk(s.peer.Out, b)
+			s.peer.Out = wire.AppendBulk(s.peer.Out, b)
 		}
 	}
 	return nil
@@ -73,9 +72,9 @@ func (s *session) verbatim(text string) error {
 // appendTextHead appends what stands before the n bytes of a text for people.
 func (s *session) appendTextHead(dst []byte, n int) []byte {
 	if !s.resp3 {
-		return appendHead(dst, '$', int64(n))
+		return wire.AppendHead(dst, '$', int64(n))
 	}
-	return append(appendHead(dst, '=', int64(n+len("txt:"))), "txt:"...)
+	return append(wire.AppendHead(dst, '=', int64(n+len("txt:"))), "txt:"...)
 }
 
 // null replies that there is no value, and nullArray that there is no array. RESP3 has one null.
@@ -129,35 +128,16 @@ func (s *session) push(n int) error { return s.begin('>', n, n) }
 // begin begins a kind of RESP3 of n entries, which is an array of many in RESP2.
 func (s *session) begin(kind byte, n, many int) error {
 	if s.fits(0) {
-		s.peer.Out = appendBegin(s.peer.Out, s.resp3, kind, n, many)
+		s.peer.Out = wire.AppendBegin(s.peer.Out, s.resp3, kind, n, many)
 	}
 	return nil
-}
-
-func appendBegin(dst []byte, resp3 bool, kind byte, n, many int) []byte {
-	if !resp3 {
-		kind, n = '*', many
-	}
-	return appendHead(dst, kind, int64(n))
 }
 
 func (s *session) head(kind byte, n int64) error {
 	if s.fits(0) {
-		s.peer.Out = appendHead(s.peer.Out, kind, n)
+		s.peer.Out = wire.AppendHead(s.peer.Out, kind, n)
 	}
 	return nil
-}
-
-func appendHead(dst []byte, kind byte, n int64) []byte {
-	dst = append(dst, kind)
-	dst = strconv.AppendInt(dst, n, 10)
-	return append(dst, "\r\n"...)
-}
-
-func appendBulk[B []byte | string](dst []byte, b B) []byte {
-	dst = appendHead(dst, '$', int64(len(b)))
-	dst = append(dst, b...)
-	return append(dst, "\r\n"...)
 }
 
 // mapWriter appends the pairs of a map, and counts them.
@@ -170,20 +150,20 @@ type mapWriter struct {
 func (w *mapWriter) pair(name string, applies bool) bool {
 	if applies {
 		w.pairs++
-		w.dst = appendBulk(w.dst, name)
+		w.dst = wire.AppendBulk(w.dst, name)
 	}
 	return applies
 }
 
 func appendNumber(w *mapWriter, name string, n int64, applies bool) {
 	if w.pair(name, applies) {
-		w.dst = appendHead(w.dst, ':', n)
+		w.dst = wire.AppendHead(w.dst, ':', n)
 	}
 }
 
 func appendText[B []byte | string](w *mapWriter, name string, text B, applies bool) {
 	if w.pair(name, applies) {
-		w.dst = appendBulk(w.dst, text)
+		w.dst = wire.AppendBulk(w.dst, text)
 	}
 }
 

@@ -82,7 +82,7 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 	take := func(name []byte, t broker.Type) {
 		if (o.kind == nil || is(o.kind, t.String())) && o.match.Match(name, &s.steps) {
 			if n++; len(names) <= maxLiteral {
-				names = appendBulk(names, name)
+				names = wire.AppendBulk(names, name)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) erro
 		}
 		return l.cursor != 0, nil
 	})
-	l.head = appendHead(nil, '*', int64(l.found))
+	l.head = wire.AppendHead(nil, '*', int64(l.found))
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 )
 
 // prepareSearch prepares a command that searches the list args[1] by a value.
@@ -61,7 +62,7 @@ func lpos(s *session, tx *broker.Tx, args [][]byte) error {
 	})
 	switch {
 	case o.count >= 0:
-		l.head = appendHead(nil, '*', int64(l.found))
+		l.head = wire.AppendHead(nil, '*', int64(l.found))
 	case l.found == 0 && err == nil:
 		s.null()
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -42,7 +43,7 @@ const (
 	noQueueReply = "-NOQUEUE no queue has this name: it holds no packets and has no settings\r\n"
 )
 
-func bulkReply(text string) string { return string(appendBulk(nil, text)) }
+func bulkReply(text string) string { return string(wire.AppendBulk(nil, text)) }
 
 func TestAPushOfManyPacketsBringsAllOrNone(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
