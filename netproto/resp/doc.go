@@ -10,6 +10,7 @@
 //	reply.go          replies
 //	server.go         Protocol: what its connections share
 //	command.go        what a command is
+//	channel.go        the channels that are the server's
 //	rights.go         what a user may ask for
 //	login.go          who the user is
 //	look.go           looks at very much, in slices
@@ -19,8 +20,8 @@
 //
 // Commands that any Redis has:
 //
-//	event.go          what has happened, as channels tell it
 //	pubsub.go         channels
+//	event.go          what has happened, as channels tell it
 //	transaction.go    MULTI, EXEC, WATCH
 //	acl.go            ACL
 //	client.go         CLIENT
