@@ -36,32 +36,6 @@ func stringCommands() []command {
 
 func get(s *session, tx *broker.Tx, args [][]byte) error { return s.found(tx.String(args[1])) }
 
-// found replies with the value that a call has found, or with null.
-func (s *session) found(v broker.Value, ok bool, err error) error {
-	if err != nil {
-		return err
-	}
-	return s.value(s.tx, v, ok)
-}
-
-// value replies with a string or the value of a field, or with null if there is none.
-func (s *session) value(tx *broker.Tx, v broker.Value, ok bool) error {
-	if s.overLimit {
-		return broker.ErrReplyTooLarge // before a command drops the value
-	}
-	value, err := s.read(tx, v)
-	switch {
-	case err != nil:
-	case ok:
-		if s.bulk(value); s.overLimit {
-			err = broker.ErrReplyTooLarge
-		}
-	default:
-		s.null()
-	}
-	return err
-}
-
 // setOptions are the options of SET and GETEX.
 type setOptions struct {
 	ifNew, ifThere, get, keep, persist bool
