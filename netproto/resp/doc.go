@@ -18,39 +18,45 @@
 //	packet.go         packets as commands reply with them
 //	audit.go          what users manage and operate is logged
 //
-// Commands that any Redis has:
+// Commands that any Redis has, each beside the file that carries it out:
 //
-//	pubsub.go         channels
+//	pubsub.go         channels: SUBSCRIBE, UNSUBSCRIBE, PSUBSCRIBE, PUNSUBSCRIBE, PUBLISH, PUBSUB
 //	event.go          what has happened, as channels tell it
-//	transaction.go    MULTI, EXEC, WATCH
+//	transaction.go    MULTI, EXEC, DISCARD, WATCH, UNWATCH
 //	acl.go            ACL
 //	client.go         CLIENT
-//	connection.go     commands on the connection itself
-//	info.go           INFO, and what the server is
+//	connection.go     HELLO, AUTH, PING, ECHO, SELECT, TIME, RESET, QUIT
+//	info.go           INFO, DBSIZE
 //	config.go         CONFIG
 //	syntax.go         arguments in the language of netproto/words
 //	docs.go           what the words say of a command
-//	scan.go           names and fields, bit by bit
+//	scan.go           names and fields, bit by bit: KEYS, SCAN, HSCAN
 //	introspection.go  COMMAND
-//	pop.go            commands that take elements of lists, and those that wait for one
-//	search.go         those that look for a value
-//	list.go           all others on lists
-//	incr.go           strings as numbers
-//	string.go         commands on strings
-//	object.go         what tools ask about a value's inside
-//	key.go            commands on names of any type
-//	hash.go           commands on hashes
+//	pop.go            from the ends of lists: LPOP, RPOP, LMPOP, LMOVE, RPOPLPUSH, and those that
+//	                  wait: BLPOP, BRPOP, BLMPOP, BLMOVE, BRPOPLPUSH
+//	search.go         those that look for a value: LINSERT, LPOS, LREM
+//	list.go           LPUSH, RPUSH, LPUSHX, RPUSHX, LLEN, LRANGE, LINDEX, LSET, LTRIM
+//	incr.go           strings as numbers: INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT
+//	string.go         GET, SET, MGET, MSET, MSETNX, SETNX, SETEX, PSETEX, GETSET, GETDEL, GETEX,
+//	                  STRLEN, APPEND, GETRANGE, SUBSTR, SETRANGE
+//	object.go         what tools ask about a value's inside: OBJECT, MEMORY
+//	key.go            names of any type: DEL, UNLINK, EXISTS, TOUCH, TYPE, RENAME, RENAMENX, PERSIST,
+//	                  EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, TTL, PTTL, EXPIRETIME, PEXPIRETIME,
+//	                  FLUSHDB, FLUSHALL
+//	hash.go           HGET, HSET, HMGET, HMSET, HSETNX, HDEL, HEXISTS, HGETALL, HKEYS, HVALS, HLEN,
+//	                  HSTRLEN, HINCRBY, HINCRBYFLOAT
 //
 // Commands of the work queue:
 //
 //	filter.go         options that choose packets by their tags
 //	option.go         all others
-//	setting.go        settings of queues
-//	push.go           those that push
-//	load.go           one packet as another server had it
-//	claim.go          those that take, and end claims
-//	inspect.go        those that look
-//	manage.go         those for operators
+//	setting.go        settings of queues: QSET, QGET
+//	push.go           QPUSH, QMPUSH
+//	load.go           one packet as another server had it: QLOAD
+//	claim.go          those that take, and end claims: QPOP, QCLAIM, QACK, QNACK, QEXTEND, QPROGRESS
+//	inspect.go        those that look: QPEEK, QLIST, QSHOW, QLEN, QSTAT, QUEUES, QCONSUMERS
+//	manage.go         those for operators: QDEL, QMOVE, QPRIO, QPURGE, QHARVEST, QREDRIVE, QCLOSE,
+//	                  QDROP
 //	work.go           the table of them
 //
 // All of them:
