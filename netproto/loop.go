@@ -113,6 +113,9 @@ func StartLoop(m *broker.Machine, disk broker.Disk, c LoopConfig) (*Loop, error)
 // process should exit: a sync is never tried again, and the next start recovers from the disk.
 func (l *Loop) Failed() <-chan struct{} { return l.failed }
 
+// Ended is closed when the loop has ended.
+func (l *Loop) Ended() <-chan struct{} { return l.ended }
+
 // Do has the loop run fn in one of its turns, and returns its error when what fn changed is on
 // disk. The loop's own goroutine must not call it. ErrClosed when the loop has ended: what fn
 // changed may be on disk.

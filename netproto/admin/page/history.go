@@ -55,8 +55,12 @@ type history struct {
 // run takes samples until the loop ends, fewer where it takes long to look at all queues.
 func (h *history) run(source *Source) {
 	for begun := time.Now(); h.take(source) == nil; {
-		time.Sleep(max(historyPause, 200*time.Since(begun)))
-		h.passed, begun = time.Since(begun), time.Now()
+		select {
+		case <-source.Loop.Ended():
+			return
+		case <-time.After(max(historyPause, 200*time.Since(begun))):
+			h.passed, begun = time.Since(begun), time.Now()
+		}
 	}
 }
 
