@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
@@ -133,24 +132,6 @@ func (c *configShowCmd) Run(p *terminal.Process, s *Sources) error {
 	return showTables(p.Stdout, file)
 }
 
-// valueOf is the value of a flag as the config file has it.
-func valueOf(flag *kong.Flag) any {
-	switch v := flag.Target.Interface().(type) {
-	case time.Duration:
-		return terminal.TimeText(v)
-	case terminal.ByteSize:
-		return v.String()
-	case []string:
-		return slices.Concat([]string{}, v)
-	case Folder:
-		return string(v)
-	case Secret:
-		return v.File
-	default:
-		return v
-	}
-}
-
 // showFlag is a flag with its help. One that nobody has set and that has no default is a comment,
 // and so is a password.
 func showFlag(flag *kong.Flag, from source) string {
@@ -168,12 +149,6 @@ func showFlag(flag *kong.Flag, from source) string {
 	default:
 		return text + tomlLine(flag.Name, value, "", string(from)) + "\n"
 	}
-}
-
-// isHidden says that a flag holds a password itself.
-func isHidden(flag *kong.Flag) bool {
-	s, ok := flag.Target.Interface().(Secret)
-	return ok && s.Text != ""
 }
 
 // tomlLine is a key and its value, with a note.

@@ -8,18 +8,23 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"sync/atomic"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/netproto/admin/page"
 )
 
 // Follow lets a server follow its config file and the other files that it reads, at each SIGHUP
 // and when an operator asks, until ctx ends. args and c are what it begins with.
 func (s *Sources) Follow(ctx context.Context, hangups <-chan os.Signal, args []string, c *daemon.Config, level *slog.LevelVar) {
 	reloads, asked := make(chan daemon.Reload), make(chan func(admin.Reloaded, error))
-	r := reloader{sources: s, args: args, reloads: reloads, begun: s.values(), config: *c, level: level}
+	r := &reloader{sources: s, args: args, reloads: reloads, begun: s.values(), config: *c, level: level}
+	inForce := s.settings()
+	r.inForce.Store(&inForce)
+	c.Settings = func() []page.Setting { return *r.inForce.Load() }
 	log := c.Logger
 	c.Reloads, c.AskReload = reloads, func(ctx context.Context) (said admin.Reloaded, err error) {
 		done := make(chan struct{})
@@ -59,6 +64,7 @@ type reloader struct {
 	begun   map[string]any // the values of the flags that the server began with
 	config  daemon.Config  // what is in force
 	level   *slog.LevelVar
+	inForce atomic.Pointer[[]page.Setting] // which any goroutine may read
 }
 
 // reload reads all settings again and has the server take those that can change, or none.
@@ -88,6 +94,7 @@ func (r *reloader) reload(ctx context.Context) (said admin.Reloaded, err error) 
 		said.Changed = append(said.Changed, "log-level")
 	}
 	r.config = config
+	r.show(again.settings())
 	r.level.Set(min(before, level)) // of both the one that shows more
 	config.Logger.Info("reloaded", "changed", said.Changed)
 	r.level.Set(level)
@@ -95,6 +102,20 @@ func (r *reloader) reload(ctx context.Context) (said admin.Reloaded, err error) 
 		config.Logger.Warn("settings have changed that need a restart", "keys", said.Restart)
 	}
 	return said, nil
+}
+
+// live are the flags that a reload brings.
+var live = []string{"config", "log-level", "redis-password-file"}
+
+// show has the live ones of the settings in force be those that were read again.
+func (r *reloader) show(again []page.Setting) {
+	inForce := slices.Clone(*r.inForce.Load())
+	for i, s := range inForce {
+		if at := slices.IndexFunc(again, func(a page.Setting) bool { return a.Name == s.Name }); at >= 0 && slices.Contains(live, s.Name) {
+			inForce[i] = again[at]
+		}
+	}
+	r.inForce.Store(&inForce)
 }
 
 // maxChanged is how many keys a line of the log names.
@@ -141,8 +162,8 @@ func differ[V any](table string, before, after map[string]V) (keys []string) {
 // needRestart are the flags that have changed and that no reload brings.
 func needRestart(before, after map[string]any) []string {
 	keys := []string{}
-	for _, live := range []string{"config", "log-level", "redis-password-file"} {
-		delete(after, live)
+	for _, name := range live {
+		delete(after, name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if !reflect.DeepEqual(before[key], after[key]) {

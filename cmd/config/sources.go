@@ -6,10 +6,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto/admin/page"
 )
 
 // source is where the value of a flag comes from.
@@ -154,4 +156,46 @@ func (s *Sources) Locate(err error) error {
 	}
 	_, rest, _ := strings.Cut(err.Error(), found[0])
 	return s.file.wrong(found[1], terminal.Reword(rest, err))
+}
+
+// valueOf is the value of a flag as the config file has it.
+func valueOf(flag *kong.Flag) any {
+	switch v := flag.Target.Interface().(type) {
+	case time.Duration:
+		return terminal.TimeText(v)
+	case terminal.ByteSize:
+		return v.String()
+	case []string:
+		return slices.Concat([]string{}, v)
+	case Folder:
+		return string(v)
+	case Secret:
+		return v.File
+	default:
+		return v
+	}
+}
+
+// isHidden says that a flag holds a password itself.
+func isHidden(flag *kong.Flag) bool {
+	s, ok := flag.Target.Interface().(Secret)
+	return ok && s.Text != ""
+}
+
+// settings are those in force, as the operator's page shows them.
+func (s *Sources) settings() (all []page.Setting) {
+	for _, flag := range s.flags {
+		if !isSetting(flag) {
+			continue
+		}
+		value := valueOf(flag)
+		if list, several := value.([]string); several {
+			value = strings.Join(list, ", ")
+		}
+		if isHidden(flag) {
+			value = "set, and not shown"
+		}
+		all = append(all, page.Setting{Name: flag.Name, Value: fmt.Sprint(value), From: string(s.sourceOf(flag))})
+	}
+	return all
 }

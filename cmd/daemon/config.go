@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/netproto/admin/page"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -69,6 +70,8 @@ type Config struct {
 	Reloads <-chan Reload
 	// AskReload has whoever sends Reloads send one. Operators call it; nil: they cannot.
 	AskReload admin.Reload
+	// Settings returns those in force, for operators to look at; nil: they see none.
+	Settings func() []page.Setting
 
 	// WrapStore, if not nil, puts a store between broker and storage, so that a test can plant faults.
 	WrapStore func(Store) Store

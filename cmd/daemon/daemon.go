@@ -54,7 +54,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	defer health.supervise(ctx)()
 	ended := make(chan error, len(all)+1)
 	var opened *storage.Store
-	web := page.New(page.Config{Users: l.users, Logger: doors, Version: c.Version, Ready: health.Ready})
+	web := page.New(page.Config{Users: l.users, Logger: doors, Version: c.Version, Ready: health.Ready, Settings: c.Settings})
 	all.serveOperator(&c, admin.Config{
 		Health: health, Metrics: figures, Backup: backupOf(&opened, c.Version), Users: l.users, Logger: doors, Audit: audit,
 		Reload: c.AskReload, AnyHost: c.Insecure || c.open() == "", Profiles: c.Debug, Page: web,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,6 +146,22 @@ func TestAnOperatorHasAServerReload(t *testing.T) {
 		r.write(r.file, step.config)
 		if got := reload(strings.Fields(step.json)...); got.stdout != step.want || got.code != exitOK {
 			t.Errorf("it prints %+v, want %q", got, step.want)
+		}
+	}
+	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+r.addrs["admin"]+"/page/settings", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth("alice", "first")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(answer.Body)
+	for _, want := range []string{`{"name":"log-level","value":"info","from":"default"}`, `{"name":"max-conns","value":"`, `{"name":"admin","value":"127.0.0.1:0","from":"flag"}`} {
+		if !strings.Contains(string(said), want) || err != nil {
+			t.Errorf("the page tells the settings %v %s, want %s", err, said, want)
 		}
 	}
 	r.write(r.file, "laese = '8s'\n"+alice)

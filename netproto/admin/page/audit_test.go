@@ -18,8 +18,13 @@ func TestTheAuditIsForThoseWhoOperate(t *testing.T) {
 		ann.command(words...)
 	}
 	s.redis("QPURGE", "jobs\xff")
-	if code, text := ann.text("GET", "/page/audit", ""); code != http.StatusForbidden {
-		t.Errorf("ann gets %d %s", code, text)
+	for _, path := range []string{"/page/audit", "/page/settings"} {
+		if code, text := ann.text("GET", path, ""); code != http.StatusForbidden {
+			t.Errorf("ann gets %d %s", code, text)
+		}
+	}
+	if code, text := operator.text("GET", "/page/settings", ""); code != http.StatusOK || text != `{"settings":[]}` {
+		t.Errorf("without settings: %d %s", code, text)
 	}
 	var got struct {
 		Lines []struct {

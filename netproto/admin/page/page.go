@@ -7,6 +7,7 @@
 //	session.go   who looks, and the tokens that other sites do not know
 //	command.go   commands
 //	audit.go     what users have managed and operated
+//	settings.go  the server's settings in force
 //	reply.go     replies of the Redis protocol as JSON
 //	live.go      one page that is open: what it is sent
 //	survey.go    how all queues are, for all open pages
@@ -50,6 +51,8 @@ type Config struct {
 	Logger  *slog.Logger
 	Version string       // of the server
 	Ready   func() error // why the server does not serve
+	// Settings returns the server's settings in force; nil: it tells none.
+	Settings func() []Setting
 }
 
 // Source is a server that serves.
@@ -84,7 +87,8 @@ func New(c Config) *Page {
 	p.serveStatic()
 	p.mux.HandleFunc("GET /page/session", p.visited(p.serveSession))
 	p.mux.HandleFunc("GET /page/live", p.visited(p.known(p.serveLive)))
-	p.mux.HandleFunc("GET /page/audit", p.visited(p.known(p.serveAudit)))
+	p.mux.HandleFunc("GET /page/audit", p.visited(p.known(p.operated(p.serveAudit))))
+	p.mux.HandleFunc("GET /page/settings", p.visited(p.known(p.operated(p.serveSettings))))
 	p.mux.HandleFunc("POST /page/login", p.visited(p.post(p.serveLogin)))
 	p.mux.HandleFunc("POST /page/logout", p.visited(p.post(p.serveLogout)))
 	p.mux.HandleFunc("POST /page/command", p.visited(p.known(p.post(p.serveCommand))))
@@ -98,7 +102,7 @@ func New(c Config) *Page {
 // Serve notes that the server serves.
 func (p *Page) Serve(s Source) {
 	p.source.Store(&s)
-	go p.history.run(&s) // ends with the loop, a pause later
+	go p.history.run(&s) // ends with the loop
 }
 
 // ServeHTTP answers requests. The caller has refused those that come from pages of other sites.
@@ -143,6 +147,17 @@ func (p *Page) known(serve handler) handler {
 		default:
 			serve(w, r, v)
 		}
+	}
+}
+
+// operated passes on requests of those who operate the server.
+func (p *Page) operated(serve handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, v visitor) {
+		if p.config.Users != nil && !v.account.May(access.Operate, nil) {
+			refuse(w, http.StatusForbidden, "this is for users who may operate")
+			return
+		}
+		serve(w, r, v)
 	}
 }
 

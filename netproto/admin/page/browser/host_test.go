@@ -9,13 +9,14 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/admin/page"
 )
 
 func TestTheServerIsShownToThoseWhoOperateIt(t *testing.T) {
 	s := serve(t, daemon.Config{Version: "1.2.3", Users: []access.User{
 		{Name: "root", Password: "right", Grants: access.Everything(), Operate: true},
 		{Name: "ann", Password: "right", Grants: []access.Grant{{Glob: "jobs*", Rights: access.Look | access.Push}}},
-	}})
+	}, Settings: func() []page.Setting { return []page.Setting{{Name: "max-conns", Value: "17", From: "file"}} }})
 	as := redis.NewClient(&redis.Options{Addr: s.config.Redis, Username: "ann", Password: "right", ClientName: "mailer"})
 	defer as.Close()
 	if err := as.Do(t.Context(), "QPUSH", "jobs", "x").Err(); err != nil {
@@ -39,7 +40,7 @@ func TestTheServerIsShownToThoseWhoOperateIt(t *testing.T) {
 		return tb
 	}
 	tb := enter("root")
-	for _, words := range []string{"1.2.3", "mailer", "qpush", "Up since", "qpurge"} {
+	for _, words := range []string{"1.2.3", "mailer", "qpush", "Up since", "qpurge", "Settings in force", "max-conns\t17\tfile"} {
 		tb.sees(words)
 	}
 	tb.until("[...document.querySelectorAll('tr')].some((tr) => tr.innerText.includes('qpurge') && tr.querySelector('a')?.innerText === 'jobs')")

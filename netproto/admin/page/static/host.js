@@ -1,6 +1,6 @@
 import { to } from "./address.js";
 import { el, figures, problem, setTimed, timed } from "./dom.js";
-import { audit, command } from "./server.js";
+import { audit, command, settings } from "./server.js";
 import { now, state } from "./state.js";
 import { count, label, size, span, stamp } from "./text.js";
 
@@ -47,6 +47,9 @@ const actions = [
   ["Changed", "narrow", (l) => l.count < 0 ? "–" : count(l.count)],
 ];
 
+// Columns of settings are [title, class, text of one].
+const inForce = [["Setting", "", (s) => s.name], ["Value", "", (s) => s.value || "–"], ["From", "", (s) => s.from]];
+
 const milliseconds = (us) => (us / 1000).toFixed(1) + " ms";
 
 export class Host {
@@ -64,17 +67,21 @@ export class Host {
 
   async load() {
     try {
-      const [info, connections, done] = await Promise.all([command(0, "INFO"), command(0, "CLIENT", "LIST"), audit()]);
-      this.content.replaceChildren(this.facts(pairs(info, "\r\n", ":")), el("h2", {}, "Connections of Redis clients"), this.connections(connections),
-        el("h2", {}, "Audit"), done.length ? table(actions, done, 0) : el("p", { class: "muted" }, "Nobody has managed anything since the start."));
+      const [info, connections, done, set] = await Promise.all([command(0, "INFO"), command(0, "CLIENT", "LIST"), audit(), settings()]);
+      this.info = pairs(info, "\r\n", ":");
+      this.content.replaceChildren(this.figures = this.facts(), el("h2", {}, "Connections of Redis clients"), this.connections(connections),
+        el("h2", {}, "Audit"), done.length ? table(actions, done, 0) : el("p", { class: "muted" }, "Nobody has managed anything since the start."),
+        ...(set.length ? [el("h2", {}, "Settings in force"), table(inForce, set, 0)] : []));
       setTimed(this.note, "As of " + stamp(now()) + ".");
     } catch (e) {
       this.content.replaceChildren(problem(e.message));
     }
   }
 
-  facts(info) {
-    return figures(facts.map(([title, words]) => [title, timed(label(state.server ? words(info, state.server) : "–", 300))]));
+  // facts has what is known: the server may not have told its figures yet.
+  facts() {
+    this.lacks = !state.server;
+    return figures(facts.map(([title, words]) => [title, timed(label(this.lacks && words.length > 1 ? "–" : words(this.info, state.server), 300))]));
   }
 
   connections(lines) {
@@ -83,7 +90,12 @@ export class Host {
     return table(columns, all.slice(0, mostConnections), all.length - mostConnections);
   }
 
-  update() {}
+  update() {
+    if (!this.lacks || !state.server) return;
+    const all = this.facts();
+    this.figures.replaceWith(all);
+    this.figures = all;
+  }
 
   end() {}
 }
