@@ -111,16 +111,30 @@ func (m *Machine) seen(d index.Delivery) {
 // heldClaims is how many claims of a queue held looks at.
 const heldClaims = 64
 
-// held says whether a consumer that has made no call for ConsumerTime holds a packet of a queue.
-// Calls before the start are not known.
+// held says whether a consumer that is silent holds a packet of a queue.
 func (m *Machine) held(q *queue) bool {
-	if m.ix.Counts(q.ix).Claimed == 0 {
+	if m.ix.Counts(q.ix).Claimed == 0 || len(q.consumers) <= heldClaims && !m.anySilent(q) {
 		return false
 	}
 	m.scratch = m.ix.List(q.ix, index.Claimed, index.Place{}, heldClaims, m.scratch[:0])
 	return slices.ContainsFunc(m.scratch, func(p index.Packet) bool {
-		return p.Consumer != 0 && m.tx.now-max(m.consumers.all[p.Consumer-1].seen, m.begun) >= ConsumerTime
+		return p.Consumer != 0 && m.silent(m.consumers.all[p.Consumer-1])
 	})
+}
+
+// silent says that a consumer has made no call for ConsumerTime. Calls before the start are not
+// known.
+func (m *Machine) silent(k *consumer) bool { return m.tx.now-max(k.seen, m.begun) >= ConsumerTime }
+
+// anySilent says that a listed consumer is silent that packets name. Most queues have none: then
+// their claims need no look.
+func (m *Machine) anySilent(q *queue) bool {
+	for _, k := range q.consumers {
+		if k.packets > 0 && m.silent(k) {
+			return true
+		}
+	}
+	return false
 }
 
 // leaveConsumer notes that a packet no longer names the consumer that claimed it last.

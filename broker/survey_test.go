@@ -166,8 +166,8 @@ func TestASurveyTellsThatAConsumerHoldsPacketsAndIsNotHeardOf(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	const lease = 24 * 60 * 60 * 1000
-	for _, queue := range []string{"stuck", "alive", "nameless", "returned", "behind"} {
-		for range map[bool]int{true: 100, false: 2}[queue == "behind"] {
+	for _, queue := range []string{"stuck", "alive", "nameless", "returned", "behind", "many"} {
+		for range map[bool]int{true: 100, false: 2}[queue == "behind" || queue == "many"] {
 			h.push(queue, 1, 0, "", "x")
 		}
 	}
@@ -186,6 +186,9 @@ func TestASurveyTellsThatAConsumerHoldsPacketsAndIsNotHeardOf(t *testing.T) {
 	claim("nameless", "", 1)
 	returned := claim("returned", "r", 1)
 	claim("behind", "b", 64)
+	for i := range 100 {
+		claim("many", fmt.Sprint("m", i), 1)
+	}
 	h.now.Add(broker.ConsumerTime - 1)
 	claim("stuck", "t", 1)
 	h.do(func(tx *broker.Tx) error {
@@ -193,7 +196,7 @@ func TestASurveyTellsThatAConsumerHoldsPacketsAndIsNotHeardOf(t *testing.T) {
 		_, wrong := tx.Nack([]byte("returned"), returned[0], broker.Nack{})
 		return errors.Join(err, wrong)
 	})
-	for _, want := range []map[string]bool{{}, {"stuck": true, "behind": true}} {
+	for _, want := range []map[string]bool{{}, {"stuck": true, "behind": true, "many": true}} {
 		all, _ := h.surveyed()
 		for queue := range all {
 			if name := queue[2:]; all[queue].Held != want[name] {
