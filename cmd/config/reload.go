@@ -104,14 +104,14 @@ func (r *reloader) reload(ctx context.Context) (said admin.Reloaded, err error) 
 	return said, nil
 }
 
-// live are the flags that a reload brings.
-var live = []string{"config", "log-level", "redis-password-file"}
+// reloadable are the flags that a reload brings.
+var reloadable = []string{"config", "log-level", "redis-password-file"}
 
-// show has the live ones of the settings in force be those that were read again.
+// show updates the settings in force: what a reload brings is as it was read again.
 func (r *reloader) show(again []page.Setting) {
 	inForce := slices.Clone(*r.inForce.Load())
 	for i, s := range inForce {
-		if at := slices.IndexFunc(again, func(a page.Setting) bool { return a.Name == s.Name }); at >= 0 && slices.Contains(live, s.Name) {
+		if at := slices.IndexFunc(again, func(a page.Setting) bool { return a.Name == s.Name }); at >= 0 && slices.Contains(reloadable, s.Name) {
 			inForce[i] = again[at]
 		}
 	}
@@ -162,7 +162,7 @@ func differ[V any](table string, before, after map[string]V) (keys []string) {
 // needRestart are the flags that have changed and that no reload brings.
 func needRestart(before, after map[string]any) []string {
 	keys := []string{}
-	for _, name := range live {
+	for _, name := range reloadable {
 		delete(after, name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(after)) {

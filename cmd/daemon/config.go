@@ -68,7 +68,7 @@ type Config struct {
 
 	// Reloads change the server while it runs; nil if nothing does.
 	Reloads <-chan Reload
-	// AskReload has whoever sends Reloads send one. Operators call it; nil: they cannot.
+	// AskReload makes a reload come by Reloads, and returns what it changed; nil: no operator can ask.
 	AskReload admin.Reload
 	// Settings returns those in force, for operators to look at; nil: they see none.
 	Settings func() []page.Setting

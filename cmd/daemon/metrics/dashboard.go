@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 )
 
@@ -86,7 +85,7 @@ func Dashboard() []byte {
 		"templating": object{"list": []object{
 			{"name": "source", "label": "source", "type": "datasource", "query": "prometheus"},
 			choice(`label_values(holdfast_build_info, job)`, "job", false),
-			choice(fmt.Sprintf(`label_values(holdfast_build_info{job=%q}, instance)`, "$job"), "instance", true),
+			choice(`label_values(holdfast_build_info{job="$job"}, instance)`, "instance", true),
 		}},
 		"panels": drawn,
 	}, "", " ")

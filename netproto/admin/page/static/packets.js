@@ -118,8 +118,8 @@ export class Packets {
     const more = String(this.cursor) !== "0";
     this.next.disabled = !more;
     this.back.disabled = this.first.disabled = this.cursors.length === 1;
-    if (this.place.state === "dead") this.group(asked).catch(() => {}); // the list has said why
-    else this.errors.replaceChildren();
+    if (this.place.state !== "dead") this.errors.replaceChildren();
+    else if (this.cursors.length === 1) this.group(asked).catch(() => {}); // the list has said why
   }
 
   ask(cursor, n) {
@@ -164,7 +164,10 @@ export class Packets {
     const counts = new Map();
     let more = false;
     for await (const [next, all] of this.pieces("0", asked)) {
-      for (const p of all) if (p[errorClass] !== undefined) counts.set(label(p[errorClass], most), (counts.get(label(p[errorClass], most)) ?? 0) + 1);
+      for (const p of all) {
+        const error = label(p[errorClass], most);
+        if (error) counts.set(error, (counts.get(error) ?? 0) + 1);
+      }
       more = String(next) !== "0";
     }
     if (asked !== this.asked) return;

@@ -105,16 +105,16 @@ export class Queue {
   }
 
   update() {
-    const q = state.queues.get(this.key) ?? (this.failed ? null : this.got?.stat);
+    const live = state.queues.get(this.key);
+    const q = live ?? (this.failed ? null : this.got?.stat);
     for (const [s, cell] of this.tiles) setText(cell, q ? count(q[s]) : "–");
     this.offer(q);
-    this.seen ||= state.queues.has(this.key); // one that is empty now may have packets soon
+    this.seen ||= Boolean(live); // one that is empty now may have packets soon
     this.element.classList.toggle("gone", Boolean(this.failed) && !this.seen);
     badges(this.states, queueStates.filter(([name]) => q?.[name]));
     this.redrive.classList.toggle("primary", q?.dead > 0);
     for (const s of rare) this.tileOf.get(s).hidden = !q?.[s];
     this.say(q);
-    const live = state.queues.get(this.key);
     if (live) this.past.add(now(), live, live, live.since);
     else if (state.server && !state.more) this.past.add(now(), { ready: 0, delayed: 0, claimed: 0, dead: 0 }); // it is empty
     this.draw();
