@@ -40,7 +40,7 @@ type Detail struct {
 	Priority              uint32
 	State                 State
 	NotBefore             int64 // of a delayed packet
-	Gone                  int64 // of a dead packet: when it is deleted; 0: it stays
+	Died, Gone            int64 // of a dead packet: when it died and is deleted; 0: it stays
 	Attempts              int   // claims so far
 	Token                 int64 // of the present claim; 0: it is not claimed
 	LeaseEnd              int64 // of the present claim; 0 as well if the lease has no end
@@ -69,8 +69,9 @@ func (m *Machine) detail(q *queue, p index.Packet) {
 	case index.Claimed:
 		e.Token, e.LeaseEnd = int64(d.Token-middle), m.wall(p.Until)
 	case index.Dead:
+		e.Died = p.Until
 		if keep := settingsOf(q).RetainDead; keep > 0 {
-			e.Gone = p.Until + keep
+			e.Gone = e.Died + keep
 		}
 	}
 	if stored := content.Stored(d.Stored); stored&content.StoredReason != 0 {

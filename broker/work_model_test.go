@@ -158,8 +158,11 @@ func (m *workModel) shown(k *task) job {
 	if k.State == broker.Delayed {
 		j.NotBefore = k.until
 	}
-	if keep := m.settings(k.Queue).RetainDead; k.State == broker.Dead && keep > 0 {
-		j.Gone = k.died + keep
+	if k.State == broker.Dead {
+		j.Died = k.died
+		if keep := m.settings(k.Queue).RetainDead; keep > 0 {
+			j.Gone = k.died + keep
+		}
 	}
 	if k.State == broker.Claimed {
 		j.LeaseEnd = k.leaseEnd - m.steady.Load() + m.now.Load()

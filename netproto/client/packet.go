@@ -48,12 +48,14 @@ type Packet struct {
 	State       State     // empty for one that Pop took
 	Reason      string    // why it came back or died, the last time
 	ErrorClass  string    // which kind of error that is: what the reason says before its first colon
+	Died        time.Time // when a dead one died
 	Percent     int       // how far its consumer has come; -1 if it does not say
 	PercentText string
 	Origin      string    // the queue where it died, if that has a dead-letter queue
 	Unique      string    // the id of a Unique push without Window
-	FirstClaim  time.Time // of Show, as LastClaim and Why
+	FirstClaim  time.Time // of Show, as all that follow
 	LastClaim   time.Time
+	Behind      int    // how many packets come before it; -1 if it is not in line
 	Why         string // why it is not delivered now
 
 	c        *Client
@@ -62,7 +64,7 @@ type Packet struct {
 
 // Claimed names a packet that was claimed before, so that it can be acknowledged or returned.
 func (c *Client) Claimed(queue, id string, token int64) *Packet {
-	return &Packet{Queue: queue, ID: id, Token: token, State: StateClaimed, Percent: -1, c: c}
+	return &Packet{Queue: queue, ID: id, Token: token, State: StateClaimed, Percent: -1, Behind: -1, c: c}
 }
 
 // Ack ends the packet: it is done. An error that is ErrStale says that the claim has ended before.
@@ -135,7 +137,7 @@ func (c *Client) packets(v any, err error) ([]*Packet, error) {
 }
 
 func (c *Client) packet(v any) *Packet {
-	p := &Packet{Percent: -1, c: c}
+	p := &Packet{Percent: -1, Behind: -1, c: c}
 	into := p.fields()
 	for name, v := range fields(v) {
 		if i, ok := places[name]; ok {
@@ -175,11 +177,13 @@ func (p *Packet) fields() [words.PacketFieldCount]any {
 		words.PacketState:        &p.State,
 		words.PacketReason:       &p.Reason,
 		words.PacketErrorClass:   &p.ErrorClass,
+		words.PacketDied:         &p.Died,
 		words.PacketProgress:     &p.Percent,
 		words.PacketProgressText: &p.PercentText,
 		words.PacketOrigin:       &p.Origin,
 		words.PacketFirstClaim:   &p.FirstClaim,
 		words.PacketLastClaim:    &p.LastClaim,
+		words.PacketBehind:       &p.Behind,
 		words.PacketWhy:          &p.Why,
 	}
 }

@@ -263,18 +263,21 @@ func TestAPacketSaysWhyItIsNotDelivered(t *testing.T) {
 	c.ask("QPUSH q behind", bulkReply("8"))
 	c.ask("QPUSH q zero PRIO 0 KEY k", bulkReply("9"))
 	c.ask("QPUSH q late DELAY 1000", bulkReply("10"))
-	for id, want := range map[string]string{
-		"1":  "dead after 1 attempt, because: it is poison",
-		"2":  `done: "w" acknowledged it; it stays until 2023-11-14T22:14:20.000Z`,
-		"3":  `claimed by "w" until 2023-11-14T22:13:25.000Z`,
-		"4":  "next in line",
-		"8":  "behind 1 other packet",
-		"9":  "of priority 0: it is delivered only together with another packet of its key",
-		"10": "delayed until 2023-11-14T22:13:21.000Z",
+	for id, want := range map[string]struct{ why, behind string }{
+		"1":  {"dead after 1 attempt, because: it is poison", ""},
+		"2":  {`done: "w" acknowledged it; it stays until 2023-11-14T22:14:20.000Z`, ""},
+		"3":  {`claimed by "w" until 2023-11-14T22:13:25.000Z`, ""},
+		"4":  {"next in line", "0"},
+		"8":  {"behind 1 other packet", "1"},
+		"9":  {"of priority 0: it is delivered only together with another packet of its key", ""},
+		"10": {"delayed until 2023-11-14T22:13:21.000Z", ""},
 	} {
-		if got := c.shown("q", id)["why"]; got != want {
-			t.Errorf("%s is not delivered because it is %s, want %s", id, got, want)
+		if got := c.shown("q", id); got["why"] != want.why || got["behind"] != want.behind {
+			t.Errorf("%s is behind %q and not delivered because it is %s, want %q, %s", id, got["behind"], got["why"], want.behind, want.why)
 		}
+	}
+	if died := c.shown("q", "1")["died"]; died != "1700000000000" {
+		t.Errorf("a packet that died at 1700000000000 says %q", died)
 	}
 	c.ask("QSHOW q 100", "*-1\r\n")
 	d.now.Add(60_000)

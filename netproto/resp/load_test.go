@@ -12,13 +12,13 @@ import (
 func TestALoadedPacketIsAsItWas(t *testing.T) {
 	now := "1700000000000" // of the door
 	for name, x := range map[string]struct{ args, want string }{
-		"plain":   {"p", "id=1 payload=p priority=128 queue=q state=ready"},
-		"fresh":   {"p PRIO 3 KEY k PUSHED 5 PRODUCER me EXPIRES 1800000000000 TAG b 2 TAG a 1 UNIQUE u", "enqueued=5 expires=1800000000000 id=1 key=k payload=p priority=3 producer=me queue=q state=ready tags=[a 1 b 2] unique=u"},
+		"plain":   {"p", "behind=0 id=1 payload=p priority=128 queue=q state=ready"},
+		"fresh":   {"p PRIO 3 KEY k PUSHED 5 PRODUCER me EXPIRES 1800000000000 TAG b 2 TAG a 1 UNIQUE u", "behind=0 enqueued=5 expires=1800000000000 id=1 key=k payload=p priority=3 producer=me queue=q state=ready tags=[a 1 b 2] unique=u"},
 		"delayed": {"p AT 1700000000001", "id=1 not-before=1700000000001 payload=p priority=128 queue=q state=delayed"},
-		"past":    {"p AT " + now, "id=1 payload=p priority=128 queue=q state=ready"},
+		"past":    {"p AT " + now, "behind=0 id=1 payload=p priority=128 queue=q state=ready"},
 		"retried": {"p UNTIL 1700000000009 STATE delayed ATTEMPTS 2 FIRST 6 LAST 7 CONSUMER w REASON why", "attempt=2 consumer=w first-claim=6 id=1 last-claim=7 last-error-class=why not-before=1700000000009 payload=p priority=128 queue=q reason=why state=delayed"},
-		"dead":    {"p STATE dead UNTIL 8 ATTEMPTS 5 REASON \xff", "attempt=5 id=1 last-error-class=\xff payload=p priority=128 queue=q reason=\xff state=dead"},
-		"origin":  {"p ORIGIN o REASON r", "id=1 last-error-class=r origin=o payload=p priority=128 queue=q reason=r state=ready"},
+		"dead":    {"p STATE dead UNTIL 8 ATTEMPTS 5 REASON \xff", "attempt=5 died=8 id=1 last-error-class=\xff payload=p priority=128 queue=q reason=\xff state=dead"},
+		"origin":  {"p ORIGIN o REASON r", "behind=0 id=1 last-error-class=r origin=o payload=p priority=128 queue=q reason=r state=ready"},
 		"done":    {"p STATE done EXPIRES 1800000000000 PROGRESS 100 TEXT all ATTEMPTS 70000", "attempt=65535 expires=1800000000000 id=1 payload=p priority=128 progress=100 progress-text=all queue=q state=done"},
 	} {
 		t.Run(name, func(t *testing.T) {

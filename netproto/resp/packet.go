@@ -92,6 +92,7 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 		class := errorClass(d.Reason)
 		appendText(w, "last-error-class", class, len(class) > 0)
 	}
+	appendNumber(w, "died", d.Died, d.Died != 0)
 	if len(d.Progress) > 0 {
 		appendNumber(w, "progress", int64(d.Progress[0]), true)
 		appendText(w, "progress-text", d.Progress[1:], len(d.Progress) > 1)
@@ -100,6 +101,7 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 	if form == formPacket {
 		appendNumber(w, "first-claim", d.FirstClaim, d.FirstClaim != 0)
 		appendNumber(w, "last-claim", d.LastClaim, d.LastClaim != 0)
+		appendNumber(w, "behind", int64(d.Behind), d.Behind >= 0)
 		appendText(w, "why", why(p, d), true)
 	}
 	pairs := 3 + w.pairs

@@ -36,7 +36,7 @@ func fullPacket() broker.Found {
 		}},
 		Details: []broker.Detail{{
 			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Dead, NotBefore: 1700000000002,
-			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, FirstClaim: 1700000000003, LastClaim: 1700000000004,
+			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, FirstClaim: 1700000000003, LastClaim: 1700000000004, Died: 1700000000005, Behind: 7,
 			Consumer: "w1", Origin: "old", Reason: []byte("timeout"), Progress: []byte("\x28halfway"), Unique: []byte("order-17"),
 		}},
 	}
@@ -69,6 +69,7 @@ const fullFields = `
 "state" | "dead"
 "reason" | "timeout"
 "last-error-class" | "timeout"
+"died" | :1700000000005
 "progress" | :40
 "progress-text" | "halfway"
 "origin" | "old"`
@@ -76,6 +77,7 @@ const fullFields = `
 const claimFields = `
 "first-claim" | :1700000000003
 "last-claim" | :1700000000004
+"behind" | :7
 "why" | "dead after 3 attempts, because: timeout"`
 
 func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
@@ -88,12 +90,12 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 		tags  string
 		more  string
 	}{
-		{"RESP2", formPackets, false, "*1\n*42", "*4", ""},
-		{"RESP3", formPackets, true, "*1\n%21", "%2", ""},
-		{"RESP2, without a head", formFields, false, "*42", "*4", ""},
-		{"RESP3, without a head", formFields, true, "%21", "%2", ""},
-		{"RESP2, why", formPacket, false, "*48", "*4", claimFields},
-		{"RESP3, why", formPacket, true, "%24", "%2", claimFields},
+		{"RESP2", formPackets, false, "*1\n*44", "*4", ""},
+		{"RESP3", formPackets, true, "*1\n%22", "%2", ""},
+		{"RESP2, without a head", formFields, false, "*44", "*4", ""},
+		{"RESP3, without a head", formFields, true, "%22", "%2", ""},
+		{"RESP2, why", formPacket, false, "*52", "*4", claimFields},
+		{"RESP3, why", formPacket, true, "%26", "%2", claimFields},
 	} {
 		want := strings.ReplaceAll(onTheWire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
 		if got := packetsReply(full, c.form, c.resp3); got != want {

@@ -115,7 +115,7 @@ var Commands = []Group{
 		{"QPROGRESS", "queue id token percent [text]", "OK", "does not extend the lease"},
 		{"QPEEK", "queue [COUNT n]", "an array of packets", "what would come next, in order; 10 unless given"},
 		{"QLIST", "queue [STATE state] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [CURSOR c] [COUNT n]", "the next cursor, and an array of packets", "state by state, or one; delayed packets soonest first, others by priority and age; the cursor is 0 at the start and at the end, else opaque; 10 unless COUNT is given; with FILTER it may have fewer, or none, before the end, as it looks at 10,000 packets of a state at most"},
-		{"QSHOW", "queue id", "the packet, or the null array", "with `first-claim`, `last-claim` and `why`"},
+		{"QSHOW", "queue id", "the packet, or the null array", "with `first-claim`, `last-claim`, `behind` and `why`"},
 		{"QDEL", "queue id…", "how many were deleted", "in any state"},
 		{"QMOVE", "queue id… TO other | queue TO other [STATE state] [COUNT n] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many were moved", "with id, priority, age and state; claimed and damaged ones stay"},
 		{"QPRIO", "queue id n", "1, or 0 if there is no such packet", ""},

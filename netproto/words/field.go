@@ -95,11 +95,13 @@ const (
 	PacketState
 	PacketReason
 	PacketErrorClass
+	PacketDied
 	PacketProgress
 	PacketProgressText
 	PacketOrigin
 	PacketFirstClaim
 	PacketLastClaim
+	PacketBehind
 	PacketWhy
 	PacketFieldCount
 )
@@ -129,10 +131,12 @@ var PacketFields = [PacketFieldCount]Field{
 	PacketReason:   {"reason", Text, "why it came back or died, the last time"},
 	PacketErrorClass: {"last-error-class", Text, "which kind of error that is: the first line of the reason up to its first colon, such as `ValueError`, " +
 		"at most 64 bytes. In a `dead-letter` queue it begins behind `dead at attempt N:`. Not of a packet that is claimed or taken"},
+	PacketDied:         {"died", Moment, "when a dead one died; not in a `dead-letter` queue"},
 	PacketProgress:     {"progress", Percent, "how far its consumer has come, in percent"},
 	PacketProgressText: {"progress-text", Text, "the same in words"},
 	PacketOrigin:       {"origin", Text, "the queue where it died, if that has a `dead-letter` queue"},
 	PacketFirstClaim:   {"first-claim", Moment, "of QSHOW alone: when it was claimed first"},
 	PacketLastClaim:    {"last-claim", Moment, "of QSHOW alone: when it was claimed last"},
+	PacketBehind:       {"behind", Number, "of QSHOW alone: how many packets of the queue a take without options gets before it; not of priority 0"},
 	PacketWhy:          {"why", Text, "of QSHOW alone: why it is not delivered now, in a sentence"},
 }

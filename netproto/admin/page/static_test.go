@@ -1,8 +1,12 @@
 package page_test
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 func TestThePageIsThereBeforeTheServerServes(t *testing.T) {
@@ -26,6 +30,21 @@ func TestNothingOfThePageMayBeInlineOrFromElsewhere(t *testing.T) {
 	policy := newSite(t).browse().ask("GET", "/", "").Header.Get("Content-Security-Policy")
 	if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || strings.ContainsAny(policy, "*:") {
 		t.Error(policy)
+	}
+}
+
+func TestThePageShowsEachMomentOfAPacketAsATime(t *testing.T) {
+	_, script := newSite(t).browse().text("GET", "/page/packet.js", "")
+	_, list, _ := strings.Cut(script, "const moments = [")
+	list, _, _ = strings.Cut(list, "]")
+	var want []string
+	for _, f := range words.PacketFields {
+		if f.Kind == words.Moment {
+			want = append(want, strconv.Quote(f.Name))
+		}
+	}
+	if got := strings.Split(list, ", "); !slices.Equal(got, want) {
+		t.Errorf("the page has the moments %s, the words %s", got, want)
 	}
 }
 

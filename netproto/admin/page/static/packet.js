@@ -8,9 +8,9 @@ import { bytesOf, count, label, line, size, span, stamp, text } from "./text.js"
 // One packet: what it holds, what became of it, and why it is not delivered.
 
 const most = 65_536; // bytes of a payload that are shown
-const moments = ["enqueued", "expires", "not-before", "lease-end", "first-claim", "last-claim"];
+const moments = ["enqueued", "expires", "not-before", "lease-end", "died", "first-claim", "last-claim"];
 const shownElsewhere = ["id", "queue", "payload", "why", "tags"];
-const names = { attempt: "attempts", enqueued: "pushed at", "not-before": "ready at", "lease-end": "lease ends", "first-claim": "first claimed", "last-claim": "last claimed", expires: "expires at" };
+const names = { attempt: "attempts", enqueued: "pushed at", "not-before": "ready at", "lease-end": "lease ends", "first-claim": "first claimed", "last-claim": "last claimed", died: "died at", expires: "expires at" };
 
 export class Packet {
   constructor(place) {
