@@ -8,6 +8,14 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
+func TestTheStatesAreThoseOfTheWords(t *testing.T) {
+	for i, s := range []State{StateReady, StateDelayed, StateClaimed, StateDead, StateDone, StateDamaged} {
+		if string(s) != words.PacketStates[i].Name {
+			t.Errorf("state %d is %s, in the words %s", i, s, words.PacketStates[i].Name)
+		}
+	}
+}
+
 func TestEachWordHasAPlaceOfItsOwn(t *testing.T) {
 	types := map[words.Kind][]string{
 		words.Gauge: {"*int64"}, words.Size: {"*int64"}, words.Total: {"*int64"}, words.Flag: {"*bool"},

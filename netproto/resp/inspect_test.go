@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 func TestTheLifeOfAPacketInRESP2(t *testing.T) {
@@ -378,6 +379,13 @@ func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 "ids" | *2 | "1" | "2"
 "waiting" | *0`)
 	d.dial().resp3().ask("QCONSUMERS q", want)
+	_, last, _ := strings.Cut(want, "%6")
+	for _, f := range words.ConsumerFields {
+		var found bool
+		if _, last, found = strings.Cut(last, "\r\n"+f.Name+"\r\n"); !found {
+			t.Errorf("a consumer has no column %s, or not in the order of the words", f.Name)
+		}
+	}
 	c.ask("QCONSUMERS q", strings.NewReplacer("%5", "*10", "%6", "*12").Replace(want))
 	d.now.Add(broker.ConsumerTime)
 	if got := c.line("QCONSUMERS", "q"); got != "*0" && got != "*1" {

@@ -125,6 +125,17 @@ func TestTheFieldsOfAPacketAreThoseOfTheWordsInTheirOrder(t *testing.T) {
 	}
 }
 
+func TestTheStatesOfAPacketAreThoseOfTheWordsInTheirOrder(t *testing.T) {
+	for i, s := range words.PacketStates {
+		if got := (broker.Ready + broker.State(i)).String(); got != s.Name {
+			t.Errorf("state %d is %s, in the words %s", i, got, s.Name)
+		}
+	}
+	if last := broker.Ready + broker.State(len(words.PacketStates)-1); last != broker.Damaged {
+		t.Errorf("the last state of the words is %s", last)
+	}
+}
+
 func TestAPacketHasNoFieldThatDoesNotApply(t *testing.T) {
 	found := broker.Found{
 		Packets: []broker.Packet{{Payload: []byte("x")}},

@@ -129,7 +129,7 @@ var Commands = []Group{
 		{"QUEUES", "[MATCH pattern]", "an array of names", "as KEYS, but only queues, and only those that the user may look at"},
 		{"QLEN", "queue", "how many packets are ready, delayed or claimed", ""},
 		{"QSTAT", "queue", "a map", "below"},
-		{"QCONSUMERS", "queue", "an array of maps: `name`, `seen`, `claimed`, `since`, `ids`, `waiting`", "who claims or waits, how many packets it holds, when it last made a call, since when it holds them, their ids (up to 100), and what it waits for (up to 100 maps of `queues` and `filter`, in the words of the request); those that hold none and do not wait are listed for ten minutes, at most 131,072 in the store. It looks at 100,000 claims and 100,000 that wait: where there are more, `claimed` is what it found, and some are missing"},
+		{"QCONSUMERS", "queue", "an array of maps", "who claims or waits: below. Those that hold none and do not wait are listed for ten minutes, at most 131,072 in the store. It looks at 100,000 claims and 100,000 that wait: where there are more, `claimed` is what it found, and some are missing"},
 	}},
 	{"string", "Strings", []Command{
 		{"GET", "name", "the string, or null", ""},

@@ -15,6 +15,8 @@ const (
 	Text
 	Bytes // which may be no text
 	Pairs // names and their texts
+	Texts
+	Rows // of fields
 )
 
 // Field is what the server tells of a packet or a queue under a name.
@@ -139,4 +141,32 @@ var PacketFields = [PacketFieldCount]Field{
 	PacketLastClaim:    {"last-claim", Moment, "of QSHOW alone: when it was claimed last"},
 	PacketBehind:       {"behind", Number, "of QSHOW alone: how many packets of the queue a take without options gets before it; not of priority 0"},
 	PacketWhy:          {"why", Text, "of QSHOW alone: why it is not delivered now, in a sentence"},
+}
+
+// State is where a packet is in its life.
+type State struct {
+	Name     string
+	WaitsFor string
+	EndsBy   string
+}
+
+// PacketStates are the states of a packet, in the order in which lists tell them.
+var PacketStates = [...]State{
+	{"ready", "a consumer", "QCLAIM, QPOP and every other pop"},
+	{"delayed", "its moment: DELAY, AT, or the backoff after a failed attempt", "becomes ready then"},
+	{"claimed", "the answer of its consumer", "QACK, QNACK, or the end of the lease: ready again, or dead"},
+	{"dead", "somebody to look at it: it was claimed `max-attempts` times, or returned with DEAD", "QREDRIVE, QPURGE, QDEL, `retain-dead`"},
+	{"done", "its end: it was acknowledged in a queue with `retain`", "is gone then"},
+	{"damaged", "the next start of the server: it was ready, and cannot be read from the disk", "QPURGE, QDEL; ready again if it can be read then"},
+}
+
+// ConsumerFields are the columns of QCONSUMERS, in the order in which the server tells them. One
+// that does not apply is left out.
+var ConsumerFields = [...]Field{
+	{"name", Text, "of CLIENT SETNAME or CONSUMER, else the address"},
+	{"seen", Moment, "when it last made a call; not of one that has never claimed"},
+	{"claimed", Gauge, "how many packets it holds"},
+	{"since", Moment, "since when it holds them"},
+	{"ids", Texts, "their ids, up to 100"},
+	{"waiting", Rows, "what it waits for: up to 100 maps of `queues` and `filter`, in the words of the request"},
 }

@@ -70,6 +70,12 @@ func TestNoWordIsDeclaredTwice(t *testing.T) {
 	for _, f := range PacketFields {
 		once("field", f.Name)
 	}
+	for _, s := range PacketStates {
+		once("state", s.Name)
+	}
+	for _, f := range ConsumerFields {
+		once("column", f.Name)
+	}
 }
 
 // place finds the rows of the table with a head in a section of a document.
@@ -97,10 +103,19 @@ func rowsOfFigures() string {
 	return b.String()
 }
 
-// rowsOfFields are how the document has the fields of a packet.
-func rowsOfFields() string {
+// rowsOfStates are how the document has the states of a packet.
+func rowsOfStates() string {
 	var b strings.Builder
-	for _, f := range PacketFields {
+	for _, s := range PacketStates {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", s.Name, s.WaitsFor, s.EndsBy)
+	}
+	return b.String()
+}
+
+// rowsOfFields are how the document has the fields of a packet or a consumer.
+func rowsOfFields(fields []Field) string {
+	var b strings.Builder
+	for _, f := range fields {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, f.Says)
 	}
 	return b.String()
@@ -125,7 +140,9 @@ func TestTheTablesOfTheDocumentAreThoseOfTheWords(t *testing.T) {
 	for i := range Commands {
 		hold(Commands[i].Section, "command", Commands[i].rows())
 	}
-	hold("Work queue", "field", rowsOfFields())
+	hold("Work queue", "state", rowsOfStates())
+	hold("Work queue", "field", rowsOfFields(PacketFields[:]))
+	hold("Work queue", "column", rowsOfFields(ConsumerFields[:]))
 	hold("Work queue", "figure", rowsOfFigures())
 	if *update {
 		if err := os.WriteFile(document, []byte(text), 0o600); err != nil {

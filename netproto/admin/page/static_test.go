@@ -1,8 +1,6 @@
 package page_test
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -34,17 +32,31 @@ func TestNothingOfThePageMayBeInlineOrFromElsewhere(t *testing.T) {
 }
 
 func TestThePageShowsEachMomentOfAPacketAsATime(t *testing.T) {
-	_, script := newSite(t).browse().text("GET", "/page/packet.js", "")
-	_, list, _ := strings.Cut(script, "const moments = [")
-	list, _, _ = strings.Cut(list, "]")
 	var want []string
 	for _, f := range words.PacketFields {
 		if f.Kind == words.Moment {
-			want = append(want, strconv.Quote(f.Name))
+			want = append(want, f.Name)
 		}
 	}
-	if got := strings.Split(list, ", "); !slices.Equal(got, want) {
-		t.Errorf("the page has the moments %s, the words %s", got, want)
+	holdList(t, "packet.js", "moments", want)
+}
+
+func TestThePageHasTheStatesOfTheWords(t *testing.T) {
+	var want []string
+	for _, s := range words.PacketStates {
+		want = append(want, s.Name)
+	}
+	holdList(t, "state.js", "packetStates", want)
+}
+
+// holdList holds a list of texts in a script of the page to what is wanted.
+func holdList(t *testing.T, script, name string, want []string) {
+	t.Helper()
+	_, text := newSite(t).browse().text("GET", "/page/"+script, "")
+	_, list, _ := strings.Cut(text, "const "+name+" = [")
+	list, _, _ = strings.Cut(list, "]")
+	if got := `"` + strings.Join(want, `", "`) + `"`; got != list {
+		t.Errorf("%s of %s are %s, in the words %s", name, script, list, got)
 	}
 }
 
