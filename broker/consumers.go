@@ -113,7 +113,9 @@ const heldClaims = 64
 
 // held says whether a consumer that is silent holds a packet of a queue.
 func (m *Machine) held(q *queue) bool {
-	if m.ix.Counts(q.ix).Claimed == 0 || len(q.consumers) <= heldClaims && !m.anySilent(q) {
+	w := &m.consumers
+	all := len(w.all)-len(w.free) == w.listed // who holds a packet is listed
+	if m.ix.Counts(q.ix).Claimed == 0 || all && len(q.consumers) <= heldClaims && !m.anySilent(q) {
 		return false
 	}
 	m.scratch = m.ix.List(q.ix, index.Claimed, index.Place{}, heldClaims, m.scratch[:0])

@@ -70,6 +70,15 @@ func TestTheConsumersThatAreRememberedAreBounded(t *testing.T) {
 	if known != broker.MaxConsumers {
 		t.Fatalf("%d consumers are remembered, want %d", known, broker.MaxConsumers)
 	}
+	w.add(broker.PushRequest{Queue: []byte("stuck")})
+	w.claim("stuck", broker.ClaimRequest{Consumer: []byte("silent"), Lease: 1 << 40})
+	w.pass(broker.ConsumerTime * time.Millisecond)
+	w.do(func(tx *broker.Tx) error {
+		if s, _, err := tx.QueueStats([]byte("stuck")); !s.Held || err != nil {
+			t.Errorf("a silent consumer that is not listed holds a packet: held %v, %v", s.Held, err)
+		}
+		return nil
+	})
 }
 
 func TestAStartSeesNoConsumer(t *testing.T) {
