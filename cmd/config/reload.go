@@ -26,13 +26,15 @@ func (s *Sources) Follow(ctx context.Context, hangups <-chan os.Signal, args []s
 	r.inForce.Store(&inForce)
 	c.Settings = func() []page.Setting { return *r.inForce.Load() }
 	log := c.Logger
-	c.Reloads, c.AskReload = reloads, func(ctx context.Context) (said admin.Reloaded, err error) {
+	c.Reloads, c.AskReload = reloads, func(asking context.Context) (said admin.Reloaded, err error) {
 		done := make(chan struct{})
 		select {
 		case asked <- func(s admin.Reloaded, e error) { said, err = s, e; close(done) }:
 			<-done
 		case <-ctx.Done():
-			err = ctx.Err()
+			err = errStops
+		case <-asking.Done():
+			err = asking.Err()
 		}
 		return said, err
 	}
@@ -55,6 +57,8 @@ func (s *Sources) Follow(ctx context.Context, hangups <-chan os.Signal, args []s
 		}
 	}()
 }
+
+var errStops = errors.New("the server stops")
 
 // reloader is what a reload compares with. One goroutine uses it.
 type reloader struct {
@@ -83,7 +87,7 @@ func (r *reloader) reload(ctx context.Context) (said admin.Reloaded, err error) 
 	select {
 	case r.reloads <- daemon.Reload{Config: config, Done: func(err error) { done <- err }}:
 	case <-ctx.Done():
-		return said, errors.New("the server stops")
+		return said, errStops
 	}
 	if err := <-done; err != nil {
 		return said, err

@@ -287,6 +287,13 @@ func (b *body) write(p []byte) (int, error) {
 
 // serveReload has the server read its settings again.
 func (s *Server) serveReload(w http.ResponseWriter, r *http.Request) {
+	leave := s.reloads.Take(userOf(r))
+	if leave == nil {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, "another reload is under way, and there is one at a time: try again when it has ended")
+		return
+	}
+	defer leave()
 	defer Keep(r)()
 	said, err := s.config.Reload(r.Context())
 	if err != nil {

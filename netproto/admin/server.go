@@ -106,7 +106,7 @@ type Server struct {
 	left chan struct{} // gets a value when somebody may make room who could not before
 
 	accepted, refused, shaken atomic.Uint64 // see Connections
-	backups                   *Places
+	backups, reloads          *Places
 	scrapes                   *Places      // of those whose connections are kept
 	reading                   sync.RWMutex // read-locked by each backup under way
 	backedUp                  atomic.Int64 // see LastBackup, in Unix milliseconds; 0: never
@@ -119,7 +119,7 @@ const Name = "admin"
 // NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow.
 func NewServer(l net.Listener, c Config) *Server {
 	c.setDefaults()
-	s := &Server{config: c, listener: l, guests: make(map[net.Conn]*guest), left: make(chan struct{}, 1), backups: NewPlaces(1), scrapes: NewPlaces(maxScrapes)}
+	s := &Server{config: c, listener: l, guests: make(map[net.Conn]*guest), left: make(chan struct{}, 1), backups: NewPlaces(1), reloads: NewPlaces(1), scrapes: NewPlaces(maxScrapes)}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.http = http.Server{
 		Handler:           s.routes(),

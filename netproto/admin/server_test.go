@@ -300,6 +300,33 @@ func (e *endless) wantEnd(t *testing.T) {
 	}
 }
 
+func TestOneReloadAtATime(t *testing.T) {
+	began, end := make(chan struct{}), make(chan struct{})
+	s := start(t, Config{MaxConns: 2, Reload: func(context.Context) (Reloaded, error) {
+		began <- struct{}{}
+		<-end
+		return Reloaded{}, nil
+	}})
+	const request = "POST /reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+	first := dial(t, s)
+	if _, err := io.WriteString(first, request); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	for range 3 { // each of them makes room for the next
+		if code, body := ask(t, s, request); code != 503 || !strings.Contains(body, "one at a time") {
+			t.Errorf("status %d, %q; want 503 and a sentence", code, body)
+		}
+	}
+	if code, _ := ask(t, s, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); code != 200 {
+		t.Errorf("health during a reload: status %d, want 200", code)
+	}
+	close(end)
+	if answer, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil || answer.StatusCode != 200 {
+		t.Error(answer, err)
+	}
+}
+
 func TestOneBackupAtATime(t *testing.T) {
 	e := newEndless()
 	s := start(t, Config{Backup: e.backup})
