@@ -83,9 +83,9 @@ func (r *reloader) reload(ctx context.Context) (said admin.Reloaded, err error) 
 		return said, err
 	}
 	config.Logger, config.PlainUser = r.config.Logger, r.config.PlainUser
-	done := make(chan error, 1)
+	done, certificates := make(chan error, 1), []string(nil)
 	select {
-	case r.reloads <- daemon.Reload{Config: config, Done: func(err error) { done <- err }}:
+	case r.reloads <- daemon.Reload{Config: config, Done: func(changed []string, err error) { certificates = changed; done <- err }}:
 	case <-ctx.Done():
 		return said, errStops
 	}
@@ -93,7 +93,7 @@ func (r *reloader) reload(ctx context.Context) (said admin.Reloaded, err error) 
 		return said, err
 	}
 	level, before := flags.Level(), r.level.Level()
-	said.Changed, said.Restart = changedKeys(&r.config, &config), needRestart(r.begun, again.values())
+	said.Changed, said.Restart = append(changedKeys(&r.config, &config), certificates...), needRestart(r.begun, again.values())
 	if before != level {
 		said.Changed = append(said.Changed, "log-level")
 	}

@@ -46,23 +46,31 @@ func newCertificates(files TLSFiles, log *slog.Logger) (*certificates, error) {
 		return nil, errors.New("TLS needs the certificate of the server and its private key: expected a file of each (--tls-cert and --tls-key)")
 	}
 	c := &certificates{files: files, log: log}
-	return c, c.Reload()
+	_, err := c.Reload()
+	return c, err
 }
 
-// Reload reads the files. After an error the certificates before stay in force. Any goroutine may
-// call it.
-func (c *certificates) Reload() error {
+// Reload reads the files, and returns the flags of those with other certificates than before. After
+// an error those before stay in force. Any goroutine may call it.
+func (c *certificates) Reload() (changed []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tried = c.files.state()
 	c.seen = c.tried
 	config, err := c.files.load(time.Now())
 	if err != nil {
-		return fmt.Errorf("TLS: %w", err)
+		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	c.present.Store(config)
+	if before := c.present.Swap(config); before != nil {
+		if !before.Certificates[0].Leaf.Equal(config.Certificates[0].Leaf) {
+			changed = append(changed, "tls-cert")
+		}
+		if !before.ClientCAs.Equal(config.ClientCAs) {
+			changed = append(changed, "tls-client-ca")
+		}
+	}
 	c.log.Info("certificates loaded", "certificate", c.files.Cert, "until", config.Certificates[0].Leaf.NotAfter)
-	return nil
+	return changed, nil
 }
 
 // config is for listeners. Sessions are never resumed: one could outlive a CA that was taken away.
@@ -106,7 +114,7 @@ func (c *certificates) watch(ctx context.Context) {
 		if !c.changed() {
 			continue
 		}
-		if err := c.Reload(); err != nil {
+		if _, err := c.Reload(); err != nil {
 			c.log.Error("certificates not loaded: those before stay in force", "error", err)
 		}
 	}

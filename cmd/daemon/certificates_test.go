@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -333,7 +334,7 @@ func TestASessionDoesNotOutliveTheCAOfItsClient(t *testing.T) {
 	}()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		f.write(f.files.ClientCA, f.ca.Cert)
-		if err := c.Reload(); err != nil {
+		if _, err := c.Reload(); err != nil {
 			t.Fatal(err)
 		}
 		config := f.client(f.ca, soon(time.Hour))
@@ -354,11 +355,15 @@ func TestASessionDoesNotOutliveTheCAOfItsClient(t *testing.T) {
 			}
 		}
 		f.write(f.files.ClientCA, newCA(t).Cert)
-		if err := c.Reload(); err != nil {
-			t.Fatal(err)
+		if changed, err := c.Reload(); err != nil || !slices.Equal(changed, []string{"tls-client-ca"}) {
+			t.Fatal(changed, err)
 		}
 		if err := greeted(); err == nil {
 			t.Errorf("version %x: a client of a CA that was taken away gets in", version)
+		}
+		f.renew(soon(time.Hour))
+		if changed, err := c.Reload(); err != nil || !slices.Equal(changed, []string{"tls-cert"}) {
+			t.Error(changed, err)
 		}
 	}
 }

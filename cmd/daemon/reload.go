@@ -20,7 +20,9 @@ import (
 // configuration, and read its certificates again. All of that happens, or nothing.
 type Reload struct {
 	Config Config
-	Done   func(error) // called once, unless the server ends before
+	// Done is called once, unless the server ends before, with the flags of certificates that are
+	// others now.
+	Done func(certificates []string, err error)
 }
 
 // ErrOpen: the doors are open or closed from the start of a server to its end.
@@ -92,21 +94,21 @@ func (l live) follow(ctx context.Context, reloads <-chan Reload) bool {
 }
 
 // reload takes over what can change. What may fail comes first.
-func (l live) reload(c *Config) error {
+func (l live) reload(c *Config) (certificates []string, err error) {
 	defaults, err := c.queueDefaults()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	users, err := c.users()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if (users == nil) != (l.users == nil) {
-		return ErrOpen
+		return nil, ErrOpen
 	}
 	if l.certs != nil {
-		if err := l.certs.Reload(); err != nil {
-			return err
+		if certificates, err = l.certs.Reload(); err != nil {
+			return nil, err
 		}
 	}
 	err = l.loop.Do(func(tx *broker.Tx) error {
@@ -116,7 +118,7 @@ func (l live) reload(c *Config) error {
 	if err == nil && users != nil {
 		l.users.Swap(users)
 	}
-	return err
+	return certificates, err
 }
 
 const (
