@@ -3,7 +3,7 @@ package ask
 import (
 	"context"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -21,7 +21,7 @@ func (r *receipt) packet(server *client.Client) *client.Packet {
 // Ack acknowledges a packet.
 type Ack struct {
 	receipt
-	connection.WorkQueue
+	asking
 }
 
 func (c *Ack) Help() string {
@@ -32,8 +32,6 @@ Example:
     holdfast ack jobs 17 42`
 }
 
-func (c *Ack) Run(ctx context.Context) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		return c.packet(server).Ack(ctx)
-	})
+func (c *Ack) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
+	return c.packet(server).Ack(ctx)
 }

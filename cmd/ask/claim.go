@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -24,7 +23,7 @@ type Claim struct {
 
 	selection
 	packetsForm
-	connection.WorkQueue
+	asking
 }
 
 func (c *Claim) Help() string {
@@ -44,17 +43,15 @@ func (c *Claim) Validate() error {
 	return c.selection.Validate()
 }
 
-func (c *Claim) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		packets, err := server.Claim(ctx, c.Queues[0], c.options()...)
-		switch {
-		case err != nil:
-			return err
-		case len(packets) == 0:
-			return c.nothing()
-		}
-		return c.print(p.Stdout, packets)
-	})
+func (c *Claim) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	packets, err := server.Claim(ctx, c.Queues[0], c.options()...)
+	switch {
+	case err != nil:
+		return err
+	case len(packets) == 0:
+		return c.nothing()
+	}
+	return c.print(p.Stdout, packets)
 }
 
 // nothing is the error that says so.

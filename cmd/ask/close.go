@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -14,7 +13,7 @@ type Close struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to close. It is made if there is none."`
 
 	terminal.Confirmation
-	connection.WorkQueue
+	asking
 }
 
 func (c *Close) Help() string {
@@ -26,13 +25,11 @@ Examples:
     holdfast close jobs --yes`
 }
 
-// Run closes the queue. One that was closed before stays so.
-func (c *Close) Run(ctx context.Context, p *terminal.Process) error {
-	if err := c.Confirm(p, fmt.Sprintf("close queue %.80q for ever", c.Queue)); err != nil {
-		return err
+// Ask closes the queue. One that was closed before stays so.
+func (c *Close) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	err := c.Confirm(p, fmt.Sprintf("close queue %.80q for ever", c.Queue))
+	if err == nil {
+		_, err = server.CloseQueue(ctx, c.Queue)
 	}
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		_, err := server.CloseQueue(ctx, c.Queue)
-		return err
-	})
+	return err
 }

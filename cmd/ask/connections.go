@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -15,7 +14,7 @@ import (
 type Connections struct {
 	JSON bool `help:"Print a JSON object for each connection, one a line. Age and idle are in seconds."`
 
-	connection.WorkQueue
+	asking
 }
 
 func (c *Connections) Help() string {
@@ -27,31 +26,29 @@ Examples:
     holdfast connections --json`
 }
 
-func (c *Connections) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		all, err := server.Connections(ctx)
-		if err != nil {
-			return err
+func (c *Connections) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	all, err := server.Connections(ctx)
+	if err != nil {
+		return err
+	}
+	o, err := p.Create("-")
+	if err != nil {
+		return err
+	}
+	defer o.Discard()
+	t := terminal.NewTable(o, "NAME", "USER", "LIBRARY")
+	if !c.JSON {
+		t.Row("ID", "ADDRESS", "NAME", "USER", "AGE", "IDLE", "DB", "LAST", "LIBRARY")
+	}
+	for _, one := range all {
+		if c.JSON {
+			_, _ = o.Write(connectionJSON(one)) // keep says what is wrong
+			continue
 		}
-		o, err := p.Create("-")
-		if err != nil {
-			return err
-		}
-		defer o.Discard()
-		t := terminal.NewTable(o, "NAME", "USER", "LIBRARY")
-		if !c.JSON {
-			t.Row("ID", "ADDRESS", "NAME", "USER", "AGE", "IDLE", "DB", "LAST", "LIBRARY")
-		}
-		for _, one := range all {
-			if c.JSON {
-				_, _ = o.Write(connectionJSON(one)) // keep says what is wrong
-				continue
-			}
-			t.Row(one["id"], one["addr"], terminal.Optional(one["name"], terminal.LongCell), terminal.Optional(one["user"], terminal.LongCell),
-				seconds(one["age"]), seconds(one["idle"]), one["db"], one["cmd"], terminal.Optional(one["lib-name"], terminal.LongCell))
-		}
-		return cmp.Or(t.Flush(), o.Keep())
-	})
+		t.Row(one["id"], one["addr"], terminal.Optional(one["name"], terminal.LongCell), terminal.Optional(one["user"], terminal.LongCell),
+			seconds(one["age"]), seconds(one["idle"]), one["db"], one["cmd"], terminal.Optional(one["lib-name"], terminal.LongCell))
+	}
+	return cmp.Or(t.Flush(), o.Keep())
 }
 
 // seconds is a number of seconds for people.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -18,7 +17,7 @@ type Consumers struct {
 	Queue string `arg:"" predictor:"queue" optional:"" help:"Queue to look at (default: all)."`
 	JSON  bool   `help:"Print a JSON object for each consumer of a queue, one a line. Times are Unix milliseconds."`
 
-	connection.WorkQueue
+	asking
 }
 
 func (c *Consumers) Help() string {
@@ -30,44 +29,42 @@ Examples:
     holdfast consumers jobs --json`
 }
 
-func (c *Consumers) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		queues := []string{c.Queue}
-		if c.Queue == "" {
-			var err error
-			if queues, err = server.Queues(ctx, ""); err != nil {
-				return err
-			}
+func (c *Consumers) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	queues := []string{c.Queue}
+	if c.Queue == "" {
+		var err error
+		if queues, err = server.Queues(ctx, ""); err != nil {
+			return err
 		}
-		o, err := p.Create("-")
+	}
+	o, err := p.Create("-")
+	if err != nil {
+		return err
+	}
+	defer o.Discard()
+	t, now := terminal.NewTable(o, "QUEUE", "CONSUMER", "IDS", "WAITS FOR"), time.Now()
+	if !c.JSON {
+		t.Row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS", "WAITS FOR")
+	}
+	for _, queue := range queues {
+		all, err := server.Consumers(ctx, queue)
+		if c.Queue == "" && errors.Is(err, client.ErrNoQueue) { // gone since
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		defer o.Discard()
-		t, now := terminal.NewTable(o, "QUEUE", "CONSUMER", "IDS", "WAITS FOR"), time.Now()
-		if !c.JSON {
-			t.Row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS", "WAITS FOR")
-		}
-		for _, queue := range queues {
-			all, err := server.Consumers(ctx, queue)
-			if c.Queue == "" && errors.Is(err, client.ErrNoQueue) { // gone since
+		slices.SortFunc(all, func(a, b client.Consumer) int { return strings.Compare(a.Name, b.Name) })
+		for _, w := range all {
+			if c.JSON {
+				_, _ = o.Write(consumerJSON(queue, &w)) // keep says what is wrong
 				continue
 			}
-			if err != nil {
-				return err
-			}
-			slices.SortFunc(all, func(a, b client.Consumer) int { return strings.Compare(a.Name, b.Name) })
-			for _, w := range all {
-				if c.JSON {
-					_, _ = o.Write(consumerJSON(queue, &w)) // keep says what is wrong
-					continue
-				}
-				t.Row(terminal.Cell(queue, terminal.LongCell), terminal.Cell(w.Name, terminal.LongCell), terminal.Decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
-					terminal.Optional(strings.Join(w.IDs, ","), terminal.LongCell), terminal.Optional(waitsFor(&w), terminal.LongCell))
-			}
+			t.Row(terminal.Cell(queue, terminal.LongCell), terminal.Cell(w.Name, terminal.LongCell), terminal.Decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
+				terminal.Optional(strings.Join(w.IDs, ","), terminal.LongCell), terminal.Optional(waitsFor(&w), terminal.LongCell))
 		}
-		return cmp.Or(t.Flush(), o.Keep())
-	})
+	}
+	return cmp.Or(t.Flush(), o.Keep())
 }
 
 // waitsFor says what a consumer waits for.

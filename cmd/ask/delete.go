@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -18,7 +17,7 @@ type Delete struct {
 	JSON  bool     `help:"Print a JSON object with the number of packets."`
 
 	terminal.Confirmation
-	connection.WorkQueue
+	asking
 }
 
 func (c *Delete) Help() string {
@@ -30,14 +29,12 @@ Examples:
     holdfast delete jobs 17 --yes`
 }
 
-func (c *Delete) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		n, err := c.delete(ctx, p, server)
-		if err = cmp.Or(err, noSuchID(c.Queue, n)); err != nil {
-			return err
-		}
-		return (&bulk{JSON: c.JSON}).tell(p.Stdout, &change{what: "packet", done: "deleted"}, "", n)
-	})
+func (c *Delete) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	n, err := c.delete(ctx, p, server)
+	if err = cmp.Or(err, noSuchID(c.Queue, n)); err != nil {
+		return err
+	}
+	return (&bulk{JSON: c.JSON}).tell(p.Stdout, &change{what: "packet", done: "deleted"}, "", n)
 }
 
 // delete returns how many it deleted, after it was confirmed.

@@ -1,8 +1,11 @@
 // Package ask is the commands that speak to a running server. Each is a struct with its flags, its
-// help and its Run, in a file of its own, which has the name of the command. The files, in layers:
+// help, and what it asks, in a file of its own, which has the name of the command. What it asks is
+// a method Ask, which the frame in ask.go calls. Commands with a life of their own have a Run. The
+// files, in layers:
 //
 // What they have in common:
 //
+//	ask.go            the frame: connect, ask, explain
 //	selection.go      filters
 //	packetjson.go     packets as JSON
 //	packettable.go    packets as a table

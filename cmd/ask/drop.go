@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -14,7 +13,7 @@ type Drop struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to delete."`
 
 	terminal.Confirmation
-	connection.WorkQueue
+	asking
 }
 
 func (c *Drop) Help() string {
@@ -26,16 +25,14 @@ Examples:
     holdfast drop jobs --yes`
 }
 
-func (c *Drop) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		s, err := server.Stats(ctx, c.Queue)
-		if err != nil {
-			return err
-		}
-		packets := s.Ready + s.Hidden + s.Delayed + s.Claimed + s.Dead + s.Done + s.Damaged
-		if err := c.Confirm(p, fmt.Sprintf("delete queue %.80q with %s", c.Queue, terminal.Plural(packets, "packet"))); err != nil {
-			return err
-		}
-		return server.Drop(ctx, c.Queue)
-	})
+func (c *Drop) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	s, err := server.Stats(ctx, c.Queue)
+	if err != nil {
+		return err
+	}
+	packets := s.Ready + s.Hidden + s.Delayed + s.Claimed + s.Dead + s.Done + s.Damaged
+	if err := c.Confirm(p, fmt.Sprintf("delete queue %.80q with %s", c.Queue, terminal.Plural(packets, "packet"))); err != nil {
+		return err
+	}
+	return server.Drop(ctx, c.Queue)
 }

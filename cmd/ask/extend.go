@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -13,7 +13,7 @@ type Extend struct {
 	receipt
 	Time time.Duration `arg:"" help:"How long the claim lasts from now on, such as 30s."`
 
-	connection.WorkQueue
+	asking
 }
 
 func (c *Extend) Help() string {
@@ -24,8 +24,6 @@ Example:
     holdfast extend jobs 17 42 5m`
 }
 
-func (c *Extend) Run(ctx context.Context) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		return c.packet(server).Extend(ctx, c.Time)
-	})
+func (c *Extend) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
+	return c.packet(server).Extend(ctx, c.Time)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // gateForm is the arguments of a command that closes or opens gates of a queue.
@@ -18,7 +19,7 @@ type gateForm struct {
 
 // change gives the gates a value: both unless one is chosen. The queue must be there, unless it may
 // be made.
-func (f *gateForm) change(ctx context.Context, p *terminal.Process, paused string, create bool) error {
+func (f *gateForm) change(ctx context.Context, p *terminal.Process, server *client.Client, paused string, create bool) error {
 	var changes config.SettingChanges
 	if f.In || !f.Out {
 		changes.Add("pause-in", paused)
@@ -26,7 +27,7 @@ func (f *gateForm) change(ctx context.Context, p *terminal.Process, paused strin
 	if f.Out || !f.In {
 		changes.Add("pause-out", paused)
 	}
-	return f.settingsForm.change(ctx, p, f.Queue, !create, &changes)
+	return f.settingsForm.change(ctx, p, server, f.Queue, !create, &changes)
 }
 
 // Pause closes gates of a queue for a while.
@@ -45,8 +46,8 @@ Examples:
     holdfast pause soon --create`
 }
 
-func (c *Pause) Run(ctx context.Context, p *terminal.Process) error {
-	return c.change(ctx, p, "yes", c.Create)
+func (c *Pause) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	return c.change(ctx, p, server, "yes", c.Create)
 }
 
 // Resume opens gates of a queue.
@@ -61,6 +62,6 @@ Examples:
     holdfast resume jobs --in`
 }
 
-func (c *Resume) Run(ctx context.Context, p *terminal.Process) error {
-	return c.change(ctx, p, "no", false)
+func (c *Resume) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	return c.change(ctx, p, server, "no", false)
 }

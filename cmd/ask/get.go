@@ -23,12 +23,10 @@ Examples:
     holdfast get jobs --json`
 }
 
-func (c *Get) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		settings, err := server.Get(ctx, c.Queue)
-		if err != nil {
-			return err
-		}
-		return c.print(p.Stdout, settings)
-	})
+func (c *Get) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	settings, err := server.Get(ctx, c.Queue)
+	if err != nil {
+		return err
+	}
+	return c.print(p.Stdout, settings)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -20,7 +19,7 @@ type Harvest struct {
 	selection
 	bulk
 	terminal.Confirmation
-	connection.WorkQueue
+	asking
 }
 
 func (c *Harvest) Help() string {
@@ -33,17 +32,15 @@ Examples:
     holdfast harvest jobs --dry-run`
 }
 
-func (c *Harvest) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		return c.run(p, &c.Confirmation, &change{
-			what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
-			do: func(options ...client.Option) (int64, error) {
-				options = append(options, client.Older(c.Older))
-				if c.Consumer != nil { // an empty name is refused
-					options = append(options, client.As(*c.Consumer))
-				}
-				return server.Harvest(ctx, c.Queue, slices.Concat(options, c.selection.options())...)
-			},
-		})
+func (c *Harvest) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	return c.run(p, &c.Confirmation, &change{
+		what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
+		do: func(options ...client.Option) (int64, error) {
+			options = append(options, client.Older(c.Older))
+			if c.Consumer != nil { // an empty name is refused
+				options = append(options, client.As(*c.Consumer))
+			}
+			return server.Harvest(ctx, c.Queue, slices.Concat(options, c.selection.options())...)
+		},
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -26,7 +25,7 @@ type List struct {
 
 	selection
 	packetsForm
-	connection.WorkQueue
+	asking
 }
 
 func (c *List) Help() string {
@@ -40,35 +39,33 @@ Examples:
     holdfast list tasks --filter 'class=low' --json | jq .id`
 }
 
-func (c *List) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		o, err := p.Create("-")
+func (c *List) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	o, err := p.Create("-")
+	if err != nil {
+		return err
+	}
+	defer o.Discard()
+	var out printer = c.printer(o)
+	if c.ByError {
+		out = &errorCounts{w: o, json: c.JSON, all: make(map[string]*errorCount)}
+	}
+	options := slices.Concat(inState(c.State), c.selection.options())
+	n := int64(0)
+	for packet, err := range server.List(ctx, c.Queue, options...) {
 		if err != nil {
 			return err
 		}
-		defer o.Discard()
-		var out printer = c.printer(o)
-		if c.ByError {
-			out = &errorCounts{w: o, json: c.JSON, all: make(map[string]*errorCount)}
+		if err := out.print(packet); err != nil {
+			return err
 		}
-		options := slices.Concat(inState(c.State), c.selection.options())
-		n := int64(0)
-		for packet, err := range server.List(ctx, c.Queue, options...) {
-			if err != nil {
-				return err
-			}
-			if err := out.print(packet); err != nil {
-				return err
-			}
-			if n++; n == c.Count {
-				break
-			}
+		if n++; n == c.Count {
+			break
 		}
-		if n == 0 { // a queue that does not exist has no packets either
-			if _, err := server.Stats(ctx, c.Queue); err != nil {
-				return err
-			}
+	}
+	if n == 0 { // a queue that does not exist has no packets either
+		if _, err := server.Stats(ctx, c.Queue); err != nil {
+			return err
 		}
-		return cmp.Or(out.end(), o.Keep())
-	})
+	}
+	return cmp.Or(out.end(), o.Keep())
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -23,7 +22,7 @@ type Move struct {
 	selection
 	bulk
 	terminal.Confirmation
-	connection.WorkQueue
+	asking
 }
 
 func (c *Move) Help() string {
@@ -43,20 +42,18 @@ func (c *Move) Validate() error {
 	return c.selection.Validate()
 }
 
-func (c *Move) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		moves := change{what: "packet", done: "moved"}
-		if len(c.IDs) > 0 {
-			moves.do = func(...client.Option) (int64, error) {
-				n, err := server.Move(ctx, c.Queue, c.To, c.IDs...)
-				return n, cmp.Or(err, noSuchID(c.Queue, n))
-			}
-		} else {
-			moves.ask, moves.where = "move", fmt.Sprintf(" of queue %.80q to queue %.80q", c.Queue, c.To)
-			moves.do = func(options ...client.Option) (int64, error) {
-				return server.MoveAll(ctx, c.Queue, c.To, slices.Concat(options, inState(c.State), atMost(c.Count), c.selection.options())...)
-			}
+func (c *Move) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	moves := change{what: "packet", done: "moved"}
+	if len(c.IDs) > 0 {
+		moves.do = func(...client.Option) (int64, error) {
+			n, err := server.Move(ctx, c.Queue, c.To, c.IDs...)
+			return n, cmp.Or(err, noSuchID(c.Queue, n))
 		}
-		return c.run(p, &c.Confirmation, &moves)
-	})
+	} else {
+		moves.ask, moves.where = "move", fmt.Sprintf(" of queue %.80q to queue %.80q", c.Queue, c.To)
+		moves.do = func(options ...client.Option) (int64, error) {
+			return server.MoveAll(ctx, c.Queue, c.To, slices.Concat(options, inState(c.State), atMost(c.Count), c.selection.options())...)
+		}
+	}
+	return c.run(p, &c.Confirmation, &moves)
 }

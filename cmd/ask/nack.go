@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -20,7 +19,7 @@ type Nack struct {
 
 	Uncounted bool `xor:"tried" help:"It was no attempt: max-attempts does not count the claim, and the packet can be taken again at once, or after --delay."`
 
-	connection.WorkQueue
+	asking
 }
 
 func (c *Nack) Help() string {
@@ -34,15 +33,12 @@ Examples:
     holdfast nack jobs 17 42 --dead --reason "not a picture"`
 }
 
-// Run returns the packet and prints its state.
-func (c *Nack) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		state, err := c.packet(server).Nack(ctx, c.why())
-		if err == nil {
-			_, err = fmt.Fprintln(p.Stdout, state)
-		}
-		return err
-	})
+func (c *Nack) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	state, err := c.packet(server).Nack(ctx, c.why())
+	if err == nil {
+		_, err = fmt.Fprintln(p.Stdout, state)
+	}
+	return err
 }
 
 func (c *Nack) why() error {

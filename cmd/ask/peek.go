@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -15,7 +14,7 @@ type Peek struct {
 	Count int64  `default:"10" range:"1 1000" placeholder:"N" help:"At most N packets (default ${default})."`
 
 	packetsForm
-	connection.WorkQueue
+	asking
 }
 
 func (c *Peek) Help() string {
@@ -27,21 +26,19 @@ Examples:
     holdfast peek jobs --count 1 --json`
 }
 
-func (c *Peek) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		packets, err := server.Peek(ctx, c.Queue, int(c.Count))
-		switch {
-		case err != nil:
+func (c *Peek) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	packets, err := server.Peek(ctx, c.Queue, int(c.Count))
+	switch {
+	case err != nil:
+		return err
+	case len(packets) == 0:
+		return fmt.Errorf("queue %.80q has %w to take", c.Queue, ErrNothing)
+	}
+	out := c.printer(p.Stdout)
+	for _, packet := range packets {
+		if err := out.print(packet); err != nil {
 			return err
-		case len(packets) == 0:
-			return fmt.Errorf("queue %.80q has %w to take", c.Queue, ErrNothing)
 		}
-		out := c.printer(p.Stdout)
-		for _, packet := range packets {
-			if err := out.print(packet); err != nil {
-				return err
-			}
-		}
-		return out.end()
-	})
+	}
+	return out.end()
 }

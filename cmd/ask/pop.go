@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -20,7 +19,7 @@ type Pop struct {
 	order
 	selection
 	printing
-	connection.WorkQueue
+	asking
 }
 
 // order is the flags of a command that takes packets for good.
@@ -50,17 +49,15 @@ Examples:
     holdfast pop jobs --block 0s --filter 'class<=standard'`
 }
 
-func (c *Pop) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		packets, err := server.Pop(ctx, c.Queue, c.options()...)
-		if err != nil {
-			return err
-		}
-		if len(packets) == 0 {
-			return fmt.Errorf("queue %.80q has %w to pop", c.Queue, ErrNothing)
-		}
-		return c.print(p.Stdout, packets, c.Group)
-	})
+func (c *Pop) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	packets, err := server.Pop(ctx, c.Queue, c.options()...)
+	if err != nil {
+		return err
+	}
+	if len(packets) == 0 {
+		return fmt.Errorf("queue %.80q has %w to pop", c.Queue, ErrNothing)
+	}
+	return c.print(p.Stdout, packets, c.Group)
 }
 
 func (c *Pop) options() []client.Option {

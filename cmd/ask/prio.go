@@ -3,7 +3,7 @@ package ask
 import (
 	"context"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -13,7 +13,7 @@ type Prio struct {
 	ID       string `arg:"" help:"Id of the packet."`
 	Priority int64  `arg:"" range:"0 4294967295" help:"New priority: 1 is best. 0 is for a packet with a key: it leaves only with another one of its key."`
 
-	connection.WorkQueue
+	asking
 }
 
 func (c *Prio) Help() string {
@@ -24,8 +24,6 @@ Example:
     holdfast prio jobs 17 1`
 }
 
-func (c *Prio) Run(ctx context.Context) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		return server.SetPriority(ctx, c.Queue, c.ID, uint32(c.Priority))
-	})
+func (c *Prio) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
+	return server.SetPriority(ctx, c.Queue, c.ID, uint32(c.Priority))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -18,7 +17,7 @@ type Purge struct {
 	selection
 	bulk
 	terminal.Confirmation
-	connection.WorkQueue
+	asking
 }
 
 func (c *Purge) Help() string {
@@ -31,13 +30,11 @@ Examples:
     holdfast purge tasks --filter 'class=low' --yes`
 }
 
-func (c *Purge) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		return c.run(p, &c.Confirmation, &change{
-			what: "packet", done: "deleted", ask: "delete", where: fmt.Sprintf(" of queue %.80q", c.Queue),
-			do: func(options ...client.Option) (int64, error) {
-				return server.Purge(ctx, c.Queue, slices.Concat(options, inState(c.State), c.selection.options())...)
-			},
-		})
+func (c *Purge) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	return c.run(p, &c.Confirmation, &change{
+		what: "packet", done: "deleted", ask: "delete", where: fmt.Sprintf(" of queue %.80q", c.Queue),
+		do: func(options ...client.Option) (int64, error) {
+			return server.Purge(ctx, c.Queue, slices.Concat(options, inState(c.State), c.selection.options())...)
+		},
 	})
 }

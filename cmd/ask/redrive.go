@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -20,7 +19,7 @@ type Redrive struct {
 
 	selection
 	bulk
-	connection.WorkQueue
+	asking
 }
 
 func (c *Redrive) Help() string {
@@ -41,17 +40,15 @@ func (c *Redrive) Validate() error {
 	return c.selection.Validate()
 }
 
-func (c *Redrive) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		return c.run(p, nil, &change{
-			what: "dead packet", done: "ready again",
-			do: func(options ...client.Option) (int64, error) {
-				if len(c.IDs) > 0 {
-					return c.packets(ctx, server)
-				}
-				return server.Redrive(ctx, c.Queue, slices.Concat(options, c.options(), c.selection.options())...)
-			},
-		})
+func (c *Redrive) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	return c.run(p, nil, &change{
+		what: "dead packet", done: "ready again",
+		do: func(options ...client.Option) (int64, error) {
+			if len(c.IDs) > 0 {
+				return c.packets(ctx, server)
+			}
+			return server.Redrive(ctx, c.Queue, slices.Concat(options, c.options(), c.selection.options())...)
+		},
 	})
 }
 

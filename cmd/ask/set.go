@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -41,12 +44,16 @@ func (c *Set) Validate() error {
 	return cmp.Or(checkPairs("<name=value>", c.Settings), err)
 }
 
-func (c *Set) Run(ctx context.Context, p *terminal.Process) error {
+func (c *Set) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
 	changes, err := c.changes()
 	if err != nil {
 		return err
 	}
-	err = c.change(ctx, p, c.Queue, false, changes)
+	return c.change(ctx, p, server, c.Queue, false, changes)
+}
+
+func (c *Set) Run(ctx context.Context, p *terminal.Process, line *kong.Context) error {
+	err := c.asking.Run(ctx, p, line)
 	for _, pair := range c.Settings { // the server has looked at names and texts
 		name, _, _ := strings.Cut(pair, "=")
 		switch name, _, _ = strings.Cut(name, "."); {

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-queue/holdfast/cmd/config"
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
@@ -21,30 +20,28 @@ import (
 type settingsForm struct {
 	JSON bool `help:"Print a JSON object. Times are milliseconds, sizes bytes."`
 
-	connection.WorkQueue
+	asking
 }
 
 // change changes settings of a queue, and prints what they are then. It makes the queue, unless
 // that must be there.
-func (f *settingsForm) change(ctx context.Context, p *terminal.Process, queue string, there bool, changes *config.SettingChanges) error {
-	return f.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		if there {
-			if _, err := server.Get(ctx, queue); err != nil {
-				return err
-			}
-		}
-		for _, settings := range changes.Calls() {
-			if err := server.Set(ctx, queue, settings...); err != nil {
-				return err
-			}
-		}
-		settings, err := server.Get(ctx, queue)
-		if err != nil {
+func (f *settingsForm) change(ctx context.Context, p *terminal.Process, server *client.Client, queue string, there bool, changes *config.SettingChanges) error {
+	if there {
+		if _, err := server.Get(ctx, queue); err != nil {
 			return err
 		}
-		maps.DeleteFunc(settings, func(name, _ string) bool { return !slices.Contains(changes.Names, name) })
-		return f.print(p.Stdout, settings)
-	})
+	}
+	for _, settings := range changes.Calls() {
+		if err := server.Set(ctx, queue, settings...); err != nil {
+			return err
+		}
+	}
+	settings, err := server.Get(ctx, queue)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(settings, func(name, _ string) bool { return !slices.Contains(changes.Names, name) })
+	return f.print(p.Stdout, settings)
 }
 
 // print writes settings, a line each.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/netproto/words"
@@ -20,7 +19,7 @@ type Show struct {
 	Raw   bool   `xor:"form" help:"Print the payload only, without a newline."`
 	JSON  bool   `xor:"form" help:"Print a JSON object. Times are Unix milliseconds. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
 
-	connection.WorkQueue
+	asking
 }
 
 func (c *Show) Help() string {
@@ -32,21 +31,19 @@ Examples:
     holdfast show jobs 17 --raw > payload.bin`
 }
 
-func (c *Show) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		packet, err := server.Show(ctx, c.Queue, c.ID)
-		switch {
-		case err != nil:
-			return err
-		case c.Raw:
-			_, err = p.Stdout.Write(terminal.PayloadFor(p.Stdout, packet.Payload))
-		case c.JSON:
-			_, err = p.Stdout.Write(packetJSON(packet))
-		default:
-			err = describe(p.Stdout, packet, time.Now())
-		}
+func (c *Show) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	packet, err := server.Show(ctx, c.Queue, c.ID)
+	switch {
+	case err != nil:
 		return err
-	})
+	case c.Raw:
+		_, err = p.Stdout.Write(terminal.PayloadFor(p.Stdout, packet.Payload))
+	case c.JSON:
+		_, err = p.Stdout.Write(packetJSON(packet))
+	default:
+		err = describe(p.Stdout, packet, time.Now())
+	}
+	return err
 }
 
 // describe writes the fields of a packet, a line each.

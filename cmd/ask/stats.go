@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/netproto/words"
@@ -25,7 +24,7 @@ type Stats struct {
 	Watch  bool          `help:"Print them again and again, with rates a second, until a signal. A server that goes away is waited for."`
 	Every  time.Duration `default:"2s" range:"1ms 3650d" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
 
-	connection.WorkQueue
+	asking
 }
 
 func (c *Stats) Help() string {
@@ -48,18 +47,15 @@ func (c *Stats) Validate() error {
 	return nil
 }
 
-// Run asks for all queues, then prints.
-func (c *Stats) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		if c.Watch {
-			return c.watch(ctx, server, p)
-		}
-		all, err := c.ask(ctx, server)
-		if err != nil {
-			return err
-		}
-		return c.print(p.Stdout, all, &round{})
-	})
+func (c *Stats) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	if c.Watch {
+		return c.watch(ctx, server, p)
+	}
+	all, err := c.ask(ctx, server)
+	if err != nil {
+		return err
+	}
+	return c.print(p.Stdout, all, &round{})
 }
 
 // queueStats is the figures of a queue.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -16,7 +15,7 @@ import (
 type Status struct {
 	JSON bool `help:"Print a JSON object. The uptime is in seconds, sizes are bytes."`
 
-	connection.WorkQueue
+	asking
 }
 
 func (c *Status) Help() string {
@@ -35,21 +34,19 @@ var statusFields = [][2]string{
 	{"damaged_packets", "damaged_packets"},
 }
 
-func (c *Status) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		info, err := server.Info(ctx)
-		switch {
-		case err != nil:
-			return err
-		case info["holdfast_version"] == "":
-			return fmt.Errorf("the server at %s is no Holdfast server: check --redis", c.Redis)
-		case c.JSON:
-			_, err = p.Stdout.Write(statusJSON(info))
-		default:
-			err = printStatus(p.Stdout, info)
-		}
+func (c *Status) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	info, err := server.Info(ctx)
+	switch {
+	case err != nil:
 		return err
-	})
+	case info["holdfast_version"] == "":
+		return fmt.Errorf("the server at %s is no Holdfast server: check --redis", c.Redis)
+	case c.JSON:
+		_, err = p.Stdout.Write(statusJSON(info))
+	default:
+		err = printStatus(p.Stdout, info)
+	}
+	return err
 }
 
 func statusJSON(info map[string]string) []byte {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // Unset brings defaults back.
@@ -38,11 +39,11 @@ func (c *Unset) Validate() error {
 	return nil
 }
 
-func (c *Unset) Run(ctx context.Context, p *terminal.Process) error {
+func (c *Unset) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
 	var changes config.SettingChanges
 	for _, name := range c.Names {
 		value, _ := config.SettingDefault(name)
 		changes.Add(name, value)
 	}
-	return c.change(ctx, p, c.Queue, true, &changes)
+	return c.change(ctx, p, server, c.Queue, true, &changes)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/holdfast-queue/holdfast/cmd/connection"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -14,7 +13,7 @@ import (
 type Users struct {
 	JSON bool `help:"Print a JSON object for each user, one a line."`
 
-	connection.WorkQueue
+	asking
 }
 
 func (c *Users) Help() string {
@@ -26,48 +25,46 @@ Examples:
     holdfast users --json`
 }
 
-func (c *Users) Run(ctx context.Context, p *terminal.Process) error {
-	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		all, err := server.Users(ctx)
-		if err != nil {
-			return err
+func (c *Users) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	all, err := server.Users(ctx)
+	if err != nil {
+		return err
+	}
+	o, err := p.Create("-")
+	if err != nil {
+		return err
+	}
+	defer o.Discard()
+	t := terminal.NewTable(o, "USER", "RIGHTS")
+	if !c.JSON {
+		t.Row("USER", "STATE", "RIGHTS")
+	}
+	for i := range all {
+		u := &all[i]
+		if c.JSON {
+			var json terminal.JSON
+			json.Bytes("user", []byte(u.Name))
+			json.Add("off", u.Off)
+			json.Add("open", u.Open)
+			json.Add("operate", u.Operate)
+			json.Add("grants", append([]client.Grant{}, u.Grants...))
+			_, _ = o.Write(json.Line()) // keep says what is wrong
+			continue
 		}
-		o, err := p.Create("-")
-		if err != nil {
-			return err
+		state, rights := "on", []string(nil)
+		switch {
+		case u.Off:
+			state = "off"
+		case u.Open:
+			state = "open"
 		}
-		defer o.Discard()
-		t := terminal.NewTable(o, "USER", "RIGHTS")
-		if !c.JSON {
-			t.Row("USER", "STATE", "RIGHTS")
+		for _, g := range u.Grants {
+			rights = append(rights, g.Pattern+": "+strings.Join(g.Rights, "+"))
 		}
-		for i := range all {
-			u := &all[i]
-			if c.JSON {
-				var json terminal.JSON
-				json.Bytes("user", []byte(u.Name))
-				json.Add("off", u.Off)
-				json.Add("open", u.Open)
-				json.Add("operate", u.Operate)
-				json.Add("grants", append([]client.Grant{}, u.Grants...))
-				_, _ = o.Write(json.Line()) // keep says what is wrong
-				continue
-			}
-			state, rights := "on", []string(nil)
-			switch {
-			case u.Off:
-				state = "off"
-			case u.Open:
-				state = "open"
-			}
-			for _, g := range u.Grants {
-				rights = append(rights, g.Pattern+": "+strings.Join(g.Rights, "+"))
-			}
-			if u.Operate {
-				rights = append(rights, "operate")
-			}
-			t.Row(terminal.Cell(u.Name, terminal.LongCell), state, terminal.Optional(strings.Join(rights, ", "), terminal.LongCell))
+		if u.Operate {
+			rights = append(rights, "operate")
 		}
-		return cmp.Or(t.Flush(), o.Keep())
-	})
+		t.Row(terminal.Cell(u.Name, terminal.LongCell), state, terminal.Optional(strings.Join(rights, ", "), terminal.LongCell))
+	}
+	return cmp.Or(t.Flush(), o.Keep())
 }
