@@ -65,10 +65,6 @@ func (c *importCmd) Run(ctx context.Context, p *terminal.Process) error {
 	return err
 }
 
-// window is the most bytes of lines that are sent before their replies are read. A server holds
-// the replies to all of them for a client that does not read yet.
-const window = 1 << 20
-
 // importing is one import under way.
 type importing struct {
 	conn    net.Conn

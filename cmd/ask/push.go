@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -137,4 +138,54 @@ func (c *Push) payload(stdin io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("standard input is too long for one packet: no server takes more than %v", config.MaxPayload)
 	}
 	return payload, nil
+}
+
+// maxCount is the most packets of one request.
+const maxCount = 1000
+
+// pushLines pushes each line of standard input. A request takes the lines that have come by then.
+// An error says how many are on disk.
+func (c *Push) pushLines(ctx context.Context, p *terminal.Process) error {
+	m, done, more := p.Meter(c.Quiet), 0, "no"
+	err := c.Call(ctx, func(ctx context.Context, server *client.Client) error {
+		in, most := bufio.NewReaderSize(p.Stdin, window), maxCount
+		for {
+			lines, end := readLines(in, maxCount, int(config.MaxPayload))
+			for len(lines) > 0 {
+				batch := lines[:min(most, len(lines))]
+				ids, err := server.PushBatch(ctx, c.Queue, batch, c.options()...)
+				switch {
+				case len(batch) > 1 && (errors.Is(err, client.ErrTooLarge) || errors.Is(err, client.ErrFull) && c.Block == nil):
+					most = len(batch) / 2 // nothing was pushed: perhaps some of them fit
+					continue
+				case errors.Is(err, client.ErrUnknown):
+					more = fmt.Sprintf("perhaps %d", len(batch))
+				}
+				if err != nil {
+					return err
+				}
+				done += len(batch)
+				lines = lines[len(batch):]
+				m.Set("push", terminal.InPackets, int64(done), 0)
+				if c.ID {
+					if _, err := fmt.Fprintln(p.Stdout, strings.Join(ids, "\n")); err != nil {
+						return err
+					}
+				}
+			}
+			switch {
+			case errors.Is(end, io.EOF):
+				return nil
+			case errors.Is(end, bufio.ErrBufferFull):
+				return fmt.Errorf("the next line is too long for a packet: no server takes more than %v", config.MaxPayload)
+			case end != nil:
+				return end
+			}
+		}
+	})
+	m.End()
+	if err != nil {
+		return fmt.Errorf("on disk are the first %s, and %s more: %w", terminal.Plural(done, "line"), more, err)
+	}
+	return nil
 }

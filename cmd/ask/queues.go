@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -61,4 +65,142 @@ func (c *Queues) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 		}
 	}
 	return cmp.Or(t.Flush(), o.Keep())
+}
+
+// Consumers shows who claims packets, or waits for them.
+type Consumers struct {
+	Queue string `arg:"" predictor:"queue" optional:"" help:"Queue to look at (default: all)."`
+	JSON  bool   `help:"Print a JSON object for each consumer of a queue, one a line. Times are Unix milliseconds."`
+
+	asking
+}
+
+func (c *Consumers) Help() string {
+	return `Prints who claims packets, or waits for them: how many each holds, since when, when it last made a call, the ids of the packets (100 at most), and what it waits for. Who holds none and does not wait is shown for ten minutes. If there is no such queue, the exit code is 3.
+
+Examples:
+
+    holdfast consumers
+    holdfast consumers jobs --json`
+}
+
+func (c *Consumers) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	queues := []string{c.Queue}
+	if c.Queue == "" {
+		var err error
+		if queues, err = server.Queues(ctx, ""); err != nil {
+			return err
+		}
+	}
+	o, err := p.Create("-")
+	if err != nil {
+		return err
+	}
+	defer o.Discard()
+	t, now := terminal.NewTable(o, "QUEUE", "CONSUMER", "IDS", "WAITS FOR"), time.Now()
+	if !c.JSON {
+		t.Row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS", "WAITS FOR")
+	}
+	for _, queue := range queues {
+		all, err := server.Consumers(ctx, queue)
+		if c.Queue == "" && errors.Is(err, client.ErrNoQueue) { // gone since
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(all, func(a, b client.Consumer) int { return strings.Compare(a.Name, b.Name) })
+		for _, w := range all {
+			if c.JSON {
+				_, _ = o.Write(consumerJSON(queue, &w)) // keep says what is wrong
+				continue
+			}
+			t.Row(terminal.Cell(queue, terminal.LongCell), terminal.Cell(w.Name, terminal.LongCell), terminal.Decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
+				terminal.Optional(strings.Join(w.IDs, ","), terminal.LongCell), terminal.Optional(waitsFor(&w), terminal.LongCell))
+		}
+	}
+	return cmp.Or(t.Flush(), o.Keep())
+}
+
+// waitsFor says what a consumer waits for.
+func waitsFor(w *client.Consumer) string {
+	var all []string
+	for _, wait := range w.Waiting {
+		all = append(all, strings.Join(append([]string{strings.Join(wait.Queues, ",")}, wait.Filter...), " "))
+	}
+	return strings.Join(slices.Compact(all), "; ")
+}
+
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return terminal.Span(now.Sub(t)) + " ago"
+}
+
+func consumerJSON(queue string, w *client.Consumer) []byte {
+	var o terminal.JSON
+	o.Bytes("queue", []byte(queue))
+	o.Bytes("consumer", []byte(w.Name))
+	o.Add("claimed", w.Claimed)
+	o.Moment("since", w.Since)
+	o.Moment("seen", w.Seen)
+	o.Add("ids", append([]string{}, w.IDs...))
+	o.Add("waiting", w.Waiting)
+	return o.Line()
+}
+
+// Close closes a queue.
+type Close struct {
+	Queue string `arg:"" predictor:"queue" help:"Queue to close. It is made if there is none."`
+
+	terminal.Confirmation
+	asking
+}
+
+func (c *Close) Help() string {
+	return `A closed queue takes no more packets, for ever. Its consumers get what is in it, and then learn that it is closed. "holdfast pause QUEUE --in" is for a while.
+
+Examples:
+
+    holdfast close jobs
+    holdfast close jobs --yes`
+}
+
+// Ask closes the queue. One that was closed before stays so.
+func (c *Close) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	err := c.Confirm(p, fmt.Sprintf("close queue %.80q for ever", c.Queue))
+	if err == nil {
+		_, err = server.CloseQueue(ctx, c.Queue)
+	}
+	return err
+}
+
+// Drop deletes a queue.
+type Drop struct {
+	Queue string `arg:"" predictor:"queue" help:"Queue to delete."`
+
+	terminal.Confirmation
+	asking
+}
+
+func (c *Drop) Help() string {
+	return `Deletes a queue with its packets in any state, and its settings. "holdfast purge" keeps the settings.
+
+Examples:
+
+    holdfast drop jobs
+    holdfast drop jobs --yes`
+}
+
+func (c *Drop) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	s, err := server.Stats(ctx, c.Queue)
+	if err != nil {
+		return err
+	}
+	packets := s.Ready + s.Hidden + s.Delayed + s.Claimed + s.Dead + s.Done + s.Damaged
+	if err := c.Confirm(p, fmt.Sprintf("delete queue %.80q with %s", c.Queue, terminal.Plural(packets, "packet"))); err != nil {
+		return err
+	}
+	return server.Drop(ctx, c.Queue)
 }

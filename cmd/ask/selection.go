@@ -38,3 +38,19 @@ func (s *selection) options() (all []client.Option) {
 	}
 	return all
 }
+
+// inState is the option for a state, none for "".
+func inState(state string) []client.Option {
+	if state == "" {
+		return nil
+	}
+	return []client.Option{client.InState(client.State(state))}
+}
+
+// atMost is the option for a number of packets, none for 0.
+func atMost(n int64) []client.Option {
+	if n == 0 {
+		return nil
+	}
+	return []client.Option{client.Count(int(n))}
+}

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -99,4 +100,101 @@ func (c *Claim) print(w io.Writer, packets []*client.Packet) error {
 			keyCell(p), tagsCell(p.Tags), terminal.Cell(string(p.Payload), terminal.LongCell))
 	}
 	return t.Flush()
+}
+
+// receipt is the arguments that name a claim.
+type receipt struct {
+	Queue string `arg:"" predictor:"queue" help:"Queue of the packet."`
+	ID    string `arg:"" help:"Id of the packet."`
+	Token int64  `arg:"" help:"Token of the claim."`
+}
+
+func (r *receipt) packet(server *client.Client) *client.Packet {
+	return server.Claimed(r.Queue, r.ID, r.Token)
+}
+
+// Ack acknowledges a packet.
+type Ack struct {
+	receipt
+	asking
+}
+
+func (c *Ack) Help() string {
+	return `The work is done: the packet is gone, or stays as done for the time that its queue's setting retain says. If the claim has ended before, nothing is changed and the exit code is 4.
+
+Example:
+
+    holdfast ack jobs 17 42`
+}
+
+func (c *Ack) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
+	return c.packet(server).Ack(ctx)
+}
+
+// Nack returns a packet.
+type Nack struct {
+	receipt
+	Delay  *time.Duration `xor:"then" placeholder:"TIME" help:"When it can be taken again (default: after the queue's backoff)."`
+	Reason string         `placeholder:"TEXT" help:"Why it failed, which list and show print."`
+	Dead   bool           `xor:"then,tried" help:"It is not tried again."`
+
+	Uncounted bool `xor:"tried" help:"It was no attempt: max-attempts does not count the claim, and the packet can be taken again at once, or after --delay."`
+
+	asking
+}
+
+func (c *Nack) Help() string {
+	return `The work failed: the packet is tried again later, or is dead after its last attempt. Prints its state then: ready, delayed, dead or expired. If the claim has ended before, nothing is changed and the exit code is 4.
+
+Examples:
+
+    holdfast nack jobs 17 42 --reason "no route to host"
+    holdfast nack jobs 17 42 --delay 10m
+    holdfast nack jobs 17 42 --uncounted --reason "this node goes down"
+    holdfast nack jobs 17 42 --dead --reason "not a picture"`
+}
+
+func (c *Nack) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	state, err := c.packet(server).Nack(ctx, c.why())
+	if err == nil {
+		_, err = fmt.Fprintln(p.Stdout, state)
+	}
+	return err
+}
+
+func (c *Nack) why() error {
+	reason := errors.New(c.Reason)
+	switch {
+	case c.Dead:
+		return client.Dead(reason)
+	case c.Uncounted:
+		var delay time.Duration
+		if c.Delay != nil {
+			delay = *c.Delay
+		}
+		return client.Uncounted(delay, reason)
+	case c.Delay != nil:
+		return client.RetryIn(*c.Delay, reason)
+	}
+	return reason
+}
+
+// Extend renews a claim.
+type Extend struct {
+	receipt
+	Time time.Duration `arg:"" help:"How long the claim lasts from now on, such as 30s."`
+
+	asking
+}
+
+func (c *Extend) Help() string {
+	return `The work takes longer: the lease ends after the time from now, which may be sooner than before. If the claim has ended before, nothing is changed and the exit code is 4.
+
+Example:
+
+    holdfast extend jobs 17 42 5m`
+}
+
+func (c *Extend) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
+	return c.packet(server).Extend(ctx, c.Time)
 }
