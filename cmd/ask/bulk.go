@@ -130,10 +130,8 @@ func (c *Harvest) Ask(ctx context.Context, p *terminal.Process, server *client.C
 		what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
 		do: func(options ...client.Option) (int64, error) {
 			options = append(options, client.Older(c.Older))
-			if c.Consumer != nil { // an empty name is refused
-				options = append(options, client.As(*c.Consumer))
-			}
-			return server.Harvest(ctx, c.Queue, slices.Concat(options, c.selection.options())...)
+			options = append(options, given(c.Consumer, client.As)...) // an empty name is refused
+			return server.Harvest(ctx, c.Queue, append(options, c.selection.options()...)...)
 		},
 	})
 }
@@ -175,7 +173,7 @@ func (c *Redrive) Ask(ctx context.Context, p *terminal.Process, server *client.C
 			if len(c.IDs) > 0 {
 				return c.packets(ctx, server)
 			}
-			return server.Redrive(ctx, c.Queue, slices.Concat(options, c.options(), c.selection.options())...)
+			return server.Redrive(ctx, c.Queue, slices.Concat(options, unlessZero(c.To, client.To), atMost(c.Count), c.selection.options())...)
 		},
 	})
 }
@@ -197,13 +195,6 @@ func (c *Redrive) packets(ctx context.Context, server *client.Client) (n int64, 
 		err = nil
 	}
 	return n, err
-}
-
-func (c *Redrive) options() (all []client.Option) {
-	if c.To != "" {
-		all = append(all, client.To(c.To))
-	}
-	return append(all, atMost(c.Count)...)
 }
 
 // Move moves packets.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -64,23 +65,10 @@ func (c *Claim) nothing() error {
 }
 
 func (c *Claim) options() []client.Option {
-	all := append(append(c.selection.options(), client.Or(c.Queues[1:]...)), atMost(c.Count)...)
-	if c.Lease > 0 {
-		all = append(all, client.Lease(c.Lease))
-	}
-	if c.Consumer != "" {
-		all = append(all, client.As(c.Consumer))
-	}
-	if c.Block != nil {
-		all = append(all, client.Block(*c.Block))
-	}
-	if c.Newest {
-		all = append(all, client.Newest())
-	}
-	if c.Group {
-		all = append(all, client.Group())
-	}
-	return all
+	return slices.Concat(
+		c.selection.options(), when(true, client.Or(c.Queues[1:]...)), atMost(c.Count), unlessZero(c.Lease, client.Lease),
+		unlessZero(c.Consumer, client.As), given(c.Block, client.Block), when(c.Newest, client.Newest()), when(c.Group, client.Group()),
+	)
 }
 
 // print writes the packets with what an answer needs first.

@@ -28,14 +28,8 @@ type order struct {
 	Group  bool `xor:"count" help:"Take the packets that a pop of pinpriq takes: the newest of the best priority, and all others of its key."`
 }
 
-func (o *order) options() (all []client.Option) {
-	if o.Newest || o.Group {
-		all = append(all, client.Newest())
-	}
-	if o.Group {
-		all = append(all, client.Group())
-	}
-	return all
+func (o *order) options() []client.Option {
+	return append(when(o.Newest || o.Group, client.Newest()), when(o.Group, client.Group())...)
 }
 
 func (c *Pop) Help() string {
@@ -61,9 +55,5 @@ func (c *Pop) Ask(ctx context.Context, p *terminal.Process, server *client.Clien
 }
 
 func (c *Pop) options() []client.Option {
-	all := slices.Concat(c.selection.options(), c.order.options(), atMost(c.Count))
-	if c.Block != nil {
-		all = append(all, client.Block(*c.Block))
-	}
-	return all
+	return slices.Concat(c.selection.options(), c.order.options(), atMost(c.Count), given(c.Block, client.Block))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,36 +95,17 @@ func (c *Push) Run(ctx context.Context, p *terminal.Process) error {
 }
 
 func (c *Push) options() []client.Option {
-	all := []client.Option{client.Priority(uint32(c.Priority))}
-	if c.Key != nil {
-		all = append(all, client.Key(*c.Key))
-	}
-	if c.TTL > 0 {
-		all = append(all, client.TTL(c.TTL))
-	}
-	if c.Delay > 0 {
-		all = append(all, client.Delay(c.Delay))
-	}
-	if !c.At.IsZero() {
-		all = append(all, client.At(c.At))
-	}
+	var tags []client.Option
 	for _, tag := range c.Tag {
 		name, value, _ := strings.Cut(tag, "=")
-		all = append(all, client.Tag(name, value))
+		tags = append(tags, client.Tag(name, value))
 	}
-	if c.Producer != "" {
-		all = append(all, client.Producer(c.Producer))
-	}
-	if c.Unique != nil { // an empty one is refused: it is a script whose variable is not set
-		all = append(all, client.Unique(*c.Unique))
-	}
-	if c.Window > 0 {
-		all = append(all, client.Window(c.Window))
-	}
-	if c.Block != nil {
-		all = append(all, client.Block(*c.Block))
-	}
-	return all
+	return slices.Concat(
+		when(true, client.Priority(uint32(c.Priority))), given(c.Key, client.Key), unlessZero(c.TTL, client.TTL),
+		unlessZero(c.Delay, client.Delay), when(!c.At.IsZero(), client.At(c.At)), tags, unlessZero(c.Producer, client.Producer),
+		given(c.Unique, client.Unique), // an empty one is refused: it is a script whose variable is not set
+		unlessZero(c.Window, client.Window), given(c.Block, client.Block),
+	)
 }
 
 func (c *Push) payload(stdin io.Reader) ([]byte, error) {

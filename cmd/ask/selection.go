@@ -33,24 +33,33 @@ func (s *selection) options() (all []client.Option) {
 		filter, _ := client.ParseFilter(text) // Validate has read it before
 		all = append(all, filter)
 	}
-	if s.MatchAny > 0 {
-		all = append(all, client.MatchAny(s.MatchAny))
+	return append(all, unlessZero(s.MatchAny, client.MatchAny)...)
+}
+
+// when is an option if something is so, else none.
+func when(so bool, option client.Option) []client.Option {
+	if !so {
+		return nil
 	}
-	return all
+	return []client.Option{option}
+}
+
+// unlessZero is the option for the value of a flag, none for its zero value.
+func unlessZero[T comparable](value T, option func(T) client.Option) []client.Option {
+	var zero T
+	return when(value != zero, option(value))
+}
+
+// given is the option for a flag that was given, whatever its value is.
+func given[T any](value *T, option func(T) client.Option) []client.Option {
+	if value == nil {
+		return nil
+	}
+	return when(true, option(*value))
 }
 
 // inState is the option for a state, none for "".
-func inState(state string) []client.Option {
-	if state == "" {
-		return nil
-	}
-	return []client.Option{client.InState(client.State(state))}
-}
+func inState(state string) []client.Option { return unlessZero(client.State(state), client.InState) }
 
 // atMost is the option for a number of packets, none for 0.
-func atMost(n int64) []client.Option {
-	if n == 0 {
-		return nil
-	}
-	return []client.Option{client.Count(int(n))}
-}
+func atMost(n int64) []client.Option { return unlessZero(int(n), client.Count) }

@@ -86,8 +86,5 @@ const grace = 5 * time.Second
 
 func (c *Work) options() []client.Option {
 	all := append(c.selection.options(), client.Concurrency(c.Concurrency), client.Lease(c.Lease))
-	if c.Consumer != "" {
-		all = append(all, client.As(c.Consumer))
-	}
-	return all
+	return append(all, unlessZero(c.Consumer, client.As)...)
 }
