@@ -212,7 +212,7 @@ type Move struct {
 }
 
 func (c *Move) Help() string {
-	return `Moves packets with id, priority, age and state; claimed ones stay. Without ids it works slice by slice, and others are served in between. If none of the ids is there, the exit code is 3.
+	return `Moves packets with id, priority, age and state; claimed ones stay. Without ids it works slice by slice, and others are served in between. If none of the ids is there, or only of claimed packets, the exit code is 3.
 
 Examples:
 
@@ -233,7 +233,10 @@ func (c *Move) Ask(ctx context.Context, p *terminal.Process, server *client.Clie
 	if len(c.IDs) > 0 {
 		moves.do = func(...client.Option) (int64, error) {
 			n, err := server.Move(ctx, c.Queue, c.To, c.IDs...)
-			return n, cmp.Or(err, noSuchID(c.Queue, n))
+			if err == nil && n == 0 {
+				err = fmt.Errorf("queue %.80q has %w with such an id, or it is claimed", c.Queue, ErrNothing)
+			}
+			return n, err
 		}
 	} else {
 		moves.ask, moves.where = "move", fmt.Sprintf(" of queue %.80q to queue %.80q", c.Queue, c.To)
