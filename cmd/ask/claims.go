@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -53,7 +52,7 @@ func (c *Claim) Ask(ctx context.Context, p *terminal.Process, server *client.Cli
 	case len(packets) == 0:
 		return c.nothing()
 	}
-	return c.print(p.Stdout, packets)
+	return c.print(p, packets)
 }
 
 // nothing is the error that says so.
@@ -72,22 +71,14 @@ func (c *Claim) options() []client.Option {
 }
 
 // print writes the packets with what an answer needs first.
-func (c *Claim) print(w io.Writer, packets []*client.Packet) error {
-	t, now := terminal.NewTable(w, "QUEUE", "KEY", "TAGS", "PAYLOAD"), time.Now()
-	if !c.JSON {
-		t.Row("QUEUE", "ID", "TOKEN", "ATTEMPT", "LEFT", "KEY", "TAGS", "PAYLOAD")
-	}
+func (c *Claim) print(process *terminal.Process, packets []*client.Packet) error {
+	heads, now := []string{"QUEUE", "ID", "TOKEN", "ATTEMPT", "LEFT", "KEY", "TAGS", "PAYLOAD"}, time.Now()
+	l := process.List(c.JSON, heads, "QUEUE", "KEY", "TAGS", "PAYLOAD")
 	for _, p := range packets {
-		if c.JSON {
-			if _, err := w.Write(packetJSON(p)); err != nil {
-				return err
-			}
-			continue
-		}
-		t.Row(terminal.Cell(p.Queue, terminal.LongCell), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), terminal.Span(p.LeaseEnd.Sub(now)),
-			keyCell(p), tagsCell(p.Tags), terminal.Cell(string(p.Payload), terminal.LongCell))
+		l.Add(packetJSON(p), terminal.Cell(p.Queue), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), terminal.Span(p.LeaseEnd.Sub(now)),
+			keyCell(p), tagsCell(p.Tags), terminal.Cell(string(p.Payload)))
 	}
-	return t.Flush()
+	return l.Flush()
 }
 
 // receipt is the arguments that name a claim.

@@ -44,7 +44,7 @@ func (c *errorCounts) end() error {
 		return cmp.Or(cmp.Compare(b.packets, a.packets), cmp.Compare(a.class, b.class))
 	}) {
 		if !c.json {
-			t.Row(strconv.FormatInt(one.packets, 10), terminal.Optional(one.class, terminal.LongCell), one.id)
+			t.Row(strconv.FormatInt(one.packets, 10), terminal.Optional(one.class), one.id)
 			continue
 		}
 		var o terminal.JSON

@@ -131,7 +131,7 @@ func (c *Show) Ask(ctx context.Context, p *terminal.Process, server *client.Clie
 	case c.Raw:
 		_, err = p.Stdout.Write(terminal.PayloadFor(p.Stdout, packet.Payload))
 	case c.JSON:
-		_, err = p.Stdout.Write(packetJSON(packet))
+		err = packetJSON(packet).Print(p.Stdout)
 	default:
 		err = describe(p.Stdout, packet, time.Now())
 	}
@@ -145,9 +145,9 @@ func describe(w io.Writer, p *client.Packet, now time.Time) error {
 		f, value := words.PacketFields[i], ""
 		switch v := v.(type) {
 		case []byte:
-			value = terminal.Cell(string(v), terminal.LongCell)
+			value = terminal.Cell(string(v))
 		case string:
-			value = terminal.Optional(v, terminal.LongCell)
+			value = terminal.Optional(v)
 		case int64:
 			if value = terminal.Decimal(v); f.Kind == words.Percent {
 				value += " %"

@@ -16,11 +16,11 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
-// packetJSON is a packet in a line.
-func packetJSON(p *client.Packet) []byte { return packetAfter(new(terminal.JSON), p) }
+// packetJSON is a packet as JSON.
+func packetJSON(p *client.Packet) *terminal.JSON { return packetAfter(new(terminal.JSON), p) }
 
-// packetAfter adds a packet, which ends the line. Its names are the protocol's, with _ for -.
-func packetAfter(o *terminal.JSON, p *client.Packet) []byte {
+// packetAfter adds a packet to an object. Its names are the protocol's, with _ for -.
+func packetAfter(o *terminal.JSON, p *client.Packet) *terminal.JSON {
 	for i, v := range p.Fields() {
 		name := strings.ReplaceAll(words.PacketFields[i].Name, "-", "_")
 		switch v := v.(type) {
@@ -36,7 +36,7 @@ func packetAfter(o *terminal.JSON, p *client.Packet) []byte {
 			o.Add(name, v)
 		}
 	}
-	return o.Line()
+	return o
 }
 
 func tagPairs(tags map[string]string) (all jsonbytes.Pairs) {
@@ -76,15 +76,14 @@ func (f *packetsForm) printer(w io.Writer) *packetPrinter {
 // print prints a packet, perhaps not before the next ones or end.
 func (o *packetPrinter) print(p *client.Packet) error {
 	if o.json {
-		_, err := o.w.Write(packetJSON(p))
-		return err
+		return packetJSON(p).Print(o.w)
 	}
 	if o.rows == 0 {
 		o.table.Row("ID", "STATE", "PRIORITY", "ATTEMPT", "AGE", "KEY", "TAGS", "PAYLOAD", "NOTE")
 	}
 	o.rows++
 	o.table.Row(p.ID, string(p.State), strconv.FormatUint(uint64(p.Priority), 10), strconv.Itoa(p.Attempt), ageOf(p, o.now),
-		keyCell(p), tagsCell(p.Tags), terminal.Cell(string(p.Payload), terminal.LongCell), note(p, o.now))
+		keyCell(p), tagsCell(p.Tags), terminal.Cell(string(p.Payload)), note(p, o.now))
 	if o.rows%alignedRows == 0 {
 		return o.table.Flush()
 	}
@@ -104,7 +103,7 @@ func keyCell(p *client.Packet) string {
 	if p.Key == nil {
 		return ""
 	}
-	return terminal.Cell(string(p.Key), terminal.LongCell)
+	return terminal.Cell(string(p.Key))
 }
 
 func tagsCell(tags map[string]string) string {
@@ -112,7 +111,7 @@ func tagsCell(tags map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
 		all = append(all, name+"="+tags[name])
 	}
-	return terminal.Optional(strings.Join(all, ","), terminal.LongCell)
+	return terminal.Optional(strings.Join(all, ","))
 }
 
 // note says what matters most in the state of a packet.
@@ -121,7 +120,7 @@ func note(p *client.Packet, now time.Time) string {
 	case client.StateDelayed:
 		return "ready in " + terminal.Span(p.NotBefore.Sub(now))
 	case client.StateClaimed:
-		text := fmt.Sprintf("%s, %s left", terminal.Cell(p.Consumer, terminal.LongCell), terminal.Span(p.LeaseEnd.Sub(now)))
+		text := fmt.Sprintf("%s, %s left", terminal.Cell(p.Consumer), terminal.Span(p.LeaseEnd.Sub(now)))
 		if p.Percent >= 0 {
 			text += fmt.Sprintf(", %d %%", p.Percent)
 		}
@@ -130,7 +129,7 @@ func note(p *client.Packet, now time.Time) string {
 		return "gone in " + terminal.Span(p.Expires.Sub(now))
 	}
 	if p.Reason != "" {
-		return terminal.Cell(p.Reason, terminal.LongCell)
+		return terminal.Cell(p.Reason)
 	}
 	if !p.Expires.IsZero() {
 		return "expires in " + terminal.Span(p.Expires.Sub(now))
@@ -152,7 +151,7 @@ func (p *printing) print(w io.Writer, packets []*client.Packet, group bool) erro
 		if p.JSON {
 			var o terminal.JSON
 			o.Add("selected", i == 0 || !group)
-			out.Write(packetAfter(&o, packet))
+			out.Write(packetAfter(&o, packet).Line())
 			continue
 		}
 		out.Write(terminal.PayloadFor(w, packet.Payload))

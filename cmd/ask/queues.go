@@ -1,7 +1,6 @@
 package ask
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,15 +35,7 @@ func (c *Queues) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 	if err != nil {
 		return err
 	}
-	o, err := p.Create("-")
-	if err != nil {
-		return err
-	}
-	defer o.Discard()
-	t := terminal.NewTable(o, "QUEUE")
-	if !c.JSON {
-		t.Row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "STATE")
-	}
+	l := p.List(c.JSON, []string{"QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "STATE"}, "QUEUE")
 	for i, name := range names {
 		s, err := server.Stats(ctx, name)
 		switch {
@@ -52,19 +43,15 @@ func (c *Queues) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 			continue
 		case err != nil:
 			return err
-		case c.JSON:
-			_, err = o.Write(statsJSON(name, &s))
-		default:
-			t.Row(terminal.Cell(name, terminal.LongCell), terminal.Decimal(s.Ready), terminal.Decimal(s.Delayed), terminal.Decimal(s.Claimed), terminal.Decimal(s.Dead), stateOf(&s))
-			if i%alignedRows == alignedRows-1 {
-				err = t.Flush()
+		}
+		l.Add(statsJSON(name, &s), terminal.Cell(name), terminal.Decimal(s.Ready), terminal.Decimal(s.Delayed), terminal.Decimal(s.Claimed), terminal.Decimal(s.Dead), stateOf(&s))
+		if i%alignedRows == alignedRows-1 {
+			if err := l.Flush(); err != nil {
+				return err
 			}
 		}
-		if err != nil {
-			return err
-		}
 	}
-	return cmp.Or(t.Flush(), o.Keep())
+	return l.Flush()
 }
 
 // Consumers shows who claims packets, or waits for them.
@@ -92,15 +79,8 @@ func (c *Consumers) Ask(ctx context.Context, p *terminal.Process, server *client
 			return err
 		}
 	}
-	o, err := p.Create("-")
-	if err != nil {
-		return err
-	}
-	defer o.Discard()
-	t, now := terminal.NewTable(o, "QUEUE", "CONSUMER", "IDS", "WAITS FOR"), time.Now()
-	if !c.JSON {
-		t.Row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS", "WAITS FOR")
-	}
+	heads, now := []string{"QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS", "WAITS FOR"}, time.Now()
+	l := p.List(c.JSON, heads, "QUEUE", "CONSUMER", "IDS", "WAITS FOR")
 	for _, queue := range queues {
 		all, err := server.Consumers(ctx, queue)
 		if c.Queue == "" && errors.Is(err, client.ErrNoQueue) { // gone since
@@ -111,15 +91,11 @@ func (c *Consumers) Ask(ctx context.Context, p *terminal.Process, server *client
 		}
 		slices.SortFunc(all, func(a, b client.Consumer) int { return strings.Compare(a.Name, b.Name) })
 		for _, w := range all {
-			if c.JSON {
-				_, _ = o.Write(consumerJSON(queue, &w)) // keep says what is wrong
-				continue
-			}
-			t.Row(terminal.Cell(queue, terminal.LongCell), terminal.Cell(w.Name, terminal.LongCell), terminal.Decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
-				terminal.Optional(strings.Join(w.IDs, ","), terminal.LongCell), terminal.Optional(waitsFor(&w), terminal.LongCell))
+			l.Add(consumerJSON(queue, &w), terminal.Cell(queue), terminal.Cell(w.Name), terminal.Decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
+				terminal.Optional(strings.Join(w.IDs, ",")), terminal.Optional(waitsFor(&w)))
 		}
 	}
-	return cmp.Or(t.Flush(), o.Keep())
+	return l.Flush()
 }
 
 // waitsFor says what a consumer waits for.
@@ -138,8 +114,8 @@ func ago(t, now time.Time) string {
 	return terminal.Span(now.Sub(t)) + " ago"
 }
 
-func consumerJSON(queue string, w *client.Consumer) []byte {
-	var o terminal.JSON
+func consumerJSON(queue string, w *client.Consumer) *terminal.JSON {
+	o := new(terminal.JSON)
 	o.Bytes("queue", []byte(queue))
 	o.Bytes("consumer", []byte(w.Name))
 	o.Add("claimed", w.Claimed)
@@ -147,7 +123,7 @@ func consumerJSON(queue string, w *client.Consumer) []byte {
 	o.Moment("seen", w.Seen)
 	o.Add("ids", append([]string{}, w.IDs...))
 	o.Add("waiting", w.Waiting)
-	return o.Line()
+	return o
 }
 
 // Close closes a queue.

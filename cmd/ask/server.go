@@ -1,7 +1,6 @@
 package ask
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -165,24 +164,12 @@ func (c *Connections) Ask(ctx context.Context, p *terminal.Process, server *clie
 	if err != nil {
 		return err
 	}
-	o, err := p.Create("-")
-	if err != nil {
-		return err
-	}
-	defer o.Discard()
-	t := terminal.NewTable(o, "NAME", "USER", "LIBRARY")
-	if !c.JSON {
-		t.Row("ID", "ADDRESS", "NAME", "USER", "AGE", "IDLE", "DB", "LAST", "LIBRARY")
-	}
+	l := p.List(c.JSON, []string{"ID", "ADDRESS", "NAME", "USER", "AGE", "IDLE", "DB", "LAST", "LIBRARY"}, "NAME", "USER", "LIBRARY")
 	for _, one := range all {
-		if c.JSON {
-			_, _ = o.Write(connectionJSON(one)) // keep says what is wrong
-			continue
-		}
-		t.Row(one["id"], one["addr"], terminal.Optional(one["name"], terminal.LongCell), terminal.Optional(one["user"], terminal.LongCell),
-			seconds(one["age"]), seconds(one["idle"]), one["db"], one["cmd"], terminal.Optional(one["lib-name"], terminal.LongCell))
+		l.Add(connectionJSON(one), one["id"], one["addr"], terminal.Optional(one["name"]), terminal.Optional(one["user"]),
+			seconds(one["age"]), seconds(one["idle"]), one["db"], one["cmd"], terminal.Optional(one["lib-name"]))
 	}
-	return cmp.Or(t.Flush(), o.Keep())
+	return l.Flush()
 }
 
 // seconds is a number of seconds for people.
@@ -191,8 +178,8 @@ func seconds(text string) string {
 	return terminal.Span(time.Duration(n) * time.Second)
 }
 
-func connectionJSON(one map[string]string) []byte {
-	var o terminal.JSON
+func connectionJSON(one map[string]string) *terminal.JSON {
+	o := new(terminal.JSON)
 	for _, field := range [][2]string{
 		{"id", "id"}, {"address", "addr"}, {"name", "name"}, {"user", "user"}, {"age", "age"}, {"idle", "idle"},
 		{"db", "db"}, {"last", "cmd"}, {"library", "lib-name"}, {"library_version", "lib-ver"},
@@ -205,7 +192,7 @@ func connectionJSON(one map[string]string) []byte {
 			o.Text(field[0], value)
 		}
 	}
-	return o.Line()
+	return o
 }
 
 // Users lists the users of a server.
@@ -229,27 +216,15 @@ func (c *Users) Ask(ctx context.Context, p *terminal.Process, server *client.Cli
 	if err != nil {
 		return err
 	}
-	o, err := p.Create("-")
-	if err != nil {
-		return err
-	}
-	defer o.Discard()
-	t := terminal.NewTable(o, "USER", "RIGHTS")
-	if !c.JSON {
-		t.Row("USER", "STATE", "RIGHTS")
-	}
+	l := p.List(c.JSON, []string{"USER", "STATE", "RIGHTS"}, "USER", "RIGHTS")
 	for i := range all {
 		u := &all[i]
-		if c.JSON {
-			var json terminal.JSON
-			json.Bytes("user", []byte(u.Name))
-			json.Add("off", u.Off)
-			json.Add("open", u.Open)
-			json.Add("operate", u.Operate)
-			json.Add("grants", append([]client.Grant{}, u.Grants...))
-			_, _ = o.Write(json.Line()) // keep says what is wrong
-			continue
-		}
+		var o terminal.JSON
+		o.Bytes("user", []byte(u.Name))
+		o.Add("off", u.Off)
+		o.Add("open", u.Open)
+		o.Add("operate", u.Operate)
+		o.Add("grants", append([]client.Grant{}, u.Grants...))
 		state, rights := "on", []string(nil)
 		switch {
 		case u.Off:
@@ -263,7 +238,7 @@ func (c *Users) Ask(ctx context.Context, p *terminal.Process, server *client.Cli
 		if u.Operate {
 			rights = append(rights, "operate")
 		}
-		t.Row(terminal.Cell(u.Name, terminal.LongCell), state, terminal.Optional(strings.Join(rights, ", "), terminal.LongCell))
+		l.Add(&o, terminal.Cell(u.Name), state, terminal.Optional(strings.Join(rights, ", ")))
 	}
-	return cmp.Or(t.Flush(), o.Keep())
+	return l.Flush()
 }

@@ -14,7 +14,7 @@ func TestStatusSaysWhatAFullDiskRefuses(t *testing.T) {
 	}
 }
 func TestTheLibraryOfAConnectionIsATextAlsoIfItIsANumber(t *testing.T) {
-	got := string(connectionJSON(map[string]string{"id": "7", "lib-name": "007", "lib-ver": "9", "db": "0", "age": "1", "idle": "2"}))
+	got := string(connectionJSON(map[string]string{"id": "7", "lib-name": "007", "lib-ver": "9", "db": "0", "age": "1", "idle": "2"}).Line())
 	if want := `{"id":7,"age":1,"idle":2,"db":0,"library":"007","library_version":"9"}` + "\n"; got != want {
 		t.Errorf("%swant %s", got, want)
 	}

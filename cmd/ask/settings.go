@@ -58,7 +58,7 @@ func (f *settingsForm) print(w io.Writer, settings map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		shown := name
 		if tag, ok := strings.CutPrefix(name, "enum "); ok {
-			shown = config.EnumPrefix + terminal.Cell(tag, terminal.LongCell)
+			shown = config.EnumPrefix + terminal.Cell(tag)
 		}
 		t.Row(shown, config.SettingText(name, settings[name]))
 	}

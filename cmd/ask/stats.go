@@ -69,7 +69,7 @@ func (c *Stats) print(w io.Writer, all []queueStats, before *round) error {
 	switch {
 	case c.JSON:
 		for i := range all {
-			if _, err := w.Write(statsJSON(all[i].name, &all[i].Stats)); err != nil {
+			if err := statsJSON(all[i].name, &all[i].Stats).Print(w); err != nil {
 				return err
 			}
 		}
@@ -116,7 +116,7 @@ func printStats(w io.Writer, all []queueStats, before *round) error {
 func statsTable(w io.Writer, all []queueStats, before *round) *terminal.Table {
 	var names []string // cut where they are long
 	for i := range all {
-		names = append(names, terminal.Cell(all[i].name, terminal.LongCell))
+		names = append(names, terminal.Cell(all[i].name))
 	}
 	t := terminal.NewTable(w, names...)
 	t.Row(append([]string{"QUEUE"}, names...)...)
@@ -140,8 +140,8 @@ func statsTable(w io.Writer, all []queueStats, before *round) *terminal.Table {
 		})
 	}
 	line("age", ageOfQueue)
-	line("producer", func(q *queueStats) string { return terminal.Optional(q.Producer, terminal.LongCell) })
-	line("consumer", func(q *queueStats) string { return terminal.Optional(q.Consumer, terminal.LongCell) })
+	line("producer", func(q *queueStats) string { return terminal.Optional(q.Producer) })
+	line("consumer", func(q *queueStats) string { return terminal.Optional(q.Consumer) })
 	return t
 }
 
@@ -183,7 +183,7 @@ func printBusiest(w io.Writer, all []queueStats, before *round, rates bool) erro
 	row([]string{"QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "AGE", "STATE"}, "IN/S", "OUT/S", "BACK/S")
 	for i := range all {
 		q := &all[i]
-		row([]string{terminal.Cell(q.name, terminal.LongCell), terminal.Decimal(q.Ready), terminal.Decimal(q.Delayed), terminal.Decimal(q.Claimed), terminal.Decimal(q.Dead), ageOfQueue(q), stateOf(&q.Stats)},
+		row([]string{terminal.Cell(q.name), terminal.Decimal(q.Ready), terminal.Decimal(q.Delayed), terminal.Decimal(q.Claimed), terminal.Decimal(q.Dead), ageOfQueue(q), stateOf(&q.Stats)},
 			before.perSecond(q, words.Pushed), before.perSecond(q, words.Popped, words.Acked), before.perSecond(q, words.Nacked))
 	}
 	return t.Flush()
@@ -204,7 +204,7 @@ func printBands(w io.Writer, all []queueStats) error {
 				}
 				t.Row("QUEUE", "PRIORITY", "READY")
 			}
-			t.Row(terminal.Cell(all[i].name, terminal.LongCell), bandName(b), terminal.Decimal(b.Packets))
+			t.Row(terminal.Cell(all[i].name), bandName(b), terminal.Decimal(b.Packets))
 		}
 	}
 	return t.Flush()
@@ -218,9 +218,9 @@ func bandName(b client.Band) string {
 	return from + "-" + to
 }
 
-// statsJSON is the figures of a queue in a line.
-func statsJSON(name string, s *client.Stats) []byte {
-	var o terminal.JSON
+// statsJSON is the figures of a queue as JSON.
+func statsJSON(name string, s *client.Stats) *terminal.JSON {
+	o := new(terminal.JSON)
 	o.Bytes("queue", []byte(name))
 	for i, f := range words.QueueFigures {
 		if name := strings.ReplaceAll(f.Name, "-", "_"); f.Kind == words.Flag {
@@ -242,5 +242,5 @@ func statsJSON(name string, s *client.Stats) []byte {
 		bands[i] = band(b)
 	}
 	o.Add("priorities", bands)
-	return o.Line()
+	return o
 }

@@ -111,7 +111,7 @@ func (e eventFields) number(name string) int64 {
 // cell is a field for a terminal, a dash if there is none.
 func (e eventFields) cell(name string) string {
 	if text := e.text(name); text != "" {
-		return terminal.Cell(text, terminal.LongCell)
+		return terminal.Cell(text)
 	}
 	return "-"
 }
@@ -121,7 +121,7 @@ func (e eventFields) note() string {
 	var all []string
 	say := func(words, name string) {
 		if text := e.text(name); text != "" {
-			all = append(all, words+terminal.Cell(text, terminal.LongCell))
+			all = append(all, words+terminal.Cell(text))
 		}
 	}
 	say("queue ", "queue")

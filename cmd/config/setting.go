@@ -55,7 +55,7 @@ func SettingText(name, value string) string {
 	case err == nil && kind == content.SettingBytes:
 		return terminal.ByteSize(n).String()
 	}
-	return terminal.Optional(value, terminal.LongCell)
+	return terminal.Optional(value)
 }
 
 // SettingChanges are settings and their values as the protocol takes them.

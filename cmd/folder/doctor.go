@@ -45,24 +45,14 @@ func (c *Doctor) Run(p *terminal.Process) error {
 }
 
 func (c *Doctor) print(p *terminal.Process, findings []doctor.Finding) error {
-	t := terminal.NewTable(p.Stdout)
-	t.Row("CHECK", "VERDICT", "SEEN", "DO")
+	l := p.List(c.JSON, []string{"CHECK", "VERDICT", "SEEN", "DO"})
 	for _, f := range findings {
-		if !c.JSON {
-			t.Row(f.Name, string(f.Verdict), terminal.Legible(f.Seen), terminal.Legible(f.Do))
-			continue
-		}
 		var o terminal.JSON
 		o.Add("check", f.Name)
 		o.Add("verdict", f.Verdict)
 		o.Bytes("seen", []byte(f.Seen))
 		o.Bytes("do", []byte(f.Do))
-		if err := o.Print(p.Stdout); err != nil {
-			return err
-		}
+		l.Add(&o, f.Name, string(f.Verdict), terminal.Legible(f.Seen), terminal.Legible(f.Do))
 	}
-	if c.JSON {
-		return nil
-	}
-	return t.Flush()
+	return l.Flush()
 }

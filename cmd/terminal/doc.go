@@ -12,6 +12,7 @@
 //	size.go           numbers of bytes, such as 64MiB
 //	jsonobject.go     objects of JSON in a line
 //	table.go          tables, and what stands in their cells
+//	list.go           many things, as a table or as JSON
 //	progress.go       how far a long command is
 //	confirmation.go   asks before what cannot be undone
 //	password.go       asks for a password

@@ -122,9 +122,14 @@ func shorten(text string, width int) string {
 	return text[:end] + "…"
 }
 
+// longCell is the most characters of a cell. Of a longer text --json has the rest.
+const longCell = 1000
+
 // Cell is a text of any bytes for a terminal, on one line: quoted if it could do more there than be
-// read, and cut after so many characters.
-func Cell(text string, most int) string {
+// read, and cut if it is very long.
+func Cell(text string) string { return cell(text, longCell) }
+
+func cell(text string, most int) string {
 	end := 0
 	for n := 0; n < most && end < len(text); n++ {
 		_, size := utf8.DecodeRuneInString(text[end:])
@@ -141,15 +146,12 @@ func Cell(text string, most int) string {
 }
 
 // Optional is a cell that is empty for an empty text.
-func Optional(text string, most int) string {
+func Optional(text string) string {
 	if text == "" {
 		return ""
 	}
-	return Cell(text, most)
+	return Cell(text)
 }
-
-// LongCell is the most characters of a cell. Of a longer text --json has the rest.
-const LongCell = 1000
 
 // Span is a time for people, in its largest unit and the one below.
 func Span(d time.Duration) string {

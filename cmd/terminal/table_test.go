@@ -11,7 +11,7 @@ func TestCellsCannotDriveATerminal(t *testing.T) {
 		"plain": "plain", "": `""`, "é ü": "é ü", "a\tb": `"a\tb"`, "\x1b[31m": `"\x1b[31m"`, "\xff": `"\xff"`, " x": `" x"`,
 		strings.Repeat("é", 10): "éééééééé…", "\n" + strings.Repeat("x", 10): `"\nxxxxxxx"…`,
 	} {
-		if got := Cell(text, 8); got != want {
+		if got := cell(text, 8); got != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
