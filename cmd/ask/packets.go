@@ -74,11 +74,7 @@ Examples:
 }
 
 func (c *List) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
-	o, err := p.Create("-")
-	if err != nil {
-		return err
-	}
-	defer o.Discard()
+	o := p.Long()
 	var out printer = c.printer(o)
 	if c.ByError {
 		out = &errorCounts{w: o, json: c.JSON, all: make(map[string]*errorCount)}

@@ -37,17 +37,13 @@ Examples:
 
 // Run prints events until a signal.
 func (c *Tail) Run(ctx context.Context, p *terminal.Process) error {
-	o, err := p.Create("-")
-	if err != nil {
-		return err
-	}
-	form := c.line
+	o, form := p.Long(), c.line
 	if c.JSON {
 		form = func(event []byte) ([]byte, error) { return append(terminal.Escaped(event), '\n'), nil }
 	} else if _, err := o.WriteString(eventHead); err != nil {
 		return err
 	}
-	err = c.Call(ctx, func(ctx context.Context, server *client.Client) error {
+	err := c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		listen := server.Events
 		if c.Queue != "" {
 			listen = func(ctx context.Context, fn func([]byte) error) error { return server.Tail(ctx, c.Queue, fn) }

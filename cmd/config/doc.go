@@ -7,12 +7,11 @@
 //	decode.go         what flags and arguments may say
 //	configfile.go     the server's config file
 //	configtables.go   its users and queues
-//	contexts.go       flags from a file, under a name
+//	contexts.go       flags from a file, under a name; shows them
 //	env.go            flags from environment variables
 //	sources.go        all of these together
 //	server.go         settings of the server as flags
 //	reload.go         what the server takes over while it runs
-//	contextlist.go    shows contexts
 //	tls.go            certificates for a first try
 //	tlsrenew.go       new certificates
 //	config.go         shows and checks the config of the server

@@ -5,8 +5,7 @@
 //	verdict.go       what verify prints
 //	backupfolder.go  copies that a timer makes
 //	backup.go        a copy of a running server
-//	verifyfile.go    verify of a backup
-//	verify.go        looks at a folder
+//	verify.go        looks at a folder, or a backup
 //	dump.go          a folder becomes a file
 //	restore.go       a backup becomes a folder
 //	compact.go       a folder becomes small

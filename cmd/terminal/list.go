@@ -11,7 +11,7 @@ type List struct {
 
 // List begins a list with the heads of its columns. The texts are those of them that may be cut.
 func (p *Process) List(json bool, heads []string, texts ...string) *List {
-	out := p.newOutput("", p.long)
+	out := p.Long()
 	l := &List{NewTable(out, texts...), out, json}
 	if !json {
 		l.table.Row(heads...)

@@ -36,7 +36,7 @@ var ErrReaderGone = errors.New("nobody reads standard output any more")
 // The error names what cannot be written.
 func (p *Process) Create(name string) (*Output, error) {
 	if name == "" || name == "-" {
-		return p.newOutput("", p.long), nil
+		return p.Long(), nil
 	}
 	info, err := os.Stat(name)
 	switch {
@@ -59,6 +59,9 @@ func (p *Process) Create(name string) (*Output, error) {
 	o.file, o.tmp = file, file.Name()
 	return o, nil
 }
+
+// Long is standard output for what may be long. Keep must follow, and Discard need not.
+func (p *Process) Long() *Output { return p.newOutput("", p.long) }
 
 func (p *Process) createInPlace(name string) (*Output, error) {
 	file, err := openFile(p.stop, name, os.O_WRONLY)
