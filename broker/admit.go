@@ -5,51 +5,14 @@ import "github.com/holdfast-queue/holdfast/index"
 // A queue has a gate at each end. Pushes pass the one, and takes the other: a queue that is paused
 // keeps what it has, and one that is closed gets nothing more. Reads see everything.
 
-// load is what comes to a queue.
-type load struct {
-	packets  int
-	bytes    int64  // of keys and payloads
-	priority uint32 // of what is pushed; 0: nothing is dropped for it
-}
-
-// loadOf is what comes when packets move. Those that are dead or done count nowhere.
-func loadOf(packets []index.Packet) (l load) {
-	for _, p := range packets {
-		if p.State <= index.Claimed {
-			l.packets++
-			l.bytes += int64(p.Size)
-		}
-	}
-	return l
-}
-
-// checkPush says whether a queue takes what comes from a client: ErrQueueClosed, ErrPaused,
-// ErrInUse, ErrFull, ErrTooManyPackets. Nothing has changed then. Every call that adds packets to a
-// queue asks first.
-func (tx *Tx) checkPush(q *queue, l load) error {
-	if err := tx.checkOpen(q, l); err != nil {
-		return err
-	}
-	if !tx.m.ix.HasRoom(l.packets) {
-		return ErrTooManyPackets
-	}
-	if err := tx.makeRoom(q, l); err != nil {
-		return err
-	}
-	if l.packets > 0 {
-		tx.useRole(q, producerRole)
-	}
-	return nil
-}
-
-// checkMoveIn is checkPush for packets that move from one queue to another, or the same: dead ones
-// take no place, but pass the gate. Nobody gets a role by it. It returns the errors of checkMove,
-// too.
+// checkMoveIn says whether a queue takes packets that move there from another queue, or the same.
+// Dead ones take no place, but pass the gate. Nobody gets a role by it. It returns the errors of
+// checkMove, too.
 func (tx *Tx) checkMoveIn(from, to *queue, packets ...index.Packet) error {
 	if err := tx.m.checkMove(from, to, packets...); err != nil {
 		return err
 	}
-	if err := tx.checkOpen(to, load{packets: len(packets)}); err != nil {
+	if err := tx.checkOpen(to, len(packets)); err != nil {
 		return err
 	}
 	return tx.makeRoom(to, loadOf(packets))
@@ -87,32 +50,44 @@ func (tx *Tx) open(name []byte, a access) (q *queue, err error) {
 	return q, nil
 }
 
-// openToPush begins a call that brings packets to a queue, which is made if it is not known.
+// openToPush begins a call that brings packets from a client to a queue, and makes the queue if it
+// is not known. Where it refuses, no packet of the queue was dropped and nobody got a role.
 func (tx *Tx) openToPush(name []byte, l load, tags []PacketTag) (q *queue, err error) {
-	m := tx.m
-	if err = tx.CanStore(); err == nil {
-		err = tx.begin()
-	}
-	if err == nil {
-		q, err = m.makeQueue(name)
-	}
-	if err == nil {
-		err = m.checkTags(q, tags)
-	}
-	if err == nil {
-		err = tx.checkPush(q, l)
-	}
-	if err != nil {
+	if err := tx.CanStore(); err != nil {
 		return nil, err
 	}
-	m.define(q)
+	if err := tx.begin(); err != nil {
+		return nil, err
+	}
+	if q, err = tx.m.makeQueue(name); err != nil {
+		return nil, err
+	}
+	if err := tx.m.checkTags(q, tags); err != nil {
+		return nil, err
+	}
+	if err := tx.checkOpen(q, l.packets); err != nil {
+		return nil, err
+	}
+
+	// Dropping changes the queue, so whatever may refuse comes before it.
+	if !tx.m.ix.HasRoom(l.packets) {
+		return nil, ErrTooManyPackets
+	}
+	if err := tx.makeRoom(q, l); err != nil {
+		return nil, err
+	}
+
+	if l.packets > 0 {
+		tx.useRole(q, producerRole)
+	}
+	tx.m.define(q)
 	return q, nil
 }
 
-// checkOpen says why a queue takes nothing in from the caller.
-func (tx *Tx) checkOpen(q *queue, l load) error {
+// checkOpen says why a queue takes nothing in from the caller: ErrQueueClosed, ErrPaused, ErrInUse.
+func (tx *Tx) checkOpen(q *queue, packets int) error {
 	switch s := q.settings; {
-	case s == nil || l.packets == 0: // what is there may change
+	case s == nil || packets == 0: // what is there may change
 		return nil
 	case s.Closed:
 		return ErrQueueClosed

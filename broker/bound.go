@@ -2,11 +2,31 @@ package broker
 
 import (
 	"fmt"
+
+	"github.com/holdfast-queue/holdfast/index"
 )
 
 // A queue with a bound never holds more packets or bytes than that, but for what was there before
 // the bound. Packets that are ready, delayed or claimed count. Those that come back from a claim
 // have their place already.
+
+// load is the packets that a call brings to a queue, for its bound.
+type load struct {
+	packets  int
+	bytes    int64  // of keys and payloads
+	priority uint32 // of what is pushed; 0: nothing is dropped for it
+}
+
+// loadOf returns the load of packets that move to a queue. Dead and done ones count nowhere.
+func loadOf(packets []index.Packet) (l load) {
+	for _, p := range packets {
+		if p.State <= index.Claimed {
+			l.packets++
+			l.bytes += int64(p.Size)
+		}
+	}
+	return l
+}
 
 // over says that so many packets and bytes are more than the bound.
 func over(s *Settings, packets int, bytes int64) bool {

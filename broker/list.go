@@ -152,7 +152,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	if err := tx.CanStore(); err != nil {
 		return false, err
 	}
-	if err := tx.checkPush(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
+	if err := tx.makeRoom(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
 		return false, err
 	}
 	m.replace(q, p, &Packet{Payload: value, Expiry: p.Expiry, EnqueuedAt: tx.now}, tx.now)
