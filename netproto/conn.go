@@ -195,14 +195,27 @@ func (c *conn) serve() {
 		c.finish(err)
 		return
 	}
-	n, stop := 0, Incomplete
+	n := 0
 	switch {
 	case c.blocked():
 		if c.hungUp || c.phase > open {
 			err = io.EOF
 		}
-	case c.pause != none:
-	case c.tried < len(in):
+	case c.pause == none:
+		n, err = c.carryOut(in)
+	}
+	c.keep(in, n)
+	c.timeFrame(n > 0)
+	if err != nil {
+		c.finish(err)
+	}
+}
+
+// carryOut has the session carry out the requests in the buffer, and returns how many bytes they
+// had. It returns io.EOF if the connection is to serve nothing any more.
+func (c *conn) carryOut(in []byte) (n int, err error) {
+	stop := Incomplete
+	if c.tried < len(in) {
 		c.loop.tx.As(c.consumer)
 		c.announced, c.runs, c.known = 0, c.loop.looked, true
 		n, stop, err = c.session.Serve(c.loop.tx, in)
@@ -217,36 +230,27 @@ func (c *conn) serve() {
 		if c.tried = 0; stop == Incomplete {
 			c.tried = len(in) - n
 		}
-		if err == nil {
-			err = c.stopped(stop)
+		if err != nil {
+			return n, err
 		}
-	default:
-		err = c.stopped(Incomplete)
 	}
-	c.keep(in, n)
-	c.timeFrame(n > 0)
-	if err != nil {
-		c.finish(err)
-	}
-}
 
-// stopped returns io.EOF if nothing is to be served any more after the session stopped.
-func (c *conn) stopped(stop Stop) error {
+	// What comes next: another turn, a pause, or the end.
 	switch {
 	case stop == Unfinished && c.hungUp:
-		return io.EOF
+		return n, io.EOF
 	case stop == Blocked && (c.hungUp || c.phase > open) || stop == More || stop == Unfinished:
 		c.loop.again(c)
 	case stop == Later && c.pause == none:
 		c.pause, c.loop.late = late, append(c.loop.late, c)
 	case stop == Later, stop == Blocked, c.pause == noRoom:
 	case c.phase == ending, c.phase == draining && !c.readable && c.link.drained():
-		return io.EOF
+		return n, io.EOF
 	case c.hungUp, c.readable:
 		c.readable = true
 		c.loop.again(c)
 	}
-	return nil
+	return n, nil
 }
 
 var errNotRead = fmt.Errorf("peer took less than %d bytes in time", leastTaken)
