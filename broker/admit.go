@@ -18,7 +18,7 @@ func (tx *Tx) checkMoveIn(from, to *queue, packets ...index.Packet) error {
 	return tx.makeRoom(to, loadOf(packets))
 }
 
-// access is what a call does with the packets of the queue that it is about.
+// access says what a call does with the packets of its queue.
 type access uint8
 
 const (

@@ -12,9 +12,9 @@ import (
 
 const (
 	alertTime  = 1000 // milliseconds between two looks at a queue, at least
-	alertSlice = 1024 // steps, as those of Survey, before others have their turn
+	alertSlice = 1024 // steps before others have their turn
 	alertPause = 50   // milliseconds between two slices
-	// diskTime is how long the disk refuses nothing more before that is told: it may come and go.
+	// diskTime is how long the disk must refuse nothing before that is told: refusals may come and go.
 	diskTime = 5000
 )
 

@@ -28,7 +28,7 @@ func loadOf(packets []index.Packet) (l load) {
 	return l
 }
 
-// over says that so many packets and bytes are more than the bound.
+// over says whether packets and bytes together exceed the bound.
 func over(s *Settings, packets int, bytes int64) bool {
 	return s.Bound > 0 && int64(packets) > s.Bound || s.BoundBytes > 0 && bytes > s.BoundBytes
 }
@@ -63,8 +63,8 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 
 var errOthersWait = fmt.Errorf("%w: others wait for room, and come first", ErrFull)
 
-// boundRatio is which part of its bound a queue holds: of packets or of bytes, whichever is more; 0
-// without a bound.
+// boundRatio returns which part of its bound a queue holds: of packets or of bytes, whichever is
+// more; 0 without a bound.
 func (m *Machine) boundRatio(q *queue) (most float64) {
 	packets, bytes := m.ix.Counts(q.ix).Unfinished()
 	s := settingsOf(q)
@@ -77,7 +77,7 @@ func (m *Machine) boundRatio(q *queue) (most float64) {
 	return most
 }
 
-// boundOf is the bound of a queue in words.
+// boundOf puts the bound of a queue in words.
 func boundOf(s *Settings) string {
 	packets, bytes := Counted(s.Bound, "packet"), Counted(s.BoundBytes, "byte")
 	switch {
@@ -89,7 +89,7 @@ func boundOf(s *Settings) string {
 	return packets + " and " + bytes
 }
 
-// Counted is a number of things whose name takes an s.
+// Counted puts a number of things in words, whose name takes an s.
 func Counted[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -97,8 +97,8 @@ func Counted[N int | int64](n N, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// dropFor drops so many of a queue's worst packets that what comes fits. It drops none if that does
-// not suffice, or if an Atomic would change too much by it.
+// dropFor drops a queue's worst packets until what comes fits. It drops none if that does not
+// suffice, or if the Atomic would change too much.
 func (tx *Tx) dropFor(q *queue, l load) error {
 	m := tx.m
 	packets, bytes := m.ix.Counts(q.ix).Unfinished()

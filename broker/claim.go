@@ -14,7 +14,7 @@ import (
 // ClaimRequest says which packets of a queue a consumer wants to claim.
 type ClaimRequest struct {
 	Selection        // Count is at most MaxCount; a group is cut there
-	Lease     int64  // in milliseconds; 0 is that of the queue's settings
+	Lease     int64  // in milliseconds; 0: as the queue's settings say
 	Consumer  []byte // its name, at most MaxConsumer bytes; empty: none
 }
 
@@ -193,8 +193,8 @@ func (m *Machine) finish(q *queue, p index.Packet, d index.Delivery) {
 	m.deletePacket(q, p)
 }
 
-// Extend lets the lease of a claim end so many milliseconds from now, and returns that moment.
-// ErrStale, ErrUnknownQueue.
+// Extend lets the lease of a claim end in lease milliseconds, and returns that moment. ErrStale,
+// ErrUnknownQueue.
 func (tx *Tx) Extend(name []byte, r Receipt, lease int64) (end int64, err error) {
 	_, p, d, err := tx.useClaim(name, r)
 	if err != nil {

@@ -73,11 +73,11 @@ func (f *Filter) appendKey(dst []byte, narrow bool) []byte {
 // filters says that c waits for what a filter accepts.
 func (m *Machine) filters(c *Conn) bool { return m.classes[c.class].filter != nil }
 
-// in is what the class takes from a queue.
-func (k *class) in(q *queue) index.Selection {
+// selectionOf returns what the class selects from a queue.
+func (k *class) selectionOf(q *queue) index.Selection {
 	if k.queue != q || k.settings != q.settings {
 		k.queue, k.settings = q, q.settings
-		k.selection = index.Selection{Fits16: k.narrow, Filter: k.filter.in(q)}
+		k.selection = index.Selection{Fits16: k.narrow, Filter: k.filter.forQueue(q)}
 	}
 	return k.selection
 }
@@ -98,7 +98,7 @@ func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 		if k.filter == nil {
 			return asked, narrow || !k.narrow
 		}
-		return m.ix.Fresh(q.ix, k.in(q), asked)
+		return m.ix.Fresh(q.ix, k.selectionOf(q), asked)
 	})
 	if left {
 		m.logWide(q, Selection{Fits16: true})

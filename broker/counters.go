@@ -8,7 +8,7 @@ const countersTime = 1000
 // countersSlice is how many counters are written before others have their turn.
 const countersSlice = 256
 
-// count adds to a counter of a queue, and to that of all.
+// count adds n to a counter of a queue, and to the same counter of the whole server.
 func (m *Machine) count(q *queue, counter, total *uint64, n int) {
 	*counter += uint64(n)
 	*total += uint64(n)

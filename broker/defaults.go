@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 )
 
-// Defaults returns the settings of queues of a name that have none of their own; nil for those of
+// Defaults returns the settings of a name's queue that has none of its own; nil for
 // DefaultSettings. They are not stored. Names of the same settings get the same pointer, and what
 // it points to never changes.
 type Defaults func(name string) *Settings
@@ -79,8 +79,8 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	return true
 }
 
-// defaultsOf returns the defaults of a name, nil for those of DefaultSettings. A dead-letter queue
-// is not its own.
+// defaultsOf returns the defaults of a name, nil for DefaultSettings. Where they make the queue its
+// own dead-letter queue, it has none.
 func (m *Machine) defaultsOf(name string) *Settings {
 	if m.defaults == nil {
 		return nil

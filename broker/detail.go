@@ -32,8 +32,8 @@ const middle = content.FirstSeq
 func idOf(identity uint64) ID  { return ID(identity - middle) }
 func (id ID) identity() uint64 { return uint64(id) + middle }
 
-// Detail is what a reply says of a packet besides its record. Times are in Unix milliseconds, 0 is
-// none.
+// Detail holds what a reply says about a packet besides its record. Times are in Unix milliseconds,
+// 0 is none.
 type Detail struct {
 	ID                    ID
 	Queue                 string
@@ -86,7 +86,7 @@ func (m *Machine) detail(q *queue, p index.Packet) {
 	m.found.Details = append(m.found.Details, e)
 }
 
-// detailBytes is what the detail of a packet counts for in a reply, at most.
+// detailBytes returns the bytes that the detail of a packet takes in a reply, at most.
 func (m *Machine) detailBytes(q *queue, p index.Packet) int {
 	n := detailOverhead + len(q.entry.Name())
 	if p.HasUnique {

@@ -104,7 +104,7 @@ type Bulk struct {
 func (bk *Bulk) Queue() []byte { return bk.queue }
 
 // Slice makes the next slice, alone (it is an Atomic of its own). more is false when nothing is
-// left. ErrStopped when the disk is full, ErrNotInOrder by the filter. Any other error is that of
+// left. ErrStopped when the disk is full, ErrNotInOrder by the filter. Any other error comes from
 // the verb and ends the Bulk; it says how many packets were changed before.
 func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	if err = bk.slice(tx); err != nil && bk.Done > 0 {
@@ -161,7 +161,7 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet) {
 		bk.begun = true
 		bk.left = m.ix.Counts(q.ix).Len()
 	}
-	for p, takes := range m.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.in(q)) {
+	for p, takes := range m.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.forQueue(q)) {
 		if bk.left == 0 {
 			break
 		}
@@ -250,8 +250,8 @@ func move(to []byte) verb {
 	}
 }
 
-// Harvest makes claims of a queue ready again that are at least so many milliseconds old. They are
-// those of a consumer, or with "" of any.
+// Harvest makes packets of a queue ready again that were claimed at least older milliseconds ago:
+// by one consumer, or with "" by any.
 func Harvest(name []byte, older int64, consumer string) *Bulk {
 	return &Bulk{
 		queue: name, states: []State{Claimed},

@@ -70,7 +70,7 @@ type Event struct {
 // OfServer says that it is about the server, and no queue.
 func (e *Event) OfServer() bool { return e.Kind == EventDisk || e.Kind == EventBackground }
 
-// events are those of one batch.
+// events holds the events of one batch.
 type events struct {
 	all  []Event
 	used [2]int // of maxTold by those for operators, and of maxTailed by those for who tails
@@ -120,7 +120,8 @@ func (m *Machine) tellMissed() {
 	}
 }
 
-// messages is how many an event is to its listeners. A channel of who tails is of all databases.
+// messages returns how many messages the listeners get of an event. All databases share the channel
+// of those who tail.
 func (m *Machine) messages(e *Event) (n int) {
 	if n = m.operators; e.Tail {
 		n = 0
@@ -131,8 +132,7 @@ func (m *Machine) messages(e *Event) (n int) {
 	return n * (1 + (len(e.Queue)+len(e.To)+len(e.Reason))/longMessage)
 }
 
-// Events are those that may be told now: what they tell is on disk. They are valid until the next
-// Turn, which forgets them.
+// Events returns what may be told now: it is on disk. The next Turn forgets it.
 func (m *Machine) Events() []Event { return m.told }
 
 // tell notes an event of a queue.

@@ -59,8 +59,8 @@ const (
 	GreaterOrEqual
 )
 
-// holds reports whether a comparison that gave c, as cmp.Compare does, is what the operator wants.
-func (op Op) holds(c int) bool {
+// fits reports whether the operator wants c, the result of a cmp.Compare.
+func (op Op) fits(c int) bool {
 	switch op {
 	case Equal:
 		return c == 0
@@ -90,8 +90,9 @@ type queueTerm struct {
 	integer bool
 }
 
-// in is the filter for the packets of a queue; nil, which takes all, if there is no term.
-func (f *Filter) in(q *queue) index.Filter {
+// forQueue returns the filter for the packets of a queue; nil, which takes all, if there is no
+// term.
+func (f *Filter) forQueue(q *queue) index.Filter {
 	if f == nil || len(f.Terms) == 0 {
 		return nil
 	}
@@ -137,14 +138,14 @@ func (c *queueFilter) accepts(tags string) bool {
 func (t *queueTerm) accepts(value string) bool {
 	if t.order != nil {
 		rank := t.order[value]
-		return rank != 0 && t.rank != 0 && t.Op.holds(cmp.Compare(rank, t.rank))
+		return rank != 0 && t.rank != 0 && t.Op.fits(cmp.Compare(rank, t.rank))
 	}
 	if t.integer {
 		if n, ok := integer(value); ok {
-			return t.Op.holds(cmp.Compare(n, t.number))
+			return t.Op.fits(cmp.Compare(n, t.number))
 		}
 	}
-	return t.Op.holds(cmp.Compare(value, t.Value))
+	return t.Op.fits(cmp.Compare(value, t.Value))
 }
 
 // integer reads digits with a sign or without. It allocates nothing for other texts.

@@ -84,7 +84,7 @@ func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
 			})
 		}
 		f.Least = rapid.IntRange(0, len(f.Terms)).Draw(t, "least")
-		accepts := f.in(q)
+		accepts := f.forQueue(q)
 		for range 5 {
 			tags := drawTags(t)
 			text := string(content.AppendTags(nil, tags))
@@ -134,7 +134,7 @@ func TestAskingAFilterAllocatesNothing(t *testing.T) {
 		f.Terms = append(f.Terms, Term{Tag: fmt.Sprint("tag", i), Op: LessOrEqual, Value: "7"})
 	}
 	f.Terms[0] = Term{Tag: "class", Op: Less, Value: "low"}
-	accepts := f.in(q)
+	accepts := f.forQueue(q)
 	tags := string(content.AppendTags(nil, []content.Tag{{Name: "class", Value: "high"}, {Name: "tag3", Value: "12"}, {Name: "tag4", Value: "x"}}))
 	if n := testing.AllocsPerRun(100, func() {
 		if accepts(tags) {

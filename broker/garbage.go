@@ -9,7 +9,7 @@ import (
 
 // Garbage is what no call finds any more, and whose records are still on disk: dropped queues, the
 // fields of hashes, and all that a Flush drops. Work deletes it in slices. A start finds what was
-// left of it, and records that lost what they belong to.
+// left of it, and finds records that lost what they belong to.
 
 // sweepSlice is how many records go, or are looked at, before others have their turn.
 const sweepSlice = 512

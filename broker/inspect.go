@@ -58,7 +58,7 @@ func (tx *Tx) show(q *queue, packets []index.Packet) (Found, error) {
 type Page struct {
 	State  State
 	After  Place   // behind this one
-	Count  int     // at most so many, and MaxCount
+	Count  int     // how many at most; no more than MaxCount
 	Filter *Filter // only those that it takes; nil: all
 }
 
@@ -80,7 +80,7 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	if q == nil || err != nil {
 		return f, end, err
 	}
-	packets, looked, count, filter := m.scratch[:0], 0, min(p.Count, MaxCount), p.Filter.in(q)
+	packets, looked, count, filter := m.scratch[:0], 0, min(p.Count, MaxCount), p.Filter.forQueue(q)
 	end.Last = p.After
 	for k, takes := range m.ix.Each(q.ix, p.State, p.After, filter) {
 		if len(packets) == count || looked == MaxLook {
@@ -152,8 +152,8 @@ type QueueFigures struct {
 	BoundRatio float64
 }
 
-// figures are those of a queue whose oldest ready packet was pushed at since. 0: it has none, or no
-// alert-age that it could be overdue by.
+// figures returns the figures of a queue whose oldest ready packet was pushed at since. since is 0
+// if there is none, or no alert-age for it to exceed.
 func (m *Machine) figures(q *queue, since int64) QueueFigures {
 	n, s, bound := m.ix.Counts(q.ix), settingsOf(q), m.boundRatio(q)
 	return QueueFigures{

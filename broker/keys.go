@@ -65,7 +65,7 @@ func (m *Machine) deleteValue(k *keyspace.Entry) {
 	discard(m, []*keyspace.Entry{m.names.Detach(k)}, (*Machine).removeKey)
 }
 
-// marked is what the storage must know of a head or field that it holds already.
+// marked returns what the storage must know about a head or field that it has already.
 func marked(v *keyspace.Value) content.Mark {
 	return content.Mark{Version: v.Version, Large: v.Version != 0 && v.Large(), Size: v.Len()}
 }

@@ -17,7 +17,7 @@ const (
 	// server hold. What is past it stays queued.
 	MaxGroupBytes = 16 << 20
 
-	// MaxPayload bounds what Options.MaxPayload may be, and DefaultMaxPayload is what it is.
+	// MaxPayload bounds Options.MaxPayload, which is DefaultMaxPayload if nobody sets it.
 	MaxPayload        = content.MaxPayload
 	DefaultMaxPayload = 1 << 20
 	// MaxRecord bounds the bytes of a string or field with its name, and of one packet with its
@@ -38,10 +38,10 @@ const (
 	MaxChanged  = 1 << 14
 	writtenUnit = 2 << 10
 
-	// MaxLooks is what the looks of one Atomic may cost before it is asked for no more (MayLook): some
-	// 100 ms. A name that is looked at is 1, and so is what the index passes. lookElement is what an
-	// element or a field costs, lookKiB what is read, and lookSearch an element of a list that is
-	// searched for the first time and was not prepared for it.
+	// MaxLooks bounds what the looks of one Atomic cost: MayLook then refuses more, after some 100 ms.
+	// A name costs 1, and so does each step in the index. An element or a field costs lookElement, and
+	// a KiB that is read lookKiB. lookSearch is for each element of a list that is searched for the
+	// first time, and was not prepared.
 	MaxLooks    = 4_000_000
 	lookElement = 75
 	lookKiB     = 150
@@ -98,8 +98,8 @@ const (
 	// MaxAwaited bounds the names that are awaited: by subscriptions, and by requests that wait for
 	// packets, and may take half of MaxNameBytes. The other halves are for queues that hold something.
 	MaxAwaited = MaxQueues / 2
-	// AwaitedMemory is what a name counts for each client that waits for it. It takes less, also if
-	// nobody else knows it.
+	// AwaitedMemory is the memory that a name counts as for each client that waits for it. It takes
+	// less, even if nobody else knows it.
 	AwaitedMemory = 400
 	// MaxOutstandingBytes is how much may be on its way to a consumer before the server stops
 	// delivering to it and reading its requests.

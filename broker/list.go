@@ -15,7 +15,7 @@ const ListPriority = 128
 
 // A list is a queue whose packets are seen in order: the best priority first, the newest of it at
 // the left. Only packets that a pop can select are its elements. Every call below is made inside
-// Atomic. Any of them returns ErrWrongType if the name is that of a string or hash.
+// Atomic. Any of them returns ErrWrongType if a string or hash has the name.
 
 // findList returns the queue called name and how many elements it has. It is nil if there is none.
 func (m *Machine) findList(name []byte) (q *queue, length int, err error) {

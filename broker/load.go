@@ -62,7 +62,7 @@ func (tx *Tx) Load(r *LoadRequest) (id ID, ok bool, err error) {
 	}
 	if r.Window > tx.now {
 		if !ok {
-			id = idOf(m.nextSeq(Newest)) // that of a packet which is gone
+			id = idOf(m.nextSeq(Newest)) // the packet that had it is gone
 		}
 		tx.beginWindow(q, r.Unique, r.Window, id)
 	}

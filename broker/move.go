@@ -70,8 +70,8 @@ func (m *Machine) putRecord(p index.Packet, record []byte, to content.PacketID, 
 	return m.open.ops.Record(op)
 }
 
-// ownIdentity is what a packet's record says of its identity at a sequence: nothing if they are the
-// same.
+// ownIdentity returns the identity that a packet's record names at a sequence: none if they are
+// equal.
 func ownIdentity(identity, seq uint64) uint64 {
 	if identity == seq {
 		return 0
@@ -82,7 +82,7 @@ func ownIdentity(identity, seq uint64) uint64 {
 // mayMove counts packets that are about to move or to be retained. ErrTooManyChanged.
 func (tx *Tx) mayMove(packets ...index.Packet) error { return tx.change(written(packets...)) }
 
-// written is what packets count for that are written again. One may always be.
+// written returns how many changes it counts as to write packets again. One packet may always be.
 func written(packets ...index.Packet) (n int) {
 	for _, p := range packets {
 		n += min(1+weight(p)/writtenUnit, MaxChanged)

@@ -25,8 +25,8 @@ const (
 // ErrWrongType: a name stands for something of another type.
 var ErrWrongType = errors.New("the name belongs to a value of another type")
 
-// Select lets the names of a consumer's calls be those of a database, from the present call on.
-// Without it they are those of database 0.
+// Select chooses the database in which a consumer's calls find their names, from the present call
+// on. Without it they use database 0.
 func (tx *Tx) Select(c *Conn, db uint8) { c.db, tx.db = db, db }
 
 // Database is the one that the consumer's names are in.
@@ -57,7 +57,7 @@ func (m *Machine) vacate(name []byte) (existed bool) {
 	if existed = e.Kind() != TypeNone; existed {
 		m.deleteNamed(e)
 	}
-	if q := m.queueNamed(name); q != nil && m.ix.HasWindow(q.ix) { // those of an empty queue end, too
+	if q := m.queueNamed(name); q != nil && m.ix.HasWindow(q.ix) { // the windows of an empty queue end, too
 		m.dropQueue(q)
 	}
 	return existed
@@ -111,8 +111,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// checkName returns ErrTooLarge if the name is too long, or its record with a value of so many
-// bytes.
+// checkName returns ErrTooLarge if the name is too long, or its record with a value of that length.
 func checkName(name []byte, value int) error {
 	if len(name) > content.MaxName {
 		return fmt.Errorf("%w: the name has %d bytes, the limit is %d", ErrTooLarge, len(name), content.MaxName)
@@ -129,7 +128,7 @@ func checkNewName(e *keyspace.Entry, name []byte) error {
 	return checkName(name, e.Len())
 }
 
-// checkSize returns ErrTooLarge if a record of that name and a value of so many bytes is too long.
+// checkSize returns ErrTooLarge if name and value together have more than most bytes.
 func checkSize(name []byte, value, most int) error {
 	if n := len(name) + value; n > most {
 		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, most)

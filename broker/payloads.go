@@ -29,8 +29,8 @@ func (m *Machine) known(id content.PacketID, ref uint32) []byte {
 
 // fetch returns the records of packets of a queue, valid until the cache changes. The record is nil
 // where it cannot be read, and the packet is set aside; err says why and wraps ErrUnreadable. If s
-// is not nil, the packets are those that it selects: those that follow are read along for the
-// cache, which costs a tenth of reading each by itself.
+// is not nil, it has selected the packets. What it selects next is then read along for the cache:
+// that costs a tenth of reading each by itself.
 func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (records [][]byte, err error) {
 	records, missing, ids := slices.Grow(m.fetched[:0], len(packets)), m.missing[:0], m.missed[:0]
 	for i, p := range packets {
@@ -75,8 +75,8 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 	return records, err
 }
 
-// readAhead returns what s selects behind so many packets, as far as only the disk has it, and
-// appends the ids of that.
+// readAhead returns the packets that s selects after the first behind ones, and appends their ids.
+// It leaves out packets that are in memory.
 func (m *Machine) readAhead(q *queue, s *index.Selection, behind int, ids []content.PacketID) ([]index.Packet, []content.PacketID) {
 	next, n, bytes := m.ix.Next(q.ix, *s, behind, readAhead, m.ahead[:0]), 0, 0
 	m.ahead = next
@@ -138,10 +138,10 @@ func (m *Machine) copy(read []byte) []byte {
 	return m.copied[from:len(m.copied):len(m.copied)]
 }
 
-// weight is about how many bytes a packet's record has.
+// weight returns about how many bytes a packet's record has.
 func weight(p index.Packet) int { return int(p.Size) + int(p.TagBytes) }
 
-// fitting is how many of the first packets have at most so many bytes together; one at least.
+// fitting returns how many of the first packets fit into most bytes; one at least.
 func fitting(packets []index.Packet, most int, size func(p index.Packet) int) int {
 	bytes := 0
 	for i, p := range packets {
@@ -152,7 +152,7 @@ func fitting(packets []index.Packet, most int, size func(p index.Packet) int) in
 	return len(packets)
 }
 
-// weightOf is that of all of some packets.
+// weightOf returns the weight of packets together.
 func weightOf(packets []index.Packet) (bytes int) {
 	for _, p := range packets {
 		bytes += weight(p)
@@ -182,7 +182,7 @@ func (m *Machine) deleteDelivery(p index.Packet) {
 	}
 }
 
-// removed is what the storage has to know of a packet that goes with its delivery state.
+// removed returns what the storage has to know about a packet that goes with its delivery state.
 func removed(p index.Packet) content.Removed {
 	return content.Removed{
 		Size: int(p.Size), Expires: p.Flags&content.FlagExpires != 0, Large: p.Flags&content.FlagLarge != 0,

@@ -6,7 +6,8 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 )
 
-// taken is what a call takes from a queue, with its records. It is valid until the next call.
+// taken holds the packets that a call takes from a queue, with their records. It is valid until the
+// next call.
 type taken struct {
 	q       *queue
 	packets []index.Packet
@@ -24,9 +25,9 @@ func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
 	return tx.remove(t, s), nil
 }
 
-// take begins every call that takes packets: it returns what s selects from the queue, at most so
-// many packets, nor more than the Atomic may take. They are not taken yet. There are none if the
-// queue is unknown or gives nothing now; with MustFind there is ErrNothing instead.
+// take begins every call that takes packets: it returns what s selects from the queue: no more than
+// most packets, nor than the Atomic may take. They are not taken yet. There are none if the queue
+// is unknown or gives nothing now; with MustFind there is ErrNothing instead.
 func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 	m := tx.m
 	if t.q, err = tx.open(name, takes); err == nil {
@@ -78,7 +79,7 @@ func (tx *Tx) selectFrom(q *queue, s Selection, most int) (t taken, err error) {
 	return t, err
 }
 
-// packetBytes is what a packet counts for in a reply.
+// packetBytes returns the bytes that a packet counts as in a reply.
 func (m *Machine) packetBytes(q *queue, p index.Packet, detail bool) int {
 	bytes := weight(p) + packetOverhead
 	if detail {
@@ -87,7 +88,7 @@ func (m *Machine) packetBytes(q *queue, p index.Packet, detail bool) int {
 	return bytes
 }
 
-// replyBytes is what packets count for in a reply.
+// replyBytes returns the bytes that packets count as in a reply.
 func (m *Machine) replyBytes(q *queue, packets []index.Packet, detail bool) (bytes int) {
 	for _, p := range packets {
 		bytes += m.packetBytes(q, p, detail)
@@ -95,7 +96,7 @@ func (m *Machine) replyBytes(q *queue, packets []index.Packet, detail bool) (byt
 	return bytes
 }
 
-// selectPackets returns what s selects, without taking it, and so many more.
+// selectPackets returns the packets that s selects, and more packets than that. It takes none.
 func (m *Machine) selectPackets(q *queue, s Selection, selection index.Selection, more int) []index.Packet {
 	packets := m.scratch[:0]
 	if !s.Group {
@@ -109,7 +110,7 @@ func (m *Machine) selectPackets(q *queue, s Selection, selection index.Selection
 	return packets
 }
 
-// most is how many packets s selects.
+// most returns how many packets s selects, at most.
 func (s *Selection) most(selection index.Selection) int {
 	if s.Group {
 		return selection.Limit.Packets
@@ -126,7 +127,7 @@ func (m *Machine) cutDetailed(q *queue, packets []index.Packet) []index.Packet {
 // selection turns s into a selection of a queue in the index, limited to what one reply can hold.
 func (m *Machine) selection(q *queue, s Selection) index.Selection {
 	return index.Selection{
-		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.in(q),
+		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.forQueue(q),
 		Limit: index.Limit{Packets: MaxGroup, Bytes: MaxGroupBytes},
 	}
 }
@@ -157,7 +158,7 @@ const maxExpired = 1 << 16
 // selected. Settle ends at a full batch already, since it goes on in the next turn.
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) (packets []index.Packet) {
 	left := maxExpired
-	for again, more := true, 0; again; more = advanceSlice { // by so many at a time: there may be thousands
+	for again, more := true, 0; again; more = advanceSlice { // each time with more: thousands may have expired
 		packets = m.selectPackets(q, s, selection, more)
 		again = false
 		for _, p := range packets {

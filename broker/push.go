@@ -88,7 +88,7 @@ func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
 	return q, nil
 }
 
-// load is what comes with a push of some payloads.
+// load returns the load of a push with payloads.
 func (r *PushRequest) load(payloads [][]byte) load {
 	l := load{packets: len(payloads), priority: r.Priority}
 	for _, payload := range payloads {
@@ -100,7 +100,7 @@ func (r *PushRequest) load(payloads [][]byte) load {
 	return l
 }
 
-// packet is the packet of a push, but for its payload.
+// packet returns the packet of a push, without its payload.
 func (tx *Tx) packet(r *PushRequest) Packet {
 	p := Packet{Key: r.Key, EnqueuedAt: tx.now, Tags: r.Tags, Producer: r.Producer}
 	if r.TTL > 0 {

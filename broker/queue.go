@@ -196,7 +196,7 @@ func (m *Machine) define(q *queue) {
 	}
 }
 
-// definition is what the store holds of the queue besides its packets.
+// definition returns what the store has of the queue besides its packets.
 func (m *Machine) definition(q *queue) content.Queue {
 	return content.Queue{
 		ID: q.id, Database: q.entry.Database(), Name: []byte(q.entry.Name()), Expiry: q.expiry(), Dropped: q.dropped,

@@ -151,7 +151,7 @@ func (m *Machine) trimByMove(q *queue, kept []index.Packet) error {
 	return nil
 }
 
-// deleteElements deletes so many elements of a list from a position on.
+// deleteElements deletes count elements of a list, from a position on.
 func (m *Machine) deleteElements(q *queue, from, count int) {
 	for count > 0 {
 		gone := m.elements(q, from, min(count, deleteSlice))

@@ -68,8 +68,8 @@ func tooOften(q *queue, d index.Delivery) bool {
 	return most != 0 && int64(d.Attempts) >= most
 }
 
-// backoff is how long a packet waits after so many attempts: twice as long after each, with a tenth
-// more or less, so that what failed together does not come back together.
+// backoff returns how long a packet waits that was tried attempts times: twice as long after each.
+// A tenth more or less keeps packets apart that failed together.
 func backoff(s *Settings, attempts int) int64 {
 	wait := s.BackoffMin
 	for n := 1; n < attempts && wait < s.BackoffMax; n++ {

@@ -22,8 +22,8 @@ func exclusive(s *Settings, r role) bool {
 	return s != nil && (r == producerRole && s.ExclusiveProducer || r == consumerRole && s.ExclusiveConsumer)
 }
 
-// As says who makes the calls that follow, until the run of calls ends: the role of a queue's only
-// producer or consumer is a client's, and names are those of its database.
+// As says who makes the calls that follow, until the run of calls ends. Roles go to that client,
+// and names are looked up in its database.
 func (tx *Tx) As(c *Conn) { tx.caller, tx.db = c, c.db }
 
 // SetName gives a connection a name, or none. It leaves the roles of its old name to the other

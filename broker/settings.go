@@ -31,7 +31,7 @@ const (
 	FullDrop   = content.FullDrop
 )
 
-// DefaultSettings are those of a queue that has none of its own.
+// DefaultSettings returns the settings of a queue that has none of its own.
 func DefaultSettings() Settings { return content.DefaultSettings() }
 
 // settingsOf returns the settings of a queue, which are not to be changed.

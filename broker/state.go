@@ -16,8 +16,8 @@ import (
 // Packet is what the broker takes in and hands out: key, payload and times.
 type Packet = content.Packet
 
-// Store is what the machine reads of the storage. The bytes of a record are valid during the call
-// of fn. It gets nil and why where there is none.
+// Store is the part of the storage that the machine reads. The bytes of a record are valid during
+// the call of fn. It gets nil and why where there is none.
 type Store interface {
 	Read(ids []content.PacketID, fn func(i int, record []byte, damage error))
 	// ReadValues is Read for the large values of strings and fields, and ReadNotes for the texts of
@@ -29,10 +29,10 @@ type Store interface {
 	Limits() content.Limits
 }
 
-// Batch is what calls changed, for the storage.
+// Batch holds what calls changed, for the storage.
 type Batch = content.Batch
 
-// Disk is what a driver needs of the storage, with what its machine reads.
+// Disk is the part of the storage that a driver needs, with what its machine reads.
 type Disk interface {
 	Store
 	// Apply makes the batch durable, all or nothing. Any error but ErrDiskFull leaves the outcome
@@ -167,7 +167,7 @@ type Tx struct {
 // queue is one queue that the server knows: one that holds packets or windows of unique pushes, has
 // settings, is awaited, or was made or emptied a short while ago. Any other queue does not exist.
 type queue struct {
-	entry      *keyspace.Entry // its name; that of a dropped queue is another one's, or nobody's
+	entry      *keyspace.Entry // its name; after a drop another queue has it, or none
 	id         uint32          // storage's number; used again only when all numbers were used once
 	ix         index.QueueID   // index's number; used again after the queue is dropped
 	waiters    *waiters        // for its name; nil: nobody waits
@@ -184,7 +184,7 @@ type queue struct {
 	flushes    uint32          // that its database had had when it was made
 
 	own       *Settings        // its own settings; nil: none, and the queue ends when it is empty
-	settings  *Settings        // those in force, see defaults.go; nil: those of DefaultSettings
+	settings  *Settings        // in force, see defaults.go; nil: DefaultSettings
 	orders    map[string]order // of the settings in force, see tags.go
 	counters  Counters
 	taken     int64                // when packets were last popped or claimed; 0: not since the start
@@ -207,7 +207,7 @@ type waiters struct {
 type queueTable struct {
 	all   []*queue                          // by index.QueueID; nil where the number is free
 	idle  []*queue                          // unused queues, the longest unused first; some may be in use again
-	names [Databases]struct{ n, bytes int } // those of queues
+	names [Databases]struct{ n, bytes int } // of queues
 	// origins are the queues with settings of their own or a dead-letter queue, by storage's number:
 	// packets that died name them.
 	origins map[uint32]*queue
@@ -258,16 +258,15 @@ type Conn struct {
 
 func (m *Machine) conn(s index.SubscriberID) *Conn { return m.conns[s] }
 
-// class is what some of those in line take: packets of some width, by some filter. Waiters with
-// equal filters are one class, so a queue asks their filter once for all of them.
+// class joins those in line that take the same packets, by width and filter. So a queue asks a
+// filter once for all waiters that have it.
 type class struct {
 	narrow  bool
 	filter  *Filter // nil: any packet
 	key     string  // in Machine.classOf, of a class with a filter
 	members int     // of a class with a filter
 
-	// selection is what the class takes from the queue that was asked last, as long as that has
-	// these settings.
+	// selection is for the queue that was asked last, as long as that has these settings.
 	selection index.Selection
 	queue     *queue
 	settings  *Settings
@@ -283,8 +282,8 @@ type consumer struct {
 	listed  bool   // in its queue's consumers
 }
 
-// consumers are those of all queues. One that no packet names stays listed in its queue for
-// ConsumerTime. Past MaxConsumers one is known only while a packet names it.
+// consumers holds the consumers of all queues. One that no packet names stays listed in its queue
+// for ConsumerTime. Past MaxConsumers one is known only while a packet names it.
 type consumers struct {
 	all    []*consumer // nil where the number is free
 	free   []uint32

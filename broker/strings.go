@@ -14,8 +14,8 @@ func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
 	return tx.m.value(stringOf(k)), true, nil
 }
 
-// SetString makes the name that of a string, in place of whatever had it. It expires at a moment in
-// Unix milliseconds, 0 for never. The value is copied.
+// SetString gives the name to a string, in place of whatever had it. It expires at a moment in Unix
+// milliseconds, 0 for never. The value is copied.
 func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 	m := tx.m
 	if err := tx.CanSet(name, len(value)); err != nil {
@@ -72,7 +72,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	return size, nil
 }
 
-// keepPatched is how many bytes a patch may leave allocated for those of the next turn.
+// keepPatched bounds the memory that the patches of one turn leave to the next.
 const keepPatched = 1 << 16
 
 // putString gives a string a value.

@@ -42,7 +42,7 @@ func (tx *Tx) Survey(cursor int, dst []Surveyed) (_ []Surveyed, next int) {
 	return dst, 0
 }
 
-// Figures are those of the whole server.
+// Figures describe the whole server.
 type Figures struct {
 	Totals Counters // of all queues since the start, with those that are gone
 	Cache  int      // bytes for recent payloads
@@ -51,7 +51,7 @@ type Figures struct {
 	RefusesPushes, RefusesAll bool
 }
 
-// Figures returns those of the present moment.
+// Figures returns the figures of the present moment.
 func (tx *Tx) Figures() Figures {
 	m := tx.m
 	return Figures{

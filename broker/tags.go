@@ -113,7 +113,7 @@ func checkLanes(n int, has bool) error {
 // PacketTag is one name and value that a packet carries.
 type PacketTag = content.Tag
 
-// tagBytes is what the index has of tags. It is valid until the next call.
+// tagBytes returns tags as the index has them. It is valid until the next call.
 func (m *Machine) tagBytes(tags []PacketTag) []byte {
 	m.tags = content.AppendTags(m.tags[:0], tags)
 	return m.tags

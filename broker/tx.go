@@ -31,7 +31,7 @@ func (tx *Tx) Atomic(fn func() error) error {
 	return err
 }
 
-// Made is how many runs of Atomic there were since the Turn: looks need none.
+// Made returns how many times Atomic ran since the Turn: looks need none.
 func (tx *Tx) Made() int { return tx.made }
 
 // begin makes sure that the machine accepts a call. Inside Atomic it does.
@@ -62,10 +62,10 @@ func (tx *Tx) CanStore() error {
 	return tx.canTake()
 }
 
-// Space is the state of the disk.
+// Space returns the state of the disk.
 func (tx *Tx) Space() storage.Space { return tx.m.space }
 
-// Damaged is how many packets were set aside since New, because they cannot be read.
+// Damaged returns how many packets were set aside since New, because they cannot be read.
 func (tx *Tx) Damaged() int { return tx.m.damaged }
 
 // useReply takes bytes of packets that are answered from what one Atomic may answer with. Outside
@@ -86,11 +86,11 @@ func (tx *Tx) mayReply(bytes int) error {
 	return nil
 }
 
-// MayChange is how many more elements the Atomic may take, remove or move.
+// MayChange returns how many more elements the Atomic may take, remove or move.
 func (tx *Tx) MayChange() int { return max(0, MaxChanged-tx.changed) }
 
-// change notes that so many elements are about to be taken, removed or moved. Outside of an Atomic
-// it does nothing.
+// change notes that n elements are about to be taken, removed or moved. Outside of an Atomic it
+// does nothing.
 func (tx *Tx) change(n int) error {
 	if !tx.atomic {
 		return nil
@@ -108,10 +108,10 @@ func (tx *Tx) Looked(units int) { tx.looked += units }
 // MayLook says that the looks of the Atomic have not cost too much.
 func (tx *Tx) MayLook() bool { return tx.mayPass(0) }
 
-// mayPass says that a look of the Atomic may cost so many units.
+// mayPass says whether a look of the Atomic may cost units more.
 func (tx *Tx) mayPass(units int) bool { return tx.looked+tx.m.ix.Passed()+units < MaxLooks }
 
-// lookedAt notes a look at some elements or fields, of which so many bytes were read.
+// lookedAt notes a look at elements or fields, for which bytes were read.
 func (tx *Tx) lookedAt(elements, bytes int) {
 	tx.looked += elements*lookElement + bytes*lookKiB>>10
 }

@@ -62,7 +62,7 @@ func (m *Machine) waits(w *waiters, r role) bool {
 	return w != nil && !m.dispatch.IsEmpty(w.lists[r])
 }
 
-// takers are those who wait for packets of a name, or subscribe to it.
+// takers returns who waits for packets of a name, or subscribes to it.
 func (m *Machine) takers(w *waiters) []index.SubscriberID {
 	if w == nil {
 		return nil
@@ -126,8 +126,8 @@ func (m *Machine) mark(w *waiters) {
 	}
 }
 
-// addFiltered notes that so many more wait with a filter, or fewer. While there are any, the index
-// notes which lanes of the queue get packets.
+// addFiltered notes that n more wait with a filter; fewer if n is negative. While there are any,
+// the index notes which lanes of the queue get packets.
 func (m *Machine) addFiltered(w *waiters, n int32) {
 	had := w.filtered > 0
 	if w.filtered += n; had != (w.filtered > 0) && w.queue != nil {
