@@ -27,9 +27,9 @@ func (x *Index) Wait(now, steady int64) (wait int64, ok bool) {
 }
 
 // Advance makes the change that is due first at a moment (see Wait, inclusive); false when nothing
-// is due. Of two clocks, first is what was due for longer on its own. A change is final: a later
-// call with an earlier moment does not undo it. Call it until nothing is due before a packet is
-// selected.
+// is due. Of the timers on both clocks, the one that was due for longer comes first. A change is
+// final: a later call with an earlier moment does not undo it. Call it until nothing is due before
+// a packet is selected.
 func (x *Index) Advance(now, steady int64) (Event, bool) {
 	timer, ago, ok := x.first(now, steady)
 	if !ok || ago < 0 {

@@ -40,8 +40,8 @@ func (b *buckets) split() (chain uint32) {
 	return chain
 }
 
-// excess is how many buckets to merge now that so many numbers are left: up to four, so that the
-// table shrinks as fast as they go.
+// excess returns how many buckets to merge where live numbers are left: up to four, so that the
+// table shrinks as fast as numbers go.
 func (b *buckets) excess(live uint32) int {
 	if b.size <= minBuckets || live >= b.size/4 {
 		return 0

@@ -7,7 +7,7 @@ import "iter"
 type byState struct {
 	trees  [Damaged]tree
 	byTime tree  // the Delayed ones once more, soonest first: places are those of timePlace
-	ended  int64 // bytes of those that are Dead, Done or Damaged
+	ended  int64 // bytes of packets that are Dead, Done or Damaged
 }
 
 func (a *byState) freeLink() *uint32 { return &a.trees[0].root }
@@ -48,8 +48,8 @@ func (x *Index) unlinkByState(u *queue, e *entry) {
 	}
 }
 
-// timePlace is the place of a Delayed packet among those of its queue: its moment in 42 bits, and
-// then its sequence.
+// timePlace returns the place of a Delayed packet among the others of its queue: its moment in 42
+// bits, and then its sequence.
 func (x *Index) timePlace(e *entry) place {
 	if e.timer == 0 {
 		return timePlace(0, e.seqNumber())
@@ -62,7 +62,8 @@ func timePlace(until int64, seq uint64) place {
 	return place{uint32(min(until>>low, 1<<32-1)), uint64(until)<<bits | (seq+1<<(bits-1))&(1<<bits-1)}
 }
 
-// Place is a packet's place in the order of a queue; of a Delayed one in that of their moments.
+// Place is a packet's place in the order of a queue. Delayed packets have theirs in the order of
+// their moments.
 type Place struct {
 	Priority uint32
 	Seq      uint64
@@ -79,7 +80,7 @@ func (p Packet) Place() Place {
 
 // List appends to dst the packets of a queue that are in one state, in the order of their places,
 // oldest first, but Delayed ones soonest first: at most n, and only those behind a place; the zero
-// Place is before all. Ready lists those of priority 0, too. O(n log n), and O(lanes) for those
+// Place is before all. Ready lists those of priority 0, too. O(n log n), and O(lanes) for the lanes
 // that have packets before the place.
 func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet {
 	if n <= 0 {

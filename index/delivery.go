@@ -1,7 +1,7 @@
 package index
 
-// Delivery is what was tried with a packet. The zero value says: nothing. It stays with the packet
-// when that changes its state, its queue or its place.
+// Delivery tells what was tried with a packet. The zero value says: nothing. It stays with the
+// packet when that changes its state, its queue or its place.
 type Delivery struct {
 	Token                 uint64 // of the last claim, 0: there was none
 	FirstClaim, LastClaim int64  // Unix milliseconds
@@ -138,8 +138,8 @@ func (x *Index) KeepDead(q QueueID, keep int64) {
 	}
 }
 
-// RescheduleDead has n packets at most, those behind a place, follow KeepDead. It returns the place
-// of the last one, and false when there are no more.
+// RescheduleDead has at most n packets behind a place follow KeepDead. It returns the place of the
+// last one, and false when there are no more.
 func (x *Index) RescheduleDead(q QueueID, after Place, n int) (last Place, more bool) {
 	for p := range x.Each(q, Dead, after, nil) {
 		if n--; n < 0 {

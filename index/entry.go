@@ -71,7 +71,7 @@ type Packet struct {
 	Expiry   int64 // Unix milliseconds, 0 for none
 	Until    int64 // of the state, as of SetState; 0 for none
 	Size     uint32
-	TagBytes uint32 // at least that of Entry, and at most half as much again, or 64
+	TagBytes uint32 // at least Entry.TagBytes, and at most half as much again, or 64
 	Flags    uint8
 	State    State
 	Stored   uint8  // as of Delivery
@@ -124,7 +124,7 @@ func unpackTagBytes(packed uint8) uint32 {
 
 const maxTagBytes = 52
 
-// weight is what the packet counts for in Limit.Bytes.
+// weight returns the bytes that the packet counts as in Limit.Bytes.
 func (e *entry) weight() int64 { return int64(e.size) + int64(unpackTagBytes(e.tagBytes)) }
 
 func (e *entry) freeLink() *uint32 { return &e.next }

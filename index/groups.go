@@ -96,7 +96,7 @@ func (x *Index) makeLarge(g *group) {
 const onlyLook = 1024
 
 // onlyMember returns the member of a group that is not done when there is just one. n is how many
-// there are, 2 for two or more, or when so many are done that it does not find out.
+// there are: 2 for two or more, or when too many are done to find out.
 func (x *Index) onlyMember(g *group) (only uint32, n int) {
 	head := g.head
 	if g.readyInRing() == largeMark {

@@ -24,7 +24,7 @@ func New() *Index {
 	return &Index{keys: newKeyTable(), uniques: uniques{ids: newKeyTable()}}
 }
 
-// HasRoom says that so many packets more have numbers.
+// HasRoom says whether that number of packets can still be added.
 func (x *Index) HasRoom(packets int) bool { return int(x.entries.live)+packets < math.MaxUint32 }
 
 // Push adds a packet and returns its number. It returns 0 and adds nothing when the queue or the
@@ -157,8 +157,8 @@ func (x *Index) changeQueue(id uint32, e *entry, to QueueID) {
 	x.joinLane(e, lane)
 }
 
-// SetRef sets the caller's reference if the number is still that of the packet with this sequence.
-// So a number that was kept for too long does no harm.
+// SetRef sets the caller's reference if the packet with this number still has this sequence. So a
+// number that was kept for too long does no harm.
 func (x *Index) SetRef(id ID, seq uint64, ref uint32) bool {
 	e := x.entry(id)
 	if e == nil || e.seqNumber() != seq {

@@ -156,7 +156,7 @@ func (t *keyTable) appendKey(dst []byte, id uint32) []byte {
 	return dst
 }
 
-// equal reports whether a key is that of a group.
+// equal reports whether a group has this key.
 func (t *keyTable) equal(g *group, key []byte) bool {
 	switch n := g.keyLen(); {
 	case n != len(key):

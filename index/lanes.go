@@ -34,7 +34,8 @@ type laneKey struct {
 // laneHeaps holds the lanes with a selectable packet, by End: a heap of what each of them selects.
 type laneHeaps [3][]laneHead
 
-// laneOrders are the orders of heaps. Lanes are in that of the worst only once somebody wants it.
+// laneOrders are the orders of heaps. Lanes are in the heap of the worst only once somebody asks
+// for it.
 var laneOrders = [3]End{Newest, Oldest, worst}
 
 type laneHead struct {

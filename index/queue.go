@@ -5,7 +5,7 @@ import "errors"
 // QueueID is the number of a queue in an [Index]; 0 is none.
 type QueueID uint32
 
-// Counts is what a queue holds. An expired packet counts until Advance removes it.
+// Counts says what a queue holds. An expired packet counts until Advance removes it.
 type Counts struct {
 	Ready        int   // packets that a selection can take
 	Unselectable int   // ready packets of priority 0

@@ -48,7 +48,7 @@ type Limit struct {
 type Selection struct {
 	End    End
 	Filter Filter
-	Fits16 bool  // leave the wide packets, also those of a group: they cost nothing
+	Fits16 bool  // leave the wide packets, also in a group: they cost nothing
 	Group  bool  // take with the selected packet every ready packet of its key
 	Limit  Limit // of the group
 }

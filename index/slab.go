@@ -85,8 +85,8 @@ type slab[T any, P element[T]] struct {
 	live      uint32 // slots in use
 }
 
-// alloc returns a zeroed slot. It panics when all 2^32-1 are in use: nothing has so many but
-// packets, for which HasRoom asks, and the blocks of 50 GB of long keys.
+// alloc returns a zeroed slot. It panics when all 2^32-1 are in use: only packets can reach that,
+// for which HasRoom asks, and the blocks of 50 GB of long keys.
 func (s *slab[T, P]) alloc() uint32 {
 	var zero T
 	if id := s.firstFree; id != 0 {

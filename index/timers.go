@@ -25,8 +25,8 @@ func (t *timer) empty() bool {
 	return t.expiry == [2]uint32{} && t.until == [2]uint32{} && t.delivery == 0
 }
 
-// dueAt is the moment the timer is scheduled for while its packet is in state s, and dead ones are
-// kept for so many milliseconds; 0 for never.
+// dueAt returns the moment for which the timer is set while its packet is in state s; 0 for never.
+// Dead packets are kept for keep milliseconds.
 func (t *timer) dueAt(s State, keep int64) int64 {
 	expiry, until := join64(t.expiry), join64(t.until)
 	switch {
@@ -43,7 +43,7 @@ func (t *timer) dueAt(s State, keep int64) int64 {
 	return until
 }
 
-// clock is what a moment is measured by.
+// clock says which clock measures a moment.
 type clock uint8
 
 const (

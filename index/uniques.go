@@ -1,10 +1,10 @@
 package index
 
-// uniques finds packets by the ids that their clients gave them: a unique push asks for those. The
-// packets of a queue with one id, in any state, share a group, as those with one key do; it only
-// counts them. A tree holds those of all groups that are not finished, by group and identity. A
-// window has an id until its time is over, whatever becomes of the packet; its record is a timer.
-// The youngest of a group holds the id.
+// uniques finds packets by the ids that their clients gave them: a unique push asks for its id. The
+// packets of a queue with one id, in any state, share a group, as packets with one key do; it only
+// counts them. A tree holds the unfinished packets of all groups, by group and identity. A window
+// has an id until its time is over, whatever becomes of the packet; its record is a timer. The
+// youngest of a group holds the id.
 type uniques struct {
 	ids      keyTable       // head of a group is how many packets and windows have the id
 	groups   sparse[uint32] // by number of the packet

@@ -6,10 +6,10 @@ import "iter"
 // no lane has, comes before all in it.
 const worst = Oldest + 1
 
-// Worst gives the ready and delayed packets of a queue, those first that it can best do without: of
-// priority 0, then of the highest priority number, and of equal ones the newest. It is valid until
-// the index changes. Each costs O(log n). From the first call on the index keeps the lanes of the
-// queue in this order, as long as it has several.
+// Worst gives the ready and delayed packets of a queue, the most dispensable first: priority 0,
+// then the highest priority number, and of equal ones the newest. It is valid until the index
+// changes. Each costs O(log n). From the first call on the index keeps the lanes of the queue in
+// this order, as long as it has several.
 func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 	return func(yield func(Packet) bool) {
 		if !x.hasQueue(q) {

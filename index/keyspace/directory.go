@@ -64,7 +64,7 @@ func (e *Entry) Kind() Kind {
 	return e.kind
 }
 
-// IsValue says that the name is that of a string or hash.
+// IsValue says whether a string or hash has the name.
 func (e *Entry) IsValue() bool { return e.kind == String || e.kind == Hash }
 
 // Queue returns the queue that has the name, or will have it when it holds something; 0 is none.

@@ -11,7 +11,7 @@ type Field struct {
 // Name returns the name.
 func (f *Field) Name() string { return f.name }
 
-// fields are those of one hash.
+// fields holds the fields of one hash.
 type fields struct {
 	slots  slots[Field]
 	live   int
