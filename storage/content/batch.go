@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Batch is what one Apply writes: all of it or nothing. One goroutine fills it; Apply only reads
+// Batch holds what one Apply writes: all of it or nothing. One goroutine fills it; Apply only reads
 // it. After Reset it is empty and uses its memory again.
 //
 // It is a list of entries, each encoded as the journal has it when the call is made. Of a key that
@@ -50,14 +50,14 @@ type batchEntry struct {
 	withPacket bool // it deletes a part of the delivery state of a packet that goes
 }
 
-// kind is that of an entry that is written.
+// kind returns the kind of an entry that is written.
 func (e *batchEntry) kind() EntryKind { return EntryKind(e.raw[0]) }
 
 func (e *batchEntry) puts() bool { return e.raw != nil && !e.kind().Deletes() }
 
 func (e *batchEntry) key() []byte { return e.raw[2 : 2+e.raw[1]] }
 
-// value is that of a put.
+// value returns the value that the entry puts.
 func (e *batchEntry) value() []byte {
 	if e.apart != nil {
 		return e.apart
@@ -317,7 +317,7 @@ func (b *Batch) Body(pieces [][]byte, hides []uint32) ([][]byte, []uint32) {
 	return pieces, hides
 }
 
-// known is what the first call for a key says of the store.
+// known tells what the first call for a key says of the store.
 type known struct {
 	stored bool // it has the key
 	unsure bool // or may have it, though it does not show

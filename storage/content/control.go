@@ -21,7 +21,7 @@ type Marks struct {
 // can be used up.
 const FirstSeq uint64 = 1 << 63
 
-// FirstMarks are those of an empty store.
+// FirstMarks returns the marks of an empty store.
 func FirstMarks() Marks {
 	return Marks{NextSeq: FirstSeq, LowSeq: FirstSeq - 1, NextQueue: 1}
 }
@@ -45,8 +45,8 @@ func AppendControl(dst []byte, c *Control) []byte {
 		uint64(c.Time), c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash)
 }
 
-// Follow makes the record that of a batch, if it is of an earlier one: the table that had it is
-// missing, which was accepted. Numbers that were given meanwhile are not given again.
+// Follow makes an earlier control record follow a batch whose own is lost: the table that had it is
+// missing, and that was accepted. Numbers that were given meanwhile are not given again.
 func (c *Control) Follow(batch uint64) (late bool) {
 	const skipped = 1 << 40
 	if c.Batch >= batch {

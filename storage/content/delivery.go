@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// State is what a packet waits for. The numbers are those of index.State, and are stored as they
+// State is what a packet waits for. They have the numbers of index.State, and are stored as they
 // are.
 type State uint8
 
@@ -84,9 +84,9 @@ func (id NoteID) String() string {
 	return fmt.Sprintf("note %d of %d", id.Kind, id.Identity)
 }
 
-// The record of a delivery state is one msgpack map with small integers for names, in rising
-// order. A field without a value is left out. It is written by hand, like that of a packet,
-// because each claim writes one.
+// The record of a delivery state is one msgpack map with small integers for names, in rising order.
+// A field without a value is left out. It is written by hand, like a packet's record, because each
+// claim writes one.
 const (
 	stateUntil      = 2
 	stateAttempts   = 3

@@ -56,7 +56,7 @@ func (b *Batch) deleteStates(identity uint64, stored Stored, withPacket bool) (g
 	return gone
 }
 
-// known is what the store has of a record, of which stored tells.
+// known turns stored into what the store has of a record.
 func (id NoteID) known(stored Stored) known {
 	k := known{stored: stored&(1<<id.Kind) != 0}
 	if id.Kind == 0 {

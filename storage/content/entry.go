@@ -30,7 +30,8 @@ const (
 // Deletes reports whether an entry of the kind has no value.
 func (k EntryKind) Deletes() bool { return k == EntryDelete || k == EntryDeleteUncounted }
 
-// deleteOf is the kind of a delete of a packet, and overOf that of a put in its place.
+// deleteOf returns the kind of an entry that deletes a packet, and overOf of one that puts another
+// in its place.
 func deleteOf(r *Removed) EntryKind {
 	if r.Expires {
 		return EntryDeleteUncounted
@@ -54,7 +55,7 @@ type Entry struct {
 	At      int // where the value is in the body
 }
 
-// EntryBytes is what an entry takes in a table beside its key and value.
+// EntryBytes is the room that an entry takes in a table beside its key and value.
 const EntryBytes = 16
 
 // maxHead is the most that stands in an entry before its value: an expiry that was milliseconds,

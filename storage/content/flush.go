@@ -11,7 +11,7 @@ func FullName(db uint8, name []byte) string { return string(append([]byte{db}, n
 // nothing.
 type Flush [Databases]FlushMark
 
-// FlushMark is what a Flush drops of one database.
+// FlushMark says what a Flush drops of one database.
 type FlushMark struct {
 	Keys   uint64 // heads with a lower ID, and their fields
 	Queues uint32 // queues with a lower ID

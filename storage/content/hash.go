@@ -6,8 +6,8 @@ import (
 	"hash/maphash"
 )
 
-// hashSeed makes the hashes of small payloads those of this process: nobody outside can make two
-// payloads collide.
+// hashSeed makes the hashes of small payloads differ in each process: so nobody outside can make
+// two payloads collide.
 var hashSeed = maphash.MakeSeed()
 
 // ValueHash is the hash by which an index finds packets without a key by their payload. It is never

@@ -35,7 +35,7 @@ type Head struct {
 	Rest      Rest
 }
 
-// Expired reports whether the time of a string or hash has passed at now, as that of a Packet.
+// Expired reports whether the time of a string or hash has passed at now, as Packet.Expired does.
 func (h *Head) Expired(now int64) bool { return h.Expiry != 0 && h.Expiry <= now }
 
 // Field is a field of a hash.
@@ -50,8 +50,8 @@ type Field struct {
 	Rest      Rest
 }
 
-// Mark is what a batch must know of the head or field that was in the store before it. The zero
-// value says that there was none.
+// Mark tells a batch about the head or field that was in the store before it. The zero value says
+// that there was none.
 type Mark struct {
 	Version uint64
 	Large   bool // its value has a record of its own
@@ -73,7 +73,7 @@ func (v ValueID) String() string {
 	return fmt.Sprintf("head %d", v.ID)
 }
 
-// Item is what the record of a head or of a field holds.
+// Item holds the record of a head or of a field.
 type Item struct {
 	Kind     Kind // 0: a field
 	Database uint8

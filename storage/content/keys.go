@@ -135,7 +135,7 @@ func DecodeValueKey(key []byte) (ValueID, error) {
 	return ValueID{}, badKey(key, "a value")
 }
 
-// decodeItemNumbers reads the numbers behind the prefix of a head, or behind that of a field.
+// decodeItemNumbers reads the numbers behind the prefix of a head, or of a field.
 func decodeItemNumbers(key []byte, head, field string) (v ValueID, ok bool) {
 	switch {
 	case len(key) == headKeyLen && string(key[:2]) == head:

@@ -9,10 +9,11 @@ const (
 	// times while it is written and read, and a batch and a table have it whole.
 	MaxPayload = 64 << 20
 	// MaxRecord bounds the full record of a packet: a payload with names, tags and numbers. MaxItem
-	// bounds that of a string or a field, whose value has 1 MiB at most: it may be patched in place.
+	// bounds the record of a string or a field, whose value has 1 MiB at most: it may be patched in
+	// place.
 	MaxRecord = MaxPayload + moreThanValue
 	MaxItem   = 1<<20 + moreThanValue
-	// moreThanValue is what a record has besides.
+	// moreThanValue bounds the rest of a record.
 	moreThanValue = 1 << 17
 	// MaxQueues bounds what clients can make a server remember of names.
 	MaxQueues = 1 << 20

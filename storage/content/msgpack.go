@@ -37,7 +37,7 @@ const (
 // maxDepth bounds how deep a value of an unknown field may nest.
 const maxDepth = 16
 
-// appendSized appends a number in the fewest bytes, behind the form for so many.
+// appendSized appends a number in the fewest bytes, behind the form that tells how many.
 func appendSized(dst []byte, form8 byte, v uint64) []byte {
 	switch {
 	case v <= math.MaxUint8:
@@ -252,7 +252,7 @@ func (r *reader) take(n uint64) []byte {
 	return b
 }
 
-// number reads so many bytes: 1, 2, 4 or 8.
+// number reads a number of 1, 2, 4 or 8 bytes.
 func (r *reader) number(bytes uint64) uint64 {
 	switch b := r.take(bytes); len(b) {
 	case 1:
@@ -332,8 +332,8 @@ func (r *reader) array() int { return r.parts(formArray, formArray16, 1) }
 // fields reads the number of fields of a map; each takes two bytes at least.
 func (r *reader) fields() int { return r.parts(formMap, formMap16, 2) }
 
-// parts reads a number of parts which take so many bytes each, at least. A number that cannot be
-// true is refused here.
+// parts reads how many parts follow, each of at least each bytes. A number that cannot be true is
+// refused here.
 func (r *reader) parts(fix, form16 byte, each int) int {
 	var n uint64
 	c := r.code()

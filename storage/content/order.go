@@ -44,7 +44,7 @@ func CheckOrders(orders []Order) error {
 	return nil
 }
 
-// Orders are those of a queue, each tag once, sorted by their bytes.
+// Orders holds the orders of a queue, each tag once, sorted by their bytes.
 type Orders []Order
 
 // appendOrders appends a map from tags to arrays of values.

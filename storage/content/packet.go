@@ -32,7 +32,7 @@ func (id PacketID) String() string {
 	return string(strconv.AppendUint(append(b, '/'), id.Seq, 10))
 }
 
-// Packet is what a record holds. Times are Unix milliseconds, 0 is none.
+// Packet holds what a record says. Times are Unix milliseconds, 0 is none.
 type Packet struct {
 	Key        []byte // nil: no key; empty and not nil: the empty key
 	Payload    []byte
@@ -82,7 +82,7 @@ func ExtraBytes(tags []Tag, producer string, unique []byte) int {
 // say. Any other packet is wide.
 const MaxNarrow = 0xffff
 
-// IsWide reports whether a packet with a key and a payload of so many bytes is wide.
+// IsWide reports whether a packet is wide, by the lengths of its key and payload.
 func IsWide(key, payload int) bool { return key > MaxNarrow || payload > MaxNarrow }
 
 // Wide reports whether the packet is wide.
@@ -92,7 +92,7 @@ func (m *Meta) Wide() bool { return IsWide(len(m.Key), int(m.Size)-len(m.Key)) }
 // its expiry, and not at it.
 func (p *Packet) Expired(now int64) bool { return p.Expiry != 0 && p.Expiry <= now }
 
-// Expired is that of Packet.
+// Expired reports what Packet.Expired does.
 func (m *Meta) Expired(now int64) bool { return m.Expiry != 0 && m.Expiry <= now }
 
 // SetHash is one packet's share of Control.Hash, which is the sum, modulo 2^64, over the live

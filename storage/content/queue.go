@@ -22,7 +22,7 @@ type Queue struct {
 	Rest Rest
 }
 
-// Expired reports whether the time of the queue has passed at now, as that of a Packet.
+// Expired reports whether the time of the queue has passed at now, as Packet.Expired does.
 func (q *Queue) Expired(now int64) bool { return q.Expiry != 0 && q.Expiry <= now }
 
 const (

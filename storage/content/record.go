@@ -84,7 +84,7 @@ func DecodeMeta(rec []byte, m *Meta) error {
 	return err
 }
 
-// MetaRest is what a record holds and Meta does not. What is bytes aliases the record.
+// MetaRest holds what a record has and Meta has not. Its byte slices alias the record.
 type MetaRest struct {
 	producer, payload []byte
 	Size              uint64 // of the payload

@@ -109,7 +109,7 @@ var SettingsTable = []Setting{
 		field: 24, At: func(s *Settings) any { return &s.AlertAge }},
 }
 
-// DefaultSettings are those of a queue that has none of its own.
+// DefaultSettings returns the settings of a queue that has none of its own.
 func DefaultSettings() (s Settings) {
 	for i := range SettingsTable {
 		if at, ok := SettingsTable[i].At(&s).(*int64); ok {
@@ -125,7 +125,7 @@ func (k *Setting) IsZero(s *Settings) bool {
 	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
-// Full is what becomes of a push to a queue that holds as much as its bound allows.
+// Full says what becomes of a push to a queue that is at its bound.
 type Full uint8
 
 const (

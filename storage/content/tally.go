@@ -8,7 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Tally is what the control record counts and a scan must reproduce: the packets without expiry,
+// Tally holds what the control record counts and a scan must reproduce: the packets without expiry,
 // all heads, fields and ids of unique pushes, and all delivery states. Packets with an expiry come
 // and go by the clock, so they are not counted.
 type Tally struct {
@@ -22,7 +22,7 @@ type Tally struct {
 	DeliveryHash uint64 // sum over them of the xxhash64 of their identity, modulo 2^64
 }
 
-// counted is what an entry of a batch counts as.
+// counted says what an entry of a batch counts as.
 type counted uint8
 
 const (
@@ -45,7 +45,7 @@ func (t *Tally) of(c counted) (n, hash *uint64) {
 	return new(uint64), new(uint64)
 }
 
-// count adds so many with a hash, or takes them away where they are negative.
+// count adds a hash times times, or takes it away where times is negative.
 func (t *Tally) count(c counted, times int, hash uint64) {
 	n, sum := t.of(c)
 	*n += uint64(times) // modulo 2^64
@@ -58,7 +58,7 @@ func deliveryHash(identity uint64) uint64 {
 	return xxhash.Sum64(b[:])
 }
 
-// Add counts a packet; expiry is that of its record, 0 for none.
+// Add counts a packet; expiry is as its record says, 0 for none.
 func (t *Tally) Add(id PacketID, expiry int64) {
 	if expiry == 0 {
 		t.count(countedPacket, 1, SetHash(id))
@@ -83,9 +83,9 @@ func (t *Tally) Merge(other Tally) {
 	}
 }
 
-// Check compares the packets of a scan with those of this tally, of the control record. It returns
-// a *MismatchError when they differ. unread is how many records the scan could not read: each of
-// them may be a packet without expiry, so only what they cannot explain is a difference.
+// Check compares the packets of a scan with the packets of this tally, of the control record. It
+// returns a *MismatchError when they differ. unread is how many records the scan could not read:
+// each of them may be a packet without expiry, so only what they cannot explain is a difference.
 func (t Tally) Check(scan Tally, unread uint64) error { return t.check(countedPacket, scan, unread) }
 
 // CheckKeys does the same for heads, fields and ids of unique pushes.

@@ -15,7 +15,7 @@ var (
 	ErrLoss = errors.New("acknowledged batches are missing")
 )
 
-// Unreadable is what is wrong with one record. Who reads many may go on with the next one.
+// Unreadable says what is wrong with one record. A reader of many may go on with the next one.
 type Unreadable struct {
 	Name string // of what it is about
 	Err  error  // wraps ErrDamaged
