@@ -27,7 +27,7 @@ type Figures struct {
 	LastFlushed time.Time // zero: nothing was, since the start
 }
 
-// Work is what was done in the background since the start, of one kind.
+// Work tells how much work of one kind was done in the background since the start.
 type Work struct {
 	Done     uint64        // times that it was done
 	Took     time.Duration // for these
@@ -62,7 +62,8 @@ func (c *Commits) add(b *content.Batch, took time.Duration) {
 	c.Entries.add(uint64(b.Len()))
 }
 
-// Figures returns those of about this moment. It touches no disk, and any goroutine may call it.
+// Figures returns the figures of about this moment. It touches no disk, and any goroutine may call
+// it.
 func (s *Store) Figures() Figures {
 	list := s.tables.List()
 	dead, _ := s.deadAndLive(list)

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
-// Files are those of a data folder as a kill would leave it after one batch, whatever is written
-// later. They are closed before the store: while they are open, what they hold takes room on the
-// disk, deleted or not.
+// Files holds the files of a data folder as a kill would leave them after one batch, whatever is
+// written later. They are closed before the store: while they are open, what they hold takes room
+// on the disk, deleted or not.
 type Files struct {
 	List []File
 

@@ -50,7 +50,8 @@ func StateKey(identity uint64) string { return fmt.Sprint("delivery state ", ide
 // damaged.
 func Plain(err error) string { return strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": ") }
 
-// Found is what is wrong with a folder. Memory is bounded: findings past ten thousand are counted.
+// Found lists what is wrong with a folder. Memory is bounded: findings past ten thousand are
+// counted.
 type Found struct {
 	Findings []Finding // none of a sound folder
 	More     int       // that are not listed

@@ -261,9 +261,9 @@ func (s *Store) mergeBeside() (worked bool, rest time.Duration, err error) {
 	return merged.Any, 0, err
 }
 
-// besideDue says whether a merge beside another one is due, where level 0 has so many tables and it
-// takes some of them: where those are many, as it writes all of level 1 anew, or where data waits
-// and will not when they are gone.
+// besideDue says whether a merge beside another one is due. zero is how many tables level 0 has,
+// takes how many of them it would merge. Many are worth it, as it writes all of level 1 anew. So
+// are fewer, if data waits and will not when they are gone.
 func besideDue(zero, takes int) bool {
 	waits := func(tables int) bool { return float64(tables) > dataPart*waitTables }
 	return takes > mergeGroups || waits(zero) && !waits(zero-takes)
@@ -308,7 +308,7 @@ func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	return o
 }
 
-// buried notes that so many bytes of what nobody needs are gone.
+// buried notes that n bytes are gone that nobody needs.
 func (s *Store) buried(n int64) {
 	for dead := s.dead.Load(); !s.dead.CompareAndSwap(dead, max(0, dead-n)); dead = s.dead.Load() {
 	}

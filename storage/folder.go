@@ -224,8 +224,8 @@ func (f *folder) flock(lock *os.File, how int) error {
 	return nil
 }
 
-// holder says who holds a lock. The number in the file is that of who served the folder last, which
-// is the holder unless somebody looks at it.
+// holder says who holds a lock. The file has the process id of the server that held the folder
+// last. That is the holder, unless somebody looks at it.
 func holder(lock *os.File) string {
 	if unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
 		return "processes that look at it"

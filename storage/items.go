@@ -111,7 +111,8 @@ func (w *itemWalk) give(key []byte, v content.ValueID, i *content.Item, fn func(
 	return fn(v, &w.head, nil, damage)
 }
 
-// passValues passes the values before that of an item, or all, which belong to nothing.
+// passValues passes the values before the value of an item, or all if until is nil. They belong to
+// nothing.
 func (w *itemWalk) passValues(until []byte) error {
 	for ; w.values != nil && w.values.Valid(); w.values.Next() {
 		e := w.values.Entry()

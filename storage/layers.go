@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
-// layers are what a read looks through, the newest first: the open window, the frozen ones that
+// layers holds what a read looks through, the newest first: the open window, the frozen ones that
 // wait to become tables, and the tables.
 //
 // Invariant: the three together are the state after the last batch, at every moment, for every key.
@@ -71,8 +71,7 @@ func (l *layers) drop() {
 	l.frozen = slices.Delete(l.frozen, 0, 1)
 }
 
-// waiting returns the bytes of all windows, those that they take of the journal, and how many are
-// frozen.
+// waiting returns the bytes of all windows, their bytes in the journal, and how many are frozen.
 func (l *layers) waiting() (bytes, logged int64, frozen int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

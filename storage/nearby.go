@@ -6,9 +6,10 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
-// nearby is what a reader has last read of the journal. Packets that follow each other were mostly
-// pushed so, or the other way round, and lie side by side there: one that lies within nearGap of
-// the bytes before it brings nearBytes with it. A read costs as much as copying some 10 KiB.
+// nearby keeps what a reader has last read of the journal. Packets that follow each other were
+// mostly pushed so, or the other way round, and lie side by side there: one that lies within
+// nearGap of the bytes before it brings nearBytes with it. A read costs as much as copying some 10
+// KiB.
 type nearby struct {
 	segment uint32 // 0: nothing was read
 	from    int64

@@ -77,8 +77,8 @@ type Options struct {
 	// Limits say when a batch is full. The zero value is 16,384 entries and 4 MiB.
 	Limits content.Limits
 
-	// Epoch is that of this start, which its batches have. It must be above those of all starts
-	// before. 0 is one more than the last one.
+	// Epoch numbers this start, and its batches have it. It must be above the epochs of all starts
+	// before. 0 stands for one more than the last one.
 	Epoch uint64
 
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
@@ -94,10 +94,10 @@ type Options struct {
 	tune tuning
 }
 
-// tuning is what tests replace.
+// tuning holds what tests replace.
 type tuning struct {
 	stat func(path string) (free, total int64, err error)
-	step func(bytes int64) // before a step of a merge comes in force, which made so many
+	step func(bytes int64) // before a step of a merge comes in force, with the bytes that it made
 }
 
 // fill sets what was left out.

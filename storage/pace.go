@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What may wait for the background: three windows of entries, a journal of eight windows, and so
-// many tables of level 0, each of which makes a lookup slower.
+// What may wait for the background: three windows of entries, a journal of eight windows, and
+// tables of level 0, each of which makes a lookup slower.
 const (
 	waitWindows = 3
 	fullJournal = 8
@@ -27,8 +27,8 @@ func (s *Store) behind() (part float64) {
 		part = max(float64(bytes)/float64(waitWindows*window), float64(logged)/float64(fullJournal*window))
 	}
 	if s.fails(merging) == nil {
-		// Deletions take room before a merge gives it back. They wait for a step of one that does where
-		// what waits could become tables in the room that the merge leaves, or in that of this step.
+		// Deletions take room before a merge gives it back. They wait for a step of such a merge where
+		// what waits could become tables: in the room that the merge leaves, or in the room of this step.
 		if free := s.guard.get().Free; free < (waitWindows+freeWindows+1)*window && s.short() {
 			part = max(part, 1)
 			if free < bytes+(freeWindows+1)*window {

@@ -16,8 +16,8 @@ type slot struct {
 	below           bool // what lies below the window may have the key
 }
 
-// window is what the batches between two freezes leave: of each key its last entry. Payloads stay
-// in the journal.
+// window holds what the batches between two freezes leave: of each key its last entry. Payloads
+// stay in the journal.
 //
 // A key that comes and goes within a window leaves nothing, and never was in a table. One that
 // something below may have leaves its deletion.
@@ -40,7 +40,7 @@ func newWindow(from journal.Mark) *window {
 	return &window{entries: pendingKeys{lowest: math.MaxUint64}, from: from, upto: from, done: make(chan struct{})}
 }
 
-// leastBytes is what an entry counts at least: what the window has of it.
+// leastBytes is the least that an entry counts as: the window's own memory for it.
 const leastBytes = 64
 
 // find returns what the window has of a key. Of a packet that it deletes it may know nothing.
@@ -55,7 +55,7 @@ func (p *pending) bytes() int64 {
 	return max(int64(p.key[content.MaxKey])+int64(p.length)+content.EntryBytes, leastBytes)
 }
 
-// take takes the content of a batch in, whose entries begin so many bytes behind the place of its
+// take takes the content of a batch in, whose entries begin overhead bytes behind the place of its
 // record. It is the only way into a window, for Apply and for a start, which does not know what the
 // entries hide.
 func (w *window) take(at journal.Place, overhead int, control []byte, body [][]byte, count uint32, hides []uint32, upto journal.Mark) error {

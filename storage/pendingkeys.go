@@ -49,8 +49,8 @@ type sequence struct {
 
 const (
 	piece = 1 << 10 // entries in one
-	// spread is how many places a key may have on average. Those behind a longer gap wait in the
-	// map, until there are so many that the gap is short.
+	// spread is how many places a key may have on average. Keys behind a longer gap wait in the map,
+	// until there are enough to make the gap short.
 	spread, few = 8, 64
 	// middle is where sequences and identities begin, upwards and downwards.
 	middle = 1 << 63
@@ -224,8 +224,8 @@ func (s sortable) compare(o sortable) int {
 	return cmp.Or(cmp.Compare(s.a, o.a), cmp.Compare(s.b, o.b), cmp.Compare(s.c, o.c))
 }
 
-// sorted returns the keys of the window, and that of the control record, in the order of tables:
-// one that another begins with comes first, since what follows it is zero.
+// sorted returns the keys of the window and of the control record, in the order of tables: one that
+// another begins with comes first, since what follows it is zero.
 func (w *window) sorted() []sortable {
 	n := 1
 	for _, keys := range w.deleted {

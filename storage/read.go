@@ -18,7 +18,8 @@ const (
 	runGap    = 256
 )
 
-// keepRead is how many bytes of records a readState keeps: those of long payloads would stay.
+// keepRead is how many bytes of records a readState keeps: else the memory of long payloads would
+// stay.
 const keepRead = 4 << 20
 
 // readState is memory that Read uses again.

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
-// records are those of which a store has one each.
+// records holds the records of which a store has one each.
 type records struct {
 	control content.Control
 	flush   content.Flush

@@ -22,9 +22,9 @@ var ErrKept = errors.New("the folder is whole and in its place, but its name may
 // not taken for a data folder, since it has no format.
 const restoringName = "restoring"
 
-// Restore begins to make the data folder dir, which is empty or not there, of files that have so
-// many bytes. Keep or Discard must follow. The error wraps ErrFull if the disk has no room for
-// them, ErrNotEmpty if something is in dir, and ErrNotFolder if that is of another restore.
+// Restore begins to make the data folder dir, which is empty or not there, of files whose sizes add
+// up to bytes. Keep or Discard must follow. The error wraps ErrFull if the disk has no room for
+// them, ErrNotEmpty if something is in dir, and ErrNotFolder if another restore left that.
 func Restore(dir string, bytes int64) (_ *Restoration, err error) {
 	err = os.Mkdir(dir, 0o700)
 	r := &Restoration{made: err == nil}

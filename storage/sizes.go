@@ -23,7 +23,7 @@ const (
 	maxWindow = 64 << 20
 )
 
-// sizesFor returns the sizes for a file system of so many bytes; window is 0 unless a test says it.
+// sizesFor returns the sizes for a file system of total bytes; window is 0 unless a test says it.
 func sizesFor(total, window int64) sizes {
 	if window == 0 {
 		window = min(max(total/64, minWindow), maxWindow)
@@ -56,7 +56,7 @@ const (
 // allowance is how many dead bytes there may be, however little is live.
 func (s sizes) allowance() int64 { return 4 * s.window }
 
-// FileSizes is what a data folder takes on its file system, in bytes of blocks: a file with holes
+// FileSizes says what a data folder takes on its file system, in bytes of blocks: a file with holes
 // counts for what it really takes.
 type FileSizes struct {
 	Total   int64 // all files and folders

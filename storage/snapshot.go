@@ -21,7 +21,7 @@ type Snapshot struct {
 	records
 
 	tolerate func(Finding) // of a tolerant view; nil otherwise
-	shown    atomic.Int64  // bytes that scans showed, with those of large payloads and values
+	shown    atomic.Int64  // bytes that scans showed, large payloads and values included
 }
 
 // Snapshot returns the state after the last batch that Apply wrote, or a later one. It waits until

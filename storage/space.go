@@ -93,8 +93,8 @@ func (g *guard) refresh() {
 	g.space.Free, g.space.Total, g.space.Level = free, total, level
 }
 
-// LeastFree is below how many free bytes of a file system of so many no packet is taken, where
-// payloads are not long.
+// LeastFree returns how many bytes of a file system of total bytes must be free, or no packet is
+// taken. Longer payloads need more.
 func LeastFree(total int64) int64 { return keepWindows * sizesFor(total, 0).window }
 
 // nearWindows is how much room lets look at the disk before every batch, in windows.
@@ -117,7 +117,7 @@ func (g *guard) look() error {
 	return nil
 }
 
-// freeWindows is what a merge leaves free: what windows and the journal need.
+// freeWindows is how many windows' room a merge leaves free: windows and the journal need it.
 const freeWindows = 2
 
 // roomToMerge returns how many bytes a merge may take for a while: at least 4.
@@ -126,9 +126,9 @@ func (g *guard) roomToMerge() int64 {
 	return max(g.get().Free-freeWindows*g.sizes.window, 4)
 }
 
-// roomLeft returns an error that wraps ErrFull where a merge has taken more than it may. What it
-// made is by so many bytes more than the room that comes back for it. Where it is less, there is
-// more room soon: until then the journal keeps a segment.
+// roomLeft returns an error that wraps ErrFull where a merge has taken more than it may. grows is
+// what it made, less the room that comes back for that. If it is negative, there is more room soon:
+// until then the journal keeps a segment.
 func (g *guard) roomLeft(grows int64) error {
 	g.refresh()
 	if need, free := freeWindows*g.sizes.window, g.get().Free; free < need && (grows >= 0 || free < g.sizes.segment) {

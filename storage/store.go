@@ -65,7 +65,7 @@ type Store struct {
 	done sync.WaitGroup // the goroutines that this ends
 }
 
-// parts are those of an open folder, also for who only looks.
+// parts holds the parts of an open folder, also for who only looks.
 type parts struct {
 	folder  *folder
 	anchor  *anchor
@@ -117,7 +117,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// damaged makes damage of tables or of the journal that of the folder.
+// damaged turns damage of tables or of the journal into damage of the folder.
 func damaged(err error) error {
 	if errors.Is(err, tables.ErrDamaged) || errors.Is(err, journal.ErrDamage) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// work is what is done in the background.
+// work is a kind of work that is done in the background.
 type work uint8
 
 const (
@@ -49,7 +49,7 @@ func (t *troubles) did(what work, took time.Duration) {
 	w.Took += took
 }
 
-// figures are those of all kinds of work, by their names.
+// figures returns the figures of all kinds of work, by their names.
 func (t *troubles) figures() map[string]Work {
 	t.mu.Lock()
 	defer t.mu.Unlock()

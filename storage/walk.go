@@ -98,13 +98,13 @@ func (c *count) item(v content.ValueID, h *content.Head, f *content.Field, damag
 	return c.to.Item(v, h, f, damage)
 }
 
-// Walk is that of its scans. Where v wants the Whole, a tolerant view notes values that belong to
-// nothing, too.
+// Walk walks through all scans. Where v wants the Whole, a tolerant view notes values that belong
+// to nothing, too.
 func (n *Snapshot) Walk(v Visitor) error {
 	return Scans{n.queues, n.uniques, n.states, n.packets, n.items}.Walk(v, n.control.Tally)
 }
 
-// Walk is that of a snapshot of now, and counts what it showed for Verify.
+// Walk walks through a snapshot of now, and counts what it showed for Verify.
 func (s *Store) Walk(v Visitor) error {
 	n, err := s.snapshot()
 	if err != nil {
@@ -146,9 +146,9 @@ func (s *Store) Verify(scan content.Tally) error {
 	return mismatch
 }
 
-// adopt makes the tally that of the store when a loss is accepted. mismatch is nil when they agree:
-// then the store begins. It runs between two commits: each starts from the control record that the
-// one before it left.
+// adopt gives the store the tally of the scan when a loss is accepted. mismatch is nil when they
+// agree: then the store begins. It runs between two commits: each starts from the control record
+// that the one before it left.
 func (s *Store) adopt(scan content.Tally) (mismatch, err error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()

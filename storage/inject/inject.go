@@ -76,7 +76,7 @@ func Sample(t testing.TB, oneIn int) (first, stride int) {
 	return 1 + r.IntN(oneIn), oneIn
 }
 
-// Rand is what a test draws its sample from. The seed is logged.
+// Rand returns the generator from which a test draws its sample. It logs the seed.
 func Rand(t testing.TB) *rand.Rand {
 	t.Helper()
 	t.Logf("to have the same sample again: -sample %d", chosen())

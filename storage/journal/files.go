@@ -51,7 +51,7 @@ func (j *Journal) stock(n int) error {
 	}
 }
 
-// begin begins a segment in a file of so many bytes or more. A record that is longer than a segment
+// begin begins a segment in a file of at least need bytes. A record that is longer than a segment
 // gets a file of its own.
 func (j *Journal) begin(need int64) error {
 	j.mu.Lock()
@@ -101,8 +101,8 @@ func (j *Journal) make(size int64, fill bool) (*segment, error) {
 	return &segment{file: file, size: size}, nil
 }
 
-// Release gives up the segments before that of a mark, up to which all is in tables. Their files
-// are used again, or removed where enough are free. After an error the next call tries again.
+// Release gives up the segments before the segment of a mark, up to which all is in tables. Their
+// files are used again, or removed where enough are free. After an error the next call tries again.
 func (j *Journal) Release(upto Mark) error {
 	j.mu.RLock()
 	keep := j.opts.Spares + 1

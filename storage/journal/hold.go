@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Hold is what a journal has at one moment. It can be read while the journal goes on.
+// Hold keeps what a journal has at one moment. It can be read while the journal goes on.
 type Hold struct {
 	journal  *Journal
 	Segments []HeldSegment // by their numbers

@@ -75,7 +75,7 @@ type Mark struct {
 	Sum     uint64
 }
 
-// Content is what a record says. The frame around it is the journal's own.
+// Content holds what a record says. The frame around it is the journal's own.
 type Content struct {
 	Batch   uint64
 	Control []byte   // at most 65,535 bytes
@@ -83,7 +83,7 @@ type Content struct {
 	Body    [][]byte // the entries, in pieces; below 4 GiB
 }
 
-// Overhead is what stands in a record before its entries, in bytes.
+// Overhead returns how many bytes of a record stand before its entries.
 func (c *Content) Overhead() int { return headSize + len(c.Control) }
 
 // Open opens the journal in a folder that exists. Nothing in the folder changes.

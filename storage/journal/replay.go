@@ -53,7 +53,7 @@ type mapped struct {
 }
 
 // Window maps the records behind one mark up to another, and checks their chain once more. None of
-// them may be released before the window is closed. Before Begin, the records are those of Replay.
+// them may be released before the window is closed. Before Begin, it has the records of Replay.
 func (j *Journal) Window(after, upto Mark) (*Window, error) {
 	j.mu.RLock()
 	begun := slices.Clone(j.begun)
@@ -117,7 +117,7 @@ func (r *reader) read(segments []*segment, upto uint64, fn func(Record) error) (
 }
 
 // CatchFault calls fn where the device could not give a page of a mapped file, which is a fault.
-// was is what SetPanicOnFault returned.
+// was must come from SetPanicOnFault.
 func CatchFault(was bool, fn func()) {
 	debug.SetPanicOnFault(was)
 	p := recover()

@@ -27,7 +27,7 @@ var (
 	recordMagic  = [4]byte([]byte("HFRC"))
 )
 
-// header is what a segment begins with.
+// A segment begins with its header.
 type header struct {
 	Magic  [8]byte
 	Number uint64   // from 1 on
@@ -35,7 +35,7 @@ type header struct {
 	Sum    uint64   // of the bytes before
 }
 
-// head is what a record begins with. Its control record and its entries follow.
+// A record begins with its head. Its control record and its entries follow.
 type head struct {
 	Magic    [4]byte
 	Length   uint32 // of the record without padding, in bytes

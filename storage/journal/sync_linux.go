@@ -18,7 +18,7 @@ type syncer struct {
 const (
 	quickSync = 2 * time.Millisecond  // the mean below which a sync is quick
 	slowSync  = 20 * time.Millisecond // one of these is slow
-	calmSyncs = 1000                  // so many must follow a slow one
+	calmSyncs = 1000                  // how many must follow a slow one
 )
 
 func (s *syncer) datasync(f *os.File) error {

@@ -55,8 +55,8 @@ func (b Built) discard() {
 }
 
 // Build makes tables of some level from entries, which come sorted by key, the highest version of a
-// key first. Each is about so many bytes. What it made is written, synced, and read back: it is
-// what went in. After an error, or a fault of what it reads, nothing is left.
+// key first. Each has about size bytes. They are written, synced, and read back: what went in comes
+// out. After an error, or a fault of what it reads, nothing is left.
 func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ Built, err error) {
 	b := &builder{set: s, level: level, size: size}
 	s.pool.Return(z.NewAllocator(firstMemory, ""))
@@ -114,8 +114,8 @@ const firstMemory = 1 << 20
 // of a block that such a value has filled, and of all blocks.
 const longValue = 8 << 20
 
-// begin begins a table, of one value of so many bytes or of many, 0. Badger reads it with its
-// defaults.
+// begin begins a table. It is for one value of long bytes, or for many if long is 0. Badger reads
+// it with its defaults.
 func (b *builder) begin(long int) {
 	b.content, b.version, b.long = digest{}, 0, long
 	o := table.Options{TableSize: uint64(b.size), BlockSize: 4096, BloomFalsePositive: 0.01, AllocPool: b.set.pool}

@@ -32,20 +32,20 @@ type Table struct {
 	Size    int64  // of its file in bytes
 	Sum     uint64 // xxhash64 of its file
 	Entries uint64 // all versions, with those that are deleted or expired
-	// Version is the highest of its entries. In level 0 it is that of all of them; 0 if they have
+	// Version is the highest of its entries. In level 0 all of them have it; it is 0 if they have
 	// several, as in a table that Badger itself made.
 	Version uint64
 }
 
 const suffix = ".sst"
 
-// Name is that of the table's file.
+// Name returns the name of the table's file.
 func (t Table) Name() string { return fmt.Sprintf("%06d%s", t.ID, suffix) }
 
 // Floor says up to where a journal is in tables. The tables do not look into it.
 type Floor struct{ Batch, Segment, Offset, Sum uint64 }
 
-// List is what MANIFEST says. It is replaced as a whole, and never changed.
+// List holds what MANIFEST says. It is replaced as a whole, and never changed.
 type List struct {
 	Format int
 	Window uint64 // the number of the last window that was written
@@ -177,7 +177,7 @@ func ReadList(dir string) (*List, error) {
 	return l, nil
 }
 
-// readFile reads the first bytes of a file, so many at most: a damaged one may have any length.
+// readFile reads the first bytes of a file, no more than most: a damaged one may have any length.
 func readFile(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -27,15 +27,15 @@ type MergeOptions struct {
 	// all of them.
 	Upper int64
 	// Room is asked once a step has made tables, before they come in force: an error ends the merge
-	// before that step. They have so many bytes, and those that go then so many, but for those that
-	// somebody else still reads: these give no room. It may be nil.
+	// before that step. comes is the bytes of these tables, and goes of the tables that they replace.
+	// It leaves out tables that somebody else still reads: they give no room. It may be nil.
 	Room func(comes, goes int64) error
 	// Stepped is called behind each step that came in force, with the bytes of entries that it left
 	// out, and returns the Step of the next one. It may be nil.
 	Stepped func(dropped int64) (step int64)
 }
 
-// Merged is what a merge did.
+// Merged says what a merge did.
 type Merged struct {
 	Any     bool  // there was something to do
 	Dropped int64 // bytes of entries that were left out
@@ -191,9 +191,9 @@ func (s *Set) besideOthers(files []*file) (some []*file) {
 	return some
 }
 
-// oldest leaves out the newest windows of level 0, so that it has so many bytes: what is newer than
-// all that is merged stays above. Behind merges that were cut off, windows may be older than what
-// one beside them made.
+// oldest leaves out the newest windows of level 0, so that about most bytes are left: what is newer
+// than all that is merged stays above. Behind merges that were cut off, windows may be older than
+// what one beside them made.
 func oldest(files []*file, most int64) []*file {
 	if most == 0 {
 		return files
@@ -297,9 +297,9 @@ func (s *Set) gives(files []*file) (n int64) {
 	return n
 }
 
-// passed returns which tables above the output's level may go, and which are left: those that are
-// not read to their end, and those that may have a key of an older one that is left. For a deletion
-// may be gone from the output while what it deletes still stands there.
+// passed returns which tables above the output's level may go, and which are left. A table is left
+// if it is not read to its end, or may have a key of an older one that is left. For a deletion may
+// be gone from the output while what it deletes still stands there.
 func (m *merge) passed() (drop, left []*file) {
 	for _, f := range m.upper {
 		if bytes.Compare(y.ParseKey(f.read.Biggest()), m.last) <= 0 {

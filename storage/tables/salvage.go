@@ -12,9 +12,9 @@ import (
 )
 
 // Salvage puts a table in force that has what can be read of a damaged one, block by block. lost is
-// called with the first key of each block that cannot be read, and with that of the next one; nil
-// is the end of the table. The error wraps ErrDamaged if the table has no index to read it by: then
-// nothing of it is in force.
+// called with the first key of each block that cannot be read, and the first key of the next block;
+// nil is the end of the table. The error wraps ErrDamaged if the table has no index to read it by:
+// then nothing of it is in force.
 func (s *Set) Salvage(t Table, lost func(from, to []byte)) (err error) {
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	data, err := readFile(filepath.Join(s.dir, t.Name()), t.Size)

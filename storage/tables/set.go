@@ -50,8 +50,8 @@ type Options struct {
 // than a quick disk.
 const openers = 2
 
-// Open opens the tables in dir, each of which is what was written. build is an empty folder: what
-// is adopted stays there until Begin, and nothing in dir changes.
+// Open opens the tables in dir, each as it was written. build is an empty folder: what is adopted
+// stays there until Begin, and nothing in dir changes.
 func Open(dir, build string, o Options) (*Set, error) {
 	list, err := ReadList(dir)
 	if err != nil {

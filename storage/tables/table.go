@@ -26,7 +26,7 @@ type file struct {
 	merging atomic.Bool // a merge has taken it
 }
 
-// readOptions are those of Badger for reading a table: each block is checked.
+// readOptions returns Badger's options for reading a table: each block is checked.
 func readOptions() *table.Options { return &table.Options{ChkMode: options.OnBlockRead} }
 
 // openFile maps a file. The error wraps ErrDamaged if the file is missing, or has not the size and
@@ -102,7 +102,7 @@ func (f *file) release() {
 func (f *file) damage(what any) error { return fmt.Errorf("%w: %s: %v", ErrDamaged, f.Name(), what) }
 
 // catchDamage makes an error of a panic: of Badger, or of a page that the device cannot read. was
-// is what SetPanicOnFault returned. A nil pointer is no damage: it is passed on.
+// must come from SetPanicOnFault. A nil pointer is no damage: it is passed on.
 func catchDamage(err *error, was bool) {
 	debug.SetPanicOnFault(was)
 	p := recover()
@@ -115,7 +115,7 @@ func catchDamage(err *error, was bool) {
 	}
 }
 
-// run reads tables one after the other: those of a level, by key, or one of level 0. It stands
+// run reads tables one after the other: all of a level, by key, or one of level 0. It stands
 // nowhere before the first next.
 //
 // Badger's iterator ends where it meets damage, without a word. So each table must give as many

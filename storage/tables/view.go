@@ -26,16 +26,16 @@ type View struct {
 	refs  atomic.Int64
 }
 
-// viewOptions are those of Badger for reading tables: no caches beside the system's, and each block
-// is checked.
+// viewOptions returns Badger's options for reading tables: no caches beside the system's, and each
+// block is checked.
 func viewOptions(dir string) badger.Options {
 	return badger.DefaultOptions(dir).WithReadOnly(true).WithBypassLockGuard(true).WithLogger(nil).
 		WithBlockCacheSize(0).WithIndexCacheSize(0).WithMetricsEnabled(false).
 		WithCompression(options.None).WithChecksumVerificationMode(options.OnBlockRead)
 }
 
-// newView opens files, whose tables become those of the list. Badger opens them through links in a
-// folder that has nothing else: it removes what no list names.
+// newView opens files as the tables of a list. Badger opens them through links in a folder that has
+// nothing else: it removes what no list names.
 func newView(links string, l List, files []*file) (_ *View, err error) {
 	slices.SortFunc(files, func(a, b *file) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), y.CompareKeys(a.read.Smallest(), b.read.Smallest()))
