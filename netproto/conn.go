@@ -33,7 +33,7 @@ type link interface {
 	local() net.Addr
 }
 
-// watch is what the loop wants to be told of.
+// watch names what the loop wants to be told of.
 type watch struct{ reads, writes, hangUp bool }
 
 // conn is a connection: it hands what arrives to its session, and sends what that replies. The

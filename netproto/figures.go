@@ -5,7 +5,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
-// Figures are those of a queue, by their places in words.QueueFigures.
+// Figures returns the figures of a queue, by their places in words.QueueFigures.
 func Figures(q *broker.QueueFigures) [words.Figures]int64 {
 	return [words.Figures]int64{
 		words.Ready:     int64(q.Ready),

@@ -20,9 +20,9 @@ var (
 	errCrowded       = fmt.Errorf("handshake took longer than %v, and %d are under way", fairHandshakeTime, maxHandshakes)
 )
 
-// handshakes are those of a server that are under way. If there are maxHandshakes, the next waits
-// until one ends. The oldest gets fairHandshakeTime then. So clients that say nothing do not keep
-// others out, and a thousand that come at once get in one after the other.
+// handshakes holds the handshakes of a server that are under way. If there are maxHandshakes, the
+// next waits until one ends. The oldest gets fairHandshakeTime then. So clients that say nothing do
+// not keep others out, and a thousand that come at once get in one after the other.
 type handshakes struct {
 	places chan struct{} // holds one for each
 	mu     sync.Mutex

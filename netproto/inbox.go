@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// inbox is what has arrived and is not carried out.
+// inbox holds what has arrived and is not carried out.
 type inbox struct {
 	in        []byte
 	tried     int // bytes of in that are no whole request; 0: they are to be looked at
@@ -83,7 +83,7 @@ func (c *conn) keep(in []byte, n int) {
 	}
 }
 
-// resize gives the buffer another capacity, which counts with those of the others.
+// resize gives the buffer another capacity, which counts for Buffers.
 func (c *conn) resize(size int) {
 	if size == cap(c.in) {
 		return

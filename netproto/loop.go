@@ -133,7 +133,7 @@ func (l *Loop) Do(fn func(tx *broker.Tx) error) error {
 	return <-done
 }
 
-// answer is what Do returns. It leaves with the replies of its turn.
+// answer holds what Do returns. It leaves with the replies of its turn.
 type answer struct {
 	to      chan<- error
 	err     error
@@ -298,8 +298,9 @@ func (l *Loop) sleep() time.Duration {
 	return time.Duration(max(0, min(wait, longestSleep.Milliseconds()))) * time.Millisecond
 }
 
-// serve gives connections that are ready their turn, until all had it, the batch is full, so many
-// replies were made that they should leave, or show who must go, or others should be heard.
+// serve gives connections that are ready their turn. It ends when all had it, the batch is full, or
+// others should be heard. It ends, too, when so many replies were made that they should leave, or
+// show who must go.
 func (l *Loop) serve() {
 	l.fair.begin(l.ready)
 	begun := l.micros()

@@ -12,7 +12,7 @@ func NewMessage(b []byte) *Message { return &Message{bytes: b} }
 // Append appends the message to dst.
 func (m *Message) Append(dst []byte) []byte { return append(dst, m.bytes...) }
 
-// output is what leaves a connection: what is before peer.Out, and that.
+// output holds what leaves a connection: first before, then peer.Out.
 type output struct {
 	before []*Message // shared with other outputs, or what was in peer.Out ahead of such
 	queued int        // bytes of them

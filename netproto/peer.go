@@ -76,7 +76,7 @@ func (p *Peer) Owe(n int) {
 	p.c.server.config.Buffers.count(p.c)
 }
 
-// Held is what Hold and Owe were told, together.
+// Held returns how many bytes Hold and Owe were told, together.
 func (p *Peer) Held() int { return p.c.held + p.c.owed }
 
 // Unsent is how many bytes go to the client and have not left yet.

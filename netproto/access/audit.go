@@ -41,7 +41,7 @@ func (x *Action) attributes(remote fmt.Stringer) []any {
 	return a
 }
 
-// Entry is what a line of the audit says.
+// Entry holds what a line of the audit says.
 type Entry struct {
 	Action
 	At      int64 // Unix milliseconds

@@ -23,7 +23,7 @@ type guesses struct {
 	of map[netip.Addr]*guesser
 }
 
-// guesser is what an address has left.
+// guesser holds how many guesses an address has left.
 type guesser struct {
 	left float64
 	at   time.Time // that moment

@@ -2,7 +2,7 @@ package access
 
 import "bytes"
 
-// Pass is what one connection may do. The zero value may do everything: nobody has set up users.
+// Pass says what one connection may do. The zero value may do everything: nobody has set up users.
 // One goroutine uses it.
 type Pass struct {
 	control     *Control
@@ -25,7 +25,7 @@ func NewPass(c *Control) Pass { return Pass{control: c} }
 // Open says that there are no users, so that everybody may do everything.
 func (p *Pass) Open() bool { return p.control == nil }
 
-// Enter makes the connection that of an account; nil: of nobody. An open pass stays open.
+// Enter gives the connection to an account; nil: to nobody. An open pass stays open.
 func (p *Pass) Enter(a *Account) {
 	if p.control == nil {
 		return
@@ -34,8 +34,8 @@ func (p *Pass) Enter(a *Account) {
 	p.resolve()
 }
 
-// EnterCertified makes it that of the user of a client certificate's name, and says whether there
-// is one. Without a name, or a user, it is nobody's.
+// EnterCertified gives the connection to the user that a client certificate names, and says whether
+// there is one. Without a name, or a user, it goes to nobody.
 func (p *Pass) EnterCertified(name string) bool {
 	if p.Enter(nil); p.control != nil {
 		p.certificate = name

@@ -23,7 +23,7 @@ type penalties struct {
 	of map[netip.Addr]*penalty
 }
 
-// penalty is what an address has to bear.
+// penalty holds what an address has to bear.
 type penalty struct {
 	wait    time.Duration // after the next failure
 	last    time.Time     // failure

@@ -15,7 +15,7 @@ type Plain struct {
 // ErrNobody is why a connection is refused that is nobody's.
 var ErrNobody = errors.New("there are users, and this connection is none of them: it needs a user's client certificate, or a server that names a user for those without")
 
-// Pass is what a connection may do whose client certificate has this name; "" without one.
+// Pass returns what a connection may do whose client certificate has this name; "" without one.
 func (p Plain) Pass(certificate string) Pass {
 	pass := NewPass(p.Control)
 	switch {

@@ -19,10 +19,10 @@ const (
 	maxUserName = 128 // bytes
 	// maxCost bounds a login: each step up doubles its time, and this is about a second.
 	maxCost = 14
-	// maxPassword is all that bcrypt looks at, in bytes. MaxClear is that of a password in the clear.
+	// maxPassword is all that bcrypt looks at, in bytes. MaxClear bounds a password in the clear.
 	maxPassword = 72
 	MaxClear    = 1024
-	// maxSteps is what matching one queue with the globs of a user may cost. Beyond it nothing
+	// maxSteps bounds what matching one queue with the globs of a user costs. Beyond it nothing
 	// matches: the user has no right.
 	maxSteps = 100_000
 )
@@ -202,8 +202,9 @@ func (a *Account) May(r Right, queue []byte) bool {
 	return a.MayWithin(r, queue, &steps)
 }
 
-// MayWithin is May that takes its steps, as glob counts them, from those of a request with many
-// queues. It is false when these are used up, or those that May has for one.
+// MayWithin is May for one of a request's many queues. It takes its steps, as glob counts them,
+// from the request's steps. It is false when these are used up, or the steps that May has for one
+// queue.
 func (a *Account) MayWithin(r Right, queue []byte, steps *int) bool {
 	left := min(*steps, maxSteps)
 	rest := *steps - left

@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// Formats of a backup: those of dumps that can be loaded, and the files of the data folder.
+// Formats of a backup: dumps that can be loaded, and the files of the data folder.
 const (
 	FormatMsgpack = "msgpack"
 	FormatJSONL   = "jsonl"
@@ -55,7 +55,7 @@ func parseRequest(query string) (Request, error) {
 	return r, nil
 }
 
-// query is what parseRequest parses.
+// query returns what parseRequest parses.
 func (r *Request) query() string {
 	values := url.Values{"format": {r.Format}}
 	if len(r.Queues) > 0 {

@@ -1,7 +1,7 @@
-// Package admin serves the operator over HTTP: it streams backups of the running store and says
-// how the server is. PROTOCOL.md describes it. server.go is the server, guests.go keeps its
-// connections, places.go bounds what is done at a time, routes.go answers requests, health.go those
-// of monitors, profile.go those of developers, users.go finds out who asks, pace.go finds slow
+// Package admin serves the operator over HTTP: it streams backups of the running store and says how
+// the server is. PROTOCOL.md describes it. server.go is the server, guests.go keeps its
+// connections, places.go bounds what is done at a time, routes.go answers requests, health.go
+// answers monitors, profile.go answers developers, users.go finds out who asks, pace.go finds slow
 // readers, request.go parses what a backup is to hold, client.go asks such a server.
 package admin
 
@@ -32,7 +32,8 @@ type Backup func(ctx context.Context, w Writer, r Request) error
 // Reload has the server read its settings again. It returns what has changed, or why nothing has.
 type Reload func(ctx context.Context) (Reloaded, error)
 
-// Reloaded is what a reload has changed: keys of the config file, and those that need a restart.
+// Reloaded says what a reload has changed: keys of the config file, and which of them need a
+// restart.
 type Reloaded struct {
 	Changed []string `json:"changed"`
 	Restart []string `json:"restart"`

@@ -87,8 +87,8 @@ func (s *Server) only(may rule, serve http.HandlerFunc) http.HandlerFunc {
 // ErrNoLogin asks for a login.
 var ErrNoLogin = errors.New("who asks? Send a user and its password by basic authentication, or a user's client certificate")
 
-// Login finds out whose request it is: that of the user whose password it has, or else whose client
-// certificate. It returns ErrNoLogin without both, and else the errors of Control.Login.
+// Login finds out which user makes a request: by the password, or else by the client certificate.
+// It returns ErrNoLogin without both, and else the errors of Control.Login.
 func Login(users *access.Control, log *slog.Logger, r *http.Request) (*access.Account, error) {
 	name, password, ok := r.BasicAuth()
 	if !ok {

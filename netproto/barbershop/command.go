@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/access"
 )
 
-// command is what a line asks for.
+// command describes what a line asks for.
 type command struct {
 	words int          // with its name
 	needs access.Right // for the board
@@ -183,7 +183,7 @@ func (s *session) reply(class, text string) {
 	s.peer.Out = append(append(append(s.peer.Out, class...), text...), "\r\n"...)
 }
 
-// plus is what begins a reply in the second dialect.
+// plus returns what begins a reply in the second dialect.
 func (s *session) plus() string {
 	if s.v2 {
 		return "+"

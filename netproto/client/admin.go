@@ -142,10 +142,10 @@ func (c *Client) Show(ctx context.Context, queue, id string) (*Packet, error) {
 	return c.packet(v), nil
 }
 
-// Purge deletes packets in any state, claimed ones too: those in one state with InState, those that
-// filters select. Purge, Harvest, Redrive and MoveAll return how many packets they changed, or with
-// DryRun would change. They work in slices, and others are served in between; after an error a part
-// may be done.
+// Purge deletes packets in any state, claimed ones too. InState limits it to one state, and filters
+// to what they select. Purge, Harvest, Redrive and MoveAll return how many packets they changed, or
+// with DryRun would change. They work in slices, and others are served in between; after an error a
+// part may be done.
 func (c *Client) Purge(ctx context.Context, queue string, options ...Option) (int64, error) {
 	return c.bulk(ctx, options, "QPURGE", queue)
 }
@@ -251,7 +251,7 @@ type Consumer struct {
 	Waiting []Wait    // up to 100 of its requests that wait
 }
 
-// Wait is what a consumer waits for.
+// Wait says what a consumer waits for.
 type Wait struct {
 	Queues []string `json:"queues"`
 	Filter []string `json:"filter"` // in the words of the request; empty: any packet

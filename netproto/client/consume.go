@@ -11,7 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// DefaultLease is that of Consume, whatever the setting of the queue: it must know when to renew.
+// DefaultLease is the lease of Consume, whatever the queue's settings say: it must know when to
+// renew.
 const DefaultLease = 30 * time.Second
 
 // ErrShutdown is the cause of the end of a handler's context that Shutdown did not wait for.
@@ -57,10 +58,10 @@ type job struct {
 // Claim but Block, Count and Group. A server that is away is waited for: see the package about what
 // is done again then.
 //
-// It returns nil when the queue is closed and drained, and after Shutdown. It returns the error of
-// ctx when that ends, which ends the contexts of the handlers, too. It returns any other refusal of
-// the server. In each case it waits for the handlers. Where a queue has an exclusive consumer, all
-// but one get ErrInUse: call Consume again after a while to stand by.
+// It returns nil when the queue is closed and drained, and after Shutdown. When ctx ends, it
+// returns the error of ctx, and the contexts of the handlers end, too. It returns any other refusal
+// of the server. In each case it waits for the handlers. Where a queue has an exclusive consumer,
+// all but one get ErrInUse: call Consume again after a while to stand by.
 func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
 	w := &consumer{c: c, queue: queue, handler: handler, held: make(map[*job]struct{}),
 		done: make(chan struct{}), freed: make(chan struct{}, 1)}
@@ -160,8 +161,8 @@ func (w *consumer) claims(n int) []any {
 	return append(w.request.take("QCLAIM", w.queue), "COUNT", n)
 }
 
-// reserve takes the slots that are free, and those of packets that are about to be answered. There
-// are less than none until these are answered.
+// reserve takes the slots that are free, and the slots of packets that are about to be answered.
+// There are less than none until these are answered.
 func (w *consumer) reserve(answered int) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

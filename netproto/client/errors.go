@@ -27,7 +27,7 @@ var (
 	ErrInUse = errors.New("another client has the queue for itself")
 	// ErrNoSpace: the disk of the server is nearly full. Takes and acknowledgements still work.
 	ErrNoSpace = errors.New("the server's disk is nearly full")
-	// ErrWrongType: the name is that of a string or a hash.
+	// ErrWrongType: a string or a hash has the name.
 	ErrWrongType = errors.New("the name is not that of a queue")
 	// ErrTooLarge: a packet, a batch or a reply is beyond a limit, which the error names.
 	ErrTooLarge = errors.New("too large")

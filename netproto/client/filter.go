@@ -25,7 +25,7 @@ func ParseFilter(text string) (Filter, error) {
 	return Where(m[1], m[2], m[3]), nil
 }
 
-// String is what ParseFilter reads.
+// String returns what ParseFilter reads.
 func (f Filter) String() string { return f.Tag + f.Op + f.Value }
 
 func (f Filter) add(r *request) {

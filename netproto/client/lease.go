@@ -9,7 +9,7 @@ import (
 // errAway: no renewal of a lease was answered in its time.
 var errAway = errors.New("the lease is over: the server did not answer in time")
 
-// renew looks after the leases twelve times in the time of one, and renews those of which a third
+// renew looks at the leases twelve times in the time of one, and renews a lease once a third of it
 // is over. A handler whose lease cannot be renewed any more is told before it ends.
 func (w *consumer) renew() {
 	step := max(w.request.lease/12, time.Millisecond)

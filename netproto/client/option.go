@@ -9,7 +9,7 @@ import (
 // error names those that it takes.
 type Option interface{ add(r *request) }
 
-// request is what the options of a call say.
+// request holds what the options of a call say.
 type request struct {
 	args        []any // words of the protocol
 	queues      []any // of a take, besides the first one, with OR before each

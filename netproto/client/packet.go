@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
-// State is that of a packet.
+// State is the state of a packet.
 type State string
 
 // The states of a packet.
@@ -147,7 +147,7 @@ func (c *Client) packet(v any) *Packet {
 	return p
 }
 
-// places are those of words.PacketFields, by their names.
+// places are the places in words.PacketFields, by the names of fields.
 var places = func() map[string]int {
 	all := make(map[string]int)
 	for i, f := range words.PacketFields {
@@ -200,7 +200,7 @@ func (p *Packet) Fields() iter.Seq2[int, any] {
 	}
 }
 
-// valueOf is what a field holds, nil if it does not apply.
+// valueOf returns the value of a field, nil if it does not apply.
 func valueOf(field any) any {
 	switch f := field.(type) {
 	case *string:
@@ -261,7 +261,7 @@ func read(into, v any) {
 	}
 }
 
-// list is what read makes of the elements of an array.
+// list returns what read makes of the elements of an array.
 func list[T any](v any, read func(v any) T) []T {
 	elements, _ := v.([]any)
 	all := make([]T, len(elements))

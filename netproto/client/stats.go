@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
-// Stats is what a queue holds, and what it has done since it was made.
+// Stats says what a queue holds, and what it has done since it was made.
 type Stats struct {
-	// How many packets are in each state now. Hidden ones are ready, with priority 0. Bytes are
-	// those of all packets.
+	// How many packets are in each state now. Hidden ones are ready, with priority 0. Bytes counts the
+	// bytes of all packets.
 	Ready, Hidden, Delayed, Claimed, Dead, Done, Damaged, Bytes int64
 
 	// How many packets there were, ever.

@@ -47,7 +47,7 @@ func (r *request) take(command, queue string) []any {
 }
 
 // Claims claims packets one by one, and waits for the next one. It ends when the queue is closed
-// and drained, and after an error, which is that of ctx at its end. The packets are to be
+// and drained, and after an error. When ctx ends, that is the error of ctx. The packets are to be
 // acknowledged or returned; their leases are not renewed. With Count it claims several at once.
 //
 //	for packet, err := range c.Claims(ctx, "mails") {

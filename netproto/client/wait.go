@@ -65,7 +65,7 @@ func (w *waiter) send(ctx context.Context, args []any) (any, error) {
 	return r.value, r.err
 }
 
-// reply is what comes back for a request.
+// reply holds what comes back for a request.
 type reply struct {
 	value any
 	err   error

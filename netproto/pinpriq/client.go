@@ -45,7 +45,7 @@ func NewClient(conn net.Conn) *Client {
 // Close ends the connection. Pushes without a later Sync or Pop may be lost.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// PushOptions is what the protocol says of a packet besides its payload.
+// PushOptions holds what the protocol says of a packet besides its payload.
 type PushOptions struct {
 	Key      []byte
 	Priority uint8         // 1 is best; 0 is never selected

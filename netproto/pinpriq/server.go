@@ -28,7 +28,7 @@ var needs = [256]access.Right{
 // Name implements netproto.Protocol.
 func (Protocol) Name() string { return Name }
 
-// selection is what a pop and a delivery take (pinpriq document, section pop). The 16 bits of a
+// selection says what a pop and a delivery take (pinpriq document, section pop). The 16 bits of a
 // length cannot say how long a wide packet is.
 var selection = broker.Selection{End: broker.Newest, Group: true, Fits16: true}
 

@@ -24,7 +24,7 @@ type packets [words.Figures]int64
 // MarshalJSON implements json.Marshaler.
 func (p packets) MarshalJSON() ([]byte, error) { return object(words.Gauge, p), nil }
 
-// totals are those that count packets ever.
+// totals are the figures that count packets ever.
 type totals [words.Figures]int64
 
 // MarshalJSON implements json.Marshaler.
@@ -42,7 +42,7 @@ func object(kind words.Kind, figures [words.Figures]int64) []byte {
 	return text
 }
 
-// Whole is what concerns the whole server.
+// Whole holds what concerns the whole server.
 type Whole struct {
 	Totals  totals `json:"totals"` // what all queues did since the start
 	Disk    Disk   `json:"disk"`

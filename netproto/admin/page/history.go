@@ -39,8 +39,8 @@ type past struct {
 	last    int                  // number of the last one in which it was there
 }
 
-// history is the last hour of the server and of so many queues, those that came first, so that
-// plots have a past when a page is opened. One goroutine takes samples.
+// history keeps the last hour of the server and of the queues that came first, so that plots have a
+// past when a page is opened. One goroutine takes samples.
 type history struct {
 	mu     sync.RWMutex
 	turn   int                   // number of the next sample: the others are whole
@@ -90,7 +90,7 @@ func (h *history) take(source *Source) error {
 	}
 	for f, n := range netproto.Figures(&broker.QueueFigures{Counters: figures.Totals}) {
 		if words.QueueFigures[f].Kind == words.Total {
-			all[f] = n // with those of queues that are gone
+			all[f] = n // queues that are gone included
 		}
 	}
 	h.mu.Lock()

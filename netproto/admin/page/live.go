@@ -122,7 +122,7 @@ func listen(ctx context.Context, conn net.Conn, told chan<- string, recent func(
 	}
 }
 
-// view is what one page has been sent of the survey.
+// view keeps what one page has been sent of the survey.
 type view struct {
 	survey  *survey
 	account *access.Account // whose rights it was sent with
@@ -158,7 +158,7 @@ func (v *view) send(out *events, a *access.Account) error {
 	return out.send()
 }
 
-// columns are those of rows.
+// columns are the columns of rows.
 var columns = func() []string {
 	all := []string{"database", "name"}
 	for _, f := range words.QueueFigures {

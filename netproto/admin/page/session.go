@@ -26,7 +26,7 @@ const (
 	maxAge      = 7 * 24 * time.Hour
 )
 
-// sessions are those that logins have begun, by the hashes of their cookies.
+// sessions holds the sessions that logins have begun, by the hashes of their cookies.
 type sessions struct {
 	mu sync.Mutex
 	of map[[sha256.Size]byte]*session

@@ -13,7 +13,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// types are those of the files: the system's own table may be another.
+// types are the MIME types of the files: the system's own table may have others.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml", ".png": "image/png", ".txt": "text/plain; charset=utf-8",
