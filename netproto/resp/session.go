@@ -24,7 +24,7 @@ type session struct {
 	resp3       bool // RESP3 was agreed on
 	pass        access.Pass
 	cancelLogin func()   // of the login that the present request waits for; nil: none
-	verdict     *verdict // of it, when the request is made again
+	verdict     *verdict // of that login, when the request is made again
 	client      client
 	address     []byte // of the client; nil until it is needed
 	multi       transaction
@@ -38,9 +38,9 @@ type session struct {
 	toSelf      []byte // messages that the present request publishes to this session
 
 	requestStart int  // where in the peer's Out the reply to the present request begins
-	commandStart int  // where that to the present command begins: later in a transaction
+	commandStart int  // where the reply to the present command begins: later in a transaction
 	overLimit    bool // its reply has too many bytes; see fits
-	steps        int  // that the present request may still take; see maxSteps
+	steps        int  // how many the present request may still take; see maxSteps
 	noReply      bool // the present request gets no reply
 	inExec       bool // the present request is one of a transaction
 	serving      bool // Serve runs
@@ -161,7 +161,7 @@ func (s *session) next(buf []byte) (args [][]byte, n int, err error) {
 // maxKeptArgs is the most arguments for which an array is kept.
 const maxKeptArgs = 1024
 
-// reusable returns the array of arguments for the next request, of any session.
+// reusable returns the array of arguments for the next request of any session.
 func reusable(args [][]byte) [][]byte {
 	clear(args)
 	if cap(args) > maxKeptArgs {
@@ -266,8 +266,8 @@ func (s *session) fail(err error) {
 	s.error(worded(err))
 }
 
-// runCommand runs the present command, inside Atomic if it is not local. A reply that is too large
-// becomes an error.
+// runCommand runs the present command. It is a function of its own because Atomic takes it, unless
+// the command is local. A reply that is too large becomes an error.
 func (s *session) runCommand() error {
 	if s.cmd.prepare != nil && !s.inExec {
 		if _, more := s.cmd.prepare(s.tx, s.args); more {
@@ -291,7 +291,8 @@ func (s *session) runCommand() error {
 	return err
 }
 
-// call calls the handler of the present command, and returns the failure that it panics with.
+// call calls the handler of the present command, and returns the failure that it panics with. It is
+// a function of its own because recover needs one to return from.
 func (s *session) call() (err error) {
 	defer func() {
 		switch e := recover().(type) {
@@ -305,15 +306,15 @@ func (s *session) call() (err error) {
 	return s.cmd.run(s, s.tx, s.args)
 }
 
-// maxLiteral is the most literal bytes of the reply to a request, to a transaction too.
+// maxLiteral bounds the literal bytes of the reply to a request, or to a transaction.
 const maxLiteral = broker.MaxAtomicReply
 
 // doubled is the size from which Out doubles in a transaction, whose reply is one: append adds a
 // quarter, and copies each byte of a long reply five times.
 const doubled = 1 << 20
 
-// fits says whether n literal bytes more are not too many for the reply to the present request.
-// Once they are, the rest of the present command's reply is dropped.
+// fits says whether the reply to the present request may have n literal bytes more. Once it may
+// not, the rest of the present command's reply is dropped.
 func (s *session) fits(n int) bool {
 	out := s.peer.Out
 	s.overLimit = s.overLimit || len(out)-s.requestStart+s.look.size+n > maxLiteral
@@ -350,8 +351,9 @@ func (s *session) park(tx *broker.Tx, p broker.Parking) error {
 	return nil
 }
 
-// from is the queues from which a request that may wait takes now: those that it names, or when it
-// is made again the one that got a packet. Redis, too, serves the name that was first to get one.
+// from returns the queues from which a request that may wait takes now: all that it names, or when
+// it is made again the one that got a packet. Redis, too, serves the name that was first to get
+// one.
 func (p *parked) from(names [][]byte) [][]byte {
 	if p.again {
 		return [][]byte{p.queue}
