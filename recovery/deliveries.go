@@ -44,7 +44,7 @@ func (r *restorer) tried(d *content.Delivery, stored content.Stored, damage erro
 	return nil
 }
 
-// number is that of a consumer's name.
+// number returns the number of a consumer's name.
 func (s *deliveries) number(name string) uint32 {
 	n, known := s.numbers[name]
 	if !known && name != "" {

@@ -65,7 +65,7 @@ func (r *restorer) head(h *content.Head) *keyspace.Entry {
 	return k
 }
 
-// sameName notes that of two records with a name the older one is left over.
+// sameName notes that two records have the same name: the older one is left over.
 func (r *restorer) sameName(what string, name []byte, id uint64) {
 	r.some(&r.sameNames, "two %s have the name %.100q: the newer one is used, with the number %d", what, name, id)
 }

@@ -11,7 +11,8 @@
 //	README.md      damage and salvage, for operators
 //
 // The folders below work on a data folder: load, verify and compact while no server does, dump and
-// archive on that of a running one, too. pipeline, jsonbytes and recoverytest are what they share.
+// archive on the folder of a running one, too. pipeline, jsonbytes and recoverytest are what they
+// share.
 package recovery
 
 import (
@@ -28,8 +29,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// Source is what recovery reads, a storage.Store. Its methods are called by one goroutine at a
-// time.
+// Source is the part of a storage.Store that recovery reads. Its methods are called by one
+// goroutine at a time.
 type Source interface {
 	// Control returns the control record as of opening.
 	Control() content.Control
@@ -57,8 +58,8 @@ type Worker struct {
 }
 
 // Orphan is a delivery state without a packet, or with one that has expired. Its records are to be
-// deleted, together with those of the packet: without it that would be ready if the clock was set
-// back.
+// deleted, together with the packet's: without its delivery state the packet would be ready if the
+// clock was set back.
 type Orphan struct {
 	content.Removed
 	Packet content.PacketID // zero: there is none
@@ -92,8 +93,8 @@ type State struct {
 	PushTimes [2][]PushTime
 }
 
-// Rests are what a later version wrote of records that the broker writes anew. There are few or
-// none. Numbers are not given twice, but those of queues.
+// Rests holds what a later version wrote in records that the broker writes anew. There are few or
+// none. No number is given twice, except to queues.
 type Rests struct {
 	Queues map[uint32]content.Rest
 	Items  map[content.ValueID]content.Rest // heads and fields
@@ -113,7 +114,7 @@ func keepRest[K comparable](all *map[K]content.Rest, of K, rest content.Rest) {
 
 // Report says what a recovery found.
 type Report struct {
-	Packets  int           // queued packets, without those of dropped queues
+	Packets  int           // queued packets, but not of dropped queues
 	Keys     int           // strings and hashes
 	Queues   int           // queues with a definition
 	Claimed  int           // queued packets whose lease has not ended

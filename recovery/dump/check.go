@@ -296,7 +296,7 @@ func (c *checker) emptyHash() bool {
 	return c.head != nil && c.head.Type == TypeHash && len(c.fields) == 0
 }
 
-// whole checks the counts and the hash of an end record; hash is that of all bytes before it.
+// whole checks the counts and the hash of an end record; hash is over all bytes before it.
 func (c *checker) whole(r *Record, hash string) error {
 	count := func(n *uint64) uint64 {
 		if n == nil {

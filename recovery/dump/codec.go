@@ -121,7 +121,7 @@ func (e *encoder) line(r *Record) error {
 	return err
 }
 
-// marshal is what encoding/json makes of a value, which escapes as jsonbytes does.
+// marshal returns the JSON of a value, by encoding/json, which escapes as jsonbytes does.
 func marshal(value any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -141,7 +141,7 @@ type field struct {
 	bytes  bool
 }
 
-// fields are those of a record, in their order.
+// fields are the fields of a record, in their order.
 var fields = func() (all []field) {
 	for f := range reflect.TypeFor[Record]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -238,7 +238,7 @@ func renamed(line []byte) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// inObject is base64 as bytes are written now; so are those of an array.
+// inObject returns base64 as bytes are written now, also within an array.
 func inObject(value json.RawMessage) json.RawMessage {
 	var list []json.RawMessage
 	switch {

@@ -28,8 +28,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// Source is what Dump reads; a *storage.Snapshot is one, and says what the methods do. Dump calls
-// it from one goroutine at a time, what ReadDeliveries returned also during a call of Walk.
+// Source is the part of a store that Dump reads; a *storage.Snapshot is one, and says what the
+// methods do. Dump calls it from one goroutine at a time, what ReadDeliveries returned also during
+// a call of Walk.
 type Source interface {
 	Control() content.Control
 	Flush() content.Flush
@@ -57,7 +58,7 @@ type Options struct {
 	Progress func(Progress)
 }
 
-// Counts are those of a dump, or of what was written or read of one so far.
+// Counts holds the counts of a dump, or of what was written or read of one so far.
 type Counts struct {
 	Packets, Queues int64
 	Keys            int64 // strings, hashes and fields: they come after all packets
@@ -104,7 +105,7 @@ type Report struct {
 // of packets, but by 16 bytes for each that has a delivery state, and with queues and ids of unique
 // pushes. A dump made without an error can be loaded.
 //
-// The error is that of w or of src, or names what cannot be read or loaded. What was written until
+// The error comes from w or src, or names what cannot be read or loaded. What was written until
 // then has no end record, so no reader takes it for a whole dump.
 func Dump(src Source, w io.Writer, o Options) (Report, error) {
 	o.Now = cmp.Or(o.Now, time.Now().UnixMilli())
@@ -122,7 +123,7 @@ type block struct {
 	progress Progress // behind these records
 }
 
-// A block is full at so many records, or so many bytes.
+// A block is full at blockRecords or blockBytes.
 const (
 	blockRecords = 256
 	blockBytes   = 256 << 10

@@ -17,7 +17,7 @@ import (
 // longText is more than a text of a line has behind its escapes: a payload in base64.
 const longText = (content.MaxRecord + 2) / 3 * 4
 
-// shape is what a long line has so far.
+// shape tells what a long line has so far.
 type shape struct {
 	seen    int // bytes of it
 	inside  bool

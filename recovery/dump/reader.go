@@ -111,7 +111,7 @@ func (r *reader) begin(in *bufio.Reader) error {
 	return nil
 }
 
-// lines gives one line after the other, each with its line feed and of at most so many bytes.
+// lines gives one line after the other, each with its line feed and no longer than most bytes.
 func lines(in *bufio.Reader, most int) func() ([]byte, error) {
 	var long []byte
 	return func() ([]byte, error) {

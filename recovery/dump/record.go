@@ -195,7 +195,7 @@ func headerRecord(m content.Marks, payload Encoding) Record {
 	return r
 }
 
-// Marks are those of the dumped folder, of its header.
+// Marks returns the marks of the dumped folder, from its header.
 func (r *Record) Marks() content.Marks {
 	return content.Marks{NextSeq: uint64(r.NextSequence), LowSeq: uint64(r.LowSequence), NextQueue: uint32(r.NextQueue)}
 }

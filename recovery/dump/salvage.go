@@ -15,7 +15,7 @@ import (
 // widens the marks until they hold every packet that a store can have.
 func (d *dumper) salvagePass(v *storage.Visitor, m *content.Marks) {
 	if m.LowSeq >= m.NextSeq || m.LowSeq < SequenceMargin || m.NextSeq > math.MaxUint64-SequenceMargin {
-		m.NextSeq, m.LowSeq = 1<<63, 1<<63-1 // those of an empty store
+		m.NextSeq, m.LowSeq = 1<<63, 1<<63-1 // as in an empty store
 	}
 	widenQueues := func(id uint32) {
 		if id < math.MaxUint32 {

@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// settings are those of a queue as a dump has them: a field for each one that is not 0, false or
-// empty, by its name with underscores for hyphens. Its value is a number, true, a word, bytes, or
-// for each tag with an order a list of the tag and its values.
+// settings holds the settings of a queue as a dump has them: a field for each one that is not 0,
+// false or empty, by its name with underscores for hyphens. Its value is a number, true, a word,
+// bytes, or for each tag with an order a list of the tag and its values.
 type settings map[string]any
 
 // IsZero tells the libraries what to leave out: a queue may have settings that are all 0.

@@ -315,8 +315,8 @@ func (d *dumper) sameIdentity(p *packet, s *state) error {
 	return nil
 }
 
-// item makes the record of a string or field that can be reached, and before the first field of a
-// hash that of the hash: one without fields has none.
+// item makes the record of a string or field that can be reached. Before the first field of a hash
+// it makes the record of the hash: one without fields has none.
 func (d *dumper) item(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
 	switch {
 	case h != nil:

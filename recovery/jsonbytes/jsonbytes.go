@@ -141,7 +141,7 @@ func unquote(text []byte) ([]byte, error) {
 
 var errHalf = errors.New("half a surrogate pair is no character")
 
-// unit is what four digits of an escape say.
+// unit returns what four digits of an escape say.
 func unit(digits []byte) rune {
 	n, _ := strconv.ParseUint(string(digits[:4]), 16, 16) // encoding/json has looked at them
 	return rune(n)

@@ -209,7 +209,7 @@ func (l *loader) putHead(h *content.Head) {
 	l.report.Keys++
 }
 
-// batchBytes is what a batch grows to: enough that the sync at its end costs little.
+// A batch grows to batchBytes: enough that the sync at its end costs little.
 const batchBytes = 4 << 20
 
 // room writes the batch if it is full, while the next one is filled.

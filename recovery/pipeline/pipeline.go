@@ -38,8 +38,8 @@ type job[T any] struct {
 }
 
 // Run runs the stages until the stream ends. It returns the first error in the order of the stream:
-// that of Deliver, or else that of Read after all that Read handed over was delivered. When it
-// returns, all its goroutines have ended.
+// Deliver's, or else Read's, after all that Read handed over was delivered. When it returns, all
+// its goroutines have ended.
 func Run[T any](ctx context.Context, s Stages[T]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -93,7 +93,7 @@ func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 	return v.report, err
 }
 
-// source is what a verification reads; a *storage.Snapshot is one.
+// source is the part of a store that a verification reads; a *storage.Snapshot is one.
 type source interface {
 	dump.Source
 	Payloads(fn func(queue uint32, seq uint64, size int64) error) error
