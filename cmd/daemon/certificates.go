@@ -25,8 +25,8 @@ const (
 	day         = 24 * time.Hour
 )
 
-// certificates are those of TLSFiles. New handshakes take the present ones, and connections live on
-// with those they began with.
+// certificates holds the certificates of TLSFiles. New handshakes take the present ones, and
+// connections live on with those they began with.
 type certificates struct {
 	files   TLSFiles
 	log     *slog.Logger

@@ -75,7 +75,7 @@ type Config struct {
 
 	// WrapStore, if not nil, puts a store between broker and storage, so that a test can plant faults.
 	WrapStore func(Store) Store
-	// Turned is that of netproto.LoopConfig.
+	// Turned becomes netproto.LoopConfig.Turned.
 	Turned func()
 	// Listening, if not nil, is called with the protocol and address of each listener.
 	Listening func(protocol string, addr net.Addr)
@@ -99,7 +99,7 @@ type TLSFiles struct {
 // DefaultDrain is less than supervisors wait between SIGTERM and SIGKILL; ten seconds are common.
 const DefaultDrain = 8 * time.Second
 
-// Store is what the daemon needs of the storage: what recovery reads and what the broker uses.
+// Store is the part of the storage that the daemon needs: for recovery and for the broker.
 type Store interface {
 	broker.Disk
 	recovery.Source

@@ -17,7 +17,7 @@ const minStoreDescriptors = 512
 // OperatorConns is how many connections the operator's port takes.
 const OperatorConns = admin.DefaultMaxConns
 
-// kept is how many of so many descriptors are not for the clients of the queues.
+// kept returns how many of the files that may be open are not for the clients of the queues.
 func kept(files uint64, operator bool) uint64 {
 	n := max(minStoreDescriptors, files/2)
 	if operator {
@@ -26,8 +26,8 @@ func kept(files uint64, operator bool) uint64 {
 	return n
 }
 
-// ConnsWithin is how many connections each of so many protocols may have in a process that may open
-// so many files, below 1 if it does not start.
+// ConnsWithin returns how many connections each of the protocols may have, where the process may
+// open files in that number. Below 1 the server does not start.
 func ConnsWithin(files uint64, protocols int, operator bool) int {
 	files = min(files, math.MaxInt32) // which is as good as any
 	return (int(files) - int(kept(files, operator))) / protocols

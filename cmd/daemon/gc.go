@@ -10,8 +10,9 @@ const (
 	// garbage is how many bytes may pile up between two collections. The index is large and holds no
 	// pointers, so a collection costs the same however much is queued.
 	garbage = 24 << 20
-	// Names, strings and fields do hold pointers, and each collection scans them all. One byte more
-	// may pile up for so many that it scans: else a server with a million strings did little else.
+	// Names, strings and fields do hold pointers, and each collection scans them all. For each
+	// scannedPerByte bytes that it scans, one byte more of garbage may pile up: else a server with a
+	// million strings did little else.
 	scannedPerByte = 2
 
 	minPercent, maxPercent = 2, 400 // the range of the percentage of the live heap that garbage becomes
@@ -54,7 +55,7 @@ func TuneGC() (stop func()) {
 	return func() { close(done) }
 }
 
-// tuner is what TuneGC remembers from one pause to the next.
+// tuner keeps what TuneGC remembers from one pause to the next.
 type tuner struct {
 	samples   []metrics.Sample // bytes: of the live heap, allocated so far, that a collection scans
 	live      uint64           // bytes of the live heap, as the last collection left them
@@ -78,8 +79,8 @@ func (t *tuner) tune() {
 	t.allocated = allocated
 }
 
-// percentOf is how much garbage may pile up beside a live heap of so many bytes, of which a
-// collection scans so many.
+// percentOf returns how much garbage may pile up, in percent of a live heap. scans is how many of
+// its bytes a collection scans.
 func percentOf(live, scans uint64) int {
 	return int(min(max((garbage+scans/scannedPerByte)*100/max(1, live), minPercent), maxPercent))
 }

@@ -37,13 +37,13 @@ const (
 // goroutine may call its methods.
 type health struct {
 	phase    atomic.Int32
-	read, of atomic.Int64 // records that recovery has read, of about so many
+	read, of atomic.Int64 // records that recovery has read, and about how many there are
 	served   chan struct{}
 	onDisk   atomic.Bool           // the loop waits for it
 	pulse    atomic.Pointer[pulse] // the last one; nil before the server serves
 }
 
-// pulse is what the loop said at a moment.
+// pulse holds what the loop said at a moment.
 type pulse struct {
 	at      time.Time
 	space   storage.Space
@@ -52,7 +52,7 @@ type pulse struct {
 
 func newHealth() *health { return &health{served: make(chan struct{})} }
 
-// recover says that so many records will be read.
+// recover notes how many records will be read.
 func (h *health) recover(c content.Control) {
 	h.of.Store(int64(c.Live + c.Keys + c.Deliveries))
 	h.phase.Store(int32(recovering))

@@ -229,7 +229,7 @@ func (l *listener) accept(c *Config, ended chan<- error) {
 	}
 }
 
-// pageAddress is what a browser on this machine takes to show the page.
+// pageAddress returns the address by which a browser on this machine shows the page.
 func pageAddress(addr net.Addr, encrypted bool) string {
 	at := addr.(*net.TCPAddr).AddrPort()
 	host := at.Addr().Unmap().String()
@@ -243,7 +243,7 @@ func pageAddress(addr net.Addr, encrypted bool) string {
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(at.Port()))) + "/"
 }
 
-// protocol is that of a listener that leads to the queues.
+// protocol returns the protocol of a listener that leads to the queues.
 func (c *Config) protocol(l *listener, users *access.Control, redis *resp.Protocol) netproto.Protocol {
 	plain := access.Plain{Control: users, User: c.PlainUser}
 	switch l.protocol {
@@ -264,7 +264,7 @@ func (c *Config) control() (*access.Control, error) {
 	return access.NewControl(users), nil
 }
 
-// users are those of the configuration; nil if there are none, nor a password.
+// users returns the users of the configuration; nil if there are none, nor a password.
 func (c *Config) users() (*access.Users, error) {
 	all, plain := c.Users, access.Plain{User: c.PlainUser}
 	if c.RedisPassword != "" {

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto"
 )
 
-// defaultBuffers is what all connections may hold: a quarter of the memory, and enough for a small
+// defaultBuffers bounds what all connections may hold: a quarter of the memory, or more on a small
 // machine.
 func defaultBuffers() int64 { return max(netproto.DefaultMaxBuffers, Memory()/4) }
 
-// Memory is how many bytes the machine or container has, 0 if that is not known.
+// Memory returns how many bytes of memory the machine or container has, 0 if that is not known.
 func Memory() int64 {
 	memory := machineMemory()
 	text, _ := os.ReadFile("/sys/fs/cgroup/memory.max") // "max", or none, if there is no limit

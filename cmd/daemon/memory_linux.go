@@ -14,7 +14,7 @@ func machineMemory() int64 {
 	return int64(machine.Totalram) * int64(machine.Unit)
 }
 
-// residentMemory is what the process has of it, in bytes; 0 if that is not known.
+// residentMemory returns how many bytes of memory the process has; 0 if that is not known.
 func residentMemory() int64 {
 	text, _ := os.ReadFile("/proc/self/statm") // the second number, in pages
 	if fields := bytes.Fields(text); len(fields) > 1 {

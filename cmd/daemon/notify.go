@@ -11,7 +11,7 @@ import (
 const (
 	// tellPause is how often the supervisor is told how far a start is.
 	tellPause = 5 * time.Second
-	// moreTime is what a start asks for each time: enough for some that are late.
+	// A start asks for moreTime each time: enough even if some requests are late.
 	moreTime = time.Minute
 )
 

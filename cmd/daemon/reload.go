@@ -58,7 +58,7 @@ func readLasting(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// live is what can change while a server runs.
+// live holds what can change while a server runs.
 type live struct {
 	loop     *netproto.Loop
 	users    *access.Control // nil: everybody may do everything
@@ -123,7 +123,7 @@ func (l live) reload(c *Config) (certificates []string, err error) {
 
 const (
 	maxQueueGlobs = 256 // each new queue is matched with all of them
-	// maxGlobSteps is what matching a name with the globs may cost. Beyond it nothing matches.
+	// maxGlobSteps bounds what matching a name with the globs costs. Beyond it nothing matches.
 	maxGlobSteps = 100_000
 )
 

@@ -79,8 +79,8 @@ func (b *bench) measureSync() (float64, error) {
 	return median(samples), nil
 }
 
-// each measures every peer once in every round, so that changes on the machine meet all of
-// them. A peer that fails is noted and left out of further rounds. The error is that of ctx.
+// each measures every peer once in every round, so that changes on the machine meet all of them. A
+// peer that fails is noted and left out of further rounds. The only error is that ctx ended.
 func (b *bench) each(ctx context.Context, c *benchCase, rounds int, measure func(round, peer int) error) error {
 	out := make([]bool, len(c.peers))
 	for round := range rounds {

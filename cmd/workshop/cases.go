@@ -26,7 +26,7 @@ type traffic struct {
 	loads []load        // that are measured together
 	fill  []filling     // what is there before, made in this order
 	keep  bool          // whether a server stays, with what is there, through all rounds
-	limit time.Duration // of one measurement; 0 is that of the whole run
+	limit time.Duration // of one measurement; 0: the limit of the whole run
 	unit  string        // of a rate; "" is packets/s
 }
 
@@ -89,7 +89,7 @@ func rate(name, about string, peers []peer, t traffic) benchCase {
 	return benchCase{name: name, about: about, peers: peers, run: rates, traffic: t}
 }
 
-// filled is a traffic on what so many requests have made.
+// filled returns a traffic on what count requests have made.
 func filled(ask string, count int, loads ...load) traffic {
 	return traffic{fill: []filling{{ask: ask, count: count}}, loads: loads}
 }

@@ -18,7 +18,7 @@ type query struct{ expr, name string }
 // at stands in queries for the servers that are chosen.
 const at = `job="$job",instance=~"$instance"`
 
-// height is that of each panel, in rows of Grafana's.
+// height is the height of each panel, in rows of Grafana's.
 const height = 8
 
 var panels = []panel{

@@ -75,7 +75,7 @@ var (
 // figureDesc is a figure of queues: of all together, and of one.
 type figureDesc struct{ all, queue *prometheus.Desc }
 
-// figureDescs are those of words.QueueFigures.
+// figureDescs are the descriptions of words.QueueFigures.
 var figureDescs = func() (all [words.Figures]figureDesc) {
 	for i, f := range words.QueueFigures {
 		switch says := "P" + strings.TrimPrefix(f.Says, "p"); f.Kind {
@@ -129,7 +129,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	p.queues(queues, now)
 }
 
-// page is what a scrape gets.
+// page takes what a scrape gets.
 type page struct{ ch chan<- prometheus.Metric }
 
 func (p page) gauge(d *prometheus.Desc, v float64, labels ...string) {
@@ -188,7 +188,7 @@ func (p page) queues(q *queues, now int64) {
 		}
 		p.gauge(queueCount, float64(d.queues), db)
 		for i, n := range d.figures {
-			if words.QueueFigures[i].Kind != words.Total { // those of queues that are gone count, too
+			if words.QueueFigures[i].Kind != words.Total { // queues that are gone count, too
 				p.figure(i, figureDescs[i].all, n, db)
 			}
 		}

@@ -23,7 +23,7 @@ const (
 	matchSteps = 1 << 16 // of a glob for one name
 )
 
-// database is what the queues of a database have together.
+// database sums what the queues of a database have.
 type database struct {
 	queues  int
 	figures [words.Figures]int64
@@ -37,7 +37,7 @@ type queues struct {
 	matching        []broker.Surveyed
 }
 
-// ranking keeps those of many queues that come first.
+// ranking keeps the first of many queues.
 type ranking struct {
 	most  int
 	less  func(a, b broker.Surveyed) int
