@@ -6,6 +6,7 @@ import "github.com/holdfast-queue/holdfast/storage"
 type Surveyed struct {
 	Database uint8
 	Name     string
+	Number   uint32 // a queue that was made later has a higher one, until all were used once
 	QueueFigures
 	// Since is when the ready packet that was pushed first was pushed, in Unix milliseconds: up to a
 	// second or a hundredth of its age before that. 0 if none is ready. It is exact of a queue whose
@@ -23,8 +24,9 @@ const (
 )
 
 // Survey appends a slice of all queues from a cursor on, 0 at first, and returns where the next one
-// begins, 0 after the last. The slices are not of one moment.
-func (tx *Tx) Survey(cursor int, dst []Surveyed) (_ []Surveyed, next int) {
+// begins, 0 after the last. The slices are not of one moment. With emptied they also have queues
+// that hold nothing any more, while those still have counters.
+func (tx *Tx) Survey(cursor int, dst []Surveyed, emptied bool) (_ []Surveyed, next int) {
 	m := tx.m
 	for steps := 0; cursor < len(m.queues.all); cursor++ {
 		if steps >= surveySteps {
@@ -32,12 +34,12 @@ func (tx *Tx) Survey(cursor int, dst []Surveyed) (_ []Surveyed, next int) {
 		}
 		steps++
 		q := m.queues.all[cursor]
-		if q == nil || q.dropped || m.isFlushed(q) || !m.exists(q) {
+		if q == nil || q.dropped || m.isFlushed(q) || !m.exists(q) && (!emptied || q.counters == Counters{}) {
 			continue
 		}
 		since, more := m.since(q)
 		steps += more + min(m.ix.Counts(q.ix).Claimed, heldClaims)
-		dst = append(dst, Surveyed{Database: q.entry.Database(), Name: q.entry.Name(), QueueFigures: m.figures(q, since), Since: since, Taken: max(q.taken, m.begun)})
+		dst = append(dst, Surveyed{Database: q.entry.Database(), Name: q.entry.Name(), Number: q.id, QueueFigures: m.figures(q, since), Since: since, Taken: max(q.taken, m.begun)})
 	}
 	return dst, 0
 }

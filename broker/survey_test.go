@@ -15,7 +15,7 @@ func (h *harness) surveyed() (all map[string]broker.Surveyed, slices int) {
 	for cursor, more := 0, true; more; slices++ {
 		h.do(func(tx *broker.Tx) error {
 			var found []broker.Surveyed
-			found, cursor = tx.Survey(cursor, nil)
+			found, cursor = tx.Survey(cursor, nil, false)
 			for _, s := range found {
 				all[fmt.Sprintf("%d %s", s.Database, s.Name)] = s
 			}
@@ -38,6 +38,13 @@ func TestASurveyShowsEachQueueOnceInSlices(t *testing.T) {
 	if len(all) != 3000 || slices < 3 {
 		t.Fatalf("%d queues in %d slices, want 3000 in 3 or more", len(all), slices)
 	}
+	h.do(func(tx *broker.Tx) error {
+		emptied, _ := tx.Survey(0, nil, true)
+		if q := emptied[17]; q.Name != "q17" || q.Number <= emptied[16].Number || q.Popped != 1 {
+			t.Errorf("with those that are empty: %+v", q)
+		}
+		return nil
+	})
 	q, other := all["0 q0"], all["3 q0"]
 	if q.Ready != 1 || q.Bytes != 1 || q.Pushed != 1 || other.Hidden != 1 || other.Since != 0 {
 		t.Errorf("queue %+v, that of database 3 %+v", q, other)
@@ -255,7 +262,7 @@ func BenchmarkSurvey(b *testing.B) {
 			cursor := 0
 			for b.Loop() {
 				_ = br.Do(func(tx *broker.Tx) error {
-					all, cursor = tx.Survey(cursor, all[:0])
+					all, cursor = tx.Survey(cursor, all[:0], false)
 					return nil
 				})
 			}

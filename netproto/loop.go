@@ -141,12 +141,13 @@ type answer struct {
 }
 
 // Survey has the loop look at all queues, a slice in each of some turns, in each of which it also
-// runs see. take gets the slices, outside of the loop. It returns what Do does.
-func (l *Loop) Survey(see func(tx *broker.Tx), take func(slice []broker.Surveyed)) error {
+// runs see. take gets the slices, outside of the loop. It returns what Do does. What emptied means,
+// Tx.Survey says.
+func (l *Loop) Survey(emptied bool, see func(tx *broker.Tx), take func(slice []broker.Surveyed)) error {
 	var slice []broker.Surveyed
 	for cursor, more := 0, true; more; more = cursor != 0 {
 		err := l.Do(func(tx *broker.Tx) error {
-			slice, cursor = tx.Survey(cursor, slice[:0])
+			slice, cursor = tx.Survey(cursor, slice[:0], emptied)
 			see(tx)
 			return nil
 		})

@@ -84,7 +84,7 @@ func newQueues() *queues {
 // survey looks at all queues, a slice in each turn of the loop.
 func (m *Metrics) survey(s *Source) (all *queues, figures broker.Figures, now int64, buffers int, err error) {
 	all = newQueues()
-	err = s.Loop.Survey(func(tx *broker.Tx) { figures, now, buffers = tx.Figures(), tx.Now(), s.Buffers.Size() }, func(slice []broker.Surveyed) {
+	err = s.Loop.Survey(false, func(tx *broker.Tx) { figures, now, buffers = tx.Figures(), tx.Now(), s.Buffers.Size() }, func(slice []broker.Surveyed) {
 		for _, q := range slice {
 			all.add(q, m.matches(q.Name))
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -36,20 +37,21 @@ type past struct {
 	samples [historySamples]sample
 	totals  [words.Figures]int64 // figures at the last one
 	first   int                  // number of the first one
+	number  uint32               // of the queue at the last one; another one may have its name now
 	last    int                  // number of the last one in which it was there
 }
 
 // history keeps the last hour of the server and of the queues that came first, so that plots have a
 // past when a page is opened. One goroutine takes samples.
 type history struct {
-	mu     sync.RWMutex
-	turn   int                   // number of the next sample: the others are whole
-	at     [historySamples]int64 // moments of samples, Unix milliseconds
-	all    past
-	passed time.Duration // between the last sample and the next one, by a clock that never jumps
-	queues map[place]*past
-	// crowded says that a queue that was found has no place.
-	crowded bool
+	mu      sync.RWMutex
+	turn    int                   // number of the next sample: the others are whole
+	at      [historySamples]int64 // moments of samples, Unix milliseconds
+	all     past
+	passed  time.Duration // between the last sample and the next one, by a clock that never jumps
+	queues  map[place]*past
+	newest  [2]uint32 // highest number of a queue: at the last sample, and at the next one so far
+	crowded int       // queues that were found and have no place
 }
 
 // run takes samples until the loop ends, fewer where it takes long to look at all queues.
@@ -68,7 +70,7 @@ func (h *history) take(source *Source) error {
 	var figures broker.Figures
 	var all [words.Figures]int64
 	var now, since int64
-	err := source.Loop.Survey(func(tx *broker.Tx) { figures, now = tx.Figures(), tx.Now() }, func(slice []broker.Surveyed) {
+	err := source.Loop.Survey(true, func(tx *broker.Tx) { figures, now = tx.Figures(), tx.Now() }, func(slice []broker.Surveyed) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for i := range slice {
@@ -80,7 +82,7 @@ func (h *history) take(source *Source) error {
 			if q.Since > 0 && (since == 0 || q.Since < since) {
 				since = q.Since
 			}
-			if p := h.of(place{q.Database, q.Name}, &told); p != nil {
+			if p := h.of(place{q.Database, q.Name}, q.Number, &told); p != nil {
 				h.note(p, &told, now, q.Since)
 			}
 		}
@@ -100,16 +102,24 @@ func (h *history) take(source *Source) error {
 	return nil
 }
 
-// of returns the past of a queue, and nil where there is no place for one.
-func (h *history) of(at place, told *[words.Figures]int64) *past {
+// of returns the past of a queue, and nil where there is no place for one. A queue made since the
+// last sample counts from 0 on. Of another one that is new here, what it counted before is unknown.
+func (h *history) of(at place, number uint32, told *[words.Figures]int64) *past {
+	h.newest[1] = max(h.newest[1], number)
 	p := h.queues[at]
 	switch {
-	case p != nil:
-	case len(h.queues) >= historyQueues:
-		h.crowded = true
-	default:
-		p = &past{totals: *told, first: h.turn}
+	case p != nil && p.number == number:
+		return p
+	case p == nil && len(h.queues) >= historyQueues:
+		h.crowded++
+		return nil
+	case p == nil:
+		p = &past{first: h.turn}
 		h.queues[at] = p
+	}
+	p.number, p.totals = number, *told
+	if number > h.newest[0] {
+		p.totals = [words.Figures]int64{}
 	}
 	return p
 }
@@ -122,11 +132,7 @@ func (h *history) note(p *past, told *[words.Figures]int64, now, since int64) {
 		if words.QueueFigures[f].Kind == words.Gauge {
 			s[i] = half(float64(told[f]))
 		} else if h.turn > 0 {
-			more := told[f] - p.totals[f]
-			if more < 0 { // the queue was gone, and began anew
-				more = told[f]
-			}
-			s[i] = half(float64(more) / h.passed.Seconds())
+			s[i] = half(float64(told[f]-p.totals[f]) / h.passed.Seconds())
 		}
 	}
 	if since > 0 {
@@ -135,16 +141,20 @@ func (h *history) note(p *past, told *[words.Figures]int64, now, since int64) {
 	p.totals, p.last = *told, h.turn
 }
 
-// end ends a sample: queues that were not found were empty. Those that were empty for an hour have
-// no past, nor have others that are gone where queues that came later want one.
+// end ends a sample: queues that were not found are gone. Those that are gone for an hour have no
+// past. Nor have as many as queues that came later want places, those gone for longest first.
 func (h *history) end(now int64) {
+	var gone []place
 	for at, p := range h.queues {
-		switch {
-		case p.last == h.turn:
-		case h.crowded || h.turn-p.last >= historySamples:
-			delete(h.queues, at)
-		default:
+		if p.last != h.turn {
 			p.samples[h.turn%historySamples] = sample{}
+			gone = append(gone, at)
+		}
+	}
+	slices.SortFunc(gone, func(a, b place) int { return h.queues[a].last - h.queues[b].last })
+	for i, at := range gone {
+		if i < h.crowded || h.turn-h.queues[at].last >= historySamples {
+			delete(h.queues, at)
 		}
 	}
 	if h.turn > 0 { // moments rise, also where the clock was set back
@@ -152,7 +162,7 @@ func (h *history) end(now int64) {
 	}
 	h.at[h.turn%historySamples] = now
 	h.turn++
-	h.crowded = false
+	h.newest[0], h.crowded = h.newest[1], 0
 }
 
 // half is the upper half of a number of 32 bits, rounded.

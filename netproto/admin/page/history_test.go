@@ -27,14 +27,15 @@ func (h *history) told(t *testing.T, pasts ...*past) (rows [][]float64) {
 	return said.Samples
 }
 
-// sampled takes a sample each ten seconds, of queues that have so many ready packets and pushes.
-func (h *history) sampled(queues map[string][2]int64) {
+// sampled takes a sample each ten seconds, of queues that have so many ready
+// packets, pushes, and a number.
+func (h *history) sampled(queues map[string][3]int64) {
 	now := int64(h.turn) * 10_000
 	h.passed = 10 * time.Second
 	for name, n := range queues {
 		var told [words.Figures]int64
 		told[words.Ready], told[words.Pushed] = n[0], n[1]
-		if p := h.of(place{0, name}, &told); p != nil {
+		if p := h.of(place{0, name}, uint32(n[2]), &told); p != nil {
 			h.note(p, &told, now, max(0, now-n[0]))
 		}
 	}
@@ -44,7 +45,7 @@ func (h *history) sampled(queues map[string][2]int64) {
 func TestAHistoryHasTheLastHourOfAQueueAndItsRates(t *testing.T) {
 	h := history{queues: make(map[place]*past)}
 	for n := range int64(1000) {
-		h.sampled(map[string][2]int64{"jobs": {n % 200, 25 * n}})
+		h.sampled(map[string][3]int64{"jobs": {n % 200, 25 * n}})
 	}
 	rows := h.told(t, h.queues[place{0, "jobs"}])
 	if len(rows) != historySamples-1 {
@@ -60,7 +61,7 @@ func TestAHistoryHasTheLastHourOfAQueueAndItsRates(t *testing.T) {
 
 func TestAQueueThatWasGoneHasAPastWithAHole(t *testing.T) {
 	h := history{queues: make(map[place]*past)}
-	for _, queues := range []map[string][2]int64{{"a": {7, 7}}, {}, {"a": {3, 20}}, {"a": {3, 30}}} {
+	for _, queues := range []map[string][3]int64{{"a": {7, 7}}, {}, {"a": {3, 20}}, {"a": {3, 30}}} {
 		h.sampled(queues)
 	}
 	if got := fmt.Sprint(h.told(t, h.queues[place{0, "a"}])); got != "[[0 7 0 0 0 0 0 0 0] [10000 0 0 0 0 0 0 0 0] [20000 3 0 0 0 1.297 0 0 3] [30000 3 0 0 0 1 0 0 3]]" {
@@ -76,9 +77,9 @@ func TestAQueueThatWasGoneHasAPastWithAHole(t *testing.T) {
 
 func TestRatesAreOfWhatWasPushedSinceTheLastSample(t *testing.T) {
 	h := history{queues: make(map[place]*past)}
-	for _, pushed := range []int64{50_000, -1, 50_001, 50_002, 10} { // -1: it is empty, and not found
-		queues := map[string][2]int64{"busy": {1, pushed}}
-		if pushed < 0 {
+	for _, q := range [][3]int64{{1, 50_000, 2}, {}, {1, 50_001, 2}, {1, 50_002, 2}, {1, 10, 3}, {1, 30, 4}, {1, 70, 1}} {
+		queues := map[string][3]int64{"busy": q}
+		if q[2] == 0 { // it is not found
 			queues = nil
 		}
 		h.sampled(queues)
@@ -87,7 +88,7 @@ func TestRatesAreOfWhatWasPushedSinceTheLastSample(t *testing.T) {
 	for _, row := range h.told(t, h.queues[place{0, "busy"}]) {
 		rates = append(rates, math.Round(row[5]*100)/100)
 	}
-	if want := []float64{0, 0, 0.1, 0.1, 1}; !slices.Equal(rates, want) {
+	if want := []float64{0, 0, 0.1, 0.1, 1, 3, 0}; !slices.Equal(rates, want) {
 		t.Errorf("rates %v, want %v", rates, want)
 	}
 }
@@ -107,7 +108,7 @@ func TestAQueueThatCameLateHasNoPastBeforeThat(t *testing.T) {
 	for range 3 {
 		h.sampled(nil)
 	}
-	h.sampled(map[string][2]int64{"late": {5, 5}})
+	h.sampled(map[string][3]int64{"late": {5, 5}})
 	if rows := h.told(t, h.queues[place{0, "late"}]); len(rows) != 1 || rows[0][1] != 5 {
 		t.Error(rows)
 	}
@@ -115,19 +116,36 @@ func TestAQueueThatCameLateHasNoPastBeforeThat(t *testing.T) {
 
 func TestAHistoryIsOfSoManyQueuesAndThoseThatAreGoneMakePlace(t *testing.T) {
 	h := history{queues: make(map[place]*past)}
-	queues := make(map[string][2]int64)
+	queues := make(map[string][3]int64)
 	for i := range historyQueues {
-		queues[fmt.Sprint("q", i)] = [2]int64{1, 1}
+		queues[fmt.Sprint("q", i)] = [3]int64{1, 1}
 	}
 	h.sampled(queues)
 	delete(queues, "q0")
-	queues["late"], queues["later"] = [2]int64{5, 5}, [2]int64{5, 5}
+	queues["late"], queues["later"] = [3]int64{5, 5}, [3]int64{5, 5}
 	h.sampled(queues) // finds no place
 	h.sampled(queues) // one of the two has that of q0
 	_, one := h.queues[place{0, "late"}]
 	_, other := h.queues[place{0, "later"}]
 	if len(h.queues) != historyQueues || one == other {
 		t.Errorf("%d queues have a past, those that came last: %v and %v", len(h.queues), one, other)
+	}
+}
+
+func TestOneQueueThatComesTakesThePlaceOfTheOneGoneForLongest(t *testing.T) {
+	h := history{queues: make(map[place]*past)}
+	queues := make(map[string][3]int64)
+	for i := range historyQueues {
+		queues[fmt.Sprint("q", i)] = [3]int64{1, 1}
+	}
+	for i := range 10 {
+		h.sampled(queues)
+		delete(queues, fmt.Sprint("q", i))
+	}
+	queues["late"] = [3]int64{5, 5}
+	h.sampled(queues)
+	if len(h.queues) != historyQueues-1 || h.queues[place{0, "q0"}] != nil {
+		t.Errorf("one queue came, and %d of %d have a past", len(h.queues), historyQueues)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/admin/page"
 )
 
 // live is an open page.
@@ -357,5 +358,29 @@ func TestAHistoryIsOfWhatAVisitorMayLookAt(t *testing.T) {
 	}
 	if code, text := b.text("POST", "/page/history", `{"queue":"a9"}`); code != 200 || !strings.HasSuffix(text, `"samples":[]}`) {
 		t.Errorf("a queue without a past: %d %s", code, text)
+	}
+}
+
+func TestAQueueThatIsEmptyAtEachSampleHasTheRatesOfWhatPassedThrough(t *testing.T) {
+	s := newSite(t).serve()
+	sample := page.Sampler(&page.Source{Loop: s.loop})
+	serve := func(packets int) {
+		for range packets {
+			s.redis("LPUSH", "jobs", "x")
+			s.redis("RPOP", "jobs")
+		}
+	}
+	serve(20)
+	sample("jobs") // the first one has no rates
+	for i, packets := range []int{20, 40, 0, 10} {
+		serve(packets)
+		if i == 3 { // a queue made anew has counted nothing yet
+			s.redis("FLUSHDB")
+			serve(70)
+			packets = 70
+		}
+		if got := sample("jobs"); got != float64(packets)/10 {
+			t.Errorf("sample %d: %v pushed a second, want %v", i, got, float64(packets)/10)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func (s *survey) take(source *Source) bool {
 	var figures broker.Figures
 	sums := Figures{Whole: new(Whole)}
 	s.found = s.found[:0]
-	err := source.Loop.Survey(func(tx *broker.Tx) { figures, sums.At = tx.Figures(), tx.Now() }, func(slice []broker.Surveyed) {
+	err := source.Loop.Survey(false, func(tx *broker.Tx) { figures, sums.At = tx.Figures(), tx.Now() }, func(slice []broker.Surveyed) {
 		s.found = append(s.found, slice...)
 	})
 	if err == nil {
