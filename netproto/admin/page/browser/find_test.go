@@ -72,6 +72,44 @@ func TestDeadPacketsAreGroupedByTheirLastError(t *testing.T) {
 	tb.until("!document.querySelector('.errors').textContent")
 }
 
+func TestCountsOfErrorsAreThoseOfTheListAlsoOnItsSecondPage(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	for i := range 30 {
+		s.die("mails", "x", fmt.Sprint("timeout: ", i))
+	}
+	tb := open(t, s.page+"#/queue?db=0&name=mails&state=dead")
+	tb.sees("By their last error: timeout (30)")
+	tb.click("Next page")
+	tb.sees("Page 2, 10 packets")
+	s.die("mails", "x", "550")
+	tb.click("Refresh")
+	tb.sees("550 (1)")
+	// The next page is asked for while the errors of all packets are counted: that goes on.
+	eval[any](tb, `(() => {
+		const asked = fetch;
+		window.fetch = async (...a) => { if (String(a[1]?.body).includes('"500"') || String(a[1]?.body).includes(',500]')) await new Promise((done) => { window.goOn = done; }); return asked(...a); };
+		return null;
+	})()`)
+	s.die("mails", "x", "550")
+	tb.click("First page")
+	tb.sees("Page 1, 20 packets")
+	tb.click("Refresh")
+	tb.until("window.goOn")
+	tb.click("Next page")
+	tb.sees("Page 2, 12 packets")
+	eval[any](tb, "window.goOn(), null")
+	tb.sees("550 (2)")
+	// Those of another list are never shown, also where its own cannot be counted.
+	eval[any](tb, `(() => {
+		const asked = fetch;
+		window.fetch = (...a) => String(a[1]?.body).includes("500") ? Promise.reject(new Error("failed")) : asked(...a);
+		return null;
+	})()`)
+	tb.goes("#/queue?db=0&name=mails&state=dead&tags=a=1")
+	tb.sees("No packets are dead with these tags")
+	tb.until("!document.querySelector('.errors').textContent")
+}
+
 func TestAKeyOfDigitsThatIsNoIDIsFound(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	keys := []string{"0012", "99999999999999999999", "9999999999999999999"}

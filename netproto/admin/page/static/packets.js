@@ -52,7 +52,7 @@ export class Packets {
         this.tags, el("button", { type: "submit" }, "Filter")),
       el("form", { class: "bar", role: "search", submit: (e) => { e.preventDefault(); location.hash = to("queue", this.place.database, this.place.name, { find: this.find.value.trim() }); } },
         this.find, el("button", { type: "submit" }, "Find"), this.leave)),
-      this.errors, this.tickedBar(), this.table, this.note, el("div", { class: "buttons" }, this.first, this.back, this.next, button("Refresh", () => this.load())));
+      this.errors, this.tickedBar(), this.table, this.note, el("div", { class: "buttons" }, this.first, this.back, this.next, button("Refresh", () => this.reload())));
     this.set(place);
   }
 
@@ -89,6 +89,8 @@ export class Packets {
   set(place) {
     this.place = place;
     this.cursors = ["0"];
+    this.grouped = null;
+    this.errors.replaceChildren();
     this.tags.value = place.tags;
     this.find.value = place.find;
     this.leave.href = to("queue", place.database, place.name);
@@ -98,8 +100,16 @@ export class Packets {
 
   async go(place) {
     this.set(place);
-    await this.load();
+    await this.reload();
     this.heading.focus();
+  }
+
+  // reload shows the page again, and the errors, which may have changed. Another page of the same
+  // list, which load shows, has the same errors: a group under way goes on.
+  async reload() {
+    const grouped = this.grouped = {};
+    await this.load();
+    this.group(grouped).catch(() => { if (grouped === this.grouped) this.errors.replaceChildren(); }); // the list says why
   }
 
   async load() {
@@ -118,8 +128,6 @@ export class Packets {
     const more = String(this.cursor) !== "0";
     this.next.disabled = !more;
     this.back.disabled = this.first.disabled = this.cursors.length === 1;
-    if (this.place.state !== "dead") this.errors.replaceChildren();
-    else if (this.cursors.length === 1) this.group(asked).catch(() => {}); // the list has said why
   }
 
   ask(cursor, n) {
@@ -138,7 +146,7 @@ export class Packets {
     }
     const found = [];
     let cursor = this.cursors.at(-1);
-    for await (const [next, all, looked] of this.pieces(cursor, asked)) {
+    for await (const [next, all, looked] of this.pieces(cursor, () => asked === this.asked)) {
       setTimed(this.note, "Looking; " + count(looked) + " so far…");
       found.push(...all.filter((p) => [p.key, p.producer, p[errorClass]].some((v) => label(v, most) === find)));
       cursor = next;
@@ -148,9 +156,9 @@ export class Packets {
   }
 
   // pieces gives the packets from a cursor on, with the next cursor, and how many are looked at so
-  // far: mostSearched at most.
-  async *pieces(cursor, asked) {
-    for (let looked = perSearch; looked <= mostSearched && asked === this.asked; looked += perSearch) {
+  // far: mostSearched at most, and no more once they are not wanted.
+  async *pieces(cursor, wanted) {
+    for (let looked = perSearch; looked <= mostSearched && wanted(); looked += perSearch) {
       const [next, all] = await this.ask(cursor, perSearch);
       yield [next, all, looked];
       if (String(next) === "0") return;
@@ -159,18 +167,19 @@ export class Packets {
   }
 
   // group says which errors dead packets have, those with the most packets first.
-  async group(asked) {
+  async group(grouped) {
     const { database, name, state, tags } = this.place;
+    if (state !== "dead") return;
     const counts = new Map();
     let more = false;
-    for await (const [next, all] of this.pieces("0", asked)) {
+    for await (const [next, all] of this.pieces("0", () => grouped === this.grouped)) {
       for (const p of all) {
         const error = label(p[errorClass], most);
         if (error) counts.set(error, (counts.get(error) ?? 0) + 1);
       }
       more = String(next) !== "0";
     }
-    if (asked !== this.asked) return;
+    if (grouped !== this.grouped) return;
     const worst = [...counts].sort((a, b) => b[1] - a[1]);
     this.errors.replaceChildren(...(worst.length ? ["By their last error" + (more ? ", of the first " + count(mostSearched) : "") + ": ",
       ...worst.slice(0, mostErrors).flatMap(([error, n], i) => [i ? ", " : "", el("a", { href: to("queue", database, name, { state, tags, find: error }) }, el("bdi", {}, error)), " (" + count(n) + ")"]),

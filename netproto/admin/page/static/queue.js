@@ -70,7 +70,7 @@ export class Queue {
 
   shown() {
     this.look();
-    this.packets.load();
+    this.packets.reload();
     this.update();
   }
 
@@ -84,7 +84,7 @@ export class Queue {
 
   changed() {
     this.look();
-    this.packets.load();
+    this.packets.reload();
   }
 
   async look() {
