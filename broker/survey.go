@@ -38,7 +38,10 @@ func (tx *Tx) Survey(cursor int, dst []Surveyed, emptied bool) (_ []Surveyed, ne
 			continue
 		}
 		since, more := m.since(q)
-		steps += more + min(m.ix.Counts(q.ix).Claimed, heldClaims)
+		steps += more
+		if claimed := m.ix.Counts(q.ix).Claimed; claimed > 0 { // held looks at consumers, and at claims
+			steps += min(claimed, heldClaims) + min(len(q.consumers), heldClaims)
+		}
 		dst = append(dst, Surveyed{Database: q.entry.Database(), Name: q.entry.Name(), Number: q.id, QueueFigures: m.figures(q, since), Since: since, Taken: max(q.taken, m.begun)})
 	}
 	return dst, 0

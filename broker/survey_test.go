@@ -224,6 +224,24 @@ func TestASurveyTellsThatAConsumerHoldsPacketsAndIsNotHeardOf(t *testing.T) {
 	}
 }
 
+func TestASliceOfASurveyCountsConsumersThatItLooksAt(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	for i := range 50 {
+		queue := fmt.Sprint("q", i)
+		h.push(queue, 1, 0, "", "x")
+		for c := range 60 { // only the first one gets a packet
+			h.do(func(tx *broker.Tx) error {
+				_, err := tx.Claim([]byte(queue), broker.ClaimRequest{Selection: broker.Selection{Count: 1}, Lease: 60_000, Consumer: fmt.Append(nil, "c", c)})
+				return err
+			})
+		}
+	}
+	if all, slices := h.surveyed(); len(all) != 50 || slices < 3 {
+		t.Errorf("%d queues with 60 consumers each in %d slices, want 3 or more", len(all), slices)
+	}
+}
+
 func TestAPacketAgesAfterTheClockHasSteppedBack(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
