@@ -26,7 +26,7 @@ func is(arg []byte, word string) bool {
 		return false
 	}
 	for i, c := range arg {
-		if lower(c) != lower(word[i]) {
+		if c != word[i] && lower(c) != lower(word[i]) {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // take is what QPOP and QCLAIM ask for.
@@ -24,22 +25,22 @@ func (t *take) parse(s *session, args [][]byte) {
 	t.block, t.selection = -1, broker.Selection{End: broker.Oldest, WithDetails: true, MustFind: true}
 	var f filter
 	var count int64
-	var newest, oldest bool
+	var newest, oldest bool // the oldest unless the request says newest
 	var lease, consumer any
 	if t.claims {
 		lease, consumer = &t.lease, &t.consumer
 	}
 	options := []option{
-		{word: "OR", into: refuseOr},
-		{"COUNT", &count, 1, broker.MaxCount},
-		{"LEASE", lease, 1, broker.MaxTime},
-		{"BLOCK", &t.block, 0, broker.MaxTime},
-		{"CONSUMER", consumer, 1, broker.MaxConsumer},
-		{word: "FILTER", into: &f},
-		{word: "MATCH", into: &f.match},
-		{word: "NEWEST", into: &newest},
-		{word: "OLDEST", into: &oldest},
-		{word: "GROUP", into: &t.selection.Group},
+		{&words.OR, refuseOr},
+		{&words.COUNT, &count},
+		{&words.LEASE, lease},
+		{&words.BLOCK, &t.block},
+		{&words.CONSUMER, consumer},
+		{&words.FILTER, &f},
+		{&words.MATCH, &f.match},
+		{&words.NEWEST, &newest},
+		{&words.OLDEST, &oldest},
+		{&words.GROUP, &t.selection.Group},
 	}
 	queues, rest := takeQueues(args)
 	if len(queues) > broker.MaxSubscriptions {
@@ -50,12 +51,6 @@ func (t *take) parse(s *session, args [][]byte) {
 		refuse("ERR a queue is named twice: expected each once")
 	}
 	parseOptions(rest, options...)
-	switch {
-	case newest && oldest:
-		refuse("ERR NEWEST, OLDEST: expected one of the two")
-	case t.selection.Group && count > 0:
-		refuse("ERR GROUP, COUNT: expected one of the two")
-	}
 	if newest {
 		t.selection.End = broker.Newest
 	}
@@ -149,16 +144,12 @@ func qnack(s *session, tx *broker.Tx, args [][]byte) error {
 	r := s.protocol.receiptArgs(args[2:4])
 	n := broker.Nack{Delay: -1, At: -1}
 	parseOptions(args[4:],
-		option{"DELAY", &n.Delay, 0, broker.MaxTime},
-		option{"AT", &n.At, 0, maxMoment},
-		option{"REASON", &n.Reason, 0, broker.MaxReason},
-		option{word: "DEAD", into: &n.Dead},
-		option{word: "UNCOUNTED", into: &n.Uncounted},
+		option{&words.DELAY, &n.Delay},
+		option{&words.AT, &n.At},
+		option{&words.REASON, &n.Reason},
+		option{&words.DEAD, &n.Dead},
+		option{&words.UNCOUNTED, &n.Uncounted},
 	)
-	checkWhen(n.Delay, n.At, n.Dead)
-	if n.Dead && n.Uncounted {
-		refuse("ERR DEAD, UNCOUNTED: expected one of them")
-	}
 	if n.At >= 0 {
 		n.Delay = 0 // a moment that is past
 	}

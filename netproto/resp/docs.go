@@ -22,7 +22,7 @@ var allDocs = sync.OnceValue(func() map[string]*docs {
 			if c.Remarks != "" {
 				summary += "; " + c.Remarks
 			}
-			all[commandName(c.Name)] = &docs{summary, g.Name, parseArguments(c.Arguments, g.Name != "queue")}
+			all[commandName(c.Name)] = &docs{summary, g.Name, parseArguments(c.Syntax(), g.Name != "queue")}
 		}
 	}
 	return all

@@ -56,7 +56,7 @@ func TestArgumentsHoldAllOfTheSyntaxInTheWords(t *testing.T) {
 	read := allDocs()
 	for _, g := range words.Commands {
 		for _, c := range g.Commands {
-			want := strings.Join(strings.Fields(clauses.ReplaceAllString(marks.Replace(c.Arguments), "$1 | $2")), " ")
+			want := strings.Join(strings.Fields(clauses.ReplaceAllString(marks.Replace(c.Syntax()), "$1 | $2")), " ")
 			if got := strings.Join(written(read[commandName(c.Name)].arguments), " "); got != want {
 				t.Errorf("%s has the arguments %s, and in the words %s", c.Name, got, want)
 			}

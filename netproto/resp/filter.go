@@ -18,7 +18,6 @@ type filter struct {
 
 // match is what MATCH says.
 type match struct {
-	given bool
 	least int64 // see broker.Filter
 }
 
@@ -77,13 +76,12 @@ func operatorArg(arg []byte) broker.Op {
 }
 
 // read reads what follows MATCH, and returns the arguments behind that.
-func (m *match) read(args [][]byte) (rest [][]byte) {
-	m.given = true
+func (m *match) read(args [][]byte, low, high int64) (rest [][]byte) {
 	switch {
 	case len(args) > 0 && is(args[0], "all"):
 		return args[1:]
 	case len(args) > 1 && is(args[0], "any"):
-		m.least = numberArg("MATCH ANY", args[1], 1, broker.MaxTerms)
+		m.least = numberArg("MATCH ANY", args[1], low, high)
 		return args[2:]
 	}
 	panic(failure("ERR MATCH: expected ALL, or ANY and a number, behind it"))
@@ -91,10 +89,7 @@ func (m *match) read(args [][]byte) (rest [][]byte) {
 
 // check looks at FILTER and MATCH together.
 func (f *filter) check() {
-	switch n := len(f.terms); {
-	case n == 0 && f.match.given:
-		refuse("ERR MATCH: expected FILTER with it")
-	case f.match.least > int64(n):
+	if n := len(f.terms); n > 0 && f.match.least > int64(n) {
 		refuse("ERR MATCH ANY: expected a number from 1 to %d, of the FILTERs, got \"%d\"", n, f.match.least)
 	}
 }

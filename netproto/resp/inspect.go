@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
-	"github.com/holdfast-queue/holdfast/netproto/glob"
 	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
@@ -17,7 +16,7 @@ const defaultCount = 10
 
 func qpeek(s *session, tx *broker.Tx, args [][]byte) error {
 	count := int64(defaultCount)
-	parseOptions(args[2:], option{"COUNT", &count, 1, broker.MaxCount})
+	parseOptions(args[2:], option{&words.COUNT, &count})
 	f, err := tx.Peek(args[1], int(count))
 	return s.packets(formPackets, f, err)
 }
@@ -52,11 +51,11 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	var cursor []byte
 	var f filter
 	parseOptions(args[2:],
-		option{"COUNT", &count, 1, broker.MaxCount},
-		option{"CURSOR", &cursor, 1, maxQuoted},
-		option{word: "STATE", into: &state},
-		option{word: "FILTER", into: &f},
-		option{word: "MATCH", into: &f.match},
+		option{&words.COUNT, &count},
+		option{&words.CURSOR, &cursor},
+		option{&words.STATE, &state},
+		option{&words.FILTER, &f},
+		option{&words.MATCH, &f.match},
 	)
 	first, last := broker.Ready, broker.Damaged
 	if state != 0 {
@@ -203,6 +202,6 @@ func (s *session) waiting(w broker.Wait) {
 
 func queues(s *session, tx *broker.Tx, args [][]byte) error {
 	pattern := []byte("*")
-	parseOptions(args[1:], option{"MATCH", &pattern, 0, glob.MaxLength})
+	parseOptions(args[1:], option{&words.QUEUESMATCH, &pattern})
 	return s.names(tx, pattern, broker.TypeList)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
-	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 func qdel(s *session, tx *broker.Tx, args [][]byte) error {
@@ -54,7 +54,7 @@ func (s *session) slice(tx *broker.Tx, args [][]byte, begin func() *broker.Bulk,
 	if s.sliced == nil {
 		var f filter
 		dryRun := false
-		takes = append(takes, option{word: "FILTER", into: &f}, option{word: "MATCH", into: &f.match}, option{word: "DRYRUN", into: &dryRun})
+		takes = append(takes, option{&words.FILTER, &f}, option{&words.MATCH, &f.match}, option{&words.DRYRUN, &dryRun})
 		parseOptions(args, takes...)
 		s.sliced, s.slicing = begin(), s.cmd
 		s.sliced.Filter, s.sliced.DryRun = f.broker(), dryRun
@@ -72,7 +72,7 @@ func qpurge(s *session, tx *broker.Tx, args [][]byte) error {
 	var state broker.State // all
 	return s.slice(tx, args[2:], func() *broker.Bulk {
 		return broker.Purge(bytes.Clone(args[1]), state)
-	}, option{word: "STATE", into: &state})
+	}, option{&words.STATE, &state})
 }
 
 func qharvest(s *session, tx *broker.Tx, args [][]byte) error {
@@ -80,7 +80,7 @@ func qharvest(s *session, tx *broker.Tx, args [][]byte) error {
 	var consumer []byte
 	return s.slice(tx, args[2:], func() *broker.Bulk {
 		return broker.Harvest(bytes.Clone(args[1]), older, string(consumer))
-	}, option{"OLDER", &older, 0, broker.MaxTime}, option{"CONSUMER", &consumer, 1, broker.MaxConsumer})
+	}, option{&words.OLDER, &older}, option{&words.CONSUMER, &consumer})
 }
 
 func qredrive(s *session, tx *broker.Tx, args [][]byte) error {
@@ -88,7 +88,7 @@ func qredrive(s *session, tx *broker.Tx, args [][]byte) error {
 	var to []byte
 	return s.slice(tx, args[2:], func() *broker.Bulk {
 		return broker.Redrive(bytes.Clone(args[1]), int(count), bytes.Clone(to))
-	}, option{"COUNT", &count, 1, broker.MaxCount}, option{"TO", &to, 0, wire.MaxArg})
+	}, option{&words.COUNT, &count}, option{&words.TO, &to})
 }
 
 // redriveForm returns the form of QREDRIVE that names a packet, if that is meant.
@@ -119,7 +119,7 @@ var moveMany = command{name: "qmove", flags: flagWrite | flagAdds | flagSlices, 
 	var count int64
 	return s.slice(tx, args[4:], func() *broker.Bulk {
 		return broker.Move(bytes.Clone(args[1]), state, int(count), bytes.Clone(args[3]))
-	}, option{"COUNT", &count, 1, broker.MaxCount}, option{word: "STATE", into: &state})
+	}, option{&words.COUNT, &count}, option{&words.STATE, &state})
 }}
 
 // prepareIDs prepares a command that names packets by their ids.

@@ -4,30 +4,27 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
-// option is a word that a command of the work queue takes behind its fixed arguments: in either
-// case, in any order, once. Only TAG and FILTER may stand there several times.
+// option is one that a command of the work queue takes.
 type option struct {
-	word string
+	*words.Option
 	// into is where its value goes, which says what that looks like: see read. nil: it is an option of
 	// a similar command only.
-	into      any
-	low, high int64 // of its number, or of the bytes of its text
+	into any
 }
-
-// maxMoment is the latest moment that AT says, in Unix milliseconds: in the year 2109.
-const maxMoment = 1<<42 - 1
 
 // findOption returns which option a word names, -1 if none.
 func findOption(options []option, word []byte) int {
 	for i := range options {
-		if is(word, options[i].word) {
+		if w := options[i].Word; len(word) == len(w) && is(word, w) { // quicker than is alone
 			return i
 		}
 	}
@@ -36,34 +33,57 @@ func findOption(options []option, word []byte) int {
 
 // parseOptions reads the options of a command, which takes some. A failure says what was expected.
 func parseOptions(args [][]byte, takes ...option) {
-	given := uint32(0)
+	var given, needy uint32
+	var chosen, twice words.Choice
 	for len(args) > 0 {
 		i := findOption(takes, args[0])
 		if i < 0 || takes[i].into == nil {
 			refuseOption(args[0], takes)
 		}
 		o := &takes[i]
-		if given&(1<<i) != 0 && o.word != "TAG" && o.word != "FILTER" {
-			panic(failure("ERR " + o.word + ": expected it once only"))
+		if given&(1<<i) != 0 && !o.Many {
+			panic(failure("ERR " + o.Word + ": expected it once only"))
 		}
 		given |= 1 << i
+		twice |= chosen & o.Choice
+		chosen |= o.Choice
+		if o.Needs != nil {
+			needy |= 1 << i
+		}
 		args = o.read(args[1:])
 	}
-	for i := range takes {
-		switch into := takes[i].into.(type) {
+	for rest := given; rest != 0; rest &= rest - 1 {
+		switch into := takes[bits.TrailingZeros32(rest)].into.(type) {
 		case *filter:
 			into.check()
 		case *[]broker.PacketTag:
 			sortTags(*into)
 		}
 	}
+	if twice != 0 {
+		panic(failure("ERR " + words.Choices[bits.TrailingZeros8(uint8(twice))]))
+	}
+	for ; needy != 0; needy &= needy - 1 {
+		if o := takes[bits.TrailingZeros32(needy)]; !isGiven(takes, given, o.Needs) {
+			panic(failure("ERR " + o.Word + ": expected " + o.Needs.Word + " with it"))
+		}
+	}
+}
+
+func isGiven(takes []option, given uint32, o *words.Option) bool {
+	for i := range takes {
+		if takes[i].Option == o {
+			return given&(1<<i) != 0
+		}
+	}
+	return false
 }
 
 func refuseOption(word []byte, takes []option) {
 	var names []string
 	for i := range takes {
 		if takes[i].into != nil {
-			names = append(names, strings.Clone(takes[i].word)) // else into escapes with the word
+			names = append(names, takes[i].Word)
 		}
 	}
 	expected := strings.Join(names, ", ")
@@ -76,6 +96,12 @@ func refuseOption(word []byte, takes []option) {
 // read reads what follows an option, and returns the arguments behind that.
 func (o *option) read(args [][]byte) (rest [][]byte) {
 	switch into := o.into.(type) {
+	case *int64:
+		*into = numberArg(o.Word, o.value(args), o.Low, o.High)
+	case *[]byte:
+		*into = textArg(o.Word, o.value(args), o.Low, o.High)
+	case *broker.State:
+		*into = stateArg(o.value(args))
 	case *bool:
 		*into = true
 		return args
@@ -84,22 +110,19 @@ func (o *option) read(args [][]byte) (rest [][]byte) {
 	case *filter:
 		return into.add(args)
 	case *match:
-		return into.read(args)
+		return into.read(args, o.Low, o.High)
 	case *[]broker.PacketTag:
 		return addTag(into, args)
 	}
-	if len(args) == 0 {
-		panic(failure("ERR " + o.word + ": expected a value behind it"))
-	}
-	switch into := o.into.(type) {
-	case *int64:
-		*into = numberArg(o.word, args[0], o.low, o.high)
-	case *[]byte:
-		*into = textArg(o.word, args[0], o.low, o.high)
-	case *broker.State:
-		*into = stateArg(args[0])
-	}
 	return args[1:]
+}
+
+// value is the one value of an option.
+func (o *option) value(args [][]byte) []byte {
+	if len(args) == 0 {
+		panic(failure("ERR " + o.Word + ": expected a value behind it"))
+	}
+	return args[0]
 }
 
 func stateArg(arg []byte) broker.State {
@@ -140,14 +163,6 @@ func sortTags(tags []broker.PacketTag) {
 		if i > 0 && tags[i-1].Name == t.Name {
 			refuse("ERR TAG: expected each name once, got %q twice", quoted([]byte(t.Name)))
 		}
-	}
-}
-
-// checkWhen refuses more than one of the options that say when a packet is ready: a time that is
-// not negative, or DEAD.
-func checkWhen(delay, at int64, dead bool) {
-	if delay >= 0 && at >= 0 || dead && max(delay, at) >= 0 {
-		refuse("ERR DELAY, AT, DEAD: expected one of them")
 	}
 }
 

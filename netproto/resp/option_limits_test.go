@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/glob"
 	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // optionLimits are the options with one value: from the lowest number to the highest, or so many
@@ -23,7 +24,7 @@ var optionLimits = []struct {
 	{request: "QPUSH q x", word: "KEY", high: wire.MaxArg, text: true},
 	{request: "QPUSH q x", word: "TTL", high: broker.MaxTime},
 	{request: "QPUSH q x", word: "DELAY", high: broker.MaxTime},
-	{request: "QPUSH q x", word: "AT", high: maxMoment},
+	{request: "QPUSH q x", word: "AT", high: 1<<42 - 1},
 	{request: "QPUSH q x", word: "PRODUCER", low: 1, high: broker.MaxConsumer, text: true},
 	{request: "QPUSH q x", word: "UNIQUE", low: 1, high: broker.MaxUnique, text: true},
 	{request: "QPUSH q x UNIQUE u", word: "WINDOW", low: 1, high: broker.MaxTime},
@@ -32,7 +33,7 @@ var optionLimits = []struct {
 	{request: "QMPUSH q 1 x", word: "KEY", high: wire.MaxArg, text: true},
 	{request: "QMPUSH q 1 x", word: "TTL", high: broker.MaxTime},
 	{request: "QMPUSH q 1 x", word: "DELAY", high: broker.MaxTime},
-	{request: "QMPUSH q 1 x", word: "AT", high: maxMoment},
+	{request: "QMPUSH q 1 x", word: "AT", high: 1<<42 - 1},
 	{request: "QMPUSH q 1 x", word: "PRODUCER", low: 1, high: broker.MaxConsumer, text: true},
 	{request: "QMPUSH q 1 x", word: "BLOCK", high: broker.MaxTime},
 	{request: "QLOAD q x", word: "PRIO", high: math.MaxUint32},
@@ -60,7 +61,7 @@ var optionLimits = []struct {
 	{request: "QCLAIM q", word: "BLOCK", high: broker.MaxTime},
 	{request: "QCLAIM q FILTER a eq 1", word: "MATCH ANY", low: 1, high: broker.MaxTerms},
 	{request: "QNACK q 1 1", word: "DELAY", high: broker.MaxTime},
-	{request: "QNACK q 1 1", word: "AT", high: maxMoment},
+	{request: "QNACK q 1 1", word: "AT", high: 1<<42 - 1},
 	{request: "QNACK q 1 1", word: "REASON", high: broker.MaxReason, text: true},
 	{request: "QPEEK q", word: "COUNT", low: 1, high: broker.MaxCount},
 	{request: "QLIST q", word: "COUNT", low: 1, high: broker.MaxCount},
@@ -117,6 +118,25 @@ func TestEachOptionTakesItsLimitsAndNothingBeyond(t *testing.T) {
 		word, _, _ := strings.Cut(l.word, " ")
 		if got, want := said(value(max(l.low, 1)), value(max(l.low, 1))), "-ERR "+word+": expected it once only"; got != want {
 			t.Errorf("%s %s twice: %.200s, want %s", l.request, l.word, got, want)
+		}
+	}
+}
+
+func TestNoLimitOfAnOptionIsLeftOut(t *testing.T) {
+	tested := make(map[string]bool)
+	for _, l := range optionLimits {
+		command, _, _ := strings.Cut(l.request, " ")
+		word, _, _ := strings.Cut(l.word, " ")
+		tested[command+" "+word] = true
+		tested[fmt.Sprint(word, l.low, l.high)] = true
+	}
+	for _, g := range words.Commands {
+		for _, c := range g.Commands {
+			for _, o := range c.Options() {
+				if o.High > 0 && !tested[c.Name+" "+o.Word] && !tested[fmt.Sprint(o.Word, o.Low, o.High)] {
+					t.Errorf("%s %s has limits, and no row of optionLimits", c.Name, o.Word)
+				}
+			}
 		}
 	}
 }

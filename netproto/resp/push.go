@@ -2,11 +2,11 @@ package resp
 
 import (
 	"errors"
-	"math"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/resp/wire"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // push is what QPUSH and QMPUSH ask for.
@@ -27,22 +27,18 @@ func (p *push) parse(args [][]byte) {
 		window, unique = nil, nil
 	}
 	parseOptions(args,
-		option{"PRIO", &priority, 0, math.MaxUint32},
-		option{"TTL", &ttl, 0, broker.MaxTime},
-		option{"DELAY", &p.Delay, 0, broker.MaxTime},
-		option{"AT", &p.At, 0, maxMoment},
-		option{"BLOCK", &p.block, 0, broker.MaxTime},
-		option{"WINDOW", window, 1, broker.MaxTime},
-		option{"KEY", &p.Key, 0, wire.MaxArg},
-		option{"PRODUCER", &producer, 1, broker.MaxConsumer},
-		option{"UNIQUE", unique, 1, broker.MaxUnique},
-		option{word: "TAG", into: &p.Tags},
+		option{&words.PRIO, &priority},
+		option{&words.TTL, &ttl},
+		option{&words.DELAY, &p.Delay},
+		option{&words.AT, &p.At},
+		option{&words.BLOCK, &p.block},
+		option{&words.WINDOW, window},
+		option{&words.KEY, &p.Key},
+		option{&words.PRODUCER, &producer},
+		option{&words.UNIQUE, unique},
+		option{&words.TAG, &p.Tags},
 	)
-	checkWhen(p.Delay, p.At, false)
-	switch {
-	case p.Window > 0 && p.Unique == nil:
-		refuse("ERR WINDOW: expected UNIQUE with it")
-	case priority == 0 && p.Key == nil:
+	if priority == 0 && p.Key == nil {
 		refuse("ERR PRIO: expected a number from 1 on, as the packet has no KEY to go with, got \"0\"")
 	}
 	p.Priority, p.TTL, p.Producer = uint32(priority), time.Duration(ttl)*time.Millisecond, string(producer)

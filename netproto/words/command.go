@@ -10,9 +10,10 @@ type Group struct {
 // Command is a command of the Redis protocol, as users write it.
 type Command struct {
 	Name string // in capitals, that of a subcommand behind its container's
-	// Arguments are what follows. A word in capitals is a token, and belongs to the values behind it,
-	// which are in lower case. What is in [] may be missing. | divides alternatives, and … repeats
-	// what is before it. A | outside of [] divides whole forms of the command.
+	// Arguments are what follows, but for options, which option.go has. A word in capitals is a token,
+	// and belongs to the values behind it, which are in lower case. What is in [] may be missing. |
+	// divides alternatives, and … repeats what is before it. A | outside of [] divides whole forms of
+	// the command.
 	Arguments string
 	Reply     string
 	Remarks   string // where it differs from Redis, or what else is to be known
@@ -104,29 +105,29 @@ var Commands = []Group{
 		{"BLMOVE", "from to LEFT|RIGHT LEFT|RIGHT timeout", "the element; the null array after the timeout", ""},
 	}},
 	{"queue", "Work queue", []Command{
-		{"QPUSH", "queue payload [PRIO n] [KEY k] [TTL ms] [DELAY ms|AT unix-ms] [TAG name value]… [PRODUCER name] [UNIQUE id [WINDOW ms]] [BLOCK ms]", "the id; null when BLOCK has ended, or if the queue drops", "priority 128 unless given, at most 4,294,967,295; TTL 0 never expires; AT a moment that is past means at once"},
-		{"QMPUSH", "queue n payload… [PRIO n] [KEY k] [TTL ms] [DELAY ms|AT unix-ms] [TAG name value]… [PRODUCER name] [BLOCK ms]", "an array of ids, or of nulls if the queue drops; the null array when BLOCK has ended", "all or none; without UNIQUE"},
-		{"QLOAD", "queue payload [PRIO n] [KEY k] [EXPIRES unix-ms] [AT unix-ms] [TAG name value]… [PRODUCER name] [UNIQUE id [WINDOW unix-ms]] [PUSHED unix-ms] [STATE state] [UNTIL unix-ms] [ATTEMPTS n] [FIRST unix-ms] [LAST unix-ms] [CONSUMER name] [REASON text] [ORIGIN queue] [PROGRESS percent [TEXT text]]", "the id; null if it has expired", "a packet as another server had it: below"},
-		{"QPOP", "queue [OR queue]… [COUNT n] [NEWEST|OLDEST] [GROUP] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [BLOCK ms]", "an array of packets; the null array when BLOCK has ended", "takes them for good; the best priority first, of that the oldest unless NEWEST; from the first of the queues that has one; one packet, or COUNT, or with GROUP all of its key, those of priority 0 as well"},
-		{"QCLAIM", "queue [OR queue]… [COUNT n] [NEWEST|OLDEST] [GROUP] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [LEASE ms] [CONSUMER name] [BLOCK ms]", "an array of packets; the null array when BLOCK has ended", "the consumer is the name of CLIENT SETNAME, else the address, unless given; a group is cut at 1,000 packets"},
+		{"QPUSH", "queue payload", "the id; null when BLOCK has ended, or if the queue drops", "priority 128 unless given, at most 4,294,967,295; TTL 0 never expires; AT a moment that is past means at once"},
+		{"QMPUSH", "queue n payload…", "an array of ids, or of nulls if the queue drops; the null array when BLOCK has ended", "all or none; without UNIQUE"},
+		{"QLOAD", "queue payload", "the id; null if it has expired", "a packet as another server had it: below"},
+		{"QPOP", "queue", "an array of packets; the null array when BLOCK has ended", "takes them for good; the best priority first, of that the oldest unless NEWEST; from the first of the queues that has one; one packet, or COUNT, or with GROUP all of its key, those of priority 0 as well"},
+		{"QCLAIM", "queue", "an array of packets; the null array when BLOCK has ended", "the consumer is the name of CLIENT SETNAME, else the address, unless given; a group is cut at 1,000 packets"},
 		{"QACK", "queue id token [id token]…", "how many claims were good", "`STALE` if a single one was not"},
-		{"QNACK", "queue id token [DELAY ms|AT unix-ms|DEAD] [REASON text] [UNCOUNTED]", "the state then: ready, delayed or dead; or expired", "dead, too, after the last of `max-attempts`; one that expired while it was claimed is gone. UNCOUNTED: the claim was no attempt, so it is not dead at the last one either"},
+		{"QNACK", "queue id token", "the state then: ready, delayed or dead; or expired", "dead, too, after the last of `max-attempts`; one that expired while it was claimed is gone. UNCOUNTED: the claim was no attempt, so it is not dead at the last one either"},
 		{"QEXTEND", "queue id token ms", "when the lease ends", "counted from now; it may be sooner than before"},
 		{"QPROGRESS", "queue id token percent [text]", "OK", "does not extend the lease"},
-		{"QPEEK", "queue [COUNT n]", "an array of packets", "what would come next, in order; 10 unless given"},
-		{"QLIST", "queue [STATE state] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [CURSOR c] [COUNT n]", "the next cursor, and an array of packets", "state by state, or one; delayed packets soonest first, others by priority and age; the cursor is 0 at the start and at the end, else opaque; 10 unless COUNT is given; with FILTER it may have fewer, or none, before the end, as it looks at 10,000 packets of a state at most"},
+		{"QPEEK", "queue", "an array of packets", "what would come next, in order; 10 unless given"},
+		{"QLIST", "queue", "the next cursor, and an array of packets", "state by state, or one; delayed packets soonest first, others by priority and age; the cursor is 0 at the start and at the end, else opaque; 10 unless COUNT is given; with FILTER it may have fewer, or none, before the end, as it looks at 10,000 packets of a state at most"},
 		{"QSHOW", "queue id", "the packet, or the null array", "with `first-claim`, `last-claim`, `behind` and `why`"},
 		{"QDEL", "queue id…", "how many were deleted", "in any state"},
-		{"QMOVE", "queue id… TO other | queue TO other [STATE state] [COUNT n] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many were moved", "with id, priority, age and state; claimed and damaged ones stay"},
+		{"QMOVE", "queue id… TO other | queue TO other", "how many were moved", "with id, priority, age and state; claimed and damaged ones stay"},
 		{"QPRIO", "queue id n", "1, or 0 if there is no such packet", ""},
-		{"QPURGE", "queue [STATE state] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many were deleted", "without STATE those in any state, claimed ones too"},
-		{"QHARVEST", "queue [OLDER ms] [CONSUMER name] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many claims were ended", "they are ready again; OLDER: those that are at least that old; CONSUMER: those of one"},
-		{"QREDRIVE", "queue id | queue [COUNT n] [TO other] [FILTER tag op value]… [MATCH ALL | MATCH ANY n] [DRYRUN]", "how many dead packets are ready again", "with no attempts; of a `dead-letter` queue the packets return to their origins. One whose origin is gone stays; an error if only such are left"},
+		{"QPURGE", "queue", "how many were deleted", "without STATE those in any state, claimed ones too"},
+		{"QHARVEST", "queue", "how many claims were ended", "they are ready again; OLDER: those that are at least that old; CONSUMER: those of one"},
+		{"QREDRIVE", "queue id | queue", "how many dead packets are ready again", "with no attempts; of a `dead-letter` queue the packets return to their origins. One whose origin is gone stays; an error if only such are left"},
 		{"QSET", "queue name value [name value]…", "OK", "all or none; makes the queue"},
 		{"QGET", "queue", "a map of settings", "those in force"},
 		{"QCLOSE", "queue", "1, or 0 if it was closed before", "for ever: nothing is pushed any more; makes the queue"},
 		{"QDROP", "queue", "OK", "deletes its packets and settings"},
-		{"QUEUES", "[MATCH pattern]", "an array of names", "as KEYS, but only queues, and only those that the user may look at"},
+		{"QUEUES", "", "an array of names", "as KEYS, but only queues, and only those that the user may look at"},
 		{"QLEN", "queue", "how many packets are ready, delayed or claimed", ""},
 		{"QSTAT", "queue", "a map", "below"},
 		{"QCONSUMERS", "queue", "an array of maps", "who claims or waits: below. Those that hold none and do not wait are listed for ten minutes, at most 131,072 in the store. It looks at 100,000 claims and 100,000 that wait: where there are more, `claimed` is what it found, and some are missing"},

@@ -18,7 +18,7 @@ func escaped(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
 // forms are the command with each form of its arguments.
 func (c *Command) forms() (forms []string) {
-	for _, arguments := range divide(c.Arguments) {
+	for _, arguments := range divide(c.Syntax()) {
 		forms = append(forms, strings.TrimSpace(c.Name+" "+arguments))
 	}
 	return forms
