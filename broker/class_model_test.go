@@ -294,6 +294,20 @@ func (m *classModel) answer(t *rapid.T) {
 	m.deliver(p.queue)
 }
 
+// reschedule has a packet be ready now, or at a moment.
+func (m *classModel) reschedule(t *rapid.T) {
+	p := m.drawPacket(t, false)
+	if p.due = 0; rapid.Bool().Draw(t, "later") {
+		m.due = max(m.due, m.now.Load()) + 1
+		p.due = m.due
+	}
+	m.do(func(tx *broker.Tx) error {
+		_, err := tx.Reschedule([]byte(p.queue), p.id, p.due)
+		return err
+	})
+	m.deliver(p.queue)
+}
+
 // change moves a packet to another priority, or another queue.
 func (m *classModel) change(t *rapid.T) {
 	p := m.drawPacket(t, false)
@@ -413,7 +427,7 @@ func TestWhoWaitsWithAFilterGetsWhatTheModelSays(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"push": queue(m.push), "push more": queue(m.push), "take": m.take, "take more": m.take, "take even more": m.take,
-			"answer": m.answer, "answer more": m.answer, "change": m.change, "set": queue(m.set), "hang up": m.hangUp,
+			"answer": m.answer, "answer more": m.answer, "change": m.change, "reschedule": m.reschedule, "set": queue(m.set), "hang up": m.hangUp,
 			"drop":   queue(func(_ *rapid.T, queue string) { m.drop(queue) }),
 			"rename": queue(m.rename),
 			"flush":  m.flush,

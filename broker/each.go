@@ -75,6 +75,26 @@ func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err err
 	return n > 0, err
 }
 
+// Reschedule has a packet that is ready or delayed be ready at a moment, in Unix milliseconds; one
+// that is not ahead is now. ok is false if the queue has no such packet. ErrUnknownQueue.
+func (tx *Tx) Reschedule(name []byte, id ID, at int64) (ok bool, err error) {
+	waits := func(p index.Packet) bool { return p.State == index.Ready || p.State == index.Delayed }
+	n, err := tx.each(name, known|changes, []ID{id}, waits, func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
+		m, p, state, until, kind := tx.m, packets[0], Ready, int64(0), EventReady
+		if at > tx.now {
+			state, until, kind = Delayed, at, EventDelayed
+		}
+		if state == Ready && p.State == Ready {
+			return 1, nil
+		}
+		m.setDelivery(p, m.ix.Delivery(p.ID), state, until)
+		m.tail(q, p, kind)
+		m.changed(q)
+		return 1, nil
+	})
+	return n > 0, err
+}
+
 // bulkSlice is how many packets a slice of a Bulk looks at; one of a dry run looks at MaxLook.
 const bulkSlice = 500
 

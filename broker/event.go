@@ -21,7 +21,8 @@ const (
 // What happens in a queue that somebody tails, besides EventDead.
 const (
 	EventPushed   EventKind = "pushed"
-	EventReady    EventKind = "ready" // its delay is over
+	EventReady    EventKind = "ready"   // its delay is over, or Reschedule ended it
+	EventDelayed  EventKind = "delayed" // by Reschedule, to another moment
 	EventPopped   EventKind = "popped"
 	EventClaimed  EventKind = "claimed"
 	EventAcked    EventKind = "acked"

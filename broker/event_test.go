@@ -153,6 +153,9 @@ func TestATailTellsWhatHappensInAQueue(t *testing.T) {
 	}
 	var id broker.ID
 	add := func() { id = w.add(broker.PushRequest{Payload: []byte("x"), Key: []byte("k"), Priority: 5}) }
+	run := func(at int64) func() {
+		return func() { w.do(func(tx *broker.Tx) error { _, err := tx.Reschedule(q, id, at); return err }) }
+	}
 	nack := func(n broker.Nack, want broker.State) func() {
 		return func() { w.nacked(w.claimOne(), n, want) }
 	}
@@ -168,6 +171,8 @@ func TestATailTellsWhatHappensInAQueue(t *testing.T) {
 		{"claimed:w1 returned:harvested", func() { w.claimOne(); bulk(broker.Harvest(q, 0, ""))() }},
 		{"claimed:w1 dead:bad", nack(broker.Nack{Dead: true, Reason: []byte("bad")}, broker.Dead)},
 		{"returned:redriven", bulk(broker.Redrive(q, 0, nil))},
+		{"delayed", run(w.now.Load() + 60_000)},
+		{"ready", run(0)},
 		{"moved", func() { w.do(func(tx *broker.Tx) error { _, err := tx.SetPriority(q, id, 9); return err }) }},
 		{"claimed:w1 acked", func() { _ = w.ack(w.claimOne()) }},
 		{"pushed popped", func() { add(); w.do(func(tx *broker.Tx) error { return reply(w.c)(tx.Pop(q, broker.Selection{})) }) }},

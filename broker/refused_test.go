@@ -137,10 +137,14 @@ var refusedVerbs = map[string]func(m *refusal) error{
 	},
 	"move packets": func(m *refusal) error { _, err := m.tx.MovePackets(m.name(), m.ids(), m.name()); return err },
 	"priority":     func(m *refusal) error { _, err := m.tx.SetPriority(m.name(), m.ids()[0], 9); return err },
-	"settings":     func(m *refusal) error { return m.tx.SetSettings(m.name(), m.settings()) },
-	"close":        func(m *refusal) error { _, err := m.tx.Close(m.name()); return err },
-	"delete":       func(m *refusal) error { _, err := m.tx.Delete(m.name()); return err },
-	"rename":       func(m *refusal) error { _, err := m.tx.Rename(m.name(), m.name()); return err },
+	"run": func(m *refusal) error {
+		_, err := m.tx.Reschedule(m.name(), m.ids()[0], startTime+rapid.SampledFrom([]int64{0, 1 << 40}).Draw(m.t, "at"))
+		return err
+	},
+	"settings": func(m *refusal) error { return m.tx.SetSettings(m.name(), m.settings()) },
+	"close":    func(m *refusal) error { _, err := m.tx.Close(m.name()); return err },
+	"delete":   func(m *refusal) error { _, err := m.tx.Delete(m.name()); return err },
+	"rename":   func(m *refusal) error { _, err := m.tx.Rename(m.name(), m.name()); return err },
 	"expire": func(m *refusal) error {
 		_, err := m.tx.SetExpiry(m.name(), startTime+rapid.SampledFrom([]int64{-1, 1 << 40}).Draw(m.t, "at"))
 		return err

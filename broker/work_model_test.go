@@ -320,7 +320,7 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.set(t, queue)
 	case "close":
 		m.close(queue)
-	case "delete", "move", "priority":
+	case "delete", "move", "priority", "run":
 		m.change(t, op, queue)
 	case "purge", "harvest", "redrive", "move many":
 		m.bulk(t, op, queue)
@@ -775,6 +775,24 @@ func (m *workModel) change(t *rapid.T, op, queue string) {
 		if ok {
 			k.Priority = priority
 		}
+	case "run":
+		at := rapid.SampledFrom([]int64{0, m.now.Load(), m.now.Load() + 7, m.now.Load() + 20}).Draw(t, "at")
+		ok, err := m.tx.Reschedule(name, id, at)
+		var want error
+		if !m.exists(queue) {
+			want = broker.ErrUnknownQueue
+		}
+		if m.sameError(op, err, want) {
+			return
+		}
+		waits := k != nil && (k.State == broker.Ready || k.State == broker.Delayed)
+		m.same("there", ok, waits)
+		switch later := at > m.now.Load(); {
+		case waits && later:
+			k.wait(at)
+		case waits && k.State == broker.Delayed:
+			k.wait(0)
+		}
 	}
 }
 
@@ -1150,7 +1168,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
 	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
-		"pop-key move-end update update settings close drop delete move priority purge harvest redrive redrive move-many", " ")
+		"pop-key move-end update update settings close drop delete move priority run run purge harvest redrive redrive move-many", " ")
 	rapid.Check(t, func(t *rapid.T) {
 		m := newWorkModel(t)
 		defer func() { _ = m.b.Close() }()

@@ -70,6 +70,7 @@ func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 		{manager, "QREDRIVE q2 99", "manager qredrive queue=q2 packets=99 count=0"},
 		{all, "RPUSH q2 a b c", ""},
 		{manager, "QPRIO q2 -6 7", "manager qprio queue=q2 packets=-6 count=1"},
+		{manager, "QRUN q2 -6", "manager qrun queue=q2 packets=-6 count=1"},
 		{all, "QMOVE q2 -6 99 TO q3", `all qmove queue=q2 packets="-6 99" count=1`},
 		{manager, "QREDRIVE q3 -6", "manager qredrive queue=q3 packets=-6 count=0"},
 		{manager, "QDEL q2 -6 -7 -8", `manager qdel queue=q2 packets="-6 -7 -8" count=2`},

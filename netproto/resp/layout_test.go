@@ -31,6 +31,7 @@ var places = map[string]string{
 	"qprio":      "4 1 1 1",
 	"qprogress":  "-5 1 1 1",
 	"qpurge":     "-2 1 1 1",
+	"qrun":       "-3 1 1 1",
 	"qpush":      "-3 1 1 1",
 	"qredrive":   "-2 1 1 1",
 	"qset":       "-4 1 1 1",

@@ -34,6 +34,15 @@ func qprio(s *session, tx *broker.Tx, args [][]byte) error {
 	return s.did(ok, err)
 }
 
+func qrun(s *session, tx *broker.Tx, args [][]byte) error {
+	delay, at := int64(-1), int64(-1)
+	parseOptions(args[3:], option{&words.DELAY, &delay}, option{&words.AT, &at})
+	if delay >= 0 {
+		at = tx.Now() + delay
+	}
+	return s.did(tx.Reschedule(args[1], idArg(args[2]), at))
+}
+
 func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
 	if t := tx.Type(args[1]); t != broker.TypeNone && t != broker.TypeList {
 		return broker.ErrWrongType

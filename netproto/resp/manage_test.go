@@ -25,6 +25,46 @@ func (c *conn) fill(queue string, first, n int) {
 	}
 }
 
+func TestAPacketIsReadyWhenQRUNSays(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QPUSH q late DELAY 60000", bulkReply("1"))
+	c.ask("QPUSH q soon", bulkReply("2"))
+	c.ask("QRUN q 2", ":1\r\n") // it is ready already
+	c.ask("QRUN q 2 DELAY 500", ":1\r\n")
+	c.ask("QPOP q", "*0\r\n")
+	c.ask("QRUN q 1", ":1\r\n")
+	d.stop()
+	d.start()
+	c = d.dial()
+	c.send(request("QPOP", "q"))
+	if got := c.payloads(); got != "late" {
+		t.Error(got)
+	}
+	c.ask("QRUN q 2 AT 1700000000900", ":1\r\n")
+	if got := c.shown("q", "2")["not-before"]; got != "1700000000900" {
+		t.Error(got)
+	}
+	d.now.Add(900)
+	c.send(request("QCLAIM", "q", "COUNT", "9"))
+	if got := c.payloads(); got != "soon" {
+		t.Error(got)
+	}
+	c.ask("QRUN q 2", ":0\r\n") // it is claimed
+	c.ask("QRUN q 100", ":0\r\n")
+	c.ask("QRUN other 2", noQueueReply)
+	c.ask("QRUN q 2 AT 1 DELAY 1", "-ERR DELAY, AT, DEAD: expected one of them\r\n")
+}
+
+func TestAWaitingWorkerGetsWhatQRUNMakesReady(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QPUSH q late DELAY 60000", bulkReply("1"))
+	worker := d.waiting(c, 0, "BRPOP q 0")
+	c.ask("QRUN q 1", ":1\r\n")
+	worker.want(onTheWire(`*2 | "q" | "late"`))
+}
+
 func TestPacketsAreDeletedMovedAndRaisedById(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QMPUSH q 4 a b c d", onTheWire(`*4 | "1" | "2" | "3" | "4"`))

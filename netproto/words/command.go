@@ -120,6 +120,7 @@ var Commands = []Group{
 		{"QDEL", "queue id…", "how many were deleted", "in any state"},
 		{"QMOVE", "queue id… TO other | queue TO other", "how many were moved", "with id, priority, age and state; claimed and damaged ones stay"},
 		{"QPRIO", "queue id n", "1, or 0 if there is no such packet", ""},
+		{"QRUN", "queue id", "1, or 0 if no such packet waits", "one that is delayed is ready now; with DELAY or AT one that is ready or delayed is ready then. Its priority and age stay"},
 		{"QPURGE", "queue", "how many were deleted", "without STATE those in any state, claimed ones too"},
 		{"QHARVEST", "queue", "how many claims were ended", "they are ready again; OLDER: those that are at least that old; CONSUMER: those of one"},
 		{"QREDRIVE", "queue id | queue", "how many dead packets are ready again", "with no attempts; of a `dead-letter` queue the packets return to their origins. One whose origin is gone stays; an error if only such are left"},

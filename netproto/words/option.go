@@ -105,6 +105,7 @@ var options = map[string][]*Option{
 	"QPURGE":   {&STATE, &FILTER, &MATCH, &DRYRUN},
 	"QHARVEST": {&OLDER, &CONSUMER, &FILTER, &MATCH, &DRYRUN},
 	"QREDRIVE": {&COUNT, &TO, &FILTER, &MATCH, &DRYRUN},
+	"QRUN":     {&DELAY, &AT},
 	"QUEUES":   {&QUEUESMATCH},
 }
 
