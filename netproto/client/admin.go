@@ -199,6 +199,18 @@ func (c *Client) Delete(ctx context.Context, queue string, ids ...string) (int64
 // it.
 func (c *Client) SetPriority(ctx context.Context, queue, id string, priority uint32) error {
 	n, err := count(c.do(ctx, "QPRIO", queue, id, priority))
+	return there(queue, id, n, err)
+}
+
+// Reschedule has a packet that waits be ready at a moment; the zero time is now. The error is
+// ErrNoPacket if the queue does not have it, or it is claimed or has ended.
+func (c *Client) Reschedule(ctx context.Context, queue, id string, at time.Time) error {
+	n, err := count(c.do(ctx, "QRUN", queue, id, "AT", max(0, at.UnixMilli())))
+	return there(queue, id, n, err)
+}
+
+// there is an error if a command found no packet.
+func there(queue, id string, n int64, err error) error {
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%w: %s in %s", ErrNoPacket, id, queue)
 	}

@@ -33,6 +33,14 @@ func TestQueuesAreAdministered(t *testing.T) {
 		ids := must(c.PushBatch(ctx, "q", [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}))(t)
 		must(c.Push(ctx, "q", []byte("low"), client.Tag("class", "low")))(t)
 		ok(t, c.SetPriority(ctx, "q", ids[2], 1))
+		ok(t, c.Reschedule(ctx, "q", ids[2], time.Now().Add(time.Hour)))
+		if p := must(c.Show(ctx, "q", ids[2]))(t); p.State != client.StateDelayed {
+			t.Error(p.State)
+		}
+		ok(t, c.Reschedule(ctx, "q", ids[2], time.Time{}))
+		if err := c.Reschedule(ctx, "q", "123456", time.Time{}); !errors.Is(err, client.ErrNoPacket) {
+			t.Error(err)
+		}
 		if err := c.SetPriority(ctx, "q", "123456", 1); !errors.Is(err, client.ErrNoPacket) {
 			t.Errorf("a priority for no packet gives %v", err)
 		}

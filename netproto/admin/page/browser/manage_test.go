@@ -117,6 +117,20 @@ func TestTickedPacketsAreRetriedMovedAndDeleted(t *testing.T) {
 	tb.until("document.querySelector('.ticked button:disabled').title === 'None of them is dead.'")
 }
 
+func TestADelayedPacketIsRunNow(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	id := s.ask("QPUSH", "mails", "x", "DELAY", 600_000).(string)
+	tb := open(t, s.page+"#/packet?db=0&name=mails&id="+id)
+	tb.click("Run now…")
+	tb.click("Run now")
+	tb.sees("The packet is ready.")
+	tb.click("Close")
+	tb.sees("Next in line")
+	if strings.Contains(tb.text(), "Run now") {
+		t.Error("a packet that is ready can be run")
+	}
+}
+
 func TestWhatCannotBeUndoneAsksForTheName(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	s.ask("QMPUSH", "mails", 3, "a", "b", "c")

@@ -116,6 +116,15 @@ export function movePackets(q, ids) {
   });
 }
 
+export function run(q, id) {
+  return act({
+    title: "Run packet " + id + " now", button: "Run now",
+    explain: "It is ready at once, and goes by its priority and age.",
+    run: () => command(q.database, "QRUN", q.name, id),
+    done: (n) => n ? "The packet is ready." : "The packet was taken or is gone.",
+  });
+}
+
 export function prioritize(q, id, priority) {
   return act({
     title: "Change the priority of packet " + id, button: "Change",

@@ -59,6 +59,7 @@ export class Packet {
     const button = (words, action, className) => el("button", { type: "button", class: className, click: async () => { if (await action()) this.load(); } }, words);
     return el("div", { class: "actions", role: "group", "aria-label": "Actions on this packet" },
       p.state === "dead" || p.origin !== undefined ? button("Retry…", () => actions.redrivePackets(this.q, [p.id]), "primary") : null,
+      p.state === "delayed" ? button("Run now…", () => actions.run(this.q, p.id)) : null,
       button("Change priority…", () => actions.prioritize(this.q, p.id, p.priority)),
       button("Move…", () => actions.movePackets(this.q, [p.id])),
       button("Delete…", () => actions.deletePackets(this.q, [p.id]), "danger"));
