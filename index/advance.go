@@ -8,11 +8,12 @@ const (
 	Due                              // Delayed → Ready
 	LeaseEnded                       // Claimed → Ready, at its own place in the order
 	WindowEnded                      // the window of a unique push is over
+	Alarm                            // the moment that SetAlarm has set
 )
 
 // Event is one change that Advance made. Packet is the packet after the change. If it expired,
 // Packet is as it was before, and its ID is free already. Of a window it has the queue and the
-// identity only.
+// identity only, and of an alarm the queue.
 type Event struct {
 	Kind   EventKind
 	Packet Packet
@@ -35,9 +36,14 @@ func (x *Index) Advance(now, steady int64) (Event, bool) {
 	if !ok || ago < 0 {
 		return Event{}, false
 	}
-	if x.timers.at(timer).delivery == windowTimer {
+	switch x.timers.at(timer).delivery {
+	case windowTimer:
 		q, identity := x.endWindow(timer)
 		return Event{WindowEnded, Packet{Queue: q, Identity: identity}}, true
+	case alarmTimer:
+		q := QueueID(x.timers.at(timer).entry)
+		x.SetAlarm(q, 0)
+		return Event{Alarm, Packet{Queue: q}}, true
 	}
 	id := x.timers.at(timer).entry
 	e := x.entries.at(id)

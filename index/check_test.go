@@ -192,6 +192,13 @@ func (c *checker) allQueues() error {
 		}
 		live++
 		u := x.queues.at(id)
+		if u.alarm != 0 {
+			if t := x.timers.at(u.alarm); t.delivery != alarmTimer || t.entry != id || t.pos == 0 {
+				return fmt.Errorf("index: the alarm of queue %d is timer %d, which is %+v", id, u.alarm, *t)
+			}
+			c.timed++
+			c.due[wall]++
+		}
 		if x.Counts(q) != c.queues[q] {
 			return fmt.Errorf("index: queue %d counts %+v: its packets are %+v", id, x.Counts(q), c.queues[q])
 		}

@@ -64,6 +64,7 @@
 //	keytable.go   from a key to its group
 //	buckets.go    what that table and the one of identities have in common
 //	advance.go    what a moment changes: expiry, delays, lease ends
+//	alarm.go      moments of queues
 //	timers.go     the heaps of those moments
 //	tree.go       the B+tree; node.go is a node of it, walk.go goes over it in order of selection
 //	slab.go       numbered slots in pages

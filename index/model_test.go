@@ -56,6 +56,7 @@ type indexModel struct {
 	held   []*modelPacket
 	looks  map[QueueID]*modelLook // at fresh lanes
 	keep   map[QueueID]int64      // how long dead packets stay
+	alarms map[QueueID]int64
 
 	windows []modelWindow
 }
@@ -92,6 +93,18 @@ func (m *indexModel) Window(t *rapid.T) {
 	}
 	if want {
 		m.windows = append(m.windows, w)
+	}
+}
+
+// SetAlarm sets the alarm of a queue, or takes it away.
+func (m *indexModel) SetAlarm(t *rapid.T) {
+	q := m.queue(t)
+	if m.alarms[q] = m.now + rapid.Int64Range(1, 100).Draw(t, "alarm"); rapid.IntRange(0, 3).Draw(t, "never") == 0 {
+		m.alarms[q] = 0
+	}
+	m.x.SetAlarm(q, m.alarms[q])
+	if m.alarms[q] == 0 {
+		delete(m.alarms, q)
 	}
 }
 
@@ -332,6 +345,7 @@ func (m *indexModel) DropQueue(t *rapid.T) {
 	if want == nil {
 		delete(m.looks, q)
 		delete(m.keep, q)
+		delete(m.alarms, q)
 		m.queues = slices.DeleteFunc(m.queues, func(o QueueID) bool { return o == q })
 		if err := m.x.DropQueue(q); err != ErrUnknownQueue {
 			t.Fatalf("DropQueue(%d) again = %v", q, err)
@@ -761,6 +775,11 @@ func (m *indexModel) Advance(t *rapid.T) {
 				least, any = wait, true
 			}
 		}
+		for _, at := range m.alarms {
+			if wait := at - m.now; !any || wait < least {
+				least, any = wait, true
+			}
+		}
 		before, due := m.x.Due(m.now, m.steady)
 		ev, ok := m.x.Advance(m.now, m.steady)
 		if ok != due || ok != (any && least <= 0) {
@@ -768,6 +787,13 @@ func (m *indexModel) Advance(t *rapid.T) {
 		}
 		if !ok {
 			return
+		}
+		if ev.Kind == Alarm {
+			if at, set := m.alarms[ev.Packet.Queue]; !set || at-m.now != least || before != (Packet{}) {
+				t.Fatalf("Advance gave %+v, and the first is due in %d", ev, least)
+			}
+			delete(m.alarms, ev.Packet.Queue)
+			continue
 		}
 		if ev.Kind == WindowEnded {
 			at := slices.IndexFunc(m.windows, func(w modelWindow) bool { return w.queue == ev.Packet.Queue && w.identity == ev.Packet.Identity })
@@ -862,6 +888,11 @@ func (m *indexModel) verify(t *rapid.T) {
 			wait, any = at, true
 		}
 	}
+	for _, at := range m.alarms {
+		if at -= m.now; !any || at < wait {
+			wait, any = at, true
+		}
+	}
 	for _, q := range m.queues {
 		if got, want := m.x.HasWindow(q), slices.ContainsFunc(m.windows, func(w modelWindow) bool { return w.queue == q }); got != want {
 			t.Fatalf("HasWindow = %v, want %v", got, want)
@@ -912,9 +943,9 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 	defer func(n int) { searchedByWalk = n }(searchedByWalk)
 	searchedByWalk = 2
 	rapid.Check(t, func(t *rapid.T) {
-		m := &indexModel{x: New(), now: 1000, steady: 5000, high: 1 << 32, low: 1<<32 + 1, looks: map[QueueID]*modelLook{}}
+		m := &indexModel{x: New(), now: 1000, steady: 5000, high: 1 << 32, low: 1<<32 + 1, looks: map[QueueID]*modelLook{}, alarms: map[QueueID]int64{}}
 		actions := map[string]func(*rapid.T){
-			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "KeepDead": m.KeepDead, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
+			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "KeepDead": m.KeepDead, "SetAlarm": m.SetAlarm, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
 			"SetDelivery": m.SetDelivery, "List": m.List, "NextBehind": m.NextBehind, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
 			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Window": m.Window, "BuildIdentities": m.BuildIdentities, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
@@ -934,6 +965,10 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 			m.x.EndWindow(w.queue)
 		}
 		m.windows = nil
+		for q := range m.alarms {
+			m.x.SetAlarm(q, 0)
+		}
+		clear(m.alarms)
 		m.verify(t)
 		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.largeGroups.live+m.x.timers.live+
 			m.x.deliveries.live+m.x.byStates.live+m.x.uniques.ids.groups.live+m.x.uniques.ids.blocks.live != 0 || m.x.identities.built != 0 {
@@ -943,14 +978,14 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 }
 
 // Due returns the packet that the next Advance changes, as it is before, the zero Packet if that
-// ends a window; false when nothing is due.
+// is of a window or a queue; false when nothing is due.
 func (x *Index) Due(now, steady int64) (Packet, bool) {
 	timer, ago, ok := x.first(now, steady)
 	if !ok || ago < 0 {
 		return Packet{}, false
 	}
 	t := x.timers.at(timer)
-	if t.delivery == windowTimer {
+	if t.delivery == windowTimer || t.delivery == alarmTimer {
 		return Packet{}, true
 	}
 	return x.packet(t.entry, x.entries.at(t.entry)), true

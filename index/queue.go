@@ -44,6 +44,7 @@ type queue struct {
 	defaultLane LaneID      // 0 while the slot is free
 	next        uint32      // links free slots
 	byState     uint32      // 0 while all its packets can be selected
+	alarm       uint32      // a timer; 0: none
 	lanes       *laneSet    // nil while the queue has only its default lane
 	values      *tree       // the selectable packets by hash; nil until a search wants it, and while none is ready
 	fresh       *freshLanes // nil unless NoteFresh wants it
@@ -68,6 +69,7 @@ func (x *Index) DropQueue(q QueueID) error {
 	if u.ready > 0 || u.byState != 0 || x.HasWindow(q) {
 		return ErrNotEmpty
 	}
+	x.SetAlarm(q, 0)
 	x.lanes.free(uint32(u.defaultLane))
 	x.queues.free(uint32(q))
 	return nil

@@ -9,7 +9,7 @@ import "math"
 // state waits for: a Claimed packet's lease end; of the others the expiry, or what comes earlier:
 // the not-before of a Delayed one, and the end of the time that a Dead one is kept
 // (Index.KeepDead). A moment of 0 means never; such a timer is in no heap. The window of a
-// unique push is a timer, too (uniques.go).
+// unique push (uniques.go) and the alarm of a queue (alarm.go) are timers, too.
 type timer struct {
 	expiry   [2]uint32 // Unix milliseconds, in halves: keeps the record at alignment 4
 	until    [2]uint32 // not-before, lease end or death
