@@ -64,6 +64,7 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		}
 		m.queues.origins[q.id] = q
 	}
+	m.ix.SetAlarm(q.ix, endOfPause(settingsOf(q)))
 	if settingsOf(q).AlertAge > 0 {
 		m.alert(q)
 	}
@@ -77,6 +78,32 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		}
 	}
 	return true
+}
+
+// endOfPause is when the first pause of a queue ends, 0 for never.
+func endOfPause(s *Settings) int64 {
+	if s.PauseInUntil == 0 || s.PauseOutUntil == 0 {
+		return s.PauseInUntil + s.PauseOutUntil
+	}
+	return min(s.PauseInUntil, s.PauseOutUntil)
+}
+
+// endPauses ends the pauses of a queue whose moment has come.
+func (m *Machine) endPauses(q *queue) {
+	if q.own == nil { // QDROP was faster, or the queue follows defaults, which have no such moment
+		return
+	}
+	s := q.own.Clone()
+	if s.PauseInUntil != 0 && s.PauseInUntil <= m.tx.now {
+		s.PauseIn, s.PauseInUntil = false, 0
+	}
+	if s.PauseOutUntil != 0 && s.PauseOutUntil <= m.tx.now {
+		s.PauseOut, s.PauseOutUntil = false, 0
+	}
+	m.setSettings(q, s)
+	q.stale = true
+	m.define(q)
+	m.changed(q)
 }
 
 // defaultsOf returns the defaults of a name, nil for DefaultSettings. Where they make the queue its

@@ -81,7 +81,7 @@
 //	values     String, CanSet, SetString, PatchString (strings.go), Bytes (values.go)
 //	hashes     HashLen, Field, CanSetField, SetField, DeleteField, Fields, NextField, ScanFields
 //	names      Type, Delete, Drop, Rename, Expiry, SetExpiry, Scan, NameCount (names.go), Flush
-//	settings   Settings, HasOwnSettings, SetSettings, Close (setup.go), SetDefaults (defaults.go)
+//	settings   Settings, HasOwnSettings, SetSettings, Pause, Close (setup.go), SetDefaults (defaults.go)
 //	to look    Peek, List, Show, PrepareIDs, QueueStats, QueueCounts, Unfinished, Oldest, Consumers
 //	           (inspect.go), Survey, Figures (survey.go), CheckFilter (filter.go)
 //	to be told Watch, WatchBroken, Unwatch (watch.go), Tail, Operator (event.go)

@@ -49,6 +49,26 @@ func (m *workModel) close(queue string) {
 	m.lasting[queue].Settings = s
 }
 
+// pause pauses a queue until a moment.
+func (m *workModel) pause(t *rapid.T, queue string) {
+	s, in := m.settings(queue), rapid.Bool().Draw(t, "in")
+	until := max(0, m.now.Load()+rapid.Int64Range(-3, 30).Draw(t, "until"))
+	m.check(m.tx.Pause([]byte(queue), in, until))
+	paused, end := until > m.now.Load(), until
+	if !paused {
+		end = 0
+	}
+	if in {
+		s.PauseIn, s.PauseInUntil = paused, end
+	} else {
+		s.PauseOut, s.PauseOutUntil = paused, end
+	}
+	if m.lasting[queue] == nil {
+		m.lasting[queue] = &lasting{name: queue}
+	}
+	m.lasting[queue].Settings = s
+}
+
 func (m *workModel) compareGates(queue string) {
 	drained := m.settings(queue).Closed && len(m.in(queue, unfinished)) == 0
 	m.same("drained", m.tx.Drained([][]byte{[]byte(queue)}), drained)
@@ -83,13 +103,13 @@ func drawTag(t *rapid.T) string { return rapid.SampledFrom([]string{"", "1", "2"
 // gateStep makes one call that may open or shut a gate, or bring or take a packet.
 func (w *work) gateStep(t *rapid.T, tx *broker.Tx, queue string, claimed *[]job) error {
 	name := []byte(queue)
-	switch rapid.SampledFrom([]string{"push", "push", "ack", "nack", "delete", "pause", "pause", "close", "drop", "trim", "move", "rename"}).Draw(t, "call") {
+	switch rapid.SampledFrom([]string{"push", "push", "ack", "nack", "delete", "pause", "pause", "pause until", "close", "drop", "trim", "move", "rename"}).Draw(t, "call") {
 	case "push":
 		r := broker.PushRequest{Queue: name, Priority: rapid.Uint32Range(0, 1).Draw(t, "priority"), Delay: max(0, rapid.Int64Range(-20, 20).Draw(t, "delay"))}
 		if value := drawTag(t); value != "" {
 			r.Tags = []broker.PacketTag{{Name: "tag", Value: value}}
 		}
-		if err := pushError(tx.Push(r)); err != nil && !errors.Is(err, broker.ErrQueueClosed) {
+		if err := pushError(tx.Push(r)); err != nil && !errors.Is(err, broker.ErrQueueClosed) && !errors.Is(err, broker.ErrPaused) {
 			return err
 		}
 	case "ack":
@@ -108,7 +128,9 @@ func (w *work) gateStep(t *rapid.T, tx *broker.Tx, queue string, claimed *[]job)
 		_, err := broker.Purge(name, 0).Slice(tx)
 		return err
 	case "pause":
-		return tryChange(tx, queue, func(s *broker.Settings) { s.PauseOut = !s.PauseOut })
+		return tryChange(tx, queue, func(s *broker.Settings) { s.PauseOut, s.PauseOutUntil = !s.PauseOut, 0 })
+	case "pause until":
+		return tx.Pause(name, rapid.Bool().Draw(t, "in"), w.now.Load()+rapid.Int64Range(0, 30).Draw(t, "until"))
 	case "close":
 		_, err := tx.Close(name)
 		return err
@@ -116,7 +138,7 @@ func (w *work) gateStep(t *rapid.T, tx *broker.Tx, queue string, claimed *[]job)
 		_, err := tx.Delete(name)
 		return err
 	case "move":
-		if _, err := broker.Move(name, 0, 0, []byte("b")).Slice(tx); err != nil && !errors.Is(err, broker.ErrQueueClosed) {
+		if _, err := broker.Move(name, 0, 0, []byte("b")).Slice(tx); err != nil && !errors.Is(err, broker.ErrQueueClosed) && !errors.Is(err, broker.ErrPaused) {
 			return err
 		}
 	case "rename":

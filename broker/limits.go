@@ -71,6 +71,8 @@ const (
 	MaxReason = 4096
 	// MaxTime bounds leases, delays and times to live, in milliseconds: ten years.
 	MaxTime = content.MaxTime
+	// MaxMoment is the latest moment that a client names, in Unix milliseconds: in the year 2109.
+	MaxMoment = content.MaxMoment
 	// MaxConsumerIDs bounds the ids that Consumers returns of each, MaxConsumerClaims the claims it
 	// looks at.
 	MaxConsumerIDs    = 100

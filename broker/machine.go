@@ -187,6 +187,8 @@ func (tx *Tx) advance() {
 			m.expire(q, e.Packet)
 		case index.LeaseEnded:
 			m.leaseEnded(q, e.Packet)
+		case index.Alarm:
+			m.endPauses(q)
 		case index.WindowEnded:
 			m.endUnique(q, e.Packet.Identity)
 			m.listIdle(q)

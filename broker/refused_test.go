@@ -142,6 +142,7 @@ var refusedVerbs = map[string]func(m *refusal) error{
 		return err
 	},
 	"settings": func(m *refusal) error { return m.tx.SetSettings(m.name(), m.settings()) },
+	"pause":    func(m *refusal) error { return m.tx.Pause(m.name(), false, startTime+1<<40) },
 	"close":    func(m *refusal) error { _, err := m.tx.Close(m.name()); return err },
 	"delete":   func(m *refusal) error { _, err := m.tx.Delete(m.name()); return err },
 	"rename":   func(m *refusal) error { _, err := m.tx.Rename(m.name(), m.name()); return err },

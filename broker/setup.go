@@ -60,6 +60,23 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	return nil
 }
 
+// Pause has a queue give nothing until a moment in Unix milliseconds, or with in take nothing. One
+// that is not ahead ends the pause. Otherwise it is as SetSettings.
+func (tx *Tx) Pause(name []byte, in bool, until int64) error {
+	s, _, err := tx.Settings(name)
+	if err != nil {
+		return err
+	}
+	paused, end := &s.PauseOut, &s.PauseOutUntil
+	if in {
+		paused, end = &s.PauseIn, &s.PauseInUntil
+	}
+	if *paused, *end = until > tx.now, until; !*paused {
+		*end = 0
+	}
+	return tx.SetSettings(name, s)
+}
+
 // redateSlice is how many dead packets follow before others have their turn: some milliseconds.
 const redateSlice = 10_000
 

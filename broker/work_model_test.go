@@ -135,6 +135,12 @@ func (m *workModel) exists(queue string) bool {
 
 func (m *workModel) settings(queue string) broker.Settings {
 	if q := m.lasting[queue]; q != nil {
+		if q.PauseInUntil != 0 && q.PauseInUntil <= m.now.Load() {
+			q.PauseIn, q.PauseInUntil = false, 0
+		}
+		if q.PauseOutUntil != 0 && q.PauseOutUntil <= m.now.Load() {
+			q.PauseOut, q.PauseOutUntil = false, 0
+		}
 		return q.Settings
 	}
 	return broker.DefaultSettings()
@@ -318,6 +324,8 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.update(t, queue)
 	case "settings":
 		m.set(t, queue)
+	case "pause":
+		m.pause(t, queue)
 	case "close":
 		m.close(queue)
 	case "delete", "move", "priority", "run":
@@ -1168,7 +1176,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
 	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
-		"pop-key move-end update update settings close drop delete move priority run run purge harvest redrive redrive move-many", " ")
+		"pop-key move-end update update settings pause close drop delete move priority run run purge harvest redrive redrive move-many", " ")
 	rapid.Check(t, func(t *rapid.T) {
 		m := newWorkModel(t)
 		defer func() { _ = m.b.Close() }()

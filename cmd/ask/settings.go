@@ -129,7 +129,7 @@ type Set struct {
 func (c *Set) Help() string {
 	var names strings.Builder
 	for _, k := range content.SettingsTable {
-		if !k.Fixed {
+		if k.By == "" {
 			fmt.Fprintf(&names, "    %-20s %s\n", strings.Replace(k.Name, "enum", config.EnumPrefix+"TAG", 1), k.Help)
 		}
 	}

@@ -52,6 +52,8 @@ func SettingText(name, value string) string {
 	switch kind := SettingKind(name); {
 	case err == nil && kind == content.SettingDuration:
 		return terminal.TimeText(time.Duration(n) * time.Millisecond)
+	case err == nil && kind == content.SettingMoment && n != 0:
+		return terminal.Moment(time.UnixMilli(n), time.Now())
 	case err == nil && kind == content.SettingBytes:
 		return terminal.ByteSize(n).String()
 	}
@@ -93,6 +95,8 @@ func CheckSettable(name string) error {
 		return errors.New("enum: expected the tag in the name, such as enum.class")
 	case "closed":
 		return errors.New(`closed: "holdfast close" closes a queue, for ever`)
+	case "pause-in-until", "pause-out-until":
+		return fmt.Errorf(`%s: "holdfast pause --until" says when a pause ends`, name)
 	}
 	return nil
 }
@@ -100,7 +104,7 @@ func CheckSettable(name string) error {
 // SettingNames are those that set and unset take.
 func SettingNames() (names []string) {
 	for _, k := range content.SettingsTable {
-		if !k.Fixed {
+		if k.By == "" {
 			names = append(names, strings.Replace(k.Name, "enum", EnumPrefix+"TAG", 1))
 		}
 	}

@@ -342,7 +342,7 @@ func (l *serverLoad) settings(ctx context.Context, s *content.Settings) {
 		case *[]byte:
 			set = append(set, k.Name, *at)
 		case *int64, *content.Full, *bool:
-			if !k.Fixed {
+			if k.By == "" {
 				set = append(set, k.Name, fmt.Sprint(reflect.ValueOf(at).Elem()))
 			}
 		}
@@ -354,6 +354,12 @@ func (l *serverLoad) settings(ctx context.Context, s *content.Settings) {
 			set = append(set, v)
 		}
 		l.do(ctx, set...)
+	}
+	if s.PauseInUntil != 0 {
+		l.do(ctx, "QPAUSE", l.target.name, "IN", "UNTIL", s.PauseInUntil)
+	}
+	if s.PauseOutUntil != 0 {
+		l.do(ctx, "QPAUSE", l.target.name, "UNTIL", s.PauseOutUntil)
 	}
 	if s.Closed {
 		l.do(ctx, "QCLOSE", l.target.name)

@@ -124,6 +124,46 @@ func TestAPausedQueueIsAsIfEmptyForWhoTakes(t *testing.T) {
 	c.ask("LPOP q", bulkReply("b"))
 }
 
+func TestAPauseEndsAtTheMomentThatQPAUSESays(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("RPUSH q a", ":1\r\n")
+	c.ask("QPAUSE q UNTIL 1700000005000", "+OK\r\n")
+	c.ask("QPAUSE q IN UNTIL 1700000001000", "+OK\r\n")
+	d.stop()
+	d.start() // the moments stay
+	c = d.dial()
+	c.ask("LPOP q", "$-1\r\n")
+	blocked, pushes := d.waiting(c, 0, "BLPOP q 0"), d.dial()
+	pushes.send(request("QPUSH", "q", "b", "BLOCK", "0"))
+	c.awaitBlocked(2)
+	d.now.Add(1000)
+	pushes.want(bulkReply("1"))
+	d.now.Add(3999)
+	if got := c.pairs("QGET", "q"); got["pause-in"] != "no" || got["pause-in-until"] != "0" || got["pause-out"] != "yes" || got["pause-out-until"] != "1700000005000" {
+		t.Error(got)
+	}
+	d.now.Add(1)
+	blocked.want("*2\r\n" + bulkReply("q") + bulkReply("b"))
+	if got := c.pairs("QGET", "q"); got["pause-out"] != "no" || got["pause-out-until"] != "0" {
+		t.Error(got)
+	}
+	c.ask("QPAUSE q UNTIL 1800000000000", "+OK\r\n")
+	c.ask("QPAUSE q UNTIL 1", "+OK\r\n") // it ends
+	c.ask("LPOP q", bulkReply("a"))
+	c.ask("QPAUSE q UNTIL 1800000000000", "+OK\r\n")
+	c.ask("QSET q pause-out yes", "+OK\r\n") // without an end
+	if got := c.pairs("QGET", "q"); got["pause-out"] != "yes" || got["pause-out-until"] != "0" {
+		t.Error(got)
+	}
+	const refused = "-ERR UNTIL: expected it behind the queue or IN, with the moment at which the pause ends\r\n"
+	for _, rest := range []string{"TILL 5", "IN UNTIL", "UNTIL 5 IN", "IN UNTIL 5 5"} {
+		c.ask("QPAUSE q "+rest, refused)
+	}
+	c.ask("QPAUSE q UNTIL -1", "-ERR UNTIL: expected a number from 0 to 4398046511103, got \"-1\"\r\n")
+	c.ask("QSET q pause-out-until 5", "-ERR pause-out-until: expected QPAUSE, which says when a pause ends\r\n")
+}
+
 func TestADrainedQueueEndsTheTakesThatAreBlocked(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()

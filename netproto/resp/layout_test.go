@@ -30,6 +30,7 @@ var places = map[string]string{
 	"qpop":       "-2 0 0 0",
 	"qprio":      "4 1 1 1",
 	"qprogress":  "-5 1 1 1",
+	"qpause":     "-4 1 1 1",
 	"qpurge":     "-2 1 1 1",
 	"qrun":       "-3 1 1 1",
 	"qpush":      "-3 1 1 1",

@@ -99,8 +99,8 @@ func change(q *broker.Settings, args [][]byte) {
 		switch {
 		case k == nil:
 			refuse("ERR unknown setting %q: expected one of %s", quoted(args[0]), settingNames())
-		case k.Fixed:
-			refuse("ERR closed: expected QCLOSE, which closes a queue for ever")
+		case k.By != "":
+			refuse("ERR %s: expected %s", k.Name, k.By)
 		case given[k.Name]:
 			refuse("ERR %s: expected it once only", k.Name)
 		case len(args) < 2:
@@ -108,6 +108,12 @@ func change(q *broker.Settings, args [][]byte) {
 		}
 		given[k.Name] = true
 		setValue(q, k, args[1:])
+		switch k.Name {
+		case "pause-in":
+			q.PauseInUntil = 0
+		case "pause-out":
+			q.PauseOutUntil = 0
+		}
 		if args = args[2:]; k.Kind == broker.SettingOrders {
 			break
 		}
@@ -154,7 +160,7 @@ func settingOf(name []byte) *broker.Setting {
 func settingNames() string {
 	var names []string
 	for _, k := range broker.SettingsTable() {
-		if !k.Fixed {
+		if k.By == "" {
 			names = append(names, k.Name)
 		}
 	}
@@ -168,6 +174,17 @@ func qset(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	change(&q, args[2:])
 	return s.done(tx.SetSettings(args[1], q))
+}
+
+func qpause(s *session, tx *broker.Tx, args [][]byte) error {
+	in, rest := is(args[2], "IN"), args[2:]
+	if in {
+		rest = rest[1:]
+	}
+	if len(rest) != 2 || !is(rest[0], "UNTIL") {
+		refuse("ERR UNTIL: expected it behind the queue or IN, with the moment at which the pause ends")
+	}
+	return s.done(tx.Pause(args[1], in, numberArg("UNTIL", rest[1], 0, broker.MaxMoment)))
 }
 
 func qget(s *session, tx *broker.Tx, args [][]byte) error {

@@ -31,6 +31,8 @@ type Settings struct {
 	Orders Orders // of the values of tags, sorted by the tags' names
 
 	AlertAge int64 // operators are told when the oldest ready packet is older than that; 0: never
+
+	PauseInUntil, PauseOutUntil int64 // when a pause ends, in Unix milliseconds; 0: it does not
 }
 
 // Setting is a row of SettingsTable: all that the store, dumps, protocols and commands know of one
@@ -41,7 +43,7 @@ type Setting struct {
 	Low, High int64    // of a number, of bytes or of a duration
 	Default   int64    // where it is not 0, as above
 	Words     []string // of a choice, in the order of their numbers
-	Fixed     bool     // a command of its own changes it
+	By        string   // the command that changes it, and what that does; empty: QSET
 	Help      string   // a line for people
 
 	field byte // of the definition (FORMAT.md)
@@ -61,11 +63,14 @@ const (
 	SettingFlag                 // yes or no
 	SettingName                 // of a queue; empty: none
 	SettingOrders               // the values of tags, a tag at a time
+	SettingMoment               // in Unix milliseconds
 )
 
 const (
 	// MaxTime bounds the times of settings, in milliseconds: ten years.
 	MaxTime = 10 * 365 * 24 * 3600 * 1000
+	// MaxMoment is the latest moment that a client names, in Unix milliseconds: in the year 2109.
+	MaxMoment = 1<<42 - 1
 	// MaxBound bounds the bounds of a queue: JSON has no larger number.
 	MaxBound = 1 << 53
 )
@@ -99,7 +104,7 @@ var SettingsTable = []Setting{
 		field: 16, At: func(s *Settings) any { return &s.PauseIn }},
 	{Name: "pause-out", Kind: SettingFlag, Help: "whether takes wait",
 		field: 17, At: func(s *Settings) any { return &s.PauseOut }},
-	{Name: "closed", Kind: SettingFlag, Fixed: true, Help: "whether nothing will ever be pushed again",
+	{Name: "closed", Kind: SettingFlag, By: "QCLOSE, which closes a queue for ever", Help: "whether nothing will ever be pushed again",
 		field: 18, At: func(s *Settings) any { return &s.Closed }},
 	{Name: "enum", Kind: SettingOrders, Help: "order of the values of a tag, from the lowest to the highest",
 		field: 19, At: func(s *Settings) any { return &s.Orders }},
@@ -107,6 +112,10 @@ var SettingsTable = []Setting{
 		field: 21, At: func(s *Settings) any { return &s.RetainDead }},
 	{Name: "alert-age", Kind: SettingDuration, High: MaxTime, Help: "age of the oldest ready packet beyond which operators are told; 0: they are not",
 		field: 24, At: func(s *Settings) any { return &s.AlertAge }},
+	{Name: "pause-in-until", Kind: SettingMoment, High: MaxMoment, By: "QPAUSE, which says when a pause ends", Help: "when the pause of pushes ends; 0: it does not, or there is none",
+		field: 25, At: func(s *Settings) any { return &s.PauseInUntil }},
+	{Name: "pause-out-until", Kind: SettingMoment, High: MaxMoment, By: "QPAUSE, which says when a pause ends", Help: "when the pause of takes ends; 0: it does not, or there is none",
+		field: 26, At: func(s *Settings) any { return &s.PauseOutUntil }},
 }
 
 // DefaultSettings returns the settings of a queue that has none of its own.
