@@ -23,7 +23,7 @@
 //	watch.go          figures again and again
 //	stats.go          stats: figures of queues
 //	queues.go         queues, consumers, close, drop
-//	packets.go        peek, list, show, prio
+//	packets.go        peek, list, show, prio, run
 //	tail.go           tail: what happens to packets
 //	bulk.go           purge, harvest, redrive, move, delete: many packets
 //	settings.go       get, set, unset, pause, resume

@@ -183,3 +183,29 @@ Example:
 func (c *Prio) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
 	return server.SetPriority(ctx, c.Queue, c.ID, uint32(c.Priority))
 }
+
+// RunNow has a packet that waits be ready.
+type RunNow struct {
+	Queue string        `arg:"" predictor:"queue" help:"Queue of the packet."`
+	ID    string        `arg:"" help:"Id of the packet."`
+	Delay time.Duration `xor:"when" placeholder:"TIME" help:"How long it waits from now on."`
+	At    time.Time     `xor:"when" placeholder:"TIME" help:"When it is ready, such as 2026-12-01T08:00, which is local time, 2026-12-01T08:00Z or 2026-12-01T08:00+02:00."`
+
+	asking
+}
+
+func (c *RunNow) Help() string {
+	return `A packet that is delayed is ready now, or at another time. One that is ready can be delayed. It keeps its priority and its age. "holdfast redrive" is for dead packets. If the queue has no such packet that waits, the exit code is 3.
+
+Examples:
+
+    holdfast run jobs 17
+    holdfast run jobs 17 --delay 10m`
+}
+
+func (c *RunNow) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
+	if c.Delay > 0 {
+		c.At = time.Now().Add(c.Delay)
+	}
+	return server.Reschedule(ctx, c.Queue, c.ID, c.At)
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
@@ -30,21 +31,31 @@ type settingsForm struct {
 // change changes settings of a queue, and prints what they are then. It makes the queue, unless
 // that must be there.
 func (f *settingsForm) change(ctx context.Context, p *terminal.Process, server *client.Client, queue string, there bool, changes *config.SettingChanges) error {
+	return f.have(ctx, p, server, queue, there, changes.Names, func() error {
+		for _, settings := range changes.Calls() {
+			if err := server.Set(ctx, queue, settings...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// have does what changes some settings of a queue. It is otherwise as change.
+func (f *settingsForm) have(ctx context.Context, p *terminal.Process, server *client.Client, queue string, there bool, names []string, do func() error) error {
 	if there {
 		if _, err := server.Get(ctx, queue); err != nil {
 			return err
 		}
 	}
-	for _, settings := range changes.Calls() {
-		if err := server.Set(ctx, queue, settings...); err != nil {
-			return err
-		}
+	if err := do(); err != nil {
+		return err
 	}
 	settings, err := server.Get(ctx, queue)
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(settings, func(name, _ string) bool { return !slices.Contains(changes.Names, name) })
+	maps.DeleteFunc(settings, func(name, _ string) bool { return !slices.Contains(names, name) })
 	return f.print(p.Stdout, settings)
 }
 
@@ -236,15 +247,22 @@ type gateForm struct {
 	settingsForm
 }
 
-// change gives the gates a value: both unless one is chosen. The queue must be there, unless it may
-// be made.
-func (f *gateForm) change(ctx context.Context, p *terminal.Process, server *client.Client, paused string, create bool) error {
-	var changes config.SettingChanges
+// gates are the settings to change: both unless one is chosen.
+func (f *gateForm) gates() (names []string) {
 	if f.In || !f.Out {
-		changes.Add("pause-in", paused)
+		names = append(names, "pause-in")
 	}
 	if f.Out || !f.In {
-		changes.Add("pause-out", paused)
+		names = append(names, "pause-out")
+	}
+	return names
+}
+
+// change gives the gates a value. The queue must be there, unless it may be made.
+func (f *gateForm) change(ctx context.Context, p *terminal.Process, server *client.Client, paused string, create bool) error {
+	var changes config.SettingChanges
+	for _, gate := range f.gates() {
+		changes.Add(gate, paused)
 	}
 	return f.settingsForm.change(ctx, p, server, f.Queue, !create, &changes)
 }
@@ -252,21 +270,40 @@ func (f *gateForm) change(ctx context.Context, p *terminal.Process, server *clie
 // Pause closes gates of a queue for a while.
 type Pause struct {
 	gateForm
-	Create bool `help:"Make the queue if there is none."`
+	Create bool          `help:"Make the queue if there is none."`
+	For    time.Duration `xor:"end" placeholder:"TIME" help:"How long, such as 30m."`
+	Until  time.Time     `xor:"end" placeholder:"TIME" help:"Until when, such as 2026-12-01T08:00, which is local time, 2026-12-01T08:00Z or 2026-12-01T08:00+02:00."`
 }
 
 func (c *Pause) Help() string {
-	return `Nothing is pushed to the queue and nothing is taken from it until "holdfast resume". Pushes are refused, or wait if the queue has full=block. Consumers wait. What is claimed can be acknowledged, and "holdfast list" sees everything. If there is no such queue, the exit code is 3.
+	return `Nothing is pushed to the queue and nothing is taken from it until "holdfast resume", or until a time. Pushes are refused, or wait if the queue has full=block. Consumers wait. What is claimed can be acknowledged, and "holdfast list" sees everything. If there is no such queue, the exit code is 3.
 
 Examples:
 
     holdfast pause jobs
-    holdfast pause jobs --out
+    holdfast pause jobs --out --for 30m
     holdfast pause soon --create`
 }
 
 func (c *Pause) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
-	return c.change(ctx, p, server, "yes", c.Create)
+	if c.For > 0 {
+		c.Until = time.Now().Add(c.For)
+	}
+	if c.Until.IsZero() {
+		return c.change(ctx, p, server, "yes", c.Create)
+	}
+	var names []string
+	for _, gate := range c.gates() {
+		names = append(names, gate, gate+"-until")
+	}
+	return c.have(ctx, p, server, c.Queue, !c.Create, names, func() error {
+		for _, gate := range c.gates() {
+			if err := server.PauseUntil(ctx, c.Queue, gate == "pause-in", c.Until); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Resume opens gates of a queue.

@@ -59,6 +59,7 @@ type commands struct {
 	Move    ask.Move    `cmd:"" group:"Queues" help:"Move packets to another queue."`
 	Delete  ask.Delete  `cmd:"" aliases:"rm" group:"Queues" help:"Delete packets by their ids."`
 	Prio    ask.Prio    `cmd:"" group:"Queues" help:"Change the priority of a packet."`
+	Run     ask.RunNow  `cmd:"" group:"Queues" help:"Have a delayed packet be ready now, or at another time."`
 	Set     ask.Set     `cmd:"" group:"Queues" help:"Change settings of a queue."`
 	Unset   ask.Unset   `cmd:"" group:"Queues" help:"Give settings of a queue their defaults."`
 	Get     ask.Get     `cmd:"" group:"Queues" help:"Print the settings of a queue."`

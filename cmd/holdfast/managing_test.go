@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,6 +101,49 @@ func TestPacketsAreDeletedByTheirIDs(t *testing.T) {
 	}
 	oneErrorLine(t, s.run(t, append([]string{"delete", "q", "--yes"}, slices.Repeat([]string{"1"}, 1001)...)...), exitFailed, "1000")
 	oneErrorLine(t, s.run(t, "delete", "q", "first", "--yes"), exitFailed, `expected the id of a packet, as "holdfast push --id" and "holdfast list" print it, got "first"`)
+}
+
+func TestADelayedPacketIsRunNowOrLater(t *testing.T) {
+	s := serve(t, t.TempDir())
+	id := strings.TrimSpace(s.must(t, "push", "q", "x", "--delay", "1h", "--id"))
+	s.must(t, "run", "q", id)
+	s.must(t, "peek", "q")
+	s.must(t, "run", "q", id, "--at", "2100-01-01T00:00Z")
+	if got := s.must(t, "show", "q", id, "--json"); !strings.Contains(got, `"not_before":4102444800000,`) {
+		t.Error(got)
+	}
+	s.must(t, "run", "q", id, "--delay", "1ms")
+	oneErrorLine(t, s.run(t, "run", "q", "77777"), exitNothing, "no such packet: 77777 in q")
+}
+
+func TestAPauseWithAnEndGoesThroughADump(t *testing.T) {
+	data := t.TempDir()
+	s := serve(t, data)
+	const until = `{"pause_out":"yes","pause_out_until":4102444800000}` + "\n"
+	if got := s.must(t, "pause", "q", "--out", "--create", "--until", "2100-01-01T00:00Z", "--json"); got != until {
+		t.Error(got)
+	}
+	if got := s.must(t, "pause", "q", "--in", "--for", "1h"); !strings.Contains(got, "(in 59") && !strings.Contains(got, "(in 1 h") && !strings.Contains(got, "(in 1h") {
+		t.Error(got)
+	}
+	s.stop()
+	dump := filepath.Join(t.TempDir(), "dump")
+	done(t, "dump", data, "-o", dump, "--quiet")
+	again := filepath.Join(t.TempDir(), "again")
+	done(t, "load", dump, again, "--quiet")
+	s = serve(t, again)
+	if got := s.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":"yes","pause_out_until":4102444800000`) {
+		t.Error(got)
+	}
+	s.must(t, "resume", "q")
+	if got := s.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":"no","pause_out_until":0`) {
+		t.Error(got)
+	}
+	other := serve(t, t.TempDir())
+	other.must(t, "load", dump, "--to-server", "--quiet")
+	if got := other.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":"yes","pause_out_until":4102444800000`) {
+		t.Error(got)
+	}
 }
 
 func TestThePriorityOfAPacketIsChanged(t *testing.T) {

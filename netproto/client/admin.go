@@ -253,6 +253,16 @@ func (c *Client) Get(ctx context.Context, queue string) (map[string]string, erro
 	return settings, err
 }
 
+// PauseUntil has a queue give nothing until a moment, or with in take nothing. It makes the queue.
+func (c *Client) PauseUntil(ctx context.Context, queue string, in bool, until time.Time) error {
+	request := []any{"QPAUSE", queue}
+	if in {
+		request = append(request, "IN")
+	}
+	_, err := c.do(ctx, append(request, "UNTIL", max(0, until.UnixMilli()))...)
+	return err
+}
+
 // Consumer is who takes packets from a queue.
 type Consumer struct {
 	Name    string

@@ -30,6 +30,15 @@ func TestQueuesAreAdministered(t *testing.T) {
 		settings := must(c.Get(ctx, "q"))(t)
 		want(t, "max-attempts", settings["max-attempts"], "1")
 		want(t, "enum", settings["enum class"], "low,very high")
+		ok(t, c.PauseUntil(ctx, "q", true, time.Now().Add(time.Hour)))
+		ok(t, c.PauseUntil(ctx, "q", false, time.Now().Add(time.Hour)))
+		for _, paused := range []string{"yes", "no"} {
+			gates := must(c.Get(ctx, "q"))(t)
+			want(t, "pause-in", gates["pause-in"], paused)
+			want(t, "pause-out", gates["pause-out"], paused)
+			ok(t, c.PauseUntil(ctx, "q", true, time.Time{}))
+			ok(t, c.PauseUntil(ctx, "q", false, time.Time{}))
+		}
 		ids := must(c.PushBatch(ctx, "q", [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}))(t)
 		must(c.Push(ctx, "q", []byte("low"), client.Tag("class", "low")))(t)
 		ok(t, c.SetPriority(ctx, "q", ids[2], 1))

@@ -59,11 +59,11 @@ const (
 	SettingNumber   SettingKind = iota
 	SettingBytes                // a number of bytes
 	SettingDuration             // in milliseconds
+	SettingMoment               // in Unix milliseconds; 0: none
 	SettingChoice               // one of some words
 	SettingFlag                 // yes or no
 	SettingName                 // of a queue; empty: none
 	SettingOrders               // the values of tags, a tag at a time
-	SettingMoment               // in Unix milliseconds
 )
 
 const (
