@@ -74,6 +74,10 @@ func TestAQueueSaysWhyNothingMoves(t *testing.T) {
 	tb.click("Resume deliveries…")
 	tb.click("Resume")
 	tb.sees("Deliveries are resumed.")
+	s.ask("QPAUSE", "paused", "UNTIL", 4_000_000_000_123) // in 2096
+	tb.sees("Deliveries are paused until 2096")
+	s.ask("QPAUSE", "paused", "UNTIL", 0)
+	tb.sees("Nobody waits for packets")
 }
 
 func TestTimesAreOfTheReadersZone(t *testing.T) {

@@ -182,6 +182,7 @@ export class Queue {
 function setting(name, value) {
   if (name === "enum" && value && typeof value === "object") return Object.entries(value).map(([tag, values]) => label(tag) + ": " + [values].flat().map((v) => label(v)).join(" < ")).join("; ") || "none";
   if (times.includes(name) && Number(value) > 0) return span(Number(value));
-  if (["bound", "bound-bytes", "retain", "retain-dead", "alert-age", "max-attempts"].includes(name) && Number(value) === 0) return name === "max-attempts" ? "without end" : "none";
+  if (name.endsWith("-until") && Number(value) > 0) return stamp(Number(value));
+  if (name.endsWith("-until") || ["bound", "bound-bytes", "retain", "retain-dead", "alert-age", "max-attempts"].includes(name) && Number(value) === 0) return name === "max-attempts" ? "without end" : "none";
   return label(value) || "none";
 }

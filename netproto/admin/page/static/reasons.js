@@ -12,8 +12,8 @@ export function reasons(q, rates, settings, stat, consumers, next) {
   const lost = consumers.filter((c) => c.claimed && now() - (c.seen ?? c.since) > silence);
   const working = consumers.filter((c) => c.claimed && !lost.includes(c));
   if (yes(settings.closed)) all.push("The queue is closed: nothing will be pushed any more.");
-  else if (yes(settings["pause-in"])) all.push("Pushes are paused: they are refused, or wait.");
-  if (yes(settings["pause-out"])) all.push("Deliveries are paused: nobody gets packets until they are resumed.");
+  else if (yes(settings["pause-in"])) all.push("Pushes are paused" + end(settings["pause-in-until"]) + ": they are refused, or wait.");
+  if (yes(settings["pause-out"])) all.push("Deliveries are paused" + end(settings["pause-out-until"]) + ": nobody gets packets" + (settings["pause-out-until"] ? "." : " until they are resumed."));
   all.push(...bounds(q, settings));
   if (q.damaged) all.push(packets(q.damaged) + " cannot be read from the disk; the log says why. The others go on.");
   if (q.dead) all.push(packets(q.dead) + (q.dead === 1 ? " is dead: it waits" : " are dead: they wait") + " for somebody to look, and to retry or delete.");
@@ -42,3 +42,6 @@ function untaken(q, rates, stat, waiting, working) {
   if (working.length) return ["Consumers are at work, and none waits for more packets."];
   return ["Nobody waits for packets: no consumer is there that would take the " + count(q.ready) + " that " + (q.ready === 1 ? "is" : "are") + " ready. Are the workers up?"];
 }
+
+// end says when a pause ends, if that is known.
+const end = (until) => until ? " until " + stamp(until) : "";
