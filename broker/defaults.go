@@ -90,7 +90,7 @@ func endOfPause(s *Settings) int64 {
 
 // endPauses ends the pauses of a queue whose moment has come.
 func (m *Machine) endPauses(q *queue) {
-	if q.own == nil { // QDROP was faster, or the queue follows defaults, which have no such moment
+	if q.own == nil { // it was flushed
 		return
 	}
 	s := q.own.Clone()

@@ -83,6 +83,9 @@ func (tx *Tx) Reschedule(name []byte, id ID, at int64) (ok bool, err error) {
 		m, p, state, until, kind := tx.m, packets[0], Ready, int64(0), EventReady
 		if at > tx.now {
 			state, until, kind = Delayed, at, EventDelayed
+			if err := tx.CanStore(); err != nil {
+				return 0, err
+			}
 		}
 		if state == Ready && p.State == Ready {
 			return 1, nil

@@ -58,6 +58,9 @@ func (m *workModel) pause(t *rapid.T, queue string) {
 	if !paused {
 		end = 0
 	}
+	if was := s.PauseOut && !in || s.PauseIn && in; !was && !paused {
+		return
+	}
 	if in {
 		s.PauseIn, s.PauseInUntil = paused, end
 	} else {

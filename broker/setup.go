@@ -61,7 +61,8 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 }
 
 // Pause has a queue give nothing until a moment in Unix milliseconds, or with in take nothing. One
-// that is not ahead ends the pause. Otherwise it is as SetSettings.
+// that is not ahead ends the pause, and changes nothing where there is none. Otherwise it is as
+// SetSettings.
 func (tx *Tx) Pause(name []byte, in bool, until int64) error {
 	s, _, err := tx.Settings(name)
 	if err != nil {
@@ -71,8 +72,12 @@ func (tx *Tx) Pause(name []byte, in bool, until int64) error {
 	if in {
 		paused, end = &s.PauseIn, &s.PauseInUntil
 	}
+	was := *paused
 	if *paused, *end = until > tx.now, until; !*paused {
 		*end = 0
+	}
+	if !was && !*paused {
+		return nil
 	}
 	return tx.SetSettings(name, s)
 }

@@ -61,7 +61,7 @@ func (x *Index) Advance(now, steady int64) (Event, bool) {
 }
 
 // first returns the timer whose moment comes first and how long ago that was, negative if it is
-// still to come; false when no packet waits for a moment.
+// still to come; false when nothing waits for a moment.
 func (x *Index) first(now, steadyNow int64) (timer uint32, ago int64, ok bool) {
 	for c, at := range [clocks]int64{wall: now, steady: steadyNow} {
 		when, next, waits := x.timers.next(clock(c))

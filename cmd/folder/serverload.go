@@ -334,7 +334,8 @@ func (l *serverLoad) send(ctx context.Context) error {
 	return nil
 }
 
-// settings gives a queue all of its settings: the server may have other defaults.
+// settings gives a queue all of its settings: the server may have other defaults. A pause with an
+// end is set with that at once, or it could stay without one.
 func (l *serverLoad) settings(ctx context.Context, s *content.Settings) {
 	set := []any{"QSET", l.target.name}
 	for i := range content.SettingsTable {
@@ -342,7 +343,8 @@ func (l *serverLoad) settings(ctx context.Context, s *content.Settings) {
 		case *[]byte:
 			set = append(set, k.Name, *at)
 		case *int64, *content.Full, *bool:
-			if k.By == "" {
+			ends := k.Name == "pause-in" && s.PauseInUntil != 0 || k.Name == "pause-out" && s.PauseOutUntil != 0
+			if k.By == "" && !ends {
 				set = append(set, k.Name, fmt.Sprint(reflect.ValueOf(at).Elem()))
 			}
 		}

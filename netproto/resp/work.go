@@ -23,7 +23,7 @@ func workCommands() []command {
 		{name: "qdel", flags: write, elements: 2, per: 1, packets: -1, right: access.Manage, prepare: prepareIDs, run: qdel},
 		{name: "qmove", flags: write | flagAdds, elements: 4, per: 1, packets: -3, right: access.Manage, asks: asksTo("to"), prepare: prepareIDs, run: qmove, form: moveForm},
 		{name: "qprio", flags: write | flagAdds | flagFast, packets: 2, right: access.Manage, prepare: prepareIDs, run: qprio},
-		{name: "qrun", flags: write | flagFast, packets: 2, right: access.Manage, prepare: prepareIDs, run: qrun},
+		{name: "qrun", flags: write | flagAdds | flagFast, packets: 2, right: access.Manage, prepare: prepareIDs, run: qrun},
 		{name: "qpurge", flags: write | flagSlices, right: access.Manage, run: qpurge},
 		{name: "qharvest", flags: write | flagSlices, right: access.Manage, run: qharvest},
 		{name: "qredrive", flags: write | flagSlices, right: access.Manage, asks: asksTo("to"), run: qredrive, form: redriveForm},
