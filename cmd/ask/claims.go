@@ -14,7 +14,7 @@ import (
 
 // Claim claims packets.
 type Claim struct {
-	Queues   []string       `arg:"" predictor:"queue" name:"queue" help:"Queues to claim from: the first that has a packet."`
+	Queues   []string       `word:"OR" arg:"" predictor:"queue" name:"queue" help:"Queues to claim from: the first that has a packet."`
 	Count    int64          `range:"0 1000" placeholder:"N" help:"Claim up to N packets (default: one)."`
 	Lease    time.Duration  `placeholder:"TIME" help:"How long the claim lasts (default: what the queue says)."`
 	Consumer string         `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`

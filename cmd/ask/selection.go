@@ -13,7 +13,7 @@ var ErrNothing = errors.New("nothing")
 // selection is the flags of a command that selects packets by their tags.
 type selection struct {
 	Filter   []string `placeholder:"TAG<=VALUE" sep:"none" help:"Only packets for which this is true, with one of = != < <= > >=. A packet without the tag never matches. May be given more than once."`
-	MatchAny int      `placeholder:"N" help:"Packets for which N or more of the filters are true (default: all of them)."`
+	MatchAny int      `word:"MATCH" placeholder:"N" help:"Packets for which N or more of the filters are true (default: all of them)."`
 }
 
 func (s *selection) Validate() error {
