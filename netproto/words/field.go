@@ -144,11 +144,7 @@ var PacketFields = [PacketFieldCount]Field{
 }
 
 // State is where a packet is in its life.
-type State struct {
-	Name     string
-	WaitsFor string
-	EndsBy   string
-}
+type State struct{ Name, WaitsFor, EndsBy string }
 
 // PacketStates are the states of a packet, in the order in which lists tell them.
 var PacketStates = [...]State{
