@@ -290,9 +290,13 @@ func packetRecord(queue []byte, id content.PacketID, p *content.Packet, d *Deliv
 	for i := range p.Tags {
 		r.Tags = append(r.Tags, data(p.Tags[i].Name), data(p.Tags[i].Value))
 	}
-	tried := content.Ready
+	tried, until := content.Ready, p.NotBefore
 	if d != nil {
-		tried = d.State
+		tried, until = d.State, d.Until
+		// A packet that QRUN has moved before its moment has only the delivery state.
+		if p.NotBefore > now && (d.State == content.Claimed || p.NotBefore > d.Until) {
+			r.NotBefore = 0
+		}
 		r.Attempts, r.Until, r.Token = uint64(d.Attempts), millis(d.Until), sequence(d.Token)
 		r.FirstClaim, r.LastClaim, r.Consumer, r.Reason = millis(d.FirstClaim), millis(d.LastClaim), some(d.Consumer), some(d.Reason)
 		if d.OriginName != nil {
@@ -302,7 +306,7 @@ func packetRecord(queue []byte, id content.PacketID, p *content.Packet, d *Deliv
 			r.Progress, r.ProgressNote = new(uint64(d.Progress[0])), some(d.Progress[1:])
 		}
 	}
-	if state := recovery.StateOf(id.Priority, max(p.NotBefore, int64(r.Until)), tried, now); int(state) < len(recovery.StateNames) {
+	if state := recovery.StateOf(id.Priority, until, tried, now); int(state) < len(recovery.StateNames) {
 		r.State = recovery.StateNames[state]
 	} else {
 		r.State = fmt.Sprint("state ", state)

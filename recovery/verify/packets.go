@@ -127,11 +127,13 @@ func (v *verifier) packet(q *QueueCount, id content.PacketID, p *content.Packet)
 	v.report.Packets++
 	until, tried := p.NotBefore, content.Ready
 	switch {
-	case d == nil, d.State == content.Claimed && !leased:
+	case d == nil:
+	case d.State == content.Claimed && !leased:
+		until = 0
 	case d.State == content.Delayed:
-		until = max(until, d.Until)
+		until = d.Until
 	default:
-		tried = d.State
+		until, tried = 0, d.State
 	}
 	q.Counts[recovery.StateOf(id.Priority, until, tried, v.Now)]++
 	return true
