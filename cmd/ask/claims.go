@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -52,7 +53,7 @@ func (c *Claim) Ask(ctx context.Context, p *terminal.Process, server *client.Cli
 	case len(packets) == 0:
 		return c.nothing()
 	}
-	return c.print(p, packets)
+	return c.print(p.Stdout, packets)
 }
 
 // nothing is the error that says so.
@@ -70,15 +71,24 @@ func (c *Claim) options() []client.Option {
 	)
 }
 
-// print writes the packets with what an answer needs first.
-func (c *Claim) print(process *terminal.Process, packets []*client.Packet) error {
-	heads, now := []string{"QUEUE", "ID", "TOKEN", "ATTEMPT", "LEFT", "KEY", "TAGS", "PAYLOAD"}, time.Now()
-	l := process.List(c.JSON, heads, "QUEUE", "KEY", "TAGS", "PAYLOAD")
+// print writes the packets with what an answer needs first. It does so after a signal, too, as a
+// terminal.List would not: nobody else knows the tokens.
+func (c *Claim) print(w io.Writer, packets []*client.Packet) error {
+	t, now := terminal.NewTable(w, "QUEUE", "KEY", "TAGS", "PAYLOAD"), time.Now()
+	if !c.JSON {
+		t.Row("QUEUE", "ID", "TOKEN", "ATTEMPT", "LEFT", "KEY", "TAGS", "PAYLOAD")
+	}
 	for _, p := range packets {
-		l.Add(packetJSON(p), terminal.Cell(p.Queue), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), terminal.Span(p.LeaseEnd.Sub(now)),
+		if c.JSON {
+			if err := packetJSON(p).Print(w); err != nil {
+				return err
+			}
+			continue
+		}
+		t.Row(terminal.Cell(p.Queue), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), terminal.Span(p.LeaseEnd.Sub(now)),
 			keyCell(p), tagsCell(p.Tags), terminal.Cell(string(p.Payload)))
 	}
-	return l.Flush()
+	return t.Flush()
 }
 
 // receipt is the arguments that name a claim.

@@ -205,7 +205,7 @@ Examples:
 
 func (c *RunNow) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
 	if c.Delay > 0 {
-		c.At = time.Now().Add(c.Delay)
+		return server.RescheduleIn(ctx, c.Queue, c.ID, c.Delay)
 	}
 	return server.Reschedule(ctx, c.Queue, c.ID, c.At)
 }

@@ -3,6 +3,7 @@ package ask
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -271,7 +272,7 @@ func (f *gateForm) change(ctx context.Context, p *terminal.Process, server *clie
 type Pause struct {
 	gateForm
 	Create bool          `help:"Make the queue if there is none."`
-	For    time.Duration `xor:"end" placeholder:"TIME" help:"How long, such as 30m."`
+	For    time.Duration `xor:"end" range:"1ms 3650d" placeholder:"TIME" help:"How long, such as 30m."`
 	Until  time.Time     `xor:"end" placeholder:"TIME" help:"Until when, such as 2026-12-01T08:00, which is local time, 2026-12-01T08:00Z or 2026-12-01T08:00+02:00."`
 }
 
@@ -285,11 +286,15 @@ Examples:
     holdfast pause soon --create`
 }
 
-func (c *Pause) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
-	if c.For > 0 {
-		c.Until = time.Now().Add(c.For)
+func (c *Pause) Validate() error {
+	if c.Until != (time.Time{}) && !c.Until.After(time.Now()) {
+		return errors.New(`--until: expected a time that is ahead; "holdfast resume" ends a pause`)
 	}
-	if c.Until.IsZero() {
+	return nil
+}
+
+func (c *Pause) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	if c.Until.IsZero() && c.For == 0 {
 		return c.change(ctx, p, server, "yes", c.Create)
 	}
 	var names []string
@@ -298,7 +303,13 @@ func (c *Pause) Ask(ctx context.Context, p *terminal.Process, server *client.Cli
 	}
 	return c.have(ctx, p, server, c.Queue, !c.Create, names, func() error {
 		for _, gate := range c.gates() {
-			if err := server.PauseUntil(ctx, c.Queue, gate == "pause-in", c.Until); err != nil {
+			err := error(nil)
+			if in := gate == "pause-in"; c.For > 0 {
+				err = server.PauseFor(ctx, c.Queue, in, c.For)
+			} else {
+				err = server.PauseUntil(ctx, c.Queue, in, c.Until)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -116,6 +116,46 @@ func TestADelayedPacketIsRunNowOrLater(t *testing.T) {
 	oneErrorLine(t, s.run(t, "run", "q", "77777"), exitNothing, "no such packet: 77777 in q")
 }
 
+func TestWhatRunHasChangedGoesThroughADump(t *testing.T) {
+	data := t.TempDir()
+	s := serve(t, data)
+	ids := make(map[string]string)
+	for _, name := range []string{"claimed", "ready", "delayed"} {
+		ids[name] = strings.TrimSpace(s.must(t, "push", "q", name, "--delay", "2h", "--id"))
+		if name == "delayed" {
+			s.must(t, "run", "q", ids[name], "--delay", "1h")
+			continue
+		}
+		s.must(t, "run", "q", ids[name])
+		if name == "claimed" {
+			s.must(t, "claim", "q", "--lease", "1h")
+		}
+	}
+	soon := regexp.MustCompile(`"not_before":\d+`)
+	moment := soon.FindString(s.must(t, "list", "q", "--state", "delayed", "--json"))
+	s.stop()
+	if got := done(t, "verify", data, "--json", "--quiet"); !strings.Contains(got, `"ready":1,"delayed":1,"claimed":1,`) {
+		t.Error(got)
+	}
+	dump := filepath.Join(t.TempDir(), "dump")
+	done(t, "dump", data, "-o", dump, "--quiet")
+	again := filepath.Join(t.TempDir(), "again")
+	done(t, "load", dump, again, "--quiet")
+	copied, other := serve(t, again), serve(t, t.TempDir())
+	other.must(t, "load", dump, "--to-server", "--quiet")
+	for _, c := range []struct {
+		s       *testServer
+		claimed string
+	}{{copied, "claimed"}, {other, "ready"}} {
+		for name, want := range map[string]string{"claimed": c.claimed, "ready": "ready", "delayed": "delayed"} {
+			list := c.s.must(t, "list", "q", "--state", want, "--json")
+			if !strings.Contains(list, `"payload":"`+name+`"`) || name == "delayed" && soon.FindString(list) != moment {
+				t.Errorf("%s is not %s, %s: %s", name, want, moment, list)
+			}
+		}
+	}
+}
+
 func TestAPauseWithAnEndGoesThroughADump(t *testing.T) {
 	data := t.TempDir()
 	s := serve(t, data)
@@ -134,6 +174,9 @@ func TestAPauseWithAnEndGoesThroughADump(t *testing.T) {
 	s = serve(t, again)
 	if got := s.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":"yes","pause_out_until":4102444800000`) {
 		t.Error(got)
+	}
+	for _, flag := range []string{"--for=0s", "--for=-1s", "--until=2020-01-01T00:00Z"} {
+		oneErrorLine(t, s.run(t, "pause", "q", flag), exitUsage, strings.Split(flag, "=")[0])
 	}
 	s.must(t, "resume", "q")
 	if got := s.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":"no","pause_out_until":0`) {

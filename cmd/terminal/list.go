@@ -9,7 +9,8 @@ type List struct {
 	json  bool
 }
 
-// List begins a list with the heads of its columns. The texts are those of them that may be cut.
+// List begins a list with the heads of its columns. The texts are those of them that may be cut. A
+// signal ends it: it is for what can be asked for again.
 func (p *Process) List(json bool, heads []string, texts ...string) *List {
 	out := p.Long()
 	l := &List{NewTable(out, texts...), out, json}

@@ -209,6 +209,12 @@ func (c *Client) Reschedule(ctx context.Context, queue, id string, at time.Time)
 	return there(queue, id, n, err)
 }
 
+// RescheduleIn is Reschedule for a while from now, by the clock of the server.
+func (c *Client) RescheduleIn(ctx context.Context, queue, id string, d time.Duration) error {
+	n, err := count(c.do(ctx, "QRUN", queue, id, "DELAY", milliseconds(d)))
+	return there(queue, id, n, err)
+}
+
 // there is an error if a command found no packet.
 func there(queue, id string, n int64, err error) error {
 	if err == nil && n == 0 {
@@ -253,7 +259,17 @@ func (c *Client) Get(ctx context.Context, queue string) (map[string]string, erro
 	return settings, err
 }
 
-// PauseUntil has a queue give nothing until a moment, or with in take nothing. It makes the queue.
+// PauseFor has a queue give nothing for a while from now, by the clock of the server, or with in
+// take nothing. It makes the queue.
+func (c *Client) PauseFor(ctx context.Context, queue string, in bool, d time.Duration) error {
+	now, err := c.rdb.Time(ctx).Result()
+	if err != nil {
+		return err
+	}
+	return c.PauseUntil(ctx, queue, in, now.Add(d))
+}
+
+// PauseUntil is PauseFor until a moment. One that is not ahead, as the zero time, ends the pause.
 func (c *Client) PauseUntil(ctx context.Context, queue string, in bool, until time.Time) error {
 	request := []any{"QPAUSE", queue}
 	if in {

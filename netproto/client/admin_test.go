@@ -32,6 +32,7 @@ func TestQueuesAreAdministered(t *testing.T) {
 		want(t, "enum", settings["enum class"], "low,very high")
 		ok(t, c.PauseUntil(ctx, "q", true, time.Now().Add(time.Hour)))
 		ok(t, c.PauseUntil(ctx, "q", false, time.Now().Add(time.Hour)))
+		ok(t, c.PauseFor(ctx, "q", false, time.Hour))
 		for _, paused := range []string{"yes", "no"} {
 			gates := must(c.Get(ctx, "q"))(t)
 			want(t, "pause-in", gates["pause-in"], paused)
@@ -46,6 +47,7 @@ func TestQueuesAreAdministered(t *testing.T) {
 		if p := must(c.Show(ctx, "q", ids[2]))(t); p.State != client.StateDelayed {
 			t.Error(p.State)
 		}
+		ok(t, c.RescheduleIn(ctx, "q", ids[2], time.Hour))
 		ok(t, c.Reschedule(ctx, "q", ids[2], time.Time{}))
 		if err := c.Reschedule(ctx, "q", "123456", time.Time{}); !errors.Is(err, client.ErrNoPacket) {
 			t.Error(err)
