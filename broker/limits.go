@@ -118,7 +118,7 @@ const (
 	// maxSettled is how many queues, and sets of tags for each term of a filter, settle asks for what
 	// they have before others have their turn: some 20 ms.
 	maxSettled   = 300_000
-	advanceSlice = 1024 // leases, packets and names that end before others have their turn
+	advanceSlice = 1024 // leases, packets, names and pauses that end before others have their turn
 	evictSlice   = 1024 // queues that go before others have their turn
 
 	// The table of queues is made anew when it takes one in shrinkTable of its memory, if that is more

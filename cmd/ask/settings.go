@@ -303,7 +303,7 @@ func (c *Pause) Ask(ctx context.Context, p *terminal.Process, server *client.Cli
 	}
 	return c.have(ctx, p, server, c.Queue, !c.Create, names, func() error {
 		for _, gate := range c.gates() {
-			err := error(nil)
+			var err error
 			if in := gate == "pause-in"; c.For > 0 {
 				err = server.PauseFor(ctx, c.Queue, in, c.For)
 			} else {

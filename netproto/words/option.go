@@ -13,7 +13,8 @@ type Option struct {
 	Needs     *Option // which must be there with it
 }
 
-// Choice is a choice between options, or several as a set. A request takes one option of each.
+// Choice is a set of choices, a bit each, in the order of Choices. Of the options that belong to a
+// choice a request has one at most.
 type Choice uint8
 
 const (
