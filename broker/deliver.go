@@ -99,8 +99,7 @@ func (m *Machine) deliver(w *waiters) {
 			return
 		case c.parked:
 			if f := m.classes[c.class].filter; f != nil {
-				lanes, _ := m.ix.Lanes(w.queue.ix, nil)
-				m.tx.settled += lanes * len(f.Terms)
+				m.tx.settled += m.ix.Lanes(w.queue.ix) * len(f.Terms)
 			}
 			if !m.again(c, w) {
 				parked = c

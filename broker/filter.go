@@ -193,8 +193,7 @@ func (tx *Tx) CheckFilter(names [][]byte, f *Filter) (sets int, err error) {
 			return 0, err
 		}
 		if q != nil {
-			lanes, _ := tx.m.ix.Lanes(q.ix, nil)
-			sets += lanes + 1
+			sets += tx.m.ix.Lanes(q.ix) + 1
 		}
 	}
 	return sets, nil

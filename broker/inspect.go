@@ -82,7 +82,7 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	}
 	packets, looked, count, filter := m.scratch[:0], 0, min(p.Count, MaxCount), p.Filter.forQueue(q)
 	end.Last = p.After
-	for k, takes := range m.ix.Each(q.ix, p.State, p.After, filter) {
+	for k, takes := range m.ix.Each(q.ix, p.State, p.After, filter, nil) {
 		if len(packets) == count || looked == MaxLook {
 			break
 		}
@@ -98,7 +98,7 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	if end.Packets = len(fit); end.Packets < len(packets) {
 		end.Last = fit[end.Packets-1].Place()
 	}
-	for range m.ix.Each(q.ix, p.State, end.Last, filter) {
+	for range m.ix.Each(q.ix, p.State, end.Last, filter, nil) {
 		end.More = true
 		break
 	}
@@ -172,9 +172,6 @@ type QueueStats struct {
 	Producer, Consumer *string
 }
 
-// bandStarts are the first priorities of the bands.
-var bandStarts = [...]uint32{1, 10, 100, 1000, 10_000}
-
 // QueueStats returns the figures of a queue; ok is false if nothing is called so.
 func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	q, err := tx.open(name, looks)
@@ -188,12 +185,12 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	}
 	tx.lookedAt(min(m.ix.Counts(q.ix).Claimed, heldClaims), 0)
 	s = QueueStats{QueueFigures: m.figures(q, since), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole)}
-	for i, from := range bandStarts {
+	for i, n := range m.ix.Bands(q.ix) {
 		to := uint32(math.MaxUint32)
-		if i+1 < len(bandStarts) {
-			to = bandStarts[i+1] - 1
+		if i+1 < len(index.BandStarts) {
+			to = index.BandStarts[i+1] - 1
 		}
-		s.Bands = append(s.Bands, Band{from, to, m.ix.CountBetween(q.ix, from, to)})
+		s.Bands = append(s.Bands, Band{index.BandStarts[i], to, n})
 	}
 	return s, true, nil
 }

@@ -43,7 +43,7 @@ func (tx *Tx) Load(r *LoadRequest) (id ID, ok bool, err error) {
 	}
 	q, err := m.makeQueue(r.Queue)
 	if err == nil {
-		err = checkLanes(m.ix.Lanes(q.ix, m.tagBytes(r.Tags)))
+		err = checkLanes(m.ix.TagSets(q.ix, m.tagBytes(r.Tags)))
 	}
 	if err == nil && !m.ix.HasRoom(1) {
 		err = ErrTooManyPackets

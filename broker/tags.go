@@ -65,7 +65,7 @@ func (m *Machine) checkTags(q *queue, tags []PacketTag) error {
 			return err
 		}
 	}
-	return checkLanes(m.ix.Lanes(q.ix, m.tagBytes(tags)))
+	return checkLanes(m.ix.TagSets(q.ix, m.tagBytes(tags)))
 }
 
 // checkMove is checkTags for packets that move from one queue to another.
@@ -87,7 +87,7 @@ func (m *Machine) checkMove(q, to *queue, packets ...index.Packet) error {
 			}
 		}
 		m.tags = append(m.tags[:0], tags...)
-		n, has := m.ix.Lanes(to.ix, m.tags)
+		n, has := m.ix.TagSets(to.ix, m.tags)
 		if err := checkLanes(n+len(more), has); err != nil {
 			return err
 		}

@@ -63,19 +63,24 @@ func timePlace(until int64, seq uint64) place {
 }
 
 // Place is a packet's place in the order of a queue. Delayed packets have theirs in the order of
-// their moments.
+// their moments. Selectable ones come by the number of their share first; 0 for the empty one, of
+// which are those of priority 0, too.
 type Place struct {
 	Priority uint32
 	Seq      uint64
+	Share    uint32
 }
 
 // Place returns where List has the packet.
 func (p Packet) Place() Place {
 	if p.State == Delayed {
 		at := timePlace(p.Until, p.Seq)
-		return Place{at.priority, at.seq}
+		return Place{at.priority, at.seq, 0}
 	}
-	return Place{p.Priority, p.Seq}
+	if p.State != Ready || p.Priority == 0 {
+		p.Share = 0
+	}
+	return Place{p.Priority, p.Seq, p.Share}
 }
 
 // List appends to dst the packets of a queue that are in one state, in the order of their places,
@@ -86,7 +91,7 @@ func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Pac
 	if n <= 0 {
 		return dst
 	}
-	for p := range x.Each(q, s, after, nil) {
+	for p := range x.Each(q, s, after, nil, nil) {
 		dst = append(dst, p)
 		if n--; n == 0 {
 			break
@@ -95,10 +100,10 @@ func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Pac
 	return dst
 }
 
-// Each gives the packets that List appends, all of them, and with each whether a filter takes it.
-// Selectable ones that it does not take are left out: they cost nothing. It is valid until the
-// index changes.
-func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet, bool] {
+// Each gives the packets that List appends, all of them, and with each whether a filter takes it,
+// and, unless that is nil, it is of the share with a name. Selectable ones that are not taken are
+// left out: they cost nothing. It is valid until the index changes.
+func (x *Index) Each(q QueueID, s State, after Place, f Filter, share []byte) iter.Seq2[Packet, bool] {
 	return func(yield func(Packet, bool) bool) {
 		from := place{after.Priority, after.Seq}
 		if from != (place{}) {
@@ -107,39 +112,57 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet
 		if !x.hasQueue(q) || s < Ready || s > Damaged || from == (place{}) && after != (Place{}) {
 			return
 		}
-		once := x.oncePerLane(f)
-		o := openWalks{x: x, end: Oldest, from: from, accepts: once, perLane: passedLane}
 		u := x.queues.at(uint32(q))
-		if u.byState != 0 {
+		once := x.oncePerLane(u, f, share)
+		o := openWalks{x: x, end: Oldest, from: from, accepts: once, perLane: passedLane}
+		if u.byState != 0 && after.Share == 0 {
 			if a := x.byStates.at(u.byState); s == Delayed {
 				o.open(&a.byTime)
 			} else {
 				o.open(a.tree(s))
 			}
 		}
-		if s == Ready {
-			o.openQueue(u, false)
+		if s == Ready && after.Share == 0 {
+			o.openLanes(&u.lanes, false)
 		}
-		for len(o.heap) > 0 {
-			_, id := o.heap[0].walk.at()
-			if e := x.entries.at(id); !yield(x.packet(id, e), once(e.lane)) {
+		if !x.giveAll(&o, once, yield) || s != Ready || u.shares == nil {
+			return
+		}
+		for next := range u.shares.behind(after.Share, share) {
+			if o.from = (place{}); next.num == after.Share {
+				o.from = from
+			}
+			if o.openLanes(&next.lanes, false); !x.giveAll(&o, once, yield) {
 				return
 			}
-			o.take() // not before: it may open many lanes, and the caller may want no more
 		}
 	}
 }
 
-// oncePerLane asks a filter once a lane, however often it is called.
-func (x *Index) oncePerLane(f Filter) func(LaneID) bool {
-	if f == nil {
+// giveAll yields the packets of open walks, and whether accepts takes each; false if the caller
+// wants no more.
+func (x *Index) giveAll(o *openWalks, accepts func(LaneID) bool, yield func(Packet, bool) bool) bool {
+	for len(o.heap) > 0 {
+		_, id := o.heap[0].walk.at()
+		if e := x.entries.at(id); !yield(x.packet(id, e), accepts(e.lane)) {
+			return false
+		}
+		o.take() // not before: it may open many lanes, and the caller may want no more
+	}
+	return true
+}
+
+// oncePerLane asks a filter once a lane, however often it is called. Lanes of other shares than the
+// named one are not accepted; a nil name accepts all.
+func (x *Index) oncePerLane(u *queue, f Filter, share []byte) func(LaneID) bool {
+	if f == nil && share == nil {
 		return func(LaneID) bool { return true }
 	}
 	answers := make(map[LaneID]bool)
 	return func(id LaneID) bool {
 		takes, asked := answers[id]
 		if !asked {
-			takes = f(x.lanes.at(uint32(id)).tags)
+			takes = x.inShare(u, x.lanes.at(uint32(id)), share) && x.accepts(id, f)
 			answers[id] = takes
 		}
 		return takes

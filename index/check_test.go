@@ -202,27 +202,11 @@ func (c *checker) allQueues() error {
 		if x.Counts(q) != c.queues[q] {
 			return fmt.Errorf("index: queue %d counts %+v: its packets are %+v", id, x.Counts(q), c.queues[q])
 		}
-		lanes := []LaneID{u.defaultLane}
-		if u.lanes != nil {
-			if len(u.lanes.byKey) == 0 {
-				return fmt.Errorf("index: queue %d has a set of no lanes", id)
-			}
-			for key, l := range u.lanes.byKey {
-				if !x.hasLane(l) || (laneKey{x.lanes.at(uint32(l)).tags, x.lanes.at(uint32(l)).wide}) != key {
-					return fmt.Errorf("index: queue %d has lane %d under %+v, which is not its own", id, l, key)
-				}
-				if x.lanes.at(uint32(l)).packets == 0 {
-					return fmt.Errorf("index: queue %d keeps lane %d, which is empty", id, l)
-				}
-				lanes = append(lanes, l)
-			}
+		lanes, err := c.lanesOf(q, &u.lanes, nil)
+		if err == nil && u.shares != nil {
+			lanes, err = c.shares(u, q, lanes)
 		}
-		for _, l := range lanes {
-			if x.lanes.at(uint32(l)).queue != q {
-				return fmt.Errorf("index: queue %d has lane %d of another queue", id, l)
-			}
-		}
-		if err := c.laneHeaps(u, lanes); err != nil {
+		if err != nil {
 			return fmt.Errorf("queue %d: %w", id, err)
 		}
 		if err := c.fresh(u, lanes); err != nil {
@@ -239,6 +223,73 @@ func (c *checker) allQueues() error {
 		return err
 	}
 	return c.same("queues", x.queues.live, live)
+}
+
+// lanesOf checks the lanes of a queue or of a share, and returns them.
+func (c *checker) lanesOf(q QueueID, of *lanes, s *share) (all []LaneID, err error) {
+	x := c.x
+	if of.home != 0 {
+		all = append(all, of.home)
+	}
+	if of.set != nil {
+		if least := 1; len(of.set.byKey) < least || s != nil && (len(of.set.byKey) < 2 || of.home != 0) {
+			return nil, fmt.Errorf("index: a set of %d lanes beside %d", len(of.set.byKey), of.home)
+		}
+		for key, l := range of.set.byKey {
+			if !x.hasLane(l) || (laneKey{x.lanes.at(uint32(l)).tags, x.lanes.at(uint32(l)).wide}) != key {
+				return nil, fmt.Errorf("index: lane %d is under %+v, which is not its own", l, key)
+			}
+			all = append(all, l)
+		}
+	}
+	for _, id := range all {
+		l := x.lanes.at(uint32(id))
+		if l.queue != q || l.share != s {
+			return nil, fmt.Errorf("index: lane %d is of another queue or share", id)
+		}
+		if l.packets == 0 && (s != nil || id != of.home) {
+			return nil, fmt.Errorf("index: lane %d is kept, and empty", id)
+		}
+	}
+	return all, c.laneHeaps(of, all, x.queues.at(uint32(q)).shares != nil)
+}
+
+// shares checks the shares of a queue, and returns their lanes with those of the queue.
+func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
+	x, sh := c.x, u.shares
+	inHeap, wide := 0, 0
+	for s := range sh.each() {
+		if s.num != 0 {
+			lanes, err := c.lanesOf(q, &s.lanes, s)
+			if err != nil || len(lanes) == 0 {
+				return nil, fmt.Errorf("index: share %q has %d lanes: %w", s.name, len(lanes), err)
+			}
+			all = append(all, lanes...)
+		}
+		if sh.byName[s.name] != s || sh.all[s.num] != s || s.look != 0 {
+			return nil, fmt.Errorf("index: share %q is not under its name or number", s.name)
+		}
+		narrow, isWide := x.widths(u.lanesOf(s))
+		if isWide != s.wide || (narrow || isWide) != (s.pos != 0) {
+			return nil, fmt.Errorf("index: share %q is in a heap or not against what it has", s.name)
+		}
+		if isWide {
+			wide++
+		}
+		if s.pos == 0 {
+			continue
+		}
+		inHeap++
+		h := *sh.heapOf(!narrow)
+		head, want := h[s.pos-1], (shareHead{s.claimed / s.weight, s.pass, s.turn, s})
+		if head != want || s.pos > 1 && head.before(&h[s.pos/2-1]) {
+			return nil, fmt.Errorf("index: share %q is in its heap as %+v, want %+v behind what is above", s.name, head, want)
+		}
+	}
+	if inHeap != len(sh.narrow)+len(sh.onlyWide) || wide != sh.wide || len(sh.byName) != len(sh.all)-len(sh.free) {
+		return nil, fmt.Errorf("index: %d shares in heaps, %d wide: the queue counts %d and %d", inHeap, wide, len(sh.narrow)+len(sh.onlyWide), sh.wide)
+	}
+	return all, c.same("lanes of shares", uint32(sh.lanes), uint32(len(all)-1))
 }
 
 // fresh checks that the lanes that say that they are fresh are noted.
@@ -284,15 +335,17 @@ func (c *checker) asideOf(u *queue, q QueueID) error {
 	})
 }
 
-func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {
+func (c *checker) laneHeaps(of *lanes, lanes []LaneID, shared bool) error {
 	x := c.x
-	if u.lanes == nil {
-		if l := x.lanes.at(uint32(u.defaultLane)); l.pos != [3]uint32{} {
-			return errors.New("index: a lone lane is in a heap")
+	if of.set == nil {
+		for _, id := range lanes {
+			if l := x.lanes.at(uint32(id)); l.pos[Newest]+l.pos[Oldest] != 0 || l.pos[worst] != 0 && !shared {
+				return errors.New("index: a lone lane is in a heap")
+			}
 		}
 		return nil
 	}
-	for _, end := range u.lanes.ends {
+	for _, end := range of.set.ends {
 		want := 0
 		for _, id := range lanes {
 			l := x.lanes.at(uint32(id))
@@ -303,7 +356,7 @@ func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {
 				continue
 			}
 			want++
-			heap, pos := u.lanes.heapsOf(l)[end], int(l.pos[end])
+			heap, pos := of.set.heapsOf(l)[end], int(l.pos[end])
 			if pos == 0 || pos > len(heap) || heap[pos-1].lane != id {
 				return fmt.Errorf("index: lane %d is not where it says in its heap", id)
 			}
@@ -314,7 +367,7 @@ func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {
 				return fmt.Errorf("index: lane %d is below a lane that comes after it", id)
 			}
 		}
-		if n := len(u.lanes.narrow[end]) + len(u.lanes.wide[end]); n != want {
+		if n := len(of.set.narrow[end]) + len(of.set.wide[end]); n != want {
 			return fmt.Errorf("index: the heaps of one end have %d lanes: expected %d", n, want)
 		}
 	}

@@ -141,12 +141,12 @@ func (x *Index) KeepDead(q QueueID, keep int64) {
 // RescheduleDead has at most n packets behind a place follow KeepDead. It returns the place of the
 // last one, and false when there are no more.
 func (x *Index) RescheduleDead(q QueueID, after Place, n int) (last Place, more bool) {
-	for p := range x.Each(q, Dead, after, nil) {
+	for p := range x.Each(q, Dead, after, nil, nil) {
 		if n--; n < 0 {
 			return after, true
 		}
 		x.schedule(x.entries.at(uint32(p.ID)))
-		after = Place{p.Priority, p.Seq}
+		after = p.Place()
 	}
 	return after, false
 }

@@ -194,7 +194,7 @@ func TestListRules(t *testing.T) {
 				}
 				got = append(got, seqs(page)...)
 				last := page[len(page)-1]
-				after = Place{last.Priority, last.Seq}
+				after = last.Place()
 				b.Remove(last.ID)
 			}
 			if len(want) != 200 || !slices.Equal(got, want) {
@@ -203,7 +203,7 @@ func TestListRules(t *testing.T) {
 		},
 		"nothing is behind the last place": func(b *bench) {
 			b.push(1, "a", 0)
-			for _, after := range []Place{{1, b.seq}, {1, math.MaxUint64}, {math.MaxUint32, math.MaxUint64}} {
+			for _, after := range []Place{{1, b.seq, 0}, {1, math.MaxUint64, 0}, {math.MaxUint32, math.MaxUint64, 0}} {
 				if got := b.List(b.q, Ready, after, 9, nil); len(got) > 0 {
 					b.t.Fatalf("behind %v is %v", after, got)
 				}

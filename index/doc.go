@@ -50,6 +50,8 @@
 //	queue.go      queues and what they count
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
 //	fresh.go      which lanes got packets
+//	shares.go     a queue is shared out by key or tag
+//	turns.go      which share is next
 //	select.go     which packet is next: Best, Group, and the words of a selection
 //	next.go       the next packet of a queue, and those after it
 //	worst.go      which packets a full queue can best do without: Worst

@@ -10,10 +10,23 @@ func (x *Index) Eldest(q QueueID, seq uint64, most int, fn func(Packet)) (looked
 		return 0
 	}
 	u := x.queues.at(uint32(q))
-	if u.lanes == nil {
-		return x.eldestOf(u.defaultLane, seq, most, fn)
+	if u.shares == nil {
+		return x.eldestIn(&u.lanes, seq, most, fn)
 	}
-	for _, heads := range [...][]laneHead{u.lanes.narrow[Oldest], u.lanes.wide[Oldest]} {
+	for s := range u.shares.each() {
+		if looked < most {
+			looked += x.eldestIn(u.lanesOf(s), seq, most-looked, fn)
+		}
+	}
+	return looked
+}
+
+// eldestIn is Eldest of some lanes.
+func (x *Index) eldestIn(of *lanes, seq uint64, most int, fn func(Packet)) (looked int) {
+	if of.set == nil {
+		return x.eldestOf(of.home, seq, most, fn)
+	}
+	for _, heads := range [...][]laneHead{of.set.narrow[Oldest], of.set.wide[Oldest]} {
 		for i := 0; i < len(heads) && looked < most; i++ { // the first one has the best packet of all
 			looked += x.eldestOf(heads[i].lane, seq, most-looked, fn)
 		}

@@ -32,7 +32,7 @@ func TestEldestFindsWhatWasPushedFirst(t *testing.T) {
 			}
 		}
 		want, found := -1, -1
-		for p := range x.Each(q, Ready, Place{}, nil) {
+		for p := range x.Each(q, Ready, Place{}, nil, nil) {
 			if turn := pushed[p.Identity]; p.Priority > 0 && (want < 0 || turn < want) {
 				want = turn
 			}

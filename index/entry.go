@@ -64,6 +64,7 @@ type Entry struct {
 type Packet struct {
 	ID       ID
 	Queue    QueueID
+	Share    uint32 // its number, see Place; 0 for the empty one
 	Lane     LaneID
 	Priority uint32
 	Seq      uint64

@@ -29,7 +29,8 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
 		return from, false
 	}
-	f := x.queues.at(uint32(q)).fresh
+	u := x.queues.at(uint32(q))
+	f := u.fresh
 	at = max(from, f.first)
 	for ; at < f.first+uint64(len(f.lanes)); at++ {
 		id := f.lanes[at-f.first]
@@ -39,7 +40,7 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 		}
 		if l.tree.count == 0 {
 			l.fresh = false
-		} else if !(s.Fits16 && l.wide) && x.accepts(id, s.Filter) {
+		} else if !(s.Fits16 && l.wide) && x.inShare(u, l, s.Share) && x.accepts(id, s.Filter) {
 			return at, true
 		}
 	}

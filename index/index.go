@@ -61,7 +61,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 	}
 	x.setUntil(id, p, e.Until)
 	x.setDelivery(id, p, e.Delivery)
-	x.joinLane(p, x.laneFor(e.Queue, e.Tags, e.Wide))
+	x.joinLane(p, x.laneFor(e.Queue, x.shareFor(e.Queue, e.Key, e.Tags), e.Tags, e.Wide))
 	x.schedule(p)
 	x.link(id, p)
 	x.addIdentity(id, p)
@@ -141,10 +141,10 @@ func (x *Index) Move(p Packet) bool {
 
 // changeQueue brings a packet that is not linked to another queue, with its tags, key and id.
 func (x *Index) changeQueue(id uint32, e *entry, to QueueID) {
-	l, group := x.lanes.at(uint32(e.lane)), e.group
-	lane := x.laneFor(to, []byte(l.tags), l.wide)
-	if group != 0 {
-		e.group = x.keys.findOrAdd(to, x.keys.appendKey(nil, group))
+	var key []byte
+	if group := e.group; group != 0 {
+		key = x.keys.appendKey(nil, group)
+		e.group = x.keys.findOrAdd(to, key)
 		x.freeGroupIfEmpty(group)
 	}
 	if unique, ok := x.Unique(ID(id), nil); ok {
@@ -153,8 +153,7 @@ func (x *Index) changeQueue(id uint32, e *entry, to QueueID) {
 		x.setUnique(id, e, to, unique)
 		x.linkUnique(id, e)
 	}
-	x.leaveLane(e)
-	x.joinLane(e, lane)
+	x.changeLane(e, to, key)
 }
 
 // SetRef sets the caller's reference if the packet with this number still has this sequence. So a
@@ -186,8 +185,9 @@ func (x *Index) queueOf(e *entry) *queue {
 }
 
 func (x *Index) packet(id uint32, e *entry) Packet {
+	l := x.lanes.at(uint32(e.lane))
 	p := Packet{
-		ID: ID(id), Queue: x.lanes.at(uint32(e.lane)).queue, Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
+		ID: ID(id), Queue: l.queue, Share: l.share.number(), Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
 		Identity: x.identity(id, e), Size: e.size, TagBytes: unpackTagBytes(e.tagBytes), Flags: e.flags,
 		State: e.state, Ref: e.ref, HasUnique: e.rare&rareUnique != 0,
 	}
@@ -212,6 +212,9 @@ func (x *Index) link(id uint32, e *entry) {
 	}
 	if !e.selectable() {
 		x.linkByState(u, id, e)
+		if u.shares != nil {
+			x.countShare(u, l, e, 1)
+		}
 		return
 	}
 	u.ready++
@@ -225,6 +228,9 @@ func (x *Index) link(id uint32, e *entry) {
 	if u.fresh != nil {
 		x.freshen(u, e.lane)
 	}
+	if u.shares != nil {
+		x.countShare(u, l, e, 1)
+	}
 }
 
 // unlink is the reverse of link.
@@ -236,6 +242,9 @@ func (x *Index) unlink(id uint32, e *entry) {
 	}
 	if !e.selectable() {
 		x.unlinkByState(u, e)
+		if u.shares != nil {
+			x.countShare(u, l, e, -1)
+		}
 		return
 	}
 	u.ready--
@@ -248,6 +257,9 @@ func (x *Index) unlink(id uint32, e *entry) {
 	}
 	if u.values != nil && u.ready == 0 {
 		x.dropValues(u)
+	}
+	if u.shares != nil {
+		x.countShare(u, l, e, -1)
 	}
 }
 

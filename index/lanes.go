@@ -3,10 +3,10 @@ package index
 // LaneID is the number of a lane in an [Index].
 type LaneID uint32
 
-// lane is the packets of a queue with equal tags, all wide or all narrow. Every queue has a default
-// lane: narrow, without tags. Any other lane exists while it has packets.
+// lane is the packets of a queue with equal tags and of one share, all wide or all narrow. Every
+// queue has a default lane: narrow, without tags. Any other lane exists while it has packets.
 //
-// pos is kept up to date only while the queue has more than its default lane.
+// pos is kept up to date only while the lane is one of several.
 type lane struct {
 	tree    tree // the selectable packets
 	tags    string
@@ -14,14 +14,29 @@ type lane struct {
 	packets uint32    // in any state
 	pos     [3]uint32 // by End: place in its heap plus 1; 0: not in it; [0] links free slots
 	wide    bool
-	fresh   bool // in the queue's freshLanes
+	fresh   bool   // in the queue's freshLanes
+	share   *share // nil: the empty one, or the queue has no shares
 }
 
 func (l *lane) freeLink() *uint32 { return &l.pos[0] }
 
-// laneSet is the lanes of a queue with more than one.
+// lanes are those of a queue, or of one of its shares; those of the empty share are the queue's.
+type lanes struct {
+	home LaneID   // of a queue its default lane; of a share its only one, 0 while it has several
+	set  *laneSet // nil while there is only home
+}
+
+// lanesOf returns the lanes of which a lane is one.
+func (x *Index) lanesOf(l *lane) *lanes {
+	if l.share != nil {
+		return &l.share.lanes
+	}
+	return &x.queues.at(uint32(l.queue)).lanes
+}
+
+// laneSet is several lanes.
 type laneSet struct {
-	byKey        map[laneKey]LaneID // all but the default lane; never empty
+	byKey        map[laneKey]LaneID // all but home; never empty
 	narrow, wide laneHeaps
 	ends         []End // those that have heaps
 }
@@ -50,27 +65,48 @@ func (s *laneSet) heapsOf(l *lane) *laneHeaps {
 	return &s.narrow
 }
 
-// laneFor returns the lane of a queue for packets with some tags, wide or narrow ones. It makes the
-// lane if there is none.
-func (x *Index) laneFor(q QueueID, tags []byte, wide bool) LaneID {
+// laneFor returns the lane of a queue for packets of a share with some tags, wide or narrow ones.
+// It makes the lane if there is none.
+func (x *Index) laneFor(q QueueID, s *share, tags []byte, wide bool) LaneID {
 	u := x.queues.at(uint32(q))
-	if len(tags) == 0 && !wide {
-		return u.defaultLane
-	}
-	if u.lanes != nil {
-		if id, ok := u.lanes.byKey[laneKey{string(tags), wide}]; ok {
-			return id
-		}
+	of := u.lanesOf(s)
+	if id := x.laneIn(of, tags, wide); id != 0 {
+		return id
 	}
 	id := LaneID(x.lanes.alloc())
 	l := x.lanes.at(uint32(id))
-	l.queue, l.tags, l.wide = q, string(tags), wide
-	if u.lanes == nil {
-		u.lanes = &laneSet{byKey: make(map[laneKey]LaneID), ends: laneOrders[:worst]}
-		x.updateHeads(u.defaultLane)
+	l.queue, l.share, l.tags, l.wide = q, s, string(tags), wide
+	if u.shares != nil {
+		u.shares.countLane(l, 1)
 	}
-	u.lanes.byKey[laneKey{l.tags, wide}] = id
+	if of.home == 0 && of.set == nil { // the first one of a share
+		of.home = id
+		return id
+	}
+	if of.set == nil {
+		of.set = &laneSet{byKey: make(map[laneKey]LaneID), ends: laneOrders[:worst]}
+		x.updateHeads(of.home)
+		if s != nil {
+			home := x.lanes.at(uint32(of.home))
+			of.set.byKey[laneKey{home.tags, home.wide}] = of.home
+			of.home = 0
+		}
+	}
+	of.set.byKey[laneKey{l.tags, wide}] = id
 	return id
+}
+
+// laneIn returns one of some lanes; 0 if it is not there.
+func (x *Index) laneIn(of *lanes, tags []byte, wide bool) LaneID {
+	if of.home != 0 {
+		if l := x.lanes.at(uint32(of.home)); l.wide == wide && l.tags == string(tags) {
+			return of.home
+		}
+	}
+	if of.set != nil {
+		return of.set.byKey[laneKey{string(tags), wide}]
+	}
+	return 0
 }
 
 // Tags returns the tags of a lane, empty for a default lane; false when there is no such lane.
@@ -81,16 +117,36 @@ func (x *Index) Tags(l LaneID) (string, bool) {
 	return x.lanes.at(uint32(l)).tags, true
 }
 
-// Lanes is how many lanes a queue has besides its default lane, and whether one of them has these
-// tags.
-func (x *Index) Lanes(q QueueID, tags []byte) (n int, has bool) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).lanes == nil {
+// Lanes is how many lanes a queue has besides its default lane.
+func (x *Index) Lanes(q QueueID) int {
+	switch {
+	case !x.hasQueue(q):
+		return 0
+	case x.queues.at(uint32(q)).shares != nil:
+		return x.queues.at(uint32(q)).shares.lanes
+	case x.queues.at(uint32(q)).set == nil:
+		return 0
+	}
+	return len(x.queues.at(uint32(q)).set.byKey)
+}
+
+// TagSets is how many sets of tags the packets of a queue have beside none, and whether these are
+// one of them. A set counts twice if wide packets and others have it. In a queue that is shared out
+// it counts once, and without what says the share.
+func (x *Index) TagSets(q QueueID, tags []byte) (n int, has bool) {
+	if !x.hasQueue(q) {
 		return 0, false
 	}
-	all := x.queues.at(uint32(q)).lanes.byKey
-	_, narrow := all[laneKey{string(tags), false}]
-	_, wide := all[laneKey{string(tags), true}]
-	return len(all), narrow || wide
+	u := x.queues.at(uint32(q))
+	if u.shares != nil {
+		return len(u.shares.sets), u.shares.sets[string(u.shares.rest(tags))] > 0
+	}
+	if u.set == nil {
+		return 0, false
+	}
+	_, narrow := u.set.byKey[laneKey{string(tags), false}]
+	_, wide := u.set.byKey[laneKey{string(tags), true}]
+	return len(u.set.byKey), narrow || wide
 }
 
 func (x *Index) hasLane(l LaneID) bool {
@@ -110,14 +166,33 @@ func (x *Index) leaveLane(e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
 	u.bytes -= int64(e.size)
-	if l.packets--; l.packets > 0 || u.defaultLane == e.lane {
+	if l.packets--; l.packets > 0 || u.home == e.lane {
 		return
 	}
-	delete(u.lanes.byKey, laneKey{l.tags, l.wide})
+	if u.shares != nil {
+		u.shares.countLane(l, -1)
+	}
+	of, s := x.lanesOf(l), l.share
+	if of.set == nil { // it was the only one of its share
+		of.home = 0
+		u.shares.forget(s)
+	} else {
+		delete(of.set.byKey, laneKey{l.tags, l.wide})
+	}
 	x.lanes.free(uint32(e.lane))
-	if len(u.lanes.byKey) == 0 {
-		u.lanes = nil
-		x.lanes.at(uint32(u.defaultLane)).pos = [3]uint32{}
+	switch {
+	case of.set == nil || len(of.set.byKey) > 1 || s == nil && len(of.set.byKey) > 0:
+		return
+	case s != nil:
+		for _, only := range of.set.byKey {
+			of.home = only
+		}
+	}
+	of.set = nil
+	home := x.lanes.at(uint32(of.home))
+	home.pos[Newest], home.pos[Oldest] = 0, 0
+	if u.shares == nil {
+		home.pos[worst] = 0
 	}
 }
 
@@ -128,10 +203,22 @@ func (x *Index) Widths(q QueueID) (narrow, wide bool) {
 		return false, false
 	}
 	u := x.queues.at(uint32(q))
-	if u.lanes == nil {
-		return u.ready > 0, false
+	if u.shares != nil {
+		return len(u.shares.narrow) > 0, u.shares.wide > 0
 	}
-	return len(u.lanes.narrow[Newest]) > 0, len(u.lanes.wide[Newest]) > 0
+	return x.widths(&u.lanes)
+}
+
+// widths is Widths of some lanes.
+func (x *Index) widths(of *lanes) (narrow, wide bool) {
+	switch {
+	case of.set != nil:
+		return len(of.set.narrow[Newest]) > 0, len(of.set.wide[Newest]) > 0
+	case of.home == 0:
+		return false, false
+	}
+	l := x.lanes.at(uint32(of.home))
+	return l.tree.count > 0 && !l.wide, l.tree.count > 0 && l.wide
 }
 
 // head returns what an end of a lane selects; the lane's tree is not empty.
@@ -145,11 +232,13 @@ func (x *Index) head(l *lane, end End) (place, uint32) {
 	return x.forest.highest(&l.tree)
 }
 
-// updateHeads brings the heaps of a queue with several lanes up to date after the tree of a lane
-// changed.
+// updateHeads brings the heaps that a lane is in up to date after its tree changed.
 func (x *Index) updateHeads(id LaneID) {
 	l := x.lanes.at(uint32(id))
-	set := x.queues.at(uint32(l.queue)).lanes
+	if sh := x.queues.at(uint32(l.queue)).shares; sh != nil && sh.keepsWorst {
+		x.updateHead(&sh.worst, worst, l, id)
+	}
+	set := x.lanesOf(l).set
 	if set == nil {
 		return
 	}
@@ -158,34 +247,39 @@ func (x *Index) updateHeads(id LaneID) {
 	}
 	heaps := set.heapsOf(l)
 	for _, end := range set.ends {
-		if l.tree.count == 0 {
-			if l.pos[end] != 0 {
-				x.heapRemove(heaps, end, int(l.pos[end]-1))
-				l.pos[end] = 0
-			}
-			continue
+		x.updateHead(&heaps[end], end, l, id)
+	}
+}
+
+// updateHead is updateHeads for one heap.
+func (x *Index) updateHead(heap *[]laneHead, end End, l *lane, id LaneID) {
+	if l.tree.count == 0 {
+		if l.pos[end] != 0 {
+			x.heapRemove(heap, end, int(l.pos[end]-1))
+			l.pos[end] = 0
 		}
-		head, _ := x.head(l, end)
-		if l.pos[end] == 0 {
-			heaps[end] = append(heaps[end], laneHead{lane: id})
-			l.pos[end] = uint32(len(heaps[end]))
-		}
-		if h := &heaps[end][l.pos[end]-1]; h.place != head {
-			h.place = head
-			x.heapFix(heaps[end], end, int(l.pos[end]-1))
-		}
+		return
+	}
+	head, _ := x.head(l, end)
+	if l.pos[end] == 0 {
+		*heap = append(*heap, laneHead{lane: id})
+		l.pos[end] = uint32(len(*heap))
+	}
+	if h := &(*heap)[l.pos[end]-1]; h.place != head {
+		h.place = head
+		x.heapFix(*heap, end, int(l.pos[end]-1))
 	}
 }
 
 // heapRemove takes place i out of a heap of lanes. The caller clears the lane's own pos.
-func (x *Index) heapRemove(heaps *laneHeaps, end End, i int) {
-	h := heaps[end]
+func (x *Index) heapRemove(heap *[]laneHead, end End, i int) {
+	h := *heap
 	last := len(h) - 1
 	h[i] = h[last]
-	heaps[end] = h[:last]
+	*heap = h[:last]
 	if i < last {
 		x.lanes.at(uint32(h[i].lane)).pos[end] = uint32(i + 1)
-		x.heapFix(heaps[end], end, i)
+		x.heapFix(*heap, end, i)
 	}
 }
 

@@ -356,7 +356,7 @@ func (m *indexModel) DropQueue(t *rapid.T) {
 // Push adds a burst of packets that differ in sequence only, so that groups and leaves get full.
 func (m *indexModel) Push(t *rapid.T) {
 	e := Entry{
-		Queue: m.queue(t), Priority: rapid.Uint32Range(0, 4).Draw(t, "priority"), Key: m.drawKey(t),
+		Queue: m.queue(t), Priority: rapid.SampledFrom([]uint32{0, 1, 2, 3, 10, 12_000}).Draw(t, "priority"), Key: m.drawKey(t),
 		Size: rapid.Uint32Range(0, 9).Draw(t, "size"), Flags: rapid.Uint8().Draw(t, "flags"),
 		Expiry: m.drawTime(t, "expiry"), State: State(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5, 6}).Draw(t, "state")),
 		Ref: rapid.Uint32().Draw(t, "ref"), Hash: drawHash(t), Unique: drawUnique(t), Delivery: drawDelivery(t),
@@ -469,7 +469,7 @@ func (m *indexModel) NextBehind(t *rapid.T) {
 	var after Place
 	if len(m.held) > 0 && rapid.Bool().Draw(t, "from a place") {
 		p := m.anyPacket(t)
-		after = Place{p.Priority, p.Seq - 1 + rapid.Uint64Range(0, 2).Draw(t, "beside it")}
+		after = Place{Priority: p.Priority, Seq: p.Seq - 1 + rapid.Uint64Range(0, 2).Draw(t, "beside it")}
 	}
 	n := rapid.SampledFrom([]int{-1, 0, 1, 3, 40, 1000}).Draw(t, "n")
 	for _, p := range m.nextBehind(t, q, end, after, n) {
@@ -514,7 +514,7 @@ func (m *indexModel) FindValue(t *rapid.T) {
 	var from Place
 	if len(m.held) > 0 && rapid.Bool().Draw(t, "from a place") {
 		p := m.anyPacket(t)
-		from = Place{max(p.Priority, 1), p.Seq - 1 + rapid.Uint64Range(0, 2).Draw(t, "beside it")}
+		from = Place{Priority: max(p.Priority, 1), Seq: p.Seq - 1 + rapid.Uint64Range(0, 2).Draw(t, "beside it")}
 		want = slices.DeleteFunc(want, func(p Packet) bool {
 			return Newest.earlier(place{from.Priority, from.Seq}, place{p.Priority, p.Seq}) == (end == Oldest)
 		})
@@ -614,7 +614,7 @@ func (m *indexModel) Each(t *rapid.T) {
 			want[p.Packet] = takes
 		}
 	}
-	got := maps.Collect(m.x.Each(q, s, Place{}, f))
+	got := maps.Collect(m.x.Each(q, s, Place{}, f, nil))
 	if !maps.Equal(got, want) {
 		t.Fatalf("Each gave %+v, want %+v", got, want)
 	}
@@ -643,16 +643,14 @@ func (m *indexModel) Worst(t *rapid.T) {
 	}
 }
 
-func (m *indexModel) CountBetween(t *rapid.T) {
-	q, from, to := m.queue(t), rapid.Uint32Range(0, 5).Draw(t, "from"), rapid.SampledFrom([]uint32{0, 1, 2, 3, ^uint32(0)}).Draw(t, "to")
-	want := 0
+func (m *indexModel) Bands(t *rapid.T) {
+	q := m.queue(t)
+	var want [len(BandStarts)]int
 	for _, p := range m.order(q, Selection{}) {
-		if p.Priority >= from && p.Priority <= to {
-			want++
-		}
+		want[sort.Search(len(BandStarts), func(i int) bool { return BandStarts[i] > p.Priority })-1]++
 	}
-	if got := m.x.CountBetween(q, from, to); got != want {
-		t.Fatalf("CountBetween(%d, %d) = %d, want %d", from, to, got, want)
+	if got := m.x.Bands(q); got != want {
+		t.Fatalf("Bands = %v, want %v", got, want)
 	}
 }
 
@@ -672,7 +670,7 @@ func (m *indexModel) Remove(t *rapid.T) {
 
 func (m *indexModel) Move(t *rapid.T) {
 	p := m.anyPacket(t)
-	p.Priority = rapid.Uint32Range(0, 4).Draw(t, "priority")
+	p.Priority = rapid.SampledFrom([]uint32{0, 1, 2, 3, 10, 12_000}).Draw(t, "priority")
 	switch rapid.SampledFrom([]string{"new", "the same", "the first"}).Draw(t, "sequence") {
 	case "new":
 		p.Seq = m.nextSeq(t)
@@ -933,7 +931,7 @@ func (m *indexModel) verifyLanes(t *rapid.T, q QueueID) {
 		}
 	}
 	for _, set := range modelTags {
-		if n, has := m.x.Lanes(q, []byte(set)); n != len(lanes) || has != tags[set] {
+		if n, has := m.x.TagSets(q, []byte(set)); n != len(lanes) || has != tags[set] {
 			t.Fatalf("Lanes(%q) = %d %v, want %d %v", set, n, has, len(lanes), tags[set])
 		}
 	}
@@ -947,7 +945,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		actions := map[string]func(*rapid.T){
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "KeepDead": m.KeepDead, "SetAlarm": m.SetAlarm, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
-			"SetDelivery": m.SetDelivery, "List": m.List, "NextBehind": m.NextBehind, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
+			"SetDelivery": m.SetDelivery, "List": m.List, "NextBehind": m.NextBehind, "Bands": m.Bands, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
 			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Window": m.Window, "BuildIdentities": m.BuildIdentities, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
 			"FindValue": m.FindValue, "FindValue more": m.FindValue, "BuildValues": m.BuildValues, "NoteFresh": m.NoteFresh,
 			"": m.verify,

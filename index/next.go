@@ -18,8 +18,20 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 		return dst
 	}
 	u := x.queues.at(uint32(q))
+	if u.shares != nil {
+		switch of, all := u.lanesNamed(s.Share); {
+		case all:
+			return x.byTurns(u, s, skip, n, dst)
+		case of != nil:
+			return x.next(of, s, skip, n, dst)
+		}
+		return dst
+	}
+	if len(s.Share) > 0 {
+		return dst
+	}
 	if skip <= 0 || s.Filter != nil { // the other side is not nearer, or it is not known how far that is
-		return x.next(u, s, skip, n, dst)
+		return x.next(&u.lanes, s, skip, n, dst)
 	}
 	left := -skip
 	for _, t := range x.trees(u, s.Fits16) {
@@ -32,22 +44,19 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 	if left-n < skip { // else nothing is gained
 		if _, one := x.onlyPriority(u); one {
 			first := len(dst)
-			dst = x.next(u, Selection{End: Oldest - s.End, Fits16: s.Fits16}, left-n, n, dst)
+			dst = x.next(&u.lanes, Selection{End: Oldest - s.End, Fits16: s.Fits16}, left-n, n, dst)
 			slices.Reverse(dst[first:])
 			return dst
 		}
 	}
-	return x.next(u, s, skip, n, dst)
+	return x.next(&u.lanes, s, skip, n, dst)
 }
 
-// next is Next from the side that s.End says.
-func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet {
-	if u.lanes != nil {
-		o := openWalks{x: x, end: s.End, perStep: passedStep}
-		if s.Filter != nil {
-			o.accepts = func(l LaneID) bool { return x.accepts(l, s.Filter) }
-		}
-		o.openQueue(u, s.Fits16)
+// next is Next of some lanes, from the side that s.End says.
+func (x *Index) next(of *lanes, s Selection, skip, n int, dst []Packet) []Packet {
+	if of.set != nil {
+		o := openWalks{x: x, end: s.End, perStep: passedStep, accepts: x.accepting(s.Filter)}
+		o.openLanes(of, s.Fits16)
 		for ; n > 0 && len(o.heap) > 0; skip-- {
 			if id := o.take(); skip <= 0 {
 				dst = append(dst, x.packet(id, x.entries.at(id)))
@@ -56,10 +65,11 @@ func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet 
 		}
 		return dst
 	}
-	if !x.accepts(u.defaultLane, s.Filter) {
+	home := x.lanes.at(uint32(of.home))
+	if !x.accepts(of.home, s.Filter) || s.Fits16 && home.wide {
 		return dst
 	}
-	w := x.forest.walk(&x.lanes.at(uint32(u.defaultLane)).tree, s.End)
+	w := x.forest.walk(&home.tree, s.End)
 	w.skip(skip)
 	for ; n > 0 && !w.done(); n-- {
 		_, id := w.at()
@@ -118,7 +128,7 @@ func (x *Index) openBehind(q QueueID, end End, after Place) openWalks {
 	from, ok := end.behind(place{after.Priority, after.Seq})
 	o := openWalks{x: x, end: end, from: from, perLane: passedLane, perStep: passedStep}
 	if x.hasQueue(q) && ok {
-		o.openQueue(x.queues.at(uint32(q)), false)
+		o.openLanes(&x.queues.at(uint32(q)).lanes, false)
 	}
 	o.perLane = 0 // a step that opens lanes counts as one
 	return o
@@ -147,16 +157,17 @@ type openWalks struct {
 	perLane, perStep int // what to open a lane, and a step among several walks, count as passed
 }
 
-// openQueue opens the lanes of a queue, with narrow only the narrow ones.
-func (o *openWalks) openQueue(u *queue, narrow bool) {
+// openLanes opens some lanes, with narrow only the narrow ones.
+func (o *openWalks) openLanes(of *lanes, narrow bool) {
 	switch {
-	case u.lanes != nil:
-		o.openLane(u.lanes.narrow[o.end], 0)
+	case of.set != nil:
+		o.openLane(of.set.narrow[o.end], 0)
 		if !narrow {
-			o.openLane(u.lanes.wide[o.end], 0)
+			o.openLane(of.set.wide[o.end], 0)
 		}
-	case o.accepts == nil || o.accepts(u.defaultLane):
-		o.open(&o.x.lanes.at(uint32(u.defaultLane)).tree)
+	case of.home == 0, narrow && o.x.lanes.at(uint32(of.home)).wide:
+	case o.accepts == nil || o.accepts(of.home):
+		o.open(&o.x.lanes.at(uint32(of.home)).tree)
 	}
 }
 

@@ -20,14 +20,14 @@ func TestAWalkOverManyLanesCountsWhatItOpensAndItsSteps(t *testing.T) {
 	}
 	asked := 0
 	list := cost(func() {
-		for range x.Each(q, Ready, Place{}, func(string) bool { asked++; return true }) {
+		for range x.Each(q, Ready, Place{}, func(string) bool { asked++; return true }, nil) {
 		}
 	})
 	if leaves := list - lanes*passedLane; leaves < 0 || leaves > lanes*each || asked != lanes {
 		t.Errorf("a list counts %d, and asks the filter %d times", list, asked)
 	}
 	first := cost(func() {
-		for range x.Each(q, Ready, Place{}, nil) {
+		for range x.Each(q, Ready, Place{}, nil, nil) {
 			break
 		}
 	})

@@ -19,35 +19,26 @@ const (
 	passedBuild = 24 // one that comes into a tree of values
 )
 
-// Position is how many packets come before a selectable one in the order of Next at the newest end;
-// -1 when it is not selectable or the number is not in use. It costs O(log n), and in every lane as
-// many leaves as those packets fill.
+// Position is how many packets of its share come before a selectable one in the order of Next at
+// the newest end; -1 when it is not selectable or the number is not in use. It costs O(log n), and
+// in every lane as many leaves as those packets fill.
 func (x *Index) Position(id ID) int {
 	e := x.entry(id)
 	if e == nil || !e.selectable() {
 		return -1
 	}
-	return x.count(x.queueOf(e), span{place{}, place{e.priority - 1, math.MaxUint64}},
+	return x.count(x.lanesOf(x.lanes.at(uint32(e.lane))), span{place{}, place{e.priority - 1, math.MaxUint64}},
 		span{e.place().plusOne(), place{e.priority, math.MaxUint64}})
 }
 
-// Before is how many selectable packets the oldest end takes before this one; -1 when it is not
-// selectable or the number is not in use. It costs what Position does.
+// Before is how many selectable packets of its share the oldest end takes before this one; -1 when
+// it is not selectable or the number is not in use. It costs what Position does.
 func (x *Index) Before(id ID) int {
 	e := x.entry(id)
 	if e == nil || !e.selectable() {
 		return -1
 	}
-	return x.count(x.queueOf(e), span{place{}, e.place()}) - 1
-}
-
-// CountBetween is how many selectable packets of a queue have a priority from one to another, both
-// included. It costs a leaf for each 31 of them at most.
-func (x *Index) CountBetween(q QueueID, from, to uint32) int {
-	if !x.hasQueue(q) {
-		return 0
-	}
-	return x.count(x.queues.at(uint32(q)), span{place{from, 0}, place{to, math.MaxUint64}})
+	return x.count(x.lanesOf(x.lanes.at(uint32(e.lane))), span{place{}, e.place()}) - 1
 }
 
 // Distance is how many selectable packets of a queue are behind a place, up to another that is
@@ -59,11 +50,11 @@ func (x *Index) Distance(q QueueID, after, to Place) int {
 	if !x.hasQueue(q) || !ok {
 		return 0
 	}
-	u := x.queues.at(uint32(q))
+	of := &x.queues.at(uint32(q)).lanes
 	if a.priority == b.priority {
-		return x.count(u, span{b, a})
+		return x.count(of, span{b, a})
 	}
-	return x.count(u, span{place{a.priority, 0}, a},
+	return x.count(of, span{place{a.priority, 0}, a},
 		span{place{a.priority + 1, 0}, place{b.priority - 1, math.MaxUint64}},
 		span{b, place{b.priority, math.MaxUint64}})
 }
@@ -71,9 +62,9 @@ func (x *Index) Distance(q QueueID, after, to Place) int {
 // span is all places from one to another, both included.
 type span struct{ from, to place }
 
-// count is how many selectable packets of a queue are in some spans.
-func (x *Index) count(u *queue, spans ...span) (n int) {
-	for _, t := range x.trees(u, false) {
+// count is how many selectable packets of some lanes are in some spans.
+func (x *Index) count(of *lanes, spans ...span) (n int) {
+	for _, t := range x.treesIn(of, false) {
 		x.forest.passed += passedPaths
 		for _, s := range spans {
 			n += x.forest.count(t, s.from, s.to)
@@ -84,14 +75,30 @@ func (x *Index) count(u *queue, spans ...span) (n int) {
 
 // trees gives the lanes of a queue that are not empty, with narrow only the narrow ones.
 func (x *Index) trees(u *queue, narrow bool) iter.Seq2[LaneID, *tree] {
+	if u.shares == nil {
+		return x.treesIn(&u.lanes, narrow)
+	}
 	return func(yield func(LaneID, *tree) bool) {
-		if u.lanes == nil {
-			if t := &x.lanes.at(uint32(u.defaultLane)).tree; t.count > 0 {
-				yield(u.defaultLane, t)
+		for s := range u.shares.each() {
+			for id, t := range x.treesIn(u.lanesOf(s), narrow) {
+				if !yield(id, t) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// treesIn is trees of some lanes.
+func (x *Index) treesIn(of *lanes, narrow bool) iter.Seq2[LaneID, *tree] {
+	return func(yield func(LaneID, *tree) bool) {
+		if of.set == nil {
+			if l := x.lanes.at(uint32(of.home)); l.tree.count > 0 && !(narrow && l.wide) {
+				yield(of.home, &l.tree)
 			}
 			return
 		}
-		for _, heap := range [2][]laneHead{u.lanes.narrow[Newest], u.lanes.wide[Newest]} {
+		for _, heap := range [2][]laneHead{of.set.narrow[Newest], of.set.wide[Newest]} {
 			for _, h := range heap {
 				x.forest.passed++
 				if !yield(h.lane, &x.lanes.at(uint32(h.lane)).tree) {
@@ -116,4 +123,39 @@ func (x *Index) onlyPriority(u *queue) (only uint32, ok bool) {
 		only, ok = k.priority, true
 	}
 	return only, ok
+}
+
+// BandStarts are the first priorities of the bands that Bands counts.
+var BandStarts = [...]uint32{1, 10, 100, 1000, 10_000}
+
+// Bands is how many selectable packets of a queue have a priority from each of the BandStarts up to
+// the next. It costs a leaf for each 31 of them at most, and nothing in a queue that is shared out.
+func (x *Index) Bands(q QueueID) (n [len(BandStarts)]int) {
+	if !x.hasQueue(q) {
+		return n
+	}
+	u := x.queues.at(uint32(q))
+	if u.shares != nil {
+		return u.shares.bands
+	}
+	return x.bands(u)
+}
+
+func (x *Index) bands(u *queue) (n [len(BandStarts)]int) {
+	for i, from := range BandStarts {
+		to := uint32(math.MaxUint32)
+		if i+1 < len(BandStarts) {
+			to = BandStarts[i+1] - 1
+		}
+		n[i] = x.count(&u.lanes, span{place{from, 0}, place{to, math.MaxUint64}})
+	}
+	return n
+}
+
+// band is the place of a priority in BandStarts.
+func band(priority uint32) (i int) {
+	for i+1 < len(BandStarts) && priority >= BandStarts[i+1] {
+		i++
+	}
+	return i
 }

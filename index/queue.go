@@ -37,17 +37,17 @@ var (
 
 // queue is one ordered set of packets.
 type queue struct {
-	ready       int // as of Counts, and so on
-	priorities  int
-	bytes       int64
-	keepDead    int64       // as of KeepDead
-	defaultLane LaneID      // 0 while the slot is free
-	next        uint32      // links free slots
-	byState     uint32      // 0 while all its packets can be selected
-	alarm       uint32      // a timer; 0: none
-	lanes       *laneSet    // nil while the queue has only its default lane
-	values      *tree       // the selectable packets by hash; nil until a search wants it, and while none is ready
-	fresh       *freshLanes // nil unless NoteFresh wants it
+	ready      int // as of Counts, and so on
+	priorities int
+	bytes      int64
+	keepDead   int64       // as of KeepDead
+	lanes                  // home is 0 while the slot is free
+	next       uint32      // links free slots
+	byState    uint32      // 0 while all its packets can be selected
+	alarm      uint32      // a timer; 0: none
+	values     *tree       // the selectable packets by hash; nil until a search wants it, and while none is ready
+	fresh      *freshLanes // nil unless NoteFresh wants it
+	shares     *sharing    // nil unless ShareBy wants it
 }
 
 func (u *queue) freeLink() *uint32 { return &u.next }
@@ -56,7 +56,7 @@ func (u *queue) freeLink() *uint32 { return &u.next }
 func (x *Index) AddQueue() QueueID {
 	q, lane := QueueID(x.queues.alloc()), x.lanes.alloc()
 	x.lanes.at(lane).queue = q
-	x.queues.at(uint32(q)).defaultLane = LaneID(lane)
+	x.queues.at(uint32(q)).home = LaneID(lane)
 	return q
 }
 
@@ -70,7 +70,7 @@ func (x *Index) DropQueue(q QueueID) error {
 		return ErrNotEmpty
 	}
 	x.SetAlarm(q, 0)
-	x.lanes.free(uint32(u.defaultLane))
+	x.lanes.free(uint32(u.home))
 	x.queues.free(uint32(q))
 	return nil
 }
@@ -91,5 +91,5 @@ func (x *Index) Counts(q QueueID) Counts {
 }
 
 func (x *Index) hasQueue(q QueueID) bool {
-	return x.queues.has(uint32(q)) && x.queues.at(uint32(q)).defaultLane != 0
+	return x.queues.has(uint32(q)) && x.queues.at(uint32(q)).home != 0
 }

@@ -398,7 +398,7 @@ func TestWhatIsUnknownIsRefused(t *testing.T) {
 		_, best := b.Best(q, Selection{})
 		_, found := b.Only(q, nil)
 		if best || found != 0 || b.DropQueue(q) != ErrUnknownQueue || b.Counts(q) != (Counts{}) ||
-			len(b.Next(q, Selection{}, 0, 1, nil)) != 0 || len(b.List(q, Ready, Place{}, 1, nil)) != 0 || b.CountBetween(q, 0, 9) != 0 {
+			len(b.Next(q, Selection{}, 0, 1, nil)) != 0 || len(b.List(q, Ready, Place{}, 1, nil)) != 0 || b.Bands(q) != [len(BandStarts)]int{} {
 			t.Errorf("queue %d is known", q)
 		}
 	}
@@ -422,8 +422,8 @@ func TestTwoPacketsInOnePlacePanic(t *testing.T) {
 	}
 }
 
-// lanes is an index with packets of 30 lanes, 100 each, spread over seven priorities.
-func lanes() (x *Index, q QueueID) {
+// thirtyLanes is an index with packets of 30 lanes, 100 each, spread over seven priorities.
+func thirtyLanes() (x *Index, q QueueID) {
 	x = New()
 	q = x.AddQueue()
 	for i := range uint64(3000) {
@@ -433,7 +433,7 @@ func lanes() (x *Index, q QueueID) {
 }
 
 func TestAFilterIsAskedOnceALane(t *testing.T) {
-	x, q := lanes()
+	x, q := thirtyLanes()
 	for _, end := range []End{Newest, Oldest} {
 		asked := map[string]int{}
 		s := Selection{End: end, Filter: func(tags string) bool {
@@ -499,7 +499,7 @@ func TestOnlyFreshLanesAreAskedAbout(t *testing.T) {
 }
 
 func TestAFilterIsNotAskedForLanesThatComeAfterTheBest(t *testing.T) {
-	x, q := lanes()
+	x, q := thirtyLanes()
 	best, _ := x.Best(q, Selection{})
 	first, _ := x.Tags(best.Lane)
 	asked := 0
@@ -518,7 +518,7 @@ func TestAFilterIsAskedOnceALaneAlsoOfPacketsThatCannotBeSelected(t *testing.T) 
 		x.Push(Entry{Queue: q, Tags: fmt.Append(nil, "lane ", i%3), Priority: 1, Seq: i, State: Dead}, 0)
 	}
 	asked, taken := 0, 0
-	for p, takes := range x.Each(q, Dead, Place{}, func(tags string) bool { asked++; return tags == "lane 2" }) {
+	for p, takes := range x.Each(q, Dead, Place{}, func(tags string) bool { asked++; return tags == "lane 2" }, nil) {
 		if takes != (p.Seq%3 == 2) {
 			t.Errorf("packet %d is taken: %v", p.Seq, takes)
 		}

@@ -34,8 +34,8 @@ func (end End) behind(a place) (place, bool) {
 }
 
 // Filter says which packets a consumer takes, by their tags. Packets with equal tags share a lane,
-// and a call asks a filter at most once a lane. A filter must not call the index. A nil Filter
-// takes all.
+// and a call asks a filter at most once a lane, or twice where shares take turns. A filter must not
+// call the index. A nil Filter takes all.
 type Filter func(tags string) bool
 
 // Limit is the most that one Group has. The selected packet is taken whatever the limit says.
@@ -48,9 +48,11 @@ type Limit struct {
 type Selection struct {
 	End    End
 	Filter Filter
-	Fits16 bool  // leave the wide packets, also in a group: they cost nothing
-	Group  bool  // take with the selected packet every ready packet of its key
-	Limit  Limit // of the group
+	Share  []byte // of a queue that is shared out only this one; nil: any, by turns
+	Claims bool   // what is taken will be claimed
+	Fits16 bool   // leave the wide packets, also in a group: they cost nothing
+	Group  bool   // take with the selected packet every ready packet of its key
+	Limit  Limit  // of the group
 }
 
 // Best returns the packet that would be selected now; false when there is none.
@@ -100,21 +102,57 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 		return 0
 	}
 	u := x.queues.at(uint32(q))
-	lane := u.defaultLane
-	if u.lanes != nil {
-		lane = x.bestLane(u.lanes, s)
-	} else if s.Filter != nil && !s.Filter("") {
+	if u.shares == nil {
+		if len(s.Share) > 0 {
+			return 0
+		}
+		return x.bestIn(&u.lanes, s)
+	}
+	switch of, all := u.lanesNamed(s.Share); {
+	case of != nil:
+		return x.bestIn(of, s)
+	case all && s.Filter == nil:
+		if first := u.shares.first(s.Fits16); first != nil {
+			return x.bestIn(u.lanesOf(first), s)
+		}
+	case all:
+		var one [1]Packet
+		for _, p := range x.byTurns(u, *s, 0, 1, one[:0]) {
+			return uint32(p.ID)
+		}
+	}
+	return 0
+}
+
+// bestIn is best of some lanes.
+func (x *Index) bestIn(of *lanes, s *Selection) uint32 {
+	lane := of.home
+	if of.set != nil {
+		lane = x.bestLane(of.set, s)
+	} else if s.Filter != nil && lane != 0 && !x.accepts(lane, s.Filter) {
 		return 0
 	}
 	if lane == 0 {
 		return 0
 	}
 	l := x.lanes.at(uint32(lane))
-	if l.tree.count == 0 {
+	if l.tree.count == 0 || s.Fits16 && l.wide {
 		return 0
 	}
 	_, id := x.head(l, s.End)
 	return id
+}
+
+// lanesNamed returns the lanes of a share by its name; nil if there is no such share. With a nil
+// name it returns nil and true: all.
+func (u *queue) lanesNamed(name []byte) (of *lanes, all bool) {
+	if name == nil {
+		return nil, true
+	}
+	if s := u.shares.byName[string(name)]; s != nil {
+		return u.lanesOf(s), false
+	}
+	return nil, false
 }
 
 // bestLane returns the lane of a queue with several whose head is selected, or 0.
@@ -144,4 +182,12 @@ func (x *Index) bestInHeap(heap []laneHead, i int, s *Selection, best *laneHead)
 // accepts reports whether a filter accepts a lane.
 func (x *Index) accepts(lane LaneID, f Filter) bool {
 	return f == nil || f(x.lanes.at(uint32(lane)).tags)
+}
+
+// accepting is accepts for one filter, nil if that is nil.
+func (x *Index) accepting(f Filter) func(LaneID) bool {
+	if f == nil {
+		return nil
+	}
+	return func(l LaneID) bool { return x.accepts(l, f) }
 }

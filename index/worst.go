@@ -23,10 +23,14 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 			zero.add(x.forest.walkPriority(a.tree(Delayed), 0, worst))
 			rest.open(a.tree(Delayed))
 		}
-		if u.lanes != nil {
+		if u.set != nil || u.shares != nil {
 			x.keepWorst(u)
 		}
-		rest.openQueue(u, false)
+		if u.shares != nil {
+			rest.openLane(u.shares.worst, 0)
+		} else {
+			rest.openLanes(&u.lanes, false)
+		}
 		for len(zero.heap) > 0 || len(rest.heap) > 0 && rest.heap[0].at.priority > 0 {
 			o := &zero
 			if len(zero.heap) == 0 {
@@ -42,12 +46,21 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 
 // keepWorst makes the index keep the lanes of a queue in the order of the worst.
 func (x *Index) keepWorst(u *queue) {
-	if len(u.lanes.ends) == len(laneOrders) {
+	if sh := u.shares; sh != nil {
+		if !sh.keepsWorst {
+			sh.keepsWorst = true
+			for id := range x.trees(u, false) {
+				x.updateHead(&sh.worst, worst, x.lanes.at(uint32(id)), id)
+			}
+		}
 		return
 	}
-	u.lanes.ends = laneOrders[:]
-	x.updateHeads(u.defaultLane)
-	for _, id := range u.lanes.byKey {
+	if len(u.set.ends) == len(laneOrders) {
+		return
+	}
+	u.set.ends = laneOrders[:]
+	x.updateHeads(u.home)
+	for _, id := range u.set.byKey {
 		x.updateHeads(id)
 	}
 }

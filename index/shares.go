@@ -1,0 +1,355 @@
+package index
+
+import (
+	"iter"
+	"slices"
+)
+
+// A queue that is shared out has its packets in shares: those with one key, or with one value of a
+// tag. Packets without one, or with one longer than MaxShareName, are of the empty share. Its lanes
+// are the queue's own, so a queue that is shared out begins with all packets there, and SortShares
+// moves them in slices.
+
+// MaxShareName is how long the name of a share may be, in bytes.
+const MaxShareName = 255
+
+// ShareRule says how a queue is shared out. Its functions must not call the index.
+type ShareRule struct {
+	Name func(tags []byte) []byte // the name of a packet's share; nil: it is the key
+	Rest func(tags []byte) []byte // the tags without what says the share; nil: as they are
+}
+
+// share is one share of a queue. It exists while it has packets; the empty one always.
+type share struct {
+	lanes   // those of the empty one are the queue's
+	name    string
+	num     uint32 // its place in sharing.all
+	claimed uint32 // packets
+	weight  uint32
+	pos     uint32 // place in its heap plus 1; 0: not in one
+	wide    bool   // it is in a heap, and has wide packets that can be selected
+	onlyNow bool   // it is in the heap of those that have wide ones only
+	look    uint32 // place in turns.looked plus 1, during a look
+	pass    uint64
+	turn    uint64 // when it was made or served last
+}
+
+func (s *share) number() uint32 {
+	if s == nil {
+		return 0
+	}
+	return s.num
+}
+
+// lanesOf returns the lanes of a share of the queue, nil for the empty one.
+func (u *queue) lanesOf(s *share) *lanes {
+	if s == nil || s.num == 0 {
+		return &u.lanes
+	}
+	return &s.lanes
+}
+
+// sharing is what a queue that is shared out has beside its lanes.
+type sharing struct {
+	rule   *ShareRule // nil: all packets go back to the empty share
+	all    []*share   // by number; the first is the empty one, and nil where the number is free
+	free   []uint32   // numbers
+	byName map[string]*share
+	lanes  int            // of all shares, but for the default one
+	sets   map[string]int // lanes by tags, without what says the share
+
+	narrow, onlyWide []shareHead // heaps of shares with packets that can be selected
+	wide             int         // how many of them have wide ones
+	clock            uint64      // see turns.go
+	turns            uint64      // counts what share.turn names
+
+	keepsWorst bool
+	worst      []laneHead // of all lanes, as laneHeaps has them
+	bands      [len(BandStarts)]int
+	scratch    []byte
+
+	unsorted int    // packets that SortShares has to look at, at most
+	claims   Place  // it has passed the claimed ones up to here
+	past     bool   // all of them
+	sorted   uint32 // packets with a lower number are where they belong
+}
+
+// ShareBy says how a queue is shared out from now on; nil: it is not. Packets that it has follow
+// with SortShares. The rests of its tag sets are counted anew, which takes some 100 ns a lane.
+func (x *Index) ShareBy(q QueueID, rule *ShareRule) {
+	if !x.hasQueue(q) {
+		return
+	}
+	u := x.queues.at(uint32(q))
+	if u.shares == nil {
+		if rule == nil {
+			return
+		}
+		x.beginShares(u)
+	}
+	sh := u.shares
+	sh.rule, sh.sets = rule, make(map[string]int)
+	for s := range sh.each() {
+		of := u.lanesOf(s)
+		if s.num != 0 && of.set == nil {
+			sh.sets[string(sh.rest([]byte(x.lanes.at(uint32(of.home)).tags)))]++
+		} else if of.set != nil {
+			for k := range of.set.byKey {
+				sh.sets[string(sh.rest([]byte(k.tags)))]++
+			}
+		}
+	}
+	sh.unsorted, sh.claims, sh.past, sh.sorted = x.Counts(q).Len(), Place{}, false, 1
+}
+
+// beginShares lets all packets of a queue be of its empty share.
+func (x *Index) beginShares(u *queue) {
+	sh := &sharing{byName: make(map[string]*share)}
+	empty := sh.add("")
+	if u.set != nil {
+		sh.lanes = len(u.set.byKey)
+		u.set.ends, u.set.narrow[worst], u.set.wide[worst] = laneOrders[:worst], nil, nil
+		x.lanes.at(uint32(u.home)).pos[worst] = 0
+		for _, id := range u.set.byKey {
+			x.lanes.at(uint32(id)).pos[worst] = 0
+		}
+	}
+	if u.byState != 0 {
+		empty.claimed = uint32(x.byStates.at(u.byState).count(Claimed))
+	}
+	sh.bands = x.bands(u)
+	u.shares = sh
+	x.placeShare(u, empty)
+}
+
+// endShares ends the shares of a queue, all of whose packets are of the empty one.
+func (x *Index) endShares(u *queue) {
+	for _, h := range u.shares.worst {
+		x.lanes.at(uint32(h.lane)).pos[worst] = 0
+	}
+	u.shares = nil
+}
+
+// SortShares does a part of what ShareBy has left: it looks at some n packets of a queue. The
+// claimed ones come first, since shares go by their claims. It returns false when all is done.
+func (x *Index) SortShares(q QueueID, n int) (more bool) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+		return false
+	}
+	u := x.queues.at(uint32(q))
+	sh := u.shares
+	if !sh.past {
+		claims := x.List(q, Claimed, sh.claims, n, nil)
+		for _, p := range claims {
+			sh.claims = p.Place()
+			x.sortPacket(q, uint32(p.ID))
+		}
+		if sh.past = len(claims) < n; !sh.past {
+			return true
+		}
+	}
+	const others = 16 // packets of other queues that cost what a sorted one does
+	for left := n * others; left > 0 && sh.sorted < x.entries.used; sh.sorted++ {
+		left--
+		if e := x.entries.at(sh.sorted); e.state != 0 && x.lanes.at(uint32(e.lane)).queue == q {
+			x.sortPacket(q, sh.sorted)
+			sh.unsorted = max(0, sh.unsorted-1)
+			left -= others - 1
+		}
+	}
+	if sh.sorted < x.entries.used {
+		return true
+	}
+	if sh.unsorted = 0; sh.rule == nil {
+		x.endShares(u)
+	}
+	return false
+}
+
+// sortPacket brings a packet to the share that it belongs to.
+func (x *Index) sortPacket(q QueueID, id uint32) {
+	e := x.entries.at(id)
+	var key []byte
+	if e.group != 0 {
+		key = x.keys.appendKey(nil, e.group)
+	}
+	l := x.lanes.at(uint32(e.lane))
+	if x.shareFor(q, key, []byte(l.tags)) == l.share {
+		return
+	}
+	x.unlink(id, e)
+	x.changeLane(e, q, key)
+	x.link(id, e)
+}
+
+// Shares is how many shares a queue has, and how many packets at most SortShares has yet to look
+// at; 0 and 0 if it is not shared out.
+func (x *Index) Shares(q QueueID) (shares, unsorted int) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+		return 0, 0
+	}
+	sh := x.queues.at(uint32(q)).shares
+	return len(sh.all) - len(sh.free), min(sh.unsorted, x.Counts(q).Len())
+}
+
+// HasLane says that a packet with this key and these tags needs no new lane.
+func (x *Index) HasLane(q QueueID, key, tags []byte, wide bool) bool {
+	u := x.queues.at(uint32(q))
+	if u.shares == nil {
+		return x.laneIn(&u.lanes, tags, wide) != 0
+	}
+	s, known := u.shares.find(key, tags)
+	return known && x.laneIn(u.lanesOf(s), tags, wide) != 0
+}
+
+// of returns the share of a lane.
+func (sh *sharing) of(l *lane) *share {
+	if l.share != nil {
+		return l.share
+	}
+	return sh.all[0]
+}
+
+// each gives all shares in the order of their numbers.
+func (sh *sharing) each() iter.Seq[*share] {
+	return func(yield func(*share) bool) {
+		for _, s := range sh.all {
+			if s != nil && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// behind gives the shares from a number on, but for the empty one, and with a name only that share.
+func (sh *sharing) behind(number uint32, name []byte) iter.Seq[*share] {
+	return func(yield func(*share) bool) {
+		if name != nil {
+			if s := sh.byName[string(name)]; s != nil && s.num >= max(1, number) {
+				yield(s)
+			}
+			return
+		}
+		for _, s := range sh.all[min(max(1, int(number)), len(sh.all)):] {
+			if s != nil && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// add makes a share.
+func (sh *sharing) add(name string) *share {
+	sh.turns++
+	s := &share{name: name, weight: 1, pass: sh.clock + oneTurn, turn: sh.turns, num: uint32(len(sh.all))}
+	if last := len(sh.free) - 1; last >= 0 {
+		s.num, sh.free = sh.free[last], sh.free[:last]
+		sh.all[s.num] = s
+	} else {
+		sh.all = append(sh.all, s)
+	}
+	sh.byName[name] = s
+	return s
+}
+
+// forget ends a share without packets.
+func (sh *sharing) forget(s *share) {
+	delete(sh.byName, s.name)
+	sh.all[s.num] = nil
+	sh.free = append(sh.free, s.num)
+	if len(sh.free) == len(sh.all)-1 { // only the empty one is left: give the memory back
+		sh.all, sh.free, sh.byName = sh.all[:1:1], nil, map[string]*share{"": sh.all[0]}
+		sh.narrow, sh.onlyWide = slices.Clone(sh.narrow), slices.Clone(sh.onlyWide)
+	}
+}
+
+// inShare says that a lane of a queue is of the share with a name. With a nil name any is; without
+// shares all are of the empty one.
+func (x *Index) inShare(u *queue, l *lane, name []byte) bool {
+	if name == nil || u.shares == nil {
+		return len(name) == 0
+	}
+	return u.shares.of(l).name == string(name)
+}
+
+// find returns the share of a packet, nil for the empty one; false if it does not exist.
+func (sh *sharing) find(key, tags []byte) (s *share, ok bool) {
+	name := sh.name(key, tags)
+	if len(name) == 0 {
+		return nil, true
+	}
+	s, ok = sh.byName[string(name)]
+	return s, ok
+}
+
+func (sh *sharing) name(key, tags []byte) (name []byte) {
+	switch {
+	case sh.rule == nil:
+		return nil
+	case sh.rule.Name == nil:
+		name = key
+	case len(tags) > 0:
+		sh.scratch = append(sh.scratch[:0], tags...) // so those of the caller do not escape
+		name = sh.rule.Name(sh.scratch)
+	}
+	if len(name) > MaxShareName {
+		return nil
+	}
+	return name
+}
+
+// shareFor returns the share of a packet of a queue, a new one if there is none; nil for the empty
+// one.
+func (x *Index) shareFor(q QueueID, key, tags []byte) *share {
+	sh := x.queues.at(uint32(q)).shares
+	if sh == nil {
+		return nil
+	}
+	s, ok := sh.find(key, tags)
+	if !ok {
+		s = sh.add(string(sh.name(key, tags)))
+	}
+	return s
+}
+
+// changeLane makes a packet that is not linked one of the lane of a queue that is for it.
+func (x *Index) changeLane(e *entry, to QueueID, key []byte) {
+	l := x.lanes.at(uint32(e.lane))
+	tags := []byte(l.tags)
+	lane := x.laneFor(to, x.shareFor(to, key, tags), tags, l.wide)
+	x.leaveLane(e)
+	x.joinLane(e, lane)
+}
+
+func (sh *sharing) rest(tags []byte) []byte {
+	if sh.rule == nil || sh.rule.Rest == nil || len(tags) == 0 {
+		return tags
+	}
+	return sh.rule.Rest(tags)
+}
+
+// countLane notes that a lane comes, or goes.
+func (sh *sharing) countLane(l *lane, by int) {
+	sh.lanes += by
+	rest := sh.rest([]byte(l.tags))
+	if n := sh.sets[string(rest)] + by; n > 0 {
+		sh.sets[string(rest)] = n
+	} else {
+		delete(sh.sets, string(rest))
+	}
+}
+
+// countShare notes that a packet of a lane has been linked by its state, or unlinked.
+func (x *Index) countShare(u *queue, l *lane, e *entry, by int) {
+	sh := u.shares
+	s := sh.of(l)
+	switch {
+	case e.selectable():
+		sh.bands[band(e.priority)] += by
+	case e.state == Claimed:
+		s.claimed += uint32(by)
+	default:
+		return
+	}
+	x.placeShare(u, s)
+}

@@ -1,0 +1,360 @@
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// sharesModel drives a queue that is shared out, and says by looking at all packets what is next.
+type sharesModel struct {
+	x      *Index
+	q      QueueID
+	rule   string // "", "key" or "tag"
+	seq    uint64
+	held   []*sharePacket
+	shares map[string]*modelShare
+	clock  uint64
+	turns  uint64
+}
+
+type sharePacket struct {
+	Packet
+	key, tags string
+	wide      bool
+}
+
+type modelShare struct {
+	pass, turn uint64
+	weight     uint32
+}
+
+// In the test the tags of a packet are a share before a slash, and the rest.
+var byTag = ShareRule{
+	Name: func(tags []byte) []byte { name, _, _ := bytes.Cut(tags, []byte("/")); return name },
+	Rest: func(tags []byte) []byte { _, rest, _ := bytes.Cut(tags, []byte("/")); return rest },
+}
+
+func (m *sharesModel) nameOf(p *sharePacket) string {
+	name := ""
+	switch m.rule {
+	case "key":
+		name = p.key
+	case "tag":
+		name, _, _ = strings.Cut(p.tags, "/")
+	}
+	if len(name) > MaxShareName {
+		return ""
+	}
+	return name
+}
+
+// share returns a share, a new one if there is none.
+func (m *sharesModel) share(name string) *modelShare {
+	if m.shares[name] == nil {
+		m.turns++
+		m.shares[name] = &modelShare{m.clock + oneTurn, m.turns, 1}
+	}
+	return m.shares[name]
+}
+
+// forget ends the shares that have no packet.
+func (m *sharesModel) forget() {
+	for name := range m.shares {
+		has := func(p *sharePacket) bool { return m.nameOf(p) == name }
+		if name != "" && !slices.ContainsFunc(m.held, has) {
+			delete(m.shares, name)
+		}
+	}
+}
+
+func (m *sharesModel) serve(s *modelShare) {
+	m.clock = max(m.clock, s.pass)
+	m.turns++
+	s.pass, s.turn = m.clock+oneTurn/uint64(s.weight), m.turns
+}
+
+func (m *sharesModel) Push(t *rapid.T) {
+	m.seq++
+	p := &sharePacket{
+		key:  rapid.SampledFrom([]string{"", "", "a", "b", "c", strings.Repeat("k", MaxShareName), strings.Repeat("k", MaxShareName+1)}).Draw(t, "key"),
+		tags: rapid.SampledFrom([]string{"", "a/", "a/x", "b/", "b/x", "b/y", "c/x", "/x", strings.Repeat("t", MaxShareName+1) + "/"}).Draw(t, "tags"),
+		wide: rapid.IntRange(0, 3).Draw(t, "wide") == 0,
+	}
+	e := Entry{Queue: m.q, Seq: m.seq, Priority: rapid.SampledFrom([]uint32{0, 1, 2, 2, 10, 100}).Draw(t, "priority"), Tags: []byte(p.tags), Wide: p.wide, Size: 1}
+	if p.key != "" || e.Priority == 0 {
+		e.Key = []byte(p.key)
+	}
+	m.share(m.nameOf(p))
+	p.Packet.ID = m.x.Push(e, 0)
+	p.Packet, _ = m.x.Get(p.ID)
+	m.held = append(m.held, p)
+}
+
+// selectable returns the packets that a selection takes from a share, in its order.
+func (m *sharesModel) selectable(name string, s Selection) (found []*sharePacket) {
+	for _, p := range m.held {
+		if p.State == Ready && p.Priority > 0 && m.nameOf(p) == name && !(s.Fits16 && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b *sharePacket) int {
+		if s.End.earlier(place{a.Priority, a.Seq}, place{b.Priority, b.Seq}) {
+			return -1
+		}
+		return 1
+	})
+	return found
+}
+
+// next is what the next n takes give, by turns that pass.
+func (m *sharesModel) next(s Selection, n int) (want []*sharePacket) {
+	shares, claims, clock, turns := make(map[string]*modelShare), make(map[string]uint32), m.clock, m.turns
+	left := make(map[string][]*sharePacket)
+	for name, share := range m.shares {
+		own := *share
+		if s.Share == nil || name == string(s.Share) {
+			shares[name], left[name] = &own, m.selectable(name, s)
+		}
+	}
+	for _, p := range m.held {
+		if p.State == Claimed {
+			claims[m.nameOf(p)]++
+		}
+	}
+	m.shares, shares = shares, m.shares
+	for len(want) < n {
+		best, first := "", true
+		for name, a := range m.shares {
+			b := m.shares[best]
+			if len(left[name]) == 0 {
+				continue
+			}
+			if !first && cmp.Or(cmp.Compare(claims[name]/a.weight, claims[best]/b.weight), cmp.Compare(a.pass, b.pass), cmp.Compare(a.turn, b.turn)) > 0 {
+				continue
+			}
+			best, first = name, false
+		}
+		if first {
+			break
+		}
+		want, left[best] = append(want, left[best][0]), left[best][1:]
+		if m.serve(m.shares[best]); s.Claims {
+			claims[best]++
+		}
+	}
+	m.shares, m.clock, m.turns = shares, clock, turns
+	return want
+}
+
+func (m *sharesModel) draw(t *rapid.T) Selection {
+	s := Selection{End: rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end"), Fits16: rapid.IntRange(0, 2).Draw(t, "narrow") == 0, Claims: rapid.Bool().Draw(t, "claims")}
+	if rapid.IntRange(0, 2).Draw(t, "filters") == 0 {
+		s.Filter = func(tags string) bool { return strings.HasSuffix(tags, "x") }
+	}
+	if rapid.IntRange(0, 4).Draw(t, "one") == 0 {
+		s.Share = []byte(rapid.SampledFrom([]string{"", "a", "b", "none"}).Draw(t, "share"))
+	}
+	return s
+}
+
+// Take pops or claims what is next.
+func (m *sharesModel) Take(t *rapid.T) {
+	s, n := m.draw(t), rapid.IntRange(1, 6).Draw(t, "n")
+	want := m.next(s, n)
+	got := m.x.Next(m.q, s, 0, n, nil)
+	if !slices.EqualFunc(got, want, func(a Packet, b *sharePacket) bool { return a.ID == b.ID }) {
+		t.Fatalf("Next(%+v, %d) = %+v, want %v", s, n, got, want)
+	}
+	if skip := rapid.IntRange(0, 3).Draw(t, "skip"); skip < len(want) {
+		if rest := m.x.Next(m.q, s, skip, n-skip, nil); !slices.Equal(rest, got[skip:]) {
+			t.Fatalf("Next behind %d = %+v, want %+v", skip, rest, got[skip:])
+		}
+	}
+	if best, ok := m.x.Best(m.q, s); ok != (len(want) > 0) || ok && best != got[0] {
+		t.Fatalf("Best = %+v %v, want the first of %+v", best, ok, got)
+	}
+	for i, p := range want {
+		m.x.Take(p.ID)
+		if m.serve(m.shares[m.nameOf(p)]); s.Claims {
+			p.State = Claimed
+			m.x.SetState(p.ID, Claimed, 0)
+			continue
+		}
+		m.x.Remove(got[i].ID)
+		m.held = slices.DeleteFunc(m.held, func(o *sharePacket) bool { return o == p })
+		m.forget()
+	}
+}
+
+// Change gives a packet another state, or another priority, or removes it.
+func (m *sharesModel) Change(t *rapid.T) {
+	if len(m.held) == 0 {
+		t.Skip("no packet")
+	}
+	i := rapid.IntRange(0, len(m.held)-1).Draw(t, "packet")
+	p := m.held[i]
+	switch rapid.IntRange(0, 4).Draw(t, "change") {
+	case 0:
+		m.x.Remove(p.ID)
+		m.held = slices.Delete(m.held, i, i+1)
+		m.forget()
+	case 1:
+		p.Priority = max(1, rapid.SampledFrom([]uint32{1, 2, 10}).Draw(t, "priority"))
+		m.x.Move(p.Packet)
+	default:
+		p.State = rapid.SampledFrom([]State{Ready, Ready, Delayed, Claimed, Dead}).Draw(t, "state")
+		m.x.SetState(p.ID, p.State, 0)
+	}
+}
+
+// Weigh gives a share another weight.
+func (m *sharesModel) Weigh(t *rapid.T) {
+	names := slices.Sorted(maps.Keys(m.shares))
+	name := rapid.SampledFrom(names).Draw(t, "share")
+	if u := m.x.queues.at(uint32(m.q)); u.shares != nil {
+		s := u.shares.byName[name]
+		s.weight = rapid.SampledFrom([]uint32{1, 2, 3, 1000}).Draw(t, "weight")
+		m.shares[name].weight = s.weight
+		m.x.placeShare(u, s)
+	}
+}
+
+// Rule shares the queue out anew. Meanwhile each packet that a look finds is in the queue.
+func (m *sharesModel) Rule(t *rapid.T) {
+	m.rule = rapid.SampledFrom([]string{"", "key", "tag"}).Draw(t, "rule")
+	m.x.ShareBy(m.q, map[string]*ShareRule{"key": {}, "tag": &byTag}[m.rule])
+	for more := true; more; {
+		if err := m.x.Check(); err != nil {
+			t.Fatal(err)
+		}
+		ready := len(m.x.Next(m.q, Selection{}, 0, len(m.held)+1, nil))
+		if want := m.x.Counts(m.q).Ready; ready != want {
+			t.Fatalf("%d are next while they are sorted, want %d", ready, want)
+		}
+		more = m.x.SortShares(m.q, rapid.IntRange(1, 3).Draw(t, "slice"))
+		if rapid.Bool().Draw(t, "meanwhile") {
+			m.shares = map[string]*modelShare{}
+			m.Push(t)
+		}
+	}
+	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1}}, 0, 0
+	for _, p := range m.held {
+		p.Packet, _ = m.x.Get(p.ID)
+	}
+	if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil {
+		m.clock, m.turns = sh.clock, sh.turns
+		for s := range sh.each() {
+			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight}
+		}
+	}
+}
+
+// List pages through the ready packets: share by share, each in the order of its places.
+func (m *sharesModel) List(t *rapid.T) {
+	numbers := make(map[string]uint32)
+	if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil {
+		for s := range sh.each() {
+			numbers[s.name] = s.num
+		}
+	}
+	var share []byte
+	if rapid.Bool().Draw(t, "one") {
+		share = []byte(rapid.SampledFrom([]string{"", "a", "b", "none"}).Draw(t, "share"))
+	}
+	var want []*sharePacket
+	for _, p := range m.held {
+		if p.State == Ready && (share == nil || m.nameOf(p) == string(share)) {
+			want = append(want, p)
+		}
+	}
+	number := func(p *sharePacket) uint32 {
+		if p.Priority == 0 {
+			return 0
+		}
+		return numbers[m.nameOf(p)]
+	}
+	slices.SortFunc(want, func(a, b *sharePacket) int {
+		return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
+	})
+	var got []Packet
+	for after, n := (Place{}), rapid.IntRange(1, 4).Draw(t, "page"); ; {
+		from := len(got)
+		for p, takes := range m.x.Each(m.q, Ready, after, nil, share) {
+			if takes {
+				got = append(got, p)
+			}
+			if after = p.Place(); len(got)-from == n {
+				break
+			}
+		}
+		if len(got) == from {
+			break
+		}
+	}
+	if !slices.EqualFunc(got, want, func(a Packet, b *sharePacket) bool { return a.ID == b.ID }) {
+		t.Fatalf("%q lists %+v, want %v", share, got, want)
+	}
+}
+
+// verify compares what the index counts.
+func (m *sharesModel) verify(t *rapid.T) {
+	if err := m.x.Check(); err != nil {
+		t.Fatal(err)
+	}
+	var bands [len(BandStarts)]int
+	sets, narrow, wide := make(map[string]bool), false, false
+	for _, p := range m.held {
+		if rest := p.tags; rest != "" || m.rule == "key" && (p.wide || m.nameOf(p) != "") || m.rule == "tag" && p.wide {
+			if m.rule == "tag" {
+				_, rest, _ = strings.Cut(rest, "/")
+			}
+			sets[rest] = true
+		}
+		if p.State == Ready && p.Priority > 0 {
+			bands[band(p.Priority)]++
+			narrow, wide = narrow || !p.wide, wide || p.wide
+		}
+	}
+	n, w := m.x.Widths(m.q)
+	if got := m.x.Bands(m.q); got != bands || n != narrow || w != wide {
+		t.Fatalf("Bands and Widths = %v %v %v, want %v %v %v", got, n, w, bands, narrow, wide)
+	}
+	if got, _ := m.x.TagSets(m.q, nil); m.rule != "" && got != len(sets) {
+		t.Fatalf("TagSets = %d, want %v", got, sets)
+	}
+	shares, unsorted := m.x.Shares(m.q)
+	if m.rule != "" && (shares != len(m.shares) || unsorted != 0) {
+		t.Fatalf("Shares = %d %d, want %v", shares, unsorted, m.shares)
+	}
+	var worst, want []ID
+	for p := range m.x.Worst(m.q) {
+		worst = append(worst, p.ID)
+	}
+	held := slices.DeleteFunc(slices.Clone(m.held), func(p *sharePacket) bool { return p.State > Delayed })
+	slices.SortFunc(held, func(a, b *sharePacket) int { // priority 0 first, then the worst
+		return -cmp.Or(cmp.Compare(a.Priority-1, b.Priority-1), cmp.Compare(a.Seq, b.Seq))
+	})
+	for _, p := range held {
+		want = append(want, p.ID)
+	}
+	if !slices.Equal(worst, want) {
+		t.Fatalf("Worst = %v, want %v", worst, want)
+	}
+}
+
+func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &sharesModel{x: New(), shares: map[string]*modelShare{"": {0, 0, 1}}}
+		m.q = m.x.AddQueue()
+		m.x.Push(Entry{Queue: m.x.AddQueue(), Priority: 1, Seq: 1, Tags: []byte("a/x"), Key: []byte("a")}, 0)
+		t.Repeat(map[string]func(*rapid.T){
+			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Weigh": m.Weigh, "Rule": m.Rule, "List": m.List, "": m.verify,
+		})
+	})
+}

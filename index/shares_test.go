@@ -1,0 +1,208 @@
+package index
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// sharedOut is an index with a queue that is shared out by the tags of its packets.
+func sharedOut() (x *Index, q QueueID, push func(share string)) {
+	x = New()
+	q = x.AddQueue()
+	x.ShareBy(q, &ShareRule{Name: func(tags []byte) []byte { return tags }, Rest: func([]byte) []byte { return nil }})
+	x.SortShares(q, 1)
+	seq := uint64(0)
+	return x, q, func(share string) {
+		seq++
+		x.Push(Entry{Queue: q, Priority: 1, Seq: seq, Tags: []byte(share)}, 0)
+	}
+}
+
+// take takes what is next, and returns its share and number; claimed, it stays.
+func take(x *Index, q QueueID, claims bool) (share string, id ID) {
+	p, ok := x.Best(q, Selection{End: Oldest})
+	if !ok {
+		return "", 0
+	}
+	share, _ = x.Tags(p.Lane)
+	if x.Take(p.ID); claims {
+		x.SetState(p.ID, Claimed, 0)
+	} else {
+		x.Remove(p.ID)
+	}
+	return share, p.ID
+}
+
+func TestAShareWithTenPacketsIsThroughInTheFirstTwentyTakes(t *testing.T) {
+	x, q, push := sharedOut()
+	for range 100_000 {
+		push("large")
+	}
+	for range 10 {
+		push("small")
+	}
+	small := 0
+	for range 20 {
+		if share, _ := take(x, q, false); share == "small" {
+			small++
+		}
+	}
+	if small != 10 {
+		t.Errorf("%d of the small share's packets came in 20 takes, want all 10", small)
+	}
+}
+
+// A share of weight w and one of weight v that always wait differ by 1/w + 1/v turns at most.
+func TestPopsGoByWeight(t *testing.T) {
+	x, q, push := sharedOut()
+	weights := map[string]uint32{"a": 1, "b": 2, "c": 7, "d": 100}
+	sh := x.queues.at(uint32(q)).shares
+	for range 3 {
+		for name := range weights {
+			push(name)
+		}
+	}
+	for name, weight := range weights {
+		sh.byName[name].weight = weight
+		x.placeShare(x.queues.at(uint32(q)), sh.byName[name])
+	}
+	served := map[string]float64{}
+	for i := range 50_000 {
+		share, _ := take(x, q, false)
+		served[share]++
+		push(share)
+		for a, w := range weights {
+			for b, v := range weights {
+				most := 1/float64(w) + 1/float64(v) + 1e-3 // the first turn is one of weight 1
+				if i > 300 && math.Abs(served[a]/float64(w)-served[b]/float64(v)) > most {
+					t.Fatalf("after %d takes %q had %v turns and %q %v, want %v apart at most", i, a, served[a]/float64(w), b, served[b]/float64(v), most)
+				}
+			}
+		}
+	}
+}
+
+func TestClaimsGoByWeightWhateverTheNumberOfWorkers(t *testing.T) {
+	for _, workers := range []int{1, 2, 5, 11, 22} {
+		x, q, push := sharedOut()
+		for range 3000 {
+			push("heavy")
+			push("light")
+		}
+		u := x.queues.at(uint32(q))
+		heavy := u.shares.byName["heavy"]
+		heavy.weight = 10
+		x.placeShare(u, heavy)
+		served, out := map[string]int{}, []ID{}
+		for range 1100 {
+			if len(out) == workers {
+				x.Remove(out[0])
+				out = out[1:]
+			}
+			share, id := take(x, q, true)
+			served[share]++
+			out = append(out, id)
+		}
+		if served["light"] < 90 || served["light"] > 110 {
+			t.Errorf("with %d workers the shares had %v of 1100 takes, want 10 to 1", workers, served)
+		}
+	}
+}
+
+// Whoever comes with one packet at a time gets no more than the others.
+func TestAShareThatComesNewIsAsIfJustServed(t *testing.T) {
+	x, q, push := sharedOut()
+	for range 400 {
+		for i := range 25 {
+			push(fmt.Sprint(i))
+		}
+	}
+	push("new")
+	served := 0
+	for range 5000 {
+		if share, _ := take(x, q, false); share == "new" {
+			served++
+			push("new")
+		}
+	}
+	if served < 180 || served > 200 {
+		t.Errorf("it had %d of 5000 takes, want a 26th", served)
+	}
+}
+
+func TestSharesOfOnePacketComeInTheOrderOfTheirPushes(t *testing.T) {
+	x, q, push := sharedOut()
+	for i := range 1000 {
+		push(fmt.Sprint(i))
+	}
+	for i := range 1000 {
+		if share, _ := take(x, q, false); share != fmt.Sprint(i) {
+			t.Fatalf("share %q came at %d", share, i)
+		}
+	}
+}
+
+// The passes begin anew long before their clock overflows, and the order stays.
+func TestTurnsGoOnWhenTheirClockBeginsAnew(t *testing.T) {
+	x, q, push := sharedOut()
+	for range 20 {
+		push("a")
+		push("b")
+		push("c")
+	}
+	sh := x.queues.at(uint32(q)).shares
+	sh.clock += passEnd - 10*oneTurn
+	for s := range sh.each() {
+		s.pass += passEnd - 10*oneTurn
+		x.placeShare(x.queues.at(uint32(q)), s)
+	}
+	for i := range 60 {
+		if share, _ := take(x, q, false); share != []string{"a", "b", "c"}[i%3] {
+			t.Fatalf("take %d came from %q", i, share)
+		}
+	}
+	if sh.clock > passEnd/2 {
+		t.Errorf("the clock is at %d", sh.clock)
+	}
+}
+
+// A queue of a million is shared out while others take from it.
+func TestAFloodedQueueIsSharedOutInSlices(t *testing.T) {
+	x := New()
+	q := x.AddQueue()
+	for i := range uint64(30_000) {
+		x.Push(Entry{Queue: q, Priority: 1, Seq: i + 1, Key: []byte("flood")}, 0)
+	}
+	x.Push(Entry{Queue: q, Priority: 1, Seq: 99_999, Key: []byte("other")}, 0)
+	x.ShareBy(q, &ShareRule{})
+	slices := 1
+	for ; x.SortShares(q, 1000); slices++ {
+		if _, left := x.Shares(q); left > 30_001-slices*1000+1000 {
+			t.Fatalf("after %d slices %d packets are left", slices, left)
+		}
+	}
+	shares, left := x.Shares(q)
+	if first := x.Next(q, Selection{End: Oldest}, 0, 2, nil); first[0].Seq != 99_999 && first[1].Seq != 99_999 {
+		t.Errorf("the first two are %+v, want the other share's among them", first)
+	}
+	if slices < 30 || slices > 32 || shares != 3 || left != 0 {
+		t.Errorf("%d slices made %d shares, and left %d", slices, shares, left)
+	}
+}
+
+func TestSharesThatComeAndGoLeaveNoMemory(t *testing.T) {
+	x, q, push := sharedOut()
+	for range 10 {
+		for i := range 20_000 {
+			push(fmt.Sprint("tenant ", i))
+		}
+		for _, id := take(x, q, false); id != 0; {
+			_, id = take(x, q, false)
+		}
+	}
+	sh := x.queues.at(uint32(q)).shares
+	if len(sh.all) != 1 || len(sh.byName) != 1 || len(sh.sets) != 0 || sh.lanes != 0 || cap(sh.narrow) > 1 || x.lanes.live != 1 {
+		t.Errorf("left are %d shares, %d names, %d sets, %d lanes, a heap for %d", len(sh.all), len(sh.byName), len(sh.sets), x.lanes.live, cap(sh.narrow))
+	}
+}

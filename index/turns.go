@@ -1,0 +1,245 @@
+package index
+
+// Shares take turns. Next is the share with the fewest whole turns of claims, claims by weight
+// rounded down; of equal ones that with the lowest pass; of equal passes that which was made or
+// served first. A take from a share moves the clock of the queue up to the pass of that, and the
+// pass one turn by weight beyond the clock (start-time fair queueing). A share that comes new, also
+// after it was forgotten with its last packet, is as if just served: else whoever has one packet at
+// a time would take nearly all.
+
+const (
+	// oneTurn is what a take adds to the pass of a share of weight 1. By its rounding a share of
+	// weight 1,000 is a take ahead after four million.
+	oneTurn = 1 << 32
+	// passEnd is when passes begin at the clock anew: after a billion turns.
+	passEnd = 1 << 62
+)
+
+// shareHead is a share in a heap, with all that its order needs.
+type shareHead struct {
+	held uint32 // whole turns of claims
+	pass uint64
+	turn uint64
+	*share
+}
+
+func (a *shareHead) before(b *shareHead) bool {
+	if a.held != b.held {
+		return a.held < b.held
+	}
+	if a.pass != b.pass {
+		return a.pass < b.pass
+	}
+	return a.turn < b.turn
+}
+
+// Take says that a packet is about to be popped or claimed, with the next call: its share has had a
+// turn.
+func (x *Index) Take(id ID) {
+	e := x.entry(id)
+	if e == nil {
+		return
+	}
+	l := x.lanes.at(uint32(e.lane))
+	if u := x.queues.at(uint32(l.queue)); u.shares != nil {
+		u.shares.serve(u.shares.of(l))
+		if u.shares.clock > passEnd {
+			u.shares.rebase()
+		}
+	}
+}
+
+// serve is what a take from a share changes in the order of turns. Its place in the heap follows.
+func (sh *sharing) serve(s *share) {
+	sh.clock = max(sh.clock, s.pass)
+	s.pass = sh.clock + oneTurn/uint64(s.weight)
+	sh.turns++
+	s.turn = sh.turns
+}
+
+// rebase lets the clock begin anew before it overflows. The order of the shares stays.
+func (sh *sharing) rebase() {
+	for s := range sh.each() {
+		s.pass -= min(s.pass, sh.clock)
+	}
+	sh.clock = 0
+	for _, heap := range [...][]shareHead{sh.narrow, sh.onlyWide} {
+		for i := range heap {
+			heap[i].pass = heap[i].share.pass
+		}
+	}
+}
+
+// placeShare puts a share into the heap that it belongs to, at its place, or out of both.
+func (x *Index) placeShare(u *queue, s *share) {
+	sh := u.shares
+	narrow, wide := x.widths(u.lanesOf(s))
+	if s.wide != wide {
+		s.wide = wide
+		if wide {
+			sh.wide++
+		} else {
+			sh.wide--
+		}
+	}
+	if s.pos != 0 && (s.onlyNow == narrow || !narrow && !wide) {
+		sh.takeOut(s)
+	}
+	if !narrow && !wide {
+		return
+	}
+	heap, head := sh.heapOf(!narrow), shareHead{s.claimed / s.weight, s.pass, s.turn, s}
+	if s.pos == 0 {
+		s.onlyNow = !narrow
+		*heap = append(*heap, head)
+		s.pos = uint32(len(*heap))
+	}
+	if at := &(*heap)[s.pos-1]; *at != head || int(s.pos) == len(*heap) {
+		*at = head
+		fixShare(*heap, int(s.pos-1))
+	}
+}
+
+func (sh *sharing) heapOf(onlyWide bool) *[]shareHead {
+	if onlyWide {
+		return &sh.onlyWide
+	}
+	return &sh.narrow
+}
+
+// takeOut takes a share out of its heap.
+func (sh *sharing) takeOut(s *share) {
+	heap := sh.heapOf(s.onlyNow)
+	h, i := *heap, int(s.pos-1)
+	last := len(h) - 1
+	h[i] = h[last]
+	h[last] = shareHead{}
+	*heap = h[:last]
+	if s.pos = 0; i < last {
+		h[i].pos = uint32(i + 1)
+		fixShare(*heap, i)
+	}
+}
+
+// fixShare moves the share at i to where it belongs.
+func fixShare(h []shareHead, i int) {
+	head := h[i]
+	for i > 0 && head.before(&h[(i-1)/2]) {
+		h[i] = h[(i-1)/2]
+		h[i].pos = uint32(i + 1)
+		i = (i - 1) / 2
+	}
+	for {
+		c := 2*i + 1
+		if c >= len(h) {
+			break
+		}
+		if c+1 < len(h) && h[c+1].before(&h[c]) {
+			c++
+		}
+		if !h[c].before(&head) {
+			break
+		}
+		h[i] = h[c]
+		h[i].pos = uint32(i + 1)
+		i = c
+	}
+	h[i] = head
+	head.pos = uint32(i + 1)
+}
+
+// turns is a look at who is next in a queue that is shared out. It lets the turns pass, and takes
+// them back at its end.
+type turns struct {
+	x      *Index
+	u      *queue
+	s      Selection
+	looked []shareLook // shares that had a turn, as they were
+	aside  []*share    // that have nothing, or nothing more, for the selection
+	clock  uint64      // as it was
+	number uint64      // as it was
+}
+
+// shareLook is a share that had a turn in a look.
+type shareLook struct {
+	*share
+	pass, turn uint64
+	claimed    uint32
+	walk       *openWalks // from the second turn on
+}
+
+// byTurns is Next of a queue that is shared out. It costs O((skip+n) log shares), and with a filter
+// besides O(lanes) of the shares that it passes over.
+func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Packet {
+	sh := u.shares
+	t := turns{x: x, u: u, s: s, clock: sh.clock, number: sh.turns}
+	for n > 0 {
+		next := sh.first(s.Fits16)
+		if next == nil {
+			break
+		}
+		id := t.next(next)
+		if id == 0 {
+			sh.takeOut(next)
+			t.aside = append(t.aside, next)
+			continue
+		}
+		if skip--; skip < 0 {
+			dst = append(dst, x.packet(id, x.entries.at(id)))
+			n--
+		}
+		if n > 0 {
+			t.pass(next)
+		}
+	}
+	for _, l := range t.looked {
+		l.share.pass, l.share.turn, l.share.claimed, l.look = l.pass, l.turn, l.claimed, 0
+		x.placeShare(u, l.share)
+	}
+	for _, s := range t.aside {
+		x.placeShare(u, s)
+	}
+	sh.clock, sh.turns = t.clock, t.number
+	return dst
+}
+
+// first is the share that is next; nil if there is none.
+func (sh *sharing) first(narrow bool) *share {
+	switch {
+	case len(sh.narrow) == 0 && (narrow || len(sh.onlyWide) == 0):
+		return nil
+	case len(sh.narrow) == 0, !narrow && len(sh.onlyWide) > 0 && sh.onlyWide[0].before(&sh.narrow[0]):
+		return sh.onlyWide[0].share
+	}
+	return sh.narrow[0].share
+}
+
+// next is the packet that the share gives now, behind those that it gave in the look; 0 if none.
+func (t *turns) next(s *share) uint32 {
+	of := t.u.lanesOf(s)
+	if s.look == 0 {
+		return t.x.bestIn(of, &t.s)
+	}
+	l := &t.looked[s.look-1]
+	if l.walk == nil {
+		l.walk = &openWalks{x: t.x, end: t.s.End, accepts: t.x.accepting(t.s.Filter)}
+		l.walk.openLanes(of, t.s.Fits16)
+		l.walk.take()
+	}
+	if len(l.walk.heap) == 0 {
+		return 0
+	}
+	return l.walk.take()
+}
+
+// pass lets a share have its turn.
+func (t *turns) pass(s *share) {
+	if s.look == 0 {
+		t.looked = append(t.looked, shareLook{share: s, pass: s.pass, turn: s.turn, claimed: s.claimed})
+		s.look = uint32(len(t.looked))
+	}
+	if t.u.shares.serve(s); t.s.Claims {
+		s.claimed++
+	}
+	t.x.placeShare(t.u, s)
+}
