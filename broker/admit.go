@@ -65,6 +65,9 @@ func (tx *Tx) openToPush(name []byte, l load, tags []PacketTag) (q *queue, err e
 	if err := tx.m.checkTags(q, tags); err != nil {
 		return nil, err
 	}
+	if tx.m.ix.Lanes(q.ix) >= MaxShareLanes && !tx.m.ix.HasLane(q.ix, l.key, tx.m.tagBytes(tags), l.wide) {
+		return nil, tx.m.errShares(q)
+	}
 	if err := tx.checkOpen(q, l.packets); err != nil {
 		return nil, err
 	}

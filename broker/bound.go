@@ -15,6 +15,8 @@ type load struct {
 	packets  int
 	bytes    int64  // of keys and payloads
 	priority uint32 // of what is pushed; 0: nothing is dropped for it
+	key      []byte // of what is pushed
+	wide     bool   // some of that is
 }
 
 // loadOf returns the load of packets that move to a queue. Dead and done ones count nowhere.

@@ -21,7 +21,7 @@ type ClaimRequest struct {
 // Claim lends packets to a consumer, with details: they are nobody else's until their leases end.
 // Otherwise it is as Pop.
 func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
-	r.WithDetails = true
+	r.WithDetails, r.claims = true, true
 	t, err := tx.take(name, r.Selection, MaxCount)
 	q := t.q
 	if q == nil || err != nil && err != ErrNothing {
@@ -49,6 +49,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 			d.Attempts++
 		}
 		m.putNote(p, &d, content.NoteProgress, nil)
+		m.ix.Take(p.ID)
 		m.setDelivery(p, d, Claimed, tx.steady+lease)
 		p, _ = m.ix.Get(p.ID)
 		m.detail(q, p)

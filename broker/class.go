@@ -25,7 +25,7 @@ func plainClass(narrow bool) index.Class {
 // nil.
 func (m *Machine) joinClass(c *Conn, f *Filter) {
 	m.leaveClass(c)
-	if f == nil || len(f.Terms) == 0 {
+	if f == nil || len(f.Terms) == 0 && f.Share == nil {
 		return
 	}
 	m.keyScratch = f.appendKey(m.keyScratch[:0], c.delivery.Fits16)
@@ -62,7 +62,10 @@ func (f *Filter) appendKey(dst []byte, narrow bool) []byte {
 	if narrow {
 		dst = append(dst, 'n')
 	}
-	dst = binary.AppendUvarint(dst, uint64(f.Least))
+	if f.Share != nil {
+		dst = append(binary.AppendUvarint(append(dst, 's'), uint64(len(f.Share))), f.Share...)
+	}
+	dst = binary.AppendUvarint(append(dst, 't'), uint64(f.Least))
 	for _, t := range f.Terms {
 		dst = append(dst, byte(t.Op))
 		dst = content.AppendTags(dst, []PacketTag{{Name: t.Tag, Value: t.Value}})
@@ -77,7 +80,7 @@ func (m *Machine) filters(c *Conn) bool { return m.classes[c.class].filter != ni
 func (k *class) selectionOf(q *queue) index.Selection {
 	if k.queue != q || k.settings != q.settings {
 		k.queue, k.settings = q, q.settings
-		k.selection = index.Selection{Fits16: k.narrow, Filter: k.filter.forQueue(q)}
+		k.selection = index.Selection{Fits16: k.narrow, Filter: k.filter.forQueue(q), Share: k.filter.share()}
 	}
 	return k.selection
 }

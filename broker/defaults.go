@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/recovery"
 )
 
 // Defaults returns the settings of a name's queue that has none of its own; nil for
@@ -70,6 +71,10 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	}
 	if now := settingsOf(q); was.PauseOut && !now.PauseOut || len(was.Orders)+len(now.Orders) > 0 {
 		m.ix.Refresh(q.ix) // filters may take what they did not
+	}
+	if string(settingsOf(q).ShareBy) != string(was.ShareBy) && !q.dropped {
+		m.ix.ShareBy(q.ix, recovery.ShareRule(settingsOf(q).ShareBy))
+		m.sorted = append(m.sorted, q)
 	}
 	if keep := settingsOf(q).RetainDead; keep != was.RetainDead {
 		m.ix.KeepDead(q.ix, keep)

@@ -14,7 +14,7 @@
 //	state.go     what the machine holds: queues, connections, classes of those in line
 //	cursor.go    where looks in slices go on
 //	tx.go        Tx: the right to make calls; Atomic: calls that belong together
-//	tags.go      which tags a queue takes
+//	tags.go      which tags and shares a queue takes
 //	role.go      who is the only producer or consumer of a queue
 //	watch.go     who wants to know of changes
 //	consumers.go who claims from a queue
@@ -81,7 +81,8 @@
 //	values     String, CanSet, SetString, PatchString (strings.go), Bytes (values.go)
 //	hashes     HashLen, Field, CanSetField, SetField, DeleteField, Fields, NextField, ScanFields
 //	names      Type, Delete, Drop, Rename, Expiry, SetExpiry, Scan, NameCount (names.go), Flush
-//	settings   Settings, HasOwnSettings, SetSettings, Pause, Close (setup.go), SetDefaults (defaults.go)
+//	settings   Settings, HasOwnSettings, SetSettings, Pause, Unsorted, Close (setup.go),
+//	           SetDefaults (defaults.go)
 //	to look    Peek, List, Show, PrepareIDs, QueueStats, QueueCounts, Unfinished, Oldest, Consumers
 //	           (inspect.go), Survey, Figures (survey.go), CheckFilter (filter.go)
 //	to be told Watch, WatchBroken, Unwatch (watch.go), Tail, Operator (event.go)

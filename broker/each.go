@@ -186,7 +186,7 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet) {
 		bk.begun = true
 		bk.left = m.ix.Counts(q.ix).Len()
 	}
-	for p, takes := range m.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.forQueue(q), nil) {
+	for p, takes := range m.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.forQueue(q), bk.Filter.share()) {
 		if bk.left == 0 {
 			break
 		}

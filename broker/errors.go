@@ -71,6 +71,13 @@ var (
 	// ErrNotInOrder: the values of a tag have an order in a queue, and one is not among them.
 	ErrNotInOrder = errors.New("value is not one of those that the queue declares for the tag")
 
+	// ErrNoShares: a call names a share of a queue that is not shared out.
+	ErrNoShares = errors.New("queue has no shares: set its share-by first")
+	// ErrManyShares: a filter would be asked about more than MaxLanes.
+	ErrManyShares = fmt.Errorf("too many shares for a filter: the packets of the queue have more than %d sets of tags; name one with SHARE", MaxLanes)
+	// ErrByShares: a list command names a place of a queue that is shared out.
+	ErrByShares = errors.New("places in a list are not known in a queue with share-by: its shares take turns")
+
 	// ErrNoKey: a packet that was to go by its key has none.
 	ErrNoKey = errors.New("packet has no key: take it through another protocol")
 	// ErrShared: a packet is not the only one with its key, so that key has no one priority.

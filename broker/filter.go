@@ -29,13 +29,23 @@ type Selection struct {
 	Filter      *Filter // nil: any packet
 	MustFind    bool    // ErrNothing, in place of no packets, if there is nothing to take
 	unread      bool    // the caller needs no records
+	claims      bool    // what is taken is claimed
 }
 
 // A Filter says by their tags which packets are wanted (zkmq document, filters). A packet without
 // the tag of a term does not match that.
 type Filter struct {
 	Terms []Term
-	Least int // how many terms must match; 0: all
+	Least int    // how many terms must match; 0: all
+	Share []byte // the name of the share that the packets are of; nil: any
+}
+
+// share returns the share that a filter names; nil if it may be any.
+func (f *Filter) share() []byte {
+	if f == nil {
+		return nil
+	}
+	return f.Share
 }
 
 // Term compares a tag with a value: the tag stands at the left. Values are compared by the order
@@ -167,15 +177,31 @@ func integer(s string) (n int64, ok bool) {
 const maxInteger = 64
 
 // checkFilter returns ErrNotInOrder if a term compares with a value that the queue does not declare
-// for its tag.
+// for its tag; ErrNoShares, ErrManyShares.
 func (m *Machine) checkFilter(q *queue, f *Filter) error {
-	if f == nil || q == nil || q.orders == nil {
+	if f == nil || q == nil {
 		return nil
+	}
+	if err := m.checkFilterShare(q, f); err != nil || q.orders == nil {
+		return err
 	}
 	for _, t := range f.Terms {
 		if err := q.checkValue(t.Tag, t.Value); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkFilterShare returns ErrNoShares if a filter names a share of a queue that has none, and
+// ErrManyShares if it would be asked about too many.
+func (m *Machine) checkFilterShare(q *queue, f *Filter) error {
+	shared := m.sharedOut(q)
+	switch {
+	case f.Share != nil && !shared && len(settingsOf(q).ShareBy) == 0:
+		return ErrNoShares
+	case f.Share == nil && len(f.Terms) > 0 && shared && m.ix.Lanes(q.ix) > MaxLanes:
+		return ErrManyShares
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 	if q == nil || err != nil {
 		return Found{}, err
 	}
-	s := Selection{End: Oldest, Count: n, WithDetails: true}
+	s := Selection{End: Oldest, Count: n, WithDetails: true, claims: true}
 	t, err := tx.takeable(q, s, tx.m.selection(q, s))
 	if err != nil {
 		tx.lookedAt(len(t.packets), 0)
@@ -82,7 +82,7 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	}
 	packets, looked, count, filter := m.scratch[:0], 0, min(p.Count, MaxCount), p.Filter.forQueue(q)
 	end.Last = p.After
-	for k, takes := range m.ix.Each(q.ix, p.State, p.After, filter, nil) {
+	for k, takes := range m.ix.Each(q.ix, p.State, p.After, filter, p.Filter.share()) {
 		if len(packets) == count || looked == MaxLook {
 			break
 		}
@@ -98,7 +98,7 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	if end.Packets = len(fit); end.Packets < len(packets) {
 		end.Last = fit[end.Packets-1].Place()
 	}
-	for range m.ix.Each(q.ix, p.State, end.Last, filter, nil) {
+	for range m.ix.Each(q.ix, p.State, end.Last, filter, p.Filter.share()) {
 		end.More = true
 		break
 	}

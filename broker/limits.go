@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -48,6 +49,11 @@ const (
 	nameBytes   = 16 // of a name or field cost 1, too
 	lookValue   = 16 // a value of a tag, or 128 bytes of a name, of settings that change
 	lookSearch  = 25 // asked for before the search; the index counts as much in it
+
+	// MaxShareName is how long the name of a share may be, in bytes.
+	MaxShareName = index.MaxShareName
+	// MaxShareLanes bounds the shares of a queue, each with its sets of tags: some 200 MB.
+	MaxShareLanes = 250_000
 
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
 	// to the batch, and holds others for a moment.

@@ -25,6 +25,15 @@ func (m *Machine) findList(name []byte) (q *queue, length int, err error) {
 	return q, m.ix.Counts(q.ix).Ready, nil
 }
 
+// findPlaces is findList for calls that name places. ErrByShares.
+func (m *Machine) findPlaces(name []byte) (q *queue, length int, err error) {
+	q, length, err = m.findList(name)
+	if q != nil && m.sharedOut(q) {
+		return nil, 0, ErrByShares
+	}
+	return q, length, err
+}
+
 // Len returns the number of elements; 0 for an unknown name.
 func (tx *Tx) Len(name []byte) (int, error) {
 	_, n, err := tx.m.findList(name)
@@ -41,7 +50,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 		}
 		bytes += len(v)
 	}
-	q, err := tx.openToPush(name, load{len(values), int64(bytes), ListPriority}, nil)
+	q, err := tx.openToPush(name, load{packets: len(values), bytes: int64(bytes), priority: ListPriority}, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -56,7 +65,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 // none. The list has that many: Len tells. NextElements follows at once.
 func (tx *Tx) Elements(name []byte, from, n int, c *ListCursor) error {
 	m := tx.m
-	q, length, err := m.findList(name)
+	q, length, err := m.findPlaces(name)
 	if err != nil {
 		return err
 	}
@@ -87,7 +96,7 @@ func (tx *Tx) Elements(name []byte, from, n int, c *ListCursor) error {
 func (tx *Tx) NextElements(name []byte, c *ListCursor, n int) (Found, error) {
 	m := tx.m
 	m.found.Packets, m.found.Details = m.found.Packets[:0], m.found.Details[:0]
-	q, _, err := m.findList(name)
+	q, _, err := m.findPlaces(name)
 	if err != nil {
 		return Found{}, err
 	}
@@ -141,7 +150,7 @@ func (tx *Tx) Element(name []byte, at int) (f Found, err error) {
 // value has no key and the element's expiry.
 func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	m := tx.m
-	q, length, err := m.findList(name)
+	q, length, err := m.findPlaces(name)
 	if err != nil || at < 0 || at >= length {
 		return false, err
 	}
@@ -242,7 +251,7 @@ func (tx *Tx) Find(name, value []byte, end End, skip, n int, c *ListCursor, dst 
 // or is refused.
 func (tx *Tx) PrepareSearch(name []byte) (done int, more bool) {
 	q := tx.m.queueNamed(name)
-	if q == nil {
+	if q == nil || tx.m.sharedOut(q) {
 		return 0, false
 	}
 	return tx.m.ix.BuildValues(q.ix, PrepareSlice)
@@ -252,7 +261,7 @@ func (tx *Tx) PrepareSearch(name []byte) (done int, more bool) {
 // 0, from an end on, as index.FindValue, and the queue, nil if there is none.
 func (tx *Tx) findValue(name, value []byte, end End, from Place, max int) (q *queue, found []index.Packet, err error) {
 	m, ok := tx.m, false
-	if q, err = m.findQueue(name); q == nil {
+	if q, _, err = m.findPlaces(name); q == nil {
 		return nil, nil, err
 	}
 	if !tx.mayPass(lookSearch * m.ix.Unsearched(q.ix)) {
@@ -311,6 +320,7 @@ func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, er
 		return Found{}, err
 	}
 	tx.useRole(q, consumerRole)
+	m.ix.Take(p.ID)
 	moved := m.move(q, p, t.records[0], target, ListPriority, toEnd)
 	m.found.Details, m.fetched = m.found.Details[:0], append(m.fetched[:0], m.known(target.packet(moved), moved.Ref))
 	return m.finding(m.fetched), nil

@@ -117,6 +117,7 @@ func (m *Machine) Work() (more bool) {
 	more = m.saveCounters() || more
 	more = m.followDefaults() || more
 	more = m.redate() || more
+	more = m.sortShares() || more
 	m.identify = m.identify && m.ix.BuildIdentities(PrepareSlice)
 	more = m.identify || more
 	return more
@@ -132,7 +133,7 @@ func (m *Machine) Next() int64 {
 		return math.MaxInt64
 	case m.space.Level == storage.Stop:
 		return spaceCheck
-	case len(m.redated)+len(m.missedEvents) > 0, len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
+	case len(m.redated)+len(m.sorted)+len(m.missedEvents) > 0, len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
 		return 0 // for Work, tellMissed, or settle had done enough
 	}
 	now, steady, wait := m.tx.now, m.tx.steady, int64(math.MaxInt64)

@@ -127,7 +127,7 @@ func (m *Machine) cutDetailed(q *queue, packets []index.Packet) []index.Packet {
 // selection turns s into a selection of a queue in the index, limited to what one reply can hold.
 func (m *Machine) selection(q *queue, s Selection) index.Selection {
 	return index.Selection{
-		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.forQueue(q),
+		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.forQueue(q), Share: s.Filter.share(), Claims: s.claims,
 		Limit: index.Limit{Packets: MaxGroup, Bytes: MaxGroupBytes},
 	}
 }
@@ -140,6 +140,7 @@ func (tx *Tx) remove(t taken, s Selection) Found {
 		if s.WithDetails {
 			m.detail(q, p)
 		}
+		m.ix.Take(p.ID)
 		m.ix.Remove(p.ID)
 		m.deletePacket(q, p)
 		m.tail(q, p, EventPopped)

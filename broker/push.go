@@ -90,9 +90,10 @@ func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
 
 // load returns the load of a push with payloads.
 func (r *PushRequest) load(payloads [][]byte) load {
-	l := load{packets: len(payloads), priority: r.Priority}
+	l := load{packets: len(payloads), priority: r.Priority, key: r.Key}
 	for _, payload := range payloads {
 		l.bytes += int64(len(r.Key) + len(payload))
+		l.wide = l.wide || content.IsWide(len(r.Key), len(payload))
 	}
 	if r.Block {
 		l.priority = 0

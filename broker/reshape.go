@@ -45,7 +45,7 @@ func (m *Machine) planInsert(q *queue, length, at int) insertion {
 // It moves the elements of the shorter side, and returns the new length. ErrTooManyChanged.
 func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error) {
 	m := tx.m
-	q, length, err := m.findList(name)
+	q, length, err := m.findPlaces(name)
 	if err != nil {
 		return 0, err
 	}
@@ -99,7 +99,7 @@ const (
 // Trim deletes all elements but the n from position from on.
 func (tx *Tx) Trim(name []byte, from, n int) error {
 	m := tx.m
-	q, length, err := m.findList(name)
+	q, length, err := m.findPlaces(name)
 	if err != nil || length == 0 {
 		return err
 	}

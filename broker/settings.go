@@ -17,8 +17,15 @@ type (
 // SettingsTable has a row for each setting.
 func SettingsTable() []Setting { return content.SettingsTable }
 
-// SettingOrders is the kind of the setting whose value is all that follows.
-const SettingOrders = content.SettingOrders
+// The kinds of settings whose values are read in a way of their own: SettingOrders is all that
+// follows, and SettingShareBy as CheckShareBy says.
+const (
+	SettingOrders  = content.SettingOrders
+	SettingShareBy = content.SettingShareBy
+)
+
+// CheckShareBy says what was expected, if this is no Settings.ShareBy.
+func CheckShareBy(text []byte) error { return content.CheckShareBy(text) }
 
 // CheckOrders says what was expected of the orders of a queue, if no queue can have these.
 func CheckOrders(orders []Order) error { return content.CheckOrders(orders) }

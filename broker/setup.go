@@ -47,6 +47,9 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	if err != nil {
 		return err
 	}
+	if err := m.checkShareBy(q, &s); err != nil {
+		return err
+	}
 	if s.ExclusiveConsumer {
 		if _, err = m.onlyConsumer(q.roles[consumerRole], q.waiters); err != nil {
 			return err
@@ -98,6 +101,41 @@ func (m *Machine) redate() (more bool) {
 		break
 	}
 	return len(m.redated) > 0
+}
+
+// sortSlice is how many packets come to their shares before others have their turn: some
+// milliseconds.
+const sortSlice = 2000
+
+// sortShares brings packets to their shares, after share-by has changed. It is a part of Work.
+func (m *Machine) sortShares() (more bool) {
+	if len(m.sorted) > 0 {
+		if q := m.sorted[0]; !m.queues.has(q) || !m.ix.SortShares(q.ix, sortSlice) {
+			m.sorted = m.sorted[1:]
+		}
+	}
+	return len(m.sorted) > 0
+}
+
+// Unsorted is how many packets of a queue, at most, have yet to come to their shares, after
+// share-by has changed.
+func (tx *Tx) Unsorted(name []byte) int {
+	q := tx.m.queueNamed(name)
+	if q == nil {
+		return 0
+	}
+	_, unsorted := tx.m.ix.Shares(q.ix)
+	return unsorted
+}
+
+// checkShareBy returns an error if a queue cannot follow a change of share-by: all its lanes would
+// be lanes of one share, or would be looked at.
+func (m *Machine) checkShareBy(q *queue, s *Settings) error {
+	was := string(settingsOf(q).ShareBy)
+	if n := m.ix.Lanes(q.ix); was != "" && was != string(s.ShareBy) && n > MaxLanes && !(was == "key" && len(s.ShareBy) == 0) {
+		return fmt.Errorf("share-by cannot change now: the queue has packets of %d shares and sets of tags, the limit for that is %d: take some first", n, MaxLanes)
+	}
+	return nil
 }
 
 // Close closes a queue for ever, and makes it if there is none. It returns false if it was closed

@@ -73,6 +73,9 @@ func (m *Machine) checkMove(q, to *queue, packets ...index.Packet) error {
 	if q == to {
 		return nil
 	}
+	if m.ix.Lanes(to.ix)+len(packets) > MaxShareLanes {
+		return m.errShares(to)
+	}
 	var more map[string]bool // tags that are new to the queue
 	for _, p := range packets {
 		tags, _ := m.ix.Tags(p.Lane)
@@ -108,6 +111,18 @@ func checkLanes(n int, has bool) error {
 		return nil
 	}
 	return fmt.Errorf("%w, the limit is %d: give a packet tags that others have, or use another queue", ErrTooManyLanes, MaxLanes)
+}
+
+// sharedOut says that the packets of a queue are in shares. They are for a while after it had
+// share-by.
+func (m *Machine) sharedOut(q *queue) bool {
+	n, _ := m.ix.Shares(q.ix)
+	return n > 0
+}
+
+// errShares says that a queue has no place for more shares.
+func (m *Machine) errShares(q *queue) error {
+	return fmt.Errorf("%w: its packets have %d shares and sets of tags in them, the limit is %d", ErrFull, m.ix.Lanes(q.ix), MaxShareLanes)
 }
 
 // PacketTag is one name and value that a packet carries.

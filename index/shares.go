@@ -15,6 +15,7 @@ const MaxShareName = 255
 
 // ShareRule says how a queue is shared out. Its functions must not call the index.
 type ShareRule struct {
+	By   string                   // what it shares by: rules that share by the same are equal
 	Name func(tags []byte) []byte // the name of a packet's share; nil: it is the key
 	Rest func(tags []byte) []byte // the tags without what says the share; nil: as they are
 }
@@ -81,13 +82,14 @@ func (x *Index) ShareBy(q QueueID, rule *ShareRule) {
 		return
 	}
 	u := x.queues.at(uint32(q))
-	if u.shares == nil {
-		if rule == nil {
-			return
-		}
-		x.beginShares(u)
-	}
 	sh := u.shares
+	switch {
+	case sh == nil && rule == nil, sh != nil && (sh.rule == nil) == (rule == nil) && (rule == nil || sh.rule.By == rule.By):
+		return
+	case sh == nil:
+		x.beginShares(u)
+		sh = u.shares
+	}
 	sh.rule, sh.sets = rule, make(map[string]int)
 	for s := range sh.each() {
 		of := u.lanesOf(s)
@@ -100,6 +102,9 @@ func (x *Index) ShareBy(q QueueID, rule *ShareRule) {
 		}
 	}
 	sh.unsorted, sh.claims, sh.past, sh.sorted = x.Counts(q).Len(), Place{}, false, 1
+	if sh.unsorted == 0 {
+		sh.sorted = x.entries.used
+	}
 }
 
 // beginShares lets all packets of a queue be of its empty share.

@@ -36,6 +36,7 @@ type modelShare struct {
 
 // In the test the tags of a packet are a share before a slash, and the rest.
 var byTag = ShareRule{
+	By:   "tag",
 	Name: func(tags []byte) []byte { name, _, _ := bytes.Cut(tags, []byte("/")); return name },
 	Rest: func(tags []byte) []byte { _, rest, _ := bytes.Cut(tags, []byte("/")); return rest },
 }
@@ -228,7 +229,7 @@ func (m *sharesModel) Weigh(t *rapid.T) {
 // Rule shares the queue out anew. Meanwhile each packet that a look finds is in the queue.
 func (m *sharesModel) Rule(t *rapid.T) {
 	m.rule = rapid.SampledFrom([]string{"", "key", "tag"}).Draw(t, "rule")
-	m.x.ShareBy(m.q, map[string]*ShareRule{"key": {}, "tag": &byTag}[m.rule])
+	m.x.ShareBy(m.q, map[string]*ShareRule{"key": {By: "key"}, "tag": &byTag}[m.rule])
 	for more := true; more; {
 		if err := m.x.Check(); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@
 //
 //	recovery.go    Restore: from a store to a State
 //	scan.go        reading packets and building the index at the same time
+//	sharerule.go   what a queue with share-by says to the index
 //	deliveries.go  reading delivery states, and giving them to their packets
 //	delivery.go    a delivery state that waits for its packet
 //	keys.go        reading strings and hashes
@@ -255,6 +256,7 @@ func (r *restorer) queue(q content.Queue) error {
 	r.state.Queues = append(r.state.Queues, Queue{q, ix})
 	if q.Settings != nil {
 		r.state.Index.KeepDead(ix, q.Settings.RetainDead)
+		r.state.Index.ShareBy(ix, ShareRule(q.Settings.ShareBy)) // now, so each packet comes to its share
 	}
 	return nil
 }

@@ -117,8 +117,8 @@ func SettingDefault(name string) (value string, ok bool) {
 	for _, k := range content.SettingsTable {
 		switch {
 		case k.Name != name:
-		case k.Kind == content.SettingName:
-			return "", true
+		case k.Kind == content.SettingName, k.Kind == content.SettingShareBy:
+			return k.None, true
 		case k.Kind == content.SettingChoice:
 			return k.Words[0], true
 		case k.Kind == content.SettingFlag:

@@ -126,7 +126,7 @@ var badInput = []struct{ request, reply string }{
 	{"QREDRIVE q COUNT 0", `ERR COUNT: expected a number from 1 to 1000, got "0"`},
 	{"QSET q", "ERR wrong number of arguments for 'qset' command"},
 	{"QSET q lease", "ERR wrong number of arguments for 'qset' command"},
-	{"QSET q colour red", `ERR unknown setting "colour": expected one of max-attempts, lease, backoff-min, backoff-max, dead-letter, retain, bound, bound-bytes, full, exclusive-producer, exclusive-consumer, pause-in, pause-out, enum, retain-dead, alert-age`},
+	{"QSET q colour red", `ERR unknown setting "colour": expected one of max-attempts, lease, backoff-min, backoff-max, dead-letter, retain, bound, bound-bytes, full, exclusive-producer, exclusive-consumer, pause-in, pause-out, enum, retain-dead, alert-age, share-by`},
 	{"QSET q lease 5 retain", "ERR retain: expected a value behind it"},
 	{"QSET q max-attempts 65536", `ERR max-attempts: expected a number from 0 to 65535, got "65536"`},
 	{"QSET q lease 0", `ERR lease: expected a number from 1 to 315360000000, got "0"`},
@@ -233,9 +233,9 @@ func TestOptionsAreReadWithoutAllocating(t *testing.T) {
 func TestAFilterIsReadWithItsTermsInAnyCase(t *testing.T) {
 	for request, want := range map[string]string{
 		"OLDEST":                       "<nil>",
-		"FILTER a eq 1":                "&{[{a 0 1}] 0}",
-		"match all filter eq GE count": "&{[{eq 5 count}] 0}",
-		"FILTER a ne 1 COUNT 2 filter match LT any MATCH any 2 FILTER a le  FILTER b gt 5": "&{[{a 1 1} {match 2 any} {a 3 } {b 4 5}] 2}",
+		"FILTER a eq 1":                "&{[{a 0 1}] 0 []}",
+		"match all filter eq GE count": "&{[{eq 5 count}] 0 []}",
+		"FILTER a ne 1 COUNT 2 filter match LT any MATCH any 2 FILTER a le  FILTER b gt 5": "&{[{a 1 1} {match 2 any} {a 3 } {b 4 5}] 2 []}",
 	} {
 		args := [][]byte{[]byte("QCLAIM"), []byte("q")}
 		for _, w := range wordsOf(request) {

@@ -35,7 +35,12 @@ func setValue(q *broker.Settings, k *broker.Setting, args [][]byte) {
 		}
 		*at = broker.Full(i)
 	case *[]byte:
-		*at = textArg(k.Name, args[0], 0, maxQueueName)
+		if *at = textArg(k.Name, args[0], 0, maxQueueName); k.None != "" && is(args[0], k.None) {
+			*at = nil
+		}
+		if err := broker.CheckShareBy(*at); k.Kind == broker.SettingShareBy && len(*at) > 0 && err != nil {
+			refuse("ERR %s: %v, got %q", k.Name, err, quoted(args[0]))
+		}
 	default:
 		setOrder(q, args)
 	}
@@ -55,6 +60,10 @@ func (s *session) show(q *broker.Settings, k *broker.Setting) {
 	case *broker.Full:
 		s.bulkString(at.String())
 	case *[]byte:
+		if len(*at) == 0 {
+			s.bulkString(k.None)
+			return
+		}
 		s.bulk(*at)
 	default:
 		s.mapHeader(len(q.Orders))
@@ -195,8 +204,8 @@ func qget(s *session, tx *broker.Tx, args [][]byte) error {
 	case !ok:
 		return broker.ErrUnknownQueue
 	}
-	table := broker.SettingsTable()
-	s.mapHeader(len(table) + 1)
+	table, unsorted := broker.SettingsTable(), tx.Unsorted(args[1])
+	s.mapHeader(len(table) + 1 + min(unsorted, 1))
 	for i := range table {
 		s.bulkString(table[i].Name)
 		s.show(&q, &table[i])
@@ -206,5 +215,9 @@ func qget(s *session, tx *broker.Tx, args [][]byte) error {
 		own = switchWords[len(switchWords)/2]
 	}
 	s.bulkString("own", own)
+	if unsorted > 0 {
+		s.bulkString("unsorted")
+		s.int(int64(unsorted))
+	}
 	return nil
 }

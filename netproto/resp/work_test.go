@@ -169,6 +169,7 @@ func settingsReply(kind, attempts, lease, letter, enum string) string {
 "alert-age" | :0
 "pause-in-until" | :0
 "pause-out-until" | :0
+"share-by" | "no"
 "own" | "yes"`)
 }
 
@@ -176,9 +177,9 @@ func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q max-attempts 0 dead-letter grave", "+OK\r\n")
-	c.ask("QGET q", settingsReply("*40", "0", "30000", "grave", "*0"))
+	c.ask("QGET q", settingsReply("*42", "0", "30000", "grave", "*0"))
 	c.ask("QSET q lease 5 dead-letter ", "+OK\r\n")
-	d.dial().resp3().ask("QGET q", settingsReply("%20", "0", "5", "", "%0"))
+	d.dial().resp3().ask("QGET q", settingsReply("%21", "0", "5", "", "%0"))
 	c.ask("TYPE q", "+list\r\n")
 	c.ask("EXISTS q grave", ":1\r\n")
 	c.ask("QUEUES", onTheWire(`*1 | "q"`))
@@ -256,7 +257,7 @@ func TestOrdersOfValuesAreShownAndEnd(t *testing.T) {
 	enum("[class [low standard performance lease] size [small large]]")
 	c.ask("QSET q enum size s", "+OK\r\n")
 	enum("[class [low standard performance lease] size [s]]")
-	d.dial().resp3().ask("QGET q", settingsReply("%20", "5", "5", "", `%2 | "class" | *4 | "low" | "standard" | "performance" | "lease" | "size" | *1 | "s"`))
+	d.dial().resp3().ask("QGET q", settingsReply("%21", "5", "5", "", `%2 | "class" | *4 | "low" | "standard" | "performance" | "lease" | "size" | *1 | "s"`))
 	c.ask("QSET q enum class ", "+OK\r\n")
 	c.ask("QSET q enum nothing ", "+OK\r\n")
 	enum("[size [s]]")

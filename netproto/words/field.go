@@ -139,7 +139,7 @@ var PacketFields = [PacketFieldCount]Field{
 	PacketOrigin:       {"origin", Text, "the queue where it died, if that has a `dead-letter` queue"},
 	PacketFirstClaim:   {"first-claim", Moment, "of QSHOW alone: when it was claimed first"},
 	PacketLastClaim:    {"last-claim", Moment, "of QSHOW alone: when it was claimed last"},
-	PacketBehind:       {"behind", Number, "of QSHOW alone: how many packets of the queue a take without options gets before it; not of priority 0"},
+	PacketBehind:       {"behind", Number, "of QSHOW alone: how many packets of the queue, or of its share, a take without options gets before it; not of priority 0"},
 	PacketWhy:          {"why", Text, "of QSHOW alone: why it is not delivered now, in a sentence"},
 }
 

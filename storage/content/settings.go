@@ -2,6 +2,7 @@ package content
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -33,6 +34,8 @@ type Settings struct {
 	AlertAge int64 // operators are told when the oldest ready packet is older than that; 0: never
 
 	PauseInUntil, PauseOutUntil int64 // when a pause ends, in Unix milliseconds; 0: it does not
+
+	ShareBy []byte // key, or ShareByTag and a tag's name; empty: the queue is not shared out
 }
 
 // Setting is a row of SettingsTable: all that the store, dumps, protocols and commands know of one
@@ -44,6 +47,7 @@ type Setting struct {
 	Default   int64    // where it is not 0, as above
 	Words     []string // of a choice, in the order of their numbers
 	By        string   // the command that changes it, and what that does; empty: QSET
+	None      string   // what people write for an empty text, besides nothing
 	Help      string   // a line for people
 
 	field byte // of the definition (FORMAT.md)
@@ -64,6 +68,7 @@ const (
 	SettingFlag                 // yes or no
 	SettingName                 // of a queue; empty: none
 	SettingOrders               // the values of tags, a tag at a time
+	SettingShareBy              // as CheckShareBy has it
 )
 
 const (
@@ -71,6 +76,8 @@ const (
 	MaxTime = 10 * 365 * 24 * 3600 * 1000
 	// MaxMoment is the latest moment that a client names, in Unix milliseconds: in the year 2109.
 	MaxMoment = 1<<42 - 1
+	// MaxShareTag bounds the name of the tag by which a queue is shared out, in bytes.
+	MaxShareTag = 255
 	// MaxBound bounds the bounds of a queue: JSON has no larger number.
 	MaxBound = 1 << 53
 )
@@ -116,6 +123,8 @@ var SettingsTable = []Setting{
 		field: 25, At: func(s *Settings) any { return &s.PauseInUntil }},
 	{Name: "pause-out-until", Kind: SettingMoment, High: MaxMoment, By: "QPAUSE, which says when a pause ends", Help: "when the pause of takes ends; 0: it does not, or there is none",
 		field: 26, At: func(s *Settings) any { return &s.PauseOutUntil }},
+	{Name: "share-by", Kind: SettingShareBy, None: "no", Help: "what has fair turns: key, or tag:NAME for the values of a tag; no: packets come by priority and age alone",
+		field: 27, At: func(s *Settings) any { return &s.ShareBy }},
 }
 
 // DefaultSettings returns the settings of a queue that has none of its own.
@@ -126,6 +135,17 @@ func DefaultSettings() (s Settings) {
 		}
 	}
 	return s
+}
+
+// ShareByTag begins a ShareBy that names a tag.
+const ShareByTag = "tag:"
+
+// CheckShareBy says what was expected, if a text that is not empty is no ShareBy.
+func CheckShareBy(text []byte) error {
+	if tag, ok := bytes.CutPrefix(text, []byte(ShareByTag)); ok && len(tag) > 0 && len(tag) <= MaxShareTag || string(text) == "key" {
+		return nil
+	}
+	return fmt.Errorf("expected no, key, or %sNAME with a tag's name of at most %d bytes", ShareByTag, MaxShareTag)
 }
 
 // IsZero reports whether a setting is 0, false or empty.
@@ -154,7 +174,7 @@ func (s *Settings) Clone() *Settings {
 		return nil
 	}
 	own := *s
-	own.DeadLetter = bytes.Clone(s.DeadLetter)
+	own.DeadLetter, own.ShareBy = bytes.Clone(s.DeadLetter), bytes.Clone(s.ShareBy)
 	own.Orders = slices.Clone(s.Orders)
 	for i, o := range own.Orders {
 		own.Orders[i].Values = slices.Clone(o.Values)

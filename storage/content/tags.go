@@ -16,14 +16,27 @@ func AppendTags(dst []byte, tags []Tag) []byte {
 }
 
 // CutTag returns the first tag of what AppendTags has appended, which is not empty, and the rest.
-func CutTag(tags string) (name, value, rest string) {
+func CutTag[T string | []byte](tags T) (name, value, rest T) {
 	name, rest = cutText(tags)
 	value, rest = cutText(rest)
 	return name, value, rest
 }
 
+// TagValue returns the value of one of the tags that AppendTags has appended; nil if it is not
+// there. What is left of them without that tag is before and behind.
+func TagValue(tags []byte, tag string) (value, before, behind []byte) {
+	for behind = tags; len(behind) > 0; {
+		at := len(tags) - len(behind)
+		var name []byte
+		if name, value, behind = CutTag(behind); string(name) == tag {
+			return value, tags[:at], behind
+		}
+	}
+	return nil, tags, nil
+}
+
 // cutText returns the text behind a length, and what follows it.
-func cutText(s string) (text, rest string) {
+func cutText[T string | []byte](s T) (text, rest T) {
 	n, i := 0, 0
 	for ; s[i] >= 0x80; i++ {
 		n |= int(s[i]&0x7f) << (7 * i)

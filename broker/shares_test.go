@@ -1,0 +1,278 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
+
+// shareBy shares q out.
+func (w *work) shareBy(by string) {
+	w.t.Helper()
+	s := broker.DefaultSettings()
+	s.ShareBy = []byte(by)
+	w.set(s)
+}
+
+// tenant pushes a packet to q that says its tenant in its key and in a tag.
+func (w *work) tenant(name string) broker.ID {
+	w.t.Helper()
+	return w.add(broker.PushRequest{Key: []byte(name), Payload: []byte(name), Tags: []content.Tag{{Name: "app", Value: "web"}, {Name: "tenant", Value: name}}})
+}
+
+// tenants claims n packets of q, and says whose they are.
+func (w *work) tenants(n int, f *broker.Filter) (names []string) {
+	w.t.Helper()
+	for _, j := range w.claim("q", broker.ClaimRequest{Selection: broker.Selection{End: broker.Oldest, Count: n, Filter: f}}) {
+		names = append(names, j.payload)
+	}
+	return names
+}
+
+func TestSharesTakeFairTurns(t *testing.T) {
+	for _, by := range []string{"key", "tag:tenant"} {
+		w := newWork(t)
+		w.shareBy(by)
+		for range 50 {
+			w.tenant("large")
+		}
+		for range 3 {
+			w.tenant("small")
+		}
+		if got := strings.Join(w.tenants(8, nil), " "); got != "large small large small large small large large" {
+			t.Errorf("%s: one claim of 8 took %s", by, got)
+		}
+	}
+}
+
+// The claims that a share has count across a start.
+func TestAShareThatHoldsClaimsWaitsForTheOthersAfterAStart(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("key")
+	for range 10 {
+		w.tenant("large")
+	}
+	w.tenants(4, nil)
+	for range 10 {
+		w.tenant("small")
+	}
+	w.restart()
+	if got := strings.Join(w.tenants(6, nil), " "); got != "small small small small large small" && got != "small small small small small large" {
+		t.Errorf("after the start a claim of 6 took %s", got)
+	}
+}
+
+// share-by comes in the middle of an incident: the packets that are there follow.
+func TestAFloodedQueueThatIsSharedOutServesTheOthers(t *testing.T) {
+	w := newWork(t)
+	for range 5000 {
+		w.tenant("large")
+	}
+	w.tenant("small")
+	w.shareBy("tag:tenant")
+	for w.b.round() {
+	}
+	if got := w.tenants(2, nil); !slices.Contains(got, "small") {
+		t.Errorf("the first two are %v", got)
+	}
+	w.shareBy("")
+	for w.b.round() {
+	}
+	w.tenant("small")
+	if got := w.tenants(3, nil); slices.Contains(got, "small") {
+		t.Errorf("without share-by the first three are %v, want none that was pushed last", got)
+	}
+}
+
+func TestAShareIsTakenListedAndPurgedByItsName(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("key")
+	for range 3 {
+		w.tenant("a")
+		w.tenant("b")
+	}
+	w.add(broker.PushRequest{Payload: []byte("none")})
+	for name, want := range map[string]string{"b": "b b", "": "none", "c": ""} {
+		if got := strings.Join(w.tenants(2, &broker.Filter{Share: []byte(name)}), " "); got != want {
+			t.Errorf("a claim of share %q took %q, want %q", name, got, want)
+		}
+	}
+	listed := func(f *broker.Filter) (names string) {
+		var from broker.Place
+		for more := true; more; {
+			var end broker.PageEnd
+			got := w.replied(func(tx *broker.Tx) (err error) {
+				var found broker.Found
+				found, end, err = tx.List([]byte("q"), broker.Page{State: broker.Ready, After: from, Count: 1, Filter: f})
+				return reply(w.c)(found, err)
+			})
+			for _, j := range got {
+				names += j.payload
+			}
+			from, more = end.Last, end.More
+		}
+		return names
+	}
+	if got := listed(nil) + "/" + listed(&broker.Filter{Share: []byte("b")}); got != "aaab/b" {
+		t.Errorf("listed %s", got)
+	}
+	purge := broker.Purge([]byte("q"), broker.Ready)
+	purge.Filter = &broker.Filter{Share: []byte("a")}
+	if n := w.bulk(purge); n != 3 || listed(nil) != "b" {
+		t.Errorf("%d of share a were deleted, left is %s", n, listed(nil))
+	}
+}
+
+func TestWhoWaitsForAShareGetsItsPackets(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("key")
+	r := &inbox{}
+	c := w.b.Attach(r, broker.Selection{})
+	s := broker.Selection{Filter: &broker.Filter{Share: []byte("b")}}
+	w.do(func(tx *broker.Tx) error {
+		return wait(tx, c, &shareWaiter{&blocked{c: c, t: t}, s}, s, 0, []byte("q"))
+	})
+	w.tenant("a")
+	w.barrier()
+	wantGot(t, "who waits for share b, and a packet of share a comes", r, "[]")
+	w.tenant("b")
+	w.barrier()
+	wantGot(t, "who waits for share b", r, "[[from q] [b]]")
+}
+
+// shareWaiter is a blocked pop that takes what it selects.
+type shareWaiter struct {
+	*blocked
+	s broker.Selection
+}
+
+func (w *shareWaiter) Ready(tx *broker.Tx, queue []byte) {
+	boxOf(w.c).say("from " + string(queue))
+	if err := reply(w.c)(tx.Pop(queue, w.s)); err != nil {
+		w.t.Errorf("a waiter that is ready cannot take: %v", err)
+	}
+}
+
+func TestWhatAQueueWithSharesRefuses(t *testing.T) {
+	w := newWork(t)
+	w.tenant("a")
+	do := func(fn func(tx *broker.Tx) error) error {
+		return w.b.Do(func(tx *broker.Tx) error { return tx.Atomic(func() error { return fn(tx) }) })
+	}
+	pop := func(f *broker.Filter) error {
+		return do(func(tx *broker.Tx) error {
+			_, err := tx.Pop([]byte("q"), broker.Selection{Filter: f})
+			return err
+		})
+	}
+	if err := pop(&broker.Filter{Share: []byte("a")}); !errors.Is(err, broker.ErrNoShares) {
+		t.Errorf("without share-by a pop of a share: %v", err)
+	}
+	w.shareBy("key")
+	var c broker.ListCursor
+	for what, fn := range map[string]func(tx *broker.Tx) error{
+		"Element":  func(tx *broker.Tx) error { _, err := tx.Element([]byte("q"), 0); return err },
+		"Elements": func(tx *broker.Tx) error { return tx.Elements([]byte("q"), 0, 1, &c) },
+		"SetAt":    func(tx *broker.Tx) error { _, err := tx.SetAt([]byte("q"), 0, []byte("x")); return err },
+		"InsertAt": func(tx *broker.Tx) error { _, err := tx.InsertAt([]byte("q"), 0, []byte("x")); return err },
+		"Trim":     func(tx *broker.Tx) error { return tx.Trim([]byte("q"), 0, 0) },
+		"Find": func(tx *broker.Tx) error {
+			_, err := tx.Find([]byte("q"), []byte("a"), broker.Newest, 0, 1, &c, nil)
+			return err
+		},
+		"RemoveValue": func(tx *broker.Tx) error {
+			_, err := tx.RemoveValue([]byte("q"), []byte("a"), broker.Newest, 0)
+			return err
+		},
+	} {
+		if err := do(fn); !errors.Is(err, broker.ErrByShares) {
+			t.Errorf("%s: %v, want that places are not known", what, err)
+		}
+	}
+	for i := range broker.MaxLanes + 1 {
+		w.add(broker.PushRequest{Key: fmt.Append(nil, i), Payload: []byte("job"), Tags: []content.Tag{{Name: "app", Value: "web"}}})
+	}
+	tag := broker.Term{Tag: "app", Value: "web"}
+	if err := pop(&broker.Filter{Terms: []broker.Term{tag}}); !errors.Is(err, broker.ErrManyShares) {
+		t.Errorf("a filter over more than %d shares: %v", broker.MaxLanes, err)
+	}
+	if err := pop(&broker.Filter{Terms: []broker.Term{tag}, Share: []byte("7")}); err != nil {
+		t.Errorf("a filter in one share: %v", err)
+	}
+	s := broker.DefaultSettings()
+	s.ShareBy = []byte("tag:tenant")
+	if err := w.b.Do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) }); err == nil {
+		t.Error("share-by changed with more shares than a change looks at")
+	}
+}
+
+// Takes of a queue that is shared out give the first packet of a share with the fewest claims,
+// whatever else happens; each packet comes once.
+func TestTakesGoByTheClaimsOfShares(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWork(t)
+		defer func() { _ = w.b.Close() }()
+		by := "key"
+		w.shareBy(by)
+		ready, claimed := map[string][]broker.ID{}, map[string][]job{}
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant")
+				ready[name] = append(ready[name], w.tenant(name))
+			},
+			"claim": func(t *rapid.T) {
+				n := rapid.IntRange(1, 5).Draw(t, "count")
+				left := 0
+				for _, ids := range ready {
+					left += len(ids)
+				}
+				got := w.claim("q", broker.ClaimRequest{Selection: broker.Selection{End: broker.Oldest, Count: n}})
+				if len(got) != min(n, left) {
+					t.Fatalf("claimed %d of %d", len(got), left)
+				}
+				for _, j := range got {
+					for other, ids := range ready {
+						if len(ids) > 0 && len(claimed[other]) < len(claimed[j.payload]) {
+							t.Fatalf("a packet of %s was claimed, which holds %d, and %s waits with %d", j.payload, len(claimed[j.payload]), other, len(claimed[other]))
+						}
+					}
+					if len(ready[j.payload]) == 0 || ready[j.payload][0] != j.ID {
+						t.Fatalf("packet %d of %s was claimed, want the first of %v", j.ID, j.payload, ready[j.payload])
+					}
+					ready[j.payload], claimed[j.payload] = ready[j.payload][1:], append(claimed[j.payload], j)
+				}
+			},
+			"end": func(t *rapid.T) {
+				name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant")
+				if len(claimed[name]) == 0 {
+					t.Skip("holds nothing")
+				}
+				j := claimed[name][0]
+				claimed[name] = claimed[name][1:]
+				if rapid.Bool().Draw(t, "acknowledges") {
+					if err := w.ack(j); err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+				w.nacked(j, broker.Nack{Uncounted: true}, broker.Ready)
+				ready[name] = append(ready[name], j.ID)
+				slices.Sort(ready[name])
+			},
+			"share by": func(t *rapid.T) {
+				by = rapid.SampledFrom([]string{"key", "tag:tenant"}).Draw(t, "by")
+				w.shareBy(by)
+				for w.b.round() {
+				}
+			},
+			"restart": func(*rapid.T) { w.restart() },
+		})
+	})
+}

@@ -1,0 +1,28 @@
+package recovery
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
+
+// ShareRule returns the rule of the index for content.Settings.ShareBy; nil if that is empty.
+func ShareRule(shareBy []byte) *index.ShareRule {
+	tag, byTag := strings.CutPrefix(string(shareBy), content.ShareByTag)
+	switch {
+	case len(shareBy) == 0:
+		return nil
+	case !byTag:
+		return &index.ShareRule{By: string(shareBy)}
+	}
+	return &index.ShareRule{
+		By:   string(shareBy),
+		Name: func(tags []byte) []byte { value, _, _ := content.TagValue(tags, tag); return value },
+		Rest: func(tags []byte) []byte {
+			_, before, behind := content.TagValue(tags, tag)
+			return slices.Concat(before, behind)
+		},
+	}
+}
