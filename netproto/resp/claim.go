@@ -37,6 +37,7 @@ func (t *take) parse(s *session, args [][]byte) {
 		{&words.BLOCK, &t.block},
 		{&words.CONSUMER, consumer},
 		{&words.FILTER, &f},
+		{&words.SHARE, &f.share},
 		{&words.MATCH, &f.match},
 		{&words.NEWEST, &newest},
 		{&words.OLDEST, &oldest},

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,9 +10,10 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// filter is what chooses packets by their tags: FILTER tag op value, several times, and MATCH ALL
-// or MATCH ANY n.
+// filter is what chooses packets by their share and their tags: SHARE name, FILTER tag op value,
+// several times, and MATCH ALL or MATCH ANY n.
 type filter struct {
+	share []byte // nil: not given
 	terms []broker.Term
 	match match
 }
@@ -96,16 +98,19 @@ func (f *filter) check() {
 
 // broker is the filter that was given; nil if none was. It has its own copy of the arguments.
 func (f *filter) broker() *broker.Filter {
-	if len(f.terms) == 0 {
+	if len(f.terms) == 0 && f.share == nil {
 		return nil
 	}
-	return &broker.Filter{Terms: f.terms, Least: int(f.match.least)}
+	return &broker.Filter{Terms: f.terms, Least: int(f.match.least), Share: bytes.Clone(f.share)}
 }
 
 // filterWords is a filter as a request has it; nothing for none.
 func filterWords(f *broker.Filter) (words []string) {
 	if f == nil {
 		return nil
+	}
+	if f.Share != nil {
+		words = append(words, "SHARE", string(f.Share))
 	}
 	for _, t := range f.Terms {
 		words = append(words, "FILTER", t.Tag, operators[t.Op], t.Value)

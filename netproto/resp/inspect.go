@@ -54,6 +54,7 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 		option{&words.COUNT, &count},
 		option{&words.CURSOR, &cursor},
 		option{&words.STATE, &state},
+		option{&words.SHARE, &f.share},
 		option{&words.FILTER, &f},
 		option{&words.MATCH, &f.match},
 	)

@@ -63,7 +63,7 @@ func (s *session) slice(tx *broker.Tx, args [][]byte, begin func() *broker.Bulk,
 	if s.sliced == nil {
 		var f filter
 		dryRun := false
-		takes = append(takes, option{&words.FILTER, &f}, option{&words.MATCH, &f.match}, option{&words.DRYRUN, &dryRun})
+		takes = append(takes, option{&words.SHARE, &f.share}, option{&words.FILTER, &f}, option{&words.MATCH, &f.match}, option{&words.DRYRUN, &dryRun})
 		parseOptions(args, takes...)
 		s.sliced, s.slicing = begin(), s.cmd
 		s.sliced.Filter, s.sliced.DryRun = f.broker(), dryRun

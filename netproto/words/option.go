@@ -84,6 +84,7 @@ var (
 
 	FILTER      = Option{Word: "FILTER", Values: "tag op value", Many: true}
 	MATCH       = Option{Word: "MATCH", Values: "ALL | MATCH ANY n", Low: 1, High: 64, Needs: &FILTER}
+	SHARE       = Option{Word: "SHARE", Values: "name", High: maxName}
 	STATE       = Option{Word: "STATE", Values: "state"}
 	CURSOR      = Option{Word: "CURSOR", Values: "c", Low: 1, High: 128}
 	OLDER       = Option{Word: "OLDER", Values: "ms", High: maxTime}
@@ -97,15 +98,15 @@ var options = map[string][]*Option{
 	"QPUSH":    {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &UNIQUE, &WINDOW, &BLOCK},
 	"QMPUSH":   {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &BLOCK},
 	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &UNIQUE, &QLOADWINDOW, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
-	"QPOP":     {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &FILTER, &MATCH, &BLOCK},
-	"QCLAIM":   {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &FILTER, &MATCH, &LEASE, &CONSUMER, &BLOCK},
+	"QPOP":     {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &BLOCK},
+	"QCLAIM":   {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &LEASE, &CONSUMER, &BLOCK},
 	"QNACK":    {&DELAY, &AT, &DEAD, &REASON, &UNCOUNTED},
 	"QPEEK":    {&COUNT},
-	"QLIST":    {&STATE, &FILTER, &MATCH, &CURSOR, &COUNT},
-	"QMOVE":    {&STATE, &COUNT, &FILTER, &MATCH, &DRYRUN},
-	"QPURGE":   {&STATE, &FILTER, &MATCH, &DRYRUN},
-	"QHARVEST": {&OLDER, &CONSUMER, &FILTER, &MATCH, &DRYRUN},
-	"QREDRIVE": {&COUNT, &TO, &FILTER, &MATCH, &DRYRUN},
+	"QLIST":    {&STATE, &SHARE, &FILTER, &MATCH, &CURSOR, &COUNT},
+	"QMOVE":    {&STATE, &COUNT, &SHARE, &FILTER, &MATCH, &DRYRUN},
+	"QPURGE":   {&STATE, &SHARE, &FILTER, &MATCH, &DRYRUN},
+	"QHARVEST": {&OLDER, &CONSUMER, &SHARE, &FILTER, &MATCH, &DRYRUN},
+	"QREDRIVE": {&COUNT, &TO, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QRUN":     {&DELAY, &AT},
 	"QUEUES":   {&QUEUESMATCH},
 }
