@@ -27,15 +27,19 @@ type listPlace struct {
 	after broker.Place
 }
 
-const listCursor = "%d:%d:%d"
+// The forms of a cursor: shareCursor is of a packet of a share, but for the empty one.
+const (
+	listCursor  = "%d:%d:%d"
+	shareCursor = listCursor + ":%d"
+)
 
 // parseListPlace reads a cursor. 0, and no text, stand for the beginning, which is at a state.
 func parseListPlace(cursor []byte, begin broker.State) (p listPlace) {
 	if len(cursor) == 0 || string(cursor) == "0" {
 		return listPlace{state: begin}
 	}
-	_, err := fmt.Sscanf(string(cursor), listCursor, &p.state, &p.after.Priority, &p.after.Seq)
-	if err != nil || p.String() != string(cursor) || p.state < broker.Ready || p.state > broker.Damaged {
+	n, _ := fmt.Sscanf(string(cursor), shareCursor, &p.state, &p.after.Priority, &p.after.Seq, &p.after.Share)
+	if n < 3 || p.String() != string(cursor) || p.state < broker.Ready || p.state > broker.Damaged {
 		refuse("ERR CURSOR: expected one that QLIST replied with, or 0, got %q", quoted(cursor))
 	}
 	return p
@@ -43,6 +47,9 @@ func parseListPlace(cursor []byte, begin broker.State) (p listPlace) {
 
 // String is the cursor.
 func (p listPlace) String() string {
+	if p.after.Share != 0 {
+		return fmt.Sprintf(shareCursor, uint8(p.state), p.after.Priority, p.after.Seq, p.after.Share)
+	}
 	return fmt.Sprintf(listCursor, uint8(p.state), p.after.Priority, p.after.Seq)
 }
 

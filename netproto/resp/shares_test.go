@@ -1,0 +1,85 @@
+package resp
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// tenants claims packets of q, and says their payloads.
+func (c *conn) tenants(words string) string {
+	c.t.Helper()
+	c.send(request(strings.Fields("QCLAIM q CONSUMER w " + words)...))
+	return c.payloads()
+}
+
+// pagesOf lists q a page at a time.
+func (c *conn) pagesOf(words string) (all []string) {
+	c.t.Helper()
+	for cursor := ""; cursor != "0"; {
+		c.send(request(strings.Fields(fmt.Sprintf("QLIST q CURSOR %s %s", cmp.Or(cursor, "0"), words))...))
+		c.want("*2\r\n")
+		cursor = c.value()
+		all = append(all, strings.Fields(c.payloads())...)
+	}
+	return all
+}
+
+// One tenant with many packets does not keep another waiting, by whatever door it takes.
+func TestSharesOfAQueueTakeTurnsAtEachDoor(t *testing.T) {
+	for door, take := range map[string]func(c *conn) string{
+		"QCLAIM": func(c *conn) string { return c.tenants("COUNT 4") },
+		"QPOP":   func(c *conn) string { c.send(request("QPOP", "q", "COUNT", "4")); return c.payloads() },
+		"LPOP":   func(c *conn) string { c.send(request("LPOP", "q", "4")); return strings.Trim(c.value(), "[]") },
+		"RPOP":   func(c *conn) string { c.send(request("RPOP", "q", "4")); return strings.Trim(c.value(), "[]") },
+		"LMOVE": func(c *conn) string {
+			var got []string
+			for range 4 {
+				c.send(request("LMOVE", "q", "other", "RIGHT", "LEFT"))
+				got = append(got, c.value())
+			}
+			return strings.Join(got, " ")
+		},
+	} {
+		c := newDoor(t, Config{}).dial()
+		c.ask("QSET q share-by tag:tenant", "+OK\r\n")
+		for i := range 20 {
+			c.ask("QPUSH q large TAG tenant large", bulkReply(fmt.Sprint(i+1)))
+		}
+		c.ask("QPUSH q small TAG tenant small", bulkReply("21"))
+		c.ask("QPUSH q small TAG tenant small", bulkReply("22"))
+		if got := take(c); strings.Count(got, "small") != 2 {
+			t.Errorf("%s took %s first", door, got)
+		}
+	}
+}
+
+func TestOneShareIsTakenListedAndPurged(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QCLAIM q SHARE a", onTheWire("*0"))
+	for i, tenant := range strings.Fields("a b a b c") {
+		c.ask(fmt.Sprintf("QPUSH q %s%d KEY %s", tenant, i, tenant), bulkReply(fmt.Sprint(i+1)))
+	}
+	c.ask("QCLAIM q SHARE a", "-ERR queue has no shares: set its share-by first\r\n")
+	c.ask("QSET q share-by KEY", `-ERR share-by: expected no, key, or tag:NAME with a tag's name of at most 255 bytes, got "KEY"`+"\r\n")
+	c.ask("QSET q share-by tag:", `-ERR share-by: expected no, key, or tag:NAME with a tag's name of at most 255 bytes, got "tag:"`+"\r\n")
+	c.ask("QSET q share-by key", "+OK\r\n")
+	c.ask("LRANGE q 0 -1", "-ERR places in a list are not known in a queue with share-by: its shares take turns\r\n")
+	c.ask("LLEN q", ":5\r\n")
+	if got := c.tenants("SHARE b COUNT 9"); got != "b1 b3" {
+		t.Errorf("share b gave %s", got)
+	}
+	for count := 1; count < 4; count++ {
+		for words, want := range map[string]string{"STATE ready": "a0 a2 c4", "": "a0 a2 c4 b1 b3", "SHARE a": "a0 a2", "SHARE b": "b1 b3", "SHARE none": ""} {
+			if got := strings.Join(c.pagesOf(fmt.Sprintf("%s COUNT %d", words, count)), " "); got != want {
+				t.Errorf("QLIST %s COUNT %d lists %s, want %s", words, count, got, want)
+			}
+		}
+	}
+	c.ask("QPURGE q SHARE a", ":2\r\n")
+	c.ask("QSET q share-by NO", "+OK\r\n")
+	if got := strings.Join(c.pagesOf("STATE ready"), " "); got != "c4" {
+		t.Errorf("left is %s", got)
+	}
+}
