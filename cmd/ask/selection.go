@@ -10,8 +10,9 @@ import (
 // ErrNothing means that a queue has nothing to select.
 var ErrNothing = errors.New("nothing")
 
-// selection is the flags of a command that selects packets by their tags.
+// selection is the flags of a command that selects packets by their tags, and by their share.
 type selection struct {
+	Share    *string  `placeholder:"NAME" help:"Only packets of this share of a queue with share-by: those with this key, or this value of its tag."`
 	Filter   []string `placeholder:"TAG<=VALUE" sep:"none" help:"Only packets for which this is true, with one of = != < <= > >=. A packet without the tag never matches. May be given more than once."`
 	MatchAny int      `word:"MATCH" placeholder:"N" help:"Packets for which N or more of the filters are true (default: all of them)."`
 }
@@ -33,7 +34,7 @@ func (s *selection) options() (all []client.Option) {
 		filter, _ := client.ParseFilter(text) // Validate has read it before
 		all = append(all, filter)
 	}
-	return append(all, unlessZero(s.MatchAny, client.MatchAny)...)
+	return append(append(all, unlessZero(s.MatchAny, client.MatchAny)...), given(s.Share, client.InShare)...)
 }
 
 // when is an option if something is so, else none.

@@ -65,6 +65,20 @@ func TestPopSelects(t *testing.T) {
 	}
 }
 
+func TestAClaimOfOneShareGetsNoOther(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "set", "q", "share-by=key")
+	for _, key := range []string{"a", "b", "b"} {
+		s.must(t, "push", "q", "of "+key, "--key", key)
+	}
+	if got := s.must(t, "pop", "q", "--share", "b", "--count", "9"); got != "of b\nof b\n" {
+		t.Errorf("pop printed %q", got)
+	}
+	if got := s.must(t, "purge", "q", "--share", "a", "--yes"); !strings.HasPrefix(got, "1") {
+		t.Errorf("purge printed %q", got)
+	}
+}
+
 func TestAUniquePushPrintsTheFirstId(t *testing.T) {
 	s := serve(t, t.TempDir())
 	first := s.must(t, "push", "q", "a", "--unique", "u", "--id")

@@ -151,6 +151,11 @@ func TestFiltersSelect(t *testing.T) {
 	if len(got) != 1 || string(got[0].Payload) != "low" {
 		t.Errorf("claimed %v", got)
 	}
+	want(t, "setting share-by", c.Set(ctx, "q", "share-by", "tag:class"), nil)
+	got = must(c.Claim(ctx, "q", client.InShare("high"), client.Count(9)))(t)
+	if len(got) == 0 || string(got[0].Payload) != "high" {
+		t.Errorf("of share high claimed %v", got)
+	}
 	if _, err := c.Claim(ctx, "q", client.Where("class", "~", "low")); !errors.Is(err, client.ErrInvalid) {
 		t.Errorf("an unknown operator gives %v", err)
 	}

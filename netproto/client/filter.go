@@ -34,5 +34,10 @@ func (f Filter) add(r *request) {
 
 var operators = map[string]string{"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
+// InShare selects the packets of one share of a queue that has share-by: those with that key, or
+// that value of the tag. "" is the share of those without. It is an option of the same calls as a
+// Filter.
+func InShare(name string) Option { return says("SHARE", name) }
+
 // MatchAny selects packets for which n or more of the filters are true. All must be unless given.
 func MatchAny(n int) Option { return says("MATCH", "ANY", n) }

@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"fmt"
+	"net/url"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -108,6 +109,18 @@ func TestCountsOfErrorsAreThoseOfTheListAlsoOnItsSecondPage(t *testing.T) {
 	tb.goes("#/queue?db=0&name=mails&state=dead&tags=a=1")
 	tb.sees("No packets are dead with these tags")
 	tb.until("!document.querySelector('.errors').textContent")
+}
+
+func TestPacketsOfOneShareAreListed(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QSET", "mails", "share-by", "tag:tenant")
+	for i, tenant := range []string{"acme corp", "other", "acme corp"} {
+		s.ask("QPUSH", "mails", "x", "TAG", "tenant", tenant, "TAG", "n", i)
+	}
+	tb := open(t, s.page+"#/queue?db=0&name=mails&state=ready&tags="+url.QueryEscape(`share:"acme corp"`))
+	tb.sees("2 packets")
+	tb.goes("#/queue?db=0&name=mails&state=ready&tags=" + url.QueryEscape(`n>0 share:"acme corp"`))
+	tb.sees("1 packet")
 }
 
 func TestAKeyOfDigitsThatIsNoIDIsFound(t *testing.T) {

@@ -1,4 +1,5 @@
-// Words such as class=high size<=10 name="a b" choose packets by their tags, as FILTER does.
+// Words such as class=high size<=10 name="a b" choose packets by their tags, as FILTER does, and
+// share:acme by their share, as SHARE does.
 
 const operators = { "=": "eq", "!=": "ne", "<=": "le", ">=": "ge", "<": "lt", ">": "gt" };
 
@@ -6,12 +7,13 @@ const operators = { "=": "eq", "!=": "ne", "<=": "le", ">=": "ge", "<": "lt", ">
 export function filterWords(words) {
   const all = [];
   const rest = words.trim();
-  const one = /\s*([^\s=!<>"]+|"[^"]*")(!=|<=|>=|=|<|>)("[^"]*"|\S*)/gy;
+  const one = /\s*(?:share:("[^"]*"|\S*)|([^\s=!<>"]+|"[^"]*")(!=|<=|>=|=|<|>)("[^"]*"|\S*))/gy;
   let end = 0;
   for (let m; (m = one.exec(rest)); end = one.lastIndex) {
     const plain = (s) => s.startsWith('"') ? s.slice(1, -1) : s;
-    all.push("FILTER", plain(m[1]), operators[m[2]], plain(m[3]));
+    if (m[1] !== undefined) all.push("SHARE", plain(m[1]));
+    else all.push("FILTER", plain(m[2]), operators[m[3]], plain(m[4]));
   }
-  if (rest.slice(end).trim()) throw new Error('tags: expected such as class=high size<=10 name="a b", got ' + rest.slice(end).trim());
+  if (rest.slice(end).trim()) throw new Error('tags: expected such as class=high size<=10 name="a b" share:acme, got ' + rest.slice(end).trim());
   return all;
 }
