@@ -153,7 +153,8 @@ func (x *Index) changeQueue(id uint32, e *entry, to QueueID) {
 		x.setUnique(id, e, to, unique)
 		x.linkUnique(id, e)
 	}
-	x.changeLane(e, to, key)
+	tags := []byte(x.lanes.at(uint32(e.lane)).tags)
+	x.changeLane(e, to, x.shareFor(to, key, tags), tags)
 }
 
 // SetRef sets the caller's reference if the packet with this number still has this sequence. So a

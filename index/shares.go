@@ -67,7 +67,8 @@ type sharing struct {
 	keepsWorst bool
 	worst      []laneHead // of all lanes, as laneHeaps has them
 	bands      [len(BandStarts)]int
-	scratch    []byte
+	scratch    []byte // tags on their way to the rule
+	key, tags  []byte // of a packet that SortShares looks at
 
 	unsorted int    // packets that SortShares has to look at, at most
 	claims   Place  // it has passed the claimed ones up to here
@@ -174,16 +175,17 @@ func (x *Index) SortShares(q QueueID, n int) (more bool) {
 // sortPacket brings a packet to the share that it belongs to.
 func (x *Index) sortPacket(q QueueID, id uint32) {
 	e := x.entries.at(id)
-	var key []byte
-	if e.group != 0 {
-		key = x.keys.appendKey(nil, e.group)
+	l, sh := x.lanes.at(uint32(e.lane)), x.queues.at(uint32(q)).shares
+	if sh.key = sh.key[:0]; e.group != 0 && sh.rule != nil && sh.rule.Name == nil {
+		sh.key = x.keys.appendKey(sh.key, e.group)
 	}
-	l := x.lanes.at(uint32(e.lane))
-	if x.shareFor(q, key, []byte(l.tags)) == l.share {
+	sh.tags = append(sh.tags[:0], l.tags...)
+	s := x.shareFor(q, sh.key, sh.tags)
+	if s == l.share {
 		return
 	}
 	x.unlink(id, e)
-	x.changeLane(e, q, key)
+	x.changeLane(e, q, s, sh.tags)
 	x.link(id, e)
 }
 
@@ -317,11 +319,9 @@ func (x *Index) shareFor(q QueueID, key, tags []byte) *share {
 	return s
 }
 
-// changeLane makes a packet that is not linked one of the lane of a queue that is for it.
-func (x *Index) changeLane(e *entry, to QueueID, key []byte) {
-	l := x.lanes.at(uint32(e.lane))
-	tags := []byte(l.tags)
-	lane := x.laneFor(to, x.shareFor(to, key, tags), tags, l.wide)
+// changeLane makes a packet that is not linked one of a share of a queue. tags are its own.
+func (x *Index) changeLane(e *entry, to QueueID, s *share, tags []byte) {
+	lane := x.laneFor(to, s, tags, x.lanes.at(uint32(e.lane)).wide)
 	x.leaveLane(e)
 	x.joinLane(e, lane)
 }
