@@ -259,3 +259,39 @@ func BenchmarkNextSkip(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkShares shows the cost of one push, claim and end of a packet in a queue with many shares,
+// each with three packets that wait. Of 0 shares it is a queue that is not shared out.
+func BenchmarkShares(b *testing.B) {
+	for _, shares := range []int{0, 1000, 100_000} {
+		b.Run(fmt.Sprintf("shares=%d", shares), func(b *testing.B) {
+			x := New()
+			q := x.AddQueue()
+			if shares > 0 {
+				x.ShareBy(q, &ShareRule{})
+			}
+			n := max(shares, 1000)
+			keys := make([][]byte, n)
+			for i := range keys {
+				keys[i] = fmt.Append(nil, "tenant ", i)
+			}
+			seq := uint64(0)
+			push := func() {
+				seq++
+				x.Push(Entry{Queue: q, Priority: 1, Seq: seq, Key: keys[seq*7919%uint64(n)], Size: 128}, 0)
+			}
+			for range 3 * n {
+				push()
+			}
+			s := Selection{End: Oldest, Claims: true}
+			b.ResetTimer()
+			for range b.N {
+				push()
+				p, _ := x.Best(q, s)
+				x.Take(p.ID)
+				x.SetState(p.ID, Claimed, 1)
+				x.Remove(p.ID)
+			}
+		})
+	}
+}
