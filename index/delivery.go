@@ -9,6 +9,7 @@ type Delivery struct {
 	Origin                uint32 // where the packet died and was moved from: the caller's own number
 	Attempts              uint16 // claims so far
 	Stored                uint8  // the caller's own: which records of it the store has
+	Cancelled             bool   // the caller's own: the packet goes when its claim ends
 }
 
 func (d *Delivery) freeLink() *uint32 { return &d.Consumer }

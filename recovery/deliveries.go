@@ -73,6 +73,7 @@ func (r *restorer) apply(d *Delivery, e *index.Entry, dropped bool) {
 	d.Keep = true
 	e.Delivery = index.Delivery{
 		Token: d.Token, FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Origin: d.Origin, Attempts: d.Attempts, Stored: uint8(d.Stored),
+		Cancelled: d.Cancelled && d.State == content.Claimed, // else an older version has ended the claim
 	}
 	if d.Consumer != 0 && !dropped {
 		e.Delivery.Consumer = r.worker(e.Queue, d.Consumer, d.LastClaim)

@@ -126,6 +126,18 @@ func TestAPacketKeepsAllThatWasTriedWithIt(t *testing.T) {
 	}
 }
 
+func TestOnlyAClaimIsCancelled(t *testing.T) {
+	s := triedSource(2, func(i int, d *content.Delivery) {
+		d.Cancelled, d.State = true, []content.State{content.Claimed, content.Ready}[i]
+	})
+	state := restore(t, s)
+	for i, want := range []bool{true, false} {
+		if _, d := found(t, state, base+uint64(i)); d.Cancelled != want {
+			t.Errorf("packet %d is cancelled: %v, want %v", i, d.Cancelled, want)
+		}
+	}
+}
+
 // recount counts the delivery states again.
 func (s *source) recount() {
 	s.control.Deliveries, s.control.DeliveryHash = 0, 0

@@ -40,6 +40,7 @@ type Delivery struct {
 	Attempts              uint16
 	State                 content.State
 	Stored                content.Stored
+	Cancelled             bool
 	Matched               bool // a packet with this identity was there
 	Keep                  bool // the caller's own
 }
@@ -61,6 +62,7 @@ func (s *Deliveries) Add(d *content.Delivery, stored content.Stored, consumer ui
 	s.List = append(s.List, Delivery{
 		Identity: d.Identity, Token: d.Token, Until: d.Until, Expiry: d.Expiry, FirstClaim: d.FirstClaim, LastClaim: d.LastClaim,
 		Consumer: consumer, Origin: d.Origin, Attempts: uint16(min(d.Attempts, 0xffff)), State: d.State, Stored: stored,
+		Cancelled: d.Cancelled,
 	})
 }
 

@@ -30,6 +30,7 @@ type Delivery struct {
 	Consumer              string // of the last claim
 	Origin                uint32 // the queue where the packet died and was moved from; 0: none
 	Expiry                int64  // of the packet; 0 is none
+	Cancelled             bool   // of a claimed packet: it goes when its claim ends
 	Rest                  Rest
 
 	// The notes, which are records of their own. Empty: there is none, or it was not asked for.
@@ -97,6 +98,7 @@ const (
 	stateOrigin     = 8
 	stateExpiry     = 9
 	stateState      = 10
+	stateCancelled  = 11
 )
 
 // AppendDelivery appends the record of d; the identity is in the key.
@@ -111,6 +113,9 @@ func AppendDelivery(dst []byte, d *Delivery) []byte {
 	w.uint(stateOrigin, uint64(d.Origin))
 	w.int(stateExpiry, d.Expiry)
 	w.uint(stateState, uint64(max(d.State, Ready)))
+	if d.Cancelled {
+		w.b = appendBool(w.field(stateCancelled), true)
+	}
 	w.rest(d.Rest)
 	return w.end()
 }
@@ -147,6 +152,8 @@ func DecodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 			d.Origin = r.uint32()
 		case stateExpiry:
 			d.Expiry = r.int()
+		case stateCancelled:
+			d.Cancelled = r.bool()
 		default:
 			r.keep(&d.Rest)
 		}

@@ -245,7 +245,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add(appendHead(nil, &Packet{Key: []byte{}, Payload: make([]byte, 2000)}))
 	f.Add(AppendItem(nil, &Item{Kind: String, Name: []byte("name"), Version: 7, Expiry: 5, Value: []byte("value")}))
 	f.Add(AppendFlush(nil, Flush{{Keys: 300, Queues: 7}}))
-	f.Add(AppendDelivery(nil, &Delivery{State: Claimed, Until: 1 << 40, Attempts: 7, Token: 1 << 63, Consumer: "me", Origin: 9}))
+	f.Add(AppendDelivery(nil, &Delivery{State: Claimed, Until: 1 << 40, Attempts: 7, Token: 1 << 63, Consumer: "me", Origin: 9, Cancelled: true}))
 	f.Add(AppendQueue(nil, &Queue{Name: []byte("q"), Settings: &Settings{
 		MaxAttempts: 5, DeadLetter: []byte("dead"), Bound: 1000, Full: FullDrop, Closed: true, Orders: []Order{{"class", []string{"low", "high"}}},
 	}}))
@@ -318,7 +318,7 @@ func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
 
 func TestStatesHeadsAndFieldsKeepWhatALaterVersionWrote(t *testing.T) {
 	rest := Rest{Bytes: "\x1b\xcd\x01\x00\x1d\xa1x", Fields: 2}
-	for _, d := range []Delivery{{Identity: 1, State: Claimed, Until: 5, Attempts: 1, Token: 7, Consumer: "me"}, {Identity: 2, State: Ready}} {
+	for _, d := range []Delivery{{Identity: 1, State: Claimed, Until: 5, Attempts: 1, Token: 7, Consumer: "me"}, {Identity: 2, State: Ready}, {Identity: 3, State: Claimed, Cancelled: true}} {
 		d.Rest = rest
 		var got Delivery
 		if err := DecodeDelivery(AppendDelivery(nil, &d), d.Identity, &got); err != nil || got != d {
