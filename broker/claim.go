@@ -87,13 +87,13 @@ func (m *Machine) setDelivery(p index.Packet, d index.Delivery, s State, until i
 	d.Stored |= uint8(content.StoredDelivery)
 	m.ix.SetDelivery(p.ID, d)
 	m.ix.SetState(p.ID, s, until)
-	if s == Claimed {
+	if s == Claimed && until != 0 {
 		until = m.wall(until)
 	}
 	m.open.ops.PutDelivery(&content.Delivery{
 		Identity: p.Identity, State: content.State(s), Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
 		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: m.consumers.name(d.Consumer),
-		Origin: d.Origin, Expiry: p.Expiry, Rest: m.rests.States[p.Identity],
+		Origin: d.Origin, Expiry: p.Expiry, Cancelled: d.Cancelled, Rest: m.rests.States[p.Identity],
 	}, stored)
 }
 
@@ -144,7 +144,8 @@ func (tx *Tx) useClaim(name []byte, r Receipt) (q *queue, p index.Packet, d inde
 }
 
 // Ack ends claims: their packets are done. It returns how many of the receipts were good. If none
-// was, it returns ErrStale, and ErrUnknownQueue if there is no such queue.
+// was, it returns ErrStale, and ErrUnknownQueue if there is no such queue. A packet that was
+// cancelled goes as such, and its receipt was good.
 func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	m := tx.m
 	q, err := tx.open(name, known|changes)
@@ -162,18 +163,32 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 			return 0, err
 		}
 	}
+	acked := 0
 	for _, r := range receipts {
-		if p, d, ok := m.claimed(q, r); ok {
+		p, d, ok := m.claimed(q, r)
+		if !ok {
+			continue
+		}
+		if good++; !m.endCancelled(q, p, d) {
 			m.finish(q, p, d)
-			good++
+			acked++
 		}
 	}
 	if good == 0 {
 		return 0, ErrStale
 	}
-	m.count(q, &q.counters.Acked, &m.totals.Acked, good)
+	m.count(q, &q.counters.Acked, &m.totals.Acked, acked)
 	m.changed(q)
 	return good, nil
+}
+
+// endCancelled ends a packet that was cancelled while it was claimed. It returns false for any
+// other.
+func (m *Machine) endCancelled(q *queue, p index.Packet, d index.Delivery) bool {
+	if d.Cancelled {
+		m.dropNow(q, []index.Packet{p}, EventCancelled)
+	}
+	return d.Cancelled
 }
 
 // finish ends a packet that was acknowledged. A queue that retains such keeps it for a while.
@@ -195,9 +210,12 @@ func (m *Machine) finish(q *queue, p index.Packet, d index.Delivery) {
 }
 
 // Extend lets the lease of a claim end in lease milliseconds, and returns that moment. ErrStale,
-// ErrUnknownQueue.
+// ErrCancelled, ErrUnknownQueue.
 func (tx *Tx) Extend(name []byte, r Receipt, lease int64) (end int64, err error) {
 	_, p, d, err := tx.useClaim(name, r)
+	if err == nil && d.Cancelled {
+		err = ErrCancelled
+	}
 	if err != nil {
 		return 0, err
 	}

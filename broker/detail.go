@@ -21,6 +21,12 @@ const (
 	Damaged = index.Damaged
 )
 
+// What Nack says of a packet that is in no state any more.
+const (
+	Expired   State = 0
+	Cancelled State = Damaged + 1
+)
+
 // ID is a packet's number in the whole store. It keeps it wherever it goes. Clients see it as an
 // opaque string. It counts from 1 up at the newest end, and from -1 down at the oldest one. Tokens
 // are of the same count, so they rise over the whole store. Only older versions gave 0.
@@ -44,6 +50,7 @@ type Detail struct {
 	Attempts              int   // claims so far
 	Token                 int64 // of the present claim; 0: it is not claimed
 	LeaseEnd              int64 // of the present claim; 0 as well if the lease has no end
+	Cancelled             bool  // it is claimed, and gone when the claim ends
 	FirstClaim, LastClaim int64
 	Consumer              string // of the last claim
 	Origin                string // the queue where it died and was moved from
@@ -67,7 +74,7 @@ func (m *Machine) detail(q *queue, p index.Packet) {
 	case index.Delayed:
 		e.NotBefore = p.Until
 	case index.Claimed:
-		e.Token, e.LeaseEnd = int64(d.Token-middle), m.wall(p.Until)
+		e.Token, e.LeaseEnd, e.Cancelled = int64(d.Token-middle), m.wall(p.Until), d.Cancelled
 	case index.Dead:
 		e.Died = p.Until
 		if keep := settingsOf(q).RetainDead; keep > 0 {

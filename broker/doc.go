@@ -72,8 +72,8 @@
 //	to push    CheckSize, Push, PushAll (push.go), Load (load.go)
 //	to take    Pop (pop.go), Claim, Ack, Extend, Progress (claim.go), Nack (return.go)
 //	by key     UpdatePriority, PopKey, PeekKey, PriorityOf (priority.go)
-//	by id      DeletePackets, MovePackets, SetPriority, Reschedule, RedrivePacket; a Bulk is of
-//	           many (each.go)
+//	by id      DeletePackets, MovePackets, SetPriority, Reschedule, Cancel, RedrivePacket; a Bulk
+//	           is of many (each.go)
 //	to wait    Park, Unpark, TimeOut (parked.go), Drained (queue.go)
 //	to be sent Subscribe, Unsubscribe, Subscriptions, Ready, Resume (conn.go)
 //	lists      Len, PushEnd, Elements, NextElements, Element, SetAt, Find, PrepareSearch,

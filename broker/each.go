@@ -100,6 +100,34 @@ func (tx *Tx) Reschedule(name []byte, id ID, at int64) (ok bool, err error) {
 	return n > 0, err
 }
 
+// Cancel has packets not be worked on. One that waits is gone. The consumer of a claimed one is
+// told (ErrCancelled of Extend), and it is gone when the claim ends, however it does. It returns in
+// which state each was, 0 where the queue has none with the id, or it has ended: that stays.
+func (tx *Tx) Cancel(name []byte, ids []ID) (were []State, err error) {
+	were = make([]State, len(ids))
+	q, err := tx.open(name, changes)
+	if q == nil || err != nil {
+		return were, err
+	}
+	m := tx.m
+	for i, id := range ids {
+		p, ok := m.find(q, id)
+		switch {
+		case !ok || p.State > Claimed:
+			continue
+		case p.State < Claimed:
+			m.dropNow(q, []index.Packet{p}, EventCancelled)
+		default:
+			if d := m.ix.Delivery(p.ID); !d.Cancelled {
+				d.Cancelled = true
+				m.setDelivery(p, d, Claimed, p.Until)
+			}
+		}
+		were[i] = p.State
+	}
+	return were, nil
+}
+
 // bulkSlice is how many packets a slice of a Bulk looks at; one of a dry run looks at MaxLook.
 const bulkSlice = 500
 
@@ -286,8 +314,9 @@ func Harvest(name []byte, older int64, consumer string) *Bulk {
 				(consumer == "" || tx.m.consumers.name(d.Consumer) == consumer)
 		},
 		verb: func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
-			if p := packets[0]; !tx.m.expireClaim(q, p) {
-				tx.m.putBack(q, p, tx.m.ix.Delivery(p.ID), 0, []byte("harvested"), EventReturned)
+			p, d := packets[0], tx.m.ix.Delivery(packets[0].ID)
+			if !tx.m.endCancelled(q, p, d) && !tx.m.expireClaim(q, p) {
+				tx.m.putBack(q, p, d, 0, []byte("harvested"), EventReturned)
 			}
 			return 1, nil
 		},

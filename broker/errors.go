@@ -50,6 +50,8 @@ var (
 
 	// ErrStale: a claim has ended, or never was.
 	ErrStale = errors.New("the claim has ended: its lease ended, or it was acknowledged or returned")
+	// ErrCancelled: the packet of a claim is not to be worked on.
+	ErrCancelled = errors.New("the packet was cancelled: end the work and acknowledge or return it, which ends the packet; the lease is not extended")
 	// ErrUnknownQueue: no queue has the name.
 	ErrUnknownQueue = errors.New("no queue has this name: it holds no packets and has no settings")
 	// ErrNoOrigin: the queues are gone to which packets would return.

@@ -36,6 +36,8 @@ const (
 	EventDeleted  EventKind = "deleted"
 	EventDamaged  EventKind = "damaged" // it cannot be read, and is set aside
 	EventPurged   EventKind = "purged"  // the queue went, with all that it held
+
+	EventCancelled EventKind = "cancelled" // and gone: at once, or when its claim ended
 )
 
 // DiskFine is the State of an EventDisk when the disk refuses nothing any more.

@@ -47,7 +47,7 @@ func (m *workModel) hear(known tailed, told []broker.Event) {
 			if e.To != "" {
 				delete(packets, e.ID)
 			}
-		case broker.EventPopped, broker.EventAcked, broker.EventExpired, broker.EventDropped, broker.EventDeleted:
+		case broker.EventPopped, broker.EventAcked, broker.EventExpired, broker.EventDropped, broker.EventDeleted, broker.EventCancelled:
 			delete(packets, e.ID)
 		case broker.EventPurged:
 			clear(packets)

@@ -177,6 +177,8 @@ func TestATailTellsWhatHappensInAQueue(t *testing.T) {
 		{"claimed:w1 acked", func() { _ = w.ack(w.claimOne()) }},
 		{"pushed popped", func() { add(); w.do(func(tx *broker.Tx) error { return reply(w.c)(tx.Pop(q, broker.Selection{})) }) }},
 		{"pushed popped", func() { add(); _, _ = w.popKey("q", broker.Oldest) }},
+		{"pushed cancelled", func() { add(); w.cancelled(id, broker.Ready) }},
+		{"pushed claimed:w1 cancelled", func() { add(); r := w.claimOne(); w.cancelled(id, broker.Claimed); _ = w.ack(r) }},
 		{"pushed deleted", func() { add(); bulk(broker.Purge(q, 0))() }},
 		{"pushed expired", func() { w.add(broker.PushRequest{TTL: time.Second}); w.pass(2 * time.Second) }},
 		{"arrived", bulk(broker.Move(other, 0, 0, q))},

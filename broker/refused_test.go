@@ -141,6 +141,7 @@ var refusedVerbs = map[string]func(m *refusal) error{
 		_, err := m.tx.Reschedule(m.name(), m.ids()[0], startTime+rapid.SampledFrom([]int64{0, 1 << 40}).Draw(m.t, "at"))
 		return err
 	},
+	"cancel":   func(m *refusal) error { _, err := m.tx.Cancel(m.name(), m.ids()); return err },
 	"settings": func(m *refusal) error { return m.tx.SetSettings(m.name(), m.settings()) },
 	"pause":    func(m *refusal) error { return m.tx.Pause(m.name(), false, startTime+1<<40) },
 	"close":    func(m *refusal) error { _, err := m.tx.Close(m.name()); return err },

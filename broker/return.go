@@ -23,12 +23,15 @@ type Nack struct {
 }
 
 // Nack returns a packet to its queue, or lets it die if it was tried often enough. It returns the
-// state that the packet has then, or Dead if it moved; 0 if it expired while it was claimed, and is
-// gone. ErrStale, ErrUnknownQueue.
+// state that the packet has then, or Dead if it moved; Cancelled or Expired if it is gone, as that
+// happened while it was claimed. ErrStale, ErrUnknownQueue.
 func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	q, p, d, err := tx.useClaim(name, r)
 	if err != nil {
 		return 0, err
+	}
+	if tx.m.endCancelled(q, p, d) {
+		return Cancelled, nil
 	}
 	m, dies := tx.m, n.Dead || !n.Uncounted && tooOften(q, d)
 	if dies && len(settingsOf(q).DeadLetter) > 0 {
@@ -38,7 +41,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	}
 	m.count(q, &q.counters.Nacked, &m.totals.Nacked, 1)
 	if m.expireClaim(q, p) {
-		return 0, nil
+		return Expired, nil
 	}
 	if dies {
 		m.die(q, p, d, n.Reason)
@@ -187,6 +190,9 @@ func (m *Machine) moveWithState(q *queue, p index.Packet, record []byte, d index
 // leaseEnded returns a packet whose lease has ended. It is ready in the index already.
 func (m *Machine) leaseEnded(q *queue, p index.Packet) {
 	d := m.ix.Delivery(p.ID)
+	if m.endCancelled(q, p, d) {
+		return
+	}
 	reason := []byte("the lease ended")
 	if w := m.consumers.name(d.Consumer); w != "" {
 		reason = fmt.Appendf(nil, "the lease of %s ended", w)

@@ -245,7 +245,7 @@ func (m *workModel) advance() {
 		if k.State == broker.Delayed && k.until <= now {
 			k.State = broker.Ready
 		}
-		if k.State != broker.Claimed {
+		if k.State != broker.Claimed || m.cancelled(k) {
 			continue
 		}
 		reason := fmt.Sprintf("the lease of %s ended", k.Consumer)
@@ -328,7 +328,7 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.pause(t, queue)
 	case "close":
 		m.close(queue)
-	case "delete", "move", "priority", "run":
+	case "delete", "cancel", "move", "priority", "run":
 		m.change(t, op, queue)
 	case "purge", "harvest", "redrive", "move many":
 		m.bulk(t, op, queue)
@@ -551,14 +551,16 @@ func (m *workModel) ack(t *rapid.T) {
 		receipts = append(receipts, r)
 	}
 	_, want := m.claimed(queue, r)
-	good, retain := 0, m.settings(queue).Retain
+	good, cancelled, retain := 0, 0, m.settings(queue).Retain
 	for _, r := range receipts {
 		k, _ := m.claimed(queue, r)
 		if k == nil {
 			continue
 		}
 		good, want = good+1, nil
-		if retain == 0 {
+		if m.cancelled(k) {
+			cancelled++
+		} else if retain == 0 {
 			m.remove(k)
 		} else {
 			k.State, k.expiry = broker.Done, m.now.Load()+retain
@@ -567,7 +569,7 @@ func (m *workModel) ack(t *rapid.T) {
 	n, err := m.tx.Ack([]byte(queue), receipts)
 	m.sameError("ack", err, want)
 	m.same("good", n, good)
-	m.count(queue, broker.Counters{Acked: uint64(good)})
+	m.count(queue, broker.Counters{Acked: uint64(good - cancelled)})
 }
 
 // answer makes a call about a claim that does not end it well.
@@ -580,6 +582,9 @@ func (m *workModel) answer(t *rapid.T, op string) {
 		m.nack(t, queue, r, k, want)
 	case "extend":
 		lease := rapid.Int64Range(1, 60).Draw(t, "lease")
+		if k != nil && k.Cancelled {
+			want = broker.ErrCancelled
+		}
 		end, err := m.tx.Extend(name, r, lease)
 		if !m.sameError(op, err, want) {
 			k.until, k.leaseEnd = m.now.Load()+lease, m.steady.Load()+lease
@@ -591,6 +596,14 @@ func (m *workModel) answer(t *rapid.T, op string) {
 			k.Progress = append([]byte{byte(percent)}, note...)
 		}
 	}
+}
+
+// cancelled ends a task that was cancelled while it was claimed.
+func (m *workModel) cancelled(k *task) bool {
+	if k.Cancelled {
+		m.remove(k)
+	}
+	return k.Cancelled
 }
 
 // expiredClaim ends a task whose time passed while it was claimed.
@@ -618,9 +631,13 @@ func (m *workModel) nack(t *rapid.T, queue string, r broker.Receipt, k *task, wa
 	if m.sameError("nack", err, want) {
 		return
 	}
+	if m.cancelled(k) {
+		m.same("state", state, broker.Cancelled)
+		return
+	}
 	m.count(queue, broker.Counters{Nacked: 1})
 	if m.expiredClaim(k) {
-		m.same("state", state, broker.State(0))
+		m.same("state", state, broker.Expired)
 		return
 	}
 	if n.Dead || !n.Uncounted && m.tooOften(k) {
@@ -751,6 +768,22 @@ func (m *workModel) change(t *rapid.T, op, queue string) {
 		m.check(err)
 		m.same("deleted", n, known)
 		m.remove(k)
+	case "cancel":
+		were, err := m.tx.Cancel(name, []broker.ID{id, id})
+		m.check(err)
+		want := make([]broker.State, 2)
+		switch {
+		case k == nil || !unfinished(k):
+		case k.State == broker.Claimed:
+			want[0], want[1] = broker.Claimed, broker.Claimed
+			if !k.Cancelled { // it is written anew
+				k.Cancelled, k.until = true, m.shown(k).LeaseEnd
+			}
+		default:
+			want[0] = k.State
+			m.remove(k)
+		}
+		m.same("were", were, want)
 	case "move":
 		to := drawQueue(t)
 		n, err := m.tx.MovePackets(name, []broker.ID{id, id}, []byte(to))
@@ -874,7 +907,7 @@ func (m *workModel) bulkOf(queue string, states []broker.State, fits func(*task)
 }
 
 func (m *workModel) harvest(k *task) {
-	if !m.expiredClaim(k) {
+	if !m.cancelled(k) && !m.expiredClaim(k) {
 		k.Reason, k.Progress = []byte("harvested"), nil
 		k.wait(0)
 	}
@@ -1124,6 +1157,7 @@ func (m *workModel) sameStore() {
 		if tried && int(d.Attempts) != k.Attempts {
 			m.t.Fatalf("packet %d has %d attempts in the store, want %d", k.ID, d.Attempts, k.Attempts)
 		}
+		m.same("stored as cancelled", d.Cancelled, k.Cancelled)
 	}
 	for identity := range m.store.states {
 		if !stored[identity] && !m.expired[identity] {
@@ -1176,7 +1210,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
 	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
-		"pop-key move-end update update settings pause close drop delete move priority run run purge harvest redrive redrive move-many", " ")
+		"pop-key move-end update update settings pause close drop delete move cancel cancel cancel priority run run purge harvest redrive redrive move-many", " ")
 	rapid.Check(t, func(t *rapid.T) {
 		m := newWorkModel(t)
 		defer func() { _ = m.b.Close() }()
