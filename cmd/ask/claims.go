@@ -133,7 +133,7 @@ type Nack struct {
 }
 
 func (c *Nack) Help() string {
-	return `The work failed: the packet is tried again later, or is dead after its last attempt. Prints its state then: ready, delayed, dead or expired. If the claim has ended before, nothing is changed and the exit code is 4.
+	return `The work failed: the packet is tried again later, or is dead after its last attempt. Prints its state then: ready, delayed, dead, expired or cancelled. If the claim has ended before, nothing is changed and the exit code is 4.
 
 Examples:
 

@@ -152,6 +152,8 @@ func describe(w io.Writer, p *client.Packet, now time.Time) error {
 			value = terminal.Moment(v, now)
 		case map[string]string:
 			value = tagsCell(v)
+		case bool:
+			value = "yes"
 		}
 		if i == words.PacketPayload {
 			value += fmt.Sprintf(" (%s)", terminal.Approximate(int64(len(p.Payload))))

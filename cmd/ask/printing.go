@@ -124,6 +124,9 @@ func note(p *client.Packet, now time.Time) string {
 		if p.Percent >= 0 {
 			text += fmt.Sprintf(", %d %%", p.Percent)
 		}
+		if p.Cancelled {
+			text += ", cancelled"
+		}
 		return text
 	case client.StateDone:
 		return "gone in " + terminal.Span(p.Expires.Sub(now))

@@ -27,6 +27,8 @@ const (
 	StateDone    State = "done"    // it was acknowledged, in a queue with the setting retain
 	StateDamaged State = "damaged" // the server cannot read it from the disk
 	StateExpired State = "expired" // Nack says so of a packet whose time was over: it is gone
+
+	StateCancelled State = "cancelled" // Nack says so of a packet that Cancel has cancelled: it is gone
 )
 
 // Packet is a packet as the server shows it. Fields that do not apply are zero.
@@ -44,6 +46,7 @@ type Packet struct {
 	NotBefore   time.Time // when a delayed one becomes ready
 	Token       int64     // of its claim; tokens rise over the whole store
 	LeaseEnd    time.Time // when its claim ends by itself
+	Cancelled   bool      // it is claimed, and gone when the claim ends
 	Consumer    string    // who claimed it last
 	State       State     // empty for one that Pop took
 	Reason      string    // why it came back or died, the last time
@@ -173,6 +176,7 @@ func (p *Packet) fields() [words.PacketFieldCount]any {
 		words.PacketNotBefore:    &p.NotBefore,
 		words.PacketToken:        &p.Token,
 		words.PacketLeaseEnd:     &p.LeaseEnd,
+		words.PacketCancelled:    &p.Cancelled,
 		words.PacketConsumer:     &p.Consumer,
 		words.PacketState:        &p.State,
 		words.PacketReason:       &p.Reason,
@@ -189,7 +193,7 @@ func (p *Packet) fields() [words.PacketFieldCount]any {
 }
 
 // Fields are the fields that apply, by their places in words.PacketFields. Each is a string, an
-// int64, bytes, a time, or tags.
+// int64, bytes, a time, tags, or true.
 func (p *Packet) Fields() iter.Seq2[int, any] {
 	return func(yield func(int, any) bool) {
 		for place, f := range p.fields() {
@@ -214,6 +218,10 @@ func valueOf(field any) any {
 	case *[]byte:
 		if *f != nil {
 			return *f
+		}
+	case *bool:
+		if *f {
+			return true
 		}
 	case *map[string]string:
 		if len(*f) > 0 {

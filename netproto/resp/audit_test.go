@@ -74,6 +74,7 @@ func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 		{all, "QMOVE q2 -6 99 TO q3", `all qmove queue=q2 packets="-6 99" count=1`},
 		{manager, "QREDRIVE q3 -6", "manager qredrive queue=q3 packets=-6 count=0"},
 		{manager, "QDEL q2 -6 -7 -8", `manager qdel queue=q2 packets="-6 -7 -8" count=2`},
+		{manager, "QCANCEL q2 -6 -7", `manager qcancel queue=q2 packets="-6 -7"`},
 		{manager, "QDEL q2 -7 x", ""},
 		{all, "QMOVE q3 TO q2", "all qmove queue=q3 count=1"},
 		{all, "SELECT 3", ""},

@@ -159,8 +159,10 @@ func qnack(s *session, tx *broker.Tx, args [][]byte) error {
 	switch {
 	case err != nil:
 		return staleIfGone(err)
-	case state == 0:
+	case state == broker.Expired:
 		return s.bulkString("expired")
+	case state == broker.Cancelled:
+		return s.bulkString("cancelled")
 	}
 	return s.bulkString(state.String())
 }

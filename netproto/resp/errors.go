@@ -45,6 +45,7 @@ var prefixes = []struct {
 	{broker.ErrNoSpace, "OOM command not allowed: "},
 	{broker.ErrStopped, "OOM command not allowed: "},
 	{broker.ErrStale, "STALE "},
+	{broker.ErrCancelled, "CANCELLED "},
 	{broker.ErrUnknownQueue, "NOQUEUE "},
 	{broker.ErrFull, "FULL "},
 	{broker.ErrPaused, "PAUSED "},

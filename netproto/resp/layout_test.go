@@ -15,6 +15,7 @@ var places = map[string]string{
 	"qclaim":     "-2 0 0 0",
 	"qclose":     "2 1 1 1",
 	"qconsumers": "2 1 1 1",
+	"qcancel":    "-3 1 1 1",
 	"qdel":       "-3 1 1 1",
 	"qdrop":      "2 1 1 1",
 	"qextend":    "5 1 1 1",

@@ -15,6 +15,27 @@ func qdel(s *session, tx *broker.Tx, args [][]byte) error {
 	return s.count(tx.DeletePackets(args[1], ids))
 }
 
+// qcancel says of each packet whether it is gone, or its consumer is told; null if there is nothing
+// to cancel.
+func qcancel(s *session, tx *broker.Tx, args [][]byte) error {
+	were, err := tx.Cancel(args[1], idArgs(args[2:]))
+	if err != nil {
+		return err
+	}
+	_ = s.array(len(were))
+	for _, was := range were {
+		switch was {
+		case 0:
+			err = s.null()
+		case broker.Claimed:
+			err = s.bulkString("told")
+		default:
+			err = s.bulkString("gone")
+		}
+	}
+	return err
+}
+
 func qmove(s *session, tx *broker.Tx, args [][]byte) error {
 	last := len(args) - 2
 	if !is(args[last], "to") {

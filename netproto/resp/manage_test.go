@@ -65,6 +65,34 @@ func TestAWaitingWorkerGetsWhatQRUNMakesReady(t *testing.T) {
 	worker.want(onTheWire(`*2 | "q" | "late"`))
 }
 
+func TestAWorkerIsToldThatItsPacketWasCancelled(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q retain 60000 max-attempts 1 dead-letter dead", "+OK\r\n")
+	c.ask("QMPUSH q 4 a b c d", onTheWire(`*4 | "1" | "2" | "3" | "4"`))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "a", 1, 5, start+30_000, "w"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 2, "b", 1, 6, start+30_000, "w"))
+	c.ask("QCANCEL q 1 1 3 3 99 2", onTheWire(`*6 | "told" | "told" | "gone" | $-1 | $-1 | "told"`))
+	d.stop()
+	d.start()
+	c = d.dial()
+	if p := c.shown("q", "1"); p["cancelled"] != "1" || p["token"] != "5" {
+		t.Errorf("shown as %v, want a cancelled claim", p)
+	}
+	c.send(request("QEXTEND", "q", "1", "5", "1000"))
+	if got := c.readLine(); !strings.HasPrefix(got, "-CANCELLED the packet was cancelled") {
+		t.Errorf("a consumer that extends is told %q", got)
+	}
+	c.ask("QACK q 1 5", ":1\r\n")
+	c.ask("QACK q 1 5", staleReply)
+	c.ask("QNACK q 2 6 DEAD", bulkReply("cancelled"))
+	c.ask("QLEN q", ":1\r\n")
+	c.ask("QCANCEL q 4", onTheWire(`*1 | "gone"`))
+	c.ask("QCANCEL q 4", onTheWire(`*1 | $-1`))
+	c.ask("QCANCEL other 4", onTheWire(`*1 | $-1`))
+	c.ask("QUEUES", onTheWire(`*1 | "q"`))
+}
+
 func TestPacketsAreDeletedMovedAndRaisedById(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QMPUSH q 4 a b c d", onTheWire(`*4 | "1" | "2" | "3" | "4"`))

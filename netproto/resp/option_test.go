@@ -111,6 +111,8 @@ var badInput = []struct{ request, reply string }{
 	{"QSHOW q 1.0", `ERR id: expected the id of a packet, as QPUSH replies with it, got "1.0"`},
 	{"QDEL q 1 two", `ERR id: expected the id of a packet, as QPUSH replies with it, got "two"`},
 	{"QDEL q" + strings.Repeat(" 1", 1001), "ERR id: expected at most 1000, got 1001"},
+	{"QCANCEL q 1 two", `ERR id: expected the id of a packet, as QPUSH replies with it, got "two"`},
+	{"QCANCEL q" + strings.Repeat(" 1", 1001), "ERR id: expected at most 1000, got 1001"},
 	{"QMOVE q 1 2 other", `ERR TO: expected it before the last argument, as QMOVE with ids takes no options, got "2"`},
 	{"QMOVE q 1 2 TO other STATE ready", `ERR TO: expected it before the last argument, as QMOVE with ids takes no options, got "STATE"`},
 	{"QMOVE q one TO other", `ERR id: expected the id of a packet, as QPUSH replies with it, got "one"`},

@@ -85,6 +85,7 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 	appendNumber(w, "not-before", d.NotBefore, d.NotBefore != 0)
 	appendNumber(w, "token", d.Token, d.Token != 0)
 	appendNumber(w, "lease-end", d.LeaseEnd, d.LeaseEnd != 0)
+	appendNumber(w, "cancelled", 1, d.Cancelled)
 	appendText(w, "consumer", d.Consumer, d.Consumer != "")
 	appendText(w, "state", d.State.String(), form != formPopped)
 	appendText(w, "reason", d.Reason, len(d.Reason) > 0)
@@ -164,12 +165,15 @@ func why(p *broker.Packet, d *broker.Detail) string {
 }
 
 func whyClaimed(p *broker.Packet, d *broker.Detail) string {
-	text := fmt.Sprintf("claimed by %q", d.Consumer)
-	if d.LeaseEnd == 0 {
-		return text + " without end"
+	text, end := fmt.Sprintf("claimed by %q", d.Consumer), " without end"
+	if d.LeaseEnd != 0 {
+		end = " until " + moment(d.LeaseEnd)
 	}
-	text += " until " + moment(d.LeaseEnd)
-	if p.Expiry != 0 && p.Expiry <= d.LeaseEnd {
+	text += end
+	if d.Cancelled {
+		return text + "; it was cancelled, and is gone when the claim ends"
+	}
+	if d.LeaseEnd != 0 && p.Expiry != 0 && p.Expiry <= d.LeaseEnd {
 		text += "; then it is gone, because it expires before: " + moment(p.Expiry)
 	}
 	return text

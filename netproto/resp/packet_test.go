@@ -36,7 +36,7 @@ func fullPacket() broker.Found {
 		}},
 		Details: []broker.Detail{{
 			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Dead, NotBefore: 1700000000002,
-			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, FirstClaim: 1700000000003, LastClaim: 1700000000004, Died: 1700000000005, Behind: 7,
+			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, Cancelled: true, FirstClaim: 1700000000003, LastClaim: 1700000000004, Died: 1700000000005, Behind: 7,
 			Consumer: "w1", Origin: "old", Reason: []byte("timeout"), Progress: []byte("\x28halfway"), Unique: []byte("order-17"),
 		}},
 	}
@@ -65,6 +65,7 @@ const fullFields = `
 "not-before" | :1700000000002
 "token" | :42
 "lease-end" | :1700000030000
+"cancelled" | :1
 "consumer" | "w1"
 "state" | "dead"
 "reason" | "timeout"
@@ -90,12 +91,12 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 		tags  string
 		more  string
 	}{
-		{"RESP2", formPackets, false, "*1\n*44", "*4", ""},
-		{"RESP3", formPackets, true, "*1\n%22", "%2", ""},
-		{"RESP2, without a head", formFields, false, "*44", "*4", ""},
-		{"RESP3, without a head", formFields, true, "%22", "%2", ""},
-		{"RESP2, why", formPacket, false, "*52", "*4", claimFields},
-		{"RESP3, why", formPacket, true, "%26", "%2", claimFields},
+		{"RESP2", formPackets, false, "*1\n*46", "*4", ""},
+		{"RESP3", formPackets, true, "*1\n%23", "%2", ""},
+		{"RESP2, without a head", formFields, false, "*46", "*4", ""},
+		{"RESP3, without a head", formFields, true, "%23", "%2", ""},
+		{"RESP2, why", formPacket, false, "*54", "*4", claimFields},
+		{"RESP3, why", formPacket, true, "%27", "%2", claimFields},
 	} {
 		want := strings.ReplaceAll(onTheWire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
 		if got := packetsReply(full, c.form, c.resp3); got != want {
@@ -108,6 +109,14 @@ func TestWhyAPacketThatExpiresBeforeItsClaimEndsIsGoneThen(t *testing.T) {
 	p, d := &broker.Packet{Expiry: 1700000009000}, &broker.Detail{State: broker.Claimed, Consumer: "w1", LeaseEnd: 1700000030000}
 	const want = `claimed by "w1" until 2023-11-14T22:13:50.000Z; then it is gone, because it expires before: 2023-11-14T22:13:29.000Z`
 	if got := why(p, d); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestWhyAPacketThatWasCancelledIsGoneThen(t *testing.T) {
+	d := &broker.Detail{State: broker.Claimed, Consumer: "w1", Cancelled: true}
+	const want = `claimed by "w1" without end; it was cancelled, and is gone when the claim ends`
+	if got := why(&broker.Packet{}, d); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

@@ -21,6 +21,7 @@ func workCommands() []command {
 		{name: "qlist", flags: read, run: qlist},
 		{name: "qshow", flags: read, prepare: prepareIDs, run: qshow},
 		{name: "qdel", flags: write, elements: 2, per: 1, packets: -1, right: access.Manage, prepare: prepareIDs, run: qdel},
+		{name: "qcancel", flags: write, elements: 2, per: 1, packets: -1, right: access.Manage, prepare: prepareIDs, run: qcancel},
 		{name: "qmove", flags: write | flagAdds, elements: 4, per: 1, packets: -3, right: access.Manage, asks: asksTo("to"), prepare: prepareIDs, run: qmove, form: moveForm},
 		{name: "qprio", flags: write | flagAdds | flagFast, packets: 2, right: access.Manage, prepare: prepareIDs, run: qprio},
 		{name: "qrun", flags: write | flagAdds | flagFast, packets: 2, right: access.Manage, prepare: prepareIDs, run: qrun},

@@ -93,6 +93,7 @@ const (
 	PacketNotBefore
 	PacketToken
 	PacketLeaseEnd
+	PacketCancelled
 	PacketConsumer
 	PacketState
 	PacketReason
@@ -128,6 +129,8 @@ var PacketFields = [PacketFieldCount]Field{
 	PacketToken: {"token", Number, "of the present claim. Tokens rise over the whole store, across restarts: " +
 		"other systems can refuse what comes with a lower one"},
 	PacketLeaseEnd: {"lease-end", Moment, "when the claim ends by itself, give or take a millisecond"},
+	PacketCancelled: {"cancelled", Flag, "1 if it is claimed and QCANCEL has cancelled it: " +
+		"it is gone when the claim ends"},
 	PacketConsumer: {"consumer", Text, "who claimed it last"},
 	PacketState:    {"state", Text, "ready, delayed, claimed, dead, done or damaged; not of a packet that QPOP took"},
 	PacketReason:   {"reason", Text, "why it came back or died, the last time"},
@@ -150,7 +153,7 @@ type State struct{ Name, WaitsFor, EndsBy string }
 var PacketStates = [...]State{
 	{"ready", "a consumer", "QCLAIM, QPOP and every other pop"},
 	{"delayed", "its moment: DELAY, AT, or the backoff after a failed attempt", "becomes ready then"},
-	{"claimed", "the answer of its consumer", "QACK, QNACK, or the end of the lease: ready again, or dead"},
+	{"claimed", "the answer of its consumer", "QACK, QNACK, or the end of the lease: ready again, or dead; gone if it was cancelled"},
 	{"dead", "somebody to look at it: it was claimed `max-attempts` times, or returned with DEAD", "QREDRIVE, QPURGE, QDEL, `retain-dead`"},
 	{"done", "its end: it was acknowledged in a queue with `retain`", "is gone then"},
 	{"damaged", "the next start of the server: it was ready, and cannot be read from the disk", "QPURGE, QDEL; ready again if it can be read then"},
