@@ -247,6 +247,45 @@ func (c *Move) Ask(ctx context.Context, p *terminal.Process, server *client.Clie
 	return c.run(p, &c.Confirmation, &moves)
 }
 
+// Cancel has packets not be worked on.
+type Cancel struct {
+	Queue string   `arg:"" predictor:"queue" help:"Queue of the packets."`
+	IDs   []string `arg:"" name:"id" help:"Ids of the packets, 1000 at most."`
+
+	terminal.Confirmation
+	asking
+}
+
+func (c *Cancel) Help() string {
+	return `Has packets not be worked on. Prints each id and what became of it. "gone": it waited, and was deleted. "told": it is claimed; its worker is told when it extends its lease, and the packet is gone when the claim ends, however it does. "none": it is not there, or it has ended, and was left alone. If all are that, the exit code is 3.
+
+Examples:
+
+    holdfast cancel jobs 17 18
+    holdfast cancel jobs 17 --yes`
+}
+
+func (c *Cancel) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	if err := c.Confirm(p, fmt.Sprintf("cancel %s of queue %.80q", terminal.Plural(len(c.IDs), "packet"), c.Queue)); err != nil {
+		return err
+	}
+	became, err := server.Cancel(ctx, c.Queue, c.IDs...)
+	if err != nil {
+		return err
+	}
+	t, n := terminal.NewTable(p.Stdout), int64(0)
+	for i, what := range became {
+		if what != "" {
+			n++
+		}
+		t.Row(c.IDs[i], cmp.Or(what, "none"))
+	}
+	if n == 0 {
+		return noSuchID(c.Queue, n)
+	}
+	return t.Flush()
+}
+
 // Delete deletes packets by their ids.
 type Delete struct {
 	Queue string   `arg:"" predictor:"queue" help:"Queue of the packets."`

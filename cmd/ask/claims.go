@@ -177,7 +177,7 @@ type Extend struct {
 }
 
 func (c *Extend) Help() string {
-	return `The work takes longer: the lease ends after the time from now, which may be sooner than before. If the claim has ended before, nothing is changed and the exit code is 4.
+	return `The work takes longer: the lease ends after the time from now, which may be sooner than before. If the claim has ended before, or the packet was cancelled, nothing is changed and the exit code is 4.
 
 Example:
 

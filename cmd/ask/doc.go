@@ -25,7 +25,7 @@
 //	queues.go         queues, consumers, close, drop
 //	packets.go        peek, list, show, prio, run
 //	tail.go           tail: what happens to packets
-//	bulk.go           purge, harvest, redrive, move, delete: many packets
+//	bulk.go           purge, harvest, redrive, move, cancel, delete: many packets
 //	settings.go       get, set, unset, pause, resume
 //	server.go         status, health, reload, connections, users
 //

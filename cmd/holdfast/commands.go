@@ -57,6 +57,7 @@ type commands struct {
 	Harvest ask.Harvest `cmd:"" group:"Queues" help:"End claims: their packets are ready again."`
 	Redrive ask.Redrive `cmd:"" aliases:"retry" group:"Queues" help:"Make dead packets ready again."`
 	Move    ask.Move    `cmd:"" group:"Queues" help:"Move packets to another queue."`
+	Cancel  ask.Cancel  `cmd:"" group:"Queues" help:"Have packets not be worked on, claimed ones too."`
 	Delete  ask.Delete  `cmd:"" aliases:"rm" group:"Queues" help:"Delete packets by their ids."`
 	Prio    ask.Prio    `cmd:"" group:"Queues" help:"Change the priority of a packet."`
 	Run     ask.RunNow  `cmd:"" group:"Queues" help:"Have a delayed packet be ready now, or at another time."`

@@ -103,6 +103,30 @@ func TestPacketsAreDeletedByTheirIDs(t *testing.T) {
 	oneErrorLine(t, s.run(t, "delete", "q", "first", "--yes"), exitFailed, `expected the id of a packet, as "holdfast push --id" and "holdfast list" print it, got "first"`)
 }
 
+func TestPacketsAreCancelledByTheirIDs(t *testing.T) {
+	s := serve(t, t.TempDir())
+	ids := strings.Fields(s.must(t, "push", "q", "a", "--id") + s.must(t, "push", "q", "b", "--id"))
+	c := claim(t, s, "q", "--lease", "1h")
+	oneErrorLine(t, s.run(t, "cancel", "q", ids[0]), exitUsage, `this would cancel 1 packet of queue "q": confirm it with --yes`)
+	if got := s.must(t, "cancel", "q", ids[0], ids[1], "77777", "--yes"); got != ids[0]+"      told\n"+ids[1]+"      gone\n77777  none\n" {
+		t.Errorf("printed %q", got)
+	}
+	if got := s.must(t, "list", "q"); !strings.Contains(got, "left, cancelled\n") {
+		t.Errorf("listed as %q", got)
+	}
+	if got := s.must(t, "show", "q", ids[0], "--json"); !strings.Contains(got, `"cancelled":true`) {
+		t.Errorf("shown as %q", got)
+	}
+	if got := s.must(t, "show", "q", ids[0]); !strings.Contains(got, "; it was cancelled, and is gone when the claim ends\n") {
+		t.Errorf("shown as %q", got)
+	}
+	oneErrorLine(t, s.run(t, append(append([]string{"extend"}, c.receipt()...), "1h")...), exitStale, "the packet was cancelled")
+	if got := s.must(t, append(append([]string{"nack"}, c.receipt()...), "--dead")...); got != "cancelled\n" {
+		t.Errorf("printed %q", got)
+	}
+	oneErrorLine(t, s.run(t, "cancel", "q", ids[0], "--yes"), exitNothing, "nothing with such an id")
+}
+
 func TestADelayedPacketIsRunNowOrLater(t *testing.T) {
 	s := serve(t, t.TempDir())
 	id := strings.TrimSpace(s.must(t, "push", "q", "x", "--delay", "1h", "--id"))

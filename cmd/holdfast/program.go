@@ -27,7 +27,7 @@ const (
 	exitFailed  = 1 // an error, with one line on standard error
 	exitUsage   = 2 // a wrong command line; nothing was done
 	exitNothing = 3 // there is no such packet or queue, or nothing to select
-	exitStale   = 4 // the claim has ended
+	exitStale   = 4 // the claim has ended, or its packet was cancelled
 
 	exitUnsound    = exitFailed // verify: something is wrong with the folder
 	exitNotChecked = exitUsage  // verify: the folder was not checked
@@ -81,7 +81,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return exitOK
 	case errors.Is(err, ask.ErrNothing), errors.Is(err, client.ErrNoQueue), errors.Is(err, client.ErrNoPacket):
 		return p.tell(err, exitNothing)
-	case errors.Is(err, client.ErrStale):
+	case errors.Is(err, client.ErrStale), errors.Is(err, client.ErrCancelled):
 		return p.tell(err, exitStale)
 	case errors.Is(err, folder.ErrNotChecked):
 		return p.tell(err, exitNotChecked)

@@ -183,6 +183,21 @@ func TestALostLeaseEndsTheCommand(t *testing.T) {
 	}
 }
 
+func TestACommandIsEndedWhenItsPacketIsCancelled(t *testing.T) {
+	s, g, told := serve(t, t.TempDir()), gate(t), filepath.Join(t.TempDir(), "told")
+	id := strings.TrimSpace(s.must(t, "push", "q", "x", "--id"))
+	works := start(t, s, "work", "q", "--lease", "1s", "--", "sh", "-c", `trap "echo yes >`+told+`; exit 0" TERM; cat `+g+`; wait`)
+	defer open(t, g).Close()
+	s.must(t, "set", "q", "max-attempts=1")
+	s.must(t, "cancel", "q", id, "--yes")
+	patient(func() bool { text, _ := os.ReadFile(told); return string(text) == "yes\n" })
+	works.interrupt()
+	if r := <-works.ended; r.code != exitOK || strings.Contains(r.stderr, "level=") {
+		t.Errorf("%+v, want nothing about a failure", r)
+	}
+	oneErrorLine(t, s.run(t, "show", "q", id), exitNothing, "no such packet")
+}
+
 func TestASignalLetsCommandsEndAndClaimsNoMore(t *testing.T) {
 	s, g := serve(t, t.TempDir()), gate(t)
 	s.must(t, "push", "q", "first")

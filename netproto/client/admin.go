@@ -195,6 +195,15 @@ func (c *Client) Delete(ctx context.Context, queue string, ids ...string) (int64
 	return count(doOnce(ctx, c.rdb, with("QDEL", queue, ids)))
 }
 
+// Cancel has packets not be worked on, and says of each what it did: "gone" if it waited, "told" if
+// it is claimed, and "" if it is not there or has ended. The handler of one that is told gets
+// ErrCancelled as the cause of its context's end when its lease is renewed next; the packet is gone
+// when its claim ends, whatever the handler returns.
+func (c *Client) Cancel(ctx context.Context, queue string, ids ...string) ([]string, error) {
+	v, err := doOnce(ctx, c.rdb, with("QCANCEL", queue, ids))
+	return texts(v), err
+}
+
 // SetPriority changes the priority of a packet. The error is ErrNoPacket if the queue does not have
 // it.
 func (c *Client) SetPriority(ctx context.Context, queue, id string, priority uint32) error {

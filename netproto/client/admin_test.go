@@ -58,9 +58,11 @@ func TestQueuesAreAdministered(t *testing.T) {
 		want(t, "next", string(must(c.Peek(ctx, "q", 2))(t)[0].Payload), "c")
 		dead := must(c.Claim(ctx, "q"))(t)[0]
 		must(dead.Nack(ctx, client.Dead(errors.New("bad"))))(t)
+		gone := must(c.Push(ctx, "q", nil))(t)
+		want(t, "what became of the packets", fmt.Sprintf("%q", must(c.Cancel(ctx, "q", gone, dead.ID))(t)), `["gone" ""]`)
 		held := must(c.Claim(ctx, "q", client.As("w")))(t)[0]
 		stats := must(c.Stats(ctx, "q"))(t)
-		want(t, "stats", fmt.Sprint(stats.Ready, stats.Claimed, stats.Dead, stats.Pushed, stats.Died), "3 1 1 5 1")
+		want(t, "stats", fmt.Sprint(stats.Ready, stats.Claimed, stats.Dead, stats.Pushed, stats.Died), "3 1 1 6 1")
 		consumers := must(c.Consumers(ctx, "q"))(t)
 		i := slices.IndexFunc(consumers, func(w client.Consumer) bool { return w.Name == "w" })
 		if i < 0 || consumers[i].Claimed != 1 || !slices.Equal(consumers[i].IDs, []string{held.ID}) || consumers[i].Since.IsZero() {

@@ -82,6 +82,7 @@ func (w *consumer) send(batch []*job, claims bool) (again []*job) {
 			j.repeated = true
 			again = append(again, j)
 			continue
+		case j.cancelled.Load(): // it went with its lease
 		case j.repeated && errors.Is(err, ErrStale):
 			j.p.log().Info("the answer had to be repeated: the first one has arrived, or the lease had ended", "answer", j.answer[0])
 		default:

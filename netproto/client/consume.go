@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,6 +51,8 @@ type job struct {
 	finished bool      // its answer is known; guarded by consumer.mu
 	answer   []any
 	repeated bool // the answer was sent before, and may have arrived
+
+	cancelled atomic.Bool // the lease cannot be renewed, and the packet goes with the claim
 }
 
 // Consume claims packets and has the handler work on them: one at a time, or as many as Concurrency
@@ -218,7 +221,7 @@ func (w *consumer) begin(packets []*Packet, slots int, asked time.Time) {
 func (w *consumer) handle(ctx context.Context, j *job) {
 	err := errors.New("the handler ended its goroutine")
 	defer func() {
-		if v := (*verdict)(nil); err != nil && !(errors.As(err, &v) && v.uncounted) {
+		if v := (*verdict)(nil); err != nil && !(errors.As(err, &v) && v.uncounted) && !j.cancelled.Load() {
 			j.p.log().Warn("the handler failed", "attempt", j.p.Attempt, "error", err)
 		}
 		j.answer = w.answer(j.p, err)

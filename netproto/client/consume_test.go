@@ -58,6 +58,7 @@ func TestConsume(t *testing.T) {
 		"WhatAHandlerReturnsDecides":                   whatAHandlerReturnsDecides,
 		"LeasesAreRenewedWhileHandlersWork":            leasesAreRenewedWhileHandlersWork,
 		"AHandlerIsToldThatItsLeaseIsLost":             aHandlerIsToldThatItsLeaseIsLost,
+		"AHandlerIsToldThatItsPacketWasCancelled":      aHandlerIsToldThatItsPacketWasCancelled,
 		"ShutdownWaitsForHandlers":                     shutdownWaitsForHandlers,
 		"ShutdownReturnsWhatIsNotFinishedInTime":       shutdownReturnsWhatIsNotFinishedInTime,
 		"TheEndOfTheContextEndsConsume":                theEndOfTheContextEndsConsume,
@@ -195,6 +196,32 @@ func aHandlerIsToldThatItsLeaseIsLost(t *testing.T, c, boss *client.Client) {
 	drain(t, c)
 	if n := must(c.Len(ctx, "q"))(t); n != 0 {
 		t.Errorf("%d packets are left, want none", n)
+	}
+}
+
+func aHandlerIsToldThatItsPacketWasCancelled(t *testing.T, c, boss *client.Client) {
+	t.Parallel()
+	ctx := t.Context()
+	ok(t, boss.Set(ctx, "q", "retain", "600000", "max-attempts", "1"))
+	id := must(c.Push(ctx, "q", nil))(t)
+	begun, causes := make(chan struct{}), make(chan error, 1)
+	consume(ctx, c, "q", func(ctx context.Context, _ *client.Packet) error {
+		close(begun)
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return errors.New("this must not make it dead")
+	}, client.Lease(6*time.Second))
+	receive(t, begun)
+	want(t, "what became of the packets", fmt.Sprintf("%q", must(boss.Cancel(ctx, "q", id, "123456"))(t)), `["told" ""]`)
+	if p := must(c.Show(ctx, "q", id))(t); !p.Cancelled {
+		t.Errorf("%+v is not cancelled", p)
+	}
+	if err := receive(t, causes); !errors.Is(err, client.ErrCancelled) {
+		t.Errorf("the cause is %v, want ErrCancelled", err)
+	}
+	drain(t, c)
+	if p, err := c.Show(ctx, "q", id); !errors.Is(err, client.ErrNoPacket) {
+		t.Errorf("after its handler a cancelled packet is %+v, %v", p, err)
 	}
 }
 

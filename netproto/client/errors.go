@@ -15,6 +15,8 @@ import (
 var (
 	// ErrStale: the claim was answered, or its lease is over. Another consumer may have the packet.
 	ErrStale = errors.New("the claim has ended")
+	// ErrCancelled: [Client.Cancel] has cancelled the packet of a claim, whose lease is not extended.
+	ErrCancelled = errors.New("the packet was cancelled")
 	// ErrNoQueue: the queue holds no packets and has no settings. A push makes it.
 	ErrNoQueue = errors.New("no such queue")
 	// ErrFull: the packets would exceed the bound of the queue. Block waits for room.
@@ -53,7 +55,7 @@ var kinds = []struct {
 	prefix string
 	kind   error
 }{
-	{"STALE ", ErrStale}, {"NOQUEUE ", ErrNoQueue}, {"FULL ", ErrFull}, {"PAUSED ", ErrPaused},
+	{"STALE ", ErrStale}, {"CANCELLED ", ErrCancelled}, {"NOQUEUE ", ErrNoQueue}, {"FULL ", ErrFull}, {"PAUSED ", ErrPaused},
 	{"CLOSED ", ErrClosed}, {"INUSE ", ErrInUse}, {"OOM ", ErrNoSpace}, {"WRONGTYPE ", ErrWrongType},
 	{"NOAUTH ", ErrDenied}, {"WRONGPASS ", ErrDenied},
 	{"NOPERM ", ErrForbidden}, {"ERR too large", ErrTooLarge},

@@ -11,7 +11,8 @@ import (
 // is returned with the error's text as the reason, and tried again after the queue's backoff. A
 // panic is an error whose text has the stack. See also Dead, RetryIn and Snooze.
 //
-// The context ends when the lease is lost: then another consumer may have the packet.
+// The context ends when the lease is lost: then another consumer may have the packet. It ends with
+// the cause ErrCancelled when the packet was cancelled: nobody else gets it, whatever is returned.
 type Handler func(ctx context.Context, p *Packet) error
 
 // Middleware wraps a handler.

@@ -32,7 +32,7 @@ func (w *consumer) due(step time.Duration) (due []*job) {
 	defer w.mu.Unlock()
 	for j := range w.held {
 		switch age := time.Since(j.renewed); {
-		case j.p.answered.Load():
+		case j.p.answered.Load(), j.cancelled.Load():
 		case age >= w.request.lease-3*step:
 			w.lose(j, errAway)
 		case age >= w.request.lease/3:
@@ -65,6 +65,9 @@ func (w *consumer) extend(due []*job, patience time.Duration) {
 		switch err := errs[i]; {
 		case err == nil:
 			j.renewed = asked
+		case errors.Is(err, ErrCancelled): // its answer ends the packet before the lease does
+			j.cancelled.Store(true)
+			j.cancel(err)
 		case !passing(err):
 			w.lose(j, err)
 		}

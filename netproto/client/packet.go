@@ -97,7 +97,7 @@ func (p *Packet) answer(ctx context.Context, request []any) (State, error) {
 }
 
 // Extend has the lease end so long from now: for what Claim brought, as Consume does it by itself.
-// The error is ErrStale if the claim has ended.
+// The error is ErrStale if the claim has ended, and ErrCancelled if the packet was cancelled.
 func (p *Packet) Extend(ctx context.Context, d time.Duration) error {
 	v, err := p.c.do(ctx, "QEXTEND", p.Queue, p.ID, p.Token, milliseconds(d))
 	if err == nil {
