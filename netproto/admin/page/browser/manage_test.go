@@ -131,6 +131,33 @@ func TestADelayedPacketIsRunNow(t *testing.T) {
 	}
 }
 
+func TestPacketsAreCancelled(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QMPUSH", "mails", 2, "a", "b")
+	s.ask("QCLAIM", "mails", "LEASE", 600_000)
+	tb := open(t, s.page+"#/packet?db=0&name=mails&id=1")
+	tb.click("Cancel packet…")
+	tb.run(chromedp.Click("#typed"))
+	tb.types("mails")
+	tb.click("Cancel packet")
+	tb.sees("0 packets were deleted, 1 will be gone when the claim ends.")
+	tb.click("Close")
+	tb.sees("it was cancelled, and is gone when the claim ends")
+	if strings.Contains(tb.text(), "Cancel packet") {
+		t.Error("a packet that was cancelled can be cancelled")
+	}
+	tb = open(t, s.page+"#/queue?db=0&name=mails")
+	tb.sees("claimed cancelled")
+	tb.run(chromedp.Click("input[aria-label='Tick all packets of this page']"))
+	tb.click("Cancel ticked…")
+	tb.run(chromedp.Click("#typed"))
+	tb.types("mails")
+	tb.click("Cancel packets")
+	tb.sees("1 packet was deleted, 1 will be gone when the claim ends.")
+	tb.click("Close")
+	tb.sees("Page 1, 1 packet.")
+}
+
 func TestWhatCannotBeUndoneAsksForTheName(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	s.ask("QMPUSH", "mails", 3, "a", "b", "c")

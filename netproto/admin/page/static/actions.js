@@ -90,6 +90,18 @@ export function deletePackets(q, ids) {
   });
 }
 
+export function cancelPackets(q, ids) {
+  return act({
+    title: "Cancel " + some(ids, q), button: "Cancel " + (ids.length === 1 ? "packet" : "packets"), confirm: confirmation(q),
+    explain: "What waits is deleted. The worker of a claimed packet is told when it extends its lease; the packet is gone when its claim ends, however it does.",
+    run: () => command(q.database, "QCANCEL", q.name, ...ids),
+    done: (became) => {
+      const n = (what) => became.filter((b) => b === what).length;
+      return verb(n("gone"), "was deleted,", "were deleted,") + " " + count(n("told")) + " will be gone when the claim ends.";
+    },
+  });
+}
+
 export function redrivePackets(q, ids) {
   return act({
     title: "Retry " + some(ids, q), button: "Retry",

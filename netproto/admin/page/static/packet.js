@@ -60,6 +60,7 @@ export class Packet {
     return el("div", { class: "actions", role: "group", "aria-label": "Actions on this packet" },
       p.state === "dead" || p.origin !== undefined ? button("Retry…", () => actions.redrivePackets(this.q, [p.id]), "primary") : null,
       p.state === "delayed" ? button("Run now…", () => actions.run(this.q, p.id)) : null,
+      ["ready", "delayed", "claimed"].includes(p.state) && !p.cancelled ? button("Cancel packet…", () => actions.cancelPackets(this.q, [p.id]), "danger") : null,
       button("Change priority…", () => actions.prioritize(this.q, p.id, p.priority)),
       button("Move…", () => actions.movePackets(this.q, [p.id])),
       button("Delete…", () => actions.deletePackets(this.q, [p.id]), "danger"));
@@ -107,6 +108,7 @@ export class Packet {
 function value(name, v) {
   if (moments.includes(name)) return timed(stamp(v) + (v > now() ? ", in " + span(v - now()) : ", " + span(now() - v) + " ago"));
   if (name === "progress") return v + " %";
+  if (name === "cancelled") return "yes";
   if (name === "state") return el("span", { class: "state " + v }, v);
   return el("bdi", { class: "lines" }, typeof v === "number" ? count(v) : text(v, 5000));
 }

@@ -18,7 +18,7 @@ const errorClass = "last-error-class";
 // Columns are [title, class, what a packet has there]; the link to the packet is in the first.
 const columns = [
   ["Packet", "", null],
-  ["State", "", (p) => el("span", { class: "state " + p.state }, p.state)],
+  ["State", "", (p) => [el("span", { class: "state " + p.state }, p.state), p.cancelled ? " cancelled" : null]],
   ["Priority", "middle", (p) => count(p.priority)],
   ["Attempts", "narrow", (p) => count(p.attempt)],
   ["Age", "narrow", (p) => p.enqueued ? span(now() - p.enqueued) : "–"],
@@ -61,7 +61,7 @@ export class Packets {
     this.number = el("strong", { role: "status" });
     this.retry = button("Retry ticked…", actions.redrivePackets);
     this.bar = el("div", { class: "bar ticked", role: "group", "aria-label": "Actions on ticked packets", hidden: true },
-      this.number, this.retry, button("Move ticked…", actions.movePackets), button("Delete ticked…", actions.deletePackets, "danger"));
+      this.number, this.retry, button("Move ticked…", actions.movePackets), button("Cancel ticked…", actions.cancelPackets, "danger"), button("Delete ticked…", actions.deletePackets, "danger"));
     return this.bar;
   }
 
