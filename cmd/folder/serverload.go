@@ -201,7 +201,7 @@ func (l *serverLoad) check(ctx context.Context, in io.Reader, progress func(dump
 				err, names = l.findHeld(ctx, names), names[:0]
 			}
 		case dump.TypePacket:
-			if wanted {
+			if wanted && !r.Cancelled {
 				l.total++
 			}
 		}
@@ -254,7 +254,7 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 	case l.record < l.from || !t.wanted:
 	case r.Type == dump.TypePacket && (expired || r.Expires != 0 && int64(r.Expires) <= l.now):
 		l.report.Expired++
-	case expired:
+	case expired, r.Cancelled: // its claim does not come along
 	case r.Type == dump.TypePacket:
 		l.packet(ctx, r)
 	case r.Type == dump.TypeQueue:

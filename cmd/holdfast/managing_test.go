@@ -127,6 +127,34 @@ func TestPacketsAreCancelledByTheirIDs(t *testing.T) {
 	oneErrorLine(t, s.run(t, "cancel", "q", ids[0], "--yes"), exitNothing, "nothing with such an id")
 }
 
+func TestACancelledClaimGoesThroughADump(t *testing.T) {
+	data := t.TempDir()
+	s := serve(t, data)
+	for range 2 {
+		s.must(t, "push", "q", "x", "--id")
+	}
+	c := claim(t, s, "q", "--lease", "1h")
+	s.must(t, "cancel", "q", c.ID, "--yes")
+	s.stop()
+	dump := filepath.Join(t.TempDir(), "dump")
+	done(t, "dump", data, "-o", dump, "--quiet")
+	again := filepath.Join(t.TempDir(), "again")
+	done(t, "load", dump, again, "--quiet")
+	if first, second := string(readFile(t, dump)), done(t, "dump", again, "-o", "-", "--quiet"); first != second || !strings.Contains(first, `"cancelled":true`) {
+		t.Errorf("dumped again as\n%swas\n%s", second, first)
+	}
+	copied, other := serve(t, again), serve(t, t.TempDir())
+	other.must(t, "load", dump, "--to-server", "--quiet")
+	if got := copied.must(t, append([]string{"nack"}, c.receipt()...)...); got != "cancelled\n" {
+		t.Errorf("a claim that was loaded ends as %q", got)
+	}
+	for _, s := range []*testServer{copied, other} {
+		if got := s.must(t, "list", "q", "--json"); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"state":"ready"`) {
+			t.Errorf("the queue has %s", got)
+		}
+	}
+}
+
 func TestADelayedPacketIsRunNowOrLater(t *testing.T) {
 	s := serve(t, t.TempDir())
 	id := strings.TrimSpace(s.must(t, "push", "q", "x", "--delay", "1h", "--id"))

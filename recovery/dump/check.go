@@ -231,6 +231,8 @@ func (c *checker) tried(r *Record) error {
 			r.Identity, r.Token, c.marks.LowSeq, c.marks.NextSeq)
 	case r.State == recovery.StateNames[content.Claimed] && (r.Token == 0 || r.Attempts == 0):
 		return fmt.Errorf("the packet is claimed, with the token %d and after %d attempts: expected 1 or more, both", r.Token, r.Attempts)
+	case r.Cancelled && r.State != recovery.StateNames[content.Claimed]:
+		return errors.New("the packet is cancelled and not claimed: one that waits is deleted when it is cancelled")
 	case r.State == recovery.StateNames[content.Done] && r.Expires == 0:
 		return errors.New("the packet is done and never expires: one that was acknowledged is kept for a while")
 	case r.Until < 0:

@@ -110,6 +110,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"reason too long":            {head + first + packetLine(seq8+`,"reason":"`+long+`"`), `line 3: field "reason" has 65536 bytes`},
 		"claimed without a token":    {head + first + packetLine(seq8+`,"state":"claimed","attempts":1`), "line 3: the packet is claimed, with the token 0"},
 		"claimed without an attempt": {head + first + packetLine(seq8+`,"state":"claimed","token":"9223372036854775810"`), "after 0 attempts"},
+		"cancelled and not claimed":  {head + first + packetLine(seq8+`,"state":"ready","cancelled":true`), "cancelled and not claimed"},
 		"done for ever":              {head + first + packetLine(seq8+`,"state":"done"`), "is done and never expires"},
 		"time before all times":      {head + first + packetLine(seq8+`,"until":-1`), "waits until -1"},
 		"lease that never ends":      {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":9223372036854775807}}`, `field "lease" is 9223372036854775807: expected a whole number from 0 to 9007199254740992`},
@@ -428,7 +429,7 @@ func tryAny(t *rapid.T, src *recoverytest.Fake) map[uint64]*Delivery {
 				d.State = content.Ready + content.State(min(d.Until, 1))
 			}
 			if d.State == content.Claimed {
-				d.Attempts = max(d.Attempts, 1)
+				d.Attempts, d.Cancelled = max(d.Attempts, 1), rapid.Bool().Draw(t, "cancelled")
 			} else if d.State == content.Done && d.Expiry == 0 {
 				d.State = content.Dead
 			}

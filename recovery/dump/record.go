@@ -78,6 +78,7 @@ type Record struct {
 	Reason       data     `json:"reason" msgpack:"reason,omitempty" of:"packet"`
 	Progress     *uint64  `json:"progress" msgpack:"progress,omitempty" of:"packet"`
 	ProgressNote data     `json:"progress_text" msgpack:"progress_text,omitempty" of:"packet"`
+	Cancelled    bool     `json:"cancelled" msgpack:"cancelled,omitempty" of:"packet"`
 
 	Settings      settings          `json:"settings" msgpack:"settings,omitempty" of:"queue"`
 	Counters      *content.Counters `json:"counters" msgpack:"counters,omitempty" of:"queue"`
@@ -299,6 +300,7 @@ func packetRecord(queue []byte, id content.PacketID, p *content.Packet, d *Deliv
 		}
 		r.Attempts, r.Until, r.Token = uint64(d.Attempts), millis(d.Until), sequence(d.Token)
 		r.FirstClaim, r.LastClaim, r.Consumer, r.Reason = millis(d.FirstClaim), millis(d.LastClaim), some(d.Consumer), some(d.Reason)
+		r.Cancelled = d.Cancelled && d.State == content.Claimed
 		if d.OriginName != nil {
 			r.Origin, r.OriginID = d.OriginName, uint64(d.Origin)
 		}
@@ -335,7 +337,7 @@ func (r *Record) Packet() (content.PacketID, *content.Packet, *Delivery) {
 	} else if r.Until > 0 {
 		d.State = content.Delayed
 	}
-	d.Until, d.Token, d.Origin = int64(r.Until), uint64(r.Token), uint32(r.OriginID)
+	d.Until, d.Token, d.Origin, d.Cancelled = int64(r.Until), uint64(r.Token), uint32(r.OriginID), r.Cancelled
 	d.FirstClaim, d.LastClaim, d.Consumer, d.Reason = int64(r.FirstClaim), int64(r.LastClaim), string(r.Consumer), string(r.Reason)
 	if r.Progress != nil {
 		d.Progress = string(append([]byte{byte(*r.Progress)}, r.ProgressNote...))
