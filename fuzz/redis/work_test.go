@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,36 @@ func TestThePacketOfAKilledWorkerGoesToAnother(t *testing.T) {
 	}
 	v = v.restarted(t, dir)
 	shows(t, v, "0", "QLEN", "jobs")
+}
+
+func TestAWorkerInPythonSeesThatItsPacketIsCancelled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	v := startVictim(t, dir)
+	shows(t, v, `"OK"`, "QSET", "jobs", "max-attempts", "1", "dead-letter", "graveyard", "retain", "3600000")
+	job := id(cli(t, v, "QPUSH", "jobs", "work"))
+	worker := program(t, python(t), "", "testdata/cancelled.py", portOf(t, v.addrs["redis"]), "jobs")
+	out, err := worker.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	says := bufio.NewReader(out)
+	if claim, err := says.ReadString('\n'); claim != job+"\n" {
+		t.Fatalf("the worker claims %q, %v", claim, err)
+	}
+	if got := strings.Join(strings.Fields(cli(t, v, "QCANCEL", "jobs", job, "77")), ""); got != `["told",null]` {
+		t.Errorf("the cancel shows %s", got)
+	}
+	rest, _ := io.ReadAll(says)
+	if err := worker.Wait(); err != nil || !strings.HasPrefix(string(rest), "CANCELLED the packet was cancelled") || !strings.HasSuffix(string(rest), "\n1\n") {
+		t.Errorf("the worker ends with %v, and says %s", err, rest)
+	}
+	v = v.restarted(t, dir)
+	shows(t, v, "null", "QSHOW", "jobs", job)
+	shows(t, v, `["jobs"]`, "QUEUES")
 }
 
 func number64(t *testing.T, text string) (n int64) {
