@@ -75,6 +75,7 @@ func showsAtWork() map[string][]Kind {
 		"attempt-lost":        {Attempts},
 		"token-repeated":      {Tokens, Returned},
 		"lease-without-end":   {Stuck},
+		"cancel-forgotten":    {Returned},
 		"death-forgotten":     {Returned},
 		"dead-and-ready":      {Doubled, Returned, NotStarted},
 		"ack-forgotten":       {Returned},

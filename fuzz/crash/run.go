@@ -28,6 +28,7 @@
 //	taskreply.go    the replies that it understands; tasktags.go: tags and filters
 //	task.go         what may and must be in the work queues; taskbound.go: in those with a bound
 //	taskunique.go   pushes that are repeated; taskslot.go: pushes that race for one unique id
+//	taskcancel.go   packets that are cancelled
 //	turn.go         what is known of a task from one claim to the next
 //	taskcheck.go    the comparison of the work queues with both
 //	taskcount.go    what the counters of the work queues must show

@@ -77,6 +77,8 @@ type tasks struct {
 	uniques         []uniquePush
 	misses          []miss // since the last restart
 	slots           []*slotPush
+	recalls         []*recall
+	cancelled       int // of recalls, by a reply
 }
 
 func newTasks() *tasks {

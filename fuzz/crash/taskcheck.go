@@ -24,7 +24,7 @@ func (r *run) makeQueues(link *link) error {
 	for _, queue := range append(workQueues(), deadJobs) {
 		sets = append(sets, append([]string{"QSET", queue}, settingsOf(queue, firstValue)...))
 	}
-	replies, err := link.ask(sets)
+	replies, err := link.ask(append(sets, []string{"QSET", recalls, "max-attempts", "0"}))
 	for _, reply := range replies {
 		if reply != replyOK {
 			r.report(Corrupt, "the reply to the settings of a work queue is %q", reply)
@@ -87,7 +87,10 @@ func (r *run) checkTasks(all bool) error {
 	}
 	r.compareTasks(shown, asked, r.ledger.now())
 	r.tasks.pruneUniques()
-	if err := r.checkSlots(link, all); err != nil || !all {
+	if err := r.checkSlots(link, all); err != nil {
+		return err
+	}
+	if err := r.checkRecalls(link, all); err != nil || !all {
 		return err
 	}
 	return r.workOff(link)

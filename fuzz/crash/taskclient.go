@@ -32,6 +32,7 @@ type taskClient struct {
 	held      []*heldTask // it works on them
 	forgotten []*heldTask // it does not, but may come back to them
 	token     int64       // the last that it was given
+	recalled  []recalled  // claims of recalls, some long ended
 }
 
 // taskPart is the part of IDs that the first of these clients has.

@@ -54,6 +54,7 @@ type shownTask struct {
 	bytes                      int64 // of key and payload
 	progress, expires          int64
 	reason, origin             string
+	cancelled                  bool
 }
 
 // shownTasks reads an array of packets.
@@ -69,6 +70,7 @@ func shownTasks(v any) []shownTask {
 			priority: number("priority"), attempt: number("attempt"),
 			token: number("token"), leaseEnd: number("lease-end"), notBefore: number("not-before"),
 			progress: number("progress"), expires: number("expires"), reason: text("reason"), origin: text("origin"),
+			cancelled: number("cancelled") == 1,
 		}
 		s.bytes = int64(len(s.key) + len(text("payload")))
 		s.id, s.whole = parsePayload([]byte(text("payload")))

@@ -58,6 +58,7 @@ func faults() map[string]func(*store) {
 		"attempt-lost":         attemptLost,
 		"token-repeated":       tokenRepeated,
 		"lease-without-end":    func(s *store) { forgetOf(s, content.Claimed, func(d *content.Delivery) { d.Until += 3_600_000 }) },
+		"cancel-forgotten":     func(s *store) { forgetOf(s, content.Claimed, func(d *content.Delivery) { d.Cancelled = false }) },
 		"dead-and-ready":       deadAndReady,
 		"death-forgotten":      func(s *store) { forgetOf(s, content.Dead, func(d *content.Delivery) { d.State = content.Ready }) },
 		"ack-forgotten":        ackForgotten,
