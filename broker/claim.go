@@ -186,9 +186,15 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 // other.
 func (m *Machine) endCancelled(q *queue, p index.Packet, d index.Delivery) bool {
 	if d.Cancelled {
-		m.dropNow(q, []index.Packet{p}, EventCancelled)
+		m.cancel(q, p)
 	}
 	return d.Cancelled
+}
+
+// cancel ends a packet that was cancelled.
+func (m *Machine) cancel(q *queue, p index.Packet) {
+	m.count(q, &q.counters.Cancelled, &m.totals.Cancelled, 1)
+	m.dropNow(q, []index.Packet{p}, EventCancelled)
 }
 
 // finish ends a packet that was acknowledged. A queue that retains such keeps it for a while.

@@ -116,7 +116,7 @@ func (tx *Tx) Cancel(name []byte, ids []ID) (were []State, err error) {
 		case !ok || p.State > Claimed:
 			continue
 		case p.State < Claimed:
-			m.dropNow(q, []index.Packet{p}, EventCancelled)
+			m.cancel(q, p)
 		default:
 			if d := m.ix.Delivery(p.ID); !d.Cancelled {
 				d.Cancelled = true

@@ -154,7 +154,7 @@ func (m *workModel) count(queue string, add broker.Counters) {
 	if c := cmp.Or(q.counters, q.most); c != nil {
 		c.Pushed, c.Popped, c.Acked = c.Pushed+add.Pushed, c.Popped+add.Popped, c.Acked+add.Acked
 		c.Nacked, c.Expired, c.Dead = c.Nacked+add.Nacked, c.Expired+add.Expired, c.Dead+add.Dead
-		c.Dropped += add.Dropped
+		c.Dropped, c.Cancelled = c.Dropped+add.Dropped, c.Cancelled+add.Cancelled
 	}
 }
 
@@ -601,9 +601,14 @@ func (m *workModel) answer(t *rapid.T, op string) {
 // cancelled ends a task that was cancelled while it was claimed.
 func (m *workModel) cancelled(k *task) bool {
 	if k.Cancelled {
-		m.remove(k)
+		m.cancel(k)
 	}
 	return k.Cancelled
+}
+
+func (m *workModel) cancel(k *task) {
+	m.count(k.Queue, broker.Counters{Cancelled: 1})
+	m.remove(k)
 }
 
 // expiredClaim ends a task whose time passed while it was claimed.
@@ -781,7 +786,7 @@ func (m *workModel) change(t *rapid.T, op, queue string) {
 			}
 		default:
 			want[0] = k.State
-			m.remove(k)
+			m.cancel(k)
 		}
 		m.same("were", were, want)
 	case "move":

@@ -23,6 +23,7 @@ func Figures(q *broker.QueueFigures) [words.Figures]int64 {
 		words.Expired:   int64(q.Expired),
 		words.Died:      int64(q.Counters.Dead),
 		words.Dropped:   int64(q.Dropped),
+		words.Cancelled: int64(q.Cancelled),
 		words.PausedIn:  flag(q.PausedIn),
 		words.PausedOut: flag(q.PausedOut),
 		words.Full:      flag(q.Full),

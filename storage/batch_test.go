@@ -126,7 +126,7 @@ func TestBatchWithNothingToWriteTouchesNoDiskUnlessItMust(t *testing.T) {
 
 func TestCountersGoWithTheirQueue(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	counts := content.Counters{Pushed: 1, Popped: 2, Acked: 3, Nacked: 4, Expired: 5, Dead: 6, Dropped: 1 << 63}
+	counts := content.Counters{Pushed: 1, Popped: 2, Acked: 3, Nacked: 4, Expired: 5, Dead: 6, Dropped: 1 << 63, Cancelled: 8}
 	apply := func(fill func(b *content.Batch)) {
 		t.Helper()
 		var b content.Batch

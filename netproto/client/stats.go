@@ -15,7 +15,7 @@ type Stats struct {
 	Ready, Hidden, Delayed, Claimed, Dead, Done, Damaged, Bytes int64
 
 	// How many packets there were, ever.
-	Pushed, Popped, Acked, Nacked, Expired, Died, Dropped int64
+	Pushed, Popped, Acked, Nacked, Expired, Died, Dropped, Cancelled int64
 
 	PausedIn, PausedOut bool // a gate is closed: pushes are refused or wait, or nothing is taken
 	Full                bool // it holds all that its bound allows, or a push found no room lately
@@ -70,6 +70,7 @@ func (s *Stats) figure(i int) any {
 		words.Expired:   &s.Expired,
 		words.Died:      &s.Died,
 		words.Dropped:   &s.Dropped,
+		words.Cancelled: &s.Cancelled,
 		words.PausedIn:  &s.PausedIn,
 		words.PausedOut: &s.PausedOut,
 		words.Full:      &s.Full,

@@ -91,6 +91,9 @@ func TestAWorkerIsToldThatItsPacketWasCancelled(t *testing.T) {
 	c.ask("QCANCEL q 4", onTheWire(`*1 | $-1`))
 	c.ask("QCANCEL other 4", onTheWire(`*1 | $-1`))
 	c.ask("QUEUES", onTheWire(`*1 | "q"`))
+	if p := c.pairs("QSTAT", "q"); p["cancelled"] != "4" || p["acked"] != "0" || p["nacked"] != "0" {
+		t.Errorf("the queue counts %v", p)
+	}
 }
 
 func TestPacketsAreDeletedMovedAndRaisedById(t *testing.T) {

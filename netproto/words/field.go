@@ -43,6 +43,7 @@ const (
 	Expired
 	Died
 	Dropped
+	Cancelled
 	PausedIn
 	PausedOut
 	Full
@@ -69,6 +70,7 @@ var QueueFigures = [Figures]Field{
 	Expired:   {"expired", Total, "packets that expired"},
 	Died:      {"died", Total, "packets that were tried too often"},
 	Dropped:   {"dropped", Total, "packets that a full queue dropped"},
+	Cancelled: {"cancelled", Total, "packets that were cancelled, and are gone"},
 	PausedIn:  {"paused-in", Flag, "pushes are refused, or wait: `pause-in`"},
 	PausedOut: {"paused-out", Flag, "nothing is taken: `pause-out`"},
 	Full:      {"full", Flag, "it holds all that `bound` or `bound-bytes` allows; or a push found no room, until a look, about each second, finds nine tenths of it or less"},

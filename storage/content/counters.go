@@ -11,15 +11,17 @@ type Counters struct { // with the names that dumps have for them
 	Expired uint64 `json:"expired" msgpack:"expired"`
 	Dead    uint64 `json:"dead" msgpack:"dead"`
 	Dropped uint64 `json:"dropped,omitempty" msgpack:"dropped,omitempty"` // by a full queue
+
+	Cancelled uint64 `json:"cancelled,omitempty" msgpack:"cancelled,omitempty"`
 }
 
 // AppendCounters appends the record of c to dst.
 func AppendCounters(dst []byte, c *Counters) []byte {
-	return appendNumbers(dst, 0, c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead, c.Dropped)
+	return appendNumbers(dst, 0, c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead, c.Dropped, c.Cancelled)
 }
 
 // DecodeCounters reads a record into c. The error wraps ErrRecord.
 func DecodeCounters(rec []byte, c *Counters) error {
-	_, err := decodeNumbers(rec, &c.Pushed, &c.Popped, &c.Acked, &c.Nacked, &c.Expired, &c.Dead, &c.Dropped)
+	_, err := decodeNumbers(rec, &c.Pushed, &c.Popped, &c.Acked, &c.Nacked, &c.Expired, &c.Dead, &c.Dropped, &c.Cancelled)
 	return err
 }

@@ -387,7 +387,7 @@ func TestDefinitionOfAQueueWithTheLongestSettingsReadsBack(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 70_000)
 	for _, q := range []Queue{
 		{},
-		{Name: long, Expiry: -1 << 63, Dropped: true, Counters: Counters{1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63},
+		{Name: long, Expiry: -1 << 63, Dropped: true, Counters: Counters{1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63},
 			Settings: &Settings{MaxAttempts: 1<<32 - 1, Lease: 1 << 62, BackoffMin: 1 << 62, BackoffMax: 1 << 62, DeadLetter: long, Retain: 1 << 62,
 				Bound: 1 << 62, BoundBytes: 1 << 62, Full: 255, ExclusiveProducer: true, ExclusiveConsumer: true, PauseIn: true, PauseOut: true, Closed: true,
 				Orders: []Order{{string(long), make([]string, 1<<16)}, {string(long), []string{string(long), string(long)}}}}},

@@ -151,7 +151,7 @@ export class Queue {
     this.facts.replaceChildren(...figures([
       ["Oldest ready packet", stat.age === null ? "none" : span(stat.age)],
       ["Bytes", size(stat.bytes)],
-      ...["pushed", "popped", "acked", "nacked", "expired", "died", "dropped"].map((name) => [{ acked: "acknowledged", nacked: "returned" }[name] ?? name, count(stat[name])]),
+      ...["pushed", "popped", "acked", "nacked", "expired", "died", "dropped", "cancelled"].map((name) => [{ acked: "acknowledged", nacked: "returned" }[name] ?? name, count(stat[name])]),
     ]).children);
     this.consumers.replaceChildren(consumers.length ? this.consumerTable(consumers) : el("p", { class: "muted" }, "Nobody claims or waits."));
     this.priorities.replaceChildren(stat.ready ? el("p", {}, stat.priorities.filter((p) => p.packets).map((p) => (p.from === p.to ? p.from : p.from + "–" + p.to) + ": " + count(p.packets)).join(" · ")) : el("p", { class: "muted" }, "None."));
