@@ -50,6 +50,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 		}
 		m.putNote(p, &d, content.NoteProgress, nil)
 		m.ix.Take(p.ID)
+		m.beginWork(q, p)
 		m.setDelivery(p, d, Claimed, tx.steady+lease)
 		p, _ = m.ix.Get(p.ID)
 		m.detail(q, p)

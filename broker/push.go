@@ -22,8 +22,10 @@ type PushRequest struct {
 	// Unique is an id of the client's own, of at most MaxUnique bytes: the packet is pushed only if no
 	// other packet of the queue has it. Empty: none. Window is for how long after its push a packet
 	// has it, in milliseconds; 0: until it is taken, acknowledged, deleted or dead, or expires.
-	Unique []byte
-	Window int64
+	// UntilClaim frees the id when the packet is claimed, too, for good. It goes with no Window.
+	Unique     []byte
+	Window     int64
+	UntilClaim bool
 	// Block says that the push waits if the queue is full: nothing is dropped for it.
 	Block bool
 }
@@ -111,7 +113,7 @@ func (tx *Tx) packet(r *PushRequest) Packet {
 		p.NotBefore = tx.now + delay
 	}
 	if r.Window == 0 {
-		p.Unique = r.Unique
+		p.Unique, p.UntilClaim = r.Unique, r.UntilClaim
 	}
 	return p
 }
@@ -126,7 +128,7 @@ func (m *Machine) insert(q *queue, priority uint32, end End, p *Packet, s State,
 	e := m.entry(q, id, p, op)
 	e.State, e.Until = s, until
 	ix := m.ix.Push(e, m.tx.now)
-	m.putUnique(q, id.Seq, p.Unique)
+	m.putUnique(q, id.Seq, p.Unique, p.UntilClaim)
 	m.count(q, &q.counters.Pushed, &m.totals.Pushed, 1)
 	m.tail(q, index.Packet{Identity: id.Seq, Priority: priority, Size: e.Size}, EventPushed)
 	m.changed(q)
@@ -153,10 +155,10 @@ func (m *Machine) entry(q *queue, id content.PacketID, p *Packet, op int) index.
 		Size:     uint32(len(p.Key) + len(p.Payload)),
 		TagBytes: uint32(content.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		Identity: p.Identity,
-		Unique:   p.Unique,
-		Expiry:   p.Expiry,
-		Flags:    content.Flags(p.Expiry != 0, content.IsLarge(len(p.Payload))),
-		Ref:      m.cache.Add(id.Seq, m.open.ops.Record(op)),
+		Unique:   p.Unique, UntilClaim: p.UntilClaim,
+		Expiry: p.Expiry,
+		Flags:  content.Flags(p.Expiry != 0, content.IsLarge(len(p.Payload))),
+		Ref:    m.cache.Add(id.Seq, m.open.ops.Record(op)),
 	}
 }
 

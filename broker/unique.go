@@ -9,6 +9,7 @@ import (
 // that is (index.Holder). On disk a record of its own says it (content.Unique).
 //   - Without a window it goes with the packet, also to another queue. A packet that is dead or
 //     done keeps its record, and does not hold the id.
+//   - Until a claim it goes with the first claim, whatever becomes of the packet then.
 //   - With a window it goes when that is over, or with the queue, whatever becomes of the packet.
 //
 // A start may find records that nothing needs, which are garbage.
@@ -24,9 +25,9 @@ func (m *Machine) unique(p index.Packet) []byte {
 }
 
 // putUnique writes the record of a packet that has an id.
-func (m *Machine) putUnique(q *queue, identity uint64, unique []byte) {
+func (m *Machine) putUnique(q *queue, identity uint64, unique []byte, untilClaim bool) {
 	if len(unique) > 0 {
-		m.open.ops.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: q.id, Identity: identity}, ID: unique})
+		m.open.ops.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: q.id, Identity: identity}, ID: unique, UntilClaim: untilClaim})
 	}
 }
 
@@ -34,7 +35,15 @@ func (m *Machine) putUnique(q *queue, identity uint64, unique []byte) {
 func (m *Machine) moveUnique(q *queue, p index.Packet, to *queue) {
 	if p.HasUnique && to != q {
 		m.open.ops.DeleteUnique(content.UniqueID{Queue: q.id, Identity: p.Identity})
-		m.putUnique(to, p.Identity, m.unique(p))
+		m.putUnique(to, p.Identity, m.unique(p), p.UntilClaim)
+	}
+}
+
+// beginWork frees the id of a packet that is claimed, if it has that until then.
+func (m *Machine) beginWork(q *queue, p index.Packet) {
+	if p.UntilClaim {
+		m.endUnique(q, p.Identity)
+		m.ix.FreeUnique(p.ID)
 	}
 }
 

@@ -37,16 +37,17 @@ type workModel struct {
 // task is a packet in the model. The details are those that it has in its state.
 type task struct {
 	job
-	seq      int64
-	key      *string
-	unique   string
-	tags     []broker.PacketTag
-	expiry   int64
-	died     int64
-	until    int64    // not-before or lease end, as the store has it: on the wall clock
-	leaseEnd int64    // on the steady clock
-	tried    bool     // it has a delivery state
-	origin   *lasting // where it died
+	seq        int64
+	key        *string
+	unique     string
+	untilClaim bool // of unique
+	tags       []broker.PacketTag
+	expiry     int64
+	died       int64
+	until      int64    // not-before or lease end, as the store has it: on the wall clock
+	leaseEnd   int64    // on the steady clock
+	tried      bool     // it has a delivery state
+	origin     *lasting // where it died
 }
 
 // window is for how long a packet has its id.
@@ -389,6 +390,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	if rapid.IntRange(0, 2).Draw(t, "has unique") == 0 {
 		r.Unique = []byte(rapid.SampledFrom(uniques).Draw(t, "unique"))
 		r.Window = rapid.SampledFrom([]int64{0, 0, 1, 25}).Draw(t, "window")
+		r.UntilClaim = rapid.Bool().Draw(t, "until claim")
 	}
 	first, there := m.first(r)
 	var want error
@@ -409,7 +411,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	if r.Window > 0 {
 		m.windows[[2]string{queue, string(r.Unique)}] = window{id, m.now.Load() + r.Window}
 	} else if len(r.Unique) > 0 {
-		k.unique, k.Unique = string(r.Unique), r.Unique
+		k.unique, k.Unique, k.untilClaim = string(r.Unique), r.Unique, r.UntilClaim
 	}
 	if r.Key != nil {
 		key := string(r.Key)
@@ -509,6 +511,9 @@ func (m *workModel) claim(t *rapid.T, queue string) {
 func (m *workModel) lend(k *task, r broker.ClaimRequest) {
 	lease := cmp.Or(r.Lease, m.settings(k.Queue).Lease)
 	k.State, k.tried, k.Consumer, k.Progress = broker.Claimed, true, string(r.Consumer), nil
+	if k.untilClaim {
+		k.unique, k.Unique = "", nil
+	}
 	k.Token = m.next
 	m.next++
 	k.Attempts++

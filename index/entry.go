@@ -51,7 +51,9 @@ type Entry struct {
 	// packets of an index have the same.
 	Identity uint64
 	Unique   []byte // the client's own id, see Holder; empty: none. Copied
-	Expiry   int64  // Unix milliseconds, 0 for none
+	// UntilClaim: the caller frees the id with the first claim. The index only keeps this.
+	UntilClaim bool
+	Expiry     int64 // Unix milliseconds, 0 for none
 	// State is what the packet waits for. Zero stands for Ready. A Ready packet whose Until is in
 	// the future is Delayed.
 	State    State
@@ -79,7 +81,8 @@ type Packet struct {
 	Consumer uint32 // as of Delivery
 	Ref      uint32
 
-	HasUnique bool // it has an id, see Unique
+	HasUnique  bool // it has an id, see Unique
+	UntilClaim bool // as of Entry, of one that has an id
 }
 
 // entry is one packet. Its state is 0 while the slot is free.
@@ -104,6 +107,7 @@ type rareFields uint8
 const (
 	rareIdentity rareFields = 1 << iota // it is not the sequence, see identities.go
 	rareUnique                          // see uniques.go
+	rareUntilClaim
 )
 
 // packTagBytes keeps bytes beyond the size of a packet in one byte, rounded up to 64, 96, 128, 192,

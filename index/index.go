@@ -45,6 +45,9 @@ func (x *Index) Push(e Entry, now int64) ID {
 	}
 	if len(e.Unique) > 0 {
 		x.setUnique(id, p, e.Queue, e.Unique)
+		if e.UntilClaim {
+			p.rare |= rareUntilClaim
+		}
 	}
 	p.setSeq(e.Seq)
 	if e.Identity != 0 {
@@ -148,9 +151,11 @@ func (x *Index) changeQueue(id uint32, e *entry, to QueueID) {
 		x.freeGroupIfEmpty(group)
 	}
 	if unique, ok := x.Unique(ID(id), nil); ok {
+		untilClaim := e.rare & rareUntilClaim
 		x.unlinkUnique(id, e)
 		x.freeUnique(id, e)
 		x.setUnique(id, e, to, unique)
+		e.rare |= untilClaim
 		x.linkUnique(id, e)
 	}
 	tags := []byte(x.lanes.at(uint32(e.lane)).tags)
@@ -190,7 +195,7 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 	p := Packet{
 		ID: ID(id), Queue: l.queue, Share: l.share.number(), Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
 		Identity: x.identity(id, e), Size: e.size, TagBytes: unpackTagBytes(e.tagBytes), Flags: e.flags,
-		State: e.state, Ref: e.ref, HasUnique: e.rare&rareUnique != 0,
+		State: e.state, Ref: e.ref, HasUnique: e.rare&rareUnique != 0, UntilClaim: e.rare&rareUntilClaim != 0,
 	}
 	if e.timer == 0 {
 		return p

@@ -359,7 +359,7 @@ func (m *indexModel) Push(t *rapid.T) {
 		Queue: m.queue(t), Priority: rapid.SampledFrom([]uint32{0, 1, 2, 3, 10, 12_000}).Draw(t, "priority"), Key: m.drawKey(t),
 		Size: rapid.Uint32Range(0, 9).Draw(t, "size"), Flags: rapid.Uint8().Draw(t, "flags"),
 		Expiry: m.drawTime(t, "expiry"), State: State(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5, 6}).Draw(t, "state")),
-		Ref: rapid.Uint32().Draw(t, "ref"), Hash: drawHash(t), Unique: drawUnique(t), Delivery: drawDelivery(t),
+		Ref: rapid.Uint32().Draw(t, "ref"), Hash: drawHash(t), Unique: drawUnique(t), Delivery: drawDelivery(t), UntilClaim: rapid.Bool().Draw(t, "until claim"),
 	}
 	e.Until = m.drawMoment(t, e.State)
 	ownIdentity := rapid.SampledFrom([]string{"none", "the sequence", "its own"}).Draw(t, "identity")
@@ -378,7 +378,7 @@ func (m *indexModel) Push(t *rapid.T) {
 		}
 		p := &modelPacket{key: bytes.Clone(e.Key), hasKey: e.Key != nil, tags: tags, wide: e.Wide, unique: string(e.Unique), Packet: Packet{
 			ID: m.x.Push(e, m.now), Queue: e.Queue, Priority: e.Priority, Seq: e.Seq, Expiry: max(e.Expiry, 0),
-			Size: e.Size, Flags: e.Flags, Ref: e.Ref, Identity: e.Seq, Stored: e.Delivery.Stored, Consumer: e.Delivery.Consumer, HasUnique: len(e.Unique) > 0,
+			Size: e.Size, Flags: e.Flags, Ref: e.Ref, Identity: e.Seq, Stored: e.Delivery.Stored, Consumer: e.Delivery.Consumer, HasUnique: len(e.Unique) > 0, UntilClaim: len(e.Unique) > 0 && e.UntilClaim,
 		}}
 		if p.tried = e.Delivery; e.Identity != 0 {
 			p.Identity = e.Identity
@@ -696,6 +696,13 @@ func (m *indexModel) SetRef(t *rapid.T) {
 	p.Ref++
 }
 
+// FreeUnique takes the id from a packet, which may have none.
+func (m *indexModel) FreeUnique(t *rapid.T) {
+	p := m.anyPacket(t)
+	m.x.FreeUnique(p.ID)
+	p.unique, p.HasUnique, p.UntilClaim = "", false, false
+}
+
 // BuildIdentities makes a slice of the table of identities.
 func (m *indexModel) BuildIdentities(t *rapid.T) {
 	m.x.BuildIdentities(rapid.SampledFrom([]uint32{0, 1, 3, allBuilt}).Draw(t, "numbers"))
@@ -945,7 +952,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		actions := map[string]func(*rapid.T){
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "KeepDead": m.KeepDead, "SetAlarm": m.SetAlarm, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
-			"SetDelivery": m.SetDelivery, "List": m.List, "NextBehind": m.NextBehind, "Bands": m.Bands, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
+			"SetDelivery": m.SetDelivery, "List": m.List, "NextBehind": m.NextBehind, "Bands": m.Bands, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef, "FreeUnique": m.FreeUnique,
 			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Window": m.Window, "BuildIdentities": m.BuildIdentities, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
 			"FindValue": m.FindValue, "FindValue more": m.FindValue, "BuildValues": m.BuildValues, "NoteFresh": m.NoteFresh,
 			"": m.verify,

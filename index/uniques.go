@@ -121,6 +121,14 @@ func (x *Index) Unique(id ID, dst []byte) ([]byte, bool) {
 	return x.uniques.ids.appendKey(dst, x.uniques.groups.at(uint32(id))), true
 }
 
+// FreeUnique takes the id from a packet.
+func (x *Index) FreeUnique(id ID) {
+	if e := x.entry(id); e != nil {
+		x.unlinkUnique(uint32(id), e)
+		x.freeUnique(uint32(id), e)
+	}
+}
+
 // setUnique gives a packet its id, which is new in its queue.
 func (x *Index) setUnique(id uint32, e *entry, q QueueID, unique []byte) {
 	u := &x.uniques
@@ -157,7 +165,7 @@ func (x *Index) freeUnique(id uint32, e *entry) {
 		return
 	}
 	u := &x.uniques
-	e.rare &^= rareUnique
+	e.rare &^= rareUnique | rareUntilClaim
 	g := u.groups.at(id)
 	u.ids.groups.at(g).head--
 	x.dropID(g)

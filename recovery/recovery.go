@@ -161,7 +161,7 @@ func Restore(src Source, o Options) (*State, error) {
 		queues:     make(map[uint32]target),
 		flush:      src.Flush(),
 		deliveries: newDeliveries(control.Deliveries),
-		uniques:    make(map[content.UniqueID]string),
+		uniques:    make(map[content.UniqueID]content.Unique),
 	}
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
@@ -205,8 +205,8 @@ type restorer struct {
 
 	pushTimes pushTimes
 
-	deliveries deliveries                  // that wait for their packets
-	uniques    map[content.UniqueID]string // ids that wait for their packets
+	deliveries deliveries                          // that wait for their packets
+	uniques    map[content.UniqueID]content.Unique // ids that wait for their packets
 
 	orphans    int // packets of queues without a definition: nobody can name those
 	sameNames  int // heads and fields with the name of another
@@ -315,7 +315,7 @@ func (r *restorer) unique(u *content.Unique) error {
 	r.progress()
 	switch q, ok := r.queues[u.Queue]; {
 	case u.Until == 0:
-		r.uniques[u.UniqueID] = string(u.ID)
+		r.uniques[u.UniqueID] = *u
 	case !ok || u.Expired(r.Now) || !r.state.Index.AddWindow(q.ix, u.ID, u.Identity, u.Until):
 		r.state.EndedUniques = append(r.state.EndedUniques, u.UniqueID)
 	}
@@ -327,7 +327,7 @@ func (r *restorer) meetUnique(id content.PacketID, e *index.Entry) {
 	key := content.UniqueID{Queue: id.Queue, Identity: cmp.Or(e.Identity, id.Seq)}
 	if unique, ok := r.uniques[key]; ok {
 		delete(r.uniques, key)
-		e.Unique = []byte(unique)
+		e.Unique, e.UntilClaim = unique.ID, unique.UntilClaim
 		e.TagBytes += uint32(content.ExtraBytes(nil, "", e.Unique))
 	}
 }

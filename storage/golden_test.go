@@ -170,8 +170,10 @@ func goldenUnique() string {
 	u := content.Unique{UniqueID: content.UniqueID{Queue: 7, Identity: 1<<63 + 1}, ID: []byte("order-17"), Until: 0}
 	window := u
 	window.Until = 4_000_000_000_123
-	return fmt.Sprintf("unique-key - %x %016x\nunique packet %x\nunique window %x\n",
-		content.AppendUniqueKey(nil, u.UniqueID), content.UniqueHash(u.UniqueID), content.AppendUnique(nil, &u), content.AppendUnique(nil, &window))
+	claim := u
+	claim.UntilClaim = true
+	return fmt.Sprintf("unique-key - %x %016x\nunique packet %x\nunique window %x\nunique claim %x\n",
+		content.AppendUniqueKey(nil, u.UniqueID), content.UniqueHash(u.UniqueID), content.AppendUnique(nil, &u), content.AppendUnique(nil, &window), content.AppendUnique(nil, &claim))
 }
 
 func TestRecordsOfThisVersionAreWrittenAsEver(t *testing.T) {

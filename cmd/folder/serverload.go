@@ -394,6 +394,9 @@ func (l *serverLoad) packet(ctx context.Context, r *dump.Record) {
 	number("LAST", int64(r.LastClaim))
 	text("PRODUCER", r.Producer)
 	text("UNIQUE", r.Unique)
+	if r.UntilClaim != "" {
+		args = append(args, "UNTILCLAIM")
+	}
 	text("CONSUMER", r.Consumer)
 	text("REASON", r.Reason)
 	text("ORIGIN", r.Origin)

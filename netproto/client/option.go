@@ -57,6 +57,10 @@ func Unique(id string) Option { return says("UNIQUE", id) }
 // Window is how long the id of Unique stands for the first packet, whatever becomes of that.
 func Window(d time.Duration) Option { return says("WINDOW", milliseconds(d)) }
 
+// UntilClaim frees the id of Unique when work on its packet begins: a push during the run makes
+// one more. A packet that comes back from its claim does not have the id any more.
+func UntilClaim() Option { return says("UNTIL", "claim") }
+
 // Block waits so long at most: a push for room, a take for a packet. 0 waits until ctx ends. Pushes
 // wait in order of arrival; one that has waited for ten minutes goes to the end of the line.
 func Block(d time.Duration) Option {

@@ -23,6 +23,16 @@ func TestAUniquePushIsAnsweredWithTheFirstID(t *testing.T) {
 	want(t, "queued", must(c.Len(ctx, "q"))(t), 0)
 }
 
+func TestAPushDuringTheRunMakesOneMore(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	id := must(c.Push(ctx, "q", []byte("a"), client.Unique("u"), client.UntilClaim()))(t)
+	want(t, "the id", must(c.Push(ctx, "q", []byte("b"), client.Unique("u"), client.UntilClaim()))(t), id)
+	must(c.Claim(ctx, "q"))(t)
+	if again := must(c.Push(ctx, "q", []byte("c"), client.Unique("u"), client.UntilClaim()))(t); again == id {
+		t.Error("a push during the run adds nothing")
+	}
+}
+
 func TestAPacketOfAMomentIsDelayedUntilThen(t *testing.T) {
 	c, ctx := newClient(t), t.Context()
 	at := time.Now().Add(time.Hour).Truncate(time.Millisecond)

@@ -21,6 +21,7 @@ func qload(s *session, tx *broker.Tx, args [][]byte) error {
 		option{&words.PRODUCER, &producer},
 		option{&words.UNIQUE, &r.Unique},
 		option{&words.QLOADWINDOW, &r.Window},
+		option{&words.UNTILCLAIM, &r.UntilClaim},
 		option{&words.PUSHED, &r.EnqueuedAt},
 		option{&words.STATE, &r.State},
 		option{&words.UNTIL, &r.Until},

@@ -105,6 +105,8 @@ func (o *option) read(args [][]byte) (rest [][]byte) {
 	case *bool:
 		*into = true
 		return args
+	case *untilClaim:
+		*into = holdsArg(o.value(args))
 	case func(): // which refuses it
 		into()
 	case *filter:
@@ -132,6 +134,16 @@ func stateArg(arg []byte) broker.State {
 		}
 	}
 	panic(failure(fmt.Sprintf("ERR STATE: expected ready, delayed, claimed, dead, done or damaged, got %q", quoted(arg))))
+}
+
+// untilClaim is what UNTIL of a push says.
+type untilClaim bool
+
+func holdsArg(arg []byte) untilClaim {
+	if !is(arg, "claim") && !is(arg, "end") {
+		refuse("ERR UNTIL: expected claim or end, got %q", quoted(arg))
+	}
+	return untilClaim(is(arg, "claim"))
 }
 
 const errTagBytes = "ERR TAG: expected names and values of at most %d bytes together"

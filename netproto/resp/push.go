@@ -22,9 +22,9 @@ func (p *push) parse(args [][]byte) {
 	p.block, p.Delay, p.At = -1, -1, -1
 	priority, ttl := int64(broker.ListPriority), int64(0)
 	var producer []byte
-	var window, unique any = &p.Window, &p.Unique
+	var unique, window, holds any = &p.Unique, &p.Window, (*untilClaim)(&p.UntilClaim)
 	if p.many {
-		window, unique = nil, nil
+		unique, window, holds = nil, nil, nil
 	}
 	parseOptions(args,
 		option{&words.PRIO, &priority},
@@ -33,6 +33,7 @@ func (p *push) parse(args [][]byte) {
 		option{&words.AT, &p.At},
 		option{&words.BLOCK, &p.block},
 		option{&words.WINDOW, window},
+		option{&words.HOLDS, holds},
 		option{&words.KEY, &p.Key},
 		option{&words.PRODUCER, &producer},
 		option{&words.UNIQUE, unique},

@@ -41,10 +41,10 @@ func TestARunOfRequestsEndsByTheClock(t *testing.T) {
 func (c *conn) refused(requests string) (costly, large int) {
 	c.t.Helper()
 	go func() {
-		_, _ = io.WriteString(c, "MULTI\r\n"+requests+"SET after 1\r\nEXEC\r\nEXISTS after\r\nDEL after\r\nECHO end\r\n")
+		_, _ = io.WriteString(c, "MULTI\r\n"+requests+"SET after 1\r\nEXEC\r\nEXISTS after\r\nDEL after\r\nECHO that-is-all\r\n")
 	}() // ends when it is read
 	last, done := "", 0
-	for r := bufio.NewReader(c); last != "end"; {
+	for r := bufio.NewReader(c); last != "that-is-all"; {
 		line, err := r.ReadString('\n')
 		if err != nil {
 			c.t.Fatal(err)

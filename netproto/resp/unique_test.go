@@ -27,6 +27,39 @@ func TestAUniquePushIsAnsweredWithThePacketThatHasTheID(t *testing.T) {
 	c.ask("QLEN q", ":1\r\n")
 }
 
+func TestAnIDUntilAClaimIsFreeWhenWorkBegins(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QPUSH q a UNIQUE u UNTIL claim", bulkReply("1"))
+	c.ask("QMOVE q 1 TO r", ":1\r\n") // with its id
+	c.ask("QPUSH r b UNIQUE u", bulkReply("1"))
+	c.line("QCLAIM", "r", "CONSUMER", "w")
+	d.stop()
+	d.start()
+	c = d.dial()
+	c.ask("QPUSH r b UNIQUE u until CLAIM", bulkReply("3"))
+	c.ask("QPUSH r c UNIQUE u UNTIL claim", bulkReply("3"))
+	c.ask("QNACK r 1 2 UNCOUNTED DELAY 0", bulkReply("ready")) // beside the second
+	c.ask("QPUSH r c UNIQUE u UNTIL claim", bulkReply("3"))
+	c.ask("QLEN r", ":2\r\n")
+	d.stop()
+	d.start()
+	c = d.dial()
+	c.ask("QPUSH r c UNIQUE u UNTIL end", bulkReply("3"))
+	c.ask("QDEL r 3", ":1\r\n")
+	c.ask("QPUSH r c UNIQUE u UNTIL end", bulkReply("4")) // the first has lost its id
+	c.send(request("QCLAIM", "r", "COUNT", "2"))
+	c.value()
+	c.ask("QPUSH r d UNIQUE u UNTIL claim", bulkReply("4"))
+	c.ask("QLOAD s e UNIQUE l UNTILCLAIM", bulkReply("7"))
+	c.ask("LPOP s", bulkReply("e"))
+	c.ask("QPUSH s f UNIQUE l", bulkReply("8"))
+	c.ask("QLOAD r e UNIQUE m UNTILCLAIM", bulkReply("9"))
+	c.line("QCLAIM", "r")
+	c = d.dial()
+	c.ask("QPUSH r f UNIQUE m", bulkReply("11"))
+}
+
 func TestAUniquePushIsAnsweredForItsWindow(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()

@@ -22,6 +22,7 @@ const (
 	dies
 	end
 	most
+	holds
 )
 
 // Choices are what a refusal says of them, by the bits of a Choice.
@@ -30,6 +31,7 @@ var Choices = [...]string{
 	"DEAD, UNCOUNTED: expected one of them",
 	"NEWEST, OLDEST: expected one of the two",
 	"GROUP, COUNT: expected one of the two",
+	"WINDOW, UNTIL: expected one of the two, as a window lasts whatever becomes of the packet",
 }
 
 // Limits of the broker and of the protocol, in numbers: this package imports neither. Tests of resp
@@ -55,12 +57,14 @@ var (
 	TAG      = Option{Word: "TAG", Values: "name value", Many: true}
 	PRODUCER = Option{Word: "PRODUCER", Values: "name", Low: 1, High: maxName}
 	UNIQUE   = Option{Word: "UNIQUE", Values: "id", Low: 1, High: maxName}
-	WINDOW   = Option{Word: "WINDOW", Values: "ms", Low: 1, High: maxTime, Needs: &UNIQUE}
+	WINDOW   = Option{Word: "WINDOW", Values: "ms", Low: 1, High: maxTime, Choice: holds, Needs: &UNIQUE}
+	HOLDS    = Option{Word: "UNTIL", Values: "claim|end", Choice: holds, Needs: &UNIQUE}
 	BLOCK    = Option{Word: "BLOCK", Values: "ms", High: maxTime}
 
 	EXPIRES     = Option{Word: "EXPIRES", Values: "unix-ms", High: maxInt64}
 	QLOADAT     = Option{Word: "AT", Values: "unix-ms", High: maxInt64}
-	QLOADWINDOW = Option{Word: "WINDOW", Values: "unix-ms", Low: 1, High: maxInt64, Needs: &UNIQUE}
+	QLOADWINDOW = Option{Word: "WINDOW", Values: "unix-ms", Low: 1, High: maxInt64, Choice: holds, Needs: &UNIQUE}
+	UNTILCLAIM  = Option{Word: "UNTILCLAIM", Choice: holds, Needs: &UNIQUE}
 	PUSHED      = Option{Word: "PUSHED", Values: "unix-ms", High: maxInt64}
 	UNTIL       = Option{Word: "UNTIL", Values: "unix-ms", High: maxInt64}
 	ATTEMPTS    = Option{Word: "ATTEMPTS", Values: "n", High: maxUint32}
@@ -95,9 +99,9 @@ var (
 
 // options are those of each command that takes some, in the order of the documents.
 var options = map[string][]*Option{
-	"QPUSH":    {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &UNIQUE, &WINDOW, &BLOCK},
+	"QPUSH":    {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &UNIQUE, &WINDOW, &HOLDS, &BLOCK},
 	"QMPUSH":   {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &BLOCK},
-	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &UNIQUE, &QLOADWINDOW, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
+	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &UNIQUE, &QLOADWINDOW, &UNTILCLAIM, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
 	"QPOP":     {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &BLOCK},
 	"QCLAIM":   {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &LEASE, &CONSUMER, &BLOCK},
 	"QNACK":    {&DELAY, &AT, &DEAD, &REASON, &UNCOUNTED},

@@ -229,6 +229,8 @@ func (c *checker) tried(r *Record) error {
 	case r.Identity != 0 && !c.between(r.Identity) || uint64(r.Token) >= c.marks.NextSeq:
 		return fmt.Errorf("the packet has the identity %d and the token %d: expected an identity between the marks %d and %d, and a token below the second",
 			r.Identity, r.Token, c.marks.LowSeq, c.marks.NextSeq)
+	case r.UntilClaim != "" && (r.UntilClaim != untilClaim || len(r.Unique) == 0):
+		return fmt.Errorf("the packet has its unique id until %q: expected %s, beside an id", r.UntilClaim, untilClaim)
 	case r.State == recovery.StateNames[content.Claimed] && (r.Token == 0 || r.Attempts == 0):
 		return fmt.Errorf("the packet is claimed, with the token %d and after %d attempts: expected 1 or more, both", r.Token, r.Attempts)
 	case r.Cancelled && r.State != recovery.StateNames[content.Claimed]:

@@ -134,6 +134,8 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"enum with too many tags":    {head + withSettings(`"enum":[`+strings.Repeat(`["a","b"],`, content.MaxOrders)+`["a","b"]]`), "enum: expected at most 16 tags, got 17"},
 		"enum twice":                 {head + withSettings(`"enum":[["a","b"]],"enum_base64":[["Yg==","Yg=="]]`), `line 2: field "enum" is there in two encodings`},
 		"tags twice":                 {head + first + packetLine(seq8+`,"tags":{"a":"1"},"tags_base64":["Yg==","Yg=="]`), `line 3: field "tags" is there in two encodings`},
+		"until what":                 {head + first + packetLine(seq8+`,"unique":"u","unique_until":"end"`), `line 3: the packet has its unique id until "end": expected claim, beside an id`},
+		"until without an id":        {head + first + packetLine(seq8+`,"unique_until":"claim"`), `line 3: the packet has its unique id until "claim": expected claim, beside an id`},
 		"unique id too long":         {head + first + packetLine(seq8+`,"unique":"`+long[:256]+`"`), `line 3: field "unique" has 256 bytes: at most 255`},
 		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
 		"tags as text":               {head + first + packetLine(seq8+`,"tags":"a"`), "expected an object"},
@@ -382,6 +384,7 @@ func anyPacket(t *rapid.T) content.Packet {
 		Unique:     odd.Draw(t, "unique"),
 	}
 	p.Unique = p.Unique[:min(len(p.Unique), content.MaxUnique)]
+	p.UntilClaim = len(p.Unique) > 0 && rapid.Bool().Draw(t, "until claim")
 	if rapid.Bool().Draw(t, "has a key") {
 		p.Key = append([]byte{}, odd.Draw(t, "key")...)
 	}

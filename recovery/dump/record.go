@@ -66,6 +66,7 @@ type Record struct {
 	EnqueuedAt millis          `json:"enqueued_at" msgpack:"enqueued_at,omitempty" of:"packet"`
 	Producer   data            `json:"producer" msgpack:"producer,omitempty" of:"packet"`
 	Unique     data            `json:"unique" msgpack:"unique,omitempty" of:"packet"`
+	UntilClaim string          `json:"unique_until" msgpack:"unique_until,omitempty" of:"packet"`
 
 	// What was tried with a packet.
 	Until        millis   `json:"until" msgpack:"until,omitempty" of:"packet"`
@@ -278,12 +279,18 @@ type Delivery struct {
 // Leased reports whether somebody holds the packet. d may be nil.
 func (d *Delivery) Leased(now int64) bool { return d != nil && d.Delivery.Leased(now) }
 
+// untilClaim is the value of unique_until.
+const untilClaim = "claim"
+
 // packetRecord gets a nil delivery state if nothing was tried with the packet.
 func packetRecord(queue []byte, id content.PacketID, p *content.Packet, d *Delivery, now int64) Record {
 	r := Record{
 		Type: TypePacket, Queue: notNil(queue), ID: ident(id.String()), Priority: new(uint64(id.Priority)), Sequence: sequence(id.Seq),
 		Key: data(p.Key), Payload: some(p.Payload), Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
 		Attempts: uint64(p.Attempts), EnqueuedAt: millis(p.EnqueuedAt), Producer: some(p.Producer), Unique: some(p.Unique),
+	}
+	if p.UntilClaim {
+		r.UntilClaim = untilClaim
 	}
 	if p.Identity != id.Seq {
 		r.Identity = sequence(p.Identity)
@@ -322,7 +329,7 @@ func (r *Record) Packet() (content.PacketID, *content.Packet, *Delivery) {
 	id := content.PacketID{Queue: r.queue, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
 	p := &content.Packet{
 		Key: r.Key, Payload: r.Payload, Expiry: int64(r.Expires), NotBefore: int64(r.NotBefore), Attempts: uint32(r.Attempts),
-		EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer), Identity: uint64(r.Identity), Unique: r.Unique,
+		EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer), Identity: uint64(r.Identity), Unique: r.Unique, UntilClaim: r.UntilClaim != "",
 	}
 	for i := 0; i < len(r.Tags); i += 2 {
 		p.Tags = append(p.Tags, content.Tag{Name: string(r.Tags[i]), Value: string(r.Tags[i+1])})

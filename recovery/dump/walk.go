@@ -25,9 +25,9 @@ type dumper struct {
 
 	queues  []*content.Queue // in order of identity; those without a name are not dumped
 	span    storage.QueueRange
-	uniques map[content.UniqueID][]byte // ids of packets
-	windows map[uint32][]content.Unique // that are not over, by queue
-	states  []state                     // in order of identity
+	uniques map[content.UniqueID]content.Unique // ids of packets
+	windows map[uint32][]content.Unique         // that are not over, by queue
+	states  []state                             // in order of identity
 
 	queue *content.Queue   // whose packets come
 	later []*content.Queue // those after it
@@ -67,7 +67,7 @@ func (d *dumper) prepare(m *content.Marks) error {
 	if err := CheckPatterns(d.Queues); err != nil {
 		return err
 	}
-	d.uniques, d.windows = make(map[content.UniqueID][]byte), make(map[uint32][]content.Unique)
+	d.uniques, d.windows = make(map[content.UniqueID]content.Unique), make(map[uint32][]content.Unique)
 	v := storage.Visitor{Queue: d.readQueue, Unique: d.readUnique, Wrong: d.wrong, State: func(s *content.Delivery, _ content.Stored, damage error) error {
 		return d.readState(m, s, damage)
 	}}
@@ -107,7 +107,7 @@ func (d *dumper) readUnique(u *content.Unique) error {
 	case len(u.ID) > content.MaxUnique:
 		return d.leaveOut(storage.FindingRecord, u.String(), fmt.Errorf("it has an id of %d bytes, at most %d", len(u.ID), content.MaxUnique))
 	case u.Until == 0:
-		d.uniques[u.UniqueID] = bytes.Clone(u.ID)
+		d.uniques[u.UniqueID] = content.Unique{ID: bytes.Clone(u.ID), UntilClaim: u.UntilClaim}
 	case !u.Expired(d.Now):
 		d.windows[u.Queue] = append(d.windows[u.Queue], content.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
 	}
@@ -266,7 +266,7 @@ func (d *dumper) putPacket(p *packet) error {
 		return d.leaveOut(storage.FindingRecord, p.String(), p.err)
 	}
 	if unique, ok := d.uniques[content.UniqueID{Queue: p.id.Queue, Identity: p.identity()}]; ok {
-		p.Unique = unique
+		p.Unique, p.UntilClaim = unique.ID, unique.UntilClaim
 	}
 	r := packetRecord(d.queue.Name, p.id, &p.Packet, tried, d.Now)
 	if d.Salvage && (tried != nil || p.Identity != 0) { // then it can be left out

@@ -180,7 +180,7 @@ func (l *loader) putPacket(id content.PacketID, p *content.Packet, d *dump.Deliv
 	}
 	l.batch.Put(id, p)
 	if len(p.Unique) > 0 {
-		l.batch.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: id.Queue, Identity: cmp.Or(p.Identity, id.Seq)}, ID: p.Unique})
+		l.batch.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: id.Queue, Identity: cmp.Or(p.Identity, id.Seq)}, ID: p.Unique, UntilClaim: p.UntilClaim})
 	}
 	if d != nil {
 		l.batch.PutDelivery(&d.Delivery, 0)

@@ -169,7 +169,7 @@ func (s *Fake) putKeys() {
 	field(9, 10, "left over", []byte("x"))
 	for _, p := range s.Stored {
 		if len(p.Packet.Unique) > 0 {
-			b.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: p.ID.Queue, Identity: cmp.Or(p.Packet.Identity, p.ID.Seq)}, ID: p.Packet.Unique})
+			b.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: p.ID.Queue, Identity: cmp.Or(p.Packet.Identity, p.ID.Seq)}, ID: p.Packet.Unique, UntilClaim: p.Packet.UntilClaim})
 		}
 	}
 	const base = 1 << 63

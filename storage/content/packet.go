@@ -46,7 +46,8 @@ type Packet struct {
 	Identity   uint64 // what the packet is called wherever it goes; 0: its sequence
 	// Unique is the client's own id of a unique push; empty: none. It is not in the record of the
 	// packet, but has one of its own.
-	Unique []byte
+	Unique     []byte
+	UntilClaim bool // as of Unique
 }
 
 // Meta is a Packet without its payload and producer: what an index needs.

@@ -64,7 +64,7 @@ func DecodeRecord(rec []byte, p *Packet) error {
 	if p.Hash = 0; IsLarge(len(x.payload)) {
 		p.Hash = m.Hash
 	}
-	p.Key, p.Payload, p.Tags, p.Identity, p.Unique = m.Key, x.payload, m.Tags, m.Identity, nil
+	p.Key, p.Payload, p.Tags, p.Identity, p.Unique, p.UntilClaim = m.Key, x.payload, m.Tags, m.Identity, nil, false
 	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = m.Expiry, m.NotBefore, m.EnqueuedAt, m.Attempts
 	if p.Producer != string(x.producer) {
 		p.Producer = string(x.producer)

@@ -23,6 +23,8 @@ type Unique struct {
 	UniqueID
 	ID    []byte // 1 to MaxUnique bytes
 	Until int64  // end of the window in Unix milliseconds; 0: the packet has the id as long as it is in the queue
+	// UntilClaim: the packet has the id until it is claimed first. That deletes the record.
+	UntilClaim bool
 }
 
 // Expired reports whether the window is over at now.
@@ -78,6 +80,9 @@ func AppendUnique(dst []byte, u *Unique) []byte {
 	w := newWriter(dst)
 	w.bin(1, u.ID)
 	w.int(2, u.Until)
+	if u.UntilClaim {
+		w.b = appendBool(w.field(3), true)
+	}
 	return w.end()
 }
 
@@ -90,6 +95,8 @@ func DecodeUnique(rec []byte, u *Unique) error {
 			u.ID = bytes.Clone(r.bin())
 		case 2:
 			u.Until = r.int()
+		case 3:
+			u.UntilClaim = r.bool()
 		default:
 			r.skip(0)
 		}
