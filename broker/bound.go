@@ -13,10 +13,19 @@ import (
 // load is the packets that a call brings to a queue, for its bound.
 type load struct {
 	packets  int
-	bytes    int64  // of keys and payloads
-	priority uint32 // of what is pushed; 0: nothing is dropped for it
-	key      []byte // of what is pushed
-	wide     bool   // some of that is
+	bytes    int64         // of keys and payloads
+	priority uint32        // of what is pushed; 0: nothing is dropped for it
+	instead  *index.Packet // that goes for it; nil: none
+	key      []byte        // of what is pushed
+	wide     bool          // some of that is
+}
+
+// growth is by how much the queue grows.
+func (l load) growth() (packets int, bytes int64) {
+	if l.instead != nil {
+		return l.packets - 1, l.bytes - int64(l.instead.Size)
+	}
+	return l.packets, l.bytes
 }
 
 // loadOf returns the load of packets that move to a queue. Dead and done ones count nowhere.
@@ -39,8 +48,9 @@ func over(s *Settings, packets int, bytes int64) bool {
 // that. Worse packets go for it if the queue's settings say so.
 func (tx *Tx) makeRoom(q *queue, l load) error {
 	s := settingsOf(q)
+	more, moreBytes := l.growth()
 	switch {
-	case q.settings == nil && !tx.m.waits(q.waiters, producerRole) || l.packets == 0 && l.bytes <= 0:
+	case q.settings == nil && !tx.m.waits(q.waiters, producerRole) || more == 0 && moreBytes <= 0:
 		return nil
 	case over(s, l.packets, l.bytes):
 		return fmt.Errorf("%w: %s with %s came at once, the bound of the queue is %s", ErrTooLarge,
@@ -49,11 +59,11 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 		return errOthersWait
 	}
 	packets, bytes := tx.m.ix.Counts(q.ix).Unfinished()
-	then := packets + l.packets
-	if l.packets == 0 {
+	then := packets + more
+	if more == 0 {
 		then = 0 // a value grows in its place
 	}
-	if !over(s, then, bytes+l.bytes) {
+	if !over(s, then, bytes+moreBytes) {
 		return nil
 	}
 	tx.m.tellBound(q)
@@ -104,7 +114,8 @@ func Counted[N int | int64](n N, what string) string {
 func (tx *Tx) dropFor(q *queue, l load) error {
 	m := tx.m
 	packets, bytes := m.ix.Counts(q.ix).Unfinished()
-	packets, bytes = packets+l.packets, bytes+l.bytes
+	more, moreBytes := l.growth()
+	packets, bytes = packets+more, bytes+moreBytes
 	m.worst = m.worst[:0]
 	for p := range m.ix.Worst(q.ix) {
 		if p.Priority-1 <= l.priority-1 || len(m.worst) == MaxCount { // 0 comes last

@@ -50,18 +50,26 @@ func (m *workModel) over(queue string, packets, bytes int) bool {
 // admit returns the error that a queue has for what comes. It drops what goes for that. Of priority
 // 0 nothing is dropped for.
 func (m *workModel) admit(queue string, packets, bytes int, priority uint32) error {
+	return m.admitInstead(queue, packets, bytes, priority, nil)
+}
+
+// admitInstead is admit where a task goes for what comes, if it is not nil.
+func (m *workModel) admitInstead(queue string, packets, bytes int, priority uint32, instead *task) error {
 	if packets == 0 {
 		return nil
 	}
 	if err := m.shut(queue); err != nil {
 		return err
 	}
+	if instead != nil && bytes <= instead.size() {
+		return nil
+	}
 	if m.over(queue, packets, bytes) {
 		return broker.ErrTooLarge
 	}
-	held := m.in(queue, unfinished)
+	held := m.in(queue, func(k *task) bool { return unfinished(k) && k != instead })
 	packets, bytes = packets+len(held), bytes+sizes(held)
-	if !m.over(queue, packets, bytes) {
+	if !m.over(queue, packets, bytes) || instead != nil && !m.over(queue, 0, bytes) { // or grows in its place
 		return nil
 	}
 	if m.settings(queue).Full != content.FullDrop {

@@ -54,6 +54,7 @@
 //	return.go    claims end without success: packets come back, or die
 //	priority.go  packets that have a key change their priority, and go by it
 //	list.go      a queue seen as a list
+//	once.go      a push of one packet, which may be unique, and replace the one that has its id
 //	reshape.go   a list changes in its middle, or loses most of itself
 //	each.go      verbs for many packets: by their ids, or by state and tags in slices
 //	inspect.go   what queues hold, and who works on them
@@ -69,7 +70,7 @@
 //	runs       Atomic, Made, Full, MayChange, MayLook, Looked, Now, Steady (tx.go, names.go)
 //	who calls  As, SetName, Select, Attach, Detach, Conns (role.go, names.go, conn.go)
 //	the disk   CanStore, Space, Damaged (tx.go)
-//	to push    CheckSize, Push, PushAll (push.go), Load (load.go)
+//	to push    Push (once.go), CheckSize, PushAll (push.go), Load (load.go)
 //	to take    Pop (pop.go), Claim, Ack, Extend, Progress (claim.go), Nack (return.go)
 //	by key     UpdatePriority, PopKey, PeekKey, PriorityOf (priority.go)
 //	by id      DeletePackets, MovePackets, SetPriority, Reschedule, Cancel, RedrivePacket; a Bulk
@@ -88,6 +89,6 @@
 //	to be told Watch, WatchBroken, Unwatch (watch.go), Tail, Operator (event.go)
 //
 // The path of one push: netproto's Loop reads it and calls its session, which calls Tx.Push
-// (push.go); the packet is in the index and in the batch (batch.go); Machine.Take hands that to the
+// (once.go); the packet is in the index and in the batch (batch.go); Machine.Take hands that to the
 // loop, which applies it and lets the reply leave.
 package broker

@@ -170,13 +170,20 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 
 // replace puts a packet in the place of another, whose expiry it has.
 func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
-	id, op := q.packet(old), 0
-	setHash(p)
-	m.tail(q, index.Packet{Identity: old.Identity, Priority: old.Priority, Size: uint32(len(p.Payload))}, EventReplaced)
 	m.leaveConsumer(old)
 	if old.HasUnique {
 		m.endUnique(q, old.Identity)
 	}
+	m.ix.Push(m.putInPlace(q, old, p), now) // there is room: one has just gone
+	m.changed(q)
+}
+
+// putInPlace puts a packet in the place of another, which leaves the index. It returns the entry to
+// push there.
+func (m *Machine) putInPlace(q *queue, old index.Packet, p *Packet) index.Entry {
+	id, op := q.packet(old), 0
+	setHash(p)
+	m.tail(q, index.Packet{Identity: old.Identity, Priority: old.Priority, Size: uint32(len(p.Key) + len(p.Payload))}, EventReplaced)
 	if at, ok := m.open.puts.find(id); ok {
 		m.open.ops.Cancel(at)
 		m.deleteDelivery(old)
@@ -186,8 +193,7 @@ func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	}
 	m.open.puts.add(id, op)
 	m.ix.Remove(old.ID)
-	m.ix.Push(m.entry(q, id, p, op), now) // there is room: one has just gone
-	m.changed(q)
+	return m.entry(q, id, p, op)
 }
 
 // Find appends to dst the positions of the next elements that equal value, at most n, from an end

@@ -15,7 +15,7 @@ type PushRequest struct {
 	TTL      time.Duration // 0 never expires; cut to whole milliseconds, at least one
 	Key      []byte        // nil: belongs to no key group; an empty key is a key like any other
 	Payload  []byte
-	Delay    int64       // in milliseconds: it is not selected before; 0 is none
+	Delay    int64       // in milliseconds: it is not selected before; 0 is none, see Replace
 	At       int64       // the same as a moment in Unix milliseconds; one that is past is none
 	Tags     []PacketTag // sorted by name, no name twice; at most MaxTags
 	Producer string      // at most MaxConsumer bytes
@@ -26,6 +26,9 @@ type PushRequest struct {
 	Unique     []byte
 	Window     int64
 	UntilClaim bool
+	// Replace gives the packet that has the id what this push brings, if it is ready or delayed. It
+	// keeps its place, key, id, times of push and claims; and its moment if Delay and At are negative.
+	Replace bool
 	// Block says that the push waits if the queue is full: nothing is dropped for it.
 	Block bool
 }
@@ -37,32 +40,6 @@ func (tx *Tx) CheckSize(r PushRequest) error {
 		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, tx.m.maxRecord)
 	}
 	return nil
-}
-
-// Push adds a packet at the newest end of its priority, and returns its id. A unique push adds none
-// where a packet has its id already, and returns that one's. The packet is on disk when the reply
-// of any later call is handed out, whoever made that. The request's bytes are copied.
-func (tx *Tx) Push(r PushRequest) (ID, error) {
-	if err := tx.CheckSize(r); err != nil {
-		return 0, err
-	}
-	if len(r.Unique) > 0 {
-		if err := tx.begin(); err != nil {
-			return 0, err
-		}
-		if id, ok, err := tx.m.holderOf(&r); ok || err != nil {
-			return id, err
-		}
-	}
-	id := idOf(tx.m.marks.NextSeq)
-	q, err := tx.push(&r, [][]byte{r.Payload})
-	if err != nil {
-		return 0, err
-	}
-	if r.Window > 0 {
-		tx.beginWindow(q, r.Unique, tx.now+r.Window, id)
-	}
-	return id, nil
 }
 
 // PushAll pushes packets that differ in their payloads only: all of them, or none. It returns the
@@ -170,16 +147,6 @@ func (m *Machine) nextSeq(end End) uint64 {
 	}
 	m.marks.NextSeq++
 	return m.marks.NextSeq - 1
-}
-
-// holderOf returns the packet that already holds the id of a unique push.
-func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
-	q, err := m.findQueue(r.Queue)
-	if q == nil || err != nil {
-		return 0, false, err
-	}
-	identity, ok := m.ix.Holder(q.ix, r.Unique)
-	return idOf(identity), ok, nil
 }
 
 // beginWindow begins the window of a packet that was pushed.

@@ -391,8 +391,15 @@ func (m *workModel) push(t *rapid.T, queue string) {
 		r.Unique = []byte(rapid.SampledFrom(uniques).Draw(t, "unique"))
 		r.Window = rapid.SampledFrom([]int64{0, 0, 1, 25}).Draw(t, "window")
 		r.UntilClaim = rapid.Bool().Draw(t, "until claim")
+		if r.Replace = rapid.Bool().Draw(t, "replace"); r.Replace && rapid.Bool().Draw(t, "keeps its moment") {
+			r.Delay, r.At = -1, -1
+		}
 	}
 	first, there := m.first(r)
+	if twin := m.waiting(queue, first); there && r.Replace && twin != nil {
+		m.replace(twin, r)
+		return
+	}
 	var want error
 	if !there {
 		want = m.admit(queue, 1, len(r.Key)+len(r.Payload), r.Priority)
@@ -424,6 +431,37 @@ func (m *workModel) push(t *rapid.T, queue string) {
 		k.State, k.until = broker.Delayed, m.now.Load()+r.Delay
 	}
 	m.count(queue, broker.Counters{Pushed: 1})
+}
+
+// waiting returns the task of a queue that has an id, nil if it does not wait.
+func (m *workModel) waiting(queue string, id broker.ID) *task {
+	for _, k := range m.in(queue, func(k *task) bool { return k.ID == id && k.State <= broker.Delayed }) {
+		return k
+	}
+	return nil
+}
+
+// replace makes a push that replaces a task.
+func (m *workModel) replace(k *task, r broker.PushRequest) {
+	size := len(r.Payload)
+	if k.key != nil {
+		size += len(*k.key)
+	}
+	want := m.admitInstead(k.Queue, 1, size, k.Priority, k)
+	id, err := m.tx.Push(r)
+	if m.sameError("replace", err, want) {
+		return
+	}
+	m.same("replaced", id, k.ID)
+	k.payload, k.tags, k.expiry = string(r.Payload), r.Tags, 0
+	if r.TTL > 0 {
+		k.expiry = m.now.Load() + r.TTL.Milliseconds()
+	}
+	if r.Delay > 0 {
+		k.State, k.until = broker.Delayed, m.now.Load()+r.Delay
+	} else if r.Delay == 0 || k.State == broker.Ready {
+		k.State, k.until = broker.Ready, 0
+	}
 }
 
 // uniques are ids of unique pushes: one, the longest, and one that looks like another.

@@ -30,6 +30,7 @@ type Push struct {
 	Unique   *string        `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
 	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
 	Until    string         `enum:"claim,end" default:"end" placeholder:"WHEN" help:"When the ID of --unique is free: end, when its packet is finished, or claim, when work on it begins (default ${default})."`
+	Replace  bool           `help:"If the packet that has the ID of --unique waits, give it this payload, these tags, producer and TTL, and with --delay or --at another moment."`
 	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for room in a queue that is full or paused; 0s waits without end (default: do not wait, or in a queue with full=block, wait as long as --timeout)."`
 	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
 	Lines    bool           `help:"Push each line of standard input as a packet, many in one request. An empty line is an empty packet."`
@@ -69,6 +70,8 @@ func (c *Push) Validate() error {
 		return errors.New("--window: expected --unique with it")
 	case c.Until != "end" && (c.Unique == nil || c.Window != 0):
 		return errors.New("--until: expected --unique with it, and no --window")
+	case c.Replace && c.Unique == nil:
+		return errors.New("--replace: expected --unique with it")
 	case c.Delay != 0 && !c.At.IsZero():
 		return errors.New("--delay and --at: expected one of them")
 	case c.Lines && (c.Payload != "-" || c.Unique != nil):
@@ -107,7 +110,7 @@ func (c *Push) options() []client.Option {
 		when(true, client.Priority(uint32(c.Priority))), given(c.Key, client.Key), unlessZero(c.TTL, client.TTL),
 		unlessZero(c.Delay, client.Delay), when(!c.At.IsZero(), client.At(c.At)), tags, unlessZero(c.Producer, client.Producer),
 		given(c.Unique, client.Unique), // an empty one is refused: it is a script whose variable is not set
-		unlessZero(c.Window, client.Window), when(c.Until == "claim", client.UntilClaim()), given(c.Block, client.Block),
+		unlessZero(c.Window, client.Window), when(c.Until == "claim", client.UntilClaim()), when(c.Replace, client.Replace()), given(c.Block, client.Block),
 	)
 }
 

@@ -180,6 +180,15 @@ func TestAWaitEndsWithAPacketThatItSelects(t *testing.T) {
 	}
 }
 
+func TestALaterPushReplacesAPacketThatWaits(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "push", "q", "a", "--unique", "u", "--delay", "1h")
+	s.must(t, "push", "q", "b", "--unique", "u", "--replace", "--at", "2020-01-01T00:00Z")
+	if got := s.must(t, "pop", "q"); got != "b\n" {
+		t.Errorf("popped %q", got)
+	}
+}
+
 func TestAnEmptyUniqueIDIsRefused(t *testing.T) {
 	s := serve(t, t.TempDir())
 	oneErrorLine(t, s.run(t, "push", "q", "x", "--unique", ""), exitFailed, "UNIQUE")

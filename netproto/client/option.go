@@ -36,7 +36,7 @@ func Key(key string) Option { return says("KEY", key) }
 // TTL is how long a packet lasts if nobody takes it: without end unless given.
 func TTL(d time.Duration) Option { return says("TTL", milliseconds(d)) }
 
-// Delay is how long a new packet waits before it is delivered.
+// Delay is how long a packet that is new, or replaced, waits before it is delivered.
 func Delay(d time.Duration) Option { return says("DELAY", milliseconds(d)) }
 
 // At is the moment before which a new packet is not delivered: at once if it is past. Give it or a
@@ -60,6 +60,11 @@ func Window(d time.Duration) Option { return says("WINDOW", milliseconds(d)) }
 // UntilClaim frees the id of Unique when work on its packet begins: a push during the run makes
 // one more. A packet that comes back from its claim does not have the id any more.
 func UntilClaim() Option { return says("UNTIL", "claim") }
+
+// Replace gives the packet that has the id of Unique what this push brings, if it is ready or
+// delayed: payload, tags, producer and TTL, and with Delay or At another moment. It keeps its
+// place. With Delay each push puts the work off: it is done once, with the last payload.
+func Replace() Option { return says("REPLACE") }
 
 // Block waits so long at most: a push for room, a take for a packet. 0 waits until ctx ends. Pushes
 // wait in order of arrival; one that has waited for ten minutes goes to the end of the line.

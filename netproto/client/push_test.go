@@ -33,6 +33,13 @@ func TestAPushDuringTheRunMakesOneMore(t *testing.T) {
 	}
 }
 
+func TestALaterPushReplacesAPacketThatWaits(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	id := must(c.Push(ctx, "q", []byte("a"), client.Unique("u"), client.Delay(time.Hour)))(t)
+	want(t, "the id", must(c.Push(ctx, "q", []byte("b"), client.Unique("u"), client.Replace(), client.Delay(0)))(t), id)
+	want(t, "the payload", string(must(c.Claim(ctx, "q"))(t)[0].Payload), "b")
+}
+
 func TestAPacketOfAMomentIsDelayedUntilThen(t *testing.T) {
 	c, ctx := newClient(t), t.Context()
 	at := time.Now().Add(time.Hour).Truncate(time.Millisecond)

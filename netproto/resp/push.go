@@ -2,6 +2,7 @@ package resp
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -22,9 +23,9 @@ func (p *push) parse(args [][]byte) {
 	p.block, p.Delay, p.At = -1, -1, -1
 	priority, ttl := int64(broker.ListPriority), int64(0)
 	var producer []byte
-	var unique, window, holds any = &p.Unique, &p.Window, (*untilClaim)(&p.UntilClaim)
+	var unique, window, holds, replace any = &p.Unique, &p.Window, (*untilClaim)(&p.UntilClaim), &p.Replace
 	if p.many {
-		unique, window, holds = nil, nil, nil
+		unique, window, holds, replace = nil, nil, nil, nil
 	}
 	parseOptions(args,
 		option{&words.PRIO, &priority},
@@ -34,6 +35,7 @@ func (p *push) parse(args [][]byte) {
 		option{&words.BLOCK, &p.block},
 		option{&words.WINDOW, window},
 		option{&words.HOLDS, holds},
+		option{&words.REPLACE, replace},
 		option{&words.KEY, &p.Key},
 		option{&words.PRODUCER, &producer},
 		option{&words.UNIQUE, unique},
@@ -43,7 +45,15 @@ func (p *push) parse(args [][]byte) {
 		refuse("ERR PRIO: expected a number from 1 on, as the packet has no KEY to go with, got \"0\"")
 	}
 	p.Priority, p.TTL, p.Producer = uint32(priority), time.Duration(ttl)*time.Millisecond, string(producer)
-	p.Delay, p.At, p.Block = max(p.Delay, 0), max(p.At, 0), p.block >= 0
+	p.Block = p.block >= 0
+}
+
+// prepareTwin prepares a push that finds the packet that has its id.
+func prepareTwin(tx *broker.Tx, args [][]byte) (done int, more bool) {
+	if slices.ContainsFunc(args[3:], func(word []byte) bool { return is(word, "replace") }) {
+		return tx.PrepareIDs()
+	}
+	return 0, false
 }
 
 func qpush(s *session, tx *broker.Tx, args [][]byte) error {
@@ -64,6 +74,7 @@ func qmpush(s *session, tx *broker.Tx, args [][]byte) error {
 func (p *push) makeOrWait(s *session, tx *broker.Tx, args [][]byte) error {
 	p.Queue = s.args[1]
 	p.parse(args)
+	s.mayChange(p.Queue, p.Replace)
 	err := p.make(s, tx)
 	if s.inExec || !p.waits(tx, err) {
 		return p.dropped(s, err)

@@ -126,6 +126,8 @@ func TestAUserMayDoWhatItsRightsSayAndNothingElse(t *testing.T) {
 		{"producer", "LPUSH q1 x", ""},
 		{"producer", "LPUSH out x", noKey},
 		{"producer", "QPUSH out x", noKey},
+		{"producer", "QPUSH q9 x UNIQUE u", ""},
+		{"producer", "QPUSH q9 x UNIQUE u REPLACE", noKey},
 		{"producer", "LPOP q", noCommand("lpop")},
 		{"producer", "LLEN q", noCommand("llen")},
 		{"producer", "SET q x", noCommand("set")},

@@ -269,7 +269,7 @@ func (s *session) fail(err error) {
 // runCommand runs the present command. It is a function of its own because Atomic takes it, unless
 // the command is local. A reply that is too large becomes an error.
 func (s *session) runCommand() error {
-	if s.cmd.prepare != nil && !s.inExec {
+	if s.cmd.prepare != nil && !s.inExec && !s.parked.again {
 		if _, more := s.cmd.prepare(s.tx, s.args); more {
 			return errUnfinished
 		}

@@ -60,6 +60,40 @@ func TestAnIDUntilAClaimIsFreeWhenWorkBegins(t *testing.T) {
 	c.ask("QPUSH r f UNIQUE m", bulkReply("11"))
 }
 
+func TestADebouncedPacketIsDeliveredOnceWithItsLastPayload(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	for i := range 1000 {
+		if i%333 == 300 {
+			d.stop()
+			d.start()
+			c = d.dial()
+		}
+		c.ask(fmt.Sprintf("QPUSH q %d UNIQUE u REPLACE DELAY 1000", i), bulkReply("1"))
+		d.now.Add(1)
+	}
+	d.now.Add(998)
+	c.ask("QPOP q", "*0\r\n")
+	d.now.Add(1)
+	c.ask("LLEN q", ":1\r\n")
+	c.ask("LPOP q", bulkReply("999"))
+	c.ask("QLEN q", ":0\r\n")
+}
+
+func TestAReplacementWaitsForRoom(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q bound-bytes 5", "+OK\r\n")
+	c.ask("QPUSH q ab UNIQUE u PRIO 200", bulkReply("1"))
+	c.ask("QPUSH q cd", bulkReply("2"))
+	c.ask("QPUSH q ABCD UNIQUE u REPLACE", "-FULL queue is full: it holds 2 packets with 4 bytes, its bound is 5 bytes\r\n")
+	c.ask("QPUSH q ABCDEF UNIQUE u REPLACE BLOCK 0", "-ERR too large: 1 packet with 6 bytes came at once, the bound of the queue is 5 bytes\r\n")
+	waits := d.waiting(c, 0, "QPUSH q ABCDE UNIQUE u REPLACE BLOCK 0")
+	c.ask("LPOP q", bulkReply("cd"))
+	waits.want(bulkReply("1"))
+	c.ask("LRANGE q 0 -1", onTheWire(`*1 | "ABCDE"`))
+}
+
 func TestAUniquePushIsAnsweredForItsWindow(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()

@@ -8,7 +8,7 @@ import "github.com/holdfast-queue/holdfast/netproto/access"
 func workCommands() []command {
 	const read, write = flagRead, flagWrite
 	return []command{
-		{name: "qpush", flags: write | flagAdds | flagPayload | flagBlocking | flagFast, run: qpush},
+		{name: "qpush", flags: write | flagAdds | flagPayload | flagBlocking | flagFast, prepare: prepareTwin, run: qpush},
 		{name: "qmpush", flags: write | flagAdds | flagPayload | flagBlocking, elements: 3, per: 1, run: qmpush},
 		{name: "qload", flags: write | flagAdds | flagPayload | flagFast, right: access.Push | access.Manage, asks: asksOrigin, run: qload},
 		{name: "qpop", flags: write | flagBlocking, asks: asksQueues, run: takeFrom(false)},

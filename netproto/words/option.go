@@ -59,6 +59,7 @@ var (
 	UNIQUE   = Option{Word: "UNIQUE", Values: "id", Low: 1, High: maxName}
 	WINDOW   = Option{Word: "WINDOW", Values: "ms", Low: 1, High: maxTime, Choice: holds, Needs: &UNIQUE}
 	HOLDS    = Option{Word: "UNTIL", Values: "claim|end", Choice: holds, Needs: &UNIQUE}
+	REPLACE  = Option{Word: "REPLACE", Needs: &UNIQUE}
 	BLOCK    = Option{Word: "BLOCK", Values: "ms", High: maxTime}
 
 	EXPIRES     = Option{Word: "EXPIRES", Values: "unix-ms", High: maxInt64}
@@ -99,7 +100,7 @@ var (
 
 // options are those of each command that takes some, in the order of the documents.
 var options = map[string][]*Option{
-	"QPUSH":    {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &UNIQUE, &WINDOW, &HOLDS, &BLOCK},
+	"QPUSH":    {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &UNIQUE, &WINDOW, &HOLDS, &REPLACE, &BLOCK},
 	"QMPUSH":   {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &BLOCK},
 	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &UNIQUE, &QLOADWINDOW, &UNTILCLAIM, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
 	"QPOP":     {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &BLOCK},
@@ -129,6 +130,8 @@ func (c *Command) Syntax() string {
 			text += "|"
 		case o.Needs == last && !last.Many:
 			text, closing = text+" [", "]"+closing
+		case o.Needs != nil && o.Needs == last.Needs:
+			text += "] ["
 		default:
 			text, closing = text+closing+" [", "]"
 		}
