@@ -14,50 +14,59 @@ import (
 // packet is on disk when the reply of any later call is handed out, whoever made that. The
 // request's bytes are copied.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
+	id, _, err := tx.PushTold(r)
+	return id, err
+}
+
+// PushTold is Push that tells what became of it, if r.Tell says so: "new", "replaced", or in which
+// state the packet is that has the id; "gone" if its window lasts, and it is not in the queue.
+func (tx *Tx) PushTold(r PushRequest) (id ID, told string, err error) {
 	if err := tx.CheckSize(r); err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if len(r.Unique) > 0 {
 		if err := tx.begin(); err != nil {
-			return 0, err
+			return 0, "", err
 		}
-		if id, met, err := tx.meet(&r); met || err != nil {
-			return id, err
+		if id, told, met, err := tx.meet(&r); met || err != nil {
+			return id, told, err
 		}
 	}
-	id := idOf(tx.m.marks.NextSeq)
+	id = idOf(tx.m.marks.NextSeq)
 	q, err := tx.push(&r, [][]byte{r.Payload})
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if r.Window > 0 {
 		tx.beginWindow(q, r.Unique, tx.now+r.Window, id)
 	}
-	return id, nil
+	return id, "new", nil
 }
 
 // meet makes a unique push where a packet has its id; met is false if none has it.
-func (tx *Tx) meet(r *PushRequest) (id ID, met bool, err error) {
+func (tx *Tx) meet(r *PushRequest) (id ID, told string, met bool, err error) {
 	m := tx.m
 	q, err := m.findQueue(r.Queue)
 	if q == nil || err != nil {
-		return 0, false, err
+		return 0, "", false, err
 	}
 	identity, met := m.ix.Holder(q.ix, r.Unique)
-	if !met || !r.Replace {
-		return idOf(identity), met, nil
+	if !met || !r.Replace && !r.Tell {
+		return idOf(identity), "", met, nil
 	}
 	p, there := m.ix.Find(identity)
+	told = p.State.String()
 	switch {
-	case !there || p.Queue != q.ix || p.State != Ready && p.State != Delayed:
-	case m.expired(p):
+	case !there || p.Queue != q.ix:
+		told = "gone"
+	case p.State != index.Claimed && m.expired(p):
 		m.ix.Remove(p.ID)
 		m.expire(q, p)
 		return tx.meet(r)
-	default:
-		err = tx.replaceTwin(q, p, r)
+	case r.Replace && (p.State == index.Ready || p.State == index.Delayed):
+		told, err = "replaced", tx.replaceTwin(q, p, r)
 	}
-	return idOf(identity), true, err
+	return idOf(identity), told, true, err
 }
 
 // replaceTwin gives a packet that waits what a push brings. In the store that is one operation.

@@ -29,6 +29,7 @@ type PushRequest struct {
 	// Replace gives the packet that has the id what this push brings, if it is ready or delayed. It
 	// keeps its place, key, id, times of push and claims; and its moment if Delay and At are negative.
 	Replace bool
+	Tell    bool // see PushTold
 	// Block says that the push waits if the queue is full: nothing is dropped for it.
 	Block bool
 }

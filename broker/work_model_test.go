@@ -390,7 +390,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	if rapid.IntRange(0, 2).Draw(t, "has unique") == 0 {
 		r.Unique = []byte(rapid.SampledFrom(uniques).Draw(t, "unique"))
 		r.Window = rapid.SampledFrom([]int64{0, 0, 1, 25}).Draw(t, "window")
-		r.UntilClaim = rapid.Bool().Draw(t, "until claim")
+		r.UntilClaim, r.Tell = rapid.Bool().Draw(t, "until claim"), rapid.Bool().Draw(t, "tell")
 		if r.Replace = rapid.Bool().Draw(t, "replace"); r.Replace && rapid.Bool().Draw(t, "keeps its moment") {
 			r.Delay, r.At = -1, -1
 		}
@@ -404,14 +404,18 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	if !there {
 		want = m.admit(queue, 1, len(r.Key)+len(r.Payload), r.Priority)
 	}
-	id, err := m.tx.Push(r)
+	id, told, err := m.tx.PushTold(r)
 	if m.sameError("push", err, want) {
 		return
 	}
 	if there {
 		m.same("first id", id, first)
+		if r.Tell || r.Replace {
+			m.same("told", told, m.stateOf(queue, first))
+		}
 		return
 	}
+	m.same("told", told, "new")
 	k := m.add(queue, broker.Newest, r.Priority, string(r.Payload))
 	m.same("id", id, k.ID)
 	k.tags = r.Tags
@@ -441,6 +445,14 @@ func (m *workModel) waiting(queue string, id broker.ID) *task {
 	return nil
 }
 
+// stateOf is the state of a packet of a queue, or gone.
+func (m *workModel) stateOf(queue string, id broker.ID) string {
+	for _, k := range m.in(queue, func(k *task) bool { return k.ID == id }) {
+		return k.State.String()
+	}
+	return "gone"
+}
+
 // replace makes a push that replaces a task.
 func (m *workModel) replace(k *task, r broker.PushRequest) {
 	size := len(r.Payload)
@@ -448,11 +460,12 @@ func (m *workModel) replace(k *task, r broker.PushRequest) {
 		size += len(*k.key)
 	}
 	want := m.admitInstead(k.Queue, 1, size, k.Priority, k)
-	id, err := m.tx.Push(r)
+	id, told, err := m.tx.PushTold(r)
 	if m.sameError("replace", err, want) {
 		return
 	}
 	m.same("replaced", id, k.ID)
+	m.same("told", told, "replaced")
 	k.payload, k.tags, k.expiry = string(r.Payload), r.Tags, 0
 	if r.TTL > 0 {
 		k.expiry = m.now.Load() + r.TTL.Milliseconds()

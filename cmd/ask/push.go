@@ -31,6 +31,7 @@ type Push struct {
 	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
 	Until    string         `enum:"claim,end" default:"end" placeholder:"WHEN" help:"When the ID of --unique is free: end, when its packet is finished, or claim, when work on it begins (default ${default})."`
 	Replace  bool           `help:"If the packet that has the ID of --unique waits, give it this payload, these tags, producer and TTL, and with --delay or --at another moment."`
+	Tell     bool           `help:"Print what became of a push with --unique: new, replaced, or the state of the packet that has the ID."`
 	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for room in a queue that is full or paused; 0s waits without end (default: do not wait, or in a queue with full=block, wait as long as --timeout)."`
 	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
 	Lines    bool           `help:"Push each line of standard input as a packet, many in one request. An empty line is an empty packet."`
@@ -70,8 +71,8 @@ func (c *Push) Validate() error {
 		return errors.New("--window: expected --unique with it")
 	case c.Until != "end" && (c.Unique == nil || c.Window != 0):
 		return errors.New("--until: expected --unique with it, and no --window")
-	case c.Replace && c.Unique == nil:
-		return errors.New("--replace: expected --unique with it")
+	case (c.Replace || c.Tell) && c.Unique == nil:
+		return errors.New("--replace and --tell: expected --unique with them")
 	case c.Delay != 0 && !c.At.IsZero():
 		return errors.New("--delay and --at: expected one of them")
 	case c.Lines && (c.Payload != "-" || c.Unique != nil):
@@ -92,9 +93,19 @@ func (c *Push) Run(ctx context.Context, p *terminal.Process) error {
 		return err
 	}
 	return c.Call(ctx, func(ctx context.Context, server *client.Client) error {
-		id, err := server.Push(ctx, c.Queue, payload, c.options()...)
-		if err == nil && c.ID {
-			_, err = fmt.Fprintln(p.Stdout, id)
+		if !c.Tell {
+			id, err := server.Push(ctx, c.Queue, payload, c.options()...)
+			if err == nil && c.ID {
+				_, err = fmt.Fprintln(p.Stdout, id)
+			}
+			return err
+		}
+		id, told, err := server.PushTold(ctx, c.Queue, payload, c.options()...)
+		if c.ID {
+			told = id + " " + told
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(p.Stdout, told)
 		}
 		return err
 	})

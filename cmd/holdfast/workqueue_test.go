@@ -183,7 +183,9 @@ func TestAWaitEndsWithAPacketThatItSelects(t *testing.T) {
 func TestALaterPushReplacesAPacketThatWaits(t *testing.T) {
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "a", "--unique", "u", "--delay", "1h")
-	s.must(t, "push", "q", "b", "--unique", "u", "--replace", "--at", "2020-01-01T00:00Z")
+	if got := s.must(t, "push", "q", "b", "--unique", "u", "--replace", "--at", "2020-01-01T00:00Z", "--tell", "--id"); got != "1 replaced\n" {
+		t.Errorf("told %q", got)
+	}
 	if got := s.must(t, "pop", "q"); got != "b\n" {
 		t.Errorf("popped %q", got)
 	}

@@ -7,7 +7,8 @@ import (
 
 // Push adds a packet to a queue and returns its id. It is on the server's disk then. Push is never
 // repeated: an error that is ErrUnknown says that the packet may be there. With Unique it is safe
-// to push again.
+// to push again; with UntilClaim that adds one more packet if the first one is claimed by then, and
+// with Replace it may bring back what another push has replaced.
 //
 // In a queue that is full or paused Push waits if it has a Block, in order of arrival, and if no
 // room comes in time the error is ErrFull. Where the setting of a queue is "full block" give a
@@ -15,6 +16,19 @@ import (
 func (c *Client) Push(ctx context.Context, queue string, payload []byte, options ...Option) (id string, err error) {
 	v, err := c.push(ctx, options, "QPUSH", queue, payload)
 	return text(v), err
+}
+
+// PushTold is Push with Unique, which also tells what became of it: new, replaced, or the state of
+// the packet that has the id: ready, delayed, claimed, damaged, and with a Window also dead, done
+// or gone. When a push is repeated after ErrUnknown, that may be its own packet.
+func (c *Client) PushTold(ctx context.Context, queue string, payload []byte, options ...Option) (id, told string, err error) {
+	v, err := c.push(ctx, append(options[:len(options):len(options)], says("TELL")), "QPUSH", queue, payload)
+	if list, ok := v.([]any); ok && len(list) == 2 {
+		return text(list[0]), text(list[1]), err
+	} else if err == nil {
+		err = unexpected(v)
+	}
+	return "", "", err
 }
 
 // PushBatch adds up to 1,000 packets, all or none of them, and returns their ids in the same order.

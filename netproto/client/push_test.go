@@ -38,6 +38,12 @@ func TestALaterPushReplacesAPacketThatWaits(t *testing.T) {
 	id := must(c.Push(ctx, "q", []byte("a"), client.Unique("u"), client.Delay(time.Hour)))(t)
 	want(t, "the id", must(c.Push(ctx, "q", []byte("b"), client.Unique("u"), client.Replace(), client.Delay(0)))(t), id)
 	want(t, "the payload", string(must(c.Claim(ctx, "q"))(t)[0].Payload), "b")
+	again, told, err := c.PushTold(ctx, "q", nil, client.Unique("u"), client.Replace())
+	ok(t, err)
+	want(t, "what is told", again+" "+told, id+" claimed")
+	if _, _, err := c.PushTold(ctx, "q", nil); !errors.Is(err, client.ErrInvalid) {
+		t.Errorf("without Unique: %v", err)
+	}
 }
 
 func TestAPacketOfAMomentIsDelayedUntilThen(t *testing.T) {

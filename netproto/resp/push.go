@@ -23,9 +23,9 @@ func (p *push) parse(args [][]byte) {
 	p.block, p.Delay, p.At = -1, -1, -1
 	priority, ttl := int64(broker.ListPriority), int64(0)
 	var producer []byte
-	var unique, window, holds, replace any = &p.Unique, &p.Window, (*untilClaim)(&p.UntilClaim), &p.Replace
+	var unique, window, holds, replace, tell any = &p.Unique, &p.Window, (*untilClaim)(&p.UntilClaim), &p.Replace, &p.Tell
 	if p.many {
-		unique, window, holds, replace = nil, nil, nil, nil
+		unique, window, holds, replace, tell = nil, nil, nil, nil, nil
 	}
 	parseOptions(args,
 		option{&words.PRIO, &priority},
@@ -36,6 +36,7 @@ func (p *push) parse(args [][]byte) {
 		option{&words.WINDOW, window},
 		option{&words.HOLDS, holds},
 		option{&words.REPLACE, replace},
+		option{&words.TELL, tell},
 		option{&words.KEY, &p.Key},
 		option{&words.PRODUCER, &producer},
 		option{&words.UNIQUE, unique},
@@ -50,7 +51,7 @@ func (p *push) parse(args [][]byte) {
 
 // prepareTwin prepares a push that finds the packet that has its id.
 func prepareTwin(tx *broker.Tx, args [][]byte) (done int, more bool) {
-	if slices.ContainsFunc(args[3:], func(word []byte) bool { return is(word, "replace") }) {
+	if slices.ContainsFunc(args[3:], func(word []byte) bool { return is(word, "replace") || is(word, "tell") }) {
 		return tx.PrepareIDs()
 	}
 	return 0, false
@@ -98,8 +99,14 @@ func until(tx *broker.Tx, block int64) int64 {
 func (p *push) make(s *session, tx *broker.Tx) error {
 	if !p.many {
 		p.Payload = p.payloads[0]
-		id, err := tx.Push(p.PushRequest)
-		if err == nil {
+		id, told, err := tx.PushTold(p.PushRequest)
+		switch {
+		case err != nil:
+		case p.Tell:
+			s.array(2)
+			s.packetID(id)
+			s.bulk([]byte(told))
+		default:
 			s.packetID(id)
 		}
 		return err

@@ -94,6 +94,27 @@ func TestAReplacementWaitsForRoom(t *testing.T) {
 	c.ask("LRANGE q 0 -1", onTheWire(`*1 | "ABCDE"`))
 }
 
+func TestAUniquePushIsToldWhatBecameOfIt(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	told := func(options, id, what string) {
+		t.Helper()
+		c.ask("QPUSH q x UNIQUE "+options+" TELL", onTheWire(`*2 | "`+id+`" | "`+what+`"`))
+	}
+	told("u DELAY 1000", "1", "new")
+	told("u", "1", "delayed")
+	told("u REPLACE DELAY 0", "1", "replaced")
+	told("u UNTIL claim", "1", "ready")
+	c.send(request("QCLAIM", "q"))
+	c.value()
+	told("u REPLACE", "1", "claimed")
+	told("w WINDOW 1000", "3", "new")
+	c.ask("LPOP q", bulkReply("x"))
+	told("w REPLACE", "3", "gone")
+	c.ask("QPUSH q x UNIQUE w", bulkReply("3"))
+	c.ask("QSET q bound 1 full drop", "+OK\r\n")
+	c.ask("QPUSH q x UNIQUE z TELL", nullReply)
+}
+
 func TestAUniquePushIsAnsweredForItsWindow(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()

@@ -60,6 +60,7 @@ var (
 	WINDOW   = Option{Word: "WINDOW", Values: "ms", Low: 1, High: maxTime, Choice: holds, Needs: &UNIQUE}
 	HOLDS    = Option{Word: "UNTIL", Values: "claim|end", Choice: holds, Needs: &UNIQUE}
 	REPLACE  = Option{Word: "REPLACE", Needs: &UNIQUE}
+	TELL     = Option{Word: "TELL", Needs: &UNIQUE}
 	BLOCK    = Option{Word: "BLOCK", Values: "ms", High: maxTime}
 
 	EXPIRES     = Option{Word: "EXPIRES", Values: "unix-ms", High: maxInt64}
@@ -100,7 +101,7 @@ var (
 
 // options are those of each command that takes some, in the order of the documents.
 var options = map[string][]*Option{
-	"QPUSH":    {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &UNIQUE, &WINDOW, &HOLDS, &REPLACE, &BLOCK},
+	"QPUSH":    {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &UNIQUE, &WINDOW, &HOLDS, &REPLACE, &TELL, &BLOCK},
 	"QMPUSH":   {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &BLOCK},
 	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &UNIQUE, &QLOADWINDOW, &UNTILCLAIM, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
 	"QPOP":     {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &BLOCK},
