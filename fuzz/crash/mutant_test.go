@@ -88,7 +88,7 @@ func showsAtWork() map[string][]Kind {
 		"counters-forgotten":  {Counters},
 		"push-after-ack":      {Order, Lost},
 		"tags-forgotten":      {Stuck},
-		"unique-forgotten":    {Doubled},
+		"unique-forgotten":    {Doubled, Order, Lost},
 		"values-later":        {Doubled},
 		"value-never-expires": {Stuck},
 		"value-expires-early": {Doubled},

@@ -27,7 +27,8 @@
 //	taskclient.go   a client of the work queue; tasktraffic.go: its commands
 //	taskreply.go    the replies that it understands; tasktags.go: tags and filters
 //	task.go         what may and must be in the work queues; taskbound.go: in those with a bound
-//	taskunique.go   pushes that are repeated; taskslot.go: pushes that race for one unique id
+//	taskunique.go   pushes that are repeated; taskslot.go: pushes that race for one unique id;
+//	tasklatest.go: pushes that replace what waits
 //	taskcancel.go   packets that are cancelled
 //	turn.go         what is known of a task from one claim to the next
 //	taskcheck.go    the comparison of the work queues with both

@@ -78,7 +78,8 @@ type tasks struct {
 	misses          []miss // since the last restart
 	slots           []*slotPush
 	recalls         []*recall
-	cancelled       int // of recalls, by a reply
+	cancelled       int       // of recalls, by a reply
+	latest          []*latest // since the last time that all was worked off
 }
 
 func newTasks() *tasks {

@@ -90,7 +90,10 @@ func (r *run) checkTasks(all bool) error {
 	if err := r.checkSlots(link, all); err != nil {
 		return err
 	}
-	if err := r.checkRecalls(link, all); err != nil || !all {
+	if err := r.checkRecalls(link, all); err != nil {
+		return err
+	}
+	if err := r.checkLatest(link, all); err != nil || !all {
 		return err
 	}
 	return r.workOff(link)

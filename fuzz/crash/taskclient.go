@@ -33,6 +33,8 @@ type taskClient struct {
 	forgotten []*heldTask // it does not, but may come back to them
 	token     int64       // the last that it was given
 	recalled  []recalled  // claims of recalls, some long ended
+	latest    *latest     // its own queue; nil: none yet
+	pushes    int         // to its own queues
 }
 
 // taskPart is the part of IDs that the first of these clients has.
@@ -116,6 +118,9 @@ func (c *taskClient) die() {
 	}
 	c.link.conn.Close()
 	c.held, c.forgotten = nil, nil
+	if c.latest != nil {
+		c.latest.ended, c.latest.lost = true, true
+	}
 	link, err := c.r.server.dial(redisListener)
 	if err != nil {
 		return // the next request fails

@@ -47,7 +47,7 @@ type shownTask struct {
 	id                         ID // by the payload
 	whole                      bool
 	name                       string // the packet's id
-	queue, key, state          string
+	queue, key, state, unique  string
 	tags                       tags
 	priority, attempt          int64
 	token, leaseEnd, notBefore int64
@@ -66,7 +66,7 @@ func shownTasks(v any) []shownTask {
 		text := func(name string) string { s, _ := fields[name].(string); return s }
 		number := func(name string) int64 { n, _ := fields[name].(int64); return n }
 		s := shownTask{
-			name: text("id"), queue: text("queue"), key: text("key"), state: text("state"), tags: shownTags(fields["tags"]),
+			name: text("id"), queue: text("queue"), key: text("key"), state: text("state"), unique: text("unique"), tags: shownTags(fields["tags"]),
 			priority: number("priority"), attempt: number("attempt"),
 			token: number("token"), leaseEnd: number("lease-end"), notBefore: number("not-before"),
 			progress: number("progress"), expires: number("expires"), reason: text("reason"), origin: text("origin"),

@@ -22,6 +22,8 @@ func (c *taskClient) choose() {
 		c.takeSlot()
 	case rare >= 9300:
 		c.recall()
+	case rare >= 8800:
+		c.useLatest()
 	case n%25 == 0 && c.again():
 	case n < 230 && (bounded(queue) || c.r.tasks.len() < maxTasks):
 		c.add(c.push(queue, max(1, c.rng.IntN(6)-1)))

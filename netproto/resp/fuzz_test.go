@@ -16,7 +16,7 @@ var vocabulary = strings.Split("a b c a b c x 0 1 -1 2 3 10 100 -100 4294967296 
 	" 1.5 -0.25 1e400 nan inf * ? [a-b] ( left right before after count match type list string hash get nx xx gt lt ex px exat pxat keepttl"+
 	" persist withvalues rank maxlen replace db limit encoding async sync ch"+
 	" prio key ttl delay tag producer consumer lease newest group reason state ready claimed dead cursor older to dryrun retain dead-letter max-attempts"+
-	" bound bound-bytes full drop exclusive-consumer yes no pause-in pause-out enum filter eq ne lt le gt ge any all unique window", " ")
+	" bound bound-bytes full drop exclusive-consumer yes no pause-in pause-out enum filter eq ne lt le gt ge any all unique window until claim end replace tell untilclaim", " ")
 
 // endless are commands that do not answer once and at once, or change how others are answered.
 var endless = []string{"blpop", "brpop", "blmpop", "brpoplpush", "blmove", "quit", "subscribe", "psubscribe", "unsubscribe",
