@@ -14,7 +14,7 @@ import (
 // ClaimRequest says which packets of a queue a consumer wants to claim.
 type ClaimRequest struct {
 	Selection        // Count is at most MaxCount; a group is cut there
-	Lease     int64  // in milliseconds; 0: as the queue's settings say
+	Lease     int64  // in milliseconds; 0: as the packet or else its queue says
 	Consumer  []byte // its name, at most MaxConsumer bytes; empty: none
 }
 
@@ -38,9 +38,11 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 		return Found{}, err
 	}
 	tx.useRole(q, consumerRole)
-	lease := cmp.Or(r.Lease, settingsOf(q).Lease)
+	settings := settingsOf(q)
+	m.finding(t.records)
 	m.found.Details = m.found.Details[:0]
-	for _, p := range t.packets {
+	for i, p := range t.packets {
+		lease := cmp.Or(r.Lease, m.found.Packets[i].Lease, settings.Lease)
 		d := m.ix.Delivery(p.ID)
 		m.setConsumer(&d, w)
 		d.FirstClaim = cmp.Or(d.FirstClaim, tx.now)
@@ -61,7 +63,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	m.open.claims, m.identify = true, true
 	q.taken = tx.now
 	m.changed(q)
-	return m.finding(t.records), nil
+	return m.found, nil
 }
 
 // setConsumer makes a consumer, which may be none, the last that claimed a packet.

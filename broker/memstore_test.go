@@ -170,7 +170,7 @@ func (s *memStore) eachPacket(fn func(content.PacketID, *content.Meta, []byte, e
 		m := content.Meta{
 			Key: p.Key, Tags: p.Tags, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
 			Large: content.IsLarge(len(p.Payload)), Identity: p.Identity, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
-			Extra: uint32(content.ExtraBytes(p.Tags, p.Producer, p.Unique)),
+			Extra: uint32(content.ExtraBytes(&p)),
 		}
 		if m.Key == nil {
 			m.Hash = content.ValueHash(p.Payload)

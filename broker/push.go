@@ -19,6 +19,7 @@ type PushRequest struct {
 	At       int64       // the same as a moment in Unix milliseconds; one that is past is none
 	Tags     []PacketTag // sorted by name, no name twice; at most MaxTags
 	Producer string      // at most MaxConsumer bytes
+	Lease    int64       // of a claim that asks for none, in milliseconds; 0: as the queue says
 	// Unique is an id of the client's own, of at most MaxUnique bytes: the packet is pushed only if no
 	// other packet of the queue has it. Empty: none. Window is for how long after its push a packet
 	// has it, in milliseconds; 0: until it is taken, acknowledged, deleted or dead, or expires.
@@ -36,9 +37,9 @@ type PushRequest struct {
 
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
-	n := len(r.Queue) + len(r.Key) + len(r.Payload) + content.ExtraBytes(r.Tags, r.Producer, r.Unique)
+	n := len(r.Queue) + len(r.Key) + len(r.Payload) + content.ExtraBytes(&Packet{Tags: r.Tags, Producer: r.Producer, Unique: r.Unique, Lease: r.Lease})
 	if n > tx.m.maxRecord {
-		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, tx.m.maxRecord)
+		return fmt.Errorf("%w: queue name, key, payload, tags, producer, lease and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, tx.m.maxRecord)
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (r *PushRequest) load(payloads [][]byte) load {
 
 // packet returns the packet of a push, without its payload.
 func (tx *Tx) packet(r *PushRequest) Packet {
-	p := Packet{Key: r.Key, EnqueuedAt: tx.now, Tags: r.Tags, Producer: r.Producer}
+	p := Packet{Key: r.Key, EnqueuedAt: tx.now, Tags: r.Tags, Producer: r.Producer, Lease: r.Lease}
 	if r.TTL > 0 {
 		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
 	}
@@ -131,7 +132,7 @@ func (m *Machine) entry(q *queue, id content.PacketID, p *Packet, op int) index.
 		Key:      p.Key,
 		Hash:     p.Hash,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
-		TagBytes: uint32(content.ExtraBytes(p.Tags, p.Producer, p.Unique)),
+		TagBytes: uint32(content.ExtraBytes(p)),
 		Identity: p.Identity,
 		Unique:   p.Unique, UntilClaim: p.UntilClaim,
 		Expiry: p.Expiry,

@@ -40,6 +40,7 @@ type task struct {
 	seq        int64
 	key        *string
 	unique     string
+	lease      int64
 	untilClaim bool // of unique
 	tags       []broker.PacketTag
 	expiry     int64
@@ -380,6 +381,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 		Delay: max(0, rapid.Int64Range(-20, 20).Draw(t, "delay")),
 		TTL:   time.Duration(max(0, rapid.IntRange(-40, 40).Draw(t, "ttl"))) * time.Millisecond,
 		Tags:  drawTags(t),
+		Lease: max(0, rapid.Int64Range(-60, 30).Draw(t, "lease")),
 	}
 	if n := rapid.IntRange(0, 4).Draw(t, "key"); n > 0 {
 		r.Key = []byte(string("_kkl"[n-1]))
@@ -418,7 +420,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	m.same("told", told, "new")
 	k := m.add(queue, broker.Newest, r.Priority, string(r.Payload))
 	m.same("id", id, k.ID)
-	k.tags = r.Tags
+	k.tags, k.lease = r.Tags, r.Lease
 	if r.Window > 0 {
 		m.windows[[2]string{queue, string(r.Unique)}] = window{id, m.now.Load() + r.Window}
 	} else if len(r.Unique) > 0 {
@@ -560,7 +562,7 @@ func (m *workModel) claim(t *rapid.T, queue string) {
 
 // lend claims a task.
 func (m *workModel) lend(k *task, r broker.ClaimRequest) {
-	lease := cmp.Or(r.Lease, m.settings(k.Queue).Lease)
+	lease := cmp.Or(r.Lease, k.lease, m.settings(k.Queue).Lease)
 	k.State, k.tried, k.Consumer, k.Progress = broker.Claimed, true, string(r.Consumer), nil
 	if k.untilClaim {
 		k.unique, k.Unique = "", nil
@@ -769,7 +771,7 @@ func (m *workModel) update(t *rapid.T, queue string) {
 	case 1:
 		m.check(err)
 		if k := group[0]; k.Priority != priority {
-			if k.Priority, k.seq = priority, m.next; !k.tried && k.payload == "" && k.expiry == 0 && k.unique == "" && k.tags == nil { // it is put anew
+			if k.Priority, k.seq = priority, m.next; !k.tried && k.payload == "" && k.expiry == 0 && k.unique == "" && k.tags == nil && k.lease == 0 { // it is put anew
 				k.until = m.shown(k).NotBefore
 			}
 			m.next++

@@ -328,7 +328,7 @@ func (r *restorer) meetUnique(id content.PacketID, e *index.Entry) {
 	if unique, ok := r.uniques[key]; ok {
 		delete(r.uniques, key)
 		e.Unique, e.UntilClaim = unique.ID, unique.UntilClaim
-		e.TagBytes += uint32(content.ExtraBytes(nil, "", e.Unique))
+		e.TagBytes += uint32(content.ExtraBytes(&content.Packet{Unique: e.Unique}))
 	}
 }
 

@@ -150,6 +150,8 @@ func describe(w io.Writer, p *client.Packet, now time.Time) error {
 			}
 		case time.Time:
 			value = terminal.Moment(v, now)
+		case time.Duration:
+			value = terminal.Span(v)
 		case map[string]string:
 			value = tagsCell(v)
 		case bool:

@@ -30,6 +30,8 @@ func packetAfter(o *terminal.JSON, p *client.Packet) *terminal.JSON {
 			o.Text(name, v)
 		case time.Time:
 			o.Moment(name, v)
+		case time.Duration:
+			o.Add(name, v.Milliseconds())
 		case map[string]string:
 			o.Add(name, tagPairs(v))
 		default:

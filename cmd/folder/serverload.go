@@ -392,6 +392,7 @@ func (l *serverLoad) packet(ctx context.Context, r *dump.Record) {
 	number("ATTEMPTS", int64(r.Attempts))
 	number("FIRST", int64(r.FirstClaim))
 	number("LAST", int64(r.LastClaim))
+	number("LEASE", int64(r.Lease))
 	text("PRODUCER", r.Producer)
 	text("UNIQUE", r.Unique)
 	if r.UntilClaim != "" {

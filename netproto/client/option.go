@@ -92,7 +92,8 @@ func Newest() Option { return option(func(r *request) { r.newest = true }) }
 func Group() Option { return says("GROUP") }
 
 // Lease is how long a claim lasts, if it is not extended. Consume extends it: there it is how soon
-// the packets of a worker that is killed go to others.
+// the packets of a worker that is killed go to others. Of a Push it is how long those claims of the
+// packet last that say no Lease; Consume always says one.
 func Lease(d time.Duration) Option {
 	return option(func(r *request) {
 		r.lease = d

@@ -40,19 +40,20 @@ type Packet struct {
 	Attempt     int    // how many times it was claimed
 	Key         []byte // of its group; nil without one
 	Tags        map[string]string
-	Producer    string    // who pushed it, if that was said
-	Enqueued    time.Time // when it was pushed
-	Expires     time.Time // when it goes, unless it is claimed then
-	NotBefore   time.Time // when a delayed one becomes ready
-	Token       int64     // of its claim; tokens rise over the whole store
-	LeaseEnd    time.Time // when its claim ends by itself
-	Cancelled   bool      // it is claimed, and gone when the claim ends
-	Consumer    string    // who claimed it last
-	State       State     // empty for one that Pop took
-	Reason      string    // why it came back or died, the last time
-	ErrorClass  string    // which kind of error that is: what the reason says before its first colon
-	Died        time.Time // when a dead one died
-	Percent     int       // how far its consumer has come; -1 if it does not say
+	Producer    string        // who pushed it, if that was said
+	Lease       time.Duration // how long a claim without a [Lease] lasts, if the push said so
+	Enqueued    time.Time     // when it was pushed
+	Expires     time.Time     // when it goes, unless it is claimed then
+	NotBefore   time.Time     // when a delayed one becomes ready
+	Token       int64         // of its claim; tokens rise over the whole store
+	LeaseEnd    time.Time     // when its claim ends by itself
+	Cancelled   bool          // it is claimed, and gone when the claim ends
+	Consumer    string        // who claimed it last
+	State       State         // empty for one that Pop took
+	Reason      string        // why it came back or died, the last time
+	ErrorClass  string        // which kind of error that is: what the reason says before its first colon
+	Died        time.Time     // when a dead one died
+	Percent     int           // how far its consumer has come; -1 if it does not say
 	PercentText string
 	Origin      string    // the queue where it died, if that has a dead-letter queue
 	Unique      string    // the id of a Unique push without Window
@@ -170,6 +171,7 @@ func (p *Packet) fields() [words.PacketFieldCount]any {
 		words.PacketKey:          &p.Key,
 		words.PacketTags:         &p.Tags,
 		words.PacketProducer:     &p.Producer,
+		words.PacketLease:        &p.Lease,
 		words.PacketUnique:       &p.Unique,
 		words.PacketEnqueued:     &p.Enqueued,
 		words.PacketExpires:      &p.Expires,
@@ -193,7 +195,7 @@ func (p *Packet) fields() [words.PacketFieldCount]any {
 }
 
 // Fields are the fields that apply, by their places in words.PacketFields. Each is a string, an
-// int64, bytes, a time, tags, or true.
+// int64, bytes, a time, tags, a duration, or true.
 func (p *Packet) Fields() iter.Seq2[int, any] {
 	return func(yield func(int, any) bool) {
 		for place, f := range p.fields() {
@@ -231,6 +233,10 @@ func valueOf(field any) any {
 		if !f.IsZero() {
 			return *f
 		}
+	case *time.Duration:
+		if *f != 0 {
+			return *f
+		}
 	case *int64:
 		if *f != 0 {
 			return *f
@@ -258,6 +264,8 @@ func read(into, v any) {
 		*into = tags(v)
 	case *time.Time:
 		*into = moment(v)
+	case *time.Duration:
+		*into = time.Duration(number(v)) * time.Millisecond
 	case *int64:
 		*into = number(v)
 	case *int:

@@ -19,7 +19,7 @@ func TestTheStatesAreThoseOfTheWords(t *testing.T) {
 func TestEachWordHasAPlaceOfItsOwn(t *testing.T) {
 	types := map[words.Kind][]string{
 		words.Gauge: {"*int64"}, words.Size: {"*int64"}, words.Total: {"*int64"}, words.Flag: {"*bool"},
-		words.Number: {"*int64", "*int", "*uint32"}, words.Percent: {"*int"}, words.Moment: {"*time.Time"},
+		words.Number: {"*int64", "*int", "*uint32"}, words.Percent: {"*int"}, words.Moment: {"*time.Time"}, words.Span: {"*time.Duration"},
 		words.Text: {"*string", "*client.State"}, words.Bytes: {"*[]uint8"}, words.Pairs: {"*map[string]string"},
 	}
 	seen := make(map[any]bool)

@@ -104,3 +104,13 @@ func TestAQueueThatDropsRefusesTheWorst(t *testing.T) {
 	must(c.Push(ctx, "q", []byte("best"), client.Priority(4)))(t)
 	want(t, "kept", string(must(c.Pop(ctx, "q"))(t)[0].Payload), "best")
 }
+
+func TestAPacketHasALeaseOfItsOwn(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	must(c.Push(ctx, "q", nil, client.Lease(time.Hour)))(t)
+	p := must(c.Claim(ctx, "q"))(t)[0]
+	want(t, "the lease", p.Lease, time.Hour)
+	if left := time.Until(p.LeaseEnd); left < 50*time.Minute || left > time.Hour {
+		t.Error("the claim lasts", left)
+	}
+}

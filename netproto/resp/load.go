@@ -19,6 +19,7 @@ func qload(s *session, tx *broker.Tx, args [][]byte) error {
 		option{&words.QLOADAT, &r.NotBefore},
 		option{&words.TAG, &r.Tags},
 		option{&words.PRODUCER, &producer},
+		option{&words.LEASE, &r.Lease},
 		option{&words.UNIQUE, &r.Unique},
 		option{&words.QLOADWINDOW, &r.Window},
 		option{&words.UNTILCLAIM, &r.UntilClaim},

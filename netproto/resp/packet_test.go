@@ -32,7 +32,7 @@ func fullPacket() broker.Found {
 	return broker.Found{
 		Packets: []broker.Packet{{
 			Key: []byte{}, Payload: []byte("a\r\nb"), Expiry: 1700000009000, EnqueuedAt: 1700000000001,
-			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1",
+			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1", Lease: 5000,
 		}},
 		Details: []broker.Detail{{
 			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Dead, NotBefore: 1700000000002,
@@ -59,6 +59,7 @@ const fullFields = `
 "key" | ""
 "tags" | TAGS | "class" | "low" | "region" | ""
 "producer" | "p1"
+"lease" | :5000
 "unique" | "order-17"
 "enqueued" | :1700000000001
 "expires" | :1700000009000

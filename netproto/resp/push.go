@@ -39,6 +39,7 @@ func (p *push) parse(args [][]byte) {
 		option{&words.TELL, tell},
 		option{&words.KEY, &p.Key},
 		option{&words.PRODUCER, &producer},
+		option{&words.LEASE, &p.Lease},
 		option{&words.UNIQUE, unique},
 		option{&words.TAG, &p.Tags},
 	)

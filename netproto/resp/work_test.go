@@ -338,3 +338,37 @@ func TestWhatChangesManyPacketsIsNoPartOfATransaction(t *testing.T) {
 	c.ask("QMOVE q 1 TO other", queuedReply)
 	c.ask("EXEC", "*1\r\n:0\r\n")
 }
+
+func TestAPacketHasALeaseOfItsOwn(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q lease 1000", "+OK\r\n")
+	c.ask("QPUSH q a LEASE 5000", bulkReply("1"))
+	c.ask("QMPUSH q 1 b LEASE 6000", onTheWire(`*1 | "2"`))
+	c.ask("QPUSH q c", bulkReply("3"))
+	c.ask("QPUSH q d LEASE 5000 KEY k PRIO 200", bulkReply("4"))
+	c.ask("QPRIO q 4 201", ":1\r\n")
+	d.stop()
+	d.start()
+	c = d.dial()
+	for id, want := range map[string]string{"1": "5000", "2": "6000", "3": "", "4": "5000"} {
+		if got := c.shown("q", id)["lease"]; got != want {
+			t.Errorf("packet %s has the lease %q, want %q", id, got, want)
+		}
+	}
+	c.send(request("QCLAIM", "q", "COUNT", "4"))
+	if got := c.payloads(); got != "a b c d" {
+		t.Fatal(got)
+	}
+	for id, want := range map[string]string{"1": "1700000005000", "2": "1700000006000", "3": "1700000001000", "4": "1700000005000"} {
+		if got := c.shown("q", id)["lease-end"]; got != want {
+			t.Errorf("the claim of packet %s ends at %s, want %s", id, got, want)
+		}
+	}
+	c.ask("QHARVEST q", ":4\r\n")
+	c.send(request("QCLAIM", "q", "LEASE", "70"))
+	c.payloads()
+	if got := c.shown("q", "1")["lease-end"]; got != "1700000000070" {
+		t.Error("LEASE of a claim does not overrule that of the packet:", got)
+	}
+}

@@ -105,7 +105,7 @@ var Commands = []Group{
 		{"BLMOVE", "from to LEFT|RIGHT LEFT|RIGHT timeout", "the element; the null array after the timeout", ""},
 	}},
 	{"queue", "Work queue", []Command{
-		{"QPUSH", "queue payload", "the id; with TELL the id and what became of the push; null when BLOCK has ended, or if the queue drops", "priority 128 unless given, at most 4,294,967,295; TTL 0 never expires; AT a moment that is past means at once"},
+		{"QPUSH", "queue payload", "the id; with TELL the id and what became of the push; null when BLOCK has ended, or if the queue drops", "priority 128 unless given, at most 4,294,967,295; TTL 0 never expires; AT a moment that is past means at once; LEASE is of claims that say none"},
 		{"QMPUSH", "queue n payload…", "an array of ids, or of nulls if the queue drops; the null array when BLOCK has ended", "all or none; without UNIQUE"},
 		{"QLOAD", "queue payload", "the id; null if it has expired", "a packet as another server had it: below"},
 		{"QPOP", "queue", "an array of packets; the null array when BLOCK has ended", "takes them for good; the best priority first, of that the oldest unless NEWEST; from the first of the queues that has one; one packet, or COUNT, or with GROUP all of its key, those of priority 0 as well"},

@@ -12,6 +12,7 @@ const (
 	Number             // any other
 	Percent
 	Moment // Unix milliseconds
+	Span   // in milliseconds
 	Text
 	Bytes // which may be no text
 	Pairs // names and their texts
@@ -89,6 +90,7 @@ const (
 	PacketKey
 	PacketTags
 	PacketProducer
+	PacketLease
 	PacketUnique
 	PacketEnqueued
 	PacketExpires
@@ -123,6 +125,7 @@ var PacketFields = [PacketFieldCount]Field{
 	PacketKey:      {"key", Bytes, "packets of one key are a group, which GROUP takes together"},
 	PacketTags:     {"tags", Pairs, "names and values, as a map"},
 	PacketProducer: {"producer", Text, "who pushed it, if that was said"},
+	PacketLease:    {"lease", Span, "how long a claim that says no LEASE lasts, in milliseconds, if that was said"},
 	PacketUnique:   {"unique", Text, "the id that a UNIQUE push without WINDOW gave it"},
 	PacketEnqueued: {"enqueued", Moment, "when it was pushed"},
 	PacketExpires: {"expires", Moment, "when it goes, unless it is claimed then: a claimed packet stays with its consumer until the claim ends, " +

@@ -65,6 +65,7 @@ type Record struct {
 	Attempts   uint64          `json:"attempts" msgpack:"attempts,omitempty" of:"packet"`
 	EnqueuedAt millis          `json:"enqueued_at" msgpack:"enqueued_at,omitempty" of:"packet"`
 	Producer   data            `json:"producer" msgpack:"producer,omitempty" of:"packet"`
+	Lease      millis          `json:"lease" msgpack:"lease,omitempty" of:"packet"`
 	Unique     data            `json:"unique" msgpack:"unique,omitempty" of:"packet"`
 	UntilClaim string          `json:"unique_until" msgpack:"unique_until,omitempty" of:"packet"`
 
@@ -288,6 +289,7 @@ func packetRecord(queue []byte, id content.PacketID, p *content.Packet, d *Deliv
 		Type: TypePacket, Queue: notNil(queue), ID: ident(id.String()), Priority: new(uint64(id.Priority)), Sequence: sequence(id.Seq),
 		Key: data(p.Key), Payload: some(p.Payload), Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
 		Attempts: uint64(p.Attempts), EnqueuedAt: millis(p.EnqueuedAt), Producer: some(p.Producer), Unique: some(p.Unique),
+		Lease: millis(p.Lease),
 	}
 	if p.UntilClaim {
 		r.UntilClaim = untilClaim
@@ -330,6 +332,7 @@ func (r *Record) Packet() (content.PacketID, *content.Packet, *Delivery) {
 	p := &content.Packet{
 		Key: r.Key, Payload: r.Payload, Expiry: int64(r.Expires), NotBefore: int64(r.NotBefore), Attempts: uint32(r.Attempts),
 		EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer), Identity: uint64(r.Identity), Unique: r.Unique, UntilClaim: r.UntilClaim != "",
+		Lease: int64(r.Lease),
 	}
 	for i := 0; i < len(r.Tags); i += 2 {
 		p.Tags = append(p.Tags, content.Tag{Name: string(r.Tags[i]), Value: string(r.Tags[i+1])})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -136,5 +137,22 @@ func TestFolderIsNotMadeForWhatIsNoDump(t *testing.T) {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: a folder is there: %v", name, err)
 		}
+	}
+}
+
+func TestWhatOnlyNewPacketsHaveIsLoaded(t *testing.T) {
+	s := recoverytest.Many(1)
+	s.Stored[0].Packet.Lease = 70_000
+	for _, o := range []dump.Options{{}, {Format: dump.Msgpack}} {
+		text, _ := dumpOf(t, s, o)
+		dir := t.TempDir()
+		load(t, dir, text, Options{})
+		if again := folderDump(t, dir, o); !bytes.Equal(again, text) || !bytes.Contains(text, []byte("lease")) {
+			t.Errorf("got\n%s\nwant\n%s", again, text)
+		}
+	}
+	s.Stored[0].Packet.Lease = -1
+	if _, err := dump.Dump(s, io.Discard, dump.Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "lease") {
+		t.Error("a lease of less than nothing was dumped:", err)
 	}
 }

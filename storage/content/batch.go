@@ -121,7 +121,7 @@ func (b *Batch) Put(id PacketID, p *Packet) (op int) {
 // it where the next bytes of the batch belong.
 func (b *Batch) recordOf(p *Packet) []byte {
 	if len(p.Payload) > chunkSize {
-		return AppendRecord(b.grow(len(p.Payload)+len(p.Key)+ExtraBytes(p.Tags, p.Producer, p.Unique)+moreThanRecord), p)
+		return AppendRecord(b.grow(len(p.Payload)+len(p.Key)+ExtraBytes(p)+moreThanRecord), p)
 	}
 	b.scratch = AppendRecord(b.scratch[:0], p)
 	return b.scratch

@@ -44,6 +44,7 @@ type Packet struct {
 	Producer   string
 	Hash       uint64 // ValueHash of a large payload without a key; 0: unknown, and it is not written
 	Identity   uint64 // what the packet is called wherever it goes; 0: its sequence
+	Lease      int64  // of a claim that asks for none, in milliseconds; 0: as the queue says
 	// Unique is the client's own id of a unique push; empty: none. It is not in the record of the
 	// packet, but has one of its own.
 	Unique     []byte
@@ -65,16 +66,19 @@ type Meta struct {
 	Extra      uint32 // about the bytes of what there is besides key, times, attempts and payload: see ExtraBytes
 }
 
-// ExtraBytes is about what tags, a producer and the id of a unique push take in a record, and not
-// less. A Meta counts what a later version wrote, too.
-func ExtraBytes(tags []Tag, producer string, unique []byte) int {
-	const tagOverhead, uniqueOverhead = 10, 6
-	n := len(producer)
-	if len(unique) > 0 {
-		n += uniqueOverhead + len(unique)
+// ExtraBytes is about what the tags of a packet, its producer, its lease and its id of a unique
+// push take in a record, and not less. A Meta counts what a later version wrote, too.
+func ExtraBytes(p *Packet) int {
+	const tagOverhead, uniqueOverhead, leaseBytes = 10, 6, 10
+	n := len(p.Producer)
+	if len(p.Unique) > 0 {
+		n += uniqueOverhead + len(p.Unique)
 	}
-	for i := range tags {
-		n += tagOverhead + len(tags[i].Name) + len(tags[i].Value)
+	if p.Lease != 0 {
+		n += leaseBytes
+	}
+	for i := range p.Tags {
+		n += tagOverhead + len(p.Tags[i].Name) + len(p.Tags[i].Value)
 	}
 	return n
 }

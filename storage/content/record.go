@@ -11,7 +11,7 @@ import (
 //
 //	8n | 01 bin key | 02 int expiry | 03 int not-before | 04 int enqueued-at |
 //	     05 array of str tags | 06 uint attempts | 07 str producer | 10 uint hash | 11 uint identity |
-//	     … | 08 uint size  or  09 bin payload
+//	     13 int lease | … | 08 uint size  or  09 bin payload
 //
 // A field without a value is left out. 08 stands where 09 would when the payload has a record of
 // its own.
@@ -27,6 +27,7 @@ const (
 	fieldPayload    = 9
 	fieldHash       = 10 // before 8 or 9
 	fieldIdentity   = 11 // before 8 or 9
+	fieldLease      = 13 // before 8 or 9, as all that follow
 )
 
 // largePayload is the longest payload, in bytes, that stays in the packet's record. Past it the
@@ -65,6 +66,7 @@ func DecodeRecord(rec []byte, p *Packet) error {
 		p.Hash = m.Hash
 	}
 	p.Key, p.Payload, p.Tags, p.Identity, p.Unique, p.UntilClaim = m.Key, x.payload, m.Tags, m.Identity, nil, false
+	p.Lease = x.lease
 	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = m.Expiry, m.NotBefore, m.EnqueuedAt, m.Attempts
 	if p.Producer != string(x.producer) {
 		p.Producer = string(x.producer)
@@ -80,13 +82,14 @@ func DecodeMeta(rec []byte, m *Meta) error {
 	if err == nil && m.Key == nil && !m.Large {
 		m.Hash = ValueHash(x.payload)
 	}
-	m.Extra = uint32(ExtraBytes(m.Tags, "", nil) + len(x.producer) + x.unknown)
+	m.Extra = uint32(ExtraBytes(&Packet{Tags: m.Tags, Lease: x.lease}) + len(x.producer) + x.unknown)
 	return err
 }
 
 // MetaRest holds what a record has and Meta has not. Its byte slices alias the record.
 type MetaRest struct {
 	producer, payload []byte
+	lease             int64
 	Size              uint64 // of the payload
 	At                int    // where field 8 or 9 begins
 	unknown           int    // bytes of fields of later versions
@@ -123,6 +126,8 @@ func ReadRecord(rec []byte, m *Meta, x *MetaRest, wanted bool) error {
 			m.Hash = r.uint()
 		case fieldIdentity:
 			m.Identity = r.uint()
+		case fieldLease:
+			x.lease = r.int()
 		case fieldSize:
 			x.Size, m.Large = r.uint(), true
 			r.check(r.left == 0)
@@ -201,6 +206,7 @@ func (w *writer) packet(p *Packet) {
 		w.uint(fieldHash, p.Hash)
 	}
 	w.uint(fieldIdentity, p.Identity)
+	w.int(fieldLease, p.Lease)
 }
 
 // tags reads field 5 into dst's array, keeping strings that are the same.

@@ -107,6 +107,7 @@ export class Packet {
 
 function value(name, v) {
   if (moments.includes(name)) return timed(stamp(v) + (v > now() ? ", in " + span(v - now()) : ", " + span(now() - v) + " ago"));
+  if (name === "lease") return span(v);
   if (name === "progress") return v + " %";
   if (name === "cancelled") return "yes";
   if (name === "state") return el("span", { class: "state " + v }, v);
