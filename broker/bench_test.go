@@ -193,3 +193,47 @@ func claimed(tx *broker.Tx, r broker.PushRequest, s broker.Selection) error {
 	}
 	return err
 }
+
+// BenchmarkPushBesideThoseWhoFill is a push and a pop of its packet while 1,000 claims wait to fill
+// a batch.
+func BenchmarkPushBesideThoseWhoFill(b *testing.B) {
+	for _, x := range []struct {
+		name             string
+		n                int
+		counts, filtered bool
+	}{{"nobody", 0, false, false}, {"alike", 1000, false, false}, {"counts", 1000, true, false}, {"filters", 1000, false, true}} {
+		b.Run(x.name, func(b *testing.B) {
+			br := benchBroker(b)
+			defer br.Close()
+			if err := br.Do(func(tx *broker.Tx) error {
+				for i := range x.n {
+					w := &classWaiter{box: &workbox{}, queues: []string{"q"}, fill: 10}
+					if w.s = (broker.Selection{End: broker.Oldest, Count: 1000, WithDetails: true, MustFind: true}); x.counts {
+						w.s.Count = 2 + i%999
+					}
+					if w.s.Least = w.s.Count; x.filtered {
+						w.s.Filter = filtered(fmt.Sprintf("n lt %d", i+10))
+					}
+					w.c = br.Attach(w.box, broker.Selection{})
+					w.box.waits(func(tx *broker.Tx, _ bool) { _ = tx.Atomic(func() error { return w.claim(tx) }) })
+					if err := w.claim(tx); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				b.Fatal(err)
+			}
+			r := broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("x"), Tags: tagged("n 1")}
+			for b.Loop() {
+				err := br.Do(func(tx *broker.Tx) error { return pushError(tx.Push(r)) })
+				if err == nil {
+					err = br.Do(func(tx *broker.Tx) error { _, err := tx.Pop(r.Queue, broker.Selection{}); return err })
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

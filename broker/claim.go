@@ -24,7 +24,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	r.WithDetails, r.claims = true, true
 	t, err := tx.take(name, r.Selection, MaxCount)
 	q := t.q
-	if q == nil || err != nil && err != ErrNothing {
+	if q == nil || err != nil && err != ErrNothing && err != ErrFilling {
 		return Found{}, err
 	}
 	m, w := tx.m, (*consumer)(nil)

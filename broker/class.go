@@ -21,17 +21,34 @@ func plainClass(narrow bool) index.Class {
 	return anyClass
 }
 
-// joinClass makes c one of those who take by a filter, and returns it to its own class if that is
-// nil.
-func (m *Machine) joinClass(c *Conn, f *Filter) {
+// batchOf is what those have in common who fill batches from a name: of so many packets, in so many
+// milliseconds.
+type batchOf struct {
+	name  []byte
+	least int
+	fill  int64
+}
+
+// joinClass makes c one of those who take by a filter or fill batches, and returns it to its own
+// class if it does neither.
+func (m *Machine) joinClass(c *Conn, f *Filter, b batchOf) {
 	m.leaveClass(c)
-	if f == nil || len(f.Terms) == 0 && f.Share == nil {
+	if f != nil && len(f.Terms) == 0 && f.Share == nil {
+		f = nil
+	}
+	if f == nil && b.least == 0 {
 		return
 	}
-	m.keyScratch = f.appendKey(m.keyScratch[:0], c.delivery.Fits16)
+	m.keyScratch = m.keyScratch[:0]
+	if b.least > 0 { // these are of one name: so it is known how many of them fill a batch there
+		m.keyScratch = binary.AppendUvarint(append(m.keyScratch, 'f', m.tx.db), uint64(b.least))
+		m.keyScratch = binary.AppendUvarint(binary.AppendUvarint(m.keyScratch, uint64(b.fill)), uint64(len(b.name)))
+		m.keyScratch = append(m.keyScratch, b.name...)
+	}
+	m.keyScratch = f.appendKey(m.keyScratch, c.delivery.Fits16)
 	n, known := m.classOf[string(m.keyScratch)]
 	if !known {
-		k := &class{narrow: c.delivery.Fits16, filter: f, key: string(m.keyScratch)}
+		k := &class{narrow: c.delivery.Fits16, filter: f, key: string(m.keyScratch), least: b.least}
 		if last := len(m.freeClasses) - 1; last >= 0 {
 			n, m.freeClasses = m.freeClasses[last], m.freeClasses[:last]
 			m.classes[n] = k
@@ -45,9 +62,9 @@ func (m *Machine) joinClass(c *Conn, f *Filter) {
 	c.class = n
 }
 
-// leaveClass returns c to the class of those who take without a filter.
+// leaveClass returns c to the class of those who take one packet, without a filter.
 func (m *Machine) leaveClass(c *Conn) {
-	if k := m.classes[c.class]; k.filter != nil {
+	if k := m.classes[c.class]; k.key != "" {
 		if k.members--; k.members == 0 {
 			delete(m.classOf, k.key)
 			m.classes[c.class] = nil
@@ -61,6 +78,9 @@ func (m *Machine) leaveClass(c *Conn) {
 func (f *Filter) appendKey(dst []byte, narrow bool) []byte {
 	if narrow {
 		dst = append(dst, 'n')
+	}
+	if f == nil {
+		return dst
 	}
 	if f.Share != nil {
 		dst = append(binary.AppendUvarint(append(dst, 's'), uint64(len(f.Share))), f.Share...)
@@ -98,15 +118,29 @@ func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 	s, ok := m.dispatch.Waiting(w.lists[consumerRole], func(c index.Class, asked uint64) (uint64, bool) {
 		k := m.classes[c]
 		left = left || k.narrow && !narrow
-		if k.filter == nil {
-			return asked, narrow || !k.narrow
+		ok := narrow || !k.narrow
+		if k.filter != nil {
+			asked, ok = m.ix.Fresh(q.ix, k.selectionOf(q), asked)
 		}
-		return m.ix.Fresh(q.ix, k.selectionOf(q), asked)
+		return asked, ok && (k.least == 0 || m.mayFill(q, k))
 	})
 	if left {
 		m.logWide(q, Selection{Fits16: true})
 	}
 	return s, ok
+}
+
+// mayFill says that a queue has a batch for a class, or something and nobody of the class waits for
+// more: then the first of them begins to.
+func (m *Machine) mayFill(q *queue, k *class) bool {
+	if k.filter != nil {
+		m.tx.settled += m.ix.Lanes(q.ix) * len(k.filter.Terms)
+	}
+	if m.checkFilter(q, k.filter) != nil {
+		return true // it will be told
+	}
+	n := m.ix.Ready(q.ix, k.selectionOf(q), k.least)
+	return n == k.least || n > 0 && k.filling == 0
 }
 
 // logWide logs, once a queue, that a selection leaves packets in it.

@@ -47,6 +47,34 @@ type classWaiter struct {
 	queues []string
 	s      broker.Selection
 	want   []*classPacket // nil until it is served
+	fill   int64          // how long it waits for s.Least packets once there is one
+	end    int64          // of that time; 0: it has not begun
+}
+
+// claim is the request of a waiter that fills a batch.
+func (w *classWaiter) claim(tx *broker.Tx) error {
+	p := broker.Parking{Queues: [][]byte{[]byte(w.queues[0])}, Filter: w.s.Filter, Least: w.s.Least, Fill: w.fill}
+	err := reply(w.c)(tx.Claim(p.Queues[0], broker.ClaimRequest{Selection: w.s, Lease: 1 << 40}))
+	switch {
+	case err == broker.ErrFilling:
+		p.Filling, p.Until = true, tx.Steady()+w.fill
+	case err != broker.ErrNothing && !errors.Is(err, broker.ErrNotInOrder): // an order came that its filter knows nothing of
+		return err
+	}
+	return tx.Park(w.c, p)
+}
+
+// fillsLike says that two waiters fill like batches, one at a time.
+func (w *classWaiter) fillsLike(other *classWaiter) bool {
+	return w.queues[0] == other.queues[0] && w.fill == other.fill && w.s.Least == other.s.Least && w.s.Fits16 == other.s.Fits16 &&
+		fmt.Sprint(w.s.Filter) == fmt.Sprint(other.s.Filter)
+}
+
+// begins lets a waiter wait for more than there is, unless one that fills a like batch does.
+func (m *classModel) begins(w *classWaiter) {
+	if !slices.ContainsFunc(m.waiting, func(o *classWaiter) bool { return o.end != 0 && o.fillsLike(w) }) {
+		w.end = m.now.Load() + w.fill
+	}
 }
 
 func (w *classWaiter) Ready(tx *broker.Tx, queue []byte) {
@@ -110,6 +138,11 @@ func (m *classModel) deliver(queue string) {
 			continue
 		}
 		if w.want = m.takes(queue, w.s); w.want == nil {
+			continue
+		}
+		if len(w.want) < w.s.Least {
+			w.want = nil
+			m.begins(w)
 			continue
 		}
 		for _, p := range w.want {
@@ -231,6 +264,10 @@ func (m *classModel) take(t *rapid.T) {
 			w.s.Filter = nil // the queue would refuse it
 		}
 	}
+	if len(w.queues) == 1 && rapid.IntRange(0, 3).Draw(t, "fills") > 0 {
+		m.fillBatch(t, w)
+		return
+	}
 	m.do(func(tx *broker.Tx) error {
 		var names [][]byte
 		for _, queue := range w.queues {
@@ -253,6 +290,59 @@ func (m *classModel) take(t *rapid.T) {
 		m.waiting = append(m.waiting, w)
 		return wait(tx, w.c, w, w.s, 0, names...)
 	})
+}
+
+// fillBatch is take for a waiter that fills a batch.
+func (m *classModel) fillBatch(t *rapid.T, w *classWaiter) {
+	w.s.Count = rapid.SampledFrom([]int{2, 2, 3}).Draw(t, "batch")
+	w.s.Least, w.s.MustFind, w.fill = w.s.Count, true, rapid.SampledFrom([]int64{2, 2, 1}).Draw(t, "fill")
+	if rapid.Bool().Draw(t, "any packet") {
+		w.s.Filter = nil
+	}
+	switch w.want = m.takes(w.queues[0], w.s); {
+	case len(w.want) == w.s.Least:
+		m.served = append(m.served, w)
+	case len(w.want) > 0:
+		w.want, w.end = nil, m.now.Load()+w.fill
+		fallthrough
+	default:
+		m.waiting = append(m.waiting, w)
+	}
+	w.box.waits(func(tx *broker.Tx, _ bool) {
+		if err := tx.Atomic(func() error { return w.claim(tx) }); err != nil {
+			w.box.say(err.Error())
+		}
+	})
+	m.do(w.claim)
+}
+
+// endFills lets those take what there is whose time to fill a batch is over. Which of several of
+// one moment was first the claims tell.
+func (m *classModel) endFills() {
+	var over []*classWaiter
+	for _, w := range m.waiting {
+		if w.end != 0 && w.end <= m.now.Load() {
+			over = append(over, w)
+		}
+	}
+	token := func(w *classWaiter) int64 {
+		if len(w.box.replies) == 0 || len(w.box.replies[0]) == 0 {
+			return 1 << 62
+		}
+		return w.box.replies[0][0].Token
+	}
+	slices.SortStableFunc(over, func(a, b *classWaiter) int { return cmp.Compare(token(a), token(b)) })
+	for _, w := range over {
+		if w.end = 0; len(m.takes(w.queues[0], w.s)) == 0 {
+			continue // it waits on
+		}
+		w.want = m.takes(w.queues[0], w.s)
+		for _, p := range w.want {
+			p.token = -1
+		}
+		m.waiting = slices.DeleteFunc(m.waiting, func(x *classWaiter) bool { return x == w })
+		m.served = append(m.served, w)
+	}
 }
 
 // drawPacket draws one that is claimed, or not.
@@ -404,17 +494,21 @@ func (m *classModel) hangUp(t *rapid.T) {
 	w := m.waiting[i]
 	m.waiting = slices.Delete(m.waiting, i, i+1)
 	m.do(func(tx *broker.Tx) error { tx.Unpark(w.c); return nil })
+	m.deliver(w.queues[0]) // another one may begin to fill a batch
 }
 
 // tick lets a millisecond pass: one delayed packet is due at most.
 func (m *classModel) tick() {
 	m.pass(time.Millisecond)
 	m.barrier()
+	m.endFills()
 	for _, p := range m.packets {
 		if p.due != 0 && p.due <= m.now.Load() {
 			p.due = 0
-			m.deliver(p.queue)
 		}
+	}
+	for _, queue := range classQueues {
+		m.deliver(queue)
 	}
 }
 

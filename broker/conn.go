@@ -143,6 +143,7 @@ func (m *Machine) unsubscribeAll(c *Conn) {
 	if c.sub == 0 {
 		return
 	}
+	m.setFills(c, false)
 	m.ids = m.dispatch.Lists(c.sub, m.ids[:0])
 	m.dispatch.Remove(c.sub)
 	m.conns[c.sub] = nil

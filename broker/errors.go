@@ -42,6 +42,8 @@ var (
 	// ErrNothing: a queue has nothing to take, and Selection.MustFind wants something. No user sees
 	// it.
 	ErrNothing = errors.New("no packet can be taken")
+	// ErrFilling: it has something to take, and less than Selection.Least wants. No user sees it.
+	ErrFilling = errors.New("fewer packets can be taken than make a batch")
 	// ErrNoElement: a list has no elements where some are wanted.
 	ErrNoElement = errors.New("no such elements in the list")
 	// ErrChanged: elements of a list could not be read, and are none any more: the call may be made

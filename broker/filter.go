@@ -28,6 +28,7 @@ type Selection struct {
 	Fits16      bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
 	Filter      *Filter // nil: any packet
 	MustFind    bool    // ErrNothing, in place of no packets, if there is nothing to take
+	Least       int     // ErrFilling, in place of some packets, if there are fewer, see parked.go
 	unread      bool    // the caller needs no records
 	claims      bool    // what is taken is claimed
 }

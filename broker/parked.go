@@ -10,6 +10,10 @@ import (
 // request is made again, from its first byte. One that cannot be carried out then parks again, and
 // keeps its place and its deadline.
 //
+// A take may wait to fill a batch: when its turn comes and there is less, it stays in line, for so
+// many packets or for a moment. It holds nothing: others take what is there meanwhile. Of those who
+// fill like batches one begins at a time, so that a packet wakes one of them.
+//
 // Those who take from a queue are one line with its subscribers, in order of arrival. Pushes that
 // wait for room stand in a line of their own: the first one's turn comes when the queue takes it.
 // Others that push meanwhile are refused or wait behind it, also if there were room for them. Those
@@ -24,6 +28,11 @@ type Parking struct {
 	Push   bool    // it waits for room, not for packets
 	As     []byte  // the name of the consumer that claims; empty: the client's
 	Until  int64   // deadline on the clock of Tx.Steady; 0: none
+
+	// Of a take that fills a batch, from one queue:
+	Least   int   // its Selection.Least
+	Fill    int64 // how long it waits for so many once there is one, in milliseconds
+	Filling bool  // it was refused with ErrFilling, and Until is the end of that time
 }
 
 // Park makes the request of c wait. Receiver.Again makes it again; Detach ends the wait. c must not
@@ -39,16 +48,53 @@ func (tx *Tx) Park(c *Conn, p Parking) error {
 		return ErrQueueClosed
 	case c.again:
 		c.stays = true
+		if c.fills != p.Filling {
+			m.setFills(c, p.Filling)
+			m.setUntil(c, p.Until)
+		}
 		return nil
 	}
 	if err := m.lineUp(c, p); err != nil {
 		return err
 	}
-	c.parked, c.until, c.as = true, p.Until, string(p.As)
+	c.parked, c.as = true, string(p.As)
+	m.setFills(c, p.Filling)
+	m.setUntil(c, p.Until)
+	return nil
+}
+
+// setUntil gives the wait of c a deadline, or none.
+func (m *Machine) setUntil(c *Conn, until int64) {
 	if c.until != 0 {
+		heap.Remove(&m.parked, c.place)
+	}
+	if c.until = until; until != 0 {
 		heap.Push(&m.parked, c)
 	}
-	return nil
+}
+
+// setFills says whether c waits to fill a batch. When it no longer does another one may begin.
+func (m *Machine) setFills(c *Conn, fills bool) {
+	if c.fills == fills {
+		return
+	}
+	k := m.classes[c.class]
+	if c.fills = fills; fills {
+		k.filling++
+		return
+	}
+	k.filling--
+	w := m.filledFrom(c)
+	if k.filter != nil && w.queue != nil {
+		m.ix.Refresh(w.queue.ix)
+	}
+	m.mark(w)
+}
+
+// filledFrom returns who waits for the one name from which c fills a batch.
+func (m *Machine) filledFrom(c *Conn) *waiters {
+	m.ids = m.dispatch.Lists(c.sub, m.ids[:0])
+	return m.lists[m.ids[0]]
 }
 
 // lineUp puts c into the lines of the queues that it waits for.
@@ -58,7 +104,11 @@ func (m *Machine) lineUp(c *Conn, p Parking) error {
 		r = producerRole
 	}
 	m.unsubscribeAll(c) // it may have been ready for nothing
-	m.joinClass(c, p.Filter)
+	var batch batchOf
+	if p.Least > 0 {
+		batch = batchOf{p.Queues[0], p.Least, p.Fill}
+	}
+	m.joinClass(c, p.Filter, batch)
 	m.dispatch.Credit(m.subscriber(c), 1)
 	for _, name := range p.Queues {
 		if _, err := m.join(c, name, r); err != nil {
@@ -83,10 +133,8 @@ func (tx *Tx) Unpark(c *Conn) bool {
 
 // unpark ends the wait of c.
 func (m *Machine) unpark(c *Conn) {
-	if c.until != 0 {
-		heap.Remove(&m.parked, c.place)
-	}
-	c.parked, c.until = false, 0
+	m.setUntil(c, 0)
+	c.parked = false
 	m.unsubscribeAll(c)
 }
 
@@ -118,18 +166,20 @@ func (m *Machine) again(c *Conn, w *waiters) (done bool) {
 func (tx *Tx) TimeOut(c *Conn) {
 	m := tx.m
 	m.unsubscribeAll(c)
-	had := c.until != 0
-	if c.until = -1; had {
-		heap.Fix(&m.parked, c.place)
-	} else {
-		heap.Push(&m.parked, c)
-	}
+	m.setUntil(c, -1)
 }
 
-// endWaits ends the waits whose deadline is due.
+// endWaits ends the waits whose deadline is due. Who fills a batch takes what there is then, and
+// waits on if others have taken all.
 func (m *Machine) endWaits() {
 	for len(m.parked) > 0 && m.parked[0].until <= m.tx.steady && !m.open.full(m.limits) {
-		m.again(m.parked[0], nil)
+		c, w := m.parked[0], (*waiters)(nil)
+		if c.fills {
+			w = m.filledFrom(c)
+		}
+		m.tx.filled = c.fills
+		m.again(c, w)
+		m.tx.filled = false
 	}
 }
 

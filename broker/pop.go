@@ -41,6 +41,11 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 	if err != nil {
 		return taken{}, err
 	}
+	if t.q != nil && s.Least > 0 && !tx.filled {
+		if n := m.ix.Ready(t.q.ix, m.selection(t.q, s), s.Least); 0 < n && n < s.Least {
+			return t, ErrFilling
+		}
+	}
 	if err = tx.canTake(); err != nil && s.MustFind && !m.selects(t.q, s) {
 		err = nil // who waits for a packet waits on
 	} else if err == nil && t.q != nil {

@@ -161,6 +161,7 @@ type Tx struct {
 	ahead   int   // how many packets takes of the Atomic have read ahead
 	reply   int   // bytes of packets that the Atomic may still answer with
 	caller  *Conn // see As; nil: nobody in particular
+	filled  bool  // the time to fill a batch is over: Selection.Least does not count
 	db      uint8 // in which the names of the calls are
 	turn    bool  // the push under way has waited for its turn, see parked.go
 }
@@ -253,6 +254,7 @@ type Conn struct {
 	as     string // the consumer that it claims for; "": the client
 	until  int64  // deadline on the steady clock, 0 for none
 	place  int    // in Machine.parked, if it has a deadline
+	fills  bool   // something is there, and until is when it takes less than a batch
 	again  bool   // the request is being made again
 	stays  bool   // that has parked again
 }
@@ -264,8 +266,10 @@ func (m *Machine) conn(s index.SubscriberID) *Conn { return m.conns[s] }
 type class struct {
 	narrow  bool
 	filter  *Filter // nil: any packet
-	key     string  // in Machine.classOf, of a class with a filter
-	members int     // of a class with a filter
+	key     string  // in Machine.classOf; "": it is one of those that are always there
+	members int     // of any other
+	least   int     // of those who fill a batch: how many packets that has
+	filling int     // of these: how many wait for more than there is
 
 	// selection is for the queue that was asked last, as long as that has these settings.
 	selection index.Selection

@@ -95,6 +95,34 @@ func (x *Index) Last(q QueueID) Packet {
 	return x.packet(id, x.entries.at(id))
 }
 
+// Ready is how many packets of a queue a selection takes, and most if they are more. O(1); with a
+// filter, a share, or for narrow packets alone, O(lanes) of those.
+func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
+	if !x.hasQueue(q) {
+		return 0
+	}
+	u := x.queues.at(uint32(q))
+	trees := x.trees(u, s.Fits16)
+	switch {
+	case s.Share != nil && u.shares != nil:
+		of, _ := u.lanesNamed(s.Share)
+		if of == nil {
+			return 0
+		}
+		trees = x.treesIn(of, s.Fits16)
+	case len(s.Share) > 0:
+		return 0
+	case s.Filter == nil && !s.Fits16:
+		return min(u.ready, most)
+	}
+	for lane, t := range trees {
+		if n < most && x.accepts(lane, s.Filter) {
+			n += int(t.count)
+		}
+	}
+	return min(n, most)
+}
+
 // NextBehind appends to dst the packets that the next selections at an end would take if those up
 // to a place were gone, in that order: at most n. A place of priority 0 is before all. O(n log n),
 // and O(lanes) for those that have packets before the place.

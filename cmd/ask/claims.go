@@ -17,6 +17,7 @@ import (
 type Claim struct {
 	Queues   []string       `word:"OR" arg:"" predictor:"queue" name:"queue" help:"Queues to claim from: the first that has a packet."`
 	Count    int64          `range:"0 1000" placeholder:"N" help:"Claim up to N packets (default: one)."`
+	Fill     time.Duration  `placeholder:"TIME" help:"Wait for --count packets, but once there is one no longer than this; then claim what there is (default: do not wait)."`
 	Lease    time.Duration  `placeholder:"TIME" help:"How long the claim lasts (default: what the queue says)."`
 	Consumer string         `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
 	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
@@ -42,6 +43,9 @@ func (c *Claim) Validate() error {
 	if c.Group && c.Count > 0 {
 		return fmt.Errorf("--group and --count: expected one of them")
 	}
+	if c.Fill > 0 && (c.Count == 0 || len(c.Queues) > 1) {
+		return fmt.Errorf("--fill: expected --count with it, and one queue")
+	}
 	return c.selection.Validate()
 }
 
@@ -66,7 +70,7 @@ func (c *Claim) nothing() error {
 
 func (c *Claim) options() []client.Option {
 	return slices.Concat(
-		c.selection.options(), when(true, client.Or(c.Queues[1:]...)), atMost(c.Count), unlessZero(c.Lease, client.Lease),
+		c.selection.options(), when(true, client.Or(c.Queues[1:]...)), atMost(c.Count), unlessZero(c.Fill, client.Fill), unlessZero(c.Lease, client.Lease),
 		unlessZero(c.Consumer, client.As), given(c.Block, client.Block), when(c.Newest, client.Newest()), when(c.Group, client.Group()),
 	)
 }

@@ -17,6 +17,7 @@ type request struct {
 	blocks      bool
 	block       time.Duration // 0 has no end
 	lease       time.Duration
+	fill        time.Duration
 	concurrency int // of Consume alone
 }
 
@@ -84,6 +85,15 @@ func Or(queues ...string) Option {
 // Count is the most packets of a take: 1 to 1,000, and 1 unless given. For Redrive and MoveAll it
 // is the most in all.
 func Count(n int) Option { return says("COUNT", n) }
+
+// Fill has a claim of one queue wait until it gets Count packets, or until d after there was one:
+// then it takes what there is. Nothing is claimed before. Without Block it waits if there is one.
+func Fill(d time.Duration) Option {
+	return option(func(r *request) {
+		r.fill = d
+		r.args = append(r.args, "FILL", milliseconds(d))
+	})
+}
 
 // Newest takes the newest packet of the best priority. The oldest is the default.
 func Newest() Option { return option(func(r *request) { r.newest = true }) }

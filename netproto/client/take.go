@@ -27,13 +27,17 @@ func (c *Client) take(ctx context.Context, command, queue string, options []Opti
 		return nil, err
 	}
 	args := r.take(command, queue)
-	// Mostly there is a packet, and a connection to wait on costs one more request.
-	packets, err := c.packets(doOnce(ctx, c.rdb, args))
-	if !r.blocks || err != nil || len(packets) > 0 {
-		return packets, err
+	if r.fill == 0 { // mostly there is a packet, and a connection to wait on costs one more request
+		packets, err := c.packets(doOnce(ctx, c.rdb, args))
+		if !r.blocks || err != nil || len(packets) > 0 {
+			return packets, err
+		}
 	}
-	w := waiter{c: c, turn: takeTurn}
+	w := waiter{c: c, turn: takeTurn, fill: r.fill}
 	defer w.close()
+	if !r.blocks {
+		return c.packets(w.send(ctx, args))
+	}
 	return c.packets(w.ask(ctx, r.block, args))
 }
 

@@ -138,3 +138,28 @@ func TestConnectionsOfAClientAreOneConsumer(t *testing.T) {
 		ok(t, receive(t, done))
 	}
 }
+
+func TestAClaimFillsABatch(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	claimed := make(chan []*client.Packet, 1)
+	claim := func(ctx context.Context, options ...client.Option) {
+		packets, _ := c.Claim(ctx, "q", append(options, client.Count(2))...)
+		claimed <- packets
+	}
+	go claim(ctx, client.Fill(limit), client.Block(0)) // ends with the second push
+	blocked(t, c)
+	must(c.Push(ctx, "q", []byte("a")))(t)
+	want(t, "ready", must(c.Len(ctx, "q"))(t), 1)
+	must(c.Push(ctx, "q", []byte("b")))(t)
+	want(t, "the batch", len(receive(t, claimed)), 2)
+	claim(ctx, client.Fill(limit)) // there is none
+	want(t, "the batch", len(receive(t, claimed)), 0)
+	must(c.Push(ctx, "q", []byte("c")))(t)
+	waiting, cancel := context.WithCancel(ctx)
+	go claim(waiting, client.Fill(limit)) // ends with its context
+	blocked(t, c)
+	cancel()
+	want(t, "the batch", len(receive(t, claimed)), 0)
+	claim(ctx, client.Fill(time.Millisecond))
+	want(t, "the batch", len(receive(t, claimed)), 1)
+}

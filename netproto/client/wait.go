@@ -18,7 +18,8 @@ const (
 type waiter struct {
 	c        *Client
 	turn     time.Duration
-	requests chan []any // nil before the first one, and after an error; its end closes the connection
+	fill     time.Duration // how long an answer may take besides, see Fill
+	requests chan []any    // nil before the first one, and after an error; its end closes the connection
 	replies  chan reply
 	pool     *redis.Client // of the connection alone
 	id       int64         // of the connection
@@ -100,7 +101,7 @@ func (w *waiter) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn := pool.WithTimeout(w.turn + w.c.patience).Conn()
+	conn := pool.WithTimeout(w.turn + w.fill + w.c.patience).Conn()
 	connecting, cancel := context.WithTimeout(ctx, w.c.patience)
 	defer cancel()
 	id, err := conn.ClientID(connecting).Result()

@@ -17,6 +17,7 @@ type take struct {
 	lease     int64 // 0: the queue's own
 	consumer  []byte
 	block     int64 // how long it may wait, 0 for ever; -1: not at all
+	fill      int64 // how long it waits for a whole batch once there is something; 0: not at all
 }
 
 // parse reads the arguments. QPOP refuses LEASE and CONSUMER: it would take for good what was to be
@@ -26,13 +27,14 @@ func (t *take) parse(s *session, args [][]byte) {
 	var f filter
 	var count int64
 	var newest, oldest bool // the oldest unless the request says newest
-	var lease, consumer any
+	var lease, consumer, fill any
 	if t.claims {
-		lease, consumer = &t.lease, &t.consumer
+		lease, consumer, fill = &t.lease, &t.consumer, &t.fill
 	}
 	options := []option{
 		{&words.OR, refuseOr},
 		{&words.COUNT, &count},
+		{&words.FILL, fill},
 		{&words.LEASE, lease},
 		{&words.BLOCK, &t.block},
 		{&words.CONSUMER, consumer},
@@ -52,6 +54,9 @@ func (t *take) parse(s *session, args [][]byte) {
 		refuse("ERR a queue is named twice: expected each once")
 	}
 	parseOptions(rest, options...)
+	if t.fill > 0 && len(queues) > 1 {
+		refuse("ERR FILL: expected one queue, from which the batch is filled")
+	}
 	if newest {
 		t.selection.End = broker.Newest
 	}
@@ -59,6 +64,9 @@ func (t *take) parse(s *session, args [][]byte) {
 		t.consumer = s.consumerName()
 	}
 	t.selection.Count, t.selection.Filter = int(count), f.broker()
+	if t.fill > 0 && !s.inExec {
+		t.selection.Least = int(count)
+	}
 }
 
 // refuseOr refuses an OR that takeQueues left among the options.
@@ -106,17 +114,25 @@ func takeFrom(claims bool) handler {
 		if err := s.useFilter(tx, t.selection.Filter, t.queues...); err != nil {
 			return err
 		}
+		if !s.parked.again {
+			s.parked.until = until(tx, t.block)
+		}
+		p := broker.Parking{
+			Queues: t.queues, Filter: t.selection.Filter, As: t.consumer, Until: s.parked.until, Least: t.selection.Least, Fill: t.fill,
+		}
 		switch err := t.fromFirst(s, tx); {
+		case err == broker.ErrFilling:
+			p.Filling, p.Until = true, tx.Steady()+t.fill
 		case err != broker.ErrNothing:
 			return err
 		case tx.Drained(t.queues):
 			return broker.ErrQueueClosed
 		case t.block < 0:
 			return s.array(0)
-		case s.inExec:
+		case s.inExec, p.Until != 0 && p.Until <= tx.Steady():
 			return s.nullArray()
 		}
-		return s.park(tx, broker.Parking{Queues: t.queues, Filter: t.selection.Filter, As: t.consumer, Until: until(tx, t.block)})
+		return s.park(tx, p)
 	}
 }
 

@@ -59,6 +59,7 @@ var optionLimits = []struct {
 	{request: "QPOP q", word: "COUNT", low: 1, high: broker.MaxCount},
 	{request: "QPOP q", word: "BLOCK", high: broker.MaxTime},
 	{request: "QCLAIM q", word: "COUNT", low: 1, high: broker.MaxCount},
+	{request: "QCLAIM q COUNT 1", word: "FILL", low: 1, high: broker.MaxTime},
 	{request: "QCLAIM q", word: "LEASE", low: 1, high: broker.MaxTime},
 	{request: "QCLAIM q", word: "CONSUMER", low: 1, high: broker.MaxConsumer, text: true},
 	{request: "QCLAIM q", word: "BLOCK", high: broker.MaxTime},

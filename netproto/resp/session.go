@@ -329,6 +329,7 @@ func (s *session) fits(n int) bool {
 type parked struct {
 	request []byte // its bytes
 	command *command
+	until   int64  // when BLOCK of a take ends, on the steady clock; 0: never
 	one     bool   // when its time is over it answers null, not the null array
 	held    int    // bytes that are told to Peer.Hold
 	again   bool   // it is made again

@@ -78,6 +78,7 @@ var (
 
 	OR       = Option{Word: "OR", Values: "queue", Many: true}
 	COUNT    = Option{Word: "COUNT", Values: "n", Low: 1, High: 1000, Choice: most}
+	FILL     = Option{Word: "FILL", Values: "ms", Low: 1, High: maxTime, Needs: &COUNT}
 	NEWEST   = Option{Word: "NEWEST", Choice: end}
 	OLDEST   = Option{Word: "OLDEST", Choice: end}
 	GROUP    = Option{Word: "GROUP", Choice: most}
@@ -105,7 +106,7 @@ var options = map[string][]*Option{
 	"QMPUSH":   {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &LEASE, &BLOCK},
 	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &LEASE, &UNIQUE, &QLOADWINDOW, &UNTILCLAIM, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
 	"QPOP":     {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &BLOCK},
-	"QCLAIM":   {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &LEASE, &CONSUMER, &BLOCK},
+	"QCLAIM":   {&OR, &COUNT, &FILL, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &LEASE, &CONSUMER, &BLOCK},
 	"QNACK":    {&DELAY, &AT, &DEAD, &REASON, &UNCOUNTED},
 	"QPEEK":    {&COUNT},
 	"QLIST":    {&STATE, &SHARE, &FILTER, &MATCH, &CURSOR, &COUNT},
