@@ -53,7 +53,7 @@ func (w *consumer) sendAnswers(claiming context.Context) {
 		for runtime.Gosched(); len(w.answers) > 0; runtime.Gosched() {
 			batch = append(batch, <-w.answers)
 		}
-		batch = w.send(batch, claiming.Err() == nil && w.turn.TryLock())
+		batch = w.send(batch, claiming.Err() == nil && w.size == 0 && w.turn.TryLock())
 		for b := backoff(0); len(batch) > 0; batch = w.send(batch, false) {
 			b.sleep(context.Background())
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,8 @@ var ErrShutdown = errors.New("the client is shut down")
 type consumer struct {
 	c       *Client
 	queue   string
-	handler Handler
+	size    int // of a batch; 0: packets are claimed as slots are free, and each is handled alone
+	handler BatchHandler
 	request request
 
 	handling context.Context         // of all handlers
@@ -31,7 +33,7 @@ type consumer struct {
 	stop     context.CancelFunc      // ends claiming
 	done     chan struct{}           // closed at the end of Consume
 
-	waiter  *waiter
+	waiter  waiter
 	rdb     *redis.Client // waits for answers for as long as a lease leaves time to repeat them
 	turn    sync.Mutex    // to claim: one claim is asked for at a time
 	working sync.WaitGroup
@@ -39,20 +41,34 @@ type consumer struct {
 	freed   chan struct{} // says that slots are free
 
 	mu    sync.Mutex
-	slots int               // how many more packets may be claimed
+	slots int               // how many more packets, or batches, may be claimed
 	held  map[*job]struct{} // those whose claim is good, as far as is known
 }
 
 // job is a packet that a handler works on.
 type job struct {
 	p        *Packet
-	cancel   context.CancelCauseFunc
+	work     *work
 	renewed  time.Time // when its lease was asked for: it did not begin before; guarded by consumer.mu
 	finished bool      // its answer is known; guarded by consumer.mu
 	answer   []any
 	repeated bool // the answer was sent before, and may have arrived
 
 	cancelled atomic.Bool // the lease cannot be renewed, and the packet goes with the claim
+}
+
+// work is what a handler does with one packet, or those of a batch.
+type work struct {
+	cancel context.CancelCauseFunc // of the handler's context
+	leases atomic.Int32            // how many packets are its own
+	left   atomic.Int32            // how many are not answered
+}
+
+// cancel says that a packet is not the handler's any more.
+func (j *job) cancel(cause error) {
+	if j.work.leases.Add(-1) <= 0 {
+		j.work.cancel(cause)
+	}
 }
 
 // Consume claims packets and has the handler work on them: one at a time, or as many as Concurrency
@@ -66,8 +82,33 @@ type job struct {
 // of the server. In each case it waits for the handlers. Where a queue has an exclusive consumer,
 // all but one get ErrInUse: call Consume again after a while to stand by.
 func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
-	w := &consumer{c: c, queue: queue, handler: handler, held: make(map[*job]struct{}),
-		done: make(chan struct{}), freed: make(chan struct{}, 1)}
+	alone := func(ctx context.Context, all []*Packet) error { return handler(ctx, all[0]) }
+	return c.consume(ctx, &consumer{queue: queue, handler: alone}, options)
+}
+
+// BatchHandler works on packets that were claimed together. If it returns nil they are
+// acknowledged; else they are returned, as the error of a [Handler] says. Those are left out that
+// it has acknowledged or returned itself, by Ack and Nack.
+//
+// The context ends when the leases of all of them are lost.
+type BatchHandler func(ctx context.Context, all []*Packet) error
+
+// ConsumeBatch is [Client.Consume] for a handler that works on up to size packets at once, 1 to
+// 1,000: it waits for so many, but once there is one no longer than fill. Concurrency is how many
+// batches it works on at a time.
+func (c *Client) ConsumeBatch(ctx context.Context, queue string, size int, fill time.Duration, handler BatchHandler, options ...Option) error {
+	if size < 1 || size > maxCount || fill <= 0 {
+		return fmt.Errorf("%w: a batch: expected 1 to %d packets and some time, got %d and %v", ErrInvalid, maxCount, size, fill)
+	}
+	w := &consumer{queue: queue, handler: handler, size: size}
+	w.request.args = []any{"FILL", milliseconds(fill)}
+	w.waiter.fill = fill
+	return c.consume(ctx, w, options)
+}
+
+// consume does what Consume says.
+func (c *Client) consume(ctx context.Context, w *consumer, options []Option) error {
+	w.c, w.held, w.done, w.freed = c, make(map[*job]struct{}), make(chan struct{}), make(chan struct{}, 1)
 	w.request.concurrency = 1
 	for _, o := range options {
 		o.add(&w.request)
@@ -75,15 +116,17 @@ func (c *Client) Consume(ctx context.Context, queue string, handler Handler, opt
 	switch {
 	case w.request.blocks:
 		return fmt.Errorf("%w: Consume waits without Block", ErrInvalid)
+	case w.request.fill != 0:
+		return fmt.Errorf("%w: Fill: use ConsumeBatch", ErrInvalid)
 	case w.request.concurrency < 1:
 		return fmt.Errorf("%w: Concurrency: expected 1 or more, got %d", ErrInvalid, w.request.concurrency)
 	case w.request.lease == 0:
 		Lease(DefaultLease).add(&w.request)
 	}
-	w.waiter = &waiter{c: c, turn: takeTurn}
+	w.waiter.c, w.waiter.turn = c, takeTurn
 	defer w.waiter.close()
 	w.rdb = c.rdb.WithTimeout(max(c.patience, w.request.lease/3))
-	w.answers = make(chan *job, w.request.concurrency)
+	w.answers = make(chan *job, w.request.concurrency*max(1, w.size))
 	w.release(w.request.concurrency)
 	w.handling, w.abandon = context.WithCancelCause(ctx)
 	defer w.abandon(nil)
@@ -159,8 +202,11 @@ func (w *consumer) claim(ctx context.Context) error {
 	}
 }
 
-// claims is the request for n packets.
+// claims is the request for n packets, or a batch.
 func (w *consumer) claims(n int) []any {
+	if w.size > 0 {
+		n = w.size
+	}
 	return append(w.request.take("QCLAIM", w.queue), "COUNT", n)
 }
 
@@ -169,7 +215,11 @@ func (w *consumer) claims(n int) []any {
 func (w *consumer) reserve(answered int) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n = max(0, min(w.slots+answered, maxCount))
+	most := maxCount
+	if w.size > 0 {
+		most = 1
+	}
+	n = max(0, min(w.slots+answered, most))
 	w.slots -= n
 	return n
 }
@@ -198,41 +248,70 @@ func (w *consumer) begin(packets []*Packet, slots int, asked time.Time) {
 	if len(jobs) > 0 && time.Since(asked) > third {
 		asked, errs = w.prolong(jobs, third)
 	}
+	var good []*job
 	for i, j := range jobs {
 		if errs[i] != nil {
 			j.p.log().Warn("a claim came too late to begin with its packet", "error", errs[i])
 			continue
 		}
-		slots--
 		j.renewed = asked
-		var ctx context.Context
-		ctx, j.cancel = context.WithCancelCause(w.handling)
-		w.mu.Lock()
-		w.held[j] = struct{}{}
-		w.mu.Unlock()
-		w.working.Add(1)
-		go w.handle(ctx, j) // ends with the handler
+		if good = append(good, j); w.size == 0 {
+			w.start(good)
+			good, slots = nil, slots-1
+		}
+	}
+	if len(good) > 0 {
+		w.start(good)
+		slots--
 	}
 	w.release(slots)
 }
 
-// handle has the handler work on a packet, and the answer sent that its end means, unless the
-// packet is not held any more.
-func (w *consumer) handle(ctx context.Context, j *job) {
+// start has the handler work on packets together.
+func (w *consumer) start(jobs []*job) {
+	var ctx context.Context
+	k := &work{}
+	ctx, k.cancel = context.WithCancelCause(w.handling)
+	k.leases.Store(int32(len(jobs)))
+	k.left.Store(int32(len(jobs)))
+	w.mu.Lock()
+	for _, j := range jobs {
+		j.work = k
+		w.held[j] = struct{}{}
+	}
+	w.mu.Unlock()
+	w.working.Add(len(jobs))
+	go w.handle(ctx, jobs) // ends with the handler
+}
+
+// handle has the handler work on packets, and the answers sent that its end means, but for packets
+// that are not held any more.
+func (w *consumer) handle(ctx context.Context, jobs []*job) {
 	err := errors.New("the handler ended its goroutine")
+	packets := make([]*Packet, len(jobs))
+	for i, j := range jobs {
+		packets[i] = j.p
+	}
 	defer func() {
-		if v := (*verdict)(nil); err != nil && !(errors.As(err, &v) && v.uncounted) && !j.cancelled.Load() {
-			j.p.log().Warn("the handler failed", "attempt", j.p.Attempt, "error", err)
+		wanted := slices.ContainsFunc(jobs, func(j *job) bool { return !j.cancelled.Load() })
+		if v := (*verdict)(nil); err != nil && !(errors.As(err, &v) && v.uncounted) && wanted {
+			log := packets[0].log()
+			if w.size > 0 {
+				log = log.With("packets", len(jobs))
+			}
+			log.Warn("the handler failed", "attempt", packets[0].Attempt, "error", err)
 		}
-		j.answer = w.answer(j.p, err)
-		j.cancel(nil)
-		if w.claimAnswer(j) {
-			w.answers <- j
-		} else {
-			w.settle(j)
+		for _, j := range jobs {
+			j.answer = w.answer(j.p, err)
+			j.cancel(nil)
+			if w.claimAnswer(j) {
+				w.answers <- j
+			} else {
+				w.settle(j)
+			}
 		}
 	}()
-	err = w.handler.run(ctx, j.p)
+	err = w.handler.run(ctx, packets)
 }
 
 // settle ends the work on a packet.
@@ -240,7 +319,9 @@ func (w *consumer) settle(j *job) {
 	w.mu.Lock()
 	delete(w.held, j)
 	w.mu.Unlock()
-	w.release(1)
+	if j.work.left.Add(-1) == 0 {
+		w.release(1)
+	}
 	w.working.Done()
 }
 

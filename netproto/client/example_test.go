@@ -212,6 +212,43 @@ func ExampleClient_Consume() {
 	// dead because: no such address
 }
 
+// Rows go into a table a hundred at a time, or those that have come within a second of the first.
+func ExampleClient_ConsumeBatch() {
+	ctx := context.Background()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	handled := make(chan struct{})
+	go c.ConsumeBatch(ctx, "example.rows", 100, time.Second, func(ctx context.Context, all []*client.Packet) error {
+		defer close(handled)
+		for _, p := range all {
+			if len(p.Payload) == 0 { // refused alone; the others are acknowledged
+				if _, err := p.Nack(ctx, client.Dead(errors.New("an empty row"))); err != nil {
+					return err
+				}
+			}
+		}
+		fmt.Println(len(all), "rows")
+		return nil
+	})
+	if _, err := c.PushBatch(ctx, "example.rows", [][]byte{[]byte("one"), nil, []byte("three")}); err != nil {
+		log.Fatal(err)
+	}
+	<-handled
+	if err := c.Shutdown(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for p, err := range c.List(ctx, "example.rows") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(p.State, "because:", p.Reason)
+	}
+	// Output:
+	// 3 rows
+	// dead because: an empty row
+}
+
 // Workers of each class take what needs their class or less.
 func ExampleWhere() {
 	ctx := context.Background()

@@ -74,13 +74,13 @@ func (v *verdict) Error() string { return v.err.Error() }
 func (v *verdict) Unwrap() error { return v.err }
 
 // run calls the handler, and turns a panic into an error.
-func (h Handler) run(ctx context.Context, p *Packet) (err error) {
+func (h BatchHandler) run(ctx context.Context, all []*Packet) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n\n%s", v, debug.Stack())
 		}
 	}()
-	if err = h(ctx, p); err != nil {
+	if err = h(ctx, all); err != nil {
 		_ = err.Error() // a nil pointer panics here, and not where that would end the program
 	}
 	return err
