@@ -13,7 +13,7 @@ import (
 // load is the packets that a call brings to a queue, for its bound.
 type load struct {
 	packets  int
-	bytes    int64         // of keys and payloads
+	bytes    int64         // of keys, payloads and what is beside these
 	priority uint32        // of what is pushed; 0: nothing is dropped for it
 	instead  *index.Packet // that goes for it; nil: none
 	key      []byte        // of what is pushed

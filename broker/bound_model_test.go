@@ -28,7 +28,7 @@ func (m *workModel) drawBound(t *rapid.T, queue string, s *broker.Settings) {
 
 // size is what a task counts for in a bound.
 func (k *task) size() int {
-	n := len(k.payload)
+	n := len(k.payload) + k.meta
 	if k.key != nil {
 		n += len(*k.key)
 	}

@@ -75,6 +75,8 @@ const (
 	MaxConsumer = 255
 	// MaxReason bounds the bytes of a reason, and of the text of a progress.
 	MaxReason = 4096
+	// MaxMeta bounds what is pushed beside a payload.
+	MaxMeta = 4096
 	// MaxTime bounds leases, delays and times to live, in milliseconds: ten years.
 	MaxTime = content.MaxTime
 	// MaxMoment is the latest moment that a client names, in Unix milliseconds: in the year 2109.

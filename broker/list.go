@@ -235,7 +235,7 @@ func (tx *Tx) Find(name, value []byte, end End, skip, n int, c *ListCursor, dst 
 		}
 		c.after = here
 		switch {
-		case int(p.Size) != len(value), c.isNew(p): // another value may have the hash
+		case int(p.Size) < len(value), c.isNew(p): // another value may have the hash
 		case c.skip > 0:
 			c.skip--
 		default:
@@ -289,7 +289,7 @@ func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
 		max = most
 	}
 	q, found, err := tx.findValue(name, value, end, Place{}, max)
-	found = slices.DeleteFunc(found, func(p index.Packet) bool { return int(p.Size) != len(value) })
+	found = slices.DeleteFunc(found, func(p index.Packet) bool { return int(p.Size) < len(value) })
 	if err == nil && len(found) > 0 {
 		err = cmp.Or(tx.canTake(), tx.change(len(found)))
 	}

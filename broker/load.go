@@ -37,7 +37,7 @@ func (r *LoadRequest) tried() bool {
 // another has: the younger one holds that then.
 func (tx *Tx) Load(r *LoadRequest) (id ID, ok bool, err error) {
 	m := tx.m
-	size := tx.CheckSize(PushRequest{Queue: r.Queue, Key: r.Key, Payload: r.Payload, Tags: r.Tags, Producer: r.Producer, Unique: r.Unique, Lease: r.Lease})
+	size := tx.CheckSize(PushRequest{Queue: r.Queue, Key: r.Key, Payload: r.Payload, Tags: r.Tags, Producer: r.Producer, Unique: r.Unique, Lease: r.Lease, Meta: r.Meta})
 	if err = cmp.Or(size, tx.CanStore(), tx.begin()); err != nil {
 		return 0, false, err
 	}

@@ -168,7 +168,7 @@ func (s *memStore) eachPacket(fn func(content.PacketID, *content.Meta, []byte, e
 			return err
 		}
 		m := content.Meta{
-			Key: p.Key, Tags: p.Tags, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
+			Key: p.Key, Tags: p.Tags, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)), Beside: uint32(len(p.Meta)),
 			Large: content.IsLarge(len(p.Payload)), Identity: p.Identity, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
 			Extra: uint32(content.ExtraBytes(&p)),
 		}

@@ -20,6 +20,7 @@ type PushRequest struct {
 	Tags     []PacketTag // sorted by name, no name twice; at most MaxTags
 	Producer string      // at most MaxConsumer bytes
 	Lease    int64       // of a claim that asks for none, in milliseconds; 0: as the queue says
+	Meta     []byte      // what goes beside the payload, at most MaxMeta bytes
 	// Unique is an id of the client's own, of at most MaxUnique bytes: the packet is pushed only if no
 	// other packet of the queue has it. Empty: none. Window is for how long after its push a packet
 	// has it, in milliseconds; 0: until it is taken, acknowledged, deleted or dead, or expires.
@@ -37,9 +38,9 @@ type PushRequest struct {
 
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
-	n := len(r.Queue) + len(r.Key) + len(r.Payload) + content.ExtraBytes(&Packet{Tags: r.Tags, Producer: r.Producer, Unique: r.Unique, Lease: r.Lease})
+	n := len(r.Queue) + len(r.Key) + len(r.Payload) + len(r.Meta) + content.ExtraBytes(&Packet{Tags: r.Tags, Producer: r.Producer, Unique: r.Unique, Lease: r.Lease})
 	if n > tx.m.maxRecord {
-		return fmt.Errorf("%w: queue name, key, payload, tags, producer, lease and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, tx.m.maxRecord)
+		return fmt.Errorf("%w: queue name, key, payload, meta, tags, producer, lease and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, tx.m.maxRecord)
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
 func (r *PushRequest) load(payloads [][]byte) load {
 	l := load{packets: len(payloads), priority: r.Priority, key: r.Key}
 	for _, payload := range payloads {
-		l.bytes += int64(len(r.Key) + len(payload))
+		l.bytes += int64(len(r.Key) + len(payload) + len(r.Meta))
 		l.wide = l.wide || content.IsWide(len(r.Key), len(payload))
 	}
 	if r.Block {
@@ -84,7 +85,7 @@ func (r *PushRequest) load(payloads [][]byte) load {
 
 // packet returns the packet of a push, without its payload.
 func (tx *Tx) packet(r *PushRequest) Packet {
-	p := Packet{Key: r.Key, EnqueuedAt: tx.now, Tags: r.Tags, Producer: r.Producer, Lease: r.Lease}
+	p := Packet{Key: r.Key, EnqueuedAt: tx.now, Tags: r.Tags, Producer: r.Producer, Lease: r.Lease, Meta: r.Meta}
 	if r.TTL > 0 {
 		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
 	}
@@ -131,7 +132,7 @@ func (m *Machine) entry(q *queue, id content.PacketID, p *Packet, op int) index.
 		Seq:      id.Seq,
 		Key:      p.Key,
 		Hash:     p.Hash,
-		Size:     uint32(len(p.Key) + len(p.Payload)),
+		Size:     uint32(len(p.Key) + len(p.Payload) + len(p.Meta)),
 		TagBytes: uint32(content.ExtraBytes(p)),
 		Identity: p.Identity,
 		Unique:   p.Unique, UntilClaim: p.UntilClaim,

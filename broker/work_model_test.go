@@ -42,6 +42,7 @@ type task struct {
 	unique     string
 	lease      int64
 	untilClaim bool // of unique
+	meta       int  // bytes
 	tags       []broker.PacketTag
 	expiry     int64
 	died       int64
@@ -383,6 +384,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 		Tags:  drawTags(t),
 		Lease: max(0, rapid.Int64Range(-60, 30).Draw(t, "lease")),
 	}
+	r.Meta = make([]byte, max(0, rapid.IntRange(-9, 3).Draw(t, "meta")))
 	if n := rapid.IntRange(0, 4).Draw(t, "key"); n > 0 {
 		r.Key = []byte(string("_kkl"[n-1]))
 		if rapid.Bool().Draw(t, "bare") {
@@ -404,7 +406,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	}
 	var want error
 	if !there {
-		want = m.admit(queue, 1, len(r.Key)+len(r.Payload), r.Priority)
+		want = m.admit(queue, 1, len(r.Key)+len(r.Payload)+len(r.Meta), r.Priority)
 	}
 	id, told, err := m.tx.PushTold(r)
 	if m.sameError("push", err, want) {
@@ -420,7 +422,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	m.same("told", told, "new")
 	k := m.add(queue, broker.Newest, r.Priority, string(r.Payload))
 	m.same("id", id, k.ID)
-	k.tags, k.lease = r.Tags, r.Lease
+	k.tags, k.lease, k.meta = r.Tags, r.Lease, len(r.Meta)
 	if r.Window > 0 {
 		m.windows[[2]string{queue, string(r.Unique)}] = window{id, m.now.Load() + r.Window}
 	} else if len(r.Unique) > 0 {
@@ -771,7 +773,7 @@ func (m *workModel) update(t *rapid.T, queue string) {
 	case 1:
 		m.check(err)
 		if k := group[0]; k.Priority != priority {
-			if k.Priority, k.seq = priority, m.next; !k.tried && k.payload == "" && k.expiry == 0 && k.unique == "" && k.tags == nil && k.lease == 0 { // it is put anew
+			if k.Priority, k.seq = priority, m.next; !k.tried && k.payload == "" && k.expiry == 0 && k.unique == "" && k.tags == nil && k.lease == 0 && k.meta == 0 { // it is put anew
 				k.until = m.shown(k).NotBefore
 			}
 			m.next++

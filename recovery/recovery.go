@@ -341,7 +341,7 @@ func entry(q index.QueueID, id content.PacketID, m *content.Meta) index.Entry {
 		Seq:      id.Seq,
 		Key:      m.Key,
 		Hash:     m.Hash,
-		Size:     m.Size,
+		Size:     m.Size + m.Beside,
 		TagBytes: m.Extra,
 		Flags:    content.Flags(m.Expiry != 0, m.Large),
 		Identity: m.Identity,

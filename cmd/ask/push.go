@@ -28,6 +28,7 @@ type Push struct {
 	Tag      []string       `placeholder:"NAME=VALUE" sep:"none" help:"Tag, by which consumers can select. May be given more than once."`
 	Producer string         `placeholder:"NAME" help:"Name of who pushes, which show prints."`
 	Lease    time.Duration  `placeholder:"TIME" help:"How long a claim of the packet lasts that does not say (default: what the queue says)."`
+	Meta     string         `placeholder:"TEXT" help:"What goes with the packet beside its payload, at most 4096 bytes; show prints it."`
 	Unique   *string        `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
 	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
 	Until    string         `enum:"claim,end" default:"end" placeholder:"WHEN" help:"When the ID of --unique is free: end, when its packet is finished, or claim, when work on it begins (default ${default})."`
@@ -121,7 +122,7 @@ func (c *Push) options() []client.Option {
 	return slices.Concat(
 		when(true, client.Priority(uint32(c.Priority))), given(c.Key, client.Key), unlessZero(c.TTL, client.TTL),
 		unlessZero(c.Delay, client.Delay), when(!c.At.IsZero(), client.At(c.At)), tags, unlessZero(c.Producer, client.Producer),
-		unlessZero(c.Lease, client.Lease),
+		unlessZero(c.Lease, client.Lease), when(c.Meta != "", client.Meta([]byte(c.Meta))),
 		given(c.Unique, client.Unique), // an empty one is refused: it is a script whose variable is not set
 		unlessZero(c.Window, client.Window), when(c.Until == "claim", client.UntilClaim()), when(c.Replace, client.Replace()), given(c.Block, client.Block),
 	)

@@ -393,6 +393,7 @@ func (l *serverLoad) packet(ctx context.Context, r *dump.Record) {
 	number("FIRST", int64(r.FirstClaim))
 	number("LAST", int64(r.LastClaim))
 	number("LEASE", int64(r.Lease))
+	text("META", r.Meta)
 	text("PRODUCER", r.Producer)
 	text("UNIQUE", r.Unique)
 	if r.UntilClaim != "" {

@@ -50,6 +50,10 @@ func Tag(name, value string) Option { return says("TAG", name, value) }
 // Producer says who pushes: [Packet.Producer]. There is none unless given.
 func Producer(name string) Option { return says("PRODUCER", name) }
 
+// Meta goes beside the payload with a packet, up to 4,096 bytes: [Packet.Meta]. The server passes
+// it on as it is.
+func Meta(b []byte) Option { return says("META", b) }
+
 // Unique makes it safe to push again: nothing is added while a packet that was pushed with this id
 // is ready, delayed or claimed, or with a Window while that lasts. Push returns that packet's id.
 // PushBatch does not take it.

@@ -42,6 +42,7 @@ type Packet struct {
 	Tags        map[string]string
 	Producer    string        // who pushed it, if that was said
 	Lease       time.Duration // how long a claim without a [Lease] lasts, if the push said so
+	Meta        []byte        // what was pushed beside the payload; nil if nothing was
 	Enqueued    time.Time     // when it was pushed
 	Expires     time.Time     // when it goes, unless it is claimed then
 	NotBefore   time.Time     // when a delayed one becomes ready
@@ -171,6 +172,7 @@ func (p *Packet) fields() [words.PacketFieldCount]any {
 		words.PacketKey:          &p.Key,
 		words.PacketTags:         &p.Tags,
 		words.PacketProducer:     &p.Producer,
+		words.PacketMeta:         &p.Meta,
 		words.PacketLease:        &p.Lease,
 		words.PacketUnique:       &p.Unique,
 		words.PacketEnqueued:     &p.Enqueued,

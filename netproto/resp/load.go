@@ -20,6 +20,7 @@ func qload(s *session, tx *broker.Tx, args [][]byte) error {
 		option{&words.TAG, &r.Tags},
 		option{&words.PRODUCER, &producer},
 		option{&words.LEASE, &r.Lease},
+		option{&words.META, &r.Meta},
 		option{&words.UNIQUE, &r.Unique},
 		option{&words.QLOADWINDOW, &r.Window},
 		option{&words.UNTILCLAIM, &r.UntilClaim},

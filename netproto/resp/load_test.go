@@ -13,7 +13,7 @@ func TestALoadedPacketIsAsItWas(t *testing.T) {
 	now := "1700000000000" // of the door
 	for name, x := range map[string]struct{ args, want string }{
 		"plain":   {"p", "behind=0 id=1 payload=p priority=128 queue=q state=ready"},
-		"fresh":   {"p PRIO 3 KEY k PUSHED 5 PRODUCER me LEASE 9 EXPIRES 1800000000000 TAG b 2 TAG a 1 UNIQUE u", "behind=0 enqueued=5 expires=1800000000000 id=1 key=k lease=9 payload=p priority=3 producer=me queue=q state=ready tags=[a 1 b 2] unique=u"},
+		"fresh":   {"p PRIO 3 KEY k PUSHED 5 PRODUCER me LEASE 9 META m EXPIRES 1800000000000 TAG b 2 TAG a 1 UNIQUE u", "behind=0 enqueued=5 expires=1800000000000 id=1 key=k lease=9 meta=m payload=p priority=3 producer=me queue=q state=ready tags=[a 1 b 2] unique=u"},
 		"delayed": {"p AT 1700000000001", "id=1 not-before=1700000000001 payload=p priority=128 queue=q state=delayed"},
 		"past":    {"p AT " + now, "behind=0 id=1 payload=p priority=128 queue=q state=ready"},
 		"retried": {"p UNTIL 1700000000009 STATE delayed ATTEMPTS 2 FIRST 6 LAST 7 CONSUMER w REASON why", "attempt=2 consumer=w first-claim=6 id=1 last-claim=7 last-error-class=why not-before=1700000000009 payload=p priority=128 queue=q reason=why state=delayed"},

@@ -80,6 +80,7 @@ func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 	}
 	appendText(w, "producer", p.Producer, p.Producer != "")
 	appendNumber(w, "lease", p.Lease, p.Lease != 0)
+	appendText(w, "meta", p.Meta, len(p.Meta) > 0)
 	appendText(w, "unique", d.Unique, len(d.Unique) > 0)
 	appendNumber(w, "enqueued", p.EnqueuedAt, p.EnqueuedAt != 0)
 	appendNumber(w, "expires", p.Expiry, p.Expiry != 0)

@@ -32,7 +32,7 @@ func fullPacket() broker.Found {
 	return broker.Found{
 		Packets: []broker.Packet{{
 			Key: []byte{}, Payload: []byte("a\r\nb"), Expiry: 1700000009000, EnqueuedAt: 1700000000001,
-			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1", Lease: 5000,
+			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1", Lease: 5000, Meta: []byte("m"),
 		}},
 		Details: []broker.Detail{{
 			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Dead, NotBefore: 1700000000002,
@@ -60,6 +60,7 @@ const fullFields = `
 "tags" | TAGS | "class" | "low" | "region" | ""
 "producer" | "p1"
 "lease" | :5000
+"meta" | "m"
 "unique" | "order-17"
 "enqueued" | :1700000000001
 "expires" | :1700000009000
@@ -92,12 +93,12 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 		tags  string
 		more  string
 	}{
-		{"RESP2", formPackets, false, "*1\n*46", "*4", ""},
-		{"RESP3", formPackets, true, "*1\n%23", "%2", ""},
-		{"RESP2, without a head", formFields, false, "*46", "*4", ""},
-		{"RESP3, without a head", formFields, true, "%23", "%2", ""},
-		{"RESP2, why", formPacket, false, "*54", "*4", claimFields},
-		{"RESP3, why", formPacket, true, "%27", "%2", claimFields},
+		{"RESP2", formPackets, false, "*1\n*48", "*4", ""},
+		{"RESP3", formPackets, true, "*1\n%24", "%2", ""},
+		{"RESP2, without a head", formFields, false, "*48", "*4", ""},
+		{"RESP3, without a head", formFields, true, "%24", "%2", ""},
+		{"RESP2, why", formPacket, false, "*56", "*4", claimFields},
+		{"RESP3, why", formPacket, true, "%28", "%2", claimFields},
 	} {
 		want := strings.ReplaceAll(onTheWire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
 		if got := packetsReply(full, c.form, c.resp3); got != want {

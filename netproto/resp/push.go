@@ -40,6 +40,7 @@ func (p *push) parse(args [][]byte) {
 		option{&words.KEY, &p.Key},
 		option{&words.PRODUCER, &producer},
 		option{&words.LEASE, &p.Lease},
+		option{&words.META, &p.Meta},
 		option{&words.UNIQUE, unique},
 		option{&words.TAG, &p.Tags},
 	)

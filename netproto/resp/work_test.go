@@ -372,3 +372,39 @@ func TestAPacketHasALeaseOfItsOwn(t *testing.T) {
 		t.Error("LEASE of a claim does not overrule that of the packet:", got)
 	}
 }
+
+func TestWhatIsPushedBesideAPayloadGoesWithThePacket(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q bound-bytes 20", "+OK\r\n")
+	c.ask("QPUSH q a META 1234567\xff", bulkReply("1"))
+	c.ask("QMPUSH q 1 b META m", onTheWire(`*1 | "2"`))
+	c.ask("QPUSH q c META 123456789", fullReply("2 packets with 11 bytes", "20 bytes"))
+	c.ask("QPUSH q c META 12345678", bulkReply("3"))
+	c.ask("QPRIO q 3 200", ":1\r\n")
+	c.ask("LREM q 0 b", ":1\r\n")
+	d.stop()
+	d.start()
+	c = d.dial()
+	for id, want := range map[string]string{"1": "1234567\xff", "3": "12345678"} {
+		if got := c.shown("q", id)["meta"]; got != want {
+			t.Errorf("packet %s has the meta %q, want %q", id, got, want)
+		}
+	}
+	c.ask("QPUSH q d META 12", fullReply("2 packets with 18 bytes", "20 bytes"))
+	for _, ask := range []string{"QPEEK q", "QLIST q", "QCLAIM q COUNT 2"} {
+		c.send(request(strings.Split(ask, " ")...))
+		if ask == "QLIST q" {
+			c.want("*2\r\n$1\r\n0\r\n")
+		}
+		var n int
+		if _, err := fmt.Sscanf(c.readLine(), "*%d", &n); err != nil || n != 2 {
+			t.Fatal(ask, n, err)
+		}
+		for _, want := range []string{"1234567\xff", "12345678"} {
+			if got := c.value(); !strings.Contains(got, "meta "+want) {
+				t.Errorf("%s tells %q, want the meta %q", ask, got, want)
+			}
+		}
+	}
+}

@@ -63,7 +63,7 @@ var QueueFigures = [Figures]Field{
 	Dead:      {"dead", Gauge, "packets that died, and are still here"},
 	Done:      {"done", Gauge, "packets that were acknowledged, and are kept"},
 	Damaged:   {"damaged", Gauge, "packets that cannot be read"},
-	ByteSize:  {"bytes", Size, "keys and payloads of all these"},
+	ByteSize:  {"bytes", Size, "keys, payloads and META of all these"},
 	Pushed:    {"pushed", Total, "packets that came in"},
 	Popped:    {"popped", Total, "packets that were taken without a claim"},
 	Acked:     {"acked", Total, "packets that were claimed and acknowledged"},
@@ -91,6 +91,7 @@ const (
 	PacketTags
 	PacketProducer
 	PacketLease
+	PacketMeta
 	PacketUnique
 	PacketEnqueued
 	PacketExpires
@@ -126,6 +127,7 @@ var PacketFields = [PacketFieldCount]Field{
 	PacketTags:     {"tags", Pairs, "names and values, as a map"},
 	PacketProducer: {"producer", Text, "who pushed it, if that was said"},
 	PacketLease:    {"lease", Span, "how long a claim that says no LEASE lasts, in milliseconds, if that was said"},
+	PacketMeta:     {"meta", Bytes, "what was pushed beside the payload, if anything was"},
 	PacketUnique:   {"unique", Text, "the id that a UNIQUE push without WINDOW gave it"},
 	PacketEnqueued: {"enqueued", Moment, "when it was pushed"},
 	PacketExpires: {"expires", Moment, "when it goes, unless it is claimed then: a claimed packet stays with its consumer until the claim ends, " +

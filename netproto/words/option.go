@@ -61,6 +61,7 @@ var (
 	HOLDS    = Option{Word: "UNTIL", Values: "claim|end", Choice: holds, Needs: &UNIQUE}
 	REPLACE  = Option{Word: "REPLACE", Needs: &UNIQUE}
 	TELL     = Option{Word: "TELL", Needs: &UNIQUE}
+	META     = Option{Word: "META", Values: "bytes", Low: 1, High: maxReason}
 	BLOCK    = Option{Word: "BLOCK", Values: "ms", High: maxTime}
 
 	EXPIRES     = Option{Word: "EXPIRES", Values: "unix-ms", High: maxInt64}
@@ -102,9 +103,9 @@ var (
 
 // options are those of each command that takes some, in the order of the documents.
 var options = map[string][]*Option{
-	"QPUSH":    {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &LEASE, &UNIQUE, &WINDOW, &HOLDS, &REPLACE, &TELL, &BLOCK},
-	"QMPUSH":   {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &LEASE, &BLOCK},
-	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &LEASE, &UNIQUE, &QLOADWINDOW, &UNTILCLAIM, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
+	"QPUSH":    {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &LEASE, &META, &UNIQUE, &WINDOW, &HOLDS, &REPLACE, &TELL, &BLOCK},
+	"QMPUSH":   {&PRIO, &KEY, &TTL, &DELAY, &AT, &TAG, &PRODUCER, &LEASE, &META, &BLOCK},
+	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &LEASE, &META, &UNIQUE, &QLOADWINDOW, &UNTILCLAIM, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
 	"QPOP":     {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &BLOCK},
 	"QCLAIM":   {&OR, &COUNT, &FILL, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &LEASE, &CONSUMER, &BLOCK},
 	"QNACK":    {&DELAY, &AT, &DEAD, &REASON, &UNCOUNTED},

@@ -26,8 +26,8 @@ const (
 	// maxSetting bounds the times and the bounds in settings. It is far above the times that a server
 	// takes: added to any time of day they are a time.
 	maxSetting = 1 << 53
-	// maxLease is what every server takes: ten years in milliseconds.
-	maxLease = 10 * 365 * 24 * 3600 * 1000
+	// maxMeta is what every server takes.
+	maxMeta = 4096
 	// SequenceMargin is how near to the ends of their range sequences may come. They begin in the
 	// middle, and no server lives long enough to hand out half of the rest.
 	SequenceMargin = 1 << 62
@@ -95,7 +95,7 @@ func sizes(r *Record) error {
 	if len(r.Tags)%2 != 0 || len(r.Tags) > 2*content.MaxTags {
 		return fmt.Errorf("field \"tags\": expected names and values of at most %d tags", content.MaxTags)
 	}
-	n := recordOverhead + len(r.Key) + len(r.Payload) + len(r.Producer) + len(r.Unique) + len(r.Name) + len(r.Value)
+	n := recordOverhead + len(r.Key) + len(r.Payload) + len(r.Producer) + len(r.Meta) + len(r.Unique) + len(r.Name) + len(r.Value)
 	for _, text := range r.Tags {
 		n += len(text) + 5
 	}
@@ -241,8 +241,8 @@ func (c *checker) tried(r *Record) error {
 		return errors.New("the packet is done and never expires: one that was acknowledged is kept for a while")
 	case r.Until < 0:
 		return fmt.Errorf("the packet waits until %d: expected 0 or more milliseconds", r.Until)
-	case r.Lease < 0 || r.Lease > maxLease:
-		return fmt.Errorf("the packet has the lease %d: expected 0 to %d milliseconds", r.Lease, int64(maxLease))
+	case r.Lease < 0 || r.Lease > content.MaxTime:
+		return fmt.Errorf("the packet has the lease %d: expected 0 to %d milliseconds", r.Lease, int64(content.MaxTime))
 	case r.OriginID >= uint64(c.marks.NextQueue), (r.OriginID == 0) != (r.Origin == nil):
 		return fmt.Errorf("the packet has the origin %.100q and the origin_id %d: expected the name of a queue and its id, or neither", r.Origin, r.OriginID)
 	case r.Progress == nil && r.ProgressNote != nil, r.Progress != nil && *r.Progress > math.MaxUint8:

@@ -66,6 +66,7 @@ type Record struct {
 	EnqueuedAt millis          `json:"enqueued_at" msgpack:"enqueued_at,omitempty" of:"packet"`
 	Producer   data            `json:"producer" msgpack:"producer,omitempty" of:"packet"`
 	Lease      millis          `json:"lease" msgpack:"lease,omitempty" of:"packet"`
+	Meta       data            `json:"meta" msgpack:"meta,omitempty" of:"packet"`
 	Unique     data            `json:"unique" msgpack:"unique,omitempty" of:"packet"`
 	UntilClaim string          `json:"unique_until" msgpack:"unique_until,omitempty" of:"packet"`
 
@@ -101,11 +102,11 @@ type text struct {
 	max  int
 }
 
-func (r *Record) texts() [13]text {
+func (r *Record) texts() [14]text {
 	return [...]text{
 		{"queue", &r.Queue, content.MaxName}, {"hash", &r.Hash, content.MaxName}, {"name", &r.Name, maxItem}, {"key", &r.Key, maxText},
 		{"payload", &r.Payload, MaxRecord}, {"value", &r.Value, maxItem}, {"producer", &r.Producer, maxItem},
-		{"unique", &r.Unique, content.MaxUnique}, {"consumer", &r.Consumer, maxText}, {"origin", &r.Origin, content.MaxName},
+		{"meta", &r.Meta, maxMeta}, {"unique", &r.Unique, content.MaxUnique}, {"consumer", &r.Consumer, maxText}, {"origin", &r.Origin, content.MaxName},
 		{"reason", &r.Reason, maxText}, {"progress_text", &r.ProgressNote, maxText - 1}, {"unknown", &r.Unknown, maxRest},
 	}
 }
@@ -289,7 +290,7 @@ func packetRecord(queue []byte, id content.PacketID, p *content.Packet, d *Deliv
 		Type: TypePacket, Queue: notNil(queue), ID: ident(id.String()), Priority: new(uint64(id.Priority)), Sequence: sequence(id.Seq),
 		Key: data(p.Key), Payload: some(p.Payload), Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
 		Attempts: uint64(p.Attempts), EnqueuedAt: millis(p.EnqueuedAt), Producer: some(p.Producer), Unique: some(p.Unique),
-		Lease: millis(p.Lease),
+		Lease: millis(p.Lease), Meta: some(p.Meta),
 	}
 	if p.UntilClaim {
 		r.UntilClaim = untilClaim
@@ -332,7 +333,7 @@ func (r *Record) Packet() (content.PacketID, *content.Packet, *Delivery) {
 	p := &content.Packet{
 		Key: r.Key, Payload: r.Payload, Expiry: int64(r.Expires), NotBefore: int64(r.NotBefore), Attempts: uint32(r.Attempts),
 		EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer), Identity: uint64(r.Identity), Unique: r.Unique, UntilClaim: r.UntilClaim != "",
-		Lease: int64(r.Lease),
+		Lease: int64(r.Lease), Meta: r.Meta,
 	}
 	for i := 0; i < len(r.Tags); i += 2 {
 		p.Tags = append(p.Tags, content.Tag{Name: string(r.Tags[i]), Value: string(r.Tags[i+1])})

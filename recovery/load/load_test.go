@@ -142,7 +142,7 @@ func TestFolderIsNotMadeForWhatIsNoDump(t *testing.T) {
 
 func TestWhatOnlyNewPacketsHaveIsLoaded(t *testing.T) {
 	s := recoverytest.Many(1)
-	s.Stored[0].Packet.Lease = 70_000
+	s.Stored[0].Packet.Lease, s.Stored[0].Packet.Meta = 70_000, []byte("\xff meta")
 	for _, o := range []dump.Options{{}, {Format: dump.Msgpack}} {
 		text, _ := dumpOf(t, s, o)
 		dir := t.TempDir()

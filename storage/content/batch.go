@@ -121,13 +121,13 @@ func (b *Batch) Put(id PacketID, p *Packet) (op int) {
 // it where the next bytes of the batch belong.
 func (b *Batch) recordOf(p *Packet) []byte {
 	if len(p.Payload) > chunkSize {
-		return AppendRecord(b.grow(len(p.Payload)+len(p.Key)+ExtraBytes(p)+moreThanRecord), p)
+		return AppendRecord(b.grow(len(p.Payload)+len(p.Key)+len(p.Meta)+ExtraBytes(p)+moreThanRecord), p)
 	}
 	b.scratch = AppendRecord(b.scratch[:0], p)
 	return b.scratch
 }
 
-// moreThanRecord is more than a record has besides payload, key and what ExtraBytes counts.
+// moreThanRecord is more than a record has besides payload, key, meta and what ExtraBytes counts.
 const moreThanRecord = 1 << 10
 
 // Replace puts a packet in the place of one that an earlier batch put, in one operation: whatever

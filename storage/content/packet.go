@@ -45,6 +45,7 @@ type Packet struct {
 	Hash       uint64 // ValueHash of a large payload without a key; 0: unknown, and it is not written
 	Identity   uint64 // what the packet is called wherever it goes; 0: its sequence
 	Lease      int64  // of a claim that asks for none, in milliseconds; 0: as the queue says
+	Meta       []byte // what was pushed beside the payload; empty: nothing
 	// Unique is the client's own id of a unique push; empty: none. It is not in the record of the
 	// packet, but has one of its own.
 	Unique     []byte
@@ -63,7 +64,8 @@ type Meta struct {
 	Hash       uint64 // ValueHash of the payload of a packet without a key; 0: unknown
 	Large      bool   // the payload has a record of its own
 	Identity   uint64 // as of Packet
-	Extra      uint32 // about the bytes of what there is besides key, times, attempts and payload: see ExtraBytes
+	Beside     uint32 // bytes of what was pushed beside the payload
+	Extra      uint32 // about the bytes of what there is besides these and the payload: see ExtraBytes
 }
 
 // ExtraBytes is about what the tags of a packet, its producer, its lease and its id of a unique

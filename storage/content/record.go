@@ -11,7 +11,7 @@ import (
 //
 //	8n | 01 bin key | 02 int expiry | 03 int not-before | 04 int enqueued-at |
 //	     05 array of str tags | 06 uint attempts | 07 str producer | 10 uint hash | 11 uint identity |
-//	     13 int lease | … | 08 uint size  or  09 bin payload
+//	     13 int lease | 14 bin meta | … | 08 uint size  or  09 bin payload
 //
 // A field without a value is left out. 08 stands where 09 would when the payload has a record of
 // its own.
@@ -28,6 +28,7 @@ const (
 	fieldHash       = 10 // before 8 or 9
 	fieldIdentity   = 11 // before 8 or 9
 	fieldLease      = 13 // before 8 or 9, as all that follow
+	fieldMeta       = 14
 )
 
 // largePayload is the longest payload, in bytes, that stays in the packet's record. Past it the
@@ -48,7 +49,7 @@ func AppendRecord(dst []byte, p *Packet) []byte {
 	return w.end()
 }
 
-// DecodeRecord reads a full record into p, replacing all of it. Key and Payload alias rec, and
+// DecodeRecord reads a full record into p, replacing all of it. Key, Payload and Meta alias rec;
 // Unique is nil. The array of Tags is used again, and strings that are the same as before are kept,
 // so a loop takes no memory. Fields of later versions are skipped. The error wraps ErrRecord when
 // rec is anything but one whole full record; p is then undefined.
@@ -66,7 +67,7 @@ func DecodeRecord(rec []byte, p *Packet) error {
 		p.Hash = m.Hash
 	}
 	p.Key, p.Payload, p.Tags, p.Identity, p.Unique, p.UntilClaim = m.Key, x.payload, m.Tags, m.Identity, nil, false
-	p.Lease = x.lease
+	p.Lease, p.Meta = x.lease, x.meta
 	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = m.Expiry, m.NotBefore, m.EnqueuedAt, m.Attempts
 	if p.Producer != string(x.producer) {
 		p.Producer = string(x.producer)
@@ -88,11 +89,11 @@ func DecodeMeta(rec []byte, m *Meta) error {
 
 // MetaRest holds what a record has and Meta has not. Its byte slices alias the record.
 type MetaRest struct {
-	producer, payload []byte
-	lease             int64
-	Size              uint64 // of the payload
-	At                int    // where field 8 or 9 begins
-	unknown           int    // bytes of fields of later versions
+	producer, payload, meta []byte
+	lease                   int64
+	Size                    uint64 // of the payload
+	At                      int    // where field 8 or 9 begins
+	unknown                 int    // bytes of fields of later versions
 }
 
 // ReadRecord reads a stored record, full or without its payload, into m and x, which is zero. It
@@ -128,6 +129,9 @@ func ReadRecord(rec []byte, m *Meta, x *MetaRest, wanted bool) error {
 			m.Identity = r.uint()
 		case fieldLease:
 			x.lease = r.int()
+		case fieldMeta:
+			x.meta = r.bin()
+			m.Beside = uint32(len(x.meta))
 		case fieldSize:
 			x.Size, m.Large = r.uint(), true
 			r.check(r.left == 0)
@@ -207,6 +211,9 @@ func (w *writer) packet(p *Packet) {
 	}
 	w.uint(fieldIdentity, p.Identity)
 	w.int(fieldLease, p.Lease)
+	if len(p.Meta) > 0 {
+		w.bin(fieldMeta, p.Meta)
+	}
 }
 
 // tags reads field 5 into dst's array, keeping strings that are the same.

@@ -23,6 +23,7 @@ func drawPacket(t *rapid.T) Packet {
 		Attempts:   rapid.OneOf(rapid.Just(uint32(0)), rapid.Uint32()).Draw(t, "attempts"),
 		Identity:   rapid.SampledFrom([]uint64{0, 0, 1, 1 << 63, math.MaxUint64}).Draw(t, "identity"),
 		Lease:      rapid.SampledFrom([]int64{0, 0, 1, 30_000, math.MaxInt64}).Draw(t, "lease"),
+		Meta:       make([]byte, rapid.SampledFrom([]int{0, 0, 1, 4096}).Draw(t, "meta")),
 		Producer:   strings.Repeat("é", rapid.SampledFrom([]int{0, 1, 15, 16, 127, 128, 40_000}).Draw(t, "producer")),
 		Payload:    make([]byte, rapid.SampledFrom([]int{0, 1, 31, 255, 256, 1024, 1025, 65535, 65536}).Draw(t, "payload")),
 	}
@@ -43,7 +44,7 @@ func same(a, b Packet) bool {
 	return bytes.Equal(a.Key, b.Key) && (a.Key == nil) == (b.Key == nil) && bytes.Equal(a.Payload, b.Payload) &&
 		a.Expiry == b.Expiry && a.NotBefore == b.NotBefore && a.EnqueuedAt == b.EnqueuedAt &&
 		slices.Equal(a.Tags, b.Tags) && a.Attempts == b.Attempts && a.Producer == b.Producer &&
-		a.Identity == b.Identity && a.Lease == b.Lease && bytes.Equal(a.Unique, b.Unique)
+		a.Identity == b.Identity && a.Lease == b.Lease && bytes.Equal(a.Meta, b.Meta) && bytes.Equal(a.Unique, b.Unique)
 }
 
 func TestRecordReadsBackWhatWasWritten(t *testing.T) {
@@ -65,7 +66,7 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatal(name, err)
 				}
 				wantMeta := Meta{want.Expiry, want.NotBefore, want.EnqueuedAt, want.Key, m.Tags, want.Attempts,
-					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head", want.Identity,
+					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head", want.Identity, uint32(len(want.Meta)),
 					uint32(ExtraBytes(&Packet{Tags: want.Tags, Producer: want.Producer, Lease: want.Lease}))}
 				if !reflect.DeepEqual(m, wantMeta) || !slices.Equal(m.Tags, want.Tags) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
@@ -108,6 +109,7 @@ func libraryRecord(p *Packet) ([]byte, error) {
 		{fieldProducer, p.Producer != "", func(e *msgpack.Encoder) error { return e.EncodeString(p.Producer) }},
 		{fieldIdentity, p.Identity != 0, func(e *msgpack.Encoder) error { return e.EncodeUint(p.Identity) }},
 		{fieldLease, p.Lease != 0, func(e *msgpack.Encoder) error { return e.EncodeInt(p.Lease) }},
+		{fieldMeta, len(p.Meta) > 0, func(e *msgpack.Encoder) error { return e.EncodeBytes(p.Meta) }},
 		{fieldPayload, len(p.Payload) > 0, func(e *msgpack.Encoder) error { return e.EncodeBytes(p.Payload) }},
 	}
 	n := 0

@@ -20,7 +20,7 @@ type Settings struct {
 	RetainDead  int64  // how long a packet that died stays; 0: without end
 
 	Bound      int64 // the most packets that are ready, delayed or claimed; 0: as many as come
-	BoundBytes int64 // the most bytes of their keys and payloads; 0: as many as come
+	BoundBytes int64 // the most bytes of their keys, payloads and META; 0: as many as come
 	Full       Full  // what becomes of a push that goes beyond
 
 	ExclusiveProducer bool // clients of one name push, and no others
@@ -99,7 +99,7 @@ var SettingsTable = []Setting{
 		field: 9, At: func(s *Settings) any { return &s.Retain }},
 	{Name: "bound", High: MaxBound, Help: "the most packets that are ready, delayed or claimed; 0: as many as come",
 		field: 11, At: func(s *Settings) any { return &s.Bound }},
-	{Name: "bound-bytes", Kind: SettingBytes, High: MaxBound, Help: "the most bytes of their keys and payloads; 0: as many as come",
+	{Name: "bound-bytes", Kind: SettingBytes, High: MaxBound, Help: "the most bytes of their keys, payloads and META; 0: as many as come",
 		field: 12, At: func(s *Settings) any { return &s.BoundBytes }},
 	{Name: "full", Kind: SettingChoice, Words: fullWords[:], Help: "what a full queue does with a push: reject, block or drop",
 		field: 13, At: func(s *Settings) any { return &s.Full }},
