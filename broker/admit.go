@@ -82,6 +82,7 @@ func (tx *Tx) openToPush(name []byte, l load, tags []PacketTag) (q *queue, err e
 
 	if l.packets > 0 {
 		tx.useRole(q, producerRole)
+		tx.m.notePush(q, l.packets)
 	}
 	tx.m.define(q)
 	return q, nil

@@ -11,11 +11,15 @@ import (
 // it.
 func (tx *Tx) Attach(to Receiver, delivery Selection) *Conn {
 	tx.m.attached++
-	return &Conn{to: to, delivery: delivery, class: plainClass(delivery.Fits16)}
+	tx.m.conned++
+	return &Conn{number: tx.m.conned, to: to, delivery: delivery, class: plainClass(delivery.Fits16)}
 }
 
 // Conns is how many are attached: the connections of all protocols.
 func (tx *Tx) Conns() int { return tx.m.attached }
+
+// Number is that of the connection, which no other has since the start.
+func (c *Conn) Number() uint64 { return c.number }
 
 // Parked says that the connection's request waits.
 func (c *Conn) Parked() bool { return c.parked }

@@ -265,3 +265,33 @@ func allConsumers(tx *broker.Tx, queue []byte) (list []broker.Consumer, err erro
 	}
 	return list, err
 }
+
+func TestProducersAreForgottenWithTheirQueueAndInTime(t *testing.T) {
+	w := newWork(t)
+	defer func() { _ = w.b.Close() }()
+	push := func(name string) {
+		c := w.b.Attach(&inbox{address: name}, broker.Selection{})
+		w.do(func(tx *broker.Tx) error {
+			tx.As(c)
+			return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}))
+		})
+		w.do(func(tx *broker.Tx) error { tx.Detach(c); return nil })
+	}
+	known := func(want int) {
+		t.Helper()
+		w.do(func(tx *broker.Tx) error {
+			if n := tx.ProducersKnown(); n > want {
+				t.Errorf("%d producers are known, want %d at most", n, want)
+			}
+			return nil
+		})
+	}
+	for i := range 3000 {
+		push(fmt.Sprint(i))
+		w.pass(time.Second)
+	}
+	known(2*600 + 64)
+	w.do(func(tx *broker.Tx) error { _, err := tx.Delete([]byte("q")); return err })
+	w.pass(time.Second)
+	known(0)
+}

@@ -18,6 +18,7 @@
 //	role.go      who is the only producer or consumer of a queue
 //	watch.go     who wants to know of changes
 //	consumers.go who claims from a queue
+//	producers.go who pushed to a queue
 //	counters.go  what queues have done
 //	pushtimes.go when packets were pushed
 //	waiters.go   who waits for a name
@@ -84,8 +85,8 @@
 //	names      Type, Delete, Drop, Rename, Expiry, SetExpiry, Scan, NameCount (names.go), Flush
 //	settings   Settings, HasOwnSettings, SetSettings, Pause, Unsorted, Close (setup.go),
 //	           SetDefaults (defaults.go)
-//	to look    Peek, List, Show, PrepareIDs, QueueStats, QueueCounts, Unfinished, Oldest, Consumers
-//	           (inspect.go), Survey, Figures (survey.go), CheckFilter (filter.go)
+//	to look    Peek, List, Show, PrepareIDs, QueueStats, QueueCounts, Unfinished, Oldest, Consumers,
+//	           Producers (inspect.go), Survey, Figures (survey.go), CheckFilter (filter.go)
 //	to be told Watch, WatchBroken, Unwatch (watch.go), Tail, Operator (event.go)
 //
 // The path of one push: netproto's Loop reads it and calls its session, which calls Tx.Push

@@ -60,6 +60,7 @@ func (m *Machine) retire(q *queue) {
 	m.takeName(q)
 	m.setSettings(q, nil)
 	m.forgetConsumers(q)
+	m.forgetProducers(q)
 	m.garbage = append(m.garbage, q)
 }
 
@@ -107,6 +108,7 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 // release ends a queue that holds nothing and has no name: nobody can get at it any more.
 func (m *Machine) release(q *queue) {
 	m.forgetConsumers(q)
+	m.forgetProducers(q)
 	if m.ix.DropQueue(q.ix) != nil {
 		return
 	}

@@ -80,6 +80,9 @@ func (m *Machine) Untold() (all []Event) {
 // LeavesWhatIsDue says that the open batch has no room for what expires by itself.
 func (m *Machine) LeavesWhatIsDue() bool { return m.open.halfFull(m.limits) }
 
+// ProducersKnown is how many producers the queues know.
+func (tx *Tx) ProducersKnown() int { return tx.m.producers }
+
 // WorkersKnown is how many consumers of all queues have a number.
 func (tx *Tx) WorkersKnown() int { return len(tx.m.consumers.all) - len(tx.m.consumers.free) }
 

@@ -371,3 +371,18 @@ func (m *Machine) addClaim(found map[string]*Consumer, p index.Packet) {
 		w.IDs = append(w.IDs, idOf(p.Identity))
 	}
 }
+
+// Producers returns who pushed to a queue in the last ConsumerTime, ordered by name.
+// ErrUnknownQueue.
+func (tx *Tx) Producers(name []byte) (list []Producer, err error) {
+	q, err := tx.open(name, known)
+	if err != nil {
+		return nil, err
+	}
+	tx.m.pruneProducers(q)
+	tx.lookedAt(len(q.producers), 0)
+	for _, k := range slices.SortedFunc(maps.Values(q.producers), func(a, b *producer) int { return cmp.Compare(a.Name, b.Name) }) {
+		list = append(list, k.Producer)
+	}
+	return list, nil
+}

@@ -39,7 +39,7 @@ func (tx *Tx) SetName(c *Conn, name string) {
 		k.connections++
 	}
 	m.leaveRoleHolder(c)
-	c.roleHolder = k
+	c.roleHolder, c.pushed = k, nil
 }
 
 // roleHolderOf returns the client that a connection belongs to.

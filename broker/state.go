@@ -115,6 +115,8 @@ type Machine struct {
 	spare        *batch               // to be opened next
 	conns        []*Conn              // by index.SubscriberID
 	attached     int                  // consumers of all protocols
+	conned       uint64               // how many there were, since the start
+	producers    int                  // that the queues know
 	awaited      map[watched]*waiters // at most maxAwaited
 	maxAwaited   int
 	awaitedBytes int        // of their names, at most half of MaxNameBytes
@@ -194,6 +196,9 @@ type queue struct {
 	roles     [2]*roleHolder       // see role.go
 	consumers map[string]*consumer // see consumers.go
 	pruneAt   int                  // how many of them there are when they are pruned
+
+	producers   map[string]*producer // see producers.go
+	producersAt int                  // as pruneAt
 }
 
 // waiters is who waits for a name. There is one while somebody does.
@@ -242,12 +247,14 @@ type Conn struct {
 	queues      int                // that it waits for or subscribes to
 	detached    bool
 	roleHolder  *roleHolder // nil: it has no name and no role, see role.go
-	db          uint8       // that its names are in
-	watched     []watched   // see watch.go
-	watchesIn   uint16      // bit by database: a watched name stood for something when the watch began
-	watchBroken bool        // one of them was changed
-	marked      bool        // listed in Machine.dirtyConns
-	paused      bool        // nothing is delivered until Resume
+	number      uint64
+	pushed      *producer // as which it pushed last; nil: it did not, under its name
+	db          uint8     // that its names are in
+	watched     []watched // see watch.go
+	watchesIn   uint16    // bit by database: a watched name stood for something when the watch began
+	watchBroken bool      // one of them was changed
+	marked      bool      // listed in Machine.dirtyConns
+	paused      bool      // nothing is delivered until Resume
 
 	// While its request waits (parked.go):
 	parked bool
@@ -293,6 +300,20 @@ type consumers struct {
 	all    []*consumer // nil where the number is free
 	free   []uint32
 	listed int
+}
+
+// Producer is a client that pushes to a queue: all connections of a name, or one without a name.
+type Producer struct {
+	Name   string // or the address of the connection
+	Seen   int64  // when it last pushed, in Unix milliseconds
+	Pushed uint64 // packets since it is known
+	Conn   uint64 // the number of the connection that did it last
+}
+
+// producer is a producer as its queue knows it.
+type producer struct {
+	Producer
+	of *queue // nil: it was forgotten
 }
 
 // roleHolder is a client that may have roles.

@@ -98,6 +98,43 @@ func (c *Consumers) Ask(ctx context.Context, p *terminal.Process, server *client
 	return l.Flush()
 }
 
+// Producers shows who pushes packets.
+type Producers struct {
+	Queue string `arg:"" predictor:"queue" help:"Queue to look at."`
+	JSON  bool   `help:"Print a JSON object for each producer, one a line. Times are Unix milliseconds."`
+
+	asking
+}
+
+func (c *Producers) Help() string {
+	return `Prints who pushed packets in the last ten minutes: how many, when last, and over which connection, while that is there. If there is no such queue, the exit code is 3.
+
+Example:
+
+    holdfast producers jobs`
+}
+
+func (c *Producers) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
+	all, err := server.Producers(ctx, c.Queue)
+	if err != nil {
+		return err
+	}
+	l, now := p.List(c.JSON, []string{"PRODUCER", "PUSHED", "SEEN", "CONNECTION", "USER"}, "PRODUCER", "USER"), time.Now()
+	for _, w := range all {
+		o, connection := new(terminal.JSON), ""
+		o.Bytes("producer", []byte(w.Name))
+		o.Add("pushed", w.Pushed)
+		o.Moment("seen", w.Seen)
+		if w.Connection != 0 {
+			connection = terminal.Decimal(w.Connection)
+			o.Add("connection", w.Connection)
+			o.Text("user", w.User)
+		}
+		l.Add(o, terminal.Cell(w.Name), terminal.Decimal(w.Pushed), ago(w.Seen, now), connection, terminal.Optional(w.User))
+	}
+	return l.Flush()
+}
+
 // waitsFor says what a consumer waits for.
 func waitsFor(w *client.Consumer) string {
 	var all []string

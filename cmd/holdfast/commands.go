@@ -52,6 +52,7 @@ type commands struct {
 	Show      ask.Show      `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
 	Tail      ask.Tail      `cmd:"" group:"Queues" help:"Print what happens in a queue as it happens."`
 	Consumers ask.Consumers `cmd:"" group:"Queues" help:"List who claims packets, or waits for them."`
+	Producers ask.Producers `cmd:"" group:"Queues" help:"List who pushed packets."`
 
 	Purge   ask.Purge   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
 	Harvest ask.Harvest `cmd:"" group:"Queues" help:"End claims: their packets are ready again."`

@@ -315,6 +315,26 @@ func consumerOf(v any) Consumer {
 	return Consumer{text(m["name"]), moment(m["seen"]), number(m["claimed"]), moment(m["since"]), texts(m["ids"]), list(m["waiting"], wait)}
 }
 
+// Pusher is who pushes packets to a queue.
+type Pusher struct {
+	Name       string
+	Seen       time.Time // when it last pushed
+	Pushed     int64     // how many packets, since it is listed
+	Connection int64     // the id of the connection that did it last; 0: it is gone, or of another protocol
+	User       string    // of that connection
+}
+
+// Producers returns who pushed packets to the queue in the last ten minutes.
+func (c *Client) Producers(ctx context.Context, queue string) ([]Pusher, error) {
+	v, err := c.do(ctx, "QPRODUCERS", queue)
+	return list(v, pusherOf), err
+}
+
+func pusherOf(v any) Pusher {
+	m := maps.Collect(fields(v))
+	return Pusher{text(m["name"]), moment(m["seen"]), number(m["pushed"]), number(m["connection"]), text(m["user"])}
+}
+
 func wait(v any) Wait {
 	m := maps.Collect(fields(v))
 	return Wait{texts(m["queues"]), texts(m["filter"])}

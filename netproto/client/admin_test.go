@@ -162,3 +162,15 @@ func TestFiltersSelect(t *testing.T) {
 		t.Errorf("an unknown operator gives %v", err)
 	}
 }
+
+func TestWhoPushesIsListed(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	must(c.PushBatch(ctx, "q", make([][]byte, 3)))(t)
+	all := must(c.Producers(ctx, "q"))(t)
+	want(t, "producers", len(all), 1)
+	want(t, "pushed", all[0].Pushed, 3)
+	want(t, "user", all[0].User, "default")
+	if all[0].Connection == 0 || all[0].Seen.IsZero() || all[0].Name == "" {
+		t.Errorf("%+v", all[0])
+	}
+}

@@ -54,7 +54,8 @@
 //	push.go           QPUSH, QMPUSH
 //	load.go           one packet as another server had it: QLOAD
 //	claim.go          those that take, and end claims: QPOP, QCLAIM, QACK, QNACK, QEXTEND, QPROGRESS
-//	inspect.go        those that look: QPEEK, QLIST, QSHOW, QLEN, QSTAT, QUEUES, QCONSUMERS
+//	inspect.go        those that look: QPEEK, QLIST, QSHOW, QLEN, QSTAT, QUEUES, QCONSUMERS,
+//	                  QPRODUCERS
 //	manage.go         those for operators: QDEL, QCANCEL, QMOVE, QPRIO, QRUN, QPURGE, QHARVEST, QREDRIVE,
 //	                  QCLOSE, QDROP
 //	work.go           the table of them

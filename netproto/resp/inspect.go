@@ -196,6 +196,31 @@ func (s *session) consumers(all []broker.Consumer) {
 	}
 }
 
+func qproducers(s *session, tx *broker.Tx, args [][]byte) error {
+	all, err := tx.Producers(args[1])
+	if err != nil {
+		return err
+	}
+	sessions := make(map[uint64]*session, len(s.protocol.sessions))
+	for _, t := range s.protocol.sessions {
+		sessions[t.consumer.Number()] = t
+	}
+	s.array(len(all))
+	for _, w := range all {
+		figures, t := []figure{{"seen", w.Seen}, {"pushed", int64(w.Pushed)}}, sessions[w.Conn]
+		if t != nil {
+			figures = append(figures, figure{"connection", t.id})
+		}
+		s.mapHeader(len(figures) + 1 + min(1, len(figures)-2))
+		s.bulkString("name", w.Name)
+		s.figures(figures)
+		if t != nil {
+			s.bulkString("user", t.userName())
+		}
+	}
+	return nil
+}
+
 // waiting replies with what somebody waits for.
 func (s *session) waiting(w broker.Wait) {
 	filter := filterWords(w.Filter)

@@ -444,3 +444,33 @@ func TestAWaitingWorkerGetsTheLargestPacket(t *testing.T) {
 		c.readLine()
 	}
 }
+
+func TestWhoPushedToAQueueIsListed(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("CLIENT SETNAME shop", "+OK\r\n")
+	c.ask("QPUSH q a", bulkReply("1"))
+	d.now.Add(5)
+	c.ask("QMPUSH q 2 b c", onTheWire(`*2 | "2" | "3"`))
+	other := d.dial()
+	other.ask("CLIENT SETNAME shop", "+OK\r\n")
+	other.ask("RPUSH q d e", ":5\r\n")
+	c.ask("CLIENT ID", ":1\r\n")
+	other.ask("CLIENT ID", ":2\r\n")
+	c.ask("QPRODUCERS q", onTheWire(`*1 | *10 | "name" | "shop" | "seen" | :1700000000005 | "pushed" | :5 | "connection" | :2 | "user" | "default"`))
+	c.ask("QPUSH other a", bulkReply("4")) // it is another producer there
+	c.ask("CLIENT SETNAME again", "+OK\r\n")
+	c.ask("QPUSH q f", bulkReply("5"))
+	_ = other.Close()
+	for strings.Contains(c.text("CLIENT", "LIST"), "id=2 ") {
+	}
+	c.ask("QPRODUCERS q", onTheWire(`*2 | *10 | "name" | "again" | "seen" | :1700000000005 | "pushed" | :1 | "connection" | :1 | "user" | "default"
+*6 | "name" | "shop" | "seen" | :1700000000005 | "pushed" | :5`))
+	d.now.Add(broker.ConsumerTime)
+	c.ask("QPUSH q g", bulkReply("6"))
+	c.ask("QPRODUCERS q", onTheWire(`*1 | *10 | "name" | "again" | "seen" | :1700000600005 | "pushed" | :2 | "connection" | :1 | "user" | "default"`))
+	c.ask("DEL q", ":1\r\n")
+	c.ask("QPRODUCERS q", noQueueReply)
+	c.ask("QPUSH q h", bulkReply("7"))
+	c.ask("QPRODUCERS q", onTheWire(`*1 | *10 | "name" | "again" | "seen" | :1700000600005 | "pushed" | :3 | "connection" | :1 | "user" | "default"`))
+}

@@ -16,6 +16,7 @@ var places = map[string]string{
 	"qclose":     "2 1 1 1",
 	"qconsumers": "2 1 1 1",
 	"qcancel":    "-3 1 1 1",
+	"qproducers": "2 1 1 1",
 	"qdel":       "-3 1 1 1",
 	"qdrop":      "2 1 1 1",
 	"qextend":    "5 1 1 1",

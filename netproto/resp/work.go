@@ -37,5 +37,6 @@ func workCommands() []command {
 		{name: "qlen", flags: read | flagFast, run: qlen},
 		{name: "qstat", flags: read, run: qstat},
 		{name: "qconsumers", flags: read, run: qconsumers},
+		{name: "qproducers", flags: read, run: qproducers},
 	}
 }

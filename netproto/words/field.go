@@ -176,3 +176,12 @@ var ConsumerFields = [...]Field{
 	{"ids", Texts, "their ids, up to 100"},
 	{"waiting", Rows, "what it waits for: up to 100 maps of `queues` and `filter`, in the words of the request"},
 }
+
+// ProducerFields are the columns of QPRODUCERS, as ConsumerFields are.
+var ProducerFields = [...]Field{
+	{"name", Text, "of CLIENT SETNAME, else the address"},
+	{"seen", Moment, "when it last pushed"},
+	{"pushed", Total, "how many packets it pushed, since it is listed"},
+	{"connection", Number, "the id of the connection that did it last; not of one that is gone, or of another protocol"},
+	{"user", Text, "who that is"},
+}

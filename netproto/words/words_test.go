@@ -76,6 +76,9 @@ func TestNoWordIsDeclaredTwice(t *testing.T) {
 	for _, f := range ConsumerFields {
 		once("column", f.Name)
 	}
+	for _, f := range ProducerFields {
+		once("part", f.Name)
+	}
 }
 
 // place finds the rows of the table with a head in a section of a document.
@@ -143,6 +146,7 @@ func TestTheTablesOfTheDocumentAreThoseOfTheWords(t *testing.T) {
 	hold("Work queue", "state", rowsOfStates())
 	hold("Work queue", "field", rowsOfFields(PacketFields[:]))
 	hold("Work queue", "column", rowsOfFields(ConsumerFields[:]))
+	hold("Work queue", "part", rowsOfFields(ProducerFields[:]))
 	hold("Work queue", "figure", rowsOfFigures())
 	if *update {
 		if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
