@@ -260,8 +260,8 @@ func BenchmarkNextSkip(b *testing.B) {
 	}
 }
 
-// BenchmarkShares shows the cost of one push, claim and end of a packet in a queue with many shares,
-// each with three packets that wait. Of 0 shares it is a queue that is not shared out.
+// BenchmarkShares shows the cost of one push, claim and end of a packet in a queue with many
+// shares, each with three packets that wait. Of 0 shares it is a queue that is not shared out.
 func BenchmarkShares(b *testing.B) {
 	for _, shares := range []int{0, 1000, 100_000} {
 		b.Run(fmt.Sprintf("shares=%d", shares), func(b *testing.B) {
