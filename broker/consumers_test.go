@@ -291,6 +291,13 @@ func TestProducersAreForgottenWithTheirQueueAndInTime(t *testing.T) {
 		w.pass(time.Second)
 	}
 	known(2*600 + 64)
+	for i := range broker.MaxProducers + 10 {
+		push(fmt.Sprint("crowd ", i))
+	}
+	known(broker.MaxProducers)
+	w.pass(2 * broker.ConsumerTime * time.Millisecond) // those that came first are forgotten for one that comes
+	push("late")
+	known(1)
 	w.do(func(tx *broker.Tx) error { _, err := tx.Delete([]byte("q")); return err })
 	w.pass(time.Second)
 	known(0)

@@ -90,6 +90,9 @@ const (
 	// MaxConsumers how many are, in all queues: each name takes a few hundred bytes at most.
 	ConsumerTime = 10 * 60 * 1000
 	MaxConsumers = 1 << 17
+	// MaxProducers is how many producers of one queue are remembered: Producers returns all of them
+	// at once, in some milliseconds.
+	MaxProducers = 10_000
 
 	// MaxLanes bounds the different sets of tags that the packets of one queue have: a filter looks at
 	// each.

@@ -16,11 +16,12 @@ func (m *Machine) notePush(q *queue, packets int) {
 	name = name[:min(len(name), MaxConsumer)]
 	k := q.producers[name]
 	if k == nil {
-		if len(q.producers) >= max(q.producersAt, minConsumers) {
+		full := len(q.producers) >= MaxProducers && m.tx.now >= q.producersFull
+		if full || len(q.producers) >= max(q.producersAt, minConsumers) {
 			m.pruneProducers(q)
-			q.producersAt = 2 * len(q.producers)
+			q.producersAt, q.producersFull = 2*len(q.producers), m.tx.now+ConsumerTime/10
 		}
-		if m.producers == MaxConsumers {
+		if m.producers == MaxConsumers || len(q.producers) >= MaxProducers {
 			return
 		}
 		if q.producers == nil {

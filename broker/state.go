@@ -199,6 +199,9 @@ type queue struct {
 
 	producers   map[string]*producer // see producers.go
 	producersAt int                  // as pruneAt
+	// producersFull is when they are pruned next though there are fewer, because MaxProducers is
+	// reached, in Unix milliseconds.
+	producersFull int64
 }
 
 // waiters is who waits for a name. There is one while somebody does.

@@ -54,7 +54,7 @@ var badInput = []struct{ request, reply string }{
 	{"QLOAD q x UNIQUE u UNTILCLAIM WINDOW 5", "ERR WINDOW, UNTIL: expected one of the two, as a window lasts whatever becomes of the packet"},
 	{"QPUSH q x REPLACE", "ERR REPLACE: expected UNIQUE with it"},
 	{"QPUSH q x UNIQUE u REPLACE REPLACE", "ERR REPLACE: expected it once only"},
-	{"QPUSH q x UNIQUE u REPLACE y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, AT, BLOCK, WINDOW, UNTIL, REPLACE, TELL, KEY, PRODUCER, UNIQUE, TAG`},
+	{"QPUSH q x UNIQUE u REPLACE y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, AT, BLOCK, WINDOW, UNTIL, REPLACE, TELL, KEY, PRODUCER, LEASE, META, UNIQUE, TAG`},
 	{"QPUSH q x TELL", "ERR TELL: expected UNIQUE with it"},
 	{"QPUSH q x WINDOW 5", "ERR WINDOW: expected UNIQUE with it"},
 	{"QPUSH q x DELAY 5 AT 5 WINDOW 5", "ERR DELAY, AT, DEAD: expected one of them"},

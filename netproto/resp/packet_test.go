@@ -93,12 +93,12 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 		tags  string
 		more  string
 	}{
-		{"RESP2", formPackets, false, "*1\n*48", "*4", ""},
-		{"RESP3", formPackets, true, "*1\n%24", "%2", ""},
-		{"RESP2, without a head", formFields, false, "*48", "*4", ""},
-		{"RESP3, without a head", formFields, true, "%24", "%2", ""},
-		{"RESP2, why", formPacket, false, "*56", "*4", claimFields},
-		{"RESP3, why", formPacket, true, "%28", "%2", claimFields},
+		{"RESP2", formPackets, false, "*1\n*50", "*4", ""},
+		{"RESP3", formPackets, true, "*1\n%25", "%2", ""},
+		{"RESP2, without a head", formFields, false, "*50", "*4", ""},
+		{"RESP3, without a head", formFields, true, "%25", "%2", ""},
+		{"RESP2, why", formPacket, false, "*58", "*4", claimFields},
+		{"RESP3, why", formPacket, true, "%29", "%2", claimFields},
 	} {
 		want := strings.ReplaceAll(onTheWire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
 		if got := packetsReply(full, c.form, c.resp3); got != want {

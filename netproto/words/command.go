@@ -134,7 +134,7 @@ var Commands = []Group{
 		{"QLEN", "queue", "how many packets are ready, delayed or claimed", ""},
 		{"QSTAT", "queue", "a map", "below"},
 		{"QCONSUMERS", "queue", "an array of maps", "who claims or waits: below. Those that hold none and do not wait are listed for ten minutes, at most 131,072 in the store. It looks at 100,000 claims and 100,000 that wait: where there are more, `claimed` is what it found, and some are missing"},
-		{"QPRODUCERS", "queue", "an array of maps", "who pushed in the last ten minutes: below. At most 131,072 are known in the store, since its start"},
+		{"QPRODUCERS", "queue", "an array of maps", "who pushed in the last ten minutes: below. At most 10,000 of a queue are known, and 131,072 of all, since the start"},
 	}},
 	{"string", "Strings", []Command{
 		{"GET", "name", "the string, or null", ""},
