@@ -183,7 +183,7 @@ func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 func (m *Machine) putInPlace(q *queue, old index.Packet, p *Packet) index.Entry {
 	id, op := q.packet(old), 0
 	setHash(p)
-	m.tail(q, index.Packet{Identity: old.Identity, Priority: old.Priority, Size: uint32(len(p.Key) + len(p.Payload))}, EventReplaced)
+	m.tail(q, index.Packet{Identity: old.Identity, Priority: old.Priority, Size: uint32(len(p.Key) + len(p.Payload) + len(p.Meta))}, EventReplaced)
 	if at, ok := m.open.puts.find(id); ok {
 		m.open.ops.Cancel(at)
 		m.deleteDelivery(old)
