@@ -110,9 +110,11 @@ const sortSlice = 2000
 // sortShares brings packets to their shares, after share-by has changed. It is a part of Work.
 func (m *Machine) sortShares() (more bool) {
 	if len(m.sorted) > 0 {
-		if q := m.sorted[0]; !m.queues.has(q) || !m.ix.SortShares(q.ix, sortSlice) {
+		q := m.sorted[0]
+		if !m.queues.has(q) || !m.ix.SortShares(q.ix, sortSlice) {
 			m.sorted = m.sorted[1:]
 		}
+		m.mark(q.waiters) // some may wait for a share
 	}
 	return len(m.sorted) > 0
 }

@@ -147,6 +147,26 @@ func TestWhoWaitsForAShareGetsItsPackets(t *testing.T) {
 	wantGot(t, "who waits for share b", r, "[[from q] [b]]")
 }
 
+// Packets that come to their share are new to those who wait for it.
+func TestWhoWaitsForAShareGetsWhatIsSortedIntoIt(t *testing.T) {
+	w := newWork(t)
+	for range 5000 {
+		w.tenant("large")
+	}
+	w.tenant("small")
+	w.shareBy("key")
+	r := &inbox{}
+	c := w.b.Attach(r, broker.Selection{})
+	s := broker.Selection{Filter: &broker.Filter{Share: []byte("small")}}
+	w.do(func(tx *broker.Tx) error {
+		return wait(tx, c, &shareWaiter{&blocked{c: c, t: t}, s}, s, 0, []byte("q"))
+	})
+	for w.b.round() {
+	}
+	w.barrier()
+	wantGot(t, "who waits for share small", r, "[[from q] [small]]")
+}
+
 // shareWaiter is a blocked pop that takes what it selects.
 type shareWaiter struct {
 	*blocked
