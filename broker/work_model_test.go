@@ -459,7 +459,7 @@ func (m *workModel) stateOf(queue string, id broker.ID) string {
 
 // replace makes a push that replaces a task.
 func (m *workModel) replace(k *task, r broker.PushRequest) {
-	size := len(r.Payload)
+	size := len(r.Payload) + len(r.Meta)
 	if k.key != nil {
 		size += len(*k.key)
 	}
@@ -470,7 +470,7 @@ func (m *workModel) replace(k *task, r broker.PushRequest) {
 	}
 	m.same("replaced", id, k.ID)
 	m.same("told", told, "replaced")
-	k.payload, k.tags, k.expiry = string(r.Payload), r.Tags, 0
+	k.payload, k.tags, k.lease, k.meta, k.expiry = string(r.Payload), r.Tags, r.Lease, len(r.Meta), 0
 	if r.TTL > 0 {
 		k.expiry = m.now.Load() + r.TTL.Milliseconds()
 	}
