@@ -22,17 +22,17 @@ type ShareRule struct {
 
 // share is one share of a queue. It exists while it has packets; the empty one always.
 type share struct {
-	lanes   // those of the empty one are the queue's
-	name    string
-	num     uint32 // its place in sharing.all
-	claimed uint32 // packets
-	weight  uint32
-	pos     uint32 // place in its heap plus 1; 0: not in one
-	wide    bool   // it is in a heap, and has wide packets that can be selected
-	onlyNow bool   // it is in the heap of those that have wide ones only
-	look    uint32 // place in turns.looked plus 1, during a look
-	pass    uint64
-	turn    uint64 // when it was made or served last
+	lanes    // those of the empty one are the queue's
+	name     string
+	num      uint32 // its place in sharing.all
+	claimed  uint32 // packets
+	weight   uint32
+	pos      uint32 // place in its heap plus 1; 0: not in one
+	wide     bool   // it is in a heap, and has wide packets that can be selected
+	onlyWide bool   // it is in the heap of those that have wide ones only
+	look     uint32 // place in turns.looked plus 1, during a look
+	pass     uint64
+	turn     uint64 // when it was made or served last
 }
 
 func (s *share) number() uint32 {
@@ -265,7 +265,7 @@ func (sh *sharing) forget(s *share) {
 	sh.all[s.num] = nil
 	sh.free = append(sh.free, s.num)
 	if len(sh.free) == len(sh.all)-1 { // only the empty one is left: give the memory back
-		sh.all, sh.free, sh.byName = sh.all[:1:1], nil, map[string]*share{"": sh.all[0]}
+		sh.all, sh.free, sh.byName = []*share{sh.all[0]}, nil, map[string]*share{"": sh.all[0]}
 		sh.narrow, sh.onlyWide = slices.Clone(sh.narrow), slices.Clone(sh.onlyWide)
 	}
 }
@@ -353,7 +353,7 @@ func (x *Index) countShare(u *queue, l *lane, e *entry, by int) {
 		sh.bands[band(e.priority)] += by
 	case e.state == Claimed:
 		s.claimed += uint32(by)
-	default:
+	case e.state != Ready: // priority 0 may have had a turn
 		return
 	}
 	x.placeShare(u, s)

@@ -143,6 +143,18 @@ func TestSharesOfOnePacketComeInTheOrderOfTheirPushes(t *testing.T) {
 	}
 }
 
+// A packet of priority 0 goes with its group, and counts as a take of its own share.
+func TestAPacketOfPriorityZeroThatIsTakenIsATurnOfItsShare(t *testing.T) {
+	x, q, push := sharedOut()
+	push("a")
+	zero := x.Push(Entry{Queue: q, Seq: 99, Tags: []byte("a"), Key: []byte("k")}, 0)
+	x.Take(zero)
+	x.Remove(zero)
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // The passes begin anew long before their clock overflows, and the order stays.
 func TestTurnsGoOnWhenTheirClockBeginsAnew(t *testing.T) {
 	x, q, push := sharedOut()

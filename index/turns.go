@@ -82,7 +82,7 @@ func (x *Index) placeShare(u *queue, s *share) {
 			sh.wide--
 		}
 	}
-	if s.pos != 0 && (s.onlyNow == narrow || !narrow && !wide) {
+	if s.pos != 0 && (s.onlyWide == narrow || !narrow && !wide) {
 		sh.takeOut(s)
 	}
 	if !narrow && !wide {
@@ -90,7 +90,7 @@ func (x *Index) placeShare(u *queue, s *share) {
 	}
 	heap, head := sh.heapOf(!narrow), shareHead{s.claimed / s.weight, s.pass, s.turn, s}
 	if s.pos == 0 {
-		s.onlyNow = !narrow
+		s.onlyWide = !narrow
 		*heap = append(*heap, head)
 		s.pos = uint32(len(*heap))
 	}
@@ -109,7 +109,7 @@ func (sh *sharing) heapOf(onlyWide bool) *[]shareHead {
 
 // takeOut takes a share out of its heap.
 func (sh *sharing) takeOut(s *share) {
-	heap := sh.heapOf(s.onlyNow)
+	heap := sh.heapOf(s.onlyWide)
 	h, i := *heap, int(s.pos-1)
 	last := len(h) - 1
 	h[i] = h[last]
