@@ -134,7 +134,7 @@ func (tx *Tx) Unsorted(name []byte) int {
 // be lanes of one share, or would be looked at.
 func (m *Machine) checkShareBy(q *queue, s *Settings) error {
 	was := string(settingsOf(q).ShareBy)
-	if n := m.ix.Lanes(q.ix); was != "" && was != string(s.ShareBy) && n > MaxLanes && !(was == "key" && len(s.ShareBy) == 0) {
+	if n := m.ix.Lanes(q.ix); m.sharedOut(q) && was != string(s.ShareBy) && n > MaxLanes && !(was == "key" && len(s.ShareBy) == 0) {
 		return fmt.Errorf("share-by cannot change now: the queue has packets of %d shares and sets of tags, the limit for that is %d: take some first", n, MaxLanes)
 	}
 	return nil

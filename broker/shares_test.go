@@ -216,7 +216,7 @@ func TestWhatAQueueWithSharesRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want that places are not known", what, err)
 		}
 	}
-	for i := range broker.MaxLanes + 1 {
+	for i := range broker.MaxLanes + 5000 {
 		w.add(broker.PushRequest{Key: fmt.Append(nil, i), Payload: []byte("job"), Tags: []content.Tag{{Name: "app", Value: "web"}}})
 	}
 	tag := broker.Term{Tag: "app", Value: "web"}
@@ -230,6 +230,10 @@ func TestWhatAQueueWithSharesRefuses(t *testing.T) {
 	s.ShareBy = []byte("tag:tenant")
 	if err := w.b.Do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) }); err == nil {
 		t.Error("share-by changed with more shares than a change looks at")
+	}
+	w.shareBy("")
+	if err := w.b.Do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) }); err == nil {
+		t.Error("share-by changed while the packets of more shares than that were on their way back")
 	}
 }
 
