@@ -37,6 +37,9 @@ func (s *Store) write(b *content.Batch) error {
 		s.fail(err)
 		return fmt.Errorf("%w: the store stopped before it: %w", ErrUnknown, err)
 	}
+	if b.Brings() {
+		s.reserve()
+	}
 	next.Tally.Merge(b.Tally())
 	next.Epoch = s.epoch
 	next.Batch++

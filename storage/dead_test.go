@@ -102,6 +102,30 @@ func TestAMergeComesInForceByAnEighthOfTheTables(t *testing.T) {
 	}
 }
 
+// Two windows wait to become tables when the disk fills up: what is left is too little for one.
+func TestWindowsThatWaitOnAFullDiskBecomeTablesInTheRoomOfSpareFiles(t *testing.T) {
+	t.Parallel()
+	_, at := mountImage(t, 64, "")
+	s := openTest(t, filepath.Join(at, "data"), Options{Sync: SyncNever()})
+	p := newPusher(t, s)
+	for s.guard.refresh(); s.Space().Free > s.guard.keep+2*s.sizes.window; s.guard.refresh() {
+		p.push(64)
+	}
+	s.flushing.Lock()
+	for bytes := int64(0); bytes < 5*s.sizes.window/2 && p.push(64); bytes, _, _ = s.layers.waiting() {
+	}
+	fillDisk(t, filepath.Join(at, "foreign"))
+	s.flushing.Unlock()
+	eventually(t, "windows wait", func() bool {
+		_, _, frozen := s.layers.waiting()
+		return frozen == 0
+	})
+	for len(p.live) > 0 && p.pop(64) {
+	}
+	eventually(t, "packets are left", func() bool { return len(p.live) == 0 || p.pop(64) && len(p.live) == 0 })
+	eventually(t, "pushes are refused", func() bool { return p.push(1) })
+}
+
 // A queue fills the disk, somebody else leaves less than what a merge leaves free, and the queue is
 // drained: now, before a start, or before a compact.
 func TestADrainedDiskGivesItsRoomBackWhateverIsLeftFree(t *testing.T) {
@@ -185,7 +209,7 @@ func TestACloseWritesOutWhatAMergeHadTheRoomOf(t *testing.T) {
 	}
 	for ; err == nil; _, err = file.Write(make([]byte, 64<<10)) {
 		s.guard.refresh()
-		if err := s.journal.SetSpares(0); err != nil {
+		if err := s.journal.DropSpares(); err != nil {
 			t.Fatal(err)
 		}
 	}

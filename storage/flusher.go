@@ -144,7 +144,7 @@ func (s *Store) flushOne(w *window) (err error) {
 		start := time.Now()
 		err := s.writeOut(w)
 		if isFull(err) { // the journal has room that nobody else could take
-			if err = s.journal.SetSpares(0); err == nil {
+			if err = s.journal.DropSpares(); err == nil {
 				err = s.writeOut(w)
 			}
 		}
@@ -199,6 +199,19 @@ func (s *Store) keepSpares() {
 	}
 }
 
+// reserve has the journal own its spare files before packets take the last room: without them who
+// else fills the disk leaves none to write a window out. It makes one more than a batch may use.
+func (s *Store) reserve() {
+	_, spare := s.journal.Size()
+	have, space := int(spare/s.sizes.segment), s.guard.get()
+	if have > s.sizes.spares || space.Level != Normal || space.Free >= 2*s.guard.keep {
+		return
+	}
+	if err := s.journal.SetSpares(min(have+1, s.sizes.spares)); !isFull(err) {
+		s.noted(preparing, err)
+	}
+}
+
 // wake tells a goroutine that there may be something to do.
 func (s *Store) wake(tell chan struct{}) {
 	select {
@@ -243,7 +256,7 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 		if !isFull(err) || try == mergeTries {
 			return merged.Any, o.All, err
 		}
-		if err := s.journal.SetSpares(0); err != nil && !isFull(err) {
+		if err := s.journal.DropSpares(); err != nil {
 			return false, false, err
 		}
 	}

@@ -238,7 +238,7 @@ func TestASyncOfTheIntervalHoldsNoBatch(t *testing.T) {
 func TestTheJournalKeepsItsFilesAgainOnceADiskHasRoom(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
 	applied(t, s, one(1, content.Packet{}))
-	if err := s.journal.SetSpares(0); err != nil { // the disk was full
+	if err := s.journal.DropSpares(); err != nil { // the disk was full
 		t.Fatal(err)
 	}
 	p := newPusher(t, s)

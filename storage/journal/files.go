@@ -32,6 +32,12 @@ func (j *Journal) SetSpares(n int) error {
 	return errors.Join(j.free(0, n+1), j.stock(n+1))
 }
 
+// DropSpares is KeepSpares(0), and removes them: room for what is more urgent.
+func (j *Journal) DropSpares() error {
+	j.KeepSpares(0)
+	return j.free(0, 1)
+}
+
 // stock makes files until n are free.
 func (j *Journal) stock(n int) error {
 	for {

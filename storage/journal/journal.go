@@ -34,8 +34,8 @@ type Options struct {
 }
 
 // Journal is the log of a data folder. Append belongs to the goroutine that commits; Sync, Prepare,
-// KeepSpares, SetSpares, Release, ReadAt, Window and Size to anybody. Begin, Clear and Close are
-// called while nobody else uses the journal.
+// KeepSpares, SetSpares, DropSpares, Release, ReadAt, Window and Size to anybody. Begin, Clear and
+// Close are called while nobody else uses the journal.
 //
 // The chain: each record has the sum of the one before it. So a record counts only behind all that
 // came before it.

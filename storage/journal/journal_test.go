@@ -164,7 +164,7 @@ func TestReleasedSegmentsAreUsedAgain(t *testing.T) {
 	if _, spare := j.Size(); spare != 5*segmentSize {
 		t.Errorf("spares have %d bytes, want %d", spare, 5*segmentSize)
 	}
-	if err := j.SetSpares(0); err != nil {
+	if err := j.DropSpares(); err != nil {
 		t.Fatal(err)
 	}
 	if _, spare := j.Size(); spare != segmentSize {
