@@ -53,7 +53,7 @@ const (
 	// MaxShareName is how long the name of a share may be, in bytes.
 	MaxShareName = index.MaxShareName
 	// MaxShareLanes bounds the shares of a queue, each with its sets of tags: some 200 MB.
-	MaxShareLanes = 250_000
+	MaxShareLanes = index.MaxShareLanes
 
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
 	// to the batch, and holds others for a moment.

@@ -64,7 +64,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 	}
 	x.setUntil(id, p, e.Until)
 	x.setDelivery(id, p, e.Delivery)
-	x.joinLane(p, x.laneFor(e.Queue, x.shareFor(e.Queue, e.Key, e.Tags), e.Tags, e.Wide))
+	x.joinLane(p, x.laneFor(e.Queue, x.shareFor(e.Queue, e.Key, e.Tags, e.Wide), e.Tags, e.Wide))
 	x.schedule(p)
 	x.link(id, p)
 	x.addIdentity(id, p)
@@ -159,7 +159,7 @@ func (x *Index) changeQueue(id uint32, e *entry, to QueueID) {
 		x.linkUnique(id, e)
 	}
 	tags := []byte(x.lanes.at(uint32(e.lane)).tags)
-	x.changeLane(e, to, x.shareFor(to, key, tags), tags)
+	x.changeLane(e, to, x.shareFor(to, key, tags, x.lanes.at(uint32(e.lane)).wide), tags)
 }
 
 // SetRef sets the caller's reference if the packet with this number still has this sequence. So a

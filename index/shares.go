@@ -13,6 +13,10 @@ import (
 // MaxShareName is how long the name of a share may be, in bytes.
 const MaxShareName = 255
 
+// MaxShareLanes bounds the lanes of a queue that is shared out. Who pushes asks HasLane. A packet
+// that comes from disk, or was there before, stays in the empty share if it needs one more.
+const MaxShareLanes = 250_000
+
 // ShareRule says how a queue is shared out. Its functions must not call the index.
 type ShareRule struct {
 	By   string                   // what it shares by: rules that share by the same are equal
@@ -57,6 +61,7 @@ type sharing struct {
 	free   []uint32   // numbers
 	byName map[string]*share
 	lanes  int            // of all shares, but for the default one
+	most   int            // MaxShareLanes
 	sets   map[string]int // lanes by tags, without what says the share
 
 	narrow, onlyWide []shareHead // heaps of shares with packets that can be selected
@@ -110,7 +115,7 @@ func (x *Index) ShareBy(q QueueID, rule *ShareRule) {
 
 // beginShares lets all packets of a queue be of its empty share.
 func (x *Index) beginShares(u *queue) {
-	sh := &sharing{byName: make(map[string]*share)}
+	sh := &sharing{byName: make(map[string]*share), most: MaxShareLanes}
 	empty := sh.add("")
 	if u.set != nil {
 		sh.lanes = len(u.set.byKey)
@@ -180,7 +185,7 @@ func (x *Index) sortPacket(q QueueID, id uint32) {
 		sh.key = x.keys.appendKey(sh.key, e.group)
 	}
 	sh.tags = append(sh.tags[:0], l.tags...)
-	s := x.shareFor(q, sh.key, sh.tags)
+	s := x.shareFor(q, sh.key, sh.tags, l.wide)
 	if s == l.share {
 		return
 	}
@@ -306,10 +311,10 @@ func (sh *sharing) name(key, tags []byte) (name []byte) {
 }
 
 // shareFor returns the share of a packet of a queue, a new one if there is none; nil for the empty
-// one.
-func (x *Index) shareFor(q QueueID, key, tags []byte) *share {
+// one, also if the queue has no place for another lane.
+func (x *Index) shareFor(q QueueID, key, tags []byte, wide bool) *share {
 	sh := x.queues.at(uint32(q)).shares
-	if sh == nil {
+	if sh == nil || sh.lanes >= sh.most && !x.HasLane(q, key, tags, wide) {
 		return nil
 	}
 	s, ok := sh.find(key, tags)

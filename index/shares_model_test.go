@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -27,6 +28,24 @@ type sharePacket struct {
 	Packet
 	key, tags string
 	wide      bool
+	share     string
+}
+
+// mostLanes is the limit of lanes in the model.
+const mostLanes = 12
+
+// place says in which share a packet is that comes: where the queue has no place for another lane,
+// in the empty one.
+func (m *sharesModel) place(p *sharePacket) {
+	name, lanes := m.nameOf(p), make(map[string]bool)
+	lane := func(share, tags string, wide bool) string { return fmt.Sprintf("%q %q %v", share, tags, wide) }
+	for _, other := range m.held {
+		lanes[lane(other.share, other.tags, other.wide)] = true
+	}
+	delete(lanes, lane("", "", false))
+	if p.share = name; m.rule != "" && len(lanes) >= mostLanes && !lanes[lane(name, p.tags, p.wide)] {
+		p.share = ""
+	}
 }
 
 type modelShare struct {
@@ -67,7 +86,7 @@ func (m *sharesModel) share(name string) *modelShare {
 // forget ends the shares that have no packet.
 func (m *sharesModel) forget() {
 	for name := range m.shares {
-		has := func(p *sharePacket) bool { return m.nameOf(p) == name }
+		has := func(p *sharePacket) bool { return p.share == name }
 		if name != "" && !slices.ContainsFunc(m.held, has) {
 			delete(m.shares, name)
 		}
@@ -91,7 +110,8 @@ func (m *sharesModel) Push(t *rapid.T) {
 	if p.key != "" || e.Priority == 0 {
 		e.Key = []byte(p.key)
 	}
-	m.share(m.nameOf(p))
+	m.place(p)
+	m.share(p.share)
 	p.Packet.ID = m.x.Push(e, 0)
 	p.Packet, _ = m.x.Get(p.ID)
 	m.held = append(m.held, p)
@@ -100,7 +120,7 @@ func (m *sharesModel) Push(t *rapid.T) {
 // selectable returns the packets that a selection takes from a share, in its order.
 func (m *sharesModel) selectable(name string, s Selection) (found []*sharePacket) {
 	for _, p := range m.held {
-		if p.State == Ready && p.Priority > 0 && m.nameOf(p) == name && !(s.Fits16 && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
+		if p.State == Ready && p.Priority > 0 && p.share == name && !(s.Fits16 && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
 			found = append(found, p)
 		}
 	}
@@ -125,7 +145,7 @@ func (m *sharesModel) next(s Selection, n int) (want []*sharePacket) {
 	}
 	for _, p := range m.held {
 		if p.State == Claimed {
-			claims[m.nameOf(p)]++
+			claims[p.share]++
 		}
 	}
 	m.shares, shares = shares, m.shares
@@ -182,7 +202,7 @@ func (m *sharesModel) Take(t *rapid.T) {
 	}
 	for i, p := range want {
 		m.x.Take(p.ID)
-		if m.serve(m.shares[m.nameOf(p)]); s.Claims {
+		if m.serve(m.shares[p.share]); s.Claims {
 			p.State = Claimed
 			m.x.SetState(p.ID, Claimed, 0)
 			continue
@@ -230,6 +250,9 @@ func (m *sharesModel) Weigh(t *rapid.T) {
 func (m *sharesModel) Rule(t *rapid.T) {
 	m.rule = rapid.SampledFrom([]string{"", "key", "tag"}).Draw(t, "rule")
 	m.x.ShareBy(m.q, map[string]*ShareRule{"key": {By: "key"}, "tag": &byTag}[m.rule])
+	if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil {
+		sh.most = mostLanes
+	}
 	for more := true; more; {
 		if err := m.x.Check(); err != nil {
 			t.Fatal(err)
@@ -247,6 +270,10 @@ func (m *sharesModel) Rule(t *rapid.T) {
 	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1}}, 0, 0
 	for _, p := range m.held {
 		p.Packet, _ = m.x.Get(p.ID)
+		p.share = ""
+		if s := m.x.lanes.at(uint32(p.Lane)).share; s != nil {
+			p.share = s.name
+		}
 	}
 	if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil {
 		m.clock, m.turns = sh.clock, sh.turns
@@ -270,7 +297,7 @@ func (m *sharesModel) List(t *rapid.T) {
 	}
 	var want []*sharePacket
 	for _, p := range m.held {
-		if p.State == Ready && (share == nil || m.nameOf(p) == string(share)) {
+		if p.State == Ready && (share == nil || p.share == string(share)) {
 			want = append(want, p)
 		}
 	}
@@ -278,7 +305,7 @@ func (m *sharesModel) List(t *rapid.T) {
 		if p.Priority == 0 {
 			return 0
 		}
-		return numbers[m.nameOf(p)]
+		return numbers[p.share]
 	}
 	slices.SortFunc(want, func(a, b *sharePacket) int {
 		return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
@@ -311,7 +338,7 @@ func (m *sharesModel) verify(t *rapid.T) {
 	var bands [len(BandStarts)]int
 	sets, narrow, wide := make(map[string]bool), false, false
 	for _, p := range m.held {
-		if rest := p.tags; rest != "" || m.rule == "key" && (p.wide || m.nameOf(p) != "") || m.rule == "tag" && p.wide {
+		if rest := p.tags; rest != "" || m.rule == "key" && (p.wide || p.share != "") || m.rule == "tag" && p.wide {
 			if m.rule == "tag" {
 				_, rest, _ = strings.Cut(rest, "/")
 			}

@@ -218,3 +218,33 @@ func TestSharesThatComeAndGoLeaveNoMemory(t *testing.T) {
 		t.Errorf("left are %d shares, %d names, %d sets, %d lanes, a heap for %d", len(sh.all), len(sh.byName), len(sh.sets), x.lanes.live, cap(sh.narrow))
 	}
 }
+
+// What is on disk comes to a queue at a start, and what it has when share-by is set is sorted: no
+// limit refuses that.
+func TestPacketsBeyondTheLimitOfSharesStayInTheEmptyOne(t *testing.T) {
+	fill := func(x *Index, q QueueID) {
+		for i := range uint64(MaxShareLanes + 50) {
+			x.Push(Entry{Queue: q, Priority: 1, Seq: i + 1, Key: fmt.Append(nil, i)}, 0)
+		}
+	}
+	started, sorted := New(), New()
+	q := started.AddQueue()
+	started.ShareBy(q, &ShareRule{})
+	fill(started, q)
+	sorted.AddQueue()
+	fill(sorted, q)
+	sorted.ShareBy(q, &ShareRule{})
+	for sorted.SortShares(q, 100_000) {
+	}
+	for name, x := range map[string]*Index{"a start": started, "sorting": sorted} {
+		x.Push(Entry{Queue: q, Priority: 1, Seq: 1 << 30, Key: []byte("7")}, 0)
+		if shares, _ := x.Shares(q); shares != MaxShareLanes+1 || x.Lanes(q) != MaxShareLanes {
+			t.Errorf("%s made %d shares of %d lanes", name, shares, x.Lanes(q))
+		}
+		for share, want := range map[string]int{"": 50, "7": 2} {
+			if n := x.Ready(q, Selection{Share: []byte(share)}, 100); n != want {
+				t.Errorf("after %s share %q has %d packets, want %d", name, share, n, want)
+			}
+		}
+	}
+}
