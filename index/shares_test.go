@@ -248,3 +248,20 @@ func TestPacketsBeyondTheLimitOfSharesStayInTheEmptyOne(t *testing.T) {
 		}
 	}
 }
+
+// A change between rules that leave the tags as they are counts nothing anew: of 250,000 lanes that
+// took 25 ms.
+func TestSharesByKeyEndAtOnce(t *testing.T) {
+	x := New()
+	q := x.AddQueue()
+	x.ShareBy(q, &ShareRule{})
+	for i := range uint64(10_000) {
+		x.Push(Entry{Queue: q, Priority: 1, Seq: i + 1, Key: fmt.Append(nil, i), Tags: fmt.Append(nil, i)}, 0)
+	}
+	if allocs := testing.AllocsPerRun(1, func() { x.ShareBy(q, nil); x.ShareBy(q, &ShareRule{}) }); allocs > 100 {
+		t.Errorf("two changes allocated %v times", allocs)
+	}
+	if sets, _ := x.TagSets(q, nil); sets != 10_000 {
+		t.Errorf("%d sets of tags, want all", sets)
+	}
+}
