@@ -48,7 +48,7 @@ func (m *Machine) setSettings(q *queue, s *Settings) {
 func (m *Machine) follow(q *queue) (changed bool) {
 	s := q.own
 	if s == nil && !q.dropped {
-		s = m.defaultsOf(q.entry.Name())
+		s = m.keepShareBy(q, m.defaultsOf(q.entry.Name()))
 	}
 	if s == q.settings {
 		return false
@@ -83,6 +83,23 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		}
 	}
 	return true
+}
+
+// keepShareBy returns the defaults that come in force for a queue. If it cannot follow a change of
+// share-by, they have the one that it has.
+func (m *Machine) keepShareBy(q *queue, s *Settings) *Settings {
+	of := s
+	if of == nil {
+		of = &defaultSettings
+	}
+	err := m.checkShareBy(q, of)
+	if err == nil {
+		return s
+	}
+	kept := of.Clone()
+	kept.ShareBy = settingsOf(q).ShareBy
+	m.log.Warn("a queue keeps the share-by that it had, until its defaults change again", "queue", q.entry.Name(), "share_by", string(kept.ShareBy), "why", err)
+	return kept
 }
 
 // endOfPause is when the first pause of a queue ends, 0 for never.

@@ -130,16 +130,6 @@ func (tx *Tx) Unsorted(name []byte) int {
 	return unsorted
 }
 
-// checkShareBy returns an error if a queue cannot follow a change of share-by: all its lanes would
-// be lanes of one share, or would be looked at.
-func (m *Machine) checkShareBy(q *queue, s *Settings) error {
-	was := string(settingsOf(q).ShareBy)
-	if n := m.ix.Lanes(q.ix); m.sharedOut(q) && was != string(s.ShareBy) && n > MaxLanes && !(was == "key" && len(s.ShareBy) == 0) {
-		return fmt.Errorf("share-by cannot change now: the queue has packets of %d shares and sets of tags, the limit for that is %d: take some first", n, MaxLanes)
-	}
-	return nil
-}
-
 // Close closes a queue for ever, and makes it if there is none. It returns false if it was closed
 // before.
 func (tx *Tx) Close(name []byte) (closed bool, err error) {

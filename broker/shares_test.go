@@ -1,8 +1,10 @@
 package broker_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -299,4 +301,65 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 			"restart": func(*rapid.T) { w.restart() },
 		})
 	})
+}
+
+// fill pushes packets of n tenants to a queue, many at once.
+func (w *work) fill(queue string, from, n int, change func(i int, r *broker.PushRequest)) {
+	w.t.Helper()
+	for at := from; at < from+n; at += 500 {
+		w.do(func(tx *broker.Tx) error {
+			for i := at; i < min(at+500, from+n); i++ {
+				r := broker.PushRequest{Queue: []byte(queue), Priority: 1, Payload: []byte("job")}
+				change(i, &r)
+				if _, err := tx.PushAll(r, [][]byte{r.Payload}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// ofTenant gives a packet one of many tenants, in its key and in a tag.
+func ofTenant(i int, r *broker.PushRequest) {
+	r.Key = fmt.Append(nil, i)
+	r.Tags = []content.Tag{{Name: "tenant", Value: string(r.Key)}}
+}
+
+// Defaults may not leave a queue with more sets of tags than any may have.
+func TestDefaultsChangeShareByOnlyWhereAQueueCouldFollow(t *testing.T) {
+	w := newWork(t)
+	var log bytes.Buffer
+	w.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	w.restart()
+	shared := func(by string) broker.Defaults {
+		return defaultsWith("jobs.", func(s *broker.Settings) { s.ShareBy, s.Lease = []byte(by), int64(7000+len(by)) })
+	}
+	w.setDefaults(shared("tag:tenant"))
+	w.fill("jobs.large", 0, broker.MaxLanes+1, ofTenant)
+	w.fill("jobs.small", 0, 2, ofTenant)
+	want := func(queue, by string, lease int64) {
+		t.Helper()
+		w.do(func(tx *broker.Tx) error {
+			if s, _, err := tx.Settings([]byte(queue)); err != nil || string(s.ShareBy) != by || s.Lease != lease {
+				t.Errorf("%s: %v, share-by %s, lease %d, want %q and %d", queue, err, s.ShareBy, s.Lease, by, lease)
+			}
+			return nil
+		})
+	}
+	w.setDefaults(shared("key"))
+	want("jobs.large", "tag:tenant", 7003)
+	want("jobs.small", "key", 7003)
+	if !strings.Contains(log.String(), "jobs.large") || strings.Contains(log.String(), "jobs.small") {
+		t.Errorf("the log says %s", log.String())
+	}
+	w.setDefaults(nil)
+	want("jobs.large", "tag:tenant", broker.DefaultSettings().Lease)
+	want("jobs.small", "", broker.DefaultSettings().Lease)
+	w.do(func(tx *broker.Tx) error {
+		_, err := tx.Pop([]byte("jobs.large"), broker.Selection{Count: 2})
+		return err
+	})
+	w.setDefaults(shared(""))
+	want("jobs.large", "", 7000)
 }

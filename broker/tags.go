@@ -120,6 +120,16 @@ func (m *Machine) sharedOut(q *queue) bool {
 	return n > 0
 }
 
+// checkShareBy returns an error if a queue cannot follow a change of share-by: all its lanes would
+// be lanes of one share, or would be looked at.
+func (m *Machine) checkShareBy(q *queue, s *Settings) error {
+	was := string(settingsOf(q).ShareBy)
+	if n := m.ix.Lanes(q.ix); m.sharedOut(q) && was != string(s.ShareBy) && n > MaxLanes && !(was == "key" && len(s.ShareBy) == 0) {
+		return fmt.Errorf("share-by cannot change now: the queue has packets of %d shares and sets of tags, the limit for that is %d: take some first", n, MaxLanes)
+	}
+	return nil
+}
+
 // errShares says that a queue has no place for more shares.
 func (m *Machine) errShares(q *queue) error {
 	return fmt.Errorf("%w: its packets have %d shares and sets of tags in them, the limit is %d", ErrFull, m.ix.Lanes(q.ix), MaxShareLanes)
