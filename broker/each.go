@@ -145,6 +145,8 @@ type Bulk struct {
 	states []State // to go through; the first one is under way
 	after  Place   // in that state
 	begun  bool    // with that state
+	sorts  uint32  // index.Sorts at that time
+	were   [2]int  // Done and stayed at that time
 	left   int     // packets of it to look at
 	most   int     // packets to change; 0: all
 
@@ -186,6 +188,10 @@ func (bk *Bulk) slice(tx *Tx) error {
 		bk.states = nil
 		return nil
 	}
+	if _, unsorted := tx.m.ix.Shares(q.ix); unsorted > 0 { // first they all come to their shares
+		tx.m.ix.SortShares(q.ix, sortSlice)
+		return nil
+	}
 	packets := bk.pick(tx, q)
 	if bk.DryRun {
 		bk.Done += len(packets)
@@ -210,8 +216,11 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet) {
 	if bk.DryRun {
 		look = MaxLook
 	}
+	if bk.begun && bk.sorts != m.ix.Sorts(q.ix) {
+		bk.beginAnew()
+	}
 	if !bk.begun {
-		bk.begun = true
+		bk.begun, bk.sorts, bk.were = true, m.ix.Sorts(q.ix), [2]int{bk.Done, bk.stayed}
 		bk.left = m.ix.Counts(q.ix).Len()
 	}
 	for p, takes := range m.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.forQueue(q), bk.Filter.share()) {
@@ -238,6 +247,15 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet) {
 	}
 	bk.states, bk.after, bk.begun = bk.states[1:], Place{}, false
 	return packets
+}
+
+// beginAnew begins with a state once more, after packets have come to other shares: some of those
+// that are left may be before the place where it is. What it has changed is not met again.
+func (bk *Bulk) beginAnew() {
+	bk.begun, bk.after, bk.stayed = false, Place{}, bk.were[1]
+	if bk.DryRun {
+		bk.Done = bk.were[0]
+	}
 }
 
 // statesOf is the states that a Bulk goes through: one, or all if that is 0.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -70,7 +71,7 @@ type PageEnd struct {
 	More    bool
 }
 
-// List finds a page, with details, and returns where it ends.
+// List finds a page, with details, and returns where it ends. ErrSorted.
 func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	m := tx.m
 	q, err := tx.open(name, looks)
@@ -79,6 +80,10 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	}
 	if q == nil || err != nil {
 		return f, end, err
+	}
+	if p.After != (Place{}) && p.After.Sorts != m.sorts(q, p.State, p.After) {
+		_, unsorted := m.ix.Shares(q.ix)
+		return f, end, fmt.Errorf("%w; %d have yet to come to theirs", ErrSorted, unsorted)
 	}
 	packets, looked, count, filter := m.scratch[:0], 0, min(p.Count, MaxCount), p.Filter.forQueue(q)
 	end.Last = p.After
@@ -102,8 +107,18 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 		end.More = true
 		break
 	}
+	end.Last.Sorts = m.sorts(q, p.State, end.Last)
 	f, err = tx.show(q, fit)
 	return f, end, err
+}
+
+// sorts is what a place of a page has of the shares: it is another one when packets have come to
+// other shares, and after a start, which numbers the shares anew. 0 where neither can matter.
+func (m *Machine) sorts(q *queue, s State, at Place) uint32 {
+	if n := m.ix.Sorts(q.ix); s == Ready && (n != 0 || at.Share != 0) {
+		return n + uint32(m.begun)
+	}
+	return 0
 }
 
 // Show finds one packet, with details, or none if the queue has none with that id. ErrUnknownQueue.

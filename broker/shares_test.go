@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -362,4 +363,90 @@ func TestDefaultsChangeShareByOnlyWhereAQueueCouldFollow(t *testing.T) {
 	})
 	w.setDefaults(shared(""))
 	want("jobs.large", "", 7000)
+}
+
+// A walk over a queue meets each packet, though packets come to other shares behind its back.
+func TestAWalkGoesOverAChangeOfTheShares(t *testing.T) {
+	const n = 12_000
+	slice := func(w *work, bk *broker.Bulk) {
+		w.do(func(tx *broker.Tx) error { _, err := bk.Slice(tx); return err })
+	}
+	for name, begin := range map[string]func() *broker.Bulk{
+		"purge":   func() *broker.Bulk { return broker.Purge([]byte("q"), broker.Ready) },
+		"dry run": func() *broker.Bulk { bk := broker.Purge([]byte("q"), 0); bk.DryRun = true; return bk },
+		"move":    func() *broker.Bulk { return broker.Move([]byte("q"), broker.Ready, 0, []byte("to")) },
+		"share": func() *broker.Bulk {
+			bk := broker.Purge([]byte("q"), 0)
+			bk.Filter = &broker.Filter{Share: []byte("1")}
+			return bk
+		},
+	} {
+		for _, sorts := range []bool{true, false} { // between two slices, or while the walk goes on
+			w := newWork(t)
+			w.shareBy("tag:tenant")
+			w.fill("q", 0, n, func(i int, r *broker.PushRequest) {
+				ofTenant(i%30, r)
+				r.Key = fmt.Append(nil, i%2)
+			})
+			bk, want := begin(), n
+			if bk.Filter != nil {
+				want = n / 2
+			} else {
+				slice(w, bk)
+			}
+			w.shareBy("key")
+			for sorts && w.b.round() {
+			}
+			if got := w.bulk(bk); got != want {
+				t.Errorf("%s, sorted between: %v: %d packets, want %d", name, sorts, got, want)
+			}
+			_ = w.b.Close()
+		}
+	}
+}
+
+// Of a page that others have come before, the next one could miss some.
+func TestAPageAfterAChangeOfTheSharesIsRefused(t *testing.T) {
+	w := newWork(t)
+	w.fill("q", 0, 5000, ofTenant)
+	page := func(after broker.Place) (end broker.PageEnd, err error) {
+		err = w.b.Do(func(tx *broker.Tx) error {
+			return tx.Atomic(func() (err error) {
+				_, end, err = tx.List([]byte("q"), broker.Page{State: broker.Ready, Count: 10, After: after})
+				return err
+			})
+		})
+		return end, err
+	}
+	last := func() broker.Place {
+		t.Helper()
+		first, err := page(broker.Place{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := page(first.Last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next.Last
+	}
+	for _, by := range []string{"key", "", "tag:tenant"} {
+		at := last()
+		w.shareBy(by)
+		for w.b.round() {
+		}
+		if _, err := page(at); !errors.Is(err, broker.ErrSorted) {
+			t.Errorf("a page after share-by %q was set: %v", by, err)
+		}
+	}
+	w.shareBy("key")
+	for w.b.round() {
+	}
+	at := last()
+	w.pass(time.Second)
+	w.restart()
+	if _, err := page(at); !errors.Is(err, broker.ErrSorted) {
+		t.Errorf("a page after a start, which numbers shares anew: %v", err)
+	}
+	last()
 }

@@ -69,18 +69,19 @@ type Place struct {
 	Priority uint32
 	Seq      uint64
 	Share    uint32
+	Sorts    uint32 // left to the caller
 }
 
 // Place returns where List has the packet.
 func (p Packet) Place() Place {
 	if p.State == Delayed {
 		at := timePlace(p.Until, p.Seq)
-		return Place{at.priority, at.seq, 0}
+		return Place{Priority: at.priority, Seq: at.seq}
 	}
 	if p.State != Ready || p.Priority == 0 {
 		p.Share = 0
 	}
-	return Place{p.Priority, p.Seq, p.Share}
+	return Place{Priority: p.Priority, Seq: p.Seq, Share: p.Share}
 }
 
 // List appends to dst the packets of a queue that are in one state, in the order of their places,

@@ -203,7 +203,7 @@ func TestListRules(t *testing.T) {
 		},
 		"nothing is behind the last place": func(b *bench) {
 			b.push(1, "a", 0)
-			for _, after := range []Place{{1, b.seq, 0}, {1, math.MaxUint64, 0}, {math.MaxUint32, math.MaxUint64, 0}} {
+			for _, after := range []Place{{Priority: 1, Seq: b.seq}, {Priority: 1, Seq: math.MaxUint64}, {Priority: math.MaxUint32, Seq: math.MaxUint64}} {
 				if got := b.List(b.q, Ready, after, 9, nil); len(got) > 0 {
 					b.t.Fatalf("behind %v is %v", after, got)
 				}

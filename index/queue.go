@@ -45,6 +45,7 @@ type queue struct {
 	next       uint32      // links free slots
 	byState    uint32      // 0 while all its packets can be selected
 	alarm      uint32      // a timer; 0: none
+	sorts      uint32      // as of Sorts
 	values     *tree       // the selectable packets by hash; nil until a search wants it, and while none is ready
 	fresh      *freshLanes // nil unless NoteFresh wants it
 	shares     *sharing    // nil unless ShareBy wants it

@@ -177,7 +177,7 @@ func (x *Index) SortShares(q QueueID, n int) (more bool) {
 		left--
 		if e := x.entries.at(sh.sorted); e.state != 0 && x.lanes.at(uint32(e.lane)).queue == q {
 			x.sortPacket(q, sh.sorted)
-			sh.unsorted = max(0, sh.unsorted-1)
+			sh.unsorted = max(1, sh.unsorted-1)
 			left -= others - 1
 		}
 	}
@@ -202,6 +202,7 @@ func (x *Index) sortPacket(q QueueID, id uint32) {
 	if s == l.share {
 		return
 	}
+	x.queues.at(uint32(q)).sorts++
 	x.unlink(id, e)
 	x.changeLane(e, q, s, sh.tags)
 	x.link(id, e)
@@ -215,6 +216,15 @@ func (x *Index) Shares(q QueueID) (shares, unsorted int) {
 	}
 	sh := x.queues.at(uint32(q)).shares
 	return len(sh.all) - len(sh.free), min(sh.unsorted, x.Counts(q).Len())
+}
+
+// Sorts changes when SortShares brings a packet of a queue to another share: places from before are
+// not to be compared with those that are then.
+func (x *Index) Sorts(q QueueID) uint32 {
+	if !x.hasQueue(q) {
+		return 0
+	}
+	return x.queues.at(uint32(q)).sorts
 }
 
 // HasLane says that a packet with this key and these tags needs no new lane.

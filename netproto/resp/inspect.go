@@ -27,10 +27,10 @@ type listPlace struct {
 	after broker.Place
 }
 
-// The forms of a cursor: shareCursor is of a packet of a share, but for the empty one.
+// The forms of a cursor: shareCursor is of a packet of a queue that has or had shares.
 const (
 	listCursor  = "%d:%d:%d"
-	shareCursor = listCursor + ":%d"
+	shareCursor = listCursor + ":%d:%d"
 )
 
 // parseListPlace reads a cursor. 0, and no text, stand for the beginning, which is at a state.
@@ -38,7 +38,7 @@ func parseListPlace(cursor []byte, begin broker.State) (p listPlace) {
 	if len(cursor) == 0 || string(cursor) == "0" {
 		return listPlace{state: begin}
 	}
-	n, _ := fmt.Sscanf(string(cursor), shareCursor, &p.state, &p.after.Priority, &p.after.Seq, &p.after.Share)
+	n, _ := fmt.Sscanf(string(cursor), shareCursor, &p.state, &p.after.Priority, &p.after.Seq, &p.after.Share, &p.after.Sorts)
 	if n < 3 || p.String() != string(cursor) || p.state < broker.Ready || p.state > broker.Damaged {
 		refuse("ERR CURSOR: expected one that QLIST replied with, or 0, got %q", quoted(cursor))
 	}
@@ -47,8 +47,8 @@ func parseListPlace(cursor []byte, begin broker.State) (p listPlace) {
 
 // String is the cursor.
 func (p listPlace) String() string {
-	if p.after.Share != 0 {
-		return fmt.Sprintf(shareCursor, uint8(p.state), p.after.Priority, p.after.Seq, p.after.Share)
+	if p.after.Share != 0 || p.after.Sorts != 0 {
+		return fmt.Sprintf(shareCursor, uint8(p.state), p.after.Priority, p.after.Seq, p.after.Share, p.after.Sorts)
 	}
 	return fmt.Sprintf(listCursor, uint8(p.state), p.after.Priority, p.after.Seq)
 }
