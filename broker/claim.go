@@ -22,6 +22,9 @@ type ClaimRequest struct {
 // Otherwise it is as Pop.
 func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	r.WithDetails, r.claims = true, true
+	if q := tx.m.queueNamed(name); r.Group && q != nil && settingsOf(q).MaxClaimed+settingsOf(q).ShareMaxClaimed > 0 {
+		return Found{}, ErrGroupLimited
+	}
 	t, err := tx.take(name, r.Selection, MaxCount)
 	q := t.q
 	if q == nil || err != nil && err != ErrNothing && err != ErrFilling {

@@ -11,6 +11,7 @@ import (
 const (
 	anyClass index.Class = iota
 	narrowClass
+	claimClass
 )
 
 // plainClass is the class of those who take any packet.
@@ -29,17 +30,23 @@ type batchOf struct {
 	fill  int64
 }
 
-// joinClass makes c one of those who take by a filter or fill batches, and returns it to its own
-// class if it does neither.
-func (m *Machine) joinClass(c *Conn, f *Filter, b batchOf) {
+// joinClass makes c one of those who take by a filter or fill batches, or returns it to the class
+// of those who do neither.
+func (m *Machine) joinClass(c *Conn, f *Filter, b batchOf, claims bool) {
 	m.leaveClass(c)
 	if f != nil && len(f.Terms) == 0 && f.Share == nil {
 		f = nil
 	}
 	if f == nil && b.least == 0 {
+		if claims {
+			c.class = claimClass
+		}
 		return
 	}
 	m.keyScratch = m.keyScratch[:0]
+	if claims {
+		m.keyScratch = append(m.keyScratch, 'c')
+	}
 	if b.least > 0 { // these are of one name: so it is known how many of them fill a batch there
 		m.keyScratch = binary.AppendUvarint(append(m.keyScratch, 'f', m.tx.db), uint64(b.least))
 		m.keyScratch = binary.AppendUvarint(binary.AppendUvarint(m.keyScratch, uint64(b.fill)), uint64(len(b.name)))
@@ -48,7 +55,7 @@ func (m *Machine) joinClass(c *Conn, f *Filter, b batchOf) {
 	m.keyScratch = f.appendKey(m.keyScratch, c.delivery.Fits16)
 	n, known := m.classOf[string(m.keyScratch)]
 	if !known {
-		k := &class{narrow: c.delivery.Fits16, filter: f, key: string(m.keyScratch), least: b.least}
+		k := &class{narrow: c.delivery.Fits16, claims: claims, filter: f, key: string(m.keyScratch), least: b.least}
 		if last := len(m.freeClasses) - 1; last >= 0 {
 			n, m.freeClasses = m.freeClasses[last], m.freeClasses[:last]
 			m.classes[n] = k
@@ -100,7 +107,7 @@ func (m *Machine) filters(c *Conn) bool { return m.classes[c.class].filter != ni
 func (k *class) selectionOf(q *queue) index.Selection {
 	if k.queue != q || k.settings != q.settings {
 		k.queue, k.settings = q, q.settings
-		k.selection = index.Selection{Fits16: k.narrow, Filter: k.filter.forQueue(q), Share: k.filter.share()}
+		k.selection = index.Selection{Fits16: k.narrow, Filter: k.filter.forQueue(q), Share: k.filter.share(), Claims: k.claims, Limits: true}
 	}
 	return k.selection
 }
@@ -110,7 +117,7 @@ func (k *class) selectionOf(q *queue) index.Selection {
 // were asked last.
 func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 	q := w.queue
-	narrow, wide := m.ix.Widths(q.ix)
+	narrow, wide := m.ix.Widths(q.ix, false)
 	if !narrow && !wide {
 		return 0, false
 	}
@@ -119,6 +126,10 @@ func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 		k := m.classes[c]
 		left = left || k.narrow && !narrow
 		ok := narrow || !k.narrow
+		if k.claims {
+			narrow, wide := m.ix.Widths(q.ix, true)
+			ok = narrow || wide && !k.narrow
+		}
 		if k.filter != nil {
 			asked, ok = m.ix.Fresh(q.ix, k.selectionOf(q), asked)
 		}
@@ -148,7 +159,7 @@ func (m *Machine) logWide(q *queue, s Selection) {
 	if !s.Fits16 || q.wideLogged {
 		return
 	}
-	if _, wide := m.ix.Widths(q.ix); wide {
+	if _, wide := m.ix.Widths(q.ix, false); wide {
 		q.wideLogged = true
 		m.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
 			"queue", q.entry.Name(), "limit", MaxNarrow)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ type classWaiter struct {
 
 // claim is the request of a waiter that fills a batch.
 func (w *classWaiter) claim(tx *broker.Tx) error {
-	p := broker.Parking{Queues: [][]byte{[]byte(w.queues[0])}, Filter: w.s.Filter, Least: w.s.Least, Fill: w.fill}
+	p := broker.Parking{Queues: [][]byte{[]byte(w.queues[0])}, Filter: w.s.Filter, Least: w.s.Least, Fill: w.fill, Claims: true}
 	err := reply(w.c)(tx.Claim(p.Queues[0], broker.ClaimRequest{Selection: w.s, Lease: 1 << 40}))
 	switch {
 	case err == broker.ErrFilling:
@@ -127,7 +128,25 @@ func (m *classModel) takes(queue string, s broker.Selection) (list []*classPacke
 		}
 		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.seq, b.seq))
 	})
-	return list[:min(len(list), max(1, s.Count))]
+	if n := min(len(list), max(1, s.Count), m.room(queue)); n > 0 {
+		return list[:n]
+	}
+	return nil
+}
+
+// room is how many more packets of a queue may be claimed.
+func (m *classModel) room(queue string) int {
+	s := m.settings[queue]
+	if s == nil || s.MaxClaimed == 0 {
+		return math.MaxInt
+	}
+	room := int(s.MaxClaimed)
+	for _, p := range m.packets {
+		if p.queue == queue && p.token != 0 {
+			room--
+		}
+	}
+	return max(0, room)
 }
 
 // deliver serves those who wait for a queue.
@@ -272,7 +291,7 @@ func (m *classModel) take(t *rapid.T) {
 		var names [][]byte
 		for _, queue := range w.queues {
 			names = append(names, []byte(queue))
-			n, err := tx.Takeable([]byte(queue), w.s)
+			n, err := tx.Takeable([]byte(queue), broker.Claiming(w.s, true))
 			want := m.takes(queue, w.s)
 			if w.s.Fits16 && w.s.Filter == nil {
 				n = len(want) // Takeable counts wide ones too
@@ -370,6 +389,7 @@ func (m *classModel) answer(t *rapid.T) {
 			_, err := tx.Ack([]byte(p.queue), []broker.Receipt{r})
 			return err
 		})
+		m.deliver(p.queue)
 		return
 	}
 	n := broker.Nack{}
@@ -429,6 +449,7 @@ func (m *classModel) change(t *rapid.T) {
 func (m *classModel) set(t *rapid.T, queue string) {
 	s := broker.DefaultSettings()
 	s.MaxAttempts, s.PauseOut = 0, rapid.Bool().Draw(t, "pause out")
+	s.MaxClaimed = rapid.SampledFrom([]int64{0, 0, 1, 3}).Draw(t, "max claimed")
 	if values := rapid.SampledFrom(classOrders).Draw(t, "order"); values != "" {
 		s.Orders = []content.Order{{Tag: "t", Values: strings.Fields(values)}}
 	}

@@ -76,6 +76,10 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		m.ix.ShareBy(q.ix, recovery.ShareRule(settingsOf(q).ShareBy))
 		m.sorted = append(m.sorted, q)
 	}
+	if l := limitsOf(settingsOf(q)); l != limitsOf(was) {
+		m.ix.SetLimits(q.ix, l)
+		m.sorted = append(m.sorted, q)
+	}
 	if keep := settingsOf(q).RetainDead; keep != was.RetainDead {
 		m.ix.KeepDead(q.ix, keep)
 		if m.ix.Counts(q.ix).Dead > 0 {
@@ -100,6 +104,10 @@ func (m *Machine) keepShareBy(q *queue, s *Settings) *Settings {
 	kept.ShareBy = settingsOf(q).ShareBy
 	m.log.Warn("a queue keeps the share-by that it had, until its defaults change again", "queue", q.entry.Name(), "share_by", string(kept.ShareBy), "why", err)
 	return kept
+}
+
+func limitsOf(s *Settings) index.Limits {
+	return index.Limits{Claimed: uint32(s.MaxClaimed), ShareClaimed: uint32(s.ShareMaxClaimed)}
 }
 
 // endOfPause is when the first pause of a queue ends, 0 for never.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 
@@ -56,6 +57,7 @@ type Detail struct {
 	Origin                string // the queue where it died and was moved from
 	Behind                int    // of Show: how many packets a claim takes before it; -1: it is not in line
 	Paused                bool   // of Show: the queue gives nothing now
+	HeldBack              string // of Show: which limit keeps it from being claimed, in words; empty: none
 	// Reason says why it came back or died the last time, and Progress how far its consumer has
 	// come: a percent in the first byte, and text. Nil if nothing was said. Valid during the call
 	// only.
@@ -105,6 +107,21 @@ func (m *Machine) detailBytes(q *queue, p index.Packet) int {
 	d := m.ix.Delivery(p.ID)
 	n += len(m.consumers.name(d.Consumer)) + len(m.originName(d.Origin))
 	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(content.StoredReason|content.StoredProgress))
+}
+
+// heldBack says in words which limit keeps a packet from being claimed; empty if none does.
+func (m *Machine) heldBack(p index.Packet) string {
+	h, ok := m.ix.HeldBack(p.ID)
+	who := "queue"
+	switch {
+	case !ok:
+		return ""
+	case h.InShare && h.Share == "":
+		who = "the empty share"
+	case h.InShare:
+		who = "share " + h.Share
+	}
+	return fmt.Sprintf("%s has %d of %d claimed", who, h.Claimed, h.Limit)
 }
 
 // wall is the moment of the steady clock on the wall clock.

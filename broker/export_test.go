@@ -206,6 +206,12 @@ func (m *Machine) checkWaiters() error {
 	return nil
 }
 
+// Claiming is a selection of what is claimed, or popped.
+func Claiming(s Selection, claims bool) Selection {
+	s.claims = claims
+	return s
+}
+
 // Takeable is how many packets a take may find in a queue, at most; 0 if it would find none. Only
 // one that must find something is told of no packet that cannot be read. ErrInUse, and
 // ErrNotInOrder as for CheckFilter.
@@ -218,7 +224,7 @@ func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 	if q == nil || err != nil {
 		return 0, err
 	}
-	if s.Filter != nil {
+	if s.Filter != nil || s.claims {
 		if _, ok := m.ix.Best(q.ix, m.selection(q, s)); !ok {
 			return 0, nil
 		}

@@ -101,7 +101,7 @@ func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
 	var equal, others []*Conn
 	for i := range 1000 {
 		c := &Conn{}
-		m.joinClass(c, filter("7"), batchOf{})
+		m.joinClass(c, filter("7"), batchOf{}, false)
 		equal = append(equal, c)
 		if c.class != equal[0].class || !m.filters(c) {
 			t.Fatalf("waiter %d is of class %d, the first of %d", i, c.class, equal[0].class)
@@ -109,7 +109,7 @@ func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
 	}
 	narrow := Selection{Fits16: true}
 	for _, c := range []*Conn{{}, {delivery: narrow}, {}} {
-		m.joinClass(c, filter([]string{"7", "7", "8"}[len(others)]), batchOf{})
+		m.joinClass(c, filter([]string{"7", "7", "8"}[len(others)]), batchOf{}, false)
 		others = append(others, c)
 	}
 	if a, n, x := others[0].class, others[1].class, others[2].class; a != equal[0].class || a == n || a == x || n == x {

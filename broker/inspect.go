@@ -13,15 +13,17 @@ import (
 // Place is where a List goes on.
 type Place = index.Place
 
-// Peek finds what the next claims would take, in that order, with details: at most n, which is at
-// most MaxCount. Nothing is taken.
+// Peek finds what the next claims would take, in that order and whatever a limit holds back, with
+// details: at most n, which is at most MaxCount. Nothing is taken.
 func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 	q, err := tx.open(name, looks)
 	if q == nil || err != nil {
 		return Found{}, err
 	}
 	s := Selection{End: Oldest, Count: n, WithDetails: true, claims: true}
-	t, err := tx.takeable(q, s, tx.m.selection(q, s))
+	selection := tx.m.selection(q, s)
+	selection.Limits = false
+	t, err := tx.takeable(q, s, selection)
 	if err != nil {
 		tx.lookedAt(len(t.packets), 0)
 		return Found{}, err
@@ -134,7 +136,7 @@ func (tx *Tx) Show(name []byte, id ID) (Found, error) {
 	}
 	f, err := tx.show(q, []index.Packet{p})
 	if err == nil {
-		f.Details[0].Behind, f.Details[0].Paused = m.ix.Before(p.ID), q.isPausedOut()
+		f.Details[0].Behind, f.Details[0].Paused, f.Details[0].HeldBack = m.ix.Before(p.ID), q.isPausedOut(), m.heldBack(p)
 	}
 	return f, err
 }
@@ -162,6 +164,7 @@ type QueueFigures struct {
 	Full    bool
 	Closed  bool // nothing will ever be pushed again
 	Overdue bool // its oldest ready packet was pushed longer ago than alert-age allows
+	AtLimit bool // all is claimed that max-claimed allows
 	Held    bool // a consumer that has made no call for ConsumerTime holds one of its first 64 claims
 	// BoundRatio is which part of its bound it holds, of packets or of bytes; 0 without a bound.
 	BoundRatio float64
@@ -174,7 +177,7 @@ func (m *Machine) figures(q *queue, since int64) QueueFigures {
 	return QueueFigures{
 		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
 		Bytes: n.Bytes, Counters: q.counters,
-		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: q.full || bound >= 1, Closed: s.Closed, Overdue: m.overdue(s, since), Held: m.held(q), BoundRatio: bound,
+		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: q.full || bound >= 1, Closed: s.Closed, Overdue: m.overdue(s, since), Held: m.held(q), AtLimit: m.ix.AtLimit(q.ix), BoundRatio: bound,
 	}
 }
 

@@ -26,6 +26,7 @@ type Parking struct {
 	Queues [][]byte
 	Filter *Filter // of a take; nil: any packet will do
 	Push   bool    // it waits for room, not for packets
+	Claims bool    // what it takes is claimed
 	As     []byte  // the name of the consumer that claims; empty: the client's
 	Until  int64   // deadline on the clock of Tx.Steady; 0: none
 
@@ -108,7 +109,7 @@ func (m *Machine) lineUp(c *Conn, p Parking) error {
 	if p.Least > 0 {
 		batch = batchOf{p.Queues[0], p.Least, p.Fill}
 	}
-	m.joinClass(c, p.Filter, batch)
+	m.joinClass(c, p.Filter, batch, p.Claims)
 	m.dispatch.Credit(m.subscriber(c), 1)
 	for _, name := range p.Queues {
 		if _, err := m.join(c, name, r); err != nil {

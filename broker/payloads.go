@@ -78,7 +78,9 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 // readAhead returns the packets that s selects after the first behind ones, and appends their ids.
 // It leaves out packets that are in memory.
 func (m *Machine) readAhead(q *queue, s *index.Selection, behind int, ids []content.PacketID) ([]index.Packet, []content.PacketID) {
-	next, n, bytes := m.ix.Next(q.ix, *s, behind, readAhead, m.ahead[:0]), 0, 0
+	all := *s
+	all.Limits = false // it is claimed soon
+	next, n, bytes := m.ix.Next(q.ix, all, behind, readAhead, m.ahead[:0]), 0, 0
 	m.ahead = next
 	for _, p := range next {
 		if bytes += weight(p); bytes > readAheadBytes {

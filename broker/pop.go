@@ -132,7 +132,7 @@ func (m *Machine) cutDetailed(q *queue, packets []index.Packet) []index.Packet {
 // selection turns s into a selection of a queue in the index, limited to what one reply can hold.
 func (m *Machine) selection(q *queue, s Selection) index.Selection {
 	return index.Selection{
-		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.forQueue(q), Share: s.Filter.share(), Claims: s.claims,
+		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.forQueue(q), Share: s.Filter.share(), Claims: s.claims, Limits: true,
 		Limit: index.Limit{Packets: MaxGroup, Bytes: MaxGroupBytes},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -249,6 +250,13 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 		by := "key"
 		w.shareBy(by)
 		ready, claimed := map[string][]broker.ID{}, map[string][]job{}
+		var most, ofShare int64 // max-claimed and share-max-claimed; 0: no limit
+		room := func(limit int64, claims int) int {
+			if limit == 0 {
+				return math.MaxInt
+			}
+			return max(0, int(limit)-claims)
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
 				name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant")
@@ -256,17 +264,19 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 			},
 			"claim": func(t *rapid.T) {
 				n := rapid.IntRange(1, 5).Draw(t, "count")
-				left := 0
-				for _, ids := range ready {
-					left += len(ids)
+				left, out := 0, 0
+				for name, ids := range ready {
+					left += min(len(ids), room(ofShare, len(claimed[name])))
+					out += len(claimed[name])
 				}
+				left = min(left, room(most, out))
 				got := w.claim("q", broker.ClaimRequest{Selection: broker.Selection{End: broker.Oldest, Count: n}})
 				if len(got) != min(n, left) {
 					t.Fatalf("claimed %d of %d", len(got), left)
 				}
 				for _, j := range got {
 					for other, ids := range ready {
-						if len(ids) > 0 && len(claimed[other]) < len(claimed[j.payload]) {
+						if len(ids) > 0 && room(ofShare, len(claimed[other])) > 0 && len(claimed[other]) < len(claimed[j.payload]) {
 							t.Fatalf("a packet of %s was claimed, which holds %d, and %s waits with %d", j.payload, len(claimed[j.payload]), other, len(claimed[other]))
 						}
 					}
@@ -293,9 +303,13 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 				ready[name] = append(ready[name], j.ID)
 				slices.Sort(ready[name])
 			},
-			"share by": func(t *rapid.T) {
+			"set": func(t *rapid.T) {
 				by = rapid.SampledFrom([]string{"key", "tag:tenant"}).Draw(t, "by")
-				w.shareBy(by)
+				most = rapid.SampledFrom([]int64{0, 0, 2, 5}).Draw(t, "max claimed")
+				ofShare = rapid.SampledFrom([]int64{0, 0, 1, 3}).Draw(t, "share max claimed")
+				s := broker.DefaultSettings()
+				s.ShareBy, s.MaxClaimed, s.ShareMaxClaimed = []byte(by), most, ofShare
+				w.set(s)
 				for w.b.round() {
 				}
 			},

@@ -275,6 +275,7 @@ func (m *Machine) conn(s index.SubscriberID) *Conn { return m.conns[s] }
 // filter once for all waiters that have it.
 type class struct {
 	narrow  bool
+	claims  bool    // what they take is claimed
 	filter  *Filter // nil: any packet
 	key     string  // in Machine.classOf; "": it is one of those that are always there
 	members int     // of any other

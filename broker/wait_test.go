@@ -23,7 +23,9 @@ type waiter interface {
 // looks at each of them, as those of sessions do.
 func wait(tx *broker.Tx, c *broker.Conn, w waiter, s broker.Selection, until int64, queues ...[]byte) error {
 	s.MustFind = true
-	p := broker.Parking{Queues: queues, Filter: s.Filter, Until: until}
+	_, claims := w.(*classWaiter)
+	p := broker.Parking{Queues: queues, Filter: s.Filter, Until: until, Claims: claims}
+	s = broker.Claiming(s, claims)
 	boxOf(c).waits(func(tx *broker.Tx, expired bool) {
 		_ = tx.Atomic(func() error {
 			for _, q := range queues {

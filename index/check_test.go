@@ -135,7 +135,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	if t.entry != id {
 		return fmt.Errorf("index: timer %d of packet %d belongs to packet %d", e.timer, id, t.entry)
 	}
-	when := t.dueAt(e.state, c.x.queues.at(uint32(c.x.lanes.at(uint32(e.lane)).queue)).keepDead)
+	when := t.dueAt(e.state, c.x.queues.at(uint32(c.x.lanes.at(uint32(e.lane)).queue)).keepDead())
 	if when == 0 {
 		if t.pos != 0 {
 			return fmt.Errorf("index: packet %d waits for nothing but is scheduled", id)
@@ -257,7 +257,7 @@ func (c *checker) lanesOf(q QueueID, of *lanes, s *share) (all []LaneID, err err
 // shares checks the shares of a queue, and returns their lanes with those of the queue.
 func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 	x, sh := c.x, u.shares
-	inHeap, wide := 0, 0
+	var inHeap, wide [stops]int
 	for s := range sh.each() {
 		if s.num != 0 {
 			lanes, err := c.lanesOf(q, &s.lanes, s)
@@ -274,20 +274,28 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 			return nil, fmt.Errorf("index: share %q is in a heap or not against what it has", s.name)
 		}
 		if isWide {
-			wide++
+			wide[s.stop]++
+		}
+		if s.stop != u.stopOf(s) && sh.placed >= len(sh.all) {
+			return nil, fmt.Errorf("index: share %q with %d claims is stopped by %d, want %d", s.name, s.claimed, s.stop, u.stopOf(s))
 		}
 		if s.pos == 0 {
 			continue
 		}
-		inHeap++
-		h := *sh.heapOf(!narrow)
+		inHeap[s.stop]++
+		h := *sh.heapOf(s)
 		head, want := h[s.pos-1], (shareHead{s.claimed / s.weight, s.pass, s.turn, s})
 		if head != want || s.pos > 1 && head.before(&h[s.pos/2-1]) {
 			return nil, fmt.Errorf("index: share %q is in its heap as %+v, want %+v behind what is above", s.name, head, want)
 		}
 	}
-	if inHeap != len(sh.narrow)+len(sh.onlyWide) || wide != sh.wide || len(sh.byName) != len(sh.all)-len(sh.free) {
-		return nil, fmt.Errorf("index: %d shares in heaps, %d wide: the queue counts %d and %d", inHeap, wide, len(sh.narrow)+len(sh.onlyWide), sh.wide)
+	for i, h := range sh.heaps {
+		if inHeap[i] != len(h.narrow)+len(h.onlyWide) || wide[i] != h.wide {
+			return nil, fmt.Errorf("index: %d shares in heaps, %d wide: the queue counts %+v", inHeap[i], wide[i], h)
+		}
+	}
+	if len(sh.byName) != len(sh.all)-len(sh.free) {
+		return nil, fmt.Errorf("index: %d names of shares, want %d", len(sh.byName), len(sh.all)-len(sh.free))
 	}
 	return all, c.same("lanes of shares", uint32(sh.lanes), uint32(len(all)-1))
 }

@@ -126,7 +126,7 @@ func (x *Index) freeTimerIfEmpty(e *entry) {
 // schedule puts a packet's timer, if it has one, where its state says.
 func (x *Index) schedule(e *entry) {
 	if e.timer != 0 {
-		x.timers.schedule(e.timer, e.state.clock(), x.timers.at(e.timer).dueAt(e.state, x.queueOf(e).keepDead))
+		x.timers.schedule(e.timer, e.state.clock(), x.timers.at(e.timer).dueAt(e.state, x.queueOf(e).keepDead()))
 	}
 }
 
@@ -135,7 +135,7 @@ func (x *Index) schedule(e *entry) {
 // RescheduleDead.
 func (x *Index) KeepDead(q QueueID, keep int64) {
 	if x.hasQueue(q) {
-		x.queues.at(uint32(q)).keepDead = keep
+		x.queues.at(uint32(q)).setRules(func(r *rules) { r.keepDead = keep })
 	}
 }
 

@@ -3,9 +3,25 @@ package index
 // freshLanes is the lanes of a queue that got selectable packets, in that order, until
 // ClearChanged. Each has a number, and numbers rise. So whoever has looked at some of them goes on
 // behind those.
+//
+// Where a queue comes back from its limit, all of it is fresh. That would be many lanes after each
+// claim. So whoever stands before the number reopened is asked by a selection.
 type freshLanes struct {
-	lanes []LaneID
-	first uint64 // the number of the first
+	lanes    []LaneID
+	first    uint64 // the number of the first
+	reopened uint64
+}
+
+// manyFresh is how many lanes are noted at most, about: shares that come back note theirs again.
+const manyFresh = 1 << 16
+
+// reopen makes all of a queue fresh.
+func (x *Index) reopen(u *queue) {
+	if f := u.fresh; f != nil {
+		x.clearFresh(u)
+		f.lanes = append(f.lanes, u.home) // so that there is a number behind all others
+		f.reopened = f.first + uint64(len(f.lanes))
+	}
 }
 
 // NoteFresh says whether the index notes which lanes of a queue get selectable packets. None is
@@ -31,7 +47,15 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 	}
 	u := x.queues.at(uint32(q))
 	f := u.fresh
-	at = max(from, f.first)
+	if at = max(from, f.first); x.allowed(u, &s, nil) == 0 {
+		return at, false
+	}
+	if at < f.reopened {
+		if x.best(q, &s) != 0 {
+			return at, true
+		}
+		at = f.reopened
+	}
 	for ; at < f.first+uint64(len(f.lanes)); at++ {
 		id := f.lanes[at-f.first]
 		l := x.lanes.at(uint32(id))
@@ -40,7 +64,7 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 		}
 		if l.tree.count == 0 {
 			l.fresh = false
-		} else if !(s.Fits16 && l.wide) && x.inShare(u, l, s.Share) && x.accepts(id, s.Filter) {
+		} else if !(s.Fits16 && l.wide) && x.gives(u, l, &s) && x.accepts(id, s.Filter) {
 			return at, true
 		}
 	}
@@ -64,10 +88,15 @@ func (x *Index) ClearChanged(q QueueID) {
 	if !x.hasQueue(q) {
 		return
 	}
-	f := x.queues.at(uint32(q)).fresh
+	x.clearFresh(x.queues.at(uint32(q)))
+}
+
+func (x *Index) clearFresh(u *queue) {
+	f := u.fresh
 	if f == nil || len(f.lanes) == 0 {
 		return
 	}
+	q := x.lanes.at(uint32(u.home)).queue
 	for _, id := range f.lanes {
 		if l := x.lanes.at(uint32(id)); l.queue == q {
 			l.fresh = false

@@ -196,15 +196,23 @@ func (x *Index) leaveLane(e *entry) {
 	}
 }
 
-// Widths reports whether a queue has selectable packets that are narrow, and such that are wide.
-// O(1).
-func (x *Index) Widths(q QueueID) (narrow, wide bool) {
+// Widths reports whether a queue has selectable packets that are narrow, and such that are wide;
+// with claims those that may be claimed now. O(1).
+func (x *Index) Widths(q QueueID, claims bool) (narrow, wide bool) {
 	if !x.hasQueue(q) {
 		return false, false
 	}
 	u := x.queues.at(uint32(q))
+	if claims && x.room(u) == 0 {
+		return false, false
+	}
 	if u.shares != nil {
-		return len(u.shares.narrow) > 0, u.shares.wide > 0
+		for stop := range u.shares.heaps {
+			if h := &u.shares.heaps[stop]; stop == int(open) || !claims {
+				narrow, wide = narrow || len(h.narrow) > 0, wide || h.wide > 0
+			}
+		}
+		return narrow, wide
 	}
 	return x.widths(&u.lanes)
 }

@@ -915,7 +915,7 @@ func (m *indexModel) verify(t *rapid.T) {
 				t.Fatalf("Distance from %d to %d = %d", i/2, i, got)
 			}
 		}
-		if n, w := m.x.Widths(q); n != (len(narrow) > 0) || w != (len(all) > len(narrow)) {
+		if n, w := m.x.Widths(q, false); n != (len(narrow) > 0) || w != (len(all) > len(narrow)) {
 			t.Fatalf("Widths = %v %v with %d narrow ones of %d", n, w, len(narrow), len(all))
 		}
 		m.verifyLanes(t, q)

@@ -18,12 +18,15 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 		return dst
 	}
 	u := x.queues.at(uint32(q))
+	if u.rules != nil {
+		n = min(n, x.allowed(u, &s, nil)-max(0, skip))
+	}
 	if u.shares != nil {
-		switch of, all := u.lanesNamed(s.Share); {
+		switch of, all := u.shareNamed(s.Share); {
 		case all:
 			return x.byTurns(u, s, skip, n, dst)
 		case of != nil:
-			return x.next(of, s, skip, n, dst)
+			return x.next(u.lanesOf(of), s, skip, min(n, x.allowed(u, &s, of)-max(0, skip)), dst)
 		}
 		return dst
 	}
@@ -96,22 +99,25 @@ func (x *Index) Last(q QueueID) Packet {
 }
 
 // Ready is how many packets of a queue a selection takes, and most if they are more. O(1); with a
-// filter, a share, or for narrow packets alone, O(lanes) of those.
+// filter, a share, or for narrow packets alone, O(lanes) of those; with limits of shares O(most).
 func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 	if !x.hasQueue(q) {
 		return 0
 	}
 	u := x.queues.at(uint32(q))
 	trees := x.trees(u, s.Fits16)
+	most = min(most, x.allowed(u, &s, nil))
 	switch {
 	case s.Share != nil && u.shares != nil:
-		of, _ := u.lanesNamed(s.Share)
+		of, _ := u.shareNamed(s.Share)
 		if of == nil {
 			return 0
 		}
-		trees = x.treesIn(of, s.Fits16)
+		trees, most = x.treesIn(u.lanesOf(of), s.Fits16), min(most, x.allowed(u, &s, of))
 	case len(s.Share) > 0:
 		return 0
+	case s.Limits && s.Claims && u.limitsShares():
+		return x.readyByShares(u, &s, most)
 	case s.Filter == nil && !s.Fits16:
 		return min(u.ready, most)
 	}

@@ -40,7 +40,6 @@ type queue struct {
 	ready      int // as of Counts, and so on
 	priorities int
 	bytes      int64
-	keepDead   int64       // as of KeepDead
 	lanes                  // home is 0 while the slot is free
 	next       uint32      // links free slots
 	byState    uint32      // 0 while all its packets can be selected
@@ -49,9 +48,36 @@ type queue struct {
 	values     *tree       // the selectable packets by hash; nil until a search wants it, and while none is ready
 	fresh      *freshLanes // nil unless NoteFresh wants it
 	shares     *sharing    // nil unless ShareBy wants it
+	rules      *rules      // nil: none
 }
 
 func (u *queue) freeLink() *uint32 { return &u.next }
+
+// rules are what only some queues have.
+type rules struct {
+	Limits
+	keepDead int64 // as of KeepDead
+}
+
+func (u *queue) keepDead() int64 {
+	if u.rules == nil {
+		return 0
+	}
+	return u.rules.keepDead
+}
+
+// setRules changes the rules of a queue.
+func (u *queue) setRules(change func(r *rules)) {
+	var r rules
+	if u.rules != nil {
+		r = *u.rules
+	}
+	if change(&r); r == (rules{}) {
+		u.rules = nil
+		return
+	}
+	u.rules = &r
+}
 
 // AddQueue makes an empty queue. The numbers of dropped queues are used again.
 func (x *Index) AddQueue() QueueID {

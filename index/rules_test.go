@@ -226,7 +226,7 @@ func TestNarrowRules(t *testing.T) {
 			if next := b.Next(b.q, Selection{Fits16: true}, 0, 9, nil); best || len(next) > 0 {
 				b.t.Fatalf("best is %v, next are %v", best, next)
 			}
-			if narrow, wide := b.Widths(b.q); narrow || !wide {
+			if narrow, wide := b.Widths(b.q, false); narrow || !wide {
 				b.t.Fatalf("widths are %v and %v", narrow, wide)
 			}
 		},

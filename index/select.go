@@ -50,6 +50,7 @@ type Selection struct {
 	Filter Filter
 	Share  []byte // of a queue that is shared out only this one; nil: any, by turns
 	Claims bool   // what is taken will be claimed
+	Limits bool   // leave what limits hold back
 	Fits16 bool   // leave the wide packets, also in a group: they cost nothing
 	Group  bool   // take with the selected packet every ready packet of its key
 	Limit  Limit  // of the group
@@ -102,17 +103,20 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 		return 0
 	}
 	u := x.queues.at(uint32(q))
+	if u.rules != nil && x.allowed(u, s, nil) == 0 {
+		return 0
+	}
 	if u.shares == nil {
 		if len(s.Share) > 0 {
 			return 0
 		}
 		return x.bestIn(&u.lanes, s)
 	}
-	switch of, all := u.lanesNamed(s.Share); {
-	case of != nil:
-		return x.bestIn(of, s)
+	switch of, all := u.shareNamed(s.Share); {
+	case of != nil && x.allowed(u, s, of) > 0:
+		return x.bestIn(u.lanesOf(of), s)
 	case all && s.Filter == nil:
-		if first := u.shares.first(s.Fits16); first != nil {
+		if first := x.firstShare(u, s); first != nil {
 			return x.bestIn(u.lanesOf(first), s)
 		}
 	case all:
@@ -143,16 +147,13 @@ func (x *Index) bestIn(of *lanes, s *Selection) uint32 {
 	return id
 }
 
-// lanesNamed returns the lanes of a share by its name; nil if there is no such share. With a nil
-// name it returns nil and true: all.
-func (u *queue) lanesNamed(name []byte) (of *lanes, all bool) {
+// shareNamed returns a share by its name; nil if there is no such share. With a nil name it returns
+// nil and true: all.
+func (u *queue) shareNamed(name []byte) (of *share, all bool) {
 	if name == nil {
 		return nil, true
 	}
-	if s := u.shares.byName[string(name)]; s != nil {
-		return u.lanesOf(s), false
-	}
-	return nil, false
+	return u.shares.byName[string(name)], false
 }
 
 // bestLane returns the lane of a queue with several whose head is selected, or 0.

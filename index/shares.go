@@ -34,9 +34,13 @@ type share struct {
 	pos      uint32 // place in its heap plus 1; 0: not in one
 	wide     bool   // it is in a heap, and has wide packets that can be selected
 	onlyWide bool   // it is in the heap of those that have wide ones only
-	look     uint32 // place in turns.looked plus 1, during a look
-	pass     uint64
-	turn     uint64 // when it was made or served last
+	stop     stop   // it is in the heaps of those that this stops
+
+	maxClaimed uint32 // its own limit; 0: as the queue's Limits say
+
+	look uint32 // place in turns.looked plus 1, during a look
+	pass uint64
+	turn uint64 // when it was made or served last
 }
 
 func (s *share) number() uint32 {
@@ -64,10 +68,9 @@ type sharing struct {
 	most   int            // MaxShareLanes
 	sets   map[string]int // lanes by tags, without what says the share
 
-	narrow, onlyWide []shareHead // heaps of shares with packets that can be selected
-	wide             int         // how many of them have wide ones
-	clock            uint64      // see turns.go
-	turns            uint64      // counts what share.turn names
+	heaps [stops]shareHeaps
+	clock uint64 // see turns.go
+	turns uint64 // counts what share.turn names
 
 	keepsWorst bool
 	worst      []laneHead // of all lanes, as laneHeaps has them
@@ -75,10 +78,13 @@ type sharing struct {
 	scratch    []byte // tags on their way to the rule
 	key, tags  []byte // of a packet that SortShares looks at
 
-	unsorted int    // packets that SortShares has to look at, at most
-	claims   Place  // it has passed the claimed ones up to here
-	past     bool   // all of them
-	sorted   uint32 // packets with a lower number are where they belong
+	unsorted  int    // packets that SortShares has to look at, at most
+	claims    Place  // it has passed the claimed ones up to here
+	past      bool   // all of them
+	sorted    uint32 // packets with a lower number are where they belong
+	sorting   bool   // not all are
+	ownLimits int    // shares that have such
+	placed    int    // shares with a lower number are in the heaps where Limits want them
 }
 
 // ShareBy says how a queue is shared out from now on; nil: it is not. Packets that it has follow
@@ -105,6 +111,8 @@ func (x *Index) ShareBy(q QueueID, rule *ShareRule) {
 	if sh.unsorted == 0 {
 		sh.sorted = x.entries.used
 	}
+	sh.sorting = sh.unsorted > 0
+	x.followLimits(u, sh.all[0])
 }
 
 // cuts says that the rule has rests of tag sets which are shorter than these.
@@ -138,9 +146,7 @@ func (x *Index) beginShares(u *queue) {
 			x.lanes.at(uint32(id)).pos[worst] = 0
 		}
 	}
-	if u.byState != 0 {
-		empty.claimed = uint32(x.byStates.at(u.byState).count(Claimed))
-	}
+	empty.claimed = uint32(x.claimed(u))
 	sh.bands = x.bands(u)
 	u.shares = sh
 	x.placeShare(u, empty)
@@ -154,14 +160,21 @@ func (x *Index) endShares(u *queue) {
 	u.shares = nil
 }
 
-// SortShares does a part of what ShareBy has left: it looks at some n packets of a queue. The
-// claimed ones come first, since shares go by their claims. It returns false when all is done.
+// SortShares does a part of what SetLimits and ShareBy have left: it looks at some n shares or
+// packets of a queue. The claimed ones come first, since shares go by their claims. It returns
+// false when all is done.
 func (x *Index) SortShares(q QueueID, n int) (more bool) {
 	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
 		return false
 	}
 	u := x.queues.at(uint32(q))
 	sh := u.shares
+	if x.placeShares(u, n) {
+		return true
+	}
+	if !sh.sorting && sh.rule != nil { // all are where they belong, or had to stay
+		return false
+	}
 	if !sh.past {
 		claims := x.List(q, Claimed, sh.claims, n, nil)
 		for _, p := range claims {
@@ -184,8 +197,10 @@ func (x *Index) SortShares(q QueueID, n int) (more bool) {
 	if sh.sorted < x.entries.used {
 		return true
 	}
-	if sh.unsorted = 0; sh.rule == nil {
+	if sh.unsorted, sh.sorting = 0, false; sh.rule == nil {
 		x.endShares(u)
+	} else {
+		x.followLimits(u, sh.all[0])
 	}
 	return false
 }
@@ -290,11 +305,15 @@ func (sh *sharing) add(name string) *share {
 // forget ends a share without packets.
 func (sh *sharing) forget(s *share) {
 	delete(sh.byName, s.name)
+	sh.ownLimits -= min(int(s.maxClaimed), 1)
 	sh.all[s.num] = nil
 	sh.free = append(sh.free, s.num)
 	if len(sh.free) == len(sh.all)-1 { // only the empty one is left: give the memory back
 		sh.all, sh.free, sh.byName = []*share{sh.all[0]}, nil, map[string]*share{"": sh.all[0]}
-		sh.narrow, sh.onlyWide = slices.Clone(sh.narrow), slices.Clone(sh.onlyWide)
+		for i := range sh.heaps {
+			h := &sh.heaps[i]
+			h.narrow, h.onlyWide = slices.Clone(h.narrow), slices.Clone(h.onlyWide)
+		}
 	}
 }
 
@@ -384,5 +403,5 @@ func (x *Index) countShare(u *queue, l *lane, e *entry, by int) {
 	case e.state != Ready: // priority 0 may have had a turn
 		return
 	}
-	x.placeShare(u, s)
+	x.followLimits(u, s)
 }

@@ -22,6 +22,14 @@ type sharesModel struct {
 	shares map[string]*modelShare
 	clock  uint64
 	turns  uint64
+	limits Limits
+	looks  []*modelTaker
+}
+
+// modelTaker is somebody who waits for what a selection takes.
+type modelTaker struct {
+	Selection
+	asked uint64
 }
 
 type sharePacket struct {
@@ -51,6 +59,7 @@ func (m *sharesModel) place(p *sharePacket) {
 type modelShare struct {
 	pass, turn uint64
 	weight     uint32
+	maxClaimed uint32
 }
 
 // In the test the tags of a packet are a share before a slash, and the rest.
@@ -78,7 +87,7 @@ func (m *sharesModel) nameOf(p *sharePacket) string {
 func (m *sharesModel) share(name string) *modelShare {
 	if m.shares[name] == nil {
 		m.turns++
-		m.shares[name] = &modelShare{m.clock + oneTurn, m.turns, 1}
+		m.shares[name] = &modelShare{m.clock + oneTurn, m.turns, 1, 0}
 	}
 	return m.shares[name]
 }
@@ -143,17 +152,20 @@ func (m *sharesModel) next(s Selection, n int) (want []*sharePacket) {
 			shares[name], left[name] = &own, m.selectable(name, s)
 		}
 	}
+	all := uint32(0)
 	for _, p := range m.held {
 		if p.State == Claimed {
 			claims[p.share]++
+			all++
 		}
 	}
 	m.shares, shares = shares, m.shares
-	for len(want) < n {
+	stopped := s.Limits && s.Claims
+	for len(want) < n && !(stopped && m.limits.Claimed > 0 && all >= m.limits.Claimed) {
 		best, first := "", true
 		for name, a := range m.shares {
 			b := m.shares[best]
-			if len(left[name]) == 0 {
+			if len(left[name]) == 0 || stopped && m.isFull(a, claims[name]) {
 				continue
 			}
 			if !first && cmp.Or(cmp.Compare(claims[name]/a.weight, claims[best]/b.weight), cmp.Compare(a.pass, b.pass), cmp.Compare(a.turn, b.turn)) > 0 {
@@ -167,14 +179,21 @@ func (m *sharesModel) next(s Selection, n int) (want []*sharePacket) {
 		want, left[best] = append(want, left[best][0]), left[best][1:]
 		if m.serve(m.shares[best]); s.Claims {
 			claims[best]++
+			all++
 		}
 	}
 	m.shares, m.clock, m.turns = shares, clock, turns
 	return want
 }
 
+// isFull says that a share with some claims is at its limit.
+func (m *sharesModel) isFull(s *modelShare, claims uint32) bool {
+	limit := cmp.Or(s.maxClaimed, m.limits.ShareClaimed)
+	return limit > 0 && claims >= limit && m.rule != ""
+}
+
 func (m *sharesModel) draw(t *rapid.T) Selection {
-	s := Selection{End: rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end"), Fits16: rapid.IntRange(0, 2).Draw(t, "narrow") == 0, Claims: rapid.Bool().Draw(t, "claims")}
+	s := Selection{End: rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end"), Fits16: rapid.IntRange(0, 2).Draw(t, "narrow") == 0, Claims: rapid.Bool().Draw(t, "claims"), Limits: rapid.Bool().Draw(t, "limits")}
 	if rapid.IntRange(0, 2).Draw(t, "filters") == 0 {
 		s.Filter = func(tags string) bool { return strings.HasSuffix(tags, "x") }
 	}
@@ -241,8 +260,59 @@ func (m *sharesModel) Weigh(t *rapid.T) {
 	if u := m.x.queues.at(uint32(m.q)); u.shares != nil {
 		s := u.shares.byName[name]
 		s.weight = rapid.SampledFrom([]uint32{1, 2, 3, 1000}).Draw(t, "weight")
-		m.shares[name].weight = s.weight
-		m.x.placeShare(u, s)
+		m.x.setMaxClaimed(u, s, rapid.SampledFrom([]uint32{0, 0, 0, 1, 4}).Draw(t, "own limit"))
+		m.shares[name].weight, m.shares[name].maxClaimed = s.weight, s.maxClaimed
+	}
+}
+
+// Limit gives the queue other limits. Meanwhile no look exceeds them.
+func (m *sharesModel) Limit(t *rapid.T) {
+	draw := func(name string) uint32 { return rapid.SampledFrom([]uint32{0, 0, 1, 2, 5}).Draw(t, name) }
+	m.limits = Limits{draw("queue"), draw("share")}
+	m.x.SetLimits(m.q, m.limits)
+	for more := true; more; more = m.x.SortShares(m.q, rapid.IntRange(1, 2).Draw(t, "slice")) {
+		claims := make(map[string]uint32)
+		for _, p := range m.held {
+			if p.State == Claimed {
+				claims[p.share]++
+			}
+		}
+		for _, got := range m.x.Next(m.q, Selection{Claims: true, Limits: true}, 0, 4, nil) {
+			at := slices.IndexFunc(m.held, func(p *sharePacket) bool { return p.ID == got.ID })
+			name := m.held[at].share
+			if m.isFull(m.shares[name], claims[name]) {
+				t.Fatalf("%q may have %d more claims than %d", name, 1, claims[name])
+			}
+			claims[name]++
+		}
+		if err := m.x.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Wait begins to wait for what a selection takes.
+func (m *sharesModel) Wait(t *rapid.T) {
+	m.looks = append(m.looks, &modelTaker{m.draw(t), 0})
+	m.x.Refresh(m.q)
+}
+
+// verifyWaits compares who is told of packets with who finds some.
+func (m *sharesModel) verifyWaits(t *rapid.T) {
+	served := false
+	for _, l := range m.looks {
+		asked, told := m.x.Fresh(m.q, l.Selection, l.asked)
+		best, finds := m.x.Best(m.q, l.Selection)
+		if l.asked = asked; told != finds {
+			t.Fatalf("%+v is told %v, and finds %+v %v", l, told, best, finds)
+		}
+		if n := m.x.Ready(m.q, l.Selection, 3); n != len(m.next(l.Selection, 3)) {
+			t.Fatalf("%+v finds %d, want %v", l, n, m.next(l.Selection, 3))
+		}
+		served = served || told
+	}
+	if !served && rapid.Bool().Draw(t, "all wait") {
+		m.x.ClearChanged(m.q)
 	}
 }
 
@@ -267,7 +337,7 @@ func (m *sharesModel) Rule(t *rapid.T) {
 			m.Push(t)
 		}
 	}
-	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1}}, 0, 0
+	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1, 0}}, 0, 0
 	for _, p := range m.held {
 		p.Packet, _ = m.x.Get(p.ID)
 		p.share = ""
@@ -278,7 +348,7 @@ func (m *sharesModel) Rule(t *rapid.T) {
 	if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil {
 		m.clock, m.turns = sh.clock, sh.turns
 		for s := range sh.each() {
-			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight}
+			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed}
 		}
 	}
 }
@@ -349,7 +419,15 @@ func (m *sharesModel) verify(t *rapid.T) {
 			narrow, wide = narrow || !p.wide, wide || p.wide
 		}
 	}
-	n, w := m.x.Widths(m.q)
+	n, w := m.x.Widths(m.q, false)
+	s := Selection{Claims: true, Limits: true}
+	canAny := len(m.next(s, 1)) > 0
+	s.Fits16 = true
+	canNarrow := len(m.next(s, 1)) > 0
+	if n, w := m.x.Widths(m.q, true); n != canNarrow || (n || w) != canAny {
+		t.Fatalf("Widths of claims = %v %v, want %v %v", n, w, canNarrow, canAny)
+	}
+	m.verifyWaits(t)
 	if got := m.x.Bands(m.q); got != bands || n != narrow || w != wide {
 		t.Fatalf("Bands and Widths = %v %v %v, want %v %v %v", got, n, w, bands, narrow, wide)
 	}
@@ -378,11 +456,12 @@ func (m *sharesModel) verify(t *rapid.T) {
 
 func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &sharesModel{x: New(), shares: map[string]*modelShare{"": {0, 0, 1}}}
+		m := &sharesModel{x: New(), shares: map[string]*modelShare{"": {0, 0, 1, 0}}}
 		m.q = m.x.AddQueue()
+		m.x.NoteFresh(m.q, true)
 		m.x.Push(Entry{Queue: m.x.AddQueue(), Priority: 1, Seq: 1, Tags: []byte("a/x"), Key: []byte("a")}, 0)
 		t.Repeat(map[string]func(*rapid.T){
-			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Weigh": m.Weigh, "Rule": m.Rule, "List": m.List, "": m.verify,
+			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Weigh": m.Weigh, "Limit": m.Limit, "Wait": m.Wait, "Rule": m.Rule, "List": m.List, "": m.verify,
 		})
 	})
 }

@@ -63,9 +63,11 @@ func (sh *sharing) rebase() {
 		s.pass -= min(s.pass, sh.clock)
 	}
 	sh.clock = 0
-	for _, heap := range [...][]shareHead{sh.narrow, sh.onlyWide} {
-		for i := range heap {
-			heap[i].pass = heap[i].share.pass
+	for stop := range sh.heaps {
+		for _, heap := range [...][]shareHead{sh.heaps[stop].narrow, sh.heaps[stop].onlyWide} {
+			for i := range heap {
+				heap[i].pass = heap[i].share.pass
+			}
 		}
 	}
 }
@@ -74,23 +76,23 @@ func (sh *sharing) rebase() {
 func (x *Index) placeShare(u *queue, s *share) {
 	sh := u.shares
 	narrow, wide := x.widths(u.lanesOf(s))
-	if s.wide != wide {
-		s.wide = wide
-		if wide {
-			sh.wide++
-		} else {
-			sh.wide--
-		}
-	}
-	if s.pos != 0 && (s.onlyWide == narrow || !narrow && !wide) {
+	stop := u.stopOf(s)
+	if s.pos != 0 && (s.stop != stop || s.onlyWide == narrow || !narrow && !wide) {
 		sh.takeOut(s)
+	}
+	if s.wide != wide || s.stop != stop {
+		sh.countWide(s, -1)
+		s.wide, s.stop = wide, stop
+		sh.countWide(s, 1)
 	}
 	if !narrow && !wide {
 		return
 	}
-	heap, head := sh.heapOf(!narrow), shareHead{s.claimed / s.weight, s.pass, s.turn, s}
 	if s.pos == 0 {
 		s.onlyWide = !narrow
+	}
+	heap, head := sh.heapOf(s), shareHead{s.claimed / s.weight, s.pass, s.turn, s}
+	if s.pos == 0 {
 		*heap = append(*heap, head)
 		s.pos = uint32(len(*heap))
 	}
@@ -100,16 +102,23 @@ func (x *Index) placeShare(u *queue, s *share) {
 	}
 }
 
-func (sh *sharing) heapOf(onlyWide bool) *[]shareHead {
-	if onlyWide {
-		return &sh.onlyWide
+// heapOf returns the heap that a share is in, or belongs to.
+func (sh *sharing) heapOf(s *share) *[]shareHead {
+	if s.onlyWide {
+		return &sh.heaps[s.stop].onlyWide
 	}
-	return &sh.narrow
+	return &sh.heaps[s.stop].narrow
+}
+
+func (sh *sharing) countWide(s *share, by int) {
+	if s.wide {
+		sh.heaps[s.stop].wide += by
+	}
 }
 
 // takeOut takes a share out of its heap.
 func (sh *sharing) takeOut(s *share) {
-	heap := sh.heapOf(s.onlyWide)
+	heap := sh.heapOf(s)
 	h, i := *heap, int(s.pos-1)
 	last := len(h) - 1
 	h[i] = h[last]
@@ -174,7 +183,7 @@ func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Pack
 	sh := u.shares
 	t := turns{x: x, u: u, s: s, clock: sh.clock, number: sh.turns}
 	for n > 0 {
-		next := sh.first(s.Fits16)
+		next := x.firstShare(u, &s)
 		if next == nil {
 			break
 		}
@@ -203,15 +212,34 @@ func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Pack
 	return dst
 }
 
+// shareHeaps holds the shares with packets that can be selected, and that the same stops.
+type shareHeaps struct {
+	narrow, onlyWide []shareHead // heaps of those that have narrow ones, and of the others
+	wide             int         // how many of both have wide ones
+}
+
 // first is the share that is next; nil if there is none.
-func (sh *sharing) first(narrow bool) *share {
-	switch {
-	case len(sh.narrow) == 0 && (narrow || len(sh.onlyWide) == 0):
-		return nil
-	case len(sh.narrow) == 0, !narrow && len(sh.onlyWide) > 0 && sh.onlyWide[0].before(&sh.narrow[0]):
-		return sh.onlyWide[0].share
+func (sh *sharing) first(s *Selection) *share {
+	first := sh.heaps[open].first(s.Fits16)
+	if !s.Limits || !s.Claims {
+		if f := sh.heaps[full].first(s.Fits16); first == nil || f != nil && f.before(first) {
+			first = f
+		}
 	}
-	return sh.narrow[0].share
+	if first == nil {
+		return nil
+	}
+	return first.share
+}
+
+func (h *shareHeaps) first(narrow bool) *shareHead {
+	switch {
+	case len(h.narrow) == 0 && (narrow || len(h.onlyWide) == 0):
+		return nil
+	case len(h.narrow) == 0, !narrow && len(h.onlyWide) > 0 && h.onlyWide[0].before(&h.narrow[0]):
+		return &h.onlyWide[0]
+	}
+	return &h.narrow[0]
 }
 
 // next is the packet that the share gives now, behind those that it gave in the look; 0 if none.

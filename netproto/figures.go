@@ -30,6 +30,7 @@ func Figures(q *broker.QueueFigures) [words.Figures]int64 {
 		words.Closed:    flag(q.Closed),
 		words.Overdue:   flag(q.Overdue),
 		words.Held:      flag(q.Held),
+		words.AtLimit:   flag(q.AtLimit),
 	}
 }
 

@@ -22,6 +22,7 @@ type Stats struct {
 	Closed              bool // nothing will ever be pushed again
 	Overdue             bool // its oldest ready packet is older than the setting alert-age
 	Held                bool // a consumer that has made no call for ten minutes holds a packet
+	AtLimit             bool // all is claimed that the setting max-claimed allows
 
 	Bands    []Band        // the ready packets by priority
 	Age      time.Duration // since the oldest ready packet was pushed; 0 if there is none
@@ -77,6 +78,7 @@ func (s *Stats) figure(i int) any {
 		words.Closed:    &s.Closed,
 		words.Overdue:   &s.Overdue,
 		words.Held:      &s.Held,
+		words.AtLimit:   &s.AtLimit,
 	}[i]
 }
 

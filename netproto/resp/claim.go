@@ -118,7 +118,7 @@ func takeFrom(claims bool) handler {
 			s.parked.until = until(tx, t.block)
 		}
 		p := broker.Parking{
-			Queues: t.queues, Filter: t.selection.Filter, As: t.consumer, Until: s.parked.until, Least: t.selection.Least, Fill: t.fill,
+			Queues: t.queues, Filter: t.selection.Filter, As: t.consumer, Claims: t.claims, Until: s.parked.until, Least: t.selection.Least, Fill: t.fill,
 		}
 		switch err := t.fromFirst(s, tx); {
 		case err == broker.ErrFilling:

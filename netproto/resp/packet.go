@@ -160,6 +160,8 @@ func why(p *broker.Packet, d *broker.Detail) string {
 		return "of priority 0: it is delivered only together with another packet of its key"
 	case d.Paused:
 		return "the queue is paused: it gives nothing until pause-out is off"
+	case d.HeldBack != "":
+		return d.HeldBack
 	case d.Behind > 0:
 		return fmt.Sprintf("behind %s", broker.Counted(d.Behind, "other packet"))
 	}

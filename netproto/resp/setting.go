@@ -152,7 +152,16 @@ func NewSettings(changes [][]string) (q broker.Settings, err error) {
 		}
 		change(&q, args)
 	}
+	needShares(&q)
 	return q, nil
+}
+
+// needShares refuses a limit of shares that a queue without shares is to have: nothing would be
+// limited.
+func needShares(q *broker.Settings) {
+	if q.ShareMaxClaimed > 0 && len(q.ShareBy) == 0 {
+		refuse("ERR share-max-claimed: expected it beside share-by: the queue has no shares")
+	}
 }
 
 // settingOf returns the row of a setting, nil if there is none of that name.
@@ -181,7 +190,10 @@ func qset(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	change(&q, args[2:])
+	was := q.ShareMaxClaimed
+	if change(&q, args[2:]); q.ShareMaxClaimed != was {
+		needShares(&q)
+	}
 	return s.done(tx.SetSettings(args[1], q))
 }
 

@@ -51,6 +51,7 @@ const (
 	Closed
 	Overdue
 	Held
+	AtLimit
 	Figures // how many there are
 )
 
@@ -78,6 +79,7 @@ var QueueFigures = [Figures]Field{
 	Closed:    {"closed", Flag, "QCLOSE has closed it for ever"},
 	Overdue:   {"overdue", Flag, "its oldest ready packet was pushed longer ago than `alert-age`: of the 16 worst priorities, give or take a second or a hundredth"},
 	Held:      {"held", Flag, "a consumer holds one of the first 64 claims, and has made no call for ten minutes since the start"},
+	AtLimit:   {"at-limit", Flag, "all is claimed that `max-claimed` allows"},
 }
 
 // The places of the fields in PacketFields.

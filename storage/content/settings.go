@@ -36,6 +36,9 @@ type Settings struct {
 	PauseInUntil, PauseOutUntil int64 // when a pause ends, in Unix milliseconds; 0: it does not
 
 	ShareBy []byte // key, or ShareByTag and a tag's name; empty: the queue is not shared out
+
+	MaxClaimed      int64 // the most packets that are claimed at once; 0: as many as are asked for
+	ShareMaxClaimed int64 // of each share
 }
 
 // Setting is a row of SettingsTable: all that the store, dumps, protocols and commands know of one
@@ -125,6 +128,10 @@ var SettingsTable = []Setting{
 		field: 26, At: func(s *Settings) any { return &s.PauseOutUntil }},
 	{Name: "share-by", Kind: SettingShareBy, None: "no", Help: "what has fair turns: key, or tag:NAME for the values of a tag; no: packets come by priority and age alone",
 		field: 27, At: func(s *Settings) any { return &s.ShareBy }},
+	{Name: "max-claimed", High: math.MaxUint32, Help: "the most packets that are claimed at once; 0: as many as are asked for",
+		field: 28, At: func(s *Settings) any { return &s.MaxClaimed }},
+	{Name: "share-max-claimed", High: math.MaxUint32, Help: "the most packets of one share that are claimed at once; 0: as many as are asked for",
+		field: 29, At: func(s *Settings) any { return &s.ShareMaxClaimed }},
 }
 
 // DefaultSettings returns the settings of a queue that has none of its own.

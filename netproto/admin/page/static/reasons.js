@@ -18,7 +18,8 @@ export function reasons(q, rates, settings, stat, consumers, next) {
   if (q.damaged) all.push(packets(q.damaged) + " cannot be read from the disk; the log says why. The others go on.");
   if (q.dead) all.push(packets(q.dead) + (q.dead === 1 ? " is dead: it waits" : " are dead: they wait") + " for somebody to look, and to retry or delete.");
   for (const c of lost.slice(0, 3)) all.push(label(c.name, 60) + " holds " + packets(c.claimed) + " for " + span(now() - c.since) + (c.seen ? ", and was last heard of " + span(now() - c.seen) + " ago." : "."));
-  if (q.ready && !yes(settings["pause-out"])) all.push(...untaken(q, rates, stat, waiting, working));
+  if (q.ready && q["at-limit"]) all.push("All is claimed that max-claimed allows, " + packets(settings["max-claimed"]) + ": the others wait for a claim to end.");
+  else if (q.ready && !yes(settings["pause-out"])) all.push(...untaken(q, rates, stat, waiting, working));
   if (!q.ready && q.delayed) all.push((q.delayed === 1 ? "One packet is delayed" : count(q.delayed) + " packets are delayed") + (next?.["not-before"] ? "; the next is ready at " + stamp(next["not-before"]) + ", in " + span(next["not-before"] - now()) + "." : "."));
   if (!q.ready && q.claimed) all.push(packets(q.claimed) + (q.claimed === 1 ? " is" : " are") + " with consumers: no other is ready.");
   if (q.hidden) all.push(packets(q.hidden) + " of priority 0 " + (q.hidden === 1 ? "goes" : "go") + " only together with another of the same key.");

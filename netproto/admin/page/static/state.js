@@ -12,6 +12,7 @@ export const queueStates = [
   ["paused-in", "pushes are paused"],
   ["paused-out", "deliveries are paused"],
   ["held", "a consumer that was not heard of for ten minutes holds packets"],
+  ["at-limit", "all is claimed that max-claimed allows"],
   ["closed", "nothing will be pushed any more"],
 ];
 

@@ -1,0 +1,203 @@
+package index
+
+import "math"
+
+// Limits say how many packets of a queue may be Claimed at once; 0: as many as come. They are asked
+// when a packet is taken, and count what is claimed: so no count can leak. A share at its limit
+// stands in a heap of its own, which no claim looks at.
+type Limits struct {
+	Claimed      uint32 // of the queue
+	ShareClaimed uint32 // of each share that has no limit of its own
+}
+
+// stop says what keeps a share from giving packets.
+type stop uint8
+
+const (
+	open  stop = iota
+	full       // all that may be claimed is: it gives to those who do not claim
+	stops = 2
+)
+
+// SetLimits replaces the limits of a queue. Its shares follow with SortShares.
+func (x *Index) SetLimits(q QueueID, l Limits) {
+	if !x.hasQueue(q) {
+		return
+	}
+	u := x.queues.at(uint32(q))
+	had := x.room(u)
+	if u.setRules(func(r *rules) { r.Limits = l }); u.shares != nil {
+		u.shares.placed = 0
+	}
+	if had == 0 && x.room(u) > 0 {
+		x.reopen(u)
+	}
+}
+
+// room is how many packets of a queue may be claimed now.
+func (x *Index) room(u *queue) int {
+	if u.rules == nil || u.rules.Claimed == 0 {
+		return math.MaxInt
+	}
+	return max(0, int(u.rules.Claimed)-x.claimed(u))
+}
+
+func (x *Index) claimed(u *queue) int {
+	if u.byState == 0 {
+		return 0
+	}
+	return x.byStates.at(u.byState).count(Claimed)
+}
+
+// limit is how many packets of a share may be claimed at once. While packets are on their way to
+// their shares, those of the empty one obey no rule of shares.
+func (u *queue) limit(s *share) int {
+	switch {
+	case s.num == 0 && u.shares.sorting:
+		return math.MaxInt
+	case s.maxClaimed > 0:
+		return int(s.maxClaimed)
+	case u.rules == nil || u.rules.ShareClaimed == 0:
+		return math.MaxInt
+	}
+	return int(u.rules.ShareClaimed)
+}
+
+// shareRoom is room for one share.
+func (u *queue) shareRoom(s *share) int { return max(0, u.limit(s)-int(s.claimed)) }
+
+// stopOf says what stops a share now. Its place may follow later.
+func (u *queue) stopOf(s *share) stop {
+	if u.shareRoom(s) == 0 {
+		return full
+	}
+	return open
+}
+
+// allowed is how many packets a selection may take from a queue, or with a share from that.
+func (x *Index) allowed(u *queue, s *Selection, of *share) int {
+	switch {
+	case !s.Limits || !s.Claims:
+		return math.MaxInt
+	case of != nil:
+		return min(x.room(u), u.shareRoom(of))
+	}
+	return x.room(u)
+}
+
+// placedSlice is how many shares a selection looks at that have yet to follow a change of limits.
+const placedSlice = 1000
+
+// setMaxClaimed gives a share a limit of its own; 0: it has that of the queue.
+func (x *Index) setMaxClaimed(u *queue, s *share, n uint32) {
+	u.shares.ownLimits += min(int(n), 1) - min(int(s.maxClaimed), 1)
+	s.maxClaimed = n
+	x.followLimits(u, s)
+}
+
+func (u *queue) limitsShares() bool {
+	return u.shares != nil && (u.shares.ownLimits > 0 || u.rules != nil && u.rules.ShareClaimed > 0)
+}
+
+// gives says that a selection may take packets of a lane now, if they are not too wide for it and
+// its filter takes them.
+func (x *Index) gives(u *queue, l *lane, s *Selection) bool {
+	if !x.inShare(u, l, s.Share) || u.shares == nil {
+		return u.shares == nil && len(s.Share) == 0
+	}
+	of := u.shares.of(l)
+	return !s.Limits || !s.Claims || of.stop == open && u.stopOf(of) == open
+}
+
+// readyByShares is Ready where shares have limits.
+func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
+	h := &u.shares.heaps[open]
+	for _, heap := range [...][]shareHead{h.narrow, h.onlyWide} {
+		for i := 0; i < len(heap) && n < most; i++ {
+			own := 0
+			for lane, t := range x.treesIn(u.lanesOf(heap[i].share), s.Fits16) {
+				if x.accepts(lane, s.Filter) {
+					own += int(t.count)
+				}
+			}
+			n += min(own, u.shareRoom(heap[i].share))
+		}
+	}
+	return min(n, most)
+}
+
+// firstShare is the share from which a selection takes next; nil if there is none.
+func (x *Index) firstShare(u *queue, s *Selection) *share {
+	for range placedSlice {
+		first := u.shares.first(s)
+		if first == nil || first.stop == u.stopOf(first) {
+			return first
+		}
+		x.followLimits(u, first)
+	}
+	return nil
+}
+
+// followLimits brings a share to its heap. One that gives again has fresh lanes.
+func (x *Index) followLimits(u *queue, s *share) {
+	was := s.stop
+	if x.placeShare(u, s); was <= s.stop || u.fresh == nil {
+		return
+	}
+	for lane := range x.treesIn(u.lanesOf(s), false) {
+		x.lanes.at(uint32(lane)).fresh = false
+		x.freshen(u, lane)
+	}
+	if len(u.fresh.lanes) > manyFresh {
+		x.reopen(u)
+	}
+}
+
+// placeShares does a part of what SetLimits has left: it looks at n shares of a queue. It returns
+// false when all is done.
+func (x *Index) placeShares(u *queue, n int) (more bool) {
+	sh := u.shares
+	for ; n > 0 && sh.placed < len(sh.all); n-- {
+		if s := sh.all[sh.placed]; s != nil {
+			x.followLimits(u, s)
+		}
+		sh.placed++
+	}
+	return sh.placed < len(sh.all)
+}
+
+// claimEnded follows the end of a claim in a queue.
+func (x *Index) claimEnded(u *queue) {
+	if x.room(u) == 1 {
+		x.reopen(u)
+	}
+}
+
+// Held is a limit that keeps packets from being claimed.
+type Held struct {
+	Share   string // that has it, if it is InShare; else the queue has it
+	InShare bool
+	Claimed int
+	Limit   int
+}
+
+// HeldBack says which limit keeps a packet from being claimed; false if none does.
+func (x *Index) HeldBack(id ID) (h Held, ok bool) {
+	e := x.entry(id)
+	if e == nil || !e.selectable() {
+		return h, false
+	}
+	l := x.lanes.at(uint32(e.lane))
+	u := x.queues.at(uint32(l.queue))
+	if x.room(u) == 0 {
+		return Held{Claimed: x.claimed(u), Limit: int(u.rules.Claimed)}, true
+	}
+	if u.shares == nil || u.shareRoom(u.shares.of(l)) > 0 {
+		return h, false
+	}
+	s := u.shares.of(l)
+	return Held{s.name, true, int(s.claimed), u.limit(s)}, true
+}
+
+// AtLimit says that nothing of a queue may be claimed, as all that may be is.
+func (x *Index) AtLimit(q QueueID) bool { return x.hasQueue(q) && x.room(x.queues.at(uint32(q))) == 0 }
