@@ -132,6 +132,9 @@ func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 		}
 		if k.filter != nil {
 			asked, ok = m.ix.Fresh(q.ix, k.selectionOf(q), asked)
+			if k.filter.Share != nil && m.checkFilterShare(q, k.filter) != nil {
+				return asked, true // it will be told that there are no shares
+			}
 		}
 		return asked, ok && (k.least == 0 || m.mayFill(q, k))
 	})

@@ -84,3 +84,19 @@ func TestOneShareIsTakenListedAndPurged(t *testing.T) {
 		t.Errorf("left is %s", got)
 	}
 }
+
+// Nobody waits for ever for a share of a queue that has none any more.
+func TestWhoWaitsForAShareIsToldThatTheQueueHasNoneAnyMore(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q share-by key", "+OK\r\n")
+	c.ask("QPUSH q x KEY a", bulkReply("1"))
+	first := d.waiting(c, 0, "QCLAIM q SHARE b BLOCK 0")
+	second := d.waiting(c, 1, "QCLAIM q SHARE c BLOCK 0 COUNT 2 FILL 60000")
+	c.ask("QSET q share-by NO", "+OK\r\n")
+	first.want("-ERR queue has no shares: set its share-by first\r\n")
+	second.want("-ERR queue has no shares: set its share-by first\r\n")
+	third := d.waiting(c, 0, "QCLAIM later SHARE b BLOCK 0") // the queue comes without shares
+	c.ask("QPUSH later x KEY b", bulkReply("2"))
+	third.want("-ERR queue has no shares: set its share-by first\r\n")
+}
