@@ -148,7 +148,7 @@ func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 // more: then the first of them begins to.
 func (m *Machine) mayFill(q *queue, k *class) bool {
 	if k.filter != nil {
-		m.tx.settled += m.ix.Lanes(q.ix) * len(k.filter.Terms)
+		m.tx.settled += m.ix.LanesIn(q.ix, k.filter.Share) * len(k.filter.Terms)
 	}
 	if m.checkFilter(q, k.filter) != nil {
 		return true // it will be told

@@ -99,7 +99,7 @@ func (m *Machine) deliver(w *waiters) {
 			return
 		case c.parked:
 			if f := m.classes[c.class].filter; f != nil {
-				m.tx.settled += m.ix.Lanes(w.queue.ix) * len(f.Terms)
+				m.tx.settled += m.ix.LanesIn(w.queue.ix, f.Share) * len(f.Terms)
 			}
 			if !m.again(c, w) {
 				parked = c

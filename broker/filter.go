@@ -220,7 +220,7 @@ func (tx *Tx) CheckFilter(names [][]byte, f *Filter) (sets int, err error) {
 			return 0, err
 		}
 		if q != nil {
-			sets += tx.m.ix.Lanes(q.ix) + 1
+			sets += tx.m.ix.LanesIn(q.ix, f.share()) + 1
 		}
 	}
 	return sets, nil

@@ -464,3 +464,22 @@ func TestAPageAfterAChangeOfTheSharesIsRefused(t *testing.T) {
 	}
 	last()
 }
+
+func TestAFilterCostsTheSetsOfTheShareThatItNames(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("key")
+	w.fill("q", 0, 300, ofTenant)
+	w.fill("q", 300, 5, func(i int, r *broker.PushRequest) {
+		ofTenant(i, r)
+		r.Key = []byte("7")
+	})
+	for share, want := range map[string]int{"7": 7, "8": 2, "none": 1, "": 2} {
+		w.do(func(tx *broker.Tx) error {
+			f := &broker.Filter{Share: []byte(share), Terms: []broker.Term{{Tag: "tenant"}}}
+			if n, err := tx.CheckFilter([][]byte{[]byte("q")}, f); n != want || err != nil {
+				t.Errorf("share %q: %d sets of tags, %v, want %d", share, n, err, want)
+			}
+			return nil
+		})
+	}
+}

@@ -130,6 +130,22 @@ func (x *Index) Lanes(q QueueID) int {
 	return len(x.queues.at(uint32(q)).set.byKey)
 }
 
+// LanesIn is how many lanes a share has, by its name; with a nil one, what Lanes says.
+func (x *Index) LanesIn(q QueueID, share []byte) int {
+	if share == nil || !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+		return x.Lanes(q)
+	}
+	u := x.queues.at(uint32(q))
+	of, _ := u.shareNamed(share)
+	switch {
+	case of == nil:
+		return 0
+	case u.lanesOf(of).set != nil:
+		return len(u.lanesOf(of).set.byKey)
+	}
+	return 1
+}
+
 // TagSets is how many sets of tags the packets of a queue have beside none, and whether these are
 // one of them. A set counts twice if wide packets and others have it. In a queue that is shared out
 // it counts once, and without what says the share.
