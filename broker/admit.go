@@ -65,8 +65,8 @@ func (tx *Tx) openToPush(name []byte, l load, tags []PacketTag) (q *queue, err e
 	if err := tx.m.checkTags(q, tags); err != nil {
 		return nil, err
 	}
-	if tx.m.ix.Lanes(q.ix) >= MaxShareLanes && !tx.m.ix.HasLane(q.ix, l.key, tx.m.tagBytes(tags), l.wide) {
-		return nil, tx.m.errShares(q)
+	if err := tx.m.checkShares(q, &l, tags); err != nil {
+		return nil, err
 	}
 	if err := tx.checkOpen(q, l.packets); err != nil {
 		return nil, err
@@ -86,6 +86,25 @@ func (tx *Tx) openToPush(name []byte, l load, tags []PacketTag) (q *queue, err e
 	}
 	tx.m.define(q)
 	return q, nil
+}
+
+// checkShares returns errShares if a queue has no place for the lanes that what is pushed needs.
+func (m *Machine) checkShares(q *queue, l *load, tags []PacketTag) error {
+	n := m.ix.Lanes(q.ix)
+	if n+2 <= MaxShareLanes {
+		return nil
+	}
+	set, more := m.tagBytes(tags), 0
+	if l.narrow && !m.ix.HasLane(q.ix, l.key, set, false) {
+		more++
+	}
+	if l.wide && !m.ix.HasLane(q.ix, l.key, set, true) {
+		more++
+	}
+	if more > 0 && n+more > MaxShareLanes {
+		return m.errShares(q)
+	}
+	return nil
 }
 
 // checkOpen says why a queue takes nothing in from the caller: ErrQueueClosed, ErrPaused, ErrInUse.

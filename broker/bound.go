@@ -17,8 +17,11 @@ type load struct {
 	priority uint32        // of what is pushed; 0: nothing is dropped for it
 	instead  *index.Packet // that goes for it; nil: none
 	key      []byte        // of what is pushed
-	wide     bool          // some of that is
+	narrow   bool          // some of that is
+	wide     bool          // and some of that
 }
+
+func (l *load) addWidth(wide bool) { l.narrow, l.wide = l.narrow || !wide, l.wide || wide }
 
 // growth is by how much the queue grows.
 func (l load) growth() (packets int, bytes int64) {

@@ -43,14 +43,15 @@ func (tx *Tx) Len(name []byte) (int, error) {
 // PushEnd adds values at an end of the list, one after the other, and returns the new length.
 // Waiters get them after the Atomic.
 func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err error) {
-	m, bytes := tx.m, 0
+	m, comes := tx.m, load{packets: len(values), priority: ListPriority}
 	for _, v := range values {
 		if err := checkSize(name, len(v), m.maxRecord); err != nil {
 			return 0, err
 		}
-		bytes += len(v)
+		comes.bytes += int64(len(v))
+		comes.addWidth(content.IsWide(0, len(v)))
 	}
-	q, err := tx.openToPush(name, load{packets: len(values), bytes: int64(bytes), priority: ListPriority}, nil)
+	q, err := tx.openToPush(name, comes, nil)
 	if err != nil {
 		return 0, err
 	}

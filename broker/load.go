@@ -45,6 +45,11 @@ func (tx *Tx) Load(r *LoadRequest) (id ID, ok bool, err error) {
 	if err == nil {
 		err = checkLanes(m.ix.TagSets(q.ix, m.tagBytes(r.Tags)))
 	}
+	if err == nil && string(settingsOf(q).ShareBy) != "key" { // then it may always be of the empty share
+		comes := load{key: r.Key}
+		comes.addWidth(content.IsWide(len(r.Key), len(r.Payload)))
+		err = m.checkShares(q, &comes, r.Tags)
+	}
 	if err == nil && !m.ix.HasRoom(1) {
 		err = ErrTooManyPackets
 	}

@@ -75,7 +75,7 @@ func (r *PushRequest) load(payloads [][]byte) load {
 	l := load{packets: len(payloads), priority: r.Priority, key: r.Key}
 	for _, payload := range payloads {
 		l.bytes += int64(len(r.Key) + len(payload) + len(r.Meta))
-		l.wide = l.wide || content.IsWide(len(r.Key), len(payload))
+		l.addWidth(content.IsWide(len(r.Key), len(payload)))
 	}
 	if r.Block {
 		l.priority = 0

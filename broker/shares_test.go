@@ -483,3 +483,53 @@ func TestAFilterCostsTheSetsOfTheShareThatItNames(t *testing.T) {
 		})
 	}
 }
+
+// At the limit of shares a queue takes what comes to those that it has, by whatever door.
+func TestAQueueAtTheLimitOfSharesTakesWhatNeedsNoMore(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("tag:tenant")
+	w.fill("q", 0, broker.MaxShareLanes-1, ofTenant)
+	wide := make([]byte, broker.MaxNarrow+1)
+	push := func(tenant int, payloads ...[]byte) error {
+		r := broker.PushRequest{Queue: []byte("q"), Priority: 1}
+		ofTenant(tenant, &r)
+		return w.b.Do(func(tx *broker.Tx) error { _, err := tx.PushAll(r, payloads); return err })
+	}
+	move := func(tenant int) error {
+		r := broker.PushRequest{Queue: []byte("other")}
+		ofTenant(tenant, &r)
+		id := w.add(r)
+		return w.b.Do(func(tx *broker.Tx) error {
+			return tx.Atomic(func() error { _, err := tx.MovePackets([]byte("other"), []broker.ID{id}, []byte("q")); return err })
+		})
+	}
+	load := func(tenant int) error {
+		r := broker.LoadRequest{Queue: []byte("q"), Priority: 1, Packet: broker.Packet{EnqueuedAt: 1, Tags: []content.Tag{{Name: "tenant", Value: fmt.Sprint(tenant)}}}}
+		return w.b.Do(func(tx *broker.Tx) error { _, _, err := tx.Load(&r); return err })
+	}
+	end := func(value []byte) error {
+		return w.b.Do(func(tx *broker.Tx) error {
+			return tx.Atomic(func() error { _, err := tx.PushEnd([]byte("q"), broker.Newest, [][]byte{value}); return err })
+		})
+	}
+	const some, other = 7, broker.MaxShareLanes
+	for i, step := range []struct {
+		what string
+		err  error
+		full bool
+	}{
+		{"a push of both widths to a share that is new", push(other, wide, nil), true},
+		{"a push of both widths to one that is there", push(some, wide, nil), false},
+		{"a push to a share that is new", push(other, nil), true},
+		{"a wide value without a share", end(wide), true},
+		{"a value without a share", end(nil), false},
+		{"a packet that moves to a share that is there", move(some), false},
+		{"a packet that moves to a share that is new", move(other), true},
+		{"a packet that is loaded to a share that is there", load(some), false},
+		{"a packet that is loaded to a share that is new", load(other), true},
+	} {
+		if errors.Is(step.err, broker.ErrFull) != step.full || !step.full && step.err != nil {
+			t.Errorf("%d, %s: %v", i, step.what, step.err)
+		}
+	}
+}

@@ -73,8 +73,15 @@ func (m *Machine) checkMove(q, to *queue, packets ...index.Packet) error {
 	if q == to {
 		return nil
 	}
-	if m.ix.Lanes(to.ix)+len(packets) > MaxShareLanes {
-		return m.errShares(to)
+	if n := m.ix.Lanes(to.ix); n+len(packets) > MaxShareLanes {
+		for _, p := range packets {
+			if m.ix.HasLaneFor(to.ix, p.ID) {
+				continue
+			}
+			if n++; n > MaxShareLanes {
+				return m.errShares(to)
+			}
+		}
 	}
 	var more map[string]bool // tags that are new to the queue
 	for _, p := range packets {

@@ -252,6 +252,17 @@ func (x *Index) HasLane(q QueueID, key, tags []byte, wide bool) bool {
 	return known && x.laneIn(u.lanesOf(s), tags, wide) != 0
 }
 
+// HasLaneFor says that a packet of another queue needs no new lane in this one.
+func (x *Index) HasLaneFor(q QueueID, id ID) bool {
+	e := x.entry(id)
+	if e == nil {
+		return false
+	}
+	key, _ := x.Key(id, nil)
+	l := x.lanes.at(uint32(e.lane))
+	return x.HasLane(q, key, []byte(l.tags), l.wide)
+}
+
 // of returns the share of a lane.
 func (sh *sharing) of(l *lane) *share {
 	if l.share != nil {
