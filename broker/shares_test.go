@@ -533,3 +533,21 @@ func TestAQueueAtTheLimitOfSharesTakesWhatNeedsNoMore(t *testing.T) {
 		}
 	}
 }
+
+// Packets without further tags are none of the sets of tags.
+func TestAQueueWithSharesHasAsManySetsOfTagsAsAnother(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("tag:tenant")
+	w.fill("q", 0, 3, ofTenant)
+	further := func(i int, r *broker.PushRequest) {
+		ofTenant(i%3, r)
+		r.Tags = append(r.Tags, content.Tag{Name: "unit", Value: fmt.Sprint(i)})
+	}
+	w.fill("q", 0, broker.MaxLanes, further)
+	r := broker.PushRequest{Queue: []byte("q"), Priority: 1}
+	further(broker.MaxLanes, &r)
+	if err := w.b.Do(func(tx *broker.Tx) error { _, err := tx.Push(r); return err }); !errors.Is(err, broker.ErrTooManyLanes) {
+		t.Errorf("one set of tags more: %v", err)
+	}
+	w.fill("q", 9, 1, ofTenant)
+}

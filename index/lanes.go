@@ -155,7 +155,7 @@ func (x *Index) TagSets(q QueueID, tags []byte) (n int, has bool) {
 	}
 	u := x.queues.at(uint32(q))
 	if u.shares != nil {
-		return len(u.shares.sets), u.shares.sets[string(u.shares.rest(tags))] > 0
+		return u.shares.tagSets(tags)
 	}
 	if u.set == nil {
 		return 0, false

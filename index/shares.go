@@ -391,6 +391,16 @@ func (sh *sharing) rest(tags []byte) []byte {
 	return sh.rule.Rest(tags)
 }
 
+// tagSets is TagSets. Without further tags packets are of lanes, too, but of no set.
+func (sh *sharing) tagSets(tags []byte) (n int, has bool) {
+	n = len(sh.sets)
+	if sh.sets[""] > 0 {
+		n--
+	}
+	rest := sh.rest(tags)
+	return n, len(rest) == 0 || sh.sets[string(rest)] > 0
+}
+
 // countLane notes that a lane comes, or goes.
 func (sh *sharing) countLane(l *lane, by int) {
 	sh.lanes += by

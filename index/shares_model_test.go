@@ -408,10 +408,11 @@ func (m *sharesModel) verify(t *rapid.T) {
 	var bands [len(BandStarts)]int
 	sets, narrow, wide := make(map[string]bool), false, false
 	for _, p := range m.held {
-		if rest := p.tags; rest != "" || m.rule == "key" && (p.wide || p.share != "") || m.rule == "tag" && p.wide {
-			if m.rule == "tag" {
-				_, rest, _ = strings.Cut(rest, "/")
-			}
+		rest := p.tags
+		if m.rule == "tag" {
+			_, rest, _ = strings.Cut(rest, "/")
+		}
+		if rest != "" {
 			sets[rest] = true
 		}
 		if p.State == Ready && p.Priority > 0 {
