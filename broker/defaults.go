@@ -80,6 +80,9 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		m.ix.SetLimits(q.ix, l)
 		m.sorted = append(m.sorted, q)
 	}
+	if settingsOf(q).Full == FullDrop {
+		m.ix.KeepWorst(q.ix)
+	}
 	if keep := settingsOf(q).RetainDead; keep != was.RetainDead {
 		m.ix.KeepDead(q.ix, keep)
 		if m.ix.Counts(q.ix).Dead > 0 {

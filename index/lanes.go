@@ -314,15 +314,20 @@ func (x *Index) heapFix(h []laneHead, end End, i int) {
 		x.heapSwap(h, end, i, (i-1)/2)
 		i = (i - 1) / 2
 	}
+	x.heapDown(h, end, i)
+}
+
+// heapDown moves the lane at i down to where its head belongs.
+func (x *Index) heapDown(h []laneHead, end End, i int) {
 	for {
 		c := 2*i + 1
 		if c >= len(h) {
 			return
 		}
-		if c+1 < len(h) && before(c+1, c) {
+		if c+1 < len(h) && end.earlier(h[c+1].place, h[c].place) {
 			c++
 		}
-		if !before(c, i) {
+		if !end.earlier(h[c].place, h[i].place) {
 			return
 		}
 		x.heapSwap(h, end, i, c)

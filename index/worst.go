@@ -44,13 +44,27 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 	}
 }
 
+// KeepWorst makes the index keep the lanes of a queue that is shared out as Worst does. To begin
+// that with 250,000 takes some 50 ms.
+func (x *Index) KeepWorst(q QueueID) {
+	if x.hasQueue(q) && x.queues.at(uint32(q)).shares != nil {
+		x.keepWorst(x.queues.at(uint32(q)))
+	}
+}
+
 // keepWorst makes the index keep the lanes of a queue in the order of the worst.
 func (x *Index) keepWorst(u *queue) {
 	if sh := u.shares; sh != nil {
 		if !sh.keepsWorst {
-			sh.keepsWorst = true
+			sh.keepsWorst, sh.worst = true, make([]laneHead, 0, sh.lanes+1)
 			for id := range x.trees(u, false) {
-				x.updateHead(&sh.worst, worst, x.lanes.at(uint32(id)), id)
+				l := x.lanes.at(uint32(id))
+				head, _ := x.head(l, worst)
+				sh.worst = append(sh.worst, laneHead{head, id})
+				l.pos[worst] = uint32(len(sh.worst))
+			}
+			for i := len(sh.worst)/2 - 1; i >= 0; i-- {
+				x.heapDown(sh.worst, worst, i)
 			}
 		}
 		return
