@@ -240,10 +240,14 @@ func (tb *tab) sees(words string) {
 	tb.until(fmt.Sprintf("document.body.innerText.includes(%q)", words))
 }
 
-// click clicks on the link or button with some words, as a mouse does.
+// click clicks on the link or button with some words, as a mouse does. It scrolls that to the
+// middle before: the head of the page covers what is at the top.
 func (tb *tab) click(words string) {
 	tb.t.Helper()
-	tb.run(chromedp.Click(fmt.Sprintf(`//*[self::a or self::button][normalize-space()=%q and not(@disabled)]`, words)))
+	at := fmt.Sprintf(`//*[self::a or self::button][normalize-space()=%q and not(@disabled)]`, words)
+	tb.run(chromedp.WaitVisible(at))
+	eval[any](tb, fmt.Sprintf(`document.evaluate(%q, document, null, 9).singleNodeValue?.scrollIntoView({block: "center"}), null`, at))
+	tb.run(chromedp.Click(at))
 }
 
 // types writes into the field that has the focus.
