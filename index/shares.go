@@ -24,6 +24,12 @@ type ShareRule struct {
 	Rest func(tags []byte) []byte // the tags without what says the share; nil: as they are
 }
 
+// ShareOwn is what one share of a queue has of its own. The zero value is nothing.
+type ShareOwn struct {
+	Weight     uint32 // 0: 1
+	MaxClaimed uint32 // 0: as Limits say
+}
+
 // share is one share of a queue. It exists while it has packets; the empty one always.
 type share struct {
 	lanes    // those of the empty one are the queue's
@@ -64,6 +70,7 @@ type sharing struct {
 	all    []*share   // by number; the first is the empty one, and nil where the number is free
 	free   []uint32   // numbers
 	byName map[string]*share
+	own    map[string]ShareOwn
 	lanes  int            // of all shares, but for the default one
 	most   int            // MaxShareLanes
 	sets   map[string]int // lanes by tags, without what says the share
@@ -159,6 +166,30 @@ func (x *Index) endShares(u *queue) {
 	}
 	u.shares = nil
 }
+
+// SetShare says what one share of a queue has of its own from now on, whether it exists or not. It
+// is forgotten when the queue is no longer shared out; of one that is not, nothing changes.
+func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+		return
+	}
+	u := x.queues.at(uint32(q))
+	sh := u.shares
+	if own == (ShareOwn{}) {
+		delete(sh.own, name)
+	} else {
+		if sh.own == nil {
+			sh.own = make(map[string]ShareOwn)
+		}
+		sh.own[name] = own
+	}
+	if s := sh.byName[name]; s != nil {
+		s.weight = own.weight()
+		x.setMaxClaimed(u, s, own.MaxClaimed)
+	}
+}
+
+func (o ShareOwn) weight() uint32 { return max(1, o.Weight) }
 
 // SortShares does a part of what SetLimits and ShareBy have left: it looks at some n shares or
 // packets of a queue. The claimed ones come first, since shares go by their claims. It returns
@@ -302,7 +333,9 @@ func (sh *sharing) behind(number uint32, name []byte) iter.Seq[*share] {
 // add makes a share.
 func (sh *sharing) add(name string) *share {
 	sh.turns++
-	s := &share{name: name, weight: 1, pass: sh.clock + oneTurn, turn: sh.turns, num: uint32(len(sh.all))}
+	s := &share{name: name, weight: sh.own[name].weight(), turn: sh.turns, num: uint32(len(sh.all))}
+	s.pass, s.maxClaimed = sh.clock+oneTurn/uint64(s.weight), sh.own[name].MaxClaimed
+	sh.ownLimits += min(int(s.maxClaimed), 1)
 	if last := len(sh.free) - 1; last >= 0 {
 		s.num, sh.free = sh.free[last], sh.free[:last]
 		sh.all[s.num] = s

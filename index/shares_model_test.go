@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ type sharesModel struct {
 	seq    uint64
 	held   []*sharePacket
 	shares map[string]*modelShare
+	own    map[string]ShareOwn
 	clock  uint64
 	turns  uint64
 	limits Limits
@@ -87,7 +87,8 @@ func (m *sharesModel) nameOf(p *sharePacket) string {
 func (m *sharesModel) share(name string) *modelShare {
 	if m.shares[name] == nil {
 		m.turns++
-		m.shares[name] = &modelShare{m.clock + oneTurn, m.turns, 1, 0}
+		own := m.own[name]
+		m.shares[name] = &modelShare{m.clock + oneTurn/uint64(own.weight()), m.turns, own.weight(), own.MaxClaimed}
 	}
 	return m.shares[name]
 }
@@ -253,15 +254,15 @@ func (m *sharesModel) Change(t *rapid.T) {
 	}
 }
 
-// Weigh gives a share another weight.
-func (m *sharesModel) Weigh(t *rapid.T) {
-	names := slices.Sorted(maps.Keys(m.shares))
-	name := rapid.SampledFrom(names).Draw(t, "share")
-	if u := m.x.queues.at(uint32(m.q)); u.shares != nil {
-		s := u.shares.byName[name]
-		s.weight = rapid.SampledFrom([]uint32{1, 2, 3, 1000}).Draw(t, "weight")
-		m.x.setMaxClaimed(u, s, rapid.SampledFrom([]uint32{0, 0, 0, 1, 4}).Draw(t, "own limit"))
-		m.shares[name].weight, m.shares[name].maxClaimed = s.weight, s.maxClaimed
+// Own gives a share a weight and a limit of its own, or takes them away.
+func (m *sharesModel) Own(t *rapid.T) {
+	name := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "share")
+	own := ShareOwn{rapid.SampledFrom([]uint32{0, 1, 2, 3, 1000}).Draw(t, "weight"), rapid.SampledFrom([]uint32{0, 0, 0, 1, 4}).Draw(t, "own limit")}
+	if m.x.SetShare(m.q, name, own); m.x.queues.at(uint32(m.q)).shares == nil {
+		return
+	}
+	if m.own[name] = own; m.shares[name] != nil {
+		m.shares[name].weight, m.shares[name].maxClaimed = own.weight(), own.MaxClaimed
 	}
 }
 
@@ -345,7 +346,10 @@ func (m *sharesModel) Rule(t *rapid.T) {
 			p.share = s.name
 		}
 	}
-	if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil {
+	sh := m.x.queues.at(uint32(m.q)).shares
+	if sh == nil {
+		m.own = map[string]ShareOwn{}
+	} else {
 		m.clock, m.turns = sh.clock, sh.turns
 		for s := range sh.each() {
 			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed}
@@ -457,12 +461,12 @@ func (m *sharesModel) verify(t *rapid.T) {
 
 func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &sharesModel{x: New(), shares: map[string]*modelShare{"": {0, 0, 1, 0}}}
+		m := &sharesModel{x: New(), own: map[string]ShareOwn{}, shares: map[string]*modelShare{"": {0, 0, 1, 0}}}
 		m.q = m.x.AddQueue()
 		m.x.NoteFresh(m.q, true)
 		m.x.Push(Entry{Queue: m.x.AddQueue(), Priority: 1, Seq: 1, Tags: []byte("a/x"), Key: []byte("a")}, 0)
 		t.Repeat(map[string]func(*rapid.T){
-			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Weigh": m.Weigh, "Limit": m.Limit, "Wait": m.Wait, "Rule": m.Rule, "List": m.List, "": m.verify,
+			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Limit": m.Limit, "Wait": m.Wait, "Rule": m.Rule, "List": m.List, "": m.verify,
 		})
 	})
 }

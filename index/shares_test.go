@@ -57,15 +57,13 @@ func TestAShareWithTenPacketsIsThroughInTheFirstTwentyTakes(t *testing.T) {
 func TestPopsGoByWeight(t *testing.T) {
 	x, q, push := sharedOut()
 	weights := map[string]uint32{"a": 1, "b": 2, "c": 7, "d": 100}
-	sh := x.queues.at(uint32(q)).shares
 	for range 3 {
 		for name := range weights {
 			push(name)
 		}
 	}
 	for name, weight := range weights {
-		sh.byName[name].weight = weight
-		x.placeShare(x.queues.at(uint32(q)), sh.byName[name])
+		x.SetShare(q, name, ShareOwn{Weight: weight})
 	}
 	served := map[string]float64{}
 	for i := range 50_000 {
@@ -90,10 +88,7 @@ func TestClaimsGoByWeightWhateverTheNumberOfWorkers(t *testing.T) {
 			push("heavy")
 			push("light")
 		}
-		u := x.queues.at(uint32(q))
-		heavy := u.shares.byName["heavy"]
-		heavy.weight = 10
-		x.placeShare(u, heavy)
+		x.SetShare(q, "heavy", ShareOwn{Weight: 10})
 		served, out := map[string]int{}, []ID{}
 		for range 1100 {
 			if len(out) == workers {
