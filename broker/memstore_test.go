@@ -144,7 +144,7 @@ func (s *memStore) Space() storage.Space {
 func (s *memStore) Control() content.Control { return s.control }
 
 func (s *memStore) Walk(v storage.Visitor) error {
-	return recoverytest.Scans{Queues: s.eachQueue, Uniques: s.Uniques, States: s.eachState, Packets: s.eachPacket, Items: s.Items}.Walk(v, s.control)
+	return recoverytest.Scans{Queues: s.eachQueue, Shares: s.Shares, Uniques: s.Uniques, States: s.eachState, Packets: s.eachPacket, Items: s.Items}.Walk(v, s.control)
 }
 
 func (s *memStore) eachQueue(fn func(content.Queue) error) error {

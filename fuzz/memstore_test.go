@@ -84,7 +84,7 @@ func (s *memStore) Control() content.Control {
 // Walk implements recovery.Source: nothing is ever claimed here.
 func (s *memStore) Walk(v storage.Visitor) error {
 	return recoverytest.Scans{
-		Queues: s.eachQueue, Uniques: s.Uniques, Packets: s.eachPacket, Items: s.Items,
+		Queues: s.eachQueue, Shares: s.Shares, Uniques: s.Uniques, Packets: s.eachPacket, Items: s.Items,
 		States: func(func(*content.Delivery, content.Stored, error) error) error { return nil },
 	}.Walk(v, s.Control())
 }

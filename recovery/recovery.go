@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -47,7 +48,8 @@ type Source interface {
 // Queue is the definition of a queue, with its number in the index.
 type Queue struct {
 	content.Queue
-	Index index.QueueID
+	Index  index.QueueID
+	Shares []*content.Share // what its shares have of their own, in the order of their numbers
 }
 
 // Worker is a consumer that a delivery state names.
@@ -85,6 +87,8 @@ type State struct {
 	// EndedUniques are records of unique pushes to be deleted: of windows that are over, and of
 	// packets and queues that are gone.
 	EndedUniques []content.UniqueID
+	// EndedShares are what shares of queues had that are gone, to be deleted.
+	EndedShares []content.ShareID
 
 	Rests  Rests
 	Marks  content.Marks
@@ -166,7 +170,7 @@ func Restore(src Source, o Options) (*State, error) {
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
 	}
-	err := src.Walk(storage.Visitor{Queue: r.queue, Unique: r.unique, State: r.tried, Item: r.item, Uncounted: true})
+	err := src.Walk(storage.Visitor{Queue: r.queue, Share: r.share, Unique: r.unique, State: r.tried, Item: r.item, Uncounted: true})
 	if err == nil {
 		r.endHash()
 		err = r.scan(src)
@@ -247,17 +251,31 @@ func (r *restorer) queue(q content.Queue) error {
 	ix := r.state.Index.AddQueue()
 	if r.flush.DropsQueue(&q) {
 		r.queues[q.ID] = target{ix, true}
-		r.state.Dropped = append(r.state.Dropped, Queue{content.Queue{ID: q.ID}, ix})
+		r.state.Dropped = append(r.state.Dropped, Queue{Queue: content.Queue{ID: q.ID}, Index: ix})
 		return nil
 	}
 	r.queues[q.ID] = target{ix: ix}
 	keepRest(&r.state.Rests.Queues, q.ID, q.Rest)
 	q.Name, q.Settings = bytes.Clone(q.Name), q.Settings.Clone()
-	r.state.Queues = append(r.state.Queues, Queue{q, ix})
+	r.state.Queues = append(r.state.Queues, Queue{Queue: q, Index: ix})
 	if q.Settings != nil {
 		r.state.Index.KeepDead(ix, q.Settings.RetainDead)
 		r.state.Index.ShareBy(ix, ShareRule(q.Settings.ShareBy)) // now, so each packet comes to its share
 	}
+	return nil
+}
+
+// share reads what a share has of its own. Queues come in the order of their numbers, and so do
+// these.
+func (r *restorer) share(s *content.Share) error {
+	all := r.state.Queues
+	at, there := slices.BinarySearchFunc(all, s.Queue, func(q Queue, id uint32) int { return cmp.Compare(q.ID, id) })
+	if !there {
+		r.state.EndedShares = append(r.state.EndedShares, s.ShareID)
+		return nil
+	}
+	all[at].Shares = append(all[at].Shares, new(*s))
+	r.state.Index.SetShare(all[at].Index, string(s.Name), ShareOwn(s))
 	return nil
 }
 

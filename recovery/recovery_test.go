@@ -32,7 +32,7 @@ type packet struct {
 func (s *source) Control() content.Control { return s.control }
 
 func (s *source) Walk(v storage.Visitor) error {
-	return recoverytest.Scans{Queues: s.eachQueue, Uniques: s.Uniques, States: s.eachState, Packets: s.eachPacket, Items: s.Items}.Walk(v, s.control)
+	return recoverytest.Scans{Queues: s.eachQueue, Shares: s.Shares, Uniques: s.Uniques, States: s.eachState, Packets: s.eachPacket, Items: s.Items}.Walk(v, s.control)
 }
 
 func (s *source) eachQueue(fn func(content.Queue) error) error {

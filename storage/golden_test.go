@@ -165,15 +165,17 @@ func goldenRecords() string {
 	return out.String()
 }
 
-// goldenUnique are what came with unique pushes.
+// goldenUnique are what came with unique pushes, and with shares.
 func goldenUnique() string {
 	u := content.Unique{UniqueID: content.UniqueID{Queue: 7, Identity: 1<<63 + 1}, ID: []byte("order-17"), Until: 0}
 	window := u
 	window.Until = 4_000_000_000_123
 	claim := u
 	claim.UntilClaim = true
-	return fmt.Sprintf("unique-key - %x %016x\nunique packet %x\nunique window %x\nunique claim %x\n",
-		content.AppendUniqueKey(nil, u.UniqueID), content.UniqueHash(u.UniqueID), content.AppendUnique(nil, &u), content.AppendUnique(nil, &window), content.AppendUnique(nil, &claim))
+	share := content.Share{ShareID: content.ShareID{Queue: 7, Number: 300}, Name: []byte("acme"), Weight: 10}
+	return fmt.Sprintf("unique-key - %x %016x\nunique packet %x\nunique window %x\nunique claim %x\nshare-key - %x\nshare weight %x\n",
+		content.AppendUniqueKey(nil, u.UniqueID), content.UniqueHash(u.UniqueID), content.AppendUnique(nil, &u), content.AppendUnique(nil, &window), content.AppendUnique(nil, &claim),
+		content.AppendShareKey(nil, share.ShareID), content.AppendShare(nil, &share))
 }
 
 func TestRecordsOfThisVersionAreWrittenAsEver(t *testing.T) {

@@ -27,6 +27,7 @@ type model struct {
 	queues   map[uint32]string
 	counters map[uint32]content.Counters
 	uniques  map[content.UniqueID]content.Unique
+	shares   map[content.ShareID]content.Share
 	flush    content.Flush
 	marks    content.Marks
 	batches  uint64
@@ -80,6 +81,9 @@ func (m *model) raw() map[string]rawEntry {
 	}
 	for id, u := range m.uniques {
 		put(content.AppendUniqueKey(nil, id), content.AppendUnique(nil, &u), 0)
+	}
+	for id, s := range m.shares {
+		put(content.AppendShareKey(nil, id), content.AppendShare(nil, &s), 0)
 	}
 	if m.flush != (content.Flush{}) {
 		put([]byte(content.FlushKey), content.AppendFlush(nil, m.flush), 0)
@@ -252,7 +256,18 @@ func (d *drawer) queueCall() {
 }
 
 func (d *drawer) otherCall() {
-	switch rapid.IntRange(0, 2).Draw(d.T, "other") {
+	switch rapid.IntRange(0, 3).Draw(d.T, "other") {
+	case 1:
+		id := content.ShareID{Queue: rapid.Uint32Range(1, 2).Draw(d.T, "queue"), Number: rapid.Uint64Range(1, 3).Draw(d.T, "share")}
+		s, there := d.shares[id]
+		if there && rapid.Bool().Draw(d.T, "reset") {
+			d.b.DeleteShare(id)
+			delete(d.shares, id)
+			return
+		}
+		s.ShareID, s.Name, s.Weight = id, fmt.Append(nil, d.number()), rapid.Uint32Range(0, 1000).Draw(d.T, "weight")
+		d.shares[id] = s
+		d.b.PutShare(&s, !there)
 	case 0:
 		d.flush = content.Flush{{Keys: rapid.Uint64Range(0, 1).Draw(d.T, "keys")}}
 		d.b.SetFlush(d.flush)
@@ -550,7 +565,7 @@ func TestStoreDoesWhatTheModelDoes(t *testing.T) {
 		}
 		c := &machine{t: t, dir: t.TempDir(), seen: map[string]bool{}, model: &model{
 			packets: map[content.PacketID]content.Packet{}, states: map[uint64]content.Delivery{}, items: items{}, queues: map[uint32]string{},
-			counters: map[uint32]content.Counters{}, uniques: map[content.UniqueID]content.Unique{}, marks: content.FirstMarks(),
+			counters: map[uint32]content.Counters{}, uniques: map[content.UniqueID]content.Unique{}, shares: map[content.ShareID]content.Share{}, marks: content.FirstMarks(),
 		}}
 		c.o = Options{Window: rapid.SampledFrom([]int64{4 << 10, 64 << 10, 1 << 20}).Draw(r, "window")}
 		c.o.Sync = rapid.SampledFrom([]SyncMode{SyncAlways(), SyncNever(), SyncInterval(time.Millisecond)}).Draw(r, "sync")

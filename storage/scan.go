@@ -79,6 +79,8 @@ type Visitor struct {
 	// push, in the order of their keys, those that are over, too.
 	Queue  func(content.Queue) error
 	Unique func(*content.Unique) error
+	// Share gets what shares have of their own, in the order of their keys.
+	Share func(*content.Share) error
 	// State gets every delivery state, in order of identity; stored says which records there are.
 	// Where the state cannot be read, or there are only its notes, d has beside these its identity
 	// only and damage, which wraps ErrDamaged, says why.
@@ -100,7 +102,7 @@ type Visitor struct {
 	// Uncounted leaves it to the caller to count what is shown, and to hold that against the control
 	// record.
 	Uncounted bool
-	// Wrong, if not nil, gets why the scan of one of the five ended early, and how it differs from
+	// Wrong, if not nil, gets why the scan of one of the six ended early, and how it differs from
 	// the control record. What it returns ends the walk.
 	Wrong func(error) error
 }
@@ -196,5 +198,19 @@ func (n *Snapshot) uniques(v *Visitor) error {
 			return badRecord(id, "", err)
 		}
 		return v.Unique(&u)
+	})
+}
+
+func (n *Snapshot) shares(v *Visitor) error {
+	return n.scan(all(content.SharePrefix), func(key, rec []byte) error {
+		id, err := content.DecodeShareKey(key)
+		if err != nil {
+			return err
+		}
+		s := content.Share{ShareID: id}
+		if err := content.DecodeShare(rec, &s); err != nil {
+			return badRecord(id, "", err)
+		}
+		return v.Share(&s)
 	})
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Scans show a visitor what there is of one kind each, and count nothing.
-type Scans struct{ Queues, Uniques, States, Packets, Items func(*Visitor) error }
+type Scans struct{ Queues, Shares, Uniques, States, Packets, Items func(*Visitor) error }
 
 // Walk shows v what it asks for, in the order of its funcs, and holds each kind that was shown as a
 // whole against the control record: a difference is a *MismatchError.
@@ -27,6 +27,7 @@ func (s Scans) Walk(v Visitor, control content.Tally) error {
 		check func(t, scan content.Tally, unread uint64) error
 	}{
 		{"queue definitions", v.Queue != nil, s.Queues, nil},
+		{"what shares have", v.Share != nil, s.Shares, nil},
 		{"ids of unique pushes", v.Unique != nil || v.Item != nil && !v.Uncounted, s.Uniques, nil}, // both are counted as keys
 		{"delivery states", v.State != nil, s.States, content.Tally.CheckDeliveries},
 		{"packets", v.Packet != nil, s.Packets, checkPackets},
@@ -101,7 +102,7 @@ func (c *count) item(v content.ValueID, h *content.Head, f *content.Field, damag
 // Walk walks through all scans. Where v wants the Whole, a tolerant view notes values that belong
 // to nothing, too.
 func (n *Snapshot) Walk(v Visitor) error {
-	return Scans{n.queues, n.uniques, n.states, n.packets, n.items}.Walk(v, n.control.Tally)
+	return Scans{n.queues, n.shares, n.uniques, n.states, n.packets, n.items}.Walk(v, n.control.Tally)
 }
 
 // Walk walks through a snapshot of now, and counts what it showed for Verify.

@@ -45,6 +45,7 @@ type checker struct {
 	nameBytes    int
 	queue        *Record          // a copy of the one that packets belong to; nil before the first
 	last         content.PacketID // of queue
+	shares       map[string]bool  // of queue
 	head         *Record          // a copy of the last string or hash; nil before the first
 	keyNames     map[string]bool
 	fields       map[string]bool // of head
@@ -76,6 +77,8 @@ func (c *checker) record(r *Record) error {
 		return c.packet(r)
 	case TypeWindow:
 		return c.window(r)
+	case TypeShare:
+		return c.share(r)
 	case TypeField:
 		return c.field(r)
 	case TypeEnd:
@@ -164,7 +167,7 @@ func (c *checker) definition(r *Record) error {
 		return fmt.Errorf("queue %.100q: unknown is not the %d fields of msgpack that unknown_fields says", r.Queue, r.UnknownFields)
 	}
 	r.queue = id
-	c.queue, c.last = new(*r), content.PacketID{}
+	c.queue, c.last, c.shares = new(*r), content.PacketID{}, make(map[string]bool)
 	c.names[name] = r.settings != nil
 	c.nameBytes += len(r.Queue)
 	c.Queues++
@@ -183,7 +186,7 @@ func (r *Record) restIsSound() bool {
 // behindQueue checks that what belongs to a queue follows its record.
 func (c *checker) behindQueue(r *Record) error {
 	if c.queue == nil || c.head != nil {
-		return fmt.Errorf("a %s of queue %.100q: expected the record of the queue before its packets and windows", r.Type, r.Queue)
+		return fmt.Errorf("a %s of queue %.100q: expected the record of the queue before its packets, shares and windows", r.Type, r.Queue)
 	}
 	r.queue = c.queue.queue
 	return nil
@@ -260,6 +263,28 @@ func (c *checker) window(r *Record) error {
 		return fmt.Errorf("a window has the identity %d: expected one between the marks %d and %d", r.Identity, c.marks.LowSeq, c.marks.NextSeq)
 	}
 	return c.behindQueue(r)
+}
+
+// share checks what a share of the last queue has of its own.
+func (c *checker) share(r *Record) error {
+	if err := c.behindQueue(r); err != nil {
+		return err
+	}
+	s, read := r.Share(), content.Share{ShareID: content.ShareID{Queue: r.queue}}
+	switch {
+	case r.Name == nil || len(r.Name) > content.MaxShareName || s.Empty():
+		return fmt.Errorf("a share must have a name of at most %d bytes and something of its own, such as a weight from 2 on", content.MaxShareName)
+	case r.Weight > content.MaxWeight:
+		return fmt.Errorf("the share %.100q has the weight %d: at most %d", r.Name, r.Weight, content.MaxWeight)
+	case c.queue.settings == nil:
+		return fmt.Errorf("the share %.100q is of a queue without settings: no server has that", r.Name)
+	case c.shares[string(r.Name)] || len(c.shares) == content.MaxShares:
+		return fmt.Errorf("the share %.100q is there twice, or is one of more than %d", r.Name, content.MaxShares)
+	case content.DecodeShare(content.AppendShare(nil, s), &read) != nil || read.Rest != s.Rest:
+		return fmt.Errorf("share %.100q: unknown is not the %d fields of msgpack that unknown_fields says", r.Name, r.UnknownFields)
+	}
+	c.shares[string(r.Name)] = true
+	return nil
 }
 
 // key checks a string or a hash.

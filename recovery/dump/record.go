@@ -22,13 +22,14 @@ const (
 	TypeQueue  = "queue"
 	TypePacket = "packet"
 	TypeWindow = "window"
+	TypeShare  = "share"
 	TypeString = "string"
 	TypeHash   = "hash"
 	TypeField  = "field"
 	TypeEnd    = "end"
 )
 
-var types = []string{TypeHeader, TypeQueue, TypePacket, TypeWindow, TypeString, TypeHash, TypeField, TypeEnd}
+var types = []string{TypeHeader, TypeQueue, TypePacket, TypeWindow, TypeShare, TypeString, TypeHash, TypeField, TypeEnd}
 
 // Record is any record of a dump, with the fields of DUMP.md in the order in which they are
 // written. The tag "of" names the types that have the field; it is zero in all others. Numbers are
@@ -50,7 +51,7 @@ type Record struct {
 	ID       ident    `json:"id" msgpack:"id,omitempty" of:"queue packet"` // the number of a queue, the name of a packet
 	Database uint64   `json:"database" msgpack:"database,omitempty" of:"queue string hash"`
 	Hash     data     `json:"hash" msgpack:"hash,omitempty" of:"field end"` // of a field its hash, at the end digits
-	Name     data     `json:"name" msgpack:"name,omitempty" of:"window string hash field"`
+	Name     data     `json:"name" msgpack:"name,omitempty" of:"window share string hash field"`
 	Priority *uint64  `json:"priority" msgpack:"priority,omitempty" of:"packet"`
 	Sequence sequence `json:"sequence" msgpack:"sequence,omitempty" of:"packet"`
 	Identity sequence `json:"identity" msgpack:"identity,omitempty" of:"packet window"` // 0: the sequence
@@ -65,6 +66,7 @@ type Record struct {
 	Attempts   uint64          `json:"attempts" msgpack:"attempts,omitempty" of:"packet"`
 	EnqueuedAt millis          `json:"enqueued_at" msgpack:"enqueued_at,omitempty" of:"packet"`
 	Producer   data            `json:"producer" msgpack:"producer,omitempty" of:"packet"`
+	Weight     uint64          `json:"weight" msgpack:"weight,omitempty" of:"share"`
 	Lease      millis          `json:"lease" msgpack:"lease,omitempty" of:"packet"`
 	Meta       data            `json:"meta" msgpack:"meta,omitempty" of:"packet"`
 	Unique     data            `json:"unique" msgpack:"unique,omitempty" of:"packet"`
@@ -85,8 +87,8 @@ type Record struct {
 
 	Settings      settings          `json:"settings" msgpack:"settings,omitempty" of:"queue"`
 	Counters      *content.Counters `json:"counters" msgpack:"counters,omitempty" of:"queue"`
-	UnknownFields uint64            `json:"unknown_fields" msgpack:"unknown_fields,omitempty" of:"queue"`
-	Unknown       data              `json:"unknown" msgpack:"unknown,omitempty" of:"queue"`
+	UnknownFields uint64            `json:"unknown_fields" msgpack:"unknown_fields,omitempty" of:"queue share"`
+	Unknown       data              `json:"unknown" msgpack:"unknown,omitempty" of:"queue share"`
 
 	settings *content.Settings // Settings as the store has them
 	queue    uint32            // the number of the queue that a packet or window belongs to
@@ -240,6 +242,21 @@ func windowRecord(u *content.Unique) Record {
 // Window is the window of a record of one.
 func (r *Record) Window() *content.Unique {
 	return &content.Unique{UniqueID: content.UniqueID{Queue: r.queue, Identity: uint64(r.Identity)}, ID: r.Name, Until: int64(r.Expires)}
+}
+
+func shareRecord(s *content.Share) Record {
+	return Record{
+		Type: TypeShare, Name: notNil(s.Name), Weight: uint64(s.Weight),
+		UnknownFields: uint64(s.Rest.Fields), Unknown: some([]byte(s.Rest.Bytes)),
+	}
+}
+
+// Share is what the record of a share says, without a number.
+func (r *Record) Share() *content.Share {
+	return &content.Share{
+		ShareID: content.ShareID{Queue: r.queue}, Name: r.Name, Weight: uint32(r.Weight),
+		Rest: content.Rest{Bytes: string(r.Unknown), Fields: int(r.UnknownFields)},
+	}
 }
 
 func headRecord(h *content.Head) Record {

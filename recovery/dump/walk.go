@@ -27,6 +27,7 @@ type dumper struct {
 	span    storage.QueueRange
 	uniques map[content.UniqueID]content.Unique // ids of packets
 	windows map[uint32][]content.Unique         // that are not over, by queue
+	shares  map[uint32][]content.Share          // what those of a queue have of their own
 	states  []state                             // in order of identity
 
 	queue *content.Queue   // whose packets come
@@ -68,7 +69,8 @@ func (d *dumper) prepare(m *content.Marks) error {
 		return err
 	}
 	d.uniques, d.windows = make(map[content.UniqueID]content.Unique), make(map[uint32][]content.Unique)
-	v := storage.Visitor{Queue: d.readQueue, Unique: d.readUnique, Wrong: d.wrong, State: func(s *content.Delivery, _ content.Stored, damage error) error {
+	d.shares = make(map[uint32][]content.Share)
+	v := storage.Visitor{Queue: d.readQueue, Share: d.readShare, Unique: d.readUnique, Wrong: d.wrong, State: func(s *content.Delivery, _ content.Stored, damage error) error {
 		return d.readState(m, s, damage)
 	}}
 	if d.Salvage {
@@ -111,6 +113,12 @@ func (d *dumper) readUnique(u *content.Unique) error {
 	case !u.Expired(d.Now):
 		d.windows[u.Queue] = append(d.windows[u.Queue], content.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
 	}
+	return nil
+}
+
+// readShare reads what a share has of its own.
+func (d *dumper) readShare(s *content.Share) error {
+	d.shares[s.Queue] = append(d.shares[s.Queue], *s)
 	return nil
 }
 
@@ -211,7 +219,7 @@ func (d *dumper) queuesUpTo(id uint32) error {
 	return nil
 }
 
-// putQueue makes the records of a queue and its windows, if it is to be dumped.
+// putQueue makes the records of a queue, its shares and its windows, if it is to be dumped.
 func (d *dumper) putQueue(q *content.Queue) error {
 	if d.queue = q; q.Name == nil {
 		return nil
@@ -224,6 +232,11 @@ func (d *dumper) putQueue(q *content.Queue) error {
 	}
 	if ok, err := d.put(queueRecord(q), storage.FindingQueue, what); !ok || err != nil {
 		return err
+	}
+	for _, s := range d.shares[q.ID] {
+		if _, err := d.put(shareRecord(&s), storage.FindingRecord, s.ShareID); err != nil {
+			return err
+		}
 	}
 	for _, u := range d.windows[q.ID] {
 		if _, err := d.put(windowRecord(&u), storage.FindingRecord, u.UniqueID); err != nil {

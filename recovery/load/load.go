@@ -69,6 +69,7 @@ type loader struct {
 
 	marks content.Marks // of the folder, once the load is done
 	id    uint32        // the number of the queue whose packets come; 0: it has expired
+	share uint64        // the number of the last of its shares
 	key   uint64        // the number of the last string or hash; 0: it was left out, and so are its fields
 	batch *content.Batch
 	spare *content.Batch // the one that is being written
@@ -83,6 +84,8 @@ func (l *loader) record(r *dump.Record) error {
 		return l.begin(r)
 	case dump.TypeQueue:
 		l.putQueue(r.Definition())
+	case dump.TypeShare:
+		l.putShare(r.Share())
 	case dump.TypeWindow:
 		l.putWindow(r.Window())
 	case dump.TypePacket:
@@ -166,7 +169,7 @@ func (l *loader) putQueue(q *content.Queue) {
 		return
 	}
 	l.report.Queues++
-	l.id = q.ID
+	l.id, l.share = q.ID, 0
 	l.batch.PutQueue(*q)
 }
 
@@ -194,6 +197,16 @@ func (l *loader) putWindow(u *content.Unique) {
 	}
 	u.Queue = l.id
 	l.batch.PutUnique(u)
+}
+
+// putShare stores what a share has of its own. Those of a queue get numbers in their order.
+func (l *loader) putShare(s *content.Share) {
+	if l.id == 0 {
+		return
+	}
+	l.share++
+	s.ShareID = content.ShareID{Queue: l.id, Number: l.share}
+	l.batch.PutShare(s, true)
 }
 
 // putHead stores a string or a hash. The dump has no numbers of them: they get the next ones, in

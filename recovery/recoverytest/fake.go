@@ -38,7 +38,7 @@ func (s *Fake) Control() content.Control { return s.Counted }
 // Walk shows what the test wrote down.
 func (s *Fake) Walk(v storage.Visitor) error {
 	return Scans{
-		Queues: s.Queues, Uniques: s.Uniques, Items: s.Items, States: s.Deliveries,
+		Queues: s.Queues, Shares: s.Shares, Uniques: s.Uniques, Items: s.Items, States: s.Deliveries,
 		Packets: func(fn func(content.PacketID, *content.Meta, []byte, error) error) error {
 			return s.records(v.Range, fn)
 		},

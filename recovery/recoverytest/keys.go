@@ -12,13 +12,15 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// Keys are the heads, fields and ids of unique pushes of a store in memory: what Apply brought is
-// what its other methods show. The zero value is empty. Any goroutine may call its methods.
+// Keys are the heads, fields, ids of unique pushes and records of shares of a store in memory: what
+// Apply brought is what its other methods show. The zero value is empty. Any goroutine may call its
+// methods.
 type Keys struct {
 	mu      sync.Mutex // guards what follows
 	heads   map[uint64]content.Head
 	fields  map[content.ValueID]content.Field
 	uniques map[content.UniqueID]content.Unique
+	shares  map[content.ShareID]content.Share
 	flush   content.Flush
 }
 
@@ -29,7 +31,7 @@ func (k *Keys) Apply(b *content.Batch) {
 	defer k.mu.Unlock()
 	if k.heads == nil {
 		k.heads, k.fields = map[uint64]content.Head{}, map[content.ValueID]content.Field{}
-		k.uniques = map[content.UniqueID]content.Unique{}
+		k.uniques, k.shares = map[content.UniqueID]content.Unique{}, map[content.ShareID]content.Share{}
 	}
 	b.Each(func(op content.Op) {
 		h, f := op.Head, op.Field
@@ -65,6 +67,14 @@ func (k *Keys) Apply(b *content.Batch) {
 				panic(fmt.Sprintf("%v: the batch deletes what the store does not have", op.Unique.UniqueID))
 			}
 			delete(k.uniques, op.Unique.UniqueID)
+		case content.OpPutShare:
+			op.Share.Name = bytes.Clone(op.Share.Name)
+			k.shares[op.Share.ShareID] = op.Share
+		case content.OpDeleteShare:
+			if _, there := k.shares[op.Share.ShareID]; !there {
+				panic(fmt.Sprintf("%v: the batch deletes what the store does not have", op.Share.ShareID))
+			}
+			delete(k.shares, op.Share.ShareID)
 		case content.OpSetFlush:
 			k.flush = op.Flush
 		}
@@ -109,6 +119,15 @@ func (k *Keys) Uniques(fn func(*content.Unique) error) error {
 	defer k.mu.Unlock()
 	return each(slices.SortedFunc(maps.Values(k.uniques), func(a, b content.Unique) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Identity, b.Identity))
+	}), fn)
+}
+
+// Shares shows what shares have of their own as the store and a snapshot do.
+func (k *Keys) Shares(fn func(*content.Share) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return each(slices.SortedFunc(maps.Values(k.shares), func(a, b content.Share) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Number, b.Number))
 	}), fn)
 }
 

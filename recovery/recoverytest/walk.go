@@ -8,6 +8,7 @@ import (
 // Scans show what a store in memory holds, one kind each.
 type Scans struct {
 	Queues  func(fn func(content.Queue) error) error
+	Shares  func(fn func(*content.Share) error) error
 	Uniques func(fn func(*content.Unique) error) error
 	States  func(fn func(d *content.Delivery, stored content.Stored, damage error) error) error
 	Packets func(fn func(id content.PacketID, m *content.Meta, rec []byte, damage error) error) error
@@ -19,6 +20,7 @@ func (s Scans) Walk(v storage.Visitor, control content.Control) error {
 	v.Uncounted = v.Uncounted || control.Epoch == 0
 	return storage.Scans{
 		Queues:  func(v *storage.Visitor) error { return s.Queues(v.Queue) },
+		Shares:  func(v *storage.Visitor) error { return s.Shares(v.Share) },
 		Uniques: func(v *storage.Visitor) error { return s.Uniques(v.Unique) },
 		States:  func(v *storage.Visitor) error { return s.States(v.State) },
 		Packets: func(v *storage.Visitor) error { return s.Packets(v.Packet) },

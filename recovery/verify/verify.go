@@ -40,7 +40,7 @@ type Report struct {
 	Expired  int64        // still on disk
 	Bytes    int64        // keys and payloads of the packets that have not expired
 	Keys     int64        // strings and hashes that have not expired
-	LeftOver int64        // packets, delivery states, strings, hashes and fields that nobody can reach: a server deletes them
+	LeftOver int64        // packets, delivery states, shares, strings, hashes and fields that nobody can reach: a server deletes them
 	Took     time.Duration
 }
 
@@ -166,7 +166,7 @@ func (v *verifier) tell(ctx context.Context, step string, done *int64, total uin
 
 // checkQueues reads the queue definitions, and the delivery states.
 func (v *verifier) checkQueues(ctx context.Context) error {
-	return v.walk(storage.Visitor{State: v.delivery(ctx), Queue: func(q content.Queue) error {
+	return v.walk(storage.Visitor{State: v.delivery(ctx), Share: v.share, Queue: func(q content.Queue) error {
 		if next := v.control.NextQueue; q.ID >= next {
 			v.report.Add(storage.FindingQueue, storage.QueueKey(q.ID), "its number is not below %d, the number of the next new queue", next)
 		}
@@ -182,4 +182,13 @@ func (v *verifier) checkQueues(ctx context.Context) error {
 		v.report.Queues = append(v.report.Queues, count)
 		return ctx.Err()
 	}})
+}
+
+// share looks whether somebody can reach what a share has of its own.
+func (v *verifier) share(s *content.Share) error {
+	at, there := slices.BinarySearchFunc(v.report.Queues, s.Queue, func(q QueueCount, id uint32) int { return cmp.Compare(q.ID, id) })
+	if !there || v.report.Queues[at].dropped {
+		v.report.LeftOver++
+	}
+	return nil
 }

@@ -21,6 +21,8 @@ const (
 	OpPutCounters
 	OpPutUnique
 	OpDeleteUnique
+	OpPutShare
+	OpDeleteShare
 )
 
 // Op is one operation of a batch as Each shows it.
@@ -35,6 +37,7 @@ type Op struct {
 	Old     Mark     // of what is done to heads and fields: what was in the store before the batch
 	Flush   Flush    // of OpSetFlush
 	Unique  Unique   // of OpPutUnique; only its UniqueID of OpDeleteUnique
+	Share   Share    // of OpPutShare; only its ShareID of OpDeleteShare
 
 	Delivery Delivery // of OpPutDelivery
 	Note     NoteID   // of OpPutNote, whose text is Record; only its Identity of OpDeleteDelivery
@@ -65,6 +68,16 @@ func (b *Batch) Each(fn func(Op)) {
 			op := Op{Kind: OpDeleteUnique}
 			if op.Unique.UniqueID, _ = DecodeUniqueKey(key); e.puts() && DecodeUnique(e.value(), &op.Unique) == nil {
 				op.Kind = OpPutUnique
+			}
+			fn(op)
+		case SharePrefix[:2]:
+			op := Op{Kind: OpDeleteShare}
+			id, err := DecodeShareKey(key)
+			if op.Share.ShareID = id; err != nil {
+				continue // the flush record
+			}
+			if e.puts() && DecodeShare(e.value(), &op.Share) == nil {
+				op.Kind = OpPutShare
 			}
 			fn(op)
 		}

@@ -7,7 +7,7 @@
 //	record.go      the bytes of a packet's record; msgpack.go: how all records are written and read;
 //	               rest.go: fields of later versions
 //	keys.go        the keys of everything
-//	queue.go       queue definitions; settings.go: the table of what a queue can be told; order.go:
+//	queue.go       queue definitions; share.go: what one share of a queue has; settings.go: the table of what a queue can be told; order.go:
 //	               the order of the values of a tag; counters.go: what a queue has done
 //	delivery.go    Delivery and notes: what was tried with a packet
 //	item.go        Head, Field: strings and hashes; hash.go: payloads by their hash

@@ -19,6 +19,7 @@ import (
 //	" c" identity u64                               a delivery state
 //	" c" identity u64 | kind u8                     a note that goes with it
 //	" u" queue u32 | identity u64                   the id of a unique push
+//	" ms" queue u32 | number u64                    what a share of the queue has of its own
 //	" m" "control"                                  the control record
 //	" m" "flush"                                    what is dropped as a whole
 const (
@@ -30,6 +31,7 @@ const (
 	ValuePrefix   = " v"
 	StatePrefix   = " c" // also of notes
 	UniquePrefix  = " u"
+	SharePrefix   = " ms" // below " m", so that programs which do not know it pass it over
 	ControlKey    = " mcontrol"
 	FlushKey      = " mflush"
 
@@ -42,6 +44,7 @@ const (
 	StateKeyLen   = 10
 	noteKeyLen    = 11
 	uniqueKeyLen  = 14
+	shareKeyLen   = 15
 )
 
 // Each Append appends a key to dst. Each Decode reads one, and its error is an *Unreadable if it is
@@ -189,6 +192,9 @@ func DescribeKey(key []byte) string {
 		return id.String()
 	}
 	if id, err := DecodeUniqueKey(key); err == nil {
+		return id.String()
+	}
+	if id, err := DecodeShareKey(key); err == nil {
 		return id.String()
 	}
 	if slices.Contains([]string{ControlKey, FlushKey}, string(key)) {

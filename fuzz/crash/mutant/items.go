@@ -19,6 +19,10 @@ func copyItem(b *content.Batch, op *content.Op) {
 		b.PutField(&op.Field, op.Old)
 	case content.OpDeleteField:
 		b.DeleteField(op.Field.Hash, op.Field.ID, op.Old)
+	case content.OpPutShare:
+		b.PutShare(&op.Share, false)
+	case content.OpDeleteShare:
+		b.DeleteShare(op.Share.ShareID)
 	case content.OpPutUnique:
 		b.PutUnique(&op.Unique)
 	case content.OpDeleteUnique:

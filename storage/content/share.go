@@ -1,0 +1,91 @@
+package content
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// ShareID names what one share of a queue has of its own: by the queue, and by a number, of which
+// the records of a queue have different ones.
+type ShareID struct {
+	Queue  uint32
+	Number uint64
+}
+
+// String names the record as every error and finding does.
+func (id ShareID) String() string { return fmt.Sprintf("share %d/%d", id.Queue, id.Number) }
+
+// Share is what one share of a queue has of its own: Settings.ShareBy.
+type Share struct {
+	ShareID
+	Name   []byte // up to MaxShareName bytes; empty: the share of the packets without one
+	Weight uint32 // 0: not set, which is 1
+
+	Rest Rest
+}
+
+const (
+	// MaxShareName is how long the name of a share may be, in bytes.
+	MaxShareName = 255
+	// MaxWeight bounds the weight of a share.
+	MaxWeight = 1000
+	// MaxShares bounds the shares of a queue that have something of their own.
+	MaxShares = 10_000
+)
+
+// Empty says that nothing is set, so that there is nothing to keep.
+func (s *Share) Empty() bool { return s.Weight <= 1 && s.Rest.Fields == 0 }
+
+// PutShare writes a record. New says that neither the store nor the batch has its key.
+func (b *Batch) PutShare(s *Share, isNew bool) {
+	var key [MaxKey]byte
+	b.scratch = AppendShare(b.scratch[:0], s)
+	b.putKey(AppendShareKey(key[:0], s.ShareID), known{stored: !isNew, unsure: true}, b.scratch, 0)
+}
+
+// DeleteShare deletes a record. Of one that is new in the batch nothing is left to write.
+func (b *Batch) DeleteShare(id ShareID) {
+	var key [MaxKey]byte
+	b.deleteKey(AppendShareKey(key[:0], id), known{stored: true})
+}
+
+// AppendShareKey appends the key of what a share has of its own.
+func AppendShareKey(dst []byte, id ShareID) []byte {
+	dst = binary.BigEndian.AppendUint32(append(dst, SharePrefix...), id.Queue)
+	return binary.BigEndian.AppendUint64(dst, id.Number)
+}
+
+// DecodeShareKey reads the key of what a share has of its own.
+func DecodeShareKey(key []byte) (ShareID, error) {
+	if len(key) != shareKeyLen || string(key[:len(SharePrefix)]) != SharePrefix {
+		return ShareID{}, badKey(key, "what a share has of its own")
+	}
+	return ShareID{binary.BigEndian.Uint32(key[3:]), binary.BigEndian.Uint64(key[7:])}, nil
+}
+
+// AppendShare appends the record of s to dst.
+func AppendShare(dst []byte, s *Share) []byte {
+	w := newWriter(dst)
+	w.bin(1, s.Name)
+	w.uint(2, uint64(s.Weight))
+	w.rest(s.Rest)
+	return w.end()
+}
+
+// DecodeShare reads a record into s. Nothing of it aliases rec. The error wraps ErrRecord.
+func DecodeShare(rec []byte, s *Share) error {
+	r := reader{b: rec}
+	for r.next() {
+		switch r.field {
+		case 1:
+			s.Name = bytes.Clone(r.bin())
+		case 2:
+			s.Weight = r.uint32()
+		default:
+			r.keep(&s.Rest)
+		}
+	}
+	r.check(len(s.Name) <= MaxShareName)
+	return r.err()
+}
