@@ -14,6 +14,7 @@
 //	state.go     what the machine holds: queues, connections, classes of those in line
 //	cursor.go    where looks in slices go on
 //	tx.go        Tx: the right to make calls; Atomic: calls that belong together
+//	own.go       what shares of a queue have of their own
 //	tags.go      which tags and shares a queue takes
 //	role.go      who is the only producer or consumer of a queue
 //	watch.go     who wants to know of changes
@@ -47,6 +48,7 @@
 //
 //	names.go     names, whatever has them: type, expiry, scans
 //	setup.go     a queue gets settings of its own, or is closed
+//	shares.go    one share of a queue gets a weight of its own
 //	pop.go       packets go
 //	push.go      a packet comes, unless it is there already
 //	load.go      a packet comes as it was elsewhere
@@ -84,7 +86,7 @@
 //	hashes     HashLen, Field, CanSetField, SetField, DeleteField, Fields, NextField, ScanFields
 //	names      Type, Delete, Drop, Rename, Expiry, SetExpiry, Scan, NameCount (names.go), Flush
 //	settings   Settings, HasOwnSettings, SetSettings, Pause, Unsorted, Close (setup.go),
-//	           SetDefaults (defaults.go)
+//	           Share, SetShare (shares.go), SetDefaults (defaults.go)
 //	to look    Peek, List, Show, PrepareIDs, QueueStats, QueueCounts, Unfinished, Oldest, Consumers,
 //	           Producers (inspect.go), Survey, Figures (survey.go), CheckFilter (filter.go)
 //	to be told Watch, WatchBroken, Unwatch (watch.go), Tail, Operator (event.go)

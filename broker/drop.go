@@ -3,6 +3,7 @@ package broker
 import (
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/index/keyspace"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // A queue of many packets is dropped with one record: its definition says so from then on. The
@@ -62,6 +63,7 @@ func (m *Machine) retire(q *queue) {
 	m.forgetConsumers(q)
 	m.forgetProducers(q)
 	m.garbage = append(m.garbage, q)
+	m.forgetShares(q)
 }
 
 // replaceQueue drops the queue and returns a new one of its name, with its settings. The caller
@@ -109,6 +111,7 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 func (m *Machine) release(q *queue) {
 	m.forgetConsumers(q)
 	m.forgetProducers(q)
+	m.forgetShares(q)
 	if m.ix.DropQueue(q.ix) != nil {
 		return
 	}
@@ -117,6 +120,16 @@ func (m *Machine) release(q *queue) {
 	}
 	delete(m.rests.Queues, q.id) // which is given again
 	m.queues.free(q)
+}
+
+// forgetShares has Work delete what the shares of a queue that ends have of their own.
+func (m *Machine) forgetShares(q *queue) {
+	ids := make([]content.ShareID, 0, len(q.shares.all))
+	for _, s := range q.shares.all {
+		ids = append(ids, s.ShareID)
+	}
+	q.shares = shares{}
+	m.discardShares(ids)
 }
 
 // evictDue drops the empty queues that are too many, or have been empty for long. It is a

@@ -130,6 +130,9 @@ func (tx *Tx) Everything() string {
 			continue
 		}
 		fmt.Fprintf(&out, "%d %q %v %p %v %d %d\n", q.id, q.entry.Name(), q.dropped, q.settings, q.counters, q.expiry(), len(q.consumers))
+		for _, s := range q.shares.all {
+			fmt.Fprintf(&out, "  %+v\n", *s)
+		}
 		for r := range q.roles {
 			if k := q.roles[r]; k != nil {
 				fmt.Fprintf(&out, "  %v %s\n", role(r), k.name)

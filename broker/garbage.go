@@ -84,8 +84,16 @@ func (m *Machine) loadGarbage(state *recovery.State) {
 		}
 		return false
 	})
+	m.discardShares(state.EndedShares)
 	discard(m, state.EndedUniques, func(m *Machine, id content.UniqueID) (more bool) {
 		m.open.ops.DeleteUnique(id)
+		return false
+	})
+}
+
+func (m *Machine) discardShares(ids []content.ShareID) {
+	discard(m, ids, func(m *Machine, id content.ShareID) (more bool) {
+		m.open.ops.DeleteShare(id)
 		return false
 	})
 }

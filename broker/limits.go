@@ -52,6 +52,10 @@ const (
 
 	// MaxShareName is how long the name of a share may be, in bytes.
 	MaxShareName = index.MaxShareName
+	// MaxWeight bounds the weight of a share, and MaxShares the shares of a queue that have something
+	// of their own: some 3 MB.
+	MaxWeight = content.MaxWeight
+	MaxShares = content.MaxShares
 	// MaxShareLanes bounds the shares of a queue, each with its sets of tags: some 200 MB.
 	MaxShareLanes = index.MaxShareLanes
 

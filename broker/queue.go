@@ -15,6 +15,9 @@ func (m *Machine) loadQueues(restored []recovery.Queue) {
 	for _, r := range restored {
 		q := &queue{id: r.ID, ix: r.Index, defined: true, counters: r.Counters, own: r.Settings}
 		m.queues.add(q)
+		for _, s := range r.Shares {
+			q.shares.put(s)
+		}
 		m.setName(q, m.names.Make(r.Database, r.Name))
 		if m.refreshName(q); q.entry.Kind() == keyspace.Queue {
 			m.names.SetExpiry(q.entry, r.Expiry)

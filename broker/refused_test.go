@@ -144,9 +144,12 @@ var refusedVerbs = map[string]func(m *refusal) error{
 	"cancel":   func(m *refusal) error { _, err := m.tx.Cancel(m.name(), m.ids()); return err },
 	"settings": func(m *refusal) error { return m.tx.SetSettings(m.name(), m.settings()) },
 	"pause":    func(m *refusal) error { return m.tx.Pause(m.name(), false, startTime+1<<40) },
-	"close":    func(m *refusal) error { _, err := m.tx.Close(m.name()); return err },
-	"delete":   func(m *refusal) error { _, err := m.tx.Delete(m.name()); return err },
-	"rename":   func(m *refusal) error { _, err := m.tx.Rename(m.name(), m.name()); return err },
+	"share": func(m *refusal) error {
+		return m.tx.SetShare(m.name(), broker.Share{Name: m.value(), Weight: rapid.Uint32Range(0, 3).Draw(m.t, "weight")})
+	},
+	"close":  func(m *refusal) error { _, err := m.tx.Close(m.name()); return err },
+	"delete": func(m *refusal) error { _, err := m.tx.Delete(m.name()); return err },
+	"rename": func(m *refusal) error { _, err := m.tx.Rename(m.name(), m.name()); return err },
 	"expire": func(m *refusal) error {
 		_, err := m.tx.SetExpiry(m.name(), startTime+rapid.SampledFrom([]int64{-1, 1 << 40}).Draw(m.t, "at"))
 		return err

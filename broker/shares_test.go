@@ -250,7 +250,8 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 		defer func() { _ = w.b.Close() }()
 		by := "key"
 		w.shareBy(by)
-		ready, claimed := map[string][]broker.ID{}, map[string][]job{}
+		ready, claimed, weights := map[string][]broker.ID{}, map[string][]job{}, map[string]int{"a": 1, "b": 1, "c": 1}
+		held := func(name string) int { return len(claimed[name]) / weights[name] }
 		var most, ofShare int64 // max-claimed and share-max-claimed; 0: no limit
 		room := func(limit int64, claims int) int {
 			if limit == 0 {
@@ -277,8 +278,8 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 				}
 				for _, j := range got {
 					for other, ids := range ready {
-						if len(ids) > 0 && room(ofShare, len(claimed[other])) > 0 && len(claimed[other]) < len(claimed[j.payload]) {
-							t.Fatalf("a packet of %s was claimed, which holds %d, and %s waits with %d", j.payload, len(claimed[j.payload]), other, len(claimed[other]))
+						if len(ids) > 0 && room(ofShare, len(claimed[other])) > 0 && held(other) < held(j.payload) {
+							t.Fatalf("a packet of %s was claimed, which holds %d turns, and %s waits with %d", j.payload, held(j.payload), other, held(other))
 						}
 					}
 					if len(ready[j.payload]) == 0 || ready[j.payload][0] != j.ID {
@@ -303,6 +304,13 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 				w.nacked(j, broker.Nack{Uncounted: true}, broker.Ready)
 				ready[name] = append(ready[name], j.ID)
 				slices.Sort(ready[name])
+			},
+			"weigh": func(t *rapid.T) {
+				name, weight := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant"), rapid.IntRange(1, 4).Draw(t, "weight")
+				weights[name] = weight
+				w.do(func(tx *broker.Tx) error {
+					return tx.SetShare([]byte("q"), broker.Share{Name: []byte(name), Weight: uint32(weight)})
+				})
 			},
 			"set": func(t *rapid.T) {
 				by = rapid.SampledFrom([]string{"key", "tag:tenant"}).Draw(t, "by")
@@ -574,4 +582,104 @@ func TestAQueueThatDropsKeepsTheOrderOfItsShares(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// weigh gives a share of a queue a weight of its own; 0 takes it away.
+func (w *work) weigh(queue, name string, weight uint32) {
+	w.t.Helper()
+	w.do(func(tx *broker.Tx) error {
+		return tx.SetShare([]byte(queue), broker.Share{Name: []byte(name), Weight: weight})
+	})
+}
+
+// weightOf asks for the weight that a share has of its own.
+func (w *work) weightOf(queue, name string) (weight uint32) {
+	w.t.Helper()
+	w.do(func(tx *broker.Tx) error {
+		s, err := tx.Share([]byte(queue), []byte(name))
+		weight = s.Weight
+		return err
+	})
+	return weight
+}
+
+// records is how many records of shares the store has.
+func (w *work) records() (n int) {
+	w.t.Helper()
+	for w.b.round() {
+	}
+	w.barrier()
+	err := w.store.Shares(func(*content.Share) error { n++; return nil })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+func TestAWeightGoesWithItsQueue(t *testing.T) {
+	w := newWork(t)
+	w.weigh("q", "a", 10) // which makes the queue, before it has share-by
+	w.weigh("q", "b", 3)
+	w.weigh("q", "b", 1)
+	w.weigh("other", "a", 5)
+	rename := func(from, to string) {
+		w.do(func(tx *broker.Tx) error { _, err := tx.Rename([]byte(from), []byte(to)); return err })
+	}
+	rename("q", "p")
+	w.restart()
+	if a, b, old, n := w.weightOf("p", "a"), w.weightOf("p", "b"), w.weightOf("q", "a"), w.records(); a != 10 || b != 0 || old != 0 || n != 2 {
+		t.Errorf("after a start the weights are %d, %d and %d, of %d records", a, b, old, n)
+	}
+	rename("p", "q")
+	w.shareBy("key")
+	for range 20 {
+		w.tenant("b")
+		w.tenant("a")
+	}
+	if got := strings.Join(w.tenants(12, nil), ""); strings.Count(got, "a") != 10 && strings.Count(got, "a") != 11 {
+		t.Errorf("a has 10 turns where b has one, and 12 claims are of %s", got)
+	}
+	rename("q", "other") // whose record goes
+	if a, n := w.weightOf("other", "a"), w.records(); a != 10 || n != 1 {
+		t.Errorf("under its new name the weight is %d, and there are %d records", a, n)
+	}
+	for range 300 {
+		w.add(broker.PushRequest{Queue: []byte("other"), Payload: []byte("x")})
+	}
+	for what, gone := range map[string]func(tx *broker.Tx) error{
+		"deleted":   func(tx *broker.Tx) error { _, err := tx.Delete([]byte("other")); return err },
+		"flushed":   func(tx *broker.Tx) error { return tx.Flush(false) },
+		"forgotten": func(tx *broker.Tx) error { return tx.SetShare([]byte("other"), broker.Share{Name: []byte("a")}) },
+	} {
+		w.weigh("other", "a", 2)
+		w.do(gone)
+		if weight, n := w.weightOf("other", "a"), w.records(); weight != 0 || n != 0 {
+			t.Errorf("when it was %s the weight is %d, and %d records are left", what, weight, n)
+		}
+	}
+}
+
+func TestAQueueKeepsSoManyWeights(t *testing.T) {
+	w := newWork(t)
+	for i := range broker.MaxShares {
+		w.weigh("q", fmt.Sprint(i), 2)
+	}
+	set := func(name string) error {
+		return w.b.Do(func(tx *broker.Tx) error {
+			return tx.SetShare([]byte("q"), broker.Share{Name: []byte(name), Weight: 2})
+		})
+	}
+	if err := set("more"); err == nil {
+		t.Error("one more than the limit was taken")
+	}
+	if err := set("7"); err != nil {
+		t.Errorf("one that is known was refused: %v", err)
+	}
+	w.weigh("q", "7", 0)
+	if err := set("more"); err != nil {
+		t.Errorf("after a reset: %v", err)
+	}
+	if err := set(strings.Repeat("x", broker.MaxShareName+1)); !errors.Is(err, broker.ErrTooLarge) {
+		t.Errorf("a long name gives %v", err)
+	}
 }

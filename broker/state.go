@@ -188,6 +188,7 @@ type queue struct {
 	flushes    uint32          // that its database had had when it was made
 
 	own       *Settings        // its own settings; nil: none, and the queue ends when it is empty
+	shares    shares           // what those have of their own; then the queue has settings, too
 	settings  *Settings        // in force, see defaults.go; nil: DefaultSettings
 	orders    map[string]order // of the settings in force, see tags.go
 	counters  Counters
@@ -202,6 +203,15 @@ type queue struct {
 	// producersFull is when they are pruned next though there are fewer, because MaxProducers is
 	// reached, in Unix milliseconds.
 	producersFull int64
+}
+
+// Share is what one share of a queue has of its own. Its number is the broker's.
+type Share = content.Share
+
+// shares is what the shares of a queue have of their own.
+type shares struct {
+	byName map[string]*Share
+	all    []*Share // in the order of their numbers
 }
 
 // waiters is who waits for a name. There is one while somebody does.

@@ -262,6 +262,8 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 		if s := r.Definition().Settings; s != nil && !t.held {
 			l.settings(ctx, s)
 		}
+	case r.Type == dump.TypeShare && !t.held:
+		l.do(ctx, "QSHARE", t.name, []byte(r.Name), "WEIGHT", max(1, r.Weight))
 	case r.Type == dump.TypeWindow:
 		if u := r.Window(); !u.Expired(l.now) {
 			l.do(ctx, "QLOAD", t.name, "", "EXPIRES", 1, "UNIQUE", u.ID, "WINDOW", u.Until)

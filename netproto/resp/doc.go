@@ -50,7 +50,7 @@
 //
 //	filter.go         options that choose packets by their tags
 //	option.go         all others
-//	setting.go        settings of queues: QSET, QPAUSE, QGET
+//	setting.go        settings of queues and of their shares: QSET, QPAUSE, QSHARE, QGET
 //	push.go           QPUSH, QMPUSH
 //	load.go           one packet as another server had it: QLOAD
 //	claim.go          those that take, and end claims: QPOP, QCLAIM, QACK, QNACK, QEXTEND, QPROGRESS

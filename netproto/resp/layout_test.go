@@ -17,6 +17,7 @@ var places = map[string]string{
 	"qconsumers": "2 1 1 1",
 	"qcancel":    "-3 1 1 1",
 	"qproducers": "2 1 1 1",
+	"qshare":     "-3 1 1 1",
 	"qdel":       "-3 1 1 1",
 	"qdrop":      "2 1 1 1",
 	"qextend":    "5 1 1 1",

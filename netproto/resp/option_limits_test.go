@@ -85,6 +85,7 @@ var optionLimits = []struct {
 	{request: "QHARVEST q", word: "CONSUMER", low: 1, high: broker.MaxConsumer, text: true},
 	{request: "QREDRIVE q", word: "COUNT", low: 1, high: broker.MaxCount},
 	{request: "QREDRIVE q DRYRUN", word: "TO", high: wire.MaxArg, text: true},
+	{request: "QSHARE q s", word: "WEIGHT", low: 1, high: broker.MaxWeight},
 	{request: "QUEUES", word: "MATCH", high: glob.MaxLength, text: true},
 }
 

@@ -27,7 +27,7 @@ look: get mget strlen getrange substr exists touch type ttl pttl expiretime pexp
 look: keys scan dbsize queues watch subscribe psubscribe pubsub|channels pubsub|numsub
 look: qpeek qlist qshow qget qlen qstat qconsumers qproducers
 manage: lset del unlink rename renamenx expire pexpire expireat pexpireat persist
-manage: qdel qcancel qmove qprio qrun qpurge qharvest qredrive qset qpause qclose qdrop
+manage: qdel qcancel qmove qprio qrun qpurge qharvest qredrive qset qshare qpause qclose qdrop
 operate: config|resetstat client|kill client|unblock flushall flushdb acl|users acl|list
 `
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // maxQueueName is the longest name of a queue, in bytes.
@@ -206,6 +207,25 @@ func qpause(s *session, tx *broker.Tx, args [][]byte) error {
 		refuse("ERR UNTIL: expected it behind the queue or IN, with the moment at which the pause ends")
 	}
 	return s.done(tx.Pause(args[1], in, numberArg("UNTIL", rest[1], 0, broker.MaxMoment)))
+}
+
+func qshare(s *session, tx *broker.Tx, args [][]byte) error {
+	if len(args) == 3 {
+		refuse("ERR WEIGHT, RESET: expected one of the two")
+	}
+	weight, reset := int64(0), false
+	parseOptions(args[3:], option{&words.WEIGHT, &weight}, option{&words.RESET, &reset})
+	share, err := tx.Share(args[1], args[2])
+	if err != nil {
+		return err
+	}
+	if reset {
+		share = broker.Share{Name: args[2]}
+	}
+	if weight > 0 {
+		share.Weight = uint32(weight)
+	}
+	return s.done(tx.SetShare(args[1], share))
 }
 
 func qget(s *session, tx *broker.Tx, args [][]byte) error {

@@ -100,3 +100,31 @@ func TestWhoWaitsForAShareIsToldThatTheQueueHasNoneAnyMore(t *testing.T) {
 	c.ask("QPUSH later x KEY b", bulkReply("2"))
 	third.want("-ERR queue has no shares: set its share-by first\r\n")
 }
+
+func TestQSHARESetsAndForgetsAWeight(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSHARE q large WEIGHT 3", "+OK\r\n")
+	if got := c.pairs("QGET", "q"); got["own"] != "yes" {
+		t.Errorf("the queue has the settings %v, want some of its own", got)
+	}
+	c.ask("QSET q share-by key", "+OK\r\n")
+	for i := range 10 {
+		c.ask("QPUSH q large KEY large", bulkReply(fmt.Sprint(2*i+1)))
+		c.ask("QPUSH q small KEY small", bulkReply(fmt.Sprint(2*i+2)))
+	}
+	if got := c.tenants("COUNT 8"); strings.Count(got, "large") != 6 {
+		t.Errorf("with the weights 3 and 1 a claim of 8 took %s", got)
+	}
+	c.ask("QSHARE q large RESET", "+OK\r\n")
+	if got := c.tenants("COUNT 4"); strings.Count(got, "small") != 4 {
+		t.Errorf("with equal weights, after 6 and 2 claims, one of 4 took %s", got)
+	}
+	c.ask("QSHARE none a RESET", "+OK\r\n")
+	c.ask("QGET none", noQueueReply)
+	c.ask("SET text x", "+OK\r\n")
+	c.ask("QSHARE text a WEIGHT 2", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
+	c.ask("QSHARE q a", "-ERR WEIGHT, RESET: expected one of the two\r\n")
+	if got := c.line("QSHARE", "q", strings.Repeat("x", 256), "WEIGHT", "2"); !strings.HasPrefix(got, "-ERR") && !strings.HasPrefix(got, "-too large") {
+		t.Errorf("a long name gives %s", got)
+	}
+}

@@ -30,6 +30,7 @@ func workCommands() []command {
 		{name: "qredrive", flags: write | flagSlices, right: access.Manage, asks: asksTo("to"), run: qredrive, form: redriveForm},
 		{name: "qset", flags: write | flagCostly | flagAdds, right: access.Manage, asks: asksTo("dead-letter"), run: qset},
 		{name: "qpause", flags: write | flagCostly | flagAdds, right: access.Manage, run: qpause},
+		{name: "qshare", flags: write | flagCostly | flagAdds, right: access.Manage, run: qshare},
 		{name: "qget", flags: read | flagFast, run: qget},
 		{name: "qclose", flags: write | flagCostly | flagAdds | flagFast, right: access.Manage, run: qclose},
 		{name: "qdrop", flags: write, right: access.Manage, run: qdrop},

@@ -127,6 +127,7 @@ var Commands = []Group{
 		{"QREDRIVE", "queue id | queue", "how many dead packets are ready again", "with no attempts; of a `dead-letter` queue the packets return to their origins. One whose origin is gone stays; an error if only such are left"},
 		{"QSET", "queue name value [name value]…", "OK", "all or none; makes the queue"},
 		{"QPAUSE", "queue [IN] UNTIL unix-ms", "OK", "sets `pause-out`, with IN `pause-in`, until then; a moment that is past ends the pause. QSET pauses without an end. The queue has settings of its own then, as by QSET, and keeps them when the pause ends"},
+		{"QSHARE", "queue share", "OK", "what one share of the queue has of its own: below. The share need not exist. Makes the queue; it has settings of its own then, as by QSET"},
 		{"QGET", "queue", "a map of settings", "those in force"},
 		{"QCLOSE", "queue", "1, or 0 if it was closed before", "for ever: nothing is pushed any more; makes the queue"},
 		{"QDROP", "queue", "OK", "deletes its packets and settings"},

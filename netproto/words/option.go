@@ -98,6 +98,8 @@ var (
 	OLDER       = Option{Word: "OLDER", Values: "ms", High: maxTime}
 	TO          = Option{Word: "TO", Values: "other", High: maxArg}
 	DRYRUN      = Option{Word: "DRYRUN"}
+	WEIGHT      = Option{Word: "WEIGHT", Values: "n", Low: 1, High: 1000}
+	RESET       = Option{Word: "RESET"}
 	QUEUESMATCH = Option{Word: "MATCH", Values: "pattern", High: 1024}
 )
 
@@ -116,6 +118,7 @@ var options = map[string][]*Option{
 	"QHARVEST": {&OLDER, &CONSUMER, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QREDRIVE": {&COUNT, &TO, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QRUN":     {&DELAY, &AT},
+	"QSHARE":   {&WEIGHT, &RESET},
 	"QUEUES":   {&QUEUESMATCH},
 }
 

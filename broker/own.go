@@ -1,0 +1,38 @@
+package broker
+
+import (
+	"cmp"
+	"slices"
+)
+
+// put keeps what a share has. A new one, without a number, gets the next.
+func (all *shares) put(s *Share) {
+	if all.byName == nil {
+		all.byName = make(map[string]*Share)
+	}
+	if s.Number == 0 {
+		s.Number = 1
+		if n := len(all.all); n > 0 {
+			s.Number = all.all[n-1].Number + 1
+		}
+	}
+	if at, there := all.find(s.Number); there {
+		all.all[at] = s
+	} else {
+		all.all = append(all.all, s)
+	}
+	all.byName[string(s.Name)] = s
+}
+
+// find is where the share with a number is, or the first one behind it.
+func (all *shares) find(number uint64) (at int, there bool) {
+	return slices.BinarySearchFunc(all.all, number, func(s *Share, number uint64) int { return cmp.Compare(s.Number, number) })
+}
+
+func (all *shares) forget(s *Share) {
+	at, _ := all.find(s.Number)
+	all.all = slices.Delete(all.all, at, at+1)
+	if delete(all.byName, string(s.Name)); len(all.all) == 0 {
+		*all = shares{}
+	}
+}
