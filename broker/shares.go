@@ -2,8 +2,11 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 
+	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
@@ -67,4 +70,135 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 	m.ix.SetShare(q.ix, string(s.Name), recovery.ShareOwn(&s))
 	m.changed(q)
 	return nil
+}
+
+// ShareRow is a share of a queue as it is.
+type ShareRow struct {
+	Share
+	Ready, Claimed int   // packets
+	Since          int64 // about when the oldest ready one was pushed, Unix milliseconds; 0 if there is none
+}
+
+// ShareLook is a look at the shares of a queue, in slices: at Count of them, behind After. Or it is
+// at all, to find the Top ones that have most packets ready, the first of these first.
+type ShareLook struct {
+	After      int64 // of the row before; 0: the beginning, or afterwards the end
+	Count, Top int
+	Rows       []ShareRow // what it has found
+
+	walked bool // only the rows of top are missing
+	top    []topShare
+}
+
+type topShare struct {
+	name  string
+	ready int
+}
+
+const (
+	// behindOwn is where ShareLook.After is behind the shares that have something of their own.
+	behindOwn = 1 << 62
+	// shareSlice is what a slice of a ShareLook may cost: some milliseconds.
+	shareSlice = 4000
+	shareCost  = 10 // of a priority where the oldest packet may be
+)
+
+// Shares makes a slice of a look. Those that have something of their own come first, by and by as
+// they got it, whether they have packets or not; then the others, each as long as it has packets.
+// ErrUnknownQueue.
+func (tx *Tx) Shares(name []byte, l *ShareLook) (more bool, err error) {
+	q, err := tx.open(name, known)
+	if err != nil {
+		return false, err
+	}
+	steps := 0
+	for more = true; more && steps < shareSlice; {
+		var cost int
+		if l.walked {
+			cost, more = tx.m.topRow(q, l)
+		} else {
+			cost, more = tx.m.walkShares(q, l)
+		}
+		steps += cost
+	}
+	tx.looked += steps
+	return more, nil
+}
+
+// walkShares looks at the next share.
+func (m *Machine) walkShares(q *queue, l *ShareLook) (cost int, more bool) {
+	name, ok := m.nextShare(q, l)
+	switch {
+	case !ok && l.Top > 0:
+		l.walked = true
+		l.cutTop()
+		return 1, len(l.top) > 0
+	case !ok:
+		return 1, false
+	case l.Top > 0:
+		ready, _, lanes := m.ix.ShareCounts(q.ix, name)
+		if ready > 0 {
+			l.top = append(l.top, topShare{name, ready})
+		}
+		if len(l.top) >= 2*l.Top {
+			l.cutTop()
+		}
+		return 1 + lanes, true
+	}
+	row, cost := m.shareRow(q, name)
+	if name != "" || row.Ready+row.Claimed > 0 || !row.Empty() {
+		l.Rows = append(l.Rows, row)
+	}
+	return cost, len(l.Rows) < l.Count
+}
+
+// cutTop leaves the first of what was found.
+func (l *ShareLook) cutTop() {
+	slices.SortFunc(l.top, func(a, b topShare) int { return cmp.Or(cmp.Compare(b.ready, a.ready), cmp.Compare(a.name, b.name)) })
+	l.top = l.top[:min(len(l.top), l.Top)]
+}
+
+// topRow makes the row of the next that was found.
+func (m *Machine) topRow(q *queue, l *ShareLook) (cost int, more bool) {
+	row, cost := m.shareRow(q, l.top[0].name)
+	l.Rows, l.top = append(l.Rows, row), l.top[1:]
+	return cost, len(l.top) > 0
+}
+
+// nextShare goes on to the next share.
+func (m *Machine) nextShare(q *queue, l *ShareLook) (name string, ok bool) {
+	if l.After < behindOwn {
+		if at, _ := q.shares.find(uint64(l.After) + 1); at < len(q.shares.all) {
+			s := q.shares.all[at]
+			l.After = int64(s.Number)
+			return string(s.Name), true
+		}
+		l.After = behindOwn
+	}
+	for next := uint32(l.After - behindOwn); ; {
+		if name, next, ok = m.ix.NextShare(q.ix, next); !ok {
+			l.After = 0
+			return "", false
+		}
+		if l.After = behindOwn + int64(next); q.shares.byName[name] == nil {
+			return name, true
+		}
+	}
+}
+
+// shareRow is a share as it is, and what it cost to look.
+func (m *Machine) shareRow(q *queue, name string) (row ShareRow, cost int) {
+	row.Name = []byte(name)
+	if own := q.shares.byName[name]; own != nil {
+		row.Share = *own
+	}
+	row.Weight = max(1, row.Weight)
+	ready, claimed, lanes := m.ix.ShareCounts(q.ix, name)
+	looked := m.ix.EldestOf(q.ix, name, middle, surveyPriorities, func(p index.Packet) {
+		if at := m.pushTimes.at(p.Identity); row.Since == 0 || at < row.Since {
+			row.Since = at
+		}
+	})
+	row.Ready, row.Claimed = ready, claimed
+	return row, 1 + lanes + shareCost*looked
 }

@@ -312,6 +312,14 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 					return tx.SetShare([]byte("q"), broker.Share{Name: []byte(name), Weight: uint32(weight)})
 				})
 			},
+			"look": func(t *rapid.T) {
+				for _, row := range w.shareRows("q", broker.ShareLook{Count: rapid.IntRange(3, 9).Draw(t, "rows")}) {
+					name := string(row.Name)
+					if row.Ready != len(ready[name]) || row.Claimed != len(claimed[name]) || int(row.Weight) != weights[name] || (row.Since == 0) != (row.Ready == 0) {
+						t.Fatalf("share %s is %+v, want %d ready, %d claimed, weight %d", name, row, len(ready[name]), len(claimed[name]), weights[name])
+					}
+				}
+			},
 			"set": func(t *rapid.T) {
 				by = rapid.SampledFrom([]string{"key", "tag:tenant"}).Draw(t, "by")
 				most = rapid.SampledFrom([]int64{0, 0, 2, 5}).Draw(t, "max claimed")
@@ -681,5 +689,59 @@ func TestAQueueKeepsSoManyWeights(t *testing.T) {
 	}
 	if err := set(strings.Repeat("x", broker.MaxShareName+1)); !errors.Is(err, broker.ErrTooLarge) {
 		t.Errorf("a long name gives %v", err)
+	}
+}
+
+// shareRows makes a look at shares, a slice in a turn. None may be long.
+func (w *work) shareRows(queue string, l broker.ShareLook) []broker.ShareRow {
+	w.t.Helper()
+	for more := true; more; {
+		w.do(func(tx *broker.Tx) (err error) {
+			more, err = tx.Shares([]byte(queue), &l)
+			return err
+		})
+	}
+	return l.Rows
+}
+
+func TestTheSharesWithMostReadyAreFoundAmongMany(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("key")
+	const shares = 10_000
+	for i := range shares {
+		w.tenant(fmt.Sprint(i))
+		if i%1000 == 7 {
+			for range i / 1000 {
+				w.tenant(fmt.Sprint(i))
+			}
+		}
+	}
+	w.weigh("q", "none", 2)
+	for _, top := range []int{1, 3, 1000} {
+		rows := w.shareRows("q", broker.ShareLook{Top: top})
+		if len(rows) != top {
+			t.Fatalf("%d rows of %d", len(rows), top)
+		}
+		for i, row := range rows[:min(top, 9)] {
+			if string(row.Name) != fmt.Sprint((9-i)*1000+7) || row.Ready != 10-i {
+				t.Errorf("row %d of %d is %s with %d", i, top, row.Name, row.Ready)
+			}
+		}
+	}
+	found := map[string]bool{}
+	for l := (broker.ShareLook{Count: 999}); ; {
+		w.do(func(tx *broker.Tx) (err error) { _, err = tx.Shares([]byte("q"), &l); return err })
+		for _, row := range l.Rows {
+			found[string(row.Name)] = true
+		}
+		if l.After == 0 {
+			break
+		}
+		if len(l.Rows) == l.Count {
+			l.Rows = nil
+		}
+	}
+	if len(found) != shares+1 {
+		t.Errorf("pages show %d shares, want %d", len(found), shares+1)
 	}
 }

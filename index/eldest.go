@@ -21,6 +21,14 @@ func (x *Index) Eldest(q QueueID, seq uint64, most int, fn func(Packet)) (looked
 	return looked
 }
 
+// EldestOf is Eldest of one share.
+func (x *Index) EldestOf(q QueueID, share string, seq uint64, most int, fn func(Packet)) (looked int) {
+	if s, of := x.shareNamed(q, share); s != nil {
+		looked = x.eldestIn(of, seq, most, fn)
+	}
+	return looked
+}
+
 // eldestIn is Eldest of some lanes.
 func (x *Index) eldestIn(of *lanes, seq uint64, most int, fn func(Packet)) (looked int) {
 	if of.set == nil {

@@ -273,6 +273,52 @@ func (x *Index) Sorts(q QueueID) uint32 {
 	return x.queues.at(uint32(q)).sorts
 }
 
+// NextShare is the share of a queue that is behind others, by its number: from is 0, or next of the
+// one before. A share keeps its number until it goes.
+func (x *Index) NextShare(q QueueID, from uint32) (name string, next uint32, ok bool) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+		return "", 0, false
+	}
+	for all := x.queues.at(uint32(q)).shares.all; int(from) < len(all); from++ {
+		if s := all[from]; s != nil {
+			return s.name, from + 1, true
+		}
+	}
+	return "", 0, false
+}
+
+// ShareCounts is how many packets of a share can be selected, and how many are claimed. It costs
+// O(lanes), of which it says how many there are.
+func (x *Index) ShareCounts(q QueueID, name string) (ready, claimed, lanes int) {
+	s, of := x.shareNamed(q, name)
+	if s == nil {
+		return 0, 0, 0
+	}
+	if of.home != 0 {
+		ready, lanes = int(x.lanes.at(uint32(of.home)).tree.count), 1
+	}
+	if of.set != nil {
+		for _, id := range of.set.byKey {
+			ready += int(x.lanes.at(uint32(id)).tree.count)
+			lanes++
+		}
+	}
+	return ready, int(s.claimed), lanes
+}
+
+// shareNamed is a share of a queue with its lanes; nil and nil if there is none.
+func (x *Index) shareNamed(q QueueID, name string) (*share, *lanes) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+		return nil, nil
+	}
+	u := x.queues.at(uint32(q))
+	s := u.shares.byName[name]
+	if s == nil {
+		return nil, nil
+	}
+	return s, u.lanesOf(s)
+}
+
 // HasLane says that a packet with this key and these tags needs no new lane.
 func (x *Index) HasLane(q QueueID, key, tags []byte, wide bool) bool {
 	u := x.queues.at(uint32(q))

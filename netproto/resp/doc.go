@@ -55,7 +55,7 @@
 //	load.go           one packet as another server had it: QLOAD
 //	claim.go          those that take, and end claims: QPOP, QCLAIM, QACK, QNACK, QEXTEND, QPROGRESS
 //	inspect.go        those that look: QPEEK, QLIST, QSHOW, QLEN, QSTAT, QUEUES, QCONSUMERS,
-//	                  QPRODUCERS
+//	                  QSHARES, QPRODUCERS
 //	manage.go         those for operators: QDEL, QCANCEL, QMOVE, QPRIO, QRUN, QPURGE, QHARVEST, QREDRIVE,
 //	                  QCLOSE, QDROP
 //	work.go           the table of them

@@ -1,9 +1,11 @@
 package resp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -193,6 +195,44 @@ func (s *session) consumers(all []broker.Consumer) {
 		for _, wait := range w.Waiting {
 			s.waiting(wait)
 		}
+	}
+}
+
+// sharesCount is how many shares QSHARES shows.
+const sharesCount = 100
+
+func qshares(s *session, tx *broker.Tx, args [][]byte) error {
+	l := &s.look.shares
+	if !s.look.under {
+		after, count, top := int64(0), int64(0), int64(0)
+		parseOptions(args[2:], option{&words.AFTER, &after}, option{&words.COUNT, &count}, option{&words.TOP, &top})
+		if top > 0 && after+count > 0 {
+			refuse("ERR TOP: expected it without AFTER and COUNT")
+		}
+		*l = broker.ShareLook{After: after, Count: int(cmp.Or(count, sharesCount)), Top: int(top)}
+	}
+	return s.inSlices(func() (bool, error) {
+		more, err := tx.Shares(args[1], l)
+		if err == nil && !more {
+			s.array(2)
+			s.bulkString(strconv.FormatInt(l.After, 10))
+			s.shares(l.Rows, tx.Now())
+		}
+		return more, err
+	})
+}
+
+func (s *session) shares(rows []broker.ShareRow, now int64) {
+	s.array(len(rows))
+	for _, r := range rows {
+		figures := []figure{{"ready", int64(r.Ready)}, {"claimed", int64(r.Claimed)}}
+		if r.Since != 0 {
+			figures = append(figures, figure{"age", max(0, now-r.Since)})
+		}
+		figures = append(figures, figure{"weight", int64(r.Weight)})
+		s.mapHeader(len(figures) + 1)
+		s.bulkString("name", string(r.Name))
+		s.figures(figures)
 	}
 }
 

@@ -18,6 +18,7 @@ var places = map[string]string{
 	"qcancel":    "-3 1 1 1",
 	"qproducers": "2 1 1 1",
 	"qshare":     "-3 1 1 1",
+	"qshares":    "-2 1 1 1",
 	"qdel":       "-3 1 1 1",
 	"qdrop":      "2 1 1 1",
 	"qextend":    "5 1 1 1",

@@ -19,6 +19,7 @@ type look struct {
 	fields    broker.FieldCursor
 	list      broker.ListCursor
 	consumers broker.ConsumerLook
+	shares    broker.ShareLook
 	ids       []int64  // of sessions
 	found     int      // for the command: how much it has replied with
 	out       int      // the bytes in Out when the present slice began

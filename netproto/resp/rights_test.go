@@ -25,7 +25,7 @@ take push: rpoplpush lmove brpoplpush blmove
 look: llen lrange lindex lpos hget hmget hgetall hkeys hvals hexists hlen hstrlen hscan
 look: get mget strlen getrange substr exists touch type ttl pttl expiretime pexpiretime memory|usage object
 look: keys scan dbsize queues watch subscribe psubscribe pubsub|channels pubsub|numsub
-look: qpeek qlist qshow qget qlen qstat qconsumers qproducers
+look: qpeek qlist qshow qget qlen qstat qconsumers qproducers qshares
 manage: lset del unlink rename renamenx expire pexpire expireat pexpireat persist
 manage: qdel qcancel qmove qprio qrun qpurge qharvest qredrive qset qshare qpause qclose qdrop
 operate: config|resetstat client|kill client|unblock flushall flushdb acl|users acl|list

@@ -128,3 +128,41 @@ func TestQSHARESetsAndForgetsAWeight(t *testing.T) {
 		t.Errorf("a long name gives %s", got)
 	}
 }
+
+func TestQSHARESListsSharesByPagesAndByWhatWaits(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSHARES q", noQueueReply)
+	c.ask("QSET q share-by key", "+OK\r\n")
+	c.ask("QSHARES q", onTheWire(`*2 | "0" | *0`))
+	for i, key := range strings.Fields("b a b c b c") {
+		c.ask("QPUSH q x KEY "+key, bulkReply(fmt.Sprint(i+1)))
+	}
+	c.ask("QSHARE q none WEIGHT 7", "+OK\r\n")
+	c.ask("QSHARE q c WEIGHT 2", "+OK\r\n")
+	c.tenants("SHARE b")
+	d.now.Add(5000)
+	row := func(name string, ready, claimed, weight int) string {
+		if ready == 0 {
+			return fmt.Sprintf(` | *8 | "name" | "%s" | "ready" | :0 | "claimed" | :%d | "weight" | :%d`, name, claimed, weight)
+		}
+		return fmt.Sprintf(` | *10 | "name" | "%s" | "ready" | :%d | "claimed" | :%d | "age" | :5000 | "weight" | :%d`, name, ready, claimed, weight)
+	}
+	none, ofC, b, a := row("none", 0, 0, 7), row("c", 2, 0, 2), row("b", 2, 1, 1), row("a", 1, 0, 1)
+	c.ask("QSHARES q", onTheWire(`*2 | "0" | *4`+none+ofC+b+a))
+	c.ask("QSHARES q TOP 2", onTheWire(`*2 | "0" | *2`+b+ofC))
+	c.ask("QSHARES q TOP 1000", onTheWire(`*2 | "0" | *3`+b+ofC+a))
+	var pages []string
+	for cursor := ""; cursor != "0"; {
+		c.send(request("QSHARES", "q", "AFTER", cmp.Or(cursor, "0"), "COUNT", "1"))
+		c.want("*2\r\n")
+		cursor = c.value()
+		pages = append(pages, c.value())
+	}
+	if got := strings.Join(pages, "\n"); len(pages) != 5 || strings.Index(got, "none") > strings.Index(got, " c ") {
+		t.Errorf("the pages are\n%s", got)
+	}
+	c.ask("QSHARES q TOP 1 COUNT 1", "-ERR TOP: expected it without AFTER and COUNT\r\n")
+	c.ask("QPUSH q x", bulkReply("8"))
+	c.ask("QSHARES q TOP 1000", onTheWire(`*2 | "0" | *4`+b+ofC+strings.Replace(row("", 1, 0, 1), "5000", "0", 1)+a))
+}

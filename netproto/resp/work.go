@@ -38,6 +38,7 @@ func workCommands() []command {
 		{name: "qlen", flags: read | flagFast, run: qlen},
 		{name: "qstat", flags: read, run: qstat},
 		{name: "qconsumers", flags: read, run: qconsumers},
+		{name: "qshares", flags: read, run: qshares},
 		{name: "qproducers", flags: read, run: qproducers},
 	}
 }

@@ -179,6 +179,15 @@ var ConsumerFields = [...]Field{
 	{"waiting", Rows, "what it waits for: up to 100 maps of `queues` and `filter`, in the words of the request"},
 }
 
+// ShareFields are the columns of QSHARES, as ConsumerFields are.
+var ShareFields = [...]Field{
+	{"name", Text, "the key of its packets, or the value of their tag; empty: those without one"},
+	{"ready", Gauge, "how many packets a take can have"},
+	{"claimed", Gauge, "how many are claimed"},
+	{"age", Number, "milliseconds since the oldest that is ready was pushed, to a second, of the worst 16 priorities; not of one without"},
+	{"weight", Number, "of QSHARE, else 1"},
+}
+
 // ProducerFields are the columns of QPRODUCERS, as ConsumerFields are.
 var ProducerFields = [...]Field{
 	{"name", Text, "of CLIENT SETNAME, else the address"},

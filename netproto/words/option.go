@@ -100,6 +100,8 @@ var (
 	DRYRUN      = Option{Word: "DRYRUN"}
 	WEIGHT      = Option{Word: "WEIGHT", Values: "n", Low: 1, High: 1000}
 	RESET       = Option{Word: "RESET"}
+	AFTER       = Option{Word: "AFTER", Values: "cursor", High: maxInt64}
+	TOP         = Option{Word: "TOP", Values: "n", Low: 1, High: 1000}
 	QUEUESMATCH = Option{Word: "MATCH", Values: "pattern", High: 1024}
 )
 
@@ -119,6 +121,7 @@ var options = map[string][]*Option{
 	"QREDRIVE": {&COUNT, &TO, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QRUN":     {&DELAY, &AT},
 	"QSHARE":   {&WEIGHT, &RESET},
+	"QSHARES":  {&AFTER, &COUNT, &TOP},
 	"QUEUES":   {&QUEUESMATCH},
 }
 

@@ -76,6 +76,9 @@ func TestNoWordIsDeclaredTwice(t *testing.T) {
 	for _, f := range ConsumerFields {
 		once("column", f.Name)
 	}
+	for _, f := range ShareFields {
+		once("share", f.Name)
+	}
 	for _, f := range ProducerFields {
 		once("part", f.Name)
 	}
@@ -146,6 +149,7 @@ func TestTheTablesOfTheDocumentAreThoseOfTheWords(t *testing.T) {
 	hold("Work queue", "state", rowsOfStates())
 	hold("Work queue", "field", rowsOfFields(PacketFields[:]))
 	hold("Work queue", "column", rowsOfFields(ConsumerFields[:]))
+	hold("Work queue", "entry", rowsOfFields(ShareFields[:]))
 	hold("Work queue", "part", rowsOfFields(ProducerFields[:]))
 	hold("Work queue", "figure", rowsOfFigures())
 	if *update {
