@@ -27,6 +27,7 @@
 //	tail.go           tail: what happens to packets
 //	bulk.go           purge, harvest, redrive, move, cancel, delete: many packets
 //	settings.go       get, set, unset, pause, resume
+//	shares.go         shares, share
 //	server.go         status, health, reload, connections, users
 //
 // The board:

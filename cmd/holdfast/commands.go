@@ -52,6 +52,7 @@ type commands struct {
 	Show      ask.Show      `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
 	Tail      ask.Tail      `cmd:"" group:"Queues" help:"Print what happens in a queue as it happens."`
 	Consumers ask.Consumers `cmd:"" group:"Queues" help:"List who claims packets, or waits for them."`
+	Shares    ask.Shares    `cmd:"" group:"Queues" help:"List the shares of a queue: what waits, and who has how many turns."`
 	Producers ask.Producers `cmd:"" group:"Queues" help:"List who pushed packets."`
 
 	Purge   ask.Purge   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
@@ -65,6 +66,7 @@ type commands struct {
 	Set     ask.Set     `cmd:"" group:"Queues" help:"Change settings of a queue."`
 	Unset   ask.Unset   `cmd:"" group:"Queues" help:"Give settings of a queue their defaults."`
 	Get     ask.Get     `cmd:"" group:"Queues" help:"Print the settings of a queue."`
+	Share   ask.Share   `cmd:"" group:"Queues" help:"Give one share of a queue a weight."`
 	Pause   ask.Pause   `cmd:"" group:"Queues" help:"Have a queue take and give no packets for a while."`
 	Resume  ask.Resume  `cmd:"" group:"Queues" help:"End a pause."`
 	Close   ask.Close   `cmd:"" group:"Queues" help:"Have a queue take no more packets, for ever."`

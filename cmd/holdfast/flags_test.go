@@ -19,7 +19,7 @@ import (
 func allCommands() []string {
 	return []string{
 		"serve", "bench", "push", "pop", "subscribe", "claim", "ack", "nack", "extend", "work", "queues", "stats", "peek", "list", "show",
-		"tail", "consumers", "producers", "purge", "harvest", "redrive", "move", "cancel", "delete", "prio", "run", "set", "unset", "get", "pause", "resume", "close", "drop",
+		"tail", "consumers", "shares", "producers", "purge", "harvest", "redrive", "move", "cancel", "delete", "prio", "run", "set", "unset", "get", "share", "pause", "resume", "close", "drop",
 		"backup", "dump", "load", "restore", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "completion", "man", "version",
 		"status", "health", "reload", "connections", "users", "doctor", "help", "tls", "tls init", "tls renew", "context", "context list", "context show", "metrics", "metrics rules", "metrics dashboard",
 		"config", "config check", "config show", "hash",

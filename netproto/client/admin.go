@@ -335,6 +335,60 @@ func pusherOf(v any) Pusher {
 	return Pusher{text(m["name"]), moment(m["seen"]), number(m["pushed"]), number(m["connection"]), text(m["user"])}
 }
 
+// Share is one share of a queue: the packets with one key, or with one value of a tag, as its
+// setting share-by says.
+type Share struct {
+	Name    string // that key or value; empty: the packets without one
+	Ready   int64  // packets
+	Claimed int64
+	Age     time.Duration // since the oldest that is ready was pushed; 0 if there is none
+	Weight  int64         // SetWeight
+}
+
+// Shares returns the shares of a queue, those first that have a weight of their own. With a top, up
+// to 1,000, they are those with most packets ready instead, the first of these first.
+func (c *Client) Shares(ctx context.Context, queue string, top int) (all []Share, err error) {
+	if top > 0 {
+		v, err := c.do(ctx, "QSHARES", queue, "TOP", top)
+		return list(second(v), shareOf), err
+	}
+	for after, more := "0", true; more; more = after != "0" {
+		v, err := c.do(ctx, "QSHARES", queue, "AFTER", after, "COUNT", 1000)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list(second(v), shareOf)...)
+		after = text(v.([]any)[0])
+	}
+	return all, nil
+}
+
+// second is the second of two parts of a reply; nil if it has no two.
+func second(v any) any {
+	if parts, ok := v.([]any); ok && len(parts) == 2 {
+		return parts[1]
+	}
+	return nil
+}
+
+func shareOf(v any) Share {
+	m := maps.Collect(fields(v))
+	return Share{text(m["name"]), number(m["ready"]), number(m["claimed"]), time.Duration(number(m["age"])) * time.Millisecond, number(m["weight"])}
+}
+
+// SetWeight gives one share of a queue so many turns as it has where others have one, up to 1,000.
+// The share need not exist.
+func (c *Client) SetWeight(ctx context.Context, queue, share string, weight int) error {
+	_, err := c.do(ctx, "QSHARE", queue, share, "WEIGHT", weight)
+	return err
+}
+
+// ResetShare forgets what one share of a queue has of its own.
+func (c *Client) ResetShare(ctx context.Context, queue, share string) error {
+	_, err := c.do(ctx, "QSHARE", queue, share, "RESET")
+	return err
+}
+
 func wait(v any) Wait {
 	m := maps.Collect(fields(v))
 	return Wait{texts(m["queues"]), texts(m["filter"])}

@@ -174,3 +174,28 @@ func TestWhoPushesIsListed(t *testing.T) {
 		t.Errorf("%+v", all[0])
 	}
 }
+
+func TestSharesHaveWeightsAndAreListed(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	if err := c.Set(ctx, "q", "share-by", "key"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetWeight(ctx, "q", "b", 10); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "b", "b"} {
+		must(c.Push(ctx, "q", nil, client.Key(key)))(t)
+	}
+	must(c.Claim(ctx, "q", client.InShare("a")))(t)
+	all := must(c.Shares(ctx, "q", 0))(t)
+	if len(all) != 2 || all[0].Name != "b" || all[0].Ready != 2 || all[0].Weight != 10 || all[1].Claimed != 1 || all[1].Weight != 1 {
+		t.Errorf("the shares are %+v", all)
+	}
+	if top := must(c.Shares(ctx, "q", 1))(t); len(top) != 1 || top[0].Name != "b" {
+		t.Errorf("most waits in %+v", top)
+	}
+	if err := c.ResetShare(ctx, "q", "b"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "weight", must(c.Shares(ctx, "q", 1))(t)[0].Weight, 1)
+}
