@@ -27,7 +27,7 @@ const (
 // allowed are the commands that the page may give: those that look and manage. None of them waits
 // for something to happen.
 var allowed = set(`acl|whoami client|list config|get dbsize info
-	qcancel qclose qconsumers qdel qdrop qget qharvest qlen qlist qmove qpeek qprio qproducers qpurge qredrive qrun qset qshow qstat queues time type`)
+	qcancel qclose qconsumers qdel qdrop qget qharvest qlen qlist qmove qpeek qprio qproducers qpurge qredrive qrun qset qshares qshow qstat queues time type`)
 
 func set(words string) map[string]bool {
 	all := make(map[string]bool)

@@ -282,6 +282,26 @@ func TestAConsumerThatIsSilentIsNamed(t *testing.T) {
 	}
 }
 
+func TestAQueueShowsWhichSharesWait(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QPUSH", "plain", "x")
+	tb := open(t, s.page+"#/queue?name=plain")
+	tb.sees("Nobody claims or waits.")
+	const table = "[...document.querySelectorAll('section.shares tbody tr')].map((r) => [...r.children].slice(0, 3).map((c) => c.innerText).join(' ') + ' ' + r.lastChild.innerText).join()"
+	if got := eval[bool](tb, "document.querySelector('section.shares[hidden]') !== null"); !got {
+		t.Error("a queue without share-by shows shares")
+	}
+	s.ask("QSET", "tenants", "share-by", "key")
+	s.ask("QSHARE", "tenants", "<b>acme", "WEIGHT", 10)
+	for _, key := range []string{"<b>acme", "<b>acme", "small"} {
+		s.ask("QPUSH", "tenants", "x", "KEY", key)
+	}
+	s.ask("QPUSH", "tenants", "x")
+	s.ask("QCLAIM", "tenants", "SHARE", "small")
+	tb.goes("#/queue?name=tenants")
+	tb.until(table + " === '<b>acme 2 0 10,(none) 1 0 1'")
+}
+
 func TestAPageThatIsLeftLetsGoOfItsConnection(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	tb := open(t, s.page+"#/")

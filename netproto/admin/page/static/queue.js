@@ -30,6 +30,7 @@ export class Queue {
       s === "hidden" ? "priority 0" : el("a", { href: to("queue", place.database, place.name, { state: s }) }, s)), this.tiles.get(s))]));
     this.facts = el("dl", { class: "figures" });
     this.consumers = el("div", {});
+    this.shares = el("section", { class: "shares", hidden: true }); // of a queue with share-by
     this.settings = el("div", {});
     this.priorities = el("div", {});
     this.past = new Past(() => this.draw(), place);
@@ -40,7 +41,7 @@ export class Queue {
       el("h1", { tabindex: "-1" }, el("bdi", { class: "name" }, label(place.name, 300) || "(empty name)"), this.states),
       this.why, el("dl", { class: "tiles" }, [...this.tileOf.values()]), this.buttons(), this.barred,
       el("div", { class: "plots" }, this.plots.map((p) => p.element)), this.packets.element,
-      el("h2", {}, "Consumers"), this.consumers, el("h2", {}, "Since the queue was made"), this.facts,
+      el("h2", {}, "Consumers"), this.consumers, this.shares, el("h2", {}, "Since the queue was made"), this.facts,
       el("h2", {}, "Ready packets by priority"), this.priorities, el("h2", {}, "Settings"), this.settings);
   }
 
@@ -92,7 +93,8 @@ export class Queue {
     try {
       const ask = (name) => command(this.q.database, name, this.q.name);
       const [stat, settings, consumers, delayed] = await Promise.all([ask("QSTAT"), ask("QGET"), ask("QCONSUMERS"), commandCut(64, this.q.database, "QLIST", this.q.name, "STATE", "delayed", "COUNT", 1)]);
-      this.got = { stat, settings, consumers, next: delayed[1][0] };
+      const shares = settings["share-by"] === "no" ? null : (await command(this.q.database, "QSHARES", this.q.name, "TOP", 100))[1];
+      this.got = { stat, settings, consumers, shares, next: delayed[1][0] };
       this.failed = null;
     } catch (e) {
       this.failed = e.message.startsWith("NOPERM") ? "Your user may not look at this queue." : e.message;
@@ -147,13 +149,15 @@ export class Queue {
 
   showGot() {
     if (this.failed || this.element.querySelector("table a:focus")) return;
-    const { stat, settings, consumers } = this.got;
+    const { stat, settings, consumers, shares } = this.got;
     this.facts.replaceChildren(...figures([
       ["Oldest ready packet", stat.age === null ? "none" : span(stat.age)],
       ["Bytes", size(stat.bytes)],
       ...["pushed", "popped", "acked", "nacked", "expired", "died", "dropped", "cancelled"].map((name) => [{ acked: "acknowledged", nacked: "returned" }[name] ?? name, count(stat[name])]),
     ]).children);
     this.consumers.replaceChildren(consumers.length ? this.consumerTable(consumers) : el("p", { class: "muted" }, "Nobody claims or waits."));
+    this.shares.hidden = !shares;
+    this.shares.replaceChildren(el("h2", {}, "Shares by what waits"), shares?.length ? this.shareTable(shares) : el("p", { class: "muted" }, "No share has ready packets."));
     this.priorities.replaceChildren(stat.ready ? el("p", {}, stat.priorities.filter((p) => p.packets).map((p) => (p.from === p.to ? p.from : p.from + "–" + p.to) + ": " + count(p.packets)).join(" · ")) : el("p", { class: "muted" }, "None."));
     const { own, ...others } = settings;
     this.settings.replaceChildren(yes(own) ? "" : el("p", { class: "muted" }, "The queue has none of its own: these are the defaults of the server."),
@@ -169,6 +173,14 @@ export class Queue {
       el("td", { class: "narrow" }, c.seen ? timed(stamp(c.seen)) : "–"));
     return el("div", {}, el("table", {}, el("thead", {}, el("tr", {}, ["Consumer", "Works on", "Waits for"].map((h) => el("th", { scope: "col" }, h)), el("th", { scope: "col", class: "narrow" }, "Last seen"))),
       el("tbody", {}, consumers.slice(0, most).map(row))), consumers.length > most ? el("p", { class: "muted" }, count(consumers.length - most) + " more.") : null);
+  }
+
+  shareTable(shares) {
+    const row = (s) => el("tr", {},
+      el("th", { scope: "row" }, el("bdi", { class: "name" }, label(s.name, 80) || "(none)")),
+      ...[count(s.ready), count(s.claimed), s.age === undefined ? "–" : span(s.age), count(s.weight)].map((v) => el("td", { class: "narrow" }, v)));
+    return el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Share"), ["Ready", "Claimed", "Oldest", "Weight"].map((h) => el("th", { scope: "col", class: "narrow" }, h)))),
+      el("tbody", {}, shares.map(row)));
   }
 
   end() {
