@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Defaults returns the settings of a name's queue that has none of its own; nil for
@@ -113,7 +114,21 @@ func (m *Machine) keepShareBy(q *queue, s *Settings) *Settings {
 }
 
 func limitsOf(s *Settings) index.Limits {
-	return index.Limits{Claimed: uint32(s.MaxClaimed), ShareClaimed: uint32(s.ShareMaxClaimed)}
+	gap, _ := content.ParseRate(s.Rate)
+	shareGap, _ := content.ParseRate(s.ShareRate)
+	return index.Limits{
+		Claimed: uint32(s.MaxClaimed), ShareClaimed: uint32(s.ShareMaxClaimed),
+		Gap: gap, ShareGap: shareGap, Burst: s.RateBurst,
+	}
+}
+
+// spendRates lets the rates of all queues begin with their burst spent: it is the first turn.
+func (m *Machine) spendRates() {
+	for _, q := range m.queues.all {
+		if q != nil {
+			m.ix.Spend(q.ix)
+		}
+	}
 }
 
 // endOfPause is when the first pause of a queue ends, 0 for never.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -57,7 +58,7 @@ type Detail struct {
 	Origin                string // the queue where it died and was moved from
 	Behind                int    // of Show: how many packets a claim takes before it; -1: it is not in line
 	Paused                bool   // of Show: the queue gives nothing now
-	HeldBack              string // of Show: which limit keeps it from being claimed, in words; empty: none
+	HeldBack              string // of Show: which limit keeps it from being taken, in words; empty: none
 	// Reason says why it came back or died the last time, and Progress how far its consumer has
 	// come: a percent in the first byte, and text. Nil if nothing was said. Valid during the call
 	// only.
@@ -110,9 +111,12 @@ func (m *Machine) detailBytes(q *queue, p index.Packet) int {
 }
 
 // heldBack says in words which limit keeps a packet from being claimed; empty if none does.
-func (m *Machine) heldBack(p index.Packet) string {
+func (m *Machine) heldBack(q *queue, p index.Packet) string {
 	h, ok := m.ix.HeldBack(p.ID)
-	who := "queue"
+	who, rate := "queue", settingsOf(q).Rate
+	if h.InShare {
+		rate = settingsOf(q).ShareRate
+	}
 	switch {
 	case !ok:
 		return ""
@@ -120,6 +124,9 @@ func (m *Machine) heldBack(p index.Packet) string {
 		who = "the empty share"
 	case h.InShare:
 		who = "share " + h.Share
+	}
+	if h.Wait > 0 {
+		return fmt.Sprintf("%s waits for the rate %s: the next is due in %v", who, rate, time.Duration(h.Wait)*time.Millisecond)
 	}
 	return fmt.Sprintf("%s has %d of %d claimed", who, h.Claimed, h.Limit)
 }

@@ -136,7 +136,7 @@ func (tx *Tx) Show(name []byte, id ID) (Found, error) {
 	}
 	f, err := tx.show(q, []index.Packet{p})
 	if err == nil {
-		f.Details[0].Behind, f.Details[0].Paused, f.Details[0].HeldBack = m.ix.Before(p.ID), q.isPausedOut(), m.heldBack(p)
+		f.Details[0].Behind, f.Details[0].Paused, f.Details[0].HeldBack = m.ix.Before(p.ID), q.isPausedOut(), m.heldBack(q, p)
 	}
 	return f, err
 }

@@ -122,3 +122,120 @@ func TestAPacketSaysWhichLimitHoldsItBack(t *testing.T) {
 		}
 	}
 }
+
+// rated gives q rates.
+func (w *work) rated(by, rate, shareRate string, burst int64) {
+	w.t.Helper()
+	s := broker.DefaultSettings()
+	s.ShareBy, s.Rate, s.ShareRate, s.RateBurst = []byte(by), []byte(rate), []byte(shareRate), burst
+	w.set(s)
+	for w.b.round() {
+	}
+}
+
+// Each door counts, and what is taken comes evenly.
+func TestTakesKeepToTheRate(t *testing.T) {
+	q := []byte("q")
+	for door, take := range map[string]func(tx *broker.Tx, c *broker.Conn) (int, error){
+		"claim": func(tx *broker.Tx, _ *broker.Conn) (int, error) {
+			f, err := tx.Claim(q, broker.ClaimRequest{Selection: broker.Selection{Count: 9}})
+			return len(f.Packets), err
+		},
+		"pop": func(tx *broker.Tx, _ *broker.Conn) (int, error) {
+			f, err := tx.Pop(q, broker.Selection{Count: 9})
+			return len(f.Packets), err
+		},
+		"move": func(tx *broker.Tx, _ *broker.Conn) (n int, err error) {
+			for range 9 {
+				f, err := tx.MoveEnd(q, broker.Newest, []byte("other"), broker.Oldest)
+				if n += len(f.Packets); err != nil {
+					return n, err
+				}
+			}
+			return n, nil
+		},
+		"next": func(tx *broker.Tx, _ *broker.Conn) (n int, err error) {
+			for ok := true; ok; n++ {
+				if _, ok, err = tx.PopKey(q, broker.Newest, nil, nil); err != nil {
+					return n, err
+				}
+			}
+			return n - 1, nil
+		},
+	} {
+		for _, rates := range [][2]string{{"10/1s", ""}, {"", "10/1s"}} {
+			w := newWork(t)
+			w.rated("tag:tenant", rates[0], rates[1], 2)
+			for i := range 40 {
+				w.add(broker.PushRequest{Key: []byte{byte(i)}, Payload: []byte("x"), Tags: tagged("tenant a")})
+			}
+			for i, want := range []int{2, 0, 1, 2, 2} { // after so many times 50 ms each
+				n := 0
+				w.do(func(tx *broker.Tx) error {
+					return tx.Atomic(func() (err error) {
+						n, err = take(tx, w.c)
+						return err
+					})
+				})
+				if n != want {
+					t.Errorf("%s at %v: look %d took %d, want %d", door, rates, i, n, want)
+				}
+				w.pass([]time.Duration{50, 50, 300, 2000, 0}[i] * time.Millisecond)
+			}
+		}
+	}
+}
+
+// Who waits under a rate waits as in an empty queue, and is served when its time has come.
+func TestWhoWaitsUnderARateIsServedInTime(t *testing.T) {
+	for _, f := range []*broker.Filter{nil, filtered("app eq web"), {Share: []byte("a")}} {
+		for _, rates := range [][2]string{{"1/1m", ""}, {"", "1/1m"}} {
+			w := newWork(t)
+			w.rated("key", rates[0], rates[1], 0)
+			w.tenant("a")
+			w.tenant("a")
+			id := w.tenant("a")
+			w.claimOne()
+			box := w.claimer(f)
+			w.pass(59 * time.Second)
+			w.barrier()
+			if j, _ := w.show("q", id); len(box.replies) != 0 || !strings.Contains(j.HeldBack, "waits for the rate 1/1m: the next is due in ") {
+				t.Errorf("%v: too early it got %v; held back: %q", rates, box.replies, j.HeldBack)
+			}
+			w.pass(time.Second)
+			w.barrier()
+			if len(box.replies) != 1 {
+				t.Errorf("%v, filter %+v: after a minute it got %d replies", rates, f, len(box.replies))
+			}
+			last := w.claimer(f)
+			w.rated("key", "", "", 0)
+			w.barrier()
+			if len(last.replies) != 1 {
+				t.Errorf("%v: when the rate went, who waited got %d replies", rates, len(last.replies))
+			}
+		}
+	}
+}
+
+// A start gives no more than the rate, and a share is not at rest as it has nothing left.
+func TestARateHoldsAcrossAStart(t *testing.T) {
+	for _, rates := range [][2]string{{"1/1m", ""}, {"", "1/1m"}} {
+		w := newWork(t)
+		w.rated("key", rates[0], rates[1], 1)
+		w.tenant("a")
+		w.tenants(1, nil)
+		w.tenant("a")
+		if got := w.tenants(1, nil); len(got) != 0 {
+			t.Errorf("%v: took %v at once", rates, got)
+		}
+		w.restart()
+		w.tenant("b")
+		if got := w.tenants(3, nil); len(got) != 0 {
+			t.Errorf("%v: took %v after a start", rates, got)
+		}
+		w.pass(time.Minute)
+		if got := w.tenants(9, nil); len(got) == 0 {
+			t.Errorf("%v: took nothing a minute after a start", rates)
+		}
+	}
+}

@@ -41,8 +41,10 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 // leased ones come back, waits end. The Tx is valid until the next Turn.
 func (m *Machine) Turn(now, steady int64, space storage.Space) *Tx {
 	m.space = space
+	m.ix.SetClock(steady)
 	if m.begun == 0 {
 		m.begun = now
+		m.spendRates()
 	}
 	m.tx = Tx{m: m, now: now, steady: steady}
 	m.told = emptied(m.told, keepEvents)
@@ -190,6 +192,8 @@ func (tx *Tx) advance() {
 			m.leaseEnded(q, e.Packet)
 		case index.Alarm:
 			m.endPauses(q)
+		case index.MayTake:
+			m.mark(q.waiters)
 		case index.WindowEnded:
 			m.endUnique(q, e.Packet.Identity)
 			m.listIdle(q)

@@ -17,15 +17,8 @@ type (
 // SettingsTable has a row for each setting.
 func SettingsTable() []Setting { return content.SettingsTable }
 
-// The kinds of settings whose values are read in a way of their own: SettingOrders is all that
-// follows, and SettingShareBy as CheckShareBy says.
-const (
-	SettingOrders  = content.SettingOrders
-	SettingShareBy = content.SettingShareBy
-)
-
-// CheckShareBy says what was expected, if this is no Settings.ShareBy.
-func CheckShareBy(text []byte) error { return content.CheckShareBy(text) }
+// SettingOrders is the kind of settings whose value is all that follows.
+const SettingOrders = content.SettingOrders
 
 // CheckOrders says what was expected of the orders of a queue, if no queue can have these.
 func CheckOrders(orders []Order) error { return content.CheckOrders(orders) }

@@ -9,11 +9,12 @@ const (
 	LeaseEnded                       // Claimed → Ready, at its own place in the order
 	WindowEnded                      // the window of a unique push is over
 	Alarm                            // the moment that SetAlarm has set
+	MayTake                          // a rate lets packets be taken again
 )
 
 // Event is one change that Advance made. Packet is the packet after the change. If it expired,
 // Packet is as it was before, and its ID is free already. Of a window it has the queue and the
-// identity only, and of an alarm the queue.
+// identity only, and of an alarm and of a rate the queue.
 type Event struct {
 	Kind   EventKind
 	Packet Packet
@@ -44,6 +45,8 @@ func (x *Index) Advance(now, steady int64) (Event, bool) {
 		q := QueueID(x.timers.at(timer).entry)
 		x.SetAlarm(q, 0)
 		return Event{Alarm, Packet{Queue: q}}, true
+	case meterTimer:
+		return Event{MayTake, Packet{Queue: x.endWait(timer)}}, true
 	}
 	id := x.timers.at(timer).entry
 	e := x.entries.at(id)

@@ -117,6 +117,13 @@ func (c *checker) entries() error {
 	return nil
 }
 
+func (c *checker) meter(m *meter) {
+	if m.marker != 0 {
+		c.timed++
+		c.due[steady]++
+	}
+}
+
 func (c *checker) timer(id uint32, e *entry) error {
 	if e.timer == 0 {
 		return nil
@@ -192,6 +199,9 @@ func (c *checker) allQueues() error {
 		}
 		live++
 		u := x.queues.at(id)
+		if u.rules != nil {
+			c.meter(&u.rules.meter)
+		}
 		if u.alarm != 0 {
 			if t := x.timers.at(u.alarm); t.delivery != alarmTimer || t.entry != id || t.pos == 0 {
 				return fmt.Errorf("index: the alarm of queue %d is timer %d, which is %+v", id, u.alarm, *t)
@@ -259,9 +269,13 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 	x, sh := c.x, u.shares
 	var inHeap, wide [stops]int
 	for s := range sh.each() {
+		c.meter(&s.meter)
+		if s.resting != (s.num != 0 && s.isEmpty()) {
+			return nil, fmt.Errorf("index: share %q rests: %v", s.name, s.resting)
+		}
 		if s.num != 0 {
 			lanes, err := c.lanesOf(q, &s.lanes, s)
-			if err != nil || len(lanes) == 0 {
+			if err != nil || len(lanes) == 0 && (s.meter.marker == 0 || !s.isEmpty()) {
 				return nil, fmt.Errorf("index: share %q has %d lanes: %w", s.name, len(lanes), err)
 			}
 			all = append(all, lanes...)
@@ -276,8 +290,8 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 		if isWide {
 			wide[s.stop]++
 		}
-		if s.stop != u.stopOf(s) && sh.placed >= len(sh.all) {
-			return nil, fmt.Errorf("index: share %q with %d claims is stopped by %d, want %d", s.name, s.claimed, s.stop, u.stopOf(s))
+		if want := u.stopOf(s, x.clock); s.stop != want && sh.placed >= len(sh.all) && !(s.stop == waits && s.meter.marker != 0) {
+			return nil, fmt.Errorf("index: share %q with %d claims is stopped by %d, want %d", s.name, s.claimed, s.stop, want)
 		}
 		if s.pos == 0 {
 			continue

@@ -17,6 +17,8 @@ type Index struct {
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
 	held        heldWalks
+	resting     int   // shares without packets
+	clock       int64 // as SetClock has said, in nanoseconds
 }
 
 // New returns an index without queues.

@@ -81,6 +81,7 @@ func (x *Index) laneFor(q QueueID, s *share, tags []byte, wide bool) LaneID {
 	}
 	if of.home == 0 && of.set == nil { // the first one of a share
 		of.home = id
+		x.setResting(s, false)
 		return id
 	}
 	if of.set == nil {
@@ -191,7 +192,7 @@ func (x *Index) leaveLane(e *entry) {
 	of, s := x.lanesOf(l), l.share
 	if of.set == nil { // it was the only one of its share
 		of.home = 0
-		u.shares.forget(s)
+		x.leaveShare(u, s)
 	} else {
 		delete(of.set.byKey, laneKey{l.tags, l.wide})
 	}
@@ -212,19 +213,19 @@ func (x *Index) leaveLane(e *entry) {
 	}
 }
 
-// Widths reports whether a queue has selectable packets that are narrow, and such that are wide;
-// with claims those that may be claimed now. O(1).
+// Widths reports whether a queue has packets that may be taken now and are narrow, and such that
+// are wide; with claims those that may be claimed. O(1).
 func (x *Index) Widths(q QueueID, claims bool) (narrow, wide bool) {
 	if !x.hasQueue(q) {
 		return false, false
 	}
 	u := x.queues.at(uint32(q))
-	if claims && x.room(u) == 0 {
+	if u.rules != nil && x.allowed(u, &Selection{Claims: claims, Limits: true}, nil) == 0 {
 		return false, false
 	}
 	if u.shares != nil {
 		for stop := range u.shares.heaps {
-			if h := &u.shares.heaps[stop]; stop == int(open) || !claims {
+			if h := &u.shares.heaps[stop]; stop <= int(full) && (stop == int(open) || !claims) {
 				narrow, wide = narrow || len(h.narrow) > 0, wide || h.wide > 0
 			}
 		}

@@ -2,12 +2,15 @@ package index
 
 import "math"
 
-// Limits say how many packets of a queue may be Claimed at once; 0: as many as come. They are asked
-// when a packet is taken, and count what is claimed: so no count can leak. A share at its limit
-// stands in a heap of its own, which no claim looks at.
+// Limits say how many packets of a queue may be Claimed at once, and how fast they are taken; 0: as
+// many as come. They are asked when a packet is taken. Claims are counted where they are: so no
+// count can leak. A share at a limit stands in a heap of its own, which no take looks at that the
+// limit is for.
 type Limits struct {
-	Claimed      uint32 // of the queue
-	ShareClaimed uint32 // of each share that has no limit of its own
+	Claimed       uint32 // of the queue
+	ShareClaimed  uint32 // of each share that has no limit of its own
+	Gap, ShareGap int64  // nanoseconds between takes, of the queue and of each share
+	Burst         int64  // takes that may come at once; 0 is 1
 }
 
 // stop says what keeps a share from giving packets.
@@ -16,7 +19,8 @@ type stop uint8
 const (
 	open  stop = iota
 	full       // all that may be claimed is: it gives to those who do not claim
-	stops = 2
+	waits      // for its meter
+	stops = 3
 )
 
 // SetLimits replaces the limits of a queue. Its shares follow with SortShares.
@@ -25,13 +29,50 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 		return
 	}
 	u := x.queues.at(uint32(q))
-	had := x.room(u)
-	if u.setRules(func(r *rules) { r.Limits = l }); u.shares != nil {
+	if u.rules != nil {
+		x.mark(u, &u.rules.meter, 0, 0)
+	}
+	u.setRules(func(r *rules) {
+		r.Limits = l
+		r.meter.follow(r.rate(), x.clock)
+	})
+	if r := u.rules; r != nil && r.meter.passes(r.rate(), x.clock) == 0 {
+		x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
+	}
+	if u.shares != nil {
 		u.shares.placed = 0
 	}
-	if had == 0 && x.room(u) > 0 {
-		x.reopen(u)
+	x.reopen(u)
+}
+
+// Spend lets the rates of a queue begin with their burst spent, as after a start: nobody knows what
+// was taken before. Its shares follow with SortShares.
+func (x *Index) Spend(q QueueID) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).rules == nil {
+		return
 	}
+	u := x.queues.at(uint32(q))
+	r := u.rules
+	if r.meter.due = x.clock + r.rate().burst*r.Gap; r.meter.passes(r.rate(), x.clock) == 0 {
+		x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
+	}
+	if sh := u.shares; sh != nil {
+		sh.due, sh.placed = x.clock+rateOf(r.ShareGap, r.Burst).burst*r.ShareGap, 0
+		for s := range sh.each() {
+			s.meter.due = sh.due
+		}
+	}
+}
+
+// rate is that of the queue.
+func (r *rules) rate() rate { return rateOf(r.Gap, r.Burst) }
+
+// rate is that of a share.
+func (u *queue) rate(s *share) rate {
+	if u.rules == nil || u.limit(s) == math.MaxInt && s.num == 0 && u.shares.sorting {
+		return rate{0, 1}
+	}
+	return rateOf(u.rules.ShareGap, u.rules.Burst)
 }
 
 // room is how many packets of a queue may be claimed now.
@@ -67,8 +108,11 @@ func (u *queue) limit(s *share) int {
 func (u *queue) shareRoom(s *share) int { return max(0, u.limit(s)-int(s.claimed)) }
 
 // stopOf says what stops a share now. Its place may follow later.
-func (u *queue) stopOf(s *share) stop {
-	if u.shareRoom(s) == 0 {
+func (u *queue) stopOf(s *share, now int64) stop {
+	switch {
+	case s.meter.passes(u.rate(s), now) == 0:
+		return waits
+	case u.shareRoom(s) == 0:
 		return full
 	}
 	return open
@@ -76,13 +120,23 @@ func (u *queue) stopOf(s *share) stop {
 
 // allowed is how many packets a selection may take from a queue, or with a share from that.
 func (x *Index) allowed(u *queue, s *Selection, of *share) int {
-	switch {
-	case !s.Limits || !s.Claims:
-		return math.MaxInt
-	case of != nil:
-		return min(x.room(u), u.shareRoom(of))
+	n := math.MaxInt
+	if !s.Limits {
+		return n
 	}
-	return x.room(u)
+	if u.rules != nil {
+		n = u.rules.meter.passes(u.rules.rate(), x.clock)
+	}
+	if of != nil {
+		n = min(n, of.meter.passes(u.rate(of), x.clock))
+	}
+	if s.Claims {
+		n = min(n, x.room(u))
+	}
+	if s.Claims && of != nil {
+		n = min(n, u.shareRoom(of))
+	}
+	return n
 }
 
 // placedSlice is how many shares a selection looks at that have yet to follow a change of limits.
@@ -96,7 +150,7 @@ func (x *Index) setMaxClaimed(u *queue, s *share, n uint32) {
 }
 
 func (u *queue) limitsShares() bool {
-	return u.shares != nil && (u.shares.ownLimits > 0 || u.rules != nil && u.rules.ShareClaimed > 0)
+	return u.shares != nil && (u.shares.ownLimits > 0 || u.rules != nil && (u.rules.ShareClaimed > 0 || u.rules.ShareGap > 0))
 }
 
 // gives says that a selection may take packets of a lane now, if they are not too wide for it and
@@ -106,21 +160,29 @@ func (x *Index) gives(u *queue, l *lane, s *Selection) bool {
 		return u.shares == nil && len(s.Share) == 0
 	}
 	of := u.shares.of(l)
-	return !s.Limits || !s.Claims || of.stop == open && u.stopOf(of) == open
+	return !s.Limits || s.passes(of.stop) && s.passes(u.stopOf(of, x.clock))
 }
+
+// passes says that a selection takes from shares that this stops.
+func (s *Selection) passes(by stop) bool { return !s.Limits || by == open || by == full && !s.Claims }
 
 // readyByShares is Ready where shares have limits.
 func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
-	h := &u.shares.heaps[open]
-	for _, heap := range [...][]shareHead{h.narrow, h.onlyWide} {
-		for i := 0; i < len(heap) && n < most; i++ {
-			own := 0
-			for lane, t := range x.treesIn(u.lanesOf(heap[i].share), s.Fits16) {
-				if x.accepts(lane, s.Filter) {
-					own += int(t.count)
+	for by := open; by < stops; by++ {
+		h := &u.shares.heaps[by]
+		if !s.passes(by) {
+			continue
+		}
+		for _, heap := range [...][]shareHead{h.narrow, h.onlyWide} {
+			for i := 0; i < len(heap) && n < most; i++ {
+				own := 0
+				for lane, t := range x.treesIn(u.lanesOf(heap[i].share), s.Fits16) {
+					if x.accepts(lane, s.Filter) {
+						own += int(t.count)
+					}
 				}
+				n += min(own, x.allowed(u, s, heap[i].share))
 			}
-			n += min(own, u.shareRoom(heap[i].share))
 		}
 	}
 	return min(n, most)
@@ -130,7 +192,7 @@ func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
 func (x *Index) firstShare(u *queue, s *Selection) *share {
 	for range placedSlice {
 		first := u.shares.first(s)
-		if first == nil || first.stop == u.stopOf(first) {
+		if first == nil || !s.Limits || first.stop == u.stopOf(first, x.clock) {
 			return first
 		}
 		x.followLimits(u, first)
@@ -141,7 +203,11 @@ func (x *Index) firstShare(u *queue, s *Selection) *share {
 // followLimits brings a share to its heap. One that gives again has fresh lanes.
 func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
-	if x.placeShare(u, s); was <= s.stop || u.fresh == nil {
+	x.placeShare(u, s)
+	if s.stop == waits && s.meter.marker == 0 {
+		x.mark(u, &s.meter, s.num+1, s.meter.open(u.rate(s)))
+	}
+	if was <= s.stop || u.fresh == nil {
 		return
 	}
 	for lane := range x.treesIn(u.lanesOf(s), false) {
@@ -159,7 +225,12 @@ func (x *Index) placeShares(u *queue, n int) (more bool) {
 	sh := u.shares
 	for ; n > 0 && sh.placed < len(sh.all); n-- {
 		if s := sh.all[sh.placed]; s != nil {
+			s.meter.follow(u.rate(s), x.clock)
+			x.mark(u, &s.meter, 0, 0)
 			x.followLimits(u, s)
+			if s.num != 0 && s.isEmpty() {
+				x.leaveShare(u, s)
+			}
 		}
 		sh.placed++
 	}
@@ -173,12 +244,13 @@ func (x *Index) claimEnded(u *queue) {
 	}
 }
 
-// Held is a limit that keeps packets from being claimed.
+// Held is a limit that keeps packets from being taken.
 type Held struct {
 	Share   string // that has it, if it is InShare; else the queue has it
 	InShare bool
-	Claimed int
+	Claimed int // of so many that may be
 	Limit   int
+	Wait    int64 // 0, or for how many milliseconds the rate still lets nothing pass
 }
 
 // HeldBack says which limit keeps a packet from being claimed; false if none does.
@@ -192,11 +264,19 @@ func (x *Index) HeldBack(id ID) (h Held, ok bool) {
 	if x.room(u) == 0 {
 		return Held{Claimed: x.claimed(u), Limit: int(u.rules.Claimed)}, true
 	}
-	if u.shares == nil || u.shareRoom(u.shares.of(l)) > 0 {
+	if r := u.rules; r != nil && r.meter.passes(r.rate(), x.clock) == 0 {
+		return Held{Wait: r.meter.open(r.rate()) - x.clock/1_000_000}, true
+	}
+	if u.shares == nil {
 		return h, false
 	}
-	s := u.shares.of(l)
-	return Held{s.name, true, int(s.claimed), u.limit(s)}, true
+	switch s := u.shares.of(l); u.stopOf(s, x.clock) {
+	case full:
+		return Held{Share: s.name, InShare: true, Claimed: int(s.claimed), Limit: u.limit(s)}, true
+	case waits:
+		return Held{Share: s.name, InShare: true, Wait: s.meter.open(u.rate(s)) - x.clock/1_000_000}, true
+	}
+	return h, false
 }
 
 // AtLimit says that nothing of a queue may be claimed, as all that may be is.

@@ -116,7 +116,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		trees, most = x.treesIn(u.lanesOf(of), s.Fits16), min(most, x.allowed(u, &s, of))
 	case len(s.Share) > 0:
 		return 0
-	case s.Limits && s.Claims && u.limitsShares():
+	case s.Limits && u.limitsShares():
 		return x.readyByShares(u, &s, most)
 	case s.Filter == nil && !s.Fits16:
 		return min(u.ready, most)

@@ -56,6 +56,7 @@ func (u *queue) freeLink() *uint32 { return &u.next }
 // rules are what only some queues have.
 type rules struct {
 	Limits
+	meter    meter
 	keepDead int64 // as of KeepDead
 }
 
@@ -72,7 +73,7 @@ func (u *queue) setRules(change func(r *rules)) {
 	if u.rules != nil {
 		r = *u.rules
 	}
-	if change(&r); r == (rules{}) {
+	if change(&r); r.Limits == (Limits{}) && r.keepDead == 0 {
 		u.rules = nil
 		return
 	}
@@ -97,6 +98,9 @@ func (x *Index) DropQueue(q QueueID) error {
 		return ErrNotEmpty
 	}
 	x.SetAlarm(q, 0)
+	if x.SetLimits(q, Limits{}); u.shares != nil {
+		x.forgetEmpty(u)
+	}
 	x.lanes.free(uint32(u.home))
 	x.queues.free(uint32(q))
 	return nil

@@ -43,6 +43,8 @@ type share struct {
 	stop     stop   // it is in the heaps of those that this stops
 
 	maxClaimed uint32 // its own limit; 0: as the queue's Limits say
+	meter      meter
+	resting    bool // it is there for its meter alone, without packets
 
 	look uint32 // place in turns.looked plus 1, during a look
 	pass uint64
@@ -76,6 +78,7 @@ type sharing struct {
 	sets   map[string]int // lanes by tags, without what says the share
 
 	heaps [stops]shareHeaps
+	due   int64  // of the meters of new shares
 	clock uint64 // see turns.go
 	turns uint64 // counts what share.turn names
 
@@ -110,6 +113,7 @@ func (x *Index) ShareBy(q QueueID, rule *ShareRule) {
 		x.beginShares(u)
 		sh = u.shares
 	}
+	x.forgetEmpty(u)
 	anew := sh.sets == nil || sh.rule.cuts() || rule.cuts()
 	if sh.rule = rule; anew {
 		x.countSets(u)
@@ -161,6 +165,7 @@ func (x *Index) beginShares(u *queue) {
 
 // endShares ends the shares of a queue, all of whose packets are of the empty one.
 func (x *Index) endShares(u *queue) {
+	x.forgetEmpty(u)
 	for _, h := range u.shares.worst {
 		x.lanes.at(uint32(h.lane)).pos[worst] = 0
 	}
@@ -379,7 +384,7 @@ func (sh *sharing) behind(number uint32, name []byte) iter.Seq[*share] {
 // add makes a share.
 func (sh *sharing) add(name string) *share {
 	sh.turns++
-	s := &share{name: name, weight: sh.own[name].weight(), turn: sh.turns, num: uint32(len(sh.all))}
+	s := &share{name: name, weight: sh.own[name].weight(), turn: sh.turns, num: uint32(len(sh.all)), meter: meter{due: sh.due}}
 	s.pass, s.maxClaimed = sh.clock+oneTurn/uint64(s.weight), sh.own[name].MaxClaimed
 	sh.ownLimits += min(int(s.maxClaimed), 1)
 	if last := len(sh.free) - 1; last >= 0 {

@@ -24,6 +24,8 @@ type sharesModel struct {
 	turns  uint64
 	limits Limits
 	looks  []*modelTaker
+	due    int64 // of the queue's meter
+	now    int64 // in milliseconds
 }
 
 // modelTaker is somebody who waits for what a selection takes.
@@ -60,6 +62,19 @@ type modelShare struct {
 	pass, turn uint64
 	weight     uint32
 	maxClaimed uint32
+	due        int64
+}
+
+// modelPasses says that a meter lets a take pass: its next one is due, give or take 10 ms.
+func (m *sharesModel) modelPasses(due, gap int64) bool {
+	return gap == 0 || due-(max(1, m.limits.Burst)-1)*gap <= m.now*1e6+10e6
+}
+
+// modelCharge counts a take.
+func (m *sharesModel) modelCharge(due *int64, gap int64) {
+	if gap > 0 {
+		*due = max(*due, m.now*1e6) + gap
+	}
 }
 
 // In the test the tags of a packet are a share before a slash, and the rest.
@@ -88,14 +103,17 @@ func (m *sharesModel) share(name string) *modelShare {
 	if m.shares[name] == nil {
 		m.turns++
 		own := m.own[name]
-		m.shares[name] = &modelShare{m.clock + oneTurn/uint64(own.weight()), m.turns, own.weight(), own.MaxClaimed}
+		m.shares[name] = &modelShare{m.clock + oneTurn/uint64(own.weight()), m.turns, own.weight(), own.MaxClaimed, 0}
 	}
 	return m.shares[name]
 }
 
 // forget ends the shares that have no packet.
 func (m *sharesModel) forget() {
-	for name := range m.shares {
+	for name, s := range m.shares {
+		if m.limits.ShareGap > 0 && s.due > m.now*1e6 {
+			continue // it is there for its meter
+		}
 		has := func(p *sharePacket) bool { return p.share == name }
 		if name != "" && !slices.ContainsFunc(m.held, has) {
 			delete(m.shares, name)
@@ -161,12 +179,12 @@ func (m *sharesModel) next(s Selection, n int) (want []*sharePacket) {
 		}
 	}
 	m.shares, shares = shares, m.shares
-	stopped := s.Limits && s.Claims
-	for len(want) < n && !(stopped && m.limits.Claimed > 0 && all >= m.limits.Claimed) {
+	stopped, due := s.Limits && s.Claims, m.due
+	for len(want) < n && !(stopped && m.limits.Claimed > 0 && all >= m.limits.Claimed) && (!s.Limits || m.modelPasses(due, m.limits.Gap)) {
 		best, first := "", true
 		for name, a := range m.shares {
 			b := m.shares[best]
-			if len(left[name]) == 0 || stopped && m.isFull(a, claims[name]) {
+			if len(left[name]) == 0 || stopped && m.isFull(a, claims[name]) || s.Limits && m.rule != "" && !m.modelPasses(a.due, m.limits.ShareGap) {
 				continue
 			}
 			if !first && cmp.Or(cmp.Compare(claims[name]/a.weight, claims[best]/b.weight), cmp.Compare(a.pass, b.pass), cmp.Compare(a.turn, b.turn)) > 0 {
@@ -178,6 +196,8 @@ func (m *sharesModel) next(s Selection, n int) (want []*sharePacket) {
 			break
 		}
 		want, left[best] = append(want, left[best][0]), left[best][1:]
+		m.modelCharge(&due, m.limits.Gap)
+		m.modelCharge(&m.shares[best].due, m.limits.ShareGap)
 		if m.serve(m.shares[best]); s.Claims {
 			claims[best]++
 			all++
@@ -222,6 +242,8 @@ func (m *sharesModel) Take(t *rapid.T) {
 	}
 	for i, p := range want {
 		m.x.Take(p.ID)
+		m.modelCharge(&m.due, m.limits.Gap)
+		m.modelCharge(&m.shares[p.share].due, m.limits.ShareGap)
 		if m.serve(m.shares[p.share]); s.Claims {
 			p.State = Claimed
 			m.x.SetState(p.ID, Claimed, 0)
@@ -269,8 +291,16 @@ func (m *sharesModel) Own(t *rapid.T) {
 // Limit gives the queue other limits. Meanwhile no look exceeds them.
 func (m *sharesModel) Limit(t *rapid.T) {
 	draw := func(name string) uint32 { return rapid.SampledFrom([]uint32{0, 0, 1, 2, 5}).Draw(t, name) }
-	m.limits = Limits{draw("queue"), draw("share")}
+	gap := func(name string) int64 {
+		return rapid.SampledFrom([]int64{0, 0, 0, 1_000_000, 7_000_001, 50_000_000}).Draw(t, name)
+	}
+	m.limits = Limits{draw("queue"), draw("share"), gap("gap"), gap("share gap"), rapid.Int64Range(0, 3).Draw(t, "burst")}
 	m.x.SetLimits(m.q, m.limits)
+	m.due = min(m.due, m.now*1e6+max(1, m.limits.Burst)*m.limits.Gap)
+	for _, s := range m.shares {
+		s.due = min(s.due, m.now*1e6+max(1, m.limits.Burst)*m.limits.ShareGap)
+	}
+	defer m.forget()
 	for more := true; more; more = m.x.SortShares(m.q, rapid.IntRange(1, 2).Draw(t, "slice")) {
 		claims := make(map[string]uint32)
 		for _, p := range m.held {
@@ -290,6 +320,19 @@ func (m *sharesModel) Limit(t *rapid.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Tick lets time pass.
+func (m *sharesModel) Tick(t *rapid.T) {
+	m.now += rapid.Int64Range(0, 60).Draw(t, "ms")
+	m.x.SetClock(m.now)
+	for ok := true; ok; {
+		_, ok = m.x.Advance(0, m.now)
+	}
+	if wait, ok := m.x.Wait(0, m.now); ok && wait <= 0 {
+		t.Fatalf("a moment is left %d ms ago", -wait)
+	}
+	m.forget()
 }
 
 // Wait begins to wait for what a selection takes.
@@ -338,7 +381,7 @@ func (m *sharesModel) Rule(t *rapid.T) {
 			m.Push(t)
 		}
 	}
-	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1, 0}}, 0, 0
+	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1, 0, 0}}, 0, 0
 	for _, p := range m.held {
 		p.Packet, _ = m.x.Get(p.ID)
 		p.share = ""
@@ -352,7 +395,7 @@ func (m *sharesModel) Rule(t *rapid.T) {
 	} else {
 		m.clock, m.turns = sh.clock, sh.turns
 		for s := range sh.each() {
-			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed}
+			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed, s.meter.due}
 		}
 	}
 }
@@ -424,7 +467,12 @@ func (m *sharesModel) verify(t *rapid.T) {
 			narrow, wide = narrow || !p.wide, wide || p.wide
 		}
 	}
+	pops := Selection{Limits: true}
+	wide = len(m.next(pops, 1)) > 0
+	pops.Fits16 = true
+	narrow = len(m.next(pops, 1)) > 0
 	n, w := m.x.Widths(m.q, false)
+	w, wide = n || w, narrow || wide
 	s := Selection{Claims: true, Limits: true}
 	canAny := len(m.next(s, 1)) > 0
 	s.Fits16 = true
@@ -461,12 +509,13 @@ func (m *sharesModel) verify(t *rapid.T) {
 
 func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &sharesModel{x: New(), own: map[string]ShareOwn{}, shares: map[string]*modelShare{"": {0, 0, 1, 0}}}
+		m := &sharesModel{x: New(), own: map[string]ShareOwn{}, shares: map[string]*modelShare{"": {0, 0, 1, 0, 0}}, now: 1000}
+		m.x.SetClock(m.now)
 		m.q = m.x.AddQueue()
 		m.x.NoteFresh(m.q, true)
 		m.x.Push(Entry{Queue: m.x.AddQueue(), Priority: 1, Seq: 1, Tags: []byte("a/x"), Key: []byte("a")}, 0)
 		t.Repeat(map[string]func(*rapid.T){
-			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Limit": m.Limit, "Wait": m.Wait, "Rule": m.Rule, "List": m.List, "": m.verify,
+			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Limit": m.Limit, "Wait": m.Wait, "Tick": m.Tick, "Tick more": m.Tick, "Rule": m.Rule, "List": m.List, "": m.verify,
 		})
 	})
 }

@@ -41,12 +41,16 @@ func (x *Index) Take(id ID) {
 		return
 	}
 	l := x.lanes.at(uint32(e.lane))
-	if u := x.queues.at(uint32(l.queue)); u.shares != nil {
-		u.shares.serve(u.shares.of(l))
-		if u.shares.clock > passEnd {
-			u.shares.rebase()
-		}
+	u := x.queues.at(uint32(l.queue))
+	if u.shares == nil {
+		x.takeCounts(u, nil)
+		return
 	}
+	s := u.shares.of(l)
+	if u.shares.serve(s); u.shares.clock > passEnd {
+		u.shares.rebase()
+	}
+	x.takeCounts(u, s)
 }
 
 // serve is what a take from a share changes in the order of turns. Its place in the heap follows.
@@ -76,7 +80,7 @@ func (sh *sharing) rebase() {
 func (x *Index) placeShare(u *queue, s *share) {
 	sh := u.shares
 	narrow, wide := x.widths(u.lanesOf(s))
-	stop := u.stopOf(s)
+	stop := u.stopOf(s, x.clock)
 	if s.pos != 0 && (s.stop != stop || s.onlyWide == narrow || !narrow && !wide) {
 		sh.takeOut(s)
 	}
@@ -174,6 +178,7 @@ type shareLook struct {
 	*share
 	pass, turn uint64
 	claimed    uint32
+	due        int64
 	walk       *openWalks // from the second turn on
 }
 
@@ -203,6 +208,7 @@ func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Pack
 	}
 	for _, l := range t.looked {
 		l.share.pass, l.share.turn, l.share.claimed, l.look = l.pass, l.turn, l.claimed, 0
+		l.meter.due = l.due
 		x.placeShare(u, l.share)
 	}
 	for _, s := range t.aside {
@@ -221,8 +227,8 @@ type shareHeaps struct {
 // first is the share that is next; nil if there is none.
 func (sh *sharing) first(s *Selection) *share {
 	first := sh.heaps[open].first(s.Fits16)
-	if !s.Limits || !s.Claims {
-		if f := sh.heaps[full].first(s.Fits16); first == nil || f != nil && f.before(first) {
+	for stop := full; stop < stops; stop++ {
+		if f := sh.heaps[stop].first(s.Fits16); f != nil && s.passes(stop) && (first == nil || f.before(first)) {
 			first = f
 		}
 	}
@@ -263,9 +269,10 @@ func (t *turns) next(s *share) uint32 {
 // pass lets a share have its turn.
 func (t *turns) pass(s *share) {
 	if s.look == 0 {
-		t.looked = append(t.looked, shareLook{share: s, pass: s.pass, turn: s.turn, claimed: s.claimed})
+		t.looked = append(t.looked, shareLook{share: s, pass: s.pass, turn: s.turn, claimed: s.claimed, due: s.meter.due})
 		s.look = uint32(len(t.looked))
 	}
+	s.meter.charge(t.u.rate(s), t.x.clock)
 	if t.u.shares.serve(s); t.s.Claims {
 		s.claimed++
 	}

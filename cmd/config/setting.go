@@ -117,7 +117,7 @@ func SettingDefault(name string) (value string, ok bool) {
 	for _, k := range content.SettingsTable {
 		switch {
 		case k.Name != name:
-		case k.Kind == content.SettingName, k.Kind == content.SettingShareBy:
+		case k.Kind == content.SettingName, k.Kind == content.SettingShareBy, k.Kind == content.SettingRate:
 			return k.None, true
 		case k.Kind == content.SettingChoice:
 			return k.Words[0], true

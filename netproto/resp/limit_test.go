@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -32,6 +33,24 @@ func TestMaxClaimedHoldsForClaims(t *testing.T) {
 		c.send(request(strings.Fields(pop)...))
 		if got := c.value(); got == "" || strings.HasPrefix(got, "ERR") {
 			t.Errorf("%s took %q, want a packet", pop, got)
+		}
+	}
+}
+
+func TestARateHoldsAtEachDoor(t *testing.T) {
+	for _, take := range []string{"QPOP q COUNT 9", "QCLAIM q COUNT 9", "LPOP q 9", "RPOP q 9", "LMPOP 1 q LEFT COUNT 9"} {
+		c := newDoor(t, Config{}).dial()
+		for _, wrong := range []string{"1", "0/1s", "1/0s", "2000000/1s", "1/32d", "1/s", "-1/1s"} {
+			c.ask("QSET q rate "+wrong, "-ERR rate: expected no, or a number of packets and a time, such as 100/1s or 10/1m, between 1/31d and 1000000/1s, got \""+wrong+"\"\r\n")
+		}
+		c.ask("QSET q rate 1/31d rate-burst 3", "+OK\r\n")
+		for i := range 8 {
+			c.ask("QPUSH q x", bulkReply(fmt.Sprint(i+1)))
+		}
+		c.send(request(strings.Fields(take)...))
+		c.value()
+		if got := c.pairs("QSTAT", "q")["ready"]; got != "5" {
+			t.Errorf("%s: %s are left, want 5 of 8 with a burst of 3", take, got)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func setValue(q *broker.Settings, k *broker.Setting, args [][]byte) {
 		if *at = textArg(k.Name, args[0], 0, maxQueueName); k.None != "" && is(args[0], k.None) {
 			*at = nil
 		}
-		if err := broker.CheckShareBy(*at); k.Kind == broker.SettingShareBy && len(*at) > 0 && err != nil {
+		if err := k.Check(*at); len(*at) > 0 && err != nil {
 			refuse("ERR %s: %v, got %q", k.Name, err, quoted(args[0]))
 		}
 	default:
@@ -160,8 +160,14 @@ func NewSettings(changes [][]string) (q broker.Settings, err error) {
 // needShares refuses a limit of shares that a queue without shares is to have: nothing would be
 // limited.
 func needShares(q *broker.Settings) {
-	if q.ShareMaxClaimed > 0 && len(q.ShareBy) == 0 {
+	if len(q.ShareBy) > 0 {
+		return
+	}
+	if q.ShareMaxClaimed > 0 {
 		refuse("ERR share-max-claimed: expected it beside share-by: the queue has no shares")
+	}
+	if len(q.ShareRate) > 0 {
+		refuse("ERR share-rate: expected it beside share-by: the queue has no shares")
 	}
 }
 
@@ -191,8 +197,8 @@ func qset(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	was := q.ShareMaxClaimed
-	if change(&q, args[2:]); q.ShareMaxClaimed != was {
+	was := q
+	if change(&q, args[2:]); q.ShareMaxClaimed != was.ShareMaxClaimed || string(q.ShareRate) != string(was.ShareRate) {
 		needShares(&q)
 	}
 	return s.done(tx.SetSettings(args[1], q))

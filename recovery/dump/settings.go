@@ -118,7 +118,7 @@ func setSetting(s *content.Settings, k *content.Setting, name string, value any,
 		if *at, ok = bytesOf(value, encoded); !ok || len(*at) > content.MaxName {
 			return fmt.Errorf("field %q: expected a name of at most %d bytes", name, content.MaxName)
 		}
-		if err := content.CheckShareBy(*at); k.Kind == content.SettingShareBy && err != nil {
+		if err := k.Check(*at); err != nil {
 			return fmt.Errorf("field %q: %w", name, err)
 		}
 	case *content.Orders:

@@ -1,6 +1,9 @@
 package content
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // Queue is the definition of a queue.
 type Queue struct {
@@ -29,7 +32,7 @@ const (
 	fieldName        = 1
 	fieldQueueExpiry = 2
 	fieldDropped     = 3
-	// 4 to 9, 11 to 19, 21 and 24 are settings: SettingsTable.
+	// 4 to 9, 11 to 19, 21, 24 to 29 and 31 to 33 are settings: SettingsTable.
 	fieldDatabase = 30 // left out where it is 0
 )
 
@@ -41,10 +44,9 @@ func AppendQueue(dst []byte, q *Queue) []byte {
 	if q.Dropped {
 		w.b = append(w.field(fieldDropped), formTrue)
 	}
-	if q.Settings != nil {
-		q.Settings.write(&w)
-	}
+	q.Settings.write(&w, 0, fieldDatabase)
 	w.uint(fieldDatabase, uint64(q.Database))
+	q.Settings.write(&w, fieldDatabase, math.MaxUint8)
 	w.rest(q.Rest)
 	return w.end()
 }

@@ -2,10 +2,13 @@ package content
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Settings are what a queue does with packets that come and with those that are claimed. Times are
@@ -39,6 +42,9 @@ type Settings struct {
 
 	MaxClaimed      int64 // the most packets that are claimed at once; 0: as many as are asked for
 	ShareMaxClaimed int64 // of each share
+
+	Rate, ShareRate []byte // of takes, as ParseRate has it; empty: any
+	RateBurst       int64  // takes that may come at once; 0: one
 }
 
 // Setting is a row of SettingsTable: all that the store, dumps, protocols and commands know of one
@@ -72,6 +78,7 @@ const (
 	SettingName                 // of a queue; empty: none
 	SettingOrders               // the values of tags, a tag at a time
 	SettingShareBy              // as CheckShareBy has it
+	SettingRate                 // as ParseRate has it
 )
 
 const (
@@ -83,6 +90,12 @@ const (
 	MaxShareTag = 255
 	// MaxBound bounds the bounds of a queue: JSON has no larger number.
 	MaxBound = 1 << 53
+	// MaxBurst bounds the burst of a rate.
+	MaxBurst = 1_000_000
+	// The longest and the shortest time between two takes of a rate in nanoseconds: 31 days, and a
+	// millionth of a second.
+	maxGap, minGap = 31 * 24 * 3600e9, 1000
+	maxRateUnits   = 100_000
 )
 
 // SettingsTable has a row for each of the Settings, in the order of their fields. A new setting is
@@ -132,6 +145,12 @@ var SettingsTable = []Setting{
 		field: 28, At: func(s *Settings) any { return &s.MaxClaimed }},
 	{Name: "share-max-claimed", High: math.MaxUint32, Help: "the most packets of one share that are claimed at once; 0: as many as are asked for",
 		field: 29, At: func(s *Settings) any { return &s.ShareMaxClaimed }},
+	{Name: "rate", Kind: SettingRate, None: "no", Help: "how many packets are taken in a time at most, such as 100/1s or 10/1m; no: as many as are asked for",
+		field: 31, At: func(s *Settings) any { return &s.Rate }},
+	{Name: "share-rate", Kind: SettingRate, None: "no", Help: "the same of each share",
+		field: 32, At: func(s *Settings) any { return &s.ShareRate }},
+	{Name: "rate-burst", High: MaxBurst, Help: "how many packets these rates let pass at once, after a rest; 0: one",
+		field: 33, At: func(s *Settings) any { return &s.RateBurst }},
 }
 
 // DefaultSettings returns the settings of a queue that has none of its own.
@@ -153,6 +172,39 @@ func CheckShareBy(text []byte) error {
 		return nil
 	}
 	return fmt.Errorf("expected no, key, or %sNAME with a tag's name of at most %d bytes", ShareByTag, MaxShareTag)
+}
+
+// rateUnits are the units of the time of a rate, in nanoseconds.
+var rateUnits = map[string]int64{"ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9, "d": 24 * 3600e9}
+
+// ParseRate reads a rate, such as 100/1s: it returns the nanoseconds between two takes, rounded up.
+// No text is no rate. The error says what was expected.
+func ParseRate(text []byte) (gap int64, err error) {
+	if len(text) == 0 {
+		return 0, nil
+	}
+	n, period, _ := strings.Cut(string(text), "/")
+	unit := strings.TrimLeft(period, "0123456789")
+	takes, _ := strconv.ParseUint(n, 10, 32)
+	units, _ := strconv.ParseUint(period[:len(period)-len(unit)], 10, 32)
+	if takes > 0 && units <= maxRateUnits {
+		gap = (int64(units)*rateUnits[unit] + int64(takes) - 1) / int64(takes)
+	}
+	if gap < minGap || gap > maxGap {
+		return 0, errors.New("expected no, or a number of packets and a time, such as 100/1s or 10/1m, between 1/31d and 1000000/1s")
+	}
+	return gap, nil
+}
+
+// Check says what was expected, if a text that is not empty is no value of the setting.
+func (k *Setting) Check(text []byte) (err error) {
+	switch k.Kind {
+	case SettingShareBy:
+		err = CheckShareBy(text)
+	case SettingRate:
+		_, err = ParseRate(text)
+	}
+	return err
 }
 
 // IsZero reports whether a setting is 0, false or empty.
@@ -182,6 +234,7 @@ func (s *Settings) Clone() *Settings {
 	}
 	own := *s
 	own.DeadLetter, own.ShareBy = bytes.Clone(s.DeadLetter), bytes.Clone(s.ShareBy)
+	own.Rate, own.ShareRate = bytes.Clone(s.Rate), bytes.Clone(s.ShareRate)
 	own.Orders = slices.Clone(s.Orders)
 	for i, o := range own.Orders {
 		own.Orders[i].Values = slices.Clone(o.Values)
@@ -193,11 +246,11 @@ func (s *Settings) Clone() *Settings {
 // it is known.
 const lastKept = 9
 
-// write adds the settings to a definition.
-func (s *Settings) write(w *writer) {
+// write adds the settings, if they are any, whose fields are from one number up to another.
+func (s *Settings) write(w *writer, from, to byte) {
 	for i := range SettingsTable {
 		k := &SettingsTable[i]
-		if k.field > lastKept && k.IsZero(s) {
+		if s == nil || k.field < from || k.field > to || k.field > lastKept && k.IsZero(s) {
 			continue
 		}
 		switch at := k.At(s).(type) {

@@ -1,0 +1,166 @@
+package index
+
+import "math"
+
+// A rate is a meter (GCRA): it says when the next take is due. Each take moves that one gap on, at
+// the earliest from now. So takes are spread evenly, with a burst on top. All takes are charged,
+// also those of a whole group, and a meter without a gap passes all. Times are in nanoseconds, on
+// the clock of SetClock.
+
+// slack is how much a take may be early, in nanoseconds. The clock has whole milliseconds: without
+// it each take would be late by a part of one, and so all behind it.
+const slack = 10_000_000
+
+// rate is what meters have in common.
+type rate struct {
+	gap   int64 // between takes; 0: none
+	burst int64 // takes at once, 1 at least
+}
+
+// rateOf returns a rate whose sums cannot overflow.
+func rateOf(gap, burst int64) rate {
+	if burst = max(1, burst); gap > 0 {
+		burst = min(burst, latest/2/gap)
+	}
+	return rate{gap, burst}
+}
+
+// latest is the latest moment of a meter: after a century.
+const latest = 1 << 62
+
+// meter is when the next take is due, without the burst. Its zero value is at rest.
+type meter struct {
+	due    int64
+	marker uint32 // a timer at the moment when a take is due; 0: none
+}
+
+// passes is how many takes a meter lets pass now.
+func (m *meter) passes(r rate, now int64) int {
+	if r.gap == 0 {
+		return math.MaxInt
+	}
+	left := now + (r.burst-1)*r.gap + slack - max(m.due, now)
+	if left < 0 {
+		return 0
+	}
+	return int(left/r.gap) + 1
+}
+
+// charge counts a take.
+func (m *meter) charge(r rate, now int64) {
+	if r.gap != 0 {
+		m.due = min(latest, max(m.due, now)+r.gap)
+	}
+}
+
+// open is when a meter that lets nothing pass does so, in milliseconds.
+func (m *meter) open(r rate) int64 {
+	return max(1, (m.due-(r.burst-1)*r.gap-slack+999_999)/1_000_000)
+}
+
+// follow lets a meter obey another rate: who was to wait for long waits no longer than that says.
+func (m *meter) follow(r rate, now int64) { m.due = min(m.due, now+r.burst*r.gap) }
+
+// meterTimer marks a timer that is the marker of a meter, in place of a delivery: its entry is the
+// queue, and until is the number of a share plus 1, or 0 for the queue itself.
+const meterTimer = ^uint32(0) - 2
+
+// SetClock says the present moment on the steady clock, in milliseconds, by which rates go.
+func (x *Index) SetClock(steady int64) { x.clock = steady * 1_000_000 }
+
+// mark has Advance tell when a meter lets takes pass again; at 0 it does not.
+func (x *Index) mark(u *queue, m *meter, share uint32, at int64) {
+	if m.marker == 0 && at != 0 {
+		m.marker = x.timers.alloc()
+		t := x.timers.at(m.marker)
+		t.entry, t.delivery, t.until[0] = uint32(x.lanes.at(uint32(u.home)).queue), meterTimer, share
+	}
+	if m.marker == 0 {
+		return
+	}
+	if x.timers.schedule(m.marker, steady, at); at == 0 {
+		x.timers.free(m.marker)
+		m.marker = 0
+	}
+}
+
+// takeCounts charges a take to the meters of a queue and of its share, which may be nil.
+func (x *Index) takeCounts(u *queue, s *share) {
+	r := u.rules
+	if r == nil {
+		return
+	}
+	if r.meter.charge(r.rate(), x.clock); r.meter.passes(r.rate(), x.clock) == 0 {
+		x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
+	}
+	if s == nil || r.ShareGap == 0 {
+		return
+	}
+	if s.meter.charge(u.rate(s), x.clock); u.stopOf(s, x.clock) == waits {
+		x.mark(u, &s.meter, s.num+1, s.meter.open(u.rate(s)))
+	}
+	x.placeShare(u, s)
+}
+
+// endWait follows the marker of a meter.
+func (x *Index) endWait(timer uint32) (q QueueID) {
+	t := x.timers.at(timer)
+	q = QueueID(t.entry)
+	u := x.queues.at(uint32(q))
+	if t.until[0] == 0 {
+		x.mark(u, &u.rules.meter, 0, 0)
+		x.reopen(u)
+		return q
+	}
+	s := u.shares.all[t.until[0]-1]
+	x.mark(u, &s.meter, 0, 0)
+	if s.isEmpty() && s.num != 0 {
+		x.leaveShare(u, s)
+		return q
+	}
+	x.followLimits(u, s)
+	return q
+}
+
+// MaxResting is how many shares without packets stay for their meters, in all queues.
+const MaxResting = 250_000
+
+// setResting notes whether a share is there for its meter alone.
+func (x *Index) setResting(s *share, is bool) {
+	switch {
+	case is && !s.resting:
+		x.resting++
+	case !is && s.resting:
+		x.resting--
+	}
+	s.resting = is
+}
+
+// leaveShare forgets a share that has no packets, once its meter is at rest: else whoever has one
+// packet at a time would have no rate.
+func (x *Index) leaveShare(u *queue, s *share) {
+	left := s.resting || x.resting < MaxResting
+	if rate := u.rate(s); rate.gap != 0 && s.meter.due > x.clock && u.shares.rule != nil && left {
+		x.setResting(s, true)
+		x.mark(u, &s.meter, s.num+1, (s.meter.due+999_999)/1_000_000)
+		return
+	}
+	x.mark(u, &s.meter, 0, 0)
+	x.setResting(s, false)
+	u.shares.forget(s)
+}
+
+// isEmpty says that a share has no packets, and is there for its meter.
+func (s *share) isEmpty() bool { return s.home == 0 && s.set == nil }
+
+// forgetEmpty forgets the shares of a queue that are there for their meters, and what marks those
+// of the others.
+func (x *Index) forgetEmpty(u *queue) {
+	for s := range u.shares.each() {
+		x.mark(u, &s.meter, 0, 0)
+		if s.num != 0 && s.isEmpty() {
+			x.setResting(s, false)
+			u.shares.forget(s)
+		}
+	}
+}
