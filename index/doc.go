@@ -51,6 +51,7 @@
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
 //	fresh.go      which lanes got packets
 //	shares.go     a queue is shared out by key or tag
+//	sorting.go    packets come to their shares when that changes
 //	turns.go      which share is next
 //	limits.go     how many packets of a queue, and of each share, may be claimed at once
 //	meters.go     how fast they are taken
