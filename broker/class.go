@@ -131,6 +131,9 @@ func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 			ok = narrow || wide && !k.narrow
 		}
 		if k.filter != nil {
+			if m.ix.Reopened(q.ix, asked) {
+				m.tx.settled += m.ix.LanesIn(q.ix, k.filter.Share) * len(k.filter.Terms)
+			}
 			asked, ok = m.ix.Fresh(q.ix, k.selectionOf(q), asked)
 			if k.filter.Share != nil && m.checkFilterShare(q, k.filter) != nil {
 				return asked, true // it will be told that there are no shares

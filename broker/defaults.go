@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
@@ -78,11 +79,11 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		for _, own := range q.shares.all {
 			m.ix.SetShare(q.ix, string(own.Name), recovery.ShareOwn(own))
 		}
-		m.sorted = append(m.sorted, q)
+		m.sortLater(q)
 	}
 	if l := limitsOf(settingsOf(q)); l != limitsOf(was) {
 		m.ix.SetLimits(q.ix, l)
-		m.sorted = append(m.sorted, q)
+		m.sortLater(q)
 	}
 	if settingsOf(q).Full == FullDrop {
 		m.ix.KeepWorst(q.ix)
@@ -94,6 +95,13 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		}
 	}
 	return true
+}
+
+// sortLater has the shares of a queue follow a change, in slices.
+func (m *Machine) sortLater(q *queue) {
+	if !slices.Contains(m.sorted, q) {
+		m.sorted = append(m.sorted, q)
+	}
 }
 
 // keepShareBy returns the defaults that come in force for a queue. If it cannot follow a change of

@@ -290,7 +290,7 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 		if isWide {
 			wide[s.stop]++
 		}
-		if want := u.stopOf(s, x.clock); s.stop != want && sh.placed >= len(sh.all) && !(s.stop == waits && s.meter.marker != 0) {
+		if want := u.stopOf(s, x.clock); s.stop != want && sh.unplaced == 0 && !(s.stop == waits && s.meter.marker != 0) {
 			return nil, fmt.Errorf("index: share %q with %d claims is stopped by %d, want %d", s.name, s.claimed, s.stop, want)
 		}
 		if s.pos == 0 {

@@ -38,6 +38,12 @@ func (x *Index) NoteFresh(q QueueID, on bool) {
 	}
 }
 
+// Reopened says that Fresh asks a whole selection of a queue, as limits let it give again since it
+// was asked last.
+func (x *Index) Reopened(q QueueID, from uint64) bool {
+	return x.hasQueue(q) && x.queues.at(uint32(q)).fresh != nil && from < x.queues.at(uint32(q)).fresh.reopened
+}
+
 // Fresh looks for a fresh lane of a queue with a packet that a selection takes, from a number on.
 // It returns the number of the lane; without one, false and a number to go on from. A lane that
 // gets packets when it has none is fresh once more, with a new number.

@@ -39,8 +39,9 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 	if r := u.rules; r != nil && r.meter.passes(r.rate(), x.clock) == 0 {
 		x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
 	}
-	if u.shares != nil {
-		u.shares.placed = 0
+	if sh := u.shares; sh != nil {
+		r := rateOf(l.ShareGap, l.Burst)
+		sh.due, sh.unplaced = min(sh.due, x.clock+r.burst*r.gap), len(sh.all)
 	}
 	x.reopen(u)
 }
@@ -57,7 +58,7 @@ func (x *Index) Spend(q QueueID) {
 		x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
 	}
 	if sh := u.shares; sh != nil {
-		sh.due, sh.placed = x.clock+rateOf(r.ShareGap, r.Burst).burst*r.ShareGap, 0
+		sh.due, sh.unplaced = x.clock+rateOf(r.ShareGap, r.Burst).burst*r.ShareGap, len(sh.all)
 		for s := range sh.each() {
 			s.meter.due = sh.due
 		}
@@ -204,7 +205,7 @@ func (x *Index) firstShare(u *queue, s *Selection) *share {
 func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
 	x.placeShare(u, s)
-	if s.stop == waits && s.meter.marker == 0 {
+	if s.stop == waits { // a share that rested has its marker where it would have been forgotten
 		x.mark(u, &s.meter, s.num+1, s.meter.open(u.rate(s)))
 	}
 	if was <= s.stop || u.fresh == nil {
@@ -219,11 +220,18 @@ func (x *Index) followLimits(u *queue, s *share) {
 	}
 }
 
-// placeShares does a part of what SetLimits has left: it looks at n shares of a queue. It returns
-// false when all is done.
+// placeShares does a part of what SetLimits has left: it looks at n shares of a queue. It goes on
+// where it was, so limits that change all the time leave none out. It returns false when all is
+// done. Who was refused by a share that had yet to follow is asked again then.
 func (x *Index) placeShares(u *queue, n int) (more bool) {
 	sh := u.shares
-	for ; n > 0 && sh.placed < len(sh.all); n-- {
+	if sh.unplaced == 0 {
+		return false
+	}
+	for ; n > 0 && sh.unplaced > 0; n-- {
+		if sh.placed >= len(sh.all) {
+			sh.placed = 0
+		}
 		if s := sh.all[sh.placed]; s != nil {
 			s.meter.follow(u.rate(s), x.clock)
 			x.mark(u, &s.meter, 0, 0)
@@ -233,8 +241,12 @@ func (x *Index) placeShares(u *queue, n int) (more bool) {
 			}
 		}
 		sh.placed++
+		sh.unplaced--
 	}
-	return sh.placed < len(sh.all)
+	if sh.unplaced == 0 {
+		x.reopen(u)
+	}
+	return sh.unplaced > 0
 }
 
 // claimEnded follows the end of a claim in a queue.

@@ -153,12 +153,11 @@ func (x *Index) leaveShare(u *queue, s *share) {
 // isEmpty says that a share has no packets, and is there for its meter.
 func (s *share) isEmpty() bool { return s.home == 0 && s.set == nil }
 
-// forgetEmpty forgets the shares of a queue that are there for their meters, and what marks those
-// of the others.
+// forgetEmpty forgets the shares of a queue that are there for their meters.
 func (x *Index) forgetEmpty(u *queue) {
 	for s := range u.shares.each() {
-		x.mark(u, &s.meter, 0, 0)
 		if s.num != 0 && s.isEmpty() {
+			x.mark(u, &s.meter, 0, 0)
 			x.setResting(s, false)
 			u.shares.forget(s)
 		}

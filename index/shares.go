@@ -94,7 +94,8 @@ type sharing struct {
 	sorted    uint32 // packets with a lower number are where they belong
 	sorting   bool   // not all are
 	ownLimits int    // shares that have such
-	placed    int    // shares with a lower number are in the heaps where Limits want them
+	placed    int    // the number of the share that follows Limits next
+	unplaced  int    // how many have yet to
 }
 
 // SetShare says what one share of a queue has of its own from now on, whether it exists or not. It

@@ -72,6 +72,7 @@ func (x *Index) beginShares(u *queue) {
 // endShares ends the shares of a queue, all of whose packets are of the empty one.
 func (x *Index) endShares(u *queue) {
 	x.forgetEmpty(u)
+	x.mark(u, &u.shares.all[0].meter, 0, 0)
 	for _, h := range u.shares.worst {
 		x.lanes.at(uint32(h.lane)).pos[worst] = 0
 	}

@@ -1,0 +1,134 @@
+package index
+
+import "testing"
+
+// limited is a queue with shares by tag and some limits, at a moment.
+type limited struct {
+	*Index
+	q    QueueID
+	push func(share string)
+	ms   int64
+}
+
+func newLimited(l Limits) *limited {
+	x, q, push := sharedOut()
+	m := &limited{x, q, push, 0}
+	m.pass(1_000_000)
+	m.limit(l)
+	return m
+}
+
+func (m *limited) limit(l Limits) {
+	m.SetLimits(m.q, l)
+	m.sort()
+}
+
+func (m *limited) sort() {
+	for m.SortShares(m.q, 2) {
+	}
+}
+
+// pass lets time pass, and has what is due follow.
+func (m *limited) pass(ms int64) {
+	m.ms += ms
+	m.SetClock(m.ms)
+	for ok := true; ok; {
+		_, ok = m.Advance(0, m.ms)
+	}
+}
+
+// pops takes all that may be taken.
+func (m *limited) pops(s Selection) (n int) {
+	s.Limits = true
+	for p, ok := m.Best(m.q, s); ok; p, ok = m.Best(m.q, s) {
+		m.Take(p.ID)
+		m.Remove(p.ID)
+		n++
+	}
+	return n
+}
+
+const second = 1_000_000_000 // of Gap
+
+func TestAShareThatRestedIsServedWhenItsBurstAllows(t *testing.T) {
+	m := newLimited(Limits{ShareGap: second, Burst: 10})
+	for range 10 {
+		m.push("a")
+		m.pops(Selection{})
+	}
+	m.push("a")
+	if m.pass(900); m.pops(Selection{}) != 0 {
+		t.Error("one more than the burst was taken")
+	}
+	if m.pass(100); m.pops(Selection{}) != 1 {
+		t.Error("after the gap nothing may be taken")
+	}
+}
+
+func TestAShareThatWaitsIsServedThoughShareByChanges(t *testing.T) {
+	m := newLimited(Limits{ShareGap: second})
+	for range 3 {
+		m.push("a")
+	}
+	m.limit(Limits{ShareGap: second}) // which all shares follow
+	m.pops(Selection{})
+	rule := *m.queues.at(uint32(m.q)).shares.rule
+	rule.By = "other"
+	m.ShareBy(m.q, &rule)
+	m.sort()
+	for range 2 {
+		if m.pass(1000); m.pops(Selection{}) != 1 {
+			t.Fatal("after the gap nothing may be taken")
+		}
+	}
+}
+
+// Who waits is told of a share that opened before it came to be looked at.
+func TestWhoWaitsIsToldOnceAllSharesFollowTheirLimits(t *testing.T) {
+	m := newLimited(Limits{ShareGap: second})
+	m.push("a")
+	m.Spend(m.q)
+	m.NoteFresh(m.q, true)
+	s := Selection{Limits: true, Share: []byte("a")}
+	asked, told := m.Fresh(m.q, s, 0)
+	if told {
+		t.Error("its burst is not spent")
+	}
+	m.pass(2000)
+	m.sort()
+	if _, told = m.Fresh(m.q, s, asked); !told {
+		t.Error("nobody is told")
+	}
+}
+
+func TestARaisedRateHoldsForSharesThatComeAfterAStart(t *testing.T) {
+	m := newLimited(Limits{ShareGap: 3600 * second})
+	m.Spend(m.q)
+	m.limit(Limits{ShareGap: second})
+	m.push("new")
+	if m.pass(1000); m.pops(Selection{}) != 1 {
+		t.Error("a share that comes new waits for the old rate")
+	}
+}
+
+func TestLimitsThatChangeAllTheTimeLeaveNoShareOut(t *testing.T) {
+	m := newLimited(Limits{ShareClaimed: 1})
+	const shares = 20
+	for i := range shares {
+		for range 2 {
+			m.push(string(rune('a' + i)))
+		}
+	}
+	claims := Selection{Claims: true, Limits: true}
+	for _, p := range m.Next(m.q, claims, 0, shares, nil) {
+		m.Take(p.ID)
+		m.SetState(p.ID, Claimed, 0)
+	}
+	for i := range shares {
+		m.SetLimits(m.q, Limits{ShareClaimed: 2 + uint32(i%2)})
+		m.SortShares(m.q, 2)
+	}
+	if n := len(m.Next(m.q, claims, 0, shares+1, nil)); n != shares {
+		t.Errorf("%d may be claimed, want %d", n, shares)
+	}
+}
