@@ -164,17 +164,22 @@ const maxExpired = 1 << 16
 // selected. Settle ends at a full batch already, since it goes on in the next turn.
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) (packets []index.Packet) {
 	left := maxExpired
-	for again, more := true, 0; again; more = advanceSlice { // each time with more: thousands may have expired
-		packets = m.selectPackets(q, s, selection, more)
-		again = false
+	drop := func() (some bool) {
 		for _, p := range packets {
 			if m.expired(p) && left > 0 && !(m.settling && m.open.full(m.limits)) {
 				m.ix.Remove(p.ID)
 				m.expire(q, p)
 				left--
-				again = true
+				some = true
 			}
 		}
+		return some
+	}
+	more := selection // thousands may have expired, and limits let few be taken
+	more.Limits = false
+	for packets = m.selectPackets(q, s, selection, 0); drop(); packets = m.selectPackets(q, s, selection, 0) {
+		packets = m.selectPackets(q, s, more, advanceSlice)
+		drop()
 	}
 	packets = slices.DeleteFunc(packets, m.expired)
 	packets = packets[:min(len(packets), s.most(selection))]
