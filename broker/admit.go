@@ -15,6 +15,9 @@ func (tx *Tx) checkMoveIn(from, to *queue, packets ...index.Packet) error {
 	if err := tx.checkOpen(to, len(packets)); err != nil {
 		return err
 	}
+	if err := tx.m.checkBoundShare(to, packets...); err != nil {
+		return err
+	}
 	return tx.makeRoom(to, loadOf(packets))
 }
 
@@ -69,6 +72,9 @@ func (tx *Tx) openToPush(name []byte, l load, tags []PacketTag) (q *queue, err e
 		return nil, err
 	}
 	if err := tx.checkOpen(q, l.packets); err != nil {
+		return nil, err
+	}
+	if err := tx.m.checkBoundOfPush(q, &l, tags); err != nil {
 		return nil, err
 	}
 

@@ -16,12 +16,57 @@ type load struct {
 	bytes    int64         // of keys, payloads and what is beside these
 	priority uint32        // of what is pushed; 0: nothing is dropped for it
 	instead  *index.Packet // that goes for it; nil: none
+	moves    bool          // checkBoundShare has been asked
 	key      []byte        // of what is pushed
 	narrow   bool          // some of that is
 	wide     bool          // and some of that
 }
 
 func (l *load) addWidth(wide bool) { l.narrow, l.wide = l.narrow || !wide, l.wide || wide }
+
+// checkBoundShare returns ErrShareFull if a share of a queue has no room for so many packets more.
+func checkBoundShare(q *queue, of index.Shared, more int) error {
+	bound := settingsOf(q).BoundShare
+	if bound == 0 || more <= 0 || int64(of.Unfinished+more) <= bound {
+		return nil
+	}
+	return fmt.Errorf("%w: share %q holds %s, its bound is %s", ErrShareFull, of.Name, Counted(of.Unfinished, "packet"), Counted(bound, "packet"))
+}
+
+// checkBoundOfPush is checkBoundShare for a push.
+func (m *Machine) checkBoundOfPush(q *queue, l *load, tags []PacketTag) error {
+	if settingsOf(q).BoundShare == 0 || l.moves {
+		return nil
+	}
+	of, ok := m.ix.ShareOf(q.ix, l.key, m.tagBytes(tags))
+	if !ok {
+		return nil
+	}
+	more := l.packets
+	if l.instead != nil && l.instead.Share == of.Number {
+		more--
+	}
+	return checkBoundShare(q, of, more)
+}
+
+// checkBoundShare is that for packets that move to a queue, and are Ready there.
+func (m *Machine) checkBoundShare(to *queue, packets ...index.Packet) error {
+	if settingsOf(to).BoundShare == 0 || !m.sharedOut(to) {
+		return nil
+	}
+	more := make(map[string]int)
+	for _, p := range packets {
+		if p.State > index.Claimed {
+			continue
+		}
+		of, _ := m.ix.ShareFor(to.ix, p.ID)
+		more[of.Name]++
+		if err := checkBoundShare(to, of, more[of.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // growth is by how much the queue grows.
 func (l load) growth() (packets int, bytes int64) {

@@ -64,6 +64,9 @@ var (
 	// ErrDropped: it drops packets that are worse than those that come, and too few may go. It is
 	// an ErrFull.
 	ErrDropped = fmt.Errorf("%w and cannot drop enough packets that are worse", ErrFull)
+	// ErrShareFull: a share of a queue holds as much as its bound allows. It is an ErrFull for which
+	// nobody waits: others of the queue's line would wait behind.
+	ErrShareFull = fmt.Errorf("%w for one share", ErrFull)
 	// ErrPaused: a queue takes nothing in for now.
 	ErrPaused = errors.New("queue is paused: it takes nothing in until pause-in is off")
 	// ErrQueueClosed: a queue takes nothing in any more; whoever takes from it has had all.

@@ -32,15 +32,16 @@ type ShareOwn struct {
 
 // share is one share of a queue. It exists while it has packets; the empty one always.
 type share struct {
-	lanes    // those of the empty one are the queue's
-	name     string
-	num      uint32 // its place in sharing.all
-	claimed  uint32 // packets
-	weight   uint32
-	pos      uint32 // place in its heap plus 1; 0: not in one
-	wide     bool   // it is in a heap, and has wide packets that can be selected
-	onlyWide bool   // it is in the heap of those that have wide ones only
-	stop     stop   // it is in the heaps of those that this stops
+	lanes      // those of the empty one are the queue's
+	name       string
+	num        uint32 // its place in sharing.all
+	claimed    uint32 // packets
+	unfinished uint32 // packets that are Ready, Delayed or Claimed
+	weight     uint32
+	pos        uint32 // place in its heap plus 1; 0: not in one
+	wide       bool   // it is in a heap, and has wide packets that can be selected
+	onlyWide   bool   // it is in the heap of those that have wide ones only
+	stop       stop   // it is in the heaps of those that this stops
 
 	maxClaimed uint32 // its own limit; 0: as the queue's Limits say
 	meter      meter
@@ -208,6 +209,40 @@ func (x *Index) HasLaneFor(q QueueID, id ID) bool {
 	return x.HasLane(q, key, []byte(l.tags), l.wide)
 }
 
+// Shared says in which share of a queue a packet is that comes.
+type Shared struct {
+	Name       string
+	Number     uint32 // as Packet.Share; of one that comes new it is 0
+	Unfinished int    // packets of it that are Ready, Delayed or Claimed; 0 while some are yet to come to their shares
+}
+
+// ShareOf says in which share of a queue a packet with this key and these tags would be; false if
+// the queue is not shared out.
+func (x *Index) ShareOf(q QueueID, key, tags []byte) (of Shared, ok bool) {
+	sh := x.queues.at(uint32(q)).shares
+	if sh == nil {
+		return of, false
+	}
+	of.Name = string(sh.name(key, tags))
+	if s := sh.byName[of.Name]; s != nil {
+		of.Number = s.num
+		if !sh.sorting {
+			of.Unfinished = int(s.unfinished)
+		}
+	}
+	return of, true
+}
+
+// ShareFor is ShareOf for a packet that is held.
+func (x *Index) ShareFor(q QueueID, id ID) (of Shared, ok bool) {
+	e := x.entry(id)
+	if e == nil {
+		return of, false
+	}
+	key, _ := x.Key(id, nil)
+	return x.ShareOf(q, key, []byte(x.lanes.at(uint32(e.lane)).tags))
+}
+
 // of returns the share of a lane.
 func (sh *sharing) of(l *lane) *share {
 	if l.share != nil {
@@ -363,6 +398,9 @@ func (sh *sharing) countLane(l *lane, by int) {
 func (x *Index) countShare(u *queue, l *lane, e *entry, by int) {
 	sh := u.shares
 	s := sh.of(l)
+	if e.state <= Claimed {
+		s.unfinished += uint32(by)
+	}
 	switch {
 	case e.selectable():
 		sh.bands[band(e.priority)] += by

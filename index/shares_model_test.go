@@ -452,6 +452,17 @@ func (m *sharesModel) verify(t *rapid.T) {
 	if err := m.x.Check(); err != nil {
 		t.Fatal(err)
 	}
+	unfinished := make(map[string]int)
+	for _, p := range m.held {
+		if p.State <= Claimed {
+			unfinished[p.share]++
+		}
+	}
+	for name := range m.shares {
+		if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil && int(sh.byName[name].unfinished) != unfinished[name] {
+			t.Fatalf("share %q has %d unfinished packets, want %d", name, sh.byName[name].unfinished, unfinished[name])
+		}
+	}
 	var bands [len(BandStarts)]int
 	sets, narrow, wide := make(map[string]bool), false, false
 	for _, p := range m.held {

@@ -64,6 +64,8 @@ func (x *Index) beginShares(u *queue) {
 		}
 	}
 	empty.claimed = uint32(x.claimed(u))
+	unfinished, _ := x.Counts(x.lanes.at(uint32(u.home)).queue).Unfinished()
+	empty.unfinished = uint32(unfinished)
 	sh.bands = x.bands(u)
 	u.shares = sh
 	x.placeShare(u, empty)

@@ -37,6 +37,40 @@ func TestMaxClaimedHoldsForClaims(t *testing.T) {
 	}
 }
 
+// A push to a share that is full waits for nobody, whatever the queue's own bound says; what comes
+// back has its place.
+func TestAShareHasABoundOfItsOwn(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	const full = `-FULL queue is full for one share: share "a" holds 2 packets, its bound is 2 packets` + "\r\n"
+	c.ask("QSET q bound-share 2", "-ERR bound-share: expected it beside share-by: the queue has no shares\r\n")
+	c.ask("QSET q share-by tag:tenant bound-share 2 bound 9 full block", "+OK\r\n")
+	c.ask("QPUSH q 1 TAG tenant a", bulkReply("1"))
+	c.ask("QPUSH q 2 TAG tenant a DELAY 60000", bulkReply("2"))
+	for _, push := range []string{"QPUSH q 3 TAG tenant a", "QPUSH q 3 TAG tenant a BLOCK 0", "QMPUSH q 2 3 4 TAG tenant a"} {
+		c.ask(push, full)
+	}
+	c.ask("QMPUSH q 3 x x x TAG tenant b", "-FULL queue is full for one share: share \"b\" holds 0 packets, its bound is 2 packets\r\n")
+	c.ask("QPUSH q 3 TAG tenant b", bulkReply("3"))
+	c.ask("QPUSH q 4 UNIQUE u TAG tenant b", bulkReply("4"))
+	c.ask("QPUSH q again UNIQUE u REPLACE TAG tenant b", bulkReply("4"))
+	c.ask("QPUSH q again UNIQUE u REPLACE TAG tenant a", full)
+
+	c.send(request("QCLAIM", "q", "SHARE", "a"))
+	_, token, _ := strings.Cut(c.value(), "token ")
+	token, _, _ = strings.Cut(token, " ")
+	c.ask("QPUSH q 5 TAG tenant a", full)
+	c.ask("QPUSH from 5 TAG tenant a", bulkReply("6"))
+	c.ask("QMOVE from 6 TO q", full)
+	c.ask("LMOVE from q LEFT RIGHT", full)
+	c.ask("QNACK q 1 "+token+" DELAY 0", bulkReply("ready"))
+	c.ask("QDEL q 2", ":1\r\n")
+	c.ask("QMOVE from 6 TO q", ":1\r\n")
+	c.ask("QPUSH q 6 TAG tenant a", full)
+	c.ask("QSET q bound-share 3", "+OK\r\n")
+	c.ask("QPUSH q 6 TAG tenant a", bulkReply("7"))
+}
+
 func TestARateHoldsAtEachDoor(t *testing.T) {
 	for _, take := range []string{"QPOP q COUNT 9", "QCLAIM q COUNT 9", "LPOP q 9", "RPOP q 9", "LMPOP 1 q LEFT COUNT 9"} {
 		c := newDoor(t, Config{}).dial()

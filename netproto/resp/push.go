@@ -127,7 +127,7 @@ func (p *push) make(s *session, tx *broker.Tx) error {
 
 // waits says that a push which was refused with an error waits.
 func (p *push) waits(tx *broker.Tx, err error) bool {
-	if !errors.Is(err, broker.ErrFull) && !errors.Is(err, broker.ErrPaused) {
+	if errors.Is(err, broker.ErrShareFull) || !errors.Is(err, broker.ErrFull) && !errors.Is(err, broker.ErrPaused) {
 		return false
 	}
 	settings, _, _ := tx.Settings(p.Queue)

@@ -166,6 +166,9 @@ func needShares(q *broker.Settings) {
 	if q.ShareMaxClaimed > 0 {
 		refuse("ERR share-max-claimed: expected it beside share-by: the queue has no shares")
 	}
+	if q.BoundShare > 0 {
+		refuse("ERR bound-share: expected it beside share-by: the queue has no shares")
+	}
 	if len(q.ShareRate) > 0 {
 		refuse("ERR share-rate: expected it beside share-by: the queue has no shares")
 	}
@@ -198,7 +201,7 @@ func qset(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	was := q
-	if change(&q, args[2:]); q.ShareMaxClaimed != was.ShareMaxClaimed || string(q.ShareRate) != string(was.ShareRate) {
+	if change(&q, args[2:]); q.ShareMaxClaimed != was.ShareMaxClaimed || q.BoundShare != was.BoundShare || string(q.ShareRate) != string(was.ShareRate) {
 		needShares(&q)
 	}
 	return s.done(tx.SetSettings(args[1], q))

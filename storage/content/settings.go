@@ -45,6 +45,8 @@ type Settings struct {
 
 	Rate, ShareRate []byte // of takes, as ParseRate has it; empty: any
 	RateBurst       int64  // takes that may come at once; 0: one
+
+	BoundShare int64 // the most packets of a share that are ready, delayed or claimed; 0: as many as come
 }
 
 // Setting is a row of SettingsTable: all that the store, dumps, protocols and commands know of one
@@ -151,6 +153,8 @@ var SettingsTable = []Setting{
 		field: 32, At: func(s *Settings) any { return &s.ShareRate }},
 	{Name: "rate-burst", High: MaxBurst, Help: "how many packets these rates let pass at once, after a rest; 0: one",
 		field: 33, At: func(s *Settings) any { return &s.RateBurst }},
+	{Name: "bound-share", High: MaxBound, Help: "the most packets of one share that are ready, delayed or claimed; 0: as many as come",
+		field: 34, At: func(s *Settings) any { return &s.BoundShare }},
 }
 
 // DefaultSettings returns the settings of a queue that has none of its own.
