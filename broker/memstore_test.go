@@ -148,8 +148,8 @@ func (s *memStore) Walk(v storage.Visitor) error {
 }
 
 func (s *memStore) eachQueue(fn func(content.Queue) error) error {
-	for _, q := range s.queues {
-		if err := fn(q); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(s.queues)) {
+		if err := fn(s.queues[id]); err != nil {
 			return err
 		}
 	}
