@@ -69,7 +69,7 @@ func (m *Machine) retire(q *queue) {
 // replaceQueue drops the queue and returns a new one of its name, with its settings. The caller
 // fills it, or it has settings.
 func (m *Machine) replaceQueue(q *queue) (fresh *queue) {
-	expiry, own, roles := q.expiry(), q.own, q.roles
+	expiry, own, roles, shares := q.expiry(), q.own, q.roles, q.shares.all
 	m.dropLater(q)
 	fresh = m.addQueue(q.entry.Database(), q.entry.Name())
 	m.names.Set(fresh.entry, keyspace.Queue)
@@ -79,6 +79,11 @@ func (m *Machine) replaceQueue(q *queue) (fresh *queue) {
 		m.setSettings(fresh, own)
 	}
 	m.define(fresh)
+	for _, s := range shares {
+		its := *s
+		its.ShareID = content.ShareID{Queue: fresh.id}
+		m.putShare(fresh, &its, true)
+	}
 	for r, k := range roles {
 		fresh.grantRole(role(r), k)
 	}

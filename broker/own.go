@@ -3,6 +3,8 @@ package broker
 import (
 	"cmp"
 	"slices"
+
+	"github.com/holdfast-queue/holdfast/recovery"
 )
 
 // put keeps what a share has. A new one, without a number, gets the next.
@@ -22,6 +24,14 @@ func (all *shares) put(s *Share) {
 		all.all = append(all.all, s)
 	}
 	all.byName[string(s.Name)] = s
+}
+
+// putShare notes what one share of a queue has of its own. fresh says that the queue knew nothing
+// of it.
+func (m *Machine) putShare(q *queue, s *Share, fresh bool) {
+	q.shares.put(s)
+	m.open.ops.PutShare(s, fresh)
+	m.ix.SetShare(q.ix, string(s.Name), recovery.ShareOwn(s))
 }
 
 // find is where the share with a number is, or the first one behind it.

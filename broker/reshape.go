@@ -109,9 +109,14 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	from = max(0, min(from, length))
 	n = max(0, min(n, length-from))
 	gone := length - n
-	// What is queued besides the elements must stay, and windows as long as an element does. So must
-	// what shares have.
-	whole := m.ix.Counts(q.ix).Len() == length && len(q.shares.all) == 0 && (n == 0 || !m.ix.HasWindow(q.ix))
+	// What is queued besides the elements must stay, and windows as long as an element does. What
+	// shares have comes along.
+	whole := m.ix.Counts(q.ix).Len() == length && (n == 0 || !m.ix.HasWindow(q.ix))
+	if whole && q.own != nil {
+		if err := tx.change(len(q.shares.all)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case n == 0 && whole && q.own != nil:
 		m.changed(m.replaceQueue(q))

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -59,15 +58,14 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 	if s.Name = bytes.Clone(s.Name); s.Empty() {
 		q.shares.forget(was)
 		m.open.ops.DeleteShare(was.ShareID)
+		m.ix.SetShare(q.ix, string(s.Name), index.ShareOwn{})
 	} else {
 		s.ShareID = content.ShareID{Queue: q.id}
 		if was != nil {
 			s.ShareID = was.ShareID
 		}
-		q.shares.put(&s)
-		m.open.ops.PutShare(&s, was == nil)
+		m.putShare(q, &s, was == nil)
 	}
-	m.ix.SetShare(q.ix, string(s.Name), recovery.ShareOwn(&s))
 	m.changed(q)
 	return nil
 }

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -634,6 +635,10 @@ func TestAWeightGoesWithItsQueue(t *testing.T) {
 		w.do(func(tx *broker.Tx) error { _, err := tx.Rename([]byte(from), []byte(to)); return err })
 	}
 	rename("q", "p")
+	w.do(func(tx *broker.Tx) error {
+		_, err := tx.PushEnd([]byte("p"), broker.Newest, [][]byte{[]byte("x"), []byte("y")})
+		return cmp.Or(err, tx.Trim([]byte("p"), 0, 0)) // the queue begins anew
+	})
 	w.restart()
 	if a, b, old, n := w.weightOf("p", "a"), w.weightOf("p", "b"), w.weightOf("q", "a"), w.records(); a != 10 || b != 0 || old != 0 || n != 2 {
 		t.Errorf("after a start the weights are %d, %d and %d, of %d records", a, b, old, n)
