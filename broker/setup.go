@@ -55,6 +55,9 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 			return err
 		}
 	}
+	if string(s.ShareBy) != string(settingsOf(q).ShareBy) {
+		tx.looked += shareByLooks * (m.ix.Lanes(q.ix) + len(q.shares.all))
+	}
 	m.setSettings(q, s.Clone())
 	tx.lookedAtSettings(&s)
 	q.stale = true
@@ -62,6 +65,9 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	m.changed(q)
 	return nil
 }
+
+// shareByLooks is what a change of share-by costs for each lane, and for each share with a weight.
+const shareByLooks = 4
 
 // Pause has a queue give nothing until a moment in Unix milliseconds, or with in take nothing. One
 // that is not ahead ends the pause, and changes nothing where there is none. Otherwise it is as
