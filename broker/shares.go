@@ -144,7 +144,8 @@ func (m *Machine) walkShares(q *queue, l *ShareLook) (cost int, more bool) {
 		return 1 + lanes, true
 	}
 	row, cost := m.shareRow(q, name)
-	if name != "" || row.Ready+row.Claimed > 0 || !row.Empty() {
+	_, _, lanes := m.ix.ShareCounts(q.ix, name) // 0 of a share that is there for its rate alone
+	if row.Ready+row.Claimed > 0 || !row.Empty() || name != "" && lanes > 0 {
 		l.Rows = append(l.Rows, row)
 	}
 	return cost, len(l.Rows) < l.Count
