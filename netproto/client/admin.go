@@ -358,9 +358,17 @@ func (c *Client) Shares(ctx context.Context, queue string, top int) (all []Share
 			return nil, err
 		}
 		all = append(all, list(second(v), shareOf)...)
-		after = text(v.([]any)[0])
+		after = text(first(v))
 	}
 	return all, nil
+}
+
+// first is the first of two parts of a reply; nil if it has no two.
+func first(v any) any {
+	if parts, ok := v.([]any); ok && len(parts) == 2 {
+		return parts[0]
+	}
+	return nil
 }
 
 // second is the second of two parts of a reply; nil if it has no two.
