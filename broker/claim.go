@@ -22,7 +22,7 @@ type ClaimRequest struct {
 // Otherwise it is as Pop.
 func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	r.WithDetails, r.claims = true, true
-	if q := tx.m.queueNamed(name); r.Group && q != nil && settingsOf(q).MaxClaimed+settingsOf(q).ShareMaxClaimed > 0 {
+	if q := tx.m.queueNamed(name); r.Group && q != nil && limitsClaims(q) {
 		return Found{}, ErrGroupLimited
 	}
 	t, err := tx.take(name, r.Selection, MaxCount)
@@ -67,6 +67,11 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	q.taken = tx.now
 	m.changed(q)
 	return m.found, nil
+}
+
+func limitsClaims(q *queue) bool {
+	s := settingsOf(q)
+	return s.MaxClaimed+s.ShareMaxClaimed > 0 || len(s.ShareBy) > 0 && q.shares.limits > 0
 }
 
 // setConsumer makes a consumer, which may be none, the last that claimed a packet.

@@ -86,6 +86,47 @@ func TestWhoWaitsAtALimitIsServedWhenThereIsRoom(t *testing.T) {
 	}
 }
 
+// A share's own limit overrules that of the queue, also after a start. One that is raised or reset
+// wakes those who wait.
+func TestAShareHasALimitOfItsOwn(t *testing.T) {
+	own := func(most uint32) func(tx *broker.Tx) error {
+		return func(tx *broker.Tx) error {
+			return tx.SetShare([]byte("q"), broker.Share{Name: []byte("a"), MaxClaimed: most})
+		}
+	}
+	for _, ofShare := range []int64{0, 1, 5} {
+		w := newWork(t)
+		w.do(own(2))
+		w.limited("key", 0, ofShare)
+		for range 8 {
+			w.tenant("a")
+		}
+		got := w.tenants(1, nil)
+		for range 2 {
+			w.restart()
+			got = append(got, w.tenants(8, nil)...)
+		}
+		if len(got) != 2 {
+			t.Errorf("beside share-max-claimed %d a limit of 2 lets %v be claimed", ofShare, got)
+		}
+		group := broker.ClaimRequest{Selection: broker.Selection{Group: true}}
+		if err := w.b.Do(func(tx *broker.Tx) error { _, err := tx.Claim([]byte("q"), group); return err }); !errors.Is(err, broker.ErrGroupLimited) {
+			t.Errorf("a group was claimed: %v", err)
+		}
+		box := w.claimer(nil)
+		w.barrier()
+		w.do(own(3))
+		w.barrier()
+		if len(box.replies) != 1 {
+			t.Errorf("when the limit was raised who waits got %v", box.replies)
+		}
+		w.do(own(0))
+		if got, want := len(w.tenants(8, nil)), max(0, int(ofShare)-3); ofShare > 0 && got != want || ofShare == 0 && got != 5 {
+			t.Errorf("without the limit, beside share-max-claimed %d, %d more were claimed", ofShare, got)
+		}
+	}
+}
+
 // A blocked pop behind a claim that waits at the limit is served.
 func TestAPopDoesNotWaitBehindAClaimAtTheLimit(t *testing.T) {
 	w := newWork(t)

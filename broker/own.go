@@ -23,6 +23,7 @@ func (all *shares) put(s *Share) {
 	} else {
 		all.all = append(all.all, s)
 	}
+	all.limits += limitsOwn(s) - limitsOwn(all.byName[string(s.Name)])
 	all.byName[string(s.Name)] = s
 }
 
@@ -41,8 +42,17 @@ func (all *shares) find(number uint64) (at int, there bool) {
 
 func (all *shares) forget(s *Share) {
 	at, _ := all.find(s.Number)
+	all.limits -= limitsOwn(s)
 	all.all = slices.Delete(all.all, at, at+1)
 	if delete(all.byName, string(s.Name)); len(all.all) == 0 {
 		*all = shares{}
 	}
+}
+
+// limitsOwn is 1 for a share with a limit of its own.
+func limitsOwn(s *Share) int {
+	if s == nil || s.MaxClaimed == 0 {
+		return 0
+	}
+	return 1
 }

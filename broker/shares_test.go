@@ -254,6 +254,8 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 		ready, claimed, weights := map[string][]broker.ID{}, map[string][]job{}, map[string]int{"a": 1, "b": 1, "c": 1}
 		held := func(name string) int { return len(claimed[name]) / weights[name] }
 		var most, ofShare int64 // max-claimed and share-max-claimed; 0: no limit
+		own := map[string]int64{}
+		limit := func(name string) int64 { return cmp.Or(own[name], ofShare) }
 		room := func(limit int64, claims int) int {
 			if limit == 0 {
 				return math.MaxInt
@@ -269,7 +271,7 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 				n := rapid.IntRange(1, 5).Draw(t, "count")
 				left, out := 0, 0
 				for name, ids := range ready {
-					left += min(len(ids), room(ofShare, len(claimed[name])))
+					left += min(len(ids), room(limit(name), len(claimed[name])))
 					out += len(claimed[name])
 				}
 				left = min(left, room(most, out))
@@ -279,7 +281,7 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 				}
 				for _, j := range got {
 					for other, ids := range ready {
-						if len(ids) > 0 && room(ofShare, len(claimed[other])) > 0 && held(other) < held(j.payload) {
+						if len(ids) > 0 && room(limit(other), len(claimed[other])) > 0 && held(other) < held(j.payload) {
 							t.Fatalf("a packet of %s was claimed, which holds %d turns, and %s waits with %d", j.payload, held(j.payload), other, held(other))
 						}
 					}
@@ -308,9 +310,9 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 			},
 			"weigh": func(t *rapid.T) {
 				name, weight := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant"), rapid.IntRange(1, 4).Draw(t, "weight")
-				weights[name] = weight
+				weights[name], own[name] = weight, rapid.SampledFrom([]int64{0, 0, 1, 4}).Draw(t, "own limit")
 				w.do(func(tx *broker.Tx) error {
-					return tx.SetShare([]byte("q"), broker.Share{Name: []byte(name), Weight: uint32(weight)})
+					return tx.SetShare([]byte("q"), broker.Share{Name: []byte(name), Weight: uint32(weight), MaxClaimed: uint32(own[name])})
 				})
 			},
 			"look": func(t *rapid.T) {

@@ -212,6 +212,7 @@ type Share = content.Share
 type shares struct {
 	byName map[string]*Share
 	all    []*Share // in the order of their numbers
+	limits int      // those with a limit
 }
 
 // waiters is who waits for a name. There is one while somebody does.

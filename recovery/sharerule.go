@@ -28,4 +28,6 @@ func ShareRule(shareBy []byte) *index.ShareRule {
 }
 
 // ShareOwn returns for the index what a share has of its own.
-func ShareOwn(s *content.Share) index.ShareOwn { return index.ShareOwn{Weight: s.Weight} }
+func ShareOwn(s *content.Share) index.ShareOwn {
+	return index.ShareOwn{Weight: s.Weight, MaxClaimed: s.MaxClaimed}
+}

@@ -266,6 +266,7 @@ func (d *drawer) otherCall() {
 			return
 		}
 		s.ShareID, s.Name, s.Weight = id, fmt.Append(nil, d.number()), rapid.Uint32Range(0, 1000).Draw(d.T, "weight")
+		s.MaxClaimed = rapid.Uint32Range(0, 2).Draw(d.T, "limit")
 		d.shares[id] = s
 		d.b.PutShare(&s, !there)
 	case 0:

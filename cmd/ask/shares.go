@@ -19,7 +19,7 @@ type Shares struct {
 }
 
 func (c *Shares) Help() string {
-	return `Prints the shares of a queue that has share-by: how many packets of each are ready and claimed, how old the oldest ready one is, and its weight. Shares with a weight of their own come first, with packets or without. The share without a name has the packets without the key or tag. If there is no such queue, the exit code is 3.
+	return `Prints the shares of a queue that has share-by: how many packets of each are ready and claimed, how old the oldest ready one is, its weight, and how many at most may be claimed, where holdfast share says so. Shares with something of their own come first, with packets or without. The share without a name has the packets without the key or tag. If there is no such queue, the exit code is 3.
 
 Examples:
 
@@ -32,9 +32,9 @@ func (c *Shares) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 	if err != nil {
 		return err
 	}
-	l := p.List(c.JSON, []string{"SHARE", "READY", "CLAIMED", "AGE", "WEIGHT"}, "SHARE")
+	l := p.List(c.JSON, []string{"SHARE", "READY", "CLAIMED", "AGE", "WEIGHT", "MAX-CLAIMED"}, "SHARE")
 	for _, s := range all {
-		o, age := new(terminal.JSON), ""
+		o, age, most := new(terminal.JSON), "", ""
 		o.Bytes("share", []byte(s.Name))
 		o.Add("ready", s.Ready)
 		o.Add("claimed", s.Claimed)
@@ -43,7 +43,11 @@ func (c *Shares) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 			o.Add("age", s.Age.Milliseconds())
 		}
 		o.Add("weight", s.Weight)
-		l.Add(o, terminal.Cell(s.Name), terminal.Decimal(s.Ready), terminal.Decimal(s.Claimed), age, terminal.Decimal(s.Weight))
+		if s.MaxClaimed > 0 {
+			most = terminal.Decimal(s.MaxClaimed)
+			o.Add("max-claimed", s.MaxClaimed)
+		}
+		l.Add(o, terminal.Cell(s.Name), terminal.Decimal(s.Ready), terminal.Decimal(s.Claimed), age, terminal.Decimal(s.Weight), most)
 	}
 	return l.Flush()
 }
@@ -55,6 +59,8 @@ type Share struct {
 	Weight int    `range:"1 1000" placeholder:"n" help:"Give it n turns where others have one, up to 1000."`
 	Reset  bool   `help:"Forget what was set."`
 
+	MaxClaimed int64 `word:"MAX-CLAIMED" range:"1 4294967295" placeholder:"n" help:"Let at most n of its packets be claimed at once, whatever share-max-claimed of the queue says."`
+
 	asking
 }
 
@@ -64,15 +70,20 @@ func (c *Share) Help() string {
 Examples:
 
     holdfast share jobs acme --weight 10
+    holdfast share jobs acme --max-claimed 3
     holdfast share jobs acme --reset`
 }
 
 func (c *Share) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
 	switch {
-	case c.Reset == (c.Weight != 0):
-		return UsageError{errors.New("expected --weight or --reset")}
+	case c.Reset == (c.Weight != 0 || c.MaxClaimed != 0):
+		return UsageError{errors.New("expected --weight, --max-claimed or --reset")}
 	case c.Reset:
 		return server.ResetShare(ctx, c.Queue, c.Share)
+	case c.Weight != 0:
+		if err := server.SetWeight(ctx, c.Queue, c.Share, c.Weight); err != nil || c.MaxClaimed == 0 {
+			return err
+		}
 	}
-	return server.SetWeight(ctx, c.Queue, c.Share, c.Weight)
+	return server.SetMaxClaimed(ctx, c.Queue, c.Share, c.MaxClaimed)
 }

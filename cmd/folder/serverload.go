@@ -263,7 +263,11 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 			l.settings(ctx, s)
 		}
 	case r.Type == dump.TypeShare && !t.held:
-		l.do(ctx, "QSHARE", t.name, []byte(r.Name), "WEIGHT", max(1, r.Weight))
+		args := []any{"QSHARE", t.name, []byte(r.Name), "WEIGHT", max(1, r.Weight)}
+		if r.MaxClaimed > 0 {
+			args = append(args, "MAX-CLAIMED", r.MaxClaimed)
+		}
+		l.do(ctx, args...)
 	case r.Type == dump.TypeWindow:
 		if u := r.Window(); !u.Expired(l.now) {
 			l.do(ctx, "QLOAD", t.name, "", "EXPIRES", 1, "UNIQUE", u.ID, "WINDOW", u.Until)

@@ -343,9 +343,11 @@ type Share struct {
 	Claimed int64
 	Age     time.Duration // since the oldest that is ready was pushed; 0 if there is none
 	Weight  int64         // SetWeight
+
+	MaxClaimed int64 // of SetMaxClaimed; 0: the setting share-max-claimed holds
 }
 
-// Shares returns the shares of a queue, those first that have a weight of their own. With a top, up
+// Shares returns the shares of a queue, those first with something of their own. With a top, up
 // to 1,000, they are those with most packets ready instead, the first of these first.
 func (c *Client) Shares(ctx context.Context, queue string, top int) (all []Share, err error) {
 	if top > 0 {
@@ -381,13 +383,20 @@ func second(v any) any {
 
 func shareOf(v any) Share {
 	m := maps.Collect(fields(v))
-	return Share{text(m["name"]), number(m["ready"]), number(m["claimed"]), time.Duration(number(m["age"])) * time.Millisecond, number(m["weight"])}
+	return Share{text(m["name"]), number(m["ready"]), number(m["claimed"]), time.Duration(number(m["age"])) * time.Millisecond, number(m["weight"]), number(m["max-claimed"])}
 }
 
 // SetWeight gives one share of a queue so many turns as it has where others have one, up to 1,000.
 // The share need not exist.
 func (c *Client) SetWeight(ctx context.Context, queue, share string, weight int) error {
 	_, err := c.do(ctx, "QSHARE", queue, share, "WEIGHT", weight)
+	return err
+}
+
+// SetMaxClaimed limits how many packets of one share of a queue are claimed at once, whatever the
+// setting share-max-claimed says. The share need not exist.
+func (c *Client) SetMaxClaimed(ctx context.Context, queue, share string, most int64) error {
+	_, err := c.do(ctx, "QSHARE", queue, share, "MAX-CLAIMED", most)
 	return err
 }
 

@@ -194,6 +194,9 @@ func TestSharesHaveWeightsAndAreListed(t *testing.T) {
 	if top := must(c.Shares(ctx, "q", 1))(t); len(top) != 1 || top[0].Name != "b" {
 		t.Errorf("most waits in %+v", top)
 	}
+	want(t, "limiting a share", c.SetMaxClaimed(ctx, "q", "b", 1), nil)
+	want(t, "max-claimed", must(c.Shares(ctx, "q", 1))(t)[0].MaxClaimed, 1)
+	want(t, "packets claimed at the limit", len(must(c.Claim(ctx, "q", client.InShare("b"), client.Count(9)))(t)), 1)
 	if err := c.ResetShare(ctx, "q", "b"); err != nil {
 		t.Fatal(err)
 	}

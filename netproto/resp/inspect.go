@@ -230,6 +230,9 @@ func (s *session) shares(rows []broker.ShareRow, now int64) {
 			figures = append(figures, figure{"age", max(0, now-r.Since)})
 		}
 		figures = append(figures, figure{"weight", int64(r.Weight)})
+		if r.MaxClaimed > 0 {
+			figures = append(figures, figure{"max-claimed", int64(r.MaxClaimed)})
+		}
 		s.mapHeader(len(figures) + 1)
 		s.bulkString("name", string(r.Name))
 		s.figures(figures)

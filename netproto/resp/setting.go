@@ -220,10 +220,10 @@ func qpause(s *session, tx *broker.Tx, args [][]byte) error {
 
 func qshare(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args) == 3 {
-		refuse("ERR WEIGHT, RESET: expected one of the two")
+		refuse("ERR WEIGHT, MAX-CLAIMED, RESET: expected one of them")
 	}
-	weight, reset := int64(0), false
-	parseOptions(args[3:], option{&words.WEIGHT, &weight}, option{&words.RESET, &reset})
+	weight, most, reset := int64(0), int64(0), false
+	parseOptions(args[3:], option{&words.WEIGHT, &weight}, option{&words.MAXCLAIMED, &most}, option{&words.RESET, &reset})
 	share, err := tx.Share(args[1], args[2])
 	if err != nil {
 		return err
@@ -233,6 +233,9 @@ func qshare(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	if weight > 0 {
 		share.Weight = uint32(weight)
+	}
+	if most > 0 {
+		share.MaxClaimed = uint32(most)
 	}
 	return s.done(tx.SetShare(args[1], share))
 }

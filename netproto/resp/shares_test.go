@@ -123,9 +123,34 @@ func TestQSHARESetsAndForgetsAWeight(t *testing.T) {
 	c.ask("QGET none", noQueueReply)
 	c.ask("SET text x", "+OK\r\n")
 	c.ask("QSHARE text a WEIGHT 2", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
-	c.ask("QSHARE q a", "-ERR WEIGHT, RESET: expected one of the two\r\n")
+	c.ask("QSHARE q a", "-ERR WEIGHT, MAX-CLAIMED, RESET: expected one of them\r\n")
 	if got := c.line("QSHARE", "q", strings.Repeat("x", 256), "WEIGHT", "2"); !strings.HasPrefix(got, "-ERR") && !strings.HasPrefix(got, "-too large") {
 		t.Errorf("a long name gives %s", got)
+	}
+}
+
+func TestQSHARELimitsWhatIsClaimedOfAShare(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q share-by key share-max-claimed 1", "+OK\r\n")
+	c.ask("QSHARE q a WEIGHT 5 MAX-CLAIMED 3", "+OK\r\n")
+	c.ask("QSHARE q a WEIGHT 2", "+OK\r\n")
+	for i, key := range strings.Fields("a a a a a b b") {
+		c.ask("QPUSH q "+key+" KEY "+key, bulkReply(fmt.Sprint(i+1)))
+	}
+	if got := c.tenants("COUNT 9"); strings.Count(got, "a") != 3 || strings.Count(got, "b") != 1 {
+		t.Errorf("of limits of 3 and 1 a claim of 9 took %s", got)
+	}
+	if got := c.pairs("QSHOW", "q", "4")["why"]; got != "share a has 3 of 3 claimed" {
+		t.Errorf("why: %s", got)
+	}
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *12 | "name" | "a" | "ready" | :2 | "claimed" | :3 | "age" | :0 | "weight" | :2 | "max-claimed" | :3`))
+	c.ask("QSHARE q a RESET MAX-CLAIMED 4", "+OK\r\n")
+	if got := c.tenants("COUNT 9"); got != "a" {
+		t.Errorf("when the limit was raised a claim of 9 took %s", got)
+	}
+	c.ask("QSHARE q a RESET", "+OK\r\n")
+	if got := c.pairs("QSHOW", "q", "5")["why"]; got != "share a has 4 of 1 claimed" {
+		t.Errorf("why: %s", got)
 	}
 }
 

@@ -186,6 +186,7 @@ var ShareFields = [...]Field{
 	{"claimed", Gauge, "how many are claimed"},
 	{"age", Number, "milliseconds since the oldest that is ready was pushed, to a second, of the worst 16 priorities; not of one without"},
 	{"weight", Number, "of QSHARE, else 1"},
+	{"max-claimed", Number, "of QSHARE; not of one without"},
 }
 
 // ProducerFields are the columns of QPRODUCERS, as ConsumerFields are.

@@ -99,6 +99,7 @@ var (
 	TO          = Option{Word: "TO", Values: "other", High: maxArg}
 	DRYRUN      = Option{Word: "DRYRUN"}
 	WEIGHT      = Option{Word: "WEIGHT", Values: "n", Low: 1, High: 1000}
+	MAXCLAIMED  = Option{Word: "MAX-CLAIMED", Values: "n", Low: 1, High: maxUint32}
 	RESET       = Option{Word: "RESET"}
 	AFTER       = Option{Word: "AFTER", Values: "cursor", High: maxInt64}
 	TOP         = Option{Word: "TOP", Values: "n", Low: 1, High: 1000}
@@ -120,7 +121,7 @@ var options = map[string][]*Option{
 	"QHARVEST": {&OLDER, &CONSUMER, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QREDRIVE": {&COUNT, &TO, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QRUN":     {&DELAY, &AT},
-	"QSHARE":   {&WEIGHT, &RESET},
+	"QSHARE":   {&WEIGHT, &MAXCLAIMED, &RESET},
 	"QSHARES":  {&AFTER, &COUNT, &TOP},
 	"QUEUES":   {&QUEUESMATCH},
 }

@@ -276,6 +276,8 @@ func (c *checker) share(r *Record) error {
 		return fmt.Errorf("a share must have a name of at most %d bytes and something of its own, such as a weight from 2 on", content.MaxShareName)
 	case r.Weight > content.MaxWeight:
 		return fmt.Errorf("the share %.100q has the weight %d: at most %d", r.Name, r.Weight, content.MaxWeight)
+	case r.MaxClaimed > math.MaxUint32:
+		return fmt.Errorf("the share %.100q has max_claimed %d: at most %d", r.Name, r.MaxClaimed, uint32(math.MaxUint32))
 	case c.queue.settings == nil:
 		return fmt.Errorf("the share %.100q is of a queue without settings: no server has that", r.Name)
 	case c.shares[string(r.Name)] || len(c.shares) == content.MaxShares:

@@ -67,6 +67,7 @@ type Record struct {
 	EnqueuedAt millis          `json:"enqueued_at" msgpack:"enqueued_at,omitempty" of:"packet"`
 	Producer   data            `json:"producer" msgpack:"producer,omitempty" of:"packet"`
 	Weight     uint64          `json:"weight" msgpack:"weight,omitempty" of:"share"`
+	MaxClaimed uint64          `json:"max_claimed" msgpack:"max_claimed,omitempty" of:"share"`
 	Lease      millis          `json:"lease" msgpack:"lease,omitempty" of:"packet"`
 	Meta       data            `json:"meta" msgpack:"meta,omitempty" of:"packet"`
 	Unique     data            `json:"unique" msgpack:"unique,omitempty" of:"packet"`
@@ -246,7 +247,7 @@ func (r *Record) Window() *content.Unique {
 
 func shareRecord(s *content.Share) Record {
 	return Record{
-		Type: TypeShare, Name: notNil(s.Name), Weight: uint64(s.Weight),
+		Type: TypeShare, Name: notNil(s.Name), Weight: uint64(s.Weight), MaxClaimed: uint64(s.MaxClaimed),
 		UnknownFields: uint64(s.Rest.Fields), Unknown: some([]byte(s.Rest.Bytes)),
 	}
 }
@@ -254,7 +255,7 @@ func shareRecord(s *content.Share) Record {
 // Share is what the record of a share says, without a number.
 func (r *Record) Share() *content.Share {
 	return &content.Share{
-		ShareID: content.ShareID{Queue: r.queue}, Name: r.Name, Weight: uint32(r.Weight),
+		ShareID: content.ShareID{Queue: r.queue}, Name: r.Name, Weight: uint32(r.Weight), MaxClaimed: uint32(r.MaxClaimed),
 		Rest: content.Rest{Bytes: string(r.Unknown), Fields: int(r.UnknownFields)},
 	}
 }

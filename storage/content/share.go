@@ -21,6 +21,8 @@ type Share struct {
 	ShareID
 	Name   []byte // up to MaxShareName bytes; empty: the share of the packets without one
 	Weight uint32 // 0: not set, which is 1
+	// MaxClaimed is how many of its packets may be claimed at once; 0: Settings.ShareMaxClaimed.
+	MaxClaimed uint32
 
 	Rest Rest
 }
@@ -35,7 +37,7 @@ const (
 )
 
 // Empty says that nothing is set, so that there is nothing to keep.
-func (s *Share) Empty() bool { return s.Weight <= 1 && s.Rest.Fields == 0 }
+func (s *Share) Empty() bool { return s.Weight <= 1 && s.MaxClaimed == 0 && s.Rest.Fields == 0 }
 
 // PutShare writes a record. New says that neither the store nor the batch has its key.
 func (b *Batch) PutShare(s *Share, isNew bool) {
@@ -69,6 +71,7 @@ func AppendShare(dst []byte, s *Share) []byte {
 	w := newWriter(dst)
 	w.bin(1, s.Name)
 	w.uint(2, uint64(s.Weight))
+	w.uint(3, uint64(s.MaxClaimed))
 	w.rest(s.Rest)
 	return w.end()
 }
@@ -82,6 +85,8 @@ func DecodeShare(rec []byte, s *Share) error {
 			s.Name = bytes.Clone(r.bin())
 		case 2:
 			s.Weight = r.uint32()
+		case 3:
+			s.MaxClaimed = r.uint32()
 		default:
 			r.keep(&s.Rest)
 		}

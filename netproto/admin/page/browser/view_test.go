@@ -292,14 +292,14 @@ func TestAQueueShowsWhichSharesWait(t *testing.T) {
 		t.Error("a queue without share-by shows shares")
 	}
 	s.ask("QSET", "tenants", "share-by", "key")
-	s.ask("QSHARE", "tenants", "<b>acme", "WEIGHT", 10)
+	s.ask("QSHARE", "tenants", "<b>acme", "WEIGHT", 10, "MAX-CLAIMED", 3)
 	for _, key := range []string{"<b>acme", "<b>acme", "small"} {
 		s.ask("QPUSH", "tenants", "x", "KEY", key)
 	}
 	s.ask("QPUSH", "tenants", "x")
 	s.ask("QCLAIM", "tenants", "SHARE", "small")
 	tb.goes("#/queue?name=tenants")
-	tb.until(table + " === '<b>acme 2 0 10,(none) 1 0 1'")
+	tb.until(table + " === '<b>acme 2 0 of 3 10,(none) 1 0 1'")
 }
 
 func TestAPageThatIsLeftLetsGoOfItsConnection(t *testing.T) {
