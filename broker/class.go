@@ -12,6 +12,7 @@ const (
 	anyClass index.Class = iota
 	narrowClass
 	claimClass
+	narrowClaimClass
 )
 
 // plainClass is the class of those who take any packet.
@@ -39,7 +40,7 @@ func (m *Machine) joinClass(c *Conn, f *Filter, b batchOf, claims bool) {
 	}
 	if f == nil && b.least == 0 {
 		if claims {
-			c.class = claimClass
+			c.class += claimClass
 		}
 		return
 	}
