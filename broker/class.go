@@ -136,6 +136,9 @@ func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 				m.tx.settled += m.ix.LanesIn(q.ix, k.filter.Share) * len(k.filter.Terms)
 			}
 			asked, ok = m.ix.Fresh(q.ix, k.selectionOf(q), asked)
+			if k.least > 0 && m.ix.HasLimits(q.ix) && m.checkFilter(q, k.filter) == nil {
+				ok = true // with each claim that ends it may have a batch
+			}
 			if k.filter.Share != nil && m.checkFilterShare(q, k.filter) != nil {
 				return asked, true // it will be told that there are no shares
 			}

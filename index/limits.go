@@ -76,6 +76,15 @@ func (u *queue) rate(s *share) rate {
 	return rateOf(u.rules.ShareGap, u.rules.Burst)
 }
 
+// HasLimits says that a limit or a rate of a queue may keep packets back, or one of a share.
+func (x *Index) HasLimits(q QueueID) bool {
+	if !x.hasQueue(q) {
+		return false
+	}
+	u := x.queues.at(uint32(q))
+	return u.rules != nil && u.rules.Limits != Limits{} || u.limitsShares()
+}
+
 // room is how many packets of a queue may be claimed now.
 func (x *Index) room(u *queue) int {
 	if u.rules == nil || u.rules.Claimed == 0 {
