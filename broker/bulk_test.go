@@ -578,3 +578,18 @@ func TestADroppedQueueLeavesNoDeliveryStates(t *testing.T) {
 		})
 	}
 }
+
+func TestAPurgeMeetsAPacketWhoseClaimEndsMeanwhile(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("job")})
+	w.claim("q", broker.ClaimRequest{Lease: 1000})
+	w.change("q", func(s *broker.Settings) { s.BackoffMin, s.BackoffMax = 0, 0 })
+	w.fill("q", 0, 1000, func(int, *broker.PushRequest) {})
+	bk := broker.Purge([]byte("q"), 0)
+	w.do(func(tx *broker.Tx) error { _, err := bk.Slice(tx); return err })
+	w.pass(2 * time.Second)
+	w.barrier()
+	if n := w.bulk(bk); n != 1001 {
+		t.Errorf("%d packets were deleted, want 1001", n)
+	}
+}

@@ -266,9 +266,14 @@ func statesOf(s State) []State {
 	return []State{s}
 }
 
-// Purge deletes the packets of a queue in one state, or in all if that is 0.
+// Purge deletes the packets of a queue in one state, or in all if that is 0: then none slips by,
+// since a packet whose claim or delay ends meanwhile goes on to a later one of these states.
 func Purge(name []byte, s State) *Bulk {
-	return &Bulk{queue: name, states: statesOf(s), verb: drop}
+	states := statesOf(s)
+	if s == 0 {
+		states = []State{Claimed, Delayed, Ready, Dead, Done, Damaged}
+	}
+	return &Bulk{queue: name, states: states, verb: drop}
 }
 
 func drop(tx *Tx, q *queue, packets []index.Packet) (int, error) {
