@@ -245,7 +245,8 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 }
 
 // mergeOnce merges all tables, or those that pay. On a full disk it may be only a part of level 0,
-// and whole is false. What the journal has of the disk, and nobody else can take, is room for it.
+// and whole is false. What the journal has of the disk, and nobody else can take, is room for it,
+// but for a window that waits: without that room this might never be written out.
 func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, err error) {
 	for try := 1; ; try++ {
 		before, o := s.dead.Load(), s.mergeOptions(s.tables.List(), all)
@@ -256,8 +257,10 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 		if !isFull(err) || try == mergeTries {
 			return merged.Any, o.All, err
 		}
-		if err := s.journal.DropSpares(); err != nil {
-			return false, false, err
+		if s.layers.oldest() == nil {
+			if err := s.journal.DropSpares(); err != nil {
+				return false, false, err
+			}
 		}
 	}
 }
