@@ -15,7 +15,7 @@ func (tx *Tx) checkMoveIn(from, to *queue, packets ...index.Packet) error {
 	if err := tx.checkOpen(to, len(packets)); err != nil {
 		return err
 	}
-	if err := tx.m.checkBoundShare(to, packets...); err != nil {
+	if err := tx.m.checkBoundOfMoves(to, packets...); err != nil {
 		return err
 	}
 	return tx.makeRoom(to, loadOf(packets))

@@ -16,7 +16,7 @@ type load struct {
 	bytes    int64         // of keys, payloads and what is beside these
 	priority uint32        // of what is pushed; 0: nothing is dropped for it
 	instead  *index.Packet // that goes for it; nil: none
-	moves    bool          // checkBoundShare has been asked
+	moves    bool          // checkBoundOfMoves has been asked
 	key      []byte        // of what is pushed
 	narrow   bool          // some of that is
 	wide     bool          // and some of that
@@ -49,8 +49,8 @@ func (m *Machine) checkBoundOfPush(q *queue, l *load, tags []PacketTag) error {
 	return checkBoundShare(q, of, more)
 }
 
-// checkBoundShare is that for packets that move to a queue, and are Ready there.
-func (m *Machine) checkBoundShare(to *queue, packets ...index.Packet) error {
+// checkBoundOfMoves is checkBoundShare for packets that move to a queue, and are Ready there.
+func (m *Machine) checkBoundOfMoves(to *queue, packets ...index.Packet) error {
 	if settingsOf(to).BoundShare == 0 || !m.sharedOut(to) {
 		return nil
 	}

@@ -76,8 +76,8 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	}
 	if string(settingsOf(q).ShareBy) != string(was.ShareBy) && !q.dropped {
 		m.ix.ShareBy(q.ix, recovery.ShareRule(settingsOf(q).ShareBy))
-		for _, own := range q.shares.all {
-			if len(settingsOf(q).ShareBy) > 0 {
+		if len(settingsOf(q).ShareBy) > 0 {
+			for _, own := range q.shares.all {
 				m.ix.SetShare(q.ix, string(own.Name), recovery.ShareOwn(own))
 			}
 		}

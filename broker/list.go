@@ -314,7 +314,7 @@ func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, er
 		return Found{}, err
 	}
 	if other := m.queueNamed(to); other != nil && other != q {
-		if err := cmp.Or(m.checkMove(q, other, p), m.checkBoundShare(other, p)); err != nil {
+		if err := cmp.Or(m.checkMove(q, other, p), m.checkBoundOfMoves(other, p)); err != nil {
 			return Found{}, err
 		}
 	}
