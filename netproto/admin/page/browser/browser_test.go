@@ -222,8 +222,8 @@ func eval[T any](tb *tab, expression string) T {
 
 func (tb *tab) text() string { return eval[string](tb, "document.body.innerText") }
 
-// until waits until an expression is true. Until then it may throw: a part of the page that it reads
-// may be drawn a moment later.
+// until waits until an expression is true. Until then it may throw: a part of the page that it
+// reads may be drawn a moment later.
 func (tb *tab) until(expression string) {
 	tb.t.Helper()
 	eval[bool](tb, "new Promise((done) => { const look = () => { try { if ("+expression+") return done(true); } catch {} setTimeout(look, 20); }; look(); })")
