@@ -22,7 +22,7 @@ func packetSeeds() []content.Packet {
 		{
 			Key: bytes.Repeat([]byte("k"), 300), Payload: []byte{0}, Expiry: math.MaxInt64, NotBefore: math.MinInt64,
 			EnqueuedAt: -1, Tags: []content.Tag{{Name: "a", Value: "1"}, {Name: "b"}}, Attempts: math.MaxUint32, Producer: "p", Identity: 1 << 63,
-			Unique: []byte("u"),
+			Unique: []byte("u"), Lease: -2, Meta: []byte("m"),
 		},
 	}
 }
@@ -115,6 +115,9 @@ func same(a, b *content.Packet) bool {
 		if len(p.Unique) == 0 {
 			p.Unique = nil
 		}
+		if len(p.Meta) == 0 {
+			p.Meta = nil
+		}
 	}
 	return reflect.DeepEqual(x, y)
 }
@@ -125,7 +128,7 @@ func fieldsOf(p *content.Packet) map[int]string {
 	if p.Key != nil {
 		fields[1] = fmt.Sprintf("%x", p.Key)
 	}
-	for number, v := range map[int]int64{2: p.Expiry, 3: p.NotBefore, 4: p.EnqueuedAt, 6: int64(p.Attempts)} {
+	for number, v := range map[int]int64{2: p.Expiry, 3: p.NotBefore, 4: p.EnqueuedAt, 6: int64(p.Attempts), 13: p.Lease} {
 		if v != 0 {
 			fields[number] = fmt.Sprint(v)
 		}
@@ -145,6 +148,9 @@ func fieldsOf(p *content.Packet) map[int]string {
 	}
 	if len(p.Unique) > 0 {
 		fields[12] = fmt.Sprintf("%x", p.Unique)
+	}
+	if len(p.Meta) > 0 {
+		fields[14] = fmt.Sprintf("%x", p.Meta)
 	}
 	if len(p.Payload) > 0 {
 		fields[9] = fmt.Sprintf("%x", p.Payload)
