@@ -115,16 +115,19 @@ func (k *class) selectionOf(q *queue) index.Selection {
 
 // nextSubscriber returns who of those that wait for a name gets the next packet of its queue; false
 // if none can take it. Those with a filter are asked about the lanes that got packets since they
-// were asked last.
-func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
+// were asked last. With cut that goes on in the next turn.
+func (m *Machine) nextSubscriber(w *waiters) (s index.SubscriberID, ok, cut bool) {
 	q := w.queue
 	narrow, wide := m.ix.Widths(q.ix, false)
 	if !narrow && !wide {
-		return 0, false
+		return 0, false, false
 	}
 	left := false // a narrow one is asked, and there are wide packets only
-	s, ok := m.dispatch.Waiting(w.lists[consumerRole], func(c index.Class, asked uint64) (uint64, bool) {
+	s, ok = m.dispatch.Waiting(w.lists[consumerRole], func(c index.Class, asked uint64) (uint64, bool) {
 		k := m.classes[c]
+		if cut {
+			return asked, false
+		}
 		left = left || k.narrow && !narrow
 		ok := narrow || !k.narrow
 		if k.claims {
@@ -132,15 +135,17 @@ func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 			ok = narrow || wide && !k.narrow
 		}
 		if k.filter != nil {
-			if m.ix.Reopened(q.ix, asked) {
-				m.tx.settled += m.ix.LanesIn(q.ix, k.filter.Share) * len(k.filter.Terms)
+			lanes, whole := m.ix.FreshAsks(q.ix, k.selectionOf(q), asked)
+			if (whole || k.filter.Share != nil) && m.checkFilterShare(q, k.filter) != nil {
+				return asked, true // it will be told that there are no shares, or too many
 			}
+			if cut = lanes > 0 && k.least == 0 && m.settledEnough(); cut {
+				return asked, false
+			}
+			m.chargeFilter(q, k.filter, lanes)
 			asked, ok = m.ix.Fresh(q.ix, k.selectionOf(q), asked)
 			if k.least > 0 && m.ix.HasLimits(q.ix) && m.checkFilter(q, k.filter) == nil {
 				ok = true // with each claim that ends it may have a batch
-			}
-			if k.filter.Share != nil && m.checkFilterShare(q, k.filter) != nil {
-				return asked, true // it will be told that there are no shares
 			}
 		}
 		return asked, ok && (k.least == 0 || m.mayFill(q, k))
@@ -148,14 +153,29 @@ func (m *Machine) nextSubscriber(w *waiters) (index.SubscriberID, bool) {
 	if left {
 		m.logWide(q, Selection{Fits16: true})
 	}
-	return s, ok
+	return s, ok, cut
+}
+
+// chargeFilter counts what a filter costs that is asked about lanes of a queue. To pass over a
+// share takes as long as some terms.
+func (m *Machine) chargeFilter(q *queue, f *Filter, lanes int) {
+	terms := len(f.Terms)
+	if terms > 0 && m.sharedOut(q) {
+		terms += 3
+	}
+	m.tx.settled += lanes * terms
+}
+
+// settledEnough says that settle goes on in the next turn.
+func (m *Machine) settledEnough() bool {
+	return m.tx.settled >= maxSettled || m.open.full(m.limits)
 }
 
 // mayFill says that a queue has a batch for a class, or something and nobody of the class waits for
 // more: then the first of them begins to.
 func (m *Machine) mayFill(q *queue, k *class) bool {
 	if k.filter != nil {
-		m.tx.settled += m.ix.LanesIn(q.ix, k.filter.Share) * len(k.filter.Terms)
+		m.chargeFilter(q, k.filter, m.ix.LanesIn(q.ix, k.filter.Share))
 	}
 	if m.checkFilter(q, k.filter) != nil {
 		return true // it will be told

@@ -73,11 +73,6 @@ func (m *Machine) deliverAll(names []*waiters) {
 	}
 }
 
-// settledEnough says that settle goes on in the next turn.
-func (m *Machine) settledEnough() bool {
-	return m.tx.settled >= maxSettled || m.open.full(m.limits)
-}
-
 // deliver gives packets of a name's queue to those who wait for them, the longest waiting first.
 func (m *Machine) deliver(w *waiters) {
 	if m.drained(w.queue) {
@@ -89,7 +84,11 @@ func (m *Machine) deliver(w *waiters) {
 			m.mark(w)
 			return
 		}
-		s, ok := m.nextSubscriber(w)
+		s, ok, cut := m.nextSubscriber(w)
+		if cut {
+			m.mark(w)
+			return
+		}
 		if !ok {
 			break
 		}
@@ -99,7 +98,7 @@ func (m *Machine) deliver(w *waiters) {
 			return
 		case c.parked:
 			if f := m.classes[c.class].filter; f != nil {
-				m.tx.settled += m.ix.LanesIn(w.queue.ix, f.Share) * len(f.Terms)
+				m.chargeFilter(w.queue, f, m.ix.LanesIn(w.queue.ix, f.Share))
 			}
 			if !m.again(c, w) {
 				parked = c

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,55 @@ func TestWhoWaitsAtALimitIsServedWhenThereIsRoom(t *testing.T) {
 					t.Errorf("%v, filter %+v: after %s who waits got %d replies", limits, f, what, len(box.replies))
 				}
 			}
+		}
+	}
+}
+
+// However many filters are asked anew after a limit, a turn asks some of them. Where so many shares
+// came meanwhile that no call may ask them all, who waits is told.
+func TestManyFiltersAtALimitAreAskedInTurns(t *testing.T) {
+	for _, shares := range []int{1000, broker.MaxLanes + 1} {
+		w := newWork(t)
+		w.limited("key", 1, 0)
+		add := func(i int) {
+			w.add(broker.PushRequest{Key: fmt.Append(nil, i), Payload: []byte("x"), Tags: tagged("app web")})
+		}
+		add(0)
+		j := w.claimOne()
+		ends := make(map[int]error)
+		for i := range 100 {
+			r := broker.Selection{End: broker.Oldest, MustFind: true, Filter: filtered(fmt.Sprint("app eq ", i))}
+			if i == 99 {
+				r.Filter = filtered("app eq web")
+			}
+			c := w.b.Attach(&workbox{}, broker.Selection{})
+			claim := func(tx *broker.Tx) error {
+				_, err := tx.Claim([]byte("q"), broker.ClaimRequest{Selection: r})
+				if errors.Is(err, broker.ErrNothing) {
+					return tx.Park(c, broker.Parking{Queues: [][]byte{[]byte("q")}, Filter: r.Filter, Claims: true})
+				}
+				ends[i] = err
+				return nil
+			}
+			boxOf(c).waits(func(tx *broker.Tx, _ bool) { _ = claim(tx) })
+			w.do(claim)
+		}
+		for i := range shares {
+			add(i)
+		}
+		if err := w.ack(j); err != nil {
+			t.Fatal(err)
+		}
+		if len(ends) > 90 {
+			t.Errorf("in one turn %d of 100 who wait are served or refused among %d shares", len(ends), shares)
+		}
+		for range 100 {
+			w.do(func(*broker.Tx) error { return nil })
+		}
+		if err, served := ends[99]; shares <= broker.MaxLanes && (!served || err != nil || len(ends) > 1) {
+			t.Errorf("who waits for what is there gets %v (%v)", err, served)
+		} else if shares > broker.MaxLanes && (!errors.Is(err, broker.ErrManyShares) || len(ends) < 100) {
+			t.Errorf("among %d shares who waits gets %v, %d are told", shares, err, len(ends))
 		}
 	}
 }

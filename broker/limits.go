@@ -131,8 +131,8 @@ const (
 	// their turn.
 	PrepareSlice = 4096
 	// maxSettled is how many queues, and sets of tags for each term of a filter, settle asks for what
-	// they have before others have their turn: some 20 ms.
-	maxSettled   = 300_000
+	// they have before others have their turn: some 7 ms.
+	maxSettled   = 100_000
 	advanceSlice = 1024 // leases, packets, names and pauses that end before others have their turn
 	evictSlice   = 1024 // queues that go before others have their turn
 

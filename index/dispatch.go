@@ -1,6 +1,9 @@
 package index
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // SubscriberID is the number of a subscriber in a [Dispatch]; 0 is none. The numbers of removed
 // subscribers are used again.
@@ -206,24 +209,21 @@ func (d *Dispatch) Credits(s SubscriberID) uint32 {
 
 // Waiting returns the subscriber that gets the next packet of a queue: the one that has waited
 // longest, of those whose class takes one. False when none does. takes is asked at most once for a
-// class. It gets the number that it returned for that class the last time, while somebody of it
-// waited all along, and 0 the first time.
+// class, in the order in which they would get it. It gets the number that it returned for that
+// class the last time, while somebody of it waited all along, and 0 the first time.
 func (d *Dispatch) Waiting(list WaitListID, takes func(c Class, asked uint64) (uint64, bool)) (SubscriberID, bool) {
-	w, first := d.waitList(list), uint32(0)
-	for i := range w.lines {
-		l := &w.lines[i]
-		if first != 0 && d.since(first) < d.since(l.first) {
-			continue
-		}
+	lines := d.waitList(list).lines
+	if len(lines) > 1 {
+		slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(d.since(a.first), d.since(b.first)) })
+	}
+	for i := range lines {
+		l := &lines[i]
 		asked, ok := takes(l.class, l.asked)
 		if l.asked = asked; ok {
-			first = l.first
+			return d.subscriptions.at(l.first).subscriber, true
 		}
 	}
-	if first == 0 {
-		return 0, false
-	}
-	return d.subscriptions.at(first).subscriber, true
+	return 0, false
 }
 
 // Spend uses one credit for a delivery. A subscriber that can take another one goes to the end of

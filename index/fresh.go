@@ -4,11 +4,12 @@ package index
 // ClearChanged. Each has a number, and numbers rise. So whoever has looked at some of them goes on
 // behind those.
 //
-// Where a queue comes back from its limit, all of it is fresh. That would be many lanes after each
-// claim. So whoever stands before the number reopened is asked by a selection.
+// At a limit of the queue they are kept: who is refused there goes on from its number once there is
+// room. Who has just come may have found nothing as the queue was at its limit. So it is asked by a
+// selection, and so is whoever stands before the number reopened, where limits changed.
 type freshLanes struct {
 	lanes    []LaneID
-	first    uint64 // the number of the first
+	first    uint64 // the number of the first, 1 at least
 	reopened uint64
 }
 
@@ -30,18 +31,37 @@ func (x *Index) NoteFresh(q QueueID, on bool) {
 	if !x.hasQueue(q) {
 		return
 	}
-	x.ClearChanged(q)
-	if u := x.queues.at(uint32(q)); !on {
+	u := x.queues.at(uint32(q))
+	if x.clearFresh(u); !on {
 		u.fresh = nil
 	} else if u.fresh == nil {
-		u.fresh = new(freshLanes)
+		u.fresh = &freshLanes{first: 1}
 	}
 }
 
-// Reopened says that Fresh asks a whole selection of a queue, as limits let it give again since it
-// was asked last.
-func (x *Index) Reopened(q QueueID, from uint64) bool {
-	return x.hasQueue(q) && x.queues.at(uint32(q)).fresh != nil && from < x.queues.at(uint32(q)).fresh.reopened
+// FreshAsks is how many lanes Fresh asks about, at most, and whether it makes a whole selection.
+func (x *Index) FreshAsks(q QueueID, s Selection, from uint64) (lanes int, whole bool) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
+		return 0, false
+	}
+	u := x.queues.at(uint32(q))
+	if x.allowed(u, &s, nil) == 0 {
+		return 0, false
+	}
+	lanes = int(u.fresh.end() - max(from, u.fresh.first))
+	if whole = u.asksWhole(from); whole {
+		lanes += x.LanesIn(q, s.Share) + 1
+	}
+	return lanes, whole
+}
+
+// end is the number of the lane that is noted next.
+func (f *freshLanes) end() uint64 { return f.first + uint64(len(f.lanes)) }
+
+// asksWhole says that who has looked up to a number may have missed what a limit kept back.
+func (u *queue) asksWhole(from uint64) bool {
+	r := u.rules
+	return max(from, u.fresh.first) < u.fresh.reopened || from == 0 && r != nil && (r.Claimed > 0 || r.Gap > 0)
 }
 
 // Fresh looks for a fresh lane of a queue with a packet that a selection takes, from a number on.
@@ -53,16 +73,13 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 	}
 	u := x.queues.at(uint32(q))
 	f := u.fresh
-	if at = max(from, f.first); x.allowed(u, &s, nil) == 0 {
-		return at, false
+	if x.allowed(u, &s, nil) == 0 {
+		return from, false
 	}
-	if at < f.reopened {
-		if x.best(q, &s) != 0 {
-			return at, true
-		}
-		at = f.reopened
+	if u.asksWhole(from) && x.best(q, &s) != 0 {
+		return from, true
 	}
-	for ; at < f.first+uint64(len(f.lanes)); at++ {
+	for at = max(from, f.first, f.reopened); at < f.end(); at++ {
 		id := f.lanes[at-f.first]
 		l := x.lanes.at(uint32(id))
 		if l.queue != q || !l.fresh { // another one has its number now
@@ -79,22 +96,28 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 
 // Refresh makes every lane of a queue with selectable packets fresh, with a new number.
 func (x *Index) Refresh(q QueueID) {
-	x.ClearChanged(q)
 	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
 		return
 	}
 	u := x.queues.at(uint32(q))
+	x.clearFresh(u)
 	for lane := range x.trees(u, false) {
 		x.freshen(u, lane)
 	}
 }
 
-// ClearChanged makes no lane of a queue fresh.
+// ClearChanged makes no lane of a queue fresh, as all who look have looked at them. At a limit of
+// the queue they have not.
 func (x *Index) ClearChanged(q QueueID) {
-	if !x.hasQueue(q) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
 		return
 	}
-	x.clearFresh(x.queues.at(uint32(q)))
+	u := x.queues.at(uint32(q))
+	if x.allowed(u, &Selection{Claims: true, Limits: true}, nil) > 0 {
+		x.clearFresh(u)
+	} else if len(u.fresh.lanes) > manyFresh {
+		x.reopen(u)
+	}
 }
 
 func (x *Index) clearFresh(u *queue) {

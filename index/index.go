@@ -250,9 +250,6 @@ func (x *Index) unlink(id uint32, e *entry) {
 	}
 	if !e.selectable() {
 		x.unlinkByState(u, e)
-		if u.rules != nil && e.state == Claimed {
-			x.claimEnded(u)
-		}
 		if u.shares != nil {
 			x.countShare(u, l, e, -1)
 		}

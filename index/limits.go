@@ -258,13 +258,6 @@ func (x *Index) placeShares(u *queue, n int) (more bool) {
 	return sh.unplaced > 0
 }
 
-// claimEnded follows the end of a claim in a queue.
-func (x *Index) claimEnded(u *queue) {
-	if x.room(u) == 1 {
-		x.reopen(u)
-	}
-}
-
 // Held is a limit that keeps packets from being taken.
 type Held struct {
 	Share   string // that has it, if it is InShare; else the queue has it

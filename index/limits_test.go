@@ -132,3 +132,59 @@ func TestLimitsThatChangeAllTheTimeLeaveNoShareOut(t *testing.T) {
 		t.Errorf("%d may be claimed, want %d", n, shares)
 	}
 }
+
+// The end of a claim costs nothing for a filter that takes nothing. Who was refused by the limit
+// alone is told, whether it came before the limit was reached or at it.
+func TestAFilterThatTakesNothingIsNotAskedAnewAtALimit(t *testing.T) {
+	for _, l := range []Limits{{Claimed: 1}, {Gap: second}} {
+		m := newLimited(l)
+		asked := 0
+		none := Selection{Claims: true, Limits: true, Filter: func(string) bool { asked++; return false }}
+		some := Selection{Claims: true, Limits: true, Filter: func(tags string) bool { return tags == "last" }}
+		var held ID
+		give := func() {
+			if held != 0 {
+				m.Remove(held)
+			}
+			m.pass(1000)
+		}
+		claim := func() {
+			p, _ := m.Best(m.q, Selection{Claims: true, Limits: true})
+			m.Take(p.ID)
+			m.SetState(p.ID, Claimed, 0)
+			held = p.ID
+		}
+		for i := range 100 {
+			m.push(string(rune('A' + i)))
+		}
+		m.NoteFresh(m.q, true)
+		claim()
+		from, _ := m.Fresh(m.q, none, 0)
+		give()
+		from, _ = m.Fresh(m.q, none, from) // once all: it came at the limit
+		for range 20 {
+			claim()
+			m.ClearChanged(m.q)
+			give()
+			from, _ = m.Fresh(m.q, none, from)
+			m.ClearChanged(m.q)
+		}
+		if asked > 300 {
+			t.Errorf("%+v: a filter that takes nothing of 100 shares is asked %d times", l, asked)
+		}
+		first, _ := m.Fresh(m.q, some, 0)
+		claim()
+		m.push("last")
+		m.ClearChanged(m.q)
+		at := uint64(0)
+		for _, from := range []*uint64{&first, &at} {
+			*from, _ = m.Fresh(m.q, some, *from)
+		}
+		give()
+		for _, from := range []uint64{first, at} {
+			if _, told := m.Fresh(m.q, some, from); !told {
+				t.Errorf("%+v: who waits from %d is not told", l, from)
+			}
+		}
+	}
+}

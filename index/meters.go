@@ -109,7 +109,6 @@ func (x *Index) endWait(timer uint32) (q QueueID) {
 	u := x.queues.at(uint32(q))
 	if t.until[0] == 0 {
 		x.mark(u, &u.rules.meter, 0, 0)
-		x.reopen(u)
 		return q
 	}
 	s := u.shares.all[t.until[0]-1]

@@ -335,10 +335,13 @@ func (m *sharesModel) Tick(t *rapid.T) {
 	m.forget()
 }
 
-// Wait begins to wait for what a selection takes.
+// Wait begins to wait for what a selection takes. Who finds something at once is told of it.
 func (m *sharesModel) Wait(t *rapid.T) {
-	m.looks = append(m.looks, &modelTaker{m.draw(t), 0})
-	m.x.Refresh(m.q)
+	l := &modelTaker{m.draw(t), 0}
+	m.looks = append(m.looks, l)
+	if _, finds := m.x.Best(m.q, l.Selection); finds {
+		m.x.Refresh(m.q)
+	}
 }
 
 // verifyWaits compares who is told of packets with who finds some.
