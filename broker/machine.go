@@ -181,6 +181,9 @@ func (tx *Tx) advance() {
 		if !ok {
 			return
 		}
+		if e.Packet.Queue == 0 { // a rate of a queue that is gone
+			continue
+		}
 		q := m.queues.of(e.Packet.Queue)
 		if m.isFlushed(q) {
 			m.retire(q)

@@ -14,7 +14,7 @@ const (
 
 // Event is one change that Advance made. Packet is the packet after the change. If it expired,
 // Packet is as it was before, and its ID is free already. Of a window it has the queue and the
-// identity only, and of an alarm and of a rate the queue.
+// identity only, of an alarm the queue, and of a rate that, too, or 0 if it is no longer in force.
 type Event struct {
 	Kind   EventKind
 	Packet Packet

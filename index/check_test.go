@@ -120,7 +120,7 @@ func (c *checker) entries() error {
 func (c *checker) meter(m *meter) {
 	if m.marker != 0 {
 		c.timed++
-		c.due[steady]++
+		c.due[steady] += min(1, c.x.timers.at(m.marker).pos) // 0 of one in ended that was due
 	}
 }
 
@@ -191,6 +191,13 @@ func (c *checker) allLanes() error {
 // allQueues checks counts, lanes and the heaps of lanes of each queue.
 func (c *checker) allQueues() error {
 	x := c.x
+	for _, all := range x.ended {
+		for _, s := range all {
+			if s != nil {
+				c.meter(&s.meter)
+			}
+		}
+	}
 	live := uint32(0)
 	for id := uint32(1); id < x.queues.used; id++ {
 		q := QueueID(id)

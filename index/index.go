@@ -17,8 +17,9 @@ type Index struct {
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
 	held        heldWalks
-	resting     int   // shares without packets
-	clock       int64 // as SetClock has said, in nanoseconds
+	resting     int        // shares without packets
+	ended       [][]*share // without packets, whose queues know them no longer: their meters have yet to end
+	clock       int64      // as SetClock has said, in nanoseconds
 }
 
 // New returns an index without queues.

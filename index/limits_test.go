@@ -1,6 +1,10 @@
 package index
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+	"time"
+)
 
 // limited is a queue with shares by tag and some limits, at a moment.
 type limited struct {
@@ -185,6 +189,55 @@ func TestAFilterThatTakesNothingIsNotAskedAnewAtALimit(t *testing.T) {
 			if _, told := m.Fresh(m.q, some, from); !told {
 				t.Errorf("%+v: who waits from %d is not told", l, from)
 			}
+		}
+	}
+}
+
+// However many shares rest without packets, the end of their queue takes no time, nor does another
+// share-by. Their meters are ended in slices, and none that is due meanwhile does harm.
+func TestSharesThatRestEndWithTheirQueueInSlices(t *testing.T) {
+	const shares = 100_000
+	for what, end := range map[string]func(m *limited){
+		"dropped": func(m *limited) {
+			if err := m.DropQueue(m.q); err != nil {
+				t.Error(err)
+			}
+		},
+		"another share-by": func(m *limited) { m.ShareBy(m.q, &byTag) },
+		"no share-by": func(m *limited) {
+			m.ShareBy(m.q, nil)
+			m.SortShares(m.q, 1)
+			m.SetLimits(m.q, Limits{})
+		},
+	} {
+		m := newLimited(Limits{ShareGap: 3600 * second})
+		for i := range shares {
+			m.push(fmt.Sprint(i))
+			m.pops(Selection{})
+		}
+		m.SetClock(m.ms)
+		if m.resting != shares {
+			t.Fatalf("%d shares rest", m.resting)
+		}
+		start := time.Now()
+		end(m)
+		if took := time.Since(start); took > 20*time.Millisecond {
+			t.Errorf("%s: took %s", what, took)
+		}
+		if err := m.Check(); err != nil {
+			t.Error(what, err)
+		}
+		for range 5 { // some are due before they are ended
+			m.pass(720_000)
+			if err := m.Check(); err != nil {
+				t.Error(what, err)
+			}
+		}
+		for range 2 * shares / endedSlice {
+			m.SetClock(m.ms)
+		}
+		if err := m.Check(); err != nil || m.resting > 0 || m.timers.live > 0 {
+			t.Errorf("%s: at the end %d shares rest, with %d timers: %v", what, m.resting, m.timers.live, err)
 		}
 	}
 }

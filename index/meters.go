@@ -66,7 +66,10 @@ func (m *meter) follow(r rate, now int64) { m.due = min(m.due, now+r.burst*r.gap
 const meterTimer = ^uint32(0) - 2
 
 // SetClock says the present moment on the steady clock, in milliseconds, by which rates go.
-func (x *Index) SetClock(steady int64) { x.clock = steady * 1_000_000 }
+func (x *Index) SetClock(steady int64) {
+	x.clock = steady * 1_000_000
+	x.dropEnded()
+}
 
 // mark has Advance tell when a meter lets takes pass again; at 0 it does not.
 func (x *Index) mark(u *queue, m *meter, share uint32, at int64) {
@@ -102,7 +105,7 @@ func (x *Index) takeCounts(u *queue, s *share) {
 	x.placeShare(u, s)
 }
 
-// endWait follows the marker of a meter.
+// endWait follows the marker of a meter. It returns 0 for one of those in ended.
 func (x *Index) endWait(timer uint32) (q QueueID) {
 	t := x.timers.at(timer)
 	q = QueueID(t.entry)
@@ -111,7 +114,11 @@ func (x *Index) endWait(timer uint32) (q QueueID) {
 		x.mark(u, &u.rules.meter, 0, 0)
 		return q
 	}
-	s := u.shares.all[t.until[0]-1]
+	s := u.shares.at(t.until[0] - 1)
+	if s == nil || s.meter.marker != timer {
+		x.timers.schedule(timer, steady, 0)
+		return 0
+	}
 	x.mark(u, &s.meter, 0, 0)
 	if s.isEmpty() && s.num != 0 {
 		x.leaveShare(u, s)
@@ -152,13 +159,21 @@ func (x *Index) leaveShare(u *queue, s *share) {
 // isEmpty says that a share has no packets, and is there for its meter.
 func (s *share) isEmpty() bool { return s.home == 0 && s.set == nil }
 
-// forgetEmpty forgets the shares of a queue that are there for their meters.
-func (x *Index) forgetEmpty(u *queue) {
-	for s := range u.shares.each() {
-		if s.num != 0 && s.isEmpty() {
-			x.mark(u, &s.meter, 0, 0)
-			x.setResting(s, false)
-			u.shares.forget(s)
+// endedSlice is how many shares of ended SetClock looks at.
+const endedSlice = 1000
+
+// dropEnded ends meters of shares whose queue is gone, or is no longer shared out.
+func (x *Index) dropEnded() {
+	for left := endedSlice; left > 0 && len(x.ended) > 0; left-- {
+		last := &x.ended[len(x.ended)-1]
+		if n := len(*last) - 1; n < 0 {
+			x.ended = x.ended[:len(x.ended)-1]
+		} else {
+			if s := (*last)[n]; s != nil {
+				x.mark(nil, &s.meter, 0, 0)
+				x.setResting(s, false)
+			}
+			*last = (*last)[:n]
 		}
 	}
 }

@@ -99,8 +99,7 @@ func (x *Index) DropQueue(q QueueID) error {
 	}
 	x.SetAlarm(q, 0)
 	if x.SetLimits(q, Limits{}); u.shares != nil {
-		x.forgetEmpty(u)
-		x.mark(u, &u.shares.all[0].meter, 0, 0)
+		x.ended = append(x.ended, u.shares.all)
 	}
 	x.lanes.free(uint32(u.home))
 	x.queues.free(uint32(q))

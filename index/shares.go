@@ -251,6 +251,14 @@ func (sh *sharing) of(l *lane) *share {
 	return sh.all[0]
 }
 
+// at is the share with a number; nil if there is none.
+func (sh *sharing) at(number uint32) *share {
+	if sh == nil || int(number) >= len(sh.all) {
+		return nil
+	}
+	return sh.all[number]
+}
+
 // each gives all shares in the order of their numbers.
 func (sh *sharing) each() iter.Seq[*share] {
 	return func(yield func(*share) bool) {

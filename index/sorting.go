@@ -19,7 +19,6 @@ func (x *Index) ShareBy(q QueueID, rule *ShareRule) {
 		x.beginShares(u)
 		sh = u.shares
 	}
-	x.forgetEmpty(u)
 	anew := sh.sets == nil || sh.rule.cuts() || rule.cuts()
 	if sh.rule = rule; anew {
 		x.countSets(u)
@@ -41,7 +40,7 @@ func (x *Index) countSets(u *queue) {
 	sh.sets = make(map[string]int)
 	for s := range sh.each() {
 		of := u.lanesOf(s)
-		if s.num != 0 && of.set == nil {
+		if s.num != 0 && of.home != 0 {
 			sh.sets[string(sh.rest([]byte(x.lanes.at(uint32(of.home)).tags)))]++
 		} else if of.set != nil {
 			for k := range of.set.byKey {
@@ -73,8 +72,7 @@ func (x *Index) beginShares(u *queue) {
 
 // endShares ends the shares of a queue, all of whose packets are of the empty one.
 func (x *Index) endShares(u *queue) {
-	x.forgetEmpty(u)
-	x.mark(u, &u.shares.all[0].meter, 0, 0)
+	x.ended = append(x.ended, u.shares.all)
 	for _, h := range u.shares.worst {
 		x.lanes.at(uint32(h.lane)).pos[worst] = 0
 	}
