@@ -113,12 +113,16 @@ func (m *Machine) deliver(w *waiters) {
 	}
 }
 
-// give makes a delivery from q to a subscriber, unless all that it selects is damaged.
+// give makes a delivery from q to a subscriber, unless all that it selects is damaged, or shares
+// that have yet to follow a change of limits are passed over.
 func (m *Machine) give(q *queue, c *Conn) {
-	if t, err := m.tx.selectFrom(q, c.delivery, MaxGroup); err == nil && len(t.packets) > 0 {
-		m.dispatch.Spend(c.sub)
-		c.to.Deliver(m.tx.remove(t, c.delivery).Packets)
+	t, err := m.tx.selectFrom(q, c.delivery, MaxGroup)
+	if err != nil || len(t.packets) == 0 {
+		m.tx.settled += maxSettled / 10
+		return
 	}
+	m.dispatch.Spend(c.sub)
+	c.to.Deliver(m.tx.remove(t, c.delivery).Packets)
 }
 
 // fillConn gives c what its readiness allows from the queues it subscribes to.

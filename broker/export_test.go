@@ -44,6 +44,12 @@ func (tx *Tx) Redated() int { return len(tx.m.redated) }
 // NextQueue is the number of the storage that the next queue gets.
 func (tx *Tx) NextQueue() uint32 { return tx.m.marks.NextQueue }
 
+// Gives says that something of a queue seems to be there for who pops.
+func (tx *Tx) Gives(name []byte) bool {
+	narrow, _ := tx.m.ix.Widths(tx.m.queueNamed(name).ix, false)
+	return narrow
+}
+
 // Settle gives those who wait what calls outside of an Atomic have brought.
 func (tx *Tx) Settle() { tx.m.settle() }
 

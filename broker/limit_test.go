@@ -330,3 +330,42 @@ func TestARateHoldsAcrossAStart(t *testing.T) {
 		}
 	}
 }
+
+// After a start all shares wait for their rate. A subscriber is not asked again and again in one
+// turn until all of them are known to.
+func TestASubscriberAfterAStartHoldsUpNoTurn(t *testing.T) {
+	w := newWork(t)
+	w.rated("key", "", "1/1h", 1)
+	const shares = 20_000
+	w.together(func(tx *broker.Tx) error {
+		for i := range shares {
+			if _, err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: fmt.Append(nil, i), Payload: []byte("x")}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	w.restart()
+	c := w.b.Attach(&inbox{}, broker.Selection{})
+	w.do(func(tx *broker.Tx) error {
+		if err := tx.Subscribe(c, []byte("q")); err != nil {
+			return err
+		}
+		return tx.Ready(c, 1)
+	})
+	w.do(func(tx *broker.Tx) error {
+		if tx.Settle(); !tx.Gives([]byte("q")) {
+			t.Errorf("one turn has looked at all of %d shares", shares)
+		}
+		return nil
+	})
+	for range shares / 1000 {
+		w.do(func(*broker.Tx) error { return nil })
+	}
+	w.do(func(tx *broker.Tx) error {
+		if tx.Gives([]byte("q")) {
+			t.Error("some shares seem to give")
+		}
+		return nil
+	})
+}
