@@ -87,8 +87,8 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		m.ix.SetLimits(q.ix, l)
 		m.sortLater(q)
 	}
-	if settingsOf(q).Full == FullDrop {
-		m.ix.KeepWorst(q.ix)
+	if settingsOf(q).Full == FullDrop && m.ix.KeepWorst(q.ix) {
+		m.sortLater(q)
 	}
 	if keep := settingsOf(q).RetainDead; keep != was.RetainDead {
 		m.ix.KeepDead(q.ix, keep)

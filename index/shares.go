@@ -84,6 +84,7 @@ type sharing struct {
 	turns uint64 // counts what share.turn names
 
 	keepsWorst bool
+	ranked     int        // the number of the share whose lanes come next into worst
 	worst      []laneHead // of all lanes, as laneHeaps has them
 	bands      [len(BandStarts)]int
 	scratch    []byte // tags on their way to the rule

@@ -370,6 +370,9 @@ func (m *sharesModel) Rule(t *rapid.T) {
 	if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil {
 		sh.most = mostLanes
 	}
+	if rapid.Bool().Draw(t, "worst") {
+		m.x.KeepWorst(m.q)
+	}
 	for more := true; more; {
 		if err := m.x.Check(); err != nil {
 			t.Fatal(err)

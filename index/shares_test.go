@@ -1,8 +1,10 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -258,5 +260,36 @@ func TestSharesByKeyEndAtOnce(t *testing.T) {
 	}
 	if sets, _ := x.TagSets(q, nil); sets != 10_000 {
 		t.Errorf("%d sets of tags, want all", sets)
+	}
+}
+
+// To keep the lanes of many shares in the order of the worst begins in slices. Meanwhile packets
+// come and go.
+func TestTheOrderOfTheWorstBeginsInSlices(t *testing.T) {
+	const shares, slice = 3000, 100
+	x, q, push := sharedOut()
+	for i := range shares {
+		push(fmt.Sprint(i))
+	}
+	x.KeepWorst(q)
+	sh := x.queues.at(uint32(q)).shares
+	for more := true; more; {
+		was := len(sh.worst)
+		more = x.SortShares(q, slice)
+		if n := len(sh.worst) - was; n > slice+1 {
+			t.Fatalf("%d lanes came into order in a slice of %d", n, slice)
+		}
+		push(fmt.Sprint(was))
+		take(x, q, false)
+	}
+	var got []uint64
+	for p := range x.Worst(q) {
+		got = append(got, p.Seq)
+	}
+	if len(got) != x.Counts(q).Ready || !slices.IsSortedFunc(got, func(a, b uint64) int { return cmp.Compare(b, a) }) {
+		t.Errorf("%d of %d packets are in order", len(got), x.Counts(q).Ready)
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -79,16 +79,16 @@ func (x *Index) endShares(u *queue) {
 	u.shares = nil
 }
 
-// SortShares does a part of what SetLimits and ShareBy have left: it looks at some n shares or
-// packets of a queue. The claimed ones come first, since shares go by their claims. It returns
-// false when all is done.
+// SortShares does a part of what SetLimits, KeepWorst and ShareBy have left: it looks at some n
+// shares or packets of a queue. The claimed ones come first, since shares go by their claims. It
+// returns false when all is done.
 func (x *Index) SortShares(q QueueID, n int) (more bool) {
 	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
 		return false
 	}
 	u := x.queues.at(uint32(q))
 	sh := u.shares
-	if x.placeShares(u, n) {
+	if x.placeShares(u, n) || x.rankShares(u, n) {
 		return true
 	}
 	if !sh.sorting && sh.rule != nil { // all are where they belong, or had to stay

@@ -1,6 +1,9 @@
 package index
 
-import "iter"
+import (
+	"iter"
+	"math"
+)
 
 // worst is the order of what a queue can best do without: the reverse of Oldest. Priority 0, which
 // no lane has, comes before all in it.
@@ -44,28 +47,40 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 	}
 }
 
-// KeepWorst makes the index keep the lanes of a queue that is shared out as Worst does. To begin
-// that with 250,000 takes some 50 ms.
-func (x *Index) KeepWorst(q QueueID) {
-	if x.hasQueue(q) && x.queues.at(uint32(q)).shares != nil {
-		x.keepWorst(x.queues.at(uint32(q)))
+// KeepWorst makes the index keep the lanes of a queue that is shared out as Worst does. SortShares
+// brings those that are there into that order, in slices, and Worst gives those that are in it. It
+// returns true if some are left.
+func (x *Index) KeepWorst(q QueueID) (more bool) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+		return false
 	}
+	sh := x.queues.at(uint32(q)).shares
+	sh.keepsWorst = true
+	return sh.ranked < len(sh.all)
+}
+
+// rankShares brings the lanes of about n shares of a queue into the order of the worst. It returns
+// false when all are.
+func (x *Index) rankShares(u *queue, n int) (more bool) {
+	sh := u.shares
+	for ; sh.keepsWorst && n > 0 && sh.ranked < len(sh.all); sh.ranked++ {
+		n--
+		if s := sh.all[sh.ranked]; s != nil {
+			for id := range x.treesIn(u.lanesOf(s), false) {
+				x.updateHead(&sh.worst, worst, x.lanes.at(uint32(id)), id)
+				n--
+			}
+		}
+	}
+	return sh.keepsWorst && sh.ranked < len(sh.all)
 }
 
 // keepWorst makes the index keep the lanes of a queue in the order of the worst.
 func (x *Index) keepWorst(u *queue) {
 	if sh := u.shares; sh != nil {
 		if !sh.keepsWorst {
-			sh.keepsWorst, sh.worst = true, make([]laneHead, 0, sh.lanes+1)
-			for id := range x.trees(u, false) {
-				l := x.lanes.at(uint32(id))
-				head, _ := x.head(l, worst)
-				sh.worst = append(sh.worst, laneHead{head, id})
-				l.pos[worst] = uint32(len(sh.worst))
-			}
-			for i := len(sh.worst)/2 - 1; i >= 0; i-- {
-				x.heapDown(sh.worst, worst, i)
-			}
+			sh.keepsWorst = true
+			x.rankShares(u, math.MaxInt)
 		}
 		return
 	}
