@@ -13,11 +13,9 @@ func (all *shares) put(s *Share) {
 		all.byName = make(map[string]*Share)
 	}
 	if s.Number == 0 {
-		s.Number = 1
-		if n := len(all.all); n > 0 {
-			s.Number = all.all[n-1].Number + 1
-		}
+		s.Number = all.last + 1
 	}
+	all.last = max(all.last, s.Number)
 	if at, there := all.find(s.Number); there {
 		all.all[at] = s
 	} else {
@@ -45,7 +43,7 @@ func (all *shares) forget(s *Share) {
 	all.limits -= limitsOwn(s)
 	all.all = slices.Delete(all.all, at, at+1)
 	if delete(all.byName, string(s.Name)); len(all.all) == 0 {
-		*all = shares{}
+		*all = shares{last: all.last}
 	}
 }
 

@@ -94,8 +94,10 @@ type topShare struct {
 }
 
 const (
-	// behindOwn is where ShareLook.After is behind the shares that have something of their own.
+	// behindOwn is where ShareLook.After is behind the shares that had something of their own: above
+	// ownBits is the last number of these, and below it the next share of the index.
 	behindOwn = 1 << 62
+	ownBits   = 32
 	// shareSlice is what a slice of a ShareLook may cost: some milliseconds.
 	shareSlice = 4000
 	shareCost  = 10 // of a priority where the oldest packet may be
@@ -172,14 +174,16 @@ func (m *Machine) nextShare(q *queue, l *ShareLook) (name string, ok bool) {
 			l.After = int64(s.Number)
 			return string(s.Name), true
 		}
-		l.After = behindOwn
+		l.After = behindOwn + int64(min(q.shares.last, behindOwn>>ownBits-1))<<ownBits
 	}
-	for next := uint32(l.After - behindOwn); ; {
+	last := uint64(l.After-behindOwn) >> ownBits
+	for next := uint32(l.After); ; {
 		if name, next, ok = m.ix.NextShare(q.ix, next); !ok {
 			l.After = 0
 			return "", false
 		}
-		if l.After = behindOwn + int64(next); q.shares.byName[name] == nil {
+		l.After = l.After>>ownBits<<ownBits + int64(next)
+		if own := q.shares.byName[name]; own == nil || own.Number > last { // else it was there already
 			return name, true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -709,6 +710,39 @@ func (w *work) shareRows(queue string, l broker.ShareLook) []broker.ShareRow {
 		})
 	}
 	return l.Rows
+}
+
+// A share that gets a weight between two pages is on one of them, also if another lost the last.
+func TestEachShareIsOnAPageThoughWeightsComeMeanwhile(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("key")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.tenant(name)
+	}
+	w.weigh("q", "a", 2)
+	w.weigh("q", "none", 3)
+	seen := make(map[string]int)
+	l := broker.ShareLook{Count: 1}
+	for page := 0; page == 0 || l.After != 0; page++ {
+		l.Rows = nil
+		w.do(func(tx *broker.Tx) error {
+			for {
+				if more, err := tx.Shares([]byte("q"), &l); !more {
+					return err
+				}
+			}
+		})
+		for _, r := range l.Rows {
+			seen[string(r.Name)]++
+		}
+		if page == 2 {
+			w.weigh("q", "none", 1)
+			w.weigh("q", "c", 5)
+		}
+	}
+	if want := map[string]int{"a": 1, "none": 1, "b": 1, "c": 1, "d": 1}; !maps.Equal(seen, want) {
+		t.Errorf("the pages have %v", seen)
+	}
 }
 
 func TestTheSharesWithMostReadyAreFoundAmongMany(t *testing.T) {

@@ -213,6 +213,7 @@ type shares struct {
 	byName map[string]*Share
 	all    []*Share // in the order of their numbers
 	limits int      // those with a limit
+	last   uint64   // number
 }
 
 // waiters is who waits for a name. There is one while somebody does.
