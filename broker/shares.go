@@ -145,8 +145,7 @@ func (m *Machine) walkShares(q *queue, l *ShareLook) (cost int, more bool) {
 		}
 		return 1 + lanes, true
 	}
-	row, cost := m.shareRow(q, name)
-	_, _, lanes := m.ix.ShareCounts(q.ix, name) // 0 of a share that is there for its rate alone
+	row, lanes, cost := m.shareRow(q, name) // 0 lanes: it is there for its rate alone
 	if row.Ready+row.Claimed > 0 || !row.Empty() || name != "" && lanes > 0 {
 		l.Rows = append(l.Rows, row)
 	}
@@ -161,7 +160,7 @@ func (l *ShareLook) cutTop() {
 
 // topRow makes the row of the next that was found.
 func (m *Machine) topRow(q *queue, l *ShareLook) (cost int, more bool) {
-	row, cost := m.shareRow(q, l.top[0].name)
+	row, _, cost := m.shareRow(q, l.top[0].name)
 	l.Rows, l.top = append(l.Rows, row), l.top[1:]
 	return cost, len(l.top) > 0
 }
@@ -189,8 +188,8 @@ func (m *Machine) nextShare(q *queue, l *ShareLook) (name string, ok bool) {
 	}
 }
 
-// shareRow is a share as it is, and what it cost to look.
-func (m *Machine) shareRow(q *queue, name string) (row ShareRow, cost int) {
+// shareRow is a share as it is, its lanes, and what it cost to look.
+func (m *Machine) shareRow(q *queue, name string) (row ShareRow, lanes, cost int) {
 	row.Name = []byte(name)
 	if own := q.shares.byName[name]; own != nil {
 		row.Share = *own
@@ -203,5 +202,5 @@ func (m *Machine) shareRow(q *queue, name string) (row ShareRow, cost int) {
 		}
 	})
 	row.Ready, row.Claimed = ready, claimed
-	return row, 1 + lanes + shareCost*looked
+	return row, lanes, 1 + lanes + shareCost*looked
 }
