@@ -71,7 +71,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 
 func limitsClaims(q *queue) bool {
 	s := settingsOf(q)
-	return s.MaxClaimed+s.ShareMaxClaimed > 0 || len(s.ShareBy) > 0 && q.shares.limits > 0
+	return s.MaxClaimed > 0 || len(s.ShareBy) > 0 && (s.ShareMaxClaimed > 0 || q.shares.limits > 0)
 }
 
 // setConsumer makes a consumer, which may be none, the last that claimed a packet.

@@ -87,7 +87,7 @@ var (
 	// ErrByShares: a list command names a place of a queue that is shared out.
 	ErrByShares = errors.New("places in a list are not known in a queue with share-by: its shares take turns")
 	// ErrGroupLimited: a group is to be claimed from a queue that limits how many are.
-	ErrGroupLimited = errors.New("groups are not claimed from a queue with max-claimed or share-max-claimed: a group may be larger than what is left")
+	ErrGroupLimited = errors.New("groups are not claimed from a queue with max-claimed, share-max-claimed or a share's own max-claimed: a group may be larger than what is left")
 
 	// ErrNoKey: a packet that was to go by its key has none.
 	ErrNoKey = errors.New("packet has no key: take it through another protocol")

@@ -48,9 +48,16 @@ func TestNoMoreIsClaimedThanMaxClaimed(t *testing.T) {
 		t.Errorf("a pop took %v, want a packet: it does not claim", got)
 	}
 	group := broker.ClaimRequest{Selection: broker.Selection{Group: true}}
-	err := w.b.Do(func(tx *broker.Tx) error { _, err := tx.Claim([]byte("q"), group); return err })
-	if !errors.Is(err, broker.ErrGroupLimited) {
-		t.Errorf("a group was claimed: %v", err)
+	for _, limits := range []struct {
+		by            string
+		most, ofShare int64
+		want          error
+	}{{"", 2, 0, broker.ErrGroupLimited}, {"key", 0, 2, broker.ErrGroupLimited}, {"", 0, 2, nil}} { // of shares that are no more
+		w.limited(limits.by, limits.most, limits.ofShare)
+		err := w.b.Do(func(tx *broker.Tx) error { _, err := tx.Claim([]byte("q"), group); return err })
+		if !errors.Is(err, limits.want) {
+			t.Errorf("%+v: a claim of a group gave %v", limits, err)
+		}
 	}
 }
 

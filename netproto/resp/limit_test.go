@@ -28,7 +28,7 @@ func TestMaxClaimedHoldsForClaims(t *testing.T) {
 	if got := c.pairs("QSHOW", "q", "2")["why"]; got != "share a has 1 of 1 claimed" {
 		t.Errorf("why: %s", got)
 	}
-	c.ask("QCLAIM q GROUP", "-ERR groups are not claimed from a queue with max-claimed or share-max-claimed: a group may be larger than what is left\r\n")
+	c.ask("QCLAIM q GROUP", "-ERR groups are not claimed from a queue with max-claimed, share-max-claimed or a share's own max-claimed: a group may be larger than what is left\r\n")
 	for _, pop := range []string{"QPOP q", "LPOP q", "RPOP q", "LMOVE q other LEFT LEFT"} {
 		c.send(request(strings.Fields(pop)...))
 		if got := c.value(); got == "" || strings.HasPrefix(got, "ERR") {
