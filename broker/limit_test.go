@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -375,4 +376,57 @@ func TestASubscriberAfterAStartHoldsUpNoTurn(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestASharesPageLeavesOutAShareThatIsThereForItsRateAlone(t *testing.T) {
+	w := newWork(t)
+	w.rated("key", "", "1/1h", 1)
+	w.tenant("rests")
+	w.tenant("stays")
+	pop := func(tx *broker.Tx) error {
+		return reply(w.c)(tx.Pop([]byte("q"), broker.Selection{Filter: &broker.Filter{Share: []byte("rests")}}))
+	}
+	if got := w.replied(pop); len(got) != 1 {
+		t.Fatalf("popped %v", got)
+	}
+	for _, l := range []broker.ShareLook{{Count: 9}, {Top: 9}} {
+		rows := w.shareRows("q", l)
+		if len(rows) != 1 || string(rows[0].Name) != "stays" {
+			t.Errorf("%+v has the shares %+v, want the one with packets", l, rows)
+		}
+	}
+}
+
+// A change of share-by counts all lanes anew, so a transaction makes few on a queue that has many.
+func TestATransactionChangesShareByOfManyLanesFewTimes(t *testing.T) {
+	const lanes = 5000
+	for what, change := range map[string]func(s *broker.Settings, i int){
+		"share-by": func(s *broker.Settings, i int) { s.ShareBy = []byte([]string{"tag:a", "key"}[i%2]) },
+		"lease":    func(s *broker.Settings, i int) { s.Lease = int64(1000 + i) },
+	} {
+		w := newWork(t)
+		w.together(func(tx *broker.Tx) error {
+			for i := range lanes {
+				r := broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("x"), Tags: tagged(fmt.Sprint("t ", i))}
+				if _, err := tx.Push(r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		n := 0
+		w.together(func(tx *broker.Tx) error {
+			for ; n < 1000 && tx.MayLook(); n++ {
+				s, _, err := tx.Settings([]byte("q"))
+				change(&s, n)
+				if err = cmp.Or(err, tx.SetSettings([]byte("q"), s)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if most := broker.MaxLooks / (4 * lanes); what == "share-by" && n > most+1 || what != "share-by" && n <= most+1 {
+			t.Errorf("a transaction makes %d changes of %s in a queue of %d lanes", n, what, lanes)
+		}
+	}
 }
