@@ -3,7 +3,7 @@ package planted
 // bug is one change of the source. What it replaces stands there exactly once.
 type bug struct {
 	name     string
-	file     string // below storage
+	file     string // from storage on
 	old, new string
 	tests    string // which tests of its package are run; "" is all; then those of storage
 }
@@ -154,5 +154,17 @@ func bugs() []bug {
 			"for _, path := range strays {", "for _, path := range strays[:0] {", ""},
 		{"the tally is not compared", "content/tally.go",
 			"fits := *want == *got", "fits := true || *want == *got", ""},
+
+		// Shares and limits.
+		{"a slot is freed twice", "../index/shares.go",
+			"s.claimed += uint32(by)", "s.claimed += uint32(by)\n\t\tif by < 0 && s.claimed > 0 {\n\t\t\ts.claimed--\n\t\t}", "Shares"},
+		{"a stopped share blocks another", "../index/turns.go",
+			"stop := u.stopOf(s, x.clock)", "stop := open", "Shares"},
+		{"a new share goes first", "../index/shares.go",
+			"sh.clock+oneTurn/uint64(s.weight)", "sh.clock", "Shares"},
+		{"a raised rule wakes nobody", "../index/fresh.go",
+			"if f := u.fresh; f != nil {", "if f := u.fresh; f != nil && len(f.lanes) < 0 {", "Shares"},
+		{"a rate is full after a start", "../broker/defaults.go",
+			"m.ix.Spend(q.ix)", "_ = q", "Rate"},
 	}
 }

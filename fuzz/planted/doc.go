@@ -1,6 +1,7 @@
-// Package planted plants one bug at a time in the engine below the broker, and shows that its tests
-// find each. Tests that have never failed prove nothing. A bug is a few words of the source that
-// are replaced when the tests are built, so the engine itself has no hooks. The map:
+// Package planted plants one bug at a time in the engine below the broker, and in how queues are
+// shared out and limited. It shows that the tests of these find each. Tests that have never failed
+// prove nothing. A bug is a few words of the source that are replaced when the tests are built, so
+// the source itself has no hooks. The map:
 //
 //	bugs_test.go     the bugs
 //	planted_test.go  how they are planted
