@@ -12,6 +12,7 @@ import (
 var (
 	cycles = flag.Int("cycles", 3, "how often TestCrash loads the server and ends it")
 	seed   = flag.Uint64("seed", 0, "seed of the run, 0 for a fresh one")
+	tasked = flag.Int("workers", 4, "how many clients of the work queues TestCrash has")
 )
 
 // build compiles a command of this module and returns its path.
@@ -86,7 +87,7 @@ func TestCrash(t *testing.T) {
 // crash runs the harness with all protocols. It must find nothing.
 func crash(t *testing.T, o Options) {
 	o.Seed, o.Logf = runSeed(), t.Logf
-	o.BoardClients, o.RedisClients, o.TaskClients = 4, 4, 4
+	o.BoardClients, o.RedisClients, o.TaskClients = 4, 4, *tasked
 	o.MinRates = [loadKinds]float64{ofPinpriq: 500, ofBoard: 100, ofRedis: 100, ofTasks: 100} // below, it proves nothing
 	t.Logf("seed %d", o.Seed)
 	result, err := Run(o)

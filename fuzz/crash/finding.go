@@ -23,6 +23,7 @@ const (
 	Unfit      Kind = "unfit"       // a claim got a packet that its filter does not accept
 	Overfull   Kind = "overfull"    // a queue has more packets than its bound
 	Dropped    Kind = "dropped"     // a full queue dropped a packet, and kept a worse one
+	Excess     Kind = "excess"      // more was claimed at once than a limit allows, or taken than a rate
 	Open       Kind = "open"        // a queue that is closed or paused took a packet, or opened by itself
 	Counters   Kind = "counters"    // a counter is older than a second, or shows what nobody did
 	Stuck      Kind = "stuck"       // a lease or a delay holds a packet for longer than was asked

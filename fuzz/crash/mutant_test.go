@@ -87,6 +87,7 @@ func showsAtWork() map[string][]Kind {
 		"extension-forgotten": {Stuck, Lost, Shared},
 		"counters-forgotten":  {Counters},
 		"push-after-ack":      {Order, Lost},
+		"share-forgotten":     {Lost},
 		"tags-forgotten":      {Stuck},
 		"unique-forgotten":    {Doubled, Order, Lost},
 		"values-later":        {Doubled},

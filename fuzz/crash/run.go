@@ -29,7 +29,7 @@
 //	task.go         what may and must be in the work queues; taskbound.go: in those with a bound
 //	taskunique.go   pushes that are repeated; taskslot.go: pushes that race for one unique id;
 //	tasklatest.go: pushes that replace what waits
-//	taskcancel.go   packets that are cancelled
+//	taskcancel.go   packets that are cancelled; taskshare.go: limits, rates and weights of shares
 //	turn.go         what is known of a task from one claim to the next
 //	taskcheck.go    the comparison of the work queues with both
 //	taskcount.go    what the counters of the work queues must show
@@ -61,6 +61,10 @@
 // seen by the next attempt, so only as many may be unseen as had no reply. Some acks go with the
 // push of another task, as one transaction: both must be there, or neither. Counters of a queue lie
 // between what was answered, at least a second before a kill, and what was sent.
+//
+// Claims of a queue with limits are looked at by their tokens: with each, no more are surely open
+// than a limit allowed that may have been in force. Of a queue with a rate no more is surely taken
+// in any time, with kills in it, than the rate allows.
 package crash
 
 import (

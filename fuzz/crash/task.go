@@ -80,6 +80,7 @@ type tasks struct {
 	recalls         []*recall
 	cancelled       int       // of recalls, by a reply
 	latest          []*latest // since the last time that all was worked off
+	shares          shares
 }
 
 func newTasks() *tasks {

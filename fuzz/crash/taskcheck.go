@@ -24,7 +24,8 @@ func (r *run) makeQueues(link *link) error {
 	for _, queue := range append(workQueues(), deadJobs) {
 		sets = append(sets, append([]string{"QSET", queue}, settingsOf(queue, firstValue)...))
 	}
-	replies, err := link.ask(append(sets, []string{"QSET", recalls, "max-attempts", "0"}))
+	sets = append(sets, []string{"QSET", recalls, "max-attempts", "0"})
+	replies, err := link.ask(append(sets, r.tasks.makeShares()...))
 	for _, reply := range replies {
 		if reply != replyOK {
 			r.report(Corrupt, "the reply to the settings of a work queue is %q", reply)
@@ -91,6 +92,9 @@ func (r *run) checkTasks(all bool) error {
 		return err
 	}
 	if err := r.checkRecalls(link, all); err != nil {
+		return err
+	}
+	if err := r.checkShares(link, all); err != nil {
 		return err
 	}
 	if err := r.checkLatest(link, all); err != nil || !all {

@@ -35,6 +35,7 @@ type taskClient struct {
 	recalled  []recalled  // claims of recalls, some long ended
 	latest    *latest     // its own queue; nil: none yet
 	pushes    int         // to its own queues
+	lent      []*lending  // claims of tenants, some long ended
 }
 
 // taskPart is the part of IDs that the first of these clients has.
@@ -117,7 +118,7 @@ func (c *taskClient) die() {
 		c.forget()
 	}
 	c.link.conn.Close()
-	c.held, c.forgotten = nil, nil
+	c.held, c.forgotten, c.lent = nil, nil, nil
 	if c.latest != nil {
 		c.latest.ended, c.latest.lost = true, true
 	}

@@ -69,6 +69,7 @@ func faults() map[string]func(*store) {
 		"notes-forgotten":      func(s *store) { s.edit = without(content.OpPutNote) },
 		"extension-forgotten":  extensionForgotten,
 		"counters-forgotten":   countersForgotten,
+		"share-forgotten":      func(s *store) { s.edit, s.unchecked = without(content.OpPutShare), true },
 		"push-after-ack":       pushAfterAck,
 	}
 }
