@@ -430,3 +430,40 @@ func TestATransactionChangesShareByOfManyLanesFewTimes(t *testing.T) {
 		}
 	}
 }
+
+// A clock of the wall that somebody sets makes a rate neither faster nor slower.
+func TestAClockThatIsSetChangesNoRate(t *testing.T) {
+	for _, rates := range [][2]string{{"1/1m", ""}, {"", "1/1m"}} {
+		for name, set := range map[string]time.Duration{"back": -24 * time.Hour, "forward": 24 * time.Hour} {
+			for _, starts := range []bool{false, true} {
+				w := newWork(t)
+				w.rated("key", rates[0], rates[1], 2)
+				for range 9 {
+					w.tenant("a")
+				}
+				w.tenants(9, nil)
+				w.now.Add(set.Milliseconds())
+				if starts {
+					w.restart()
+				}
+				for i, want := range []int{0, 1, 1} { // after a minute each
+					if got := len(w.tenants(9, nil)); got != want {
+						t.Errorf("%v, set %s, a start %v: after %d minutes it took %d, want %d", rates, name, starts, i, got, want)
+					}
+					w.pass(time.Minute)
+				}
+				w.tenants(9, nil)
+				box := w.claimer(nil)
+				w.now.Add(-set.Milliseconds())
+				w.pass(59 * time.Second)
+				if w.barrier(); len(box.replies) != 0 {
+					t.Errorf("%v, set %s, a start %v: who waits got a packet too early", rates, name, starts)
+				}
+				w.pass(time.Second)
+				if w.barrier(); len(box.replies) != 1 {
+					t.Errorf("%v, set %s, a start %v: who waits got %d replies", rates, name, starts, len(box.replies))
+				}
+			}
+		}
+	}
+}
