@@ -54,13 +54,13 @@ func (x *Index) Spend(q QueueID) {
 	}
 	u := x.queues.at(uint32(q))
 	r := u.rules
-	if r.meter.due = x.clock + r.rate().burst*r.Gap; r.meter.passes(r.rate(), x.clock) == 0 {
+	if r.meter.due, r.meter.gap = x.clock+r.rate().burst*r.Gap, r.Gap; r.meter.passes(r.rate(), x.clock) == 0 {
 		x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
 	}
 	if sh := u.shares; sh != nil {
 		sh.due, sh.unplaced = x.clock+rateOf(r.ShareGap, r.Burst).burst*r.ShareGap, len(sh.all)
 		for s := range sh.each() {
-			s.meter.due = sh.due
+			s.meter.due, s.meter.gap = sh.due, r.ShareGap
 		}
 	}
 }

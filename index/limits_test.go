@@ -241,3 +241,29 @@ func TestSharesThatRestEndWithTheirQueueInSlices(t *testing.T) {
 		}
 	}
 }
+
+func TestARateThatChangesAllTheTimeLetsNoMorePass(t *testing.T) {
+	for name, limits := range map[string]func(gap int64) Limits{
+		"queue": func(gap int64) Limits { return Limits{Gap: gap, Burst: 10} },
+		"share": func(gap int64) Limits { return Limits{ShareGap: gap, Burst: 10} },
+	} {
+		m, n := newLimited(limits(second)), 0
+		for range 100 {
+			m.push("a")
+		}
+		for range 5 { // seconds
+			for range 50 {
+				n += m.pops(Selection{})
+				m.limit(limits(second / 2))
+				n += m.pops(Selection{})
+				m.SetLimits(m.q, limits(second)) // the share follows later
+				n += m.pops(Selection{})
+				m.sort()
+				m.pass(20)
+			}
+		}
+		if n < 15 || n > 10+5*2+1 {
+			t.Errorf("%s: %d were taken in five seconds", name, n)
+		}
+	}
+}

@@ -31,7 +31,16 @@ const latest = 1 << 62
 // meter is when the next take is due, without the burst. Its zero value is at rest.
 type meter struct {
 	due    int64
+	gap    int64  // of the rate that due goes by; 0: any
 	marker uint32 // a timer at the moment when a take is due; 0: none
+}
+
+// dueBy is when the next take is due by a rate that may have changed: as many takes are ahead of it.
+func (m *meter) dueBy(r rate, now int64) int64 {
+	if m.due <= now || m.gap == 0 || m.gap == r.gap {
+		return m.due
+	}
+	return now + int64(min(latest/2, float64(m.due-now)/float64(m.gap)*float64(r.gap)))
 }
 
 // passes is how many takes a meter lets pass now.
@@ -39,7 +48,7 @@ func (m *meter) passes(r rate, now int64) int {
 	if r.gap == 0 {
 		return math.MaxInt
 	}
-	left := now + (r.burst-1)*r.gap + slack - max(m.due, now)
+	left := now + (r.burst-1)*r.gap + slack - max(m.dueBy(r, now), now)
 	if left < 0 {
 		return 0
 	}
@@ -49,7 +58,7 @@ func (m *meter) passes(r rate, now int64) int {
 // charge counts a take.
 func (m *meter) charge(r rate, now int64) {
 	if r.gap != 0 {
-		m.due = min(latest, max(m.due, now)+r.gap)
+		m.due, m.gap = min(latest, max(m.dueBy(r, now), now)+r.gap), r.gap
 	}
 }
 
@@ -59,7 +68,9 @@ func (m *meter) open(r rate) int64 {
 }
 
 // follow lets a meter obey another rate: who was to wait for long waits no longer than that says.
-func (m *meter) follow(r rate, now int64) { m.due = min(m.due, now+r.burst*r.gap) }
+func (m *meter) follow(r rate, now int64) {
+	m.due, m.gap = min(m.dueBy(r, now), now+r.burst*r.gap), r.gap
+}
 
 // meterTimer marks a timer that is the marker of a meter, in place of a delivery: its entry is the
 // queue, and until is the number of a share plus 1, or 0 for the queue itself.

@@ -294,11 +294,17 @@ func (m *sharesModel) Limit(t *rapid.T) {
 	gap := func(name string) int64 {
 		return rapid.SampledFrom([]int64{0, 0, 0, 1_000_000, 7_000_001, 50_000_000}).Draw(t, name)
 	}
+	was := m.limits
 	m.limits = Limits{draw("queue"), draw("share"), gap("gap"), gap("share gap"), rapid.Int64Range(0, 3).Draw(t, "burst")}
 	m.x.SetLimits(m.q, m.limits)
-	m.due = min(m.due, m.now*1e6+max(1, m.limits.Burst)*m.limits.Gap)
+	follow := func(due *int64, was, gap int64) { // as many takes are ahead of the next
+		if now := m.now * 1e6; *due > now && was > 0 {
+			*due = min(now+int64(float64(*due-now)/float64(was)*float64(gap)), now+max(1, m.limits.Burst)*gap)
+		}
+	}
+	follow(&m.due, was.Gap, m.limits.Gap)
 	for _, s := range m.shares {
-		s.due = min(s.due, m.now*1e6+max(1, m.limits.Burst)*m.limits.ShareGap)
+		follow(&s.due, was.ShareGap, m.limits.ShareGap)
 	}
 	defer m.forget()
 	for more := true; more; more = m.x.SortShares(m.q, rapid.IntRange(1, 2).Draw(t, "slice")) {

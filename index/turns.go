@@ -178,7 +178,7 @@ type shareLook struct {
 	*share
 	pass, turn uint64
 	claimed    uint32
-	due        int64
+	due, gap   int64
 	walk       *openWalks // from the second turn on
 }
 
@@ -208,7 +208,7 @@ func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Pack
 	}
 	for _, l := range t.looked {
 		l.share.pass, l.share.turn, l.share.claimed, l.look = l.pass, l.turn, l.claimed, 0
-		l.meter.due = l.due
+		l.meter.due, l.meter.gap = l.due, l.gap
 		x.placeShare(u, l.share)
 	}
 	for _, s := range t.aside {
@@ -269,7 +269,7 @@ func (t *turns) next(s *share) uint32 {
 // pass lets a share have its turn.
 func (t *turns) pass(s *share) {
 	if s.look == 0 {
-		t.looked = append(t.looked, shareLook{share: s, pass: s.pass, turn: s.turn, claimed: s.claimed, due: s.meter.due})
+		t.looked = append(t.looked, shareLook{share: s, pass: s.pass, turn: s.turn, claimed: s.claimed, due: s.meter.due, gap: s.meter.gap})
 		s.look = uint32(len(t.looked))
 	}
 	s.meter.charge(t.u.rate(s), t.x.clock)
