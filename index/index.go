@@ -235,6 +235,11 @@ func (x *Index) link(id uint32, e *entry) {
 		x.linkValue(u, id, e)
 	}
 	if u.fresh != nil {
+		if l.tree.count == 1 && u.limitsShares() { // who passed the lane over at a limit is told again
+			if l.fresh = false; len(u.fresh.lanes) > manyFresh {
+				x.reopen(u)
+			}
+		}
 		x.freshen(u, e.lane)
 	}
 	if u.shares != nil {

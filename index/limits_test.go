@@ -105,6 +105,26 @@ func TestWhoWaitsIsToldOnceAllSharesFollowTheirLimits(t *testing.T) {
 	}
 }
 
+// Who waits passes over a share at its limit, and is told of what comes back to it.
+func TestWhoWaitsIsToldOfWhatComesBackToAShareAtItsLimit(t *testing.T) {
+	m := newLimited(Limits{ShareClaimed: 1})
+	m.push("a")
+	claimed, _ := m.Best(m.q, Selection{})
+	m.SetState(claimed.ID, Claimed, 0)
+	m.NoteFresh(m.q, true)
+	m.push("a")
+	s := Selection{Limits: true, Claims: true}
+	asked, told := m.Fresh(m.q, s, 0)
+	if told {
+		t.Error("the share is at its limit")
+	}
+	m.pops(Selection{})
+	m.SetState(claimed.ID, Ready, 0)
+	if _, told = m.Fresh(m.q, s, asked); !told {
+		t.Error("nobody is told")
+	}
+}
+
 func TestARaisedRateHoldsForSharesThatComeAfterAStart(t *testing.T) {
 	m := newLimited(Limits{ShareGap: 3600 * second})
 	m.Spend(m.q)
