@@ -299,6 +299,7 @@ func (sh *sharing) add(name string) *share {
 		sh.all[s.num] = s
 	} else {
 		sh.all = append(sh.all, s)
+		sh.unplaced += min(1, sh.unplaced) // placeShares comes to as many
 	}
 	sh.byName[name] = s
 	return s

@@ -322,6 +322,9 @@ func (m *sharesModel) Limit(t *rapid.T) {
 			}
 			claims[name]++
 		}
+		if rapid.IntRange(0, 9).Draw(t, "meanwhile") == 0 {
+			m.Push(t)
+		}
 		if err := m.x.Check(); err != nil {
 			t.Fatal(err)
 		}
