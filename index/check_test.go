@@ -3,13 +3,14 @@ package index
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
 // Check verifies every invariant of the index, at a cost of O(packets), and describes the first
 // violation it finds.
 func (x *Index) Check() error {
-	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), byState: make(map[QueueID]*[Damaged]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally), uniques: make(map[uint32]groupTally)}
+	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), byState: make(map[QueueID]*[Damaged]uint32), lanes: make(map[LaneID]laneTally), twins: make(map[LaneID]uint32), groups: make(map[uint32]groupTally), uniques: make(map[uint32]groupTally)}
 	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.allUniques, c.heaps, c.identities} {
 		if err := part(); err != nil {
 			return err
@@ -35,6 +36,7 @@ type checker struct {
 	hashed      map[QueueID]uint32           // selectable packets with a hash
 	byState     map[QueueID]*[Damaged]uint32 // packets that cannot be selected, by state
 	lanes       map[LaneID]laneTally
+	twins       map[LaneID]uint32 // packets in them
 	groups      map[uint32]groupTally
 	uniques     map[uint32]groupTally // of ids: packets that hold them, and others that have them
 }
@@ -66,6 +68,9 @@ func (c *checker) entries() error {
 		}
 		t := c.lanes[e.lane]
 		t.packets++
+		if e.rare&rareGives != 0 {
+			c.twins[l.twin]++
+		}
 		g := c.groups[e.group]
 		g.others++
 		switch {
@@ -170,6 +175,19 @@ func (c *checker) allLanes() error {
 		}
 		live++
 		l := x.lanes.at(id)
+		if l.gives {
+			if n := c.twins[LaneID(id)]; l.tree.count != n || l.packets+uint32(l.twin) != 0 {
+				return fmt.Errorf("index: twin %d is %+v: its packets are %d", id, *l, n)
+			}
+			err := c.tree(&l.tree, func(k place, p uint32) bool {
+				e := x.entry(ID(p))
+				return e != nil && e.selectable() && e.rare&rareGives != 0 && x.lanes.at(uint32(e.lane)).twin == LaneID(id) && e.place() == k
+			})
+			if err != nil {
+				return fmt.Errorf("twin %d: %w", id, err)
+			}
+			continue
+		}
 		if want := c.lanes[LaneID(id)]; l.packets != want.packets || l.tree.count != want.selectable {
 			return fmt.Errorf("index: lane %d counts %d packets, %d selectable: its packets are %d and %d",
 				id, l.packets, l.tree.count, want.packets, want.selectable)
@@ -223,6 +241,9 @@ func (c *checker) allQueues() error {
 		if err == nil && u.shares != nil {
 			lanes, err = c.shares(u, q, lanes)
 		}
+		if err == nil {
+			err = c.order(u, q, lanes)
+		}
 		if err != nil {
 			return fmt.Errorf("queue %d: %w", id, err)
 		}
@@ -264,11 +285,92 @@ func (c *checker) lanesOf(q QueueID, of *lanes, s *share) (all []LaneID, err err
 		if l.queue != q || l.share != s {
 			return nil, fmt.Errorf("index: lane %d is of another queue or share", id)
 		}
-		if l.packets == 0 && (s != nil || id != of.home) {
+		if l.packets == 0 && !l.gives && (s != nil || id != of.home) {
 			return nil, fmt.Errorf("index: lane %d is kept, and empty", id)
 		}
 	}
 	return all, c.laneHeaps(of, all, x.queues.at(uint32(q)).shares != nil)
+}
+
+// order checks the twins of a queue with strict order, and who is in them.
+func (c *checker) order(u *queue, q QueueID, lanes []LaneID) error {
+	x, st := c.x, u.strict()
+	var twins []LaneID
+	for _, id := range lanes {
+		if t := x.lanes.at(uint32(id)).twin; t != 0 {
+			twins = append(twins, t)
+		}
+	}
+	if st == nil {
+		if len(twins) > 0 {
+			return fmt.Errorf("index: lanes have twins %v without strict order", twins)
+		}
+		return nil
+	}
+	all, err := c.lanesOf(q, &st.twins, nil)
+	if u.shares != nil {
+		for s := range u.shares.each() {
+			if s.twins != nil && err == nil {
+				var more []LaneID
+				more, err = c.lanesOf(q, s.twins, s)
+				all = append(all, more...)
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, t := range twins {
+		if !slices.Contains(all, t) {
+			return fmt.Errorf("index: twin %d is not among the twins %v", t, all)
+		}
+	}
+	if len(twins) != len(all) {
+		return fmt.Errorf("index: lanes have twins %v, kept are %v", twins, all)
+	}
+	held, firsts, keys := make(map[uint32]uint32), 0, make(map[uint32]*entry)
+	for id := uint32(1); id < x.entries.used; id++ {
+		e := x.entries.at(id)
+		if e.state == 0 || x.lanes.at(uint32(e.lane)).queue != q {
+			continue
+		}
+		if e.rare&rareHolds != 0 {
+			held[e.group]++
+		}
+		if e.rare&rareGives != 0 {
+			firsts++
+		}
+		if e.selectable() && (keys[e.group] == nil || e.place().before(keys[e.group].place())) {
+			keys[e.group] = e
+		}
+		if e.selectable() && e.group == 0 && (e.rare&rareGives != 0) != st.wanted && !st.sorting {
+			return fmt.Errorf("index: packet %d without a key can be taken: want %v", id, st.wanted)
+		}
+		holds := e.group != 0 && (e.state == Claimed || e.state == Delayed && x.Delivery(ID(id)).Token != 0 || e.state == Dead && st.deadHolds)
+		if (e.rare&rareHolds != 0) != holds && !st.sorting {
+			return fmt.Errorf("index: packet %d holds its key: want %v", id, holds)
+		}
+	}
+	if !maps.Equal(held, st.held) || firsts != st.firsts {
+		return fmt.Errorf("index: held are %v, and %d can be taken: want %v and %d", st.held, st.firsts, held, firsts)
+	}
+	for g, e := range keys {
+		if g != 0 && !st.sorting && (e.rare&rareGives != 0) != (held[g] == 0) {
+			return fmt.Errorf("index: the first of group %d can be taken: want %v", g, held[g] == 0)
+		}
+		if g != 0 && e.rare&rareGives != 0 {
+			firsts--
+		}
+	}
+	for id := uint32(1); id < x.entries.used; id++ {
+		if e := x.entries.at(id); e.state != 0 && x.lanes.at(uint32(e.lane)).queue == q && e.group == 0 && e.rare&rareGives != 0 {
+			firsts--
+		}
+	}
+	if firsts != 0 {
+		return fmt.Errorf("index: %d can be taken that are not the first of their key", firsts)
+	}
+	return nil
 }
 
 // shares checks the shares of a queue, and returns their lanes with those of the queue.
@@ -290,11 +392,11 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 		if sh.byName[s.name] != s || sh.all[s.num] != s || s.look != 0 {
 			return nil, fmt.Errorf("index: share %q is not under its name or number", s.name)
 		}
-		narrow, isWide := x.widths(u.lanesOf(s))
-		if isWide != s.wide || (narrow || isWide) != (s.pos != 0) {
+		narrow, isWide := x.widths(u.giving(s, false))
+		if sh.unplaced == 0 && isWide != s.wide || sh.unplaced == 0 && (narrow || isWide) != (s.pos != 0) {
 			return nil, fmt.Errorf("index: share %q is in a heap or not against what it has", s.name)
 		}
-		if isWide {
+		if s.wide {
 			wide[s.stop]++
 		}
 		if want := u.stopOf(s, x.clock); s.stop != want && sh.unplaced == 0 && !(s.stop == waits && s.meter.marker != 0) {

@@ -69,6 +69,7 @@ func (x *Index) setState(id uint32, e *entry, s State, until int64) {
 	x.schedule(e)
 	if changes {
 		x.link(id, e)
+		x.followKey(e)
 		if !was.unfinished() {
 			x.linkUnique(id, e)
 		}

@@ -55,6 +55,7 @@
 //	turns.go      which share is next
 //	limits.go     how many packets of a queue, and of each share, may be claimed at once
 //	meters.go     how fast they are taken
+//	strict.go     packets with one key come one after the other
 //	select.go     which packet is next: Best, Group, and the words of a selection
 //	next.go       the next packet of a queue, and those after it
 //	worst.go      which packets a full queue can best do without: Worst

@@ -108,6 +108,8 @@ const (
 	rareIdentity rareFields = 1 << iota // it is not the sequence, see identities.go
 	rareUnique                          // see uniques.go
 	rareUntilClaim
+	rareGives // see strict.go
+	rareHolds
 )
 
 // packTagBytes keeps bytes beyond the size of a packet in one byte, rounded up to 64, 96, 128, 192,

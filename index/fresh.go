@@ -101,7 +101,7 @@ func (x *Index) Refresh(q QueueID) {
 	}
 	u := x.queues.at(uint32(q))
 	x.clearFresh(u)
-	for lane := range x.trees(u, false) {
+	for lane := range x.takable(u, false) {
 		x.freshen(u, lane)
 	}
 }
@@ -135,6 +135,17 @@ func (x *Index) clearFresh(u *queue) {
 	if f.lanes = f.lanes[:0]; cap(f.lanes) > 1<<10 {
 		f.lanes = nil
 	}
+}
+
+// came makes a lane fresh that a packet has come to. If it was empty, who passed it over at a limit
+// is told again.
+func (x *Index) came(u *queue, id LaneID) {
+	if l := x.lanes.at(uint32(id)); l.tree.count == 1 && u.limitsShares() {
+		if l.fresh = false; len(u.fresh.lanes) > manyFresh {
+			x.reopen(u)
+		}
+	}
+	x.freshen(u, id)
 }
 
 // freshen notes that a lane of a queue gets packets.

@@ -70,6 +70,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 	x.joinLane(p, x.laneFor(e.Queue, x.shareFor(e.Queue, e.Key, e.Tags, e.Wide), e.Tags, e.Wide))
 	x.schedule(p)
 	x.link(id, p)
+	x.followKey(p)
 	x.addIdentity(id, p)
 	x.linkUnique(id, p)
 	return ID(id)
@@ -142,6 +143,7 @@ func (x *Index) Move(p Packet) bool {
 	}
 	x.schedule(e) // also of a dead packet: RescheduleDead, under way, may be past its new place
 	x.link(id, e)
+	x.followKey(e)
 	return true
 }
 
@@ -151,6 +153,7 @@ func (x *Index) changeQueue(id uint32, e *entry, to QueueID) {
 	if group := e.group; group != 0 {
 		key = x.keys.appendKey(nil, group)
 		e.group = x.keys.findOrAdd(to, key)
+		x.follow(x.queueOf(e), group)
 		x.freeGroupIfEmpty(group)
 	}
 	if unique, ok := x.Unique(ID(id), nil); ok {
@@ -219,6 +222,9 @@ func (x *Index) link(id uint32, e *entry) {
 	if e.group != 0 {
 		x.addToGroup(id, e)
 	}
+	if u.rules != nil && u.rules.strict != nil {
+		x.joinOrder(u, id, e)
+	}
 	if !e.selectable() {
 		x.linkByState(u, id, e)
 		if u.shares != nil {
@@ -234,13 +240,8 @@ func (x *Index) link(id uint32, e *entry) {
 	if u.values != nil && x.values.reached(u, id) {
 		x.linkValue(u, id, e)
 	}
-	if u.fresh != nil {
-		if l.tree.count == 1 && u.limitsShares() { // who passed the lane over at a limit is told again
-			if l.fresh = false; len(u.fresh.lanes) > manyFresh {
-				x.reopen(u)
-			}
-		}
-		x.freshen(u, e.lane)
+	if u.fresh != nil && !u.inOrder() {
+		x.came(u, e.lane)
 	}
 	if u.shares != nil {
 		x.countShare(u, l, e, 1)
@@ -253,6 +254,9 @@ func (x *Index) unlink(id uint32, e *entry) {
 	u := x.queues.at(uint32(l.queue))
 	if e.group != 0 {
 		x.removeFromGroup(id, e)
+	}
+	if e.rare&(rareGives|rareHolds) != 0 {
+		x.leaveOrder(u, e)
 	}
 	if !e.selectable() {
 		x.unlinkByState(u, e)
@@ -283,6 +287,7 @@ func (x *Index) remove(id uint32, e *entry) {
 	x.freeUnique(id, e)
 	x.removeIdentity(id, e)
 	x.unlink(id, e)
+	x.followKey(e)
 	if e.timer != 0 {
 		if d := x.timers.at(e.timer).delivery; d != 0 {
 			x.deliveries.free(d)

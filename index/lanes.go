@@ -8,13 +8,15 @@ type LaneID uint32
 //
 // pos is kept up to date only while the lane is one of several.
 type lane struct {
-	tree    tree // the selectable packets
+	tree    tree   // the selectable packets
+	twin    LaneID // 0: none, see strict.go
 	tags    string
 	queue   QueueID
 	packets uint32    // in any state
 	pos     [3]uint32 // by End: place in its heap plus 1; 0: not in it; [0] links free slots
 	wide    bool
 	fresh   bool   // in the queue's freshLanes
+	gives   bool   // it is a twin
 	share   *share // nil: the empty one, or the queue has no shares
 }
 
@@ -22,16 +24,17 @@ func (l *lane) freeLink() *uint32 { return &l.pos[0] }
 
 // lanes are those of a queue, or of one of its shares; those of the empty share are the queue's.
 type lanes struct {
-	home LaneID   // of a queue its default lane; of a share its only one, 0 while it has several
+	home LaneID   // of a queue its default lane; else the only one, 0 while there are several
 	set  *laneSet // nil while there is only home
 }
 
 // lanesOf returns the lanes of which a lane is one.
 func (x *Index) lanesOf(l *lane) *lanes {
-	if l.share != nil {
-		return &l.share.lanes
+	u := x.queues.at(uint32(l.queue))
+	if l.gives {
+		return u.twinsOf(l.share)
 	}
-	return &x.queues.at(uint32(l.queue)).lanes
+	return u.lanesOf(l.share)
 }
 
 // laneSet is several lanes.
@@ -73,27 +76,34 @@ func (x *Index) laneFor(q QueueID, s *share, tags []byte, wide bool) LaneID {
 	if id := x.laneIn(of, tags, wide); id != 0 {
 		return id
 	}
-	id := LaneID(x.lanes.alloc())
-	l := x.lanes.at(uint32(id))
-	l.queue, l.share, l.tags, l.wide = q, s, string(tags), wide
-	if u.shares != nil {
-		u.shares.countLane(l, 1)
-	}
 	if of.home == 0 && of.set == nil { // the first one of a share
-		of.home = id
 		x.setResting(s, false)
+	}
+	id := x.addLane(of, lane{queue: q, share: s, tags: string(tags), wide: wide})
+	if u.shares != nil {
+		u.shares.countLane(x.lanes.at(uint32(id)), 1)
+	}
+	return id
+}
+
+// addLane makes one of some lanes.
+func (x *Index) addLane(of *lanes, l lane) LaneID {
+	id := LaneID(x.lanes.alloc())
+	*x.lanes.at(uint32(id)) = l
+	if of.home == 0 && of.set == nil {
+		of.home = id
 		return id
 	}
 	if of.set == nil {
 		of.set = &laneSet{byKey: make(map[laneKey]LaneID), ends: laneOrders[:worst]}
 		x.updateHeads(of.home)
-		if s != nil {
+		if l.share != nil || l.gives {
 			home := x.lanes.at(uint32(of.home))
 			of.set.byKey[laneKey{home.tags, home.wide}] = of.home
 			of.home = 0
 		}
 	}
-	of.set.byKey[laneKey{l.tags, wide}] = id
+	of.set.byKey[laneKey{l.tags, l.wide}] = id
 	return id
 }
 
@@ -190,17 +200,26 @@ func (x *Index) leaveLane(e *entry) {
 		u.shares.countLane(l, -1)
 	}
 	of, s := x.lanesOf(l), l.share
-	if of.set == nil { // it was the only one of its share
-		of.home = 0
+	x.dropTwin(e.lane)
+	if x.dropLane(of, e.lane); of.home == 0 && of.set == nil { // it was the only one of its share
 		x.leaveShare(u, s)
+	}
+}
+
+// dropLane ends one of some lanes.
+func (x *Index) dropLane(of *lanes, id LaneID) {
+	l := x.lanes.at(uint32(id))
+	u, stays := x.queues.at(uint32(l.queue)), l.share == nil && !l.gives // home does
+	if of.set == nil {
+		of.home = 0
 	} else {
 		delete(of.set.byKey, laneKey{l.tags, l.wide})
 	}
-	x.lanes.free(uint32(e.lane))
+	x.lanes.free(uint32(id))
 	switch {
-	case of.set == nil || len(of.set.byKey) > 1 || s == nil && len(of.set.byKey) > 0:
+	case of.set == nil || len(of.set.byKey) > 1 || stays && len(of.set.byKey) > 0:
 		return
-	case s != nil:
+	case !stays:
 		for _, only := range of.set.byKey {
 			of.home = only
 		}
@@ -231,7 +250,7 @@ func (x *Index) Widths(q QueueID, claims bool) (narrow, wide bool) {
 		}
 		return narrow, wide
 	}
-	return x.widths(&u.lanes)
+	return x.widths(u.giving(nil, false))
 }
 
 // widths is Widths of some lanes.
@@ -260,7 +279,7 @@ func (x *Index) head(l *lane, end End) (place, uint32) {
 // updateHeads brings the heaps that a lane is in up to date after its tree changed.
 func (x *Index) updateHeads(id LaneID) {
 	l := x.lanes.at(uint32(id))
-	if sh := x.queues.at(uint32(l.queue)).shares; sh != nil && sh.keepsWorst {
+	if sh := x.queues.at(uint32(l.queue)).shares; sh != nil && sh.keepsWorst && !l.gives {
 		x.updateHead(&sh.worst, worst, l, id)
 	}
 	set := x.lanesOf(l).set

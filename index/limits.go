@@ -41,7 +41,7 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 	}
 	if sh := u.shares; sh != nil {
 		r := rateOf(l.ShareGap, l.Burst)
-		sh.due, sh.unplaced = min(sh.due, x.clock+r.burst*r.gap), len(sh.all)
+		sh.due, sh.unplaced, sh.newRates = min(sh.due, x.clock+r.burst*r.gap), len(sh.all), true
 	}
 	x.reopen(u)
 }
@@ -186,7 +186,7 @@ func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
 		for _, heap := range [...][]shareHead{h.narrow, h.onlyWide} {
 			for i := 0; i < len(heap) && n < most; i++ {
 				own := 0
-				for lane, t := range x.treesIn(u.lanesOf(heap[i].share), s.Fits16) {
+				for lane, t := range x.treesIn(u.giving(heap[i].share, false), s.Fits16) {
 					if x.accepts(lane, s.Filter) {
 						own += int(t.count)
 					}
@@ -202,7 +202,7 @@ func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
 func (x *Index) firstShare(u *queue, s *Selection) *share {
 	for range placedSlice {
 		first := u.shares.first(s)
-		if first == nil || !s.Limits || first.stop == u.stopOf(first, x.clock) {
+		if first == nil || (!s.Limits || first.stop == u.stopOf(first, x.clock)) && x.isPlaced(u, first) {
 			return first
 		}
 		x.followLimits(u, first)
@@ -220,7 +220,7 @@ func (x *Index) followLimits(u *queue, s *share) {
 	if was <= s.stop || u.fresh == nil {
 		return
 	}
-	for lane := range x.treesIn(u.lanesOf(s), false) {
+	for lane := range x.treesIn(u.giving(s, false), false) {
 		x.lanes.at(uint32(lane)).fresh = false
 		x.freshen(u, lane)
 	}
@@ -242,7 +242,9 @@ func (x *Index) placeShares(u *queue, n int) (more bool) {
 			sh.placed = 0
 		}
 		if s := sh.all[sh.placed]; s != nil {
-			s.meter.follow(u.rate(s), x.clock)
+			if sh.newRates {
+				s.meter.follow(u.rate(s), x.clock)
+			}
 			x.mark(u, &s.meter, 0, 0)
 			x.followLimits(u, s)
 			if s.num != 0 && s.isEmpty() {
@@ -253,6 +255,7 @@ func (x *Index) placeShares(u *queue, n int) (more bool) {
 		sh.unplaced--
 	}
 	if sh.unplaced == 0 {
+		sh.newRates = false
 		x.reopen(u)
 	}
 	return sh.unplaced > 0
@@ -265,9 +268,12 @@ type Held struct {
 	Claimed int // of so many that may be
 	Limit   int
 	Wait    int64 // 0, or for how many milliseconds the rate still lets nothing pass
+
+	ByKey bool   // no limit does, but another packet of its key
+	For   uint64 // the identity of that; 0: it would take long to find
 }
 
-// HeldBack says which limit keeps a packet from being claimed; false if none does.
+// HeldBack says what keeps a packet from being claimed; false if nothing does.
 func (x *Index) HeldBack(id ID) (h Held, ok bool) {
 	e := x.entry(id)
 	if e == nil || !e.selectable() {
@@ -275,6 +281,9 @@ func (x *Index) HeldBack(id ID) (h Held, ok bool) {
 	}
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
+	if of, waits := x.waitsFor(u, e); waits {
+		return Held{ByKey: true, For: of}, true
+	}
 	if x.room(u) == 0 {
 		return Held{Claimed: x.claimed(u), Limit: int(u.rules.Claimed)}, true
 	}

@@ -26,18 +26,19 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 		case all:
 			return x.byTurns(u, s, skip, n, dst)
 		case of != nil:
-			return x.next(u.lanesOf(of), s, skip, min(n, x.allowed(u, &s, of)-max(0, skip)), dst)
+			return x.next(u.giving(of, false), s, skip, min(n, x.allowed(u, &s, of)-max(0, skip)), dst)
 		}
 		return dst
 	}
 	if len(s.Share) > 0 {
 		return dst
 	}
+	of := u.giving(nil, s.All)
 	if skip <= 0 || s.Filter != nil { // the other side is not nearer, or it is not known how far that is
-		return x.next(&u.lanes, s, skip, n, dst)
+		return x.next(of, s, skip, n, dst)
 	}
 	left := -skip
-	for _, t := range x.trees(u, s.Fits16) {
+	for _, t := range x.treesIn(of, s.Fits16) {
 		left += int(t.count)
 	}
 	n = min(n, left)
@@ -47,12 +48,12 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 	if left-n < skip { // else nothing is gained
 		if _, one := x.onlyPriority(u); one {
 			first := len(dst)
-			dst = x.next(&u.lanes, Selection{End: Oldest - s.End, Fits16: s.Fits16}, left-n, n, dst)
+			dst = x.next(of, Selection{End: Oldest - s.End, Fits16: s.Fits16}, left-n, n, dst)
 			slices.Reverse(dst[first:])
 			return dst
 		}
 	}
-	return x.next(&u.lanes, s, skip, n, dst)
+	return x.next(of, s, skip, n, dst)
 }
 
 // next is Next of some lanes, from the side that s.End says.
@@ -105,7 +106,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		return 0
 	}
 	u := x.queues.at(uint32(q))
-	trees := x.trees(u, s.Fits16)
+	trees := x.takable(u, s.Fits16)
 	most = min(most, x.allowed(u, &s, nil))
 	switch {
 	case s.Share != nil && u.shares != nil:
@@ -113,12 +114,12 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		if of == nil {
 			return 0
 		}
-		trees, most = x.treesIn(u.lanesOf(of), s.Fits16), min(most, x.allowed(u, &s, of))
+		trees, most = x.treesIn(u.giving(of, false), s.Fits16), min(most, x.allowed(u, &s, of))
 	case len(s.Share) > 0:
 		return 0
 	case s.Limits && u.limitsShares():
 		return x.readyByShares(u, &s, most)
-	case s.Filter == nil && !s.Fits16:
+	case s.Filter == nil && !s.Fits16 && !u.inOrder():
 		return min(u.ready, most)
 	}
 	for lane, t := range trees {

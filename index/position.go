@@ -75,12 +75,21 @@ func (x *Index) count(of *lanes, spans ...span) (n int) {
 
 // trees gives the lanes of a queue that are not empty, with narrow only the narrow ones.
 func (x *Index) trees(u *queue, narrow bool) iter.Seq2[LaneID, *tree] {
+	return x.treesOf(u, u.lanesOf, narrow)
+}
+
+// takable is trees for takes.
+func (x *Index) takable(u *queue, narrow bool) iter.Seq2[LaneID, *tree] {
+	return x.treesOf(u, func(s *share) *lanes { return u.giving(s, false) }, narrow)
+}
+
+func (x *Index) treesOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq2[LaneID, *tree] {
 	if u.shares == nil {
-		return x.treesIn(&u.lanes, narrow)
+		return x.treesIn(of(nil), narrow)
 	}
 	return func(yield func(LaneID, *tree) bool) {
 		for s := range u.shares.each() {
-			for id, t := range x.treesIn(u.lanesOf(s), narrow) {
+			for id, t := range x.treesIn(of(s), narrow) {
 				if !yield(id, t) {
 					return
 				}

@@ -57,7 +57,8 @@ func (u *queue) freeLink() *uint32 { return &u.next }
 type rules struct {
 	Limits
 	meter    meter
-	keepDead int64 // as of KeepDead
+	keepDead int64   // as of KeepDead
+	strict   *strict // nil: none
 }
 
 func (u *queue) keepDead() int64 {
@@ -73,7 +74,7 @@ func (u *queue) setRules(change func(r *rules)) {
 	if u.rules != nil {
 		r = *u.rules
 	}
-	if change(&r); r.Limits == (Limits{}) && r.keepDead == 0 {
+	if change(&r); r.Limits == (Limits{}) && r.keepDead == 0 && r.strict == nil {
 		u.rules = nil
 		return
 	}
@@ -101,6 +102,7 @@ func (x *Index) DropQueue(q QueueID) error {
 	if x.SetLimits(q, Limits{}); u.shares != nil {
 		x.ended = append(x.ended, u.shares.all)
 	}
+	x.dropTwin(u.home)
 	x.lanes.free(uint32(u.home))
 	x.queues.free(uint32(q))
 	return nil

@@ -45,7 +45,8 @@ type share struct {
 
 	maxClaimed uint32 // its own limit; 0: as the queue's Limits say
 	meter      meter
-	resting    bool // it is there for its meter alone, without packets
+	twins      *lanes // nil: none, see strict.go
+	resting    bool   // it is there for its meter alone, without packets
 
 	look uint32 // place in turns.looked plus 1, during a look
 	pass uint64
@@ -98,6 +99,7 @@ type sharing struct {
 	ownLimits int    // shares that have such
 	placed    int    // the number of the share that follows Limits next
 	unplaced  int    // how many have yet to
+	newRates  bool   // their meters, too
 }
 
 // SetShare says what one share of a queue has of its own from now on, whether it exists or not. It

@@ -26,6 +26,8 @@ type sharesModel struct {
 	looks  []*modelTaker
 	due    int64 // of the queue's meter
 	now    int64 // in milliseconds
+
+	strict, deadHolds bool
 }
 
 // modelTaker is somebody who waits for what a selection takes.
@@ -39,6 +41,8 @@ type sharePacket struct {
 	key, tags string
 	wide      bool
 	share     string
+	keyed     bool
+	retried   bool // it was claimed
 }
 
 // mostLanes is the limit of lanes in the model.
@@ -136,7 +140,7 @@ func (m *sharesModel) Push(t *rapid.T) {
 	}
 	e := Entry{Queue: m.q, Seq: m.seq, Priority: rapid.SampledFrom([]uint32{0, 1, 2, 2, 10, 100}).Draw(t, "priority"), Tags: []byte(p.tags), Wide: p.wide, Size: 1}
 	if p.key != "" || e.Priority == 0 {
-		e.Key = []byte(p.key)
+		e.Key, p.keyed = []byte(p.key), true
 	}
 	m.place(p)
 	m.share(p.share)
@@ -145,10 +149,23 @@ func (m *sharesModel) Push(t *rapid.T) {
 	m.held = append(m.held, p)
 }
 
+// isFirst says that a packet waits for no other of its key.
+func (m *sharesModel) isFirst(p *sharePacket) bool {
+	return !m.strict || !p.keyed || !slices.ContainsFunc(m.held, func(o *sharePacket) bool {
+		switch {
+		case !o.keyed || o.key != p.key:
+			return false
+		case o.State == Ready:
+			return o.Priority > 0 && (place{o.Priority, o.Seq}).before(place{p.Priority, p.Seq})
+		}
+		return o.State == Claimed || o.State == Delayed && o.retried || o.State == Dead && m.deadHolds
+	})
+}
+
 // selectable returns the packets that a selection takes from a share, in its order.
 func (m *sharesModel) selectable(name string, s Selection) (found []*sharePacket) {
 	for _, p := range m.held {
-		if p.State == Ready && p.Priority > 0 && p.share == name && !(s.Fits16 && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
+		if p.State == Ready && p.Priority > 0 && p.share == name && !(s.Fits16 && p.wide) && (s.Filter == nil || s.Filter(p.tags)) && m.isFirst(p) {
 			found = append(found, p)
 		}
 	}
@@ -245,7 +262,8 @@ func (m *sharesModel) Take(t *rapid.T) {
 		m.modelCharge(&m.due, m.limits.Gap)
 		m.modelCharge(&m.shares[p.share].due, m.limits.ShareGap)
 		if m.serve(m.shares[p.share]); s.Claims {
-			p.State = Claimed
+			p.State, p.retried = Claimed, true
+			m.x.SetDelivery(p.ID, Delivery{Token: 1})
 			m.x.SetState(p.ID, Claimed, 0)
 			continue
 		}
@@ -272,6 +290,9 @@ func (m *sharesModel) Change(t *rapid.T) {
 		m.x.Move(p.Packet)
 	default:
 		p.State = rapid.SampledFrom([]State{Ready, Ready, Delayed, Claimed, Dead}).Draw(t, "state")
+		if p.State == Claimed && !p.retried {
+			p.retried = m.x.SetDelivery(p.ID, Delivery{Token: 1})
+		}
 		m.x.SetState(p.ID, p.State, 0)
 	}
 }
@@ -387,7 +408,11 @@ func (m *sharesModel) Rule(t *rapid.T) {
 			t.Fatal(err)
 		}
 		ready := len(m.x.Next(m.q, Selection{}, 0, len(m.held)+1, nil))
-		if want := m.x.Counts(m.q).Ready; ready != want {
+		want := m.x.Counts(m.q).Ready
+		if m.strict {
+			want = m.firsts()
+		}
+		if ready != want {
 			t.Fatalf("%d are next while they are sorted, want %d", ready, want)
 		}
 		more = m.x.SortShares(m.q, rapid.IntRange(1, 3).Draw(t, "slice"))
@@ -413,6 +438,41 @@ func (m *sharesModel) Rule(t *rapid.T) {
 			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed, s.meter.due}
 		}
 	}
+}
+
+// firsts is how many packets can be taken.
+func (m *sharesModel) firsts() (n int) {
+	for _, p := range m.held {
+		if p.State == Ready && p.Priority > 0 && m.isFirst(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// Strict changes the order within keys. Meanwhile packets come and change.
+func (m *sharesModel) Strict(t *rapid.T) {
+	m.strict, m.deadHolds = rapid.IntRange(0, 2).Draw(t, "strict") > 0, rapid.Bool().Draw(t, "dead hold")
+	m.x.SetStrict(m.q, m.strict, m.deadHolds)
+	turns := rapid.IntRange(0, 20).Draw(t, "turns")
+	for more := true; more; more = m.x.SortShares(m.q, rapid.IntRange(1, 10).Draw(t, "slice")) {
+		if rapid.IntRange(0, 3).Draw(t, "meanwhile") == 0 {
+			m.Push(t)
+			m.Change(t)
+		}
+		if err := m.x.Check(); err != nil {
+			t.Fatal(err)
+		}
+		u := m.x.queues.at(uint32(m.q))
+		if n := len(m.x.Next(m.q, Selection{}, 0, len(m.held)+1, nil)); m.strict && n < m.firsts() && !u.inOrder() && (u.shares == nil || u.shares.unplaced == 0) {
+			t.Fatalf("%d are next, want %d at least", n, m.firsts())
+		}
+		if turns--; turns == 0 {
+			m.strict = !m.strict
+			m.x.SetStrict(m.q, m.strict, m.deadHolds)
+		}
+	}
+	m.forget()
 }
 
 // List pages through the ready packets: share by share, each in the order of its places.
@@ -541,7 +601,7 @@ func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
 		m.x.NoteFresh(m.q, true)
 		m.x.Push(Entry{Queue: m.x.AddQueue(), Priority: 1, Seq: 1, Tags: []byte("a/x"), Key: []byte("a")}, 0)
 		t.Repeat(map[string]func(*rapid.T){
-			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Limit": m.Limit, "Wait": m.Wait, "Tick": m.Tick, "Tick more": m.Tick, "Rule": m.Rule, "List": m.List, "": m.verify,
+			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Limit": m.Limit, "Wait": m.Wait, "Tick": m.Tick, "Tick more": m.Tick, "Rule": m.Rule, "Strict": m.Strict, "List": m.List, "": m.verify,
 		})
 	})
 }

@@ -79,15 +79,22 @@ func (x *Index) endShares(u *queue) {
 	u.shares = nil
 }
 
-// SortShares does a part of what SetLimits, KeepWorst and ShareBy have left: it looks at some n
-// shares or packets of a queue. The claimed ones come first, since shares go by their claims. It
-// returns false when all is done.
+// SortShares does a part of what SetStrict, SetLimits, KeepWorst and ShareBy have left: it looks at
+// some n shares or packets of a queue. The claimed ones come first, since shares go by their
+// claims. It returns false when all is done.
 func (x *Index) SortShares(q QueueID, n int) (more bool) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+	if !x.hasQueue(q) {
 		return false
 	}
 	u := x.queues.at(uint32(q))
 	sh := u.shares
+	switch {
+	case u.strict() != nil && u.strict().sorting:
+		x.sortOrder(u, q, n)
+		return true
+	case sh == nil:
+		return false
+	}
 	if x.placeShares(u, n) || x.rankShares(u, n) {
 		return true
 	}
@@ -104,13 +111,12 @@ func (x *Index) SortShares(q QueueID, n int) (more bool) {
 			return true
 		}
 	}
-	const others = 16 // packets of other queues that cost what a sorted one does
-	for left := n * others; left > 0 && sh.sorted < x.entries.used; sh.sorted++ {
+	for left := n * sortOthers; left > 0 && sh.sorted < x.entries.used; sh.sorted++ {
 		left--
 		if e := x.entries.at(sh.sorted); e.state != 0 && x.lanes.at(uint32(e.lane)).queue == q {
 			x.sortPacket(q, sh.sorted)
 			sh.unsorted = max(1, sh.unsorted-1)
-			left -= others - 1
+			left -= sortOthers - 1
 		}
 	}
 	if sh.sorted < x.entries.used {
@@ -123,6 +129,9 @@ func (x *Index) SortShares(q QueueID, n int) (more bool) {
 	}
 	return false
 }
+
+// sortOthers is how many packets of other queues cost what a sorted one does.
+const sortOthers = 16
 
 // sortPacket brings a packet to the share that it belongs to.
 func (x *Index) sortPacket(q QueueID, id uint32) {
@@ -140,4 +149,5 @@ func (x *Index) sortPacket(q QueueID, id uint32) {
 	x.unlink(id, e)
 	x.changeLane(e, q, s, sh.tags)
 	x.link(id, e)
+	x.followKey(e)
 }

@@ -79,7 +79,7 @@ func (sh *sharing) rebase() {
 // placeShare puts a share into the heap that it belongs to, at its place, or out of both.
 func (x *Index) placeShare(u *queue, s *share) {
 	sh := u.shares
-	narrow, wide := x.widths(u.lanesOf(s))
+	narrow, wide := x.widths(u.giving(s, false))
 	stop := u.stopOf(s, x.clock)
 	if s.pos != 0 && (s.stop != stop || s.onlyWide == narrow || !narrow && !wide) {
 		sh.takeOut(s)
@@ -250,7 +250,7 @@ func (h *shareHeaps) first(narrow bool) *shareHead {
 
 // next is the packet that the share gives now, behind those that it gave in the look; 0 if none.
 func (t *turns) next(s *share) uint32 {
-	of := t.u.lanesOf(s)
+	of := t.u.giving(s, false)
 	if s.look == 0 {
 		return t.x.bestIn(of, &t.s)
 	}
