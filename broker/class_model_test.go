@@ -39,6 +39,7 @@ type classPacket struct {
 	due      int64 // 0: it is not delayed
 	token    int64 // 0: it is not claimed
 	claims   int
+	key      string // empty: none
 }
 
 // classWaiter is a blocked claim.
@@ -112,13 +113,22 @@ func (m *classModel) refusal(queue string, tags []content.Tag) error {
 	return nil
 }
 
+// isFirst says that a packet waits for no other of its key.
+func (m *classModel) isFirst(p *classPacket) bool {
+	s := m.settings[p.queue]
+	return p.key == "" || s == nil || !s.Strict || !slices.ContainsFunc(m.packets, func(o *classPacket) bool {
+		return o.queue == p.queue && o.key == p.key && (o.token != 0 || o.due != 0 && o.claims > 0 ||
+			o.due == 0 && cmp.Or(cmp.Compare(o.priority, p.priority), cmp.Compare(o.seq, p.seq)) < 0)
+	})
+}
+
 // takes returns what a selection takes from a queue now.
 func (m *classModel) takes(queue string, s broker.Selection) (list []*classPacket) {
 	if o := m.settings[queue]; o != nil && o.PauseOut {
 		return nil
 	}
 	for _, p := range m.packets {
-		if p.queue == queue && p.due == 0 && p.token == 0 && !(s.Fits16 && p.wide) && (s.Filter == nil || broker.Matches(*s.Filter, m.orders(queue), p.tags)) {
+		if p.queue == queue && p.due == 0 && p.token == 0 && !(s.Fits16 && p.wide) && (s.Filter == nil || broker.Matches(*s.Filter, m.orders(queue), p.tags)) && m.isFirst(p) {
 			list = append(list, p)
 		}
 	}
@@ -250,6 +260,9 @@ func (m *classModel) push(t *rapid.T, queue string) {
 			Queue: []byte(queue), Priority: rapid.Uint32Range(1, 2).Draw(t, "priority"), Payload: fmt.Append(nil, m.made),
 			Tags: tagged(rapid.SampledFrom(classTags).Draw(t, "tags")),
 		}
+		if key := rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "key"); key != "" {
+			requests[i].Key = []byte(key)
+		}
 		if rapid.IntRange(0, 4).Draw(t, "wide") == 0 {
 			requests[i].Payload = []byte(wide + string(requests[i].Payload))
 		}
@@ -261,7 +274,7 @@ func (m *classModel) push(t *rapid.T, queue string) {
 				m.expect("push", err, m.refusal(queue, r.Tags))
 				if err == nil {
 					m.packets = append(m.packets, &classPacket{
-						id: id, queue: queue, priority: r.Priority, seq: int(id), tags: r.Tags, wide: len(r.Payload) > broker.MaxNarrow, payload: short(string(r.Payload)),
+						id: id, queue: queue, priority: r.Priority, seq: int(id), tags: r.Tags, wide: len(r.Payload) > broker.MaxNarrow, payload: short(string(r.Payload)), key: string(r.Key),
 					})
 				}
 			}
@@ -453,7 +466,12 @@ func (m *classModel) set(t *rapid.T, queue string) {
 	if values := rapid.SampledFrom(classOrders).Draw(t, "order"); values != "" {
 		s.Orders = []content.Order{{Tag: "t", Values: strings.Fields(values)}}
 	}
-	m.do(func(tx *broker.Tx) error { return tx.SetSettings([]byte(queue), s) })
+	s.Strict = rapid.Bool().Draw(t, "strict")
+	m.do(func(tx *broker.Tx) error {
+		err := tx.SetSettings([]byte(queue), s)
+		tx.SortShares([]byte(queue))
+		return err
+	})
 	m.settings[queue] = &s
 	m.deliver(queue)
 }

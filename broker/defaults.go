@@ -83,6 +83,10 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		}
 		m.sortLater(q)
 	}
+	if now := settingsOf(q); (now.Strict != was.Strict || now.HoldsDead() != was.HoldsDead()) && !q.dropped {
+		m.ix.SetStrict(q.ix, now.Strict, now.HoldsDead())
+		m.sortLater(q)
+	}
 	if l := limitsOf(settingsOf(q)); l != limitsOf(was) {
 		m.ix.SetLimits(q.ix, l)
 		m.sortLater(q)

@@ -110,7 +110,7 @@ func (m *Machine) detailBytes(q *queue, p index.Packet) int {
 	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(content.StoredReason|content.StoredProgress))
 }
 
-// heldBack says in words which limit keeps a packet from being claimed; empty if none does.
+// heldBack says in words what keeps a packet from being claimed; empty if nothing does.
 func (m *Machine) heldBack(q *queue, p index.Packet) string {
 	h, ok := m.ix.HeldBack(p.ID)
 	who, rate := "queue", settingsOf(q).Rate
@@ -120,6 +120,10 @@ func (m *Machine) heldBack(q *queue, p index.Packet) string {
 	switch {
 	case !ok:
 		return ""
+	case h.For != 0:
+		return fmt.Sprintf("waits for packet %d of its key", idOf(h.For))
+	case h.ByKey:
+		return "waits for another packet of its key"
 	case h.InShare && h.Share == "":
 		who = "the empty share"
 	case h.InShare:

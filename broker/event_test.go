@@ -287,7 +287,7 @@ func TestVeryManyQueuesWithAnAlertAgeAreLookedAtInSlices(t *testing.T) {
 
 func TestAQueueAtItsBoundIsToldOnceUntilItHadRoom(t *testing.T) {
 	for full := content.FullReject; full <= content.FullDrop; full++ {
-		t.Run(full.String(), func(t *testing.T) {
+		t.Run(fmt.Sprint(full), func(t *testing.T) {
 			w := newWork(t)
 			defer w.close()
 			w.bound(10, 0, full)

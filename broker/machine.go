@@ -31,6 +31,10 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 	m.loadQueues(state.Queues)
 	m.loadGarbage(state)
 	m.consumers.load(state.Workers, &m.queues)
+	for _, q := range m.sorted { // before anybody takes
+		for settingsOf(q).Strict && m.ix.SortShares(q.ix, math.MaxInt32) {
+		}
+	}
 	m.open = newBatch()
 	m.open.begin(m.marks)
 	return m

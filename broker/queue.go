@@ -268,7 +268,7 @@ func (q *queue) packet(p index.Packet) content.PacketID {
 // elements returns n packets in the order in which a pop takes the newest, from a position on. They
 // are valid until the next call.
 func (m *Machine) elements(q *queue, from, n int) []index.Packet {
-	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
+	m.scratch = m.ix.Next(q.ix, index.Selection{All: true}, from, n, m.scratch[:0])
 	return m.scratch
 }
 

@@ -11,6 +11,7 @@ type (
 	Setting  = content.Setting
 	Order    = content.Order
 	Full     = content.Full
+	Choice   = content.Choice
 	Counters = content.Counters
 )
 
@@ -30,6 +31,9 @@ const (
 	FullBlock  = content.FullBlock
 	FullDrop   = content.FullDrop
 )
+
+// DeadHolds of Settings.OnDead: a dead packet holds its key.
+const DeadHolds = content.DeadHolds
 
 // DefaultSettings returns the settings of a queue that has none of its own.
 func DefaultSettings() Settings { return content.DefaultSettings() }

@@ -264,9 +264,23 @@ func (m *workModel) advance() {
 	}
 }
 
+// isFirst says that a task waits for no other of its key.
+func (m *workModel) isFirst(k *task) bool {
+	s := m.settings(k.Queue)
+	return k.key == nil || !s.Strict || len(m.in(k.Queue, func(o *task) bool {
+		switch {
+		case o.key == nil || *o.key != *k.key:
+			return false
+		case o.State == broker.Ready:
+			return o.Priority > 0 && cmp.Or(cmp.Compare(o.Priority, k.Priority), cmp.Compare(o.seq, k.seq)) < 0
+		}
+		return o.State == broker.Claimed || o.State == broker.Delayed && o.Token != 0 || o.State == broker.Dead && s.HoldsDead()
+	})) == 0
+}
+
 // selected returns what a selection takes from a queue.
 func (m *workModel) selected(queue string, s broker.Selection) []*task {
-	line := m.matching(queue, s.Filter, m.in(queue, selectable))
+	line := m.matching(queue, s.Filter, m.in(queue, func(k *task) bool { return selectable(k) && m.isFirst(k) }))
 	if s.End == broker.Newest {
 		slices.SortFunc(line, func(a, b *task) int {
 			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.seq, a.seq))
@@ -796,6 +810,7 @@ func (m *workModel) set(t *rapid.T, queue string) {
 	m.drawBound(t, queue, &s)
 	m.drawGates(t, queue, &s)
 	drawOrder(t, &s)
+	s.Strict, s.OnDead = rapid.Bool().Draw(t, "strict"), broker.Choice(rapid.IntRange(0, 1).Draw(t, "on dead"))
 	var want error
 	if string(s.DeadLetter) == queue {
 		want = broker.ErrOwnDeadLetter
@@ -807,6 +822,7 @@ func (m *workModel) set(t *rapid.T, queue string) {
 		m.lasting[queue] = &lasting{name: queue}
 	}
 	m.lasting[queue].Settings = s
+	m.tx.SortShares([]byte(queue))
 }
 
 // drawID draws the id of a packet, mostly of one that is in the queue.
@@ -1028,9 +1044,16 @@ func (m *workModel) compare() {
 	m.sameReplies()
 }
 
+const waitsForKey = "waits for packet "
+
 func (m *workModel) sameReplies() {
 	m.t.Helper()
 	for i, got := range m.box.replies {
+		for k := range got {
+			if strings.HasPrefix(got[k].HeldBack, waitsForKey) { // for one of those that hold it
+				got[k].HeldBack = waitsForKey
+			}
+		}
 		if i < len(m.want) && !slices.EqualFunc(got, m.want[i], func(a, b job) bool { return reflect.DeepEqual(a, b) }) {
 			m.t.Fatalf("reply %d has %+v, want %+v", i, got, m.want[i])
 		}
@@ -1061,6 +1084,9 @@ func (m *workModel) compareQueue(queue string) {
 		m.same("there", ok, true)
 		j := m.shown(k)
 		j.Behind, j.Paused = slices.Index(line, k), m.settings(queue).PauseOut
+		if selectable(k) && !m.isFirst(k) {
+			j.HeldBack = waitsForKey
+		}
 		m.want = append(m.want, []job{j})
 	}
 }

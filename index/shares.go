@@ -126,14 +126,20 @@ func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
 
 func (o ShareOwn) weight() uint32 { return max(1, o.Weight) }
 
-// Shares is how many shares a queue has, and how many packets at most SortShares has yet to look
-// at; 0 and 0 if it is not shared out.
+// Shares is how many shares a queue has, 0 if it is not shared out, and how many packets at most
+// SortShares has yet to look at before its rules hold.
 func (x *Index) Shares(q QueueID) (shares, unsorted int) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+	if !x.hasQueue(q) {
 		return 0, 0
 	}
-	sh := x.queues.at(uint32(q)).shares
-	return len(sh.all) - len(sh.free), min(sh.unsorted, x.Counts(q).Len())
+	u := x.queues.at(uint32(q))
+	if u.shares != nil {
+		shares, unsorted = len(u.shares.all)-len(u.shares.free), u.shares.unsorted
+	}
+	if st := u.strict(); st != nil && st.wanted {
+		unsorted = max(unsorted, st.unsorted)
+	}
+	return shares, min(unsorted, x.Counts(q).Len())
 }
 
 // Sorts changes when SortShares brings a packet of a queue to another share: places from before are

@@ -16,6 +16,7 @@ type strict struct {
 	deadHolds bool
 	sorting   bool              // not all packets are where they belong
 	sorted    uint32            // those with a lower number are
+	unsorted  int               // how many are left, at most
 	held      map[uint32]uint32 // by group: how many packets hold it
 	twins     lanes             // of the empty share
 	firsts    int               // packets that are in twins
@@ -68,7 +69,7 @@ func (x *Index) SetStrict(q QueueID, on, deadHolds bool) {
 		st = &strict{held: make(map[uint32]uint32)}
 		u.setRules(func(r *rules) { r.strict = st })
 	}
-	st.wanted, st.deadHolds, st.sorting, st.sorted = on, deadHolds, true, 1
+	st.wanted, st.deadHolds, st.sorting, st.sorted, st.unsorted = on, deadHolds, true, 1, x.Counts(q).Len()
 	if !on && st.on {
 		st.on = false
 		x.takeAnew(u)
@@ -97,6 +98,7 @@ func (x *Index) sortOrder(u *queue, q QueueID, n int) {
 			continue
 		}
 		left -= sortOthers - 1
+		st.unsorted = max(1, st.unsorted-1)
 		x.leaveOrder(u, e)
 		x.joinOrder(u, st.sorted, e)
 		x.followKey(e)
@@ -104,7 +106,7 @@ func (x *Index) sortOrder(u *queue, q QueueID, n int) {
 	if st.sorted < x.entries.used {
 		return
 	}
-	switch st.sorting = false; {
+	switch st.sorting, st.unsorted = false, 0; {
 	case !st.wanted:
 		x.dropTwin(u.home)
 		u.setRules(func(r *rules) { r.strict = nil })

@@ -261,6 +261,7 @@ func (r *restorer) queue(q content.Queue) error {
 	if q.Settings != nil {
 		r.state.Index.KeepDead(ix, q.Settings.RetainDead)
 		r.state.Index.ShareBy(ix, ShareRule(q.Settings.ShareBy)) // now, so each packet comes to its share
+		r.state.Index.SetStrict(ix, q.Settings.Strict, q.Settings.HoldsDead())
 	}
 	return nil
 }

@@ -348,7 +348,9 @@ func (l *serverLoad) settings(ctx context.Context, s *content.Settings) {
 		switch k := &content.SettingsTable[i]; at := k.At(s).(type) {
 		case *[]byte:
 			set = append(set, k.Name, *at)
-		case *int64, *content.Full, *bool:
+		case *content.Choice:
+			set = append(set, k.Name, k.Word(*at))
+		case *int64, *bool:
 			ends := k.Name == "pause-in" && s.PauseInUntil != 0 || k.Name == "pause-out" && s.PauseOutUntil != 0
 			if k.By == "" && !ends {
 				set = append(set, k.Name, fmt.Sprint(reflect.ValueOf(at).Elem()))

@@ -101,7 +101,7 @@ grants = { "*" = ["push", "take", "look", "manage"] }
 // lease wants the lease of claims of the queue jobs.a.
 func (r *reloadable) lease(password, want string) {
 	r.t.Helper()
-	askRedis(r.t, r.testServer, "AUTH alice "+password+"\r\nQGET jobs.a\r\n", "+OK\r\n*54\r\n$12\r\nmax-attempts\r\n:5\r\n$5\r\nlease\r\n:"+want+"\r\n")
+	askRedis(r.t, r.testServer, "AUTH alice "+password+"\r\nQGET jobs.a\r\n", "+OK\r\n*58\r\n$12\r\nmax-attempts\r\n:5\r\n$5\r\nlease\r\n:"+want+"\r\n")
 }
 
 func (r *reloadable) login(password, reply string) {

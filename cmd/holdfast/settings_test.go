@@ -29,7 +29,7 @@ func TestSettingsAreSetAndPrinted(t *testing.T) {
 		t.Errorf("settings are %q, want enum.node and not enum.class", got)
 	}
 	oneErrorLine(t, s.run(t, "get", "none"), exitNothing, "no queue has this name")
-	oneErrorLine(t, s.run(t, "set", "q", "max_attempts=3"), exitUsage, `bound-share: did you mean "max-attempts"?`)
+	oneErrorLine(t, s.run(t, "set", "q", "max_attempts=3"), exitUsage, `on-dead: did you mean "max-attempts"?`)
 	oneErrorLine(t, s.run(t, "set", "q", "lease=1s", "full=maybe"), exitUsage, `full: expected`)
 	oneErrorLine(t, s.run(t, "set", "q", "backoff-min=2h", "backoff-max=1h"), exitUsage, `backoff-min: expected at most backoff-max`)
 	oneErrorLine(t, s.run(t, "set", "q", "colour=red"), exitUsage, `unknown setting "colour": expected one of`)

@@ -88,3 +88,28 @@ func TestARateHoldsAtEachDoor(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysComeOneAfterTheOther(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	const refused = "-ERR on-dead: expected go-on beside dead-letter: a packet that dies moves there, and can hold nobody here\r\n"
+	c.ask("QSET q strict yes on-dead hold dead-letter grave", refused)
+	c.ask("QSET q strict yes on-dead hold", "+OK\r\n")
+	c.ask("QSET q dead-letter grave", refused)
+	c.ask("QMPUSH q 3 1 2 3 KEY k", "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n")
+	c.send(request("QSHOW", "q", "2"))
+	if got := c.value(); !strings.Contains(got, "waits for packet 1 of its key") {
+		t.Errorf("QSHOW says %s", got)
+	}
+	c.send(request("QCLAIM", "q", "COUNT", "3"))
+	_, token, _ := strings.Cut(c.value(), "token ")
+	token, _, _ = strings.Cut(token, " ")
+	c.ask("QCLAIM q", "*0\r\n")
+	c.ask("LLEN q", ":2\r\n")
+	c.ask("QNACK q 1 "+token+" DEAD", bulkReply("dead"))
+	c.ask("LPOP q", "$-1\r\n")
+	c.ask("QREDRIVE q 1", ":1\r\n")
+	c.ask("LPOP q", bulkReply("1"))
+	c.ask("LPOP q 2", "*1\r\n"+bulkReply("2"))
+	c.ask("LPOP q", bulkReply("3"))
+}

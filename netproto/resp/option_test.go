@@ -138,7 +138,7 @@ var badInput = []struct{ request, reply string }{
 	{"QREDRIVE q COUNT 0", `ERR COUNT: expected a number from 1 to 1000, got "0"`},
 	{"QSET q", "ERR wrong number of arguments for 'qset' command"},
 	{"QSET q lease", "ERR wrong number of arguments for 'qset' command"},
-	{"QSET q colour red", `ERR unknown setting "colour": expected one of max-attempts, lease, backoff-min, backoff-max, dead-letter, retain, bound, bound-bytes, full, exclusive-producer, exclusive-consumer, pause-in, pause-out, enum, retain-dead, alert-age, share-by, max-claimed, share-max-claimed, rate, share-rate, rate-burst, bound-share`},
+	{"QSET q colour red", `ERR unknown setting "colour": expected one of max-attempts, lease, backoff-min, backoff-max, dead-letter, retain, bound, bound-bytes, full, exclusive-producer, exclusive-consumer, pause-in, pause-out, enum, retain-dead, alert-age, share-by, max-claimed, share-max-claimed, rate, share-rate, rate-burst, bound-share, strict, on-dead`},
 	{"QSET q lease 5 retain", "ERR retain: expected a value behind it"},
 	{"QSET q max-attempts 65536", `ERR max-attempts: expected a number from 0 to 65535, got "65536"`},
 	{"QSET q lease 0", `ERR lease: expected a number from 1 to 315360000000, got "0"`},

@@ -29,12 +29,12 @@ func setValue(q *broker.Settings, k *broker.Setting, args [][]byte) {
 			refuse("ERR %s: expected yes or no, got %q", k.Name, quoted(args[0]))
 		}
 		*at = i < len(switchWords)/2
-	case *broker.Full:
+	case *broker.Choice:
 		i := word(k.Words)
 		if i < 0 {
 			refuse("ERR %s: expected one of %s, got %q", k.Name, strings.Join(k.Words, ", "), quoted(args[0]))
 		}
-		*at = broker.Full(i)
+		*at = broker.Choice(i)
 	case *[]byte:
 		if *at = textArg(k.Name, args[0], 0, maxQueueName); k.None != "" && is(args[0], k.None) {
 			*at = nil
@@ -58,8 +58,8 @@ func (s *session) show(q *broker.Settings, k *broker.Setting) {
 			i = len(switchWords) / 2
 		}
 		s.bulkString(switchWords[i])
-	case *broker.Full:
-		s.bulkString(at.String())
+	case *broker.Choice:
+		s.bulkString(k.Word(*at))
 	case *[]byte:
 		if len(*at) == 0 {
 			s.bulkString(k.None)
@@ -130,6 +130,9 @@ func change(q *broker.Settings, args [][]byte) {
 	}
 	if q.BackoffMin > q.BackoffMax {
 		refuse("ERR backoff-min: expected at most backoff-max, which is %d, got \"%d\"", q.BackoffMax, q.BackoffMin)
+	}
+	if q.OnDead == broker.DeadHolds && len(q.DeadLetter) > 0 {
+		refuse("ERR on-dead: expected go-on beside dead-letter: a packet that dies moves there, and can hold nobody here")
 	}
 }
 

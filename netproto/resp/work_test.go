@@ -176,6 +176,8 @@ func settingsReply(kind, attempts, lease, letter, enum string) string {
 "share-rate" | "no"
 "rate-burst" | :0
 "bound-share" | :0
+"strict" | "no"
+"on-dead" | "go-on"
 "own" | "yes"`)
 }
 
@@ -183,9 +185,9 @@ func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q max-attempts 0 dead-letter grave", "+OK\r\n")
-	c.ask("QGET q", settingsReply("*54", "0", "30000", "grave", "*0"))
+	c.ask("QGET q", settingsReply("*58", "0", "30000", "grave", "*0"))
 	c.ask("QSET q lease 5 dead-letter ", "+OK\r\n")
-	d.dial().resp3().ask("QGET q", settingsReply("%27", "0", "5", "", "%0"))
+	d.dial().resp3().ask("QGET q", settingsReply("%29", "0", "5", "", "%0"))
 	c.ask("TYPE q", "+list\r\n")
 	c.ask("EXISTS q grave", ":1\r\n")
 	c.ask("QUEUES", onTheWire(`*1 | "q"`))
@@ -263,7 +265,7 @@ func TestOrdersOfValuesAreShownAndEnd(t *testing.T) {
 	enum("[class [low standard performance lease] size [small large]]")
 	c.ask("QSET q enum size s", "+OK\r\n")
 	enum("[class [low standard performance lease] size [s]]")
-	d.dial().resp3().ask("QGET q", settingsReply("%27", "5", "5", "", `%2 | "class" | *4 | "low" | "standard" | "performance" | "lease" | "size" | *1 | "s"`))
+	d.dial().resp3().ask("QGET q", settingsReply("%29", "5", "5", "", `%2 | "class" | *4 | "low" | "standard" | "performance" | "lease" | "size" | *1 | "s"`))
 	c.ask("QSET q enum class ", "+OK\r\n")
 	c.ask("QSET q enum nothing ", "+OK\r\n")
 	enum("[size [s]]")

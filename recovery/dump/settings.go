@@ -48,8 +48,8 @@ func newSettings(s *content.Settings) settings {
 		}
 		value := k.At(s) // of a number, or true
 		switch at := value.(type) {
-		case *content.Full:
-			value = at.String()
+		case *content.Choice:
+			value = k.Word(*at)
 		case *[]byte:
 			value = data(*at)
 		case *content.Orders:
@@ -108,12 +108,12 @@ func setSetting(s *content.Settings, k *content.Setting, name string, value any,
 		if *at, ok = value.(bool); !ok {
 			return fmt.Errorf("field %q is %v: expected true or false", name, value)
 		}
-	case *content.Full:
+	case *content.Choice:
 		word := slices.Index(k.Words, fmt.Sprint(value))
 		if word < 0 {
 			return fmt.Errorf("field %q is %q: expected one of %s", name, value, strings.Join(k.Words, ", "))
 		}
-		*at = content.Full(word)
+		*at = content.Choice(word)
 	case *[]byte:
 		if *at, ok = bytesOf(value, encoded); !ok || len(*at) > content.MaxName {
 			return fmt.Errorf("field %q: expected a name of at most %d bytes", name, content.MaxName)

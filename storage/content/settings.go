@@ -47,6 +47,9 @@ type Settings struct {
 	RateBurst       int64  // takes that may come at once; 0: one
 
 	BoundShare int64 // the most packets of a share that are ready, delayed or claimed; 0: as many as come
+
+	Strict bool   // packets with one key are taken one after the other
+	OnDead Choice // of strict: what becomes of a key of which a packet is dead
 }
 
 // Setting is a row of SettingsTable: all that the store, dumps, protocols and commands know of one
@@ -62,7 +65,7 @@ type Setting struct {
 	Help      string   // a line for people
 
 	field byte // of the definition (FORMAT.md)
-	// At returns where the setting is: a *int64, *Full, *bool, *[]byte or *Orders.
+	// At returns where the setting is: a *int64, *Choice, *bool, *[]byte or *Orders.
 	At func(s *Settings) any
 }
 
@@ -119,7 +122,7 @@ var SettingsTable = []Setting{
 		field: 11, At: func(s *Settings) any { return &s.Bound }},
 	{Name: "bound-bytes", Kind: SettingBytes, High: MaxBound, Help: "the most bytes of their keys, payloads and META; 0: as many as come",
 		field: 12, At: func(s *Settings) any { return &s.BoundBytes }},
-	{Name: "full", Kind: SettingChoice, Words: fullWords[:], Help: "what a full queue does with a push: reject, block or drop",
+	{Name: "full", Kind: SettingChoice, Words: []string{"reject", "block", "drop"}, Help: "what a full queue does with a push: reject, block or drop",
 		field: 13, At: func(s *Settings) any { return &s.Full }},
 	{Name: "exclusive-producer", Kind: SettingFlag, Help: "whether clients of one name push, and no others",
 		field: 14, At: func(s *Settings) any { return &s.ExclusiveProducer }},
@@ -155,6 +158,10 @@ var SettingsTable = []Setting{
 		field: 33, At: func(s *Settings) any { return &s.RateBurst }},
 	{Name: "bound-share", High: MaxBound, Help: "the most packets of one share that are ready, delayed or claimed; 0: as many as come",
 		field: 34, At: func(s *Settings) any { return &s.BoundShare }},
+	{Name: "strict", Kind: SettingFlag, Help: "whether packets with one key come one after the other, and never two at once",
+		field: 35, At: func(s *Settings) any { return &s.Strict }},
+	{Name: "on-dead", Kind: SettingChoice, Words: []string{"go-on", "hold"}, Help: "of strict: whether those behind a dead packet of their key go on, or are held until somebody looks",
+		field: 36, At: func(s *Settings) any { return &s.OnDead }},
 }
 
 // DefaultSettings returns the settings of a queue that has none of its own.
@@ -217,8 +224,11 @@ func (k *Setting) IsZero(s *Settings) bool {
 	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
+// Choice is the number of one of some words.
+type Choice uint8
+
 // Full says what becomes of a push to a queue that is at its bound.
-type Full uint8
+type Full = Choice
 
 const (
 	FullReject Full = iota // it is refused
@@ -226,10 +236,15 @@ const (
 	FullDrop               // the worst packets go, which may be the new ones
 )
 
-var fullWords = [...]string{"reject", "block", "drop"}
+// DeadHolds of Settings.OnDead: a dead packet holds its key.
+const DeadHolds Choice = 1
 
-// String is the setting's value as people write it.
-func (f Full) String() string { return fullWords[min(f, FullDrop)] }
+// HoldsDead says that dead packets hold their keys. They do not beside a dead-letter queue: there
+// they stay only where that cannot be used.
+func (s *Settings) HoldsDead() bool { return s.OnDead == DeadHolds && len(s.DeadLetter) == 0 }
+
+// Word is how people write a choice.
+func (k *Setting) Word(c Choice) string { return k.Words[min(int(c), len(k.Words)-1)] }
 
 // Clone copies settings, which may be nil, with all that they point to.
 func (s *Settings) Clone() *Settings {
@@ -260,7 +275,7 @@ func (s *Settings) write(w *writer, from, to byte) {
 		switch at := k.At(s).(type) {
 		case *int64:
 			w.b = appendInt(w.field(k.field), *at)
-		case *Full:
+		case *Choice:
 			w.b = appendUint(w.field(k.field), uint64(*at))
 		case *bool:
 			w.b = appendBool(w.field(k.field), *at)
@@ -284,8 +299,8 @@ func (q *Queue) readSetting(r *reader) bool {
 	switch at := SettingsTable[i].At(q.Settings).(type) {
 	case *int64:
 		*at = r.int()
-	case *Full:
-		*at = Full(r.uint())
+	case *Choice:
+		*at = Choice(r.uint())
 	case *bool:
 		*at = r.bool()
 	case *[]byte:
