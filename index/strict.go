@@ -155,8 +155,8 @@ func (x *Index) leaveOrder(u *queue, e *entry) {
 
 // followKey follows what has changed with a packet of a group.
 func (x *Index) followKey(e *entry) {
-	if u := x.queueOf(e); u.rules != nil && e.group != 0 {
-		x.follow(u, e.group)
+	if e.group != 0 {
+		x.follow(x.queueOf(e), e.group)
 	}
 }
 
