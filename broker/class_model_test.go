@@ -434,6 +434,7 @@ func (m *classModel) reschedule(t *rapid.T) {
 // change moves a packet to another priority, or another queue.
 func (m *classModel) change(t *rapid.T) {
 	p := m.drawPacket(t, false)
+	from := p.queue
 	if rapid.Bool().Draw(t, "priority") {
 		p.priority = rapid.Uint32Range(1, 2).Draw(t, "priority")
 		m.do(func(tx *broker.Tx) error {
@@ -455,6 +456,7 @@ func (m *classModel) change(t *rapid.T) {
 			return nil
 		})
 	}
+	m.deliver(from) // another one may be the first of its key
 	m.deliver(p.queue)
 }
 
