@@ -129,6 +129,9 @@ func (m *Machine) heldBack(q *queue, p index.Packet) string {
 	case h.InShare:
 		who = "share " + h.Share
 	}
+	if h.Rest > 0 {
+		return fmt.Sprintf("%s rests for %v", who, time.Duration(h.Rest)*time.Millisecond)
+	}
 	if h.Wait > 0 {
 		return fmt.Sprintf("%s waits for the rate %s: the next is due in %v", who, rate, time.Duration(h.Wait)*time.Millisecond)
 	}

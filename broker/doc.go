@@ -47,7 +47,7 @@
 // Verbs:
 //
 //	names.go     names, whatever has them: type, expiry, scans
-//	setup.go     a queue gets settings of its own, or is closed
+//	setup.go     a queue, or one of its shares, gets settings of its own; a queue is closed
 //	pop.go       packets go
 //	push.go      a packet comes, unless it is there already
 //	load.go      a packet comes as it was elsewhere
@@ -61,7 +61,7 @@
 //	each.go      verbs for many packets: by their ids, or by state and tags in slices
 //	inspect.go   what queues hold, and who works on them
 //	survey.go    figures of all queues
-//	shares.go    one share of a queue gets a weight of its own; a look at all
+//	shares.go    a look at the shares of a queue
 //	strings.go   strings
 //	hashes.go    hashes
 //	machine.go   what a driver does: turns and batches
@@ -85,8 +85,8 @@
 //	values     String, CanSet, SetString, PatchString (strings.go), Bytes (values.go)
 //	hashes     HashLen, Field, CanSetField, SetField, DeleteField, Fields, NextField, ScanFields
 //	names      Type, Delete, Drop, Rename, Expiry, SetExpiry, Scan, NameCount (names.go), Flush
-//	settings   Settings, HasOwnSettings, SetSettings, Pause, Unsorted, Close (setup.go),
-//	           Share, SetShare, Shares (shares.go), SetDefaults (defaults.go)
+//	settings   Settings, HasOwnSettings, SetSettings, Pause, Share, SetShare, Unsorted, Close
+//	           (setup.go), Shares (shares.go), SetDefaults (defaults.go)
 //	to look    Peek, List, Show, PrepareIDs, QueueStats, QueueCounts, Unfinished, Oldest, Consumers,
 //	           Producers (inspect.go), Survey, Figures (survey.go), CheckFilter (filter.go)
 //	to be told Watch, WatchBroken, Unwatch (watch.go), Tail, Operator (event.go)

@@ -80,9 +80,10 @@ func (m *Machine) replaceQueue(q *queue) (fresh *queue) {
 	}
 	m.define(fresh)
 	for _, s := range shares {
-		its := *s
-		its.ShareID = content.ShareID{Queue: fresh.id}
-		m.putShare(fresh, &its, true)
+		if its := *s; !its.Empty() && !its.OnlyRests() { // these may be too many
+			its.ShareID = content.ShareID{Queue: fresh.id}
+			m.putShare(fresh, &its, true)
+		}
 	}
 	for r, k := range roles {
 		fresh.grantRole(role(r), k)
@@ -129,10 +130,11 @@ func (m *Machine) release(q *queue) {
 
 // forgetShares has Work delete what the shares of a queue that ends have of their own.
 func (m *Machine) forgetShares(q *queue) {
-	ids := make([]content.ShareID, 0, len(q.shares.all))
-	for _, s := range q.shares.all {
+	ids := make([]content.ShareID, 0, len(q.shares.byName))
+	for _, s := range q.shares.byName {
 		ids = append(ids, s.ShareID)
 	}
+	m.resting -= q.shares.rests
 	q.shares = shares{}
 	m.discardShares(ids)
 }

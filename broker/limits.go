@@ -53,9 +53,13 @@ const (
 	// MaxShareName is how long the name of a share may be, in bytes.
 	MaxShareName = index.MaxShareName
 	// MaxWeight bounds the weight of a share, and MaxShares the shares of a queue that have something
-	// of their own: some 3 MB.
+	// of their own besides a rest: some 3 MB.
 	MaxWeight = content.MaxWeight
 	MaxShares = content.MaxShares
+	// MaxHold bounds a rest of a share, in milliseconds, and MaxRests the shares of all queues that
+	// have nothing of their own besides: some 100 MB.
+	MaxHold  = content.MaxHold
+	MaxRests = 250_000
 	// MaxShareLanes bounds the shares of a queue, each with its sets of tags: some 200 MB.
 	MaxShareLanes = index.MaxShareLanes
 

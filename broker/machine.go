@@ -200,6 +200,9 @@ func (tx *Tx) advance() {
 		case index.Alarm:
 			m.endPauses(q)
 		case index.MayTake:
+			if e.HasRested {
+				m.endRest(q, e.Rested)
+			}
 			m.mark(q.waiters)
 		case index.WindowEnded:
 			m.endUnique(q, e.Packet.Identity)

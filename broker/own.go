@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // put keeps what a share has. A new one, without a number, gets the next.
@@ -21,16 +23,51 @@ func (all *shares) put(s *Share) {
 	} else {
 		all.all = append(all.all, s)
 	}
-	all.limits += limitsOwn(s) - limitsOwn(all.byName[string(s.Name)])
+	was := all.byName[string(s.Name)]
+	all.limits += limitsOwn(s) - limitsOwn(was)
+	all.rests += restsOnly(s) - restsOnly(was)
 	all.byName[string(s.Name)] = s
 }
 
 // putShare notes what one share of a queue has of its own. fresh says that the queue knew nothing
 // of it.
 func (m *Machine) putShare(q *queue, s *Share, fresh bool) {
+	m.resting -= q.shares.rests
 	q.shares.put(s)
-	m.open.ops.PutShare(s, fresh)
+	m.resting += q.shares.rests
+	record := *s
+	if record.HeldUntil != 0 {
+		record.HeldUntil += m.tx.now - m.tx.steady // on the wall clock
+	}
+	m.open.ops.PutShare(&record, fresh)
 	m.ix.SetShare(q.ix, string(s.Name), recovery.ShareOwn(s))
+}
+
+// keepShare notes what one share of a queue has of its own from now on, which may be nothing.
+func (m *Machine) keepShare(q *queue, s *Share) {
+	was := q.shares.byName[string(s.Name)]
+	switch {
+	case was != nil && s.Empty():
+		m.resting -= restsOnly(was)
+		q.shares.forget(was)
+		m.open.ops.DeleteShare(was.ShareID)
+		m.ix.SetShare(q.ix, string(s.Name), index.ShareOwn{})
+	case !s.Empty():
+		s.ShareID = content.ShareID{Queue: q.id}
+		if was != nil {
+			s.ShareID = was.ShareID
+		}
+		m.putShare(q, s, was == nil)
+	}
+}
+
+// endRest notes that the rest of a share is over.
+func (m *Machine) endRest(q *queue, name string) {
+	if was := q.shares.byName[name]; was != nil {
+		s := *was
+		s.HeldUntil = 0
+		m.keepShare(q, &s)
+	}
 }
 
 // find is where the share with a number is, or the first one behind it.
@@ -39,10 +76,14 @@ func (all *shares) find(number uint64) (at int, there bool) {
 }
 
 func (all *shares) forget(s *Share) {
-	at, _ := all.find(s.Number)
 	all.limits -= limitsOwn(s)
-	all.all = slices.Delete(all.all, at, at+1)
-	if delete(all.byName, string(s.Name)); len(all.all) == 0 {
+	all.rests -= restsOnly(s)
+	delete(all.byName, string(s.Name))
+	*s = Share{ShareID: s.ShareID}
+	if len(all.byName) < len(all.all)/2 { // each for itself would move all behind it
+		all.all = slices.DeleteFunc(all.all, (*Share).Empty)
+	}
+	if len(all.byName) == 0 {
 		*all = shares{last: all.last}
 	}
 }
@@ -50,6 +91,14 @@ func (all *shares) forget(s *Share) {
 // limitsOwn is 1 for a share with a limit of its own.
 func limitsOwn(s *Share) int {
 	if s == nil || s.MaxClaimed == 0 {
+		return 0
+	}
+	return 1
+}
+
+// restsOnly is 1 for a share that has a rest of its own and nothing besides.
+func restsOnly(s *Share) int {
+	if s == nil || !s.OnlyRests() {
 		return 0
 	}
 	return 1

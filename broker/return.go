@@ -20,6 +20,9 @@ type Nack struct {
 	Dead   bool   // it is not to be tried again
 	// Uncounted: the claim was no attempt, and not the last one either.
 	Uncounted bool
+	// Hold lets the share of the packet, or a queue without shares, rest for up to MaxHold
+	// milliseconds, if it does not for longer. The claim is uncounted, and Delay 0 unless given.
+	Hold int64
 }
 
 // Nack returns a packet to its queue, or lets it die if it was tried often enough. It returns the
@@ -29,6 +32,12 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	q, p, d, err := tx.useClaim(name, r)
 	if err != nil {
 		return 0, err
+	}
+	if n.Hold > 0 {
+		n.Uncounted, n.Delay = true, max(n.Delay, 0)
+		if err := tx.hold(name, q, p, n.Hold); err != nil {
+			return 0, err
+		}
 	}
 	if tx.m.endCancelled(q, p, d) {
 		return Cancelled, nil
@@ -63,6 +72,23 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 		return Delayed, nil
 	}
 	return Ready, nil
+}
+
+// hold lets the share of a packet rest, or a queue without shares.
+func (tx *Tx) hold(name []byte, q *queue, p index.Packet, ms int64) error {
+	of, ok := tx.m.ix.ShareFor(q.ix, p.ID)
+	if s := settingsOf(q); !ok {
+		if s.PauseOut && (s.PauseOutUntil == 0 || s.PauseOutUntil > tx.now+ms) {
+			return nil
+		}
+		return tx.Pause(name, false, tx.now+ms)
+	}
+	s, err := tx.Share(name, []byte(of.Name))
+	if err == nil {
+		s.HeldUntil = max(s.HeldUntil, tx.steady+ms)
+		err = tx.SetShare(name, s)
+	}
+	return err
 }
 
 // tooOften says that a packet that comes back was tried as often as its queue allows.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -89,6 +90,62 @@ func (tx *Tx) Pause(name []byte, in bool, until int64) error {
 		return nil
 	}
 	return tx.SetSettings(name, s)
+}
+
+// Share returns what one share of a queue has of its own, nothing if neither is known.
+func (tx *Tx) Share(queue, name []byte) (Share, error) {
+	q, err := tx.open(queue, looks)
+	if err != nil || q == nil || q.shares.byName[string(name)] == nil {
+		return Share{Name: name}, err
+	}
+	return *q.shares.byName[string(name)], nil
+}
+
+// SetShare says what one share of a queue has of its own, whether packets of it are there or not.
+// That lasts until it is set to nothing, or the queue is deleted. The queue gets settings of its
+// own by it, and is made if nothing is called so, as by SetSettings.
+func (tx *Tx) SetShare(queue []byte, s Share) error {
+	m := tx.m
+	if err := tx.CanStore(); err != nil {
+		return err
+	}
+	q, err := tx.open(queue, looks)
+	if err != nil {
+		return err
+	}
+	if s.HeldUntil <= tx.steady {
+		s.HeldUntil = 0
+	}
+	var was *Share
+	if q != nil {
+		was = q.shares.byName[string(s.Name)]
+	}
+	switch {
+	case len(s.Name) > MaxShareName:
+		return fmt.Errorf("%w: the name of a share has at most %d bytes, this one %d", ErrTooLarge, MaxShareName, len(s.Name))
+	case was == nil && s.Empty():
+		return nil
+	case q != nil && restsOnly(&s) == 0 && (was == nil || was.OnlyRests()) && len(q.shares.byName)-q.shares.rests >= MaxShares:
+		return fmt.Errorf("%d shares of the queue have something of their own, and no more can: reset some", MaxShares)
+	case restsOnly(&s) > restsOnly(was) && m.resting >= MaxRests:
+		return fmt.Errorf("%d shares rest already, and no more can", MaxRests)
+	case q == nil || q.own == nil:
+		settings, _, err := tx.Settings(queue)
+		if err == nil {
+			err = tx.SetSettings(queue, settings)
+		}
+		if err != nil {
+			return err
+		}
+		q = m.queueNamed(queue)
+	}
+	if s.Weight == 1 {
+		s.Weight = 0
+	}
+	s.Name = bytes.Clone(s.Name)
+	m.keepShare(q, &s)
+	m.changed(q)
+	return nil
 }
 
 // redateSlice is how many dead packets follow before others have their turn: some milliseconds.

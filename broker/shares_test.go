@@ -254,8 +254,8 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 		w.shareBy(by)
 		ready, claimed, weights := map[string][]broker.ID{}, map[string][]job{}, map[string]int{"a": 1, "b": 1, "c": 1}
 		held := func(name string) int { return len(claimed[name]) / weights[name] }
-		var most, ofShare int64 // max-claimed and share-max-claimed; 0: no limit
-		own := map[string]int64{}
+		var most, ofShare int64                              // max-claimed and share-max-claimed; 0: no limit
+		own, rests := map[string]int64{}, map[string]int64{} // limits, and until when on the steady clock
 		limit := func(name string) int64 { return cmp.Or(own[name], ofShare) }
 		room := func(limit int64, claims int) int {
 			if limit == 0 {
@@ -272,17 +272,22 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 				n := rapid.IntRange(1, 5).Draw(t, "count")
 				left, out := 0, 0
 				for name, ids := range ready {
-					left += min(len(ids), room(limit(name), len(claimed[name])))
+					if rests[name] <= w.steady.Load() {
+						left += min(len(ids), room(limit(name), len(claimed[name])))
+					}
 					out += len(claimed[name])
 				}
 				left = min(left, room(most, out))
-				got := w.claim("q", broker.ClaimRequest{Selection: broker.Selection{End: broker.Oldest, Count: n}})
+				got := w.claim("q", broker.ClaimRequest{Selection: broker.Selection{End: broker.Oldest, Count: n}, Lease: broker.MaxHold})
 				if len(got) != min(n, left) {
 					t.Fatalf("claimed %d of %d", len(got), left)
 				}
 				for _, j := range got {
+					if rests[j.payload] > w.steady.Load() {
+						t.Fatalf("a packet of %s was claimed, which rests", j.payload)
+					}
 					for other, ids := range ready {
-						if len(ids) > 0 && room(limit(other), len(claimed[other])) > 0 && held(other) < held(j.payload) {
+						if len(ids) > 0 && rests[other] <= w.steady.Load() && room(limit(other), len(claimed[other])) > 0 && held(other) < held(j.payload) {
 							t.Fatalf("a packet of %s was claimed, which holds %d turns, and %s waits with %d", j.payload, held(j.payload), other, held(other))
 						}
 					}
@@ -305,16 +310,22 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 					}
 					return
 				}
-				w.nacked(j, broker.Nack{Uncounted: true}, broker.Ready)
+				hold := rapid.SampledFrom([]int64{0, 0, 3, 20}).Draw(t, "hold")
+				w.nacked(j, broker.Nack{Uncounted: true, Hold: hold}, broker.Ready)
+				if hold > 0 {
+					rests[name] = max(rests[name], w.steady.Load()+hold)
+				}
 				ready[name] = append(ready[name], j.ID)
 				slices.Sort(ready[name])
 			},
+			"pass": func(t *rapid.T) { w.pass(time.Duration(rapid.IntRange(1, 9).Draw(t, "ms")) * time.Millisecond) },
 			"weigh": func(t *rapid.T) {
 				name, weight := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant"), rapid.IntRange(1, 4).Draw(t, "weight")
 				weights[name], own[name] = weight, rapid.SampledFrom([]int64{0, 0, 1, 4}).Draw(t, "own limit")
 				w.do(func(tx *broker.Tx) error {
 					return tx.SetShare([]byte("q"), broker.Share{Name: []byte(name), Weight: uint32(weight), MaxClaimed: uint32(own[name])})
 				})
+				delete(rests, name)
 			},
 			"look": func(t *rapid.T) {
 				for _, row := range w.shareRows("q", broker.ShareLook{Count: rapid.IntRange(3, 9).Draw(t, "rows")}) {

@@ -124,6 +124,7 @@ type Machine struct {
 	damaged      int        // see Tx.Damaged
 	pushTimes    pushTimes
 	rests        recovery.Rests
+	resting      int // shares that have a rest of their own and nothing besides, at most MaxRests
 	dirty        []*waiters
 	dirtyConns   []*Conn // see deliver.go
 	settling     bool    // settle works dirty off
@@ -205,15 +206,17 @@ type queue struct {
 	producersFull int64
 }
 
-// Share is what one share of a queue has of its own. Its number is the broker's.
+// Share is what one share of a queue has of its own. Its number is the broker's. HeldUntil is on
+// the steady clock.
 type Share = content.Share
 
 // shares is what the shares of a queue have of their own.
 type shares struct {
 	byName map[string]*Share
-	all    []*Share // in the order of their numbers
+	all    []*Share // in the order of their numbers; of those that are gone some are there, and empty
 	limits int      // those with a limit
 	last   uint64   // number
+	rests  int      // those that have a rest and nothing besides
 }
 
 // waiters is who waits for a name. There is one while somebody does.

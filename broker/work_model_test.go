@@ -702,13 +702,22 @@ func (m *workModel) nack(t *rapid.T, queue string, r broker.Receipt, k *task, wa
 		Dead:   rapid.IntRange(0, 5).Draw(t, "dead") == 0,
 
 		Uncounted: rapid.IntRange(0, 3).Draw(t, "uncounted") == 0,
+		Hold:      rapid.SampledFrom([]int64{0, 0, 0, 0, 9, 25}).Draw(t, "hold"),
 	}
+	n.Dead = n.Dead && n.Hold == 0
 	if m.settings(queue).BackoffMin > 9 {
 		n.Delay = max(0, n.Delay) // the default backoff is drawn at random
 	}
 	state, err := m.tx.Nack([]byte(queue), r, n)
 	if m.sameError("nack", err, want) {
 		return
+	}
+	if n.Hold > 0 {
+		n.Uncounted, n.Delay = true, max(0, n.Delay)
+		if s := m.settings(queue); !s.PauseOut || s.PauseOutUntil != 0 && s.PauseOutUntil < m.now.Load()+n.Hold {
+			s.PauseOut, s.PauseOutUntil = true, m.now.Load()+n.Hold
+			m.keep(queue, s)
+		}
 	}
 	if m.cancelled(k) {
 		m.same("state", state, broker.Cancelled)
@@ -818,6 +827,11 @@ func (m *workModel) set(t *rapid.T, queue string) {
 	if m.sameError("settings", m.tx.SetSettings([]byte(queue), s), want) {
 		return
 	}
+	m.keep(queue, s)
+}
+
+// keep notes that a queue has settings of its own.
+func (m *workModel) keep(queue string, s broker.Settings) {
 	if m.lasting[queue] == nil {
 		m.lasting[queue] = &lasting{name: queue}
 	}

@@ -9,7 +9,7 @@ const (
 	LeaseEnded                       // Claimed → Ready, at its own place in the order
 	WindowEnded                      // the window of a unique push is over
 	Alarm                            // the moment that SetAlarm has set
-	MayTake                          // a rate lets packets be taken again
+	MayTake                          // a rate, or a rest, lets packets be taken again
 )
 
 // Event is one change that Advance made. Packet is the packet after the change. If it expired,
@@ -18,6 +18,9 @@ const (
 type Event struct {
 	Kind   EventKind
 	Packet Packet
+	Rested string // of MayTake: the share whose rest is over, if HasRested
+	// HasRested says that it is not the rate alone that lets packets be taken.
+	HasRested bool
 }
 
 // Wait is how many milliseconds from now on Advance has nothing to do, 0 or less if it has; false
@@ -40,13 +43,13 @@ func (x *Index) Advance(now, steady int64) (Event, bool) {
 	switch x.timers.at(timer).delivery {
 	case windowTimer:
 		q, identity := x.endWindow(timer)
-		return Event{WindowEnded, Packet{Queue: q, Identity: identity}}, true
+		return Event{Kind: WindowEnded, Packet: Packet{Queue: q, Identity: identity}}, true
 	case alarmTimer:
 		q := QueueID(x.timers.at(timer).entry)
 		x.SetAlarm(q, 0)
-		return Event{Alarm, Packet{Queue: q}}, true
+		return Event{Kind: Alarm, Packet: Packet{Queue: q}}, true
 	case meterTimer:
-		return Event{MayTake, Packet{Queue: x.endWait(timer)}}, true
+		return x.endWait(timer), true
 	}
 	id := x.timers.at(timer).entry
 	e := x.entries.at(id)

@@ -19,7 +19,7 @@ type stop uint8
 const (
 	open  stop = iota
 	full       // all that may be claimed is: it gives to those who do not claim
-	waits      // for its meter
+	waits      // for its meter, or it rests
 	stops = 3
 )
 
@@ -120,7 +120,7 @@ func (u *queue) shareRoom(s *share) int { return max(0, u.limit(s)-int(s.claimed
 // stopOf says what stops a share now. Its place may follow later.
 func (u *queue) stopOf(s *share, now int64) stop {
 	switch {
-	case s.meter.passes(u.rate(s), now) == 0:
+	case u.passes(s, now) == 0:
 		return waits
 	case u.shareRoom(s) == 0:
 		return full
@@ -138,7 +138,7 @@ func (x *Index) allowed(u *queue, s *Selection, of *share) int {
 		n = u.rules.meter.passes(u.rules.rate(), x.clock)
 	}
 	if of != nil {
-		n = min(n, of.meter.passes(u.rate(of), x.clock))
+		n = min(n, u.passes(of, x.clock))
 	}
 	if s.Claims {
 		n = min(n, x.room(u))
@@ -151,13 +151,6 @@ func (x *Index) allowed(u *queue, s *Selection, of *share) int {
 
 // placedSlice is how many shares a selection looks at that have yet to follow a change of limits.
 const placedSlice = 1000
-
-// setMaxClaimed gives a share a limit of its own; 0: it has that of the queue.
-func (x *Index) setMaxClaimed(u *queue, s *share, n uint32) {
-	u.shares.ownLimits += min(int(n), 1) - min(int(s.maxClaimed), 1)
-	s.maxClaimed = n
-	x.followLimits(u, s)
-}
 
 func (u *queue) limitsShares() bool {
 	return u.shares != nil && (u.shares.ownLimits > 0 || u.rules != nil && (u.rules.ShareClaimed > 0 || u.rules.ShareGap > 0))
@@ -214,8 +207,8 @@ func (x *Index) firstShare(u *queue, s *Selection) *share {
 func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
 	x.placeShare(u, s)
-	if s.stop == waits { // a share that rested has its marker where it would have been forgotten
-		x.mark(u, &s.meter, s.num+1, s.meter.open(u.rate(s)))
+	if s.stop == waits || s.rest != 0 { // else its marker may be where it would have been forgotten
+		x.mark(u, &s.meter, s.num+1, u.opens(s))
 	}
 	if was <= s.stop || u.fresh == nil {
 		return
@@ -261,13 +254,14 @@ func (x *Index) placeShares(u *queue, n int) (more bool) {
 	return sh.unplaced > 0
 }
 
-// Held is a limit that keeps packets from being taken.
+// Held is a limit, or a rest, that keeps packets from being taken.
 type Held struct {
 	Share   string // that has it, if it is InShare; else the queue has it
 	InShare bool
 	Claimed int // of so many that may be
 	Limit   int
 	Wait    int64 // 0, or for how many milliseconds the rate still lets nothing pass
+	Rest    int64 // 0, or for how many milliseconds the share rests
 
 	ByKey bool   // no limit does, but another packet of its key
 	For   uint64 // the identity of that; 0: it would take long to find
@@ -293,10 +287,13 @@ func (x *Index) HeldBack(id ID) (h Held, ok bool) {
 	if u.shares == nil {
 		return h, false
 	}
-	switch s := u.shares.of(l); u.stopOf(s, x.clock) {
-	case full:
+	s := u.shares.of(l)
+	switch stop := u.stopOf(s, x.clock); {
+	case stop == full:
 		return Held{Share: s.name, InShare: true, Claimed: int(s.claimed), Limit: u.limit(s)}, true
-	case waits:
+	case stop == waits && s.rest > x.clock:
+		return Held{Share: s.name, InShare: true, Rest: (s.rest - x.clock) / 1_000_000}, true
+	case stop == waits:
 		return Held{Share: s.name, InShare: true, Wait: s.meter.open(u.rate(s)) - x.clock/1_000_000}, true
 	}
 	return h, false

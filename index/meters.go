@@ -111,32 +111,50 @@ func (x *Index) takeCounts(u *queue, s *share) {
 		return
 	}
 	if s.meter.charge(u.rate(s), x.clock); u.stopOf(s, x.clock) == waits {
-		x.mark(u, &s.meter, s.num+1, s.meter.open(u.rate(s)))
+		x.mark(u, &s.meter, s.num+1, u.opens(s))
 	}
 	x.placeShare(u, s)
 }
 
-// endWait follows the marker of a meter. It returns 0 for one of those in ended.
-func (x *Index) endWait(timer uint32) (q QueueID) {
+// passes is how many takes a share lets pass now. While packets are on their way to their shares,
+// the empty one does not rest.
+func (u *queue) passes(s *share, now int64) int {
+	if s.rest > now && (s.num != 0 || !u.shares.sorting) {
+		return 0
+	}
+	return s.meter.passes(u.rate(s), now)
+}
+
+// opens is when a share that lets nothing pass does so, in milliseconds.
+func (u *queue) opens(s *share) int64 { return max(s.rest/1_000_000, s.meter.open(u.rate(s))) }
+
+// endWait follows the marker of a meter. The event has no queue for one of those in ended.
+func (x *Index) endWait(timer uint32) (e Event) {
 	t := x.timers.at(timer)
-	q = QueueID(t.entry)
-	u := x.queues.at(uint32(q))
+	e.Kind, e.Packet.Queue = MayTake, QueueID(t.entry)
+	u := x.queues.at(t.entry)
 	if t.until[0] == 0 {
 		x.mark(u, &u.rules.meter, 0, 0)
-		return q
+		return e
 	}
 	s := u.shares.at(t.until[0] - 1)
 	if s == nil || s.meter.marker != timer {
 		x.timers.schedule(timer, steady, 0)
-		return 0
+		return Event{Kind: MayTake}
 	}
 	x.mark(u, &s.meter, 0, 0)
+	if s.rest != 0 && s.rest <= x.clock {
+		own := u.shares.own[s.name]
+		own.Rest, e.Rested, e.HasRested = 0, s.name, true
+		u.shares.keepOwn(s.name, own)
+		u.shares.setOwn(s, own)
+	}
 	if s.isEmpty() && s.num != 0 {
 		x.leaveShare(u, s)
-		return q
+		return e
 	}
 	x.followLimits(u, s)
-	return q
+	return e
 }
 
 // MaxResting is how many shares without packets stay for their meters, in all queues.
@@ -153,13 +171,16 @@ func (x *Index) setResting(s *share, is bool) {
 	s.resting = is
 }
 
-// leaveShare forgets a share that has no packets, once its meter is at rest: else whoever has one
-// packet at a time would have no rate.
+// leaveShare forgets a share that has no packets, once its meter is at rest, and its own rest over:
+// else whoever has one packet at a time would have no rate. Rests are as many as SetShare says.
 func (x *Index) leaveShare(u *queue, s *share) {
-	left := s.resting || x.resting < MaxResting
-	if rate := u.rate(s); rate.gap != 0 && s.meter.due > x.clock && u.shares.rule != nil && left {
+	until := s.rest
+	if u.rate(s).gap != 0 && s.meter.due > x.clock && (s.resting || x.resting < MaxResting) {
+		until = max(until, s.meter.due)
+	}
+	if until != 0 && u.shares.rule != nil {
 		x.setResting(s, true)
-		x.mark(u, &s.meter, s.num+1, (s.meter.due+999_999)/1_000_000)
+		x.mark(u, &s.meter, s.num+1, (until+999_999)/1_000_000)
 		return
 	}
 	x.mark(u, &s.meter, 0, 0)

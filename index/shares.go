@@ -28,6 +28,7 @@ type ShareRule struct {
 type ShareOwn struct {
 	Weight     uint32 // 0: 1
 	MaxClaimed uint32 // 0: as Limits say
+	Rest       int64  // until when it gives nothing, in milliseconds of the steady clock
 }
 
 // share is one share of a queue. It exists while it has packets; the empty one always.
@@ -45,8 +46,9 @@ type share struct {
 
 	maxClaimed uint32 // its own limit; 0: as the queue's Limits say
 	meter      meter
+	rest       int64  // until when it gives nothing, on the clock of the meter; 0: it does
 	twins      *lanes // nil: none, see strict.go
-	resting    bool   // it is there for its meter alone, without packets
+	resting    bool   // it is there for its meter or its rest alone, without packets
 
 	look uint32 // place in turns.looked plus 1, during a look
 	pass uint64
@@ -96,7 +98,7 @@ type sharing struct {
 	past      bool   // all of them
 	sorted    uint32 // packets with a lower number are where they belong
 	sorting   bool   // not all are
-	ownLimits int    // shares that have such
+	ownLimits int    // shares that have such, or rest
 	placed    int    // the number of the share that follows Limits next
 	unplaced  int    // how many have yet to
 	newRates  bool   // their meters, too
@@ -110,18 +112,45 @@ func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
 	}
 	u := x.queues.at(uint32(q))
 	sh := u.shares
+	sh.keepOwn(name, own)
+	s := sh.byName[name]
+	switch {
+	case s != nil:
+		sh.setOwn(s, own)
+	case own.Rest > 0 && sh.rule != nil: // it is there to tell when that is over
+		s = sh.add(name)
+	default:
+		return
+	}
+	if x.followLimits(u, s); s.num != 0 && s.isEmpty() {
+		x.leaveShare(u, s)
+	}
+}
+
+func (sh *sharing) keepOwn(name string, own ShareOwn) {
 	if own == (ShareOwn{}) {
 		delete(sh.own, name)
-	} else {
-		if sh.own == nil {
-			sh.own = make(map[string]ShareOwn)
-		}
-		sh.own[name] = own
+		return
 	}
-	if s := sh.byName[name]; s != nil {
-		s.weight = own.weight()
-		x.setMaxClaimed(u, s, own.MaxClaimed)
+	if sh.own == nil {
+		sh.own = make(map[string]ShareOwn)
 	}
+	sh.own[name] = own
+}
+
+// setOwn gives a share what it has of its own. Its place in the heaps follows.
+func (sh *sharing) setOwn(s *share, own ShareOwn) {
+	sh.ownLimits -= s.hasLimits()
+	s.weight, s.maxClaimed, s.rest = own.weight(), own.MaxClaimed, own.Rest*1_000_000
+	sh.ownLimits += s.hasLimits()
+}
+
+// hasLimits is 1 if a share has a limit of its own, or rests.
+func (s *share) hasLimits() int {
+	if s.maxClaimed == 0 && s.rest == 0 {
+		return 0
+	}
+	return 1
 }
 
 func (o ShareOwn) weight() uint32 { return max(1, o.Weight) }
@@ -299,9 +328,9 @@ func (sh *sharing) behind(number uint32, name []byte) iter.Seq[*share] {
 // add makes a share.
 func (sh *sharing) add(name string) *share {
 	sh.turns++
-	s := &share{name: name, weight: sh.own[name].weight(), turn: sh.turns, num: uint32(len(sh.all)), meter: meter{due: sh.due}}
-	s.pass, s.maxClaimed = sh.clock+oneTurn/uint64(s.weight), sh.own[name].MaxClaimed
-	sh.ownLimits += min(int(s.maxClaimed), 1)
+	s := &share{name: name, turn: sh.turns, num: uint32(len(sh.all)), meter: meter{due: sh.due}}
+	sh.setOwn(s, sh.own[name])
+	s.pass = sh.clock + oneTurn/uint64(s.weight)
 	if last := len(sh.free) - 1; last >= 0 {
 		s.num, sh.free = sh.free[last], sh.free[:last]
 		sh.all[s.num] = s
@@ -316,7 +345,7 @@ func (sh *sharing) add(name string) *share {
 // forget ends a share without packets.
 func (sh *sharing) forget(s *share) {
 	delete(sh.byName, s.name)
-	sh.ownLimits -= min(int(s.maxClaimed), 1)
+	sh.ownLimits -= s.hasLimits()
 	sh.all[s.num] = nil
 	sh.free = append(sh.free, s.num)
 	if len(sh.free) == len(sh.all)-1 { // only the empty one is left: give the memory back

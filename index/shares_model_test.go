@@ -67,6 +67,7 @@ type modelShare struct {
 	weight     uint32
 	maxClaimed uint32
 	due        int64
+	rest       int64 // in milliseconds
 }
 
 // modelPasses says that a meter lets a take pass: its next one is due, give or take 10 ms.
@@ -107,7 +108,7 @@ func (m *sharesModel) share(name string) *modelShare {
 	if m.shares[name] == nil {
 		m.turns++
 		own := m.own[name]
-		m.shares[name] = &modelShare{m.clock + oneTurn/uint64(own.weight()), m.turns, own.weight(), own.MaxClaimed, 0}
+		m.shares[name] = &modelShare{m.clock + oneTurn/uint64(own.weight()), m.turns, own.weight(), own.MaxClaimed, 0, own.Rest}
 	}
 	return m.shares[name]
 }
@@ -115,8 +116,8 @@ func (m *sharesModel) share(name string) *modelShare {
 // forget ends the shares that have no packet.
 func (m *sharesModel) forget() {
 	for name, s := range m.shares {
-		if m.limits.ShareGap > 0 && s.due > m.now*1e6 {
-			continue // it is there for its meter
+		if m.limits.ShareGap > 0 && s.due > m.now*1e6 || s.rest > m.now {
+			continue // it is there for its meter, or its rest
 		}
 		has := func(p *sharePacket) bool { return p.share == name }
 		if name != "" && !slices.ContainsFunc(m.held, has) {
@@ -201,7 +202,7 @@ func (m *sharesModel) next(s Selection, n int) (want []*sharePacket) {
 		best, first := "", true
 		for name, a := range m.shares {
 			b := m.shares[best]
-			if len(left[name]) == 0 || stopped && m.isFull(a, claims[name]) || s.Limits && m.rule != "" && !m.modelPasses(a.due, m.limits.ShareGap) {
+			if len(left[name]) == 0 || stopped && m.isFull(a, claims[name]) || s.Limits && m.rule != "" && (a.rest > m.now || !m.modelPasses(a.due, m.limits.ShareGap)) {
 				continue
 			}
 			if !first && cmp.Or(cmp.Compare(claims[name]/a.weight, claims[best]/b.weight), cmp.Compare(a.pass, b.pass), cmp.Compare(a.turn, b.turn)) > 0 {
@@ -297,16 +298,21 @@ func (m *sharesModel) Change(t *rapid.T) {
 	}
 }
 
-// Own gives a share a weight and a limit of its own, or takes them away.
+// Own gives a share a weight, a limit and a rest of its own, or takes them away.
 func (m *sharesModel) Own(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "share")
-	own := ShareOwn{rapid.SampledFrom([]uint32{0, 1, 2, 3, 1000}).Draw(t, "weight"), rapid.SampledFrom([]uint32{0, 0, 0, 1, 4}).Draw(t, "own limit")}
-	if m.x.SetShare(m.q, name, own); m.x.queues.at(uint32(m.q)).shares == nil {
+	own := ShareOwn{rapid.SampledFrom([]uint32{0, 1, 2, 3, 1000}).Draw(t, "weight"), rapid.SampledFrom([]uint32{0, 0, 0, 1, 4}).Draw(t, "own limit"), 0}
+	if rapid.Bool().Draw(t, "rests") {
+		own.Rest = m.now + rapid.Int64Range(1, 90).Draw(t, "rest")
+	}
+	if m.x.SetShare(m.q, name, own); m.rule == "" {
 		return
 	}
-	if m.own[name] = own; m.shares[name] != nil {
-		m.shares[name].weight, m.shares[name].maxClaimed = own.weight(), own.MaxClaimed
+	if m.own[name] = own; m.shares[name] != nil || own.Rest > 0 {
+		s := m.share(name)
+		s.weight, s.maxClaimed, s.rest = own.weight(), own.MaxClaimed, own.Rest
 	}
+	m.forget()
 }
 
 // Limit gives the queue other limits. Meanwhile no look exceeds them.
@@ -357,7 +363,18 @@ func (m *sharesModel) Tick(t *rapid.T) {
 	m.now += rapid.Int64Range(0, 60).Draw(t, "ms")
 	m.x.SetClock(m.now)
 	for ok := true; ok; {
-		_, ok = m.x.Advance(0, m.now)
+		var e Event
+		if e, ok = m.x.Advance(0, m.now); e.HasRested && m.own[e.Rested].Rest == 0 {
+			t.Fatalf("%q has not rested", e.Rested)
+		} else if own := m.own[e.Rested]; e.HasRested {
+			own.Rest = 0
+			m.own[e.Rested] = own
+		}
+	}
+	for name, own := range m.own {
+		if own.Rest > 0 && own.Rest <= m.now {
+			t.Fatalf("nobody was told that the rest of %q is over", name)
+		}
 	}
 	if wait, ok := m.x.Wait(0, m.now); ok && wait <= 0 {
 		t.Fatalf("a moment is left %d ms ago", -wait)
@@ -421,7 +438,10 @@ func (m *sharesModel) Rule(t *rapid.T) {
 			m.Push(t)
 		}
 	}
-	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1, 0, 0}}, 0, 0
+	for name, own := range m.own {
+		m.x.SetShare(m.q, name, own)
+	}
+	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1, 0, 0, 0}}, 0, 0
 	for _, p := range m.held {
 		p.Packet, _ = m.x.Get(p.ID)
 		p.share = ""
@@ -435,7 +455,7 @@ func (m *sharesModel) Rule(t *rapid.T) {
 	} else {
 		m.clock, m.turns = sh.clock, sh.turns
 		for s := range sh.each() {
-			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed, s.meter.due}
+			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed, s.meter.due, s.rest / 1e6}
 		}
 	}
 }
@@ -595,7 +615,7 @@ func (m *sharesModel) verify(t *rapid.T) {
 
 func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &sharesModel{x: New(), own: map[string]ShareOwn{}, shares: map[string]*modelShare{"": {0, 0, 1, 0, 0}}, now: 1000}
+		m := &sharesModel{x: New(), own: map[string]ShareOwn{}, shares: map[string]*modelShare{"": {0, 0, 1, 0, 0, 0}}, now: 1000}
 		m.x.SetClock(m.now)
 		m.q = m.x.AddQueue()
 		m.x.NoteFresh(m.q, true)

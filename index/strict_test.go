@@ -26,7 +26,7 @@ func (m *sharesModel) many(t *rapid.T) {
 
 func TestLargeGroupsAreInStrictOrderAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &sharesModel{x: New(), own: map[string]ShareOwn{}, shares: map[string]*modelShare{"": {0, 0, 1, 0, 0}}, now: 1000}
+		m := &sharesModel{x: New(), own: map[string]ShareOwn{}, shares: map[string]*modelShare{"": {weight: 1}}, now: 1000}
 		m.q = m.x.AddQueue()
 		m.x.NoteFresh(m.q, true)
 		m.Rule(t)

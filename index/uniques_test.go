@@ -40,7 +40,7 @@ func TestAWindowHoldsItsIDUntilItIsOverAndItsQueueUntilThen(t *testing.T) {
 	if _, ok := x.Advance(49, 49); ok {
 		t.Error("the window is over too soon")
 	}
-	if ev, ok := x.Advance(50, 50); !ok || ev != (Event{WindowEnded, Packet{Queue: q, Identity: 1}}) {
+	if ev, ok := x.Advance(50, 50); !ok || ev != (Event{Kind: WindowEnded, Packet: Packet{Queue: q, Identity: 1}}) {
 		t.Errorf("Advance = %+v %v", ev, ok)
 	}
 	if _, ok := x.Holder(q, []byte("a")); ok || x.HasWindow(q) || x.DropQueue(q) != nil {

@@ -164,6 +164,7 @@ func Restore(src Source, o Options) (*State, error) {
 		state:      State{Index: index.New(), Names: keyspace.New(), Marks: control.Marks},
 		queues:     make(map[uint32]target),
 		flush:      src.Flush(),
+		time:       control.Time,
 		deliveries: newDeliveries(control.Deliveries),
 		uniques:    make(map[content.UniqueID]content.Unique),
 	}
@@ -204,6 +205,7 @@ type restorer struct {
 	queues map[uint32]target
 	hash   *keyspace.Entry // whose fields come, a leftover too; nil: none
 	flush  content.Flush
+	time   int64         // of the last batch
 	tally  content.Tally // of what has reached the state
 	seen   int
 
@@ -274,6 +276,9 @@ func (r *restorer) share(s *content.Share) error {
 	if !there {
 		r.state.EndedShares = append(r.state.EndedShares, s.ShareID)
 		return nil
+	}
+	if past := r.time - r.Now; past > 0 && s.HeldUntil > r.Now { // the clock is behind: it rests no longer for that
+		s.HeldUntil = max(r.Now, s.HeldUntil-past)
 	}
 	all[at].Shares = append(all[at].Shares, new(*s))
 	r.state.Index.SetShare(all[at].Index, string(s.Name), ShareOwn(s))

@@ -27,7 +27,7 @@ func ShareRule(shareBy []byte) *index.ShareRule {
 	}
 }
 
-// ShareOwn returns for the index what a share has of its own.
+// ShareOwn returns for the index what a share has of its own. HeldUntil is on the steady clock.
 func ShareOwn(s *content.Share) index.ShareOwn {
-	return index.ShareOwn{Weight: s.Weight, MaxClaimed: s.MaxClaimed}
+	return index.ShareOwn{Weight: s.Weight, MaxClaimed: s.MaxClaimed, Rest: s.HeldUntil}
 }

@@ -265,6 +265,7 @@ func (d *drawer) otherCall() {
 			delete(d.shares, id)
 			return
 		}
+		s.HeldUntil = rapid.SampledFrom([]int64{0, 0, 1_900_000_000_000}).Draw(d.T, "rest")
 		s.ShareID, s.Name, s.Weight = id, fmt.Append(nil, d.number()), rapid.Uint32Range(0, 1000).Draw(d.T, "weight")
 		s.MaxClaimed = rapid.Uint32Range(0, 2).Draw(d.T, "limit")
 		d.shares[id] = s

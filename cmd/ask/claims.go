@@ -133,6 +133,8 @@ type Nack struct {
 
 	Uncounted bool `xor:"tried" help:"It was no attempt: max-attempts does not count the claim, and the packet can be taken again at once, or after --delay."`
 
+	Hold *time.Duration `xor:"then,tried" placeholder:"TIME" help:"The share of the packet rests for so long, up to 24h, as after HTTP 429; or the queue if it has no share-by. The packet returns as with --uncounted."`
+
 	asking
 }
 
@@ -144,6 +146,7 @@ Examples:
     holdfast nack jobs 17 42 --reason "no route to host"
     holdfast nack jobs 17 42 --delay 10m
     holdfast nack jobs 17 42 --uncounted --reason "this node goes down"
+    holdfast nack jobs 17 42 --hold 30s --reason "429 of acme"
     holdfast nack jobs 17 42 --dead --reason "not a picture"`
 }
 
@@ -160,6 +163,8 @@ func (c *Nack) why() error {
 	switch {
 	case c.Dead:
 		return client.Dead(reason)
+	case c.Hold != nil:
+		return client.Hold(*c.Hold, reason)
 	case c.Uncounted:
 		var delay time.Duration
 		if c.Delay != nil {

@@ -267,6 +267,9 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 		if r.MaxClaimed > 0 {
 			args = append(args, "MAX-CLAIMED", r.MaxClaimed)
 		}
+		if rest := int64(r.Until) - l.now; rest > 0 {
+			args = append(args, "HOLD", min(rest, content.MaxHold))
+		}
 		l.do(ctx, args...)
 	case r.Type == dump.TypeWindow:
 		if u := r.Window(); !u.Expired(l.now) {

@@ -345,6 +345,8 @@ type Share struct {
 	Weight  int64         // SetWeight
 
 	MaxClaimed int64 // of SetMaxClaimed; 0: the setting share-max-claimed holds
+
+	Rests time.Duration // for how long it still gives nothing, after Hold or HoldShare
 }
 
 // Shares returns the shares of a queue, those first with something of their own. With a top, up
@@ -383,7 +385,7 @@ func second(v any) any {
 
 func shareOf(v any) Share {
 	m := maps.Collect(fields(v))
-	return Share{text(m["name"]), number(m["ready"]), number(m["claimed"]), time.Duration(number(m["age"])) * time.Millisecond, number(m["weight"]), number(m["max-claimed"])}
+	return Share{text(m["name"]), number(m["ready"]), number(m["claimed"]), time.Duration(number(m["age"])) * time.Millisecond, number(m["weight"]), number(m["max-claimed"]), time.Duration(number(m["rests"])) * time.Millisecond}
 }
 
 // SetWeight gives one share of a queue so many turns as it has where others have one, up to 1,000.
@@ -397,6 +399,12 @@ func (c *Client) SetWeight(ctx context.Context, queue, share string, weight int)
 // setting share-max-claimed says. The share need not exist.
 func (c *Client) SetMaxClaimed(ctx context.Context, queue, share string, most int64) error {
 	_, err := c.do(ctx, "QSHARE", queue, share, "MAX-CLAIMED", most)
+	return err
+}
+
+// HoldShare lets one share of a queue rest for up to a day: none of it is delivered. 0 ends that.
+func (c *Client) HoldShare(ctx context.Context, queue, share string, rest time.Duration) error {
+	_, err := c.do(ctx, "QSHARE", queue, share, "HOLD", milliseconds(rest))
 	return err
 }
 

@@ -25,6 +25,8 @@ func nack(p *Packet, why error) []any {
 		return args
 	case v.dead:
 		return append(args, "DEAD")
+	case v.hold > 0:
+		return append(args, "HOLD", milliseconds(v.hold))
 	case v.uncounted:
 		args = append(args, "UNCOUNTED")
 	}

@@ -55,12 +55,20 @@ func Uncounted(d time.Duration, err error) error {
 	return (&verdict{err: err, after: d, uncounted: true}).orNil()
 }
 
+// Hold wraps the error of a handler, or of Nack, when the other side says "not now", as HTTP 429
+// does: the packet's share rests for d, up to a day, or the queue if it has no shares. The packet
+// returns to its place, and the claim does not count as an attempt. Hold(d, nil) is nil.
+func Hold(d time.Duration, err error) error {
+	return (&verdict{err: err, hold: d, uncounted: true}).orNil()
+}
+
 // verdict is an error that says what becomes of the packet.
 type verdict struct {
 	err       error
 	dead      bool
 	after     time.Duration
 	uncounted bool // the claim was no attempt
+	hold      time.Duration
 }
 
 func (v *verdict) orNil() error {

@@ -166,6 +166,7 @@ func qnack(s *session, tx *broker.Tx, args [][]byte) error {
 		option{&words.REASON, &n.Reason},
 		option{&words.DEAD, &n.Dead},
 		option{&words.UNCOUNTED, &n.Uncounted},
+		option{&words.HOLD, &n.Hold},
 	)
 	if n.At >= 0 {
 		n.Delay = 0 // a moment that is past

@@ -216,22 +216,25 @@ func qshares(s *session, tx *broker.Tx, args [][]byte) error {
 		if err == nil && !more {
 			s.array(2)
 			s.bulkString(strconv.FormatInt(l.After, 10))
-			s.shares(l.Rows, tx.Now())
+			s.shares(tx, l.Rows)
 		}
 		return more, err
 	})
 }
 
-func (s *session) shares(rows []broker.ShareRow, now int64) {
+func (s *session) shares(tx *broker.Tx, rows []broker.ShareRow) {
 	s.array(len(rows))
 	for _, r := range rows {
 		figures := []figure{{"ready", int64(r.Ready)}, {"claimed", int64(r.Claimed)}}
 		if r.Since != 0 {
-			figures = append(figures, figure{"age", max(0, now-r.Since)})
+			figures = append(figures, figure{"age", max(0, tx.Now()-r.Since)})
 		}
 		figures = append(figures, figure{"weight", int64(r.Weight)})
 		if r.MaxClaimed > 0 {
 			figures = append(figures, figure{"max-claimed", int64(r.MaxClaimed)})
+		}
+		if rests := r.HeldUntil - tx.Steady(); rests > 0 {
+			figures = append(figures, figure{"rests", rests})
 		}
 		s.mapHeader(len(figures) + 1)
 		s.bulkString("name", string(r.Name))

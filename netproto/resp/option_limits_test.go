@@ -87,6 +87,8 @@ var optionLimits = []struct {
 	{request: "QREDRIVE q DRYRUN", word: "TO", high: wire.MaxArg, text: true},
 	{request: "QSHARE q s", word: "WEIGHT", low: 1, high: broker.MaxWeight},
 	{request: "QSHARE q s", word: "MAX-CLAIMED", low: 1, high: math.MaxUint32},
+	{request: "QSHARE q s", word: "HOLD", high: broker.MaxHold},
+	{request: "QNACK q 1 1", word: "HOLD", low: 1, high: broker.MaxHold},
 	{request: "QSHARES q", word: "AFTER", high: math.MaxInt64},
 	{request: "QSHARES q", word: "COUNT", low: 1, high: broker.MaxCount},
 	{request: "QSHARES q", word: "TOP", low: 1, high: broker.MaxCount},

@@ -29,7 +29,7 @@ var badInput = []struct{ request, reply string }{
 	{"QMPUSH q 1 x DELAY 5 AT 5", "ERR DELAY, AT, DEAD: expected one of them"},
 	{"QNACK q 1 1 DELAY 5 AT 5", "ERR DELAY, AT, DEAD: expected one of them"},
 	{"QNACK q 1 1 AT 5 DEAD", "ERR DELAY, AT, DEAD: expected one of them"},
-	{"QNACK q 1 1 UNCOUNTED DEAD", "ERR DEAD, UNCOUNTED: expected one of them"},
+	{"QNACK q 1 1 UNCOUNTED DEAD", "ERR DEAD, UNCOUNTED, HOLD: expected one of them"},
 	{"QNACK q 1 1 UNCOUNTED DELAY 5 UNCOUNTED", "ERR UNCOUNTED: expected it once only"},
 	{"QPUSH q x DELAY soon", `ERR DELAY: expected a number from 0 to 315360000000, got "soon"`},
 	{"QPUSH q x COUNT 1", `ERR unknown option "COUNT": expected one of PRIO, TTL, DELAY, AT, BLOCK, WINDOW, UNTIL, REPLACE, TELL, KEY, PRODUCER, LEASE, META, UNIQUE, TAG`},

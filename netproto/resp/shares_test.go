@@ -123,7 +123,7 @@ func TestQSHARESetsAndForgetsAWeight(t *testing.T) {
 	c.ask("QGET none", noQueueReply)
 	c.ask("SET text x", "+OK\r\n")
 	c.ask("QSHARE text a WEIGHT 2", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
-	c.ask("QSHARE q a", "-ERR WEIGHT, MAX-CLAIMED, RESET: expected one of them\r\n")
+	c.ask("QSHARE q a", "-ERR WEIGHT, MAX-CLAIMED, HOLD, RESET: expected one of them\r\n")
 	if got := c.line("QSHARE", "q", strings.Repeat("x", 256), "WEIGHT", "2"); !strings.HasPrefix(got, "-ERR") && !strings.HasPrefix(got, "-too large") {
 		t.Errorf("a long name gives %s", got)
 	}
@@ -151,6 +151,41 @@ func TestQSHARELimitsWhatIsClaimedOfAShare(t *testing.T) {
 	c.ask("QSHARE q a RESET", "+OK\r\n")
 	if got := c.pairs("QSHOW", "q", "5")["why"]; got != "share a has 4 of 1 claimed" {
 		t.Errorf("why: %s", got)
+	}
+}
+
+func TestHOLDLetsAShareRest(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q share-by key max-attempts 1", "+OK\r\n")
+	c.ask("QPUSH q a KEY a", bulkReply("1"))
+	c.ask("QPUSH q b KEY b", bulkReply("2"))
+	if got := c.tenants("SHARE a"); got != "a" {
+		t.Fatalf("a claim took %s", got)
+	}
+	c.ask("QNACK q 1 3 HOLD 12000 REASON 429", bulkReply("ready"))
+	if got := c.pairs("QSHOW", "q", "1"); got["why"] != "share a rests for 12s" || got["attempts"] != "" || got["reason"] != "429" {
+		t.Errorf("it is %v", got)
+	}
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *12 | "name" | "a" | "ready" | :1 | "claimed" | :0 | "age" | :0 | "weight" | :1 | "rests" | :12000`))
+	waits := d.waiting(c, 0, "QPOP q SHARE a BLOCK 0")
+	if got := c.tenants("COUNT 9"); got != "b" {
+		t.Errorf("while a rests a claim took %s", got)
+	}
+	c.ask("QSHARE q a HOLD 0", "+OK\r\n")
+	if got := waits.payloads(); got != "a" {
+		t.Errorf("after the rest a pop took %s", got)
+	}
+	c.ask("QSHARE q a HOLD 5000 WEIGHT 2", "+OK\r\n")
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *10 | "name" | "a" | "ready" | :0 | "claimed" | :0 | "weight" | :2 | "rests" | :5000`))
+	c.ask("QSHARE q a RESET", "+OK\r\n")
+	c.ask("QSHARES q AFTER 0 COUNT 9", onTheWire(`*2 | "0" | *1 | *8 | "name" | "b" | "ready" | :0 | "claimed" | :1 | "weight" | :1`))
+	c.ask("QPUSH other x", bulkReply("5"))
+	c.send(request("QCLAIM", "other", "CONSUMER", "w"))
+	c.payloads()
+	c.ask("QNACK other 5 6 HOLD 5000", bulkReply("ready"))
+	if got := c.pairs("QGET", "other"); got["pause-out"] != "yes" || got["pause-out-until"] == "0" {
+		t.Errorf("a queue without shares has the settings %v", got)
 	}
 }
 

@@ -28,7 +28,7 @@ const (
 // Choices are what a refusal says of them, by the bits of a Choice.
 var Choices = [...]string{
 	"DELAY, AT, DEAD: expected one of them",
-	"DEAD, UNCOUNTED: expected one of them",
+	"DEAD, UNCOUNTED, HOLD: expected one of them",
 	"NEWEST, OLDEST: expected one of the two",
 	"GROUP, COUNT: expected one of the two",
 	"WINDOW, UNTIL: expected one of the two, as a window lasts whatever becomes of the packet",
@@ -38,6 +38,7 @@ var Choices = [...]string{
 // hold them to what those say.
 const (
 	maxTime   = 10 * 365 * 24 * 3600 * 1000 // ten years in milliseconds
+	maxHold   = 24 * 3600 * 1000            // a day in milliseconds
 	maxMoment = 1<<42 - 1                   // in Unix milliseconds: in the year 2109
 	maxUint32 = 1<<32 - 1
 	maxInt64  = 1<<63 - 1
@@ -89,6 +90,7 @@ var (
 	REASON    = Option{Word: "REASON", Values: "text", High: maxReason}
 	DEAD      = Option{Word: "DEAD", Choice: when | dies}
 	UNCOUNTED = Option{Word: "UNCOUNTED", Choice: dies}
+	HOLD      = Option{Word: "HOLD", Values: "ms", Low: 1, High: maxHold, Choice: dies}
 
 	FILTER      = Option{Word: "FILTER", Values: "tag op value", Many: true}
 	MATCH       = Option{Word: "MATCH", Values: "ALL | MATCH ANY n", Low: 1, High: 64, Needs: &FILTER}
@@ -100,6 +102,7 @@ var (
 	DRYRUN      = Option{Word: "DRYRUN"}
 	WEIGHT      = Option{Word: "WEIGHT", Values: "n", Low: 1, High: 1000}
 	MAXCLAIMED  = Option{Word: "MAX-CLAIMED", Values: "n", Low: 1, High: maxUint32}
+	QSHAREHOLD  = Option{Word: "HOLD", Values: "ms", High: maxHold}
 	RESET       = Option{Word: "RESET"}
 	AFTER       = Option{Word: "AFTER", Values: "cursor", High: maxInt64}
 	TOP         = Option{Word: "TOP", Values: "n", Low: 1, High: 1000}
@@ -113,7 +116,7 @@ var options = map[string][]*Option{
 	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &LEASE, &META, &UNIQUE, &QLOADWINDOW, &UNTILCLAIM, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
 	"QPOP":     {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &BLOCK},
 	"QCLAIM":   {&OR, &COUNT, &FILL, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &LEASE, &CONSUMER, &BLOCK},
-	"QNACK":    {&DELAY, &AT, &DEAD, &REASON, &UNCOUNTED},
+	"QNACK":    {&DELAY, &AT, &DEAD, &REASON, &UNCOUNTED, &HOLD},
 	"QPEEK":    {&COUNT},
 	"QLIST":    {&STATE, &SHARE, &FILTER, &MATCH, &CURSOR, &COUNT},
 	"QMOVE":    {&STATE, &COUNT, &SHARE, &FILTER, &MATCH, &DRYRUN},
@@ -121,7 +124,7 @@ var options = map[string][]*Option{
 	"QHARVEST": {&OLDER, &CONSUMER, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QREDRIVE": {&COUNT, &TO, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QRUN":     {&DELAY, &AT},
-	"QSHARE":   {&WEIGHT, &MAXCLAIMED, &RESET},
+	"QSHARE":   {&WEIGHT, &MAXCLAIMED, &QSHAREHOLD, &RESET},
 	"QSHARES":  {&AFTER, &COUNT, &TOP},
 	"QUEUES":   {&QUEUESMATCH},
 }

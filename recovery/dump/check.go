@@ -46,6 +46,7 @@ type checker struct {
 	queue        *Record          // a copy of the one that packets belong to; nil before the first
 	last         content.PacketID // of queue
 	shares       map[string]bool  // of queue
+	own          int              // of these that have more than a rest
 	head         *Record          // a copy of the last string or hash; nil before the first
 	keyNames     map[string]bool
 	fields       map[string]bool // of head
@@ -167,7 +168,7 @@ func (c *checker) definition(r *Record) error {
 		return fmt.Errorf("queue %.100q: unknown is not the %d fields of msgpack that unknown_fields says", r.Queue, r.UnknownFields)
 	}
 	r.queue = id
-	c.queue, c.last, c.shares = new(*r), content.PacketID{}, make(map[string]bool)
+	c.queue, c.last, c.shares, c.own = new(*r), content.PacketID{}, make(map[string]bool), 0
 	c.names[name] = r.settings != nil
 	c.nameBytes += len(r.Queue)
 	c.Queues++
@@ -270,7 +271,7 @@ func (c *checker) share(r *Record) error {
 	if err := c.behindQueue(r); err != nil {
 		return err
 	}
-	s, read := r.Share(), content.Share{ShareID: content.ShareID{Queue: r.queue}}
+	s, read, has := r.Share(), content.Share{ShareID: content.ShareID{Queue: r.queue}}, c.shares[string(r.Name)]
 	switch {
 	case r.Name == nil || len(r.Name) > content.MaxShareName || s.Empty():
 		return fmt.Errorf("a share must have a name of at most %d bytes and something of its own, such as a weight from 2 on", content.MaxShareName)
@@ -278,14 +279,18 @@ func (c *checker) share(r *Record) error {
 		return fmt.Errorf("the share %.100q has the weight %d: at most %d", r.Name, r.Weight, content.MaxWeight)
 	case r.MaxClaimed > math.MaxUint32:
 		return fmt.Errorf("the share %.100q has max_claimed %d: at most %d", r.Name, r.MaxClaimed, uint32(math.MaxUint32))
+	case r.Until < 0:
+		return fmt.Errorf("the share %.100q rests until %d: expected 0 or more milliseconds", r.Name, r.Until)
 	case c.queue.settings == nil:
 		return fmt.Errorf("the share %.100q is of a queue without settings: no server has that", r.Name)
-	case c.shares[string(r.Name)] || len(c.shares) == content.MaxShares:
+	case has || c.own == content.MaxShares && !s.OnlyRests():
 		return fmt.Errorf("the share %.100q is there twice, or is one of more than %d", r.Name, content.MaxShares)
 	case content.DecodeShare(content.AppendShare(nil, s), &read) != nil || read.Rest != s.Rest:
 		return fmt.Errorf("share %.100q: unknown is not the %d fields of msgpack that unknown_fields says", r.Name, r.UnknownFields)
 	}
-	c.shares[string(r.Name)] = true
+	if c.shares[string(r.Name)] = true; !s.OnlyRests() {
+		c.own++
+	}
 	return nil
 }
 

@@ -74,7 +74,7 @@ type Record struct {
 	UntilClaim string          `json:"unique_until" msgpack:"unique_until,omitempty" of:"packet"`
 
 	// What was tried with a packet.
-	Until        millis   `json:"until" msgpack:"until,omitempty" of:"packet"`
+	Until        millis   `json:"until" msgpack:"until,omitempty" of:"packet share"`
 	Token        sequence `json:"token" msgpack:"token,omitempty" of:"packet"`
 	FirstClaim   millis   `json:"first_claim" msgpack:"first_claim,omitempty" of:"packet"`
 	LastClaim    millis   `json:"last_claim" msgpack:"last_claim,omitempty" of:"packet"`
@@ -247,7 +247,7 @@ func (r *Record) Window() *content.Unique {
 
 func shareRecord(s *content.Share) Record {
 	return Record{
-		Type: TypeShare, Name: notNil(s.Name), Weight: uint64(s.Weight), MaxClaimed: uint64(s.MaxClaimed),
+		Type: TypeShare, Name: notNil(s.Name), Weight: uint64(s.Weight), MaxClaimed: uint64(s.MaxClaimed), Until: millis(s.HeldUntil),
 		UnknownFields: uint64(s.Rest.Fields), Unknown: some([]byte(s.Rest.Bytes)),
 	}
 }
@@ -255,7 +255,7 @@ func shareRecord(s *content.Share) Record {
 // Share is what the record of a share says, without a number.
 func (r *Record) Share() *content.Share {
 	return &content.Share{
-		ShareID: content.ShareID{Queue: r.queue}, Name: r.Name, Weight: uint32(r.Weight), MaxClaimed: uint32(r.MaxClaimed),
+		ShareID: content.ShareID{Queue: r.queue}, Name: r.Name, Weight: uint32(r.Weight), MaxClaimed: uint32(r.MaxClaimed), HeldUntil: int64(r.Until),
 		Rest: content.Rest{Bytes: string(r.Unknown), Fields: int(r.UnknownFields)},
 	}
 }

@@ -23,6 +23,7 @@ type Share struct {
 	Weight uint32 // 0: not set, which is 1
 	// MaxClaimed is how many of its packets may be claimed at once; 0: Settings.ShareMaxClaimed.
 	MaxClaimed uint32
+	HeldUntil  int64 // until when it gives nothing, in Unix milliseconds; 0: it does
 
 	Rest Rest
 }
@@ -32,12 +33,19 @@ const (
 	MaxShareName = 255
 	// MaxWeight bounds the weight of a share.
 	MaxWeight = 1000
-	// MaxShares bounds the shares of a queue that have something of their own.
+	// MaxShares bounds the shares of a queue that have something of their own besides a rest.
 	MaxShares = 10_000
+	// MaxHold bounds a rest, in milliseconds: a day.
+	MaxHold = 24 * 3600 * 1000
 )
 
 // Empty says that nothing is set, so that there is nothing to keep.
-func (s *Share) Empty() bool { return s.Weight <= 1 && s.MaxClaimed == 0 && s.Rest.Fields == 0 }
+func (s *Share) Empty() bool { return s.HeldUntil == 0 && s.nothingSet() }
+
+// OnlyRests says that it has a rest, and nothing besides.
+func (s *Share) OnlyRests() bool { return s.HeldUntil != 0 && s.nothingSet() }
+
+func (s *Share) nothingSet() bool { return s.Weight <= 1 && s.MaxClaimed == 0 && s.Rest.Fields == 0 }
 
 // PutShare writes a record. New says that neither the store nor the batch has its key.
 func (b *Batch) PutShare(s *Share, isNew bool) {
@@ -72,6 +80,7 @@ func AppendShare(dst []byte, s *Share) []byte {
 	w.bin(1, s.Name)
 	w.uint(2, uint64(s.Weight))
 	w.uint(3, uint64(s.MaxClaimed))
+	w.int(4, s.HeldUntil)
 	w.rest(s.Rest)
 	return w.end()
 }
@@ -87,6 +96,8 @@ func DecodeShare(rec []byte, s *Share) error {
 			s.Weight = r.uint32()
 		case 3:
 			s.MaxClaimed = r.uint32()
+		case 4:
+			s.HeldUntil = r.int()
 		default:
 			r.keep(&s.Rest)
 		}

@@ -178,7 +178,7 @@ export class Queue {
   shareTable(shares) {
     const row = (s) => el("tr", {},
       el("th", { scope: "row" }, el("bdi", { class: "name" }, label(s.name, 80) || "(none)")),
-      ...[count(s.ready), count(s.claimed) + (s["max-claimed"] ? " of " + count(s["max-claimed"]) : ""), s.age === undefined ? "–" : span(s.age), count(s.weight)].map((v) => el("td", { class: "narrow" }, v)));
+      ...[count(s.ready) + (s.rests ? ", rests " + span(s.rests) : ""), count(s.claimed) + (s["max-claimed"] ? " of " + count(s["max-claimed"]) : ""), s.age === undefined ? "–" : span(s.age), count(s.weight)].map((v) => el("td", { class: "narrow" }, v)));
     return el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Share"), ["Ready", "Claimed", "Oldest", "Weight"].map((h) => el("th", { scope: "col", class: "narrow" }, h)))),
       el("tbody", {}, shares.map(row)));
   }
