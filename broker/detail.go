@@ -117,6 +117,9 @@ func (m *Machine) heldBack(q *queue, p index.Packet) string {
 	if h.InShare {
 		rate = settingsOf(q).ShareRate
 	}
+	if own := q.shares.byName[h.Share]; h.InShare && own != nil && len(own.Rate) > 0 {
+		rate = own.Rate
+	}
 	switch {
 	case !ok:
 		return ""

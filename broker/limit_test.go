@@ -467,3 +467,39 @@ func TestAClockThatIsSetChangesNoRate(t *testing.T) {
 		}
 	}
 }
+
+// A share's own rate overrules that of the queue. After a start it begins with its burst spent,
+// also for a share that comes later.
+func TestAShareHasARateOfItsOwn(t *testing.T) {
+	for _, shareRate := range []string{"", "100/1s", "1/1h"} {
+		for _, late := range []bool{false, true} {
+			w := newWork(t)
+			w.rated("key", "", shareRate, 0)
+			w.do(func(tx *broker.Tx) error {
+				return tx.SetShare([]byte("q"), broker.Share{Name: []byte("a"), Rate: []byte("1/10s")})
+			})
+			add := func() {
+				for range 9 {
+					w.tenant("a")
+				}
+			}
+			if !late {
+				add()
+				if got := w.tenants(9, nil); len(got) != 1 {
+					t.Errorf("beside %q: took %v at once", shareRate, got)
+				}
+			}
+			w.restart()
+			if late {
+				add()
+			}
+			for i, want := range []int{0, 0, 1, 0, 1} { // after so many times 5 s
+				if got := w.tenants(9, nil); len(got) != want {
+					t.Errorf("beside %q, look %d after a start: took %v", shareRate, i, got)
+				}
+				w.pass(5 * time.Second)
+				w.barrier()
+			}
+		}
+	}
+}

@@ -24,6 +24,12 @@ const SettingOrders = content.SettingOrders
 // CheckOrders says what was expected of the orders of a queue, if no queue can have these.
 func CheckOrders(orders []Order) error { return content.CheckOrders(orders) }
 
+// CheckRate says what was expected, if a text that is not empty is no rate.
+func CheckRate(text []byte) error {
+	_, err := content.ParseRate(text)
+	return err
+}
+
 // What becomes of a push to a queue that holds as much as its bound allows: it is refused, it
 // waits, or the worst packets go.
 const (

@@ -142,7 +142,7 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 	if s.Weight == 1 {
 		s.Weight = 0
 	}
-	s.Name = bytes.Clone(s.Name)
+	s.Name, s.Rate = bytes.Clone(s.Name), bytes.Clone(s.Rate)
 	m.keepShare(q, &s)
 	m.changed(q)
 	return nil

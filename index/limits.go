@@ -1,6 +1,9 @@
 package index
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Limits say how many packets of a queue may be Claimed at once, and how fast they are taken; 0: as
 // many as come. They are asked when a packet is taken. Claims are counted where they are: so no
@@ -49,18 +52,28 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 // Spend lets the rates of a queue begin with their burst spent, as after a start: nobody knows what
 // was taken before. Its shares follow with SortShares.
 func (x *Index) Spend(q QueueID) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).rules == nil {
+	if !x.hasQueue(q) {
 		return
 	}
 	u := x.queues.at(uint32(q))
-	r := u.rules
-	if r.meter.due, r.meter.gap = x.clock+r.rate().burst*r.Gap, r.Gap; r.meter.passes(r.rate(), x.clock) == 0 {
-		x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
+	if r := u.rules; r != nil {
+		if r.meter.due, r.meter.gap = x.clock+r.rate().burst*r.Gap, r.Gap; r.meter.passes(r.rate(), x.clock) == 0 {
+			x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
+		}
 	}
-	if sh := u.shares; sh != nil {
-		sh.due, sh.unplaced = x.clock+rateOf(r.ShareGap, r.Burst).burst*r.ShareGap, len(sh.all)
-		for s := range sh.each() {
-			s.meter.due, s.meter.gap = sh.due, r.ShareGap
+	sh := u.shares
+	if sh == nil || u.rules == nil && len(sh.own) == 0 {
+		return
+	}
+	spent := func(gap int64) int64 { r := u.rateOf(gap); return x.clock + r.burst*r.gap }
+	sh.due, sh.unplaced = spent(0), len(sh.all)
+	for s := range sh.each() {
+		s.meter.due, s.meter.gap = spent(s.gap), u.rateOf(s.gap).gap
+	}
+	for name, own := range sh.own {
+		if own.Gap > 0 {
+			own.due = spent(own.Gap)
+			sh.own[name] = own
 		}
 	}
 }
@@ -70,10 +83,18 @@ func (r *rules) rate() rate { return rateOf(r.Gap, r.Burst) }
 
 // rate is that of a share.
 func (u *queue) rate(s *share) rate {
-	if u.rules == nil || u.limit(s) == math.MaxInt && s.num == 0 && u.shares.sorting {
+	if s.num == 0 && u.shares.sorting {
 		return rate{0, 1}
 	}
-	return rateOf(u.rules.ShareGap, u.rules.Burst)
+	return u.rateOf(s.gap)
+}
+
+// rateOf is the rate of a share with a gap of its own; 0: it has none.
+func (u *queue) rateOf(own int64) rate {
+	if u.rules == nil {
+		return rateOf(own, 0)
+	}
+	return rateOf(cmp.Or(own, u.rules.ShareGap), u.rules.Burst)
 }
 
 // HasLimits says that a limit or a rate of a queue may keep packets back, or one of a share.

@@ -100,14 +100,12 @@ func (x *Index) mark(u *queue, m *meter, share uint32, at int64) {
 
 // takeCounts charges a take to the meters of a queue and of its share, which may be nil.
 func (x *Index) takeCounts(u *queue, s *share) {
-	r := u.rules
-	if r == nil {
-		return
+	if r := u.rules; r != nil {
+		if r.meter.charge(r.rate(), x.clock); r.meter.passes(r.rate(), x.clock) == 0 {
+			x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
+		}
 	}
-	if r.meter.charge(r.rate(), x.clock); r.meter.passes(r.rate(), x.clock) == 0 {
-		x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
-	}
-	if s == nil || r.ShareGap == 0 {
+	if s == nil || u.rate(s).gap == 0 {
 		return
 	}
 	if s.meter.charge(u.rate(s), x.clock); u.stopOf(s, x.clock) == waits {

@@ -28,7 +28,10 @@ type ShareRule struct {
 type ShareOwn struct {
 	Weight     uint32 // 0: 1
 	MaxClaimed uint32 // 0: as Limits say
+	Gap        int64  // nanoseconds between its takes; 0: as Limits say
 	Rest       int64  // until when it gives nothing, in milliseconds of the steady clock
+
+	due int64 // of its meter when it comes, since Spend
 }
 
 // share is one share of a queue. It exists while it has packets; the empty one always.
@@ -45,6 +48,7 @@ type share struct {
 	stop       stop   // it is in the heaps of those that this stops
 
 	maxClaimed uint32 // its own limit; 0: as the queue's Limits say
+	gap        int64  // of its own rate, as well
 	meter      meter
 	rest       int64  // until when it gives nothing, on the clock of the meter; 0: it does
 	twins      *lanes // nil: none, see strict.go
@@ -112,11 +116,15 @@ func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
 	}
 	u := x.queues.at(uint32(q))
 	sh := u.shares
+	if r := u.rateOf(own.Gap); own.Gap > 0 {
+		own.due = min(sh.own[name].due, x.clock+r.burst*r.gap)
+	}
 	sh.keepOwn(name, own)
 	s := sh.byName[name]
 	switch {
 	case s != nil:
 		sh.setOwn(s, own)
+		s.meter.follow(u.rate(s), x.clock)
 	case own.Rest > 0 && sh.rule != nil: // it is there to tell when that is over
 		s = sh.add(name)
 	default:
@@ -141,13 +149,13 @@ func (sh *sharing) keepOwn(name string, own ShareOwn) {
 // setOwn gives a share what it has of its own. Its place in the heaps follows.
 func (sh *sharing) setOwn(s *share, own ShareOwn) {
 	sh.ownLimits -= s.hasLimits()
-	s.weight, s.maxClaimed, s.rest = own.weight(), own.MaxClaimed, own.Rest*1_000_000
+	s.weight, s.maxClaimed, s.gap, s.rest = own.weight(), own.MaxClaimed, own.Gap, own.Rest*1_000_000
 	sh.ownLimits += s.hasLimits()
 }
 
-// hasLimits is 1 if a share has a limit of its own, or rests.
+// hasLimits is 1 if a share has a limit or a rate of its own, or rests.
 func (s *share) hasLimits() int {
-	if s.maxClaimed == 0 && s.rest == 0 {
+	if s.maxClaimed == 0 && s.gap == 0 && s.rest == 0 {
 		return 0
 	}
 	return 1
@@ -329,6 +337,9 @@ func (sh *sharing) behind(number uint32, name []byte) iter.Seq[*share] {
 func (sh *sharing) add(name string) *share {
 	sh.turns++
 	s := &share{name: name, turn: sh.turns, num: uint32(len(sh.all)), meter: meter{due: sh.due}}
+	if own := sh.own[name]; own.Gap > 0 {
+		s.meter.due = own.due
+	}
 	sh.setOwn(s, sh.own[name])
 	s.pass = sh.clock + oneTurn/uint64(s.weight)
 	if last := len(sh.free) - 1; last >= 0 {

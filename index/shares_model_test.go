@@ -68,11 +68,20 @@ type modelShare struct {
 	maxClaimed uint32
 	due        int64
 	rest       int64 // in milliseconds
+	gap        int64
 }
 
 // modelPasses says that a meter lets a take pass: its next one is due, give or take 10 ms.
 func (m *sharesModel) modelPasses(due, gap int64) bool {
 	return gap == 0 || due-(max(1, m.limits.Burst)-1)*gap <= m.now*1e6+10e6
+}
+
+// gap is that of a share.
+func (m *sharesModel) gap(s *modelShare) int64 {
+	if m.rule == "" {
+		return 0
+	}
+	return cmp.Or(s.gap, m.limits.ShareGap)
 }
 
 // modelCharge counts a take.
@@ -108,7 +117,7 @@ func (m *sharesModel) share(name string) *modelShare {
 	if m.shares[name] == nil {
 		m.turns++
 		own := m.own[name]
-		m.shares[name] = &modelShare{m.clock + oneTurn/uint64(own.weight()), m.turns, own.weight(), own.MaxClaimed, 0, own.Rest}
+		m.shares[name] = &modelShare{m.clock + oneTurn/uint64(own.weight()), m.turns, own.weight(), own.MaxClaimed, 0, own.Rest, own.Gap}
 	}
 	return m.shares[name]
 }
@@ -116,7 +125,7 @@ func (m *sharesModel) share(name string) *modelShare {
 // forget ends the shares that have no packet.
 func (m *sharesModel) forget() {
 	for name, s := range m.shares {
-		if m.limits.ShareGap > 0 && s.due > m.now*1e6 || s.rest > m.now {
+		if m.gap(s) > 0 && s.due > m.now*1e6 || s.rest > m.now {
 			continue // it is there for its meter, or its rest
 		}
 		has := func(p *sharePacket) bool { return p.share == name }
@@ -202,7 +211,7 @@ func (m *sharesModel) next(s Selection, n int) (want []*sharePacket) {
 		best, first := "", true
 		for name, a := range m.shares {
 			b := m.shares[best]
-			if len(left[name]) == 0 || stopped && m.isFull(a, claims[name]) || s.Limits && m.rule != "" && (a.rest > m.now || !m.modelPasses(a.due, m.limits.ShareGap)) {
+			if len(left[name]) == 0 || stopped && m.isFull(a, claims[name]) || s.Limits && m.rule != "" && (a.rest > m.now || !m.modelPasses(a.due, m.gap(a))) {
 				continue
 			}
 			if !first && cmp.Or(cmp.Compare(claims[name]/a.weight, claims[best]/b.weight), cmp.Compare(a.pass, b.pass), cmp.Compare(a.turn, b.turn)) > 0 {
@@ -215,7 +224,7 @@ func (m *sharesModel) next(s Selection, n int) (want []*sharePacket) {
 		}
 		want, left[best] = append(want, left[best][0]), left[best][1:]
 		m.modelCharge(&due, m.limits.Gap)
-		m.modelCharge(&m.shares[best].due, m.limits.ShareGap)
+		m.modelCharge(&m.shares[best].due, m.gap(m.shares[best]))
 		if m.serve(m.shares[best]); s.Claims {
 			claims[best]++
 			all++
@@ -261,7 +270,7 @@ func (m *sharesModel) Take(t *rapid.T) {
 	for i, p := range want {
 		m.x.Take(p.ID)
 		m.modelCharge(&m.due, m.limits.Gap)
-		m.modelCharge(&m.shares[p.share].due, m.limits.ShareGap)
+		m.modelCharge(&m.shares[p.share].due, m.gap(m.shares[p.share]))
 		if m.serve(m.shares[p.share]); s.Claims {
 			p.State, p.retried = Claimed, true
 			m.x.SetDelivery(p.ID, Delivery{Token: 1})
@@ -301,7 +310,10 @@ func (m *sharesModel) Change(t *rapid.T) {
 // Own gives a share a weight, a limit and a rest of its own, or takes them away.
 func (m *sharesModel) Own(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "share")
-	own := ShareOwn{rapid.SampledFrom([]uint32{0, 1, 2, 3, 1000}).Draw(t, "weight"), rapid.SampledFrom([]uint32{0, 0, 0, 1, 4}).Draw(t, "own limit"), 0}
+	own := ShareOwn{
+		Weight: rapid.SampledFrom([]uint32{0, 1, 2, 3, 1000}).Draw(t, "weight"), MaxClaimed: rapid.SampledFrom([]uint32{0, 0, 0, 1, 4}).Draw(t, "own limit"),
+		Gap: rapid.SampledFrom([]int64{0, 0, 1_000_000, 30_000_001}).Draw(t, "own gap"),
+	}
 	if rapid.Bool().Draw(t, "rests") {
 		own.Rest = m.now + rapid.Int64Range(1, 90).Draw(t, "rest")
 	}
@@ -310,9 +322,20 @@ func (m *sharesModel) Own(t *rapid.T) {
 	}
 	if m.own[name] = own; m.shares[name] != nil || own.Rest > 0 {
 		s := m.share(name)
-		s.weight, s.maxClaimed, s.rest = own.weight(), own.MaxClaimed, own.Rest
+		was := m.gap(s)
+		s.weight, s.maxClaimed, s.rest, s.gap = own.weight(), own.MaxClaimed, own.Rest, own.Gap
+		m.follow(&s.due, was, m.gap(s))
 	}
 	m.forget()
+}
+
+// follow lets a due go by another gap: as many takes are ahead of the next one.
+func (m *sharesModel) follow(due *int64, was, gap int64) {
+	now := m.now * 1e6
+	if *due > now && was > 0 && was != gap {
+		*due = now + int64(float64(*due-now)/float64(was)*float64(gap))
+	}
+	*due = min(*due, now+max(1, m.limits.Burst)*gap)
 }
 
 // Limit gives the queue other limits. Meanwhile no look exceeds them.
@@ -324,14 +347,9 @@ func (m *sharesModel) Limit(t *rapid.T) {
 	was := m.limits
 	m.limits = Limits{draw("queue"), draw("share"), gap("gap"), gap("share gap"), rapid.Int64Range(0, 3).Draw(t, "burst")}
 	m.x.SetLimits(m.q, m.limits)
-	follow := func(due *int64, was, gap int64) { // as many takes are ahead of the next
-		if now := m.now * 1e6; *due > now && was > 0 {
-			*due = min(now+int64(float64(*due-now)/float64(was)*float64(gap)), now+max(1, m.limits.Burst)*gap)
-		}
-	}
-	follow(&m.due, was.Gap, m.limits.Gap)
+	m.follow(&m.due, was.Gap, m.limits.Gap)
 	for _, s := range m.shares {
-		follow(&s.due, was.ShareGap, m.limits.ShareGap)
+		m.follow(&s.due, cmp.Or(s.gap, was.ShareGap), m.gap(s))
 	}
 	defer m.forget()
 	for more := true; more; more = m.x.SortShares(m.q, rapid.IntRange(1, 2).Draw(t, "slice")) {
@@ -441,7 +459,7 @@ func (m *sharesModel) Rule(t *rapid.T) {
 	for name, own := range m.own {
 		m.x.SetShare(m.q, name, own)
 	}
-	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1, 0, 0, 0}}, 0, 0
+	m.shares, m.clock, m.turns = map[string]*modelShare{"": {0, 0, 1, 0, 0, 0, 0}}, 0, 0
 	for _, p := range m.held {
 		p.Packet, _ = m.x.Get(p.ID)
 		p.share = ""
@@ -455,7 +473,7 @@ func (m *sharesModel) Rule(t *rapid.T) {
 	} else {
 		m.clock, m.turns = sh.clock, sh.turns
 		for s := range sh.each() {
-			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed, s.meter.due, s.rest / 1e6}
+			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed, s.meter.due, s.rest / 1e6, s.gap}
 		}
 	}
 }
@@ -615,7 +633,7 @@ func (m *sharesModel) verify(t *rapid.T) {
 
 func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &sharesModel{x: New(), own: map[string]ShareOwn{}, shares: map[string]*modelShare{"": {0, 0, 1, 0, 0, 0}}, now: 1000}
+		m := &sharesModel{x: New(), own: map[string]ShareOwn{}, shares: map[string]*modelShare{"": {0, 0, 1, 0, 0, 0, 0}}, now: 1000}
 		m.x.SetClock(m.now)
 		m.q = m.x.AddQueue()
 		m.x.NoteFresh(m.q, true)

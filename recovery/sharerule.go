@@ -29,5 +29,6 @@ func ShareRule(shareBy []byte) *index.ShareRule {
 
 // ShareOwn returns for the index what a share has of its own. HeldUntil is on the steady clock.
 func ShareOwn(s *content.Share) index.ShareOwn {
-	return index.ShareOwn{Weight: s.Weight, MaxClaimed: s.MaxClaimed, Rest: s.HeldUntil}
+	gap, _ := content.ParseRate(s.Rate)
+	return index.ShareOwn{Weight: s.Weight, MaxClaimed: s.MaxClaimed, Gap: gap, Rest: s.HeldUntil}
 }

@@ -19,7 +19,7 @@ type Shares struct {
 }
 
 func (c *Shares) Help() string {
-	return `Prints the shares of a queue that has share-by: how many packets of each are ready and claimed, how old the oldest ready one is, its weight, and where holdfast share says so how many at most may be claimed, and for how long it rests. Shares with something of their own come first, with packets or without. The share without a name has the packets without the key or tag. If there is no such queue, the exit code is 3.
+	return `Prints the shares of a queue that has share-by: how many packets of each are ready and claimed, how old the oldest ready one is, its weight, and where holdfast share says so, how many at most may be claimed, how fast they are taken, and for how long it rests. Shares with something of their own come first, with packets or without. The share without a name has the packets without the key or tag. If there is no such queue, the exit code is 3.
 
 Examples:
 
@@ -32,7 +32,7 @@ func (c *Shares) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 	if err != nil {
 		return err
 	}
-	l := p.List(c.JSON, []string{"SHARE", "READY", "CLAIMED", "AGE", "WEIGHT", "MAX-CLAIMED", "RESTS"}, "SHARE")
+	l := p.List(c.JSON, []string{"SHARE", "READY", "CLAIMED", "AGE", "WEIGHT", "MAX-CLAIMED", "RATE", "RESTS"}, "SHARE")
 	for _, s := range all {
 		o, age, most, rests := new(terminal.JSON), "", "", ""
 		o.Bytes("share", []byte(s.Name))
@@ -47,11 +47,14 @@ func (c *Shares) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 			most = terminal.Decimal(s.MaxClaimed)
 			o.Add("max-claimed", s.MaxClaimed)
 		}
+		if s.Rate != "" {
+			o.Add("rate", s.Rate)
+		}
 		if s.Rests > 0 {
 			rests = terminal.Span(s.Rests)
 			o.Add("rests", s.Rests.Milliseconds())
 		}
-		l.Add(o, terminal.Cell(s.Name), terminal.Decimal(s.Ready), terminal.Decimal(s.Claimed), age, terminal.Decimal(s.Weight), most, rests)
+		l.Add(o, terminal.Cell(s.Name), terminal.Decimal(s.Ready), terminal.Decimal(s.Claimed), age, terminal.Decimal(s.Weight), most, s.Rate, rests)
 	}
 	return l.Flush()
 }
@@ -65,6 +68,8 @@ type Share struct {
 
 	MaxClaimed int64 `word:"MAX-CLAIMED" range:"1 4294967295" placeholder:"n" help:"Let at most n of its packets be claimed at once, whatever share-max-claimed of the queue says."`
 
+	Rate string `placeholder:"n/TIME" help:"Let its packets be taken so fast at most, such as 10/1m, whatever share-rate of the queue says. no: as that says."`
+
 	Hold *time.Duration `placeholder:"TIME" help:"Deliver nothing of it for so long, up to 24h. 0s ends that."`
 
 	asking
@@ -77,14 +82,15 @@ Examples:
 
     holdfast share jobs acme --weight 10
     holdfast share jobs acme --max-claimed 3
+    holdfast share jobs acme --rate 100/1m
     holdfast share jobs acme --hold 10m
     holdfast share jobs acme --reset`
 }
 
 func (c *Share) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
-	switch set := c.Weight != 0 || c.MaxClaimed != 0 || c.Hold != nil; {
+	switch set := c.Weight != 0 || c.MaxClaimed != 0 || c.Rate != "" || c.Hold != nil; {
 	case c.Reset == set:
-		return UsageError{errors.New("expected --weight, --max-claimed, --hold or --reset")}
+		return UsageError{errors.New("expected --weight, --max-claimed, --rate, --hold or --reset")}
 	case c.Reset:
 		return server.ResetShare(ctx, c.Queue, c.Share)
 	}
@@ -94,6 +100,9 @@ func (c *Share) Ask(ctx context.Context, _ *terminal.Process, server *client.Cli
 	}
 	if err == nil && c.MaxClaimed != 0 {
 		err = server.SetMaxClaimed(ctx, c.Queue, c.Share, c.MaxClaimed)
+	}
+	if err == nil && c.Rate != "" {
+		err = server.SetRate(ctx, c.Queue, c.Share, c.Rate)
 	}
 	if err == nil && c.Hold != nil {
 		err = server.HoldShare(ctx, c.Queue, c.Share, *c.Hold)

@@ -267,6 +267,9 @@ func (l *serverLoad) add(ctx context.Context, r *dump.Record) error {
 		if r.MaxClaimed > 0 {
 			args = append(args, "MAX-CLAIMED", r.MaxClaimed)
 		}
+		if len(r.Rate) > 0 {
+			args = append(args, "RATE", []byte(r.Rate))
+		}
 		if rest := int64(r.Until) - l.now; rest > 0 {
 			args = append(args, "HOLD", min(rest, content.MaxHold))
 		}

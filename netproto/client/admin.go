@@ -346,6 +346,7 @@ type Share struct {
 
 	MaxClaimed int64 // of SetMaxClaimed; 0: the setting share-max-claimed holds
 
+	Rate  string        // of SetRate; empty: the setting share-rate holds
 	Rests time.Duration // for how long it still gives nothing, after Hold or HoldShare
 }
 
@@ -385,7 +386,7 @@ func second(v any) any {
 
 func shareOf(v any) Share {
 	m := maps.Collect(fields(v))
-	return Share{text(m["name"]), number(m["ready"]), number(m["claimed"]), time.Duration(number(m["age"])) * time.Millisecond, number(m["weight"]), number(m["max-claimed"]), time.Duration(number(m["rests"])) * time.Millisecond}
+	return Share{text(m["name"]), number(m["ready"]), number(m["claimed"]), time.Duration(number(m["age"])) * time.Millisecond, number(m["weight"]), number(m["max-claimed"]), text(m["rate"]), time.Duration(number(m["rests"])) * time.Millisecond}
 }
 
 // SetWeight gives one share of a queue so many turns as it has where others have one, up to 1,000.
@@ -399,6 +400,13 @@ func (c *Client) SetWeight(ctx context.Context, queue, share string, weight int)
 // setting share-max-claimed says. The share need not exist.
 func (c *Client) SetMaxClaimed(ctx context.Context, queue, share string, most int64) error {
 	_, err := c.do(ctx, "QSHARE", queue, share, "MAX-CLAIMED", most)
+	return err
+}
+
+// SetRate limits how fast packets of one share of a queue are taken, such as "10/1m", whatever the
+// setting share-rate says; "no" takes that back.
+func (c *Client) SetRate(ctx context.Context, queue, share, rate string) error {
+	_, err := c.do(ctx, "QSHARE", queue, share, "RATE", rate)
 	return err
 }
 

@@ -197,6 +197,8 @@ func TestSharesHaveWeightsAndAreListed(t *testing.T) {
 	want(t, "limiting a share", c.SetMaxClaimed(ctx, "q", "b", 1), nil)
 	want(t, "max-claimed", must(c.Shares(ctx, "q", 1))(t)[0].MaxClaimed, 1)
 	want(t, "packets claimed at the limit", len(must(c.Claim(ctx, "q", client.InShare("b"), client.Count(9)))(t)), 1)
+	want(t, "a rate of a share", c.SetRate(ctx, "q", "b", "5/1h"), nil)
+	want(t, "rate", must(c.Shares(ctx, "q", 1))(t)[0].Rate, "5/1h")
 	want(t, "a rest of a share", c.HoldShare(ctx, "q", "b", time.Minute), nil)
 	rests := must(c.Shares(ctx, "q", 1))(t)[0].Rests
 	want(t, "it rests for up to a minute", rests > 50*time.Second && rests <= time.Minute, true)

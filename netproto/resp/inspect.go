@@ -236,8 +236,12 @@ func (s *session) shares(tx *broker.Tx, rows []broker.ShareRow) {
 		if rests := r.HeldUntil - tx.Steady(); rests > 0 {
 			figures = append(figures, figure{"rests", rests})
 		}
-		s.mapHeader(len(figures) + 1)
-		s.bulkString("name", string(r.Name))
+		texts := []string{"name", string(r.Name)}
+		if len(r.Rate) > 0 {
+			texts = append(texts, "rate", string(r.Rate))
+		}
+		s.mapHeader(len(figures) + len(texts)/2)
+		s.bulkString(texts...)
 		s.figures(figures)
 	}
 }

@@ -105,6 +105,8 @@ func (o *option) read(args [][]byte) (rest [][]byte) {
 	case *bool:
 		*into = true
 		return args
+	case *shareRate:
+		*into = rateArg(o.value(args))
 	case *untilClaim:
 		*into = holdsArg(o.value(args))
 	case func(): // which refuses it
@@ -134,6 +136,19 @@ func stateArg(arg []byte) broker.State {
 		}
 	}
 	panic(failure(fmt.Sprintf("ERR STATE: expected ready, delayed, claimed, dead, done or damaged, got %q", quoted(arg))))
+}
+
+// shareRate is what RATE of a share says; empty: no.
+type shareRate []byte
+
+func rateArg(arg []byte) shareRate {
+	if is(arg, "no") {
+		return shareRate{}
+	}
+	if err := broker.CheckRate(arg); err != nil {
+		refuse("ERR RATE: %v, got %q", err, quoted(arg))
+	}
+	return arg
 }
 
 // untilClaim is what UNTIL of a push says.

@@ -223,10 +223,10 @@ func qpause(s *session, tx *broker.Tx, args [][]byte) error {
 
 func qshare(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args) == 3 {
-		refuse("ERR WEIGHT, MAX-CLAIMED, HOLD, RESET: expected one of them")
+		refuse("ERR WEIGHT, MAX-CLAIMED, RATE, HOLD, RESET: expected one of them")
 	}
-	weight, most, hold, reset := int64(0), int64(0), int64(-1), false
-	parseOptions(args[3:], option{&words.WEIGHT, &weight}, option{&words.MAXCLAIMED, &most}, option{&words.QSHAREHOLD, &hold}, option{&words.RESET, &reset})
+	weight, most, rate, hold, reset := int64(0), int64(0), shareRate(nil), int64(-1), false
+	parseOptions(args[3:], option{&words.WEIGHT, &weight}, option{&words.MAXCLAIMED, &most}, option{&words.RATE, &rate}, option{&words.QSHAREHOLD, &hold}, option{&words.RESET, &reset})
 	share, err := tx.Share(args[1], args[2])
 	if err != nil {
 		return err
@@ -239,6 +239,9 @@ func qshare(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	if most > 0 {
 		share.MaxClaimed = uint32(most)
+	}
+	if rate != nil {
+		share.Rate = rate
 	}
 	if hold >= 0 {
 		share.HeldUntil = tx.Steady() + hold

@@ -123,7 +123,7 @@ func TestQSHARESetsAndForgetsAWeight(t *testing.T) {
 	c.ask("QGET none", noQueueReply)
 	c.ask("SET text x", "+OK\r\n")
 	c.ask("QSHARE text a WEIGHT 2", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
-	c.ask("QSHARE q a", "-ERR WEIGHT, MAX-CLAIMED, HOLD, RESET: expected one of them\r\n")
+	c.ask("QSHARE q a", "-ERR WEIGHT, MAX-CLAIMED, RATE, HOLD, RESET: expected one of them\r\n")
 	if got := c.line("QSHARE", "q", strings.Repeat("x", 256), "WEIGHT", "2"); !strings.HasPrefix(got, "-ERR") && !strings.HasPrefix(got, "-too large") {
 		t.Errorf("a long name gives %s", got)
 	}
@@ -151,6 +151,33 @@ func TestQSHARELimitsWhatIsClaimedOfAShare(t *testing.T) {
 	c.ask("QSHARE q a RESET", "+OK\r\n")
 	if got := c.pairs("QSHOW", "q", "5")["why"]; got != "share a has 4 of 1 claimed" {
 		t.Errorf("why: %s", got)
+	}
+}
+
+func TestQSHARELimitsHowFastAShareGives(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q share-by key", "+OK\r\n")
+	c.ask("QSHARE q a RATE 2/1m", "+OK\r\n")
+	for i, key := range strings.Fields("a a b b") {
+		c.ask("QPUSH q "+key+" KEY "+key, bulkReply(fmt.Sprint(i+1)))
+	}
+	if got := c.tenants("COUNT 9"); strings.Count(got, "a") != 1 || strings.Count(got, "b") != 2 {
+		t.Errorf("a claim of 9 took %s", got)
+	}
+	if got := c.pairs("QSHOW", "q", "2")["why"]; got != "share a waits for the rate 2/1m: the next is due in 29.99s" {
+		t.Errorf("why: %s", got)
+	}
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *12 | "name" | "a" | "rate" | "2/1m" | "ready" | :1 | "claimed" | :1 | "age" | :0 | "weight" | :1`))
+	waits := d.waiting(c, 0, "QPOP q SHARE a BLOCK 0")
+	c.ask("QSHARE q a RATE no WEIGHT 2", "+OK\r\n")
+	if got := waits.payloads(); got != "a" {
+		t.Errorf("without the rate a pop took %s", got)
+	}
+	for _, rate := range []string{"x", "1/1y"} {
+		if got := c.line("QSHARE", "q", "a", "RATE", rate); !strings.HasPrefix(got, "-ERR RATE: expected no, or a number of packets") {
+			t.Errorf("%q: %s", rate, got)
+		}
 	}
 }
 

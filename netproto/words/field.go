@@ -187,6 +187,7 @@ var ShareFields = [...]Field{
 	{"age", Number, "milliseconds since the oldest that is ready was pushed, to a second, of the worst 16 priorities; not of one without"},
 	{"weight", Number, "of QSHARE, else 1"},
 	{"max-claimed", Number, "of QSHARE; not of one without"},
+	{"rate", Text, "of QSHARE; not of one without"},
 	{"rests", Number, "milliseconds for which it gives nothing, after HOLD; not of one that does not rest"},
 }
 

@@ -102,6 +102,7 @@ var (
 	DRYRUN      = Option{Word: "DRYRUN"}
 	WEIGHT      = Option{Word: "WEIGHT", Values: "n", Low: 1, High: 1000}
 	MAXCLAIMED  = Option{Word: "MAX-CLAIMED", Values: "n", Low: 1, High: maxUint32}
+	RATE        = Option{Word: "RATE", Values: "n/period"}
 	QSHAREHOLD  = Option{Word: "HOLD", Values: "ms", High: maxHold}
 	RESET       = Option{Word: "RESET"}
 	AFTER       = Option{Word: "AFTER", Values: "cursor", High: maxInt64}
@@ -124,7 +125,7 @@ var options = map[string][]*Option{
 	"QHARVEST": {&OLDER, &CONSUMER, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QREDRIVE": {&COUNT, &TO, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QRUN":     {&DELAY, &AT},
-	"QSHARE":   {&WEIGHT, &MAXCLAIMED, &QSHAREHOLD, &RESET},
+	"QSHARE":   {&WEIGHT, &MAXCLAIMED, &RATE, &QSHAREHOLD, &RESET},
 	"QSHARES":  {&AFTER, &COUNT, &TOP},
 	"QUEUES":   {&QUEUESMATCH},
 }

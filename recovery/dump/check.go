@@ -272,6 +272,7 @@ func (c *checker) share(r *Record) error {
 		return err
 	}
 	s, read, has := r.Share(), content.Share{ShareID: content.ShareID{Queue: r.queue}}, c.shares[string(r.Name)]
+	_, badRate := content.ParseRate(r.Rate)
 	switch {
 	case r.Name == nil || len(r.Name) > content.MaxShareName || s.Empty():
 		return fmt.Errorf("a share must have a name of at most %d bytes and something of its own, such as a weight from 2 on", content.MaxShareName)
@@ -279,6 +280,8 @@ func (c *checker) share(r *Record) error {
 		return fmt.Errorf("the share %.100q has the weight %d: at most %d", r.Name, r.Weight, content.MaxWeight)
 	case r.MaxClaimed > math.MaxUint32:
 		return fmt.Errorf("the share %.100q has max_claimed %d: at most %d", r.Name, r.MaxClaimed, uint32(math.MaxUint32))
+	case badRate != nil:
+		return fmt.Errorf("the share %.100q has the rate %.100q: %w", r.Name, r.Rate, badRate)
 	case r.Until < 0:
 		return fmt.Errorf("the share %.100q rests until %d: expected 0 or more milliseconds", r.Name, r.Until)
 	case c.queue.settings == nil:

@@ -68,6 +68,7 @@ type Record struct {
 	Producer   data            `json:"producer" msgpack:"producer,omitempty" of:"packet"`
 	Weight     uint64          `json:"weight" msgpack:"weight,omitempty" of:"share"`
 	MaxClaimed uint64          `json:"max_claimed" msgpack:"max_claimed,omitempty" of:"share"`
+	Rate       data            `json:"rate" msgpack:"rate,omitempty" of:"share"`
 	Lease      millis          `json:"lease" msgpack:"lease,omitempty" of:"packet"`
 	Meta       data            `json:"meta" msgpack:"meta,omitempty" of:"packet"`
 	Unique     data            `json:"unique" msgpack:"unique,omitempty" of:"packet"`
@@ -247,7 +248,7 @@ func (r *Record) Window() *content.Unique {
 
 func shareRecord(s *content.Share) Record {
 	return Record{
-		Type: TypeShare, Name: notNil(s.Name), Weight: uint64(s.Weight), MaxClaimed: uint64(s.MaxClaimed), Until: millis(s.HeldUntil),
+		Type: TypeShare, Name: notNil(s.Name), Weight: uint64(s.Weight), MaxClaimed: uint64(s.MaxClaimed), Rate: some(s.Rate), Until: millis(s.HeldUntil),
 		UnknownFields: uint64(s.Rest.Fields), Unknown: some([]byte(s.Rest.Bytes)),
 	}
 }
@@ -255,7 +256,7 @@ func shareRecord(s *content.Share) Record {
 // Share is what the record of a share says, without a number.
 func (r *Record) Share() *content.Share {
 	return &content.Share{
-		ShareID: content.ShareID{Queue: r.queue}, Name: r.Name, Weight: uint32(r.Weight), MaxClaimed: uint32(r.MaxClaimed), HeldUntil: int64(r.Until),
+		ShareID: content.ShareID{Queue: r.queue}, Name: r.Name, Weight: uint32(r.Weight), MaxClaimed: uint32(r.MaxClaimed), Rate: r.Rate, HeldUntil: int64(r.Until),
 		Rest: content.Rest{Bytes: string(r.Unknown), Fields: int(r.UnknownFields)},
 	}
 }

@@ -22,7 +22,7 @@ func ofShares() *recoverytest.Fake {
 	}
 	var b content.Batch
 	for i, name := range []string{"acme", "", "\xff", strings.Repeat("x", content.MaxShareName)} {
-		b.PutShare(&content.Share{ShareID: content.ShareID{Queue: 1, Number: uint64(i + 1)}, Name: []byte(name), Weight: uint32(i + 2), MaxClaimed: uint32(i), HeldUntil: int64(i) * 1_900_000_000_000}, true)
+		b.PutShare(&content.Share{ShareID: content.ShareID{Queue: 1, Number: uint64(i + 1)}, Name: []byte(name), Weight: uint32(i + 2), MaxClaimed: uint32(i), HeldUntil: int64(i) * 1_900_000_000_000, Rate: []byte("1/1h")}, true)
 	}
 	b.PutShare(&content.Share{ShareID: content.ShareID{Queue: 2, Number: 1}, Name: []byte("acme"), Rest: content.Rest{Bytes: "\x09\xcd\x01\x00", Fields: 1}}, true)
 	b.PutShare(&content.Share{ShareID: content.ShareID{Queue: 3, Number: 1}, Name: []byte("left over"), Weight: 7}, true)
@@ -33,7 +33,7 @@ func ofShares() *recoverytest.Fake {
 func TestWhatSharesHaveComesThroughDumpAndLoad(t *testing.T) {
 	for _, format := range []dump.Format{dump.JSONL, dump.Msgpack} {
 		text, _ := dumpOf(t, ofShares(), dump.Options{Format: format})
-		if bytes.Count(text, []byte("share_by")) != 2 || bytes.Count(text, []byte("weight")) != 4 || bytes.Count(text, []byte("max_claimed")) < 3 || bytes.Count(text, []byte("until")) != 3 || bytes.Contains(text, []byte("left over")) {
+		if bytes.Count(text, []byte("share_by")) != 2 || bytes.Count(text, []byte("weight")) != 4 || bytes.Count(text, []byte("max_claimed")) < 3 || bytes.Count(text, []byte("until")) != 3 || bytes.Count(text, []byte("1/1h")) != 4 || bytes.Contains(text, []byte("left over")) {
 			t.Errorf("the dump is\n%q", text)
 		}
 		dir := t.TempDir()
@@ -85,6 +85,7 @@ func TestADumpWithSharesThatNoServerHasIsRefused(t *testing.T) {
 		queue + `{"type":"share","name":"a","weight":2}` + "\n" + `{"type":"share","name":"a","weight":2}`: "twice",
 		queue + `{"type":"share","name":"a","unknown_fields":1,"unknown":"x"}`:                             "unknown is not",
 		queue + `{"type":"share","name":"a","weight":2,"max_claimed":4294967296}`:                          "at most 4294967295",
+		queue + `{"type":"share","name":"a","rate":"1/1x"}`:                                                "such as 100/1s",
 		queue + `{"type":"share","name":"a","until":-1}`:                                                   "expected 0 or more milliseconds",
 		`{"type":"queue","queue":"q","id":1}` + "\n" + `{"type":"share","name":"a","weight":2}`:            "without settings",
 		queue + `{"type":"share","name":"a","weight":2,"priority":1}`:                                      "priority",

@@ -23,7 +23,8 @@ type Share struct {
 	Weight uint32 // 0: not set, which is 1
 	// MaxClaimed is how many of its packets may be claimed at once; 0: Settings.ShareMaxClaimed.
 	MaxClaimed uint32
-	HeldUntil  int64 // until when it gives nothing, in Unix milliseconds; 0: it does
+	Rate       []byte // of its takes, as ParseRate has it; empty: Settings.ShareRate
+	HeldUntil  int64  // until when it gives nothing, in Unix milliseconds; 0: it does
 
 	Rest Rest
 }
@@ -45,7 +46,9 @@ func (s *Share) Empty() bool { return s.HeldUntil == 0 && s.nothingSet() }
 // OnlyRests says that it has a rest, and nothing besides.
 func (s *Share) OnlyRests() bool { return s.HeldUntil != 0 && s.nothingSet() }
 
-func (s *Share) nothingSet() bool { return s.Weight <= 1 && s.MaxClaimed == 0 && s.Rest.Fields == 0 }
+func (s *Share) nothingSet() bool {
+	return s.Weight <= 1 && s.MaxClaimed == 0 && len(s.Rate) == 0 && s.Rest.Fields == 0
+}
 
 // PutShare writes a record. New says that neither the store nor the batch has its key.
 func (b *Batch) PutShare(s *Share, isNew bool) {
@@ -81,6 +84,9 @@ func AppendShare(dst []byte, s *Share) []byte {
 	w.uint(2, uint64(s.Weight))
 	w.uint(3, uint64(s.MaxClaimed))
 	w.int(4, s.HeldUntil)
+	if len(s.Rate) > 0 {
+		w.bin(5, s.Rate)
+	}
 	w.rest(s.Rest)
 	return w.end()
 }
@@ -98,6 +104,8 @@ func DecodeShare(rec []byte, s *Share) error {
 			s.MaxClaimed = r.uint32()
 		case 4:
 			s.HeldUntil = r.int()
+		case 5:
+			s.Rate = bytes.Clone(r.bin())
 		default:
 			r.keep(&s.Rest)
 		}
