@@ -123,8 +123,13 @@ func (u *queue) passes(s *share, now int64) int {
 	return s.meter.passes(u.rate(s), now)
 }
 
-// opens is when a share that lets nothing pass does so, in milliseconds.
-func (u *queue) opens(s *share) int64 { return max(s.rest/1_000_000, s.meter.open(u.rate(s))) }
+// opens is when the rest of a share ends, or else its meter lets takes pass, in milliseconds.
+func (u *queue) opens(s *share) int64 {
+	if s.rest != 0 {
+		return s.rest / 1_000_000
+	}
+	return s.meter.open(u.rate(s))
+}
 
 // endWait follows the marker of a meter. The event has no queue for one of those in ended.
 func (x *Index) endWait(timer uint32) (e Event) {
@@ -173,8 +178,8 @@ func (x *Index) setResting(s *share, is bool) {
 // else whoever has one packet at a time would have no rate. Rests are as many as SetShare says.
 func (x *Index) leaveShare(u *queue, s *share) {
 	until := s.rest
-	if u.rate(s).gap != 0 && s.meter.due > x.clock && (s.resting || x.resting < MaxResting) {
-		until = max(until, s.meter.due)
+	if until == 0 && u.rate(s).gap != 0 && s.meter.due > x.clock && (s.resting || x.resting < MaxResting) {
+		until = s.meter.due
 	}
 	if until != 0 && u.shares.rule != nil {
 		x.setResting(s, true)

@@ -412,7 +412,9 @@ func (x *Index) shareFor(q QueueID, key, tags []byte, wide bool) *share {
 	}
 	s, ok := sh.find(key, tags)
 	if !ok {
-		s = sh.add(string(sh.name(key, tags)))
+		if s = sh.add(string(sh.name(key, tags))); s.rest != 0 {
+			x.followLimits(x.queues.at(uint32(q)), s)
+		}
 	}
 	return s
 }
