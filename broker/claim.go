@@ -126,6 +126,7 @@ func (m *Machine) putNote(p index.Packet, d *index.Delivery, kind content.NoteKi
 type Receipt struct {
 	ID    ID
 	Token int64
+	Cost  int64 // of Ack and Nack: the rates count the claim as so many takes, up to MaxCost; 0 is 1
 }
 
 // claimed returns the packet of a claim; ok is false if the claim has ended or never was.
@@ -180,6 +181,7 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 		if !ok {
 			continue
 		}
+		m.charge(p, r)
 		if good++; !m.endCancelled(q, p, d) {
 			m.finish(q, p, d)
 			acked++
@@ -191,6 +193,13 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	m.count(q, &q.counters.Acked, &m.totals.Acked, acked)
 	m.changed(q)
 	return good, nil
+}
+
+// charge has the rates count what a claim cost, which is known when it ends.
+func (m *Machine) charge(p index.Packet, r Receipt) {
+	if r.Cost > 1 {
+		m.ix.Charge(p.ID, r.Cost-1)
+	}
 }
 
 // endCancelled ends a packet that was cancelled while it was claimed. It returns false for any

@@ -31,13 +31,14 @@ type workbox struct {
 type job struct {
 	broker.Detail
 	payload string
+	cost    int64 // of its answer
 }
 
 func (r *workbox) keep(f broker.Found) {
 	reply := make([]job, len(f.Packets))
 	for i, d := range f.Details {
 		d.Reason, d.Progress, d.Unique = bytes.Clone(d.Reason), bytes.Clone(d.Progress), bytes.Clone(d.Unique)
-		reply[i] = job{d, string(f.Packets[i].Payload)}
+		reply[i] = job{Detail: d, payload: string(f.Packets[i].Payload)}
 	}
 	r.payloads = r.payloads[:0]
 	for i := range f.Packets {
@@ -134,14 +135,14 @@ func (w *work) claimOne() job {
 
 func (w *work) ack(j job) (err error) {
 	return w.b.Do(func(tx *broker.Tx) error {
-		_, err := tx.Ack([]byte("q"), []broker.Receipt{{ID: j.ID, Token: j.Token}})
+		_, err := tx.Ack([]byte("q"), []broker.Receipt{{ID: j.ID, Token: j.Token, Cost: j.cost}})
 		return err
 	})
 }
 
 func (w *work) nack(j job, n broker.Nack) (s broker.State, err error) {
 	err = w.b.Do(func(tx *broker.Tx) (err error) {
-		s, err = tx.Nack([]byte("q"), broker.Receipt{ID: j.ID, Token: j.Token}, n)
+		s, err = tx.Nack([]byte("q"), broker.Receipt{ID: j.ID, Token: j.Token, Cost: j.cost}, n)
 		return err
 	})
 	return s, err

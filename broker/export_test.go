@@ -116,7 +116,7 @@ func (tx *Tx) FillNames() (undo func()) {
 func (tx *Tx) Receipts(name []byte) (list []Receipt) {
 	if q := tx.m.queueNamed(name); q != nil {
 		for _, p := range tx.m.ix.List(q.ix, index.Claimed, Place{}, MaxCount, nil) {
-			list = append(list, Receipt{idOf(p.Identity), int64(tx.m.ix.Delivery(p.ID).Token - middle)})
+			list = append(list, Receipt{ID: idOf(p.Identity), Token: int64(tx.m.ix.Delivery(p.ID).Token - middle)})
 		}
 	}
 	return list

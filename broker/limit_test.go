@@ -503,3 +503,50 @@ func TestAShareHasARateOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// What a claim cost is charged when it ends, to the queue's rate and to the share's.
+func TestAClaimCountsAsWhatItCost(t *testing.T) {
+	for _, rates := range [][2]string{{"1/1s", ""}, {"", "1/1s"}, {"", ""}} {
+		for what, end := range map[string]func(w *work, j job) error{
+			"ack":  func(w *work, j job) error { return w.ack(j) },
+			"nack": func(w *work, j job) error { _, err := w.nack(j, broker.Nack{Delay: 3600_000}); return err },
+		} {
+			w := newWork(t)
+			w.rated("key", rates[0], rates[1], 0)
+			w.tenant("a")
+			w.tenant("a")
+			j := w.claimOne()
+			j.cost = 5
+			if err := end(w, j); err != nil {
+				t.Fatal(err)
+			}
+			left := 5
+			for ; left > 0 && len(w.tenants(1, nil)) == 0; left-- {
+				w.pass(time.Second)
+			}
+			if want := 5 * min(1, len(rates[0]+rates[1])); 5-left != want {
+				t.Errorf("%v: after an %s of cost 5 the next came after %d s, want %d", rates, what, 5-left, want)
+			}
+		}
+	}
+}
+
+// The highest cost of the slowest rate has no end, and overflows nothing.
+func TestTheHighestCostHasNoOverflow(t *testing.T) {
+	w := newWork(t)
+	w.rated("key", "1/31d", "", 1)
+	w.tenant("a")
+	w.tenant("a")
+	j := w.claimOne()
+	j.cost = broker.MaxCost
+	if err := w.ack(j); err != nil {
+		t.Fatal(err)
+	}
+	if w.pass(365 * 24 * time.Hour); len(w.tenants(1, nil)) != 0 {
+		t.Error("after a year another one was taken")
+	}
+	w.rated("key", "1/1s", "", 1)
+	if w.pass(time.Second); len(w.tenants(1, nil)) != 1 {
+		t.Error("a rate that was raised does not hold")
+	}
+}

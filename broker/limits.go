@@ -60,6 +60,8 @@ const (
 	// have nothing of their own besides: some 100 MB.
 	MaxHold  = content.MaxHold
 	MaxRests = 250_000
+	// MaxCost bounds as how many takes a claim counts.
+	MaxCost = 1_000_000
 	// MaxShareLanes bounds the shares of a queue, each with its sets of tags: some 200 MB.
 	MaxShareLanes = index.MaxShareLanes
 

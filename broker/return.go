@@ -39,6 +39,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 			return 0, err
 		}
 	}
+	tx.m.charge(p, r)
 	if tx.m.endCancelled(q, p, d) {
 		return Cancelled, nil
 	}

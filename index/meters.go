@@ -55,10 +55,11 @@ func (m *meter) passes(r rate, now int64) int {
 	return int(left/r.gap) + 1
 }
 
-// charge counts a take.
-func (m *meter) charge(r rate, now int64) {
+// charge counts n takes.
+func (m *meter) charge(r rate, now, n int64) {
 	if r.gap != 0 {
-		m.due, m.gap = min(latest, max(m.dueBy(r, now), now)+r.gap), r.gap
+		m.due, m.gap = max(m.dueBy(r, now), now), r.gap
+		m.due += min((latest-m.due)/r.gap, n) * r.gap
 	}
 }
 
@@ -98,17 +99,32 @@ func (x *Index) mark(u *queue, m *meter, share uint32, at int64) {
 	}
 }
 
-// takeCounts charges a take to the meters of a queue and of its share, which may be nil.
-func (x *Index) takeCounts(u *queue, s *share) {
+// Charge counts n takes more of a packet that was taken: its work was worth so many.
+func (x *Index) Charge(id ID, n int64) {
+	e := x.entry(id)
+	if e == nil {
+		return
+	}
+	l := x.lanes.at(uint32(e.lane))
+	u := x.queues.at(uint32(l.queue))
+	if u.shares == nil {
+		x.takeCounts(u, nil, n)
+		return
+	}
+	x.takeCounts(u, u.shares.of(l), n)
+}
+
+// takeCounts charges n takes to the meters of a queue and of its share, which may be nil.
+func (x *Index) takeCounts(u *queue, s *share, n int64) {
 	if r := u.rules; r != nil {
-		if r.meter.charge(r.rate(), x.clock); r.meter.passes(r.rate(), x.clock) == 0 {
+		if r.meter.charge(r.rate(), x.clock, n); r.meter.passes(r.rate(), x.clock) == 0 {
 			x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
 		}
 	}
 	if s == nil || u.rate(s).gap == 0 {
 		return
 	}
-	if s.meter.charge(u.rate(s), x.clock); u.stopOf(s, x.clock) == waits {
+	if s.meter.charge(u.rate(s), x.clock, n); u.stopOf(s, x.clock) == waits {
 		x.mark(u, &s.meter, s.num+1, u.opens(s))
 	}
 	x.placeShare(u, s)

@@ -307,6 +307,22 @@ func (m *sharesModel) Change(t *rapid.T) {
 	}
 }
 
+// Charge counts more takes of a claimed packet.
+func (m *sharesModel) Charge(t *rapid.T) {
+	for _, p := range m.held {
+		if p.State == Claimed {
+			n := rapid.Int64Range(0, 4).Draw(t, "takes")
+			m.x.Charge(p.ID, n)
+			for range n {
+				m.modelCharge(&m.due, m.limits.Gap)
+				m.modelCharge(&m.shares[p.share].due, m.gap(m.shares[p.share]))
+			}
+			return
+		}
+	}
+	t.Skip("nothing is claimed")
+}
+
 // Own gives a share a weight, a limit and a rest of its own, or takes them away.
 func (m *sharesModel) Own(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "share")
@@ -639,7 +655,7 @@ func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
 		m.x.NoteFresh(m.q, true)
 		m.x.Push(Entry{Queue: m.x.AddQueue(), Priority: 1, Seq: 1, Tags: []byte("a/x"), Key: []byte("a")}, 0)
 		t.Repeat(map[string]func(*rapid.T){
-			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Limit": m.Limit, "Wait": m.Wait, "Tick": m.Tick, "Tick more": m.Tick, "Rule": m.Rule, "Strict": m.Strict, "List": m.List, "": m.verify,
+			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Charge": m.Charge, "Limit": m.Limit, "Wait": m.Wait, "Tick": m.Tick, "Tick more": m.Tick, "Rule": m.Rule, "Strict": m.Strict, "List": m.List, "": m.verify,
 		})
 	})
 }

@@ -43,14 +43,14 @@ func (x *Index) Take(id ID) {
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
 	if u.shares == nil {
-		x.takeCounts(u, nil)
+		x.takeCounts(u, nil, 1)
 		return
 	}
 	s := u.shares.of(l)
 	if u.shares.serve(s); u.shares.clock > passEnd {
 		u.shares.rebase()
 	}
-	x.takeCounts(u, s)
+	x.takeCounts(u, s, 1)
 }
 
 // serve is what a take from a share changes in the order of turns. Its place in the heap follows.
@@ -272,7 +272,7 @@ func (t *turns) pass(s *share) {
 		t.looked = append(t.looked, shareLook{share: s, pass: s.pass, turn: s.turn, claimed: s.claimed, due: s.meter.due, gap: s.meter.gap})
 		s.look = uint32(len(t.looked))
 	}
-	s.meter.charge(t.u.rate(s), t.x.clock)
+	s.meter.charge(t.u.rate(s), t.x.clock, 1)
 	if t.u.shares.serve(s); t.s.Claims {
 		s.claimed++
 	}

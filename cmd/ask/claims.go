@@ -102,6 +102,16 @@ type receipt struct {
 	Token int64  `arg:"" help:"Token of the claim."`
 }
 
+// cost is the flag of those that end claims.
+type cost struct {
+	Cost int64 `range:"1 1000000" placeholder:"n" help:"The rates of the queue and of the packet's share count the claim as n takes."`
+}
+
+func (c *cost) of(p *client.Packet) *client.Packet {
+	p.Cost = c.Cost
+	return p
+}
+
 func (r *receipt) packet(server *client.Client) *client.Packet {
 	return server.Claimed(r.Queue, r.ID, r.Token)
 }
@@ -109,24 +119,27 @@ func (r *receipt) packet(server *client.Client) *client.Packet {
 // Ack acknowledges a packet.
 type Ack struct {
 	receipt
+	cost
 	asking
 }
 
 func (c *Ack) Help() string {
 	return `The work is done: the packet is gone, or stays as done for the time that its queue's setting retain says. If the claim has ended before, nothing is changed and the exit code is 4.
 
-Example:
+Examples:
 
-    holdfast ack jobs 17 42`
+    holdfast ack jobs 17 42
+    holdfast ack jobs 17 42 --cost 1200`
 }
 
 func (c *Ack) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
-	return c.packet(server).Ack(ctx)
+	return c.of(c.packet(server)).Ack(ctx)
 }
 
 // Nack returns a packet.
 type Nack struct {
 	receipt
+	cost
 	Delay  *time.Duration `xor:"then" placeholder:"TIME" help:"When it can be taken again (default: after the queue's backoff)."`
 	Reason string         `placeholder:"TEXT" help:"Why it failed, which list and show print."`
 	Dead   bool           `xor:"then,tried" help:"It is not tried again."`
@@ -151,7 +164,7 @@ Examples:
 }
 
 func (c *Nack) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
-	state, err := c.packet(server).Nack(ctx, c.why())
+	state, err := c.of(c.packet(server)).Nack(ctx, c.why())
 	if err == nil {
 		_, err = fmt.Fprintln(p.Stdout, state)
 	}

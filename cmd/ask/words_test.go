@@ -27,7 +27,7 @@ func byWord(command reflect.Type) map[string]reflect.StructField {
 
 func TestEachOptionOfTheWorkQueueHasAFlag(t *testing.T) {
 	commands := map[string]reflect.Type{
-		"QPUSH": reflect.TypeFor[Push](), "QPOP": reflect.TypeFor[Pop](), "QCLAIM": reflect.TypeFor[Claim](), "QNACK": reflect.TypeFor[Nack](),
+		"QPUSH": reflect.TypeFor[Push](), "QPOP": reflect.TypeFor[Pop](), "QCLAIM": reflect.TypeFor[Claim](), "QACK": reflect.TypeFor[Ack](), "QNACK": reflect.TypeFor[Nack](),
 		"QPEEK": reflect.TypeFor[Peek](), "QLIST": reflect.TypeFor[List](), "QMOVE": reflect.TypeFor[Move](), "QRUN": reflect.TypeFor[RunNow](),
 		"QPURGE": reflect.TypeFor[Purge](), "QHARVEST": reflect.TypeFor[Harvest](), "QREDRIVE": reflect.TypeFor[Redrive](), "QUEUES": reflect.TypeFor[Queues](),
 		"QSHARE": reflect.TypeFor[Share](), "QSHARES": reflect.TypeFor[Shares](),

@@ -207,3 +207,14 @@ func TestSharesHaveWeightsAndAreListed(t *testing.T) {
 	}
 	want(t, "weight", must(c.Shares(ctx, "q", 1))(t)[0].Weight, 1)
 }
+
+func TestARateCountsWhatAPacketCost(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	want(t, "setting a rate", c.Set(ctx, "q", "rate", "1000/1s"), nil)
+	must(c.Push(ctx, "q", nil))(t)
+	must(c.Push(ctx, "q", nil))(t)
+	p := must(c.Claim(ctx, "q"))(t)[0]
+	p.Cost = 1_000_000
+	want(t, "ack", p.Ack(ctx), nil)
+	want(t, "packets that may be claimed", len(must(c.Claim(ctx, "q"))(t)), 0)
+}

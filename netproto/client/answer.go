@@ -10,11 +10,19 @@ import (
 )
 
 // ack is the request that ends a packet.
-func ack(p *Packet) []any { return []any{"QACK", p.Queue, p.ID, p.Token} }
+func ack(p *Packet) []any { return cost(p, "QACK", p.Queue, p.ID, p.Token) }
+
+// cost adds what the work was worth to an answer.
+func cost(p *Packet, args ...any) []any {
+	if p.Cost > 1 {
+		args = append(args, "COST", p.Cost)
+	}
+	return args
+}
 
 // nack is the request that returns a packet.
 func nack(p *Packet, why error) []any {
-	args := []any{"QNACK", p.Queue, p.ID, p.Token}
+	args := cost(p, "QNACK", p.Queue, p.ID, p.Token)
 	if why == nil {
 		return args
 	}

@@ -63,6 +63,10 @@ type Packet struct {
 	Behind      int    // how many packets come before it; -1 if it is not in line
 	Why         string // why it is not delivered now
 
+	// Cost may be set before the packet is acknowledged or returned, as by a handler: the rates of its
+	// queue and share count the claim as so many takes, up to a million. 0 is 1.
+	Cost int64
+
 	c        *Client
 	answered atomic.Bool // acknowledged or returned
 }

@@ -149,7 +149,18 @@ func staleIfGone(err error) error {
 }
 
 func qack(s *session, tx *broker.Tx, args [][]byte) error {
-	receipts := s.protocol.receiptArgs(args[2:])
+	end := len(args)
+	for end > 4 && is(args[end-2], words.COST.Word) {
+		end -= 2
+	}
+	receipts := s.protocol.receiptArgs(args[2:end])
+	if end < len(args) {
+		cost := int64(0) // here, since it is allocated
+		parseOptions(args[end:], option{&words.COST, &cost})
+		for i := range receipts {
+			receipts[i].Cost = cost
+		}
+	}
 	n, err := tx.Ack(args[1], receipts)
 	if err != nil && (len(receipts) == 1 || !errors.Is(err, broker.ErrStale)) {
 		return staleIfGone(err)
@@ -167,6 +178,7 @@ func qnack(s *session, tx *broker.Tx, args [][]byte) error {
 		option{&words.DEAD, &n.Dead},
 		option{&words.UNCOUNTED, &n.Uncounted},
 		option{&words.HOLD, &n.Hold},
+		option{&words.COST, &r[0].Cost},
 	)
 	if n.At >= 0 {
 		n.Delay = 0 // a moment that is past

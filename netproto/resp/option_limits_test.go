@@ -88,6 +88,8 @@ var optionLimits = []struct {
 	{request: "QSHARE q s", word: "WEIGHT", low: 1, high: broker.MaxWeight},
 	{request: "QSHARE q s", word: "MAX-CLAIMED", low: 1, high: math.MaxUint32},
 	{request: "QSHARE q s", word: "HOLD", high: broker.MaxHold},
+	{request: "QACK q 1 1", word: "COST", low: 1, high: broker.MaxCost},
+	{request: "QNACK q 1 1", word: "COST", low: 1, high: broker.MaxCost},
 	{request: "QNACK q 1 1", word: "HOLD", low: 1, high: broker.MaxHold},
 	{request: "QSHARES q", word: "AFTER", high: math.MaxInt64},
 	{request: "QSHARES q", word: "COUNT", low: 1, high: broker.MaxCount},

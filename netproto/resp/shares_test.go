@@ -181,6 +181,24 @@ func TestQSHARELimitsHowFastAShareGives(t *testing.T) {
 	}
 }
 
+func TestCOSTCountsAsSeveralTakes(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q rate 1/1s rate-burst 2", "+OK\r\n")
+	for i := range 3 {
+		c.ask("QPUSH q x", bulkReply(fmt.Sprint(i+1)))
+	}
+	if got := c.tenants("COUNT 9"); got != "x x" {
+		t.Fatalf("a claim took %s", got)
+	}
+	c.ask("QACK q 1 4 COST 0", "-ERR COST: expected a number from 1 to 1000000, got \"0\"\r\n")
+	c.ask("QACK q 1 4 cost 10", ":1\r\n")
+	c.ask("QNACK q 2 5 DELAY 5 COST 10", bulkReply("delayed"))
+	if got := c.pairs("QSHOW", "q", "3")["why"]; got != "queue waits for the rate 1/1s: the next is due in 18.99s" {
+		t.Errorf("why: %s", got)
+	}
+}
+
 func TestHOLDLetsAShareRest(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()

@@ -110,7 +110,7 @@ var Commands = []Group{
 		{"QLOAD", "queue payload", "the id; null if it has expired", "a packet as another server had it: below"},
 		{"QPOP", "queue", "an array of packets; the null array when BLOCK has ended", "takes them for good; the best priority first, of that the oldest unless NEWEST; from the first of the queues that has one; one packet, or COUNT, or with GROUP all of its key, those of priority 0 as well"},
 		{"QCLAIM", "queue", "an array of packets; the null array when BLOCK has ended", "the consumer is the name of CLIENT SETNAME, else the address, unless given; a group is cut at 1,000 packets; FILL waits for a batch of COUNT: below"},
-		{"QACK", "queue id token [id token]…", "how many claims were good", "`STALE` if a single one was not"},
+		{"QACK", "queue id token [id token]…", "how many claims were good", "`STALE` if a single one was not. COST: each counts as n takes, for rates"},
 		{"QNACK", "queue id token", "the state then: ready, delayed or dead; or expired or cancelled", "dead, too, after the last of `max-attempts`; one that expired or was cancelled while it was claimed is gone. UNCOUNTED: the claim was no attempt, so it is not dead at the last one either. HOLD: uncounted, and its share rests: below"},
 		{"QEXTEND", "queue id token ms", "when the lease ends", "counted from now; it may be sooner than before. `CANCELLED` if the packet was cancelled"},
 		{"QPROGRESS", "queue id token percent [text]", "OK", "does not extend the lease"},

@@ -103,6 +103,7 @@ var (
 	WEIGHT      = Option{Word: "WEIGHT", Values: "n", Low: 1, High: 1000}
 	MAXCLAIMED  = Option{Word: "MAX-CLAIMED", Values: "n", Low: 1, High: maxUint32}
 	RATE        = Option{Word: "RATE", Values: "n/period"}
+	COST        = Option{Word: "COST", Values: "n", Low: 1, High: 1_000_000}
 	QSHAREHOLD  = Option{Word: "HOLD", Values: "ms", High: maxHold}
 	RESET       = Option{Word: "RESET"}
 	AFTER       = Option{Word: "AFTER", Values: "cursor", High: maxInt64}
@@ -117,7 +118,8 @@ var options = map[string][]*Option{
 	"QLOAD":    {&PRIO, &KEY, &EXPIRES, &QLOADAT, &TAG, &PRODUCER, &LEASE, &META, &UNIQUE, &QLOADWINDOW, &UNTILCLAIM, &PUSHED, &STATE, &UNTIL, &ATTEMPTS, &FIRST, &LAST, &CONSUMER, &REASON, &ORIGIN, &PROGRESS, &TEXT},
 	"QPOP":     {&OR, &COUNT, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &BLOCK},
 	"QCLAIM":   {&OR, &COUNT, &FILL, &NEWEST, &OLDEST, &GROUP, &SHARE, &FILTER, &MATCH, &LEASE, &CONSUMER, &BLOCK},
-	"QNACK":    {&DELAY, &AT, &DEAD, &REASON, &UNCOUNTED, &HOLD},
+	"QACK":     {&COST},
+	"QNACK":    {&DELAY, &AT, &DEAD, &REASON, &UNCOUNTED, &HOLD, &COST},
 	"QPEEK":    {&COUNT},
 	"QLIST":    {&STATE, &SHARE, &FILTER, &MATCH, &CURSOR, &COUNT},
 	"QMOVE":    {&STATE, &COUNT, &SHARE, &FILTER, &MATCH, &DRYRUN},
