@@ -35,7 +35,7 @@ type meter struct {
 	marker uint32 // a timer at the moment when a take is due; 0: none
 }
 
-// dueBy is when the next take is due by a rate that may have changed: as many takes are ahead of it.
+// dueBy is when the next take is due by a rate that may have changed: as many takes are ahead.
 func (m *meter) dueBy(r rate, now int64) int64 {
 	if m.due <= now || m.gap == 0 || m.gap == r.gap {
 		return m.due
