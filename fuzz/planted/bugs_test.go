@@ -161,7 +161,7 @@ func bugs() []bug {
 		{"a stopped share blocks another", "../index/turns.go",
 			"stop := u.stopOf(s, x.clock)", "stop := open", "Shares"},
 		{"a new share goes first", "../index/shares.go",
-			"sh.clock+oneTurn/uint64(s.weight)", "sh.clock", "Shares"},
+			"s.pass = sh.clock + oneTurn/uint64(s.weight)\n\tif last", "s.pass = sh.clock\n\tif last", "Shares"},
 		{"a raised rule wakes nobody", "../index/fresh.go",
 			"if f := u.fresh; f != nil {", "if f := u.fresh; f != nil && len(f.lanes) < 0 {", "Shares"},
 		{"a rate is full after a start", "../broker/defaults.go",
