@@ -125,7 +125,7 @@ func TestTheOriginalClientShowsTheSyntax(t *testing.T) {
 	_, port, _ := net.SplitHostPort(newDoor(t).addr())
 	for command, want := range map[string]string{
 		"QPUSH":       "queue payload [PRIO n] [KEY k] [TTL ms] [DELAY ms|AT unix-ms] [TAG name value [TAG name value ...]] [PRODUCER name] [LEASE ms] [META bytes] [UNIQUE id [WINDOW ms|UNTIL claim|end] [REPLACE] [TELL]] [BLOCK ms]",
-		"QACK":        "queue id token [id token ...]",
+		"QACK":        "queue id token [id token ...] [COST n]",
 		"SET":         "name value [NX|XX] [GET] [EX s|PX ms|EXAT unix-seconds|PXAT unix-ms|KEEPTTL]",
 		"CLIENT INFO": "",
 		"MEMORY":      "",

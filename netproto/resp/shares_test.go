@@ -222,7 +222,7 @@ func TestHOLDLetsAShareRest(t *testing.T) {
 		t.Errorf("after the rest a pop took %s", got)
 	}
 	c.ask("QSHARE q a HOLD 5000 WEIGHT 2", "+OK\r\n")
-	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *10 | "name" | "a" | "ready" | :0 | "claimed" | :0 | "weight" | :2 | "rests" | :5000`))
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "2" | *1 | *10 | "name" | "a" | "ready" | :0 | "claimed" | :0 | "weight" | :2 | "rests" | :5000`))
 	c.ask("QSHARE q a RESET", "+OK\r\n")
 	c.ask("QSHARES q AFTER 0 COUNT 9", onTheWire(`*2 | "0" | *1 | *8 | "name" | "b" | "ready" | :0 | "claimed" | :1 | "weight" | :1`))
 	c.ask("QPUSH other x", bulkReply("5"))
