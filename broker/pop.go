@@ -165,18 +165,18 @@ const maxExpired = 1 << 16
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) (packets []index.Packet) {
 	left := maxExpired
 	drop := func() (some bool) {
+		left -= len(packets)
 		for _, p := range packets {
 			if m.expired(p) && left > 0 && !(m.settling && m.open.full(m.limits)) {
 				m.ix.Remove(p.ID)
 				m.expire(q, p)
-				left--
 				some = true
 			}
 		}
 		return some
 	}
-	more := selection // thousands may have expired, and limits let few be taken
-	more.Limits = false
+	more := selection // thousands may have expired, and limits and strict order let few be taken
+	more.Limits, more.All = false, true
 	for packets = m.selectPackets(q, s, selection, 0); drop(); packets = m.selectPackets(q, s, selection, 0) {
 		packets = m.selectPackets(q, s, more, advanceSlice)
 		drop()

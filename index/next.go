@@ -121,6 +121,8 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		return x.readyByShares(u, &s, most)
 	case s.Filter == nil && !s.Fits16 && !u.inOrder():
 		return min(u.ready, most)
+	case s.Filter == nil && !s.Fits16:
+		return min(u.strict().firsts, most)
 	}
 	for lane, t := range trees {
 		if n < most && x.accepts(lane, s.Filter) {
