@@ -520,6 +520,11 @@ func TestAClaimCountsAsWhatItCost(t *testing.T) {
 			if err := end(w, j); err != nil {
 				t.Fatal(err)
 			}
+			w.do(func(tx *broker.Tx) error { // what changes no rate forgives no cost
+				s, _, err := tx.Settings([]byte("q"))
+				s.MaxClaimed = 9
+				return cmp.Or(err, tx.SetSettings([]byte("q"), s), tx.SetShare([]byte("q"), broker.Share{Name: []byte("a"), Weight: 2}))
+			})
 			left := 5
 			for ; left > 0 && len(w.tenants(1, nil)) == 0; left-- {
 				w.pass(time.Second)

@@ -40,7 +40,7 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 		r.meter.follow(r.rate(), x.clock)
 	})
 	if r := u.rules; r != nil && r.meter.passes(r.rate(), x.clock) == 0 {
-		x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
+		x.mark(u, &r.meter, 0, r.meter.open(r.rate(), x.clock))
 	}
 	if sh := u.shares; sh != nil {
 		r := rateOf(l.ShareGap, l.Burst)
@@ -58,7 +58,7 @@ func (x *Index) Spend(q QueueID) {
 	u := x.queues.at(uint32(q))
 	if r := u.rules; r != nil {
 		if r.meter.due, r.meter.gap = x.clock+r.rate().burst*r.Gap, r.Gap; r.meter.passes(r.rate(), x.clock) == 0 {
-			x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
+			x.mark(u, &r.meter, 0, r.meter.open(r.rate(), x.clock))
 		}
 	}
 	sh := u.shares
@@ -229,7 +229,7 @@ func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
 	x.placeShare(u, s)
 	if s.stop == waits || s.rest != 0 { // else its marker may be where it would have been forgotten
-		x.mark(u, &s.meter, s.num+1, u.opens(s))
+		x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
 	}
 	if was <= s.stop || u.fresh == nil {
 		return
@@ -303,7 +303,7 @@ func (x *Index) HeldBack(id ID) (h Held, ok bool) {
 		return Held{Claimed: x.claimed(u), Limit: int(u.rules.Claimed)}, true
 	}
 	if r := u.rules; r != nil && r.meter.passes(r.rate(), x.clock) == 0 {
-		return Held{Wait: r.meter.open(r.rate()) - x.clock/1_000_000}, true
+		return Held{Wait: r.meter.open(r.rate(), x.clock) - x.clock/1_000_000}, true
 	}
 	if u.shares == nil {
 		return h, false
@@ -315,7 +315,7 @@ func (x *Index) HeldBack(id ID) (h Held, ok bool) {
 	case stop == waits && s.rest > x.clock:
 		return Held{Share: s.name, InShare: true, Rest: (s.rest - x.clock) / 1_000_000}, true
 	case stop == waits:
-		return Held{Share: s.name, InShare: true, Wait: s.meter.open(u.rate(s)) - x.clock/1_000_000}, true
+		return Held{Share: s.name, InShare: true, Wait: s.meter.open(u.rate(s), x.clock) - x.clock/1_000_000}, true
 	}
 	return h, false
 }

@@ -64,12 +64,15 @@ func (m *meter) charge(r rate, now, n int64) {
 }
 
 // open is when a meter that lets nothing pass does so, in milliseconds.
-func (m *meter) open(r rate) int64 {
-	return max(1, (m.due-(r.burst-1)*r.gap-slack+999_999)/1_000_000)
+func (m *meter) open(r rate, now int64) int64 {
+	return max(1, (m.dueBy(r, now)-(r.burst-1)*r.gap-slack+999_999)/1_000_000)
 }
 
 // follow lets a meter obey another rate: who was to wait for long waits no longer than that says.
 func (m *meter) follow(r rate, now int64) {
+	if m.gap == r.gap {
+		return
+	}
 	m.due, m.gap = min(m.dueBy(r, now), now+r.burst*r.gap), r.gap
 }
 
@@ -118,14 +121,14 @@ func (x *Index) Charge(id ID, n int64) {
 func (x *Index) takeCounts(u *queue, s *share, n int64) {
 	if r := u.rules; r != nil {
 		if r.meter.charge(r.rate(), x.clock, n); r.meter.passes(r.rate(), x.clock) == 0 {
-			x.mark(u, &r.meter, 0, r.meter.open(r.rate()))
+			x.mark(u, &r.meter, 0, r.meter.open(r.rate(), x.clock))
 		}
 	}
 	if s == nil || u.rate(s).gap == 0 {
 		return
 	}
 	if s.meter.charge(u.rate(s), x.clock, n); u.stopOf(s, x.clock) == waits {
-		x.mark(u, &s.meter, s.num+1, u.opens(s))
+		x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
 	}
 	x.placeShare(u, s)
 }
@@ -140,11 +143,11 @@ func (u *queue) passes(s *share, now int64) int {
 }
 
 // opens is when the rest of a share ends, or else its meter lets takes pass, in milliseconds.
-func (u *queue) opens(s *share) int64 {
+func (u *queue) opens(s *share, now int64) int64 {
 	if s.rest != 0 {
 		return s.rest / 1_000_000
 	}
-	return s.meter.open(u.rate(s))
+	return s.meter.open(u.rate(s), now)
 }
 
 // endWait follows the marker of a meter. The event has no queue for one of those in ended.

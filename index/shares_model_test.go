@@ -347,8 +347,11 @@ func (m *sharesModel) Own(t *rapid.T) {
 
 // follow lets a due go by another gap: as many takes are ahead of the next one.
 func (m *sharesModel) follow(due *int64, was, gap int64) {
+	if was == gap {
+		return
+	}
 	now := m.now * 1e6
-	if *due > now && was > 0 && was != gap {
+	if *due > now && was > 0 {
 		*due = now + int64(float64(*due-now)/float64(was)*float64(gap))
 	}
 	*due = min(*due, now+max(1, m.limits.Burst)*gap)
