@@ -76,7 +76,9 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	}
 	if string(settingsOf(q).ShareBy) != string(was.ShareBy) && !q.dropped {
 		m.ix.ShareBy(q.ix, recovery.ShareRule(settingsOf(q).ShareBy))
-		if len(settingsOf(q).ShareBy) > 0 {
+		if len(settingsOf(q).ShareBy) == 0 {
+			m.endRests(q)
+		} else {
 			for _, own := range q.shares.byName {
 				m.ix.SetShare(q.ix, string(own.Name), recovery.ShareOwn(own))
 			}

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"slices"
+
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -136,6 +138,25 @@ func (m *Machine) forgetShares(q *queue) {
 	}
 	m.resting -= q.shares.rests
 	q.shares = shares{}
+	m.discardShares(ids)
+}
+
+// endRests ends the rests of the shares of a queue that is no longer shared out: nobody would tell
+// their ends.
+func (m *Machine) endRests(q *queue) {
+	var ids []content.ShareID
+	m.resting -= q.shares.rests
+	for _, s := range slices.Clone(q.shares.all) {
+		switch its := *s; {
+		case s.OnlyRests():
+			ids = append(ids, s.ShareID)
+			q.shares.forget(s)
+		case s.HeldUntil != 0:
+			its.HeldUntil = 0
+			q.shares.put(&its)
+			m.open.ops.PutShare(&its, false)
+		}
+	}
 	m.discardShares(ids)
 }
 

@@ -206,3 +206,26 @@ func TestRestsHaveALimitOfTheirOwn(t *testing.T) {
 	}
 	t.Errorf("after the rests the store has %d records of shares, want the weight", w.records())
 }
+
+// A queue that is not shared out has no rests: nobody would tell their ends, and their records
+// would stay for ever.
+func TestRestsEndWithShareBy(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("key")
+	w.tenant("a")
+	w.weigh("q", "b", 2)
+	w.holdShare("a", minute)
+	w.holdShare("b", minute)
+	w.shareBy("")
+	for w.b.round() {
+	}
+	if w.barrier(); w.records() != 1 || len(w.tenants(1, nil)) != 1 {
+		t.Errorf("the store has %d records of shares, want the weight", w.records())
+	}
+	w.holdShare("c", minute)
+	w.shareBy("key")
+	w.tenant("b")
+	if w.barrier(); w.records() != 1 || len(w.tenants(1, nil)) != 1 {
+		t.Errorf("with share-by again the store has %d records of shares, want the weight", w.records())
+	}
+}

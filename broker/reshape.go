@@ -113,7 +113,7 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	// shares have comes along.
 	whole := m.ix.Counts(q.ix).Len() == length && (n == 0 || !m.ix.HasWindow(q.ix))
 	if whole && q.own != nil {
-		if err := tx.change(len(q.shares.all)); err != nil {
+		if err := tx.change(len(q.shares.byName) - q.shares.rests); err != nil {
 			return err
 		}
 	}

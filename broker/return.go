@@ -33,21 +33,21 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	if err != nil {
 		return 0, err
 	}
+	m, dies := tx.m, n.Dead || n.Hold == 0 && !n.Uncounted && tooOften(q, d)
+	if dies && !d.Cancelled && len(settingsOf(q).DeadLetter) > 0 {
+		if err := tx.mayMove(p); err != nil {
+			return 0, err
+		}
+	}
 	if n.Hold > 0 {
 		n.Uncounted, n.Delay = true, max(n.Delay, 0)
 		if err := tx.hold(name, q, p, n.Hold); err != nil {
 			return 0, err
 		}
 	}
-	tx.m.charge(p, r)
-	if tx.m.endCancelled(q, p, d) {
+	m.charge(p, r)
+	if m.endCancelled(q, p, d) {
 		return Cancelled, nil
-	}
-	m, dies := tx.m, n.Dead || !n.Uncounted && tooOften(q, d)
-	if dies && len(settingsOf(q).DeadLetter) > 0 {
-		if err := tx.mayMove(p); err != nil {
-			return 0, err
-		}
 	}
 	m.count(q, &q.counters.Nacked, &m.totals.Nacked, 1)
 	if m.expireClaim(q, p) {
@@ -78,7 +78,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 // hold lets the share of a packet rest, or a queue without shares.
 func (tx *Tx) hold(name []byte, q *queue, p index.Packet, ms int64) error {
 	of, ok := tx.m.ix.ShareFor(q.ix, p.ID)
-	if s := settingsOf(q); !ok {
+	if s := settingsOf(q); !ok || len(s.ShareBy) == 0 {
 		if s.PauseOut && (s.PauseOutUntil == 0 || s.PauseOutUntil > tx.now+ms) {
 			return nil
 		}

@@ -139,6 +139,9 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 		}
 		q = m.queueNamed(queue)
 	}
+	if len(settingsOf(q).ShareBy) == 0 { // nobody would tell its end
+		s.HeldUntil = 0
+	}
 	if s.Weight == 1 {
 		s.Weight = 0
 	}
