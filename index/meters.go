@@ -104,17 +104,23 @@ func (x *Index) mark(u *queue, m *meter, share uint32, at int64) {
 
 // Charge counts n takes more of a packet that was taken: its work was worth so many.
 func (x *Index) Charge(id ID, n int64) {
+	if u, s := x.takenFrom(id); u != nil {
+		x.takeCounts(u, s, n)
+	}
+}
+
+// takenFrom returns the queue of a packet, nil if there is no such, and its share, nil if the queue
+// is not shared out.
+func (x *Index) takenFrom(id ID) (u *queue, s *share) {
 	e := x.entry(id)
 	if e == nil {
-		return
+		return nil, nil
 	}
 	l := x.lanes.at(uint32(e.lane))
-	u := x.queues.at(uint32(l.queue))
-	if u.shares == nil {
-		x.takeCounts(u, nil, n)
-		return
+	if u = x.queues.at(uint32(l.queue)); u.shares != nil {
+		s = u.shares.of(l)
 	}
-	x.takeCounts(u, u.shares.of(l), n)
+	return u, s
 }
 
 // takeCounts charges n takes to the meters of a queue and of its share, which may be nil.

@@ -36,19 +36,14 @@ func (a *shareHead) before(b *shareHead) bool {
 // Take says that a packet is about to be popped or claimed, with the next call: its share has had a
 // turn.
 func (x *Index) Take(id ID) {
-	e := x.entry(id)
-	if e == nil {
+	u, s := x.takenFrom(id)
+	if u == nil {
 		return
 	}
-	l := x.lanes.at(uint32(e.lane))
-	u := x.queues.at(uint32(l.queue))
-	if u.shares == nil {
-		x.takeCounts(u, nil, 1)
-		return
-	}
-	s := u.shares.of(l)
-	if u.shares.serve(s); u.shares.clock > passEnd {
-		u.shares.rebase()
+	if s != nil {
+		if u.shares.serve(s); u.shares.clock > passEnd {
+			u.shares.rebase()
+		}
 	}
 	x.takeCounts(u, s, 1)
 }
