@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"slices"
-
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/index/keyspace"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -146,7 +144,7 @@ func (m *Machine) forgetShares(q *queue) {
 func (m *Machine) endRests(q *queue) {
 	var ids []content.ShareID
 	m.resting -= q.shares.rests
-	for _, s := range slices.Clone(q.shares.all) {
+	for _, s := range q.shares.byName {
 		switch its := *s; {
 		case s.OnlyRests():
 			ids = append(ids, s.ShareID)

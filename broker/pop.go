@@ -156,7 +156,7 @@ func (tx *Tx) remove(t taken, s Selection) Found {
 	return m.finding(t.records)
 }
 
-// maxExpired is how many packets that have expired a take passes over: some 100 ms.
+// maxExpired is how many packets a take looks at for those that have expired: some 100 ms.
 const maxExpired = 1 << 16
 
 // selectAlive returns what s selects, without taking it. What has expired goes first, so no take

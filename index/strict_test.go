@@ -38,8 +38,8 @@ func TestLargeGroupsAreInStrictOrderAsTheModelSays(t *testing.T) {
 	})
 }
 
-// A key may have any number of packets: what comes, goes and is held costs the same.
-func TestAKeyOfManyPacketsIsAsFast(t *testing.T) {
+// A key of more packets than a ring holds has trees: its packets come in the same order.
+func TestAKeyOfManyPacketsComesInOrder(t *testing.T) {
 	const n = 100_000
 	x := New()
 	q := x.AddQueue()
