@@ -75,15 +75,7 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		m.ix.Refresh(q.ix) // filters may take what they did not
 	}
 	if string(settingsOf(q).ShareBy) != string(was.ShareBy) && !q.dropped {
-		m.ix.ShareBy(q.ix, recovery.ShareRule(settingsOf(q).ShareBy))
-		if len(settingsOf(q).ShareBy) == 0 {
-			m.endRests(q)
-		} else {
-			for _, own := range q.shares.byName {
-				m.ix.SetShare(q.ix, string(own.Name), recovery.ShareOwn(own))
-			}
-		}
-		m.sortLater(q)
+		m.shareBy(q)
 	}
 	if now := settingsOf(q); (now.Strict != was.Strict || now.HoldsDead() != was.HoldsDead()) && !q.dropped {
 		m.ix.SetStrict(q.ix, now.Strict, now.HoldsDead())
@@ -103,6 +95,23 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		}
 	}
 	return true
+}
+
+// shareBy has a queue follow its share-by. The index knows what shares have of their own as long as
+// packets are in shares; what does nothing but rest then has yet to be ended.
+func (m *Machine) shareBy(q *queue) {
+	known := m.sharedOut(q)
+	m.ix.ShareBy(q.ix, recovery.ShareRule(settingsOf(q).ShareBy))
+	if len(settingsOf(q).ShareBy) == 0 {
+		m.endRests(q)
+	} else if !known {
+		for _, own := range q.shares.all {
+			if !own.Empty() && !own.OnlyRests() {
+				m.ix.SetShare(q.ix, string(own.Name), recovery.ShareOwn(own))
+			}
+		}
+	}
+	m.sortLater(q)
 }
 
 // sortLater has the shares of a queue follow a change, in slices.

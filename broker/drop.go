@@ -130,32 +130,14 @@ func (m *Machine) release(q *queue) {
 
 // forgetShares has Work delete what the shares of a queue that ends have of their own.
 func (m *Machine) forgetShares(q *queue) {
-	ids := make([]content.ShareID, 0, len(q.shares.byName))
-	for _, s := range q.shares.byName {
-		ids = append(ids, s.ShareID)
-	}
+	discard(m, q.shares.all, func(m *Machine, s *Share) (more bool) {
+		if !s.Empty() {
+			m.open.ops.DeleteShare(s.ShareID)
+		}
+		return false
+	})
 	m.resting -= q.shares.rests
 	q.shares = shares{}
-	m.discardShares(ids)
-}
-
-// endRests ends the rests of the shares of a queue that is no longer shared out: nobody would tell
-// their ends.
-func (m *Machine) endRests(q *queue) {
-	var ids []content.ShareID
-	m.resting -= q.shares.rests
-	for _, s := range q.shares.byName {
-		switch its := *s; {
-		case s.OnlyRests():
-			ids = append(ids, s.ShareID)
-			q.shares.forget(s)
-		case s.HeldUntil != 0:
-			its.HeldUntil = 0
-			q.shares.put(&its)
-			m.open.ops.PutShare(&its, false)
-		}
-	}
-	m.discardShares(ids)
 }
 
 // evictDue drops the empty queues that are too many, or have been empty for long. It is a

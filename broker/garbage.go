@@ -70,6 +70,11 @@ func discard[T any](m *Machine, all []T, remove func(m *Machine, x T) (more bool
 
 // loadGarbage gives Work what a start has found.
 func (m *Machine) loadGarbage(state *recovery.State) {
+	for _, q := range m.queues.all {
+		if q != nil && len(settingsOf(q).ShareBy) == 0 {
+			m.endRests(q)
+		}
+	}
 	for _, r := range state.Dropped {
 		q := &queue{id: r.ID, ix: r.Index, defined: true, dropped: true}
 		m.queues.add(q)
@@ -84,16 +89,23 @@ func (m *Machine) loadGarbage(state *recovery.State) {
 		}
 		return false
 	})
-	m.discardShares(state.EndedShares)
+	discard(m, state.EndedShares, func(m *Machine, id content.ShareID) (more bool) {
+		m.open.ops.DeleteShare(id)
+		return false
+	})
 	discard(m, state.EndedUniques, func(m *Machine, id content.UniqueID) (more bool) {
 		m.open.ops.DeleteUnique(id)
 		return false
 	})
 }
 
-func (m *Machine) discardShares(ids []content.ShareID) {
-	discard(m, ids, func(m *Machine, id content.ShareID) (more bool) {
-		m.open.ops.DeleteShare(id)
+// endRests has Work end the rests of the shares of a queue that is not shared out: nobody would
+// tell their ends.
+func (m *Machine) endRests(q *queue) {
+	discard(m, slices.Clone(q.shares.all), func(m *Machine, s *Share) (more bool) {
+		if now := q.shares.byName[string(s.Name)]; s.HeldUntil != 0 && now != nil && now.HeldUntil == s.HeldUntil {
+			m.endRest(q, string(s.Name))
+		}
 		return false
 	})
 }

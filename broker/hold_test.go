@@ -229,3 +229,43 @@ func TestRestsEndWithShareBy(t *testing.T) {
 		t.Errorf("with share-by again the store has %d records of shares, want the weight", w.records())
 	}
 }
+
+// However many shares rest, another share-by looks at none of them at once, and without one their
+// rests end in slices: also over a start, and though share-by comes again meanwhile.
+func TestManyRestsFollowShareByInSlices(t *testing.T) {
+	const shares = 5000
+	for what, then := range map[string]func(w *work){
+		"": func(*work) {}, "share-by again": func(w *work) { w.shareBy("key") },
+		"a kill": func(w *work) { w.killed(func(*broker.Tx) {}); w.restarted() },
+	} {
+		w := newWork(t)
+		w.shareBy("key")
+		w.tenant("a")
+		w.weigh("q", "b", 2)
+		w.holdShare("a", minute)
+		w.holdShare("b", minute)
+		w.do(func(tx *broker.Tx) (err error) {
+			for i := 0; i < shares && err == nil; i++ {
+				err = tx.SetShare([]byte("q"), broker.Share{Name: fmt.Append(nil, i), HeldUntil: tx.Steady() + minute})
+			}
+			return err
+		})
+		for w.b.round() {
+		}
+		if made := testing.AllocsPerRun(1, func() { w.shareBy("tag:tenant"); w.shareBy("key") }); made > shares {
+			t.Errorf("another share-by made %v objects, and %d shares rest", made, shares)
+		}
+		w.shareBy("")
+		rows := broker.ShareLook{Count: 2 * shares}
+		w.do(func(tx *broker.Tx) error { _, err := tx.Shares([]byte("q"), &rows); return err })
+		if len(rows.Rows) < shares/2 {
+			t.Errorf("%s: %d of %d rests are left at once", what, len(rows.Rows), shares)
+		}
+		if then(w); w.records() != 1 || w.weightOf("q", "b") != 2 {
+			t.Errorf("%s: the store has %d records of shares, want the weight", what, w.records())
+		}
+		if got := w.tenants(1, nil); len(got) != 1 {
+			t.Errorf("%s: the packet of a share that rested is not given", what)
+		}
+	}
+}
