@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/index"
 )
 
 const minute = 60_000
@@ -268,4 +269,40 @@ func TestManyRestsFollowShareByInSlices(t *testing.T) {
 			t.Errorf("%s: the packet of a share that rested is not given", what)
 		}
 	}
+}
+
+// Shares at their limit, shares that rest and packets behind others of their key are counted.
+func TestWhatIsHeldBackIsCounted(t *testing.T) {
+	w := newWork(t)
+	want := func(when string, want index.HeldCounts) {
+		t.Helper()
+		for w.b.round() {
+		}
+		w.do(func(tx *broker.Tx) error {
+			if s, _, err := tx.QueueStats([]byte("q")); s.HeldCounts != want || err != nil {
+				t.Errorf("%s %+v is held back, want %+v: %v", when, s.HeldCounts, want, err)
+			}
+			return nil
+		})
+	}
+	w.limited("tag:tenant", 0, 1)
+	for _, name := range []string{"a", "a", "b", "b", "b"} {
+		w.tenant(name)
+	}
+	want("at first", index.HeldCounts{})
+	j := w.claimOne()
+	want("with a claim", index.HeldCounts{SharesAtLimit: 1})
+	w.holdShare("a", 1000)
+	w.holdShare("b", 1000)
+	want("while shares rest", index.HeldCounts{SharesNotDue: 2})
+	w.pass(time.Second)
+	want("after that", index.HeldCounts{SharesAtLimit: 1})
+	w.nacked(j, broker.Nack{}, broker.Ready)
+	want("without a claim", index.HeldCounts{})
+	w.strict(nil)
+	want("in strict order", index.HeldCounts{PacketsBehind: 3})
+	w.claimOne()
+	want("with one out", index.HeldCounts{PacketsBehind: 3})
+	w.strict(func(s *broker.Settings) { s.Strict = false })
+	want("without it", index.HeldCounts{})
 }

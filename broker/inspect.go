@@ -166,6 +166,7 @@ type QueueFigures struct {
 	Overdue bool // its oldest ready packet was pushed longer ago than alert-age allows
 	AtLimit bool // all is claimed that max-claimed allows
 	Held    bool // a consumer that has made no call for ConsumerTime holds one of its first 64 claims
+	index.HeldCounts
 	// BoundRatio is which part of its bound it holds, of packets or of bytes; 0 without a bound.
 	BoundRatio float64
 }
@@ -177,7 +178,7 @@ func (m *Machine) figures(q *queue, since int64) QueueFigures {
 	return QueueFigures{
 		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
 		Bytes: n.Bytes, Counters: q.counters,
-		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: q.full || bound >= 1, Closed: s.Closed, Overdue: m.overdue(s, since), Held: m.held(q), AtLimit: m.ix.AtLimit(q.ix), BoundRatio: bound,
+		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: q.full || bound >= 1, Closed: s.Closed, Overdue: m.overdue(s, since), Held: m.held(q), AtLimit: m.ix.AtLimit(q.ix), HeldCounts: m.ix.HeldCounts(q.ix), BoundRatio: bound,
 	}
 }
 

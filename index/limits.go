@@ -322,3 +322,27 @@ func (x *Index) HeldBack(id ID) (h Held, ok bool) {
 
 // AtLimit says that nothing of a queue may be claimed, as all that may be is.
 func (x *Index) AtLimit(q QueueID) bool { return x.hasQueue(q) && x.room(x.queues.at(uint32(q))) == 0 }
+
+// HeldCounts is how much of a queue is held back.
+type HeldCounts struct {
+	SharesAtLimit int // with packets to give, of which as many are Claimed as may be
+	SharesNotDue  int // with packets to give, that wait for their rate or rest, whatever is Claimed
+	PacketsBehind int // Ready ones that wait for another one of their key
+}
+
+// HeldCounts counts what is held back of a queue.
+func (x *Index) HeldCounts(q QueueID) (n HeldCounts) {
+	if !x.hasQueue(q) {
+		return n
+	}
+	u := x.queues.at(uint32(q))
+	if u.shares != nil {
+		n.SharesAtLimit, n.SharesNotDue = u.shares.heaps[full].len(), u.shares.heaps[waits].len()
+	}
+	if u.inOrder() {
+		n.PacketsBehind = u.ready - u.rules.strict.firsts
+	}
+	return n
+}
+
+func (h *shareHeaps) len() int { return len(h.narrow) + len(h.onlyWide) }

@@ -507,6 +507,32 @@ func (m *sharesModel) firsts() (n int) {
 	return n
 }
 
+// verifyHeld compares how much is held back.
+func (m *sharesModel) verifyHeld(t *rapid.T) {
+	var want HeldCounts
+	claims := make(map[string]uint32)
+	for _, p := range m.held {
+		if p.State == Claimed {
+			claims[p.share]++
+		}
+		if p.State == Ready && p.Priority > 0 && !m.isFirst(p) {
+			want.PacketsBehind++
+		}
+	}
+	for name, s := range m.shares {
+		switch {
+		case m.rule == "" || len(m.selectable(name, Selection{})) == 0:
+		case s.rest > m.now || !m.modelPasses(s.due, m.gap(s)):
+			want.SharesNotDue++
+		case m.isFull(s, claims[name]):
+			want.SharesAtLimit++
+		}
+	}
+	if got := m.x.HeldCounts(m.q); got != want {
+		t.Fatalf("HeldCounts = %+v, want %+v", got, want)
+	}
+}
+
 // Strict changes the order within keys. Meanwhile packets come and change.
 func (m *sharesModel) Strict(t *rapid.T) {
 	m.strict, m.deadHolds = rapid.IntRange(0, 2).Draw(t, "strict") > 0, rapid.Bool().Draw(t, "dead hold")
@@ -623,6 +649,7 @@ func (m *sharesModel) verify(t *rapid.T) {
 	if n, w := m.x.Widths(m.q, true); n != canNarrow || (n || w) != canAny {
 		t.Fatalf("Widths of claims = %v %v, want %v %v", n, w, canNarrow, canAny)
 	}
+	m.verifyHeld(t)
 	m.verifyWaits(t)
 	if got := m.x.Bands(m.q); got != bands || n != narrow || w != wide {
 		t.Fatalf("Bands and Widths = %v %v %v, want %v %v %v", got, n, w, bands, narrow, wide)

@@ -31,6 +31,10 @@ func Figures(q *broker.QueueFigures) [words.Figures]int64 {
 		words.Overdue:   flag(q.Overdue),
 		words.Held:      flag(q.Held),
 		words.AtLimit:   flag(q.AtLimit),
+
+		words.SharesAtLimit: int64(q.SharesAtLimit),
+		words.SharesNotDue:  int64(q.SharesNotDue),
+		words.PacketsBehind: int64(q.PacketsBehind),
 	}
 }
 

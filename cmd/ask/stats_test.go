@@ -14,7 +14,7 @@ func TestRatesAreThoseOfCounters(t *testing.T) {
 	if err := printStats(&out, []queueStats{{"q", client.Stats{Ready: 9, Pushed: 15}}}, before); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\nready       9\n", "\npushed      15 (2.5/s)\n", "\nacked       0 (0.0/s)\n", "\nbytes       0\n"} {
+	for _, want := range []string{"\nready            9\n", "\npushed           15 (2.5/s)\n", "\nacked            0 (0.0/s)\n", "\nbytes            0\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("printed\n%swant %q in it", out.String(), want)
 		}

@@ -75,7 +75,7 @@ func TestQueuesAreListedWithTheirFigures(t *testing.T) {
 		t.Errorf("queues printed\n%s\nwant an object for each of three", got)
 	}
 	table := s.must(t, "stats", "mails", "jobs.a")
-	for _, want := range []string{"QUEUE       mails  jobs.a\n", "\nhidden      1      0\n", "\ndelayed     0      1\n", "\npushed      2      1\n", "\npaused-out  no     no\n", "\nQUEUE  PRIORITY  READY\nmails  1-9       1\n"} {
+	for _, want := range []string{"QUEUE            mails  jobs.a\n", "\nhidden           1      0\n", "\ndelayed          0      1\n", "\npushed           2      1\n", "\npaused-out       no     no\n", "\nQUEUE  PRIORITY  READY\nmails  1-9       1\n"} {
 		field(t, table, want)
 	}
 	if got, want := s.must(t, "stats"), "QUEUE READY DELAYED CLAIMED DEAD AGE STATE"; strings.Join(strings.Fields(strings.SplitN(got, "\n", 2)[0]), " ") != want || strings.Count(got, "\n") != 4 {

@@ -53,7 +53,7 @@ func TestStatsAreWatchedAlsoWhenTheServerComesBack(t *testing.T) {
 	stdout, figures := io.Pipe()
 	stderr, complaints := io.Pipe()
 	copied, copies := io.Pipe()
-	first, back := sees(io.TeeReader(stdout, copies), "(0.0/s)"), sees(copied, "pushed      3")
+	first, back := sees(io.TeeReader(stdout, copies), "(0.0/s)"), sees(copied, "pushed           3")
 	away := sees(stderr, "no server answers")
 	ended := make(chan int, 1)
 	go func() { // ends with ctx

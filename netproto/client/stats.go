@@ -24,6 +24,11 @@ type Stats struct {
 	Held                bool // a consumer that has made no call for ten minutes holds a packet
 	AtLimit             bool // all is claimed that the setting max-claimed allows
 
+	// How much is held back now. The first two count shares with packets to give: those of which as
+	// many packets are claimed as may be, and those that wait for their rate or rest. The last counts
+	// ready packets that wait for another one of their key, in a queue with strict order.
+	SharesAtLimit, SharesNotDue, PacketsBehind int64
+
 	Bands    []Band        // the ready packets by priority
 	Age      time.Duration // since the oldest ready packet was pushed; 0 if there is none
 	Producer string        // who has the role, if the queue has an exclusive producer
@@ -79,6 +84,10 @@ func (s *Stats) figure(i int) any {
 		words.Overdue:   &s.Overdue,
 		words.Held:      &s.Held,
 		words.AtLimit:   &s.AtLimit,
+
+		words.SharesAtLimit: &s.SharesAtLimit,
+		words.SharesNotDue:  &s.SharesNotDue,
+		words.PacketsBehind: &s.PacketsBehind,
 	}[i]
 }
 

@@ -52,6 +52,9 @@ const (
 	Overdue
 	Held
 	AtLimit
+	SharesAtLimit
+	SharesNotDue
+	PacketsBehind
 	Figures // how many there are
 )
 
@@ -80,6 +83,10 @@ var QueueFigures = [Figures]Field{
 	Overdue:   {"overdue", Flag, "its oldest ready packet was pushed longer ago than `alert-age`: of the 16 worst priorities, give or take a second or a hundredth"},
 	Held:      {"held", Flag, "a consumer holds one of the first 64 claims, and has made no call for ten minutes since the start"},
 	AtLimit:   {"at-limit", Flag, "all is claimed that `max-claimed` allows"},
+
+	SharesAtLimit: {"shares-at-limit", Number, "shares with packets to give, of which as many are claimed as may be: only pops take more"},
+	SharesNotDue:  {"shares-not-due", Number, "shares with packets to give, that wait for their rate or rest"},
+	PacketsBehind: {"packets-behind", Number, "ready packets that wait for another one of their key: `strict`"},
 }
 
 // The places of the fields in PacketFields.

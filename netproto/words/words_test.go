@@ -103,7 +103,7 @@ func place(document, section, head string) (from, to int) {
 func rowsOfFigures() string {
 	var b strings.Builder
 	for _, f := range QueueFigures {
-		of := map[Kind]string{Gauge: "now", Size: "now, in bytes", Total: "since the queue was made", Flag: "now: 1 or 0"}[f.Kind]
+		of := map[Kind]string{Gauge: "now", Size: "now, in bytes", Total: "since the queue was made", Flag: "now: 1 or 0", Number: "now"}[f.Kind]
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, of, f.Says)
 	}
 	return b.String()

@@ -78,13 +78,16 @@ type figureDesc struct{ all, queue *prometheus.Desc }
 // figureDescs are the descriptions of words.QueueFigures.
 var figureDescs = func() (all [words.Figures]figureDesc) {
 	for i, f := range words.QueueFigures {
-		switch says := "P" + strings.TrimPrefix(f.Says, "p"); f.Kind {
+		switch says := strings.ToUpper(f.Says[:1]) + f.Says[1:]; f.Kind {
 		case words.Gauge:
 			all[i] = figureDesc{allPackets, queuePacket}
 		case words.Size:
 			all[i] = figureDesc{allBytes, queueBytes}
 		case words.Flag:
 			all[i] = figureDesc{allStates, queueState}
+		case words.Number:
+			name := strings.ReplaceAll(f.Name, "-", "_")
+			all[i] = figureDesc{desc(name, says+", of all queues.", "database"), desc("queue_"+name, says+".", "database", "queue")}
 		case words.Total:
 			all[i].all = desc("packets_"+f.Name+"_total", says+", of all queues, since the start.")
 			all[i].queue = desc("queue_packets_"+f.Name+"_total", says+", since the queue was made.", "database", "queue")
@@ -146,7 +149,7 @@ func (p page) figure(i int, d *prometheus.Desc, n int64, labels ...string) {
 	switch f := words.QueueFigures[i]; f.Kind {
 	case words.Gauge, words.Flag:
 		p.gauge(d, float64(n), append(labels, f.Name)...)
-	case words.Size:
+	case words.Size, words.Number:
 		p.gauge(d, float64(n), labels...)
 	case words.Total:
 		p.counter(d, float64(n), labels...)
