@@ -157,7 +157,7 @@ func describe(w io.Writer, p *client.Packet, now time.Time) error {
 		case bool:
 			value = "yes"
 		}
-		if i == words.PacketPayload {
+		if f.Name == "payload" {
 			value += fmt.Sprintf(" (%s)", terminal.Approximate(int64(len(p.Payload))))
 		}
 		if value != "" {

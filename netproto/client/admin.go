@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 // Queues returns the names of the queues that match a pattern, such as mail.*; all if it is empty.
@@ -288,7 +290,7 @@ func (c *Client) PauseUntil(ctx context.Context, queue string, in bool, until ti
 	return err
 }
 
-// Consumer is who takes packets from a queue.
+// Consumer is who takes packets from a queue. The fields are in the order of words.ConsumerFields.
 type Consumer struct {
 	Name    string
 	Seen    time.Time // when it last made a call; zero if it has never claimed
@@ -307,15 +309,10 @@ type Wait struct {
 // Consumers returns who claims packets of a queue, or waits for them.
 func (c *Client) Consumers(ctx context.Context, queue string) ([]Consumer, error) {
 	v, err := c.do(ctx, "QCONSUMERS", queue)
-	return list(v, consumerOf), err
+	return rows[Consumer](v, words.ConsumerFields[:]), err
 }
 
-func consumerOf(v any) Consumer {
-	m := maps.Collect(fields(v))
-	return Consumer{text(m["name"]), moment(m["seen"]), number(m["claimed"]), moment(m["since"]), texts(m["ids"]), list(m["waiting"], wait)}
-}
-
-// Pusher is who pushes packets to a queue.
+// Pusher is who pushes packets to a queue. The fields are in the order of words.ProducerFields.
 type Pusher struct {
 	Name       string
 	Seen       time.Time // when it last pushed
@@ -327,16 +324,11 @@ type Pusher struct {
 // Producers returns who pushed packets to the queue in the last ten minutes.
 func (c *Client) Producers(ctx context.Context, queue string) ([]Pusher, error) {
 	v, err := c.do(ctx, "QPRODUCERS", queue)
-	return list(v, pusherOf), err
-}
-
-func pusherOf(v any) Pusher {
-	m := maps.Collect(fields(v))
-	return Pusher{text(m["name"]), moment(m["seen"]), number(m["pushed"]), number(m["connection"]), text(m["user"])}
+	return rows[Pusher](v, words.ProducerFields[:]), err
 }
 
 // Share is one share of a queue: the packets with one key, or with one value of a tag, as its
-// setting share-by says.
+// setting share-by says. The fields are in the order of words.ShareFields.
 type Share struct {
 	Name    string // that key or value; empty: the packets without one
 	Ready   int64  // packets
@@ -355,14 +347,14 @@ type Share struct {
 func (c *Client) Shares(ctx context.Context, queue string, top int) (all []Share, err error) {
 	if top > 0 {
 		v, err := c.do(ctx, "QSHARES", queue, "TOP", top)
-		return list(second(v), shareOf), err
+		return rows[Share](second(v), words.ShareFields[:]), err
 	}
 	for after, more := "0", true; more; more = after != "0" {
 		v, err := c.do(ctx, "QSHARES", queue, "AFTER", after, "COUNT", 1000)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, list(second(v), shareOf)...)
+		all = append(all, rows[Share](second(v), words.ShareFields[:])...)
 		after = text(first(v))
 	}
 	return all, nil
@@ -382,11 +374,6 @@ func second(v any) any {
 		return parts[1]
 	}
 	return nil
-}
-
-func shareOf(v any) Share {
-	m := maps.Collect(fields(v))
-	return Share{text(m["name"]), number(m["ready"]), number(m["claimed"]), time.Duration(number(m["age"])) * time.Millisecond, number(m["weight"]), number(m["max-claimed"]), text(m["rate"]), time.Duration(number(m["rests"])) * time.Millisecond}
 }
 
 // SetWeight gives one share of a queue so many turns as it has where others have one, up to 1,000.

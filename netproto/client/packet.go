@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,7 +32,8 @@ const (
 	StateCancelled State = "cancelled" // Nack says so of a packet that Cancel has cancelled: it is gone
 )
 
-// Packet is a packet as the server shows it. Fields that do not apply are zero.
+// Packet is a packet as the server shows it. Fields that do not apply are zero. The first ones are
+// in the order of words.PacketFields.
 type Packet struct {
 	ID          string // stays the same through claims, returns, death and moves
 	Queue       string
@@ -43,6 +45,7 @@ type Packet struct {
 	Producer    string        // who pushed it, if that was said
 	Lease       time.Duration // how long a claim without a [Lease] lasts, if the push said so
 	Meta        []byte        // what was pushed beside the payload; nil if nothing was
+	Unique      string        // the id of a Unique push without Window
 	Enqueued    time.Time     // when it was pushed
 	Expires     time.Time     // when it goes, unless it is claimed then
 	NotBefore   time.Time     // when a delayed one becomes ready
@@ -57,7 +60,6 @@ type Packet struct {
 	Percent     int           // how far its consumer has come; -1 if it does not say
 	PercentText string
 	Origin      string    // the queue where it died, if that has a dead-letter queue
-	Unique      string    // the id of a Unique push without Window
 	FirstClaim  time.Time // of Show, as all that follow
 	LastClaim   time.Time
 	Behind      int    // how many packets come before it; -1 if it is not in line
@@ -147,65 +149,48 @@ func (c *Client) packets(v any, err error) ([]*Packet, error) {
 
 func (c *Client) packet(v any) *Packet {
 	p := &Packet{Percent: -1, Behind: -1, c: c}
-	into := p.fields()
-	for name, v := range fields(v) {
-		if i, ok := places[name]; ok {
-			read(into[i], v)
-		}
-	}
+	readInto(p, v, packetPlaces)
 	return p
 }
 
-// places are the places in words.PacketFields, by the names of fields.
-var places = func() map[string]int {
+var packetPlaces = placesOf(words.PacketFields[:])
+
+// placesOf are the places in a table, by the names of its fields.
+func placesOf(table []words.Field) map[string]int {
 	all := make(map[string]int)
-	for i, f := range words.PacketFields {
+	for i, f := range table {
 		all[f.Name] = i
 	}
 	return all
-}()
+}
 
-// fields are the fields by their places in words.PacketFields.
-func (p *Packet) fields() [words.PacketFieldCount]any {
-	return [words.PacketFieldCount]any{
-		words.PacketID:           &p.ID,
-		words.PacketQueue:        &p.Queue,
-		words.PacketPayload:      &p.Payload,
-		words.PacketPriority:     &p.Priority,
-		words.PacketAttempt:      &p.Attempt,
-		words.PacketKey:          &p.Key,
-		words.PacketTags:         &p.Tags,
-		words.PacketProducer:     &p.Producer,
-		words.PacketMeta:         &p.Meta,
-		words.PacketLease:        &p.Lease,
-		words.PacketUnique:       &p.Unique,
-		words.PacketEnqueued:     &p.Enqueued,
-		words.PacketExpires:      &p.Expires,
-		words.PacketNotBefore:    &p.NotBefore,
-		words.PacketToken:        &p.Token,
-		words.PacketLeaseEnd:     &p.LeaseEnd,
-		words.PacketCancelled:    &p.Cancelled,
-		words.PacketConsumer:     &p.Consumer,
-		words.PacketState:        &p.State,
-		words.PacketReason:       &p.Reason,
-		words.PacketErrorClass:   &p.ErrorClass,
-		words.PacketDied:         &p.Died,
-		words.PacketProgress:     &p.Percent,
-		words.PacketProgressText: &p.PercentText,
-		words.PacketOrigin:       &p.Origin,
-		words.PacketFirstClaim:   &p.FirstClaim,
-		words.PacketLastClaim:    &p.LastClaim,
-		words.PacketBehind:       &p.Behind,
-		words.PacketWhy:          &p.Why,
+// rows reads an array of maps into structs whose fields are in the order of a table.
+func rows[T any](v any, table []words.Field) []T {
+	places := placesOf(table)
+	return list(v, func(v any) (one T) {
+		readInto(&one, v, places)
+		return one
+	})
+}
+
+// readInto reads a map into the fields of a struct, by their places.
+func readInto(s, v any, places map[string]int) {
+	for name, v := range fields(v) {
+		if i, ok := places[name]; ok {
+			read(fieldAt(s, i), v)
+		}
 	}
 }
+
+// fieldAt points to the field of a struct at a place.
+func fieldAt(s any, i int) any { return reflect.ValueOf(s).Elem().Field(i).Addr().Interface() }
 
 // Fields are the fields that apply, by their places in words.PacketFields. Each is a string, an
 // int64, bytes, a time, tags, a duration, or true.
 func (p *Packet) Fields() iter.Seq2[int, any] {
 	return func(yield func(int, any) bool) {
-		for place, f := range p.fields() {
-			if v := valueOf(f); v != nil && !yield(place, v) {
+		for i := range words.PacketFields {
+			if v := valueOf(fieldAt(p, i)); v != nil && !yield(i, v) {
 				return
 			}
 		}
@@ -266,6 +251,10 @@ func read(into, v any) {
 		*into = State(text(v))
 	case *[]byte:
 		*into = []byte(text(v))
+	case *[]string:
+		*into = texts(v)
+	case *[]Wait:
+		*into = list(v, wait)
 	case *map[string]string:
 		*into = tags(v)
 	case *time.Time:

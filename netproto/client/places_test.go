@@ -1,8 +1,10 @@
 package client
 
 import (
-	"fmt"
+	"cmp"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/netproto/words"
@@ -16,25 +18,25 @@ func TestTheStatesAreThoseOfTheWords(t *testing.T) {
 	}
 }
 
-func TestEachWordHasAPlaceOfItsOwn(t *testing.T) {
+func TestTheFieldsOfStructsAreThoseOfTheWords(t *testing.T) {
 	types := map[words.Kind][]string{
-		words.Gauge: {"*int64"}, words.Size: {"*int64"}, words.Total: {"*int64"}, words.Flag: {"*bool"},
-		words.Number: {"*int64", "*int", "*uint32"}, words.Percent: {"*int"}, words.Moment: {"*time.Time"}, words.Span: {"*time.Duration"},
-		words.Text: {"*string", "*client.State"}, words.Bytes: {"*[]uint8"}, words.Pairs: {"*map[string]string"},
+		words.Gauge: {"int64"}, words.Size: {"int64"}, words.Total: {"int64"}, words.Flag: {"bool"},
+		words.Number: {"int64", "int", "uint32", "time.Duration"}, words.Percent: {"int"}, words.Moment: {"time.Time"}, words.Span: {"time.Duration"},
+		words.Text: {"string", "client.State"}, words.Bytes: {"[]uint8"}, words.Pairs: {"map[string]string"}, words.Texts: {"[]string"}, words.Rows: {"[]client.Wait"},
 	}
-	seen := make(map[any]bool)
-	own := func(f words.Field, place any) {
-		if seen[place] || !slices.Contains(types[f.Kind], fmt.Sprintf("%T", place)) {
-			t.Errorf("%s is read into a %T, or into the place of another", f.Name, place)
+	others := map[string]string{"last-error-class": "errorclass", "progress": "percent", "progress-text": "percenttext"}
+	for _, check := range []struct {
+		of    reflect.Type
+		table []words.Field
+	}{
+		{reflect.TypeFor[Packet](), words.PacketFields[:]}, {reflect.TypeFor[Stats](), words.QueueFigures[:]}, {reflect.TypeFor[Consumer](), words.ConsumerFields[:]},
+		{reflect.TypeFor[Pusher](), words.ProducerFields[:]}, {reflect.TypeFor[Share](), words.ShareFields[:]},
+	} {
+		for i, f := range check.table {
+			got, want := check.of.Field(i), cmp.Or(others[f.Name], strings.ReplaceAll(f.Name, "-", ""))
+			if strings.ToLower(got.Name) != want || !slices.Contains(types[f.Kind], got.Type.String()) {
+				t.Errorf("%s is read into %s.%s, a %s", f.Name, check.of, got.Name, got.Type)
+			}
 		}
-		seen[place] = true
-	}
-	var p Packet
-	for i, place := range p.fields() {
-		own(words.PacketFields[i], place)
-	}
-	var s Stats
-	for i, f := range words.QueueFigures {
-		own(f, s.figure(i))
 	}
 }

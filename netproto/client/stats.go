@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
-// Stats says what a queue holds, and what it has done since it was made.
+// Stats says what a queue holds, and what it has done since it was made. The first fields are in
+// the order of words.QueueFigures.
 type Stats struct {
 	// How many packets are in each state now. Hidden ones are ready, with priority 0. Bytes counts the
 	// bytes of all packets.
@@ -53,47 +54,14 @@ func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 		Producer: text(m["producer"]), Consumer: text(m["consumer"]),
 	}
 	for i, f := range words.QueueFigures {
-		read(s.figure(i), m[f.Name])
+		read(fieldAt(&s, i), m[f.Name])
 	}
 	return s, nil
 }
 
-// figure is the figure at a place in words.QueueFigures.
-func (s *Stats) figure(i int) any {
-	return [words.Figures]any{
-		words.Ready:     &s.Ready,
-		words.Hidden:    &s.Hidden,
-		words.Delayed:   &s.Delayed,
-		words.Claimed:   &s.Claimed,
-		words.Dead:      &s.Dead,
-		words.Done:      &s.Done,
-		words.Damaged:   &s.Damaged,
-		words.ByteSize:  &s.Bytes,
-		words.Pushed:    &s.Pushed,
-		words.Popped:    &s.Popped,
-		words.Acked:     &s.Acked,
-		words.Nacked:    &s.Nacked,
-		words.Expired:   &s.Expired,
-		words.Died:      &s.Died,
-		words.Dropped:   &s.Dropped,
-		words.Cancelled: &s.Cancelled,
-		words.PausedIn:  &s.PausedIn,
-		words.PausedOut: &s.PausedOut,
-		words.Full:      &s.Full,
-		words.Closed:    &s.Closed,
-		words.Overdue:   &s.Overdue,
-		words.Held:      &s.Held,
-		words.AtLimit:   &s.AtLimit,
-
-		words.SharesAtLimit: &s.SharesAtLimit,
-		words.SharesNotDue:  &s.SharesNotDue,
-		words.PacketsBehind: &s.PacketsBehind,
-	}[i]
-}
-
 // Figure returns the figure at a place in words.QueueFigures. That of a flag is 1 or 0.
 func (s *Stats) Figure(i int) int64 {
-	switch f := s.figure(i).(type) {
+	switch f := fieldAt(s, i).(type) {
 	case *int64:
 		return *f
 	case *bool:

@@ -89,77 +89,43 @@ var QueueFigures = [Figures]Field{
 	PacketsBehind: {"packets-behind", Number, "ready packets that wait for another one of their key: `strict`"},
 }
 
-// The places of the fields in PacketFields.
-const (
-	PacketID = iota
-	PacketQueue
-	PacketPayload
-	PacketPriority
-	PacketAttempt
-	PacketKey
-	PacketTags
-	PacketProducer
-	PacketLease
-	PacketMeta
-	PacketUnique
-	PacketEnqueued
-	PacketExpires
-	PacketNotBefore
-	PacketToken
-	PacketLeaseEnd
-	PacketCancelled
-	PacketConsumer
-	PacketState
-	PacketReason
-	PacketErrorClass
-	PacketDied
-	PacketProgress
-	PacketProgressText
-	PacketOrigin
-	PacketFirstClaim
-	PacketLastClaim
-	PacketBehind
-	PacketWhy
-	PacketFieldCount
-)
-
 // PacketFields are the fields of a packet, in the order in which the server tells them. One that
 // does not apply is left out.
-var PacketFields = [PacketFieldCount]Field{
-	PacketID: {"id", Text, "what the packet is called: a text, and a number. The first push into a new data folder gives 1, and none gives 0. " +
+var PacketFields = [...]Field{
+	{"id", Text, "what the packet is called: a text, and a number. The first push into a new data folder gives 1, and none gives 0. " +
 		"It stays the same through claims, returns, death and moves to another queue or priority"},
-	PacketQueue:    {"queue", Text, "where it is"},
-	PacketPayload:  {"payload", Bytes, "what was pushed"},
-	PacketPriority: {"priority", Number, "1 is best; 0 goes only together with another packet of its key"},
-	PacketAttempt:  {"attempt", Number, "how many times it was claimed"},
-	PacketKey:      {"key", Bytes, "packets of one key are a group, which GROUP takes together"},
-	PacketTags:     {"tags", Pairs, "names and values, as a map"},
-	PacketProducer: {"producer", Text, "who pushed it, if that was said"},
-	PacketLease:    {"lease", Span, "how long a claim that says no LEASE lasts, in milliseconds, if that was said"},
-	PacketMeta:     {"meta", Bytes, "what was pushed beside the payload, if anything was"},
-	PacketUnique:   {"unique", Text, "the id that a UNIQUE push without WINDOW gave it"},
-	PacketEnqueued: {"enqueued", Moment, "when it was pushed"},
-	PacketExpires: {"expires", Moment, "when it goes, unless it is claimed then: a claimed packet stays with its consumer until the claim ends, " +
+	{"queue", Text, "where it is"},
+	{"payload", Bytes, "what was pushed"},
+	{"priority", Number, "1 is best; 0 goes only together with another packet of its key"},
+	{"attempt", Number, "how many times it was claimed"},
+	{"key", Bytes, "packets of one key are a group, which GROUP takes together"},
+	{"tags", Pairs, "names and values, as a map"},
+	{"producer", Text, "who pushed it, if that was said"},
+	{"lease", Span, "how long a claim that says no LEASE lasts, in milliseconds, if that was said"},
+	{"meta", Bytes, "what was pushed beside the payload, if anything was"},
+	{"unique", Text, "the id that a UNIQUE push without WINDOW gave it"},
+	{"enqueued", Moment, "when it was pushed"},
+	{"expires", Moment, "when it goes, unless it is claimed then: a claimed packet stays with its consumer until the claim ends, " +
 		"or until a restart more than five minutes after its time"},
-	PacketNotBefore: {"not-before", Moment, "when a delayed one becomes ready"},
-	PacketToken: {"token", Number, "of the present claim. Tokens rise over the whole store, across restarts: " +
+	{"not-before", Moment, "when a delayed one becomes ready"},
+	{"token", Number, "of the present claim. Tokens rise over the whole store, across restarts: " +
 		"other systems can refuse what comes with a lower one"},
-	PacketLeaseEnd: {"lease-end", Moment, "when the claim ends by itself, give or take a millisecond"},
-	PacketCancelled: {"cancelled", Flag, "1 if it is claimed and QCANCEL has cancelled it: " +
+	{"lease-end", Moment, "when the claim ends by itself, give or take a millisecond"},
+	{"cancelled", Flag, "1 if it is claimed and QCANCEL has cancelled it: " +
 		"it is gone when the claim ends"},
-	PacketConsumer: {"consumer", Text, "who claimed it last"},
-	PacketState:    {"state", Text, "ready, delayed, claimed, dead, done or damaged; not of a packet that QPOP took"},
-	PacketReason:   {"reason", Text, "why it came back or died, the last time"},
-	PacketErrorClass: {"last-error-class", Text, "which kind of error that is: the first line of the reason up to its first colon, such as `ValueError`, " +
+	{"consumer", Text, "who claimed it last"},
+	{"state", Text, "ready, delayed, claimed, dead, done or damaged; not of a packet that QPOP took"},
+	{"reason", Text, "why it came back or died, the last time"},
+	{"last-error-class", Text, "which kind of error that is: the first line of the reason up to its first colon, such as `ValueError`, " +
 		"at most 64 bytes. In a `dead-letter` queue it begins behind `dead at attempt N:`. Not of a packet that is claimed or taken"},
-	PacketDied:         {"died", Moment, "when a dead one died; not in a `dead-letter` queue"},
-	PacketProgress:     {"progress", Percent, "how far its consumer has come, in percent"},
-	PacketProgressText: {"progress-text", Text, "the same in words"},
-	PacketOrigin:       {"origin", Text, "the queue where it died, if that has a `dead-letter` queue"},
-	PacketFirstClaim:   {"first-claim", Moment, "of QSHOW alone: when it was claimed first"},
-	PacketLastClaim:    {"last-claim", Moment, "of QSHOW alone: when it was claimed last"},
-	PacketBehind:       {"behind", Number, "of QSHOW alone: how many packets of the queue, or of its share, a take without options gets before it; not of priority 0"},
-	PacketWhy:          {"why", Text, "of QSHOW alone: why it is not delivered now, in a sentence"},
+	{"died", Moment, "when a dead one died; not in a `dead-letter` queue"},
+	{"progress", Percent, "how far its consumer has come, in percent"},
+	{"progress-text", Text, "the same in words"},
+	{"origin", Text, "the queue where it died, if that has a `dead-letter` queue"},
+	{"first-claim", Moment, "of QSHOW alone: when it was claimed first"},
+	{"last-claim", Moment, "of QSHOW alone: when it was claimed last"},
+	{"behind", Number, "of QSHOW alone: how many packets of the queue, or of its share, a take without options gets before it; not of priority 0"},
+	{"why", Text, "of QSHOW alone: why it is not delivered now, in a sentence"},
 }
 
 // State is where a packet is in its life.
