@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
@@ -88,24 +89,12 @@ Examples:
 }
 
 func (c *Share) Ask(ctx context.Context, _ *terminal.Process, server *client.Client) error {
-	switch set := c.Weight != 0 || c.MaxClaimed != 0 || c.Rate != "" || c.Hold != nil; {
-	case c.Reset == set:
+	options := slices.Concat(unlessZero(c.Weight, client.Weight), unlessZero(c.MaxClaimed, client.MaxClaimed), unlessZero(c.Rate, client.Rate), given(c.Hold, client.Rest))
+	switch {
+	case c.Reset == (len(options) > 0):
 		return UsageError{errors.New("expected --weight, --max-claimed, --rate, --hold or --reset")}
 	case c.Reset:
 		return server.ResetShare(ctx, c.Queue, c.Share)
 	}
-	var err error
-	if c.Weight != 0 {
-		err = server.SetWeight(ctx, c.Queue, c.Share, c.Weight)
-	}
-	if err == nil && c.MaxClaimed != 0 {
-		err = server.SetMaxClaimed(ctx, c.Queue, c.Share, c.MaxClaimed)
-	}
-	if err == nil && c.Rate != "" {
-		err = server.SetRate(ctx, c.Queue, c.Share, c.Rate)
-	}
-	if err == nil && c.Hold != nil {
-		err = server.HoldShare(ctx, c.Queue, c.Share, *c.Hold)
-	}
-	return err
+	return server.SetShare(ctx, c.Queue, c.Share, options...)
 }

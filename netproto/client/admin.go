@@ -334,12 +334,12 @@ type Share struct {
 	Ready   int64  // packets
 	Claimed int64
 	Age     time.Duration // since the oldest that is ready was pushed; 0 if there is none
-	Weight  int64         // SetWeight
+	Weight  int64         // of SetShare; 1 unless given
 
-	MaxClaimed int64 // of SetMaxClaimed; 0: the setting share-max-claimed holds
+	MaxClaimed int64 // of SetShare; 0: the setting share-max-claimed holds
 
-	Rate  string        // of SetRate; empty: the setting share-rate holds
-	Rests time.Duration // for how long it still gives nothing, after Hold or HoldShare
+	Rate  string        // of SetShare; empty: the setting share-rate holds
+	Rests time.Duration // for how long it still gives nothing, after Hold or Rest
 }
 
 // Shares returns the shares of a queue, those first with something of their own. With a top, up
@@ -376,30 +376,13 @@ func second(v any) any {
 	return nil
 }
 
-// SetWeight gives one share of a queue so many turns as it has where others have one, up to 1,000.
-// The share need not exist.
-func (c *Client) SetWeight(ctx context.Context, queue, share string, weight int) error {
-	_, err := c.do(ctx, "QSHARE", queue, share, "WEIGHT", weight)
-	return err
-}
-
-// SetMaxClaimed limits how many packets of one share of a queue are claimed at once, whatever the
-// setting share-max-claimed says. The share need not exist.
-func (c *Client) SetMaxClaimed(ctx context.Context, queue, share string, most int64) error {
-	_, err := c.do(ctx, "QSHARE", queue, share, "MAX-CLAIMED", most)
-	return err
-}
-
-// SetRate limits how fast packets of one share of a queue are taken, such as "10/1m", whatever the
-// setting share-rate says; "no" takes that back.
-func (c *Client) SetRate(ctx context.Context, queue, share, rate string) error {
-	_, err := c.do(ctx, "QSHARE", queue, share, "RATE", rate)
-	return err
-}
-
-// HoldShare lets one share of a queue rest for up to a day: none of it is delivered. 0 ends that.
-func (c *Client) HoldShare(ctx context.Context, queue, share string, rest time.Duration) error {
-	_, err := c.do(ctx, "QSHARE", queue, share, "HOLD", milliseconds(rest))
+// SetShare says what one share of a queue has of its own: it takes Weight, MaxClaimed, Rate and
+// Rest, all or none of them, and what is not given stays. The share need not exist.
+func (c *Client) SetShare(ctx context.Context, queue, share string, options ...Option) error {
+	args, err := arguments(options, "QSHARE", queue, share)
+	if err == nil {
+		_, err = c.do(ctx, args...)
+	}
 	return err
 }
 

@@ -180,7 +180,7 @@ func TestSharesHaveWeightsAndAreListed(t *testing.T) {
 	if err := c.Set(ctx, "q", "share-by", "key"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SetWeight(ctx, "q", "b", 10); err != nil {
+	if err := c.SetShare(ctx, "q", "b", client.Weight(10)); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"a", "b", "b"} {
@@ -194,12 +194,11 @@ func TestSharesHaveWeightsAndAreListed(t *testing.T) {
 	if top := must(c.Shares(ctx, "q", 1))(t); len(top) != 1 || top[0].Name != "b" {
 		t.Errorf("most waits in %+v", top)
 	}
-	want(t, "limiting a share", c.SetMaxClaimed(ctx, "q", "b", 1), nil)
+	want(t, "limiting a share", c.SetShare(ctx, "q", "b", client.MaxClaimed(1)), nil)
 	want(t, "max-claimed", must(c.Shares(ctx, "q", 1))(t)[0].MaxClaimed, 1)
 	want(t, "packets claimed at the limit", len(must(c.Claim(ctx, "q", client.InShare("b"), client.Count(9)))(t)), 1)
-	want(t, "a rate of a share", c.SetRate(ctx, "q", "b", "5/1h"), nil)
+	want(t, "a rate and a rest of a share", c.SetShare(ctx, "q", "b", client.Rate("5/1h"), client.Rest(time.Minute)), nil)
 	want(t, "rate", must(c.Shares(ctx, "q", 1))(t)[0].Rate, "5/1h")
-	want(t, "a rest of a share", c.HoldShare(ctx, "q", "b", time.Minute), nil)
 	rests := must(c.Shares(ctx, "q", 1))(t)[0].Rests
 	want(t, "it rests for up to a minute", rests > 50*time.Second && rests <= time.Minute, true)
 	if err := c.ResetShare(ctx, "q", "b"); err != nil {

@@ -133,6 +133,20 @@ func DryRun() Option { return says("DRYRUN") }
 // Concurrency is how many packets a Consume works on at a time: 1 unless given.
 func Concurrency(n int) Option { return option(func(r *request) { r.concurrency = n }) }
 
+// Weight gives a share so many turns as it has where others have one: 1 to 1,000.
+func Weight(n int) Option { return says("WEIGHT", n) }
+
+// MaxClaimed is how many packets of a share are claimed at once at most, whatever the setting
+// share-max-claimed says.
+func MaxClaimed(n int64) Option { return says("MAX-CLAIMED", n) }
+
+// Rate is how fast packets of a share are taken at most, such as "10/1m", whatever the setting
+// share-rate says; "no" takes that back.
+func Rate(text string) Option { return says("RATE", text) }
+
+// Rest is how long nothing of a share is delivered, up to a day. 0 ends that.
+func Rest(d time.Duration) Option { return says("HOLD", milliseconds(d)) }
+
 // milliseconds rounds up, so that no time becomes 0, which often means never.
 func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
