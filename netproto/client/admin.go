@@ -103,27 +103,16 @@ const listPage = 100
 func (c *Client) List(ctx context.Context, queue string, options ...Option) iter.Seq2[*Packet, error] {
 	return func(yield func(*Packet, error) bool) {
 		args, err := arguments(options, "QLIST", queue)
-		for cursor := "0"; err == nil; {
-			var v any
-			v, err = c.do(ctx, append(args[:len(args):len(args)], "COUNT", listPage, "CURSOR", cursor)...)
-			if err != nil {
-				break
-			}
-			page, ok := v.([]any)
-			if !ok || len(page) != 2 {
-				err = unexpected(v)
-				break
-			}
-			var packets []*Packet
-			if packets, err = c.packets(page[1], nil); err != nil {
-				break
-			}
+		for cursor := any("0"); err == nil; {
+			var page any
+			cursor, page, err = pair(c.do(ctx, append(args[:len(args):len(args)], "COUNT", listPage, "CURSOR", cursor)...))
+			packets, failed := c.packets(page, err)
 			for _, p := range packets {
 				if !yield(p, nil) {
 					return
 				}
 			}
-			if cursor = text(page[0]); cursor == "0" {
+			if err = failed; err == nil && text(cursor) == "0" {
 				return
 			}
 		}
@@ -345,35 +334,19 @@ type Share struct {
 // Shares returns the shares of a queue, those first with something of their own. With a top, up
 // to 1,000, they are those with most packets ready instead, the first of these first.
 func (c *Client) Shares(ctx context.Context, queue string, top int) (all []Share, err error) {
-	if top > 0 {
-		v, err := c.do(ctx, "QSHARES", queue, "TOP", top)
-		return rows[Share](second(v), words.ShareFields[:]), err
-	}
-	for after, more := "0", true; more; more = after != "0" {
-		v, err := c.do(ctx, "QSHARES", queue, "AFTER", after, "COUNT", 1000)
-		if err != nil {
-			return nil, err
+	for after := any("0"); err == nil; {
+		args := []any{"QSHARES", queue, "TOP", top}
+		if top == 0 {
+			args = []any{"QSHARES", queue, "AFTER", after, "COUNT", 1000}
 		}
-		all = append(all, rows[Share](second(v), words.ShareFields[:])...)
-		after = text(first(v))
+		var page any
+		after, page, err = pair(c.do(ctx, args...))
+		all = append(all, rows[Share](page, words.ShareFields[:])...)
+		if text(after) == "0" {
+			break
+		}
 	}
-	return all, nil
-}
-
-// first is the first of two parts of a reply; nil if it has no two.
-func first(v any) any {
-	if parts, ok := v.([]any); ok && len(parts) == 2 {
-		return parts[0]
-	}
-	return nil
-}
-
-// second is the second of two parts of a reply; nil if it has no two.
-func second(v any) any {
-	if parts, ok := v.([]any); ok && len(parts) == 2 {
-		return parts[1]
-	}
-	return nil
+	return all, err
 }
 
 // SetShare says what one share of a queue has of its own: it takes Weight, MaxClaimed, Rate and

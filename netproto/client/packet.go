@@ -282,6 +282,18 @@ func list[T any](v any, read func(v any) T) []T {
 	return all
 }
 
+// pair returns the two parts of a reply.
+func pair(v any, err error) (a, b any, _ error) {
+	parts, _ := v.([]any)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(parts) != 2:
+		return nil, nil, unexpected(v)
+	}
+	return parts[0], parts[1], nil
+}
+
 func texts(v any) []string { return list(v, text) }
 
 func tags(v any) map[string]string {

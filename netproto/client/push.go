@@ -22,13 +22,8 @@ func (c *Client) Push(ctx context.Context, queue string, payload []byte, options
 // the packet that has the id: ready, delayed, claimed, damaged, and with a Window also dead, done
 // or gone. When a push is repeated after ErrUnknown, that may be its own packet.
 func (c *Client) PushTold(ctx context.Context, queue string, payload []byte, options ...Option) (id, told string, err error) {
-	v, err := c.push(ctx, append(options[:len(options):len(options)], says("TELL")), "QPUSH", queue, payload)
-	if list, ok := v.([]any); ok && len(list) == 2 {
-		return text(list[0]), text(list[1]), err
-	} else if err == nil {
-		err = unexpected(v)
-	}
-	return "", "", err
+	first, second, err := pair(c.push(ctx, append(options[:len(options):len(options)], says("TELL")), "QPUSH", queue, payload))
+	return text(first), text(second), err
 }
 
 // PushBatch adds up to 1,000 packets, all or none of them, and returns their ids in the same order.
