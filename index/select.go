@@ -34,8 +34,8 @@ func (end End) behind(a place) (place, bool) {
 }
 
 // Filter says which packets a consumer takes, by their tags. Packets with equal tags share a lane,
-// and a call asks a filter at most once a lane, or twice where shares take turns. A filter must not
-// call the index. A nil Filter takes all.
+// and a call asks a filter at most once a lane, or three times where shares take turns. A filter
+// must not call the index. A nil Filter takes all.
 type Filter func(tags string) bool
 
 // Limit is the most that one Group has. The selected packet is taken whatever the limit says.
@@ -121,10 +121,7 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 			return x.bestIn(u.giving(first, false), s)
 		}
 	case all:
-		var one [1]Packet
-		for _, p := range x.byTurns(u, *s, 0, 1, one[:0]) {
-			return uint32(p.ID)
-		}
+		return x.bestByTurns(u, s)
 	}
 	return 0
 }

@@ -293,3 +293,30 @@ func TestTheOrderOfTheWorstBeginsInSlices(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A take with a filter leaves the shares that it passes over where they are, and asks none behind
+// the one that gives.
+func TestATakeWithAFilterMovesNoShare(t *testing.T) {
+	const shares = 1000
+	x, q, push := sharedOut()
+	for i := range shares {
+		push(fmt.Sprint(i))
+	}
+	heap := &x.queues.at(uint32(q)).shares.heaps[open].narrow
+	for want, most := range map[string]int{"": shares, "0": 1, "500": shares} {
+		asked, moved := 0, 0
+		s := Selection{Limits: true, Filter: func(tags string) bool {
+			asked++
+			moved += shares - len(*heap)
+			return tags == want
+		}}
+		p, ok := x.Best(q, s)
+		if want == "" {
+			most *= 2
+			x.Next(q, s, 0, 2, nil)
+		}
+		if tags, _ := x.Tags(p.Lane); ok != (want != "") || tags != want || moved > 0 || asked > most {
+			t.Errorf("for %q it took %q, after %d asks and %d moves", want, tags, asked, moved)
+		}
+	}
+}

@@ -181,6 +181,9 @@ type shareLook struct {
 // besides O(lanes) of the shares that it passes over.
 func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Packet {
 	sh := u.shares
+	if s.Filter != nil && x.bestByTurns(u, &s) == 0 {
+		return dst
+	}
 	t := turns{x: x, u: u, s: s, clock: sh.clock, number: sh.turns}
 	for n > 0 {
 		next := x.firstShare(u, &s)
@@ -211,6 +214,33 @@ func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Pack
 	}
 	sh.clock, sh.turns = t.clock, t.number
 	return dst
+}
+
+// bestByTurns is byTurns for one packet and a filter. It takes no share out of its heap, and asks
+// none that comes after one which gives.
+func (x *Index) bestByTurns(u *queue, s *Selection) (best uint32) {
+	var first *shareHead
+	var look func(heap []shareHead, i int)
+	look = func(heap []shareHead, i int) {
+		if i >= len(heap) || first != nil && !heap[i].before(first) {
+			return
+		}
+		if of := heap[i].share; s.passes(u.stopOf(of, x.clock)) {
+			if id := x.bestIn(u.giving(of, false), s); id != 0 {
+				best, first = id, &heap[i]
+				return
+			}
+		}
+		look(heap, 2*i+1)
+		look(heap, 2*i+2)
+	}
+	for by := range u.shares.heaps {
+		if h := &u.shares.heaps[by]; s.passes(stop(by)) {
+			look(h.narrow, 0)
+			look(h.onlyWide, 0)
+		}
+	}
+	return best
 }
 
 // shareHeaps holds the shares with packets that can be selected, and that the same stops.
