@@ -555,3 +555,41 @@ func TestTheHighestCostHasNoOverflow(t *testing.T) {
 		t.Error("a rate that was raised does not hold")
 	}
 }
+
+// A take that does not wait finds what a change of limits lets it take, though the shares follow
+// in slices: as far as that takes no longer than a take may.
+func TestATakeFollowsAChangeOfLimits(t *testing.T) {
+	const shares = 5000
+	for _, f := range []*broker.Filter{nil, filtered("app eq web")} {
+		w := newWork(t)
+		s := broker.DefaultSettings()
+		s.ShareBy, s.ShareRate = []byte("key"), []byte("1/1h")
+		w.set(s)
+		w.together(func(tx *broker.Tx) (err error) {
+			for i := 0; i < 2*shares && err == nil; i++ {
+				_, err = tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: fmt.Append(nil, i%shares), Tags: tagged("app web")})
+			}
+			return err
+		})
+		for range shares {
+			if len(w.tenants(1, nil)) != 1 {
+				t.Fatal("a share gives nothing")
+			}
+		}
+		w.pass(time.Millisecond)
+		w.together(func(tx *broker.Tx) error {
+			if got, err := tx.Pop([]byte("q"), broker.Selection{Filter: f}); len(got.Packets) != 0 || err != nil {
+				t.Fatalf("beyond its rate a share gives %v, error %v", got, err)
+			}
+			s.ShareRate = nil
+			if err := tx.SetSettings([]byte("q"), s); err != nil {
+				return err
+			}
+			got, err := tx.Pop([]byte("q"), broker.Selection{Filter: f})
+			if len(got.Packets) != 1 {
+				t.Errorf("filter %v: without the rate nothing is taken at once", f)
+			}
+			return err
+		})
+	}
+}
