@@ -89,13 +89,15 @@ func (x *Index) SortShares(q QueueID, n int) (more bool) {
 	u := x.queues.at(uint32(q))
 	sh := u.shares
 	switch {
+	case sh != nil && x.placeShares(u, n): // first, since some are in no heap though they give
+		return true
 	case u.strict() != nil && u.strict().sorting:
 		x.sortOrder(u, q, n)
 		return true
 	case sh == nil:
 		return false
 	}
-	if x.placeShares(u, n) || x.rankShares(u, n) {
+	if x.rankShares(u, n) {
 		return true
 	}
 	if !sh.sorting && sh.rule != nil { // all are where they belong, or had to stay

@@ -85,3 +85,38 @@ func TestAKeyOfManyPacketsComesInOrder(t *testing.T) {
 	}
 	t.Logf("the longest change of a packet took %v, the longest of %d slices that give up the order and make it %v", ofOne, slices, longest)
 }
+
+// Without strict order a share gives at once what waited for its key, though its packets have yet
+// to give up the order, and though the order is wanted again meanwhile.
+func TestAShareGivesWhatWaitedOnceTheOrderEnds(t *testing.T) {
+	const others = 1000
+	for _, again := range []bool{false, true} {
+		x, q, push := sharedOut()
+		x.SetStrict(q, true, false)
+		for range others {
+			push("b")
+		}
+		for seq := range uint64(2) {
+			x.Push(Entry{Queue: q, Seq: others + 1 + seq, Priority: 1, Key: []byte("k"), Tags: []byte("a")}, 0)
+		}
+		x.SortShares(q, 10*others)
+		x.SortShares(q, 10*others)
+		first, _ := x.Best(q, Selection{End: Oldest, Share: []byte("a")})
+		x.SetState(first.ID, Claimed, 0)
+		s := Selection{Limits: true, Filter: func(tags string) bool { return tags == "a" }}
+		if p, ok := x.Best(q, s); ok {
+			t.Fatalf("%+v is out beside the first of its key", p)
+		}
+		x.SetStrict(q, false, false)
+		if x.SortShares(q, 10); again {
+			x.SetStrict(q, true, false)
+			x.SortShares(q, 10)
+		}
+		if !x.queues.at(uint32(q)).strict().sorting {
+			t.Error("all packets have followed")
+		}
+		if p, ok := x.Best(q, s); !ok || p.ID == first.ID {
+			t.Errorf("again %v: share a gives %+v, %v", again, p, ok)
+		}
+	}
+}
