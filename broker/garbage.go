@@ -99,13 +99,22 @@ func (m *Machine) loadGarbage(state *recovery.State) {
 	})
 }
 
-// endRests has Work end the rests of the shares of a queue that is not shared out: nobody would
-// tell their ends.
+// endRests has Work end the rests and dues of the shares of a queue that is not shared out: nobody
+// would tell their ends. One that has begun since stays.
 func (m *Machine) endRests(q *queue) {
-	discard(m, slices.Clone(q.shares.all), func(m *Machine, s *Share) (more bool) {
-		if now := q.shares.byName[string(s.Name)]; s.HeldUntil != 0 && now != nil && now.HeldUntil == s.HeldUntil {
-			m.endRest(q, string(s.Name))
+	discard(m, slices.Clone(q.shares.all), func(m *Machine, was *Share) (more bool) {
+		now := q.shares.byName[string(was.Name)]
+		if now == nil || now.HeldUntil == 0 && now.Due == 0 {
+			return false
 		}
+		its := *now
+		if its.HeldUntil == was.HeldUntil {
+			its.HeldUntil = 0
+		}
+		if its.Due == was.Due {
+			its.Due, its.DueGap = 0, 0
+		}
+		m.keepShare(q, &its)
 		return false
 	})
 }

@@ -75,6 +75,7 @@ func (m *Machine) forget() {
 // Take returns what the calls since the last Take changed, nil if that is nothing. Done must follow
 // before the next Take.
 func (m *Machine) Take() *Batch {
+	m.keepDues()
 	t := m.open
 	if t.ops.Len() == 0 && !t.claims {
 		m.tellAll(&t.events)
@@ -89,6 +90,21 @@ func (m *Machine) Take() *Batch {
 	m.onWay, m.open, m.spare = t, m.spare, nil
 	m.open.begin(m.marks)
 	return t.ops
+}
+
+// keepDues notes when the next takes of slow rates are due, with the batch that took.
+func (m *Machine) keepDues() {
+	m.ix.Charged(func(id index.QueueID, name string, due index.TakeDue) {
+		q, s := m.queues.of(id), Share{Name: []byte(name)}
+		if q.dropped {
+			return
+		}
+		if was := q.shares.byName[name]; was != nil {
+			s = *was
+		}
+		s.Due, s.DueGap = due.At, due.Gap
+		m.keepShare(q, &s)
+	})
 }
 
 // Done says that the batch of the last Take is on disk.

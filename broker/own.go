@@ -36,8 +36,10 @@ func (m *Machine) putShare(q *queue, s *Share, fresh bool) {
 	q.shares.put(s)
 	m.resting += q.shares.rests
 	record := *s
-	if record.HeldUntil != 0 {
-		record.HeldUntil += m.tx.now - m.tx.steady // on the wall clock
+	for _, until := range [...]*int64{&record.HeldUntil, &record.Due} {
+		if *until != 0 {
+			*until += m.tx.now - m.tx.steady // on the wall clock
+		}
 	}
 	m.open.ops.PutShare(&record, fresh)
 	m.ix.SetShare(q.ix, string(s.Name), recovery.ShareOwn(s))
@@ -61,11 +63,16 @@ func (m *Machine) keepShare(q *queue, s *Share) {
 	}
 }
 
-// endRest notes that the rest of a share is over.
+// endRest notes that the rest of a share is over, or that its take is due.
 func (m *Machine) endRest(q *queue, name string) {
 	if was := q.shares.byName[name]; was != nil {
 		s := *was
-		s.HeldUntil = 0
+		if s.HeldUntil <= m.tx.steady {
+			s.HeldUntil = 0
+		}
+		if s.Due <= m.tx.steady {
+			s.Due, s.DueGap = 0, 0
+		}
 		m.keepShare(q, &s)
 	}
 }
@@ -96,7 +103,7 @@ func limitsOwn(s *Share) int {
 	return 1
 }
 
-// restsOnly is 1 for a share that has a rest of its own and nothing besides.
+// restsOnly is 1 for a share that has a rest or a due of its own and nothing besides.
 func restsOnly(s *Share) int {
 	if s == nil || !s.OnlyRests() {
 		return 0

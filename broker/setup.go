@@ -120,6 +120,9 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 	if q != nil {
 		was = q.shares.byName[string(s.Name)]
 	}
+	if was != nil {
+		s.Due, s.DueGap = was.Due, was.DueGap
+	}
 	switch {
 	case len(s.Name) > MaxShareName:
 		return fmt.Errorf("%w: the name of a share has at most %d bytes, this one %d", ErrTooLarge, MaxShareName, len(s.Name))

@@ -124,7 +124,7 @@ type Machine struct {
 	damaged      int        // see Tx.Damaged
 	pushTimes    pushTimes
 	rests        recovery.Rests
-	resting      int // shares that have a rest of their own and nothing besides, at most MaxRests
+	resting      int // shares that have a rest or a due of their own and nothing besides
 	dirty        []*waiters
 	dirtyConns   []*Conn // see deliver.go
 	settling     bool    // settle works dirty off
@@ -206,8 +206,8 @@ type queue struct {
 	producersFull int64
 }
 
-// Share is what one share of a queue has of its own. Its number is the broker's. HeldUntil is on
-// the steady clock.
+// Share is what one share of a queue has of its own. Its number and Due are the broker's.
+// HeldUntil and Due are on the steady clock.
 type Share = content.Share
 
 // shares is what the shares of a queue have of their own.
@@ -216,7 +216,7 @@ type shares struct {
 	all    []*Share // in the order of their numbers; of those that are gone some are there, and empty
 	limits int      // those with a limit
 	last   uint64   // number
-	rests  int      // those that have a rest and nothing besides
+	rests  int      // those that have a rest or a due and nothing besides
 }
 
 // waiters is who waits for a name. There is one while somebody does.

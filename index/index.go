@@ -18,6 +18,7 @@ type Index struct {
 	queues      slab[queue, *queue]
 	held        heldWalks
 	resting     int        // shares without packets
+	charged     []charged  // that Charged has yet to tell
 	ended       [][]*share // without packets, whose queues know them no longer: their meters have yet to end
 	clock       int64      // as SetClock has said, in nanoseconds
 }

@@ -50,7 +50,7 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 }
 
 // Spend lets the rates of a queue begin with their burst spent, as after a start: nobody knows what
-// was taken before. Its shares follow with SortShares.
+// was taken before, but for the dues of slow ones. Its shares follow with SortShares.
 func (x *Index) Spend(q QueueID) {
 	if !x.hasQueue(q) {
 		return
@@ -65,10 +65,20 @@ func (x *Index) Spend(q QueueID) {
 	if sh == nil || u.rules == nil && len(sh.own) == 0 {
 		return
 	}
-	spent := func(gap int64) int64 { r := u.rateOf(gap); return x.clock + r.burst*r.gap }
-	sh.due, sh.unplaced = spent(0), len(sh.all)
+	spent := func(gap int64) int64 {
+		r := u.rateOf(gap)
+		if r.gap >= slowGap { // its due is known
+			return 0
+		}
+		return x.clock + r.burst*r.gap
+	}
+	sh.due, sh.unplaced, sh.newRates = spent(0), len(sh.all), true
 	for s := range sh.each() {
-		s.meter.due, s.meter.gap = spent(s.gap), u.rateOf(s.gap).gap
+		if s.meter.due, s.meter.gap = spent(s.gap), u.rateOf(s.gap).gap; s.kept {
+			due := sh.own[s.name].Due
+			s.meter.due, s.meter.gap = due.At*1_000_000, due.Gap
+			x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
+		}
 	}
 	for name, own := range sh.own {
 		if own.Gap > 0 {
@@ -228,7 +238,7 @@ func (x *Index) firstShare(u *queue, s *Selection) *share {
 func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
 	x.placeShare(u, s)
-	if s.stop == waits || s.rest != 0 { // else its marker may be where it would have been forgotten
+	if s.stop == waits || s.rest != 0 || s.kept { // else its marker may be where it would have been forgotten
 		x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
 	}
 	if was <= s.stop || u.fresh == nil {
@@ -257,7 +267,7 @@ func (x *Index) placeShares(u *queue, n int) (more bool) {
 		}
 		if s := sh.all[sh.placed]; s != nil {
 			if sh.newRates {
-				s.meter.follow(u.rate(s), x.clock)
+				x.followRate(u, s)
 			}
 			x.mark(u, &s.meter, 0, 0)
 			x.followLimits(u, s)

@@ -33,7 +33,17 @@ type meter struct {
 	due    int64
 	gap    int64  // of the rate that due goes by; 0: any
 	marker uint32 // a timer at the moment when a take is due; 0: none
+	noted  bool   // in Index.charged
 }
+
+// TakeDue is when the next take of a slow rate is due, without the burst.
+type TakeDue struct {
+	At  int64 // in milliseconds of the steady clock; 0: at rest
+	Gap int64 // nanoseconds between takes of the rate that it goes by
+}
+
+// slowGap is how far apart takes are of a rate that is slow, in nanoseconds: dues are kept.
+const slowGap = 10_000_000_000
 
 // dueBy is when the next take is due by a rate that may have changed: as many takes are ahead.
 func (m *meter) dueBy(r rate, now int64) int64 {
@@ -69,11 +79,57 @@ func (m *meter) open(r rate, now int64) int64 {
 }
 
 // follow lets a meter obey another rate: who was to wait for long waits no longer than that says.
-func (m *meter) follow(r rate, now int64) {
+// slow says that its due is another, and was of a slow rate or is.
+func (m *meter) follow(r rate, now int64) (slow bool) {
 	if m.gap == r.gap {
-		return
+		return false
 	}
+	slow = m.due > now && max(m.gap, r.gap) >= slowGap
 	m.due, m.gap = min(m.dueBy(r, now), now+r.burst*r.gap), r.gap
+	return slow
+}
+
+// followRate has the meter of a share follow its rate.
+func (x *Index) followRate(u *queue, s *share) {
+	if s.meter.follow(u.rate(s), x.clock) {
+		x.note(u, s)
+	}
+}
+
+// charged is a share whose slow meter has changed.
+type charged struct {
+	queue QueueID
+	*share
+}
+
+// note has Charged tell of a share.
+func (x *Index) note(u *queue, s *share) {
+	if !s.meter.noted {
+		s.meter.noted = true
+		x.charged = append(x.charged, charged{x.lanes.at(uint32(u.home)).queue, s})
+	}
+}
+
+// Charged gives the shares whose slow rates have another due since it was called last. What is to
+// be kept of that comes back with SetShare.
+func (x *Index) Charged(fn func(q QueueID, share string, d TakeDue)) {
+	for _, c := range x.charged {
+		c.meter.noted = false
+		if !x.hasQueue(c.queue) {
+			continue
+		}
+		u := x.queues.at(uint32(c.queue))
+		if u.shares.at(c.num) != c.share || u.shares.rule == nil { // it is gone
+			continue
+		}
+		var d TakeDue
+		if c.meter.due > x.clock && u.rate(c.share).gap >= slowGap {
+			d = TakeDue{(c.meter.due + 999_999) / 1_000_000, c.meter.gap}
+		}
+		fn(c.queue, c.name, d)
+	}
+	clear(x.charged)
+	x.charged = x.charged[:0]
 }
 
 // meterTimer marks a timer that is the marker of a meter, in place of a delivery: its entry is the
@@ -136,6 +192,9 @@ func (x *Index) takeCounts(u *queue, s *share, n int64) {
 	if s.meter.charge(u.rate(s), x.clock, n); u.stopOf(s, x.clock) == waits {
 		x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
 	}
+	if u.rate(s).gap >= slowGap {
+		x.note(u, s)
+	}
 	x.placeShare(u, s)
 }
 
@@ -148,10 +207,14 @@ func (u *queue) passes(s *share, now int64) int {
 	return s.meter.passes(u.rate(s), now)
 }
 
-// opens is when the rest of a share ends, or else its meter lets takes pass, in milliseconds.
+// opens is when the rest of a share ends, or else its meter lets takes pass, or its due has passed
+// that is kept, in milliseconds.
 func (u *queue) opens(s *share, now int64) int64 {
-	if s.rest != 0 {
+	switch {
+	case s.rest != 0:
 		return s.rest / 1_000_000
+	case s.kept && s.meter.passes(u.rate(s), now) > 0:
+		return max(1, (s.meter.due+999_999)/1_000_000)
 	}
 	return s.meter.open(u.rate(s), now)
 }
@@ -171,9 +234,14 @@ func (x *Index) endWait(timer uint32) (e Event) {
 		return Event{Kind: MayTake}
 	}
 	x.mark(u, &s.meter, 0, 0)
-	if s.rest != 0 && s.rest <= x.clock {
+	if rested := s.rest != 0 && s.rest <= x.clock; rested || s.kept && s.meter.due <= x.clock {
 		own := u.shares.own[s.name]
-		own.Rest, e.Rested, e.HasRested = 0, s.name, true
+		if e.Rested, e.HasRested = s.name, true; rested {
+			own.Rest = 0
+		}
+		if s.meter.due <= x.clock {
+			own.Due = TakeDue{}
+		}
 		u.shares.keepOwn(s.name, own)
 		u.shares.setOwn(s, own)
 	}
@@ -203,8 +271,8 @@ func (x *Index) setResting(s *share, is bool) {
 // else whoever has one packet at a time would have no rate. Rests are as many as SetShare says.
 func (x *Index) leaveShare(u *queue, s *share) {
 	until := s.rest
-	if until == 0 && u.rate(s).gap != 0 && s.meter.due > x.clock && (s.resting || x.resting < MaxResting) {
-		until = s.meter.due
+	if until == 0 && (s.kept || u.rate(s).gap != 0 && s.meter.due > x.clock && (s.resting || x.resting < MaxResting)) {
+		until = max(1, s.meter.due)
 	}
 	if until != 0 && u.shares.rule != nil {
 		x.setResting(s, true)

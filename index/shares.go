@@ -26,10 +26,11 @@ type ShareRule struct {
 
 // ShareOwn is what one share of a queue has of its own. The zero value is nothing.
 type ShareOwn struct {
-	Weight     uint32 // 0: 1
-	MaxClaimed uint32 // 0: as Limits say
-	Gap        int64  // nanoseconds between its takes; 0: as Limits say
-	Rest       int64  // until when it gives nothing, in milliseconds of the steady clock
+	Weight     uint32  // 0: 1
+	MaxClaimed uint32  // 0: as Limits say
+	Gap        int64   // nanoseconds between its takes; 0: as Limits say
+	Rest       int64   // until when it gives nothing, in milliseconds of the steady clock
+	Due        TakeDue // of a slow rate; zero: at rest
 
 	due int64 // of its meter when it comes, since Spend
 }
@@ -52,6 +53,7 @@ type share struct {
 	meter      meter
 	rest       int64  // until when it gives nothing, on the clock of the meter; 0: it does
 	twins      *lanes // nil: none, see strict.go
+	kept       bool   // it has a ShareOwn.Due
 	resting    bool   // it is there for its meter or its rest alone, without packets
 
 	look uint32 // place in turns.looked plus 1, during a look
@@ -124,8 +126,8 @@ func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
 	switch {
 	case s != nil:
 		sh.setOwn(s, own)
-		s.meter.follow(u.rate(s), x.clock)
-	case own.Rest > 0 && sh.rule != nil: // it is there to tell when that is over
+		x.followRate(u, s)
+	case (own.Rest > 0 || own.Due.At > 0) && sh.rule != nil: // it is there to tell when that is over
 		s = sh.add(name)
 	default:
 		return
@@ -151,6 +153,7 @@ func (sh *sharing) setOwn(s *share, own ShareOwn) {
 	sh.ownLimits -= s.hasLimits()
 	s.weight, s.maxClaimed, s.gap, s.rest = own.weight(), own.MaxClaimed, own.Gap, own.Rest*1_000_000
 	sh.ownLimits += s.hasLimits()
+	s.kept = own.Due.At > 0
 }
 
 // hasLimits is 1 if a share has a limit or a rate of its own, or rests.

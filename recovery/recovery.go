@@ -277,12 +277,19 @@ func (r *restorer) share(s *content.Share) error {
 		r.state.EndedShares = append(r.state.EndedShares, s.ShareID)
 		return nil
 	}
-	if past := r.time - r.Now; past > 0 && s.HeldUntil > r.Now { // the clock is behind: it rests no longer for that
-		s.HeldUntil = max(r.Now, s.HeldUntil-past)
-	}
+	s.HeldUntil, s.Due = r.noLonger(s.HeldUntil), r.noLonger(s.Due)
 	all[at].Shares = append(all[at].Shares, new(*s))
 	r.state.Index.SetShare(all[at].Index, string(s.Name), ShareOwn(s))
 	return nil
+}
+
+// noLonger is when a wait ends that was to end at a moment. If the clock is behind, it is no longer
+// for that.
+func (r *restorer) noLonger(until int64) int64 {
+	if past := r.time - r.Now; past > 0 && until > r.Now {
+		return max(r.Now, until-past)
+	}
+	return until
 }
 
 // progress counts a record.

@@ -27,8 +27,9 @@ func ShareRule(shareBy []byte) *index.ShareRule {
 	}
 }
 
-// ShareOwn returns for the index what a share has of its own. HeldUntil is on the steady clock.
+// ShareOwn returns for the index what a share has of its own. HeldUntil and Due are on the steady
+// clock.
 func ShareOwn(s *content.Share) index.ShareOwn {
 	gap, _ := content.ParseRate(s.Rate)
-	return index.ShareOwn{Weight: s.Weight, MaxClaimed: s.MaxClaimed, Gap: gap, Rest: s.HeldUntil}
+	return index.ShareOwn{Weight: s.Weight, MaxClaimed: s.MaxClaimed, Gap: gap, Rest: s.HeldUntil, Due: index.TakeDue{At: s.Due, Gap: s.DueGap}}
 }

@@ -51,9 +51,9 @@ func TestWhatSharesHaveIsWrittenReadAndDeleted(t *testing.T) {
 }
 
 func TestARecordOfAShareKeepsWhatItDoesNotKnow(t *testing.T) {
-	rec, _ := hex.DecodeString(strings.ReplaceAll("87 01 c4 01 61 02 0a 03 07 04 cd 01 00 05 c4 04 31 2f 31 73 1e cd 01 00 7d a1 78", " ", ""))
+	rec, _ := hex.DecodeString(strings.ReplaceAll("89 01 c4 01 61 02 0a 03 07 04 cd 01 00 05 c4 04 31 2f 31 73 06 cd 01 2c 07 09 1e cd 01 00 7d a1 78", " ", ""))
 	var s content.Share
-	if err := content.DecodeShare(rec, &s); err != nil || s.Weight != 10 || s.MaxClaimed != 7 || s.HeldUntil != 256 || string(s.Rate) != "1/1s" || s.Rest.Fields != 2 {
+	if err := content.DecodeShare(rec, &s); err != nil || s.Weight != 10 || s.MaxClaimed != 7 || s.HeldUntil != 256 || s.Due != 300 || s.DueGap != 9 || string(s.Rate) != "1/1s" || s.Rest.Fields != 2 {
 		t.Fatalf("it reads as %+v, %v", s, err)
 	}
 	if again := content.AppendShare(nil, &s); string(again) != string(rec) {

@@ -234,6 +234,9 @@ func (d *dumper) putQueue(q *content.Queue) error {
 		return err
 	}
 	for _, s := range d.shares[q.ID] {
+		if s.Due = 0; s.Empty() { // a rate begins anew with a load
+			continue
+		}
 		if _, err := d.put(shareRecord(&s), storage.FindingRecord, s.ShareID); err != nil {
 			return err
 		}

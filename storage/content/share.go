@@ -25,6 +25,9 @@ type Share struct {
 	MaxClaimed uint32
 	Rate       []byte // of its takes, as ParseRate has it; empty: Settings.ShareRate
 	HeldUntil  int64  // until when it gives nothing, in Unix milliseconds; 0: it does
+	// Due is when its next take is due by a slow rate, without the burst, in Unix milliseconds; 0:
+	// now. DueGap is how far apart takes are by that rate, in nanoseconds.
+	Due, DueGap int64
 
 	Rest Rest
 }
@@ -34,17 +37,17 @@ const (
 	MaxShareName = 255
 	// MaxWeight bounds the weight of a share.
 	MaxWeight = 1000
-	// MaxShares bounds the shares of a queue that have something of their own besides a rest.
+	// MaxShares bounds the shares of a queue that have something of their own besides a rest or a due.
 	MaxShares = 10_000
 	// MaxHold bounds a rest, in milliseconds: a day.
 	MaxHold = 24 * 3600 * 1000
 )
 
 // Empty says that nothing is set, so that there is nothing to keep.
-func (s *Share) Empty() bool { return s.HeldUntil == 0 && s.nothingSet() }
+func (s *Share) Empty() bool { return s.HeldUntil == 0 && s.Due == 0 && s.nothingSet() }
 
-// OnlyRests says that it has a rest, and nothing besides.
-func (s *Share) OnlyRests() bool { return s.HeldUntil != 0 && s.nothingSet() }
+// OnlyRests says that it has a rest or a due, and nothing besides.
+func (s *Share) OnlyRests() bool { return !s.Empty() && s.nothingSet() }
 
 func (s *Share) nothingSet() bool {
 	return s.Weight <= 1 && s.MaxClaimed == 0 && len(s.Rate) == 0 && s.Rest.Fields == 0
@@ -87,6 +90,10 @@ func AppendShare(dst []byte, s *Share) []byte {
 	if len(s.Rate) > 0 {
 		w.bin(5, s.Rate)
 	}
+	if s.Due != 0 {
+		w.int(6, s.Due)
+		w.int(7, s.DueGap)
+	}
 	w.rest(s.Rest)
 	return w.end()
 }
@@ -106,6 +113,10 @@ func DecodeShare(rec []byte, s *Share) error {
 			s.HeldUntil = r.int()
 		case 5:
 			s.Rate = bytes.Clone(r.bin())
+		case 6:
+			s.Due = r.int()
+		case 7:
+			s.DueGap = r.int()
 		default:
 			r.keep(&s.Rest)
 		}

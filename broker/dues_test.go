@@ -1,0 +1,170 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+const day = 24 * time.Hour
+
+// A server that starts again and again gives one packet a day: never two, and not none either. What
+// is not popped is done at once, so that a share has packets or has none.
+func TestASlowRateGoesOnAcrossStarts(t *testing.T) {
+	for what, rate := range map[string]func(w *work){
+		"share-rate": func(w *work) { w.rated("key", "", "1/1d", 0) },
+		"of the share": func(w *work) {
+			w.rated("key", "", "", 0)
+			w.do(func(tx *broker.Tx) error {
+				return tx.SetShare([]byte("q"), broker.Share{Name: []byte("a"), Rate: []byte("1/1d")})
+			})
+		},
+	} {
+		for _, starts := range []func(w *work){
+			func(w *work) { w.restart() },
+			func(w *work) { w.killed(func(*broker.Tx) {}); w.restarted() },
+		} {
+			for _, leaves := range []bool{false, true} {
+				w := newWork(t)
+				rate(w)
+				for d := range 3 {
+					taken := 0
+					for range 3 {
+						w.tenant("a")
+						starts(w)
+						for range 2 {
+							taken += len(w.tenants(9, nil))
+						}
+						if leaves {
+							w.bulk(broker.Purge([]byte("q"), 0))
+						}
+						w.pass(day / 3)
+					}
+					if taken != 1 {
+						t.Errorf("%s, left empty %v: on day %d it gave %d", what, leaves, d, taken)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The record of a due goes when the due has passed, also where there are packets.
+func TestTheRecordOfADueGoesWhenItHasPassed(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		for _, stays := range []bool{false, true} {
+			w := newWork(t)
+			w.rated("key", "", "1/1m", 2)
+			w.weigh("q", "b", 2)
+			for _, key := range []string{"a", "b"} {
+				if w.tenant(key); stays {
+					w.tenant(key)
+					w.tenant(key)
+				}
+			}
+			if w.tenants(9, nil); w.records() != 2 {
+				t.Errorf("the store has %d records of shares, want 2", w.records())
+			}
+			if restarts {
+				w.restart()
+			}
+			for range 2 {
+				w.pass(time.Minute - time.Millisecond)
+				if w.barrier(); stays && w.records() != 2 {
+					t.Errorf("packets stay: before it has passed the store has %d records of shares", w.records())
+				}
+			}
+			if w.pass(time.Second); w.records() != 1 || w.weightOf("q", "b") != 2 {
+				t.Errorf("packets stay %v: the store has %d records of shares, want the weight", stays, w.records())
+			}
+		}
+	}
+}
+
+// What a claim cost, and what it was worth when the rate changed, is known after a start.
+func TestAStartKnowsCostsAndChangesOfASlowRate(t *testing.T) {
+	for what, c := range map[string]struct {
+		change string
+		halves int // days
+	}{"the same rate": {"1/1d", 10}, "a raised one": {"1/12h", 1}, "one that was fast": {"1/2d", 4}} {
+		for _, own := range []bool{false, true} {
+			w := newWork(t)
+			set := func(rate string) {
+				if !own {
+					w.rated("key", "", rate, 0)
+					return
+				}
+				w.rated("key", "", "", 0)
+				w.do(func(tx *broker.Tx) error {
+					return tx.SetShare([]byte("q"), broker.Share{Name: []byte("a"), Weight: 2, Rate: []byte(rate)})
+				})
+			}
+			set("1/1d")
+			if what == "one that was fast" {
+				set("1/1s")
+			}
+			w.tenant("a")
+			w.tenant("a")
+			j := w.claimOne()
+			j.cost = 5
+			if err := w.ack(j); err != nil {
+				t.Fatal(err)
+			}
+			set(c.change)
+			w.restart()
+			got := 0
+			for ; got < 20 && len(w.tenants(1, nil)) == 0; got++ {
+				w.pass(day / 2)
+			}
+			if got != c.halves {
+				t.Errorf("%s, of the share %v: the next came after %d half days, want %d", what, own, got, c.halves)
+			}
+		}
+	}
+}
+
+// A clock that is behind at a start makes no due longer.
+func TestAStartMakesNoDueLonger(t *testing.T) {
+	w := newWork(t)
+	w.rated("key", "", "1/1d", 0)
+	w.tenant("a")
+	w.tenant("a")
+	w.tenants(1, nil)
+	w.pass(day / 2)
+	w.tenant("a")
+	w.store.control.Time = w.now.Load() // of the last batch
+	w.now.Add(-time.Hour.Milliseconds())
+	w.restart()
+	w.pass(day/2 - time.Second)
+	if got := w.tenants(1, nil); len(got) != 0 {
+		t.Errorf("%v came too early", got)
+	}
+	if w.pass(time.Second); len(w.tenants(1, nil)) != 1 {
+		t.Error("after a day nothing is given")
+	}
+}
+
+// The rest of a share, its due and what an operator has set stand beside each other.
+func TestADueStaysBesideARestAndAReset(t *testing.T) {
+	w := newWork(t)
+	w.rated("key", "", "1/1d", 0)
+	w.tenant("a")
+	w.tenant("a")
+	w.hold(w.claimOne(), minute)
+	w.weigh("q", "a", 10)
+	w.do(func(tx *broker.Tx) error { return tx.SetShare([]byte("q"), broker.Share{Name: []byte("a")}) })
+	w.restart()
+	if w.pass(day - time.Second); len(w.tenants(1, nil)) != 0 {
+		t.Error("the due is forgotten")
+	}
+	if w.pass(time.Second); len(w.tenants(1, nil)) != 1 {
+		t.Error("the due has no end")
+	}
+	w.shareBy("")
+	for w.b.round() {
+	}
+	if w.records() != 0 {
+		t.Error("without share-by a due has a record")
+	}
+}
