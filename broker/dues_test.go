@@ -13,6 +13,7 @@ const day = 24 * time.Hour
 // is not popped is done at once, so that a share has packets or has none.
 func TestASlowRateGoesOnAcrossStarts(t *testing.T) {
 	for what, rate := range map[string]func(w *work){
+		"rate":       func(w *work) { w.rated("key", "1/1d", "", 0) },
 		"share-rate": func(w *work) { w.rated("key", "", "1/1d", 0) },
 		"of the share": func(w *work) {
 			w.rated("key", "", "", 0)
@@ -87,11 +88,15 @@ func TestAStartKnowsCostsAndChangesOfASlowRate(t *testing.T) {
 	for what, c := range map[string]struct {
 		change string
 		halves int // days
-	}{"the same rate": {"1/1d", 10}, "a raised one": {"1/12h", 1}, "one that was fast": {"1/2d", 4}} {
-		for _, own := range []bool{false, true} {
+	}{"the same rate": {"1/1d", 10}, "a raised one": {"1/12h", 1}, "one that was fast": {"1/2d", 4}, "none, and the same again": {"", 0}} {
+		for _, of := range []string{"queue", "each share", "one share"} {
 			w := newWork(t)
 			set := func(rate string) {
-				if !own {
+				switch of {
+				case "queue":
+					w.rated("key", rate, "", 0)
+					return
+				case "each share":
 					w.rated("key", "", rate, 0)
 					return
 				}
@@ -111,14 +116,16 @@ func TestAStartKnowsCostsAndChangesOfASlowRate(t *testing.T) {
 			if err := w.ack(j); err != nil {
 				t.Fatal(err)
 			}
-			set(c.change)
+			if set(c.change); c.change == "" {
+				set("1/1d")
+			}
 			w.restart()
 			got := 0
 			for ; got < 20 && len(w.tenants(1, nil)) == 0; got++ {
 				w.pass(day / 2)
 			}
 			if got != c.halves {
-				t.Errorf("%s, of the share %v: the next came after %d half days, want %d", what, own, got, c.halves)
+				t.Errorf("%s, of %s: the next came after %d half days, want %d", what, of, got, c.halves)
 			}
 		}
 	}
@@ -126,22 +133,24 @@ func TestAStartKnowsCostsAndChangesOfASlowRate(t *testing.T) {
 
 // A clock that is behind at a start makes no due longer.
 func TestAStartMakesNoDueLonger(t *testing.T) {
-	w := newWork(t)
-	w.rated("key", "", "1/1d", 0)
-	w.tenant("a")
-	w.tenant("a")
-	w.tenants(1, nil)
-	w.pass(day / 2)
-	w.tenant("a")
-	w.store.control.Time = w.now.Load() // of the last batch
-	w.now.Add(-time.Hour.Milliseconds())
-	w.restart()
-	w.pass(day/2 - time.Second)
-	if got := w.tenants(1, nil); len(got) != 0 {
-		t.Errorf("%v came too early", got)
-	}
-	if w.pass(time.Second); len(w.tenants(1, nil)) != 1 {
-		t.Error("after a day nothing is given")
+	for _, rates := range [][2]string{{"1/1d", ""}, {"", "1/1d"}} {
+		w := newWork(t)
+		w.rated("key", rates[0], rates[1], 0)
+		w.tenant("a")
+		w.tenant("a")
+		w.tenants(1, nil)
+		w.pass(day / 2)
+		w.tenant("a")
+		w.store.control.Time = w.now.Load() // of the last batch
+		w.now.Add(-time.Hour.Milliseconds())
+		w.restart()
+		w.pass(day/2 - time.Second)
+		if got := w.tenants(1, nil); len(got) != 0 {
+			t.Errorf("%v: %v came too early", rates, got)
+		}
+		if w.pass(time.Second); len(w.tenants(1, nil)) != 1 {
+			t.Errorf("%v: after a day nothing is given", rates)
+		}
 	}
 }
 

@@ -94,9 +94,14 @@ func (m *Machine) Take() *Batch {
 
 // keepDues notes when the next takes of slow rates are due, with the batch that took.
 func (m *Machine) keepDues() {
-	m.ix.Charged(func(id index.QueueID, name string, due index.TakeDue) {
+	m.ix.Charged(func(id index.QueueID, name string, ofShare bool, due index.TakeDue) {
 		q, s := m.queues.of(id), Share{Name: []byte(name)}
-		if q.dropped {
+		switch {
+		case q.dropped || m.isFlushed(q) || !ofShare && q.due == due:
+			return
+		case !ofShare:
+			q.due, q.stale = due, true
+			m.define(q)
 			return
 		}
 		if was := q.shares.byName[name]; was != nil {

@@ -13,7 +13,7 @@ import (
 // loadQueues adds the queues that recovery found.
 func (m *Machine) loadQueues(restored []recovery.Queue) {
 	for _, r := range restored {
-		q := &queue{id: r.ID, ix: r.Index, defined: true, counters: r.Counters, own: r.Settings}
+		q := &queue{id: r.ID, ix: r.Index, defined: true, counters: r.Counters, own: r.Settings, due: index.TakeDue{At: r.Due, Gap: r.DueGap}}
 		m.queues.add(q)
 		for _, s := range r.Shares {
 			q.shares.put(s)
@@ -202,9 +202,14 @@ func (m *Machine) define(q *queue) {
 
 // definition returns what the store has of the queue besides its packets.
 func (m *Machine) definition(q *queue) content.Queue {
+	due := q.due.At
+	if due != 0 {
+		due += m.tx.now - m.tx.steady // on the wall clock
+	}
 	return content.Queue{
 		ID: q.id, Database: q.entry.Database(), Name: []byte(q.entry.Name()), Expiry: q.expiry(), Dropped: q.dropped,
 		Settings: q.own, Counters: q.counters, Rest: m.rests.Queues[q.id],
+		Due: due, DueGap: q.due.Gap,
 	}
 }
 

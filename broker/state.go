@@ -193,6 +193,7 @@ type queue struct {
 	settings  *Settings        // in force, see defaults.go; nil: DefaultSettings
 	orders    map[string]order // of the settings in force, see tags.go
 	counters  Counters
+	due       index.TakeDue        // of its own rate
 	taken     int64                // when packets were last popped or claimed; 0: not since the start
 	counted   bool                 // listed in Machine.counted
 	roles     [2]*roleHolder       // see role.go

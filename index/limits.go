@@ -32,15 +32,15 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 		return
 	}
 	u := x.queues.at(uint32(q))
-	if u.rules != nil {
-		x.mark(u, &u.rules.meter, 0, 0)
+	was := u.rules
+	if was != nil {
+		x.mark(u, &was.meter, 0, 0)
 	}
-	u.setRules(func(r *rules) {
-		r.Limits = l
-		r.meter.follow(r.rate(), x.clock)
-	})
-	if r := u.rules; r != nil && r.meter.passes(r.rate(), x.clock) == 0 {
-		x.mark(u, &r.meter, 0, r.meter.open(r.rate(), x.clock))
+	u.setRules(func(r *rules) { r.Limits = l })
+	if u.rules != nil {
+		x.limitQueue(u)
+	} else if was != nil {
+		x.note(u, &was.meter, nil)
 	}
 	if sh := u.shares; sh != nil {
 		r := rateOf(l.ShareGap, l.Burst)
@@ -51,40 +51,42 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 
 // Spend lets the rates of a queue begin with their burst spent, as after a start: nobody knows what
 // was taken before, but for the dues of slow ones. Its shares follow with SortShares.
-func (x *Index) Spend(q QueueID) {
+func (x *Index) Spend(q QueueID, due TakeDue) {
 	if !x.hasQueue(q) {
 		return
 	}
 	u := x.queues.at(uint32(q))
 	if r := u.rules; r != nil {
-		if r.meter.due, r.meter.gap = x.clock+r.rate().burst*r.Gap, r.Gap; r.meter.passes(r.rate(), x.clock) == 0 {
-			x.mark(u, &r.meter, 0, r.meter.open(r.rate(), x.clock))
-		}
+		r.meter.begin(r.rate(), due, x.clock)
+		x.limitQueue(u)
 	}
 	sh := u.shares
 	if sh == nil || u.rules == nil && len(sh.own) == 0 {
 		return
 	}
-	spent := func(gap int64) int64 {
-		r := u.rateOf(gap)
-		if r.gap >= slowGap { // its due is known
-			return 0
-		}
-		return x.clock + r.burst*r.gap
-	}
-	sh.due, sh.unplaced, sh.newRates = spent(0), len(sh.all), true
+	spent := func(gap int64) (m meter) { m.begin(u.rateOf(gap), TakeDue{}, x.clock); return m }
+	sh.due, sh.unplaced, sh.newRates = spent(0).due, len(sh.all), true
 	for s := range sh.each() {
-		if s.meter.due, s.meter.gap = spent(s.gap), u.rateOf(s.gap).gap; s.kept {
-			due := sh.own[s.name].Due
-			s.meter.due, s.meter.gap = due.At*1_000_000, due.Gap
+		if s.meter.begin(u.rateOf(s.gap), sh.own[s.name].Due, x.clock); s.kept {
 			x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
 		}
 	}
 	for name, own := range sh.own {
 		if own.Gap > 0 {
-			own.due = spent(own.Gap)
+			own.due = spent(own.Gap).due
 			sh.own[name] = own
 		}
+	}
+}
+
+// limitQueue has the meter of a queue follow its rate.
+func (x *Index) limitQueue(u *queue) {
+	r := u.rules
+	if r.meter.follow(r.rate(), x.clock) {
+		x.note(u, &r.meter, nil)
+	}
+	if r.meter.passes(r.rate(), x.clock) == 0 {
+		x.mark(u, &r.meter, 0, r.meter.open(r.rate(), x.clock))
 	}
 }
 

@@ -92,44 +92,64 @@ func (m *meter) follow(r rate, now int64) (slow bool) {
 // followRate has the meter of a share follow its rate.
 func (x *Index) followRate(u *queue, s *share) {
 	if s.meter.follow(u.rate(s), x.clock) {
-		x.note(u, s)
+		x.note(u, &s.meter, s)
 	}
 }
 
-// charged is a share whose slow meter has changed.
+// begin lets a meter begin after a start.
+func (m *meter) begin(r rate, d TakeDue, now int64) {
+	switch {
+	case d.At > 0:
+		m.due, m.gap = d.At*1_000_000, d.Gap
+	case r.gap < slowGap: // nobody knows what was taken before
+		m.due, m.gap = now+r.burst*r.gap, r.gap
+	}
+}
+
+// charged is a queue or a share whose slow meter has changed.
 type charged struct {
 	queue QueueID
 	*share
 }
 
-// note has Charged tell of a share.
-func (x *Index) note(u *queue, s *share) {
-	if !s.meter.noted {
-		s.meter.noted = true
+// note has Charged tell of a meter, which is that of a share or, if that is nil, of a queue.
+func (x *Index) note(u *queue, m *meter, s *share) {
+	if !m.noted {
+		m.noted = true
 		x.charged = append(x.charged, charged{x.lanes.at(uint32(u.home)).queue, s})
 	}
 }
 
-// Charged gives the shares whose slow rates have another due since it was called last. What is to
-// be kept of that comes back with SetShare.
-func (x *Index) Charged(fn func(q QueueID, share string, d TakeDue)) {
+// Charged gives the queues and shares whose slow rates have another due since it was called last.
+// What is to be kept of that comes back with SetShare, and with Spend of a queue.
+func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue)) {
 	for _, c := range x.charged {
-		c.meter.noted = false
-		if !x.hasQueue(c.queue) {
-			continue
+		var u *queue
+		if x.hasQueue(c.queue) {
+			u = x.queues.at(uint32(c.queue))
 		}
-		u := x.queues.at(uint32(c.queue))
-		if u.shares.at(c.num) != c.share || u.shares.rule == nil { // it is gone
-			continue
+		switch {
+		case c.share != nil:
+			if c.meter.noted = false; u != nil && u.shares.at(c.num) == c.share && u.shares.rule != nil { // else it is gone
+				fn(c.queue, c.name, true, c.meter.keep(u.rate(c.share), x.clock))
+			}
+		case u != nil && u.rules != nil:
+			u.rules.meter.noted = false
+			fn(c.queue, "", false, u.rules.meter.keep(u.rules.rate(), x.clock))
+		case u != nil:
+			fn(c.queue, "", false, TakeDue{})
 		}
-		var d TakeDue
-		if c.meter.due > x.clock && u.rate(c.share).gap >= slowGap {
-			d = TakeDue{(c.meter.due + 999_999) / 1_000_000, c.meter.gap}
-		}
-		fn(c.queue, c.name, d)
 	}
 	clear(x.charged)
 	x.charged = x.charged[:0]
+}
+
+// keep is what is to be kept of a meter.
+func (m *meter) keep(r rate, now int64) TakeDue {
+	if m.due <= now || r.gap < slowGap {
+		return TakeDue{}
+	}
+	return TakeDue{(m.due + 999_999) / 1_000_000, m.gap}
 }
 
 // meterTimer marks a timer that is the marker of a meter, in place of a delivery: its entry is the
@@ -185,6 +205,9 @@ func (x *Index) takeCounts(u *queue, s *share, n int64) {
 		if r.meter.charge(r.rate(), x.clock, n); r.meter.passes(r.rate(), x.clock) == 0 {
 			x.mark(u, &r.meter, 0, r.meter.open(r.rate(), x.clock))
 		}
+		if r.Gap >= slowGap {
+			x.note(u, &r.meter, nil)
+		}
 	}
 	if s == nil || u.rate(s).gap == 0 {
 		return
@@ -193,7 +216,7 @@ func (x *Index) takeCounts(u *queue, s *share, n int64) {
 		x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
 	}
 	if u.rate(s).gap >= slowGap {
-		x.note(u, s)
+		x.note(u, &s.meter, s)
 	}
 	x.placeShare(u, s)
 }

@@ -258,7 +258,7 @@ func (r *restorer) queue(q content.Queue) error {
 	}
 	r.queues[q.ID] = target{ix: ix}
 	keepRest(&r.state.Rests.Queues, q.ID, q.Rest)
-	q.Name, q.Settings = bytes.Clone(q.Name), q.Settings.Clone()
+	q.Name, q.Settings, q.Due = bytes.Clone(q.Name), q.Settings.Clone(), r.noLonger(q.Due)
 	r.state.Queues = append(r.state.Queues, Queue{Queue: q, Index: ix})
 	if q.Settings != nil {
 		r.state.Index.KeepDead(ix, q.Settings.RetainDead)

@@ -17,6 +17,8 @@ type Queue struct {
 	// Settings are nil if none was ever set: then the queue ends when it is empty.
 	Settings *Settings
 	Counters Counters // have a record of their own
+	// Due and DueGap are of its own rate, as those of a Share.
+	Due, DueGap int64
 
 	// New says that no definition of ID is on disk, so that taking the queue back in the same batch
 	// needs no write. When in doubt leave it false. It is not stored.
@@ -34,6 +36,8 @@ const (
 	fieldDropped     = 3
 	// 4 to 9, 11 to 19, 21, 24 to 29 and 31 to 33 are settings: SettingsTable.
 	fieldDatabase = 30 // left out where it is 0
+	fieldDue      = 40 // left out with the next where it is 0
+	fieldDueGap   = 41
 )
 
 // AppendQueue appends the definition of a queue to dst; its number is in the key.
@@ -47,6 +51,10 @@ func AppendQueue(dst []byte, q *Queue) []byte {
 	q.Settings.write(&w, 0, fieldDatabase)
 	w.uint(fieldDatabase, uint64(q.Database))
 	q.Settings.write(&w, fieldDatabase, math.MaxUint8)
+	if q.Due != 0 {
+		w.int(fieldDue, q.Due)
+		w.int(fieldDueGap, q.DueGap)
+	}
 	w.rest(q.Rest)
 	return w.end()
 }
@@ -66,6 +74,10 @@ func DecodeQueue(rec []byte, q *Queue) error {
 			q.Dropped = r.bool()
 		case fieldDatabase:
 			q.Database = r.database()
+		case fieldDue:
+			q.Due = r.int()
+		case fieldDueGap:
+			q.DueGap = r.int()
 		default:
 			if !q.readSetting(&r) { // a later version knows it
 				r.keep(&q.Rest)

@@ -307,7 +307,7 @@ func TestDecodingTakesNoMemory(t *testing.T) {
 }
 
 func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
-	rec := []byte{formMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 40, 0xcd, 0x01, 0x00, 41, 0xa1, 'x'}
+	rec := []byte{formMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 100, 0xcd, 0x01, 0x00, 101, 0xa1, 'x'}
 	q := Queue{ID: 5}
 	if err := DecodeQueue(rec, &q); err != nil {
 		t.Fatal(err)
