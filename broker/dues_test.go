@@ -177,3 +177,49 @@ func TestADueStaysBesideARestAndAReset(t *testing.T) {
 		t.Error("without share-by a due has a record")
 	}
 }
+
+// A queue without settings of its own stays, also across a start, as long as it would begin its
+// rate anew. Then it goes.
+func TestARateOfDefaultsHoldsForAQueueThatWasEmpty(t *testing.T) {
+	for _, by := range []string{"", "key"} {
+		for _, key := range []string{"", "a"} {
+			for _, restarts := range []bool{false, true} {
+				w := newWork(t)
+				s := broker.DefaultSettings()
+				if s.ShareBy, s.Rate = []byte(by), []byte("1/1h"); by != "" {
+					s.Rate, s.ShareRate = nil, []byte("1/1h")
+				}
+				w.o.Defaults = func(string) *broker.Settings { return &s }
+				w.setDefaults(w.o.Defaults)
+				pop := func() int {
+					w.add(broker.PushRequest{Key: []byte(key), Payload: []byte("x")})
+					got := w.replied(func(tx *broker.Tx) error { return reply(w.c)(tx.Pop([]byte("q"), broker.Selection{})) })
+					w.do(func(tx *broker.Tx) error { _, err := tx.Drop([]byte("q")); return err })
+					return len(got)
+				}
+				if n := pop(); n != 1 {
+					t.Fatalf("took %d", n)
+				}
+				for range 3 {
+					w.pass(19 * time.Minute)
+					for w.b.round() {
+					}
+					if restarts {
+						w.restart()
+					}
+					if n := pop(); n != 0 {
+						t.Errorf("by %q, key %q: it begins anew", by, key)
+					}
+				}
+				for range 3 {
+					w.pass(time.Hour)
+					for w.b.round() {
+					}
+				}
+				if w.barrier(); len(w.store.queues) != 0 || w.records() != 0 {
+					t.Errorf("by %q, key %q: after its due the store has %d queues, %d records of shares", by, key, len(w.store.queues), w.records())
+				}
+			}
+		}
+	}
+}

@@ -225,6 +225,7 @@ func (tx *Tx) advance() {
 				m.endRest(q, e.Rested)
 			}
 			m.mark(q.waiters)
+			m.listIdle(q)
 		case index.WindowEnded:
 			m.endUnique(q, e.Packet.Identity)
 			m.listIdle(q)

@@ -258,7 +258,17 @@ func (m *Machine) listIdle(q *queue) {
 }
 
 func (m *Machine) unused(q *queue) bool {
-	return q.waiters == nil && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix) && !q.isOrigin()
+	return q.waiters == nil && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix) && !q.isOrigin() && !m.keepsRate(q)
+}
+
+// keepsRate says that a queue would begin its rates anew if it was dropped. Whoever invents names
+// fills no more than half of the table with such.
+func (m *Machine) keepsRate(q *queue) bool {
+	if !m.ix.IsAhead(q.ix) {
+		return false
+	}
+	n, _ := m.queues.named()
+	return n < MaxQueues/2
 }
 
 // isOrigin says that packets which died in the queue may lie in its dead-letter queue, and name it.

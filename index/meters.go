@@ -144,6 +144,25 @@ func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue
 	x.charged = x.charged[:0]
 }
 
+// IsAhead says that a queue, even without packets, is to stay as its takes were many for a rate, or
+// shares of it rest. MayTake tells when that may be over.
+func (x *Index) IsAhead(q QueueID) bool {
+	u := x.queues.at(uint32(q))
+	if u.rules != nil && x.awaitDue(u, &u.rules.meter, 0) {
+		return true
+	}
+	sh := u.shares
+	return sh != nil && (x.awaitDue(u, &sh.all[0].meter, 1) || len(sh.all)-len(sh.free) > 1)
+}
+
+// awaitDue says that a meter is not at rest, and has Advance tell when it is.
+func (x *Index) awaitDue(u *queue, m *meter, share uint32) bool {
+	if m.due > x.clock && m.marker == 0 {
+		x.mark(u, m, share, (m.due+999_999)/1_000_000)
+	}
+	return m.due > x.clock
+}
+
 // keep is what is to be kept of a meter.
 func (m *meter) keep(r rate, now int64) TakeDue {
 	if m.due <= now || r.gap < slowGap {
