@@ -112,33 +112,47 @@ func (m *Machine) detailBytes(q *queue, p index.Packet) int {
 
 // heldBack says in words what keeps a packet from being claimed; empty if nothing does.
 func (m *Machine) heldBack(q *queue, p index.Packet) string {
-	h, ok := m.ix.HeldBack(p.ID)
-	who, rate := "queue", settingsOf(q).Rate
+	switch h, ok := m.ix.HeldBack(p.ID); {
+	case !ok:
+		return ""
+	case h.Share == "":
+		return q.says(h, "the empty share ")
+	default:
+		return q.says(h, "share "+h.Share+" ")
+	}
+}
+
+// says tells in words what holds packets back. A share that does is called so.
+func (q *queue) says(h index.Held, share string) string {
+	who, rate := "queue ", settingsOf(q).Rate
 	if h.InShare {
-		rate = settingsOf(q).ShareRate
+		who, rate = share, settingsOf(q).ShareRate
 	}
 	if own := q.shares.byName[h.Share]; h.InShare && own != nil && len(own.Rate) > 0 {
 		rate = own.Rate
 	}
 	switch {
-	case !ok:
-		return ""
 	case h.For != 0:
 		return fmt.Sprintf("waits for packet %d of its key", idOf(h.For))
+	case h.ByKey && h.InShare:
+		return "waits for other packets of its keys"
 	case h.ByKey:
 		return "waits for another packet of its key"
-	case h.InShare && h.Share == "":
-		who = "the empty share"
-	case h.InShare:
-		who = "share " + h.Share
+	case h.Rest > 0:
+		return fmt.Sprintf("%srests for %v", who, span(h.Rest))
+	case h.Wait > 0:
+		return fmt.Sprintf("%swaits for the rate %s: the next is due in %v", who, rate, span(h.Wait))
 	}
-	if h.Rest > 0 {
-		return fmt.Sprintf("%s rests for %v", who, time.Duration(h.Rest)*time.Millisecond)
+	return fmt.Sprintf("%shas %d of %d claimed", who, h.Claimed, h.Limit)
+}
+
+// span is a time for people, to a second where it is longer.
+func span(ms int64) time.Duration {
+	d := time.Duration(ms) * time.Millisecond
+	if d > time.Second {
+		return d.Round(time.Second)
 	}
-	if h.Wait > 0 {
-		return fmt.Sprintf("%s waits for the rate %s: the next is due in %v", who, rate, time.Duration(h.Wait)*time.Millisecond)
-	}
-	return fmt.Sprintf("%s has %d of %d claimed", who, h.Claimed, h.Limit)
+	return d
 }
 
 // wall is the moment of the steady clock on the wall clock.

@@ -12,10 +12,15 @@ type ShareRow struct {
 	Share
 	Ready, Claimed int   // packets
 	Since          int64 // about when the oldest ready one was pushed, Unix milliseconds; 0 if there is none
+	// Why says in words what keeps it from giving packets to claims, and Until when that ends by
+	// itself, in Unix milliseconds. Empty: nothing does; 0: that is not known.
+	Why   string
+	Until int64
 }
 
 // ShareLook is a look at the shares of a queue, in slices: at Count of them, behind After. Or it is
-// at all, to find the Top ones that have most packets ready, the first of these first.
+// at all, to find the Top ones that have most packets ready, the first of these first, and then
+// those that only have some claimed.
 type ShareLook struct {
 	After      int64 // of the row before; 0: the beginning, or afterwards the end
 	Count, Top int
@@ -73,8 +78,8 @@ func (m *Machine) walkShares(q *queue, l *ShareLook) (cost int, more bool) {
 	case !ok:
 		return 1, false
 	case l.Top > 0:
-		ready, _, lanes := m.ix.ShareCounts(q.ix, name)
-		if ready > 0 {
+		ready, claimed, lanes := m.ix.ShareCounts(q.ix, name)
+		if ready+claimed > 0 {
 			l.top = append(l.top, topShare{name, ready})
 		}
 		if len(l.top) >= 2*l.Top {
@@ -141,5 +146,10 @@ func (m *Machine) shareRow(q *queue, name string) (row ShareRow, lanes, cost int
 		}
 	})
 	row.Ready, row.Claimed = ready, claimed
+	if h, ok := m.ix.HeldShare(q.ix, name); ok {
+		if row.Why = q.says(h, ""); h.Wait+h.Rest > 0 {
+			row.Until = m.tx.now + h.Wait + h.Rest
+		}
+	}
 	return row, lanes, 1 + lanes + shareCost*looked
 }

@@ -306,10 +306,41 @@ func (x *Index) HeldBack(id ID) (h Held, ok bool) {
 	if e == nil || !e.selectable() {
 		return h, false
 	}
-	l := x.lanes.at(uint32(e.lane))
-	u := x.queues.at(uint32(l.queue))
+	u, s := x.takenFrom(id)
 	if of, waits := x.waitsFor(u, e); waits {
 		return Held{ByKey: true, For: of}, true
+	}
+	return x.heldBy(u, s)
+}
+
+// HeldShare says what keeps a share from giving packets to claims; false if nothing does.
+func (x *Index) HeldShare(q QueueID, name string) (h Held, ok bool) {
+	s, _ := x.shareNamed(q, name)
+	if s == nil {
+		return h, false
+	}
+	u := x.queues.at(uint32(q))
+	if h, ok = x.heldBy(u, s); ok || !u.inOrder() || s.pos != 0 {
+		return h, ok
+	}
+	ready, _, _ := x.ShareCounts(q, name)
+	return Held{InShare: true, ByKey: true}, ready > 0
+}
+
+// heldBy says which limit holds back a share, or its queue; s may be nil.
+func (x *Index) heldBy(u *queue, s *share) (h Held, ok bool) {
+	if s != nil {
+		h = Held{Share: s.name, InShare: true}
+		switch u.stopOf(s, x.clock) {
+		case full:
+			h.Claimed, h.Limit = int(s.claimed), u.limit(s)
+			return h, true
+		case waits:
+			if h.Rest = max(0, s.rest-x.clock) / 1_000_000; h.Rest == 0 {
+				h.Wait = s.meter.open(u.rate(s), x.clock) - x.clock/1_000_000
+			}
+			return h, true
+		}
 	}
 	if x.room(u) == 0 {
 		return Held{Claimed: x.claimed(u), Limit: int(u.rules.Claimed)}, true
@@ -317,19 +348,7 @@ func (x *Index) HeldBack(id ID) (h Held, ok bool) {
 	if r := u.rules; r != nil && r.meter.passes(r.rate(), x.clock) == 0 {
 		return Held{Wait: r.meter.open(r.rate(), x.clock) - x.clock/1_000_000}, true
 	}
-	if u.shares == nil {
-		return h, false
-	}
-	s := u.shares.of(l)
-	switch stop := u.stopOf(s, x.clock); {
-	case stop == full:
-		return Held{Share: s.name, InShare: true, Claimed: int(s.claimed), Limit: u.limit(s)}, true
-	case stop == waits && s.rest > x.clock:
-		return Held{Share: s.name, InShare: true, Rest: (s.rest - x.clock) / 1_000_000}, true
-	case stop == waits:
-		return Held{Share: s.name, InShare: true, Wait: s.meter.open(u.rate(s), x.clock) - x.clock/1_000_000}, true
-	}
-	return h, false
+	return Held{}, false
 }
 
 // AtLimit says that nothing of a queue may be claimed, as all that may be is.

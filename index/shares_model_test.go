@@ -520,6 +520,11 @@ func (m *sharesModel) verifyHeld(t *rapid.T) {
 		}
 	}
 	for name, s := range m.shares {
+		gives := len(m.next(Selection{Share: []byte(name), Claims: true, Limits: true}, 1)) > 0
+		ready, _, _ := m.x.ShareCounts(m.q, name)
+		if _, is := m.x.HeldShare(m.q, name); m.rule != "" && ready > 0 && is == gives {
+			t.Fatalf("HeldShare of %q = %v, and it gives something %v", name, is, gives)
+		}
 		switch {
 		case m.rule == "" || len(m.selectable(name, Selection{})) == 0:
 		case s.rest > m.now || !m.modelPasses(s.due, m.gap(s)):

@@ -13,14 +13,14 @@ import (
 // Shares shows the shares of a queue.
 type Shares struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to look at."`
-	Top   int    `range:"1 1000" placeholder:"n" help:"Print only the n shares with most packets ready, up to 1000."`
+	Top   int    `range:"1 1000" placeholder:"n" help:"Print only the n shares with most packets ready, up to 1000, and then those that only have some claimed."`
 	JSON  bool   `help:"Print a JSON object for each share, one a line. Ages are milliseconds."`
 
 	asking
 }
 
 func (c *Shares) Help() string {
-	return `Prints the shares of a queue that has share-by: how many packets of each are ready and claimed, how old the oldest ready one is, its weight, and where holdfast share says so, how many at most may be claimed, how fast they are taken, and for how long it rests. Shares with something of their own come first, with packets or without. The share without a name has the packets without the key or tag. If there is no such queue, the exit code is 3.
+	return `Prints the shares of a queue that has share-by: how many packets of each are ready and claimed, how old the oldest ready one is, its weight, and where holdfast share says so, how many at most may be claimed, how fast they are taken, and what keeps it from giving packets now. Shares with something of their own come first, with packets or without. The share without a name has the packets without the key or tag. If there is no such queue, the exit code is 3.
 
 Examples:
 
@@ -33,9 +33,9 @@ func (c *Shares) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 	if err != nil {
 		return err
 	}
-	l := p.List(c.JSON, []string{"SHARE", "READY", "CLAIMED", "AGE", "WEIGHT", "MAX-CLAIMED", "RATE", "RESTS"}, "SHARE")
+	l := p.List(c.JSON, []string{"SHARE", "READY", "CLAIMED", "AGE", "WEIGHT", "MAX-CLAIMED", "RATE", "WHY"}, "SHARE")
 	for _, s := range all {
-		o, age, most, rests := new(terminal.JSON), "", "", ""
+		o, age, most := new(terminal.JSON), "", ""
 		o.Bytes("share", []byte(s.Name))
 		o.Add("ready", s.Ready)
 		o.Add("claimed", s.Claimed)
@@ -52,10 +52,11 @@ func (c *Shares) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 			o.Add("rate", s.Rate)
 		}
 		if s.Rests > 0 {
-			rests = terminal.Span(s.Rests)
 			o.Add("rests", s.Rests.Milliseconds())
 		}
-		l.Add(o, terminal.Cell(s.Name), terminal.Decimal(s.Ready), terminal.Decimal(s.Claimed), age, terminal.Decimal(s.Weight), most, s.Rate, rests)
+		o.Text("why", s.Why)
+		o.Moment("until", s.Until)
+		l.Add(o, terminal.Cell(s.Name), terminal.Decimal(s.Ready), terminal.Decimal(s.Claimed), age, terminal.Decimal(s.Weight), most, s.Rate, s.Why)
 	}
 	return l.Flush()
 }

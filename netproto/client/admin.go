@@ -329,6 +329,9 @@ type Share struct {
 
 	Rate  string        // of SetShare; empty: the setting share-rate holds
 	Rests time.Duration // for how long it still gives nothing, after Hold or Rest
+
+	Why   string    // what keeps it from giving packets to claims, in words; empty: nothing does
+	Until time.Time // when that ends by itself; the zero time if that is not known
 }
 
 // Shares returns the shares of a queue, those first with something of their own. With a top, up

@@ -199,8 +199,9 @@ func TestSharesHaveWeightsAndAreListed(t *testing.T) {
 	want(t, "packets claimed at the limit", len(must(c.Claim(ctx, "q", client.InShare("b"), client.Count(9)))(t)), 1)
 	want(t, "a rate and a rest of a share", c.SetShare(ctx, "q", "b", client.Rate("5/1h"), client.Rest(time.Minute)), nil)
 	want(t, "rate", must(c.Shares(ctx, "q", 1))(t)[0].Rate, "5/1h")
-	rests := must(c.Shares(ctx, "q", 1))(t)[0].Rests
-	want(t, "it rests for up to a minute", rests > 50*time.Second && rests <= time.Minute, true)
+	share := must(c.Shares(ctx, "q", 1))(t)[0]
+	want(t, "it rests for up to a minute", share.Rests > 50*time.Second && share.Rests <= time.Minute, true)
+	want(t, "why and until when is told", share.Why != "" && share.Until.After(time.Now()), true)
 	if err := c.ResetShare(ctx, "q", "b"); err != nil {
 		t.Fatal(err)
 	}

@@ -236,9 +236,15 @@ func (s *session) shares(tx *broker.Tx, rows []broker.ShareRow) {
 		if rests := r.HeldUntil - tx.Steady(); rests > 0 {
 			figures = append(figures, figure{"rests", rests})
 		}
+		if r.Until > 0 {
+			figures = append(figures, figure{"until", r.Until})
+		}
 		texts := []string{"name", string(r.Name)}
 		if len(r.Rate) > 0 {
 			texts = append(texts, "rate", string(r.Rate))
+		}
+		if r.Why != "" {
+			texts = append(texts, "why", r.Why)
 		}
 		s.mapHeader(len(figures) + len(texts)/2)
 		s.bulkString(texts...)

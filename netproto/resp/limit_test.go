@@ -21,7 +21,7 @@ func TestMaxClaimedHoldsForClaims(t *testing.T) {
 	if got := c.tenants("COUNT 9"); got != "a b" {
 		t.Errorf("a claim of 9 took %s, want two", got)
 	}
-	if got := c.pairs("QSHOW", "q", "2")["why"]; got != "queue has 2 of 2 claimed" {
+	if got := c.pairs("QSHOW", "q", "4")["why"]; got != "queue has 2 of 2 claimed" {
 		t.Errorf("why: %s", got)
 	}
 	c.ask("QSET q max-claimed 9", "+OK\r\n")

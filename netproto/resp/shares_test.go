@@ -143,7 +143,7 @@ func TestQSHARELimitsWhatIsClaimedOfAShare(t *testing.T) {
 	if got := c.pairs("QSHOW", "q", "4")["why"]; got != "share a has 3 of 3 claimed" {
 		t.Errorf("why: %s", got)
 	}
-	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *12 | "name" | "a" | "ready" | :2 | "claimed" | :3 | "age" | :0 | "weight" | :2 | "max-claimed" | :3`))
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *14 | "name" | "a" | "why" | "has 3 of 3 claimed" | "ready" | :2 | "claimed" | :3 | "age" | :0 | "weight" | :2 | "max-claimed" | :3`))
 	c.ask("QSHARE q a RESET MAX-CLAIMED 4", "+OK\r\n")
 	if got := c.tenants("COUNT 9"); got != "a" {
 		t.Errorf("when the limit was raised a claim of 9 took %s", got)
@@ -165,10 +165,10 @@ func TestQSHARELimitsHowFastAShareGives(t *testing.T) {
 	if got := c.tenants("COUNT 9"); strings.Count(got, "a") != 1 || strings.Count(got, "b") != 2 {
 		t.Errorf("a claim of 9 took %s", got)
 	}
-	if got := c.pairs("QSHOW", "q", "2")["why"]; got != "share a waits for the rate 2/1m: the next is due in 29.99s" {
+	if got := c.pairs("QSHOW", "q", "2")["why"]; got != "share a waits for the rate 2/1m: the next is due in 30s" {
 		t.Errorf("why: %s", got)
 	}
-	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *12 | "name" | "a" | "rate" | "2/1m" | "ready" | :1 | "claimed" | :1 | "age" | :0 | "weight" | :1`))
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *16 | "name" | "a" | "rate" | "2/1m" | "why" | "waits for the rate 2/1m: the next is due in 30s" | "ready" | :1 | "claimed" | :1 | "age" | :0 | "weight" | :1 | "until" | :1700000029990`))
 	waits := d.waiting(c, 0, "QPOP q SHARE a BLOCK 0")
 	c.ask("QSHARE q a RATE no WEIGHT 2", "+OK\r\n")
 	if got := waits.payloads(); got != "a" {
@@ -194,7 +194,7 @@ func TestCOSTCountsAsSeveralTakes(t *testing.T) {
 	c.ask("QACK q 1 4 COST 0", "-ERR COST: expected a number from 1 to 1000000, got \"0\"\r\n")
 	c.ask("QACK q 1 4 cost 10", ":1\r\n")
 	c.ask("QNACK q 2 5 DELAY 5 COST 10", bulkReply("delayed"))
-	if got := c.pairs("QSHOW", "q", "3")["why"]; got != "queue waits for the rate 1/1s: the next is due in 18.99s" {
+	if got := c.pairs("QSHOW", "q", "3")["why"]; got != "queue waits for the rate 1/1s: the next is due in 19s" {
 		t.Errorf("why: %s", got)
 	}
 }
@@ -212,7 +212,7 @@ func TestHOLDLetsAShareRest(t *testing.T) {
 	if got := c.pairs("QSHOW", "q", "1"); got["why"] != "share a rests for 12s" || got["attempts"] != "" || got["reason"] != "429" {
 		t.Errorf("it is %v", got)
 	}
-	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *12 | "name" | "a" | "ready" | :1 | "claimed" | :0 | "age" | :0 | "weight" | :1 | "rests" | :12000`))
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *16 | "name" | "a" | "why" | "rests for 12s" | "ready" | :1 | "claimed" | :0 | "age" | :0 | "weight" | :1 | "rests" | :12000 | "until" | :1700000012000`))
 	waits := d.waiting(c, 0, "QPOP q SHARE a BLOCK 0")
 	if got := c.tenants("COUNT 9"); got != "b" {
 		t.Errorf("while a rests a claim took %s", got)
@@ -222,7 +222,7 @@ func TestHOLDLetsAShareRest(t *testing.T) {
 		t.Errorf("after the rest a pop took %s", got)
 	}
 	c.ask("QSHARE q a HOLD 5000 WEIGHT 2", "+OK\r\n")
-	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "2" | *1 | *10 | "name" | "a" | "ready" | :0 | "claimed" | :0 | "weight" | :2 | "rests" | :5000`))
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "2" | *1 | *14 | "name" | "a" | "why" | "rests for 5s" | "ready" | :0 | "claimed" | :0 | "weight" | :2 | "rests" | :5000 | "until" | :1700000005000`))
 	c.ask("QSHARE q a RESET", "+OK\r\n")
 	c.ask("QSHARES q AFTER 0 COUNT 9", onTheWire(`*2 | "0" | *1 | *8 | "name" | "b" | "ready" | :0 | "claimed" | :1 | "weight" | :1`))
 	c.ask("QPUSH other x", bulkReply("5"))
@@ -269,5 +269,6 @@ func TestQSHARESListsSharesByPagesAndByWhatWaits(t *testing.T) {
 	}
 	c.ask("QSHARES q TOP 1 COUNT 1", "-ERR TOP: expected it without AFTER and COUNT\r\n")
 	c.ask("QPUSH q x", bulkReply("8"))
-	c.ask("QSHARES q TOP 1000", onTheWire(`*2 | "0" | *4`+b+ofC+strings.Replace(row("", 1, 0, 1), "5000", "0", 1)+a))
+	c.tenants("SHARE a")
+	c.ask("QSHARES q TOP 1000", onTheWire(`*2 | "0" | *4`+b+ofC+strings.Replace(row("", 1, 0, 1), "5000", "0", 1)+row("a", 0, 1, 1)))
 }

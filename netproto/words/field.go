@@ -162,6 +162,8 @@ var ShareFields = [...]Field{
 	{"max-claimed", Number, "of QSHARE; not of one without"},
 	{"rate", Text, "of QSHARE; not of one without"},
 	{"rests", Number, "milliseconds for which it gives nothing, after HOLD; not of one that does not rest"},
+	{"why", Text, "what keeps it from giving packets to claims, in words; not of one that nothing does"},
+	{"until", Moment, "when that ends by itself, if that is known"},
 }
 
 // ProducerFields are the columns of QPRODUCERS, as ConsumerFields are.

@@ -299,7 +299,32 @@ func TestAQueueShowsWhichSharesWait(t *testing.T) {
 	s.ask("QPUSH", "tenants", "x")
 	s.ask("QCLAIM", "tenants", "SHARE", "small")
 	tb.goes("#/queue?name=tenants")
-	tb.until(table + " === '<b>acme 2 0 of 3 10,(none) 1 0 1'")
+	tb.until(table + " === '<b>acme 2 0 of 3 –,(none) 1 0 –,small 0 1 –'")
+}
+
+func TestWhatStopsAShareIsSeen(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QSET", "tenants", "share-by", "tag:tenant", "share-max-claimed", 1, "strict", "yes")
+	s.ask("QSHARE", "tenants", "slow", "RATE", "1/1d")
+	for key, tenant := range map[string]string{"1": "acme", "2": "big", "3": "big", "4": "slow", "5": "slow", "6": "keyed"} {
+		s.ask("QPUSH", "tenants", "x", "TAG", "tenant", tenant, "KEY", key)
+	}
+	s.ask("QPUSH", "tenants", "x", "TAG", "tenant", "keyed", "KEY", "6")
+	claimed := s.ask("QCLAIM", "tenants", "SHARE", "acme").([]any)[0].(map[any]any)
+	s.ask("QNACK", "tenants", claimed["id"], claimed["token"], "HOLD", 3_600_000, "REASON", "429")
+	for _, tenant := range []string{"big", "slow", "keyed"} {
+		s.ask("QCLAIM", "tenants", "SHARE", tenant)
+	}
+	s.ask("QSHARE", "tenants", "keyed", "MAX-CLAIMED", 2)
+	tb := open(t, s.page+"#/queue?name=tenants")
+	for tenant, why := range map[string]string{
+		"acme": "rests for .*, until .*:.*", "big": "has 1 of 1 claimed", "slow": "waits for the rate 1/1d: the next is due in .*, until .*:.*", "keyed": "waits for other packets of its keys",
+	} {
+		tb.until(fmt.Sprintf("/^%s$/.test([...document.querySelectorAll('section.shares tbody tr')].find((r) => r.firstChild.innerText === %q)?.lastChild.innerText)", strings.ReplaceAll(why, "/", "\\/"), tenant))
+	}
+	tb.sees("Shares of which all is claimed that may be: 1.")
+	tb.sees("Shares that wait for their rate or rest: 2.")
+	tb.sees("Packets that wait for another one of their key: 1.")
 }
 
 func TestAPageThatIsLeftLetsGoOfItsConnection(t *testing.T) {

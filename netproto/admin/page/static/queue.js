@@ -157,7 +157,7 @@ export class Queue {
     ]).children);
     this.consumers.replaceChildren(consumers.length ? this.consumerTable(consumers) : el("p", { class: "muted" }, "Nobody claims or waits."));
     this.shares.hidden = !shares;
-    this.shares.replaceChildren(el("h2", {}, "Shares by what waits"), shares?.length ? this.shareTable(shares) : el("p", { class: "muted" }, "No share has ready packets."));
+    this.shares.replaceChildren(el("h2", {}, "Shares by what waits"), shares?.length ? this.shareTable(shares) : el("p", { class: "muted" }, "No share has packets that are ready or claimed."));
     this.priorities.replaceChildren(stat.ready ? el("p", {}, stat.priorities.filter((p) => p.packets).map((p) => (p.from === p.to ? p.from : p.from + "–" + p.to) + ": " + count(p.packets)).join(" · ")) : el("p", { class: "muted" }, "None."));
     const { own, ...others } = settings;
     this.settings.replaceChildren(yes(own) ? "" : el("p", { class: "muted" }, "The queue has none of its own: these are the defaults of the server."),
@@ -178,8 +178,9 @@ export class Queue {
   shareTable(shares) {
     const row = (s) => el("tr", {},
       el("th", { scope: "row" }, el("bdi", { class: "name" }, label(s.name, 80) || "(none)")),
-      ...[count(s.ready) + (s.rests ? ", rests " + span(s.rests) : ""), count(s.claimed) + (s["max-claimed"] ? " of " + count(s["max-claimed"]) : ""), s.age === undefined ? "–" : span(s.age), count(s.weight)].map((v) => el("td", { class: "narrow" }, v)));
-    return el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Share"), ["Ready", "Claimed", "Oldest", "Weight"].map((h) => el("th", { scope: "col", class: "narrow" }, h)))),
+      ...[count(s.ready), count(s.claimed) + (s["max-claimed"] ? " of " + count(s["max-claimed"]) : ""), s.age === undefined ? "–" : span(s.age), count(s.weight)].map((v) => el("td", { class: "narrow" }, v)),
+      el("td", {}, s.why ? timed(s.why + (s.until ? ", until " + stamp(s.until) : "")) : "–"));
+    return el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Share"), ["Ready", "Claimed", "Oldest", "Weight"].map((h) => el("th", { scope: "col", class: "narrow" }, h)), el("th", { scope: "col" }, "What stops it"))),
       el("tbody", {}, shares.map(row)));
   }
 

@@ -3,6 +3,12 @@ import { count, label, packets, span, stamp, yes } from "./text.js";
 
 const silence = 600_000; // milliseconds after which a consumer that holds packets is named, as for held
 
+const held = [
+  ["shares-at-limit", "Shares of which all is claimed that may be"],
+  ["shares-not-due", "Shares that wait for their rate or rest"],
+  ["packets-behind", "Packets that wait for another one of their key"],
+];
+
 // reasons says in sentences why packets of a queue do not move, or that they do. q is its row,
 // rates are those of the last second; settings, stat and consumers are replies of QGET, QSTAT and
 // QCONSUMERS, and next is the delayed packet that is ready first.
@@ -20,6 +26,7 @@ export function reasons(q, rates, settings, stat, consumers, next) {
   for (const c of lost.slice(0, 3)) all.push(label(c.name, 60) + " holds " + packets(c.claimed) + " for " + span(now() - c.since) + (c.seen ? ", and was last heard of " + span(now() - c.seen) + " ago." : "."));
   if (q.ready && q["at-limit"]) all.push("All is claimed that max-claimed allows, " + packets(settings["max-claimed"]) + ": the others wait for a claim to end.");
   else if (q.ready && !yes(settings["pause-out"])) all.push(...untaken(q, rates, stat, waiting, working));
+  for (const [figure, what] of held) if (q[figure]) all.push(what + ": " + count(q[figure]) + ".");
   if (!q.ready && q.delayed) all.push((q.delayed === 1 ? "One packet is delayed" : count(q.delayed) + " packets are delayed") + (next?.["not-before"] ? "; the next is ready at " + stamp(next["not-before"]) + ", in " + span(next["not-before"] - now()) + "." : "."));
   if (!q.ready && q.claimed) all.push(packets(q.claimed) + (q.claimed === 1 ? " is" : " are") + " with consumers: no other is ready.");
   if (q.hidden) all.push(packets(q.hidden) + " of priority 0 " + (q.hidden === 1 ? "goes" : "go") + " only together with another of the same key.");
