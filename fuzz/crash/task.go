@@ -81,6 +81,7 @@ type tasks struct {
 	cancelled       int       // of recalls, by a reply
 	latest          []*latest // since the last time that all was worked off
 	shares          shares
+	rests           rests
 }
 
 func newTasks() *tasks {
@@ -202,6 +203,7 @@ func (r *run) settleTasks() {
 	defer t.mu.Unlock()
 	now := r.ledger.now()
 	t.settleSlots(now)
+	t.rests.settle(now)
 	for _, of := range []waves{t.harvests, t.redrives} {
 		for _, list := range of {
 			for _, w := range list {

@@ -24,7 +24,7 @@ func (r *run) makeQueues(link *link) error {
 	for _, queue := range append(workQueues(), deadJobs) {
 		sets = append(sets, append([]string{"QSET", queue}, settingsOf(queue, firstValue)...))
 	}
-	sets = append(sets, []string{"QSET", recalls, "max-attempts", "0"})
+	sets = append(sets, []string{"QSET", recalls, "max-attempts", "0"}, makeRested("key"))
 	replies, err := link.ask(append(sets, r.tasks.makeShares()...))
 	for _, reply := range replies {
 		if reply != replyOK {
@@ -88,19 +88,20 @@ func (r *run) checkTasks(all bool) error {
 	}
 	r.compareTasks(shown, asked, r.ledger.now())
 	r.tasks.pruneUniques()
-	if err := r.checkSlots(link, all); err != nil {
-		return err
-	}
-	if err := r.checkRecalls(link, all); err != nil {
-		return err
-	}
-	if err := r.checkShares(link, all); err != nil {
-		return err
-	}
-	if err := r.checkLatest(link, all); err != nil || !all {
+	if err := r.checkBeside(link, all); err != nil || !all {
 		return err
 	}
 	return r.workOff(link)
+}
+
+// checkBeside does what checkTasks does for the queues that have rules of their own.
+func (r *run) checkBeside(l *link, all bool) error {
+	for _, check := range []func(*link, bool) error{r.checkSlots, r.checkRecalls, r.checkShares, r.checkRests, r.checkLatest} {
+		if err := check(l, all); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkSettings compares the settings of a queue, and goes on from what was found.

@@ -29,13 +29,14 @@ type heldTask struct {
 // taskClient pushes tasks and works on them. At times it dies and forgets them, or wakes up late.
 type taskClient struct {
 	pipeline[taskOp]
-	held      []*heldTask // it works on them
-	forgotten []*heldTask // it does not, but may come back to them
-	token     int64       // the last that it was given
-	recalled  []recalled  // claims of recalls, some long ended
-	latest    *latest     // its own queue; nil: none yet
-	pushes    int         // to its own queues
-	lent      []*lending  // claims of tenants, some long ended
+	held       []*heldTask // it works on them
+	forgotten  []*heldTask // it does not, but may come back to them
+	token      int64       // the last that it was given
+	recalled   []recalled  // claims of recalls, some long ended
+	latest     *latest     // its own queue; nil: none yet
+	pushes     int         // to its own queues
+	lent       []*lending  // claims of tenants, some long ended
+	lentRested []*lending  // and of rested
 }
 
 // taskPart is the part of IDs that the first of these clients has.
@@ -118,7 +119,7 @@ func (c *taskClient) die() {
 		c.forget()
 	}
 	c.link.conn.Close()
-	c.held, c.forgotten, c.lent = nil, nil, nil
+	c.held, c.forgotten, c.lent, c.lentRested = nil, nil, nil, nil
 	if c.latest != nil {
 		c.latest.ended, c.latest.lost = true, true
 	}

@@ -26,6 +26,8 @@ func (c *taskClient) choose() {
 		c.useLatest()
 	case rare >= 7700:
 		c.share()
+	case rare >= 7100:
+		c.rest()
 	case n%25 == 0 && c.again():
 	case n < 230 && (bounded(queue) || c.r.tasks.len() < maxTasks):
 		c.add(c.push(queue, max(1, c.rng.IntN(6)-1)))
