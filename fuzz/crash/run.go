@@ -30,7 +30,7 @@
 //	taskunique.go   pushes that are repeated; taskslot.go: pushes that race for one unique id;
 //	tasklatest.go: pushes that replace what waits
 //	taskcancel.go   packets that are cancelled; taskshare.go: limits, rates and weights of shares
-//	taskrest.go     shares that rest
+//	taskrest.go     shares that rest; taskorder.go: strict order by key
 //	turn.go         what is known of a task from one claim to the next
 //	taskcheck.go    the comparison of the work queues with both
 //	taskcount.go    what the counters of the work queues must show
@@ -66,7 +66,8 @@
 // Claims of a queue with limits are looked at by their tokens: with each, no more are surely open
 // than a limit allowed that may have been in force. Of a queue with a rate no more is surely taken
 // in any time, with kills in it, than the rate allows. Shares that surely rest give nothing, and
-// others do.
+// others do. Of a queue with strict order each claim is looked at: no other packet of its key is
+// surely out, nor was one there with a lower place, nor a dead one that holds the key.
 package crash
 
 import (

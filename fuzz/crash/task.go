@@ -82,6 +82,7 @@ type tasks struct {
 	latest          []*latest // since the last time that all was worked off
 	shares          shares
 	rests           rests
+	orders          orders
 }
 
 func newTasks() *tasks {

@@ -24,7 +24,7 @@ func (r *run) makeQueues(link *link) error {
 	for _, queue := range append(workQueues(), deadJobs) {
 		sets = append(sets, append([]string{"QSET", queue}, settingsOf(queue, firstValue)...))
 	}
-	sets = append(sets, []string{"QSET", recalls, "max-attempts", "0"}, makeRested("key"))
+	sets = append(sets, []string{"QSET", recalls, "max-attempts", "0"}, makeRested("key"), r.tasks.makeOrdered())
 	replies, err := link.ask(append(sets, r.tasks.makeShares()...))
 	for _, reply := range replies {
 		if reply != replyOK {
@@ -96,7 +96,7 @@ func (r *run) checkTasks(all bool) error {
 
 // checkBeside does what checkTasks does for the queues that have rules of their own.
 func (r *run) checkBeside(l *link, all bool) error {
-	for _, check := range []func(*link, bool) error{r.checkSlots, r.checkRecalls, r.checkShares, r.checkRests, r.checkLatest} {
+	for _, check := range []func(*link, bool) error{r.checkSlots, r.checkRecalls, r.checkShares, r.checkRests, r.checkOrder, r.checkLatest} {
 		if err := check(l, all); err != nil {
 			return err
 		}

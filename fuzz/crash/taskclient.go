@@ -37,6 +37,7 @@ type taskClient struct {
 	pushes     int         // to its own queues
 	lent       []*lending  // claims of tenants, some long ended
 	lentRested []*lending  // and of rested
+	outings    []*outing   // and of ordered
 }
 
 // taskPart is the part of IDs that the first of these clients has.
@@ -119,7 +120,7 @@ func (c *taskClient) die() {
 		c.forget()
 	}
 	c.link.conn.Close()
-	c.held, c.forgotten, c.lent, c.lentRested = nil, nil, nil, nil
+	c.held, c.forgotten, c.lent, c.lentRested, c.outings = nil, nil, nil, nil, nil
 	if c.latest != nil {
 		c.latest.ended, c.latest.lost = true, true
 	}

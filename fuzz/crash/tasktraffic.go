@@ -28,6 +28,8 @@ func (c *taskClient) choose() {
 		c.share()
 	case rare >= 7100:
 		c.rest()
+	case rare >= 6500:
+		c.order()
 	case n%25 == 0 && c.again():
 	case n < 230 && (bounded(queue) || c.r.tasks.len() < maxTasks):
 		c.add(c.push(queue, max(1, c.rng.IntN(6)-1)))
