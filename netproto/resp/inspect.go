@@ -107,19 +107,6 @@ func qshow(s *session, tx *broker.Tx, args [][]byte) error {
 
 func qlen(s *session, tx *broker.Tx, args [][]byte) error { return s.count(tx.Unfinished(args[1])) }
 
-// figure is a name and its number.
-type figure struct {
-	name string
-	n    int64
-}
-
-func (s *session) figures(list []figure) {
-	for _, f := range list {
-		s.bulkString(f.name)
-		s.int(f.n)
-	}
-}
-
 // holder is the client that alone has a role of a queue.
 type holder struct {
 	role   string
@@ -148,8 +135,11 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	s.bulkString("priorities")
 	s.array(len(q.Bands))
 	for _, b := range q.Bands {
-		s.mapHeader(3)
-		s.figures([]figure{{"from", int64(b.From)}, {"to", int64(b.To)}, {"packets", int64(b.Packets)}})
+		m := s.newMap()
+		appendNumber(m, "from", int64(b.From), true)
+		appendNumber(m, "to", int64(b.To), true)
+		appendNumber(m, "packets", int64(b.Packets), true)
+		s.endMap(m, 0)
 	}
 	s.bulkString("age")
 	f, err := tx.Oldest(args[1])
@@ -175,16 +165,12 @@ func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {
 func (s *session) consumers(all []broker.Consumer) {
 	s.array(len(all))
 	for _, w := range all {
-		figures := []figure{{"seen", w.Seen}, {"claimed", int64(w.Claimed)}}
-		if w.Seen == 0 {
-			figures = figures[1:]
-		}
-		if w.Since != 0 {
-			figures = append(figures, figure{"since", w.Since})
-		}
-		s.mapHeader(len(figures) + 3)
-		s.bulkString("name", w.Name)
-		s.figures(figures)
+		m := s.newMap()
+		appendText(m, "name", w.Name, true)
+		appendNumber(m, "seen", w.Seen, w.Seen != 0)
+		appendNumber(m, "claimed", int64(w.Claimed), true)
+		appendNumber(m, "since", w.Since, w.Since != 0)
+		s.endMap(m, 2)
 		s.bulkString("ids")
 		s.array(len(w.IDs))
 		for _, id := range w.IDs {
@@ -225,30 +211,18 @@ func qshares(s *session, tx *broker.Tx, args [][]byte) error {
 func (s *session) shares(tx *broker.Tx, rows []broker.ShareRow) {
 	s.array(len(rows))
 	for _, r := range rows {
-		figures := []figure{{"ready", int64(r.Ready)}, {"claimed", int64(r.Claimed)}}
-		if r.Since != 0 {
-			figures = append(figures, figure{"age", max(0, tx.Now()-r.Since)})
-		}
-		figures = append(figures, figure{"weight", int64(r.Weight)})
-		if r.MaxClaimed > 0 {
-			figures = append(figures, figure{"max-claimed", int64(r.MaxClaimed)})
-		}
-		if rests := r.HeldUntil - tx.Steady(); rests > 0 {
-			figures = append(figures, figure{"rests", rests})
-		}
-		if r.Until > 0 {
-			figures = append(figures, figure{"until", r.Until})
-		}
-		texts := []string{"name", string(r.Name)}
-		if len(r.Rate) > 0 {
-			texts = append(texts, "rate", string(r.Rate))
-		}
-		if r.Why != "" {
-			texts = append(texts, "why", r.Why)
-		}
-		s.mapHeader(len(figures) + len(texts)/2)
-		s.bulkString(texts...)
-		s.figures(figures)
+		m, rests := s.newMap(), r.HeldUntil-tx.Steady()
+		appendText(m, "name", r.Name, true)
+		appendText(m, "rate", r.Rate, len(r.Rate) > 0)
+		appendText(m, "why", r.Why, r.Why != "")
+		appendNumber(m, "ready", int64(r.Ready), true)
+		appendNumber(m, "claimed", int64(r.Claimed), true)
+		appendNumber(m, "age", max(0, tx.Now()-r.Since), r.Since != 0)
+		appendNumber(m, "weight", int64(r.Weight), true)
+		appendNumber(m, "max-claimed", int64(r.MaxClaimed), r.MaxClaimed > 0)
+		appendNumber(m, "rests", rests, rests > 0)
+		appendNumber(m, "until", r.Until, r.Until > 0)
+		s.endMap(m, 0)
 	}
 }
 
@@ -263,16 +237,15 @@ func qproducers(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	s.array(len(all))
 	for _, w := range all {
-		figures, t := []figure{{"seen", w.Seen}, {"pushed", int64(w.Pushed)}}, sessions[w.Conn]
+		m, t := s.newMap(), sessions[w.Conn]
+		appendText(m, "name", w.Name, true)
+		appendNumber(m, "seen", w.Seen, true)
+		appendNumber(m, "pushed", int64(w.Pushed), true)
 		if t != nil {
-			figures = append(figures, figure{"connection", t.id})
+			appendNumber(m, "connection", t.id, true)
+			appendText(m, "user", t.userName(), true)
 		}
-		s.mapHeader(len(figures) + 1 + min(1, len(figures)-2))
-		s.bulkString("name", w.Name)
-		s.figures(figures)
-		if t != nil {
-			s.bulkString("user", t.userName())
-		}
+		s.endMap(m, 0)
 	}
 	return nil
 }

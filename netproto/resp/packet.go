@@ -63,12 +63,26 @@ func (s *session) packets(form replyForm, f broker.Found, err error) error {
 	return nil
 }
 
+// newMap begins a map whose pairs are not known yet. There is one at a time.
+func (s *session) newMap() *mapWriter {
+	w := &s.protocol.fields
+	w.dst, w.pairs = w.dst[:0], 0
+	return w
+}
+
+// endMap replies with the map. As many pairs as more says follow.
+func (s *session) endMap(w *mapWriter, more int) {
+	s.mapHeader(w.pairs + more)
+	if s.fits(len(w.dst)) {
+		s.peer.Out = append(s.peer.Out, w.dst...)
+	}
+}
+
 // packet replies with a packet as a map of its fields. One that was taken for good is in no state.
 func (s *session) packet(form replyForm, p *broker.Packet, d *broker.Detail) {
 	// What stands behind the payload is small: it is written first, as the head of the map says how
 	// many pairs there are.
-	w := &s.protocol.fields
-	w.dst, w.pairs = w.dst[:0], 0
+	w := s.newMap()
 	appendNumber(w, "priority", int64(d.Priority), true)
 	appendNumber(w, "attempt", int64(d.Attempts), d.Attempts > 0)
 	appendText(w, "key", p.Key, p.Key != nil)

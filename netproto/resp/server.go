@@ -44,7 +44,7 @@ type Protocol struct {
 	againArgs [][]byte           // of one that is made again meanwhile
 	long      longRequest        // the last one that goes on in a later turn
 	receipts  []broker.Receipt   // in args
-	fields    mapWriter          // of the packet that is written
+	fields    mapWriter          // of the map that is written, such as a packet
 	requests  uint64             // carried out since the start
 	settings  map[string]string  // what CONFIG GET tells
 	pubsub    pubsub
