@@ -1,6 +1,10 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/index"
+import (
+	"cmp"
+
+	"github.com/holdfast-queue/holdfast/index"
+)
 
 // A queue has a gate at each end. Pushes pass the one, and takes the other: a queue that is paused
 // keeps what it has, and one that is closed gets nothing more. Reads see everything.
@@ -9,13 +13,7 @@ import "github.com/holdfast-queue/holdfast/index"
 // Dead ones take no place, but pass the gate. Nobody gets a role by it. It returns the errors of
 // checkMove, too.
 func (tx *Tx) checkMoveIn(from, to *queue, packets ...index.Packet) error {
-	if err := tx.m.checkMove(from, to, packets...); err != nil {
-		return err
-	}
-	if err := tx.checkOpen(to, len(packets)); err != nil {
-		return err
-	}
-	if err := tx.m.checkBoundOfMoves(to, packets...); err != nil {
+	if err := cmp.Or(tx.m.checkMove(from, to, packets...), tx.checkOpen(to, len(packets)), tx.m.checkBoundOfMoves(to, packets...)); err != nil {
 		return err
 	}
 	return tx.makeRoom(to, loadOf(packets))
@@ -56,25 +54,13 @@ func (tx *Tx) open(name []byte, a access) (q *queue, err error) {
 // openToPush begins a call that brings packets from a client to a queue, and makes the queue if it
 // is not known. Where it refuses, no packet of the queue was dropped and nobody got a role.
 func (tx *Tx) openToPush(name []byte, l load, tags []PacketTag) (q *queue, err error) {
-	if err := tx.CanStore(); err != nil {
-		return nil, err
-	}
-	if err := tx.begin(); err != nil {
+	if err := cmp.Or(tx.CanStore(), tx.begin()); err != nil {
 		return nil, err
 	}
 	if q, err = tx.m.makeQueue(name); err != nil {
 		return nil, err
 	}
-	if err := tx.m.checkTags(q, tags); err != nil {
-		return nil, err
-	}
-	if err := tx.m.checkShares(q, &l, tags); err != nil {
-		return nil, err
-	}
-	if err := tx.checkOpen(q, l.packets); err != nil {
-		return nil, err
-	}
-	if err := tx.m.checkBoundOfPush(q, &l, tags); err != nil {
+	if err := cmp.Or(tx.m.checkTags(q, tags), tx.m.checkShares(q, &l, tags), tx.checkOpen(q, l.packets), tx.m.checkBoundOfPush(q, &l, tags)); err != nil {
 		return nil, err
 	}
 
