@@ -113,3 +113,12 @@ func TestKeysComeOneAfterTheOther(t *testing.T) {
 	c.ask("LPOP q 2", "*1\r\n"+bulkReply("2"))
 	c.ask("LPOP q", bulkReply("3"))
 }
+
+// A limit of shares that stayed when the shares went does not keep another one from going.
+func TestALimitOfSharesCanGoAfterTheShares(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q share-by key share-max-claimed 3 share-rate 5/1s", "+OK\r\n")
+	c.ask("QSET q share-by no", "+OK\r\n")
+	c.ask("QSET q share-rate no", "+OK\r\n")
+	c.ask("QSET q share-max-claimed 4", "-ERR share-max-claimed: expected it beside share-by: the queue has no shares\r\n")
+}

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -149,6 +150,7 @@ func NewSettings(changes [][]string) (q broker.Settings, err error) {
 		}
 	}()
 	q = broker.DefaultSettings()
+	was := q
 	for _, c := range changes {
 		args := make([][]byte, len(c))
 		for i := range c {
@@ -156,24 +158,17 @@ func NewSettings(changes [][]string) (q broker.Settings, err error) {
 		}
 		change(&q, args)
 	}
-	needShares(&q)
+	needShares(&q, &was)
 	return q, nil
 }
 
-// needShares refuses a limit of shares that a queue without shares is to have: nothing would be
-// limited.
-func needShares(q *broker.Settings) {
-	if len(q.ShareBy) > 0 {
-		return
-	}
-	if q.ShareMaxClaimed > 0 {
-		refuse("ERR share-max-claimed: expected it beside share-by: the queue has no shares")
-	}
-	if q.BoundShare > 0 {
-		refuse("ERR bound-share: expected it beside share-by: the queue has no shares")
-	}
-	if len(q.ShareRate) > 0 {
-		refuse("ERR share-rate: expected it beside share-by: the queue has no shares")
+// needShares refuses a limit of shares, if a queue without shares is to have one that it had not:
+// nothing would be limited.
+func needShares(q, was *broker.Settings) {
+	for _, name := range [...]string{"share-max-claimed", "bound-share", "share-rate"} {
+		if k := settingOf([]byte(name)); len(q.ShareBy) == 0 && !k.IsZero(q) && !reflect.DeepEqual(k.At(q), k.At(was)) {
+			refuse("ERR %s: expected it beside share-by: the queue has no shares", name)
+		}
 	}
 }
 
@@ -204,9 +199,8 @@ func qset(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	was := q
-	if change(&q, args[2:]); q.ShareMaxClaimed != was.ShareMaxClaimed || q.BoundShare != was.BoundShare || string(q.ShareRate) != string(was.ShareRate) {
-		needShares(&q)
-	}
+	change(&q, args[2:])
+	needShares(&q, &was)
 	return s.done(tx.SetSettings(args[1], q))
 }
 
