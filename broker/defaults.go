@@ -50,7 +50,9 @@ func (m *Machine) setSettings(q *queue, s *Settings) {
 func (m *Machine) follow(q *queue) (changed bool) {
 	s := q.own
 	if s == nil && !q.dropped {
-		s = m.keepShareBy(q, m.defaultsOf(q.entry.Name()))
+		if s = m.defaultsOf(q.entry.Name()); m.begun != 0 { // else recovery follows whatever they are
+			s = m.keepShareBy(q, s)
+		}
 	}
 	if s == q.settings {
 		return false

@@ -182,3 +182,33 @@ func TestManyQueuesFollowNewDefaultsInSlices(t *testing.T) {
 		return nil
 	})
 }
+
+// A start finds packets in their shares and in strict order by the defaults, as by settings of the
+// queue's own, also where a change of these would be refused.
+func TestAStartFindsSharesByTheDefaults(t *testing.T) {
+	const shares = broker.MaxLanes + 10
+	for _, strict := range []bool{false, true} {
+		w := newWork(t)
+		w.o.Defaults = defaultsWith("q", func(s *broker.Settings) { s.ShareBy, s.Strict = []byte("key"), strict })
+		w.restart()
+		w.together(func(tx *broker.Tx) (err error) {
+			for i := 0; i < 2*shares && err == nil; i++ {
+				_, err = tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: fmt.Append(nil, i%shares), Payload: fmt.Append(nil, i%shares)})
+			}
+			return err
+		})
+		claimed := w.tenants(1, nil)
+		w.restart()
+		w.do(func(tx *broker.Tx) error {
+			s, _, err := tx.Settings([]byte("q"))
+			if n := tx.Unsorted([]byte("q")); n != 0 || string(s.ShareBy) != "key" {
+				t.Errorf("strict %v: at the start %d packets have yet to come to their shares, by %q", strict, n, s.ShareBy)
+			}
+			return err
+		})
+		filter := &broker.Filter{Share: []byte(claimed[0])}
+		if got := w.tenants(1, filter); len(got) == 1 == strict {
+			t.Errorf("strict %v: beside a claim of the key %v is claimed", strict, got)
+		}
+	}
+}

@@ -107,7 +107,7 @@ func newHarness(t tester) *harness {
 
 func (h *harness) start() {
 	h.t.Helper()
-	state, err := recovery.Restore(h.store, recovery.Options{Now: h.now.Load()})
+	state, err := recovery.Restore(h.store, recovery.Options{Now: h.now.Load(), Defaults: h.o.Defaults})
 	if err != nil {
 		h.t.Fatalf("recovery: %v", err)
 	}

@@ -149,6 +149,10 @@ type Options struct {
 	NoIndex    bool            // for who only wants the report: the state has no packets and no values
 	Progress   func(count int) // called every 2^16 records, if not nil
 
+	// Defaults returns the settings of a queue that has none of its own, nil for none, so its packets
+	// come to their shares at once.
+	Defaults func(name string) *content.Settings
+
 	// Accepted are the losses that opening the store accepted (storage.Store.Accepted). They become
 	// findings of the report.
 	Accepted []storage.Finding
@@ -260,10 +264,14 @@ func (r *restorer) queue(q content.Queue) error {
 	keepRest(&r.state.Rests.Queues, q.ID, q.Rest)
 	q.Name, q.Settings, q.Due = bytes.Clone(q.Name), q.Settings.Clone(), r.noLonger(q.Due)
 	r.state.Queues = append(r.state.Queues, Queue{Queue: q, Index: ix})
-	if q.Settings != nil {
-		r.state.Index.KeepDead(ix, q.Settings.RetainDead)
-		r.state.Index.ShareBy(ix, ShareRule(q.Settings.ShareBy)) // now, so each packet comes to its share
-		r.state.Index.SetStrict(ix, q.Settings.Strict, q.Settings.HoldsDead())
+	s := q.Settings
+	if s == nil && r.Defaults != nil {
+		s = r.Defaults(string(q.Name))
+	}
+	if s != nil {
+		r.state.Index.KeepDead(ix, s.RetainDead)
+		r.state.Index.ShareBy(ix, ShareRule(s.ShareBy)) // now, so each packet comes to its share
+		r.state.Index.SetStrict(ix, s.Strict, s.HoldsDead())
 	}
 	return nil
 }

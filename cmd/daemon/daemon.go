@@ -72,7 +72,7 @@ func Run(ctx context.Context, c Config) (err error) {
 			err = fmt.Errorf("close data folder: %w", e)
 		}
 	}()
-	state, err := restore(store, opened.Accepted(), health, &c)
+	state, err := restore(store, opened.Accepted(), health, &c, l.defaults)
 	if err != nil {
 		return err
 	}
@@ -99,13 +99,14 @@ func (c *Config) stopped(err error) {
 
 // restore builds the broker's starting state and logs its progress every second. accepted is the
 // damage that opening the store passed over.
-func restore(store Store, accepted []storage.Finding, h *health, c *Config) (*recovery.State, error) {
+func restore(store Store, accepted []storage.Finding, h *health, c *Config, defaults broker.Defaults) (*recovery.State, error) {
 	h.recover(store.Control())
 	next := time.Now().Add(time.Second)
 	state, err := recovery.Restore(store, recovery.Options{
 		Now:        time.Now().UnixMilli(),
 		AcceptLoss: c.AcceptLoss,
 		Accepted:   accepted,
+		Defaults:   defaults,
 		Progress: func(count int) {
 			h.read.Store(int64(count))
 			if now := time.Now(); now.After(next) {
