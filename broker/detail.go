@@ -140,6 +140,8 @@ func (q *queue) says(h index.Held, share string) string {
 		return "waits for another packet of its key"
 	case h.Rest > 0:
 		return fmt.Sprintf("%srests for %v", who, span(h.Rest))
+	case h.Crowded:
+		return fmt.Sprintf("%swaits for room: %d shares wait for their rates or rest, and no more can", who, index.MaxResting)
 	case h.Wait > 0:
 		return fmt.Sprintf("%swaits for the rate %s: the next is due in %v", who, rate, span(h.Wait))
 	}

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -220,6 +221,52 @@ func TestARateOfDefaultsHoldsForAQueueThatWasEmpty(t *testing.T) {
 					t.Errorf("by %q, key %q: after its due the store has %d queues, %d records of shares", by, key, len(w.store.queues), w.records())
 				}
 			}
+		}
+	}
+}
+
+// However many names somebody invents, a rate holds for each. Where no more shares may rest nothing
+// is taken of another, and why says so, until there is room.
+func TestNoMoreSharesRestThanMayAndTheRateHoldsForEach(t *testing.T) {
+	for rate, last := range map[string]int{"1/1h": 0, "1/9s": 1} { // packets that a fast one leaves
+		w := newWork(t)
+		w.b.RestAtMost(3)
+		w.rated("key", "", rate, 0)
+		pop := func() int {
+			return len(w.replied(func(tx *broker.Tx) error {
+				return reply(w.c)(tx.Pop([]byte("q"), broker.Selection{WithDetails: true, Filter: &broker.Filter{Share: []byte("last")}}))
+			}))
+		}
+		for i := range 3 {
+			w.tenant(fmt.Sprint(i))
+			if n := len(w.tenants(9, nil)); n != 1 {
+				t.Fatalf("%s: %d of %d were taken", rate, n, i)
+			}
+			for _, j := range w.box.replies[len(w.box.replies)-1] {
+				if err := w.ack(j); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.tenant(fmt.Sprint(i)) // which takes no new place, and gives nothing
+		}
+		w.bulk(broker.Purge([]byte("q"), 0))
+		id := w.tenant("last")
+		if n := pop(); n != 0 {
+			t.Errorf("%s: one more than 3 share rests", rate)
+		}
+		if j, _ := w.show("q", id); j.HeldBack != "share last waits for room: 250000 shares wait for their rates or rest, and no more can" {
+			t.Errorf("%s: held back: %q", rate, j.HeldBack)
+		}
+		w.tenant("last")
+		if n := pop(); n != last {
+			t.Errorf("%s: of two packets %d were taken, want %d", rate, n, last)
+		}
+		w.pass(time.Hour)
+		box := w.claimer(&broker.Filter{Share: []byte("last")})
+		w.barrier()
+		w.pass(time.Minute)
+		if w.barrier(); len(box.replies) != 1 {
+			t.Errorf("%s: with room who waits got %d replies", rate, len(box.replies))
 		}
 	}
 }

@@ -280,3 +280,6 @@ func (tx *Tx) Places(name, value []byte, end End, skip, max, n int) (at []int, e
 	c.End()
 	return at[:min(len(at), cmp.Or(max, len(at)))], err
 }
+
+// RestAtMost replaces index.MaxResting.
+func (m *Machine) RestAtMost(n int) { m.ix.RestAtMost(n) }

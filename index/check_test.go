@@ -379,7 +379,7 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 	var inHeap, wide [stops]int
 	for s := range sh.each() {
 		c.meter(&s.meter)
-		if s.resting != (s.num != 0 && s.isEmpty()) {
+		if s.resting != (s.num != 0 && (s.isEmpty() || s.kept || s.meter.noted)) {
 			return nil, fmt.Errorf("index: share %q rests: %v", s.name, s.resting)
 		}
 		if s.num != 0 {
@@ -399,7 +399,7 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 		if s.wide {
 			wide[s.stop]++
 		}
-		if want := u.stopOf(s, x.clock); s.stop != want && sh.unplaced == 0 && !(s.stop == waits && s.meter.marker != 0) {
+		if want := x.stopOf(u, s); s.stop != want && sh.unplaced == 0 && !(s.stop == waits && s.meter.marker != 0) {
 			return nil, fmt.Errorf("index: share %q with %d claims is stopped by %d, want %d", s.name, s.claimed, s.stop, want)
 		}
 		if s.pos == 0 {

@@ -17,7 +17,8 @@ type Index struct {
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
 	held        heldWalks
-	resting     int        // shares without packets
+	resting     int // shares that count to MaxResting
+	mostResting int
 	charged     []charged  // that Charged has yet to tell
 	ended       [][]*share // without packets, whose queues know them no longer: their meters have yet to end
 	clock       int64      // as SetClock has said, in nanoseconds
@@ -25,7 +26,7 @@ type Index struct {
 
 // New returns an index without queues.
 func New() *Index {
-	return &Index{keys: newKeyTable(), uniques: uniques{ids: newKeyTable()}}
+	return &Index{mostResting: MaxResting, keys: newKeyTable(), uniques: uniques{ids: newKeyTable()}}
 }
 
 // HasRoom says whether that number of packets can still be added.

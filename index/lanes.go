@@ -76,10 +76,11 @@ func (x *Index) laneFor(q QueueID, s *share, tags []byte, wide bool) LaneID {
 	if id := x.laneIn(of, tags, wide); id != 0 {
 		return id
 	}
-	if of.home == 0 && of.set == nil { // the first one of a share
-		x.setResting(s, false)
-	}
+	first := of.home == 0 && of.set == nil
 	id := x.addLane(of, lane{queue: q, share: s, tags: string(tags), wide: wide})
+	if first { // it is of a share
+		x.countResting(s)
+	}
 	if u.shares != nil {
 		u.shares.countLane(x.lanes.at(uint32(id)), 1)
 	}

@@ -151,9 +151,9 @@ func (u *queue) limit(s *share) int {
 func (u *queue) shareRoom(s *share) int { return max(0, u.limit(s)-int(s.claimed)) }
 
 // stopOf says what stops a share now. Its place may follow later.
-func (u *queue) stopOf(s *share, now int64) stop {
+func (x *Index) stopOf(u *queue, s *share) stop {
 	switch {
-	case u.passes(s, now) == 0:
+	case x.passes(u, s) == 0:
 		return waits
 	case u.shareRoom(s) == 0:
 		return full
@@ -171,7 +171,7 @@ func (x *Index) allowed(u *queue, s *Selection, of *share) int {
 		n = u.rules.meter.passes(u.rules.rate(), x.clock)
 	}
 	if of != nil {
-		n = min(n, u.passes(of, x.clock))
+		n = min(n, x.passes(u, of))
 	}
 	if s.Claims {
 		n = min(n, x.room(u))
@@ -196,7 +196,7 @@ func (x *Index) gives(u *queue, l *lane, s *Selection) bool {
 		return u.shares == nil && len(s.Share) == 0
 	}
 	of := u.shares.of(l)
-	return !s.Limits || s.passes(of.stop) && s.passes(u.stopOf(of, x.clock))
+	return !s.Limits || s.passes(of.stop) && s.passes(x.stopOf(u, of))
 }
 
 // passes says that a selection takes from shares that this stops.
@@ -228,7 +228,7 @@ func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
 func (x *Index) firstShare(u *queue, s *Selection) *share {
 	for range placedSlice {
 		first := u.shares.first(s)
-		if first == nil || (!s.Limits || first.stop == u.stopOf(first, x.clock)) && x.isPlaced(u, first) {
+		if first == nil || (!s.Limits || first.stop == x.stopOf(u, first)) && x.isPlaced(u, first) {
 			return first
 		}
 		x.followLimits(u, first)
@@ -296,6 +296,8 @@ type Held struct {
 	Wait    int64 // 0, or for how many milliseconds the rate still lets nothing pass
 	Rest    int64 // 0, or for how many milliseconds the share rests
 
+	Crowded bool // the share would be one more than MaxResting
+
 	ByKey bool   // no limit does, but another packet of its key
 	For   uint64 // the identity of that; 0: it would take long to find
 }
@@ -331,14 +333,18 @@ func (x *Index) HeldShare(q QueueID, name string) (h Held, ok bool) {
 func (x *Index) heldBy(u *queue, s *share) (h Held, ok bool) {
 	if s != nil {
 		h = Held{Share: s.name, InShare: true}
-		switch u.stopOf(s, x.clock) {
-		case full:
+		switch stop := x.stopOf(u, s); {
+		case stop == full:
 			h.Claimed, h.Limit = int(s.claimed), u.limit(s)
 			return h, true
-		case waits:
-			if h.Rest = max(0, s.rest-x.clock) / 1_000_000; h.Rest == 0 {
-				h.Wait = s.meter.open(u.rate(s), x.clock) - x.clock/1_000_000
-			}
+		case stop == waits && s.rest > x.clock:
+			h.Rest = (s.rest - x.clock) / 1_000_000
+			return h, true
+		case stop == waits && x.isCrowded(u, s):
+			h.Crowded = true
+			return h, true
+		case stop == waits:
+			h.Wait = s.meter.open(u.rate(s), x.clock) - x.clock/1_000_000
 			return h, true
 		}
 	}

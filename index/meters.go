@@ -118,6 +118,9 @@ func (x *Index) note(u *queue, m *meter, s *share) {
 		m.noted = true
 		x.charged = append(x.charged, charged{x.lanes.at(uint32(u.home)).queue, s})
 	}
+	if s != nil {
+		x.countResting(s)
+	}
 }
 
 // Charged gives the queues and shares whose slow rates have another due since it was called last.
@@ -131,6 +134,7 @@ func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue
 		switch {
 		case c.share != nil:
 			if c.meter.noted = false; u != nil && u.shares.at(c.num) == c.share && u.shares.rule != nil { // else it is gone
+				x.countResting(c.share)
 				fn(c.queue, c.name, true, c.meter.keep(u.rate(c.share), x.clock))
 			}
 		case u != nil && u.rules != nil:
@@ -231,7 +235,7 @@ func (x *Index) takeCounts(u *queue, s *share, n int64) {
 	if s == nil || u.rate(s).gap == 0 {
 		return
 	}
-	if s.meter.charge(u.rate(s), x.clock, n); u.stopOf(s, x.clock) == waits {
+	if s.meter.charge(u.rate(s), x.clock, n); x.stopOf(u, s) == waits {
 		x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
 	}
 	if u.rate(s).gap >= slowGap {
@@ -242,11 +246,20 @@ func (x *Index) takeCounts(u *queue, s *share, n int64) {
 
 // passes is how many takes a share lets pass now. While packets are on their way to their shares,
 // the empty one does not rest.
-func (u *queue) passes(s *share, now int64) int {
-	if s.rest > now && (s.num != 0 || !u.shares.sorting) {
+func (x *Index) passes(u *queue, s *share) int {
+	if s.rest > x.clock && (s.num != 0 || !u.shares.sorting) || x.isCrowded(u, s) {
 		return 0
 	}
-	return s.meter.passes(u.rate(s), now)
+	return s.meter.passes(u.rate(s), x.clock)
+}
+
+// isCrowded says that a take from a share might make it one more than may rest.
+func (x *Index) isCrowded(u *queue, s *share) bool {
+	if x.resting < x.mostResting || s.resting || s.num == 0 {
+		return false
+	}
+	gap := u.rate(s).gap
+	return gap >= slowGap || gap > 0 && s.unfinished <= s.claimed+1
 }
 
 // opens is when the rest of a share ends, or else its meter lets takes pass, or its due has passed
@@ -255,11 +268,17 @@ func (u *queue) opens(s *share, now int64) int64 {
 	switch {
 	case s.rest != 0:
 		return s.rest / 1_000_000
-	case s.kept && s.meter.passes(u.rate(s), now) > 0:
+	case s.meter.passes(u.rate(s), now) == 0:
+		return s.meter.open(u.rate(s), now)
+	case s.kept:
 		return max(1, (s.meter.due+999_999)/1_000_000)
 	}
-	return s.meter.open(u.rate(s), now)
+	return now/1_000_000 + crowdedWait
 }
+
+// crowdedWait is when a share is looked at again that isCrowded, in milliseconds: 250,000 of them
+// cost little.
+const crowdedWait = 60_000
 
 // endWait follows the marker of a meter. The event has no queue for one of those in ended.
 func (x *Index) endWait(timer uint32) (e Event) {
@@ -291,14 +310,25 @@ func (x *Index) endWait(timer uint32) (e Event) {
 		x.leaveShare(u, s)
 		return e
 	}
+	x.countResting(s)
 	x.followLimits(u, s)
 	return e
 }
 
-// MaxResting is how many shares without packets stay for their meters, in all queues.
+// MaxResting is how many shares of all queues may have a due that is kept, or stay without packets
+// for their meters. A take that needs one more finds nothing. Those that took before, and lose
+// their packets then, may be more.
 const MaxResting = 250_000
 
-// setResting notes whether a share is there for its meter alone.
+// RestAtMost replaces MaxResting.
+func (x *Index) RestAtMost(n int) { x.mostResting = n }
+
+// countResting notes whether a share counts to MaxResting.
+func (x *Index) countResting(s *share) {
+	x.setResting(s, s.num != 0 && (s.isEmpty() || s.kept || s.meter.noted))
+}
+
+// setResting is countResting for who knows it.
 func (x *Index) setResting(s *share, is bool) {
 	switch {
 	case is && !s.resting:
@@ -313,7 +343,7 @@ func (x *Index) setResting(s *share, is bool) {
 // else whoever has one packet at a time would have no rate. Rests are as many as SetShare says.
 func (x *Index) leaveShare(u *queue, s *share) {
 	until := s.rest
-	if until == 0 && (s.kept || u.rate(s).gap != 0 && s.meter.due > x.clock && (s.resting || x.resting < MaxResting)) {
+	if until == 0 && (s.kept || u.rate(s).gap != 0 && s.meter.due > x.clock) {
 		until = max(1, s.meter.due)
 	}
 	if until != 0 && u.shares.rule != nil {

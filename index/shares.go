@@ -54,7 +54,7 @@ type share struct {
 	rest       int64  // until when it gives nothing, on the clock of the meter; 0: it does
 	twins      *lanes // nil: none, see strict.go
 	kept       bool   // it has a ShareOwn.Due
-	resting    bool   // it is there for its meter or its rest alone, without packets
+	resting    bool   // it counts to MaxResting
 
 	look uint32 // place in turns.looked plus 1, during a look
 	pass uint64
@@ -132,6 +132,7 @@ func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
 	default:
 		return
 	}
+	x.countResting(s)
 	if x.followLimits(u, s); s.num != 0 && s.isEmpty() {
 		x.leaveShare(u, s)
 	}

@@ -75,7 +75,7 @@ func (sh *sharing) rebase() {
 func (x *Index) placeShare(u *queue, s *share) {
 	sh := u.shares
 	narrow, wide := x.widths(u.giving(s, false))
-	stop := u.stopOf(s, x.clock)
+	stop := x.stopOf(u, s)
 	if s.pos != 0 && (s.stop != stop || s.onlyWide == narrow || !narrow && !wide) {
 		sh.takeOut(s)
 	}
@@ -225,7 +225,7 @@ func (x *Index) bestByTurns(u *queue, s *Selection) (best uint32) {
 		if i >= len(heap) || first != nil && !heap[i].before(first) {
 			return
 		}
-		if of := heap[i].share; s.passes(u.stopOf(of, x.clock)) {
+		if of := heap[i].share; s.passes(x.stopOf(u, of)) {
 			if id := x.bestIn(u.giving(of, false), s); id != 0 {
 				best, first = id, &heap[i]
 				return

@@ -159,7 +159,7 @@ func bugs() []bug {
 		{"a slot is freed twice", "../index/shares.go",
 			"s.claimed += uint32(by)", "s.claimed += uint32(by)\n\t\tif by < 0 && s.claimed > 0 {\n\t\t\ts.claimed--\n\t\t}", "Shares"},
 		{"a stopped share blocks another", "../index/turns.go",
-			"stop := u.stopOf(s, x.clock)", "stop := open", "Shares"},
+			"stop := x.stopOf(u, s)", "stop := open", "Shares"},
 		{"a new share goes first", "../index/shares.go",
 			"s.pass = sh.clock + oneTurn/uint64(s.weight)\n\tif last", "s.pass = sh.clock\n\tif last", "Shares"},
 		{"a raised rule wakes nobody", "../index/fresh.go",
