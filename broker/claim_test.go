@@ -59,6 +59,7 @@ func newWork(t tester) *work {
 // restart starts the broker anew on what the store has.
 func (w *work) restart() {
 	w.t.Helper()
+	w.store.control.Time = max(w.store.control.Time, w.now.Load())
 	if err := w.b.Close(); err != nil {
 		w.t.Fatalf("close: %v", err)
 	}

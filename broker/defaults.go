@@ -153,7 +153,7 @@ func limitsOf(s *Settings) index.Limits {
 func (m *Machine) spendRates() {
 	for _, q := range m.queues.all {
 		if q != nil {
-			m.ix.Spend(q.ix, q.due)
+			m.ix.Spend(q.ix, m.ended, q.due)
 		}
 	}
 }

@@ -270,3 +270,21 @@ func TestNoMoreSharesRestThanMayAndTheRateHoldsForEach(t *testing.T) {
 		}
 	}
 }
+
+// A fast rate begins with its burst spent at the time of the last batch: no server that starts
+// again and again keeps all back.
+func TestAFastRateCountsTheTimeBetweenTheLastBatchAndAStart(t *testing.T) {
+	for _, rates := range [][2]string{{"1/9s", ""}, {"", "1/9s"}} {
+		w := newWork(t)
+		w.rated("key", rates[0], rates[1], 3)
+		w.tenant("a")
+		w.store.control.Time = w.now.Load()
+		w.killed(func(*broker.Tx) {})
+		w.pass(9 * time.Second)
+		w.restarted()
+		w.tenant("a")
+		if got := w.tenants(9, nil); len(got) != 1 {
+			t.Errorf("%v: took %v after 9 s", rates, got)
+		}
+	}
+}

@@ -19,7 +19,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		store: store, log: o.Logger, limits: store.Limits(),
 		maxAwaited: MaxAwaited,
 		maxRecord:  MaxRecord + max(o.MaxPayload, DefaultMaxPayload) - DefaultMaxPayload,
-		ix:         state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks,
+		ix:         state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks, ended: state.Time,
 		dispatch: index.NewDispatch(), awaited: make(map[watched]*waiters), classes: []*class{anyClass: {}, narrowClass: {narrow: true}, claimClass: {claims: true}, narrowClaimClass: {narrow: true, claims: true}}, classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		cursors: make(map[*ListCursor]struct{}), roleHolders: make(map[string]*roleHolder),

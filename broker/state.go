@@ -89,6 +89,7 @@ type Machine struct {
 	roleHolders  map[string]*roleHolder // those with a name, see role.go
 	totals       Counters               // of all queues, since New
 	begun        int64                  // when the first turn was
+	ended        int64                  // when the last batch before that was
 	counted      []*queue               // whose counters are to be saved, see counters.go
 	countersAt   int64                  // when, on the steady clock
 	sorted       []*queue               // whose share-by has changed: SortShares has to go on

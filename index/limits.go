@@ -49,25 +49,26 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 	x.reopen(u)
 }
 
-// Spend lets the rates of a queue begin with their burst spent, as after a start: nobody knows what
-// was taken before, but for the dues of slow ones. Its shares follow with SortShares.
-func (x *Index) Spend(q QueueID, due TakeDue) {
+// Spend lets the rates of a queue begin with their burst spent at a moment of the steady clock, in
+// milliseconds, as after a start: nobody knows what was taken until then, but for the dues of slow
+// ones. Its shares follow with SortShares.
+func (x *Index) Spend(q QueueID, at int64, due TakeDue) {
 	if !x.hasQueue(q) {
 		return
 	}
 	u := x.queues.at(uint32(q))
 	if r := u.rules; r != nil {
-		r.meter.begin(r.rate(), due, x.clock)
+		r.meter.begin(r.rate(), due, at)
 		x.limitQueue(u)
 	}
 	sh := u.shares
 	if sh == nil || u.rules == nil && len(sh.own) == 0 {
 		return
 	}
-	spent := func(gap int64) (m meter) { m.begin(u.rateOf(gap), TakeDue{}, x.clock); return m }
+	spent := func(gap int64) (m meter) { m.begin(u.rateOf(gap), TakeDue{}, at); return m }
 	sh.due, sh.unplaced, sh.newRates = spent(0).due, len(sh.all), true
 	for s := range sh.each() {
-		if s.meter.begin(u.rateOf(s.gap), sh.own[s.name].Due, x.clock); s.kept {
+		if s.meter.begin(u.rateOf(s.gap), sh.own[s.name].Due, at); s.kept {
 			x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
 		}
 	}

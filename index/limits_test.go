@@ -90,7 +90,7 @@ func TestAShareThatWaitsIsServedThoughShareByChanges(t *testing.T) {
 func TestWhoWaitsIsToldOnceAllSharesFollowTheirLimits(t *testing.T) {
 	m := newLimited(Limits{ShareGap: second})
 	m.push("a")
-	m.Spend(m.q, TakeDue{})
+	m.Spend(m.q, m.ms, TakeDue{})
 	m.NoteFresh(m.q, true)
 	s := Selection{Limits: true, Share: []byte("a")}
 	asked, told := m.Fresh(m.q, s, 0)
@@ -126,7 +126,7 @@ func TestWhoWaitsIsToldOfWhatComesBackToAShareAtItsLimit(t *testing.T) {
 
 func TestARaisedRateHoldsForSharesThatComeAfterAStart(t *testing.T) {
 	m := newLimited(Limits{ShareGap: 3600 * second})
-	m.Spend(m.q, TakeDue{})
+	m.Spend(m.q, m.ms, TakeDue{})
 	m.limit(Limits{ShareGap: second})
 	m.push("new")
 	if m.pass(1000); m.pops(Selection{}) != 1 {

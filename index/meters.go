@@ -96,13 +96,13 @@ func (x *Index) followRate(u *queue, s *share) {
 	}
 }
 
-// begin lets a meter begin after a start.
-func (m *meter) begin(r rate, d TakeDue, now int64) {
+// begin lets a meter begin after a start. at is when somebody may have taken last, in milliseconds.
+func (m *meter) begin(r rate, d TakeDue, at int64) {
 	switch {
 	case d.At > 0:
 		m.due, m.gap = d.At*1_000_000, d.Gap
 	case r.gap < slowGap: // nobody knows what was taken before
-		m.due, m.gap = now+r.burst*r.gap, r.gap
+		m.due, m.gap = at*1_000_000+r.burst*r.gap, r.gap
 	}
 }
 

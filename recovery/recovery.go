@@ -92,6 +92,7 @@ type State struct {
 
 	Rests  Rests
 	Marks  content.Marks
+	Time   int64 // of the last batch, Unix milliseconds; of a clock that is behind: not after Options.Now
 	Report Report
 
 	// PushTimes tell when packets were pushed, by index.End, the lowest numbers first.
@@ -165,7 +166,7 @@ func Restore(src Source, o Options) (*State, error) {
 	start, control := time.Now(), src.Control()
 	r := restorer{
 		Options:    o,
-		state:      State{Index: index.New(), Names: keyspace.New(), Marks: control.Marks},
+		state:      State{Index: index.New(), Names: keyspace.New(), Marks: control.Marks, Time: min(control.Time, o.Now)},
 		queues:     make(map[uint32]target),
 		flush:      src.Flush(),
 		time:       control.Time,

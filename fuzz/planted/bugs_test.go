@@ -165,6 +165,6 @@ func bugs() []bug {
 		{"a raised rule wakes nobody", "../index/fresh.go",
 			"if f := u.fresh; f != nil {", "if f := u.fresh; f != nil && len(f.lanes) < 0 {", "Shares"},
 		{"a rate is full after a start", "../broker/defaults.go",
-			"m.ix.Spend(q.ix, q.due)", "_ = q", "Rate"},
+			"m.ix.Spend(q.ix, m.ended, q.due)", "_ = q", "Rate"},
 	}
 }
