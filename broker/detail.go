@@ -124,12 +124,17 @@ func (m *Machine) heldBack(q *queue, p index.Packet) string {
 
 // says tells in words what holds packets back. A share that does is called so.
 func (q *queue) says(h index.Held, share string) string {
-	who, rate := "queue ", settingsOf(q).Rate
+	who, rate, by := "queue ", settingsOf(q).Rate, ""
 	if h.InShare {
 		who, rate = share, settingsOf(q).ShareRate
 	}
-	if own := q.shares.byName[h.Share]; h.InShare && own != nil && len(own.Rate) > 0 {
-		rate = own.Rate
+	if own := q.shares.byName[h.Share]; h.InShare && own != nil {
+		if len(own.Rate) > 0 {
+			rate = own.Rate
+		}
+		if own.HeldBy != "" {
+			by = fmt.Sprintf(", said by %q", own.HeldBy)
+		}
 	}
 	switch {
 	case h.For != 0:
@@ -139,7 +144,7 @@ func (q *queue) says(h index.Held, share string) string {
 	case h.ByKey:
 		return "waits for another packet of its key"
 	case h.Rest > 0:
-		return fmt.Sprintf("%srests for %v", who, span(h.Rest))
+		return fmt.Sprintf("%srests for %v%s", who, span(h.Rest), by)
 	case h.Crowded:
 		return fmt.Sprintf("%swaits for room: %d shares wait for their rates or rest, and no more can", who, index.MaxResting)
 	case h.Wait > 0:

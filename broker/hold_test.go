@@ -48,7 +48,7 @@ func TestAShareRestsAfterHold(t *testing.T) {
 				t.Fatalf("the store has %d records of shares, want the rest", n)
 			}
 			between(w)
-			if j, _ := w.show("q", id); j.Attempts != 0 || j.State != broker.Ready || j.HeldBack != "share a rests for 1m0s" {
+			if j, _ := w.show("q", id); j.Attempts != 0 || j.State != broker.Ready || j.HeldBack != `share a rests for 1m0s, said by "w1"` {
 				t.Errorf("%s: the packet is %+v", what, j.Detail)
 			}
 			if got := w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 9}, Lease: 10 * minute}); len(got) != 1 || got[0].payload != "b" {

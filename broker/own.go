@@ -48,6 +48,9 @@ func (m *Machine) putShare(q *queue, s *Share, fresh bool) {
 // keepShare notes what one share of a queue has of its own from now on, which may be nothing.
 func (m *Machine) keepShare(q *queue, s *Share) {
 	was := q.shares.byName[string(s.Name)]
+	if s.HeldUntil == 0 {
+		s.HeldBy = ""
+	}
 	switch {
 	case was != nil && s.Empty():
 		m.resting -= restsOnly(was)

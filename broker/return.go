@@ -41,7 +41,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	}
 	if n.Hold > 0 {
 		n.Uncounted, n.Delay = true, max(n.Delay, 0)
-		if err := tx.hold(name, q, p, n.Hold); err != nil {
+		if err := tx.hold(name, q, p, n.Hold, m.consumers.name(d.Consumer)); err != nil {
 			return 0, err
 		}
 	}
@@ -75,8 +75,8 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	return Ready, nil
 }
 
-// hold lets the share of a packet rest, or a queue without shares.
-func (tx *Tx) hold(name []byte, q *queue, p index.Packet, ms int64) error {
+// hold lets the share of a packet rest, or a queue without shares, as a consumer says.
+func (tx *Tx) hold(name []byte, q *queue, p index.Packet, ms int64, by string) error {
 	of, ok := tx.m.ix.ShareFor(q.ix, p.ID)
 	if s := settingsOf(q); !ok || len(s.ShareBy) == 0 {
 		if s.PauseOut && (s.PauseOutUntil == 0 || s.PauseOutUntil > tx.now+ms) {
@@ -85,8 +85,8 @@ func (tx *Tx) hold(name []byte, q *queue, p index.Packet, ms int64) error {
 		return tx.Pause(name, false, tx.now+ms)
 	}
 	s, err := tx.Share(name, []byte(of.Name))
-	if err == nil {
-		s.HeldUntil = max(s.HeldUntil, tx.steady+ms)
+	if err == nil && s.HeldUntil < tx.steady+ms {
+		s.HeldUntil, s.HeldBy = tx.steady+ms, by
 		err = tx.SetShare(name, s)
 	}
 	return err

@@ -238,7 +238,7 @@ func qshare(s *session, tx *broker.Tx, args [][]byte) error {
 		share.Rate = rate
 	}
 	if hold >= 0 {
-		share.HeldUntil = tx.Steady() + hold
+		share.HeldUntil, share.HeldBy = tx.Steady()+hold, ""
 	}
 	return s.done(tx.SetShare(args[1], share))
 }

@@ -209,10 +209,14 @@ func TestHOLDLetsAShareRest(t *testing.T) {
 		t.Fatalf("a claim took %s", got)
 	}
 	c.ask("QNACK q 1 3 HOLD 12000 REASON 429", bulkReply("ready"))
-	if got := c.pairs("QSHOW", "q", "1"); got["why"] != "share a rests for 12s" || got["attempts"] != "" || got["reason"] != "429" {
+	if got := c.pairs("QSHOW", "q", "1"); got["why"] != `share a rests for 12s, said by "w"` || got["attempts"] != "" || got["reason"] != "429" {
 		t.Errorf("it is %v", got)
 	}
-	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *16 | "name" | "a" | "why" | "rests for 12s" | "ready" | :1 | "claimed" | :0 | "age" | :0 | "weight" | :1 | "rests" | :12000 | "until" | :1700000012000`))
+	c.ask("QSHARES q COUNT 1", onTheWire(`*2 | "1" | *1 | *16 | "name" | "a" | "why" | "rests for 12s, said by "w"" | "ready" | :1 | "claimed" | :0 | "age" | :0 | "weight" | :1 | "rests" | :12000 | "until" | :1700000012000`))
+	c.ask("QSHARE q a HOLD 13000", "+OK\r\n")
+	if got := c.pairs("QSHOW", "q", "1")["why"]; got != "share a rests for 13s" {
+		t.Errorf("as an operator says, it %s", got)
+	}
 	waits := d.waiting(c, 0, "QPOP q SHARE a BLOCK 0")
 	if got := c.tenants("COUNT 9"); got != "b" {
 		t.Errorf("while a rests a claim took %s", got)

@@ -79,7 +79,7 @@ type Record struct {
 	Token        sequence `json:"token" msgpack:"token,omitempty" of:"packet"`
 	FirstClaim   millis   `json:"first_claim" msgpack:"first_claim,omitempty" of:"packet"`
 	LastClaim    millis   `json:"last_claim" msgpack:"last_claim,omitempty" of:"packet"`
-	Consumer     data     `json:"consumer" msgpack:"consumer,omitempty" of:"packet"`
+	Consumer     data     `json:"consumer" msgpack:"consumer,omitempty" of:"packet share"`
 	Origin       data     `json:"origin" msgpack:"origin,omitempty" of:"packet"`
 	OriginID     uint64   `json:"origin_id" msgpack:"origin_id,omitempty" of:"packet"`
 	Reason       data     `json:"reason" msgpack:"reason,omitempty" of:"packet"`
@@ -248,7 +248,7 @@ func (r *Record) Window() *content.Unique {
 
 func shareRecord(s *content.Share) Record {
 	return Record{
-		Type: TypeShare, Name: notNil(s.Name), Weight: uint64(s.Weight), MaxClaimed: uint64(s.MaxClaimed), Rate: some(s.Rate), Until: millis(s.HeldUntil),
+		Type: TypeShare, Name: notNil(s.Name), Weight: uint64(s.Weight), MaxClaimed: uint64(s.MaxClaimed), Rate: some(s.Rate), Until: millis(s.HeldUntil), Consumer: some(s.HeldBy),
 		UnknownFields: uint64(s.Rest.Fields), Unknown: some([]byte(s.Rest.Bytes)),
 	}
 }
@@ -256,7 +256,7 @@ func shareRecord(s *content.Share) Record {
 // Share is what the record of a share says, without a number.
 func (r *Record) Share() *content.Share {
 	return &content.Share{
-		ShareID: content.ShareID{Queue: r.queue}, Name: r.Name, Weight: uint32(r.Weight), MaxClaimed: uint32(r.MaxClaimed), Rate: r.Rate, HeldUntil: int64(r.Until),
+		ShareID: content.ShareID{Queue: r.queue}, Name: r.Name, Weight: uint32(r.Weight), MaxClaimed: uint32(r.MaxClaimed), Rate: r.Rate, HeldUntil: int64(r.Until), HeldBy: string(r.Consumer),
 		Rest: content.Rest{Bytes: string(r.Unknown), Fields: int(r.UnknownFields)},
 	}
 }

@@ -22,7 +22,7 @@ func ofShares() *recoverytest.Fake {
 	}
 	var b content.Batch
 	for i, name := range []string{"acme", "", "\xff", strings.Repeat("x", content.MaxShareName)} {
-		b.PutShare(&content.Share{ShareID: content.ShareID{Queue: 1, Number: uint64(i + 1)}, Name: []byte(name), Weight: uint32(i + 2), MaxClaimed: uint32(i), HeldUntil: int64(i) * 1_900_000_000_000, Rate: []byte("1/1h")}, true)
+		b.PutShare(&content.Share{ShareID: content.ShareID{Queue: 1, Number: uint64(i + 1)}, Name: []byte(name), Weight: uint32(i + 2), MaxClaimed: uint32(i), HeldUntil: int64(i) * 1_900_000_000_000, HeldBy: strings.Repeat("w", i), Rate: []byte("1/1h")}, true)
 	}
 	b.PutShare(&content.Share{ShareID: content.ShareID{Queue: 2, Number: 1}, Name: []byte("acme"), Rest: content.Rest{Bytes: "\x09\xcd\x01\x00", Fields: 1}}, true)
 	b.PutShare(&content.Share{ShareID: content.ShareID{Queue: 3, Number: 1}, Name: []byte("left over"), Weight: 7}, true)
@@ -33,7 +33,7 @@ func ofShares() *recoverytest.Fake {
 func TestWhatSharesHaveComesThroughDumpAndLoad(t *testing.T) {
 	for _, format := range []dump.Format{dump.JSONL, dump.Msgpack} {
 		text, _ := dumpOf(t, ofShares(), dump.Options{Format: format})
-		if bytes.Count(text, []byte("share_by")) != 2 || bytes.Count(text, []byte("weight")) != 4 || bytes.Count(text, []byte("max_claimed")) < 3 || bytes.Count(text, []byte("until")) != 3 || bytes.Count(text, []byte("1/1h")) != 4 || bytes.Contains(text, []byte("left over")) {
+		if bytes.Count(text, []byte("share_by")) != 2 || bytes.Count(text, []byte("weight")) != 4 || bytes.Count(text, []byte("max_claimed")) < 3 || bytes.Count(text, []byte("until")) != 3 || bytes.Count(text, []byte("1/1h")) != 4 || bytes.Count(text, []byte("consumer")) < 3 || bytes.Contains(text, []byte("left over")) {
 			t.Errorf("the dump is\n%q", text)
 		}
 		dir := t.TempDir()

@@ -25,6 +25,7 @@ type Share struct {
 	MaxClaimed uint32
 	Rate       []byte // of its takes, as ParseRate has it; empty: Settings.ShareRate
 	HeldUntil  int64  // until when it gives nothing, in Unix milliseconds; 0: it does
+	HeldBy     string // the consumer that said so; empty: an operator
 	// Due is when its next take is due by a slow rate, without the burst, in Unix milliseconds; 0:
 	// now. DueGap is how far apart takes are by that rate, in nanoseconds.
 	Due, DueGap int64
@@ -94,6 +95,9 @@ func AppendShare(dst []byte, s *Share) []byte {
 		w.int(6, s.Due)
 		w.int(7, s.DueGap)
 	}
+	if s.HeldBy != "" {
+		w.bin(8, []byte(s.HeldBy))
+	}
 	w.rest(s.Rest)
 	return w.end()
 }
@@ -117,6 +121,8 @@ func DecodeShare(rec []byte, s *Share) error {
 			s.Due = r.int()
 		case 7:
 			s.DueGap = r.int()
+		case 8:
+			s.HeldBy = string(r.bin())
 		default:
 			r.keep(&s.Rest)
 		}

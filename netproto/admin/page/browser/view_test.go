@@ -310,7 +310,7 @@ func TestWhatStopsAShareIsSeen(t *testing.T) {
 		s.ask("QPUSH", "tenants", "x", "TAG", "tenant", tenant, "KEY", key)
 	}
 	s.ask("QPUSH", "tenants", "x", "TAG", "tenant", "keyed", "KEY", "6")
-	claimed := s.ask("QCLAIM", "tenants", "SHARE", "acme").([]any)[0].(map[any]any)
+	claimed := s.ask("QCLAIM", "tenants", "SHARE", "acme", "CONSUMER", "w3").([]any)[0].(map[any]any)
 	s.ask("QNACK", "tenants", claimed["id"], claimed["token"], "HOLD", 3_600_000, "REASON", "429")
 	for _, tenant := range []string{"big", "slow", "keyed"} {
 		s.ask("QCLAIM", "tenants", "SHARE", tenant)
@@ -318,7 +318,7 @@ func TestWhatStopsAShareIsSeen(t *testing.T) {
 	s.ask("QSHARE", "tenants", "keyed", "MAX-CLAIMED", 2)
 	tb := open(t, s.page+"#/queue?name=tenants")
 	for tenant, why := range map[string]string{
-		"acme": "rests for .*, until .*:.*", "big": "has 1 of 1 claimed", "slow": "waits for the rate 1/1d: the next is due in .*, until .*:.*", "keyed": "waits for other packets of its keys",
+		"acme": "rests for .*, said by .w3., until .*:.*", "big": "has 1 of 1 claimed", "slow": "waits for the rate 1/1d: the next is due in .*, until .*:.*", "keyed": "waits for other packets of its keys",
 	} {
 		tb.until(fmt.Sprintf("/^%s$/.test([...document.querySelectorAll('section.shares tbody tr')].find((r) => r.firstChild.innerText === %q)?.lastChild.innerText)", strings.ReplaceAll(why, "/", "\\/"), tenant))
 	}
