@@ -302,6 +302,18 @@ func TestAQueueShowsWhichSharesWait(t *testing.T) {
 	tb.until(table + " === '<b>acme 2 0 of 3 –,(none) 1 0 –,small 0 1 –'")
 }
 
+func TestAQueueShowsWhoPushed(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QSET", "mails", "bound", 9)
+	tb := open(t, s.page+"#/queue?name=mails")
+	tb.sees("Nobody has pushed of late.")
+	for _, name := range []string{"<b>shop", "<b>shop", "press"} {
+		s.ask("CLIENT", "SETNAME", name)
+		s.ask("QPUSH", "mails", "x")
+	}
+	tb.until("[...document.querySelectorAll('.producers tbody tr')].map((r) => [...r.children].slice(0, 3).map((c) => c.innerText).join(' ')).sort().join() === '<b>shop default 2,press default 1'")
+}
+
 func TestWhatStopsAShareIsSeen(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	s.ask("QSET", "tenants", "share-by", "tag:tenant", "share-max-claimed", 1, "strict", "yes")

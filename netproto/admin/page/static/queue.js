@@ -30,6 +30,7 @@ export class Queue {
       s === "hidden" ? "priority 0" : el("a", { href: to("queue", place.database, place.name, { state: s }) }, s)), this.tiles.get(s))]));
     this.facts = el("dl", { class: "figures" });
     this.consumers = el("div", {});
+    this.producers = el("div", { class: "producers" });
     this.shares = el("section", { class: "shares", hidden: true }); // of a queue with share-by
     this.settings = el("div", {});
     this.priorities = el("div", {});
@@ -41,7 +42,7 @@ export class Queue {
       el("h1", { tabindex: "-1" }, el("bdi", { class: "name" }, label(place.name, 300) || "(empty name)"), this.states),
       this.why, el("dl", { class: "tiles" }, [...this.tileOf.values()]), this.buttons(), this.barred,
       el("div", { class: "plots" }, this.plots.map((p) => p.element)), this.packets.element,
-      el("h2", {}, "Consumers"), this.consumers, this.shares, el("h2", {}, "Since the queue was made"), this.facts,
+      el("h2", {}, "Consumers"), this.consumers, el("h2", {}, "Producers"), this.producers, this.shares, el("h2", {}, "Since the queue was made"), this.facts,
       el("h2", {}, "Ready packets by priority"), this.priorities, el("h2", {}, "Settings"), this.settings);
   }
 
@@ -92,9 +93,9 @@ export class Queue {
     clearTimeout(this.timer);
     try {
       const ask = (name) => command(this.q.database, name, this.q.name);
-      const [stat, settings, consumers, delayed] = await Promise.all([ask("QSTAT"), ask("QGET"), ask("QCONSUMERS"), commandCut(64, this.q.database, "QLIST", this.q.name, "STATE", "delayed", "COUNT", 1)]);
+      const [stat, settings, consumers, producers, delayed] = await Promise.all([ask("QSTAT"), ask("QGET"), ask("QCONSUMERS"), ask("QPRODUCERS"), commandCut(64, this.q.database, "QLIST", this.q.name, "STATE", "delayed", "COUNT", 1)]);
       const shares = settings["share-by"] === "no" ? null : (await command(this.q.database, "QSHARES", this.q.name, "TOP", 100))[1];
-      this.got = { stat, settings, consumers, shares, next: delayed[1][0] };
+      this.got = { stat, settings, consumers, producers, shares, next: delayed[1][0] };
       this.failed = null;
     } catch (e) {
       this.failed = e.message.startsWith("NOPERM") ? "Your user may not look at this queue." : e.message;
@@ -149,13 +150,14 @@ export class Queue {
 
   showGot() {
     if (this.failed || this.element.querySelector("table a:focus")) return;
-    const { stat, settings, consumers, shares } = this.got;
+    const { stat, settings, consumers, producers, shares } = this.got;
     this.facts.replaceChildren(...figures([
       ["Oldest ready packet", stat.age === null ? "none" : span(stat.age)],
       ["Bytes", size(stat.bytes)],
       ...["pushed", "popped", "acked", "nacked", "expired", "died", "dropped", "cancelled"].map((name) => [{ acked: "acknowledged", nacked: "returned" }[name] ?? name, count(stat[name])]),
     ]).children);
     this.consumers.replaceChildren(consumers.length ? this.consumerTable(consumers) : el("p", { class: "muted" }, "Nobody claims or waits."));
+    this.producers.replaceChildren(producers.length ? this.producerTable(producers) : el("p", { class: "muted" }, "Nobody has pushed of late."));
     this.shares.hidden = !shares;
     this.shares.replaceChildren(el("h2", {}, "Shares by what waits"), shares?.length ? this.shareTable(shares) : el("p", { class: "muted" }, "No share has packets that are ready or claimed."));
     this.priorities.replaceChildren(stat.ready ? el("p", {}, stat.priorities.filter((p) => p.packets).map((p) => (p.from === p.to ? p.from : p.from + "–" + p.to) + ": " + count(p.packets)).join(" · ")) : el("p", { class: "muted" }, "None."));
@@ -173,6 +175,13 @@ export class Queue {
       el("td", { class: "narrow" }, c.seen ? timed(stamp(c.seen)) : "–"));
     return el("div", {}, el("table", {}, el("thead", {}, el("tr", {}, ["Consumer", "Works on", "Waits for"].map((h) => el("th", { scope: "col" }, h)), el("th", { scope: "col", class: "narrow" }, "Last seen"))),
       el("tbody", {}, consumers.slice(0, most).map(row))), consumers.length > most ? el("p", { class: "muted" }, count(consumers.length - most) + " more.") : null);
+  }
+
+  producerTable(producers) {
+    const row = (p) => el("tr", {}, el("th", { scope: "row" }, el("bdi", { class: "name" }, label(p.name, 80))), el("td", {}, label(p.user) || "–"),
+      el("td", { class: "narrow" }, count(p.pushed)), el("td", { class: "narrow" }, timed(stamp(p.seen))));
+    return el("table", {}, el("thead", {}, el("tr", {}, ["Producer", "User"].map((h) => el("th", { scope: "col" }, h)), ["Pushed", "Last push"].map((h) => el("th", { scope: "col", class: "narrow" }, h)))),
+      el("tbody", {}, producers.sort((a, b) => b.seen - a.seen).slice(0, 100).map(row)));
   }
 
   shareTable(shares) {
