@@ -203,3 +203,51 @@ func TestTheOrderOfAQueueMayChange(t *testing.T) {
 	w.restart()
 	w.wantPayloads("after a start with defaults")
 }
+
+// A take in strict order drops what has expired, also behind the first of a key. It looks at so
+// many packets at most, even where few of them have expired.
+func TestATakeInStrictOrderLooksAtABoundedNumberForWhatHasExpired(t *testing.T) {
+	const n, most = 3000, 1 << 16
+	for name, c := range map[string]struct {
+		expired, alive func(i int) string // keys of packets that expire, and of others that are before them
+		looks, takes   int                // of a take at most, and until one finds what is alive behind
+	}{
+		"of one key":             {func(int) string { return "k" }, nil, 4 * n, 1},
+		"of many keys":           {func(i int) string { return fmt.Sprint("k", i) }, nil, 4 * n, 1},
+		"behind one that is out": {func(i int) string { return fmt.Sprint("k", i) }, func(int) string { return "out" }, most + 2048, 2 * n * 1024 / most},
+	} {
+		w := newWork(t)
+		w.strict(nil)
+		push := func(key string, priority uint32, ttl time.Duration) {
+			w.add(broker.PushRequest{Key: []byte(key), Payload: []byte(key), Priority: priority, TTL: ttl})
+		}
+		if c.alive != nil {
+			for i := range n {
+				push(c.alive(i), 1, 0)
+			}
+			w.claimOne()
+		}
+		for i := range n {
+			push(c.expired(i), 2, time.Second)
+		}
+		push("last", 3, 0)
+		w.now.Add(1000)
+		takes := 0
+		for found := 0; found == 0 && takes <= c.takes; takes++ {
+			w.do(func(tx *broker.Tx) error {
+				passed := tx.Passed()
+				f, err := tx.Pop([]byte("q"), broker.Selection{Count: 1})
+				if found = len(f.Packets); found == 1 && string(f.Packets[0].Payload) != "last" {
+					t.Errorf("%s: %q was taken", name, f.Packets[0].Payload)
+				}
+				if passed = tx.Passed() - passed; passed > c.looks {
+					t.Errorf("%s: a take looked at %d packets", name, passed)
+				}
+				return err
+			})
+		}
+		if takes > c.takes {
+			t.Errorf("%s: %d takes found nothing", name, takes)
+		}
+	}
+}
