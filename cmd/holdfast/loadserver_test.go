@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -52,7 +53,7 @@ func filledServer(t *testing.T) *testServer {
 		`QSET jobs max-attempts 1 dead-letter dead\xff bound 100 full block`, `QSET jobs enum class low high`, `QSET jobs enum \xff \x00 \x01`, `QSET jobs retain 3600000`,
 		`QPUSH jobs a\x00\xff PRIO 1 KEY k TAG class low TAG \xfe \xfd PRODUCER me\xff LEASE 70000 META \xfa\x00 UNIQUE u TTL 3600000`,
 		`QPUSH jobs b PRIO 7 DELAY 3600000 UNIQUE w WINDOW 3600000`, `QPUSH jobs c PRIO 0 KEY k`, `QMPUSH jobs 3 d e f PRIO 2`,
-		`QPUSH dies x UNIQUE dies`, `QSET dies max-attempts 1`, `QSET shut lease 5`, `QSHARE shut acme WEIGHT 10 MAX-CLAIMED 3`, `QSHARE shut \xff WEIGHT 2`, `QSHARE shut few MAX-CLAIMED 1`, `QCLOSE shut`, `QPUSH \x00*?[\x0d\x0a\xff hostile KEY \xff UNIQUE z UNTIL claim`,
+		`QPUSH dies x UNIQUE dies`, `QSET dies max-attempts 1`, `QSET shut lease 5 share-by key`, `QSHARE shut acme WEIGHT 10 MAX-CLAIMED 3`, `QSHARE shut \xff WEIGHT 2`, `QSHARE shut few MAX-CLAIMED 1`, `QSHARE shut slow RATE 10/1m HOLD 3600000`, `QSHARE shut rests HOLD 1800000`, `QCLOSE shut`, `QPUSH \x00*?[\x0d\x0a\xff hostile KEY \xff UNIQUE z UNTIL claim`,
 		`RPUSH list one two three`, `LPUSH list zero`, `PEXPIREAT list `+far,
 		`SET string value\xff PXAT `+far, `HSET hash f v \xff \x00`, `PEXPIREAT hash `+far,
 	)
@@ -95,6 +96,9 @@ func holdings(t *testing.T, s *testServer) (found []string) {
 			delete(r, "until")
 			delete(r, "progress")
 			delete(r, "progress_text")
+		}
+		if until, rests := r["until"].(float64); rests && r["type"] == "share" { // in tens of minutes to come
+			r["until"] = math.Round(time.Until(time.UnixMilli(int64(until))).Minutes() / 10)
 		}
 		if r["type"] == "queue" {
 			queue = fmt.Sprint(r["queue"], r["database"])
