@@ -31,7 +31,11 @@ func (w *work) shareBy(by string) {
 // tenant pushes a packet to q that says its tenant in its key and in a tag.
 func (w *work) tenant(name string) broker.ID {
 	w.t.Helper()
-	return w.add(broker.PushRequest{Key: []byte(name), Payload: []byte(name), Tags: []content.Tag{{Name: "app", Value: "web"}, {Name: "tenant", Value: name}}})
+	return w.add(ofTenantNamed(name))
+}
+
+func ofTenantNamed(name string) broker.PushRequest {
+	return broker.PushRequest{Key: []byte(name), Payload: []byte(name), Tags: []content.Tag{{Name: "app", Value: "web"}, {Name: "tenant", Value: name}}}
 }
 
 // tenants claims n packets of q, and says whose they are.
@@ -256,6 +260,7 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 		held := func(name string) int { return len(claimed[name]) / weights[name] }
 		var most, ofShare int64                              // max-claimed and share-max-claimed; 0: no limit
 		own, rests := map[string]int64{}, map[string]int64{} // limits, and until when on the steady clock
+		cancelled, unique := map[broker.ID]bool{}, map[string]broker.ID{}
 		limit := func(name string) int64 { return cmp.Or(own[name], ofShare) }
 		room := func(limit int64, claims int) int {
 			if limit == 0 {
@@ -311,12 +316,64 @@ func TestTakesGoByTheClaimsOfShares(t *testing.T) {
 					return
 				}
 				hold := rapid.SampledFrom([]int64{0, 0, 3, 20}).Draw(t, "hold")
-				w.nacked(j, broker.Nack{Uncounted: true, Hold: hold}, broker.Ready)
+				want := broker.Ready
+				if cancelled[j.ID] {
+					want = broker.Cancelled
+				}
+				w.nacked(j, broker.Nack{Uncounted: true, Hold: hold}, want)
 				if hold > 0 {
 					rests[name] = max(rests[name], w.steady.Load()+hold)
 				}
+				if cancelled[j.ID] {
+					return
+				}
 				ready[name] = append(ready[name], j.ID)
 				slices.Sort(ready[name])
+			},
+			"cancel": func(t *rapid.T) {
+				name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant")
+				var id broker.ID
+				want := broker.Claimed
+				switch n := len(ready[name]); {
+				case n > 0 && rapid.Bool().Draw(t, "waits"):
+					at := rapid.IntRange(0, n-1).Draw(t, "at")
+					id, want = ready[name][at], broker.Ready
+					ready[name] = slices.Delete(slices.Clone(ready[name]), at, at+1)
+				case len(claimed[name]) > 0:
+					id = rapid.SampledFrom(claimed[name]).Draw(t, "claim").ID
+					cancelled[id] = true
+				default:
+					t.Skip("has nothing")
+				}
+				w.do(func(tx *broker.Tx) error {
+					were, err := tx.Cancel([]byte("q"), []broker.ID{id})
+					if !slices.Equal(were, []broker.State{want}) {
+						t.Fatalf("packet %d of %s was %v when it was cancelled, want %v", id, name, were, want)
+					}
+					return err
+				})
+			},
+			"replace": func(t *rapid.T) {
+				name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant")
+				want := "new"
+				switch id := unique[name]; {
+				case slices.Contains(ready[name], id):
+					want = "replaced"
+				case slices.ContainsFunc(claimed[name], func(j job) bool { return j.ID == id }):
+					want = "claimed"
+				}
+				w.do(func(tx *broker.Tx) error {
+					r := ofTenantNamed(name)
+					r.Queue, r.Priority, r.Unique, r.Replace, r.Tell = []byte("q"), 100, []byte(name), true, true
+					id, told, err := tx.PushTold(r)
+					if told != want || (id == unique[name]) != (want != "new") {
+						t.Fatalf("a push beside packet %d of %s is %s as %d, want %s", unique[name], name, told, id, want)
+					}
+					if unique[name] = id; want == "new" {
+						ready[name] = append(ready[name], id)
+					}
+					return err
+				})
 			},
 			"pass": func(t *rapid.T) { w.pass(time.Duration(rapid.IntRange(1, 9).Draw(t, "ms")) * time.Millisecond) },
 			"weigh": func(t *rapid.T) {
