@@ -175,12 +175,12 @@ func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	if old.HasUnique {
 		m.endUnique(q, old.Identity)
 	}
-	m.ix.Push(m.putInPlace(q, old, p), now) // there is room: one has just gone
+	m.ix.Replace(old.ID, m.putInPlace(q, old, p), now) // there is room: one has just gone
 	m.changed(q)
 }
 
-// putInPlace puts a packet in the place of another, which leaves the index. It returns the entry to
-// push there.
+// putInPlace puts a packet in the place of another. It returns the entry that the index is to have
+// for it.
 func (m *Machine) putInPlace(q *queue, old index.Packet, p *Packet) index.Entry {
 	id, op := q.packet(old), 0
 	setHash(p)
@@ -193,7 +193,6 @@ func (m *Machine) putInPlace(q *queue, old index.Packet, p *Packet) index.Entry 
 		op = m.open.ops.Replace(id, p, removed(old))
 	}
 	m.open.puts.add(id, op)
-	m.ix.Remove(old.ID)
 	return m.entry(q, id, p, op)
 }
 

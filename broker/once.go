@@ -97,7 +97,7 @@ func (tx *Tx) replaceTwin(q *queue, p index.Packet, r *PushRequest) error {
 	here.Stored = 0 // it stays
 	e := m.putInPlace(q, here, &to)
 	e.Until, e.Delivery = to.NotBefore, d
-	p, _ = m.ix.Get(m.ix.Push(e, tx.now))
+	p, _ = m.ix.Get(m.ix.Replace(p.ID, e, tx.now))
 	if d.Stored != 0 {
 		m.setDelivery(p, d, p.State, p.Until)
 	}

@@ -854,3 +854,30 @@ func TestTheSharesWithMostReadyAreFoundAmongMany(t *testing.T) {
 		t.Errorf("pages show %d shares, want %d", len(found), shares+1)
 	}
 }
+
+// A packet that is replaced again and again keeps the turn of its share, which has no other.
+func TestAReplacedPacketKeepsTheTurnOfItsShare(t *testing.T) {
+	w := newWork(t)
+	w.shareBy("key")
+	for range 10 {
+		w.tenant("a")
+	}
+	replace := func() {
+		r := ofTenantNamed("b")
+		r.Unique, r.Replace = []byte("u"), true
+		w.add(r)
+	}
+	replace()
+	var taken []string
+	for range 4 {
+		replace()
+		w.do(func(tx *broker.Tx) error {
+			f, err := tx.Pop([]byte("q"), broker.Selection{Count: 1})
+			taken = append(taken, string(f.Packets[0].Payload))
+			return err
+		})
+	}
+	if n := slices.Index(taken, "b"); n < 0 || n > 1 {
+		t.Errorf("%v were taken, want b by the second turn", taken)
+	}
+}

@@ -123,6 +123,16 @@ func (x *Index) Remove(id ID) bool {
 	return true
 }
 
+// Replace adds a packet in the place of another one. A share that has no other keeps its turn.
+func (x *Index) Replace(id ID, e Entry, now int64) ID {
+	stay := entry{lane: x.entry(id).lane}
+	x.lanes.at(uint32(stay.lane)).packets++
+	x.Remove(id)
+	put := x.Push(e, now)
+	x.leaveLane(&stay)
+	return put
+}
+
 // Move gives a packet, in any state, the queue, the place, the expiry and the flags that p has. It
 // keeps all else. False when its number is not in use, or there is no such queue. The sequence must
 // be unique as for Push.
