@@ -200,46 +200,22 @@ func (p *Packet) Fields() iter.Seq2[int, any] {
 // valueOf returns the value of a field, nil if it does not apply.
 func valueOf(field any) any {
 	switch f := field.(type) {
-	case *string:
-		if *f != "" {
-			return *f
-		}
-	case *State:
-		if *f != "" {
-			return string(*f)
-		}
-	case *[]byte:
-		if *f != nil {
-			return *f
-		}
-	case *bool:
-		if *f {
-			return true
-		}
-	case *map[string]string:
-		if len(*f) > 0 {
-			return *f
-		}
-	case *time.Time:
-		if !f.IsZero() {
-			return *f
-		}
-	case *time.Duration:
-		if *f != 0 {
-			return *f
-		}
-	case *int64:
-		if *f != 0 {
-			return *f
-		}
 	case *int:
-		if *f >= 0 {
-			return int64(*f)
+		if *f < 0 {
+			return nil
 		}
+		return int64(*f)
 	case *uint32:
 		return int64(*f)
 	}
-	return nil
+	v := reflect.ValueOf(field).Elem()
+	switch {
+	case v.IsZero(), v.Kind() == reflect.Map && v.Len() == 0:
+		return nil
+	case v.Kind() == reflect.String: // a State, too
+		return v.String()
+	}
+	return v.Interface()
 }
 
 // read reads what the server tells into a field.
