@@ -64,19 +64,11 @@ func parseOptions(args [][]byte, takes ...option) {
 		panic(failure("ERR " + words.Choices[bits.TrailingZeros8(uint8(twice))]))
 	}
 	for ; needy != 0; needy &= needy - 1 {
-		if o := takes[bits.TrailingZeros32(needy)]; !isGiven(takes, given, o.Needs) {
+		o := takes[bits.TrailingZeros32(needy)]
+		if i := slices.IndexFunc(takes, func(t option) bool { return t.Option == o.Needs }); i < 0 || given&(1<<i) == 0 {
 			panic(failure("ERR " + o.Word + ": expected " + o.Needs.Word + " with it"))
 		}
 	}
-}
-
-func isGiven(takes []option, given uint32, o *words.Option) bool {
-	for i := range takes {
-		if takes[i].Option == o {
-			return given&(1<<i) != 0
-		}
-	}
-	return false
 }
 
 func refuseOption(word []byte, takes []option) {
