@@ -198,25 +198,23 @@ func (c *Client) Cancel(ctx context.Context, queue string, ids ...string) ([]str
 // SetPriority changes the priority of a packet. The error is ErrNoPacket if the queue does not have
 // it.
 func (c *Client) SetPriority(ctx context.Context, queue, id string, priority uint32) error {
-	n, err := count(c.do(ctx, "QPRIO", queue, id, priority))
-	return there(queue, id, n, err)
+	return c.change(ctx, "QPRIO", queue, id, priority)
 }
 
 // Reschedule has a packet that waits be ready at a moment; the zero time is now. The error is
 // ErrNoPacket if the queue does not have it, or it is claimed or has ended.
 func (c *Client) Reschedule(ctx context.Context, queue, id string, at time.Time) error {
-	n, err := count(c.do(ctx, "QRUN", queue, id, "AT", max(0, at.UnixMilli())))
-	return there(queue, id, n, err)
+	return c.change(ctx, "QRUN", queue, id, "AT", max(0, at.UnixMilli()))
 }
 
 // RescheduleIn is Reschedule for a while from now, by the clock of the server.
 func (c *Client) RescheduleIn(ctx context.Context, queue, id string, d time.Duration) error {
-	n, err := count(c.do(ctx, "QRUN", queue, id, "DELAY", milliseconds(d)))
-	return there(queue, id, n, err)
+	return c.change(ctx, "QRUN", queue, id, "DELAY", milliseconds(d))
 }
 
-// there is an error if a command found no packet.
-func there(queue, id string, n int64, err error) error {
+// change sends a command for one packet. The error is ErrNoPacket if it found none.
+func (c *Client) change(ctx context.Context, command, queue, id string, words ...any) error {
+	n, err := count(c.do(ctx, append([]any{command, queue, id}, words...)...))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%w: %s in %s", ErrNoPacket, id, queue)
 	}
