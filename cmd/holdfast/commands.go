@@ -66,7 +66,7 @@ type commands struct {
 	Set     ask.Set     `cmd:"" group:"Queues" help:"Change settings of a queue."`
 	Unset   ask.Unset   `cmd:"" group:"Queues" help:"Give settings of a queue their defaults."`
 	Get     ask.Get     `cmd:"" group:"Queues" help:"Print the settings of a queue."`
-	Share   ask.Share   `cmd:"" group:"Queues" help:"Give one share of a queue a weight."`
+	Share   ask.Share   `cmd:"" group:"Queues" help:"Set the weight, limits and rest of one share of a queue."`
 	Pause   ask.Pause   `cmd:"" group:"Queues" help:"Have a queue take and give no packets for a while."`
 	Resume  ask.Resume  `cmd:"" group:"Queues" help:"End a pause."`
 	Close   ask.Close   `cmd:"" group:"Queues" help:"Have a queue take no more packets, for ever."`
