@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -286,5 +287,33 @@ func TestAFastRateCountsTheTimeBetweenTheLastBatchAndAStart(t *testing.T) {
 		if got := w.tenants(9, nil); len(got) != 1 {
 			t.Errorf("%v: took %v after 9 s", rates, got)
 		}
+	}
+}
+
+// A rate that changes with the batch that took, before the share has followed: takes from then on
+// are kept as well.
+func TestADueIsKeptAfterARateChangedWithATake(t *testing.T) {
+	w := newWork(t)
+	w.rated("key", "", "1/1d", 0)
+	for range 3 {
+		w.tenant("a")
+	}
+	w.b.hold(func() { // no slice of what follows the change comes between
+		w.together(func(tx *broker.Tx) error {
+			_, err := tx.Pop([]byte("q"), broker.Selection{Count: 1})
+			s, _, read := tx.Settings([]byte("q"))
+			s.ShareRate = []byte("1/2d")
+			return errors.Join(err, read, tx.SetSettings([]byte("q"), s))
+		})
+	})
+	w.b.release()
+	w.barrier()
+	w.pass(2 * day)
+	if n := len(w.tenants(1, nil)); n != 1 {
+		t.Fatalf("after two days it gave %d", n)
+	}
+	w.restart()
+	if n := len(w.tenants(1, nil)); n != 0 {
+		t.Errorf("after a start it gave %d more", n)
 	}
 }

@@ -126,7 +126,8 @@ func (x *Index) note(u *queue, m *meter, s *share) {
 // Charged gives the queues and shares whose slow rates have another due since it was called last.
 // What is to be kept of that comes back with SetShare, and with Spend of a queue.
 func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue)) {
-	for _, c := range x.charged {
+	for i := 0; i < len(x.charged); i++ { // SetShare may add some
+		c := x.charged[i]
 		var u *queue
 		if x.hasQueue(c.queue) {
 			u = x.queues.at(uint32(c.queue))
