@@ -317,3 +317,34 @@ func TestADueIsKeptAfterARateChangedWithATake(t *testing.T) {
 		t.Errorf("after a start it gave %d more", n)
 	}
 }
+
+// A queue without settings of its own goes when its shares need not rest any longer as defaults
+// have changed.
+func TestAQueueThatWasEmptyGoesWithTheRateOfDefaults(t *testing.T) {
+	for what, change := range map[string]func(s *broker.Settings){
+		"no rate":     func(s *broker.Settings) { s.ShareRate = nil },
+		"a fast rate": func(s *broker.Settings) { s.ShareRate = []byte("1000/1s") },
+		"no share-by": func(s *broker.Settings) { s.ShareRate, s.ShareBy = nil, nil },
+	} {
+		w := newWork(t)
+		s := broker.DefaultSettings()
+		s.ShareBy, s.ShareRate = []byte("key"), []byte("1/1d")
+		w.setDefaults(func(string) *broker.Settings { return &s })
+		w.tenant("a")
+		w.replied(func(tx *broker.Tx) error { return reply(w.c)(tx.Pop([]byte("q"), broker.Selection{})) })
+		w.pass(time.Minute)
+		for w.b.round() {
+		}
+		to := s
+		change(&to)
+		w.setDefaults(func(string) *broker.Settings { return &to })
+		for range 3 {
+			for w.b.round() {
+			}
+			w.pass(time.Minute)
+		}
+		if w.barrier(); len(w.store.queues) != 0 || w.records() != 0 {
+			t.Errorf("%s: the store has %d queues, %d records of shares", what, len(w.store.queues), w.records())
+		}
+	}
+}

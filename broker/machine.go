@@ -109,6 +109,7 @@ func (m *Machine) keepDues() {
 		}
 		s.Due, s.DueGap = due.At, due.Gap
 		m.keepShare(q, &s)
+		m.listIdle(q)
 	})
 }
 

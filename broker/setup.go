@@ -180,7 +180,12 @@ const sortSlice = 2000
 func (m *Machine) sortShares() (more bool) {
 	if len(m.sorted) > 0 {
 		q := m.sorted[0]
-		if !m.queues.has(q) || !m.ix.SortShares(q.ix, sortSlice) {
+		switch there := m.queues.has(q); {
+		case there && m.ix.SortShares(q.ix, sortSlice):
+		case there && !m.isFlushed(q):
+			m.listIdle(q) // shares that rested may be gone
+			fallthrough
+		default:
 			m.sorted = m.sorted[1:]
 		}
 		m.mark(q.waiters) // some may wait for a share
