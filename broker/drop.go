@@ -69,7 +69,7 @@ func (m *Machine) retire(q *queue) {
 // replaceQueue drops the queue and returns a new one of its name, with its settings. The caller
 // fills it, or it has settings.
 func (m *Machine) replaceQueue(q *queue) (fresh *queue) {
-	expiry, own, roles, shares := q.expiry(), q.own, q.roles, q.shares.all
+	expiry, own, roles, shares, due := q.expiry(), q.own, q.roles, q.shares.all, m.ix.DueOf(q.ix)
 	m.dropLater(q)
 	fresh = m.addQueue(q.entry.Database(), q.entry.Name())
 	m.names.Set(fresh.entry, keyspace.Queue)
@@ -78,6 +78,7 @@ func (m *Machine) replaceQueue(q *queue) (fresh *queue) {
 	if own != nil {
 		m.setSettings(fresh, own)
 	}
+	m.ix.GoOn(fresh.ix, due)
 	m.define(fresh)
 	for _, s := range shares {
 		if its := *s; !its.Empty() && !its.OnlyRests() { // these may be too many

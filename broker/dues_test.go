@@ -348,3 +348,33 @@ func TestAQueueThatWasEmptyGoesWithTheRateOfDefaults(t *testing.T) {
 		}
 	}
 }
+
+// A list that a trim makes anew has the rate that it had, also where the batch that took trims.
+func TestATrimBeginsNoRateAnew(t *testing.T) {
+	for _, rate := range []string{"1/1d", "1/5s"} {
+		for _, together := range []bool{false, true} {
+			w := newWork(t)
+			w.rated("", rate, "", 0)
+			w.tenant("a")
+			w.tenant("a")
+			pop := func(tx *broker.Tx) error {
+				_, err := tx.Pop([]byte("q"), broker.Selection{})
+				return err
+			}
+			trim := func(tx *broker.Tx) error { return tx.Trim([]byte("q"), 1, 0) }
+			if together {
+				w.together(func(tx *broker.Tx) error { return errors.Join(pop(tx), trim(tx)) })
+			} else {
+				w.do(pop)
+				w.do(trim)
+			}
+			for range 2 {
+				w.tenant("a")
+				if n := len(w.tenants(1, nil)); n != 0 {
+					t.Errorf("%s: behind a trim it gave %d", rate, n)
+				}
+				w.restart()
+			}
+		}
+	}
+}

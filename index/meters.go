@@ -168,6 +168,25 @@ func (x *Index) awaitDue(u *queue, m *meter, share uint32) bool {
 	return m.due > x.clock
 }
 
+// DueOf is when the next take of a queue is due by its own rate, fast ones too.
+func (x *Index) DueOf(q QueueID) (d TakeDue) {
+	if r := x.queues.at(uint32(q)).rules; r != nil && r.meter.due > x.clock {
+		d = TakeDue{(r.meter.due + 999_999) / 1_000_000, r.meter.gap}
+	}
+	return d
+}
+
+// GoOn lets the rate of a queue go on where that of another one was.
+func (x *Index) GoOn(q QueueID, d TakeDue) {
+	u := x.queues.at(uint32(q))
+	if r := u.rules; r != nil && d.At > 0 {
+		r.meter.due, r.meter.gap = d.At*1_000_000, d.Gap
+		if x.limitQueue(u); r.Gap >= slowGap {
+			x.note(u, &r.meter, nil)
+		}
+	}
+}
+
 // keep is what is to be kept of a meter.
 func (m *meter) keep(r rate, now int64) TakeDue {
 	if m.due <= now || r.gap < slowGap {
