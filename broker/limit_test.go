@@ -602,3 +602,31 @@ func TestATakeFollowsAChangeOfLimits(t *testing.T) {
 		})
 	}
 }
+
+// However many takes of a turn find nothing, they sort no more of a queue than one may.
+func TestTakesThatFindNothingSortLittleInATurn(t *testing.T) {
+	const packets, most = 20_000, 8000
+	w := newWork(t)
+	w.together(func(tx *broker.Tx) (err error) {
+		for i := 0; i < packets && err == nil; i++ {
+			_, err = tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: fmt.Append(nil, i%5000)})
+		}
+		return err
+	})
+	w.together(func(tx *broker.Tx) error {
+		s := broker.DefaultSettings()
+		s.ShareBy = []byte("key")
+		if err := tx.SetSettings([]byte("q"), s); err != nil {
+			return err
+		}
+		for range 20 {
+			if got, err := tx.Pop([]byte("q"), broker.Selection{Filter: filtered("app eq web")}); len(got.Packets) != 0 || err != nil {
+				t.Errorf("a filter that takes nothing gives %v, error %v", got, err)
+			}
+		}
+		if n := tx.Unsorted([]byte("q")); n < packets-most {
+			t.Errorf("of %d packets %d are left to sort, want %d at least", packets, n, packets-most)
+		}
+		return nil
+	})
+}

@@ -44,7 +44,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 // jumps, by which leases and waits end. What is due by now happens: expired packets go, delayed and
 // leased ones come back, waits end. The Tx is valid until the next Turn.
 func (m *Machine) Turn(now, steady int64, space storage.Space) *Tx {
-	m.space = space
+	m.space, m.slices = space, 0
 	m.ix.SetClock(steady)
 	if m.begun == 0 {
 		m.begun = now

@@ -50,7 +50,7 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 		err = nil // who waits for a packet waits on
 	} else if err == nil && t.q != nil {
 		t, err = tx.selectFrom(t.q, s, most)
-		for n := 0; n < takeSlices && err == nil && len(t.packets) == 0 && !m.settling && slices.Contains(m.sorted, t.q); n++ {
+		for ; m.slices < takeSlices && err == nil && len(t.packets) == 0 && !m.settling && slices.Contains(m.sorted, t.q); m.slices++ {
 			m.ix.SortShares(t.q.ix, sortSlice) // what has yet to follow a change may be what gives
 			t, err = tx.selectFrom(t.q, s, most)
 		}
@@ -160,7 +160,8 @@ func (tx *Tx) remove(t taken, s Selection) Found {
 	return m.finding(t.records)
 }
 
-// takeSlices is how many slices of SortShares a take makes that finds nothing: some 10 ms.
+// takeSlices is how many slices of SortShares the takes of a turn make that find nothing: some
+// 10 ms.
 const takeSlices = 4
 
 // maxExpired is how many packets a take looks at for those that have expired: some 100 ms.

@@ -93,6 +93,7 @@ type Machine struct {
 	counted      []*queue               // whose counters are to be saved, see counters.go
 	countersAt   int64                  // when, on the steady clock
 	sorted       []*queue               // whose share-by has changed: SortShares has to go on
+	slices       int                    // of SortShares that takes have made in this turn
 	redated      map[*queue]index.Place // queues whose retain-dead has changed: dead packets up to there follow it
 	defaults     Defaults
 	unfollowed   int               // queues below this number have yet to follow new defaults
