@@ -146,7 +146,9 @@ func (m *Machine) shareRow(q *queue, name string) (row ShareRow, lanes, cost int
 		}
 	})
 	row.Ready, row.Claimed = ready, claimed
-	if h, ok := m.ix.HeldShare(q.ix, name); ok {
+	if s := settingsOf(q); s.PauseOut {
+		row.Why, row.Until = "queue is paused", s.PauseOutUntil
+	} else if h, ok := m.ix.HeldShare(q.ix, name); ok {
 		if row.Why = q.says(h, ""); h.Wait+h.Rest > 0 {
 			row.Until = m.tx.now + h.Wait + h.Rest
 		}

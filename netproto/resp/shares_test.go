@@ -276,3 +276,13 @@ func TestQSHARESListsSharesByPagesAndByWhatWaits(t *testing.T) {
 	c.tenants("SHARE a")
 	c.ask("QSHARES q TOP 1000", onTheWire(`*2 | "0" | *4`+b+ofC+strings.Replace(row("", 1, 0, 1), "5000", "0", 1)+row("a", 0, 1, 1)))
 }
+
+func TestQSHARESSaysThatTheQueueIsPaused(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q share-by key", "+OK\r\n")
+	c.ask("QPUSH q x KEY a", bulkReply("1"))
+	c.ask("QPAUSE q UNTIL 1700000005000", "+OK\r\n")
+	c.ask("QSHARES q", onTheWire(`*2 | "0" | *1 | *14 | "name" | "a" | "why" | "queue is paused" | "ready" | :1 | "claimed" | :0 | "age" | :0 | "weight" | :1 | "until" | :1700000005000`))
+	c.ask("QSET q pause-out yes", "+OK\r\n")
+	c.ask("QSHARES q", onTheWire(`*2 | "0" | *1 | *12 | "name" | "a" | "why" | "queue is paused" | "ready" | :1 | "claimed" | :0 | "age" | :0 | "weight" | :1`))
+}
