@@ -630,3 +630,34 @@ func TestTakesThatFindNothingSortLittleInATurn(t *testing.T) {
 		return nil
 	})
 }
+
+// A batch is not cut short by a change of limits that most shares have yet to follow.
+func TestABatchFillsWhileSharesFollowAChangeOfLimits(t *testing.T) {
+	const shares, first, last, batch = 5000, 1990, 2900, 500
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.ShareBy, s.ShareRate = []byte("key"), []byte("1/1h")
+	w.set(s)
+	push := func(tx *broker.Tx, from, to int) (err error) {
+		for i := from; i < to && err == nil; i++ {
+			_, err = tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: fmt.Append(nil, i)})
+		}
+		return err
+	}
+	w.together(func(tx *broker.Tx) error { return push(tx, 0, shares) })
+	for range shares {
+		w.tenants(1, nil)
+	}
+	w.together(func(tx *broker.Tx) error { return push(tx, first, last) })
+	w.together(func(tx *broker.Tx) error {
+		s.ShareRate = nil
+		if err := tx.SetSettings([]byte("q"), s); err != nil {
+			return err
+		}
+		got, err := tx.Pop([]byte("q"), broker.Selection{Count: batch, Least: batch})
+		if len(got.Packets) != batch && !errors.Is(err, broker.ErrFilling) {
+			t.Errorf("it took %d packets of %d, error %v", len(got.Packets), batch, err)
+		}
+		return nil
+	})
+}

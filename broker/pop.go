@@ -41,10 +41,8 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 	if err != nil {
 		return taken{}, err
 	}
-	if t.q != nil && s.Least > 0 && !tx.filled {
-		if n := m.ix.Ready(t.q.ix, m.selection(t.q, s), s.Least); 0 < n && n < s.Least {
-			return t, ErrFilling
-		}
+	if t.q != nil && tx.fills(t.q, s) {
+		return t, ErrFilling
 	}
 	if err = tx.canTake(); err != nil && s.MustFind && !m.selects(t.q, s) {
 		err = nil // who waits for a packet waits on
@@ -52,6 +50,9 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 		t, err = tx.selectFrom(t.q, s, most)
 		for ; m.slices < takeSlices && err == nil && len(t.packets) == 0 && !m.settling && slices.Contains(m.sorted, t.q); m.slices++ {
 			m.ix.SortShares(t.q.ix, sortSlice) // what has yet to follow a change may be what gives
+			if tx.fills(t.q, s) {
+				return t, ErrFilling
+			}
 			t, err = tx.selectFrom(t.q, s, most)
 		}
 	}
@@ -62,6 +63,15 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 		tx.changed += len(t.packets)
 	}
 	return t, err
+}
+
+// fills says that s waits for more packets than a queue gives now.
+func (tx *Tx) fills(q *queue, s Selection) bool {
+	if s.Least == 0 || tx.filled {
+		return false
+	}
+	n := tx.m.ix.Ready(q.ix, tx.m.selection(q, s), s.Least)
+	return 0 < n && n < s.Least
 }
 
 // selects says that s selects something from a queue, which may be nil.
