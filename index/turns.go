@@ -1,5 +1,7 @@
 package index
 
+import "container/heap"
+
 // Shares take turns. Next is the share with the fewest whole turns of claims, claims by weight
 // rounded down; of equal ones that with the lowest pass; of equal passes that which was made or
 // served first. A take from a share moves the clock of the queue up to the pass of that, and the
@@ -181,8 +183,14 @@ type shareLook struct {
 // besides O(lanes) of the shares that it passes over.
 func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Packet {
 	sh := u.shares
-	if s.Filter != nil && x.bestByTurns(u, &s) == 0 {
-		return dst
+	if s.Filter != nil {
+		best := x.bestByTurns(u, &s)
+		if best == 0 {
+			return dst
+		}
+		if skip == 0 && n == 1 {
+			return append(dst, x.packet(best, x.entries.at(best)))
+		}
 	}
 	t := turns{x: x, u: u, s: s, clock: sh.clock, number: sh.turns}
 	for n > 0 {
@@ -216,31 +224,44 @@ func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Pack
 	return dst
 }
 
-// bestByTurns is byTurns for one packet and a filter. It takes no share out of its heap, and asks
-// none that comes after one which gives.
+// bestByTurns is byTurns for one packet and a filter. It takes no share out of its heap: it goes
+// down the heaps in the order of turns, and ends with the first share that gives.
 func (x *Index) bestByTurns(u *queue, s *Selection) (best uint32) {
-	var first *shareHead
-	var look func(heap []shareHead, i int)
-	look = func(heap []shareHead, i int) {
-		if i >= len(heap) || first != nil && !heap[i].before(first) {
-			return
-		}
-		if of := heap[i].share; s.passes(x.stopOf(u, of)) {
-			if id := x.bestIn(u.giving(of, false), s); id != 0 {
-				best, first = id, &heap[i]
-				return
+	var next lookedAt
+	for by := range u.shares.heaps {
+		for _, h := range [...][]shareHead{u.shares.heaps[by].narrow, u.shares.heaps[by].onlyWide} {
+			if s.passes(stop(by)) && len(h) > 0 {
+				heap.Push(&next, &h[0])
 			}
 		}
-		look(heap, 2*i+1)
-		look(heap, 2*i+2)
 	}
-	for by := range u.shares.heaps {
-		if h := &u.shares.heaps[by]; s.passes(stop(by)) {
-			look(h.narrow, 0)
-			look(h.onlyWide, 0)
+	for len(next) > 0 {
+		of := heap.Pop(&next).(*shareHead).share
+		if s.passes(x.stopOf(u, of)) {
+			if best = x.bestIn(u.giving(of, false), s); best != 0 {
+				break
+			}
+		}
+		h := *u.shares.heapOf(of)
+		for c := 2*int(of.pos) - 1; c <= 2*int(of.pos) && c < len(h); c++ {
+			heap.Push(&next, &h[c])
 		}
 	}
 	return best
+}
+
+// lookedAt is a heap of the shares that bestByTurns asks next.
+type lookedAt []*shareHead
+
+func (l lookedAt) Len() int           { return len(l) }
+func (l lookedAt) Less(i, j int) bool { return l[i].before(l[j]) }
+func (l lookedAt) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *lookedAt) Push(h any)        { *l = append(*l, h.(*shareHead)) }
+func (l *lookedAt) Pop() any {
+	last := len(*l) - 1
+	h := (*l)[last]
+	*l = (*l)[:last]
+	return h
 }
 
 // shareHeaps holds the shares with packets that can be selected, and that the same stops.
