@@ -88,8 +88,8 @@ planted: ## build the tests of storage with one bug at a time, and see that they
 redis-suite: ## run Redis's own tests, which are fetched, against the Redis protocol
 	go test ./fuzz/redissuite -count=1 -run 'TestRedisSuite$$' -suite -timeout 30m -v
 
-linear: ## check that one order explains each of HISTORIES (2000) histories of concurrent Redis clients
-	go test ./fuzz/redis -count=1 -run 'TestConcurrentClientsSeeOneOrder$$' -histories $(HISTORIES) -timeout 60m -v
+linear: ## check that one order explains each of HISTORIES (2000) histories of concurrent Redis clients, and of workers
+	go test ./fuzz/redis -count=1 -run 'SeeOneOrder$$' -histories $(HISTORIES) -timeout 60m -v
 
 holds: ## make each command at its limit, and fail if a turn of the loop takes too much of its processor in each of five runs
 	go test ./fuzz/soak -count=1 -run NoRequestHolds -whole -timeout 30m -v

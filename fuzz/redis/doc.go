@@ -8,6 +8,7 @@
 //	pressure_test.go   pressure's clients in C, Python and Go, and what they do together
 //	waiting_test.go    blocked pops: who is served, when, and what waits behind them
 //	linear_test.go     histories of concurrent clients, which one order must explain
+//	linearwork_test.go the same of workers, who push, claim, end and cancel
 //	replies_test.go    replies that these clients depend on, to the byte
 //	killed_test.go     a server that is killed, and one queue over several protocols
 //	work_test.go       the work queue by redis-cli and redis-py, over servers and workers that are killed

@@ -126,23 +126,20 @@ func linearTransaction(rng *rand.Rand, round int, value string) []command {
 	return []command{cmd("RPUSH", a, value), cmd("SET", text, value), cmd("LLEN", b), cmd("INCR", count)}
 }
 
-// record lets clients use the names of a round at the same time and returns what they did.
-func record(t *testing.T, clients []*conn, seed uint64, round int) []porcupine.Operation {
+// oneOrder lets clients ask at the same time, in a round that a seed has, and fails the test if no
+// order explains what they saw. ask makes the nth request of a client.
+func oneOrder(t *testing.T, model porcupine.Model, seed uint64, round int, ask func(rng *rand.Rand, client, n int) (in, out any)) {
+	t.Helper()
 	var mu sync.Mutex
 	var history []porcupine.Operation
 	var all sync.WaitGroup
 	start := time.Now()
-	for id, c := range clients {
-		rng := rand.New(rand.NewPCG(seed, uint64(round*len(clients)+id)))
+	for id := range linearClients {
+		rng := rand.New(rand.NewPCG(seed, uint64(round*linearClients+id)))
 		all.Go(func() {
 			for n := range linearCommands {
-				commands := linearTransaction(rng, round, fmt.Sprintf("v%d.%d", id, n))
-				op := porcupine.Operation{ClientId: id, Input: commands, Call: time.Since(start).Nanoseconds()}
-				if len(commands) == 1 {
-					op.Output = c.ask(commands[0]...)
-				} else {
-					op.Output = c.transaction(commands...)
-				}
+				op := porcupine.Operation{ClientId: id, Call: time.Since(start).Nanoseconds()}
+				op.Input, op.Output = ask(rng, id, n)
 				op.Return = time.Since(start).Nanoseconds()
 				mu.Lock()
 				history = append(history, op)
@@ -151,7 +148,9 @@ func record(t *testing.T, clients []*conn, seed uint64, round int) []porcupine.O
 		})
 	}
 	all.Wait()
-	return history
+	if result := porcupine.CheckOperationsTimeout(model, history, limit); result != porcupine.Ok {
+		t.Fatalf("a history of %d requests is %v: no order explains it (seed %d, round %d)", len(history), result, seed, round)
+	}
 }
 
 func TestConcurrentClientsSeeOneOrder(t *testing.T) {
@@ -162,10 +161,13 @@ func TestConcurrentClientsSeeOneOrder(t *testing.T) {
 		}
 		seed := uint64(time.Now().UnixNano())
 		for round := range *histories {
-			history := record(t, clients, seed, round)
-			if result := porcupine.CheckOperationsTimeout(linearModel(), history, limit); result != porcupine.Ok {
-				t.Fatalf("a history of %d transactions is %v: no order explains it (seed %d, round %d)", len(history), result, seed, round)
-			}
+			oneOrder(t, linearModel(), seed, round, func(rng *rand.Rand, id, n int) (in, out any) {
+				commands := linearTransaction(rng, round, fmt.Sprintf("v%d.%d", id, n))
+				if len(commands) == 1 {
+					return commands, clients[id].ask(commands[0]...)
+				}
+				return commands, clients[id].transaction(commands...)
+			})
 		}
 	})
 }
