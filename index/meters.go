@@ -101,8 +101,8 @@ func (m *meter) begin(r rate, d TakeDue, at int64) {
 	switch {
 	case d.At > 0:
 		m.due, m.gap = d.At*1_000_000, d.Gap
-	case r.gap < slowGap: // nobody knows what was taken before
-		m.due, m.gap = at*1_000_000+r.burst*r.gap, r.gap
+	case r.gap < slowGap: // nobody knows what was taken before, and it may have been early
+		m.due, m.gap = at*1_000_000+r.burst*r.gap+slack, r.gap
 	}
 }
 
