@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // The work queues of the load. What dies in jobs moves to their dead-letter queue. What dies in
@@ -60,7 +61,7 @@ type tasks struct {
 	all    map[ID]*task
 	last   map[int]uint64 // by client: serial of its last push
 	alive  int            // how many of queues without a bound were not acknowledged
-	top    int64          // the highest token that a client was given
+	top    atomic.Int64   // the highest token that a client was given
 	lost   int64          // how many tasks may have been claimed by requests without a reply
 	unseen int64          // how many claims nobody saw
 
@@ -139,18 +140,22 @@ func (t *tasks) finish(of *task) {
 	}
 }
 
-// floor is a token above which all later ones are.
-func (t *tasks) floor() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.top
+// tokens checks the tokens of a claim that was sent when floor was the top: they rise over the whole
+// store, also across starts.
+func (r *run) tokens(shown []shownTask, floor int64) {
+	for _, s := range shown {
+		if s.token <= floor {
+			r.report(Tokens, "packet %v of %s was claimed with token %d after one with %d", s.id, s.queue, s.token, floor)
+		}
+		for was := r.tasks.top.Load(); was < s.token && !r.tasks.top.CompareAndSwap(was, s.token); was = r.tasks.top.Load() {
+		}
+	}
 }
 
 // claim enters a claim. broken is empty, or says which promise that breaks.
 func (t *tasks) claim(s *shownTask, now *turn) (broken Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.top = max(t.top, now.token)
 	of, broken := t.knownLocked(s)
 	if broken == "" {
 		of.turns = append(of.turns, now)

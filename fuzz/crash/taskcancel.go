@@ -64,10 +64,14 @@ func (c *taskClient) recall() {
 
 // ask adds a request whose reply is read under the lock of the tasks.
 func (c *taskClient) ask(args []string, answer func(reply any)) {
+	floor := c.r.tasks.top.Load()
 	c.link.addCommand(args...)
 	c.ops = append(c.ops, taskOp{args: args, answer: func(reply any) {
 		c.r.tasks.mu.Lock()
 		defer c.r.tasks.mu.Unlock()
+		if args[0] == "QCLAIM" {
+			c.r.tokens(shownTasks(reply), floor)
+		}
 		answer(reply)
 	}})
 }

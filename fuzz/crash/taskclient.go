@@ -220,9 +220,7 @@ func (c *taskClient) took(args []string, reply any, asked, floor, lease int64, m
 		if !match.matches(s.tags) {
 			c.r.report(Unfit, "task %v with the tags %v was claimed by %q", s.id, s.tags, args)
 		}
-		if s.token <= max(floor, c.token) {
-			c.r.report(Tokens, "task %v was claimed with token %d after one with %d", s.id, s.token, max(floor, c.token))
-		}
+		c.r.tokens(shown[i:i+1], max(floor, c.token))
 		c.token = max(c.token, s.token)
 		if i > 0 && !shown[i-1].before(s) {
 			c.r.report(Order, "task %v of priority %d was claimed after %v of %d", s.id, s.priority, shown[i-1].id, shown[i-1].priority)

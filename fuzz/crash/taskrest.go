@@ -158,12 +158,14 @@ func (r *run) checkGiven(s *rests) {
 func (r *run) checkRests(link *link, all bool) error {
 	s := &r.tasks.rests
 	r.checkGiven(s)
-	now := span{asked: r.ledger.now()}
+	now, floor := span{asked: r.ledger.now()}, r.tasks.top.Load()
 	replies, err := link.ask([][]string{{"QSHARES", rested}, {"QCLAIM", rested, "COUNT", decimal(atOnce), "LEASE", "1"}})
 	if err != nil {
 		return err
 	}
 	now.came = r.ledger.now()
+	claimed, _ := parseReply(replies[1])
+	r.tokens(shownTasks(claimed), floor)
 	waits, rows, got := map[int64]bool{}, shareRows(replies[0]), keysOf(replies[1])
 	for key := range int64(restKeys) {
 		row := rows[decimal(key)]

@@ -227,7 +227,7 @@ func (c *taskClient) claim(queues []string, count, lease, block int64, of filter
 	if block != 0 {
 		args = append(args, "BLOCK", decimal(block))
 	}
-	asked, floor := c.r.ledger.now(), c.r.tasks.floor()
+	asked, floor := c.r.ledger.now(), c.r.tasks.top.Load()
 	return taskOp{args: args, claims: count, waits: block != 0, answer: func(reply any) {
 		if !c.drained(queues, reply) {
 			c.took(args, reply, asked, floor, lease, of)
