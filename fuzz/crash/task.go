@@ -140,8 +140,8 @@ func (t *tasks) finish(of *task) {
 	}
 }
 
-// tokens checks the tokens of a claim that was sent when floor was the top: they rise over the whole
-// store, also across starts.
+// tokens checks the tokens of a claim that was sent when floor was the top: they rise over the
+// whole store, also across starts.
 func (r *run) tokens(shown []shownTask, floor int64) {
 	for _, s := range shown {
 		if s.token <= floor {
