@@ -90,7 +90,7 @@ func showsAtWork() map[string][]Kind {
 		"share-forgotten":     {Lost},
 		"tags-forgotten":      {Stuck},
 		"unique-forgotten":    {Doubled, Order, Lost},
-		"values-later":        {Doubled},
+		"values-later":        {Doubled, Lost}, // lost: a packet is there without its id
 		"value-never-expires": {Stuck},
 		"value-expires-early": {Doubled},
 		"dropped-stay":        {Overfull, Dropped},
