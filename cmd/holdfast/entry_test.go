@@ -224,6 +224,6 @@ func TestServersThatDoNotAnswerAHandshakeAreGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	r := command{}.run(t.Context(), "queues", "--tls", "--timeout", "20ms", "--redis", silent.Addr().String())
+	r := command{}.run(t.Context(), "queues", "--tls", "--timeout", "500ms", "--redis", silent.Addr().String())
 	oneErrorLine(t, r, exitFailed, "does not speak TLS")
 }
