@@ -296,8 +296,7 @@ func (u *queue) opens(s *share, now int64) int64 {
 	return now/1_000_000 + crowdedWait
 }
 
-// crowdedWait is when a share is looked at again that isCrowded, in milliseconds: 250,000 of them
-// cost little.
+// crowdedWait is after how many milliseconds a share that isCrowded is looked at again.
 const crowdedWait = 60_000
 
 // endWait follows the marker of a meter. The event has no queue for one of those in ended.

@@ -224,7 +224,7 @@ func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Pack
 	return dst
 }
 
-// bestByTurns is byTurns for one packet and a filter. It takes no share out of its heap: it goes
+// bestByTurns is byTurns for one packet. It takes no share out of its heap: it goes
 // down the heaps in the order of turns, and ends with the first share that gives.
 func (x *Index) bestByTurns(u *queue, s *Selection) (best uint32) {
 	var next lookedAt
