@@ -1,0 +1,6 @@
+// Package doors runs what users install or copy, from outside, against a server in a process of its
+// own: the packages for Python and Node, Celery, recipes. A program that is not installed here has
+// its tests skipped. The map:
+//
+//	server_test.go  the server, which can be killed, and programs
+package doors

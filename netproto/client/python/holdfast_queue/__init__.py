@@ -1,0 +1,1 @@
+"""Holdfast's work queue, over redis-py."""
