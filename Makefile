@@ -55,12 +55,13 @@ staticcheck: ## run staticcheck
 
 # The planted bugs, the kills, the full disks, the failing calls and the browser are left to "make
 # test": what they run is processes of their own. -short leaves out tests in which one goroutine
-# works through many bytes or inputs; the root's read sources alone. Other tests start this program, too, and each process would
+# works through many bytes or inputs; the root's read sources alone. broker and index have no goroutine.
+# Other tests start this program, too, and each process would
 # stay for a second to report what it finds.
 race: export GORACE = atexit_sleep_ms=10
 race: ## run the tests with the race detector, in random order
 	CGO_ENABLED=1 go test $(PACKAGES) -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$|^TestServerWithAFailingCall|^Test(Larger)?(DiskFull|DrainedDiskFullTakesPushesAgain)$$" \
-		$(SLOWEST) $$(go list ./... | grep -v '/page/browser$$\|^[^/]*/[^/]*/[^/]*$$')
+		$(SLOWEST) $$(go list ./... | grep -v '/page/browser$$\|/broker$$\|/index$$\|^[^/]*/[^/]*/[^/]*$$')
 	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
 	HOLDFAST_ENCRYPTED=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
 

@@ -31,6 +31,9 @@ holdfast (complete -C 'holdfast verif') (complete -C 'holdfast verify a-f')`
 )
 
 func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each completion is a process of its own")
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +75,9 @@ func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
 }
 
 func TestNamesOfQueuesAreCompleted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each completion is a process of its own")
+	}
 	s := serve(t, t.TempDir())
 	for _, name := range []string{"jobs", "jobs.urgent", "mails", "of words", "$(x)", "\xff"} {
 		s.must(t, "push", name, "x")

@@ -254,6 +254,9 @@ func TestPacketsWithManyTagsAreLoadedIntoAServer(t *testing.T) {
 var where = regexp.MustCompile(`--from ([0-9,]+) goes on there`)
 
 func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the server is a process of its own, and the load has one connection")
+	}
 	const n = 20_000
 	file := manyOf(t, n)
 	dir := filepath.Join(t.TempDir(), "data")
@@ -312,6 +315,9 @@ func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
 
 // What the server has is its own, unless --from says that the load has begun it.
 func TestALoadThatGoesOnKeepsWhatOthersHad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of packets are loaded over one connection")
+	}
 	const n = 2000 // the queue is record 2, its packets up to n+2, the hash is n+3
 	file := manyOf(t, n)
 	to := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")

@@ -105,6 +105,9 @@ func TestTheLooksOfATransactionAreBounded(t *testing.T) {
 }
 
 func TestWhatATransactionPassesOverCountsAmongItsLooks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of thousands of elements are pushed by one client")
+	}
 	const n = 200_000 // some 30 of them are a leaf of the index
 	d := newDoor(t, Config{})
 	c := d.dial()
