@@ -1,0 +1,442 @@
+"""The worker: one engine, whose handlers are tasks of asyncio or run in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from . import requests
+from .errors import Cancelled, Closed, Hold, HoldfastError, Invalid, Stale, Uncounted
+from .packet import Packet, milliseconds, packets
+
+if TYPE_CHECKING:
+    from .client import AsyncClient
+
+log = logging.getLogger("holdfast_queue")
+
+LEASE = 30.0  # of consume, whatever the queue says: it must know when to renew
+MOST = 1000  # packets that the server gives at once, and ids of a request
+Done = Callable[[BaseException | None], None]
+
+
+@dataclass
+class Worker:
+    """A handler of a queue. With a size it gets lists of packets."""
+
+    queue: str
+    handler: Callable[..., Any]
+    options: Any = field(default_factory=dict)
+    size: int = 0
+    fill: float = 1.0
+
+
+class Work:
+    """What one call of a handler does."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs = jobs
+        self.leases = self.left = len(jobs)  # how many are its own, and not answered
+        self.cancel: Callable[[], object] = lambda: None
+
+
+class Job:
+    """A packet that a handler works on."""
+
+    __slots__ = ("packet", "renewed", "work", "why", "finished", "repeated")
+
+    def __init__(self, packet: Packet) -> None:
+        self.packet = packet
+        self.renewed = 0.0  # when its lease was asked for: it did not begin before
+        self.work: Work
+        self.why: BaseException | None = None  # how the handler ended
+        self.finished = False  # its answer is known
+        self.repeated = False  # the answer was sent before, and may have arrived
+
+
+class Tasks:
+    """Runs handlers as tasks."""
+
+    def __init__(self, handler: Callable[[list[Packet]], Awaitable[object]], size: int) -> None:
+        self.handler = handler
+        self.tasks: set[asyncio.Task[BaseException | None]] = set()
+
+    def start(self, packets: list[Packet], done: Done) -> Callable[[], object]:
+        """Starts a handler, and returns what cancels it. At its end it calls done."""
+        task = asyncio.ensure_future(self._run(packets))
+        self.tasks.add(task)
+        task.add_done_callback(lambda t: done(asyncio.CancelledError() if t.cancelled() else t.result()))
+        task.add_done_callback(self.tasks.discard)
+        return task.cancel
+
+    async def _run(self, packets: list[Packet]) -> BaseException | None:
+        try:
+            await self.handler(packets)
+        except BaseException as error:  # SystemExit would end the loop
+            return error
+        return None
+
+    def close(self) -> None:
+        """Ends what runs handlers."""
+
+
+class Threads:
+    """Runs handlers in threads. These do not keep the program from its end."""
+
+    def __init__(self, handler: Callable[[list[Packet]], object], size: int) -> None:
+        self.handler, self.size = handler, size
+        self.loop = asyncio.get_running_loop()
+        self.todo: queue.SimpleQueue[tuple[list[Packet], Done] | None] = queue.SimpleQueue()
+        self.ended: deque[Callable[[], None]] = deque()
+        self.told = False  # the loop is going to look at what has ended
+        for _ in range(size):
+            threading.Thread(target=self._run, name="holdfast-worker", daemon=True).start()
+
+    def start(self, packets: list[Packet], done: Done) -> Callable[[], object]:
+        """Has a thread call the handler. Nothing cancels it: it asks packet.check()."""
+        self.todo.put((packets, done))
+        return lambda: None
+
+    def _run(self) -> None:
+        for packets, done in iter(self.todo.get, None):
+            why = None
+            try:
+                self.handler(packets)
+            except BaseException as error:
+                why = error
+            self.ended.append(partial(done, why))
+            if not self.told:
+                self.told = True
+                with suppress(RuntimeError):  # the loop has ended before its handlers
+                    self.loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        self.told = False
+        while self.ended:
+            self.ended.popleft()()
+
+    def close(self) -> None:
+        """Ends the threads, each behind its handler."""
+        for _ in range(self.size):
+            self.todo.put(None)
+
+
+class Engine:
+    """One consume: it claims, renews and answers, until it is to stop and its handlers have ended."""
+
+    def __init__(self, client: AsyncClient, worker: Worker, runner: Any) -> None:
+        options = {**worker.options}
+        self.most: int = options.pop("concurrency", 1)  # how many handlers run at once
+        self.lease: float = options.setdefault("lease", LEASE)
+        if self.most < 1 or self.lease <= 0 or not 0 <= worker.size <= MOST:
+            raise Invalid(f"consume: expected a concurrency of 1 or more, a lease and a size of up to {MOST}")
+        self.words = ["QCLAIM", worker.queue, *requests.words(options, requests.WorkOptions)]
+        self.client, self.queue, self.size, self.fill = client, worker.queue, worker.size, 0.0
+        if worker.size:
+            self.fill = worker.fill
+            self.words += ["FILL", milliseconds(worker.fill)]
+        handler = worker.handler if worker.size else lambda packets: worker.handler(packets[0])
+        self.start = partial(runner, handler, self.most)
+        loop = asyncio.get_running_loop()
+        self.stopping: asyncio.Future[None] = loop.create_future()  # nothing more is claimed
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self.given_up = 0.0  # until when answers are sent after the handlers were given up; 0: not so
+        self.returned = 0  # how many packets were returned then
+        self.changed = asyncio.Event()  # wakes all that wait for what follows
+        self.free = self.most  # how many more handlers may run
+        self.unsettled = 0  # how many works are not answered whole
+        self.held: dict[Packet, Job] = {}  # those whose claim is good, as far as is known
+        self.answers: list[Job] = []
+        self.line: tuple[Any, int] | None = None  # the connection that claims, and its id
+
+    async def run(self) -> None:
+        """Works until the queue is drained, or shutdown."""
+        helpers = [asyncio.ensure_future(self._renew()), asyncio.ensure_future(self._answer())]
+        self.runner, claiming = self.start(), asyncio.ensure_future(self._claim())
+        self.client._engines.add(self)
+        if self.client._stopped:
+            self._stop()
+        try:
+            await asyncio.wait({claiming})
+            await self._until(self._is_idle)
+        except asyncio.CancelledError:
+            self._stop()
+            await asyncio.wait({claiming})
+            await self._give_back()
+            await self._until(self._is_idle)
+            raise
+        finally:
+            for helper in helpers:
+                helper.cancel()
+            self.runner.close()
+            self.client._engines.discard(self)
+            if self.line is not None:
+                await self.line[0].disconnect()
+            self.ended.set_result(None)
+        claiming.result()
+
+    def _stop(self) -> None:
+        if not self.stopping.done():
+            self.stopping.set_result(None)
+        self.changed.set()
+
+    async def shutdown(self, timeout: float) -> int:
+        """Claims no more, and waits for the handlers; then it returns their packets: how many."""
+        self._stop()
+        await asyncio.wait({self.ended}, timeout=timeout)
+        if not self.ended.done():
+            await self._give_back()
+            await asyncio.wait({self.ended})
+        return self.returned
+
+    async def _until(self, ready: Callable[[], object]) -> None:
+        while not ready():
+            self.changed.clear()
+            await self.changed.wait()
+
+    def _is_idle(self) -> bool:
+        if self.given_up:
+            return not self.held or time.monotonic() >= self.given_up
+        return self.unsettled == 0
+
+    def _room(self) -> int:
+        """How many works may be claimed. Those that wait for the server's word are bounded, too."""
+        return min(self.free, 2 * self.most - self.unsettled, 1 if self.size else MOST)
+
+    async def _claim(self) -> None:
+        pause = 0.0
+        while True:
+            await self._until(lambda: self.stopping.done() or self._room() > 0)
+            if self.stopping.done():
+                return
+            room = self._room()
+            self.free -= room
+            asked = time.monotonic()
+            try:
+                claimed = await self._ask(room)
+            except Closed:
+                return
+            except HoldfastError as error:
+                self.free += room
+                if not error.passing:
+                    raise
+                log.warning("%s: no packet could be claimed: %s", self.queue, error)
+                pause = min(max(2 * pause, 0.05), 1.0)
+                await asyncio.wait({self.stopping}, timeout=pause)
+                continue
+            pause = 0.0
+            self.free += room - await self._begin(claimed, asked)
+            if self.given_up:  # this answer came late
+                await self._give_back()
+
+    async def _ask(self, room: int) -> list[Packet]:
+        """Claims packets, and waits for some. To stop it the server ends the wait, and says what it gave."""
+        words = [*self.words, "COUNT", self.size or room, "BLOCK", milliseconds(requests.TURN)]
+        asking = asyncio.ensure_future(self._request(words))
+        try:
+            await asyncio.wait({asking, self.stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                await self._unblock(asking)
+            return packets(asking.result() if asking.done() else None)
+        finally:
+            asking.cancel()
+
+    async def _request(self, words: Sequence[Any]) -> Any:
+        patience = self.client._patience
+        if self.line is None:
+            connection = self.client._connection()
+            [number] = await self.client._talk(connection, [["CLIENT", "ID"]], patience)
+            if isinstance(number, HoldfastError):
+                await connection.disconnect()
+                raise number
+            self.line = connection, number
+        try:
+            [reply] = await self.client._talk(self.line[0], [words], requests.TURN + self.fill + patience)
+        except BaseException:
+            self.line = None
+            raise
+        if isinstance(reply, HoldfastError):
+            self.line = None if reply.passing else self.line
+            raise reply
+        return reply
+
+    async def _unblock(self, asking: asyncio.Future[Any]) -> None:
+        """Ends the wait of a claim. The server may get this before the claim, so it is told again."""
+        pause, end = 0.001, time.monotonic() + self.client._patience
+        while self.line is not None and not asking.done() and time.monotonic() < end:
+            [reply] = await self.client._exchange([["CLIENT", "UNBLOCK", self.line[1]]], self.client._patience)
+            if isinstance(reply, HoldfastError) and not reply.passing:
+                return
+            await asyncio.wait({asking}, timeout=pause)
+            pause *= 2
+
+    async def _begin(self, packets: list[Packet], asked: float) -> int:
+        """Has handlers work on packets, and returns how many began.
+
+        If the answer came late the leases may be over, so they are renewed first.
+        """
+        jobs = [Job(packet) for packet in packets]
+        if jobs and time.monotonic() - asked > self.lease / 3:
+            await self._extend(jobs, self.lease / 3)
+            for job in jobs:
+                if not job.renewed:
+                    log.warning("%s: a claim came too late to begin with packet %s", self.queue, job.packet.id)
+            jobs = [job for job in jobs if job.renewed]
+        else:
+            for job in jobs:
+                job.renewed = asked
+        works = [Work(jobs)] if self.size and jobs else [Work([job]) for job in jobs]
+        for work in works:
+            for job in work.jobs:
+                job.work = work
+                self.held[job.packet] = job
+            self.unsettled += 1
+            work.cancel = self.runner.start([job.packet for job in work.jobs], partial(self._finish, work))
+        return len(works)
+
+    def _finish(self, work: Work, why: BaseException | None) -> None:
+        """Has the answers sent that the end of a handler means, but for packets that are not held."""
+        self.free += 1
+        packet = work.jobs[0].packet
+        if why is not None and not isinstance(why, (Uncounted, Hold)) and packet.lost is None:
+            log.warning("%s: the handler failed with packet %s, attempt %d", self.queue, packet.id, packet.attempt, exc_info=why)
+        for job in work.jobs:
+            if job.packet in self.held and not job.finished and not job.packet.answered:
+                job.why, job.finished = why, True
+                self.answers.append(job)
+            else:
+                self._settle(job)
+        self.changed.set()
+
+    def _settle(self, job: Job) -> None:
+        self.held.pop(job.packet, None)
+        job.work.left -= 1
+        if job.work.left == 0:
+            self.unsettled -= 1
+        self.changed.set()
+
+    async def _answer(self) -> None:
+        """Sends what handlers have answered. What comes while some are on their way goes together."""
+        while True:
+            await self._until(lambda: self.answers)
+            batch, self.answers, pause = self.answers, [], 0.0
+            while batch := await self._send(batch):
+                pause = min(max(2 * pause, 0.05), 1.0)
+                await asyncio.sleep(pause)
+
+    async def _send(self, batch: list[Job]) -> list[Job]:
+        """Sends answers, and returns those to be sent again: without a reply, and in their lease."""
+        calls: list[tuple[requests.Request[Any], list[Job]]] = []
+        done: dict[tuple[str, int], list[Job]] = {}
+        for job in batch:
+            if job.why is None:
+                done.setdefault((job.packet.queue, job.packet.cost), []).append(job)
+            else:
+                calls.append((requests.nack(job.packet, job.why), [job]))
+        for jobs in done.values():
+            for i in range(0, len(jobs), MOST):
+                some = jobs[i : i + MOST]
+                calls.append((requests.ack(*(job.packet for job in some)), some))
+        patience = max(self.client._patience, self.lease / 3)
+        replies = await self.client._exchange([call.words for call, _ in calls], patience)
+        again: list[Job] = []
+        for (_, jobs), reply in zip(calls, replies):
+            failed = isinstance(reply, HoldfastError)
+            if failed and reply.passing:
+                again += [job for job in jobs if job.packet in self.held]
+                jobs = [job for job in jobs if job.packet not in self.held]
+            elif failed or isinstance(reply, int) and reply < len(jobs):
+                self._log_refusal(jobs, reply)
+            for job in jobs:
+                job.packet.answered = not failed
+                self._settle(job)
+        for job in again:
+            job.repeated = True
+        return again
+
+    def _log_refusal(self, jobs: list[Job], reply: Any) -> None:
+        expected = all(job.repeated or job.packet.cancelled for job in jobs)
+        log.log(
+            logging.INFO if expected else logging.WARNING,
+            "%s: the answer for %s was not taken whole: %s", self.queue, ", ".join(job.packet.id for job in jobs), reply,
+        )  # fmt: skip
+
+    async def _renew(self) -> None:
+        """Looks at the leases twelve times in the time of one, and renews each at a third of it."""
+        step = max(self.lease / 12, 0.001)
+        while True:
+            await asyncio.sleep(step)
+            due = []
+            for job in tuple(self.held.values()):
+                age = time.monotonic() - job.renewed
+                if job.packet.answered or job.packet.lost is not None:
+                    continue
+                if age >= self.lease - 3 * step:  # a renewal may take two, the third is the handler's
+                    self._lose(job, Stale("the lease is over: the server did not answer in time"))
+                elif age >= self.lease / 3:
+                    due.append(job)
+            if due:
+                await self._extend(due, 2 * step)
+
+    async def _extend(self, jobs: list[Job], patience: float) -> None:
+        """Renews leases. What the server does not answer in time is tried again with the next step."""
+        asked = time.monotonic()
+        commands = [requests.extend(job.packet, self.lease).words for job in jobs]
+        for job, reply in zip(jobs, await self.client._exchange(commands, patience)):
+            if not isinstance(reply, HoldfastError):
+                job.renewed = asked
+            elif isinstance(reply, Cancelled) and job.packet in self.held:
+                job.packet.cancelled = True  # the answer of its handler ends it before the lease does
+                self._cancel(job, reply)
+            elif not reply.passing:
+                self._lose(job, reply)
+
+    def _lose(self, job: Job, error: HoldfastError) -> None:
+        """The packet is not the handler's any more."""
+        if self.held.pop(job.packet, None) is not None and not job.finished:
+            log.warning("%s: the lease of packet %s is lost: %s", self.queue, job.packet.id, error)
+            self._cancel(job, error)
+
+    def _cancel(self, job: Job, error: HoldfastError) -> None:
+        job.packet.lost = error
+        job.work.leases -= 1
+        if job.work.leases == 0:
+            job.work.cancel()
+
+    async def _give_back(self) -> None:
+        """Returns the packets that handlers still work on."""
+        left = [job for job in self.held.values() if not job.finished and not job.packet.answered]
+        why = Uncounted(0, "the worker was shut down")
+        for job in left:
+            del self.held[job.packet]
+            self._cancel(job, Stale("the worker was shut down"))
+        if left:
+            self.returned += len(left)
+            log.warning("%s: packets that were not finished: %d", self.queue, len(left))
+            await self.client._exchange([requests.nack(job.packet, why).words for job in left], self.client._patience)
+        self.given_up = time.monotonic() + self.client._patience
+        asyncio.get_running_loop().call_later(self.client._patience, self.changed.set)
+        self.changed.set()
+
+
+@contextmanager
+def on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Has SIGTERM and SIGINT call stop in the event loop."""
+    loop = asyncio.get_running_loop()
+    before: dict[int, Any] = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
