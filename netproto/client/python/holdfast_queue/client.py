@@ -1,0 +1,456 @@
+"""The two clients: the same calls, for threads and for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import inspect
+import math
+import os
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
+
+import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from . import requests
+from .consume import Engine, Tasks, Threads, Worker, on_signals
+from .errors import Away, HoldfastError, Unknown, refusal
+from .packet import Packet, milliseconds
+from .requests import Request, WorkOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+Packets = list[Packet]
+Workers = list[Worker]
+Connections = list[Any]
+Commands = Sequence[Sequence[Any]]
+Replies = list[Any]
+
+PATIENCE = 5.0  # how many seconds a connection or a prompt answer may take, without socket_timeout
+PAUSES = (0.05, 0.2, 0.5)  # before the repetitions of a request
+
+
+class Lost(Away):
+    """A connection is lost. Until it was, the request may have been sent."""
+
+    def __init__(self, error: BaseException, sent: bool) -> None:
+        super().__init__(str(error) or "no answer in time")
+        self.sent = sent
+
+
+class Step(NamedTuple):
+    """One request of a conversation: after a pause, with an answer within so many seconds."""
+
+    words: Sequence[Any]
+    patience: float
+    pause: float = 0.0
+
+
+def converse(request: Request[T], patience: float) -> Generator[Step, Any, T]:
+    """What to send for a request until there is a result. It is sent what comes back."""
+    end = time.monotonic() + (request.block or 0.0)
+    pauses, pause = iter(PAUSES), 0.0
+    while True:
+        said, wait = list(request.words), patience + request.extra
+        if request.block is not None:
+            turn = max(0.001, min(request.turn, end - time.monotonic()))
+            said += ["BLOCK", milliseconds(turn)]
+            wait = float(math.ceil(wait + min(request.turn, request.block)))
+        reply = yield Step(said, wait, pause)
+        if isinstance(reply, Lost):
+            if reply.sent and not request.again:
+                raise Unknown(f"the call may have been carried out: no answer came: {reply}") from reply
+            if (pause := next(pauses, -1.0)) < 0:
+                raise Away(f"the server was not reached: {reply}") from reply
+            continue
+        if isinstance(reply, HoldfastError):
+            raise reply
+        if reply is not None or request.block is None or time.monotonic() >= end:
+            return request.read(reply)
+        pause = 0.0
+
+
+if TYPE_CHECKING:
+
+    class _Call(Generic[P, T]):
+        @overload
+        def __get__(self, client: Client, owner: Any = None) -> Callable[P, T]: ...
+        @overload
+        def __get__(self, client: AsyncClient, owner: Any = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
+        def __get__(self, client: Any, owner: Any = None) -> Any: ...
+
+
+def _call(make: Callable[P, Request[T]]) -> _Call[P, T]:
+    """Makes the method that sends a request: it returns the result, or a coroutine of it."""
+
+    @functools.wraps(make)
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return self.send(make(*args, **options))  # type: ignore[arg-type, call-arg]
+
+    signature = inspect.signature(make)
+    client = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    result = str(signature.return_annotation).removeprefix("Request[")[:-1]
+    parameters = [client, *signature.parameters.values()]
+    method.__signature__ = signature.replace(parameters=parameters, return_annotation=result)  # type: ignore[attr-defined]
+    return cast("_Call[P, T]", method)
+
+
+class _Calls:
+    """The calls of both clients: those of AsyncClient are awaited."""
+
+    push = _call(requests.push)
+    push_told = _call(requests.push_told)
+    push_batch = _call(requests.push_batch)
+    pop = _call(requests.pop)
+    claim = _call(requests.claim)
+    ack = _call(requests.ack)
+    nack = _call(requests.nack)
+    extend = _call(requests.extend)
+    progress = _call(requests.progress)
+    peek = _call(requests.peek)
+    list = _call(requests.listing)
+    show = _call(requests.show)
+    len = _call(requests.length)
+    queues = _call(requests.queues)
+    stats = _call(requests.stats)
+    consumers = _call(requests.consumers)
+    producers = _call(requests.producers)
+    shares = _call(requests.shares)
+    set_share = _call(requests.set_share)
+    reset_share = _call(requests.reset_share)
+    set = _call(requests.set_)
+    get = _call(requests.get)
+    pause = _call(requests.pause)
+    close_queue = _call(requests.close_queue)
+    drop = _call(requests.drop)
+    purge = _call(requests.purge)
+    harvest = _call(requests.harvest)
+    redrive = _call(requests.redrive)
+    redrive_packet = _call(requests.redrive_packet)
+    move_all = _call(requests.move_all)
+    move = _call(requests.move)
+    delete = _call(requests.delete)
+    cancel = _call(requests.cancel)
+    set_priority = _call(requests.set_priority)
+    reschedule = _call(requests.reschedule)
+    reschedule_in = _call(requests.reschedule_in)
+    info = _call(requests.info)
+
+    _pool: Any
+
+    def __init__(self, url: str, pool: Any, retry: Any, **options: Any) -> None:
+        if "client_name" not in options:  # an exclusive role is of a name
+            name = f"{socket.gethostname()[:64]}-{os.getpid()}-{secrets.token_hex(3)}"
+            options = {"client_name": name, **options}
+        self._url, self._options = url, options
+        self._pool = pool.from_url(url, **options)
+        kwargs = self._pool.connection_kwargs
+        self._patience = float(kwargs.get("socket_timeout") or PATIENCE)
+        kwargs["socket_timeout"] = self._patience
+        kwargs.setdefault("socket_connect_timeout", self._patience)
+        kwargs.update(decode_responses=False, encoding_errors="surrogateescape", retry=retry(NoBackoff(), 0))
+        if issubclass(self._pool.connection_class, (redis.SSLConnection, redis.asyncio.SSLConnection)):
+            kwargs.setdefault("ssl_check_hostname", kwargs.get("ssl_cert_reqs") != "none")
+        self._workers: Workers = []
+        self._stopped = False
+
+    def worker(self, queue: str, *, size: int = 0, fill: float = 1.0, **options: Unpack[WorkOptions]) -> Callable[[F], F]:
+        """Makes a function a handler of a queue's packets, for work(). See consume.
+
+        With a size it is a handler of batches: see consume_batch.
+        """
+
+        def register(handler: F) -> F:
+            self._workers.append(Worker(queue, handler, options, size, fill))
+            return handler
+
+        return register
+
+
+class Client(_Calls):
+    """A client for threads: many may use it at once.
+
+    The URL is redis:// or rediss:// with user, password and database, as for redis.Redis.from_url;
+    options are those of its connections, such as ssl_ca_certs. socket_timeout is how many seconds a
+    connection or a prompt answer may take: 5 unless given. Without a client_name the client gets
+    one that no other has. The client connects when it is first used.
+    """
+
+    def __init__(self, url: str = "redis://127.0.0.1:6379", **options: Any) -> None:
+        super().__init__(url, redis.ConnectionPool, Retry, **options)
+        self.redis = redis.Redis(connection_pool=self._pool)  # for every other command
+        self._idle: dict[tuple[int, float], Connections] = {}  # a fork has connections of its own
+        self._running: set[tuple[asyncio.AbstractEventLoop, AsyncClient]] = set()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether shutdown or a signal has come: long work may end early, and raise Uncounted."""
+        return self._stopped or any(inner._stopped for _, inner in tuple(self._running))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections. What consume holds is not returned: call shutdown before."""
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().disconnect()
+        self._pool.disconnect()
+
+    def send(self, request: Request[T]) -> T:
+        """Sends a request of the module requests, as often as it may be, and reads the reply."""
+        talk = converse(request, self._patience)
+        step = next(talk)
+        while True:
+            if step.pause:
+                time.sleep(step.pause)
+            try:
+                step = talk.send(self._exchange(step, request.again))
+            except StopIteration as end:
+                return cast(T, end.value)
+
+    def _exchange(self, step: Step, again: bool) -> Any:
+        """Sends a request once. Returns the reply, or the error in its place."""
+        idle, sent = self._idle.setdefault((os.getpid(), step.patience), []), False
+        try:
+            connection = idle.pop()
+        except IndexError:
+            wait = None if math.isinf(step.patience) else step.patience
+            connection = self._pool.connection_class(**{**self._pool.connection_kwargs, "socket_timeout": wait})
+            again = True
+        try:
+            if not again and _has_ended(connection):
+                connection.disconnect()
+            connection.connect()
+            sent = True
+            connection.send_command(*step.words)
+            try:
+                reply = connection.read_response()
+            except redis.ResponseError as error:
+                reply = refusal(error)
+        except BaseException as error:
+            connection.disconnect()
+            if not isinstance(error, (redis.RedisError, OSError)):
+                raise
+            return refusal(error) or Lost(error, sent)
+        idle.append(connection)
+        return reply
+
+    def consume(self, queue: str, handler: Callable[[Packet], object], **options: Unpack[WorkOptions]) -> None:
+        """Claims packets and has the handler work on them, as many at once as concurrency says.
+
+        Each handler runs in a thread. One that returns acknowledges its packet; an exception
+        returns it, to be tried again. Leases are renewed meanwhile; when one is lost, packet.check()
+        raises. A server that is away is waited for. It returns when the queue is closed and
+        drained, and after shutdown(); it raises any other refusal of the server, and waits for the
+        handlers before. See WorkOptions.
+        """
+        self._work([Worker(queue, handler, options)])
+
+    def consume_batch(self, queue: str, size: int, fill: float, handler: Callable[[Packets], object], **options: Unpack[WorkOptions]) -> None:
+        """Consume for a handler that works on up to size packets at once, 1 to 1,000.
+
+        It waits for so many, but once there is one no longer than fill seconds. Packets that the
+        handler has acknowledged or returned itself are left out of its answer.
+        """
+        self._work([Worker(queue, handler, options, size, fill)])
+
+    def work(self, timeout: float = 30.0) -> None:
+        """Runs all workers until their queues are closed and drained, or a signal comes.
+
+        SIGTERM and SIGINT end it as shutdown(timeout) does, a second one at once. It is for the
+        main thread.
+        """
+        self._work(self._workers, timeout)
+
+    def shutdown(self, timeout: float = 30.0) -> int:
+        """Ends every consume, now and later: they claim no more, and it waits for the handlers.
+
+        After so many seconds it returns their packets for others to take at once, uncounted, and
+        says how many there were. Their threads go on to their end.
+        """
+        self._stopped, left = True, 0
+        running = list(self._running)
+        for ended in [asyncio.run_coroutine_threadsafe(inner.shutdown(timeout), loop) for loop, inner in running]:
+            with suppress(concurrent.futures.CancelledError, concurrent.futures.TimeoutError):
+                left += ended.result(timeout + 4 * self._patience)
+        return left
+
+    def _work(self, workers: Workers, timeout: float | None = None) -> None:
+        async def main() -> None:
+            inner = AsyncClient(self._url, **self._options)
+            inner._runner = Threads
+            entry = asyncio.get_running_loop(), inner
+            self._running.add(entry)
+            try:
+                if not self._stopped:
+                    await inner._work(workers, timeout)
+            finally:
+                self._running.discard(entry)
+                await inner.close()
+
+        asyncio.run(main())
+
+
+def _has_ended(connection: Any) -> bool:
+    """Whether the server has ended an idle connection, so that a request would be Unknown."""
+    try:
+        return bool(connection.can_read(0))
+    except (redis.RedisError, OSError):
+        return True
+
+
+class AsyncClient(_Calls):
+    """A client for asyncio: the same as Client, but its calls are awaited. It is of one event loop."""
+
+    _runner: Any = Tasks
+
+    def __init__(self, url: str = "redis://127.0.0.1:6379", **options: Any) -> None:
+        super().__init__(url, redis.asyncio.ConnectionPool, AsyncRetry, **options)
+        self.redis: Any = redis.asyncio.Redis(connection_pool=self._pool)  # for every other command
+        self._idle: Connections = []
+        self._engines: set[Engine] = set()
+        self._stopping: set[asyncio.Future[int]] = set()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether shutdown or a signal has come: long work may end early, and raise Uncounted."""
+        return self._stopped
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connections. What consume holds is not returned: call shutdown before."""
+        while self._idle:
+            await self._idle.pop().disconnect()
+        await self._pool.disconnect()
+
+    async def send(self, request: Request[T]) -> T:
+        """Sends a request of the module requests, as often as it may be, and reads the reply."""
+        talk = converse(request, self._patience)
+        step = next(talk)
+        while True:
+            if step.pause:
+                await asyncio.sleep(step.pause)
+            [reply] = await self._exchange([step.words], step.patience, request.again)
+            try:
+                step = talk.send(reply)
+            except StopIteration as end:
+                return cast(T, end.value)
+
+    def _connection(self) -> Any:
+        """A connection without a timeout: each exchange has its own."""
+        return self._pool.connection_class(**{**self._pool.connection_kwargs, "socket_timeout": None})
+
+    async def _exchange(self, commands: Commands, patience: float, again: bool = True) -> Replies:
+        """Sends requests together, once. Returns the replies, with errors in their places."""
+        connection = self._idle.pop() if self._idle else self._connection()
+        reader = getattr(connection, "_reader", None)
+        if not again and reader is not None and reader.at_eof():
+            await connection.disconnect()
+        replies = await self._talk(connection, commands, patience)
+        self._idle.append(connection)
+        return replies
+
+    async def _talk(self, connection: Any, commands: Commands, patience: float) -> Replies:
+        sent = False
+
+        async def talk() -> Replies:
+            nonlocal sent
+            await connection.connect()
+            sent = True
+            await connection.send_packed_command(connection.pack_commands(commands))
+            replies: Replies = []
+            for _ in commands:
+                try:
+                    replies.append(await connection.read_response())
+                except redis.ResponseError as error:
+                    replies.append(refusal(error))
+            return replies
+
+        try:
+            return await asyncio.wait_for(talk(), None if math.isinf(patience) else patience)
+        except BaseException as error:
+            with suppress(Exception):
+                await connection.disconnect()
+            if not isinstance(error, (redis.RedisError, OSError, asyncio.TimeoutError)):
+                raise
+            return [refusal(error) or Lost(error, sent)] * len(commands)
+
+    async def consume(self, queue: str, handler: Callable[[Packet], Awaitable[object]], **options: Unpack[WorkOptions]) -> None:
+        """Claims packets and has the handler work on them, as many at once as concurrency says.
+
+        Each handler is a task. One that returns acknowledges its packet; an exception returns it,
+        to be tried again. Leases are renewed meanwhile, if no handler blocks the event loop; when
+        one is lost, its task is cancelled, and packet.lost says why. A server that is away is
+        waited for. It returns when the queue is closed and drained, and after shutdown(); it raises
+        any other refusal of the server, and waits for the handlers before. When it is cancelled, so
+        are the handlers, and their packets return uncounted. See WorkOptions.
+        """
+        await self._work([Worker(queue, handler, options)])
+
+    async def consume_batch(self, queue: str, size: int, fill: float, handler: Callable[[Packets], Awaitable[object]], **options: Unpack[WorkOptions]) -> None:
+        """Consume for a handler that works on up to size packets at once, 1 to 1,000.
+
+        It waits for so many, but once there is one no longer than fill seconds. Packets that the
+        handler has acknowledged or returned itself are left out of its answer.
+        """
+        await self._work([Worker(queue, handler, options, size, fill)])
+
+    async def work(self, timeout: float = 30.0) -> None:
+        """Runs all workers until their queues are closed and drained, or a signal comes.
+
+        SIGTERM and SIGINT end it as shutdown(timeout) does, a second one at once. It is for the
+        main thread.
+        """
+        await self._work(self._workers, timeout)
+
+    async def shutdown(self, timeout: float = 30.0) -> int:
+        """Ends every consume, now and later: they claim no more, and it waits for the handlers.
+
+        After so many seconds it cancels them, returns their packets for others to take at once,
+        uncounted, and says how many there were.
+        """
+        self._stopped = True
+        return sum(await asyncio.gather(*(e.shutdown(timeout) for e in tuple(self._engines))))
+
+    async def _work(self, workers: Workers, timeout: float | None = None) -> None:
+        if self._stopped or not workers:
+            return
+        timeouts = iter([timeout or 0.0])
+
+        def stop() -> None:
+            self._stopping.add(asyncio.ensure_future(self.shutdown(next(timeouts, 0.0))))
+
+        engines = [Engine(self, worker, self._runner) for worker in workers]
+        tasks = [asyncio.ensure_future(engine.run()) for engine in engines]
+        with nullcontext() if timeout is None else on_signals(stop):
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+                await asyncio.gather(*(engine.shutdown(timeout or 0.0) for engine in engines))
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        for task in tasks:
+            task.result()
