@@ -3,4 +3,5 @@
 // its tests skipped. The map:
 //
 //	server_test.go  the server, which can be killed, and programs
+//	python_test.go  the package for Python
 package doors

@@ -1,0 +1,288 @@
+"""The calls of both clients, with replies of RESP2 and of RESP3."""
+
+import asyncio
+import inspect
+import math
+import threading
+import unittest
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import holdfast_queue as hf
+from holdfast_queue.errors import reason, refusal
+from redis import exceptions
+from tests import resp3
+from tests.support import URL, Case, Proxy, Says, Waits, name
+
+
+class Calls:
+    """What holds for each client: `self.client` is one."""
+
+    client: Any
+
+    def claim(self, **options: Any) -> hf.Packet:
+        [packet] = self.client.claim(self.queue, **options)
+        return packet
+
+    def test_a_claim_brings_all_that_was_pushed(self) -> None:
+        payload = bytes(range(256))  # no UTF-8
+        id = self.client.push(
+            self.queue, payload, priority=7, key=b"k\xff", ttl=3600, tags={"size": "3", "to": "ann"},
+            producer="shop", lease=7.5, meta=b"\xfe", unique="u1",
+        )  # fmt: skip
+        p = self.claim(consumer="w1")
+        self.assertEqual(
+            (p.id, p.queue, p.payload, p.priority, p.attempt, p.key, p.tags, p.producer, p.lease, p.meta, p.unique, p.consumer, p.state),
+            (id, self.queue, payload, 7, 1, b"k\xff", {"size": "3", "to": "ann"}, "shop", 7.5, b"\xfe", "u1", "w1", "claimed"),
+        )
+        self.assertEqual(p.expires - p.enqueued, timedelta(hours=1))
+        self.assertGreater(p.token, 0)
+        self.assertLess(abs(p.lease_end - datetime.now(timezone.utc)), timedelta(minutes=1))
+
+    def test_a_text_is_sent_as_utf_8(self) -> None:
+        self.client.push(self.queue, "grüße")
+        self.assertEqual(self.client.pop(self.queue)[0].payload.decode(), "grüße")
+
+    def test_a_name_that_is_no_utf_8_goes_back_as_it_came(self) -> None:
+        odd = self.queue.encode() + b"\xff"
+        self.looks.redis.execute_command("QPUSH", odd, "x")
+        [queue] = self.client.queues(self.queue + "*")
+        self.assertEqual(self.client.pop(queue)[0].payload, b"x")
+
+    def test_a_claim_ends_once(self) -> None:
+        self.client.push(self.queue, "x")
+        p = self.claim()
+        self.client.extend(p, 60)
+        self.client.progress(p, 40, "half")
+        shown = self.client.show(self.queue, p.id)
+        self.assertEqual((shown.progress, shown.progress_text), (40, "half"))
+        self.assertEqual(self.client.ack(p), 1)
+        self.assertTrue(p.answered)
+        for call in (lambda: self.client.ack(p), lambda: self.client.extend(p, 1), lambda: self.client.nack(p)):
+            self.assertRaises(hf.Stale, call)
+
+    def test_many_are_acknowledged_at_once(self) -> None:
+        self.assertEqual(len(self.client.push_batch(self.queue, [b"a", "b", b"c"])), 3)
+        packets = self.client.claim(self.queue, count=10)
+        self.assertEqual([p.payload for p in packets], [b"a", b"b", b"c"])
+        self.client.nack(packets.pop())
+        self.assertEqual(self.client.ack(*packets), 2)
+
+    def test_a_return_says_what_becomes_of_the_packet(self) -> None:
+        self.client.push(self.queue, "x")
+        self.assertEqual(self.client.nack(self.claim(), hf.RetryIn(0, ValueError("no such address"))), "ready")
+        p = self.client.show(self.queue, self.claim().id)
+        self.client.harvest(self.queue)
+        self.assertEqual(p.attempt, 2)
+        self.assertEqual(self.client.nack(self.claim(), hf.Snooze(3600)), "delayed")
+        self.client.reschedule(self.queue, p.id)
+        p = self.claim()
+        self.assertEqual(p.attempt, 3)
+        self.assertEqual(self.client.nack(p, hf.Uncounted(why="not now")), "ready")
+        p = self.claim()
+        self.assertEqual(p.attempt, 3)
+        self.assertEqual(self.client.nack(p, hf.Dead(KeyError("to"))), "dead")
+        p = self.client.show(self.queue, p.id)
+        self.assertEqual((p.reason, p.last_error_class, p.state), ("KeyError: 'to'", "KeyError", "dead"))
+        self.client.redrive_packet(self.queue, p.id)
+        self.assertRaises(hf.NoPacket, self.client.redrive_packet, self.queue, p.id)
+        self.client.nack(self.claim(), hf.Hold(3600, "429"))
+        self.assertTrue(self.client.stats(self.queue)["paused-out"])
+
+    def test_a_unique_push_adds_nothing_twice(self) -> None:
+        id, told = self.client.push_told(self.queue, "a", unique="u", until_claim=True, delay=3600)
+        self.assertEqual(told, "new")
+        self.assertEqual(self.client.push_told(self.queue, "b", unique="u"), (id, "delayed"))
+        self.assertEqual(self.client.push(self.queue, "b", unique="u", replace=True, delay=0), id)
+        self.assertEqual(self.claim().payload, b"b")
+        self.assertNotEqual(self.client.push(self.queue, "c", unique="u", window=60), id)
+
+    def test_a_take_selects(self) -> None:
+        other = name()
+        self.client.push(self.queue, "old", tags={"size": "9"})
+        self.client.push(self.queue, "new", tags={"size": "10"})
+        self.client.push(other, "other", at=datetime.now(timezone.utc) - timedelta(1))
+        take = lambda **options: [p.payload for p in self.client.pop(self.queue, **options)]  # noqa: E731
+        self.assertEqual(take(where=[("size", ">", "9"), ("size", "=", "1")], match_any=1), [b"new"])
+        self.assertEqual(take(where=[("size", "<", "9")], others=[other]), [])
+        self.assertEqual(take(newest=True), [b"old"])
+        self.assertEqual(take(others=[other]), [b"other"])
+
+    def test_settings_and_figures(self) -> None:
+        self.client.set(self.queue, {"max-attempts": 3, "bound": 2, "share-by": "key", "exclusive-consumer": True, "enum": ["class", "low", "high"]})
+        settings = self.client.get(self.queue)
+        self.assertEqual((settings["max-attempts"], settings["enum class"]), ("3", "low,high"))
+        self.client.push(self.queue, "a", key="acme", priority=3)
+        self.client.push(self.queue, "b", key="acme", delay=60)
+        self.assertRaises(hf.Full, self.client.push, self.queue, "c")
+        self.assertRaises(hf.Full, self.client.push, self.queue, "c", block=0.01)
+        stats = self.client.stats(self.queue)
+        self.assertEqual((stats["ready"], stats["delayed"], stats["full"], stats["priorities"][0]), (1, 1, 1, {"from": 1, "to": 9, "packets": 1}))
+        self.assertGreaterEqual(stats["age"], 0)
+        self.assertEqual(self.client.len(self.queue), 2)
+        [producer] = self.client.producers(self.queue)
+        self.assertEqual(producer["pushed"], 2)
+        self.client.set_share(self.queue, "acme", weight=2, max_claimed=1, rate="10/1m", rest=60)
+        cursor, [share] = self.client.shares(self.queue)
+        self.assertEqual((cursor, share["name"], share["weight"], share["max-claimed"], share["ready"]), ("0", "acme", 2, 1, 1))
+        self.assertLessEqual(share["rests"], 60000)
+        self.client.reset_share(self.queue, "acme")
+        [packet] = self.client.claim(self.queue, consumer="w1")
+        [consumer] = self.client.consumers(self.queue)
+        self.assertEqual((consumer["name"], consumer["claimed"], consumer["ids"]), ("w1", 1, [packet.id]))
+
+    def test_packets_are_listed_moved_and_deleted(self) -> None:
+        other = name()
+        ids = self.client.push_batch(self.queue, ["a", "b", "c", "d"])
+        cursor, packets = self.client.list(self.queue, count=3)
+        cursor, more = self.client.list(self.queue, cursor)
+        self.assertEqual(([p.id for p in packets + more], cursor), (ids, "0"))
+        self.assertEqual([p.id for p in self.client.peek(self.queue, 2)], ids[:2])
+        self.assertEqual(self.client.move(self.queue, other, ids[0]), 1)
+        self.assertEqual(self.client.delete(self.queue, ids[1], ids[0]), 1)
+        self.assertEqual(self.client.move_all(self.queue, other, count=1), 1)
+        self.assertEqual(self.client.purge(other, state="ready", dry_run=True), 2)
+        self.client.set_priority(self.queue, ids[3], 1)
+        self.client.reschedule_in(self.queue, ids[3], 3600)
+        self.assertEqual(self.client.show(self.queue, ids[3]).state, "delayed")
+        self.assertEqual(self.client.cancel(self.queue, *ids[2:]), ["", "gone"])
+        self.client.drop(other)
+
+    def test_errors_are_told_apart(self) -> None:
+        self.assertRaises(hf.NoQueue, self.client.stats, self.queue)
+        self.client.set(self.queue, {"max-attempts": 2})
+        self.assertRaises(hf.NoPacket, self.client.set_priority, self.queue, "1", 2)
+        self.assertRaises(hf.Invalid, self.client.push, self.queue, "x", ttl=10**12)
+        self.assertRaises(hf.Invalid, self.client.push, self.queue, {})
+        self.assertRaisesRegex(TypeError, "prio is no option", self.client.push, self.queue, "x", prio=1)
+        self.assertRaises(hf.TooLarge, self.client.push, self.queue, b"x" * (1 << 20) + b"x")
+        self.looks.redis.set(self.queue + "s", "x")
+        self.assertRaises(hf.WrongType, self.client.push, self.queue + "s", "x")
+        self.client.pause(self.queue, datetime.now(timezone.utc) + timedelta(1), pushes=True)
+        self.assertRaises(hf.Paused, self.client.push, self.queue, "x")
+        self.assertTrue(self.client.close_queue(self.queue))
+        self.assertFalse(self.client.close_queue(self.queue))
+        self.assertRaises(hf.Closed, self.client.push, self.queue, "x")
+        self.assertRaises(hf.Closed, self.client.claim, self.queue, block=math.inf)
+
+    def test_a_take_that_blocks_gets_what_comes(self) -> None:
+        def push() -> None:
+            self.until(lambda: any(c.get("waiting") for c in self.looks.consumers(self.queue)))
+            self.looks.push(self.queue, "x")
+
+        self.looks.set(self.queue, {"lease": 30000})
+        pusher = threading.Thread(target=push)
+        pusher.start()
+        self.assertEqual([p.payload for p in self.client.claim(self.queue, block=math.inf)], [b"x"])
+        pusher.join()
+        self.assertEqual(self.client.claim(self.queue, block=0.01), [])
+
+    def test_what_the_server_tells_of_itself(self) -> None:
+        self.assertIn("redis_version", self.client.info())
+
+
+class SyncClient(Calls, Case):
+    options: dict[str, Any] = {}
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.client = hf.Client(URL, **self.options)
+        self.addCleanup(self.client.close)
+
+
+class SyncClientResp3(SyncClient):
+    options = resp3.SYNC
+
+
+class AsyncClient(Calls, Case):
+    options: dict[str, Any] = {}
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.client = Waits(**self.options)
+        self.addCleanup(self.client.close)
+
+
+class AsyncClientResp3(AsyncClient):
+    options = resp3.ASYNC
+
+
+class LostConnections(Case):
+    def test_a_push_without_an_answer_is_unknown_and_sent_once(self) -> None:
+        deaf = Says(self, b"")
+        with hf.Client(deaf.url) as client:
+            self.assertRaises(hf.Unknown, client.push, self.queue, "x")
+            self.assertRaises(hf.Away, client.len, self.queue)
+
+        async def main() -> None:
+            async with hf.AsyncClient(deaf.url) as client:
+                with self.assertRaises(hf.Unknown):
+                    await client.push(self.queue, "x")
+
+        asyncio.run(main())
+
+    def test_a_push_that_was_not_sent_is_no_unknown_one(self) -> None:
+        with hf.Client("redis://127.0.0.1:1") as client:
+            self.assertRaises(hf.Away, client.push, self.queue, "x")
+
+    def test_a_call_goes_on_over_a_new_connection(self) -> None:
+        proxy = Proxy(self)
+        with hf.Client(proxy.url) as client:
+            client.push(self.queue, "a")
+            proxy.cut()
+            client.push(self.queue, "b")  # no Unknown: the end of the idle connection was seen
+            self.assertEqual(client.len(self.queue), 2)
+
+        async def main() -> None:
+            async with hf.AsyncClient(proxy.url) as client:
+                await client.push(self.queue, "c")
+                proxy.cut()
+                while not client._idle[0]._reader.at_eof():
+                    await asyncio.sleep(0)
+                await client.push(self.queue, "d")
+
+        asyncio.run(main())
+
+    def test_a_silent_server_is_noticed(self) -> None:
+        proxy = Proxy(self)
+        proxy.open.clear()
+        with hf.Client(proxy.url, socket_timeout=0.05) as client:
+            self.assertRaises(hf.Away, client.push, self.queue, "x")  # at the login
+        proxy.open.set()
+
+
+class Words(unittest.TestCase):
+    def test_an_error_without_its_first_word_has_its_class(self) -> None:
+        kinds = {
+            hf.Denied: exceptions.AuthenticationError("wrong"),
+            hf.Forbidden: exceptions.NoPermissionError("no right"),
+            hf.NoSpace: exceptions.ResponseError("OOM the disk is nearly full"),
+            hf.TooMany: exceptions.ConnectionError("max number of clients reached"),
+            hf.InUse: exceptions.ResponseError("INUSE by w1"),
+        }
+        for kind, error in kinds.items():
+            self.assertIs(type(refusal(error)), kind)
+        self.assertIsNone(refusal(exceptions.ConnectionError("Connection closed by server.")))
+
+    def test_a_reason_is_the_class_and_the_text(self) -> None:
+        class Odd(Exception):
+            def __str__(self) -> str:
+                raise RuntimeError
+
+        self.assertEqual(reason(ValueError("no such address")), "ValueError: no such address")
+        self.assertEqual(reason(Odd()), "Odd")
+        self.assertEqual(reason(hf.Dead("a text")), "a text")
+        self.assertLessEqual(len(reason(ValueError("ü" * 4096)).encode()), 4096)
+        try:
+            raise hf.RetryIn(1) from KeyError("to")
+        except hf.RetryIn as error:
+            self.assertEqual(reason(error), "KeyError: 'to'")
+
+    def test_help_shows_what_a_call_takes_and_gives(self) -> None:
+        for client in (hf.Client, hf.AsyncClient):
+            self.assertEqual(str(inspect.signature(client.show)), "(self, /, queue: 'str', id: 'str') -> 'Packet'")
+            self.assertIn("NoPacket", client.show.__doc__)
+
+
+if __name__ == "__main__":
+    unittest.main()
