@@ -1,0 +1,382 @@
+"""Workers of both clients: what becomes of packets whose handlers and networks fail."""
+
+import asyncio
+import inspect
+import os
+import signal
+import threading
+import time
+import unittest
+from typing import Any, Callable
+from unittest import mock
+
+import holdfast_queue as hf
+from holdfast_queue import consume, requests
+from tests import resp3
+from tests.support import URL, Case, Proxy, Says, name
+
+consume.log.disabled = True  # failing handlers are what is tested
+Handler = Callable[[Any], Any]
+
+
+class Consume:
+    """What holds for workers of each client. Handlers are functions, which may block."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.looks.set(self.queue, {"max-attempts": 5})  # so that it lasts without packets
+
+    def client(self, url: str = URL, **options: Any) -> Any:
+        raise NotImplementedError
+
+    def start(self, client: Any, *args: Any, call: str = "consume", **options: Any) -> "Running":
+        raise NotImplementedError
+
+    def running(self, handler: Handler, url: str = URL, timeout: float = 5.0, **options: Any) -> "Running":
+        return self.start(self.client(url, socket_timeout=timeout), self.queue, handler, **options)
+
+    def show(self, id: str) -> hf.Packet:
+        return self.looks.show(self.queue, id)
+
+    def gone(self, id: str) -> bool:
+        return not self.looks.len(self.queue)
+
+    def test_a_handler_that_returns_ends_its_packet(self) -> None:
+        seen: list[bytes] = []
+        self.running(lambda p: seen.append(p.payload))
+        self.looks.push_batch(self.queue, [b"a\xff", "b", "c"])
+        self.until(lambda: self.looks.stats(self.queue)["acked"] == 3)
+        self.assertEqual(seen, [b"a\xff", b"b", b"c"])
+
+    def test_an_exception_says_what_becomes_of_the_packet(self) -> None:
+        self.looks.set(self.queue, {"backoff-min": 3600000, "backoff-max": 3600000})
+        ends = {
+            b"plain": (ValueError("no such address"), "delayed", 1, "ValueError: no such address"),
+            b"dead": (hf.Dead("for good"), "dead", 1, "for good"),
+            b"in": (hf.RetryIn(7200, KeyError("x")), "delayed", 1, "KeyError: 'x'"),
+            b"snooze": (hf.Snooze(60), "delayed", 0, "snoozed for 60 s"),
+            b"uncounted": (hf.Uncounted(60, OSError("busy")), "delayed", 0, "OSError: busy"),
+            b"exit": (SystemExit(3), "delayed", 1, "SystemExit: 3"),
+            b"interrupt": (KeyboardInterrupt(), "delayed", 1, "KeyboardInterrupt: "),
+            b"cancel": (asyncio.CancelledError(), "delayed", 1, "CancelledError: "),
+        }
+
+        def fail(p: hf.Packet) -> None:
+            raise ends[p.payload][0]
+
+        ids = dict(zip(ends, self.looks.push_batch(self.queue, list(ends))))
+        self.running(fail, concurrency=3)
+        for payload, (_, state, attempt, reason) in ends.items():
+            p = self.until(lambda: (p := self.show(ids[payload])).state not in ("ready", "claimed") and p)
+            self.assertEqual((p.state, p.attempt, p.reason), (state, attempt, reason))
+
+    def test_so_many_run_at_once_and_no_more(self) -> None:
+        together, most = threading.Barrier(4), []
+
+        def work(p: hf.Packet) -> None:
+            most.append(self.looks.stats(self.queue)["claimed"])
+            together.wait(10)
+
+        self.looks.push_batch(self.queue, ["x"] * 8)
+        self.running(work, concurrency=4)
+        self.until(lambda: self.looks.stats(self.queue)["acked"] == 8)
+        self.assertLessEqual(max(most), 8)  # four at work, four that wait for the server's word
+
+    def test_a_lease_is_renewed(self) -> None:
+        end = threading.Event()
+        id = self.looks.push(self.queue, "x")
+        self.running(lambda p: end.wait(30), lease=0.3)
+        first = self.until(lambda: self.show(id).lease_end)
+        self.until(lambda: (self.show(id).lease_end - first).total_seconds() > 0.6)
+        end.set()
+        self.until(lambda: self.gone(id))
+        self.assertEqual(self.looks.stats(self.queue)["acked"], 1)
+
+    def test_a_handler_learns_that_its_lease_is_lost(self) -> None:
+        ended: list[Any] = []
+        self.looks.push(self.queue, "x")
+        running = self.running(self.hang(ended), lease=0.3)
+        self.until(lambda: self.looks.harvest(self.queue))
+        self.until(lambda: ended)
+        self.assertIsInstance(ended[0], hf.Stale)
+        running.shutdown(0)  # with the packet's next attempt
+
+    def test_a_handler_learns_that_its_packet_is_cancelled(self) -> None:
+        ended: list[Any] = []
+        id = self.looks.push(self.queue, "x")
+        self.running(self.hang(ended), lease=0.3)
+        self.until(lambda: self.show(id).state == "claimed")
+        self.assertEqual(self.looks.cancel(self.queue, id), ["told"])
+        self.until(lambda: ended)
+        self.assertIsInstance(ended[0], hf.Cancelled)
+        self.until(lambda: self.gone(id))
+
+    def hang(self, ended: list[Any]) -> Handler:
+        """A handler that works until its packet is lost, and tells why."""
+
+        def work(p: hf.Packet) -> None:
+            while p.lost is None:
+                time.sleep(0.005)
+            ended.append(p.lost)
+            p.check()
+
+        return work
+
+    def test_shutdown_waits_for_handlers_and_claims_no_more(self) -> None:
+        begun, end = threading.Event(), threading.Event()
+
+        def work(p: hf.Packet) -> None:
+            begun.set()
+            end.wait(30)
+
+        self.looks.push(self.queue, "x")
+        running = self.running(work)
+        self.assertTrue(begun.wait(30))
+        stopper = threading.Thread(target=running.shutdown)
+        stopper.start()
+        self.until(lambda: running.client.stopping)
+        end.set()
+        stopper.join()
+        running.join()
+        self.assertEqual(self.looks.stats(self.queue)["acked"], 1)
+        id = self.looks.push(self.queue, "y")
+        self.assertEqual(self.show(id).state, "ready")
+
+    def test_shutdown_returns_what_is_not_finished_in_time(self) -> None:
+        ended: list[Any] = []
+        id = self.looks.push(self.queue, "x")
+        running = self.running(self.hang(ended))
+        self.until(lambda: self.show(id).state == "claimed")
+        self.assertEqual(running.shutdown(0.01), 1)
+        p = self.show(id)
+        self.assertEqual((p.state, p.attempt, p.reason), ("ready", 0, "the worker was shut down"))
+        running.join()
+
+    def test_a_waiting_worker_ends_at_once(self) -> None:
+        running = self.running(lambda p: None)
+        self.until(lambda: any(c.get("waiting") for c in self.looks.consumers(self.queue)))
+        running.shutdown()
+        running.join()
+        id = self.looks.push(self.queue, "x")
+        self.assertEqual(self.show(id).state, "ready")
+
+    def test_a_closed_queue_ends_its_workers(self) -> None:
+        self.looks.push(self.queue, "x")
+        running = self.running(lambda p: None)
+        self.looks.close_queue(self.queue)
+        running.join()
+        self.assertEqual(self.looks.stats(self.queue)["acked"], 1)
+
+    def test_a_batch_is_handled_together(self) -> None:
+        seen: list[list[bytes]] = []
+
+        def work(packets: list[hf.Packet]) -> None:
+            seen.append([p.payload for p in packets])
+            if len(packets) == 1:
+                raise hf.Dead("alone")
+
+        self.looks.push_batch(self.queue, ["a", "b", "c"])
+        running = self.start(self.client(), self.queue, 2, 0.05, work, call="consume_batch")
+        self.until(lambda: self.looks.stats(self.queue)["dead"] == 1)
+        self.assertEqual((seen, self.looks.stats(self.queue)["acked"]), ([[b"a", b"b"], [b"c"]], 2))
+        running.shutdown()
+
+    def test_a_handler_may_answer_itself(self) -> None:
+        def work(p: hf.Packet) -> None:
+            self.looks.nack(p, hf.Dead("by itself"))
+
+        id = self.looks.push(self.queue, "x")
+        running = self.running(work)
+        self.until(lambda: self.show(id).state == "dead")
+        running.shutdown()
+        self.assertEqual(self.show(id).reason, "by itself")
+
+    def test_a_network_that_is_cut_costs_no_packet(self) -> None:
+        proxy, seen = Proxy(self), []
+        self.running(lambda p: seen.append(p.payload), proxy.url, concurrency=4, lease=0.5)
+        for i in range(5):
+            self.looks.push_batch(self.queue, [f"{i}-{n}" for n in range(20)])
+            proxy.cut()
+            self.until(lambda: len(set(seen)) >= 20 * i + 10)
+        self.until(lambda: self.looks.len(self.queue) == 0)
+        self.assertEqual(len(set(seen)), 100)
+
+    def test_a_network_that_is_silent_is_left(self) -> None:
+        proxy, ended = Proxy(self), []
+        with mock.patch.object(requests, "TURN", 0.1):
+            id = self.looks.push(self.queue, "x")
+            running = self.running(self.hang(ended), proxy.url, timeout=0.2, lease=0.4)
+            self.until(lambda: self.show(id).state == "claimed")
+            proxy.open.clear()
+            self.until(lambda: ended)
+            self.assertIsInstance(ended[0], hf.Stale)
+            proxy.open.set()
+            self.until(lambda: len(ended) > 1 or self.show(id).attempt > 1)  # it comes again
+            running.shutdown(0)
+
+    def test_a_refusal_that_does_not_pass_ends_the_worker(self) -> None:
+        self.queue = name()
+        self.looks.redis.set(self.queue, "a string")
+        with self.assertRaises(hf.WrongType):
+            self.running(lambda p: None).join()
+        with self.assertRaises(hf.Forbidden):
+            self.running(lambda p: None, Says(self, b"-NOPERM no right\r\n").url).join()
+
+    def test_a_refusal_that_passes_is_waited_for(self) -> None:
+        for word in (b"-OOM the disk is nearly full", b"-LOADING", b"-ERR max number of clients reached"):
+            says = Says(self, word + b"\r\n")
+            running = self.running(lambda p: None, says.url)
+            self.until(lambda: says.asked > 1)
+            says.answer = b"-NOPERM no right\r\n"
+            with self.assertRaises(hf.Forbidden):
+                running.join()
+
+    def test_wrong_options_are_refused(self) -> None:
+        for options in ({"concurrency": 0}, {"lease": 0}):
+            with self.assertRaises(hf.Invalid):
+                self.running(lambda p: None, **options).join()
+        with self.assertRaises(TypeError):
+            self.running(lambda p: None, count=3).join()
+
+
+class Running:
+    """A worker in a thread of its own."""
+
+    def __init__(self, case: unittest.TestCase, client: Any, run: Callable[[], None], end: Callable[[float], int]) -> None:
+        self.client, self.shutdown_in = client, end
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, args=(run,), daemon=True)
+        self.thread.start()
+        case.addCleanup(lambda: self.shutdown(0.0))
+
+    def _run(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except BaseException as error:
+            self.error = error
+
+    def shutdown(self, timeout: float = 30.0) -> int:
+        left = self.shutdown_in(timeout) if self.thread.is_alive() else 0
+        self.thread.join(30)
+        return left
+
+    def join(self) -> None:
+        self.thread.join(30)
+        assert not self.thread.is_alive(), "the worker does not end"
+        if self.error is not None:
+            raise self.error
+
+
+class InThreads(Consume, Case):
+    def client(self, url: str = URL, **options: Any) -> hf.Client:
+        client = hf.Client(url, **options)
+        self.addCleanup(client.close)
+        return client
+
+    def start(self, client: hf.Client, *args: Any, call: str = "consume", **options: Any) -> Running:
+        return Running(self, client, lambda: getattr(client, call)(*args, **options), client.shutdown)
+
+    def test_a_signal_drains_all_workers(self) -> None:
+        client, other, seen = self.client(), name(), []
+
+        @client.worker(self.queue, concurrency=2)
+        def work(p: hf.Packet) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            self.until(lambda: client.stopping)
+            seen.append(p.payload)
+
+        @client.worker(other, size=5)
+        def batch(packets: list[hf.Packet]) -> None:
+            raise AssertionError
+
+        self.looks.push(self.queue, "x")
+        before = signal.getsignal(signal.SIGTERM)
+        client.work()
+        self.assertEqual((seen, signal.getsignal(signal.SIGTERM)), ([b"x"], before))
+        self.assertEqual(self.looks.stats(self.queue)["acked"], 1)
+
+    def test_one_refused_worker_ends_all_after_their_work(self) -> None:
+        client, bad, begun = self.client(), name(), threading.Event()
+        self.looks.redis.set(bad, "a string")
+
+        @client.worker(self.queue)
+        def work(p: hf.Packet) -> None:
+            begun.set()
+
+        client.worker(bad)(work)
+        with self.assertRaises(hf.WrongType):
+            client.work()
+
+
+class InTasks(Consume, Case):
+    options: dict[str, Any] = {}
+
+    def client(self, url: str = URL, **options: Any) -> hf.AsyncClient:
+        return hf.AsyncClient(url, **{**self.options, **options})
+
+    def start(self, client: hf.AsyncClient, *args: Any, call: str = "consume", **options: Any) -> Running:
+        loop = asyncio.new_event_loop()
+
+        async def main() -> None:
+            async with client:
+                await getattr(client, call)(*args[:-1], self.handler(args[-1]), **options)
+
+        def shutdown(timeout: float) -> int:
+            try:
+                return asyncio.run_coroutine_threadsafe(client.shutdown(timeout), loop).result(30)
+            except asyncio.CancelledError:
+                return 0
+
+        def run() -> None:
+            try:
+                loop.run_until_complete(main())
+            finally:
+                for task in asyncio.all_tasks(loop):
+                    loop.run_until_complete(task)
+                loop.close()
+
+        return Running(self, client, run, shutdown)
+
+    def handler(self, work: Handler) -> Handler:
+        """Has a handler that may block run beside the loop."""
+        if inspect.iscoroutinefunction(work):
+            return work
+
+        async def handle(packet: Any) -> None:
+            await asyncio.get_running_loop().run_in_executor(None, work, packet)
+
+        return handle
+
+    def hang(self, ended: list[Any]) -> Handler:
+        async def work(p: hf.Packet) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(p.lost)
+
+        return work
+
+    def test_the_end_of_the_task_returns_the_packets(self) -> None:
+        ended: list[Any] = []
+        id = self.looks.push(self.queue, "x")
+
+        async def main() -> None:
+            async with self.client() as client:
+                task = asyncio.ensure_future(client.consume(self.queue, self.hang(ended)))
+                while self.show(id).state != "claimed":
+                    await asyncio.sleep(0.005)
+                task.cancel()
+                await task
+
+        with self.assertRaises(asyncio.CancelledError):
+            asyncio.run(main())
+        p = self.show(id)
+        self.assertEqual((p.state, p.attempt), ("ready", 0))
+
+
+class InTasksResp3(InTasks):
+    options = resp3.ASYNC
+
+
+if __name__ == "__main__":
+    unittest.main()
