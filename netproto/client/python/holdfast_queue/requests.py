@@ -88,7 +88,6 @@ class BulkOptions(SelectOptions, total=False):
     count: int  # at most so many
     older: float  # claims that are at least so old
     consumer: str  # the claims of one consumer
-    to: str  # where redrive brings packets
     dry_run: bool  # counts, and changes nothing
 
 
@@ -372,9 +371,12 @@ def harvest(queue: str, **options: Unpack[BulkOptions]) -> Request[int]:
     return _bulk(["QHARVEST", queue], options)
 
 
-def redrive(queue: str, **options: Unpack[BulkOptions]) -> Request[int]:
-    """Makes dead packets ready again, with no attempts. Takes count, to, dry_run and filters."""
-    return _bulk(["QREDRIVE", queue], options)
+def redrive(queue: str, to: str = "", **options: Unpack[BulkOptions]) -> Request[int]:
+    """Makes dead packets ready again, with no attempts, in another queue if that is given.
+
+    Takes count, dry_run and filters.
+    """
+    return _bulk(["QREDRIVE", queue, *(["TO", to] if to else [])], options)
 
 
 def move_all(queue: str, to: str, **options: Unpack[BulkOptions]) -> Request[int]:
