@@ -98,7 +98,7 @@ def _call(make: Callable[P, Request[T]]) -> _Call[P, T]:
 
     @functools.wraps(make)
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        return self.send(make(*args, **options))  # type: ignore[arg-type, call-arg]
+        return self.send(make(*args, **options))
 
     signature = inspect.signature(make)
     client = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -326,7 +326,7 @@ class AsyncClient(_Calls):
         self.redis: Any = redis.asyncio.Redis(connection_pool=self._pool)  # for every other command
         self._idle: Connections = []
         self._engines: set[Engine] = set()
-        self._stopping: set[asyncio.Future[int]] = set()
+        self._ending: set[asyncio.Future[Any]] = set()  # calls of shutdown
 
     @property
     def stopping(self) -> bool:
@@ -432,7 +432,9 @@ class AsyncClient(_Calls):
         uncounted, and says how many there were.
         """
         self._stopped = True
-        return sum(await asyncio.gather(*(e.shutdown(timeout) for e in tuple(self._engines))))
+        ending = asyncio.gather(*(engine.shutdown(timeout) for engine in tuple(self._engines)))
+        self._ending.add(ending)
+        return sum(await ending)
 
     async def _work(self, workers: Workers, timeout: float | None = None) -> None:
         if self._stopped or not workers:
@@ -440,7 +442,7 @@ class AsyncClient(_Calls):
         timeouts = iter([timeout or 0.0])
 
         def stop() -> None:
-            self._stopping.add(asyncio.ensure_future(self.shutdown(next(timeouts, 0.0))))
+            self._ending.add(asyncio.ensure_future(self.shutdown(next(timeouts, 0.0))))
 
         engines = [Engine(self, worker, self._runner) for worker in workers]
         tasks = [asyncio.ensure_future(engine.run()) for engine in engines]
@@ -451,6 +453,6 @@ class AsyncClient(_Calls):
             finally:
                 for task in tasks:
                     task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await asyncio.gather(*tasks, *self._ending, return_exceptions=True)
         for task in tasks:
             task.result()
