@@ -67,23 +67,23 @@ class Tasks:
     """Runs handlers as tasks."""
 
     def __init__(self, handler: Callable[[list[Packet]], Awaitable[object]], size: int) -> None:
-        self.handler = handler
-        self.tasks: set[asyncio.Task[BaseException | None]] = set()
+        self.handler, self.loop = handler, asyncio.get_running_loop()
+        self.tasks: set[asyncio.Task[None] | None] = set()  # the loop does not keep them
 
     def start(self, packets: list[Packet], done: Done) -> Callable[[], object]:
         """Starts a handler, and returns what cancels it. At its end it calls done."""
-        task = asyncio.ensure_future(self._run(packets))
+        task = self.loop.create_task(self._run(packets, done))
         self.tasks.add(task)
-        task.add_done_callback(lambda t: done(asyncio.CancelledError() if t.cancelled() else t.result()))
-        task.add_done_callback(self.tasks.discard)
-        return task.cancel
+        return partial(self.loop.call_soon, task.cancel)  # when it has begun
 
-    async def _run(self, packets: list[Packet]) -> BaseException | None:
+    async def _run(self, packets: list[Packet], done: Done) -> None:
+        why = None
         try:
             await self.handler(packets)
         except BaseException as error:  # SystemExit would end the loop
-            return error
-        return None
+            why = error
+        self.tasks.discard(asyncio.current_task())
+        done(why)
 
     def close(self) -> None:
         """Ends what runs handlers."""
@@ -216,6 +216,7 @@ class Engine:
         pause = 0.0
         while True:
             await self._until(lambda: self.stopping.done() or self._room() > 0)
+            await asyncio.sleep(0)  # handlers that are about to end come along
             if self.stopping.done():
                 return
             room = self._room()
@@ -321,8 +322,9 @@ class Engine:
         self.held.pop(job.packet, None)
         job.work.left -= 1
         if job.work.left == 0:
+            job.work.jobs = []  # no cycle for the garbage collector
             self.unsettled -= 1
-        self.changed.set()
+            self.changed.set()
 
     async def _answer(self) -> None:
         """Sends what handlers have answered. What comes while some are on their way goes together."""
@@ -438,5 +440,5 @@ def on_signals(stop: Callable[[], None]) -> Iterator[None]:
             before[number] = signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for caught, handler in before.items():
+            signal.signal(caught, handler)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -89,11 +89,8 @@ def mapping(reply: Any) -> dict[str, str]:
     return {text(name): text(value) for name, value in pairs(reply)}
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
 def _moment(value: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=value)
+    return datetime.fromtimestamp(value / 1000, timezone.utc)
 
 
 # How the fields of a packet are read, by their types.
@@ -103,7 +100,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 # The fields by the names that the server gives them.
 _PLACES = {
-    f.name.replace("_", "-").encode(): (f.name, _READ[str(f.type)]) for f in fields(Packet) if f.type in _READ
+    f.name.replace("_", "-").encode(): (f.name, _READ[str(f.type)]) for f in fields(Packet) if str(f.type) in _READ
 }
 
 
