@@ -53,7 +53,7 @@ def work(packet):
     if packet.payload.startswith(b"long"):
         sys.stdin.readline()
 
-client.work(timeout=20)
+client.work(timeout=float(sys.argv[2]))
 print("drained", flush=True)
 `
 
@@ -64,10 +64,11 @@ type pythonWorking struct {
 	ends func() error // has one long work end
 }
 
-// startPythonWorker starts a worker whose claims last so many seconds.
-func startPythonWorker(t *testing.T, s *server, lease string) *pythonWorking {
+// startPythonWorker starts a worker whose claims last so many seconds, and which waits so many for
+// its handlers at its end.
+func startPythonWorker(t *testing.T, s *server, lease, timeout string) *pythonWorking {
 	t.Helper()
-	w := &pythonWorking{cmd: pythonProgram(t, s, "-c", pythonWorker, lease)}
+	w := &pythonWorking{cmd: pythonProgram(t, s, "-c", pythonWorker, lease, timeout)}
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -109,11 +110,11 @@ func TestAPacketOfAKilledPythonWorkerGoesToAnother(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	id := push(t, s.client(t), "long")
-	w := startPythonWorker(t, s, "1")
+	w := startPythonWorker(t, s, "1", "30")
 	w.hears(t, "long")
 	_ = w.cmd.Process.Kill()
 
-	w = startPythonWorker(t, s, "30")
+	w = startPythonWorker(t, s, "30", "30")
 	w.hears(t, "long")
 	if p, err := s.client(t).Show(t.Context(), "jobs", id); err != nil || p.Attempt < 2 {
 		t.Errorf("the packet is %+v, %v, want another attempt", p, err)
@@ -124,7 +125,7 @@ func TestAPythonWorkerOutlivesItsServer(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	id := push(t, s.client(t), "long")
-	w := startPythonWorker(t, s, "30")
+	w := startPythonWorker(t, s, "30", "30")
 	w.hears(t, "long")
 	s.kill()
 	s.again(t)
@@ -149,5 +150,25 @@ func TestAPythonWorkerOutlivesItsServer(t *testing.T) {
 		if time.Since(begin) > limit {
 			t.Fatalf("%d packets are left, %v", n, err)
 		}
+	}
+}
+
+func TestAPythonWorkerThatHangsReturnsItsPacketAndEnds(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := s.client(t)
+	id := push(t, c, "long")
+	w := startPythonWorker(t, s, "30", "0.1")
+	w.hears(t, "long")
+	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(t, "drained")
+	if err := w.cmd.Wait(); err != nil {
+		t.Errorf("the worker ends with %v", err)
+	}
+	p, err := c.Show(t.Context(), "jobs", id)
+	if err != nil || p.State != client.StateReady || p.Attempt != 0 {
+		t.Errorf("the packet is %+v, %v, want it ready, with no attempt", p, err)
 	}
 }
