@@ -1,0 +1,71 @@
+"use strict";
+const { inspect } = require("node:util");
+
+class HoldfastError extends Error {
+  static code = "UNEXPECTED";
+  get code() { return this.constructor.code; }
+  get name() { return this.constructor.name; }
+
+  /** of gives an error of the server its class: the first whose words it begins with. */
+  static of(reply) {
+    const [name] = Object.entries(kinds).find(([, begins]) => begins.some((words) => reply.message.startsWith(words))) ?? [];
+    return new (errors[name] ?? HoldfastError)(reply.message, { cause: reply });
+  }
+}
+
+/** kinds are the classes, and how the server's errors of each begin. */
+const kinds = {
+  StaleError: ["STALE "], CancelledError: ["CANCELLED "], NoQueueError: ["NOQUEUE "], FullError: ["FULL "],
+  PausedError: ["PAUSED "], ClosedError: ["CLOSED "], InUseError: ["INUSE "], NoSpaceError: ["OOM "],
+  WrongTypeError: ["WRONGTYPE "], DeniedError: ["NOAUTH ", "WRONGPASS "], ForbiddenError: ["NOPERM "],
+  TooLargeError: ["ERR too large", "ERR transaction too large", "ERR reply too large"],
+  TooManyError: ["ERR max number of clients", "ERR too many logins"], InvalidError: ["ERR "],
+  NoPacketError: [], ConnectionError: [], UnknownError: [], ShutdownError: [], // these are the client's own
+};
+const errors = { HoldfastError };
+for (const name in kinds) {
+  const code = name.slice(0, -"Error".length).toUpperCase();
+  errors[name] = { [name]: class extends HoldfastError { static code = code; } }[name];
+}
+
+/** describe says what was thrown, whatever that is. The server reads its class before the colon. */
+function describe(thrown) {
+  try {
+    if (typeof thrown === "string") return thrown;
+    if (typeof thrown?.message !== "string") return `${typeof thrown}: ${inspect(thrown)}`;
+    return `${(thrown.name === "Error" ? thrown.constructor.name : thrown.name) || "Error"}: ${thrown.message}`;
+  } catch {
+    return "Error: what was thrown cannot be shown";
+  }
+}
+
+/** cut leaves out what the server would not take of a text: 4,096 bytes are enough. */
+function cut(text, end = 4096) {
+  const bytes = Buffer.from(text.slice(0, end));
+  while (end < bytes.length && (bytes[end] & 0xc0) === 0x80) end--; // half a letter
+  return bytes.subarray(0, end);
+}
+
+/** Verdict is what a handler throws to say what becomes of its packet. */
+class Verdict extends Error {
+  #words;
+  get name() { return this.constructor.name; }
+  constructor(why, ...words) {
+    super(why === undefined ? "" : describe(why), { cause: why });
+    this.#words = words;
+  }
+
+  /** words are those of a QNACK that say why, and what then. */
+  static words(why) {
+    const reason = why instanceof Verdict ? why.message : why === undefined ? "" : describe(why);
+    return [...(reason ? ["REASON", cut(reason)] : []), ...(why instanceof Verdict ? why.#words : [])];
+  }
+}
+const time = (ms) => String(Math.max(0, Math.ceil(ms)));
+class Dead extends Verdict { constructor(why) { super(why, "DEAD"); } }
+class RetryIn extends Verdict { constructor(ms, why) { super(why, "DELAY", time(ms)); } }
+class Uncounted extends Verdict { constructor(ms, why) { super(why, "UNCOUNTED", "DELAY", time(ms)); } }
+class Snooze extends Uncounted { constructor(ms) { super(ms, `snoozed for ${time(ms)} ms`); } }
+class Hold extends Verdict { constructor(ms, why) { super(why, "HOLD", time(ms)); } }
+
+module.exports = { errors: { ...errors, Verdict, Dead, RetryIn, Uncounted, Snooze, Hold }, cut };
