@@ -1,0 +1,123 @@
+"use strict";
+const { hostname } = require("node:os");
+const { randomBytes } = require("node:crypto");
+const { ClosedError, FullError, NoPacketError, Uncounted } = require("./errors.js").errors;
+const { Packet } = require("./packet.js");
+const { Wire } = require("./wire.js");
+const { bytes, fields, moment, pairs, read, text, texts, whole, words } = require("./words.js");
+
+const list = (rows, reply) => reply.map((one) => read(rows, one));
+const long = { turn: 2 ** 30 }; // for answers that may take long
+
+/** found refuses a reply that says that there is no such packet. */
+function found(reply, queue, id) {
+  if (reply === 0 || reply === null) throw new NoPacketError(`${queue} has no packet ${id} with which this can be done`);
+  return reply;
+}
+
+/** Client is a client of one server. index.d.ts says what its methods do. */
+class Client {
+  #wire;
+
+  constructor(options = {}) {
+    const redis = typeof options === "string" ? { url: options } : options;
+    const name = `${hostname().slice(0, 64)}-${process.pid}-${randomBytes(3).toString("hex")}`;
+    this.#wire = new Wire({ name, ...redis });
+  }
+  close() { this.#wire.close(); }
+  async command(...args) { return this.#wire.once(args.map((arg) => bytes(arg, "command"))); }
+
+  async push(queue, payload, options) { return text(await this.#push(["QPUSH", queue, bytes(payload, "payload")], options)); }
+  async pushTold(queue, payload, options) {
+    const [id, told] = await this.#push(["QPUSH", queue, bytes(payload, "payload"), "TELL"], options);
+    return { id: text(id), told: text(told) };
+  }
+  async pushBatch(queue, payloads, options) {
+    const all = payloads.map((payload) => bytes(payload, "payloads"));
+    return all.length === 0 ? [] : texts(await this.#push(["QMPUSH", queue, String(all.length), ...all], options));
+  }
+  async #push(command, { block, signal, ...options } = {}) {
+    signal?.throwIfAborted();
+    const request = [...command, ...words(options)];
+    const reply = await (block === undefined ? this.#wire.once(request) : this.#wire.wait(request, { block, signal, turn: 600_000 }));
+    if (reply !== null && reply[0] !== null) return reply;
+    throw new FullError(`the queue is full${block === undefined ? " of better packets" : ", or paused, and no room came in time"}`);
+  }
+
+  pop(queue, options) { return this.#take("QPOP", queue, options); }
+  claim(queue, options) { return this.#take("QCLAIM", queue, options); }
+  async #take(command, queue, { block, signal, or = [], ...options } = {}) {
+    signal?.throwIfAborted();
+    const request = [command, queue, ...or.flatMap((other) => ["OR", other]), ...words(options)];
+    const wait = { block, signal, fill: options.fill };
+    const waits = block !== undefined || options.fill !== undefined;
+    return Packet.of(this.#wire, await (waits ? this.#wire.wait(request, wait) : this.#wire.once(request)));
+  }
+  async *claims(queue, options) {
+    for (let packets; ;) {
+      try {
+        packets = await this.claim(queue, { ...options, block: 0 });
+        while (packets.length > 0) yield packets.shift();
+      } catch (error) {
+        if (error instanceof ClosedError && !packets?.length) return;
+        throw error;
+      } finally { // what nobody has begun with
+        await Promise.allSettled((packets ?? []).map((packet) => packet.nack(new Uncounted(0, "not begun"))));
+      }
+    }
+  }
+  claimed(queue, id, token) { return Object.assign(new Packet(this.#wire, []), { id, queue, token, state: "claimed" }); }
+
+  async queues(pattern = "*") { return texts(await this.#wire.ask(["QUEUES", "MATCH", pattern])).sort(); }
+  len(queue) { return this.#wire.ask(["QLEN", queue]); }
+  async peek(queue, n = 10) { return Packet.of(this.#wire, await this.#wire.ask(["QPEEK", queue, "COUNT", whole(n, "count")])); }
+  async show(queue, id) { return new Packet(this.#wire, found(await this.#wire.ask(["QSHOW", queue, id]), queue, id)); }
+  async *list(queue, options) {
+    for (let cursor, page; String(cursor) !== "0";) {
+      [cursor, page] = await this.#wire.ask(["QLIST", queue, ...words(options), "COUNT", "100", "CURSOR", cursor ?? "0"]);
+      yield* Packet.of(this.#wire, page);
+    }
+  }
+
+  async purge(queue, options) { return this.#wire.wait(["QPURGE", queue, ...words(options)], long); }
+  async harvest(queue, options) { return this.#wire.wait(["QHARVEST", queue, ...words(options)], long); }
+  async redrive(queue, options) { return this.#wire.wait(["QREDRIVE", queue, ...words(options)], long); }
+  async redrivePacket(queue, id) { found(await this.#wire.once(["QREDRIVE", queue, id]), queue, id); }
+  async moveAll(queue, to, options) { return this.#wire.wait(["QMOVE", queue, "TO", to, ...words(options)], long); }
+  move(queue, to, ...ids) { return this.#wire.once(["QMOVE", queue, ...ids, "TO", to]); }
+  delete(queue, ...ids) { return this.#wire.once(["QDEL", queue, ...ids]); }
+  async cancel(queue, ...ids) { return texts(await this.#wire.once(["QCANCEL", queue, ...ids])); }
+  async #change(command, queue, id, ...args) { found(await this.#wire.ask([command, queue, id, ...args]), queue, id); }
+  async setPriority(queue, id, priority) { await this.#change("QPRIO", queue, id, whole(priority, "priority")); }
+  async reschedule(queue, id, at = new Date(0)) { await this.#change("QRUN", queue, id, "AT", moment(at, "at")); }
+  async rescheduleIn(queue, id, ms) { await this.#change("QRUN", queue, id, "DELAY", whole(ms, "delay")); }
+
+  async drop(queue) { await this.#wire.once(["QDROP", queue]); }
+  async closeQueue(queue) { return (await this.#wire.once(["QCLOSE", queue])) === 1; }
+  async get(queue) {
+    return pairs(await this.#wire.ask(["QGET", queue]), (value, name) => (name === "enum" ? pairs(value, texts) : text(value)));
+  }
+  async set(queue, { enum: orders = {}, ...settings }) {
+    const all = Object.entries(settings).flatMap(([name, value]) => [name, String(value)]);
+    if (all.length > 0) await this.#wire.ask(["QSET", queue, ...all]);
+    for (const [tag, values] of Object.entries(orders)) await this.#wire.ask(["QSET", queue, "enum", tag, ...values]);
+  }
+  async pauseUntil(queue, until, gate = "out") {
+    await this.#wire.ask(["QPAUSE", queue, ...(gate === "in" ? ["IN"] : []), "UNTIL", moment(until, "until")]);
+  }
+  async stats(queue) { return read(fields.stats, await this.#wire.ask(["QSTAT", queue])); }
+  async consumers(queue) { return list(fields.consumer, await this.#wire.ask(["QCONSUMERS", queue])); }
+  async producers(queue) { return list(fields.producer, await this.#wire.exact(["QPRODUCERS", queue])); }
+  async shares(queue, top) {
+    if (top !== undefined) return list(fields.share, (await this.#wire.ask(["QSHARES", queue, "TOP", whole(top, "top")]))[1]);
+    const all = [];
+    for (let after, page; String(after) !== "0"; all.push(...list(fields.share, page))) {
+      [after, page] = await this.#wire.ask(["QSHARES", queue, "AFTER", after ?? "0", "COUNT", "1000"]);
+    }
+    return all;
+  }
+  async setShare(queue, share, options) { await this.#wire.ask(["QSHARE", queue, share, ...words(options)]); }
+  async resetShare(queue, share) { await this.#wire.ask(["QSHARE", queue, share, "RESET"]); }
+}
+
+module.exports = { Client };

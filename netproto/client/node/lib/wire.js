@@ -1,0 +1,159 @@
+"use strict";
+const { setTimeout: sleep } = require("node:timers/promises");
+const { createClient, RESP_TYPES, ErrorReply, ClientClosedError, ClientOfflineError } = require("redis");
+const { HoldfastError, ConnectionError, UnknownError } = require("./errors.js").errors;
+
+const buffers = { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.MAP]: Array }; // as RESP2 has maps
+const exact = { ...buffers, [RESP_TYPES.NUMBER]: String }; // a number of 63 bits is a text
+const destroy = (redis) => { try { redis.destroy(); } catch { } }; // it may be closed
+const lost = "the connection was lost";
+
+/** failure is the server's refusal, or an error of the connection. */
+function failure(error, Kind, says) {
+  if (error instanceof ErrorReply) return HoldfastError.of(error);
+  return new Kind(`${says}: ${error.message || error.code}`, { cause: error });
+}
+
+/** Connection is one to the server, made when it is needed. node-redis repeats nothing on it. */
+class Connection {
+  #opening; #timer; #heard;
+  #unanswered = 0;
+  id; // what CLIENT UNBLOCK calls it
+
+  /** patience is how long the server may say nothing, in milliseconds. */
+  constructor(options, patience) { Object.assign(this, { options, patience }); }
+
+  async #open() {
+    const socket = { ...this.options.socket, reconnectStrategy: false, socketTimeout: undefined };
+    const redis = createClient({ ...this.options, socket, disableOfflineQueue: true, maintNotifications: "disabled" });
+    redis.on("error", () => { this.#opening = this.id = undefined; });
+    const timer = setTimeout(destroy, 2 * this.patience, redis); // connectTimeout is not of the login
+    try {
+      await redis.connect();
+      this.id = await redis.sendCommand(["CLIENT", "ID"], { typeMapping: exact });
+      return redis;
+    } catch (error) {
+      destroy(redis);
+      throw failure(error, ConnectionError, "no connection to the server");
+    } finally { clearTimeout(timer); }
+  }
+
+  /** send sends a request once. UnknownError says that it may have been carried out. */
+  async send(args, { typeMapping = buffers, patience = this.patience } = {}) {
+    const opening = (this.#opening ??= this.#open());
+    const redis = await opening.catch((error) => {
+      if (this.#opening === opening) this.#opening = undefined;
+      throw error;
+    });
+    if (this.#unanswered++ === 0) this.#timer = setTimeout(() => this.#listen(), patience);
+    try {
+      return await redis.sendCommand(args, { typeMapping, timeout: undefined });
+    } catch (error) {
+      if (error instanceof ClientClosedError || error instanceof ClientOfflineError) throw failure(error, ConnectionError, lost);
+      throw failure(error, UnknownError, `${lost} before the answer, so the call may have been carried out`);
+    } finally {
+      this.#heard = true;
+      if (--this.#unanswered === 0) clearTimeout(this.#timer);
+      else this.#timer.refresh();
+    }
+  }
+
+  /** listen hears what has come while the program was busy. If that is nothing the connection goes. */
+  #listen() {
+    this.#heard = false;
+    setImmediate(() => this.#heard || this.cut());
+  }
+
+  /** cut ends the connection, so that the server gives nothing to a wait that nobody has any more. */
+  cut() {
+    this.#opening?.then(destroy, () => {});
+    this.#opening = this.id = undefined;
+  }
+}
+
+/** Wire sends requests. */
+class Wire {
+  #all = []; #idle = []; // connections, and those that have waited
+  #main; #closed;
+
+  constructor(options) {
+    this.options = options;
+    this.patience = options.socket?.socketTimeout ?? options.socket?.connectTimeout ?? 5000;
+  }
+
+  #make() {
+    if (this.#closed) throw new ConnectionError("the client is closed: make a new one");
+    return this.#all[this.#all.push(new Connection(this.options, this.patience)) - 1];
+  }
+
+  close() {
+    for (const connection of this.#all) connection.cut();
+    this.#closed = true;
+    this.#main = undefined;
+  }
+
+  /** passing says whether an error may be over soon: the server is away, or short of something. */
+  passing(error) { return !this.#closed && ["CONNECTION", "UNKNOWN", "NOSPACE", "TOOMANY"].includes(error?.code); }
+
+  async send(args, options) { return (this.#main ??= this.#make()).send(args, options); }
+
+  /** once sends a request that does something twice when it is sent twice. */
+  once(args) { return this.ask(args, undefined, false); }
+
+  /** exact sends a request whose answer has large numbers. */
+  exact(args) { return this.ask(args, { typeMapping: exact }); }
+
+  /** ask sends a request, and again when the connection is lost: five times in half a second. */
+  async ask(args, options, repeat = true) {
+    for (let pause = 30; ; await sleep(pause *= 2)) {
+      try {
+        return await this.send(args, options);
+      } catch (error) {
+        const again = error instanceof ConnectionError || (repeat && error instanceof UnknownError);
+        if (!again || this.#closed || pause > 300) throw error;
+      }
+    }
+  }
+
+  /**
+   * wait sends a request with BLOCK, on a connection of its own and in turns of some time, so that a
+   * server that is cut off is noticed. It ends with an answer, or when block is over: 0 has no end,
+   * undefined is no BLOCK. The abort of signal ends it, too, and is an error unless there is an
+   * answer. wait.asked becomes the moment of the last turn.
+   */
+  async wait(args, wait) {
+    const { block, turn = 30_000, fill = 0, signal } = wait;
+    const connection = (!this.#closed && this.#idle.pop()) || this.#make();
+    try {
+      for (const begin = performance.now(); ;) {
+        signal?.throwIfAborted();
+        wait.asked = performance.now();
+        const rest = block > 0 ? Math.max(1, Math.min(turn, Math.ceil(block - (wait.asked - begin)))) : turn;
+        const request = block === undefined ? args : [...args, "BLOCK", String(rest)];
+        const answer = connection.send(request, { patience: turn + fill + this.patience });
+        const interrupt = () => this.#interrupt(connection, answer);
+        signal?.addEventListener("abort", interrupt, { once: true });
+        const reply = await answer.finally(() => signal?.removeEventListener("abort", interrupt));
+        if (reply !== null || block === undefined || (block > 0 && performance.now() - begin >= block)) return reply;
+      }
+    } finally { this.#idle.push(connection); }
+  }
+
+  /**
+   * interrupt tells the server to end a wait. The server may get this before the request, so it is
+   * told again, less and less often. It may refuse, if the connections are not of one user.
+   */
+  async #interrupt(connection, answer) {
+    let waits = true;
+    const answered = answer.catch(() => {}).then(() => { waits = false; });
+    const end = performance.now() + this.patience;
+    for (let pause = 1, error; waits && !error && performance.now() < end; pause *= 2) {
+      const told = connection.id === undefined ? undefined : this.ask(["CLIENT", "UNBLOCK", connection.id]);
+      error = await told?.then(() => undefined, (refused) => (this.passing(refused) ? undefined : refused));
+      await Promise.race([answered, sleep(pause)]);
+    }
+    if (waits) connection.cut();
+  }
+}
+
+module.exports = { Wire };
