@@ -4,4 +4,5 @@
 //
 //	server_test.go  the server, which can be killed, and programs
 //	python_test.go  the package for Python
+//	node_test.go    the package for Node
 package doors
