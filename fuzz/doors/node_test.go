@@ -1,12 +1,24 @@
 package doors
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // nodePackage is the package for Node, which has no modules beside it.
@@ -74,6 +86,140 @@ func TestThePackageForNode(t *testing.T) {
 			cmd.Env = append(cmd.Env, "HOLDFAST_URL=redis://"+start(t).addr, "HOLDFAST_RESP="+n.protocol)
 			output(t, cmd)
 		})
+	}
+}
+
+// nodeWorker is a worker that runs.
+type nodeWorker struct {
+	cmd    *exec.Cmd
+	begins chan string // payload and attempt of each packet that it begins with; closed at its end
+	errors bytes.Buffer
+}
+
+// startWorker starts a worker of the queue jobs.
+func startWorker(t *testing.T, cmd *exec.Cmd) *nodeWorker {
+	t.Helper()
+	w := &nodeWorker{cmd: cmd, begins: make(chan string, 10_000)}
+	cmd.Stderr = &w.errors
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	go func() { // ends with the worker
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			w.begins <- lines.Text()
+		}
+		close(w.begins)
+	}()
+	return w
+}
+
+// next returns what the worker begins with next.
+func (w *nodeWorker) next(t *testing.T) (payload string, attempt int) {
+	t.Helper()
+	select {
+	case line, ok := <-w.begins:
+		if !ok {
+			_ = w.cmd.Wait()
+			t.Fatalf("the worker has ended; it says\n%s", &w.errors)
+		}
+		if _, err := fmt.Sscan(line, &payload, &attempt); err != nil {
+			t.Fatalf("the worker says %q: %v", line, err)
+		}
+	case <-time.After(limit):
+		t.Fatal("the worker begins with nothing")
+	}
+	return payload, attempt
+}
+
+func TestANodeWorkerOutlivesItsServerAndAnotherEndsItsWork(t *testing.T) {
+	t.Parallel()
+	for _, n := range nodes[1:3] {
+		t.Run(n.module+" RESP"+n.protocol, func(t *testing.T) {
+			t.Parallel()
+			dir, s := project(t, n.module), start(t)
+			const packets = 300
+			payloads := make([][]byte, packets)
+			for i := range payloads {
+				payloads[i] = fmt.Append(nil, i)
+			}
+			c := s.client(t)
+			_, err := c.PushBatch(t.Context(), "jobs", payloads)
+			must(t, err)
+			begun := make(map[string]bool)
+			first := startWorker(t, node(t, dir, "worker.mjs", s.addr, n.protocol))
+			for i := range 150 {
+				payload, _ := first.next(t)
+				if begun[payload] {
+					t.Errorf("packet %s is begun twice by a worker that lives", payload)
+				}
+				if begun[payload] = true; i == 50 {
+					s.kill()
+					s.again(t)
+				}
+			}
+			must(t, first.cmd.Process.Kill())
+			for line := range first.begins {
+				begun[strings.Fields(line)[0]] = true
+			}
+			_, err = c.CloseQueue(t.Context(), "jobs")
+			must(t, err)
+			second := startWorker(t, node(t, dir, "worker.mjs", s.addr, n.protocol))
+			for line := range second.begins { // until the queue is drained
+				begun[strings.Fields(line)[0]] = true
+			}
+			if err := second.cmd.Wait(); err != nil || len(begun) != packets {
+				t.Errorf("the second worker ends with %v, and %d of %d packets are begun; it says\n%s", err, len(begun), packets, &second.errors)
+			}
+			if figures, err := c.Stats(t.Context(), "jobs"); err != nil || figures.Claimed != 0 || figures.Dead != 0 {
+				t.Errorf("the queue has %+v, %v; want nothing claimed or dead", figures, err)
+			}
+		})
+	}
+}
+
+func TestANodeWorkerThatHangsEndsWithASignal(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := s.client(t)
+	id, err := c.Push(t.Context(), "jobs", []byte("hang"))
+	must(t, err)
+	w := startWorker(t, node(t, project(t, "redis6"), "worker.mjs", s.addr, "3"))
+	w.next(t)
+	must(t, w.cmd.Process.Signal(os.Interrupt))
+	if err := w.cmd.Wait(); err != nil {
+		t.Errorf("the worker ends with %v; it says\n%s", err, &w.errors)
+	}
+	if p, err := c.Show(t.Context(), "jobs", id); err != nil || p.State != client.StateReady || p.Attempt != 0 {
+		t.Errorf("the packet is %+v, %v; want it ready, and never tried", p, err)
+	}
+}
+
+func TestANodeWorkerThatLosesItsRightsEnds(t *testing.T) {
+	t.Parallel()
+	user := func(rights access.Right) []access.User {
+		return []access.User{{Name: "ann", Password: "secret", Grants: []access.Grant{{Glob: "*", Rights: rights}}}}
+	}
+	reloads, listening := make(chan daemon.Reload), make(chan string, 1)
+	config := daemon.Config{
+		Data: t.TempDir(), Redis: "127.0.0.1:0", Users: user(access.Push | access.Take), Reloads: reloads, Drain: time.Millisecond,
+		Listening: func(_ string, addr net.Addr) { listening <- addr.String() },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- daemon.Run(ctx, config) }() // ends with ctx
+	defer func() { cancel(); <-ended }()
+	addr := <-listening
+	w := startWorker(t, node(t, project(t, "redis"), "worker.mjs", "ann:secret@"+addr, "3"))
+	c := client.New(&redis.Options{Addr: addr, Username: "ann", Password: "secret"})
+	defer c.Close()
+	_, err := c.Push(t.Context(), "jobs", []byte("1"))
+	must(t, err)
+	w.next(t)
+	config.Users = user(access.Push)
+	reloads <- daemon.Reload{Config: config, Done: func(_ []string, err error) { must(t, err) }}
+	if _ = w.cmd.Wait(); w.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(w.errors.String(), "ForbiddenError: NOPERM") {
+		t.Errorf("the worker ends with %v, want exit code 1 for NOPERM; it says\n%s", w.cmd.ProcessState, &w.errors)
 	}
 }
 

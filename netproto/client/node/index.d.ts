@@ -25,6 +25,10 @@ export interface TakeOptions extends FromOptions {
   /** How many, up to 1,000, or all of a key. How long to wait for one: 0 has no end; and then for count. */
   count?: number; group?: boolean; block?: number; fill?: number; signal?: AbortSignal;
 }
+export interface WorkOptions extends FromOptions {
+  /** How many handlers run at a time: 1 unless given. After the abort of signal they have drain, 10,000 ms, to end. */
+  concurrency?: number; signal?: AbortSignal; drain?: number;
+}
 export type State = "ready" | "delayed" | "claimed" | "dead" | "done" | "damaged" | "expired" | "cancelled";
 
 /** A packet. Fields that do not apply are undefined. */
@@ -54,6 +58,10 @@ export class Packet {
   progress(percent: number, words?: string): Promise<void>;
 }
 
+/** The signal aborts when the lease is lost, with the StaleError, the CancelledError or the ShutdownError. */
+export type Handler = (packet: Packet, how: { signal: AbortSignal }) => unknown;
+export type BatchHandler = (packets: Packet[], how: { signal: AbortSignal }) => unknown;
+
 export interface Stats {
   ready: number; hidden: number; delayed: number; claimed: number; dead: number; done: number; damaged: number; bytes: number;
   pushed: number; popped: number; acked: number; nacked: number; expired: number; died: number; dropped: number; cancelled: number;
@@ -71,9 +79,12 @@ export interface Consumer {
 }
 export interface Producer { name: string; seen: Date; pushed: number; connection?: string; user?: string }
 
+/** node-redis's options, and what gets the messages of workers: console.warn unless given. */
+export type ClientOptions = RedisClientOptions & { log?: (message: string, cause?: unknown) => void };
+
 /** A client of one server. It connects when it is first used. Times are milliseconds. */
 export class Client {
-  constructor(options?: string | RedisClientOptions);
+  constructor(options?: string | ClientOptions);
   /** Ends all connections at once. */
   close(): void;
   /** Sends any other command, once. Texts of the reply are Buffers. */
@@ -93,6 +104,13 @@ export class Client {
   claims(queue: string, options?: Omit<TakeOptions, "block">): AsyncGenerator<Packet, void>;
   /** A packet that was claimed before. */
   claimed(queue: string, id: string, token: number): Packet;
+
+  /** Has handlers work on packets, until the queue is drained, signal aborts, or shutdown. */
+  consume(queue: string, handler: Handler, options?: WorkOptions): Promise<void>;
+  /** Consume for up to size packets at once, 1 to 1,000: once there is one it waits up to fill for more. */
+  consumeBatch(queue: string, size: number, fill: number, handler: BatchHandler, options?: WorkOptions): Promise<void>;
+  /** Ends every consume: handlers have drain (10,000) to end. Resolves with how many packets were given back. */
+  shutdown(drain?: number): Promise<number>;
 
   /** The names of the queues that match a pattern such as mail.*; all unless given. */
   queues(pattern?: string): Promise<string[]>;

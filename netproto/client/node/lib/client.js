@@ -1,7 +1,8 @@
 "use strict";
 const { hostname } = require("node:os");
 const { randomBytes } = require("node:crypto");
-const { ClosedError, FullError, NoPacketError, Uncounted } = require("./errors.js").errors;
+const { Consumer } = require("./consume.js");
+const { ClosedError, FullError, InvalidError, NoPacketError, Uncounted } = require("./errors.js").errors;
 const { Packet } = require("./packet.js");
 const { Wire } = require("./wire.js");
 const { bytes, fields, moment, pairs, read, text, texts, whole, words } = require("./words.js");
@@ -17,12 +18,14 @@ function found(reply, queue, id) {
 
 /** Client is a client of one server. index.d.ts says what its methods do. */
 class Client {
-  #wire;
+  #wire; #log; #stopped;
+  #consumers = new Set();
 
   constructor(options = {}) {
-    const redis = typeof options === "string" ? { url: options } : options;
+    const { log = console.warn, ...redis } = typeof options === "string" ? { url: options } : options;
     const name = `${hostname().slice(0, 64)}-${process.pid}-${randomBytes(3).toString("hex")}`;
     this.#wire = new Wire({ name, ...redis });
+    this.#log = log;
   }
   close() { this.#wire.close(); }
   async command(...args) { return this.#wire.once(args.map((arg) => bytes(arg, "command"))); }
@@ -67,6 +70,29 @@ class Client {
     }
   }
   claimed(queue, id, token) { return Object.assign(new Packet(this.#wire, []), { id, queue, token, state: "claimed" }); }
+
+  consume(queue, handler, options) { return this.#consume(queue, ([packet], how) => handler(packet, how), options, 0); }
+  async consumeBatch(queue, size, fill, handler, options) {
+    if (size >= 1 && size <= 1000 && fill > 0) return this.#consume(queue, handler, { ...options, fill }, size);
+    throw new InvalidError(`a batch: expected 1 to 1,000 packets and some milliseconds, got ${size} and ${fill}`);
+  }
+  async #consume(queue, handler, { signal, drain = 10_000, ...options } = {}, size) {
+    const log = (message, ...cause) => { try { this.#log(`holdfast: ${queue}: ${message}`, ...cause); } catch { } };
+    const consumer = new Consumer(this.#wire, log, queue, handler, options, size);
+    if (this.#stopped || signal?.aborted) return;
+    const stop = () => consumer.stop(drain);
+    signal?.addEventListener("abort", stop, { once: true });
+    this.#consumers.add(consumer);
+    await (consumer.ended = consumer.run()).finally(() => {
+      signal?.removeEventListener("abort", stop);
+      this.#consumers.delete(consumer);
+    });
+  }
+  async shutdown(drain = 10_000) {
+    this.#stopped = true;
+    const left = await Promise.all([...this.#consumers].map((consumer) => consumer.stop(drain)));
+    return left.reduce((sum, n) => sum + n, 0);
+  }
 
   async queues(pattern = "*") { return texts(await this.#wire.ask(["QUEUES", "MATCH", pattern])).sort(); }
   len(queue) { return this.#wire.ask(["QLEN", queue]); }

@@ -8,7 +8,7 @@ const RESP = Number(process.env.HOLDFAST_RESP ?? 3);
 
 /** client makes a client for a test, and a queue of its own. */
 export function client(t, options) {
-  const made = new Client({ url, RESP, ...options });
+  const made = new Client({ url, RESP, log: () => {}, ...options });
   t.after(() => made.close());
   return made;
 }

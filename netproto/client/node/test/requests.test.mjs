@@ -59,6 +59,10 @@ test("every refusal has its class", async (t) => {
     ["a setting that is not known", () => c.set(q, { colour: "red" }), "InvalidError"],
     ["a packet that is not there", () => c.show(full, "999999"), "NoPacketError"],
     ["another packet's priority", () => c.setPriority(full, "999999", 1), "NoPacketError"],
+    ["a worker that takes groups", () => c.consume(q, () => {}, { group: true }), "InvalidError"],
+    ["a worker without handlers", () => c.consume(q, () => {}, { concurrency: 0 }), "InvalidError"],
+    ["a batch of nothing", () => c.consumeBatch(q, 0, 1, () => {}), "InvalidError"],
+    ["a worker on a string", () => c.consume(string, () => {}), "WrongTypeError"],
   ]) {
     const error = await rejected(call());
     assert.equal(error.name, name, `${what} gives ${error.stack}`);

@@ -1,0 +1,207 @@
+"use strict";
+const { setImmediate: turn, setTimeout: sleep } = require("node:timers/promises");
+const { errors } = require("./errors.js");
+const { Packet } = require("./packet.js");
+const { words } = require("./words.js");
+
+const now = () => performance.now();
+const maxCount = 1000; // the most packets that the server gives, or takes answers for, at once
+
+/** longer is the next pause between attempts: up to a second, and never quite the same. */
+const longer = (pause) => Math.min(Math.max(2 * pause, 50), 1000) * (0.75 + Math.random() / 4);
+
+/**
+ * Consumer is a call of consume. A job is a packet from its claim until its answer is known. Held
+ * says that its claim is good, as far as is known; finished that its answer is decided; renewed is
+ * when its lease was asked for, as the lease did not begin before.
+ */
+class Consumer {
+  jobs = new Set();
+  answers = []; // jobs whose answers are to be sent
+  running = 0; // handlers
+  left = 0; // how many packets were given back: at the end of the drain, when over is set
+  stopping = new AbortController(); // ends claiming
+  wake = () => {};
+
+  constructor(wire, log, queue, handler, { lease = 30_000, concurrency = 1, or = [], fill, ...options }, size) {
+    const wrong = "count" in options || "group" in options || (size === 0 && fill !== undefined);
+    if (wrong) throw new errors.InvalidError("count, group and fill are no options of consume: see consumeBatch");
+    if (!(concurrency >= 1 && lease >= 1)) throw new errors.InvalidError("concurrency and lease: expected 1 or more");
+    Object.assign(this, { wire, log, handler, lease, concurrency, fill, size, step: lease / 12 });
+    this.request = ["QCLAIM", queue, ...or.flatMap((other) => ["OR", other]), ...words({ ...options, lease, fill })];
+  }
+
+  async run() {
+    const timer = setInterval(() => this.renew(), Math.max(1, this.step));
+    try {
+      await this.claim();
+    } finally {
+      while (this.jobs.size > 0) await this.change();
+      clearInterval(timer);
+    }
+  }
+
+  /** stop ends claiming. After the drain it gives back what is not finished, and returns how much. */
+  async stop(drain) {
+    this.stopping.abort();
+    this.wake();
+    const timer = drain < 2 ** 31 ? setTimeout(() => this.giveBack(), drain) : undefined;
+    await this.ended.catch(() => {}); // consume rejects with it
+    clearTimeout(timer);
+    return this.left;
+  }
+
+  change() { return new Promise((resolve) => { this.wake = resolve; }); }
+
+  async claim() {
+    const { signal } = this.stopping;
+    for (let pause = 0; !signal.aborted;) {
+      await turn(); // to the answers of quick handlers
+      const n = this.free();
+      const wait = { block: 0, fill: this.fill, signal };
+      try {
+        if (n === 0) await this.change();
+        else await this.begin(await this.wire.wait([...this.request, "COUNT", String(n)], wait), wait.asked);
+        pause = 0;
+      } catch (error) {
+        if (signal.aborted || error instanceof errors.ClosedError) return;
+        if (!this.wire.passing(error)) throw error;
+        this.log("no packet could be claimed", error);
+        await sleep(pause = longer(pause), undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+
+  /** free is how many packets may be claimed, though some answers may be on their way. */
+  free() {
+    const n = Math.min(this.concurrency - this.running, 2 * this.concurrency - this.jobs.size / (this.size || 1), maxCount);
+    return n < 1 ? 0 : this.size || n;
+  }
+
+  /**
+   * begin has the handler work on packets. If the answer to the claim came late the leases may be
+   * over, so they are renewed first. A packet whose lease is not is left to others.
+   */
+  async begin(reply, asked) {
+    const jobs = Packet.of(this.wire, reply).map((packet) => ({ packet, renewed: asked, held: true }));
+    if (now() - asked > this.lease / 3) await Promise.all(jobs.map((job) => this.extend(job)));
+    const good = jobs.filter((job) => job.held && !job.cancelled && !this.isLate(job));
+    if (good.length < jobs.length) this.log(`${jobs.length - good.length} claims came too late to begin with their packets`);
+    if (this.size === 0) for (const job of good) this.handle([job]);
+    else if (good.length > 0) this.handle(good);
+  }
+
+  /** isLate says that no time is left: a renewal may take two steps, and the third is for the handler. */
+  isLate(job) { return now() - job.renewed >= this.lease - 3 * this.step; }
+
+  async handle(jobs) {
+    const [{ packet }, work] = [jobs[0], { abort: new AbortController(), leases: jobs.length }];
+    for (const job of jobs) this.jobs.add(Object.assign(job, { work }));
+    this.running++;
+    let why; // undefined: all is well
+    try {
+      const result = await this.handler(jobs.map((job) => job.packet), { signal: work.abort.signal });
+      if (result instanceof errors.Verdict) why = result;
+    } catch (error) {
+      why = error ?? `${error} was thrown`;
+    }
+    this.running--;
+    if (why !== undefined && !(why instanceof errors.Uncounted) && jobs.some((job) => job.held && !job.finished && !job.cancelled)) {
+      this.log(`the handler failed with packet ${packet.id}, attempt ${packet.attempt}`, why);
+    }
+    for (const job of jobs) this.finish(job, why);
+    this.wake();
+  }
+
+  /** finish decides what is answered for a packet. Only the first decision counts. */
+  finish(job, why) {
+    if (job.finished) return;
+    Object.assign(job, { finished: true, why });
+    if (job.held && !job.packet.answered) this.answers.push(job);
+    else this.settle(job);
+    if (!this.sending) this.send();
+  }
+
+  settle(job) {
+    this.jobs.delete(job);
+    this.wake();
+  }
+
+  /** send sends answers. What comes while some are on their way goes together. */
+  async send() {
+    this.sending = true;
+    await turn(); // handlers that are about to end come along
+    for (let pause = 0; this.answers.length > 0; await (pause && sleep(pause))) {
+      const requests = new Map(); // the acks of a queue are one
+      for (const job of this.answers.splice(0, maxCount)) {
+        const key = job.alone || job.why !== undefined || job.packet.cost > 1 ? job : job.packet.queue;
+        requests.get(key)?.push(job) ?? requests.set(key, [job]);
+      }
+      const again = (await Promise.all([...requests.values()].map((jobs) => this.answer(jobs)))).flat();
+      this.answers.unshift(...again);
+      pause = again.length > 0 ? longer(pause) : 0;
+    }
+    this.sending = false;
+  }
+
+  /** answer sends a request for packets, and returns those for which it must be sent again. */
+  async answer(jobs) {
+    const [{ packet, why, repeated, cancelled }] = jobs;
+    let again = [];
+    try {
+      const good = await this.wire.send(why === undefined ? Packet.acks(jobs.map((job) => job.packet)) : packet.nacks(why));
+      if (good < jobs.length) this.log(`${jobs.length - good} claims had ended before their packets were acknowledged`);
+    } catch (error) {
+      if (this.wire.passing(error)) again = jobs.filter((job) => job.held && !this.over);
+      else if (jobs.length > 1) again = jobs; // one may be at fault
+      else if (!cancelled && !(repeated && error instanceof errors.StaleError)) {
+        this.log(`the answer for packet ${packet.id} was not taken: it may be delivered again`, error);
+      }
+    }
+    for (const job of again) job.alone = job.repeated = true;
+    for (const job of jobs) if (!again.includes(job)) this.settle(job);
+    return again;
+  }
+
+  /** renew looks at the leases twelve times in the time of one, and renews one once a third is over. */
+  renew() {
+    for (const job of this.jobs) {
+      if (!job.held || job.cancelled || job.packet.answered) continue;
+      if (this.isLate(job)) this.lose(job, new errors.StaleError("the lease is over: the server did not answer in time"));
+      else if (!job.extending && now() - job.renewed >= this.lease / 3) this.extend(job);
+    }
+  }
+
+  async extend(job) {
+    const asked = now();
+    job.extending = true;
+    try {
+      await this.wire.send(job.packet.extends(this.lease));
+      job.renewed = asked;
+    } catch (error) { // one that was cancelled goes with its claim, whatever is answered
+      if (error instanceof errors.CancelledError) job.cancelled = true;
+      if (!this.wire.passing(error)) this.lose(job, error);
+    }
+    job.extending = false;
+  }
+
+  /** lose tells a handler that a packet is not its own any more, once none is. */
+  lose(job, cause) {
+    if (!job.held) return;
+    job.held = job.cancelled === true;
+    if (!job.held && !job.finished) this.log(`the lease of packet ${job.packet.id} is lost`, cause);
+    if (job.work && --job.work.leases === 0) job.work.abort.abort(cause);
+  }
+
+  /** giveBack returns the packets that handlers still work on: others may take them at once. */
+  giveBack() {
+    this.over = true;
+    const cause = new errors.ShutdownError("the worker has ended");
+    const left = [...this.jobs].filter((job) => !job.finished);
+    this.left = left.length;
+    for (const job of left) this.finish(job, new errors.Uncounted(0, cause));
+    for (const job of left) job.work.abort.abort(cause);
+  }
+}
+
+module.exports = { Consumer };

@@ -1,0 +1,271 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  CancelledError, ClosedError, Dead, Hold, HoldfastError, RetryIn, ShutdownError, Snooze, StaleError, Uncounted,
+} from "holdfast-queue";
+import { client, network, queue, rejected, until, waits } from "./helper.mjs";
+
+const forever = () => new Promise(() => {});
+const ended = ({ signal }) => new Promise((resolve) => { signal.addEventListener("abort", () => resolve(signal.reason)); });
+
+class AddressError extends Error {}
+const hidden = new Error("hidden");
+Object.defineProperty(hidden, "message", { get() { throw new Error("no"); } });
+
+test("what a handler throws decides", async (t) => {
+  const c = client(t, { log: (_, cause) => cause.message.length }), q = queue(), hour = 3_600_000;
+  await c.set(q, { "max-attempts": 0, "backoff-min": hour, "backoff-max": hour });
+  const cases = {
+    good: [() => 7, undefined],
+    bad: [() => { throw new TypeError("no address"); }, "delayed", "TypeError: no address", 1],
+    own: [async () => { throw new AddressError("no: address"); }, "delayed", "AddressError: no: address", 1],
+    text: [() => { throw "no address"; }, "delayed", "no address", 1],
+    nothing: [() => { throw undefined; }, "delayed", "undefined was thrown", 1],
+    object: [() => { throw { a: 1 }; }, "delayed", "object: { a: 1 }", 1],
+    symbol: [() => { throw Symbol("a"); }, "delayed", "symbol: Symbol(a)", 1],
+    hidden: [() => { throw hidden; }, "delayed", "Error: what was thrown cannot be shown", 1],
+    long: [() => { throw new Error(`x${"ä".repeat(5000)}`); }, "delayed", `Error: x${"ä".repeat(2044)}`, 1],
+    later: [() => { throw new RetryIn(hour, new Error("busy")); }, "delayed", "Error: busy", 1],
+    never: [() => { throw new Dead("no address"); }, "dead", "no address", 1],
+    returned: [() => new Dead("no address"), "dead", "no address", 1],
+    "not yet": [() => { throw new Snooze(hour); }, "delayed", "snoozed for 3600000 ms", 0],
+    uncounted: [() => { throw new Uncounted(hour, new Error("busy")); }, "delayed", "Error: busy", 0],
+  };
+  const ids = {};
+  for (const name in cases) ids[name] = await c.push(q, name);
+  await c.consume(q, ({ payload }) => cases[payload][0](), { concurrency: 3, signal: await allClaimed(c, q, Object.keys(cases).length) });
+  for (const [name, [, state, reason, attempt]] of Object.entries(cases)) {
+    const packet = await c.show(q, ids[name]).catch(() => ({}));
+    assert.deepEqual([packet.state, packet.reason, packet.attempt], [state, reason, attempt], name);
+  }
+});
+
+/** allClaimed is a signal that aborts when so many answers are counted. */
+async function allClaimed(c, q, n) {
+  const abort = new AbortController();
+  const look = async () => {
+    const { acked, nacked } = await c.stats(q);
+    return acked + nacked >= n;
+  };
+  until(look).then(() => abort.abort());
+  return abort.signal;
+}
+
+test("a handler that is told to wait holds its queue", async (t) => {
+  const c = client(t), q = queue(), id = await c.push(q, "");
+  const work = c.consume(q, () => { throw new Hold(60_000, new Error("429")); });
+  const packet = await until(async () => [await c.show(q, id)].find(({ reason }) => reason === "Error: 429"));
+  assert.deepEqual([packet.state, packet.attempt, (await c.stats(q)).pausedOut], ["ready", 0, true]);
+  await c.shutdown();
+  await work;
+});
+
+test("leases are renewed while handlers work, and so many work as may", async (t) => {
+  const c = client(t), q = queue(), begun = [];
+  await c.pushBatch(q, Array(9).fill(""));
+  let finish;
+  const finished = new Promise((resolve) => { finish = resolve; });
+  const work = c.consume(q, (packet) => { begun.push(packet); return finished; }, { lease: 2000, concurrency: 8 });
+  await until(() => begun.length === 8);
+  const first = begun[0].leaseEnd;
+  const shown = await until(async () => [await c.show(q, begun[0].id)].find(({ leaseEnd }) => leaseEnd - first > 500));
+  assert.deepEqual([shown.attempt, begun.length, (await c.stats(q)).claimed], [1, 8, 8]);
+  finish();
+  await until(async () => (await c.stats(q).catch(() => ({ pushed: 0, claimed: 0 }))).claimed === 0);
+  await c.shutdown();
+  await work;
+  assert.equal(await c.len(q), 0);
+});
+
+test("a handler is told that its lease is lost", async (t) => {
+  const c = client(t), boss = client(t), q = queue(), causes = [];
+  await c.push(q, "");
+  const work = c.consume(q, async (packet, how) => {
+    if (packet.attempt > 1) return;
+    const told = ended(how);
+    assert.equal(await boss.harvest(q), 1);
+    causes.push(await told);
+    throw new Error("this is no second failure");
+  }, { lease: 2000 });
+  await until(async () => causes.length > 0 && (await c.len(q)) === 0);
+  assert.ok(causes[0] instanceof StaleError);
+  await c.shutdown();
+  await work;
+});
+
+test("a handler is told that its packet was cancelled", async (t) => {
+  const c = client(t), boss = client(t), q = queue(), id = await c.push(q, ""), causes = [];
+  const work = c.consume(q, async (packet, how) => {
+    const told = ended(how);
+    assert.deepEqual(await boss.cancel(q, id), ["told"]);
+    causes.push(await told);
+    throw causes[0];
+  }, { lease: 2000 });
+  await until(async () => causes.length > 0 && (await c.len(q)) === 0);
+  assert.ok(causes[0] instanceof CancelledError);
+  await c.shutdown();
+  await work;
+});
+
+test("shutdown waits for handlers, and claims no more", async (t) => {
+  const c = client(t), other = client(t), q = queue();
+  await c.push(q, "1");
+  let finish, begun;
+  const begins = new Promise((resolve) => { begun = resolve; });
+  const work = c.consume(q, () => new Promise((resolve) => { finish = resolve; begun(); }), { concurrency: 2 });
+  await begins;
+  const down = c.shutdown();
+  await other.push(q, "2");
+  finish();
+  assert.equal(await down, 0);
+  await work;
+  assert.deepEqual((await other.peek(q)).map(({ payload }) => String(payload)), ["2"]);
+  await c.consume(q, forever); // a client that is shut down works no more
+});
+
+test("what hangs is given back when the drain is over, and counts as no attempt", async (t) => {
+  const c = client(t), q = queue(), abort = new AbortController(), causes = [];
+  const id = await c.push(q, "");
+  await c.consume(q, (packet, how) => {
+    ended(how).then((cause) => causes.push(cause));
+    abort.abort();
+    return forever();
+  }, { signal: abort.signal, drain: 30 });
+  const packet = await c.show(q, id);
+  assert.deepEqual([packet.state, packet.attempt, packet.reason], ["ready", 0, "ShutdownError: the worker has ended"]);
+  assert.ok(causes[0] instanceof ShutdownError);
+});
+
+test("a queue that is closed ends the work when it is drained", async (t) => {
+  const c = client(t), q = queue();
+  await c.pushBatch(q, ["1", "2"]);
+  await c.closeQueue(q);
+  const got = [];
+  await c.consume(q, ({ payload }) => { got.push(String(payload)); });
+  assert.deepEqual(got, ["1", "2"]);
+  assert.ok((await rejected(c.claim(q))) instanceof ClosedError);
+});
+
+test("a handler may settle its packet", async (t) => {
+  const c = client(t), q = queue(), id = await c.push(q, "");
+  await c.closeQueue(q);
+  await c.consume(q, async (packet) => {
+    if (packet.attempt === 0) return;
+    await packet.nack(new Dead("no address"));
+    throw new Error("this comes too late");
+  });
+  assert.equal((await c.show(q, id)).reason, "no address");
+});
+
+test("batches are filled, and each packet of one may be settled alone", async (t) => {
+  const c = client(t), q = queue(), sizes = [];
+  const ids = await c.pushBatch(q, Array(5).fill(""));
+  await c.closeQueue(q);
+  await c.consumeBatch(q, 3, 20, async (packets) => {
+    sizes.push(packets.length);
+    if (packets.some(({ id }) => id === ids[0])) await packets[0].nack(new Dead("bad"));
+  });
+  assert.deepEqual(sizes, [3, 2]);
+  assert.deepEqual([(await c.stats(q)).acked, (await c.show(q, ids[0])).state], [4, "dead"]);
+});
+
+test("each packet is handled once by many", async (t) => {
+  const q = queue(), n = 2000, seen = new Map(), workers = [client(t), client(t)];
+  for (let i = 0; i < n; i += 1000) await workers[0].pushBatch(q, Array.from({ length: 1000 }, (_, j) => String(i + j)));
+  await workers[0].closeQueue(q);
+  await Promise.all(workers.map((c) => c.consume(q, async ({ payload }) => {
+    seen.set(String(payload), (seen.get(String(payload)) ?? 0) + 1);
+  }, { concurrency: 64 })));
+  assert.deepEqual([seen.size, [...seen.values()].every((times) => times === 1)], [n, true]);
+  const { acked, claimed } = await workers[0].stats(q);
+  assert.deepEqual([acked, claimed], [n, 0]);
+});
+
+// The server retains at most 32 MiB with one request.
+test("acks that are too much together are sent alone", { skip: !process.env.HOLDFAST_WHOLE }, async (t) => {
+  const c = client(t), q = queue();
+  await c.set(q, { retain: 60_000 });
+  for (let i = 0; i < 40; i++) await c.push(q, Buffer.alloc(2 ** 20));
+  await c.closeQueue(q);
+  await c.consume(q, () => {}, { concurrency: 40 });
+  assert.equal((await c.stats(q)).done, 40);
+  await c.drop(q);
+});
+
+test("a handler says what its work has cost", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url }), q = queue();
+  await c.pushBatch(q, ["1", "2"]);
+  await c.closeQueue(q);
+  await c.consume(q, (packet) => { packet.cost = Number(packet.payload); }, { concurrency: 2 });
+  assert.equal((await c.stats(q)).acked, 2);
+  assert.deepEqual([net.requests.split("QACK").length, net.requests.split("COST").length], [3, 2]);
+});
+
+test("a worker comes back when the network does, and its answer with it", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url }), sure = client(t), q = queue(), got = [];
+  await sure.set(q, { "max-attempts": 1 });
+  const work = c.consume(q, async ({ payload }) => {
+    got.push(String(payload));
+    if (got.length > 1) return;
+    net.down = true;
+    net.cut();
+    setTimeout(() => { net.down = false; }, 100);
+  });
+  await sure.push(q, "1");
+  await until(() => got.length === 1);
+  await sure.push(q, "2");
+  await until(async () => (await sure.stats(q)).acked === 2);
+  assert.deepEqual(got, ["1", "2"]);
+  await c.shutdown();
+  await work;
+});
+
+test("a handler does not begin when the claim's answer comes after the lease", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url }), other = client(t), q = queue(), got = [];
+  await other.set(q, { "max-attempts": 0 });
+  const work = c.consume(q, ({ payload }) => { got.push(String(payload)); }, { lease: 300 });
+  await waits(other, q);
+  net.stalls = true;
+  await other.push(q, "first");
+  const [taken] = await other.claim(q, { block: 0, lease: 60_000 });
+  assert.equal(taken.attempt, 2);
+  net.resume();
+  await other.push(q, "second");
+  await until(() => got.length > 0);
+  assert.deepEqual(got, ["second"]);
+  await c.shutdown();
+  await work;
+  await taken.ack();
+});
+
+test("a handler begins with a new lease when the claim's answer comes late", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url }), other = client(t), q = queue();
+  let extends_;
+  const work = c.consume(q, () => { extends_ = net.requests.split("QEXTEND").length - 1; }, { lease: 3000 });
+  await waits(other, q);
+  await other.push(q, "", { delay: 1100 });
+  await until(() => extends_ !== undefined);
+  assert.equal(extends_, 1);
+  await c.shutdown();
+  await work;
+});
+
+test("a worker that is refused says so", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url }), q = queue();
+  await c.command("SET", q, "a string");
+  assert.equal((await rejected(c.consume(q, () => {}))).code, "WRONGTYPE");
+  const gone = queue(), work = c.consume(gone, () => {});
+  await waits(client(t), gone);
+  c.close();
+  assert.ok((await rejected(work)) instanceof HoldfastError);
+});
+
+test("the end of a worker ends its wait in the server", async (t) => {
+  const c = client(t), other = client(t), q = queue();
+  await other.set(q, { bound: 5 });
+  const work = c.consume(q, () => {});
+  await waits(other, q);
+  await c.shutdown();
+  await work;
+  assert.equal((await other.consumers(q))[0]?.waiting?.length ?? 0, 0);
+});
