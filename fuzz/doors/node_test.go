@@ -24,8 +24,20 @@ import (
 // nodePackage is the package for Node, which has no modules beside it.
 const nodePackage = "../../netproto/client/node"
 
-// nodes are the libraries below the package, by the names by which .ci/run installs them.
-var nodes = []struct{ module, protocol string }{{"redis", "2"}, {"redis", "3"}, {"redis6", "2"}, {"redis6", "3"}}
+// nodeClient is a library below the package that speaks one of the protocols.
+type nodeClient struct{ module, protocol string }
+
+func (n nodeClient) String() string { return n.module + " RESP" + n.protocol }
+
+// nodeClients are all of them with -whole, and else two. A module has the name by which .ci/run
+// installs it.
+func nodeClients() []nodeClient {
+	all := []nodeClient{{"redis", "2"}, {"redis6", "3"}, {"redis", "3"}, {"redis6", "2"}}
+	if !*whole {
+		return all[:2]
+	}
+	return all
+}
 
 // moduleFolder returns the folder of a module of Node: it is installed here or in a folder that
 // NODE_PATH names.
@@ -75,8 +87,8 @@ func node(t *testing.T, dir, script, addr, protocol string, args ...string) *exe
 
 func TestThePackageForNode(t *testing.T) {
 	t.Parallel()
-	for _, n := range nodes {
-		t.Run(n.module+" RESP"+n.protocol, func(t *testing.T) {
+	for _, n := range nodeClients() {
+		t.Run(n.String(), func(t *testing.T) {
 			t.Parallel()
 			files, err := filepath.Glob(project(t, n.module) + "/node_modules/holdfast-queue/test/*.test.mjs")
 			if err != nil || len(files) == 0 {
@@ -84,6 +96,9 @@ func TestThePackageForNode(t *testing.T) {
 			}
 			cmd := program(t, "node", "apt install nodejs", append([]string{"--test", "--test-force-exit", "--test-reporter=spec"}, files...)...)
 			cmd.Env = append(cmd.Env, "HOLDFAST_URL=redis://"+start(t).addr, "HOLDFAST_RESP="+n.protocol)
+			if *whole {
+				cmd.Env = append(cmd.Env, "HOLDFAST_WHOLE=1")
+			}
 			output(t, cmd)
 		})
 	}
@@ -134,8 +149,8 @@ func (w *nodeWorker) next(t *testing.T) (payload string, attempt int) {
 
 func TestANodeWorkerOutlivesItsServerAndAnotherEndsItsWork(t *testing.T) {
 	t.Parallel()
-	for _, n := range nodes[1:3] {
-		t.Run(n.module+" RESP"+n.protocol, func(t *testing.T) {
+	for _, n := range nodeClients() {
+		t.Run(n.String(), func(t *testing.T) {
 			t.Parallel()
 			dir, s := project(t, n.module), start(t)
 			const packets = 300
@@ -258,16 +273,48 @@ func TestAFreshProjectOfNodeTakesThePackageThatNPMPacks(t *testing.T) {
 func TestTheTypesOfThePackageForNode(t *testing.T) {
 	t.Parallel()
 	compiler := filepath.Join(moduleFolder(t, "typescript"), "bin", "tsc")
-	for _, module := range []string{"redis", "redis6"} {
-		t.Run(module, func(t *testing.T) {
+	for _, n := range nodeClients()[:2] {
+		t.Run(n.module, func(t *testing.T) {
 			t.Parallel()
-			dir := project(t, module)
+			dir := project(t, n.module)
 			must(t, os.Symlink(filepath.Dir(moduleFolder(t, "@types/node")), filepath.Join(dir, "node_modules", "@types")))
 			must(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type": "module"}`), 0o600))
 			cmd := program(t, "node", "apt install nodejs", compiler, "--strict", "--noEmit", "--skipLibCheck", "false",
 				"--target", "es2022", "--module", "nodenext", "--types", "node", copyTo(t, dir, "example.ts"))
 			cmd.Dir = dir
 			output(t, cmd)
+		})
+	}
+}
+
+func TestAPushFromNodeIsWorkedOnInPythonAndTheReverse(t *testing.T) {
+	t.Parallel()
+	packages, err := filepath.Abs("../../netproto/client/python")
+	must(t, err)
+	interpreter := python(t, "redis")
+	python := func(t *testing.T, s *server, part string) *exec.Cmd {
+		cmd := program(t, interpreter, "apt install python3-redis", "testdata/pushes.py", part)
+		cmd.Env = append(cmd.Env, "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1", "HOLDFAST_URL=redis://"+s.addr)
+		return cmd
+	}
+	look := program(t, interpreter, "", "-c", "from holdfast_queue import Client")
+	look.Env = append(look.Env, "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1")
+	if look.Run() != nil {
+		t.Skip("the package for Python has no client yet")
+	}
+	for _, producer := range []string{"node", "python"} {
+		t.Run(producer, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			js := func(part string) *exec.Cmd { return node(t, project(t, "redis"), "pushes.mjs", s.addr, "3", part) }
+			push, work := js("push"), python(t, s, "work")
+			if producer == "python" {
+				push, work = python(t, s, "push"), js("work")
+			}
+			output(t, push)
+			if got, want := output(t, work), "00ff0d0a "+producer+"\n"; got != want {
+				t.Errorf("the worker says %q, want %q", got, want)
+			}
 		})
 	}
 }

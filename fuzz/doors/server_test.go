@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -17,6 +18,9 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
+
+// whole runs what takes longer, too.
+var whole = flag.Bool("whole", false, "run what takes longer, too: see make doors")
 
 // limit bounds every wait. It is far longer than any should take.
 const limit = 60 * time.Second

@@ -2,10 +2,8 @@
 import { Client } from "holdfast-queue";
 
 const client = new Client({ url: process.env.HOLDFAST_URL, RESP: Number(process.env.HOLDFAST_RESP) });
-const end = new AbortController();
-process.once("SIGINT", () => end.abort());
-await client.consume("jobs", async ({ payload, attempt }) => {
+await client.work("jobs", async ({ payload, attempt }) => {
   console.log(`${payload} ${attempt}`);
   await new Promise((resolve) => { if (String(payload) !== "hang") setTimeout(resolve, 5); });
-}, { lease: 1500, concurrency: 4, drain: 100, signal: end.signal });
+}, { lease: 1500, concurrency: 4, drain: 100 });
 client.close();

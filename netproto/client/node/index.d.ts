@@ -109,6 +109,8 @@ export class Client {
   consume(queue: string, handler: Handler, options?: WorkOptions): Promise<void>;
   /** Consume for up to size packets at once, 1 to 1,000: once there is one it waits up to fill for more. */
   consumeBatch(queue: string, size: number, fill: number, handler: BatchHandler, options?: WorkOptions): Promise<void>;
+  /** Consume in a program of its own: SIGTERM and SIGINT end it by shutdown. */
+  work(queue: string, handler: Handler, options?: WorkOptions): Promise<void>;
   /** Ends every consume: handlers have drain (10,000) to end. Resolves with how many packets were given back. */
   shutdown(drain?: number): Promise<number>;
 

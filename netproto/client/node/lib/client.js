@@ -88,6 +88,11 @@ class Client {
       this.#consumers.delete(consumer);
     });
   }
+  async work(queue, handler, options) {
+    const stop = () => this.shutdown(options?.drain);
+    process.once("SIGTERM", stop).once("SIGINT", stop);
+    await this.consume(queue, handler, options).finally(() => process.off("SIGTERM", stop).off("SIGINT", stop));
+  }
   async shutdown(drain = 10_000) {
     this.#stopped = true;
     const left = await Promise.all([...this.#consumers].map((consumer) => consumer.stop(drain)));

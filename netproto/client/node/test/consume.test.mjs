@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
 import {
   CancelledError, ClosedError, Dead, Hold, HoldfastError, RetryIn, ShutdownError, Snooze, StaleError, Uncounted,
@@ -268,4 +269,16 @@ test("the end of a worker ends its wait in the server", async (t) => {
   await c.shutdown();
   await work;
   assert.equal((await other.consumers(q))[0]?.waiting?.length ?? 0, 0);
+});
+
+test("work ends with SIGTERM", async (t) => {
+  const c = client(t), q = queue();
+  await c.push(q, "");
+  await c.work(q, async () => {
+    const told = once(process, "SIGTERM");
+    process.kill(process.pid, "SIGTERM");
+    await told;
+  });
+  assert.equal(await c.len(q), 0);
+  assert.equal(process.listenerCount("SIGTERM"), 0);
 });
