@@ -9,7 +9,7 @@ export type Filter = string | [tag: string, op: "=" | "!=" | "<" | "<=" | ">" | 
 export interface PushOptions {
   /** 1 is the best priority, 128 the default. Packets of one key are a group, and may be a share. */
   priority?: number; key?: Bytes; tags?: Record<string, Bytes>; producer?: string; meta?: Bytes;
-  /** How long it lasts; how long it waits before it is delivered, or until when; how long its claims last. */
+  /** How long it lasts; how long, or until when, it waits before it is delivered; how long its claims last. */
   ttl?: number; delay?: number; at?: Date; lease?: number;
   /** How long to wait for room: 0 has no end. The abort of signal ends the wait. */
   block?: number; signal?: AbortSignal;
@@ -19,35 +19,30 @@ export interface UniqueOptions extends PushOptions { unique?: Bytes; window?: nu
 /** Which packets: those for which all filters are true, or matchAny of them; those of one share. */
 export interface Selection { filters?: Filter[]; matchAny?: number; share?: Bytes }
 export interface BulkOptions extends Selection { state?: State; count?: number; to?: string; older?: number; as?: string; dryRun?: boolean }
-/** Who claims, for how long; from which further queues, and whether the newest. */
+/** From which further queues, and whether the newest; who claims, for how long. */
 export interface FromOptions extends Selection { or?: string[]; newest?: boolean; lease?: number; as?: string }
-export interface TakeOptions extends FromOptions {
-  /** How many, up to 1,000, or all of a key. How long to wait for one: 0 has no end; and then for count. */
-  count?: number; group?: boolean; block?: number; fill?: number; signal?: AbortSignal;
-}
-export interface WorkOptions extends FromOptions {
-  /** How many handlers run at a time: 1 unless given. After the abort of signal they have drain, 10,000 ms, to end. */
-  concurrency?: number; signal?: AbortSignal; drain?: number;
-}
+/** How many, up to 1,000, or all of a key. How long to wait for one: 0 has no end; and then for count. */
+export interface TakeOptions extends FromOptions { count?: number; group?: boolean; block?: number; fill?: number; signal?: AbortSignal }
+/** How many handlers run at a time: 1 unless given. After the abort of signal they have drain, 10,000, to end. */
+export interface WorkOptions extends FromOptions { concurrency?: number; signal?: AbortSignal; drain?: number }
+
 export type State = "ready" | "delayed" | "claimed" | "dead" | "done" | "damaged" | "expired" | "cancelled";
 
 /** A packet. Fields that do not apply are undefined. */
 export class Packet {
   private constructor();
-  readonly id: string; readonly queue: string; readonly payload: Buffer; readonly state?: State;
-  readonly priority: number; readonly key?: Buffer; readonly tags?: Record<string, string>; readonly meta?: Buffer;
-  /** How many times it was claimed; the token of its claim rises over the whole store. */
-  readonly attempt: number; readonly token: number; readonly lease?: number; leaseEnd?: Date; readonly consumer?: string;
-  readonly producer?: string; readonly unique?: string; readonly enqueued: Date; readonly expires?: Date; readonly notBefore?: Date;
-  /** Why it came back or died, and what that says before its first colon. */
+  readonly id: string; readonly queue: string; readonly payload: Buffer; readonly priority: number; readonly key?: Buffer;
+  readonly tags?: Record<string, string>; readonly producer?: string; readonly lease?: number; readonly meta?: Buffer;
+  readonly unique?: string; readonly enqueued: Date; readonly expires?: Date; readonly notBefore?: Date; readonly state?: State;
+  /** How many times it was claimed; the token of its claim, which rises over the whole store; who claimed it last. */
+  readonly attempt: number; readonly token: number; leaseEnd?: Date; readonly consumer?: string; readonly cancelled?: boolean;
+  /** Why it came back or died, what that says before its first colon, where it died, and how far the work is. */
   readonly reason?: string; readonly errorClass?: string; readonly died?: Date; readonly origin?: string;
-  readonly cancelled?: boolean; readonly percent?: number; readonly percentText?: string;
+  readonly percent?: number; readonly percentText?: string;
   /** Of show alone: how many come before it, and why it is not delivered now. */
   readonly firstClaim?: Date; readonly lastClaim?: Date; readonly behind?: number; readonly why?: string;
-  /** May be set before the answer: for rates the claim is as so many takes. */
-  cost?: number;
-  /** Whether ack or nack was taken. */
-  readonly answered: boolean;
+  /** May be set before the answer: for rates the claim is as so many takes. Answered: ack or nack was taken. */
+  cost?: number; readonly answered: boolean;
   /** Ends the packet. StaleError: the claim had ended, or the first of two requests has arrived. */
   ack(): Promise<void>;
   /** Returns the packet, with anything as the reason; a Verdict says more. It is tried again later. */
@@ -66,14 +61,13 @@ export interface Stats {
   ready: number; hidden: number; delayed: number; claimed: number; dead: number; done: number; damaged: number; bytes: number;
   pushed: number; popped: number; acked: number; nacked: number; expired: number; died: number; dropped: number; cancelled: number;
   pausedIn: boolean; pausedOut: boolean; full: boolean; closed: boolean; overdue: boolean; held: boolean; atLimit: boolean;
-  sharesAtLimit: number; sharesNotDue: number; packetsBehind: number;
-  bands: { from: number; to: number; packets: number }[]; age?: number; producer?: string; consumer?: string;
-}
-export interface Share {
-  name: string; ready: number; claimed: number; weight: number; maxClaimed?: number; rate?: string;
-  age?: number; rests?: number; why?: string; until?: Date;
+  sharesAtLimit: number; sharesNotDue: number; packetsBehind: number; age?: number; producer?: string; consumer?: string;
+  bands: { from: number; to: number; packets: number }[];
 }
 export interface ShareOptions { weight?: number; maxClaimed?: number; rate?: string; rest?: number }
+export interface Share extends Omit<ShareOptions, "rest"> {
+  name: string; ready: number; claimed: number; age?: number; rests?: number; why?: string; until?: Date;
+}
 export interface Consumer {
   name: string; seen?: Date; claimed: number; since?: Date; ids?: string[]; waiting?: { queues: string[]; filter: string[] }[];
 }
@@ -116,36 +110,29 @@ export class Client {
 
   /** The names of the queues that match a pattern such as mail.*; all unless given. */
   queues(pattern?: string): Promise<string[]>;
-  len(queue: string): Promise<number>;
-  peek(queue: string, count?: number): Promise<Packet[]>;
-  list(queue: string, options?: Selection & { state?: State }): AsyncGenerator<Packet, void>;
-  show(queue: string, id: string): Promise<Packet>;
+  len(queue: string): Promise<number>; peek(queue: string, n?: number): Promise<Packet[]>;
+  show(queue: string, id: string): Promise<Packet>; list(queue: string, options?: BulkOptions): AsyncGenerator<Packet, void>;
+  /** These resolve with how many packets they changed, or with dryRun would change. */
   purge(queue: string, options?: BulkOptions): Promise<number>; harvest(queue: string, options?: BulkOptions): Promise<number>;
-  redrive(queue: string, options?: BulkOptions): Promise<number>; moveAll(queue: string, to: string, options?: BulkOptions): Promise<number>;
-  redrivePacket(queue: string, id: string): Promise<void>;
-  move(queue: string, to: string, ...ids: string[]): Promise<number>;
-  delete(queue: string, ...ids: string[]): Promise<number>;
+  redrive(queue: string, options?: BulkOptions): Promise<number>; redrivePacket(queue: string, id: string): Promise<void>;
+  moveAll(queue: string, to: string, options?: BulkOptions): Promise<number>;
+  move(queue: string, to: string, ...ids: string[]): Promise<number>; delete(queue: string, ...ids: string[]): Promise<number>;
   /** Has packets not be worked on: of each, gone, told (it is claimed) or undefined (there is none). */
   cancel(queue: string, ...ids: string[]): Promise<("gone" | "told" | undefined)[]>;
   setPriority(queue: string, id: string, priority: number): Promise<void>;
-  /** Has a packet that waits be ready at a moment: now unless given. */
-  reschedule(queue: string, id: string, at?: Date): Promise<void>;
-  rescheduleIn(queue: string, id: string, ms: number): Promise<void>;
-  drop(queue: string): Promise<void>;
-  /** Has a queue take no more packets, for ever: false if it was so before. */
-  closeQueue(queue: string): Promise<boolean>;
+  /** Has a packet that waits be ready at a moment, now unless given; or in some milliseconds. */
+  reschedule(queue: string, id: string, at?: Date): Promise<void>; rescheduleIn(queue: string, id: string, ms: number): Promise<void>;
+  /** Ends a queue with its packets; or has it take no more, for ever: false if it was so before. */
+  drop(queue: string): Promise<void>; closeQueue(queue: string): Promise<boolean>;
+  /** The settings, by their names in COMMANDS.md; enum has the order of a tag's values. */
   get(queue: string): Promise<Record<string, string | Record<string, string[]>>>;
-  /** Changes settings, by their names in COMMANDS.md; enum has the order of a tag's values. */
   set(queue: string, settings: { [name: string]: unknown; enum?: Record<string, string[]> }): Promise<void>;
   /** Has a queue give nothing, or with "in" take nothing, until a moment. */
   pauseUntil(queue: string, until: Date, gate?: "in" | "out"): Promise<void>;
-  stats(queue: string): Promise<Stats>;
-  consumers(queue: string): Promise<Consumer[]>;
-  producers(queue: string): Promise<Producer[]>;
+  stats(queue: string): Promise<Stats>; consumers(queue: string): Promise<Consumer[]>; producers(queue: string): Promise<Producer[]>;
   /** The shares of a queue, or the top with most packets ready. */
-  shares(queue: string, top?: number): Promise<Share[]>;
+  shares(queue: string, top?: number): Promise<Share[]>; resetShare(queue: string, share: string): Promise<void>;
   setShare(queue: string, share: string, options: ShareOptions): Promise<void>;
-  resetShare(queue: string, share: string): Promise<void>;
 }
 
 /** What a handler throws, or gives to nack, to say what becomes of its packet. */

@@ -4,11 +4,11 @@ const { randomBytes } = require("node:crypto");
 const { Consumer } = require("./consume.js");
 const { ClosedError, FullError, InvalidError, NoPacketError, Uncounted } = require("./errors.js").errors;
 const { Packet } = require("./packet.js");
-const { Wire } = require("./wire.js");
+const { Wire, exact } = require("./wire.js");
 const { bytes, fields, moment, pairs, read, text, texts, whole, words } = require("./words.js");
 
 const list = (rows, reply) => reply.map((one) => read(rows, one));
-const long = { turn: 2 ** 30 }; // for answers that may take long
+const long = { fill: 0, turn: 2 ** 30 }; // an answer that may take long, on a connection of its own
 
 /** found refuses a reply that says that there is no such packet. */
 function found(reply, queue, id) {
@@ -40,21 +40,16 @@ class Client {
     return all.length === 0 ? [] : texts(await this.#push(["QMPUSH", queue, String(all.length), ...all], options));
   }
   async #push(command, { block, signal, ...options } = {}) {
-    signal?.throwIfAborted();
-    const request = [...command, ...words(options)];
-    const reply = await (block === undefined ? this.#wire.once(request) : this.#wire.wait(request, { block, signal, turn: 600_000 }));
+    const reply = await this.#wire.wait([...command, ...words(options)], { block, signal, turn: 600_000 });
     if (reply !== null && reply[0] !== null) return reply;
     throw new FullError(`the queue is full${block === undefined ? " of better packets" : ", or paused, and no room came in time"}`);
   }
 
   pop(queue, options) { return this.#take("QPOP", queue, options); }
   claim(queue, options) { return this.#take("QCLAIM", queue, options); }
-  async #take(command, queue, { block, signal, or = [], ...options } = {}) {
-    signal?.throwIfAborted();
-    const request = [command, queue, ...or.flatMap((other) => ["OR", other]), ...words(options)];
+  async #take(command, queue, { block, signal, ...options } = {}) {
     const wait = { block, signal, fill: options.fill };
-    const waits = block !== undefined || options.fill !== undefined;
-    return Packet.of(this.#wire, await (waits ? this.#wire.wait(request, wait) : this.#wire.once(request)));
+    return Packet.of(this.#wire, await this.#wire.wait([command, queue, ...words(options)], wait));
   }
   async *claims(queue, options) {
     for (let packets; ;) {
@@ -138,12 +133,12 @@ class Client {
   }
   async stats(queue) { return read(fields.stats, await this.#wire.ask(["QSTAT", queue])); }
   async consumers(queue) { return list(fields.consumer, await this.#wire.ask(["QCONSUMERS", queue])); }
-  async producers(queue) { return list(fields.producer, await this.#wire.exact(["QPRODUCERS", queue])); }
+  async producers(queue) { return list(fields.producer, await this.#wire.ask(["QPRODUCERS", queue], { typeMapping: exact })); }
   async shares(queue, top) {
-    if (top !== undefined) return list(fields.share, (await this.#wire.ask(["QSHARES", queue, "TOP", whole(top, "top")]))[1]);
     const all = [];
     for (let after, page; String(after) !== "0"; all.push(...list(fields.share, page))) {
-      [after, page] = await this.#wire.ask(["QSHARES", queue, "AFTER", after ?? "0", "COUNT", "1000"]);
+      const which = top === undefined ? ["COUNT", "1000", "AFTER", after ?? "0"] : ["TOP", whole(top, "top")];
+      [after, page] = await this.#wire.ask(["QSHARES", queue, ...which]); // all of the top have cursor 0
     }
     return all;
   }

@@ -23,19 +23,16 @@ class Consumer {
   stopping = new AbortController(); // ends claiming
   wake = () => {};
 
-  constructor(wire, log, queue, handler, { lease = 30_000, concurrency = 1, or = [], fill, ...options }, size) {
-    const wrong = "count" in options || "group" in options || (size === 0 && fill !== undefined);
-    if (wrong) throw new errors.InvalidError("count, group and fill are no options of consume: see consumeBatch");
-    if (!(concurrency >= 1 && lease >= 1)) throw new errors.InvalidError("concurrency and lease: expected 1 or more");
-    Object.assign(this, { wire, log, handler, lease, concurrency, fill, size, step: lease / 12 });
-    this.request = ["QCLAIM", queue, ...or.flatMap((other) => ["OR", other]), ...words({ ...options, lease, fill })];
+  constructor(wire, log, queue, handler, { lease = 30_000, concurrency = 1, fill, ...options }, size) {
+    const good = concurrency >= 1 && lease >= 1 && !("count" in options || "group" in options || (size === 0 && fill !== undefined));
+    if (!good) throw new errors.InvalidError("a worker: expected concurrency and lease of 1 or more, and neither count, fill nor group");
+    const request = ["QCLAIM", queue, ...words({ ...options, lease, fill })];
+    Object.assign(this, { wire, log, handler, request, lease, concurrency, fill, size, step: lease / 12 });
   }
 
   async run() {
     const timer = setInterval(() => this.renew(), Math.max(1, this.step));
-    try {
-      await this.claim();
-    } finally {
+    try { await this.claim(); } finally {
       while (this.jobs.size > 0) await this.change();
       clearInterval(timer);
     }
@@ -95,20 +92,16 @@ class Consumer {
   isLate(job) { return now() - job.renewed >= this.lease - 3 * this.step; }
 
   async handle(jobs) {
-    const [{ packet }, work] = [jobs[0], { abort: new AbortController(), leases: jobs.length }];
+    const [packets, work] = [jobs.map((job) => job.packet), { abort: new AbortController(), leases: jobs.length }];
     for (const job of jobs) this.jobs.add(Object.assign(job, { work }));
     this.running++;
-    let why; // undefined: all is well
-    try {
-      const result = await this.handler(jobs.map((job) => job.packet), { signal: work.abort.signal });
-      if (result instanceof errors.Verdict) why = result;
-    } catch (error) {
-      why = error ?? `${error} was thrown`;
-    }
+    const why = await (async () => this.handler(packets, { signal: work.abort.signal }))().then(
+      (result) => (result instanceof errors.Verdict ? result : undefined), // undefined: all is well
+      (error) => error ?? `${error} was thrown`,
+    );
     this.running--;
-    if (why !== undefined && !(why instanceof errors.Uncounted) && jobs.some((job) => job.held && !job.finished && !job.cancelled)) {
-      this.log(`the handler failed with packet ${packet.id}, attempt ${packet.attempt}`, why);
-    }
+    const wanted = jobs.some((job) => job.held && !job.finished && !job.cancelled);
+    if (why !== undefined && wanted && !(why instanceof errors.Uncounted)) this.log(`packet ${packets[0].id} failed at attempt ${packets[0].attempt}`, why);
     for (const job of jobs) this.finish(job, why);
     this.wake();
   }
@@ -122,10 +115,7 @@ class Consumer {
     if (!this.sending) this.send();
   }
 
-  settle(job) {
-    this.jobs.delete(job);
-    this.wake();
-  }
+  settle(job) { if (this.jobs.delete(job)) this.wake(); }
 
   /** send sends answers. What comes while some are on their way goes together. */
   async send() {
@@ -146,17 +136,15 @@ class Consumer {
 
   /** answer sends a request for packets, and returns those for which it must be sent again. */
   async answer(jobs) {
-    const [{ packet, why, repeated, cancelled }] = jobs;
+    const [{ packet, why, repeated, cancelled }, n] = [jobs[0], jobs.length];
     let again = [];
     try {
       const good = await this.wire.send(why === undefined ? Packet.acks(jobs.map((job) => job.packet)) : packet.nacks(why));
-      if (good < jobs.length) this.log(`${jobs.length - good} claims had ended before their packets were acknowledged`);
+      if (good < n) this.log(`${n - good} claims had ended before their packets were acknowledged`);
     } catch (error) {
       if (this.wire.passing(error)) again = jobs.filter((job) => job.held && !this.over);
-      else if (jobs.length > 1) again = jobs; // one may be at fault
-      else if (!cancelled && !(repeated && error instanceof errors.StaleError)) {
-        this.log(`the answer for packet ${packet.id} was not taken: it may be delivered again`, error);
-      }
+      else if (n > 1) again = jobs; // one may be at fault
+      else if (!cancelled && !(repeated && error.code === "STALE")) this.log(`the answer for packet ${packet.id} was not taken`, error);
     }
     for (const job of again) job.alone = job.repeated = true;
     for (const job of jobs) if (!again.includes(job)) this.settle(job);
@@ -179,7 +167,7 @@ class Consumer {
       await this.wire.send(job.packet.extends(this.lease));
       job.renewed = asked;
     } catch (error) { // one that was cancelled goes with its claim, whatever is answered
-      if (error instanceof errors.CancelledError) job.cancelled = true;
+      job.cancelled = error.code === "CANCELLED";
       if (!this.wire.passing(error)) this.lose(job, error);
     }
     job.extending = false;

@@ -22,11 +22,8 @@ const kinds = {
   TooManyError: ["ERR max number of clients", "ERR too many logins"], InvalidError: ["ERR "],
   NoPacketError: [], ConnectionError: [], UnknownError: [], ShutdownError: [], // these are the client's own
 };
-const errors = { HoldfastError };
-for (const name in kinds) {
-  const code = name.slice(0, -"Error".length).toUpperCase();
-  errors[name] = { [name]: class extends HoldfastError { static code = code; } }[name];
-}
+const make = (name) => ({ [name]: class extends HoldfastError { static code = name.slice(0, -"Error".length).toUpperCase(); } });
+const errors = Object.assign({ HoldfastError }, ...Object.keys(kinds).map(make));
 
 /** describe says what was thrown, whatever that is. The server reads its class before the colon. */
 function describe(thrown) {
@@ -34,9 +31,7 @@ function describe(thrown) {
     if (typeof thrown === "string") return thrown;
     if (typeof thrown?.message !== "string") return `${typeof thrown}: ${inspect(thrown)}`;
     return `${(thrown.name === "Error" ? thrown.constructor.name : thrown.name) || "Error"}: ${thrown.message}`;
-  } catch {
-    return "Error: what was thrown cannot be shown";
-  }
+  } catch { return "Error: what was thrown cannot be shown"; }
 }
 
 /** cut leaves out what the server would not take of a text: 4,096 bytes are enough. */

@@ -38,9 +38,7 @@ class Packet {
   async ack() { await this.#answer(Packet.acks([this])); }
   async nack(why) { return this.#answer(this.nacks(why)); }
   async extend(ms) { this.leaseEnd = new Date(await this.#wire.ask(this.extends(ms))); }
-  async progress(percent, words = "") {
-    await this.#wire.ask([...this.#words("QPROGRESS"), whole(percent, "percent"), cut(words)]);
-  }
+  async progress(percent, words = "") { await this.#wire.ask([...this.#words("QPROGRESS"), whole(percent, "percent"), cut(words)]); }
 }
 
 module.exports = { Packet };

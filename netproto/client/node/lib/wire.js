@@ -6,7 +6,6 @@ const { HoldfastError, ConnectionError, UnknownError } = require("./errors.js").
 const buffers = { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.MAP]: Array }; // as RESP2 has maps
 const exact = { ...buffers, [RESP_TYPES.NUMBER]: String }; // a number of 63 bits is a text
 const destroy = (redis) => { try { redis.destroy(); } catch { } }; // it may be closed
-const lost = "the connection was lost";
 
 /** failure is the server's refusal, or an error of the connection. */
 function failure(error, Kind, says) {
@@ -49,8 +48,8 @@ class Connection {
     try {
       return await redis.sendCommand(args, { typeMapping, timeout: undefined });
     } catch (error) {
-      if (error instanceof ClientClosedError || error instanceof ClientOfflineError) throw failure(error, ConnectionError, lost);
-      throw failure(error, UnknownError, `${lost} before the answer, so the call may have been carried out`);
+      if (error instanceof ClientClosedError || error instanceof ClientOfflineError) throw failure(error, ConnectionError, "not sent");
+      throw failure(error, UnknownError, "the connection was lost before the answer, so the call may have been carried out");
     } finally {
       this.#heard = true;
       if (--this.#unanswered === 0) clearTimeout(this.#timer);
@@ -77,8 +76,7 @@ class Wire {
   #main; #closed;
 
   constructor(options) {
-    this.options = options;
-    this.patience = options.socket?.socketTimeout ?? options.socket?.connectTimeout ?? 5000;
+    Object.assign(this, { options, patience: options.socket?.socketTimeout ?? options.socket?.connectTimeout ?? 5000 });
   }
 
   #make() {
@@ -100,9 +98,6 @@ class Wire {
   /** once sends a request that does something twice when it is sent twice. */
   once(args) { return this.ask(args, undefined, false); }
 
-  /** exact sends a request whose answer has large numbers. */
-  exact(args) { return this.ask(args, { typeMapping: exact }); }
-
   /** ask sends a request, and again when the connection is lost: five times in half a second. */
   async ask(args, options, repeat = true) {
     for (let pause = 30; ; await sleep(pause *= 2)) {
@@ -119,18 +114,19 @@ class Wire {
    * wait sends a request with BLOCK, on a connection of its own and in turns of some time, so that a
    * server that is cut off is noticed. It ends with an answer, or when block is over: 0 has no end,
    * undefined is no BLOCK. The abort of signal ends it, too, and is an error unless there is an
-   * answer. wait.asked becomes the moment of the last turn.
+   * answer. wait.asked becomes the moment of the last turn. Without block and fill it is once.
    */
   async wait(args, wait) {
-    const { block, turn = 30_000, fill = 0, signal } = wait;
+    const { block, turn = 30_000, fill, signal } = wait;
+    signal?.throwIfAborted();
+    if (block === undefined && fill === undefined) return this.once(args);
     const connection = (!this.#closed && this.#idle.pop()) || this.#make();
     try {
-      for (const begin = performance.now(); ;) {
-        signal?.throwIfAborted();
+      for (const begin = performance.now(); ; signal?.throwIfAborted()) {
         wait.asked = performance.now();
         const rest = block > 0 ? Math.max(1, Math.min(turn, Math.ceil(block - (wait.asked - begin)))) : turn;
         const request = block === undefined ? args : [...args, "BLOCK", String(rest)];
-        const answer = connection.send(request, { patience: turn + fill + this.patience });
+        const answer = connection.send(request, { patience: turn + (fill ?? 0) + this.patience });
         const interrupt = () => this.#interrupt(connection, answer);
         signal?.addEventListener("abort", interrupt, { once: true });
         const reply = await answer.finally(() => signal?.removeEventListener("abort", interrupt));
@@ -145,15 +141,13 @@ class Wire {
    */
   async #interrupt(connection, answer) {
     let waits = true;
-    const answered = answer.catch(() => {}).then(() => { waits = false; });
-    const end = performance.now() + this.patience;
-    for (let pause = 1, error; waits && !error && performance.now() < end; pause *= 2) {
-      const told = connection.id === undefined ? undefined : this.ask(["CLIENT", "UNBLOCK", connection.id]);
-      error = await told?.then(() => undefined, (refused) => (this.passing(refused) ? undefined : refused));
-      await Promise.race([answered, sleep(pause)]);
+    answer.catch(() => {}).then(() => { waits = false; });
+    for (let pause = 1; waits && pause < this.patience; await sleep(pause *= 2)) {
+      if (connection.id === undefined) continue; // it is not made yet
+      await this.ask(["CLIENT", "UNBLOCK", connection.id]).catch((error) => this.passing(error) || connection.cut());
     }
     if (waits) connection.cut();
   }
 }
 
-module.exports = { Wire };
+module.exports = { Wire, exact };

@@ -40,16 +40,16 @@ const options = {
   weight: [whole, "WEIGHT"], maxClaimed: [whole, "MAX-CLAIMED"], rate: [bytes, "RATE"], rest: [whole, "HOLD"],
 };
 
-/** words are those of the options that are given. */
-function words(given = {}) {
-  return Object.entries(given).flatMap(([name, value]) => {
+/** words are those of the options that are given. OR stands behind the name of a queue. */
+function words({ or = [], ...given } = {}) {
+  return [...or.flatMap((queue) => ["OR", queue]), ...Object.entries(given).flatMap(([name, value]) => {
     if (value === undefined) return [];
     if (name === "tags") return Object.entries(value).flatMap(([tag, of]) => ["TAG", tag, bytes(of, `tags.${tag}`)]);
     if (name === "filters") return value.flatMap(filter);
     if (!Object.hasOwn(options, name)) throw new InvalidError(`this call has no option ${name}`);
     const [write, ...all] = options[name];
     return write ? [...all, write(value, name)] : value ? all : [];
-  });
+  })];
 }
 
 const raw = (value) => value;
