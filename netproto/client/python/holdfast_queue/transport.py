@@ -1,0 +1,172 @@
+"""A transport of kombu, and so of Celery, on Holdfast's work queue.
+
+    holdfast://user:password@host:port/database
+    holdfasts://…                                 by TLS
+
+Queues are Holdfast's queues of the same names. A message that is delivered is a claim: it is extended
+while this process lives, and back in its queue when the process dies. CELERY.md says more.
+
+Options, by broker_transport_options of Celery:
+
+lease                 seconds for which a claim lasts without its process; 30
+queue_order_strategy  round_robin, sorted or priority, as in kombu; round_robin
+client_name           how the server calls this process; host name and process id
+socket_timeout, socket_connect_timeout, socket_keepalive: of redis-py; none, 5 s, yes
+"""
+from __future__ import annotations
+
+import os
+import socket
+from time import monotonic
+from typing import Any, Callable
+
+import redis
+from kombu.transport import virtual
+from kombu.utils.eventio import ERR, READ, poll
+
+from .transport_channel import Channel
+from .transport_claims import LOST, Claims
+
+
+#: Options that redis-py gets as they are.
+OPTIONS = {"socket_connect_timeout", "socket_timeout", "socket_keepalive", "client_name"}
+
+
+class Transport(virtual.Transport):
+    """A connection of kombu: its channels, its claims, and a pool of connections for commands."""
+
+    Channel = Channel
+    polling_interval = None
+    default_port = 6379
+    # Celery asks this name whether events go to all and whether workers know of each other.
+    driver_type = "redis"
+    tls = False
+    _lost, loop = False, None  # the last command was not answered; Celery's event loop
+
+    implements = virtual.Transport.implements.extend(
+        asynchronous=True, exchange_type=frozenset(["direct", "topic", "fanout"]))
+
+    connection_errors = virtual.Transport.connection_errors + LOST
+    channel_errors = virtual.Transport.channel_errors + (redis.ResponseError, redis.DataError)
+    # What the server has refused is not tried again.
+    recoverable_connection_errors = connection_errors
+    recoverable_channel_errors = virtual.Transport.channel_errors
+
+    def __init__(self, client: Any, **kwargs: Any):
+        super().__init__(client, **kwargs)
+        self.pid = os.getpid()
+        self.queues: dict[str, int] = {}  # those declared here, and milliseconds that they live unused
+        self.fanout: dict[str, tuple[str, str]] = {}  # queues of fanout exchanges, and their keys
+        self._readers: dict[int, Callable[[], bool]] = {}
+        self._poller = poll()
+        self._pool = redis.ConnectionPool(**self._parameters())
+        self._redis = redis.Redis(connection_pool=self._pool)
+        self.claims = Claims(self._redis, float(client.transport_options.get("lease", 30)))
+
+    @property
+    def database(self) -> int:
+        """The server's database, which is the virtual host."""
+        name = (self.client.virtual_host or "").strip("/") or "0"
+        if not name.isdigit():
+            raise ValueError(f"the database of the address is {name!r}: want a number from 0 to 15")
+        return int(name)
+
+    def _parameters(self) -> dict:
+        client, options = self.client, self.client.transport_options
+        parameters = {
+            "host": client.hostname or "127.0.0.1", "port": client.port or self.default_port,
+            "username": client.userid, "password": client.password, "db": self.database,
+            "socket_connect_timeout": 5, "socket_keepalive": True,
+            "client_name": f"{socket.gethostname()}:{os.getpid()}",
+        }
+        parameters.update({name: options[name] for name in OPTIONS & options.keys()})
+        if int(redis.__version__.split(".")[0]) >= 5:
+            parameters["protocol"] = 2  # packets are read as lists here
+        if self.tls or client.ssl:
+            parameters["connection_class"] = redis.SSLConnection
+            parameters.update(client.ssl if isinstance(client.ssl, dict) else {})
+        return parameters
+
+    @property
+    def lost(self) -> bool:
+        """The server is out of reach, or the connection is that of the process that forked this one."""
+        return self._lost or self.pid != os.getpid()
+
+    def call(self, *args: Any) -> Any:
+        """Sends a command, and returns its reply."""
+        try:
+            reply = self._redis.execute_command(*args)
+            self._lost = False
+            return reply
+        except LOST:
+            self._lost = True
+            raise
+
+    def dial(self) -> tuple[redis.Connection, int]:
+        """Opens a connection of its own, and says what the server calls it."""
+        connection = self._pool.connection_class(**self._pool.connection_kwargs)
+        connection.connect()
+        connection.send_command("CLIENT", "ID")
+        return connection, connection.read_response()
+
+    def watch(self, fd: int, reader: Callable[[], bool]) -> None:
+        """Has answers of a connection read when they come."""
+        self._readers[fd] = reader
+        self._poller.register(fd, READ | ERR)
+
+    def forget(self, fd: int) -> None:
+        """Ends watch."""
+        self._readers.pop(fd, None)
+        if self.loop is not None:
+            self.loop.remove(fd)
+        self._poller.unregister(fd)
+
+    def establish_connection(self) -> Transport:
+        self.call("PING")
+        return super().establish_connection()
+
+    def close_connection(self, connection: Any) -> None:
+        if self.loop is not None:
+            self.loop.on_tick.discard(self._tick)
+        super().close_connection(connection)
+        self.loop = None
+        if not self.lost:
+            self._pool.disconnect(inuse_connections=False)
+
+    def drain_events(self, connection: Any, timeout: float | None = None) -> None:
+        end = monotonic() + (float("inf") if timeout is None else timeout)
+        while not any([channel.deliver() for channel in list(self.channels)]):
+            for channel in list(self.channels):
+                channel.ask()
+            events = self._poller.poll(max(0, min(1, end - monotonic())))
+            if any([self.on_readable(fd) for fd, _ in events or ()]):
+                return
+            if monotonic() >= end:
+                raise socket.timeout()
+
+    def on_readable(self, fd: int) -> bool:
+        """Takes what has come on one of the connections, and says whether it was anything."""
+        try:
+            return fd in self._readers and self._readers[fd]()
+        except LOST:
+            return False  # the line has said so, and comes back
+
+    # Celery's event loop. It forgets what it reads, so it is told each time.
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        self.loop = loop
+        loop.on_tick.add(self._tick)
+
+    def _tick(self) -> None:
+        for channel in list(self.channels):
+            channel.deliver()
+            channel.ask()
+        for fd in self._readers:
+            if fd not in self.loop.readers:
+                self.loop.add_reader(fd, self.on_readable, fd)
+
+
+class TLSTransport(Transport):
+    """The same by TLS, as of holdfasts://."""
+
+    tls = True
