@@ -5,4 +5,5 @@
 //	server_test.go  the server, which can be killed, and programs
 //	python_test.go  the package for Python
 //	node_test.go    the package for Node
+//	kombu_test.go   the transport of kombu, by the tests of the package
 package doors

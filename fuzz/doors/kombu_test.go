@@ -1,0 +1,9 @@
+package doors
+
+import "testing"
+
+func TestKombusOwnCases(t *testing.T) {
+	t.Parallel()
+	python(t, "kombu")
+	output(t, pythonProgram(t, start(t), "-m", "unittest", "-q", "tests.test_transport"))
+}
