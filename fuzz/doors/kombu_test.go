@@ -4,6 +4,6 @@ import "testing"
 
 func TestKombusOwnCases(t *testing.T) {
 	t.Parallel()
-	python(t, "kombu")
-	output(t, pythonProgram(t, start(t), "-m", "unittest", "-q", "tests.test_transport"))
+	python(t, "celery")
+	output(t, pythonProgram(t, start(t), "-m", "unittest", "-q", "tests.test_transport", "tests.test_backend"))
 }

@@ -1,0 +1,69 @@
+"""The result backend of Celery against a server at HOLDFAST_URL."""
+from __future__ import annotations
+
+import os
+import threading
+import unittest
+from uuid import uuid4
+
+try:
+    from celery import Celery, states
+    from celery.exceptions import BackendStoreError, TimeoutError
+except ImportError:
+    raise unittest.SkipTest("Celery is not installed: apt install python3-celery")
+
+from holdfast_queue.backend import LONGEST, HoldfastBackend
+
+ADDRESS = os.environ.get("HOLDFAST_URL", "redis://127.0.0.1:6379").replace("redis", "holdfast", 1)
+
+
+class Backend(unittest.TestCase):
+    def setUp(self) -> None:
+        self.backend = HoldfastBackend(app=Celery(set_as_current=False), url=ADDRESS)
+        self.addCleanup(self.backend.client.close)
+
+    def test_a_result_is_kept_for_its_time(self):
+        task = uuid4().hex
+        self.assertEqual(self.backend.get_state(task), states.PENDING)
+        self.backend.store_result(task, {"x": 1}, states.SUCCESS)
+        self.assertEqual(self.backend.get_result(task), {"x": 1})
+        self.assertGreater(self.backend.client.ttl(self.backend.get_key_for_task(task)), 80000)
+        self.backend.forget(task)
+        self.assertEqual(self.backend.get_state(task), states.PENDING)
+
+    def test_results_come_as_they_are_told_also_twice(self):
+        tasks = [uuid4().hex for _ in range(20)]
+
+        def store():
+            while not self.backend.client.pubsub_numsub(self.backend.get_key_for_task(tasks[-1]))[0][1]:
+                pass
+            for task in tasks:
+                key = self.backend.get_key_for_task(task)
+                value = self.backend.encode(self.backend._get_result_meta(task, states.SUCCESS, None, None))
+                self.backend._pipeline([("SET", key, value), ("PUBLISH", key, ""), ("PUBLISH", key, "")])
+
+        storer = threading.Thread(target=store)
+        storer.start()
+        got = dict(self.backend.get_many(tasks, timeout=30, interval=30))
+        storer.join()
+        self.assertEqual({task: meta["result"] for task, meta in got.items()}, {task: task for task in tasks})
+
+    def test_a_wait_ends_by_its_timeout(self):
+        with self.assertRaisesRegex(TimeoutError, "no result within 0.1 s"):
+            self.backend.wait_for(uuid4().hex, timeout=0.1)
+
+    def test_a_part_of_a_chord_that_runs_twice_counts_once(self):
+        counted = []
+        key = self.backend.get_key_for_chord(uuid4().hex)
+        for part in "a", "a", "b":
+            self.backend._part.id = part
+            counted.append(self.backend.incr(key))
+        self.assertEqual(counted, [1, 1, 2])
+
+    def test_a_result_beyond_the_limit_says_so(self):
+        with self.assertRaisesRegex(BackendStoreError, "a string at most 1048576"):
+            self.backend.set(b"x", b"x" * (LONGEST + 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
