@@ -6,4 +6,5 @@
 //	python_test.go  the package for Python
 //	node_test.go    the package for Node
 //	kombu_test.go   the transport of kombu, by the tests of the package
+//	celery_test.go  Celery on that transport, with kills
 package doors
