@@ -78,8 +78,8 @@ test("leases are renewed while handlers work, and so many work as may", async (t
   assert.equal(await c.len(q), 0);
 });
 
-test("a handler is told that its lease is lost", async (t) => {
-  const c = client(t), boss = client(t), q = queue(), causes = [];
+test("a handler is told that its lease is lost, and its answer is not sent", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url }), boss = client(t), q = queue(), causes = [];
   await c.push(q, "");
   const work = c.consume(q, async (packet, how) => {
     if (packet.attempt > 1) return;
@@ -92,10 +92,11 @@ test("a handler is told that its lease is lost", async (t) => {
   assert.ok(causes[0] instanceof StaleError);
   await c.shutdown();
   await work;
+  assert.equal(net.requests.includes("QNACK"), false);
 });
 
-test("a handler is told that its packet was cancelled", async (t) => {
-  const c = client(t), boss = client(t), q = queue(), id = await c.push(q, ""), causes = [];
+test("a handler is told that its packet was cancelled, and its answer is sent", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url }), boss = client(t), q = queue(), id = await c.push(q, ""), causes = [];
   const work = c.consume(q, async (packet, how) => {
     const told = ended(how);
     assert.deepEqual(await boss.cancel(q, id), ["told"]);
@@ -106,6 +107,7 @@ test("a handler is told that its packet was cancelled", async (t) => {
   assert.ok(causes[0] instanceof CancelledError);
   await c.shutdown();
   await work;
+  assert.ok(net.requests.includes("QNACK"));
 });
 
 test("shutdown waits for handlers, and claims no more", async (t) => {
@@ -188,7 +190,9 @@ test("acks that are too much together are sent alone", { skip: !process.env.HOLD
   await c.set(q, { retain: 60_000 });
   for (let i = 0; i < 40; i++) await c.push(q, Buffer.alloc(2 ** 20));
   await c.closeQueue(q);
-  await c.consume(q, () => {}, { concurrency: 40 });
+  let all, begun = 0;
+  const claimed = new Promise((resolve) => { all = resolve; });
+  await c.consume(q, () => ++begun === 40 ? all() : claimed, { concurrency: 40 });
   assert.equal((await c.stats(q)).done, 40);
   await c.drop(q);
 });

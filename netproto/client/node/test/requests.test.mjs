@@ -118,6 +118,14 @@ test("calls do what they say", async (t) => {
   await c.drop(q);
 });
 
+test("a claim takes from several queues", async (t) => {
+  const c = client(t), first = queue(), second = queue();
+  await c.push(second, "x");
+  const [packet] = await c.claim(first, { newest: true, or: [second] });
+  assert.equal(packet.queue, second);
+  await packet.ack();
+});
+
 test("a push with unique tells what became of it", async (t) => {
   const c = client(t), q = queue();
   const first = await c.pushTold(q, "1", { unique: "u", delay: 60_000 });
