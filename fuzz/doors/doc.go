@@ -7,4 +7,5 @@
 //	node_test.go    the package for Node
 //	kombu_test.go   the transport of kombu, by the tests of the package
 //	celery_test.go  Celery on that transport, with kills
+//	outbox_test.go  the page about pushes within a database's transaction
 package doors
