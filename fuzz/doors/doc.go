@@ -2,10 +2,11 @@
 // own: the packages for Python and Node, Celery, recipes. A program that is not installed here has
 // its tests skipped. The map:
 //
-//	server_test.go  the server, which can be killed, and programs
-//	python_test.go  the package for Python
-//	node_test.go    the package for Node
-//	kombu_test.go   the transport of kombu, by the tests of the package
-//	celery_test.go  Celery on that transport, with kills
-//	outbox_test.go  the page about pushes within a database's transaction
+//	server_test.go        the server, which can be killed, and programs
+//	python_test.go        the package for Python
+//	node_test.go          the package for Node
+//	kombu_test.go         the transport of kombu, by the tests of the package
+//	celery_test.go        Celery on that transport, with kills
+//	outbox_test.go        the page about pushes within a database's transaction
+//	outbox_whole_test.go  the same with PostgreSQL and MariaDB, and in Go
 package doors
