@@ -15,7 +15,7 @@
 //	worker_test.go     the workers that users copy, in Python and JavaScript
 //	stranger_test.go   who speaks something else, stops half-way or never reads
 //	goredis_test.go    the same conventions by go-redis
-//	programs_test.go   programs that are installed: redis-cli, redis-benchmark, Python, Node
+//	programs_test.go   programs that are installed: redis-cli, redis-benchmark, Python, Node; what taskiq sends
 //
 // ZKMQ.md and PRESSURE.md show how two older queues are done with the work queue. Their sessions
 // are typed into redis-cli.

@@ -246,6 +246,12 @@ func TestRedisPyDoesWhatRFQAndPressureDo(t *testing.T) {
 	})
 }
 
+func TestWhatTaskiqSendsIsDone(t *testing.T) {
+	onEach(t, func(t *testing.T, addr string) {
+		output(t, program(t, python(t), "", "testdata/taskiq.py", portOf(t, addr)))
+	})
+}
+
 // node returns a command of Node that runs a script, if its module can be found.
 func node(t *testing.T, script, module string, args ...string) *exec.Cmd {
 	t.Helper()
