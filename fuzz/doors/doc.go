@@ -9,4 +9,5 @@
 //	celery_test.go        Celery on that transport, with kills
 //	outbox_test.go        the page about pushes within a database's transaction
 //	outbox_whole_test.go  the same with PostgreSQL and MariaDB, and in Go
+//	coming_test.go        the page for those who come from another queue
 package doors
