@@ -10,4 +10,5 @@
 //	outbox_test.go        the page about pushes within a database's transaction
 //	outbox_whole_test.go  the same with PostgreSQL and MariaDB, and in Go
 //	coming_test.go        the page for those who come from another queue
+//	container_test.go     the image, as compose files and a manifest run it
 package doors
