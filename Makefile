@@ -14,7 +14,7 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack words bench offline dist dist-check deb-test screenshots clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack doors words bench offline dist dist-check deb-test screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -53,15 +53,15 @@ vet: ## run go vet, and build the program for another system, too
 staticcheck: ## run staticcheck
 	go tool staticcheck ./...
 
-# The planted bugs, the kills, the full disks, the failing calls and the browser are left to "make
-# test": what they run is processes of their own. -short leaves out tests in which one goroutine
+# The planted bugs, the kills, the full disks, the failing calls, the doors and the browser are left to
+# "make test": what they run is processes of their own. -short leaves out tests in which one goroutine
 # works through many bytes or inputs; the root's read sources alone. broker and index have no goroutine.
 # Other tests start this program, too, and each process would
 # stay for a second to report what it finds.
 race: export GORACE = atexit_sleep_ms=10
 race: ## run the tests with the race detector, in random order
 	CGO_ENABLED=1 go test $(PACKAGES) -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$|^TestServerWithAFailingCall|^Test(Larger)?(DiskFull|DrainedDiskFullTakesPushesAgain)$$" \
-		$(SLOWEST) $$(go list ./... | grep -v '/page/browser$$\|/broker$$\|/index$$\|^[^/]*/[^/]*/[^/]*$$')
+		$(SLOWEST) $$(go list ./... | grep -v '/page/browser$$\|/fuzz/doors$$\|/broker$$\|/index$$\|^[^/]*/[^/]*/[^/]*$$')
 	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
 	HOLDFAST_ENCRYPTED=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
 
@@ -101,6 +101,9 @@ soak: ## load a server for DURATION (1h) and check that its folder, memory and o
 attack: ## attack a server with clients that read nothing, never end a request, come and go
 	go test ./fuzz/soak -count=1 -run 'TestAttacks$$' -whole -timeout 30m -v
 
+doors: ## run what users install, Celery and the packages among it, and what they copy, against servers that are killed
+	go test ./fuzz/doors -count=1 -whole -timeout 30m -v
+
 words: ## make the tables of COMMANDS.md from the words in netproto/words
 	go test ./netproto/words -count=1 -update
 
@@ -111,7 +114,7 @@ offline: ## measure the speed and memory of dump, load, verify and compact
 	go test ./recovery/... -run '^$$' -bench '^Benchmark(Dump|ReadDump|Load|Folder|Compact)$$' -benchtime 3x -timeout 30m
 	go test ./cmd/holdfast -run '^$$' -bench '^BenchmarkMemory$$' -benchtime 1x -timeout 30m
 
-dist: ## make binaries, Debian packages and their checksums in dist
+dist: ## make binaries, packages for Debian, Python and Node, an image and their checksums in dist
 	@cmd/holdfast/packaging/dist.sh
 
 dist-check: ## make dist of the last commit twice, in two folders, and compare
