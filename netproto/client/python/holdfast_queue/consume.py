@@ -328,12 +328,14 @@ class Engine:
 
     async def _answer(self) -> None:
         """Sends what handlers have answered. What comes while some are on their way goes together."""
+        pause = 0.0
         while True:
             await self._until(lambda: self.answers)
-            batch, self.answers, pause = self.answers, [], 0.0
-            while batch := await self._send(batch):
-                pause = min(max(2 * pause, 0.05), 1.0)
-                await asyncio.sleep(pause)
+            batch, self.answers = self.answers, []
+            again = await self._send(batch)
+            self.answers += again
+            pause = min(max(2 * pause, 0.05), 1.0) if again else 0.0
+            await asyncio.sleep(pause)
 
     async def _send(self, batch: list[Job]) -> list[Job]:
         """Sends answers, and returns those to be sent again: without a reply, and in their lease."""

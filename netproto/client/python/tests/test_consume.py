@@ -374,6 +374,31 @@ class InTasks(Consume, Case):
         self.assertEqual((p.state, p.attempt), ("ready", 0))
 
 
+    def test_an_answer_that_is_refused_for_now_keeps_no_other_back(self) -> None:
+        client, refused = self.client(socket_timeout=1.0), threading.Event()
+        exchange = client._exchange
+
+        async def full(commands: Any, patience: float, again: bool = True) -> list[Any]:
+            held = [c for c in commands if "HOLD" in c]
+            if held:
+                refused.set()
+            got = iter(await exchange([c for c in commands if c not in held] or [["PING"]], patience, again))
+            return [hf.NoSpace("OOM") if c in held else next(got) for c in commands]
+
+        async def work(p: hf.Packet) -> None:
+            if p.payload == b"hold":
+                raise hf.Hold(60)
+
+        client._exchange = full
+        self.looks.push(self.queue, "hold")
+        running = self.start(client, self.queue, work, concurrency=2)
+        self.assertTrue(refused.wait(30))
+        self.looks.push(self.queue, "other")
+        self.until(lambda: self.looks.stats(self.queue)["acked"] == 1)
+        self.assertEqual(self.looks.stats(self.queue)["claimed"], 1)
+        running.shutdown(0)
+
+
 class InTasksResp3(InTasks):
     options = resp3.ASYNC
 
