@@ -147,7 +147,6 @@ class _Calls:
     set_priority = _call(requests.set_priority)
     reschedule = _call(requests.reschedule)
     reschedule_in = _call(requests.reschedule_in)
-    info = _call(requests.info)
 
     _pool: Any
 

@@ -429,13 +429,3 @@ def cancel(queue: str, *ids: str) -> Request[list[str]]:
     one that is told learns of it when its lease is renewed next; the packet goes with its claim.
     """
     return Request(["QCANCEL", queue, *ids], lambda reply: ["" if v is None else text(v) for v in reply], False)
-
-
-def info() -> Request[dict[str, str]]:
-    """What the server tells of itself: the fields of INFO by name."""
-
-    def read(reply: Any) -> dict[str, str]:
-        lines = (line.partition(":") for line in text(reply).splitlines())
-        return {name: value for name, colon, value in lines if colon}
-
-    return Request(["INFO"], read)

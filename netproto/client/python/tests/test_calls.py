@@ -177,9 +177,6 @@ class Calls:
         pusher.join()
         self.assertEqual(self.client.claim(self.queue, block=0.01), [])
 
-    def test_what_the_server_tells_of_itself(self) -> None:
-        self.assertIn("redis_version", self.client.info())
-
 
 class SyncClient(Calls, Case):
     options: dict[str, Any] = {}
