@@ -104,7 +104,7 @@ class Consume:
     def test_a_handler_learns_that_its_packet_is_cancelled(self) -> None:
         ended: list[Any] = []
         id = self.looks.push(self.queue, "x")
-        self.running(self.hang(ended), lease=0.3)
+        self.running(self.hang(ended), lease=1.0)
         self.until(lambda: self.show(id).state == "claimed")
         self.assertEqual(self.looks.cancel(self.queue, id), ["told"])
         self.until(lambda: ended)
