@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-Packets = list[Packet]
+Handler = Callable[[Packet], object]
+BatchHandler = Callable[[list[Packet]], object]
+AsyncHandler = Callable[[Packet], Awaitable[object]]
+AsyncBatchHandler = Callable[[list[Packet]], Awaitable[object]]
 Workers = list[Worker]
 Connections = list[Any]
 Commands = Sequence[Sequence[Any]]
@@ -160,7 +163,8 @@ class _Calls:
         self._patience = float(kwargs.get("socket_timeout") or PATIENCE)
         kwargs["socket_timeout"] = self._patience
         kwargs.setdefault("socket_connect_timeout", self._patience)
-        kwargs.update(decode_responses=False, encoding_errors="surrogateescape", retry=retry(NoBackoff(), 0))
+        kwargs.update(decode_responses=False, encoding_errors="surrogateescape")
+        kwargs["retry"] = retry(NoBackoff(), 0)  # what may be repeated is known here alone
         if issubclass(self._pool.connection_class, (redis.SSLConnection, redis.asyncio.SSLConnection)):
             kwargs.setdefault("ssl_check_hostname", kwargs.get("ssl_cert_reqs") != "none")
         self._workers: Workers = []
@@ -251,7 +255,7 @@ class Client(_Calls):
         idle.append(connection)
         return reply
 
-    def consume(self, queue: str, handler: Callable[[Packet], object], **options: Unpack[WorkOptions]) -> None:
+    def consume(self, queue: str, handler: Handler, **options: Unpack[WorkOptions]) -> None:
         """Claims packets and has the handler work on them, as many at once as concurrency says.
 
         Each handler runs in a thread. One that returns acknowledges its packet; an exception
@@ -262,7 +266,7 @@ class Client(_Calls):
         """
         self._work([Worker(queue, handler, options)])
 
-    def consume_batch(self, queue: str, size: int, fill: float, handler: Callable[[Packets], object], **options: Unpack[WorkOptions]) -> None:
+    def consume_batch(self, queue: str, size: int, fill: float, handler: BatchHandler, **options: Unpack[WorkOptions]) -> None:
         """Consume for a handler that works on up to size packets at once, 1 to 1,000.
 
         It waits for so many, but once there is one no longer than fill seconds. Packets that the
@@ -286,7 +290,8 @@ class Client(_Calls):
         """
         self._stopped, left = True, 0
         running = list(self._running)
-        for ended in [asyncio.run_coroutine_threadsafe(inner.shutdown(timeout), loop) for loop, inner in running]:
+        start = asyncio.run_coroutine_threadsafe
+        for ended in [start(inner.shutdown(timeout), loop) for loop, inner in running]:
             with suppress(concurrent.futures.CancelledError, concurrent.futures.TimeoutError):
                 left += ended.result(timeout + 4 * self._patience)
         return left
@@ -316,7 +321,7 @@ def _has_ended(connection: Any) -> bool:
 
 
 class AsyncClient(_Calls):
-    """A client for asyncio: the same as Client, but its calls are awaited. It is of one event loop."""
+    """A client for asyncio, of one event loop: the same as Client, but its calls are awaited."""
 
     _runner: Any = Tasks
 
@@ -396,7 +401,7 @@ class AsyncClient(_Calls):
                 raise
             return [refusal(error) or Lost(error, sent)] * len(commands)
 
-    async def consume(self, queue: str, handler: Callable[[Packet], Awaitable[object]], **options: Unpack[WorkOptions]) -> None:
+    async def consume(self, queue: str, handler: AsyncHandler, **options: Unpack[WorkOptions]) -> None:
         """Claims packets and has the handler work on them, as many at once as concurrency says.
 
         Each handler is a task. One that returns acknowledges its packet; an exception returns it,
@@ -408,7 +413,7 @@ class AsyncClient(_Calls):
         """
         await self._work([Worker(queue, handler, options)])
 
-    async def consume_batch(self, queue: str, size: int, fill: float, handler: Callable[[Packets], Awaitable[object]], **options: Unpack[WorkOptions]) -> None:
+    async def consume_batch(self, queue: str, size: int, fill: float, handler: AsyncBatchHandler, **options: Unpack[WorkOptions]) -> None:
         """Consume for a handler that works on up to size packets at once, 1 to 1,000.
 
         It waits for so many, but once there is one no longer than fill seconds. Packets that the

@@ -131,7 +131,7 @@ class Threads:
 
 
 class Engine:
-    """One consume: it claims, renews and answers, until it is to stop and its handlers have ended."""
+    """One consume: it claims, renews and answers, until all its handlers have ended."""
 
     def __init__(self, client: AsyncClient, worker: Worker, runner: Any) -> None:
         options = {**worker.options}
@@ -240,7 +240,7 @@ class Engine:
                 await self._give_back()
 
     async def _ask(self, room: int) -> list[Packet]:
-        """Claims packets, and waits for some. To stop it the server ends the wait, and says what it gave."""
+        """Claims packets, and waits for some, until there are any or the worker is to stop."""
         words = [*self.words, "COUNT", self.size or room, "BLOCK", milliseconds(requests.TURN)]
         asking = asyncio.ensure_future(self._request(words))
         try:
@@ -261,7 +261,8 @@ class Engine:
                 raise number
             self.line = connection, number
         try:
-            [reply] = await self.client._talk(self.line[0], [words], requests.TURN + self.fill + patience)
+            wait = requests.TURN + self.fill + patience
+            [reply] = await self.client._talk(self.line[0], [words], wait)
         except BaseException:
             self.line = None
             raise
@@ -271,10 +272,11 @@ class Engine:
         return reply
 
     async def _unblock(self, asking: asyncio.Future[Any]) -> None:
-        """Ends the wait of a claim. The server may get this before the claim, so it is told again."""
+        """Ends the wait of a claim. The server may get this before it, so it is told again."""
         pause, end = 0.001, time.monotonic() + self.client._patience
         while self.line is not None and not asking.done() and time.monotonic() < end:
-            [reply] = await self.client._exchange([["CLIENT", "UNBLOCK", self.line[1]]], self.client._patience)
+            ask = [["CLIENT", "UNBLOCK", self.line[1]]]
+            [reply] = await self.client._exchange(ask, self.client._patience)
             if isinstance(reply, HoldfastError) and not reply.passing:
                 return
             await asyncio.wait({asking}, timeout=pause)
@@ -305,11 +307,11 @@ class Engine:
         return len(works)
 
     def _finish(self, work: Work, why: BaseException | None) -> None:
-        """Has the answers sent that the end of a handler means, but for packets that are not held."""
+        """Has the answers sent that the end of a handler means, for packets that are held."""
         self.free += 1
         packet = work.jobs[0].packet
         if why is not None and not isinstance(why, (Uncounted, Hold)) and packet.lost is None:
-            log.warning("%s: the handler failed with packet %s, attempt %d", self.queue, packet.id, packet.attempt, exc_info=why)
+            log.warning("%s: the handler failed with packet %s", self.queue, packet.id, exc_info=why)
         for job in work.jobs:
             if job.packet in self.held and not job.finished and not job.packet.answered:
                 job.why, job.finished = why, True
@@ -327,7 +329,7 @@ class Engine:
             self.changed.set()
 
     async def _answer(self) -> None:
-        """Sends what handlers have answered. What comes while some are on their way goes together."""
+        """Sends what handlers have answered. What comes while some are sent goes together."""
         pause = 0.0
         while True:
             await self._until(lambda: self.answers)
@@ -338,7 +340,7 @@ class Engine:
             await asyncio.sleep(pause)
 
     async def _send(self, batch: list[Job]) -> list[Job]:
-        """Sends answers, and returns those to be sent again: without a reply, and in their lease."""
+        """Sends answers, and returns those to be sent again: without a reply, and held."""
         calls: list[tuple[requests.Request[Any], list[Job]]] = []
         done: dict[tuple[str, int], list[Job]] = {}
         for job in batch:
@@ -392,7 +394,7 @@ class Engine:
                 await self._extend(due, 2 * step)
 
     async def _extend(self, jobs: list[Job], patience: float) -> None:
-        """Renews leases. What the server does not answer in time is tried again with the next step."""
+        """Renews leases. What is not answered in time is tried again with the next step."""
         asked = time.monotonic()
         commands = [requests.extend(job.packet, self.lease).words for job in jobs]
         for job, reply in zip(jobs, await self.client._exchange(commands, patience)):
@@ -426,7 +428,8 @@ class Engine:
         if left:
             self.returned += len(left)
             log.warning("%s: packets that were not finished: %d", self.queue, len(left))
-            await self.client._exchange([requests.nack(job.packet, why).words for job in left], self.client._patience)
+            nacks = [requests.nack(job.packet, why).words for job in left]
+            await self.client._exchange(nacks, self.client._patience)
         self.given_up = time.monotonic() + self.client._patience
         asyncio.get_running_loop().call_later(self.client._patience, self.changed.set)
         self.changed.set()

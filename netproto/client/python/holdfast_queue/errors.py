@@ -174,7 +174,7 @@ class Hold(Verdict):
 
 
 def reason(why: BaseException | str) -> str:
-    """What the server keeps as the reason: at most 4,096 bytes, the class before the first colon."""
+    """What is sent as the reason: at most 4,096 bytes, the class before the first colon."""
     if isinstance(why, Verdict):
         why = why.why or why.__cause__ or ""
     if not isinstance(why, str):

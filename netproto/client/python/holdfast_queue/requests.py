@@ -140,7 +140,8 @@ def _push(command: list[Any], options: dict[str, Any], read: Callable[[Any], T])
 
     def checked(reply: Any) -> T:
         if reply is None or isinstance(reply, list) and None in reply:
-            raise Full("the queue is full" + (" of packets that are not worse" if block is None else ", or paused, and no room came in time"))
+            worse, late = " of packets that are not worse", ", or paused, and no room came in time"
+            raise Full("the queue is full" + (worse if block is None else late))
         return read(reply)
 
     return Request(command + words(options, PushOptions), checked, False, block, PUSH_TURN)
@@ -162,7 +163,8 @@ def push_told(queue: str, payload: bytes | str, **options: Unpack[PushOptions]) 
     That is new, replaced, or the state of the packet that has the id: ready, delayed, claimed,
     damaged, and with a window also dead, done or gone.
     """
-    return _push(["QPUSH", queue, payload, "TELL"], {**options}, lambda reply: (text(reply[0]), text(reply[1])))
+    told = ["QPUSH", queue, payload, "TELL"]
+    return _push(told, {**options}, lambda reply: (text(reply[0]), text(reply[1])))
 
 
 def push_batch(queue: str, payloads: Sequence[bytes | str], **options: Unpack[PushOptions]) -> Request[list[str]]:
@@ -323,7 +325,8 @@ def set_(queue: str, settings: Mapping[str, Any]) -> Request[None]:
     """
     said: list[Any] = []
     for name, value in settings.items():
-        said += [name, *(value if isinstance(value, (list, tuple)) else [int(value) if value is True or value is False else value])]
+        values = value if isinstance(value, (list, tuple)) else [value]
+        said += [name, *(int(v) if isinstance(v, bool) else v for v in values)]
     return Request(["QSET", queue, *said], _nothing)
 
 

@@ -382,7 +382,8 @@ class InTasks(Consume, Case):
             held = [c for c in commands if "HOLD" in c]
             if held:
                 refused.set()
-            got = iter(await exchange([c for c in commands if c not in held] or [["PING"]], patience, again))
+            sent = [c for c in commands if c not in held] or [["PING"]]
+            got = iter(await exchange(sent, patience, again))
             return [hf.NoSpace("OOM") if c in held else next(got) for c in commands]
 
         async def work(p: hf.Packet) -> None:
