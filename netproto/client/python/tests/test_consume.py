@@ -96,6 +96,7 @@ class Consume:
         ended: list[Any] = []
         self.looks.push(self.queue, "x")
         running = self.running(self.hang(ended), lease=0.3)
+        self.until(self.begun.is_set)
         self.until(lambda: self.looks.harvest(self.queue))
         self.until(lambda: ended)
         self.assertIsInstance(ended[0], hf.Stale)
@@ -105,7 +106,7 @@ class Consume:
         ended: list[Any] = []
         id = self.looks.push(self.queue, "x")
         self.running(self.hang(ended), lease=1.0)
-        self.until(lambda: self.show(id).state == "claimed")
+        self.until(self.begun.is_set)
         self.assertEqual(self.looks.cancel(self.queue, id), ["told"])
         self.until(lambda: ended)
         self.assertIsInstance(ended[0], hf.Cancelled)
@@ -113,8 +114,10 @@ class Consume:
 
     def hang(self, ended: list[Any]) -> Handler:
         """A handler that works until its packet is lost, and tells why."""
+        self.begun = threading.Event()
 
         def work(p: hf.Packet) -> None:
+            self.begun.set()
             while p.lost is None:
                 time.sleep(0.005)
             ended.append(p.lost)
@@ -206,7 +209,7 @@ class Consume:
         with mock.patch.object(requests, "TURN", 0.1):
             id = self.looks.push(self.queue, "x")
             running = self.running(self.hang(ended), proxy.url, timeout=0.2, lease=0.4)
-            self.until(lambda: self.show(id).state == "claimed")
+            self.until(self.begun.is_set)  # a claim that comes too late is left to others
             proxy.open.clear()
             self.until(lambda: ended)
             self.assertIsInstance(ended[0], hf.Stale)
@@ -348,7 +351,10 @@ class InTasks(Consume, Case):
         return handle
 
     def hang(self, ended: list[Any]) -> Handler:
+        self.begun = threading.Event()
+
         async def work(p: hf.Packet) -> None:
+            self.begun.set()
             try:
                 await asyncio.Event().wait()
             finally:
