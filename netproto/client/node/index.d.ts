@@ -3,13 +3,21 @@ import type { RedisClientOptions } from "redis";
 /** What node-redis sends as bytes. A string is UTF-8. */
 export type Bytes = string | Uint8Array;
 
-/** A test of a tag, such as "class<=standard" or ["class", "<=", "standard"]. Operators: = != < <= > >= */
+/**
+ * A test of a tag, such as "class<=standard" or ["class", "<=", "standard"]. Operators: = != < <= >
+ * >=
+ */
 export type Filter = string | [tag: string, op: "=" | "!=" | "<" | "<=" | ">" | ">=", value: Bytes];
 
 export interface PushOptions {
-  /** 1 is the best priority, 128 the default. Packets of one key are a group, and may be a share. */
+  /**
+   * 1 is the best priority, 128 the default. Packets of one key are a group, and may be a share.
+   */
   priority?: number; key?: Bytes; tags?: Record<string, Bytes>; producer?: string; meta?: Bytes;
-  /** How long it lasts; how long, or until when, it waits before it is delivered; how long its claims last. */
+  /**
+   * How long it lasts; how long, or until when, it waits before it is delivered; how long its
+   * claims last.
+   */
   ttl?: number; delay?: number; at?: Date; lease?: number;
   /** How long to wait for room: 0 has no end. The abort of signal ends the wait. */
   block?: number; signal?: AbortSignal;
@@ -21,9 +29,15 @@ export interface Selection { filters?: Filter[]; matchAny?: number; share?: Byte
 export interface BulkOptions extends Selection { state?: State; count?: number; to?: string; older?: number; as?: string; dryRun?: boolean }
 /** From which further queues, and whether the newest; who claims, for how long. */
 export interface FromOptions extends Selection { or?: string[]; newest?: boolean; lease?: number; as?: string }
-/** How many, up to 1,000, or all of a key. How long to wait for one: 0 has no end; and then for count. */
+/**
+ * How many, up to 1,000, or all of a key. How long to wait for one: 0 has no end; and then for
+ * count.
+ */
 export interface TakeOptions extends FromOptions { count?: number; group?: boolean; block?: number; fill?: number; signal?: AbortSignal }
-/** How many handlers run at a time: 1 unless given. After the abort of signal they have drain, 10,000, to end. */
+/**
+ * How many handlers run at a time: 1 unless given. After the abort of signal they have drain,
+ * 10,000, to end.
+ */
 export interface WorkOptions extends FromOptions { concurrency?: number; signal?: AbortSignal; drain?: number }
 
 export type State = "ready" | "delayed" | "claimed" | "dead" | "done" | "damaged" | "expired" | "cancelled";
@@ -34,18 +48,29 @@ export class Packet {
   readonly id: string; readonly queue: string; readonly payload: Buffer; readonly priority: number; readonly key?: Buffer;
   readonly tags?: Record<string, string>; readonly producer?: string; readonly lease?: number; readonly meta?: Buffer;
   readonly unique?: string; readonly enqueued: Date; readonly expires?: Date; readonly notBefore?: Date; readonly state?: State;
-  /** How many times it was claimed; the token of its claim, which rises over the whole store; who claimed it last. */
+  /**
+   * How many times it was claimed; the token of its claim, which rises over the whole store; who
+   * claimed it last.
+   */
   readonly attempt: number; readonly token: number; leaseEnd?: Date; readonly consumer?: string; readonly cancelled?: boolean;
-  /** Why it came back or died, what that says before its first colon, where it died, and how far the work is. */
+  /**
+   * Why it came back or died, what that says before its first colon, where it died, and how far the
+   * work is.
+   */
   readonly reason?: string; readonly errorClass?: string; readonly died?: Date; readonly origin?: string;
   readonly percent?: number; readonly percentText?: string;
   /** Of show alone: how many come before it, and why it is not delivered now. */
   readonly firstClaim?: Date; readonly lastClaim?: Date; readonly behind?: number; readonly why?: string;
-  /** May be set before the answer: for rates the claim is as so many takes. Answered: ack or nack was taken. */
+  /**
+   * May be set before the answer: for rates the claim is as so many takes. Answered: ack or nack
+   * was taken.
+   */
   cost?: number; readonly answered: boolean;
   /** Ends the packet. StaleError: the claim had ended, or the first of two requests has arrived. */
   ack(): Promise<void>;
-  /** Returns the packet, with anything as the reason; a Verdict says more. It is tried again later. */
+  /**
+   * Returns the packet, with anything as the reason; a Verdict says more. It is tried again later.
+   */
   nack(why?: unknown): Promise<State>;
   /** Has the lease end so many milliseconds from now. */
   extend(ms: number): Promise<void>;
@@ -53,7 +78,10 @@ export class Packet {
   progress(percent: number, words?: string): Promise<void>;
 }
 
-/** The signal aborts when the lease is lost, with the StaleError, the CancelledError or the ShutdownError. */
+/**
+ * The signal aborts when the lease is lost, with the StaleError, the CancelledError or the
+ * ShutdownError.
+ */
 export type Handler = (packet: Packet, how: { signal: AbortSignal }) => unknown;
 export type BatchHandler = (packets: Packet[], how: { signal: AbortSignal }) => unknown;
 
@@ -84,13 +112,21 @@ export class Client {
   /** Sends any other command, once. Texts of the reply are Buffers. */
   command(...args: Bytes[]): Promise<unknown>;
 
-  /** Adds a packet, and resolves with its id when it is on the server's disk. UnknownError: it may be there. */
+  /**
+   * Adds a packet, and resolves with its id when it is on the server's disk. UnknownError: it may
+   * be there.
+   */
   push(queue: string, payload: Bytes, options?: UniqueOptions): Promise<string>;
-  /** Push with unique that tells what became of it: new, replaced, or the state of the packet that has the id. */
+  /**
+   * Push with unique that tells what became of it: new, replaced, or the state of the packet that
+   * has the id.
+   */
   pushTold(queue: string, payload: Bytes, options: UniqueOptions): Promise<{ id: string; told: "new" | "replaced" | "gone" | State }>;
   /** Adds up to 1,000 packets, all or none. */
   pushBatch(queue: string, payloads: Bytes[], options?: PushOptions): Promise<string[]>;
-  /** Takes packets for good. Those in an answer that gets lost are lost: claim does not lose them. */
+  /**
+   * Takes packets for good. Those in an answer that gets lost are lost: claim does not lose them.
+   */
   pop(queue: string, options?: Omit<TakeOptions, "lease" | "as">): Promise<Packet[]>;
   /** Takes packets for the time of a lease: ack or nack each. */
   claim(queue: string, options?: TakeOptions): Promise<Packet[]>;
@@ -101,11 +137,17 @@ export class Client {
 
   /** Has handlers work on packets, until the queue is drained, signal aborts, or shutdown. */
   consume(queue: string, handler: Handler, options?: WorkOptions): Promise<void>;
-  /** Consume for up to size packets at once, 1 to 1,000: once there is one it waits up to fill for more. */
+  /**
+   * Consume for up to size packets at once, 1 to 1,000: once there is one it waits up to fill for
+   * more.
+   */
   consumeBatch(queue: string, size: number, fill: number, handler: BatchHandler, options?: WorkOptions): Promise<void>;
   /** Consume in a program of its own: SIGTERM and SIGINT end it by shutdown. */
   work(queue: string, handler: Handler, options?: WorkOptions): Promise<void>;
-  /** Ends every consume: handlers have drain (10,000) to end. Resolves with how many packets were given back. */
+  /**
+   * Ends every consume: handlers have drain (10,000) to end. Resolves with how many packets were
+   * given back.
+   */
   shutdown(drain?: number): Promise<number>;
 
   /** The names of the queues that match a pattern such as mail.*; all unless given. */
@@ -117,7 +159,9 @@ export class Client {
   redrive(queue: string, options?: BulkOptions): Promise<number>; redrivePacket(queue: string, id: string): Promise<void>;
   moveAll(queue: string, to: string, options?: BulkOptions): Promise<number>;
   move(queue: string, to: string, ...ids: string[]): Promise<number>; delete(queue: string, ...ids: string[]): Promise<number>;
-  /** Has packets not be worked on: of each, gone, told (it is claimed) or undefined (there is none). */
+  /**
+   * Has packets not be worked on: of each, gone, told (it is claimed) or undefined (there is none).
+   */
   cancel(queue: string, ...ids: string[]): Promise<("gone" | "told" | undefined)[]>;
   setPriority(queue: string, id: string, priority: number): Promise<void>;
   /** Has a packet that waits be ready at a moment, now unless given; or in some milliseconds. */

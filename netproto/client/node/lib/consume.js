@@ -38,7 +38,9 @@ class Consumer {
     }
   }
 
-  /** stop ends claiming. After the drain it gives back what is not finished, and returns how much. */
+  /**
+   * stop ends claiming. After the drain it gives back what is not finished, and returns how much.
+   */
   async stop(drain) {
     this.stopping.abort();
     this.wake();
@@ -88,7 +90,10 @@ class Consumer {
     else if (good.length > 0) this.handle(good);
   }
 
-  /** isLate says that no time is left: a renewal may take two steps, and the third is for the handler. */
+  /**
+   * isLate says that no time is left: a renewal may take two steps, and the third is for the
+   * handler.
+   */
   isLate(job) { return now() - job.renewed >= this.lease - 3 * this.step; }
 
   async handle(jobs) {
@@ -101,7 +106,8 @@ class Consumer {
     );
     this.running--;
     const wanted = jobs.some((job) => job.held && !job.finished && !job.cancelled);
-    if (why !== undefined && wanted && !(why instanceof errors.Uncounted)) this.log(`packet ${packets[0].id} failed at attempt ${packets[0].attempt}`, why);
+    const [{ id, attempt }] = packets;
+    if (why !== undefined && wanted && !(why instanceof errors.Uncounted)) this.log(`packet ${id} failed at attempt ${attempt}`, why);
     for (const job of jobs) this.finish(job, why);
     this.wake();
   }
@@ -151,7 +157,9 @@ class Consumer {
     return again;
   }
 
-  /** renew looks at the leases twelve times in the time of one, and renews one once a third is over. */
+  /**
+   * renew looks at the leases twelve times in the time of one, and renews one once a third is over.
+   */
   renew() {
     for (const job of this.jobs) {
       if (!job.held || job.cancelled || job.packet.answered) continue;

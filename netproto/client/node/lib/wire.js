@@ -57,13 +57,17 @@ class Connection {
     }
   }
 
-  /** listen hears what has come while the program was busy. If that is nothing the connection goes. */
+  /**
+   * listen hears what has come while the program was busy. If that is nothing the connection goes.
+   */
   #listen() {
     this.#heard = false;
     setImmediate(() => this.#heard || this.cut());
   }
 
-  /** cut ends the connection, so that the server gives nothing to a wait that nobody has any more. */
+  /**
+   * cut ends the connection, so that the server gives nothing to a wait that nobody has any more.
+   */
   cut() {
     this.#opening?.then(destroy, () => {});
     this.#opening = this.id = undefined;
@@ -111,10 +115,10 @@ class Wire {
   }
 
   /**
-   * wait sends a request with BLOCK, on a connection of its own and in turns of some time, so that a
-   * server that is cut off is noticed. It ends with an answer, or when block is over: 0 has no end,
-   * undefined is no BLOCK. The abort of signal ends it, too, and is an error unless there is an
-   * answer. wait.asked becomes the moment of the last turn. Without block and fill it is once.
+   * wait sends a request with BLOCK, on a connection of its own and in turns of some time, so that
+   * it notices a server that is cut off. It ends with an answer, or when block is over: 0 has no
+   * end, undefined is no BLOCK. The abort of signal ends it, too, and is an error unless there is
+   * an answer. wait.asked becomes the moment of the last turn. Without block and fill it is once.
    */
   async wait(args, wait) {
     const { block, turn = 30_000, fill, signal } = wait;

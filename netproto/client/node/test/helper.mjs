@@ -19,7 +19,9 @@ export const queue = () => `node-${process.pid}-${++queues}`;
 /** rejected resolves with the error of a promise, which must have one. */
 export const rejected = (promise) => promise.then((value) => { throw new Error(`it resolves with ${value}`); }, (error) => error);
 
-/** until calls a function until it gives something that is true. The test's own time limit ends it. */
+/**
+ * until calls a function until it gives something that is true. The test's own time limit ends it.
+ */
 export async function until(look) {
   for (;;) {
     const got = await look();
