@@ -5,5 +5,5 @@ const client = new Client({ url: process.env.HOLDFAST_URL, RESP: Number(process.
 await client.work("jobs", async ({ payload, attempt }) => {
   console.log(`${payload} ${attempt}`);
   await new Promise((resolve) => { if (String(payload) !== "hang") setTimeout(resolve, 5); });
-}, { lease: 1500, concurrency: 4, drain: 100 });
+}, { concurrency: 4, drain: 100 });
 client.close();
