@@ -107,7 +107,9 @@ doors: ## run what users install, Celery and the packages among it, and what the
 words: ## make the tables of COMMANDS.md from the words in netproto/words
 	go test ./netproto/words -count=1 -update
 
-bench: build ## compare with Redis and beanstalkd, where installed; BENCH=--cost for processor time only, --quick for a short run
+# Debian's PostgreSQL is not on the path.
+bench: export PATH := $(PATH)$(addprefix :,$(lastword $(wildcard /usr/lib/postgresql/*/bin)))
+bench: build ## compare with Redis, beanstalkd and PostgreSQL, where installed; BENCH=--cost for processor time only, --quick for a short run
 	go run ./cmd/workshop --holdfast $(BIN) $(BENCH)
 
 offline: ## measure the speed and memory of dump, load, verify and compact

@@ -33,7 +33,7 @@ func newBench(dir string, rounds int, limit time.Duration) (*bench, error) {
 	}
 	dir, err := filepath.Abs(dir)
 	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
+		err = os.MkdirAll(dir, 0o711) // PostgreSQL may run as another user
 	}
 	if err == nil {
 		dir, err = os.MkdirTemp(dir, "workshop-")

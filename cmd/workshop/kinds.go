@@ -50,6 +50,9 @@ func rates(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
 	servers := make([]*server, len(c.peers))
 	err := b.each(ctx, c, b.rounds, func(round, i int) (err error) {
 		p, loads := &c.peers[i], slices.Clone(c.loads)
+		if p.measure != nil {
+			return p.measure(ctx, b, p, c, rows[i])
+		}
 		t := queueTarget("", 0)
 		fills := c.fills(p, b.rounds)
 		if servers[i] == nil || servers[i].cmd == nil { // not started yet, or killed because another peer failed

@@ -7,6 +7,7 @@
 //	cases.go  the table of cases
 //	kinds.go  the kinds of cases: rates, starts, memory, growth, renewals
 //	peer.go   the servers that are compared, and the ways to use them
+//	table.go  a table of PostgreSQL as a queue
 //	server.go one running server
 //	bench.go  rounds, filling and measuring
 //	report.go rows, the first table (what a request costs the server) and that of all cases

@@ -16,7 +16,7 @@ type program struct{ name, binary, versionArg string }
 
 // allPrograms are the servers in the order of a round. Holdfast is first.
 func allPrograms(holdfast string) []*program {
-	return []*program{{"holdfast", holdfast, "version"}, {"redis", "redis-server", "--version"}, {"beanstalkd", "beanstalkd", "-v"}}
+	return []*program{{"holdfast", holdfast, "version"}, {"redis", "redis-server", "--version"}, {"beanstalkd", "beanstalkd", "-v"}, {"postgres", "postgres", "--version"}}
 }
 
 // find replaces the command by its path.
@@ -60,6 +60,9 @@ type peer struct {
 	slow bool
 
 	asks asks
+
+	// measure, if set, is how it is measured in place of asks.
+	measure func(ctx context.Context, b *bench, p *peer, c *benchCase, r *row) error
 }
 
 // asks are the requests of a peer, by the names that the table of cases has for them. A pop takes
@@ -93,7 +96,8 @@ func (p *peer) groups(t target, loads ...load) []loadgen.Group {
 
 // The peers of the cases. Boards have scores that change. Lists are asked over the Redis protocol,
 // beside Holdfast as it is under the name of pinpriq. Workers push, claim and acknowledge:
-// beanstalkd syncs every 50 ms there.
+// beanstalkd syncs every 50 ms there. Tables
+// are those of table.go.
 var (
 	queues = []peer{
 		{label: "holdfast", program: "holdfast", args: holdfastArgs("--pinpriq"), asks: pinpriqQueue},
@@ -130,6 +134,8 @@ var (
 		{label: "redis", program: "redis", args: redisArgs, asks: list},
 		{label: "beanstalkd", program: "beanstalkd", slow: true, args: beanstalkdArgs("-f50"), fillArgs: beanstalkdArgs("-F"), asks: tube},
 	}
+
+	tables = []peer{workers[0], {label: "postgres", program: "postgres", measure: rateOfTable}}
 
 	pinpriqQueue = asks{
 		"push": func(t target) loadgen.Protocol { return loadgen.PinpriqPush(t.Packets) },
