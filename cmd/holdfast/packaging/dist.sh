@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes binaries, packages and their checksums in dist, or in the folder that it is given. The same
+# Makes binaries, packages, an image and their checksums in dist, or in the folder that it is given. The same
 # commit gives the same bytes, whatever the folder, the time and the user.
 set -eu
 umask 022
@@ -92,6 +92,11 @@ done
 licenses >"$out/holdfast-$version-licenses.txt"
 deb amd64
 deb arm64
+if command -v buildah >/dev/null && [ "$(id -u)" = 0 ]; then
+	$packaging/image.sh "$out/holdfast-$version-oci.tar" "$out/holdfast-$version-linux-amd64" "$out/holdfast-$version-linux-arm64"
+else
+	echo "dist.sh: the image is left out: it needs buildah, and root" >&2
+fi
 cd "$out"
 sha256sum holdfast* >SHA256SUMS
 cat SHA256SUMS
