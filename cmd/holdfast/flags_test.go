@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"runtime"
@@ -205,6 +206,14 @@ func TestTheChangelogBeginsWithTheRelease(t *testing.T) {
 	_, newest, _ := strings.Cut(string(readFile(t, "../../CHANGELOG.md")), "\n## ")
 	if got, _, _ := strings.Cut(newest, " "); got != release {
 		t.Errorf("the newest release is %q, want %s", got, release)
+	}
+}
+
+func TestThePackagesOfClientsHaveTheRelease(t *testing.T) {
+	for file, want := range map[string]string{"python/pyproject.toml": "version = %q", "node/package.json": "\"version\": %q,"} {
+		if want = fmt.Sprintf(want, release); !regexp.MustCompile(`(?m)^ *` + want + `$`).Match(readFile(t, "../../netproto/client/"+file)) {
+			t.Errorf("%s has no line %s", file, want)
+		}
 	}
 }
 

@@ -92,6 +92,7 @@ done
 licenses >"$out/holdfast-$version-licenses.txt"
 deb amd64
 deb arm64
+$packaging/clients.sh "$out"
 if command -v buildah >/dev/null && [ "$(id -u)" = 0 ]; then
 	$packaging/image.sh "$out/holdfast-$version-oci.tar" "$out/holdfast-$version-linux-amd64" "$out/holdfast-$version-linux-arm64"
 else
