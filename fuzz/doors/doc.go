@@ -11,4 +11,5 @@
 //	outbox_whole_test.go  the same with PostgreSQL and MariaDB, and in Go
 //	coming_test.go        the page for those who come from another queue
 //	container_test.go     the image, as compose files and a manifest run it
+//	install_test.go       the packages, as make dist leaves them, in fresh projects
 package doors
