@@ -171,7 +171,8 @@ class Channel(virtual.Channel):
     def _new_queue(self, queue: str, arguments: dict | None = None, **kwargs: Any) -> None:
         expires = int((arguments or {}).get("x-expires") or 0)
         goes = kwargs.get("auto_delete") or kwargs.get("exclusive")
-        self.transport.queues[queue] = expires or (LINGER if goes else 0)
+        # A claim waits this long until its queue is kept anew.
+        self.transport.queues[queue] = max(expires, 3 * BLOCK) if expires else LINGER if goes else 0
 
     def _has_queue(self, queue: str, **kwargs: Any) -> bool:
         return queue in self.transport.queues or bool(self.transport.call("EXISTS", queue))
@@ -179,10 +180,9 @@ class Channel(virtual.Channel):
     def _keep(self, queue: str) -> None:
         """Makes a queue that goes by itself, or has it stay for some time more."""
         lifetime = self.transport.queues.get(queue)
-        if lifetime:
-            # It may be about to go: this long a claim waits until it is kept anew.
+        if lifetime and self.transport.call("PTTL", queue) < lifetime / 2:
             self.transport.call("QSET", queue, "max-attempts", 0)
-            self.transport.call("PEXPIRE", queue, max(lifetime, 3 * BLOCK))
+            self.transport.call("PEXPIRE", queue, lifetime)
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
         if self.typeof(exchange).type == "fanout":
