@@ -240,11 +240,11 @@ func TestANodeWorkerThatMayNotWorkEnds(t *testing.T) {
 	must(t, err)
 	w.next(t)
 	config.Users = user(access.Push)
-	reloads <- daemon.Reload{Config: config, Done: func(_ []string, err error) {
-		if err != nil {
-			t.Error(err)
-		}
-	}}
+	reloaded := make(chan error, 1)
+	reloads <- daemon.Reload{Config: config, Done: func(_ []string, err error) { reloaded <- err }}
+	must(t, <-reloaded)
+	_, err = c.Push(t.Context(), "jobs", []byte("2")) // a claim that waits is refused when its turn comes
+	must(t, err)
 	ends(w, "ForbiddenError: NOPERM")
 }
 
