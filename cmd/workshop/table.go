@@ -194,7 +194,7 @@ const ageParts, ageOpens, ageEnds = 6, 2, 4
 func aging(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
 	var rows []*row
 	for part := range ageParts {
-		name := fmt.Sprintf("after %.0f s", (time.Duration(part) * c.limit).Seconds())
+		name := fmt.Sprintf("old, after %.0f s", (time.Duration(part) * c.limit).Seconds())
 		if part >= ageOpens && part < ageEnds {
 			name += ", one open"
 		}
