@@ -56,8 +56,7 @@ staticcheck: ## run staticcheck
 # The planted bugs, the kills, the full disks, the failing calls, the doors and the browser are left to
 # "make test": what they run is processes of their own. -short leaves out tests in which one goroutine
 # works through many bytes or inputs; the root's read sources alone. broker and index have no goroutine.
-# Other tests start this program, too, and each process would
-# stay for a second to report what it finds.
+# Other tests start this program, too, and each process would stay for a second to report what it finds.
 race: export GORACE = atexit_sleep_ms=10
 race: ## run the tests with the race detector, in random order
 	CGO_ENABLED=1 go test $(PACKAGES) -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$|^TestServerWithAFailingCall|^Test(Larger)?(DiskFull|DrainedDiskFullTakesPushesAgain)$$" \
