@@ -205,6 +205,9 @@ func TestExpiredPacketIsHiddenAfterTheSlackAndMissedByNobody(t *testing.T) {
 }
 
 func TestBatchOfAnySizeIsThereWhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many MB are written by one goroutine")
+	}
 	for name, p := range map[string]content.Packet{"longest record": {Payload: make([]byte, content.MaxRecord-20)}, "small records": {Payload: make([]byte, 100)}} {
 		t.Run(name, func(t *testing.T) {
 			s := smallStore(t, t.TempDir())

@@ -128,6 +128,9 @@ func TestDamageOfOnePacketLeavesTheOthersReadable(t *testing.T) {
 }
 
 func TestDamagedBlockHidesOnlyWhatIsInIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("folders are opened one after the other")
+	}
 	const packets, size = 400, 400
 	s, ids, table := inOneTable(t, packets, size)
 	whole, err := os.ReadFile(table)

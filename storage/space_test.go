@@ -141,6 +141,9 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a disk is filled three times by one goroutine")
+	}
 	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	dir := filepath.Join(at, "data")
@@ -169,6 +172,9 @@ func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
 
 // A batch of one packet costs the journal a page.
 func TestBatchesOfOnePacketDoNotFillASmallDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many small batches are written by one goroutine")
+	}
 	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	s := openTest(t, filepath.Join(at, "data"), Options{Sync: SyncNever()})

@@ -62,6 +62,9 @@ func TestALargeRequestIsNotKeptWhenItWasServed(t *testing.T) {
 }
 
 func TestOneCommandTakesAndMovesNoMoreThanItsLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many packets are pushed and moved by one client")
+	}
 	d := newDoor(t)
 	c := dial(t, d.addr())
 	const most = broker.MaxChanged
@@ -98,6 +101,9 @@ func TestOneCommandTakesAndMovesNoMoreThanItsLimit(t *testing.T) {
 }
 
 func TestOneCommandTakesNoMoreOfAGroupThanItsLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many packets are pushed by one client")
+	}
 	d := newDoor(t)
 	c := dial(t, d.addr())
 	const n = broker.MaxChanged + 1
@@ -171,6 +177,9 @@ func TestATransactionChangesWhateverItHolds(t *testing.T) {
 }
 
 func TestACommandOfATransactionIsRefusedWholeOrDoneWhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many MB are written by one client")
+	}
 	c := dial(t, newDoor(t).addr())
 	const large = 33 // and a little more is 32 MiB
 	element := strings.Repeat("x", 1_000_000)

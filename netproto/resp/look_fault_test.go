@@ -359,6 +359,9 @@ func TestADeletionInSlicesTakesWhatIsThereThen(t *testing.T) {
 }
 
 func TestARequestBringsNoMoreElementsThanItsLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a million elements are written by one client")
+	}
 	c := newDoor(t, Config{}).dial()
 	numbers := func(n int) (words []string) {
 		for i := range n {

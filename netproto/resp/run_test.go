@@ -172,6 +172,9 @@ func (c *conn) pushEqual(queue string, n int, options ...string) {
 }
 
 func TestASearchInManySetsOfTagsIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many packets are looked at for one client")
+	}
 	d := newDoor(t, Config{})
 	c := d.dial()
 	for i := range 200 {
@@ -199,6 +202,9 @@ func TestASearchInSeveralPrioritiesFindsABoundedNumber(t *testing.T) {
 }
 
 func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many elements are looked at for one client")
+	}
 	const n = maxPlaces + 100
 	d := newDoor(t, Config{})
 	c := d.dial()
@@ -223,6 +229,9 @@ func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
 }
 
 func TestASearchThatWasNotPreparedCountsAmongTheLooksOfATransaction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of thousands of elements are pushed by one client")
+	}
 	const n = 170_000 // one search builds a table of 160,000 at once
 	d := newDoor(t, Config{})
 	c := d.dial()
@@ -244,6 +253,9 @@ func TestASearchThatWasNotPreparedCountsAmongTheLooksOfATransaction(t *testing.T
 }
 
 func TestALookThatCostsTooMuchByItselfIsRefusedInATransaction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many packets are looked at for one client")
+	}
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.push("l", 4*broker.MaxChanged)
