@@ -51,6 +51,9 @@ func bytesOf(n, size int) []int {
 }
 
 func TestLongKeysAndPayloadsTogetherAreLoaded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many MB are written by one goroutine")
+	}
 	src := recoverytest.Many(60)
 	for i := range src.Stored {
 		if i%3 > 0 {
