@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
@@ -35,8 +35,6 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 Handler = Callable[[Packet], object]
 BatchHandler = Callable[[list[Packet]], object]
-AsyncHandler = Callable[[Packet], Awaitable[object]]
-AsyncBatchHandler = Callable[[list[Packet]], Awaitable[object]]
 Workers = list[Worker]
 Connections = list[Any]
 Commands = Sequence[Sequence[Any]]
@@ -152,6 +150,7 @@ class _Calls:
     reschedule_in = _call(requests.reschedule_in)
 
     _pool: Any
+    _runner: Any
 
     def __init__(self, url: str, pool: Any, retry: Any, **options: Any) -> None:
         if "client_name" not in options:  # an exclusive role is of a name
@@ -177,7 +176,7 @@ class _Calls:
         """
 
         def register(handler: F) -> F:
-            self._workers.append(Worker(queue, handler, options, size, fill))
+            self._workers.append(Worker(self._runner, queue, handler, options, size, fill))
             return handler
 
         return register
@@ -191,6 +190,8 @@ class Client(_Calls):
     connection or a prompt answer may take: 5 unless given. Without a client_name the client gets
     one that no other has. The client connects when it is first used.
     """
+
+    _runner = Threads
 
     def __init__(self, url: str = "redis://127.0.0.1:6379", **options: Any) -> None:
         super().__init__(url, redis.ConnectionPool, Retry, **options)
@@ -264,7 +265,7 @@ class Client(_Calls):
         drained, and after shutdown(); it raises any other refusal of the server, and waits for the
         handlers before. See WorkOptions.
         """
-        self._work([Worker(queue, handler, options)])
+        self._work([Worker(self._runner, queue, handler, options)])
 
     def consume_batch(self, queue: str, size: int, fill: float, handler: BatchHandler, **options: Unpack[WorkOptions]) -> None:
         """Consume for a handler that works on up to size packets at once, 1 to 1,000.
@@ -272,7 +273,7 @@ class Client(_Calls):
         It waits for so many, but once there is one no longer than fill seconds. Packets that the
         handler has acknowledged or returned itself are left out of its answer.
         """
-        self._work([Worker(queue, handler, options, size, fill)])
+        self._work([Worker(self._runner, queue, handler, options, size, fill)])
 
     def work(self, timeout: float = 30.0) -> None:
         """Runs all workers until their queues are closed and drained, or a signal comes.
@@ -299,7 +300,6 @@ class Client(_Calls):
     def _work(self, workers: Workers, timeout: float | None = None) -> None:
         async def main() -> None:
             inner = AsyncClient(self._url, **self._options)
-            inner._runner = Threads
             entry = asyncio.get_running_loop(), inner
             self._running.add(entry)
             try:
@@ -323,7 +323,7 @@ def _has_ended(connection: Any) -> bool:
 class AsyncClient(_Calls):
     """A client for asyncio, of one event loop: the same as Client, but its calls are awaited."""
 
-    _runner: Any = Tasks
+    _runner = Tasks
 
     def __init__(self, url: str = "redis://127.0.0.1:6379", **options: Any) -> None:
         super().__init__(url, redis.asyncio.ConnectionPool, AsyncRetry, **options)
@@ -401,7 +401,7 @@ class AsyncClient(_Calls):
                 raise
             return [refusal(error) or Lost(error, sent)] * len(commands)
 
-    async def consume(self, queue: str, handler: AsyncHandler, **options: Unpack[WorkOptions]) -> None:
+    async def consume(self, queue: str, handler: Handler, **options: Unpack[WorkOptions]) -> None:
         """Claims packets and has the handler work on them, as many at once as concurrency says.
 
         Each handler is a task. One that returns acknowledges its packet; an exception returns it,
@@ -411,15 +411,15 @@ class AsyncClient(_Calls):
         any other refusal of the server, and waits for the handlers before. When it is cancelled, so
         are the handlers, and their packets return uncounted. See WorkOptions.
         """
-        await self._work([Worker(queue, handler, options)])
+        await self._work([Worker(self._runner, queue, handler, options)])
 
-    async def consume_batch(self, queue: str, size: int, fill: float, handler: AsyncBatchHandler, **options: Unpack[WorkOptions]) -> None:
+    async def consume_batch(self, queue: str, size: int, fill: float, handler: BatchHandler, **options: Unpack[WorkOptions]) -> None:
         """Consume for a handler that works on up to size packets at once, 1 to 1,000.
 
         It waits for so many, but once there is one no longer than fill seconds. Packets that the
         handler has acknowledged or returned itself are left out of its answer.
         """
-        await self._work([Worker(queue, handler, options, size, fill)])
+        await self._work([Worker(self._runner, queue, handler, options, size, fill)])
 
     async def work(self, timeout: float = 30.0) -> None:
         """Runs all workers until their queues are closed and drained, or a signal comes.
@@ -448,7 +448,7 @@ class AsyncClient(_Calls):
         def stop() -> None:
             self._ending.add(asyncio.ensure_future(self.shutdown(next(timeouts, 0.0))))
 
-        engines = [Engine(self, worker, self._runner) for worker in workers]
+        engines = [Engine(self, worker) for worker in workers]
         tasks = [asyncio.ensure_future(engine.run()) for engine in engines]
         with nullcontext() if timeout is None else on_signals(stop):
             try:

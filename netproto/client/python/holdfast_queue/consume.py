@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import queue
 import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,18 +27,31 @@ log = logging.getLogger("holdfast_queue")
 
 LEASE = 30.0  # of consume, whatever the queue says: it must know when to renew
 MOST = 1000  # packets that the server gives at once, and ids of a request
+UNRUN = "the handler has not run: none may yield, and an async def is for AsyncClient"
 Done = Callable[[BaseException | None], None]
 
 
 @dataclass
 class Worker:
-    """A handler of a queue. With a size it gets lists of packets."""
+    """A handler of a queue, and what runs it. With a size it gets lists of packets."""
 
+    runner: type[Tasks] | type[Threads]
     queue: str
     handler: Callable[..., Any]
     options: Any = field(default_factory=dict)
     size: int = 0
     fill: float = 1.0
+
+    def __post_init__(self) -> None:
+        if any(is_unrun(self.handler) for is_unrun in self.runner.refused):
+            raise TypeError(UNRUN)
+
+    def call(self, packets: list[Packet]) -> Any:
+        """Calls the handler. It may be one of which only its result tells that nothing has run."""
+        result = self.handler(packets if self.size else packets[0])
+        if result is not None and isinstance(result, self.runner.unrun):
+            raise TypeError(UNRUN)
+        return result
 
 
 class Work:
@@ -66,7 +80,10 @@ class Job:
 class Tasks:
     """Runs handlers as tasks."""
 
-    def __init__(self, handler: Callable[[list[Packet]], Awaitable[object]], size: int) -> None:
+    refused: Any = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    unrun: Any = (Generator, AsyncGenerator)
+
+    def __init__(self, handler: Callable[[list[Packet]], Any], size: int) -> None:
         self.handler, self.loop = handler, asyncio.get_running_loop()
         self.tasks: set[asyncio.Task[None] | None] = set()  # the loop does not keep them
 
@@ -79,7 +96,8 @@ class Tasks:
     async def _run(self, packets: list[Packet], done: Done) -> None:
         why = None
         try:
-            await self.handler(packets)
+            if inspect.isawaitable(result := self.handler(packets)):
+                await result
         except BaseException as error:  # SystemExit would end the loop
             why = error
         self.tasks.discard(asyncio.current_task())
@@ -92,7 +110,10 @@ class Tasks:
 class Threads:
     """Runs handlers in threads. These do not keep the program from its end."""
 
-    def __init__(self, handler: Callable[[list[Packet]], object], size: int) -> None:
+    refused: Any = (*Tasks.refused, inspect.iscoroutinefunction)
+    unrun: Any = (*Tasks.unrun, Awaitable)
+
+    def __init__(self, handler: Callable[[list[Packet]], Any], size: int) -> None:
         self.handler, self.size = handler, size
         self.loop = asyncio.get_running_loop()
         self.todo: queue.SimpleQueue[tuple[list[Packet], Done] | None] = queue.SimpleQueue()
@@ -133,7 +154,7 @@ class Threads:
 class Engine:
     """One consume: it claims, renews and answers, until all its handlers have ended."""
 
-    def __init__(self, client: AsyncClient, worker: Worker, runner: Any) -> None:
+    def __init__(self, client: AsyncClient, worker: Worker) -> None:
         options = {**worker.options}
         self.most: int = options.pop("concurrency", 1)  # how many handlers run at once
         self.lease: float = options.setdefault("lease", LEASE)
@@ -144,8 +165,7 @@ class Engine:
         if worker.size:
             self.fill = worker.fill
             self.words += ["FILL", milliseconds(worker.fill)]
-        handler = worker.handler if worker.size else lambda packets: worker.handler(packets[0])
-        self.start = partial(runner, handler, self.most)
+        self.worker = worker
         loop = asyncio.get_running_loop()
         self.stopping: asyncio.Future[None] = loop.create_future()  # nothing more is claimed
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -161,7 +181,8 @@ class Engine:
     async def run(self) -> None:
         """Works until the queue is drained, or shutdown."""
         helpers = [asyncio.ensure_future(self._renew()), asyncio.ensure_future(self._answer())]
-        self.runner, claiming = self.start(), asyncio.ensure_future(self._claim())
+        self.runner = self.worker.runner(self.worker.call, self.most)
+        claiming = asyncio.ensure_future(self._claim())
         self.client._engines.add(self)
         if self.client._stopped:
             self._stop()

@@ -234,12 +234,51 @@ class Consume:
             with self.assertRaises(hf.Forbidden):
                 running.join()
 
+    def test_a_handler_that_would_not_run_is_refused(self) -> None:
+        client = self.client()
+        for handler in self.unrun:
+            with self.assertRaisesRegex(TypeError, "has not run"):
+                client.worker(self.queue)(handler)
+            with self.assertRaisesRegex(TypeError, "has not run"):
+                self.running(handler).join()
+
+    def test_a_handler_whose_result_has_not_run_returns_its_packet(self) -> None:
+        self.looks.set(self.queue, {"max-attempts": 1})
+        for handler in self.unrun:
+            id = self.looks.push(self.queue, "x")
+            running = self.start(self.client(), self.queue, Called(handler))
+            p = self.until(lambda: (p := self.show(id)).state == "dead" and p)
+            self.assertIn("TypeError: the handler has not run", p.reason)
+            running.shutdown()
+
     def test_wrong_options_are_refused(self) -> None:
         for options in ({"concurrency": 0}, {"lease": 0}):
             with self.assertRaises(hf.Invalid):
                 self.running(lambda p: None, **options).join()
         with self.assertRaises(TypeError):
             self.running(lambda p: None, count=3).join()
+
+
+def yields(packet: Any) -> Any:
+    yield
+
+
+async def yields_later(packet: Any) -> Any:
+    yield
+
+
+async def later(packet: Any) -> None:
+    pass
+
+
+class Called:
+    """A handler that does not look like what it calls."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+
+    def __call__(self, packet: Any) -> Any:
+        return self.handler(packet)
 
 
 class Running:
@@ -271,6 +310,8 @@ class Running:
 
 
 class InThreads(Consume, Case):
+    unrun = (yields, yields_later, later)
+
     def client(self, url: str = URL, **options: Any) -> hf.Client:
         client = hf.Client(url, **options)
         self.addCleanup(client.close)
@@ -313,6 +354,7 @@ class InThreads(Consume, Case):
 
 class InTasks(Consume, Case):
     options: dict[str, Any] = {}
+    unrun = (yields, yields_later)
 
     def client(self, url: str = URL, **options: Any) -> hf.AsyncClient:
         return hf.AsyncClient(url, **{**self.options, **options})
@@ -342,7 +384,7 @@ class InTasks(Consume, Case):
 
     def handler(self, work: Handler) -> Handler:
         """Has a handler that may block run beside the loop."""
-        if inspect.iscoroutinefunction(work):
+        if isinstance(work, Called) or work in self.unrun or inspect.iscoroutinefunction(work):
             return work
 
         async def handle(packet: Any) -> None:
@@ -379,6 +421,13 @@ class InTasks(Consume, Case):
         p = self.show(id)
         self.assertEqual((p.state, p.attempt), ("ready", 0))
 
+    def test_a_function_that_does_not_wait_is_a_handler_too(self) -> None:
+        seen: list[bytes] = []
+        self.looks.push(self.queue, "x")
+        running = self.start(self.client(), self.queue, Called(lambda p: seen.append(p.payload)))
+        self.until(lambda: self.gone("x"))
+        running.shutdown()
+        self.assertEqual((seen, self.looks.stats(self.queue)["acked"]), ([b"x"], 1))
 
     def test_an_answer_that_is_refused_for_now_keeps_no_other_back(self) -> None:
         client, refused = self.client(socket_timeout=1.0), threading.Event()
