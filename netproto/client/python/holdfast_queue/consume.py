@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import requests
-from .errors import Cancelled, Closed, Hold, HoldfastError, Invalid, Stale, Uncounted
+from .errors import Cancelled, Closed, Hold, HoldfastError, Invalid, Stale, Uncounted, Verdict, reason
 from .packet import Packet, milliseconds, packets
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ LEASE = 30.0  # of consume, whatever the queue says: it must know when to renew
 MOST = 1000  # packets that the server gives at once, and ids of a request
 UNRUN = "the handler has not run: none may yield, and an async def is for AsyncClient"
 Done = Callable[[BaseException | None], None]
+
+
+def tell(text: str, *args: object, level: int = logging.WARNING, why: BaseException | None = None) -> None:
+    """Writes to the log. One that fails must not end a worker."""
+    with suppress(Exception):
+        log.log(level, text, *args, exc_info=why)
 
 
 @dataclass
@@ -75,6 +81,12 @@ class Job:
         self.why: BaseException | None = None  # how the handler ended
         self.finished = False  # its answer is known
         self.repeated = False  # the answer was sent before, and may have arrived
+
+    def make_plain(self) -> None:
+        """Takes away what the server may refuse: it is tried again, or done, at the plain cost."""
+        self.packet.cost = 1
+        if self.why is not None:
+            self.why = Verdict(reason(self.why))
 
 
 class Tasks:
@@ -180,30 +192,36 @@ class Engine:
 
     async def run(self) -> None:
         """Works until the queue is drained, or shutdown."""
-        helpers = [asyncio.ensure_future(self._renew()), asyncio.ensure_future(self._answer())]
         self.runner = self.worker.runner(self.worker.call, self.most)
-        claiming = asyncio.ensure_future(self._claim())
+        parts = [asyncio.ensure_future(part) for part in (self._work(), self._renew(), self._answer())]
         self.client._engines.add(self)
         if self.client._stopped:
             self._stop()
         try:
-            await asyncio.wait({claiming})
-            await self._until(self._is_idle)
-        except asyncio.CancelledError:
-            self._stop()
-            await asyncio.wait({claiming})
-            await self._give_back()
-            await self._until(self._is_idle)
-            raise
+            try:
+                await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not parts[0].done():  # this was cancelled, or another part has failed
+                    self._stop()
+                    await self._give_back()
+                    await asyncio.wait(parts[:1])
         finally:
-            for helper in helpers:
-                helper.cancel()
+            for part in parts[1:]:
+                part.cancel()
             self.runner.close()
             self.client._engines.discard(self)
             if self.line is not None:
                 await self.line[0].disconnect()
             self.ended.set_result(None)
-        claiming.result()
+        for part in parts:
+            if part.done() and not part.cancelled():
+                part.result()
+
+    async def _work(self) -> None:
+        try:
+            await self._claim()
+        finally:
+            await self._until(self._is_idle)
 
     def _stop(self) -> None:
         if not self.stopping.done():
@@ -251,7 +269,7 @@ class Engine:
                 self.free += room
                 if not error.passing:
                     raise
-                log.warning("%s: no packet could be claimed: %s", self.queue, error)
+                tell("%s: no packet could be claimed: %s", self.queue, error)
                 pause = min(max(2 * pause, 0.05), 1.0)
                 await asyncio.wait({self.stopping}, timeout=pause)
                 continue
@@ -313,7 +331,7 @@ class Engine:
             await self._extend(jobs, self.lease / 3)
             for job in jobs:
                 if not job.renewed:
-                    log.warning("%s: a claim came too late to begin with packet %s", self.queue, job.packet.id)
+                    tell("%s: a claim came too late to begin with packet %s", self.queue, job.packet.id)
             jobs = [job for job in jobs if job.renewed]
         else:
             for job in jobs:
@@ -332,7 +350,7 @@ class Engine:
         self.free += 1
         packet = work.jobs[0].packet
         if why is not None and not isinstance(why, (Uncounted, Hold)) and packet.lost is None:
-            log.warning("%s: the handler failed with packet %s", self.queue, packet.id, exc_info=why)
+            tell("%s: the handler failed with packet %s", self.queue, packet.id, why=why)
         for job in work.jobs:
             if job.packet in self.held and not job.finished and not job.packet.answered:
                 job.why, job.finished = why, True
@@ -363,10 +381,10 @@ class Engine:
     async def _send(self, batch: list[Job]) -> list[Job]:
         """Sends answers, and returns those to be sent again: without a reply, and held."""
         calls: list[tuple[requests.Request[Any], list[Job]]] = []
-        done: dict[tuple[str, int], list[Job]] = {}
+        done: dict[tuple[str, str], list[Job]] = {}
         for job in batch:
             if job.why is None:
-                done.setdefault((job.packet.queue, job.packet.cost), []).append(job)
+                done.setdefault((job.packet.queue, str(job.packet.cost)), []).append(job)
             else:
                 calls.append((requests.nack(job.packet, job.why), [job]))
         for jobs in done.values():
@@ -378,11 +396,16 @@ class Engine:
         again: list[Job] = []
         for (_, jobs), reply in zip(calls, replies):
             failed = isinstance(reply, HoldfastError)
-            if failed and reply.passing:
+            passing = failed and reply.passing
+            if not passing and (failed or isinstance(reply, int) and reply < len(jobs)):
+                self._log_refusal(jobs, reply)
+            if isinstance(reply, Invalid) and not any(job.repeated for job in jobs):
+                passing = True
+                for job in jobs:
+                    job.make_plain()
+            if passing:
                 again += [job for job in jobs if job.packet in self.held]
                 jobs = [job for job in jobs if job.packet not in self.held]
-            elif failed or isinstance(reply, int) and reply < len(jobs):
-                self._log_refusal(jobs, reply)
             for job in jobs:
                 job.packet.answered = not failed
                 self._settle(job)
@@ -392,10 +415,8 @@ class Engine:
 
     def _log_refusal(self, jobs: list[Job], reply: Any) -> None:
         expected = all(job.repeated or job.packet.cancelled for job in jobs)
-        log.log(
-            logging.INFO if expected else logging.WARNING,
-            "%s: the answer for %s was not taken whole: %s", self.queue, ", ".join(job.packet.id for job in jobs), reply,
-        )  # fmt: skip
+        ids, level = ", ".join(job.packet.id for job in jobs), logging.INFO if expected else logging.WARNING
+        tell("%s: the answer for %s was not taken whole: %s", self.queue, ids, reply, level=level)
 
     async def _renew(self) -> None:
         """Looks at the leases twelve times in the time of one, and renews each at a third of it."""
@@ -430,7 +451,7 @@ class Engine:
     def _lose(self, job: Job, error: HoldfastError) -> None:
         """The packet is not the handler's any more."""
         if self.held.pop(job.packet, None) is not None and not job.finished:
-            log.warning("%s: the lease of packet %s is lost: %s", self.queue, job.packet.id, error)
+            tell("%s: the lease of packet %s is lost: %s", self.queue, job.packet.id, error)
             self._cancel(job, error)
 
     def _cancel(self, job: Job, error: HoldfastError) -> None:
@@ -448,7 +469,7 @@ class Engine:
             self._cancel(job, Stale("the worker was shut down"))
         if left:
             self.returned += len(left)
-            log.warning("%s: packets that were not finished: %d", self.queue, len(left))
+            tell("%s: packets that were not finished: %d", self.queue, len(left))
             nacks = [requests.nack(job.packet, why).words for job in left]
             await self.client._exchange(nacks, self.client._patience)
         self.given_up = time.monotonic() + self.client._patience

@@ -130,6 +130,9 @@ class Verdict(Exception):
     cause of `raise … from cause`.
     """
 
+    why: BaseException | str = ""
+    words: tuple[Any, ...] = ()
+
     def __init__(self, why: BaseException | str = "", *words: Any) -> None:
         super().__init__(why)
         self.why, self.words = why, words
@@ -166,24 +169,22 @@ class Snooze(Uncounted):
 class Hold(Verdict):
     """The other side says "not now": the share of the packet, or its queue, rests for some seconds.
 
-    That is up to a day. The packet keeps its place, and the claim does not count as an attempt.
+    That is at least a millisecond, and at most a day. The packet keeps its place, and the claim
+    does not count as an attempt.
     """
 
     def __init__(self, seconds: float, why: BaseException | str = "") -> None:
-        super().__init__(why, "HOLD", milliseconds(seconds))
+        super().__init__(why, "HOLD", max(1, milliseconds(min(seconds, 86_400.0))))
 
 
 def reason(why: BaseException | str) -> str:
     """What is sent as the reason: at most 4,096 bytes, the class before the first colon."""
-    if isinstance(why, Verdict):
-        why = why.why or why.__cause__ or ""
-    if not isinstance(why, str):
-        name = type(why).__name__
-        try:
-            why = f"{name}: {why}"
-        except Exception:  # of its __str__
-            why = name
-    return cut(why)
+    try:
+        if isinstance(why, Verdict):
+            why = why.why or why.__cause__ or ""
+        return cut(why if isinstance(why, str) else f"{type(why).__name__}: {why}")
+    except BaseException:  # of its __str__
+        return type(why).__name__
 
 
 def cut(text: str) -> str:

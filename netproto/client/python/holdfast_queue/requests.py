@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
-from .errors import Full, Invalid, NoPacket, cut, reason
+from .errors import Full, Invalid, NoPacket, Verdict, cut, reason
 from .packet import Packet, figures, milliseconds, packet, packets, pairs, rows, text, texts, unix
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _answer(words: list[Any], packets: Sequence[Packet], read: Callable[[Any], T
             packet.answered = True
         return read(reply)
 
-    return Request(words + (["COST", packets[0].cost] if packets[0].cost > 1 else []), mark)
+    return Request(words + (["COST", str(packets[0].cost)] if packets[0].cost not in (0, 1) else []), mark)
 
 
 def ack(*packets: Packet) -> Request[int]:
@@ -212,7 +212,7 @@ def ack(*packets: Packet) -> Request[int]:
     The claim of a single packet that has ended is Stale. It is repeated when the connection is
     lost, so after that it may also mean success.
     """
-    if len({(p.queue, p.cost) for p in packets}) != 1:
+    if len({(p.queue, str(p.cost)) for p in packets}) != 1:
         raise Invalid("ack: expected packets of one queue and one cost")
     claims = [w for p in packets for w in (p.id, p.token)]
     return _answer(["QACK", packets[0].queue, *claims], packets, int)
@@ -227,7 +227,9 @@ def nack(packet: Packet, why: BaseException | str = "") -> Request[str]:
     said: list[Any] = ["QNACK", packet.queue, packet.id, packet.token]
     if because := reason(why):
         said += ["REASON", because]
-    return _answer(said + list(getattr(why, "words", ())), [packet], text)
+    if isinstance(why, Verdict):
+        said += map(str, why.words)
+    return _answer(said, [packet], text)
 
 
 def extend(packet: Packet, seconds: float) -> Request[None]:

@@ -275,6 +275,10 @@ class Words(unittest.TestCase):
         except hf.RetryIn as error:
             self.assertEqual(reason(error), "KeyError: 'to'")
 
+    def test_a_hold_is_from_a_millisecond_to_a_day(self) -> None:
+        held = [hf.Hold(seconds).words for seconds in (-1, 0, 0.5, 86400, 172800, math.inf)]
+        self.assertEqual([ms for _, ms in held], [1, 1, 500, 86_400_000, 86_400_000, 86_400_000])
+
     def test_help_shows_what_a_call_takes_and_gives(self) -> None:
         for client in (hf.Client, hf.AsyncClient):
             self.assertEqual(str(inspect.signature(client.show)), "(self, /, queue: 'str', id: 'str') -> 'Packet'")

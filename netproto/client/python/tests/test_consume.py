@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 import os
 import signal
 import threading
@@ -59,6 +60,12 @@ class Consume:
             b"exit": (SystemExit(3), "delayed", 1, "SystemExit: 3"),
             b"interrupt": (KeyboardInterrupt(), "delayed", 1, "KeyboardInterrupt: "),
             b"cancel": (asyncio.CancelledError(), "delayed", 1, "CancelledError: "),
+            b"text": (Untold(), "delayed", 1, "Untold"),
+            b"words": (Wordy(None), "delayed", 1, "Wordy: None"),
+            b"dead words": (Wordy(["DEAD"]), "delayed", 1, "Wordy: ['DEAD']"),
+            b"silent": (SilentlyDead(), "delayed", 1, ""),
+            b"too long": (hf.Snooze(1e15), "delayed", 1, "snoozed for 1000000000000000.0 s"),
+            b"odd": (hf.Verdict("odd", None), "delayed", 1, "odd"),
         }
 
         def fail(p: hf.Packet) -> None:
@@ -69,6 +76,52 @@ class Consume:
         for payload, (_, state, attempt, reason) in ends.items():
             p = self.until(lambda: (p := self.show(ids[payload])).state not in ("ready", "claimed") and p)
             self.assertEqual((p.state, p.attempt, p.reason), (state, attempt, reason))
+
+    def test_a_cost_that_is_refused_is_left_out(self) -> None:
+        def work(p: hf.Packet) -> None:
+            p.cost = None if p.payload == b"none" else 1 << 40
+
+        self.looks.push_batch(self.queue, ["none", "big"])
+        self.running(work)
+        self.until(lambda: self.looks.stats(self.queue)["acked"] == 2)
+
+    def test_a_log_that_fails_ends_no_worker(self) -> None:
+        class Fails(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                raise OSError("the disk of the log is full")
+
+        def work(p: hf.Packet) -> None:
+            if p.payload == b"bad":
+                raise ValueError
+
+        fails = Fails()
+        consume.log.addHandler(fails)
+        self.addCleanup(consume.log.removeHandler, fails)
+        self.looks.set(self.queue, {"max-attempts": 1})
+        self.looks.push_batch(self.queue, ["bad", "good"])
+        with mock.patch.object(consume.log, "disabled", False):
+            running = self.running(work)
+            self.until(lambda: self.looks.stats(self.queue)["acked"] == 1)
+            running.shutdown()
+        self.assertEqual(self.looks.stats(self.queue)["dead"], 1)
+
+    def test_a_part_of_the_worker_that_fails_ends_it_and_returns_its_packets(self) -> None:
+        for part in ("_renew", "_answer"):
+
+            async def fail(engine: consume.Engine) -> None:
+                while not engine.held:
+                    await asyncio.sleep(0.005)
+                raise ZeroDivisionError(part)
+
+            id, ended = self.looks.push(self.queue, "x"), []
+            with mock.patch.object(consume.Engine, part, fail):
+                running = self.running(self.hang(ended))
+                with self.assertRaisesRegex(ZeroDivisionError, part):
+                    running.join()
+            p = self.show(id)
+            self.assertEqual((p.state, p.attempt, p.reason), ("ready", 0, "the worker was shut down"))
+            self.until(lambda: ended)
+            self.looks.purge(self.queue)
 
     def test_so_many_run_at_once_and_no_more(self) -> None:
         together, most = threading.Barrier(4), []
@@ -257,6 +310,24 @@ class Consume:
                 self.running(lambda p: None, **options).join()
         with self.assertRaises(TypeError):
             self.running(lambda p: None, count=3).join()
+
+
+class Untold(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class Wordy(Exception):
+    """One with words, which are no verdict."""
+
+    def __init__(self, words: Any) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+class SilentlyDead(hf.Dead):
+    def __init__(self) -> None:
+        pass
 
 
 def yields(packet: Any) -> Any:
