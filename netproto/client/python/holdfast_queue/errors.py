@@ -107,7 +107,7 @@ _KINDS: tuple[tuple[str, type[HoldfastError]], ...] = (
     ("PAUSED ", Paused), ("CLOSED ", Closed), ("INUSE ", InUse), ("OOM ", NoSpace),
     ("WRONGTYPE ", WrongType), ("WRONGPASS ", Denied), ("too large", TooLarge),
     ("transaction too large", TooLarge), ("reply too large", TooLarge),
-    ("max number of clients", TooMany), ("too many logins", TooMany),
+    ("the request is longer", TooLarge), ("max number of clients", TooMany), ("too many logins", TooMany),
 )  # fmt: skip
 
 
