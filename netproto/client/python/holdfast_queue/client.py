@@ -40,7 +40,7 @@ Connections = list[Any]
 Commands = Sequence[Sequence[Any]]
 Replies = list[Any]
 
-PATIENCE = 5.0  # how many seconds a connection or a prompt answer may take, without socket_timeout
+PATIENCE = 5.0  # without socket_timeout: how many seconds the server may be silent
 PAUSES = (0.05, 0.2, 0.5)  # before the repetitions of a request
 
 
@@ -64,7 +64,7 @@ def converse(request: Request[T], patience: float) -> Generator[Step, Any, T]:
     """What to send for a request until there is a result. It is sent what comes back."""
     end = time.monotonic() + (request.block or 0.0)
     pauses, pause = iter(PAUSES), 0.0
-    while True:
+    while request.words:
         said, wait = list(request.words), patience + request.extra
         if request.block is not None:
             turn = max(0.001, min(request.turn, end - time.monotonic()))
@@ -82,6 +82,7 @@ def converse(request: Request[T], patience: float) -> Generator[Step, Any, T]:
         if reply is not None or request.block is None or time.monotonic() >= end:
             return request.read(reply)
         pause = 0.0
+    return request.read(None)  # there is nothing to ask
 
 
 if TYPE_CHECKING:
@@ -187,8 +188,8 @@ class Client(_Calls):
 
     The URL is redis:// or rediss:// with user, password and database, as for redis.Redis.from_url;
     options are those of its connections, such as ssl_ca_certs. socket_timeout is how many seconds a
-    connection or a prompt answer may take: 5 unless given. Without a client_name the client gets
-    one that no other has. The client connects when it is first used.
+    connection may take, and the server be silent: 5 unless given. Without a client_name the client
+    gets one that no other has. The client connects when it is first used.
     """
 
     _runner = Threads
@@ -196,13 +197,13 @@ class Client(_Calls):
     def __init__(self, url: str = "redis://127.0.0.1:6379", **options: Any) -> None:
         super().__init__(url, redis.ConnectionPool, Retry, **options)
         self.redis = redis.Redis(connection_pool=self._pool)  # for every other command
-        self._idle: dict[tuple[int, float], Connections] = {}  # a fork has connections of its own
-        self._running: set[tuple[asyncio.AbstractEventLoop, AsyncClient]] = set()
+        self._idle: dict[int, Connections] = {}  # by the process: a fork has its own
+        self._running: set[tuple[int, asyncio.AbstractEventLoop, AsyncClient]] = set()  # here, too
 
     @property
     def stopping(self) -> bool:
         """Whether shutdown or a signal has come: long work may end early, and raise Uncounted."""
-        return self._stopped or any(inner._stopped for _, inner in tuple(self._running))
+        return self._stopped or any(inner._stopped for _, _, inner in tuple(self._running))
 
     def __enter__(self) -> Self:
         return self
@@ -219,29 +220,29 @@ class Client(_Calls):
 
     def send(self, request: Request[T]) -> T:
         """Sends a request of the module requests, as often as it may be, and reads the reply."""
-        talk = converse(request, self._patience)
-        step = next(talk)
+        talk, reply = converse(request, self._patience), None
         while True:
-            if step.pause:
-                time.sleep(step.pause)
             try:
-                step = talk.send(self._exchange(step, request.again))
+                step = talk.send(reply)
             except StopIteration as end:
                 return cast(T, end.value)
+            if step.pause:
+                time.sleep(step.pause)
+            reply = self._exchange(step, request.again)
 
     def _exchange(self, step: Step, again: bool) -> Any:
         """Sends a request once. Returns the reply, or the error in its place."""
-        idle, sent = self._idle.setdefault((os.getpid(), step.patience), []), False
+        idle, sent = self._idle.setdefault(os.getpid(), []), False
         try:
             connection = idle.pop()
         except IndexError:
-            wait = None if math.isinf(step.patience) else step.patience
-            connection = self._pool.connection_class(**{**self._pool.connection_kwargs, "socket_timeout": wait})
+            connection = self._pool.connection_class(**self._pool.connection_kwargs)
             again = True
         try:
             if not again and _has_ended(connection):
                 connection.disconnect()
             connection.connect()
+            connection._sock.settimeout(None if math.isinf(step.patience) else step.patience)
             sent = True
             connection.send_command(*step.words)
             try:
@@ -290,9 +291,9 @@ class Client(_Calls):
         says how many there were. Their threads go on to their end.
         """
         self._stopped, left = True, 0
-        running = list(self._running)
+        running = [entry for entry in self._running if entry[0] == os.getpid()]
         start = asyncio.run_coroutine_threadsafe
-        for ended in [start(inner.shutdown(timeout), loop) for loop, inner in running]:
+        for ended in [start(inner.shutdown(timeout), loop) for _, loop, inner in running]:
             with suppress(concurrent.futures.CancelledError, concurrent.futures.TimeoutError):
                 left += ended.result(timeout + 4 * self._patience)
         return left
@@ -300,7 +301,7 @@ class Client(_Calls):
     def _work(self, workers: Workers, timeout: float | None = None) -> None:
         async def main() -> None:
             inner = AsyncClient(self._url, **self._options)
-            entry = asyncio.get_running_loop(), inner
+            entry = os.getpid(), asyncio.get_running_loop(), inner
             self._running.add(entry)
             try:
                 if not self._stopped:
@@ -351,16 +352,15 @@ class AsyncClient(_Calls):
 
     async def send(self, request: Request[T]) -> T:
         """Sends a request of the module requests, as often as it may be, and reads the reply."""
-        talk = converse(request, self._patience)
-        step = next(talk)
+        talk, reply = converse(request, self._patience), None
         while True:
-            if step.pause:
-                await asyncio.sleep(step.pause)
-            [reply] = await self._exchange([step.words], step.patience, request.again)
             try:
                 step = talk.send(reply)
             except StopIteration as end:
                 return cast(T, end.value)
+            if step.pause:
+                await asyncio.sleep(step.pause)
+            [reply] = await self._exchange([step.words], step.patience, request.again)
 
     def _connection(self) -> Any:
         """A connection without a timeout: each exchange has its own."""
@@ -377,11 +377,20 @@ class AsyncClient(_Calls):
         return replies
 
     async def _talk(self, connection: Any, commands: Commands, patience: float) -> Replies:
-        sent = False
+        """Sends requests over a connection. It is lost when nothing comes for as long as patience."""
+        sent, heard = False, time.monotonic()
 
         async def talk() -> Replies:
             nonlocal sent
             await connection.connect()
+            reader = connection._reader
+
+            def feed(data: bytes) -> None:
+                nonlocal heard
+                heard = time.monotonic()
+                type(reader).feed_data(reader, data)
+
+            reader.feed_data = feed
             sent = True
             await connection.send_packed_command(connection.pack_commands(commands))
             replies: Replies = []
@@ -392,9 +401,15 @@ class AsyncClient(_Calls):
                     replies.append(refusal(error))
             return replies
 
+        talking = asyncio.ensure_future(talk())
         try:
-            return await asyncio.wait_for(talk(), None if math.isinf(patience) else patience)
+            while not talking.done():
+                if (left := heard + patience - time.monotonic()) <= 0:
+                    raise asyncio.TimeoutError
+                await asyncio.wait({talking}, timeout=None if math.isinf(left) else left)
+            return talking.result()
         except BaseException as error:
+            talking.cancel()
             with suppress(Exception):
                 await connection.disconnect()
             if not isinstance(error, (redis.RedisError, OSError, asyncio.TimeoutError)):

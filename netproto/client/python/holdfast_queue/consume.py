@@ -488,4 +488,4 @@ def on_signals(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         for caught, handler in before.items():
-            signal.signal(caught, handler)
+            signal.signal(caught, handler or signal.SIG_DFL)  # one that is not Python's is not known

@@ -152,7 +152,8 @@ def push(queue: str, payload: bytes | str, **options: Unpack[PushOptions]) -> Re
 
     A push is sent once: Unknown says that the packet may be there. With unique it is safe to push
     again. In a queue that is full or paused it waits if it has block, else it raises Full or
-    Paused. Where the setting full of a queue is block, give block, too. Options: PushOptions.
+    Paused. Where the setting full of a queue is block, give block, too. One that waits notices a
+    network that has gone silent after ten minutes. Options: PushOptions.
     """
     return _push(["QPUSH", queue, payload], {**options}, text)
 
@@ -172,6 +173,8 @@ def push_batch(queue: str, payloads: Sequence[bytes | str], **options: Unpack[Pu
 
     The options hold for each. Unique is not among them.
     """
+    if not payloads:
+        return Request([], lambda reply: [])
     return _push(["QMPUSH", queue, len(payloads), *payloads], {**options}, texts)
 
 

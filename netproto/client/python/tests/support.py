@@ -88,10 +88,13 @@ class Proxy:
 
 
 class Says:
-    """A server that answers each request after the handshake with the same bytes."""
+    """A server that answers each request after the handshake with the same bytes.
 
-    def __init__(self, case: unittest.TestCase, answer: bytes) -> None:
-        self.answer, self.asked = answer, 0
+    With a pause they come one by one.
+    """
+
+    def __init__(self, case: unittest.TestCase, answer: bytes, pause: float = 0.0) -> None:
+        self.answer, self.asked, self.pause = answer, 0, pause
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
         case.addCleanup(self.listener.close)
@@ -114,7 +117,10 @@ class Says:
                     return  # the connection is lost before the answer
                 else:
                     self.asked += 1
-                    s.sendall(self.answer)
+                    size = 1 if self.pause else len(self.answer)
+                    for i in range(0, len(self.answer), size):
+                        time.sleep(self.pause)
+                        s.sendall(self.answer[i : i + size])
 
 
 class Case(unittest.TestCase):

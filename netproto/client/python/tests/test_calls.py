@@ -63,6 +63,7 @@ class Calls:
 
     def test_many_are_acknowledged_at_once(self) -> None:
         self.assertEqual(len(self.client.push_batch(self.queue, [b"a", "b", b"c"])), 3)
+        self.assertEqual(self.client.push_batch(self.queue, []), [])
         packets = self.client.claim(self.queue, count=10)
         self.assertEqual([p.payload for p in packets], [b"a", b"b", b"c"])
         self.client.nack(packets.pop())
@@ -156,6 +157,7 @@ class Calls:
         self.assertRaises(hf.Invalid, self.client.push, self.queue, {})
         self.assertRaisesRegex(TypeError, "prio is no option", self.client.push, self.queue, "x", prio=1)
         self.assertRaises(hf.TooLarge, self.client.push, self.queue, b"x" * (1 << 20) + b"x")
+        self.assertRaises(hf.TooLarge, self.client.push_batch, self.queue, [b"x" * (1 << 20)] * 5)
         self.looks.redis.set(self.queue + "s", "x")
         self.assertRaises(hf.WrongType, self.client.push, self.queue + "s", "x")
         self.client.pause(self.queue, datetime.now(timezone.utc) + timedelta(1), pushes=True)
@@ -239,6 +241,24 @@ class LostConnections(Case):
                 await client.push(self.queue, "d")
 
         asyncio.run(main())
+
+    def test_calls_that_wait_differently_share_a_connection(self) -> None:
+        with hf.Client(URL, client_name=self.queue) as client:
+            for i in range(1, 5):
+                client.push(self.queue, "x", block=float(i))
+                client.claim(self.queue, block=float(i))
+            client.purge(self.queue)
+            names = [c["name"] for c in self.looks.redis.client_list()]
+            self.assertEqual(names.count(self.queue), 1)
+
+    def test_an_answer_has_time_while_it_comes(self) -> None:
+        slow = Says(self, b"*1\r\n*4\r\n$2\r\nid\r\n$1\r\n7\r\n$5\r\nqueue\r\n$1\r\nq\r\n", pause=0.05)
+
+        async def main() -> list[hf.Packet]:
+            async with hf.AsyncClient(slow.url, socket_timeout=1.5) as client:
+                return await client.pop(self.queue)
+
+        self.assertEqual([p.id for p in asyncio.run(main())], ["7"])
 
     def test_a_silent_server_is_noticed(self) -> None:
         proxy = Proxy(self)

@@ -410,6 +410,31 @@ class InThreads(Consume, Case):
         self.assertEqual((seen, signal.getsignal(signal.SIGTERM)), ([b"x"], before))
         self.assertEqual(self.looks.stats(self.queue)["acked"], 1)
 
+    def test_a_signal_that_python_did_not_handle_before_ends_the_program_again(self) -> None:
+        client = self.client()
+        client.worker(self.queue)(lambda p: None)
+        client.close_queue(self.queue)
+        with mock.patch.object(signal, "signal", return_value=None) as changed:
+            client.work()
+        self.assertIn(mock.call(signal.SIGTERM, signal.SIG_DFL), changed.call_args_list)
+
+    def test_shutdown_in_a_fork_does_not_wait_for_its_parent(self) -> None:
+        client = self.client(socket_timeout=60.0)
+
+        def work(p: hf.Packet) -> None:
+            child = os.fork()
+            if child == 0:
+                os._exit(client.shutdown(60.0))
+            self.addCleanup(os.waitpid, child, 0)
+            self.addCleanup(os.kill, child, signal.SIGKILL)
+            self.until(lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+
+        self.looks.push(self.queue, "x")
+        running = self.start(client, self.queue, work)
+        self.until(lambda: self.gone("x"))
+        running.shutdown()
+        self.assertEqual(self.looks.stats(self.queue)["acked"], 1)
+
     def test_one_refused_worker_ends_all_after_their_work(self) -> None:
         client, bad, begun = self.client(), name(), threading.Event()
         self.looks.redis.set(bad, "a string")
