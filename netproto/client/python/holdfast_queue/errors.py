@@ -95,14 +95,10 @@ class Unknown(HoldfastError):
     passing = True
 
 
-# Redis-py takes the first word away where it has a class of its own.
-_CLASSES: dict[str, type[HoldfastError]] = {
-    "AuthenticationError": Denied,
-    "NoPermissionError": Forbidden,
-    "OutOfMemoryError": NoSpace,
-}
-# How the server's errors begin. The first that fits counts; ERR is taken away by redis-py.
+# How the server's errors begin: redis-py takes ERR away. Where it has a class of its own it takes the
+# first word away, so that the name of the class tells. The first that fits counts.
 _KINDS: tuple[tuple[str, type[HoldfastError]], ...] = (
+    ("AuthenticationError", Denied), ("NoPermissionError", Forbidden), ("OutOfMemoryError", NoSpace),
     ("STALE ", Stale), ("CANCELLED ", Cancelled), ("NOQUEUE ", NoQueue), ("FULL ", Full),
     ("PAUSED ", Paused), ("CLOSED ", Closed), ("INUSE ", InUse), ("OOM ", NoSpace),
     ("WRONGTYPE ", WrongType), ("WRONGPASS ", Denied), ("too large", TooLarge),
@@ -114,11 +110,8 @@ _KINDS: tuple[tuple[str, type[HoldfastError]], ...] = (
 def refusal(error: Exception) -> HoldfastError | None:
     """The error that the server's answer means; None if there was no answer."""
     text, names = str(error), {c.__name__ for c in type(error).__mro__}
-    for name, kind in _CLASSES.items():
-        if name in names:
-            return kind(text)
-    for beginning, kind in _KINDS:
-        if text.startswith(beginning):
+    for sign, kind in _KINDS:
+        if sign in names or text.startswith(sign):
             return kind(text)
     return Invalid(text) if names & {"ResponseError", "DataError"} else None
 
