@@ -58,27 +58,28 @@ class SelectOptions(TypedDict, total=False):
     share: str  # the packets of this share
 
 
-class WorkOptions(SelectOptions, total=False):
-    """The options of consume. Times are seconds."""
+class ClaimOptions(SelectOptions, total=False):
+    """What consume, pop and claim have in common; pop takes neither consumer nor lease."""
 
     others: Sequence[str]  # more queues: the first that has a packet gives it
     newest: bool  # of the best priority the newest; the oldest is the default
     consumer: str  # who claims: the name of the client unless given
     lease: float  # how long a claim lasts: 30 in consume, else what the queue says
-    concurrency: int  # of consume alone: how many handlers run at once, 1 unless given
 
 
-class TakeOptions(SelectOptions, total=False):
-    """The options of pop and claim; the last three are those of claim alone."""
+class WorkOptions(ClaimOptions, total=False):
+    """The options of consume. Times are seconds."""
 
-    others: Sequence[str]
-    newest: bool
+    concurrency: int  # how many handlers run at once, 1 unless given
+
+
+class TakeOptions(ClaimOptions, total=False):
+    """The options of pop and claim. Times are seconds."""
+
     count: int  # at most so many: 1 to 1,000, 1 unless given
     group: bool  # with a packet all others of its key, up to 1,000
     block: float  # waits so long for a packet; math.inf without end
-    fill: float  # waits until there are count packets, and so long after there is one
-    consumer: str
-    lease: float
+    fill: float  # of claim: waits until there are count packets, and so long after there is one
 
 
 class BulkOptions(SelectOptions, total=False):
