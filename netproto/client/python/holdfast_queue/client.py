@@ -10,6 +10,7 @@ import math
 import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import nullcontext, suppress
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R")  # what consume gives: nothing, or a coroutine
 F = TypeVar("F", bound=Callable[..., Any])
 Handler = Callable[[Packet], object]
 BatchHandler = Callable[[list[Packet]], object]
@@ -110,7 +112,7 @@ def _call(make: Callable[P, Request[T]]) -> _Call[P, T]:
     return cast("_Call[P, T]", method)
 
 
-class _Calls:
+class _Calls(Generic[R]):
     """The calls of both clients: those of AsyncClient are awaited."""
 
     push = _call(requests.push)
@@ -168,7 +170,46 @@ class _Calls:
         if issubclass(self._pool.connection_class, (redis.SSLConnection, redis.asyncio.SSLConnection)):
             kwargs.setdefault("ssl_check_hostname", kwargs.get("ssl_cert_reqs") != "none")
         self._workers: Workers = []
-        self._stopped = False
+        self._stopped = threading.Event()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether shutdown or a signal has come: long work may end early, and raise Uncounted."""
+        return self._stopped.is_set()
+
+    def consume(self, queue: str, handler: Handler, **options: Unpack[WorkOptions]) -> R:
+        """Claims packets and has the handler work on them, as many at once as concurrency says.
+
+        A handler that returns acknowledges its packet; an exception returns it, to be tried again.
+        Leases are renewed meanwhile. A server that is away is waited for. It returns when the queue
+        is closed and drained, and after shutdown(); it raises any other refusal of the server, and
+        waits for the handlers before. See WorkOptions.
+
+        Of Client each handler runs in a thread: when its lease is lost, packet.check() raises. Of
+        AsyncClient each is a task, which must not block the event loop: when its lease is lost it
+        is cancelled, and packet.lost says why. When consume is cancelled, so are its tasks, and
+        their packets return uncounted.
+        """
+        return self._work([Worker(self._runner, queue, handler, options)])
+
+    def consume_batch(self, queue: str, size: int, fill: float, handler: BatchHandler, **options: Unpack[WorkOptions]) -> R:
+        """Consume for a handler that works on up to size packets at once, 1 to 1,000.
+
+        It waits for so many, but once there is one no longer than fill seconds. Packets that the
+        handler has acknowledged or returned itself are left out of its answer.
+        """
+        return self._work([Worker(self._runner, queue, handler, options, size, fill)])
+
+    def work(self, timeout: float = 30.0) -> R:
+        """Runs all workers until their queues are closed and drained, or a signal comes.
+
+        SIGTERM and SIGINT end it as shutdown(timeout) does, a second one at once. It is for the
+        main thread.
+        """
+        return self._work(self._workers, timeout)
+
+    def _work(self, workers: Workers, timeout: float | None = None) -> R:
+        raise NotImplementedError
 
     def worker(self, queue: str, *, size: int = 0, fill: float = 1.0, **options: Unpack[WorkOptions]) -> Callable[[F], F]:
         """Makes a function a handler of a queue's packets, for work(). See consume.
@@ -183,7 +224,7 @@ class _Calls:
         return register
 
 
-class Client(_Calls):
+class Client(_Calls[None]):
     """A client for threads: many may use it at once.
 
     The URL is redis:// or rediss:// with user, password and database, as for redis.Redis.from_url;
@@ -199,11 +240,6 @@ class Client(_Calls):
         self.redis = redis.Redis(connection_pool=self._pool)  # for every other command
         self._idle: dict[int, Connections] = {}  # by the process: a fork has its own
         self._running: set[tuple[int, asyncio.AbstractEventLoop, AsyncClient]] = set()  # here, too
-
-    @property
-    def stopping(self) -> bool:
-        """Whether shutdown or a signal has come: long work may end early, and raise Uncounted."""
-        return self._stopped or any(inner._stopped for _, _, inner in tuple(self._running))
 
     def __enter__(self) -> Self:
         return self
@@ -257,40 +293,14 @@ class Client(_Calls):
         idle.append(connection)
         return reply
 
-    def consume(self, queue: str, handler: Handler, **options: Unpack[WorkOptions]) -> None:
-        """Claims packets and has the handler work on them, as many at once as concurrency says.
-
-        Each handler runs in a thread. One that returns acknowledges its packet; an exception
-        returns it, to be tried again. Leases are renewed meanwhile; when one is lost, packet.check()
-        raises. A server that is away is waited for. It returns when the queue is closed and
-        drained, and after shutdown(); it raises any other refusal of the server, and waits for the
-        handlers before. See WorkOptions.
-        """
-        self._work([Worker(self._runner, queue, handler, options)])
-
-    def consume_batch(self, queue: str, size: int, fill: float, handler: BatchHandler, **options: Unpack[WorkOptions]) -> None:
-        """Consume for a handler that works on up to size packets at once, 1 to 1,000.
-
-        It waits for so many, but once there is one no longer than fill seconds. Packets that the
-        handler has acknowledged or returned itself are left out of its answer.
-        """
-        self._work([Worker(self._runner, queue, handler, options, size, fill)])
-
-    def work(self, timeout: float = 30.0) -> None:
-        """Runs all workers until their queues are closed and drained, or a signal comes.
-
-        SIGTERM and SIGINT end it as shutdown(timeout) does, a second one at once. It is for the
-        main thread.
-        """
-        self._work(self._workers, timeout)
-
     def shutdown(self, timeout: float = 30.0) -> int:
         """Ends every consume, now and later: they claim no more, and it waits for the handlers.
 
         After so many seconds it returns their packets for others to take at once, uncounted, and
         says how many there were. Their threads go on to their end.
         """
-        self._stopped, left = True, 0
+        self._stopped.set()
+        left = 0
         running = [entry for entry in self._running if entry[0] == os.getpid()]
         start = asyncio.run_coroutine_threadsafe
         for ended in [start(inner.shutdown(timeout), loop) for _, loop, inner in running]:
@@ -300,15 +310,14 @@ class Client(_Calls):
 
     def _work(self, workers: Workers, timeout: float | None = None) -> None:
         async def main() -> None:
-            inner = AsyncClient(self._url, **self._options)
-            entry = os.getpid(), asyncio.get_running_loop(), inner
-            self._running.add(entry)
-            try:
-                if not self._stopped:
+            async with AsyncClient(self._url, **self._options) as inner:
+                inner._stopped = self._stopped
+                entry = os.getpid(), asyncio.get_running_loop(), inner
+                self._running.add(entry)
+                try:
                     await inner._work(workers, timeout)
-            finally:
-                self._running.discard(entry)
-                await inner.close()
+                finally:
+                    self._running.discard(entry)
 
         asyncio.run(main())
 
@@ -321,7 +330,7 @@ def _has_ended(connection: Any) -> bool:
         return True
 
 
-class AsyncClient(_Calls):
+class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
     """A client for asyncio, of one event loop: the same as Client, but its calls are awaited."""
 
     _runner = Tasks
@@ -332,11 +341,6 @@ class AsyncClient(_Calls):
         self._idle: Connections = []
         self._engines: set[Engine] = set()
         self._ending: set[asyncio.Future[Any]] = set()  # calls of shutdown
-
-    @property
-    def stopping(self) -> bool:
-        """Whether shutdown or a signal has come: long work may end early, and raise Uncounted."""
-        return self._stopped
 
     async def __aenter__(self) -> Self:
         return self
@@ -416,47 +420,19 @@ class AsyncClient(_Calls):
                 raise
             return [refusal(error) or Lost(error, sent)] * len(commands)
 
-    async def consume(self, queue: str, handler: Handler, **options: Unpack[WorkOptions]) -> None:
-        """Claims packets and has the handler work on them, as many at once as concurrency says.
-
-        Each handler is a task. One that returns acknowledges its packet; an exception returns it,
-        to be tried again. Leases are renewed meanwhile, if no handler blocks the event loop; when
-        one is lost, its task is cancelled, and packet.lost says why. A server that is away is
-        waited for. It returns when the queue is closed and drained, and after shutdown(); it raises
-        any other refusal of the server, and waits for the handlers before. When it is cancelled, so
-        are the handlers, and their packets return uncounted. See WorkOptions.
-        """
-        await self._work([Worker(self._runner, queue, handler, options)])
-
-    async def consume_batch(self, queue: str, size: int, fill: float, handler: BatchHandler, **options: Unpack[WorkOptions]) -> None:
-        """Consume for a handler that works on up to size packets at once, 1 to 1,000.
-
-        It waits for so many, but once there is one no longer than fill seconds. Packets that the
-        handler has acknowledged or returned itself are left out of its answer.
-        """
-        await self._work([Worker(self._runner, queue, handler, options, size, fill)])
-
-    async def work(self, timeout: float = 30.0) -> None:
-        """Runs all workers until their queues are closed and drained, or a signal comes.
-
-        SIGTERM and SIGINT end it as shutdown(timeout) does, a second one at once. It is for the
-        main thread.
-        """
-        await self._work(self._workers, timeout)
-
     async def shutdown(self, timeout: float = 30.0) -> int:
         """Ends every consume, now and later: they claim no more, and it waits for the handlers.
 
         After so many seconds it cancels them, returns their packets for others to take at once,
         uncounted, and says how many there were.
         """
-        self._stopped = True
+        self._stopped.set()
         ending = asyncio.gather(*(engine.shutdown(timeout) for engine in tuple(self._engines)))
         self._ending.add(ending)
         return sum(await ending)
 
     async def _work(self, workers: Workers, timeout: float | None = None) -> None:
-        if self._stopped or not workers:
+        if self.stopping or not workers:
             return
         timeouts = iter([timeout or 0.0])
 

@@ -195,7 +195,7 @@ class Engine:
         self.runner = self.worker.runner(self.worker.call, self.most)
         parts = [asyncio.ensure_future(part) for part in (self._work(), self._renew(), self._answer())]
         self.client._engines.add(self)
-        if self.client._stopped:
+        if self.client.stopping:
             self._stop()
         try:
             try:
@@ -372,7 +372,7 @@ class Engine:
         pause = 0.0
         while True:
             await self._until(lambda: self.answers)
-            batch, self.answers = self.answers, []
+            batch, self.answers = self.answers[:MOST], self.answers[MOST:]
             again = await self._send(batch)
             self.answers += again
             pause = min(max(2 * pause, 0.05), 1.0) if again else 0.0
@@ -388,9 +388,7 @@ class Engine:
             else:
                 calls.append((requests.nack(job.packet, job.why), [job]))
         for jobs in done.values():
-            for i in range(0, len(jobs), MOST):
-                some = jobs[i : i + MOST]
-                calls.append((requests.ack(*(job.packet for job in some)), some))
+            calls.append((requests.ack(*(job.packet for job in jobs)), jobs))
         patience = max(self.client._patience, self.lease / 3)
         replies = await self.client._exchange([call.words for call, _ in calls], patience)
         again: list[Job] = []
