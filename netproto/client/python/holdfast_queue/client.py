@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import redis
 import redis.asyncio
@@ -39,31 +39,26 @@ Handler = Callable[[Packet], object]
 BatchHandler = Callable[[list[Packet]], object]
 Workers = list[Worker]
 Connections = list[Any]
-Commands = Sequence[Sequence[Any]]
+Words = Sequence[Any]
 Replies = list[Any]
 
 PATIENCE = 5.0  # without socket_timeout: how many seconds the server may be silent
 PAUSES = (0.05, 0.2, 0.5)  # before the repetitions of a request
 
 
-class Lost(Away):
-    """A connection is lost. Until it was, the request may have been sent."""
-
-    def __init__(self, error: BaseException, sent: bool) -> None:
-        super().__init__(str(error) or "no answer in time")
-        self.sent = sent
-
-
-class Step(NamedTuple):
-    """One request of a conversation: after a pause, with an answer within so many seconds."""
-
-    words: Sequence[Any]
-    patience: float
-    pause: float = 0.0
+def lost(error: BaseException, sent: bool) -> HoldfastError:
+    """What stands in place of a reply when the connection is lost."""
+    text = str(error) or "no answer in time"
+    if sent:
+        return Unknown(f"the call may have been carried out: no answer came: {text}")
+    return Away(f"the server was not reached: {text}")
 
 
-def converse(request: Request[T], patience: float) -> Generator[Step, Any, T]:
-    """What to send for a request until there is a result. It is sent what comes back."""
+def converse(request: Request[T], patience: float) -> Generator[tuple[Words, float, float], Any, T]:
+    """What to send for a request until there is a result: words, patience, and a pause before.
+
+    It is sent what comes back: the reply, or the error in its place.
+    """
     end = time.monotonic() + (request.block or 0.0)
     pauses, pause = iter(PAUSES), 0.0
     while request.words:
@@ -72,12 +67,10 @@ def converse(request: Request[T], patience: float) -> Generator[Step, Any, T]:
             turn = max(0.001, min(request.turn, end - time.monotonic()))
             said += ["BLOCK", milliseconds(turn)]
             wait = float(math.ceil(wait + min(request.turn, request.block)))
-        reply = yield Step(said, wait, pause)
-        if isinstance(reply, Lost):
-            if reply.sent and not request.again:
-                raise Unknown(f"the call may have been carried out: no answer came: {reply}") from reply
+        reply = yield said, wait, pause
+        if isinstance(reply, Away) or isinstance(reply, Unknown) and request.again:
             if (pause := next(pauses, -1.0)) < 0:
-                raise Away(f"the server was not reached: {reply}") from reply
+                raise Away(str(reply))
             continue
         if isinstance(reply, HoldfastError):
             raise reply
@@ -259,14 +252,14 @@ class Client(_Calls[None]):
         talk, reply = converse(request, self._patience), None
         while True:
             try:
-                step = talk.send(reply)
+                words, patience, pause = talk.send(reply)
             except StopIteration as end:
                 return cast(T, end.value)
-            if step.pause:
-                time.sleep(step.pause)
-            reply = self._exchange(step, request.again)
+            if pause:
+                time.sleep(pause)
+            reply = self._exchange(words, patience, request.again)
 
-    def _exchange(self, step: Step, again: bool) -> Any:
+    def _exchange(self, words: Words, patience: float, again: bool) -> Any:
         """Sends a request once. Returns the reply, or the error in its place."""
         idle, sent = self._idle.setdefault(os.getpid(), []), False
         try:
@@ -278,9 +271,9 @@ class Client(_Calls[None]):
             if not again and _has_ended(connection):
                 connection.disconnect()
             connection.connect()
-            connection._sock.settimeout(None if math.isinf(step.patience) else step.patience)
+            connection._sock.settimeout(None if math.isinf(patience) else patience)
             sent = True
-            connection.send_command(*step.words)
+            connection.send_command(*words)
             try:
                 reply = connection.read_response()
             except redis.ResponseError as error:
@@ -289,7 +282,7 @@ class Client(_Calls[None]):
             connection.disconnect()
             if not isinstance(error, (redis.RedisError, OSError)):
                 raise
-            return refusal(error) or Lost(error, sent)
+            return refusal(error) or lost(error, sent)
         idle.append(connection)
         return reply
 
@@ -359,18 +352,18 @@ class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
         talk, reply = converse(request, self._patience), None
         while True:
             try:
-                step = talk.send(reply)
+                words, patience, pause = talk.send(reply)
             except StopIteration as end:
                 return cast(T, end.value)
-            if step.pause:
-                await asyncio.sleep(step.pause)
-            [reply] = await self._exchange([step.words], step.patience, request.again)
+            if pause:
+                await asyncio.sleep(pause)
+            [reply] = await self._exchange([words], patience, request.again)
 
     def _connection(self) -> Any:
         """A connection without a timeout: each exchange has its own."""
         return self._pool.connection_class(**{**self._pool.connection_kwargs, "socket_timeout": None})
 
-    async def _exchange(self, commands: Commands, patience: float, again: bool = True) -> Replies:
+    async def _exchange(self, commands: Sequence[Words], patience: float, again: bool = True) -> Replies:
         """Sends requests together, once. Returns the replies, with errors in their places."""
         connection = self._idle.pop() if self._idle else self._connection()
         reader = getattr(connection, "_reader", None)
@@ -380,7 +373,7 @@ class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
         self._idle.append(connection)
         return replies
 
-    async def _talk(self, connection: Any, commands: Commands, patience: float) -> Replies:
+    async def _talk(self, connection: Any, commands: Sequence[Words], patience: float) -> Replies:
         """Sends requests over a connection. It is lost when nothing comes for as long as patience."""
         sent, heard = False, time.monotonic()
 
@@ -418,7 +411,7 @@ class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
                 await connection.disconnect()
             if not isinstance(error, (redis.RedisError, OSError, asyncio.TimeoutError)):
                 raise
-            return [refusal(error) or Lost(error, sent)] * len(commands)
+            return [refusal(error) or lost(error, sent)] * len(commands)
 
     async def shutdown(self, timeout: float = 30.0) -> int:
         """Ends every consume, now and later: they claim no more, and it waits for the handlers.
