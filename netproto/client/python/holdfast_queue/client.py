@@ -50,7 +50,7 @@ def lost(error: BaseException, sent: bool) -> HoldfastError:
     """What stands in place of a reply when the connection is lost."""
     text = str(error) or "no answer in time"
     if sent:
-        return Unknown(f"the call may have been carried out: no answer came: {text}")
+        return Unknown(f"no answer came, the call may have been carried out: {text}")
     return Away(f"the server was not reached: {text}")
 
 

@@ -74,9 +74,9 @@ class Job:
 
     __slots__ = ("packet", "renewed", "work", "why", "finished", "repeated")
 
-    def __init__(self, packet: Packet) -> None:
+    def __init__(self, packet: Packet, asked: float) -> None:
         self.packet = packet
-        self.renewed = 0.0  # when its lease was asked for: it did not begin before
+        self.renewed = asked  # when its lease was asked for: it did not begin before
         self.work: Work
         self.why: BaseException | None = None  # how the handler ended
         self.finished = False  # its answer is known
@@ -173,11 +173,9 @@ class Engine:
         if self.most < 1 or self.lease <= 0 or not 0 <= worker.size <= MOST:
             raise Invalid(f"consume: expected a concurrency of 1 or more, a lease and a size of up to {MOST}")
         self.words = ["QCLAIM", worker.queue, *requests.words(options, requests.WorkOptions)]
-        self.client, self.queue, self.size, self.fill = client, worker.queue, worker.size, 0.0
         if worker.size:
-            self.fill = worker.fill
             self.words += ["FILL", milliseconds(worker.fill)]
-        self.worker = worker
+        self.client, self.worker, self.queue = client, worker, worker.queue
         loop = asyncio.get_running_loop()
         self.stopping: asyncio.Future[None] = loop.create_future()  # nothing more is claimed
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -188,7 +186,8 @@ class Engine:
         self.unsettled = 0  # how many works are not answered whole
         self.held: dict[Packet, Job] = {}  # those whose claim is good, as far as is known
         self.answers: list[Job] = []
-        self.line: tuple[Any, int] | None = None  # the connection that claims, and its id
+        self.line = client._connection()  # which claims
+        self.line_id = 0  # by which the server knows it; 0 until it has said that
 
     async def run(self) -> None:
         """Works until the queue is drained, or shutdown."""
@@ -210,8 +209,7 @@ class Engine:
                 part.cancel()
             self.runner.close()
             self.client._engines.discard(self)
-            if self.line is not None:
-                await self.line[0].disconnect()
+            await self.line.disconnect()
             self.ended.set_result(None)
         for part in parts:
             if part.done() and not part.cancelled():
@@ -249,7 +247,7 @@ class Engine:
 
     def _room(self) -> int:
         """How many works may be claimed. Those that wait for the server's word are bounded, too."""
-        return min(self.free, 2 * self.most - self.unsettled, 1 if self.size else MOST)
+        return min(self.free, 2 * self.most - self.unsettled, 1 if self.worker.size else MOST)
 
     async def _claim(self) -> None:
         pause = 0.0
@@ -280,7 +278,7 @@ class Engine:
 
     async def _ask(self, room: int) -> list[Packet]:
         """Claims packets, and waits for some, until there are any or the worker is to stop."""
-        words = [*self.words, "COUNT", self.size or room, "BLOCK", milliseconds(requests.TURN)]
+        words = [*self.words, "COUNT", self.worker.size or room, "BLOCK", milliseconds(requests.TURN)]
         asking = asyncio.ensure_future(self._request(words))
         try:
             await asyncio.wait({asking, self.stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -292,30 +290,23 @@ class Engine:
 
     async def _request(self, words: Sequence[Any]) -> Any:
         patience = self.client._patience
-        if self.line is None:
-            connection = self.client._connection()
-            [number] = await self.client._talk(connection, [["CLIENT", "ID"]], patience)
+        if not self.line.is_connected:
+            self.line_id = 0
+            [number] = await self.client._talk(self.line, [["CLIENT", "ID"]], patience)
             if isinstance(number, HoldfastError):
-                await connection.disconnect()
+                await self.line.disconnect()
                 raise number
-            self.line = connection, number
-        try:
-            wait = requests.TURN + self.fill + patience
-            [reply] = await self.client._talk(self.line[0], [words], wait)
-        except BaseException:
-            self.line = None
-            raise
+            self.line_id = number
+        [reply] = await self.client._talk(self.line, [words], requests.TURN + self.worker.fill + patience)
         if isinstance(reply, HoldfastError):
-            self.line = None if reply.passing else self.line
             raise reply
         return reply
 
     async def _unblock(self, asking: asyncio.Future[Any]) -> None:
         """Ends the wait of a claim. The server may get this before it, so it is told again."""
         pause, end = 0.001, time.monotonic() + self.client._patience
-        while self.line is not None and not asking.done() and time.monotonic() < end:
-            ask = [["CLIENT", "UNBLOCK", self.line[1]]]
-            [reply] = await self.client._exchange(ask, self.client._patience)
+        while self.line_id and not asking.done() and time.monotonic() < end:
+            [reply] = await self.client._exchange([["CLIENT", "UNBLOCK", self.line_id]], self.client._patience)
             if isinstance(reply, HoldfastError) and not reply.passing:
                 return
             await asyncio.wait({asking}, timeout=pause)
@@ -326,17 +317,14 @@ class Engine:
 
         If the answer came late the leases may be over, so they are renewed first.
         """
-        jobs = [Job(packet) for packet in packets]
+        jobs = [Job(packet, asked) for packet in packets]
         if jobs and time.monotonic() - asked > self.lease / 3:
             await self._extend(jobs, self.lease / 3)
             for job in jobs:
-                if not job.renewed:
+                if job.renewed == asked:
                     tell("%s: a claim came too late to begin with packet %s", self.queue, job.packet.id)
-            jobs = [job for job in jobs if job.renewed]
-        else:
-            for job in jobs:
-                job.renewed = asked
-        works = [Work(jobs)] if self.size and jobs else [Work([job]) for job in jobs]
+            jobs = [job for job in jobs if job.renewed > asked]
+        works = [Work(jobs)] if self.worker.size and jobs else [Work([job]) for job in jobs]
         for work in works:
             for job in work.jobs:
                 job.work = work
