@@ -96,14 +96,12 @@ class Tasks:
     unrun: Any = (Generator, AsyncGenerator)
 
     def __init__(self, handler: Callable[[list[Packet]], Any], size: int) -> None:
-        self.handler, self.loop = handler, asyncio.get_running_loop()
-        self.tasks: set[asyncio.Task[None] | None] = set()  # the loop does not keep them
+        self.handler = handler
 
     def start(self, packets: list[Packet], done: Done) -> Callable[[], object]:
-        """Starts a handler, and returns what cancels it. At its end it calls done."""
-        task = self.loop.create_task(self._run(packets, done))
-        self.tasks.add(task)
-        return partial(self.loop.call_soon, task.cancel)  # when it has begun
+        """Starts a handler, and returns what cancels it: to be kept until it calls done at its end."""
+        task = asyncio.ensure_future(self._run(packets, done))
+        return partial(asyncio.get_running_loop().call_soon, task.cancel)  # when it has begun
 
     async def _run(self, packets: list[Packet], done: Done) -> None:
         why = None
@@ -112,7 +110,6 @@ class Tasks:
                 await result
         except BaseException as error:  # SystemExit would end the loop
             why = error
-        self.tasks.discard(asyncio.current_task())
         done(why)
 
     def close(self) -> None:
@@ -183,7 +180,7 @@ class Engine:
         self.returned = 0  # how many packets were returned then
         self.changed = asyncio.Event()  # wakes all that wait for what follows
         self.free = self.most  # how many more handlers may run
-        self.unsettled = 0  # how many works are not answered whole
+        self.works: set[Work] = set()  # those that are not answered whole
         self.held: dict[Packet, Job] = {}  # those whose claim is good, as far as is known
         self.answers: list[Job] = []
         self.line = client._connection()  # which claims
@@ -243,11 +240,11 @@ class Engine:
     def _is_idle(self) -> bool:
         if self.given_up:
             return not self.held or time.monotonic() >= self.given_up
-        return self.unsettled == 0
+        return not self.works
 
     def _room(self) -> int:
         """How many works may be claimed. Those that wait for the server's word are bounded, too."""
-        return min(self.free, 2 * self.most - self.unsettled, 1 if self.worker.size else MOST)
+        return min(self.free, 2 * self.most - len(self.works), 1 if self.worker.size else MOST)
 
     async def _claim(self) -> None:
         pause = 0.0
@@ -329,7 +326,7 @@ class Engine:
             for job in work.jobs:
                 job.work = work
                 self.held[job.packet] = job
-            self.unsettled += 1
+            self.works.add(work)
             work.cancel = self.runner.start([job.packet for job in work.jobs], partial(self._finish, work))
         return len(works)
 
@@ -352,7 +349,7 @@ class Engine:
         job.work.left -= 1
         if job.work.left == 0:
             job.work.jobs = []  # no cycle for the garbage collector
-            self.unsettled -= 1
+            self.works.discard(job.work)
             self.changed.set()
 
     async def _answer(self) -> None:
