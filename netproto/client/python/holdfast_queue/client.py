@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overlo
 
 import redis
 import redis.asyncio
-from redis.asyncio.retry import Retry as AsyncRetry
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from . import requests
 from .consume import Engine, Tasks, Threads, Worker, on_signals
@@ -148,7 +145,7 @@ class _Calls(Generic[R]):
     _pool: Any
     _runner: Any
 
-    def __init__(self, url: str, pool: Any, retry: Any, **options: Any) -> None:
+    def __init__(self, url: str, pool: Any, **options: Any) -> None:
         if "client_name" not in options:  # an exclusive role is of a name
             name = f"{socket.gethostname()[:64]}-{os.getpid()}-{secrets.token_hex(3)}"
             options = {"client_name": name, **options}
@@ -159,7 +156,6 @@ class _Calls(Generic[R]):
         kwargs["socket_timeout"] = self._patience
         kwargs.setdefault("socket_connect_timeout", self._patience)
         kwargs.update(decode_responses=False, encoding_errors="surrogateescape")
-        kwargs["retry"] = retry(NoBackoff(), 0)  # what may be repeated is known here alone
         if issubclass(self._pool.connection_class, (redis.SSLConnection, redis.asyncio.SSLConnection)):
             kwargs.setdefault("ssl_check_hostname", kwargs.get("ssl_cert_reqs") != "none")
         self._workers: Workers = []
@@ -229,7 +225,7 @@ class Client(_Calls[None]):
     _runner = Threads
 
     def __init__(self, url: str = "redis://127.0.0.1:6379", **options: Any) -> None:
-        super().__init__(url, redis.ConnectionPool, Retry, **options)
+        super().__init__(url, redis.ConnectionPool, **options)
         self.redis = redis.Redis(connection_pool=self._pool)  # for every other command
         self._idle: dict[int, Connections] = {}  # by the process: a fork has its own
         self._running: set[tuple[int, asyncio.AbstractEventLoop, AsyncClient]] = set()  # here, too
@@ -329,7 +325,7 @@ class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
     _runner = Tasks
 
     def __init__(self, url: str = "redis://127.0.0.1:6379", **options: Any) -> None:
-        super().__init__(url, redis.asyncio.ConnectionPool, AsyncRetry, **options)
+        super().__init__(url, redis.asyncio.ConnectionPool, **options)
         self.redis: Any = redis.asyncio.Redis(connection_pool=self._pool)  # for every other command
         self._idle: Connections = []
         self._engines: set[Engine] = set()
