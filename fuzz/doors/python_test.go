@@ -31,7 +31,7 @@ func pythonProgram(t *testing.T, s *server, args ...string) *exec.Cmd {
 
 func TestThePythonPackage(t *testing.T) {
 	t.Parallel()
-	for _, tests := range []string{"calls", "consume"} {
+	for _, tests := range []string{"calls", "consume", "handlers"} {
 		t.Run(tests, func(t *testing.T) {
 			t.Parallel()
 			output(t, pythonProgram(t, start(t), "-m", "unittest", "tests.test_"+tests))

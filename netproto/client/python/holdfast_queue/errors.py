@@ -95,8 +95,8 @@ class Unknown(HoldfastError):
     passing = True
 
 
-# How the server's errors begin. Redis-py takes ERR away, and any first word for which it has a class
-# of its own: there the name of the class tells. The first that fits counts.
+# How the server's errors begin. Redis-py takes ERR away, and any first word for which it has a
+# class of its own: there the name of the class tells. The first that fits counts.
 _KINDS: tuple[tuple[str, type[HoldfastError]], ...] = (
     ("AuthenticationError", Denied), ("NoPermissionError", Forbidden), ("OutOfMemoryError", NoSpace),
     ("STALE ", Stale), ("CANCELLED ", Cancelled), ("NOQUEUE ", NoQueue), ("FULL ", Full),

@@ -1,46 +1,21 @@
-"""Workers of both clients: what becomes of packets whose handlers and networks fail."""
+"""Workers of both clients: what becomes of packets when networks fail and workers end."""
 
 import asyncio
-import inspect
-import logging
 import os
 import signal
 import threading
-import time
 import unittest
-from typing import Any, Callable
+from typing import Any
 from unittest import mock
 
 import holdfast_queue as hf
-from holdfast_queue import consume, requests
-from tests import resp3
-from tests.support import URL, Case, Proxy, Says, name
-
-consume.log.disabled = True  # failing handlers are what is tested
-Handler = Callable[[Any], Any]
+from holdfast_queue import requests
+from tests import resp3, workers
+from tests.support import Proxy, Says, name
 
 
 class Consume:
-    """What holds for workers of each client. Handlers are functions, which may block."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.looks.set(self.queue, {"max-attempts": 5})  # so that it lasts without packets
-
-    def client(self, url: str = URL, **options: Any) -> Any:
-        raise NotImplementedError
-
-    def start(self, client: Any, *args: Any, call: str = "consume", **options: Any) -> "Running":
-        raise NotImplementedError
-
-    def running(self, handler: Handler, url: str = URL, timeout: float = 5.0, **options: Any) -> "Running":
-        return self.start(self.client(url, socket_timeout=timeout), self.queue, handler, **options)
-
-    def show(self, id: str) -> hf.Packet:
-        return self.looks.show(self.queue, id)
-
-    def gone(self, id: str) -> bool:
-        return not self.looks.len(self.queue)
+    """What holds for workers of each client."""
 
     def test_a_handler_that_returns_ends_its_packet(self) -> None:
         seen: list[bytes] = []
@@ -48,80 +23,6 @@ class Consume:
         self.looks.push_batch(self.queue, [b"a\xff", "b", "c"])
         self.until(lambda: self.looks.stats(self.queue)["acked"] == 3)
         self.assertEqual(seen, [b"a\xff", b"b", b"c"])
-
-    def test_an_exception_says_what_becomes_of_the_packet(self) -> None:
-        self.looks.set(self.queue, {"backoff-min": 3600000, "backoff-max": 3600000})
-        ends = {
-            b"plain": (ValueError("no such address"), "delayed", 1, "ValueError: no such address"),
-            b"dead": (hf.Dead("for good"), "dead", 1, "for good"),
-            b"in": (hf.RetryIn(7200, KeyError("x")), "delayed", 1, "KeyError: 'x'"),
-            b"snooze": (hf.Snooze(60), "delayed", 0, "snoozed for 60 s"),
-            b"uncounted": (hf.Uncounted(60, OSError("busy")), "delayed", 0, "OSError: busy"),
-            b"exit": (SystemExit(3), "delayed", 1, "SystemExit: 3"),
-            b"interrupt": (KeyboardInterrupt(), "delayed", 1, "KeyboardInterrupt: "),
-            b"cancel": (asyncio.CancelledError(), "delayed", 1, "CancelledError: "),
-            b"text": (Untold(), "delayed", 1, "Untold"),
-            b"words": (Wordy(None), "delayed", 1, "Wordy: None"),
-            b"dead words": (Wordy(["DEAD"]), "delayed", 1, "Wordy: ['DEAD']"),
-            b"silent": (SilentlyDead(), "delayed", 1, ""),
-            b"too long": (hf.Snooze(1e15), "delayed", 1, "snoozed for 1000000000000000.0 s"),
-            b"odd": (hf.Verdict("odd", None), "delayed", 1, "odd"),
-        }
-
-        def fail(p: hf.Packet) -> None:
-            raise ends[p.payload][0]
-
-        ids = dict(zip(ends, self.looks.push_batch(self.queue, list(ends))))
-        self.running(fail, concurrency=3)
-        for payload, (_, state, attempt, reason) in ends.items():
-            p = self.until(lambda: (p := self.show(ids[payload])).state not in ("ready", "claimed") and p)
-            self.assertEqual((p.state, p.attempt, p.reason), (state, attempt, reason))
-
-    def test_a_cost_that_is_refused_is_left_out(self) -> None:
-        def work(p: hf.Packet) -> None:
-            p.cost = None if p.payload == b"none" else 1 << 40
-
-        self.looks.push_batch(self.queue, ["none", "big"])
-        self.running(work)
-        self.until(lambda: self.looks.stats(self.queue)["acked"] == 2)
-
-    def test_a_log_that_fails_ends_no_worker(self) -> None:
-        class Fails(logging.Handler):
-            def emit(self, record: logging.LogRecord) -> None:
-                raise OSError("the disk of the log is full")
-
-        def work(p: hf.Packet) -> None:
-            if p.payload == b"bad":
-                raise ValueError
-
-        fails = Fails()
-        consume.log.addHandler(fails)
-        self.addCleanup(consume.log.removeHandler, fails)
-        self.looks.set(self.queue, {"max-attempts": 1})
-        self.looks.push_batch(self.queue, ["bad", "good"])
-        with mock.patch.object(consume.log, "disabled", False):
-            running = self.running(work)
-            self.until(lambda: self.looks.stats(self.queue)["acked"] == 1)
-            running.shutdown()
-        self.assertEqual(self.looks.stats(self.queue)["dead"], 1)
-
-    def test_a_part_of_the_worker_that_fails_ends_it_and_returns_its_packets(self) -> None:
-        for part in ("_renew", "_answer"):
-
-            async def fail(engine: consume.Engine) -> None:
-                while not engine.held:
-                    await asyncio.sleep(0.005)
-                raise ZeroDivisionError(part)
-
-            id, ended = self.looks.push(self.queue, "x"), []
-            with mock.patch.object(consume.Engine, part, fail):
-                running = self.running(self.hang(ended))
-                with self.assertRaisesRegex(ZeroDivisionError, part):
-                    running.join()
-            p = self.show(id)
-            self.assertEqual((p.state, p.attempt, p.reason), ("ready", 0, "the worker was shut down"))
-            self.until(lambda: ended)
-            self.looks.purge(self.queue)
 
     def test_so_many_run_at_once_and_no_more(self) -> None:
         together, most = threading.Barrier(4), []
@@ -164,19 +65,6 @@ class Consume:
         self.until(lambda: ended)
         self.assertIsInstance(ended[0], hf.Cancelled)
         self.until(lambda: self.gone(id))
-
-    def hang(self, ended: list[Any]) -> Handler:
-        """A handler that works until its packet is lost, and tells why."""
-        self.begun = threading.Event()
-
-        def work(p: hf.Packet) -> None:
-            self.begun.set()
-            while p.lost is None:
-                time.sleep(0.005)
-            ended.append(p.lost)
-            p.check()
-
-        return work
 
     def test_shutdown_waits_for_handlers_and_claims_no_more(self) -> None:
         begun, end = threading.Event(), threading.Event()
@@ -287,23 +175,6 @@ class Consume:
             with self.assertRaises(hf.Forbidden):
                 running.join()
 
-    def test_a_handler_that_would_not_run_is_refused(self) -> None:
-        client = self.client()
-        for handler in self.unrun:
-            with self.assertRaisesRegex(TypeError, "has not run"):
-                client.worker(self.queue)(handler)
-            with self.assertRaisesRegex(TypeError, "has not run"):
-                self.running(handler).join()
-
-    def test_a_handler_whose_result_has_not_run_returns_its_packet(self) -> None:
-        self.looks.set(self.queue, {"max-attempts": 1})
-        for handler in self.unrun:
-            id = self.looks.push(self.queue, "x")
-            running = self.start(self.client(), self.queue, Called(handler))
-            p = self.until(lambda: (p := self.show(id)).state == "dead" and p)
-            self.assertIn("TypeError: the handler has not run", p.reason)
-            running.shutdown()
-
     def test_wrong_options_are_refused(self) -> None:
         for options in ({"concurrency": 0}, {"lease": 0}):
             with self.assertRaises(hf.Invalid):
@@ -312,85 +183,7 @@ class Consume:
             self.running(lambda p: None, count=3).join()
 
 
-class Untold(Exception):
-    def __str__(self) -> str:
-        raise SystemExit(3)
-
-
-class Wordy(Exception):
-    """One with words, which are no verdict."""
-
-    def __init__(self, words: Any) -> None:
-        super().__init__(words)
-        self.words = words
-
-
-class SilentlyDead(hf.Dead):
-    def __init__(self) -> None:
-        pass
-
-
-def yields(packet: Any) -> Any:
-    yield
-
-
-async def yields_later(packet: Any) -> Any:
-    yield
-
-
-async def later(packet: Any) -> None:
-    pass
-
-
-class Called:
-    """A handler that does not look like what it calls."""
-
-    def __init__(self, handler: Handler) -> None:
-        self.handler = handler
-
-    def __call__(self, packet: Any) -> Any:
-        return self.handler(packet)
-
-
-class Running:
-    """A worker in a thread of its own."""
-
-    def __init__(self, case: unittest.TestCase, client: Any, run: Callable[[], None], end: Callable[[float], int]) -> None:
-        self.client, self.shutdown_in = client, end
-        self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, args=(run,), daemon=True)
-        self.thread.start()
-        case.addCleanup(lambda: self.shutdown(0.0))
-
-    def _run(self, run: Callable[[], None]) -> None:
-        try:
-            run()
-        except BaseException as error:
-            self.error = error
-
-    def shutdown(self, timeout: float = 30.0) -> int:
-        left = self.shutdown_in(timeout) if self.thread.is_alive() else 0
-        self.thread.join(30)
-        return left
-
-    def join(self) -> None:
-        self.thread.join(30)
-        assert not self.thread.is_alive(), "the worker does not end"
-        if self.error is not None:
-            raise self.error
-
-
-class InThreads(Consume, Case):
-    unrun = (yields, yields_later, later)
-
-    def client(self, url: str = URL, **options: Any) -> hf.Client:
-        client = hf.Client(url, **options)
-        self.addCleanup(client.close)
-        return client
-
-    def start(self, client: hf.Client, *args: Any, call: str = "consume", **options: Any) -> Running:
-        return Running(self, client, lambda: getattr(client, call)(*args, **options), client.shutdown)
-
+class InThreads(Consume, workers.InThreads):
     def test_a_signal_drains_all_workers(self) -> None:
         client, other, seen = self.client(), name(), []
 
@@ -448,58 +241,7 @@ class InThreads(Consume, Case):
             client.work()
 
 
-class InTasks(Consume, Case):
-    options: dict[str, Any] = {}
-    unrun = (yields, yields_later)
-
-    def client(self, url: str = URL, **options: Any) -> hf.AsyncClient:
-        return hf.AsyncClient(url, **{**self.options, **options})
-
-    def start(self, client: hf.AsyncClient, *args: Any, call: str = "consume", **options: Any) -> Running:
-        loop = asyncio.new_event_loop()
-
-        async def main() -> None:
-            async with client:
-                await getattr(client, call)(*args[:-1], self.handler(args[-1]), **options)
-
-        def shutdown(timeout: float) -> int:
-            try:
-                return asyncio.run_coroutine_threadsafe(client.shutdown(timeout), loop).result(30)
-            except asyncio.CancelledError:
-                return 0
-
-        def run() -> None:
-            try:
-                loop.run_until_complete(main())
-            finally:
-                for task in asyncio.all_tasks(loop):
-                    loop.run_until_complete(task)
-                loop.close()
-
-        return Running(self, client, run, shutdown)
-
-    def handler(self, work: Handler) -> Handler:
-        """Has a handler that may block run beside the loop."""
-        if isinstance(work, Called) or work in self.unrun or inspect.iscoroutinefunction(work):
-            return work
-
-        async def handle(packet: Any) -> None:
-            await asyncio.get_running_loop().run_in_executor(None, work, packet)
-
-        return handle
-
-    def hang(self, ended: list[Any]) -> Handler:
-        self.begun = threading.Event()
-
-        async def work(p: hf.Packet) -> None:
-            self.begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.append(p.lost)
-
-        return work
-
+class InTasks(Consume, workers.InTasks):
     def test_the_end_of_the_task_returns_the_packets(self) -> None:
         ended: list[Any] = []
         id = self.looks.push(self.queue, "x")
@@ -516,14 +258,6 @@ class InTasks(Consume, Case):
             asyncio.run(main())
         p = self.show(id)
         self.assertEqual((p.state, p.attempt), ("ready", 0))
-
-    def test_a_function_that_does_not_wait_is_a_handler_too(self) -> None:
-        seen: list[bytes] = []
-        self.looks.push(self.queue, "x")
-        running = self.start(self.client(), self.queue, Called(lambda p: seen.append(p.payload)))
-        self.until(lambda: self.gone("x"))
-        running.shutdown()
-        self.assertEqual((seen, self.looks.stats(self.queue)["acked"]), ([b"x"], 1))
 
     def test_an_answer_that_is_refused_for_now_keeps_no_other_back(self) -> None:
         client, refused = self.client(socket_timeout=1.0), threading.Event()

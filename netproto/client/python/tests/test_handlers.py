@@ -1,0 +1,159 @@
+"""What becomes of packets whose handlers fail, and of those that would not run."""
+
+import asyncio
+import logging
+import unittest
+from typing import Any
+from unittest import mock
+
+import holdfast_queue as hf
+from holdfast_queue import consume
+from tests import workers
+from tests.workers import Called
+
+
+class Untold(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class Wordy(Exception):
+    """One with words, which are no verdict."""
+
+    def __init__(self, words: Any) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+class SilentlyDead(hf.Dead):
+    def __init__(self) -> None:
+        pass
+
+
+def yields(packet: Any) -> Any:
+    yield
+
+
+async def yields_later(packet: Any) -> Any:
+    yield
+
+
+async def later(packet: Any) -> None:
+    pass
+
+
+class Handlers:
+    """What holds for handlers of each client."""
+
+    unrun: Any
+
+    def test_an_exception_says_what_becomes_of_the_packet(self) -> None:
+        self.looks.set(self.queue, {"backoff-min": 3600000, "backoff-max": 3600000})
+        ends = {
+            b"plain": (ValueError("no such address"), "delayed", 1, "ValueError: no such address"),
+            b"dead": (hf.Dead("for good"), "dead", 1, "for good"),
+            b"in": (hf.RetryIn(7200, KeyError("x")), "delayed", 1, "KeyError: 'x'"),
+            b"snooze": (hf.Snooze(60), "delayed", 0, "snoozed for 60 s"),
+            b"uncounted": (hf.Uncounted(60, OSError("busy")), "delayed", 0, "OSError: busy"),
+            b"exit": (SystemExit(3), "delayed", 1, "SystemExit: 3"),
+            b"interrupt": (KeyboardInterrupt(), "delayed", 1, "KeyboardInterrupt: "),
+            b"cancel": (asyncio.CancelledError(), "delayed", 1, "CancelledError: "),
+            b"text": (Untold(), "delayed", 1, "Untold"),
+            b"words": (Wordy(None), "delayed", 1, "Wordy: None"),
+            b"dead words": (Wordy(["DEAD"]), "delayed", 1, "Wordy: ['DEAD']"),
+            b"silent": (SilentlyDead(), "delayed", 1, ""),
+            b"too long": (hf.Snooze(1e15), "delayed", 1, "snoozed for 1000000000000000.0 s"),
+            b"odd": (hf.Verdict("odd", None), "delayed", 1, "odd"),
+        }
+
+        def fail(p: hf.Packet) -> None:
+            raise ends[p.payload][0]
+
+        ids = dict(zip(ends, self.looks.push_batch(self.queue, list(ends))))
+        self.running(fail, concurrency=3)
+        for payload, (_, state, attempt, reason) in ends.items():
+            p = self.until(lambda: (p := self.show(ids[payload])).state not in ("ready", "claimed") and p)
+            self.assertEqual((p.state, p.attempt, p.reason), (state, attempt, reason))
+
+    def test_a_cost_that_is_refused_is_left_out(self) -> None:
+        def work(p: hf.Packet) -> None:
+            p.cost = None if p.payload == b"none" else 1 << 40
+
+        self.looks.push_batch(self.queue, ["none", "big"])
+        self.running(work)
+        self.until(lambda: self.looks.stats(self.queue)["acked"] == 2)
+
+    def test_a_log_that_fails_ends_no_worker(self) -> None:
+        class Fails(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                raise OSError("the disk of the log is full")
+
+        def work(p: hf.Packet) -> None:
+            if p.payload == b"bad":
+                raise ValueError
+
+        fails = Fails()
+        consume.log.addHandler(fails)
+        self.addCleanup(consume.log.removeHandler, fails)
+        self.looks.set(self.queue, {"max-attempts": 1})
+        self.looks.push_batch(self.queue, ["bad", "good"])
+        with mock.patch.object(consume.log, "disabled", False):
+            running = self.running(work)
+            self.until(lambda: self.looks.stats(self.queue)["acked"] == 1)
+            running.shutdown()
+        self.assertEqual(self.looks.stats(self.queue)["dead"], 1)
+
+    def test_a_part_of_the_worker_that_fails_ends_it_and_returns_its_packets(self) -> None:
+        for part in ("_renew", "_answer"):
+
+            async def fail(engine: consume.Engine) -> None:
+                while not engine.held:
+                    await asyncio.sleep(0.005)
+                raise ZeroDivisionError(part)
+
+            id, ended = self.looks.push(self.queue, "x"), []
+            with mock.patch.object(consume.Engine, part, fail):
+                running = self.running(self.hang(ended))
+                with self.assertRaisesRegex(ZeroDivisionError, part):
+                    running.join()
+            p = self.show(id)
+            self.assertEqual((p.state, p.attempt, p.reason), ("ready", 0, "the worker was shut down"))
+            self.until(lambda: ended)
+            self.looks.purge(self.queue)
+
+    def test_a_handler_that_would_not_run_is_refused(self) -> None:
+        client = self.client()
+        for handler in self.unrun:
+            with self.assertRaisesRegex(TypeError, "has not run"):
+                client.worker(self.queue)(handler)
+            with self.assertRaisesRegex(TypeError, "has not run"):
+                self.running(handler).join()
+
+    def test_a_handler_whose_result_has_not_run_returns_its_packet(self) -> None:
+        self.looks.set(self.queue, {"max-attempts": 1})
+        for handler in self.unrun:
+            id = self.looks.push(self.queue, "x")
+            running = self.start(self.client(), self.queue, Called(handler))
+            p = self.until(lambda: (p := self.show(id)).state == "dead" and p)
+            self.assertIn("TypeError: the handler has not run", p.reason)
+            running.shutdown()
+
+
+class InThreads(Handlers, workers.InThreads):
+    unrun = (yields, yields_later, later)
+
+
+class InTasks(Handlers, workers.InTasks):
+    unrun = (yields, yields_later)
+
+    def test_a_function_that_does_not_wait_is_a_handler_too(self) -> None:
+        seen: list[bytes] = []
+        self.looks.push(self.queue, "x")
+        running = self.start(self.client(), self.queue, Called(lambda p: seen.append(p.payload)))
+        self.until(lambda: self.gone("x"))
+        running.shutdown()
+        self.assertEqual((seen, self.looks.stats(self.queue)["acked"]), ([b"x"], 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
