@@ -1,5 +1,6 @@
 "use strict";
 const { setImmediate: turn, setTimeout: sleep } = require("node:timers/promises");
+const { isGeneratorObject } = require("node:util/types");
 const { errors } = require("./errors.js");
 const { Packet } = require("./packet.js");
 const { words } = require("./words.js");
@@ -101,7 +102,10 @@ class Consumer {
     for (const job of jobs) this.jobs.add(Object.assign(job, { work }));
     this.running++;
     const why = await (async () => this.handler(packets, { signal: work.abort.signal }))().then(
-      (result) => (result instanceof errors.Verdict ? result : undefined), // undefined: all is well
+      (result) => {
+        if (isGeneratorObject(result)) return new errors.InvalidError("the handler is a generator, so it did nothing: write an async function");
+        return result instanceof errors.Verdict ? result : undefined; // undefined: all is well
+      },
       (error) => error ?? `${error} was thrown`,
     );
     this.running--;

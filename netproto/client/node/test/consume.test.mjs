@@ -30,6 +30,7 @@ test("what a handler throws decides", async (t) => {
     never: [() => { throw new Dead("no address"); }, "dead", "no address", 1],
     returned: [() => new Dead("no address"), "dead", "no address", 1],
     "not yet": [() => { throw new Snooze(hour); }, "delayed", "snoozed for 3600000 ms", 0],
+    generator: [async function* () {}, "delayed", "InvalidError: the handler is a generator, so it did nothing: write an async function", 1],
     uncounted: [() => { throw new Uncounted(hour, new Error("busy")); }, "delayed", "Error: busy", 0],
   };
   const ids = {};
