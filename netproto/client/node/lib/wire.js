@@ -74,10 +74,13 @@ class Connection {
   }
 }
 
+/** soon are the requests that must come before a lease ends. Long ones do not hold them up. */
+const soon = new Set(["QACK", "QNACK", "QEXTEND"]);
+
 /** Wire sends requests. */
 class Wire {
   #all = []; #idle = []; // connections, and those that have waited
-  #main; #closed;
+  #main; #soon; #closed;
 
   constructor(options) {
     Object.assign(this, { options, patience: options.socket?.socketTimeout ?? options.socket?.connectTimeout ?? 5000 });
@@ -91,13 +94,16 @@ class Wire {
   close() {
     for (const connection of this.#all) connection.cut();
     this.#closed = true;
-    this.#main = undefined;
+    this.#main = this.#soon = undefined;
   }
 
   /** passing says whether an error may be over soon: the server is away, or short of something. */
   passing(error) { return !this.#closed && ["CONNECTION", "UNKNOWN", "NOSPACE", "TOOMANY"].includes(error?.code); }
 
-  async send(args, options) { return (this.#main ??= this.#make()).send(args, options); }
+  async send(args, options) {
+    const connection = soon.has(args[0]) ? (this.#soon ??= this.#make()) : (this.#main ??= this.#make());
+    return connection.send(args, options);
+  }
 
   /** once sends a request that does something twice when it is sent twice. */
   once(args) { return this.ask(args, undefined, false); }

@@ -198,6 +198,19 @@ test("acks that are too much together are sent alone", { skip: !process.env.HOLD
   await c.drop(q);
 });
 
+test("a push that waits does not hold up the acks of a worker", async (t) => {
+  const c = client(t), q = queue(), full = queue();
+  await c.set(full, { bound: 1, full: "block" });
+  await c.push(full, "1");
+  await c.push(q, "");
+  await c.closeQueue(q);
+  const waits = c.push(full, "2").catch((error) => error);
+  await c.consume(q, () => {});
+  assert.equal(await Promise.race([waits, "it waits"]), "it waits");
+  await client(t).pop(full);
+  assert.match(await waits, /^[0-9]+$/);
+});
+
 test("a handler says what its work has cost", async (t) => {
   const net = await network(t), c = client(t, { url: net.url }), q = queue();
   await c.pushBatch(q, ["1", "2"]);
