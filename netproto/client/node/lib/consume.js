@@ -101,17 +101,18 @@ class Consumer {
     const [packets, work] = [jobs.map((job) => job.packet), { abort: new AbortController(), leases: jobs.length }];
     for (const job of jobs) this.jobs.add(Object.assign(job, { work }));
     this.running++;
-    const why = await (async () => this.handler(packets, { signal: work.abort.signal }))().then(
-      (result) => {
-        if (isGeneratorObject(result)) return new errors.InvalidError("the handler is a generator, so it did nothing: write an async function");
-        return result instanceof errors.Verdict ? result : undefined; // undefined: all is well
-      },
-      (error) => error ?? `${error} was thrown`,
-    );
+    let why; // undefined: all is well
+    try {
+      const result = await this.handler(packets, { signal: work.abort.signal });
+      if (isGeneratorObject(result)) {
+        throw new errors.InvalidError("the handler is a generator, so it did nothing: write an async function");
+      }
+      if (result instanceof errors.Verdict) why = result;
+    } catch (error) { why = errors.Verdict.of(error ?? `${error} was thrown`); }
     this.running--;
     const wanted = jobs.some((job) => job.held && !job.finished && !job.cancelled);
     const [{ id, attempt }] = packets;
-    if (why !== undefined && wanted && !(why instanceof errors.Uncounted)) this.log(`packet ${id} failed at attempt ${attempt}`, why);
+    if (why !== undefined && wanted && !(why instanceof errors.Uncounted)) this.log(`packet ${id} failed at attempt ${attempt}`, why.cause ?? why);
     for (const job of jobs) this.finish(job, why);
     this.wake();
   }

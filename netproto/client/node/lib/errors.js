@@ -50,11 +50,17 @@ class Verdict extends Error {
     this.#words = words;
   }
 
-  /** words are those of a QNACK that say why, and what then. */
-  static words(why) {
-    const reason = why instanceof Verdict ? why.message : why === undefined ? "" : describe(why);
-    return [...(reason ? ["REASON", cut(reason)] : []), ...(why instanceof Verdict ? why.#words : [])];
+  /** of is the verdict of what was thrown, whatever that is. */
+  static of(thrown) {
+    try {
+      if (thrown instanceof Verdict) return thrown;
+      if (thrown instanceof Promise) thrown.catch(() => {}); // nobody else looks at how it ends
+    } catch { } // it is a Proxy
+    return new Verdict(thrown);
   }
+
+  /** words are those of a QNACK that say why, and what then. */
+  get words() { return [...(this.message ? ["REASON", cut(this.message)] : []), ...this.#words]; }
 }
 const time = (ms) => String(Math.max(0, Math.ceil(ms)));
 class Dead extends Verdict { constructor(why) { super(why, "DEAD"); } }

@@ -22,7 +22,7 @@ class Packet {
 
   #words(command) { return [command, this.queue, this.id, String(this.token)]; }
   #price() { return this.cost > 1 ? ["COST", whole(this.cost, "cost")] : []; }
-  nacks(why) { return [...this.#words("QNACK"), ...this.#price(), ...Verdict.words(why)]; }
+  nacks(why) { return [...this.#words("QNACK"), ...this.#price(), ...Verdict.of(why).words]; }
   extends(ms) { return [...this.#words("QEXTEND"), whole(ms, "lease")]; }
   /** acks is the request that ends packets of one queue. Only a single one may have a cost. */
   static acks([first, ...others]) {
