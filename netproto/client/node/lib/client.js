@@ -72,7 +72,7 @@ class Client {
     throw new InvalidError(`a batch: expected 1 to 1,000 packets and some milliseconds, got ${size} and ${fill}`);
   }
   async #consume(queue, handler, { signal, drain = 10_000, ...options } = {}, size) {
-    const log = (message, ...cause) => { try { this.#log(`holdfast: ${queue}: ${message}`, ...cause); } catch { } };
+    const log = (message, ...cause) => { (async () => this.#log(`holdfast: ${queue}: ${message}`, ...cause))().catch(() => {}); };
     const consumer = new Consumer(this.#wire, log, queue, handler, options, size);
     if (this.#stopped || signal?.aborted) return;
     const stop = () => consumer.stop(drain);

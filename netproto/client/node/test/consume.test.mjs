@@ -16,7 +16,7 @@ const refuse = () => { throw new Error("no"); };
 const hostile = new Proxy({}, { get: refuse, getPrototypeOf: refuse });
 
 test("what a handler throws decides", async (t) => {
-  const c = client(t, { log: (_, cause) => cause.message.length }), q = queue(), hour = 3_600_000;
+  const c = client(t, { log: async (_, cause) => cause.message.length }), q = queue(), hour = 3_600_000;
   await c.set(q, { "max-attempts": 0, "backoff-min": hour, "backoff-max": hour });
   const cases = {
     good: [() => 7, undefined],
