@@ -2,10 +2,10 @@
 const { hostname } = require("node:os");
 const { randomBytes } = require("node:crypto");
 const { Consumer } = require("./consume.js");
-const { ClosedError, FullError, InvalidError, NoPacketError, Uncounted } = require("./errors.js").errors;
+const { whole, errors: { ClosedError, FullError, InvalidError, NoPacketError, Uncounted } } = require("./errors.js");
 const { Packet } = require("./packet.js");
 const { Wire, exact } = require("./wire.js");
-const { bytes, fields, moment, pairs, read, text, texts, whole, words } = require("./words.js");
+const { bytes, fields, moment, pairs, read, text, texts, words } = require("./words.js");
 
 const list = (rows, reply) => reply.map((one) => read(rows, one));
 const long = { fill: 0, turn: 2 ** 30 }; // an answer that may take long, on a connection of its own

@@ -147,7 +147,7 @@ class Consumer {
 
   /** answer sends a request for packets, and returns those for which it must be sent again. */
   async answer(jobs) {
-    const [{ packet, why, repeated, cancelled }, n] = [jobs[0], jobs.length];
+    const [{ packet, why, repeated, cancelled, plain }, n] = [jobs[0], jobs.length];
     let again = [];
     try {
       const good = await this.wire.send(why === undefined ? Packet.acks(jobs.map((job) => job.packet)) : packet.nacks(why));
@@ -155,6 +155,10 @@ class Consumer {
     } catch (error) {
       if (this.wire.passing(error)) again = jobs.filter((job) => job.held && !this.over);
       else if (n > 1) again = jobs; // one may be at fault
+      else if (error.code === "INVALID" && !plain) { // its cost, or what its verdict says
+        packet.cost = undefined;
+        again = [Object.assign(jobs[0], { plain: true, why: new errors.Verdict(error) })];
+      }
       else if (!cancelled && !(repeated && error.code === "STALE")) this.log(`the answer for packet ${packet.id} was not taken`, error);
     }
     for (const job of again) job.alone = job.repeated = true;

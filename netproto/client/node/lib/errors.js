@@ -25,6 +25,15 @@ const kinds = {
 const make = (name) => ({ [name]: class extends HoldfastError { static code = name.slice(0, -"Error".length).toUpperCase(); } });
 const errors = Object.assign({ HoldfastError }, ...Object.keys(kinds).map(make));
 
+/** check returns a value if it is good. */
+function check(good, value, what, expected) {
+  if (good) return value;
+  throw new errors.InvalidError(`${what}: expected ${expected}, got ${inspect(value, { depth: 0 }).slice(0, 100)}`);
+}
+
+/** whole rounds up, so that no time becomes 0, which often means never. */
+const whole = (value, what) => String(Math.ceil(check(Number.isFinite(value), value, what, "a number")));
+
 /** describe says what was thrown, whatever that is. The server reads its class before the colon. */
 function describe(thrown) {
   try {
@@ -62,11 +71,11 @@ class Verdict extends Error {
   /** words are those of a QNACK that say why, and what then. */
   get words() { return [...(this.message ? ["REASON", cut(this.message)] : []), ...this.#words]; }
 }
-const time = (ms) => String(Math.max(0, Math.ceil(ms)));
+const time = (ms, least = 0, most = Infinity) => String(Math.min(Math.max(whole(ms, "milliseconds"), least), most));
 class Dead extends Verdict { constructor(why) { super(why, "DEAD"); } }
 class RetryIn extends Verdict { constructor(ms, why) { super(why, "DELAY", time(ms)); } }
 class Uncounted extends Verdict { constructor(ms, why) { super(why, "UNCOUNTED", "DELAY", time(ms)); } }
 class Snooze extends Uncounted { constructor(ms) { super(ms, `snoozed for ${time(ms)} ms`); } }
-class Hold extends Verdict { constructor(ms, why) { super(why, "HOLD", time(ms)); } }
+class Hold extends Verdict { constructor(ms, why) { super(why, "HOLD", time(ms, 1, 86_400_000)); } }
 
-module.exports = { errors: { ...errors, Verdict, Dead, RetryIn, Uncounted, Snooze, Hold }, cut };
+module.exports = { errors: { ...errors, Verdict, Dead, RetryIn, Uncounted, Snooze, Hold }, check, whole, cut };

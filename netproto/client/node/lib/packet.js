@@ -1,6 +1,6 @@
 "use strict";
-const { cut, errors: { HoldfastError, Verdict } } = require("./errors.js");
-const { fields, read, text, whole } = require("./words.js");
+const { cut, whole, errors: { HoldfastError, Verdict } } = require("./errors.js");
+const { fields, read, text } = require("./words.js");
 
 /** Packet is a packet as the server shows it. Fields that do not apply are not there. */
 class Packet {

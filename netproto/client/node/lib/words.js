@@ -1,12 +1,5 @@
 "use strict";
-const { inspect } = require("node:util");
-const { InvalidError } = require("./errors.js").errors;
-
-/** check returns a value if it is good. */
-function check(good, value, what, expected) {
-  if (good) return value;
-  throw new InvalidError(`${what}: expected ${expected}, got ${inspect(value, { depth: 0 }).slice(0, 100)}`);
-}
+const { check, whole, errors: { InvalidError } } = require("./errors.js");
 
 /** bytes is what node-redis sends of a payload or a word. */
 function bytes(value, what) {
@@ -14,9 +7,6 @@ function bytes(value, what) {
   check(ArrayBuffer.isView(value), value, what, "a string, a Buffer or another Uint8Array");
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 }
-
-/** whole rounds up, so that no time becomes 0, which often means never. */
-const whole = (value, what) => String(Math.ceil(check(Number.isFinite(value), value, what, "a number")));
 
 /** moment is a Date in Unix milliseconds. */
 const moment = (value, what) => whole(Math.max(0, check(value instanceof Date, value, what, "a Date")), what);
@@ -94,4 +84,4 @@ const fields = {
   share: { until: dates },
 };
 
-module.exports = { bytes, whole, moment, words, text, texts, pairs, read, fields };
+module.exports = { bytes, moment, words, text, texts, pairs, read, fields };

@@ -37,11 +37,16 @@ test("what a handler throws decides", async (t) => {
     "a promise that never ends": [async () => { throw forever(); }, "delayed", /^object: Promise/, 1],
     hostile: [() => { throw hostile; }, "delayed", "Error: what was thrown cannot be shown", 1],
     generator: [async function* () {}, "delayed", "InvalidError: the handler is a generator, so it did nothing: write an async function", 1],
+    "no time": [() => { throw new RetryIn(NaN); }, "delayed", "InvalidError: milliseconds: expected a number, got NaN", 1],
+    ever: [() => { throw new Snooze(Infinity); }, "delayed", "InvalidError: milliseconds: expected a number, got Infinity", 1],
+    words: [() => { throw new Snooze("5s"); }, "delayed", "InvalidError: milliseconds: expected a number, got '5s'", 1],
+    refused: [() => { throw new Snooze(1e18); }, "delayed", /^InvalidError: ERR /, 1],
+    cost: [(packet) => { packet.cost = Infinity; }, "delayed", "InvalidError: cost: expected a number, got Infinity", 1],
     uncounted: [() => { throw new Uncounted(hour, new Error("busy")); }, "delayed", "Error: busy", 0],
   };
   const ids = {};
   for (const name in cases) ids[name] = await c.push(q, name);
-  await c.consume(q, ({ payload }) => cases[payload][0](), { concurrency: 3, signal: await allClaimed(c, q, Object.keys(cases).length) });
+  await c.consume(q, (packet) => cases[packet.payload][0](packet), { concurrency: 3, signal: await allClaimed(c, q, Object.keys(cases).length) });
   for (const [name, [, state, reason, attempt]] of Object.entries(cases)) {
     const packet = await c.show(q, ids[name]).catch(() => ({}));
     const said = reason instanceof RegExp && reason.test(packet.reason) ? reason : packet.reason;
@@ -61,12 +66,14 @@ async function allClaimed(c, q, n) {
 }
 
 test("a handler that is told to wait holds its queue", async (t) => {
-  const c = client(t), q = queue(), id = await c.push(q, "");
-  const work = c.consume(q, () => { throw new Hold(60_000, new Error("429")); });
-  const packet = await until(async () => [await c.show(q, id)].find(({ reason }) => reason === "Error: 429"));
-  assert.deepEqual([packet.state, packet.attempt, (await c.stats(q)).pausedOut], ["ready", 0, true]);
+  const c = client(t);
+  await Promise.all([60_000, 365 * 86_400_000].map(async (ms) => {
+    const q = queue(), id = await c.push(q, "");
+    c.consume(q, () => { throw new Hold(ms, new Error("429")); });
+    const packet = await until(async () => [await c.show(q, id)].find(({ reason }) => reason === "Error: 429"));
+    assert.deepEqual([packet.state, packet.attempt, (await c.stats(q)).pausedOut], ["ready", 0, true]);
+  }));
   await c.shutdown();
-  await work;
 });
 
 test("leases are renewed while handlers work, and so many work as may", async (t) => {
