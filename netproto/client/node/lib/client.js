@@ -4,7 +4,7 @@ const { randomBytes } = require("node:crypto");
 const { Consumer } = require("./consume.js");
 const { whole, errors: { ClosedError, FullError, InvalidError, NoPacketError, Uncounted } } = require("./errors.js");
 const { Packet } = require("./packet.js");
-const { Wire, exact } = require("./wire.js");
+const { Wire } = require("./wire.js");
 const { bytes, fields, moment, pairs, read, text, texts, words } = require("./words.js");
 
 const list = (rows, reply) => reply.map((one) => read(rows, one));
@@ -133,7 +133,7 @@ class Client {
   }
   async stats(queue) { return read(fields.stats, await this.#wire.ask(["QSTAT", queue])); }
   async consumers(queue) { return list(fields.consumer, await this.#wire.ask(["QCONSUMERS", queue])); }
-  async producers(queue) { return list(fields.producer, await this.#wire.ask(["QPRODUCERS", queue], { typeMapping: exact })); }
+  async producers(queue) { return list(fields.producer, await this.#wire.ask(["QPRODUCERS", queue], { numbers: String })); }
   async shares(queue, top) {
     const all = [];
     for (let after, page; String(after) !== "0"; all.push(...list(fields.share, page))) {

@@ -3,8 +3,6 @@ const { setTimeout: sleep } = require("node:timers/promises");
 const { createClient, RESP_TYPES, ErrorReply, ClientClosedError, ClientOfflineError } = require("redis");
 const { HoldfastError, ConnectionError, UnknownError } = require("./errors.js").errors;
 
-const buffers = { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.MAP]: Array }; // as RESP2 has maps
-const exact = { ...buffers, [RESP_TYPES.NUMBER]: String }; // a number of 63 bits is a text
 const destroy = (redis) => { try { redis.destroy(); } catch { } }; // it may be closed
 
 /** failure is the server's refusal, or an error of the connection. */
@@ -29,7 +27,7 @@ class Connection {
     const timer = setTimeout(destroy, 2 * this.patience, redis); // connectTimeout is not of the login
     try {
       await redis.connect();
-      this.id = await redis.sendCommand(["CLIENT", "ID"], { typeMapping: exact });
+      this.id = await redis.sendCommand(["CLIENT", "ID"], { typeMapping: { [RESP_TYPES.NUMBER]: String } }); // of 63 bits
       return redis;
     } catch (error) {
       destroy(redis);
@@ -37,8 +35,17 @@ class Connection {
     } finally { clearTimeout(timer); }
   }
 
+  /**
+   * types says how replies are read: maps as RESP2 has them. node-redis asks for each text, which
+   * tells that a long reply goes on.
+   */
+  #types(numbers) {
+    const heard = () => this.#hear();
+    return { [RESP_TYPES.MAP]: Array, [RESP_TYPES.NUMBER]: numbers, get [RESP_TYPES.BLOB_STRING]() { heard(); return Buffer; } };
+  }
+
   /** send sends a request once. UnknownError says that it may have been carried out. */
-  async send(args, { typeMapping = buffers, patience = this.patience } = {}) {
+  async send(args, { numbers = Number, patience = this.patience } = {}) {
     const opening = (this.#opening ??= this.#open());
     const redis = await opening.catch((error) => {
       if (this.#opening === opening) this.#opening = undefined;
@@ -46,15 +53,19 @@ class Connection {
     });
     if (this.#unanswered++ === 0) this.#timer = setTimeout(() => this.#listen(), patience);
     try {
-      return await redis.sendCommand(args, { typeMapping, timeout: undefined });
+      return await redis.sendCommand(args, { typeMapping: this.#types(numbers), timeout: undefined });
     } catch (error) {
       if (error instanceof ClientClosedError || error instanceof ClientOfflineError) throw failure(error, ConnectionError, "not sent");
       throw failure(error, UnknownError, "the connection was lost before the answer, so the call may have been carried out");
     } finally {
-      this.#heard = true;
+      this.#hear();
       if (--this.#unanswered === 0) clearTimeout(this.#timer);
-      else this.#timer.refresh();
     }
+  }
+
+  #hear() {
+    this.#heard = true;
+    this.#timer.refresh();
   }
 
   /**
@@ -160,4 +171,4 @@ class Wire {
   }
 }
 
-module.exports = { Wire, exact };
+module.exports = { Wire };

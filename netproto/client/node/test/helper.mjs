@@ -60,6 +60,15 @@ export async function network(t) {
     net.stalls = false;
     for (const [socket, data] of held.splice(0)) socket.write(data);
   };
+  net.kept = () => held.reduce((sum, [, data]) => sum + data.length, 0);
+  net.drip = async (size, pause) => {
+    for (const [socket, data] of held.splice(0)) {
+      for (let i = 0; i < data.length; i += size) {
+        socket.write(data.subarray(i, i + size));
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+  };
   net.url = `redis://127.0.0.1:${server.address().port}`;
   t.after(() => { net.cut(); server.close(); });
   return net;

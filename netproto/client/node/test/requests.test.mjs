@@ -198,6 +198,16 @@ test("a server that says nothing is given up, and found again", async (t) => {
   assert.equal(await c.len(q), 2);
 });
 
+test("a long answer over a slow line is waited for", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url, socket: { connectTimeout: 1000 } }), q = queue();
+  const ids = await c.pushBatch(q, Array(16).fill("x".repeat(4096)));
+  net.stalls = true;
+  const popped = c.pop(q, { count: 16 });
+  await until(() => net.kept() > 16 * 4096);
+  await Promise.race([net.drip(4096, 100), popped]);
+  assert.deepEqual((await popped).map(({ id }) => id), ids);
+});
+
 test("a server that is not there is a ConnectionError, and so is a client that is closed", async (t) => {
   const net = await network(t), c = client(t, { url: net.url });
   net.down = true;
