@@ -158,16 +158,17 @@ class Wire {
 
   /**
    * interrupt tells the server to end a wait. The server may get this before the request, so it is
-   * told again, less and less often. It may refuse, if the connections are not of one user.
+   * told again, less and less often. It may refuse, if the connections are not of one user. A server
+   * that says nothing loses the connection.
    */
   async #interrupt(connection, answer) {
     let waits = true;
-    answer.catch(() => {}).then(() => { waits = false; });
-    for (let pause = 1; waits && pause < this.patience; await sleep(pause *= 2)) {
+    const timer = setTimeout(() => connection.cut(), this.patience);
+    answer.catch(() => {}).then(() => { waits = false; clearTimeout(timer); });
+    for (let pause = 1; waits; await sleep(pause *= 2)) {
       if (connection.id === undefined) continue; // it is not made yet
-      await this.ask(["CLIENT", "UNBLOCK", connection.id]).catch((error) => this.passing(error) || connection.cut());
+      await this.send(["CLIENT", "UNBLOCK", connection.id]).catch((error) => this.passing(error) || connection.cut());
     }
-    if (waits) connection.cut();
   }
 }
 

@@ -303,6 +303,17 @@ test("the end of a worker ends its wait in the server", async (t) => {
   assert.equal((await other.consumers(q))[0]?.waiting?.length ?? 0, 0);
 });
 
+test("the end of a worker does not wait for a server that says nothing", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url, socket: { connectTimeout: 200 } }), q = queue();
+  await c.set(q, { bound: 5 });
+  const work = c.consume(q, () => {});
+  await waits(client(t), q);
+  net.stalls = true;
+  await c.shutdown();
+  await work;
+  assert.ok(net.dials <= 3, `it has tried ${net.dials} connections`); // of calls, of the wait, and perhaps one more
+});
+
 test("work ends with SIGTERM", async (t) => {
   const c = client(t), q = queue();
   await c.push(q, "");

@@ -38,8 +38,9 @@ export async function network(t) {
   const { hostname, port } = new URL(url);
   const open = new Set();
   const held = [];
-  const net = { stalls: false, sees: () => {}, requests: "" };
+  const net = { stalls: false, sees: () => {}, requests: "", dials: 0 };
   const server = createServer((inside) => {
+    net.dials++;
     if (net.down) return inside.destroy();
     const outside = dial(Number(port), hostname);
     for (const socket of [inside, outside]) {
