@@ -5,7 +5,7 @@ const { Consumer } = require("./consume.js");
 const { whole, errors: { ClosedError, FullError, InvalidError, NoPacketError, Uncounted } } = require("./errors.js");
 const { Packet } = require("./packet.js");
 const { Wire } = require("./wire.js");
-const { bytes, fields, moment, pairs, read, text, texts, words } = require("./words.js");
+const { fields, moment, pairs, read, text, texts, words } = require("./words.js");
 
 const list = (rows, reply) => reply.map((one) => read(rows, one));
 const long = { fill: 0, turn: 2 ** 30 }; // an answer that may take long, on a connection of its own
@@ -28,16 +28,16 @@ class Client {
     this.#log = log;
   }
   close() { this.#wire.close(); }
-  async command(...args) { return this.#wire.once(args.map((arg) => bytes(arg, "command"))); }
+  async command(...args) { return this.#wire.once(args); }
 
-  async push(queue, payload, options) { return text(await this.#push(["QPUSH", queue, bytes(payload, "payload")], options)); }
+  async push(queue, payload, options) { return text(await this.#push(["QPUSH", queue, payload], options)); }
   async pushTold(queue, payload, options) {
-    const [id, told] = await this.#push(["QPUSH", queue, bytes(payload, "payload"), "TELL"], options);
+    const [id, told] = await this.#push(["QPUSH", queue, payload, "TELL"], options);
     return { id: text(id), told: text(told) };
   }
   async pushBatch(queue, payloads, options) {
-    const all = payloads.map((payload) => bytes(payload, "payloads"));
-    return all.length === 0 ? [] : texts(await this.#push(["QMPUSH", queue, String(all.length), ...all], options));
+    if (payloads.length === 0) return [];
+    return texts(await this.#push(["QMPUSH", queue, String(payloads.length), ...payloads], options));
   }
   async #push(command, { block, signal, ...options } = {}) {
     const reply = await this.#wire.wait([...command, ...words(options)], { block, signal, turn: 600_000 });

@@ -2,6 +2,7 @@
 const { setTimeout: sleep } = require("node:timers/promises");
 const { createClient, RESP_TYPES, ErrorReply, ClientClosedError, ClientOfflineError } = require("redis");
 const { HoldfastError, ConnectionError, UnknownError } = require("./errors.js").errors;
+const { bytes } = require("./words.js");
 
 const destroy = (redis) => { try { redis.destroy(); } catch { } }; // it may be closed
 
@@ -45,7 +46,8 @@ class Connection {
   }
 
   /** send sends a request once. UnknownError says that it may have been carried out. */
-  async send(args, { numbers = Number, patience = this.patience } = {}) {
+  async send(given, { numbers = Number, patience = this.patience } = {}) {
+    const args = given.map((arg) => bytes(arg, given[0]));
     const opening = (this.#opening ??= this.#open());
     const redis = await opening.catch((error) => {
       if (this.#opening === opening) this.#opening = undefined;
