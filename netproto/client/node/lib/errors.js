@@ -18,7 +18,7 @@ const kinds = {
   StaleError: ["STALE "], CancelledError: ["CANCELLED "], NoQueueError: ["NOQUEUE "], FullError: ["FULL "],
   PausedError: ["PAUSED "], ClosedError: ["CLOSED "], InUseError: ["INUSE "], NoSpaceError: ["OOM "],
   WrongTypeError: ["WRONGTYPE "], DeniedError: ["NOAUTH ", "WRONGPASS "], ForbiddenError: ["NOPERM "],
-  TooLargeError: ["ERR too large", "ERR transaction too large", "ERR reply too large"],
+  TooLargeError: ["ERR too large", "ERR transaction too large", "ERR reply too large", "ERR the request is longer"],
   TooManyError: ["ERR max number of clients", "ERR too many logins"], InvalidError: ["ERR "],
   NoPacketError: [], ConnectionError: [], UnknownError: [], ShutdownError: [], // these are the client's own
 };

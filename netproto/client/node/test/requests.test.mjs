@@ -50,6 +50,7 @@ test("every refusal has its class", async (t) => {
     ["a claim of a drained queue", () => c.claim(closed), "ClosedError"],
     ["a push to a string", () => c.push(string, ""), "WrongTypeError"],
     ["a large payload", () => c.push(q, "x".repeat(2 ** 20 + 1)), "TooLargeError"],
+    ["a large batch", () => c.pushBatch(q, Array(5).fill("x".repeat(2 ** 20))), "TooLargeError"],
     ["an option of another call", () => c.push(q, "", { older: 1 }), "InvalidError"],
     ["an option of none", () => c.push(q, "", { dealy: 1 }), "InvalidError"],
     ["a name of Object", () => c.push(q, "", { constructor: 1 }), "InvalidError"],
