@@ -20,6 +20,8 @@ function found(reply, queue, id) {
 class Client {
   #wire; #log; #stopped;
   #consumers = new Set();
+  #works = 0; // calls of work, which share the listeners of the process
+  #down = () => { this.shutdown(); };
 
   constructor(options = {}) {
     const { log = console.warn, ...redis } = typeof options === "string" ? { url: options } : options;
@@ -71,11 +73,11 @@ class Client {
     if (size >= 1 && size <= 1000 && fill > 0) return this.#consume(queue, handler, { ...options, fill }, size);
     throw new InvalidError(`a batch: expected 1 to 1,000 packets and some milliseconds, got ${size} and ${fill}`);
   }
-  async #consume(queue, handler, { signal, drain = 10_000, ...options } = {}, size) {
+  async #consume(queue, handler, { signal, ...options } = {}, size) {
     const log = (message, ...cause) => { (async () => this.#log(`holdfast: ${queue}: ${message}`, ...cause))().catch(() => {}); };
     const consumer = new Consumer(this.#wire, log, queue, handler, options, size);
     if (this.#stopped || signal?.aborted) return;
-    const stop = () => consumer.stop(drain);
+    const stop = () => consumer.stop();
     signal?.addEventListener("abort", stop, { once: true });
     this.#consumers.add(consumer);
     await (consumer.ended = consumer.run()).finally(() => {
@@ -84,11 +86,12 @@ class Client {
     });
   }
   async work(queue, handler, options) {
-    const stop = () => this.shutdown(options?.drain);
-    process.once("SIGTERM", stop).once("SIGINT", stop);
-    await this.consume(queue, handler, options).finally(() => process.off("SIGTERM", stop).off("SIGINT", stop));
+    if (this.#works++ === 0) process.once("SIGTERM", this.#down).once("SIGINT", this.#down);
+    await this.consume(queue, handler, options).finally(() => {
+      if (--this.#works === 0) process.off("SIGTERM", this.#down).off("SIGINT", this.#down);
+    });
   }
-  async shutdown(drain = 10_000) {
+  async shutdown(drain) {
     this.#stopped = true;
     const left = await Promise.all([...this.#consumers].map((consumer) => consumer.stop(drain)));
     return left.reduce((sum, n) => sum + n, 0);

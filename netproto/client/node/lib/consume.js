@@ -24,11 +24,11 @@ class Consumer {
   stopping = new AbortController(); // ends claiming
   wake = () => {};
 
-  constructor(wire, log, queue, handler, { lease = 30_000, concurrency = 1, fill, ...options }, size) {
+  constructor(wire, log, queue, handler, { lease = 30_000, concurrency = 1, drain = 10_000, fill, ...options }, size) {
     const good = concurrency >= 1 && lease >= 1 && !("count" in options || "group" in options || (size === 0 && fill !== undefined));
     if (!good) throw new errors.InvalidError("a worker: expected concurrency and lease of 1 or more, and neither count, fill nor group");
     const request = ["QCLAIM", queue, ...words({ ...options, lease, fill })];
-    Object.assign(this, { wire, log, handler, request, lease, concurrency, fill, size, step: lease / 12 });
+    Object.assign(this, { wire, log, handler, request, lease, concurrency, drain, fill, size, step: lease / 12 });
   }
 
   async run() {
@@ -42,7 +42,7 @@ class Consumer {
   /**
    * stop ends claiming. After the drain it gives back what is not finished, and returns how much.
    */
-  async stop(drain) {
+  async stop(drain = this.drain) {
     this.stopping.abort();
     this.wake();
     const timer = drain < 2 ** 31 ? setTimeout(() => this.giveBack(), drain) : undefined;

@@ -325,3 +325,11 @@ test("work ends with SIGTERM", async (t) => {
   assert.equal(await c.len(q), 0);
   assert.equal(process.listenerCount("SIGTERM"), 0);
 });
+
+test("many works of a client have one listener", async (t) => {
+  const c = client(t), works = Array.from({ length: 12 }, () => c.work(queue(), () => {}));
+  assert.deepEqual([process.listenerCount("SIGTERM"), process.listenerCount("SIGINT")], [1, 1]);
+  process.kill(process.pid, "SIGINT");
+  await Promise.all(works);
+  assert.equal(process.listenerCount("SIGTERM"), 0);
+});
