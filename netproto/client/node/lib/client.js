@@ -5,9 +5,9 @@ const { Consumer } = require("./consume.js");
 const { whole, errors: { ClosedError, FullError, InvalidError, NoPacketError, Uncounted } } = require("./errors.js");
 const { Packet } = require("./packet.js");
 const { Wire } = require("./wire.js");
-const { fields, moment, pairs, read, text, texts, words } = require("./words.js");
+const { moment, pairs, read, text, texts, words } = require("./words.js");
 
-const list = (rows, reply) => reply.map((one) => read(rows, one));
+const list = (reply) => reply.map((one) => read(one));
 const long = { fill: 0, turn: 2 ** 30 }; // an answer that may take long, on a connection of its own
 
 /** found refuses a reply that says that there is no such packet. */
@@ -54,16 +54,15 @@ class Client {
     return Packet.of(this.#wire, await this.#wire.wait([command, queue, ...words(options)], wait));
   }
   async *claims(queue, options) {
-    for (let packets; ;) {
-      try {
-        packets = await this.claim(queue, { ...options, block: 0 });
+    const packets = [];
+    try {
+      for (; ; packets.push(...await this.claim(queue, { ...options, block: 0 }))) {
         while (packets.length > 0) yield packets.shift();
-      } catch (error) {
-        if (error instanceof ClosedError && !packets?.length) return;
-        throw error;
-      } finally { // what nobody has begun with
-        await Promise.allSettled((packets ?? []).map((packet) => packet.nack(new Uncounted(0, "not begun"))));
       }
+    } catch (error) {
+      if (!(error instanceof ClosedError)) throw error;
+    } finally { // what nobody has begun with
+      await Promise.allSettled(packets.map((packet) => packet.nack(new Uncounted(0, "not begun"))));
     }
   }
   claimed(queue, id, token) { return Object.assign(new Packet(this.#wire, []), { id, queue, token, state: "claimed" }); }
@@ -101,11 +100,15 @@ class Client {
   len(queue) { return this.#wire.ask(["QLEN", queue]); }
   async peek(queue, n = 10) { return Packet.of(this.#wire, await this.#wire.ask(["QPEEK", queue, "COUNT", whole(n, "count")])); }
   async show(queue, id) { return new Packet(this.#wire, found(await this.#wire.ask(["QSHOW", queue, id]), queue, id)); }
-  async *list(queue, options) {
-    for (let cursor, page; String(cursor) !== "0";) {
-      [cursor, page] = await this.#wire.ask(["QLIST", queue, ...words(options), "COUNT", "100", "CURSOR", cursor ?? "0"]);
-      yield* Packet.of(this.#wire, page);
+  /** pages goes through the pages of a list. Each comes with the cursor of the next one. */
+  async *#pages(...request) {
+    for (let cursor = "0", page; page === undefined || String(cursor) !== "0"; yield* page) {
+      [cursor, page] = await this.#wire.ask([...request, cursor]);
     }
+  }
+  async *list(queue, options) {
+    const pages = this.#pages("QLIST", queue, ...words(options), "COUNT", "100", "CURSOR");
+    for await (const one of pages) yield new Packet(this.#wire, one);
   }
 
   async purge(queue, options) { return this.#wire.wait(["QPURGE", queue, ...words(options)], long); }
@@ -134,15 +137,12 @@ class Client {
   async pauseUntil(queue, until, gate = "out") {
     await this.#wire.ask(["QPAUSE", queue, ...(gate === "in" ? ["IN"] : []), "UNTIL", moment(until, "until")]);
   }
-  async stats(queue) { return read(fields.stats, await this.#wire.ask(["QSTAT", queue])); }
-  async consumers(queue) { return list(fields.consumer, await this.#wire.ask(["QCONSUMERS", queue])); }
-  async producers(queue) { return list(fields.producer, await this.#wire.ask(["QPRODUCERS", queue], { numbers: String })); }
+  async stats(queue) { return read(await this.#wire.ask(["QSTAT", queue])); }
+  async consumers(queue) { return list(await this.#wire.ask(["QCONSUMERS", queue])); }
+  async producers(queue) { return list(await this.#wire.ask(["QPRODUCERS", queue], { numbers: String })); }
   async shares(queue, top) {
-    const all = [];
-    for (let after, page; String(after) !== "0"; all.push(...list(fields.share, page))) {
-      const which = top === undefined ? ["COUNT", "1000", "AFTER", after ?? "0"] : ["TOP", whole(top, "top")];
-      [after, page] = await this.#wire.ask(["QSHARES", queue, ...which]); // all of the top have cursor 0
-    }
+    const all = [], which = top === undefined ? ["COUNT", "1000"] : ["TOP", whole(top, "top")];
+    for await (const share of this.#pages("QSHARES", queue, ...which, "AFTER")) all.push(read(share));
     return all;
   }
   async setShare(queue, share, options) { await this.#wire.ask(["QSHARE", queue, share, ...words(options)]); }

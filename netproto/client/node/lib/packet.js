@@ -1,6 +1,6 @@
 "use strict";
 const { cut, whole, errors: { HoldfastError, Verdict } } = require("./errors.js");
-const { fields, read, text } = require("./words.js");
+const { ofPackets, read, text } = require("./words.js");
 
 /** Packet is a packet as the server shows it. Fields that do not apply are not there. */
 class Packet {
@@ -10,7 +10,7 @@ class Packet {
 
   constructor(wire, reply) {
     this.#wire = wire;
-    read(fields.packet, reply, this);
+    read(reply, this, ofPackets);
   }
 
   /** of reads an array of packets, or the null for none. */

@@ -36,15 +36,6 @@ class Connection {
     } finally { clearTimeout(timer); }
   }
 
-  /**
-   * types says how replies are read: maps as RESP2 has them. node-redis asks for each text, which
-   * tells that a long reply goes on.
-   */
-  #types(numbers) {
-    const heard = () => this.#hear();
-    return { [RESP_TYPES.MAP]: Array, [RESP_TYPES.NUMBER]: numbers, get [RESP_TYPES.BLOB_STRING]() { heard(); return Buffer; } };
-  }
-
   /** send sends a request once. UnknownError says that it may have been carried out. */
   async send(given, { numbers = Number, patience = this.patience } = {}) {
     const args = given.map((arg) => bytes(arg, given[0]));
@@ -53,9 +44,11 @@ class Connection {
       if (this.#opening === opening) this.#opening = undefined;
       throw error;
     });
+    const hear = () => this.#hear(); // node-redis asks how to read each text, and so tells that a long reply goes on
+    const typeMapping = { [RESP_TYPES.MAP]: Array, [RESP_TYPES.NUMBER]: numbers, get [RESP_TYPES.BLOB_STRING]() { hear(); return Buffer; } };
     if (this.#unanswered++ === 0) this.#timer = setTimeout(() => this.#listen(), patience);
     try {
-      return await redis.sendCommand(args, { typeMapping: this.#types(numbers), timeout: undefined });
+      return await redis.sendCommand(args, { typeMapping, timeout: undefined });
     } catch (error) {
       if (error instanceof ClientClosedError || error instanceof ClientOfflineError) throw failure(error, ConnectionError, "not sent");
       throw failure(error, UnknownError, "the connection was lost before the answer, so the call may have been carried out");
@@ -65,10 +58,7 @@ class Connection {
     }
   }
 
-  #hear() {
-    this.#heard = true;
-    this.#timer.refresh();
-  }
+  #hear() { this.#heard = true; this.#timer.refresh(); }
 
   /**
    * listen hears what has come while the program was busy. If that is nothing the connection goes.

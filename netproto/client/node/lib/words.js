@@ -59,8 +59,21 @@ function entries(reply) {
 /** pairs reads a map of texts. A name may be __proto__. */
 const pairs = (reply, write = text) => Object.fromEntries(entries(reply).map(([name, value]) => [name, write(value, name)]));
 
-/** read reads a map into an object. Rows say how what is neither text nor number is read. */
-function read(rows, reply, into = {}) {
+/** fields says how what is neither text nor number is read, and what it is called if not so. */
+const [dates, flags] = [[date], [yes]];
+const fields = {
+  payload: [raw], key: [raw], meta: [raw], tags: [pairs], ids: [texts], pushed: [Number], // a text, of producers
+  enqueued: dates, expires: dates, seen: dates, since: dates, until: dates,
+  "not-before": dates, "lease-end": dates, "first-claim": dates, "last-claim": dates,
+  "last-error-class": [plain, "errorClass"], progress: [plain, "percent"], "progress-text": [plain, "percentText"],
+  "paused-in": flags, "paused-out": flags, full: flags, closed: flags, overdue: flags, held: flags, "at-limit": flags,
+  priorities: [(all) => all.map((band) => read(band)), "bands"], waiting: [(all) => all.map((one) => pairs(one, texts))],
+};
+
+const ofPackets = { ...fields, died: dates, cancelled: flags }; // of a queue these are numbers
+
+/** read reads a map into an object. */
+function read(reply, into = {}, rows = fields) {
   for (const [name, value] of entries(reply)) {
     const [reader, property] = (rows[name] ??= [plain]);
     if (value !== null) into[property ?? name.replace(/-(.)/g, (_, letter) => letter.toUpperCase())] = reader(value);
@@ -68,20 +81,4 @@ function read(rows, reply, into = {}) {
   return into;
 }
 
-const [dates, flags] = [[date], [yes]];
-const fields = {
-  packet: {
-    payload: [raw], key: [raw], meta: [raw], tags: [pairs], cancelled: flags, enqueued: dates, expires: dates, died: dates,
-    "not-before": dates, "lease-end": dates, "first-claim": dates, "last-claim": dates,
-    "last-error-class": [plain, "errorClass"], progress: [plain, "percent"], "progress-text": [plain, "percentText"],
-  },
-  stats: {
-    "paused-in": flags, "paused-out": flags, full: flags, closed: flags, overdue: flags, held: flags, "at-limit": flags,
-    priorities: [(all) => all.map((band) => read({}, band)), "bands"],
-  },
-  consumer: { seen: dates, since: dates, ids: [texts], waiting: [(all) => all.map((one) => pairs(one, texts))] },
-  producer: { seen: dates, pushed: [Number] }, // its numbers come as texts
-  share: { until: dates },
-};
-
-module.exports = { bytes, moment, words, text, texts, pairs, read, fields };
+module.exports = { bytes, moment, words, text, texts, pairs, read, ofPackets };

@@ -93,16 +93,20 @@ test("calls do what they say", async (t) => {
   await d.progress(40, "half");
   const shown = await c.show(q, d.id);
   assert.deepEqual([shown.percent, shown.percentText], [40, "half"]);
+  assert.equal(shown.cancelled, undefined);
   assert.deepEqual(await c.cancel(q, ids[3], ids[2], "999999"), ["told", "gone", undefined]);
+  assert.equal((await c.show(q, d.id)).cancelled, true);
   assert.equal(await d.nack("over"), "cancelled");
   assert.ok(d.answered);
   const [a] = await c.claim(q);
   assert.deepEqual([await a.nack(new holdfast.Dead(new TypeError("no: address"))), (await c.show(q, a.id)).errorClass], ["dead", "TypeError"]);
+  assert.ok((await c.show(q, a.id)).died instanceof Date);
   await c.redrivePacket(q, a.id);
   assert.ok((await rejected(c.redrivePacket(q, a.id))) instanceof NoPacketError);
   assert.deepEqual([await c.move(q, other, a.id), await c.moveAll(q, other, { dryRun: true }), await c.delete(other, a.id)], [1, 1, 1]);
-  const stats = await c.stats(q);
-  assert.deepEqual([stats.ready, stats.pushed, stats.cancelled, stats.pausedOut], [1, 4, 2, false]);
+  const stats = await c.stats(q), { ready, pushed, cancelled, died, full, held, sharesAtLimit } = stats;
+  assert.deepEqual({ ready, pushed, cancelled, died, full, held, sharesAtLimit },
+    { ready: 1, pushed: 4, cancelled: 2, died: 1, full: false, held: false, sharesAtLimit: 0 });
   assert.deepEqual(stats.bands.filter(({ packets }) => packets > 0), [{ from: 100, to: 999, packets: 1 }]);
   await c.set(q, { "max-attempts": 3, "pause-out": true, enum: { class: ["low", "high"] } });
   const settings = await c.get(q);
