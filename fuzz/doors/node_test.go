@@ -96,9 +96,6 @@ func TestThePackageForNode(t *testing.T) {
 			}
 			cmd := program(t, "node", "apt install nodejs", append([]string{"--test", "--test-force-exit", "--test-reporter=spec"}, files...)...)
 			cmd.Env = append(cmd.Env, "HOLDFAST_URL=redis://"+start(t).addr, "HOLDFAST_RESP="+n.protocol)
-			if *whole {
-				cmd.Env = append(cmd.Env, "HOLDFAST_WHOLE=1")
-			}
 			output(t, cmd)
 		})
 	}

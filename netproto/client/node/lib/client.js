@@ -2,7 +2,7 @@
 const { hostname } = require("node:os");
 const { randomBytes } = require("node:crypto");
 const { Consumer } = require("./consume.js");
-const { whole, errors: { ClosedError, FullError, InvalidError, NoPacketError, Uncounted } } = require("./errors.js");
+const { whole, errors: { ClosedError, FullError, NoPacketError, Uncounted } } = require("./errors.js");
 const { Packet } = require("./packet.js");
 const { Wire } = require("./wire.js");
 const { moment, pairs, read, text, texts, words } = require("./words.js");
@@ -68,10 +68,7 @@ class Client {
   claimed(queue, id, token) { return Object.assign(new Packet(this.#wire, []), { id, queue, token, state: "claimed" }); }
 
   consume(queue, handler, options) { return this.#consume(queue, ([packet], how) => handler(packet, how), options, 0); }
-  async consumeBatch(queue, size, fill, handler, options) {
-    if (size >= 1 && size <= 1000 && fill > 0) return this.#consume(queue, handler, { ...options, fill }, size);
-    throw new InvalidError(`a batch: expected 1 to 1,000 packets and some milliseconds, got ${size} and ${fill}`);
-  }
+  consumeBatch(queue, size, fill, handler, options) { return this.#consume(queue, handler, { ...options, fill }, size); }
   async #consume(queue, handler, { signal, ...options } = {}, size) {
     const log = (message, ...cause) => { (async () => this.#log(`holdfast: ${queue}: ${message}`, ...cause))().catch(() => {}); };
     const consumer = new Consumer(this.#wire, log, queue, handler, options, size);

@@ -1,7 +1,7 @@
 "use strict";
 const { setImmediate: turn, setTimeout: sleep } = require("node:timers/promises");
 const { isGeneratorObject } = require("node:util/types");
-const { errors } = require("./errors.js");
+const { check, errors } = require("./errors.js");
 const { Packet } = require("./packet.js");
 const { words } = require("./words.js");
 
@@ -18,15 +18,16 @@ const longer = (pause) => Math.min(Math.max(2 * pause, 50), 1000) * (0.75 + Math
  */
 class Consumer {
   jobs = new Set();
-  answers = []; // jobs whose answers are to be sent
   running = 0; // handlers
   left = 0; // how many packets were given back: at the end of the drain, when over is set
   stopping = new AbortController(); // ends claiming
   wake = () => {};
 
   constructor(wire, log, queue, handler, { lease = 30_000, concurrency = 1, drain = 10_000, fill, ...options }, size) {
-    const good = concurrency >= 1 && lease >= 1 && !("count" in options || "group" in options || (size === 0 && fill !== undefined));
-    if (!good) throw new errors.InvalidError("a worker: expected concurrency and lease of 1 or more, and neither count, fill nor group");
+    const batch = size === 0 ? fill === undefined : size <= maxCount && fill > 0;
+    const good = batch && concurrency >= 1 && lease >= 1 && !("count" in options || "group" in options);
+    check(good, { size, fill, concurrency, lease, ...options }, "a worker",
+      "concurrency and lease of 1 or more, neither count nor group, and a fill with batches of 1 to 1,000 alone");
     const request = ["QCLAIM", queue, ...words({ ...options, lease, fill })];
     Object.assign(this, { wire, log, handler, request, lease, concurrency, drain, fill, size, step: lease / 12 });
   }
@@ -104,66 +105,43 @@ class Consumer {
     let why; // undefined: all is well
     try {
       const result = await this.handler(packets, { signal: work.abort.signal });
-      if (isGeneratorObject(result)) {
-        throw new errors.InvalidError("the handler is a generator, so it did nothing: write an async function");
-      }
+      if (isGeneratorObject(result)) throw new errors.InvalidError("the handler is a generator: nobody has run it");
       if (result instanceof errors.Verdict) why = result;
     } catch (error) { why = errors.Verdict.of(error ?? `${error} was thrown`); }
     this.running--;
-    const wanted = jobs.some((job) => job.held && !job.finished && !job.cancelled);
-    const [{ id, attempt }] = packets;
-    if (why !== undefined && wanted && !(why instanceof errors.Uncounted)) this.log(`packet ${id} failed at attempt ${attempt}`, why.cause ?? why);
+    const fails = why !== undefined && !(why instanceof errors.Uncounted);
+    if (fails && jobs.some((job) => job.held && !job.finished && !job.cancelled)) {
+      this.log(`packet ${packets[0].id} failed at attempt ${packets[0].attempt}`, why.cause ?? why);
+    }
     for (const job of jobs) this.finish(job, why);
     this.wake();
   }
 
   /** finish decides what is answered for a packet. Only the first decision counts. */
-  finish(job, why) {
+  async finish(job, why) {
     if (job.finished) return;
-    Object.assign(job, { finished: true, why });
-    if (job.held && !job.packet.answered) this.answers.push(job);
-    else this.settle(job);
-    if (!this.sending) this.send();
+    job.finished = true;
+    if (job.held && !job.packet.answered) await this.answer(job, why);
+    if (this.jobs.delete(job)) this.wake();
   }
 
-  settle(job) { if (this.jobs.delete(job)) this.wake(); }
-
-  /** send sends answers. What comes while some are on their way goes together. */
-  async send() {
-    this.sending = true;
-    await turn(); // handlers that are about to end come along
-    for (let pause = 0; this.answers.length > 0; await (pause && sleep(pause))) {
-      const requests = new Map(); // the acks of a queue are one
-      for (const job of this.answers.splice(0, maxCount)) {
-        const key = job.alone || job.why !== undefined || job.packet.cost > 1 ? job : job.packet.queue;
-        requests.get(key)?.push(job) ?? requests.set(key, [job]);
-      }
-      const again = (await Promise.all([...requests.values()].map((jobs) => this.answer(jobs)))).flat();
-      this.answers.unshift(...again);
-      pause = again.length > 0 ? longer(pause) : 0;
-    }
-    this.sending = false;
-  }
-
-  /** answer sends a request for packets, and returns those for which it must be sent again. */
-  async answer(jobs) {
-    const [{ packet, why, repeated, cancelled, plain }, n] = [jobs[0], jobs.length];
-    let again = [];
+  /** answer sends the answer for a packet, until it arrives or the lease is over. */
+  async answer(job, why, pause = 0) {
+    const { packet } = job;
     try {
-      const good = await this.wire.send(why === undefined ? Packet.acks(jobs.map((job) => job.packet)) : packet.nacks(why));
-      if (good < n) this.log(`${n - good} claims had ended before their packets were acknowledged`);
+      await this.wire.send(why === undefined ? packet.acks() : packet.nacks(why));
     } catch (error) {
-      if (this.wire.passing(error)) again = jobs.filter((job) => job.held && !this.over);
-      else if (n > 1) again = jobs; // one may be at fault
-      else if (error.code === "INVALID" && !plain) { // its cost, or what its verdict says
+      if (this.wire.passing(error)) {
+        if (!this.over) await sleep(pause = longer(pause));
+        if (job.held && !this.over) await this.answer(job, why, pause);
+      } else if (!job.cancelled && !(pause > 0 && error.code === "STALE")) { // the first one may have arrived
+        this.log(`the answer for packet ${packet.id} was not taken`, error);
+        if (error.code !== "INVALID" || job.plain) return;
+        job.plain = true; // without its cost, and what its verdict says
         packet.cost = undefined;
-        again = [Object.assign(jobs[0], { plain: true, why: new errors.Verdict(error) })];
+        await this.answer(job, new errors.Verdict(error));
       }
-      else if (!cancelled && !(repeated && error.code === "STALE")) this.log(`the answer for packet ${packet.id} was not taken`, error);
     }
-    for (const job of again) job.alone = job.repeated = true;
-    for (const job of jobs) if (!again.includes(job)) this.settle(job);
-    return again;
   }
 
   /**

@@ -22,12 +22,9 @@ class Packet {
 
   #words(command) { return [command, this.queue, this.id, String(this.token)]; }
   #price() { return this.cost > 1 ? ["COST", whole(this.cost, "cost")] : []; }
+  acks() { return [...this.#words("QACK"), ...this.#price()]; }
   nacks(why) { return [...this.#words("QNACK"), ...this.#price(), ...Verdict.of(why).words]; }
   extends(ms) { return [...this.#words("QEXTEND"), whole(ms, "lease")]; }
-  /** acks is the request that ends packets of one queue. Only a single one may have a cost. */
-  static acks([first, ...others]) {
-    return [...first.#words("QACK"), ...others.flatMap(({ id, token }) => [id, String(token)]), ...first.#price()];
-  }
 
   get answered() { return this.#answered; }
   async #answer(request) {
@@ -35,7 +32,7 @@ class Packet {
     this.#answered = true;
     return text(reply);
   }
-  async ack() { await this.#answer(Packet.acks([this])); }
+  async ack() { await this.#answer(this.acks()); }
   async nack(why) { return this.#answer(this.nacks(why)); }
   async extend(ms) { this.leaseEnd = new Date(await this.#wire.ask(this.extends(ms))); }
   async progress(percent, words = "") { await this.#wire.ask([...this.#words("QPROGRESS"), whole(percent, "percent"), cut(words)]); }
