@@ -73,7 +73,7 @@ func installTarball(t *testing.T, tarball, redis string) {
 	}
 	for name, code := range map[string]string{
 		"names.cjs": "console.log(Object.keys(require('holdfast-queue')).sort().join())",
-		"names.mjs": "import * as queue from 'holdfast-queue'; console.log(Object.keys(queue).filter(name => name !== 'default').sort().join())",
+		"names.mjs": "import * as queue from 'holdfast-queue'; console.log(Object.keys(queue).filter(name => !['default', 'module.exports'].includes(name)).sort().join())",
 	} {
 		if err := os.WriteFile(filepath.Join(project, name), []byte(code), 0o600); err != nil {
 			t.Fatal(err)
