@@ -4,8 +4,6 @@ const { createClient, RESP_TYPES, ErrorReply, ClientClosedError, ClientOfflineEr
 const { HoldfastError, ConnectionError, UnknownError } = require("./errors.js").errors;
 const { bytes } = require("./words.js");
 
-const destroy = (redis) => { try { redis.destroy(); } catch { } }; // it may be closed
-
 /** failure is the server's refusal, or an error of the connection. */
 function failure(error, Kind, says) {
   if (error instanceof ErrorReply) return HoldfastError.of(error);
@@ -14,7 +12,7 @@ function failure(error, Kind, says) {
 
 /** Connection is one to the server, made when it is needed. node-redis repeats nothing on it. */
 class Connection {
-  #opening; #timer; #heard;
+  #opening; #end; #timer; #heard;
   #unanswered = 0;
   id; // what CLIENT UNBLOCK calls it
 
@@ -22,16 +20,18 @@ class Connection {
   constructor(options, patience) { Object.assign(this, { options, patience }); }
 
   async #open() {
-    const socket = { ...this.options.socket, reconnectStrategy: false, socketTimeout: undefined };
+    const end = (this.#end = new AbortController()); // also of a connection that is not made yet
+    const socket = { ...this.options.socket, reconnectStrategy: false, socketTimeout: undefined, signal: end.signal };
     const redis = createClient({ ...this.options, socket, disableOfflineQueue: true, maintNotifications: "disabled" });
-    redis.on("error", () => { this.#opening = this.id = undefined; });
-    const timer = setTimeout(destroy, 2 * this.patience, redis); // connectTimeout is not of the login
+    const lost = () => { if (this.#end === end) this.cut(); };
+    redis.on("error", lost);
+    const timer = setTimeout(() => end.abort(), 2 * this.patience); // connectTimeout is not of the login
     try {
       await redis.connect();
       this.id = await redis.sendCommand(["CLIENT", "ID"], { typeMapping: { [RESP_TYPES.NUMBER]: String } }); // of 63 bits
       return redis;
     } catch (error) {
-      destroy(redis);
+      lost();
       throw failure(error, ConnectionError, "no connection to the server");
     } finally { clearTimeout(timer); }
   }
@@ -39,11 +39,7 @@ class Connection {
   /** send sends a request once. UnknownError says that it may have been carried out. */
   async send(given, { numbers = Number, patience = this.patience } = {}) {
     const args = given.map((arg) => bytes(arg, given[0]));
-    const opening = (this.#opening ??= this.#open());
-    const redis = await opening.catch((error) => {
-      if (this.#opening === opening) this.#opening = undefined;
-      throw error;
-    });
+    const redis = await (this.#opening ??= this.#open());
     const hear = () => this.#hear(); // node-redis asks how to read each text, and so tells that a long reply goes on
     const typeMapping = { [RESP_TYPES.MAP]: Array, [RESP_TYPES.NUMBER]: numbers, get [RESP_TYPES.BLOB_STRING]() { hear(); return Buffer; } };
     if (this.#unanswered++ === 0) this.#timer = setTimeout(() => this.#listen(), patience);
@@ -72,8 +68,8 @@ class Connection {
    * cut ends the connection, so that the server gives nothing to a wait that nobody has any more.
    */
   cut() {
-    this.#opening?.then(destroy, () => {});
-    this.#opening = this.id = undefined;
+    this.#end?.abort();
+    this.#end = this.#opening = this.id = undefined;
   }
 }
 

@@ -225,6 +225,15 @@ test("a server that is not there is a ConnectionError, and so is a client that i
   assert.ok((await rejected(c.len("q"))) instanceof ConnectionError);
 });
 
+test("the end of a client ends a connection that is being made", { timeout: 30_000 }, async (t) => {
+  const net = await network(t), c = client(t, { url: net.url, socket: { connectTimeout: 2 ** 29 } });
+  net.stalls = true;
+  const asked = rejected(c.len("q"));
+  await until(() => net.kept() > 0); // the first answer of its login
+  c.close();
+  assert.ok((await asked) instanceof ConnectionError);
+});
+
 test("a client has a name that no other has", async (t) => {
   const q = queue();
   for (const c of [client(t), client(t)]) await c.push(q, "");
