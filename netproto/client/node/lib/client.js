@@ -73,13 +73,9 @@ class Client {
     const log = (message, ...cause) => { (async () => this.#log(`holdfast: ${queue}: ${message}`, ...cause))().catch(() => {}); };
     const consumer = new Consumer(this.#wire, log, queue, handler, options, size);
     if (this.#stopped || signal?.aborted) return;
-    const stop = () => consumer.stop();
-    signal?.addEventListener("abort", stop, { once: true });
+    signal?.addEventListener("abort", () => consumer.stop(), { signal: consumer.stopping.signal });
     this.#consumers.add(consumer);
-    await (consumer.ended = consumer.run()).finally(() => {
-      signal?.removeEventListener("abort", stop);
-      this.#consumers.delete(consumer);
-    });
+    await (consumer.ended = consumer.run()).finally(() => this.#consumers.delete(consumer));
   }
   async work(queue, handler, options) {
     if (this.#works++ === 0) process.once("SIGTERM", this.#down).once("SIGINT", this.#down);

@@ -37,6 +37,7 @@ class Consumer {
     try { await this.claim(); } finally {
       while (this.jobs.size > 0) await this.change();
       clearInterval(timer);
+      this.stopping.abort(); // nobody stops it any more
     }
   }
 

@@ -45,8 +45,6 @@ function words({ or = [], ...given } = {}) {
 const raw = (value) => value;
 const text = (value) => (value === null ? undefined : String(value));
 const plain = (value) => (typeof value === "number" ? value : text(value));
-const date = (ms) => new Date(Number(ms));
-const yes = (n) => Number(n) !== 0;
 const texts = (all) => all.map(text);
 
 /** entries are those of a map, an array of names and values. */
@@ -60,7 +58,8 @@ function entries(reply) {
 const pairs = (reply, write = text) => Object.fromEntries(entries(reply).map(([name, value]) => [name, write(value, name)]));
 
 /** fields says how what is neither text nor number is read, and what it is called if not so. */
-const [dates, flags] = [[date], [yes]];
+const dates = [(ms) => new Date(Number(ms))];
+const flags = [(n) => Number(n) !== 0];
 const fields = {
   payload: [raw], key: [raw], meta: [raw], tags: [pairs], ids: [texts], pushed: [Number], // a text, of producers
   enqueued: dates, expires: dates, seen: dates, since: dates, until: dates,
