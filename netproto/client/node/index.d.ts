@@ -19,7 +19,10 @@ export interface PushOptions {
    * claims last.
    */
   ttl?: number; delay?: number; at?: Date; lease?: number;
-  /** How long to wait for room: 0 has no end. The abort of signal ends the wait. */
+  /**
+   * How long to wait for room: 0 has no end. The abort of signal ends the wait. A silent network is
+   * noticed after ten minutes.
+   */
   block?: number; signal?: AbortSignal;
 }
 /** Adds nothing while a packet with this id waits or is claimed; or for the time of window. */
@@ -145,8 +148,8 @@ export class Client {
   /** Consume in a program of its own: SIGTERM and SIGINT end it by shutdown. */
   work(queue: string, handler: Handler, options?: WorkOptions): Promise<void>;
   /**
-   * Ends every consume: handlers have drain (10,000) to end. Resolves with how many packets were
-   * given back.
+   * Ends every consume: handlers have drain to end, or what their consume says. Resolves with how
+   * many packets were given back.
    */
   shutdown(drain?: number): Promise<number>;
 
@@ -188,7 +191,7 @@ export class RetryIn extends Verdict { constructor(ms: number, why?: unknown) }
 /** It is delivered again then, and the claim was no attempt. */
 export class Uncounted extends Verdict { constructor(ms: number, why?: unknown) }
 export class Snooze extends Uncounted { constructor(ms: number) }
-/** Its share, or its queue, rests so long, as after HTTP 429; the claim was no attempt. */
+/** Its share, or its queue, rests so long, 1 ms to a day, as after HTTP 429; it was no attempt. */
 export class Hold extends Verdict { constructor(ms: number, why?: unknown) }
 
 /** What every call rejects with: its class and its code say why. The README has a table. */
