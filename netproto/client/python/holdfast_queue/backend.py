@@ -18,7 +18,7 @@ from celery.exceptions import BackendStoreError, TimeoutError
 from kombu.utils.functional import retry_over_time
 from kombu.utils.objects import cached_property
 
-from .transport_claims import LOST
+from .transport_claims import LOST, pipeline
 
 #: The most bytes of a string.
 LONGEST = 1 << 20
@@ -70,13 +70,7 @@ class HoldfastBackend(KeyValueStoreBackend):
         commands = [("SET", key, value) + (("EX", int(self.expires)) if self.expires else ())]
         if state in states.READY_STATES:
             commands.append(("PUBLISH", key, ""))
-        self._again(self._pipeline, commands)
-
-    def _pipeline(self, commands: list[tuple]) -> list:
-        with self.client.pipeline() as pipe:
-            for command in commands:
-                pipe.execute_command(*command)
-            return pipe.execute()
+        self._again(pipeline, self.client, commands, True)
 
     # A chord. A part that runs twice, as its worker died before it was acknowledged, counts once: the
     # parts are the fields of a hash.
@@ -87,7 +81,8 @@ class HoldfastBackend(KeyValueStoreBackend):
 
     def incr(self, key: bytes) -> int:
         """Counts a part of a chord, and says how many there are."""
-        return self._again(self._pipeline, [("HSET", key, self._part.id, 1), ("HLEN", key)])[1]
+        commands = [("HSET", key, self._part.id, 1), ("HLEN", key)]
+        return self._again(pipeline, self.client, commands, True)[1]
 
     # Waiting.
 
@@ -130,12 +125,10 @@ class HoldfastBackend(KeyValueStoreBackend):
                     told.get_message(timeout=5)
                 return list(waiting)  # what became ready before is told to nobody
             keys, message = set(), told.get_message(timeout=seconds)
-            if message is None:
-                return list(waiting)
             while message is not None:
                 keys.add(message["channel"])  # a result may be told twice
                 message = told.get_message()
-            return list(keys & waiting.keys())
+            return list(keys & waiting.keys() or waiting)
         except LOST:
             time.sleep(seconds)
             return list(waiting)

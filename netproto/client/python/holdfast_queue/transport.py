@@ -135,14 +135,16 @@ class Transport(virtual.Transport):
 
     def drain_events(self, connection: Any, timeout: float | None = None) -> None:
         end = monotonic() + (float("inf") if timeout is None else timeout)
-        while not any([channel.deliver() for channel in list(self.channels)]):
-            for channel in list(self.channels):
-                channel.ask()
+        while not self._turn():
             events = self._poller.poll(max(0, min(1, end - monotonic())))
             if any([self.on_readable(fd) for fd, _ in events or ()]):
                 return
             if monotonic() >= end:
                 raise socket.timeout()
+
+    def _turn(self) -> bool:
+        """Delivers what has come, asks for more, and says whether anything has come."""
+        return any([(channel.deliver(), channel.ask())[0] for channel in list(self.channels)])
 
     def on_readable(self, fd: int) -> bool:
         """Takes what has come on one of the connections, and says whether it was anything."""
@@ -158,9 +160,7 @@ class Transport(virtual.Transport):
         loop.on_tick.add(self._tick)
 
     def _tick(self) -> None:
-        for channel in list(self.channels):
-            channel.deliver()
-            channel.ask()
+        self._turn()
         for fd in self._readers:
             if fd not in self.loop.readers:
                 self.loop.add_reader(fd, self.on_readable, fd)

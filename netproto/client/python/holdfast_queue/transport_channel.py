@@ -364,10 +364,9 @@ class Channel(virtual.Channel):
                 return True
 
     def close(self) -> None:
-        if not self.closed:
-            super().close()
-            self._claimer.close()
-            self._listener.close()
+        super().close()
+        self._claimer.close()
+        self._listener.close()
 
 
 def _field(routing_key: str, pattern: str | None, queue: str) -> str:

@@ -24,6 +24,14 @@ UNTOUCHED, REJECTED = ("DELAY", 0, "UNCOUNTED", "REASON", "given back"), ("DEAD"
 _all: weakref.WeakSet = weakref.WeakSet()
 
 
+def pipeline(client: redis.Redis, calls: list[tuple], transaction: bool = False) -> list:
+    """Sends commands together. What the server refuses of them is raised if they are a transaction."""
+    with client.pipeline(transaction) as pipe:
+        for call in calls:
+            pipe.execute_command(*call)
+        return pipe.execute(raise_on_error=transaction)
+
+
 @atexit.register
 def _send_what_ended() -> None:
     for claims in list(_all):
@@ -115,16 +123,9 @@ class Claims:
                 self._changed.notify_all()
 
     def _send(self, ended: list[tuple[int, str, int, tuple]]) -> None:
-        acks: dict[str, list[int]] = {}
-        calls = []
-        for token, queue, id, how in ended:
-            if how:
-                calls.append(("QNACK", queue, id, token, *how))
-            else:
-                acks.setdefault(queue, []).extend((id, token))
-        for queue, pairs in acks.items():
-            calls += [("QACK", queue, *pairs[at:at + 2000]) for at in range(0, len(pairs), 2000)]
-        for call, reply in zip(calls, self._pipeline(calls)):
+        calls = [("QNACK", queue, id, token, *how) if how else ("QACK", queue, id, token)
+                 for token, queue, id, how in ended]
+        for call, reply in zip(calls, pipeline(self._client, calls)):
             # A claim that has ended was told of when it was not extended, or its end is sent again.
             if isinstance(reply, Exception) and not str(reply).startswith("STALE"):
                 logger.error("%s of the queue %s: %s", call[0], call[1], reply)
@@ -138,12 +139,6 @@ class Claims:
         with self._changed:
             held = list(self._held.items())
         calls = [("QEXTEND", queue, id, token, self.lease) for token, (queue, id) in held]
-        for (token, (queue, id)), reply in zip(held, self._pipeline(calls)):
+        for (token, (queue, id)), reply in zip(held, pipeline(self._client, calls)):
             if isinstance(reply, Exception) and self._held.pop(token, None):  # else it has ended meanwhile
                 logger.warning("the claim of packet %d of the queue %s: %s", id, queue, reply)
-
-    def _pipeline(self, calls: list[tuple]) -> list:
-        with self._client.pipeline(transaction=False) as pipe:
-            for call in calls:
-                pipe.execute_command(*call)
-            return pipe.execute(raise_on_error=False)

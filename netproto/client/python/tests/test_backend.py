@@ -13,6 +13,7 @@ except ImportError:
     raise unittest.SkipTest("Celery is not installed: apt install python3-celery")
 
 from holdfast_queue.backend import LONGEST, HoldfastBackend
+from holdfast_queue.transport_claims import pipeline
 
 ADDRESS = os.environ.get("HOLDFAST_URL", "redis://127.0.0.1:6379").replace("redis", "holdfast", 1)
 
@@ -40,7 +41,7 @@ class Backend(unittest.TestCase):
             for task in tasks:
                 key = self.backend.get_key_for_task(task)
                 value = self.backend.encode(self.backend._get_result_meta(task, states.SUCCESS, None, None))
-                self.backend._pipeline([("SET", key, value), ("PUBLISH", key, ""), ("PUBLISH", key, "")])
+                pipeline(self.backend.client, [("SET", key, value), ("PUBLISH", key, ""), ("PUBLISH", key, "")])
 
         storer = threading.Thread(target=store)
         storer.start()
