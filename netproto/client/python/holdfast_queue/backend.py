@@ -40,7 +40,7 @@ class HoldfastBackend(KeyValueStoreBackend):
     def client(self) -> redis.Redis:
         """The connections to the server."""
         address = self.url.replace("holdfast", "redis", 1)
-        return redis.Redis.from_url(address, socket_connect_timeout=5, socket_keepalive=True)
+        return redis.Redis.from_url(address, socket_connect_timeout=5, socket_timeout=5, socket_keepalive=True)
 
     def _again(self, call: Any, *args: Any) -> Any:
         """Makes a call until the server answers. Each of them may be made twice."""

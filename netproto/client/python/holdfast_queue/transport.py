@@ -11,7 +11,9 @@ Options, by broker_transport_options of Celery:
 lease                 seconds for which a claim lasts without its process; 30
 queue_order_strategy  round_robin, sorted or priority, as in kombu; round_robin
 client_name           how the server calls this process; host name and process id
-socket_timeout, socket_connect_timeout, socket_keepalive: of redis-py; none, 5 s, yes
+socket_timeout        seconds after which a server that does not answer is lost; 5, or lease/6 if that is
+                      less, but at least 1. It must be short, as claims are extended by such commands
+socket_connect_timeout, socket_keepalive: of redis-py; as socket_timeout, and yes
 """
 from __future__ import annotations
 
@@ -73,10 +75,11 @@ class Transport(virtual.Transport):
 
     def _parameters(self) -> dict:
         client, options = self.client, self.client.transport_options
+        timeout = min(5, max(1, float(options.get("lease", 30)) / 6))
         parameters = {
             "host": client.hostname or "127.0.0.1", "port": client.port or self.default_port,
             "username": client.userid, "password": client.password, "db": self.database,
-            "socket_connect_timeout": 5, "socket_keepalive": True,
+            "socket_connect_timeout": timeout, "socket_timeout": timeout, "socket_keepalive": True,
             "client_name": f"{socket.gethostname()}:{os.getpid()}",
         }
         parameters.update({name: options[name] for name in OPTIONS & options.keys()})

@@ -11,6 +11,7 @@ from typing import Any, Callable
 from uuid import uuid4
 
 import redis
+from kombu.exceptions import OperationalError
 from kombu.transport import virtual
 from kombu.transport.base import to_rabbitmq_queue_arguments
 from kombu.utils.json import dumps, loads
@@ -43,6 +44,7 @@ class Line:
         self._pause = self._again = 0.0  # seconds, and when to try again
         self.id = self._fd = 0  # what the server calls it, and the kernel
         self.sent: Any = None  # what it was asked for, and still does
+        self.waits, self._since = False, 0.0  # an answer is to come; when it was asked for, or the last came
 
     def ready(self) -> bool:
         """Connects, unless it is connected, or it is too early for another try."""
@@ -56,14 +58,30 @@ class Line:
     def send(self, *args: Any) -> None:
         """Sends a command whose answer comes later."""
         self._guard(self._connection.send_command, *args)
+        self.waits, self._since = True, monotonic()
 
     def read(self) -> Any:
         """Reads an answer."""
+        self.waits, self._since = False, monotonic()
         return self._guard(self._connection.read_response)
 
     def has_answer(self, seconds: float) -> bool:
         """Waits for an answer, and says whether one has come."""
         return self._connection is not None and self._guard(self._connection.can_read, seconds)
+
+    def check(self) -> None:
+        """Gives the connection up if no answer has come in time, as a network loses them without a word.
+
+        On one that waits for what is told, the server is asked for a sign of life.
+        """
+        quiet = monotonic() - self._since - BLOCK / 1000
+        if self.waits and quiet > (self._connection.socket_timeout or 20):
+            if self.has_answer(0):  # this process had no time for it
+                self._reader()
+            else:
+                self.lose("it does not answer")
+        elif self.sent and not self.waits and quiet > 0:
+            self.send("PING")
 
     def _guard(self, call: Callable, *args: Any) -> Any:
         try:
@@ -82,7 +100,7 @@ class Line:
 
     def close(self) -> None:
         """Closes the connection."""
-        connection, self._connection, self.sent = self._connection, None, None
+        connection, self._connection, self.sent, self.waits = self._connection, None, None, False
         if connection is not None and self._transport.pid == os.getpid():
             self._transport.forget(self._fd)
             connection.disconnect()
@@ -136,7 +154,7 @@ class Channel(virtual.Channel):
         self._order = cycle_by_name(self.queue_order_strategy)()
         self._no_ack: set[str] = set()
         self._inbox: deque[tuple[str, dict]] = deque()
-        self._claimer = Line(connection, self._claimed)  # asked at a moment
+        self._claimer = Line(connection, self._take)
         self._listener = Line(connection, self._told)  # asked for patterns
         self._patterns: dict[str, list[str]] = {}  # what it shall be asked for, and their queues
 
@@ -149,7 +167,9 @@ class Channel(virtual.Channel):
     def _put(self, queue: str, message: dict, **kwargs: Any) -> None:
         properties, headers = message["properties"], message["headers"]
         # kombu publishes again with the same properties after a lost connection: it is pushed once.
-        unique = properties.setdefault("push_id", uuid4().hex)
+        unique, first = properties.setdefault("push_id", (uuid4().hex, monotonic()))
+        if monotonic() - first > WINDOW / 1000 - 10:
+            raise OperationalError(f"a push to {queue} has had no answer for 50 s: look whether it is there")
         priority = LEAST - self._get_message_priority(message)
         args = ["QPUSH", queue, dumps(message), "PRIO", priority, "UNIQUE", unique, "WINDOW", WINDOW]
         due = _unix_ms(headers.get("eta"))
@@ -253,10 +273,11 @@ class Channel(virtual.Channel):
             return
         try:
             self._listen()
-            while self._claimer.sent is not None:  # a claim waits: for other queues a new one is made
+            while self._claimer.waits:  # a claim waits: for other queues a new one is made
                 self.transport.call("CLIENT UNBLOCK", self._claimer.id)
                 if self._claimer.has_answer(0.05):  # else it was not at the server yet
                     self._take()
+                self._claimer.check()
         except LOST:
             pass  # the server gives back what it has claimed, after the lease
         gone = [item for item in self._inbox if item[0] not in self._active_queues]
@@ -281,28 +302,20 @@ class Channel(virtual.Channel):
         """Asks for what this channel consumes, unless it has asked already."""
         try:
             self._listen()
+            self._listener.check()
+            self._claimer.check()
             queues = self._order.consume(len(self._order.items))
-            if self._claimer.sent is not None:
-                # The server answers in time, else the network has lost it without a word.
-                if monotonic() > self._claimer.sent + BLOCK / 1000 + 20:
-                    self._claimer.lose("it does not answer")
-            elif queues and self.qos.can_consume() and self._claimer.ready():
+            if queues and not self._claimer.waits and self.qos.can_consume() and self._claimer.ready():
                 for queue in queues:
                     self._keep(queue)
                 count = min(self.qos.can_consume_max_estimate() or UNLIMITED, 1000)
                 names = [arg for queue in queues for arg in ("OR", queue)][1:]
                 self._claimer.send("QCLAIM", *names, "COUNT", count,
                                    "LEASE", self.claims.lease, "BLOCK", BLOCK)
-                self._claimer.sent = monotonic()
         except LOST:
             pass  # it is tried again
 
-    def _claimed(self) -> bool:
-        self._take()
-        return self.deliver()
-
     def _take(self) -> None:
-        self._claimer.sent = None
         for packet in self._claimer.read() or ():
             self._inbox.extend(self._received(packet))
 

@@ -14,8 +14,10 @@ except ImportError:
 
 from holdfast_queue.backend import LONGEST, HoldfastBackend
 from holdfast_queue.transport_claims import pipeline
+from tests.silent import SilentProxy, comes_back
 
 ADDRESS = os.environ.get("HOLDFAST_URL", "redis://127.0.0.1:6379").replace("redis", "holdfast", 1)
+HELLO = {"hello": "world"}
 
 
 class Backend(unittest.TestCase):
@@ -64,6 +66,16 @@ class Backend(unittest.TestCase):
     def test_a_result_beyond_the_limit_says_so(self):
         with self.assertRaisesRegex(BackendStoreError, "a string at most 1048576"):
             self.backend.set(b"x", b"x" * (LONGEST + 1))
+
+    def test_a_silent_network_is_noticed_and_results_are_stored_by_a_new_connection(self):
+        proxy, task = SilentProxy(self), uuid4().hex
+        self.assertEqual(self.backend.client.connection_pool.connection_kwargs["socket_timeout"], 5)
+        far = HoldfastBackend(app=Celery(set_as_current=False), url=f"holdfast://{proxy.address}?socket_timeout=0.3")
+        self.addCleanup(far.client.close)
+        far.client.ping()
+        proxy.silence()
+        comes_back(self, far.store_result, task, HELLO, states.SUCCESS)
+        self.assertEqual(self.backend.get_result(task), HELLO)
 
 
 if __name__ == "__main__":
