@@ -77,7 +77,8 @@ class HoldfastBackend(KeyValueStoreBackend):
 
     def on_chord_part_return(self, request: Any, state: str, result: Any, **kwargs: Any) -> None:
         self._part.id = request.id
-        super().on_chord_part_return(request, state, result, **kwargs)
+        if self.restore_group(request.group) is not None:  # else the chord has been joined
+            super().on_chord_part_return(request, state, result, **kwargs)
 
     def incr(self, key: bytes) -> int:
         """Counts a part of a chord, and says how many there are."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 import os
 import threading
 import unittest
+from unittest import mock
 from uuid import uuid4
 
 try:
     from celery import Celery, states
+    from celery.app.task import Context
     from celery.exceptions import BackendStoreError, TimeoutError
 except ImportError:
     raise unittest.SkipTest("Celery is not installed: apt install python3-celery")
@@ -62,6 +64,13 @@ class Backend(unittest.TestCase):
             self.backend._part.id = part
             counted.append(self.backend.incr(key))
         self.assertEqual(counted, [1, 1, 2])
+
+    def test_a_part_of_a_chord_that_ends_again_after_the_join_fails_nothing(self):
+        chord = self.backend.app.signature("callback")
+        part = Context(id=uuid4().hex, group=uuid4().hex, chord=chord)
+        with mock.patch.object(self.backend, "chord_error_from_stack") as failed:
+            self.backend.on_chord_part_return(part, states.SUCCESS, 1)
+        failed.assert_not_called()
 
     def test_a_result_beyond_the_limit_says_so(self):
         with self.assertRaisesRegex(BackendStoreError, "a string at most 1048576"):
