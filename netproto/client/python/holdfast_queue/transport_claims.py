@@ -93,8 +93,8 @@ class Claims:
                 self._changed.wait(end - monotonic())
 
     def _run(self) -> None:
-        third = self.lease / 3000
-        extend, idle = monotonic() + third, False
+        sixth = self.lease / 6000  # seconds
+        extend, idle = monotonic() + sixth, False
         while True:
             with self._changed:
                 if not self._held and not self._ended and idle:
@@ -102,7 +102,7 @@ class Claims:
                     return
                 idle = not self._held and not self._ended
                 if self._lost:
-                    self._changed.wait(1)
+                    self._changed.wait(min(1, sixth))
                 elif not self._ended:
                     self._changed.wait(max(0, extend - monotonic()))
                 ended, self._ended = self._ended, []
@@ -112,7 +112,7 @@ class Claims:
                 ended, lost = [], False
                 if monotonic() >= extend:
                     self._extend()
-                    extend = monotonic() + third
+                    extend = monotonic() + sixth
             except Exception as error:
                 lost = True
                 if not self._lost:
