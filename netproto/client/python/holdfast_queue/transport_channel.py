@@ -17,7 +17,7 @@ from kombu.transport.base import to_rabbitmq_queue_arguments
 from kombu.utils.json import dumps, loads
 from kombu.utils.scheduling import cycle_by_name
 
-from .transport_claims import LOST, REJECTED, UNTOUCHED, logger
+from .transport_claims import LOST, REJECTED, REQUEUED, UNTOUCHED, logger
 
 #: The hash of what is bound to an exchange, and the channel of one that tells all.
 BINDINGS, FANOUT = "_kombu.binding.{}", "_kombu.fanout.{}.{}/{}"
@@ -121,7 +121,7 @@ class QoS(virtual.QoS):
             self.channel.ask()
 
     def reject(self, delivery_tag: Any, requeue: bool = False) -> None:
-        self.channel.claims.end([delivery_tag], *(UNTOUCHED if requeue else REJECTED), wait=True)
+        self.channel.claims.end([delivery_tag], *(REQUEUED if requeue else REJECTED), wait=True)
         self.ack(delivery_tag)
 
     def restore_unacked(self) -> None:

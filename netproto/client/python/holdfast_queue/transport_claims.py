@@ -17,9 +17,11 @@ logger = get_logger("holdfast_queue.transport")
 #: What a lost connection raises. What was sent may have been done, or not.
 LOST = (redis.ConnectionError, redis.TimeoutError, OSError)
 
-#: How QNACK returns a message that was not worked on: at once, and it was no attempt. And one that
-#: nobody shall work on.
-UNTOUCHED, REJECTED = ("DELAY", 0, "UNCOUNTED", "REASON", "given back"), ("DEAD", "REASON", "rejected")
+#: How QNACK returns a message that was not worked on: at once, and it was no attempt. One that has
+#: failed: it may kill who works on it, so it counts, and waits longer each time. And one that nobody
+#: shall work on.
+UNTOUCHED, REQUEUED = ("DELAY", 0, "UNCOUNTED", "REASON", "given back"), ("REASON", "requeued")
+REJECTED = ("DEAD", "REASON", "rejected")
 
 _all: weakref.WeakSet = weakref.WeakSet()
 

@@ -147,17 +147,24 @@ class Messages(Case):
                 queue.get_nowait()
         self.assertEqual(self.stat(name)[b"dead"], 1)
 
-    def test_what_is_requeued_comes_again_and_often(self):
-        with closing(self.connection.SimpleQueue(self.name())) as queue:
+    def test_what_is_requeued_comes_again_and_in_the_end_is_dead(self):
+        name = self.name()
+        self.server.execute_command("QSET", name, "max-attempts", 3, "backoff-min", 1)
+        with closing(self.connection.SimpleQueue(name)) as queue:
             queue.put(HELLO)
-            first = message = queue.get_nowait()
-            self.assertFalse(message.delivery_info["redelivered"])
-            for _ in range(10):  # more than max-attempts
+            for again in False, True, True:
+                message = queue.get(timeout=5)
+                self.assertEqual((message.payload, message.delivery_info["redelivered"]), (HELLO, again))
                 message.requeue()
-                message = queue.get_nowait()
-                self.assertEqual(message.body, first.body)
-                self.assertTrue(message.delivery_info["redelivered"])
-            message.ack()
+        self.assertEqual(self.stat(name)[b"dead"], 1)
+
+    def test_what_is_requeued_waits_for_the_backoff_of_its_queue(self):
+        name = self.name()
+        self.server.execute_command("QSET", name, "backoff-min", 600_000)
+        with closing(self.connection.SimpleQueue(name)) as queue:
+            queue.put(HELLO)
+            queue.get(timeout=5).requeue()
+        self.assertEqual(self.stat(name)[b"delayed"], 1)
 
     def test_a_packet_that_is_no_message_dies_and_stops_nobody(self):
         name = self.name()
