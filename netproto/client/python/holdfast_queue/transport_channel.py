@@ -345,8 +345,11 @@ class Channel(virtual.Channel):
         any_came = bool(self._inbox)
         while self._inbox:
             queue, message = self._inbox.popleft()
+            tag = message["properties"]["delivery_tag"]
+            if tag not in self.claims.held:
+                continue  # the lease has ended while others were delivered, and another works on it
             if queue in self._no_ack:
-                self.claims.end([message["properties"]["delivery_tag"]])
+                self.claims.end([tag])
             self._order.rotate(queue)
             self.transport._deliver(message, queue)
         return any_came

@@ -50,7 +50,7 @@ class Claims:
     def __init__(self, client: redis.Redis, lease: float):
         self._client = client
         self.lease = max(3, int(lease * 1000))  # milliseconds
-        self._held: dict[int, tuple[str, int]] = {}  # queues and ids, by tokens
+        self.held: dict[int, tuple[str, int]] = {}  # queues and ids, by tokens
         self._messages: dict[int, weakref.ref] = {}
         self._ended: list[tuple[int, str, int, tuple]] = []
         self._sending = self._lost = False  # ends are on their way; the last call did not reach the server
@@ -63,7 +63,7 @@ class Claims:
     def add(self, queue: str, id: int, token: int) -> None:
         """Holds a claim from now on."""
         with self._changed:
-            self._held[token] = queue, id
+            self.held[token] = queue, id
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="holdfast-claims", daemon=True)
                 self._thread.start()
@@ -74,7 +74,7 @@ class Claims:
         So it is with a connection that Celery gives up: its tasks go on, and end by their claims. What has
         not begun it forgets.
         """
-        if token in self._held:
+        if token in self.held:
             self._messages[token] = weakref.ref(message)
 
     def end(self, tokens: Iterable[int], *how: Any, wait: bool = False) -> None:
@@ -87,8 +87,8 @@ class Claims:
         with self._changed:
             for token in tokens:
                 self._messages.pop(token, None)
-                if token in self._held:  # else its lease has ended
-                    self._ended.append((token, *self._held.pop(token), how))
+                if token in self.held:  # else its lease has ended
+                    self._ended.append((token, *self.held.pop(token), how))
             self._changed.notify_all()
             end = monotonic() + 5
             while wait and (self._ended or self._sending) and not self._lost and monotonic() < end:
@@ -99,10 +99,10 @@ class Claims:
         extend, idle = monotonic() + sixth, False
         while True:
             with self._changed:
-                if not self._held and not self._ended and idle:
+                if not self.held and not self._ended and idle:
                     self._thread = None
                     return
-                idle = not self._held and not self._ended
+                idle = not self.held and not self._ended
                 if self._lost:
                     self._changed.wait(min(1, sixth))
                 elif not self._ended:
@@ -139,8 +139,8 @@ class Claims:
         gone = [token for token, message in list(self._messages.items()) if message() is None]
         self.end(gone, *UNTOUCHED)
         with self._changed:
-            held = list(self._held.items())
+            held = list(self.held.items())
         calls = [("QEXTEND", queue, id, token, self.lease) for token, (queue, id) in held]
         for (token, (queue, id)), reply in zip(held, pipeline(self._client, calls)):
-            if isinstance(reply, Exception) and self._held.pop(token, None):  # else it has ended meanwhile
+            if isinstance(reply, Exception) and self.held.pop(token, None):  # else it has ended meanwhile
                 logger.warning("the claim of packet %d of the queue %s: %s", id, queue, reply)

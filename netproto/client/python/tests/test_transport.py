@@ -371,6 +371,22 @@ class Leases(Case):
             if self.lease_end(name) > ends[-1]:
                 ends.append(self.lease_end(name))
 
+    def test_what_another_has_meanwhile_is_not_delivered(self):
+        name, got = self.name(), []
+        for n in range(3):
+            self.publish(n, routing_key=name)
+
+        def took(body, message):
+            got.append(body)
+            if body == 0:  # this takes so long that the claims end, as of a pool without processes
+                message.channel.claims.held.clear()
+
+        with kombu.Consumer(self.connection, [kombu.Queue(name)], callbacks=[took]):
+            self.connection.drain_events(timeout=5)
+            with self.assertRaises(socket.timeout):
+                self.connection.drain_events(timeout=0.1)
+        self.assertEqual(got, [0])
+
     def test_what_a_callback_leaves_behind_is_delivered_later(self):
         name, got = self.name(), []
         for n in range(3):
