@@ -82,8 +82,7 @@ class HoldfastBackend(KeyValueStoreBackend):
 
     def incr(self, key: bytes) -> int:
         """Counts a part of a chord, and says how many there are."""
-        commands = [("HSET", key, self._part.id, 1), ("HLEN", key)]
-        return self._again(pipeline, self.client, commands, True)[1]
+        return self._again(pipeline, self.client, [("HSET", key, self._part.id, 1), ("HLEN", key)], True)[1]
 
     # Waiting.
 

@@ -82,6 +82,7 @@ class Line:
                 self.lose("it does not answer")
         elif self.sent and not self.waits and quiet > 0:
             self.send("PING")
+            self._since -= BLOCK / 1000  # this is answered at once
 
     def _guard(self, call: Callable, *args: Any) -> Any:
         try:
