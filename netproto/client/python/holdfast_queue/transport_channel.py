@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from contextlib import suppress
 from datetime import datetime, timezone
 from glob import escape
 from queue import Empty
@@ -155,7 +156,7 @@ class Channel(virtual.Channel):
         self._order = cycle_by_name(self.queue_order_strategy)()
         self._no_ack: set[str] = set()
         self._inbox: deque[tuple[str, dict]] = deque()
-        self._claimer = Line(connection, self._take)
+        self._claimer = Line(connection, self._claimed)
         self._listener = Line(connection, self._told)  # asked for patterns
         self._patterns: dict[str, list[str]] = {}  # what it shall be asked for, and their queues
 
@@ -272,15 +273,13 @@ class Channel(virtual.Channel):
                 self._patterns.setdefault(pattern, []).append(queue)
         if self.transport.lost:
             return
-        try:
+        with suppress(LOST):  # the server gives back what it has claimed, after the lease
             self._listen()
             while self._claimer.waits:  # a claim waits: for other queues a new one is made
                 self.transport.call("CLIENT UNBLOCK", self._claimer.id)
                 if self._claimer.has_answer(0.05):  # else it was not at the server yet
                     self._take()
                 self._claimer.check()
-        except LOST:
-            pass  # the server gives back what it has claimed, after the lease
         gone = [item for item in self._inbox if item[0] not in self._active_queues]
         self._inbox = deque(item for item in self._inbox if item not in gone)
         tags = [message["properties"]["delivery_tag"] for _, message in gone]
@@ -301,7 +300,7 @@ class Channel(virtual.Channel):
 
     def ask(self) -> None:
         """Asks for what this channel consumes, unless it has asked already."""
-        try:
+        with suppress(LOST):  # it is tried again
             self._listen()
             self._listener.check()
             self._claimer.check()
@@ -313,8 +312,11 @@ class Channel(virtual.Channel):
                 names = [arg for queue in queues for arg in ("OR", queue)][1:]
                 self._claimer.send("QCLAIM", *names, "COUNT", count,
                                    "LEASE", self.claims.lease, "BLOCK", BLOCK)
-        except LOST:
-            pass  # it is tried again
+
+    def _claimed(self) -> bool:
+        # Not with the next tick: Celery's pool looks in its own tick for what to write to its processes.
+        self._take()
+        return self.deliver()
 
     def _take(self) -> None:
         for packet in self._claimer.read() or ():

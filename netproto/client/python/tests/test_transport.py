@@ -345,6 +345,16 @@ class Leases(Case):
         self.assertEqual((stat[b"ready"], stat[b"claimed"]), (10, 0))
         self.assertEqual(self.consume(kombu.Queue(name), count=10), list(range(10)))
 
+    def test_what_comes_is_delivered_at_once_and_not_with_the_next_tick(self):
+        name, got = self.name(), []
+        self.publish(HELLO, routing_key=name)
+        with kombu.Consumer(self.connection, [kombu.Queue(name)], callbacks=[lambda body, _: got.append(body)]) as consumer:
+            consumer.channel.ask()
+            claimer = consumer.channel._claimer
+            self.assertTrue(claimer.has_answer(5))
+            self.connection.transport.on_readable(claimer._fd)
+            self.assertEqual(got, [HELLO])
+
     def test_a_consumer_that_is_cancelled_takes_no_more(self):
         name = self.name()
         got = []
