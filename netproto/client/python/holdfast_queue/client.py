@@ -40,6 +40,7 @@ Words = Sequence[Any]
 Replies = list[Any]
 
 PATIENCE = 5.0  # without socket_timeout: how many seconds the server may be silent
+CALLS = 64  # how many calls an AsyncClient makes at once, each over a connection of its own
 PAUSES = (0.05, 0.2, 0.5)  # before the repetitions of a request
 
 
@@ -155,6 +156,7 @@ class _Calls(Generic[R]):
         self._patience = float(kwargs.get("socket_timeout") or PATIENCE)
         kwargs["socket_timeout"] = self._patience
         kwargs.setdefault("socket_connect_timeout", self._patience)
+        kwargs.setdefault("socket_keepalive", True)
         kwargs.update(decode_responses=False, encoding_errors="surrogateescape")
         if issubclass(self._pool.connection_class, (redis.SSLConnection, redis.asyncio.SSLConnection)):
             kwargs.setdefault("ssl_check_hostname", kwargs.get("ssl_cert_reqs") != "none")
@@ -239,8 +241,7 @@ class Client(_Calls[None]):
     def close(self) -> None:
         """Closes the connections. What consume holds is not returned: call shutdown before."""
         for idle in self._idle.values():
-            while idle:
-                idle.pop().disconnect()
+            _end(idle)
         self._pool.disconnect()
 
     def send(self, request: Request[T]) -> T:
@@ -278,6 +279,7 @@ class Client(_Calls[None]):
             connection.disconnect()
             if not isinstance(error, (redis.RedisError, OSError)):
                 raise
+            _end(idle)  # a network that goes silent has lost these, too
             return refusal(error) or lost(error, sent)
         idle.append(connection)
         return reply
@@ -311,6 +313,12 @@ class Client(_Calls[None]):
         asyncio.run(main())
 
 
+def _end(idle: Connections) -> None:
+    with suppress(IndexError):  # other threads take some of them meanwhile
+        while True:
+            idle.pop().disconnect()
+
+
 def _has_ended(connection: Any) -> bool:
     """Whether the server has ended an idle connection, so that a request would be Unknown."""
     try:
@@ -328,6 +336,7 @@ class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
         super().__init__(url, redis.asyncio.ConnectionPool, **options)
         self.redis: Any = redis.asyncio.Redis(connection_pool=self._pool)  # for every other command
         self._idle: Connections = []
+        self._calls = asyncio.Semaphore(CALLS)  # for those that do not wait in the server
         self._engines: set[Engine] = set()
         self._ending: set[asyncio.Future[Any]] = set()  # calls of shutdown
 
@@ -353,7 +362,8 @@ class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
                 return cast(T, end.value)
             if pause:
                 await asyncio.sleep(pause)
-            [reply] = await self._exchange([words], patience, request.again)
+            async with self._calls if request.block is None else nullcontext():
+                [reply] = await self._exchange([words], patience, request.again)
 
     def _connection(self) -> Any:
         """A connection without a timeout: each exchange has its own."""

@@ -27,7 +27,7 @@ log = logging.getLogger("holdfast_queue")
 
 LEASE = 30.0  # of consume, whatever the queue says: it must know when to renew
 MOST = 1000  # packets that the server gives at once, and ids of a request
-UNRUN = "the handler has not run: none may yield, and an async def is for AsyncClient"
+UNRUN = "the handler has not run: it must be a function without yield, and an async def is for AsyncClient"
 Done = Callable[[BaseException | None], None]
 
 
@@ -49,7 +49,7 @@ class Worker:
     fill: float = 1.0
 
     def __post_init__(self) -> None:
-        if any(is_unrun(self.handler) for is_unrun in self.runner.refused):
+        if not callable(self.handler) or any(is_unrun(self.handler) for is_unrun in self.runner.refused):
             raise TypeError(UNRUN)
 
     def call(self, packets: list[Packet]) -> Any:
@@ -98,6 +98,9 @@ class Tasks:
     def __init__(self, handler: Callable[[list[Packet]], Any], size: int) -> None:
         self.handler = handler
 
+    def open(self) -> None:
+        """Makes what runs handlers."""
+
     def start(self, packets: list[Packet], done: Done) -> Callable[[], object]:
         """Starts a handler, and returns what cancels it: to be kept until it calls done at its end."""
         task = asyncio.ensure_future(self._run(packets, done))
@@ -128,7 +131,10 @@ class Threads:
         self.todo: queue.SimpleQueue[tuple[list[Packet], Done] | None] = queue.SimpleQueue()
         self.ended: deque[Callable[[], None]] = deque()
         self.told = False  # the loop is going to look at what has ended
-        for _ in range(size):
+
+    def open(self) -> None:
+        """Makes the threads. The system may refuse some."""
+        for _ in range(self.size):
             threading.Thread(target=self._run, name="holdfast-worker", daemon=True).start()
 
     def start(self, packets: list[Packet], done: Done) -> Callable[[], object]:
@@ -167,12 +173,13 @@ class Engine:
         options = {**worker.options}
         self.most: int = options.pop("concurrency", 1)  # how many handlers run at once
         self.lease: float = options.setdefault("lease", LEASE)
-        if self.most < 1 or self.lease <= 0 or not 0 <= worker.size <= MOST:
-            raise Invalid(f"consume: expected a concurrency of 1 or more, a lease and a size of up to {MOST}")
+        if not isinstance(self.most, int) or self.most < 1 or self.lease <= 0 or not 0 <= worker.size <= MOST:
+            raise Invalid(f"consume: expected a concurrency of 1, 2 or more, a lease and a size of up to {MOST}")
         self.words = ["QCLAIM", worker.queue, *requests.words(options, requests.WorkOptions)]
         if worker.size:
             self.words += ["FILL", milliseconds(worker.fill)]
         self.client, self.worker, self.queue = client, worker, worker.queue
+        self.runner = worker.runner(worker.call, self.most)
         loop = asyncio.get_running_loop()
         self.stopping: asyncio.Future[None] = loop.create_future()  # nothing more is claimed
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -188,13 +195,13 @@ class Engine:
 
     async def run(self) -> None:
         """Works until the queue is drained, or shutdown."""
-        self.runner = self.worker.runner(self.worker.call, self.most)
         parts = [asyncio.ensure_future(part) for part in (self._work(), self._renew(), self._answer())]
         self.client._engines.add(self)
         if self.client.stopping:
             self._stop()
         try:
             try:
+                self.runner.open()
                 await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 if not parts[0].done():  # this was cancelled, or another part has failed

@@ -124,11 +124,11 @@ class Verdict(Exception):
     """
 
     why: BaseException | str = ""
-    words: tuple[Any, ...] = ()
+    _words: tuple[Any, ...] = ()
 
     def __init__(self, why: BaseException | str = "", *words: Any) -> None:
         super().__init__(why)
-        self.why, self.words = why, words
+        self.why, self._words = why, words  # a class of a program may have other words
 
 
 class Dead(Verdict):

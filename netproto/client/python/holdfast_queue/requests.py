@@ -232,7 +232,7 @@ def nack(packet: Packet, why: BaseException | str = "") -> Request[str]:
     if because := reason(why):
         said += ["REASON", because]
     if isinstance(why, Verdict):
-        said += map(str, why.words)
+        said += map(str, why._words)
     return _answer(said, [packet], text)
 
 

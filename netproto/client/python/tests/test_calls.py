@@ -9,10 +9,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import holdfast_queue as hf
+from holdfast_queue import requests
 from holdfast_queue.errors import reason, refusal
 from redis import exceptions
 from tests import resp3
-from tests.support import URL, Case, Proxy, Says, Waits, name
+from tests.silent import SilentProxy
+from tests.support import LIMIT, URL, Case, Proxy, Says, Waits, name
 
 
 class Calls:
@@ -251,6 +253,28 @@ class LostConnections(Case):
             names = [c["name"] for c in self.looks.redis.client_list()]
             self.assertEqual(names.count(self.queue), 1)
 
+    def test_a_network_that_goes_silent_costs_one_call(self) -> None:
+        proxy = SilentProxy(self)
+        with hf.Client(proxy.url, socket_timeout=0.5, client_name=self.queue) as client:
+            waits = [threading.Thread(target=client.pop, args=[self.queue], kwargs={"block": LIMIT}) for _ in range(4)]
+            for wait in waits:
+                wait.start()
+            self.until(lambda: [c["flags"] for c in self.looks.redis.client_list() if c["name"] == self.queue] == 4 * ["b"])
+            self.looks.push_batch(self.queue, "abcd")
+            for wait in waits:
+                wait.join()
+            proxy.silence()
+            self.assertRaises(hf.Unknown, client.push, self.queue, "x")
+            client.push(self.queue, "y")
+
+    def test_calls_at_once_share_a_bounded_number_of_connections(self) -> None:
+        async def main() -> int:
+            async with hf.AsyncClient(URL, client_name=self.queue) as client:
+                await asyncio.gather(*(client.push(self.queue, "x") for _ in range(200)))
+                return [c["name"] for c in self.looks.redis.client_list()].count(self.queue)
+
+        self.assertLessEqual(asyncio.run(main()), 64)
+
     def test_an_answer_has_time_while_it_comes(self) -> None:
         slow = Says(self, b"*1\r\n*4\r\n$2\r\nid\r\n$1\r\n7\r\n$5\r\nqueue\r\n$1\r\nq\r\n", pause=0.05)
 
@@ -295,8 +319,13 @@ class Words(unittest.TestCase):
         except hf.RetryIn as error:
             self.assertEqual(reason(error), "KeyError: 'to'")
 
+    def test_a_verdict_may_have_words_of_the_program(self) -> None:
+        verdict = hf.Dead("why")
+        verdict.words = 5  # type: ignore[attr-defined]
+        self.assertEqual(requests.nack(hf.Packet("1", "q"), verdict).words[-1], "DEAD")
+
     def test_a_hold_is_from_a_millisecond_to_a_day(self) -> None:
-        held = [hf.Hold(seconds).words for seconds in (-1, 0, 0.5, 86400, 172800, math.inf)]
+        held = [hf.Hold(seconds)._words for seconds in (-1, 0, 0.5, 86400, 172800, math.inf)]
         self.assertEqual([ms for _, ms in held], [1, 1, 500, 86_400_000, 86_400_000, 86_400_000])
 
     def test_help_shows_what_a_call_takes_and_gives(self) -> None:

@@ -121,8 +121,17 @@ class Handlers:
             self.until(lambda: ended)
             self.looks.purge(self.queue)
 
+    def test_a_worker_whose_threads_are_refused_ends(self) -> None:
+        with mock.patch.object(self.client()._runner, "open", side_effect=RuntimeError("can't start new thread")):
+            with self.assertRaisesRegex(RuntimeError, "new thread"):
+                self.running(print).join()
+        with self.assertRaisesRegex(hf.Invalid, "concurrency"):
+            self.running(print, concurrency=2.0).join()
+
     def test_a_handler_that_would_not_run_is_refused(self) -> None:
         client = self.client()
+        with self.assertRaisesRegex(TypeError, "has not run"):
+            client.worker(self.queue)(None)
         for handler in self.unrun:
             with self.assertRaisesRegex(TypeError, "has not run"):
                 client.worker(self.queue)(handler)
