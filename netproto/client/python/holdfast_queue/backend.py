@@ -42,15 +42,12 @@ class HoldfastBackend(KeyValueStoreBackend):
         address = self.url.replace("holdfast", "redis", 1)
         return redis.Redis.from_url(address, socket_connect_timeout=5, socket_timeout=5, socket_keepalive=True)
 
-    def _again(self, call: Any, *args: Any) -> Any:
-        """Makes a call until the server answers. Each of them may be made twice."""
-        return retry_over_time(call, LOST, args, **self._policy)
+    def _again(self, call: Any, *args: Any, seconds: float | None = None) -> Any:
+        """Makes a call until the server takes it: its disk may be full. Each of them may be made twice."""
+        return retry_over_time(call, (*LOST, redis.exceptions.ExecAbortError), args, timeout=seconds, **self._policy)
 
     def get(self, key: bytes) -> bytes | None:
         return self._again(self.client.get, key)
-
-    def mget(self, keys: Iterable[bytes]) -> list:
-        return self._again(self.client.mget, list(keys))
 
     def delete(self, key: bytes) -> None:
         self._again(self.client.delete, key)
@@ -99,7 +96,8 @@ class HoldfastBackend(KeyValueStoreBackend):
         look = list(waiting)
         with self.client.pubsub() as told:
             while True:
-                for key, value in zip(look, self.mget(look) if look else ()):
+                left = end - time.monotonic()
+                for key, value in zip(look, self._again(self.client.mget, look, seconds=left) if look else ()):
                     meta = value and self.decode_result(value)
                     if meta and meta["status"] in states.READY_STATES:
                         task_id = waiting.pop(key)
@@ -109,8 +107,7 @@ class HoldfastBackend(KeyValueStoreBackend):
                         yield task_id, meta
                 if not waiting:
                     return
-                left = min(interval or 0.5, end - time.monotonic())
-                if left <= 0:
+                if (left := min(interval or 0.5, end - time.monotonic())) <= 0:
                     raise TimeoutError(f"no result within {timeout} s")
                 if on_interval:
                     on_interval()
@@ -121,8 +118,6 @@ class HoldfastBackend(KeyValueStoreBackend):
         try:
             if not told.subscribed:
                 told.subscribe(*waiting)
-                for _ in waiting:
-                    told.get_message(timeout=5)
                 return list(waiting)  # what became ready before is told to nobody
             keys, message = set(), told.get_message(timeout=seconds)
             while message is not None:

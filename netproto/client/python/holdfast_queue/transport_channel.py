@@ -20,8 +20,9 @@ from kombu.utils.scheduling import cycle_by_name
 
 from .transport_claims import LOST, REJECTED, REQUEUED, UNTOUCHED, logger
 
-#: The hash of what is bound to an exchange, and the channel of one that tells all.
-BINDINGS, FANOUT = "_kombu.binding.{}", "_kombu.fanout.{}.{}/{}"
+#: The hash of what is bound to an exchange, and the channel of one that tells all. And the exchange of
+#: Celery's events, which nobody needs later.
+BINDINGS, FANOUT, EVENTS = "_kombu.binding.{}", "_kombu.fanout.{}.{}/{}", "celeryev"
 
 #: The priority of a message of priority 0, as of a plain QPUSH: Holdfast's best is 1, AMQP's is 9. And
 #: how many messages a consumer without a limit gets at once.
@@ -88,9 +89,9 @@ class Line:
     def _guard(self, call: Callable, *args: Any) -> Any:
         try:
             return call(*args)
-        except LOST as error:
+        except (*LOST, redis.ResponseError) as error:  # a right that is missing may be given back
             self.lose(error)
-            raise
+            raise redis.ConnectionError(str(error)) from error
 
     def lose(self, why: Any) -> None:
         """Gives the connection up, to try again after a while."""
@@ -155,6 +156,7 @@ class Channel(virtual.Channel):
         self.claims = connection.claims
         self._order = cycle_by_name(self.queue_order_strategy)()
         self._no_ack: set[str] = set()
+        self._mute = 0.0  # until then no events are told
         self._inbox: deque[tuple[str, dict]] = deque()
         self._claimer = Line(connection, self._claimed)
         self._listener = Line(connection, self._told)  # asked for patterns
@@ -174,8 +176,7 @@ class Channel(virtual.Channel):
             raise OperationalError(f"a push to {queue} has had no answer for 50 s: look whether it is there")
         priority = LEAST - self._get_message_priority(message)
         args = ["QPUSH", queue, dumps(message), "PRIO", priority, "UNIQUE", unique, "WINDOW", WINDOW]
-        due = _unix_ms(headers.get("eta"))
-        if due is not None:
+        if (due := _unix_ms(headers.get("eta"))) is not None:
             args += ["AT", min(max(due, 0), LATEST)]
         # A worker of Celery reports a task that has expired, so it must get it.
         if properties.get("expiration") and not headers.get("expires"):
@@ -183,8 +184,15 @@ class Channel(virtual.Channel):
         self.transport.call(*args)
 
     def _put_fanout(self, exchange: str, message: dict, routing_key: str, **kwargs: Any) -> None:
+        if exchange == EVENTS and monotonic() < self._mute:
+            return
         channel = FANOUT.format(self.transport.database, exchange, routing_key or "")
-        self.transport.call("PUBLISH", channel, dumps(message))
+        try:
+            self.transport.call("PUBLISH", channel, dumps(message))
+        except LOST:
+            if exchange != EVENTS:
+                raise
+            self._mute = monotonic() + 10  # kombu would try again without end, and hold the worker up
 
     # Queues and exchanges.
 
@@ -201,8 +209,7 @@ class Channel(virtual.Channel):
 
     def _keep(self, queue: str) -> None:
         """Makes a queue that goes by itself, or has it stay for some time more."""
-        lifetime = self.transport.queues.get(queue)
-        if lifetime and self.transport.call("PTTL", queue) < lifetime / 2:
+        if (lifetime := self.transport.queues.get(queue)) and self.transport.call("PTTL", queue) < lifetime / 2:
             self.transport.call("QSET", queue, "max-attempts", 0)
             self.transport.call("PEXPIRE", queue, lifetime)
 

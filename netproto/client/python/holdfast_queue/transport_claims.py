@@ -142,5 +142,6 @@ class Claims:
             held = list(self.held.items())
         calls = [("QEXTEND", queue, id, token, self.lease) for token, (queue, id) in held]
         for (token, (queue, id)), reply in zip(held, pipeline(self._client, calls)):
-            if isinstance(reply, Exception) and self.held.pop(token, None):  # else it has ended meanwhile
+            # Another refusal may be over the next time, as of a right. And an end may have come meanwhile.
+            if str(reply).startswith(("STALE", "CANCELLED")) and self.held.pop(token, None):
                 logger.warning("the claim of packet %d of the queue %s: %s", id, queue, reply)

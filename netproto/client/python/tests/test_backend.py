@@ -14,6 +14,8 @@ try:
 except ImportError:
     raise unittest.SkipTest("Celery is not installed: apt install python3-celery")
 
+from redis.exceptions import ExecAbortError
+
 from holdfast_queue.backend import LONGEST, HoldfastBackend
 from holdfast_queue.transport_claims import pipeline
 from tests.silent import SilentProxy, comes_back
@@ -56,6 +58,16 @@ class Backend(unittest.TestCase):
     def test_a_wait_ends_by_its_timeout(self):
         with self.assertRaisesRegex(TimeoutError, "no result within 0.1 s"):
             self.backend.wait_for(uuid4().hex, timeout=0.1)
+
+    def test_a_wait_tries_a_lost_server_no_longer_than_its_timeout(self):
+        with mock.patch("holdfast_queue.backend.retry_over_time", side_effect=ConnectionError) as tried:
+            self.assertRaises(ConnectionError, self.backend.wait_for, uuid4().hex, timeout=3)
+        self.assertLessEqual(tried.call_args.kwargs["timeout"], 3)
+
+    def test_a_result_is_stored_when_a_full_disk_has_room_again(self):
+        self.backend._policy["interval_max"] = 0
+        store = mock.Mock(side_effect=[ExecAbortError("disk is nearly full"), 7])
+        self.assertEqual(self.backend._again(store), 7)
 
     def test_a_part_of_a_chord_that_runs_twice_counts_once(self):
         counted = []

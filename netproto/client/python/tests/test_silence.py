@@ -43,6 +43,15 @@ class Silence(Case):
             comes_back(self, producer.publish, HELLO, routing_key=name, retry=True)
         self.assertEqual(self.server.llen(name), 2)
 
+    def test_an_event_that_nobody_can_be_told_holds_nobody_up(self):
+        channel = self.connection.default_channel
+        with mock.patch.object(channel.transport._redis, "execute_command", side_effect=redis.ConnectionError):
+            with self.assertRaises(redis.ConnectionError):
+                channel._put_fanout("celery.pidbox", HELLO, "")
+            channel._put_fanout("celeryev", HELLO, "worker.heartbeat")
+        with mock.patch.object(channel.transport, "call", side_effect=AssertionError("it is tried at once")):
+            channel._put_fanout("celeryev", HELLO, "worker.heartbeat")
+
     def test_a_push_is_not_made_again_when_the_server_has_forgotten_it(self):
         name, channel = self.name(), self.connection.default_channel
         message = channel.prepare_message("x")

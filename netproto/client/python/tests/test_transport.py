@@ -6,6 +6,7 @@ import socket
 import time
 import unittest
 from contextlib import closing
+from unittest import mock
 from uuid import uuid4
 
 import redis
@@ -354,6 +355,26 @@ class Leases(Case):
             self.assertTrue(claimer.has_answer(5))
             self.connection.transport.on_readable(claimer._fd)
             self.assertEqual(got, [HELLO])
+
+    def test_a_refused_claim_is_made_again_until_it_is_not_refused(self):
+        name, got = self.name(), []
+        with kombu.Consumer(self.connection, [kombu.Queue(name)], callbacks=[lambda body, _: got.append(body)]):
+            self.server.set(name, "no queue")
+            with self.assertLogs("holdfast_queue.transport", "WARNING") as logs, self.assertRaises(socket.timeout):
+                self.connection.drain_events(timeout=0.5)
+            self.assertIn("WRONGTYPE", logs.output[0])
+            self.server.delete(name)
+            self.publish(HELLO, routing_key=name)
+            while not got:
+                self.connection.drain_events(timeout=10)
+
+    def test_a_refusal_that_is_no_end_of_a_claim_keeps_it(self):
+        holder, got = self.held(self.name(), 1)
+        claims = holder.transport.claims
+        for refusal, kept in ("NOPERM this user has no right", 1), ("STALE the claim has ended", 0):
+            with mock.patch("holdfast_queue.transport_claims.pipeline", return_value=[redis.ResponseError(refusal)]):
+                claims._extend()
+            self.assertEqual(len(claims.held), kept)
 
     def test_a_consumer_that_is_cancelled_takes_no_more(self):
         name = self.name()
