@@ -140,7 +140,7 @@ class Consumer {
         if (error.code !== "INVALID" || job.plain) return;
         job.plain = true; // without its cost, and what its verdict says
         packet.cost = undefined;
-        await this.answer(job, new errors.Verdict(error));
+        await this.answer(job, why && new errors.Verdict(why.message));
       }
     }
   }
