@@ -82,14 +82,16 @@ class Consumer {
 
   /**
    * begin has the handler work on packets. If the answer to the claim came late the leases may be
-   * over, so they are renewed first. A packet whose lease is not is left to others.
+   * over, so they are renewed first. A packet whose lease is not is left to others. What comes after
+   * the drain is given back.
    */
   async begin(reply, asked) {
     const jobs = Packet.of(this.wire, reply).map((packet) => ({ packet, renewed: asked, held: true }));
     if (now() - asked > this.lease / 3) await Promise.all(jobs.map((job) => this.extend(job)));
     const good = jobs.filter((job) => job.held && !job.cancelled && !this.isLate(job));
     if (good.length < jobs.length) this.log(`${jobs.length - good.length} claims came too late to begin with their packets`);
-    if (this.size === 0) for (const job of good) this.handle([job]);
+    if (this.over) await this.giveBack(good);
+    else if (this.size === 0) for (const job of good) this.handle([job]);
     else if (good.length > 0) this.handle(good);
   }
 
@@ -178,13 +180,14 @@ class Consumer {
   }
 
   /** giveBack returns the packets that handlers still work on: others may take them at once. */
-  giveBack() {
+  async giveBack(jobs = [...this.jobs]) {
     this.over = true;
     const cause = new errors.ShutdownError("the worker has ended");
-    const left = [...this.jobs].filter((job) => !job.finished);
-    this.left = left.length;
-    for (const job of left) this.finish(job, new errors.Uncounted(0, cause));
-    for (const job of left) job.work.abort.abort(cause);
+    const left = jobs.filter((job) => !job.finished);
+    this.left += left.length;
+    const answers = left.map((job) => this.finish(job, new errors.Uncounted(0, cause)));
+    for (const job of left) job.work?.abort.abort(cause);
+    await Promise.all(answers);
   }
 }
 

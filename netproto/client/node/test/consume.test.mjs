@@ -157,6 +157,24 @@ test("what hangs is given back when the drain is over, and counts as no attempt"
   assert.ok(causes[0] instanceof ShutdownError);
 });
 
+test("what comes after the drain is given back, and no handler begins with it", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url }), other = client(t), q = queue(), begun = [];
+  await other.push(q, "1");
+  const work = c.consume(q, (_, how) => { begun.push(ended(how)); return forever(); }, { concurrency: 2 });
+  await until(() => begun.length > 0);
+  await waits(other, q);
+  net.stalls = true;
+  await other.push(q, "2");
+  await until(() => net.kept() > 0); // the answer to the claim
+  const down = c.shutdown(0);
+  await begun[0];
+  net.resume();
+  assert.equal(await down, 2);
+  await work;
+  assert.equal(begun.length, 1);
+  assert.deepEqual((await other.peek(q)).map(({ payload, attempt }) => [String(payload), attempt]), [["1", 0], ["2", 0]]);
+});
+
 test("a queue that is closed ends the work when it is drained", async (t) => {
   const c = client(t), q = queue();
   await c.pushBatch(q, ["1", "2"]);
