@@ -67,7 +67,7 @@ class Client {
   }
   claimed(queue, id, token) { return Object.assign(new Packet(this.#wire, []), { id, queue, token, state: "claimed" }); }
 
-  consume(queue, handler, options) { return this.#consume(queue, ([packet], how) => handler(packet, how), options, 0); }
+  consume(queue, handler, options) { return this.#consume(queue, handler, options, 0); }
   consumeBatch(queue, size, fill, handler, options) { return this.#consume(queue, handler, { ...options, fill }, size); }
   async #consume(queue, handler, { signal, ...options } = {}, size) {
     const log = (message, ...cause) => { (async () => this.#log(`holdfast: ${queue}: ${message}`, ...cause))().catch(() => {}); };

@@ -1,6 +1,6 @@
 "use strict";
 const { setImmediate: turn, setTimeout: sleep } = require("node:timers/promises");
-const { isGeneratorObject } = require("node:util/types");
+const { isGeneratorFunction, isGeneratorObject } = require("node:util/types");
 const { check, errors } = require("./errors.js");
 const { Packet } = require("./packet.js");
 const { words } = require("./words.js");
@@ -24,6 +24,7 @@ class Consumer {
   wake = () => {};
 
   constructor(wire, log, queue, handler, { lease = 30_000, concurrency = 1, drain = 10_000, fill, ...options }, size) {
+    check(typeof handler === "function" && !isGeneratorFunction(handler), handler, "handler", "a function that is no generator");
     const batch = size === 0 ? fill === undefined : size <= maxCount && fill > 0;
     const good = batch && concurrency >= 1 && lease >= 1 && !("count" in options || "group" in options);
     check(good, { size, fill, concurrency, lease, ...options }, "a worker",
@@ -107,7 +108,7 @@ class Consumer {
     this.running++;
     let why; // undefined: all is well
     try {
-      const result = await this.handler(packets, { signal: work.abort.signal });
+      const result = await this.handler.call(undefined, this.size === 0 ? packets[0] : packets, { signal: work.abort.signal });
       if (isGeneratorObject(result)) throw new errors.InvalidError("the handler is a generator: nobody has run it");
       if (result instanceof errors.Verdict) why = result;
     } catch (error) { why = errors.Verdict.of(error ?? `${error} was thrown`); }

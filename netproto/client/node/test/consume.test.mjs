@@ -68,6 +68,16 @@ async function allClaimed(c, q, n) {
   return abort.signal;
 }
 
+test("what is no handler is refused before a packet is claimed", async (t) => {
+  const c = client(t), q = queue();
+  await c.push(q, "");
+  for (const handler of [undefined, "handler", function* () {}, async function* () {}]) {
+    assert.match((await rejected(c.consume(q, handler))).message, /^handler: expected a function that is no generator, got /);
+    assert.equal((await rejected(c.consumeBatch(q, 2, 20, handler))).code, "INVALID");
+  }
+  assert.equal((await c.stats(q)).nacked, 0);
+});
+
 test("a handler that is told to wait holds its queue", async (t) => {
   const c = client(t);
   await Promise.all([60_000, 365 * 86_400_000].map(async (ms) => {
