@@ -107,14 +107,17 @@ class Wire {
   /** once sends a request that does something twice when it is sent twice. */
   once(args) { return this.ask(args, undefined, false); }
 
-  /** ask sends a request, and again when the connection is lost: five times in half a second. */
+  /**
+   * ask sends a request, and again when the connection is lost: five times in half a second, or
+   * fewer if the server says nothing for long.
+   */
   async ask(args, options, repeat = true) {
-    for (let pause = 30; ; await sleep(pause *= 2)) {
+    for (let pause = 30, end = performance.now() + 2 * this.patience; ; await sleep(pause *= 2)) {
       try {
         return await this.send(args, options);
       } catch (error) {
         const again = error instanceof ConnectionError || (repeat && error instanceof UnknownError);
-        if (!again || this.#closed || pause > 300) throw error;
+        if (!again || this.#closed || pause > 300 || performance.now() >= end) throw error;
       }
     }
   }

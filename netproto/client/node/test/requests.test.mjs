@@ -203,6 +203,8 @@ test("a server that says nothing is given up, and found again", async (t) => {
   await c.push(q, "1");
   net.stalls = true;
   assert.ok((await rejected(c.push(q, "2"))) instanceof UnknownError);
+  assert.ok((await rejected(c.len(q))) instanceof ConnectionError);
+  assert.ok(net.dials <= 3, `it has tried ${net.dials} connections`); // the first, one of len, and perhaps one more
   net.resume();
   assert.equal(await c.len(q), 2);
 });
