@@ -68,12 +68,19 @@ func (c *Work) Run(ctx context.Context, p *terminal.Process, s *config.Sources) 
 	p.AtEnd.Store(func() { t.signal(syscall.SIGTERM) })
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)
-	defer context.AfterFunc(ctx, func() {
+	said := make(chan struct{})
+	unsaid := context.AfterFunc(ctx, func() {
+		defer close(said)
 		server.StopClaiming() // before the word: a command that ends when it comes would claim once more
 		if n := t.signal(0); n > 0 {
 			fmt.Fprintf(stderr, "holdfast: waiting for %s to end; a second Ctrl-C ends what still runs\n", terminal.Plural(n, "command"))
 		}
-	})()
+	})
+	defer func() {
+		if !unsaid() {
+			<-said // the output is the caller's again
+		}
+	}()
 	for _, end := range []context.Context{ctx, t.useful} {
 		defer context.AfterFunc(end, func() { _ = server.Shutdown(lasting) })()
 	}
