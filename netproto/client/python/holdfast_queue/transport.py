@@ -152,9 +152,11 @@ class Transport(virtual.Transport):
     def on_readable(self, fd: int) -> bool:
         """Takes what has come on one of the connections, and says whether it was anything."""
         try:
-            return fd in self._readers and self._readers[fd]()
+            told = fd in self._readers and self._readers[fd]()
         except LOST:
             return False  # the line has said so, and comes back
+        # Not with the next tick: Celery's pool looks in its own tick for what to write to its processes.
+        return any([channel.deliver() for channel in list(self.channels)]) or bool(told)
 
     # Celery's event loop. It forgets what it reads, so it is told each time.
 

@@ -158,7 +158,7 @@ class Channel(virtual.Channel):
         self._no_ack: set[str] = set()
         self._mute = 0.0  # until then no events are told
         self._inbox: deque[tuple[str, dict]] = deque()
-        self._claimer = Line(connection, self._claimed)
+        self._claimer = Line(connection, self._take)
         self._listener = Line(connection, self._told)  # asked for patterns
         self._patterns: dict[str, list[str]] = {}  # what it shall be asked for, and their queues
 
@@ -319,11 +319,6 @@ class Channel(virtual.Channel):
                 names = [arg for queue in queues for arg in ("OR", queue)][1:]
                 self._claimer.send("QCLAIM", *names, "COUNT", count,
                                    "LEASE", self.claims.lease, "BLOCK", BLOCK)
-
-    def _claimed(self) -> bool:
-        # Not with the next tick: Celery's pool looks in its own tick for what to write to its processes.
-        self._take()
-        return self.deliver()
 
     def _take(self) -> None:
         for packet in self._claimer.read() or ():

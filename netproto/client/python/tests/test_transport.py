@@ -356,6 +356,17 @@ class Leases(Case):
             self.connection.transport.on_readable(claimer._fd)
             self.assertEqual(got, [HELLO])
 
+    def test_an_error_of_a_callback_is_not_taken_for_a_lost_connection(self):
+        name = self.name()
+        self.publish(HELLO, routing_key=name)
+        took = mock.Mock(side_effect=ConnectionRefusedError("of the callback"))
+        with kombu.Consumer(self.connection, [kombu.Queue(name)], callbacks=[took]) as consumer:
+            consumer.channel.ask()
+            claimer = consumer.channel._claimer
+            self.assertTrue(claimer.has_answer(5))
+            with self.assertRaisesRegex(ConnectionRefusedError, "of the callback"):
+                self.connection.transport.on_readable(claimer._fd)
+
     def test_a_refused_claim_is_made_again_until_it_is_not_refused(self):
         name, got = self.name(), []
         with kombu.Consumer(self.connection, [kombu.Queue(name)], callbacks=[lambda body, _: got.append(body)]):
