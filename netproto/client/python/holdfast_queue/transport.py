@@ -59,7 +59,7 @@ class Transport(virtual.Transport):
         self.pid = os.getpid()
         self.queues: dict[str, int] = {}  # those declared here, and milliseconds that they live unused
         self.fanout: dict[str, tuple[str, str]] = {}  # queues of fanout exchanges, and their keys
-        self._readers: dict[int, Callable[[], bool]] = {}
+        self._readers: dict[int, Callable[[], object]] = {}
         self._poller = poll()
         self._pool = redis.ConnectionPool(**self._parameters())
         self._redis = redis.Redis(connection_pool=self._pool)
@@ -112,7 +112,7 @@ class Transport(virtual.Transport):
         connection.send_command("CLIENT", "ID")
         return connection, connection.read_response()
 
-    def watch(self, fd: int, reader: Callable[[], bool]) -> None:
+    def watch(self, fd: int, reader: Callable[[], object]) -> None:
         """Has answers of a connection read when they come."""
         self._readers[fd] = reader
         self._poller.register(fd, READ | ERR)

@@ -40,7 +40,7 @@ class Line:
     would run twice: here their claims go on.
     """
 
-    def __init__(self, transport: Any, reader: Callable[[], bool]):
+    def __init__(self, transport: Any, reader: Callable[[], object]):
         self._transport, self._reader = transport, reader
         self._connection: redis.Connection | None = None
         self._pause = self._again = 0.0  # seconds, and when to try again
@@ -96,7 +96,7 @@ class Line:
     def lose(self, why: Any) -> None:
         """Gives the connection up, to try again after a while."""
         if not self._pause:
-            logger.warning("the server is out of reach: %s. It is tried again until it is back", why)
+            logger.warning("the server is out of reach, or refuses: %s. It is tried again until it answers", why)
         self.close()
         self._pause = min(2 * self._pause or 0.1, 5)
         self._again = monotonic() + self._pause
