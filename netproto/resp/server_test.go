@@ -68,7 +68,12 @@ func (d *door) start() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.server = netproto.NewServer(l, netproto.Config{Loop: d.loop, Logger: slog.New(slog.DiscardHandler), Protocol: d.protocol})
+	d.server = netproto.NewServer(l, netproto.Config{
+		Loop: d.loop, Logger: slog.New(slog.DiscardHandler), Protocol: d.protocol,
+		// The clock jumps by more than the default, and of a reply that has been read the loop may
+		// not have been told.
+		WriteTimeout: 100 * 24 * time.Hour,
+	})
 	d.served = make(chan error, 1)
 	go func() { d.served <- d.server.Serve() }() // ends with stop
 }
