@@ -128,7 +128,7 @@ func (m model) doString(args []string) string {
 			text = "0"
 		}
 		old, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
+		if err != nil || strconv.FormatInt(old, 10) != text { // Redis takes no 01, +1 or -0
 			return intReply
 		}
 		if sum := old + by; (sum > old) == (by > 0) {
