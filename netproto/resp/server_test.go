@@ -70,8 +70,8 @@ func (d *door) start() {
 	}
 	d.server = netproto.NewServer(l, netproto.Config{
 		Loop: d.loop, Logger: slog.New(slog.DiscardHandler), Protocol: d.protocol,
-		// The clock jumps by more than the default, and of a reply that has been read the loop may
-		// not have been told.
+		// The clock jumps by more than the default. A goroutine that has sent a reply may tell the
+		// loop after the jump, which would cut the connection.
 		WriteTimeout: 100 * 24 * time.Hour,
 	})
 	d.served = make(chan error, 1)
