@@ -86,6 +86,15 @@ type Content struct {
 // Overhead returns how many bytes of a record stand before its entries.
 func (c *Content) Overhead() int { return headSize + len(c.Control) }
 
+// length is that of the record without padding.
+func (c *Content) length() int {
+	n := c.Overhead()
+	for _, piece := range c.Body {
+		n += len(piece)
+	}
+	return n
+}
+
 // Open opens the journal in a folder that exists. Nothing in the folder changes.
 func Open(dir string, o Options) (_ *Journal, err error) {
 	j := &Journal{dir: dir, opts: o}
@@ -132,10 +141,8 @@ func (j *Journal) Append(c Content) (Place, Mark, error) {
 		return Place{}, j.end, *err
 	}
 	b, length := j.fill(c)
-	if j.current == nil || j.end.End+int64(len(b)) > j.current.size {
-		if err := j.begin(page + int64(len(b))); err != nil {
-			return Place{}, j.end, err
-		}
+	if err := j.place(int64(len(b))); err != nil {
+		return Place{}, j.end, err
 	}
 	s, at := j.current, j.end.End
 	h := head{Batch: c.Batch, Previous: j.end.Sum, Control: uint16(len(c.Control)), Entries: c.Entries}
@@ -150,6 +157,23 @@ func (j *Journal) Append(c Content) (Place, Mark, error) {
 	return Place{uint32(s.Number), uint32(at)}, j.end, nil
 }
 
+// MakeRoom makes a place for a record that Append is about to get, where the file system keeps the
+// blocks that a file has. Its errors are those of Append.
+func (j *Journal) MakeRoom(c Content) error {
+	if err := j.failed.Load(); err != nil {
+		return *err
+	}
+	return j.place(int64(padded(c.length())))
+}
+
+// place begins a segment if the current one has no room for so many bytes.
+func (j *Journal) place(bytes int64) error {
+	if j.current != nil && j.end.End+bytes <= j.current.size {
+		return nil
+	}
+	return j.begin(page + bytes)
+}
+
 // keepBuffer is the largest buffer that is kept from one record to the next, in bytes.
 const keepBuffer = 8 << 20
 
@@ -158,10 +182,7 @@ var zeros [page]byte
 // fill returns a record with its content and padding, but without its head; length is that without
 // padding.
 func (j *Journal) fill(c Content) (b []byte, length int) {
-	length = headSize + len(c.Control)
-	for _, piece := range c.Body {
-		length += len(piece)
-	}
+	length = c.length()
 	b = slices.Grow(j.buffer[:0], padded(length))
 	b = append(append(b, zeros[:headSize]...), c.Control...)
 	for _, piece := range c.Body {
