@@ -15,10 +15,11 @@ import (
 // goroutine at a time may use it.
 type Iterator struct {
 	prefix []byte
-	merged y.Iterator // of all entries of the tables, by key, the newest first; nil without tables
-	last   []byte     // the key that it stands at, or passed over last
-	value  []byte     // a copy: nobody else meets a page of the table that cannot be read
-	entry  Entry      // valid as long as it has a key
+	now    func() uint64 // of the view
+	merged y.Iterator    // of all entries of the tables, by key, the newest first; nil without tables
+	last   []byte        // the key that it stands at, or passed over last
+	value  []byte        // a copy: nobody else meets a page of the table that cannot be read
+	entry  Entry         // valid as long as it has a key
 	err    error
 }
 
@@ -40,7 +41,11 @@ func (v *View) Iterator(prefix []byte) *Iterator {
 			runs = append(runs, table.NewConcatIterator(read, table.NOCACHE))
 		}
 	}
-	return &Iterator{prefix: prefix, merged: table.NewMergeIterator(runs, false)}
+	i := &Iterator{prefix: prefix, now: v.now, merged: table.NewMergeIterator(runs, false)}
+	if i.now == nil {
+		i.now = func() uint64 { return uint64(time.Now().Unix()) }
+	}
+	return i
 }
 
 // mayHave says whether keys with a prefix may lie in the table.
@@ -96,7 +101,7 @@ func (i *Iterator) load() {
 		}
 		i.last = append(i.last[:0], key...)
 		e := entryOf(i.merged.Key(), i.merged.Value())
-		if e.Deleted || e.Expires != 0 && e.gone(uint64(time.Now().Unix())) {
+		if e.Deleted || e.Expires != 0 && e.gone(i.now()) {
 			continue
 		}
 		i.value = append(i.value[:0], e.Value...)

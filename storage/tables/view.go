@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type View struct {
 	txn   *badger.Txn // reads at any version
 	files []*file     // by level, and by key within each: what merges and scans read
 	refs  atomic.Int64
+	now   func() uint64 // Options.Now
 }
 
 // viewOptions returns Badger's options for reading tables: no caches beside the system's, and each
@@ -124,6 +126,9 @@ func (v *View) Get(key []byte) (e Entry, ok bool, err error) {
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	item, err := v.txn.Get(key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
+		if v.now != nil { // it may have expired by Badger's clock alone
+			return v.seek(key)
+		}
 		return e, false, nil
 	}
 	if err != nil {
@@ -134,4 +139,14 @@ func (v *View) Get(key []byte) (e Entry, ok bool, err error) {
 		return e, false, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return e, true, nil
+}
+
+// seek is Get by an iterator.
+func (v *View) seek(key []byte) (e Entry, ok bool, err error) {
+	it := v.Iterator(key[:2])
+	defer it.Close()
+	if it.Seek(key); it.Valid() && bytes.Equal(it.entry.Key, key) {
+		e, ok = it.entry, true // nothing else has its bytes
+	}
+	return e, ok, it.err
 }
