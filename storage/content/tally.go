@@ -1,6 +1,8 @@
 package content
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -153,3 +155,24 @@ func (e *MismatchError) Error() string {
 
 // Unwrap makes a mismatch an ErrLoss.
 func (e *MismatchError) Unwrap() error { return ErrLoss }
+
+// PacketsOf returns what the entries of a batch change of the packets, of which each entry says
+// whether it counts them. Of all else only who made the batch knows.
+func PacketsOf(body [][]byte, count uint32) (t Tally, err error) {
+	wrong := EachEntry(body, count, func(e Entry) {
+		if !bytes.HasPrefix(e.Key, []byte(PacketPrefix)) || err != nil {
+			return
+		}
+		var id PacketID
+		if id, err = DecodePacketKey(e.Key); err != nil {
+			return
+		}
+		if e.Kind == EntryOver || e.Kind == EntryDelete {
+			t.count(countedPacket, -1, SetHash(id))
+		}
+		if !e.Kind.Deletes() && e.Expires == 0 {
+			t.count(countedPacket, 1, SetHash(id))
+		}
+	})
+	return t, cmp.Or(wrong, err)
+}
