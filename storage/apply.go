@@ -44,7 +44,7 @@ func (s *Store) write(b *content.Batch) error {
 	next.Epoch = s.epoch
 	next.Batch++
 	start, before := time.Now(), s.layers.open.bytes
-	next.Time = max(next.Time, start.UnixMilli())
+	next.Time = max(next.Time, s.clock())
 	if m, set := b.Marks(); set {
 		next.Marks = m
 	}
@@ -60,7 +60,6 @@ func (s *Store) write(b *content.Batch) error {
 		return fmt.Errorf("%w: batch %d: %w", ErrUnknown, next.Batch, err)
 	}
 	s.mu.Lock()
-	s.control = next
 	s.commits.add(b, took)
 	if s.opt.Sync == SyncAlways() {
 		s.commits.Sync.addTime(s.journal.SyncTook())
@@ -68,12 +67,20 @@ func (s *Store) write(b *content.Batch) error {
 	if f, set := b.Flush(); set {
 		s.flush = f
 	}
+	s.mu.Unlock()
+	s.applied(&next, start, before)
+	return nil
+}
+
+// applied notes a batch that is in the open window, which had some bytes when it began.
+func (s *Store) applied(c *content.Control, start time.Time, before int64) {
+	s.mu.Lock()
+	s.control = *c
 	if s.pace.behind = s.behind(); s.pace.behind > slowPart {
 		s.pace.slow(start, s.layers.open.bytes-before)
 	}
 	s.mu.Unlock()
 	s.freezeIfFull()
-	return nil
 }
 
 // state returns the control record, and why the store stopped.
@@ -83,12 +90,41 @@ func (s *Store) state() (content.Control, error) {
 	return s.control, s.failed
 }
 
-// commit writes the entries of a batch and a control record to the journal, and takes them into the
-// open window. Batch.Body says what body and hides are.
+// commit decides the entries of a batch and a control record. Batch.Body says what body and hides
+// are.
 func (s *Store) commit(next *content.Control, entries int, body [][]byte, hides []uint32) error {
 	s.record = content.AppendControl(s.record[:0], next)
 	c := journal.Content{Batch: next.Batch, Control: s.record, Entries: uint32(entries), Body: body}
-	place, upto, err := s.journal.Append(c)
+	if s.opt.Log == nil {
+		return s.keep(&c, hides)
+	}
+	if err := s.decide(&c); err != nil {
+		return err
+	}
+	if err := s.keep(&c, hides); err != nil {
+		return fmt.Errorf("what was decided is not in the journal: %v", err) // a full disk, too, is no longer one that waits
+	}
+	return nil
+}
+
+// decide has the term decide a batch. The journal has room for it before: afterwards the others
+// have it.
+func (s *Store) decide(c *journal.Content) error {
+	if s.term == nil {
+		return errFollows
+	}
+	if err := s.journal.MakeRoom(*c); err != nil {
+		return full(err)
+	}
+	s.head = appendContentHead(s.head[:0], c)
+	s.shared = append(append(s.shared[:0], s.head), c.Body...)
+	return s.term.Append(c.Batch, s.shared)
+}
+
+// keep writes the content of a batch to the journal, and takes it into the open window. It is the
+// only way there, also for what others decided.
+func (s *Store) keep(c *journal.Content, hides []uint32) error {
+	place, upto, err := s.journal.Append(*c)
 	if errors.Is(err, journal.ErrFull) {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
@@ -96,7 +132,7 @@ func (s *Store) commit(next *content.Control, entries int, body [][]byte, hides 
 		return err
 	}
 	if s.opt.Sync == SyncAlways() {
-		if err := s.anchor.write(s.mark(next.Batch)); err != nil {
+		if err := s.anchor.write(s.mark(c.Batch)); err != nil {
 			return err
 		}
 	}
@@ -104,5 +140,5 @@ func (s *Store) commit(next *content.Control, entries int, body [][]byte, hides 
 		s.segment = upto.Segment
 		s.wake(s.next)
 	}
-	return s.layers.take(place, upto, &c, hides)
+	return s.layers.take(place, upto, c, hides)
 }

@@ -9,6 +9,7 @@
 //
 //	errors.go       what can go wrong
 //	finding.go      Finding, and Found: what is wrong with a folder
+//	log.go          Log and Term: what decides batches for several machines
 //	options.go      Options of a store
 //	folder.go       the data folder: lock, format version
 //	refused.go      what the system refuses
@@ -39,6 +40,7 @@
 //	items.go        heads and fields
 //	deliveries.go   delivery states
 //	walk.go         Walk: all of them, held against the control record; Verify, behind which a store begins
+//	follow.go       Take and Own: batches that others decided
 //	compact.go      Compact
 //	files.go        Files: those of a folder at one moment
 //	restoration.go  a folder of them

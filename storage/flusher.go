@@ -161,6 +161,9 @@ func (s *Store) flushOne(w *window) (err error) {
 	s.wake(s.merge)
 	s.wake(s.beside)
 	s.noted(releasing, s.journal.Release(w.upto)) // the next flush tries again
+	if s.opt.Log != nil {
+		s.opt.Log.Release(w.upto.Batch)
+	}
 	s.wake(s.next)
 	return nil
 }
@@ -308,7 +311,7 @@ func (s *Store) mergeDue() (due, all, much bool) {
 // down first. With less room than a window only what is dead can make some.
 func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	room := s.guard.roomToMerge()
-	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes), Now: uint64(time.Now().Unix()),
+	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes), Now: s.now(),
 		Step: s.sizes.step(room, list.Bytes), Room: func(comes, goes int64) error {
 			s.opt.tune.step(comes)
 			return s.guard.roomLeft(comes - goes)

@@ -77,9 +77,9 @@ type Options struct {
 	// Limits say when a batch is full. The zero value is 16,384 entries and 4 MiB.
 	Limits content.Limits
 
-	// Epoch numbers this start, and its batches have it. It must be above the epochs of all starts
-	// before. 0 stands for one more than the last one.
-	Epoch uint64
+	// Log has the batches of several machines: the store follows it until Own. Sync counts nothing
+	// then. nil: the journal of the folder is the log.
+	Log Log
 
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
@@ -102,7 +102,7 @@ type tuning struct {
 
 // fill sets what was left out.
 func (o *Options) fill() {
-	if o.Whole {
+	if o.Whole || o.Log != nil {
 		o.Sync = SyncNever()
 	}
 	o.Limits = cmp.Or(o.Limits, content.Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/tables"
@@ -72,7 +71,7 @@ func (s *Store) readState() *readState {
 	if r == nil {
 		r = &readState{layers: &s.layers}
 	}
-	r.now = uint64(time.Now().Unix())
+	r.now = s.now()
 	return r
 }
 

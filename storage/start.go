@@ -26,6 +26,9 @@ func (s *Store) gather() error {
 			}
 			return s.accept(FindingTable, filepath.Join(dbName, t.Name()), "the table is missing", fmt.Errorf("%w: %w", ErrLoss, err))
 		}}
+		if s.opt.Log != nil {
+			o.Now = s.now
+		}
 		s.tables, err = tables.Open(s.folder.name(dbName), build, o)
 		return damaged(err)
 	}
@@ -174,9 +177,8 @@ func (s *Store) readControl() error {
 	var errs [2]error
 	s.records, errs = readRecords(v)
 	s.late = s.control.Follow(s.layers.open.upto.Batch)
-	last := max(s.control.Epoch, s.anchor.last.epoch)
-	if s.epoch = cmp.Or(s.opt.Epoch, last+1); s.epoch <= last {
-		return fmt.Errorf("a start of epoch %d cannot follow one of epoch %d", s.epoch, last)
+	if s.epoch = s.control.Epoch; s.opt.Log == nil {
+		s.epoch = max(s.epoch, s.anchor.last.epoch) + 1
 	}
 	return cmp.Or(errs[:]...)
 }

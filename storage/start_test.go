@@ -9,32 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
-
-func TestAnEpochThatIsHandedInIsThatOfTheBatchesAndAboveAllBefore(t *testing.T) {
-	dir := t.TempDir()
-	s := openTest(t, dir, Options{Epoch: 7})
-	applied(t, s, one(1, content.Packet{}))
-	if epoch := s.Control().Epoch; epoch != 7 {
-		t.Errorf("a batch is of epoch %d", epoch)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(dir, Options{Epoch: 7}); err == nil || !strings.Contains(err.Error(), "a start of epoch 7 cannot follow one of epoch 7") {
-		t.Errorf("the same epoch again: %v", err)
-	}
-	s = openTest(t, dir, Options{})
-	applied(t, s, one(2, content.Packet{}))
-	if epoch := s.Control().Epoch; epoch != 8 {
-		t.Errorf("behind it a batch is of epoch %d", epoch)
-	}
-}
 
 func TestRefusedStartLeavesJournalAndTablesAsTheyWere(t *testing.T) {
 	s := smallStore(t, t.TempDir())

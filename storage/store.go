@@ -34,10 +34,14 @@ type Store struct {
 
 	commitMu sync.Mutex // one commit at a time; guards what follows
 	begun    bool
-	record   []byte   // a control record
-	body     [][]byte // the pieces of a batch
-	hides    []uint32 // what its entries hide
-	segment  uint64   // of the last batch
+	record   []byte       // a control record
+	body     [][]byte     // the pieces of a batch
+	hides    []uint32     // what its entries hide
+	head     []byte       // what other machines get before them
+	shared   [][]byte     // all that they get
+	term     Term         // decides batches; nil: the journal does, or another machine
+	clock    func() int64 // of batches, Unix milliseconds
+	segment  uint64       // of the last batch
 
 	pace pace // of the goroutine that applies
 
@@ -80,7 +84,7 @@ type parts struct {
 // a panic.
 func Open(dir string, o Options) (_ *Store, err error) {
 	o.fill()
-	s := &Store{opt: o}
+	s := &Store{opt: o, clock: func() int64 { return time.Now().UnixMilli() }}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, tell := range []*chan struct{}{&s.frozen, &s.room, &s.merge, &s.beside, &s.next} {
 		*tell = make(chan struct{}, 1)
@@ -134,6 +138,17 @@ func emptyFolder(path string) error {
 		return fmt.Errorf("cannot make a folder: %w", err)
 	}
 	return nil
+}
+
+// now is the moment by which entries have expired, in Unix seconds. With a log it is never after
+// the last batch's: the clock of the machine that decided says what there is.
+func (s *Store) now() uint64 {
+	now := time.Now().Unix()
+	if s.opt.Log != nil {
+		control, _ := s.state()
+		now = min(now, control.Time/1000)
+	}
+	return uint64(now)
 }
 
 // Control returns the control record of the last batch that Apply wrote, or of the store as it was

@@ -36,7 +36,7 @@ func bugs() []bug {
 		{"old segments stay when a new one begins", "journal/journal.go",
 			"return j.Clear()", "return nil", ""},
 		{"the anchor is ahead of the record", "apply.go",
-			"place, upto, err := s.journal.Append(c)", "_ = s.anchor.write(s.mark(next.Batch))\n\tplace, upto, err := s.journal.Append(c)", ""},
+			"place, upto, err := s.journal.Append(*c)", "_ = s.anchor.write(s.mark(c.Batch))\n\tplace, upto, err := s.journal.Append(*c)", ""},
 		{"the folder of the journal is not synced", "journal/files.go",
 			"if err := j.unknown(j.folder.Sync()); err != nil {", "if err := j.unknown(nil); err != nil {", ""},
 		{"a failed sync is tried again", "journal/journal.go",

@@ -1,0 +1,267 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
+
+// sharedLog is a log in memory, and the term of who appends to it.
+type sharedLog struct {
+	contents [][]byte      // of batch 1 and on
+	released atomic.Uint64 // the flushers of both machines tell it
+	refuses  error
+}
+
+func (l *sharedLog) Append(batch uint64, pieces [][]byte) error {
+	if l.refuses != nil {
+		return l.refuses
+	}
+	if batch != uint64(len(l.contents)+1) {
+		return errors.New("a batch is not the next one")
+	}
+	l.contents = append(l.contents, bytes.Join(pieces, nil))
+	return nil
+}
+
+func (l *sharedLog) Release(upto uint64) { l.released.Store(upto) }
+
+// follow has a store take what it has not.
+func (l *sharedLog) follow(s *Store) error {
+	for batch := s.Control().Batch + 1; batch <= uint64(len(l.contents)); batch++ {
+		if err := s.Take(batch, l.contents[batch-1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func now() int64 { return time.Now().UnixMilli() }
+
+// follower opens a store that follows.
+func (l *sharedLog) follower(t testing.TB, dir string) *Store {
+	return openTest(t, dir, Options{Window: minWindow, Log: l})
+}
+
+// cell is two machines with one log, of which the first decides.
+type cell struct {
+	*model
+	t    *testing.T
+	log  sharedLog
+	dirs []string
+	s    []*Store
+}
+
+func (c *cell) open(t *rapid.T, i int) {
+	s, err := Open(c.dirs[i], Options{Window: 4 << 10, Log: &c.log})
+	if err == nil {
+		c.s[i], err = s, c.log.follow(s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *cell) own(t *rapid.T) {
+	c.open(t, 0)
+	if err := errors.Join(c.s[0].Own(&c.log, now), c.s[0].Verify(c.s[0].Control().Tally)); err != nil {
+		t.Fatal(err)
+	}
+	c.epoch = c.model.stored + 1
+}
+
+func (c *cell) apply(t *rapid.T) {
+	d := drawer{T: t, model: c.model, put: map[content.PacketID]int{}}
+	d.draw()
+	if err := c.s[0].Apply(&d.b); err != nil {
+		t.Fatal(err)
+	}
+	c.time = c.s[0].Control().Time
+}
+
+// check holds what one of the two has against the model.
+func (c *cell) check(t *rapid.T, i int) {
+	if err := c.log.follow(c.s[i]); err != nil {
+		t.Fatal(err)
+	}
+	n, err := c.s[i].Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	(&keptSnapshot{n, c.raw(), c.control()}).check(t)
+}
+
+// takeOver has the machine that follows decide. The other one loses its journal, as in a power cut:
+// all that it had comes back from its tables and the log.
+func (c *cell) takeOver(t *rapid.T) {
+	dir := copiedAtOnce(c.t, c.s[0])
+	if err := errors.Join(c.s[0].Close(), os.RemoveAll(filepath.Join(dir, journalName)), c.s[1].Close()); err != nil {
+		t.Fatal(err)
+	}
+	c.dirs[0] = dir
+	slices.Reverse(c.dirs)
+	c.own(t)
+	c.open(t, 1)
+}
+
+// TestAStoreThatFollowsHasWhatTheOneThatDecidesHas makes some hundreds of steps, and more with
+// -rapid.checks.
+func TestAStoreThatFollowsHasWhatTheOneThatDecidesHas(t *testing.T) {
+	t.Parallel()
+	checks := flag.Lookup("rapid.checks")
+	few, runs := checks.Value.String() == checks.DefValue, 0
+	rapid.Check(t, func(r *rapid.T) {
+		if runs++; few && runs > 8 {
+			return
+		}
+		c := &cell{t: t, dirs: []string{t.TempDir(), t.TempDir()}, s: make([]*Store, 2), model: &model{
+			packets: map[content.PacketID]content.Packet{}, states: map[uint64]content.Delivery{}, items: items{}, queues: map[uint32]string{},
+			counters: map[uint32]content.Counters{}, uniques: map[content.UniqueID]content.Unique{}, shares: map[content.ShareID]content.Share{}, marks: content.FirstMarks(),
+		}}
+		c.own(r)
+		c.open(r, 1)
+		defer func() {
+			_, _ = c.s[0].Close(), c.s[1].Close()
+		}()
+		r.Repeat(map[string]func(*rapid.T){
+			"apply": c.apply, "apply again": c.apply, "apply more": c.apply, "apply still more": c.apply,
+			"follow": func(t *rapid.T) { c.check(t, 1) },
+			"restart": func(t *rapid.T) {
+				if err := c.s[1].Close(); err != nil {
+					t.Fatal(err)
+				}
+				c.open(t, 1)
+			},
+			"take over": c.takeOver,
+			"":          func(t *rapid.T) { c.check(t, 0) },
+		})
+	})
+}
+
+func TestABatchThatIsNotDecidedIsNotInTheStoreAndEndsIt(t *testing.T) {
+	l := &sharedLog{}
+	s, err := Open(t.TempDir(), Options{Log: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Own(l, now); err != nil {
+		t.Fatal(err)
+	}
+	applied(t, s, one(1, content.Packet{}))
+	l.refuses = errors.New("another machine owns")
+	if err := s.Apply(one(2, content.Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, l.refuses) {
+		t.Errorf("a batch that is refused gives %v", err)
+	}
+	l.refuses = nil
+	if err := s.Apply(one(3, content.Packet{})); !errors.Is(err, ErrUnknown) {
+		t.Errorf("the one behind it gives %v", err)
+	}
+	if err := s.Close(); err == nil || s.Control().Batch != 1 || len(l.contents) != 1 {
+		t.Errorf("closing gives %v; %d batches are decided, and the store has %d", err, len(l.contents), s.Control().Batch)
+	}
+}
+
+func TestAStoreThatFollowsTakesNoBatchOfItsOwn(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{Log: &sharedLog{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Apply(one(1, content.Packet{})); !errors.Is(err, errFollows) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// decided returns the log of an owner with three packets.
+func decided(t *testing.T) *sharedLog {
+	l := &sharedLog{}
+	s := l.follower(t, t.TempDir())
+	if err := s.Own(l, now); err != nil {
+		t.Fatal(err)
+	}
+	for seq := range uint64(3) {
+		applied(t, s, one(seq+1, content.Packet{}))
+	}
+	return l
+}
+
+func TestAStoreThatFollowsRefusesWhatDoesNotContinueIt(t *testing.T) {
+	l := decided(t)
+	for name, batch := range map[string]struct {
+		number  uint64
+		content []byte
+		want    error
+	}{
+		"a batch is missing":               {2, l.contents[1], ErrLoss},
+		"a batch under another number":     {1, l.contents[1], ErrDamaged},
+		"a batch without its end":          {1, l.contents[0][:len(l.contents[0])-1], ErrDamaged},
+		"a batch of three bytes":           {1, l.contents[0][:3], ErrDamaged},
+		"a batch without its entries":      {1, slices.Concat(l.contents[0][:2], []byte{0, 0, 0, 0}, l.contents[0][6:][:l.contents[0][1]]), ErrLoss},
+		"a batch that is another's follow": {1, renumbered(l), ErrLoss},
+	} {
+		s := l.follower(t, t.TempDir())
+		if err := s.Take(batch.number, batch.content); !errors.Is(err, batch.want) {
+			t.Errorf("%s: %v, want %v", name, err, batch.want)
+		}
+		if err := l.follow(s); err != nil || s.Control().Live != 3 {
+			t.Errorf("%s: behind it the log gives %v, and %d packets", name, err, s.Control().Live)
+		}
+	}
+}
+
+// renumbered is the second batch under the number of the first.
+func renumbered(l *sharedLog) []byte {
+	c, control, err := readContent(2, l.contents[1])
+	if err != nil {
+		panic(err)
+	}
+	control.Batch = 1
+	c.Control = content.AppendControl(nil, &control)
+	return bytes.Join(append([][]byte{appendContentHead(nil, &c)}, c.Body...), nil)
+}
+
+func TestTheLogIsReleasedUpToWhatTablesHave(t *testing.T) {
+	l := decided(t)
+	s := l.follower(t, t.TempDir())
+	if err := l.follow(s); err != nil {
+		t.Fatal(err)
+	}
+	l.released.Store(0)
+	settled(t, s)
+	if l.released.Load() != 3 || s.Figures().FlushedBatch != 3 {
+		t.Errorf("released up to %d, and tables have %d", l.released.Load(), s.Figures().FlushedBatch)
+	}
+}
+
+func TestTheTimesOfBatchesAreOfTheClockThatIsGiven(t *testing.T) {
+	l := &sharedLog{}
+	s := l.follower(t, t.TempDir())
+	if err := s.Own(l, func() int64 { return 5000 }); err != nil {
+		t.Fatal(err)
+	}
+	var b content.Batch
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, &content.Packet{Expiry: 1})
+	applied(t, s, &b)
+	if at := s.Control().Time; at != 5000 {
+		t.Errorf("the batch is of %d", at)
+	}
+	settled(t, s)
+	if _, _, err := s.mergeOnce(s.ctx, true); err != nil {
+		t.Fatal(err)
+	}
+	ids, _ := scanned(t, s)
+	if damage := damageOf(s, content.PacketID{Queue: 1, Priority: 1, Seq: 1}); len(ids) != 1 || damage != nil {
+		t.Errorf("what has expired on this machine's clock alone is gone: %v, %v", ids, damage)
+	}
+}
