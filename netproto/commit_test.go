@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -238,5 +239,35 @@ func TestWhatLeavesBelongsToABatchThatIsOnDisk(t *testing.T) {
 		if all.replies < 500 {
 			t.Errorf("only %d replies", all.replies)
 		}
+	}
+}
+
+func TestWhatNoBatchProvesIsToldOnlyWhileTheQueuesAreHeld(t *testing.T) {
+	store, state := openStore(t)
+	var held atomic.Bool
+	held.Store(true)
+	loop, err := StartLoop(broker.New(store, state, broker.Options{}), store, LoopConfig{Goroutines: goroutines, Held: held.Load})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(*broker.Tx) error { return nil }
+	if err := loop.Do(look); err != nil {
+		t.Errorf("a look while they are held: %v", err)
+	}
+	err = loop.Do(func(tx *broker.Tx) error {
+		held.Store(false) // in the turn of the push, so that no turn before it ends the loop
+		return tx.Atomic(func() error { return tx.SetSettings([]byte("q"), broker.DefaultSettings()) })
+	})
+	if err != nil {
+		t.Errorf("a change: %v", err)
+	}
+	if err := loop.Do(look); !errors.Is(err, broker.ErrClosed) {
+		t.Errorf("a look when they are not held: %v", err)
+	}
+	if err := loop.Close(); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("the loop ended with %v", err)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
 	}
 }

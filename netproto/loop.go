@@ -22,12 +22,20 @@ type LoopConfig struct {
 	// Steady is like Clock, but never jumps: leases and waits end by it. Clock if it is nil and Clock
 	// is not.
 	Steady func() int64
+	// Held says whether what was read may be told: where it does not, another machine may have decided
+	// something since. Then the loop ends as after a commit that fails. nil: always. What leaves with
+	// a batch needs no such leave.
+	Held func() bool
 	// Tell gets events when what they tell is on disk, in the loop's goroutine; nil: nobody.
 	Tell func(events []broker.Event)
 	// Turned is called at the end of each turn, in the loop's goroutine, by tests that measure turns;
 	// nil: nobody.
 	Turned func()
 }
+
+// ErrNotHeld: LoopConfig.Held did not let a reply leave. What it would have said is not known to be
+// so any more.
+var ErrNotHeld = errors.New("another machine may own the queues")
 
 // Loop drives a machine. One goroutine owns that, and all sessions. Each of its turns
 //
@@ -340,11 +348,11 @@ func (l *Loop) commit() {
 	case !retry:
 		batch = l.machine.Take()
 	case l.now < l.retryAt:
-		l.release()
+		l.releaseIfHeld()
 		return
 	}
 	if batch == nil {
-		l.release()
+		l.releaseIfHeld()
 		return
 	}
 	switch err := l.disk.Apply(batch); {
@@ -388,6 +396,17 @@ func (l *Loop) tellEvents() {
 	for _, h := range l.hearers {
 		l.hears = h.Hear(l.tx.Now(), events) || l.hears
 	}
+}
+
+// releaseIfHeld is release where no batch of this turn was committed.
+func (l *Loop) releaseIfHeld() {
+	if l.config.Held == nil || l.config.Held() {
+		l.release()
+		return
+	}
+	l.config.Logger.Warn("another machine may own the queues: stopping")
+	l.err = ErrNotHeld
+	close(l.failed)
 }
 
 // release lets leave what was added since the last commit: events, replies, answers. Nothing gets
