@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
@@ -15,16 +16,17 @@ import (
 // backupOf makes backups of a store. It reads the store itself, not what Config.WrapStore returned,
 // because a backup is of what is on disk. A backup ends with its context, because w then fails. The
 // store may be opened later: no backup is made before the server serves.
-func backupOf(store **storage.Store, version string) admin.Backup {
+func backupOf(from *atomic.Pointer[storage.Store], version string) admin.Backup {
 	return func(_ context.Context, w admin.Writer, r admin.Request) error {
-		out := &polite{Writer: w, busy: busy(*store)}
+		store := from.Load()
+		out := &polite{Writer: w, busy: busy(store)}
 		if r.Format == admin.FormatTar {
-			return archiveTo(out, *store, version)
+			return archiveTo(out, store, version)
 		}
 		if err := dump.CheckPatterns(r.Queues); err != nil {
 			return fmt.Errorf("%w: %w", admin.ErrRequest, err)
 		}
-		snapshot, err := (*store).Snapshot()
+		snapshot, err := store.Snapshot()
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 //
 //	config.go        the settings
 //	daemon.go        the run
+//	server.go        Server: what is there before packets are served, and serves them
 //	loopstore.go     the store as the loop sees it: notes when that waits for the disk
 //	reload.go        what can change meanwhile
 //	listeners.go     the addresses, and what is served there

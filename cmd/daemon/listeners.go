@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -66,7 +65,7 @@ type listener struct {
 	server   server           // nil before serve
 }
 
-// listeners belong to the goroutine of Run.
+// listeners belong to the goroutine of their server.
 type listeners []*listener
 
 // listeners lists what the configuration wants, and refuses what must not be opened.
@@ -185,39 +184,39 @@ func (all listeners) serveOperator(c *Config, config admin.Config, ended chan<- 
 	}
 }
 
-// serve serves the clients of the queues, and the page, and returns s with what can be measured of
-// that.
-func (all *listeners) serve(c *Config, s metrics.Source, users *access.Control, log *slog.Logger, audit *access.Audit, web *page.Page, ended chan<- error) metrics.Source {
-	all.warn(c, users)
-	s.Buffers = netproto.NewBuffers(c.MaxBuffers)
-	s.Doors = make(map[string]metrics.Door)
+// serveDoors serves the clients of the queues, and the page. It returns m with what can be measured
+// of that.
+func (s *Server) serveDoors(doors *listeners, m metrics.Source, ended chan<- error) metrics.Source {
+	doors.warn(&s.c, s.live.users)
+	m.Buffers = netproto.NewBuffers(s.c.MaxBuffers)
 	redis := resp.New(resp.Config{
-		Users: users, Disable: c.RedisDisable, Version: c.Version, Since: time.Now(), Epoch: s.Store.Epoch(),
-		Logger: log, Audit: audit, MaxPayload: int(c.MaxPayload),
+		Users: s.live.users, Disable: s.c.RedisDisable, Version: s.c.Version, Since: time.Now(), Epoch: m.Store.Epoch(),
+		Logger: s.log, Audit: s.audit, MaxPayload: int(s.c.MaxPayload),
 	})
 	open := func(socket *net.TCPListener, config netproto.Config) *netproto.Server {
-		config.Loop, config.Logger, config.Buffers = s.Loop, log, s.Buffers
+		config.Loop, config.Logger, config.Buffers = m.Loop, s.log, m.Buffers
 		door := netproto.NewServer(socket, config)
-		if users != nil {
-			users.Watch(door.Review)
+		if s.live.users != nil {
+			s.live.users.Watch(door.Review)
 		}
 		return door
 	}
-	for _, l := range all.doors() {
-		l.server = open(l.socket, netproto.Config{Protocol: c.protocol(l, users, redis), TLS: l.tls, MaxConns: c.MaxConns})
-		l.accept(c, ended)
+	for _, l := range *doors {
+		l.server = open(l.socket, netproto.Config{Protocol: s.c.protocol(l, s.live.users, redis), TLS: l.tls, MaxConns: s.c.MaxConns})
+		l.accept(&s.c, ended)
 	}
 	inside := open(nil, netproto.Config{Protocol: redis, MaxConns: page.MaxConns})
-	*all = append(*all, &listener{protocol: page.Name, server: inside})
+	*doors = append(*doors, &listener{protocol: page.Name, server: inside})
 	go func() { ended <- inside.Serve() }() // ends with shutdown or close
-	for _, l := range *all {
-		s.Doors[l.protocol] = l.server
+	m.Doors = make(map[string]metrics.Door)
+	for _, l := range slices.Concat(s.all.operators(), *doors) {
+		m.Doors[l.protocol] = l.server
 	}
-	web.Serve(page.Source{Loop: s.Loop, Door: inside, Recent: redis.Recent, Figures: func(w *page.Whole) { fillIn(w, &s) }})
-	for _, l := range all.operators() {
-		c.Logger.Info("serving the page", "open", pageAddress(l.socket.Addr(), l.tls != nil))
+	s.web.Serve(page.Source{Loop: m.Loop, Door: inside, Recent: redis.Recent, Figures: func(w *page.Whole) { fillIn(w, &m) }})
+	for _, l := range s.all.operators() {
+		s.c.Logger.Info("serving the page", "open", pageAddress(l.socket.Addr(), l.tls != nil))
 	}
-	return s
+	return m
 }
 
 // accept has the server of the listener accept. ended gets what that returned.

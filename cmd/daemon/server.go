@@ -1,0 +1,170 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/cmd/daemon/metrics"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/netproto/admin/page"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// Server has its addresses, and answers operators. What a store holds it serves in a term: one as
+// long as the process, or several where machines take turns. Its methods belong to one goroutine.
+type Server struct {
+	c       Config
+	all     listeners  // as they were bound
+	ended   chan error // what each of their servers returned
+	live    live
+	health  *health
+	figures *metrics.Metrics
+	web     *page.Page
+	audit   *access.Audit
+	log     *slog.Logger // of what clients cause
+	store   atomic.Pointer[storage.Store]
+	drained context.Context // ends when nobody waits any longer; nil before the drain
+	closers []func()        // what End does, the last first
+}
+
+// Begin binds the addresses and answers operators. End must follow, unless it fails.
+func Begin(ctx context.Context, c Config) (_ *Server, err error) {
+	c.setDefaults()
+	s := &Server{c: c, health: newHealth(), log: braked(c.Logger)}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.all, err = c.listeners(); err != nil {
+		return nil, err
+	}
+	if s.live, err = c.live(); err != nil {
+		return nil, err
+	}
+	if err := c.limitConns(s.all); err != nil {
+		return nil, err
+	}
+	s.all.encrypt(s.live.certs.config())
+	background, stop := context.WithCancel(context.Background())
+	s.closers = append(s.closers, stop)
+	go s.live.certs.watch(background) // ends with End
+	s.figures, err = metrics.New(metrics.Config{Version: c.Version, GoVersion: runtime.Version(), Queues: c.MetricsQueues, Ready: s.health.Ready})
+	if err != nil {
+		return nil, err
+	}
+	// The addresses come first: recovery may take long, and a port that is taken should be known
+	// before.
+	if err := s.all.bind(); err != nil {
+		return nil, err
+	}
+	s.audit = access.NewAudit(c.Logger)
+	s.closers = append(s.closers, s.audit.Flush, s.health.supervise(ctx), s.all.close)
+	s.ended = make(chan error, len(s.all)+1)
+	s.web = page.New(page.Config{Users: s.live.users, Logger: s.log, Version: c.Version, Ready: s.health.Ready, Settings: c.Settings})
+	s.all.serveOperator(&s.c, admin.Config{
+		Health: s.health, Metrics: s.figures, Backup: backupOf(&s.store, c.Version), Users: s.live.users, Logger: s.log, Audit: s.audit,
+		Reload: c.AskReload, AnyHost: c.Insecure || c.open() == "", Profiles: c.Debug, Page: s.web,
+	}, s.ended)
+	return s, nil
+}
+
+// StorageOptions are those of the store that is served.
+func (s *Server) StorageOptions() storage.Options {
+	return storage.Options{Sync: s.c.Sync, AcceptLoss: s.c.AcceptLoss, MaxPayload: s.c.MaxPayload, Logger: s.c.Logger}
+}
+
+// Term says how a store is served where machines take turns. The zero value is a machine alone.
+type Term struct {
+	Clock func() int64 // Unix milliseconds; time.Now if nil
+	Held  func() bool  // netproto.LoopConfig.Held
+}
+
+// Serve serves what a store holds until ctx ends, then drains and returns nil. It returns an error
+// if the store cannot be recovered, or if a commit failed: then all connections are closed at once.
+// It closes the store.
+func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (err error) {
+	store := Store(opened)
+	if s.c.WrapStore != nil {
+		store = s.c.WrapStore(opened)
+	}
+	defer closeStore(store, &err)
+	now := time.Now().UnixMilli()
+	if term.Clock != nil {
+		now = term.Clock()
+	}
+	state, err := s.restore(store, opened.Accepted(), now)
+	if err != nil {
+		return err
+	}
+	disk := loopStore{store, s.health}
+	machine := broker.New(disk, state, broker.Options{Cache: s.c.Cache, MaxPayload: int(s.c.MaxPayload), Logger: s.log, Defaults: s.live.defaults})
+	loop, err := netproto.StartLoop(machine, disk, netproto.LoopConfig{
+		Logger: s.c.Logger, Goroutines: s.c.Goroutines, Turned: s.c.Turned, Clock: term.Clock, Held: term.Held,
+		Tell: func(events []broker.Event) { logEvents(s.log, events) },
+	})
+	if err != nil {
+		return err
+	}
+	s.live.loop = loop
+	s.store.Store(opened)
+	s.health.serve(loop) // before a client can know that the server listens
+	source := metrics.Source{Loop: loop, Store: opened, Recovery: state.Report, Users: s.live.users, Certificate: s.live.certs.until(), LastBackup: s.all.lastBackup}
+	doors := s.all.doors()
+	ended := make(chan error, len(doors)+1)
+	s.figures.Serve(s.serveDoors(&doors, source, ended))
+	return errors.Join(s.goOn(ctx, doors, ended), loop.Close())
+}
+
+// goOn goes on until ctx ends or a commit fails, and then drains. ended gets what each server
+// returned.
+func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) error {
+	stopTuning := TuneGC()
+	defer stopTuning()
+	if s.live.follow(ctx, s.c.Reloads) {
+		s.health.drain(s.c.Drain)
+		s.c.Logger.Info("draining", "at_most", s.c.Drain)
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.Drain)
+		s.drained, s.closers = drain, append(s.closers, cancel)
+		if err := doors.shutdown(drain); err != nil {
+			s.c.Logger.Warn("connections were closed that did not finish in time")
+		}
+	} else {
+		doors.close()
+	}
+	var errs []error
+	for range doors {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
+// End closes all that is left, and returns err with what failed. The operator's port goes last: it
+// has told meanwhile how the others drain.
+func (s *Server) End(err error) error {
+	operators := s.all.operators()
+	if s.drained != nil {
+		_ = operators.shutdown(s.drained)
+	}
+	s.close()
+	for range operators {
+		err = errors.Join(err, <-s.ended)
+	}
+	if err == nil { // an error is told by who gets it
+		s.c.Logger.Info("stopped")
+	}
+	return err
+}
+
+func (s *Server) close() {
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		s.closers[i]()
+	}
+}
