@@ -47,6 +47,9 @@ const jsonbytes = "recovery/jsonbytes"
 // content is a layer of its own: it is what a store holds, whoever keeps it.
 const content = "storage/content"
 
+// cell is the one package that knows etcd: what is above it knows members and a log.
+const cell = "storage/cell"
+
 // layerOf is the layer of a path in the module.
 func layerOf(path string) string {
 	for _, own := range []string{wire, keyspace, jsonbytes, content} {
@@ -130,6 +133,9 @@ func refuses(s *source, name string) string {
 	if strings.HasPrefix(name, "github.com/dgraph-io/") && layer != "storage" {
 		return "only storage imports Badger"
 	}
+	if strings.HasPrefix(name, "go.etcd.io/") && s.folder() != cell && !(layer == "fuzz" && s.isTest()) {
+		return "only storage/cell imports etcd"
+	}
 	if isPure(layer) && !s.isTest() && !(layer == content && isHash(name)) {
 		if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") {
 			return layer + " imports the standard library only"
@@ -150,6 +156,7 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		return fmt.Sprintf("package %s\n\nimport _ %q\n", pkg, imported)
 	}
 	const badger = "github.com/dgraph-io/badger/v4"
+	const etcd = "go.etcd.io/etcd/client/v3"
 	prove(t, breaksArrows, map[string]planted{
 		"netproto may not reach past the broker":   {"netproto/x/x.go", file("x", module+"storage"), "only itself"},
 		"netproto may not reach the index":         {"netproto/x.go", file("netproto", module+"index"), "only itself"},
@@ -164,6 +171,10 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"nothing imports fuzz, not even a test":    {"broker/x_test.go", file("broker", module+"fuzz"), "nothing imports fuzz"},
 		"only storage imports Badger":              {"recovery/x.go", file("recovery", badger), "only storage"},
 		"not even a test elsewhere imports Badger": {"fuzz/x_test.go", file("fuzz", badger), "only storage"},
+		"only storage/cell imports etcd":           {"storage/x.go", file("storage", etcd), "only storage/cell"},
+		"no part of etcd is imported elsewhere":    {"cmd/daemon/x.go", file("daemon", "go.etcd.io/raft/v3"), "only storage/cell"},
+		"not even a test elsewhere imports etcd":   {"cmd/daemon/x_test.go", file("daemon", etcd), "only storage/cell"},
+		"the harness itself imports no etcd":       {"fuzz/cluster/x.go", file("cluster", etcd), "only storage/cell"},
 		"keyspace reads no clock":                  {"index/keyspace/x.go", file("keyspace", "time"), "no clock"},
 		"keyspace may not know the broker":         {"index/keyspace/x.go", file("keyspace", module+"broker"), "only itself"},
 		"keyspace may not know the storage":        {"index/keyspace/x.go", file("keyspace", module+"storage"), "only itself"},
@@ -199,6 +210,8 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"storage may use the content":       {"storage/x.go", file("storage", module+content), ""},
 		"broker may use the content":        {"broker/x.go", file("broker", module+content), ""},
 		"storage may import Badger":         {"storage/x.go", file("storage", badger), ""},
+		"storage/cell may import etcd":      {cell + "/x.go", file("cell", etcd), ""},
+		"a test of fuzz may import etcd":    {"fuzz/cluster/x_test.go", file("cluster", etcd), ""},
 		"a test may build what it tests on": {"netproto/x_test.go", file("netproto", module+"storage"), ""},
 		"a test of index may use a clock":   {"index/x_test.go", file("index", "time"), ""},
 		"the harness may use everything":    {"fuzz/x.go", file("fuzz", module+"index"), ""},
