@@ -1,0 +1,296 @@
+// Package cell keeps the cell of nodes that hold the same queues. Each runs a member of etcd.
+package cell
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+)
+
+// Member is the etcd of one node, in this process. Several goroutines may use one at once.
+//
+// It lives until Done is closed: by Close, by a removal from the cell, or because etcd cannot go
+// on. Err then says which.
+type Member struct {
+	config MemberConfig
+	etcd   *embed.Etcd      // set by run, before anybody else sees the member
+	client *clientv3.Client // calls etcd in the process
+	cell   string
+	socket string // the folder of the socket, if it is one of its own; deleted by Close
+
+	alive context.Context // ends with the member; its cause is Err
+	end   context.CancelCauseFunc
+
+	close   sync.Once
+	stopped chan struct{} // closed when Close has stopped etcd
+}
+
+var (
+	// ErrRemoved says that the cell has removed this member. It never comes back under this id.
+	ErrRemoved = errors.New("the cell has removed this node: delete its folder and start, it then joins anew")
+	// ErrFailed says that etcd found what it cannot go on with, as a write that failed or damage. The
+	// process must end: this etcd holds its files and is of no use any more.
+	ErrFailed = errors.New("etcd cannot go on")
+	// ErrClosed says that the member was closed.
+	ErrClosed = errors.New("the node's etcd is closed")
+)
+
+const (
+	cellKey    = "cell"
+	cellFormat = 1
+	// closing bounds Close: a leader first hands over, for at most 5 s and two elections.
+	closing = 10 * time.Second
+)
+
+// identity is the value of the key "cell".
+type identity struct {
+	ID     string `json:"id"`
+	Format int    `json:"format"`
+}
+
+// IsMember says whether a folder is that of a member: Start takes it then, otherwise Join.
+func IsMember(dir string) bool {
+	found, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+	return err == nil && len(found) > 0
+}
+
+// Found makes a folder the etcd of a new cell of one node, and stops it again. The folder is there
+// as a whole or not at all.
+func Found(c MemberConfig) error {
+	if IsMember(c.Dir) {
+		return fmt.Errorf("%s is of a cell already: found a cell in a folder that is of none", c.Dir)
+	}
+	whole := c.Dir
+	c.Dir += ".new"
+	if err := os.RemoveAll(c.Dir); err != nil {
+		return err
+	}
+	id := identity{ID: rand.Text(), Format: cellFormat}
+	if err := found(c, id); err != nil {
+		return errors.Join(fmt.Errorf("found a cell: %w", err), os.RemoveAll(c.Dir))
+	}
+	if err := os.Rename(c.Dir, whole); err != nil { // fails on a folder that has something in it
+		return errors.Join(err, os.RemoveAll(c.Dir))
+	}
+	parent, err := os.Open(filepath.Dir(whole))
+	if err != nil {
+		return err
+	}
+	return errors.Join(parent.Sync(), parent.Close())
+}
+
+func found(c MemberConfig, id identity) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cfg, err := c.embed()
+	if err != nil {
+		return err
+	}
+	cfg.ClusterState, cfg.InitialClusterToken = embed.ClusterStateFlagNew, id.ID
+	cfg.ListenPeerUrls = nil // there is nobody to listen to
+	m, err := c.run(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	value, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	return m.insist(ctx, func(ctx context.Context) error {
+		_, err := m.client.Put(ctx, cellKey, string(value))
+		return err
+	})
+}
+
+// Start runs the member that a folder is of, and waits for a leader: without a majority that is
+// until ctx ends. It gives the cell the node's address, if that is another now.
+func Start(ctx context.Context, c MemberConfig) (*Member, error) {
+	if !IsMember(c.Dir) {
+		return nil, fmt.Errorf("%s is of no cell: found one, or join one", c.Dir)
+	}
+	return c.enter(ctx, "")
+}
+
+// Join runs a member that Add has made known to the cell, from an empty folder. What a start that
+// was cut off left in the folder is deleted. initialCluster is what Add has returned.
+func Join(ctx context.Context, c MemberConfig, initialCluster string) (*Member, error) {
+	if IsMember(c.Dir) {
+		return nil, fmt.Errorf("%s is of a cell already: delete it to join as another member", c.Dir)
+	}
+	if err := os.RemoveAll(filepath.Join(c.Dir, "member")); err != nil {
+		return nil, err
+	}
+	return c.enter(ctx, initialCluster)
+}
+
+// enter runs etcd until it has a leader and the cell is known to be the right one.
+func (c MemberConfig) enter(ctx context.Context, initialCluster string) (*Member, error) {
+	cfg, err := c.embed()
+	if err != nil {
+		return nil, err
+	}
+	if initialCluster != "" {
+		cfg.InitialCluster = initialCluster
+	}
+	m, err := c.run(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("start the node's etcd: %w", err)
+	}
+	if err = m.identify(ctx); err == nil {
+		err = m.moved(ctx)
+	}
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// run starts etcd and does not wait for a leader. What etcd still does when ctx ends is stopped
+// behind the caller's back.
+func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	own, err := socketFolder(cfg, c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{config: c, socket: own, stopped: make(chan struct{})}
+	m.alive, m.end = context.WithCancelCause(context.Background())
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(m.logger())
+	started := make(chan error, 1)
+	go func() {
+		var err error
+		m.etcd, err = embed.StartEtcd(cfg)
+		started <- err
+	}()
+	select {
+	case err := <-started:
+		if err != nil {
+			os.RemoveAll(m.socket)
+			return nil, err
+		}
+	case <-m.alive.Done():
+		os.RemoveAll(m.socket)
+		return nil, m.Err()
+	case <-ctx.Done():
+		go func() {
+			if <-started == nil {
+				m.client = v3client.New(m.etcd.Server)
+				m.Close()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+	m.client = v3client.New(m.etcd.Server)
+	go func() { // ends with etcd, which stops by itself only when it was removed
+		<-m.etcd.Server.StopNotify()
+		m.end(ErrRemoved)
+	}()
+	return m, nil
+}
+
+// identify reads what cell this is. The read is linearizable, so there is a leader when it ends.
+func (m *Member) identify(ctx context.Context) error {
+	var got *clientv3.GetResponse
+	err := m.insist(ctx, func(ctx context.Context) (err error) {
+		got, err = m.client.Get(ctx, cellKey)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var id identity
+	if len(got.Kvs) == 0 {
+		return fmt.Errorf("%s is of an etcd that is no cell of Holdfast", m.config.Dir)
+	}
+	if err := json.Unmarshal(got.Kvs[0].Value, &id); err != nil {
+		return fmt.Errorf("key %q of etcd: %w", cellKey, err)
+	}
+	if id.Format > cellFormat {
+		return fmt.Errorf("the cell has format %d, this version knows %d: use a newer version", id.Format, cellFormat)
+	}
+	if want := m.config.Cell; want != "" && id.ID != want {
+		return fmt.Errorf("%s is of cell %s, but the node's folder is of cell %s: one of them is from elsewhere", m.config.Dir, id.ID, want)
+	}
+	m.cell = id.ID
+	return nil
+}
+
+// moved gives the cell the node's address, if that is another than the cell has.
+func (m *Member) moved(ctx context.Context) error {
+	own, id := m.config.url(m.config.Nodes[m.config.Node]), m.etcd.Server.MemberID()
+	if known := m.etcd.Server.Cluster().Member(id); known == nil || slices.Equal(known.PeerURLs, []string{own.String()}) {
+		return nil
+	}
+	return m.insist(ctx, func(ctx context.Context) error {
+		_, err := m.client.MemberUpdate(ctx, uint64(id), []string{own.String()})
+		return err
+	})
+}
+
+// insist tries a call until it succeeds, the member ends or ctx does.
+func (m *Member) insist(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(m.alive, func() { cancel(m.Err()) })()
+	for {
+		err := call(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); errors.Is(cause, ErrRemoved) || errors.Is(cause, ErrFailed) {
+				return cause
+			}
+			return fmt.Errorf("no majority of the cell answers: %w (%v)", context.Cause(ctx), err)
+		case <-time.After(m.config.election() / 10):
+		}
+	}
+}
+
+// Client calls etcd in the process. Its Maintenance.Defragment panics: use Clear.
+func (m *Member) Client() *clientv3.Client { return m.client }
+
+// Cell is the id of the cell, which is random.
+func (m *Member) Cell() string { return m.cell }
+
+// Done is closed when the member ends.
+func (m *Member) Done() <-chan struct{} { return m.alive.Done() }
+
+// Err says why the member has ended: ErrRemoved, ErrFailed or ErrClosed; nil while it lives.
+func (m *Member) Err() error { return context.Cause(m.alive) }
+
+// Close stops etcd, for at most 10 s. A leader hands over first. It is safe to call it twice.
+func (m *Member) Close() {
+	m.end(ErrClosed)
+	if errors.Is(m.Err(), ErrFailed) {
+		return // what failed stands still for ever, so nothing could end
+	}
+	go m.close.Do(func() {
+		defer close(m.stopped)
+		m.client.Close()
+		m.etcd.Server.Stop() // before etcd.Close, which waits for ever for an etcd without a leader
+		m.etcd.Close()
+		os.RemoveAll(m.socket)
+	})
+	select {
+	case <-m.stopped:
+	case <-time.After(closing):
+		m.config.logger().Warn("the node's etcd did not stop in time", "after", closing)
+	}
+}
