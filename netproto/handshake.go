@@ -25,6 +25,7 @@ var (
 // not keep others out, and a thousand that come at once get in one after the other.
 type handshakes struct {
 	places chan struct{} // holds one for each
+	line   sync.Mutex    // held by the one that waits for a place
 	mu     sync.Mutex
 	all    list.List // of *handshake, the oldest first
 }
@@ -36,8 +37,10 @@ type handshake struct {
 
 func newHandshakes() *handshakes { return &handshakes{places: make(chan struct{}, maxHandshakes)} }
 
-// begin waits for a place. One goroutine calls it; end must follow.
+// begin waits for a place; end must follow.
 func (h *handshakes) begin(cancel context.CancelCauseFunc) *list.Element {
+	h.line.Lock()
+	defer h.line.Unlock()
 	select {
 	case h.places <- struct{}{}:
 	default:
@@ -68,7 +71,7 @@ func (h *handshakes) end(e *list.Element) {
 }
 
 // shake has a goroutine make the handshake of a connection, and give that to the loop.
-func (s *Server) shake(nc *net.TCPConn, c *conn) {
+func (s *Server) shake(nc net.Conn, c *conn) {
 	ctx, cancel := context.WithCancelCause(s.shaking)
 	place := s.handshakes.begin(cancel)
 	go func() { // ends after handshakeTime, or with the server
@@ -95,10 +98,10 @@ func (s *Server) shake(nc *net.TCPConn, c *conn) {
 }
 
 // encrypt makes the handshake and the link, and notes who the client is.
-func (s *Server) encrypt(ctx context.Context, nc *net.TCPConn, c *conn) (link, error) {
+func (s *Server) encrypt(ctx context.Context, nc net.Conn, c *conn) (link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, handshakeTime, errSlowHandshake)
 	defer cancel()
-	below := &carrier{TCPConn: nc, computing: c.loop.computing}
+	below := &carrier{Conn: nc, computing: c.loop.computing}
 	above := tls.Server(below, s.config.TLS)
 	below.computing <- struct{}{}
 	err := above.HandshakeContext(ctx)
@@ -123,9 +126,9 @@ func (s *Server) encrypt(ctx context.Context, nc *net.TCPConn, c *conn) (link, e
 	return below.sealed, nil
 }
 
-// carrier is the socket below a TLS connection: in the handshake the system's, then a link.
+// carrier is what is below a TLS connection: in the handshake what came, then a link.
 type carrier struct {
-	*net.TCPConn
+	net.Conn
 	computing chan struct{} // holds one for each handshake that does not wait for its client
 	sealed    *sealed       // nil in the handshake
 }
@@ -136,7 +139,7 @@ func (c *carrier) Read(b []byte) (int, error) {
 		return c.sealed.fetch(b)
 	}
 	<-c.computing
-	n, err := c.TCPConn.Read(b)
+	n, err := c.Conn.Read(b)
 	c.computing <- struct{}{}
 	return n, err
 }
@@ -145,7 +148,7 @@ func (c *carrier) Write(b []byte) (int, error) {
 	if c.sealed != nil {
 		return c.sealed.put(b)
 	}
-	return c.TCPConn.Write(b)
+	return c.Conn.Write(b)
 }
 
 // SetWriteDeadline does nothing: TLS sets one behind its last message, which a link may still send.

@@ -21,12 +21,13 @@ type raw struct {
 
 // newLink makes the link of a connection. A raw one has a copy of the descriptor, since Go's own is
 // in the hands of its runtime.
-func newLink(nc *net.TCPConn, c *conn) (link, error) {
-	poll, ok := c.loop.poll.(*epoll)
-	if !ok {
+func newLink(nc net.Conn, c *conn) (link, error) {
+	poll, polled := c.loop.poll.(*epoll)
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok || !polled {
 		return newFed(nc, c), nil
 	}
-	rc, err := nc.SyscallConn()
+	rc, err := tcp.SyscallConn()
 	if err != nil {
 		return nil, err
 	}

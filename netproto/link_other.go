@@ -6,4 +6,4 @@ import "net"
 
 func newPoller(bool) (poller, error) { return newBell(), nil }
 
-func newLink(nc *net.TCPConn, c *conn) (link, error) { return newFed(nc, c), nil }
+func newLink(nc net.Conn, c *conn) (link, error) { return newFed(nc, c), nil }

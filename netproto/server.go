@@ -171,7 +171,7 @@ func Listen(address string) (*net.TCPListener, error) {
 }
 
 // NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow. A
-// server with a nil listener has only what Connect makes.
+// server with a nil listener has only what Pass and Connect bring.
 func NewServer(l *net.TCPListener, c Config) *Server {
 	c.setDefaults()
 	s := &Server{config: c, listener: l, perAddr: make(map[netip.Addr]int), handshakes: newHandshakes()}
@@ -201,7 +201,8 @@ func (s *Server) Serve() error {
 		nc, err := s.listener.AcceptTCP()
 		if err == nil {
 			wait = 0
-			s.start(nc)
+			_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
+			s.Pass(nc, nc.RemoteAddr().(*net.TCPAddr).AddrPort())
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {
@@ -213,9 +214,10 @@ func (s *Server) Serve() error {
 	}
 }
 
-// start gives the connection to the loop, or closes it if there are too many.
-func (s *Server) start(nc *net.TCPConn) {
-	remote := nc.RemoteAddr().(*net.TCPAddr).AddrPort()
+// Pass serves a connection of a client at remote, as one that Serve has accepted: also one that
+// another machine has accepted and passes on. It belongs to the server then, which closes it at
+// once if there are too many. Nothing of it but Read and Write may wait for its peer.
+func (s *Server) Pass(nc net.Conn, remote netip.AddrPort) {
 	c := &conn{loop: s.config.Loop, server: s, remote: netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())}
 	if err := s.add(c); err != nil {
 		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", c.remote.Addr(), "error", err)
@@ -225,7 +227,6 @@ func (s *Server) start(nc *net.TCPConn) {
 		_ = nc.Close()
 		return
 	}
-	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
 	if s.config.TLS != nil {
 		s.shake(nc, c)
 		return
