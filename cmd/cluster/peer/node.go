@@ -1,0 +1,35 @@
+// Package peer is a node's own port, by which the nodes of a cell ask each other: what they say of
+// themselves, to pass a client on, for a copy, and to join. It speaks HTTP/1.1, over TLS with
+// certificates of the cell's own authority at both ends. It knows neither etcd nor who owns.
+package peer
+
+import (
+	"context"
+	"net/http"
+)
+
+// Node is what a node says of itself.
+type Node struct {
+	Cell         string `json:"cell"`                    // id; "" before it has one
+	Name         string `json:"node"`                    // as --nodes has it
+	Version      string `json:"version"`                 // of the program
+	Content      int    `json:"content"`                 // the highest version of contents that it knows
+	Role         string `json:"role"`                    // one word
+	Owner        string `json:"owner,omitempty"`         // name of the node that owns the queues, as this one knows; "": none
+	OwnerAddress string `json:"owner_address,omitempty"` // of its own port
+	Batch        uint64 `json:"batch"`                   // the last one that it has applied
+	Floor        uint64 `json:"floor"`                   // the last one that is whole in its tables
+	Clock        int64  `json:"clock"`                   // its wall's, in Unix milliseconds
+	Room         int64  `json:"room"`                    // free bytes of its disk
+	Digest       string `json:"digest"`                  // of what must be the same on all nodes
+}
+
+func (s *Server) node(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, s.config.Node())
+}
+
+// Node asks a node what it says of itself.
+func (c *Client) Node(ctx context.Context, address string) (n Node, err error) {
+	err = c.ask(ctx, http.MethodGet, address, "/node", into(&n))
+	return n, err
+}
