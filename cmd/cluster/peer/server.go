@@ -27,6 +27,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	Node func() Node
+	// Door finds a door of the owner. An error says why nobody is served there now.
+	Door func(name string) (Door, error)
 }
 
 // Server answers the other nodes.
@@ -43,6 +45,7 @@ func New(c Config) *Server {
 	s := &Server{config: c, silent: make(map[net.Conn]bool)}
 	requests := http.NewServeMux()
 	requests.HandleFunc("GET /node", s.node)
+	requests.HandleFunc("CONNECT /{door}", s.pass)
 	requests.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("%s %.100q is no request to a node: is its version another one?", r.Method, r.URL.Path))
 	})
