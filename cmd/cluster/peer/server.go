@@ -1,10 +1,12 @@
 package peer
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,6 +31,8 @@ type Config struct {
 	Node func() Node
 	// Door finds a door of the owner. An error says why nobody is served there now.
 	Door func(name string) (Door, error)
+	// Files writes an archive of the node's data folder. It returns soon after w has failed.
+	Files func(ctx context.Context, w io.Writer) error
 }
 
 // Server answers the other nodes.
@@ -46,6 +50,7 @@ func New(c Config) *Server {
 	requests := http.NewServeMux()
 	requests.HandleFunc("GET /node", s.node)
 	requests.HandleFunc("CONNECT /{door}", s.pass)
+	requests.HandleFunc("GET /files", s.files)
 	requests.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("%s %.100q is no request to a node: is its version another one?", r.Method, r.URL.Path))
 	})
