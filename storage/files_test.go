@@ -321,3 +321,74 @@ func TestAFileOfTheFolderHasOneOfItsNames(t *testing.T) {
 		}
 	}
 }
+
+func TestACopyTakesThePlaceOfAFolderAlsoAfterAKillAtAnyStep(t *testing.T) {
+	source := openTest(t, t.TempDir(), Options{})
+	applied(t, source, one(7, content.Packet{}))
+	for step := range 8 { // the calls that change a name: what each did before the kill
+		dir := t.TempDir()
+		old := openTest(t, dir, Options{})
+		applied(t, old, one(1, content.Packet{}))
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+		from := filepath.Join(dir, CellName, "copy")
+		if err := os.MkdirAll(filepath.Dir(from), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		files, err := source.Files()
+		if err == nil {
+			err = restored(from, files)
+			files.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{formatName, buildName, anchorName, journalName, dbName, formatName} {
+			if i >= step {
+				break
+			}
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			if i > 1 {
+				if err := os.Rename(filepath.Join(from, name), filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := Replace(dir, from); err != nil {
+			t.Fatalf("after step %d: %v", step, err)
+		}
+		if ids, _ := scanned(t, openTest(t, dir, Options{})); len(ids) != 1 || ids[0].Seq != 7 {
+			t.Errorf("after step %d the folder has %v", step, ids)
+		}
+		if _, err := os.Stat(from); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("after step %d something is left of the copy", step)
+		}
+	}
+}
+
+func TestACopyThatIsNotWholeGoesAndTheFolderStays(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{})
+	applied(t, s, one(1, content.Packet{}))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	from := filepath.Join(dir, CellName, "copy")
+	if err := os.MkdirAll(filepath.Dir(from), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Restore(from, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.folder.close() // as a kill does
+	if err := Replace(dir, from); err != nil {
+		t.Fatal(err)
+	}
+	if ids, _ := scanned(t, openTest(t, dir, Options{})); len(ids) != 1 {
+		t.Errorf("the folder has %v", ids)
+	}
+}

@@ -22,6 +22,8 @@ const (
 	journalName = "journal"
 	dbName      = "db"
 	buildName   = "build" // tables in the making
+	// CellName is the folder of what a node has besides its packets. It may be there before them.
+	CellName = "cell"
 )
 
 // folder is a data folder whose lock is held until close.
@@ -179,7 +181,7 @@ func (f *folder) mine() error {
 	}
 	for _, name := range names {
 		// A file system's own folder, and what a first start cut short left.
-		if name != "lost+found" && name != lockName && !strings.HasSuffix(name, tmpSuffix) {
+		if name != "lost+found" && name != lockName && name != CellName && !strings.HasSuffix(name, tmpSuffix) {
 			return fmt.Errorf("%w: %s holds %q but no file %q; give an empty folder or one that holdfast made",
 				ErrNotFolder, f.path, name, formatName)
 		}

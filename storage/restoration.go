@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -141,4 +142,48 @@ func (r *Restoration) Discard() {
 		_ = os.Remove(r.folder.path)
 	}
 	r.folder.close()
+}
+
+// Replace puts the files of another data folder in the place of those of dir. It lies in the same
+// file system, and nobody has it open. After a kill a second call goes on. Where from is not there,
+// or is no folder that Keep made, it only removes that.
+func Replace(dir, from string) error {
+	if _, err := os.Stat(filepath.Join(from, formatName)); errors.Is(err, fs.ErrNotExist) {
+		return os.RemoveAll(from)
+	}
+	f, err := findFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if err := f.takeLock(); err != nil {
+		return err
+	}
+	// From here on only a second call, or the rest of this one, makes dir a data folder again.
+	err = cmp.Or(os.RemoveAll(f.name(formatName)), f.syncDir(), os.RemoveAll(f.name(buildName)))
+	for _, name := range []string{anchorName, journalName, dbName} {
+		there := filepath.Join(from, name)
+		if _, gone := os.Stat(there); gone != nil || err != nil {
+			continue // it has moved before
+		}
+		if err = os.RemoveAll(f.name(name)); err == nil {
+			err = os.Rename(there, f.name(name))
+		}
+	}
+	if err == nil {
+		err = f.syncDir()
+	}
+	if err == nil {
+		err = os.Rename(filepath.Join(from, formatName), f.name(formatName))
+	}
+	if err = cmp.Or(err, f.syncDir()); err != nil {
+		return fmt.Errorf("cannot put a copy in its place: %w", err)
+	}
+	return os.RemoveAll(from)
+}
+
+// IsEmpty says whether a data folder has nothing that Open would find.
+func IsEmpty(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, formatName))
+	return errors.Is(err, fs.ErrNotExist)
 }
