@@ -39,6 +39,9 @@ func backupOf(from *atomic.Pointer[storage.Store], version string) admin.Backup 
 	}
 }
 
+// Archive writes the files of the store that is served, or that follows.
+func (s *Server) Archive(w io.Writer) error { return archiveTo(w, s.store.Load(), s.c.Version) }
+
 // archiveTo makes a backup of a store's files.
 func archiveTo(w io.Writer, s *storage.Store, version string) error {
 	now := time.Now()

@@ -37,6 +37,7 @@ func (s *Server) restore(store Store, accepted []storage.Finding, now int64) (*r
 		Defaults:   s.live.defaults,
 		Progress: func(count int) {
 			s.health.read.Store(int64(count))
+			s.health.got.Store(time.Now().UnixNano())
 			if now := time.Now(); now.After(next) {
 				next = now.Add(time.Second)
 				s.c.Logger.Info("recovering", "packets", count)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ type phase int32
 const (
 	opening    phase = iota // the folder
 	recovering              // what is in it
+	following               // another machine, which decides
 	serving
 	draining
 )
@@ -39,8 +41,11 @@ type health struct {
 	phase    atomic.Int32
 	read, of atomic.Int64 // records that recovery has read, and about how many there are
 	served   chan struct{}
-	onDisk   atomic.Bool           // the loop waits for it
-	pulse    atomic.Pointer[pulse] // the last one; nil before the server serves
+	up       sync.Once                    // closes served
+	follows  atomic.Pointer[func() error] // Ready of a machine that follows; set before that phase
+	got      atomic.Int64                 // when recovery or the loop got on last, Unix nanoseconds
+	onDisk   atomic.Bool                  // the loop waits for it
+	pulse    atomic.Pointer[pulse]        // the last one; nil before the server serves
 }
 
 // pulse holds what the loop said at a moment.
@@ -58,20 +63,40 @@ func (h *health) recover(c content.Control) {
 	h.phase.Store(int32(recovering))
 }
 
+// follow says that the server follows another machine.
+func (h *health) follow(ready func() error) {
+	h.pulse.Store(nil)
+	h.follows.Store(&ready)
+	h.enter(following)
+}
+
 // serve says that the server serves, and feels the pulse of the loop until that ends.
-func (h *health) serve(loop *netproto.Loop) {
+func (h *health) serve(loop *netproto.Loop, pause time.Duration) {
 	h.pulse.Store(&pulse{at: time.Now()})
-	h.phase.Store(int32(serving))
-	close(h.served)
-	tell(systemd.SdNotifyReady)
+	h.enter(serving)
 	go func() { // ends a pause after the loop at the latest
 		for loop.Do(h.feel) == nil {
-			time.Sleep(pulsePause)
+			time.Sleep(pause)
 		}
 	}()
 }
 
+// enter says that the server is of use from here on.
+func (h *health) enter(p phase) {
+	h.phase.Store(int32(p))
+	h.up.Do(func() {
+		close(h.served)
+		tell(systemd.SdNotifyReady)
+	})
+}
+
+// gotOn says whether recovery or the loop got on within a time, or the loop waits for the disk.
+func (h *health) gotOn(within time.Duration) bool {
+	return h.onDisk.Load() || time.Since(time.Unix(0, h.got.Load())) < within
+}
+
 func (h *health) feel(tx *broker.Tx) error {
+	h.got.Store(time.Now().UnixNano())
 	h.pulse.Store(&pulse{time.Now(), tx.Space(), tx.CanStore()})
 	return nil
 }
@@ -112,6 +137,8 @@ func (h *health) Ready() error {
 	case recovering:
 		read := h.read.Load()
 		return fmt.Errorf("recovering: %d of about %d records are read", read, max(read, h.of.Load()))
+	case following:
+		return (*h.follows.Load())()
 	case draining:
 		return errors.New("draining: the server takes no more connections, and will end")
 	}

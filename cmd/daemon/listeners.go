@@ -102,6 +102,22 @@ func (all listeners) doors() listeners {
 	return slices.DeleteFunc(slices.Clone(all), func(l *listener) bool { return l.protocol == admin.Name })
 }
 
+// of returns copies of the listeners with sockets for a term.
+func (all listeners) of(t Term) (lent listeners, err error) {
+	if t.Listen == nil {
+		return all, nil
+	}
+	for _, l := range all {
+		c := *l
+		if c.socket, err = t.Listen(l.socket); err != nil {
+			lent.close()
+			return nil, fmt.Errorf("listen at %s again: %w", l.address, err)
+		}
+		lent = append(lent, &c)
+	}
+	return lent, nil
+}
+
 // operators is the operator's listener, if there is one.
 func (all listeners) operators() listeners {
 	return slices.DeleteFunc(slices.Clone(all), func(l *listener) bool { return l.protocol != admin.Name })

@@ -60,10 +60,10 @@ func readLasting(name string) ([]byte, error) {
 
 // live holds what can change while a server runs.
 type live struct {
-	loop     *netproto.Loop
+	loop     *netproto.Loop  // nil before there is one, and while the server follows
 	users    *access.Control // nil: everybody may do everything
 	certs    *certificates   // nil: nothing is encrypted
-	defaults broker.Defaults // at the start
+	defaults broker.Defaults // of the next term
 }
 
 // live makes it, but for the loop.
@@ -80,21 +80,25 @@ func (c *Config) live() (l live, err error) {
 
 // follow carries out reloads until ctx ends, and returns true then. It returns false if a commit
 // has failed: Loop.Close says why.
-func (l live) follow(ctx context.Context, reloads <-chan Reload) bool {
+func (l *live) follow(ctx context.Context, reloads <-chan Reload) bool {
+	var failed <-chan struct{}
+	if l.loop != nil {
+		failed = l.loop.Failed()
+	}
 	for {
 		select {
 		case r := <-reloads:
 			r.Done(l.reload(&r.Config))
 		case <-ctx.Done():
 			return true
-		case <-l.loop.Failed():
+		case <-failed:
 			return false
 		}
 	}
 }
 
 // reload takes over what can change. What may fail comes first.
-func (l live) reload(c *Config) (certificates []string, err error) {
+func (l *live) reload(c *Config) (certificates []string, err error) {
 	defaults, err := c.queueDefaults()
 	if err != nil {
 		return nil, err
@@ -111,10 +115,13 @@ func (l live) reload(c *Config) (certificates []string, err error) {
 			return nil, err
 		}
 	}
-	err = l.loop.Do(func(tx *broker.Tx) error {
-		tx.SetDefaults(defaults)
-		return nil
-	})
+	if l.loop != nil {
+		err = l.loop.Do(func(tx *broker.Tx) error {
+			tx.SetDefaults(defaults)
+			return nil
+		})
+	}
+	l.defaults = defaults
 	if err == nil && users != nil {
 		l.users.Swap(users)
 	}

@@ -1,9 +1,13 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -30,8 +34,9 @@ type Server struct {
 	audit   *access.Audit
 	log     *slog.Logger // of what clients cause
 	store   atomic.Pointer[storage.Store]
-	drained context.Context // ends when nobody waits any longer; nil before the drain
-	closers []func()        // what End does, the last first
+	doors   atomic.Pointer[listeners] // of the term; nil in none
+	drained context.Context           // ends when nobody waits any longer; nil before the drain
+	closers []func()                  // what End does, the last first
 }
 
 // Begin binds the addresses and answers operators. End must follow, unless it fails.
@@ -85,6 +90,10 @@ func (s *Server) StorageOptions() storage.Options {
 type Term struct {
 	Clock func() int64 // Unix milliseconds; time.Now if nil
 	Held  func() bool  // netproto.LoopConfig.Held
+	// Listen returns a socket for the term, which closes it. nil: the address itself, which no other
+	// term can serve.
+	Listen func(*net.TCPListener) (*net.TCPListener, error)
+	Pulse  time.Duration // how often the loop is asked whether it turns; a second if 0
 }
 
 // Serve serves what a store holds until ctx ends, then drains and returns nil. It returns an error
@@ -113,13 +122,18 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	if err != nil {
 		return err
 	}
+	doors, err := s.all.doors().of(term)
+	if err != nil {
+		return errors.Join(err, loop.Close())
+	}
 	s.live.loop = loop
 	s.store.Store(opened)
-	s.health.serve(loop) // before a client can know that the server listens
+	s.health.serve(loop, cmp.Or(term.Pulse, pulsePause)) // before a client can know that the server listens
 	source := metrics.Source{Loop: loop, Store: opened, Recovery: state.Report, Users: s.live.users, Certificate: s.live.certs.until(), LastBackup: s.all.lastBackup}
-	doors := s.all.doors()
 	ended := make(chan error, len(doors)+1)
 	s.figures.Serve(s.serveDoors(&doors, source, ended))
+	s.doors.Store(&doors)
+	defer s.doors.Store(nil)
 	return errors.Join(s.goOn(ctx, doors, ended), loop.Close())
 }
 
@@ -144,6 +158,43 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) 
 		errs = append(errs, <-ended)
 	}
 	return errors.Join(errs...)
+}
+
+// Follow carries out reloads until ctx ends, while a store follows another machine: its backups are
+// served. ready tells why clients are not served by way of this machine; nil if they are.
+func (s *Server) Follow(ctx context.Context, store *storage.Store, ready func() error) {
+	s.live.loop = nil
+	s.store.Store(store)
+	s.health.follow(ready)
+	s.live.follow(ctx, s.c.Reloads)
+}
+
+// GotOn says whether recovery or the loop got on within a time, or waits for the disk.
+// Any goroutine may ask.
+func (s *Server) GotOn(within time.Duration) bool { return s.health.gotOn(within) }
+
+// Doors are the sockets that lead to the queues, by protocol.
+func (s *Server) Doors() map[string]*net.TCPListener {
+	all := make(map[string]*net.TCPListener)
+	for _, l := range s.all.doors() {
+		all[l.protocol] = l.socket
+	}
+	return all
+}
+
+// Pass has a door of the term serve a connection of a client at remote. Any goroutine may call it.
+func (s *Server) Pass(protocol string, nc net.Conn, remote netip.AddrPort) error {
+	if doors := s.doors.Load(); doors != nil {
+		for _, l := range *doors {
+			if door, ok := l.server.(interface {
+				Pass(net.Conn, netip.AddrPort)
+			}); ok && l.protocol == protocol {
+				door.Pass(nc, remote)
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("nobody is served at %s by this machine", protocol)
 }
 
 // End closes all that is left, and returns err with what failed. The operator's port goes last: it
