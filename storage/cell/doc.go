@@ -1,0 +1,15 @@
+// Package cell keeps the log of a cell: nodes that hold the same queues, of which one owns them.
+// What is committed, in what order, and who owns is decided by etcd, whose keys are:
+//
+//	owner                            who owns; has the lease of the claim
+//	head                             the last batch, its fence, the sum of its content
+//	cut                              the batch up to which the log was cut
+//	j/<batch, 16 hex>/<part, 4 hex>  the content of a batch
+//
+// An absent batch is 0. At each revision of etcd all parts of the batches behind cut, up to head,
+// are there.
+//
+//	log.go     Log: a node's way to the log; which calls are tried again
+//	owner.go   Owner: who owns
+//	claim.go   Term: a claim, until it ends for good; whether it is held
+package cell
