@@ -12,4 +12,6 @@
 //	log.go     Log: a node's way to the log; which calls are tried again
 //	owner.go   Owner: who owns
 //	claim.go   Term: a claim, until it ends for good; whether it is held
+//	append.go  Append: the next batch, in parts, behind the fence
+//	follow.go  Follow: one batch after the other
 package cell

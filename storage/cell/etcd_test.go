@@ -86,6 +86,26 @@ func claim(t testing.TB, l *cell.Log, reach uint64) *cell.Term {
 	return term
 }
 
+// add appends batches, each with its number as content.
+func add(t testing.TB, term *cell.Term, first, last uint64) {
+	t.Helper()
+	for n := first; n <= last; n++ {
+		if err := term.Append(n, [][]byte{[]byte(content(n))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func content(n uint64) string { return fmt.Sprint("content ", n) }
+
+// added is what add appends.
+func added(first, last uint64) (all []batch) {
+	for n := first; n <= last; n++ {
+		all = append(all, batch{n, content(n)})
+	}
+	return all
+}
+
 // ended fails the test unless an error is another's, and the claim has ended.
 func ended(t testing.TB, term *cell.Term, err error) {
 	t.Helper()
@@ -102,6 +122,19 @@ func ended(t testing.TB, term *cell.Term, err error) {
 	}
 }
 
+// get reads a key; "" if it is absent.
+func get(t testing.TB, client *clientv3.Client, key string) string {
+	t.Helper()
+	r, err := client.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Kvs) == 0 {
+		return ""
+	}
+	return string(r.Kvs[0].Value)
+}
+
 // set writes a key by hand.
 func set(t testing.TB, client *clientv3.Client, key, value string) {
 	t.Helper()
@@ -116,6 +149,49 @@ func del(t testing.TB, client *clientv3.Client, key string) {
 	if r, err := client.Delete(t.Context(), key); err != nil || r.Deleted != 1 {
 		t.Fatalf("%d keys deleted, want 1: %v", r.Deleted, err)
 	}
+}
+
+// empty ends a claim and deletes the log.
+func empty(t testing.TB, client *clientv3.Client, term *cell.Term) {
+	t.Helper()
+	if err := term.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Delete(t.Context(), "", clientv3.WithFromKey()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// batch is a content as Follow handed it over.
+type batch struct {
+	number  uint64
+	content string
+}
+
+// follow returns the next n batches behind after.
+func follow(t testing.TB, l *cell.Log, after uint64, n int) []batch {
+	t.Helper()
+	got, err := followed(t.Context(), l, after, n)
+	if err != nil {
+		t.Fatalf("behind batch %d, after %d of %d: %v", after, len(got), n, err)
+	}
+	return got
+}
+
+// followed returns the next n batches behind after, fewer if there is an error.
+func followed(ctx context.Context, l *cell.Log, after uint64, n int) (got []batch, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err = l.Follow(ctx, after, func(number uint64, content []byte) error {
+		if got = append(got, batch{number, string(content)}); len(got) == n {
+			cancel()
+		}
+		return nil
+	})
+	if len(got) >= n && ctx.Err() != nil {
+		err = nil
+	}
+	return got, err
 }
 
 // between is a client's KV that calls a function with the answer of each transaction, and answers
@@ -150,4 +226,14 @@ func withKV(t testing.TB, m *member, then func(*clientv3.TxnResponse, error) (*c
 	t.Cleanup(func() { _ = client.Close() })
 	client.KV = between{client.KV, new(sync.Mutex), then}
 	return client
+}
+
+// puts is how many keys a transaction has put.
+func puts(r *clientv3.TxnResponse) (n int) {
+	for _, one := range r.Responses {
+		if one.GetResponsePut() != nil {
+			n++
+		}
+	}
+	return n
 }
