@@ -5,6 +5,8 @@
 //	head                             the last batch, its fence, the sum of its content
 //	cut                              the batch up to which the log was cut
 //	j/<batch, 16 hex>/<part, 4 hex>  the content of a batch
+//	floor/<node>                     the batch up to which a node's tables have everything
+//	copy/<name>                      the batch that a copy began behind; holds the cut
 //
 // An absent batch is 0. At each revision of etcd all parts of the batches behind cut, up to head,
 // are there.
@@ -14,4 +16,5 @@
 //	claim.go   Term: a claim, until it ends for good; whether it is held
 //	append.go  Append: the next batch, in parts, behind the fence
 //	follow.go  Follow: one batch after the other
+//	cut.go     what the tables of each node have, and when the log is cut
 package cell

@@ -34,6 +34,9 @@ const (
 	keyCut    = "cut"
 	prefixLog = "j/"
 	endLog    = "j0" // behind all keys of the log
+	// Names of nodes stand behind these two.
+	prefixFloor = "floor/"
+	prefixCopy  = "copy/"
 )
 
 func keyPart(batch uint64, part int) string {
@@ -59,6 +62,7 @@ type Config struct {
 // methods, at any time.
 type Log struct {
 	Config
+	floor floor
 }
 
 // NewLog returns the log that a client leads to.
@@ -73,6 +77,11 @@ func NewLog(c Config) *Log {
 		c.Progress = func() bool { return true }
 	}
 	return &Log{Config: c}
+}
+
+// warn tells of work that is tried again.
+func (l *Log) warn(work string, err error) {
+	l.Logger.Warn("work in the background fails, and is tried again", "work", work, "error", err)
 }
 
 // head is the mark of the log's end.

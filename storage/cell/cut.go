@@ -1,0 +1,156 @@
+package cell
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// floor is the batch up to which this node's tables have everything.
+type floor struct {
+	batch atomic.Uint64 // that is to be written
+
+	sync.Mutex       // of who writes
+	revision   int64 // the mod revision of the key, as last seen
+}
+
+// Release tells that this node's tables have all up to a batch, synced and adopted. It never
+// blocks: the newest is written when etcd takes it.
+func (l *Log) Release(upto uint64) {
+	l.floor.batch.Store(upto)
+	go func() { // it ends when the newest is written, or with the client
+		for ctx := l.Client.Ctx(); ; {
+			err := l.try(ctx, l.putFloor)
+			if err == nil || !sleep(ctx, trimEvery, nil) {
+				return
+			}
+			l.warn("floor", err)
+		}
+	}()
+}
+
+// Forget takes back what Release told, and waits until etcd has it. A node that gives up its tables
+// does so before.
+func (l *Log) Forget(ctx context.Context) error {
+	l.floor.batch.Store(0)
+	return l.try(ctx, l.putFloor)
+}
+
+// putFloor writes the newest floor. By its compare a try does nothing that was given up and comes
+// late, behind a newer one.
+func (l *Log) putFloor(ctx context.Context) error {
+	l.floor.Lock()
+	defer l.floor.Unlock()
+	key := prefixFloor + l.Node
+	for {
+		r, err := l.Client.Txn(ctx).If(unchanged(key, l.floor.revision)).
+			Then(put(key, l.floor.batch.Load())).Else(clientv3.OpGet(key)).Commit()
+		if err != nil {
+			return err
+		}
+		l.floor.revision = r.Header.Revision
+		if r.Succeeded {
+			return nil
+		}
+		l.floor.revision = 0
+		for _, kv := range r.Responses[0].GetResponseRange().Kvs {
+			l.floor.revision = kv.ModRevision
+		}
+	}
+}
+
+const (
+	trimEvery = 2 * time.Second
+	// cutStep is how many batches go at once. etcd does nothing else meanwhile: 10,000 take 50 ms.
+	cutStep = 1000
+)
+
+// Trim cuts the log each 2 s, until the claim ends.
+func (t *Term) Trim() {
+	for sleep(t.ctx, trimEvery, nil) {
+		if err := t.Cut(t.ctx); err != nil && t.ctx.Err() == nil {
+			t.log.warn("cut", err)
+		}
+	}
+}
+
+// Cut cuts the log up to the batch that the tables of a majority have, and has etcd forget what
+// was.
+func (t *Term) Cut(ctx context.Context) error {
+	for more := true; more; {
+		err := t.log.try(ctx, func(ctx context.Context) (err error) {
+			more, err = t.cut(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut cuts one step, and says whether there are more. Members are read behind the floors: a node
+// that becomes one meanwhile changes or holds a key of copy/ until its tables reach the cut.
+func (t *Term) cut(ctx context.Context) (more bool, err error) {
+	s, err := t.log.read(ctx, nil, clientv3.OpGet(prefixFloor, clientv3.WithPrefix()), clientv3.OpGet(prefixCopy, clientv3.WithPrefix()))
+	if err != nil {
+		return false, err
+	}
+	members, err := t.log.Client.MemberList(ctx)
+	if err != nil {
+		return false, err
+	}
+	// A range tells of keys that came or changed, a key of its own of one that is gone.
+	fence := []clientv3.Cmp{
+		t.mine(), unchanged(keyCut, s.cut),
+		clientv3.Compare(clientv3.ModRevision(prefixFloor), "<", s.revision+1).WithPrefix(),
+		clientv3.Compare(clientv3.ModRevision(prefixCopy), "<", s.revision+1).WithPrefix(),
+	}
+	upto, floors := s.end.Batch, make(map[string]uint64)
+	for _, kv := range slices.Concat(s.answers[0].GetResponseRange().Kvs, s.answers[1].GetResponseRange().Kvs) {
+		var batch uint64
+		key := string(kv.Key)
+		revision, err := value([]*mvccpb.KeyValue{kv}, &batch)
+		if err != nil {
+			return false, err
+		}
+		fence, floors[key] = append(fence, unchanged(key, revision)), batch
+		if strings.HasPrefix(key, prefixCopy) {
+			upto = min(upto, batch)
+		}
+	}
+	var voters []uint64
+	for _, m := range members.Members {
+		if !m.IsLearner {
+			voters = append(voters, floors[prefixFloor+m.Name])
+		}
+	}
+	slices.Sort(voters)
+	upto = min(upto, voters[(len(voters)-1)/2])
+	step := min(upto, s.begin+cutStep)
+	if step > s.begin {
+		r, err := t.log.Client.Txn(ctx).If(fence...).
+			Then(clientv3.OpDelete(prefixLog, clientv3.WithRange(keyPart(step+1, 0))), put(keyCut, step)).Commit()
+		if err == nil && !r.Succeeded {
+			err = errMoved
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if step < upto {
+		return true, nil
+	}
+	if _, err := t.log.Client.Compact(ctx, s.revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return false, err
+	}
+	return false, nil
+}

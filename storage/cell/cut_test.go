@@ -1,0 +1,162 @@
+package cell_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-queue/holdfast/storage/cell"
+)
+
+// voters is a client's Cluster that has other members than there are.
+type voters struct {
+	clientv3.Cluster
+	members []*etcdserverpb.Member
+	then    func() // called before it answers
+}
+
+func (v *voters) MemberList(context.Context, ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
+	if v.then != nil {
+		v.then()
+		v.then = nil
+	}
+	return &clientv3.MemberListResponse{Members: v.members}, nil
+}
+
+func voting(names ...string) (all []*etcdserverpb.Member) {
+	for _, name := range names {
+		all = append(all, &etcdserverpb.Member{Name: name})
+	}
+	return all
+}
+
+func TestTheLogIsCutWhereTheTablesOfAMajorityHaveIt(t *testing.T) {
+	client, log := alone(t)
+	for name, c := range map[string]struct {
+		members []*etcdserverpb.Member
+		keys    map[string]string
+		want    string
+	}{
+		"the second of three":         {voting("a", "b", "c"), map[string]string{"floor/a": "9", "floor/b": "4", "floor/c": "7"}, "7"},
+		"one of three has a floor":    {voting("a", "b", "c"), map[string]string{"floor/a": "9"}, ""},
+		"two of three have one":       {voting("a", "b", "c"), map[string]string{"floor/a": "9", "floor/c": "3"}, "3"},
+		"alone":                       {voting("a"), map[string]string{"floor/a": "8"}, "8"},
+		"both of two":                 {voting("a", "b"), map[string]string{"floor/a": "8", "floor/b": "5"}, "5"},
+		"three of four":               {voting("a", "b", "c", "d"), map[string]string{"floor/a": "8", "floor/b": "5", "floor/c": "6", "floor/d": "2"}, "5"},
+		"one that is no member":       {voting("a", "b", "c"), map[string]string{"floor/a": "2", "floor/b": "3", "floor/x": "9"}, "2"},
+		"a learner":                   {append(voting("a", "b", "c"), &etcdserverpb.Member{Name: "d", IsLearner: true}), map[string]string{"floor/a": "2", "floor/b": "3", "floor/c": "1"}, "2"},
+		"one that never started":      {voting("a", "b", ""), map[string]string{"floor/a": "2", "floor/b": "3"}, "2"},
+		"a copy holds it":             {voting("a"), map[string]string{"floor/a": "8", "copy/b": "5", "copy/c": "6"}, "5"},
+		"a copy holds what is cut":    {voting("a"), map[string]string{"floor/a": "8", "cut": "3", "copy/b": "2"}, "3"},
+		"a removal holds it":          {voting("a"), map[string]string{"floor/a": "8", "copy/-b": "0"}, ""},
+		"a floor behind the log":      {voting("a"), map[string]string{"floor/a": "90"}, "10"},
+		"a floor before what was cut": {voting("a"), map[string]string{"floor/a": "2", "cut": "4"}, "4"},
+		"a floor that is none":        {voting("a"), map[string]string{"floor/a": "2x"}, ""},
+	} {
+		client.Cluster = &voters{members: c.members}
+		term := claim(t, log, 0)
+		add(t, term, 1, 10)
+		for key, value := range c.keys {
+			set(t, client, key, value)
+		}
+		if err := term.Cut(t.Context()); (err != nil) != (name == "a floor that is none") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := get(t, client, "cut"); got != c.want {
+			t.Errorf("%s: cut is %q, want %q", name, got, c.want)
+		}
+		var cut uint64
+		_, _ = fmt.Sscan(c.want, &cut)
+		add(t, term, 11, 11)
+		if got := follow(t, log, cut, 11-int(cut)); !slices.Equal(got, added(cut+1, 11)) {
+			t.Errorf("%s: behind the cut are %v", name, got)
+		}
+		if _, set := c.keys["cut"]; cut > 0 && !set {
+			if _, err := followed(t.Context(), log, cut-1, 1); !errors.Is(err, cell.ErrCut) {
+				t.Errorf("%s: following before the cut: %v, want ErrCut", name, err)
+			}
+			if first := get(t, client, fmt.Sprintf("j/%016x/0000", cut)); first != "" {
+				t.Errorf("%s: batch %d is still there", name, cut)
+			}
+		}
+		empty(t, client, term)
+	}
+}
+
+func TestTheLogIsNotCutByWhatHasChanged(t *testing.T) {
+	client, log := alone(t)
+	for name, change := range map[string]func(){
+		"a floor was taken back":    func() { set(t, client, "floor/b", "0") },
+		"a member and its floor go": func() { del(t, client, "floor/b") },
+		"a copy begins":             func() { set(t, client, "copy/c", "2") },
+		"a copy is whole":           func() { del(t, client, "copy/d") },
+		"another claims":            func() { del(t, client, "owner") },
+		"another has cut":           func() { set(t, client, "cut", "1") },
+		"a node has a first floor":  func() { set(t, client, "floor/c", "1") },
+	} {
+		client.Cluster = &voters{members: voting("a", "b", "c"), then: change}
+		term := claim(t, log, 0)
+		add(t, term, 1, 10)
+		for _, key := range []string{"floor/a", "floor/b", "copy/d"} {
+			set(t, client, key, "8")
+		}
+		if err := term.Cut(t.Context()); err == nil {
+			t.Errorf("%s: cut at %s", name, get(t, client, "cut"))
+		}
+		if first := get(t, client, "j/0000000000000001/0000"); first == "" {
+			t.Errorf("%s: batch 1 is gone", name)
+		}
+		empty(t, client, term)
+	}
+}
+
+func TestManyBatchesAreCutAndForgotten(t *testing.T) {
+	client, log := alone(t)
+	set(t, client, "head", `{"batch":25000}`)
+	set(t, client, "j/00000000000061a8/0000", "the last one")
+	term := claim(t, log, 0)
+	log.Release(24999)
+	for get(t, client, "floor/a") == "" {
+	}
+	before := get(t, client, "cut")
+	r, err := client.Get(t.Context(), "cut")
+	if err != nil || before != "" {
+		t.Fatal(err, before)
+	}
+	if err := term.Cut(t.Context()); err != nil || get(t, client, "cut") != "24999" {
+		t.Errorf("cut is %s, want 24999: %v", get(t, client, "cut"), err)
+	}
+	if _, err := client.Get(t.Context(), "head", clientv3.WithRev(r.Header.Revision-1)); err == nil {
+		t.Error("what was before the cut is still in etcd's history")
+	}
+	if get(t, client, "j/00000000000061a8/0000") == "" {
+		t.Error("a batch behind the cut is gone")
+	}
+}
+
+func TestTheNewestFloorIsWritten(t *testing.T) {
+	m := members(t, "a")[0]
+	fails := 3
+	log := newLog(withKV(t, m, func(r *clientv3.TxnResponse, err error) (*clientv3.TxnResponse, error) {
+		if fails > 0 {
+			fails--
+			return nil, errDropped
+		}
+		return r, err
+	}), "a")
+	set(t, m.client, "floor/a", "3") // from before the node started
+	for n := range uint64(20) {
+		log.Release(n + 4)
+	}
+	for got := ""; got != "23"; {
+		got = get(t, m.client, "floor/a")
+	}
+	if err := log.Forget(t.Context()); err != nil || get(t, m.client, "floor/a") != "0" {
+		t.Errorf("a floor that was taken back is %s, %v", get(t, m.client, "floor/a"), err)
+	}
+}
