@@ -7,12 +7,13 @@
 //	j/<batch, 16 hex>/<part, 4 hex>  the content of a batch
 //	floor/<node>                     the batch up to which a node's tables have everything
 //	copy/<name>                      the batch that a copy began behind; holds the cut
+//	node/<node>                      what a node says of itself; has the node's lease
 //
 // An absent batch is 0. At each revision of etcd all parts of the batches behind cut, up to head,
 // are there.
 //
 //	log.go     Log: a node's way to the log; which calls are tried again
-//	owner.go   Owner: who owns
+//	owner.go   Owner: who owns; what nodes say of themselves
 //	claim.go   Term: a claim, until it ends for good; whether it is held
 //	append.go  Append: the next batch, in parts, behind the fence
 //	follow.go  Follow: one batch after the other

@@ -162,6 +162,20 @@ func empty(t testing.TB, client *clientv3.Client, term *cell.Term) {
 	}
 }
 
+// revokeAll takes all leases away.
+func revokeAll(t testing.TB, client *clientv3.Client) {
+	t.Helper()
+	r, err := client.Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range r.Leases {
+		if _, err := client.Revoke(t.Context(), lease.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // batch is a content as Follow handed it over.
 type batch struct {
 	number  uint64

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -29,11 +30,12 @@ var (
 )
 
 const (
-	keyOwner  = "owner"
-	keyHead   = "head"
-	keyCut    = "cut"
-	prefixLog = "j/"
-	endLog    = "j0" // behind all keys of the log
+	keyOwner   = "owner"
+	keyHead    = "head"
+	keyCut     = "cut"
+	prefixLog  = "j/"
+	endLog     = "j0" // behind all keys of the log
+	prefixNode = "node/"
 	// Names of nodes stand behind these two.
 	prefixFloor = "floor/"
 	prefixCopy  = "copy/"
@@ -63,6 +65,10 @@ type Config struct {
 type Log struct {
 	Config
 	floor floor
+	lease struct { // of what the node says of itself
+		sync.Mutex
+		id clientv3.LeaseID
+	}
 }
 
 // NewLog returns the log that a client leads to.

@@ -2,6 +2,12 @@ package cell
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Owner is who owns the queues. The zero value is nobody.
@@ -37,4 +43,37 @@ func (l *Log) OwnerChanged(ctx context.Context, from Owner) (Owner, error) {
 			return from, ctx.Err()
 		}
 	}
+}
+
+// nodeLease is how long others see what a node said of itself.
+const nodeLease = 10 * time.Second
+
+// PutNode tells the others of this node, until it is told again or for 10 s.
+func (l *Log) PutNode(ctx context.Context, about []byte) error {
+	l.lease.Lock()
+	defer l.lease.Unlock()
+	_, err := l.Client.KeepAliveOnce(ctx, l.lease.id)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		var r *clientv3.LeaseGrantResponse
+		if r, err = l.Client.Grant(ctx, int64(nodeLease/time.Second)); err == nil {
+			l.lease.id = r.ID
+		}
+	}
+	if err == nil {
+		_, err = l.Client.Put(ctx, prefixNode+l.Node, string(about), clientv3.WithLease(l.lease.id))
+	}
+	return err
+}
+
+// Nodes returns what each node said of itself, by name, as the node's own member knows it.
+func (l *Log) Nodes(ctx context.Context) (map[string][]byte, error) {
+	r, err := l.Client.Get(ctx, prefixNode, clientv3.WithPrefix(), clientv3.WithSerializable())
+	if err != nil {
+		return nil, err
+	}
+	about := make(map[string][]byte)
+	for _, kv := range r.Kvs {
+		about[strings.TrimPrefix(string(kv.Key), prefixNode)] = kv.Value
+	}
+	return about, nil
 }
