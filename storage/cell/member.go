@@ -4,9 +4,9 @@ package cell
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +24,7 @@ import (
 // on. Err then says which.
 type Member struct {
 	config MemberConfig
-	etcd   *embed.Etcd      // set by run, before anybody else sees the member
+	etcd   *embed.Etcd
 	client *clientv3.Client // calls etcd in the process
 	cell   string
 	socket string // the folder of the socket, if it is one of its own; deleted by Close
@@ -47,17 +47,14 @@ var (
 )
 
 const (
-	cellKey    = "cell"
+	cellKey    = "cell" // its value is the id and the format
 	cellFormat = 1
 	// closing bounds Close: a leader first hands over, for at most 5 s and two elections.
 	closing = 10 * time.Second
+	// longestSocket is what a socket's path may have in bytes. Systems take 103 and more.
+	longestSocket = 90
+	socketName    = "client.sock"
 )
-
-// identity is the value of the key "cell".
-type identity struct {
-	ID     string `json:"id"`
-	Format int    `json:"format"`
-}
 
 // IsMember says whether a folder is that of a member: Start takes it then, otherwise Join.
 func IsMember(dir string) bool {
@@ -76,8 +73,7 @@ func Found(c MemberConfig) error {
 	if err := os.RemoveAll(c.Dir); err != nil {
 		return err
 	}
-	id := identity{ID: rand.Text(), Format: cellFormat}
-	if err := found(c, id); err != nil {
+	if err := found(c); err != nil {
 		return errors.Join(fmt.Errorf("found a cell: %w", err), os.RemoveAll(c.Dir))
 	}
 	if err := os.Rename(c.Dir, whole); err != nil { // fails on a folder that has something in it
@@ -90,26 +86,23 @@ func Found(c MemberConfig) error {
 	return errors.Join(parent.Sync(), parent.Close())
 }
 
-func found(c MemberConfig, id identity) error {
+func found(c MemberConfig) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	cfg, err := c.embed()
+	cfg, err := c.embed("")
 	if err != nil {
 		return err
 	}
-	cfg.ClusterState, cfg.InitialClusterToken = embed.ClusterStateFlagNew, id.ID
-	cfg.ListenPeerUrls = nil // there is nobody to listen to
+	id := rand.Text()
+	cfg.ClusterState, cfg.InitialClusterToken = embed.ClusterStateFlagNew, id // etcd's own ids follow from the token
+	cfg.ListenPeerUrls = nil                                                  // there is nobody to listen to
 	m, err := c.run(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	value, err := json.Marshal(id)
-	if err != nil {
-		return err
-	}
 	return m.insist(ctx, func(ctx context.Context) error {
-		_, err := m.client.Put(ctx, cellKey, string(value))
+		_, err := m.client.Put(ctx, cellKey, fmt.Sprint(id, " ", cellFormat))
 		return err
 	})
 }
@@ -137,16 +130,13 @@ func Join(ctx context.Context, c MemberConfig, initialCluster string) (*Member, 
 
 // enter runs etcd until it has a leader and the cell is known to be the right one.
 func (c MemberConfig) enter(ctx context.Context, initialCluster string) (*Member, error) {
-	cfg, err := c.embed()
+	cfg, err := c.embed(initialCluster)
 	if err != nil {
 		return nil, err
 	}
-	if initialCluster != "" {
-		cfg.InitialCluster = initialCluster
-	}
 	m, err := c.run(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("start the node's etcd: %w", err)
+		return nil, err
 	}
 	if err = m.identify(ctx); err == nil {
 		err = m.moved(ctx)
@@ -158,49 +148,62 @@ func (c MemberConfig) enter(ctx context.Context, initialCluster string) (*Member
 	return m, nil
 }
 
-// run starts etcd and does not wait for a leader. What etcd still does when ctx ends is stopped
-// behind the caller's back.
+// run starts etcd and does not wait for a leader.
 func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, error) {
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return nil, err
-	}
-	own, err := socketFolder(cfg, c.Dir)
+	m := &Member{config: c, stopped: make(chan struct{})}
+	m.alive, m.end = context.WithCancelCause(context.Background())
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(m.zap())
+	err := m.listen(cfg)
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{config: c, socket: own, stopped: make(chan struct{})}
-	m.alive, m.end = context.WithCancelCause(context.Background())
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(m.logger())
 	started := make(chan error, 1)
 	go func() {
-		var err error
-		m.etcd, err = embed.StartEtcd(cfg)
+		e, err := embed.StartEtcd(cfg)
+		if err == nil {
+			m.etcd, m.client = e, v3client.New(e.Server)
+		}
 		started <- err
 	}()
 	select {
-	case err := <-started:
-		if err != nil {
-			os.RemoveAll(m.socket)
-			return nil, err
-		}
+	case err = <-started:
 	case <-m.alive.Done():
-		os.RemoveAll(m.socket)
-		return nil, m.Err()
+		err = m.Err()
 	case <-ctx.Done():
-		go func() {
-			if <-started == nil {
-				m.client = v3client.New(m.etcd.Server)
+		err = context.Cause(ctx)
+		select {
+		case other := <-started:
+			if other == nil {
 				m.Close()
 			}
-		}()
-		return nil, context.Cause(ctx)
+		case <-time.After(closing): // etcd still asks others, and the process ends
+		}
 	}
-	m.client = v3client.New(m.etcd.Server)
-	go func() { // ends with etcd, which stops by itself only when it was removed
+	if err != nil {
+		os.RemoveAll(m.socket)
+		return nil, fmt.Errorf("start the node's etcd: %w", err)
+	}
+	go func() { // ends with etcd, which ends by itself only when it was removed
 		<-m.etcd.Server.StopNotify()
 		m.end(ErrRemoved)
 	}()
 	return m, nil
+}
+
+// listen puts the listener for clients that etcd wants, and nobody uses, into etcd's folder, or
+// where that path is too long into one of its own.
+func (m *Member) listen(cfg *embed.Config) error {
+	path, err := filepath.Abs(filepath.Join(cfg.Dir, socketName))
+	if err == nil {
+		err = os.MkdirAll(cfg.Dir, 0o700)
+	}
+	if err == nil && len(path) > longestSocket {
+		m.socket, err = os.MkdirTemp("", "holdfast-")
+		path = filepath.Join(m.socket, socketName)
+	}
+	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Path: path}}
+	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
+	return err
 }
 
 // identify reads what cell this is. The read is linearizable, so there is a leader when it ends.
@@ -213,20 +216,16 @@ func (m *Member) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var id identity
+	format := 0
 	if len(got.Kvs) == 0 {
 		return fmt.Errorf("%s is of an etcd that is no cell of Holdfast", m.config.Dir)
 	}
-	if err := json.Unmarshal(got.Kvs[0].Value, &id); err != nil {
-		return fmt.Errorf("key %q of etcd: %w", cellKey, err)
+	if _, err := fmt.Sscan(string(got.Kvs[0].Value), &m.cell, &format); err != nil || format > cellFormat {
+		return fmt.Errorf("key %s of etcd is %q: expected an id and a format up to %d, a newer version may know it", cellKey, got.Kvs[0].Value, cellFormat)
 	}
-	if id.Format > cellFormat {
-		return fmt.Errorf("the cell has format %d, this version knows %d: use a newer version", id.Format, cellFormat)
+	if want := m.config.Cell; want != "" && m.cell != want {
+		return fmt.Errorf("%s is of cell %s, but the node's folder is of cell %s: one of them is from elsewhere", m.config.Dir, m.cell, want)
 	}
-	if want := m.config.Cell; want != "" && id.ID != want {
-		return fmt.Errorf("%s is of cell %s, but the node's folder is of cell %s: one of them is from elsewhere", m.config.Dir, id.ID, want)
-	}
-	m.cell = id.ID
 	return nil
 }
 
@@ -254,8 +253,8 @@ func (m *Member) insist(ctx context.Context, call func(context.Context) error) e
 		}
 		select {
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); errors.Is(cause, ErrRemoved) || errors.Is(cause, ErrFailed) {
-				return cause
+			if m.Err() != nil {
+				return m.Err()
 			}
 			return fmt.Errorf("no majority of the cell answers: %w (%v)", context.Cause(ctx), err)
 		case <-time.After(m.config.election() / 10):
@@ -279,6 +278,7 @@ func (m *Member) Err() error { return context.Cause(m.alive) }
 func (m *Member) Close() {
 	m.end(ErrClosed)
 	if errors.Is(m.Err(), ErrFailed) {
+		os.RemoveAll(m.socket)
 		return // what failed stands still for ever, so nothing could end
 	}
 	go m.close.Do(func() {

@@ -1,12 +1,17 @@
 package cell
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -79,6 +84,9 @@ func TestACellStopsAndStartsWithItsKeysAndId(t *testing.T) {
 	m := founded(t, a)
 	id := m.Cell()
 	putKey(t, m, "k")
+	if name, own := m.Leader(); name != "a" || !own {
+		t.Errorf("leader %q, own %v", name, own)
+	}
 	m.Close()
 	if err := m.Err(); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed member says %v", err)
@@ -86,5 +94,115 @@ func TestACellStopsAndStartsWithItsKeysAndId(t *testing.T) {
 	m = run(t)(Start(t.Context(), a))
 	if m.Cell() != id || len(id) < 20 || countKeys(t, m, "k") != 1 {
 		t.Errorf("cell %q was %q, %d keys", m.Cell(), id, countKeys(t, m, "k"))
+	}
+}
+
+func TestNobodyElseReadsTheFolder(t *testing.T) {
+	t.Parallel()
+	a, _, _ := trio(t)
+	founded(t, a)
+	err := filepath.WalkDir(a.Dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Type() == fs.ModeSocket {
+			return err // the socket is in a folder of 0700
+		}
+		about, err := e.Info()
+		if err == nil && about.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %o", path, about.Mode().Perm())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestACellIsFoundedInAnEmptyFolderAlone(t *testing.T) {
+	t.Parallel()
+	a, _, _ := trio(t)
+	if _, err := Start(t.Context(), a); err == nil {
+		t.Error("a folder of no cell starts")
+	}
+	if err := os.MkdirAll(filepath.Join(a.Dir, "other"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Found(a); err == nil {
+		t.Error("founded over other files")
+	}
+	if err := os.RemoveAll(a.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := Found(a); err != nil {
+		t.Fatal(err)
+	}
+	if err := Found(a); err == nil {
+		t.Error("founded twice")
+	}
+	if _, err := Join(t.Context(), a, "a=http://"+a.Nodes["a"]); err == nil {
+		t.Error("a member joins")
+	}
+}
+
+func TestAFolderOfAnotherCellIsRefused(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	a.Cell = founded(t, b).Cell()
+	if err := Found(a); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), a); err == nil || !strings.Contains(err.Error(), a.Cell) {
+		t.Errorf("got %v, want a refusal that names cell %s", err, a.Cell)
+	}
+}
+
+func TestAStartWithoutAMajorityWaitsAndEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	ma := founded(t, a)
+	mb := votes(t, ma, b)
+	mb.Close()
+	ma.Close()
+	enough := errors.New("enough")
+	ctx, end := context.WithCancelCause(t.Context())
+	time.AfterFunc(time.Second, func() { end(enough) })
+	if _, err := Start(ctx, a); !errors.Is(err, enough) {
+		t.Errorf("got %v, want that of the context", err)
+	}
+	started := make(chan *Member)
+	go func() {
+		m, err := Start(t.Context(), a)
+		if err != nil {
+			t.Error(err)
+		}
+		started <- m
+	}()
+	run(t)(Start(t.Context(), b))
+	if m := <-started; m != nil {
+		m.Close()
+	}
+}
+
+func TestAnAddressChangesAtAStart(t *testing.T) {
+	t.Parallel()
+	a, b, c := trio(t)
+	ma := founded(t, a)
+	joins(t, ma, b).Close()
+	b.Nodes = map[string]string{"a": a.Nodes["a"], "b": c.Nodes["c"]}
+	mb := run(t)(Start(t.Context(), b))
+	if p := members(t, mb)["b"]; p.Address != c.Nodes["c"] {
+		t.Errorf("b is at %s, want %s", p.Address, c.Nodes["c"])
+	}
+	putKey(t, mb, "k")
+}
+
+func TestALongPathHasItsSocketElsewhere(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	a, _, _ := trio(t)
+	a.Dir = filepath.Join(t.TempDir(), strings.Repeat("long path % ", 8))
+	m := founded(t, a)
+	putKey(t, m, "k")
+	m.Close()
+	if left, err := os.ReadDir(temporary); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -1,13 +1,11 @@
 package cell
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,7 +18,7 @@ type MemberConfig struct {
 	Dir      string            // etcd's own folder, mode 0700; its parent is there
 	Node     string            // the node's name
 	Nodes    map[string]string // name to HOST:PORT of etcd's peers, what others dial; its own too
-	Listen   string            // the HOST:PORT that is bound; that of Nodes if empty
+	Listen   string            // the IP:PORT that is bound; that of Nodes if empty, all if that is a name
 	Cell     string            // the id that the cell must have; any if empty
 	Election time.Duration     // 500 ms unless given, at least 10 ms; a heartbeat is a tenth
 
@@ -36,9 +34,6 @@ type MemberConfig struct {
 const (
 	defaultQuota    = 2 << 30
 	defaultElection = 500 * time.Millisecond
-	// longestSocket is what a socket's path may have in bytes. The least limit of a system is 103.
-	longestSocket = 90
-	socketName    = "client.sock"
 )
 
 func (c MemberConfig) logger() *slog.Logger {
@@ -49,10 +44,7 @@ func (c MemberConfig) logger() *slog.Logger {
 }
 
 func (c MemberConfig) election() time.Duration {
-	if c.Election == 0 {
-		return defaultElection
-	}
-	return c.Election
+	return cmp.Or(c.Election, defaultElection)
 }
 
 // url is the address of a peer as etcd wants it.
@@ -65,48 +57,38 @@ func (c MemberConfig) url(address string) url.URL {
 
 // check says what is wrong with the names and addresses.
 func (c MemberConfig) check() error {
-	if _, ok := c.Nodes[c.Node]; !ok {
+	if c.Nodes[c.Node] == "" {
 		return fmt.Errorf("node %q is not among the nodes: name its own address too", c.Node)
 	}
 	for name, address := range c.Nodes {
 		if name == "" || strings.ContainsAny(name, "=,/") {
 			return fmt.Errorf("node name %q: expected some characters, none of them '=', ',' or '/'", name)
 		}
-		if err := c.checkAddress(address); err != nil {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
 			return fmt.Errorf("node %s: %w", name, err)
 		}
-	}
-	if c.Listen == "" {
-		return nil
-	}
-	return c.checkAddress(c.Listen)
-}
-
-func (c MemberConfig) checkAddress(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
-	}
-	ip, err := netip.ParseAddr(host)
-	if c.CertFile == "" && host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return fmt.Errorf("address %s is not of loopback: nodes on several hosts need certificates", address)
+		if ip := net.ParseIP(host); c.CertFile == "" && host != "localhost" && !ip.IsLoopback() {
+			return fmt.Errorf("node %s is at %s, beyond loopback: nodes on several hosts need certificates", name, address)
+		}
 	}
 	return nil
 }
 
-// embed is etcd's own configuration. Who calls it sets the state of the cluster and the logger.
-func (c MemberConfig) embed() (*embed.Config, error) {
+// embed is etcd's own configuration, without its logger and its listener for clients.
+func (c MemberConfig) embed(initialCluster string) (*embed.Config, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = c.Node, c.Dir
-	own, listen := c.url(c.Nodes[c.Node]), c.url(c.Listen)
-	if c.Listen == "" {
-		listen = own
+	own := c.url(c.Nodes[c.Node])
+	listen := cmp.Or(c.Listen, own.Host)
+	if host, port, _ := net.SplitHostPort(listen); host != "localhost" && net.ParseIP(host) == nil {
+		listen = net.JoinHostPort("0.0.0.0", port) // etcd binds no name
 	}
-	cfg.AdvertisePeerUrls, cfg.ListenPeerUrls = []url.URL{own}, []url.URL{listen}
-	cfg.InitialCluster, cfg.ClusterState = c.Node+"="+own.String(), embed.ClusterStateFlagExisting
+	cfg.AdvertisePeerUrls, cfg.ListenPeerUrls = []url.URL{own}, []url.URL{c.url(listen)}
+	cfg.InitialCluster, cfg.ClusterState = cmp.Or(initialCluster, c.Node+"="+own.String()), embed.ClusterStateFlagExisting
 	if c.CertFile != "" {
 		// A certificate of the cell's authority is enough: the address a node dials from may differ from
 		// the one it is dialled at.
@@ -120,24 +102,7 @@ func (c MemberConfig) embed() (*embed.Config, error) {
 	cfg.TickMs = cfg.ElectionMs / 10
 	// Raft keeps these entries in memory whatever their size, and one may have 256 KiB.
 	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries = 1000, 50
-	if cfg.QuotaBackendBytes = c.quota; c.quota == 0 {
-		cfg.QuotaBackendBytes = defaultQuota
-	}
-	cfg.EnableGRPCGateway = false
+	cfg.QuotaBackendBytes = cmp.Or(c.quota, defaultQuota)
+	cfg.EnableGRPCGateway, cfg.AuthToken = false, "" // for clients that are not there
 	return cfg, nil
-}
-
-// socketFolder puts the listener for clients that etcd wants, and nobody uses, into etcd's folder.
-// Where that path is too long it makes a folder for it, which it returns: its user deletes it.
-func socketFolder(cfg *embed.Config, dir string) (string, error) {
-	own := ""
-	path, err := filepath.Abs(filepath.Join(dir, socketName))
-	if err == nil && len(path) > longestSocket {
-		if own, err = os.MkdirTemp("", "holdfast-"); err == nil {
-			path = filepath.Join(own, socketName)
-		}
-	}
-	socket := []url.URL{{Scheme: "unix", Path: path}}
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = socket, socket
-	return own, err
 }

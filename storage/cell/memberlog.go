@@ -1,11 +1,9 @@
 package cell
 
 import (
+	"bytes"
 	"fmt"
 	"io"
-	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -18,74 +16,45 @@ func init() {
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 }
 
-// etcdLog is where a member's etcd writes: its warnings and errors go into the node's own log. With
-// the member ends the log, since a stop makes etcd warn of what is no trouble.
-type etcdLog struct {
-	member *Member
-	to     *slog.Logger
+// etcdLog takes etcd's own log into that of the node.
+type etcdLog struct{ *Member }
+
+// needless is what etcd warns of at each start, and nobody has to heed.
+var needless = []byte("Running http and grpc server on single port")
+
+// zap is etcd's logger. It has warnings and errors until the member ends, since a stop makes etcd
+// warn of what is no trouble. What etcd would end the process with ends the member.
+func (m *Member) zap() *zap.Logger {
+	format := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "says", ConsoleSeparator: " ", EncodeDuration: zapcore.StringDurationEncoder})
+	heeded := zap.LevelEnablerFunc(func(level zapcore.Level) bool {
+		return level >= zapcore.WarnLevel && m.Err() == nil
+	})
+	return zap.New(zapcore.NewCore(format, etcdLog{m}, heeded), zap.WithFatalHook(failure{m}), zap.WithPanicHook(failure{m}))
 }
 
-// needless are warnings of each start that nobody has to heed.
-var needless = []string{
-	"Running http and grpc server on single port. This is not recommended for production.",
-}
-
-// logger makes what etcd would end the process with an end of the member.
-func (m *Member) logger() *zap.Logger {
-	return zap.New(etcdLog{m, m.config.logger()}, zap.WithFatalHook(failure{m}), zap.WithPanicHook(failure{m}))
-}
-
-func (l etcdLog) Enabled(level zapcore.Level) bool {
-	return level >= zapcore.WarnLevel && l.member.alive.Err() == nil
-}
-
-func (l etcdLog) With(fields []zapcore.Field) zapcore.Core {
-	l.to = l.to.With(attributes(fields)...)
-	return l
-}
-
-func (l etcdLog) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if !l.Enabled(e.Level) || slices.Contains(needless, e.Message) {
-		return to
+func (l etcdLog) Write(line []byte) (int, error) {
+	if !bytes.Contains(line, needless) {
+		l.config.logger().Warn("etcd warns", "line", string(bytes.TrimSpace(line)))
 	}
-	return to.AddCore(e, l)
-}
-
-func (l etcdLog) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	about := append([]any{slog.String("says", e.Message)}, attributes(fields)...)
-	if e.Level == zapcore.WarnLevel {
-		l.to.Warn("etcd warns", about...)
-	} else {
-		l.to.Error("etcd tells of an error", about...)
-	}
-	return nil
+	return len(line), nil
 }
 
 func (l etcdLog) Sync() error { return nil }
 
-// attributes are fields as slog takes them.
-func attributes(fields []zapcore.Field) []any {
-	values := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		f.AddTo(values)
-	}
-	var found []any
-	for _, key := range slices.Sorted(maps.Keys(values.Fields)) {
-		found = append(found, slog.Any(key, values.Fields[key]))
-	}
-	return found
-}
-
-// failure is run in place of a panic or an exit of etcd.
-type failure struct{ member *Member }
+// failure stands in for a panic and an exit of etcd.
+type failure struct{ *Member }
 
 // OnWrite ends the member and never returns. The goroutine that failed stands still with its locks
 // held: were it ended, what it had begun could be committed in part.
 func (f failure) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
-	why := fmt.Errorf("%w: %s %v", ErrFailed, e.Message, attributes(fields))
+	about := zapcore.NewMapObjectEncoder()
+	for _, field := range fields {
+		field.AddTo(about)
+	}
+	why := fmt.Errorf("%w: %s %v", ErrFailed, e.Message, about.Fields)
 	if strings.Contains(e.Message, "tocommit(") {
 		why = fmt.Errorf("this folder is older than what the cell knows of it; delete it and start: the node joins anew (%w)", why)
 	}
-	f.member.end(why)
+	f.end(why)
 	select {}
 }

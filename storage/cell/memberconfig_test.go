@@ -1,0 +1,89 @@
+package cell
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// certificate is one that is signed by itself, for loopback. It returns where it and its key are.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+func TestPeersNeedACertificateOfTheCellsAuthority(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	cert, key := certificate(t)
+	a.CertFile, a.KeyFile, a.CAFile = cert, key, cert
+	b.CertFile, b.KeyFile, b.CAFile = cert, key, cert
+	m := founded(t, a)
+	putKey(t, joins(t, m, b), "k")
+
+	stranger, err := tls.LoadX509KeyPair(certificate(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, shown := range map[string][]tls.Certificate{"none": nil, "another's": {stranger}} {
+		conn, err := tls.Dial("tcp", a.Nodes["a"], &tls.Config{Certificates: shown, InsecureSkipVerify: true})
+		if err == nil {
+			_, err = conn.Read(make([]byte, 1))
+			conn.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("with %s certificate: %v", name, err)
+		}
+	}
+}
+
+func TestAddressesAndNamesThatCannotServeAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, nodes := range map[string]map[string]string{
+		"itself is not named":     {"b": "127.0.0.1:7380"},
+		"no port":                 {"a": "127.0.0.1"},
+		"plain beyond loopback":   {"a": "127.0.0.1:7380", "b": "10.0.0.2:7380"},
+		"plain, a name of a host": {"a": "127.0.0.1:7380", "b": "b.example:7380"},
+		"a name with an equals":   {"a": "127.0.0.1:7380", "b=c": "127.0.0.1:7381"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := MemberConfig{Dir: filepath.Join(t.TempDir(), "etcd"), Node: "a", Nodes: nodes}
+			if err := Found(c); err == nil {
+				t.Error("taken")
+			}
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package cell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Peer is one member of the cell, as the cell knows it.
+type Peer struct {
+	ID      uint64
+	Name    string // of its node; empty if it was added and has never started
+	Address string // HOST:PORT that others dial
+	Learner bool   // it gets all, and has no vote
+}
+
+// Members are those that the cell has now, as a majority knows them.
+func (m *Member) Members(ctx context.Context) ([]Peer, error) {
+	got, err := m.client.MemberList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Peer
+	for _, member := range got.Members {
+		_, address, _ := strings.Cut(member.PeerURLs[0], "://")
+		all = append(all, Peer{ID: member.ID, Name: member.Name, Address: address, Learner: member.IsLearner})
+	}
+	return all, nil
+}
+
+// Leader names the node that leads etcd, as this node knows it; it is empty while there is none.
+func (m *Member) Leader() (node string, own bool) {
+	server := m.etcd.Server
+	id := server.Leader()
+	if leader := server.Cluster().Member(id); leader != nil {
+		node = leader.Name
+	}
+	return node, id == server.MemberID()
+}
+
+// Add makes a node known to the cell as a learner, and returns what its Join needs. What the cell
+// still has of a node of this name is removed: a node never comes back as the member it was, since
+// with an empty folder it could elect one without the last packets.
+//
+// It waits while another node joins, and 10 s while etcd says that members are not connected.
+func (m *Member) Add(ctx context.Context, node, address string) (initialCluster string, err error) {
+	if node == m.config.Node {
+		return "", fmt.Errorf("node %s asks itself to be added: it is a member", node)
+	}
+	if _, err := m.drop(ctx, node, address); err != nil {
+		return "", err
+	}
+	at := m.config.url(address)
+	var added *clientv3.MemberAddResponse
+	if err := patiently(ctx, func() error {
+		added, err = m.client.MemberAddAsLearner(ctx, []string{at.String()})
+		return err
+	}); err != nil {
+		return "", fmt.Errorf("add node %s at %s: %w", node, address, err)
+	}
+	var all []string
+	for _, member := range added.Members {
+		name := types.ID(member.ID).String() // one that has not started has no name, and etcd wants one
+		if member.ID == added.Member.ID {
+			name = node
+		}
+		all = append(all, name+"="+member.PeerURLs[0])
+	}
+	return strings.Join(all, ","), nil
+}
+
+// Promote gives a learner its vote. It waits 10 s for one that lags in etcd's log.
+func (m *Member) Promote(ctx context.Context, node string) error {
+	all, err := m.Members(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(p Peer) bool { return p.Name == node })
+	if i < 0 {
+		return unknown(node)
+	}
+	if !all[i].Learner {
+		return nil
+	}
+	if err := patiently(ctx, func() error {
+		_, err := m.client.MemberPromote(ctx, all[i].ID)
+		return err
+	}); err != nil {
+		return fmt.Errorf("promote node %s: %w", node, err)
+	}
+	return nil
+}
+
+// Remove takes a node out of the cell, for ever, with what the cell knows of it. Whether those that
+// stay have all packets is the caller's to look at.
+func (m *Member) Remove(ctx context.Context, node string) error {
+	found, err := m.drop(ctx, node, "")
+	if err == nil && !found {
+		err = unknown(node)
+	}
+	return err
+}
+
+func unknown(node string) error { return fmt.Errorf("the cell has no node %q", node) }
+
+// drop removes the member of a node, and one at its address that has never started. It deletes the
+// node's keys before, since a floor of tables that are gone lets the log be cut too far; and again
+// behind it, since the member may write until then.
+func (m *Member) drop(ctx context.Context, node, address string) (found bool, err error) {
+	forget := func() error {
+		_, err := m.client.Txn(ctx).Then(clientv3.OpDelete("floor/"+node), clientv3.OpDelete("node/"+node), clientv3.OpDelete("copy/"+node)).Commit()
+		return err
+	}
+	remove := func(id uint64) error {
+		return patiently(ctx, func() error {
+			_, err := m.client.MemberRemove(ctx, id)
+			if errors.Is(err, rpctypes.ErrMemberNotFound) {
+				return nil
+			}
+			return err
+		})
+	}
+	all, err := m.Members(ctx)
+	for _, p := range all {
+		if p.Name != node && (p.Name != "" || p.Address != address) {
+			continue
+		}
+		found = true
+		if err = forget(); err == nil {
+			err = remove(p.ID)
+		}
+		if err == nil && node != m.config.Node {
+			err = forget()
+		}
+		if err != nil {
+			return found, fmt.Errorf("remove node %s: %w", node, err)
+		}
+	}
+	return found, err
+}
+
+// passing are etcd's refusals of a change of members that do not last: a member must have been
+// connected for 5 s, and two that are added at one address in one second have the same id.
+var passing = []error{rpctypes.ErrUnhealthy, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrMemberLearnerNotReady, rpctypes.ErrMemberNotFound}
+
+// patiently tries a change of members again: 10 s while its refusal passes, and as long as ctx
+// allows while there is a learner, since etcd takes one at a time.
+func patiently(ctx context.Context, change func() error) error {
+	for begin := time.Now(); ; {
+		err := change()
+		soon := slices.ContainsFunc(passing, func(refusal error) bool { return errors.Is(err, refusal) })
+		if !errors.Is(err, rpctypes.ErrTooManyLearners) && !(soon && time.Since(begin) < 10*time.Second) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}

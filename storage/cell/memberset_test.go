@@ -1,0 +1,123 @@
+package cell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// joins adds a node by one that runs.
+func joins(t *testing.T, by *Member, c MemberConfig) *Member {
+	t.Helper()
+	initial, err := by.Add(t.Context(), c.Node, c.Nodes[c.Node])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run(t)(Join(t.Context(), c, initial))
+}
+
+// votes adds a node that has a vote.
+func votes(t *testing.T, by *Member, c MemberConfig) *Member {
+	t.Helper()
+	m := joins(t, by, c)
+	if err := by.Promote(t.Context(), c.Node); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// members are the nodes of a cell by name.
+func members(t *testing.T, m *Member) map[string]Peer {
+	t.Helper()
+	all, err := m.Members(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := make(map[string]Peer)
+	for _, p := range all {
+		named[p.Name] = p
+	}
+	return named
+}
+
+func TestNodesJoinWhileWritesGoOnAndAWipedOneAsAnotherMember(t *testing.T) {
+	t.Parallel()
+	a, b, c := trio(t)
+	ma := founded(t, a)
+	ctx, stop := context.WithCancel(t.Context())
+	written := make(chan int64)
+	go func() {
+		n := int64(0)
+		for ctx.Err() == nil {
+			if _, err := ma.Client().Put(ctx, fmt.Sprint("w/", n), "x"); err == nil {
+				n++
+			}
+		}
+		written <- n
+	}()
+	mb, mc := votes(t, ma, b), votes(t, ma, c)
+	if name, own := mc.Leader(); name != "a" || own {
+		t.Errorf("leader of c: %q, own %v", name, own)
+	}
+	old := members(t, mb)
+	if len(old) != 3 || old["b"].Learner || old["c"].Learner || old["c"].Address != c.Nodes["c"] {
+		t.Errorf("members: %v", old)
+	}
+
+	putKey(t, mb, "floor/b")
+	mb.Close()
+	if err := os.RemoveAll(b.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), b); err == nil {
+		t.Error("a wiped node starts")
+	}
+	mb = joins(t, ma, b)
+	stop()
+	if n := <-written; n == 0 || countKeys(t, mb, "w/") < n || countKeys(t, mb, "floor/") != 0 {
+		t.Errorf("%d written, %d are there, and %d floors", n, countKeys(t, mb, "w/"), countKeys(t, mb, "floor/"))
+	}
+	now := members(t, mb)
+	if len(now) != 3 || now["b"].ID == old["b"].ID || !now["b"].Learner {
+		t.Errorf("members: %v, were %v", now, old)
+	}
+}
+
+func TestANodeThatWasAddedAndNeverStartedIsAddedAgain(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	m := founded(t, a)
+	if _, err := m.Add(t.Context(), "b", b.Nodes["b"]); err != nil {
+		t.Fatal(err)
+	}
+	joins(t, m, b)
+	if all := members(t, m); len(all) != 2 || all["b"].ID == 0 {
+		t.Errorf("members: %v", all)
+	}
+	if _, err := m.Add(t.Context(), "a", a.Nodes["a"]); err == nil || len(members(t, m)) != 2 {
+		t.Errorf("a node adds itself: %v", err)
+	}
+}
+
+func TestARemovedNodeEndsAndDoesNotStartAgain(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	ma := founded(t, a)
+	mb := joins(t, ma, b)
+	if err := ma.Remove(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	<-mb.Done()
+	if err := mb.Err(); !errors.Is(err, ErrRemoved) {
+		t.Errorf("removed member says %v", err)
+	}
+	mb.Close()
+	if _, err := Start(t.Context(), b); !errors.Is(err, ErrRemoved) {
+		t.Errorf("removed member starts: %v", err)
+	}
+	if err := ma.Remove(t.Context(), "b"); err == nil {
+		t.Error("removed twice")
+	}
+}
