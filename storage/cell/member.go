@@ -62,31 +62,11 @@ func IsMember(dir string) bool {
 	return err == nil && len(found) > 0
 }
 
-// Found makes a folder the etcd of a new cell of one node, and stops it again. The folder is there
-// as a whole or not at all.
+// Found makes a folder the etcd of a new cell of one node, and stops it again.
 func Found(c MemberConfig) error {
 	if IsMember(c.Dir) {
 		return fmt.Errorf("%s is of a cell already: found a cell in a folder that is of none", c.Dir)
 	}
-	whole := c.Dir
-	c.Dir += ".new"
-	if err := os.RemoveAll(c.Dir); err != nil {
-		return err
-	}
-	if err := found(c); err != nil {
-		return errors.Join(fmt.Errorf("found a cell: %w", err), os.RemoveAll(c.Dir))
-	}
-	if err := os.Rename(c.Dir, whole); err != nil { // fails on a folder that has something in it
-		return errors.Join(err, os.RemoveAll(c.Dir))
-	}
-	parent, err := os.Open(filepath.Dir(whole))
-	if err != nil {
-		return err
-	}
-	return errors.Join(parent.Sync(), parent.Close())
-}
-
-func found(c MemberConfig) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	cfg, err := c.embed("")
@@ -218,7 +198,7 @@ func (m *Member) identify(ctx context.Context) error {
 	}
 	format := 0
 	if len(got.Kvs) == 0 {
-		return fmt.Errorf("%s is of an etcd that is no cell of Holdfast", m.config.Dir)
+		return fmt.Errorf("%s is of no whole cell, its founding was cut off: delete it and found the cell again", m.config.Dir)
 	}
 	if _, err := fmt.Sscan(string(got.Kvs[0].Value), &m.cell, &format); err != nil || format > cellFormat {
 		return fmt.Errorf("key %s of etcd is %q: expected an id and a format up to %d, a newer version may know it", cellKey, got.Kvs[0].Value, cellFormat)

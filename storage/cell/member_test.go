@@ -116,20 +116,11 @@ func TestNobodyElseReadsTheFolder(t *testing.T) {
 	}
 }
 
-func TestACellIsFoundedInAnEmptyFolderAlone(t *testing.T) {
+func TestACellIsFoundedOnce(t *testing.T) {
 	t.Parallel()
 	a, _, _ := trio(t)
 	if _, err := Start(t.Context(), a); err == nil {
 		t.Error("a folder of no cell starts")
-	}
-	if err := os.MkdirAll(filepath.Join(a.Dir, "other"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := Found(a); err == nil {
-		t.Error("founded over other files")
-	}
-	if err := os.RemoveAll(a.Dir); err != nil {
-		t.Fatal(err)
 	}
 	if err := Found(a); err != nil {
 		t.Fatal(err)
@@ -139,6 +130,15 @@ func TestACellIsFoundedInAnEmptyFolderAlone(t *testing.T) {
 	}
 	if _, err := Join(t.Context(), a, "a=http://"+a.Nodes["a"]); err == nil {
 		t.Error("a member joins")
+	}
+
+	m := run(t)(Start(t.Context(), a))
+	if _, err := m.Client().Delete(t.Context(), cellKey); err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	if _, err := Start(t.Context(), a); err == nil || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("a founding that was cut off: %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -24,6 +25,10 @@ func TestAFullDatabaseIsClearedOnceTheLogIsCut(t *testing.T) {
 		_, err = m.Client().Put(t.Context(), fmt.Sprint("j/", n), part)
 	}
 	if !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	gone := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: 1, Alarm: etcdserverpb.AlarmType_NOSPACE}
+	if _, err := m.etcd.Server.Alarm(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
 	full := m.Size()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -90,6 +91,10 @@ func TestANodeThatWasAddedAndNeverStartedIsAddedAgain(t *testing.T) {
 	a, b, _ := trio(t)
 	m := founded(t, a)
 	if _, err := m.Add(t.Context(), "b", b.Nodes["b"]); err != nil {
+		t.Fatal(err)
+	}
+	cutOff := filepath.Join(b.Dir, "member", "snap")
+	if err := errors.Join(os.MkdirAll(cutOff, 0o700), os.WriteFile(filepath.Join(cutOff, "db"), []byte("x"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	joins(t, m, b)
