@@ -33,6 +33,9 @@ type Config struct {
 	Door func(name string) (Door, error)
 	// Files writes an archive of the node's data folder. It returns soon after w has failed.
 	Files func(ctx context.Context, w io.Writer) error
+	// Join makes a node a learner, and returns etcd's initial cluster for it. It has half a minute.
+	// ctx ends when nobody waits for that any more.
+	Join func(ctx context.Context, node, peerURL string) (cluster string, err error)
 }
 
 // Server answers the other nodes.
@@ -51,6 +54,7 @@ func New(c Config) *Server {
 	requests.HandleFunc("GET /node", s.node)
 	requests.HandleFunc("CONNECT /{door}", s.pass)
 	requests.HandleFunc("GET /files", s.files)
+	requests.HandleFunc("POST /join", s.join)
 	requests.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("%s %.100q is no request to a node: is its version another one?", r.Method, r.URL.Path))
 	})

@@ -1,0 +1,31 @@
+package peer
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+// joined answers a node that asks to become a member.
+type joined struct {
+	Cluster string `json:"cluster"` // etcd's initial cluster
+}
+
+// join has no body: behind one that is not read, the context would not end with the asker.
+func (s *Server) join(w http.ResponseWriter, r *http.Request) {
+	asked := r.URL.Query()
+	cluster, err := s.config.Join(r.Context(), asked.Get("node"), asked.Get("peer_url"))
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	answer(w, http.StatusOK, joined{cluster})
+}
+
+// Join asks a node to make one a learner, and returns etcd's initial cluster. peerURL is where
+// etcd's members reach it.
+func (c *Client) Join(ctx context.Context, address, node, peerURL string) (cluster string, err error) {
+	var said joined
+	err = c.ask(ctx, http.MethodPost, address, "/join?"+url.Values{"node": {node}, "peer_url": {peerURL}}.Encode(), into(&said))
+	return said.Cluster, err
+}

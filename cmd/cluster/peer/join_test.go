@@ -1,0 +1,45 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestANodeThatJoinsGetsTheCluster(t *testing.T) {
+	address := serveNode(t, Config{Join: func(_ context.Context, node, peerURL string) (string, error) {
+		return "a=http://127.0.0.1:1," + node + "=" + peerURL, nil
+	}})
+	got, err := NewClient(nil).Join(t.Context(), address, "b", "https://[::1]:7380")
+	if want := "a=http://127.0.0.1:1,b=https://[::1]:7380"; got != want || err != nil {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestANodeThatCannotJoinIsToldWhy(t *testing.T) {
+	address := serveNode(t, Config{Join: func(context.Context, string, string) (string, error) { return "", errors.New("no majority") }})
+	if _, err := NewClient(nil).Join(t.Context(), address, "b", "x"); err == nil || !strings.Contains(err.Error(), "no majority") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAJoinIsGivenUpWhenItsAskerIsGone(t *testing.T) {
+	asked, given := make(chan struct{}), make(chan struct{})
+	address := serveNode(t, Config{Join: func(ctx context.Context, _, _ string) (string, error) {
+		close(asked)
+		<-ctx.Done()
+		close(given)
+		return "", ctx.Err()
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { _, _ = NewClient(nil).Join(ctx, address, "b", "x") }() // ends with ctx
+	<-asked
+	cancel()
+	select {
+	case <-given:
+	case <-time.After(patience):
+		t.Error("it goes on")
+	}
+}
