@@ -26,7 +26,7 @@
 //	acl.go            ACL
 //	client.go         CLIENT
 //	connection.go     HELLO, AUTH, PING, ECHO, SELECT, TIME, RESET, QUIT
-//	info.go           INFO, DBSIZE
+//	info.go           INFO, ROLE, DBSIZE
 //	config.go         CONFIG
 //	syntax.go         arguments in the language of netproto/words
 //	docs.go           what the words say of a command

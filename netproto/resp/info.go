@@ -16,8 +16,17 @@ import (
 func infoCommands() []command {
 	return []command{
 		{name: "info", flags: flagLocal, run: info},
+		{name: "role", flags: flagLocal | flagFast, run: role},
 		{name: "dbsize", flags: flagRead | flagFast, run: dbSize},
 	}
+}
+
+// role replies as a Redis does that serves writes, and has written nothing to replicas.
+func role(s *session, _ *broker.Tx, _ [][]byte) error {
+	s.array(3)
+	s.bulkString("master")
+	s.int(0)
+	return s.array(0)
 }
 
 func dbSize(s *session, tx *broker.Tx, _ [][]byte) error {

@@ -12,7 +12,7 @@ import (
 
 // rightsOfCommands says which rights each command needs, and which of the second of its keys.
 const rightsOfCommands = `
-none: hello auth ping echo quit reset select time command command|count command|docs command|getkeys command|info
+none: hello auth ping echo quit reset select time command command|count command|docs command|getkeys command|info role
 none: command|list command|help info
 none: client|id client|getname client|setname client|setinfo client|info client|list client|reply
 none: client|help config|get config|help acl|whoami acl|cat acl|help memory|help pubsub|help
