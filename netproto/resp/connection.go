@@ -83,16 +83,19 @@ func hello(s *session, tx *broker.Tx, args [][]byte) (err error) {
 
 // introduce tells who the server is.
 func (s *session) introduce() error {
-	version := int64(2)
+	version, mode, role := int64(2), "standalone", "master"
 	if s.resp3 {
 		version = 3
+	}
+	if s.protocol.cell != nil {
+		mode, role = "sentinel", "sentinel"
 	}
 	s.mapHeader(7)
 	s.bulkString("server", "redis", "version", redisVersion, "proto")
 	s.int(version)
 	s.bulkString("id")
 	s.int(s.id)
-	s.bulkString("mode", "standalone", "role", "master", "modules")
+	s.bulkString("mode", mode, "role", role, "modules")
 	return s.array(0)
 }
 

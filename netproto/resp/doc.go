@@ -8,6 +8,7 @@
 //	errors.go         the words of errors
 //	args.go           what arguments say
 //	reply.go          replies
+//	cell.go           what clients of Sentinel are told
 //	server.go         Protocol: what its connections share
 //	command.go        what a command is
 //	channel.go        the channels that are the server's
@@ -63,4 +64,5 @@
 // All of them:
 //
 //	table.go          commands by their names
+//	sentinel.go       what clients of Redis Sentinel send, in a table of its own
 package resp

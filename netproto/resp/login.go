@@ -103,5 +103,5 @@ func (s *session) entered(name []byte, a *access.Account, err error) error {
 }
 
 func (s *session) logFailed(name []byte, err error) {
-	s.protocol.config.Users.Log(s.protocol.config.Logger, Name, s.peer.Remote().String(), name, err)
+	s.protocol.config.Users.Log(s.protocol.config.Logger, s.protocol.Name(), s.peer.Remote().String(), name, err)
 }

@@ -48,6 +48,7 @@ type Protocol struct {
 	requests  uint64             // carried out since the start
 	settings  map[string]string  // what CONFIG GET tells
 	pubsub    pubsub
+	cell      *Cell // what clients of Redis Sentinel are told; nil: the protocol serves queues
 }
 
 // New makes the protocol. CheckDisable tells whether Config.Disable names commands.
@@ -84,7 +85,12 @@ func CheckDisable(names []string) error {
 }
 
 // Name implements netproto.Protocol.
-func (p *Protocol) Name() string { return Name }
+func (p *Protocol) Name() string {
+	if p.cell != nil {
+		return SentinelName
+	}
+	return Name
+}
 
 // Delivery implements netproto.Protocol. No command of this protocol subscribes to a queue.
 func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }

@@ -1,0 +1,189 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+)
+
+// lookout is a server for clients of Sentinel, whose cell is called main.
+type lookout struct {
+	door     *door
+	protocol *Protocol
+	server   *netproto.Server
+	owner    atomic.Value // string
+}
+
+func newLookout(t *testing.T, users *access.Control, owner string, others ...string) *lookout {
+	t.Helper()
+	o := &lookout{door: newDoor(t, Config{})}
+	o.owner.Store(owner)
+	o.protocol = NewSentinel(Config{Users: users, Version: "1"}, Cell{
+		Name: "main", Owner: func() string { return o.owner.Load().(string) }, Others: func() []string { return others },
+	})
+	l, err := netproto.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.server = netproto.NewServer(l, netproto.Config{Loop: o.door.loop, Protocol: o.protocol})
+	served := make(chan error, 1)
+	go func() { served <- o.server.Serve() }() // ends with the test
+	t.Cleanup(func() { o.server.Close(); <-served })
+	return o
+}
+
+func (o *lookout) dial(t *testing.T) *conn { return dial(t, o.server.Addr()) }
+
+// speak3 has a connection speak RESP3.
+func (c *conn) speak3() {
+	c.t.Helper()
+	c.send("HELLO 3\r\n")
+	c.want("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n")
+	c.readLine() // the id
+	c.want("$4\r\nmode\r\n$8\r\nsentinel\r\n$4\r\nrole\r\n$8\r\nsentinel\r\n$7\r\nmodules\r\n*0\r\n")
+}
+
+// passTo makes another node the owner, and tells it to those who listen.
+func (o *lookout) passTo(t *testing.T, addr string) {
+	t.Helper()
+	o.owner.Store(addr)
+	if err := o.door.loop.Do(func(*broker.Tx) error { o.protocol.Switched(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The replies are those of Redis 7.0.15 in its Sentinel mode. It has more fields of each node.
+func TestSentinelTellsAddressesAsThatOfRedisDoes(t *testing.T) {
+	o := newLookout(t, nil, "10.0.0.1:6379", "10.0.0.2:26379", "c.example:26379")
+	master := "$4\r\nname\r\n$4\r\nmain\r\n$2\r\nip\r\n$8\r\n10.0.0.1\r\n$4\r\nport\r\n$4\r\n6379\r\n$5\r\nflags\r\n$6\r\nmaster\r\n" +
+		"$13\r\nrole-reported\r\n$6\r\nmaster\r\n$10\r\nnum-slaves\r\n$1\r\n0\r\n$19\r\nnum-other-sentinels\r\n$1\r\n2\r\n$6\r\nquorum\r\n$1\r\n2\r\n"
+	second := "$4\r\nname\r\n$14\r\n10.0.0.2:26379\r\n$2\r\nip\r\n$8\r\n10.0.0.2\r\n$4\r\nport\r\n$5\r\n26379\r\n$5\r\nflags\r\n$8\r\nsentinel\r\n"
+	third := "$4\r\nname\r\n$15\r\nc.example:26379\r\n$2\r\nip\r\n$9\r\nc.example\r\n$4\r\nport\r\n$5\r\n26379\r\n$5\r\nflags\r\n$8\r\nsentinel\r\n"
+	noSuch := "-ERR No such master with that name\r\n"
+	for name, row := range map[string]struct{ request, resp2, resp3 string }{
+		"masters":             {"SENTINEL MASTERS", "*1\r\n*16\r\n" + master, "*1\r\n%8\r\n" + master},
+		"one":                 {"sentinel master main", "*16\r\n" + master, "%8\r\n" + master},
+		"another":             {"SENTINEL MASTER other", noSuch, noSuch},
+		"address":             {"SENTINEL get-master-addr-by-name main", "*2\r\n$8\r\n10.0.0.1\r\n$4\r\n6379\r\n", "*2\r\n$8\r\n10.0.0.1\r\n$4\r\n6379\r\n"},
+		"address of another":  {"SENTINEL GET-MASTER-ADDR-BY-NAME other", "*-1\r\n", "_\r\n"},
+		"others":              {"SENTINEL SENTINELS main", "*2\r\n*8\r\n" + second + "*8\r\n" + third, "*2\r\n%4\r\n" + second + "%4\r\n" + third},
+		"others of another":   {"SENTINEL SENTINELS other", noSuch, noSuch},
+		"replicas":            {"SENTINEL REPLICAS main", "*0\r\n", "*0\r\n"},
+		"slaves":              {"SENTINEL SLAVES main", "*0\r\n", "*0\r\n"},
+		"quorum":              {"SENTINEL CKQUORUM main", "+OK 3 usable Sentinels. Quorum and failover authorization can be reached\r\n", "+OK 3 usable Sentinels. Quorum and failover authorization can be reached\r\n"},
+		"role":                {"ROLE", "*2\r\n$8\r\nsentinel\r\n*1\r\n$4\r\nmain\r\n", "*2\r\n$8\r\nsentinel\r\n*1\r\n$4\r\nmain\r\n"},
+		"ping":                {"PING", "+PONG\r\n", "+PONG\r\n"},
+		"name of the client":  {"CLIENT SETNAME x", "+OK\r\n", "+OK\r\n"},
+		"its library":         {"CLIENT SETINFO LIB-NAME x", "+OK\r\n", "+OK\r\n"},
+		"unknown subcommand":  {"SENTINEL FAILOVER main", "-ERR unknown subcommand 'FAILOVER'. Try SENTINEL HELP.\r\n", "-ERR unknown subcommand 'FAILOVER'. Try SENTINEL HELP.\r\n"},
+		"a word too few":      {"SENTINEL MASTER", "-ERR wrong number of arguments for 'sentinel|master' command\r\n", "-ERR wrong number of arguments for 'sentinel|master' command\r\n"},
+		"a command of queues": {"LPUSH q x", "-ERR unknown command 'LPUSH', with args beginning with: 'q' 'x' \r\n", "-ERR unknown command 'LPUSH', with args beginning with: 'q' 'x' \r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := o.dial(t)
+			c.ask(row.request, row.resp2)
+			c.speak3()
+			c.ask(row.request, row.resp3)
+			c.ask("QUIT", "+OK\r\n")
+			c.wantEnd()
+		})
+	}
+}
+
+func TestSentinelTellsOfNoOwnerWhileThereIsNone(t *testing.T) {
+	o := newLookout(t, nil, "")
+	c := o.dial(t)
+	c.ask("SENTINEL MASTERS", "*0\r\n")
+	c.ask("SENTINEL GET-MASTER-ADDR-BY-NAME main", "*-1\r\n")
+	c.ask("SENTINEL MASTER main", "-ERR no node owns the queues now: ask again\r\n")
+	c.ask("SENTINEL CKQUORUM main", "-NOQUORUM no node owns the queues now\r\n")
+	c.ask("SUBSCRIBE +switch-master", "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n")
+	o.passTo(t, "10.0.0.2:6379")
+	c.want("*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$32\r\nmain 10.0.0.2 6379 10.0.0.2 6379\r\n")
+}
+
+func TestAnAddressThatIsAllIsTheOneByWhichTheClientHasCome(t *testing.T) {
+	for _, all := range []string{"0.0.0.0:6379", "[::]:6379", ":6379"} {
+		o := newLookout(t, nil, all)
+		o.dial(t).ask("SENTINEL GET-MASTER-ADDR-BY-NAME main", "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n")
+	}
+}
+
+func TestThoseWhoListenHearOnceOfEachNewOwner(t *testing.T) {
+	o := newLookout(t, nil, "10.0.0.1:6379")
+	byName, byPattern, deaf := o.dial(t), o.dial(t), o.dial(t)
+	byName.ask("SUBSCRIBE +switch-master +replica-reconf-done", "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$20\r\n+replica-reconf-done\r\n:2\r\n")
+	byPattern.speak3()
+	byPattern.ask("PSUBSCRIBE +switch* -x*", ">3\r\n$10\r\npsubscribe\r\n$8\r\n+switch*\r\n:1\r\n>3\r\n$10\r\npsubscribe\r\n$3\r\n-x*\r\n:2\r\n")
+	deaf.ask("SUBSCRIBE +sdown", "*3\r\n$9\r\nsubscribe\r\n$6\r\n+sdown\r\n:1\r\n")
+	o.passTo(t, "") // nobody knows yet who is next
+	o.passTo(t, "10.0.0.2:6379")
+	o.passTo(t, "10.0.0.2:6379")
+	o.passTo(t, "10.0.0.1:6379")
+	there, back := "$32\r\nmain 10.0.0.1 6379 10.0.0.2 6379\r\n", "$32\r\nmain 10.0.0.2 6379 10.0.0.1 6379\r\n"
+	named := "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n"
+	byName.want(named + there + named + back)
+	matched := ">4\r\n$8\r\npmessage\r\n$8\r\n+switch*\r\n$14\r\n+switch-master\r\n"
+	byPattern.want(matched + there + matched + back)
+	deaf.ask("PING", "*2\r\n$4\r\npong\r\n$0\r\n\r\n")
+}
+
+func TestWhereThereAreUsersOneOfThemMustAskSentinel(t *testing.T) {
+	users := hashedUser(t)
+	o := newLookout(t, users, "10.0.0.1:6379")
+	c := o.dial(t)
+	for _, request := range []string{"SENTINEL MASTERS", "SUBSCRIBE +switch-master", "PING", "ROLE"} {
+		c.ask(request, "-"+errNoAuth+"\r\n")
+	}
+	c.ask("AUTH op wrong", "-"+errWrongPass+"\r\n")
+	c.ask("AUTH op op", "+OK\r\n") // a user without a right to any queue
+	c.ask("SUBSCRIBE +switch-master", "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n")
+	nobody, err := access.NewUsers(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	users.Swap(nobody)
+	o.passTo(t, "10.0.0.2:6379")
+	c.ask("PING", "-"+errNoAuth+"\r\n") // it has heard nothing since
+}
+
+func TestAClientFollowsTheOwner(t *testing.T) {
+	first, second := newDoor(t, Config{}), newDoor(t, Config{})
+	o := newLookout(t, nil, first.server.Addr().String())
+	c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: []string{o.server.Addr().String()}})
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if err := c.LPush(ctx, "q", "to the first").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for n := int64(0); n == 0; { // until it listens, which it does behind the first command
+		if err := o.door.loop.Do(func(*broker.Tx) error {
+			n = int64(len(o.protocol.pubsub.channels.listeners([]byte("+switch-master"))))
+			return nil
+		}); err != nil || ctx.Err() != nil {
+			t.Fatal(errors.Join(err, ctx.Err()))
+		}
+	}
+	o.passTo(t, second.server.Addr().String()) // and the first one lives
+	for {
+		if err := c.LPush(ctx, "q", "to the second").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if at := dial(t, second.server.Addr()).line("LLEN", "q"); at == ":1" {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatal("the client does not follow")
+		}
+		time.Sleep(time.Millisecond) // between two tries
+	}
+}
