@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -23,6 +24,8 @@ type Server struct {
 	Redis           string            `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address for Redis clients, or off (default ${default})."`
 	RedisDisable    []string          `placeholder:"NAME" help:"Redis commands to switch off, such as FLUSHALL,KEYS."`
 	Admin           string            `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup), and GET /metrics, /livez, /readyz and /healthz for monitors (default ${default})."`
+	Sentinel        string            `placeholder:"HOST:PORT" help:"Address for clients of Redis Sentinel, such as 127.0.0.1:26379: they are told that of --redis (default off)."`
+	Cell            string            `default:"main" placeholder:"NAME" help:"Name by which clients of Redis Sentinel ask for the server (default ${default})."`
 	Sync            string            `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
 	Cache           terminal.ByteSize `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
 	PlainUser       string            `placeholder:"NAME" help:"User of pinpriq and barbershop connections without a client certificate. Without one these doors are closed as soon as there is a user or a password."`
@@ -54,12 +57,18 @@ const (
 	MaxPayload = terminal.ByteSize(broker.MaxPayload)
 )
 
+// isCell says that a text can name a cell: it stands in lists and messages as it is.
+var isCell = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
 func (c *Server) Validate() error {
 	if _, err := storage.ParseSync(c.Sync); err != nil {
 		return fmt.Errorf("--sync: %w", err)
 	}
 	if err := resp.CheckDisable(c.RedisDisable); err != nil {
 		return fmt.Errorf("--redis-disable: %w", err)
+	}
+	if !isCell.MatchString(c.Cell) {
+		return fmt.Errorf("--cell %q: expected 1 to 64 letters and digits of ASCII, and . _ - between them", c.Cell)
 	}
 	if c.Cache < minCache || c.Cache > maxCache {
 		return fmt.Errorf("--cache %v: expected %v to %v", c.Cache, minCache, maxCache)
@@ -95,6 +104,8 @@ func (s *Sources) Daemon(c *Server) (daemon.Config, error) {
 		RedisPassword:   password,
 		RedisDisable:    c.RedisDisable,
 		Admin:           c.Admin,
+		Sentinel:        c.Sentinel,
+		Cell:            c.Cell,
 		Sync:            sync,
 		Cache:           int64(c.Cache),
 		PlainUser:       c.PlainUser,

@@ -119,11 +119,12 @@ func TestEveryDoorSpeaksTLS(t *testing.T) {
 	for _, goroutines := range []bool{false, true} {
 		t.Run(fmt.Sprintf("goroutines=%v", goroutines), func(t *testing.T) {
 			f := newFolder(t)
-			r := run(t, Config{Data: t.TempDir(), TLS: f.files, Goroutines: goroutines})
+			r := run(t, Config{Data: t.TempDir(), TLS: f.files, Goroutines: goroutines, Sentinel: "127.0.0.1:0"})
 			for _, config := range []*tls.Config{f.client(nil, soon(0)), f.client(f.ca, soon(time.Hour))} {
 				for protocol, talk := range map[string][2]string{
 					"barbershop": {"update 18 5\r\n", "OK\r\n"},
 					"redis":      {"PING\r\n", "+PONG\r\n"},
+					"sentinel":   {"ROLE\r\n", "*2\r\n$8\r\nsentinel\r\n"},
 					"admin":      {"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 OK\r\n"},
 				} {
 					c, err := dialTLS(t, r.addrs[protocol], config)

@@ -43,7 +43,11 @@ type Config struct {
 	Barbershop string
 	Redis      string
 	Admin      string // the operator's
+	Sentinel   string // of clients of Redis Sentinel, who are told the address of Redis
 
+	// Owner is the Redis address of the machine that serves the queues, "" for none; nil: this one's.
+	Owner           func() string
+	Cell            string   // the name by which clients of Redis Sentinel ask; DefaultCell if empty
 	BarbershopQueue string   // the queue that is the board; any name of at most 65,535 bytes, the empty one too
 	RedisPassword   string   // of the user default, who may do everything; none if empty
 	RedisDisable    []string // Redis commands that are switched off
@@ -86,6 +90,7 @@ func (c *Config) setDefaults() {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Drain = cmp.Or(c.Drain, DefaultDrain)
 	c.Version = cmp.Or(c.Version, "unknown")
+	c.Cell = cmp.Or(c.Cell, DefaultCell)
 	c.MaxBuffers = cmp.Or(c.MaxBuffers, defaultBuffers())
 	c.MaxPayload = cmp.Or(c.MaxPayload, broker.DefaultMaxPayload)
 }
@@ -96,6 +101,9 @@ type TLSFiles struct {
 	Key      string // its private key
 	ClientCA string // the CA whose client certificates are users; none are asked for if empty
 }
+
+// DefaultCell is what a cell is called that has no name.
+const DefaultCell = "main"
 
 // DefaultDrain is less than supervisors wait between SIGTERM and SIGKILL; ten seconds are common.
 const DefaultDrain = 8 * time.Second

@@ -51,7 +51,7 @@ func (c *Config) limitConns(all listeners) error {
 	if c.MaxConns <= 0 {
 		c.MaxConns = netproto.DefaultMaxConns
 	}
-	queues, operator := len(all.doors()), len(all.operators()) > 0
+	queues, operator := len(all)-len(all.operators()), len(all.operators()) > 0
 	most := ConnsWithin(files, queues, operator)
 	if most >= c.MaxConns {
 		return nil

@@ -90,6 +90,12 @@ func (h *health) enter(p phase) {
 	})
 }
 
+// serves says that the queues are served.
+func (h *health) serves() bool {
+	p := phase(h.phase.Load())
+	return p == serving || p == draining
+}
+
 // gotOn says whether recovery or the loop got on within a time, or the loop waits for the disk.
 func (h *health) gotOn(within time.Duration) bool {
 	return h.onDisk.Load() || time.Since(time.Unix(0, h.got.Load())) < within

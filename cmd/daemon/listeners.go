@@ -82,6 +82,7 @@ func (c *Config) listeners() (listeners, error) {
 		{barbershop.Name, c.Barbershop, "127.0.0.1:8002"},
 		{resp.Name, c.Redis, "127.0.0.1:6379"},
 		{admin.Name, c.Admin, "127.0.0.1:7072"},
+		{resp.SentinelName, c.Sentinel, "127.0.0.1:26379"},
 	} {
 		if l.address == "" || l.address == Off {
 			continue
@@ -94,16 +95,35 @@ func (c *Config) listeners() (listeners, error) {
 	if len(all.doors()) == 0 {
 		return nil, errors.New("no protocol is served: pinpriq, barbershop or redis must have an address")
 	}
+	if all.of(resp.SentinelName) != nil && all.of(resp.Name) == nil {
+		return nil, errors.New("--sentinel tells the address of --redis, which is off: give --redis an address, or leave --sentinel away")
+	}
 	return all, nil
 }
 
-// doors are the listeners that lead to the queues: all but the operator's.
-func (all listeners) doors() listeners {
-	return slices.DeleteFunc(slices.Clone(all), func(l *listener) bool { return l.protocol == admin.Name })
+// of is the listener of a protocol; nil: it is not served.
+func (all listeners) of(protocol string) *listener {
+	if i := slices.IndexFunc(all, func(l *listener) bool { return l.protocol == protocol }); i >= 0 {
+		return all[i]
+	}
+	return nil
 }
 
-// of returns copies of the listeners with sockets for a term.
-func (all listeners) of(t Term) (lent listeners, err error) {
+// lasts says that a listener is served from the beginning to the end, whatever is served of the
+// queues: the operator's, and that of Sentinel.
+func (l *listener) lasts() bool { return l.protocol == admin.Name || l.protocol == resp.SentinelName }
+
+func (all listeners) lasting() listeners {
+	return slices.DeleteFunc(slices.Clone(all), func(l *listener) bool { return !l.lasts() })
+}
+
+// doors are the listeners that lead to the queues.
+func (all listeners) doors() listeners {
+	return slices.DeleteFunc(slices.Clone(all), (*listener).lasts)
+}
+
+// lend returns copies of the listeners with sockets for a term.
+func (all listeners) lend(t Term) (lent listeners, err error) {
 	if t.Listen == nil {
 		return all, nil
 	}
@@ -225,7 +245,7 @@ func (s *Server) serveDoors(doors *listeners, m metrics.Source, ended chan<- err
 	*doors = append(*doors, &listener{protocol: page.Name, server: inside})
 	go func() { ended <- inside.Serve() }() // ends with shutdown or close
 	m.Doors = make(map[string]metrics.Door)
-	for _, l := range slices.Concat(s.all.operators(), *doors) {
+	for _, l := range slices.Concat(s.all.lasting(), *doors) {
 		m.Doors[l.protocol] = l.server
 	}
 	s.web.Serve(page.Source{Loop: m.Loop, Door: inside, Recent: redis.Recent, Figures: func(w *page.Whole) { fillIn(w, &m) }})

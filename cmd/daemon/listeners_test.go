@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -31,11 +32,16 @@ type running struct {
 }
 
 // run starts a server on all protocols and on free ports, and returns when it listens on all.
+// Sentinel is served if the configuration says so.
 func run(t *testing.T, c Config) *running {
 	t.Helper()
 	type found struct{ protocol, addr string }
-	listening := make(chan found, 4)
-	c.Pinpriq, c.Barbershop, c.Redis, c.Admin = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	listeners := 4
+	if c.Sentinel != "" {
+		listeners++
+	}
+	listening := make(chan found, listeners)
+	c.Pinpriq, c.Barbershop, c.Redis, c.Admin = "127.0.0.1:0", "127.0.0.1:0", cmp.Or(c.Redis, "127.0.0.1:0"), "127.0.0.1:0"
 	c.Listening = func(protocol string, addr net.Addr) { listening <- found{protocol, addr.String()} }
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{addrs: make(map[string]string), stop: cancel, ended: make(chan error, 1)}
@@ -181,6 +187,7 @@ func TestNothingIsOpenedWhenAnAddressIsTaken(t *testing.T) {
 		"barbershop": {Pinpriq: "127.0.0.1:0", Barbershop: taken.Addr().String()},
 		"redis":      {Pinpriq: "127.0.0.1:0", Redis: taken.Addr().String()},
 		"admin":      {Pinpriq: "127.0.0.1:0", Admin: taken.Addr().String()},
+		"sentinel":   {Redis: "127.0.0.1:0", Sentinel: taken.Addr().String()},
 	} {
 		c.Data = filepath.Join(t.TempDir(), "data")
 		err := Run(t.Context(), c)
@@ -225,6 +232,8 @@ func TestAddressesAreCheckedBeforeAnyIsOpened(t *testing.T) {
 		"none at all":                {Config{}, "no protocol is served"},
 		"all off":                    {Config{Pinpriq: Off, Barbershop: Off, Admin: Off}, "no protocol is served"},
 		"only the operator's":        {Config{Admin: "127.0.0.1:0"}, "no protocol is served"},
+		"sentinel without redis":     {Config{Pinpriq: "127.0.0.1:0", Redis: Off, Sentinel: "127.0.0.1:0"}, "--sentinel tells the address of --redis, which is off"},
+		"no host of sentinel":        {Config{Redis: "127.0.0.1:0", Sentinel: "26379"}, "--sentinel: expected HOST:PORT, such as 127.0.0.1:26379,"},
 		"no port":                    {Config{Pinpriq: "127.0.0.1"}, "--pinpriq: expected HOST:PORT, such as 127.0.0.1:7070,"},
 		"no host of the board":       {Config{Barbershop: "8002"}, "--barbershop: expected HOST:PORT, such as 127.0.0.1:8002,"},
 		"no host of redis":           {Config{Redis: "6379"}, "--redis: expected HOST:PORT, such as 127.0.0.1:6379,"},

@@ -78,7 +78,7 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 		Health: s.health, Metrics: s.figures, Backup: backupOf(&s.store, c.Version), Users: s.live.users, Logger: s.log, Audit: s.audit,
 		Reload: c.AskReload, AnyHost: c.Insecure || c.open() == "", Profiles: c.Debug, Page: s.web,
 	}, s.ended)
-	return s, nil
+	return s, s.serveSentinel()
 }
 
 // StorageOptions are those of the store that is served.
@@ -122,7 +122,7 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	if err != nil {
 		return err
 	}
-	doors, err := s.all.doors().of(term)
+	doors, err := s.all.doors().lend(term)
 	if err != nil {
 		return errors.Join(err, loop.Close())
 	}
@@ -197,15 +197,15 @@ func (s *Server) Pass(protocol string, nc net.Conn, remote netip.AddrPort) error
 	return fmt.Errorf("nobody is served at %s by this machine", protocol)
 }
 
-// End closes all that is left, and returns err with what failed. The operator's port goes last: it
-// has told meanwhile how the others drain.
+// End closes all that is left, and returns err with what failed. The operator's port goes last, as
+// it tells meanwhile how the others drain.
 func (s *Server) End(err error) error {
-	operators := s.all.operators()
+	lasting := s.all.lasting()
 	if s.drained != nil {
-		_ = operators.shutdown(s.drained)
+		_ = lasting.shutdown(s.drained)
 	}
 	s.close()
-	for range operators {
+	for range lasting {
 		err = errors.Join(err, <-s.ended)
 	}
 	if err == nil { // an error is told by who gets it

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/resp"
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
+
+// sentinelBuffers bounds what the clients of Sentinel make the server keep, in bytes.
+const sentinelBuffers = 16 << 20
+
+// lookout serves the clients of Redis Sentinel. Its loop has no queues, so it answers whatever
+// those do.
+type lookout struct {
+	*netproto.Server
+	loop *netproto.Loop
+}
+
+// serveSentinel serves the listener of Sentinel, if there is one. It tells the address of
+// Config.Owner.
+func (s *Server) serveSentinel() error {
+	l := s.all.of(resp.SentinelName)
+	if l == nil {
+		return nil
+	}
+	state, err := recovery.Restore(noQueues{}, recovery.Options{Now: time.Now().UnixMilli()})
+	if err != nil {
+		return err
+	}
+	loop, err := netproto.StartLoop(broker.New(noQueues{}, state, broker.Options{}), noQueues{}, netproto.LoopConfig{Logger: s.c.Logger, Goroutines: s.c.Goroutines})
+	if err != nil {
+		return err
+	}
+	cell := resp.Cell{Name: s.c.Cell, Owner: s.c.Owner}
+	if cell.Owner == nil {
+		host, _, _ := net.SplitHostPort(s.c.Redis) // a name stays one: certificates have names
+		own := net.JoinHostPort(host, strconv.Itoa(s.all.of(resp.Name).socket.Addr().(*net.TCPAddr).Port))
+		cell.Owner = func() string {
+			if !s.health.serves() {
+				return ""
+			}
+			return own
+		}
+	}
+	protocol := resp.NewSentinel(resp.Config{Users: s.live.users, Version: s.c.Version, Logger: s.log}, cell)
+	l.server = &lookout{netproto.NewServer(l.socket, netproto.Config{
+		Protocol: protocol, Loop: loop, TLS: l.tls, Logger: s.log, MaxConns: s.c.MaxConns, Buffers: netproto.NewBuffers(sentinelBuffers),
+	}), loop}
+	l.accept(&s.c, s.ended)
+	return nil
+}
+
+// Shutdown implements server.
+func (l *lookout) Shutdown(ctx context.Context) error {
+	return errors.Join(l.Server.Shutdown(ctx), l.loop.Close())
+}
+
+// Close implements server.
+func (l *lookout) Close() {
+	l.Server.Close()
+	_ = l.loop.Close()
+}
+
+// noQueues is the store of a loop without queues: it is empty, and stays so.
+type noQueues struct{}
+
+func (noQueues) Control() content.Control                               { return content.Control{} }
+func (noQueues) Flush() content.Flush                                   { return content.Flush{} }
+func (noQueues) Walk(storage.Visitor) error                             { return nil }
+func (noQueues) Verify(content.Tally) error                             { return nil }
+func (noQueues) Read([]content.PacketID, func(int, []byte, error))      {}
+func (noQueues) ReadValues([]content.ValueID, func(int, []byte, error)) {}
+func (noQueues) ReadNotes([]content.NoteID, func(int, []byte, error))   {}
+func (noQueues) Limits() content.Limits                                 { return content.Limits{MaxOps: 1, MaxBytes: 1} }
+func (noQueues) Apply(*broker.Batch) error                              { return nil }
+func (noQueues) Space() storage.Space                                   { return storage.Space{} }
