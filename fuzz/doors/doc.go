@@ -5,6 +5,7 @@
 //	server_test.go        the server, which can be killed, and programs
 //	python_test.go        the package for Python
 //	node_test.go          the package for Node
+//	sentinel_test.go      clients of Redis in their Sentinel mode
 //	kombu_test.go         the transport of kombu, by the tests of the package
 //	celery_test.go        Celery on that transport, with kills
 //	outbox_test.go        the page about pushes within a database's transaction

@@ -26,7 +26,7 @@ var whole = flag.Bool("whole", false, "run what takes longer, too: see make door
 const limit = 60 * time.Second
 
 // serveDir and serveAddr have the test binary serve a folder at an address in place of testing.
-const serveDir, serveAddr = "HOLDFAST_TEST_SERVE", "HOLDFAST_TEST_ADDR"
+const serveDir, serveAddr, serveSentinel = "HOLDFAST_TEST_SERVE", "HOLDFAST_TEST_ADDR", "HOLDFAST_TEST_SENTINEL"
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(serveDir)
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	fmt.Fprintln(os.Stderr, daemon.Run(context.Background(), daemon.Config{
-		Data: dir, Redis: os.Getenv(serveAddr), Cache: 16 << 20,
+		Data: dir, Redis: os.Getenv(serveAddr), Sentinel: os.Getenv(serveSentinel), Cache: 16 << 20,
 		Listening: func(_ string, addr net.Addr) { fmt.Println(addr) },
 	}))
 	os.Exit(1)
@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 // server is Holdfast in a process of its own. It has one address, over all its starts.
 type server struct {
 	dir, addr string
+	sentinel  string // its address for clients of Sentinel; none if empty
 	cmd       *exec.Cmd
 }
 
@@ -58,7 +59,7 @@ func start(t *testing.T) *server {
 func (s *server) again(t *testing.T) {
 	t.Helper()
 	s.cmd = exec.Command(os.Args[0])
-	s.cmd.Env = append(os.Environ(), serveDir+"="+s.dir, serveAddr+"="+s.addr)
+	s.cmd.Env = append(os.Environ(), serveDir+"="+s.dir, serveAddr+"="+s.addr, serveSentinel+"="+s.sentinel)
 	s.cmd.Stderr = os.Stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -68,11 +69,17 @@ func (s *server) again(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.kill)
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal("the server does not start")
+	lines := bufio.NewReader(out)
+	for _, addr := range []*string{&s.sentinel, &s.addr} { // Sentinel answers before the queues are there
+		if *addr == "" {
+			continue
+		}
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal("the server does not start")
+		}
+		*addr = strings.TrimSpace(line)
 	}
-	s.addr = strings.TrimSpace(addr)
 }
 
 // kill ends the process as kill -9 does. A second call does nothing.
