@@ -106,7 +106,7 @@ func breaksArrows(s *source) []string {
 
 // rooms are the packages of the command line, from its top. Each may import those behind it.
 func rooms() []string {
-	return []string{"cmd/holdfast", "cmd/ask", "cmd/folder", "cmd/connection", "cmd/config", "cmd/doctor", "cmd/daemon", "cmd/certs", "cmd/terminal"}
+	return []string{"cmd/holdfast", "cmd/ask", "cmd/folder", "cmd/connection", "cmd/config", "cmd/doctor", "cmd/cluster", "cmd/cluster/peer", "cmd/daemon", "cmd/certs", "cmd/terminal"}
 }
 
 // refuses says why a file may not import a package; "" if it may.

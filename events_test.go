@@ -38,7 +38,7 @@ func events(t *testing.T) map[string]string {
 
 // logsForServer says whether a file may log for a server.
 func logsForServer(path string) bool {
-	for _, folder := range []string{"broker/", "netproto/", "recovery/", "storage/", "cmd/daemon/"} {
+	for _, folder := range []string{"broker/", "netproto/", "recovery/", "storage/", "cmd/daemon/", "cmd/cluster/"} {
 		if strings.HasPrefix(path, folder) {
 			return !strings.HasPrefix(path, "netproto/client/")
 		}

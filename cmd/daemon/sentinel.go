@@ -22,7 +22,8 @@ const sentinelBuffers = 16 << 20
 // those do.
 type lookout struct {
 	*netproto.Server
-	loop *netproto.Loop
+	loop     *netproto.Loop
+	protocol *resp.Protocol
 }
 
 // serveSentinel serves the listener of Sentinel, if there is one. It tells the address of
@@ -54,9 +55,20 @@ func (s *Server) serveSentinel() error {
 	protocol := resp.NewSentinel(resp.Config{Users: s.live.users, Version: s.c.Version, Logger: s.log}, cell)
 	l.server = &lookout{netproto.NewServer(l.socket, netproto.Config{
 		Protocol: protocol, Loop: loop, TLS: l.tls, Logger: s.log, MaxConns: s.c.MaxConns, Buffers: netproto.NewBuffers(sentinelBuffers),
-	}), loop}
+	}), loop, protocol}
 	l.accept(&s.c, s.ended)
 	return nil
+}
+
+// Switched tells those who listen at Sentinel that another machine serves the queues.
+func (s *Server) Switched() {
+	if l := s.all.of(resp.SentinelName); l != nil {
+		door := l.server.(*lookout)
+		_ = door.loop.Do(func(*broker.Tx) error { // it fails where the server ends
+			door.protocol.Switched()
+			return nil
+		})
+	}
 }
 
 // Shutdown implements server.

@@ -182,6 +182,9 @@ func (s *Server) Doors() map[string]*net.TCPListener {
 	return all
 }
 
+// Serves says whether a term is under way whose doors are open. Any goroutine may ask.
+func (s *Server) Serves() bool { return s.doors.Load() != nil }
+
 // Pass has a door of the term serve a connection of a client at remote. Any goroutine may call it.
 func (s *Server) Pass(protocol string, nc net.Conn, remote netip.AddrPort) error {
 	if doors := s.doors.Load(); doors != nil {

@@ -1,0 +1,300 @@
+// Package cluster runs a node of a cell: machines that hold the same queues. One of them owns the
+// queues and serves them. The others follow its log with tables of their own, and pass clients on.
+// When it is gone another one takes over.
+//
+//	cluster.go   Run: a node from its start to its end
+//	turn.go      the roles, which a node has in turn: it follows, or owns
+//	progress.go  whether a node gets on, without which it may not own
+//	clock.go     the clock of who owns
+//	copy.go      the data folder of another node, for one that the log no longer leads on
+//	peer/        the node's own port
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/resp"
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/cell"
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
+
+// Config says which node of a cell a server is.
+type Config struct {
+	Node     string            // its name
+	Nodes    map[string]string // of all nodes by name: HOST:PORT of etcd, which others dial. A node's own port is the next one
+	Election time.Duration     // how long etcd waits for its leader; 0: 500 ms
+}
+
+// What a node is, for others.
+const (
+	starting = "starting"
+	joining  = "joining"
+	follower = "follower"
+	owning   = "owner"
+)
+
+// node is a node that runs. Fields without another note are set before it takes turns.
+type node struct {
+	Config
+	folder string
+	logger *slog.Logger
+	server *daemon.Server
+	client *peer.Client
+	owner  *peer.Owner // whom clients are passed to while this node follows
+	member *cell.Member
+	log    *cell.Log
+
+	progress progress
+	role     atomic.Value // string: what the node is, for others
+	store    atomic.Pointer[storage.Store]
+	owned    atomic.Pointer[cell.Owner] // who owns, as this node knows
+	arrived  arrival
+	version  string
+}
+
+// Run runs a node until ctx ends. It returns an error where the node needs its operator to go on.
+// What was acknowledged is on the disks of a majority in every case.
+func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
+	if d.Sync != storage.SyncAlways() {
+		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
+	}
+	own, err := nextPort(c.Nodes[c.Node])
+	if err != nil {
+		return fmt.Errorf("node %s: %w", c.Node, err)
+	}
+	n := &node{Config: c, folder: d.Data, logger: d.Logger, version: d.Version, client: peer.NewClient(nil), owner: peer.NewOwner()}
+	n.role.Store(starting)
+	n.owned.Store(&cell.Owner{})
+	d.Owner = n.ownerRedis
+	if n.server, err = daemon.Begin(ctx, d); err != nil {
+		return err
+	}
+	defer func() { err = n.server.End(err) }()
+	l, err := net.Listen("tcp", own)
+	if err != nil {
+		return fmt.Errorf("the node's own port: %w", err)
+	}
+	port := peer.New(peer.Config{Logger: n.logger, Node: n.about, Door: n.door, Files: n.files, Join: n.add})
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { _ = port.Serve(l) })
+	defer port.Close()
+	if err := n.enter(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	defer n.member.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	running.Go(func() { // ends with the member or with ctx
+		defer cancel()
+		select {
+		case <-n.member.Done():
+		case <-ctx.Done():
+		}
+	})
+	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn})
+	alive, stop := context.WithCancel(context.Background())
+	defer stop()
+	running.Go(func() { n.progress.probe(alive, filepath.Join(n.folder, storage.CellName, "probe")) })
+	running.Go(func() { n.tell(alive) })
+	return n.takeTurns(ctx)
+}
+
+// nextPort is the address of the node's own port, whose etcd has another.
+func nextPort(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 || number == 65535 {
+		return "", fmt.Errorf("%q: expected a port from 1 to 65534, as the next one is the node's own", address)
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(number+1, 10)), nil
+}
+
+// addresses are those of this node as others dial it: of its own port, and of its Redis protocol.
+func (n *node) addresses() string {
+	own, _ := nextPort(n.Nodes[n.Node]) // Run has looked at it
+	redis := ""
+	if socket := n.server.Doors()[resp.Name]; socket != nil {
+		host, _, _ := net.SplitHostPort(own)
+		redis = net.JoinHostPort(host, strconv.Itoa(socket.Addr().(*net.TCPAddr).Port))
+	}
+	return own + " " + redis
+}
+
+// ownerRedis is daemon.Config.Owner.
+func (n *node) ownerRedis() string {
+	_, redis, _ := strings.Cut(n.owned.Load().Addresses, " ")
+	return redis
+}
+
+// Found makes a folder, which may be that of a single server, the first node of a new cell.
+func Found(ctx context.Context, folder string, c Config, logger *slog.Logger) error {
+	store, err := storage.Open(folder, storage.Options{Logger: logger})
+	if err != nil {
+		return err
+	}
+	if err := store.Verify(store.Control().Tally); err != nil { // it begins, so all is in tables when it is closed
+		return errors.Join(err, store.Close())
+	}
+	last := store.Control().Batch
+	if err := store.Close(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(folder, storage.CellName), 0o700); err != nil {
+		return err
+	}
+	m := c.member(folder, logger)
+	if err := cell.Found(m); err != nil {
+		return err
+	}
+	member, err := cell.Start(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer member.Close()
+	return cell.NewLog(cell.Config{Client: member.Client(), Node: c.Node, Logger: logger}).Begin(ctx, last)
+}
+
+func (c *Config) member(folder string, logger *slog.Logger) cell.MemberConfig {
+	return cell.MemberConfig{Dir: filepath.Join(folder, storage.CellName, "etcd"), Node: c.Node, Nodes: c.Nodes, Election: c.Election, Logger: logger}
+}
+
+// enter has the node's etcd run: of a folder that is of a cell, or of one that joins the cell of
+// the other nodes.
+func (n *node) enter(ctx context.Context) (err error) {
+	m := n.Config.member(n.folder, n.logger)
+	if cell.IsMember(m.Dir) {
+		n.member, err = cell.Start(ctx, m)
+		return err
+	}
+	if !storage.IsEmpty(n.folder) {
+		return fmt.Errorf("%s is of no cell, and is not empty: found a cell with it, or have the node join with an empty folder", n.folder)
+	}
+	if err := os.MkdirAll(filepath.Join(n.folder, storage.CellName), 0o700); err != nil {
+		return err
+	}
+	n.role.Store(joining)
+	for told := false; ; told = true {
+		for name := range n.others() {
+			cluster, err := n.client.Join(ctx, n.others()[name], n.Node, n.Nodes[n.Node])
+			if err == nil {
+				n.member, err = cell.Join(ctx, m, cluster)
+				return err
+			}
+			if !told {
+				n.logger.Info("the node waits for the cell that it joins", "asked", name, "answer", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// others are the addresses of the other nodes' own ports, by name.
+func (n *node) others() map[string]string {
+	all := make(map[string]string)
+	for name, address := range n.Nodes {
+		if own, err := nextPort(address); err == nil && name != n.Node {
+			all[name] = own
+		}
+	}
+	return all
+}
+
+// add makes another node a learner. It answers its own port's requests, as the three below do.
+func (n *node) add(ctx context.Context, name, address string) (string, error) {
+	if role := n.role.Load(); role == starting || role == joining {
+		return "", fmt.Errorf("node %s is %s itself", n.Node, role)
+	}
+	if n.Nodes[name] != address {
+		return "", fmt.Errorf("node %s at %s is not among the nodes that %s knows: give all nodes the same list", name, address, n.Node)
+	}
+	return n.member.Add(ctx, name, address)
+}
+
+func (n *node) files(_ context.Context, w io.Writer) error {
+	if n.store.Load() == nil {
+		return fmt.Errorf("node %s has no folder yet", n.Node)
+	}
+	return n.server.Archive(w)
+}
+
+// passage serves clients of a door that another node passes on.
+type passage struct {
+	*node
+	door string
+}
+
+func (n *node) door(name string) (peer.Door, error) {
+	if !n.server.Serves() {
+		return nil, fmt.Errorf("node %s does not serve the queues now", n.Node)
+	}
+	return passage{n, name}, nil
+}
+
+// Pass implements peer.Door.
+func (p passage) Pass(nc net.Conn, remote netip.AddrPort) {
+	if err := p.server.Pass(p.door, nc, remote); err != nil {
+		_ = nc.Close()
+	}
+}
+
+func (n *node) about() peer.Node {
+	a := peer.Node{Name: n.Node, Version: n.version, Content: content.FormatVersion, Role: n.role.Load().(string), Clock: time.Now().UnixMilli()}
+	if o := n.owned.Load(); o.Node != "" {
+		a.Owner = o.Node
+		a.OwnerAddress, _, _ = strings.Cut(o.Addresses, " ")
+	}
+	if s := n.store.Load(); s != nil {
+		a.Batch, a.Floor, a.Room = s.Control().Batch, s.Figures().FlushedBatch, s.Space().Free
+	}
+	return a
+}
+
+// tellPause is how often the other nodes are told of this one.
+const tellPause = 2 * time.Second
+
+// tell tells the other nodes of this one until ctx ends.
+func (n *node) tell(ctx context.Context) {
+	for pause := time.NewTicker(tellPause); ; {
+		b, err := json.Marshal(n.about())
+		if err == nil {
+			once, cancel := context.WithTimeout(ctx, tellPause)
+			err = n.log.PutNode(once, b)
+			cancel()
+		}
+		if err != nil && ctx.Err() == nil { // perhaps because etcd's database is full: then no key can be put
+			once, cancel := context.WithTimeout(ctx, tellPause)
+			_, _ = n.member.Clear(once) // the next telling is the next try
+			cancel()
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

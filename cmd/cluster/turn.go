@@ -1,0 +1,259 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/cell"
+)
+
+const (
+	turnPause  = 500 * time.Millisecond // after a turn that ended by an error
+	claimPause = time.Second            // after a claim that failed by itself
+	leadPause  = 2 * time.Second
+	endTime    = 3 * time.Second // that the end of a term waits for etcd
+)
+
+// takeTurns has the node follow and own in turn until ctx ends. A turn ends for good: the folder is
+// opened again, and nothing is resumed.
+func (n *node) takeTurns(ctx context.Context) error {
+	for {
+		err := n.turn(ctx)
+		n.role.Store(starting)
+		if ended := n.member.Err(); ended != nil || ctx.Err() != nil {
+			return ended
+		}
+		n.logger.Warn("the node begins anew", "reason", err)
+		if errors.Is(err, cell.ErrCut) || errors.Is(err, storage.ErrLoss) {
+			if err := n.copy(ctx); err != nil && ctx.Err() == nil {
+				n.logger.Warn("no copy of another node's folder", "error", err)
+			}
+		}
+		select {
+		case <-time.After(turnPause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// turn opens the folder, follows until it can own, and owns until that ends.
+func (n *node) turn(ctx context.Context) error {
+	if err := finishCopy(n.folder); err != nil {
+		return err
+	}
+	options := n.server.StorageOptions()
+	options.Log = n.log
+	store, err := storage.Open(n.folder, options)
+	if err != nil {
+		return err
+	}
+	n.log.Release(store.Figures().FlushedBatch)
+	n.arrived = arrival{}
+	n.store.Store(store)
+	term, last, err := n.follow(ctx, store)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	return n.own(ctx, store, term, last)
+}
+
+// take takes a batch of the log into a store.
+func (n *node) take(store *storage.Store) func(batch uint64, content []byte) error {
+	return func(batch uint64, content []byte) error {
+		for {
+			err := store.Take(batch, content)
+			if err == nil {
+				n.arrived.note(store.Control().Time)
+			}
+			if !errors.Is(err, storage.ErrFull) {
+				return err
+			}
+			time.Sleep(turnPause) // the log waits for who has no room
+		}
+	}
+}
+
+// follow follows until it has claimed. It passes clients on meanwhile.
+func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, last uint64, err error) {
+	n.role.Store(follower)
+	following, end := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	defer func() {
+		end(nil)
+		running.Wait()
+	}()
+	running.Go(func() { end(n.log.Follow(following, store.Control().Batch, n.take(store))) })
+	running.Go(func() { n.server.Follow(following, store, n.passes) })
+	for door, socket := range n.server.Doors() {
+		l, err := peer.Duplicate(socket)
+		if err != nil {
+			return nil, 0, err
+		}
+		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, Logger: n.logger}
+		running.Go(func() { f.Forward(following, l) })
+	}
+	owner, err := n.log.Owner(following)
+	for {
+		if following.Err() != nil {
+			return nil, 0, context.Cause(following)
+		}
+		if err == nil && owner.Node == "" {
+			term, last, failed := n.log.Claim(following, store.Control().Batch, n.addresses())
+			switch {
+			case failed == nil:
+				return term, last, nil
+			case !errors.Is(failed, cell.ErrOwned):
+				wait(following, claimPause) // without a majority, or with tables that do not reach the log
+			}
+		}
+		n.knows(owner)
+		if err != nil {
+			wait(following, claimPause)
+		}
+		owner, err = n.log.OwnerChanged(following, owner)
+	}
+}
+
+// knows notes who owns, and has clients passed there.
+func (n *node) knows(owner cell.Owner) {
+	if known := n.owned.Swap(&owner); known.Fence != owner.Fence && owner.Node != "" {
+		n.logger.Info("queues are owned by", "owner", owner.Node)
+	}
+	to, _, _ := strings.Cut(owner.Addresses, " ")
+	if owner.Node == n.Node { // of this term, which passes nobody on, or of one that is over
+		to = ""
+	}
+	n.owner.Set(to)
+	n.server.Switched()
+}
+
+// passes tells why clients are not served by way of this node; nil if they are.
+func (n *node) passes() error {
+	if o := n.owned.Load(); o.Node == "" || o.Node == n.Node {
+		return errors.New("no node owns the queues: without two of three nodes none can")
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// errReached ends a Follow.
+var errReached = errors.New("the log's end was reached")
+
+// own reads the log to its end, and serves until the term or ctx ends.
+func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, last uint64) (err error) {
+	n.progress.claiming.Store(true)
+	defer n.progress.claiming.Store(false)
+	begun := time.Now()
+	leading, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer func() {
+		stop()
+		n.giveBack(term)
+		running.Wait()
+	}()
+	if err := n.readTo(ctx, store, last); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	clock := newClock(n.began(ctx, store))
+	if err := store.Own(term, clock.now); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	n.knows(cell.Owner{Node: n.Node, Addresses: n.addresses()})
+	n.role.Store(owning)
+	n.logger.Info("this node owns the queues", "batch", last, "epoch", store.Epoch(), "took", time.Since(begun).Round(time.Millisecond))
+	running.Go(term.Trim)
+	running.Go(func() { n.lead(leading) })
+	n.progress.claiming.Store(false)
+	return n.server.Serve(ctx, store, daemon.Term{Clock: clock.now, Held: term.Held, Listen: peer.Duplicate, Pulse: probePause})
+}
+
+// readTo has a store take what the log has up to a batch.
+func (n *node) readTo(ctx context.Context, store *storage.Store, last uint64) error {
+	if store.Control().Batch >= last {
+		return nil
+	}
+	take := n.take(store)
+	err := n.log.Follow(ctx, store.Control().Batch, func(batch uint64, content []byte) error {
+		if err := take(batch, content); err != nil {
+			return err
+		}
+		if batch >= last {
+			return errReached
+		}
+		return nil
+	})
+	if errors.Is(err, errReached) {
+		return nil
+	}
+	return err
+}
+
+// began is where the clock of a term begins. A node that did not see the last content come begins
+// at the middle one of the nodes' clocks, if that is later.
+func (n *node) began(ctx context.Context, store *storage.Store) int64 {
+	if ms, ok := n.arrived.now(); ok {
+		return ms
+	}
+	clocks := []int64{time.Now().UnixMilli()}
+	nodes, _ := n.log.Nodes(ctx) // without them this node's own clock is the middle one
+	for name, b := range nodes {
+		var a peer.Node
+		if json.Unmarshal(b, &a) == nil && name != n.Node {
+			clocks = append(clocks, a.Clock)
+		}
+	}
+	slices.Sort(clocks)
+	return max(clocks[len(clocks)/2], store.Control().Time)
+}
+
+// giveBack ends a term, so that another node can claim at once.
+func (n *node) giveBack(term *cell.Term) {
+	done := make(chan error, 1)
+	go func() { done <- term.End(n.member.Client().Ctx()) }() // it ends with the member
+	select {
+	case err := <-done:
+		if err != nil {
+			n.logger.Warn("the claim was not given back", "error", err)
+		}
+	case <-time.After(endTime):
+	}
+}
+
+// lead has those that joined become voters, until ctx ends.
+func (n *node) lead(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait(ctx, leadPause)
+		members, err := n.member.Members(ctx)
+		if err != nil {
+			continue
+		}
+		nodes, err := n.log.Nodes(ctx)
+		if err != nil {
+			continue
+		}
+		for _, m := range members {
+			var a peer.Node
+			if !m.Learner || json.Unmarshal(nodes[m.Name], &a) != nil || a.Role != follower {
+				continue
+			}
+			if err := n.member.Promote(ctx, m.Name); err == nil {
+				n.logger.Info("node joined", "node", m.Name)
+			}
+		}
+	}
+}
