@@ -3,10 +3,13 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/cmd/cluster"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -25,7 +28,10 @@ type Server struct {
 	RedisDisable    []string          `placeholder:"NAME" help:"Redis commands to switch off, such as FLUSHALL,KEYS."`
 	Admin           string            `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup), and GET /metrics, /livez, /readyz and /healthz for monitors (default ${default})."`
 	Sentinel        string            `placeholder:"HOST:PORT" help:"Address for clients of Redis Sentinel, such as 127.0.0.1:26379: they are told that of --redis (default off)."`
-	Cell            string            `default:"main" placeholder:"NAME" help:"Name by which clients of Redis Sentinel ask for the server (default ${default})."`
+	Cell            string            `default:"main" placeholder:"NAME" help:"Name by which clients of Redis Sentinel ask for the server, or for the node that owns the queues (default ${default})."`
+	Node            string            `placeholder:"NAME" help:"This machine's name among --nodes: the server is a node of a cell, of which one node owns the queues, and another takes over when that is gone (see \"holdfast cluster\")."`
+	Nodes           []string          `placeholder:"NAME=HOST" help:"All nodes of the cell, as others reach them, such as a=10.0.0.1,b=10.0.0.2,c=10.0.0.3. Each takes two ports: 7380, or the one that follows HOST and a colon, and the next one."`
+	Election        time.Duration     `default:"500ms" range:"100ms 10s" placeholder:"TIME" help:"How long nodes wait for one that is silent before they choose another; longer for hosts that are far apart (default ${default})."`
 	Sync            string            `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
 	Cache           terminal.ByteSize `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
 	PlainUser       string            `placeholder:"NAME" help:"User of pinpriq and barbershop connections without a client certificate. Without one these doors are closed as soon as there is a user or a password."`
@@ -124,6 +130,40 @@ func (s *Sources) Daemon(c *Server) (daemon.Config, error) {
 		config.Users, config.Queues = file.users, file.queues
 	}
 	return config, nil
+}
+
+// Cluster is what the flags say of a node; nil if the server is alone.
+func (c *Server) Cluster() (*cluster.Config, error) {
+	if c.Node == "" {
+		return nil, nil
+	}
+	nodes, err := ParseNodes(c.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := nodes[c.Node]; !ok {
+		return nil, fmt.Errorf("--node %q is not among --nodes: name all nodes there, this one too", c.Node)
+	}
+	return &cluster.Config{Node: c.Node, Nodes: nodes, Election: c.Election}, nil
+}
+
+// nodePort is the port of a node's etcd where none is given.
+const nodePort = "7380"
+
+// ParseNodes reads NAME=HOST and NAME=HOST:PORT.
+func ParseNodes(all []string) (map[string]string, error) {
+	nodes := make(map[string]string)
+	for _, text := range all {
+		name, address, ok := strings.Cut(text, "=")
+		if !ok || name == "" || address == "" || nodes[name] != "" {
+			return nil, fmt.Errorf("--nodes: expected a name of its own and a host for each node, such as a=10.0.0.1,b=10.0.0.2, got %q", text)
+		}
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			address = net.JoinHostPort(strings.Trim(address, "[]"), nodePort)
+		}
+		nodes[name] = address
+	}
+	return nodes, nil
 }
 
 // Level is the least important level to log.

@@ -26,6 +26,7 @@ type commands struct {
 
 	Serve       serveCmd            `cmd:"" group:"Server" help:"Serve queues from a data folder."`
 	Config      config.FileCommands `cmd:"" group:"Server" help:"Check a config file of the server, or show the settings in force."`
+	Cluster     clusterCommands     `cmd:"" group:"Server" help:"Several machines of which one takes over when another is gone."`
 	Hash        config.Hash         `cmd:"" group:"Server" help:"Make the hash of a password, for the users in a config file."`
 	Status      ask.Status          `cmd:"" group:"Server" help:"Print how a running server is."`
 	Health      ask.Health          `cmd:"" group:"Server" help:"Tell whether a running server is ready."`

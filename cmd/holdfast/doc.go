@@ -19,6 +19,7 @@
 //	man.go         pages of the manual
 //	program.go     how a command is run
 //	serve.go       the server
+//	cluster.go     a cell of several
 //	completion.go  code for shells, which ask the program how a line may go on
 //	commands.go    the list of all commands
 //	signals.go     the first signal stops, a later one ends at once

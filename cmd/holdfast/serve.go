@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"syscall"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster"
 	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
@@ -48,7 +49,14 @@ func (c *serveCmd) Run(ctx context.Context, p *program, s *config.Sources) error
 	if p.hangups != nil {
 		s.Follow(ctx, p.hangups(), p.args, &settings, level)
 	}
-	err = daemon.Run(ctx, settings)
+	node, err := c.Cluster()
+	switch {
+	case err != nil:
+	case node != nil:
+		err = cluster.Run(ctx, settings, *node)
+	default:
+		err = daemon.Run(ctx, settings)
+	}
 	var listen *daemon.ListenError
 	if errors.As(err, &listen) && errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("address %s is taken: stop what listens there, or choose another with --%s (port 0 picks a free one, off does without)",
