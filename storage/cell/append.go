@@ -22,7 +22,7 @@ import (
 const (
 	partHead = 9
 	maxPart  = 256 << 10
-	aside    = 8 // so many are put side by side
+	aside    = 8 // parts that are put at once
 )
 
 // split returns the parts of a content, at least one.

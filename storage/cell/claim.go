@@ -158,7 +158,7 @@ func (t *Term) End(ctx context.Context) error {
 		if err == nil || errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil
 		}
-		if !sleep(ctx, pause, nil) {
+		if !sleep(ctx, pause) {
 			return fmt.Errorf("the lease of the claim was not given back: %w", err)
 		}
 	}

@@ -29,7 +29,7 @@ func (l *Log) Release(upto uint64) {
 	go func() { // it ends when the newest is written, or with the client
 		for ctx := l.Client.Ctx(); ; {
 			err := l.try(ctx, l.putFloor)
-			if err == nil || !sleep(ctx, trimEvery, nil) {
+			if err == nil || !sleep(ctx, trimEvery) {
 				return
 			}
 			l.warn("floor", err)
@@ -75,7 +75,7 @@ const (
 
 // Trim cuts the log each 2 s, until the claim ends.
 func (t *Term) Trim() {
-	for sleep(t.ctx, trimEvery, nil) {
+	for sleep(t.ctx, trimEvery) {
 		if err := t.Cut(t.ctx); err != nil && t.ctx.Err() == nil {
 			t.log.warn("cut", err)
 		}

@@ -19,28 +19,22 @@ const ranged = 32
 // later. ErrDamaged: a batch is not what was appended; fn was not called for it, and none behind
 // it.
 func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch uint64, content []byte) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	bell := l.bell(ctx, keyHead)
-	for r := (reading{log: l, batch: after + 1, fn: fn}); ; {
-		more, err := r.next(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !isUncertain(err):
-			return err
-		case !more:
-			sleep(ctx, look, bell)
+	r := reading{log: l, batch: after + 1, fn: fn}
+	return l.watch(ctx, keyHead, func(ctx context.Context) (isDone bool, err error) {
+		for more := true; more && err == nil; {
+			more, err = r.next(ctx)
 		}
-	}
+		return r.isRefused, err
+	})
 }
 
 // reading is where a Follow is in the log.
 type reading struct {
-	log   *Log
-	batch uint64   // what comes next
-	parts [][]byte // of it, so far
-	fn    func(batch uint64, content []byte) error
+	log       *Log
+	batch     uint64   // what comes next
+	parts     [][]byte // of it, so far
+	fn        func(batch uint64, content []byte) error
+	isRefused bool // fn has failed
 }
 
 // next reads some parts, and says whether there are more. At the revision that it reads either the
@@ -63,7 +57,7 @@ func (r *reading) next(ctx context.Context) (more bool, err error) {
 			return false, fmt.Errorf("%w: key %s is missing, before %s", ErrDamaged, want, kv.Key)
 		}
 		if err := r.add(kv.Value, s.end); err != nil {
-			return false, fmt.Errorf("key %s: %w", kv.Key, err)
+			return false, err
 		}
 	}
 	if r.batch <= s.end.Batch && !parts.More {
@@ -75,7 +69,7 @@ func (r *reading) next(ctx context.Context) (more bool, err error) {
 // add takes the next part, and hands the batch over if it is the last one.
 func (r *reading) add(part []byte, end head) error {
 	if len(part) < partHead || part[0] > 1 {
-		return fmt.Errorf("%w: it is no part of a content", ErrDamaged)
+		return fmt.Errorf("%w: key %s is no part of a content", ErrDamaged, keyPart(r.batch, len(r.parts)))
 	}
 	r.parts = append(r.parts, part[partHead:])
 	if part[0] == 0 {
@@ -88,6 +82,7 @@ func (r *reading) add(part []byte, end head) error {
 			ErrDamaged, r.batch, got, want, end.Sum, end.Batch)
 	}
 	if err := r.fn(r.batch, content); err != nil {
+		r.isRefused = true
 		return err
 	}
 	r.batch, r.parts = r.batch+1, nil

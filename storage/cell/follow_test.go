@@ -125,8 +125,14 @@ func TestWhatIsNotDecidedIsNotHandedOver(t *testing.T) {
 func TestFollowEndsWithTheErrorOfItsFunction(t *testing.T) {
 	_, log := alone(t)
 	add(t, claim(t, log, 0), 1, 2)
-	want := errors.New("no room")
-	if err := log.Follow(t.Context(), 0, func(uint64, []byte) error { return want }); !errors.Is(err, want) {
-		t.Errorf("error %v, want %v", err, want)
+	for _, want := range []error{errors.New("no room"), context.DeadlineExceeded} {
+		calls := 0
+		err := log.Follow(t.Context(), 0, func(uint64, []byte) error {
+			calls++
+			return want
+		})
+		if !errors.Is(err, want) || calls != 1 {
+			t.Errorf("error %v, want %v; %d calls, want 1", err, want, calls)
+		}
 	}
 }

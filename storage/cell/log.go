@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,12 +74,8 @@ type Log struct {
 
 // NewLog returns the log that a client leads to.
 func NewLog(c Config) *Log {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Lease == 0 {
-		c.Lease = 2 * time.Second
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Lease = cmp.Or(c.Lease, 2*time.Second)
 	if c.Progress == nil {
 		c.Progress = func() bool { return true }
 	}
@@ -171,7 +168,7 @@ func (l *Log) try(ctx context.Context, call func(context.Context) error) error {
 		if err == nil || !isUncertain(err) {
 			return err
 		}
-		if !sleep(ctx, pause, nil) {
+		if !sleep(ctx, pause) {
 			return fmt.Errorf("%w (the last try: %w)", context.Cause(ctx), err)
 		}
 	}
@@ -185,23 +182,25 @@ func isUncertain(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "raft proposal dropped")
 }
 
-// sleep waits for a time, or less if a bell rings. It returns false if ctx ends before.
-func sleep(ctx context.Context, d time.Duration, bell <-chan struct{}) bool {
+// sleep returns false if ctx ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-bell:
 	case <-time.After(d):
+		return true
 	}
-	return true
 }
 
-// bell returns a channel that has something after a change of a key, until ctx ends. However many
-// changes there are, it takes no more room: clientv3 keeps without a bound what is not taken.
-func (l *Log) bell(ctx context.Context, key string) <-chan struct{} {
+// watch calls a function now, after each change of a key, and each 100 ms, until the function says
+// that it is done, it fails for certain, or ctx ends. However many changes there are, they take no
+// more room: clientv3 keeps without a bound what is not taken.
+func (l *Log) watch(ctx context.Context, key string, call func(context.Context) (isDone bool, err error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	bell := make(chan struct{}, 1)
 	go func() {
-		for more := true; more; more = sleep(ctx, look, nil) {
+		for more := true; more; more = sleep(ctx, look) {
 			for range l.Client.Watch(ctx, key) {
 				select {
 				case bell <- struct{}{}:
@@ -210,5 +209,16 @@ func (l *Log) bell(ctx context.Context, key string) <-chan struct{} {
 			}
 		}
 	}()
-	return bell
+	for ctx.Err() == nil {
+		isDone, err := call(ctx)
+		if isDone || err != nil && !isUncertain(err) && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-bell:
+		case <-time.After(look):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
 }

@@ -31,18 +31,12 @@ func (l *Log) Owner(ctx context.Context) (o Owner, err error) {
 
 // OwnerChanged waits until another claim stands than the one given, or none, and returns whose it
 // is.
-func (l *Log) OwnerChanged(ctx context.Context, from Owner) (Owner, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for bell := l.bell(ctx, keyOwner); ; {
-		o, err := l.Owner(ctx)
-		if err == nil && o.Fence != from.Fence || err != nil && !isUncertain(err) {
-			return o, err
-		}
-		if !sleep(ctx, look, bell) {
-			return from, ctx.Err()
-		}
-	}
+func (l *Log) OwnerChanged(ctx context.Context, from Owner) (o Owner, err error) {
+	err = l.watch(ctx, keyOwner, func(ctx context.Context) (bool, error) {
+		o, err = l.Owner(ctx)
+		return err == nil && o.Fence != from.Fence, err
+	})
+	return o, err
 }
 
 // nodeLease is how long others see what a node said of itself.
