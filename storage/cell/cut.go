@@ -83,18 +83,24 @@ func (t *Term) Trim() {
 }
 
 // Cut cuts the log up to the batch that the tables of a majority have, and has etcd forget what
-// was.
-func (t *Term) Cut(ctx context.Context) error {
-	for more := true; more; {
-		err := t.log.try(ctx, func(ctx context.Context) (err error) {
+// was. It forgets also when nothing can be cut, which needs room.
+func (t *Term) Cut(ctx context.Context) (err error) {
+	for more := true; more && err == nil; {
+		err = t.log.try(ctx, func(ctx context.Context) (err error) {
 			more, err = t.cut(ctx)
 			return err
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return errors.Join(err, t.log.try(ctx, func(ctx context.Context) error {
+		r, err := t.log.Client.Get(ctx, keyCut)
+		if err == nil {
+			_, err = t.log.Client.Compact(ctx, r.Header.Revision)
+		}
+		if errors.Is(err, rpctypes.ErrCompacted) {
+			return nil
+		}
+		return err
+	}))
 }
 
 // cut cuts one step, and says whether there are more. Members are read behind the floors: a node
@@ -146,11 +152,5 @@ func (t *Term) cut(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
-	if step < upto {
-		return true, nil
-	}
-	if _, err := t.log.Client.Compact(ctx, s.revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-		return false, err
-	}
-	return false, nil
+	return step < upto, nil
 }

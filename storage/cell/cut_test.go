@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-queue/holdfast/storage/cell"
@@ -139,6 +140,31 @@ func TestManyBatchesAreCutAndForgotten(t *testing.T) {
 	}
 }
 
+func TestEtcdForgetsAlsoWhenNothingCanBeCut(t *testing.T) {
+	m := members(t, "a")[0]
+	isFull := false
+	log := newLog(withKV(t, m, func(r *clientv3.TxnResponse, err error) (*clientv3.TxnResponse, error) {
+		if err == nil && isFull && puts(r) > 0 {
+			err = rpctypes.ErrNoSpace
+		}
+		return r, err
+	}), "a")
+	set(t, m.client, "head", `{"batch":5}`)
+	set(t, m.client, "floor/a", "5")
+	r, err := m.client.Get(t.Context(), "head")
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := claim(t, log, 0)
+	isFull = true
+	if err := term.Cut(t.Context()); !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Errorf("error %v, want ErrNoSpace", err)
+	}
+	if _, err := m.client.Get(t.Context(), "head", clientv3.WithRev(r.Header.Revision)); !errors.Is(err, rpctypes.ErrCompacted) {
+		t.Errorf("what was is still known: %v", err)
+	}
+}
+
 func TestTheNewestFloorIsWritten(t *testing.T) {
 	m := members(t, "a")[0]
 	fails := 3
@@ -150,6 +176,7 @@ func TestTheNewestFloorIsWritten(t *testing.T) {
 		return r, err
 	}), "a")
 	set(t, m.client, "floor/a", "3") // from before the node started
+	set(t, m.client, "other", "")
 	for n := range uint64(20) {
 		log.Release(n + 4)
 	}
