@@ -32,6 +32,7 @@ func TestOneNodeOwns(t *testing.T) {
 	if err := first.End(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	ended(t, first, first.Err())
 	if nobody, err := b.OwnerChanged(t.Context(), owner); err != nil || nobody != (cell.Owner{}) {
 		t.Errorf("owner %+v, %v; want nobody", nobody, err)
 	}
@@ -177,8 +178,10 @@ func TestAClaimIsNotKeptWithoutProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	stuck.Store(true)
-	if owner, err = b.OwnerChanged(t.Context(), owner); err != nil || owner != (cell.Owner{}) {
-		t.Fatalf("owner %+v, %v; want nobody", owner, err)
+	for owner != (cell.Owner{}) {
+		if owner, err = b.OwnerChanged(t.Context(), owner); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if term.Held() {
 		t.Error("the claim is held when another can be made")
