@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +45,8 @@ var (
 	ErrFailed = errors.New("etcd cannot go on")
 	// ErrClosed says that the member was closed.
 	ErrClosed = errors.New("the node's etcd is closed")
+
+	errUnknown = errors.New("the cell does not know this node")
 )
 
 const (
@@ -97,15 +100,23 @@ func Start(ctx context.Context, c MemberConfig) (*Member, error) {
 }
 
 // Join runs a member that Add has made known to the cell, from an empty folder. What a start that
-// was cut off left in the folder is deleted. initialCluster is what Add has returned.
-func Join(ctx context.Context, c MemberConfig, initialCluster string) (*Member, error) {
+// was cut off left in the folder is deleted. initialCluster is what Add has returned. A node that
+// etcd asks may not know of the removal and the addition yet: it tries for 10 s.
+func Join(ctx context.Context, c MemberConfig, initialCluster string) (m *Member, err error) {
 	if IsMember(c.Dir) {
 		return nil, fmt.Errorf("%s is of a cell already: delete it to join as another member", c.Dir)
 	}
-	if err := os.RemoveAll(filepath.Join(c.Dir, "member")); err != nil {
-		return nil, err
-	}
-	return c.enter(ctx, initialCluster)
+	err = patiently(ctx, func() (err error) {
+		if err := os.RemoveAll(filepath.Join(c.Dir, "member")); err != nil {
+			return err
+		}
+		m, err = c.enter(ctx, initialCluster)
+		if err != nil && strings.Contains(err.Error(), "member count is unequal") {
+			err = fmt.Errorf("%w: %w", errUnknown, err)
+		}
+		return err
+	})
+	return m, err
 }
 
 // enter runs etcd until it has a leader and the cell is known to be the right one.

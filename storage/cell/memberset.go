@@ -146,9 +146,12 @@ func (m *Member) drop(ctx context.Context, node, address string) (found bool, er
 	return found, err
 }
 
-// passing are etcd's refusals of a change of members that do not last: a member must have been
-// connected for 5 s, and two that are added at one address in one second have the same id.
-var passing = []error{rpctypes.ErrUnhealthy, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrMemberLearnerNotReady, rpctypes.ErrMemberNotFound}
+// passing are refusals that do not last: a member must have been connected for 5 s; two that are
+// added at one address in one second have the same id; one that joins may ask a node that lags.
+var passing = []error{
+	rpctypes.ErrUnhealthy, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrMemberLearnerNotReady,
+	rpctypes.ErrMemberNotFound, errUnknown, ErrRemoved,
+}
 
 // patiently tries a change of members again: 10 s while its refusal passes, and as long as ctx
 // allows while there is a learner, since etcd takes one at a time.
