@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -141,6 +143,9 @@ func (c MemberConfig) enter(ctx context.Context, initialCluster string) (*Member
 
 // run starts etcd and does not wait for a leader.
 func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
 	m := &Member{config: c, stopped: make(chan struct{})}
 	m.alive, m.end = context.WithCancelCause(context.Background())
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(m.zap())
@@ -248,7 +253,7 @@ func (m *Member) insist(ctx context.Context, call func(context.Context) error) e
 				return m.Err()
 			}
 			return fmt.Errorf("no majority of the cell answers: %w (%v)", context.Cause(ctx), err)
-		case <-time.After(m.config.election() / 10):
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
@@ -264,6 +269,40 @@ func (m *Member) Done() <-chan struct{} { return m.alive.Done() }
 
 // Err says why the member has ended: ErrRemoved, ErrFailed or ErrClosed; nil while it lives.
 func (m *Member) Err() error { return context.Cause(m.alive) }
+
+// Size is what etcd's database of this node takes in its file, in bytes.
+func (m *Member) Size() int64 { return m.etcd.Server.Backend().Size() }
+
+// Clear ends the alarm that etcd raises when a database has reached its quota: under it no key can
+// be put. It does nothing, and returns false, if there is no alarm.
+//
+// Each node calls it, and the log must have been cut before. It compacts, gives the room in this
+// node's database back, while calls wait, and disarms; in this order, since the alarm is back at
+// once otherwise. An alarm of another node is disarmed too, since that one may be gone: if not, it
+// raises a new one.
+func (m *Member) Clear(ctx context.Context) (cleared bool, err error) {
+	raised, err := m.client.AlarmList(ctx)
+	if err != nil {
+		return false, err
+	}
+	full := slices.DeleteFunc(raised.Alarms, func(a *etcdserverpb.AlarmMember) bool { return a.Alarm != etcdserverpb.AlarmType_NOSPACE })
+	if len(full) == 0 {
+		return false, nil
+	}
+	now, err := m.client.Get(ctx, cellKey)
+	if err == nil {
+		_, err = m.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	if err == nil {
+		err = m.etcd.Server.Defragment()
+	}
+	for _, alarm := range full {
+		if err == nil {
+			_, err = m.client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm))
+		}
+	}
+	return err == nil, err
+}
 
 // Close stops etcd, for at most 10 s. A leader hands over first. It is safe to call it twice.
 func (m *Member) Close() {
@@ -282,6 +321,6 @@ func (m *Member) Close() {
 	select {
 	case <-m.stopped:
 	case <-time.After(closing):
-		m.config.logger().Warn("the node's etcd did not stop in time", "after", closing)
+		m.config.Logger.Warn("the node's etcd did not stop in time", "after", closing)
 	}
 }

@@ -36,17 +36,6 @@ const (
 	defaultElection = 500 * time.Millisecond
 )
 
-func (c MemberConfig) logger() *slog.Logger {
-	if c.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.Logger
-}
-
-func (c MemberConfig) election() time.Duration {
-	return cmp.Or(c.Election, defaultElection)
-}
-
 // url is the address of a peer as etcd wants it.
 func (c MemberConfig) url(address string) url.URL {
 	if c.CertFile == "" {
@@ -98,7 +87,7 @@ func (c MemberConfig) embed(initialCluster string) (*embed.Config, error) {
 		}
 		cfg.TlsMinVersion = "TLS1.3"
 	}
-	cfg.ElectionMs = uint(c.election().Milliseconds())
+	cfg.ElectionMs = uint(cmp.Or(c.Election, defaultElection).Milliseconds())
 	cfg.TickMs = cfg.ElectionMs / 10
 	// Raft keeps these entries in memory whatever their size, and one may have 256 KiB.
 	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries = 1000, 50

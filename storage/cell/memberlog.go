@@ -34,7 +34,7 @@ func (m *Member) zap() *zap.Logger {
 
 func (l etcdLog) Write(line []byte) (int, error) {
 	if !bytes.Contains(line, needless) {
-		l.config.logger().Warn("etcd warns", "line", string(bytes.TrimSpace(line)))
+		l.config.Logger.Warn("etcd warns", "line", string(bytes.TrimSpace(line)))
 	}
 	return len(line), nil
 }

@@ -54,7 +54,7 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 	if node == m.config.Node {
 		return "", fmt.Errorf("node %s asks itself to be added: it is a member", node)
 	}
-	if _, err := m.drop(ctx, node, address); err != nil {
+	if err := errors.Join(m.change(ctx, node, address, m.drop), m.forget(ctx, node)); err != nil {
 		return "", err
 	}
 	at := m.config.url(address)
@@ -78,72 +78,59 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 
 // Promote gives a learner its vote. It waits 10 s for one that lags in etcd's log.
 func (m *Member) Promote(ctx context.Context, node string) error {
-	all, err := m.Members(ctx)
-	if err != nil {
+	return m.change(ctx, node, "", func(ctx context.Context, p Peer) error {
+		if !p.Learner {
+			return nil
+		}
+		_, err := m.client.MemberPromote(ctx, p.ID)
 		return err
-	}
-	i := slices.IndexFunc(all, func(p Peer) bool { return p.Name == node })
-	if i < 0 {
-		return unknown(node)
-	}
-	if !all[i].Learner {
-		return nil
-	}
-	if err := patiently(ctx, func() error {
-		_, err := m.client.MemberPromote(ctx, all[i].ID)
-		return err
-	}); err != nil {
-		return fmt.Errorf("promote node %s: %w", node, err)
-	}
-	return nil
+	})
 }
 
 // Remove takes a node out of the cell, for ever, with what the cell knows of it. Whether those that
 // stay have all packets is the caller's to look at.
 func (m *Member) Remove(ctx context.Context, node string) error {
-	found, err := m.drop(ctx, node, "")
-	if err == nil && !found {
-		err = unknown(node)
+	if err := m.change(ctx, node, "", m.drop); err != nil || node == m.config.Node {
+		return err // a node that has removed itself writes nothing more
 	}
+	return m.forget(ctx, node)
+}
+
+// drop removes a member.
+func (m *Member) drop(ctx context.Context, p Peer) error {
+	if _, err := m.client.MemberRemove(ctx, p.ID); !errors.Is(err, rpctypes.ErrMemberNotFound) {
+		return err
+	}
+	return nil
+}
+
+// forget deletes a node's keys. A floor of tables that are gone would let the log be cut too far.
+func (m *Member) forget(ctx context.Context, node string) error {
+	_, err := m.client.Txn(ctx).Then(clientv3.OpDelete("floor/"+node), clientv3.OpDelete("node/"+node), clientv3.OpDelete("copy/"+node)).Commit()
 	return err
 }
 
-func unknown(node string) error { return fmt.Errorf("the cell has no node %q", node) }
-
-// drop removes the member of a node, and one at its address that has never started. It deletes the
-// node's keys before, since a floor of tables that are gone lets the log be cut too far; and again
-// behind it, since the member may write until then.
-func (m *Member) drop(ctx context.Context, node, address string) (found bool, err error) {
-	forget := func() error {
-		_, err := m.client.Txn(ctx).Then(clientv3.OpDelete("floor/"+node), clientv3.OpDelete("node/"+node), clientv3.OpDelete("copy/"+node)).Commit()
+// change does something to the member of a node, which must be there unless an address is given.
+// Then it does it to a member at this address that has never started, too.
+func (m *Member) change(ctx context.Context, node, address string, how func(context.Context, Peer) error) error {
+	all, err := m.Members(ctx)
+	if err != nil {
 		return err
 	}
-	remove := func(id uint64) error {
-		return patiently(ctx, func() error {
-			_, err := m.client.MemberRemove(ctx, id)
-			if errors.Is(err, rpctypes.ErrMemberNotFound) {
-				return nil
-			}
-			return err
-		})
-	}
-	all, err := m.Members(ctx)
+	found := address != ""
 	for _, p := range all {
 		if p.Name != node && (p.Name != "" || p.Address != address) {
 			continue
 		}
 		found = true
-		if err = forget(); err == nil {
-			err = remove(p.ID)
-		}
-		if err == nil && node != m.config.Node {
-			err = forget()
-		}
-		if err != nil {
-			return found, fmt.Errorf("remove node %s: %w", node, err)
+		if err := patiently(ctx, func() error { return how(ctx, p) }); err != nil {
+			return fmt.Errorf("node %s: %w", node, err)
 		}
 	}
-	return found, err
+	if !found {
+		return fmt.Errorf("node %s: %w", node, errUnknown)
+	}
+	return nil
 }
 
 // passing are refusals that do not last: a member must have been connected for 5 s; two that are

@@ -112,8 +112,12 @@ func TestARemovedNodeEndsAndDoesNotStartAgain(t *testing.T) {
 	a, b, _ := trio(t)
 	ma := founded(t, a)
 	mb := joins(t, ma, b)
+	putKey(t, mb, "floor/b")
 	if err := ma.Remove(t.Context(), "b"); err != nil {
 		t.Fatal(err)
+	}
+	if n := countKeys(t, ma, "floor/"); n != 0 {
+		t.Errorf("%d floors are left", n)
 	}
 	<-mb.Done()
 	if err := mb.Err(); !errors.Is(err, ErrRemoved) {
