@@ -275,6 +275,7 @@ func deafNode(t *testing.T) (string, deaf) {
 
 func wantEnd(t *testing.T, conn net.Conn) {
 	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	_, err := conn.Read(make([]byte, 1))
 	if wait := net.Error(nil); err == nil || errors.As(err, &wait) && wait.Timeout() {
 		t.Errorf("the connection has not ended: %v", err)
@@ -385,32 +386,37 @@ func TestAClientThatStaysBehindTheOwnersEndIsClosed(t *testing.T) {
 }
 
 func TestForwardLeavesNothingBehind(t *testing.T) {
-	before := runtime.NumGoroutine()
-	to := NewOwner()
-	address, d := deafNode(t)
-	to.Set(address)
-	ctx, cancel := context.WithCancel(t.Context())
-	l, done := listen(t), make(chan struct{})
-	go func() { // ends with ctx
-		defer close(done)
-		Forwarder{Client: NewClient(nil), Owner: to, Door: "redis", Logger: slog.New(slog.DiscardHandler)}.Forward(ctx, l)
-	}()
-	for range 20 {
-		conn := dial(t, l.Addr().String(), "127.0.0.1")
-		defer wantEnd(t, conn)
-		defer (<-d).Close()
-	}
-	to.Set("")
-	for range 2 * maxReaching { // which wait
-		defer wantEnd(t, dial(t, l.Addr().String(), "127.0.0.1"))
-	}
-	cancel()
-	<-done
-	const served = 2 // the node's server
-	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+served; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			all := make([]byte, 1<<20)
-			t.Fatalf("%d goroutines more: %s", runtime.NumGoroutine()-before, all[:runtime.Stack(all, true)])
-		}
+	for name, owned := range map[string]bool{"passed on": true, "waiting": false} {
+		t.Run(name, func(t *testing.T) {
+			before, to := runtime.NumGoroutine(), NewOwner()
+			address, d := deafNode(t)
+			if owned {
+				to.Set(address)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			l, done := listen(t), make(chan struct{})
+			go func() { // ends with ctx
+				defer close(done)
+				Forwarder{Client: NewClient(nil), Owner: to, Door: "redis", Logger: slog.New(slog.DiscardHandler)}.Forward(ctx, l)
+			}()
+			for range 2 * maxReaching {
+				conn := dial(t, l.Addr().String(), "127.0.0.1")
+				defer wantEnd(t, conn)
+				if owned {
+					far := <-d
+					defer far.Close()
+					defer wantEnd(t, far)
+				}
+			}
+			cancel()
+			<-done
+			const served = 2 // the node's server
+			for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+served; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					all := make([]byte, 1<<20)
+					t.Fatalf("%d goroutines more: %s", runtime.NumGoroutine()-before, all[:runtime.Stack(all, true)])
+				}
+			}
+		})
 	}
 }
