@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
 func TestSentinelTellsTheAddressOfRedis(t *testing.T) {
@@ -36,4 +39,18 @@ func TestSentinelAnswersUsersAlone(t *testing.T) {
 	if got := said(t, r.addrs["sentinel"], "AUTH "+word+"\r\nSENTINEL SLAVES main\r\nQUIT\r\n"); got != "+OK\r\n*0\r\n+OK\r\n" {
 		t.Errorf("a user gets %q", got)
 	}
+}
+
+func TestSentinelAnswersWhileTheQueuesWaitForTheDisk(t *testing.T) {
+	store := &faultyStore{hold: make(chan struct{}), entered: make(chan struct{}, 1)}
+	r := run(t, Config{Data: t.TempDir(), Sentinel: "127.0.0.1:0", WrapStore: func(s Store) Store { store.Store = s; return store }})
+	client := dialClient(t, r.addrs["pinpriq"])
+	if err := errors.Join(client.Push("q", nil, pinpriq.PushOptions{Priority: 1}), client.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	<-store.entered
+	if got := said(t, r.addrs["sentinel"], "SENTINEL SLAVES main\r\nQUIT\r\n"); got != "*0\r\n+OK\r\n" {
+		t.Errorf("sentinel says %q", got)
+	}
+	close(store.hold)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -184,6 +183,5 @@ func TestAClientFollowsTheOwner(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("the client does not follow")
 		}
-		time.Sleep(time.Millisecond) // between two tries
 	}
 }
