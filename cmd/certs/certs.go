@@ -57,9 +57,19 @@ func Load(p Pair) (*Authority, error) {
 
 // Server makes the certificate of a server that clients know by these names and IP addresses.
 func (a *Authority) Server(hosts []string, span Span) (Pair, error) {
+	return a.serve(hosts[0], hosts, span, x509.ExtKeyUsageServerAuth)
+}
+
+// Node makes the certificate of a node, which is a server to the other nodes, and their client.
+// They know it by its host, and the logs by its name.
+func (a *Authority) Node(name, host string, span Span) (Pair, error) {
+	return a.serve(name, []string{host}, span, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+}
+
+func (a *Authority) serve(name string, hosts []string, span Span, usages ...x509.ExtKeyUsage) (Pair, error) {
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: hosts[0]}, NotBefore: span.From, NotAfter: span.Until,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		Subject: pkix.Name{CommonName: name}, NotBefore: span.From, NotAfter: span.Until,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages,
 	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {

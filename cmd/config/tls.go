@@ -43,10 +43,13 @@ type tlsInitCmd struct {
 	certFolder
 	Client []string `placeholder:"NAME" sep:"none" help:"Name of a client to certify. May be given more than once (default: operator, if the folder is new)."`
 	Host   []string `placeholder:"NAME|IP" sep:"none" help:"Name or IP address by which clients reach the server, besides localhost, 127.0.0.1 and ::1. May be given more than once (default: the name of this machine)."`
+	Nodes  []string `placeholder:"NAME=HOST" help:"Make the folders of a cell's nodes instead, which have an authority of their own."`
 }
 
 func (c *tlsInitCmd) Help() string {
 	return `Makes a folder with DIR/ca.pem, server.pem and operator.pem, and beside each its private key: ca-key.pem, server-key.pem and operator-key.pem, which only you may read. Nothing is overwritten. In a folder that has a CA it adds what is missing: the clients that are named, and a certificate for the server when there is none. "holdfast tls renew" renews them.
+
+With --nodes it makes a folder DIR/NAME for each node of a cell: node.pem, node-key.pem and ca.pem, which is that of an authority of the cell's own. Whom this certifies is a node: keep DIR/cell-ca-key.pem away from nodes, too.
 
 Who holds ca-key.pem can make certificates: keep it away from servers and clients. Where the server has users, a client with a certificate is the one whose certificates name it.
 
@@ -54,7 +57,8 @@ Examples:
 
     holdfast tls init certs
     holdfast tls init certs --host queue.example.com --host 192.0.2.7 --days 90
-    holdfast tls init certs --client worker --client producer`
+    holdfast tls init certs --client worker --client producer
+    holdfast tls init cell --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3`
 }
 
 var clientName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
@@ -62,8 +66,8 @@ var clientName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 // checkClients refuses names that no client can have.
 func checkClients(names []string) error {
 	for i, name := range names {
-		if !clientName.MatchString(name) || slices.Contains([]string{"ca", "server"}, name) || strings.HasSuffix(name, "-key") {
-			return fmt.Errorf("--client %q: expected a name of 1 to 64 letters, digits and _.-, which is not ca or server and does not end in -key", name)
+		if !clientName.MatchString(name) || slices.Contains([]string{"ca", "server", cellCA}, name) || strings.HasSuffix(name, "-key") {
+			return fmt.Errorf("--client %q: expected a name of 1 to 64 letters, digits and _.-, which is not ca, cell-ca or server and does not end in -key", name)
 		}
 		if slices.Contains(names[:i], name) {
 			return fmt.Errorf("--client %q is given twice", name)
@@ -76,12 +80,29 @@ func (c *tlsInitCmd) Validate() error {
 	if err := checkClients(c.Client); err != nil {
 		return err
 	}
+	if len(c.Nodes) > 0 && len(c.Client)+len(c.Host) > 0 {
+		return errors.New("--nodes has an authority of its own: make the certificates of clients and servers in another run")
+	}
+	for i, node := range c.Nodes {
+		name, _, err := splitNode(node)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(c.Nodes[:i], func(other string) bool { return strings.HasPrefix(other, name+"=") }) {
+			return fmt.Errorf("--nodes has %s twice", name)
+		}
+	}
 	for _, host := range c.Host {
-		if net.ParseIP(host) == nil && !regexp.MustCompile(`^[A-Za-z0-9*_.-]{1,253}$`).MatchString(host) {
+		if !isHost(host) {
 			return fmt.Errorf("--host %q: expected the name of a machine or an IP address, without a port", host)
 		}
 	}
 	return nil
+}
+
+// isHost says whether a text is the name of a machine or an IP address.
+func isHost(text string) bool {
+	return net.ParseIP(text) != nil || regexp.MustCompile(`^[A-Za-z0-9*_.-]{1,253}$`).MatchString(text)
 }
 
 // issue is a certificate that is to be made.
@@ -94,22 +115,15 @@ func (c *tlsInitCmd) Run(p *terminal.Process) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("make folder %s: %w", c.Dir, terminal.Pathless(err))
 	}
-	span := c.span()
-	var ca *certs.Authority
-	var all []issue
-	isNew, err := c.missing("ca")
-	switch {
-	case err != nil:
-		return err
-	case isNew:
-		ca, err = certs.New("Holdfast CA of "+machine(), certs.Span{From: span.From, Until: time.Now().AddDate(10, 0, 0)})
-		all = append(all, issue{"ca", func() (certs.Pair, error) { return ca.Pair, nil }})
-	default:
-		ca, err = c.load()
+	if len(c.Nodes) > 0 {
+		return c.runCell(p)
 	}
+	span := c.span()
+	ca, all, err := c.authority("ca", "Holdfast")
 	if err != nil {
 		return err
 	}
+	isNew := len(all) > 0
 	noServer, err := c.missing("server")
 	switch {
 	case err != nil:
@@ -144,6 +158,75 @@ func (c *tlsInitCmd) Run(p *terminal.Process) error {
 	return c.explain(p, clients)
 }
 
+// authority is the CA of the folder whose files have a name; one that is to be made is issued
+// first.
+func (c *tlsInitCmd) authority(name, of string) (ca *certs.Authority, first []issue, err error) {
+	isNew, err := c.missing(name)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !isNew:
+		ca, err = c.load(name)
+		return ca, nil, err
+	}
+	ca, err = certs.New(of+" CA of "+machine(), certs.Span{From: c.span().From, Until: time.Now().AddDate(10, 0, 0)})
+	return ca, []issue{{name, func() (certs.Pair, error) { return ca.Pair, nil }}}, err
+}
+
+// cellCA names the files of a cell's authority. It is another one than that of the server's
+// clients: whom it has certified is a node.
+const cellCA = "cell-ca"
+
+// nodePair names the files of a node, in the folder of that.
+func nodePair(node string) string { return filepath.Join(node, "node") }
+
+// splitNode reads NAME=HOST, of which HOST may have a port.
+func splitNode(text string) (name, host string, err error) {
+	name, host, _ = strings.Cut(text, "=")
+	if before, _, err := net.SplitHostPort(host); err == nil {
+		host = before
+	}
+	if host = strings.Trim(host, "[]"); !clientName.MatchString(name) || !isHost(host) {
+		return "", "", fmt.Errorf("--nodes %q: expected NAME=HOST, with a name of 1 to 64 letters, digits and _.-, and the name of a machine or an IP address", text)
+	}
+	return name, host, nil
+}
+
+// runCell makes the folder of each node, and the cell's authority if there is none.
+func (c *tlsInitCmd) runCell(p *terminal.Process) error {
+	ca, all, err := c.authority(cellCA, "Holdfast cell")
+	if err != nil {
+		return err
+	}
+	for _, node := range c.Nodes {
+		name, host, _ := splitNode(node) // Validate has
+		switch absent, err := c.missing(nodePair(name)); {
+		case err != nil:
+			return err
+		case !absent:
+			return fmt.Errorf("%s is there already: nothing is overwritten; delete that folder, or leave %s out of --nodes", c.file(name), name)
+		}
+		all = append(all, issue{nodePair(name), func() (certs.Pair, error) { return ca.Node(name, host, c.span()) }})
+	}
+	for _, i := range all {
+		dir := filepath.Dir(c.file(i.name))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make folder %s: %w", dir, terminal.Pathless(err))
+		}
+		if err := c.issue(p, i); err != nil {
+			return err
+		}
+		if i.name == cellCA {
+			continue
+		}
+		if err := writeNew(filepath.Join(dir, "ca.pem"), ca.Cert, 0o644); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(p.Stdout, "\nEach folder in %s is for the node of its name, and %s for none.\n", c.Dir, c.file(cellCA+"-key.pem"))
+	return err
+}
+
 // span is how long a certificate that is made now holds.
 func (c *certFolder) span() certs.Span {
 	now := time.Now().Truncate(time.Second)
@@ -170,18 +253,18 @@ func (c *certFolder) missing(name string) (bool, error) {
 	return false, errors.Join(noCert, noKey)
 }
 
-func (c *certFolder) load() (*certs.Authority, error) {
-	cert, err := os.ReadFile(c.file("ca.pem"))
+func (c *certFolder) load(name string) (*certs.Authority, error) {
+	cert, err := os.ReadFile(c.file(name + ".pem"))
 	if err != nil {
 		return nil, err
 	}
-	key, err := os.ReadFile(c.file("ca-key.pem"))
+	key, err := os.ReadFile(c.file(name + "-key.pem"))
 	if err != nil {
 		return nil, err
 	}
 	ca, err := certs.Load(certs.Pair{Cert: cert, Key: key})
 	if err != nil {
-		return nil, fmt.Errorf("%s with %s: %w", c.file("ca.pem"), c.file("ca-key.pem"), err)
+		return nil, fmt.Errorf("%s with %s: %w", c.file(name+".pem"), c.file(name+"-key.pem"), err)
 	}
 	return ca, nil
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -18,6 +20,7 @@ import (
 type tlsRenewCmd struct {
 	certFolder
 	Client []string `placeholder:"NAME" sep:"none" help:"Name of a client. May be given more than once (default: the server is renewed)."`
+	Nodes  bool     `help:"Renew the certificates of all nodes of a cell."`
 }
 
 func (c *tlsRenewCmd) Help() string {
@@ -26,38 +29,67 @@ func (c *tlsRenewCmd) Help() string {
 Examples:
 
     holdfast tls renew certs
-    holdfast tls renew certs --client worker --days 90`
+    holdfast tls renew certs --client worker --days 90
+    holdfast tls renew cell --nodes`
 }
 
-func (c *tlsRenewCmd) Validate() error { return checkClients(c.Client) }
+func (c *tlsRenewCmd) Validate() error {
+	if c.Nodes && len(c.Client) > 0 {
+		return errors.New("--nodes has an authority of its own: renew the certificates of clients in another run")
+	}
+	return checkClients(c.Client)
+}
 
 func (c *tlsRenewCmd) Run(p *terminal.Process) error {
-	ca, err := c.load()
+	by, names := "ca", c.Client
+	switch {
+	case c.Nodes:
+		var err error
+		if names, err = c.nodes(); err != nil {
+			return err
+		}
+		by = cellCA
+	case len(names) == 0:
+		names = []string{"server"}
+	}
+	ca, err := c.load(by)
 	if err != nil {
 		return err
 	}
-	names := c.Client
-	if len(names) == 0 {
-		names = []string{"server"}
-	}
 	for _, name := range names {
-		if err := c.renew(p, ca, name); err != nil {
+		if err := c.renew(p, ca, by, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// renew puts a new pair in the place of one, and names its files.
-func (c *tlsRenewCmd) renew(p *terminal.Process, ca *certs.Authority, name string) error {
-	old, err := c.read(name)
+// nodes are the names of the files of all nodes that have a folder.
+func (c *tlsRenewCmd) nodes() (names []string, err error) {
+	found, _ := filepath.Glob(c.file(nodePair("*") + ".pem")) // which is a pattern
+	for _, cert := range found {
+		names = append(names, nodePair(filepath.Base(filepath.Dir(cert))))
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has no folders of nodes: \"holdfast tls init --nodes\" makes them", c.Dir)
+	}
+	return names, nil
+}
+
+// renew puts a new pair in the place of one, and names its files. The files of the CA have the name
+// by.
+func (c *tlsRenewCmd) renew(p *terminal.Process, ca *certs.Authority, by, name string) error {
+	old, err := c.read(name, by)
 	if err != nil {
 		return err
 	}
 	var pair certs.Pair
-	if hosts := hostsOf(old); len(hosts) > 0 {
+	switch hosts := hostsOf(old); {
+	case by == cellCA && len(hosts) == 1:
+		pair, err = ca.Node(old.Subject.CommonName, hosts[0], c.span())
+	case len(hosts) > 0:
 		pair, err = ca.Server(hosts, c.span())
-	} else {
+	default:
 		pair, err = ca.Client(old.Subject.CommonName, c.span())
 	}
 	if err != nil {
@@ -98,9 +130,9 @@ func writeBeside(file string, text []byte) error {
 }
 
 // read reads a certificate that the CA of the folder has signed.
-func (c *tlsRenewCmd) read(name string) (*x509.Certificate, error) {
+func (c *tlsRenewCmd) read(name, by string) (*x509.Certificate, error) {
 	var all []*x509.Certificate
-	for _, file := range []string{c.file(name + ".pem"), c.file("ca.pem")} {
+	for _, file := range []string{c.file(name + ".pem"), c.file(by + ".pem")} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", file, terminal.Pathless(err))
@@ -116,7 +148,7 @@ func (c *tlsRenewCmd) read(name string) (*x509.Certificate, error) {
 		all = append(all, cert)
 	}
 	if err := all[0].CheckSignatureFrom(all[1]); err != nil {
-		return nil, fmt.Errorf("%s is not of the CA in %s: have the one who made it renew it", c.file(name+".pem"), c.file("ca.pem"))
+		return nil, fmt.Errorf("%s is not of the CA in %s: have the one who made it renew it", c.file(name+".pem"), c.file(by+".pem"))
 	}
 	return all[0], nil
 }
