@@ -37,7 +37,8 @@ func (s *Server) serveSentinel() error {
 	if err != nil {
 		return err
 	}
-	loop, err := netproto.StartLoop(broker.New(noQueues{}, state, broker.Options{}), noQueues{}, netproto.LoopConfig{Logger: s.c.Logger, Goroutines: s.c.Goroutines})
+	machine := broker.New(noQueues{}, state, broker.Options{Cache: 1}) // as little as there is
+	loop, err := netproto.StartLoop(machine, noQueues{}, netproto.LoopConfig{Logger: s.c.Logger, Goroutines: s.c.Goroutines})
 	if err != nil {
 		return err
 	}
