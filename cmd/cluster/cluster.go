@@ -46,6 +46,7 @@ type Config struct {
 const (
 	starting = "starting"
 	joining  = "joining"
+	learner  = "learner" // a follower without a vote, so the cell cannot lose another node for it
 	follower = "follower"
 	owning   = "owner"
 )
@@ -63,6 +64,7 @@ type node struct {
 
 	progress progress
 	role     atomic.Value // string: what the node is, for others
+	votes    atomic.Bool  // it is no learner, as tell has seen
 	store    atomic.Pointer[storage.Store]
 	owned    atomic.Pointer[cell.Owner] // who owns, as this node knows
 	arrived  arrival
@@ -264,6 +266,9 @@ func (p passage) Pass(nc net.Conn, remote netip.AddrPort) {
 
 func (n *node) about() peer.Node {
 	a := peer.Node{Name: n.Node, Version: n.version, Content: content.FormatVersion, Role: n.role.Load().(string), Clock: time.Now().UnixMilli()}
+	if a.Role == follower && !n.votes.Load() {
+		a.Role = learner
+	}
 	if o := n.owned.Load(); o.Node != "" {
 		a.Owner = o.Node
 		a.OwnerAddress, _, _ = strings.Cut(o.Addresses, " ")
@@ -280,17 +285,21 @@ const tellPause = 2 * time.Second
 // tell tells the other nodes of this one until ctx ends.
 func (n *node) tell(ctx context.Context) {
 	for pause := time.NewTicker(tellPause); ; {
+		once, cancel := context.WithTimeout(ctx, tellPause)
+		members, _ := n.member.Members(once)
+		for _, m := range members {
+			if m.Name == n.Node {
+				n.votes.Store(!m.Learner)
+			}
+		}
 		b, err := json.Marshal(n.about())
 		if err == nil {
-			once, cancel := context.WithTimeout(ctx, tellPause)
 			err = n.log.PutNode(once, b)
-			cancel()
 		}
-		if err != nil && ctx.Err() == nil { // perhaps because etcd's database is full: then no key can be put
-			once, cancel := context.WithTimeout(ctx, tellPause)
-			_, _ = n.member.Clear(once) // the next telling is the next try
-			cancel()
+		if err != nil { // perhaps because etcd's database is full: then no key can be put
+			_, _ = n.member.Clear(ctx) // the next telling is the next try
 		}
+		cancel()
 		select {
 		case <-pause.C:
 		case <-ctx.Done():

@@ -248,7 +248,7 @@ func (n *node) lead(ctx context.Context) {
 		}
 		for _, m := range members {
 			var a peer.Node
-			if !m.Learner || json.Unmarshal(nodes[m.Name], &a) != nil || a.Role != follower {
+			if !m.Learner || json.Unmarshal(nodes[m.Name], &a) != nil || a.Role != learner {
 				continue
 			}
 			if err := n.member.Promote(ctx, m.Name); err == nil {
