@@ -14,7 +14,7 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack doors words bench offline dist dist-check deb-test screenshots clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack doors cluster-faults words bench offline dist dist-check deb-test screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -102,6 +102,9 @@ attack: ## attack a server with clients that read nothing, never end a request, 
 
 doors: ## run what users install, Celery and the packages among it, and what they copy, against servers that are killed
 	go test ./fuzz/doors -count=1 -whole -timeout 30m -v
+
+cluster-faults: ## make each fault of a cell of three nodes CYCLES (10) times, under a load
+	go test ./fuzz/cluster -count=1 -cycles $(CYCLES) -timeout 0 -v
 
 words: ## make the tables of COMMANDS.md from the words in netproto/words
 	go test ./netproto/words -count=1 -update

@@ -1,0 +1,298 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// limit bounds every wait. It is far longer than any should take.
+const limit = 60 * time.Second
+
+// cell is three nodes, whose processes come and go. One goroutine handles it.
+type cell struct {
+	t      *testing.T
+	binary string
+	nodes  []*node
+	judge  *judge
+}
+
+// node is one of them. It has one folder and the same addresses over all its starts.
+type node struct {
+	name, folder string
+	peers, own   string // addresses of etcd and of the node's own port
+	redis        string
+	inside       []string // the command that runs others where the node is; nil on this host
+	args         []string // of each start
+
+	cmd     *exec.Cmd
+	stopped bool          // by SIGSTOP
+	ended   chan struct{} // closed when the process has ended
+	asked   bool          // whether its end was asked for
+	mu      sync.Mutex    // guards asked
+}
+
+// build compiles the program, with an overlay unless that is "".
+func build(t *testing.T, overlay string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "holdfast")
+	cmd := exec.Command("go", "build", "-o", name, "-overlay", overlay, "github.com/holdfast-queue/holdfast/cmd/holdfast")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return name
+}
+
+// freePorts returns the first of n ports in a row that were free a moment ago. They are below those
+// that connections get.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+	for range 1000 {
+		port, free := 10_000+rand.IntN(22_000), true
+		for next := port; next < port+n && free; next++ {
+			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(next)))
+			if free = err == nil; free {
+				_ = l.Close()
+			}
+		}
+		if free {
+			return port
+		}
+	}
+	t.Fatal("no free ports in a row")
+	return 0
+}
+
+// onLoopback founds a cell of three nodes on loopback and starts them.
+func onLoopback(t *testing.T, binary string) *cell {
+	t.Helper()
+	var nodes []*node
+	for _, name := range []string{"a", "b", "c"} {
+		port := freePorts(t, 3)
+		at := func(n int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port+n)) }
+		nodes = append(nodes, &node{name: name, folder: filepath.Join(t.TempDir(), name), peers: at(0), own: at(1), redis: at(2)})
+	}
+	return found(t, binary, nodes)
+}
+
+// found founds a cell with the first node and starts all.
+func found(t *testing.T, binary string, nodes []*node) *cell {
+	t.Helper()
+	c := &cell{t: t, binary: binary, nodes: nodes, judge: newJudge(t)}
+	var all []string
+	for _, n := range nodes {
+		all = append(all, n.name+"="+n.peers)
+	}
+	for _, n := range nodes {
+		n.args = []string{"serve", "--data", n.folder, "--node", n.name, "--nodes", strings.Join(all, ","),
+			"--redis", n.redis, "--insecure", "--pinpriq", "off", "--barbershop", "off", "--admin", "off", "--log-level", "debug"}
+	}
+	out, err := exec.Command(binary, "cluster", "found", "--node", nodes[0].name, nodes[0].folder).CombinedOutput()
+	if err != nil {
+		t.Fatalf("found a cell: %v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		for _, n := range c.nodes {
+			if n.cmd != nil {
+				c.kill(n)
+			}
+		}
+		if t.Failed() {
+			c.tellLogs()
+		}
+	})
+	for _, n := range nodes {
+		c.start(n)
+		c.settled(nodes[:1]...)
+	}
+	c.settled(nodes...)
+	return c
+}
+
+func (n *node) log() string { return n.folder + ".log" }
+
+// tellLogs keeps the logs of the nodes.
+func (c *cell) tellLogs() {
+	keep, err := os.MkdirTemp("", "cluster-logs-")
+	if err != nil {
+		return
+	}
+	for _, n := range c.nodes {
+		if text, err := os.ReadFile(n.log()); err == nil {
+			_ = os.WriteFile(filepath.Join(keep, n.name+".log"), text, 0o600)
+		}
+	}
+	c.t.Logf("what the nodes said is in %s", keep)
+}
+
+// start starts a node that does not run.
+func (c *cell) start(n *node) {
+	c.t.Helper()
+	out, err := os.OpenFile(n.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer out.Close()
+	argv := append(append(n.inside[:len(n.inside):len(n.inside)], c.binary), n.args...)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	n.cmd, n.ended, n.stopped = cmd, ended, false
+	n.mu.Lock()
+	n.asked = false
+	n.mu.Unlock()
+	go func() { // ends with the process
+		defer close(ended)
+		err := cmd.Wait()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if !n.asked {
+			c.judge.find("node %s ends by itself: %v", n.name, err)
+		}
+	}()
+}
+
+// signal sends a signal that ends a node, and waits for its end.
+func (c *cell) signal(n *node, s syscall.Signal) {
+	n.mu.Lock()
+	n.asked = true
+	n.mu.Unlock()
+	_ = n.cmd.Process.Signal(s) // it may have ended
+	if n.stopped {
+		_ = n.cmd.Process.Signal(syscall.SIGCONT)
+	}
+	select {
+	case <-n.ended:
+	case <-time.After(limit):
+		c.judge.find("node %s does not end in %v after %v", n.name, limit, s)
+		_ = n.cmd.Process.Kill()
+		<-n.ended
+	}
+}
+
+func (c *cell) kill(nodes ...*node) {
+	for _, n := range nodes {
+		n.mu.Lock()
+		n.asked = true
+		n.mu.Unlock()
+		_ = n.cmd.Process.Kill() // all before a wait
+	}
+	for _, n := range nodes {
+		<-n.ended
+	}
+}
+
+// runs says whether the process of a node is there.
+func (n *node) runs() bool {
+	select {
+	case <-n.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// about is what a node says of itself.
+type about struct {
+	Role, Owner  string
+	Batch, Floor uint64
+}
+
+func (n *node) about() (a about, err error) {
+	client := http.Client{Timeout: 500 * time.Millisecond}
+	r, err := client.Get("http://" + n.own + "/node")
+	if err != nil {
+		return a, err
+	}
+	defer r.Body.Close()
+	return a, json.NewDecoder(r.Body).Decode(&a)
+}
+
+// owner is the node that says it owns; nil if none does.
+func (c *cell) owner() *node {
+	for _, n := range c.nodes {
+		if a, err := n.about(); err == nil && a.Role == "owner" {
+			return n
+		}
+	}
+	return nil
+}
+
+// followers are the nodes that do not own.
+func (c *cell) others(than *node) (all []*node) {
+	for _, n := range c.nodes {
+		if n != than {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// leader is the node that leads etcd; nil if none is known.
+func (c *cell) leader() *node {
+	for _, n := range c.nodes {
+		path := filepath.Join(n.folder, "cell", "etcd", "client.sock")
+		etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix:" + path}, DialTimeout: time.Second})
+		if err != nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		status, err := etcd.Status(ctx, "unix:"+path)
+		cancel()
+		_ = etcd.Close()
+		if err == nil && status.Leader == status.Header.MemberId {
+			return n
+		}
+	}
+	return nil
+}
+
+// settled waits until one of some nodes owns, the others follow it, and all are running.
+func (c *cell) settled(nodes ...*node) {
+	c.t.Helper()
+	var said string
+	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(20 * time.Millisecond) {
+		owners, follow, owner := 0, 0, ""
+		said = ""
+		for _, n := range nodes {
+			if !n.runs() {
+				c.start(n) // the judge has noted it
+			}
+			a, err := n.about()
+			said += fmt.Sprintf(" %s: %+v %v;", n.name, a, err)
+			if a.Role == "owner" {
+				owners++
+				owner = n.name
+			}
+		}
+		for _, n := range nodes {
+			if a, err := n.about(); err == nil && a.Role == "follower" && a.Owner == owner {
+				follow++
+			}
+		}
+		if owners == 1 && follow == len(nodes)-1 {
+			return
+		}
+	}
+	c.judge.find("the nodes do not settle in %v:%s", limit, said)
+	c.tellLogs()
+	c.t.FailNow()
+}

@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	cycles = flag.Int("cycles", 0, "how often each fault is made; 0: as often as in the table")
+	only   = flag.String("fault", "", "make only faults whose name has this in it")
+)
+
+// silence drops what the clients log of nodes that are away.
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(silence{})
+	os.Exit(m.Run())
+}
+
+func TestACellOnLoopbackLosesNothing(t *testing.T) {
+	t.Parallel()
+	c := onLoopback(t, build(t, ""))
+	c.run(faults())
+}
+
+// run makes faults under a load, and judges in the end.
+func (c *cell) run(faults []fault) {
+	l := startLoad(c)
+	defer l.cancel()
+	for _, f := range faults {
+		if !strings.Contains(f.name, *only) {
+			continue
+		}
+		runs := f.runs
+		if *cycles > 0 {
+			runs = *cycles
+		}
+		for i := range runs {
+			l.silent.Store(0)
+			begun, acks := time.Now(), l.acks.Load()
+			f.do(c, l)
+			c.settled(c.nodes...)
+			for at := l.acks.Load(); l.acks.Load() < at+500; time.Sleep(10 * time.Millisecond) {
+				if time.Since(begun) > 3*limit {
+					c.judge.find("%s: nothing is answered", f.name)
+					c.tellLogs()
+					c.t.FailNow()
+				}
+			}
+			c.t.Logf("%s %d: silent for %.2f s of %.1f, %d answered", f.name, i+1,
+				time.Duration(l.silent.Load()).Seconds(), time.Since(begun).Seconds(), l.acks.Load()-acks)
+			if len(c.judge.found()) > 0 {
+				break
+			}
+		}
+	}
+	l.stop()
+	c.judgeEnd(l)
+	for _, text := range c.judge.found() {
+		c.t.Error(text)
+	}
+}
+
+// judgeEnd stops all nodes at one batch, and compares what they have with what clients were told.
+func (c *cell) judgeEnd(l *load) {
+	var same int
+	for begun := time.Now(); same < 5 && time.Since(begun) < limit; time.Sleep(100 * time.Millisecond) {
+		first, _ := c.nodes[0].about()
+		same++
+		for _, n := range c.nodes {
+			if a, err := n.about(); err != nil || a.Batch != first.Batch {
+				same = 0
+			}
+		}
+	}
+	if same < 5 {
+		c.judge.find("the nodes do not get to one batch in %v", limit)
+	}
+	c.kill(c.nodes...)
+	var dumps [][]byte
+	for _, n := range c.nodes {
+		out, err := exec.Command(c.binary, "dump", "--quiet", n.folder).Output()
+		if err != nil {
+			c.judge.find("node %s cannot be dumped: %v", n.name, err)
+		}
+		if verify, err := exec.Command(c.binary, "verify", "--quiet", n.folder).CombinedOutput(); err != nil {
+			c.judge.find("node %s is not sound: %v\n%s", n.name, err, verify)
+		}
+		dumps = append(dumps, out)
+	}
+	for i, d := range dumps[1:] {
+		if !bytes.Equal(dumps[0], d) {
+			c.judge.find("node %s holds another state than %s:\n%s", c.nodes[i+1].name, c.nodes[0].name, firstDifference(dumps[0], d))
+		}
+	}
+	left, count := readDump(c.t, dumps[0])
+	if low, most := l.count.low.Load(), l.count.sent.Load(); count < low || count > most {
+		c.judge.find("the counter is %d in the end, it was %d, and %d were sent", count, low, most)
+	}
+	for _, lane := range l.pops {
+		for _, p := range left[lane.queue] {
+			lane.popped = append(lane.popped, pop{p, lane.unknown})
+		}
+		c.judge.popped(lane.queue, lane.pushes[:], lane.popped)
+	}
+	for _, lane := range l.claims {
+		for len(lane.acks) < len(lane.pushes) {
+			lane.acks = append(lane.acks, unsent)
+		}
+		c.judge.claimed(lane.queue, lane.pushes, lane.acks, left[lane.queue])
+	}
+	l.errs.Range(func(text, _ any) bool { c.t.Logf("refused: %v", text); return true })
+}
+
+// firstDifference returns the first lines that differ.
+func firstDifference(a, b []byte) string {
+	x, y := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return x[i] + "\n" + y[i]
+		}
+	}
+	return fmt.Sprintf("%d lines, and %d", len(x), len(y))
+}
+
+// readDump returns the packets of each queue, in the order of delivery, and the counter.
+func readDump(t *testing.T, dump []byte) (left map[string][]packet, count int64) {
+	t.Helper()
+	left = make(map[string][]packet)
+	lines := bufio.NewScanner(bytes.NewReader(dump))
+	for lines.Scan() {
+		var r struct{ Type, Queue, Payload, Name, Value string }
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			continue // it has numbers where others have text
+		}
+		switch r.Type {
+		case "packet":
+			p, err := parsePacket(r.Payload)
+			if err != nil {
+				t.Fatalf("a packet has %q", r.Payload)
+			}
+			left[r.Queue] = append(left[r.Queue], p)
+		case "string":
+			if _, err := fmt.Sscan(r.Value, &count); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return left, count
+}

@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"time"
+)
+
+// fault is what happens to a cell under a load. All nodes run before it and behind it.
+type fault struct {
+	name string
+	runs int // in a short run
+	do   func(c *cell, l *load)
+}
+
+// faults are those of processes and folders, for which loopback is enough.
+func faults() []fault {
+	return []fault{
+		{"kill -9 of the owner", 2, func(c *cell, _ *load) { c.killed(c.owner()) }},
+		{"kill -9 of a follower", 1, func(c *cell, _ *load) { c.killed(one(c.others(c.owner()))) }},
+		{"kill -9 of etcd's leader", 1, func(c *cell, _ *load) { c.killed(c.leader()) }},
+		{"kill -9 of two", 1, func(c *cell, _ *load) { c.killed(c.others(one(c.nodes))...) }},
+		{"kill -9 of all", 1, func(c *cell, _ *load) { c.killed(c.nodes...) }},
+		{"the owner is stopped past its lease", 2, stopOwner},
+		{"restart of all in turn", 1, restart},
+		{"a node loses its folder", 1, wipe},
+		{"a follower is away for longer than the log lasts", 1, lag},
+	}
+}
+
+func one(nodes []*node) *node { return nodes[rand.IntN(len(nodes))] }
+
+func pause(most time.Duration) { time.Sleep(rand.N(most)) }
+
+// killed kills nodes at once, and starts them again in any order.
+func (c *cell) killed(nodes ...*node) {
+	if nodes[0] == nil { // nobody owns, or leads, just now
+		nodes[0] = one(c.nodes)
+	}
+	c.kill(nodes...)
+	pause(3 * time.Second)
+	for _, i := range rand.Perm(len(nodes)) {
+		c.start(nodes[i])
+		pause(time.Second)
+	}
+}
+
+// stopOwner stops the owner until another one has taken over and answers.
+func stopOwner(c *cell, l *load) {
+	owner := c.owner()
+	if owner == nil {
+		return
+	}
+	_ = owner.cmd.Process.Signal(syscall.SIGSTOP)
+	owner.stopped = true
+	for begun := time.Now(); c.owner() == nil && time.Since(begun) < limit; {
+		time.Sleep(20 * time.Millisecond)
+	}
+	for acks := l.acks.Load(); l.acks.Load() < acks+200 && l.ctx.Err() == nil; {
+		time.Sleep(10 * time.Millisecond)
+	}
+	pause(2 * time.Second)
+	_ = owner.cmd.Process.Signal(syscall.SIGCONT)
+	owner.stopped = false
+}
+
+// restart restarts all nodes in turn, as an upgrade does.
+func restart(c *cell, _ *load) {
+	for _, n := range c.nodes {
+		c.signal(n, syscall.SIGTERM)
+		c.start(n)
+		c.settled(c.nodes...)
+	}
+}
+
+// wipe deletes the folder of a node, which joins anew.
+func wipe(c *cell, _ *load) {
+	n := one(c.nodes)
+	c.kill(n)
+	pause(2 * time.Second)
+	if err := os.RemoveAll(n.folder); err != nil {
+		c.t.Fatal(err)
+	}
+	c.start(n)
+}
+
+// lag has a follower be away until the log was cut beyond what it has: when nothing is written for a
+// while all of it gets into tables.
+func lag(c *cell, l *load) {
+	owner := c.owner()
+	n := one(c.others(owner))
+	had, _ := n.about()
+	c.kill(n)
+	pause(time.Second)
+	l.paused.Store(true)
+	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(100 * time.Millisecond) {
+		if a, err := owner.about(); err == nil && a.Floor == a.Batch && a.Floor > had.Batch {
+			break
+		}
+	}
+	time.Sleep(4 * time.Second) // it is cut each two
+	l.paused.Store(false)
+	l.last.Store(time.Now().UnixNano())
+	pause(time.Second)
+	c.start(n)
+}

@@ -1,0 +1,201 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// judge collects what must not be.
+type judge struct {
+	t     *testing.T
+	begun time.Time
+
+	mu   sync.Mutex
+	said []string
+}
+
+func newJudge(t *testing.T) *judge { return &judge{t: t, begun: time.Now()} }
+
+// find notes a breach of the promise.
+func (j *judge) find(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	text := time.Now().Format("15:04:05.000 ") + fmt.Sprintf(format, args...)
+	if j.said = append(j.said, text); len(j.said) <= 20 {
+		j.t.Log(text)
+	}
+}
+
+// found returns what was found.
+func (j *judge) found() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.said)
+}
+
+// told is how far a client knows that a command was done.
+type told uint8
+
+const (
+	unsent   told = iota
+	maybe         // it was sent, and not answered
+	answered      // it was answered
+)
+
+// producer is what one client pushed into one queue: its commands, from 0 on.
+type producer []told
+
+// packet names what a producer pushed.
+type packet struct{ producer, number int }
+
+func (p packet) String() string { return fmt.Sprintf("%d-%d", p.producer, p.number) }
+
+func parsePacket(text string) (p packet, err error) {
+	_, err = fmt.Sscanf(text, "%d-%d", &p.producer, &p.number)
+	return p, err
+}
+
+// pop is a packet that came out of a queue in turn, and how many pops were unanswered before: each of
+// them may have taken a packet.
+type pop struct {
+	packet
+	unanswered int
+}
+
+// popped judges a queue with producers and one client that pops. What is left comes behind the pops.
+// Packets of one producer come in order, but for those whose push was not answered: these may come
+// once, at any time.
+func (j *judge) popped(queue string, producers []producer, pops []pop) {
+	place := make(map[packet]int)
+	for i, p := range pops {
+		if _, twice := place[p.packet]; twice {
+			j.find("%s: packet %v is back", queue, p)
+		}
+		place[p.packet] = i
+		if p.producer >= len(producers) || p.number >= len(producers[p.producer]) || producers[p.producer][p.number] == unsent {
+			j.find("%s: packet %v was never pushed", queue, p)
+			return
+		}
+	}
+	missing := 0
+	next := make([]int, len(producers))
+	through := func(producer, number, at, unanswered int) {
+		for ; next[producer] < number; next[producer]++ {
+			p := packet{producer, next[producer]}
+			if producers[producer][p.number] != answered {
+				continue
+			}
+			later, there := place[p]
+			if !there {
+				missing++
+			}
+			if there && later > at {
+				j.find("%s: packet %v comes behind %d-%d", queue, p, producer, number)
+			}
+			if missing > unanswered {
+				j.find("%s: packet %v is lost: %d are missing before %d-%d, and %d pops were not answered", queue, p, missing, producer, number, unanswered)
+				missing-- // the next one is found as well
+			}
+		}
+	}
+	last := 0
+	for i, p := range pops {
+		if producers[p.producer][p.number] == answered {
+			through(p.producer, p.number, i, p.unanswered)
+		}
+		last = p.unanswered
+	}
+	for i, p := range producers {
+		through(i, len(p), len(pops), last)
+	}
+}
+
+// claimed judges a queue whose packets are claimed and acknowledged.
+func (j *judge) claimed(queue string, pushes producer, acks []told, left []packet) {
+	there := make(map[int]bool)
+	for _, p := range left {
+		if there[p.number] {
+			j.find("%s: packet %v is there twice", queue, p)
+		}
+		there[p.number] = true
+		if p.number >= len(pushes) || pushes[p.number] == unsent {
+			j.find("%s: packet %v was never pushed", queue, p)
+		} else if acks[p.number] == answered {
+			j.find("%s: packet %v is back: it was acknowledged", queue, p)
+		}
+	}
+	for n, push := range pushes {
+		if push == answered && acks[n] == unsent && !there[n] {
+			j.find("%s: packet 0-%d is lost", queue, n)
+		}
+	}
+}
+
+func TestTheJudgeFindsWhatMayNotBe(t *testing.T) {
+	pushes := []producer{{answered, maybe, answered, answered}}
+	pops := func(unanswered int, numbers ...int) (all []pop) {
+		for _, n := range numbers {
+			all = append(all, pop{packet{0, n}, unanswered})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		pops []pop
+		want string
+	}{
+		"all":                          {pops(0, 0, 1, 2, 3), ""},
+		"a push that was not answered": {pops(0, 0, 2, 3), ""},
+		"one that came later":          {pops(0, 0, 2, 3, 1), ""},
+		"a pop that was not answered":  {pops(1, 0, 1, 3), ""},
+		"lost":                         {pops(0, 0, 1, 3), "packet 0-2 is lost"},
+		"lost at the end":              {pops(0, 0, 1, 2), "packet 0-3 is lost"},
+		"lost before the pop":          {append(pops(0, 0, 3), pops(1, 1)...), "packet 0-2 is lost"},
+		"two lost":                     {pops(1, 0, 1), "packet 0-3 is lost"},
+		"back":                         {pops(0, 0, 1, 2, 2, 3), "packet 0-2 is back"},
+		"out of order":                 {pops(0, 0, 3, 2), "packet 0-2 comes behind 0-3"},
+		"never pushed":                 {pops(0, 0, 2, 3, 4), "packet 0-4 was never pushed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJudge(t)
+			j.popped("q", pushes, c.pops)
+			wantFound(t, j, c.want)
+		})
+	}
+	left := func(numbers ...int) (all []packet) {
+		for _, n := range numbers {
+			all = append(all, packet{0, n})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		left []packet
+		want string
+	}{
+		"all":              {left(2), ""},
+		"an ack came late": {left(1, 2), ""},
+		"lost":             {left(1), "packet 0-2 is lost"},
+		"back":             {left(0, 2), "packet 0-0 is back"},
+		"twice":            {left(2, 2), "packet 0-2 is there twice"},
+		"never pushed":     {left(2, 3), "packet 0-3 was never pushed"},
+	} {
+		t.Run("claims: "+name, func(t *testing.T) {
+			j := newJudge(t)
+			j.claimed("q", producer{answered, answered, answered}, []told{answered, maybe, unsent}, c.left)
+			wantFound(t, j, c.want)
+		})
+	}
+}
+
+func wantFound(t *testing.T, j *judge, want string) {
+	t.Helper()
+	switch all := j.found(); {
+	case want == "" && len(all) > 0:
+		t.Errorf("found %q, want nothing", all)
+	case want != "" && (len(all) != 1 || !strings.Contains(all[0], want)):
+		t.Errorf("found %q, want one that says %q", all, want)
+	}
+}

@@ -1,0 +1,321 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	lanes     = 2                // queues of each kind
+	producers = 2                // of a queue that is popped
+	lease     = 10 * time.Second // of a claim
+	sure      = 5 * time.Second  // a claim that is younger is held
+	patience  = 4 * time.Second  // for an answer
+	deepest   = 300              // producers wait beyond this
+)
+
+// load is clients of all nodes. Each goroutine has a client of its own, and goes to another node after
+// an error.
+type load struct {
+	addrs  []string
+	judge  *judge
+	ctx    context.Context
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	paused atomic.Bool
+
+	pops   []*popLane
+	claims []*claimLane
+	count  counter
+
+	acks   atomic.Int64 // commands that were answered
+	last   atomic.Int64 // when the last one was, Unix nanoseconds
+	silent atomic.Int64 // the longest time without one since it was set to 0
+	errs   sync.Map     // what servers refused, each text once
+}
+
+// popLane is a queue with producers and a client that pops. Each field is of one goroutine until the
+// load has ended.
+type popLane struct {
+	queue   string
+	pushes  [producers]producer
+	popped  []pop
+	unknown int // pops without an answer
+	depth   atomic.Int64
+}
+
+// claimLane is a queue with a producer and a worker.
+type claimLane struct {
+	queue  string
+	pushes producer // of the producer
+	acks   []told   // of the worker; as long as pushes in the end
+	depth  atomic.Int64
+}
+
+// counter is a number that one client raises, and all nodes are asked for.
+type counter struct {
+	low  atomic.Int64 // what it is at least: the highest answer
+	sent atomic.Int64 // what it is at most
+}
+
+func startLoad(c *cell) *load {
+	l := &load{judge: c.judge}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	for _, n := range c.nodes {
+		l.addrs = append(l.addrs, n.redis)
+	}
+	l.last.Store(time.Now().UnixNano())
+	for i := range lanes {
+		p, w := &popLane{queue: fmt.Sprintf("pop%d", i)}, &claimLane{queue: fmt.Sprintf("work%d", i)}
+		l.pops, l.claims = append(l.pops, p), append(l.claims, w)
+		for n := range producers {
+			l.client(func(do call) { l.push(do, p.queue, n, &p.pushes[n], &p.depth) })
+		}
+		l.client(func(do call) { l.pop(do, p) })
+		l.client(func(do call) { l.push(do, w.queue, 0, &w.pushes, &w.depth) })
+		l.client(func(do call) { l.work(do, w) })
+	}
+	l.client(l.raise)
+	for _, addr := range l.addrs {
+		l.all.Go(func() { l.look(addr) })
+	}
+	return l
+}
+
+// stop ends the load. What it was told is whole then.
+func (l *load) stop() {
+	l.cancel()
+	l.all.Wait()
+}
+
+// call makes one request, once. Its error says that it was not answered, or refused.
+type call func(args ...any) (any, error)
+
+// client has a goroutine of the load make calls, until the load ends.
+func (l *load) client(step func(do call)) {
+	l.all.Go(func() {
+		var c *redis.Client
+		do := func(args ...any) (any, error) {
+			if c == nil {
+				c = redis.NewClient(&redis.Options{
+					Addr: l.addrs[rand.IntN(len(l.addrs))], PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
+					DialTimeout: time.Second, ReadTimeout: patience, WriteTimeout: patience, DialerRetries: 1,
+				})
+			}
+			v, err := c.Do(context.Background(), args...).Result()
+			var refused redis.Error
+			switch {
+			case err == nil || errors.Is(err, redis.Nil) || strings.HasPrefix(err.Error(), "STALE"):
+				l.heard()
+			case errors.As(err, &refused):
+				l.errs.Store(err.Error(), true)
+				fallthrough
+			default:
+				_ = c.Close()
+				c = nil
+				time.Sleep(20 * time.Millisecond) // nodes that are away refuse at once
+			}
+			return v, err
+		}
+		for n := 0; l.ctx.Err() == nil; n++ {
+			if l.paused.Load() {
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+			step(do)
+			if n%100 == 99 && c != nil { // each goes through all nodes
+				_ = c.Close()
+				c = nil
+			}
+		}
+		if c != nil {
+			_ = c.Close()
+		}
+	})
+}
+
+// heard notes an answer.
+func (l *load) heard() {
+	now := time.Now().UnixNano()
+	gap := now - l.last.Swap(now)
+	for old := l.silent.Load(); gap > old && !l.silent.CompareAndSwap(old, gap); old = l.silent.Load() {
+	}
+	l.acks.Add(1)
+}
+
+// push pushes the next packet of a producer.
+func (l *load) push(do call, queue string, producer int, pushes *producer, depth *atomic.Int64) {
+	if depth.Load() > deepest {
+		time.Sleep(time.Millisecond)
+		return
+	}
+	p := packet{producer, len(*pushes)}
+	*pushes = append(*pushes, maybe)
+	depth.Add(1)
+	if _, err := do("LPUSH", queue, p.String()); err == nil {
+		(*pushes)[p.number] = answered
+	}
+}
+
+// pop pops one packet.
+func (l *load) pop(do call, lane *popLane) {
+	v, err := do("RPOP", lane.queue)
+	if errors.Is(err, redis.Nil) {
+		lane.depth.Store(0)
+		return
+	}
+	if err != nil {
+		lane.unknown++
+		return
+	}
+	p, err := parsePacket(fmt.Sprint(v))
+	if err != nil {
+		l.judge.find("%s: a pop is answered by %q", lane.queue, v)
+	}
+	lane.popped = append(lane.popped, pop{p, lane.unknown})
+	lane.depth.Add(-1)
+}
+
+// work claims a packet and acknowledges it: through another node after an error, where the claim has
+// the token that it had.
+func (l *load) work(do call, lane *claimLane) {
+	v, err := do("QCLAIM", lane.queue, "LEASE", lease.Milliseconds())
+	if err != nil {
+		return
+	}
+	id, token, p, ok := parseClaim(v)
+	if !ok {
+		lane.depth.Store(0)
+		return
+	}
+	for len(lane.acks) <= p.number {
+		lane.acks = append(lane.acks, unsent)
+	}
+	if lane.acks[p.number] == answered {
+		l.judge.find("%s: packet %v is back: it was acknowledged", lane.queue, p)
+	}
+	claimed := time.Now()
+	for first := lane.acks[p.number] == unsent; time.Since(claimed) < 2*lease; first = false {
+		lane.acks[p.number] = maybe
+		_, err := do("QACK", lane.queue, id, token)
+		if err == nil {
+			lane.acks[p.number] = answered
+			lane.depth.Add(-1)
+			return
+		}
+		if strings.HasPrefix(err.Error(), "STALE") {
+			if age := time.Since(claimed); first && age < sure {
+				l.judge.find("%s: the claim of packet %v is gone after %v: %v", lane.queue, p, age, err)
+			}
+			return
+		}
+	}
+}
+
+// parseClaim reads an answer of QCLAIM for one packet. ok is false if there is none.
+func parseClaim(v any) (id, token string, p packet, ok bool) {
+	all, _ := v.([]any)
+	if len(all) == 0 {
+		return "", "", p, false
+	}
+	fields, _ := all[0].([]any)
+	for i := 0; i+1 < len(fields); i += 2 {
+		switch value := fmt.Sprint(fields[i+1]); fields[i] {
+		case "id":
+			id = value
+		case "token":
+			token = value
+		case "payload":
+			p, _ = parsePacket(value)
+		}
+	}
+	return id, token, p, true
+}
+
+// raise raises the counter.
+func (l *load) raise(do call) {
+	most := l.count.sent.Add(1)
+	v, err := do("INCR", "count")
+	if err != nil {
+		return
+	}
+	n, _ := v.(int64)
+	if low := l.count.low.Swap(n); n <= low || n > most {
+		l.judge.find("the counter was %d, was raised and is %d; %d were sent", low, n, most)
+	}
+	time.Sleep(time.Millisecond)
+}
+
+// asked is a look that was sent.
+type asked struct {
+	at  time.Time
+	low int64 // what the counter was at least
+}
+
+// look asks a node for the counter again and again and waits for no answer meanwhile: so a node that
+// was stopped has questions of all that time when it goes on.
+func (l *load) look(addr string) {
+	for l.ctx.Err() == nil {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		sent := make(chan asked, 10_000)
+		go func() { // ends with the connection
+			defer close(sent)
+			defer conn.Close()
+			for l.ctx.Err() == nil && len(sent) < cap(sent) {
+				sent <- asked{time.Now(), l.count.low.Load()}
+				if _, err := conn.Write([]byte("GET count\r\n")); err != nil {
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}()
+		answers := bufio.NewReader(conn)
+		for q := range sent {
+			_ = conn.SetReadDeadline(time.Now().Add(2 * patience))
+			n, err := readNumber(answers)
+			if err != nil {
+				break
+			}
+			if most := l.count.sent.Load(); n >= 0 && (n < q.low || n > most) {
+				l.judge.find("%s says that the counter is %d, %v after it was asked; it was %d before that, and %d were sent",
+					addr, n, time.Since(q.at), q.low, most)
+			}
+		}
+		_ = conn.Close()
+		for range sent { // the goroutine ends
+		}
+	}
+}
+
+// readNumber reads an answer to GET; -1 is a refusal.
+func readNumber(r *bufio.Reader) (int64, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case line[0] == '-':
+		return -1, nil
+	case line[0] == '$' && line[1] == '-':
+		return 0, nil
+	}
+	if line, err = r.ReadString('\n'); err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+}
