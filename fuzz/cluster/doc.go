@@ -6,5 +6,6 @@
 //	load_test.go     the clients
 //	judge_test.go    what they were told, and whether it can be
 //	faults_test.go   the faults
+//	machines_test.go nodes in namespaces, and the faults of links and disks (root)
 //	cluster_test.go  the runs
 package cluster

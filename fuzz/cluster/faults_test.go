@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -22,6 +24,7 @@ func faults() []fault {
 		{"kill -9 of etcd's leader", 1, func(c *cell, _ *load) { c.killed(c.leader()) }},
 		{"kill -9 of two", 1, func(c *cell, _ *load) { c.killed(c.others(one(c.nodes))...) }},
 		{"kill -9 of all", 1, func(c *cell, _ *load) { c.killed(c.nodes...) }},
+		{"all lose power", 1, losePower},
 		{"the owner is stopped past its lease", 2, stopOwner},
 		{"restart of all in turn", 1, restart},
 		{"a node loses its folder", 1, wipe},
@@ -57,12 +60,31 @@ func stopOwner(c *cell, l *load) {
 	for begun := time.Now(); c.owner() == nil && time.Since(begun) < limit; {
 		time.Sleep(20 * time.Millisecond)
 	}
-	for acks := l.acks.Load(); l.acks.Load() < acks+200 && l.ctx.Err() == nil; {
-		time.Sleep(10 * time.Millisecond)
-	}
+	l.serves(200)
 	pause(2 * time.Second)
 	_ = owner.cmd.Process.Signal(syscall.SIGCONT)
 	owner.stopped = false
+}
+
+// losePower ends all nodes, with what no promise needs them to have on disk: the journal of a node of
+// a cell keeps what etcd has.
+func losePower(c *cell, _ *load) {
+	c.kill(c.nodes...)
+	for _, n := range c.nodes {
+		names, _ := filepath.Glob(filepath.Join(n.folder, "journal", "*"))
+		for _, name := range names {
+			info, err := os.Stat(name)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			if err := errors.Join(os.Truncate(name, rand.Int64N(info.Size()+1)), os.Truncate(name, info.Size())); err != nil {
+				c.t.Fatal(err) // what was behind reads as zeros
+			}
+		}
+	}
+	for _, i := range rand.Perm(len(c.nodes)) {
+		c.start(c.nodes[i])
+	}
 }
 
 // restart restarts all nodes in turn, as an upgrade does.

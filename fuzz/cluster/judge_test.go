@@ -54,6 +54,14 @@ type packet struct{ producer, number int }
 
 func (p packet) String() string { return fmt.Sprintf("%d-%d", p.producer, p.number) }
 
+// payload is what is pushed: now and then more than one part of the log takes.
+func (p packet) payload() string {
+	if p.number%50 == 49 {
+		return fmt.Sprintf("%v %0*d", p, 600<<10, 0)
+	}
+	return p.String()
+}
+
 func parsePacket(text string) (p packet, err error) {
 	_, err = fmt.Sscanf(text, "%d-%d", &p.producer, &p.number)
 	return p, err

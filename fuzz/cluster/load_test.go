@@ -154,6 +154,17 @@ func (l *load) heard() {
 	l.acks.Add(1)
 }
 
+// serves waits until clients were answered some times more.
+func (l *load) serves(times int64) bool {
+	acks := l.acks.Load()
+	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(10 * time.Millisecond) {
+		if l.acks.Load() >= acks+times {
+			return true
+		}
+	}
+	return false
+}
+
 // push pushes the next packet of a producer.
 func (l *load) push(do call, queue string, producer int, pushes *producer, depth *atomic.Int64) {
 	if depth.Load() > deepest {
@@ -163,7 +174,7 @@ func (l *load) push(do call, queue string, producer int, pushes *producer, depth
 	p := packet{producer, len(*pushes)}
 	*pushes = append(*pushes, maybe)
 	depth.Add(1)
-	if _, err := do("LPUSH", queue, p.String()); err == nil {
+	if _, err := do("LPUSH", queue, p.payload()); err == nil {
 		(*pushes)[p.number] = answered
 	}
 }

@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// machines are nodes each in a network namespace of its own, on one bridge, and each with a file
+// system of its own. What they are made of goes with the test.
+type machines struct {
+	t    *testing.T
+	name string // of the bridge; those of links and namespaces begin with it
+	net  string // the first three numbers of the addresses
+}
+
+// run runs a command, which must work.
+func (m *machines) run(command ...string) {
+	m.t.Helper()
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		m.t.Fatalf("%s: %v: %s", strings.Join(command, " "), err, out)
+	}
+}
+
+// later has a command run when the test has ended. It may find that there is nothing to do.
+func (m *machines) later(command ...string) {
+	m.t.Cleanup(func() { _ = exec.Command(command[0], command[1:]...).Run() })
+}
+
+// inNamespaces founds a cell of three nodes that have nothing in common but a bridge.
+func inNamespaces(t *testing.T, binary string, mib int64) (*cell, *machines) {
+	t.Helper()
+	for _, program := range []string{"ip", "mkfs.ext4", "fsfreeze"} {
+		if _, err := exec.LookPath(program); err != nil || os.Getuid() != 0 {
+			t.Skipf("needs root, and %s: apt install iproute2 e2fsprogs util-linux", program)
+		}
+	}
+	id := os.Getpid()
+	m := &machines{t: t, name: fmt.Sprintf("hf%x", id), net: fmt.Sprintf("10.%d.%d", 64+id>>8%64, id%256)}
+	m.run("ip", "link", "add", m.name, "type", "bridge")
+	m.later("ip", "link", "del", m.name)
+	m.run("ip", "addr", "add", m.net+".254/24", "dev", m.name)
+	m.run("ip", "link", "set", m.name, "up")
+	var nodes []*node
+	for i, name := range []string{"a", "b", "c"} {
+		n := &node{name: name, peers: m.address(i) + ":7380", own: m.address(i) + ":7381", redis: m.address(i) + ":6379"}
+		inside := m.name + name
+		m.run("ip", "netns", "add", inside)
+		m.later("ip", "netns", "del", inside)
+		m.run("ip", "link", "add", inside, "type", "veth", "peer", "name", "eth0", "netns", inside)
+		m.run("ip", "link", "set", inside, "master", m.name, "up")
+		m.run("ip", "-n", inside, "addr", "add", m.address(i)+"/24", "dev", "eth0")
+		m.run("ip", "-n", inside, "link", "set", "lo", "up")
+		m.run("ip", "-n", inside, "link", "set", "eth0", "up")
+		n.inside = []string{"ip", "netns", "exec", inside}
+		n.folder = filepath.Join(m.disk(mib), name)
+		nodes = append(nodes, n)
+	}
+	return found(t, binary, nodes), m
+}
+
+func (m *machines) address(i int) string { return fmt.Sprintf("%s.%d", m.net, i+1) }
+
+// disk makes a file system.
+func (m *machines) disk(mib int64) (mount string) {
+	m.t.Helper()
+	dir := m.t.TempDir()
+	image, mount := filepath.Join(dir, "image"), filepath.Join(dir, "mount")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.Truncate(image, mib<<20); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.Mkdir(mount, 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+	m.run("mkfs.ext4", "-q", "-F", image)
+	m.run("mount", "-o", "loop", image, mount)
+	m.later("umount", mount)
+	m.later("fsfreeze", "-u", mount)
+	return mount
+}
+
+// faults are those of links and disks.
+func (m *machines) faults() []fault {
+	return []fault{
+		{"the link of the owner is cut", 1, func(c *cell, l *load) { m.cut(c, l, c.owner()) }},
+		{"the link of a follower is cut", 1, func(c *cell, l *load) { m.cut(c, l, one(c.others(c.owner()))) }},
+		{"the owner reaches no node", 1, func(c *cell, l *load) { m.unreached(c, l, c.owner(), false) }},
+		{"no node reaches the owner", 1, func(c *cell, l *load) { m.unreached(c, l, c.owner(), true) }},
+		{"the link of the owner flaps", 1, m.flap},
+		{"the disk of the owner hangs", 1, m.freeze},
+		{"a disk is full", 1, m.fill},
+	}
+}
+
+func (m *machines) cut(c *cell, l *load, n *node) {
+	if n == nil {
+		return
+	}
+	m.run("ip", "link", "set", m.name+n.name, "down")
+	l.serves(200)
+	pause(4 * time.Second)
+	m.run("ip", "link", "set", m.name+n.name, "up")
+}
+
+// unreached drops what goes from a node to the others, or from the others to it. Clients reach all.
+func (m *machines) unreached(c *cell, l *load, n *node, from bool) {
+	if n == nil {
+		return
+	}
+	route := func(verb string) {
+		for i, to := range c.nodes {
+			switch {
+			case to != n && from:
+				m.run("ip", "-n", m.name+to.name, "route", verb, "blackhole", strings.TrimSuffix(n.peers, ":7380"))
+			case to != n:
+				m.run("ip", "-n", m.name+n.name, "route", verb, "blackhole", m.address(i))
+			}
+		}
+	}
+	route("add")
+	time.Sleep(4 * time.Second)
+	l.serves(200)
+	pause(4 * time.Second)
+	route("del")
+}
+
+func (m *machines) flap(c *cell, l *load) {
+	n := c.owner()
+	if n == nil {
+		return
+	}
+	for range 4 {
+		m.run("ip", "link", "set", m.name+n.name, "down")
+		time.Sleep(time.Second)
+		m.run("ip", "link", "set", m.name+n.name, "up")
+		time.Sleep(time.Second)
+	}
+}
+
+// freeze has the disk of the owner take no write until another one has taken over.
+func (m *machines) freeze(c *cell, l *load) {
+	n := c.owner()
+	if n == nil {
+		return
+	}
+	m.run("fsfreeze", "-f", filepath.Dir(n.folder))
+	time.Sleep(3 * time.Second)
+	l.serves(200)
+	pause(2 * time.Second)
+	m.run("fsfreeze", "-u", filepath.Dir(n.folder))
+}
+
+// fill takes all room of a disk for a while.
+func (m *machines) fill(c *cell, l *load) {
+	n := c.nodes[rand.IntN(len(c.nodes))]
+	name := filepath.Join(filepath.Dir(n.folder), "foreign")
+	_ = exec.Command("fallocate", "-l", "100G", name).Run() // it takes what there is, or nothing
+	_ = exec.Command("dd", "if=/dev/zero", "of="+name, "bs=1M", "conv=notrunc", "oflag=append").Run()
+	pause(5 * time.Second)
+	if err := os.Remove(name); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func TestACellOfMachinesLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("its nodes are processes of their own")
+	}
+	t.Parallel()
+	c, m := inNamespaces(t, build(t, anyAddress.overlay(t)), 1024)
+	c.run(m.faults())
+}
