@@ -18,6 +18,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 )
 
 // limit bounds every wait. It is far longer than any should take.
@@ -116,11 +117,10 @@ func found(t *testing.T, binary string, nodes []*node) *cell {
 			c.tellLogs()
 		}
 	})
-	for _, n := range nodes {
+	for i, n := range nodes {
 		c.start(n)
-		c.settled(nodes[:1]...)
+		c.settled(nodes[:i+1]...)
 	}
-	c.settled(nodes...)
 	return c
 }
 
@@ -246,26 +246,50 @@ func (c *cell) others(than *node) (all []*node) {
 	return all
 }
 
-// leader is the node that leads etcd; nil if none is known.
-func (c *cell) leader() *node {
-	for _, n := range c.nodes {
-		path := filepath.Join(n.folder, "cell", "etcd", "client.sock")
-		etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix:" + path}, DialTimeout: time.Second})
-		if err != nil {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		status, err := etcd.Status(ctx, "unix:"+path)
-		cancel()
-		_ = etcd.Close()
-		if err == nil && status.Leader == status.Header.MemberId {
-			return n
-		}
+// etcd asks the etcd of a node, by the socket in its folder.
+func (n *node) etcd(ask func(ctx context.Context, c *clientv3.Client, at string) error) error {
+	at := "unix:" + filepath.Join(n.folder, "cell", "etcd", "client.sock")
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{at}, Logger: zap.NewNop()})
+	if err != nil {
+		return err
 	}
-	return nil
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return ask(ctx, c, at)
 }
 
-// settled waits until one of some nodes owns, the others follow it, and all are running.
+// leader is the node that leads etcd; nil if none is known.
+func (c *cell) leader() (leader *node) {
+	for _, n := range c.nodes {
+		_ = n.etcd(func(ctx context.Context, c *clientv3.Client, at string) error {
+			status, err := c.Status(ctx, at)
+			if err == nil && status.Leader == status.Header.MemberId {
+				leader = n
+			}
+			return err
+		})
+	}
+	return leader
+}
+
+// votes says whether some nodes are all that have a vote: with fewer, one that is gone may stop all.
+func (c *cell) votes(nodes []*node) (all bool) {
+	_ = nodes[0].etcd(func(ctx context.Context, c *clientv3.Client, _ string) error {
+		members, err := c.MemberList(ctx)
+		if err != nil {
+			return err
+		}
+		all = len(members.Members) == len(nodes)
+		for _, m := range members.Members {
+			all = all && !m.IsLearner
+		}
+		return nil
+	})
+	return all
+}
+
+// settled waits until one of some nodes owns, the others follow it, and all have a vote.
 func (c *cell) settled(nodes ...*node) {
 	c.t.Helper()
 	var said string
@@ -288,7 +312,7 @@ func (c *cell) settled(nodes ...*node) {
 				follow++
 			}
 		}
-		if owners == 1 && follow == len(nodes)-1 {
+		if owners == 1 && follow == len(nodes)-1 && c.votes(nodes) {
 			return
 		}
 	}
