@@ -273,7 +273,8 @@ func (c *cell) leader() (leader *node) {
 	return leader
 }
 
-// votes says whether some nodes are all that have a vote: with fewer, one that is gone may stop all.
+// votes says whether some nodes are all that have a vote: with fewer, one that is gone may stop
+// all.
 func (c *cell) votes(nodes []*node) (all bool) {
 	_ = nodes[0].etcd(func(ctx context.Context, c *clientv3.Client, _ string) error {
 		members, err := c.MemberList(ctx)

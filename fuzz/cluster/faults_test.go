@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // fault is what happens to a cell under a load. All nodes run before it and behind it.
@@ -26,6 +29,7 @@ func faults() []fault {
 		{"kill -9 of all", 1, func(c *cell, _ *load) { c.killed(c.nodes...) }},
 		{"all lose power", 1, losePower},
 		{"the owner is stopped past its lease", 2, stopOwner},
+		{"the claim is deleted by hand", 2, deleteClaim},
 		{"restart of all in turn", 1, restart},
 		{"a node loses its folder", 1, wipe},
 		{"a follower is away for longer than the log lasts", 1, lag},
@@ -66,8 +70,8 @@ func stopOwner(c *cell, l *load) {
 	owner.stopped = false
 }
 
-// losePower ends all nodes, with what no promise needs them to have on disk: the journal of a node of
-// a cell keeps what etcd has.
+// losePower ends all nodes, with what no promise needs them to have on disk: the journal of a node
+// of a cell keeps what etcd has.
 func losePower(c *cell, _ *load) {
 	c.kill(c.nodes...)
 	for _, n := range c.nodes {
@@ -85,6 +89,22 @@ func losePower(c *cell, _ *load) {
 	for _, i := range rand.Perm(len(c.nodes)) {
 		c.start(c.nodes[i])
 	}
+}
+
+// deleteClaim has another node claim while the owner goes on, which learns it by what it appends.
+// What it answers meanwhile without a write may be old: no promise covers that.
+func deleteClaim(c *cell, l *load) {
+	l.blind.Store(true)
+	defer l.blind.Store(false)
+	time.Sleep(200 * time.Millisecond)
+	if err := c.nodes[0].etcd(func(ctx context.Context, etcd *clientv3.Client, _ string) error {
+		_, err := etcd.Delete(ctx, "owner")
+		return err
+	}); err != nil {
+		c.t.Log(err) // there may be no leader
+	}
+	pause(3 * time.Second)
+	l.serves(100)
 }
 
 // restart restarts all nodes in turn, as an upgrade does.
@@ -107,8 +127,8 @@ func wipe(c *cell, _ *load) {
 	c.start(n)
 }
 
-// lag has a follower be away until the log was cut beyond what it has: when nothing is written for a
-// while all of it gets into tables.
+// lag has a follower be away until the log was cut beyond what it has: when nothing is written for
+// a while all of it gets into tables.
 func lag(c *cell, l *load) {
 	owner := c.owner()
 	n := one(c.others(owner))

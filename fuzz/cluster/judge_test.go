@@ -67,16 +67,16 @@ func parsePacket(text string) (p packet, err error) {
 	return p, err
 }
 
-// pop is a packet that came out of a queue in turn, and how many pops were unanswered before: each of
-// them may have taken a packet.
+// pop is a packet that came out of a queue in turn, and how many pops were unanswered before: each
+// of them may have taken a packet.
 type pop struct {
 	packet
 	unanswered int
 }
 
-// popped judges a queue with producers and one client that pops. What is left comes behind the pops.
-// Packets of one producer come in order, but for those whose push was not answered: these may come
-// once, at any time.
+// popped judges a queue with producers and one client that pops. What is left comes behind the
+// pops. Packets of one producer come in order, but for those whose push was not answered: these
+// may come once, at any time.
 func (j *judge) popped(queue string, producers []producer, pops []pop) {
 	place := make(map[packet]int)
 	for i, p := range pops {

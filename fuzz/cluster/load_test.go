@@ -25,15 +25,16 @@ const (
 	deepest   = 300              // producers wait beyond this
 )
 
-// load is clients of all nodes. Each goroutine has a client of its own, and goes to another node after
-// an error.
+// load is clients of all nodes. Each goroutine has a client of its own, and goes to another node
+// after an error.
 type load struct {
 	addrs  []string
 	judge  *judge
 	ctx    context.Context
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	paused atomic.Bool
+	paused atomic.Bool // no client asks for anything
+	blind  atomic.Bool // nobody looks at the counter
 
 	pops   []*popLane
 	claims []*claimLane
@@ -45,8 +46,8 @@ type load struct {
 	errs   sync.Map     // what servers refused, each text once
 }
 
-// popLane is a queue with producers and a client that pops. Each field is of one goroutine until the
-// load has ended.
+// popLane is a queue with producers and a client that pops. Each field is of one goroutine until
+// the load has ended.
 type popLane struct {
 	queue   string
 	pushes  [producers]producer
@@ -198,8 +199,8 @@ func (l *load) pop(do call, lane *popLane) {
 	lane.depth.Add(-1)
 }
 
-// work claims a packet and acknowledges it: through another node after an error, where the claim has
-// the token that it had.
+// work claims a packet and acknowledges it: through another node after an error, where the claim
+// has the token that it had.
 func (l *load) work(do call, lane *claimLane) {
 	v, err := do("QCLAIM", lane.queue, "LEASE", lease.Milliseconds())
 	if err != nil {
@@ -274,8 +275,8 @@ type asked struct {
 	low int64 // what the counter was at least
 }
 
-// look asks a node for the counter again and again and waits for no answer meanwhile: so a node that
-// was stopped has questions of all that time when it goes on.
+// look asks a node for the counter again and again and waits for no answer meanwhile: so a node
+// that was stopped has questions of all that time when it goes on.
 func (l *load) look(addr string) {
 	for l.ctx.Err() == nil {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
@@ -288,11 +289,13 @@ func (l *load) look(addr string) {
 			defer close(sent)
 			defer conn.Close()
 			for l.ctx.Err() == nil && len(sent) < cap(sent) {
+				if time.Sleep(5 * time.Millisecond); l.blind.Load() {
+					continue
+				}
 				sent <- asked{time.Now(), l.count.low.Load()}
 				if _, err := conn.Write([]byte("GET count\r\n")); err != nil {
 					return
 				}
-				time.Sleep(5 * time.Millisecond)
 			}
 		}()
 		answers := bufio.NewReader(conn)

@@ -24,7 +24,7 @@ type bug struct {
 func bugs() []bug {
 	return []bug{
 		{"no fence", "storage/cell/append.go",
-			"If(t.mine(), unchanged(keyHead, t.head))", "If()", "stopped"},
+			"If(t.mine(), unchanged(keyHead, t.head))", "If()", "by hand"},
 		{"the cut is at the highest floor", "storage/cell/cut.go",
 			"voters[(len(voters)-1)/2]", "voters[len(voters)-1]", "power"},
 		{"a floor is written before tables are adopted", "storage/flusher.go",
