@@ -82,11 +82,16 @@ func freePorts(t *testing.T, n int) int {
 // onLoopback founds a cell of three nodes on loopback and starts them.
 func onLoopback(t *testing.T, binary string) *cell {
 	t.Helper()
+	dir, err := os.MkdirTemp("", "cell-") // a socket's name may not be long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var nodes []*node
 	for _, name := range []string{"a", "b", "c"} {
 		port := freePorts(t, 3)
 		at := func(n int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port+n)) }
-		nodes = append(nodes, &node{name: name, folder: filepath.Join(t.TempDir(), name), peers: at(0), own: at(1), redis: at(2)})
+		nodes = append(nodes, &node{name: name, folder: filepath.Join(dir, name), peers: at(0), own: at(1), redis: at(2)})
 	}
 	return found(t, binary, nodes)
 }
