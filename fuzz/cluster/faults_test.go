@@ -70,9 +70,14 @@ func stopOwner(c *cell, l *load) {
 	owner.stopped = false
 }
 
-// losePower ends all nodes, with what no promise needs them to have on disk: the journal of a node
-// of a cell keeps what etcd has.
+// losePower ends all nodes, with what no promise needs them to have on disk: the journal of a node of
+// a cell keeps what etcd has. One that has more in tables than others may lose its folder, too.
 func losePower(c *cell, _ *load) {
+	first := one(c.others(c.owner()))
+	c.signal(first, syscall.SIGTERM) // at its end it puts all into tables
+	c.start(first)
+	c.settled(c.nodes...)
+	time.Sleep(3 * time.Second) // the log is cut each two
 	c.kill(c.nodes...)
 	for _, n := range c.nodes {
 		names, _ := filepath.Glob(filepath.Join(n.folder, "journal", "*"))
@@ -84,6 +89,11 @@ func losePower(c *cell, _ *load) {
 			if err := errors.Join(os.Truncate(name, rand.Int64N(info.Size()+1)), os.Truncate(name, info.Size())); err != nil {
 				c.t.Fatal(err) // what was behind reads as zeros
 			}
+		}
+	}
+	if rand.IntN(2) == 0 {
+		if err := os.RemoveAll(first.folder); err != nil {
+			c.t.Fatal(err)
 		}
 	}
 	for _, i := range rand.Perm(len(c.nodes)) {
