@@ -124,7 +124,9 @@ func found(t *testing.T, binary string, nodes []*node) *cell {
 	})
 	for i, n := range nodes {
 		c.start(n)
-		c.settled(nodes[:i+1]...)
+		if c.settled(nodes[:i+1]...); len(c.judge.found()) > 0 {
+			t.Fatal("the cell does not start")
+		}
 	}
 	return c
 }
@@ -323,6 +325,4 @@ func (c *cell) settled(nodes ...*node) {
 		}
 	}
 	c.judge.find("the nodes do not settle in %v:%s", limit, said)
-	c.tellLogs()
-	c.t.FailNow()
 }

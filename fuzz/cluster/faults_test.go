@@ -70,8 +70,8 @@ func stopOwner(c *cell, l *load) {
 	owner.stopped = false
 }
 
-// losePower ends all nodes, with what no promise needs them to have on disk: the journal of a node of
-// a cell keeps what etcd has. One that has more in tables than others may lose its folder, too.
+// losePower ends all nodes, with what no promise needs them to have on disk: the journal of a node
+// keeps what etcd has. One that has more in tables than others may lose its folder, too.
 func losePower(c *cell, _ *load) {
 	first := one(c.others(c.owner()))
 	c.signal(first, syscall.SIGTERM) // at its end it puts all into tables
@@ -86,7 +86,7 @@ func losePower(c *cell, _ *load) {
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			if err := errors.Join(os.Truncate(name, rand.Int64N(info.Size()+1)), os.Truncate(name, info.Size())); err != nil {
+			if err := errors.Join(os.Truncate(name, rand.Int64N(info.Size()+1)>>rand.IntN(16)), os.Truncate(name, info.Size())); err != nil {
 				c.t.Fatal(err) // what was behind reads as zeros
 			}
 		}
@@ -102,7 +102,7 @@ func losePower(c *cell, _ *load) {
 }
 
 // deleteClaim has another node claim while the owner goes on, which learns it by what it appends.
-// What it answers meanwhile without a write may be old: no promise covers that.
+// What it says meanwhile without a write may be old: no promise covers that.
 func deleteClaim(c *cell, l *load) {
 	l.blind.Store(true)
 	defer l.blind.Store(false)
