@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 const (
@@ -66,18 +67,24 @@ func (n *node) turn(ctx context.Context) error {
 	return n.own(ctx, store, term, last)
 }
 
-// take takes a batch of the log into a store.
-func (n *node) take(store *storage.Store) func(batch uint64, content []byte) error {
+// taker is the part of a store that follows.
+type taker interface {
+	Take(batch uint64, b []byte) error
+	Control() content.Control
+}
+
+// take takes a batch of the log into a store. Where that has no room it waits, as the log does.
+func (n *node) take(ctx context.Context, store taker) func(batch uint64, content []byte) error {
 	return func(batch uint64, content []byte) error {
 		for {
 			err := store.Take(batch, content)
 			if err == nil {
 				n.arrived.note(store.Control().Time)
 			}
-			if !errors.Is(err, storage.ErrFull) {
+			if !errors.Is(err, storage.ErrFull) || ctx.Err() != nil {
 				return err
 			}
-			time.Sleep(turnPause) // the log waits for who has no room
+			wait(ctx, turnPause)
 		}
 	}
 }
@@ -91,7 +98,7 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		end(nil)
 		running.Wait()
 	}()
-	running.Go(func() { end(n.log.Follow(following, store.Control().Batch, n.take(store))) })
+	running.Go(func() { end(n.log.Follow(following, store.Control().Batch, n.take(following, store))) })
 	running.Go(func() { n.server.Follow(following, store, n.passes) })
 	for door, socket := range n.server.Doors() {
 		l, err := peer.Duplicate(socket)
@@ -187,7 +194,7 @@ func (n *node) readTo(ctx context.Context, store *storage.Store, last uint64) er
 	if store.Control().Batch >= last {
 		return nil
 	}
-	take := n.take(store)
+	take := n.take(ctx, store)
 	err := n.log.Follow(ctx, store.Control().Batch, func(batch uint64, content []byte) error {
 		if err := take(batch, content); err != nil {
 			return err
