@@ -8,13 +8,15 @@ DURATION  ?= 1h
 SWEEP     ?= 400
 HISTORIES ?= 2000
 BENCH     ?=
+CELL      ?= ./holdfast-cell
+PORT      ?= 17380
 
 BIN := bin/holdfast
 
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack doors cluster-faults words bench offline dist dist-check deb-test screenshots clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack doors cluster cluster-faults words bench offline dist dist-check deb-test screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -102,6 +104,16 @@ attack: ## attack a server with clients that read nothing, never end a request, 
 
 doors: ## run what users install, Celery and the packages among it, and what they copy, against servers that are killed
 	go test ./fuzz/doors -count=1 -whole -timeout 30m -v
+
+# Each node takes two ports of its own, and one for Redis clients.
+cluster: build ## run three nodes of a cell on loopback, and show their logs; CELL names their folder, PORT the first of nine ports
+	@test -d $(CELL)/a/cell || $(BIN) cluster found --node a $(CELL)/a
+	@nodes=a=127.0.0.1:$(PORT),b=127.0.0.1:$$(($(PORT) + 3)),c=127.0.0.1:$$(($(PORT) + 6)); redis=$$(($(PORT) + 2)); \
+	for node in a b c; do \
+		$(BIN) serve --data $(CELL)/$$node --node $$node --nodes $$nodes --redis 127.0.0.1:$$redis --pinpriq off --barbershop off --admin off 2>&1 | sed "s/^/$$node  /" & \
+		redis=$$((redis + 3)); \
+	done; \
+	trap : INT TERM; wait; wait
 
 cluster-faults: ## make each fault of a cell of three nodes CYCLES (10) times, under a load
 	go test ./fuzz/cluster -count=1 -cycles $(CYCLES) -timeout 0 -v
