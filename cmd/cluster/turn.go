@@ -20,6 +20,7 @@ const (
 	turnPause  = 500 * time.Millisecond // after a turn that ended by an error
 	claimPause = time.Second            // after a claim that failed by itself
 	leadPause  = 2 * time.Second
+	unseen     = -1              // the fence of no owner, so that whoever owns is a change
 	endTime    = 3 * time.Second // that the end of a term waits for etcd
 )
 
@@ -108,25 +109,29 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, Logger: n.logger}
 		running.Go(func() { f.Forward(following, l) })
 	}
-	owner, err := n.log.Owner(following)
-	for {
+	for known := (cell.Owner{Fence: unseen}); ; {
+		owner, err := n.log.OwnerChanged(following, known)
 		if following.Err() != nil {
 			return nil, 0, context.Cause(following)
 		}
-		if err == nil && owner.Node == "" {
-			term, last, failed := n.log.Claim(following, store.Control().Batch, n.addresses())
-			switch {
-			case failed == nil:
-				return term, last, nil
-			case !errors.Is(failed, cell.ErrOwned):
-				wait(following, claimPause) // without a majority, or with tables that do not reach the log
-			}
-		}
-		n.knows(owner)
 		if err != nil {
 			wait(following, claimPause)
+			continue
 		}
-		owner, err = n.log.OwnerChanged(following, owner)
+		n.knows(owner)
+		known = owner
+		if owner.Node != "" {
+			continue
+		}
+		term, last, err := n.log.Claim(following, store.Control().Batch, n.addresses())
+		if err == nil {
+			return term, last, nil
+		}
+		if !errors.Is(err, cell.ErrOwned) && following.Err() == nil { // such as for a full etcd
+			n.logger.Warn("the queues have no owner, and cannot be claimed", "error", err)
+			wait(following, claimPause)
+			known.Fence = unseen
+		}
 	}
 }
 

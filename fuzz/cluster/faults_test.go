@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -30,6 +31,7 @@ func faults() []fault {
 		{"all lose power", 0, losePower},
 		{"the owner is stopped past its lease", 1, stopOwner},
 		{"the claim is deleted by hand", 1, deleteClaim},
+		{"the owner is killed, and etcd says that it is full", 1, alarm},
 		{"restart of all in turn", 1, restart},
 		{"a node loses its folder", 1, wipe},
 		{"a follower is away for longer than the log lasts", 0, lag},
@@ -115,6 +117,31 @@ func deleteClaim(c *cell, l *load) {
 	}
 	pause(3 * time.Second)
 	l.serves(100)
+}
+
+// alarm has etcd refuse all puts, as it does when its database is full, until the owner's claim is
+// long over. The two others must claim then.
+func alarm(c *cell, _ *load) {
+	owner := c.owner()
+	if owner == nil {
+		return
+	}
+	c.kill(owner)
+	for begun := time.Now(); time.Since(begun) < 6*time.Second; time.Sleep(50 * time.Millisecond) {
+		_ = c.others(owner)[0].etcd(func(ctx context.Context, etcd *clientv3.Client, _ string) error {
+			_, err := etcdserverpb.NewMaintenanceClient(etcd.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
+				Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE,
+			})
+			return err // there is no leader at first
+		})
+	}
+	for begun := time.Now(); c.owner() == nil && time.Since(begun) < limit; {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if c.owner() == nil {
+		c.judge.find("two of three nodes do not claim when etcd has room again")
+	}
+	c.start(owner)
 }
 
 // restart restarts all nodes in turn, as an upgrade does.
