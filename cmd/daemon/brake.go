@@ -14,9 +14,9 @@ const (
 	linesPerSecond = 10
 )
 
-// braked makes a logger for what clients cause. Beyond linesAtOnce it logs linesPerSecond, and one
+// Braked makes a logger for what clients cause. Beyond linesAtOnce it logs linesPerSecond, and one
 // line a second that counts the rest. Errors always pass: they are the server's own.
-func braked(log *slog.Logger) *slog.Logger {
+func Braked(log *slog.Logger) *slog.Logger {
 	return slog.New(brake{log.Handler(), &quota{log: log, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}})
 }
 

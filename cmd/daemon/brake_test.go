@@ -13,7 +13,7 @@ func TestLinesThatClientsCauseAreBraked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		all := slog.New(slog.NewTextHandler(&out, nil))
-		log := braked(all).With("protocol", "test")
+		log := Braked(all).With("protocol", "test")
 		for range 1000 { // a second
 			log.Warn("junk")
 			all.Info("own")

@@ -25,9 +25,9 @@ const (
 	day         = 24 * time.Hour
 )
 
-// certificates holds the certificates of TLSFiles. New handshakes take the present ones, and
-// connections live on with those they began with.
-type certificates struct {
+// Certificates holds the certificates of TLSFiles. New handshakes take the present ones, and
+// connections live on with those they began with. Any goroutine may call its methods.
+type Certificates struct {
 	files   TLSFiles
 	log     *slog.Logger
 	present atomic.Pointer[tls.Config]
@@ -37,22 +37,22 @@ type certificates struct {
 	seen  string // and when they were looked at
 }
 
-// newCertificates reads the files; nil and no error without any.
-func newCertificates(files TLSFiles, log *slog.Logger) (*certificates, error) {
+// NewCertificates reads the files; nil and no error without any.
+func NewCertificates(files TLSFiles, log *slog.Logger) (*Certificates, error) {
 	if files == (TLSFiles{}) {
 		return nil, nil
 	}
 	if files.Cert == "" || files.Key == "" {
 		return nil, errors.New("TLS needs the certificate of the server and its private key: expected a file of each (--tls-cert and --tls-key)")
 	}
-	c := &certificates{files: files, log: log}
+	c := &Certificates{files: files, log: log}
 	_, err := c.Reload()
 	return c, err
 }
 
 // Reload reads the files, and returns the flags of those with other certificates than before. After
-// an error those before stay in force. Any goroutine may call it.
-func (c *certificates) Reload() (changed []string, err error) {
+// an error those before stay in force.
+func (c *Certificates) Reload() (changed []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tried = c.files.state()
@@ -74,7 +74,7 @@ func (c *certificates) Reload() (changed []string, err error) {
 }
 
 // config is for listeners. Sessions are never resumed: one could outlive a CA that was taken away.
-func (c *certificates) config() *tls.Config {
+func (c *Certificates) config() *tls.Config {
 	if c == nil {
 		return nil
 	}
@@ -84,17 +84,25 @@ func (c *certificates) config() *tls.Config {
 	}
 }
 
+// Mutual makes what two servers speak with that have the same ClientCA. Each asks the other for a
+// certificate of it.
+func (c *Certificates) Mutual() *tls.Config {
+	config := c.present.Load().Clone()
+	config.MinVersion, config.ClientAuth, config.RootCAs = tls.VersionTLS13, tls.RequireAndVerifyClientCert, config.ClientCAs
+	return config
+}
+
 // until returns what says when the present one ends; nil without any.
-func (c *certificates) until() func() time.Time {
+func (c *Certificates) until() func() time.Time {
 	if c == nil {
 		return nil
 	}
 	return func() time.Time { return c.present.Load().Certificates[0].Leaf.NotAfter }
 }
 
-// watch reloads the files when they have changed, until ctx ends. Files that are wrong are logged
+// Watch reloads the files when they have changed, until ctx ends. Files that are wrong are logged
 // once.
-func (c *certificates) watch(ctx context.Context) {
+func (c *Certificates) Watch(ctx context.Context) {
 	if c == nil {
 		return
 	}
@@ -121,7 +129,7 @@ func (c *certificates) watch(ctx context.Context) {
 }
 
 // changed says that the files differ from what was read last, and not from the last look.
-func (c *certificates) changed() bool {
+func (c *Certificates) changed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.seen

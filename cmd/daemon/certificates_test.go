@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -273,14 +274,14 @@ func TestFilesThatAreWrongLeaveTheCertificatesInForceAndAreLoggedOnce(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		f := newFolder(t)
 		var log bytes.Buffer
-		c, err := newCertificates(f.files, slog.New(slog.NewTextHandler(&log, nil)))
+		c, err := NewCertificates(f.files, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		config := c.present.Load()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go c.watch(ctx)
+		go c.Watch(ctx)
 		f.write(f.files.Key, []byte("half a"))
 		time.Sleep(10 * lookInterval)
 		synctest.Wait()
@@ -297,13 +298,13 @@ func TestACertificateThatExpiresSoonIsLoggedEachDay(t *testing.T) {
 		f.renew(soon(soonExpired + day/2))
 		f.files.ClientCA = ""
 		var log bytes.Buffer
-		c, err := newCertificates(f.files, slog.New(slog.NewTextHandler(&log, nil)))
+		c, err := NewCertificates(f.files, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go c.watch(ctx)
+		go c.Watch(ctx)
 		time.Sleep(3 * day)
 		synctest.Wait()
 		if n := strings.Count(log.String(), "certificate expires"); n != 3 {
@@ -314,7 +315,7 @@ func TestACertificateThatExpiresSoonIsLoggedEachDay(t *testing.T) {
 
 func TestASessionDoesNotOutliveTheCAOfItsClient(t *testing.T) {
 	f := newFolder(t)
-	c, err := newCertificates(f.files, slog.New(slog.DiscardHandler))
+	c, err := NewCertificates(f.files, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,6 +366,59 @@ func TestASessionDoesNotOutliveTheCAOfItsClient(t *testing.T) {
 		f.renew(soon(time.Hour))
 		if changed, err := c.Reload(); err != nil || !slices.Equal(changed, []string{"tls-cert"}) {
 			t.Error(changed, err)
+		}
+	}
+}
+
+func TestServersTakeEachOtherByASecondAuthorityBesideTheFirst(t *testing.T) {
+	f, next := newFolder(t), newFolder(t)
+	p, err := f.ca.Node("a", "127.0.0.1", soon(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(f.files.Cert, p.Cert)
+	f.write(f.files.Key, p.Key)
+	f.write(f.files.ClientCA, append(f.ca.Cert, next.ca.Cert...))
+	c, err := NewCertificates(f.files, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		ca *certs.Authority
+		ok bool
+	}{"the first": {f.ca, true}, "the second": {next.ca, true}, "another": {newCA(t), false}} {
+		p, err := row.ca.Node("b", "127.0.0.1", soon(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair, err := tls.X509KeyPair(p.Cert, p.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: c.Mutual().RootCAs, SessionTicketsDisabled: true}
+		for end, server := range map[string]bool{"accepts": true, "dials": false} {
+			dials, accepts := other.Clone(), c.Mutual()
+			if !server {
+				dials, accepts = c.Mutual(), other
+			}
+			l, err := tls.Listen("tcp", "127.0.0.1:0", accepts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { // ends with the handshake
+				conn, err := l.Accept()
+				if err == nil {
+					err = conn.(*tls.Conn).Handshake()
+				}
+				ended <- err
+			}()
+			_, asked := dialTLS(t, l.Addr().String(), dials)
+			err = cmp.Or(<-ended, asked)
+			_ = l.Close()
+			if (err == nil) != row.ok {
+				t.Errorf("%s %s: %v", end, name, err)
+			}
 		}
 	}
 }

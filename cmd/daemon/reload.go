@@ -62,7 +62,7 @@ func readLasting(name string) ([]byte, error) {
 type live struct {
 	loop     *netproto.Loop  // nil before there is one, and while the server follows
 	users    *access.Control // nil: everybody may do everything
-	certs    *certificates   // nil: nothing is encrypted
+	certs    *Certificates   // nil: nothing is encrypted
 	defaults broker.Defaults // of the next term
 }
 
@@ -74,7 +74,7 @@ func (c *Config) live() (l live, err error) {
 	if l.defaults, err = c.queueDefaults(); err != nil {
 		return l, err
 	}
-	l.certs, err = newCertificates(c.TLS, c.Logger)
+	l.certs, err = NewCertificates(c.TLS, c.Logger)
 	return l, err
 }
 

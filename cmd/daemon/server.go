@@ -42,7 +42,7 @@ type Server struct {
 // Begin binds the addresses and answers operators. End must follow, unless it fails.
 func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	c.setDefaults()
-	s := &Server{c: c, health: newHealth(), log: braked(c.Logger)}
+	s := &Server{c: c, health: newHealth(), log: Braked(c.Logger)}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -60,7 +60,7 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	s.all.encrypt(s.live.certs.config())
 	background, stop := context.WithCancel(context.Background())
 	s.closers = append(s.closers, stop)
-	go s.live.certs.watch(background) // ends with End
+	go s.live.certs.Watch(background) // ends with End
 	s.figures, err = metrics.New(metrics.Config{Version: c.Version, GoVersion: runtime.Version(), Queues: c.MetricsQueues, Ready: s.health.Ready})
 	if err != nil {
 		return nil, err

@@ -14,15 +14,29 @@ import (
 // Client asks nodes, by the addresses of their own ports. Any goroutine may call its methods. What
 // a node refuses is an error with its words.
 type Client struct {
-	tls  *tls.Config
+	tls  func() *tls.Config
 	http http.Client
 }
 
-// NewClient makes a client that shows this node's certificate and knows the cell's authority; nil:
-// plain, for loopback alone.
-func NewClient(c *tls.Config) *Client {
+// NewClient makes a client. c makes what the next connection has: this node's certificate, and the
+// cell's authority. nil: plain, for loopback alone.
+func NewClient(c func() *tls.Config) *Client {
+	seal := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialTimely(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		config := c()
+		config.ServerName, _, _ = net.SplitHostPort(address) // it was dialled, so it is right
+		sealed := tls.Client(conn, config)
+		if err := sealed.HandshakeContext(ctx); err != nil {
+			cut(sealed)
+			return nil, err
+		}
+		return sealed, nil
+	}
 	return &Client{c, http.Client{Transport: &http.Transport{
-		DialContext: dialTimely, TLSClientConfig: c, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
+		DialContext: dialTimely, DialTLSContext: seal, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 	}}}
 }
 

@@ -70,7 +70,7 @@ func (b brisk) CloseWrite() error {
 func (c *Client) Connect(ctx context.Context, address, door string, client netip.AddrPort) (_ net.Conn, err error) {
 	dial := new(net.Dialer).DialContext
 	if c.tls != nil {
-		dial = (&tls.Dialer{Config: c.tls}).DialContext
+		dial = (&tls.Dialer{Config: c.tls()}).DialContext
 	}
 	conn, err := dial(ctx, "tcp", address)
 	if err != nil {

@@ -151,10 +151,10 @@ func passages(t *testing.T, doors *tls.Config, do func(t *testing.T, o *owner, a
 	})
 	for name, encrypted := range map[string]bool{"through a node": false, "through a node by TLS": true} {
 		t.Run(name, func(t *testing.T) {
-			var far, near *tls.Config
+			var far, near func() *tls.Config
 			if encrypted {
 				cell := newAuthority(t)
-				far, near = cell.server(t, tls.RequireAndVerifyClientCert), cell.client(t, "b")
+				far, near = cell.server(t, tls.RequireAndVerifyClientCert).Clone, cell.client(t, "b").Clone
 			}
 			o, to := own(t, doors), NewOwner()
 			to.Set(serveNode(t, Config{TLS: far, Door: o.door}))

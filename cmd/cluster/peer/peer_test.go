@@ -4,10 +4,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,27 +94,100 @@ func serveNode(t testing.TB, c Config) string {
 func TestANodeSaysWhatItIs(t *testing.T) {
 	cell := newAuthority(t)
 	want := Node{Cell: "c", Name: "a", Role: "owner", Batch: 1 << 60}
-	address := serveNode(t, Config{TLS: cell.server(t, tls.RequireAndVerifyClientCert), Node: func() Node { return want }})
-	got, err := NewClient(cell.client(t, "b")).Node(t.Context(), address)
+	address := serveNode(t, Config{TLS: cell.server(t, tls.RequireAndVerifyClientCert).Clone, Node: func() Node { return want }})
+	got, err := NewClient(cell.client(t, "b").Clone).Node(t.Context(), address)
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-func TestAStrangerIsRefused(t *testing.T) {
+// told gets the lines of a log.
+type told chan string
+
+// Write implements io.Writer.
+func (lines told) Write(b []byte) (int, error) {
+	lines <- string(b)
+	return len(b), nil
+}
+
+func TestAStrangerIsRefusedAndTheLogTellsOfIt(t *testing.T) {
 	cell, other := newAuthority(t), newAuthority(t)
 	stranger := other.client(t, "b")
 	stranger.RootCAs = cell.pool()
 	nobody := &tls.Config{RootCAs: cell.pool()}
 	for name, ask := range map[string]tls.ClientAuthType{"by the handshake": tls.RequireAndVerifyClientCert, "by the server": tls.RequestClientCert} {
-		address := serveNode(t, Config{TLS: cell.server(t, ask), Node: func() Node { return Node{} }})
-		for _, c := range []*tls.Config{stranger, nobody, nil} {
+		lines := make(told, 16)
+		address := serveNode(t, Config{TLS: cell.server(t, ask).Clone, Node: func() Node { return Node{} }, Logger: slog.New(slog.NewTextHandler(lines, nil))})
+		for want, c := range map[string]func() *tls.Config{
+			"unknown authority": stranger.Clone, "didn't provide a certificate": nobody.Clone, "sent an HTTP request to an HTTPS server": nil,
+		} {
 			if _, err := NewClient(c).Node(t.Context(), address); err == nil {
 				t.Errorf("%s: it is answered", name)
+			}
+			if ask == tls.RequestClientCert {
+				continue
+			}
+			if line := <-lines; !strings.Contains(line, "handshake failed") || !strings.Contains(line, want) || !strings.Contains(line, "remote=127.0.0.1:") {
+				t.Errorf("the log says %q, want %q", line, want)
 			}
 		}
 	}
 }
+
+func TestANodeOfAnotherHostIsRefused(t *testing.T) {
+	cell := newAuthority(t)
+	elsewhere := cell.server(t, tls.RequireAndVerifyClientCert)
+	elsewhere.Certificates = pair(t)(cell.Node("b", "b.example", span()))
+	address := serveNode(t, Config{TLS: elsewhere.Clone, Node: func() Node { return Node{} }, Door: nobodyServed})
+	client := NewClient(cell.client(t, "a").Clone)
+	_, asked := client.Node(t.Context(), address)
+	_, passed := client.Connect(t.Context(), address, "redis", netip.MustParseAddrPort("192.0.2.1:7"))
+	for _, err := range []error{asked, passed} {
+		if err == nil || !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestCertificatesThatAreRenewedAreTakenForTheNextConnection(t *testing.T) {
+	old, next := newAuthority(t), newAuthority(t)
+	both := old.pool()
+	both.AppendCertsFromPEM(next.Cert)
+	var far, near atomic.Pointer[tls.Config]
+	far.Store(old.server(t, tls.RequireAndVerifyClientCert))
+	near.Store(old.client(t, "b"))
+	address := serveNode(t, Config{
+		TLS: func() *tls.Config { return far.Load().Clone() }, Node: func() Node { return Node{} }, Door: nobodyServed,
+	})
+	client := NewClient(func() *tls.Config { return near.Load().Clone() })
+	ask := func() string {
+		client.http.CloseIdleConnections()
+		_, asked := client.Node(t.Context(), address)
+		_, passed := client.Connect(t.Context(), address, "redis", netip.MustParseAddrPort("192.0.2.1:7"))
+		return fmt.Sprint(asked, passed)
+	}
+	steps := []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"all of the first authority", func() {}, "nobody is served"},
+		{"the server of the second", func() { far.Store(next.server(t, tls.RequireAndVerifyClientCert)) }, "certificate"},
+		{"the client knows both", func() {
+			c := next.client(t, "b")
+			c.RootCAs = both
+			near.Store(c)
+		}, "nobody is served"},
+	}
+	for _, step := range steps {
+		step.do()
+		if got := ask(); !strings.Contains(got, step.want) {
+			t.Errorf("%s: %s, want %q", step.what, got, step.want)
+		}
+	}
+}
+
+func nobodyServed(string) (Door, error) { return nil, errors.New("nobody is served") }
 
 func TestWhatIsNoRequestIsSaidInASentence(t *testing.T) {
 	address := serveNode(t, Config{})

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -25,7 +27,9 @@ const (
 
 // Config says what a node answers. Many goroutines call its functions at the same time.
 type Config struct {
-	TLS    *tls.Config // asks for certificates of the cell's own authority; nil: plain, for loopback
+	// TLS makes what the next connection has. It asks for a certificate of the cell's own authority.
+	// nil: plain, for loopback.
+	TLS    func() *tls.Config
 	Logger *slog.Logger
 
 	Node func() Node
@@ -67,7 +71,7 @@ func New(c Config) *Server {
 			requests.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime, IdleTimeout: 2 * stallTime, MaxHeaderBytes: maxHeader,
-		ConnState: s.count, ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
+		ConnState: s.count, ErrorLog: log.New(complaints{c.Logger}, "", 0),
 	}
 	return s
 }
@@ -75,12 +79,27 @@ func New(c Config) *Server {
 // Serve answers those whom l accepts until Close; then it returns nil. l belongs to it.
 func (s *Server) Serve(l net.Listener) error {
 	if s.config.TLS != nil {
-		l = tls.NewListener(l, s.config.TLS)
+		l = tls.NewListener(l, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.config.TLS(), nil }})
 	}
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the other nodes: %w", err)
 	}
 	return nil
+}
+
+// complaints logs what the HTTP server has to say about connections.
+type complaints struct{ *slog.Logger }
+
+// Write implements io.Writer.
+func (c complaints) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if failed, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
+		remote, why, _ := strings.Cut(failed, ": ")
+		c.Warn("handshake failed", "protocol", "node", "remote", remote, "error", why)
+	} else {
+		c.Warn(text)
+	}
+	return len(line), nil
 }
 
 // Close ends all requests at once. What was passed to a door stays with that.
