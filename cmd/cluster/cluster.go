@@ -6,6 +6,7 @@
 //	turn.go      the roles, which a node has in turn: it follows, or owns
 //	progress.go  whether a node gets on, without which it may not own
 //	clock.go     the clock of who owns
+//	address.go   where a node listens, and how the nodes know each other
 //	copy.go      the data folder of another node, for one that the log no longer leads on
 //	peer/        the node's own port
 package cluster
@@ -40,6 +41,8 @@ type Config struct {
 	Node     string            // its name
 	Nodes    map[string]string // of all nodes by name: HOST:PORT of etcd, which others dial. A node's own port is the next one
 	Election time.Duration     // how long etcd waits for its leader; 0: 500 ms
+	Listen   string            // the IP that both ports are bound at; "": that of Nodes, or all where that is a name
+	TLS      daemon.TLSFiles   // what the node shows, and in ClientCA who signs for all nodes; none: loopback alone
 }
 
 // What a node is, for others.
@@ -56,6 +59,7 @@ type node struct {
 	Config
 	folder string
 	logger *slog.Logger
+	braked *slog.Logger // of what clients and strangers cause
 	server *daemon.Server
 	client *peer.Client
 	owner  *peer.Owner // whom clients are passed to while this node follows
@@ -77,11 +81,17 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	if d.Sync != storage.SyncAlways() {
 		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
 	}
-	own, err := nextPort(c.Nodes[c.Node])
-	if err != nil {
-		return fmt.Errorf("node %s: %w", c.Node, err)
+	if err := c.check(); err != nil {
+		return err
 	}
-	n := &node{Config: c, folder: d.Data, logger: d.Logger, version: d.Version, client: peer.NewClient(nil), owner: peer.NewOwner()}
+	encryption, err := c.encryption(ctx, d.Logger)
+	if err != nil {
+		return err
+	}
+	n := &node{
+		Config: c, folder: d.Data, logger: d.Logger, braked: daemon.Braked(d.Logger), version: d.Version,
+		client: peer.NewClient(encryption), owner: peer.NewOwner(),
+	}
 	n.role.Store(starting)
 	n.owned.Store(&cell.Owner{})
 	d.Owner = n.ownerRedis
@@ -89,11 +99,12 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		return err
 	}
 	defer func() { err = n.server.End(err) }()
-	l, err := net.Listen("tcp", own)
+	own, _ := nextPort(c.Nodes[c.Node]) // check has looked at it
+	l, err := net.Listen("tcp", c.bound(own))
 	if err != nil {
 		return fmt.Errorf("the node's own port: %w", err)
 	}
-	port := peer.New(peer.Config{Logger: n.logger, Node: n.about, Door: n.door, Files: n.files, Join: n.add})
+	port := peer.New(peer.Config{TLS: encryption, Logger: n.braked, Node: n.about, Door: n.door, Files: n.files, Join: n.add})
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { _ = port.Serve(l) })
@@ -119,22 +130,9 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	return n.takeTurns(ctx)
 }
 
-// nextPort is the address of the node's own port, whose etcd has another.
-func nextPort(address string) (string, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", err
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || number == 0 || number == 65535 {
-		return "", fmt.Errorf("%q: expected a port from 1 to 65534, as the next one is the node's own", address)
-	}
-	return net.JoinHostPort(host, strconv.FormatUint(number+1, 10)), nil
-}
-
 // addresses are those of this node as others dial it: of its own port, and of its Redis protocol.
 func (n *node) addresses() string {
-	own, _ := nextPort(n.Nodes[n.Node]) // Run has looked at it
+	own, _ := nextPort(n.Nodes[n.Node])
 	redis := ""
 	if socket := n.server.Doors()[resp.Name]; socket != nil {
 		host, _, _ := net.SplitHostPort(own)
@@ -178,13 +176,16 @@ func Found(ctx context.Context, folder string, c Config, logger *slog.Logger) er
 }
 
 func (c *Config) member(folder string, logger *slog.Logger) cell.MemberConfig {
-	return cell.MemberConfig{Dir: filepath.Join(folder, storage.CellName, "etcd"), Node: c.Node, Nodes: c.Nodes, Election: c.Election, Logger: logger}
+	return cell.MemberConfig{
+		Dir: filepath.Join(folder, storage.CellName, "etcd"), Node: c.Node, Nodes: c.Nodes, Listen: c.bound(c.Nodes[c.Node]),
+		CertFile: c.TLS.Cert, KeyFile: c.TLS.Key, CAFile: c.TLS.ClientCA, Election: c.Election, Logger: logger,
+	}
 }
 
 // enter has the node's etcd run: of a folder that is of a cell, or of one that joins the cell of
 // the other nodes.
 func (n *node) enter(ctx context.Context) (err error) {
-	m := n.Config.member(n.folder, n.logger)
+	m := n.Config.member(n.folder, n.braked)
 	if cell.IsMember(m.Dir) {
 		n.member, err = cell.Start(ctx, m)
 		return err

@@ -106,7 +106,7 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		if err != nil {
 			return nil, 0, err
 		}
-		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, Logger: n.logger}
+		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, Logger: n.braked}
 		running.Go(func() { f.Forward(following, l) })
 	}
 	for known := (cell.Owner{Fence: unseen}); ; {

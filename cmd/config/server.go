@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type Server struct {
 	Cell            string            `default:"main" placeholder:"NAME" help:"Name by which clients of Redis Sentinel ask for the server, or for the node that owns the queues (default ${default})."`
 	Node            string            `placeholder:"NAME" help:"This machine's name among --nodes: the server is a node of a cell, of which one node owns the queues, and another takes over when that is gone (see \"holdfast cluster\")."`
 	Nodes           []string          `placeholder:"NAME=HOST" help:"All nodes of the cell, as others reach them, such as a=10.0.0.1,b=10.0.0.2,c=10.0.0.3. Each takes two ports: 7380, or the one that follows HOST and a colon, and the next one."`
+	ClusterTLS      string            `name:"cluster-tls" placeholder:"DIR" help:"Folder with the certificate of this node, which \"holdfast tls init --nodes\" makes: node.pem, node-key.pem, and the authority of all nodes in ca.pem. Nodes on several hosts need it."`
+	ClusterListen   string            `placeholder:"IP" help:"Address at which this machine binds the two ports of its node (default that of --nodes, or all where that is a name)."`
 	Election        time.Duration     `default:"500ms" range:"100ms 10s" placeholder:"TIME" help:"How long nodes wait for one that is silent before they choose another; longer for hosts that are far apart (default ${default})."`
 	Sync            string            `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
 	Cache           terminal.ByteSize `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
@@ -75,6 +78,9 @@ func (c *Server) Validate() error {
 	}
 	if !isCell.MatchString(c.Cell) {
 		return fmt.Errorf("--cell %q: expected 1 to 64 letters and digits of ASCII, and . _ - between them", c.Cell)
+	}
+	if c.ClusterListen != "" && net.ParseIP(c.ClusterListen) == nil {
+		return fmt.Errorf("--cluster-listen %q: expected an IP address of this machine without a port, or 0.0.0.0 for all", c.ClusterListen)
 	}
 	if c.Cache < minCache || c.Cache > maxCache {
 		return fmt.Errorf("--cache %v: expected %v to %v", c.Cache, minCache, maxCache)
@@ -144,7 +150,11 @@ func (c *Server) Cluster() (*cluster.Config, error) {
 	if _, ok := nodes[c.Node]; !ok {
 		return nil, fmt.Errorf("--node %q is not among --nodes: name all nodes there, this one too", c.Node)
 	}
-	return &cluster.Config{Node: c.Node, Nodes: nodes, Election: c.Election}, nil
+	node := &cluster.Config{Node: c.Node, Nodes: nodes, Election: c.Election, Listen: c.ClusterListen}
+	if dir := c.ClusterTLS; dir != "" {
+		node.TLS = daemon.TLSFiles{Cert: filepath.Join(dir, "node.pem"), Key: filepath.Join(dir, "node-key.pem"), ClientCA: filepath.Join(dir, "ca.pem")}
+	}
+	return node, nil
 }
 
 // nodePort is the port of a node's etcd where none is given.

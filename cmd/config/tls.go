@@ -223,7 +223,7 @@ func (c *tlsInitCmd) runCell(p *terminal.Process) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(p.Stdout, "\nEach folder in %s is for the node of its name, and %s for none.\n", c.Dir, c.file(cellCA+"-key.pem"))
+	_, err = fmt.Fprintf(p.Stdout, "\nEach folder in %s is for the node of its name, which takes it by --cluster-tls, and %s for none.\n", c.Dir, c.file(cellCA+"-key.pem"))
 	return err
 }
 

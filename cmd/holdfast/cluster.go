@@ -37,7 +37,7 @@ Found a cell once, on one machine. The others join: they start with empty folder
 Examples:
 
     holdfast cluster found --node a /var/lib/holdfast
-    holdfast serve --data /var/lib/holdfast --node a --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3`
+    holdfast serve --data /var/lib/holdfast --node a --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3 --cluster-tls /etc/holdfast/node`
 }
 
 func (c *foundCmd) Run(ctx context.Context, p *program) error {

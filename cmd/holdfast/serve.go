@@ -62,6 +62,9 @@ func (c *serveCmd) Run(ctx context.Context, p *program, s *config.Sources) error
 		return fmt.Errorf("address %s is taken: stop what listens there, or choose another with --%s (port 0 picks a free one, off does without)",
 			listen.Address, listen.Protocol)
 	}
+	if errors.Is(err, cluster.ErrPlain) {
+		err = fmt.Errorf("%w: make them with \"holdfast tls init --nodes\", and name this node's folder with --cluster-tls", err)
+	}
 	if err != nil {
 		err = s.Locate(err)
 	}

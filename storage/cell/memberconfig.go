@@ -2,6 +2,7 @@ package cell
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,12 +19,13 @@ type MemberConfig struct {
 	Dir      string            // etcd's own folder, mode 0700; its parent is there
 	Node     string            // the node's name
 	Nodes    map[string]string // name to HOST:PORT of etcd's peers, what others dial; its own too
-	Listen   string            // the IP:PORT that is bound; that of Nodes if empty, all if that is a name
+	Listen   string            // the IP:PORT that is bound; that of Nodes if empty, which is no name then
 	Cell     string            // the id that the cell must have; any if empty
 	Election time.Duration     // 500 ms unless given, at least 10 ms; a heartbeat is a tenth
 
 	// CertFile, KeyFile and CAFile are PEM files: what this node shows, and who signs for all nodes.
-	// Without them all addresses must be of loopback.
+	// Each handshake reads the first two; the start reads the last. Without them all addresses must be
+	// of loopback.
 	CertFile, KeyFile, CAFile string
 
 	Logger *slog.Logger // has etcd's warnings and errors; none if nil
@@ -36,6 +38,9 @@ const (
 	defaultElection = 500 * time.Millisecond
 )
 
+// ErrPlain says that others may reach an address, where nodes have no certificates.
+var ErrPlain = errors.New("nodes on several hosts need certificates")
+
 // url is the address of a peer as etcd wants it.
 func (c MemberConfig) url(address string) url.URL {
 	if c.CertFile == "" {
@@ -44,8 +49,8 @@ func (c MemberConfig) url(address string) url.URL {
 	return url.URL{Scheme: "https", Host: address}
 }
 
-// check says what is wrong with the names and addresses.
-func (c MemberConfig) check() error {
+// Check says what is wrong with the names and addresses. It wraps ErrPlain where that is it.
+func (c MemberConfig) Check() error {
 	if c.Nodes[c.Node] == "" {
 		return fmt.Errorf("node %q is not among the nodes: name its own address too", c.Node)
 	}
@@ -57,26 +62,27 @@ func (c MemberConfig) check() error {
 		if err != nil {
 			return fmt.Errorf("node %s: %w", name, err)
 		}
-		if ip := net.ParseIP(host); c.CertFile == "" && host != "localhost" && !ip.IsLoopback() {
-			return fmt.Errorf("node %s is at %s, beyond loopback: nodes on several hosts need certificates", name, address)
+		if c.CertFile == "" && !isLoopback(host) {
+			return fmt.Errorf("node %s is at %s, beyond loopback: %w", name, address, ErrPlain)
 		}
+	}
+	if host, _, _ := net.SplitHostPort(c.Listen); c.Listen != "" && c.CertFile == "" && !isLoopback(host) {
+		return fmt.Errorf("others may reach %s: %w", c.Listen, ErrPlain)
 	}
 	return nil
 }
 
+func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
+
 // embed is etcd's own configuration, without its logger and its listener for clients.
 func (c MemberConfig) embed(initialCluster string) (*embed.Config, error) {
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = c.Node, c.Dir
 	own := c.url(c.Nodes[c.Node])
-	listen := cmp.Or(c.Listen, own.Host)
-	if host, port, _ := net.SplitHostPort(listen); host != "localhost" && net.ParseIP(host) == nil {
-		listen = net.JoinHostPort("0.0.0.0", port) // etcd binds no name
-	}
-	cfg.AdvertisePeerUrls, cfg.ListenPeerUrls = []url.URL{own}, []url.URL{c.url(listen)}
+	cfg.AdvertisePeerUrls, cfg.ListenPeerUrls = []url.URL{own}, []url.URL{c.url(cmp.Or(c.Listen, own.Host))}
 	cfg.InitialCluster, cfg.ClusterState = cmp.Or(initialCluster, c.Node+"="+own.String()), embed.ClusterStateFlagExisting
 	if c.CertFile != "" {
 		// A certificate of the cell's authority is enough: the address a node dials from may differ from

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -48,11 +49,23 @@ func certificate(t *testing.T) (cert, key string) {
 func TestPeersNeedACertificateOfTheCellsAuthority(t *testing.T) {
 	t.Parallel()
 	a, b, _ := trio(t)
+	if err := Found(MemberConfig{Dir: a.Dir, Node: "a", Nodes: map[string]string{"a": "127.0.0.1:0"}}); err != nil {
+		t.Fatal(err)
+	}
 	cert, key := certificate(t)
 	a.CertFile, a.KeyFile, a.CAFile = cert, key, cert
 	b.CertFile, b.KeyFile, b.CAFile = cert, key, cert
-	m := founded(t, a)
+	m := run(t)(Start(t.Context(), a))
 	putKey(t, joins(t, m, b), "k")
+	all, err := m.Client().MemberList(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, member := range all.Members {
+		if url := member.PeerURLs[0]; !strings.HasPrefix(url, "https://") {
+			t.Errorf("node %s is at %s", member.Name, url)
+		}
+	}
 
 	stranger, err := tls.LoadX509KeyPair(certificate(t))
 	if err != nil {
@@ -85,5 +98,9 @@ func TestAddressesAndNamesThatCannotServeAreRefused(t *testing.T) {
 				t.Error("taken")
 			}
 		})
+	}
+	c := MemberConfig{Node: "a", Nodes: map[string]string{"a": "127.0.0.1:7380"}, Listen: "0.0.0.0:7380"}
+	if err := c.Check(); !errors.Is(err, ErrPlain) {
+		t.Errorf("plain, bound for others: %v", err)
 	}
 }
