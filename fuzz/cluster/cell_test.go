@@ -37,8 +37,10 @@ type node struct {
 	name, folder string
 	peers, own   string // addresses of etcd and of the node's own port
 	redis        string
-	inside       []string // the command that runs others where the node is; nil on this host
-	args         []string // of each start
+	inside       []string          // the command that runs others where the node is; nil on this host
+	certificates string            // their folder; "": it speaks plain
+	asks         http.RoundTripper // by the certificates; nil: plain
+	args         []string          // of each start
 
 	cmd     *exec.Cmd
 	stopped bool          // by SIGSTOP
@@ -107,6 +109,9 @@ func found(t *testing.T, binary string, nodes []*node) *cell {
 	for _, n := range nodes {
 		n.args = []string{"serve", "--data", n.folder, "--node", n.name, "--nodes", strings.Join(all, ","),
 			"--redis", n.redis, "--insecure", "--pinpriq", "off", "--barbershop", "off", "--admin", "off", "--log-level", "debug"}
+		if n.certificates != "" {
+			n.args = append(n.args, "--cluster-tls", n.certificates)
+		}
 	}
 	out, err := exec.Command(binary, "cluster", "found", "--node", nodes[0].name, nodes[0].folder).CombinedOutput()
 	if err != nil {
@@ -224,8 +229,11 @@ type about struct {
 }
 
 func (n *node) about() (a about, err error) {
-	client := http.Client{Timeout: 500 * time.Millisecond}
-	r, err := client.Get("http://" + n.own + "/node")
+	client, scheme := http.Client{Timeout: 500 * time.Millisecond, Transport: n.asks}, "http://"
+	if n.asks != nil {
+		scheme = "https://"
+	}
+	r, err := client.Get(scheme + n.own + "/node")
 	if err != nil {
 		return a, err
 	}

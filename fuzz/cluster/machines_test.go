@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,7 +64,35 @@ func inNamespaces(t *testing.T, binary string, mib int64) (*cell, *machines) {
 		n.folder = filepath.Join(m.disk(mib), name)
 		nodes = append(nodes, n)
 	}
+	certify(t, binary, nodes)
 	return found(t, binary, nodes), m
+}
+
+// certify gives each node its certificate.
+func certify(t *testing.T, binary string, nodes []*node) {
+	t.Helper()
+	dir, args := t.TempDir(), []string{"tls", "init", "--nodes"}
+	var list []string
+	for _, n := range nodes {
+		list = append(list, n.name+"="+n.peers)
+	}
+	if out, err := exec.Command(binary, append(args, strings.Join(list, ","), dir)...).CombinedOutput(); err != nil {
+		t.Fatalf("make certificates: %v\n%s", err, out)
+	}
+	for _, n := range nodes {
+		n.certificates = filepath.Join(dir, n.name)
+		pair, err := tls.LoadX509KeyPair(filepath.Join(n.certificates, "node.pem"), filepath.Join(n.certificates, "node-key.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		authority, err := os.ReadFile(filepath.Join(n.certificates, "ca.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: x509.NewCertPool()}
+		config.RootCAs.AppendCertsFromPEM(authority)
+		n.asks = &http.Transport{TLSClientConfig: config}
+	}
 }
 
 func (m *machines) address(i int) string { return fmt.Sprintf("%s.%d", m.net, i+1) }
@@ -175,6 +206,6 @@ func TestACellOfMachinesLosesNothing(t *testing.T) {
 		t.Skip("skipped: -cycles takes minutes")
 	}
 	t.Parallel()
-	c, m := inNamespaces(t, build(t, anyAddress.overlay(t)), 1024)
+	c, m := inNamespaces(t, build(t, ""), 1024)
 	c.run(m.faults())
 }
