@@ -100,7 +100,7 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		running.Wait()
 	}()
 	running.Go(func() { end(n.log.Follow(following, store.Control().Batch, n.take(following, store))) })
-	running.Go(func() { n.server.Follow(following, store, n.passes) })
+	running.Go(func() { n.server.Follow(following, store, n.leader) })
 	for door, socket := range n.server.Doors() {
 		l, err := peer.Duplicate(socket)
 		if err != nil {
@@ -148,12 +148,13 @@ func (n *node) knows(owner cell.Owner) {
 	n.server.Switched()
 }
 
-// passes tells why clients are not served by way of this node; nil if they are.
-func (n *node) passes() error {
-	if o := n.owned.Load(); o.Node == "" || o.Node == n.Node {
-		return errors.New("no node owns the queues: without two of three nodes none can")
+// leader is a daemon.Leader.
+func (n *node) leader() (string, error) {
+	o := n.owned.Load()
+	if o.Node == "" || o.Node == n.Node {
+		return "", errors.New("no node owns the queues: without two of three nodes none can")
 	}
-	return nil
+	return "node " + o.Node, nil
 }
 
 func wait(ctx context.Context, d time.Duration) {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -24,6 +25,7 @@ const (
 	following               // another machine, which decides
 	serving
 	draining
+	over // the term: another one may follow
 )
 
 const (
@@ -41,11 +43,12 @@ type health struct {
 	phase    atomic.Int32
 	read, of atomic.Int64 // records that recovery has read, and about how many there are
 	served   chan struct{}
-	up       sync.Once                    // closes served
-	follows  atomic.Pointer[func() error] // Ready of a machine that follows; set before that phase
-	got      atomic.Int64                 // when recovery or the loop got on last, Unix nanoseconds
-	onDisk   atomic.Bool                  // the loop waits for it
-	pulse    atomic.Pointer[pulse]        // the last one; nil before the server serves
+	up       sync.Once                   // closes served
+	follows  atomic.Pointer[Leader]      // of a machine that follows; set before that phase
+	held     atomic.Pointer[func() bool] // Term.Held; nil: a machine alone; set before serving
+	got      atomic.Int64                // when recovery or the loop got on last, Unix nanoseconds
+	onDisk   atomic.Bool                 // the loop waits for it
+	pulse    atomic.Pointer[pulse]       // the last one; nil before the server serves
 }
 
 // pulse holds what the loop said at a moment.
@@ -63,20 +66,27 @@ func (h *health) recover(c content.Control) {
 	h.phase.Store(int32(recovering))
 }
 
+// Leader names the machine that owns the queues, while this one follows. The error says why clients
+// are not served by way of this one.
+type Leader func() (name string, err error)
+
 // follow says that the server follows another machine.
-func (h *health) follow(ready func() error) {
+func (h *health) follow(leader Leader) {
 	h.pulse.Store(nil)
-	h.follows.Store(&ready)
+	h.follows.Store(&leader)
 	h.enter(following)
 }
 
 // serve says that the server serves, and feels the pulse of the loop until that ends.
-func (h *health) serve(loop *netproto.Loop, pause time.Duration) {
+func (h *health) serve(loop *netproto.Loop, t Term) {
 	h.pulse.Store(&pulse{at: time.Now()})
+	if t.Held != nil {
+		h.held.Store(&t.Held)
+	}
 	h.enter(serving)
 	go func() { // ends a pause after the loop at the latest
 		for loop.Do(h.feel) == nil {
-			time.Sleep(pause)
+			time.Sleep(cmp.Or(t.Pulse, pulsePause))
 		}
 	}()
 }
@@ -113,7 +123,7 @@ func (h *health) drain(within time.Duration) {
 	tell("%s\nEXTEND_TIMEOUT_USEC=%d", systemd.SdNotifyStopping, (within + moreTime).Microseconds())
 }
 
-// Served implements admin.Health, as the two below do.
+// Served implements admin.Health, as the three below do.
 func (h *health) Served() <-chan struct{} { return h.served }
 
 func (h *health) Live() error {
@@ -136,6 +146,23 @@ func (h *health) turns(within time.Duration) error {
 	return fmt.Errorf("stuck: the loop has been busy with one turn for %v", silent)
 }
 
+func (h *health) Owns() error {
+	switch phase(h.phase.Load()) {
+	case serving:
+		if held := h.held.Load(); held != nil && !(*held)() {
+			return netproto.ErrNotHeld
+		}
+		return nil
+	case following:
+		name, err := (*h.follows.Load())()
+		if err == nil {
+			err = fmt.Errorf("following: %s owns the queues", name)
+		}
+		return err
+	}
+	return h.Ready()
+}
+
 func (h *health) Ready() error {
 	switch phase(h.phase.Load()) {
 	case opening:
@@ -144,7 +171,10 @@ func (h *health) Ready() error {
 		read := h.read.Load()
 		return fmt.Errorf("recovering: %d of about %d records are read", read, max(read, h.of.Load()))
 	case following:
-		return (*h.follows.Load())()
+		_, err := (*h.follows.Load())()
+		return err
+	case over:
+		return errors.New("the queues are served no more: the server ends, or the node begins anew")
 	case draining:
 		return errors.New("draining: the server takes no more connections, and will end")
 	}

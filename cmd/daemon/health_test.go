@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -178,7 +179,7 @@ func TestTheServerIsNotReadyWhileTheDiskRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitForAnswer(t, addr, "/readyz", 503, "disk is full")
-	for _, path := range []string{"/livez", "/healthz", "/backup"} {
+	for _, path := range []string{"/livez", "/owner", "/healthz", "/backup"} {
 		if code, body := ask(t, addr, path); code != 200 {
 			t.Errorf("%s answers %d, %q while the disk is full", path, code, body)
 		}
@@ -197,6 +198,7 @@ func TestTheServerIsNotReadyWhileItDrains(t *testing.T) {
 	<-store.entered
 	r.stop()
 	waitForAnswer(t, r.addrs["admin"], "/readyz", 503, "draining")
+	waitForAnswer(t, r.addrs["admin"], "/owner", 503, "draining")
 	close(store.hold)
 	if err := r.end(t); err != nil {
 		t.Errorf("Run gave %v", err)
@@ -219,6 +221,27 @@ func TestALoopThatDoesNotTurnIsNotAlive(t *testing.T) {
 			t.Errorf("%s of a loop without a pulse says %v", name, err)
 		}
 	}
+}
+
+func TestAMachineThatFollowsIsReadyWhileThereIsAnOwnerWhichItIsNot(t *testing.T) {
+	h, none := newHealth(), errors.New("no node owns")
+	says := func(what, ready, owns string) {
+		t.Helper()
+		if gotReady, gotOwns := fmt.Sprint(h.Ready()), fmt.Sprint(h.Owns()); gotReady != ready || gotOwns != owns {
+			t.Errorf("%s: Ready is %s, Owns %s; want %s and %s", what, gotReady, gotOwns, ready, owns)
+		}
+	}
+	h.follow(func() (string, error) { return "node b", nil })
+	says("behind an owner", "<nil>", "following: node b owns the queues")
+	h.follow(func() (string, error) { return "", none })
+	says("without an owner", "no node owns", "no node owns")
+	held := func() bool { return true }
+	h.held.Store(&held)
+	h.pulse.Store(&pulse{at: time.Now()})
+	h.enter(serving)
+	says("the owner", "<nil>", "<nil>")
+	held = func() bool { return false }
+	says("an owner that may be one no more", "<nil>", netproto.ErrNotHeld.Error())
 }
 
 // hungStore is a store whose disk does not answer until release is closed.

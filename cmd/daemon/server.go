@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +72,7 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	s.audit = access.NewAudit(c.Logger)
 	s.closers = append(s.closers, s.audit.Flush, s.health.supervise(ctx), s.all.close)
 	s.ended = make(chan error, len(s.all)+1)
-	s.web = page.New(page.Config{Users: s.live.users, Logger: s.log, Version: c.Version, Ready: s.health.Ready, Settings: c.Settings})
+	s.web = page.New(page.Config{Users: s.live.users, Logger: s.log, Version: c.Version, Ready: s.health.Owns, Settings: c.Settings})
 	s.all.serveOperator(&s.c, admin.Config{
 		Health: s.health, Metrics: s.figures, Backup: backupOf(&s.store, c.Version), Users: s.live.users, Logger: s.log, Audit: s.audit,
 		Reload: c.AskReload, AnyHost: c.Insecure || c.open() == "", Profiles: c.Debug, Page: s.web,
@@ -128,7 +127,7 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	}
 	s.live.loop = loop
 	s.store.Store(opened)
-	s.health.serve(loop, cmp.Or(term.Pulse, pulsePause)) // before a client can know that the server listens
+	s.health.serve(loop, term) // before a client can know that the server listens
 	source := metrics.Source{Loop: loop, Store: opened, Recovery: state.Report, Users: s.live.users, Certificate: s.live.certs.until(), LastBackup: s.all.lastBackup}
 	ended := make(chan error, len(doors)+1)
 	s.figures.Serve(s.serveDoors(&doors, source, ended))
@@ -151,6 +150,7 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) 
 			s.c.Logger.Warn("connections were closed that did not finish in time")
 		}
 	} else {
+		s.health.phase.Store(int32(over))
 		doors.close()
 	}
 	var errs []error
@@ -161,11 +161,11 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) 
 }
 
 // Follow carries out reloads until ctx ends, while a store follows another machine: its backups are
-// served. ready tells why clients are not served by way of this machine; nil if they are.
-func (s *Server) Follow(ctx context.Context, store *storage.Store, ready func() error) {
+// served.
+func (s *Server) Follow(ctx context.Context, store *storage.Store, leader Leader) {
 	s.live.loop = nil
 	s.store.Store(store)
-	s.health.follow(ready)
+	s.health.follow(leader)
 	s.live.follow(ctx, s.c.Reloads)
 }
 

@@ -12,6 +12,8 @@ type Health interface {
 	Live() error
 	// Ready returns why the server does not do now what its clients want; nil if it does.
 	Ready() error
+	// Owns returns why the server does not serve the queues itself; nil if it does, and may.
+	Owns() error
 	// Served is closed when the server has begun to serve.
 	Served() <-chan struct{}
 }
@@ -61,4 +63,5 @@ type well chan struct{}
 
 func (well) Live() error               { return nil }
 func (well) Ready() error              { return nil }
+func (well) Owns() error               { return nil }
 func (w well) Served() <-chan struct{} { return w }

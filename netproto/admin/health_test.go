@@ -17,6 +17,7 @@ type ill chan struct{}
 
 func (ill) Live() error               { return errors.New("stuck") }
 func (ill) Ready() error              { return errors.New("on its way") }
+func (ill) Owns() error               { return errors.New("another one owns") }
 func (i ill) Served() <-chan struct{} { return i }
 
 const localhost = " HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -24,7 +25,7 @@ const localhost = " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 func TestMonitorsGetTheReasonAsASentence(t *testing.T) {
 	served := make(ill)
 	s := start(t, Config{Health: served})
-	for path, want := range map[string]string{"/livez": "stuck\n", "/readyz": "on its way\n", "/backup": "on its way\n"} {
+	for path, want := range map[string]string{"/livez": "stuck\n", "/readyz": "on its way\n", "/owner": "another one owns\n", "/backup": "on its way\n"} {
 		if code, body := ask(t, s, "GET "+path+localhost); code != 503 || body != want {
 			t.Errorf("%s: status %d, %q; want 503 and %q", path, code, body, want)
 		}
@@ -33,9 +34,12 @@ func TestMonitorsGetTheReasonAsASentence(t *testing.T) {
 	if !errors.Is(err, ErrNotReady) || !strings.HasSuffix(err.Error(), "is not ready: on its way") {
 		t.Errorf("Ready gives %v", err)
 	}
-	err = (&Client{Address: start(t, Config{}).Addr().String(), Timeout: patience}).Ready(t.Context())
-	if err != nil {
+	fine := start(t, Config{})
+	if err = (&Client{Address: fine.Addr().String(), Timeout: patience}).Ready(t.Context()); err != nil {
 		t.Errorf("Ready of a server that is well gives %v", err)
+	}
+	if code, body := ask(t, fine, "GET /owner"+localhost); code != 200 || body != "ok\n" {
+		t.Errorf("/owner of a server that is well: status %d, %q", code, body)
 	}
 }
 

@@ -131,13 +131,27 @@ func (p *Page) visited(serve handler) http.HandlerFunc {
 	}
 }
 
+// serves says whether the server serves: it may have done so, and follow another machine now.
+func (p *Page) serves() bool {
+	s := p.source.Load()
+	if s == nil {
+		return false
+	}
+	select {
+	case <-s.Loop.Ended():
+		return false
+	default:
+		return true
+	}
+}
+
 // known passes on requests of a user, or of anybody if there are none, to a server that serves.
 func (p *Page) known(serve handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, v visitor) {
 		switch {
 		case p.config.Users != nil && v.account == nil:
 			refuse(w, http.StatusUnauthorized, "log in first")
-		case p.source.Load() == nil:
+		case !p.serves():
 			w.Header().Set("Retry-After", "10")
 			why := p.config.Ready()
 			if why == nil {
