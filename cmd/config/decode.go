@@ -46,12 +46,18 @@ func decoders() []kong.Option {
 // a name, a key or a payload that are not UTF-8.
 func decodeText(text string, tag *kong.Tag, target reflect.Value) error {
 	if example := tag.Get("address"); example != "" {
-		_, port, err := net.SplitHostPort(text)
-		if err == nil && port != "" {
-			_, err = net.LookupPort("tcp", port)
+		all := []string{text}
+		if tag.Has("several") {
+			all = strings.Split(text, ",")
 		}
-		if err != nil || port == "" {
-			return fmt.Errorf("expected HOST:PORT, such as %s, got %.80q", example, text)
+		for _, address := range all {
+			_, port, err := net.SplitHostPort(address)
+			if err == nil && port != "" {
+				_, err = net.LookupPort("tcp", port)
+			}
+			if err != nil || port == "" {
+				return fmt.Errorf("expected HOST:PORT, such as %s, got %.80q", example, address)
+			}
 		}
 	}
 	target.SetString(text)

@@ -23,7 +23,7 @@ import (
 
 // WorkQueue is the flags of a command that talks to the work queue of a server.
 type WorkQueue struct {
-	Redis   string        `group:"Connection" default:"127.0.0.1:6379" address:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
+	Redis   string        `group:"Connection" default:"127.0.0.1:6379" address:"127.0.0.1:6379" several:"" placeholder:"HOST:PORT" help:"Address of the server for Redis clients, or those of the nodes of a cell, with commas between (default ${default})."`
 	DB      int           `group:"Connection" name:"db" default:"0" range:"0 15" placeholder:"N" help:"Database, 0 to 15: each has queues of its own. Clients of other protocols use 0 (default ${default})."`
 	Timeout time.Duration `group:"Connection" default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
 

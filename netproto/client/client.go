@@ -14,14 +14,15 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Client is a client of one server. It keeps a pool of connections, and is safe for use by many
-// goroutines.
+// Client is a client of one server, or of a cell of them. It keeps a pool of connections, and is
+// safe for use by many goroutines.
 type Client struct {
 	// Logger gets what Consume meets and cannot return: handlers that fail, leases that are lost, a
 	// server that is away. Set it before the first call; nil logs nothing.
 	Logger *slog.Logger
 
 	rdb      *redis.Client
+	nodes    *nodes
 	waiting  *redis.Options // of pools of one connection: requests that wait leave rdb's to all others
 	patience time.Duration  // how long a connection or a prompt reply may take
 
@@ -35,10 +36,11 @@ type Client struct {
 // defaultPool is the most connections of a pool unless the options say it.
 const defaultPool = 256
 
-// New makes a client, which connects when it is first used. It has up to PoolSize connections, 256
-// unless given. Calls with Block and Consume hold one more each, which others use after them.
-// Without a ClientName the client gets one that no other has: the server shows it as
-// the consumer, and gives exclusive roles to it.
+// New makes a client, which connects when it is first used. Addr may name the nodes of a cell, with
+// commas between them: connections go to the first one that answers, until it does not. The client
+// has up to PoolSize connections, 256 unless given. Calls with Block and Consume hold one more
+// each, which others use after them. Without a ClientName the client gets one that no other has:
+// the server shows it as the consumer, and gives exclusive roles to it.
 func New(options *redis.Options) *Client {
 	o := *options
 	o.ContextTimeoutEnabled = true
@@ -51,8 +53,9 @@ func New(options *redis.Options) *Client {
 	if o.MaintNotificationsConfig == nil {
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
-	c := &Client{rdb: redis.NewClient(&o), waiting: &o, consumers: make(map[*consumer]struct{}), pools: make(map[*redis.Client]struct{})}
-	c.rdb.AddHook(oneHello{})
+	nodes := nodesOf(&o)
+	c := &Client{rdb: redis.NewClient(&o), nodes: nodes, waiting: &o, consumers: make(map[*consumer]struct{}), pools: make(map[*redis.Client]struct{})}
+	c.rdb.AddHook(oneHello{nodes})
 	o.PoolSize, o.MinIdleConns = 1, 0
 	c.patience = max(c.rdb.Options().DialTimeout, c.rdb.Options().ReadTimeout)
 	return c
@@ -95,7 +98,7 @@ func (c *Client) lend() (*redis.Client, error) {
 		return pool, nil
 	}
 	pool := redis.NewClient(c.waiting)
-	pool.AddHook(oneHello{})
+	pool.AddHook(oneHello{c.nodes})
 	c.pools[pool] = struct{}{}
 	return pool, nil
 }
@@ -136,13 +139,23 @@ type processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// doOnce sends a request once.
+// doOnce sends a request once. Where no connection was made go-redis's MaxRetries holds.
 func doOnce(ctx context.Context, p processor, args []any) (any, error) {
-	cmd := redis.NewCmd(ctx, args...)
-	if err := p.Process(ctx, once{cmd}); err != nil {
-		return nil, unknownIfSent(refusal(err))
+	retries := 0
+	if pool, ok := p.(*redis.Client); ok {
+		retries = pool.Options().MaxRetries
 	}
-	return cmd.Result()
+	for b := backoff(0); ; retries-- {
+		cmd := redis.NewCmd(ctx, args...)
+		err := p.Process(ctx, once{cmd})
+		if err == nil {
+			return cmd.Result()
+		}
+		if retries <= 0 || !errors.As(err, new(*noGreeting)) || ctx.Err() != nil {
+			return nil, unknownIfSent(refusal(err))
+		}
+		b.sleep(ctx)
+	}
 }
 
 // do sends a request that may be repeated, as it changes nothing or says what the result shall be.

@@ -43,6 +43,10 @@
 // and [Client.Purge], Harvest, Redrive and MoveAll wait for theirs without end. A deadline ends
 // them all.
 //
+// Where a server does not greet a connection nothing was sent, and all is repeated as often as
+// MaxRetries says. So a call that is made while another node of a cell takes over waits for that,
+// if it goes through a node that lives: give New the addresses of all.
+//
 // Everything else is repeated by go-redis, as often as MaxRetries says. After that, [ErrStale] of
 // an Ack or a Nack may mean that the first one has arrived. [Client.Consume] goes on claiming when
 // the server is back, and repeats its answers until one comes or the lease is over.
@@ -77,7 +81,7 @@
 // is away on standard error: redis.SetLogger changes that.
 package client
 
-// The files: client.go has the connections and how a request is sent, wait.go those that wait;
-// option.go, filter.go and errors.go what calls take and give; push.go, take.go, packet.go,
-// admin.go, stats.go and tail.go the calls; consume.go, handler.go, answer.go and lease.go the
-// worker; codec.go typed payloads.
+// The files: client.go has the connections and how a request is sent, nodes.go where they go,
+// wait.go those that wait; option.go, filter.go and errors.go what calls take and give; push.go,
+// take.go, packet.go, admin.go, stats.go and tail.go the calls; consume.go, handler.go, answer.go
+// and lease.go the worker; codec.go typed payloads.

@@ -76,14 +76,28 @@ type noConnection struct{ reply error }
 
 func (e *noConnection) Error() string { return e.reply.Error() }
 
+// noGreeting is why a HELLO was not answered: no request was sent on its connection. A node that
+// passes clients on waits in it for an owner.
+type noGreeting struct{ error }
+
+// Unwrap returns a list, as go-redis takes a single error out of what wraps it.
+func (e *noGreeting) Unwrap() []error { return []error{e.error} }
+
+// Timeout is false also after one, as go-redis repeats nothing else: it cannot know what was sent.
+func (e *noGreeting) Timeout() bool { return false }
+
 // oneHello is a hook that has go-redis end a connection that is of no use.
-type oneHello struct{}
+type oneHello struct{ nodes *nodes }
 
 func (oneHello) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (oneHello) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (h oneHello) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
+		if cmd.Name() == "hello" && err != nil && !isReply(err) {
+			h.nodes.next()
+			return &noGreeting{err}
+		}
 		for _, prefix := range []string{"WRONGPASS ", "ERR max number of clients", "ERR the first bytes are not TLS"} {
 			if cmd.Name() == "hello" && isReply(err) && strings.HasPrefix(err.Error(), prefix) {
 				return &noConnection{err}
@@ -127,7 +141,7 @@ func unknownIfSent(err error) error {
 	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 	switch {
-	case isReply(err), errors.Is(err, redis.ErrClosed), errors.Is(err, redis.ErrPoolTimeout),
+	case isReply(err), errors.As(err, new(*noGreeting)), errors.Is(err, redis.ErrClosed), errors.Is(err, redis.ErrPoolTimeout),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.As(err, &certificate), errors.As(err, &plain), errors.As(err, &op) && (op.Op == "dial" || rejects(op)):
 		return err

@@ -1,0 +1,73 @@
+package client_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// silent is an address where connections are taken and nobody says a word.
+func silent(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
+
+func TestAClientOfACellGoesToTheNodeThatAnswers(t *testing.T) {
+	t.Parallel()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	ok(t, gone.Close())
+	all := []string{gone.Addr().String(), silent(t), startServer(t, storage.SyncNever())}
+	c := client.New(&redis.Options{Addr: strings.Join(all, ","), ReadTimeout: 200 * time.Millisecond})
+	defer c.Close()
+	must(c.Push(t.Context(), "q", nil))(t)
+	want(t, "packets", must(c.Len(t.Context(), "q"))(t), 1)
+}
+
+// A node that takes over ends the connections that wait in it. The stub ends two before it greets.
+func TestWhatWasNotSentIsSentOnAnotherConnection(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	go func() { // ends with l
+		for n := 0; ; n++ {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			for lines := bufio.NewScanner(conn); n%3 == 2 && lines.Scan(); {
+				switch lines.Text() {
+				case "hello":
+					fmt.Fprint(conn, "-ERR unknown command\r\n")
+				case "client":
+					fmt.Fprint(conn, "+OK\r\n")
+				case "QPUSH":
+					fmt.Fprint(conn, "+17\r\n")
+				}
+			}
+			_ = conn.Close()
+		}
+	}()
+	options := redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true}
+	c := client.New(&options)
+	want(t, "id", must(c.Push(t.Context(), "q", nil))(t), "17")
+	ok(t, c.Close())
+	options.MaxRetries = -1
+	c = client.New(&options)
+	defer c.Close()
+	if _, err := c.Push(t.Context(), "q", nil); err == nil || strings.Contains(err.Error(), client.ErrUnknown.Error()) {
+		t.Errorf("without a greeting a push gives %v", err)
+	}
+}
