@@ -7,6 +7,7 @@
 //	progress.go  whether a node gets on, without which it may not own
 //	clock.go     the clock of who owns
 //	address.go   where a node listens, and how the nodes know each other
+//	watch.go     what a node sees of the others
 //	copy.go      the data folder of another node, for one that the log no longer leads on
 //	peer/        the node's own port
 package cluster
@@ -30,6 +31,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/daemon/metrics"
 	"github.com/holdfast-queue/holdfast/netproto/resp"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
@@ -71,6 +73,10 @@ type node struct {
 	votes    atomic.Bool  // it is no learner, as tell has seen
 	store    atomic.Pointer[storage.Store]
 	owned    atomic.Pointer[cell.Owner] // who owns, as this node knows
+	term     atomic.Pointer[cell.Term]  // of this node; nil: it does not own
+	owners   atomic.Uint64              // that this node has seen
+	alone    atomic.Bool                // no majority answers, as tell has seen
+	seen     atomic.Pointer[metrics.Node]
 	arrived  arrival
 	version  string
 }
@@ -94,7 +100,8 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	}
 	n.role.Store(starting)
 	n.owned.Store(&cell.Owner{})
-	d.Owner = n.ownerRedis
+	n.seen.Store(&metrics.Node{})
+	d.Owner, d.Node = n.ownerRedis, n.figures
 	if n.server, err = daemon.Begin(ctx, d); err != nil {
 		return err
 	}
@@ -277,7 +284,21 @@ func (n *node) about() peer.Node {
 	if s := n.store.Load(); s != nil {
 		a.Batch, a.Floor, a.Room = s.Control().Batch, s.Figures().FlushedBatch, s.Space().Free
 	}
+	a.Behind = n.seen.Load().Behind.Milliseconds()
 	return a
+}
+
+// figures is daemon.Config.Node.
+func (n *node) figures() metrics.Node {
+	f := *n.seen.Load()
+	f.Role, f.Takeovers = n.about().Role, max(n.owners.Load(), 1)-1
+	if t := n.term.Load(); t != nil {
+		f.Margin = t.Margin()
+	}
+	if s := n.store.Load(); s != nil {
+		f.Epoch = s.Control().Epoch
+	}
+	return f
 }
 
 // tellPause is how often the other nodes are told of this one.
@@ -285,6 +306,7 @@ const tellPause = 2 * time.Second
 
 // tell tells the other nodes of this one until ctx ends.
 func (n *node) tell(ctx context.Context) {
+	sees := watch{node: n, at: time.Now()}
 	for pause := time.NewTicker(tellPause); ; {
 		once, cancel := context.WithTimeout(ctx, tellPause)
 		members, _ := n.member.Members(once)
@@ -293,6 +315,7 @@ func (n *node) tell(ctx context.Context) {
 				n.votes.Store(!m.Learner)
 			}
 		}
+		sees.look(ctx, members) // it asks this node's own member alone
 		b, err := json.Marshal(n.about())
 		if err == nil {
 			err = n.log.PutNode(once, b)

@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -137,7 +135,8 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 
 // knows notes who owns, and has clients passed there.
 func (n *node) knows(owner cell.Owner) {
-	if known := n.owned.Swap(&owner); known.Fence != owner.Fence && owner.Node != "" {
+	if known := n.owned.Swap(&owner); owner.Node != "" && *known != owner {
+		n.owners.Add(1)
 		n.logger.Info("queues are owned by", "owner", owner.Node)
 	}
 	to, _, _ := strings.Cut(owner.Addresses, " ")
@@ -151,7 +150,7 @@ func (n *node) knows(owner cell.Owner) {
 // leader is a daemon.Leader.
 func (n *node) leader() (string, error) {
 	o := n.owned.Load()
-	if o.Node == "" || o.Node == n.Node {
+	if o.Node == "" || o.Node == n.Node || n.alone.Load() {
 		return "", errors.New("no node owns the queues: without two of three nodes none can")
 	}
 	return "node " + o.Node, nil
@@ -188,6 +187,8 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	}
 	n.knows(cell.Owner{Node: n.Node, Addresses: n.addresses()})
 	n.role.Store(owning)
+	n.term.Store(term)
+	defer n.term.Store(nil)
 	n.logger.Info("this node owns the queues", "batch", last, "epoch", store.Epoch(), "took", time.Since(begun).Round(time.Millisecond))
 	running.Go(term.Trim)
 	running.Go(func() { n.lead(leading) })
@@ -222,16 +223,9 @@ func (n *node) began(ctx context.Context, store *storage.Store) int64 {
 	if ms, ok := n.arrived.now(); ok {
 		return ms
 	}
-	clocks := []int64{time.Now().UnixMilli()}
-	nodes, _ := n.log.Nodes(ctx) // without them this node's own clock is the middle one
-	for name, b := range nodes {
-		var a peer.Node
-		if json.Unmarshal(b, &a) == nil && name != n.Node {
-			clocks = append(clocks, a.Clock)
-		}
-	}
-	slices.Sort(clocks)
-	return max(clocks[len(clocks)/2], store.Control().Time)
+	nodes := n.nodes(ctx) // without them this node's own clock is the middle one
+	nodes[n.Node] = n.about()
+	return max(middle(nodes), store.Control().Time)
 }
 
 // giveBack ends a term, so that another node can claim at once.
@@ -255,13 +249,9 @@ func (n *node) lead(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		nodes, err := n.log.Nodes(ctx)
-		if err != nil {
-			continue
-		}
+		nodes := n.nodes(ctx)
 		for _, m := range members {
-			var a peer.Node
-			if !m.Learner || json.Unmarshal(nodes[m.Name], &a) != nil || a.Role != learner {
+			if !m.Learner || nodes[m.Name].Role != learner {
 				continue
 			}
 			if err := n.member.Promote(ctx, m.Name); err == nil {

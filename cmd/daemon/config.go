@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/cmd/daemon/metrics"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/admin/page"
@@ -46,7 +47,9 @@ type Config struct {
 	Sentinel   string // of clients of Redis Sentinel, who are told the address of Redis
 
 	// Owner is the Redis address of the machine that serves the queues, "" for none; nil: this one's.
-	Owner           func() string
+	Owner func() string
+	// Node tells how the node of a cell is, for metrics; nil: a machine alone.
+	Node            func() metrics.Node
 	Cell            string   // the name by which clients of Redis Sentinel ask; DefaultCell if empty
 	BarbershopQueue string   // the queue that is the board; any name of at most 65,535 bytes, the empty one too
 	RedisPassword   string   // of the user default, who may do everything; none if empty

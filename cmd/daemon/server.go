@@ -60,7 +60,7 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	background, stop := context.WithCancel(context.Background())
 	s.closers = append(s.closers, stop)
 	go s.live.certs.Watch(background) // ends with End
-	s.figures, err = metrics.New(metrics.Config{Version: c.Version, GoVersion: runtime.Version(), Queues: c.MetricsQueues, Ready: s.health.Ready})
+	s.figures, err = metrics.New(metrics.Config{Version: c.Version, GoVersion: runtime.Version(), Queues: c.MetricsQueues, Ready: s.health.Ready, Node: c.Node})
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +165,7 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) 
 func (s *Server) Follow(ctx context.Context, store *storage.Store, leader Leader) {
 	s.live.loop = nil
 	s.store.Store(store)
+	s.figures.Serve(metrics.Source{Store: store, Users: s.live.users, Certificate: s.live.certs.until(), LastBackup: s.all.lastBackup})
 	s.health.follow(leader)
 	s.live.follow(ctx, s.c.Reloads)
 }

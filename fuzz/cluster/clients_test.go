@@ -2,9 +2,14 @@ package cluster
 
 import (
 	"context"
+	"io"
+	"net"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,4 +99,79 @@ func TestWorkersGoOnWhenTheOwnerIsKilled(t *testing.T) {
 		}
 		_ = c.Close()
 	}
+}
+
+// operate starts a node anew with an operator's port.
+func (c *cell) operate(n *node) (address string) {
+	address = net.JoinHostPort("127.0.0.1", strconv.Itoa(freePorts(c.t, 1)))
+	c.signal(n, syscall.SIGTERM)
+	n.args[slices.Index(n.args, "--admin")+1] = address
+	c.start(n)
+	c.settled(c.nodes...)
+	return address
+}
+
+// sees waits until the answer of an operator's port has a status and some texts.
+func (c *cell) sees(address, path string, code int, texts ...string) {
+	c.t.Helper()
+	said, status := "", 0
+	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(20 * time.Millisecond) {
+		r, err := http.Get("http://" + address + path)
+		if err != nil {
+			continue
+		}
+		body, _ := io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		said, status = string(body), r.StatusCode
+		if status == code && !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(said, text) }) {
+			return
+		}
+	}
+	c.t.Fatalf("%s%s is %d, want %d with %q:\n%.3000s", address, path, status, code, texts, said)
+}
+
+func TestEachNodeTellsHowItIs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("its nodes are processes of their own")
+	}
+	t.Parallel()
+	c := onLoopback(t, build(t, ""))
+	at := make(map[*node]string)
+	for _, n := range c.nodes {
+		at[n] = c.operate(n)
+	}
+	owner := c.owner()
+	c.sees(at[owner], "/owner", 200, "ok")
+	c.sees(at[owner], "/readyz", 200, "ok")
+	c.sees(at[owner], "/metrics", 200, `holdfast_node_role{role="owner"} 1`, "holdfast_cell_spare_nodes 1", "holdfast_queues{", "holdfast_node_lease_margin_seconds 1.")
+	for _, n := range c.others(owner) {
+		c.sees(at[n], "/owner", 503, "following: node "+owner.name+" owns the queues")
+		c.sees(at[n], "/readyz", 200, "ok")
+		c.sees(at[n], "/page/live", 503, "following: node "+owner.name+" owns the queues")
+		c.sees(at[n], "/metrics", 200, `holdfast_node_role{role="follower"} 1`, "holdfast_cell_spare_nodes 1", "holdfast_storage_floor_batch",
+			`holdfast_cell_node_up{node="`+owner.name+`"} 1`, "holdfast_node_lag_batches 0", "holdfast_node_lease_margin_seconds 0")
+	}
+	c.kill(owner)
+	var next *node
+	for begun := time.Now(); next == nil && time.Since(begun) < limit; time.Sleep(20 * time.Millisecond) {
+		next = c.owner()
+	}
+	if next == nil {
+		t.Fatal("nobody takes over")
+	}
+	c.sees(at[next], "/owner", 200, "ok")
+	c.sees(at[next], "/metrics", 200, "holdfast_cell_spare_nodes 0", `holdfast_cell_node_up{node="`+owner.name+`"} 0`, "holdfast_cell_takeovers_total ")
+	c.start(owner)
+	c.settled(c.nodes...)
+	c.sees(at[owner], "/owner", 503, "following: node "+next.name)
+	c.sees(at[owner], "/page/live", 503, "following: node "+next.name)
+	alone := c.others(owner)
+	c.kill(alone...)
+	c.sees(at[owner], "/readyz", 503, "no node owns the queues")
+	c.sees(at[owner], "/metrics", 200, "holdfast_cell_spare_nodes 0")
+	for _, n := range alone {
+		c.start(n)
+	}
+	c.settled(c.nodes...)
+	c.sees(at[c.owner()], "/metrics", 200, "holdfast_cell_spare_nodes 1")
 }

@@ -90,8 +90,14 @@ func (t *Term) claim(ctx context.Context, reach uint64, owner clientv3.Op) error
 
 // Held says whether no other node can have claimed. It is cheap: it asks nobody, and counts from
 // the sending of the last keepalive behind which a read showed the claim.
-func (t *Term) Held() bool {
-	return t.ctx.Err() == nil && time.Since(t.granted) < time.Duration(t.lapse.Load())-beat
+func (t *Term) Held() bool { return t.Margin() > 0 }
+
+// Margin is how long Held still says so, unless the claim is kept.
+func (t *Term) Margin() time.Duration {
+	if t.ctx.Err() != nil {
+		return 0
+	}
+	return time.Duration(t.lapse.Load()) - beat - time.Since(t.granted)
 }
 
 // keep keeps the claim until it ends, and ends it when its lease is over.

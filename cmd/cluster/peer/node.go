@@ -18,6 +18,7 @@ type Node struct {
 	Owner        string `json:"owner,omitempty"`         // name of the node that owns the queues, as this one knows; "": none
 	OwnerAddress string `json:"owner_address,omitempty"` // of its own port
 	Batch        uint64 `json:"batch"`                   // the last one that it has applied
+	Behind       int64  `json:"behind"`                  // milliseconds since it had applied all that there was
 	Floor        uint64 `json:"floor"`                   // the last one that is whole in its tables
 	Clock        int64  `json:"clock"`                   // its wall's, in Unix milliseconds
 	Room         int64  `json:"room"`                    // free bytes of its disk

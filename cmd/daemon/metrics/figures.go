@@ -105,14 +105,20 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	p := page{ch}
 	p.gauge(build, 1, m.config.Version, m.config.GoVersion)
 	p.gauge(ready, truth(m.config.Ready() == nil))
+	if m.config.Node != nil {
+		p.node(m.config.Node())
+	}
 	s := m.source.Load()
 	if s == nil {
 		return
 	}
-	p.gauge(recoverySeconds, s.Recovery.Took.Seconds())
-	p.gauge(recoveryPackets, float64(s.Recovery.Packets))
 	p.storage(s)
 	p.doors(s)
+	if s.Loop == nil {
+		return
+	}
+	p.gauge(recoverySeconds, s.Recovery.Took.Seconds())
+	p.gauge(recoveryPackets, float64(s.Recovery.Packets))
 	m.scraping.Lock()
 	defer m.scraping.Unlock()
 	queues, f, now, buffers, err := m.survey(s)

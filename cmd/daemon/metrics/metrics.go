@@ -2,6 +2,7 @@
 //
 //	metrics.go    Metrics: the page, and what it needs of a server
 //	figures.go    what the page says
+//	node.go       what it says of a node of a cell
 //	queues.go     which queues it shows, and what it adds up
 //	rules.go      rules for alerts
 //	dashboard.go  a dashboard for Grafana
@@ -39,9 +40,10 @@ type Config struct {
 	Version, GoVersion string
 	Queues             []string     // globs: queues that it shows besides the largest
 	Ready              func() error // why the server does not do now what clients want; nil if it does
+	Node               func() Node  // how the node of a cell is; nil: a machine alone
 }
 
-// Source is a server that serves.
+// Source is a server that serves, or a node that follows: that has no loop, and nothing of one.
 type Source struct {
 	Loop     *netproto.Loop
 	Store    *storage.Store

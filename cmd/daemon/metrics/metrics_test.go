@@ -50,6 +50,12 @@ func withAFailedLogin(t testing.TB) *access.Control {
 	return c
 }
 
+// a is a node of a cell.
+var a = Node{
+	Role: "follower", Epoch: 7, Lag: 5, Behind: 3 * time.Second, Takeovers: 2, Spare: 1, Ahead: -time.Second,
+	Others: map[string]bool{"b": true, "c": false},
+}
+
 // newPage is the page of a server on a new folder.
 func newPage(t testing.TB, globs ...string) (*Metrics, Source) {
 	t.Helper()
@@ -73,7 +79,7 @@ func newPageAt(t testing.TB, clock func() int64, globs ...string) (*Metrics, Sou
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = loop.Close() })
-	m, err := New(Config{Version: "1.2.3", GoVersion: "go1", Queues: globs, Ready: func() error { return nil }})
+	m, err := New(Config{Version: "1.2.3", GoVersion: "go1", Queues: globs, Ready: func() error { return nil }, Node: func() Node { return a }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,6 +314,22 @@ func TestThePageIsThereBeforeTheServerServesAndAfterIt(t *testing.T) {
 	_ = s.Loop.Close()
 	if page, values := scrape(t, m); values["holdfast_storage_tables"] == "" || values["holdfast_packets_pushed_total"] != "" {
 		t.Errorf("when the loop has ended the page is\n%s", page)
+	}
+}
+
+func TestANodeThatFollowsShowsItselfAndItsStorage(t *testing.T) {
+	m, s := newPage(t)
+	m.Serve(Source{Store: s.Store, LastBackup: s.LastBackup})
+	_, values := scrape(t, m)
+	for name, want := range map[string]string{
+		`holdfast_node_role{role="follower"}`: "1", `holdfast_node_role{role="owner"}`: "0", `holdfast_node_lag_batches`: "5", `holdfast_node_lag_seconds`: "3",
+		`holdfast_node_lease_margin_seconds`: "0", `holdfast_node_clock_ahead_seconds`: "-1", `holdfast_cell_epoch`: "7", `holdfast_cell_takeovers_total`: "2",
+		`holdfast_cell_spare_nodes`: "1", `holdfast_cell_node_up{node="b"}`: "1", `holdfast_cell_node_up{node="c"}`: "0",
+		`holdfast_storage_floor_batch`: "0", `holdfast_packets_pushed_total`: "", `holdfast_recovery_packets`: "",
+	} {
+		if values[name] != want {
+			t.Errorf("%s is %s, want %s", name, values[name], want)
+		}
 	}
 }
 
