@@ -7,7 +7,7 @@
 //	progress.go  whether a node gets on, without which it may not own
 //	clock.go     the clock of who owns
 //	address.go   where a node listens, and how the nodes know each other
-//	watch.go     what a node sees of the others
+//	watch.go     what a node sees of the others: metrics and events
 //	copy.go      the data folder of another node, for one that the log no longer leads on
 //	peer/        the node's own port
 package cluster
@@ -284,7 +284,7 @@ func (n *node) about() peer.Node {
 	if s := n.store.Load(); s != nil {
 		a.Batch, a.Floor, a.Room = s.Control().Batch, s.Figures().FlushedBatch, s.Space().Free
 	}
-	a.Behind = n.seen.Load().Behind.Milliseconds()
+	a.Behind, a.Digest = n.seen.Load().Behind.Milliseconds(), n.server.Digest()
 	return a
 }
 

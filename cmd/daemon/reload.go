@@ -3,12 +3,16 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -64,6 +68,7 @@ type live struct {
 	users    *access.Control // nil: everybody may do everything
 	certs    *Certificates   // nil: nothing is encrypted
 	defaults broker.Defaults // of the next term
+	digest   *atomic.Uint64  // Server.Digest
 }
 
 // live makes it, but for the loop.
@@ -74,8 +79,18 @@ func (c *Config) live() (l live, err error) {
 	if l.defaults, err = c.queueDefaults(); err != nil {
 		return l, err
 	}
+	l.digest = new(atomic.Uint64)
+	l.digest.Store(c.digest())
 	l.certs, err = NewCertificates(c.TLS, c.Logger)
 	return l, err
+}
+
+// digest is of users and defaults of queues: machines that take turns have the same.
+func (c *Config) digest() uint64 {
+	users := slices.SortedFunc(slices.Values(c.Users), func(a, b access.User) int { return strings.Compare(a.Name, b.Name) })
+	b, _ := json.Marshal([]any{users, c.PlainUser, c.RedisPassword, c.Queues}) // which never fails
+	sum := sha256.Sum256(b)
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // follow carries out reloads until ctx ends, and returns true then. It returns false if a commit
@@ -122,6 +137,7 @@ func (l *live) reload(c *Config) (certificates []string, err error) {
 		})
 	}
 	l.defaults = defaults
+	l.digest.Store(c.digest())
 	if err == nil && users != nil {
 		l.users.Swap(users)
 	}

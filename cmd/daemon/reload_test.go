@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestAPlainNameCountsAndElseTheLongestGlob(t *testing.T) {
@@ -35,6 +37,38 @@ func TestAPlainNameCountsAndElseTheLongestGlob(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("of %q for the queue %s counts %q, want %q", c.globs, c.name, got, c.want)
+		}
+	}
+}
+
+func TestADigestIsThatOfUsersAndDefaultsAlone(t *testing.T) {
+	config := func(change func(c *Config)) *Config {
+		c := &Config{
+			Data: "here", Users: []access.User{{Name: "ann", Password: "a"}, {Name: "bob", Grants: []access.Grant{{Glob: "*", Rights: access.Look}}}},
+			Queues: map[string]broker.Settings{"q": {Bound: 7}, "r": {Orders: content.Orders{{Tag: "t", Values: []string{"v"}}}}},
+		}
+		change(c)
+		return c
+	}
+	want := config(func(*Config) {}).digest()
+	for name, change := range map[string]func(c *Config){
+		"another folder": func(c *Config) { c.Data = "there" },
+		"another order":  func(c *Config) { c.Users[0], c.Users[1] = c.Users[1], c.Users[0] },
+	} {
+		if got := config(change).digest(); got != want {
+			t.Errorf("%s: another digest", name)
+		}
+	}
+	for name, change := range map[string]func(c *Config){
+		"a password":           func(c *Config) { c.Users[0].Password = "b" },
+		"a right":              func(c *Config) { c.Users[1].Grants[0].Rights = access.Take },
+		"the password of all":  func(c *Config) { c.RedisPassword = "x" },
+		"the user of no login": func(c *Config) { c.PlainUser = "bob" },
+		"a setting":            func(c *Config) { c.Queues["q"] = broker.Settings{Bound: 8} },
+		"an order":             func(c *Config) { c.Queues["r"].Orders[0].Values[0] = "w" },
+	} {
+		if config(change).digest() == want {
+			t.Errorf("%s: the same digest", name)
 		}
 	}
 }

@@ -174,6 +174,10 @@ func (s *Server) Follow(ctx context.Context, store *storage.Store, leader Leader
 // Any goroutine may ask.
 func (s *Server) GotOn(within time.Duration) bool { return s.health.gotOn(within) }
 
+// Digest is of what must be the same on all machines that take turns: users and defaults of queues.
+// Any goroutine may ask.
+func (s *Server) Digest() string { return fmt.Sprintf("%016x", s.live.digest.Load()) }
+
 // Doors are the sockets that lead to the queues, by protocol.
 func (s *Server) Doors() map[string]*net.TCPListener {
 	all := make(map[string]*net.TCPListener)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,6 +131,17 @@ func (c *cell) sees(address, path string, code int, texts ...string) {
 	c.t.Fatalf("%s%s is %d, want %d with %q:\n%.3000s", address, path, status, code, texts, said)
 }
 
+// logs waits until a node has logged a text.
+func (c *cell) logs(n *node, text string) {
+	c.t.Helper()
+	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(20 * time.Millisecond) {
+		if all, err := os.ReadFile(n.log()); err == nil && strings.Contains(string(all), text) {
+			return
+		}
+	}
+	c.t.Fatalf("node %s never logs %q", n.name, text)
+}
+
 func TestEachNodeTellsHowItIs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("its nodes are processes of their own")
@@ -161,17 +173,27 @@ func TestEachNodeTellsHowItIs(t *testing.T) {
 	}
 	c.sees(at[next], "/owner", 200, "ok")
 	c.sees(at[next], "/metrics", 200, "holdfast_cell_spare_nodes 0", `holdfast_cell_node_up{node="`+owner.name+`"} 0`, "holdfast_cell_takeovers_total ")
+	c.logs(next, `"node is gone" node=`+owner.name)
+	file := owner.folder + ".toml"
+	if err := os.WriteFile(file, []byte("[queues.jobs]\nbound = 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	owner.args = append(owner.args, "--config", file)
 	c.start(owner)
 	c.settled(c.nodes...)
+	c.logs(next, `"node is back" node=`+owner.name)
+	c.logs(next, "nodes have different users or defaults of queues")
 	c.sees(at[owner], "/owner", 503, "following: node "+next.name)
 	c.sees(at[owner], "/page/live", 503, "following: node "+next.name)
 	alone := c.others(owner)
 	c.kill(alone...)
 	c.sees(at[owner], "/readyz", 503, "no node owns the queues")
+	c.logs(owner, "no majority of the nodes answers")
 	c.sees(at[owner], "/metrics", 200, "holdfast_cell_spare_nodes 0")
 	for _, n := range alone {
 		c.start(n)
 	}
 	c.settled(c.nodes...)
+	c.logs(owner, "a majority of the nodes answers again")
 	c.sees(at[c.owner()], "/metrics", 200, "holdfast_cell_spare_nodes 1")
 }

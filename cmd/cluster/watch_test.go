@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+)
+
+func TestAnOwnerTellsOfOtherNodesOnceAndOfTheEndOfIt(t *testing.T) {
+	var log bytes.Buffer
+	w := watch{node: &node{logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	now := time.Now().UnixMilli()
+	look := func(change func(c *peer.Node), up bool, want ...string) {
+		t.Helper()
+		c := peer.Node{Name: "c", Clock: now + 20_000, Behind: 9000, Digest: "same"}
+		change(&c)
+		nodes := map[string]peer.Node{"a": {Clock: now, Digest: "same"}, "b": {Clock: now - 1000, Digest: "same"}, "c": c}
+		if !up {
+			delete(nodes, "c")
+		}
+		for range 2 {
+			w.tellOf(nodes, map[string]bool{"b": true, "c": up})
+		}
+		var told []string
+		for line := range strings.Lines(log.String()) {
+			_, line, _ = strings.Cut(line, "level=")
+			told = append(told, strings.TrimSpace(line))
+		}
+		if got, want := strings.Join(told, "\n"), strings.Join(want, "\n"); got != want {
+			t.Errorf("told:\n%s\nwant:\n%s", got, want)
+		}
+		log.Reset()
+	}
+	well := func(*peer.Node) {}
+	look(well, true)
+	look(well, false, `WARN msg="node is gone" node=c`)
+	look(well, true, `INFO msg="node is back" node=c`)
+	look(func(c *peer.Node) { c.Behind, c.Batch = 12_000, 7 }, true, `WARN msg="node lags" node=c batch=7 behind=12s`)
+	look(well, true, `INFO msg="node lags no more" node=c`)
+	look(func(c *peer.Node) { c.Clock = now - 60_000 }, true, `WARN msg="clock of a node is off" node=c ahead=-59s`)
+	look(func(c *peer.Node) { c.Clock = now + 3_600_000 }, true)
+	look(well, true, `INFO msg="clock of a node is right again" node=c`)
+	look(func(c *peer.Node) { c.Digest = "other" }, true, `WARN msg="nodes have different users or defaults of queues" nodes="[[a b] [c]]"`)
+	look(func(c *peer.Node) { c.Digest = "third" }, true, `WARN msg="nodes have different users or defaults of queues" nodes="[[a b] [c]]"`)
+	look(well, true, `INFO msg="nodes have the same users and defaults of queues again"`)
+}
