@@ -244,6 +244,26 @@ func TestTheLogIsReleasedUpToWhatTablesHave(t *testing.T) {
 	}
 }
 
+func TestWhatIsReleasedAtAnOpenIsInTablesOnTheDevice(t *testing.T) {
+	l := decided(t)
+	s := l.follower(t, t.TempDir())
+	if err := l.follow(s); err != nil {
+		t.Fatal(err)
+	}
+	dir := copiedAtOnce(t, s)
+	if floor, err := Floor(dir); floor != 0 || err != nil {
+		t.Fatalf("its tables have batch %d, %v", floor, err)
+	}
+	l.released = 0
+	l.follower(t, dir)
+	if floor, err := Floor(dir); l.released != 3 || floor != 3 || err != nil {
+		t.Errorf("released up to %d, and tables have %d, %v", l.released, floor, err)
+	}
+	if floor, err := Floor(filepath.Join(dir, "none")); floor != 0 || err != nil {
+		t.Errorf("the tables of no folder have batch %d, %v", floor, err)
+	}
+}
+
 func TestTheTimesOfBatchesAreOfTheClockThatIsGiven(t *testing.T) {
 	l := &sharedLog{}
 	s := l.follower(t, t.TempDir())

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // Restoration makes a data folder of Files. Until Keep the folder is none that Open takes.
@@ -180,6 +182,16 @@ func Replace(dir, from string) error {
 		return fmt.Errorf("cannot put a copy in its place: %w", err)
 	}
 	return os.RemoveAll(from)
+}
+
+// Floor returns the last batch that tables of the data folder dir have on the device, whatever its
+// journal has; 0 if there is no folder.
+func Floor(dir string) (uint64, error) {
+	list, err := tables.ReadList(filepath.Join(dir, dbName))
+	if err != nil {
+		return 0, damaged(err)
+	}
+	return list.Floor.Batch, nil
 }
 
 // IsEmpty says whether a data folder has nothing that Open would find.

@@ -22,7 +22,7 @@ import (
 // background, by flushNext, and mergeNext takes out of the tables what nobody needs.
 //
 // A store that was opened can be read, and its folder is as it was. It begins with Verify, or with
-// the first batch of who does without.
+// the first batch of who does without. One with a log begins when it is opened.
 type Store struct {
 	parts
 	opt      Options
@@ -117,6 +117,14 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	}
 	if err := s.readControl(); err != nil {
 		return nil, err
+	}
+	if o.Log != nil { // what the others are told that its tables have must be on the device
+		s.commitMu.Lock()
+		defer s.commitMu.Unlock()
+		if err := s.begin(); err != nil {
+			return nil, err
+		}
+		o.Log.Release(s.tables.List().Floor.Batch)
 	}
 	return s, nil
 }

@@ -56,7 +56,6 @@ func (n *node) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.log.Release(store.Figures().FlushedBatch)
 	n.arrived = arrival{}
 	n.store.Store(store)
 	term, last, err := n.follow(ctx, store)
