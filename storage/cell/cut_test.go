@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -182,6 +183,10 @@ func TestTheNewestFloorIsWritten(t *testing.T) {
 	}
 	for got := ""; got != "23"; {
 		got = get(t, m.client, "floor/a")
+	}
+	set(t, m.client, "floor/b", "7")
+	if floors, err := log.Floors(t.Context()); err != nil || !maps.Equal(floors, map[string]uint64{"a": 23, "b": 7}) {
+		t.Errorf("the floors are %v, %v", floors, err)
 	}
 	if err := log.Forget(t.Context()); err != nil || get(t, m.client, "floor/a") != "0" {
 		t.Errorf("a floor that was taken back is %s, %v", get(t, m.client, "floor/a"), err)

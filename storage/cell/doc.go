@@ -6,7 +6,7 @@
 //	cut                              the batch up to which the log was cut
 //	j/<batch, 16 hex>/<part, 4 hex>  the content of a batch
 //	floor/<node>                     the batch up to which a node's tables have everything
-//	copy/<name>                      the batch that a copy began behind; holds the cut
+//	copy/<name>                      the batch that a copy has; holds the cut, has the node's lease
 //	node/<node>                      what a node says of itself; has the node's lease
 //
 // An absent batch is 0. At each revision of etcd all parts of the batches behind cut, up to head,
@@ -18,4 +18,5 @@
 //	append.go  Append: the next batch, in parts, behind the fence
 //	follow.go  Follow: one batch after the other
 //	cut.go     what the tables of each node have, and when the log is cut
+//	hold.go    Hold: the log is not cut behind what a copy has
 package cell

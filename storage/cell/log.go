@@ -66,7 +66,7 @@ type Config struct {
 type Log struct {
 	Config
 	floor floor
-	lease struct { // of what the node says of itself
+	lease struct { // of what the node says of itself, and of its hold
 		sync.Mutex
 		id clientv3.LeaseID
 	}

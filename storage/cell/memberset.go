@@ -35,6 +35,12 @@ func (m *Member) Members(ctx context.Context) ([]Peer, error) {
 	return all, nil
 }
 
+// Votes says whether this node has a vote, as it knows itself: it never learns of one too early.
+func (m *Member) Votes() bool {
+	own := m.etcd.Server.Cluster().Member(m.etcd.Server.MemberID())
+	return own != nil && !own.IsLearner
+}
+
 // Leader names the node that leads etcd, as this node knows it; it is empty while there is none.
 func (m *Member) Leader() (node string, own bool) {
 	server := m.etcd.Server

@@ -60,6 +60,9 @@ func TestNodesJoinWhileWritesGoOnAndAWipedOneAsAnotherMember(t *testing.T) {
 		written <- n
 	}()
 	mb, mc := votes(t, ma, b), votes(t, ma, c)
+	if !ma.Votes() {
+		t.Error("who founded has no vote")
+	}
 	if name, own := mc.Leader(); name != "a" || own {
 		t.Errorf("leader of c: %q, own %v", name, own)
 	}
@@ -77,12 +80,21 @@ func TestNodesJoinWhileWritesGoOnAndAWipedOneAsAnotherMember(t *testing.T) {
 		t.Error("a wiped node starts")
 	}
 	mb = joins(t, ma, b)
+	if mb.Votes() {
+		t.Error("a learner takes itself for a voter")
+	}
+	if err := ma.Promote(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	for !mb.Votes() {
+		putKey(t, mb, "k")
+	}
 	stop()
 	if n := <-written; n == 0 || countKeys(t, mb, "w/") < n || countKeys(t, mb, "floor/") != 0 {
 		t.Errorf("%d written, %d are there, and %d floors", n, countKeys(t, mb, "w/"), countKeys(t, mb, "floor/"))
 	}
 	now := members(t, mb)
-	if len(now) != 3 || now["b"].ID == old["b"].ID || !now["b"].Learner {
+	if len(now) != 3 || now["b"].ID == old["b"].ID || now["b"].Learner {
 		t.Errorf("members: %v, were %v", now, old)
 	}
 }

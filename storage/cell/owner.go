@@ -52,15 +52,21 @@ const nodeLease = 10 * time.Second
 func (l *Log) PutNode(ctx context.Context, about []byte) error {
 	l.lease.Lock()
 	defer l.lease.Unlock()
+	err := l.keepLease(ctx)
+	if err == nil {
+		_, err = l.Client.Put(ctx, prefixNode+l.Node, string(about), clientv3.WithLease(l.lease.id))
+	}
+	return err
+}
+
+// keepLease keeps the node's lease, or takes another one. Who holds its lock calls it.
+func (l *Log) keepLease(ctx context.Context) error {
 	_, err := l.Client.KeepAliveOnce(ctx, l.lease.id)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		var r *clientv3.LeaseGrantResponse
 		if r, err = l.Client.Grant(ctx, int64(nodeLease/time.Second)); err == nil {
 			l.lease.id = r.ID
 		}
-	}
-	if err == nil {
-		_, err = l.Client.Put(ctx, prefixNode+l.Node, string(about), clientv3.WithLease(l.lease.id))
 	}
 	return err
 }
