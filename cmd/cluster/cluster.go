@@ -70,7 +70,6 @@ type node struct {
 
 	progress progress
 	role     atomic.Value // string: what the node is, for others
-	votes    atomic.Bool  // it is no learner, as tell has seen
 	store    atomic.Pointer[storage.Store]
 	owned    atomic.Pointer[cell.Owner] // who owns, as this node knows
 	term     atomic.Pointer[cell.Term]  // of this node; nil: it does not own
@@ -78,6 +77,7 @@ type node struct {
 	alone    atomic.Bool                // no majority answers, as tell has seen
 	seen     atomic.Pointer[metrics.Node]
 	arrived  arrival
+	holds    bool // the log, for a copy of this node; of the goroutine that takes turns
 	version  string
 }
 
@@ -234,6 +234,13 @@ func (n *node) others() map[string]string {
 	return all
 }
 
+// ask asks another node what it says of itself.
+func (n *node) ask(ctx context.Context, address string) (peer.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	return n.client.Node(ctx, address)
+}
+
 // add makes another node a learner. It answers its own port's requests, as the three below do.
 func (n *node) add(ctx context.Context, name, address string) (string, error) {
 	if role := n.role.Load(); role == starting || role == joining {
@@ -274,7 +281,7 @@ func (p passage) Pass(nc net.Conn, remote netip.AddrPort) {
 
 func (n *node) about() peer.Node {
 	a := peer.Node{Name: n.Node, Version: n.version, Content: content.FormatVersion, Role: n.role.Load().(string), Clock: time.Now().UnixMilli()}
-	if a.Role == follower && !n.votes.Load() {
+	if a.Role == follower && !n.member.Votes() {
 		a.Role = learner
 	}
 	if o := n.owned.Load(); o.Node != "" {
@@ -301,8 +308,10 @@ func (n *node) figures() metrics.Node {
 	return f
 }
 
-// tellPause is how often the other nodes are told of this one.
-const tellPause = 2 * time.Second
+const (
+	tellPause = 2 * time.Second // how often the other nodes are told of this one
+	askTime   = time.Second     // for another node's answer
+)
 
 // tell tells the other nodes of this one until ctx ends.
 func (n *node) tell(ctx context.Context) {
@@ -310,11 +319,6 @@ func (n *node) tell(ctx context.Context) {
 	for pause := time.NewTicker(tellPause); ; {
 		once, cancel := context.WithTimeout(ctx, tellPause)
 		members, _ := n.member.Members(once)
-		for _, m := range members {
-			if m.Name == n.Node {
-				n.votes.Store(!m.Learner)
-			}
-		}
 		sees.look(ctx, members) // it asks this node's own member alone
 		b, err := json.Marshal(n.about())
 		if err == nil {

@@ -1,43 +1,66 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// copy replaces the data folder by that of another node: of one that follows, if there is one.
+// copy replaces the data folder by that of another node. The log is not cut meanwhile behind what
+// the copy has, and not before endHold.
 func (n *node) copy(ctx context.Context) error {
 	if err := n.log.Forget(ctx); err != nil {
 		return err
 	}
+	errs := []error{errors.New("no other node that has the queues answers")}
+	for _, from := range n.sources(ctx) {
+		err := n.copyOf(ctx, from)
+		if err == nil {
+			return finishCopy(n.folder)
+		}
+		errs = append(errs, fmt.Errorf("node %s: %w", from.Name, err))
+	}
+	return errors.Join(errs[min(1, len(errs)-1):]...)
+}
+
+// sources are the nodes that have a folder to copy, the best first: one that follows, whose work is
+// less than the owner's, with most in its tables.
+func (n *node) sources(ctx context.Context) (all []peer.Node) {
+	for _, address := range n.others() {
+		if a, err := n.ask(ctx, address); err == nil && slices.Contains([]string{learner, follower, owning}, a.Role) {
+			all = append(all, a)
+		}
+	}
+	last := map[string]int{owning: 1}
+	slices.SortFunc(all, func(a, b peer.Node) int {
+		return cmp.Or(cmp.Compare(last[a.Role], last[b.Role]), cmp.Compare(b.Floor, a.Floor))
+	})
+	return all
+}
+
+// copyOf copies the folder of a node.
+func (n *node) copyOf(ctx context.Context, from peer.Node) error {
+	n.logger.Info("copying the folder of another node", "node", from.Name)
 	to := copyFolder(n.folder)
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
-	owner := n.owned.Load().Node
-	var all []string
-	for name := range n.others() {
-		if name == owner {
-			all = append(all, name)
-		} else {
-			all = append([]string{name}, all...)
-		}
+	n.holds = true
+	if err := n.log.Hold(ctx, from.Batch); err != nil {
+		return err
 	}
-	var errs []error
-	for _, name := range all {
-		n.logger.Info("copying the folder of another node", "node", name)
-		_, err := n.client.Fetch(ctx, n.others()[name], to)
-		if err == nil {
-			return finishCopy(n.folder)
-		}
-		errs = append(errs, fmt.Errorf("node %s: %w", name, err))
+	h, err := n.client.Fetch(ctx, n.others()[from.Name], to)
+	if err == nil && h.Batch < from.Batch {
+		err = errors.Join(fmt.Errorf("its folder ends at batch %d, and it had batch %d", h.Batch, from.Batch), os.RemoveAll(to))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // finishCopy puts a whole copy in the place of the data folder, also after a kill. One that is not

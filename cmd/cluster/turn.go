@@ -58,6 +58,12 @@ func (n *node) turn(ctx context.Context) error {
 	}
 	n.arrived = arrival{}
 	n.store.Store(store)
+	if !n.member.Votes() { // the log stays until others count on what this node has
+		if err := n.log.Hold(ctx, store.Control().Batch); err != nil {
+			return errors.Join(err, store.Close())
+		}
+		n.holds = true
+	}
 	term, last, err := n.follow(ctx, store)
 	if err != nil {
 		return errors.Join(err, store.Close())
@@ -98,6 +104,7 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 	}()
 	running.Go(func() { end(n.log.Follow(following, store.Control().Batch, n.take(following, store))) })
 	running.Go(func() { n.server.Follow(following, store, n.leader) })
+	running.Go(func() { n.endHold(following) })
 	for door, socket := range n.server.Doors() {
 		l, err := peer.Duplicate(socket)
 		if err != nil {
@@ -120,6 +127,11 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		if owner.Node != "" {
 			continue
 		}
+		if !n.member.Votes() {
+			wait(following, claimPause)
+			known.Fence = unseen
+			continue
+		}
 		term, last, err := n.log.Claim(following, store.Control().Batch, n.addresses())
 		if err == nil {
 			return term, last, nil
@@ -128,6 +140,15 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 			n.logger.Warn("the queues have no owner, and cannot be claimed", "error", err)
 			wait(following, claimPause)
 			known.Fence = unseen
+		}
+	}
+}
+
+// endHold ends the hold of a copy, which is whole, when the node has a vote, or ctx ends.
+func (n *node) endHold(ctx context.Context) {
+	for n.holds && ctx.Err() == nil {
+		if n.holds = !n.member.Votes() || n.log.EndHold(ctx) != nil; n.holds {
+			wait(ctx, claimPause)
 		}
 	}
 }
@@ -190,7 +211,8 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	defer n.term.Store(nil)
 	n.logger.Info("this node owns the queues", "batch", last, "epoch", store.Epoch(), "took", time.Since(begun).Round(time.Millisecond))
 	running.Go(term.Trim)
-	running.Go(func() { n.lead(leading) })
+	running.Go(func() { n.lead(leading, store) })
+	running.Go(func() { n.endHold(leading) })
 	n.progress.claiming.Store(false)
 	return n.server.Serve(ctx, store, daemon.Term{Clock: clock.now, Held: term.Held, Listen: peer.Duplicate, Pulse: probePause})
 }
@@ -240,17 +262,25 @@ func (n *node) giveBack(term *cell.Term) {
 	}
 }
 
-// lead has those that joined become voters, until ctx ends.
-func (n *node) lead(ctx context.Context) {
+// lead has those that joined become voters, until ctx ends: whoever has what the log no longer has,
+// and all that it had a moment ago.
+func (n *node) lead(ctx context.Context, store *storage.Store) {
 	for ctx.Err() == nil {
+		had := store.Control().Batch
 		wait(ctx, leadPause)
 		members, err := n.member.Members(ctx)
 		if err != nil {
 			continue
 		}
-		nodes := n.nodes(ctx)
 		for _, m := range members {
-			if !m.Learner || nodes[m.Name].Role != learner {
+			if !m.Learner {
+				continue
+			}
+			a, err := n.ask(ctx, n.others()[m.Name])
+			if err != nil || a.Role != learner || a.Batch < had {
+				continue
+			}
+			if cut, _, err := n.log.Bounds(ctx); err != nil || a.Floor < cut {
 				continue
 			}
 			if err := n.member.Promote(ctx, m.Name); err == nil {
