@@ -271,6 +271,16 @@ func (f *folder) writeFormat() error {
 
 const tmpSuffix = ".tmp"
 
+// WriteFile writes a file of a folder whole or not at all, and syncs it.
+func WriteFile(dir, name string, b []byte) error {
+	f, err := findFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	return f.create(name, b)
+}
+
 // create writes a file whole or not at all: under another name, synced, renamed, and the folder
 // synced.
 func (f *folder) create(name string, b []byte) error {

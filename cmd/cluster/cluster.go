@@ -8,11 +8,13 @@
 //	clock.go     the clock of who owns
 //	address.go   where a node listens, and how the nodes know each other
 //	watch.go     what a node sees of the others: metrics and events
+//	image.go     what a node notes of its cell, by which an old image of another's disk is known
 //	copy.go      the data folder of another node, for one that the log no longer leads on
 //	peer/        the node's own port
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,6 +79,7 @@ type node struct {
 	alone    atomic.Bool                // no majority answers, as tell has seen
 	seen     atomic.Pointer[metrics.Node]
 	arrived  arrival
+	known    atomic.Pointer[known]
 	holds    bool // the log, for a copy of this node; of the goroutine that takes turns
 	version  string
 }
@@ -101,6 +104,9 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	n.role.Store(starting)
 	n.owned.Store(&cell.Owner{})
 	n.seen.Store(&metrics.Node{})
+	if err := n.recall(); err != nil {
+		return err
+	}
 	d.Owner, d.Node = n.ownerRedis, n.figures
 	if n.server, err = daemon.Begin(ctx, d); err != nil {
 		return err
@@ -130,6 +136,13 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		}
 	})
 	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn})
+	floors, err := n.log.Floors(ctx)
+	if ctx.Err() != nil {
+		return n.member.Err()
+	}
+	if err = cmp.Or(err, n.isOld(floors)); err != nil {
+		return err
+	}
 	alive, stop := context.WithCancel(context.Background())
 	defer stop()
 	running.Go(func() { n.progress.probe(alive, filepath.Join(n.folder, storage.CellName, "probe")) })
@@ -194,6 +207,10 @@ func (c *Config) member(folder string, logger *slog.Logger) cell.MemberConfig {
 func (n *node) enter(ctx context.Context) (err error) {
 	m := n.Config.member(n.folder, n.braked)
 	if cell.IsMember(m.Dir) {
+		m.Cell = n.known.Load().Cell
+		if err := n.compare(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
 		n.member, err = cell.Start(ctx, m)
 		return err
 	}
@@ -284,6 +301,8 @@ func (n *node) about() peer.Node {
 	if a.Role == follower && !n.member.Votes() {
 		a.Role = learner
 	}
+	k := n.known.Load()
+	a.Cell, a.Floors = k.Cell, k.Floors
 	if o := n.owned.Load(); o.Node != "" {
 		a.Owner = o.Node
 		a.OwnerAddress, _, _ = strings.Cut(o.Addresses, " ")
@@ -311,6 +330,8 @@ func (n *node) figures() metrics.Node {
 const (
 	tellPause = 2 * time.Second // how often the other nodes are told of this one
 	askTime   = time.Second     // for another node's answer
+
+	comparePause = 200 * time.Millisecond // until the others are asked again
 )
 
 // tell tells the other nodes of this one until ctx ends.
@@ -320,6 +341,7 @@ func (n *node) tell(ctx context.Context) {
 		once, cancel := context.WithTimeout(ctx, tellPause)
 		members, _ := n.member.Members(once)
 		sees.look(ctx, members) // it asks this node's own member alone
+		_ = n.note(once)        // the next telling is the next try
 		b, err := json.Marshal(n.about())
 		if err == nil {
 			err = n.log.PutNode(once, b)

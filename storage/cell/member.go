@@ -46,6 +46,8 @@ var (
 	// process must end: this etcd holds its files and is of no use any more.
 	ErrFailed = errors.New("etcd cannot go on")
 	// ErrClosed says that the member was closed.
+	// ErrOld says that the node has had more than its folder has.
+	ErrOld = errors.New("this folder is older than what the cell knows of it; delete it and start: the node joins anew")
 	ErrClosed = errors.New("the node's etcd is closed")
 
 	errUnknown = errors.New("the cell does not know this node")

@@ -53,7 +53,7 @@ func (f failure) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	}
 	why := fmt.Errorf("%w: %s %v", ErrFailed, e.Message, about.Fields)
 	if strings.Contains(e.Message, "tocommit(") {
-		why = fmt.Errorf("this folder is older than what the cell knows of it; delete it and start: the node joins anew (%w)", why)
+		why = fmt.Errorf("%w (%w)", ErrOld, why)
 	}
 	f.end(why)
 	select {}

@@ -10,19 +10,20 @@ import (
 
 // Node is what a node says of itself.
 type Node struct {
-	Cell         string `json:"cell"`                    // id; "" before it has one
-	Name         string `json:"node"`                    // as --nodes has it
-	Version      string `json:"version"`                 // of the program
-	Content      int    `json:"content"`                 // the highest version of contents that it knows
-	Role         string `json:"role"`                    // one word
-	Owner        string `json:"owner,omitempty"`         // name of the node that owns the queues, as this one knows; "": none
-	OwnerAddress string `json:"owner_address,omitempty"` // of its own port
-	Batch        uint64 `json:"batch"`                   // the last one that it has applied
-	Behind       int64  `json:"behind"`                  // milliseconds since it had applied all that there was
-	Floor        uint64 `json:"floor"`                   // the last one that is whole in its tables
-	Clock        int64  `json:"clock"`                   // its wall's, in Unix milliseconds
-	Room         int64  `json:"room"`                    // free bytes of its disk
-	Digest       string `json:"digest"`                  // of what must be the same on all nodes
+	Cell         string            `json:"cell"`                    // id; "" before it has one
+	Name         string            `json:"node"`                    // as --nodes has it
+	Version      string            `json:"version"`                 // of the program
+	Content      int               `json:"content"`                 // the highest version of contents that it knows
+	Role         string            `json:"role"`                    // one word
+	Owner        string            `json:"owner,omitempty"`         // name of the node that owns the queues, as this one knows; "": none
+	OwnerAddress string            `json:"owner_address,omitempty"` // of its own port
+	Batch        uint64            `json:"batch"`                   // the last one that it has applied
+	Behind       int64             `json:"behind"`                  // milliseconds since it had applied all that there was
+	Floor        uint64            `json:"floor"`                   // the last one that is whole in its tables
+	Floors       map[string]uint64 `json:"floors,omitempty"`        // of all nodes by name, as this one last knew them
+	Clock        int64             `json:"clock"`                   // its wall's, in Unix milliseconds
+	Room         int64             `json:"room"`                    // free bytes of its disk
+	Digest       string            `json:"digest"`                  // of what must be the same on all nodes
 }
 
 func (s *Server) node(w http.ResponseWriter, _ *http.Request) {

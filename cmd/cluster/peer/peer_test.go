@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -93,10 +94,10 @@ func serveNode(t testing.TB, c Config) string {
 
 func TestANodeSaysWhatItIs(t *testing.T) {
 	cell := newAuthority(t)
-	want := Node{Cell: "c", Name: "a", Role: "owner", Batch: 1 << 60}
+	want := Node{Cell: "c", Name: "a", Role: "owner", Batch: 1 << 60, Floors: map[string]uint64{"b": 1 << 60}}
 	address := serveNode(t, Config{TLS: cell.server(t, tls.RequireAndVerifyClientCert).Clone, Node: func() Node { return want }})
 	got, err := NewClient(cell.client(t, "b").Clone).Node(t.Context(), address)
-	if err != nil || got != want {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

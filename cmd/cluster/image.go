@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/cell"
+)
+
+// known is what a node notes of its cell in its folder. A node that starts from an old image of its
+// disk has forgotten what it acknowledged. The others tell it, before its etcd may vote.
+type known struct {
+	Cell   string            `json:"cell"`   // its id
+	Floors map[string]uint64 `json:"floors"` // of all nodes, by name
+}
+
+const knownName = "known"
+
+// recall reads what was noted.
+func (n *node) recall() error {
+	k := &known{}
+	b, err := os.ReadFile(filepath.Join(n.folder, storage.CellName, knownName))
+	if err == nil {
+		err = json.Unmarshal(b, k)
+	}
+	if n.known.Store(k); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// note notes what has changed.
+func (n *node) note(ctx context.Context) error {
+	floors, err := n.log.Floors(ctx)
+	last, now := n.known.Load(), &known{n.member.Cell(), floors}
+	if err != nil || now.Cell == last.Cell && maps.Equal(now.Floors, last.Floors) {
+		return err
+	}
+	b, _ := json.Marshal(now) // it always works
+	if err := storage.WriteFile(filepath.Join(n.folder, storage.CellName), knownName, b); err != nil {
+		return err
+	}
+	n.known.Store(now)
+	return nil
+}
+
+// compare holds the folder against what the other nodes know. One that knows of others waits for
+// one of them: without them it could do nothing.
+func (n *node) compare(ctx context.Context) error {
+	if err := finishCopy(n.folder); err != nil {
+		return err
+	}
+	own := n.known.Load()
+	for told := false; ctx.Err() == nil; wait(ctx, comparePause) {
+		answered := len(own.Floors) < 2
+		for name, address := range n.others() {
+			a, err := n.ask(ctx, address)
+			if err != nil || a.Cell == "" {
+				continue
+			}
+			if own.Cell != "" && a.Cell != own.Cell {
+				return fmt.Errorf("node %s is of cell %s, but this folder of cell %s: one of them is from elsewhere", name, a.Cell, own.Cell)
+			}
+			if err := n.isOld(a.Floors); err != nil {
+				return fmt.Errorf("node %s: %w", name, err)
+			}
+			answered = true
+		}
+		if answered {
+			return nil
+		}
+		if !told {
+			n.logger.Info("the node waits for another one, which knows whether its folder is old")
+			told = true
+		}
+	}
+	return nil
+}
+
+// isOld returns an error if the tables of the folder, before they are opened, have less than others
+// know.
+func (n *node) isOld(floors map[string]uint64) error {
+	floor, err := storage.Floor(n.folder)
+	if err == nil && floor < floors[n.Node] {
+		err = fmt.Errorf("%w (it has batch %d, and had batch %d)", cell.ErrOld, floor, floors[n.Node])
+	}
+	return err
+}
