@@ -9,6 +9,7 @@
 //	address.go   where a node listens, and how the nodes know each other
 //	watch.go     what a node sees of the others: metrics and events
 //	image.go     what a node notes of its cell, by which an old image of another's disk is known
+//	room.go      what the log and the disks of the nodes have room for
 //	copy.go      the data folder of another node, for one that the log no longer leads on
 //	peer/        the node's own port
 package cluster
@@ -80,7 +81,8 @@ type node struct {
 	seen     atomic.Pointer[metrics.Node]
 	arrived  arrival
 	known    atomic.Pointer[known]
-	holds    bool // the log, for a copy of this node; of the goroutine that takes turns
+	room     atomic.Pointer[room] // of this node's term
+	holds    bool                 // the log, for a copy of this node; of the goroutine that takes turns
 	version  string
 }
 
@@ -126,6 +128,9 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		return err
 	}
 	defer n.member.Close()
+	if free, _, err := storage.DiskSpace(n.folder); err == nil && free < startRoom {
+		n.logger.Warn("the disk has little room for a node: the owner may refuse pushes", "free", free, "expected", startRoom)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running.Go(func() { // ends with the member or with ctx
@@ -298,9 +303,13 @@ func (p passage) Pass(nc net.Conn, remote netip.AddrPort) {
 
 func (n *node) about() peer.Node {
 	a := peer.Node{Name: n.Node, Version: n.version, Content: content.FormatVersion, Role: n.role.Load().(string), Clock: time.Now().UnixMilli()}
+	if a.Role == follower || a.Role == owning { // before, the member may not be there
+		a.Database = n.member.Size()
+	}
 	if a.Role == follower && !n.member.Votes() {
 		a.Role = learner
 	}
+	a.Room, _, _ = storage.DiskSpace(n.folder) // none if it cannot be told
 	k := n.known.Load()
 	a.Cell, a.Floors = k.Cell, k.Floors
 	if o := n.owned.Load(); o.Node != "" {
@@ -308,7 +317,7 @@ func (n *node) about() peer.Node {
 		a.OwnerAddress, _, _ = strings.Cut(o.Addresses, " ")
 	}
 	if s := n.store.Load(); s != nil {
-		a.Batch, a.Floor, a.Room = s.Control().Batch, s.Figures().FlushedBatch, s.Space().Free
+		a.Batch, a.Floor = s.Control().Batch, s.Figures().FlushedBatch
 	}
 	a.Behind, a.Digest = n.seen.Load().Behind.Milliseconds(), n.server.Digest()
 	return a
@@ -347,7 +356,9 @@ func (n *node) tell(ctx context.Context) {
 			err = n.log.PutNode(once, b)
 		}
 		if err != nil { // perhaps because etcd's database is full: then no key can be put
-			_, _ = n.member.Clear(ctx) // the next telling is the next try
+			if cleared, _ := n.member.Clear(ctx); cleared { // the next telling is the next try
+				n.logger.Warn("etcd's database was full, and has room again")
+			}
 		}
 		cancel()
 		select {

@@ -132,6 +132,9 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 			known.Fence = unseen
 			continue
 		}
+		if n.isSlow(following, store) {
+			wait(following, claimPause) // others may
+		}
 		term, last, err := n.log.Claim(following, store.Control().Batch, n.addresses())
 		if err == nil {
 			return term, last, nil
@@ -211,10 +214,12 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	defer n.term.Store(nil)
 	n.logger.Info("this node owns the queues", "batch", last, "epoch", store.Epoch(), "took", time.Since(begun).Round(time.Millisecond))
 	running.Go(term.Trim)
+	n.room.Store(&room{})
+	running.Go(func() { n.lookAtRoom(leading) })
 	running.Go(func() { n.lead(leading, store) })
 	running.Go(func() { n.endHold(leading) })
 	n.progress.claiming.Store(false)
-	return n.server.Serve(ctx, store, daemon.Term{Clock: clock.now, Held: term.Held, Listen: peer.Duplicate, Pulse: probePause})
+	return n.server.Serve(ctx, store, daemon.Term{Clock: clock.now, Held: term.Held, Listen: peer.Duplicate, Room: n.allows, Pulse: probePause})
 }
 
 // readTo has a store take what the log has up to a batch.

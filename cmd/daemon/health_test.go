@@ -260,7 +260,7 @@ func TestALoopThatWaitsForTheDiskIsAliveButNotReady(t *testing.T) {
 	h, disk, done := newHealth(), hungStore{entered: make(chan struct{}), release: make(chan struct{})}, make(chan error)
 	h.phase.Store(int32(serving))
 	h.pulse.Store(&pulse{at: time.Now().Add(-time.Minute)})
-	go func() { done <- loopStore{disk, h}.Apply(nil) }() // ends when the disk answers
+	go func() { done <- loopStore{disk, h, nil}.Apply(nil) }() // ends when the disk answers
 	<-disk.entered
 	if err := h.Live(); err != nil {
 		t.Errorf("Live says %v of a slow disk", err)
@@ -276,6 +276,34 @@ func TestALoopThatWaitsForTheDiskIsAliveButNotReady(t *testing.T) {
 	close(disk.release)
 	if err := <-done; err != nil || h.Live() == nil {
 		t.Errorf("Apply gave %v, and Live %v of a loop that is busy without the disk", err, h.Live())
+	}
+}
+
+// spaceStore is a store whose disk has a state.
+type spaceStore struct {
+	Store
+	space storage.Space
+}
+
+func (s spaceStore) Space() storage.Space { return s.space }
+
+func TestTheLoopHasTheRoomOfTheDiskAndOfTheOtherMachines(t *testing.T) {
+	own := storage.Space{Free: 7, Level: storage.NoPush, Wait: time.Second}
+	for _, c := range []struct {
+		level storage.Level
+		wait  time.Duration
+		want  storage.Space
+	}{
+		{storage.Normal, 0, own},
+		{storage.Stop, time.Minute, storage.Space{Free: 7, Level: storage.Stop, Wait: time.Minute}},
+	} {
+		s := loopStore{spaceStore{space: own}, nil, func() (storage.Level, time.Duration) { return c.level, c.wait }}
+		if got := s.Space(); got != c.want {
+			t.Errorf("%v and %v: %+v, want %+v", c.level, c.wait, got, c.want)
+		}
+	}
+	if got := (loopStore{spaceStore{space: own}, nil, nil}).Space(); got != own {
+		t.Errorf("alone: %+v", got)
 	}
 }
 

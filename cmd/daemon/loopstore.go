@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -8,12 +11,22 @@ import (
 type loopStore struct {
 	Store
 	health *health
+	room   func() (storage.Level, time.Duration) // Term.Room
 }
 
 func (s loopStore) wait(use func()) {
 	s.health.onDisk.Store(true)
 	defer s.health.onDisk.Store(false)
 	use()
+}
+
+func (s loopStore) Space() storage.Space {
+	space := s.Store.Space()
+	if s.room != nil {
+		level, wait := s.room()
+		space.Level, space.Wait = max(space.Level, level), max(space.Wait, wait)
+	}
+	return space
 }
 
 func (s loopStore) Apply(b *content.Batch) (err error) {

@@ -92,7 +92,10 @@ type Term struct {
 	// Listen returns a socket for the term, which closes it. nil: the address itself, which no other
 	// term can serve.
 	Listen func(*net.TCPListener) (*net.TCPListener, error)
-	Pulse  time.Duration // how often the loop is asked whether it turns; a second if 0
+	// Room says what other machines allow, and how long those who bring data wait; nil: all, at once.
+	// The loop asks in each turn.
+	Room  func() (storage.Level, time.Duration)
+	Pulse time.Duration // how often the loop is asked whether it turns; a second if 0
 }
 
 // Serve serves what a store holds until ctx ends, then drains and returns nil. It returns an error
@@ -112,7 +115,7 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	if err != nil {
 		return err
 	}
-	disk := loopStore{store, s.health}
+	disk := loopStore{store, s.health, term.Room}
 	machine := broker.New(disk, state, broker.Options{Cache: s.c.Cache, MaxPayload: int(s.c.MaxPayload), Logger: s.log, Defaults: s.live.defaults})
 	loop, err := netproto.StartLoop(machine, disk, netproto.LoopConfig{
 		Logger: s.c.Logger, Goroutines: s.c.Goroutines, Turned: s.c.Turned, Clock: term.Clock, Held: term.Held,

@@ -2,6 +2,7 @@
 package cell
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -45,9 +46,9 @@ var (
 	// ErrFailed says that etcd found what it cannot go on with, as a write that failed or damage. The
 	// process must end: this etcd holds its files and is of no use any more.
 	ErrFailed = errors.New("etcd cannot go on")
-	// ErrClosed says that the member was closed.
 	// ErrOld says that the node has had more than its folder has.
 	ErrOld = errors.New("this folder is older than what the cell knows of it; delete it and start: the node joins anew")
+	// ErrClosed says that the member was closed.
 	ErrClosed = errors.New("the node's etcd is closed")
 
 	errUnknown = errors.New("the cell does not know this node")
@@ -271,6 +272,13 @@ func (m *Member) Done() <-chan struct{} { return m.alive.Done() }
 
 // Err says why the member has ended: ErrRemoved, ErrFailed or ErrClosed; nil while it lives.
 func (m *Member) Err() error { return context.Cause(m.alive) }
+
+// InUse is what etcd's database of this node holds, in bytes: the log, and its history since it was
+// last made to forget.
+func (m *Member) InUse() int64 { return m.etcd.Server.Backend().SizeInUse() }
+
+// Quota is the size of etcd's database, in bytes, from which on no key can be put.
+func (m *Member) Quota() int64 { return cmp.Or(m.config.quota, defaultQuota) }
 
 // Size is what etcd's database of this node takes in its file, in bytes.
 func (m *Member) Size() int64 { return m.etcd.Server.Backend().Size() }

@@ -23,6 +23,7 @@ type Node struct {
 	Floors       map[string]uint64 `json:"floors,omitempty"`        // of all nodes by name, as this one last knew them
 	Clock        int64             `json:"clock"`                   // its wall's, in Unix milliseconds
 	Room         int64             `json:"room"`                    // free bytes of its disk
+	Database     int64             `json:"database"`                // bytes of etcd's database
 	Digest       string            `json:"digest"`                  // of what must be the same on all nodes
 }
 

@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/cell"
+)
+
+func TestPushesNeedRoomOnAMajorityAndInTheLog(t *testing.T) {
+	const mib = 1 << 20
+	roomy := func(floor uint64) peer.Node { return peer.Node{Floor: floor, Room: 357 * mib, Database: 50 * mib} }
+	full := func(floor uint64) peer.Node { return peer.Node{Floor: floor, Room: 356 * mib, Database: 50 * mib} }
+	three := []cell.Peer{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	waits := room{wait: pushWait}
+	for name, c := range map[string]struct {
+		used    int64
+		members []cell.Peer
+		about   map[string]peer.Node
+		want    room
+		lag     []string
+	}{
+		"all have room":        {0, three, map[string]peer.Node{"a": roomy(9), "b": roomy(9), "c": roomy(9)}, room{}, []string{"a", "b", "c"}},
+		"two have room":        {0, three, map[string]peer.Node{"a": full(9), "b": roomy(8), "c": roomy(7)}, room{}, []string{"b", "c"}},
+		"one has room":         {0, three, map[string]peer.Node{"a": full(9), "b": roomy(8), "c": full(7)}, room{level: storage.NoPush}, []string{"b", "c"}},
+		"one says nothing":     {0, three, map[string]peer.Node{"a": roomy(9), "b": roomy(8)}, room{}, []string{"b", "c"}},
+		"two say nothing":      {0, three, map[string]peer.Node{"a": roomy(9)}, room{level: storage.NoPush}, []string{"b", "c"}},
+		"alone":                {0, three[:1], map[string]peer.Node{"a": roomy(9)}, room{}, []string{"a"}},
+		"one of two":           {0, three[:2], map[string]peer.Node{"a": roomy(9), "b": full(1)}, room{level: storage.NoPush}, []string{"b"}},
+		"a learner has none":   {0, []cell.Peer{{Name: "a"}, {Name: "b", Learner: true}}, map[string]peer.Node{"a": roomy(9)}, room{}, []string{"a", "b"}},
+		"a fourth of the log":  {250, three, map[string]peer.Node{"a": roomy(9), "b": roomy(8), "c": roomy(7)}, room{}, []string{"b", "c"}},
+		"more than a fourth":   {251, three, map[string]peer.Node{"a": roomy(9), "b": roomy(1), "c": roomy(2)}, waits, []string{"b", "c"}},
+		"half of it":           {500, three, map[string]peer.Node{"a": roomy(9), "b": roomy(1), "c": roomy(2)}, waits, []string{"b", "c"}},
+		"more than half of it": {501, three, map[string]peer.Node{"a": roomy(9), "b": roomy(1), "c": roomy(2)}, room{storage.Stop, pushWait}, []string{"b", "c"}},
+		"much, and no room":    {251, three, nil, room{storage.NoPush, pushWait}, []string{"a", "b", "c"}},
+	} {
+		r, lag := roomOf(c.used, 1000, c.members, c.about)
+		if r != c.want || !slices.Equal(lag, c.lag) {
+			t.Errorf("%s: %+v, and %v lag; want %+v, %v", name, r, lag, c.want, c.lag)
+		}
+	}
+}
