@@ -102,9 +102,10 @@ const (
 	cutStep = 1000
 )
 
-// Trim cuts the log each 2 s, until the claim ends.
+// Trim cuts the log now and each 2 s, until the claim ends. When etcd's database was full before,
+// nothing else makes room.
 func (t *Term) Trim() {
-	for sleep(t.ctx, trimEvery) {
+	for more := true; more; more = sleep(t.ctx, trimEvery) {
 		if err := t.Cut(t.ctx); err != nil && t.ctx.Err() == nil {
 			t.log.warn("cut", err)
 		}

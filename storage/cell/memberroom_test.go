@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -42,4 +43,54 @@ func TestAFullDatabaseIsClearedOnceTheLogIsCut(t *testing.T) {
 		t.Errorf("%d bytes, were %d", m.Size(), full)
 	}
 	putKey(t, m, "k")
+}
+
+func TestACellWhoseDatabaseWasFullComesBackByItself(t *testing.T) {
+	t.Parallel()
+	a, _, _ := trio(t)
+	a.quota = 6 << 20
+	m := founded(t, a)
+	log := NewLog(Config{Client: m.Client(), Node: "a", Lease: 10 * time.Second})
+	term, _, err := log.Claim(t.Context(), 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, last := [][]byte{make([]byte, 100<<10)}, uint64(0)
+	for ; err == nil; last++ {
+		_, err = m.Client().Put(t.Context(), "node/a", string(content[0])) // nothing has etcd forget what was
+		if err == nil {
+			err = term.Append(last+1, content)
+		}
+	}
+	if !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Fatalf("behind batch %d: %v", last, err)
+	}
+	last--
+	if err := term.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	log.Release(last) // it waits for room, too
+	if _, _, err := log.Claim(t.Context(), last, ""); !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Fatalf("claimed without room: %v", err)
+	}
+	if cleared, err := m.Clear(t.Context()); !cleared || err != nil {
+		t.Fatal(cleared, err)
+	}
+	if term, last, err = log.Claim(t.Context(), last, ""); err != nil {
+		t.Fatal(err)
+	}
+	go term.Trim() // it ends with the claim
+	for cut := uint64(0); cut < last; {
+		if cut, _, err = log.Bounds(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 30 {
+		if last++; term.Append(last, content) != nil {
+			t.Fatalf("batch %d: %v", last, term.Err())
+		}
+	}
+	if err := term.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
