@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -110,7 +111,7 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		if err != nil {
 			return nil, 0, err
 		}
-		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, Logger: n.braked}
+		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, Logger: n.braked, Own: n.keep(door)}
 		running.Go(func() { f.Forward(following, l) })
 	}
 	for known := (cell.Owner{Fence: unseen}); ; {
@@ -153,6 +154,19 @@ func (n *node) endHold(ctx context.Context) {
 		if n.holds = !n.member.Votes() || n.log.EndHold(ctx) != nil; n.holds {
 			wait(ctx, claimPause)
 		}
+	}
+}
+
+// keepTime is how long a client is kept that waits for this node to own.
+const keepTime = 5 * time.Second
+
+// keep is peer.Forwarder.Own: it serves a client at a door of the term that begins.
+func (n *node) keep(door string) func(*net.TCPConn) {
+	return func(client *net.TCPConn) {
+		for begun := time.Now(); !n.server.Serves() && time.Since(begun) < keepTime; {
+			time.Sleep(probePause / 4)
+		}
+		passage{n, door}.Pass(client, client.RemoteAddr().(*net.TCPAddr).AddrPort())
 	}
 }
 

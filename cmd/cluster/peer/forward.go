@@ -34,6 +34,8 @@ type Forwarder struct {
 	Door     string
 	MaxConns int          // 0: netproto.DefaultMaxConns
 	Logger   *slog.Logger // of what clients cause
+	// Own gets a client that still waits for an owner when ctx ends: this node may be it by then.
+	Own func(client *net.TCPConn)
 
 	reaching chan struct{} // holds one for each that tries to reach the owner
 }
@@ -78,6 +80,10 @@ func (f *Forwarder) refuse(client *net.TCPConn, why error) {
 // pass serves a client until both sides have ended, or one has failed.
 func (f *Forwarder) pass(ctx context.Context, client *net.TCPConn) {
 	owner, term, err := f.reach(ctx, client.RemoteAddr().(*net.TCPAddr).AddrPort())
+	if err != nil && ctx.Err() != nil && f.Own != nil {
+		go f.Own(client) // ends within some seconds
+		return
+	}
 	if err != nil {
 		f.refuse(client, fmt.Errorf("it cannot be passed on to the owner: %w", err))
 		return

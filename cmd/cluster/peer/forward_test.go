@@ -420,3 +420,33 @@ func TestForwardLeavesNothingBehind(t *testing.T) {
 		})
 	}
 }
+
+func TestAClientThatStillWaitsForAnOwnerAtTheEndIsHandedOver(t *testing.T) {
+	silent, to, own := listen(t), NewOwner(), make(chan net.Addr, 1)
+	to.Set(silent.Addr().String())
+	ctx, cancel := context.WithCancel(t.Context())
+	l, done := listen(t), make(chan struct{})
+	go func() { // ends with ctx
+		defer close(done)
+		Forwarder{Client: NewClient(nil), Owner: to, Door: "redis", Logger: slog.New(slog.DiscardHandler), Own: func(client *net.TCPConn) {
+			own <- client.RemoteAddr()
+			_ = client.Close()
+		}}.Forward(ctx, l)
+	}()
+	conn := dial(t, l.Addr().String(), "127.0.0.1")
+	asked, err := silent.Accept() // so it waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asked.Close()
+	cancel()
+	<-done
+	select {
+	case remote := <-own:
+		if remote.String() != conn.LocalAddr().String() {
+			t.Errorf("it is the client at %v, want %v", remote, conn.LocalAddr())
+		}
+	case <-time.After(patience):
+		t.Error("the client is not handed over")
+	}
+}
