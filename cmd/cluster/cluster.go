@@ -345,7 +345,7 @@ const (
 
 // tell tells the other nodes of this one until ctx ends.
 func (n *node) tell(ctx context.Context) {
-	sees := watch{node: n, at: time.Now()}
+	sees := watch{node: n, at: time.Now(), told: make(map[string]bool)}
 	for pause := time.NewTicker(tellPause); ; {
 		once, cancel := context.WithTimeout(ctx, tellPause)
 		members, _ := n.member.Members(once)

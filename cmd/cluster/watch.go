@@ -3,8 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -22,10 +21,9 @@ const (
 // one goroutine.
 type watch struct {
 	*node
-	head    uint64          // of the log at an earlier look; the node has all up to it
-	at      time.Time       // of the look
-	told    map[string]bool // what was told of and is still so
-	digests string          // as they were told, where they differ; "": they do not
+	head uint64          // of the log at an earlier look; the node has all up to it
+	at   time.Time       // of the look
+	told map[string]bool // what is so, as it was told
 }
 
 // nodes are those that were heard of within 10 s, by name, as the node's own member knows them.
@@ -77,14 +75,23 @@ func (w *watch) look(ctx context.Context, members []cell.Peer) {
 	seen.Spare = max(0, well-(voters/2+1))
 	seen.Ahead = ahead(me, nodes)
 	w.seen.Store(&seen)
-	if w.majority(members != nil); me.Role == owning {
+	w.alone.Store(members == nil)
+	r := w.remark("alone", members == nil)
+	r.Warn("no majority of the nodes answers")
+	r.Info("a majority of the nodes answers again")
+	if me.Role == owning {
 		w.tellOf(nodes, seen.Others)
-	} else {
-		w.told, w.digests = nil, ""
+	} else { // the next owner tells, or this one again
+		w.told = map[string]bool{"alone": members == nil}
 	}
 }
 
 func lags(a peer.Node) bool { return a.Behind > maxBehind.Milliseconds() }
+
+// ahead is how far the clock of a node is ahead of the middle one, to about two seconds.
+func ahead(a peer.Node, nodes map[string]peer.Node) time.Duration {
+	return time.Duration(a.Clock-middle(nodes)) * time.Millisecond
+}
 
 // middle is the middle one of the nodes' clocks, in Unix milliseconds.
 func middle(nodes map[string]peer.Node) int64 {
@@ -96,81 +103,48 @@ func middle(nodes map[string]peer.Node) int64 {
 	return clocks[len(clocks)/2]
 }
 
-// ahead is how far the clock of a node is ahead of the middle one, to about two seconds.
-func ahead(a peer.Node, nodes map[string]peer.Node) time.Duration {
-	return time.Duration(a.Clock-middle(nodes)) * time.Millisecond
+// remark logs what has begun with Warn, and what has ended with Info.
+type remark struct {
+	log     *slog.Logger
+	is, was bool
 }
 
-// isNew says whether something has begun or ended since the last look.
-func (w *watch) isNew(what string, is bool) bool {
+func (r remark) Warn(event string, args ...any) {
+	if r.is && !r.was {
+		r.log.Warn(event, args...)
+	}
+}
+
+func (r remark) Info(event string, args ...any) {
+	if r.was && !r.is {
+		r.log.Info(event, args...)
+	}
+}
+
+// remark is of something that may be so now.
+func (w *watch) remark(what string, is bool) remark {
 	was := w.told[what]
-	if w.told == nil {
-		w.told = make(map[string]bool)
-	}
 	w.told[what] = is
-	return was != is
+	return remark{w.logger, is, was}
 }
 
-// majority tells whether a majority answers.
-func (w *watch) majority(is bool) {
-	if w.alone.Swap(!is) == !is {
-		return
-	}
-	if is {
-		w.logger.Info("a majority of the nodes answers again")
-	} else {
-		w.logger.Warn("no majority of the nodes answers")
-	}
-}
-
-// tellOf tells of other nodes, as the owner does: so each thing is told once.
+// tellOf tells of nodes, as the owner does: so each thing is told once.
 func (w *watch) tellOf(nodes map[string]peer.Node, others map[string]bool) {
 	for name, up := range others {
-		switch {
-		case !w.isNew("gone "+name, !up):
-		case up:
-			w.logger.Info("node is back", "node", name)
-		default:
-			w.logger.Warn("node is gone", "node", name)
-		}
+		r := w.remark("gone "+name, !up)
+		r.Warn("node is gone", "node", name)
+		r.Info("node is back", "node", name)
 	}
 	for name, a := range nodes {
-		switch {
-		case !w.isNew("lags "+name, lags(a)):
-		case lags(a):
-			w.logger.Warn("node lags", "node", name, "batch", a.Batch, "behind", time.Duration(a.Behind)*time.Millisecond)
-		default:
-			w.logger.Info("node lags no more", "node", name)
-		}
+		r := w.remark("lags "+name, lags(a))
+		r.Warn("node lags", "node", name, "batch", a.Batch, "behind", time.Duration(a.Behind)*time.Millisecond)
+		r.Info("node lags no more", "node", name)
 		off := ahead(a, nodes)
-		switch {
-		case !w.isNew("clock "+name, off.Abs() > maxAhead):
-		case off.Abs() > maxAhead:
-			w.logger.Warn("clock of a node is off", "node", name, "ahead", off)
-		default:
-			w.logger.Info("clock of a node is right again", "node", name)
-		}
+		r = w.remark("clock "+name, off.Abs() > maxAhead)
+		r.Warn("clock of a node is off", "node", name, "ahead", off)
+		r.Info("clock of a node is right again", "node", name)
+		r = w.remark("digest "+name, a.Digest != nodes[w.Node].Digest)
+		r.Warn("node has other users or defaults of queues", "node", name)
+		r.Info("node has the same users and defaults of queues again", "node", name)
 	}
-	w.compare(nodes)
-}
-
-// compare tells of nodes whose users or defaults differ, once for each difference.
-func (w *watch) compare(nodes map[string]peer.Node) {
-	by := make(map[string][]string)
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		by[nodes[name].Digest] = append(by[nodes[name].Digest], name)
-	}
-	said := ""
-	if len(by) > 1 {
-		said = fmt.Sprint(by)
-	}
-	switch {
-	case w.digests == said:
-	case said == "":
-		w.logger.Info("nodes have the same users and defaults of queues again")
-	default:
-		groups := slices.SortedFunc(maps.Values(by), slices.Compare)
-		w.logger.Warn("nodes have different users or defaults of queues", "nodes", groups)
-	}
-	w.digests = said
 }

@@ -182,7 +182,7 @@ func TestEachNodeTellsHowItIs(t *testing.T) {
 	c.start(owner)
 	c.settled(c.nodes...)
 	c.logs(next, `"node is back" node=`+owner.name)
-	c.logs(next, "nodes have different users or defaults of queues")
+	c.logs(next, "node has other users or defaults of queues")
 	c.sees(at[owner], "/owner", 503, "following: node "+next.name)
 	c.sees(at[owner], "/page/live", 503, "following: node "+next.name)
 	alone := c.others(owner)

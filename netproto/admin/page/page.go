@@ -131,32 +131,18 @@ func (p *Page) visited(serve handler) http.HandlerFunc {
 	}
 }
 
-// serves says whether the server serves: it may have done so, and follow another machine now.
-func (p *Page) serves() bool {
-	s := p.source.Load()
-	if s == nil {
-		return false
-	}
-	select {
-	case <-s.Loop.Ended():
-		return false
-	default:
-		return true
-	}
-}
-
 // known passes on requests of a user, or of anybody if there are none, to a server that serves.
 func (p *Page) known(serve handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, v visitor) {
+		why := p.config.Ready()
+		if why == nil && p.source.Load() == nil {
+			why = errors.New("the server begins to serve: try again")
+		}
 		switch {
 		case p.config.Users != nil && v.account == nil:
 			refuse(w, http.StatusUnauthorized, "log in first")
-		case !p.serves():
+		case why != nil:
 			w.Header().Set("Retry-After", "10")
-			why := p.config.Ready()
-			if why == nil {
-				why = errors.New("the server begins to serve: try again")
-			}
 			refuse(w, http.StatusServiceUnavailable, why.Error())
 		default:
 			serve(w, r, v)

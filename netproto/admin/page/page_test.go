@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ type site struct {
 	users   *access.Control
 	audit   *access.Audit
 	log     *textLog
+	served  atomic.Bool
 	address string
 }
 
@@ -74,7 +76,12 @@ func newSite(t testing.TB, users ...access.User) *site {
 	}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 	s.audit = access.NewAudit(log)
-	s.page = page.New(page.Config{Users: s.users, Logger: log, Version: "1.2.3", Ready: func() error { return errors.New("recovering") }})
+	s.page = page.New(page.Config{Users: s.users, Logger: log, Version: "1.2.3", Ready: func() error {
+		if s.served.Load() {
+			return nil
+		}
+		return errors.New("recovering")
+	}})
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +121,7 @@ func (s *site) serve() *site {
 	if s.users != nil {
 		s.users.Watch(s.inside.Review)
 	}
+	s.served.Store(true)
 	s.page.Serve(page.Source{Loop: s.loop, Door: s.inside, Recent: protocol.Recent, Figures: func(w *page.Whole) { w.Tables = 7 }})
 	s.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
