@@ -339,8 +339,6 @@ func (n *node) figures() metrics.Node {
 const (
 	tellPause = 2 * time.Second // how often the other nodes are told of this one
 	askTime   = time.Second     // for another node's answer
-
-	comparePause = 200 * time.Millisecond // until the others are asked again
 )
 
 // tell tells the other nodes of this one until ctx ends.

@@ -19,15 +19,20 @@ func (n *node) copy(ctx context.Context) error {
 	if err := n.log.Forget(ctx); err != nil {
 		return err
 	}
-	errs := []error{errors.New("no other node that has the queues answers")}
+	to, errs := copyFolder(n.folder), []error{errors.New("no other node that has the queues gives one")}
 	for _, from := range n.sources(ctx) {
-		err := n.copyOf(ctx, from)
+		n.logger.Info("copying the folder of another node", "node", from.Name)
+		n.holds = true
+		err := cmp.Or(os.RemoveAll(to), n.log.Hold(ctx, from.Batch))
+		if err == nil {
+			_, err = n.client.Fetch(ctx, n.others()[from.Name], to)
+		}
 		if err == nil {
 			return finishCopy(n.folder)
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", from.Name, err))
 	}
-	return errors.Join(errs[min(1, len(errs)-1):]...)
+	return errors.Join(errs...)
 }
 
 // sources are the nodes that have a folder to copy, the best first: one that follows, whose work is
@@ -43,24 +48,6 @@ func (n *node) sources(ctx context.Context) (all []peer.Node) {
 		return cmp.Or(cmp.Compare(last[a.Role], last[b.Role]), cmp.Compare(b.Floor, a.Floor))
 	})
 	return all
-}
-
-// copyOf copies the folder of a node.
-func (n *node) copyOf(ctx context.Context, from peer.Node) error {
-	n.logger.Info("copying the folder of another node", "node", from.Name)
-	to := copyFolder(n.folder)
-	if err := os.RemoveAll(to); err != nil {
-		return err
-	}
-	n.holds = true
-	if err := n.log.Hold(ctx, from.Batch); err != nil {
-		return err
-	}
-	h, err := n.client.Fetch(ctx, n.others()[from.Name], to)
-	if err == nil && h.Batch < from.Batch {
-		err = errors.Join(fmt.Errorf("its folder ends at batch %d, and it had batch %d", h.Batch, from.Batch), os.RemoveAll(to))
-	}
-	return err
 }
 
 // finishCopy puts a whole copy in the place of the data folder, also after a kill. One that is not

@@ -58,7 +58,7 @@ func (n *node) compare(ctx context.Context) error {
 		return err
 	}
 	own := n.known.Load()
-	for told := false; ctx.Err() == nil; wait(ctx, comparePause) {
+	for told := false; ctx.Err() == nil; wait(ctx, turnPause) {
 		answered := len(own.Floors) < 2
 		for name, address := range n.others() {
 			a, err := n.ask(ctx, address)

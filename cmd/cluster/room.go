@@ -1,8 +1,8 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -14,8 +14,8 @@ import (
 const (
 	roomPause = time.Second            // until it is looked at again
 	pushWait  = 100 * time.Millisecond // until a push may be let in
-	// leastRoom is what a disk must have free, besides twice etcd's database: etcd ends when a write of
-	// its own fails.
+	// leastRoom is what a disk must have free, besides twice etcd's database: etcd ends when a write
+	// of its own fails.
 	leastRoom = 256 << 20
 	startRoom = 320 << 20 // for etcd's own log, too
 	farBehind = 1000      // batches of the log that a node has not taken
@@ -32,24 +32,14 @@ func (n *node) lookAtRoom(ctx context.Context) {
 	for told := false; ctx.Err() == nil; wait(ctx, roomPause) {
 		once, cancel := context.WithTimeout(ctx, roomPause)
 		members, err := n.member.Members(once)
-		var said map[string][]byte
-		if err == nil {
-			said, err = n.log.Nodes(once)
-		}
-		if cancel(); err != nil {
+		about, other := n.nodes(once)
+		if cancel(); err != nil || other != nil {
 			continue // without a majority nothing is taken
 		}
-		about := make(map[string]peer.Node)
-		for name, b := range said {
-			var a peer.Node
-			if json.Unmarshal(b, &a) == nil {
-				about[name] = a
-			}
-		}
 		about[n.Node] = n.about()
-		r, lag := roomOf(n.member.InUse(), n.member.Quota(), members, about)
+		r, lag := roomOf(n.member.Used(), members, about)
 		if r.wait > 0 && !told {
-			n.logger.Warn("pushes wait: the log is not cut", "nodes_that_lag", lag, "mib", n.member.InUse()>>20)
+			n.logger.Warn("pushes wait: the log is not cut", "nodes_that_lag", lag)
 		}
 		told = r.wait > 0
 		n.room.Store(&r)
@@ -62,33 +52,31 @@ func (n *node) allows() (storage.Level, time.Duration) {
 	return r.level, r.wait
 }
 
-// roomOf says what the cell has room for, and which nodes keep the log from being cut: their tables
-// have no more than it needs. etcd's database must never reach its quota, and pops fill it, too.
-func roomOf(used, quota int64, members []cell.Peer, about map[string]peer.Node) (r room, lag []string) {
-	var floors []uint64
-	roomy := 0
+// roomOf says what the cell has room for, and which nodes keep the log from being cut: the tables of
+// a majority have more. etcd's database must never reach its quota, and pops fill it, too.
+func roomOf(used float64, members []cell.Peer, about map[string]peer.Node) (r room, lag []string) {
+	members = slices.SortedStableFunc(slices.Values(members), func(a, b cell.Peer) int {
+		return cmp.Compare(about[a.Name].Floor, about[b.Name].Floor)
+	})
+	voters, roomy := 0, 0
 	for _, m := range members {
 		if !m.Learner {
-			floors = append(floors, about[m.Name].Floor)
+			voters++
 			if hasRoom(about[m.Name]) {
 				roomy++
 			}
 		}
 	}
-	slices.Sort(floors)
-	for _, m := range members {
-		if about[m.Name].Floor <= floors[(len(floors)-1)/2] {
-			lag = append(lag, m.Name)
-		}
+	for _, m := range members[:(len(members)+1)/2] {
+		lag = append(lag, m.Name)
 	}
-	slices.Sort(lag)
 	switch {
-	case used > quota/2:
+	case used > 0.5:
 		r.level = storage.Stop
-	case roomy <= len(floors)/2:
+	case roomy <= voters/2:
 		r.level = storage.NoPush
 	}
-	if used > quota/4 {
+	if used > 0.25 {
 		r.wait = pushWait
 	}
 	return r, lag

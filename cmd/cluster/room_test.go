@@ -16,27 +16,27 @@ func TestPushesNeedRoomOnAMajorityAndInTheLog(t *testing.T) {
 	three := []cell.Peer{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	waits := room{wait: pushWait}
 	for name, c := range map[string]struct {
-		used    int64
+		used    float64
 		members []cell.Peer
 		about   map[string]peer.Node
 		want    room
 		lag     []string
 	}{
-		"all have room":        {0, three, map[string]peer.Node{"a": roomy(9), "b": roomy(9), "c": roomy(9)}, room{}, []string{"a", "b", "c"}},
-		"two have room":        {0, three, map[string]peer.Node{"a": full(9), "b": roomy(8), "c": roomy(7)}, room{}, []string{"b", "c"}},
-		"one has room":         {0, three, map[string]peer.Node{"a": full(9), "b": roomy(8), "c": full(7)}, room{level: storage.NoPush}, []string{"b", "c"}},
-		"one says nothing":     {0, three, map[string]peer.Node{"a": roomy(9), "b": roomy(8)}, room{}, []string{"b", "c"}},
+		"all have room":        {0, three, map[string]peer.Node{"a": roomy(9), "b": roomy(9), "c": roomy(9)}, room{}, []string{"a", "b"}},
+		"two have room":        {0, three, map[string]peer.Node{"a": full(9), "b": roomy(8), "c": roomy(7)}, room{}, []string{"c", "b"}},
+		"one has room":         {0, three, map[string]peer.Node{"a": full(9), "b": roomy(8), "c": full(7)}, room{level: storage.NoPush}, []string{"c", "b"}},
+		"one says nothing":     {0, three, map[string]peer.Node{"a": roomy(9), "b": roomy(8)}, room{}, []string{"c", "b"}},
 		"two say nothing":      {0, three, map[string]peer.Node{"a": roomy(9)}, room{level: storage.NoPush}, []string{"b", "c"}},
 		"alone":                {0, three[:1], map[string]peer.Node{"a": roomy(9)}, room{}, []string{"a"}},
 		"one of two":           {0, three[:2], map[string]peer.Node{"a": roomy(9), "b": full(1)}, room{level: storage.NoPush}, []string{"b"}},
-		"a learner has none":   {0, []cell.Peer{{Name: "a"}, {Name: "b", Learner: true}}, map[string]peer.Node{"a": roomy(9)}, room{}, []string{"a", "b"}},
-		"a fourth of the log":  {250, three, map[string]peer.Node{"a": roomy(9), "b": roomy(8), "c": roomy(7)}, room{}, []string{"b", "c"}},
-		"more than a fourth":   {251, three, map[string]peer.Node{"a": roomy(9), "b": roomy(1), "c": roomy(2)}, waits, []string{"b", "c"}},
-		"half of it":           {500, three, map[string]peer.Node{"a": roomy(9), "b": roomy(1), "c": roomy(2)}, waits, []string{"b", "c"}},
-		"more than half of it": {501, three, map[string]peer.Node{"a": roomy(9), "b": roomy(1), "c": roomy(2)}, room{storage.Stop, pushWait}, []string{"b", "c"}},
-		"much, and no room":    {251, three, nil, room{storage.NoPush, pushWait}, []string{"a", "b", "c"}},
+		"a learner has none":   {0, []cell.Peer{{Name: "a"}, {Name: "b", Learner: true}}, map[string]peer.Node{"a": roomy(9)}, room{}, []string{"b"}},
+		"a fourth of the log":  {0.25, three, map[string]peer.Node{"a": roomy(9), "b": roomy(8), "c": roomy(7)}, room{}, []string{"c", "b"}},
+		"more than a fourth":   {0.26, three, map[string]peer.Node{"a": roomy(9), "b": roomy(1), "c": roomy(2)}, waits, []string{"b", "c"}},
+		"half of it":           {0.5, three, map[string]peer.Node{"a": roomy(9), "b": roomy(1), "c": roomy(2)}, waits, []string{"b", "c"}},
+		"more than half of it": {0.51, three, map[string]peer.Node{"a": roomy(9), "b": roomy(1), "c": roomy(2)}, room{storage.Stop, pushWait}, []string{"b", "c"}},
+		"much, and no room":    {0.26, three, nil, room{storage.NoPush, pushWait}, []string{"a", "b"}},
 	} {
-		r, lag := roomOf(c.used, 1000, c.members, c.about)
+		r, lag := roomOf(c.used, c.members, c.about)
 		if r != c.want || !slices.Equal(lag, c.lag) {
 			t.Errorf("%s: %+v, and %v lag; want %+v, %v", name, r, lag, c.want, c.lag)
 		}

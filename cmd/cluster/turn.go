@@ -114,38 +114,32 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, Logger: n.braked, Own: n.keep(door)}
 		running.Go(func() { f.Forward(following, l) })
 	}
-	for known := (cell.Owner{Fence: unseen}); ; {
-		owner, err := n.log.OwnerChanged(following, known)
-		if following.Err() != nil {
-			return nil, 0, context.Cause(following)
-		}
-		if err != nil {
-			wait(following, claimPause)
-			continue
-		}
-		n.knows(owner)
-		known = owner
-		if owner.Node != "" {
-			continue
-		}
-		if !n.member.Votes() {
-			wait(following, claimPause)
-			known.Fence = unseen
-			continue
-		}
-		if n.isSlow(following, store) {
-			wait(following, claimPause) // others may
-		}
-		term, last, err := n.log.Claim(following, store.Control().Batch, n.addresses())
+	for following.Err() == nil {
+		owner, err := n.log.Owner(following)
 		if err == nil {
-			return term, last, nil
+			n.knows(owner)
 		}
-		if !errors.Is(err, cell.ErrOwned) && following.Err() == nil { // such as for a full etcd
-			n.logger.Warn("the queues have no owner, and cannot be claimed", "error", err)
-			wait(following, claimPause)
-			known.Fence = unseen
+		if err == nil && owner.Node != "" {
+			_, _ = n.log.OwnerChanged(following, owner)
+			continue
 		}
+		if err == nil && n.member.Votes() {
+			if n.isSlow(following, store) {
+				wait(following, claimPause) // others may
+			}
+			term, last, err := n.log.Claim(following, store.Control().Batch, n.addresses())
+			switch {
+			case err == nil:
+				return term, last, nil
+			case errors.Is(err, cell.ErrOwned):
+				continue
+			case following.Err() == nil: // such as for a full etcd
+				n.logger.Warn("the queues have no owner, and cannot be claimed", "error", err)
+			}
+		}
+		wait(following, claimPause)
 	}
+	return nil, 0, context.Cause(following)
 }
 
 // endHold ends the hold of a copy, which is whole, when the node has a vote, or ctx ends.
@@ -263,7 +257,7 @@ func (n *node) began(ctx context.Context, store *storage.Store) int64 {
 	if ms, ok := n.arrived.now(); ok {
 		return ms
 	}
-	nodes := n.nodes(ctx) // without them this node's own clock is the middle one
+	nodes, _ := n.nodes(ctx) // without them this node's own clock is the middle one
 	nodes[n.Node] = n.about()
 	return max(middle(nodes), store.Control().Time)
 }

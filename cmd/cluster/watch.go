@@ -27,16 +27,16 @@ type watch struct {
 }
 
 // nodes are those that were heard of within 10 s, by name, as the node's own member knows them.
-func (n *node) nodes(ctx context.Context) map[string]peer.Node {
+func (n *node) nodes(ctx context.Context) (map[string]peer.Node, error) {
 	found := make(map[string]peer.Node)
-	all, _ := n.log.Nodes(ctx)
+	all, err := n.log.Nodes(ctx)
 	for name, b := range all {
 		var a peer.Node
 		if json.Unmarshal(b, &a) == nil {
 			found[name] = a
 		}
 	}
-	return found
+	return found, err
 }
 
 // look looks at the cell, and tells of what has changed. There are no members where no majority
@@ -44,7 +44,7 @@ func (n *node) nodes(ctx context.Context) map[string]peer.Node {
 func (w *watch) look(ctx context.Context, members []cell.Peer) {
 	nodes := make(map[string]peer.Node)
 	if members != nil { // without a majority nodes that are gone are not forgotten
-		nodes = w.nodes(ctx)
+		nodes, _ = w.nodes(ctx)
 	}
 	seen, me := metrics.Node{Others: make(map[string]bool)}, w.about()
 	if head, err := w.log.Head(ctx); err == nil {

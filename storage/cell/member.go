@@ -273,12 +273,10 @@ func (m *Member) Done() <-chan struct{} { return m.alive.Done() }
 // Err says why the member has ended: ErrRemoved, ErrFailed or ErrClosed; nil while it lives.
 func (m *Member) Err() error { return context.Cause(m.alive) }
 
-// InUse is what etcd's database of this node holds, in bytes: the log, and its history since it was
-// last made to forget.
-func (m *Member) InUse() int64 { return m.etcd.Server.Backend().SizeInUse() }
-
-// Quota is the size of etcd's database, in bytes, from which on no key can be put.
-func (m *Member) Quota() int64 { return cmp.Or(m.config.quota, defaultQuota) }
+// Used is the part of its quota that etcd's database of this node holds. From 1 on no key can be put.
+func (m *Member) Used() float64 {
+	return float64(m.etcd.Server.Backend().SizeInUse()) / float64(cmp.Or(m.config.quota, defaultQuota))
+}
 
 // Size is what etcd's database of this node takes in its file, in bytes.
 func (m *Member) Size() int64 { return m.etcd.Server.Backend().Size() }
