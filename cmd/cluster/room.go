@@ -52,8 +52,8 @@ func (n *node) allows() (storage.Level, time.Duration) {
 	return r.level, r.wait
 }
 
-// roomOf says what the cell has room for, and which nodes keep the log from being cut: the tables of
-// a majority have more. etcd's database must never reach its quota, and pops fill it, too.
+// roomOf says what the cell has room for, and which nodes keep the log from being cut: others have
+// more in tables. etcd's database must never reach its quota, and pops fill it, too.
 func roomOf(used float64, members []cell.Peer, about map[string]peer.Node) (r room, lag []string) {
 	members = slices.SortedStableFunc(slices.Values(members), func(a, b cell.Peer) int {
 		return cmp.Compare(about[a.Name].Floor, about[b.Name].Floor)

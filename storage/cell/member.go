@@ -273,7 +273,7 @@ func (m *Member) Done() <-chan struct{} { return m.alive.Done() }
 // Err says why the member has ended: ErrRemoved, ErrFailed or ErrClosed; nil while it lives.
 func (m *Member) Err() error { return context.Cause(m.alive) }
 
-// Used is the part of its quota that etcd's database of this node holds. From 1 on no key can be put.
+// Used is the part of its quota that etcd's database of this node holds; at 1 no key can be put.
 func (m *Member) Used() float64 {
 	return float64(m.etcd.Server.Backend().SizeInUse()) / float64(cmp.Or(m.config.quota, defaultQuota))
 }
