@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/storage/cell"
 )
@@ -34,6 +36,29 @@ func nextPort(address string) (string, error) {
 		return "", fmt.Errorf("%q: expected a port from 1 to 65534, as the next one is the node's own", address)
 	}
 	return net.JoinHostPort(host, strconv.FormatUint(number+1, 10)), nil
+}
+
+// Asker returns what asks a node by its name what it is, and when the certificate of this node
+// ends; the zero time without one. This node need not run. It is of use until ctx ends.
+func (c *Config) Asker(ctx context.Context) (ask func(ctx context.Context, node string) (peer.Node, error), until time.Time, err error) {
+	if err := c.check(); err != nil {
+		return nil, until, err
+	}
+	encryption, err := c.encryption(ctx, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, until, err
+	}
+	if encryption != nil {
+		until = encryption().Certificates[0].Leaf.NotAfter
+	}
+	client := peer.NewClient(encryption)
+	return func(ctx context.Context, node string) (a peer.Node, err error) {
+		own, err := nextPort(c.Nodes[node])
+		if err == nil {
+			a, err = client.Node(ctx, own)
+		}
+		return a, err
+	}, until, nil
 }
 
 // bound is where the node listens for those who dial an address.

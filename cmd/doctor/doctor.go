@@ -3,6 +3,7 @@
 //
 //	doctor.go   findings, and the list of checks
 //	folder.go   the data folder: rights, times, space, syncs
+//	nodes.go    the nodes of a cell: certificate, ports, clocks, versions
 //	system_linux.go    file system, memory and clock
 //	system_other.go    what other systems show of that: nothing
 package doctor
@@ -60,8 +61,8 @@ func Examine(data string, conns int) []Finding {
 	return slices.Concat([]Finding{openFiles(conns)}, lookAtFolder(data), lookAtSystem())
 }
 
-// doors is how many protocols lead to the queues.
-const doors = 3
+// doors is how many protocols share the connections, that of Redis Sentinel too.
+const doors = 4
 
 func openFiles(conns int) Finding {
 	files, err := daemon.OpenFiles()

@@ -38,9 +38,9 @@ func TestFindingsAreAsBadAsWhatIsSeen(t *testing.T) {
 		verdict Verdict
 		want    string
 	}{
-		"files that suffice":       {filesFor(65536, 10_000), OK, "10000 of 10000"},
-		"files that just suffice":  {filesFor(60128, 10_000), OK, "10000 of 10000"},
-		"one file too few":         {filesFor(60126, 10_000), Warn, "ulimit -n 60128"},
+		"files that suffice":       {filesFor(131072, 10_000), OK, "10000 of 10000"},
+		"files that just suffice":  {filesFor(80128, 10_000), OK, "10000 of 10000"},
+		"one file too few":         {filesFor(80126, 10_000), Warn, "ulimit -n 80128"},
 		"far too few files":        {filesFor(256, 10), Bad, "does not start"},
 		"files without a limit":    {filesFor(1<<64-1, 10_000), OK, "10000 of 10000"},
 		"a disk":                   {syncOf(300 * time.Microsecond), OK, "300µs"},

@@ -15,14 +15,20 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// lookAtFolder checks a data folder, or the place where it will be made.
-func lookAtFolder(path string) []Finding {
-	at := path // what there is
-	info, err := os.Stat(at)
+// existing is what there is of a path.
+func existing(path string) (at string, info fs.FileInfo, err error) {
+	at = path
+	info, err = os.Stat(at)
 	for errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
 		at = filepath.Dir(at)
 		info, err = os.Stat(at)
 	}
+	return at, info, err
+}
+
+// lookAtFolder checks a data folder, or the place where it will be made.
+func lookAtFolder(path string) []Finding {
+	at, info, err := existing(path)
 	access := unix.Access(at, unix.R_OK|unix.W_OK|unix.X_OK)
 	f := seen("folder", "%s is its owner's alone", path)
 	switch {
