@@ -1,17 +1,9 @@
 package planted
 
-// bug is one change of the source. What it replaces stands there exactly once.
-type bug struct {
-	name     string
-	file     string // from storage on
-	old, new string
-	tests    string // which tests of its package are run; "" is all; then those of storage
-}
-
 // bugs are all that are planted. Left out is what this engine cannot do: it writes one record at a
 // time, and the names of segments say nothing.
-func bugs() []bug {
-	return []bug{
+func bugs() []Bug {
+	return []Bug{
 		// The journal.
 		{"no sync of a record", "journal/journal.go",
 			"err == nil && !j.opts.Weak", "err == nil && false", ""},

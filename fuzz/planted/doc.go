@@ -3,6 +3,7 @@
 // prove nothing. A bug is a few words of the source that are replaced when the tests are built, so
 // the source itself has no hooks. The map:
 //
+//	bug.go           Bug: how one is planted, and what finds it
 //	bugs_test.go     the bugs
-//	planted_test.go  how they are planted
+//	planted_test.go  the runs
 package planted
