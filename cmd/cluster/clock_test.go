@@ -1,8 +1,16 @@
 package cluster
 
 import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/storage/cell"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestTheClockOfATermMovesTowardsTheMachinesByAHundredthOfWhatPasses(t *testing.T) {
@@ -47,6 +55,56 @@ func TestAnArrivalTellsTheTimeSinceTheLastContent(t *testing.T) {
 	a.at = a.at.Add(-time.Minute)
 	if ms, ok := a.now(); !ok || ms < 65000 || ms > 66000 {
 		t.Errorf("a minute behind 5 s it is %d, %v", ms, ok)
+	}
+}
+
+// kept is a store whose last content is of a time.
+type kept struct {
+	taker
+	ms int64
+}
+
+func (k kept) Control() content.Control { return content.Control{Time: k.ms} }
+
+func TestATermBeginsWhereTheLastContentEndedOrAtTheMiddleOneOfTheNodesClocks(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{Config: Config{Node: "a", Nodes: map[string]string{"a": l.Addr().String()}}}
+	m := n.Config.member(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err := errors.Join(l.Close(), cell.Found(m)); err != nil {
+		t.Fatal(err)
+	}
+	if n.member, err = cell.Start(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	defer n.member.Close()
+	now := time.Now()
+	at := func(off time.Duration) int64 { return now.Add(off).UnixMilli() }
+	for name, off := range map[string]time.Duration{"a": -5 * time.Hour, "b": time.Hour, "c": -time.Hour} {
+		n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: name})
+		about, err := json.Marshal(peer.Node{Clock: at(off)})
+		if err := errors.Join(err, n.log.PutNode(t.Context(), about)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		came       bool
+		last, want time.Duration
+	}{
+		"it saw the last content come, of another clock": {true, 2 * time.Hour, 2 * time.Hour},
+		"it saw it come, of a clock that is behind":      {true, -2 * time.Hour, -2 * time.Hour},
+		"it did not, long ago":                           {false, -2 * time.Hour, 0},
+		"it did not, and it is of a clock ahead":         {false, 2 * time.Hour, 2 * time.Hour},
+	} {
+		n.arrived = arrival{}
+		if c.came {
+			n.arrived.note(at(c.last))
+		}
+		if got := n.began(t.Context(), kept{ms: at(c.last)}); got < at(c.want) || got > at(c.want+10*time.Minute) {
+			t.Errorf("%s: it begins %v ahead, want %v", name, time.Duration(got-at(0))*time.Millisecond, c.want)
+		}
 	}
 }
 

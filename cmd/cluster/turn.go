@@ -253,7 +253,7 @@ func (n *node) readTo(ctx context.Context, store *storage.Store, last uint64) er
 
 // began is where the clock of a term begins. A node that did not see the last content come begins
 // at the middle one of the nodes' clocks, if that is later.
-func (n *node) began(ctx context.Context, store *storage.Store) int64 {
+func (n *node) began(ctx context.Context, store taker) int64 {
 	if ms, ok := n.arrived.now(); ok {
 		return ms
 	}

@@ -178,9 +178,11 @@ func TestAClaimIsNotKeptWithoutProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	stuck.Store(true)
+	lapsing, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	for owner != (cell.Owner{}) {
-		if owner, err = b.OwnerChanged(t.Context(), owner); err != nil {
-			t.Fatal(err)
+		if owner, err = b.OwnerChanged(lapsing, owner); err != nil {
+			t.Fatalf("the claim stands: %v", err)
 		}
 	}
 	if term.Held() {
