@@ -84,8 +84,8 @@ sweep: ## make SWEEP (400) system calls of stores and servers fail, and disks ru
 	go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
 	HOLDFAST_GOROUTINES=1 go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
 
-planted: ## build the tests of storage with one bug at a time, and see that they find it
-	go test ./fuzz/planted -count=1 -planted -timeout 0 -v
+planted: ## build the tests of storage and of a cell with one bug at a time, and see that they find it
+	go test ./fuzz/planted ./fuzz/cluster -p 1 -run '^TestPlantedBugs' -count=1 -planted -timeout 0 -v
 
 redis-suite: ## run Redis's own tests, which are fetched, against the Redis protocol
 	go test ./fuzz/redissuite -count=1 -run 'TestRedisSuite$$' -suite -timeout 30m -v

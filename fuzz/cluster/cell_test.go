@@ -19,6 +19,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/holdfast-queue/holdfast/fuzz/planted"
 )
 
 // limit bounds every wait. It is far longer than any should take.
@@ -49,11 +51,11 @@ type node struct {
 	mu      sync.Mutex    // guards asked
 }
 
-// build compiles the program, with an overlay unless that is "".
-func build(t *testing.T, overlay string) string {
+// build compiles the program, with some changes.
+func build(t *testing.T, changes ...planted.Bug) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "holdfast")
-	cmd := exec.Command("go", "build", "-o", name, "-overlay", overlay, "github.com/holdfast-queue/holdfast/cmd/holdfast")
+	cmd := exec.Command("go", "build", "-o", name, "-overlay", planted.Overlay(t, changes...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -168,9 +170,7 @@ func (c *cell) start(n *node) {
 	}
 	ended := make(chan struct{})
 	n.cmd, n.ended, n.stopped = cmd, ended, false
-	n.mu.Lock()
-	n.asked = false
-	n.mu.Unlock()
+	n.mayEnd(false)
 	go func() { // ends with the process
 		defer close(ended)
 		err := cmd.Wait()
@@ -182,11 +182,16 @@ func (c *cell) start(n *node) {
 	}()
 }
 
+// mayEnd says whether an end of the process is no finding.
+func (n *node) mayEnd(asked bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = asked
+}
+
 // signal sends a signal that ends a node, and waits for its end.
 func (c *cell) signal(n *node, s syscall.Signal) {
-	n.mu.Lock()
-	n.asked = true
-	n.mu.Unlock()
+	n.mayEnd(true)
 	_ = n.cmd.Process.Signal(s) // it may have ended
 	if n.stopped {
 		_ = n.cmd.Process.Signal(syscall.SIGCONT)
@@ -202,9 +207,7 @@ func (c *cell) signal(n *node, s syscall.Signal) {
 
 func (c *cell) kill(nodes ...*node) {
 	for _, n := range nodes {
-		n.mu.Lock()
-		n.asked = true
-		n.mu.Unlock()
+		n.mayEnd(true)
 		_ = n.cmd.Process.Kill() // all before a wait
 	}
 	for _, n := range nodes {

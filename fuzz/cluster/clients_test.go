@@ -26,7 +26,7 @@ func TestWorkersGoOnWhenTheOwnerIsKilled(t *testing.T) {
 		t.Skip("its nodes are processes of their own")
 	}
 	t.Parallel()
-	c := onLoopback(t, build(t, ""))
+	c := onLoopback(t, build(t))
 	owner := c.owner()
 	all := []string{owner.redis}
 	for _, n := range c.others(owner) {
@@ -147,7 +147,7 @@ func TestEachNodeTellsHowItIs(t *testing.T) {
 		t.Skip("its nodes are processes of their own")
 	}
 	t.Parallel()
-	c := onLoopback(t, build(t, ""))
+	c := onLoopback(t, build(t))
 	at := make(map[*node]string)
 	for _, n := range c.nodes {
 		at[n] = c.operate(n)

@@ -36,7 +36,7 @@ func TestACellOnLoopbackLosesNothing(t *testing.T) {
 		t.Skip("its nodes are processes of their own")
 	}
 	t.Parallel()
-	c := onLoopback(t, build(t, ""))
+	c := onLoopback(t, build(t))
 	c.run(faults())
 }
 

@@ -1,6 +1,6 @@
-// Package cluster has three nodes of a cell lose processes, machines, links and disks under a
-// load, and judges what clients were told. What was acknowledged is there, what was popped or
-// acknowledged as done does not come back, and all nodes hold the same in the end. The map:
+// Package cluster has three nodes of a cell lose processes, machines, links and disks
+// under a load, and judges what clients were told. What was acknowledged is there, what was popped
+// or acknowledged as done does not come back, and all nodes hold the same in the end. The map:
 //
 //	cell_test.go     the nodes, each a process
 //	load_test.go     the clients
@@ -8,4 +8,5 @@
 //	faults_test.go   the faults
 //	machines_test.go nodes in namespaces, and the faults of links and disks (root)
 //	cluster_test.go  the runs
+//	planted_test.go  bugs that must be found
 package cluster

@@ -206,6 +206,6 @@ func TestACellOfMachinesLosesNothing(t *testing.T) {
 		t.Skip("skipped: -cycles takes minutes")
 	}
 	t.Parallel()
-	c, m := inNamespaces(t, build(t, ""), 1024)
+	c, m := inNamespaces(t, build(t), 1024)
 	c.run(m.faults())
 }

@@ -1,95 +1,103 @@
 package cluster
 
 import (
-	"encoding/json"
-	"errors"
 	"flag"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/fuzz/planted"
 )
 
-var plant = flag.Bool("planted", false, "build the program with each bug, and see that it is found")
+var plant = flag.Bool("planted", false, "build tests, and the program, with each bug, and see that it is found")
 
-// bug is a change of the source. What it replaces stands there exactly once.
+// bug is one that tests of its package find, and some a cell as well.
 type bug struct {
-	name     string
-	file     string // from the root of the project
-	old, new string
-	fault    string // part of the name of the fault that shows it
+	planted.Bug
+	fault string // part of the name of the fault that shows it; "": a cell seldom does
 }
 
 func bugs() []bug {
 	return []bug{
-		{"no fence", "storage/cell/append.go",
-			"If(t.mine(), unchanged(keyHead, t.head))", "If()", "by hand"},
-		{"the cut is at the highest floor", "storage/cell/cut.go",
-			"voters[(len(voters)-1)/2]", "voters[len(voters)-1]", "power"},
-		{"a floor is written before tables are adopted", "storage/flusher.go",
-			"list := s.tables.List()\n\tif list.Floor", "if s.opt.Log != nil {\n\t\ts.opt.Log.Release(w.upto.Batch)\n\t\ttime.Sleep(5 * time.Second)\n\t}\n\tlist := s.tables.List()\n\tif list.Floor", "power"},
-		{"parts without the last one are taken", "storage/cell/claim.go",
-			", clientv3.OpDelete(keyPart(s.end.Batch+1, 0), clientv3.WithRange(endLog))", "", "kill -9 of the owner"},
+		{planted.Bug{Name: "no fence", File: "cell/append.go",
+			Old: "If(t.mine(), unchanged(keyHead, t.head))", New: "If()",
+			Tests: "OwnerThatWasWrittenByHand"}, "by hand"},
+		{planted.Bug{Name: "held is always true", File: "cell/claim.go",
+			Old: "return t.ctx.Err() == nil && time.Since(t.granted) < time.Duration(t.lapse.Load())-beat", New: "return true",
+			Tests: "OneNodeOwns"}, "stopped past its lease"},
+		{planted.Bug{Name: "the cut is at the highest floor", File: "cell/cut.go",
+			Old: "voters[(len(voters)-1)/2]", New: "voters[len(voters)-1]",
+			Tests: "CutWhereTheTablesOfAMajority"}, "power"},
+		{planted.Bug{Name: "a floor is written before tables are adopted", File: "flusher.go",
+			Old: "list := s.tables.List()\n\tif list.Floor", New: "if s.opt.Log != nil {\n\t\ts.opt.Log.Release(w.upto.Batch)\n\t}\n\tlist := s.tables.List()\n\tif list.Floor",
+			Tests: "LogIsReleased"}, ""},
+		{planted.Bug{Name: "batches are skipped", File: "cell/follow.go",
+			Old: "if err := r.fn(r.batch, content); err != nil {", New: "if r.batch < end.Batch && r.batch%64 == 3 {\n\t\tr.batch, r.parts = r.batch+1, nil\n\t\treturn nil\n\t}\n\tif err := r.fn(r.batch, content); err != nil {",
+			Tests: "DamagedLog"}, ""},
+		{planted.Bug{Name: "parts without the last one are taken", File: "cell/claim.go",
+			Old: ", clientv3.OpDelete(keyPart(s.end.Batch+1, 0), clientv3.WithRange(endLog))", New: "",
+			Tests: "ClaimDropsParts"}, ""},
+		{planted.Bug{Name: "the time of the last content is ignored", File: "../cmd/cluster/turn.go",
+			Old: "if ms, ok := n.arrived.now(); ok {", New: "if ms, ok := n.arrived.now(); ok && ms < 0 {",
+			Tests: "TermBegins"}, ""},
+		{planted.Bug{Name: "the time of what a node has kept is ignored", File: "../cmd/cluster/turn.go",
+			Old: "max(clocks[len(clocks)/2], store.Control().Time)", New: "clocks[len(clocks)/2]",
+			Tests: "TermBegins"}, ""},
+		{planted.Bug{Name: "a claim is kept without progress", File: "cell/claim.go",
+			Old: "} else if t.log.Progress() {", New: "} else {",
+			Tests: "NotKeptWithoutProgress"}, ""},
+		{planted.Bug{Name: "held by the keepalive alone", File: "cell/claim.go",
+			Old: "if err != nil {\n\t\treturn\n\t}\n\tif len(r.Kvs) == 0 || r.Kvs[0].ModRevision != t.fence {", New: "if err == nil && (len(r.Kvs) == 0 || r.Kvs[0].ModRevision != t.fence) {",
+			Tests: "NotHeldByItsKeepaliveAlone"}, ""},
+		{planted.Bug{Name: "an absent cut is not compared", File: "cell/claim.go",
+			Old: "If(unchanged(keyOwner, 0), unchanged(keyCut, s.cut), ", New: "If(unchanged(keyOwner, 0), unchanged(map[bool]string{false: keyOwner, true: keyCut}[s.cut > 0], s.cut), ",
+			Tests: "ClaimKnowsTheCut"}, ""},
+		{planted.Bug{Name: "head is compared without the sum", File: "cell/append.go",
+			Old: "if found != next {", New: "if found.Sum = next.Sum; found != next {",
+			Tests: "FencedByAnotherContent"}, ""},
+		{planted.Bug{Name: "a role goes on behind the end of its lease", File: "cell/claim.go",
+			Old: "_ = t.fail(errors.New(\"its lease is over\"))", New: "go t.renew(time.Now())",
+			Tests: "NotHeldByItsKeepaliveAlone"}, ""},
+		{planted.Bug{Name: "a claim goes on behind an append that failed", File: "cell/append.go",
+			Old: "return t.fail(fmt.Errorf(\"batch %d: %w\", batch, err))", New: "return fmt.Errorf(\"%w: batch %d: %w\", ErrFenced, batch, err)",
+			Tests: "AppendThatEtcdRefuses"}, ""},
+		{planted.Bug{Name: "a node joins under its old id", File: "cell/memberset.go",
+			Old:   "if err := errors.Join(m.change(ctx, node, address, m.drop), m.forget(ctx, node)); err != nil {",
+			New:   "if all, err := m.client.MemberList(ctx); err == nil {\n\t\tis, known := false, []string{}\n\t\tfor _, p := range all.Members {\n\t\t\tis, known = is || p.Name == node, append(known, p.Name+\"=\"+p.PeerURLs[0])\n\t\t}\n\t\tif is {\n\t\t\treturn strings.Join(known, \",\"), nil\n\t\t}\n\t}\n\tif err := errors.Join(m.change(ctx, node, address, m.drop), m.forget(ctx, node)); err != nil {",
+			Tests: "AWipedOneAsAnotherMember"}, ""},
 	}
-}
-
-const root = "../.."
-
-// source returns the file of a bug with it.
-func (b bug) source() (string, error) {
-	text, err := os.ReadFile(filepath.Join(root, b.file))
-	if err != nil {
-		return "", err
-	}
-	if n := strings.Count(string(text), b.old); n != 1 || b.new == b.old {
-		return "", errors.New(b.file + " has not exactly once what is to be replaced: " + b.old)
-	}
-	return strings.Replace(string(text), b.old, b.new, 1), nil
-}
-
-// overlay returns a file that has the go command build with a bug.
-func (b bug) overlay(t *testing.T) string {
-	t.Helper()
-	text, err := b.source()
-	if err != nil {
-		t.Fatal(err)
-	}
-	was, err := filepath.Abs(filepath.Join(root, b.file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	with, name := filepath.Join(dir, "with.go"), filepath.Join(dir, "overlay")
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{was: with}})
-	if err := errors.Join(err, os.WriteFile(with, []byte(text), 0o600), os.WriteFile(name, list, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	return name
 }
 
 func TestPlantedBugsFitTheSource(t *testing.T) {
 	for _, b := range bugs() {
-		if _, err := b.source(); err != nil {
-			t.Errorf("%s: %v", b.name, err)
+		if _, err := b.Source(); err != nil {
+			t.Errorf("%s: %v", b.Name, err)
 		}
 	}
 }
 
 func TestPlantedBugsAreFound(t *testing.T) {
 	if !*plant {
-		t.Skip("skipped: -planted builds the program with each bug")
+		t.Skip("skipped: -planted builds tests and the program with each bug")
 	}
 	for _, b := range bugs() {
-		t.Run(b.name, func(t *testing.T) {
+		t.Run(b.Name, func(t *testing.T) {
 			begun := time.Now()
-			c := onLoopback(t, build(t, b.overlay(t)))
+			by := b.FoundBy(t)
+			if by == "" {
+				t.Fatal("its tests do not find the bug")
+			}
+			t.Logf("found after %v: %s", time.Since(begun).Round(time.Second), by)
+			if b.fault == "" {
+				return
+			}
+			begun = time.Now()
+			c := onLoopback(t, build(t, b.Bug))
 			c.makeUntilFound(b.fault, 20)
 			found := c.judge.found()
 			if len(found) == 0 {
-				t.Fatalf("the bug is not found in %v", time.Since(begun).Round(time.Second))
+				t.Fatalf("a cell does not show the bug in %v", time.Since(begun).Round(time.Second))
 			}
-			t.Logf("found after %v: %.300s", time.Since(begun).Round(time.Second), found[0])
+			t.Logf("a cell shows it after %v: %.300s", time.Since(begun).Round(time.Second), found[0])
 		})
 	}
 }
