@@ -108,6 +108,29 @@ func TestATermBeginsWhereTheLastContentEndedOrAtTheMiddleOneOfTheNodesClocks(t *
 	}
 }
 
+// taking is a store that takes what comes.
+type taking struct{ kept }
+
+func (taking) Take(uint64, []byte) error { return nil }
+
+func TestWhatWasInTheLogBeforeHasNotJustCome(t *testing.T) {
+	n := &node{}
+	n.old.Store(5)
+	take := n.take(t.Context(), taking{kept{ms: 5000}})
+	if err := take(5, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := n.arrived.now(); ok {
+		t.Error("a batch that is of any time before counts as one that came")
+	}
+	if err := take(6, nil); err != nil {
+		t.Fatal(err)
+	}
+	if ms, ok := n.arrived.now(); !ok || ms < 5000 {
+		t.Errorf("behind a batch that came it is %d, %v", ms, ok)
+	}
+}
+
 func TestTheNodesOwnPortIsTheNextOne(t *testing.T) {
 	for address, want := range map[string]string{"10.0.0.1:7380": "10.0.0.1:7381", "[::1]:1": "[::1]:2", "host:65535": "", "host": "", "host:0": "", "host:x": ""} {
 		if got, err := nextPort(address); got != want || (err == nil) != (want != "") {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -58,6 +59,7 @@ func (n *node) turn(ctx context.Context) error {
 		return err
 	}
 	n.arrived = arrival{}
+	n.old.Store(math.MaxUint64)
 	n.store.Store(store)
 	if !n.member.Votes() { // the log stays until others count on what this node has
 		if err := n.log.Hold(ctx, store.Control().Batch); err != nil {
@@ -83,7 +85,7 @@ func (n *node) take(ctx context.Context, store taker) func(batch uint64, content
 	return func(batch uint64, content []byte) error {
 		for {
 			err := store.Take(batch, content)
-			if err == nil {
+			if err == nil && batch > n.old.Load() {
 				n.arrived.note(store.Control().Time)
 			}
 			if !errors.Is(err, storage.ErrFull) || ctx.Err() != nil {
@@ -103,7 +105,14 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		end(nil)
 		running.Wait()
 	}()
-	running.Go(func() { end(n.log.Follow(following, store.Control().Batch, n.take(following, store))) })
+	running.Go(func() {
+		_, last, err := n.log.Bounds(following)
+		if err == nil {
+			n.old.Store(last)
+			err = n.log.Follow(following, store.Control().Batch, n.take(following, store))
+		}
+		end(err)
+	})
 	running.Go(func() { n.server.Follow(following, store, n.leader) })
 	running.Go(func() { n.endHold(following) })
 	for door, socket := range n.server.Doors() {

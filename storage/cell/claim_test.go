@@ -36,6 +36,9 @@ func TestOneNodeOwns(t *testing.T) {
 	if nobody, err := b.OwnerChanged(t.Context(), owner); err != nil || nobody != (cell.Owner{}) {
 		t.Errorf("owner %+v, %v; want nobody", nobody, err)
 	}
+	if _, last, err := b.Bounds(t.Context()); err != nil || last != 3 {
+		t.Errorf("the log ends at batch %d, %v; want 3", last, err)
+	}
 	second, last, err := b.Claim(t.Context(), 3, "")
 	if err != nil || last != 3 {
 		t.Fatalf("claim behind the first: last %d, %v; want 3", last, err)
