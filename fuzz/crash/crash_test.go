@@ -2,6 +2,9 @@ package crash
 
 import (
 	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +85,43 @@ func TestCrash(t *testing.T) {
 			MaxLoad:   1500 * time.Millisecond,
 		})
 	})
+	t.Run("the one node of a cell", func(t *testing.T) {
+		data, alone := filepath.Join(t.TempDir(), "data"), serveAll(binary, "always")
+		if out, err := exec.Command(binary, "cluster", "found", "--node", "a", data).CombinedOutput(); err != nil {
+			t.Fatalf("found a cell: %v\n%s", err, out)
+		}
+		nodes := "a=" + twoPorts(t)
+		crash(t, Options{
+			Command: func(data string) *exec.Cmd {
+				cmd := alone(data)
+				cmd.Args = append(cmd.Args, "--node", "a", "--nodes", nodes)
+				return cmd
+			},
+			Data:   data,
+			Cycles: (*cycles + 2) / 3,
+		})
+	})
+}
+
+// twoPorts returns an address that is free, as is that of the next port. They are below those that
+// connections get.
+func twoPorts(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := 10_000 + rand.IntN(22_000)
+		at := fmt.Sprintf("127.0.0.1:%d", port)
+		first, err := net.Listen("tcp", at)
+		if err != nil {
+			continue
+		}
+		_ = first.Close()
+		if next, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1)); err == nil {
+			_ = next.Close()
+			return at
+		}
+	}
+	t.Fatal("no two free ports in a row")
+	return ""
 }
 
 // crash runs the harness with all protocols. It must find nothing.
