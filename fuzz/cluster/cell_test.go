@@ -43,6 +43,7 @@ type node struct {
 	certificates string            // their folder; "": it speaks plain
 	asks         http.RoundTripper // by the certificates; nil: plain
 	args         []string          // of each start
+	env          []string          // of the next start, beside that of this process
 
 	cmd     *exec.Cmd
 	stopped bool          // by SIGSTOP
@@ -164,7 +165,7 @@ func (c *cell) start(n *node) {
 	defer out.Close()
 	argv := append(append(n.inside[:len(n.inside):len(n.inside)], c.binary), n.args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), n.env...)
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/fuzz/planted"
 )
 
 var (
@@ -36,7 +38,11 @@ func TestACellOnLoopbackLosesNothing(t *testing.T) {
 		t.Skip("its nodes are processes of their own")
 	}
 	t.Parallel()
-	c := onLoopback(t, build(t))
+	var changes []planted.Bug
+	if *cycles > 0 { // all of the program is built for it
+		changes = clock()
+	}
+	c := onLoopback(t, build(t, changes...))
 	c.run(faults())
 }
 

@@ -1,4 +1,4 @@
-// Package cluster has three nodes of a cell lose processes, machines, links and disks
+// Package cluster has three nodes of a cell lose processes, machines, links, disks and the time
 // under a load, and judges what clients were told. What was acknowledged is there, what was popped
 // or acknowledged as done does not come back, and all nodes hold the same in the end. The map:
 //

@@ -1,14 +1,18 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -32,9 +36,16 @@ func faults() []fault {
 		{"the owner is stopped past its lease", 1, stopOwner},
 		{"the claim is deleted by hand", 1, deleteClaim},
 		{"the owner is killed, and etcd says that it is full", 1, alarm},
-		{"restart of all in turn", 1, restart},
+		{"restart of all in turn", 1, func(c *cell, _ *load) { c.restart(c.nodes...) }},
 		{"a node loses its folder", 1, wipe},
 		{"a follower is away for longer than the log lasts", 0, lag},
+		{"a node starts from an old image", 0, oldImage},
+		{"a clock is 31 s ahead", 0, func(c *cell, _ *load) { c.off(31*time.Second, 0) }},
+		{"a clock is five minutes behind", 0, func(c *cell, _ *load) { c.off(-5*time.Minute, 0) }},
+		{"a clock is an hour ahead", 0, func(c *cell, _ *load) { c.off(time.Hour, 0) }},
+		{"a clock is set an hour ahead", 0, func(c *cell, _ *load) { c.off(time.Hour, 20*time.Second) }},
+		{"a clock is set an hour back", 0, func(c *cell, _ *load) { c.off(-time.Hour, 20*time.Second) }},
+		{"kill -9 of the owner of 3 M packets", 0, deep},
 	}
 }
 
@@ -76,9 +87,7 @@ func stopOwner(c *cell, l *load) {
 // keeps what etcd has. One that has more in tables than others may lose its folder, too.
 func losePower(c *cell, _ *load) {
 	first := one(c.others(c.owner()))
-	c.signal(first, syscall.SIGTERM) // at its end it puts all into tables
-	c.start(first)
-	c.settled(c.nodes...)
+	c.restart(first)            // at its end it puts all into tables
 	time.Sleep(3 * time.Second) // the log is cut each two
 	c.kill(c.nodes...)
 	for _, n := range c.nodes {
@@ -144,9 +153,9 @@ func alarm(c *cell, _ *load) {
 	c.start(owner)
 }
 
-// restart restarts all nodes in turn, as an upgrade does.
-func restart(c *cell, _ *load) {
-	for _, n := range c.nodes {
+// restart restarts nodes in turn, as an upgrade does.
+func (c *cell) restart(nodes ...*node) {
+	for _, n := range nodes {
 		c.signal(n, syscall.SIGTERM)
 		c.start(n)
 		c.settled(c.nodes...)
@@ -183,4 +192,86 @@ func lag(c *cell, l *load) {
 	l.last.Store(time.Now().UnixNano())
 	pause(time.Second)
 	c.start(n)
+}
+
+// oldImage starts a node with the folder that it had some time before. It follows, or it ends and
+// says that the folder is to be deleted. Then it joins anew.
+func oldImage(c *cell, l *load) {
+	n := one(c.nodes)
+	image := n.folder + ".image"
+	c.kill(n)
+	if out, err := exec.Command("cp", "-a", n.folder, image).CombinedOutput(); err != nil {
+		c.t.Fatalf("%v: %s", err, out)
+	}
+	c.start(n)
+	c.settled(c.nodes...)
+	l.serves(500)
+	pause(5 * time.Second)
+	c.kill(n)
+	if err := errors.Join(os.RemoveAll(n.folder), os.Rename(image, n.folder)); err != nil {
+		c.t.Fatal(err)
+	}
+	said, _ := os.Stat(n.log())
+	c.start(n)
+	n.mayEnd(true)
+	for begun := time.Now(); n.runs() && time.Since(begun) < 10*time.Second; {
+		time.Sleep(100 * time.Millisecond)
+	}
+	n.mayEnd(false)
+	if n.runs() {
+		return
+	}
+	text, _ := os.ReadFile(n.log())
+	if text = text[said.Size():]; !bytes.Contains(text, []byte("delete it and start")) {
+		c.judge.find("node %s ends with an old folder, and does not say so: %s", n.name, text)
+	}
+	if err := os.RemoveAll(n.folder); err != nil {
+		c.t.Fatal(err)
+	}
+	c.start(n)
+}
+
+// off has a node whose clock is off, from some time after its start on, own the queues and not.
+func (c *cell) off(by, after time.Duration) {
+	n := one(c.nodes)
+	n.env = []string{"CLOCK_OFF=" + by.String(), "CLOCK_AFTER=" + after.String()}
+	c.restart(n)
+	begun := time.Now()
+	for tries := 0; tries < 8 && c.owner() != n; tries++ {
+		c.killed(c.owner())
+		c.settled(c.nodes...)
+	}
+	time.Sleep(time.Until(begun.Add(after)))
+	pause(2 * time.Second)
+	c.killed(n)
+	c.settled(c.nodes...)
+	n.env = nil
+	c.restart(n)
+}
+
+// deep has more packets than a node can count while its lease lasts when the owner is killed.
+func deep(c *cell, _ *load) {
+	const many, at = 3_000_000, 1000
+	client := redis.NewClient(&redis.Options{Addr: one(c.nodes).redis, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ReadTimeout: limit})
+	defer client.Close()
+	ctx := context.Background()
+	some := make([]any, at)
+	for i := range some {
+		some[i] = fmt.Sprint("packet ", i)
+	}
+	for range many / at {
+		if err := client.LPush(ctx, "deep", some...).Err(); err != nil {
+			c.judge.find("the push of many packets is not answered: %v", err)
+			return
+		}
+	}
+	c.killed(c.owner())
+	c.settled(c.nodes...)
+	n, err := client.LLen(ctx, "deep").Result()
+	for begun := time.Now(); err != nil && time.Since(begun) < limit; time.Sleep(100 * time.Millisecond) {
+		n, err = client.LLen(ctx, "deep").Result()
+	}
+	if err = errors.Join(err, client.Del(ctx, "deep").Err()); n != many || err != nil {
+		c.judge.find("of %d packets %d are left: %v", many, n, err)
+	}
 }

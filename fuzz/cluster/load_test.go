@@ -19,8 +19,9 @@ import (
 const (
 	lanes     = 2                // queues of each kind
 	producers = 2                // of a queue that is popped
-	lease     = 10 * time.Second // of a claim
-	sure      = 5 * time.Second  // a claim that is younger is held
+	lease     = 30 * time.Second // of a claim
+	sure      = 20 * time.Second // a claim that is younger stands
+	held      = 12 * time.Second // how long some claims are held, while another node may own
 	patience  = 4 * time.Second  // for an answer
 	deepest   = 300              // producers wait beyond this
 )
@@ -218,6 +219,15 @@ func (l *load) work(do call, lane *claimLane) {
 		l.judge.find("%s: packet %v is back: it was acknowledged", lane.queue, p)
 	}
 	claimed := time.Now()
+	if p.number%200 == 99 {
+		select {
+		case <-time.After(held):
+		case <-l.ctx.Done():
+		}
+		for _, err := do("PING"); err != nil && time.Since(claimed) < sure; { // the connection was another owner's
+			_, err = do("PING")
+		}
+	}
 	for first := lane.acks[p.number] == unsent; time.Since(claimed) < 2*lease; first = false {
 		lane.acks[p.number] = maybe
 		_, err := do("QACK", lane.queue, id, token)

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -127,7 +126,8 @@ func (m *machines) faults() []fault {
 		{"no node reaches the owner", 1, func(c *cell, l *load) { m.unreached(c, l, c.owner(), true) }},
 		{"the link of the owner flaps", 1, m.flap},
 		{"the disk of the owner hangs", 1, m.freeze},
-		{"a disk is full", 1, m.fill},
+		{"a disk is full", 1, func(c *cell, _ *load) { m.fill(one(c.nodes)) }},
+		{"two disks are full", 1, func(c *cell, _ *load) { m.fill(c.others(one(c.nodes))...) }},
 	}
 }
 
@@ -189,15 +189,18 @@ func (m *machines) freeze(c *cell, l *load) {
 	m.run("fsfreeze", "-u", filepath.Dir(n.folder))
 }
 
-// fill takes all room of a disk for a while.
-func (m *machines) fill(c *cell, l *load) {
-	n := c.nodes[rand.IntN(len(c.nodes))]
-	name := filepath.Join(filepath.Dir(n.folder), "foreign")
-	_ = exec.Command("fallocate", "-l", "100G", name).Run() // it takes what there is, or nothing
-	_ = exec.Command("dd", "if=/dev/zero", "of="+name, "bs=1M", "conv=notrunc", "oflag=append").Run()
+// fill takes all room of some disks for a while.
+func (m *machines) fill(nodes ...*node) {
+	foreign := func(n *node) string { return filepath.Join(filepath.Dir(n.folder), "foreign") }
+	for _, n := range nodes {
+		_ = exec.Command("fallocate", "-l", "100G", foreign(n)).Run() // it takes what there is, or nothing
+		_ = exec.Command("dd", "if=/dev/zero", "of="+foreign(n), "bs=1M", "conv=notrunc", "oflag=append").Run()
+	}
 	pause(5 * time.Second)
-	if err := os.Remove(name); err != nil {
-		m.t.Fatal(err)
+	for _, n := range nodes {
+		if err := os.Remove(foreign(n)); err != nil {
+			m.t.Fatal(err)
+		}
 	}
 }
 
