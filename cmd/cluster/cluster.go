@@ -4,6 +4,7 @@
 //
 //	cluster.go   Run: a node from its start to its end
 //	turn.go      the roles, which a node has in turn: it follows, or owns
+//	status.go    what the cell is, for its operator
 //	progress.go  whether a node gets on, without which it may not own
 //	clock.go     the clock of who owns
 //	address.go   where a node listens, and how the nodes know each other
@@ -85,6 +86,8 @@ type node struct {
 	holds    bool                 // the log, for a copy of this node; of the goroutine that takes turns
 	old      atomic.Uint64        // the last batch that was in the log before this turn: it came at some time before
 	version  string
+	cell     string      // its name
+	entered  atomic.Bool // member and log are there
 }
 
 // Run runs a node until ctx ends. It returns an error where the node needs its operator to go on.
@@ -110,7 +113,8 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	if err := n.recall(); err != nil {
 		return err
 	}
-	d.Owner, d.Node = n.ownerRedis, n.figures
+	d.Owner, d.Node, d.Nodes = n.ownerRedis, n.figures, n
+	n.cell = cmp.Or(d.Cell, daemon.DefaultCell)
 	if n.server, err = daemon.Begin(ctx, d); err != nil {
 		return err
 	}
@@ -149,6 +153,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	if err = cmp.Or(err, n.isOld(floors)); err != nil {
 		return err
 	}
+	n.entered.Store(true)
 	alive, stop := context.WithCancel(context.Background())
 	defer stop()
 	running.Go(func() { n.progress.probe(alive, filepath.Join(n.folder, storage.CellName, "probe")) })
@@ -318,7 +323,8 @@ func (n *node) about() peer.Node {
 		a.OwnerAddress, _, _ = strings.Cut(o.Addresses, " ")
 	}
 	if s := n.store.Load(); s != nil {
-		a.Batch, a.Floor = s.Control().Batch, s.Figures().FlushedBatch
+		last := s.Control()
+		a.Batch, a.Time, a.Epoch, a.Floor = last.Batch, last.Time, last.Epoch, s.Figures().FlushedBatch
 	}
 	a.Behind, a.Digest = n.seen.Load().Behind.Milliseconds(), n.server.Digest()
 	return a

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -28,26 +27,6 @@ type process struct {
 	redis chan net.Addr
 	stop  context.CancelFunc
 	ended chan error
-}
-
-// freeAddress is one of loopback where two ports in a row are free, below those that a system gives
-// to those who dial.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		port := 15000 + 2*rand.IntN(7500)
-		a, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
-		if err != nil {
-			continue
-		}
-		b, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+1))
-		if a.Close(); err == nil {
-			b.Close()
-			return a.Addr().String()
-		}
-	}
-	t.Fatal("no free ports")
-	return ""
 }
 
 // start starts a node, which ends with the test.

@@ -48,6 +48,16 @@ func (o *Operator) Reload(ctx context.Context) (admin.Reloaded, error) {
 	return said, o.explain(err)
 }
 
+// Cluster asks a node what its cell is.
+func (o *Operator) Cluster(ctx context.Context) (admin.Cluster, error) {
+	c, err := o.client()
+	if err != nil {
+		return admin.Cluster{}, err
+	}
+	said, err := c.Cluster(ctx)
+	return said, o.explain(err)
+}
+
 // client is what the flags say.
 func (o *Operator) client() (*admin.Client, error) {
 	user, password, err := o.Login.Read()

@@ -46,6 +46,9 @@ type Config struct {
 	Admin      string // the operator's
 	Sentinel   string // of clients of Redis Sentinel, who are told the address of Redis
 
+	// Nodes is the cell that the server is a node of; nil: of none.
+	Nodes admin.Nodes
+
 	// Owner is the Redis address of the machine that serves the queues, "" for none; nil: this one's.
 	Owner func() string
 	// Node tells how the node of a cell is, for metrics; nil: a machine alone.

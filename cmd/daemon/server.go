@@ -75,7 +75,7 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	s.web = page.New(page.Config{Users: s.live.users, Logger: s.log, Version: c.Version, Ready: s.health.Owns, Settings: c.Settings})
 	s.all.serveOperator(&s.c, admin.Config{
 		Health: s.health, Metrics: s.figures, Backup: backupOf(&s.store, c.Version), Users: s.live.users, Logger: s.log, Audit: s.audit,
-		Reload: c.AskReload, AnyHost: c.Insecure || c.open() == "", Profiles: c.Debug, Page: s.web,
+		Reload: c.AskReload, Nodes: c.Nodes, AnyHost: c.Insecure || c.open() == "", Profiles: c.Debug, Page: s.web,
 	}, s.ended)
 	return s, s.serveSentinel()
 }

@@ -2,16 +2,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster"
 	"github.com/holdfast-queue/holdfast/cmd/config"
+	"github.com/holdfast-queue/holdfast/cmd/connection"
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
 // clusterCommands are those for a cell of several nodes.
 type clusterCommands struct {
-	Found foundCmd `cmd:"" help:"Make a data folder the first node of a new cell."`
+	Found  foundCmd      `cmd:"" help:"Make a data folder the first node of a new cell."`
+	Status cellStatusCmd `cmd:"" help:"Print how the nodes of a cell are."`
 }
 
 func (clusterCommands) Help() string {
@@ -20,7 +26,7 @@ func (clusterCommands) Help() string {
 Examples:
 
     holdfast cluster found --node a /var/lib/holdfast
-    holdfast cluster found --help`
+    holdfast cluster status`
 }
 
 // foundCmd founds a cell.
@@ -47,4 +53,61 @@ func (c *foundCmd) Run(ctx context.Context, p *program) error {
 		_, err = fmt.Fprintf(p.Stdout, "%s is node %s of a new cell; start it with --node %s and --nodes\n", c.Folder, c.Node, c.Node)
 	}
 	return err
+}
+
+// cellStatusCmd shows a cell.
+type cellStatusCmd struct {
+	JSON bool `help:"Print a JSON object. Times are milliseconds, sizes are bytes."`
+
+	connection.Operator
+}
+
+func (c *cellStatusCmd) Help() string {
+	return `Asks any node, at its operator port, how all nodes are: what each does, how far it is behind, how far its clock is ahead, and how much room its disk has. The last line says how many nodes may be lost now. It needs the right operate.
+
+Examples:
+
+    holdfast cluster status
+    holdfast cluster status --admin 10.0.0.2:7072 --json`
+}
+
+func (c *cellStatusCmd) Run(ctx context.Context, p *terminal.Process) error {
+	said, err := c.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(p.Stdout).Encode(said)
+	}
+	t := terminal.NewTable(p.Stdout, "VERSION", "ADDRESS")
+	t.Row("NODE", "ROLE", "VOTES", "LAG", "BEHIND", "BATCH", "FLOOR", "CLOCK", "FREE", "VERSION", "ADDRESS")
+	for _, n := range said.Nodes {
+		votes, ms := "no", func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+		if n.Voter {
+			votes = "yes"
+		}
+		heard := []string{"silent", "", "", "", "", ""} // role, lag, behind, batch, clock, free
+		if n.Heard {
+			heard = []string{n.Role, fmt.Sprint(n.Lag), terminal.Span(ms(n.LagMS)), fmt.Sprint(n.Batch), ms(n.ClockMS).String(), terminal.Approximate(n.Room)}
+		}
+		t.Row(terminal.Optional(n.Name), heard[0], votes, heard[1], heard[2], heard[3], fmt.Sprint(n.Floor), heard[4], heard[5], terminal.Optional(n.Version), n.Address)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(p.Stdout, aboutCell(&said))
+	return err
+}
+
+// aboutCell is what the table does not say.
+func aboutCell(c *admin.Cluster) string {
+	owner := "no node owns the queues"
+	if c.Owner != "" {
+		owner = fmt.Sprintf("%s owns the queues (fence %d)", c.Owner, c.Fence)
+	}
+	text := fmt.Sprintf("cell %s (%s): %s; %s leads etcd; the log goes from batch %d to %d\n", c.Cell, c.ID, owner, c.Leader, c.Cut+1, c.Head)
+	if !c.Majority {
+		return text + "no majority answers: this is what the node " + c.By + " knew last\n"
+	}
+	return text + fmt.Sprintf("nodes that may be lost now: %d\n", c.Spare)
 }

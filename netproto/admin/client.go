@@ -59,15 +59,27 @@ func (c *Client) Ready(ctx context.Context) error {
 // Reload has the server read its settings again. The error wraps ErrRefused if nothing has changed
 // because they are not right.
 func (c *Client) Reload(ctx context.Context) (said Reloaded, err error) {
-	t, err := c.ask(ctx, http.MethodPost, "/reload", "", ErrRefused)
+	err = c.askFor(ctx, http.MethodPost, "/reload", &said)
+	return said, err
+}
+
+// Cluster asks a node of a cell what that is.
+func (c *Client) Cluster(ctx context.Context) (said Cluster, err error) {
+	err = c.askFor(ctx, http.MethodGet, "/cluster", &said)
+	return said, err
+}
+
+// askFor asks for JSON.
+func (c *Client) askFor(ctx context.Context, method, path string, said any) error {
+	t, err := c.ask(ctx, method, path, "", ErrRefused)
 	if err != nil {
-		return said, err
+		return err
 	}
 	defer t.Close()
-	if err := json.NewDecoder(t).Decode(&said); err != nil {
-		return said, fmt.Errorf("the server at %s answered what is no JSON: %w", c.Address, err)
+	if err := json.NewDecoder(t).Decode(said); err != nil {
+		return fmt.Errorf("the server at %s answered what is no JSON: %w", c.Address, err)
 	}
-	return said, nil
+	return nil
 }
 
 // ask makes a request. Where the answer is not 200 the error wraps refused, unless a login would

@@ -43,6 +43,9 @@ func (s *Server) table() []route {
 	if s.config.Reload != nil {
 		all = append(all, route{http.MethodPost, "/reload", mayOperate, s.served(s.serveReload)})
 	}
+	if s.config.Nodes != nil {
+		all = append(all, route{http.MethodGet, "/cluster", mayOperate, s.serveCluster})
+	}
 	if s.config.Profiles {
 		all = append(all, route{http.MethodGet, profiles, mayOperate, s.serveProfile})
 	}

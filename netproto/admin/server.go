@@ -1,9 +1,9 @@
 // Package admin serves the operator over HTTP: it streams backups of the running store and says how
 // the server is. PROTOCOL.md describes it. server.go is the server, guests.go keeps its
 // connections, passed.go takes those of other machines, places.go bounds what is done at a time,
-// routes.go answers requests, health.go answers monitors, profile.go answers developers, users.go
-// finds out who asks, pace.go finds slow readers, request.go parses what a backup is to hold,
-// client.go asks such a server.
+// routes.go answers requests, nodes.go those about a cell, health.go answers monitors, profile.go
+// answers developers, users.go finds out who asks, pace.go finds slow readers, request.go parses
+// what a backup is to hold, client.go asks such a server.
 package admin
 
 import (
@@ -59,6 +59,7 @@ type Config struct {
 	Logger  *slog.Logger    // of what clients cause
 	Audit   *access.Audit   // of what operators do; nil: it is not logged
 	Reload  Reload          // answers POST /reload; nil: there is no such path
+	Nodes   Nodes           // answers what begins with /cluster; nil: there are no such paths
 	Metrics http.Handler    // answers GET /metrics; nil: there is no such page
 	Page    http.Handler    // answers / and what begins with /page/, and finds out itself who asks; nil: there is no page
 

@@ -17,6 +17,7 @@
 //	claim.go   Term: a claim, until it ends for good; whether it is held
 //	append.go  Append: the next batch, in parts, behind the fence
 //	follow.go  Follow: one batch after the other
+//	status.go  Status: what the cell is at one moment
 //	cut.go     what the tables of each node have, and when the log is cut
 //	hold.go    Hold: the log is not cut behind what a copy has
 package cell

@@ -27,12 +27,15 @@ func (m *Member) Members(ctx context.Context) ([]Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Peer
-	for _, member := range got.Members {
+	return peers(got), nil
+}
+
+func peers(r *clientv3.MemberListResponse) (all []Peer) {
+	for _, member := range r.Members {
 		_, address, _ := strings.Cut(member.PeerURLs[0], "://")
 		all = append(all, Peer{ID: member.ID, Name: member.Name, Address: address, Learner: member.IsLearner})
 	}
-	return all, nil
+	return all
 }
 
 // Votes says whether this node has a vote, as it knows itself: it never learns of one too early.

@@ -18,6 +18,8 @@ type Node struct {
 	Owner        string            `json:"owner,omitempty"`         // name of the node that owns the queues, as this one knows; "": none
 	OwnerAddress string            `json:"owner_address,omitempty"` // of its own port
 	Batch        uint64            `json:"batch"`                   // the last one that it has applied
+	Time         int64             `json:"time"`                    // of that batch, in Unix milliseconds
+	Epoch        uint64            `json:"epoch"`                   // of the term that it is of
 	Behind       int64             `json:"behind"`                  // milliseconds since it had applied all that there was
 	Floor        uint64            `json:"floor"`                   // the last one that is whole in its tables
 	Floors       map[string]uint64 `json:"floors,omitempty"`        // of all nodes by name, as this one last knew them

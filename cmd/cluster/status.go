@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/storage/cell"
+)
+
+// Status implements admin.Nodes. Nodes are asked behind the log, so one that has all does not lag.
+func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
+	if !n.entered.Load() {
+		return c, fmt.Errorf("node %s is %s: ask another one", n.Node, n.role.Load())
+	}
+	s, err := n.log.Status(ctx)
+	if err != nil {
+		return c, err
+	}
+	slices.SortFunc(s.Members, func(a, b cell.Peer) int { return strings.Compare(a.Name, b.Name) })
+	c = admin.Cluster{
+		Cell: n.cell, ID: n.member.Cell(), By: n.Node, Majority: s.Majority,
+		Owner: s.Owner.Node, Fence: s.Owner.Fence, Head: s.Head, Cut: s.Cut, Nodes: make([]admin.Node, len(s.Members)),
+	}
+	c.Leader, _ = n.member.Leader()
+	times := make([]int64, len(s.Members)) // of the nodes' last batches
+	var asking sync.WaitGroup
+	for i, m := range s.Members {
+		asking.Go(func() { c.Nodes[i], times[i] = n.look(ctx, m) })
+	}
+	asking.Wait()
+	newest := int64(0)
+	for _, ms := range times {
+		newest = max(newest, ms)
+	}
+	for i := range c.Nodes {
+		at := &c.Nodes[i]
+		at.Floor = s.Floors[at.Name]
+		if at.Heard && at.Batch < s.Head {
+			at.Lag, at.LagMS = s.Head-at.Batch, newest-times[i]
+		}
+	}
+	c.Spare = spare(c.Nodes)
+	return c, nil
+}
+
+// look asks a member what it is, and when its last batch was.
+func (n *node) look(ctx context.Context, m cell.Peer) (at admin.Node, ms int64) {
+	at = admin.Node{Name: m.Name, Address: m.Address, Voter: !m.Learner}
+	sent := time.Now()
+	a, err := n.about(), error(nil)
+	if m.Name != n.Node {
+		own, _ := nextPort(m.Address) // whose error is one of the call, too
+		a, err = n.ask(ctx, own)
+	}
+	if err != nil {
+		return at, 0
+	}
+	at.Heard, at.Role, at.Batch, at.Epoch, at.Room, at.Version = true, a.Role, a.Batch, a.Epoch, a.Room, a.Version
+	at.ClockMS = a.Clock - sent.Add(time.Since(sent)/2).UnixMilli()
+	return at, a.Time
+}
+
+// spare is how many of some nodes may be lost so that a majority is left.
+func spare(nodes []admin.Node) int {
+	voters, heard := 0, 0
+	for _, at := range nodes {
+		if at.Voter {
+			voters++
+			if at.Heard {
+				heard++
+			}
+		}
+	}
+	return max(0, heard-voters/2-1)
+}

@@ -1,0 +1,37 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+)
+
+// fakeNodes is a cell that is what it is told to be.
+type fakeNodes struct {
+	Cluster
+	err error
+}
+
+func (f fakeNodes) Status(context.Context) (Cluster, error) { return f.Cluster, f.err }
+
+func TestWhoOperatesIsToldWhatTheCellIs(t *testing.T) {
+	cell := Cluster{Cell: "main", By: "a", Majority: true, Head: 1 << 60, Spare: 1, Nodes: []Node{{Name: "a", Voter: true, Lag: 3, ClockMS: -5}, {Name: "ü \x00"}}}
+	s := start(t, Config{Users: testUsers(t), Nodes: fakeNodes{Cluster: cell}})
+	c := &Client{Address: s.Addr().String(), User: "operator", Password: secret, Timeout: patience}
+	if got, err := c.Cluster(t.Context()); err != nil || !reflect.DeepEqual(got, cell) {
+		t.Errorf("%+v, %v; want %+v", got, err, cell)
+	}
+	c.User = "all"
+	if _, err := c.Cluster(t.Context()); !errors.Is(err, ErrForbidden) {
+		t.Errorf("who may not operate gets %v", err)
+	}
+	s = start(t, Config{Nodes: fakeNodes{err: errors.New("not yet")}})
+	if status, body := ask(t, s, getting("/cluster", "")); status != 503 || body != "not yet\n" {
+		t.Errorf("%d %q", status, body)
+	}
+	s = start(t, Config{})
+	if status, _ := ask(t, s, getting("/cluster", "")); status != 404 {
+		t.Errorf("a server alone answers %d", status)
+	}
+}
