@@ -44,7 +44,7 @@ func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
 			at.Lag, at.LagMS = s.Head-at.Batch, newest-times[i]
 		}
 	}
-	c.Spare = spare(c.Nodes)
+	c.Spare = max(0, spare(c.Nodes))
 	return c, nil
 }
 
@@ -65,7 +65,7 @@ func (n *node) look(ctx context.Context, m cell.Peer) (at admin.Node, ms int64) 
 	return at, a.Time
 }
 
-// spare is how many of some nodes may be lost so that a majority is left.
+// spare is how many of some nodes may be lost so that a majority is left; negative: how many lack.
 func spare(nodes []admin.Node) int {
 	voters, heard := 0, 0
 	for _, at := range nodes {
@@ -76,5 +76,5 @@ func spare(nodes []admin.Node) int {
 			}
 		}
 	}
-	return max(0, heard-voters/2-1)
+	return heard - voters/2 - 1
 }

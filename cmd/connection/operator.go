@@ -58,6 +58,15 @@ func (o *Operator) Cluster(ctx context.Context) (admin.Cluster, error) {
 	return said, o.explain(err)
 }
 
+// ChangeCluster has a node make a change of its cell.
+func (o *Operator) ChangeCluster(ctx context.Context, what admin.Change, node string) error {
+	c, err := o.client()
+	if err != nil {
+		return err
+	}
+	return o.explain(c.ChangeCluster(ctx, what, node))
+}
+
 // client is what the flags say.
 func (o *Operator) client() (*admin.Client, error) {
 	user, password, err := o.Login.Read()

@@ -18,6 +18,7 @@ import (
 type clusterCommands struct {
 	Found  foundCmd      `cmd:"" help:"Make a data folder the first node of a new cell."`
 	Status cellStatusCmd `cmd:"" help:"Print how the nodes of a cell are."`
+	Remove removeCmd     `cmd:"" help:"Take a node out of a cell for ever."`
 }
 
 func (clusterCommands) Help() string {
@@ -97,6 +98,33 @@ func (c *cellStatusCmd) Run(ctx context.Context, p *terminal.Process) error {
 	}
 	_, err = fmt.Fprint(p.Stdout, aboutCell(&said))
 	return err
+}
+
+// removeCmd removes a node.
+type removeCmd struct {
+	Node string `arg:"" help:"Name of the node."`
+
+	terminal.Confirmation
+	connection.Operator
+}
+
+func (c *removeCmd) Help() string {
+	return `Asks any other node of the cell. The node that is removed ends, and does not start again: with an empty folder it joins anew. It is for a machine that goes for ever. One that comes back, also with an empty folder, need not be removed.
+
+A node that owns the queues is not removed: hand them over first. Nor is one without which too few would be left for a majority. It waits until those that stay have all in their tables.
+
+Examples:
+
+    holdfast cluster remove c
+    holdfast cluster remove c --yes --admin 10.0.0.1:7072`
+}
+
+func (c *removeCmd) Run(ctx context.Context, p *terminal.Process) error {
+	err := c.Confirm(p, fmt.Sprintf("take node %.80q out of the cell for ever", c.Node))
+	if err != nil {
+		return err
+	}
+	return c.ChangeCluster(ctx, admin.Remove, c.Node)
 }
 
 // aboutCell is what the table does not say.

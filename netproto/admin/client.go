@@ -69,6 +69,16 @@ func (c *Client) Cluster(ctx context.Context) (said Cluster, err error) {
 	return said, err
 }
 
+// ChangeCluster has a node of a cell make a change, which the name of a node is for. The error
+// wraps ErrRefused if the node says that it is not made.
+func (c *Client) ChangeCluster(ctx context.Context, what Change, node string) error {
+	t, err := c.ask(ctx, http.MethodPost, "/cluster/"+string(what), url.Values{"node": {node}}.Encode(), ErrRefused)
+	if err != nil {
+		return err
+	}
+	return t.Close()
+}
+
 // askFor asks for JSON.
 func (c *Client) askFor(ctx context.Context, method, path string, said any) error {
 	t, err := c.ask(ctx, method, path, "", ErrRefused)

@@ -4,13 +4,26 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 )
 
 // Nodes is the cell of nodes that the server is of. Any goroutine may call its methods.
 type Nodes interface {
 	// Status says what the cell is. It takes a second or two while nodes do not answer.
 	Status(ctx context.Context) (Cluster, error)
+	// Remove takes a node out of the cell for ever. An error says why nothing was done, or what is not
+	// known to be done.
+	Remove(ctx context.Context, node string) error
 }
+
+// A Change is made at a path below /cluster.
+type Change string
+
+// Remove takes a node out of the cell for ever.
+const Remove Change = "remove"
+
+// changeTime is how long a change may wait for the nodes: less than a client waits for its answer.
+const changeTime = 25 * time.Second
 
 // Cluster is what a cell is, as one of its nodes knows it.
 type Cluster struct {
@@ -42,6 +55,21 @@ type Node struct {
 	ClockMS int64  `json:"clock_ms"`  // how far its clock is ahead of that of the node that says this
 	Room    int64  `json:"disk_free"` // bytes
 	Version string `json:"version"`
+}
+
+// serveChange makes a change, which the name of a node is for.
+func (s *Server) serveChange(what Change, make func(ctx context.Context, node string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), changeTime)
+		defer cancel()
+		node := r.URL.Query().Get("node")
+		if err := make(ctx, node); err != nil {
+			refuse(w, http.StatusConflict, err.Error())
+			return
+		}
+		s.audit(r, "cluster "+string(what)+" "+node, "")
+		ok(w)
+	}
 }
 
 func (s *Server) serveCluster(w http.ResponseWriter, r *http.Request) {

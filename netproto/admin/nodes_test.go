@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -33,5 +34,27 @@ func TestWhoOperatesIsToldWhatTheCellIs(t *testing.T) {
 	s = start(t, Config{})
 	if status, _ := ask(t, s, getting("/cluster", "")); status != 404 {
 		t.Errorf("a server alone answers %d", status)
+	}
+}
+
+// Remove removes one node alone.
+func (f fakeNodes) Remove(_ context.Context, node string) error {
+	if node != "b & c" {
+		return errors.New("no such node")
+	}
+	return nil
+}
+
+func TestAChangeOfTheCellIsMadeOrRefusedInWords(t *testing.T) {
+	s := start(t, Config{Nodes: fakeNodes{}})
+	c := &Client{Address: s.Addr().String(), Timeout: patience}
+	if err := c.ChangeCluster(t.Context(), Remove, "b & c"); err != nil {
+		t.Error(err)
+	}
+	if err := c.ChangeCluster(t.Context(), Remove, "d"); !errors.Is(err, ErrRefused) || !strings.HasSuffix(err.Error(), "no such node") {
+		t.Error(err)
+	}
+	if status, _ := ask(t, s, getting("/cluster/remove?node=b", "")); status != 405 {
+		t.Errorf("a request that looks is answered %d", status)
 	}
 }

@@ -44,7 +44,8 @@ func (s *Server) table() []route {
 		all = append(all, route{http.MethodPost, "/reload", mayOperate, s.served(s.serveReload)})
 	}
 	if s.config.Nodes != nil {
-		all = append(all, route{http.MethodGet, "/cluster", mayOperate, s.serveCluster})
+		all = append(all, route{http.MethodGet, "/cluster", mayOperate, s.serveCluster},
+			route{http.MethodPost, "/cluster/" + string(Remove), mayOperate, s.serveChange(Remove, s.config.Nodes.Remove)})
 	}
 	if s.config.Profiles {
 		all = append(all, route{http.MethodGet, profiles, mayOperate, s.serveProfile})

@@ -3,6 +3,7 @@ package cell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -183,4 +184,42 @@ func (t *Term) cut(ctx context.Context) (more bool, err error) {
 		}
 	}
 	return step < upto, nil
+}
+
+// HoldCut has the log not be cut any further, for a minute or until free is called: a node is
+// removed meanwhile, of which there is one at a time. It returns the batch up to which it was cut.
+func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func(), err error) {
+	const removing = prefixCopy + "-"
+	lease, err := l.Client.Grant(ctx, 60)
+	if err != nil {
+		return 0, nil, err
+	}
+	free = func() { // or it runs out
+		ctx, cancel := context.WithTimeout(l.Client.Ctx(), l.Lease)
+		defer cancel()
+		_, _ = l.Client.Revoke(ctx, lease.ID)
+	}
+	none := clientv3.Compare(clientv3.CreateRevision(removing), "=", 0).WithPrefix()
+	err = l.try(ctx, func(ctx context.Context) error {
+		for {
+			s, err := l.read(ctx, nil, clientv3.OpGet(removing, clientv3.WithPrefix()))
+			if err != nil {
+				return err
+			}
+			if kvs := s.answers[0].GetResponseRange().Kvs; len(kvs) > 0 && kvs[0].Lease == int64(lease.ID) {
+				cut = s.begin
+				return nil
+			} else if len(kvs) > 0 {
+				return fmt.Errorf("node %s is being removed, or was within the last minute: try again", kvs[0].Key[len(removing):])
+			}
+			hold := put(removing+node, s.begin, clientv3.WithLease(lease.ID))
+			if _, err := l.Client.Txn(ctx).If(unchanged(keyCut, s.cut), none).Then(hold).Commit(); err != nil {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		free()
+	}
+	return cut, free, err
 }

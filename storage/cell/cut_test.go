@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -191,4 +192,36 @@ func TestTheNewestFloorIsWritten(t *testing.T) {
 	if err := log.Forget(t.Context()); err != nil || get(t, m.client, "floor/a") != "0" {
 		t.Errorf("a floor that was taken back is %s, %v", get(t, m.client, "floor/a"), err)
 	}
+}
+
+func TestTheCutIsHeldForOneNodeAtATime(t *testing.T) {
+	client, l := alone(t)
+	term := claim(t, l, 0)
+	add(t, term, 1, 4)
+	set(t, client, "floor/a", "2")
+	cutTo := func(want string) {
+		t.Helper()
+		if err := term.Cut(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := get(t, client, "cut"); got != want {
+			t.Errorf("the log was cut up to %s, want %s", got, want)
+		}
+	}
+	cutTo("2")
+	cut, free, err := l.HoldCut(t.Context(), "b")
+	if cut != 2 || err != nil {
+		t.Fatalf("held at %d, %v; want 2", cut, err)
+	}
+	if _, _, err := l.HoldCut(t.Context(), "c"); err == nil || !strings.Contains(err.Error(), "node b") {
+		t.Errorf("held twice: %v", err)
+	}
+	set(t, client, "floor/a", "4")
+	cutTo("2")
+	free()
+	cutTo("4")
+	if cut, free, err = l.HoldCut(t.Context(), "c"); cut != 4 || err != nil {
+		t.Errorf("held at %d, %v; want 4", cut, err)
+	}
+	free()
 }
