@@ -74,3 +74,52 @@ func reach(nodes []admin.Node, name string, batch uint64) bool {
 	}
 	return spare(stay) >= 0
 }
+
+// closeEnough is how far a node may be behind that takes over, in milliseconds.
+const closeEnough = 1000
+
+// HandOver implements admin.Nodes. It waits until the node serves.
+func (n *node) HandOver(ctx context.Context, name string) error {
+	before, err := n.Status(ctx)
+	if err == nil {
+		err = takesOver(&before, name)
+	}
+	if err == nil {
+		err = n.log.HandOver(ctx, before.Fence, name)
+	}
+	for err == nil {
+		wait(ctx, changePause)
+		var c admin.Cluster
+		c, err = n.Status(ctx)
+		i := slices.IndexFunc(c.Nodes, func(at admin.Node) bool { return at.Name == name && at.Role == owning })
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("node %s does not serve yet: look at it with the status", name)
+		case c.Owner == name && i >= 0:
+			return nil
+		case c.Owner != "" && c.Owner != name && c.Fence != before.Fence:
+			return fmt.Errorf("node %s did not claim in time: %s owns the queues now", name, c.Owner)
+		}
+	}
+	return err
+}
+
+// takesOver tells why the queues cannot be handed over to a node now; nil if they can.
+func takesOver(c *admin.Cluster, name string) error {
+	i := slices.IndexFunc(c.Nodes, func(at admin.Node) bool { return at.Name == name })
+	switch {
+	case !c.Majority || c.Owner == "":
+		return errors.New("no node owns the queues, so nothing can be handed over")
+	case i < 0:
+		return fmt.Errorf("the cell has no node %q", name)
+	case name == c.Owner:
+		return fmt.Errorf("node %s owns the queues already", name)
+	case !c.Nodes[i].Heard:
+		return fmt.Errorf("node %s does not answer", name)
+	case c.Nodes[i].Role != follower:
+		return fmt.Errorf("node %s is %s: expected a %s", name, c.Nodes[i].Role, follower)
+	case c.Nodes[i].LagMS > closeEnough:
+		return fmt.Errorf("node %s is %d ms behind: expected at most %d", name, c.Nodes[i].LagMS, closeEnough)
+	}
+	return nil
+}

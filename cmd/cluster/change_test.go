@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -77,4 +78,68 @@ func TestARemovedNodeEndsAndTheOthersGoOnWithoutIt(t *testing.T) {
 	if n := all[0].redis.LLen(t.Context(), "q").Val(); n != 20 {
 		t.Errorf("%d packets are left, want 20", n)
 	}
+}
+
+func TestAHandOverNeedsAFollowerThatHasNearlyAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes, to, want string
+		lag             int64
+		minority        bool
+	}{
+		"a follower":                    {nodes: "VVV", to: "c"},
+		"one a little behind":           {nodes: "VVV", to: "c", lag: 900},
+		"one that lags":                 {nodes: "VVV", to: "c", lag: 1100, want: "1100 ms behind"},
+		"one that is gone":              {nodes: "VVv", to: "c", want: "does not answer"},
+		"a learner":                     {nodes: "VVL", to: "c", want: "is learner"},
+		"the owner":                     {nodes: "VVV", to: "a", want: "already"},
+		"one of whom nobody knows":      {nodes: "VVV", to: "x", want: "no node"},
+		"any of a cell without answers": {nodes: "VVV", to: "c", minority: true, want: "nothing"},
+	} {
+		nodes := cellOf(c.nodes)
+		nodes[2].LagMS = c.lag
+		if !nodes[2].Voter {
+			nodes[2].Role = learner
+		}
+		if c.nodes == "VVv" {
+			nodes[2].Role = ""
+		}
+		err := takesOver(&admin.Cluster{Nodes: nodes, Owner: "a", Majority: !c.minority}, c.to)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestTheQueuesAreHandedOverToTheNodeThatIsNamed(t *testing.T) {
+	all := settled(t)
+	all[0].push(t, 10)
+	for _, to := range []string{"c", "b", "a"} {
+		before := all[0].await(t, func(c *admin.Cluster) bool { return takesOver(c, to) == nil })
+		silent := make(chan time.Duration)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { silent <- all[0].silence(ctx) }()
+		if err := all[1].operator.ChangeCluster(t.Context(), admin.HandOver, to); err != nil {
+			t.Fatalf("to %s: %v", to, err)
+		}
+		after := all[0].await(t, func(c *admin.Cluster) bool { return c.Owner == to })
+		all[0].await(t, func(*admin.Cluster) bool { return all[0].redis.RPush(ctx, "other", "x").Err() == nil })
+		stop()
+		t.Logf("from %s to %s nobody was served for %v", before.Owner, to, <-silent)
+		if after.Fence <= before.Fence {
+			t.Errorf("the fence is %d, was %d", after.Fence, before.Fence)
+		}
+	}
+	if n := all[0].redis.LLen(t.Context(), "q").Val(); n != 10 {
+		t.Errorf("%d packets are left, want 10", n)
+	}
+}
+
+// silence is the longest time in which nothing was acknowledged by way of a node, until ctx ends.
+func (m *machine) silence(ctx context.Context) (longest time.Duration) {
+	for last := time.Now(); ctx.Err() == nil; {
+		if m.redis.RPush(ctx, "other", "x").Err() == nil {
+			longest, last = max(longest, time.Since(last)), time.Now()
+		}
+	}
+	return longest
 }

@@ -5,7 +5,7 @@
 //	cluster.go   Run: a node from its start to its end
 //	turn.go      the roles, which a node has in turn: it follows, or owns
 //	status.go    what the cell is, for its operator
-//	change.go    a node is removed, for its operator
+//	change.go    a node is removed, or the queues are handed over, for its operator
 //	progress.go  whether a node gets on, without which it may not own
 //	clock.go     the clock of who owns
 //	address.go   where a node listens, and how the nodes know each other

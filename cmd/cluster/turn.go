@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"strings"
@@ -20,8 +22,9 @@ const (
 	turnPause  = 500 * time.Millisecond // after a turn that ended by an error
 	claimPause = time.Second            // after a claim that failed by itself
 	leadPause  = 2 * time.Second
-	unseen     = -1              // the fence of no owner, so that whoever owns is a change
-	endTime    = 3 * time.Second // that the end of a term waits for etcd
+	// handOverPause is how much later others claim than the node to which the queues are handed over.
+	handOverPause = 2 * time.Second
+	endTime       = 3 * time.Second // that the end of a term waits for etcd
 )
 
 // takeTurns has the node follow and own in turn until ctx ends. A turn ends for good: the folder is
@@ -34,6 +37,9 @@ func (n *node) takeTurns(ctx context.Context) error {
 			return ended
 		}
 		n.logger.Warn("the node begins anew", "reason", err)
+		if errors.Is(err, daemon.ErrHandOver) {
+			continue
+		}
 		if errors.Is(err, cell.ErrCut) || errors.Is(err, storage.ErrLoss) {
 			if err := n.copy(ctx); err != nil && ctx.Err() == nil {
 				n.logger.Warn("no copy of another node's folder", "error", err)
@@ -133,6 +139,9 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 			continue
 		}
 		if err == nil && n.member.Votes() {
+			if owner = n.letFirst(following, owner); owner.Node != "" {
+				continue
+			}
 			if n.isSlow(following, store) {
 				wait(following, claimPause) // others may
 			}
@@ -171,6 +180,19 @@ func (n *node) keep(door string) func(*net.TCPConn) {
 		}
 		passage{n, door}.Pass(client, client.RemoteAddr().(*net.TCPAddr).AddrPort())
 	}
+}
+
+// letFirst lets the node claim first to which the queues are handed over, if they are.
+func (n *node) letFirst(ctx context.Context, owner cell.Owner) cell.Owner {
+	if to, err := n.log.HandedTo(ctx); err != nil || to == "" || to == n.Node {
+		return owner
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOverPause)
+	defer cancel()
+	if now, err := n.log.OwnerChanged(ctx, owner); err == nil {
+		return now
+	}
+	return owner
 }
 
 // knows notes who owns, and has clients passed there.
@@ -236,7 +258,17 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	running.Go(func() { n.lead(leading, store) })
 	running.Go(func() { n.endHold(leading) })
 	n.progress.claiming.Store(false)
-	return n.server.Serve(ctx, store, daemon.Term{Clock: clock.now, Held: term.Held, Listen: peer.Duplicate, Room: n.allows, Pulse: probePause})
+	ctx, handOver := context.WithCancelCause(ctx)
+	defer handOver(nil)
+	running.Go(func() {
+		if to, err := term.HandedOver(leading); err == nil {
+			handOver(fmt.Errorf("%w to node %s", daemon.ErrHandOver, to))
+		}
+	})
+	err = n.server.Serve(ctx, store, daemon.Term{
+		Clock: clock.now, Held: term.Held, Listen: peer.Duplicate, Room: n.allows, Pulse: probePause, Over: func() { n.giveBack(term) },
+	})
+	return cmp.Or(err, context.Cause(ctx))
 }
 
 // readTo has a store take what the log has up to a batch.

@@ -96,7 +96,15 @@ type Term struct {
 	// The loop asks in each turn.
 	Room  func() (storage.Level, time.Duration)
 	Pulse time.Duration // how often the loop is asked whether it turns; a second if 0
+	Over  func()        // is called when nothing is decided any more, before the store is closed; may be nil
 }
+
+// ErrHandOver is the cause of the end of a term's context where another machine goes on and this
+// one stays: the drain is short, and the supervisor is not told of an end.
+var ErrHandOver = errors.New("the queues are handed over")
+
+// handOverDrain is less than a takeover takes from a machine that dies.
+const handOverDrain = time.Second
 
 // Serve serves what a store holds until ctx ends, then drains and returns nil. It returns an error
 // if the store cannot be recovered, or if a commit failed: then all connections are closed at once.
@@ -136,7 +144,11 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	s.figures.Serve(s.serveDoors(&doors, source, ended))
 	s.doors.Store(&doors)
 	defer s.doors.Store(nil)
-	return errors.Join(s.goOn(ctx, doors, ended), loop.Close())
+	err = errors.Join(s.goOn(ctx, doors, ended), loop.Close())
+	if term.Over != nil {
+		term.Over()
+	}
+	return err
 }
 
 // goOn goes on until ctx ends or a commit fails, and then drains. ended gets what each server
@@ -145,10 +157,17 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) 
 	stopTuning := TuneGC()
 	defer stopTuning()
 	if s.live.follow(ctx, s.c.Reloads) {
-		s.health.drain(s.c.Drain)
-		s.c.Logger.Info("draining", "at_most", s.c.Drain)
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.Drain)
-		s.drained, s.closers = drain, append(s.closers, cancel)
+		most, stays := s.c.Drain, errors.Is(context.Cause(ctx), ErrHandOver)
+		if stays {
+			most = min(most, handOverDrain)
+		} else {
+			s.health.drain(most)
+		}
+		s.c.Logger.Info("draining", "at_most", most)
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
+		if s.closers = append(s.closers, cancel); !stays {
+			s.drained = drain
+		}
 		if err := doors.shutdown(drain); err != nil {
 			s.c.Logger.Warn("connections were closed that did not finish in time")
 		}

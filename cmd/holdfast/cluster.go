@@ -16,9 +16,10 @@ import (
 
 // clusterCommands are those for a cell of several nodes.
 type clusterCommands struct {
-	Found  foundCmd      `cmd:"" help:"Make a data folder the first node of a new cell."`
-	Status cellStatusCmd `cmd:"" help:"Print how the nodes of a cell are."`
-	Remove removeCmd     `cmd:"" help:"Take a node out of a cell for ever."`
+	Found    foundCmd      `cmd:"" help:"Make a data folder the first node of a new cell."`
+	Status   cellStatusCmd `cmd:"" help:"Print how the nodes of a cell are."`
+	Remove   removeCmd     `cmd:"" help:"Take a node out of a cell for ever."`
+	HandOver handOverCmd   `cmd:"" help:"Have another node own the queues."`
 }
 
 func (clusterCommands) Help() string {
@@ -125,6 +126,27 @@ func (c *removeCmd) Run(ctx context.Context, p *terminal.Process) error {
 		return err
 	}
 	return c.ChangeCluster(ctx, admin.Remove, c.Node)
+}
+
+// handOverCmd has another node own the queues.
+type handOverCmd struct {
+	Node string `arg:"" help:"Name of the node."`
+
+	connection.Operator
+}
+
+func (c *handOverCmd) Help() string {
+	return `Asks any node of the cell. The owner answers what it has received, and gives the queues up; the named node takes over at once. It is for work on a machine, such as a new version, and takes less than to stop the owner. Connections of clients close, as at any takeover.
+
+The node must follow, with at most a second that it has not yet.
+
+Examples:
+
+    holdfast cluster hand-over b`
+}
+
+func (c *handOverCmd) Run(ctx context.Context) error {
+	return c.ChangeCluster(ctx, admin.HandOver, c.Node)
 }
 
 // aboutCell is what the table does not say.

@@ -16,9 +16,10 @@ func TestTheManualPageHasEveryCommandFlagAndVariable(t *testing.T) {
 	shared, _, _ = strings.Cut(shared, "\n.SH COMMANDS\n")
 	sections := make(map[string]string)
 	for _, text := range strings.Split(page, "\n.SS \"holdfast ")[1:] {
+		text = strings.ReplaceAll(text, `\-`, "-")
 		name, _, _ := strings.Cut(strings.Trim(text, `"`), `"`)
-		name = regexp.MustCompile(` ?[<\[(\\].*`).ReplaceAllString(name, "")
-		sections[name] = strings.ReplaceAll(text, `\-`, "-")
+		name = regexp.MustCompile(`( ?[<\[(]| --).*`).ReplaceAllString(name, "")
+		sections[name] = text
 	}
 	for _, name := range allCommands() {
 		help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout

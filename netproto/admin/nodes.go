@@ -14,13 +14,17 @@ type Nodes interface {
 	// Remove takes a node out of the cell for ever. An error says why nothing was done, or what is not
 	// known to be done.
 	Remove(ctx context.Context, node string) error
+	// HandOver has another node own the queues. An error is as that of Remove.
+	HandOver(ctx context.Context, node string) error
 }
 
 // A Change is made at a path below /cluster.
 type Change string
 
-// Remove takes a node out of the cell for ever.
-const Remove Change = "remove"
+const (
+	Remove   Change = "remove"    // takes a node out of the cell for ever
+	HandOver Change = "hand-over" // has a node own the queues
+)
 
 // changeTime is how long a change may wait for the nodes: less than a client waits for its answer.
 const changeTime = 25 * time.Second

@@ -45,6 +45,9 @@ func (f fakeNodes) Remove(_ context.Context, node string) error {
 	return nil
 }
 
+// HandOver always works.
+func (f fakeNodes) HandOver(context.Context, string) error { return nil }
+
 func TestAChangeOfTheCellIsMadeOrRefusedInWords(t *testing.T) {
 	s := start(t, Config{Nodes: fakeNodes{}})
 	c := &Client{Address: s.Addr().String(), Timeout: patience}
@@ -52,6 +55,9 @@ func TestAChangeOfTheCellIsMadeOrRefusedInWords(t *testing.T) {
 		t.Error(err)
 	}
 	if err := c.ChangeCluster(t.Context(), Remove, "d"); !errors.Is(err, ErrRefused) || !strings.HasSuffix(err.Error(), "no such node") {
+		t.Error(err)
+	}
+	if err := c.ChangeCluster(t.Context(), HandOver, "d"); err != nil {
 		t.Error(err)
 	}
 	if status, _ := ask(t, s, getting("/cluster/remove?node=b", "")); status != 405 {

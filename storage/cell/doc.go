@@ -2,6 +2,7 @@
 // What is committed, in what order, and who owns is decided by etcd, whose keys are:
 //
 //	owner                            who owns; has the lease of the claim
+//	handover                         the node that claims next; lives for some seconds
 //	head                             the last batch, its fence, the sum of its content
 //	cut                              the batch up to which the log was cut
 //	j/<batch, 16 hex>/<part, 4 hex>  the content of a batch
@@ -15,6 +16,7 @@
 //	log.go     Log: a node's way to the log; which calls are tried again
 //	owner.go   Owner: who owns; what nodes say of themselves
 //	claim.go   Term: a claim, until it ends for good; whether it is held
+//	handover.go  HandOver: a claim ends, and a certain node claims next
 //	append.go  Append: the next batch, in parts, behind the fence
 //	follow.go  Follow: one batch after the other
 //	status.go  Status: what the cell is at one moment

@@ -31,12 +31,14 @@ var (
 )
 
 const (
-	keyOwner   = "owner"
-	keyHead    = "head"
-	keyCut     = "cut"
-	prefixLog  = "j/"
-	endLog     = "j0" // behind all keys of the log
-	prefixNode = "node/"
+	keyOwner = "owner"
+	keyHead  = "head"
+	keyCut   = "cut"
+	// keyHandOver is the node that claims next.
+	keyHandOver = "handover"
+	prefixLog   = "j/"
+	endLog      = "j0" // behind all keys of the log
+	prefixNode  = "node/"
 	// Names of nodes stand behind these two.
 	prefixFloor = "floor/"
 	prefixCopy  = "copy/"
