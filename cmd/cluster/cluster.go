@@ -6,6 +6,7 @@
 //	turn.go      the roles, which a node has in turn: it follows, or owns
 //	status.go    what the cell is, for its operator
 //	change.go    a node is removed, or the queues are handed over, for its operator
+//	offline.go   a folder whose node does not run
 //	progress.go  whether a node gets on, without which it may not own
 //	clock.go     the clock of who owns
 //	address.go   where a node listens, and how the nodes know each other

@@ -240,7 +240,7 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 		n.giveBack(term)
 		running.Wait()
 	}()
-	if err := n.readTo(ctx, store, last); err != nil {
+	if err := readTo(ctx, n.log, store.Control().Batch, last, n.take(ctx, store)); err != nil {
 		return errors.Join(err, store.Close())
 	}
 	clock := newClock(n.began(ctx, store))
@@ -271,13 +271,12 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	return cmp.Or(err, context.Cause(ctx))
 }
 
-// readTo has a store take what the log has up to a batch.
-func (n *node) readTo(ctx context.Context, store *storage.Store, last uint64) error {
-	if store.Control().Batch >= last {
+// readTo takes what a log has behind a batch up to the last one.
+func readTo(ctx context.Context, log *cell.Log, after, last uint64, take func(batch uint64, content []byte) error) error {
+	if after >= last {
 		return nil
 	}
-	take := n.take(ctx, store)
-	err := n.log.Follow(ctx, store.Control().Batch, func(batch uint64, content []byte) error {
+	err := log.Follow(ctx, after, func(batch uint64, content []byte) error {
 		if err := take(batch, content); err != nil {
 			return err
 		}

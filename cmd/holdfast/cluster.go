@@ -19,6 +19,7 @@ type clusterCommands struct {
 	Found    foundCmd      `cmd:"" help:"Make a data folder the first node of a new cell."`
 	Status   cellStatusCmd `cmd:"" help:"Print how the nodes of a cell are."`
 	Remove   removeCmd     `cmd:"" help:"Take a node out of a cell for ever."`
+	Leave    leaveCmd      `cmd:"" help:"Make the folder of a cell's last node that of a single server."`
 	HandOver handOverCmd   `cmd:"" help:"Have another node own the queues."`
 }
 
@@ -59,7 +60,8 @@ func (c *foundCmd) Run(ctx context.Context, p *program) error {
 
 // cellStatusCmd shows a cell.
 type cellStatusCmd struct {
-	JSON bool `help:"Print a JSON object. Times are milliseconds, sizes are bytes."`
+	JSON    bool          `help:"Print a JSON object. Times are milliseconds, sizes are bytes."`
+	Offline config.Folder `placeholder:"FOLDER" help:"Print what this data folder of a node has, which does not run."`
 
 	connection.Operator
 }
@@ -67,13 +69,19 @@ type cellStatusCmd struct {
 func (c *cellStatusCmd) Help() string {
 	return `Asks any node, at its operator port, how all nodes are: what each does, how far it is behind, how far its clock is ahead, and how much room its disk has. The last line says how many nodes may be lost now. It needs the right operate.
 
+With --offline it asks nobody, and prints what the folder of a node that does not run has: the batch up to which its tables have everything, and the last one that its log has.
+
 Examples:
 
     holdfast cluster status
-    holdfast cluster status --admin 10.0.0.2:7072 --json`
+    holdfast cluster status --admin 10.0.0.2:7072 --json
+    holdfast cluster status --offline /var/lib/holdfast`
 }
 
-func (c *cellStatusCmd) Run(ctx context.Context, p *terminal.Process) error {
+func (c *cellStatusCmd) Run(ctx context.Context, p *program) error {
+	if c.Offline != "" {
+		return c.offline(ctx, p)
+	}
 	said, err := c.Cluster(ctx)
 	if err != nil {
 		return err
@@ -98,6 +106,39 @@ func (c *cellStatusCmd) Run(ctx context.Context, p *terminal.Process) error {
 		return err
 	}
 	_, err = fmt.Fprint(p.Stdout, aboutCell(&said))
+	return err
+}
+
+func (c *cellStatusCmd) offline(ctx context.Context, p *program) error {
+	o, err := cluster.ReadOffline(ctx, string(c.Offline), p.logger("text", slog.LevelError))
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return json.NewEncoder(p.Stdout).Encode(o)
+	}
+	_, err = fmt.Fprintf(p.Stdout, "cell %s, with %s besides\ntables up to batch %d\nlog up to batch %d\n", o.Cell, terminal.Plural(o.Others, "node"), o.Tables, o.Log)
+	return err
+}
+
+// leaveCmd ends a cell.
+type leaveCmd struct {
+	Folder config.Folder `arg:"" help:"Data folder of the node, which is stopped."`
+}
+
+func (c *leaveCmd) Help() string {
+	return `Remove all other nodes before, and stop this one. What the log has and the tables do not goes into the tables. Then the folder is of no cell any more, and "holdfast serve" takes it without --node and --nodes.
+
+Examples:
+
+    holdfast cluster leave /var/lib/holdfast`
+}
+
+func (c *leaveCmd) Run(ctx context.Context, p *program) error {
+	err := cluster.Leave(ctx, string(c.Folder), p.logger("text", slog.LevelError))
+	if err == nil {
+		_, err = fmt.Fprintf(p.Stdout, "%s is of no cell any more\n", c.Folder)
+	}
 	return err
 }
 

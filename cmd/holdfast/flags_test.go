@@ -23,7 +23,7 @@ func allCommands() []string {
 		"tail", "consumers", "shares", "producers", "purge", "harvest", "redrive", "move", "cancel", "delete", "prio", "run", "set", "unset", "get", "share", "pause", "resume", "close", "drop",
 		"backup", "dump", "load", "restore", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "completion", "man", "version",
 		"status", "health", "reload", "connections", "users", "doctor", "help", "tls", "tls init", "tls renew", "context", "context list", "context show", "metrics", "metrics rules", "metrics dashboard",
-		"config", "config check", "config show", "hash", "cluster", "cluster found", "cluster status", "cluster remove", "cluster hand-over",
+		"config", "config check", "config show", "hash", "cluster", "cluster found", "cluster status", "cluster remove", "cluster hand-over", "cluster leave",
 	}
 }
 

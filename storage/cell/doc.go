@@ -20,6 +20,7 @@
 //	append.go  Append: the next batch, in parts, behind the fence
 //	follow.go  Follow: one batch after the other
 //	status.go  Status: what the cell is at one moment
+//	alone.go   Alone: what a member's folder has, without the others
 //	cut.go     what the tables of each node have, and when the log is cut
 //	hold.go    Hold: the log is not cut behind what a copy has
 package cell

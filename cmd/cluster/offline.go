@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/cell"
+)
+
+// Offline is what the folder of a node has, which does not run.
+type Offline struct {
+	Cell   string `json:"id"`     // of the cell
+	Others int    `json:"others"` // members that the cell has besides
+	Tables uint64 `json:"tables"` // the batch up to which the tables have everything
+	Log    uint64 `json:"log"`    // the last batch that its etcd knows to be decided
+}
+
+// ReadOffline reads what the folder of a node has.
+func ReadOffline(ctx context.Context, folder string, logger *slog.Logger) (o Offline, err error) {
+	err = alone(ctx, folder, logger, func(found Offline, _ *cell.Log) error {
+		o = found
+		return nil
+	})
+	return o, err
+}
+
+// alone reads a folder, and has something done with the log of its etcd.
+func alone(ctx context.Context, folder string, logger *slog.Logger, do func(o Offline, log *cell.Log) error) error {
+	tables, err := storage.TablesBatch(folder)
+	if err != nil {
+		return err
+	}
+	at := filepath.Join(folder, storage.CellName)
+	to := filepath.Join(at, "alone")
+	defer os.RemoveAll(to)
+	m, others, err := cell.Alone(ctx, filepath.Join(at, "etcd"), to, logger)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	log := cell.NewLog(cell.Config{Client: m.Client(), Node: "alone", Logger: logger})
+	s, err := log.Status(ctx)
+	if err != nil {
+		return err
+	}
+	return do(Offline{m.Cell(), others, tables, s.Head}, log)
+}
+
+// Leave makes the folder of the last node of a cell that of a single server.
+func Leave(ctx context.Context, folder string, logger *slog.Logger) error {
+	err := alone(ctx, folder, logger, func(o Offline, log *cell.Log) error {
+		if o.Others > 0 {
+			return fmt.Errorf("the cell has %d other nodes: remove them first, or delete this folder if it is this node that goes", o.Others)
+		}
+		return settle(ctx, folder, storage.Options{Logger: logger, Log: log}, o, log)
+	})
+	if err != nil {
+		return err
+	}
+	return disband(folder)
+}
+
+// settle takes the rest of the log into the tables.
+func settle(ctx context.Context, folder string, options storage.Options, o Offline, log *cell.Log) error {
+	store, err := storage.Open(folder, options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(readTo(ctx, log, store.Control().Batch, o.Log, store.Take), store.Close())
+}
+
+// disband removes what a folder has of a cell. It is of none from one moment to the next.
+func disband(folder string) error {
+	at := filepath.Join(folder, storage.CellName)
+	if err := os.Rename(filepath.Join(at, "etcd"), filepath.Join(at, "gone")); err != nil {
+		return err
+	}
+	return os.RemoveAll(at)
+}

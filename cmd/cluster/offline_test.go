@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/cell"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// alter changes something in the etcd of a node that does not run, and has the others.
+func (m *machine) alter(t *testing.T, change func(etcd *cell.Member) error) {
+	t.Helper()
+	etcd, err := cell.Start(t.Context(), m.member(m.folder, quiet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer etcd.Close()
+	if err := change(etcd); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onlyInTheLog has a node alone take packets, and gives it the tables back that it had before. Its
+// log is not cut.
+func (m *machine) onlyInTheLog(t *testing.T, packets int) {
+	t.Helper()
+	m.alter(t, func(etcd *cell.Member) error {
+		_, err := etcd.Client().Put(t.Context(), "copy/test", "0")
+		return err
+	})
+	old := m.folder + " of before"
+	err := os.CopyFS(old, os.DirFS(m.folder))
+	if err = errors.Join(err, os.RemoveAll(filepath.Join(old, storage.CellName))); err != nil {
+		t.Fatal(err)
+	}
+	m.launch(t)
+	m.await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 1 && c.Nodes[0].Role == owning })
+	m.push(t, packets)
+	m.halt(t)
+	if err := os.Rename(filepath.Join(m.folder, storage.CellName), filepath.Join(old, storage.CellName)); err != nil {
+		t.Fatal(err)
+	}
+	m.folder = old
+}
+
+// packets are those of a folder that is of no cell.
+func packets(t *testing.T, folder string) uint64 {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(folder, storage.CellName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is of a cell still: %v", err)
+	}
+	store, err := storage.Open(folder, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	return store.Control().Live
+}
+
+func TestTheLastNodeLeavesWithWhatOnlyItsLogHas(t *testing.T) {
+	a := trio(t)[0]
+	a.onlyInTheLog(t, 10)
+	o, err := ReadOffline(t.Context(), a.folder, quiet)
+	if err != nil || o.Tables != 0 || o.Log < 10 || o.Others != 0 || len(o.Cell) < 20 {
+		t.Errorf("the folder has %+v, %v", o, err)
+	}
+	if err := Leave(t.Context(), a.folder, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if got := packets(t, a.folder); got != 10 {
+		t.Errorf("%d packets are left, want 10", got)
+	}
+	if err := Leave(t.Context(), a.folder, quiet); err == nil {
+		t.Error("the folder of a single server leaves a cell")
+	}
+}
+
+func TestANodeDoesNotLeaveOthers(t *testing.T) {
+	all := trio(t)
+	all[0].alter(t, func(etcd *cell.Member) error {
+		_, err := etcd.Add(t.Context(), "b", all[1].Nodes["b"])
+		return err
+	})
+	if err := Leave(t.Context(), all[0].folder, quiet); err == nil || !strings.Contains(err.Error(), "1 other") {
+		t.Errorf("it leaves: %v", err)
+	}
+	all[0].alter(t, func(etcd *cell.Member) error { // which a refusal does not change
+		members, err := etcd.Members(t.Context())
+		if len(members) != 2 {
+			t.Errorf("members: %v", members)
+		}
+		return err
+	})
+}
