@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -81,4 +82,30 @@ func disband(folder string) error {
 		return err
 	}
 	return os.RemoveAll(at)
+}
+
+// FoundAnew founds a new cell on what the folder of a node has, whose other nodes are lost for
+// ever. What they alone had is lost. It refuses while one of them still answers: that one may own.
+func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger) error {
+	for name, address := range c.Nodes {
+		own, err := nextPort(address)
+		if err != nil || name == c.Node {
+			continue
+		}
+		if conn, err := (&net.Dialer{Timeout: askTime}).DialContext(ctx, "tcp", own); err == nil {
+			_ = conn.Close()
+			return fmt.Errorf("node %s answers at %s: stop it for ever first, or have this node join it with an empty folder", name, own)
+		}
+	}
+	err := alone(ctx, folder, logger, func(o Offline, log *cell.Log) error {
+		return settle(ctx, folder, storage.Options{Logger: logger, Log: log, AcceptLoss: true}, o, log)
+	})
+	if err == nil {
+		err = disband(folder)
+	}
+	if err != nil {
+		return err
+	}
+	c.Nodes = map[string]string{c.Node: c.Nodes[c.Node]}
+	return Found(ctx, folder, c, logger)
 }

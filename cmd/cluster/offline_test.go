@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,4 +100,42 @@ func TestANodeDoesNotLeaveOthers(t *testing.T) {
 		}
 		return err
 	})
+}
+
+func TestWhoIsLeftFoundsANewCellOnWhatItHas(t *testing.T) {
+	all := trio(t)
+	a, b := all[0], all[1]
+	a.launch(t)
+	a.await(t, func(c *admin.Cluster) bool { return c.Owner == "a" })
+	b.launch(t)
+	a.await(t, func(c *admin.Cluster) bool {
+		return len(c.Nodes) == 2 && c.Nodes[1].Voter && c.Nodes[1].Role == follower
+	})
+	b.push(t, 15)
+	a.halt(t)
+	b.halt(t)
+	old, err := ReadOffline(t.Context(), a.folder, quiet)
+	if err != nil || old.Others != 1 {
+		t.Fatalf("the folder has %+v, %v", old, err)
+	}
+	own, _ := nextPort(b.Nodes["b"])
+	there, err := net.Listen("tcp", own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err == nil || !strings.Contains(err.Error(), "node b answers") {
+		t.Errorf("a new cell beside the old one: %v", err)
+	}
+	_ = there.Close()
+	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err != nil {
+		t.Fatal(err)
+	}
+	a.launch(t)
+	c := a.await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 1 && c.Nodes[0].Role == owning })
+	if c.ID == old.Cell {
+		t.Error("the new cell has the id of the old one")
+	}
+	if n := a.redis.LLen(t.Context(), "q").Val(); n != 15 {
+		t.Errorf("%d packets are left, want 15", n)
+	}
 }

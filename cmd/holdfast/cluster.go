@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -34,8 +35,10 @@ Examples:
 
 // foundCmd founds a cell.
 type foundCmd struct {
-	Node   string        `required:"" placeholder:"NAME" help:"Name of the node."`
-	Folder config.Folder `arg:"" help:"Data folder: one that does not exist, or that of a server, which is stopped."`
+	Node       string        `required:"" placeholder:"NAME" help:"Name of the node."`
+	AcceptLoss bool          `help:"The folder is of a cell whose other nodes are lost for ever: found a new one on what it has."`
+	Nodes      []string      `placeholder:"NAME=HOST" help:"With --accept-loss: all nodes of the old cell, as serve has them. Nothing is done while another one answers."`
+	Folder     config.Folder `arg:"" help:"Data folder: one that does not exist, or that of a server, which is stopped."`
 }
 
 func (c *foundCmd) Help() string {
@@ -43,15 +46,35 @@ func (c *foundCmd) Help() string {
 
 Found a cell once, on one machine. The others join: they start with empty folders and the same --nodes. A folder that holds packets keeps them.
 
+Where more than half of the nodes are lost for ever, with their disks, --accept-loss makes a new cell of the folder of one that is left: the one with the highest batch, as "cluster status --offline" prints it. What only the others had is lost.
+
 Examples:
 
     holdfast cluster found --node a /var/lib/holdfast
-    holdfast serve --data /var/lib/holdfast --node a --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3 --cluster-tls /etc/holdfast/node`
+    holdfast serve --data /var/lib/holdfast --node a --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3 --cluster-tls /etc/holdfast/node
+    holdfast cluster found --accept-loss --node a --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3 /var/lib/holdfast`
+}
+
+// Validate is called with the parsed flags.
+func (c *foundCmd) Validate() error {
+	if c.AcceptLoss && len(c.Nodes) == 0 {
+		return errors.New("--accept-loss: expected --nodes with all nodes of the old cell, so that it can ask whether one of them is there")
+	}
+	return nil
 }
 
 func (c *foundCmd) Run(ctx context.Context, p *program) error {
-	nodes := map[string]string{c.Node: "127.0.0.1:0"} // others are told of its address when it starts
-	err := cluster.Found(ctx, string(c.Folder), cluster.Config{Node: c.Node, Nodes: nodes}, p.logger("text", slog.LevelWarn))
+	nodes, err := config.ParseNodes(c.Nodes)
+	if err != nil {
+		return err
+	}
+	nodes[c.Node] = "127.0.0.1:0" // others are told of its address when it starts
+	logger := p.logger("text", slog.LevelWarn)
+	if found := (cluster.Config{Node: c.Node, Nodes: nodes}); c.AcceptLoss {
+		err = cluster.FoundAnew(ctx, string(c.Folder), found, logger)
+	} else {
+		err = cluster.Found(ctx, string(c.Folder), found, logger)
+	}
 	if err == nil {
 		_, err = fmt.Fprintf(p.Stdout, "%s is node %s of a new cell; start it with --node %s and --nodes\n", c.Folder, c.Node, c.Node)
 	}
