@@ -298,7 +298,7 @@ func (n *node) began(ctx context.Context, store taker) int64 {
 		return ms
 	}
 	nodes, _ := n.nodes(ctx) // without them this node's own clock is the middle one
-	nodes[n.Node] = n.about()
+	nodes[n.Node] = peer.Node{Clock: time.Now().UnixMilli()}
 	return max(middle(nodes), store.Control().Time)
 }
 
