@@ -107,6 +107,7 @@ var kind = regexp.MustCompile(`^[A-Z]+ `)
 func (s *WorkQueue) Explain(ctx context.Context, err error) error {
 	var answer redis.Error
 	var network net.Error
+	unknown := errors.Is(err, client.ErrUnknown)
 	switch {
 	case err == nil:
 		return nil
@@ -119,11 +120,15 @@ func (s *WorkQueue) Explain(ctx context.Context, err error) error {
 		return dialError(err, s.Redis, "--redis")
 	case certificateError(err, s.Redis) != nil:
 		return certificateError(err, s.Redis)
-	case errors.Is(err, client.ErrUnknown) && ctx.Err() != nil, errors.Is(err, net.ErrClosed):
+	case unknown && ctx.Err() != nil, errors.Is(err, net.ErrClosed):
 		return errors.New("interrupted: the server may have carried out the request")
 	case errors.As(err, &network) && network.Timeout():
-		return fmt.Errorf("server at %s did not answer within %v: it may have carried out the request", s.Redis, s.Timeout)
-	case errors.Is(err, syscall.EPIPE) && !errors.Is(err, client.ErrUnknown):
+		err := fmt.Errorf("server at %s did not answer within %v", s.Redis, s.Timeout)
+		if unknown {
+			err = fmt.Errorf("%w: it may have carried out the request", err)
+		}
+		return err
+	case errors.Is(err, syscall.EPIPE) && !unknown:
 		return fmt.Errorf("server at %s is gone: the request was not sent", s.Redis)
 	case strings.Contains(err.Error(), `"HTTP/1.`): // in answer to the first words, before any request
 		return fmt.Errorf("the server at %s speaks HTTP, and nothing was done: give its address for Redis clients with --redis", s.Redis)

@@ -73,13 +73,43 @@ func TestLinesSayWhatIsOnDiskWhenTheyFail(t *testing.T) {
 }
 
 func TestLinesThatMayBeOnDiskAreCounted(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for greets, want := range map[bool]string{
+		false: "on disk are the first 0 lines, and no more: server at",
+		true:  "on disk are the first 0 lines, and perhaps 2 more: server at",
+	} {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		if greets {
+			go greet(silent)
+		}
+		r := command{stdin: "a\nb\n"}.run(t.Context(), "push", "q", "--lines", "--redis", silent.Addr().String(), "--timeout", "1s")
+		oneErrorLine(t, r, exitFailed, want)
+		if strings.Contains(r.stderr, "it may have carried out the request") != greets {
+			t.Errorf("%q", r.stderr)
+		}
 	}
-	defer silent.Close()
-	r := command{stdin: "a\nb\n"}.run(t.Context(), "push", "q", "--lines", "--redis", silent.Addr().String(), "--timeout", "1s")
-	oneErrorLine(t, r, exitFailed, "on disk are the first 0 lines, and perhaps 2 more: server at")
+}
+
+// greet answers what the first connection says of itself, and nothing else, until it ends.
+func greet(l net.Listener) {
+	conn, err := l.Accept()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	b := make([]byte, 4096)
+	for {
+		n, err := conn.Read(b)
+		if err != nil {
+			return
+		}
+		said := strings.ToLower(string(b[:n]))
+		_, _ = io.WriteString(conn, strings.Repeat("%1\r\n$5\r\nproto\r\n:3\r\n", strings.Count(said, "\r\nhello\r\n"))+
+			strings.Repeat("+OK\r\n", strings.Count(said, "\r\nclient\r\n")))
+	}
 }
 
 func TestLinesArePushedAsTheyCome(t *testing.T) {
