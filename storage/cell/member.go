@@ -161,6 +161,7 @@ func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, erro
 		e, err := embed.StartEtcd(cfg)
 		if err == nil {
 			m.etcd, m.client = e, v3client.New(e.Server)
+			m.client.KV = clientv3.NewKVFromKVClient(newReads(e.Server), m.client)
 		}
 		started <- err
 	}()
