@@ -106,7 +106,7 @@ func Start(ctx context.Context, c MemberConfig) (*Member, error) {
 
 // Join runs a member that Add has made known to the cell, from an empty folder. What a start that
 // was cut off left in the folder is deleted. initialCluster is what Add has returned. A node that
-// etcd asks may not know of the removal and the addition yet: it tries for 10 s.
+// etcd asks may not know of the removal and the addition yet: it tries for 30 s.
 func Join(ctx context.Context, c MemberConfig, initialCluster string) (m *Member, err error) {
 	if IsMember(c.Dir) {
 		return nil, fmt.Errorf("%s is of a cell already: delete it to join as another member", c.Dir)

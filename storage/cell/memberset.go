@@ -58,7 +58,7 @@ func (m *Member) Leader() (node string, own bool) {
 // still has of a node of this name is removed: a node never comes back as the member it was, since
 // with an empty folder it could elect one without the last packets.
 //
-// It waits while another node joins, and 10 s while etcd says that members are not connected.
+// It waits while another node joins, and 30 s while etcd says that members are not connected.
 func (m *Member) Add(ctx context.Context, node, address string) (initialCluster string, err error) {
 	if node == m.config.Node {
 		return "", fmt.Errorf("node %s asks itself to be added: it is a member", node)
@@ -85,7 +85,7 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 	return strings.Join(all, ","), nil
 }
 
-// Promote gives a learner its vote. It waits 10 s for one that lags in etcd's log.
+// Promote gives a learner its vote. It waits 30 s for one that lags in etcd's log.
 func (m *Member) Promote(ctx context.Context, node string) error {
 	return m.change(ctx, node, "", func(ctx context.Context, p Peer) error {
 		if !p.Learner {
@@ -149,13 +149,13 @@ var passing = []error{
 	rpctypes.ErrMemberNotFound, errUnknown, ErrRemoved,
 }
 
-// patiently tries a change of members again: 10 s while its refusal passes, and as long as ctx
+// patiently tries a change of members again: 30 s while its refusal passes, and as long as ctx
 // allows while there is a learner, since etcd takes one at a time.
 func patiently(ctx context.Context, change func() error) error {
 	for begin := time.Now(); ; {
 		err := change()
 		soon := slices.ContainsFunc(passing, func(refusal error) bool { return errors.Is(err, refusal) })
-		if !errors.Is(err, rpctypes.ErrTooManyLearners) && !(soon && time.Since(begin) < 10*time.Second) {
+		if !errors.Is(err, rpctypes.ErrTooManyLearners) && !(soon && time.Since(begin) < 30*time.Second) {
 			return err
 		}
 		select {
