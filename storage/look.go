@@ -200,21 +200,6 @@ func (v *View) release() error {
 	return nil
 }
 
-// TablesBatch returns the batch up to which the tables of a folder have everything, where no server
-// runs. It checks nothing.
-func TablesBatch(dir string) (uint64, error) {
-	f, err := lookFolder(dir)
-	if err != nil {
-		return 0, explainRefusal(err)
-	}
-	defer f.close()
-	list, err := tables.ReadList(f.name(dbName))
-	if err != nil {
-		return 0, damaged(err)
-	}
-	return list.Floor.Batch, nil
-}
-
 // lookFolder is openFolder for somebody who only looks: it takes the lock shared, so that several
 // may look at once and nobody may serve, and changes nothing, not even the number in the lock.
 // Where there is no lock nobody serves the folder, and none is made: who has no right to write may

@@ -18,7 +18,7 @@ type Offline struct {
 	Cell   string `json:"id"`     // of the cell
 	Others int    `json:"others"` // members that the cell has besides
 	Tables uint64 `json:"tables"` // the batch up to which the tables have everything
-	Log    uint64 `json:"log"`    // the last batch that its etcd knows to be decided
+	Log    uint64 `json:"log"`    // the last batch that its etcd has
 }
 
 // ReadOffline reads what the folder of a node has.
@@ -32,7 +32,7 @@ func ReadOffline(ctx context.Context, folder string, logger *slog.Logger) (o Off
 
 // alone reads a folder, and has something done with the log of its etcd.
 func alone(ctx context.Context, folder string, logger *slog.Logger, do func(o Offline, log *cell.Log) error) error {
-	tables, err := storage.TablesBatch(folder)
+	tables, err := storage.Floor(folder)
 	if err != nil {
 		return err
 	}

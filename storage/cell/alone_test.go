@@ -1,0 +1,65 @@
+package cell
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+)
+
+func TestAMemberThatIsReadAloneHasWhatItDidNotKnowToBeDecided(t *testing.T) {
+	t.Parallel()
+	a, _, _ := trio(t)
+	m := founded(t, a)
+	putKey(t, m, "w/1")
+	m.Close()
+	appendEntry(t, a.Dir, &etcdserverpb.InternalRaftRequest{
+		Header: &etcdserverpb.RequestHeader{ID: 7}, Put: &etcdserverpb.PutRequest{Key: []byte("w/2"), Value: []byte("x")},
+	})
+	alone, others, err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(alone.Close)
+	if n := countKeys(t, alone, "w/"); n != 2 || others != 0 {
+		t.Errorf("%d keys and %d others, expected 2 and 0", n, others)
+	}
+}
+
+// appendEntry does what the leader of a member that does not run had it do: an entry stands in its
+// log, and that it is decided was not told yet.
+func appendEntry(t *testing.T, dir string, request *etcdserverpb.InternalRaftRequest) {
+	t.Helper()
+	w, err := wal.Open(zap.NewNop(), filepath.Join(dir, "member", "wal"), &walpb.Snapshot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, state, entries, err := w.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := proto.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := &raftpb.Entry{Term: state.Term, Index: proto.Uint64(entries[len(entries)-1].GetIndex() + 1), Data: data}
+	if err := errors.Join(w.Save(state, []*raftpb.Entry{next}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAMemberThatRunsIsNotReadAlone(t *testing.T) {
+	t.Parallel()
+	a, _, _ := trio(t)
+	founded(t, a)
+	if _, _, err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil); !errors.Is(err, fileutil.ErrLocked) {
+		t.Errorf("error %v", err)
+	}
+}
