@@ -271,3 +271,34 @@ func TestWhatNoBatchProvesIsToldOnlyWhileTheQueuesAreHeld(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// roomless is a disk without room.
+type roomless struct{ broker.Disk }
+
+func (roomless) Apply(*broker.Batch) error { return broker.ErrDiskFull }
+
+func TestAFullDiskLetsNothingLeaveWhenTheQueuesAreNotHeld(t *testing.T) {
+	store, state := openStore(t)
+	var lost atomic.Bool
+	disk := roomless{store}
+	held := func() bool { return !lost.Load() }
+	loop, err := StartLoop(broker.New(disk, state, broker.Options{}), disk, LoopConfig{Goroutines: goroutines, Held: held})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := make(chan error, 1)
+	err = loop.Do(func(tx *broker.Tx) error {
+		lost.Store(true)
+		loop.answers = append(loop.answers, answer{to: look}) // of a look in the same turn
+		return tx.Atomic(func() error { return tx.SetSettings([]byte("q"), broker.DefaultSettings()) })
+	})
+	if !errors.Is(err, broker.ErrClosed) {
+		t.Errorf("a change: %v", err)
+	}
+	if err := <-look; !errors.Is(err, broker.ErrClosed) {
+		t.Errorf("a look: %v", err)
+	}
+	if err := errors.Join(loop.Close(), store.Close()); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("the loop ended with %v", err)
+	}
+}

@@ -370,19 +370,19 @@ func (l *Loop) commit() {
 			l.holding, l.touched = append(l.holding, l.touched...), l.touched[:0]
 		}
 		l.retryAt = l.now + fullRetry.Milliseconds()
+		l.releaseIfHeld() // no batch proves it
+		return
 	default:
 		l.config.Logger.Error("commit failed: stopping, the next start recovers from disk", "error", err)
 		l.err = fmt.Errorf("commit failed: %w", err)
 		close(l.failed)
 		return
 	}
-	if l.stuck == nil {
-		for _, c := range l.holding {
-			c.holding = false
-			c.touch()
-		}
-		l.holding = l.holding[:0]
+	for _, c := range l.holding {
+		c.holding = false
+		c.touch()
 	}
+	l.holding = l.holding[:0]
 	l.release()
 }
 
