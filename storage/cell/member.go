@@ -290,11 +290,7 @@ func (m *Member) Size() int64 { return m.etcd.Server.Backend().Size() }
 // once otherwise. An alarm of another node is disarmed too, since that one may be gone: if not, it
 // raises a new one.
 func (m *Member) Clear(ctx context.Context) (cleared bool, err error) {
-	raised, err := m.client.AlarmList(ctx)
-	if err != nil {
-		return false, err
-	}
-	full := slices.DeleteFunc(raised.Alarms, func(a *etcdserverpb.AlarmMember) bool { return a.Alarm != etcdserverpb.AlarmType_NOSPACE })
+	full := slices.DeleteFunc(m.etcd.Server.Alarms(), func(a *etcdserverpb.AlarmMember) bool { return a.Alarm != etcdserverpb.AlarmType_NOSPACE })
 	if len(full) == 0 {
 		return false, nil
 	}
