@@ -10,13 +10,15 @@ import (
 // progress says whether a node may keep a claim: its disk answers, and its work gets on. The disk
 // of an owner may hang while its network lives: without this rule nobody would take over.
 type progress struct {
-	claiming atomic.Bool  // the node has claimed, and recovery has not begun
-	probed   atomic.Int64 // when the folder took a write last, Unix nanoseconds
+	took   atomic.Int64 // when the node took a batch of the log last, or claimed, Unix nanoseconds
+	probed atomic.Int64 // when the folder took a write last, the same
 }
 
 const (
 	probePause = 200 * time.Millisecond
 	onTime     = time.Second // within which something must have happened
+	// takeTime is the same for one batch of the log, which may wait for the flush of a table.
+	takeTime = 10 * time.Second
 )
 
 // probe writes a small file and syncs it, again and again until ctx ends.
@@ -48,6 +50,6 @@ func probeOnce(name string) error {
 
 // getsOn is cell.Config.Progress.
 func (n *node) getsOn() bool {
-	probed := time.Since(time.Unix(0, n.progress.probed.Load())) < onTime
-	return probed && (n.progress.claiming.Load() || n.server.GotOn(onTime))
+	within := func(at *atomic.Int64, d time.Duration) bool { return time.Since(time.Unix(0, at.Load())) < d }
+	return within(&n.progress.probed, onTime) && (within(&n.progress.took, takeTime) || n.server.GotOn(onTime))
 }

@@ -91,6 +91,9 @@ func (n *node) take(ctx context.Context, store taker) func(batch uint64, content
 	return func(batch uint64, content []byte) error {
 		for {
 			err := store.Take(batch, content)
+			if err == nil {
+				n.progress.took.Store(time.Now().UnixNano())
+			}
 			if err == nil && batch > n.old.Load() {
 				n.arrived.note(store.Control().Time)
 			}
@@ -148,6 +151,7 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 			term, last, err := n.log.Claim(following, store.Control().Batch, n.addresses())
 			switch {
 			case err == nil:
+				n.progress.took.Store(time.Now().UnixNano()) // what runs yet may need a while to end
 				return term, last, nil
 			case errors.Is(err, cell.ErrOwned):
 				continue
@@ -230,8 +234,6 @@ var errReached = errors.New("the log's end was reached")
 
 // own reads the log to its end, and serves until the term or ctx ends.
 func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, last uint64) (err error) {
-	n.progress.claiming.Store(true)
-	defer n.progress.claiming.Store(false)
 	begun := time.Now()
 	leading, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -240,7 +242,16 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 		n.giveBack(term)
 		running.Wait()
 	}()
-	if err := readTo(ctx, n.log, store.Control().Batch, last, n.take(ctx, store)); err != nil {
+	reading, end := context.WithCancel(ctx)
+	running.Go(func() {
+		select {
+		case <-term.Done():
+			end()
+		case <-reading.Done():
+		}
+	})
+	err = readTo(reading, n.log, store.Control().Batch, last, n.take(reading, store))
+	if end(); err != nil {
 		return errors.Join(err, store.Close())
 	}
 	clock := newClock(n.began(ctx, store))

@@ -63,6 +63,7 @@ func newHealth() *health { return &health{served: make(chan struct{})} }
 // recover notes how many records will be read.
 func (h *health) recover(c content.Control) {
 	h.of.Store(int64(c.Live + c.Keys + c.Deliveries))
+	h.got.Store(time.Now().UnixNano())
 	h.phase.Store(int32(recovering))
 }
 
