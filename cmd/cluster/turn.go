@@ -164,10 +164,11 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 	return nil, 0, context.Cause(following)
 }
 
-// endHold ends the hold of a copy, which is whole, when the node has a vote, or ctx ends.
+// endHold ends the hold of a copy, which is whole, when the node has a vote and what was in the log
+// before this turn, or ctx ends.
 func (n *node) endHold(ctx context.Context) {
 	for n.holds && ctx.Err() == nil {
-		if n.holds = !n.member.Votes() || n.log.EndHold(ctx) != nil; n.holds {
+		if n.holds = !n.member.Votes() || n.store.Load().Control().Batch < n.old.Load() || n.log.EndHold(ctx) != nil; n.holds {
 			wait(ctx, claimPause)
 		}
 	}
@@ -254,6 +255,7 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	if end(); err != nil {
 		return errors.Join(err, store.Close())
 	}
+	n.old.CompareAndSwap(math.MaxUint64, last) // the claim was faster than the look at the log
 	clock := newClock(n.began(ctx, store))
 	if err := store.Own(term, clock.now); err != nil {
 		return errors.Join(err, store.Close())
