@@ -16,11 +16,14 @@ import (
 // copy replaces the data folder by that of another node. The log is not cut meanwhile behind what
 // the copy has, and not before endHold.
 func (n *node) copy(ctx context.Context) error {
+	if err := finishCopy(n.folder); err != nil { // which may have begun
+		return err
+	}
 	if err := n.log.Forget(ctx); err != nil {
 		return err
 	}
 	to, errs := copyFolder(n.folder), []error{errors.New("no other node that has the queues gives one")}
-	for _, from := range n.sources(ctx) {
+	for _, from := range n.sources(ctx, n.member.Cell()) {
 		n.logger.Info("copying the folder of another node", "node", from.Name)
 		n.holds = true
 		err := cmp.Or(os.RemoveAll(to), n.log.Hold(ctx, from.Batch))
@@ -32,14 +35,15 @@ func (n *node) copy(ctx context.Context) error {
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", from.Name, err))
 	}
+	n.holds = n.log.EndHold(ctx) != nil // whoever cannot copy does not keep the log
 	return errors.Join(errs...)
 }
 
-// sources are the nodes that have a folder to copy, the best first: one that follows, whose work is
-// less than the owner's, with most in its tables.
-func (n *node) sources(ctx context.Context) (all []peer.Node) {
+// sources are the nodes of the cell that have a folder to copy, the best first: one that follows,
+// whose work is less than the owner's, with most in its tables.
+func (n *node) sources(ctx context.Context, cell string) (all []peer.Node) {
 	for _, address := range n.others() {
-		if a, err := n.ask(ctx, address); err == nil && slices.Contains([]string{learner, follower, owning}, a.Role) {
+		if a, err := n.ask(ctx, address); err == nil && a.Cell == cell && slices.Contains([]string{learner, follower, owning}, a.Role) {
 			all = append(all, a)
 		}
 	}

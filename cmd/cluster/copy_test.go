@@ -29,11 +29,13 @@ func among(t *testing.T, others ...peer.Node) *node {
 }
 
 func TestACopyIsOfTheNodeWithMostInItsTablesAndLastOfTheOwner(t *testing.T) {
-	n := among(t, peer.Node{Name: "o", Role: owning, Floor: 9}, peer.Node{Name: "few", Role: follower, Floor: 3}, peer.Node{Name: "most", Role: learner, Floor: 7},
-		peer.Node{Name: "new", Role: joining}, peer.Node{Name: "open", Role: starting, Floor: 8})
+	n := among(t, peer.Node{Cell: "x", Name: "o", Role: owning, Floor: 9},
+		peer.Node{Cell: "x", Name: "few", Role: follower, Floor: 3}, peer.Node{Cell: "x", Name: "most", Role: learner, Floor: 7},
+		peer.Node{Cell: "x", Name: "new", Role: joining}, peer.Node{Cell: "x", Name: "open", Role: starting, Floor: 8},
+		peer.Node{Cell: "y", Name: "other", Role: follower, Floor: 8})
 	n.Nodes["gone"] = "127.0.0.1:1"
 	var names []string
-	for _, a := range n.sources(t.Context()) {
+	for _, a := range n.sources(t.Context(), "x") {
 		names = append(names, a.Name)
 	}
 	if want := []string{"most", "few", "o"}; !slices.Equal(names, want) {

@@ -41,8 +41,9 @@ func (n *node) takeTurns(ctx context.Context) error {
 			continue
 		}
 		if errors.Is(err, cell.ErrCut) || errors.Is(err, storage.ErrLoss) {
-			if err := n.copy(ctx); err != nil && ctx.Err() == nil {
+			for err := n.copy(ctx); err != nil && ctx.Err() == nil; err = n.copy(ctx) { // what the folder has is of no use
 				n.logger.Warn("no copy of another node's folder", "error", err)
+				wait(ctx, claimPause)
 			}
 		}
 		select {
@@ -270,7 +271,6 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	running.Go(func() { n.lookAtRoom(leading) })
 	running.Go(func() { n.lead(leading, store) })
 	running.Go(func() { n.endHold(leading) })
-	n.progress.claiming.Store(false)
 	ctx, handOver := context.WithCancelCause(ctx)
 	defer handOver(nil)
 	running.Go(func() {
