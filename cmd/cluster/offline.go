@@ -66,13 +66,19 @@ func Leave(ctx context.Context, folder string, logger *slog.Logger) error {
 	return disband(folder)
 }
 
-// settle takes the rest of the log into the tables.
+// settle takes the rest of the log into the tables. Where loss is accepted, a log that begins later
+// is none.
 func settle(ctx context.Context, folder string, options storage.Options, o Offline, log *cell.Log) error {
 	store, err := storage.Open(folder, options)
 	if err != nil {
 		return err
 	}
-	return errors.Join(readTo(ctx, log, store.Control().Batch, o.Log, store.Take), store.Close())
+	err = readTo(ctx, log, store.Control().Batch, o.Log, store.Take)
+	if options.AcceptLoss && errors.Is(err, cell.ErrCut) {
+		options.Logger.Warn("what came behind the tables is lost: only the other nodes had it", "tables", o.Tables, "log", o.Log)
+		err = nil
+	}
+	return errors.Join(err, store.Close())
 }
 
 // disband removes what a folder has of a cell. It is of none from one moment to the next.
@@ -107,5 +113,5 @@ func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger
 		return err
 	}
 	c.Nodes = map[string]string{c.Node: c.Nodes[c.Node]}
-	return Found(ctx, folder, c, logger)
+	return Found(folder, c, logger)
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -137,5 +138,26 @@ func TestWhoIsLeftFoundsANewCellOnWhatItHas(t *testing.T) {
 	}
 	if n := a.redis.LLen(t.Context(), "q").Val(); n != 15 {
 		t.Errorf("%d packets are left, want 15", n)
+	}
+}
+
+func TestWhoIsLeftBehindTheCutFoundsANewCellOnItsTables(t *testing.T) {
+	a := trio(t)[0]
+	a.onlyInTheLog(t, 10)
+	o, err := ReadOffline(t.Context(), a.folder, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.alter(t, func(etcd *cell.Member) error { // as the others do when their tables have all
+		_, err := etcd.Client().Put(t.Context(), "cut", strconv.FormatUint(o.Log, 10))
+		return err
+	})
+	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err != nil {
+		t.Fatal(err)
+	}
+	a.launch(t)
+	a.await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 1 && c.Nodes[0].Role == owning })
+	if n := a.redis.LLen(t.Context(), "q").Val(); n != 0 {
+		t.Errorf("%d packets are left, want none", n)
 	}
 }
