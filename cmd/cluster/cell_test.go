@@ -42,7 +42,7 @@ func trio(t *testing.T) (all []*machine) {
 		t.Cleanup(func() { _ = m.redis.Close() })
 		all = append(all, m)
 	}
-	if err := Found(t.Context(), all[0].folder, all[0].Config, slog.New(slog.DiscardHandler)); err != nil {
+	if err := Found(all[0].folder, all[0].Config, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	return all

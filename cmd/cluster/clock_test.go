@@ -73,7 +73,10 @@ func TestATermBeginsWhereTheLastContentEndedOrAtTheMiddleOneOfTheNodesClocks(t *
 	}
 	n := &node{Config: Config{Node: "a", Nodes: map[string]string{"a": l.Addr().String()}}}
 	m := n.Config.member(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err := errors.Join(l.Close(), cell.Found(m)); err != nil {
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cell.Found(m, 0); err != nil {
 		t.Fatal(err)
 	}
 	if n.member, err = cell.Start(t.Context(), m); err != nil {

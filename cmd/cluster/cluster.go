@@ -181,7 +181,7 @@ func (n *node) ownerRedis() string {
 }
 
 // Found makes a folder, which may be that of a single server, the first node of a new cell.
-func Found(ctx context.Context, folder string, c Config, logger *slog.Logger) error {
+func Found(folder string, c Config, logger *slog.Logger) error {
 	store, err := storage.Open(folder, storage.Options{Logger: logger})
 	if err != nil {
 		return err
@@ -193,19 +193,15 @@ func Found(ctx context.Context, folder string, c Config, logger *slog.Logger) er
 	if err := store.Close(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(folder, storage.CellName), 0o700); err != nil {
+	own := filepath.Join(folder, storage.CellName)
+	if err := errors.Join(os.MkdirAll(own, 0o700), os.RemoveAll(filepath.Join(own, knownName))); err != nil { // of a cell before
 		return err
 	}
-	m := c.member(folder, logger)
-	if err := cell.Found(m); err != nil {
-		return err
-	}
-	member, err := cell.Start(ctx, m)
+	id, err := cell.Found(c.member(folder, logger), last)
 	if err != nil {
 		return err
 	}
-	defer member.Close()
-	return cell.NewLog(cell.Config{Client: member.Client(), Node: c.Node, Logger: logger}).Begin(ctx, last)
+	return (&known{Cell: id}).write(folder)
 }
 
 func (c *Config) member(folder string, logger *slog.Logger) cell.MemberConfig {

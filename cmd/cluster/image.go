@@ -43,12 +43,16 @@ func (n *node) note(ctx context.Context) error {
 	if err != nil || now.Cell == last.Cell && maps.Equal(now.Floors, last.Floors) {
 		return err
 	}
-	b, _ := json.Marshal(now) // it always works
-	if err := storage.WriteFile(filepath.Join(n.folder, storage.CellName), knownName, b); err != nil {
+	if err := now.write(n.folder); err != nil {
 		return err
 	}
 	n.known.Store(now)
 	return nil
+}
+
+func (k *known) write(folder string) error {
+	b, _ := json.Marshal(k) // it always works
+	return storage.WriteFile(filepath.Join(folder, storage.CellName), knownName, b)
 }
 
 // compare holds the folder against what the other nodes know. One that knows of others waits for

@@ -105,7 +105,7 @@ func TestANodeJoinsBehindTheCutAndItsOldImageDoesNotStart(t *testing.T) {
 	nodes := map[string]string{"a": freeAddress(t), "b": freeAddress(t)}
 	of := func(node string) Config { return Config{Node: node, Nodes: nodes} }
 	single(t, a)
-	if err := Found(t.Context(), a, of("a"), slog.New(slog.DiscardHandler)); err != nil {
+	if err := Found(a, of("a"), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	pa := start(t, a, of("a"))

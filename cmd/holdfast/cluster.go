@@ -73,7 +73,7 @@ func (c *foundCmd) Run(ctx context.Context, p *program) error {
 	if found := (cluster.Config{Node: c.Node, Nodes: nodes}); c.AcceptLoss {
 		err = cluster.FoundAnew(ctx, string(c.Folder), found, logger)
 	} else {
-		err = cluster.Found(ctx, string(c.Folder), found, logger)
+		err = cluster.Found(string(c.Folder), found, logger)
 	}
 	if err == nil {
 		_, err = fmt.Fprintf(p.Stdout, "%s is node %s of a new cell; start it with --node %s and --nodes\n", c.Folder, c.Node, c.Node)

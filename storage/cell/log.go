@@ -144,16 +144,6 @@ func unchanged(key string, revision int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.ModRevision(key), "=", revision)
 }
 
-// Begin begins an empty log behind a batch, for a cell that is founded on tables which have it. A
-// log that has begun stays as it is.
-func (l *Log) Begin(ctx context.Context, after uint64) error {
-	return l.try(ctx, func(ctx context.Context) error {
-		_, err := l.Client.Txn(ctx).If(unchanged(keyHead, 0), unchanged(keyCut, 0)).
-			Then(put(keyHead, head{Batch: after}), put(keyCut, after)).Commit()
-		return err
-	})
-}
-
 // pause is how long a call that failed is left alone. look is how often a key is read whose watch
 // may be dead: in a process, a watch does not end without a leader.
 const (

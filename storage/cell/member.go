@@ -70,29 +70,39 @@ func IsMember(dir string) bool {
 	return err == nil && len(found) > 0
 }
 
-// Found makes a folder the etcd of a new cell of one node, and stops it again.
-func Found(c MemberConfig) error {
+// Found makes a folder the etcd of a new cell of one node, whose log begins behind a batch, and
+// stops it again. It returns the cell's id. The folder is of the cell from one moment to the next.
+func Found(c MemberConfig, after uint64) (id string, err error) {
 	if IsMember(c.Dir) {
-		return fmt.Errorf("%s is of a cell already: found a cell in a folder that is of none", c.Dir)
+		return "", fmt.Errorf("%s is of a cell already: found a cell in a folder that is of none", c.Dir)
+	}
+	whole := c.Dir
+	c.Dir += ".new"
+	cfg, err := c.embed("")
+	if err == nil {
+		err = os.RemoveAll(c.Dir)
+	}
+	if err != nil {
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	cfg, err := c.embed("")
-	if err != nil {
-		return err
-	}
-	id := rand.Text()
+	id = rand.Text()
 	cfg.ClusterState, cfg.InitialClusterToken = embed.ClusterStateFlagNew, id // etcd's own ids follow from the token
 	cfg.ListenPeerUrls = nil                                                  // there is nobody to listen to
 	m, err := c.run(ctx, cfg)
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer m.Close()
-	return m.insist(ctx, func(ctx context.Context) error {
-		_, err := m.client.Put(ctx, cellKey, fmt.Sprint(id, " ", cellFormat))
+	err = m.insist(ctx, func(ctx context.Context) error {
+		cell := clientv3.OpPut(cellKey, fmt.Sprint(id, " ", cellFormat))
+		_, err := m.client.Txn(ctx).Then(cell, put(keyHead, head{Batch: after}), put(keyCut, after)).Commit()
 		return err
 	})
+	if m.Close(); err == nil {
+		err = errors.Join(os.RemoveAll(whole), os.Rename(c.Dir, whole))
+	}
+	return id, err
 }
 
 // Start runs the member that a folder is of, and waits for a leader: without a majority that is
@@ -216,12 +226,12 @@ func (m *Member) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	format := 0
-	if len(got.Kvs) == 0 {
-		return fmt.Errorf("%s is of no whole cell, its founding was cut off: delete it and found the cell again", m.config.Dir)
+	said, format := "", 0
+	for _, kv := range got.Kvs {
+		said = string(kv.Value)
 	}
-	if _, err := fmt.Sscan(string(got.Kvs[0].Value), &m.cell, &format); err != nil || format > cellFormat {
-		return fmt.Errorf("key %s of etcd is %q: expected an id and a format up to %d, a newer version may know it", cellKey, got.Kvs[0].Value, cellFormat)
+	if _, err := fmt.Sscan(said, &m.cell, &format); err != nil || format > cellFormat {
+		return fmt.Errorf("key %s of etcd is %q: expected an id and a format up to %d, a newer version may know it", cellKey, said, cellFormat)
 	}
 	if want := m.config.Cell; want != "" && m.cell != want {
 		return fmt.Errorf("%s is of cell %s, but the node's folder is of cell %s: one of them is from elsewhere", m.config.Dir, m.cell, want)

@@ -49,7 +49,7 @@ func certificate(t *testing.T) (cert, key string) {
 func TestPeersNeedACertificateOfTheCellsAuthority(t *testing.T) {
 	t.Parallel()
 	a, b, _ := trio(t)
-	if err := Found(MemberConfig{Dir: a.Dir, Node: "a", Nodes: map[string]string{"a": "127.0.0.1:0"}}); err != nil {
+	if _, err := Found(MemberConfig{Dir: a.Dir, Node: "a", Nodes: map[string]string{"a": "127.0.0.1:0"}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	cert, key := certificate(t)
@@ -94,7 +94,7 @@ func TestAddressesAndNamesThatCannotServeAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := MemberConfig{Dir: filepath.Join(t.TempDir(), "etcd"), Node: "a", Nodes: nodes}
-			if err := Found(c); err == nil {
+			if _, err := Found(c, 0); err == nil {
 				t.Error("taken")
 			}
 		})
