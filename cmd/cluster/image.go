@@ -56,14 +56,14 @@ func (k *known) write(folder string) error {
 }
 
 // compare holds the folder against what the other nodes know. One that knows of others waits for
-// one of them: without them it could do nothing.
+// one of them: without them it could do nothing. One whose --nodes have no other is alone for ever.
 func (n *node) compare(ctx context.Context) error {
 	if err := finishCopy(n.folder); err != nil {
 		return err
 	}
 	own := n.known.Load()
 	for told := false; ctx.Err() == nil; wait(ctx, turnPause) {
-		answered := len(own.Floors) < 2
+		answered := len(own.Floors) < 2 || len(n.others()) == 0
 		for name, address := range n.others() {
 			a, err := n.ask(ctx, address)
 			if err != nil || a.Cell == "" {

@@ -62,6 +62,14 @@ func TestANodeThatKnowsOfOthersWaitsForOne(t *testing.T) {
 	}
 }
 
+func TestANodeWhoseOthersAreGoneForEverWaitsForNone(t *testing.T) {
+	n := among(t)
+	n.known.Store(&known{"x", map[string]uint64{"self": 1, "b": 1}})
+	if err := n.compare(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatANodeKnowsIsInItsFolder(t *testing.T) {
 	n := among(t)
 	if err := n.recall(); err != nil || n.known.Load().Cell != "" {
