@@ -1,4 +1,3 @@
-// Package cell keeps the cell of nodes that hold the same queues. Each runs a member of etcd.
 package cell
 
 import (
