@@ -343,7 +343,7 @@ func (n *node) lead(ctx context.Context, store *storage.Store) {
 				continue
 			}
 			a, err := n.ask(ctx, n.others()[m.Name])
-			if err != nil || a.Role != learner || a.Batch < had {
+			if err != nil || a.Cell != n.member.Cell() || a.Role != learner || a.Batch < had {
 				continue
 			}
 			if cut, _, err := n.log.Bounds(ctx); err != nil || a.Floor < cut {
