@@ -238,10 +238,11 @@ var errReached = errors.New("the log's end was reached")
 func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, last uint64) (err error) {
 	begun := time.Now()
 	leading, stop := context.WithCancel(context.Background())
+	giveBack := sync.OnceFunc(func() { n.giveBack(term) })
 	var running sync.WaitGroup
 	defer func() {
 		stop()
-		n.giveBack(term)
+		giveBack()
 		running.Wait()
 	}()
 	reading, end := context.WithCancel(ctx)
@@ -279,7 +280,7 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 		}
 	})
 	err = n.server.Serve(ctx, store, daemon.Term{
-		Clock: clock.now, Held: term.Held, Listen: peer.Duplicate, Room: n.allows, Pulse: probePause, Over: func() { n.giveBack(term) },
+		Clock: clock.now, Held: term.Held, Listen: peer.Duplicate, Room: n.allows, Pulse: probePause, Over: giveBack,
 	})
 	return cmp.Or(err, context.Cause(ctx))
 }

@@ -165,8 +165,10 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) 
 		}
 		s.c.Logger.Info("draining", "at_most", most)
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
-		if s.closers = append(s.closers, cancel); !stays {
-			s.drained = drain
+		if stays {
+			defer cancel()
+		} else {
+			s.drained, s.closers = drain, append(s.closers, cancel)
 		}
 		if err := doors.shutdown(drain); err != nil {
 			s.c.Logger.Warn("connections were closed that did not finish in time")
