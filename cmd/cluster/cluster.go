@@ -41,7 +41,6 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/resp"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
-	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Config says which node of a cell a server is.
@@ -242,10 +241,8 @@ func (n *node) enter(ctx context.Context) (err error) {
 				n.logger.Info("the node waits for the cell that it joins", "asked", name, "answer", err)
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if wait(ctx, time.Second); ctx.Err() != nil {
 			return nil
-		case <-time.After(time.Second):
 		}
 	}
 }
@@ -307,7 +304,7 @@ func (p passage) Pass(nc net.Conn, remote netip.AddrPort) {
 }
 
 func (n *node) about() peer.Node {
-	a := peer.Node{Name: n.Node, Version: n.version, Content: content.FormatVersion, Role: n.role.Load().(string), Clock: time.Now().UnixMilli()}
+	a := peer.Node{Name: n.Node, Version: n.version, Role: n.role.Load().(string), Clock: time.Now().UnixMilli()}
 	if a.Role == follower || a.Role == owning { // before, the member may not be there
 		a.Database = n.member.Size()
 	}
@@ -319,7 +316,6 @@ func (n *node) about() peer.Node {
 	a.Cell, a.Floors = k.Cell, k.Floors
 	if o := n.owned.Load(); o.Node != "" {
 		a.Owner = o.Node
-		a.OwnerAddress, _, _ = strings.Cut(o.Addresses, " ")
 	}
 	if s := n.store.Load(); s != nil {
 		last := s.Control()

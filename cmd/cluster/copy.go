@@ -28,7 +28,7 @@ func (n *node) copy(ctx context.Context) error {
 		n.holds = true
 		err := cmp.Or(os.RemoveAll(to), n.log.Hold(ctx, from.Batch))
 		if err == nil {
-			_, err = n.client.Fetch(ctx, n.others()[from.Name], to)
+			err = n.client.Fetch(ctx, n.others()[from.Name], to)
 		}
 		if err == nil {
 			return finishCopy(n.folder)

@@ -24,9 +24,8 @@ func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
 	slices.SortFunc(s.Members, func(a, b cell.Peer) int { return strings.Compare(a.Name, b.Name) })
 	c = admin.Cluster{
 		Cell: n.cell, ID: n.member.Cell(), By: n.Node, Majority: s.Majority,
-		Owner: s.Owner.Node, Fence: s.Owner.Fence, Head: s.Head, Cut: s.Cut, Nodes: make([]admin.Node, len(s.Members)),
+		Owner: s.Owner.Node, Fence: s.Owner.Fence, Leader: n.member.Leader(), Head: s.Head, Cut: s.Cut, Nodes: make([]admin.Node, len(s.Members)),
 	}
-	c.Leader, _ = n.member.Leader()
 	times := make([]int64, len(s.Members)) // of the nodes' last batches
 	var asking sync.WaitGroup
 	for i, m := range s.Members {

@@ -30,7 +30,7 @@ const (
 // takeTurns has the node follow and own in turn until ctx ends. A turn ends for good: the folder is
 // opened again, and nothing is resumed.
 func (n *node) takeTurns(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		err := n.turn(ctx)
 		n.role.Store(starting)
 		if ended := n.member.Err(); ended != nil || ctx.Err() != nil {
@@ -46,12 +46,9 @@ func (n *node) takeTurns(ctx context.Context) error {
 				wait(ctx, claimPause)
 			}
 		}
-		select {
-		case <-time.After(turnPause):
-		case <-ctx.Done():
-			return nil
-		}
+		wait(ctx, turnPause)
 	}
+	return n.member.Err()
 }
 
 // turn opens the folder, follows until it can own, and owns until that ends.
@@ -190,7 +187,7 @@ func (n *node) keep(door string) func(*net.TCPConn) {
 
 // letFirst lets the node claim first to which the queues are handed over, if they are.
 func (n *node) letFirst(ctx context.Context, owner cell.Owner) cell.Owner {
-	if to, err := n.log.HandedTo(ctx); err != nil || to == "" || to == n.Node {
+	if to, _, err := n.log.HandedTo(ctx); err != nil || to == "" || to == n.Node {
 		return owner
 	}
 	ctx, cancel := context.WithTimeout(ctx, handOverPause)

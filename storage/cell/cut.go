@@ -49,22 +49,13 @@ func (l *Log) Bounds(ctx context.Context) (cut, last uint64, err error) {
 }
 
 // Floors returns what Release told of each node, by name, as a majority knows it.
-func (l *Log) Floors(ctx context.Context) (map[string]uint64, error) {
-	floors := make(map[string]uint64)
-	return floors, l.try(ctx, func(ctx context.Context) error {
-		r, err := l.Client.Get(ctx, prefixFloor, clientv3.WithPrefix())
-		if err != nil {
-			return err
-		}
-		for _, kv := range r.Kvs {
-			var batch uint64
-			if _, err := value([]*mvccpb.KeyValue{kv}, &batch); err != nil {
-				return err
-			}
-			floors[strings.TrimPrefix(string(kv.Key), prefixFloor)] = batch
-		}
-		return nil
+func (l *Log) Floors(ctx context.Context) (floors map[string]uint64, err error) {
+	err = l.try(ctx, func(ctx context.Context) error {
+		s, err := l.status(ctx, nil)
+		floors = s.Floors
+		return err
 	})
+	return floors, err
 }
 
 // Forget takes back what Release told, and waits until etcd has it. A node that gives up its tables

@@ -25,15 +25,10 @@ func (l *Log) HandOver(ctx context.Context, fence int64, node string) error {
 	return err
 }
 
-// HandedTo is the node that claims first; "": any. It reads what the node's own member has: who
-// sees there that a claim has ended also sees to whom it was handed over.
-func (l *Log) HandedTo(ctx context.Context) (node string, err error) {
-	node, _, err = l.handedTo(ctx)
-	return node, err
-}
-
-// handedTo also returns when that was asked for.
-func (l *Log) handedTo(ctx context.Context) (node string, revision int64, err error) {
+// HandedTo is the node that claims first, "" for any, and the revision at which that was asked for.
+// It reads what the node's own member has: who sees there that a claim has ended also sees to whom
+// it was handed over.
+func (l *Log) HandedTo(ctx context.Context) (node string, revision int64, err error) {
 	r, err := l.Client.Get(ctx, keyHandOver, local...)
 	if err == nil {
 		revision, err = value(r.Kvs, &node)
@@ -45,7 +40,7 @@ func (l *Log) handedTo(ctx context.Context) (node string, revision int64, err er
 // before the claim is done with.
 func (t *Term) HandedOver(ctx context.Context) (to string, err error) {
 	err = t.log.watch(ctx, keyHandOver, func(ctx context.Context) (bool, error) {
-		node, revision, err := t.log.handedTo(ctx)
+		node, revision, err := t.log.HandedTo(ctx)
 		to = node
 		return revision > t.fence && node != t.log.Node, err
 	})

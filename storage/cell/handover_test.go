@@ -17,7 +17,7 @@ func TestAHandOverEndsTheClaimThatItIsOf(t *testing.T) {
 	if err := other.HandOver(t.Context(), owner.Fence-1, "b"); err == nil {
 		t.Error("a claim that is over is handed over")
 	}
-	if to, err := other.HandedTo(t.Context()); to != "" || err != nil {
+	if to, _, err := other.HandedTo(t.Context()); to != "" || err != nil {
 		t.Errorf("handed to %q, %v; want nobody", to, err)
 	}
 	if err := other.HandOver(t.Context(), owner.Fence, "b"); err != nil {
@@ -26,7 +26,7 @@ func TestAHandOverEndsTheClaimThatItIsOf(t *testing.T) {
 	if to, err := term.HandedOver(t.Context()); to != "b" || err != nil {
 		t.Errorf("handed over to %q, %v; want b", to, err)
 	}
-	if to, err := other.HandedTo(t.Context()); to != "b" || err != nil {
+	if to, _, err := other.HandedTo(t.Context()); to != "b" || err != nil {
 		t.Errorf("handed to %q, %v; want b", to, err)
 	}
 	if err := term.End(t.Context()); err != nil {

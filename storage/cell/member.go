@@ -257,16 +257,14 @@ func (m *Member) insist(ctx context.Context, call func(context.Context) error) e
 	defer context.AfterFunc(m.alive, func() { cancel(m.Err()) })()
 	for {
 		err := call(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
-		}
-		select {
-		case <-ctx.Done():
-			if m.Err() != nil {
-				return m.Err()
-			}
+		case sleep(ctx, pause):
+		case m.Err() != nil:
+			return m.Err()
+		default:
 			return fmt.Errorf("no majority of the cell answers: %w (%v)", context.Cause(ctx), err)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -45,13 +45,11 @@ func (m *Member) Votes() bool {
 }
 
 // Leader names the node that leads etcd, as this node knows it; it is empty while there is none.
-func (m *Member) Leader() (node string, own bool) {
-	server := m.etcd.Server
-	id := server.Leader()
-	if leader := server.Cluster().Member(id); leader != nil {
-		node = leader.Name
+func (m *Member) Leader() string {
+	if leader := m.etcd.Server.Cluster().Member(m.etcd.Server.Leader()); leader != nil {
+		return leader.Name
 	}
-	return node, id == server.MemberID()
+	return ""
 }
 
 // Add makes a node known to the cell as a learner, and returns what its Join needs. What the cell
@@ -158,10 +156,8 @@ func patiently(ctx context.Context, change func() error) error {
 		if !errors.Is(err, rpctypes.ErrTooManyLearners) && !(soon && time.Since(begin) < 30*time.Second) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, 250*time.Millisecond) {
 			return errors.Join(context.Cause(ctx), err)
-		case <-time.After(250 * time.Millisecond):
 		}
 	}
 }

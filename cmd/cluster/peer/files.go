@@ -37,14 +37,12 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 // Fetch makes the data folder dir, which is empty or not there, of a node's files. After an error
 // nothing is left of it, but after one that wraps storage.ErrKept.
-func (c *Client) Fetch(ctx context.Context, address, dir string) (h archive.Header, err error) {
-	err = c.ask(ctx, http.MethodGet, address, "/files", func(body io.Reader) error {
+func (c *Client) Fetch(ctx context.Context, address, dir string) error {
+	return c.ask(ctx, http.MethodGet, address, "/files", func(body io.Reader) error {
 		r, err := archive.NewReader(body)
 		if err != nil {
 			return err
 		}
-		h = r.Header
 		return r.Restore(ctx, dir, nil)
 	})
-	return h, err
 }

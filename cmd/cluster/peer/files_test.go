@@ -36,13 +36,12 @@ func TestACopyIsAFolderThatOpenTakes(t *testing.T) {
 	write := filesOf(t)
 	address := serveNode(t, Config{Files: func(_ context.Context, w io.Writer) error { return write(w) }})
 	dir := filepath.Join(t.TempDir(), "copy")
-	h, err := NewClient(nil).Fetch(t.Context(), address, dir)
-	must(t, err)
+	must(t, NewClient(nil).Fetch(t.Context(), address, dir))
 	s, err := storage.Open(dir, storage.Options{})
 	must(t, err)
 	defer s.Close()
-	if got := s.Control(); got.Live != 1 || got.Batch != h.Batch || h.Packets != 1 {
-		t.Errorf("the copy has %+v, its header %+v", got, h)
+	if got := s.Control(); got.Live != 1 || got.Batch == 0 {
+		t.Errorf("the copy has %+v", got)
 	}
 }
 
@@ -69,7 +68,7 @@ func TestACopyThatIsCutLeavesNoFolder(t *testing.T) {
 	for _, at := range []int{1, 1000, 10_000, 1 << 19, 1<<20 + 5000} {
 		address := serveNode(t, Config{Files: func(_ context.Context, w io.Writer) error { return write(&short{w, at}) }})
 		dir := filepath.Join(t.TempDir(), "copy")
-		_, err := NewClient(nil).Fetch(t.Context(), address, dir)
+		err := NewClient(nil).Fetch(t.Context(), address, dir)
 		if _, serr := os.Stat(dir); err == nil || !errors.Is(serr, os.ErrNotExist) {
 			t.Errorf("cut behind %d bytes: %v, and of the folder %v", at, err, serr)
 		}
@@ -78,7 +77,7 @@ func TestACopyThatIsCutLeavesNoFolder(t *testing.T) {
 
 func TestACopyThatCannotBeginSaysWhy(t *testing.T) {
 	address := serveNode(t, Config{Files: func(context.Context, io.Writer) error { return errors.New("the folder is closed") }})
-	if _, err := NewClient(nil).Fetch(t.Context(), address, t.TempDir()); err == nil || !strings.Contains(err.Error(), "the folder is closed") {
+	if err := NewClient(nil).Fetch(t.Context(), address, t.TempDir()); err == nil || !strings.Contains(err.Error(), "the folder is closed") {
 		t.Errorf("got %v", err)
 	}
 }

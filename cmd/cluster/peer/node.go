@@ -10,23 +10,21 @@ import (
 
 // Node is what a node says of itself.
 type Node struct {
-	Cell         string            `json:"cell"`                    // id; "" before it has one
-	Name         string            `json:"node"`                    // as --nodes has it
-	Version      string            `json:"version"`                 // of the program
-	Content      int               `json:"content"`                 // the highest version of contents that it knows
-	Role         string            `json:"role"`                    // one word
-	Owner        string            `json:"owner,omitempty"`         // name of the node that owns the queues, as this one knows; "": none
-	OwnerAddress string            `json:"owner_address,omitempty"` // of its own port
-	Batch        uint64            `json:"batch"`                   // the last one that it has applied
-	Time         int64             `json:"time"`                    // of that batch, in Unix milliseconds
-	Epoch        uint64            `json:"epoch"`                   // of the term that it is of
-	Behind       int64             `json:"behind"`                  // milliseconds since it had applied all that there was
-	Floor        uint64            `json:"floor"`                   // the last one that is whole in its tables
-	Floors       map[string]uint64 `json:"floors,omitempty"`        // of all nodes by name, as this one last knew them
-	Clock        int64             `json:"clock"`                   // its wall's, in Unix milliseconds
-	Room         int64             `json:"room"`                    // free bytes of its disk
-	Database     int64             `json:"database"`                // bytes of etcd's database
-	Digest       string            `json:"digest"`                  // of what must be the same on all nodes
+	Cell     string            `json:"cell"`             // id; "" before it has one
+	Name     string            `json:"node"`             // as --nodes has it
+	Version  string            `json:"version"`          // of the program
+	Role     string            `json:"role"`             // one word
+	Owner    string            `json:"owner,omitempty"`  // name of the node that owns the queues, as this one knows; "": none
+	Batch    uint64            `json:"batch"`            // the last one that it has applied
+	Time     int64             `json:"time"`             // of that batch, in Unix milliseconds
+	Epoch    uint64            `json:"epoch"`            // of the term that it is of
+	Behind   int64             `json:"behind"`           // milliseconds since it had applied all that there was
+	Floor    uint64            `json:"floor"`            // the last one that is whole in its tables
+	Floors   map[string]uint64 `json:"floors,omitempty"` // of all nodes by name, as this one last knew them
+	Clock    int64             `json:"clock"`            // its wall's, in Unix milliseconds
+	Room     int64             `json:"room"`             // free bytes of its disk
+	Database int64             `json:"database"`         // bytes of etcd's database
+	Digest   string            `json:"digest"`           // of what must be the same on all nodes
 }
 
 func (s *Server) node(w http.ResponseWriter, _ *http.Request) {
