@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log"
 	"os"
 	"os/signal"
@@ -40,6 +41,31 @@ func Example() {
 	// Output:
 	// to ann
 	// all handlers are done: <nil>
+}
+
+// Two cells, or servers, divide the queues among them by name. All programs have the same list:
+// with a longer one some queues are looked for elsewhere.
+func Example_cells() {
+	ctx := context.Background()
+	first, second := client.New(&redis.Options{Addr: address()}), client.New(&redis.Options{Addr: address()})
+	defer first.Close()
+	defer second.Close()
+	cells := []*client.Client{first, second}
+	of := func(queue string) *client.Client { return cells[crc32.ChecksumIEEE([]byte(queue))%uint32(len(cells))] }
+
+	for _, queue := range []string{"example.bills", "example.mails"} {
+		if _, err := of(queue).Push(ctx, queue, []byte("17")); err != nil {
+			log.Fatal(err)
+		}
+		packets, err := of(queue).Pop(ctx, queue)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(queue, of(queue) == second, string(packets[0].Payload))
+	}
+	// Output:
+	// example.bills true 17
+	// example.mails false 17
 }
 
 func ExampleClient_Push() {
