@@ -105,13 +105,14 @@ attack: ## attack a server with clients that read nothing, never end a request, 
 doors: ## run what users install, Celery and the packages among it, and what they copy, against servers that are killed
 	go test ./fuzz/doors -count=1 -whole -timeout 30m -v
 
-# Each node takes two ports of its own, and one for Redis clients.
-cluster: build ## run three nodes of a cell on loopback, and show their logs; CELL names their folder, PORT the first of nine ports
+# Each node takes two ports of its own, one for Redis clients, and one for its operator.
+cluster: build ## run three nodes of a cell on loopback, and show their logs; CELL names their folder, PORT the first of twelve ports
 	@test -d $(CELL)/a/cell || $(BIN) cluster found --node a $(CELL)/a
-	@nodes=a=127.0.0.1:$(PORT),b=127.0.0.1:$$(($(PORT) + 3)),c=127.0.0.1:$$(($(PORT) + 6)); redis=$$(($(PORT) + 2)); \
+	@nodes=a=127.0.0.1:$(PORT),b=127.0.0.1:$$(($(PORT) + 4)),c=127.0.0.1:$$(($(PORT) + 8)); own=$(PORT); \
 	for node in a b c; do \
-		$(BIN) serve --data $(CELL)/$$node --node $$node --nodes $$nodes --redis 127.0.0.1:$$redis --pinpriq off --barbershop off --admin off 2>&1 | sed "s/^/$$node  /" & \
-		redis=$$((redis + 3)); \
+		$(BIN) serve --data $(CELL)/$$node --node $$node --nodes $$nodes --redis 127.0.0.1:$$((own + 2)) --admin 127.0.0.1:$$((own + 3)) \
+			--pinpriq off --barbershop off 2>&1 | sed "s/^/$$node  /" & \
+		own=$$((own + 4)); \
 	done; \
 	trap : INT TERM; wait; wait
 
