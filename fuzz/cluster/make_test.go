@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/admin"
+)
+
+func TestMakeClusterIsThreeNodesUntilItIsInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	dir, port := t.TempDir(), freePorts(t, 12)
+	binary := filepath.Join(dir, "holdfast")
+	makes := exec.Command("make", "-C", "../..", "cluster", "BIN="+binary, "CELL="+filepath.Join(dir, "cell"), fmt.Sprint("PORT=", port))
+	makes.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C goes to all of them
+	makes.Stdout, makes.Stderr, makes.WaitDelay = t.Output(), t.Output(), limit
+	if err := makes.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- makes.Wait() }()
+	t.Cleanup(func() { _ = syscall.Kill(-makes.Process.Pid, syscall.SIGKILL) })
+
+	at := func(offset int) string { return fmt.Sprint("127.0.0.1:", port+offset) }
+	holdfast := func(args ...string) (string, error) {
+		out, err := exec.Command(binary, args...).CombinedOutput()
+		return strings.TrimSpace(string(out)), err
+	}
+	var said admin.Cluster
+	for begun := time.Now(); said.Spare != 1 || len(said.Nodes) != 3; time.Sleep(100 * time.Millisecond) {
+		out, err := holdfast("cluster", "status", "--admin", at(3), "--json")
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &said)
+		}
+		if time.Since(begun) > 2*limit { // the build is a part of it
+			t.Fatalf("no cell of three: %v, %s", err, out)
+		}
+	}
+	if out, err := holdfast("push", "jobs", "hello", "--redis", at(6)+","+at(2)); err != nil {
+		t.Errorf("push: %v, %s", err, out)
+	}
+	if out, err := holdfast("pop", "jobs", "--redis", at(10)); err != nil || out != "hello" {
+		t.Errorf("pop: %v, %s", err, out)
+	}
+	if err := syscall.Kill(-makes.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended: // make calls it an error
+	case <-time.After(limit):
+		t.Fatal("it does not end")
+	}
+	for _, offset := range []int{2, 6, 10} {
+		if conn, err := net.Dial("tcp", at(offset)); err == nil {
+			_ = conn.Close()
+			t.Errorf("a node still listens at %s", at(offset))
+		}
+	}
+}
