@@ -72,7 +72,7 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	s.audit = access.NewAudit(c.Logger)
 	s.closers = append(s.closers, s.audit.Flush, s.health.supervise(ctx), s.all.close)
 	s.ended = make(chan error, len(s.all)+1)
-	s.web = page.New(page.Config{Users: s.live.users, Logger: s.log, Version: c.Version, Ready: s.health.Owns, Settings: c.Settings})
+	s.web = page.New(page.Config{Users: s.live.users, Logger: s.log, Version: c.Version, Ready: s.health.Owns, Settings: c.Settings, Nodes: c.Nodes})
 	s.all.serveOperator(&s.c, admin.Config{
 		Health: s.health, Metrics: s.figures, Backup: backupOf(&s.store, c.Version), Users: s.live.users, Logger: s.log, Audit: s.audit,
 		Reload: c.AskReload, Nodes: c.Nodes, AnyHost: c.Insecure || c.open() == "", Profiles: c.Debug, Page: s.web,

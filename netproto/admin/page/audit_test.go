@@ -18,7 +18,7 @@ func TestTheAuditIsForThoseWhoOperate(t *testing.T) {
 		ann.command(words...)
 	}
 	s.redis("QPURGE", "jobs\xff")
-	for _, path := range []string{"/page/audit", "/page/settings"} {
+	for _, path := range []string{"/page/audit", "/page/settings", "/page/cluster"} {
 		if code, text := ann.text("GET", path, ""); code != http.StatusForbidden {
 			t.Errorf("ann gets %d %s", code, text)
 		}

@@ -8,6 +8,7 @@
 //	command.go   commands
 //	audit.go     what users have managed and operated
 //	settings.go  the server's settings in force
+//	cluster.go   the nodes of its cell
 //	reply.go     replies of the Redis protocol as JSON
 //	live.go      one page that is open: what it is sent
 //	survey.go    how all queues are, for all open pages
@@ -53,6 +54,7 @@ type Config struct {
 	Ready   func() error // why the server does not serve
 	// Settings returns the server's settings in force; nil: it tells none.
 	Settings func() []Setting
+	Nodes    admin.Nodes // the cell that the server is of; nil: none
 }
 
 // Source is a server that serves.
@@ -89,6 +91,7 @@ func New(c Config) *Page {
 	p.mux.HandleFunc("GET /page/live", p.visited(p.known(p.serveLive)))
 	p.mux.HandleFunc("GET /page/audit", p.visited(p.known(p.operated(p.serveAudit))))
 	p.mux.HandleFunc("GET /page/settings", p.visited(p.known(p.operated(p.serveSettings))))
+	p.mux.HandleFunc("GET /page/cluster", p.visited(p.known(p.operated(p.serveCluster))))
 	p.mux.HandleFunc("POST /page/login", p.visited(p.post(p.serveLogin)))
 	p.mux.HandleFunc("POST /page/logout", p.visited(p.post(p.serveLogout)))
 	p.mux.HandleFunc("POST /page/command", p.visited(p.known(p.post(p.serveCommand))))

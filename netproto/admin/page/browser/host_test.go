@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -9,14 +10,24 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/admin/page"
 )
+
+// twoOfThree is a cell of which one node does not answer.
+type twoOfThree struct{ admin.Nodes }
+
+func (twoOfThree) Status(context.Context) (admin.Cluster, error) {
+	return admin.Cluster{Majority: true, Nodes: []admin.Node{
+		{Name: "a", Role: "owner", Heard: true, Voter: true}, {Name: "b", Role: "follower", Heard: true, Voter: true}, {Name: "c", Voter: true},
+	}}, nil
+}
 
 func TestTheServerIsShownToThoseWhoOperateIt(t *testing.T) {
 	s := serve(t, daemon.Config{Version: "1.2.3", Users: []access.User{
 		{Name: "root", Password: "right", Grants: access.Everything(), Operate: true},
 		{Name: "ann", Password: "right", Grants: []access.Grant{{Glob: "jobs*", Rights: access.Look | access.Push}}},
-	}, Settings: func() []page.Setting { return []page.Setting{{Name: "max-conns", Value: "17", From: "file"}} }})
+	}, Settings: func() []page.Setting { return []page.Setting{{Name: "max-conns", Value: "17", From: "file"}} }, Nodes: twoOfThree{}})
 	as := redis.NewClient(&redis.Options{Addr: s.config.Redis, Username: "ann", Password: "right", ClientName: "mailer"})
 	defer as.Close()
 	if err := as.Do(t.Context(), "QPUSH", "jobs", "x").Err(); err != nil {
@@ -40,7 +51,7 @@ func TestTheServerIsShownToThoseWhoOperateIt(t *testing.T) {
 		return tb
 	}
 	tb := enter("root")
-	for _, words := range []string{"1.2.3", "mailer", "qpush", "Up since", "qpurge", "Settings in force", "max-conns\t17\tfile"} {
+	for _, words := range []string{"1.2.3", "mailer", "qpush", "Up since", "qpurge", "Settings in force", "max-conns\t17\tfile", "Nodes: 0 may be lost now", "a\towner\tyes", "c\tsilent\tyes"} {
 		tb.sees(words)
 	}
 	tb.until("[...document.querySelectorAll('tr')].some((tr) => tr.innerText.includes('qpurge') && tr.querySelector('a')?.innerText === 'jobs')")

@@ -1,6 +1,6 @@
 import { to } from "./address.js";
 import { el, figures, problem, setTimed, timed } from "./dom.js";
-import { audit, command, settings } from "./server.js";
+import { audit, cluster, command, settings } from "./server.js";
 import { now, state } from "./state.js";
 import { count, label, size, span, stamp } from "./text.js";
 
@@ -47,6 +47,18 @@ const actions = [
   ["Changed", "narrow", (l) => l.count < 0 ? "–" : count(l.count)],
 ];
 
+// Columns of nodes are [title, class, text of one].
+const nodes = [
+  ["Node", "", (n) => n.node || "–"],
+  ["Role", "", (n) => n.heard ? n.role : "silent"],
+  ["Votes", "narrow", (n) => n.voter ? "yes" : "no"],
+  ["Behind", "", (n) => n.heard ? count(n.lag) + (n.lag ? ", " + span(n.lag_ms) : "") : "–"],
+  ["Clock", "narrow", (n) => n.heard ? n.clock_ms + " ms" : "–"],
+  ["Disk free", "middle", (n) => n.heard ? size(n.disk_free) : "–"],
+  ["Version", "wide", (n) => n.version || "–"],
+  ["Address", "middle", (n) => n.address],
+];
+
 // Columns of settings are [title, class, text of one].
 const inForce = [["Setting", "", (s) => s.name], ["Value", "", (s) => s.value || "–"], ["From", "", (s) => s.from]];
 
@@ -67,9 +79,11 @@ export class Host {
 
   async load() {
     try {
-      const [info, connections, done, set] = await Promise.all([command(0, "INFO"), command(0, "CLIENT", "LIST"), audit(), settings()]);
+      const [info, connections, done, set, cell] = await Promise.all([command(0, "INFO"), command(0, "CLIENT", "LIST"), audit(), settings(), cluster().catch((e) => ({ nodes: [], wrong: e.message }))]);
       this.info = pairs(info, "\r\n", ":");
-      this.content.replaceChildren(this.figures = this.facts(), el("h2", {}, "Connections of Redis clients"), this.connections(connections),
+      this.content.replaceChildren(this.figures = this.facts(),
+        ...(cell.wrong ? [problem(cell.wrong)] : []),
+        ...(cell.nodes.length ? [el("h2", {}, "Nodes: " + (cell.majority ? count(cell.spare) + " may be lost now" : "no majority answers")), table(nodes, cell.nodes, 0)] : []), el("h2", {}, "Connections of Redis clients"), this.connections(connections),
         el("h2", {}, "Audit"), done.length ? table(actions, done, 0) : el("p", { class: "muted" }, "Nobody has managed anything since the start."),
         ...(set.length ? [el("h2", {}, "Settings in force"), table(inForce, set, 0)] : []));
       setTimed(this.note, "As of " + stamp(now()) + ".");

@@ -43,6 +43,7 @@ export async function commandCut(cut, database, ...words) {
 }
 
 export const settings = () => ask("settings").then((s) => s.settings);
+export const cluster = () => ask("cluster");
 export const audit = () => ask("audit").then(({ lines }) => lines);
 
 // Live listens to the server's events, and listens anew after each failure. A page that nobody
