@@ -38,8 +38,8 @@ func (r reads) Txn(ctx context.Context, in *etcdserverpb.TxnRequest, opts ...grp
 }
 
 // attached makes a call that etcd waits for. When etcd stops, the call's context ends, and the
-// answer is that the server has stopped.
-func attached[T any](ctx context.Context, s *etcdserver.EtcdServer, call func(context.Context) (T, error)) (T, error) {
+// answer is that the server has stopped. An etcd that has failed may never answer, nor stop.
+func attached[T any](ctx context.Context, s *etcdserver.EtcdServer, call func(context.Context) (T, error)) (none T, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type outcome struct {
@@ -55,7 +55,8 @@ func attached[T any](ctx context.Context, s *etcdserver.EtcdServer, call func(co
 	case o := <-done:
 		return o.answer, o.err
 	case <-s.StoppingNotify():
-		var none T
 		return none, rpctypes.ErrGRPCStopped
+	case <-ctx.Done():
+		return none, ctx.Err()
 	}
 }

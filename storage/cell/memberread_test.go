@@ -43,3 +43,17 @@ func TestReadsEndWithAnErrorWhenTheMemberStopsUnderThem(t *testing.T) {
 		reads.Wait()
 	}
 }
+
+func TestAReadOfAnEtcdThatHasFailedEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	a, _, _ := trio(t)
+	m := founded(t, a)
+	held := m.etcd.Server.Backend().ReadTx().(sync.Locker) // as it is by a commit that fails, for ever
+	held.Lock()
+	defer held.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := m.Client().Get(ctx, cellKey, local...); err == nil {
+		t.Error("it was answered")
+	}
+}
