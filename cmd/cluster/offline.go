@@ -18,7 +18,8 @@ type Offline struct {
 	Cell   string `json:"id"`     // of the cell
 	Others int    `json:"others"` // members that the cell has besides
 	Tables uint64 `json:"tables"` // the batch up to which the tables have everything
-	Log    uint64 `json:"log"`    // the last batch that its etcd has
+	Cut    uint64 `json:"cut"`    // the batch up to which its log was cut: tables that end before have only what is in them
+	Log    uint64 `json:"log"`    // the last batch of its log
 }
 
 // ReadOffline reads what the folder of a node has.
@@ -49,7 +50,7 @@ func alone(ctx context.Context, folder string, logger *slog.Logger, do func(o Of
 	if err != nil {
 		return err
 	}
-	return do(Offline{m.Cell(), others, tables, s.Head}, log)
+	return do(Offline{m.Cell(), others, tables, s.Cut, s.Head}, log)
 }
 
 // Leave makes the folder of the last node of a cell that of a single server.

@@ -92,7 +92,7 @@ type cellStatusCmd struct {
 func (c *cellStatusCmd) Help() string {
 	return `Asks any node, at its operator port, how all nodes are: what each does, how far it is behind, how far its clock is ahead, and how much room its disk has. The last line says how many nodes may be lost now. It needs the right operate.
 
-With --offline it asks nobody, and prints what the folder of a node that does not run has: the batch up to which its tables have everything, and the last one that its log has.
+With --offline it asks nobody, and prints what the folder of a node that does not run has: the batch up to which its tables have everything, and what its log has.
 
 Examples:
 
@@ -140,7 +140,7 @@ func (c *cellStatusCmd) offline(ctx context.Context, p *program) error {
 	case c.JSON:
 		return json.NewEncoder(p.Stdout).Encode(o)
 	}
-	_, err = fmt.Fprintf(p.Stdout, "cell %s, with %s besides\ntables up to batch %d\nlog up to batch %d\n", o.Cell, terminal.Plural(o.Others, "node"), o.Tables, o.Log)
+	_, err = fmt.Fprintf(p.Stdout, "cell %s, with %s besides\ntables up to batch %d\nlog from batch %d to %d\n", o.Cell, terminal.Plural(o.Others, "node"), o.Tables, o.Cut+1, o.Log)
 	return err
 }
 
