@@ -10,7 +10,7 @@ import (
 // progress says whether a node may keep a claim: its disk answers, and its work gets on. The disk
 // of an owner may hang while its network lives: without this rule nobody would take over.
 type progress struct {
-	took   atomic.Int64 // when the node took a batch of the log last, or claimed, Unix nanoseconds
+	took   atomic.Int64 // when the node took a batch of the log last, or claimed, Unix nanoseconds; 0: it serves
 	probed atomic.Int64 // when the folder took a write last, the same
 }
 

@@ -269,6 +269,7 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	running.Go(func() { n.lookAtRoom(leading) })
 	running.Go(func() { n.lead(leading, store) })
 	running.Go(func() { n.endHold(leading) })
+	n.progress.took.Store(0) // from here on recovery and the loop must get on
 	ctx, handOver := context.WithCancelCause(ctx)
 	defer handOver(nil)
 	running.Go(func() {
