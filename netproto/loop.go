@@ -370,7 +370,7 @@ func (l *Loop) commit() {
 			l.holding, l.touched = append(l.holding, l.touched...), l.touched[:0]
 		}
 		l.retryAt = l.now + fullRetry.Milliseconds()
-		l.releaseIfHeld() // no batch proves it
+		l.releaseIfHeld() // as in a turn without a batch
 		return
 	default:
 		l.config.Logger.Error("commit failed: stopping, the next start recovers from disk", "error", err)

@@ -16,7 +16,7 @@ import (
 // copy replaces the data folder by that of another node. The log is not cut meanwhile behind what
 // the copy has, and not before endHold.
 func (n *node) copy(ctx context.Context) error {
-	if err := finishCopy(n.folder); err != nil { // which may have begun
+	if err := finishCopy(n.folder); err != nil { // of a copy that is whole already
 		return err
 	}
 	if err := n.log.Forget(ctx); err != nil {
@@ -35,7 +35,7 @@ func (n *node) copy(ctx context.Context) error {
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", from.Name, err))
 	}
-	n.holds = n.log.EndHold(ctx) != nil // whoever cannot copy does not keep the log
+	n.holds = n.log.EndHold(ctx) != nil // the log is not kept for a node that cannot copy
 	return errors.Join(errs...)
 }
 

@@ -14,7 +14,7 @@ import (
 
 // reads is the way to etcd's keys in the process. Over a socket, etcd ends all calls before it
 // closes its database. In the process it does not know of them, and a read of a closed database
-// panics. So etcd is told of each read, and waits for it, also when a removal has stopped it.
+// panics or hangs. So etcd is told of each read, and waits for it, also when a removal stops it.
 type reads struct {
 	etcdserverpb.KVClient
 	etcd *etcdserver.EtcdServer
