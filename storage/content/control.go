@@ -58,7 +58,8 @@ func (c *Control) Follow(batch uint64) (late bool) {
 	return true
 }
 
-// DecodeControl reads a record into c. The error wraps ErrRecord.
+// DecodeControl reads a record into c. The error wraps ErrRecord, also where another node of a cell
+// wrote the record with a later version.
 func DecodeControl(rec []byte, c *Control) error {
 	*c = Control{}
 	var format, nextQueue, at uint64
@@ -69,6 +70,9 @@ func DecodeControl(rec []byte, c *Control) error {
 	const all = 1<<(controlFields+1) - 2
 	if err == nil && seen&all != all {
 		err = fmt.Errorf("%w: a field of the control record is missing", ErrRecord)
+	}
+	if err == nil && format > FormatVersion {
+		err = fmt.Errorf("%w: it has format %d, and this program knows up to %d: install the newer version", ErrRecord, format, FormatVersion)
 	}
 	return err
 }

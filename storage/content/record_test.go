@@ -369,6 +369,10 @@ func TestControlRecordReadsBackAndSkipsUnknownFields(t *testing.T) {
 	if DecodeControl(missing, new(Control)) == nil {
 		t.Error("a control record without a field is taken")
 	}
+	later := slices.Concat(rec[:2], []byte{FormatVersion + 1}, rec[3:])
+	if err := DecodeControl(later, new(Control)); !errors.Is(err, ErrRecord) || !strings.Contains(err.Error(), "install the newer version") {
+		t.Errorf("a record of the next format: %v", err)
+	}
 }
 
 func TestChangedRecordDiffersInExpiryAndIdentityOnly(t *testing.T) {
