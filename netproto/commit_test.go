@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -180,7 +179,6 @@ func (w *wire) drain()                {}
 func (w *wire) discard() (int, error) { return 0, io.EOF }
 func (w *wire) closeWrite() error     { return nil }
 func (w *wire) close()                {}
-func (w *wire) local() net.Addr       { return &net.TCPAddr{} }
 
 // counted is a disk that counts the batches that it has.
 type counted struct {

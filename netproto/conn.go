@@ -30,7 +30,6 @@ type link interface {
 	discard() (n int, err error)
 	closeWrite() error
 	close()
-	local() net.Addr
 }
 
 // watch names what the loop wants to be told of.
@@ -43,8 +42,9 @@ type conn struct {
 	server      *Server
 	link        link
 	remote      netip.AddrPort
-	certificate string // see Peer.Certificate
-	user        string // see Peer.User
+	local       net.Addr // see Peer.Local
+	certificate string   // see Peer.Certificate
+	user        string   // see Peer.User
 	peer        Peer
 	session     Session
 	consumer    *broker.Conn

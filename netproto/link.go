@@ -153,8 +153,6 @@ func (f *fed) close() {
 	f.mu.Unlock()
 }
 
-func (f *fed) local() net.Addr { return f.nc.LocalAddr() }
-
 // poller is how the loop waits.
 type poller interface {
 	// wait waits until a link tells something, or wake was called, or a time has passed. It adds the

@@ -15,7 +15,6 @@ import (
 type raw struct {
 	fd      int
 	poll    *epoll
-	address net.Addr // the server's
 	started bool
 }
 
@@ -31,7 +30,7 @@ func newLink(nc net.Conn, c *conn) (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, copied := &raw{poll: poll, address: nc.LocalAddr()}, error(nil)
+	r, copied := &raw{poll: poll}, error(nil)
 	if err = rc.Control(func(fd uintptr) { r.fd, copied = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err == nil {
 		err = copied
 	}
@@ -101,8 +100,6 @@ func (r *raw) close() {
 	}
 	_ = unix.Close(r.fd)
 }
-
-func (r *raw) local() net.Addr { return r.address }
 
 // epoll is the poller of raw links.
 type epoll struct {

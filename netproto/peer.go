@@ -100,5 +100,6 @@ func (p *Peer) Certificate() string { return p.c.certificate }
 // User is whose the connection is from its start, as Server.Connect was told; "" of all others.
 func (p *Peer) User() string { return p.c.user }
 
-// Local is the address that the client connected to.
-func (p *Peer) Local() net.Addr { return p.c.link.local() }
+// Local is the address that the client connected to. Of one that another machine has accepted, it
+// is the one that the server listens on, if it does.
+func (p *Peer) Local() net.Addr { return p.c.local }

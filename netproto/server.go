@@ -202,7 +202,7 @@ func (s *Server) Serve() error {
 		if err == nil {
 			wait = 0
 			_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
-			s.Pass(nc, nc.RemoteAddr().(*net.TCPAddr).AddrPort())
+			s.take(nc, nc.RemoteAddr().(*net.TCPAddr).AddrPort(), nc.LocalAddr())
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {
@@ -214,11 +214,20 @@ func (s *Server) Serve() error {
 	}
 }
 
-// Pass serves a connection of a client at remote, as one that Serve has accepted: also one that
-// another machine has accepted and passes on. It belongs to the server then, which closes it at
-// once if there are too many. Nothing of it but Read and Write may wait for its peer.
+// Pass serves a connection of a client at remote that another machine has accepted and passes on,
+// as one that Serve has accepted. It belongs to the server then, which closes it at once if there
+// are too many. Nothing of it but Read and Write may wait for its peer.
 func (s *Server) Pass(nc net.Conn, remote netip.AddrPort) {
-	c := &conn{loop: s.config.Loop, server: s, remote: netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())}
+	local := nc.LocalAddr()
+	if s.listener != nil {
+		local = s.Addr()
+	}
+	s.take(nc, remote, local)
+}
+
+// take serves a connection of a client at remote that connected to the address local.
+func (s *Server) take(nc net.Conn, remote netip.AddrPort, local net.Addr) {
+	c := &conn{loop: s.config.Loop, server: s, remote: netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port()), local: local}
 	if err := s.add(c); err != nil {
 		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", c.remote.Addr(), "error", err)
 		if r, ok := s.config.Protocol.(Refuser); ok && s.config.TLS == nil {
@@ -250,6 +259,7 @@ func (s *Server) Connect(remote netip.AddrPort, user string) (net.Conn, error) {
 		return nil, err
 	}
 	near, far := net.Pipe()
+	c.local = far.LocalAddr()
 	s.enter(c, newFed(far, c))
 	return near, nil
 }

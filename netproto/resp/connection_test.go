@@ -3,6 +3,8 @@ package resp
 import (
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -110,6 +112,29 @@ func TestRepliesCanBeSwitchedOff(t *testing.T) {
 	c.send("CLIENT REPLY SKIP\r\nCLIENT REPLY ON\r\n")
 	c.want("+OK\r\n")
 	c.ask("CLIENT REPLY x", "-ERR syntax error\r\n")
+}
+
+func TestAClientThatIsPassedOnSeesTheAddressOfTheDoor(t *testing.T) {
+	d := newDoor(t, Config{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := dial(t, l.Addr())
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.server.Pass(far, netip.MustParseAddrPort("192.0.2.1:7"))
+	door := d.server.Addr().String()
+	_, port, _ := net.SplitHostPort(door)
+	if got, want := c.text("INFO", "server"), "tcp_port:"+port+"\r\n"; !strings.Contains(got, want) {
+		t.Errorf("no %q in:\n%s", want, got)
+	}
+	if got, want := c.text("CLIENT", "LIST"), "addr=192.0.2.1:7 laddr="+door; !strings.Contains(got, want) {
+		t.Errorf("no %q in: %s", want, got)
+	}
 }
 
 func TestClientsAreListedAndKilled(t *testing.T) {
