@@ -40,11 +40,11 @@ func faults() []fault {
 		{"a node loses its folder", 1, wipe},
 		{"a follower is away for longer than the log lasts", 0, lag},
 		{"a node starts from an old image", 0, oldImage},
-		{"a clock is 31 s ahead", 0, func(c *cell, _ *load) { c.off(31*time.Second, 0) }},
-		{"a clock is five minutes behind", 0, func(c *cell, _ *load) { c.off(-5*time.Minute, 0) }},
-		{"a clock is an hour ahead", 0, func(c *cell, _ *load) { c.off(time.Hour, 0) }},
-		{"a clock is set an hour ahead", 0, func(c *cell, _ *load) { c.off(time.Hour, 20*time.Second) }},
-		{"a clock is set an hour back", 0, func(c *cell, _ *load) { c.off(-time.Hour, 20*time.Second) }},
+		{"a clock is 31 s ahead", 0, func(c *cell, l *load) { c.off(l, 31*time.Second, 0) }},
+		{"a clock is five minutes behind", 0, func(c *cell, l *load) { c.off(l, -5*time.Minute, 0) }},
+		{"a clock is an hour ahead", 0, func(c *cell, l *load) { c.off(l, time.Hour, 0) }},
+		{"a clock is set an hour ahead", 0, func(c *cell, l *load) { c.off(l, time.Hour, 20*time.Second) }},
+		{"a clock is set an hour back", 0, func(c *cell, l *load) { c.off(l, -time.Hour, 20*time.Second) }},
 		{"kill -9 of the owner of 3 M packets", 0, deep},
 	}
 }
@@ -232,7 +232,7 @@ func oldImage(c *cell, l *load) {
 }
 
 // off has a node whose clock is off, from some time after its start on, own the queues and not.
-func (c *cell) off(by, after time.Duration) {
+func (c *cell) off(l *load, by, after time.Duration) {
 	n := one(c.nodes)
 	n.env = []string{"CLOCK_OFF=" + by.String(), "CLOCK_AFTER=" + after.String()}
 	c.restart(n)
@@ -240,6 +240,7 @@ func (c *cell) off(by, after time.Duration) {
 	for tries := 0; tries < 8 && c.owner() != n; tries++ {
 		c.killed(c.owner())
 		c.settled(c.nodes...)
+		l.serves(1) // so that a silence is of one takeover
 	}
 	time.Sleep(time.Until(begun.Add(after)))
 	pause(2 * time.Second)
