@@ -148,11 +148,11 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		}
 	})
 	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn})
-	floors, err := n.log.Floors(ctx)
+	s, err := n.log.Status(ctx)
 	if ctx.Err() != nil {
 		return n.member.Err()
 	}
-	if err = cmp.Or(err, n.isOld(floors)); err != nil {
+	if err = cmp.Or(err, n.isOld(s.Floors)); err != nil {
 		return err
 	}
 	n.entered.Store(true)
@@ -348,9 +348,11 @@ func (n *node) tell(ctx context.Context) {
 	sees := watch{node: n, at: time.Now(), told: make(map[string]bool)}
 	for pause := time.NewTicker(tellPause); ; {
 		once, cancel := context.WithTimeout(ctx, tellPause)
-		members, _ := n.member.Members(once)
-		sees.look(ctx, members) // it asks this node's own member alone
-		_ = n.note(once)        // the next telling is the next try
+		s, err := n.log.Status(once)
+		sees.look(ctx, s)
+		if err == nil {
+			_ = n.note(s.Floors) // the next telling is the next try
+		}
 		b, err := json.Marshal(n.about())
 		if err == nil {
 			err = n.log.PutNode(once, b)

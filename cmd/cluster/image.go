@@ -37,11 +37,10 @@ func (n *node) recall() error {
 }
 
 // note notes what has changed.
-func (n *node) note(ctx context.Context) error {
-	floors, err := n.log.Floors(ctx)
+func (n *node) note(floors map[string]uint64) error {
 	last, now := n.known.Load(), &known{n.member.Cell(), floors}
-	if err != nil || now.Cell == last.Cell && maps.Equal(now.Floors, last.Floors) {
-		return err
+	if now.Cell == last.Cell && maps.Equal(now.Floors, last.Floors) {
+		return nil
 	}
 	if err := now.write(n.folder); err != nil {
 		return err

@@ -31,13 +31,13 @@ type room struct {
 func (n *node) lookAtRoom(ctx context.Context) {
 	for told := false; ctx.Err() == nil; wait(ctx, roomPause) {
 		once, cancel := context.WithTimeout(ctx, roomPause)
-		members, err := n.member.Members(once)
+		s, err := n.log.Status(once)
 		about, other := n.nodes(once)
-		if cancel(); err != nil || other != nil {
+		if cancel(); err != nil || !s.Majority || other != nil {
 			continue // without a majority nothing is taken
 		}
 		about[n.Node] = n.about()
-		r, lag := roomOf(n.member.Used(), members, about)
+		r, lag := roomOf(n.member.Used(), s.Members, about)
 		if r.wait > 0 && !told {
 			n.logger.Warn("pushes wait: the log is not cut", "nodes_that_lag", lag)
 		}
@@ -90,6 +90,6 @@ func hasRoom(a peer.Node) bool { return a.Room > leastRoom+2*a.Database }
 func (n *node) isSlow(ctx context.Context, store *storage.Store) bool {
 	ctx, cancel := context.WithTimeout(ctx, claimPause)
 	defer cancel()
-	_, last, _ := n.log.Bounds(ctx) // without it the claim tells
-	return last > store.Control().Batch+farBehind || !hasRoom(n.about())
+	s, _ := n.log.Status(ctx) // without it the claim tells
+	return s.Head > store.Control().Batch+farBehind || !hasRoom(n.about())
 }

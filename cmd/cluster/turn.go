@@ -113,9 +113,12 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		running.Wait()
 	}()
 	running.Go(func() {
-		_, last, err := n.log.Bounds(following)
+		s, err := n.log.Status(following)
+		for ; err == nil && !s.Majority; s, err = n.log.Status(following) {
+			wait(following, turnPause)
+		}
 		if err == nil {
-			n.old.Store(last)
+			n.old.Store(s.Head)
 			err = n.log.Follow(following, store.Control().Batch, n.take(following, store))
 		}
 		end(err)
@@ -333,11 +336,11 @@ func (n *node) lead(ctx context.Context, store *storage.Store) {
 	for ctx.Err() == nil {
 		had := store.Control().Batch
 		wait(ctx, leadPause)
-		members, err := n.member.Members(ctx)
+		s, err := n.log.Status(ctx)
 		if err != nil {
 			continue
 		}
-		for _, m := range members {
+		for _, m := range s.Members {
 			if !m.Learner {
 				continue
 			}
@@ -345,7 +348,7 @@ func (n *node) lead(ctx context.Context, store *storage.Store) {
 			if err != nil || a.Cell != n.member.Cell() || a.Role != learner || a.Batch < had {
 				continue
 			}
-			if cut, _, err := n.log.Bounds(ctx); err != nil || a.Floor < cut {
+			if s, err = n.log.Status(ctx); err != nil || !s.Majority || a.Floor < s.Cut {
 				continue
 			}
 			if err := n.member.Promote(ctx, m.Name); err == nil {

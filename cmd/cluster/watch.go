@@ -39,27 +39,26 @@ func (n *node) nodes(ctx context.Context) (map[string]peer.Node, error) {
 	return found, err
 }
 
-// look looks at the cell, and tells of what has changed. There are no members where no majority
-// answers.
-func (w *watch) look(ctx context.Context, members []cell.Peer) {
+// look looks at the cell, and tells of what has changed.
+func (w *watch) look(ctx context.Context, s cell.Status) {
 	nodes := make(map[string]peer.Node)
-	if members != nil { // without a majority nodes that are gone are not forgotten
+	if s.Majority { // without a majority nodes that are gone are not forgotten
 		nodes, _ = w.nodes(ctx)
+	} else {
+		s.Members = nil
 	}
 	seen, me := metrics.Node{Others: make(map[string]bool)}, w.about()
-	if head, err := w.log.Head(ctx); err == nil {
-		if me.Batch >= w.head && members != nil {
-			w.head, w.at = head, time.Now()
-		}
-		seen.Lag = head - min(head, me.Batch)
+	if me.Batch >= w.head && s.Majority {
+		w.head, w.at = s.Head, time.Now()
 	}
-	if seen.Lag > 0 || members == nil {
+	seen.Lag = s.Head - min(s.Head, me.Batch)
+	if seen.Lag > 0 || !s.Majority {
 		seen.Behind = time.Since(w.at)
 	}
 	me.Behind = seen.Behind.Milliseconds()
 	nodes[w.Node] = me
 	voters, well := 0, 0
-	for _, m := range members {
+	for _, m := range s.Members {
 		a, up := nodes[m.Name]
 		if m.Name != w.Node && m.Name != "" { // it has started once
 			seen.Others[m.Name] = up
@@ -75,14 +74,14 @@ func (w *watch) look(ctx context.Context, members []cell.Peer) {
 	seen.Spare = max(0, well-(voters/2+1))
 	seen.Ahead = ahead(me, nodes)
 	w.seen.Store(&seen)
-	w.alone.Store(members == nil)
-	r := w.remark("alone", members == nil)
+	w.alone.Store(!s.Majority)
+	r := w.remark("alone", !s.Majority)
 	r.Warn("no majority of the nodes answers")
 	r.Info("a majority of the nodes answers again")
 	if me.Role == owning {
 		w.tellOf(nodes, seen.Others)
 	} else { // the next owner tells, or this one again
-		w.told = map[string]bool{"alone": members == nil}
+		w.told = map[string]bool{"alone": !s.Majority}
 	}
 }
 

@@ -36,8 +36,8 @@ func TestOneNodeOwns(t *testing.T) {
 	if nobody, err := b.OwnerChanged(t.Context(), owner); err != nil || nobody != (cell.Owner{}) {
 		t.Errorf("owner %+v, %v; want nobody", nobody, err)
 	}
-	if _, last, err := b.Bounds(t.Context()); err != nil || last != 3 {
-		t.Errorf("the log ends at batch %d, %v; want 3", last, err)
+	if s, err := b.Status(t.Context()); err != nil || s.Head != 3 {
+		t.Errorf("the log ends at batch %d, %v; want 3", s.Head, err)
 	}
 	second, last, err := b.Claim(t.Context(), 3, "")
 	if err != nil || last != 3 {

@@ -38,26 +38,6 @@ func (l *Log) Release(upto uint64) {
 	}()
 }
 
-// Bounds returns the batch up to which the log was cut, and the last one, as a majority knows them.
-func (l *Log) Bounds(ctx context.Context) (cut, last uint64, err error) {
-	err = l.try(ctx, func(ctx context.Context) error {
-		s, err := l.read(ctx, nil)
-		cut, last = s.begin, s.end.Batch
-		return err
-	})
-	return cut, last, err
-}
-
-// Floors returns what Release told of each node, by name, as a majority knows it.
-func (l *Log) Floors(ctx context.Context) (floors map[string]uint64, err error) {
-	err = l.try(ctx, func(ctx context.Context) error {
-		s, err := l.status(ctx, nil)
-		floors = s.Floors
-		return err
-	})
-	return floors, err
-}
-
 // Forget takes back what Release told, and waits until etcd has it. A node that gives up its tables
 // does so before.
 func (l *Log) Forget(ctx context.Context) error {

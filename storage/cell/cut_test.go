@@ -186,8 +186,8 @@ func TestTheNewestFloorIsWritten(t *testing.T) {
 		got = get(t, m.client, "floor/a")
 	}
 	set(t, m.client, "floor/b", "7")
-	if floors, err := log.Floors(t.Context()); err != nil || !maps.Equal(floors, map[string]uint64{"a": 23, "b": 7}) {
-		t.Errorf("the floors are %v, %v", floors, err)
+	if s, err := log.Status(t.Context()); err != nil || !maps.Equal(s.Floors, map[string]uint64{"a": 23, "b": 7}) {
+		t.Errorf("the floors are %v, %v", s.Floors, err)
 	}
 	if err := log.Forget(t.Context()); err != nil || get(t, m.client, "floor/a") != "0" {
 		t.Errorf("a floor that was taken back is %s, %v", get(t, m.client, "floor/a"), err)

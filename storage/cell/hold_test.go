@@ -31,8 +31,8 @@ func TestTheLogIsNotCutBehindWhatACopyHas(t *testing.T) {
 	if err := copier.Hold(t.Context(), 7); !errors.Is(err, cell.ErrCut) || get(t, client, "copy/b") != "" {
 		t.Errorf("a copy that the log does not lead on from holds it: %v", err)
 	}
-	if cut, last, err := log.Bounds(t.Context()); cut != 8 || last != 10 || err != nil {
-		t.Errorf("the log goes from %d to %d, %v", cut, last, err)
+	if s, err := log.Status(t.Context()); s.Cut != 8 || s.Head != 10 || err != nil {
+		t.Errorf("the log goes from %d to %d, %v", s.Cut, s.Head, err)
 	}
 }
 

@@ -138,8 +138,8 @@ func TestACellIsFoundedOnce(t *testing.T) {
 	}
 
 	m := run(t)(Start(t.Context(), a))
-	if cut, last, err := NewLog(Config{Client: m.Client(), Node: "a"}).Bounds(t.Context()); m.Cell() != id || cut != 7 || last != 7 || err != nil {
-		t.Errorf("cell %s, batches %d to %d, %v: founded was %s behind 7", m.Cell(), cut, last, err, id)
+	if s, err := NewLog(Config{Client: m.Client(), Node: "a"}).Status(t.Context()); m.Cell() != id || s.Cut != 7 || s.Head != 7 || err != nil {
+		t.Errorf("cell %s, %+v, %v: founded was %s behind 7", m.Cell(), s, err, id)
 	}
 	if _, err := m.Client().Delete(t.Context(), cellKey); err != nil {
 		t.Fatal(err)

@@ -21,15 +21,6 @@ type Peer struct {
 	Learner bool   // it gets all, and has no vote
 }
 
-// Members are those that the cell has now, as a majority knows them.
-func (m *Member) Members(ctx context.Context) ([]Peer, error) {
-	got, err := m.client.MemberList(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return peers(got), nil
-}
-
 func peers(r *clientv3.MemberListResponse) (all []Peer) {
 	for _, member := range r.Members {
 		_, address, _ := strings.Cut(member.PeerURLs[0], "://")
@@ -120,12 +111,12 @@ func (m *Member) forget(ctx context.Context, node string) error {
 // change does something to the member of a node, which must be there unless an address is given.
 // Then it does it to a member at this address that has never started, too.
 func (m *Member) change(ctx context.Context, node, address string, how func(context.Context, Peer) error) error {
-	all, err := m.Members(ctx)
+	all, err := m.client.MemberList(ctx)
 	if err != nil {
 		return err
 	}
 	found := address != ""
-	for _, p := range all {
+	for _, p := range peers(all) {
 		if p.Name != node && (p.Name != "" || p.Address != address) {
 			continue
 		}

@@ -33,12 +33,12 @@ func votes(t *testing.T, by *Member, c MemberConfig) *Member {
 // members are the nodes of a cell by name.
 func members(t *testing.T, m *Member) map[string]Peer {
 	t.Helper()
-	all, err := m.Members(t.Context())
+	s, err := NewLog(Config{Client: m.Client()}).Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	named := make(map[string]Peer)
-	for _, p := range all {
+	for _, p := range s.Members {
 		named[p.Name] = p
 	}
 	return named

@@ -39,12 +39,6 @@ func (l *Log) OwnerChanged(ctx context.Context, from Owner) (o Owner, err error)
 	return o, err
 }
 
-// Head is the last batch of the log, as the node's own member knows it.
-func (l *Log) Head(ctx context.Context) (batch uint64, err error) {
-	s, err := l.read(ctx, local)
-	return s.end.Batch, err
-}
-
 // nodeLease is how long others see what a node said of itself.
 const nodeLease = 10 * time.Second
 
