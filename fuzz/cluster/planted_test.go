@@ -33,7 +33,7 @@ func bugs() []bug {
 			Old: "list := s.tables.List()\n\tif list.Floor", New: "if s.opt.Log != nil {\n\t\ts.opt.Log.Release(w.upto.Batch)\n\t}\n\tlist := s.tables.List()\n\tif list.Floor",
 			Tests: "LogIsReleased"}, ""},
 		{planted.Bug{Name: "batches are skipped", File: "cell/follow.go",
-			Old: "if err := r.fn(r.batch, content); err != nil {", New: "if r.batch < end.Batch && r.batch%64 == 3 {\n\t\tr.batch, r.parts = r.batch+1, nil\n\t\treturn nil\n\t}\n\tif err := r.fn(r.batch, content); err != nil {",
+			Old: "if err := fn(after+1, content); err != nil {", New: "if after+1 < s.end.Batch && (after+1)%64 == 3 {\n\t\t\t\t\tafter, pieces = after+1, nil\n\t\t\t\t\tcontinue\n\t\t\t\t}\n\t\t\t\tif err := fn(after+1, content); err != nil {",
 			Tests: "DamagedLog"}, ""},
 		{planted.Bug{Name: "parts without the last one are taken", File: "cell/claim.go",
 			Old: ", clientv3.OpDelete(keyPart(s.end.Batch+1, 0), clientv3.WithRange(endLog))", New: "",
