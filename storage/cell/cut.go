@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -15,18 +13,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// floor is the batch up to which this node's tables have everything.
-type floor struct {
-	batch atomic.Uint64 // that is to be written
-
-	sync.Mutex       // of who writes
-	revision   int64 // the mod revision of the key, as last seen
-}
-
 // Release tells that this node's tables have all up to a batch, synced and adopted. It never
 // blocks: the newest is written when etcd takes it.
 func (l *Log) Release(upto uint64) {
-	l.floor.batch.Store(upto)
+	l.floor.Store(upto)
 	go func() { // it ends when the newest is written, or with the client
 		for ctx := l.Client.Ctx(); ; {
 			err := l.try(ctx, l.putFloor)
@@ -41,29 +31,26 @@ func (l *Log) Release(upto uint64) {
 // Forget takes back what Release told, and waits until etcd has it. A node that gives up its tables
 // does so before.
 func (l *Log) Forget(ctx context.Context) error {
-	l.floor.batch.Store(0)
+	l.floor.Store(0)
 	return l.try(ctx, l.putFloor)
 }
 
 // putFloor writes the newest floor. By its compare a try does nothing that was given up and comes
 // late, behind a newer one.
 func (l *Log) putFloor(ctx context.Context) error {
-	l.floor.Lock()
-	defer l.floor.Unlock()
 	key := prefixFloor + l.Node
 	for {
-		r, err := l.Client.Txn(ctx).If(unchanged(key, l.floor.revision)).
-			Then(put(key, l.floor.batch.Load())).Else(clientv3.OpGet(key)).Commit()
+		r, err := l.Client.Get(ctx, key)
 		if err != nil {
 			return err
 		}
-		l.floor.revision = r.Header.Revision
-		if r.Succeeded {
-			return nil
+		revision := int64(0)
+		for _, kv := range r.Kvs {
+			revision = kv.ModRevision
 		}
-		l.floor.revision = 0
-		for _, kv := range r.Responses[0].GetResponseRange().Kvs {
-			l.floor.revision = kv.ModRevision
+		t, err := l.Client.Txn(ctx).If(unchanged(key, revision)).Then(put(key, l.floor.Load())).Commit()
+		if err != nil || t.Succeeded {
+			return err
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -67,8 +68,8 @@ type Config struct {
 // methods, at any time.
 type Log struct {
 	Config
-	floor floor
-	lease struct { // of what the node says of itself, and of its hold
+	floor atomic.Uint64 // the batch up to which this node's tables have everything
+	lease struct {      // of what the node says of itself, and of its hold
 		sync.Mutex
 		id clientv3.LeaseID
 	}
