@@ -20,7 +20,7 @@ type bug struct {
 
 func bugs() []bug {
 	return []bug{
-		{planted.Bug{Name: "no fence", File: "cell/append.go",
+		{planted.Bug{Name: "no fence", File: "cell/claim.go",
 			Old: "If(t.mine(), unchanged(keyHead, t.head))", New: "If()",
 			Tests: "OwnerThatWasWrittenByHand"}, "by hand"},
 		{planted.Bug{Name: "held is always true", File: "cell/claim.go",
@@ -55,13 +55,13 @@ func bugs() []bug {
 		{planted.Bug{Name: "an absent cut is not compared", File: "cell/claim.go",
 			Old: "If(unchanged(keyOwner, 0), unchanged(keyCut, s.cut), ", New: "If(unchanged(keyOwner, 0), unchanged(map[bool]string{false: keyOwner, true: keyCut}[s.cut > 0], s.cut), ",
 			Tests: "ClaimKnowsTheCut"}, ""},
-		{planted.Bug{Name: "head is compared without the sum", File: "cell/append.go",
+		{planted.Bug{Name: "head is compared without the sum", File: "cell/claim.go",
 			Old: "if found != next {", New: "if found.Sum = next.Sum; found != next {",
 			Tests: "FencedByAnotherContent"}, ""},
 		{planted.Bug{Name: "a role goes on behind the end of its lease", File: "cell/claim.go",
 			Old: "_ = t.fail(errors.New(\"its lease is over\"))", New: "go t.renew(time.Now())",
 			Tests: "NotHeldByItsKeepaliveAlone"}, ""},
-		{planted.Bug{Name: "a claim goes on behind an append that failed", File: "cell/append.go",
+		{planted.Bug{Name: "a claim goes on behind an append that failed", File: "cell/claim.go",
 			Old: "return t.fail(fmt.Errorf(\"batch %d: %w\", batch, err))", New: "return fmt.Errorf(\"%w: batch %d: %w\", ErrFenced, batch, err)",
 			Tests: "AppendThatEtcdRefuses"}, ""},
 		{planted.Bug{Name: "a node joins under its old id", File: "cell/memberset.go",

@@ -13,19 +13,13 @@
 // An absent batch is 0. At each revision of etcd all parts of the batches behind cut, up to head,
 // are there.
 //
-//	log.go          Log: a node's way to the log; which calls are tried again
-//	owner.go        Owner: who owns; what nodes say of themselves
-//	claim.go        Term: a claim, until it ends for good; whether it is held
-//	handover.go     HandOver: a claim ends, and a certain node claims next
-//	append.go       Append: the next batch, in parts, behind the fence
-//	follow.go       Follow: one batch after the other
-//	status.go       Status: what the cell is at one moment
-//	cut.go          what the tables of each node have, and when the log is cut
-//	hold.go         Hold: the log is not cut behind what a copy has
-//	member.go       Member: the etcd of a node, in this process
-//	memberconfig.go which etcd that is
-//	memberset.go    nodes come, get a vote, and go
-//	memberlog.go    etcd's own log, and what etcd would end the process with
-//	memberread.go   reads that etcd waits for when it stops
-//	alone.go        Alone: what a member's folder has, without the others
+//	log.go       Log: a node's way to the log; which calls are tried again
+//	owner.go     who owns, and claims next; what nodes say of themselves; Status of the cell
+//	claim.go     Term: a claim, until it ends for good; Append, behind the fence
+//	follow.go    Follow: one batch after the other
+//	cut.go       what the tables of each node have; when the log is cut, and what holds it
+//	member.go    Member: the etcd of a node, in this process
+//	memberset.go nodes come, get a vote, and go
+//	memberlog.go what etcd says, and would end the process with; reads that it waits for
+//	alone.go     Alone: what a member's folder has, without the others
 package cell

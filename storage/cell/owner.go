@@ -3,9 +3,11 @@ package cell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -76,4 +78,89 @@ func (l *Log) Nodes(ctx context.Context) (map[string][]byte, error) {
 		about[strings.TrimPrefix(string(kv.Key), prefixNode)] = kv.Value
 	}
 	return about, nil
+}
+
+// handOverLease is how long others let a node claim first to which the queues are handed over, in
+// seconds. The owner drains meanwhile.
+const handOverLease = 10
+
+// HandOver asks the owner, whose claim has this fence, to end it, and the others to let a node
+// claim first.
+func (l *Log) HandOver(ctx context.Context, fence int64, node string) error {
+	lease, err := l.Client.Grant(ctx, handOverLease)
+	if err != nil {
+		return err
+	}
+	r, err := l.Client.Txn(ctx).If(unchanged(keyOwner, fence)).Then(put(keyHandOver, node, clientv3.WithLease(lease.ID))).Commit()
+	if err == nil && !r.Succeeded {
+		err = fmt.Errorf("the queues are not handed over: %w", errMoved)
+	}
+	return err
+}
+
+// HandedTo is the node that claims first, "" for any, and the revision at which that was asked for.
+// It reads what the node's own member has: who sees there that a claim has ended also sees to whom
+// it was handed over.
+func (l *Log) HandedTo(ctx context.Context) (node string, revision int64, err error) {
+	r, err := l.Client.Get(ctx, keyHandOver, local...)
+	if err == nil {
+		revision, err = value(r.Kvs, &node)
+	}
+	return node, revision, err
+}
+
+// HandedOver waits until the claim is to be handed over, and says to which node. What was asked for
+// before the claim is done with.
+func (t *Term) HandedOver(ctx context.Context) (to string, err error) {
+	err = t.log.watch(ctx, keyHandOver, func(ctx context.Context) (bool, error) {
+		node, revision, err := t.log.HandedTo(ctx)
+		to = node
+		return revision > t.fence && node != t.log.Node, err
+	})
+	return to, err
+}
+
+// Status is what the cell is at one moment.
+type Status struct {
+	Owner     Owner
+	Head, Cut uint64            // the last batch of the log, and the one up to which it was cut
+	Floors    map[string]uint64 // by node: the batch up to which its tables have everything
+	Members   []Peer
+	// Majority says that a majority has answered. If not, all this is what the node's own member has,
+	// and may be old.
+	Majority bool
+}
+
+// Status asks a majority, for a quarter of a lease, and then the node's own member.
+func (l *Log) Status(ctx context.Context) (Status, error) {
+	once, cancel := context.WithTimeout(ctx, l.Lease/4)
+	defer cancel()
+	s, err := l.status(once, nil)
+	if s.Majority = err == nil; err != nil {
+		s, err = l.status(ctx, local)
+	}
+	return s, err
+}
+
+func (l *Log) status(ctx context.Context, opts []clientv3.OpOption) (s Status, err error) {
+	now, err := l.read(ctx, opts, clientv3.OpGet(keyOwner, opts...), clientv3.OpGet(prefixFloor, append(opts, clientv3.WithPrefix())...))
+	if err != nil {
+		return s, err
+	}
+	s.Head, s.Cut, s.Floors = now.end.Batch, now.begin, make(map[string]uint64)
+	if s.Owner.Fence, err = value(now.answers[0].GetResponseRange().Kvs, &s.Owner); err != nil {
+		return s, err
+	}
+	for _, kv := range now.answers[1].GetResponseRange().Kvs {
+		var batch uint64
+		if _, err := value([]*mvccpb.KeyValue{kv}, &batch); err != nil {
+			return s, err
+		}
+		s.Floors[strings.TrimPrefix(string(kv.Key), prefixFloor)] = batch
+	}
+	members, err := l.Client.MemberList(ctx, opts...)
+	if err == nil {
+		s.Members = peers(members)
+	}
+	return s, err
 }
