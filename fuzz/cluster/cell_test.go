@@ -52,11 +52,11 @@ type node struct {
 	mu      sync.Mutex    // guards asked
 }
 
-// build compiles the program, with some changes.
+// build compiles the program, with some changes, and a door to etcd.
 func build(t *testing.T, changes ...planted.Bug) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "holdfast")
-	cmd := exec.Command("go", "build", "-o", name, "-overlay", planted.Overlay(t, changes...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
+	cmd := exec.Command("go", "build", "-o", name, "-overlay", planted.Overlay(t, append(changes, door())...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)

@@ -32,7 +32,6 @@ type Member struct {
 	etcd   *embed.Etcd
 	client *clientv3.Client // calls etcd in the process
 	cell   string
-	socket string // the folder of the socket, if it is one of its own; deleted by Close
 
 	alive context.Context // ends with the member; its cause is Err
 	end   context.CancelCauseFunc
@@ -60,9 +59,6 @@ const (
 	cellFormat = 1
 	// closing bounds Close: a leader first hands over, for at most 5 s and two elections.
 	closing = 10 * time.Second
-	// longestSocket is what a socket's path may have in bytes. Systems take 103 and more.
-	longestSocket = 90
-	socketName    = "client.sock"
 )
 
 // IsMember says whether a folder is that of a member: Start takes it then, otherwise Join.
@@ -163,10 +159,6 @@ func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, erro
 	m := &Member{config: c, stopped: make(chan struct{})}
 	m.alive, m.end = context.WithCancelCause(context.Background())
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(m.zap())
-	err := m.listen(cfg)
-	if err != nil {
-		return nil, err
-	}
 	started := make(chan error, 1)
 	go func() {
 		e, err := embed.StartEtcd(cfg)
@@ -176,6 +168,7 @@ func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, erro
 		}
 		started <- err
 	}()
+	var err error
 	select {
 	case err = <-started:
 	case <-m.alive.Done():
@@ -191,7 +184,6 @@ func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, erro
 		}
 	}
 	if err != nil {
-		os.RemoveAll(m.socket)
 		return nil, fmt.Errorf("start the node's etcd: %w", err)
 	}
 	go func() { // ends with etcd, which ends by itself only when it was removed
@@ -199,22 +191,6 @@ func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, erro
 		m.end(ErrRemoved)
 	}()
 	return m, nil
-}
-
-// listen puts the listener for clients that etcd wants, and nobody uses, into etcd's folder, or
-// where that path is too long into one of its own.
-func (m *Member) listen(cfg *embed.Config) error {
-	path, err := filepath.Abs(filepath.Join(cfg.Dir, socketName))
-	if err == nil {
-		err = os.MkdirAll(cfg.Dir, 0o700)
-	}
-	if err == nil && len(path) > longestSocket {
-		m.socket, err = os.MkdirTemp("", "holdfast-")
-		path = filepath.Join(m.socket, socketName)
-	}
-	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Path: path}}
-	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
-	return err
 }
 
 // identify reads what cell this is. The read is linearizable, so there is a leader when it ends.
@@ -322,15 +298,12 @@ func (m *Member) Clear(ctx context.Context) (cleared bool, err error) {
 func (m *Member) Close() {
 	m.end(ErrClosed)
 	if errors.Is(m.Err(), ErrFailed) {
-		os.RemoveAll(m.socket)
 		return // what failed stands still for ever, so nothing could end
 	}
 	go m.close.Do(func() {
 		defer close(m.stopped)
 		m.client.Close()
-		m.etcd.Server.Stop() // before etcd.Close, which waits for ever for an etcd without a leader
 		m.etcd.Close()
-		os.RemoveAll(m.socket)
 	})
 	select {
 	case <-m.stopped:
@@ -399,7 +372,7 @@ func (c MemberConfig) Check() error {
 
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
-// embed is etcd's own configuration, without its logger and its listener for clients.
+// embed is etcd's own configuration, without its logger. There is no listener for clients.
 func (c MemberConfig) embed(initialCluster string) (*embed.Config, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -423,6 +396,6 @@ func (c MemberConfig) embed(initialCluster string) (*embed.Config, error) {
 	// Raft keeps these entries in memory whatever their size, and one may have 256 KiB.
 	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries = 1000, 50
 	cfg.QuotaBackendBytes = cmp.Or(c.quota, defaultQuota)
-	cfg.EnableGRPCGateway, cfg.AuthToken = false, "" // for clients that are not there
+	cfg.ListenClientUrls, cfg.EnableGRPCGateway, cfg.AuthToken = nil, false, "" // for clients that are not there
 	return cfg, nil
 }
