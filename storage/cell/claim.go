@@ -161,17 +161,14 @@ func (t *Term) Err() error { return context.Cause(t.ctx) }
 // when etcd has no such lease: until then, each change of its leader would prolong it.
 func (t *Term) End(ctx context.Context) error {
 	_ = t.fail(errors.New("it was given back"))
-	for {
+	return retry(ctx, pause, always, func() error {
 		once, cancel := context.WithTimeout(ctx, t.log.Lease)
-		_, err := t.log.Client.Revoke(once, t.lease)
-		cancel()
-		if err == nil || errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil
+		defer cancel()
+		if _, err := t.log.Client.Revoke(once, t.lease); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return err
 		}
-		if !sleep(ctx, pause) {
-			return fmt.Errorf("the lease of the claim was not given back: %w", err)
-		}
-	}
+		return nil
+	})
 }
 
 // A part is

@@ -154,11 +154,20 @@ const (
 
 // try makes a call again until its outcome is certain, or ctx ends.
 func (l *Log) try(ctx context.Context, call func(context.Context) error) error {
-	for limit := l.Lease / 4; ; limit = min(2*limit, l.Lease) {
+	limit := l.Lease / 4
+	return retry(ctx, pause, isUncertain, func() error {
 		once, cancel := context.WithTimeout(ctx, limit)
-		err := call(once)
-		cancel()
-		if err == nil || !isUncertain(err) {
+		defer cancel()
+		limit = min(2*limit, l.Lease)
+		return call(once)
+	})
+}
+
+// retry makes a call again while its error passes, until ctx ends.
+func retry(ctx context.Context, pause time.Duration, passes func(error) bool, call func() error) error {
+	for {
+		err := call()
+		if err == nil || !passes(err) {
 			return err
 		}
 		if !sleep(ctx, pause) {
@@ -166,6 +175,8 @@ func (l *Log) try(ctx context.Context, call func(context.Context) error) error {
 		}
 	}
 }
+
+func always(error) bool { return true }
 
 // isUncertain says that etcd did what was asked, or did not, or cannot just now. What raft drops
 // while leadership moves has no code of its own.

@@ -233,18 +233,7 @@ func (m *Member) insist(ctx context.Context, call func(context.Context) error) e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(m.alive, func() { cancel(m.Err()) })()
-	for {
-		err := call(ctx)
-		switch {
-		case err == nil:
-			return nil
-		case sleep(ctx, pause):
-		case m.Err() != nil:
-			return m.Err()
-		default:
-			return fmt.Errorf("no majority of the cell answers: %w (%v)", context.Cause(ctx), err)
-		}
-	}
+	return retry(ctx, pause, always, func() error { return call(ctx) })
 }
 
 // Client calls etcd in the process. Its Maintenance.Defragment panics: use Clear.

@@ -141,14 +141,9 @@ var passing = []error{
 // patiently tries a change of members again: 30 s while its refusal passes, and as long as ctx
 // allows while there is a learner, since etcd takes one at a time.
 func patiently(ctx context.Context, change func() error) error {
-	for begin := time.Now(); ; {
-		err := change()
-		soon := slices.ContainsFunc(passing, func(refusal error) bool { return errors.Is(err, refusal) })
-		if !errors.Is(err, rpctypes.ErrTooManyLearners) && !(soon && time.Since(begin) < 30*time.Second) {
-			return err
-		}
-		if !sleep(ctx, 250*time.Millisecond) {
-			return errors.Join(context.Cause(ctx), err)
-		}
-	}
+	begin := time.Now()
+	return retry(ctx, 250*time.Millisecond, func(err error) bool {
+		is := func(refusal error) bool { return errors.Is(err, refusal) }
+		return is(rpctypes.ErrTooManyLearners) || slices.ContainsFunc(passing, is) && time.Since(begin) < 30*time.Second
+	}, change)
 }
