@@ -38,19 +38,14 @@ func alone(ctx context.Context, folder string, logger *slog.Logger, do func(o Of
 		return err
 	}
 	at := filepath.Join(folder, storage.CellName)
-	to := filepath.Join(at, "alone")
-	defer os.RemoveAll(to)
-	m, others, err := cell.Alone(ctx, filepath.Join(at, "etcd"), to, logger)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	log := cell.NewLog(cell.Config{Client: m.Client(), Node: "alone", Logger: logger})
-	s, err := log.Status(ctx)
-	if err != nil {
-		return err
-	}
-	return do(Offline{m.Cell(), others, tables, s.Cut, s.Head}, log)
+	return cell.Alone(ctx, filepath.Join(at, "etcd"), filepath.Join(at, "alone"), logger, func(m *cell.Member, others int) error {
+		log := cell.NewLog(cell.Config{Client: m.Client(), Node: "alone", Logger: logger})
+		s, err := log.Status(ctx)
+		if err != nil {
+			return err
+		}
+		return do(Offline{m.Cell(), others, tables, s.Cut, s.Head}, log)
+	})
 }
 
 // Leave makes the folder of the last node of a cell that of a single server.
@@ -64,11 +59,11 @@ func Leave(ctx context.Context, folder string, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return disband(folder)
+	return os.RemoveAll(filepath.Join(folder, storage.CellName))
 }
 
-// settle takes the rest of the log into the tables. Where loss is accepted, a log that begins later
-// is none.
+// settle takes the rest of the log into the tables, and has the folder be of no cell from one
+// moment to the next. Where loss is accepted, a log that begins later is none.
 func settle(ctx context.Context, folder string, options storage.Options, o Offline, log *cell.Log) error {
 	store, err := storage.Open(folder, options)
 	if err != nil {
@@ -79,16 +74,11 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 		options.Logger.Warn("what came behind the tables is lost: only the other nodes had it", "tables", o.Tables, "log", o.Log)
 		err = nil
 	}
-	return errors.Join(err, store.Close())
-}
-
-// disband removes what a folder has of a cell. It is of none from one moment to the next.
-func disband(folder string) error {
-	at := filepath.Join(folder, storage.CellName)
-	if err := os.Rename(filepath.Join(at, "etcd"), filepath.Join(at, "gone")); err != nil {
+	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	return os.RemoveAll(at)
+	at := filepath.Join(folder, storage.CellName)
+	return os.Rename(filepath.Join(at, "etcd"), filepath.Join(at, "gone"))
 }
 
 // FoundAnew founds a new cell on what the folder of a node has, whose other nodes are lost for
@@ -108,7 +98,7 @@ func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger
 		return settle(ctx, folder, storage.Options{Logger: logger, Log: log, AcceptLoss: true}, o, log)
 	})
 	if err == nil {
-		err = disband(folder)
+		err = os.RemoveAll(filepath.Join(folder, storage.CellName))
 	}
 	if err != nil {
 		return err

@@ -10,48 +10,20 @@ import (
 	"slices"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
-	"go.etcd.io/etcd/server/v3/storage/backend"
-	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.etcd.io/etcd/server/v3/storage"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 )
 
-// Alone runs a copy of a member's folder as a cell of this member alone, whom nobody reaches: to
-// read without a majority all that the member has. The folder, whose member does not run, stays as
-// it is. The copy goes to another folder, which the caller removes. others are how many members
-// the cell has besides.
-func Alone(ctx context.Context, dir, to string, logger *slog.Logger) (m *Member, others int, err error) {
+// Alone runs a copy of a member's folder as a cell of this member alone, whom nobody reaches, while
+// do runs: to read without a majority all that the member has. The folder stays as it is, and its
+// member cannot start meanwhile. The copy goes to another folder, which is removed in the end.
+// others are how many members the cell has besides.
+func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *Member, others int) error) error {
 	if !IsMember(dir) {
-		return nil, 0, fmt.Errorf("%s is of no cell", dir)
+		return fmt.Errorf("%s is of no cell", dir)
 	}
-	if err := copyStill(dir, to); err != nil {
-		return nil, 0, fmt.Errorf("copy etcd's folder: %w", err)
-	}
-	if err := decide(filepath.Join(to, "member", "wal")); err != nil {
-		return nil, 0, fmt.Errorf("read etcd's log: %w", err)
-	}
-	db := backend.NewDefaultBackend(zap.NewNop(), filepath.Join(to, "member", "snap", "db"))
-	members, _ := schema.NewMembershipBackend(zap.NewNop(), db).MustReadMembersFromBackend()
-	if err := db.Close(); err != nil {
-		return nil, 0, err
-	}
-	c := MemberConfig{Dir: to, Node: "alone", Nodes: map[string]string{"alone": "127.0.0.1:0"}, Logger: logger}
-	cfg, err := c.embed("")
-	if err != nil {
-		return nil, 0, err
-	}
-	cfg.ForceNewCluster, cfg.ListenPeerUrls = true, nil
-	if m, err = c.run(ctx, cfg); err != nil {
-		return nil, 0, err
-	}
-	if err = m.identify(ctx); err != nil {
-		m.Close()
-	}
-	return m, len(members) - 1, err
-}
-
-// copyStill copies the folder of a member, which it does not let run meanwhile.
-func copyStill(dir, to string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
 	if err != nil {
 		return err
@@ -63,32 +35,58 @@ func copyStill(dir, to string) error {
 		return err
 	}
 	defer lock.Close()
-	return errors.Join(os.RemoveAll(to), os.MkdirAll(to, 0o700), os.CopyFS(filepath.Join(to, "member"), os.DirFS(filepath.Join(dir, "member"))))
+	defer os.RemoveAll(to)
+	err = errors.Join(os.RemoveAll(to), os.MkdirAll(to, 0o700), os.CopyFS(filepath.Join(to, "member"), os.DirFS(filepath.Join(dir, "member"))))
+	if err != nil {
+		return fmt.Errorf("copy etcd's folder: %w", err)
+	}
+	members, err := decide(filepath.Join(to, "member", "wal"))
+	if err != nil {
+		return fmt.Errorf("read etcd's log: %w", err)
+	}
+	c := MemberConfig{Dir: to, Node: "alone", Nodes: map[string]string{"alone": "127.0.0.1:0"}, Logger: logger}
+	cfg, err := c.embed("")
+	if err != nil {
+		return err
+	}
+	cfg.ForceNewCluster, cfg.ListenPeerUrls = true, nil
+	m, err := c.run(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.identify(ctx); err != nil {
+		return err
+	}
+	return do(m, members-1)
 }
 
 // decide has a copy take all entries of its log for decided, where etcd would drop those that it
 // does not know to be. A client may have had the answer before this node knew; an entry that
-// nobody answered for may become true, as with any voter that is elected.
-func decide(dir string) error {
+// nobody answered for may become true, as with any voter that is elected. It returns how many
+// members there are then: the database may not have the last entries.
+func decide(dir string) (members int, err error) {
 	logger := zap.NewNop()
 	if !wal.Repair(logger, dir) { // a crash may have torn the end
-		return fmt.Errorf("%s: %w", dir, ErrDamaged)
+		return 0, fmt.Errorf("%s: %w", dir, ErrDamaged)
 	}
 	marks, err := wal.ValidSnapshotEntries(logger, dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(marks) == 0 {
-		return fmt.Errorf("%s has no beginning: %w", dir, ErrDamaged)
+		return 0, fmt.Errorf("%s has no beginning: %w", dir, ErrDamaged)
 	}
-	w, err := wal.Open(logger, dir, marks[len(marks)-1])
+	mark := marks[len(marks)-1]
+	w, err := wal.Open(logger, dir, mark)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	_, state, entries, err := w.ReadAll()
 	if err == nil && len(entries) > 0 {
 		state.Commit = entries[len(entries)-1].Index
 		err = w.Save(state, nil)
 	}
-	return errors.Join(err, w.Close())
+	before := &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: mark.GetConfState()}}
+	return len(storage.GetEffectiveNodeIDsFromWALEntries(logger, before, entries)), errors.Join(err, w.Close())
 }

@@ -1,12 +1,14 @@
 package cell
 
 import (
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
@@ -16,26 +18,44 @@ import (
 
 func TestAMemberThatIsReadAloneHasWhatItDidNotKnowToBeDecided(t *testing.T) {
 	t.Parallel()
-	a, _, _ := trio(t)
+	a, b, _ := trio(t)
 	m := founded(t, a)
 	putKey(t, m, "w/1")
 	m.Close()
-	appendEntry(t, a.Dir, &etcdserverpb.InternalRaftRequest{
-		Header: &etcdserverpb.RequestHeader{ID: 7}, Put: &etcdserverpb.PutRequest{Key: []byte("w/2"), Value: []byte("x")},
+	joins, err := json.Marshal(membership.ConfigChangeContext{
+		Member: membership.Member{ID: 5, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"http://" + b.Nodes["b"]}, IsLearner: true}},
 	})
-	alone, others, err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(alone.Close)
-	if n := countKeys(t, alone, "w/"); n != 2 || others != 0 {
-		t.Errorf("%d keys and %d others, expected 2 and 0", n, others)
+	appendEntry(t, a.Dir, raftpb.EntryConfChange, &raftpb.ConfChange{
+		Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: proto.Uint64(5), Context: joins,
+	})
+	appendEntry(t, a.Dir, raftpb.EntryNormal, &etcdserverpb.InternalRaftRequest{
+		Header: &etcdserverpb.RequestHeader{ID: 7}, Put: &etcdserverpb.PutRequest{Key: []byte("w/2"), Value: []byte("x")},
+	})
+	read := func(again func() error) error {
+		return Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil, func(alone *Member, others int) error {
+			if n := countKeys(t, alone, "w/"); n != 2 || others != 1 {
+				t.Errorf("%d keys and %d others, expected 2 and 1", n, others)
+			}
+			return again()
+		})
+	}
+	err = read(func() error {
+		if err := read(func() error { return nil }); !errors.Is(err, fileutil.ErrLocked) {
+			t.Errorf("another one has the folder meanwhile: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
 // appendEntry does what the leader of a member that does not run had it do: an entry stands in its
 // log, and that it is decided was not told yet.
-func appendEntry(t *testing.T, dir string, request *etcdserverpb.InternalRaftRequest) {
+func appendEntry(t *testing.T, dir string, kind raftpb.EntryType, request proto.Message) {
 	t.Helper()
 	w, err := wal.Open(zap.NewNop(), filepath.Join(dir, "member", "wal"), &walpb.Snapshot{})
 	if err != nil {
@@ -49,7 +69,7 @@ func appendEntry(t *testing.T, dir string, request *etcdserverpb.InternalRaftReq
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := &raftpb.Entry{Term: state.Term, Index: proto.Uint64(entries[len(entries)-1].GetIndex() + 1), Data: data}
+	next := &raftpb.Entry{Term: state.Term, Type: kind.Enum(), Index: proto.Uint64(entries[len(entries)-1].GetIndex() + 1), Data: data}
 	if err := errors.Join(w.Save(state, []*raftpb.Entry{next}), w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +79,7 @@ func TestAMemberThatRunsIsNotReadAlone(t *testing.T) {
 	t.Parallel()
 	a, _, _ := trio(t)
 	founded(t, a)
-	if _, _, err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil); !errors.Is(err, fileutil.ErrLocked) {
+	if err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil, nil); !errors.Is(err, fileutil.ErrLocked) {
 		t.Errorf("error %v", err)
 	}
 }
