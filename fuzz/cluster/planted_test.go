@@ -21,7 +21,7 @@ type bug struct {
 func bugs() []bug {
 	return []bug{
 		{planted.Bug{Name: "no fence", File: "cell/claim.go",
-			Old: "If(t.mine(), unchanged(keyHead, t.head))", New: "If()",
+			Old: "If(unchanged(keyOwner, t.fence), unchanged(keyHead, t.head))", New: "If()",
 			Tests: "OwnerThatWasWrittenByHand"}, "by hand"},
 		{planted.Bug{Name: "held is always true", File: "cell/claim.go",
 			Old: "return t.Margin() > 0", New: "return true",

@@ -227,14 +227,11 @@ func (t *Term) Append(batch uint64, content [][]byte) error {
 	return nil
 }
 
-// mine is the fence: what it guards is not done unless the claim stands. It compares the mod
-// revision, which is that of the creation unless somebody wrote over the key.
-func (t *Term) mine() clientv3.Cmp { return unchanged(keyOwner, t.fence) }
-
-// fenced begins a transaction that does nothing unless the claim stands and the log ends where it
-// is known to end. So a try does nothing that was given up and comes late.
+// fenced begins a transaction that does nothing unless the claim stands, whose key nobody wrote
+// over, and the log ends where it is known to end. So a try does nothing that was given up and
+// comes late.
 func (t *Term) fenced(ctx context.Context) clientv3.Txn {
-	return t.log.Client.Txn(ctx).If(t.mine(), unchanged(keyHead, t.head))
+	return t.log.Client.Txn(ctx).If(unchanged(keyOwner, t.fence), unchanged(keyHead, t.head))
 }
 
 // putParts puts the parts of a batch before the last one.

@@ -105,7 +105,7 @@ func (t *Term) cut(ctx context.Context) (more bool, err error) {
 	}
 	// A range tells of keys that came or changed, a key of its own of one that is gone.
 	fence := []clientv3.Cmp{
-		t.mine(), unchanged(keyCut, s.cut),
+		unchanged(keyOwner, t.fence), unchanged(keyCut, s.cut),
 		clientv3.Compare(clientv3.ModRevision(prefixFloor), "<", s.revision+1).WithPrefix(),
 		clientv3.Compare(clientv3.ModRevision(prefixCopy), "<", s.revision+1).WithPrefix(),
 	}

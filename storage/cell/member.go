@@ -48,8 +48,6 @@ var (
 	ErrFailed = errors.New("etcd cannot go on")
 	// ErrOld says that the node has had more than its folder has.
 	ErrOld = errors.New("this folder is older than what the cell knows of it; delete it and start: the node joins anew")
-	// ErrClosed says that the member was closed.
-	ErrClosed = errors.New("the node's etcd is closed")
 
 	errUnknown = errors.New("the cell does not know this node")
 )
@@ -174,14 +172,7 @@ func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, erro
 	case <-m.alive.Done():
 		err = m.Err()
 	case <-ctx.Done():
-		err = context.Cause(ctx)
-		select {
-		case other := <-started:
-			if other == nil {
-				m.Close()
-			}
-		case <-time.After(closing): // etcd still asks others, and the process ends
-		}
+		err = context.Cause(ctx) // etcd may still ask others, and the process ends
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start the node's etcd: %w", err)
@@ -245,7 +236,8 @@ func (m *Member) Cell() string { return m.cell }
 // Done is closed when the member ends.
 func (m *Member) Done() <-chan struct{} { return m.alive.Done() }
 
-// Err says why the member has ended: ErrRemoved, ErrFailed or ErrClosed; nil while it lives.
+// Err says why the member has ended: ErrRemoved, ErrFailed, or
+// context.Canceled by Close; nil while it lives.
 func (m *Member) Err() error { return context.Cause(m.alive) }
 
 // Used is the part of its quota that etcd's database of this node holds; at 1 no key can be put.
@@ -285,7 +277,7 @@ func (m *Member) Clear(ctx context.Context) (cleared bool, err error) {
 
 // Close stops etcd, for at most 10 s. A leader hands over first. It is safe to call it twice.
 func (m *Member) Close() {
-	m.end(ErrClosed)
+	m.end(nil)
 	if errors.Is(m.Err(), ErrFailed) {
 		return // what failed stands still for ever, so nothing could end
 	}

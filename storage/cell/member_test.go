@@ -88,7 +88,7 @@ func TestACellStopsAndStartsWithItsKeysAndId(t *testing.T) {
 		t.Errorf("leader %q", name)
 	}
 	m.Close()
-	if err := m.Err(); !errors.Is(err, ErrClosed) {
+	if err := m.Err(); !errors.Is(err, context.Canceled) {
 		t.Errorf("closed member says %v", err)
 	}
 	m = run(t)(Start(t.Context(), a))

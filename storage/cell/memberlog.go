@@ -24,7 +24,7 @@ func init() {
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 }
 
-// etcdLog takes etcd's own log into that of the node.
+// etcdLog takes etcd's own log into that of the node, and stands in for its panics and exits.
 type etcdLog struct{ *Member }
 
 // needless is what etcd warns of at each start, and nobody has to heed.
@@ -37,7 +37,7 @@ func (m *Member) zap() *zap.Logger {
 	heeded := zap.LevelEnablerFunc(func(level zapcore.Level) bool {
 		return level >= zapcore.WarnLevel && m.Err() == nil
 	})
-	return zap.New(zapcore.NewCore(format, etcdLog{m}, heeded), zap.WithFatalHook(failure{m}), zap.WithPanicHook(failure{m}))
+	return zap.New(zapcore.NewCore(format, zapcore.AddSync(etcdLog{m}), heeded), zap.WithFatalHook(etcdLog{m}), zap.WithPanicHook(etcdLog{m}))
 }
 
 func (l etcdLog) Write(line []byte) (int, error) {
@@ -47,14 +47,9 @@ func (l etcdLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (l etcdLog) Sync() error { return nil }
-
-// failure stands in for a panic and an exit of etcd.
-type failure struct{ *Member }
-
 // OnWrite ends the member and never returns. The goroutine that failed stands still with its locks
 // held: were it ended, what it had begun could be committed in part.
-func (f failure) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+func (l etcdLog) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	about := zapcore.NewMapObjectEncoder()
 	for _, field := range fields {
 		field.AddTo(about)
@@ -63,7 +58,7 @@ func (f failure) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	if strings.Contains(e.Message, "tocommit(") {
 		why = fmt.Errorf("%w (%w)", ErrOld, why)
 	}
-	f.end(why)
+	l.end(why)
 	select {}
 }
 
@@ -79,36 +74,32 @@ func newReads(s *etcdserver.EtcdServer) reads {
 	return reads{adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(s)), s}
 }
 
-func (r reads) Range(ctx context.Context, in *etcdserverpb.RangeRequest, opts ...grpc.CallOption) (*etcdserverpb.RangeResponse, error) {
-	return attached(ctx, r.etcd, func(ctx context.Context) (*etcdserverpb.RangeResponse, error) {
-		return r.KVClient.Range(ctx, in, opts...)
-	})
+func (r reads) Range(ctx context.Context, in *etcdserverpb.RangeRequest, _ ...grpc.CallOption) (*etcdserverpb.RangeResponse, error) {
+	return attached(ctx, r.etcd, in, r.KVClient.Range)
 }
 
-func (r reads) Txn(ctx context.Context, in *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (r reads) Txn(ctx context.Context, in *etcdserverpb.TxnRequest, _ ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
 	if !txn.IsTxnReadonly(in) {
-		return r.KVClient.Txn(ctx, in, opts...) // raft takes it to the goroutine that etcd stops first
+		return r.KVClient.Txn(ctx, in) // raft takes it to the goroutine that etcd stops first
 	}
-	return attached(ctx, r.etcd, func(ctx context.Context) (*etcdserverpb.TxnResponse, error) { return r.KVClient.Txn(ctx, in, opts...) })
+	return attached(ctx, r.etcd, in, r.KVClient.Txn)
 }
 
 // attached makes a call that etcd waits for. When etcd stops, the call's context ends, and the
 // answer is that the server has stopped. An etcd that has failed may never answer, nor stop.
-func attached[T any](ctx context.Context, s *etcdserver.EtcdServer, call func(context.Context) (T, error)) (none T, err error) {
+func attached[Q, A any](ctx context.Context, s *etcdserver.EtcdServer, in Q, call func(context.Context, Q, ...grpc.CallOption) (A, error)) (none A, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type outcome struct {
-		answer T
-		err    error
-	}
-	done := make(chan outcome, 1)
+	var answer A
+	var err error
+	done := make(chan struct{})
 	s.GoAttach(func() {
-		answer, err := call(ctx)
-		done <- outcome{answer, err}
+		defer close(done)
+		answer, err = call(ctx, in)
 	})
 	select {
-	case o := <-done:
-		return o.answer, o.err
+	case <-done:
+		return answer, err
 	case <-s.StoppingNotify():
 		return none, rpctypes.ErrGRPCStopped
 	case <-ctx.Done():

@@ -88,8 +88,8 @@ func (m *Member) Promote(ctx context.Context, node string) error {
 // Remove takes a node out of the cell, for ever, with what the cell knows of it. Whether those that
 // stay have all packets is the caller's to look at.
 func (m *Member) Remove(ctx context.Context, node string) error {
-	if err := m.change(ctx, node, "", m.drop); err != nil || node == m.config.Node {
-		return err // a node that has removed itself writes nothing more
+	if err := m.change(ctx, node, "", m.drop); err != nil {
+		return err
 	}
 	return m.forget(ctx, node)
 }
