@@ -145,7 +145,7 @@ func (t *Term) renew(sent time.Time) {
 	}
 }
 
-// Done is closed when the claim has ended.
+// Done is closed when the claim ends.
 func (t *Term) Done() <-chan struct{} { return t.ctx.Done() }
 
 // fail ends the claim, and returns why it ended.
@@ -234,7 +234,6 @@ func (t *Term) fenced(ctx context.Context) clientv3.Txn {
 	return t.log.Client.Txn(ctx).If(unchanged(keyOwner, t.fence), unchanged(keyHead, t.head))
 }
 
-// putParts puts the parts of a batch before the last one.
 func (t *Term) putParts(batch uint64, parts []string) error {
 	var puts errgroup.Group
 	puts.SetLimit(aside)

@@ -32,17 +32,15 @@ var (
 )
 
 const (
-	keyOwner = "owner"
-	keyHead  = "head"
-	keyCut   = "cut"
-	// keyHandOver is the node that claims next.
+	keyOwner    = "owner"
 	keyHandOver = "handover"
+	keyHead     = "head"
+	keyCut      = "cut"
 	prefixLog   = "j/"
 	endLog      = "j0" // behind all keys of the log
-	prefixNode  = "node/"
-	// Names of nodes stand behind these two.
 	prefixFloor = "floor/"
 	prefixCopy  = "copy/"
+	prefixNode  = "node/"
 )
 
 func keyPart(batch uint64, part int) string {
@@ -85,7 +83,6 @@ func NewLog(c Config) *Log {
 	return &Log{Config: c}
 }
 
-// warn tells of work that is tried again.
 func (l *Log) warn(work string, err error) {
 	l.Logger.Warn("work in the background fails, and is tried again", "work", work, "error", err)
 }
@@ -106,7 +103,7 @@ type state struct {
 	answers   []*etcdserverpb.ResponseOp
 }
 
-// local lets the node's own member answer alone: what it says may be old.
+// local has the node's own member answer alone, which may be behind.
 var local = []clientv3.OpOption{clientv3.WithSerializable()}
 
 // read reads the state, and what is asked beside it.
@@ -123,7 +120,7 @@ func (l *Log) read(ctx context.Context, opts []clientv3.OpOption, gets ...client
 	return s, err
 }
 
-// value reads the value of one key, and returns its mod revision; 0 if it is absent.
+// value reads the value of one key, and returns its mod revision: 0 if it is absent.
 func value(kvs []*mvccpb.KeyValue, v any) (revision int64, err error) {
 	if len(kvs) == 0 {
 		return 0, nil
@@ -134,7 +131,6 @@ func value(kvs []*mvccpb.KeyValue, v any) (revision int64, err error) {
 	return kvs[0].ModRevision, nil
 }
 
-// put puts a value that value reads.
 func put(key string, v any, opts ...clientv3.OpOption) clientv3.Op {
 	b, _ := json.Marshal(v) // numbers and strings always work
 	return clientv3.OpPut(key, string(b), opts...)

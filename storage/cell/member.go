@@ -56,7 +56,8 @@ const (
 	cellKey    = "cell" // its value is the id and the format
 	cellFormat = 1
 	// closing bounds Close: a leader first hands over, for at most 5 s and two elections.
-	closing = 10 * time.Second
+	closing      = 10 * time.Second
+	defaultQuota = 2 << 30
 )
 
 // IsMember says whether a folder is that of a member: Start takes it then, otherwise Join.
@@ -219,7 +220,7 @@ func (m *Member) moved(ctx context.Context) error {
 	})
 }
 
-// insist tries a call until it succeeds, the member ends or ctx does.
+// insist makes a call until it succeeds, the member ends or ctx does.
 func (m *Member) insist(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -312,11 +313,6 @@ type MemberConfig struct {
 	quota int64 // of etcd's database in bytes; 2 GiB if 0
 }
 
-const (
-	defaultQuota    = 2 << 30
-	defaultElection = 500 * time.Millisecond
-)
-
 // ErrPlain says that others may reach an address, where nodes have no certificates.
 var ErrPlain = errors.New("nodes on several hosts need certificates")
 
@@ -372,7 +368,7 @@ func (c MemberConfig) embed(initialCluster string) (*embed.Config, error) {
 		}
 		cfg.TlsMinVersion = "TLS1.3"
 	}
-	cfg.ElectionMs = uint(cmp.Or(c.Election, defaultElection).Milliseconds())
+	cfg.ElectionMs = uint(cmp.Or(c.Election, 500*time.Millisecond).Milliseconds())
 	cfg.TickMs = cfg.ElectionMs / 10
 	// Raft keeps these entries in memory whatever their size, and one may have 256 KiB.
 	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries = 1000, 50

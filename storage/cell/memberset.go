@@ -94,7 +94,6 @@ func (m *Member) Remove(ctx context.Context, node string) error {
 	return m.forget(ctx, node)
 }
 
-// drop removes a member.
 func (m *Member) drop(ctx context.Context, p Peer) error {
 	if _, err := m.client.MemberRemove(ctx, p.ID); !errors.Is(err, rpctypes.ErrMemberNotFound) {
 		return err

@@ -5,19 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+const (
+	nodeLease     = 10 // seconds for which others see what a node said of itself
+	handOverLease = 10 // seconds for which others let a node claim first; the owner drains meanwhile
+)
+
 // Owner is who owns the queues. The zero value is nobody.
 type Owner struct {
 	Node      string `json:"node"`
 	Addresses string `json:"addresses"` // as given to Claim
-	// Fence is the revision at which the claim was put. Each later claim has a higher one.
-	Fence int64 `json:"-"`
+	Fence     int64  `json:"-"`         // the revision at which the claim was put: each later claim has a higher one
 }
 
 // Owner tells who owns, as the node's own member knows it. One that is cut off may name a node that
@@ -31,8 +34,7 @@ func (l *Log) Owner(ctx context.Context) (o Owner, err error) {
 	return o, err
 }
 
-// OwnerChanged waits until another claim stands than the one given, or none, and returns whose it
-// is.
+// OwnerChanged waits until another claim stands, or none, and returns whose it is.
 func (l *Log) OwnerChanged(ctx context.Context, from Owner) (o Owner, err error) {
 	err = l.watch(ctx, keyOwner, func(ctx context.Context) (bool, error) {
 		o, err = l.Owner(ctx)
@@ -40,9 +42,6 @@ func (l *Log) OwnerChanged(ctx context.Context, from Owner) (o Owner, err error)
 	})
 	return o, err
 }
-
-// nodeLease is how long others see what a node said of itself.
-const nodeLease = 10 * time.Second
 
 // PutNode tells the others of this node, until it is told again or for 10 s.
 func (l *Log) PutNode(ctx context.Context, about []byte) error {
@@ -60,7 +59,7 @@ func (l *Log) keepLease(ctx context.Context) error {
 	_, err := l.Client.KeepAliveOnce(ctx, l.lease.id)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		var r *clientv3.LeaseGrantResponse
-		if r, err = l.Client.Grant(ctx, int64(nodeLease/time.Second)); err == nil {
+		if r, err = l.Client.Grant(ctx, nodeLease); err == nil {
 			l.lease.id = r.ID
 		}
 	}
@@ -79,10 +78,6 @@ func (l *Log) Nodes(ctx context.Context) (map[string][]byte, error) {
 	}
 	return about, nil
 }
-
-// handOverLease is how long others let a node claim first to which the queues are handed over, in
-// seconds. The owner drains meanwhile.
-const handOverLease = 10
 
 // HandOver asks the owner, whose claim has this fence, to end it, and the others to let a node
 // claim first.
