@@ -95,7 +95,7 @@ func (s *Store) state() (content.Control, error) {
 func (s *Store) commit(next *content.Control, entries int, body [][]byte, hides []uint32) error {
 	s.record = content.AppendControl(s.record[:0], next)
 	c := journal.Content{Batch: next.Batch, Control: s.record, Entries: uint32(entries), Body: body}
-	if s.opt.Log == nil {
+	if s.opt.Release == nil {
 		return s.keep(&c, hides)
 	}
 	if err := s.decide(&c); err != nil {
@@ -118,7 +118,7 @@ func (s *Store) decide(c *journal.Content) error {
 	}
 	s.head = appendContentHead(s.head[:0], c)
 	s.shared = append(append(s.shared[:0], s.head), c.Body...)
-	return s.term.Append(c.Batch, s.shared)
+	return s.term(c.Batch, s.shared)
 }
 
 // keep writes the content of a batch to the journal, and takes it into the open window. It is the

@@ -9,7 +9,7 @@
 //
 //	errors.go       what can go wrong
 //	finding.go      Finding, and Found: what is wrong with a folder
-//	log.go          Log and Term: what decides batches for several machines
+//	log.go          Term: what decides batches for several machines
 //	options.go      Options of a store
 //	folder.go       the data folder: lock, format version
 //	refused.go      what the system refuses

@@ -161,8 +161,8 @@ func (s *Store) flushOne(w *window) (err error) {
 	s.wake(s.merge)
 	s.wake(s.beside)
 	s.noted(releasing, s.journal.Release(w.upto)) // the next flush tries again
-	if s.opt.Log != nil {
-		s.opt.Log.Release(w.upto.Batch)
+	if s.opt.Release != nil {
+		s.opt.Release(w.upto.Batch)
 	}
 	s.wake(s.next)
 	return nil

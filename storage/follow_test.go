@@ -57,7 +57,7 @@ func now() int64 { return time.Now().UnixMilli() }
 
 // follower opens a store that follows.
 func (l *sharedLog) follower(t testing.TB, dir string) *Store {
-	return openTest(t, dir, Options{Window: minWindow, Log: l})
+	return openTest(t, dir, Options{Window: minWindow, Release: l.Release})
 }
 
 // cell is two machines with one log, of which the first decides.
@@ -70,7 +70,7 @@ type cell struct {
 }
 
 func (c *cell) open(t *rapid.T, i int) {
-	s, err := Open(c.dirs[i], Options{Window: 4 << 10, Log: &c.log})
+	s, err := Open(c.dirs[i], Options{Window: 4 << 10, Release: c.log.Release})
 	if err == nil {
 		c.s[i], err = s, c.log.follow(s)
 	}
@@ -81,7 +81,7 @@ func (c *cell) open(t *rapid.T, i int) {
 
 func (c *cell) own(t *rapid.T) {
 	c.open(t, 0)
-	if err := errors.Join(c.s[0].Own(&c.log, now), c.s[0].Verify(c.s[0].Control().Tally)); err != nil {
+	if err := errors.Join(c.s[0].Own(c.log.Append, now), c.s[0].Verify(c.s[0].Control().Tally)); err != nil {
 		t.Fatal(err)
 	}
 	c.epoch = c.model.stored + 1
@@ -158,11 +158,11 @@ func TestAStoreThatFollowsHasWhatTheOneThatDecidesHas(t *testing.T) {
 
 func TestABatchThatIsNotDecidedIsNotInTheStoreAndEndsIt(t *testing.T) {
 	l := &sharedLog{}
-	s, err := Open(t.TempDir(), Options{Log: l})
+	s, err := Open(t.TempDir(), Options{Release: l.Release})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Own(l, now); err != nil {
+	if err := s.Own(l.Append, now); err != nil {
 		t.Fatal(err)
 	}
 	applied(t, s, one(1, content.Packet{}))
@@ -180,7 +180,7 @@ func TestABatchThatIsNotDecidedIsNotInTheStoreAndEndsIt(t *testing.T) {
 }
 
 func TestAStoreThatFollowsTakesNoBatchOfItsOwn(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{Log: &sharedLog{}})
+	s, err := Open(t.TempDir(), Options{Release: new(sharedLog).Release})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestAStoreThatFollowsTakesNoBatchOfItsOwn(t *testing.T) {
 func decided(t *testing.T) *sharedLog {
 	l := &sharedLog{}
 	s := l.follower(t, t.TempDir())
-	if err := s.Own(l, now); err != nil {
+	if err := s.Own(l.Append, now); err != nil {
 		t.Fatal(err)
 	}
 	for seq := range uint64(3) {
@@ -275,7 +275,7 @@ func TestWhatIsReleasedAtAnOpenIsInTablesOnTheDevice(t *testing.T) {
 func TestTheTimesOfBatchesAreOfTheClockThatIsGiven(t *testing.T) {
 	l := &sharedLog{}
 	s := l.follower(t, t.TempDir())
-	if err := s.Own(l, func() int64 { return 5000 }); err != nil {
+	if err := s.Own(l.Append, func() int64 { return 5000 }); err != nil {
 		t.Fatal(err)
 	}
 	var b content.Batch

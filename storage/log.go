@@ -9,23 +9,10 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
-// Log has the batches of several machines, in the order that was decided. A store that has one
-// follows it: each batch comes by Take, until Own. Then its own batches are decided by a Term.
-//
-// The journal is only a cache there: a batch that it loses in a power cut comes from the log again.
-type Log interface {
-	// Release says that tables of the folder, on the device, have all batches up to one. It must not
-	// wait for other machines.
-	Release(upto uint64)
-}
-
-// Term is the time in which one machine decides.
-type Term interface {
-	// Append decides a batch, the one behind the last, and returns when a majority of machines has it
-	// on the device. After an error the term is over, and the batch may be decided or not. The content
-	// is read until then.
-	Append(batch uint64, content [][]byte) error
-}
+// Term decides a batch, the one behind the last, and returns when a majority of machines has it on
+// the device. After an error it decides no more, and the batch may be decided or not. The content
+// is read until then.
+type Term func(batch uint64, content [][]byte) error
 
 // errFollows: a batch of a store's own, which follows others.
 var errFollows = errors.New("the store follows another machine's batches")

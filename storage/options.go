@@ -77,9 +77,11 @@ type Options struct {
 	// Limits say when a batch is full. The zero value is 16,384 entries and 4 MiB.
 	Limits content.Limits
 
-	// Log has the batches of several machines: the store follows it until Own. Sync counts nothing
-	// then. nil: the journal of the folder is the log.
-	Log Log
+	// Release is called when tables of the folder, on the device, have all batches up to one, and must
+	// not wait for other machines. With it the store is one of several that have the same batches in
+	// the order that was decided. It follows: each batch comes by Take, until Own. Sync counts nothing
+	// then: the journal is only a cache, and what it loses in a power cut comes again.
+	Release func(upto uint64)
 
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
@@ -102,7 +104,7 @@ type tuning struct {
 
 // fill sets what was left out.
 func (o *Options) fill() {
-	if o.Whole || o.Log != nil {
+	if o.Whole || o.Release != nil {
 		o.Sync = SyncNever()
 	}
 	o.Limits = cmp.Or(o.Limits, content.Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20})

@@ -26,7 +26,7 @@ func (s *Store) gather() error {
 			}
 			return s.accept(FindingTable, filepath.Join(dbName, t.Name()), "the table is missing", fmt.Errorf("%w: %w", ErrLoss, err))
 		}}
-		if s.opt.Log != nil {
+		if s.opt.Release != nil {
 			o.Now = s.now
 		}
 		s.tables, err = tables.Open(s.folder.name(dbName), build, o)
@@ -177,7 +177,7 @@ func (s *Store) readControl() error {
 	var errs [2]error
 	s.records, errs = readRecords(v)
 	s.late = s.control.Follow(s.layers.open.upto.Batch)
-	if s.epoch = s.control.Epoch; s.opt.Log == nil {
+	if s.epoch = s.control.Epoch; s.opt.Release == nil {
 		s.epoch = max(s.epoch, s.anchor.last.epoch) + 1
 	}
 	return cmp.Or(errs[:]...)

@@ -22,7 +22,7 @@ import (
 // background, by flushNext, and mergeNext takes out of the tables what nobody needs.
 //
 // A store that was opened can be read, and its folder is as it was. It begins with Verify, or with
-// the first batch of who does without. One with a log begins when it is opened.
+// the first batch of who does without. One of several begins when it is opened.
 type Store struct {
 	parts
 	opt      Options
@@ -39,7 +39,7 @@ type Store struct {
 	hides    []uint32     // what its entries hide
 	head     []byte       // what other machines get before them
 	shared   [][]byte     // all that they get
-	term     Term         // decides batches; nil: the journal does, or another machine
+	term     Term         // nil: the journal decides batches, or another machine
 	clock    func() int64 // of batches, Unix milliseconds
 	segment  uint64       // of the last batch
 
@@ -118,13 +118,13 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if err := s.readControl(); err != nil {
 		return nil, err
 	}
-	if o.Log != nil { // what the others are told that its tables have must be on the device
+	if o.Release != nil { // what the others are told that its tables have must be on the device
 		s.commitMu.Lock()
 		defer s.commitMu.Unlock()
 		if err := s.begin(); err != nil {
 			return nil, err
 		}
-		o.Log.Release(s.tables.List().Floor.Batch)
+		o.Release(s.tables.List().Floor.Batch)
 	}
 	return s, nil
 }
@@ -148,11 +148,11 @@ func emptyFolder(path string) error {
 	return nil
 }
 
-// now is the moment by which entries have expired, in Unix seconds. With a log it is never after
-// the last batch's: the clock of the machine that decided says what there is.
+// now is the moment by which entries have expired, in Unix seconds. In one of several stores it is
+// never after the last batch's: the clock of the machine that decided says what there is.
 func (s *Store) now() uint64 {
 	now := time.Now().Unix()
-	if s.opt.Log != nil {
+	if s.opt.Release != nil {
 		control, _ := s.state()
 		now = min(now, control.Time/1000)
 	}

@@ -54,7 +54,7 @@ func Leave(ctx context.Context, folder string, logger *slog.Logger) error {
 		if o.Others > 0 {
 			return fmt.Errorf("the cell has %d other nodes: remove them first, or delete this folder if it is this node that goes", o.Others)
 		}
-		return settle(ctx, folder, storage.Options{Logger: logger, Log: log}, o, log)
+		return settle(ctx, folder, storage.Options{Logger: logger, Release: log.Release}, o, log)
 	})
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger
 		}
 	}
 	err := alone(ctx, folder, logger, func(o Offline, log *cell.Log) error {
-		return settle(ctx, folder, storage.Options{Logger: logger, Log: log, AcceptLoss: true}, o, log)
+		return settle(ctx, folder, storage.Options{Logger: logger, Release: log.Release, AcceptLoss: true}, o, log)
 	})
 	if err == nil {
 		err = os.RemoveAll(filepath.Join(folder, storage.CellName))

@@ -57,7 +57,7 @@ func (n *node) turn(ctx context.Context) error {
 		return err
 	}
 	options := n.server.StorageOptions()
-	options.Log = n.log
+	options.Release = n.log.Release
 	store, err := storage.Open(n.folder, options)
 	if err != nil {
 		return err
@@ -259,7 +259,7 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	}
 	n.old.CompareAndSwap(math.MaxUint64, last) // the claim was faster than the look at the log
 	clock := newClock(n.began(ctx, store))
-	if err := store.Own(term, clock.now); err != nil {
+	if err := store.Own(term.Append, clock.now); err != nil {
 		return errors.Join(err, store.Close())
 	}
 	n.knows(cell.Owner{Node: n.Node, Addresses: n.addresses()})

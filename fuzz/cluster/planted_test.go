@@ -30,7 +30,7 @@ func bugs() []bug {
 			Old: "voters[(len(voters)-1)/2]", New: "voters[len(voters)-1]",
 			Tests: "CutWhereTheTablesOfAMajority"}, "power"},
 		{planted.Bug{Name: "a floor is written before tables are adopted", File: "flusher.go",
-			Old: "list := s.tables.List()\n\tif list.Floor", New: "if s.opt.Log != nil {\n\t\ts.opt.Log.Release(w.upto.Batch)\n\t}\n\tlist := s.tables.List()\n\tif list.Floor",
+			Old: "list := s.tables.List()\n\tif list.Floor", New: "if s.opt.Release != nil {\n\t\ts.opt.Release(w.upto.Batch)\n\t}\n\tlist := s.tables.List()\n\tif list.Floor",
 			Tests: "LogIsReleased"}, ""},
 		{planted.Bug{Name: "batches are skipped", File: "cell/follow.go",
 			Old: "if err := fn(after+1, content); err != nil {", New: "if after+1 < s.end.Batch && (after+1)%64 == 3 {\n\t\t\t\t\tafter, pieces = after+1, nil\n\t\t\t\t\tcontinue\n\t\t\t\t}\n\t\t\t\tif err := fn(after+1, content); err != nil {",
