@@ -199,8 +199,6 @@ func split(content [][]byte) (parts []string, sum uint64) {
 	return parts, sum
 }
 
-var errMoved = errors.New("the owner is another, or a key changed meanwhile")
-
 // Append adds the next batch to the log: its content, in pieces, which it does not keep. nil: a
 // majority has it on disk. Any error wraps ErrFenced and ends the claim; whether the log has the
 // batch is then not known. It waits until etcd has decided, or the claim ends. One goroutine
@@ -240,11 +238,7 @@ func (t *Term) putParts(batch uint64, parts []string) error {
 	for i, part := range parts {
 		puts.Go(func() error {
 			return t.log.try(t.ctx, func(ctx context.Context) error {
-				r, err := t.fenced(ctx).Then(clientv3.OpPut(keyPart(batch, i), part)).Commit()
-				if err == nil && !r.Succeeded {
-					err = errMoved
-				}
-				return err
+				return commit(t.fenced(ctx).Then(clientv3.OpPut(keyPart(batch, i), part)))
 			})
 		})
 	}

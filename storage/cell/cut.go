@@ -132,16 +132,10 @@ func (t *Term) cut(ctx context.Context) (more bool, err error) {
 	upto = min(upto, voters[(len(voters)-1)/2])
 	step := min(upto, s.begin+cutStep)
 	if step > s.begin {
-		r, err := t.log.Client.Txn(ctx).If(fence...).
-			Then(clientv3.OpDelete(prefixLog, clientv3.WithRange(keyPart(step+1, 0))), put(keyCut, step)).Commit()
-		if err == nil && !r.Succeeded {
-			err = errMoved
-		}
-		if err != nil {
-			return false, err
-		}
+		err = commit(t.log.Client.Txn(ctx).If(fence...).
+			Then(clientv3.OpDelete(prefixLog, clientv3.WithRange(keyPart(step+1, 0))), put(keyCut, step)))
 	}
-	return step < upto, nil
+	return step < upto, err
 }
 
 // HoldCut has the log not be cut any further, for a minute or until free is called: a node is

@@ -141,6 +141,17 @@ func unchanged(key string, revision int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.ModRevision(key), "=", revision)
 }
 
+var errMoved = errors.New("the owner is another, or a key changed meanwhile")
+
+// commit returns errMoved if what a transaction compares has changed.
+func commit(txn clientv3.Txn) error {
+	r, err := txn.Commit()
+	if err == nil && !r.Succeeded {
+		err = errMoved
+	}
+	return err
+}
+
 // pause is how long a call that failed is left alone. look is how often a key is read whose watch
 // may be dead: in a process, a watch does not end without a leader.
 const (

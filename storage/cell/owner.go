@@ -3,7 +3,6 @@ package cell
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -86,11 +85,7 @@ func (l *Log) HandOver(ctx context.Context, fence int64, node string) error {
 	if err != nil {
 		return err
 	}
-	r, err := l.Client.Txn(ctx).If(unchanged(keyOwner, fence)).Then(put(keyHandOver, node, clientv3.WithLease(lease.ID))).Commit()
-	if err == nil && !r.Succeeded {
-		err = fmt.Errorf("the queues are not handed over: %w", errMoved)
-	}
-	return err
+	return commit(l.Client.Txn(ctx).If(unchanged(keyOwner, fence)).Then(put(keyHandOver, node, clientv3.WithLease(lease.ID))))
 }
 
 // HandedTo is the node that claims first, "" for any, and the revision at which that was asked for.
