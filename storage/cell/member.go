@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -264,6 +265,9 @@ func (m *Member) Clear(ctx context.Context) (cleared bool, err error) {
 	now, err := m.client.Get(ctx, cellKey)
 	if err == nil {
 		_, err = m.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	if errors.Is(err, rpctypes.ErrCompacted) { // no key has changed since the last time
+		err = nil
 	}
 	if err == nil {
 		err = m.etcd.Server.Defragment()

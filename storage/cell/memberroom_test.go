@@ -42,6 +42,12 @@ func TestAFullDatabaseIsClearedOnceTheLogIsCut(t *testing.T) {
 	if m.Size() >= full/2 {
 		t.Errorf("%d bytes, were %d", m.Size(), full)
 	}
+	if _, err := m.etcd.Server.Alarm(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	if cleared, err := m.Clear(t.Context()); !cleared || err != nil { // no key has changed since
+		t.Fatalf("cleared once more: %v, %v", cleared, err)
+	}
 	putKey(t, m, "k")
 }
 
