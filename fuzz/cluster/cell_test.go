@@ -26,7 +26,7 @@ import (
 // limit bounds every wait. It is far longer than any should take.
 const limit = 60 * time.Second
 
-// cell is three nodes, whose processes come and go. One goroutine handles it.
+// cell is nodes, three mostly, whose processes come and go. One goroutine handles it.
 type cell struct {
 	t      *testing.T
 	binary string
@@ -87,13 +87,19 @@ func freePorts(t *testing.T, n int) int {
 // onLoopback founds a cell of three nodes on loopback and starts them.
 func onLoopback(t *testing.T, binary string) *cell {
 	t.Helper()
+	return named(t, binary, "a", "b", "c")
+}
+
+// named does the same for a cell whose nodes have some names.
+func named(t *testing.T, binary string, names ...string) *cell {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "cell-") // a socket's name may not be long
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var nodes []*node
-	for _, name := range []string{"a", "b", "c"} {
+	for _, name := range names {
 		port := freePorts(t, 3)
 		at := func(n int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port+n)) }
 		nodes = append(nodes, &node{name: name, folder: filepath.Join(dir, name), peers: at(0), own: at(1), redis: at(2)})

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -196,4 +197,33 @@ func TestEachNodeTellsHowItIs(t *testing.T) {
 	c.settled(c.nodes...)
 	c.logs(owner, "a majority of the nodes answers again")
 	c.sees(at[c.owner()], "/metrics", 200, "holdfast_cell_spare_nodes 1")
+}
+
+// It is what Example_cells of the client shows, with a cell in each place.
+func TestTheNameOfAQueueChoosesItsCell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("its nodes are processes of their own")
+	}
+	t.Parallel()
+	binary := build(t)
+	var cells []*client.Client
+	for range 2 {
+		c := client.New(&redis.Options{Addr: named(t, binary, "a").nodes[0].redis})
+		defer c.Close()
+		cells = append(cells, c)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), limit)
+	defer stop()
+	of := func(queue string) int { return int(crc32.ChecksumIEEE([]byte(queue)) % uint32(len(cells))) }
+	for place, queue := range []string{"example.mails", "example.bills"} {
+		if _, err := cells[of(queue)].Push(ctx, queue, []byte("17")); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range cells {
+			n, err := c.Len(ctx, queue)
+			if err != nil || (n == 1) != (i == place) {
+				t.Errorf("cell %d has %d packets of %s (%v), want one in cell %d alone", i, n, queue, err, place)
+			}
+		}
+	}
 }
