@@ -54,36 +54,58 @@ func (s *server) start(ctx context.Context, args []string, queue string, accept 
 	for i, arg := range args {
 		args[i] = places.Replace(arg)
 	}
+	s.addr = addr
+	began := time.Now()
+	if err := s.launch(s.peer.binary, nil, args...); err != nil {
+		return 0, err
+	}
+	err = s.until(ctx, startPoll, func(ctx context.Context) error {
+		progress, err := loadgen.Ask(ctx, s.addr, s.peer.asks["pop"](queueTarget(queue, 0)))
+		if err == nil && !accept(progress) {
+			err = errors.New("it does not answer as expected")
+		}
+		return err
+	})
+	return time.Since(began), err
+}
+
+// launch starts a program on the folder of the server, with some environment beside that of this
+// process.
+func (s *server) launch(binary string, env []string, args ...string) error {
 	log, err := os.Create(filepath.Join(s.dir, "log"))
 	if err != nil {
-		return 0, fmt.Errorf("no log file for %s: %w", s.peer.label, err)
+		return fmt.Errorf("no log file for %s: %w", s.peer.label, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(s.peer.binary, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	began := time.Now()
+	cmd := exec.Command(binary, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = s.dir, log, log, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("%s cannot be started: %w", s.peer.label, err)
+		return fmt.Errorf("%s cannot be started: %w", s.peer.label, err)
 	}
 	exited := make(chan struct{})
-	s.cmd, s.addr, s.exited = cmd, addr, exited
+	s.cmd, s.exited = cmd, exited
 	go func() { // ends with the process
 		_ = cmd.Wait()
 		close(exited)
 	}()
+	return nil
+}
+
+// until asks again and again whether the server serves.
+func (s *server) until(ctx context.Context, poll time.Duration, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		progress, err := loadgen.Ask(ctx, s.addr, s.peer.asks["pop"](queueTarget(queue, 0)))
-		if err == nil && accept(progress) {
-			return time.Since(began), nil
+		err := ask(ctx)
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-s.exited:
-			return 0, fmt.Errorf("%s ended before it served; its log says: %s", s.peer.label, s.log())
+			return fmt.Errorf("%s ended before it served; its log says: %s", s.peer.label, s.log())
 		case <-ctx.Done():
-			return 0, errors.Join(fmt.Errorf("%s did not serve: %w", s.peer.label, ctx.Err()), err)
-		case <-time.After(startPoll):
+			return errors.Join(fmt.Errorf("%s did not serve: %w", s.peer.label, ctx.Err()), err)
+		case <-time.After(poll):
 		}
 	}
 }
