@@ -1,6 +1,6 @@
 // Package loadgen sends traffic to a queue server over many connections and measures how the server
 // keeps up. It speaks pinpriq and barbershop, and the protocols of the servers that Holdfast is
-// compared with: Redis (sorted sets, lists, strings) and beanstalkd.
+// compared with: Redis (sorted sets, lists, strings), beanstalkd, RabbitMQ and NATS (publishes).
 //
 // Each connection writes a window of requests in one write, waits until all of them are answered,
 // and writes the next window. At depth 1 that is one request at a time. The generator often shares
@@ -15,7 +15,7 @@
 //	sealed_linux.go encryption on them
 //	protocol.go     what a protocol must do, what drivers are made of, and text replies
 //	traffic.go      which packets are pushed, and which items of a board are updated
-//	pinpriq.go, barbershop.go, beanstalkd.go, redis.go   one protocol each
+//	pinpriq.go, barbershop.go, beanstalkd.go, redis.go, amqp.go, nats.go   one protocol each
 //	work.go         packets that are pushed, claimed and acknowledged
 //	usage.go        processor time and memory of a process
 package loadgen

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +187,30 @@ var conversations = []struct {
 		replies: "*2\r\n$4\r\n5001\r\n$1\r\n3\r\n" + "*0\r\n",
 		want:    Progress{Done: 2, Empty: 1, Packets: 1},
 	},
+	{
+		name: "amqp confirms come alone, in any order, and for all up to one", begin: 5,
+		proto:   func() Protocol { return AMQPPublish(testPackets) },
+		replies: confirm(2, 0) + confirm(4, 0) + confirm(4, 1) + confirm(5, 1),
+		want:    Progress{Done: 5, Packets: 5},
+	},
+	{
+		name: "amqp logs in with many steps, of which the last counts", begin: 1,
+		proto:   func() Protocol { return AMQPLogin("q") },
+		replies: string(amqpMethod(0, 10, 10, "some fields")) + string(amqpMethod(1, 50, 11, "")) + string(amqpMethod(1, 85, 11, "")),
+		want:    Progress{Done: 1, Empty: 1},
+	},
+	{
+		name: "nats acknowledges, and asks whether the client lives", begin: 2,
+		proto:   func() Protocol { return NATSPublish(testPackets) },
+		replies: "INFO {\"seq\":1}\r\nPING\r\nMSG _INBOX.1 1 27\r\n{\"stream\":\"jobs\", \"seq\":1}\r\nMSG _INBOX.1 1 27\r\n{\"stream\":\"jobs\", \"seq\":2}\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+		sent:    "PONG\r\n",
+	},
+}
+
+// confirm is a confirm of RabbitMQ.
+func confirm(tag, multiple byte) string {
+	return string(amqpMethod(1, 60, 80, "\x00\x00\x00\x00\x00\x00\x00"+string([]byte{tag, multiple})))
 }
 
 // claimReply is a packet of Holdfast's queues.
@@ -264,6 +289,12 @@ func TestRefusalsAndOtherProtocolsAreErrors(t *testing.T) {
 		"barbershop next refused":     {BarbershopNext(), "ERROR\r\n"},
 		"barbershop no item":          {BarbershopNext(), "\r\n"},
 		"barbershop negative item":    {BarbershopNext(), "-2\r\n"},
+		"amqp refuses":                {AMQPPublish(testPackets), string(amqpMethod(1, 60, 120, "\x00\x00\x00\x00\x00\x00\x00\x01\x00"))},
+		"amqp closes":                 {AMQPLogin("q"), string(amqpMethod(0, 10, 50, "\x01\x93\x0eACCESS_REFUSED"))},
+		"amqp of another version":     {AMQPLogin("q"), "AMQP\x00\x01\x00\x00"},
+		"amqp confirms too much":      {AMQPPublish(testPackets), string(amqpMethod(1, 60, 80, "\x00\x00\x00\x00\x00\x01\x00\x00\x01"))},
+		"nats has no stream":          {NATSPublish(testPackets), "MSG _INBOX.1 1 50\r\n{\"error\":{\"code\":503}}\r\n"},
+		"nats refuses":                {NATSPublish(testPackets), "-ERR 'Authorization Violation'\r\n"},
 		"barbershop endless line":     {BarbershopNext(), strings.Repeat("1", maxLine+2)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,6 +312,8 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 	items := Items{Queue: "board", First: 100, Live: 12, Spread: 1}
 	ordered := items
 	ordered.InOrder = true
+	const message = "\x01\x00\x01\x00\x00\x00\x0d\x00\x3c\x00\x28\x00\x00\x00\x04jobs\x00\xce" + // of AMQP
+		"\x02\x00\x01\x00\x00\x00\x0f\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x14\x10\x00\x02\xce" + "\x03\x00\x01\x00\x00\x00\x14"
 	for name, row := range map[string]struct {
 		proto Protocol
 		want  string
@@ -314,6 +347,9 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 		"barbershop next": {BarbershopNext(), "next\r\nnext\r\n"},
 		"redis fill": {RedisZIncrBy(ordered), "*4\r\n$7\r\nZINCRBY\r\n$5\r\nboard\r\n$1\r\n1\r\n$3\r\n112\r\n" +
 			"*4\r\n$7\r\nZINCRBY\r\n$5\r\nboard\r\n$1\r\n1\r\n$3\r\n101\r\n"},
+		"amqp publish": {AMQPPublish(p), message + "00000000000000b6" + payload[16:] + "\xce" + message + "00000000000000b7" + payload[16:] + "\xce"},
+		"nats publish": {NATSPublish(p), fmt.Sprintf("CONNECT {\"verbose\":false}\r\nSUB %s 1\r\nPUB jobs %[1]s 20\r\n00000000000000b6%s\r\n"+
+			"PUB jobs %[1]s 20\r\n00000000000000b7%[2]s\r\n", fmt.Sprint("_INBOX.", inboxes.Load()), payload[16:])},
 		"redis highest": {Redis("ZPOPMAX", "board"), strings.Repeat("*2\r\n$7\r\nZPOPMAX\r\n$5\r\nboard\r\n", 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
