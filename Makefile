@@ -16,7 +16,7 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack doors cluster cluster-faults words bench offline dist dist-check deb-test screenshots clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack doors cluster cluster-faults cluster-bench words bench offline dist dist-check deb-test screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -122,10 +122,14 @@ cluster-faults: ## make each fault of a cell of three nodes CYCLES (10) times, u
 words: ## make the tables of COMMANDS.md from the words in netproto/words
 	go test ./netproto/words -count=1 -update
 
-# Debian's PostgreSQL is not on the path.
-bench: export PATH := $(PATH)$(addprefix :,$(lastword $(wildcard /usr/lib/postgresql/*/bin)))
+# Debian's PostgreSQL is not on the path, and its scripts there for RabbitMQ know the system's own server alone.
+bench cluster-bench: export PATH := /usr/lib/rabbitmq/bin:$(CURDIR)/bin:$(PATH)$(addprefix :,$(lastword $(wildcard /usr/lib/postgresql/*/bin)))
 bench: build ## compare with Redis, beanstalkd and PostgreSQL, where installed; BENCH=--cost for processor time only, --quick for a short run
 	go run ./cmd/workshop --holdfast $(BIN) $(BENCH)
+
+cluster-bench: build ## compare a cell of three nodes with RabbitMQ and NATS, where they can be had; BENCH='--rounds 3' for fewer rounds
+	GOBIN=$(CURDIR)/bin go install github.com/nats-io/nats-server/v2@v2.15.3 || echo 'NATS is left out'
+	go run ./cmd/workshop --holdfast $(BIN) --cases 'cell-*' $(BENCH)
 
 offline: ## measure the speed and memory of dump, load, verify and compact
 	go test ./recovery/... -run '^$$' -bench '^Benchmark(Dump|ReadDump|Load|Folder|Compact)$$' -benchtime 3x -timeout 30m

@@ -57,7 +57,7 @@ func allCases(programs []*program, quick bool) []benchCase {
 		}
 		return full
 	}
-	cases := slices.Concat(queueCases(n), sizeCases(n), boardCases(n), listCases(n), workCases(n), tableCases(n))
+	cases := slices.Concat(queueCases(n), sizeCases(n), boardCases(n), listCases(n), workCases(n), tableCases(n), cellCases(n))
 	for i := range cases {
 		var there []peer
 		for _, p := range cases[i].peers {

@@ -8,6 +8,7 @@
 //	kinds.go  the kinds of cases: rates, starts, memory, growth, renewals
 //	peer.go   the servers that are compared, and the ways to use them
 //	table.go  a table of PostgreSQL as a queue
+//	cell.go   three servers that hold the same
 //	server.go one running server
 //	bench.go  rounds, filling and measuring
 //	report.go rows, the first table (what a request costs the server) and that of all cases

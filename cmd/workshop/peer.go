@@ -16,7 +16,10 @@ type program struct{ name, binary, versionArg string }
 
 // allPrograms are the servers in the order of a round. Holdfast is first.
 func allPrograms(holdfast string) []*program {
-	return []*program{{"holdfast", holdfast, "version"}, {"redis", "redis-server", "--version"}, {"beanstalkd", "beanstalkd", "-v"}, {"postgres", "postgres", "--version"}}
+	return []*program{
+		{"holdfast", holdfast, "version"}, {"redis", "redis-server", "--version"}, {"beanstalkd", "beanstalkd", "-v"},
+		{"postgres", "postgres", "--version"}, {"rabbitmq", "rabbitmqctl", ""}, {"nats", "nats-server", "--version"},
+	}
 }
 
 // find replaces the command by its path.
@@ -31,8 +34,13 @@ func (p *program) find() error {
 	return nil
 }
 
-// version is the first line of what the program says about itself.
+// version is the first line of what the program says about itself. RabbitMQ's path has the version,
+// and asking it would leave a daemon behind.
 func (p *program) version(ctx context.Context) string {
+	if p.versionArg == "" {
+		path, _ := filepath.EvalSymlinks(p.binary) // find has found it
+		return path
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, p.binary, p.versionArg).Output()
@@ -97,7 +105,7 @@ func (p *peer) groups(t target, loads ...load) []loadgen.Group {
 // The peers of the cases. Boards have scores that change. Lists are asked over the Redis protocol,
 // beside Holdfast as it is under the name of pinpriq. Workers push, claim and acknowledge:
 // beanstalkd syncs every 50 ms there. Tables
-// are those of table.go.
+// are those of table.go, and cells those of cell.go.
 var (
 	queues = []peer{
 		{label: "holdfast", program: "holdfast", args: holdfastArgs("--pinpriq"), asks: pinpriqQueue},
@@ -136,6 +144,16 @@ var (
 	}
 
 	tables = []peer{workers[0], {label: "postgres", program: "postgres", measure: rateOfTable}}
+
+	cells = []peer{
+		{label: "holdfast", program: "holdfast", asks: holdfastQueue, measure: rateOfCell(openHoldfast, nil)},
+		{label: "rabbitmq", program: "rabbitmq", measure: rateOfCell(openRabbit, func() loadgen.Protocol { return loadgen.AMQPLogin(queueName) }), asks: asks{
+			"push": func(t target) loadgen.Protocol { return loadgen.AMQPPublish(t.Packets) },
+		}},
+		{label: "nats", program: "nats", measure: rateOfCell(openNATS, nil), asks: asks{
+			"push": func(t target) loadgen.Protocol { return loadgen.NATSPublish(t.Packets) },
+		}},
+	}
 
 	pinpriqQueue = asks{
 		"push": func(t target) loadgen.Protocol { return loadgen.PinpriqPush(t.Packets) },

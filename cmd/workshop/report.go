@@ -58,7 +58,9 @@ func (r *row) addResult(result *loadgen.Result, operations float64) {
 	r.P50 = append(r.P50, millis(result.Quantile(0.50)))
 	r.P99 = append(r.P99, millis(result.Quantile(0.99)))
 	if packets := float64(result.Packets()) * operations; packets > 0 {
-		r.CPU = append(r.CPU, millis(result.Server)*1000/packets)
+		if result.Server > 0 {
+			r.CPU = append(r.CPU, millis(result.Server)*1000/packets)
+		}
 		r.Client = append(r.Client, millis(result.Client)*1000/packets)
 	}
 }

@@ -233,7 +233,7 @@ func TestTheReportShowsRowsRatiosAndFailures(t *testing.T) {
 func TestCasesAreChosenByPattern(t *testing.T) {
 	cases := allCases(allPrograms("holdfast"), false)
 	for pattern, want := range map[string]string{
-		"push*": "push-64 push-1", "*-1": "push-1 pop-1 mixed-1 subscribe-1 update-1 next-1 shifts-1 lpush-1 rpop-1 brpop-1 work-1", "start": "start",
+		"push*": "push-64 push-1", "*-1": "push-1 pop-1 mixed-1 subscribe-1 update-1 next-1 shifts-1 lpush-1 rpop-1 brpop-1 work-1 cell-1", "start": "start",
 		"*-16": "update-16 next-16 shifts-16",
 	} {
 		chosen, err := chooseCases(cases, pattern)
@@ -259,7 +259,7 @@ func TestAMissingPeerIsSkippedWithALine(t *testing.T) {
 		t.Fatal(err)
 	}
 	programs, skipped, err := choosePrograms(&options{Holdfast: self})
-	if err != nil || len(programs) != 1 || programs[0].binary != self || len(skipped) != 3 || !strings.HasPrefix(skipped[0], "redis is skipped: ") {
+	if err != nil || len(programs) != 1 || programs[0].binary != self || len(skipped) != 5 || !strings.HasPrefix(skipped[0], "redis is skipped: ") {
 		t.Errorf("%d programs, skipped %q, %v; expected only Holdfast, and a line about each other", len(programs), skipped, err)
 	}
 	if _, _, err := choosePrograms(&options{Holdfast: filepath.Join(t.TempDir(), "none")}); err == nil || !strings.Contains(err.Error(), "make build") {
