@@ -18,11 +18,29 @@ var (
 	tasked = flag.Int("workers", 4, "how many clients of the work queues TestCrash has")
 )
 
-// build compiles a command of this module and returns its path.
+// built is the folder of the commands that were compiled; empty before the first.
+var built string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(built)
+	os.Exit(code)
+}
+
+// build compiles a command of this module, once for all tests, and returns its path.
 func build(t *testing.T, command string) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), filepath.Base(command))
-	out, err := exec.Command("go", "build", "-o", name, "github.com/holdfast-queue/holdfast/"+command).CombinedOutput()
+	if built == "" {
+		var err error
+		if built, err = os.MkdirTemp("", "crash"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := filepath.Join(built, filepath.Base(command))
+	if _, err := os.Stat(name); err == nil {
+		return name
+	}
+	out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", name, "github.com/holdfast-queue/holdfast/"+command).CombinedOutput()
 	if err != nil {
 		t.Fatalf("build %s: %v\n%s", command, err, out)
 	}
