@@ -13,6 +13,9 @@ PORT      ?= 17380
 
 BIN := bin/holdfast
 
+# All but the race detector does without C: what is compiled serves one target after the other.
+export CGO_ENABLED := 0
+
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
@@ -25,7 +28,7 @@ run: build ## build, and serve ./holdfast-data on the default addresses
 	@exec $(BIN) serve
 
 build: ## build bin/holdfast, one static binary
-	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o $(BIN) ./cmd/holdfast
+	go build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o $(BIN) ./cmd/holdfast
 
 # Many tests wait for the disk or for each other: three packages at a time keep two cores busy. On a
 # slow machine one of them may take more than Go's ten minutes.
@@ -38,10 +41,10 @@ SLOWEST := ./fuzz/crash ./storage ./cmd/holdfast ./netproto/resp
 DRIVEN := ./netproto ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
 
 test: ## run all tests
-	CGO_ENABLED=0 go test $(PACKAGES) $(SLOWEST) ./...
-	HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test $(PACKAGES) -count=1 $(DRIVEN)
-	HOLDFAST_ENCRYPTED=1 CGO_ENABLED=0 go test -count=1 ./netproto
-	HOLDFAST_ENCRYPTED=1 HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test -count=1 ./netproto
+	go test $(PACKAGES) $(SLOWEST) ./...
+	HOLDFAST_GOROUTINES=1 go test $(PACKAGES) -count=1 $(DRIVEN)
+	HOLDFAST_ENCRYPTED=1 go test -count=1 ./netproto
+	HOLDFAST_ENCRYPTED=1 HOLDFAST_GOROUTINES=1 go test -count=1 ./netproto
 
 check: fmt vet staticcheck race ## run fmt, vet, staticcheck and race
 
