@@ -81,12 +81,13 @@ crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
 	go test ./fuzz/crash -count=1 -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
 
 # With -every each call fails, each time, and each kill is tried: some hours.
-sweep: ## make SWEEP (400) system calls of stores and servers fail, and disks run out; SWEEP='400 -every': all calls
+sweep: ## make SWEEP (400) system calls of stores and servers fail, harm files, and fill disks; SWEEP='400 -every': all calls
 	go test ./storage ./storage/journal ./storage/tables -count=1 -run 'FailingCall|KillAtAnyCall|KillBeforeAnyCall|KilledAtAnyCall|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
-	go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
+	go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart|KilledCompaction|FlippedByte' -sweep $(SWEEP) -timeout 0 -v
 	HOLDFAST_GOROUTINES=1 go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
 
-planted: ## build the tests of storage and of a cell with one bug at a time, and see that they find it
+planted: ## build the server, and the tests of storage and of a cell, with one bug at a time, and see that it is found
+	go test ./fuzz/crash -run HarnessCatchesPlantedBugs -count=1 -every -timeout 30m -v
 	go test ./fuzz/planted ./fuzz/cluster -p 1 -run '^TestPlantedBugs' -count=1 -planted -timeout 0 -v
 
 redis-suite: ## run Redis's own tests, which are fetched, against the Redis protocol

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
+	"github.com/holdfast-queue/holdfast/storage/inject"
 )
 
 // compactDir is the environment variable with the folder to compact. It is set for the test binary
@@ -228,9 +229,9 @@ func fillMostlyPopped(t *testing.T, dir string, first, n int) {
 }
 
 func TestKilledCompactionLosesNothing(t *testing.T) {
-	n, kills := 200_000, 5
-	if testing.Short() {
-		n, kills = 50_000, 2
+	n, kills := 80_000, 3
+	if inject.Runs() >= 100 { // in make sweep
+		n, kills = 200_000, 20
 	}
 	seed := runSeed()
 	t.Logf("seed %d", seed)

@@ -18,10 +18,11 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
+	"github.com/holdfast-queue/holdfast/storage/inject"
 )
 
 // flips is how many bytes each variant flips, one in each copy of the folder.
-const flips = 200
+func flips() int { return 5 * inject.Runs() }
 
 // viaBinary is how many of them are tried with the real binary as well.
 const viaBinary = 4
@@ -292,7 +293,7 @@ func flipPlaces(t *testing.T, rng *rand.Rand, folder string) []place {
 		t.Fatal(err)
 	}
 	var places []place
-	for i := range flips {
+	for i := range flips() {
 		var u used
 		if i%10 == 9 {
 			u = others[rng.IntN(len(others))]
