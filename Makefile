@@ -37,13 +37,15 @@ PACKAGES := -timeout 20m -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
 # These take longest. They begin first, so that none runs alone in the end.
 SLOWEST := ./fuzz/crash ./storage ./cmd/holdfast ./netproto/resp
 
-# These also run with goroutines that read and write the connections, in place of the loop. The server runs over TLS, too.
-DRIVEN := ./netproto ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
+# A third of the tests, by how their names end, and any third in each run. PART=. is all.
+PART = $(shell shuf -n 1 -e '[sn]$$' '[dty]$$' '[^sndty]$$')
+
+# These also run with goroutines that read and write the connections, in place of the loop: netproto in race.
+DRIVEN := ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
 
 test: ## run all tests
 	go test $(PACKAGES) $(SLOWEST) ./...
-	HOLDFAST_GOROUTINES=1 go test $(PACKAGES) -count=1 $(DRIVEN)
-	HOLDFAST_ENCRYPTED=1 go test -count=1 ./netproto
+	HOLDFAST_GOROUTINES=1 go test $(PACKAGES) -count=1 -run '$(PART)' $(DRIVEN)
 	HOLDFAST_ENCRYPTED=1 HOLDFAST_GOROUTINES=1 go test -count=1 ./netproto
 
 check: fmt vet staticcheck race ## run fmt, vet, staticcheck and race
@@ -57,16 +59,19 @@ vet: ## run go vet
 staticcheck: ## run staticcheck
 	go tool staticcheck ./...
 
-# The planted bugs, the kills, the full disks, the failing calls, the doors and the browser are left to
-# "make test": what they run is processes of their own. -short leaves out tests in which one goroutine
-# works through many bytes or inputs; the root's read sources alone. broker and index have no goroutine.
+# What begins no goroutine, or only other programs, is left to "make test", and so are tests that kill
+# processes of their own. -short leaves out those in which one goroutine works through many bytes or
+# inputs. In LOOPED one loop serves all tests: PART of them shows what it shares.
+UNRACED := ^[^/]*/[^/]*/[^/]*$$|/(broker|broker/cache|index|index/keyspace|words|glob|resp/wire|content|inject|jsonbytes|connection|doctor|folder|browser)$$|/fuzz/(cluster|crash|doors|planted|redissuite)
+LOOPED  := /(netproto/resp|cmd/holdfast|fuzz/redis|fuzz/soak|fuzz/wire)$$
+RACE    := go test $(PACKAGES) -race -shuffle=on -short
 # Other tests start this program, too, and each process would stay for a second to report what it finds.
 race: export GORACE = atexit_sleep_ms=10
+race: export CGO_ENABLED = 1
 race: ## run the tests with the race detector, in random order
-	CGO_ENABLED=1 go test $(PACKAGES) -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$|^TestServerWithAFailingCall|^Test(Larger)?(DiskFull|DrainedDiskFullTakesPushesAgain)$$" \
-		$(SLOWEST) $$(go list ./... | grep -v '/page/browser$$\|/fuzz/doors$$\|/broker$$\|/index$$\|^[^/]*/[^/]*/[^/]*$$')
-	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
-	HOLDFAST_ENCRYPTED=1 CGO_ENABLED=1 go test -count=1 -race -shuffle=on -short ./netproto
+	$(RACE) -skip '^Test(DamageOfAnyFile|KilledLoad|PowerCut)' ./storage $$(go list ./... | grep -vE '$(UNRACED)|$(LOOPED)')
+	$(RACE) -run '$(PART)' $$(go list ./... | grep -E '$(LOOPED)')
+	HOLDFAST_GOROUTINES=1 $(RACE) -count=1 ./netproto & HOLDFAST_ENCRYPTED=1 $(RACE) -count=1 ./netproto && wait $$!
 
 fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
