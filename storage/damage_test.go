@@ -191,9 +191,11 @@ func TestDamageOfAnyFileIsReportedOrHarmless(t *testing.T) {
 		rows = append(rows, rows[0])
 		rows[len(rows)-1].build, rows[len(rows)-1].f, rows[len(rows)-1].file = "killed", &left, left.relative(t, log)
 	}
+	first, stride := some(t, 3)
+	n := stride - first
 	for _, row := range rows {
 		for _, c := range corruptions() {
-			if testing.Short() && len(c.name)%3 != 0 {
+			if n++; n%stride != 0 {
 				continue
 			}
 			t.Run(row.build+"/"+row.file+"/"+c.name, func(t *testing.T) {

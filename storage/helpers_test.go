@@ -420,6 +420,16 @@ func abandoned(s *Store) {
 	s.release()
 }
 
+// some says which cases of a test are tried, from 1 on: one in so many, others in each run. A sweep
+// tries all.
+func some(t *testing.T, oneIn int) (first, stride int) {
+	t.Helper()
+	if inject.Runs() >= 100 {
+		return 1, 1
+	}
+	return inject.Sample(t, oneIn)
+}
+
 // files are the names and contents of all that is in a folder, but for its lock.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
