@@ -87,6 +87,7 @@ crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
 
 # With -every each call fails, each time, and each kill is tried: some hours.
 sweep: ## make SWEEP (400) system calls of stores and servers fail, harm files, and fill disks; SWEEP='400 -every': all calls
+	go test ./cmd/holdfast ./netproto/client ./recovery/load -count=1 -run 'LongestPayload|PayloadsOfEverySize|KilledLoad|LongRecordsAmong' -sweep $(SWEEP) -timeout 0 -v
 	go test ./storage ./storage/journal ./storage/tables -count=1 -run 'FailingCall|KillAtAnyCall|KillBeforeAnyCall|KilledAtAnyCall|RefusesInPart|DamageOfAnyFile|ADrainedDisk|ComeAndGo' -sweep $(SWEEP) -timeout 0 -v
 	go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart|KilledCompaction|FlippedByte' -sweep $(SWEEP) -timeout 0 -v
 	HOLDFAST_GOROUTINES=1 go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v

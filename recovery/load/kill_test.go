@@ -37,9 +37,9 @@ func TestMain(m *testing.M) {
 }
 
 func TestKilledLoadBeginsAgain(t *testing.T) {
-	packets, kills := 60_000, 6
-	if testing.Short() {
-		packets, kills = 40_000, 3
+	packets, kills := 40_000, 3
+	if inject.Runs() >= 100 { // in make sweep
+		packets, kills = 60_000, 20
 	}
 	dir := filepath.Join(t.TempDir(), "data")
 	text, _ := dumpOf(t, recoverytest.Many(packets), dump.Options{})

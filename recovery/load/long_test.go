@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
-
 	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
+	"github.com/holdfast-queue/holdfast/storage/inject"
 )
 
 func TestLongRecordsAmongShortOnesAreLoadedHoweverTheyAreWritten(t *testing.T) {
@@ -28,7 +28,7 @@ func TestLongRecordsAmongShortOnesAreLoadedHoweverTheyAreWritten(t *testing.T) {
 			}
 		}
 		forms := []dump.Options{{Payload: dump.Text}, {Payload: dump.Base64}, {Format: dump.Msgpack}}
-		if testing.Short() { // any of them: many megabytes pass each
+		if inject.Runs() < 100 { // any of them: many megabytes pass each
 			forms = forms[rand.IntN(len(forms)):][:1]
 		}
 		for _, o := range forms {
