@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	cycles = flag.Int("cycles", 3, "how often TestCrash loads the server and ends it")
+	cycles = flag.Int("cycles", 5, "how often TestCrash loads the server and ends it")
 	seed   = flag.Uint64("seed", 0, "seed of the run, 0 for a fresh one")
 	tasked = flag.Int("workers", 4, "how many clients of the work queues TestCrash has")
 )
