@@ -6,12 +6,15 @@ import (
 	"io"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
+
+const listName = dbName + "/" + tables.ListName
 
 // Files holds the files of a data folder as a kill would leave them after one batch, whatever is
 // written later. They are closed before the store: while they are open, what they hold takes room
@@ -53,7 +56,7 @@ func (s *Store) Files() (*Files, error) {
 	encodeAnchor(anchor[:anchorSlot], s.mark(f.control.Batch))
 	f.add(formatName, []byte(strconv.Itoa(content.FormatVersion)+"\n"))
 	f.add(anchorName, anchor[:])
-	f.add(path.Join(dbName, tables.ListName), list)
+	f.add(listName, list)
 	for i, t := range f.view.List.Tables {
 		f.List = append(f.List, File{path.Join(dbName, t.Name()), t.Size, damaging{f.view.Reader(i)}})
 	}
@@ -89,6 +92,16 @@ func (f *Files) add(name string, b []byte) {
 
 // Control returns the control record.
 func (f *Files) Control() content.Control { return f.control }
+
+// LeaveOut drops the tables that Restoration.Tables listed; none if list is empty.
+func (f *Files) LeaveOut(list []byte) error {
+	if len(list) == 0 {
+		return nil
+	}
+	known, err := f.view.Known(list)
+	f.List = slices.DeleteFunc(f.List, func(file File) bool { return known[path.Base(file.Name)] })
+	return err
+}
 
 // Close gives the files up. Nobody reads them then.
 func (f *Files) Close() {

@@ -78,12 +78,8 @@ func (f *folder) vacant() error {
 }
 
 func (r *Restoration) begin(bytes int64) error {
-	free, _, err := DiskSpace(r.folder.path)
-	if err != nil {
+	if err := r.hasRoom(bytes); err != nil {
 		return err
-	}
-	if free < bytes {
-		return fmt.Errorf("%w: the files have %d bytes, and %d are free below %s", ErrFull, bytes, free, r.folder.path)
 	}
 	for _, name := range []string{"", journalName, dbName} {
 		if err := os.Mkdir(r.path(name), 0o700); err != nil {
@@ -92,6 +88,27 @@ func (r *Restoration) begin(bytes int64) error {
 	}
 	return nil
 }
+
+func (r *Restoration) hasRoom(bytes int64) error {
+	free, _, err := DiskSpace(r.folder.path)
+	if err == nil && free < bytes {
+		err = fmt.Errorf("%w: the files have %d bytes, and %d are free below %s", ErrFull, bytes, free, r.folder.path)
+	}
+	return err
+}
+
+// Again begins to add the files of a later moment, whose sizes add up to bytes. Of those that were
+// added only tables stay.
+func (r *Restoration) Again(bytes int64) error {
+	err := r.hasRoom(bytes)
+	for _, name := range []string{formatName, anchorName, journalName, listName} {
+		err = cmp.Or(err, os.RemoveAll(r.path(name)))
+	}
+	return cmp.Or(err, os.Mkdir(r.path(journalName), 0o700))
+}
+
+// Tables returns the list of the tables that were added.
+func (r *Restoration) Tables() ([]byte, error) { return os.ReadFile(r.path(listName)) }
 
 func (r *Restoration) path(name string) string {
 	return filepath.Join(r.folder.name(restoringName), filepath.FromSlash(name))

@@ -3,8 +3,6 @@ package cluster
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
-	"net"
 	"testing"
 	"time"
 
@@ -67,25 +65,11 @@ type kept struct {
 func (k kept) Control() content.Control { return content.Control{Time: k.ms} }
 
 func TestATermBeginsWhereTheLastContentEndedOrAtTheMiddleOneOfTheNodesClocks(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &node{Config: Config{Node: "a", Nodes: map[string]string{"a": l.Addr().String()}}}
-	m := n.Config.member(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cell.Found(m, 0); err != nil {
-		t.Fatal(err)
-	}
-	if n.member, err = cell.Start(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	defer n.member.Close()
+	n := among(t)
+	n.found(t)
 	now := time.Now()
 	at := func(off time.Duration) int64 { return now.Add(off).UnixMilli() }
-	for name, off := range map[string]time.Duration{"a": -5 * time.Hour, "b": time.Hour, "c": -time.Hour} {
+	for name, off := range map[string]time.Duration{"self": -5 * time.Hour, "b": time.Hour, "c": -time.Hour} {
 		n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: name})
 		about, err := json.Marshal(peer.Node{Clock: at(off)})
 		if err := errors.Join(err, n.log.PutNode(t.Context(), about)); err != nil {

@@ -23,7 +23,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -126,7 +125,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("the node's own port: %w", err)
 	}
-	port := peer.New(peer.Config{TLS: encryption, Logger: n.braked, Node: n.about, Door: n.door, Files: n.files, Join: n.add})
+	port := peer.New(peer.Config{TLS: encryption, Logger: n.braked, Node: n.about, Door: n.door, Files: n.server.Archive, Join: n.add})
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { _ = port.Serve(l) })
@@ -265,7 +264,7 @@ func (n *node) ask(ctx context.Context, address string) (peer.Node, error) {
 	return n.client.Node(ctx, address)
 }
 
-// add makes another node a learner. It answers its own port's requests, as the three below do.
+// add makes another node a learner. It answers its own port's requests, as the two below do.
 func (n *node) add(ctx context.Context, name, address string) (string, error) {
 	if role := n.role.Load(); role == starting || role == joining {
 		return "", fmt.Errorf("node %s is %s itself", n.Node, role)
@@ -274,13 +273,6 @@ func (n *node) add(ctx context.Context, name, address string) (string, error) {
 		return "", fmt.Errorf("node %s at %s is not among the nodes that %s knows: give all nodes the same list", name, address, n.Node)
 	}
 	return n.member.Add(ctx, name, address)
-}
-
-func (n *node) files(_ context.Context, w io.Writer) error {
-	if n.store.Load() == nil {
-		return fmt.Errorf("node %s has no folder yet", n.Node)
-	}
-	return n.server.Archive(w)
 }
 
 // passage serves clients of a door that another node passes on.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -13,30 +12,46 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// copy replaces the data folder by that of another node. The log is not cut meanwhile behind what
-// the copy has, and not before endHold.
-func (n *node) copy(ctx context.Context) error {
+// copy replaces the data folder, which is of no use, by that of another node. It tries until ctx
+// ends.
+func (n *node) copy(ctx context.Context) {
+	for err := n.copyOnce(ctx); err != nil && ctx.Err() == nil; err = n.copyOnce(ctx) {
+		n.logger.Warn("no copy of another node's folder", "error", err)
+		wait(ctx, claimPause)
+	}
+}
+
+// copyOnce asks each node for a copy. The log is held from the last round on, until endHold: it may
+// have no room for what comes while all is copied.
+func (n *node) copyOnce(ctx context.Context) error {
 	if err := finishCopy(n.folder); err != nil { // of a copy that is whole already
 		return err
 	}
-	if err := n.log.Forget(ctx); err != nil {
+	if err := cmp.Or(n.log.Forget(ctx), n.log.EndHold(ctx)); err != nil {
 		return err
 	}
-	to, errs := copyFolder(n.folder), []error{errors.New("no other node that has the queues gives one")}
+	errs := []error{errors.New("no other node that has the queues gives one")}
 	for _, from := range n.sources(ctx, n.member.Cell()) {
 		n.logger.Info("copying the folder of another node", "node", from.Name)
-		n.holds = true
-		err := cmp.Or(os.RemoveAll(to), n.log.Hold(ctx, from.Batch))
-		if err == nil {
-			err = n.client.Fetch(ctx, n.others()[from.Name], to)
-		}
+		address := n.others()[from.Name]
+		err := n.client.Fetch(ctx, address, copyFolder(n.folder), func() error { return n.hold(ctx, address) })
 		if err == nil {
 			return finishCopy(n.folder)
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", from.Name, err))
+		n.holds = n.log.EndHold(ctx) != nil // the log is not kept for a node that cannot copy
 	}
-	n.holds = n.log.EndHold(ctx) != nil // the log is not kept for a node that cannot copy
 	return errors.Join(errs...)
+}
+
+// hold holds the log behind what another node has now.
+func (n *node) hold(ctx context.Context, address string) error {
+	a, err := n.ask(ctx, address)
+	if err != nil {
+		return err
+	}
+	n.holds = true
+	return n.log.Hold(ctx, a.Batch)
 }
 
 // sources are the nodes of the cell that have a folder to copy, the best first: one that follows,

@@ -1,13 +1,20 @@
 package cluster
 
 import (
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/recovery/archive"
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/cell"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // among is a node that other nodes say something to.
@@ -15,17 +22,23 @@ func among(t *testing.T, others ...peer.Node) *node {
 	t.Helper()
 	n := &node{Config: Config{Node: "self", Nodes: map[string]string{"self": "127.0.0.1:1"}}, client: peer.NewClient(nil), logger: slog.New(slog.DiscardHandler), folder: t.TempDir()}
 	for _, a := range others {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := peer.New(peer.Config{Logger: n.logger, Node: func() peer.Node { return a }})
-		go func() { _ = s.Serve(l) }() // ends with Close
-		t.Cleanup(s.Close)
-		port := l.Addr().(*net.TCPAddr).Port
-		n.Nodes[a.Name] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port-1))
+		n.joinedBy(t, a, nil)
 	}
 	return n
+}
+
+// joinedBy has another node say something of itself, and give copies.
+func (n *node) joinedBy(t *testing.T, a peer.Node, files func(w io.Writer, had []byte) error) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := peer.New(peer.Config{Logger: n.logger, Node: func() peer.Node { return a }, Files: files})
+	go func() { _ = s.Serve(l) }() // ends with Close
+	t.Cleanup(s.Close)
+	port := l.Addr().(*net.TCPAddr).Port
+	n.Nodes[a.Name] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port-1))
 }
 
 func TestACopyIsOfTheNodeWithMostInItsTablesAndLastOfTheOwner(t *testing.T) {
@@ -40,5 +53,79 @@ func TestACopyIsOfTheNodeWithMostInItsTablesAndLastOfTheOwner(t *testing.T) {
 	}
 	if want := []string{"most", "few", "o"}; !slices.Equal(names, want) {
 		t.Errorf("the sources are %v, want %v", names, want)
+	}
+}
+
+// found has the etcd of a node that is alone run until the test ends.
+func (n *node) found(t *testing.T) {
+	t.Helper()
+	n.Nodes[n.Node] = freeAddress(t)
+	own := n.Config.member(n.folder, n.logger)
+	_, err := cell.Found(own, 0)
+	if err == nil {
+		n.member, err = cell.Start(t.Context(), own)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.member.Close)
+	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: n.Node})
+}
+
+// isHeld says whether the node holds the log.
+func (n *node) isHeld(t *testing.T) bool {
+	t.Helper()
+	r, err := n.member.Client().Get(t.Context(), "copy/"+n.Node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(r.Kvs) > 0
+}
+
+func TestACopyIsTriedUntilItIsThereAndHoldsTheLogInItsLastRoundAlone(t *testing.T) {
+	n := among(t)
+	n.found(t)
+	s, err := storage.Open(t.TempDir(), storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var some content.Batch
+	some.PutQueue(content.Queue{ID: 1, Name: []byte("q")})
+	if err := s.Apply(&some); err != nil {
+		t.Fatal(err)
+	}
+	var held []bool
+	files := func(w io.Writer, had []byte) error {
+		held = append(held, n.isHeld(t))
+		if len(held) == 2 || len(held) == 3 { // the last round of b, and the first one of c
+			return errors.New("the link is cut")
+		}
+		all, err := s.Files()
+		if err == nil {
+			defer all.Close()
+			err = errors.Join(all.LeaveOut(had), archive.Write(w, all, "test", time.Now()))
+		}
+		return err
+	}
+	b := peer.Node{Cell: n.member.Cell(), Name: "b", Role: follower, Batch: s.Control().Batch, Floor: 1}
+	c := b
+	c.Name, c.Floor = "c", 0
+	n.joinedBy(t, b, files)
+	n.joinedBy(t, c, files)
+	if _, err := storage.Restore(copyFolder(n.folder), 0); err != nil { // as a kill in the middle leaves it
+		t.Fatal(err)
+	}
+	n.copy(t.Context())
+	if want := []bool{false, true, false, false, true}; !slices.Equal(held, want) || !n.isHeld(t) || !n.holds {
+		t.Errorf("held in the rounds: %v, want %v; behind them: %v", held, want, n.isHeld(t))
+	}
+	copied, err := storage.Open(n.folder, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	if copied.Control().Batch != s.Control().Batch {
+		t.Errorf("the copy has %+v", copied.Control())
 	}
 }

@@ -41,10 +41,7 @@ func (n *node) takeTurns(ctx context.Context) error {
 			continue
 		}
 		if errors.Is(err, cell.ErrCut) || errors.Is(err, storage.ErrLoss) {
-			for err := n.copy(ctx); err != nil && ctx.Err() == nil; err = n.copy(ctx) { // what the folder has is of no use
-				n.logger.Warn("no copy of another node's folder", "error", err)
-				wait(ctx, claimPause)
-			}
+			n.copy(ctx)
 		}
 		wait(ctx, turnPause)
 	}

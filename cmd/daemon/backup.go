@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -21,7 +22,7 @@ func backupOf(from *atomic.Pointer[storage.Store], version string) admin.Backup 
 		store := from.Load()
 		out := &polite{Writer: w, busy: busy(store)}
 		if r.Format == admin.FormatTar {
-			return archiveTo(out, store, version)
+			return archiveTo(out, store, version, nil)
 		}
 		if err := dump.CheckPatterns(r.Queues); err != nil {
 			return fmt.Errorf("%w: %w", admin.ErrRequest, err)
@@ -39,17 +40,27 @@ func backupOf(from *atomic.Pointer[storage.Store], version string) admin.Backup 
 	}
 }
 
-// Archive writes the files of the store that is served, or that follows.
-func (s *Server) Archive(w io.Writer) error { return archiveTo(w, s.store.Load(), s.c.Version) }
+// Archive writes the files of the store that is served, or that follows. had is the list of tables
+// of a copy that needs no other ones; empty: it needs all.
+func (s *Server) Archive(w io.Writer, had []byte) error {
+	store := s.store.Load()
+	if store == nil {
+		return errors.New("no folder is open yet")
+	}
+	return archiveTo(w, store, s.c.Version, had)
+}
 
 // archiveTo makes a backup of a store's files.
-func archiveTo(w io.Writer, s *storage.Store, version string) error {
+func archiveTo(w io.Writer, s *storage.Store, version string, had []byte) error {
 	now := time.Now()
 	files, err := s.Files()
 	if err != nil {
 		return err
 	}
 	defer files.Close()
+	if err := files.LeaveOut(had); err != nil {
+		return err
+	}
 	return archive.Write(w, files, version, now)
 }
 

@@ -171,6 +171,8 @@ func wipe(c *cell, _ *load) {
 		c.t.Fatal(err)
 	}
 	c.start(n)
+	pause(3 * time.Second)
+	c.killed(n) // perhaps while it copies
 }
 
 // lag has a follower be away until the log was cut beyond what it has: when nothing is written for

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -41,12 +42,12 @@ func NewClient(c func() *tls.Config) *Client {
 }
 
 // ask makes a request, and has its answer read.
-func (c *Client) ask(ctx context.Context, method, address, path string, read func(io.Reader) error) error {
+func (c *Client) ask(ctx context.Context, method, address, path string, body []byte, read func(io.Reader) error) error {
 	scheme := "http://"
 	if c.tls != nil {
 		scheme = "https://"
 	}
-	request, err := http.NewRequestWithContext(ctx, method, scheme+address+path, nil)
+	request, err := http.NewRequestWithContext(ctx, method, scheme+address+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

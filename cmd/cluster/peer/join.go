@@ -26,6 +26,6 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 // etcd's members reach it.
 func (c *Client) Join(ctx context.Context, address, node, peerURL string) (cluster string, err error) {
 	var said joined
-	err = c.ask(ctx, http.MethodPost, address, "/join?"+url.Values{"node": {node}, "peer_url": {peerURL}}.Encode(), into(&said))
+	err = c.ask(ctx, http.MethodPost, address, "/join?"+url.Values{"node": {node}, "peer_url": {peerURL}}.Encode(), nil, into(&said))
 	return said.Cluster, err
 }

@@ -33,6 +33,6 @@ func (s *Server) node(w http.ResponseWriter, _ *http.Request) {
 
 // Node asks a node what it says of itself.
 func (c *Client) Node(ctx context.Context, address string) (n Node, err error) {
-	err = c.ask(ctx, http.MethodGet, address, "/node", into(&n))
+	err = c.ask(ctx, http.MethodGet, address, "/node", nil, into(&n))
 	return n, err
 }

@@ -192,7 +192,7 @@ func nobodyServed(string) (Door, error) { return nil, errors.New("nobody is serv
 
 func TestWhatIsNoRequestIsSaidInASentence(t *testing.T) {
 	address := serveNode(t, Config{})
-	if err := NewClient(nil).ask(t.Context(), "GET", address, "/other", into(new(Node))); err == nil || !strings.Contains(err.Error(), "is no request to a node") {
+	if err := NewClient(nil).ask(t.Context(), "GET", address, "/other", nil, into(new(Node))); err == nil || !strings.Contains(err.Error(), "is no request to a node") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -35,8 +35,9 @@ type Config struct {
 	Node func() Node
 	// Door finds a door of the owner. An error says why nobody is served there now.
 	Door func(name string) (Door, error)
-	// Files writes an archive of the node's data folder. It returns soon after w has failed.
-	Files func(ctx context.Context, w io.Writer) error
+	// Files writes an archive of the node's data folder, without the tables that a list has. It
+	// returns soon after w has failed.
+	Files func(w io.Writer, had []byte) error
 	// Join makes a node a learner, and returns etcd's initial cluster for it. It has half a minute.
 	// ctx ends when nobody waits for that any more.
 	Join func(ctx context.Context, node, peerURL string) (cluster string, err error)
