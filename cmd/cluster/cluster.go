@@ -63,15 +63,14 @@ const (
 // node is a node that runs. Fields without another note are set before it takes turns.
 type node struct {
 	Config
-	folder   string
-	logger   *slog.Logger
-	braked   *slog.Logger // of what clients and strangers cause
-	maxConns int          // of each protocol; 0: the default
-	server   *daemon.Server
-	client   *peer.Client
-	owner    *peer.Owner // whom clients are passed to while this node follows
-	member   *cell.Member
-	log      *cell.Log
+	folder string
+	logger *slog.Logger
+	braked *slog.Logger // of what clients and strangers cause
+	server *daemon.Server
+	client *peer.Client
+	owner  *peer.Owner // whom clients are passed to while this node follows
+	member *cell.Member
+	log    *cell.Log
 
 	progress progress
 	role     atomic.Value // string: what the node is, for others
@@ -105,7 +104,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		return err
 	}
 	n := &node{
-		Config: c, folder: d.Data, logger: d.Logger, braked: daemon.Braked(d.Logger), version: d.Version, maxConns: d.MaxConns,
+		Config: c, folder: d.Data, logger: d.Logger, braked: daemon.Braked(d.Logger), version: d.Version,
 		client: peer.NewClient(encryption), owner: peer.NewOwner(),
 	}
 	n.role.Store(starting)

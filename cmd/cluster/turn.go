@@ -127,7 +127,7 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 		if err != nil {
 			return nil, 0, err
 		}
-		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, MaxConns: n.maxConns, Logger: n.braked, Own: n.keep(door)}
+		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, MaxConns: n.server.MaxPassed(), Logger: n.braked, Own: n.keep(door)}
 		running.Go(func() { f.Forward(following, l) })
 	}
 	for following.Err() == nil {

@@ -22,16 +22,17 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 		files        uint64
 		protocols    []string
 		wished, want int
+		passed       int
 		refused      bool
 		warned       bool
 	}{
-		"plenty":               {files: minStoreDescriptors + 200, protocols: []string{"pinpriq"}, wished: 100, want: 100},
-		"not enough":           {files: minStoreDescriptors + 50, protocols: []string{"pinpriq"}, wished: 100, want: 50, warned: true},
-		"not enough for two":   {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", "other"}, wished: 100, want: 75, warned: true},
-		"some for the backups": {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns, warned: true},
-		"half for the store":   {files: 4000, protocols: []string{"pinpriq"}, wished: 3000, want: 2000},
-		"just enough":          {files: 2000, protocols: []string{"pinpriq"}, wished: 3000, want: 1000},
-		"too few":              {files: 1998, protocols: []string{"pinpriq"}, wished: 3000, want: 999, warned: true},
+		"plenty":               {files: minStoreDescriptors + 200, protocols: []string{"pinpriq"}, wished: 100, want: 100, passed: 100},
+		"not enough":           {files: minStoreDescriptors + 50, protocols: []string{"pinpriq"}, wished: 100, want: 50, passed: 25, warned: true},
+		"not enough for two":   {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", "other"}, wished: 100, want: 75, passed: 37, warned: true},
+		"some for the backups": {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns, passed: 43, warned: true},
+		"half for the store":   {files: 4000, protocols: []string{"pinpriq"}, wished: 3000, want: 2000, passed: 1000},
+		"just enough":          {files: 2000, protocols: []string{"pinpriq"}, wished: 3000, want: 1000, passed: 500},
+		"too few":              {files: 1998, protocols: []string{"pinpriq"}, wished: 3000, want: 999, passed: 499, warned: true},
 		"none for anyone":      {files: minStoreDescriptors, protocols: []string{"pinpriq"}, wished: 100, refused: true},
 		"one for one of two":   {files: minStoreDescriptors + 1, protocols: []string{"pinpriq", "other"}, wished: 100, refused: true},
 	} {
@@ -48,6 +49,8 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		} else if err == nil && c.MaxConns != row.want {
 			t.Errorf("%s: %d connections, want %d", name, c.MaxConns, row.want)
+		} else if passed := (&Server{c: c, all: all}).MaxPassed(); err == nil && passed != row.passed {
+			t.Errorf("%s: %d connections are passed on, want %d", name, passed, row.passed)
 		}
 		if strings.Contains(log.String(), "level=WARN") != row.warned {
 			t.Errorf("%s: logged %q, want a warning: %v", name, &log, row.warned)

@@ -211,6 +211,13 @@ func (s *Server) Doors() map[string]*net.TCPListener {
 	return all
 }
 
+// MaxPassed is how many clients of each protocol may be passed on to another machine. Each of them
+// takes two of the files that may be open.
+func (s *Server) MaxPassed() int {
+	files, _ := OpenFiles() // Begin has asked
+	return max(1, min(s.c.MaxConns, ConnsWithin(files, 2*len(s.all.doors()), len(s.all.operators()) > 0)))
+}
+
 // Serves says whether a term is under way whose doors are open. Any goroutine may ask.
 func (s *Server) Serves() bool { return s.doors.Load() != nil }
 
