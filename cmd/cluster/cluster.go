@@ -125,25 +125,26 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		return fmt.Errorf("the node's own port: %w", err)
 	}
 	port := peer.New(peer.Config{TLS: encryption, Logger: n.braked, Node: n.about, Door: n.door, Files: n.server.Archive, Join: n.add})
+	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	defer running.Wait()
-	running.Go(func() { _ = port.Serve(l) })
+	var deaf error // why nobody is answered at the port any more
+	defer func() {
+		running.Wait()
+		err = cmp.Or(err, deaf)
+	}()
+	running.Go(func() {
+		defer cancel()
+		deaf = port.Serve(l)
+	})
 	defer port.Close()
 	if err := n.enter(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	defer n.member.Close()
-	if free, _, err := storage.DiskSpace(n.folder); err == nil && free < startRoom {
-		n.logger.Warn("the disk has little room for a node: the owner may refuse pushes", "free", free, "expected", startRoom)
-	}
-	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	running.Go(func() { // ends with the member or with ctx
+	running.Go(func() {
 		defer cancel()
-		select {
-		case <-n.member.Done():
-		case <-ctx.Done():
-		}
+		<-n.member.Done() // which Close ends
 	})
 	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn})
 	s, err := n.log.Status(ctx)

@@ -30,6 +30,9 @@ const (
 // takeTurns has the node follow and own in turn until ctx ends. A turn ends for good: the folder is
 // opened again, and nothing is resumed.
 func (n *node) takeTurns(ctx context.Context) error {
+	if free, _, err := storage.DiskSpace(n.folder); err == nil && free < startRoom {
+		n.logger.Warn("the disk has little room for a node: the owner may refuse pushes", "free", free, "expected", startRoom)
+	}
 	for ctx.Err() == nil {
 		err := n.turn(ctx)
 		n.role.Store(starting)
