@@ -5,8 +5,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -30,15 +31,22 @@ func among(t *testing.T, others ...peer.Node) *node {
 // joinedBy has another node say something of itself, and give copies.
 func (n *node) joinedBy(t *testing.T, a peer.Node, files func(w io.Writer, had []byte) error) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	n.neighbour(t, a.Name, peer.Config{Node: func() peer.Node { return a }, Files: files})
+}
+
+// neighbour has another node answer at its own port.
+func (n *node) neighbour(t *testing.T, name string, c peer.Config) {
+	t.Helper()
+	n.Nodes[name] = freeAddress(t)
+	own, _ := nextPort(n.Nodes[name])
+	l, err := net.Listen("tcp", own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := peer.New(peer.Config{Logger: n.logger, Node: func() peer.Node { return a }, Files: files})
+	c.Logger = n.logger
+	s := peer.New(c)
 	go func() { _ = s.Serve(l) }() // ends with Close
 	t.Cleanup(s.Close)
-	port := l.Addr().(*net.TCPAddr).Port
-	n.Nodes[a.Name] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port-1))
 }
 
 func TestACopyIsOfTheNodeWithMostInItsTablesAndLastOfTheOwner(t *testing.T) {
@@ -127,5 +135,35 @@ func TestACopyIsTriedUntilItIsThereAndHoldsTheLogInItsLastRoundAlone(t *testing.
 	defer copied.Close()
 	if copied.Control().Batch != s.Control().Batch {
 		t.Errorf("the copy has %+v", copied.Control())
+	}
+}
+
+func TestACopyThatWasHalfPutInItsPlaceIsPutThereFirst(t *testing.T) {
+	n := among(t)
+	n.found(t)
+	s, err := storage.Open(copyFolder(n.folder), storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b content.Batch
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("q")})
+	err = errors.Join(s.Apply(&b), s.Close())
+	for _, name := range []string{"anchor", "journal"} { // a kill came behind them
+		err = errors.Join(err, os.Rename(filepath.Join(copyFolder(n.folder), name), filepath.Join(n.folder, name)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.copyOnce(t.Context()) == nil {
+		t.Error("nobody gives a copy, and there is one")
+	}
+	if s, err = storage.Open(n.folder, storage.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.Control().Batch == 0 {
+		t.Error("what was copied is not there")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

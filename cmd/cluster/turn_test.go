@@ -3,9 +3,15 @@ package cluster
 import (
 	"context"
 	"errors"
+	"math"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/cell"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -21,8 +27,8 @@ func (full) Control() content.Control { return content.Control{} }
 
 func TestANodeWithoutRoomTriesABatchAgainAndEndsWhenItIsToldTo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	store, ended := full{make(chan struct{})}, make(chan error)
-	go func() { ended <- (&node{}).take(ctx, store)(1, nil) }()
+	store, ended, n := full{make(chan struct{})}, make(chan error), &node{}
+	go func() { ended <- n.take(ctx, store)(1, nil) }()
 	<-store.tries
 	<-store.tries
 	cancel()
@@ -33,7 +39,144 @@ func TestANodeWithoutRoomTriesABatchAgainAndEndsWhenItIsToldTo(t *testing.T) {
 			if !errors.Is(err, storage.ErrFull) {
 				t.Errorf("it ended with %v", err)
 			}
+			if n.progress.took.Load() != 0 {
+				t.Error("a batch that has no room counts as progress")
+			}
 			return
 		}
 	}
+}
+
+// open opens the folder of a node until the test ends.
+func (n *node) open(t *testing.T) *storage.Store {
+	t.Helper()
+	s, err := storage.Open(n.folder, storage.Options{Release: n.log.Release})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.store.Store(s)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestWhoReadsToTheEndGetsOnOnlyWhileBatchesAreTaken(t *testing.T) {
+	n := among(t)
+	var err error
+	if n.server, err = daemon.Begin(t.Context(), daemon.Config{Data: n.folder, Redis: "127.0.0.1:0", Logger: n.logger}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.server.End(nil) }()
+	at := func(ago time.Duration) int64 { return time.Now().Add(-ago).UnixNano() }
+	for name, c := range map[string]struct {
+		probed, took int64
+		want         bool
+	}{
+		"it takes batches":               {at(0), at(0), true},
+		"one batch takes some seconds":   {at(0), at(takeTime / 2), true},
+		"nothing is taken":               {at(0), at(takeTime + time.Second), false},
+		"the disk hangs":                 {at(onTime + time.Second), at(0), false},
+		"it serves, and recovery stands": {at(0), 0, false},
+	} {
+		n.progress.probed.Store(c.probed)
+		n.progress.took.Store(c.took)
+		if got := n.getsOn(); got != c.want {
+			t.Errorf("%s: it gets on: %v", name, got)
+		}
+	}
+	n.old.Store(math.MaxUint64)
+	n.progress.probed.Store(at(0))
+	n.progress.took.Store(0)
+	if err := n.take(t.Context(), taking{})(1, nil); err != nil || !n.getsOn() {
+		t.Errorf("a batch that is taken is no progress: %v", err)
+	}
+}
+
+func TestReadingToTheEndOfTheLogEndsWithTheTerm(t *testing.T) {
+	n := among(t)
+	n.found(t)
+	store := n.open(t)
+	term, _, err := n.log.Claim(t.Context(), 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- n.own(t.Context(), store, term, 1) }() // a batch that does not come
+	if err := term.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it ends without an error")
+		}
+	case <-time.After(patience):
+		t.Error("it reads on")
+	}
+}
+
+func TestTheHoldOfACopyStandsUntilTheNodeHasWhatWasInTheLog(t *testing.T) {
+	n := among(t)
+	n.found(t)
+	n.open(t)
+	if err := n.log.Hold(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	n.holds = true
+	n.old.Store(1)
+	ended := make(chan struct{})
+	go func() { // ends with the hold
+		defer close(ended)
+		n.endHold(t.Context())
+	}()
+	select {
+	case <-ended:
+		t.Error("it ends before the node has all")
+	case <-time.After(2 * claimPause):
+	}
+	if !n.isHeld(t) {
+		t.Error("the log is held no more")
+	}
+	n.old.Store(0)
+	<-ended
+	if n.isHeld(t) {
+		t.Error("the log is held still")
+	}
+}
+
+func TestALearnerThatIsOfAnotherCellGetsNoVote(t *testing.T) {
+	n := among(t)
+	n.found(t)
+	var says atomic.Pointer[peer.Node]
+	says.Store(&peer.Node{Cell: "another", Role: learner, Batch: 9, Floor: 9})
+	n.neighbour(t, "b", peer.Config{Node: func() peer.Node { return *says.Load() }})
+	cluster, err := n.member.Add(t.Context(), "b", n.Nodes["b"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := Config{Node: "b", Nodes: n.Nodes}
+	b, err := cell.Join(t.Context(), other.member(t.TempDir(), n.logger), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ctx, end := context.WithCancel(t.Context())
+	ended, store := make(chan struct{}), n.open(t)
+	go func() { // ends with ctx
+		defer close(ended)
+		n.lead(ctx, store)
+	}()
+	time.Sleep(2 * leadPause)
+	if b.Votes() {
+		t.Error("it has a vote")
+	}
+	of := *says.Load()
+	of.Cell = n.member.Cell()
+	says.Store(&of)
+	for begun := time.Now(); !b.Votes(); time.Sleep(changePause) {
+		if time.Since(begun) > patience {
+			t.Fatal("one of this cell has no vote")
+		}
+	}
+	end()
+	<-ended
 }
