@@ -230,8 +230,8 @@ func (n *node) enter(ctx context.Context) (err error) {
 	}
 	n.role.Store(joining)
 	for told := false; ; told = true {
-		for name := range n.others() {
-			cluster, err := n.client.Join(ctx, n.others()[name], n.Node, n.Nodes[n.Node])
+		for name, address := range n.others() {
+			cluster, err := n.client.Join(ctx, address, n.Node, n.Nodes[n.Node])
 			if err == nil {
 				n.member, err = cell.Join(ctx, m, cluster)
 				return err
@@ -275,52 +275,50 @@ func (n *node) add(ctx context.Context, name, address string) (string, error) {
 	return n.member.Add(ctx, name, address)
 }
 
-// passage serves clients of a door that another node passes on.
-type passage struct {
-	*node
-	door string
-}
-
+// door finds a door for clients that another node passes on.
 func (n *node) door(name string) (peer.Door, error) {
 	if !n.server.Serves() {
 		return nil, fmt.Errorf("node %s does not serve the queues now", n.Node)
 	}
-	return passage{n, name}, nil
+	return func(nc net.Conn, remote netip.AddrPort) { n.pass(name, nc, remote) }, nil
 }
 
-// Pass implements peer.Door.
-func (p passage) Pass(nc net.Conn, remote netip.AddrPort) {
-	if err := p.server.Pass(p.door, nc, remote); err != nil {
+func (n *node) pass(door string, nc net.Conn, remote netip.AddrPort) {
+	if err := n.server.Pass(door, nc, remote); err != nil {
 		_ = nc.Close()
 	}
 }
 
 func (n *node) about() peer.Node {
-	a := peer.Node{Name: n.Node, Version: n.version, Role: n.role.Load().(string), Clock: time.Now().UnixMilli()}
-	if a.Role == follower || a.Role == owning { // before, the member may not be there
+	k := n.known.Load()
+	a := peer.Node{
+		Name: n.Node, Version: n.version, Role: n.says(), Clock: time.Now().UnixMilli(), Cell: k.Cell, Floors: k.Floors,
+		Owner: n.owned.Load().Node, Behind: n.seen.Load().Behind.Milliseconds(), Digest: n.server.Digest(),
+	}
+	if n.entered.Load() { // before, the member may not be there
 		a.Database = n.member.Size()
 	}
-	if a.Role == follower && !n.member.Votes() {
-		a.Role = learner
-	}
 	a.Room, _, _ = storage.DiskSpace(n.folder) // none if it cannot be told
-	k := n.known.Load()
-	a.Cell, a.Floors = k.Cell, k.Floors
-	if o := n.owned.Load(); o.Node != "" {
-		a.Owner = o.Node
-	}
 	if s := n.store.Load(); s != nil {
 		last := s.Control()
 		a.Batch, a.Time, a.Epoch, a.Floor = last.Batch, last.Time, last.Epoch, s.Figures().FlushedBatch
 	}
-	a.Behind, a.Digest = n.seen.Load().Behind.Milliseconds(), n.server.Digest()
 	return a
+}
+
+// says is the role that others are told of.
+func (n *node) says() string {
+	role := n.role.Load().(string)
+	if role == follower && !n.member.Votes() {
+		return learner
+	}
+	return role
 }
 
 // figures is daemon.Config.Node.
 func (n *node) figures() metrics.Node {
 	f := *n.seen.Load()
-	f.Role, f.Takeovers = n.about().Role, max(n.owners.Load(), 1)-1
+	f.Role, f.Takeovers = n.says(), max(n.owners.Load(), 1)-1
 	if t := n.term.Load(); t != nil {
 		f.Margin = t.Margin()
 	}

@@ -32,10 +32,7 @@ func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
 		asking.Go(func() { c.Nodes[i], times[i] = n.look(ctx, m) })
 	}
 	asking.Wait()
-	newest := int64(0)
-	for _, ms := range times {
-		newest = max(newest, ms)
-	}
+	newest := slices.Max(append(times, 0))
 	for i := range c.Nodes {
 		at := &c.Nodes[i]
 		at.Floor = s.Floors[at.Name]

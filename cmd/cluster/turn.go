@@ -53,9 +53,6 @@ func (n *node) takeTurns(ctx context.Context) error {
 
 // turn opens the folder, follows until it can own, and owns until that ends.
 func (n *node) turn(ctx context.Context) error {
-	if err := finishCopy(n.folder); err != nil {
-		return err
-	}
 	options := n.server.StorageOptions()
 	options.Release = n.log.Release
 	store, err := storage.Open(n.folder, options)
@@ -184,7 +181,7 @@ func (n *node) keep(door string) func(*net.TCPConn) {
 		for begun := time.Now(); !n.server.Serves() && time.Since(begun) < keepTime; {
 			time.Sleep(probePause / 4)
 		}
-		passage{n, door}.Pass(client, client.RemoteAddr().(*net.TCPAddr).AddrPort())
+		n.pass(door, client, client.RemoteAddr().(*net.TCPAddr).AddrPort())
 	}
 }
 

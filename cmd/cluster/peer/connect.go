@@ -17,11 +17,8 @@ import (
 // clientHeader names the address of a client that is passed on.
 const clientHeader = "Holdfast-Client"
 
-// Door serves clients that other nodes have accepted.
-type Door interface {
-	// Pass serves a connection as one of a client at remote. It belongs to the door then.
-	Pass(conn net.Conn, remote netip.AddrPort)
-}
+// Door serves a connection, which belongs to it then, as one of a client at remote.
+type Door func(conn net.Conn, remote netip.AddrPort)
 
 // pass gives the connection of a request to a door.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +47,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	if sealed, ok := conn.(*tls.Conn); ok {
 		conn = brisk{sealed}
 	}
-	door.Pass(conn, client)
+	door(conn, client)
 }
 
 // brisk is a connection over TLS whose end waits for nobody: a door may not.

@@ -13,7 +13,7 @@ import (
 // talker is a door that speaks first, and then says what it hears.
 type talker struct{}
 
-// Pass implements Door.
+// Pass is a Door.
 func (talker) Pass(conn net.Conn, remote netip.AddrPort) {
 	defer conn.Close()
 	_, _ = io.WriteString(conn, remote.String()+" ")
@@ -25,7 +25,7 @@ func TestADoorGetsTheConnectionAndTheAddressOfItsClient(t *testing.T) {
 		if name != "redis" {
 			return nil, errors.New("no such door")
 		}
-		return talker{}, nil
+		return talker{}.Pass, nil
 	}})
 	conn, err := NewClient(nil).Connect(t.Context(), address, "redis", netip.MustParseAddrPort("[2001:db8::1]:7"))
 	must(t, err)

@@ -100,7 +100,7 @@ func own(t testing.TB, c *tls.Config) *owner {
 }
 
 func (o *owner) serve(t testing.TB, name string, l *net.TCPListener, s interface {
-	Door
+	Pass(net.Conn, netip.AddrPort)
 	Serve() error
 	Close()
 }) {
@@ -110,7 +110,7 @@ func (o *owner) serve(t testing.TB, name string, l *net.TCPListener, s interface
 		s.Close()
 		must(t, <-served)
 	})
-	o.doors[name], o.addrs[name] = s, l.Addr().String()
+	o.doors[name], o.addrs[name] = s.Pass, l.Addr().String()
 }
 
 // forward passes a door on until the test ends, and returns where it accepts.
@@ -264,13 +264,13 @@ func TestTheOperatorIsServedThroughANode(t *testing.T) {
 // deaf is a door that keeps what it gets.
 type deaf chan net.Conn
 
-// Pass implements Door.
+// Pass is a Door.
 func (d deaf) Pass(conn net.Conn, _ netip.AddrPort) { d <- conn }
 
 // deafNode is a node with such a door, and its address.
 func deafNode(t *testing.T) (string, deaf) {
 	d := make(deaf, 1)
-	return serveNode(t, Config{Door: func(string) (Door, error) { return d, nil }}), d
+	return serveNode(t, Config{Door: func(string) (Door, error) { return d.Pass, nil }}), d
 }
 
 func wantEnd(t *testing.T, conn net.Conn) {
@@ -292,7 +292,7 @@ func TestAClientThatComesBeforeAnOwnerIsServedByIt(t *testing.T) {
 		case refused <- struct{}{}: // the first one
 			return nil, errors.New("not yet")
 		default:
-			return d, nil
+			return d.Pass, nil
 		}
 	}}))
 	_, err := io.WriteString(conn, "hello")

@@ -6,11 +6,6 @@ import (
 	"net/url"
 )
 
-// joined answers a node that asks to become a member.
-type joined struct {
-	Cluster string `json:"cluster"` // etcd's initial cluster
-}
-
 // join has no body: behind one that is not read, the context would not end with the asker.
 func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.Query()
@@ -19,13 +14,12 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	answer(w, http.StatusOK, joined{cluster})
+	answer(w, http.StatusOK, cluster)
 }
 
 // Join asks a node to make one a learner, and returns etcd's initial cluster. peerURL is where
 // etcd's members reach it.
 func (c *Client) Join(ctx context.Context, address, node, peerURL string) (cluster string, err error) {
-	var said joined
-	err = c.ask(ctx, http.MethodPost, address, "/join?"+url.Values{"node": {node}, "peer_url": {peerURL}}.Encode(), nil, into(&said))
-	return said.Cluster, err
+	err = c.ask(ctx, http.MethodPost, address, "/join?"+url.Values{"node": {node}, "peer_url": {peerURL}}.Encode(), nil, into(&cluster))
+	return cluster, err
 }

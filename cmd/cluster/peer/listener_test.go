@@ -30,7 +30,7 @@ func echo(l *net.TCPListener) {
 // speaker is such a door of the owner.
 type speaker struct{}
 
-// Pass implements Door.
+// Pass is a Door.
 func (speaker) Pass(conn net.Conn, _ netip.AddrPort) {
 	defer conn.Close()
 	_, _ = io.Copy(conn, conn)
@@ -38,7 +38,7 @@ func (speaker) Pass(conn net.Conn, _ netip.AddrPort) {
 
 func TestNoConnectionIsRefusedBetweenTheTermsOfANode(t *testing.T) {
 	socket, to := listen(t), NewOwner()
-	to.Set(serveNode(t, Config{Door: func(string) (Door, error) { return speaker{}, nil }}))
+	to.Set(serveNode(t, Config{Door: func(string) (Door, error) { return speaker{}.Pass, nil }}))
 	var terms, clients sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	const together = 4
