@@ -1,9 +1,9 @@
 // Package admin serves the operator over HTTP: it streams backups of the running store and says how
 // the server is. PROTOCOL.md describes it. server.go is the server, guests.go keeps its
-// connections, passed.go takes those of other machines, places.go bounds what is done at a time,
-// routes.go answers requests, nodes.go those about a cell, health.go answers monitors, profile.go
-// answers developers, users.go finds out who asks, pace.go finds slow readers, request.go parses
-// what a backup is to hold, client.go asks such a server.
+// connections, places.go bounds what is done at a time, routes.go answers requests, nodes.go those
+// about a cell, health.go answers monitors, profile.go answers developers, users.go finds out who
+// asks, pace.go finds slow readers, request.go parses what a backup is to hold, client.go asks such
+// a server.
 package admin
 
 import (
@@ -98,8 +98,6 @@ func (c *Config) setDefaults() {
 type Server struct {
 	config   Config
 	listener net.Listener
-	passed   net.Listener // of what Pass brings
-	brought  chan net.Conn
 	http     http.Server
 
 	stopping context.Context // the parent of every request's; ends with stop
@@ -137,18 +135,11 @@ func NewServer(l net.Listener, c Config) *Server {
 		ConnState:         s.count,
 		ErrorLog:          log.New(complaints{s}, "", 0),
 	}
-	s.brought = make(chan net.Conn)
-	s.listener, s.passed = s.enter(l), s.enter(passage{s})
-	return s
-}
-
-// enter has what a listener accepts wait for its place, and speak TLS if the server does.
-func (s *Server) enter(l net.Listener) net.Listener {
-	l = entrance{l, s}
-	if s.config.TLS != nil {
-		l = tls.NewListener(l, s.config.TLS)
+	s.listener = entrance{l, s}
+	if c.TLS != nil {
+		s.listener = tls.NewListener(s.listener, c.TLS)
 	}
-	return l
+	return s
 }
 
 // complaints logs what the HTTP server has to say about connections.
@@ -181,7 +172,6 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Serve answers requests until Shutdown or Close; then it returns nil.
 func (s *Server) Serve() error {
-	go func() { _ = s.http.Serve(s.passed) }() // ends with stop
 	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", Name, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"runtime"
@@ -21,7 +20,6 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/access"
-	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/netproto/resp"
 	"github.com/holdfast-queue/holdfast/recovery"
@@ -94,8 +92,6 @@ func own(t testing.TB, c *tls.Config) *owner {
 		s := netproto.NewServer(l, netproto.Config{Protocol: p, Loop: loop, TLS: c, Logger: o.log.logger()})
 		o.serve(t, p.Name(), l, s)
 	}
-	l := listen(t)
-	o.serve(t, admin.Name, l, admin.NewServer(l, admin.Config{Users: control, TLS: c, Logger: o.log.logger()}))
 	return o
 }
 
@@ -247,17 +243,6 @@ func TestAClientHasItsOwnAddressAndItsPenalties(t *testing.T) {
 			t.Error("another address bears the penalty")
 		}
 		<-done
-	})
-}
-
-func TestTheOperatorIsServedThroughANode(t *testing.T) {
-	passages(t, nil, func(t *testing.T, _ *owner, address func(string) string) {
-		response, err := http.Get("http://" + address(admin.Name) + "/readyz")
-		must(t, err)
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			t.Errorf("got %s", response.Status)
-		}
 	})
 }
 
