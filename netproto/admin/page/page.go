@@ -7,8 +7,7 @@
 //	session.go   who looks, and the tokens that other sites do not know
 //	command.go   commands
 //	audit.go     what users have managed and operated
-//	settings.go  the server's settings in force
-//	cluster.go   the nodes of its cell
+//	settings.go  the server's settings in force, and the nodes of its cell
 //	reply.go     replies of the Redis protocol as JSON
 //	live.go      one page that is open: what it is sent
 //	survey.go    how all queues are, for all open pages
