@@ -31,40 +31,25 @@ func (o *Operator) Fetch(ctx context.Context, r admin.Request) (*admin.Transfer,
 
 // Ready returns nil if the server is ready.
 func (o *Operator) Ready(ctx context.Context) error {
-	c, err := o.client()
-	if err != nil {
-		return err
-	}
-	return o.explain(c.Ready(ctx))
+	return o.Ask(func(c *admin.Client) error { return c.Ready(ctx) })
 }
 
 // Reload has the server read its settings again, and returns what has changed.
-func (o *Operator) Reload(ctx context.Context) (admin.Reloaded, error) {
-	c, err := o.client()
-	if err != nil {
-		return admin.Reloaded{}, err
-	}
-	said, err := c.Reload(ctx)
-	return said, o.explain(err)
+func (o *Operator) Reload(ctx context.Context) (said admin.Reloaded, err error) {
+	err = o.Ask(func(c *admin.Client) error {
+		said, err = c.Reload(ctx)
+		return err
+	})
+	return said, err
 }
 
-// Cluster asks a node what its cell is.
-func (o *Operator) Cluster(ctx context.Context) (admin.Cluster, error) {
-	c, err := o.client()
-	if err != nil {
-		return admin.Cluster{}, err
-	}
-	said, err := c.Cluster(ctx)
-	return said, o.explain(err)
-}
-
-// ChangeCluster has a node make a change of its cell.
-func (o *Operator) ChangeCluster(ctx context.Context, what admin.Change, node string) error {
+// Ask has the port asked for something.
+func (o *Operator) Ask(ask func(c *admin.Client) error) error {
 	c, err := o.client()
 	if err != nil {
 		return err
 	}
-	return o.explain(c.ChangeCluster(ctx, what, node))
+	return o.explain(ask(c))
 }
 
 // client is what the flags say.

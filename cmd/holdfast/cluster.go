@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -25,42 +25,31 @@ type clusterCommands struct {
 }
 
 func (clusterCommands) Help() string {
-	return `A node runs as "holdfast serve" with --node and --nodes, the same on each machine but for its own name.
+	return `A cell is several machines that hold the same queues. One node owns and serves them. When it is gone another one takes over.
 
 Examples:
 
     holdfast cluster found --node a /var/lib/holdfast
-    holdfast cluster status`
+    holdfast serve --data /var/lib/holdfast --node a --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3 --cluster-tls /etc/holdfast/node`
 }
 
 // foundCmd founds a cell.
 type foundCmd struct {
 	Node       string        `required:"" placeholder:"NAME" help:"Name of the node."`
-	AcceptLoss bool          `help:"The folder is of a cell whose other nodes are lost for ever: found a new one on what it has."`
-	Nodes      []string      `placeholder:"NAME=HOST" help:"With --accept-loss: all nodes of the old cell, as serve has them. Nothing is done while another one answers."`
+	AcceptLoss bool          `and:"loss" help:"The folder is of a cell whose other nodes are lost for ever: found a new one on what it has."`
+	Nodes      []string      `and:"loss" placeholder:"NAME=HOST" help:"With --accept-loss: all nodes of the old cell, as serve has them. Nothing is done while another one answers."`
 	Folder     config.Folder `arg:"" help:"Data folder: one that does not exist, or that of a server, which is stopped."`
 }
 
 func (c *foundCmd) Help() string {
-	return `A cell is several machines that hold the same queues. One node owns and serves them. When it is gone another one takes over, as long as more than half of the nodes are there.
+	return `Found a cell once, on one machine. The others join: they start with empty folders and the same --nodes. A folder that holds packets keeps them.
 
-Found a cell once, on one machine. The others join: they start with empty folders and the same --nodes. A folder that holds packets keeps them.
-
-Where more than half of the nodes are lost for ever, with their disks, --accept-loss makes a new cell of the folder of one that is left: the one with the highest batch, as "cluster status --offline" prints it. What only the others had is lost.
+With --accept-loss take the folder with the highest batch, as "cluster status --offline" prints it. What only the lost nodes had is lost.
 
 Examples:
 
     holdfast cluster found --node a /var/lib/holdfast
-    holdfast serve --data /var/lib/holdfast --node a --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3 --cluster-tls /etc/holdfast/node
     holdfast cluster found --accept-loss --node a --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3 /var/lib/holdfast`
-}
-
-// Validate is called with the parsed flags.
-func (c *foundCmd) Validate() error {
-	if c.AcceptLoss && len(c.Nodes) == 0 {
-		return errors.New("--accept-loss: expected --nodes with all nodes of the old cell, so that it can ask whether one of them is there")
-	}
-	return nil
 }
 
 func (c *foundCmd) Run(ctx context.Context, p *program) error {
@@ -84,20 +73,17 @@ func (c *foundCmd) Run(ctx context.Context, p *program) error {
 // cellStatusCmd shows a cell.
 type cellStatusCmd struct {
 	JSON    bool          `help:"Print a JSON object. Times are milliseconds, sizes are bytes."`
-	Offline config.Folder `placeholder:"FOLDER" help:"Print what this data folder of a node has, which does not run."`
+	Offline config.Folder `placeholder:"FOLDER" help:"Ask nobody, and print what this data folder of a node has, which does not run."`
 
 	connection.Operator
 }
 
 func (c *cellStatusCmd) Help() string {
-	return `Asks any node, at its operator port, how all nodes are: what each does, how far it is behind, how far its clock is ahead, and how much room its disk has. The last line says how many nodes may be lost now. It needs the right operate.
-
-With --offline it asks nobody, and prints what the folder of a node that does not run has: the batch up to which its tables have everything, and what its log has.
+	return `Asks any node, at its operator port, how all are: what each does, how far it is behind, how far its clock is ahead, and how much room its disk has. The last line says how many nodes may be lost now. It needs the right operate.
 
 Examples:
 
-    holdfast cluster status
-    holdfast cluster status --admin 10.0.0.2:7072 --json
+    holdfast cluster status --admin 10.0.0.2:7072
     holdfast cluster status --offline /var/lib/holdfast`
 }
 
@@ -105,7 +91,11 @@ func (c *cellStatusCmd) Run(ctx context.Context, p *program) error {
 	if c.Offline != "" {
 		return c.offline(ctx, p)
 	}
-	said, err := c.Cluster(ctx)
+	var said admin.Cluster
+	err := c.Ask(func(a *admin.Client) (err error) {
+		said, err = a.Cluster(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -113,22 +103,23 @@ func (c *cellStatusCmd) Run(ctx context.Context, p *program) error {
 		return json.NewEncoder(p.Stdout).Encode(said)
 	}
 	t := terminal.NewTable(p.Stdout, "VERSION", "ADDRESS")
-	t.Row("NODE", "ROLE", "VOTES", "LAG", "BEHIND", "BATCH", "FLOOR", "CLOCK", "FREE", "VERSION", "ADDRESS")
+	t.Row("NODE", "ROLE", "LAG", "BEHIND", "FLOOR", "CLOCK", "FREE", "VERSION", "ADDRESS")
 	for _, n := range said.Nodes {
-		votes, ms := "no", func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-		if n.Voter {
-			votes = "yes"
-		}
-		heard := []string{"silent", "", "", "", "", ""} // role, lag, behind, batch, clock, free
+		row := []string{terminal.Optional(n.Name), "silent", "", "", fmt.Sprint(n.Floor), "", "", terminal.Optional(n.Version), n.Address}
 		if n.Heard {
-			heard = []string{n.Role, fmt.Sprint(n.Lag), terminal.Span(ms(n.LagMS)), fmt.Sprint(n.Batch), ms(n.ClockMS).String(), terminal.Approximate(n.Room)}
+			row[1], row[2], row[3] = n.Role, fmt.Sprint(n.Lag), terminal.Span(time.Duration(n.LagMS)*time.Millisecond)
+			row[5], row[6] = (time.Duration(n.ClockMS) * time.Millisecond).String(), terminal.Approximate(n.Room)
 		}
-		t.Row(terminal.Optional(n.Name), heard[0], votes, heard[1], heard[2], heard[3], fmt.Sprint(n.Floor), heard[4], heard[5], terminal.Optional(n.Version), n.Address)
+		t.Row(row...)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(p.Stdout, aboutCell(&said))
+	lost := fmt.Sprintf("nodes that may be lost now: %d", said.Spare)
+	if !said.Majority {
+		lost = fmt.Sprintf("no majority answers: this is what node %s knew last", said.By)
+	}
+	_, err = fmt.Fprintf(p.Stdout, "cell %s: owner %s, log from batch %d to %d\n%s\n", said.Cell, cmp.Or(said.Owner, "-"), said.Cut+1, said.Head, lost)
 	return err
 }
 
@@ -150,7 +141,7 @@ type leaveCmd struct {
 }
 
 func (c *leaveCmd) Help() string {
-	return `Remove all other nodes before, and stop this one. What the log has and the tables do not goes into the tables. Then the folder is of no cell any more, and "holdfast serve" takes it without --node and --nodes.
+	return `Remove all other nodes before, and stop this one. What only the log has goes into the tables. Then "holdfast serve" takes the folder without --node and --nodes.
 
 Examples:
 
@@ -174,14 +165,11 @@ type removeCmd struct {
 }
 
 func (c *removeCmd) Help() string {
-	return `Asks any other node of the cell. The node that is removed ends, and does not start again: with an empty folder it joins anew. It is for a machine that goes for ever. One that comes back, also with an empty folder, need not be removed.
-
-A node that owns the queues is not removed: hand them over first. Nor is one without which too few would be left for a majority. It waits until those that stay have all in their tables.
+	return `Asks any other node of the cell. The node that is removed ends, and joins anew only with an empty folder. It must not own the queues: hand them over first. A machine that comes back, also with an empty folder, need not be removed.
 
 Examples:
 
-    holdfast cluster remove c
-    holdfast cluster remove c --yes --admin 10.0.0.1:7072`
+    holdfast cluster remove c --admin 10.0.0.1:7072`
 }
 
 func (c *removeCmd) Run(ctx context.Context, p *terminal.Process) error {
@@ -189,7 +177,7 @@ func (c *removeCmd) Run(ctx context.Context, p *terminal.Process) error {
 	if err != nil {
 		return err
 	}
-	return c.ChangeCluster(ctx, admin.Remove, c.Node)
+	return c.Ask(func(a *admin.Client) error { return a.ChangeCluster(ctx, admin.Remove, c.Node) })
 }
 
 // handOverCmd has another node own the queues.
@@ -200,9 +188,7 @@ type handOverCmd struct {
 }
 
 func (c *handOverCmd) Help() string {
-	return `Asks any node of the cell. The owner answers what it has received, and gives the queues up; the named node takes over at once. It is for work on a machine, such as a new version, and takes less than to stop the owner. Connections of clients close, as at any takeover.
-
-The node must follow, with at most a second that it has not yet.
+	return `Asks any node of the cell. The owner answers what it has received, and gives the queues up; the named node, which follows, takes over at once. Connections of clients close, as at any takeover.
 
 Examples:
 
@@ -210,18 +196,5 @@ Examples:
 }
 
 func (c *handOverCmd) Run(ctx context.Context) error {
-	return c.ChangeCluster(ctx, admin.HandOver, c.Node)
-}
-
-// aboutCell is what the table does not say.
-func aboutCell(c *admin.Cluster) string {
-	owner := "no node owns the queues"
-	if c.Owner != "" {
-		owner = fmt.Sprintf("%s owns the queues (fence %d)", c.Owner, c.Fence)
-	}
-	text := fmt.Sprintf("cell %s (%s): %s; %s leads etcd; the log goes from batch %d to %d\n", c.Cell, c.ID, owner, c.Leader, c.Cut+1, c.Head)
-	if !c.Majority {
-		return text + "no majority answers: this is what the node " + c.By + " knew last\n"
-	}
-	return text + fmt.Sprintf("nodes that may be lost now: %d\n", c.Spare)
+	return c.Ask(func(a *admin.Client) error { return a.ChangeCluster(ctx, admin.HandOver, c.Node) })
 }

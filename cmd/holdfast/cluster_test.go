@@ -31,10 +31,10 @@ func TestTheStatusOfACellIsATable(t *testing.T) {
 	go func() { _ = s.Serve() }() // ends with Close
 	defer s.Close()
 	r := command{}.run(t.Context(), "cluster", "status", "--admin", l.Addr().String())
-	want := `NODE  ROLE    VOTES  LAG  BEHIND  BATCH  FLOOR  CLOCK  FREE     VERSION  ADDRESS
-a     owner   yes    1    1s      29     20     -20ms  5.0 GiB  1.0      10.0.0.1:7380
-b     silent  no     -    -       -      10     -      -        -        10.0.0.2:7380
-cell main (ID): a owns the queues (fence 7); a leads etcd; the log goes from batch 21 to 30
+	want := `NODE  ROLE    LAG  BEHIND  FLOOR  CLOCK  FREE     VERSION  ADDRESS
+a     owner   1    1s      20     -20ms  5.0 GiB  1.0      10.0.0.1:7380
+b     silent  -    -       10     -      -        -        10.0.0.2:7380
+cell main: owner a, log from batch 21 to 30
 nodes that may be lost now: 0
 `
 	if r.code != exitOK || r.stdout != want {

@@ -69,10 +69,10 @@ func (c *Client) Cluster(ctx context.Context) (said Cluster, err error) {
 	return said, err
 }
 
-// ChangeCluster has a node of a cell make a change, which the name of a node is for. The error
-// wraps ErrRefused if the node says that it is not made.
-func (c *Client) ChangeCluster(ctx context.Context, what Change, node string) error {
-	t, err := c.ask(ctx, http.MethodPost, "/cluster/"+string(what), url.Values{"node": {node}}.Encode(), ErrRefused)
+// ChangeCluster has a node of a cell Remove another one, or HandOver the queues to it. The error
+// wraps ErrRefused if the node says that this is not done.
+func (c *Client) ChangeCluster(ctx context.Context, what, node string) error {
+	t, err := c.ask(ctx, http.MethodPost, "/cluster/"+what, url.Values{"node": {node}}.Encode(), ErrRefused)
 	if err != nil {
 		return err
 	}

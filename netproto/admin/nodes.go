@@ -18,12 +18,10 @@ type Nodes interface {
 	HandOver(ctx context.Context, node string) error
 }
 
-// A Change is made at a path below /cluster.
-type Change string
-
+// Changes of a cell, by their paths below /cluster.
 const (
-	Remove   Change = "remove"    // takes a node out of the cell for ever
-	HandOver Change = "hand-over" // has a node own the queues
+	Remove   = "remove"
+	HandOver = "hand-over"
 )
 
 // changeTime is how long a change may wait for the nodes: less than a client waits for its answer.
@@ -61,8 +59,8 @@ type Node struct {
 	Version string `json:"version"`
 }
 
-// serveChange makes a change, which the name of a node is for.
-func (s *Server) serveChange(what Change, make func(ctx context.Context, node string) error) http.HandlerFunc {
+// changing makes a change, which the name of a node is for.
+func (s *Server) changing(what string, make func(ctx context.Context, node string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), changeTime)
 		defer cancel()
@@ -71,7 +69,7 @@ func (s *Server) serveChange(what Change, make func(ctx context.Context, node st
 			refuse(w, http.StatusConflict, err.Error())
 			return
 		}
-		s.audit(r, "cluster "+string(what)+" "+node, "")
+		s.audit(r, "cluster "+what+" "+node, "")
 		ok(w)
 	}
 }

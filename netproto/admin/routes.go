@@ -45,8 +45,8 @@ func (s *Server) table() []route {
 	}
 	if s.config.Nodes != nil {
 		all = append(all, route{http.MethodGet, "/cluster", mayOperate, s.serveCluster},
-			route{http.MethodPost, "/cluster/" + string(Remove), mayOperate, s.serveChange(Remove, s.config.Nodes.Remove)},
-			route{http.MethodPost, "/cluster/" + string(HandOver), mayOperate, s.serveChange(HandOver, s.config.Nodes.HandOver)})
+			route{http.MethodPost, "/cluster/" + Remove, mayOperate, s.changing(Remove, s.config.Nodes.Remove)},
+			route{http.MethodPost, "/cluster/" + HandOver, mayOperate, s.changing(HandOver, s.config.Nodes.HandOver)})
 	}
 	if s.config.Profiles {
 		all = append(all, route{http.MethodGet, profiles, mayOperate, s.serveProfile})
