@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/recovery"
@@ -49,11 +48,4 @@ func (s *Server) restore(store Store, accepted []storage.Finding, now int64) (*r
 	}
 	state.Report.Log(s.c.Logger)
 	return state, nil
-}
-
-// closeStore closes a store, and returns why it cannot, if nothing failed before.
-func closeStore(store Store, err *error) {
-	if e := store.Close(); e != nil && *err == nil {
-		*err = fmt.Errorf("close data folder: %w", e)
-	}
 }

@@ -28,13 +28,13 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 	}{
 		"plenty":               {files: minStoreDescriptors + 200, protocols: []string{"pinpriq"}, wished: 100, want: 100, passed: 100},
 		"not enough":           {files: minStoreDescriptors + 50, protocols: []string{"pinpriq"}, wished: 100, want: 50, passed: 25, warned: true},
-		"not enough for two":   {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", "other"}, wished: 100, want: 75, passed: 37, warned: true},
+		"not enough for two":   {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", "redis"}, wished: 100, want: 75, passed: 37, warned: true},
 		"some for the backups": {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns, passed: 43, warned: true},
 		"half for the store":   {files: 4000, protocols: []string{"pinpriq"}, wished: 3000, want: 2000, passed: 1000},
 		"just enough":          {files: 2000, protocols: []string{"pinpriq"}, wished: 3000, want: 1000, passed: 500},
 		"too few":              {files: 1998, protocols: []string{"pinpriq"}, wished: 3000, want: 999, passed: 499, warned: true},
 		"none for anyone":      {files: minStoreDescriptors, protocols: []string{"pinpriq"}, wished: 100, refused: true},
-		"one for one of two":   {files: minStoreDescriptors + 1, protocols: []string{"pinpriq", "other"}, wished: 100, refused: true},
+		"one for one of two":   {files: minStoreDescriptors + 1, protocols: []string{"pinpriq", "redis"}, wished: 100, refused: true},
 	} {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: row.files, Max: was.Max}); err != nil {
 			t.Fatal(err)

@@ -25,7 +25,6 @@ const (
 	following               // another machine, which decides
 	serving
 	draining
-	over // the term: another one may follow
 )
 
 const (
@@ -101,17 +100,6 @@ func (h *health) enter(p phase) {
 	})
 }
 
-// serves says that the queues are served.
-func (h *health) serves() bool {
-	p := phase(h.phase.Load())
-	return p == serving || p == draining
-}
-
-// gotOn says whether recovery or the loop got on within a time, or the loop waits for the disk.
-func (h *health) gotOn(within time.Duration) bool {
-	return h.onDisk.Load() || time.Since(time.Unix(0, h.got.Load())) < within
-}
-
 func (h *health) feel(tx *broker.Tx) error {
 	h.got.Store(time.Now().UnixNano())
 	h.pulse.Store(&pulse{time.Now(), tx.Space(), tx.CanStore()})
@@ -174,8 +162,6 @@ func (h *health) Ready() error {
 	case following:
 		_, err := (*h.follows.Load())()
 		return err
-	case over:
-		return errors.New("the queues are served no more: the server ends, or the node begins anew")
 	case draining:
 		return errors.New("draining: the server takes no more connections, and will end")
 	}

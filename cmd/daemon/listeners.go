@@ -95,32 +95,22 @@ func (c *Config) listeners() (listeners, error) {
 	if len(all.doors()) == 0 {
 		return nil, errors.New("no protocol is served: pinpriq, barbershop or redis must have an address")
 	}
-	if all.of(resp.SentinelName) != nil && all.of(resp.Name) == nil {
+	if len(all.of(resp.SentinelName)) > 0 && len(all.of(resp.Name)) == 0 {
 		return nil, errors.New("--sentinel tells the address of --redis, which is off: give --redis an address, or leave --sentinel away")
 	}
 	return all, nil
 }
 
-// of is the listener of a protocol; nil: it is not served.
-func (all listeners) of(protocol string) *listener {
-	if i := slices.IndexFunc(all, func(l *listener) bool { return l.protocol == protocol }); i >= 0 {
-		return all[i]
-	}
-	return nil
+// of are the listeners of some protocols.
+func (all listeners) of(protocols ...string) listeners {
+	return slices.DeleteFunc(slices.Clone(all), func(l *listener) bool { return !slices.Contains(protocols, l.protocol) })
 }
 
-// lasts says that a listener is served from the beginning to the end, whatever is served of the
-// queues: the operator's, and that of Sentinel.
-func (l *listener) lasts() bool { return l.protocol == admin.Name || l.protocol == resp.SentinelName }
+// lasting are those that are served from the beginning to the end, whatever is served of queues.
+func (all listeners) lasting() listeners { return all.of(admin.Name, resp.SentinelName) }
 
-func (all listeners) lasting() listeners {
-	return slices.DeleteFunc(slices.Clone(all), func(l *listener) bool { return !l.lasts() })
-}
-
-// doors are the listeners that lead to the queues.
-func (all listeners) doors() listeners {
-	return slices.DeleteFunc(slices.Clone(all), (*listener).lasts)
-}
+// doors are those that lead to the queues.
+func (all listeners) doors() listeners { return all.of(pinpriq.Name, barbershop.Name, resp.Name) }
 
 // lend returns copies of the listeners with sockets for a term.
 func (all listeners) lend(t Term) (lent listeners, err error) {
@@ -139,9 +129,7 @@ func (all listeners) lend(t Term) (lent listeners, err error) {
 }
 
 // operators is the operator's listener, if there is one.
-func (all listeners) operators() listeners {
-	return slices.DeleteFunc(slices.Clone(all), func(l *listener) bool { return l.protocol != admin.Name })
-}
+func (all listeners) operators() listeners { return all.of(admin.Name) }
 
 // lastBackup is the moment of the last whole backup that the operator's port has served.
 func (all listeners) lastBackup() (at time.Time) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,29 +67,28 @@ type live struct {
 	users    *access.Control // nil: everybody may do everything
 	certs    *Certificates   // nil: nothing is encrypted
 	defaults broker.Defaults // of the next term
-	digest   *atomic.Uint64  // Server.Digest
+	digest   atomic.Value    // string: Server.Digest
 }
 
 // live makes it, but for the loop.
-func (c *Config) live() (l live, err error) {
+func (c *Config) live() (l *live, err error) {
+	l = new(live)
 	if l.users, err = c.control(); err != nil {
 		return l, err
 	}
 	if l.defaults, err = c.queueDefaults(); err != nil {
 		return l, err
 	}
-	l.digest = new(atomic.Uint64)
 	l.digest.Store(c.digest())
 	l.certs, err = NewCertificates(c.TLS, c.Logger)
 	return l, err
 }
 
 // digest is of users and defaults of queues: machines that take turns have the same.
-func (c *Config) digest() uint64 {
+func (c *Config) digest() string {
 	users := slices.SortedFunc(slices.Values(c.Users), func(a, b access.User) int { return strings.Compare(a.Name, b.Name) })
 	b, _ := json.Marshal([]any{users, c.PlainUser, c.RedisPassword, c.Queues}) // which never fails
-	sum := sha256.Sum256(b)
-	return binary.BigEndian.Uint64(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(b))
 }
 
 // follow carries out reloads until ctx ends, and returns true then. It returns false if a commit

@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"context"
-	"errors"
 	"net"
 	"strconv"
 	"time"
@@ -18,69 +16,50 @@ import (
 // sentinelBuffers bounds what the clients of Sentinel make the server keep, in bytes.
 const sentinelBuffers = 16 << 20
 
-// lookout serves the clients of Redis Sentinel. Its loop has no queues, so it answers whatever
+// lookout answers the clients of Redis Sentinel. Its loop has no queues, so it answers whatever
 // those do.
 type lookout struct {
-	*netproto.Server
-	loop     *netproto.Loop
+	loop     *netproto.Loop // nil: Sentinel is not served
 	protocol *resp.Protocol
 }
 
 // serveSentinel serves the listener of Sentinel, if there is one. It tells the address of
 // Config.Owner.
 func (s *Server) serveSentinel() error {
-	l := s.all.of(resp.SentinelName)
-	if l == nil {
-		return nil
-	}
-	state, err := recovery.Restore(noQueues{}, recovery.Options{Now: time.Now().UnixMilli()})
-	if err != nil {
-		return err
-	}
-	machine := broker.New(noQueues{}, state, broker.Options{Cache: 1}) // as little as there is
-	loop, err := netproto.StartLoop(machine, noQueues{}, netproto.LoopConfig{Logger: s.c.Logger, Goroutines: s.c.Goroutines})
-	if err != nil {
-		return err
-	}
-	cell := resp.Cell{Name: s.c.Cell, Owner: s.c.Owner}
-	if cell.Owner == nil {
-		host, _, _ := net.SplitHostPort(s.c.Redis) // a name stays one: certificates have names
-		own := net.JoinHostPort(host, strconv.Itoa(s.all.of(resp.Name).socket.Addr().(*net.TCPAddr).Port))
-		cell.Owner = func() string {
-			if !s.health.serves() {
-				return ""
-			}
-			return own
+	for _, l := range s.all.of(resp.SentinelName) {
+		state, err := recovery.Restore(noQueues{}, recovery.Options{Now: time.Now().UnixMilli()})
+		if err != nil {
+			return err
 		}
+		machine := broker.New(noQueues{}, state, broker.Options{Cache: 1}) // as little as there is
+		loop, err := netproto.StartLoop(machine, noQueues{}, netproto.LoopConfig{Logger: s.c.Logger, Goroutines: s.c.Goroutines})
+		if err != nil {
+			return err
+		}
+		s.closers = append(s.closers, func() { _ = loop.Close() })
+		cell := resp.Cell{Name: s.c.Cell, Owner: s.c.Owner}
+		if cell.Owner == nil {
+			host, _, _ := net.SplitHostPort(s.c.Redis) // a name stays one: certificates have names
+			own := net.JoinHostPort(host, strconv.Itoa(s.all.of(resp.Name)[0].socket.Addr().(*net.TCPAddr).Port))
+			cell.Owner = func() string { return own }
+		}
+		s.lookout = lookout{loop, resp.NewSentinel(resp.Config{Users: s.live.users, Version: s.c.Version, Logger: s.log}, cell)}
+		l.server = netproto.NewServer(l.socket, netproto.Config{
+			Protocol: s.lookout.protocol, Loop: loop, TLS: l.tls, Logger: s.log, MaxConns: s.c.MaxConns, Buffers: netproto.NewBuffers(sentinelBuffers),
+		})
+		l.accept(&s.c, s.ended)
 	}
-	protocol := resp.NewSentinel(resp.Config{Users: s.live.users, Version: s.c.Version, Logger: s.log}, cell)
-	l.server = &lookout{netproto.NewServer(l.socket, netproto.Config{
-		Protocol: protocol, Loop: loop, TLS: l.tls, Logger: s.log, MaxConns: s.c.MaxConns, Buffers: netproto.NewBuffers(sentinelBuffers),
-	}), loop, protocol}
-	l.accept(&s.c, s.ended)
 	return nil
 }
 
 // Switched tells those who listen at Sentinel that another machine serves the queues.
 func (s *Server) Switched() {
-	if l := s.all.of(resp.SentinelName); l != nil {
-		door := l.server.(*lookout)
-		_ = door.loop.Do(func(*broker.Tx) error { // it fails where the server ends
-			door.protocol.Switched()
+	if s.lookout.loop != nil {
+		_ = s.lookout.loop.Do(func(*broker.Tx) error { // it fails where the server ends
+			s.lookout.protocol.Switched()
 			return nil
 		})
 	}
-}
-
-// Shutdown implements server.
-func (l *lookout) Shutdown(ctx context.Context) error {
-	return errors.Join(l.Server.Shutdown(ctx), l.loop.Close())
-}
-
-// Close implements server.
-func (l *lookout) Close() {
-	l.Server.Close()
-	_ = l.loop.Close()
 }
 
 // noQueues is the store of a loop without queues: it is empty, and stays so.

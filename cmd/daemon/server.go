@@ -26,7 +26,7 @@ type Server struct {
 	c       Config
 	all     listeners  // as they were bound
 	ended   chan error // what each of their servers returned
-	live    live
+	live    *live
 	health  *health
 	figures *metrics.Metrics
 	web     *page.Page
@@ -34,8 +34,8 @@ type Server struct {
 	log     *slog.Logger // of what clients cause
 	store   atomic.Pointer[storage.Store]
 	doors   atomic.Pointer[listeners] // of the term; nil in none
-	drained context.Context           // ends when nobody waits any longer; nil before the drain
-	closers []func()                  // what End does, the last first
+	lookout lookout
+	closers []func() // what End does, the last first
 }
 
 // Begin binds the addresses and answers operators. End must follow, unless it fails.
@@ -114,7 +114,11 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	if s.c.WrapStore != nil {
 		store = s.c.WrapStore(opened)
 	}
-	defer closeStore(store, &err)
+	defer func() {
+		if e := store.Close(); e != nil && err == nil {
+			err = fmt.Errorf("close data folder: %w", e)
+		}
+	}()
 	now := time.Now().UnixMilli()
 	if term.Clock != nil {
 		now = term.Clock()
@@ -165,16 +169,15 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) 
 		}
 		s.c.Logger.Info("draining", "at_most", most)
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
-		if stays {
-			defer cancel()
-		} else {
-			s.drained, s.closers = drain, append(s.closers, cancel)
-		}
+		defer cancel()
 		if err := doors.shutdown(drain); err != nil {
 			s.c.Logger.Warn("connections were closed that did not finish in time")
 		}
+		if !stays {
+			_ = s.all.lasting().shutdown(drain) // they have told meanwhile how the others drain
+		}
 	} else {
-		s.health.phase.Store(int32(over))
+		s.health.phase.Store(int32(opening)) // what comes next, unless the process ends
 		doors.close()
 	}
 	var errs []error
@@ -194,13 +197,15 @@ func (s *Server) Follow(ctx context.Context, store *storage.Store, leader Leader
 	s.live.follow(ctx, s.c.Reloads)
 }
 
-// GotOn says whether recovery or the loop got on within a time, or waits for the disk.
-// Any goroutine may ask.
-func (s *Server) GotOn(within time.Duration) bool { return s.health.gotOn(within) }
+// GotOn says whether recovery or the loop got on within a time, or the loop waits for the disk. Any
+// goroutine may ask.
+func (s *Server) GotOn(within time.Duration) bool {
+	return s.health.onDisk.Load() || time.Since(time.Unix(0, s.health.got.Load())) < within
+}
 
 // Digest is of what must be the same on all machines that take turns: users and defaults of queues.
 // Any goroutine may ask.
-func (s *Server) Digest() string { return fmt.Sprintf("%016x", s.live.digest.Load()) }
+func (s *Server) Digest() string { return s.live.digest.Load().(string) }
 
 // Doors are the sockets that lead to the queues, by protocol.
 func (s *Server) Doors() map[string]*net.TCPListener {
@@ -224,27 +229,18 @@ func (s *Server) Serves() bool { return s.doors.Load() != nil }
 // Pass has a door of the term serve a connection of a client at remote. Any goroutine may call it.
 func (s *Server) Pass(protocol string, nc net.Conn, remote netip.AddrPort) error {
 	if doors := s.doors.Load(); doors != nil {
-		for _, l := range *doors {
-			if door, ok := l.server.(interface {
-				Pass(net.Conn, netip.AddrPort)
-			}); ok && l.protocol == protocol {
-				door.Pass(nc, remote)
-				return nil
-			}
+		for _, l := range doors.of(protocol) {
+			l.server.(*netproto.Server).Pass(nc, remote)
+			return nil
 		}
 	}
 	return fmt.Errorf("nobody is served at %s by this machine", protocol)
 }
 
-// End closes all that is left, and returns err with what failed. The operator's port goes last, as
-// it tells meanwhile how the others drain.
+// End closes all that is left, and returns err with what failed.
 func (s *Server) End(err error) error {
-	lasting := s.all.lasting()
-	if s.drained != nil {
-		_ = lasting.shutdown(s.drained)
-	}
 	s.close()
-	for range lasting {
+	for range s.all.lasting() {
 		err = errors.Join(err, <-s.ended)
 	}
 	if err == nil { // an error is told by who gets it
