@@ -66,8 +66,9 @@ const (
 	MaxPayload = terminal.ByteSize(broker.MaxPayload)
 )
 
-// isCell says that a text can name a cell: it stands in lists and messages as it is.
-var isCell = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// isName says that a text can name a cell, a node or a client: it stands in lists, messages and
+// paths as it is.
+var isName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 func (c *Server) Validate() error {
 	if _, err := storage.ParseSync(c.Sync); err != nil {
@@ -76,8 +77,8 @@ func (c *Server) Validate() error {
 	if err := resp.CheckDisable(c.RedisDisable); err != nil {
 		return fmt.Errorf("--redis-disable: %w", err)
 	}
-	if !isCell.MatchString(c.Cell) {
-		return fmt.Errorf("--cell %q: expected 1 to 64 letters and digits of ASCII, and . _ - between them", c.Cell)
+	if !isName.MatchString(c.Cell) {
+		return fmt.Errorf("--cell %q: expected 1 to 64 letters, digits and _.-", c.Cell)
 	}
 	if c.ClusterListen != "" && net.ParseIP(c.ClusterListen) == nil {
 		return fmt.Errorf("--cluster-listen %q: expected an IP address of this machine without a port, or 0.0.0.0 for all", c.ClusterListen)
@@ -164,16 +165,22 @@ const nodePort = "7380"
 func ParseNodes(all []string) (map[string]string, error) {
 	nodes := make(map[string]string)
 	for _, text := range all {
-		name, address, ok := strings.Cut(text, "=")
-		if !ok || name == "" || address == "" || nodes[name] != "" {
-			return nil, fmt.Errorf("--nodes: expected a name of its own and a host for each node, such as a=10.0.0.1,b=10.0.0.2, got %q", text)
+		name, address, _ := strings.Cut(text, "=")
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			host, port = strings.Trim(address, "[]"), nodePort
 		}
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			address = net.JoinHostPort(strings.Trim(address, "[]"), nodePort)
+		if !isName.MatchString(name) || !isHost(host) || nodes[name] != "" {
+			return nil, fmt.Errorf("--nodes %q: expected NAME=HOST, with a name of its own of 1 to 64 letters, digits and _.-, and a machine's name or IP address", text)
 		}
-		nodes[name] = address
+		nodes[name] = net.JoinHostPort(host, port)
 	}
 	return nodes, nil
+}
+
+// isHost says whether a text is the name of a machine or an IP address.
+func isHost(text string) bool {
+	return net.ParseIP(text) != nil || regexp.MustCompile(`^[A-Za-z0-9*_.-]{1,253}$`).MatchString(text)
 }
 
 // Level is the least important level to log.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -61,12 +62,10 @@ Examples:
     holdfast tls init cell --nodes a=10.0.0.1,b=10.0.0.2,c=10.0.0.3`
 }
 
-var clientName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
-
 // checkClients refuses names that no client can have.
 func checkClients(names []string) error {
 	for i, name := range names {
-		if !clientName.MatchString(name) || slices.Contains([]string{"ca", "server", cellCA}, name) || strings.HasSuffix(name, "-key") {
+		if !isName.MatchString(name) || slices.Contains([]string{"ca", "server", cellCA}, name) || strings.HasSuffix(name, "-key") {
 			return fmt.Errorf("--client %q: expected a name of 1 to 64 letters, digits and _.-, which is not ca, cell-ca or server and does not end in -key", name)
 		}
 		if slices.Contains(names[:i], name) {
@@ -83,14 +82,8 @@ func (c *tlsInitCmd) Validate() error {
 	if len(c.Nodes) > 0 && len(c.Client)+len(c.Host) > 0 {
 		return errors.New("--nodes has an authority of its own: make the certificates of clients and servers in another run")
 	}
-	for i, node := range c.Nodes {
-		name, _, err := splitNode(node)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(c.Nodes[:i], func(other string) bool { return strings.HasPrefix(other, name+"=") }) {
-			return fmt.Errorf("--nodes has %s twice", name)
-		}
+	if _, err := ParseNodes(c.Nodes); err != nil {
+		return err
 	}
 	for _, host := range c.Host {
 		if !isHost(host) {
@@ -98,11 +91,6 @@ func (c *tlsInitCmd) Validate() error {
 		}
 	}
 	return nil
-}
-
-// isHost says whether a text is the name of a machine or an IP address.
-func isHost(text string) bool {
-	return net.ParseIP(text) != nil || regexp.MustCompile(`^[A-Za-z0-9*_.-]{1,253}$`).MatchString(text)
 }
 
 // issue is a certificate that is to be made.
@@ -138,14 +126,9 @@ func (c *tlsInitCmd) Run(p *terminal.Process) error {
 		clients = []string{"operator"}
 	}
 	for _, name := range clients {
-		absent, err := c.missing(name)
-		if err != nil {
+		if all, err = c.add(all, name, func() (certs.Pair, error) { return ca.Client(name, span) }); err != nil {
 			return err
 		}
-		if !absent {
-			return fmt.Errorf("%s is there already: nothing is overwritten; delete it and its key, or take another name", c.file(name+".pem"))
-		}
-		all = append(all, issue{name, func() (certs.Pair, error) { return ca.Client(name, span) }})
 	}
 	if len(all) == 0 {
 		return fmt.Errorf("%s holds a CA and the certificate of a server: add a client with --client NAME", c.Dir)
@@ -180,51 +163,40 @@ const cellCA = "cell-ca"
 // nodePair names the files of a node, in the folder of that.
 func nodePair(node string) string { return filepath.Join(node, "node") }
 
-// splitNode reads NAME=HOST, of which HOST may have a port.
-func splitNode(text string) (name, host string, err error) {
-	name, host, _ = strings.Cut(text, "=")
-	if before, _, err := net.SplitHostPort(host); err == nil {
-		host = before
-	}
-	if host = strings.Trim(host, "[]"); !clientName.MatchString(name) || !isHost(host) {
-		return "", "", fmt.Errorf("--nodes %q: expected NAME=HOST, with a name of 1 to 64 letters, digits and _.-, and the name of a machine or an IP address", text)
-	}
-	return name, host, nil
-}
-
 // runCell makes the folder of each node, and the cell's authority if there is none.
 func (c *tlsInitCmd) runCell(p *terminal.Process) error {
 	ca, all, err := c.authority(cellCA, "Holdfast cell")
 	if err != nil {
 		return err
 	}
-	for _, node := range c.Nodes {
-		name, host, _ := splitNode(node) // Validate has
-		switch absent, err := c.missing(nodePair(name)); {
-		case err != nil:
+	nodes, _ := ParseNodes(c.Nodes) // Validate has
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		host, _, _ := net.SplitHostPort(nodes[name])
+		if all, err = c.add(all, nodePair(name), func() (certs.Pair, error) { return ca.Node(name, host, c.span()) }); err != nil {
 			return err
-		case !absent:
-			return fmt.Errorf("%s is there already: nothing is overwritten; delete that folder, or leave %s out of --nodes", c.file(name), name)
 		}
-		all = append(all, issue{nodePair(name), func() (certs.Pair, error) { return ca.Node(name, host, c.span()) }})
 	}
 	for _, i := range all {
-		dir := filepath.Dir(c.file(i.name))
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("make folder %s: %w", dir, terminal.Pathless(err))
-		}
 		if err := c.issue(p, i); err != nil {
 			return err
 		}
-		if i.name == cellCA {
-			continue
-		}
-		if err := writeNew(filepath.Join(dir, "ca.pem"), ca.Cert, 0o644); err != nil {
+	}
+	for name := range nodes {
+		if err := writeNew(c.file(filepath.Join(name, "ca.pem")), ca.Cert, 0o644); err != nil {
 			return err
 		}
 	}
 	_, err = fmt.Fprintf(p.Stdout, "\nEach folder in %s is for the node of its name, which takes it by --cluster-tls, and %s for none.\n", c.Dir, c.file(cellCA+"-key.pem"))
 	return err
+}
+
+// add adds a pair that is to be made, and is not there.
+func (c *tlsInitCmd) add(all []issue, name string, make func() (certs.Pair, error)) ([]issue, error) {
+	absent, err := c.missing(name)
+	if err == nil && !absent {
+		err = fmt.Errorf("%s is there already: nothing is overwritten; delete it and its key, or take another name", c.file(name+".pem"))
+	}
+	return append(all, issue{name, make}), err
 }
 
 // span is how long a certificate that is made now holds.
@@ -295,6 +267,9 @@ func machine() string {
 func (c *tlsInitCmd) issue(p *terminal.Process, i issue) error {
 	pair, err := i.make()
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(c.file(i.name)), 0o700); err != nil {
 		return err
 	}
 	if err := writeNew(c.file(i.name+"-key.pem"), pair.Key, 0o600); err != nil {

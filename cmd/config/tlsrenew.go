@@ -6,10 +6,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 
 	"github.com/holdfast-queue/holdfast/cmd/certs"
@@ -44,11 +42,11 @@ func (c *tlsRenewCmd) Run(p *terminal.Process) error {
 	by, names := "ca", c.Client
 	switch {
 	case c.Nodes:
-		var err error
-		if names, err = c.nodes(); err != nil {
-			return err
-		}
 		by = cellCA
+		found, _ := filepath.Glob(c.file(nodePair("*") + ".pem")) // which is a pattern
+		for _, cert := range found {
+			names = append(names, nodePair(filepath.Base(filepath.Dir(cert))))
+		}
 	case len(names) == 0:
 		names = []string{"server"}
 	}
@@ -64,18 +62,6 @@ func (c *tlsRenewCmd) Run(p *terminal.Process) error {
 	return nil
 }
 
-// nodes are the names of the files of all nodes that have a folder.
-func (c *tlsRenewCmd) nodes() (names []string, err error) {
-	found, _ := filepath.Glob(c.file(nodePair("*") + ".pem")) // which is a pattern
-	for _, cert := range found {
-		names = append(names, nodePair(filepath.Base(filepath.Dir(cert))))
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no folders of nodes: \"holdfast tls init --nodes\" makes them", c.Dir)
-	}
-	return names, nil
-}
-
 // renew puts a new pair in the place of one, and names its files. The files of the CA have the name
 // by.
 func (c *tlsRenewCmd) renew(p *terminal.Process, ca *certs.Authority, by, name string) error {
@@ -83,15 +69,7 @@ func (c *tlsRenewCmd) renew(p *terminal.Process, ca *certs.Authority, by, name s
 	if err != nil {
 		return err
 	}
-	var pair certs.Pair
-	switch hosts := hostsOf(old); {
-	case by == cellCA && len(hosts) == 1:
-		pair, err = ca.Node(old.Subject.CommonName, hosts[0], c.span())
-	case len(hosts) > 0:
-		pair, err = ca.Server(hosts, c.span())
-	default:
-		pair, err = ca.Client(old.Subject.CommonName, c.span())
-	}
+	pair, err := ca.Renew(old, c.span())
 	if err != nil {
 		return err
 	}
@@ -151,16 +129,4 @@ func (c *tlsRenewCmd) read(name, by string) (*x509.Certificate, error) {
 		return nil, fmt.Errorf("%s is not of the CA in %s: have the one who made it renew it", c.file(name+".pem"), c.file(by+".pem"))
 	}
 	return all[0], nil
-}
-
-// hostsOf are the names and addresses of a server, that of the subject first; none of a client.
-func hostsOf(cert *x509.Certificate) []string {
-	hosts := slices.Clone(cert.DNSNames)
-	for _, ip := range cert.IPAddresses {
-		hosts = append(hosts, net.IP.String(ip))
-	}
-	if i := slices.Index(hosts, cert.Subject.CommonName); i > 0 {
-		hosts = slices.Insert(slices.Delete(hosts, i, i+1), 0, cert.Subject.CommonName)
-	}
-	return hosts
 }
