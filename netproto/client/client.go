@@ -22,7 +22,7 @@ type Client struct {
 	Logger *slog.Logger
 
 	rdb      *redis.Client
-	nodes    *nodes
+	silent   *silent
 	waiting  *redis.Options // of pools of one connection: requests that wait leave rdb's to all others
 	patience time.Duration  // how long a connection or a prompt reply may take
 
@@ -53,9 +53,9 @@ func New(options *redis.Options) *Client {
 	if o.MaintNotificationsConfig == nil {
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
-	nodes := nodesOf(&o)
-	c := &Client{rdb: redis.NewClient(&o), nodes: nodes, waiting: &o, consumers: make(map[*consumer]struct{}), pools: make(map[*redis.Client]struct{})}
-	c.rdb.AddHook(oneHello{nodes})
+	silent := reachAll(&o)
+	c := &Client{rdb: redis.NewClient(&o), silent: silent, waiting: &o, consumers: make(map[*consumer]struct{}), pools: make(map[*redis.Client]struct{})}
+	c.rdb.AddHook(oneHello{silent})
 	o.PoolSize, o.MinIdleConns = 1, 0
 	c.patience = max(c.rdb.Options().DialTimeout, c.rdb.Options().ReadTimeout)
 	return c
@@ -98,7 +98,7 @@ func (c *Client) lend() (*redis.Client, error) {
 		return pool, nil
 	}
 	pool := redis.NewClient(c.waiting)
-	pool.AddHook(oneHello{c.nodes})
+	pool.AddHook(oneHello{c.silent})
 	c.pools[pool] = struct{}{}
 	return pool, nil
 }

@@ -87,7 +87,7 @@ func (e *noGreeting) Unwrap() []error { return []error{e.error} }
 func (e *noGreeting) Timeout() bool { return false }
 
 // oneHello is a hook that has go-redis end a connection that is of no use.
-type oneHello struct{ nodes *nodes }
+type oneHello struct{ silent *silent }
 
 func (oneHello) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -95,7 +95,7 @@ func (h oneHello) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if cmd.Name() == "hello" && err != nil && !isReply(err) {
-			h.nodes.next()
+			h.silent.Add(1)
 			return &noGreeting{err}
 		}
 		for _, prefix := range []string{"WRONGPASS ", "ERR max number of clients", "ERR the first bytes are not TLS"} {
