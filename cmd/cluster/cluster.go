@@ -146,7 +146,8 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		defer cancel()
 		<-n.member.Done() // which Close ends
 	})
-	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn})
+	lease := max(2*time.Second, 4*c.Election)
+	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn, Lease: lease})
 	s, err := n.log.Status(ctx)
 	if ctx.Err() != nil {
 		return n.member.Err()
