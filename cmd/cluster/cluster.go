@@ -341,7 +341,7 @@ func (n *node) tell(ctx context.Context) {
 		once, cancel := context.WithTimeout(ctx, tellPause)
 		s, err := n.log.Status(once)
 		sees.look(ctx, s)
-		if err == nil {
+		if err == nil && s.Majority {
 			_ = n.note(s.Floors) // the next telling is the next try
 		}
 		b, err := json.Marshal(n.about())
