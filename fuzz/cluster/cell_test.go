@@ -52,14 +52,36 @@ type node struct {
 	mu      sync.Mutex    // guards asked
 }
 
+// unchanged is the program without changes, which tests share; "" before the first needs it.
+// TestMain deletes it.
+var (
+	unchanged string
+	building  sync.Mutex // guards it, and has one program linked at a time
+)
+
 // build compiles the program, with some changes, and a door to etcd.
 func build(t *testing.T, changes ...planted.Bug) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "holdfast")
-	cmd := exec.Command("go", "build", "-o", name, "-overlay", planted.Overlay(t, append(changes, door())...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
+	building.Lock()
+	defer building.Unlock()
+	if len(changes) == 0 && unchanged != "" {
+		return unchanged
+	}
+	dir := t.TempDir()
+	if len(changes) == 0 {
+		var err error
+		if dir, err = os.MkdirTemp("", "cluster-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := filepath.Join(dir, "holdfast")
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", name, "-overlay", planted.Overlay(t, append(changes, door())...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if len(changes) == 0 {
+		unchanged = name
 	}
 	return name
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,11 @@ func (silence) Printf(context.Context, string, ...any) {}
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{})
-	os.Exit(m.Run())
+	code := m.Run()
+	if unchanged != "" {
+		_ = os.RemoveAll(filepath.Dir(unchanged))
+	}
+	os.Exit(code)
 }
 
 func TestACellOnLoopbackLosesNothing(t *testing.T) {
