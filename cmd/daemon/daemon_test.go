@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,6 +76,41 @@ func TestTerminationEndsAServerWhoseDiskIsFull(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("the server is still running")
+	}
+}
+
+func TestABatchThatWaitsForOtherMachinesEndsWithTheDrain(t *testing.T) {
+	stuck := &stuckStore{entered: make(chan struct{}), release: make(chan struct{})}
+	listening := make(chan net.Addr, 1)
+	s, err := Begin(t.Context(), Config{
+		Data: t.TempDir(), Pinpriq: "127.0.0.1:0", Drain: 50 * time.Millisecond,
+		WrapStore: func(s Store) Store { stuck.Store = s; return stuck },
+		Listening: func(_ string, addr net.Addr) { listening <- addr },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := storage.Open(s.c.Data, s.StorageOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { // ends when over is called
+		over := sync.OnceFunc(func() { close(stuck.release) })
+		ended <- s.End(s.Serve(ctx, store, Term{Over: over}))
+	}()
+	client := dialClient(t, (<-listening).String())
+	if err := errors.Join(client.Push("q", []byte("x"), pinpriq.PushOptions{Priority: 1}), client.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	<-stuck.entered
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the server is still running")
+		close(stuck.release)
 	}
 }
 

@@ -35,7 +35,8 @@ type Server struct {
 	store   atomic.Pointer[storage.Store]
 	doors   atomic.Pointer[listeners] // of the term; nil in none
 	lookout lookout
-	closers []func() // what End does, the last first
+	drained context.Context // ends when nobody waits any longer; nil before the drain
+	closers []func()        // what End does, the last first
 }
 
 // Begin binds the addresses and answers operators. End must follow, unless it fails.
@@ -96,7 +97,7 @@ type Term struct {
 	// The loop asks in each turn.
 	Room  func() (storage.Level, time.Duration)
 	Pulse time.Duration // how often the loop is asked whether it turns; a second if 0
-	Over  func()        // is called when nothing is decided any more, before the store is closed; may be nil
+	Over  func()        // is called when nothing is to be decided any more, before the store is closed, once or twice; may be nil
 }
 
 // ErrHandOver is the cause of the end of a term's context where another machine goes on and this
@@ -148,16 +149,17 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	s.figures.Serve(s.serveDoors(&doors, source, ended))
 	s.doors.Store(&doors)
 	defer s.doors.Store(nil)
-	err = errors.Join(s.goOn(ctx, doors, ended), loop.Close())
-	if term.Over != nil {
-		term.Over()
+	if term.Over == nil {
+		term.Over = func() {}
 	}
+	err = errors.Join(s.goOn(ctx, doors, ended, term.Over), loop.Close())
+	term.Over()
 	return err
 }
 
 // goOn goes on until ctx ends or a commit fails, and then drains. ended gets what each server
-// returned.
-func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) error {
+// returned. At the end of the drain it calls over: the loop may wait for other machines.
+func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error, over func()) error {
 	stopTuning := TuneGC()
 	defer stopTuning()
 	if s.live.follow(ctx, s.c.Reloads) {
@@ -169,12 +171,14 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error) 
 		}
 		s.c.Logger.Info("draining", "at_most", most)
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
-		defer cancel()
+		if stays {
+			defer cancel()
+		} else {
+			s.drained, s.closers = drain, append(s.closers, cancel)
+			context.AfterFunc(drain, over)
+		}
 		if err := doors.shutdown(drain); err != nil {
 			s.c.Logger.Warn("connections were closed that did not finish in time")
-		}
-		if !stays {
-			_ = s.all.lasting().shutdown(drain) // they have told meanwhile how the others drain
 		}
 	} else {
 		s.health.phase.Store(int32(opening)) // what comes next, unless the process ends
@@ -237,10 +241,15 @@ func (s *Server) Pass(protocol string, nc net.Conn, remote netip.AddrPort) error
 	return fmt.Errorf("nobody is served at %s by this machine", protocol)
 }
 
-// End closes all that is left, and returns err with what failed.
+// End closes all that is left, and returns err with what failed. The operator's port goes last, as
+// it tells meanwhile how the others drain.
 func (s *Server) End(err error) error {
+	lasting := s.all.lasting()
+	if s.drained != nil {
+		_ = lasting.shutdown(s.drained)
+	}
 	s.close()
-	for range s.all.lasting() {
+	for range lasting {
 		err = errors.Join(err, <-s.ended)
 	}
 	if err == nil { // an error is told by who gets it
