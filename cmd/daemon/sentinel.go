@@ -41,7 +41,12 @@ func (s *Server) serveSentinel() error {
 		if cell.Owner == nil {
 			host, _, _ := net.SplitHostPort(s.c.Redis) // a name stays one: certificates have names
 			own := net.JoinHostPort(host, strconv.Itoa(s.all.of(resp.Name)[0].socket.Addr().(*net.TCPAddr).Port))
-			cell.Owner = func() string { return own }
+			cell.Owner = func() string {
+				if !s.Serves() {
+					return ""
+				}
+				return own
+			}
 		}
 		s.lookout = lookout{loop, resp.NewSentinel(resp.Config{Users: s.live.users, Version: s.c.Version, Logger: s.log}, cell)}
 		l.server = netproto.NewServer(l.socket, netproto.Config{
