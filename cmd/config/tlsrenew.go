@@ -47,6 +47,9 @@ func (c *tlsRenewCmd) Run(p *terminal.Process) error {
 		for _, cert := range found {
 			names = append(names, nodePair(filepath.Base(filepath.Dir(cert))))
 		}
+		if len(names) == 0 {
+			return fmt.Errorf("%s has no folders of nodes: \"holdfast tls init --nodes\" makes them", c.Dir)
+		}
 	case len(names) == 0:
 		names = []string{"server"}
 	}

@@ -106,7 +106,7 @@ func TestTLSRefusesNodesThatAreNone(t *testing.T) {
 		"not a host":          {[]string{"init", dir, "--nodes", "a=a b"}, exitUsage, "expected NAME=HOST"},
 		"a node twice":        {[]string{"init", dir, "--nodes", "a=x,a=y"}, exitUsage, "a name of its own"},
 		"nodes and a client":  {[]string{"init", dir, "--nodes", "a=x", "--client", "anna"}, exitUsage, "in another run"},
-		"nobody to renew":     {[]string{"renew", dir, "--nodes"}, exitFailed, "cell-ca.pem"},
+		"nobody to renew":     {[]string{"renew", dir, "--nodes"}, exitFailed, "has no folders of nodes"},
 		"to renew clients":    {[]string{"renew", dir, "--nodes", "--client", "operator"}, exitUsage, "in another run"},
 		"a name of the CA":    {[]string{"init", dir, "--client", "cell-ca"}, exitUsage, "expected a name"},
 		"a node where a file": {[]string{"init", dir, "--nodes", "ca.pem=x"}, exitFailed, "not a directory"},
