@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -121,9 +122,9 @@ type Status struct {
 	Majority bool
 }
 
-// Status asks a majority, for a quarter of a lease, and then the node's own member.
+// Status asks a majority, for a second, and then the node's own member.
 func (l *Log) Status(ctx context.Context) (Status, error) {
-	once, cancel := context.WithTimeout(ctx, l.Lease/4)
+	once, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	s, err := l.status(once, nil)
 	if s.Majority = err == nil; err != nil {
