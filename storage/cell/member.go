@@ -289,6 +289,7 @@ func (m *Member) Close() {
 	go m.close.Do(func() {
 		defer close(m.stopped)
 		m.client.Close()
+		m.etcd.Server.Stop() // before Close: that waits for a leader, if etcd listens for clients
 		m.etcd.Close()
 	})
 	select {
