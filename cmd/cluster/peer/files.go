@@ -43,7 +43,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 const (
 	shortRound = 5 * time.Second // what is new behind a round that took less is little
 	maxRounds  = 10
-	maxList    = 4 << 20 // bytes of a list of tables: a folder of a terabyte has some 20,000
+	maxList    = 64 << 20 // bytes of a list of tables: a folder of a terabyte has some 4 MiB
 )
 
 // Fetch makes the data folder dir, which is empty or not there, of a node's files, in rounds: each
