@@ -72,7 +72,7 @@ race: export CGO_ENABLED = 1
 race: ## run the tests with the race detector, in random order
 	$(RACE) -skip '^Test(DamageOfAnyFile|KilledLoad|PowerCut)' ./storage $$(go list ./... | grep -vE '$(UNRACED)|$(LOOPED)')
 	$(RACE) -run '$(PART)' $$(go list ./... | grep -E '$(LOOPED)')
-	HOLDFAST_GOROUTINES=1 $(RACE) -count=1 ./netproto & HOLDFAST_ENCRYPTED=1 $(RACE) -count=1 ./netproto && wait $$!
+	HOLDFAST_GOROUTINES=1 $(RACE) -count=1 ./netproto & HOLDFAST_ENCRYPTED=1 $(RACE) -count=1 ./netproto; other=$$?; wait $$! && exit $$other
 
 fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
