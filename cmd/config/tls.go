@@ -269,8 +269,9 @@ func (c *tlsInitCmd) issue(p *terminal.Process, i issue) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(c.file(i.name)), 0o700); err != nil {
-		return err
+	dir := filepath.Dir(c.file(i.name))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make folder %s: %w", dir, terminal.Pathless(err))
 	}
 	if err := writeNew(c.file(i.name+"-key.pem"), pair.Key, 0o600); err != nil {
 		return err

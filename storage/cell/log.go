@@ -54,8 +54,9 @@ type Config struct {
 	Client *clientv3.Client
 	Node   string
 	Logger *slog.Logger
-	// Lease is how long a claim stands without a keepalive: whole seconds, 2 s if it is 0. The first
-	// try of a call takes at most a quarter of it.
+	// Lease is how long a claim stands without a keepalive; 2 s if it is 0. etcd counts whole
+	// seconds, so another can be made up to a second later. The first try of a call takes at most a
+	// quarter of it.
 	Lease time.Duration
 	// Progress says whether the node got on with its work within the last second: only then is a
 	// claim kept. nil means always. A goroutine of the claim calls it.
