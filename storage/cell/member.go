@@ -215,10 +215,10 @@ func (m *Member) moved(ctx context.Context) error {
 	if known := m.etcd.Server.Cluster().Member(id); known == nil || slices.Equal(known.PeerURLs, []string{own.String()}) {
 		return nil
 	}
-	return m.insist(ctx, func(ctx context.Context) error {
+	return m.insist(ctx, tried(func(ctx context.Context) error {
 		_, err := m.client.MemberUpdate(ctx, uint64(id), []string{own.String()})
 		return err
-	})
+	}))
 }
 
 // insist makes a call until it succeeds, the member ends or ctx does.

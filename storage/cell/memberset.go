@@ -13,6 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+const changeTime = 2 * time.Second // for one try to change the members
+
 // Peer is one member of the cell, as the cell knows it.
 type Peer struct {
 	ID      uint64
@@ -57,10 +59,11 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 	}
 	at := m.config.url(address)
 	var added *clientv3.MemberAddResponse
-	if err := patiently(ctx, func() error {
+	add := tried(func(ctx context.Context) error {
 		added, err = m.client.MemberAddAsLearner(ctx, []string{at.String()})
 		return err
-	}); err != nil {
+	})
+	if err := patiently(ctx, func() error { return add(ctx) }); err != nil {
 		return "", fmt.Errorf("add node %s at %s: %w", node, address, err)
 	}
 	var all []string
@@ -120,7 +123,8 @@ func (m *Member) change(ctx context.Context, node, address string, how func(cont
 			continue
 		}
 		found = true
-		if err := patiently(ctx, func() error { return how(ctx, p) }); err != nil {
+		do := tried(func(ctx context.Context) error { return how(ctx, p) })
+		if err := patiently(ctx, func() error { return do(ctx) }); err != nil {
 			return fmt.Errorf("node %s: %w", node, err)
 		}
 	}
@@ -128,6 +132,16 @@ func (m *Member) change(ctx context.Context, node, address string, how func(cont
 		return fmt.Errorf("node %s: %w", node, errUnknown)
 	}
 	return nil
+}
+
+// tried limits a change of members. Raft drops one in silence that it gets before it has applied all
+// that was before it, and etcd waits for the outcome as long as the context lets it.
+func tried(change func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, changeTime)
+		defer cancel()
+		return change(ctx)
+	}
 }
 
 // passing are refusals that do not last: a member must have been connected for 5 s; two that are
@@ -143,6 +157,7 @@ func patiently(ctx context.Context, change func() error) error {
 	begin := time.Now()
 	return retry(ctx, 250*time.Millisecond, func(err error) bool {
 		is := func(refusal error) bool { return errors.Is(err, refusal) }
-		return is(rpctypes.ErrTooManyLearners) || slices.ContainsFunc(passing, is) && time.Since(begin) < 30*time.Second
+		passes := slices.ContainsFunc(passing, is) || isUncertain(err)
+		return is(rpctypes.ErrTooManyLearners) || passes && time.Since(begin) < 30*time.Second
 	}, change)
 }

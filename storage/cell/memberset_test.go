@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // joins adds a node by one that runs.
@@ -141,5 +144,73 @@ func TestARemovedNodeEndsAndDoesNotStartAgain(t *testing.T) {
 	}
 	if err := ma.Remove(t.Context(), "b"); err == nil {
 		t.Error("removed twice")
+	}
+}
+
+// dropping is the cluster of an etcd whose raft drops the first change in silence.
+type dropping struct {
+	clientv3.Cluster
+	dropped bool
+}
+
+func (d *dropping) drops(ctx context.Context) error {
+	if d.dropped {
+		return nil
+	}
+	d.dropped = true
+	<-ctx.Done()
+	return rpctypes.ErrTimeout
+}
+
+func (d *dropping) MemberUpdate(ctx context.Context, id uint64, urls []string) (*clientv3.MemberUpdateResponse, error) {
+	if err := d.drops(ctx); err != nil {
+		return nil, err
+	}
+	return d.Cluster.MemberUpdate(ctx, id, urls)
+}
+
+func (d *dropping) MemberAddAsLearner(ctx context.Context, urls []string) (*clientv3.MemberAddResponse, error) {
+	if err := d.drops(ctx); err != nil {
+		return nil, err
+	}
+	return d.Cluster.MemberAddAsLearner(ctx, urls)
+}
+
+func (d *dropping) MemberRemove(ctx context.Context, id uint64) (*clientv3.MemberRemoveResponse, error) {
+	if err := d.drops(ctx); err != nil {
+		return nil, err
+	}
+	return d.Cluster.MemberRemove(ctx, id)
+}
+
+func TestAChangeOfMembersThatRaftDropsIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	m := founded(t, a)
+	etcd, moved := m.client.Cluster, freeAddress(t)
+	m.config.Nodes = map[string]string{"a": moved}
+	for what, change := range map[string]func() error{
+		"update": func() error { return m.moved(t.Context()) },
+		"add": func() error {
+			_, err := m.Add(t.Context(), "b", b.Nodes["b"])
+			return err
+		},
+	} {
+		m.client.Cluster = &dropping{Cluster: etcd}
+		if err := change(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, peer := range members(t, m) {
+		if want := map[string]string{"a": moved, "": b.Nodes["b"]}[peer.Name]; peer.Address != want {
+			t.Errorf("node %q is at %s, want %s", peer.Name, peer.Address, want)
+		}
+	}
+	m.client.Cluster = &dropping{Cluster: etcd}
+	if err := m.change(t.Context(), "b", b.Nodes["b"], m.drop); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if all := members(t, m); len(all) != 1 {
+		t.Errorf("members: %v", all)
 	}
 }
