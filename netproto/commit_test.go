@@ -5,10 +5,12 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"weak"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -299,4 +301,32 @@ func TestAFullDiskLetsNothingLeaveWhenTheQueuesAreNotHeld(t *testing.T) {
 	if err := errors.Join(loop.Close(), store.Close()); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("the loop ended with %v", err)
 	}
+}
+
+func TestALoopThatHasEndedKeepsNothingOfTheQueues(t *testing.T) {
+	store, state := openStore(t)
+	machine := broker.New(store, state, broker.Options{})
+	kept := weak.Make(machine)
+	loop, err := StartLoop(machine, store, LoopConfig{Goroutines: goroutines})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, Config{Protocol: desk{}, Loop: loop})
+	for range 3 { // one of which ends itself
+		c := dial(t, s)
+		send(t, c, "push\nhello\n")
+		wantRead(t, c, "pushed\nhello\n")
+		defer c.Close()
+	}
+	_ = dial(t, s).Close()
+	if err := errors.Join(loop.Close(), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.Review() // who watches users still knows the server
+	machine, state = nil, nil
+	waitFor(t, func() bool {
+		runtime.GC()
+		return kept.Value() == nil
+	})
+	runtime.KeepAlive(s)
 }

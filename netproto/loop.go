@@ -47,13 +47,13 @@ var ErrNotHeld = errors.New("another machine may own the queues")
 // So replies leave only when what they report is on disk. What comes in during a turn waits in the
 // kernel: that is the group commit.
 type Loop struct {
-	machine *broker.Machine
-	disk    broker.Disk
-	config  LoopConfig
-	poll    poller
-	micros  func() int64  // the steady clock, in microseconds
-	failed  chan struct{} // closed when a commit has failed
-	ended   chan struct{} // closed when the goroutine has ended
+	turning
+	disk   broker.Disk
+	config LoopConfig
+	poll   poller
+	micros func() int64  // the steady clock, in microseconds
+	failed chan struct{} // closed when a commit has failed
+	ended  chan struct{} // closed when the goroutine has ended
 	// computing has a place for each TLS handshake that computes. They leave processors to the loop.
 	computing chan struct{}
 	err       error // why it ended; to be read behind ended
@@ -64,8 +64,12 @@ type Loop struct {
 	told    []*fed // links that have something to say
 	closing bool
 	over    bool // nothing is looked at any more
+}
 
-	// Owned by the loop's goroutine.
+// turning is what the loop's goroutine owns until it ends. Who knows the loop then keeps nothing of
+// the queues.
+type turning struct {
+	machine *broker.Machine
 	tx      *broker.Tx // of the present turn
 	now     int64      // on the steady clock, in milliseconds
 	looked  int64      // the same, when the clock was looked at last
@@ -98,9 +102,9 @@ func StartLoop(m *broker.Machine, disk broker.Disk, c LoopConfig) (*Loop, error)
 		return nil, fmt.Errorf("begin to wait for connections: %w", err)
 	}
 	l := &Loop{
-		machine: m, disk: disk, config: c, poll: poll,
+		turning: turning{machine: m, conns: make(map[*conn]struct{}), arena: make([]byte, maxReadBuffer)},
+		disk:    disk, config: c, poll: poll,
 		failed: make(chan struct{}), ended: make(chan struct{}),
-		conns: make(map[*conn]struct{}), arena: make([]byte, maxReadBuffer),
 		computing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 	switch {
@@ -243,7 +247,7 @@ func (l *Loop) run() {
 		a.to <- broker.ErrClosed
 	}
 	l.mu.Lock()
-	l.over = true
+	l.over, l.turning = true, turning{}
 	posts := l.posts
 	l.poll.close()
 	l.mu.Unlock()

@@ -217,12 +217,11 @@ func (s *Server) serveDoors(doors *listeners, m metrics.Source, ended chan<- err
 		Users: s.live.users, Disable: s.c.RedisDisable, Version: s.c.Version, Since: time.Now(), Epoch: m.Store.Epoch(),
 		Logger: s.log, Audit: s.audit, MaxPayload: int(s.c.MaxPayload),
 	})
+	var reviews []func()
 	open := func(socket *net.TCPListener, config netproto.Config) *netproto.Server {
 		config.Loop, config.Logger, config.Buffers = m.Loop, s.log, m.Buffers
 		door := netproto.NewServer(socket, config)
-		if s.live.users != nil {
-			s.live.users.Watch(door.Review)
-		}
+		reviews = append(reviews, door.Review)
 		return door
 	}
 	for _, l := range *doors {
@@ -232,6 +231,9 @@ func (s *Server) serveDoors(doors *listeners, m metrics.Source, ended chan<- err
 	inside := open(nil, netproto.Config{Protocol: redis, MaxConns: page.MaxConns})
 	*doors = append(*doors, &listener{protocol: page.Name, server: inside})
 	go func() { ended <- inside.Serve() }() // ends with shutdown or close
+	if s.live.users != nil {
+		s.live.users.Watch(reviews...)
+	}
 	m.Doors = make(map[string]metrics.Door)
 	for _, l := range slices.Concat(s.all.lasting(), *doors) {
 		m.Doors[l.protocol] = l.server

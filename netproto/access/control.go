@@ -71,8 +71,9 @@ func (c *Control) Swap(u *Users) {
 	}
 }
 
-// Watch has each Swap call fn when the new set is in force. It is called before the first Swap.
-func (c *Control) Watch(fn func()) { c.swapped = append(c.swapped, fn) }
+// Watch has each Swap call functions when the new set is in force, in place of those of an earlier
+// Watch. Who calls Swap calls it.
+func (c *Control) Watch(fns ...func()) { c.swapped = fns }
 
 // Remembered lets in a user whose password is known: it was right before, or stands in the clear.
 // It takes microseconds. An address that has guessed too often is told only what was right there of
