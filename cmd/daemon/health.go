@@ -47,7 +47,7 @@ type health struct {
 	held     atomic.Pointer[func() bool] // Term.Held; nil: a machine alone; set before serving
 	got      atomic.Int64                // when recovery or the loop got on last, Unix nanoseconds
 	onDisk   atomic.Bool                 // the loop waits for it
-	pulse    atomic.Pointer[pulse]       // the last one; nil before the server serves
+	pulse    atomic.Pointer[pulse]       // the last one; nil unless a loop runs
 }
 
 // pulse holds what the loop said at a moment.
@@ -72,7 +72,6 @@ type Leader func() (name string, err error)
 
 // follow says that the server follows another machine.
 func (h *health) follow(leader Leader) {
-	h.pulse.Store(nil)
 	h.follows.Store(&leader)
 	h.enter(following)
 }
@@ -104,6 +103,12 @@ func (h *health) feel(tx *broker.Tx) error {
 	h.got.Store(time.Now().UnixNano())
 	h.pulse.Store(&pulse{time.Now(), tx.Space(), tx.CanStore()})
 	return nil
+}
+
+// rest says that the loop has ended, and nothing has a pulse until the next one serves.
+func (h *health) rest() {
+	h.phase.CompareAndSwap(int32(serving), int32(opening))
+	h.pulse.Store(nil)
 }
 
 // drain says that the server takes no more connections, and ends within so long.
@@ -168,7 +173,7 @@ func (h *health) Ready() error {
 	if err := h.turns(stuckAfter); err != nil {
 		return err
 	}
-	if p := h.pulse.Load(); p.refuses != nil {
+	if p := h.pulse.Load(); p != nil && p.refuses != nil {
 		return fmt.Errorf("%w (%d of %d bytes are free)", p.refuses, p.space.Free, p.space.Total)
 	}
 	return nil

@@ -242,6 +242,12 @@ func TestAMachineThatFollowsIsReadyWhileThereIsAnOwnerWhichItIsNot(t *testing.T)
 	says("the owner", "<nil>", "<nil>")
 	held = func() bool { return false }
 	says("an owner that may be one no more", "<nil>", netproto.ErrNotHeld.Error())
+	h.pulse.Store(&pulse{at: time.Now().Add(-time.Hour)})
+	h.rest() // the folder may take long
+	says("between two roles", "starting: the data folder is being opened", "starting: the data folder is being opened")
+	if err := h.Live(); err != nil {
+		t.Errorf("between two roles it is not alive: %v", err)
+	}
 }
 
 // hungStore is a store whose disk does not answer until release is closed.

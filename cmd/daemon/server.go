@@ -153,6 +153,7 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 		term.Over = func() {}
 	}
 	err = errors.Join(s.goOn(ctx, doors, ended, term.Over), loop.Close())
+	s.health.rest()
 	term.Over()
 	return err
 }
