@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
@@ -22,6 +23,10 @@ type known struct {
 }
 
 const knownName = "known"
+
+// forgetTime is within which the others no longer know of tables that a node had before it joined
+// anew: it may have been killed since, and know no more of that itself.
+const forgetTime = 3 * tellPause
 
 // recall reads what was noted.
 func (n *node) recall() error {
@@ -60,8 +65,9 @@ func (n *node) compare(ctx context.Context) error {
 	if err := finishCopy(n.folder); err != nil {
 		return err
 	}
-	own := n.known.Load()
+	own, begun := n.known.Load(), time.Now()
 	for told := false; ctx.Err() == nil; wait(ctx, turnPause) {
+		var old error
 		answered := len(own.Floors) < 2 || len(n.others()) == 0
 		for name, address := range n.others() {
 			a, err := n.ask(ctx, address)
@@ -72,14 +78,17 @@ func (n *node) compare(ctx context.Context) error {
 				return fmt.Errorf("node %s is of cell %s, but this folder of cell %s: one of them is from elsewhere", name, a.Cell, own.Cell)
 			}
 			if err := n.isOld(a.Floors); err != nil {
-				return fmt.Errorf("node %s: %w", name, err)
+				old = fmt.Errorf("node %s: %w", name, err)
 			}
 			answered = true
 		}
-		if answered {
+		if old != nil && time.Since(begun) > forgetTime {
+			return old
+		}
+		if answered && old == nil {
 			return nil
 		}
-		if !told {
+		if !answered && !told {
 			n.logger.Info("the node waits for another one, which knows whether its folder is old")
 			told = true
 		}

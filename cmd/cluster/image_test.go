@@ -31,11 +31,30 @@ func TestAFolderIsHeldAgainstWhatTheOthersKnow(t *testing.T) {
 		"one that is of no cell":       {known{"x", nil}, peer.Node{Name: "b"}, ""},
 		"alone, and nobody is of help": {known{"x", map[string]uint64{"self": 7}}, peer.Node{Name: "b"}, ""},
 	} {
-		n := among(t, c.said)
-		n.known.Store(&c.noted)
-		if err := n.compare(t.Context()); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := among(t, c.said)
+			n.known.Store(&c.noted)
+			if err := n.compare(t.Context()); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestANodeThatJoinedAnewWaitsUntilTheOthersHaveForgottenWhatItHad(t *testing.T) {
+	t.Parallel()
+	n, asked := among(t), 0
+	n.neighbour(t, "b", peer.Config{Node: func() peer.Node {
+		asked++
+		if asked > 2 {
+			return peer.Node{Name: "b", Cell: "x"}
 		}
+		return peer.Node{Name: "b", Cell: "x", Floors: map[string]uint64{"self": 5}}
+	}})
+	n.known.Store(&known{})
+	if err := n.compare(t.Context()); err != nil || asked != 3 {
+		t.Errorf("it ends with %v, and has asked %d times", err, asked)
 	}
 }
 
