@@ -97,7 +97,8 @@ func losePower(c *cell, _ *load) {
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			if err := errors.Join(os.Truncate(name, rand.Int64N(info.Size()+1)>>rand.IntN(16)), os.Truncate(name, info.Size())); err != nil {
+			left := rand.Int64N(info.Size()+1) >> rand.IntN(16) &^ 511 // a device writes a sector whole
+			if err := errors.Join(os.Truncate(name, left), os.Truncate(name, info.Size())); err != nil {
 				c.t.Fatal(err) // what was behind reads as zeros
 			}
 		}
