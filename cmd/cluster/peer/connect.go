@@ -1,8 +1,6 @@
 package peer
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -10,12 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"time"
 )
 
-// clientHeader names the address of a client that is passed on.
-const clientHeader = "Holdfast-Client"
+const (
+	clientHeader = "Holdfast-Client" // the address of a client that is passed on
+	upgrade      = "holdfast"        // to what a door speaks
+)
 
 // Door serves a connection, which belongs to it then, as one of a client at remote.
 type Door func(conn net.Conn, remote netip.AddrPort)
@@ -38,7 +37,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = conn.SetDeadline(time.Now().Add(stallTime))
-	_, err = io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+upgrade+"\r\n\r\n")
 	if err != nil || ahead.Reader.Buffered() > 0 { // nothing may come before the answer
 		cut(conn)
 		return
@@ -62,49 +61,19 @@ func (b brisk) CloseWrite() error {
 	return nil
 }
 
+// stream is a connection of which each side ends by itself.
+type stream interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+}
+
 // Connect has the owner at the address serve a client at a door, and returns the connection to it.
 // Its Close waits for nobody.
-func (c *Client) Connect(ctx context.Context, address, door string, client netip.AddrPort) (_ net.Conn, err error) {
-	dial := new(net.Dialer).DialContext
-	if c.tls != nil {
-		dial = (&tls.Dialer{Config: c.tls()}).DialContext
-	}
-	conn, err := dial(ctx, "tcp", address)
+func (c *Client) Connect(ctx context.Context, address, door string, client netip.AddrPort) (stream, error) {
+	header := http.Header{clientHeader: {client.String()}, "Connection": {"Upgrade"}, "Upgrade": {upgrade}}
+	response, err := c.do(ctx, http.MethodGet, address, "/doors/"+door, nil, header, http.StatusSwitchingProtocols)
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, func() { cut(conn) })()
-	defer func() {
-		if err != nil {
-			cut(conn)
-		}
-	}()
-	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Path: "/" + door}, Host: address, Header: http.Header{clientHeader: {client.String()}}}
-	if err := request.Write(conn); err != nil {
-		return nil, err
-	}
-	head := bufio.NewReader(io.LimitReader(conn, maxHeader))
-	response, err := http.ReadResponse(head, request)
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("node at %s: %w", address, refused(response))
-	}
-	early, _ := head.Peek(head.Buffered()) // the door may have spoken first
-	return passage{conn.(stream), io.MultiReader(bytes.NewReader(early), conn)}, nil
-}
-
-// passage is a connection to a door of the owner.
-type passage struct {
-	stream
-	from io.Reader // what came with the answer, and then the rest
-}
-
-// Read implements net.Conn, as Close does.
-func (p passage) Read(b []byte) (int, error) { return p.from.Read(b) }
-
-func (p passage) Close() error {
-	cut(p.stream)
-	return nil
+	return response.Body.(stream), nil // as net/http says of this status
 }

@@ -31,7 +31,7 @@ func TestADoorGetsTheConnectionAndTheAddressOfItsClient(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	_, err = io.WriteString(conn, "hello")
-	must(t, errors.Join(err, conn.(stream).CloseWrite()))
+	must(t, errors.Join(err, conn.CloseWrite()))
 	if got, err := io.ReadAll(conn); string(got) != "[2001:db8::1]:7 hello" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}

@@ -98,7 +98,7 @@ func (f *Forwarder) pass(ctx context.Context, client *net.TCPConn) {
 	replied := make(chan struct{})
 	go func() { // ends with the owner's side
 		defer close(replied)
-		if relay(timely{client}, owner) != nil {
+		if relay(brief{client}, owner) != nil {
 			end()
 		}
 		_ = client.SetReadDeadline(time.Now().Add(lastTime))
@@ -129,7 +129,7 @@ func (f *Forwarder) reach(ctx context.Context, client netip.AddrPort) (owner str
 			stop()
 			giveUp()
 			if refused == nil {
-				return conn.(stream), term, nil
+				return conn, term, nil
 			}
 			err = refused
 		}
@@ -139,6 +139,15 @@ func (f *Forwarder) reach(ctx context.Context, client netip.AddrPort) (owner str
 			return nil, nil, err
 		}
 	}
+}
+
+// brief is a client that must take what it gets in time.
+type brief struct{ *net.TCPConn }
+
+// Write implements io.Writer.
+func (b brief) Write(p []byte) (int, error) {
+	_ = b.SetWriteDeadline(time.Now().Add(stallTime))
+	return b.TCPConn.Write(p)
 }
 
 // relay copies one side of a connection, and its end. The buffer is as long as what comes.

@@ -57,7 +57,7 @@ func New(c Config) *Server {
 	s := &Server{config: c, silent: make(map[net.Conn]bool)}
 	requests := http.NewServeMux()
 	requests.HandleFunc("GET /node", s.node)
-	requests.HandleFunc("CONNECT /{door}", s.pass)
+	requests.HandleFunc("GET /doors/{door}", s.pass)
 	requests.HandleFunc("GET /files", s.files)
 	requests.HandleFunc("POST /join", s.join)
 	requests.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
