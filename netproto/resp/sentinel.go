@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -46,7 +45,7 @@ func sentinelCommands() []command {
 			{name: "sentinel|masters", arity: 2, flags: local, run: sentinelMasters},
 			{name: "sentinel|get-master-addr-by-name", arity: 3, flags: local, run: sentinelAddress},
 			{name: "sentinel|master", arity: 3, flags: local, run: ofCell((*session).master)},
-			{name: "sentinel|sentinels", arity: 3, flags: local, run: ofCell((*session).sentinels)},
+			{name: "sentinel|sentinels", arity: 3, flags: local, run: ofCell(none)},
 			{name: "sentinel|replicas", arity: 3, flags: local, run: ofCell(none)},
 			{name: "sentinel|slaves", arity: 3, flags: local, run: ofCell(none)},
 			{name: "sentinel|ckquorum", arity: 3, flags: local, run: ofCell((*session).quorum)},
@@ -80,8 +79,8 @@ func sentinelInfo(s *session, _ *broker.Tx, _ [][]byte) error {
 		status = "odown"
 	}
 	return s.verbatim(fmt.Sprintf("# Server\r\nredis_version:%s\r\nholdfast_version:%s\r\nredis_mode:sentinel\r\n\r\n"+
-		"# Sentinel\r\nsentinel_masters:1\r\nsentinel_tilt:0\r\nmaster0:name=%s,status=%s,address=%s:%s,slaves=0,sentinels=%d\r\n",
-		redisVersion, s.protocol.config.Version, cell.Name, status, host, port, cell.nodes()))
+		"# Sentinel\r\nsentinel_masters:1\r\nsentinel_tilt:0\r\nmaster0:name=%s,status=%s,address=%s:%s,slaves=0,sentinels=1\r\n",
+		redisVersion, s.protocol.config.Version, cell.Name, status, host, port))
 }
 
 func sentinelRole(s *session, _ *broker.Tx, _ [][]byte) error {
@@ -105,13 +104,8 @@ func (s *session) master() error {
 	if port == "" {
 		return failure("ERR no node owns the queues now: ask again")
 	}
-	nodes := s.protocol.cell.nodes()
-	return s.node("name", s.protocol.cell.Name, "ip", host, "port", port, "flags", "master", "role-reported", "master",
-		"num-slaves", "0", "num-other-sentinels", strconv.Itoa(nodes-1), "quorum", strconv.Itoa(nodes/2+1))
-}
-
-// node replies with a map of texts.
-func (s *session) node(pairs ...string) error {
+	pairs := []string{"name", s.protocol.cell.Name, "ip", host, "port", port, "flags", "master", "role-reported", "master",
+		"num-slaves", "0", "num-other-sentinels", "0", "quorum", "1"}
 	s.mapHeader(len(pairs) / 2)
 	return s.bulkString(pairs...)
 }
@@ -125,22 +119,12 @@ func sentinelAddress(s *session, _ *broker.Tx, args [][]byte) error {
 	return s.bulkString(host, port)
 }
 
-func (s *session) sentinels() error {
-	others := s.protocol.cell.others()
-	s.array(len(others))
-	for _, addr := range others {
-		host, port, _ := net.SplitHostPort(addr)
-		s.node("name", addr, "ip", host, "port", port, "flags", "sentinel")
-	}
-	return nil
-}
-
 // quorum tells whether a majority of the nodes is there: else no node owns the queues.
 func (s *session) quorum() error {
 	if _, port := s.owner(); port == "" {
 		return failure("NOQUORUM no node owns the queues now")
 	}
-	return s.simple(fmt.Sprintf("OK %d usable Sentinels. Quorum and failover authorization can be reached", s.protocol.cell.nodes()))
+	return s.simple("OK 1 usable Sentinels. Quorum and failover authorization can be reached")
 }
 
 // Switched tells those who listen that another node owns the queues, if Cell.Owner says so. The
