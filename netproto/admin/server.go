@@ -133,7 +133,7 @@ func NewServer(l net.Listener, c Config) *Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         s.count,
-		ErrorLog:          log.New(complaints{s}, "", 0),
+		ErrorLog:          Complaints(c.Logger, Name, &s.shaken),
 	}
 	s.listener = entrance{l, s}
 	if c.TLS != nil {
@@ -142,18 +142,27 @@ func NewServer(l net.Listener, c Config) *Server {
 	return s
 }
 
-// complaints logs what the HTTP server has to say about connections.
-type complaints struct{ server *Server }
+// Complaints makes what an HTTP server logs by what it has to say about connections. The log names
+// a protocol, and shaken counts the handshakes that failed.
+func Complaints(to *slog.Logger, protocol string, shaken *atomic.Uint64) *log.Logger {
+	return log.New(complaints{to, protocol, shaken}, "", 0)
+}
+
+type complaints struct {
+	log      *slog.Logger
+	protocol string
+	shaken   *atomic.Uint64
+}
 
 // Write implements io.Writer.
 func (c complaints) Write(line []byte) (int, error) {
-	text, log := strings.TrimSpace(string(line)), c.server.config.Logger
+	text := strings.TrimSpace(string(line))
 	if failed, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
 		remote, why, _ := strings.Cut(failed, ": ")
-		c.server.shaken.Add(1)
-		log.Warn("handshake failed", "protocol", Name, "remote", remote, "error", why)
+		c.shaken.Add(1)
+		c.log.Warn("handshake failed", "protocol", c.protocol, "remote", remote, "error", why)
 	} else {
-		log.Warn(text)
+		c.log.Warn(text)
 	}
 	return len(line), nil
 }

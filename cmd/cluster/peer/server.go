@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
 const (
@@ -72,7 +73,7 @@ func New(c Config) *Server {
 			requests.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime, IdleTimeout: 2 * stallTime, MaxHeaderBytes: maxHeader,
-		ConnState: s.count, ErrorLog: log.New(complaints{c.Logger}, "", 0),
+		ConnState: s.count, ErrorLog: admin.Complaints(c.Logger, "node", new(atomic.Uint64)),
 	}
 	return s
 }
@@ -86,21 +87,6 @@ func (s *Server) Serve(l net.Listener) error {
 		return fmt.Errorf("serve the other nodes: %w", err)
 	}
 	return nil
-}
-
-// complaints logs what the HTTP server has to say about connections.
-type complaints struct{ *slog.Logger }
-
-// Write implements io.Writer.
-func (c complaints) Write(line []byte) (int, error) {
-	text := strings.TrimSpace(string(line))
-	if failed, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
-		remote, why, _ := strings.Cut(failed, ": ")
-		c.Warn("handshake failed", "protocol", "node", "remote", remote, "error", why)
-	} else {
-		c.Warn(text)
-	}
-	return len(line), nil
 }
 
 // Close ends all requests at once. What was passed to a door stays with that.
