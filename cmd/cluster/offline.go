@@ -50,11 +50,15 @@ func alone(ctx context.Context, folder string, logger *slog.Logger, do func(o Of
 
 // Leave makes the folder of the last node of a cell that of a single server.
 func Leave(ctx context.Context, folder string, logger *slog.Logger) error {
+	return leave(ctx, folder, false, logger)
+}
+
+func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger) error {
 	err := alone(ctx, folder, logger, func(o Offline, log *cell.Log) error {
-		if o.Others > 0 {
+		if o.Others > 0 && !acceptLoss {
 			return fmt.Errorf("the cell has %d other nodes: remove them first, or delete this folder if it is this node that goes", o.Others)
 		}
-		return settle(ctx, folder, storage.Options{Logger: logger, Release: log.Release}, o, log)
+		return settle(ctx, folder, storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss}, o, log)
 	})
 	if err != nil {
 		return err
@@ -94,13 +98,7 @@ func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger
 			return fmt.Errorf("node %s answers at %s: stop it for ever first, or have this node join it with an empty folder", name, own)
 		}
 	}
-	err := alone(ctx, folder, logger, func(o Offline, log *cell.Log) error {
-		return settle(ctx, folder, storage.Options{Logger: logger, Release: log.Release, AcceptLoss: true}, o, log)
-	})
-	if err == nil {
-		err = os.RemoveAll(filepath.Join(folder, storage.CellName))
-	}
-	if err != nil {
+	if err := leave(ctx, folder, true, logger); err != nil {
 		return err
 	}
 	c.Nodes = map[string]string{c.Node: c.Nodes[c.Node]}
