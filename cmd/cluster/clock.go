@@ -31,23 +31,17 @@ func (c *clock) now() int64 {
 	return c.says / int64(time.Millisecond)
 }
 
-// arrival remembers when this node got the last content, which has a time of its own.
+// arrival remembers when this node got the last content, which has a time of its own. It belongs
+// to who takes contents.
 type arrival struct {
-	mu sync.Mutex
 	ms int64     // the content's, Unix milliseconds
 	at time.Time // when it came; zero: this node did not see it come
 }
 
-func (a *arrival) note(ms int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ms, a.at = ms, time.Now()
-}
+func (a *arrival) note(ms int64) { a.ms, a.at = ms, time.Now() }
 
 // now is the last content's time and what has passed since. ok is false if this node did not see it
 // come.
 func (a *arrival) now() (ms int64, ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	return a.ms + time.Since(a.at).Milliseconds(), !a.at.IsZero()
 }

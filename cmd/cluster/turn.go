@@ -244,11 +244,8 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	}()
 	reading, end := context.WithCancel(ctx)
 	running.Go(func() {
-		select {
-		case <-term.Done():
-			end()
-		case <-reading.Done():
-		}
+		<-term.Done()
+		end()
 	})
 	err = readTo(reading, n.log, store.Control().Batch, last, n.take(reading, store))
 	if end(); err != nil {
