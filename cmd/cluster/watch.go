@@ -75,9 +75,9 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 	seen.Ahead = ahead(me, nodes)
 	w.seen.Store(&seen)
 	w.alone.Store(!s.Majority)
-	r := w.remark("alone", !s.Majority)
-	r.Warn("no majority of the nodes answers")
-	r.Info("a majority of the nodes answers again")
+	begun, ended := w.remark("alone", !s.Majority)
+	begun.Warn("no majority of the nodes answers")
+	ended.Info("a majority of the nodes answers again")
 	if me.Role == owning {
 		w.tellOf(nodes, seen.Others)
 	} else { // the next owner tells, or this one again
@@ -102,48 +102,39 @@ func middle(nodes map[string]peer.Node) int64 {
 	return clocks[len(clocks)/2]
 }
 
-// remark logs what has begun with Warn, and what has ended with Info.
-type remark struct {
-	log     *slog.Logger
-	is, was bool
-}
+var nobody = slog.New(slog.DiscardHandler)
 
-func (r remark) Warn(event string, args ...any) {
-	if r.is && !r.was {
-		r.log.Warn(event, args...)
+// remark is of something that may be so now. It returns a log for what has begun, and one for what
+// has ended: nobody reads one that is not needed.
+func (w *watch) remark(what string, is bool) (begun, ended *slog.Logger) {
+	begun, ended = nobody, nobody
+	switch was := w.told[what]; {
+	case is && !was:
+		begun = w.logger
+	case was && !is:
+		ended = w.logger
 	}
-}
-
-func (r remark) Info(event string, args ...any) {
-	if r.was && !r.is {
-		r.log.Info(event, args...)
-	}
-}
-
-// remark is of something that may be so now.
-func (w *watch) remark(what string, is bool) remark {
-	was := w.told[what]
 	w.told[what] = is
-	return remark{w.logger, is, was}
+	return begun, ended
 }
 
 // tellOf tells of nodes, as the owner does: so each thing is told once.
 func (w *watch) tellOf(nodes map[string]peer.Node, others map[string]bool) {
 	for name, up := range others {
-		r := w.remark("gone "+name, !up)
-		r.Warn("node is gone", "node", name)
-		r.Info("node is back", "node", name)
+		begun, ended := w.remark("gone "+name, !up)
+		begun.Warn("node is gone", "node", name)
+		ended.Info("node is back", "node", name)
 	}
 	for name, a := range nodes {
-		r := w.remark("lags "+name, lags(a))
-		r.Warn("node lags", "node", name, "batch", a.Batch, "behind", time.Duration(a.Behind)*time.Millisecond)
-		r.Info("node lags no more", "node", name)
+		begun, ended := w.remark("lags "+name, lags(a))
+		begun.Warn("node lags", "node", name, "batch", a.Batch, "behind", time.Duration(a.Behind)*time.Millisecond)
+		ended.Info("node lags no more", "node", name)
 		off := ahead(a, nodes)
-		r = w.remark("clock "+name, off.Abs() > maxAhead)
-		r.Warn("clock of a node is off", "node", name, "ahead", off)
-		r.Info("clock of a node is right again", "node", name)
-		r = w.remark("digest "+name, a.Digest != nodes[w.Node].Digest)
-		r.Warn("node has other users or defaults of queues", "node", name)
-		r.Info("node has the same users and defaults of queues again", "node", name)
+		begun, ended = w.remark("clock "+name, off.Abs() > maxAhead)
+		begun.Warn("clock of a node is off", "node", name, "ahead", off)
+		ended.Info("clock of a node is right again", "node", name)
+		begun, ended = w.remark("digest "+name, a.Digest != nodes[w.Node].Digest)
+		begun.Warn("node has other users or defaults of queues", "node", name)
+		ended.Info("node has the same users and defaults of queues again", "node", name)
 	}
 }
