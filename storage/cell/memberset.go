@@ -134,8 +134,8 @@ func (m *Member) change(ctx context.Context, node, address string, how func(cont
 	return nil
 }
 
-// tried limits a change of members. Raft drops one in silence that it gets before it has applied all
-// that was before it, and etcd waits for the outcome as long as the context lets it.
+// tried limits a change of members. Raft drops one in silence that it gets before it has applied
+// all that was before it, and etcd waits for the outcome as long as the context lets it.
 func tried(change func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, changeTime)
