@@ -57,3 +57,24 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 		}
 	}
 }
+
+func TestAServerBeginsWithTheConnectionsThatDescriptorsAllow(t *testing.T) {
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) })
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: minStoreDescriptors + 50, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Begin(t.Context(), Config{Data: t.TempDir(), Redis: "127.0.0.1:0", MaxConns: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.c.MaxConns != 50 {
+		t.Errorf("it takes %d, want 50", s.c.MaxConns)
+	}
+	if err := s.End(nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -54,7 +54,7 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	if s.live, err = c.live(); err != nil {
 		return nil, err
 	}
-	if err := c.limitConns(s.all); err != nil {
+	if err := s.c.limitConns(s.all); err != nil {
 		return nil, err
 	}
 	s.all.encrypt(s.live.certs.config())
