@@ -179,9 +179,9 @@ func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func()
 // Hold keeps the log from being cut behind a batch, for a copy that has it: until EndHold, or for
 // 10 s behind the last PutNode. Another Hold takes its place. ErrCut: the log begins later.
 func (l *Log) Hold(ctx context.Context, batch uint64) error {
-	l.lease.Lock()
-	defer l.lease.Unlock()
 	return l.try(ctx, func(ctx context.Context) error {
+		l.lease.Lock() // for one try: PutNode waits for it
+		defer l.lease.Unlock()
 		if err := l.keepLease(ctx); err != nil {
 			return err
 		}

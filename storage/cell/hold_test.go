@@ -1,8 +1,11 @@
 package cell_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -62,4 +65,29 @@ func TestALogThatIsCutMeanwhileIsNotHeld(t *testing.T) {
 	if err := log.Hold(t.Context(), 5); !errors.Is(err, cell.ErrCut) || get(t, m.client, "copy/a") != "" {
 		t.Errorf("error %v, want ErrCut", err)
 	}
+}
+
+func TestANodeTellsOfItselfWhileItWaitsForAHold(t *testing.T) {
+	m := members(t, "a")[0]
+	tried := make(chan struct{})
+	once := sync.OnceFunc(func() { close(tried) })
+	log := newLog(withKV(t, m, func(*clientv3.TxnResponse, error) (*clientv3.TxnResponse, error) {
+		once()
+		return nil, errDropped // as without a majority
+	}), "a")
+	ctx, end := context.WithCancel(t.Context())
+	held, told := make(chan error, 1), make(chan error, 1)
+	go func() { held <- log.Hold(ctx, 0) }()
+	<-tried
+	go func() { told <- log.PutNode(t.Context(), []byte("x")) }()
+	select {
+	case err := <-told:
+		if err != nil || get(t, m.client, "node/a") != "x" {
+			t.Errorf("it has told %q, %v", get(t, m.client, "node/a"), err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it does not tell of itself")
+	}
+	end()
+	<-held
 }
