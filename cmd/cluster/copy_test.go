@@ -80,6 +80,27 @@ func (n *node) found(t *testing.T) {
 	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: n.Node})
 }
 
+// pair has a second node's etcd run, which has a vote.
+func (n *node) pair(t *testing.T) *cell.Member {
+	t.Helper()
+	n.found(t)
+	n.Nodes["b"] = freeAddress(t)
+	cluster, err := n.member.Add(t.Context(), "b", n.Nodes["b"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := Config{Node: "b", Nodes: n.Nodes}
+	b, err := cell.Join(t.Context(), other.member(t.TempDir(), n.logger), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if err := n.member.Promote(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // isHeld says whether the node holds the log.
 func (n *node) isHeld(t *testing.T) bool {
 	t.Helper()

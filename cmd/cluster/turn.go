@@ -320,7 +320,8 @@ func (n *node) giveBack(term *cell.Term) {
 		if err != nil {
 			n.logger.Warn("the claim was not given back", "error", err)
 		}
-	case <-time.After(endTime):
+	case <-time.After(endTime): // it is tried on
+		n.logger.Warn("the claim was not given back", "error", "etcd has not answered in time", "waited", endTime)
 	}
 }
 

@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -179,4 +182,20 @@ func TestALearnerThatIsOfAnotherCellGetsNoVote(t *testing.T) {
 	}
 	end()
 	<-ended
+}
+
+func TestAClaimThatCannotBeGivenBackIsTold(t *testing.T) {
+	var log bytes.Buffer
+	n := among(t)
+	b := n.pair(t)
+	term, _, err := n.log.Claim(t.Context(), 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	n.logger = slog.New(slog.NewTextHandler(&log, nil))
+	n.giveBack(term)
+	if !strings.Contains(log.String(), "the claim was not given back") {
+		t.Errorf("told is %q", log.String())
+	}
 }
