@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -25,7 +27,7 @@ const (
 func (p *progress) probe(ctx context.Context, name string) {
 	defer os.Remove(name)
 	for pause := time.NewTicker(probePause); ; {
-		if err := probeOnce(name); err == nil {
+		if err := probeOnce(name); err == nil || errors.Is(err, syscall.ENOSPC) { // a full disk answers
 			p.probed.Store(time.Now().UnixNano())
 		}
 		select {
