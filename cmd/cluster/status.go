@@ -32,16 +32,26 @@ func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
 		asking.Go(func() { c.Nodes[i], times[i] = n.look(ctx, m) })
 	}
 	asking.Wait()
-	newest := slices.Max(append(times, 0))
 	for i := range c.Nodes {
-		at := &c.Nodes[i]
-		at.Floor = s.Floors[at.Name]
-		if at.Heard && at.Batch < s.Head {
-			at.Lag, at.LagMS = s.Head-at.Batch, newest-times[i]
-		}
+		c.Nodes[i].Floor = s.Floors[c.Nodes[i].Name]
 	}
+	behind(c.Nodes, times, s.Head)
 	c.Spare = max(0, spare(c.Nodes))
 	return c, nil
+}
+
+// behind notes how far nodes are behind the head of the log. A node that starts has no time yet: 0.
+func behind(nodes []admin.Node, times []int64, head uint64) {
+	newest := slices.Max(append(times, 0))
+	for i := range nodes {
+		at := &nodes[i]
+		if !at.Heard || at.Batch >= head {
+			continue
+		}
+		if at.Lag = head - at.Batch; times[i] > 0 {
+			at.LagMS = newest - times[i]
+		}
+	}
 }
 
 // look asks a member what it is, and when its last batch was.
