@@ -215,18 +215,24 @@ func (m *Member) moved(ctx context.Context) error {
 	if known := m.etcd.Server.Cluster().Member(id); known == nil || slices.Equal(known.PeerURLs, []string{own.String()}) {
 		return nil
 	}
-	return m.insist(ctx, tried(func(ctx context.Context) error {
+	err := m.insist(ctx, tried(func(ctx context.Context) error {
 		_, err := m.client.MemberUpdate(ctx, uint64(id), []string{own.String()})
 		return err
 	}))
+	if errors.Is(err, rpctypes.ErrPeerURLExist) {
+		return fmt.Errorf("another node of the cell has the address %s: expected one that none has, remove that node if it is gone for ever", own.Host)
+	}
+	return err
 }
 
-// insist makes a call until it succeeds, the member ends or ctx does.
+// insist makes a call until it succeeds, the member ends or ctx does. That an address is taken is
+// certain.
 func (m *Member) insist(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(m.alive, func() { cancel(m.Err()) })()
-	return retry(ctx, pause, always, func() error { return call(ctx) })
+	passes := func(err error) bool { return !errors.Is(err, rpctypes.ErrPeerURLExist) }
+	return retry(ctx, pause, passes, func() error { return call(ctx) })
 }
 
 // Client calls etcd in the process. Its Maintenance.Defragment panics: use Clear.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -212,5 +213,20 @@ func TestAChangeOfMembersThatRaftDropsIsMadeAgain(t *testing.T) {
 	}
 	if all := members(t, m); len(all) != 1 {
 		t.Errorf("members: %v", all)
+	}
+}
+
+func TestANodeDoesNotMoveToTheAddressOfAnotherOne(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	m := founded(t, a)
+	if _, err := m.Add(t.Context(), "b", b.Nodes["b"]); err != nil {
+		t.Fatal(err)
+	}
+	m.config.Nodes = map[string]string{"a": b.Nodes["b"]}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := m.moved(ctx); ctx.Err() != nil || err == nil || !strings.Contains(err.Error(), "another node of the cell has the address "+b.Nodes["b"]) {
+		t.Errorf("it moves, or is not told why not: %v", err)
 	}
 }
