@@ -137,7 +137,10 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		deaf = port.Serve(l)
 	})
 	defer port.Close()
-	if err := n.enter(ctx); err != nil || ctx.Err() != nil {
+	if err = n.enter(ctx); ctx.Err() != nil { // it was told to end while it waited
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	defer n.member.Close()

@@ -1,0 +1,24 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/netproto/admin"
+)
+
+func TestANodeThatWaitsForAMajorityEndsWell(t *testing.T) {
+	n := among(t)
+	b := n.pair(t)
+	n.member.Close()
+	b.Close()
+	m := &machine{Config: Config{Node: n.Node, Nodes: map[string]string{n.Node: n.Nodes[n.Node]}}, folder: n.folder}
+	m.operator = &admin.Client{Address: freeAddress(t), Timeout: patience}
+	m.redis = redis.NewClient(&redis.Options{Addr: freeAddress(t), MaxRetries: -1})
+	defer m.redis.Close()
+	m.launch(t)
+	time.Sleep(2 * time.Second)
+	m.halt(t)
+}
