@@ -126,7 +126,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	}
 	port := peer.New(peer.Config{TLS: encryption, Logger: n.braked, Node: n.about, Door: n.door, Files: n.server.Archive, Join: n.add})
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
+	var running, telling sync.WaitGroup
 	var deaf error // why nobody is answered at the port any more
 	defer func() {
 		running.Wait()
@@ -137,20 +137,17 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		deaf = port.Serve(l)
 	})
 	defer port.Close()
-	if err = n.enter(ctx); ctx.Err() != nil { // it was told to end while it waited
-		return nil
-	}
-	if err != nil {
+	if err := n.enter(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
+	defer n.await(&telling)
 	defer n.member.Close()
 	defer cancel()
 	running.Go(func() {
 		defer cancel()
 		<-n.member.Done() // which Close ends
 	})
-	lease := max(2*time.Second, 4*c.Election)
-	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn, Lease: lease})
+	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn, Lease: max(2*time.Second, 4*c.Election)})
 	s, err := n.log.Status(ctx)
 	if ctx.Err() != nil {
 		return n.member.Err()
@@ -161,9 +158,28 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	n.entered.Store(true)
 	alive, stop := context.WithCancel(context.Background())
 	defer stop()
-	running.Go(func() { n.progress.probe(alive, filepath.Join(n.folder, storage.CellName, "probe")) })
-	running.Go(func() { n.tell(alive) })
+	telling.Go(func() { n.progress.probe(alive, filepath.Join(n.folder, storage.CellName, "probe")) })
+	telling.Go(func() { n.tell(alive) })
 	return n.takeTurns(ctx)
+}
+
+// await waits for work that was told to end, but not long where the node's etcd has ended: a change
+// of members, or room that is given back, may wait there for ever.
+func (n *node) await(work *sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() { // ends with the work
+		defer close(done)
+		work.Wait()
+	}()
+	select {
+	case <-done:
+		return
+	case <-n.member.Done():
+	}
+	select {
+	case <-done:
+	case <-time.After(endTime):
+	}
 }
 
 // addresses are those of this node as others dial it: of its own port, and of its Redis protocol.
@@ -215,8 +231,13 @@ func (c *Config) member(folder string, logger *slog.Logger) cell.MemberConfig {
 }
 
 // enter has the node's etcd run: of a folder that is of a cell, or of one that joins the cell of
-// the other nodes.
+// the other nodes. There is no error where ctx ends, which it may wait for.
 func (n *node) enter(ctx context.Context) (err error) {
+	defer func() {
+		if ctx.Err() != nil {
+			err = nil
+		}
+	}()
 	m := n.Config.member(n.folder, n.braked)
 	if cell.IsMember(m.Dir) {
 		m.Cell = n.known.Load().Cell

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -21,4 +22,29 @@ func TestANodeThatWaitsForAMajorityEndsWell(t *testing.T) {
 	m.launch(t)
 	time.Sleep(2 * time.Second)
 	m.halt(t)
+}
+
+func TestANodeEndsThoughEtcdKeepsACallForEver(t *testing.T) {
+	n := among(t)
+	n.found(t)
+	var work sync.WaitGroup
+	kept := make(chan struct{})
+	work.Go(func() { <-kept })
+	defer close(kept)
+	awaited := make(chan struct{})
+	go func() { // ends with the member
+		defer close(awaited)
+		n.await(&work)
+	}()
+	select {
+	case <-awaited:
+		t.Error("it waits for no work while etcd runs")
+	case <-time.After(endTime + time.Second):
+	}
+	n.member.Close()
+	select {
+	case <-awaited:
+	case <-time.After(patience):
+		t.Error("it waits for ever")
+	}
 }

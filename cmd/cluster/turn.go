@@ -240,7 +240,7 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	defer func() {
 		stop()
 		giveBack()
-		running.Wait()
+		n.await(&running)
 	}()
 	reading, end := context.WithCancel(ctx)
 	running.Go(func() {
