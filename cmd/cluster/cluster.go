@@ -254,14 +254,15 @@ func (n *node) enter(ctx context.Context) (err error) {
 		return err
 	}
 	n.role.Store(joining)
-	for told := false; ; told = true {
+	for told := make(map[string]string); ; {
 		for name, address := range n.others() {
 			cluster, err := n.client.Join(ctx, address, n.Node, n.Nodes[n.Node])
 			if err == nil {
 				n.member, err = cell.Join(ctx, m, cluster)
 				return err
 			}
-			if !told {
+			if why := err.Error(); why != told[name] && ctx.Err() == nil {
+				told[name] = why
 				n.logger.Info("the node waits for the cell that it joins", "asked", name, "answer", err)
 			}
 		}

@@ -1,12 +1,19 @@
 package cluster
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
@@ -46,5 +53,28 @@ func TestANodeEndsThoughEtcdKeepsACallForEver(t *testing.T) {
 	case <-awaited:
 	case <-time.After(patience):
 		t.Error("it waits for ever")
+	}
+}
+
+func TestANodeThatJoinsTellsEachReasonWhyItWaitsOnce(t *testing.T) {
+	n := among(t)
+	ctx, end := context.WithCancel(t.Context())
+	var asked atomic.Int64
+	n.neighbour(t, "b", peer.Config{Join: func(context.Context, string, string) (string, error) {
+		i := asked.Add(1)
+		if i == 5 {
+			end()
+		}
+		return "", fmt.Errorf("reason %d", i/2)
+	}})
+	var log bytes.Buffer
+	n.logger = slog.New(slog.NewTextHandler(&log, nil))
+	if err := n.enter(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{1, 1, 1} {
+		if got := strings.Count(log.String(), fmt.Sprint("reason ", i)); got != want {
+			t.Errorf("reason %d is told %d times, want %d: %s", i, got, want, log.String())
+		}
 	}
 }

@@ -23,7 +23,7 @@ type Client struct {
 // NewClient makes a client. c makes what the next connection has: this node's certificate, and the
 // cell's authority. nil: plain, for loopback alone.
 func NewClient(c func() *tls.Config) *Client {
-	dial := &net.Dialer{Timeout: stallTime} // a transport dials on when nobody waits any more
+	dial := &net.Dialer{Timeout: headerTime} // a machine that is off says nothing
 	by := &http.Transport{DialContext: dial.DialContext, MaxResponseHeaderBytes: maxHeader, DisableCompression: true, IdleConnTimeout: stallTime}
 	if c == nil {
 		return &Client{"http://", http.Client{Transport: by}}

@@ -8,8 +8,10 @@ import (
 
 // join has no body: behind one that is not read, the context would not end with the asker.
 func (s *Server) join(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), joinTime)
+	defer cancel()
 	asked := r.URL.Query()
-	cluster, err := s.config.Join(r.Context(), asked.Get("node"), asked.Get("peer_url"))
+	cluster, err := s.config.Join(ctx, asked.Get("node"), asked.Get("peer_url"))
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, err)
 		return

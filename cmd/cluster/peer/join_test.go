@@ -9,7 +9,10 @@ import (
 )
 
 func TestANodeThatJoinsGetsTheCluster(t *testing.T) {
-	address := serveNode(t, Config{Join: func(_ context.Context, node, peerURL string) (string, error) {
+	address := serveNode(t, Config{Join: func(ctx context.Context, node, peerURL string) (string, error) {
+		if end, ok := ctx.Deadline(); !ok || time.Until(end) > stallTime-time.Second {
+			t.Error("who asks is gone before it must answer")
+		}
 		return "a=http://127.0.0.1:1," + node + "=" + peerURL, nil
 	}})
 	got, err := NewClient(nil).Join(t.Context(), address, "b", "https://[::1]:7380")

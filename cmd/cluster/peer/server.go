@@ -24,6 +24,7 @@ const (
 
 	headerTime = 5 * time.Second  // for the handshake and the header of a request
 	stallTime  = 30 * time.Second // for an answer, a piece of a copy, or of what a client gets
+	joinTime   = 25 * time.Second // less, so that who joins gets the reason why it cannot
 )
 
 // Config says what a node answers. Many goroutines call its functions at the same time.
@@ -39,8 +40,8 @@ type Config struct {
 	// Files writes an archive of the node's data folder, without the tables that a list has. It
 	// returns soon after w has failed.
 	Files func(w io.Writer, had []byte) error
-	// Join makes a node a learner, and returns etcd's initial cluster for it. It has half a minute.
-	// ctx ends when nobody waits for that any more.
+	// Join makes a node a learner, and returns etcd's initial cluster for it. ctx ends
+	// after 25 s, or when nobody waits for that any more.
 	Join func(ctx context.Context, node, peerURL string) (cluster string, err error)
 }
 
