@@ -60,7 +60,7 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 	voters, well := 0, 0
 	for _, m := range s.Members {
 		a, up := nodes[m.Name]
-		if m.Name != w.Node && m.Name != "" { // it has started once
+		if m.Name != w.Node && m.Name != m.Address { // it has started once
 			seen.Others[m.Name] = up
 		}
 		if m.Learner {

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ const changeTime = 2 * time.Second // for one try to change the members
 // Peer is one member of the cell, as the cell knows it.
 type Peer struct {
 	ID      uint64
-	Name    string // of its node; empty if it was added and has never started
+	Name    string // of its node; its address if it was added and has never started
 	Address string // HOST:PORT that others dial
 	Learner bool   // it gets all, and has no vote
 }
@@ -26,7 +27,7 @@ type Peer struct {
 func peers(r *clientv3.MemberListResponse) (all []Peer) {
 	for _, member := range r.Members {
 		_, address, _ := strings.Cut(member.PeerURLs[0], "://")
-		all = append(all, Peer{ID: member.ID, Name: member.Name, Address: address, Learner: member.IsLearner})
+		all = append(all, Peer{ID: member.ID, Name: cmp.Or(member.Name, address), Address: address, Learner: member.IsLearner})
 	}
 	return all
 }
@@ -119,7 +120,7 @@ func (m *Member) change(ctx context.Context, node, address string, how func(cont
 	}
 	found := address != ""
 	for _, p := range peers(all) {
-		if p.Name != node && (p.Name != "" || p.Address != address) {
+		if p.Name != node && p.Name != address {
 			continue
 		}
 		found = true

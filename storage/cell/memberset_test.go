@@ -203,7 +203,7 @@ func TestAChangeOfMembersThatRaftDropsIsMadeAgain(t *testing.T) {
 		}
 	}
 	for _, peer := range members(t, m) {
-		if want := map[string]string{"a": moved, "": b.Nodes["b"]}[peer.Name]; peer.Address != want {
+		if want := map[string]string{"a": moved, b.Nodes["b"]: b.Nodes["b"]}[peer.Name]; peer.Address != want {
 			t.Errorf("node %q is at %s, want %s", peer.Name, peer.Address, want)
 		}
 	}
@@ -228,5 +228,20 @@ func TestANodeDoesNotMoveToTheAddressOfAnotherOne(t *testing.T) {
 	defer cancel()
 	if err := m.moved(ctx); ctx.Err() != nil || err == nil || !strings.Contains(err.Error(), "another node of the cell has the address "+b.Nodes["b"]) {
 		t.Errorf("it moves, or is not told why not: %v", err)
+	}
+}
+
+func TestANodeThatNeverStartedIsRemovedByItsAddress(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	m := founded(t, a)
+	if _, err := m.Add(t.Context(), "b", b.Nodes["b"]); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Remove(t.Context(), b.Nodes["b"]); err != nil {
+		t.Error(err)
+	}
+	if all := members(t, m); len(all) != 1 || all["a"].ID == 0 {
+		t.Errorf("members: %v", all)
 	}
 }
