@@ -27,7 +27,7 @@ func (n *node) copyOnce(ctx context.Context) error {
 	if err := finishCopy(n.folder); err != nil { // of a copy that is whole already
 		return err
 	}
-	if err := cmp.Or(n.log.Forget(ctx), n.log.EndHold(ctx)); err != nil {
+	if err := cmp.Or(n.log.Forget(ctx), n.log.EndHold(ctx, n.Node)); err != nil {
 		return err
 	}
 	errs := []error{errors.New("no other node that has the queues gives one")}
@@ -39,7 +39,7 @@ func (n *node) copyOnce(ctx context.Context) error {
 			return finishCopy(n.folder)
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", from.Name, err))
-		n.holds = n.log.EndHold(ctx) != nil // the log is not kept for a node that cannot copy
+		n.holds = n.log.EndHold(ctx, n.Node) != nil // the log is not kept for a node that cannot copy
 	}
 	return errors.Join(errs...)
 }

@@ -104,7 +104,12 @@ func (n *node) pair(t *testing.T) *cell.Member {
 // isHeld says whether the node holds the log.
 func (n *node) isHeld(t *testing.T) bool {
 	t.Helper()
-	r, err := n.member.Client().Get(t.Context(), "copy/"+n.Node)
+	return n.isHeldBy(t, n.Node)
+}
+
+func (n *node) isHeldBy(t *testing.T, name string) bool {
+	t.Helper()
+	r, err := n.member.Client().Get(t.Context(), "copy/"+name)
 	if err != nil {
 		t.Fatal(err)
 	}

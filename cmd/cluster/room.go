@@ -41,8 +41,22 @@ func (n *node) lookAtRoom(ctx context.Context) {
 		if r.wait > 0 && !told {
 			n.logger.Warn("pushes wait: the log is not cut", "nodes_that_lag", lag)
 		}
-		told = r.wait > 0
+		if told = r.wait > 0; told {
+			n.letGo(ctx, s.Members)
+		}
 		n.room.Store(&r)
+	}
+}
+
+// letGo ends the holds of nodes without a vote, which must not stop those that have one. They copy
+// again when the log was cut.
+func (n *node) letGo(ctx context.Context, members []cell.Peer) {
+	ctx, cancel := context.WithTimeout(ctx, roomPause)
+	defer cancel()
+	for _, m := range members {
+		if m.Learner {
+			_ = n.log.EndHold(ctx, m.Name) // the next look is the next try
+		}
 	}
 }
 

@@ -42,3 +42,17 @@ func TestPushesNeedRoomOnAMajorityAndInTheLog(t *testing.T) {
 		}
 	}
 }
+
+func TestANodeWithoutAVoteHoldsTheLogNoMoreWherePushesWait(t *testing.T) {
+	n := among(t)
+	n.found(t)
+	for _, name := range []string{"l", "v"} {
+		if err := cell.NewLog(cell.Config{Client: n.member.Client(), Node: name}).Hold(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.letGo(t.Context(), []cell.Peer{{Name: "l", Learner: true}, {Name: "v"}})
+	if n.isHeldBy(t, "l") || !n.isHeldBy(t, "v") {
+		t.Errorf("held by one without a vote: %v, by a voter: %v", n.isHeldBy(t, "l"), n.isHeldBy(t, "v"))
+	}
+}

@@ -22,6 +22,7 @@ const (
 	turnPause  = 500 * time.Millisecond // after a turn that ended by an error
 	claimPause = time.Second            // after a claim that failed by itself
 	leadPause  = 2 * time.Second
+	voteTime   = 30 * time.Second // for which one reason keeps a node from its vote before it is told
 	// handOverPause is how much later others claim than the node to which the queues are handed over.
 	handOverPause = 2 * time.Second
 	endTime       = 3 * time.Second // that the end of a term waits for etcd
@@ -166,7 +167,7 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 // before this turn, or ctx ends.
 func (n *node) endHold(ctx context.Context) {
 	for n.holds && ctx.Err() == nil {
-		if n.holds = !n.member.Votes() || n.store.Load().Control().Batch < n.old.Load() || n.log.EndHold(ctx) != nil; n.holds {
+		if n.holds = !n.member.Votes() || n.store.Load().Control().Batch < n.old.Load() || n.log.EndHold(ctx, n.Node) != nil; n.holds {
 			wait(ctx, claimPause)
 		}
 	}
@@ -325,9 +326,9 @@ func (n *node) giveBack(term *cell.Term) {
 	}
 }
 
-// lead has those that joined become voters, until ctx ends: whoever has what the log no longer has,
-// and all that it had a moment ago.
+// lead has those that joined become voters, until ctx ends. It tells what keeps one from it.
 func (n *node) lead(ctx context.Context, store *storage.Store) {
+	var r reason
 	for ctx.Err() == nil {
 		had := store.Control().Batch
 		wait(ctx, leadPause)
@@ -339,16 +340,58 @@ func (n *node) lead(ctx context.Context, store *storage.Store) {
 			if !m.Learner {
 				continue
 			}
-			a, err := n.ask(ctx, n.others()[m.Name])
-			if err != nil || a.Cell != n.member.Cell() || a.Role != learner || a.Batch < had {
-				continue
-			}
-			if s, err = n.log.Status(ctx); err != nil || !s.Majority || a.Floor < s.Cut {
-				continue
-			}
-			if err := n.member.Promote(ctx, m.Name); err == nil {
+			if err := n.promote(ctx, m, had); err == nil {
 				n.logger.Info("node joined", "node", m.Name)
+			} else if r.lasts(m.Name+err.Error(), time.Now()) {
+				n.logger.Warn("node has no vote yet", "node", m.Name, "reason", err)
 			}
 		}
 	}
+}
+
+// reason is why a node has no vote, of which there is one at a time in a cell.
+type reason struct {
+	is    string
+	since time.Time // zero: it was told
+}
+
+// lasts says once of a reason that it has been the only one for voteTime.
+func (r *reason) lasts(is string, now time.Time) bool {
+	if r.is != is {
+		r.is, r.since = is, now
+	}
+	if r.since.IsZero() || now.Sub(r.since) < voteTime {
+		return false
+	}
+	r.since = time.Time{}
+	return true
+}
+
+// promote makes a node a voter that has what the log no longer has, and all that the owner had. Its
+// hold may have ended, so the log is not cut meanwhile.
+func (n *node) promote(ctx context.Context, m cell.Peer, had uint64) error {
+	own, err := nextPort(m.Address) // it may be another one than in this node's list
+	if err != nil {
+		return err
+	}
+	a, err := n.ask(ctx, own)
+	switch {
+	case err != nil:
+		return err
+	case a.Cell != n.member.Cell():
+		return fmt.Errorf("it is of cell %q", a.Cell)
+	case a.Role != learner:
+		return fmt.Errorf("it is %s: expected a %s", a.Role, learner)
+	case a.Batch < had:
+		return errors.New("it has not taken all of the log: its own log may say why")
+	}
+	cut, free, err := n.log.HoldCut(ctx, m.Name)
+	if err != nil {
+		return err
+	}
+	defer free()
+	if a.Floor < cut {
+		return errors.New("its tables lack what the log no longer has")
+	}
+	return n.member.Promote(ctx, m.Name)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -156,7 +157,8 @@ func TestALearnerThatIsOfAnotherCellGetsNoVote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := Config{Node: "b", Nodes: n.Nodes}
+	other := Config{Node: "b", Nodes: maps.Clone(n.Nodes)}
+	delete(n.Nodes, "b") // the owner has another list yet
 	b, err := cell.Join(t.Context(), other.member(t.TempDir(), n.logger), cluster)
 	if err != nil {
 		t.Fatal(err)
@@ -182,6 +184,24 @@ func TestALearnerThatIsOfAnotherCellGetsNoVote(t *testing.T) {
 	}
 	end()
 	<-ended
+}
+
+func TestOneReasonForNoVoteIsToldOnce(t *testing.T) {
+	var r reason
+	begun := time.Now()
+	for _, step := range []struct {
+		after time.Duration
+		is    string
+		want  bool
+	}{
+		{0, "it starts", false}, {voteTime - 1, "it starts", false}, {voteTime, "it is silent", false},
+		{2*voteTime - 1, "it is silent", false}, {2 * voteTime, "it is silent", true}, {9 * voteTime, "it is silent", false},
+		{9 * voteTime, "it starts", false}, {10 * voteTime, "it starts", true},
+	} {
+		if got := r.lasts(step.is, begun.Add(step.after)); got != step.want {
+			t.Errorf("after %v %q is told: %v", step.after, step.is, got)
+		}
+	}
 }
 
 func TestAClaimThatCannotBeGivenBackIsTold(t *testing.T) {

@@ -139,7 +139,8 @@ func (t *Term) cut(ctx context.Context) (more bool, err error) {
 }
 
 // HoldCut has the log not be cut any further, for a minute or until free is called: a node is
-// removed meanwhile, of which there is one at a time. It returns the batch up to which it was cut.
+// removed or gets its vote meanwhile, of which there is one at a time. It returns the batch up to
+// which it was cut.
 func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func(), err error) {
 	const removing = prefixCopy + "-"
 	lease, err := l.Client.Grant(ctx, 60)
@@ -162,7 +163,7 @@ func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func()
 				cut = s.begin
 				return nil
 			} else if len(kvs) > 0 {
-				return fmt.Errorf("node %s is being removed, or was within the last minute: try again", kvs[0].Key[len(removing):])
+				return fmt.Errorf("node %s is being removed or gets a vote, or did within the last minute: try again", kvs[0].Key[len(removing):])
 			}
 			hold := put(removing+node, s.begin, clientv3.WithLease(lease.ID))
 			if _, err := l.Client.Txn(ctx).If(unchanged(keyCut, s.cut), none).Then(hold).Commit(); err != nil {
@@ -202,8 +203,8 @@ func (l *Log) Hold(ctx context.Context, batch uint64) error {
 	})
 }
 
-// EndHold ends what Hold began.
-func (l *Log) EndHold(ctx context.Context) error {
-	_, err := l.Client.Delete(ctx, prefixCopy+l.Node)
+// EndHold ends what Hold began, on any node.
+func (l *Log) EndHold(ctx context.Context, node string) error {
+	_, err := l.Client.Delete(ctx, prefixCopy+node)
 	return err
 }

@@ -25,7 +25,7 @@ func TestTheLogIsNotCutBehindWhatACopyHas(t *testing.T) {
 		{func() error { return copier.Hold(t.Context(), 5) }, "5"},
 		{func() error { return copier.Hold(t.Context(), 6) }, "6"},
 		{func() error { return copier.PutNode(t.Context(), nil) }, "6"},
-		{func() error { return copier.EndHold(t.Context()) }, "8"},
+		{func() error { return log.EndHold(t.Context(), "b") }, "8"},
 	} {
 		if err := errors.Join(step.does(), term.Cut(t.Context())); err != nil || get(t, client, "cut") != step.want {
 			t.Fatalf("cut is %s, want %s: %v", get(t, client, "cut"), step.want, err)
