@@ -149,6 +149,7 @@ type Options struct {
 	AcceptLoss bool            // go on where Restore would return storage.ErrLoss
 	NoIndex    bool            // for who only wants the report: the state has no packets and no values
 	Progress   func(count int) // called every 2^16 records, if not nil
+	Step       func() error    // storage.Visitor.Step, called by one goroutine at a time
 
 	// Defaults returns the settings of a queue that has none of its own, nil for none, so its packets
 	// come to their shares at once.
@@ -176,7 +177,7 @@ func Restore(src Source, o Options) (*State, error) {
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
 	}
-	err := src.Walk(storage.Visitor{Queue: r.queue, Share: r.share, Unique: r.unique, State: r.tried, Item: r.item, Uncounted: true})
+	err := src.Walk(storage.Visitor{Queue: r.queue, Share: r.share, Unique: r.unique, State: r.tried, Item: r.item, Step: r.Step, Uncounted: true})
 	if err == nil {
 		r.endHash()
 		err = r.scan(src)

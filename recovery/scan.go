@@ -41,7 +41,7 @@ func (r *restorer) scan(src Source) error {
 		Read: func(next func() (*scanned, error)) error {
 			run, err := next()
 			if err == nil {
-				err = src.Walk(storage.Visitor{Uncounted: true, Packet: func(id content.PacketID, m *content.Meta, _ []byte, damage error) error {
+				err = src.Walk(storage.Visitor{Uncounted: true, Step: r.Step, Packet: func(id content.PacketID, m *content.Meta, _ []byte, damage error) error {
 					if damage != nil {
 						return damage
 					}

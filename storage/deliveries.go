@@ -15,7 +15,7 @@ func (n *Snapshot) states(v *Visitor) error {
 		}
 		return v.State(&w.d, w.stored, w.damage)
 	}}
-	return w.end(n.scan(all(content.StatePrefix), w.take))
+	return w.end(n.scan(all(content.StatePrefix), v.Step, w.take))
 }
 
 // ReadDeliveries returns a function that reads a delivery state that a walk showed, with its

@@ -232,7 +232,7 @@ func each(s *Store, prefix string, fn func()) error {
 		return err
 	}
 	defer n.Close()
-	return n.scan(all(prefix), func(_, _ []byte) error { fn(); return nil })
+	return n.scan(all(prefix), nil, func(_, _ []byte) error { fn(); return nil })
 }
 
 // behind writes entries that no batch would write, and that the control record does not count.

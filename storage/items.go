@@ -37,6 +37,7 @@ func (n *Snapshot) items(v *Visitor) error {
 	}
 	for _, it := range all {
 		defer it.Close()
+		it.Step = v.Step
 		it.Seek(nil)
 	}
 	for it := w.next(); it.Valid(); it = w.next() {

@@ -44,10 +44,11 @@ func (r QueueRange) packets() keyRange {
 }
 
 // scan calls fn with every key of a range, and its value, both valid during the call. It stops at
-// the first error of fn, unless that is about one record and the view is tolerant. What cannot be
-// read is an error that wraps ErrDamaged: no scan is silently short.
-func (n *Snapshot) scan(keys keyRange, fn func(key, rec []byte) error) error {
+// the first error of fn, unless that is about one record and the view is tolerant, or of step, the
+// visitor's. What cannot be read is an error that wraps ErrDamaged: no scan is silently short.
+func (n *Snapshot) scan(keys keyRange, step func() error, fn func(key, rec []byte) error) error {
 	it := n.view.Iterator(keys.from[:2])
+	it.Step = step
 	defer it.Close()
 	for it.Seek(keys.from); it.Valid(); it.Next() {
 		e := it.Entry()
@@ -102,6 +103,9 @@ type Visitor struct {
 	// Uncounted leaves it to the caller to count what is shown, and to hold that against the control
 	// record.
 	Uncounted bool
+	// Step, if not nil, is called each few thousand records that are read, also those that are deleted
+	// and not shown: a walk may show nothing for long. Its error ends the scan.
+	Step func() error
 	// Wrong, if not nil, gets why the scan of one of the six ended early, and how it differs from
 	// the control record. What it returns ends the walk.
 	Wrong func(error) error
@@ -118,7 +122,7 @@ func (n *Snapshot) queues(v *Visitor) error {
 		held = false
 		return v.Queue(q)
 	}
-	err := n.scan(all(content.QueuePrefix), func(key, rec []byte) error {
+	err := n.scan(all(content.QueuePrefix), v.Step, func(key, rec []byte) error {
 		id, counters, err := content.DecodeQueueKey(key)
 		switch {
 		case err != nil:
@@ -150,7 +154,7 @@ func (q queueName) String() string { return fmt.Sprintf("queue %d", uint32(q)) }
 func (n *Snapshot) packets(v *Visitor) error {
 	state := &readState{view: n.view}
 	var m content.Meta
-	return n.scan(v.Range.packets(), func(key, rec []byte) error {
+	return n.scan(v.Range.packets(), v.Step, func(key, rec []byte) error {
 		id, err := content.DecodePacketKey(key)
 		if err != nil {
 			return err
@@ -178,7 +182,7 @@ func (n *Snapshot) packets(v *Visitor) error {
 // the sequence of the packet it belongs to, and its size in bytes. It stops at the first error of
 // fn.
 func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error) error {
-	return n.scan(all(content.PayloadPrefix), func(key, rec []byte) error {
+	return n.scan(all(content.PayloadPrefix), nil, func(key, rec []byte) error {
 		queue, seq, err := content.DecodePayloadKey(key)
 		if err != nil {
 			return err
@@ -188,7 +192,7 @@ func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error)
 }
 
 func (n *Snapshot) uniques(v *Visitor) error {
-	return n.scan(all(content.UniquePrefix), func(key, rec []byte) error {
+	return n.scan(all(content.UniquePrefix), v.Step, func(key, rec []byte) error {
 		id, err := content.DecodeUniqueKey(key)
 		if err != nil {
 			return err
@@ -202,7 +206,7 @@ func (n *Snapshot) uniques(v *Visitor) error {
 }
 
 func (n *Snapshot) shares(v *Visitor) error {
-	return n.scan(all(content.SharePrefix), func(key, rec []byte) error {
+	return n.scan(all(content.SharePrefix), v.Step, func(key, rec []byte) error {
 		id, err := content.DecodeShareKey(key)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -25,8 +26,8 @@ func Run(ctx context.Context, c Config) (err error) {
 }
 
 // restore builds the broker's starting state and logs its progress every second. accepted is the
-// damage that opening the store passed over.
-func (s *Server) restore(store Store, accepted []storage.Finding, now int64) (*recovery.State, error) {
+// damage that opening the store passed over. It ends with ctx, or when the term is not held.
+func (s *Server) restore(ctx context.Context, store Store, accepted []storage.Finding, now int64, held func() bool) (*recovery.State, error) {
 	s.health.recover(store.Control())
 	next := time.Now().Add(time.Second)
 	state, err := recovery.Restore(store, recovery.Options{
@@ -41,6 +42,13 @@ func (s *Server) restore(store Store, accepted []storage.Finding, now int64) (*r
 				next = now.Add(time.Second)
 				s.c.Logger.Info("recovering", "packets", count)
 			}
+		},
+		Step: func() error {
+			s.health.got.Store(time.Now().UnixNano())
+			if held != nil && !held() {
+				return netproto.ErrNotHeld
+			}
+			return context.Cause(ctx)
 		},
 	})
 	if err != nil {

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -123,4 +126,57 @@ func dialClient(t *testing.T, addr string) *pinpriq.Client {
 	c := pinpriq.NewClient(conn)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// endlessStore has records without end, none of which is shown.
+type endlessStore struct{ Store }
+
+func (endlessStore) Walk(v storage.Visitor) error {
+	for {
+		if err := v.Step(); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestARecoveryThatShowsNothingGetsOnAndEndsWhenItShould(t *testing.T) {
+	var held atomic.Bool
+	for name, c := range map[string]struct {
+		end  func(cancel func())
+		want error
+	}{
+		"it is told to":        {func(cancel func()) { cancel() }, nil},
+		"the term is not held": {func(func()) { held.Store(false) }, netproto.ErrNotHeld},
+	} {
+		s, err := Begin(t.Context(), Config{Data: t.TempDir(), Pinpriq: "127.0.0.1:0", WrapStore: func(s Store) Store { return endlessStore{s} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := storage.Open(s.c.Data, s.StorageOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		held.Store(true)
+		go func() { ended <- s.Serve(ctx, store, Term{Held: held.Load}) }() // ends with ctx
+		for s.health.Ready() == nil || !strings.HasPrefix(s.health.Ready().Error(), "recovering") {
+			time.Sleep(time.Millisecond)
+		}
+		s.health.got.Store(0)
+		for begun := time.Now(); !s.GotOn(time.Minute); time.Sleep(time.Millisecond) {
+			if time.Since(begun) > patience {
+				t.Fatal("it does not get on")
+			}
+		}
+		c.end(cancel)
+		if err := <-ended; !errors.Is(err, c.want) {
+			t.Errorf("%s: it ends with %v", name, err)
+		}
+		cancel()
+		if err := s.End(nil); err != nil {
+			t.Error(err)
+		}
+	}
 }

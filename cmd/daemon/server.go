@@ -124,8 +124,12 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	if term.Clock != nil {
 		now = term.Clock()
 	}
-	state, err := s.restore(store, opened.Accepted(), now)
-	if err != nil {
+	state, err := s.restore(ctx, store, opened.Accepted(), now, term.Held)
+	switch {
+	case err == nil:
+	case errors.Is(err, context.Cause(ctx)): // there is nothing to drain
+		return nil
+	default:
 		return err
 	}
 	disk := loopStore{store, s.health, term.Room}

@@ -14,6 +14,11 @@ import (
 // if that is not deleted and has not expired. It stands nowhere before its first Seek. One
 // goroutine at a time may use it.
 type Iterator struct {
+	// Step, if not nil, is called each few thousand entries that it passes, shown or not. Its error
+	// ends the iterator.
+	Step func() error
+
+	steps  int // entries that it passed
 	prefix []byte
 	now    func() uint64 // of the view
 	merged y.Iterator    // of all entries of the tables, by key, the newest first; nil without tables
@@ -92,6 +97,11 @@ func (i *Iterator) Advance(key []byte) {
 // load goes on to the first entry that counts. All keys have a byte at least.
 func (i *Iterator) load() {
 	for i.entry = (Entry{}); i.merged.Valid(); i.merged.Next() {
+		if i.steps++; i.steps&0xfff == 0 && i.Step != nil {
+			if i.err = i.Step(); i.err != nil {
+				return
+			}
+		}
 		key := y.ParseKey(i.merged.Key())
 		if !bytes.HasPrefix(key, i.prefix) {
 			return
@@ -117,7 +127,8 @@ func (i *Iterator) Valid() bool { return i.err == nil && i.entry.Key != nil }
 // Entry returns what the iterator stands at. Its bytes are valid until Next or Seek.
 func (i *Iterator) Entry() Entry { return i.entry }
 
-// Err returns an error that wraps ErrDamaged if a part of the tables could not be read.
+// Err returns an error that wraps ErrDamaged if a part of the tables could not be read, or that of
+// Step.
 func (i *Iterator) Err() error { return i.err }
 
 // Close ends the iterator.

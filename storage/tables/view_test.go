@@ -42,6 +42,41 @@ func TestIteratorShowsTheNewestEntryOfEachLiveKey(t *testing.T) {
 	}
 }
 
+func TestAnIteratorTellsOfEntriesThatItDoesNotShow(t *testing.T) {
+	const keys = 3 << 12
+	s := open(t, t.TempDir())
+	puts, deletes := make([]Entry, keys), make([]Entry, keys)
+	for i := range keys {
+		puts[i], deletes[i] = Entry{Key: key(i)}, Entry{Key: key(i), Deleted: true}
+	}
+	window(t, s, puts)
+	window(t, s, deletes)
+	v := s.View()
+	defer v.Close()
+	steps, stop := 0, 0
+	walk := func() error {
+		it := v.Iterator(nil)
+		defer it.Close()
+		it.Step = func() error {
+			if steps++; steps == stop {
+				return os.ErrDeadlineExceeded
+			}
+			return nil
+		}
+		if it.Seek(nil); it.Valid() {
+			t.Error("it shows something")
+		}
+		return it.Err()
+	}
+	if err := walk(); err != nil || steps != 6 {
+		t.Errorf("it tells %d times of %d entries, %v", steps, 2*keys, err)
+	}
+	steps, stop = 0, 2
+	if err := walk(); err != os.ErrDeadlineExceeded || steps != 2 {
+		t.Errorf("behind %d steps it ends with %v", steps, err)
+	}
+}
+
 func sameEntry(a, b Entry) bool {
 	return string(a.Key) == string(b.Key) && string(a.Value) == string(b.Value) &&
 		a.Version == b.Version && a.Expires == b.Expires && a.Deleted == b.Deleted
