@@ -20,6 +20,7 @@ import (
 
 const (
 	turnPause  = 500 * time.Millisecond // after a turn that ended by an error
+	longPause  = 10 * time.Second       // the same at most, after several that could not open the folder
 	claimPause = time.Second            // after a claim that failed by itself
 	leadPause  = 2 * time.Second
 	voteTime   = 30 * time.Second // for which one reason keeps a node from its vote before it is told
@@ -34,9 +35,11 @@ func (n *node) takeTurns(ctx context.Context) error {
 	if free, _, err := storage.DiskSpace(n.folder); err == nil && free < startRoom {
 		n.logger.Warn("the disk has little room for a node: the owner may refuse pushes", "free", free, "expected", startRoom)
 	}
-	for ctx.Err() == nil {
+	for pause := turnPause; ctx.Err() == nil; {
 		err := n.turn(ctx)
-		n.role.Store(starting)
+		if n.role.Swap(starting) != starting {
+			pause = turnPause
+		}
 		if ended := n.member.Err(); ended != nil || ctx.Err() != nil {
 			return ended
 		}
@@ -44,10 +47,11 @@ func (n *node) takeTurns(ctx context.Context) error {
 		if errors.Is(err, daemon.ErrHandOver) {
 			continue
 		}
-		if errors.Is(err, cell.ErrCut) || errors.Is(err, storage.ErrLoss) {
+		if errors.Is(err, cell.ErrCut) || errors.Is(err, storage.ErrLoss) || errors.Is(err, storage.ErrDamaged) {
 			n.copy(ctx)
 		}
-		wait(ctx, turnPause)
+		wait(ctx, pause)
+		pause = min(2*pause, longPause)
 	}
 	return n.member.Err()
 }

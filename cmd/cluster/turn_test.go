@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -218,4 +222,33 @@ func TestAClaimThatCannotBeGivenBackIsTold(t *testing.T) {
 	if !strings.Contains(log.String(), "the claim was not given back") {
 		t.Errorf("told is %q", log.String())
 	}
+}
+
+func TestANodeWithADamagedTableCopiesItsFolderAnew(t *testing.T) {
+	all := settled(t)
+	c := all[2]
+	all[0].push(t, 1)
+	has := func(role string, batch uint64) func(cell *admin.Cluster) bool {
+		return func(cell *admin.Cluster) bool {
+			return slices.ContainsFunc(cell.Nodes, func(at admin.Node) bool { return at.Name == c.Node && at.Role == role && at.Batch >= batch })
+		}
+	}
+	c.await(t, has(follower, 1))
+	c.halt(t)
+	tables, err := filepath.Glob(filepath.Join(c.folder, "db", "*.sst"))
+	if len(tables) == 0 || err != nil {
+		t.Fatalf("tables %v, %v", tables, err)
+	}
+	for _, name := range tables {
+		b, err := os.ReadFile(name)
+		if err == nil {
+			b[len(b)/2] ^= 1
+			err = os.WriteFile(name, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.launch(t)
+	c.await(t, has(follower, 1))
 }
