@@ -44,14 +44,25 @@ func (n *node) copyOnce(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// holdTries is how often a node tries to hold the log, so that one lost answer costs no copy.
+const holdTries = 5
+
 // hold holds the log behind what another node has now.
-func (n *node) hold(ctx context.Context, address string) error {
-	a, err := n.ask(ctx, address)
-	if err != nil {
-		return err
+func (n *node) hold(ctx context.Context, address string) (err error) {
+	for try := range holdTries {
+		if try > 0 {
+			wait(ctx, claimPause)
+		}
+		var a peer.Node
+		if a, err = n.ask(ctx, address); err == nil {
+			n.holds = true
+			err = n.log.Hold(ctx, a.Batch)
+		}
+		if err == nil {
+			break
+		}
 	}
-	n.holds = true
-	return n.log.Hold(ctx, a.Batch)
+	return err
 }
 
 // sources are the nodes of the cell that have a folder to copy, the best first: one that follows,

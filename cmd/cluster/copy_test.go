@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,6 +162,21 @@ func TestACopyIsTriedUntilItIsThereAndHoldsTheLogInItsLastRoundAlone(t *testing.
 	defer copied.Close()
 	if copied.Control().Batch != s.Control().Batch {
 		t.Errorf("the copy has %+v", copied.Control())
+	}
+}
+
+func TestALostAnswerCostsNoHold(t *testing.T) {
+	n := among(t)
+	n.found(t)
+	var answers atomic.Int32
+	n.neighbour(t, "b", peer.Config{Node: func() peer.Node {
+		if answers.Add(1) == 1 {
+			time.Sleep(askTime) // so it comes too late
+		}
+		return peer.Node{}
+	}})
+	if err := n.hold(t.Context(), n.others()["b"]); err != nil || !n.isHeld(t) {
+		t.Errorf("the log is not held: %v", err)
 	}
 }
 

@@ -15,13 +15,17 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/cell"
 )
 
-// errDropped is what etcd answers when raft drops a proposal.
-var errDropped = status.Error(codes.Unknown, "raft proposal dropped")
+// errDropped is what etcd answers when raft drops a proposal, and errNotPrimary what it says of a
+// lease while leadership moves.
+var (
+	errDropped    = status.Error(codes.Unknown, "raft proposal dropped")
+	errNotPrimary = status.Error(codes.Unknown, "not a primary lessor")
+)
 
 func TestAnAppendWhoseAnswerIsLostIsOneBatch(t *testing.T) {
 	m := members(t, "a")[0]
 	lost := make(map[error]int)
-	tries := []error{rpctypes.ErrTimeout, errDropped, rpctypes.ErrNoLeader, nil, rpctypes.ErrTimeoutDueToLeaderFail, nil}
+	tries := []error{rpctypes.ErrTimeout, errDropped, errNotPrimary, rpctypes.ErrNoLeader, nil, rpctypes.ErrTimeoutDueToLeaderFail, nil}
 	log := newLog(withKV(t, m, func(r *clientv3.TxnResponse, err error) (*clientv3.TxnResponse, error) {
 		if err == nil && len(tries) > 0 && (puts(r) > 0 || !r.Succeeded) {
 			err, tries = tries[0], tries[1:]
@@ -35,7 +39,7 @@ func TestAnAppendWhoseAnswerIsLostIsOneBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(t, term, 2, 4)
-	if len(lost) < 4 || len(tries) > 0 {
+	if len(lost) < 5 || len(tries) > 0 {
 		t.Errorf("lost %v, left %v", lost, tries)
 	}
 	if got := follow(t, log, 0, 4); !slices.Equal(got, append([]batch{{1, large}}, added(2, 4)...)) {

@@ -187,11 +187,12 @@ func retry(ctx context.Context, pause time.Duration, passes func(error) bool, ca
 func always(error) bool { return true }
 
 // isUncertain says that etcd did what was asked, or did not, or cannot just now. What raft drops
-// while leadership moves has no code of its own.
+// while leadership moves has no code of its own, nor has a keepalive then.
 func isUncertain(err error) bool {
 	var e rpctypes.EtcdError
 	return errors.As(err, &e) && (e.Code() == codes.Unavailable || e.Code() == codes.DeadlineExceeded) ||
-		errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "raft proposal dropped")
+		errors.Is(err, context.DeadlineExceeded) ||
+		strings.Contains(err.Error(), "raft proposal dropped") || strings.Contains(err.Error(), "not a primary lessor")
 }
 
 // sleep returns false if ctx ends before.
