@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster"
 	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/doctor"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
@@ -38,7 +39,7 @@ func (c *Doctor) Run(p *terminal.Process) error {
 	}
 	findings := doctor.Examine(string(c.Dir), c.MaxConns)
 	if node != nil {
-		findings = append(findings, doctor.ExamineNodes(string(c.Dir), node)...)
+		findings = append(findings, doctor.ExamineNodes(string(c.Dir), (*cluster.Config)(node))...)
 	}
 	if err := c.print(p, findings); err != nil && !errors.Is(err, terminal.ErrReaderGone) {
 		return err

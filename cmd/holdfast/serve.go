@@ -53,7 +53,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program, s *config.Sources) error
 	switch {
 	case err != nil:
 	case node != nil:
-		err = cluster.Run(ctx, settings, *node)
+		err = cluster.Run(ctx, settings, cluster.Config(*node))
 	default:
 		err = daemon.Run(ctx, settings)
 	}
