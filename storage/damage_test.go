@@ -777,6 +777,13 @@ func TestDamagedTableIsRefusedAlsoWhenALossIsAccepted(t *testing.T) {
 			t.Errorf("it opens with %v", err)
 		}
 	}
+	s, err := Open(dir, Options{Checked: true})
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Errorf("a copy is checked again: %v", err)
+	}
 	v := openView(t, dir, ViewOptions{Tolerant: true})
 	if found := v.Findings(); len(found) == 0 || found[0].Kind != FindingTable {
 		t.Errorf("findings %v", found)

@@ -83,6 +83,10 @@ type Options struct {
 	// then: the journal is only a cache, and what it loses in a power cut comes again.
 	Release func(upto uint64)
 
+	// Checked opens a folder whose files a Restoration of this process has kept, each byte against a
+	// sum: its tables are not checked again.
+	Checked bool
+
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
 

@@ -36,7 +36,9 @@ func (n *node) copyOnce(ctx context.Context) error {
 		address := n.others()[from.Name]
 		err := n.client.Fetch(ctx, address, copyFolder(n.folder), func() error { return n.hold(ctx, address) })
 		if err == nil {
-			return finishCopy(n.folder)
+			err = finishCopy(n.folder)
+			n.copied = err == nil // who checks it again holds the log for that long
+			return err
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", from.Name, err))
 		n.holds = n.log.EndHold(ctx, n.Node) != nil // the log is not kept for a node that cannot copy

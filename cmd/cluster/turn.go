@@ -60,6 +60,7 @@ func (n *node) takeTurns(ctx context.Context) error {
 func (n *node) turn(ctx context.Context) error {
 	options := n.server.StorageOptions()
 	options.Release = n.log.Release
+	options.Checked, n.copied = n.copied, false
 	store, err := storage.Open(n.folder, options)
 	if err != nil {
 		return err

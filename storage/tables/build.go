@@ -193,7 +193,7 @@ func writeFile(path string, b []byte) (err error) {
 // readBack compares the file, as the device has it, with what went in, and adds it to what was
 // built.
 func (b *builder) readBack(path string, t Table) error {
-	f, err := openFile(path, t)
+	f, err := openFile(path, t, false)
 	if err != nil {
 		return err
 	}

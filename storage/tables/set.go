@@ -42,6 +42,8 @@ type Options struct {
 	// Damaged is called with a table that is missing or is not what was written, and why. If it
 	// returns nil the set goes on without that table. A nil func refuses all of them.
 	Damaged func(t Table, err error) error
+	// Checked says that each table had its sum a moment ago: it is not read for that again.
+	Checked bool
 	// Progress is called with the bytes of the tables that were read so far, and of all. It may be
 	// nil.
 	Progress func(done, total int64)
@@ -80,7 +82,7 @@ func openList(dir, build string, list *List, o Options) (_ *Set, err error) {
 		var files [openers]*file
 		var opened sync.WaitGroup
 		for i, t := range some {
-			opened.Go(func() { files[i], errs[i] = openFile(filepath.Join(dir, t.Name()), t) })
+			opened.Go(func() { files[i], errs[i] = openFile(filepath.Join(dir, t.Name()), t, o.Checked) })
 		}
 		opened.Wait()
 		for _, f := range files {

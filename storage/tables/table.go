@@ -29,9 +29,9 @@ type file struct {
 // readOptions returns Badger's options for reading a table: each block is checked.
 func readOptions() *table.Options { return &table.Options{ChkMode: options.OnBlockRead} }
 
-// openFile maps a file. The error wraps ErrDamaged if the file is missing, or has not the size and
-// the sum that t says: of another file Badger could end the process.
-func openFile(path string, t Table) (_ *file, err error) {
+// openFile maps a file. The error wraps ErrDamaged if the file is missing, or has not the size and,
+// unless that was checked, the sum that t says: of another file Badger could end the process.
+func openFile(path string, t Table, checked bool) (_ *file, err error) {
 	f := &file{Table: t, path: path}
 	from, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -56,8 +56,10 @@ func openFile(path string, t Table) (_ *file, err error) {
 		}
 	}()
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	if err := f.check(); err != nil {
-		return nil, err
+	if !checked {
+		if err := f.check(); err != nil {
+			return nil, err
+		}
 	}
 	if f.read, err = table.OpenInMemoryTable(f.data, t.ID, readOptions()); err != nil {
 		return nil, f.damage(err)
