@@ -47,8 +47,12 @@ func (n *node) takeTurns(ctx context.Context) error {
 		if errors.Is(err, daemon.ErrHandOver) {
 			continue
 		}
-		if errors.Is(err, cell.ErrCut) || errors.Is(err, storage.ErrLoss) || errors.Is(err, storage.ErrDamaged) {
+		if errors.Is(err, cell.ErrCut) || errors.Is(err, storage.ErrLoss) {
 			n.copy(ctx)
+		} else if errors.Is(err, storage.ErrDamaged) { // which may pass, as a read that failed once
+			if err := n.copyOnce(ctx); err != nil {
+				n.logger.Warn("no copy of another node's folder", "error", err)
+			}
 		}
 		wait(ctx, pause)
 		pause = min(2*pause, longPause)
