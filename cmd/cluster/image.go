@@ -65,9 +65,9 @@ func (n *node) compare(ctx context.Context) error {
 	if err := finishCopy(n.folder); err != nil {
 		return err
 	}
-	own, begun := n.known.Load(), time.Now()
+	own, old := n.known.Load(), make(map[string]error) // by the node that says so
+	var since time.Time                                // the first did
 	for told := false; ctx.Err() == nil; wait(ctx, turnPause) {
-		var old error
 		answered := len(own.Floors) < 2 || len(n.others()) == 0
 		for name, address := range n.others() {
 			a, err := n.ask(ctx, address)
@@ -77,15 +77,19 @@ func (n *node) compare(ctx context.Context) error {
 			if own.Cell != "" && a.Cell != own.Cell {
 				return fmt.Errorf("node %s is of cell %s, but this folder of cell %s: one of them is from elsewhere", name, a.Cell, own.Cell)
 			}
-			if err := n.isOld(a.Floors); err != nil {
-				old = fmt.Errorf("node %s: %w", name, err)
+			if err := n.isOld(a.Floors); err == nil {
+				delete(old, name)
+			} else if old[name] = fmt.Errorf("node %s: %w", name, err); since.IsZero() {
+				since = time.Now()
 			}
 			answered = true
 		}
-		if old != nil && time.Since(begun) > forgetTime {
-			return old
+		for _, err := range old {
+			if time.Since(since) > forgetTime {
+				return err
+			}
 		}
-		if answered && old == nil {
+		if answered && len(old) == 0 {
 			return nil
 		}
 		if !answered && !told {
