@@ -232,7 +232,7 @@ func (c *Config) member(folder string, logger *slog.Logger) cell.MemberConfig {
 }
 
 // enter has the node's etcd run: of a folder that is of a cell, or of one that joins the cell of
-// the other nodes. There is no error where ctx ends, which it may wait for.
+// the other nodes. It may wait until ctx ends, which is no error.
 func (n *node) enter(ctx context.Context) (err error) {
 	defer func() {
 		if ctx.Err() != nil {

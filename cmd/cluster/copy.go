@@ -51,18 +51,16 @@ const holdTries = 5
 
 // hold holds the log behind what another node has now.
 func (n *node) hold(ctx context.Context, address string) (err error) {
-	for try := range holdTries {
-		if try > 0 {
-			wait(ctx, claimPause)
-		}
+	for range holdTries {
 		var a peer.Node
 		if a, err = n.ask(ctx, address); err == nil {
 			n.holds = true
 			err = n.log.Hold(ctx, a.Batch)
 		}
 		if err == nil {
-			break
+			return nil
 		}
+		wait(ctx, claimPause)
 	}
 	return err
 }

@@ -65,8 +65,9 @@ func (n *node) compare(ctx context.Context) error {
 	if err := finishCopy(n.folder); err != nil {
 		return err
 	}
-	own, old := n.known.Load(), make(map[string]error) // by the node that says so
-	var since time.Time                                // the first did
+	own := n.known.Load()
+	old := make(map[string]error) // why the folder is old, by the name of the node that knows
+	var since time.Time           // when the first of them said so
 	for told := false; ctx.Err() == nil; wait(ctx, turnPause) {
 		answered := len(own.Floors) < 2 || len(n.others()) == 0
 		for name, address := range n.others() {

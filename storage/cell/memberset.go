@@ -152,8 +152,8 @@ var passing = []error{
 	rpctypes.ErrMemberNotFound, errUnknown, ErrRemoved,
 }
 
-// patiently tries a change of members again: 30 s while its refusal passes, and as long as ctx
-// allows while there is a learner, since etcd takes one at a time.
+// patiently tries a change of members again: 30 s while its refusal passes or its outcome is not
+// known, and as long as ctx allows while there is a learner, since etcd takes one at a time.
 func patiently(ctx context.Context, change func() error) error {
 	begin := time.Now()
 	return retry(ctx, 250*time.Millisecond, func(err error) bool {
