@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -160,31 +159,22 @@ const maxList = 64 << 20
 
 // ReadList reads the list of the tables in a folder, which may be empty.
 func ReadList(dir string) (*List, error) {
-	b, err := readFile(filepath.Join(dir, badger.ManifestFilename), maxList+1)
+	path := filepath.Join(dir, badger.ManifestFilename)
+	if info, err := os.Stat(path); err == nil && info.Size() > maxList { // a damaged file may have any length
+		return nil, fmt.Errorf("%w: %s has more than %d bytes", ErrList, badger.ManifestFilename, maxList)
+	}
+	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return noList(dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the list of tables: %w", err)
 	}
-	if len(b) > maxList {
-		return nil, fmt.Errorf("%w: %s has more than %d bytes", ErrList, badger.ManifestFilename, maxList)
-	}
 	l, err := decode(b)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrList, badger.ManifestFilename, err)
 	}
 	return l, nil
-}
-
-// readFile reads the first bytes of a file, no more than most: a damaged one may have any length.
-func readFile(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, most))
 }
 
 // noList is the list of a folder that has no MANIFEST, and so no tables.

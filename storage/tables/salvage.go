@@ -3,7 +3,9 @@ package tables
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"iter"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 
@@ -35,6 +37,16 @@ func (s *Set) Salvage(t Table, lost func(from, to []byte)) (err error) {
 }
 
 const minSalvaged = 1 << 20
+
+// readFile reads the first bytes of a file, no more than most: a damaged one may have any length.
+func readFile(path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most))
+}
 
 // salvaged gives the entries of the blocks that are whole.
 func salvaged(t *table.Table, lost func(from, to []byte)) iter.Seq2[Entry, error] {
