@@ -74,13 +74,15 @@ race: ## run the tests with the race detector, in random order
 	$(RACE) -run '$(PART)' $$(go list ./... | grep -E '$(LOOPED)')
 	HOLDFAST_GOROUTINES=1 $(RACE) -count=1 ./netproto & HOLDFAST_ENCRYPTED=1 $(RACE) -count=1 ./netproto; other=$$?; wait $$! && exit $$other
 
+# Coverage leads to new inputs. For it all that is imported is compiled anew, which takes minutes:
+# FUZZFLAGS='-args -test.fuzzcachedir=DIR' goes without.
 fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
 	test -n "$$targets" || { echo 'no fuzz target was found'; exit 1; }; \
 	echo "$$targets" | while IFS=: read -r file func; do \
 		target=$${func#func }; \
 		echo "== $$(dirname $$file) $$target"; \
-		go test -vet=off $$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x || exit 1; \
+		go test -vet=off $$(dirname $$file) -run '^$$' $(FUZZFLAGS) -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x || exit 1; \
 	done
 
 crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
