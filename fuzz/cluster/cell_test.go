@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,16 @@ import (
 
 // limit bounds every wait. It is far longer than any should take.
 const limit = 60 * time.Second
+
+// await waits until something is so, for some time at most, and says whether it is.
+func await(most time.Duration, is func() bool) bool {
+	for end := time.Now().Add(most); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
 
 // cell is nodes, three mostly, whose processes come and go. One goroutine handles it.
 type cell struct {
@@ -273,17 +284,24 @@ func (n *node) about() (a about, err error) {
 	return a, json.NewDecoder(r.Body).Decode(&a)
 }
 
-// owner is the node that says it owns; nil if none does.
-func (c *cell) owner() *node {
-	for _, n := range c.nodes {
-		if a, err := n.about(); err == nil && a.Role == "owner" {
-			return n
-		}
+// which waits for a node that says something of itself, and returns it; any one if none does.
+func (c *cell) which(what string, is func(n *node) bool) *node {
+	at := -1
+	if !await(limit, func() bool { at = slices.IndexFunc(c.nodes, is); return at >= 0 }) {
+		c.judge.find("no node %s in %v", what, limit)
+		return one(c.nodes)
 	}
-	return nil
+	return c.nodes[at]
 }
 
-// followers are the nodes that do not own.
+func (c *cell) owner() *node {
+	return c.which("owns", func(n *node) bool {
+		a, err := n.about()
+		return err == nil && a.Role == "owner"
+	})
+}
+
+// others are the nodes but for one.
 func (c *cell) others(than *node) (all []*node) {
 	for _, n := range c.nodes {
 		if n != than {
@@ -306,18 +324,15 @@ func (n *node) etcd(ask func(ctx context.Context, c *clientv3.Client, at string)
 	return ask(ctx, c, at)
 }
 
-// leader is the node that leads etcd; nil if none is known.
-func (c *cell) leader() (leader *node) {
-	for _, n := range c.nodes {
+func (c *cell) leader() *node {
+	return c.which("leads etcd", func(n *node) (leads bool) {
 		_ = n.etcd(func(ctx context.Context, c *clientv3.Client, at string) error {
 			status, err := c.Status(ctx, at)
-			if err == nil && status.Leader == status.Header.MemberId {
-				leader = n
-			}
+			leads = err == nil && status.Leader == status.Header.MemberId
 			return err
 		})
-	}
-	return leader
+		return leads
+	})
 }
 
 // votes says whether some nodes are all that have a vote: with fewer, one that is gone may stop
@@ -341,7 +356,7 @@ func (c *cell) votes(nodes []*node) (all bool) {
 func (c *cell) settled(nodes ...*node) {
 	c.t.Helper()
 	var said string
-	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(20 * time.Millisecond) {
+	if !await(limit, func() bool {
 		owners, follow, owner := 0, 0, ""
 		said = ""
 		for _, n := range nodes {
@@ -360,9 +375,8 @@ func (c *cell) settled(nodes ...*node) {
 				follow++
 			}
 		}
-		if owners == 1 && follow == len(nodes)-1 && c.votes(nodes) {
-			return
-		}
+		return owners == 1 && follow == len(nodes)-1 && c.votes(nodes)
+	}) {
+		c.judge.find("the nodes do not settle in %v:%s", limit, said)
 	}
-	c.judge.find("the nodes do not settle in %v:%s", limit, said)
 }

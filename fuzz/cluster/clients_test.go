@@ -117,30 +117,29 @@ func (c *cell) operate(n *node) (address string) {
 func (c *cell) sees(address, path string, code int, texts ...string) {
 	c.t.Helper()
 	said, status := "", 0
-	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(20 * time.Millisecond) {
+	if !await(limit, func() bool {
 		r, err := http.Get("http://" + address + path)
 		if err != nil {
-			continue
+			return false
 		}
 		body, _ := io.ReadAll(r.Body)
 		_ = r.Body.Close()
 		said, status = string(body), r.StatusCode
-		if status == code && !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(said, text) }) {
-			return
-		}
+		return status == code && !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(said, text) })
+	}) {
+		c.t.Fatalf("%s%s is %d, want %d with %q:\n%.3000s", address, path, status, code, texts, said)
 	}
-	c.t.Fatalf("%s%s is %d, want %d with %q:\n%.3000s", address, path, status, code, texts, said)
 }
 
 // logs waits until a node has logged a text.
 func (c *cell) logs(n *node, text string) {
 	c.t.Helper()
-	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(20 * time.Millisecond) {
-		if all, err := os.ReadFile(n.log()); err == nil && strings.Contains(string(all), text) {
-			return
-		}
+	if !await(limit, func() bool {
+		all, err := os.ReadFile(n.log())
+		return err == nil && strings.Contains(string(all), text)
+	}) {
+		c.t.Fatalf("node %s never logs %q", n.name, text)
 	}
-	c.t.Fatalf("node %s never logs %q", n.name, text)
 }
 
 func TestEachNodeTellsHowItIs(t *testing.T) {
@@ -165,13 +164,7 @@ func TestEachNodeTellsHowItIs(t *testing.T) {
 			`holdfast_cell_node_up{node="`+owner.name+`"} 1`, "holdfast_node_lag_batches 0", "holdfast_node_lease_margin_seconds 0")
 	}
 	c.kill(owner)
-	var next *node
-	for begun := time.Now(); next == nil && time.Since(begun) < limit; time.Sleep(20 * time.Millisecond) {
-		next = c.owner()
-	}
-	if next == nil {
-		t.Fatal("nobody takes over")
-	}
+	next := c.owner()
 	c.sees(at[next], "/owner", 200, "ok")
 	c.sees(at[next], "/metrics", 200, "holdfast_cell_spare_nodes 0", `holdfast_cell_node_up{node="`+owner.name+`"} 0`, "holdfast_cell_takeovers_total ")
 	c.logs(next, `"node is gone" node=`+owner.name)

@@ -103,8 +103,8 @@ func (c *cell) make(f fault, l *load, number int) {
 
 // judgeEnd stops all nodes at one batch, and compares what they have with what clients were told.
 func (c *cell) judgeEnd(l *load) {
-	var same int
-	for begun := time.Now(); same < 5 && time.Since(begun) < limit; time.Sleep(100 * time.Millisecond) {
+	same := 0
+	if !await(limit, func() bool {
 		first, _ := c.nodes[0].about()
 		same++
 		for _, n := range c.nodes {
@@ -112,8 +112,8 @@ func (c *cell) judgeEnd(l *load) {
 				same = 0
 			}
 		}
-	}
-	if same < 5 {
+		return same == 25
+	}) {
 		c.judge.find("the nodes do not get to one batch in %v", limit)
 	}
 	c.kill(c.nodes...)

@@ -55,9 +55,6 @@ func pause(most time.Duration) { time.Sleep(rand.N(most)) }
 
 // killed kills nodes at once, and starts them again in any order.
 func (c *cell) killed(nodes ...*node) {
-	if nodes[0] == nil { // nobody owns, or leads, just now
-		nodes[0] = one(c.nodes)
-	}
 	c.kill(nodes...)
 	pause(3 * time.Second)
 	for _, i := range rand.Perm(len(nodes)) {
@@ -69,14 +66,9 @@ func (c *cell) killed(nodes ...*node) {
 // stopOwner stops the owner until another one has taken over and answers.
 func stopOwner(c *cell, l *load) {
 	owner := c.owner()
-	if owner == nil {
-		return
-	}
 	_ = owner.cmd.Process.Signal(syscall.SIGSTOP)
 	owner.stopped = true
-	for begun := time.Now(); c.owner() == nil && time.Since(begun) < limit; {
-		time.Sleep(20 * time.Millisecond)
-	}
+	c.owner() // another one
 	l.serves(200)
 	pause(2 * time.Second)
 	_ = owner.cmd.Process.Signal(syscall.SIGCONT)
@@ -133,24 +125,17 @@ func deleteClaim(c *cell, l *load) {
 // long over. The two others must claim then.
 func alarm(c *cell, _ *load) {
 	owner := c.owner()
-	if owner == nil {
-		return
-	}
 	c.kill(owner)
-	for begun := time.Now(); time.Since(begun) < 6*time.Second; time.Sleep(50 * time.Millisecond) {
+	await(6*time.Second, func() bool {
 		_ = c.others(owner)[0].etcd(func(ctx context.Context, etcd *clientv3.Client, _ string) error {
 			_, err := etcdserverpb.NewMaintenanceClient(etcd.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
 				Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE,
 			})
 			return err // there is no leader at first
 		})
-	}
-	for begun := time.Now(); c.owner() == nil && time.Since(begun) < limit; {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if c.owner() == nil {
-		c.judge.find("two of three nodes do not claim when etcd has room again")
-	}
+		return false
+	})
+	c.owner()
 	c.start(owner)
 }
 
@@ -185,11 +170,10 @@ func lag(c *cell, l *load) {
 	c.kill(n)
 	pause(time.Second)
 	l.paused.Store(true)
-	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(100 * time.Millisecond) {
-		if a, err := owner.about(); err == nil && a.Floor == a.Batch && a.Floor > had.Batch {
-			break
-		}
-	}
+	await(limit, func() bool {
+		a, err := owner.about()
+		return err == nil && a.Floor == a.Batch && a.Floor > had.Batch
+	})
 	time.Sleep(4 * time.Second) // it is cut each two
 	l.paused.Store(false)
 	l.last.Store(time.Now().UnixNano())
@@ -217,11 +201,8 @@ func oldImage(c *cell, l *load) {
 	said, _ := os.Stat(n.log())
 	c.start(n)
 	n.mayEnd(true)
-	for begun := time.Now(); n.runs() && time.Since(begun) < 10*time.Second; {
-		time.Sleep(100 * time.Millisecond)
-	}
-	n.mayEnd(false)
-	if n.runs() {
+	ended := await(10*time.Second, func() bool { return !n.runs() })
+	if n.mayEnd(false); !ended {
 		return
 	}
 	text, _ := os.ReadFile(n.log())
@@ -271,10 +252,12 @@ func deep(c *cell, _ *load) {
 	}
 	c.killed(c.owner())
 	c.settled(c.nodes...)
-	n, err := client.LLen(ctx, "deep").Result()
-	for begun := time.Now(); err != nil && time.Since(begun) < limit; time.Sleep(100 * time.Millisecond) {
+	var n int64
+	var err error
+	await(limit, func() bool {
 		n, err = client.LLen(ctx, "deep").Result()
-	}
+		return err == nil
+	})
 	if err = errors.Join(err, client.Del(ctx, "deep").Err()); n != many || err != nil {
 		c.judge.find("of %d packets %d are left: %v", many, n, err)
 	}

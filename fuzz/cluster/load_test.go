@@ -159,12 +159,7 @@ func (l *load) heard() {
 // serves waits until clients were answered some times more.
 func (l *load) serves(times int64) bool {
 	acks := l.acks.Load()
-	for begun := time.Now(); time.Since(begun) < limit; time.Sleep(10 * time.Millisecond) {
-		if l.acks.Load() >= acks+times {
-			return true
-		}
-	}
-	return false
+	return await(limit, func() bool { return l.acks.Load() >= acks+times })
 }
 
 // push pushes the next packet of a producer.

@@ -132,9 +132,6 @@ func (m *machines) faults() []fault {
 }
 
 func (m *machines) cut(c *cell, l *load, n *node) {
-	if n == nil {
-		return
-	}
 	m.run("ip", "link", "set", m.name+n.name, "down")
 	l.serves(200)
 	pause(4 * time.Second)
@@ -143,9 +140,6 @@ func (m *machines) cut(c *cell, l *load, n *node) {
 
 // unreached drops what goes from a node to the others, or from the others to it. Clients reach all.
 func (m *machines) unreached(c *cell, l *load, n *node, from bool) {
-	if n == nil {
-		return
-	}
 	route := func(verb string) {
 		for i, to := range c.nodes {
 			switch {
@@ -165,9 +159,6 @@ func (m *machines) unreached(c *cell, l *load, n *node, from bool) {
 
 func (m *machines) flap(c *cell, l *load) {
 	n := c.owner()
-	if n == nil {
-		return
-	}
 	for range 4 {
 		m.run("ip", "link", "set", m.name+n.name, "down")
 		time.Sleep(time.Second)
@@ -179,9 +170,6 @@ func (m *machines) flap(c *cell, l *load) {
 // freeze has the disk of the owner take no write until another one has taken over.
 func (m *machines) freeze(c *cell, l *load) {
 	n := c.owner()
-	if n == nil {
-		return
-	}
 	m.run("fsfreeze", "-f", filepath.Dir(n.folder))
 	time.Sleep(3 * time.Second)
 	l.serves(200)

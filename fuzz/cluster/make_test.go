@@ -35,14 +35,13 @@ func TestMakeClusterIsThreeNodesUntilItIsInterrupted(t *testing.T) {
 		return strings.TrimSpace(string(out)), err
 	}
 	var said admin.Cluster
-	for begun := time.Now(); said.Spare != 1 || len(said.Nodes) != 3; time.Sleep(100 * time.Millisecond) {
-		out, err := holdfast("cluster", "status", "--admin", at(3), "--json")
-		if err == nil {
-			err = json.Unmarshal([]byte(out), &said)
-		}
-		if time.Since(begun) > limit {
-			t.Fatalf("no cell of three: %v, %s", err, out)
-		}
+	var out string
+	if !await(limit, func() (is bool) {
+		var err error
+		out, err = holdfast("cluster", "status", "--admin", at(3), "--json")
+		return err == nil && json.Unmarshal([]byte(out), &said) == nil && said.Spare == 1 && len(said.Nodes) == 3
+	}) {
+		t.Fatalf("no cell of three: %s", out)
 	}
 	if out, err := holdfast("push", "jobs", "hello", "--redis", at(6)+","+at(2)); err != nil {
 		t.Errorf("push: %v, %s", err, out)
