@@ -2,11 +2,9 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +19,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	product "github.com/holdfast-queue/holdfast/cmd/cluster"
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/fuzz/planted"
 )
 
@@ -43,18 +44,16 @@ type cell struct {
 	binary string
 	nodes  []*node
 	judge  *judge
+	ask    func(ctx context.Context, node string) (peer.Node, error) // what it is
 }
 
 // node is one of them. It has one folder and the same addresses over all its starts.
 type node struct {
 	name, folder string
-	peers, own   string // addresses of etcd and of the node's own port
-	redis        string
-	inside       []string          // the command that runs others where the node is; nil on this host
-	certificates string            // their folder; "": it speaks plain
-	asks         http.RoundTripper // by the certificates; nil: plain
-	args         []string          // of each start
-	env          []string          // of the next start, beside that of this process
+	peers, redis string   // addresses of etcd, of which the next port is the node's own, and for clients
+	inside       []string // the command that runs others where the node is; nil on this host
+	args         []string // of each start
+	env          []string // of the next start, beside that of this process
 
 	cmd     *exec.Cmd
 	stopped bool          // by SIGSTOP
@@ -135,25 +134,41 @@ func named(t *testing.T, binary string, names ...string) *cell {
 	for _, name := range names {
 		port := freePorts(t, 3)
 		at := func(n int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port+n)) }
-		nodes = append(nodes, &node{name: name, folder: filepath.Join(dir, name), peers: at(0), own: at(1), redis: at(2)})
+		nodes = append(nodes, &node{name: name, folder: filepath.Join(dir, name), peers: at(0), redis: at(2)})
 	}
-	return found(t, binary, nodes)
+	return found(t, binary, nodes, "")
 }
 
-// found founds a cell with the first node and starts all.
-func found(t *testing.T, binary string, nodes []*node) *cell {
-	t.Helper()
-	c := &cell{t: t, binary: binary, nodes: nodes, judge: newJudge(t)}
+// list is the nodes as flags have them.
+func list(nodes []*node) string {
 	var all []string
 	for _, n := range nodes {
 		all = append(all, n.name+"="+n.peers)
 	}
+	return strings.Join(all, ",")
+}
+
+// found founds a cell with the first node and starts all. The folder has the certificates of each
+// node; "": they speak plain.
+func found(t *testing.T, binary string, nodes []*node, certificates string) *cell {
+	t.Helper()
+	c := &cell{t: t, binary: binary, nodes: nodes, judge: newJudge(t)}
+	asker := product.Config{Node: nodes[0].name, Nodes: make(map[string]string)}
+	if certificates != "" {
+		file := func(name string) string { return filepath.Join(certificates, asker.Node, name) }
+		asker.TLS = daemon.TLSFiles{Cert: file("node.pem"), Key: file("node-key.pem"), ClientCA: file("ca.pem")}
+	}
 	for _, n := range nodes {
-		n.args = []string{"serve", "--data", n.folder, "--node", n.name, "--nodes", strings.Join(all, ","),
+		n.args = []string{"serve", "--data", n.folder, "--node", n.name, "--nodes", list(nodes),
 			"--redis", n.redis, "--insecure", "--pinpriq", "off", "--barbershop", "off", "--admin", "off", "--log-level", "debug"}
-		if n.certificates != "" {
-			n.args = append(n.args, "--cluster-tls", n.certificates)
+		if certificates != "" {
+			n.args = append(n.args, "--cluster-tls", filepath.Join(certificates, n.name))
 		}
+		asker.Nodes[n.name] = n.peers
+	}
+	var err error
+	if c.ask, _, err = asker.Asker(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	out, err := exec.Command(binary, "cluster", "found", "--node", nodes[0].name, nodes[0].folder).CombinedOutput()
 	if err != nil {
@@ -266,22 +281,10 @@ func (n *node) runs() bool {
 }
 
 // about is what a node says of itself.
-type about struct {
-	Role, Owner  string
-	Batch, Floor uint64
-}
-
-func (n *node) about() (a about, err error) {
-	client, scheme := http.Client{Timeout: 500 * time.Millisecond, Transport: n.asks}, "http://"
-	if n.asks != nil {
-		scheme = "https://"
-	}
-	r, err := client.Get(scheme + n.own + "/node")
-	if err != nil {
-		return a, err
-	}
-	defer r.Body.Close()
-	return a, json.NewDecoder(r.Body).Decode(&a)
+func (c *cell) about(n *node) (peer.Node, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	return c.ask(ctx, n.name)
 }
 
 // which waits for a node that says something of itself, and returns it; any one if none does.
@@ -296,7 +299,7 @@ func (c *cell) which(what string, is func(n *node) bool) *node {
 
 func (c *cell) owner() *node {
 	return c.which("owns", func(n *node) bool {
-		a, err := n.about()
+		a, err := c.about(n)
 		return err == nil && a.Role == "owner"
 	})
 }
@@ -357,25 +360,22 @@ func (c *cell) settled(nodes ...*node) {
 	c.t.Helper()
 	var said string
 	if !await(limit, func() bool {
-		owners, follow, owner := 0, 0, ""
 		said = ""
+		owners, owner, follow := 0, "", make(map[string]int) // whom how many
 		for _, n := range nodes {
 			if !n.runs() {
 				c.start(n) // the judge has noted it
 			}
-			a, err := n.about()
+			a, err := c.about(n)
 			said += fmt.Sprintf(" %s: %+v %v;", n.name, a, err)
-			if a.Role == "owner" {
-				owners++
-				owner = n.name
+			switch a.Role {
+			case "owner":
+				owners, owner = owners+1, n.name
+			case "follower":
+				follow[a.Owner]++
 			}
 		}
-		for _, n := range nodes {
-			if a, err := n.about(); err == nil && a.Role == "follower" && a.Owner == owner {
-				follow++
-			}
-		}
-		return owners == 1 && follow == len(nodes)-1 && c.votes(nodes)
+		return owners == 1 && follow[owner] == len(nodes)-1 && c.votes(nodes)
 	}) {
 		c.judge.find("the nodes do not settle in %v:%s", limit, said)
 	}

@@ -105,10 +105,10 @@ func (c *cell) make(f fault, l *load, number int) {
 func (c *cell) judgeEnd(l *load) {
 	same := 0
 	if !await(limit, func() bool {
-		first, _ := c.nodes[0].about()
+		first, _ := c.about(c.nodes[0])
 		same++
 		for _, n := range c.nodes {
-			if a, err := n.about(); err != nil || a.Batch != first.Batch {
+			if a, err := c.about(n); err != nil || a.Batch != first.Batch {
 				same = 0
 			}
 		}

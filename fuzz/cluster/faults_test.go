@@ -166,12 +166,12 @@ func wipe(c *cell, _ *load) {
 func lag(c *cell, l *load) {
 	owner := c.owner()
 	n := one(c.others(owner))
-	had, _ := n.about()
+	had, _ := c.about(n)
 	c.kill(n)
 	pause(time.Second)
 	l.paused.Store(true)
 	await(limit, func() bool {
-		a, err := owner.about()
+		a, err := c.about(owner)
 		return err == nil && a.Floor == a.Batch && a.Floor > had.Batch
 	})
 	time.Sleep(4 * time.Second) // it is cut each two

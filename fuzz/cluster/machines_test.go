@@ -1,10 +1,7 @@
 package cluster
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +47,7 @@ func inNamespaces(t *testing.T, binary string, mib int64) (*cell, *machines) {
 	m.run("ip", "link", "set", m.name, "up")
 	var nodes []*node
 	for i, name := range []string{"a", "b", "c"} {
-		n := &node{name: name, peers: m.address(i) + ":7380", own: m.address(i) + ":7381", redis: m.address(i) + ":6379"}
+		n := &node{name: name, peers: m.address(i) + ":7380", redis: m.address(i) + ":6379"}
 		inside := m.name + name
 		m.run("ip", "netns", "add", inside)
 		m.later("ip", "netns", "del", inside)
@@ -63,35 +60,9 @@ func inNamespaces(t *testing.T, binary string, mib int64) (*cell, *machines) {
 		n.folder = filepath.Join(m.disk(mib), name)
 		nodes = append(nodes, n)
 	}
-	certify(t, binary, nodes)
-	return found(t, binary, nodes), m
-}
-
-// certify gives each node its certificate.
-func certify(t *testing.T, binary string, nodes []*node) {
-	t.Helper()
-	dir, args := t.TempDir(), []string{"tls", "init", "--nodes"}
-	var list []string
-	for _, n := range nodes {
-		list = append(list, n.name+"="+n.peers)
-	}
-	if out, err := exec.Command(binary, append(args, strings.Join(list, ","), dir)...).CombinedOutput(); err != nil {
-		t.Fatalf("make certificates: %v\n%s", err, out)
-	}
-	for _, n := range nodes {
-		n.certificates = filepath.Join(dir, n.name)
-		pair, err := tls.LoadX509KeyPair(filepath.Join(n.certificates, "node.pem"), filepath.Join(n.certificates, "node-key.pem"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		authority, err := os.ReadFile(filepath.Join(n.certificates, "ca.pem"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: x509.NewCertPool()}
-		config.RootCAs.AppendCertsFromPEM(authority)
-		n.asks = &http.Transport{TLSClientConfig: config}
-	}
+	certificates := t.TempDir()
+	m.run(binary, "tls", "init", "--nodes", list(nodes), certificates)
+	return found(t, binary, nodes, certificates), m
 }
 
 func (m *machines) address(i int) string { return fmt.Sprintf("%s.%d", m.net, i+1) }
