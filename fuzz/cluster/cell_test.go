@@ -3,15 +3,13 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -50,6 +48,7 @@ type cell struct {
 // node is one of them. It has one folder and the same addresses over all its starts.
 type node struct {
 	name, folder string
+	host         string
 	peers, redis string   // addresses of etcd, of which the next port is the node's own, and for clients
 	inside       []string // the command that runs others where the node is; nil on this host
 	args         []string // of each start
@@ -60,6 +59,10 @@ type node struct {
 	ended   chan struct{} // closed when the process has ended
 	asked   bool          // whether its end was asked for
 	mu      sync.Mutex    // guards asked
+}
+
+func newNode(name, host, folder string) *node {
+	return &node{name: name, folder: filepath.Join(folder, name), host: host, peers: host + ":17380", redis: host + ":17382"}
 }
 
 // unchanged is the program without changes, which tests share; "" before the first needs it.
@@ -96,31 +99,14 @@ func build(t *testing.T, changes ...planted.Bug) string {
 	return name
 }
 
-// freePorts returns the first of n ports in a row that were free a moment ago. They are below those
-// that connections get.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	for range 1000 {
-		port, free := 10_000+rand.IntN(22_000), true
-		for next := port; next < port+n && free; next++ {
-			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(next)))
-			if free = err == nil; free {
-				_ = l.Close()
-			}
-		}
-		if free {
-			return port
-		}
-	}
-	t.Fatal("no free ports in a row")
-	return 0
-}
-
 // onLoopback founds a cell of three nodes on loopback and starts them.
 func onLoopback(t *testing.T, binary string) *cell {
 	t.Helper()
 	return named(t, binary, "a", "b", "c")
 }
+
+// hosts counts the addresses that nodes on loopback got: each has one of its own.
+var hosts atomic.Int32
 
 // named does the same for a cell whose nodes have some names.
 func named(t *testing.T, binary string, names ...string) *cell {
@@ -132,9 +118,8 @@ func named(t *testing.T, binary string, names ...string) *cell {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var nodes []*node
 	for _, name := range names {
-		port := freePorts(t, 3)
-		at := func(n int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port+n)) }
-		nodes = append(nodes, &node{name: name, folder: filepath.Join(dir, name), peers: at(0), redis: at(2)})
+		host := fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()>>8%255, os.Getpid()%256, hosts.Add(1))
+		nodes = append(nodes, newNode(name, host, dir))
 	}
 	return found(t, binary, nodes, "")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"hash/crc32"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -105,7 +104,7 @@ func TestWorkersGoOnWhenTheOwnerIsKilled(t *testing.T) {
 
 // operate starts a node anew with an operator's port.
 func (c *cell) operate(n *node) (address string) {
-	address = net.JoinHostPort("127.0.0.1", strconv.Itoa(freePorts(c.t, 1)))
+	address = n.host + ":17383"
 	c.signal(n, syscall.SIGTERM)
 	n.args[slices.Index(n.args, "--admin")+1] = address
 	c.start(n)

@@ -15,7 +15,6 @@ import (
 type machines struct {
 	t    *testing.T
 	name string // of the bridge; those of links and namespaces begin with it
-	net  string // the first three numbers of the addresses
 }
 
 // run runs a command, which must work.
@@ -40,32 +39,28 @@ func inNamespaces(t *testing.T, binary string, mib int64) (*cell, *machines) {
 		}
 	}
 	id := os.Getpid()
-	m := &machines{t: t, name: fmt.Sprintf("hf%x", id), net: fmt.Sprintf("10.%d.%d", 64+id>>8%64, id%256)}
+	m := &machines{t: t, name: fmt.Sprintf("hf%x", id)}
 	m.run("ip", "link", "add", m.name, "type", "bridge")
 	m.later("ip", "link", "del", m.name)
-	m.run("ip", "addr", "add", m.net+".254/24", "dev", m.name)
+	m.run("ip", "addr", "add", fmt.Sprintf("10.%d.%d.254/24", 64+id>>8%64, id%256), "dev", m.name)
 	m.run("ip", "link", "set", m.name, "up")
 	var nodes []*node
 	for i, name := range []string{"a", "b", "c"} {
-		n := &node{name: name, peers: m.address(i) + ":7380", redis: m.address(i) + ":6379"}
-		inside := m.name + name
+		n, inside := newNode(name, fmt.Sprintf("10.%d.%d.%d", 64+id>>8%64, id%256, i+1), m.disk(mib)), m.name+name
 		m.run("ip", "netns", "add", inside)
 		m.later("ip", "netns", "del", inside)
 		m.run("ip", "link", "add", inside, "type", "veth", "peer", "name", "eth0", "netns", inside)
 		m.run("ip", "link", "set", inside, "master", m.name, "up")
-		m.run("ip", "-n", inside, "addr", "add", m.address(i)+"/24", "dev", "eth0")
+		m.run("ip", "-n", inside, "addr", "add", n.host+"/24", "dev", "eth0")
 		m.run("ip", "-n", inside, "link", "set", "lo", "up")
 		m.run("ip", "-n", inside, "link", "set", "eth0", "up")
 		n.inside = []string{"ip", "netns", "exec", inside}
-		n.folder = filepath.Join(m.disk(mib), name)
 		nodes = append(nodes, n)
 	}
 	certificates := t.TempDir()
 	m.run(binary, "tls", "init", "--nodes", list(nodes), certificates)
 	return found(t, binary, nodes, certificates), m
 }
-
-func (m *machines) address(i int) string { return fmt.Sprintf("%s.%d", m.net, i+1) }
 
 // disk makes a file system.
 func (m *machines) disk(mib int64) (mount string) {
@@ -112,13 +107,12 @@ func (m *machines) cut(c *cell, l *load, n *node) {
 // unreached drops what goes from a node to the others, or from the others to it. Clients reach all.
 func (m *machines) unreached(c *cell, l *load, n *node, from bool) {
 	route := func(verb string) {
-		for i, to := range c.nodes {
-			switch {
-			case to != n && from:
-				m.run("ip", "-n", m.name+to.name, "route", verb, "blackhole", strings.TrimSuffix(n.peers, ":7380"))
-			case to != n:
-				m.run("ip", "-n", m.name+n.name, "route", verb, "blackhole", m.address(i))
+		for _, other := range c.others(n) {
+			at, to := n, other
+			if from {
+				at, to = other, n
 			}
+			m.run("ip", "-n", m.name+at.name, "route", verb, "blackhole", to.host)
 		}
 	}
 	route("add")

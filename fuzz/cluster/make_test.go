@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,26 @@ import (
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
+
+// freePorts returns the first of n ports in a row that were free a moment ago. They are below those
+// that connections get.
+func freePorts(t *testing.T, n int) (port int) {
+	t.Helper()
+	if !await(limit, func() bool {
+		port = 10_000 + rand.IntN(22_000)
+		for next := port; next < port+n; next++ {
+			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", next))
+			if err != nil {
+				return false
+			}
+			_ = l.Close()
+		}
+		return true
+	}) {
+		t.Fatal("no free ports in a row")
+	}
+	return port
+}
 
 func TestMakeClusterIsThreeNodesUntilItIsInterrupted(t *testing.T) {
 	if testing.Short() {
