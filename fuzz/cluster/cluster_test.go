@@ -1,10 +1,7 @@
 package cluster
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -17,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-queue/holdfast/fuzz/planted"
+	"github.com/holdfast-queue/holdfast/recovery/dump"
 )
 
 var (
@@ -117,23 +115,22 @@ func (c *cell) judgeEnd(l *load) {
 		c.judge.find("the nodes do not get to one batch in %v", limit)
 	}
 	c.kill(c.nodes...)
-	var dumps [][]byte
+	state := func(n *node) string { return n.folder + ".dump" }
 	for _, n := range c.nodes {
-		out, err := exec.Command(c.binary, "dump", "--quiet", n.folder).Output()
-		if err != nil {
-			c.judge.find("node %s cannot be dumped: %v", n.name, err)
-		}
-		if verify, err := exec.Command(c.binary, "verify", "--quiet", n.folder).CombinedOutput(); err != nil {
-			c.judge.find("node %s is not sound: %v\n%s", n.name, err, verify)
-		}
-		dumps = append(dumps, out)
-	}
-	for i, d := range dumps[1:] {
-		if !bytes.Equal(dumps[0], d) {
-			c.judge.find("node %s holds another state than %s:\n%s", c.nodes[i+1].name, c.nodes[0].name, firstDifference(dumps[0], d))
+		for _, command := range [][]string{
+			{c.binary, "dump", "--quiet", "--output", state(n), n.folder},
+			{c.binary, "verify", "--quiet", n.folder},
+			{"diff", "--text", state(c.nodes[0]), state(n)},
+		} {
+			if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+				c.judge.find("node %s: %v: %v\n%.3000s", n.name, command, err, out)
+			}
 		}
 	}
-	left, count := readDump(c.t, dumps[0])
+	left, count, err := readDump(state(c.nodes[0]))
+	if err != nil {
+		c.judge.find("what is left: %v", err)
+	}
 	if low, most := l.count.low.Load(), l.count.sent.Load(); count < low || count > most {
 		c.judge.find("the counter is %d in the end, it was %d, and %d were sent", count, low, most)
 	}
@@ -152,40 +149,24 @@ func (c *cell) judgeEnd(l *load) {
 	l.errs.Range(func(text, _ any) bool { c.t.Logf("refused: %v", text); return true })
 }
 
-// firstDifference returns the first lines that differ.
-func firstDifference(a, b []byte) string {
-	x, y := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
-	for i := range min(len(x), len(y)) {
-		if x[i] != y[i] {
-			return x[i] + "\n" + y[i]
-		}
-	}
-	return fmt.Sprintf("%d lines, and %d", len(x), len(y))
-}
-
 // readDump returns the packets of each queue, in the order of delivery, and the counter.
-func readDump(t *testing.T, dump []byte) (left map[string][]packet, count int64) {
-	t.Helper()
+func readDump(name string) (left map[string][]packet, count int64, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
 	left = make(map[string][]packet)
-	lines := bufio.NewScanner(bytes.NewReader(dump))
-	lines.Buffer(nil, 4<<20)
-	for lines.Scan() {
-		var r struct{ Type, Queue, Payload, Name, Value string }
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			continue // it has numbers where others have text
-		}
+	_, err = dump.Read(context.Background(), file, func(r *dump.Record) (err error) {
 		switch r.Type {
 		case "packet":
-			p, err := parsePacket(r.Payload)
-			if err != nil {
-				t.Fatalf("a packet has %q", r.Payload)
-			}
-			left[r.Queue] = append(left[r.Queue], p)
+			var p packet
+			p, err = parsePacket(string(r.Payload))
+			left[string(r.Queue)] = append(left[string(r.Queue)], p)
 		case "string":
-			if _, err := fmt.Sscan(r.Value, &count); err != nil {
-				t.Fatal(err)
-			}
+			_, err = fmt.Sscan(string(r.Value), &count)
 		}
-	}
-	return left, count
+		return err
+	}, nil)
+	return left, count, err
 }
