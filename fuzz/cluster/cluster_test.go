@@ -45,46 +45,28 @@ func TestACellOnLoopbackLosesNothing(t *testing.T) {
 	if *cycles > 0 { // all of the program is built for it
 		changes = clock()
 	}
-	c := onLoopback(t, build(t, changes...))
-	c.run(faults())
+	for _, found := range onLoopback(t, build(t, changes...)).run(faults(), *only, *cycles) {
+		t.Error(found)
+	}
 }
 
-// run makes faults under a load, and judges in the end.
-func (c *cell) run(faults []fault) {
+// run makes those faults that have something in their names, so many times or as often as they say,
+// under a load and until something is found. It judges in the end, and returns what was found.
+func (c *cell) run(faults []fault, name string, times int) []string {
 	l := startLoad(c)
 	defer l.cancel()
 	for _, f := range faults {
 		runs := f.runs
-		if *cycles > 0 {
-			runs = *cycles
+		if times > 0 {
+			runs = times
 		}
-		if !strings.Contains(f.name, *only) {
-			runs = 0
-		}
-		for i := 0; i < runs && len(c.judge.found()) == 0; i++ {
+		for i := 0; i < runs && strings.Contains(f.name, name) && len(c.judge.found()) == 0; i++ {
 			c.make(f, l, i+1)
 		}
 	}
 	l.stop()
 	c.judgeEnd(l)
-	for _, text := range c.judge.found() {
-		c.t.Error(text)
-	}
-}
-
-// makeUntilFound makes one fault until something is found, which the end may be needed for.
-func (c *cell) makeUntilFound(name string, most int) {
-	l := startLoad(c)
-	defer l.cancel()
-	for _, f := range faults() {
-		for i := 0; i < most && len(c.judge.found()) == 0 && strings.Contains(f.name, name); i++ {
-			c.make(f, l, i+1)
-		}
-	}
-	l.stop()
-	if len(c.judge.found()) == 0 {
-		c.judgeEnd(l)
-	}
+	return c.judge.found()
 }
 
 // make makes a fault, and waits until clients are served as before.

@@ -163,5 +163,7 @@ func TestACellOfMachinesLosesNothing(t *testing.T) {
 	}
 	t.Parallel()
 	c, m := inNamespaces(t, build(t), 1024)
-	c.run(m.faults())
+	for _, found := range c.run(m.faults(), *only, *cycles) {
+		t.Error(found)
+	}
 }

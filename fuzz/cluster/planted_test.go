@@ -3,7 +3,6 @@ package cluster
 import (
 	"flag"
 	gobuild "go/build"
-	"strings"
 	"testing"
 	"time"
 
@@ -119,13 +118,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				return
 			}
 			begun = time.Now()
-			changes := []planted.Bug{b.Bug}
-			if strings.Contains(b.fault, "clock") {
-				changes = append(changes, clock()...)
-			}
-			c := onLoopback(t, build(t, changes...))
-			c.makeUntilFound(b.fault, 20)
-			found := c.judge.found()
+			found := onLoopback(t, build(t, append(clock(), b.Bug)...)).run(faults(), b.fault, 20)
 			if len(found) == 0 {
 				t.Fatalf("a cell does not show the bug in %v", time.Since(begun).Round(time.Second))
 			}
