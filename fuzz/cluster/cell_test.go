@@ -54,11 +54,9 @@ type node struct {
 	args         []string // of each start
 	env          []string // of the next start, beside that of this process
 
-	cmd     *exec.Cmd
-	stopped bool          // by SIGSTOP
-	ended   chan struct{} // closed when the process has ended
-	asked   bool          // whether its end was asked for
-	mu      sync.Mutex    // guards asked
+	cmd   *exec.Cmd
+	runs  atomic.Bool
+	asked atomic.Bool // whether an end of the process is no finding
 }
 
 func newNode(name, host, folder string) *node {
@@ -208,62 +206,34 @@ func (c *cell) start(n *node) {
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	n.cmd, n.ended, n.stopped = cmd, ended, false
-	n.mayEnd(false)
+	n.cmd = cmd
+	n.runs.Store(true)
+	n.asked.Store(false)
 	go func() { // ends with the process
-		defer close(ended)
-		err := cmd.Wait()
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if !n.asked {
+		if err := cmd.Wait(); !n.asked.Load() {
 			c.judge.find("node %s ends by itself: %v", n.name, err)
 		}
+		n.runs.Store(false)
 	}()
 }
 
-// mayEnd says whether an end of the process is no finding.
-func (n *node) mayEnd(asked bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.asked = asked
-}
-
-// signal sends a signal that ends a node, and waits for its end.
-func (c *cell) signal(n *node, s syscall.Signal) {
-	n.mayEnd(true)
-	_ = n.cmd.Process.Signal(s) // it may have ended
-	if n.stopped {
-		_ = n.cmd.Process.Signal(syscall.SIGCONT)
-	}
-	select {
-	case <-n.ended:
-	case <-time.After(limit):
-		c.judge.find("node %s does not end in %v after %v", n.name, limit, s)
-		_ = n.cmd.Process.Kill()
-		<-n.ended
-	}
-}
-
-func (c *cell) kill(nodes ...*node) {
+// end sends nodes a signal that ends them, and waits for their ends.
+func (c *cell) end(s syscall.Signal, nodes ...*node) {
 	for _, n := range nodes {
-		n.mayEnd(true)
-		_ = n.cmd.Process.Kill() // all before a wait
+		n.asked.Store(true)
+		_ = n.cmd.Process.Signal(s)               // it may have ended
+		_ = n.cmd.Process.Signal(syscall.SIGCONT) // it may be stopped
 	}
 	for _, n := range nodes {
-		<-n.ended
+		if !await(limit, func() bool { return !n.runs.Load() }) {
+			c.judge.find("node %s does not end in %v after %v", n.name, limit, s)
+			_ = n.cmd.Process.Kill()
+			await(limit, func() bool { return !n.runs.Load() })
+		}
 	}
 }
 
-// runs says whether the process of a node is there.
-func (n *node) runs() bool {
-	select {
-	case <-n.ended:
-		return false
-	default:
-		return true
-	}
-}
+func (c *cell) kill(nodes ...*node) { c.end(syscall.SIGKILL, nodes...) }
 
 // about is what a node says of itself.
 func (c *cell) about(n *node) (peer.Node, error) {
@@ -348,7 +318,7 @@ func (c *cell) settled(nodes ...*node) {
 		said = ""
 		owners, owner, follow := 0, "", make(map[string]int) // whom how many
 		for _, n := range nodes {
-			if !n.runs() {
+			if !n.runs.Load() {
 				c.start(n) // the judge has noted it
 			}
 			a, err := c.about(n)

@@ -105,7 +105,7 @@ func TestWorkersGoOnWhenTheOwnerIsKilled(t *testing.T) {
 // operate starts a node anew with an operator's port.
 func (c *cell) operate(n *node) (address string) {
 	address = n.host + ":17383"
-	c.signal(n, syscall.SIGTERM)
+	c.end(syscall.SIGTERM, n)
 	n.args[slices.Index(n.args, "--admin")+1] = address
 	c.start(n)
 	c.settled(c.nodes...)

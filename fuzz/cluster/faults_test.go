@@ -67,12 +67,10 @@ func (c *cell) killed(nodes ...*node) {
 func stopOwner(c *cell, l *load) {
 	owner := c.owner()
 	_ = owner.cmd.Process.Signal(syscall.SIGSTOP)
-	owner.stopped = true
 	c.owner() // another one
 	l.serves(200)
 	pause(2 * time.Second)
 	_ = owner.cmd.Process.Signal(syscall.SIGCONT)
-	owner.stopped = false
 }
 
 // losePower ends all nodes, with what no promise needs them to have on disk: the journal of a node
@@ -142,7 +140,7 @@ func alarm(c *cell, _ *load) {
 // restart restarts nodes in turn, as an upgrade does.
 func (c *cell) restart(nodes ...*node) {
 	for _, n := range nodes {
-		c.signal(n, syscall.SIGTERM)
+		c.end(syscall.SIGTERM, n)
 		c.start(n)
 		c.settled(c.nodes...)
 	}
@@ -200,9 +198,9 @@ func oldImage(c *cell, l *load) {
 	}
 	said, _ := os.Stat(n.log())
 	c.start(n)
-	n.mayEnd(true)
-	ended := await(10*time.Second, func() bool { return !n.runs() })
-	if n.mayEnd(false); !ended {
+	n.asked.Store(true)
+	ended := await(10*time.Second, func() bool { return !n.runs.Load() })
+	if n.asked.Store(false); !ended {
 		return
 	}
 	text, _ := os.ReadFile(n.log())
