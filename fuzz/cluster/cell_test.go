@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,22 @@ func await(most time.Duration, is func() bool) bool {
 	return true
 }
 
+// must ends a test by errors that are none of a cell.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// execute runs a command, which must work.
+func execute(t *testing.T, command ...string) {
+	t.Helper()
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", command, err, out)
+	}
+}
+
 // cell is nodes, three mostly, whose processes come and go. One goroutine handles it.
 type cell struct {
 	t      *testing.T
@@ -63,11 +80,10 @@ func newNode(name, host, folder string) *node {
 	return &node{name: name, folder: filepath.Join(folder, name), host: host, peers: host + ":17380", redis: host + ":17382"}
 }
 
-// unchanged is the program without changes, which tests share; "" before the first needs it.
-// TestMain deletes it.
+// programs is the folder of the programs that were built, which tests share. TestMain deletes it.
 var (
-	unchanged string
-	building  sync.Mutex // guards it, and has one program linked at a time
+	programs string
+	building sync.Mutex // one is linked at a time
 )
 
 // build compiles the program, with some changes, and a door to etcd.
@@ -75,24 +91,13 @@ func build(t *testing.T, changes ...planted.Bug) string {
 	t.Helper()
 	building.Lock()
 	defer building.Unlock()
-	if len(changes) == 0 && unchanged != "" {
-		return unchanged
+	name := filepath.Join(programs, "holdfast")
+	for _, change := range changes {
+		name += " " + change.Name
 	}
-	dir := t.TempDir()
-	if len(changes) == 0 {
-		var err error
-		if dir, err = os.MkdirTemp("", "cluster-"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	name := filepath.Join(dir, "holdfast")
-	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", name, "-overlay", planted.Overlay(t, append(changes, door())...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	if len(changes) == 0 {
-		unchanged = name
+	if _, err := os.Stat(name); err != nil {
+		execute(t, "env", "CGO_ENABLED=0", "go", "build", "-ldflags", "-s -w", "-o", name,
+			"-overlay", planted.Overlay(t, append(changes, door())...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
 	}
 	return name
 }
@@ -110,9 +115,7 @@ var hosts atomic.Int32
 func named(t *testing.T, binary string, names ...string) *cell {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cell-") // a socket's name may not be long
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var nodes []*node
 	for _, name := range names {
@@ -150,13 +153,9 @@ func found(t *testing.T, binary string, nodes []*node, certificates string) *cel
 		asker.Nodes[n.name] = n.peers
 	}
 	var err error
-	if c.ask, _, err = asker.Asker(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(binary, "cluster", "found", "--node", nodes[0].name, nodes[0].folder).CombinedOutput()
-	if err != nil {
-		t.Fatalf("found a cell: %v\n%s", err, out)
-	}
+	c.ask, _, err = asker.Asker(t.Context())
+	must(t, err)
+	execute(t, binary, "cluster", "found", "--node", nodes[0].name, nodes[0].folder)
 	t.Cleanup(func() {
 		for _, n := range c.nodes {
 			if n.cmd != nil {
@@ -196,16 +195,12 @@ func (c *cell) tellLogs() {
 func (c *cell) start(n *node) {
 	c.t.Helper()
 	out, err := os.OpenFile(n.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	defer out.Close()
 	argv := append(append(n.inside[:len(n.inside):len(n.inside)], c.binary), n.args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), n.env...)
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, cmd.Start())
 	n.cmd = cmd
 	n.runs.Store(true)
 	n.asked.Store(false)

@@ -168,9 +168,7 @@ func TestEachNodeTellsHowItIs(t *testing.T) {
 	c.sees(at[next], "/metrics", 200, "holdfast_cell_spare_nodes 0", `holdfast_cell_node_up{node="`+owner.name+`"} 0`, "holdfast_cell_takeovers_total ")
 	c.logs(next, `"node is gone" node=`+owner.name)
 	file := owner.folder + ".toml"
-	if err := os.WriteFile(file, []byte("[queues.jobs]\nbound = 7\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("[queues.jobs]\nbound = 7\n"), 0o600))
 	owner.args = append(owner.args, "--config", file)
 	c.start(owner)
 	c.settled(c.nodes...)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -29,10 +28,12 @@ func (silence) Printf(context.Context, string, ...any) {}
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{})
-	code := m.Run()
-	if unchanged != "" {
-		_ = os.RemoveAll(filepath.Dir(unchanged))
+	var err error
+	if programs, err = os.MkdirTemp("", "cluster-"); err != nil {
+		panic(err)
 	}
+	code := m.Run()
+	_ = os.RemoveAll(programs)
 	os.Exit(code)
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -84,19 +83,13 @@ func losePower(c *cell, _ *load) {
 		names, _ := filepath.Glob(filepath.Join(n.folder, "journal", "*"))
 		for _, name := range names {
 			info, err := os.Stat(name)
-			if err != nil {
-				c.t.Fatal(err)
-			}
-			left := rand.Int64N(info.Size()+1) >> rand.IntN(16) &^ 511 // a device writes a sector whole
-			if err := errors.Join(os.Truncate(name, left), os.Truncate(name, info.Size())); err != nil {
-				c.t.Fatal(err) // what was behind reads as zeros
-			}
+			must(c.t, err)
+			left := rand.Int64N(info.Size()+1) >> rand.IntN(16) &^ 511         // a device writes a sector whole
+			must(c.t, os.Truncate(name, left), os.Truncate(name, info.Size())) // what was behind reads as zeros
 		}
 	}
 	if rand.IntN(2) == 0 {
-		if err := os.RemoveAll(first.folder); err != nil {
-			c.t.Fatal(err)
-		}
+		must(c.t, os.RemoveAll(first.folder))
 	}
 	for _, i := range rand.Perm(len(c.nodes)) {
 		c.start(c.nodes[i])
@@ -151,9 +144,7 @@ func wipe(c *cell, _ *load) {
 	n := one(c.nodes)
 	c.kill(n)
 	pause(2 * time.Second)
-	if err := os.RemoveAll(n.folder); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, os.RemoveAll(n.folder))
 	c.start(n)
 	pause(3 * time.Second)
 	c.killed(n) // perhaps while it copies
@@ -185,17 +176,13 @@ func oldImage(c *cell, l *load) {
 	n := one(c.nodes)
 	image := n.folder + ".image"
 	c.kill(n)
-	if out, err := exec.Command("cp", "-a", n.folder, image).CombinedOutput(); err != nil {
-		c.t.Fatalf("%v: %s", err, out)
-	}
+	execute(c.t, "cp", "-a", n.folder, image)
 	c.start(n)
 	c.settled(c.nodes...)
 	l.serves(500)
 	pause(5 * time.Second)
 	c.kill(n)
-	if err := errors.Join(os.RemoveAll(n.folder), os.Rename(image, n.folder)); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, os.RemoveAll(n.folder), os.Rename(image, n.folder))
 	said, _ := os.Stat(n.log())
 	c.start(n)
 	n.asked.Store(true)
@@ -207,9 +194,7 @@ func oldImage(c *cell, l *load) {
 	if text = text[said.Size():]; !bytes.Contains(text, []byte("delete it and start")) {
 		c.judge.find("node %s ends with an old folder, and does not say so: %s", n.name, text)
 	}
-	if err := os.RemoveAll(n.folder); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, os.RemoveAll(n.folder))
 	c.start(n)
 }
 

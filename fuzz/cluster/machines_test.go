@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -15,14 +14,6 @@ import (
 type machines struct {
 	t    *testing.T
 	name string // of the bridge; those of links and namespaces begin with it
-}
-
-// run runs a command, which must work.
-func (m *machines) run(command ...string) {
-	m.t.Helper()
-	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-		m.t.Fatalf("%s: %v: %s", strings.Join(command, " "), err, out)
-	}
 }
 
 // later has a command run when the test has ended. It may find that there is nothing to do.
@@ -40,25 +31,25 @@ func inNamespaces(t *testing.T, binary string, mib int64) (*cell, *machines) {
 	}
 	id := os.Getpid()
 	m := &machines{t: t, name: fmt.Sprintf("hf%x", id)}
-	m.run("ip", "link", "add", m.name, "type", "bridge")
+	execute(m.t, "ip", "link", "add", m.name, "type", "bridge")
 	m.later("ip", "link", "del", m.name)
-	m.run("ip", "addr", "add", fmt.Sprintf("10.%d.%d.254/24", 64+id>>8%64, id%256), "dev", m.name)
-	m.run("ip", "link", "set", m.name, "up")
+	execute(m.t, "ip", "addr", "add", fmt.Sprintf("10.%d.%d.254/24", 64+id>>8%64, id%256), "dev", m.name)
+	execute(m.t, "ip", "link", "set", m.name, "up")
 	var nodes []*node
 	for i, name := range []string{"a", "b", "c"} {
 		n, inside := newNode(name, fmt.Sprintf("10.%d.%d.%d", 64+id>>8%64, id%256, i+1), m.disk(mib)), m.name+name
-		m.run("ip", "netns", "add", inside)
+		execute(m.t, "ip", "netns", "add", inside)
 		m.later("ip", "netns", "del", inside)
-		m.run("ip", "link", "add", inside, "type", "veth", "peer", "name", "eth0", "netns", inside)
-		m.run("ip", "link", "set", inside, "master", m.name, "up")
-		m.run("ip", "-n", inside, "addr", "add", n.host+"/24", "dev", "eth0")
-		m.run("ip", "-n", inside, "link", "set", "lo", "up")
-		m.run("ip", "-n", inside, "link", "set", "eth0", "up")
+		execute(m.t, "ip", "link", "add", inside, "type", "veth", "peer", "name", "eth0", "netns", inside)
+		execute(m.t, "ip", "link", "set", inside, "master", m.name, "up")
+		execute(m.t, "ip", "-n", inside, "addr", "add", n.host+"/24", "dev", "eth0")
+		execute(m.t, "ip", "-n", inside, "link", "set", "lo", "up")
+		execute(m.t, "ip", "-n", inside, "link", "set", "eth0", "up")
 		n.inside = []string{"ip", "netns", "exec", inside}
 		nodes = append(nodes, n)
 	}
 	certificates := t.TempDir()
-	m.run(binary, "tls", "init", "--nodes", list(nodes), certificates)
+	execute(m.t, binary, "tls", "init", "--nodes", list(nodes), certificates)
 	return found(t, binary, nodes, certificates), m
 }
 
@@ -67,17 +58,9 @@ func (m *machines) disk(mib int64) (mount string) {
 	m.t.Helper()
 	dir := m.t.TempDir()
 	image, mount := filepath.Join(dir, "image"), filepath.Join(dir, "mount")
-	if err := os.WriteFile(image, nil, 0o600); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := os.Truncate(image, mib<<20); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := os.Mkdir(mount, 0o700); err != nil {
-		m.t.Fatal(err)
-	}
-	m.run("mkfs.ext4", "-q", "-F", image)
-	m.run("mount", "-o", "loop", image, mount)
+	must(m.t, os.WriteFile(image, nil, 0o600), os.Truncate(image, mib<<20), os.Mkdir(mount, 0o700))
+	execute(m.t, "mkfs.ext4", "-q", "-F", image)
+	execute(m.t, "mount", "-o", "loop", image, mount)
 	m.later("umount", mount)
 	m.later("fsfreeze", "-u", mount)
 	return mount
@@ -98,10 +81,10 @@ func (m *machines) faults() []fault {
 }
 
 func (m *machines) cut(c *cell, l *load, n *node) {
-	m.run("ip", "link", "set", m.name+n.name, "down")
+	execute(m.t, "ip", "link", "set", m.name+n.name, "down")
 	l.serves(200)
 	pause(4 * time.Second)
-	m.run("ip", "link", "set", m.name+n.name, "up")
+	execute(m.t, "ip", "link", "set", m.name+n.name, "up")
 }
 
 // unreached drops what goes from a node to the others, or from the others to it. Clients reach all.
@@ -112,7 +95,7 @@ func (m *machines) unreached(c *cell, l *load, n *node, from bool) {
 			if from {
 				at, to = other, n
 			}
-			m.run("ip", "-n", m.name+at.name, "route", verb, "blackhole", to.host)
+			execute(m.t, "ip", "-n", m.name+at.name, "route", verb, "blackhole", to.host)
 		}
 	}
 	route("add")
@@ -125,9 +108,9 @@ func (m *machines) unreached(c *cell, l *load, n *node, from bool) {
 func (m *machines) flap(c *cell, l *load) {
 	n := c.owner()
 	for range 4 {
-		m.run("ip", "link", "set", m.name+n.name, "down")
+		execute(m.t, "ip", "link", "set", m.name+n.name, "down")
 		time.Sleep(time.Second)
-		m.run("ip", "link", "set", m.name+n.name, "up")
+		execute(m.t, "ip", "link", "set", m.name+n.name, "up")
 		time.Sleep(time.Second)
 	}
 }
@@ -135,11 +118,11 @@ func (m *machines) flap(c *cell, l *load) {
 // freeze has the disk of the owner take no write until another one has taken over.
 func (m *machines) freeze(c *cell, l *load) {
 	n := c.owner()
-	m.run("fsfreeze", "-f", filepath.Dir(n.folder))
+	execute(m.t, "fsfreeze", "-f", filepath.Dir(n.folder))
 	time.Sleep(3 * time.Second)
 	l.serves(200)
 	pause(2 * time.Second)
-	m.run("fsfreeze", "-u", filepath.Dir(n.folder))
+	execute(m.t, "fsfreeze", "-u", filepath.Dir(n.folder))
 }
 
 // fill takes all room of some disks for a while.
@@ -151,9 +134,7 @@ func (m *machines) fill(nodes ...*node) {
 	}
 	pause(5 * time.Second)
 	for _, n := range nodes {
-		if err := os.Remove(foreign(n)); err != nil {
-			m.t.Fatal(err)
-		}
+		must(m.t, os.Remove(foreign(n)))
 	}
 }
 

@@ -43,9 +43,7 @@ func TestMakeClusterIsThreeNodesUntilItIsInterrupted(t *testing.T) {
 	makes := exec.Command("make", "-C", "../..", "--old-file=build", "cluster", "BIN="+binary, "CELL="+filepath.Join(t.TempDir(), "cell"), fmt.Sprint("PORT=", port))
 	makes.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C goes to all of them
 	makes.Stdout, makes.Stderr, makes.WaitDelay = t.Output(), t.Output(), limit
-	if err := makes.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, makes.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- makes.Wait() }()
 	t.Cleanup(func() { _ = syscall.Kill(-makes.Process.Pid, syscall.SIGKILL) })
@@ -70,9 +68,7 @@ func TestMakeClusterIsThreeNodesUntilItIsInterrupted(t *testing.T) {
 	if out, err := holdfast("pop", "jobs", "--redis", at(10)); err != nil || out != "hello" {
 		t.Errorf("pop: %v, %s", err, out)
 	}
-	if err := syscall.Kill(-makes.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(-makes.Process.Pid, syscall.SIGINT))
 	select {
 	case <-ended: // make calls it an error
 	case <-time.After(limit):
