@@ -67,7 +67,7 @@ type node struct {
 	name, folder string
 	host         string
 	peers, redis string   // addresses of etcd, of which the next port is the node's own, and for clients
-	inside       []string // the command that runs others where the node is; nil on this host
+	space        string   // the network namespace that it is in, and its link; "": this host's
 	args         []string // of each start
 	env          []string // of the next start, beside that of this process
 
@@ -197,7 +197,10 @@ func (c *cell) start(n *node) {
 	out, err := os.OpenFile(n.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	must(c.t, err)
 	defer out.Close()
-	argv := append(append(n.inside[:len(n.inside):len(n.inside)], c.binary), n.args...)
+	argv := append([]string{c.binary}, n.args...)
+	if n.space != "" {
+		argv = append([]string{"ip", "netns", "exec", n.space}, argv...)
+	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), n.env...)
 	must(c.t, cmd.Start())

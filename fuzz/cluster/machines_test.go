@@ -9,20 +9,9 @@ import (
 	"time"
 )
 
-// machines are nodes each in a network namespace of its own, on one bridge, and each with a file
-// system of its own. What they are made of goes with the test.
-type machines struct {
-	t    *testing.T
-	name string // of the bridge; those of links and namespaces begin with it
-}
-
-// later has a command run when the test has ended. It may find that there is nothing to do.
-func (m *machines) later(command ...string) {
-	m.t.Cleanup(func() { _ = exec.Command(command[0], command[1:]...).Run() })
-}
-
-// inNamespaces founds a cell of three nodes that have nothing in common but a bridge.
-func inNamespaces(t *testing.T, binary string, mib int64) (*cell, *machines) {
+// onMachines founds a cell of three nodes that have nothing in common but a bridge: each is in a
+// network namespace of its own, and has a file system of its own. All of it goes with the test.
+func onMachines(t *testing.T, binary string, mib int64) *cell {
 	t.Helper()
 	for _, program := range []string{"ip", "mkfs.ext4", "fsfreeze"} {
 		if _, err := exec.LookPath(program); err != nil || os.Getuid() != 0 {
@@ -30,72 +19,78 @@ func inNamespaces(t *testing.T, binary string, mib int64) (*cell, *machines) {
 		}
 	}
 	id := os.Getpid()
-	m := &machines{t: t, name: fmt.Sprintf("hf%x", id)}
-	execute(m.t, "ip", "link", "add", m.name, "type", "bridge")
-	m.later("ip", "link", "del", m.name)
-	execute(m.t, "ip", "addr", "add", fmt.Sprintf("10.%d.%d.254/24", 64+id>>8%64, id%256), "dev", m.name)
-	execute(m.t, "ip", "link", "set", m.name, "up")
+	bridge, net := fmt.Sprintf("hf%x", id), fmt.Sprintf("10.%d.%d", 64+id>>8%64, id%256)
+	execute(t, "ip", "link", "add", bridge, "type", "bridge")
+	later(t, "ip", "link", "del", bridge)
+	execute(t, "ip", "addr", "add", net+".254/24", "dev", bridge)
+	execute(t, "ip", "link", "set", bridge, "up")
 	var nodes []*node
 	for i, name := range []string{"a", "b", "c"} {
-		n, inside := newNode(name, fmt.Sprintf("10.%d.%d.%d", 64+id>>8%64, id%256, i+1), m.disk(mib)), m.name+name
-		execute(m.t, "ip", "netns", "add", inside)
-		m.later("ip", "netns", "del", inside)
-		execute(m.t, "ip", "link", "add", inside, "type", "veth", "peer", "name", "eth0", "netns", inside)
-		execute(m.t, "ip", "link", "set", inside, "master", m.name, "up")
-		execute(m.t, "ip", "-n", inside, "addr", "add", n.host+"/24", "dev", "eth0")
-		execute(m.t, "ip", "-n", inside, "link", "set", "lo", "up")
-		execute(m.t, "ip", "-n", inside, "link", "set", "eth0", "up")
-		n.inside = []string{"ip", "netns", "exec", inside}
+		n := newNode(name, fmt.Sprintf("%s.%d", net, i+1), disk(t, mib))
+		n.space = bridge + name
+		execute(t, "ip", "netns", "add", n.space)
+		later(t, "ip", "netns", "del", n.space)
+		execute(t, "ip", "link", "add", n.space, "type", "veth", "peer", "name", "eth0", "netns", n.space)
+		execute(t, "ip", "link", "set", n.space, "master", bridge, "up")
+		execute(t, "ip", "-n", n.space, "addr", "add", n.host+"/24", "dev", "eth0")
+		execute(t, "ip", "-n", n.space, "link", "set", "lo", "up")
+		execute(t, "ip", "-n", n.space, "link", "set", "eth0", "up")
 		nodes = append(nodes, n)
 	}
 	certificates := t.TempDir()
-	execute(m.t, binary, "tls", "init", "--nodes", list(nodes), certificates)
-	return found(t, binary, nodes, certificates), m
+	execute(t, binary, "tls", "init", "--nodes", list(nodes), certificates)
+	return found(t, binary, nodes, certificates)
+}
+
+// later has a command run when the test has ended. It may find that there is nothing to do.
+func later(t *testing.T, command ...string) {
+	t.Cleanup(func() { _ = exec.Command(command[0], command[1:]...).Run() })
 }
 
 // disk makes a file system.
-func (m *machines) disk(mib int64) (mount string) {
-	m.t.Helper()
-	dir := m.t.TempDir()
-	image, mount := filepath.Join(dir, "image"), filepath.Join(dir, "mount")
-	must(m.t, os.WriteFile(image, nil, 0o600), os.Truncate(image, mib<<20), os.Mkdir(mount, 0o700))
-	execute(m.t, "mkfs.ext4", "-q", "-F", image)
-	execute(m.t, "mount", "-o", "loop", image, mount)
-	m.later("umount", mount)
-	m.later("fsfreeze", "-u", mount)
+func disk(t *testing.T, mib int64) (mount string) {
+	t.Helper()
+	image, mount := filepath.Join(t.TempDir(), "image"), t.TempDir()
+	execute(t, "mkfs.ext4", "-q", image, fmt.Sprint(mib, "M"))
+	execute(t, "mount", "-o", "loop", image, mount)
+	later(t, "umount", mount)
+	later(t, "fsfreeze", "-u", mount)
 	return mount
 }
 
-// faults are those of links and disks.
-func (m *machines) faults() []fault {
+// linksAndDisks are the faults that need machines.
+func linksAndDisks() []fault {
 	return []fault{
-		{"the link of the owner is cut", 1, func(c *cell, l *load) { m.cut(c, l, c.owner()) }},
-		{"the link of a follower is cut", 1, func(c *cell, l *load) { m.cut(c, l, one(c.others(c.owner()))) }},
-		{"the owner reaches no node", 1, func(c *cell, l *load) { m.unreached(c, l, c.owner(), false) }},
-		{"no node reaches the owner", 1, func(c *cell, l *load) { m.unreached(c, l, c.owner(), true) }},
-		{"the link of the owner flaps", 1, m.flap},
-		{"the disk of the owner hangs", 1, m.freeze},
-		{"a disk is full", 1, func(c *cell, _ *load) { m.fill(one(c.nodes)) }},
-		{"two disks are full", 1, func(c *cell, _ *load) { m.fill(c.others(one(c.nodes))...) }},
+		{"the link of the owner is cut", 1, func(c *cell, l *load) { c.cut(l, c.owner()) }},
+		{"the link of a follower is cut", 1, func(c *cell, l *load) { c.cut(l, one(c.others(c.owner()))) }},
+		{"the owner reaches no node", 1, func(c *cell, l *load) { c.unreached(l, c.owner(), false) }},
+		{"no node reaches the owner", 1, func(c *cell, l *load) { c.unreached(l, c.owner(), true) }},
+		{"the link of the owner flaps", 1, flap},
+		{"the disk of the owner hangs", 1, freeze},
+		{"a disk is full", 1, func(c *cell, _ *load) { c.fill(one(c.nodes)) }},
+		{"two disks are full", 1, func(c *cell, _ *load) { c.fill(c.others(one(c.nodes))...) }},
 	}
 }
 
-func (m *machines) cut(c *cell, l *load, n *node) {
-	execute(m.t, "ip", "link", "set", m.name+n.name, "down")
+// link takes the link of a node up or down.
+func (c *cell) link(n *node, to string) { execute(c.t, "ip", "link", "set", n.space, to) }
+
+func (c *cell) cut(l *load, n *node) {
+	c.link(n, "down")
 	l.serves(200)
 	pause(4 * time.Second)
-	execute(m.t, "ip", "link", "set", m.name+n.name, "up")
+	c.link(n, "up")
 }
 
 // unreached drops what goes from a node to the others, or from the others to it. Clients reach all.
-func (m *machines) unreached(c *cell, l *load, n *node, from bool) {
+func (c *cell) unreached(l *load, n *node, from bool) {
 	route := func(verb string) {
 		for _, other := range c.others(n) {
 			at, to := n, other
 			if from {
 				at, to = other, n
 			}
-			execute(m.t, "ip", "-n", m.name+at.name, "route", verb, "blackhole", to.host)
+			execute(c.t, "ip", "-n", at.space, "route", verb, "blackhole", to.host)
 		}
 	}
 	route("add")
@@ -105,28 +100,28 @@ func (m *machines) unreached(c *cell, l *load, n *node, from bool) {
 	route("del")
 }
 
-func (m *machines) flap(c *cell, l *load) {
+func flap(c *cell, _ *load) {
 	n := c.owner()
 	for range 4 {
-		execute(m.t, "ip", "link", "set", m.name+n.name, "down")
+		c.link(n, "down")
 		time.Sleep(time.Second)
-		execute(m.t, "ip", "link", "set", m.name+n.name, "up")
+		c.link(n, "up")
 		time.Sleep(time.Second)
 	}
 }
 
 // freeze has the disk of the owner take no write until another one has taken over.
-func (m *machines) freeze(c *cell, l *load) {
+func freeze(c *cell, l *load) {
 	n := c.owner()
-	execute(m.t, "fsfreeze", "-f", filepath.Dir(n.folder))
+	execute(c.t, "fsfreeze", "-f", filepath.Dir(n.folder))
 	time.Sleep(3 * time.Second)
 	l.serves(200)
 	pause(2 * time.Second)
-	execute(m.t, "fsfreeze", "-u", filepath.Dir(n.folder))
+	execute(c.t, "fsfreeze", "-u", filepath.Dir(n.folder))
 }
 
 // fill takes all room of some disks for a while.
-func (m *machines) fill(nodes ...*node) {
+func (c *cell) fill(nodes ...*node) {
 	foreign := func(n *node) string { return filepath.Join(filepath.Dir(n.folder), "foreign") }
 	for _, n := range nodes {
 		_ = exec.Command("fallocate", "-l", "100G", foreign(n)).Run() // it takes what there is, or nothing
@@ -134,7 +129,7 @@ func (m *machines) fill(nodes ...*node) {
 	}
 	pause(5 * time.Second)
 	for _, n := range nodes {
-		must(m.t, os.Remove(foreign(n)))
+		must(c.t, os.Remove(foreign(n)))
 	}
 }
 
@@ -143,8 +138,7 @@ func TestACellOfMachinesLosesNothing(t *testing.T) {
 		t.Skip("skipped: -cycles takes minutes")
 	}
 	t.Parallel()
-	c, m := inNamespaces(t, build(t), 1024)
-	for _, found := range c.run(m.faults(), *only, *cycles) {
+	for _, found := range onMachines(t, build(t), 1024).run(linksAndDisks(), *only, *cycles) {
 		t.Error(found)
 	}
 }
