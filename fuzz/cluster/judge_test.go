@@ -144,66 +144,54 @@ func (j *judge) claimed(queue string, pushes producer, acks []told, left []packe
 }
 
 func TestTheJudgeFindsWhatMayNotBe(t *testing.T) {
-	pushes := []producer{{answered, maybe, answered, answered}}
 	pops := func(unanswered int, numbers ...int) (all []pop) {
 		for _, n := range numbers {
 			all = append(all, pop{packet{0, n}, unanswered})
 		}
 		return all
 	}
+	popped := func(pops ...[]pop) func(j *judge) {
+		pushes := []producer{{answered, maybe, answered, answered}}
+		return func(j *judge) { j.popped("q", pushes, slices.Concat(pops...)) }
+	}
+	claimed := func(left ...int) func(j *judge) {
+		return func(j *judge) {
+			var all []packet
+			for _, p := range pops(0, left...) {
+				all = append(all, p.packet)
+			}
+			j.claimed("q", producer{answered, answered, answered}, []told{answered, maybe, unsent}, all)
+		}
+	}
 	for name, c := range map[string]struct {
-		pops []pop
-		want string
+		judged func(j *judge)
+		want   string
 	}{
-		"all":                          {pops(0, 0, 1, 2, 3), ""},
-		"a push that was not answered": {pops(0, 0, 2, 3), ""},
-		"one that came later":          {pops(0, 0, 2, 3, 1), ""},
-		"a pop that was not answered":  {pops(1, 0, 1, 3), ""},
-		"lost":                         {pops(0, 0, 1, 3), "packet 0-2 is lost"},
-		"lost at the end":              {pops(0, 0, 1, 2), "packet 0-3 is lost"},
-		"lost before the pop":          {append(pops(0, 0, 3), pops(1, 1)...), "packet 0-2 is lost"},
-		"two lost":                     {pops(1, 0, 1), "packet 0-3 is lost"},
-		"back":                         {pops(0, 0, 1, 2, 2, 3), "packet 0-2 is back"},
-		"out of order":                 {pops(0, 0, 3, 2), "packet 0-2 comes behind 0-3"},
-		"never pushed":                 {pops(0, 0, 2, 3, 4), "packet 0-4 was never pushed"},
+		"all":                          {popped(pops(0, 0, 1, 2, 3)), ""},
+		"a push that was not answered": {popped(pops(0, 0, 2, 3)), ""},
+		"one that came later":          {popped(pops(0, 0, 2, 3, 1)), ""},
+		"a pop that was not answered":  {popped(pops(1, 0, 1, 3)), ""},
+		"lost":                         {popped(pops(0, 0, 1, 3)), "packet 0-2 is lost"},
+		"lost at the end":              {popped(pops(0, 0, 1, 2)), "packet 0-3 is lost"},
+		"lost before the pop":          {popped(pops(0, 0, 3), pops(1, 1)), "packet 0-2 is lost"},
+		"two lost":                     {popped(pops(1, 0, 1)), "packet 0-3 is lost"},
+		"back":                         {popped(pops(0, 0, 1, 2, 2, 3)), "packet 0-2 is back"},
+		"out of order":                 {popped(pops(0, 0, 3, 2)), "packet 0-2 comes behind 0-3"},
+		"never pushed":                 {popped(pops(0, 0, 2, 3, 4)), "packet 0-4 was never pushed"},
+		"claims: all":                  {claimed(2), ""},
+		"claims: an ack came late":     {claimed(1, 2), ""},
+		"claims: lost":                 {claimed(1), "packet 0-2 is lost"},
+		"claims: back":                 {claimed(0, 2), "packet 0-0 is back"},
+		"claims: twice":                {claimed(2, 2), "packet 0-2 is there twice"},
+		"claims: never pushed":         {claimed(2, 3), "packet 0-3 was never pushed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJudge(t)
-			j.popped("q", pushes, c.pops)
-			wantFound(t, j, c.want)
+			c.judged(j)
+			all := j.found()
+			if c.want == "" && len(all) > 0 || c.want != "" && (len(all) != 1 || !strings.Contains(all[0], c.want)) {
+				t.Errorf("found %q, want what says %q alone, or nothing", all, c.want)
+			}
 		})
-	}
-	left := func(numbers ...int) (all []packet) {
-		for _, n := range numbers {
-			all = append(all, packet{0, n})
-		}
-		return all
-	}
-	for name, c := range map[string]struct {
-		left []packet
-		want string
-	}{
-		"all":              {left(2), ""},
-		"an ack came late": {left(1, 2), ""},
-		"lost":             {left(1), "packet 0-2 is lost"},
-		"back":             {left(0, 2), "packet 0-0 is back"},
-		"twice":            {left(2, 2), "packet 0-2 is there twice"},
-		"never pushed":     {left(2, 3), "packet 0-3 was never pushed"},
-	} {
-		t.Run("claims: "+name, func(t *testing.T) {
-			j := newJudge(t)
-			j.claimed("q", producer{answered, answered, answered}, []told{answered, maybe, unsent}, c.left)
-			wantFound(t, j, c.want)
-		})
-	}
-}
-
-func wantFound(t *testing.T, j *judge, want string) {
-	t.Helper()
-	switch all := j.found(); {
-	case want == "" && len(all) > 0:
-		t.Errorf("found %q, want nothing", all)
-	case want != "" && (len(all) != 1 || !strings.Contains(all[0], want)):
-		t.Errorf("found %q, want one that says %q", all, want)
 	}
 }
