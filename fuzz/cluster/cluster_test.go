@@ -121,13 +121,10 @@ func (c *cell) judgeEnd(l *load) {
 		for _, p := range left[lane.queue] {
 			lane.popped = append(lane.popped, pop{p, lane.unknown})
 		}
-		c.judge.popped(lane.queue, lane.pushes[:], lane.popped)
+		c.judge.popped(lane)
 	}
 	for _, lane := range l.claims {
-		for len(lane.acks) < len(lane.pushes) {
-			lane.acks = append(lane.acks, unsent)
-		}
-		c.judge.claimed(lane.queue, lane.pushes, lane.acks, left[lane.queue])
+		c.judge.claimed(lane, left[lane.queue])
 	}
 	l.errs.Range(func(text, _ any) bool { c.t.Logf("refused: %v", text); return true })
 }

@@ -74,27 +74,26 @@ type pop struct {
 	unanswered int
 }
 
-// popped judges a queue with producers and one client that pops. What is left comes behind the
-// pops. Packets of one producer come in order, but for those whose push was not answered: these
-// may come once, at any time.
-func (j *judge) popped(queue string, producers []producer, pops []pop) {
+// popped judges a queue with one client that pops. What is left comes behind the pops. Packets of
+// one producer come in order, but for those whose push was not answered: these may come once, at
+// any time.
+func (j *judge) popped(l *lane) {
 	place := make(map[packet]int)
-	for i, p := range pops {
+	for i, p := range l.popped {
 		if _, twice := place[p.packet]; twice {
-			j.find("%s: packet %v is back", queue, p)
+			j.find("%s: packet %v is back", l.queue, p)
 		}
 		place[p.packet] = i
-		if p.producer >= len(producers) || p.number >= len(producers[p.producer]) || producers[p.producer][p.number] == unsent {
-			j.find("%s: packet %v was never pushed", queue, p)
+		if l.pushed(p.packet) == unsent {
+			j.find("%s: packet %v was never pushed", l.queue, p)
 			return
 		}
 	}
 	missing := 0
-	next := make([]int, len(producers))
-	through := func(producer, number, at, unanswered int) {
-		for ; next[producer] < number; next[producer]++ {
-			p := packet{producer, next[producer]}
-			if producers[producer][p.number] != answered {
+	var next [producers]int
+	through := func(to packet, at, unanswered int) {
+		for p := (packet{to.producer, next[to.producer]}); p.number < to.number; p.number++ {
+			if l.pushed(p) != answered {
 				continue
 			}
 			later, there := place[p]
@@ -102,43 +101,46 @@ func (j *judge) popped(queue string, producers []producer, pops []pop) {
 				missing++
 			}
 			if there && later > at {
-				j.find("%s: packet %v comes behind %d-%d", queue, p, producer, number)
+				j.find("%s: packet %v comes behind %v", l.queue, p, to)
 			}
 			if missing > unanswered {
-				j.find("%s: packet %v is lost: %d are missing before %d-%d, and %d pops were not answered", queue, p, missing, producer, number, unanswered)
+				j.find("%s: packet %v is lost: %d are missing before %v, and %d pops were not answered", l.queue, p, missing, to, unanswered)
 				missing-- // the next one is found as well
 			}
 		}
+		next[to.producer] = max(next[to.producer], to.number)
 	}
 	last := 0
-	for i, p := range pops {
-		if producers[p.producer][p.number] == answered {
-			through(p.producer, p.number, i, p.unanswered)
+	for i, p := range l.popped {
+		if l.pushed(p.packet) == answered {
+			through(p.packet, i, p.unanswered)
 		}
 		last = p.unanswered
 	}
-	for i, p := range producers {
-		through(i, len(p), len(pops), last)
+	for i, all := range l.pushes {
+		through(packet{i, len(all)}, len(l.popped), last)
 	}
 }
 
 // claimed judges a queue whose packets are claimed and acknowledged.
-func (j *judge) claimed(queue string, pushes producer, acks []told, left []packet) {
-	there := make(map[int]bool)
+func (j *judge) claimed(l *lane, left []packet) {
+	there := make(map[packet]bool)
 	for _, p := range left {
-		if there[p.number] {
-			j.find("%s: packet %v is there twice", queue, p)
+		if there[p] {
+			j.find("%s: packet %v is there twice", l.queue, p)
 		}
-		there[p.number] = true
-		if p.number >= len(pushes) || pushes[p.number] == unsent {
-			j.find("%s: packet %v was never pushed", queue, p)
-		} else if acks[p.number] == answered {
-			j.find("%s: packet %v is back: it was acknowledged", queue, p)
+		there[p] = true
+		if l.pushed(p) == unsent {
+			j.find("%s: packet %v was never pushed", l.queue, p)
+		} else if l.acks[p] == answered {
+			j.find("%s: packet %v is back: it was acknowledged", l.queue, p)
 		}
 	}
-	for n, push := range pushes {
-		if push == answered && acks[n] == unsent && !there[n] {
-			j.find("%s: packet 0-%d is lost", queue, n)
+	for i, all := range l.pushes {
+		for n, push := range all {
+			if p := (packet{i, n}); push == answered && l.acks[p] == unsent && !there[p] {
+				j.find("%s: packet %v is lost", l.queue, p)
+			}
 		}
 	}
 }
@@ -151,16 +153,18 @@ func TestTheJudgeFindsWhatMayNotBe(t *testing.T) {
 		return all
 	}
 	popped := func(pops ...[]pop) func(j *judge) {
-		pushes := []producer{{answered, maybe, answered, answered}}
-		return func(j *judge) { j.popped("q", pushes, slices.Concat(pops...)) }
+		l := &lane{pushes: [producers]producer{{answered, maybe, answered, answered}}, popped: slices.Concat(pops...)}
+		return func(j *judge) { j.popped(l) }
 	}
 	claimed := func(left ...int) func(j *judge) {
+		acks := map[packet]told{{0, 0}: answered, {0, 1}: maybe}
+		l := &lane{pushes: [producers]producer{{answered, answered, answered}}, acks: acks}
 		return func(j *judge) {
 			var all []packet
 			for _, p := range pops(0, left...) {
 				all = append(all, p.packet)
 			}
-			j.claimed("q", producer{answered, answered, answered}, []told{answered, maybe, unsent}, all)
+			j.claimed(l, all)
 		}
 	}
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 
 const (
 	lanes     = 2                // queues of each kind
-	producers = 2                // of a queue that is popped
+	producers = 2                // of a queue
 	lease     = 30 * time.Second // of a claim
 	sure      = 20 * time.Second // a claim that is younger stands
 	held      = 12 * time.Second // how long some claims are held, while another node may own
@@ -37,8 +37,8 @@ type load struct {
 	paused atomic.Bool // no client asks for anything
 	blind  atomic.Bool // nobody looks at the counter
 
-	pops   []*popLane
-	claims []*claimLane
+	pops   []*lane
+	claims []*lane
 	count  counter
 
 	acks   atomic.Int64 // commands that were answered
@@ -47,22 +47,23 @@ type load struct {
 	errs   sync.Map     // what servers refused, each text once
 }
 
-// popLane is a queue with producers and a client that pops. Each field is of one goroutine until
-// the load has ended.
-type popLane struct {
+// lane is a queue with producers, and a client that pops or one that claims and acknowledges. Each
+// field is of one goroutine until the load has ended.
+type lane struct {
 	queue   string
 	pushes  [producers]producer
 	popped  []pop
-	unknown int // pops without an answer
+	unknown int             // pops without an answer
+	acks    map[packet]told // of the client that claims
 	depth   atomic.Int64
 }
 
-// claimLane is a queue with a producer and a worker.
-type claimLane struct {
-	queue  string
-	pushes producer // of the producer
-	acks   []told   // of the worker; as long as pushes in the end
-	depth  atomic.Int64
+// pushed is how far it is known that a packet was pushed.
+func (l *lane) pushed(p packet) told {
+	if p.producer >= producers || p.number >= len(l.pushes[p.producer]) {
+		return unsent
+	}
+	return l.pushes[p.producer][p.number]
 }
 
 // counter is a number that one client raises, and all nodes are asked for.
@@ -79,13 +80,13 @@ func startLoad(c *cell) *load {
 	}
 	l.last.Store(time.Now().UnixNano())
 	for i := range lanes {
-		p, w := &popLane{queue: fmt.Sprintf("pop%d", i)}, &claimLane{queue: fmt.Sprintf("work%d", i)}
+		p, w := &lane{queue: fmt.Sprintf("pop%d", i)}, &lane{queue: fmt.Sprintf("work%d", i), acks: make(map[packet]told)}
 		l.pops, l.claims = append(l.pops, p), append(l.claims, w)
 		for n := range producers {
-			l.client(func(do call) { l.push(do, p.queue, n, &p.pushes[n], &p.depth) })
+			l.client(func(do call) { l.push(do, p, n) })
+			l.client(func(do call) { l.push(do, w, n) })
 		}
 		l.client(func(do call) { l.pop(do, p) })
-		l.client(func(do call) { l.push(do, w.queue, 0, &w.pushes, &w.depth) })
 		l.client(func(do call) { l.work(do, w) })
 	}
 	l.client(l.raise)
@@ -163,21 +164,22 @@ func (l *load) serves(times int64) bool {
 }
 
 // push pushes the next packet of a producer.
-func (l *load) push(do call, queue string, producer int, pushes *producer, depth *atomic.Int64) {
-	if depth.Load() > deepest {
+func (l *load) push(do call, lane *lane, producer int) {
+	if lane.depth.Load() > deepest {
 		time.Sleep(time.Millisecond)
 		return
 	}
+	pushes := &lane.pushes[producer]
 	p := packet{producer, len(*pushes)}
 	*pushes = append(*pushes, maybe)
-	depth.Add(1)
-	if _, err := do("LPUSH", queue, p.payload()); err == nil {
+	lane.depth.Add(1)
+	if _, err := do("LPUSH", lane.queue, p.payload()); err == nil {
 		(*pushes)[p.number] = answered
 	}
 }
 
 // pop pops one packet.
-func (l *load) pop(do call, lane *popLane) {
+func (l *load) pop(do call, lane *lane) {
 	v, err := do("RPOP", lane.queue)
 	if errors.Is(err, redis.Nil) {
 		lane.depth.Store(0)
@@ -197,7 +199,7 @@ func (l *load) pop(do call, lane *popLane) {
 
 // work claims a packet and acknowledges it: through another node after an error, where the claim
 // has the token that it had.
-func (l *load) work(do call, lane *claimLane) {
+func (l *load) work(do call, lane *lane) {
 	v, err := do("QCLAIM", lane.queue, "LEASE", lease.Milliseconds())
 	if err != nil {
 		return
@@ -207,10 +209,7 @@ func (l *load) work(do call, lane *claimLane) {
 		lane.depth.Store(0)
 		return
 	}
-	for len(lane.acks) <= p.number {
-		lane.acks = append(lane.acks, unsent)
-	}
-	if lane.acks[p.number] == answered {
+	if lane.acks[p] == answered {
 		l.judge.find("%s: packet %v is back: it was acknowledged", lane.queue, p)
 	}
 	claimed := time.Now()
@@ -223,11 +222,11 @@ func (l *load) work(do call, lane *claimLane) {
 			_, err = do("PING")
 		}
 	}
-	for first := lane.acks[p.number] == unsent; time.Since(claimed) < 2*lease; first = false {
-		lane.acks[p.number] = maybe
+	for first := lane.acks[p] == unsent; time.Since(claimed) < 2*lease; first = false {
+		lane.acks[p] = maybe
 		_, err := do("QACK", lane.queue, id, token)
 		if err == nil {
-			lane.acks[p.number] = answered
+			lane.acks[p] = answered
 			lane.depth.Add(-1)
 			return
 		}
