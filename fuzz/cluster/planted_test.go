@@ -13,60 +13,49 @@ var plant = flag.Bool("planted", false, "build tests, and the program, with each
 
 // bug is one that tests of its package find, and some a cell as well.
 type bug struct {
-	planted.Bug
-	fault string // part of the name of the fault that shows it; "": a cell seldom does
+	name, file   string
+	tests, fault string // which tests of its package find it, and in which fault a cell shows it; "": none
+	old, new     string
+}
+
+func (b bug) planted() planted.Bug {
+	return planted.Bug{Name: b.name, File: b.file, Old: b.old, New: b.new, Tests: b.tests}
 }
 
 func bugs() []bug {
 	return []bug{
-		{planted.Bug{Name: "no fence", File: "cell/claim.go",
-			Old: "If(unchanged(keyOwner, t.fence), unchanged(keyHead, t.head))", New: "If()",
-			Tests: "OwnerThatWasWrittenByHand"}, "by hand"},
-		{planted.Bug{Name: "held is always true", File: "cell/claim.go",
-			Old: "return t.Margin() > 0", New: "return true",
-			Tests: "OneNodeOwns"}, "stopped past its lease"},
-		{planted.Bug{Name: "the cut is at the highest floor", File: "cell/cut.go",
-			Old: "voters[(len(voters)-1)/2]", New: "voters[len(voters)-1]",
-			Tests: "CutWhereTheTablesOfAMajority"}, "power"},
-		{planted.Bug{Name: "a floor is written before tables are adopted", File: "flusher.go",
-			Old: "list := s.tables.List()\n\tif list.Floor", New: "if s.opt.Release != nil {\n\t\ts.opt.Release(w.upto.Batch)\n\t}\n\tlist := s.tables.List()\n\tif list.Floor",
-			Tests: "LogIsReleased"}, ""},
-		{planted.Bug{Name: "batches are skipped", File: "cell/follow.go",
-			Old: "if err := fn(after+1, content); err != nil {", New: "if after+1 < s.end.Batch && (after+1)%64 == 3 {\n\t\t\t\t\tafter, pieces = after+1, nil\n\t\t\t\t\tcontinue\n\t\t\t\t}\n\t\t\t\tif err := fn(after+1, content); err != nil {",
-			Tests: "DamagedLog"}, ""},
-		{planted.Bug{Name: "parts without the last one are taken", File: "cell/claim.go",
-			Old: ", clientv3.OpDelete(keyPart(s.end.Batch+1, 0), clientv3.WithRange(endLog))", New: "",
-			Tests: "ClaimDropsParts"}, ""},
-		{planted.Bug{Name: "the clock of a term is the machine's", File: "../cmd/cluster/turn.go",
-			Old: "clock := newClock(n.began(ctx, store))", New: "clock := newClock(time.Now().UnixMilli())"}, "clock is an hour ahead"},
-		{planted.Bug{Name: "the time of the last content is ignored", File: "../cmd/cluster/turn.go",
-			Old: "if ms, ok := n.arrived.now(); ok {", New: "if ms, ok := n.arrived.now(); ok && ms < 0 {",
-			Tests: "TermBegins"}, ""},
-		{planted.Bug{Name: "the time of what a node has kept is ignored", File: "../cmd/cluster/turn.go",
-			Old: "max(middle(nodes), store.Control().Time)", New: "middle(nodes)",
-			Tests: "TermBegins"}, ""},
-		{planted.Bug{Name: "a claim is kept without progress", File: "cell/claim.go",
-			Old: "} else if t.log.Progress() {", New: "} else {",
-			Tests: "NotKeptWithoutProgress"}, ""},
-		{planted.Bug{Name: "held by the keepalive alone", File: "cell/claim.go",
-			Old: "if err != nil {\n\t\treturn\n\t}\n\tif len(r.Kvs) == 0 || r.Kvs[0].ModRevision != t.fence {", New: "if err == nil && (len(r.Kvs) == 0 || r.Kvs[0].ModRevision != t.fence) {",
-			Tests: "NotHeldByItsKeepaliveAlone"}, ""},
-		{planted.Bug{Name: "an absent cut is not compared", File: "cell/claim.go",
-			Old: "If(unchanged(keyOwner, 0), unchanged(keyCut, s.cut), ", New: "If(unchanged(keyOwner, 0), unchanged(map[bool]string{false: keyOwner, true: keyCut}[s.cut > 0], s.cut), ",
-			Tests: "ClaimKnowsTheCut"}, ""},
-		{planted.Bug{Name: "head is compared without the sum", File: "cell/claim.go",
-			Old: "if found != next {", New: "if found.Sum = next.Sum; found != next {",
-			Tests: "FencedByAnotherContent"}, ""},
-		{planted.Bug{Name: "a role goes on behind the end of its lease", File: "cell/claim.go",
-			Old: "_ = t.fail(errors.New(\"its lease is over\"))", New: "go t.renew(time.Now())",
-			Tests: "NotHeldByItsKeepaliveAlone"}, ""},
-		{planted.Bug{Name: "a claim goes on behind an append that failed", File: "cell/claim.go",
-			Old: "return t.fail(fmt.Errorf(\"batch %d: %w\", batch, err))", New: "return fmt.Errorf(\"%w: batch %d: %w\", ErrFenced, batch, err)",
-			Tests: "AppendThatEtcdRefuses"}, ""},
-		{planted.Bug{Name: "a node joins under its old id", File: "cell/memberset.go",
-			Old:   "if err := errors.Join(m.change(ctx, node, address, m.drop), m.forget(ctx, node)); err != nil {",
-			New:   "if all, err := m.client.MemberList(ctx); err == nil {\n\t\tis, known := false, []string{}\n\t\tfor _, p := range all.Members {\n\t\t\tis, known = is || p.Name == node, append(known, p.Name+\"=\"+p.PeerURLs[0])\n\t\t}\n\t\tif is {\n\t\t\treturn strings.Join(known, \",\"), nil\n\t\t}\n\t}\n\tif err := errors.Join(m.change(ctx, node, address, m.drop), m.forget(ctx, node)); err != nil {",
-			Tests: "AWipedOneAsAnotherMember"}, ""},
+		{"no fence", "cell/claim.go", "OwnerThatWasWrittenByHand", "by hand",
+			"If(unchanged(keyOwner, t.fence), unchanged(keyHead, t.head))", "If()"},
+		{"held is always true", "cell/claim.go", "OneNodeOwns", "stopped past its lease",
+			"return t.Margin() > 0", "return true"},
+		{"the cut is at the highest floor", "cell/cut.go", "CutWhereTheTablesOfAMajority", "power",
+			"voters[(len(voters)-1)/2]", "voters[len(voters)-1]"},
+		{"a floor is written before tables are adopted", "flusher.go", "LogIsReleased", "",
+			"list := s.tables.List()\n\tif list.Floor", "if s.opt.Release != nil {\n\t\ts.opt.Release(w.upto.Batch)\n\t}\n\tlist := s.tables.List()\n\tif list.Floor"},
+		{"batches are skipped", "cell/follow.go", "DamagedLog", "",
+			"if err := fn(after+1, content); err != nil {", "if after+1 < s.end.Batch && (after+1)%64 == 3 {\n\t\t\t\t\tafter, pieces = after+1, nil\n\t\t\t\t\tcontinue\n\t\t\t\t}\n\t\t\t\tif err := fn(after+1, content); err != nil {"},
+		{"parts without the last one are taken", "cell/claim.go", "ClaimDropsParts", "",
+			", clientv3.OpDelete(keyPart(s.end.Batch+1, 0), clientv3.WithRange(endLog))", ""},
+		{"the clock of a term is the machine's", "../cmd/cluster/turn.go", "", "clock is an hour ahead",
+			"clock := newClock(n.began(ctx, store))", "clock := newClock(time.Now().UnixMilli())"},
+		{"the time of the last content is ignored", "../cmd/cluster/turn.go", "TermBegins", "",
+			"if ms, ok := n.arrived.now(); ok {", "if ms, ok := n.arrived.now(); ok && ms < 0 {"},
+		{"the time of what a node has kept is ignored", "../cmd/cluster/turn.go", "TermBegins", "",
+			"max(middle(nodes), store.Control().Time)", "middle(nodes)"},
+		{"a claim is kept without progress", "cell/claim.go", "NotKeptWithoutProgress", "",
+			"} else if t.log.Progress() {", "} else {"},
+		{"held by the keepalive alone", "cell/claim.go", "NotHeldByItsKeepaliveAlone", "",
+			"if err != nil {\n\t\treturn\n\t}\n\tif len(r.Kvs) == 0 || r.Kvs[0].ModRevision != t.fence {", "if err == nil && (len(r.Kvs) == 0 || r.Kvs[0].ModRevision != t.fence) {"},
+		{"an absent cut is not compared", "cell/claim.go", "ClaimKnowsTheCut", "",
+			"If(unchanged(keyOwner, 0), unchanged(keyCut, s.cut), ", "If(unchanged(keyOwner, 0), unchanged(map[bool]string{false: keyOwner, true: keyCut}[s.cut > 0], s.cut), "},
+		{"head is compared without the sum", "cell/claim.go", "FencedByAnotherContent", "",
+			"if found != next {", "if found.Sum = next.Sum; found != next {"},
+		{"a role goes on behind the end of its lease", "cell/claim.go", "NotHeldByItsKeepaliveAlone", "",
+			"_ = t.fail(errors.New(\"its lease is over\"))", "go t.renew(time.Now())"},
+		{"a claim goes on behind an append that failed", "cell/claim.go", "AppendThatEtcdRefuses", "",
+			"return t.fail(fmt.Errorf(\"batch %d: %w\", batch, err))", "return fmt.Errorf(\"%w: batch %d: %w\", ErrFenced, batch, err)"},
+		{"a node joins under its old id", "cell/memberset.go", "AWipedOneAsAnotherMember", "",
+			"if err := errors.Join(m.change(ctx, node, address, m.drop), m.forget(ctx, node)); err != nil {", "if all, err := m.client.MemberList(ctx); err == nil {\n\t\tis, known := false, []string{}\n\t\tfor _, p := range all.Members {\n\t\t\tis, known = is || p.Name == node, append(known, p.Name+\"=\"+p.PeerURLs[0])\n\t\t}\n\t\tif is {\n\t\t\treturn strings.Join(known, \",\"), nil\n\t\t}\n\t}\n\tif err := errors.Join(m.change(ctx, node, address, m.drop), m.forget(ctx, node)); err != nil {"},
 	}
 }
 
@@ -91,7 +80,7 @@ func door() planted.Bug {
 func TestPlantedBugsFitTheSource(t *testing.T) {
 	all := append(clock(), door())
 	for _, b := range bugs() {
-		all = append(all, b.Bug)
+		all = append(all, b.planted())
 	}
 	for _, b := range all {
 		if _, err := b.Source(); err != nil {
@@ -105,10 +94,10 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		t.Skip("skipped: -planted builds tests and the program with each bug")
 	}
 	for _, b := range bugs() {
-		t.Run(b.Name, func(t *testing.T) {
+		t.Run(b.name, func(t *testing.T) {
 			begun := time.Now()
-			if b.Tests != "" {
-				by := b.FoundBy(t)
+			if b.tests != "" {
+				by := b.planted().FoundBy(t)
 				if by == "" {
 					t.Fatal("its tests do not find the bug")
 				}
@@ -118,7 +107,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				return
 			}
 			begun = time.Now()
-			found := onLoopback(t, build(t, append(clock(), b.Bug)...)).run(faults(), b.fault, 20)
+			found := onLoopback(t, build(t, append(clock(), b.planted())...)).run(faults(), b.fault, 20)
 			if len(found) == 0 {
 				t.Fatalf("a cell does not show the bug in %v", time.Since(begun).Round(time.Second))
 			}
