@@ -114,7 +114,7 @@ func (c *cell) judgeEnd(l *load) {
 	if err != nil {
 		c.judge.find("what is left: %v", err)
 	}
-	if low, most := l.count.low.Load(), l.count.sent.Load(); count < low || count > most {
+	if low, most := l.low.Load(), l.sent.Load(); count < low || count > most {
 		c.judge.find("the counter is %d in the end, it was %d, and %d were sent", count, low, most)
 	}
 	for _, lane := range l.pops {

@@ -39,7 +39,9 @@ type load struct {
 
 	pops   []*lane
 	claims []*lane
-	count  counter
+
+	low  atomic.Int64 // what the counter is at least that one client raises: the highest answer
+	sent atomic.Int64 // what it is at most
 
 	acks   atomic.Int64 // commands that were answered
 	last   atomic.Int64 // when the last one was, Unix nanoseconds
@@ -64,12 +66,6 @@ func (l *lane) pushed(p packet) told {
 		return unsent
 	}
 	return l.pushes[p.producer][p.number]
-}
-
-// counter is a number that one client raises, and all nodes are asked for.
-type counter struct {
-	low  atomic.Int64 // what it is at least: the highest answer
-	sent atomic.Int64 // what it is at most
 }
 
 func startLoad(c *cell) *load {
@@ -105,46 +101,42 @@ func (l *load) stop() {
 // call makes one request, once. Its error says that it was not answered, or refused.
 type call func(args ...any) (any, error)
 
+// some is a client of some node, not connected yet.
+func (l *load) some() *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: l.addrs[rand.IntN(len(l.addrs))], PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
+		DialTimeout: time.Second, ReadTimeout: patience, WriteTimeout: patience, DialerRetries: 1,
+	})
+}
+
 // client has a goroutine of the load make calls, until the load ends.
 func (l *load) client(step func(do call)) {
 	l.all.Go(func() {
-		var c *redis.Client
+		c := l.some()
+		elsewhere := func() { _ = c.Close(); c = l.some() }
 		do := func(args ...any) (any, error) {
-			if c == nil {
-				c = redis.NewClient(&redis.Options{
-					Addr: l.addrs[rand.IntN(len(l.addrs))], PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
-					DialTimeout: time.Second, ReadTimeout: patience, WriteTimeout: patience, DialerRetries: 1,
-				})
-			}
 			v, err := c.Do(context.Background(), args...).Result()
-			var refused redis.Error
-			switch {
-			case err == nil || errors.Is(err, redis.Nil) || strings.HasPrefix(err.Error(), "STALE"):
+			if err == nil || errors.Is(err, redis.Nil) || strings.HasPrefix(err.Error(), "STALE") {
 				l.heard()
-			case errors.As(err, &refused):
-				l.errs.Store(err.Error(), true)
-				fallthrough
-			default:
-				_ = c.Close()
-				c = nil
-				time.Sleep(20 * time.Millisecond) // nodes that are away refuse at once
+				return v, err
 			}
+			if refused := redis.Error(nil); errors.As(err, &refused) {
+				l.errs.Store(err.Error(), true)
+			}
+			elsewhere()
+			time.Sleep(20 * time.Millisecond) // nodes that are away refuse at once
 			return v, err
 		}
-		for n := 0; l.ctx.Err() == nil; n++ {
+		for n := 1; l.ctx.Err() == nil; n++ {
 			if l.paused.Load() {
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}
-			step(do)
-			if n%100 == 99 && c != nil { // each goes through all nodes
-				_ = c.Close()
-				c = nil
+			if step(do); n%100 == 0 {
+				elsewhere() // each goes through all nodes
 			}
 		}
-		if c != nil {
-			_ = c.Close()
-		}
+		_ = c.Close()
 	})
 }
 
@@ -245,29 +237,24 @@ func parseClaim(v any) (id, token string, p packet, ok bool) {
 	if len(all) == 0 {
 		return "", "", p, false
 	}
-	fields, _ := all[0].([]any)
-	for i := 0; i+1 < len(fields); i += 2 {
-		switch value := fmt.Sprint(fields[i+1]); fields[i] {
-		case "id":
-			id = value
-		case "token":
-			token = value
-		case "payload":
-			p, _ = parsePacket(value)
-		}
+	list, _ := all[0].([]any)
+	fields := make(map[any]string)
+	for i := 0; i+1 < len(list); i += 2 {
+		fields[list[i]] = fmt.Sprint(list[i+1])
 	}
-	return id, token, p, true
+	p, _ = parsePacket(fields["payload"])
+	return fields["id"], fields["token"], p, true
 }
 
 // raise raises the counter.
 func (l *load) raise(do call) {
-	most := l.count.sent.Add(1)
+	most := l.sent.Add(1)
 	v, err := do("INCR", "count")
 	if err != nil {
 		return
 	}
 	n, _ := v.(int64)
-	if low := l.count.low.Swap(n); n <= low || n > most {
+	if low := l.low.Swap(n); n <= low || n > most {
 		l.judge.find("the counter was %d, was raised and is %d; %d were sent", low, n, most)
 	}
 	time.Sleep(time.Millisecond)
@@ -296,7 +283,7 @@ func (l *load) look(addr string) {
 				if time.Sleep(5 * time.Millisecond); l.blind.Load() {
 					continue
 				}
-				sent <- asked{time.Now(), l.count.low.Load()}
+				sent <- asked{time.Now(), l.low.Load()}
 				if _, err := conn.Write([]byte("GET count\r\n")); err != nil {
 					return
 				}
@@ -309,7 +296,7 @@ func (l *load) look(addr string) {
 			if err != nil {
 				break
 			}
-			if most := l.count.sent.Load(); n >= 0 && (n < q.low || n > most) {
+			if most := l.sent.Load(); n >= 0 && (n < q.low || n > most) {
 				l.judge.find("%s says that the counter is %d, %v after it was asked; it was %d before that, and %d were sent",
 					addr, n, time.Since(q.at), q.low, most)
 			}
