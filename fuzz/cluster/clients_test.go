@@ -142,9 +142,6 @@ func (c *cell) logs(n *node, text string) {
 }
 
 func TestEachNodeTellsHowItIs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its nodes are processes of their own")
-	}
 	t.Parallel()
 	c := onLoopback(t, build(t))
 	at := make(map[*node]string)
@@ -191,9 +188,6 @@ func TestEachNodeTellsHowItIs(t *testing.T) {
 
 // It is what Example_cells of the client shows, with a cell in each place.
 func TestTheNameOfAQueueChoosesItsCell(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its nodes are processes of their own")
-	}
 	t.Parallel()
 	binary := build(t)
 	var cells []*client.Client

@@ -38,9 +38,6 @@ func TestMain(m *testing.M) {
 }
 
 func TestACellOnLoopbackLosesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its nodes are processes of their own")
-	}
 	t.Parallel()
 	var changes []planted.Bug
 	if *cycles > 0 { // all of the program is built for it

@@ -11,14 +11,13 @@ import (
 
 // judge collects what must not be.
 type judge struct {
-	t     *testing.T
-	begun time.Time
+	t *testing.T
 
 	mu   sync.Mutex
 	said []string
 }
 
-func newJudge(t *testing.T) *judge { return &judge{t: t, begun: time.Now()} }
+func newJudge(t *testing.T) *judge { return &judge{t: t} }
 
 // find notes a breach of the promise.
 func (j *judge) find(format string, args ...any) {

@@ -36,9 +36,6 @@ func freePorts(t *testing.T, n int) (port int) {
 }
 
 func TestMakeClusterIsThreeNodesUntilItIsInterrupted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its nodes are processes of their own")
-	}
 	binary, port := build(t), freePorts(t, 12)
 	makes := exec.Command("make", "-C", "../..", "--old-file=build", "cluster", "BIN="+binary, "CELL="+filepath.Join(t.TempDir(), "cell"), fmt.Sprint("PORT=", port))
 	makes.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C goes to all of them
