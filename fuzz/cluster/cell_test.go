@@ -66,7 +66,8 @@ type cell struct {
 type node struct {
 	name, folder string
 	host         string
-	peers, redis string   // addresses of etcd, of which the next port is the node's own, and for clients
+	peers        string   // address of its etcd; the next port is the node's own
+	redis, admin string   // addresses for clients, and for operators
 	space        string   // the network namespace that it is in, and its link; "": this host's
 	args         []string // of each start
 	env          []string // of the next start, beside that of this process
@@ -77,7 +78,8 @@ type node struct {
 }
 
 func newNode(name, host, folder string) *node {
-	return &node{name: name, folder: filepath.Join(folder, name), host: host, peers: host + ":17380", redis: host + ":17382"}
+	folder = filepath.Join(folder, name)
+	return &node{name: name, folder: folder, host: host, peers: host + ":17380", redis: host + ":17382", admin: host + ":17383"}
 }
 
 // programs is the folder of the programs that were built, which tests share. TestMain deletes it.
@@ -149,7 +151,7 @@ func found(t *testing.T, binary string, nodes []*node, certificates string) *cel
 	}
 	for _, n := range nodes {
 		n.args = []string{"serve", "--data", n.folder, "--node", n.name, "--nodes", list(nodes),
-			"--redis", n.redis, "--insecure", "--pinpriq", "off", "--barbershop", "off", "--admin", "off", "--log-level", "debug"}
+			"--redis", n.redis, "--insecure", "--pinpriq", "off", "--barbershop", "off", "--admin", n.admin, "--log-level", "debug"}
 		if certificates != "" {
 			n.args = append(n.args, "--cluster-tls", filepath.Join(certificates, n.name))
 		}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -102,22 +101,12 @@ func TestWorkersGoOnWhenTheOwnerIsKilled(t *testing.T) {
 	}
 }
 
-// operate starts a node anew with an operator's port.
-func (c *cell) operate(n *node) (address string) {
-	address = n.host + ":17383"
-	c.end(syscall.SIGTERM, n)
-	n.args[slices.Index(n.args, "--admin")+1] = address
-	c.start(n)
-	c.settled(c.nodes...)
-	return address
-}
-
-// sees waits until the answer of an operator's port has a status and some texts.
-func (c *cell) sees(address, path string, code int, texts ...string) {
+// sees waits until the answer of a node's operator's port has a status and some texts.
+func (c *cell) sees(n *node, path string, code int, texts ...string) {
 	c.t.Helper()
 	said, status := "", 0
 	if !await(limit, func() bool {
-		r, err := http.Get("http://" + address + path)
+		r, err := http.Get("http://" + n.admin + path)
 		if err != nil {
 			return false
 		}
@@ -126,7 +115,7 @@ func (c *cell) sees(address, path string, code int, texts ...string) {
 		said, status = string(body), r.StatusCode
 		return status == code && !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(said, text) })
 	}) {
-		c.t.Fatalf("%s%s is %d, want %d with %q:\n%.3000s", address, path, status, code, texts, said)
+		c.t.Fatalf("%s of node %s is %d, want %d with %q:\n%.3000s", path, n.name, status, code, texts, said)
 	}
 }
 
@@ -144,25 +133,21 @@ func (c *cell) logs(n *node, text string) {
 func TestEachNodeTellsHowItIs(t *testing.T) {
 	t.Parallel()
 	c := onLoopback(t, build(t))
-	at := make(map[*node]string)
-	for _, n := range c.nodes {
-		at[n] = c.operate(n)
-	}
 	owner := c.owner()
-	c.sees(at[owner], "/owner", 200, "ok")
-	c.sees(at[owner], "/readyz", 200, "ok")
-	c.sees(at[owner], "/metrics", 200, `holdfast_node_role{role="owner"} 1`, "holdfast_cell_spare_nodes 1", "holdfast_queues{", "holdfast_node_lease_margin_seconds 1.")
+	c.sees(owner, "/owner", 200, "ok")
+	c.sees(owner, "/readyz", 200, "ok")
+	c.sees(owner, "/metrics", 200, `holdfast_node_role{role="owner"} 1`, "holdfast_cell_spare_nodes 1", "holdfast_queues{", "holdfast_node_lease_margin_seconds 1.")
 	for _, n := range c.others(owner) {
-		c.sees(at[n], "/owner", 503, "following: node "+owner.name+" owns the queues")
-		c.sees(at[n], "/readyz", 200, "ok")
-		c.sees(at[n], "/page/live", 503, "following: node "+owner.name+" owns the queues")
-		c.sees(at[n], "/metrics", 200, `holdfast_node_role{role="follower"} 1`, "holdfast_cell_spare_nodes 1", "holdfast_storage_floor_batch",
+		c.sees(n, "/owner", 503, "following: node "+owner.name+" owns the queues")
+		c.sees(n, "/readyz", 200, "ok")
+		c.sees(n, "/page/live", 503, "following: node "+owner.name+" owns the queues")
+		c.sees(n, "/metrics", 200, `holdfast_node_role{role="follower"} 1`, "holdfast_cell_spare_nodes 1", "holdfast_storage_floor_batch",
 			`holdfast_cell_node_up{node="`+owner.name+`"} 1`, "holdfast_node_lag_batches 0", "holdfast_node_lease_margin_seconds 0")
 	}
 	c.kill(owner)
 	next := c.owner()
-	c.sees(at[next], "/owner", 200, "ok")
-	c.sees(at[next], "/metrics", 200, "holdfast_cell_spare_nodes 0", `holdfast_cell_node_up{node="`+owner.name+`"} 0`, "holdfast_cell_takeovers_total ")
+	c.sees(next, "/owner", 200, "ok")
+	c.sees(next, "/metrics", 200, "holdfast_cell_spare_nodes 0", `holdfast_cell_node_up{node="`+owner.name+`"} 0`, "holdfast_cell_takeovers_total ")
 	c.logs(next, `"node is gone" node=`+owner.name)
 	file := owner.folder + ".toml"
 	must(t, os.WriteFile(file, []byte("[queues.jobs]\nbound = 7\n"), 0o600))
@@ -171,19 +156,19 @@ func TestEachNodeTellsHowItIs(t *testing.T) {
 	c.settled(c.nodes...)
 	c.logs(next, `"node is back" node=`+owner.name)
 	c.logs(next, "node has other users or defaults of queues")
-	c.sees(at[owner], "/owner", 503, "following: node "+next.name)
-	c.sees(at[owner], "/page/live", 503, "following: node "+next.name)
+	c.sees(owner, "/owner", 503, "following: node "+next.name)
+	c.sees(owner, "/page/live", 503, "following: node "+next.name)
 	alone := c.others(owner)
 	c.kill(alone...)
-	c.sees(at[owner], "/readyz", 503, "no node owns the queues")
+	c.sees(owner, "/readyz", 503, "no node owns the queues")
 	c.logs(owner, "no majority of the nodes answers")
-	c.sees(at[owner], "/metrics", 200, "holdfast_cell_spare_nodes 0")
+	c.sees(owner, "/metrics", 200, "holdfast_cell_spare_nodes 0")
 	for _, n := range alone {
 		c.start(n)
 	}
 	c.settled(c.nodes...)
 	c.logs(owner, "a majority of the nodes answers again")
-	c.sees(at[c.owner()], "/metrics", 200, "holdfast_cell_spare_nodes 1")
+	c.sees(c.owner(), "/metrics", 200, "holdfast_cell_spare_nodes 1")
 }
 
 // It is what Example_cells of the client shows, with a cell in each place.
