@@ -206,13 +206,11 @@ func (l *load) work(do call, lane *lane) {
 	}
 	claimed := time.Now()
 	if p.number%200 == 99 {
-		select {
-		case <-time.After(held):
-		case <-l.ctx.Done():
-		}
-		for _, err := do("PING"); err != nil && time.Since(claimed) < sure; { // the connection was another owner's
-			_, err = do("PING")
-		}
+		await(held, func() bool { return l.ctx.Err() != nil })
+		await(sure-time.Since(claimed), func() bool { // the connection was another owner's
+			_, err := do("PING")
+			return err == nil
+		})
 	}
 	for first := lane.acks[p] == unsent; time.Since(claimed) < 2*lease; first = false {
 		lane.acks[p] = maybe
