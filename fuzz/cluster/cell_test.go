@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -258,17 +259,12 @@ func (c *cell) owner() *node {
 }
 
 // others are the nodes but for one.
-func (c *cell) others(than *node) (all []*node) {
-	for _, n := range c.nodes {
-		if n != than {
-			all = append(all, n)
-		}
-	}
-	return all
+func (c *cell) others(than *node) []*node {
+	return slices.DeleteFunc(slices.Clone(c.nodes), func(n *node) bool { return n == than })
 }
 
 // etcd asks the etcd of a node, by the socket in its folder.
-func (n *node) etcd(ask func(ctx context.Context, c *clientv3.Client, at string) error) error {
+func (n *node) etcd(ask func(ctx context.Context, c *clientv3.Client) error) error {
 	at := "unix:" + filepath.Join(n.folder, "cell", "etcd", "client.sock")
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{at}, Logger: zap.NewNop()})
 	if err != nil {
@@ -277,13 +273,13 @@ func (n *node) etcd(ask func(ctx context.Context, c *clientv3.Client, at string)
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return ask(ctx, c, at)
+	return ask(ctx, c)
 }
 
 func (c *cell) leader() *node {
 	return c.which("leads etcd", func(n *node) (leads bool) {
-		_ = n.etcd(func(ctx context.Context, c *clientv3.Client, at string) error {
-			status, err := c.Status(ctx, at)
+		_ = n.etcd(func(ctx context.Context, c *clientv3.Client) error {
+			status, err := c.Status(ctx, c.Endpoints()[0])
 			leads = err == nil && status.Leader == status.Header.MemberId
 			return err
 		})
@@ -294,15 +290,13 @@ func (c *cell) leader() *node {
 // votes says whether some nodes are all that have a vote: with fewer, one that is gone may stop
 // all.
 func (c *cell) votes(nodes []*node) (all bool) {
-	_ = nodes[0].etcd(func(ctx context.Context, c *clientv3.Client, _ string) error {
+	_ = nodes[0].etcd(func(ctx context.Context, c *clientv3.Client) error {
 		members, err := c.MemberList(ctx)
 		if err != nil {
 			return err
 		}
-		all = len(members.Members) == len(nodes)
-		for _, m := range members.Members {
-			all = all && !m.IsLearner
-		}
+		waits := slices.ContainsFunc(members.Members, func(m *etcdserverpb.Member) bool { return m.IsLearner })
+		all = len(members.Members) == len(nodes) && !waits
 		return nil
 	})
 	return all

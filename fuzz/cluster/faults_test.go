@@ -102,7 +102,7 @@ func deleteClaim(c *cell, l *load) {
 	l.blind.Store(true)
 	defer l.blind.Store(false)
 	time.Sleep(200 * time.Millisecond)
-	if err := c.nodes[0].etcd(func(ctx context.Context, etcd *clientv3.Client, _ string) error {
+	if err := c.nodes[0].etcd(func(ctx context.Context, etcd *clientv3.Client) error {
 		_, err := etcd.Delete(ctx, "owner")
 		return err
 	}); err != nil {
@@ -118,7 +118,7 @@ func alarm(c *cell, _ *load) {
 	owner := c.owner()
 	c.kill(owner)
 	await(6*time.Second, func() bool {
-		_ = c.others(owner)[0].etcd(func(ctx context.Context, etcd *clientv3.Client, _ string) error {
+		_ = c.others(owner)[0].etcd(func(ctx context.Context, etcd *clientv3.Client) error {
 			_, err := etcdserverpb.NewMaintenanceClient(etcd.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
 				Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE,
 			})
