@@ -81,16 +81,15 @@ func (c *cell) make(f fault, l *load, number int) {
 
 // judgeEnd stops all nodes at one batch, and compares what they have with what clients were told.
 func (c *cell) judgeEnd(l *load) {
-	same := 0
+	since := time.Now()
 	if !await(limit, func() bool {
 		first, _ := c.about(c.nodes[0])
-		same++
 		for _, n := range c.nodes {
 			if a, err := c.about(n); err != nil || a.Batch != first.Batch {
-				same = 0
+				since = time.Now()
 			}
 		}
-		return same == 25
+		return time.Since(since) > time.Second
 	}) {
 		c.judge.find("the nodes do not get to one batch in %v", limit)
 	}
