@@ -92,8 +92,9 @@ func (t *Term) Cut(ctx context.Context) (err error) {
 	}))
 }
 
-// cut cuts one step, and says whether there are more. Members are read behind the floors: a node
-// that becomes one meanwhile changes or holds a key of copy/ until its tables reach the cut.
+// cut cuts one step, and says whether there are more. Members are read behind the floors. One that
+// gets a vote meanwhile, or goes, changes what the transaction compares: cut, by HoldCut, or its
+// floor.
 func (t *Term) cut(ctx context.Context) (more bool, err error) {
 	s, err := t.log.read(ctx, nil, clientv3.OpGet(prefixFloor, clientv3.WithPrefix()), clientv3.OpGet(prefixCopy, clientv3.WithPrefix()))
 	if err != nil {
@@ -166,7 +167,8 @@ func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func()
 				return fmt.Errorf("node %s is being removed or gets a vote, or did within the last minute: try again", kvs[0].Key[len(removing):])
 			}
 			hold := put(removing+node, s.begin, clientv3.WithLease(lease.ID))
-			if _, err := l.Client.Txn(ctx).If(unchanged(keyCut, s.cut), none).Then(hold).Commit(); err != nil {
+			seen := put(keyCut, s.begin) // by a cut that is under way, also when the hold has ended
+			if _, err := l.Client.Txn(ctx).If(unchanged(keyCut, s.cut), none).Then(hold, seen).Commit(); err != nil {
 				return err
 			}
 		}

@@ -101,6 +101,13 @@ func TestTheLogIsNotCutByWhatHasChanged(t *testing.T) {
 		"another claims":            func() { del(t, client, "owner") },
 		"another has cut":           func() { set(t, client, "cut", "1") },
 		"a node has a first floor":  func() { set(t, client, "floor/c", "1") },
+		"a node got its vote": func() {
+			_, free, err := log.HoldCut(t.Context(), "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			free()
+		},
 	} {
 		client.Cluster = &voters{members: voting("a", "b", "c"), then: change}
 		term := claim(t, log, 0)
