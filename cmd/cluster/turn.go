@@ -24,6 +24,9 @@ const (
 	claimPause = time.Second            // after a claim that failed by itself
 	leadPause  = 2 * time.Second
 	voteTime   = 30 * time.Second // for which one reason keeps a node from its vote before it is told
+	// promoteTime is for giving a vote, unless eight elections take longer. The log is not cut for
+	// little longer, whoever dies.
+	promoteTime = 8 * time.Second
 	// handOverPause is how much later others claim than the node to which the queues are handed over.
 	handOverPause = 2 * time.Second
 	endTime       = 3 * time.Second // that the end of a term waits for etcd
@@ -394,6 +397,8 @@ func (n *node) promote(ctx context.Context, m cell.Peer, had uint64) error {
 	case a.Batch < had:
 		return errors.New("it has not taken all of the log: its own log may say why")
 	}
+	ctx, cancel := context.WithTimeout(ctx, max(promoteTime, 8*n.Election))
+	defer cancel()
 	cut, free, err := n.log.HoldCut(ctx, m.Name)
 	if err != nil {
 		return err

@@ -139,12 +139,16 @@ func (t *Term) cut(ctx context.Context) (more bool, err error) {
 	return step < upto, err
 }
 
-// HoldCut has the log not be cut any further, for a minute or until free is called: a node is
-// removed or gets its vote meanwhile, of which there is one at a time. It returns the batch up to
-// which it was cut.
+// HoldCut has the log not be cut any further until free is called, or for two seconds behind the
+// deadline that ctx must have: a node is removed or gets its vote meanwhile, of which there is one
+// at a time. It returns the batch up to which it was cut.
 func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func(), err error) {
 	const removing = prefixCopy + "-"
-	lease, err := l.Client.Grant(ctx, 60)
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0, nil, errors.New("a hold needs a deadline")
+	}
+	lease, err := l.Client.Grant(ctx, int64(time.Until(deadline)/time.Second)+3) // of a node that is killed
 	if err != nil {
 		return 0, nil, err
 	}
@@ -164,7 +168,7 @@ func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func()
 				cut = s.begin
 				return nil
 			} else if len(kvs) > 0 {
-				return fmt.Errorf("node %s is being removed or gets a vote, or did within the last minute: try again", kvs[0].Key[len(removing):])
+				return fmt.Errorf("node %s is being removed or gets a vote, or did a short time ago: try again", kvs[0].Key[len(removing):])
 			}
 			hold := put(removing+node, s.begin, clientv3.WithLease(lease.ID))
 			seen := put(keyCut, s.begin) // by a cut that is under way, also when the hold has ended

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -102,7 +103,7 @@ func TestTheLogIsNotCutByWhatHasChanged(t *testing.T) {
 		"another has cut":           func() { set(t, client, "cut", "1") },
 		"a node has a first floor":  func() { set(t, client, "floor/c", "1") },
 		"a node got its vote": func() {
-			_, free, err := log.HoldCut(t.Context(), "c")
+			_, free, err := log.HoldCut(bounded(t, time.Minute), "c")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,6 +202,28 @@ func TestTheNewestFloorIsWritten(t *testing.T) {
 	}
 }
 
+// bounded is a context that ends after a time, and with the test.
+func bounded(t *testing.T, most time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestTheCutIsHeldALittleLongerThanWhatItIsHeldFor(t *testing.T) {
+	client, l := alone(t)
+	if _, _, err := l.HoldCut(bounded(t, 8*time.Second), "b"); err != nil { // whose node is killed then
+		t.Fatal(err)
+	}
+	all, err := client.Leases(t.Context())
+	if err != nil || len(all.Leases) != 1 {
+		t.Fatalf("leases %v, %v", all, err)
+	}
+	lease, err := client.TimeToLive(t.Context(), all.Leases[0].ID)
+	if err != nil || lease.GrantedTTL < 10 || lease.GrantedTTL > 11 {
+		t.Errorf("it is held for %d s, want 10 or 11: %v", lease.GrantedTTL, err)
+	}
+}
+
 func TestTheCutIsHeldForOneNodeAtATime(t *testing.T) {
 	client, l := alone(t)
 	term := claim(t, l, 0)
@@ -216,18 +239,19 @@ func TestTheCutIsHeldForOneNodeAtATime(t *testing.T) {
 		}
 	}
 	cutTo("2")
-	cut, free, err := l.HoldCut(t.Context(), "b")
+	ctx := bounded(t, time.Minute)
+	cut, free, err := l.HoldCut(ctx, "b")
 	if cut != 2 || err != nil {
 		t.Fatalf("held at %d, %v; want 2", cut, err)
 	}
-	if _, _, err := l.HoldCut(t.Context(), "c"); err == nil || !strings.Contains(err.Error(), "node b") {
+	if _, _, err := l.HoldCut(ctx, "c"); err == nil || !strings.Contains(err.Error(), "node b") {
 		t.Errorf("held twice: %v", err)
 	}
 	set(t, client, "floor/a", "4")
 	cutTo("2")
 	free()
 	cutTo("4")
-	if cut, free, err = l.HoldCut(t.Context(), "c"); cut != 4 || err != nil {
+	if cut, free, err = l.HoldCut(ctx, "c"); cut != 4 || err != nil {
 		t.Errorf("held at %d, %v; want 4", cut, err)
 	}
 	free()
