@@ -215,7 +215,7 @@ func (m *Member) moved(ctx context.Context) error {
 	if known := m.etcd.Server.Cluster().Member(id); known == nil || slices.Equal(known.PeerURLs, []string{own.String()}) {
 		return nil
 	}
-	err := m.insist(ctx, tried(func(ctx context.Context) error {
+	err := m.insist(ctx, m.tried(func(ctx context.Context) error {
 		_, err := m.client.MemberUpdate(ctx, uint64(id), []string{own.String()})
 		return err
 	}))

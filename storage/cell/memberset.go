@@ -14,7 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-const changeTime = 2 * time.Second // for one try to change the members
+// changeTime is for one try to change the members, unless two elections take longer.
+const changeTime = 2 * time.Second
 
 // Peer is one member of the cell, as the cell knows it.
 type Peer struct {
@@ -60,7 +61,7 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 	}
 	at := m.config.url(address)
 	var added *clientv3.MemberAddResponse
-	add := tried(func(ctx context.Context) error {
+	add := m.tried(func(ctx context.Context) error {
 		added, err = m.client.MemberAddAsLearner(ctx, []string{at.String()})
 		return err
 	})
@@ -84,8 +85,10 @@ func (m *Member) Promote(ctx context.Context, node string) error {
 		if !p.Learner {
 			return nil
 		}
-		_, err := m.client.MemberPromote(ctx, p.ID)
-		return err
+		if _, err := m.client.MemberPromote(ctx, p.ID); !errors.Is(err, rpctypes.ErrMemberNotLearner) { // of a try before
+			return err
+		}
+		return nil
 	})
 }
 
@@ -124,7 +127,7 @@ func (m *Member) change(ctx context.Context, node, address string, how func(cont
 			continue
 		}
 		found = true
-		do := tried(func(ctx context.Context) error { return how(ctx, p) })
+		do := m.tried(func(ctx context.Context) error { return how(ctx, p) })
 		if err := patiently(ctx, func() error { return do(ctx) }); err != nil {
 			return fmt.Errorf("node %s: %w", node, err)
 		}
@@ -137,9 +140,9 @@ func (m *Member) change(ctx context.Context, node, address string, how func(cont
 
 // tried limits a change of members. Raft drops one in silence that it gets before it has applied
 // all that was before it, and etcd waits for the outcome as long as the context lets it.
-func tried(change func(context.Context) error) func(context.Context) error {
+func (m *Member) tried(change func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, changeTime)
+		ctx, cancel := context.WithTimeout(ctx, max(changeTime, 2*m.config.Election))
 		defer cancel()
 		return change(ctx)
 	}

@@ -216,6 +216,37 @@ func TestAChangeOfMembersThatRaftDropsIsMadeAgain(t *testing.T) {
 	}
 }
 
+// late is the cluster of an etcd whose answer to the first promotion comes too late.
+type late struct {
+	clientv3.Cluster
+	bound time.Duration // that the try had; 0: none came
+}
+
+func (l *late) MemberPromote(ctx context.Context, id uint64) (*clientv3.MemberPromoteResponse, error) {
+	r, err := l.Cluster.MemberPromote(ctx, id)
+	if err == nil {
+		deadline, _ := ctx.Deadline()
+		l.bound = time.Until(deadline)
+		return nil, context.DeadlineExceeded
+	}
+	return r, err
+}
+
+func TestAPromotionWhoseAnswerCameLateIsDone(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	m := founded(t, a)
+	joins(t, m, b)
+	etcd := &late{Cluster: m.client.Cluster}
+	m.client.Cluster, m.config.Election = etcd, 30*time.Second
+	if err := m.Promote(t.Context(), "b"); err != nil || members(t, m)["b"].Learner {
+		t.Errorf("it has no vote, or is not known to have it: %v", err)
+	}
+	if etcd.bound < 50*time.Second {
+		t.Errorf("a change has %v where an election takes half a minute", etcd.bound)
+	}
+}
+
 func TestANodeDoesNotMoveToTheAddressOfAnotherOne(t *testing.T) {
 	t.Parallel()
 	a, b, _ := trio(t)
