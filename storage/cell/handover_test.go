@@ -20,8 +20,22 @@ func TestAHandOverEndsTheClaimThatItIsOf(t *testing.T) {
 	if to, _, err := other.HandedTo(t.Context()); to != "" || err != nil {
 		t.Errorf("handed to %q, %v; want nobody", to, err)
 	}
+	set(t, client, "handover", "by hand")
+	asked := make(chan error)
+	go func() { // ends with the hand-over
+		_, err := term.HandedOver(t.Context())
+		asked <- err
+	}()
+	select {
+	case err := <-asked:
+		t.Fatalf("what is no name ends the wait for one: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
 	if err := other.HandOver(t.Context(), owner.Fence, "b"); err != nil {
 		t.Fatal(err)
+	}
+	if err := <-asked; err != nil {
+		t.Error(err)
 	}
 	if to, err := term.HandedOver(t.Context()); to != "b" || err != nil {
 		t.Errorf("handed over to %q, %v; want b", to, err)

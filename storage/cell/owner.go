@@ -100,13 +100,13 @@ func (l *Log) HandedTo(ctx context.Context) (node string, revision int64, err er
 	return node, revision, err
 }
 
-// HandedOver waits until the claim is to be handed over, and says to which node. What was asked for
-// before the claim is done with.
+// HandedOver waits until the claim is to be handed over, and says to which node. Only the end of
+// ctx is an error. What was asked for before the claim is done with.
 func (t *Term) HandedOver(ctx context.Context) (to string, err error) {
 	err = t.log.watch(ctx, keyHandOver, func(ctx context.Context) (bool, error) {
 		node, revision, err := t.log.HandedTo(ctx)
 		to = node
-		return revision > t.fence && node != t.log.Node, err
+		return err == nil && revision > t.fence && node != t.log.Node, nil // what cannot be read is read again
 	})
 	return to, err
 }
