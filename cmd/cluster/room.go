@@ -17,8 +17,9 @@ const (
 	// leastRoom is what a disk must have free, besides twice etcd's database: etcd ends when a write
 	// of its own fails.
 	leastRoom = 256 << 20
-	startRoom = 320 << 20 // for etcd's own log, too
-	farBehind = 1000      // batches of the log that a node has not taken
+	startRoom = 320 << 20        // for etcd's own log, too
+	farBehind = 1000             // batches of the log that a node has not taken
+	holdTime  = 30 * time.Second // for which a voter that has copied may keep pushes waiting, below 0.4 of the quota
 )
 
 // room is what an owner may take.
@@ -29,7 +30,7 @@ type room struct {
 
 // lookAtRoom looks at the room that the cell has, until ctx ends.
 func (n *node) lookAtRoom(ctx context.Context) {
-	for told := false; ctx.Err() == nil; wait(ctx, roomPause) {
+	for since := (time.Time{}); ctx.Err() == nil; wait(ctx, roomPause) { // when pushes began to wait; zero: they do not
 		once, cancel := context.WithTimeout(ctx, roomPause)
 		s, err := n.log.Status(once)
 		about, other := n.nodes(once)
@@ -37,24 +38,30 @@ func (n *node) lookAtRoom(ctx context.Context) {
 			continue // without a majority nothing is taken
 		}
 		about[n.Node] = n.about()
-		r, lag := roomOf(n.member.Used(), s.Members, about)
-		if r.wait > 0 && !told {
+		used := n.member.Used()
+		r, lag := roomOf(used, s.Members, about)
+		switch {
+		case r.wait == 0:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
 			n.logger.Warn("pushes wait: the log is not cut", "nodes_that_lag", lag)
 		}
-		if told = r.wait > 0; told {
-			n.letGo(ctx, s.Members)
+		if r.wait > 0 {
+			n.letGo(ctx, s.Members, used > 0.4 || time.Since(since) > holdTime)
 		}
 		n.room.Store(&r)
 	}
 }
 
-// letGo ends the holds of nodes without a vote, which must not stop those that have one. They copy
-// again when the log was cut.
-func (n *node) letGo(ctx context.Context, members []cell.Peer) {
+// letGo ends the holds of nodes without a vote, which must not stop those that have one. Where it
+// is late it ends those of voters, too: the disk of one may be full or hang. When the log was cut
+// they copy again, and cannot claim before: the log begins behind their tables.
+func (n *node) letGo(ctx context.Context, members []cell.Peer, isLate bool) {
 	ctx, cancel := context.WithTimeout(ctx, roomPause)
 	defer cancel()
 	for _, m := range members {
-		if m.Learner {
+		if m.Learner || isLate {
 			_ = n.log.EndHold(ctx, m.Name) // the next look is the next try
 		}
 	}

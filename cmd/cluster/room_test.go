@@ -51,8 +51,10 @@ func TestANodeWithoutAVoteHoldsTheLogNoMoreWherePushesWait(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n.letGo(t.Context(), []cell.Peer{{Name: "l", Learner: true}, {Name: "v"}})
-	if n.isHeldBy(t, "l") || !n.isHeldBy(t, "v") {
-		t.Errorf("held by one without a vote: %v, by a voter: %v", n.isHeldBy(t, "l"), n.isHeldBy(t, "v"))
+	for _, isLate := range []bool{false, true} {
+		n.letGo(t.Context(), []cell.Peer{{Name: "l", Learner: true}, {Name: "v"}}, isLate)
+		if n.isHeldBy(t, "l") || n.isHeldBy(t, "v") == isLate {
+			t.Errorf("late: %v; held by one without a vote: %v, by a voter: %v", isLate, n.isHeldBy(t, "l"), n.isHeldBy(t, "v"))
+		}
 	}
 }
