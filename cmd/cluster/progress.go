@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,7 +29,7 @@ const (
 func (p *progress) probe(ctx context.Context, name string) {
 	defer os.Remove(name)
 	for pause := time.NewTicker(probePause); ; {
-		if err := probeOnce(name); err == nil || errors.Is(err, syscall.ENOSPC) { // a full disk answers
+		if err := probeOnce(name); err == nil {
 			p.probed.Store(time.Now().UnixNano())
 		}
 		select {
@@ -38,16 +40,21 @@ func (p *progress) probe(ctx context.Context, name string) {
 	}
 }
 
+// probeOnce returns nil where the disk answers, as a full one does: it syncs the folder.
 func probeOnce(name string) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err == nil {
+		_, err = f.WriteAt([]byte("alive\n"), 0)
+		err = errors.Join(cmp.Or(err, f.Sync()), f.Close())
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
 		return err
 	}
-	defer f.Close()
-	if _, err := f.WriteAt([]byte("alive\n"), 0); err != nil {
-		return err
+	dir, err := os.Open(filepath.Dir(name))
+	if err == nil {
+		err = errors.Join(dir.Sync(), dir.Close())
 	}
-	return f.Sync()
+	return err
 }
 
 // getsOn is cell.Config.Progress.
