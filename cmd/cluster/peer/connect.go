@@ -75,5 +75,10 @@ func (c *Client) Connect(ctx context.Context, address, door string, client netip
 	if err != nil {
 		return nil, err
 	}
-	return response.Body.(stream), nil // as net/http says of this status
+	conn, ok := response.Body.(stream) // as net/http says of an upgrade
+	if !ok {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("node at %s: it answers %s, and does not upgrade", address, response.Status)
+	}
+	return conn, nil
 }

@@ -46,6 +46,23 @@ func TestANodeThatServesNoClientsSaysWhy(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatUpgradesNothingIsRefused(t *testing.T) {
+	other := listen(t)
+	go func() { // ends with the answer
+		conn, err := other.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = conn.Read(make([]byte, maxHeader))
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+	}()
+	_, err := NewClient(nil).Connect(t.Context(), other.Addr().String(), "redis", netip.MustParseAddrPort("192.0.2.1:7"))
+	if err == nil || !strings.Contains(err.Error(), "does not upgrade") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAnAttemptToConnectEndsWithItsContext(t *testing.T) {
 	silent := listen(t) // accepts, and says nothing
 	ctx, cancel := context.WithCancel(t.Context())
