@@ -354,7 +354,7 @@ func (n *node) lead(ctx context.Context, store *storage.Store) {
 			}
 			if err := n.promote(ctx, m, had); err == nil {
 				n.logger.Info("node joined", "node", m.Name)
-			} else if r.lasts(m.Name+err.Error(), time.Now()) {
+			} else if r.lasts(m.Name+kind(err), time.Now()) {
 				n.logger.Warn("node has no vote yet", "node", m.Name, "reason", err)
 			}
 		}
@@ -365,6 +365,15 @@ func (n *node) lead(ctx context.Context, store *storage.Store) {
 type reason struct {
 	is    string
 	since time.Time // zero: it was told
+}
+
+// kind is the text of an error, without the port that a connection had at this end.
+func kind(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return err.Error()
 }
 
 // lasts says once of a reason that it has been the only one for voteTime.

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -205,6 +208,15 @@ func TestOneReasonForNoVoteIsToldOnce(t *testing.T) {
 		if got := r.lasts(step.is, begun.Add(step.after)); got != step.want {
 			t.Errorf("after %v %q is told: %v", step.after, step.is, got)
 		}
+	}
+}
+
+func TestAReasonIsTheSameFromAnyPort(t *testing.T) {
+	from := func(port int) error {
+		return fmt.Errorf("node at b: %w", &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: port}, Err: syscall.ECONNRESET})
+	}
+	if kind(from(1)) != kind(from(2)) || kind(from(1)) == kind(errors.New("it starts")) {
+		t.Errorf("the reasons are %q and %q", kind(from(1)), kind(from(2)))
 	}
 }
 
