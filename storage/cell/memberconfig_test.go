@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -20,16 +21,26 @@ import (
 // certificate is one that is signed by itself, for loopback. It returns where it and its key are.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
+	return signed(t, time.Hour, nil)
+}
+
+// signed is one that ends after a time, and is signed by another one.
+func signed(t *testing.T, ends time.Duration, by *tls.Certificate) (cert, key string) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(ends), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	parent, signer := template, crypto.PrivateKey(private)
+	if by != nil {
+		parent, signer = by.Leaf, by.PrivateKey
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, parent, private.Public(), signer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,18 +78,26 @@ func TestPeersNeedACertificateOfTheCellsAuthority(t *testing.T) {
 		}
 	}
 
+	own, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	stranger, err := tls.LoadX509KeyPair(certificate(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, shown := range map[string][]tls.Certificate{"none": nil, "another's": {stranger}} {
+	late, err := tls.LoadX509KeyPair(signed(t, -time.Minute, &own))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, shown := range map[string][]tls.Certificate{"certificate required": nil, "unknown certificate authority": {stranger}, "expired certificate": {late}} {
 		conn, err := tls.Dial("tcp", a.Nodes["a"], &tls.Config{Certificates: shown, InsecureSkipVerify: true})
 		if err == nil {
 			_, err = conn.Read(make([]byte, 1))
 			conn.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), "certificate") {
-			t.Errorf("with %s certificate: %v", name, err)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

@@ -116,11 +116,13 @@ func TestAStrangerIsRefusedAndTheLogTellsOfIt(t *testing.T) {
 	stranger := other.client(t, "b")
 	stranger.RootCAs = cell.pool()
 	nobody := &tls.Config{RootCAs: cell.pool()}
+	late := cell.client(t, "b")
+	late.Certificates = pair(t)(cell.Client("b", certs.Span{From: span().From, Until: time.Now().Add(-time.Minute)}))
 	for name, ask := range map[string]tls.ClientAuthType{"by the handshake": tls.RequireAndVerifyClientCert, "by the server": tls.RequestClientCert} {
 		lines := make(told, 16)
 		address := serveNode(t, Config{TLS: cell.server(t, ask).Clone, Node: func() Node { return Node{} }, Logger: slog.New(slog.NewTextHandler(lines, nil))})
 		for want, c := range map[string]func() *tls.Config{
-			"unknown authority": stranger.Clone, "didn't provide a certificate": nobody.Clone, "sent an HTTP request to an HTTPS server": nil,
+			"unknown authority": stranger.Clone, "didn't provide a certificate": nobody.Clone, "certificate has expired": late.Clone, "sent an HTTP request to an HTTPS server": nil,
 		} {
 			if _, err := NewClient(c).Node(t.Context(), address); err == nil {
 				t.Errorf("%s: it is answered", name)
