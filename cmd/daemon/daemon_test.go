@@ -85,18 +85,11 @@ func TestTerminationEndsAServerWhoseDiskIsFull(t *testing.T) {
 func TestABatchThatWaitsForOtherMachinesEndsWithTheDrain(t *testing.T) {
 	stuck := &stuckStore{entered: make(chan struct{}), release: make(chan struct{})}
 	listening := make(chan net.Addr, 1)
-	s, err := Begin(t.Context(), Config{
-		Data: t.TempDir(), Pinpriq: "127.0.0.1:0", Drain: 50 * time.Millisecond,
+	s, store := begin(t, Config{
+		Drain:     50 * time.Millisecond,
 		WrapStore: func(s Store) Store { stuck.Store = s; return stuck },
 		Listening: func(_ string, addr net.Addr) { listening <- addr },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := storage.Open(s.c.Data, s.StorageOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { // ends when over is called
@@ -115,6 +108,21 @@ func TestABatchThatWaitsForOtherMachinesEndsWithTheDrain(t *testing.T) {
 		t.Error("the server is still running")
 		close(stuck.release)
 	}
+}
+
+// begin begins a server, and opens the store that it is to serve.
+func begin(t *testing.T, c Config) (*Server, *storage.Store) {
+	t.Helper()
+	c.Data, c.Pinpriq = t.TempDir(), "127.0.0.1:0"
+	s, err := Begin(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := storage.Open(c.Data, s.StorageOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, store
 }
 
 func dialClient(t *testing.T, addr string) *pinpriq.Client {
@@ -149,14 +157,7 @@ func TestARecoveryThatShowsNothingGetsOnAndEndsWhenItShould(t *testing.T) {
 		"it is told to":        {func(cancel func()) { cancel() }, nil},
 		"the term is not held": {func(func()) { held.Store(false) }, netproto.ErrNotHeld},
 	} {
-		s, err := Begin(t.Context(), Config{Data: t.TempDir(), Pinpriq: "127.0.0.1:0", WrapStore: func(s Store) Store { return endlessStore{s} }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		store, err := storage.Open(s.c.Data, s.StorageOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, store := begin(t, Config{WrapStore: func(s Store) Store { return endlessStore{s} }})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		held.Store(true)
