@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,15 @@ func TestANodeThatWaitsForAMajorityEndsWell(t *testing.T) {
 	m.redis = redis.NewClient(&redis.Options{Addr: freeAddress(t), MaxRetries: -1})
 	defer m.redis.Close()
 	m.launch(t)
-	time.Sleep(2 * time.Second)
+	for begun := time.Now(); ; time.Sleep(changePause) { // its etcd serves others, and has no leader
+		if r, err := http.Get("http://" + n.Nodes[n.Node] + "/version"); err == nil {
+			_ = r.Body.Close()
+			break
+		}
+		if time.Since(begun) > patience {
+			t.Fatal("its etcd does not serve")
+		}
+	}
 	m.halt(t)
 }
 
