@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,6 +23,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/daemon/metrics"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
@@ -220,20 +224,64 @@ func TestAReasonIsTheSameFromAnyPort(t *testing.T) {
 	}
 }
 
-func TestAClaimThatCannotBeGivenBackIsTold(t *testing.T) {
+func TestAClaimThatCannotBeGivenBackIsTriedAndToldOnce(t *testing.T) {
 	var log bytes.Buffer
 	n := among(t)
 	b := n.pair(t)
-	term, _, err := n.log.Claim(t.Context(), 0, "")
+	n.owner, n.braked = peer.NewOwner(), n.logger
+	n.owned.Store(&cell.Owner{})
+	n.seen.Store(&metrics.Node{})
+	n.known.Store(&known{})
+	var err error
+	if n.server, err = daemon.Begin(t.Context(), daemon.Config{Data: n.folder, Redis: "127.0.0.1:0", Logger: n.logger}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.server.End(nil) }()
+	n.logger = slog.New(slog.NewTextHandler(&log, nil))
+	store := n.open(t)
+	term, last, err := n.log.Claim(t.Context(), 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Close()
-	n.logger = slog.New(slog.NewTextHandler(&log, nil))
-	n.giveBack(term)
-	if !strings.Contains(log.String(), "the claim was not given back") {
-		t.Errorf("told is %q", log.String())
+	ctx, end := context.WithCancelCause(t.Context())
+	ended := make(chan error)
+	go func() { ended <- n.own(ctx, store, term, last) }() // ends with ctx
+	for begun := time.Now(); !n.server.Serves(); time.Sleep(changePause) {
+		if time.Since(begun) > patience {
+			t.Fatal("it does not serve")
+		}
 	}
+	b.Close()
+	end(daemon.ErrHandOver)
+	if err := <-ended; err == nil || strings.Count(log.String(), "the claim was not given back") != 1 {
+		t.Errorf("it ends with %v, and told is %q", err, log.String())
+	}
+}
+
+func TestALongElectionMakesTheClaimLong(t *testing.T) {
+	m := trio(t)[0]
+	m.Election = time.Second
+	m.launch(t)
+	m.await(t, func(c *admin.Cluster) bool { return c.Owner == m.Node })
+	margin := regexp.MustCompile(`(?m)^holdfast_node_lease_margin_seconds ([0-9.]+)$`)
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(changePause) {
+		r, err := http.Get("http://" + m.operator.Address + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(r.Body)
+		if err := errors.Join(err, r.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var seconds float64
+		if found := margin.FindSubmatch(page); found != nil {
+			_, _ = fmt.Sscan(string(found[1]), &seconds)
+		}
+		if seconds > 2 { // which is the lease otherwise
+			return
+		}
+	}
+	t.Error("the claim is never held for more than two seconds")
 }
 
 func TestANodeWithADamagedTableCopiesItsFolderAnew(t *testing.T) {
