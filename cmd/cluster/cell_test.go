@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
@@ -72,7 +73,7 @@ func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		address := fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000))
-		next, _ := nextPort(address)
+		next, _ := peer.NextPort(address)
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			continue

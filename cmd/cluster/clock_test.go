@@ -120,7 +120,7 @@ func TestWhatWasInTheLogBeforeHasNotJustCome(t *testing.T) {
 
 func TestTheNodesOwnPortIsTheNextOne(t *testing.T) {
 	for address, want := range map[string]string{"10.0.0.1:7380": "10.0.0.1:7381", "[::1]:1": "[::1]:2", "host:65535": "", "host": "", "host:0": "", "host:x": ""} {
-		if got, err := nextPort(address); got != want || (err == nil) != (want != "") {
+		if got, err := peer.NextPort(address); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v, want %q", address, got, err, want)
 		}
 	}

@@ -9,7 +9,6 @@
 //	offline.go   a folder whose node does not run
 //	progress.go  whether a node gets on, without which it may not own
 //	clock.go     the clock of who owns
-//	address.go   where a node listens, and how the nodes know each other
 //	watch.go     what a node sees of the others: metrics and events
 //	image.go     what a node notes of its cell, by which an old image of another's disk is known
 //	room.go      what the log and the disks of the nodes have room for
@@ -43,13 +42,7 @@ import (
 )
 
 // Config says which node of a cell a server is.
-type Config struct {
-	Node     string            // its name
-	Nodes    map[string]string // of all nodes by name: HOST:PORT of etcd, which others dial. A node's own port is the next one
-	Election time.Duration     // how long etcd waits for its leader; 0: 500 ms
-	Listen   string            // the IP that both ports are bound at; "": that of Nodes, or all where that is a name
-	TLS      daemon.TLSFiles   // what the node shows, and in ClientCA who signs for all nodes; none: loopback alone
-}
+type Config = peer.Self
 
 // What a node is, for others.
 const (
@@ -97,10 +90,10 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	if d.Sync != storage.SyncAlways() {
 		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
-	encryption, err := c.encryption(ctx, d.Logger)
+	encryption, err := c.Encryption(ctx, d.Logger)
 	if err != nil {
 		return err
 	}
@@ -120,8 +113,8 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		return err
 	}
 	defer func() { err = n.server.End(err) }()
-	own, _ := nextPort(c.Nodes[c.Node]) // check has looked at it
-	l, err := net.Listen("tcp", c.bound(own))
+	own, _ := peer.NextPort(c.Nodes[c.Node]) // Check has looked at it
+	l, err := net.Listen("tcp", c.Bound(own))
 	if err != nil {
 		return fmt.Errorf("the node's own port: %w", err)
 	}
@@ -185,7 +178,7 @@ func (n *node) await(work *sync.WaitGroup) {
 
 // addresses are those of this node as others dial it: of its own port, and of its Redis protocol.
 func (n *node) addresses() string {
-	own, _ := nextPort(n.Nodes[n.Node])
+	own, _ := peer.NextPort(n.Nodes[n.Node])
 	redis := ""
 	if socket := n.server.Doors()[resp.Name]; socket != nil {
 		host, _, _ := net.SplitHostPort(own)
@@ -202,6 +195,9 @@ func (n *node) ownerRedis() string {
 
 // Found makes a folder, which may be that of a single server, the first node of a new cell.
 func Found(folder string, c Config, logger *slog.Logger) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
 	store, err := storage.Open(folder, storage.Options{Logger: logger})
 	if err != nil {
 		return err
@@ -217,16 +213,16 @@ func Found(folder string, c Config, logger *slog.Logger) error {
 	if err := errors.Join(os.MkdirAll(own, 0o700), os.RemoveAll(filepath.Join(own, knownName))); err != nil { // of a cell before
 		return err
 	}
-	id, err := cell.Found(c.member(folder, logger), last)
+	id, err := cell.Found(memberOf(&c, folder, logger), last)
 	if err != nil {
 		return err
 	}
 	return (&known{Cell: id}).write(folder)
 }
 
-func (c *Config) member(folder string, logger *slog.Logger) cell.MemberConfig {
+func memberOf(c *Config, folder string, logger *slog.Logger) cell.MemberConfig {
 	return cell.MemberConfig{
-		Dir: filepath.Join(folder, storage.CellName, "etcd"), Node: c.Node, Nodes: c.Nodes, Listen: c.bound(c.Nodes[c.Node]),
+		Dir: filepath.Join(folder, storage.CellName, "etcd"), Node: c.Node, Nodes: c.Nodes, Listen: c.Bound(c.Nodes[c.Node]),
 		CertFile: c.TLS.Cert, KeyFile: c.TLS.Key, CAFile: c.TLS.ClientCA, Election: c.Election, Logger: logger,
 	}
 }
@@ -239,7 +235,7 @@ func (n *node) enter(ctx context.Context) (err error) {
 			err = nil
 		}
 	}()
-	m := n.Config.member(n.folder, n.braked)
+	m := memberOf(&n.Config, n.folder, n.braked)
 	if cell.IsMember(m.Dir) {
 		m.Cell = n.known.Load().Cell
 		if err := n.compare(ctx); err != nil || ctx.Err() != nil {
@@ -277,7 +273,7 @@ func (n *node) enter(ctx context.Context) (err error) {
 func (n *node) others() map[string]string {
 	all := make(map[string]string)
 	for name, address := range n.Nodes {
-		if own, err := nextPort(address); err == nil && name != n.Node {
+		if own, err := peer.NextPort(address); err == nil && name != n.Node {
 			all[name] = own
 		}
 	}

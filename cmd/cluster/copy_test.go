@@ -39,7 +39,7 @@ func (n *node) joinedBy(t *testing.T, a peer.Node, files func(w io.Writer, had [
 func (n *node) neighbour(t *testing.T, name string, c peer.Config) {
 	t.Helper()
 	n.Nodes[name] = freeAddress(t)
-	own, _ := nextPort(n.Nodes[name])
+	own, _ := peer.NextPort(n.Nodes[name])
 	l, err := net.Listen("tcp", own)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestACopyIsOfTheNodeWithMostInItsTablesAndLastOfTheOwner(t *testing.T) {
 func (n *node) found(t *testing.T) {
 	t.Helper()
 	n.Nodes[n.Node] = freeAddress(t)
-	own := n.Config.member(n.folder, n.logger)
+	own := memberOf(&n.Config, n.folder, n.logger)
 	_, err := cell.Found(own, 0)
 	if err == nil {
 		n.member, err = cell.Start(t.Context(), own)
@@ -91,7 +91,7 @@ func (n *node) pair(t *testing.T) *cell.Member {
 		t.Fatal(err)
 	}
 	other := Config{Node: "b", Nodes: n.Nodes}
-	b, err := cell.Join(t.Context(), other.member(t.TempDir(), n.logger), cluster)
+	b, err := cell.Join(t.Context(), memberOf(&other, t.TempDir(), n.logger), cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
 )
@@ -89,7 +90,7 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 // ever. What they alone had is lost. It refuses while one of them still answers: that one may own.
 func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger) error {
 	for name, address := range c.Nodes {
-		own, err := nextPort(address)
+		own, err := peer.NextPort(address)
 		if err != nil || name == c.Node {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
@@ -17,10 +18,18 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
+func TestNoCellIsFoundedAtAnAddressThatOthersReach(t *testing.T) {
+	folder := t.TempDir()
+	err := Found(folder, Config{Node: "a", Nodes: map[string]string{"a": "10.0.0.1:7380"}}, quiet)
+	if !errors.Is(err, peer.ErrPlain) || !storage.IsEmpty(folder) {
+		t.Errorf("it is founded: %v", err)
+	}
+}
+
 // alter changes something in the etcd of a node that does not run, and has the others.
 func (m *machine) alter(t *testing.T, change func(etcd *cell.Member) error) {
 	t.Helper()
-	etcd, err := cell.Start(t.Context(), m.member(m.folder, quiet))
+	etcd, err := cell.Start(t.Context(), memberOf(&m.Config, m.folder, quiet))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +128,7 @@ func TestWhoIsLeftFoundsANewCellOnWhatItHas(t *testing.T) {
 	if err != nil || old.Others != 1 {
 		t.Fatalf("the folder has %+v, %v", old, err)
 	}
-	own, _ := nextPort(b.Nodes["b"])
+	own, _ := peer.NextPort(b.Nodes["b"])
 	there, err := net.Listen("tcp", own)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ type process struct {
 func start(t *testing.T, folder string, c Config) *process {
 	t.Helper()
 	p := &process{T: t, redis: make(chan net.Addr, 1), ended: make(chan error, 1)}
-	p.own, _ = nextPort(c.Nodes[c.Node])
+	p.own, _ = peer.NextPort(c.Nodes[c.Node])
 	ctx, stop := context.WithCancel(context.Background())
 	d := daemon.Config{Data: folder, Redis: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(t.Output(), nil)).With("on", c.Node),
 		Listening: func(_ string, a net.Addr) {

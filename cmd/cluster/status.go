@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/storage/cell"
 )
@@ -60,7 +61,7 @@ func (n *node) look(ctx context.Context, m cell.Peer) (at admin.Node, ms int64) 
 	sent := time.Now()
 	a, err := n.about(), error(nil)
 	if m.Name != n.Node {
-		own, _ := nextPort(m.Address) // whose error is one of the call, too
+		own, _ := peer.NextPort(m.Address) // whose error is one of the call, too
 		a, err = n.ask(ctx, own)
 	}
 	if err != nil {

@@ -391,7 +391,7 @@ func (r *reason) lasts(is string, now time.Time) bool {
 // promote makes a node a voter that has what the log no longer has, and all that the owner had. Its
 // hold may have ended, so the log is not cut meanwhile.
 func (n *node) promote(ctx context.Context, m cell.Peer, had uint64) error {
-	own, err := nextPort(m.Address) // it may be another one than in this node's list
+	own, err := peer.NextPort(m.Address) // it may be another one than in this node's list
 	if err != nil {
 		return err
 	}

@@ -170,7 +170,7 @@ func TestALearnerThatIsOfAnotherCellGetsNoVote(t *testing.T) {
 	}
 	other := Config{Node: "b", Nodes: maps.Clone(n.Nodes)}
 	delete(n.Nodes, "b") // the owner has another list yet
-	b, err := cell.Join(t.Context(), other.member(t.TempDir(), n.logger), cluster)
+	b, err := cell.Join(t.Context(), memberOf(&other, t.TempDir(), n.logger), cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -138,18 +139,8 @@ func (s *Sources) Daemon(c *Server) (daemon.Config, error) {
 	return config, nil
 }
 
-// Node is what the flags say of a node. It has the fields of cluster.Config, to be converted to
-// one: commands that only have flags do without etcd, which takes longest to link.
-type Node struct {
-	Node     string
-	Nodes    map[string]string
-	Election time.Duration
-	Listen   string
-	TLS      daemon.TLSFiles
-}
-
 // Cluster is what the flags say of a node; nil if the server is alone.
-func (c *Server) Cluster() (*Node, error) {
+func (c *Server) Cluster() (*peer.Self, error) {
 	if c.Node == "" {
 		return nil, nil
 	}
@@ -160,7 +151,7 @@ func (c *Server) Cluster() (*Node, error) {
 	if _, ok := nodes[c.Node]; !ok {
 		return nil, fmt.Errorf("--node %q is not among --nodes: name all nodes there, this one too", c.Node)
 	}
-	node := &Node{Node: c.Node, Nodes: nodes, Election: c.Election, Listen: c.ClusterListen}
+	node := &peer.Self{Node: c.Node, Nodes: nodes, Election: c.Election, Listen: c.ClusterListen}
 	if dir := c.ClusterTLS; dir != "" {
 		node.TLS = daemon.TLSFiles{Cert: filepath.Join(dir, "node.pem"), Key: filepath.Join(dir, "node-key.pem"), ClientCA: filepath.Join(dir, "ca.pem")}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/cmd/cluster"
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -22,7 +21,7 @@ const (
 
 // ExamineNodes makes the checks of a node's machine and of the way to the other nodes, of which
 // none needs to run. It takes some seconds for each node at most.
-func ExamineNodes(data string, c *cluster.Config) []Finding {
+func ExamineNodes(data string, c *peer.Self) []Finding {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ask, until, err := c.Asker(ctx)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/certs"
-	"github.com/holdfast-queue/holdfast/cmd/cluster"
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
@@ -23,7 +22,7 @@ import (
 type neighbours struct {
 	t  *testing.T
 	ca *certs.Authority
-	cluster.Config
+	peer.Self
 }
 
 func newNeighbours(t *testing.T) *neighbours {
@@ -33,7 +32,7 @@ func newNeighbours(t *testing.T) *neighbours {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	n := &neighbours{t, ca, cluster.Config{
+	n := &neighbours{t, ca, peer.Self{
 		Node: "a", Nodes: map[string]string{"a": nowhere(t)},
 		TLS: daemon.TLSFiles{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), ClientCA: filepath.Join(dir, "ca")},
 	}}
@@ -115,7 +114,7 @@ func TestTheNodesOfACellAreExamined(t *testing.T) {
 	cell.run(cell.ca, peer.Node{Cell: "y", Name: "e", Role: "follower", Version: "1", Clock: now})
 	cell.run(stranger, peer.Node{Name: "f"})
 	cell.Nodes["g"], cell.Nodes["h"] = nowhere(t), "nowhere.invalid:7380"
-	findings := ExamineNodes(filepath.Join(t.TempDir(), "missing"), &cell.Config)
+	findings := ExamineNodes(filepath.Join(t.TempDir(), "missing"), &cell.Self)
 	check(t, "certificate", find(t, findings, "certificate"), OK, "holds for 99 days")
 	find(t, findings, "room")
 	for name, row := range map[string]struct {
@@ -142,9 +141,9 @@ func TestTheNodesOfACellAreExamined(t *testing.T) {
 		}
 	}
 	cell.certify(24)
-	check(t, "certificate", find(t, ExamineNodes(t.TempDir(), &cell.Config), "certificate"), Warn, "tls renew")
+	check(t, "certificate", find(t, ExamineNodes(t.TempDir(), &cell.Self), "certificate"), Warn, "tls renew")
 	cell.Nodes["a"] = "192.0.2.1:7380"
-	check(t, "certificate", find(t, ExamineNodes(t.TempDir(), &cell.Config), "certificate"), Bad, "valid for 127.0.0.1")
+	check(t, "certificate", find(t, ExamineNodes(t.TempDir(), &cell.Self), "certificate"), Bad, "valid for 127.0.0.1")
 }
 
 func TestTheRoomForEtcdIsExamined(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-queue/holdfast/cmd/cluster"
 	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/doctor"
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
@@ -39,7 +38,7 @@ func (c *Doctor) Run(p *terminal.Process) error {
 	}
 	findings := doctor.Examine(string(c.Dir), c.MaxConns)
 	if node != nil {
-		findings = append(findings, doctor.ExamineNodes(string(c.Dir), (*cluster.Config)(node))...)
+		findings = append(findings, doctor.ExamineNodes(string(c.Dir), node)...)
 	}
 	if err := c.print(p, findings); err != nil && !errors.Is(err, terminal.ErrReaderGone) {
 		return err

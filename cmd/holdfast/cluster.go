@@ -57,7 +57,7 @@ func (c *foundCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	nodes[c.Node] = "127.0.0.1:0" // others are told of its address when it starts
+	nodes[c.Node] = "127.0.0.1:1" // others are told of its address when it starts
 	logger := p.logger("text", slog.LevelWarn)
 	if found := (cluster.Config{Node: c.Node, Nodes: nodes}); c.AcceptLoss {
 		err = cluster.FoundAnew(ctx, string(c.Folder), found, logger)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster"
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/config"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
@@ -53,7 +54,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program, s *config.Sources) error
 	switch {
 	case err != nil:
 	case node != nil:
-		err = cluster.Run(ctx, settings, cluster.Config(*node))
+		err = cluster.Run(ctx, settings, *node)
 	default:
 		err = daemon.Run(ctx, settings)
 	}
@@ -62,7 +63,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program, s *config.Sources) error
 		return fmt.Errorf("address %s is taken: stop what listens there, or choose another with --%s (port 0 picks a free one, off does without)",
 			listen.Address, listen.Protocol)
 	}
-	if errors.Is(err, cluster.ErrPlain) {
+	if errors.Is(err, peer.ErrPlain) {
 		err = fmt.Errorf("%w: make them with \"holdfast tls init --nodes\", and name this node's folder with --cluster-tls", err)
 	}
 	if err != nil {

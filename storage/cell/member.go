@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -315,17 +314,14 @@ type MemberConfig struct {
 	Election time.Duration     // 500 ms unless given, at least 10 ms; a heartbeat is a tenth
 
 	// CertFile, KeyFile and CAFile are PEM files: what this node shows, and who signs for all nodes.
-	// Each handshake reads the first two; the start reads the last. Without them all addresses must be
-	// of loopback.
+	// Each handshake reads the first two; the start reads the last. Without them others see all, so
+	// the caller must give addresses of loopback alone.
 	CertFile, KeyFile, CAFile string
 
 	Logger *slog.Logger // has etcd's warnings and errors; none if nil
 
 	quota int64 // of etcd's database in bytes; 2 GiB if 0
 }
-
-// ErrPlain says that others may reach an address, where nodes have no certificates.
-var ErrPlain = errors.New("nodes on several hosts need certificates")
 
 // url is the address of a peer as etcd wants it.
 func (c MemberConfig) url(address string) url.URL {
@@ -335,36 +331,8 @@ func (c MemberConfig) url(address string) url.URL {
 	return url.URL{Scheme: "https", Host: address}
 }
 
-// Check says what is wrong with the names and addresses. It wraps ErrPlain where that is it.
-func (c MemberConfig) Check() error {
-	if c.Nodes[c.Node] == "" {
-		return fmt.Errorf("node %q is not among the nodes: name its own address too", c.Node)
-	}
-	for name, address := range c.Nodes {
-		if name == "" || strings.ContainsAny(name, "=,/") {
-			return fmt.Errorf("node name %q: expected some characters, none of them '=', ',' or '/'", name)
-		}
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return fmt.Errorf("node %s: %w", name, err)
-		}
-		if c.CertFile == "" && !isLoopback(host) {
-			return fmt.Errorf("node %s is at %s, beyond loopback: %w", name, address, ErrPlain)
-		}
-	}
-	if host, _, _ := net.SplitHostPort(c.Listen); c.Listen != "" && c.CertFile == "" && !isLoopback(host) {
-		return fmt.Errorf("others may reach %s: %w", c.Listen, ErrPlain)
-	}
-	return nil
-}
-
-func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
-
 // embed is etcd's own configuration, without its logger. There is no listener for clients.
 func (c MemberConfig) embed(initialCluster string) (*embed.Config, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = c.Node, c.Dir
 	own := c.url(c.Nodes[c.Node])

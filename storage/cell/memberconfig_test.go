@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -99,27 +98,5 @@ func TestPeersNeedACertificateOfTheCellsAuthority(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-	}
-}
-
-func TestAddressesAndNamesThatCannotServeAreRefused(t *testing.T) {
-	t.Parallel()
-	for name, nodes := range map[string]map[string]string{
-		"itself is not named":     {"b": "127.0.0.1:7380"},
-		"no port":                 {"a": "127.0.0.1"},
-		"plain beyond loopback":   {"a": "127.0.0.1:7380", "b": "10.0.0.2:7380"},
-		"plain, a name of a host": {"a": "127.0.0.1:7380", "b": "b.example:7380"},
-		"a name with an equals":   {"a": "127.0.0.1:7380", "b=c": "127.0.0.1:7381"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := MemberConfig{Dir: filepath.Join(t.TempDir(), "etcd"), Node: "a", Nodes: nodes}
-			if _, err := Found(c, 0); err == nil {
-				t.Error("taken")
-			}
-		})
-	}
-	c := MemberConfig{Node: "a", Nodes: map[string]string{"a": "127.0.0.1:7380"}, Listen: "0.0.0.0:7380"}
-	if err := c.Check(); !errors.Is(err, ErrPlain) {
-		t.Errorf("plain, bound for others: %v", err)
 	}
 }
