@@ -90,9 +90,6 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	if d.Sync != storage.SyncAlways() {
 		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
 	}
-	if err := c.Check(); err != nil {
-		return err
-	}
 	encryption, err := c.Encryption(ctx, d.Logger)
 	if err != nil {
 		return err
@@ -113,7 +110,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		return err
 	}
 	defer func() { err = n.server.End(err) }()
-	own, _ := peer.NextPort(c.Nodes[c.Node]) // Check has looked at it
+	own, _ := peer.NextPort(c.Nodes[c.Node]) // Encryption has looked at it
 	l, err := net.Listen("tcp", c.Bound(own))
 	if err != nil {
 		return fmt.Errorf("the node's own port: %w", err)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"net"
 	"slices"
@@ -24,18 +25,22 @@ const (
 func ExamineNodes(data string, c *peer.Self) []Finding {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ask, until, err := c.Asker(ctx)
+	encryption, err := c.Encryption(ctx, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return []Finding{seen("certificate", "%v", err).but(true, Bad, "see --nodes and --cluster-tls, and \"holdfast tls init --help\"")}
 	}
-	findings := []Finding{certificateUntil(until, time.Now())}
+	var until time.Time
+	if encryption != nil {
+		until = encryption().Certificates[0].Leaf.NotAfter
+	}
+	client, findings := peer.NewClient(encryption), []Finding{certificateUntil(until, time.Now())}
 	at, _, _ := existing(data)
 	if free, total, err := storage.DiskSpace(at); err == nil {
 		findings = append(findings, roomFor(free, total))
 	}
 	var first peer.Node // that answers: the others must be as it is
 	for _, name := range slices.Sorted(maps.Keys(c.Nodes)) {
-		f, a := lookAtNode(ctx, ask, name, c.Nodes[name])
+		f, a := lookAtNode(ctx, client, name, c.Nodes[name])
 		if first.Name == "" {
 			first = a
 		}
@@ -50,7 +55,7 @@ func ExamineNodes(data string, c *peer.Self) []Finding {
 }
 
 // lookAtNode asks a node what it is; the zero Node if it does not answer.
-func lookAtNode(ctx context.Context, ask func(context.Context, string) (peer.Node, error), name, address string) (Finding, peer.Node) {
+func lookAtNode(ctx context.Context, client *peer.Client, name, address string) (Finding, peer.Node) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTime)
 	defer cancel()
 	var a peer.Node
@@ -59,7 +64,8 @@ func lookAtNode(ctx context.Context, ask func(context.Context, string) (peer.Nod
 	if err == nil {
 		_ = etcd.Close()
 		begun = time.Now()
-		a, err = ask(ctx, name)
+		own, _ := peer.NextPort(address) // Encryption has looked at it
+		a, err = client.Node(ctx, own)
 	}
 	if err != nil {
 		return seen("node", "%s does not answer: %v", name, err).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +20,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	product "github.com/holdfast-queue/holdfast/cmd/cluster"
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/fuzz/planted"
@@ -60,14 +60,14 @@ type cell struct {
 	binary string
 	nodes  []*node
 	judge  *judge
-	ask    func(ctx context.Context, node string) (peer.Node, error) // what it is
+	ask    *peer.Client // of nodes
 }
 
 // node is one of them. It has one folder and the same addresses over all its starts.
 type node struct {
 	name, folder string
 	host         string
-	peers        string   // address of its etcd; the next port is the node's own
+	peers, own   string   // addresses of its etcd, and of the node's own port
 	redis, admin string   // addresses for clients, and for operators
 	space        string   // the network namespace that it is in, and its link; "": this host's
 	args         []string // of each start
@@ -80,7 +80,7 @@ type node struct {
 
 func newNode(name, host, folder string) *node {
 	folder = filepath.Join(folder, name)
-	return &node{name: name, folder: folder, host: host, peers: host + ":17380", redis: host + ":17382", admin: host + ":17383"}
+	return &node{name: name, folder: folder, host: host, peers: host + ":17380", own: host + ":17381", redis: host + ":17382", admin: host + ":17383"}
 }
 
 // programs is the folder of the programs that were built, which tests share. TestMain deletes it.
@@ -145,10 +145,10 @@ func list(nodes []*node) string {
 func found(t *testing.T, binary string, nodes []*node, certificates string) *cell {
 	t.Helper()
 	c := &cell{t: t, binary: binary, nodes: nodes, judge: newJudge(t)}
-	asker := product.Config{Node: nodes[0].name, Nodes: make(map[string]string)}
+	asks := peer.Self{Node: nodes[0].name, Nodes: map[string]string{nodes[0].name: nodes[0].peers}}
 	if certificates != "" {
-		file := func(name string) string { return filepath.Join(certificates, asker.Node, name) }
-		asker.TLS = daemon.TLSFiles{Cert: file("node.pem"), Key: file("node-key.pem"), ClientCA: file("ca.pem")}
+		file := func(name string) string { return filepath.Join(certificates, asks.Node, name) }
+		asks.TLS = daemon.TLSFiles{Cert: file("node.pem"), Key: file("node-key.pem"), ClientCA: file("ca.pem")}
 	}
 	for _, n := range nodes {
 		n.args = []string{"serve", "--data", n.folder, "--node", n.name, "--nodes", list(nodes),
@@ -156,11 +156,10 @@ func found(t *testing.T, binary string, nodes []*node, certificates string) *cel
 		if certificates != "" {
 			n.args = append(n.args, "--cluster-tls", filepath.Join(certificates, n.name))
 		}
-		asker.Nodes[n.name] = n.peers
 	}
-	var err error
-	c.ask, _, err = asker.Asker(t.Context())
+	encryption, err := asks.Encryption(t.Context(), slog.New(slog.DiscardHandler))
 	must(t, err)
+	c.ask = peer.NewClient(encryption)
 	execute(t, binary, "cluster", "found", "--node", nodes[0].name, nodes[0].folder)
 	t.Cleanup(func() {
 		for _, n := range c.nodes {
@@ -238,7 +237,7 @@ func (c *cell) kill(nodes ...*node) { c.end(syscall.SIGKILL, nodes...) }
 func (c *cell) about(n *node) (peer.Node, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
-	return c.ask(ctx, n.name)
+	return c.ask.Node(ctx, n.own)
 }
 
 // which waits for a node that says something of itself, and returns it; any one if none does.

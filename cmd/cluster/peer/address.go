@@ -37,10 +37,10 @@ func (c *Self) Check() error {
 		if name == "" || strings.ContainsAny(name, "=,/") {
 			return fmt.Errorf("node name %q: expected some characters, none of them '=', ',' or '/'", name)
 		}
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
+		if _, err := NextPort(address); err != nil {
 			return fmt.Errorf("node %s: %w", name, err)
 		}
+		host, _, _ := net.SplitHostPort(address)
 		if c.TLS.Cert == "" && !isLoopback(host) {
 			return fmt.Errorf("node %s is at %s, beyond loopback: %w", name, address, ErrPlain)
 		}
@@ -48,8 +48,7 @@ func (c *Self) Check() error {
 	if c.Listen != "" && c.TLS.Cert == "" && !isLoopback(c.Listen) {
 		return fmt.Errorf("others may reach %s: %w", c.Listen, ErrPlain)
 	}
-	_, err := NextPort(c.Nodes[c.Node])
-	return err
+	return nil
 }
 
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
@@ -67,29 +66,6 @@ func NextPort(address string) (string, error) {
 	return net.JoinHostPort(host, strconv.FormatUint(number+1, 10)), nil
 }
 
-// Asker returns what asks a node by its name what it is, and when the certificate of this node
-// ends; the zero time without one. This node need not run. It is of use until ctx ends.
-func (c *Self) Asker(ctx context.Context) (ask func(ctx context.Context, node string) (Node, error), until time.Time, err error) {
-	if err := c.Check(); err != nil {
-		return nil, until, err
-	}
-	encryption, err := c.Encryption(ctx, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, until, err
-	}
-	if encryption != nil {
-		until = encryption().Certificates[0].Leaf.NotAfter
-	}
-	client := NewClient(encryption)
-	return func(ctx context.Context, node string) (a Node, err error) {
-		own, err := NextPort(c.Nodes[node])
-		if err == nil {
-			a, err = client.Node(ctx, own)
-		}
-		return a, err
-	}, until, nil
-}
-
 // Bound is where the node listens for those who dial an address.
 func (c *Self) Bound(address string) string {
 	host, port, _ := net.SplitHostPort(address)
@@ -99,9 +75,12 @@ func (c *Self) Bound(address string) string {
 	return net.JoinHostPort(cmp.Or(c.Listen, host), port)
 }
 
-// Encryption is what makes the configuration of each connection between nodes; nil and no error
-// without certificates. It takes new files until ctx ends.
+// Encryption is what makes the configuration of each connection between nodes that Check takes; nil
+// and no error without certificates. It takes new files until ctx ends.
 func (c *Self) Encryption(ctx context.Context, logger *slog.Logger) (func() *tls.Config, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
 	all, err := daemon.NewCertificates(c.TLS, logger)
 	if all == nil || err != nil {
 		return nil, err

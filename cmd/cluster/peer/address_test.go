@@ -25,6 +25,7 @@ func TestAddressesAndNamesThatCannotServeAreRefused(t *testing.T) {
 	for name, c := range map[string]Self{
 		"itself is not named":     {Nodes: map[string]string{"b": "127.0.0.1:7380"}},
 		"no port":                 {Nodes: map[string]string{"a": "127.0.0.1"}},
+		"no next port of another": {Nodes: map[string]string{"a": "127.0.0.1:7380", "b": "127.0.0.1:65535"}},
 		"no next port":            {Nodes: map[string]string{"a": "127.0.0.1:65535"}},
 		"plain beyond loopback":   {Nodes: map[string]string{"a": "127.0.0.1:7380", "b": "10.0.0.2:7380"}},
 		"plain, a name of a host": {Nodes: map[string]string{"a": "127.0.0.1:7380", "b": "b.example:7380"}},
