@@ -26,7 +26,7 @@ func bugs() []bug {
 	return []bug{
 		{"no fence", "cell/claim.go", "OwnerThatWasWrittenByHand", "by hand",
 			"If(unchanged(keyOwner, t.fence), unchanged(keyHead, t.head))", "If()"},
-		{"held is always true", "cell/claim.go", "OneNodeOwns", "stopped past its lease",
+		{"held is always true", "cell/claim.go", "OneNodeOwns", "",
 			"return t.Margin() > 0", "return true"},
 		{"the cut is at the highest floor", "cell/cut.go", "CutWhereTheTablesOfAMajority", "power",
 			"voters[(len(voters)-1)/2]", "voters[len(voters)-1]"},
