@@ -310,7 +310,7 @@ func (c *cell) settled(nodes ...*node) {
 		owners, owner, follow := 0, "", make(map[string]int) // whom how many
 		for _, n := range nodes {
 			if !n.runs.Load() {
-				c.start(n) // the judge has noted it
+				c.start(n) // as what looks after a server does
 			}
 			a, err := c.about(n)
 			said += fmt.Sprintf(" %s: %+v %v;", n.name, a, err)

@@ -183,19 +183,39 @@ func oldImage(c *cell, l *load) {
 	pause(5 * time.Second)
 	c.kill(n)
 	must(c.t, os.RemoveAll(n.folder), os.Rename(image, n.folder))
-	said, _ := os.Stat(n.log())
-	c.start(n)
-	n.asked.Store(true)
-	ended := await(10*time.Second, func() bool { return !n.runs.Load() })
-	if n.asked.Store(false); !ended {
+	if !c.mayEnd("delete it and start", func() {
+		c.start(n)
+		n.asked.Store(true)
+		await(10*time.Second, func() bool { return !n.runs.Load() })
+	}, n) {
 		return
-	}
-	text, _ := os.ReadFile(n.log())
-	if text = text[said.Size():]; !bytes.Contains(text, []byte("delete it and start")) {
-		c.judge.find("node %s ends with an old folder, and does not say so: %s", n.name, text)
 	}
 	must(c.t, os.RemoveAll(n.folder))
 	c.start(n)
+}
+
+// mayEnd has nodes end by themselves while something goes on, if they say why. It tells whether one
+// did.
+func (c *cell) mayEnd(why string, meanwhile func(), nodes ...*node) (ended bool) {
+	said := make(map[*node]int64)
+	for _, n := range nodes {
+		info, err := os.Stat(n.log())
+		must(c.t, err)
+		said[n] = info.Size()
+		n.asked.Store(true)
+	}
+	meanwhile()
+	for _, n := range nodes {
+		if n.asked.Store(false); n.runs.Load() {
+			continue
+		}
+		ended = true
+		text, _ := os.ReadFile(n.log())
+		if text = text[said[n]:]; !bytes.Contains(text, []byte(why)) {
+			c.judge.find("node %s ends, and does not say that %s: %s", n.name, why, text)
+		}
+	}
+	return ended
 }
 
 // off has a node whose clock is off, from some time after its start on, own the queues and not.

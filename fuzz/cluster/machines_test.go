@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -67,8 +68,10 @@ func linksAndDisks() []fault {
 		{"no node reaches the owner", 1, func(c *cell, l *load) { c.unreached(l, c.owner(), true) }},
 		{"the link of the owner flaps", 1, flap},
 		{"the disk of the owner hangs", 1, freeze},
-		{"a disk is full", 1, func(c *cell, _ *load) { c.fill(one(c.nodes)) }},
-		{"two disks are full", 1, func(c *cell, _ *load) { c.fill(c.others(one(c.nodes))...) }},
+		{"a disk has little room", 1, func(c *cell, _ *load) { c.fill(150, one(c.nodes)) }},
+		{"two disks have little room", 1, func(c *cell, _ *load) { c.fill(150, c.others(one(c.nodes))...) }},
+		{"a disk is full", 1, func(c *cell, _ *load) { c.fillWhole(one(c.nodes)) }},
+		{"two disks are full", 1, func(c *cell, _ *load) { c.fillWhole(c.others(one(c.nodes))...) }},
 	}
 }
 
@@ -120,17 +123,31 @@ func freeze(c *cell, l *load) {
 	execute(c.t, "fsfreeze", "-u", filepath.Dir(n.folder))
 }
 
-// fill takes all room of some disks for a while.
-func (c *cell) fill(nodes ...*node) {
+// fill takes the room of some disks for a while, but for some MiB.
+func (c *cell) fill(left uint64, nodes ...*node) {
 	foreign := func(n *node) string { return filepath.Join(filepath.Dir(n.folder), "foreign") }
 	for _, n := range nodes {
-		_ = exec.Command("fallocate", "-l", "100G", foreign(n)).Run() // it takes what there is, or nothing
-		_ = exec.Command("dd", "if=/dev/zero", "of="+foreign(n), "bs=1M", "conv=notrunc", "oflag=append").Run()
+		var disk syscall.Statfs_t
+		must(c.t, syscall.Statfs(filepath.Dir(n.folder), &disk))
+		if free := disk.Bavail * uint64(disk.Bsize) >> 20; free > left {
+			execute(c.t, "fallocate", "-l", fmt.Sprint(free-left, "M"), foreign(n))
+		}
+		if left == 0 { // also what is less than a MiB
+			_ = exec.Command("dd", "if=/dev/zero", "of="+foreign(n), "bs=4k", "conv=notrunc", "oflag=append").Run()
+		}
 	}
 	pause(5 * time.Second)
 	for _, n := range nodes {
-		must(c.t, os.Remove(foreign(n)))
+		must(c.t, os.RemoveAll(foreign(n)))
 	}
+}
+
+// fillWhole leaves no room for etcd, which ends when a write of its own fails.
+func (c *cell) fillWhole(nodes ...*node) {
+	c.mayEnd("etcd cannot go on", func() {
+		c.fill(0, nodes...)
+		time.Sleep(10 * time.Second) // the end of one takes some
+	}, nodes...)
 }
 
 func TestACellOfMachinesLosesNothing(t *testing.T) {
