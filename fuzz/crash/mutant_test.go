@@ -94,7 +94,7 @@ func showsAtWork() map[string][]Kind {
 		"values-later":        {Doubled, Lost}, // lost: a packet is there without its id
 		"value-never-expires": {Stuck},
 		"value-expires-early": {Doubled},
-		"dropped-stay":        {Overfull, Dropped},
+		"dropped-stay":        {Overfull, Dropped, Returned}, // returned: it leaves out a cancel, too
 		"worst-kept":          {Dropped, Overfull},
 		"closed-forgotten":    {Open},
 		"bound-forgotten":     {Overfull, Lost},
