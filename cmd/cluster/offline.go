@@ -89,7 +89,12 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 // FoundAnew founds a new cell on what the folder of a node has, whose other nodes are lost for
 // ever. What they alone had is lost. It refuses while one of them still answers: that one may own.
 func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger) error {
-	for name, address := range c.Nodes {
+	all := c.Nodes
+	c.Nodes = map[string]string{c.Node: all[c.Node]}
+	if err := c.Check(); err != nil { // before the folder is none of its cell
+		return err
+	}
+	for name, address := range all {
 		own, err := peer.NextPort(address)
 		if err != nil || name == c.Node {
 			continue
@@ -102,6 +107,5 @@ func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger
 	if err := leave(ctx, folder, true, logger); err != nil {
 		return err
 	}
-	c.Nodes = map[string]string{c.Node: c.Nodes[c.Node]}
 	return Found(folder, c, logger)
 }
