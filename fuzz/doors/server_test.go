@@ -103,7 +103,7 @@ func program(t *testing.T, name, installed string, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Skipf("%s is not installed: %s", name, installed)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*limit) // some are whole suites of tests
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = os.Environ()
