@@ -66,6 +66,7 @@ type cell struct {
 // node is one of them. It has one folder and the same addresses over all its starts.
 type node struct {
 	name, folder string
+	logs         string // the folder of its log
 	host         string
 	peers, own   string   // addresses of its etcd, and of the node's own port
 	redis, admin string   // addresses for clients, and for operators
@@ -79,8 +80,7 @@ type node struct {
 }
 
 func newNode(name, host, folder string) *node {
-	folder = filepath.Join(folder, name)
-	return &node{name: name, folder: folder, host: host, peers: host + ":17380", own: host + ":17381", redis: host + ":17382", admin: host + ":17383"}
+	return &node{name: name, folder: filepath.Join(folder, name), logs: folder, host: host, peers: host + ":17380", own: host + ":17381", redis: host + ":17382", admin: host + ":17383"}
 }
 
 // programs is the folder of the programs that were built, which tests share. TestMain deletes it.
@@ -180,7 +180,7 @@ func found(t *testing.T, binary string, nodes []*node, certificates string) *cel
 	return c
 }
 
-func (n *node) log() string { return n.folder + ".log" }
+func (n *node) log() string { return filepath.Join(n.logs, n.name+".log") }
 
 // tellLogs keeps the logs of the nodes.
 func (c *cell) tellLogs() {

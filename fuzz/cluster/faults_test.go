@@ -186,7 +186,7 @@ func oldImage(c *cell, l *load) {
 	if !c.mayEnd("delete it and start", func() {
 		c.start(n)
 		n.asked.Store(true)
-		await(10*time.Second, func() bool { return !n.runs.Load() })
+		await(20*time.Second, func() bool { return !n.runs.Load() })
 	}, n) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func onMachines(t *testing.T, binary string, mib int64) *cell {
 	var nodes []*node
 	for i, name := range []string{"a", "b", "c"} {
 		n := newNode(name, fmt.Sprintf("%s.%d", net, i+1), disk(t, mib))
-		n.space = bridge + name
+		n.space, n.logs = bridge+name, t.TempDir() // the disk may be full, or hang
 		execute(t, "ip", "netns", "add", n.space)
 		later(t, "ip", "netns", "del", n.space)
 		execute(t, "ip", "link", "add", n.space, "type", "veth", "peer", "name", "eth0", "netns", n.space)
@@ -69,7 +70,7 @@ func linksAndDisks() []fault {
 		{"the link of the owner flaps", 1, flap},
 		{"the disk of the owner hangs", 1, freeze},
 		{"a disk has little room", 1, func(c *cell, _ *load) { c.fill(150, one(c.nodes)) }},
-		{"two disks have little room", 1, func(c *cell, _ *load) { c.fill(150, c.others(one(c.nodes))...) }},
+		{"two disks have little room", 1, func(c *cell, l *load) { c.thin(l, c.others(one(c.nodes))...) }},
 		{"a disk is full", 1, func(c *cell, _ *load) { c.fillWhole(one(c.nodes)) }},
 		{"two disks are full", 1, func(c *cell, _ *load) { c.fillWhole(c.others(one(c.nodes))...) }},
 	}
@@ -136,9 +137,21 @@ func (c *cell) fill(left uint64, nodes ...*node) {
 			_ = exec.Command("dd", "if=/dev/zero", "of="+foreign(n), "bs=4k", "conv=notrunc", "oflag=append").Run()
 		}
 	}
-	pause(5 * time.Second)
+	time.Sleep(3 * time.Second) // the owner looks each second
+	pause(3 * time.Second)
 	for _, n := range nodes {
 		must(c.t, os.RemoveAll(foreign(n)))
+	}
+}
+
+// thin leaves a majority too little room for pushes, which must be refused.
+func (c *cell) thin(l *load, nodes ...*node) {
+	l.errs.Clear()
+	c.fill(150, nodes...)
+	refused := false
+	l.errs.Range(func(text, _ any) bool { refused = strings.Contains(text.(string), "nearly full"); return !refused })
+	if !refused {
+		c.judge.find("pushes are taken where a majority has little room")
 	}
 }
 
