@@ -221,7 +221,8 @@ func TestProgramsOfAllLanguagesGoOnWhenTheOwnerIsKilled(t *testing.T) {
 		for pushed := 0; t.Context().Err() == nil; {
 			id := strconv.Itoa(pushed)
 			if _, err := pool.Push(t.Context(), "jobs", []byte(id), client.Unique(id), client.Window(time.Hour)); err != nil {
-				continue // it may have been carried out
+				time.Sleep(20 * time.Millisecond) // nodes without an owner may refuse at once
+				continue                          // it may have been carried out
 			}
 			if pushed++; ctx.Err() != nil {
 				pushes <- pushed
