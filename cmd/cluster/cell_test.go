@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,12 +69,16 @@ func settled(t *testing.T) []*machine {
 	return all
 }
 
-// freeAddress is one of loopback that nobody listens at, nor at the next port. It is below the
-// ports that a system gives to those who dial.
+// ports is where freeAddress looks next: below the ports that a system gives to those who dial.
+var ports atomic.Int32
+
+func init() { ports.Store(15_000 + 2*rand.Int32N(7_000)) }
+
+// freeAddress is one of loopback that nobody listens at, nor at the next port. None is given twice.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		address := fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000))
+		address := fmt.Sprint("127.0.0.1:", ports.Add(2))
 		next, _ := peer.NextPort(address)
 		l, err := net.Listen("tcp", address)
 		if err != nil {

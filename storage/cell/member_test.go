@@ -10,18 +10,24 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// ports is where freeAddress looks next: below the ports that a system gives to those who dial.
+var ports atomic.Int32
+
+func init() { ports.Store(10_000 + rand.Int32N(4_000)) }
+
 // freeAddress is one of loopback that nobody listens at. It is below the ports that a system gives
 // to those who dial, so that no connection of another test takes it.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(15000))
+		address := fmt.Sprint("127.0.0.1:", ports.Add(1))
 		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
 			return address
