@@ -51,13 +51,18 @@ func alone(ctx context.Context, folder string, logger *slog.Logger, do func(o Of
 
 // Leave makes the folder of the last node of a cell that of a single server.
 func Leave(ctx context.Context, folder string, logger *slog.Logger) error {
-	return leave(ctx, folder, false, logger)
+	return leave(ctx, folder, false, logger, func(o Offline) error {
+		if o.Others > 0 {
+			return fmt.Errorf("the cell has %d other nodes: remove them first, or delete this folder if it is this node that goes", o.Others)
+		}
+		return nil
+	})
 }
 
-func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger) error {
+func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger, check func(o Offline) error) error {
 	err := alone(ctx, folder, logger, func(o Offline, log *cell.Log) error {
-		if o.Others > 0 && !acceptLoss {
-			return fmt.Errorf("the cell has %d other nodes: remove them first, or delete this folder if it is this node that goes", o.Others)
+		if err := check(o); err != nil {
+			return err
 		}
 		return settle(ctx, folder, storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss}, o, log)
 	})
@@ -87,7 +92,8 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 }
 
 // FoundAnew founds a new cell on what the folder of a node has, whose other nodes are lost for
-// ever. What they alone had is lost. It refuses while one of them still answers: that one may own.
+// ever. What they alone had is lost. It refuses while one of them still answers, since that one may
+// own, and where one is not named, so that it cannot be asked.
 func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger) error {
 	all := c.Nodes
 	c.Nodes = map[string]string{c.Node: all[c.Node]}
@@ -95,16 +101,25 @@ func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger
 		return err
 	}
 	for name, address := range all {
-		own, err := peer.NextPort(address)
-		if err != nil || name == c.Node {
+		if name == c.Node {
 			continue
+		}
+		own, err := peer.NextPort(address)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", name, err)
 		}
 		if conn, err := (&net.Dialer{Timeout: askTime}).DialContext(ctx, "tcp", own); err == nil {
 			_ = conn.Close()
 			return fmt.Errorf("node %s answers at %s: stop it for ever first, or have this node join it with an empty folder", name, own)
 		}
 	}
-	if err := leave(ctx, folder, true, logger); err != nil {
+	err := leave(ctx, folder, true, logger, func(o Offline) error {
+		if o.Others >= len(all) {
+			return fmt.Errorf("the cell has %d other nodes, of which only %d are named: name all, so that each is asked", o.Others, len(all)-1)
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	return Found(folder, c, logger)

@@ -137,6 +137,14 @@ func TestWhoIsLeftFoundsANewCellOnWhatItHas(t *testing.T) {
 		t.Errorf("a new cell beside the old one: %v", err)
 	}
 	_ = there.Close()
+	for want, c := range map[string]Config{
+		"name all":        {Node: "a", Nodes: map[string]string{"a": a.Nodes["a"]}},
+		"expected a port": {Node: "a", Nodes: map[string]string{"a": a.Nodes["a"], "b": "127.0.0.1:65535"}},
+	} {
+		if err := FoundAnew(t.Context(), a.folder, c, quiet); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a new cell: %v, want %q", err, want)
+		}
+	}
 	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err != nil {
 		t.Fatal(err)
 	}

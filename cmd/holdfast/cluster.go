@@ -57,6 +57,12 @@ func (c *foundCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if _, err := config.ParseNodes([]string{c.Node + "=127.0.0.1"}); err != nil {
+		return fmt.Errorf("--node %q: expected 1 to 64 letters, digits and _.-, the first no . or -", c.Node)
+	}
+	if c.AcceptLoss && nodes[c.Node] == "" {
+		return fmt.Errorf("--node %q is not among --nodes: name all nodes of the old cell there, this one too", c.Node)
+	}
 	nodes[c.Node] = "127.0.0.1:1" // others are told of its address when it starts
 	logger := p.logger("text", slog.LevelWarn)
 	if found := (cluster.Config{Node: c.Node, Nodes: nodes}); c.AcceptLoss {
