@@ -130,7 +130,7 @@ test("a handler is told that its packet was cancelled, and its answer is sent", 
     assert.deepEqual(await boss.cancel(q, id), ["told"]);
     causes.push(await told);
     throw causes[0];
-  }, { lease: 2000 });
+  }, { lease: 6000 });
   await until(async () => causes.length > 0 && (await c.len(q)) === 0);
   assert.ok(causes[0] instanceof CancelledError);
   await c.shutdown();
