@@ -9,4 +9,7 @@
 //	machines_test.go nodes in namespaces, and the faults of links and disks (root)
 //	cluster_test.go  the runs
 //	planted_test.go  bugs that must be found
+//	clients_test.go  the Go client, what each node tells, several cells
+//	workers_test.go  workers in Python, Node and Go, and redis-benchmark
+//	make_test.go     make cluster
 package cluster

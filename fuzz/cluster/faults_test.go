@@ -212,7 +212,7 @@ func (c *cell) mayEnd(why string, meanwhile func(), nodes ...*node) (ended bool)
 		ended = true
 		text, _ := os.ReadFile(n.log())
 		if text = text[said[n]:]; !bytes.Contains(text, []byte(why)) {
-			c.judge.find("node %s ends, and does not say that %s: %s", n.name, why, text)
+			c.judge.find("node %s ends, and does not say %q: %s", n.name, why, text)
 		}
 	}
 	return ended

@@ -28,10 +28,9 @@ const few = 5
 // shift is workers of all packages, each at one node, that share a queue.
 type shift struct {
 	t    *testing.T
-	mu   sync.Mutex
+	mu   sync.Mutex        // guards the rest
 	done map[string]int    // of each worker: packets it began with
 	by   map[string]string // of each payload: the worker
-	news chan struct{}     // gets a value, if it has none, with each packet
 }
 
 // began notes that a worker has begun with a packet.
@@ -43,27 +42,18 @@ func (s *shift) began(worker, payload string) {
 	}
 	s.done[worker]++
 	s.by[payload] = worker
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
 }
 
-// await waits until something is so.
+// await waits until something is so. What a lost answer claimed comes back with its lease.
 func (s *shift) await(what string, so func() bool) {
 	s.t.Helper()
-	for end := time.After(2 * limit); ; { // what a lost answer claimed comes back with its lease
+	is := func() bool {
 		s.mu.Lock()
-		ok, said := so(), fmt.Sprint(s.done)
-		s.mu.Unlock()
-		if ok {
-			return
-		}
-		select {
-		case <-s.news:
-		case <-end:
-			s.t.Fatalf("%s: never; the workers began with %s packets", what, said)
-		}
+		defer s.mu.Unlock()
+		return so()
+	}
+	if !await(2*limit, is) {
+		s.t.Fatalf("%s: never", what)
 	}
 }
 
@@ -200,7 +190,7 @@ func TestProgramsOfAllLanguagesGoOnWhenTheOwnerIsKilled(t *testing.T) {
 	follow := c.others(owner)
 	pool := client.New(&redis.Options{Addr: strings.Join([]string{owner.redis, follow[0].redis, follow[1].redis}, ",")})
 	defer pool.Close()
-	s := &shift{t: t, done: make(map[string]int), by: make(map[string]string), news: make(chan struct{}, 1)}
+	s := &shift{t: t, done: make(map[string]int), by: make(map[string]string)}
 	ends := []func(){
 		s.program("Python", follow[0], python, inPython), s.program("Python at the owner", owner, python, inPython),
 		s.program("Node", follow[1], "node", inNode), s.program("Node at the owner", owner, "node", inNode),

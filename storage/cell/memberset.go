@@ -79,7 +79,7 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 	return strings.Join(all, ","), nil
 }
 
-// Promote gives a learner its vote. It waits 30 s for one that lags in etcd's log.
+// Promote gives a learner its vote. It waits for one that lags in etcd's log, 30 s at most.
 func (m *Member) Promote(ctx context.Context, node string) error {
 	return m.change(ctx, node, "", func(ctx context.Context, p Peer) error {
 		if !p.Learner {
