@@ -21,6 +21,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 )
 
 // Member is the etcd of one node, in this process. Several goroutines may use one at once.
@@ -164,6 +166,8 @@ func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, erro
 		if err == nil {
 			m.etcd, m.client = e, v3client.New(e.Server)
 			m.client.KV = clientv3.NewKVFromKVClient(newReads(e.Server), m.client)
+			leases := adapter.LeaseServerToLeaseClient(v3rpc.NewLeaseServer(e.Server)) // as in newReads
+			m.client.Lease = clientv3.NewLeaseFromLeaseClient(leases, m.client, time.Second)
 		}
 		started <- err
 	}()
