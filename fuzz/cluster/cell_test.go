@@ -70,7 +70,7 @@ type node struct {
 	host         string
 	peers, own   string   // addresses of its etcd, and of the node's own port
 	redis, admin string   // addresses for clients, and for operators
-	space        string   // the network namespace that it is in, and its link; "": this host's
+	space, disk  string   // the network namespace that it is in, and its link; the image that its folder is on; "": this host's
 	args         []string // of each start
 	env          []string // of the next start, beside that of this process
 
@@ -199,7 +199,7 @@ func (c *cell) start(n *node) {
 	defer out.Close()
 	argv := append([]string{c.binary}, n.args...)
 	if n.space != "" {
-		argv = append([]string{"ip", "netns", "exec", n.space}, argv...)
+		argv = append([]string{"nsenter", "--net=/run/netns/" + n.space}, argv...)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), n.env...)

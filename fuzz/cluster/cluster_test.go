@@ -4,8 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +19,7 @@ import (
 )
 
 var (
-	cycles = flag.Int("cycles", 0, "how often each fault is made; 0: as often as in the table")
+	cycles = flag.Int("cycles", 0, "how often each fault is made; 0: some of them, for two minutes")
 	only   = flag.String("fault", "", "make only faults whose name has this in it")
 )
 
@@ -37,30 +39,48 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// Without -cycles a cell of machines has these faults, too, where it can be had.
 func TestACellOnLoopbackLosesNothing(t *testing.T) {
 	t.Parallel()
-	var changes []planted.Bug
+	all, changes := faults(), []planted.Bug(nil)
 	if *cycles > 0 { // all of the program is built for it
-		changes = clock()
+		all, changes = append(all, longFaults()...), clock()
+	} else if err := machines(); err == nil {
+		t.Skip("skipped: left to TestACellOfMachinesLosesNothing")
 	}
-	for _, found := range onLoopback(t, build(t, changes...)).run(faults(), *only, *cycles) {
+	for _, found := range onLoopback(t, build(t, changes...)).run(all, *only, *cycles) {
 		t.Error(found)
 	}
 }
 
-// run makes those faults that have something in their names, so many times or as often as they say,
-// under a load and until something is found. It judges in the end, and returns what was found.
+func TestACellOfMachinesLosesNothing(t *testing.T) {
+	t.Parallel()
+	if err := machines(); err != nil {
+		t.Skipf("needs root, iproute2, e2fsprogs and util-linux: %v", err)
+	}
+	all := linksAndDisks()
+	if *cycles == 0 {
+		all = append(all, faults()...)
+	}
+	for _, found := range onMachines(t, build(t), 1024).run(all, *only, *cycles) {
+		t.Error(found)
+	}
+}
+
+// run makes those faults that have something in their names under a load, in any order: each so many
+// times, or with 0 as many as two minutes last for. It ends when something is found, judges, and
+// returns what was.
 func (c *cell) run(faults []fault, name string, times int) []string {
 	l := startLoad(c)
 	defer l.cancel()
-	for _, f := range faults {
-		runs := f.runs
-		if times > 0 {
-			runs = times
+	faults = slices.DeleteFunc(faults, func(f fault) bool { return !strings.Contains(f.name, name) })
+	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	begun := time.Now()
+	for i := 0; i < max(times, 1)*len(faults) && len(c.judge.found()) == 0; i++ {
+		if times == 0 && time.Since(begun) > 2*time.Minute {
+			break
 		}
-		for i := 0; i < runs && strings.Contains(f.name, name) && len(c.judge.found()) == 0; i++ {
-			c.make(f, l, i+1)
-		}
+		c.make(faults[i%len(faults)], l, i/len(faults)+1)
 	}
 	l.stop()
 	c.judgeEnd(l)

@@ -7,7 +7,7 @@
 //	judge_test.go    what they were told, and whether it can be
 //	faults_test.go   the faults
 //	machines_test.go nodes in namespaces, and the faults of links and disks (root)
-//	cluster_test.go  the runs
+//	cluster_test.go  the runs: two minutes of any faults, or -cycles of all
 //	planted_test.go  bugs that must be found
 //	clients_test.go  the Go client, what each node tells, several cells
 //	workers_test.go  workers in Python, Node and Go, and redis-benchmark

@@ -8,43 +8,49 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // fault is what happens to a cell under a load. All nodes run before it and behind it.
 type fault struct {
 	name string
-	runs int // without -cycles
 	do   func(c *cell, l *load)
 }
 
 // faults are those of processes and folders, for which loopback is enough.
 func faults() []fault {
 	return []fault{
-		{"kill -9 of the owner", 1, func(c *cell, _ *load) { c.killed(c.owner()) }},
-		{"kill -9 of a follower", 0, func(c *cell, _ *load) { c.killed(one(c.others(c.owner()))) }},
-		{"kill -9 of etcd's leader", 0, func(c *cell, _ *load) { c.killed(c.leader()) }},
-		{"kill -9 of two", 0, func(c *cell, _ *load) { c.killed(c.others(one(c.nodes))...) }},
-		{"kill -9 of all", 1, func(c *cell, _ *load) { c.killed(c.nodes...) }},
-		{"all lose power", 0, losePower},
-		{"the owner is stopped past its lease", 1, stopOwner},
-		{"the claim is deleted by hand", 1, deleteClaim},
-		{"the owner is killed, and etcd says that it is full", 1, alarm},
-		{"restart of all in turn", 1, func(c *cell, _ *load) { c.restart(c.nodes...) }},
-		{"a node loses its folder", 1, wipe},
-		{"a follower is away for longer than the log lasts", 0, lag},
-		{"a node starts from an old image", 0, oldImage},
-		{"a clock is 31 s ahead", 0, func(c *cell, l *load) { c.off(l, 31*time.Second, 0) }},
-		{"a clock is five minutes behind", 0, func(c *cell, l *load) { c.off(l, -5*time.Minute, 0) }},
-		{"a clock is an hour ahead", 0, func(c *cell, l *load) { c.off(l, time.Hour, 0) }},
-		{"a clock is set an hour ahead", 0, func(c *cell, l *load) { c.off(l, time.Hour, 20*time.Second) }},
-		{"a clock is set an hour back", 0, func(c *cell, l *load) { c.off(l, -time.Hour, 20*time.Second) }},
-		{"kill -9 of the owner of 3 M packets", 0, deep},
+		{"kill -9 of the owner", func(c *cell, _ *load) { c.killed(c.owner()) }},
+		{"kill -9 of a follower", func(c *cell, _ *load) { c.killed(one(c.others(c.owner()))) }},
+		{"kill -9 of etcd's leader", func(c *cell, _ *load) { c.killed(c.leader()) }},
+		{"kill -9 of two", func(c *cell, _ *load) { c.killed(c.others(one(c.nodes))...) }},
+		{"kill -9 of all", func(c *cell, _ *load) { c.killed(c.nodes...) }},
+		{"all lose power", losePower},
+		{"the owner is stopped past its lease", stopOwner},
+		{"the claim is deleted by hand", deleteClaim},
+		{"restart of all in turn", func(c *cell, _ *load) { c.restart(c.nodes...) }},
+		{"a node loses its folder", wipe},
+		{"a follower is away for longer than the log lasts", lag},
+		{"a node starts from an old image", oldImage},
+	}
+}
+
+// longFaults take minutes, or a program whose clock can be off.
+func longFaults() []fault {
+	return []fault{
+		{"a clock is 31 s ahead", func(c *cell, l *load) { c.off(l, 31*time.Second, 0) }},
+		{"a clock is five minutes behind", func(c *cell, l *load) { c.off(l, -5*time.Minute, 0) }},
+		{"a clock is an hour ahead", func(c *cell, l *load) { c.off(l, time.Hour, 0) }},
+		{"a clock is set an hour ahead", func(c *cell, l *load) { c.off(l, time.Hour, 20*time.Second) }},
+		{"a clock is set an hour back", func(c *cell, l *load) { c.off(l, -time.Hour, 20*time.Second) }},
+		{"kill -9 of the owner of 3 M packets", deep},
+		{"etcd is full, and the owner is killed", fullQuota},
 	}
 }
 
@@ -112,22 +118,41 @@ func deleteClaim(c *cell, l *load) {
 	l.serves(100)
 }
 
-// alarm has etcd refuse all puts, as it does when its database is full, until the owner's claim is
-// long over. The two others must claim then.
-func alarm(c *cell, _ *load) {
+// fullQuota fills etcd with what is not of the cell, until it refuses all puts. No claim passes then.
+// Once that is deleted by hand the two that are left make room, and one of them claims.
+func fullQuota(c *cell, _ *load) {
+	again := func(quota string) {
+		for _, n := range c.nodes {
+			n.env = []string{"QUOTA=" + quota}
+		}
+		c.restart(c.nodes...)
+	}
+	again("100000000")
 	owner := c.owner()
-	c.kill(owner)
-	await(6*time.Second, func() bool {
-		_ = c.others(owner)[0].etcd(func(ctx context.Context, etcd *clientv3.Client) error {
-			_, err := etcdserverpb.NewMaintenanceClient(etcd.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
-				Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE,
-			})
-			return err // there is no leader at first
+	survivor, foreign, full := c.others(owner)[0], strings.Repeat("x", 1<<20), error(nil)
+	for i := 0; i < 1000 && !errors.Is(full, rpctypes.ErrNoSpace); i++ {
+		full = survivor.etcd(func(ctx context.Context, etcd *clientv3.Client) error {
+			_, err := etcd.Put(ctx, fmt.Sprint("foreign", i), foreign)
+			return err
 		})
-		return false
-	})
+	}
+	if !errors.Is(full, rpctypes.ErrNoSpace) {
+		c.judge.find("etcd does not get full: %v", full)
+	}
+	c.kill(owner)
+	pause(3 * time.Second)
+	if !await(limit, func() bool {
+		return survivor.etcd(func(ctx context.Context, etcd *clientv3.Client) error {
+			_, err := etcd.Delete(ctx, "foreign", clientv3.WithPrefix())
+			return err // there is no leader at first
+		}) == nil
+	}) {
+		c.judge.find("a full etcd takes no delete")
+	}
 	c.owner()
 	c.start(owner)
+	c.settled(c.nodes...)
+	again("")
 }
 
 // restart restarts nodes in turn, as an upgrade does.

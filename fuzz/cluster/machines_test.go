@@ -1,25 +1,33 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
+// machines says why this machine cannot have others in namespaces; nil if it can.
+var machines = sync.OnceValue(func() (err error) {
+	for _, command := range []string{"ip netns add hfmaybe", "ip netns del hfmaybe", "losetup --find", "fsfreeze --version", "mkfs.ext4 -V"} {
+		argv := strings.Fields(command)
+		if out, failed := exec.Command(argv[0], argv[1:]...).CombinedOutput(); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w: %s", command, failed, out))
+		}
+	}
+	return err
+})
+
 // onMachines founds a cell of three nodes that have nothing in common but a bridge: each is in a
 // network namespace of its own, and has a file system of its own. All of it goes with the test.
 func onMachines(t *testing.T, binary string, mib int64) *cell {
 	t.Helper()
-	for _, program := range []string{"ip", "mkfs.ext4", "fsfreeze"} {
-		if _, err := exec.LookPath(program); err != nil || os.Getuid() != 0 {
-			t.Skipf("needs root, and %s: apt install iproute2 e2fsprogs util-linux", program)
-		}
-	}
 	id := os.Getpid()
 	bridge, net := fmt.Sprintf("hf%x", id), fmt.Sprintf("10.%d.%d", 64+id>>8%64, id%256)
 	execute(t, "ip", "link", "add", bridge, "type", "bridge")
@@ -28,8 +36,9 @@ func onMachines(t *testing.T, binary string, mib int64) *cell {
 	execute(t, "ip", "link", "set", bridge, "up")
 	var nodes []*node
 	for i, name := range []string{"a", "b", "c"} {
-		n := newNode(name, fmt.Sprintf("%s.%d", net, i+1), disk(t, mib))
-		n.space, n.logs = bridge+name, t.TempDir() // the disk may be full, or hang
+		image, mount := disk(t, mib)
+		n := newNode(name, fmt.Sprintf("%s.%d", net, i+1), mount)
+		n.space, n.disk, n.logs = bridge+name, image, t.TempDir() // the disk may be full, or hang
 		execute(t, "ip", "netns", "add", n.space)
 		later(t, "ip", "netns", "del", n.space)
 		execute(t, "ip", "link", "add", n.space, "type", "veth", "peer", "name", "eth0", "netns", n.space)
@@ -50,29 +59,29 @@ func later(t *testing.T, command ...string) {
 }
 
 // disk makes a file system.
-func disk(t *testing.T, mib int64) (mount string) {
+func disk(t *testing.T, mib int64) (image, mount string) {
 	t.Helper()
-	image, mount := filepath.Join(t.TempDir(), "image"), t.TempDir()
+	image, mount = filepath.Join(t.TempDir(), "image"), t.TempDir()
 	execute(t, "mkfs.ext4", "-q", image, fmt.Sprint(mib, "M"))
 	execute(t, "mount", "-o", "loop", image, mount)
 	later(t, "umount", mount)
 	later(t, "fsfreeze", "-u", mount)
-	return mount
+	return image, mount
 }
 
 // linksAndDisks are the faults that need machines.
 func linksAndDisks() []fault {
 	return []fault{
-		{"the link of the owner is cut", 1, func(c *cell, l *load) { c.cut(l, c.owner()) }},
-		{"the link of a follower is cut", 1, func(c *cell, l *load) { c.cut(l, one(c.others(c.owner()))) }},
-		{"the owner reaches no node", 1, func(c *cell, l *load) { c.unreached(l, c.owner(), false) }},
-		{"no node reaches the owner", 1, func(c *cell, l *load) { c.unreached(l, c.owner(), true) }},
-		{"the link of the owner flaps", 1, flap},
-		{"the disk of the owner hangs", 1, freeze},
-		{"a disk has little room", 1, func(c *cell, _ *load) { c.fill(150, one(c.nodes)) }},
-		{"two disks have little room", 1, func(c *cell, l *load) { c.thin(l, c.others(one(c.nodes))...) }},
-		{"a disk is full", 1, func(c *cell, _ *load) { c.fillWhole(one(c.nodes)) }},
-		{"two disks are full", 1, func(c *cell, _ *load) { c.fillWhole(c.others(one(c.nodes))...) }},
+		{"the link of the owner is cut", func(c *cell, l *load) { c.cut(l, c.owner()) }},
+		{"the link of a follower is cut", func(c *cell, l *load) { c.cut(l, one(c.others(c.owner()))) }},
+		{"the owner reaches no node", func(c *cell, l *load) { c.unreached(l, c.owner(), false) }},
+		{"no node reaches the owner", func(c *cell, l *load) { c.unreached(l, c.owner(), true) }},
+		{"the link of the owner flaps", flap},
+		{"the disk of the owner hangs", freeze},
+		{"a disk has little room", func(c *cell, _ *load) { c.fill(150, one(c.nodes)) }},
+		{"two disks have little room", func(c *cell, l *load) { c.thin(l, c.others(one(c.nodes))...) }},
+		{"a disk is full", func(c *cell, _ *load) { c.fillWhole(one(c.nodes)) }},
+		{"two disks are full", func(c *cell, _ *load) { c.fillWhole(c.others(one(c.nodes))...) }},
 	}
 }
 
@@ -161,14 +170,4 @@ func (c *cell) fillWhole(nodes ...*node) {
 		c.fill(0, nodes...)
 		time.Sleep(10 * time.Second) // the end of one takes some
 	}, nodes...)
-}
-
-func TestACellOfMachinesLosesNothing(t *testing.T) {
-	if *cycles == 0 {
-		t.Skip("skipped: -cycles takes minutes")
-	}
-	t.Parallel()
-	for _, found := range onMachines(t, build(t), 1024).run(linksAndDisks(), *only, *cycles) {
-		t.Error(found)
-	}
 }

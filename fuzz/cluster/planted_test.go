@@ -70,11 +70,12 @@ func clock() []planted.Bug {
 	}
 }
 
-// door has the etcd of a node listen at a socket in its folder, for the tests.
+// door has the etcd of a node listen at a socket in its folder, for the tests, and be full where the
+// environment says.
 func door() planted.Bug {
 	return planted.Bug{Name: "a listener for clients", File: "cell/member.go",
 		Old: "e, err := embed.StartEtcd(cfg)",
-		New: "_ = os.MkdirAll(cfg.Dir, 0o700)\n\t\tcfg.AdvertiseClientUrls = []url.URL{{Scheme: \"unix\", Path: filepath.Join(cfg.Dir, \"client.sock\")}}\n\t\tcfg.ListenClientUrls = cfg.AdvertiseClientUrls\n\t\te, err := embed.StartEtcd(cfg)"}
+		New: "_ = os.MkdirAll(cfg.Dir, 0o700)\n\t\tcfg.AdvertiseClientUrls = []url.URL{{Scheme: \"unix\", Path: filepath.Join(cfg.Dir, \"client.sock\")}}\n\t\t_, _ = fmt.Sscan(os.Getenv(\"QUOTA\"), &cfg.QuotaBackendBytes)\n\t\tcfg.ListenClientUrls = cfg.AdvertiseClientUrls\n\t\te, err := embed.StartEtcd(cfg)"}
 }
 
 func TestPlantedBugsFitTheSource(t *testing.T) {
