@@ -67,9 +67,9 @@ func TestACellOfMachinesLosesNothing(t *testing.T) {
 	}
 }
 
-// run makes those faults that have something in their names under a load, in any order: each so many
-// times, or with 0 as many as two minutes last for. It ends when something is found, judges, and
-// returns what was.
+// run makes those faults that have something in their names under a load, in any order: each so
+// many times, or with 0 as many as two minutes last for. It ends when something is found, judges,
+// and returns what was.
 func (c *cell) run(faults []fault, name string, times int) []string {
 	l := startLoad(c)
 	defer l.cancel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -35,7 +36,9 @@ func faults() []fault {
 		{"the owner is stopped past its lease", stopOwner},
 		{"the claim is deleted by hand", deleteClaim},
 		{"restart of all in turn", func(c *cell, _ *load) { c.restart(c.nodes...) }},
+		{"the owner hands over", handOver},
 		{"a node loses its folder", wipe},
+		{"a node loses its folder while another is away", wipeOneOfTwo},
 		{"a follower is away for longer than the log lasts", lag},
 		{"a node starts from an old image", oldImage},
 	}
@@ -118,8 +121,8 @@ func deleteClaim(c *cell, l *load) {
 	l.serves(100)
 }
 
-// fullQuota fills etcd with what is not of the cell, until it refuses all puts. No claim passes then.
-// Once that is deleted by hand the two that are left make room, and one of them claims.
+// fullQuota fills etcd with what is not of the cell, until it refuses all puts. No claim passes
+// then. Once that is deleted by hand the two that are left make room, and one of them claims.
 func fullQuota(c *cell, _ *load) {
 	again := func(quota string) {
 		for _, n := range c.nodes {
@@ -173,6 +176,31 @@ func wipe(c *cell, _ *load) {
 	c.start(n)
 	pause(3 * time.Second)
 	c.killed(n) // perhaps while it copies
+}
+
+// wipeOneOfTwo has a node that lost its folder start while another one is away. It waits for it:
+// one vote is no majority.
+func wipeOneOfTwo(c *cell, _ *load) {
+	two := c.others(one(c.nodes))
+	c.kill(two...)
+	must(c.t, os.RemoveAll(two[0].folder))
+	c.start(two[0])
+	pause(5 * time.Second)
+	c.start(two[1])
+}
+
+// handOver has the owner leave its place to another node, as an operator asks for.
+func handOver(c *cell, _ *load) {
+	var out []byte
+	if !await(limit, func() bool { // it may be refused, such as while a node lags
+		owner := c.owner()
+		to := one(c.others(owner))
+		var err error
+		out, err = exec.Command(c.binary, "cluster", "hand-over", "--admin", owner.admin, to.name).CombinedOutput()
+		return err == nil && c.owner() == to
+	}) {
+		c.judge.find("no node is handed the queues: %s", out)
+	}
 }
 
 // lag has a follower be away until the log was cut beyond what it has: when nothing is written for

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,11 +12,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What EXT4_IOC_SHUTDOWN wants, of Linux's include/uapi/linux/ext4.h.
+const (
+	shutdown = 0x8004587d
+	noFlush  = 2
 )
 
 // machines says why this machine cannot have others in namespaces; nil if it can.
 var machines = sync.OnceValue(func() (err error) {
-	for _, command := range []string{"ip netns add hfmaybe", "ip netns del hfmaybe", "losetup --find", "fsfreeze --version", "mkfs.ext4 -V"} {
+	maybe := fmt.Sprint("hf", os.Getpid())
+	for _, command := range []string{"ip netns add " + maybe, "ip netns del " + maybe, "losetup --find", "fsfreeze --version", "mkfs.ext4 -V"} {
 		argv := strings.Fields(command)
 		if out, failed := exec.Command(argv[0], argv[1:]...).CombinedOutput(); failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w: %s", command, failed, out))
@@ -78,10 +88,13 @@ func linksAndDisks() []fault {
 		{"no node reaches the owner", func(c *cell, l *load) { c.unreached(l, c.owner(), true) }},
 		{"the link of the owner flaps", flap},
 		{"the disk of the owner hangs", freeze},
-		{"a disk has little room", func(c *cell, _ *load) { c.fill(150, one(c.nodes)) }},
+		{"a disk has little room", func(c *cell, _ *load) { c.fill(150, some, one(c.nodes)) }},
 		{"two disks have little room", func(c *cell, l *load) { c.thin(l, c.others(one(c.nodes))...) }},
 		{"a disk is full", func(c *cell, _ *load) { c.fillWhole(one(c.nodes)) }},
 		{"two disks are full", func(c *cell, _ *load) { c.fillWhole(c.others(one(c.nodes))...) }},
+		{"a disk can only be read", func(c *cell, l *load) { c.readOnly(l, one(c.nodes)) }},
+		{"the machine of the owner loses power", func(c *cell, _ *load) { c.power(c.owner()) }},
+		{"all machines lose power", func(c *cell, _ *load) { c.power(c.nodes...) }},
 	}
 }
 
@@ -133,8 +146,8 @@ func freeze(c *cell, l *load) {
 	execute(c.t, "fsfreeze", "-u", filepath.Dir(n.folder))
 }
 
-// fill takes the room of some disks for a while, but for some MiB.
-func (c *cell) fill(left uint64, nodes ...*node) {
+// fill takes the room of some disks, but for some MiB, until something has gone on.
+func (c *cell) fill(left uint64, meanwhile func(), nodes ...*node) {
 	foreign := func(n *node) string { return filepath.Join(filepath.Dir(n.folder), "foreign") }
 	for _, n := range nodes {
 		var disk syscall.Statfs_t
@@ -146,28 +159,72 @@ func (c *cell) fill(left uint64, nodes ...*node) {
 			_ = exec.Command("dd", "if=/dev/zero", "of="+foreign(n), "bs=4k", "conv=notrunc", "oflag=append").Run()
 		}
 	}
-	time.Sleep(3 * time.Second) // the owner looks each second
-	pause(3 * time.Second)
+	meanwhile()
 	for _, n := range nodes {
 		must(c.t, os.RemoveAll(foreign(n)))
 	}
 }
 
+// some is time enough for the owner to see how much room nodes have.
+func some() {
+	time.Sleep(3 * time.Second)
+	pause(3 * time.Second)
+}
+
 // thin leaves a majority too little room for pushes, which must be refused.
 func (c *cell) thin(l *load, nodes ...*node) {
-	l.errs.Clear()
-	c.fill(150, nodes...)
-	refused := false
-	l.errs.Range(func(text, _ any) bool { refused = strings.Contains(text.(string), "nearly full"); return !refused })
-	if !refused {
-		c.judge.find("pushes are taken where a majority has little room")
-	}
+	c.fill(150, func() {
+		l.errs.Clear()
+		if !await(limit, func() (refused bool) {
+			l.errs.Range(func(text, _ any) bool { refused = strings.Contains(text.(string), "nearly full"); return !refused })
+			return refused
+		}) {
+			c.judge.find("pushes are taken where a majority has little room")
+		}
+	}, nodes...)
 }
 
 // fillWhole leaves no room for etcd, which ends when a write of its own fails.
 func (c *cell) fillWhole(nodes ...*node) {
 	c.mayEnd("etcd cannot go on", func() {
-		c.fill(0, nodes...)
-		time.Sleep(10 * time.Second) // the end of one takes some
+		c.fill(0, some, nodes...)
+		time.Sleep(15 * time.Second) // the end of one takes some ten
 	}, nodes...)
+}
+
+// readOnly has the file system of a node take no write, as after an error of its device.
+func (c *cell) readOnly(l *load, n *node) {
+	if !c.mayEnd("etcd cannot go on", func() {
+		execute(c.t, "mount", "-o", "remount,abort", filepath.Dir(n.folder))
+		l.serves(200)
+		await(limit, func() bool { return !n.runs.Load() })
+	}, n) {
+		c.judge.find("node %s goes on with a disk that takes no write", n.name)
+		c.kill(n)
+	}
+	c.mount(n)
+	c.start(n)
+}
+
+// power ends machines: of what they have written their disks have what was synced, and perhaps
+// more.
+func (c *cell) power(nodes ...*node) {
+	for _, n := range nodes {
+		n.asked.Store(true)
+		dir, err := os.Open(filepath.Dir(n.folder))
+		must(c.t, err)
+		must(c.t, unix.IoctlSetPointerInt(int(dir.Fd()), shutdown, noFlush), dir.Close())
+	}
+	c.kill(nodes...)
+	pause(3 * time.Second)
+	for _, i := range rand.Perm(len(nodes)) {
+		c.mount(nodes[i])
+		c.start(nodes[i])
+	}
+}
+
+// mount mounts the file system of a node that does not run anew.
+func (c *cell) mount(n *node) {
+	execute(c.t, "umount", filepath.Dir(n.folder))
+	execute(c.t, "mount", "-o", "loop", n.disk, filepath.Dir(n.folder))
 }

@@ -70,8 +70,8 @@ func clock() []planted.Bug {
 	}
 }
 
-// door has the etcd of a node listen at a socket in its folder, for the tests, and be full where the
-// environment says.
+// door has the etcd of a node listen at a socket in its folder, for the tests, and be full where
+// the environment says.
 func door() planted.Bug {
 	return planted.Bug{Name: "a listener for clients", File: "cell/member.go",
 		Old: "e, err := embed.StartEtcd(cfg)",
