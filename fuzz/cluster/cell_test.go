@@ -70,6 +70,7 @@ type node struct {
 	host         string
 	peers, own   string   // addresses of its etcd, and of the node's own port
 	redis, admin string   // addresses for clients, and for operators
+	sentinel     string   // for clients of Redis Sentinel
 	space, disk  string   // the network namespace that it is in, and its link; the image that its folder is on; "": this host's
 	args         []string // of each start
 	env          []string // of the next start, beside that of this process
@@ -80,7 +81,7 @@ type node struct {
 }
 
 func newNode(name, host, folder string) *node {
-	return &node{name: name, folder: filepath.Join(folder, name), logs: folder, host: host, peers: host + ":17380", own: host + ":17381", redis: host + ":17382", admin: host + ":17383"}
+	return &node{name: name, folder: filepath.Join(folder, name), logs: folder, host: host, peers: host + ":17380", own: host + ":17381", redis: host + ":17382", admin: host + ":17383", sentinel: host + ":17384"}
 }
 
 // programs is the folder of the programs that were built, which tests share. TestMain deletes it.
@@ -152,7 +153,7 @@ func found(t *testing.T, binary string, nodes []*node, certificates string) *cel
 	}
 	for _, n := range nodes {
 		n.args = []string{"serve", "--data", n.folder, "--node", n.name, "--nodes", list(nodes),
-			"--redis", n.redis, "--insecure", "--pinpriq", "off", "--barbershop", "off", "--admin", n.admin, "--log-level", "debug"}
+			"--redis", n.redis, "--sentinel", n.sentinel, "--insecure", "--pinpriq", "off", "--barbershop", "off", "--admin", n.admin, "--log-level", "debug"}
 		if certificates != "" {
 			n.args = append(n.args, "--cluster-tls", filepath.Join(certificates, n.name))
 		}
