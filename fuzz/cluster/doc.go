@@ -10,7 +10,7 @@
 //	cluster_test.go  the runs: two minutes of any faults, or -cycles of all
 //	planted_test.go  bugs that must be found
 //	clients_test.go  the Go client, what each node tells, several cells
-//	takeover_test.go what goes on at the next owner
+//	takeover_test.go what goes on at the next owner, and what one that follows tells
 //	sentinel_test.go clients in their Sentinel mode
 //	workers_test.go  workers in Python, Node and Go, and redis-benchmark
 //	make_test.go     make cluster
