@@ -60,21 +60,32 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 		return "", err
 	}
 	at := m.config.url(address)
-	var added *clientv3.MemberAddResponse
+	var all []string
 	add := m.tried(func(ctx context.Context) error {
-		added, err = m.client.MemberAddAsLearner(ctx, []string{at.String()})
-		return err
+		_, err := m.client.MemberAddAsLearner(ctx, []string{at.String()})
+		isThere := errors.Is(err, rpctypes.ErrPeerURLExist) || errors.Is(err, rpctypes.ErrMemberExist)
+		if err != nil && !isThere {
+			return err
+		}
+		r, unread := m.client.MemberList(ctx)
+		if unread != nil {
+			return unread
+		}
+		all = nil
+		for _, member := range r.Members {
+			name := types.ID(member.ID).String() // one that has not started has no name, and etcd wants one
+			if member.PeerURLs[0] == at.String() {
+				if member.Name != "" { // another node's: of a try before it would have none
+					return err
+				}
+				name = node
+			}
+			all = append(all, name+"="+member.PeerURLs[0])
+		}
+		return nil
 	})
 	if err := patiently(ctx, func() error { return add(ctx) }); err != nil {
 		return "", fmt.Errorf("add node %s at %s: %w", node, address, err)
-	}
-	var all []string
-	for _, member := range added.Members {
-		name := types.ID(member.ID).String() // one that has not started has no name, and etcd wants one
-		if member.ID == added.Member.ID {
-			name = node
-		}
-		all = append(all, name+"="+member.PeerURLs[0])
 	}
 	return strings.Join(all, ","), nil
 }

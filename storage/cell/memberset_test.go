@@ -216,7 +216,7 @@ func TestAChangeOfMembersThatRaftDropsIsMadeAgain(t *testing.T) {
 	}
 }
 
-// late is the cluster of an etcd whose answer to the first promotion comes too late.
+// late is the cluster of an etcd whose answers to the first promotion and addition come too late.
 type late struct {
 	clientv3.Cluster
 	bound time.Duration // that the try had; 0: none came
@@ -230,6 +230,28 @@ func (l *late) MemberPromote(ctx context.Context, id uint64) (*clientv3.MemberPr
 		return nil, context.DeadlineExceeded
 	}
 	return r, err
+}
+
+func (l *late) MemberAddAsLearner(ctx context.Context, urls []string) (*clientv3.MemberAddResponse, error) {
+	r, err := l.Cluster.MemberAddAsLearner(ctx, urls)
+	if err == nil {
+		return nil, context.DeadlineExceeded
+	}
+	return r, err
+}
+
+func TestAnAdditionWhoseAnswerCameLateIsDone(t *testing.T) {
+	t.Parallel()
+	a, b, c := trio(t)
+	m := founded(t, a)
+	m.client.Cluster = &late{Cluster: m.client.Cluster}
+	joins(t, m, b)
+	if all := members(t, m); len(all) != 2 || !all["b"].Learner {
+		t.Errorf("members: %v", all)
+	}
+	if _, err := m.Add(t.Context(), "c", a.Nodes["a"]); !errors.Is(err, rpctypes.ErrPeerURLExist) {
+		t.Errorf("node %s at the address of a: %v", c.Node, err)
+	}
 }
 
 func TestAPromotionWhoseAnswerCameLateIsDone(t *testing.T) {
