@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ const (
 // nothing else makes room.
 func (t *Term) Trim() {
 	for more := true; more; more = sleep(t.ctx, trimEvery) {
-		if err := t.Cut(t.ctx); err != nil && t.ctx.Err() == nil {
+		if err := t.Cut(t.ctx); err != nil && !errors.Is(err, errMoved) && t.ctx.Err() == nil {
 			t.log.warn("cut", err)
 		}
 	}
@@ -139,9 +140,11 @@ func (t *Term) cut(ctx context.Context) (more bool, err error) {
 	return step < upto, err
 }
 
+var errHeld = errors.New("another node is being removed or gets a vote")
+
 // HoldCut has the log not be cut any further until free is called, or for two seconds behind the
-// deadline that ctx must have: a node is removed or gets its vote meanwhile, of which there is one
-// at a time. It returns the batch up to which it was cut.
+// deadline that ctx must have: a node is removed or gets its vote meanwhile. It waits for another
+// one of which that is so. It returns the batch up to which the log was cut.
 func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func(), err error) {
 	const removing = prefixCopy + "-"
 	deadline, ok := ctx.Deadline()
@@ -158,7 +161,11 @@ func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func()
 		_, _ = l.Client.Revoke(ctx, lease.ID)
 	}
 	none := clientv3.Compare(clientv3.CreateRevision(removing), "=", 0).WithPrefix()
-	err = l.try(ctx, func(ctx context.Context) error {
+	var held error // of an earlier try, too
+	waits := func(err error) bool { return errors.Is(err, errHeld) || isUncertain(err) }
+	err = retry(ctx, look, waits, func() error {
+		ctx, cancel := context.WithTimeout(ctx, l.Lease)
+		defer cancel()
 		for {
 			s, err := l.read(ctx, nil, clientv3.OpGet(removing, clientv3.WithPrefix()))
 			if err != nil {
@@ -168,7 +175,8 @@ func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func()
 				cut = s.begin
 				return nil
 			} else if len(kvs) > 0 {
-				return fmt.Errorf("node %s is being removed or gets a vote, or did a short time ago: try again", kvs[0].Key[len(removing):])
+				held = fmt.Errorf("%w, or did a short time ago: node %s", errHeld, kvs[0].Key[len(removing):])
+				return held
 			}
 			hold := put(removing+node, s.begin, clientv3.WithLease(lease.ID))
 			seen := put(keyCut, s.begin) // by a cut that is under way, also when the hold has ended
@@ -179,6 +187,7 @@ func (l *Log) HoldCut(ctx context.Context, node string) (cut uint64, free func()
 	})
 	if err != nil {
 		free()
+		err = cmp.Or(held, err)
 	}
 	return cut, free, err
 }
