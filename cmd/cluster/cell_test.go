@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -27,6 +28,7 @@ type machine struct {
 	folder   string
 	operator *admin.Client
 	redis    *redis.Client
+	log      io.Writer // also has what the node logs, unless nil
 	stop     context.CancelFunc
 	ended    chan struct{} // closed when Run has returned
 	err      error         // what it returned
@@ -98,9 +100,13 @@ func freeAddress(t *testing.T) string {
 func (m *machine) launch(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
+	log := io.Writer(t.Output())
+	if m.log != nil {
+		log = io.MultiWriter(log, m.log)
+	}
 	d := daemon.Config{
 		Data: m.folder, Redis: m.redis.Options().Addr, Admin: m.operator.Address, Drain: time.Second,
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)).With("on", m.Node),
+		Logger: slog.New(slog.NewTextHandler(log, nil)).With("on", m.Node),
 	}
 	ended := make(chan struct{})
 	m.stop, m.ended = cancel, ended

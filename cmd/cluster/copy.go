@@ -15,15 +15,15 @@ import (
 // copy replaces the data folder, which is of no use, by that of another node. It tries until ctx
 // ends.
 func (n *node) copy(ctx context.Context) {
-	for err := n.copyOnce(ctx); err != nil && ctx.Err() == nil; err = n.copyOnce(ctx) {
+	for err := n.copyOnce(ctx, 0); err != nil && ctx.Err() == nil; err = n.copyOnce(ctx, 0) {
 		n.logger.Warn("no copy of another node's folder", "error", err)
 		wait(ctx, claimPause)
 	}
 }
 
-// copyOnce asks each node for a copy. The log is held from the last round on, until endHold: it may
-// have no room for what comes while all is copied.
-func (n *node) copyOnce(ctx context.Context) error {
+// copyOnce asks each node with a batch for a copy. The log is held from the last round on, until
+// endHold: it may have no room for what comes while all is copied.
+func (n *node) copyOnce(ctx context.Context, least uint64) error {
 	if err := finishCopy(n.folder); err != nil { // of a copy that is whole already
 		return err
 	}
@@ -31,7 +31,10 @@ func (n *node) copyOnce(ctx context.Context) error {
 		return err
 	}
 	errs := []error{errors.New("no other node that has the queues gives one")}
-	for _, from := range n.sources(ctx, n.member.Cell()) {
+	if least > 0 {
+		errs[0] = fmt.Errorf("no other node that has batch %d gives one: start all, and where that one is lost for ever see CLUSTER.md, Lose two", least)
+	}
+	for _, from := range n.sources(ctx, n.member.Cell(), least) {
 		n.logger.Info("copying the folder of another node", "node", from.Name)
 		address := n.others()[from.Name]
 		err := n.client.Fetch(ctx, address, copyFolder(n.folder), func() error { return n.hold(ctx, address) })
@@ -65,11 +68,11 @@ func (n *node) hold(ctx context.Context, address string) (err error) {
 	return err
 }
 
-// sources are the nodes of the cell that have a folder to copy, the best first: one that follows,
-// whose work is less than the owner's, with most in its tables.
-func (n *node) sources(ctx context.Context, cell string) (all []peer.Node) {
+// sources are the nodes of the cell that have a folder with a batch to copy, the best first: one
+// that follows, whose work is less than the owner's, with most in its tables.
+func (n *node) sources(ctx context.Context, cell string, least uint64) (all []peer.Node) {
 	for _, address := range n.others() {
-		if a, err := n.ask(ctx, address); err == nil && a.Cell == cell && slices.Contains([]string{learner, follower, owning}, a.Role) {
+		if a, err := n.ask(ctx, address); err == nil && a.Cell == cell && a.Batch >= least && slices.Contains([]string{learner, follower, owning}, a.Role) {
 			all = append(all, a)
 		}
 	}

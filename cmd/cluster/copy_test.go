@@ -57,7 +57,7 @@ func TestACopyIsOfTheNodeWithMostInItsTablesAndLastOfTheOwner(t *testing.T) {
 		peer.Node{Cell: "y", Name: "other", Role: follower, Floor: 8})
 	n.Nodes["gone"] = "127.0.0.1:1"
 	var names []string
-	for _, a := range n.sources(t.Context(), "x") {
+	for _, a := range n.sources(t.Context(), "x", 0) {
 		names = append(names, a.Name)
 	}
 	if want := []string{"most", "few", "o"}; !slices.Equal(names, want) {
@@ -196,7 +196,7 @@ func TestACopyThatWasHalfPutInItsPlaceIsPutThereFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n.copyOnce(t.Context()) == nil {
+	if n.copyOnce(t.Context(), 0) == nil {
 		t.Error("nobody gives a copy, and there is one")
 	}
 	if s, err = storage.Open(n.folder, storage.Options{}); err != nil {

@@ -73,15 +73,16 @@ func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 }
 
 // settle takes the rest of the log into the tables, and has the folder be of no cell from one
-// moment to the next. Where loss is accepted, a log that begins later is none.
+// moment to the next. Where loss is accepted, a log that begins later is none, and one with a hole
+// ends there.
 func settle(ctx context.Context, folder string, options storage.Options, o Offline, log *cell.Log) error {
 	store, err := storage.Open(folder, options)
 	if err != nil {
 		return err
 	}
 	err = readTo(ctx, log, store.Control().Batch, o.Log, store.Take)
-	if options.AcceptLoss && errors.Is(err, cell.ErrCut) {
-		options.Logger.Warn("what came behind the tables is lost: only the other nodes had it", "tables", o.Tables, "log", o.Log)
+	if options.AcceptLoss && (errors.Is(err, cell.ErrCut) || errors.Is(err, cell.ErrDamaged)) {
+		options.Logger.Warn("what came behind this node's batches is lost: only the other nodes had it", "has", store.Control().Batch, "log", o.Log, "error", err)
 		err = nil
 	}
 	if err := errors.Join(err, store.Close()); err != nil {

@@ -178,3 +178,23 @@ func TestWhoIsLeftBehindTheCutFoundsANewCellOnItsTables(t *testing.T) {
 		t.Errorf("%d packets are left, want none", n)
 	}
 }
+
+func TestWhoIsLeftWithAHoleInTheLogFoundsANewCellOnWhatIsBeforeIt(t *testing.T) {
+	a := trio(t)[0]
+	a.onlyInTheLog(t, 10)
+	a.alter(t, func(etcd *cell.Member) error {
+		hole(t, etcd, 6, holes["a key is deleted"])
+		return nil
+	})
+	if err := Leave(t.Context(), a.folder, quiet); !errors.Is(err, cell.ErrDamaged) {
+		t.Errorf("it leaves: %v", err)
+	}
+	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err != nil {
+		t.Fatal(err)
+	}
+	a.launch(t)
+	a.await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 1 && c.Nodes[0].Role == owning })
+	if n := a.redis.LLen(t.Context(), "q").Val(); n == 0 || n > 7 {
+		t.Errorf("%d packets are left, want those before the hole", n)
+	}
+}

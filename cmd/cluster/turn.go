@@ -52,9 +52,16 @@ func (n *node) takeTurns(ctx context.Context) error {
 		}
 		if errors.Is(err, cell.ErrCut) || errors.Is(err, storage.ErrLoss) {
 			n.copy(ctx)
-		} else if errors.Is(err, storage.ErrDamaged) { // which may pass, as a read that failed once
-			if err := n.copyOnce(ctx); err != nil {
+		} else if hole := errors.Is(err, cell.ErrDamaged); hole || errors.Is(err, storage.ErrDamaged) {
+			least := uint64(0)
+			if hole { // in the log, behind what this node has; damage of the folder may pass, as a read that failed once
+				least = n.store.Load().Control().Batch + 1
+			}
+			if err := n.copyOnce(ctx, least); err != nil {
 				n.logger.Warn("no copy of another node's folder", "error", err)
+				if hole {
+					pause = longPause // another one may claim
+				}
 			}
 		}
 		wait(ctx, pause)

@@ -78,6 +78,9 @@ func (t *Term) claim(ctx context.Context, reach uint64, owner clientv3.Op) error
 		} else if len(kvs) > 0 {
 			return fmt.Errorf("%w: %s", ErrOwned, kvs[0].Value)
 		}
+		if s.head == 0 && s.cut != 0 { // a cell begins with both, and a claim deletes what is behind head
+			return fmt.Errorf("%w: key %s is missing, and the tables have batch %d", ErrDamaged, keyHead, reach)
+		}
 		if reach < s.begin {
 			return fmt.Errorf("%w: they have batch %d, and it begins behind %d", ErrCut, reach, s.begin)
 		}

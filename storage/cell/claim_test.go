@@ -99,6 +99,26 @@ func TestTablesThatDoNotMeetTheLogDoNotClaim(t *testing.T) {
 	}
 }
 
+func TestALogWithoutItsHeadIsNotClaimed(t *testing.T) {
+	client, log := alone(t)
+	term := claim(t, log, 0)
+	add(t, term, 1, 3)
+	set(t, client, "cut", "0")
+	del(t, client, "head")
+	ended(t, term, term.Append(4, nil))
+	if err := term.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, reach := range []uint64{0, 3} {
+		if _, _, err := log.Claim(t.Context(), reach, ""); !errors.Is(err, cell.ErrDamaged) {
+			t.Errorf("a node that has %d claims: %v, want ErrDamaged", reach, err)
+		}
+	}
+	if get(t, client, "j/0000000000000001/0000") == "" {
+		t.Error("a batch is gone")
+	}
+}
+
 // A cut between what a claim read and what it puts is seen by the claim.
 func TestAClaimKnowsTheCut(t *testing.T) {
 	m := members(t, "a")[0]
