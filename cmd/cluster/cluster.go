@@ -214,7 +214,7 @@ func Found(folder string, c Config, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return (&known{Cell: id}).write(folder)
+	return (&known{Cell: id, Node: c.Node}).write(folder)
 }
 
 func memberOf(c *Config, folder string, logger *slog.Logger) cell.MemberConfig {

@@ -19,6 +19,7 @@ import (
 // disk has forgotten what it acknowledged. The others tell it, before its etcd may vote.
 type known struct {
 	Cell   string            `json:"cell"`   // its id
+	Node   string            `json:"node"`   // whose folder this is; "" if it was noted by an earlier version
 	Floors map[string]uint64 `json:"floors"` // of all nodes, by name
 }
 
@@ -28,7 +29,7 @@ const knownName = "known"
 // anew: it may have been killed since, and know no more of that itself.
 const forgetTime = 3 * tellPause
 
-// recall reads what was noted.
+// recall reads what was noted. The folder of another node is refused.
 func (n *node) recall() error {
 	k := &known{}
 	b, err := os.ReadFile(filepath.Join(n.folder, storage.CellName, knownName))
@@ -38,13 +39,16 @@ func (n *node) recall() error {
 	if n.known.Store(k); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err == nil && k.Node != "" && k.Node != n.Node {
+		err = fmt.Errorf("%s is the folder of node %s, not of node %s", n.folder, k.Node, n.Node)
+	}
 	return err
 }
 
 // note notes what has changed.
 func (n *node) note(floors map[string]uint64) error {
-	last, now := n.known.Load(), &known{n.member.Cell(), floors}
-	if now.Cell == last.Cell && maps.Equal(now.Floors, last.Floors) {
+	last, now := n.known.Load(), &known{n.member.Cell(), n.Node, floors}
+	if now.Cell == last.Cell && now.Node == last.Node && maps.Equal(now.Floors, last.Floors) {
 		return nil
 	}
 	if err := now.write(n.folder); err != nil {

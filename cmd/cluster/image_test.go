@@ -23,13 +23,13 @@ func TestAFolderIsHeldAgainstWhatTheOthersKnow(t *testing.T) {
 		said  peer.Node
 		want  string
 	}{
-		"nobody knows more":            {known{"x", map[string]uint64{"self": 0, "b": 1}}, said("x", 0), ""},
+		"nobody knows more":            {known{Cell: "x", Floors: map[string]uint64{"self": 0, "b": 1}}, said("x", 0), ""},
 		"a folder without a note":      {known{}, said("x", 0), ""},
-		"an old image":                 {known{"x", map[string]uint64{"self": 0, "b": 1}}, said("x", 5), cell.ErrOld.Error()},
+		"an old image":                 {known{Cell: "x", Floors: map[string]uint64{"self": 0, "b": 1}}, said("x", 5), cell.ErrOld.Error()},
 		"an old image without a note":  {known{}, said("x", 5), cell.ErrOld.Error()},
-		"another cell":                 {known{"x", nil}, said("y", 0), "is of cell y"},
-		"one that is of no cell":       {known{"x", nil}, peer.Node{Name: "b"}, ""},
-		"alone, and nobody is of help": {known{"x", map[string]uint64{"self": 7}}, peer.Node{Name: "b"}, ""},
+		"another cell":                 {known{Cell: "x"}, said("y", 0), "is of cell y"},
+		"one that is of no cell":       {known{Cell: "x"}, peer.Node{Name: "b"}, ""},
+		"alone, and nobody is of help": {known{Cell: "x", Floors: map[string]uint64{"self": 7}}, peer.Node{Name: "b"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +69,7 @@ func (a asked) Write(b []byte) (int, error) {
 func TestANodeThatKnowsOfOthersWaitsForOne(t *testing.T) {
 	n, told := among(t), make(asked)
 	n.Nodes["b"] = "127.0.0.1:1"
-	n.known.Store(&known{"x", map[string]uint64{"self": 1, "b": 1}})
+	n.known.Store(&known{Cell: "x", Floors: map[string]uint64{"self": 1, "b": 1}})
 	n.logger = slog.New(slog.NewTextHandler(told, nil))
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -83,7 +83,7 @@ func TestANodeThatKnowsOfOthersWaitsForOne(t *testing.T) {
 
 func TestANodeWhoseOthersAreGoneForEverWaitsForNone(t *testing.T) {
 	n := among(t)
-	n.known.Store(&known{"x", map[string]uint64{"self": 1, "b": 1}})
+	n.known.Store(&known{Cell: "x", Floors: map[string]uint64{"self": 1, "b": 1}})
 	if err := n.compare(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -100,6 +100,15 @@ func TestWhatANodeKnowsIsInItsFolder(t *testing.T) {
 	}
 	if err := n.recall(); err != nil || n.known.Load().Cell != "x" || n.known.Load().Floors["b"] != 3 {
 		t.Errorf("it remembers %+v, %v", n.known.Load(), err)
+	}
+	if err := (&known{Cell: "x", Node: n.Node}).write(n.folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.recall(); err != nil {
+		t.Error(err)
+	}
+	if n.Node = "b"; n.recall() == nil {
+		t.Error("the folder of another node is taken")
 	}
 	if err := os.WriteFile(filepath.Join(folder, knownName), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger) error {
 	all := c.Nodes
 	c.Nodes = map[string]string{c.Node: all[c.Node]}
-	if err := c.Check(); err != nil { // before the folder is none of its cell
+	if err := cmp.Or(c.Check(), (&node{Config: c, folder: folder}).recall()); err != nil { // before the folder is none of its cell
 		return err
 	}
 	for name, address := range all {

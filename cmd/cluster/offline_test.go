@@ -138,8 +138,9 @@ func TestWhoIsLeftFoundsANewCellOnWhatItHas(t *testing.T) {
 	}
 	_ = there.Close()
 	for want, c := range map[string]Config{
-		"name all":        {Node: "a", Nodes: map[string]string{"a": a.Nodes["a"]}},
-		"expected a port": {Node: "a", Nodes: map[string]string{"a": a.Nodes["a"], "b": "127.0.0.1:65535"}},
+		"name all":         {Node: "a", Nodes: map[string]string{"a": a.Nodes["a"]}},
+		"folder of node a": {Node: "b", Nodes: a.Nodes},
+		"expected a port":  {Node: "a", Nodes: map[string]string{"a": a.Nodes["a"], "b": "127.0.0.1:65535"}},
 	} {
 		if err := FoundAnew(t.Context(), a.folder, c, quiet); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a new cell: %v, want %q", err, want)
