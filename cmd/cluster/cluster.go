@@ -313,7 +313,7 @@ func (n *node) about() peer.Node {
 	k := n.known.Load()
 	a := peer.Node{
 		Name: n.Node, Version: n.version, Role: n.says(), Clock: time.Now().UnixMilli(), Cell: k.Cell, Floors: k.Floors,
-		Owner: n.owned.Load().Node, Behind: n.seen.Load().Behind.Milliseconds(), Digest: n.server.Digest(),
+		Owner: n.owned.Load().Node, Behind: n.seen.Load().Behind.Milliseconds(), Digest: n.server.Digest(), Nodes: n.Nodes,
 	}
 	if n.entered.Load() { // before, the member may not be there
 		a.Database = n.member.Size()

@@ -3,11 +3,13 @@ package cluster
 import (
 	"bytes"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
 func TestAnOwnerTellsOfOtherNodesOnceAndOfTheEndOfIt(t *testing.T) {
@@ -47,4 +49,28 @@ func TestAnOwnerTellsOfOtherNodesOnceAndOfTheEndOfIt(t *testing.T) {
 	look(func(c *peer.Node) { c.Digest = "other" }, true, `WARN msg="node has other users or defaults of queues" node=c`)
 	look(func(c *peer.Node) { c.Digest = "third" }, true)
 	look(well, true, `INFO msg="node has the same users and defaults of queues again" node=c`)
+	look(func(c *peer.Node) { c.Nodes = map[string]string{"a": "x:1"} }, true, `WARN msg="node names other addresses" node=c nodes=map[a:x:1]`)
+	look(well, true, `INFO msg="node names the same addresses again" node=c`)
+}
+
+func TestNodesThatNameOtherAddressesAreToldOfAndLoseNothing(t *testing.T) {
+	all := settled(t)
+	a := all[0]
+	a.push(t, 10)
+	var log lines
+	for i, other := range []string{"c", "a"} { // whom b and c look for elsewhere
+		m := all[i+1]
+		m.halt(t)
+		m.Nodes = maps.Clone(m.Nodes)
+		m.Nodes[other] = freeAddress(t)
+		m.log = &log
+		m.launch(t)
+		a.await(t, haveAll)
+	}
+	a.halt(t)
+	all[1].await(t, func(c *admin.Cluster) bool { return all[1].redis.RPush(t.Context(), "other", "x").Err() == nil })
+	log.await(t, "node names other addresses")
+	if n := all[1].redis.LLen(t.Context(), "q").Val(); n != 10 {
+		t.Errorf("%d packets are left", n)
+	}
 }

@@ -25,6 +25,7 @@ type Node struct {
 	Room     int64             `json:"room"`             // free bytes of its disk
 	Database int64             `json:"database"`         // bytes of etcd's database
 	Digest   string            `json:"digest"`           // of what must be the same on all nodes
+	Nodes    map[string]string `json:"nodes,omitempty"`  // addresses by name, as its --nodes has them: the same, too
 }
 
 func (s *Server) node(w http.ResponseWriter, _ *http.Request) {
