@@ -48,11 +48,14 @@ func (n *node) lookAtRoom(ctx context.Context) {
 			n.logger.Warn("pushes wait: the log is not cut", "nodes_that_lag", lag)
 		}
 		if r.wait > 0 {
-			n.letGo(ctx, s.Members, used > 0.4 || time.Since(since) > holdTime)
+			n.letGo(ctx, s.Members, isLate(used, time.Since(since)))
 		}
 		n.room.Store(&r)
 	}
 }
+
+// isLate says that pushes have waited so long, or the log is so large, that no voter may hold it.
+func isLate(used float64, waited time.Duration) bool { return used > 0.4 || waited > holdTime }
 
 // letGo ends the holds of nodes without a vote, which must not stop those that have one. Where it
 // is late it ends those of voters, too: the disk of one may be full or hang. When the log was cut

@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -55,6 +56,18 @@ func TestANodeWithoutAVoteHoldsTheLogNoMoreWherePushesWait(t *testing.T) {
 		n.letGo(t.Context(), []cell.Peer{{Name: "l", Learner: true}, {Name: "v"}}, isLate)
 		if n.isHeldBy(t, "l") || n.isHeldBy(t, "v") == isLate {
 			t.Errorf("late: %v; held by one without a vote: %v, by a voter: %v", isLate, n.isHeldBy(t, "l"), n.isHeldBy(t, "v"))
+		}
+	}
+}
+
+func TestAVoterHoldsTheLogUntilPushesHaveWaitedOrItIsLong(t *testing.T) {
+	for _, c := range []struct {
+		used   float64
+		waited time.Duration
+		want   bool
+	}{{0.26, 0, false}, {0.4, holdTime, false}, {0.41, 0, true}, {0.26, holdTime + 1, true}} {
+		if got := isLate(c.used, c.waited); got != c.want {
+			t.Errorf("with %v of the quota, and pushes that waited for %v, it is late: %v", c.used, c.waited, got)
 		}
 	}
 }
