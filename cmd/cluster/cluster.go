@@ -44,6 +44,10 @@ import (
 // Config says which node of a cell a server is.
 type Config = peer.Self
 
+// maxPayload bounds a payload of a cell: a longer one keeps etcd from its heartbeats, and has the
+// owner lose its claim.
+const maxPayload = 4 << 20
+
 // What a node is, for others.
 const (
 	starting = "starting"
@@ -89,6 +93,9 @@ type node struct {
 func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	if d.Sync != storage.SyncAlways() {
 		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
+	}
+	if d.MaxPayload > maxPayload {
+		return fmt.Errorf("the nodes of a cell take payloads of %d MiB at most, since etcd keeps what it sends in memory: expected no longer ones", maxPayload>>20)
 	}
 	encryption, err := c.Encryption(ctx, d.Logger)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
@@ -84,6 +85,18 @@ func TestANodeThatJoinsTellsEachReasonWhyItWaitsOnce(t *testing.T) {
 	for i, want := range []int{1, 1, 1} {
 		if got := strings.Count(log.String(), fmt.Sprint("reason ", i)); got != want {
 			t.Errorf("reason %d is told %d times, want %d: %s", i, got, want, log.String())
+		}
+	}
+}
+
+func TestANodeTakesNoPayloadsThatEtcdIsTooSlowFor(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	c := Config{Node: "a", Nodes: map[string]string{"a": freeAddress(t)}}
+	for most, refused := range map[int64]bool{0: false, maxPayload: false, maxPayload + 1: true} {
+		err := Run(ctx, daemon.Config{Data: t.TempDir(), MaxPayload: most, Redis: "127.0.0.1:0", Logger: quiet}, c)
+		if is := err != nil && strings.Contains(err.Error(), "payloads of 4 MiB at most"); is != refused {
+			t.Errorf("payloads of %d bytes: %v", most, err)
 		}
 	}
 }
