@@ -137,7 +137,7 @@ func (w *watch) tellOf(nodes map[string]peer.Node, others map[string]bool) {
 		begun, ended = w.remark("digest "+name, a.Digest != nodes[w.Node].Digest)
 		begun.Warn("node has other users or defaults of queues", "node", name)
 		ended.Info("node has the same users and defaults of queues again", "node", name)
-		begun, ended = w.remark("nodes "+name, !maps.Equal(a.Nodes, nodes[w.Node].Nodes))
+		begun, ended = w.remark("nodes "+name, a.Nodes != nil && !maps.Equal(a.Nodes, nodes[w.Node].Nodes)) // an earlier version tells none
 		begun.Warn("node names other addresses", "node", name, "nodes", a.Nodes)
 		ended.Info("node names the same addresses again", "node", name)
 	}
