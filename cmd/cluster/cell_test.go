@@ -34,9 +34,11 @@ type machine struct {
 	err      error         // what it returned
 }
 
-// trio are three nodes that do not run, of which the first has founded a cell.
+// trio are three nodes that do not run, of which the first has founded a cell. Tests of it mostly
+// wait, so others run meanwhile.
 func trio(t *testing.T) (all []*machine) {
 	t.Helper()
+	t.Parallel()
 	nodes := make(map[string]string)
 	for _, name := range []string{"a", "b", "c"} {
 		nodes[name] = freeAddress(t)
