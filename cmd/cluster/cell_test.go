@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait. It is far longer than any should take.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // machine is a node that runs in this process.
 type machine struct {

@@ -21,20 +21,23 @@ func (n *node) copy(ctx context.Context) {
 	}
 }
 
+var errNoSource = errors.New("no other node that has")
+
 // copyOnce asks each node with a batch for a copy. The log is held from the last round on, until
 // endHold: it may have no room for what comes while all is copied.
 func (n *node) copyOnce(ctx context.Context, least uint64) error {
 	if err := finishCopy(n.folder); err != nil { // of a copy that is whole already
 		return err
 	}
+	sources := n.sources(ctx, n.member.Cell(), least)
+	if least > 0 && len(sources) == 0 {
+		return fmt.Errorf("%w batch %d gives one: start all, and where that one is lost for ever see CLUSTER.md, Lose two", errNoSource, least)
+	}
 	if err := cmp.Or(n.log.Forget(ctx), n.log.EndHold(ctx, n.Node)); err != nil {
 		return err
 	}
 	errs := []error{errors.New("no other node that has the queues gives one")}
-	if least > 0 {
-		errs[0] = fmt.Errorf("no other node that has batch %d gives one: start all, and where that one is lost for ever see CLUSTER.md, Lose two", least)
-	}
-	for _, from := range n.sources(ctx, n.member.Cell(), least) {
+	for _, from := range sources {
 		n.logger.Info("copying the folder of another node", "node", from.Name)
 		address := n.others()[from.Name]
 		err := n.client.Fetch(ctx, address, copyFolder(n.folder), func() error { return n.hold(ctx, address) })

@@ -20,7 +20,7 @@ import (
 
 const (
 	turnPause  = 500 * time.Millisecond // after a turn that ended by an error
-	longPause  = 10 * time.Second       // the same at most, after several that could not open the folder
+	longPause  = 10 * time.Second       // the same at most, after several that could not open the folder, or one without what it needs
 	claimPause = time.Second            // after a claim that failed by itself
 	leadPause  = 2 * time.Second
 	voteTime   = 30 * time.Second // for which one reason keeps a node from its vote before it is told
@@ -59,8 +59,8 @@ func (n *node) takeTurns(ctx context.Context) error {
 			}
 			if err := n.copyOnce(ctx, least); err != nil {
 				n.logger.Warn("no copy of another node's folder", "error", err)
-				if hole {
-					pause = longPause // another one may claim
+				if errors.Is(err, errNoSource) {
+					pause = longPause // one that has it may come, and claim
 				}
 			}
 		}
@@ -420,6 +420,9 @@ func (n *node) promote(ctx context.Context, m cell.Peer, had uint64) error {
 		return err
 	}
 	defer free()
+	if a, err = n.ask(ctx, own); err != nil { // it may have lost its folder while another hold was waited for
+		return err
+	}
 	if a.Floor < cut {
 		return errors.New("its tables lack what the log no longer has")
 	}
