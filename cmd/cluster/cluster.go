@@ -44,8 +44,8 @@ import (
 // Config says which node of a cell a server is.
 type Config = peer.Self
 
-// maxPayload bounds a payload of a cell: a longer one keeps etcd from its heartbeats, and has the
-// owner lose its claim.
+// maxPayload bounds a payload of a cell: longer ones keep etcd from its heartbeats, so that owners
+// lose their claims.
 const maxPayload = 4 << 20
 
 // What a node is, for others.
@@ -95,7 +95,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
 	}
 	if d.MaxPayload > maxPayload {
-		return fmt.Errorf("the nodes of a cell take payloads of %d MiB at most, since etcd keeps what it sends in memory: expected no longer ones", maxPayload>>20)
+		return fmt.Errorf("--max-payload of %d bytes: the nodes of a cell take %d MiB at most", d.MaxPayload, maxPayload>>20)
 	}
 	encryption, err := c.Encryption(ctx, d.Logger)
 	if err != nil {

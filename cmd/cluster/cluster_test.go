@@ -95,7 +95,7 @@ func TestANodeTakesNoPayloadsThatEtcdIsTooSlowFor(t *testing.T) {
 	c := Config{Node: "a", Nodes: map[string]string{"a": freeAddress(t)}}
 	for most, refused := range map[int64]bool{0: false, maxPayload: false, maxPayload + 1: true} {
 		err := Run(ctx, daemon.Config{Data: t.TempDir(), MaxPayload: most, Redis: "127.0.0.1:0", Logger: quiet}, c)
-		if is := err != nil && strings.Contains(err.Error(), "payloads of 4 MiB at most"); is != refused {
+		if is := err != nil && strings.Contains(err.Error(), "take 4 MiB at most"); is != refused {
 			t.Errorf("payloads of %d bytes: %v", most, err)
 		}
 	}
