@@ -246,9 +246,14 @@ func (tb *tab) sees(words string) {
 func (tb *tab) click(words string) {
 	tb.t.Helper()
 	at := fmt.Sprintf(`//*[self::a or self::button][normalize-space()=%q and not(@disabled)]`, words)
-	tb.run(chromedp.WaitVisible(at))
-	eval[any](tb, fmt.Sprintf(`document.evaluate(%q, document, null, 9).singleNodeValue?.scrollIntoView({block: "center"}), null`, at))
-	tb.run(chromedp.Click(at))
+	for tries, hit := 0, false; !hit && tries < 5; tries++ { // what is drawn anew meanwhile may be elsewhere
+		tb.run(chromedp.WaitVisible(at))
+		eval[any](tb, fmt.Sprintf(`document.evaluate(%q, document, null, 9).singleNodeValue?.scrollIntoView({block: "center"});
+			hit = false;
+			document.addEventListener("click", (e) => { hit = e.target.closest("a, button")?.textContent.trim().replace(/\s+/g, " ") === %q }, {capture: true, once: true}), null`, at, words))
+		tb.run(chromedp.Click(at))
+		hit = eval[bool](tb, "hit")
+	}
 }
 
 // types writes into the field that has the focus.
