@@ -21,7 +21,11 @@ func joins(t *testing.T, by *Member, c MemberConfig) *Member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run(t)(Join(t.Context(), c, initial))
+	m := run(t)(Join(t.Context(), c, initial))
+	for members(t, by)[c.Node].Name == "" { // etcd tells the name a moment later
+		time.Sleep(pause)
+	}
+	return m
 }
 
 // votes adds a node that has a vote.
