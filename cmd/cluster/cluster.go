@@ -191,8 +191,12 @@ func (n *node) addresses() string {
 	return own + " " + redis
 }
 
-// ownerRedis is daemon.Config.Owner.
+// ownerRedis is daemon.Config.Owner. A client that asks at once when the owner dies must not be
+// sent there again: node-redis 5 would wait for it for ever.
 func (n *node) ownerRedis() string {
+	if n.owner.Gone() {
+		return ""
+	}
 	_, redis, _ := strings.Cut(n.owned.Load().Addresses, " ")
 	return redis
 }

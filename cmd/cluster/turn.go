@@ -142,6 +142,7 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 	})
 	running.Go(func() { n.server.Follow(following, store, n.leader) })
 	running.Go(func() { n.endHold(following) })
+	running.Go(func() { n.owner.Attend(following, n.client) })
 	for door, socket := range n.server.Doors() {
 		l, err := peer.Duplicate(socket)
 		if err != nil {

@@ -61,6 +61,7 @@ func New(c Config) *Server {
 	requests.HandleFunc("GET /node", s.node)
 	requests.HandleFunc("GET /doors/{door}", s.pass)
 	requests.HandleFunc("GET /files", s.files)
+	requests.HandleFunc("GET /stay", s.stay)
 	requests.HandleFunc("POST /join", s.join)
 	requests.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("%s %.100q is no request to a node: is its version another one?", r.Method, r.URL.Path))
