@@ -76,6 +76,8 @@ type node struct {
 	term     atomic.Pointer[cell.Term]  // of this node; nil: it does not own
 	owners   atomic.Uint64              // that this node has seen
 	alone    atomic.Bool                // no majority answers, as tell has seen
+	fetched  atomic.Int64               // when etcd's leader sent this one a snapshot last, as tell has seen, Unix nanoseconds
+	saves    atomic.Bool                // some node was sent one a short time ago, as tell has seen
 	seen     atomic.Pointer[metrics.Node]
 	arrived  arrival
 	known    atomic.Pointer[known]
@@ -328,6 +330,7 @@ func (n *node) about() peer.Node {
 	}
 	if n.entered.Load() { // before, the member may not be there
 		a.Database = n.member.Size()
+		a.Fetched = time.Since(time.Unix(0, n.fetched.Load())) < keepsTime
 	}
 	a.Room, _, _ = storage.DiskSpace(n.folder) // none if it cannot be told
 	if s := n.store.Load(); s != nil {
@@ -370,6 +373,9 @@ func (n *node) tell(ctx context.Context) {
 	for pause := time.NewTicker(tellPause); ; {
 		once, cancel := context.WithTimeout(ctx, tellPause)
 		s, err := n.log.Status(once)
+		if n.member.Replaced() {
+			n.fetched.Store(time.Now().UnixNano())
+		}
 		sees.look(ctx, s)
 		if err == nil && s.Majority {
 			_ = n.note(s.Floors) // the next telling is the next try

@@ -57,6 +57,31 @@ func (n *node) lookAtRoom(ctx context.Context) {
 // isLate says that pushes have waited so long, or the log is so large, that no voter may hold it.
 func isLate(used float64, waited time.Duration) bool { return used > 0.4 || waited > holdTime }
 
+const (
+	keepsTime = 30 * time.Second // etcd's releaseDelayAfterSnapshot
+	saveRate  = 10 << 20         // bytes a second
+)
+
+// saving appends slowly while etcd's leader keeps in memory all that comes: for half a minute
+// behind a snapshot that it sent. done ends a wait.
+func (n *node) saving(appends storage.Term, done <-chan struct{}) storage.Term {
+	return func(batch uint64, content [][]byte) error {
+		begun := time.Now()
+		if err := appends(batch, content); err != nil || !n.saves.Load() {
+			return err
+		}
+		size := time.Duration(0)
+		for _, b := range content {
+			size += time.Duration(len(b))
+		}
+		select {
+		case <-time.After(size*time.Second/saveRate - time.Since(begun)):
+		case <-done:
+		}
+		return nil
+	}
+}
+
 // letGo ends the holds of nodes without a vote, which must not stop those that have one. Where it
 // is late it ends those of voters, too: the disk of one may be full or hang. When the log was cut
 // they copy again, and cannot claim before: the log begins behind their tables.

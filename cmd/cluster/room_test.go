@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
@@ -70,4 +72,26 @@ func TestAVoterHoldsTheLogUntilPushesHaveWaitedOrItIsLong(t *testing.T) {
 			t.Errorf("with %v of the quota, and pushes that waited for %v, it is late: %v", c.used, c.waited, got)
 		}
 	}
+}
+
+func TestAnOwnerAppendsSlowlyWhileANodeCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &node{}
+		content := [][]byte{make([]byte, saveRate), make([]byte, saveRate)}
+		for _, c := range []struct {
+			saves bool
+			took  time.Duration // of etcd
+			ends  time.Duration // of the term
+			want  time.Duration
+		}{{false, 0, time.Hour, 0}, {true, 0, time.Hour, 2 * time.Second}, {true, time.Second, time.Hour, 2 * time.Second}, {true, 3 * time.Second, time.Hour, 3 * time.Second}, {true, 0, time.Second, time.Second}} {
+			n.saves.Store(c.saves)
+			term, end := context.WithTimeout(t.Context(), c.ends)
+			begun := time.Now()
+			err := n.saving(func(uint64, [][]byte) error { time.Sleep(c.took); return nil }, term.Done())(1, content)
+			if got := time.Since(begun); got != c.want || err != nil {
+				t.Errorf("%+v: it took %v, %v", c, got, err)
+			}
+			end()
+		}
+	})
 }

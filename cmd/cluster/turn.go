@@ -274,7 +274,7 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	}
 	n.old.CompareAndSwap(math.MaxUint64, last) // the claim was faster than the look at the log
 	clock := newClock(n.began(ctx, store))
-	if err := store.Own(term.Append, clock.now); err != nil {
+	if err := store.Own(n.saving(term.Append, term.Done()), clock.now); err != nil {
 		return errors.Join(err, store.Close())
 	}
 	n.knows(cell.Owner{Node: n.Node, Addresses: n.addresses()})

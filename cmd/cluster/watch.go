@@ -58,6 +58,8 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 	}
 	me.Behind = seen.Behind.Milliseconds()
 	nodes[w.Node] = me
+	fetched := slices.Collect(maps.Values(nodes))
+	w.saves.Store(slices.ContainsFunc(fetched, func(a peer.Node) bool { return a.Fetched }))
 	voters, well := 0, 0
 	for _, m := range s.Members {
 		a, up := nodes[m.Name]

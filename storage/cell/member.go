@@ -23,6 +23,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
+	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
 // Member is the etcd of one node, in this process. Several goroutines may use one at once.
@@ -34,6 +35,7 @@ type Member struct {
 	etcd   *embed.Etcd
 	client *clientv3.Client // calls etcd in the process
 	cell   string
+	data   backend.Backend // etcd's database when Replaced was called last
 
 	alive context.Context // ends with the member; its cause is Err
 	end   context.CancelCauseFunc
@@ -164,7 +166,7 @@ func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, erro
 	go func() {
 		e, err := embed.StartEtcd(cfg)
 		if err == nil {
-			m.etcd, m.client = e, v3client.New(e.Server)
+			m.etcd, m.data, m.client = e, e.Server.Backend(), v3client.New(e.Server)
 			m.client.KV = clientv3.NewKVFromKVClient(newReads(e.Server), m.client)
 			leases := adapter.LeaseServerToLeaseClient(v3rpc.NewLeaseServer(e.Server)) // as in newReads
 			m.client.Lease = clientv3.NewLeaseFromLeaseClient(leases, m.client, time.Second)
@@ -258,6 +260,14 @@ func (m *Member) Used() float64 {
 
 // Size is what etcd's database of this node takes in its file, in bytes.
 func (m *Member) Size() int64 { return m.etcd.Server.Backend().Size() }
+
+// Replaced says whether a snapshot of etcd's leader has replaced the database since the last call.
+// One goroutine calls it.
+func (m *Member) Replaced() bool {
+	was := m.data
+	m.data = m.etcd.Server.Backend()
+	return m.data != was
+}
 
 // Clear ends the alarm that etcd raises when a database has reached its quota: under it no key can
 // be put. It does nothing, and returns false, if there is no alarm.

@@ -104,3 +104,39 @@ func TestACellWhoseDatabaseWasFullComesBackByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestANodeWhoseFullDatabaseWasReplacedByASnapshotPutsAgain(t *testing.T) {
+	t.Parallel()
+	a, b, _ := trio(t)
+	a.quota, b.quota = 16<<20, 16<<20
+	m := founded(t, a)
+	behind := joins(t, m, b)
+	if behind.Replaced() {
+		t.Error("its database was replaced before it got a snapshot")
+	}
+	var err error
+	for i := 0; err == nil; i++ {
+		_, err = m.Client().Put(t.Context(), fmt.Sprint("foreign", i), string(make([]byte, 1<<20)))
+	}
+	if !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	for behind.Size() < b.quota {
+		time.Sleep(pause)
+	}
+	behind.Close()
+	if _, err := m.Client().Delete(t.Context(), "foreign", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	if cleared, err := m.Clear(t.Context()); !cleared || err != nil {
+		t.Fatal(cleared, err)
+	}
+	for range 1200 { // etcd's own log begins behind what it has
+		putKey(t, m, "k")
+	}
+	behind = run(t)(Start(t.Context(), b))
+	for !behind.Replaced() {
+		time.Sleep(pause)
+	}
+	putKey(t, behind, "k")
+}

@@ -24,6 +24,7 @@ type Node struct {
 	Clock    int64             `json:"clock"`            // its wall's, in Unix milliseconds
 	Room     int64             `json:"room"`             // free bytes of its disk
 	Database int64             `json:"database"`         // bytes of etcd's database
+	Fetched  bool              `json:"fetched"`          // etcd's leader has sent it a snapshot within half a minute
 	Digest   string            `json:"digest"`           // of what must be the same on all nodes
 	Nodes    map[string]string `json:"nodes,omitempty"`  // addresses by name, as its --nodes has them: the same, too
 }
