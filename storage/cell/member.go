@@ -261,8 +261,8 @@ func (m *Member) Used() float64 {
 // Size is what etcd's database of this node takes in its file, in bytes.
 func (m *Member) Size() int64 { return m.etcd.Server.Backend().Size() }
 
-// Replaced says whether a snapshot of etcd's leader has replaced the database since the last call.
-// One goroutine calls it.
+// Replaced says whether a snapshot of etcd's leader has replaced the database since the last
+// call, or the start. One goroutine calls it.
 func (m *Member) Replaced() bool {
 	was := m.data
 	m.data = m.etcd.Server.Backend()

@@ -73,15 +73,14 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 		}
 		all, isThere = nil, false
 		for _, member := range r.Members {
-			name := types.ID(member.ID).String() // one that has not started has no name, and etcd wants one
-
-			if member.PeerURLs[0] == at.String() && member.Name == "" { // else another node's: of a try before it would have none
+			name := types.ID(member.ID).String()                        // one that has not started has no name, and etcd wants one
+			if member.PeerURLs[0] == at.String() && member.Name == "" { // another node's has a name, one of a try before has none
 				name, isThere = node, true
 			}
 			all = append(all, name+"="+member.PeerURLs[0])
 		}
 		if !isThere {
-			return cmp.Or(err, error(errUnknown))
+			return cmp.Or(err, errUnknown)
 		}
 		return nil
 	})
