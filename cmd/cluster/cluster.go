@@ -76,7 +76,7 @@ type node struct {
 	term     atomic.Pointer[cell.Term]  // of this node; nil: it does not own
 	owners   atomic.Uint64              // that this node has seen
 	alone    atomic.Bool                // no majority answers, as tell has seen
-	fetched  atomic.Int64               // when etcd's leader sent this one a snapshot last, as tell has seen, Unix nanoseconds
+	fetched  atomic.Pointer[time.Time]  // when etcd's leader sent this one a snapshot last, as tell has seen; nil: never
 	saves    atomic.Bool                // some node was sent one a short time ago, as tell has seen
 	seen     atomic.Pointer[metrics.Node]
 	arrived  arrival
@@ -147,7 +147,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		defer cancel()
 		<-n.member.Done() // which Close ends
 	})
-	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn, Lease: max(2*time.Second, 4*c.Election)})
+	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn, Lease: n.lease()})
 	s, err := n.log.Status(ctx)
 	if ctx.Err() != nil {
 		return n.member.Err()
@@ -193,10 +193,13 @@ func (n *node) addresses() string {
 	return own + " " + redis
 }
 
+// lease is how long a claim stands without a keepalive.
+func (n *node) lease() time.Duration { return max(2*time.Second, 4*n.Election) }
+
 // ownerRedis is daemon.Config.Owner. A client that asks at once when the owner dies must not be
 // sent there again: node-redis 5 would wait for it for ever.
 func (n *node) ownerRedis() string {
-	if n.owner.Gone() {
+	if n.owner.Gone(2 * n.lease()) {
 		return ""
 	}
 	_, redis, _ := strings.Cut(n.owned.Load().Addresses, " ")
@@ -330,7 +333,8 @@ func (n *node) about() peer.Node {
 	}
 	if n.entered.Load() { // before, the member may not be there
 		a.Database = n.member.Size()
-		a.Fetched = time.Since(time.Unix(0, n.fetched.Load())) < keepsTime
+		at := n.fetched.Load()
+		a.Fetched = at != nil && time.Since(*at) < keepsTime
 	}
 	a.Room, _, _ = storage.DiskSpace(n.folder) // none if it cannot be told
 	if s := n.store.Load(); s != nil {
@@ -374,7 +378,8 @@ func (n *node) tell(ctx context.Context) {
 		once, cancel := context.WithTimeout(ctx, tellPause)
 		s, err := n.log.Status(once)
 		if n.member.Replaced() {
-			n.fetched.Store(time.Now().UnixNano())
+			now := time.Now()
+			n.fetched.Store(&now)
 		}
 		sees.look(ctx, s)
 		if err == nil && s.Majority {

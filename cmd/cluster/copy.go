@@ -21,8 +21,6 @@ func (n *node) copy(ctx context.Context) {
 	}
 }
 
-var errNoSource = errors.New("no other node that has")
-
 // copyOnce asks each node with a batch for a copy. The log is held from the last round on, until
 // endHold: it may have no room for what comes while all is copied.
 func (n *node) copyOnce(ctx context.Context, least uint64) error {
@@ -31,7 +29,7 @@ func (n *node) copyOnce(ctx context.Context, least uint64) error {
 	}
 	sources := n.sources(ctx, n.member.Cell(), least)
 	if least > 0 && len(sources) == 0 {
-		return fmt.Errorf("%w batch %d gives one: start all, and where that one is lost for ever see CLUSTER.md, Lose two", errNoSource, least)
+		return fmt.Errorf("no other node that has batch %d gives one: start all, and where that one is lost for ever see CLUSTER.md, Lose two", least)
 	}
 	if err := cmp.Or(n.log.Forget(ctx), n.log.EndHold(ctx, n.Node)); err != nil {
 		return err

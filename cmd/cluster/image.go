@@ -40,7 +40,7 @@ func (n *node) recall() error {
 		return nil
 	}
 	if err == nil && k.Node != "" && k.Node != n.Node {
-		err = fmt.Errorf("%s is the folder of node %s: start it as that one, or delete it, and node %s joins anew", n.folder, k.Node, n.Node)
+		err = fmt.Errorf("%s is the folder of node %s: expected that of node %s, or none", n.folder, k.Node, n.Node)
 	}
 	return err
 }

@@ -63,8 +63,8 @@ const (
 )
 
 // saving appends slowly while etcd's leader keeps in memory all that comes: for half a minute
-// behind a snapshot that it sent. done ends a wait.
-func (n *node) saving(appends storage.Term, done <-chan struct{}) storage.Term {
+// behind a snapshot that it sent. The end of ctx, or of the term, ends a wait.
+func (n *node) saving(ctx context.Context, appends storage.Term, ended <-chan struct{}) storage.Term {
 	return func(batch uint64, content [][]byte) error {
 		begun := time.Now()
 		if err := appends(batch, content); err != nil || !n.saves.Load() {
@@ -76,7 +76,8 @@ func (n *node) saving(appends storage.Term, done <-chan struct{}) storage.Term {
 		}
 		select {
 		case <-time.After(size*time.Second/saveRate - time.Since(begun)):
-		case <-done:
+		case <-ended:
+		case <-ctx.Done():
 		}
 		return nil
 	}

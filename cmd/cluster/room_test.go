@@ -87,7 +87,7 @@ func TestAnOwnerAppendsSlowlyWhileANodeCatchesUp(t *testing.T) {
 			n.saves.Store(c.saves)
 			term, end := context.WithTimeout(t.Context(), c.ends)
 			begun := time.Now()
-			err := n.saving(func(uint64, [][]byte) error { time.Sleep(c.took); return nil }, term.Done())(1, content)
+			err := n.saving(t.Context(), func(uint64, [][]byte) error { time.Sleep(c.took); return nil }, term.Done())(1, content)
 			if got := time.Since(begun); got != c.want || err != nil {
 				t.Errorf("%+v: it took %v, %v", c, got, err)
 			}

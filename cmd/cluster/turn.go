@@ -59,8 +59,8 @@ func (n *node) takeTurns(ctx context.Context) error {
 			}
 			if err := n.copyOnce(ctx, least); err != nil {
 				n.logger.Warn("no copy of another node's folder", "error", err)
-				if errors.Is(err, errNoSource) {
-					pause = longPause // one that has it may come, and claim
+				if hole {
+					pause = longPause // another one may claim
 				}
 			}
 		}
@@ -274,7 +274,9 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	}
 	n.old.CompareAndSwap(math.MaxUint64, last) // the claim was faster than the look at the log
 	clock := newClock(n.began(ctx, store))
-	if err := store.Own(n.saving(term.Append, term.Done()), clock.now); err != nil {
+	ctx, handOver := context.WithCancelCause(ctx)
+	defer handOver(nil)
+	if err := store.Own(n.saving(ctx, term.Append, term.Done()), clock.now); err != nil {
 		return errors.Join(err, store.Close())
 	}
 	n.knows(cell.Owner{Node: n.Node, Addresses: n.addresses()})
@@ -288,8 +290,6 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	running.Go(func() { n.lead(leading, store) })
 	running.Go(func() { n.endHold(leading) })
 	n.progress.took.Store(0) // from here on recovery and the loop must get on
-	ctx, handOver := context.WithCancelCause(ctx)
-	defer handOver(nil)
 	running.Go(func() {
 		if to, err := term.HandedOver(leading); err == nil {
 			handOver(fmt.Errorf("%w to node %s", daemon.ErrHandOver, to))
@@ -403,16 +403,23 @@ func (n *node) promote(ctx context.Context, m cell.Peer, had uint64) error {
 	if err != nil {
 		return err
 	}
-	a, err := n.ask(ctx, own)
-	switch {
-	case err != nil:
+	var a peer.Node
+	is := func() (err error) {
+		a, err = n.ask(ctx, own)
+		switch {
+		case err != nil:
+			return err
+		case a.Cell != n.member.Cell():
+			return fmt.Errorf("it is of cell %q", a.Cell)
+		case a.Role != learner:
+			return fmt.Errorf("it is %s: expected a %s", a.Role, learner)
+		case a.Batch < had:
+			return errors.New("it has not taken all of the log: its own log may say why")
+		}
+		return nil
+	}
+	if err := is(); err != nil {
 		return err
-	case a.Cell != n.member.Cell():
-		return fmt.Errorf("it is of cell %q", a.Cell)
-	case a.Role != learner:
-		return fmt.Errorf("it is %s: expected a %s", a.Role, learner)
-	case a.Batch < had:
-		return errors.New("it has not taken all of the log: its own log may say why")
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(promoteTime, 8*n.Election))
 	defer cancel()
@@ -421,7 +428,7 @@ func (n *node) promote(ctx context.Context, m cell.Peer, had uint64) error {
 		return err
 	}
 	defer free()
-	if a, err = n.ask(ctx, own); err != nil { // it may have lost its folder while another hold was waited for
+	if err := is(); err != nil { // it may have lost its folder while another hold was waited for
 		return err
 	}
 	if a.Floor < cut {

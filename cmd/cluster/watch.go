@@ -44,7 +44,11 @@ func (n *node) nodes(ctx context.Context) (map[string]peer.Node, error) {
 func (w *watch) look(ctx context.Context, s cell.Status) {
 	nodes := make(map[string]peer.Node)
 	if s.Majority { // without a majority nodes that are gone are not forgotten
-		nodes, _ = w.nodes(ctx)
+		var err error
+		if nodes, err = w.nodes(ctx); err == nil {
+			all := slices.Collect(maps.Values(nodes))
+			w.saves.Store(slices.ContainsFunc(all, func(a peer.Node) bool { return a.Fetched }))
+		}
 	} else {
 		s.Members = nil
 	}
@@ -58,8 +62,6 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 	}
 	me.Behind = seen.Behind.Milliseconds()
 	nodes[w.Node] = me
-	fetched := slices.Collect(maps.Values(nodes))
-	w.saves.Store(slices.ContainsFunc(fetched, func(a peer.Node) bool { return a.Fetched }))
 	voters, well := 0, 0
 	for _, m := range s.Members {
 		a, up := nodes[m.Name]
@@ -123,6 +125,9 @@ func (w *watch) remark(what string, is bool) (begun, ended *slog.Logger) {
 
 // tellOf tells of nodes, as the owner does: so each thing is told once.
 func (w *watch) tellOf(nodes map[string]peer.Node, others map[string]bool) {
+	begun, ended := w.remark("saves", w.saves.Load())
+	begun.Info("what is appended is slowed: etcd keeps it in memory, since a node catches up")
+	ended.Info("what is appended is slowed no more")
 	for name, up := range others {
 		begun, ended := w.remark("gone "+name, !up)
 		begun.Warn("node is gone", "node", name)

@@ -15,8 +15,8 @@ import (
 type Owner struct {
 	mu      sync.Mutex
 	address string          // of its own port; "": nobody owns
-	gone    bool            // it cannot be reached
-	term    context.Context // ends when that changes
+	gone    time.Time       // since when it cannot be reached; 0: it can
+	term    context.Context // ends when address changes
 	end     context.CancelFunc
 }
 
@@ -34,7 +34,7 @@ func (o *Owner) Set(address string) {
 	defer o.mu.Unlock()
 	if address != o.address {
 		o.end()
-		o.address, o.gone = address, false
+		o.address, o.gone = address, time.Time{}
 		o.term, o.end = context.WithCancel(context.Background())
 	}
 }
@@ -46,12 +46,12 @@ func (o *Owner) get() (address string, term context.Context) {
 	return o.address, o.term
 }
 
-// Gone says whether the owner's process has ended, or cannot be reached, as Attend finds at once.
-// etcd tells only when its claim is over.
-func (o *Owner) Gone() bool {
+// Gone says whether the owner's process has ended, or cannot be reached, as Attend finds before
+// etcd tells that its claim is over. For longer than that time only the link to it can be cut.
+func (o *Owner) Gone(within time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.gone
+	return !o.gone.IsZero() && time.Since(o.gone) < within
 }
 
 // Attend keeps a request to the owner open until ctx ends.
@@ -63,16 +63,24 @@ func (o *Owner) Attend(ctx context.Context, c *Client) {
 		finds := func(gone bool) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			if one.Err() == nil && o.term == term {
-				o.gone = gone
+			switch {
+			case one.Err() != nil || o.term != term:
+			case !gone:
+				o.gone = time.Time{}
+			case o.gone.IsZero():
+				o.gone = time.Now()
 			}
 		}
+		pause := stallTime
 		if address != "" {
-			var unreached *url.Error // else it refuses, as an earlier version does
-			finds(errors.As(c.stay(one, address, func() { finds(false) }), &unreached))
+			var unreached *url.Error
+			if gone := errors.As(c.stay(one, address, func() { finds(false) }), &unreached); gone {
+				finds(true)
+				pause = retryTime
+			} // else it refuses, as an earlier version does
 		}
 		select {
-		case <-time.After(retryTime):
+		case <-time.After(pause):
 		case <-one.Done():
 		}
 		stop()

@@ -1,10 +1,12 @@
 package peer
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 )
@@ -14,7 +16,7 @@ func TestAnOwnerIsGoneWhileItsProcessDoesNotAnswer(t *testing.T) {
 	go o.Attend(t.Context(), NewClient(nil))
 	wait := func(gone bool) {
 		t.Helper()
-		for begun := time.Now(); o.Gone() != gone; time.Sleep(time.Millisecond) {
+		for begun := time.Now(); o.Gone(time.Hour) != gone; time.Sleep(time.Millisecond) {
 			if time.Since(begun) > time.Minute {
 				t.Fatalf("gone: %v", !gone)
 			}
@@ -40,22 +42,19 @@ func TestAnOwnerIsGoneWhileItsProcessDoesNotAnswer(t *testing.T) {
 	wait(false)
 }
 
-func TestAnOwnerOfAnEarlierVersionIsNotGone(t *testing.T) {
-	asked := make(chan string)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case asked <- r.URL.Path:
-		case <-r.Context().Done():
-		}
-		http.NotFound(w, r)
-	}))
+func TestAnOwnerOfAnEarlierVersionIsNotTakenForGone(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
+	err := NewClient(nil).stay(t.Context(), s.Listener.Addr().String(), func() { t.Error("it stays") })
+	if unreached := (*url.Error)(nil); err == nil || errors.As(err, &unreached) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
+func TestAnOwnerThatIsUnreachedForLongIsNotGone(t *testing.T) {
 	o := NewOwner()
-	o.Set(s.Listener.Addr().String())
-	go o.Attend(t.Context(), NewClient(nil))
-	for range 2 { // the second time it has heard the first answer
-		if path := <-asked; path != "/stay" || o.Gone() {
-			t.Errorf("asked for %s, gone: %v", path, o.Gone())
-		}
+	o.gone = time.Now().Add(-4 * time.Second)
+	if o.Gone(3*time.Second) || !o.Gone(5*time.Second) {
+		t.Error("gone for another time than was asked for")
 	}
 }
