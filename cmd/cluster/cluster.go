@@ -77,7 +77,7 @@ type node struct {
 	owners   atomic.Uint64              // that this node has seen
 	alone    atomic.Bool                // no majority answers, as tell has seen
 	fetched  atomic.Pointer[time.Time]  // when etcd's leader sent this one a snapshot last, as tell has seen; nil: never
-	saves    atomic.Bool                // some node was sent one a short time ago, as tell has seen
+	catchUp  atomic.Bool                // some node was sent one a short time ago, as tell has seen
 	seen     atomic.Pointer[metrics.Node]
 	arrived  arrival
 	known    atomic.Pointer[known]
@@ -334,7 +334,7 @@ func (n *node) about() peer.Node {
 	if n.entered.Load() { // before, the member may not be there
 		a.Database = n.member.Size()
 		at := n.fetched.Load()
-		a.Fetched = at != nil && time.Since(*at) < keepsTime
+		a.Fetched = at != nil && time.Since(*at) < releaseTime
 	}
 	a.Room, _, _ = storage.DiskSpace(n.folder) // none if it cannot be told
 	if s := n.store.Load(); s != nil {

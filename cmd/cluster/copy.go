@@ -21,8 +21,8 @@ func (n *node) copy(ctx context.Context) {
 	}
 }
 
-// copyOnce asks each node with a batch for a copy. The log is held from the last round on, until
-// endHold: it may have no room for what comes while all is copied.
+// copyOnce asks each node that has batch least for a copy. The log is held from the last round on,
+// until endHold: it may have no room for what comes while all is copied.
 func (n *node) copyOnce(ctx context.Context, least uint64) error {
 	if err := finishCopy(n.folder); err != nil { // of a copy that is whole already
 		return err
@@ -69,8 +69,8 @@ func (n *node) hold(ctx context.Context, address string) (err error) {
 	return err
 }
 
-// sources are the nodes of the cell that have a folder with a batch to copy, the best first: one
-// that follows, whose work is less than the owner's, with most in its tables.
+// sources are the nodes of the cell that have a folder to copy, with batch least, the best first:
+// one that follows, whose work is less than the owner's, with most in its tables.
 func (n *node) sources(ctx context.Context, cell string, least uint64) (all []peer.Node) {
 	for _, address := range n.others() {
 		if a, err := n.ask(ctx, address); err == nil && a.Cell == cell && a.Batch >= least && slices.Contains([]string{learner, follower, owning}, a.Role) {

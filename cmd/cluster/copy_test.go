@@ -51,17 +51,19 @@ func (n *node) neighbour(t *testing.T, name string, c peer.Config) {
 }
 
 func TestACopyIsOfTheNodeWithMostInItsTablesAndLastOfTheOwner(t *testing.T) {
-	n := among(t, peer.Node{Cell: "x", Name: "o", Role: owning, Floor: 9},
-		peer.Node{Cell: "x", Name: "few", Role: follower, Floor: 3}, peer.Node{Cell: "x", Name: "most", Role: learner, Floor: 7},
+	n := among(t, peer.Node{Cell: "x", Name: "o", Role: owning, Floor: 9, Batch: 9},
+		peer.Node{Cell: "x", Name: "few", Role: follower, Floor: 3, Batch: 8}, peer.Node{Cell: "x", Name: "most", Role: learner, Floor: 7, Batch: 7},
 		peer.Node{Cell: "x", Name: "new", Role: joining}, peer.Node{Cell: "x", Name: "open", Role: starting, Floor: 8},
 		peer.Node{Cell: "y", Name: "other", Role: follower, Floor: 8})
 	n.Nodes["gone"] = "127.0.0.1:1"
-	var names []string
-	for _, a := range n.sources(t.Context(), "x", 0) {
-		names = append(names, a.Name)
-	}
-	if want := []string{"most", "few", "o"}; !slices.Equal(names, want) {
-		t.Errorf("the sources are %v, want %v", names, want)
+	for least, want := range map[uint64][]string{0: {"most", "few", "o"}, 8: {"few", "o"}, 10: nil} {
+		var names []string
+		for _, a := range n.sources(t.Context(), "x", least) {
+			names = append(names, a.Name)
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("the sources of batch %d are %v, want %v", least, names, want)
+		}
 	}
 }
 

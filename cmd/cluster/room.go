@@ -58,16 +58,16 @@ func (n *node) lookAtRoom(ctx context.Context) {
 func isLate(used float64, waited time.Duration) bool { return used > 0.4 || waited > holdTime }
 
 const (
-	keepsTime = 30 * time.Second // etcd's releaseDelayAfterSnapshot
-	saveRate  = 10 << 20         // bytes a second
+	releaseTime = 30 * time.Second // etcd's releaseDelayAfterSnapshot
+	pacedRate   = 10 << 20         // bytes a second
 )
 
-// saving appends slowly while etcd's leader keeps in memory all that comes: for half a minute
+// paced appends slowly while etcd's leader keeps in memory all that comes: for half a minute
 // behind a snapshot that it sent. The end of ctx, or of the term, ends a wait.
-func (n *node) saving(ctx context.Context, appends storage.Term, ended <-chan struct{}) storage.Term {
+func (n *node) paced(ctx context.Context, appends storage.Term, ended <-chan struct{}) storage.Term {
 	return func(batch uint64, content [][]byte) error {
 		begun := time.Now()
-		if err := appends(batch, content); err != nil || !n.saves.Load() {
+		if err := appends(batch, content); err != nil || !n.catchUp.Load() {
 			return err
 		}
 		size := time.Duration(0)
@@ -75,7 +75,7 @@ func (n *node) saving(ctx context.Context, appends storage.Term, ended <-chan st
 			size += time.Duration(len(b))
 		}
 		select {
-		case <-time.After(size*time.Second/saveRate - time.Since(begun)):
+		case <-time.After(size*time.Second/pacedRate - time.Since(begun)):
 		case <-ended:
 		case <-ctx.Done():
 		}

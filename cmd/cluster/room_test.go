@@ -77,17 +77,17 @@ func TestAVoterHoldsTheLogUntilPushesHaveWaitedOrItIsLong(t *testing.T) {
 func TestAnOwnerAppendsSlowlyWhileANodeCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{}
-		content := [][]byte{make([]byte, saveRate), make([]byte, saveRate)}
+		content := [][]byte{make([]byte, pacedRate), make([]byte, pacedRate)}
 		for _, c := range []struct {
-			saves bool
-			took  time.Duration // of etcd
-			ends  time.Duration // of the term
-			want  time.Duration
+			catchUp bool
+			took    time.Duration // of etcd
+			ends    time.Duration // of the term
+			want    time.Duration
 		}{{false, 0, time.Hour, 0}, {true, 0, time.Hour, 2 * time.Second}, {true, time.Second, time.Hour, 2 * time.Second}, {true, 3 * time.Second, time.Hour, 3 * time.Second}, {true, 0, time.Second, time.Second}} {
-			n.saves.Store(c.saves)
+			n.catchUp.Store(c.catchUp)
 			term, end := context.WithTimeout(t.Context(), c.ends)
 			begun := time.Now()
-			err := n.saving(t.Context(), func(uint64, [][]byte) error { time.Sleep(c.took); return nil }, term.Done())(1, content)
+			err := n.paced(t.Context(), func(uint64, [][]byte) error { time.Sleep(c.took); return nil }, term.Done())(1, content)
 			if got := time.Since(begun); got != c.want || err != nil {
 				t.Errorf("%+v: it took %v, %v", c, got, err)
 			}

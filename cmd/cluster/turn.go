@@ -20,7 +20,7 @@ import (
 
 const (
 	turnPause  = 500 * time.Millisecond // after a turn that ended by an error
-	longPause  = 10 * time.Second       // the same at most, after several that could not open the folder, or one without what it needs
+	longPause  = 10 * time.Second       // the same at most, after several that could not open the folder, or a hole of the log
 	claimPause = time.Second            // after a claim that failed by itself
 	leadPause  = 2 * time.Second
 	voteTime   = 30 * time.Second // for which one reason keeps a node from its vote before it is told
@@ -276,7 +276,7 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	clock := newClock(n.began(ctx, store))
 	ctx, handOver := context.WithCancelCause(ctx)
 	defer handOver(nil)
-	if err := store.Own(n.saving(ctx, term.Append, term.Done()), clock.now); err != nil {
+	if err := store.Own(n.paced(ctx, term.Append, term.Done()), clock.now); err != nil {
 		return errors.Join(err, store.Close())
 	}
 	n.knows(cell.Owner{Node: n.Node, Addresses: n.addresses()})

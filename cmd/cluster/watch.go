@@ -47,7 +47,7 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 		var err error
 		if nodes, err = w.nodes(ctx); err == nil {
 			all := slices.Collect(maps.Values(nodes))
-			w.saves.Store(slices.ContainsFunc(all, func(a peer.Node) bool { return a.Fetched }))
+			w.catchUp.Store(slices.ContainsFunc(all, func(a peer.Node) bool { return a.Fetched }))
 		}
 	} else {
 		s.Members = nil
@@ -125,7 +125,7 @@ func (w *watch) remark(what string, is bool) (begun, ended *slog.Logger) {
 
 // tellOf tells of nodes, as the owner does: so each thing is told once.
 func (w *watch) tellOf(nodes map[string]peer.Node, others map[string]bool) {
-	begun, ended := w.remark("saves", w.saves.Load())
+	begun, ended := w.remark("catches up", w.catchUp.Load())
 	begun.Info("what is appended is slowed: etcd keeps it in memory, since a node catches up")
 	ended.Info("what is appended is slowed no more")
 	for name, up := range others {
