@@ -58,6 +58,13 @@ func trio(t *testing.T) (all []*machine) {
 func settled(t *testing.T) []*machine {
 	t.Helper()
 	all := trio(t)
+	launchAll(t, all)
+	return all
+}
+
+// launchAll has a trio run, and waits until the others follow the first.
+func launchAll(t *testing.T, all []*machine) {
+	t.Helper()
 	for i, m := range all {
 		m.Election = 2 * time.Second // so that the first stays the owner on a busy machine
 		m.launch(t)
@@ -70,7 +77,6 @@ func settled(t *testing.T) []*machine {
 			return c.Owner == "a" && len(c.Nodes) == i+1
 		})
 	}
-	return all
 }
 
 // ports is where freeAddress looks next: below the ports that a system gives to those who dial.

@@ -74,3 +74,16 @@ func TestNodesThatNameOtherAddressesAreToldOfAndLoseNothing(t *testing.T) {
 		t.Errorf("%d packets are left", n)
 	}
 }
+
+func TestAnOwnerSlowsItsAppendsWhileANodeCatchesUpByASnapshot(t *testing.T) {
+	all := trio(t)
+	a, c := all[0], all[2]
+	var log lines
+	a.log = &log
+	launchAll(t, all)
+	c.halt(t)
+	a.push(t, 1100) // etcd's own log begins behind what c has
+	c.launch(t)
+	log.await(t, "what is appended is slowed: ")
+	log.await(t, "what is appended is slowed no more")
+}
