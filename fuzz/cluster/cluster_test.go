@@ -71,9 +71,12 @@ func TestACellOfMachinesLosesNothing(t *testing.T) {
 // many times, or with 0 as many as two minutes last for. It ends when something is found, judges,
 // and returns what was.
 func (c *cell) run(faults []fault, name string, times int) []string {
+	faults = slices.DeleteFunc(faults, func(f fault) bool { return !strings.Contains(f.name, name) })
+	if len(faults) == 0 {
+		c.t.Fatalf("no fault of this test has %q in its name", name)
+	}
 	l := startLoad(c)
 	defer l.cancel()
-	faults = slices.DeleteFunc(faults, func(f fault) bool { return !strings.Contains(f.name, name) })
 	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	begun := time.Now()
 	for i := 0; i < max(times, 1)*len(faults) && len(c.judge.found()) == 0; i++ {
