@@ -339,7 +339,7 @@ func (n *node) about() peer.Node {
 	a.Room, _, _ = storage.DiskSpace(n.folder) // none if it cannot be told
 	if s := n.store.Load(); s != nil {
 		last := s.Control()
-		a.Batch, a.Time, a.Epoch, a.Floor = last.Batch, last.Time, last.Epoch, s.Figures().FlushedBatch
+		a.Batch, a.Epoch, a.Floor = last.Batch, last.Epoch, s.Figures().FlushedBatch
 	}
 	return a
 }

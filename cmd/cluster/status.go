@@ -27,36 +27,26 @@ func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
 		Cell: n.cell, ID: n.member.Cell(), By: n.Node, Majority: s.Majority,
 		Owner: s.Owner.Node, Fence: s.Owner.Fence, Leader: n.member.Leader(), Head: s.Head, Cut: s.Cut, Nodes: make([]admin.Node, len(s.Members)),
 	}
-	times := make([]int64, len(s.Members)) // of the nodes' last batches
 	var asking sync.WaitGroup
 	for i, m := range s.Members {
-		asking.Go(func() { c.Nodes[i], times[i] = n.look(ctx, m) })
+		asking.Go(func() { c.Nodes[i] = n.look(ctx, m) })
 	}
 	asking.Wait()
 	for i := range c.Nodes {
-		c.Nodes[i].Floor = s.Floors[c.Nodes[i].Name]
+		at := &c.Nodes[i]
+		at.Floor = s.Floors[at.Name]
+		if at.Heard && at.Batch < s.Head {
+			at.Lag = s.Head - at.Batch
+		} else { // what it said of the time is older
+			at.LagMS = 0
+		}
 	}
-	behind(c.Nodes, times, s.Head)
 	c.Spare = max(0, spare(c.Nodes))
 	return c, nil
 }
 
-// behind notes how far nodes are behind the head of the log. A node that starts has no time yet: 0.
-func behind(nodes []admin.Node, times []int64, head uint64) {
-	newest := slices.Max(append(times, 0))
-	for i := range nodes {
-		at := &nodes[i]
-		if !at.Heard || at.Batch >= head {
-			continue
-		}
-		if at.Lag = head - at.Batch; times[i] > 0 {
-			at.LagMS = newest - times[i]
-		}
-	}
-}
-
-// look asks a member what it is, and when its last batch was.
-func (n *node) look(ctx context.Context, m cell.Peer) (at admin.Node, ms int64) {
+// look asks a member what it is.
+func (n *node) look(ctx context.Context, m cell.Peer) (at admin.Node) {
 	at = admin.Node{Name: m.Name, Address: m.Address, Voter: !m.Learner}
 	sent := time.Now()
 	a, err := n.about(), error(nil)
@@ -65,11 +55,11 @@ func (n *node) look(ctx context.Context, m cell.Peer) (at admin.Node, ms int64) 
 		a, err = n.ask(ctx, own)
 	}
 	if err != nil {
-		return at, 0
+		return at
 	}
-	at.Heard, at.Role, at.Batch, at.Epoch, at.Room, at.Version = true, a.Role, a.Batch, a.Epoch, a.Room, a.Version
+	at.Heard, at.Role, at.Batch, at.LagMS, at.Epoch, at.Room, at.Version = true, a.Role, a.Batch, a.Behind, a.Epoch, a.Room, a.Version
 	at.ClockMS = a.Clock - sent.Add(time.Since(sent)/2).UnixMilli()
-	return at, a.Time
+	return at
 }
 
 // spare is how many of some nodes may be lost so that a majority is left; negative: how many lack.

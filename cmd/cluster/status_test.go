@@ -22,20 +22,6 @@ func TestHowManyNodesMayBeLostIsWhatAMajorityDoesNotNeed(t *testing.T) {
 	}
 }
 
-func TestANodeThatHasNoBatchYetIsBehindByNoTime(t *testing.T) {
-	nodes := cellOf("VVVv")
-	nodes[0].Batch, nodes[1].Batch = 9, 7
-	behind(nodes, []int64{1_700_000_000_500, 1_700_000_000_000, 0, 0}, 9)
-	for i, want := range []struct {
-		lag uint64
-		ms  int64
-	}{{0, 0}, {2, 500}, {9, 0}, {0, 0}} {
-		if at := nodes[i]; at.Lag != want.lag || at.LagMS != want.ms {
-			t.Errorf("node %s is %d batches and %d ms behind, want %+v", at.Name, at.Lag, at.LagMS, want)
-		}
-	}
-}
-
 func TestAnyNodeTellsHowAllAre(t *testing.T) {
 	all := settled(t)
 	all[1].push(t, 10)

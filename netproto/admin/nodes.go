@@ -52,7 +52,7 @@ type Node struct {
 	Batch   uint64 `json:"batch"`     // the last one that it has
 	Epoch   uint64 `json:"epoch"`     // of the term which that is of
 	Lag     uint64 `json:"lag"`       // batches that it does not have yet
-	LagMS   int64  `json:"lag_ms"`    // milliseconds between its last batch and that of the owner
+	LagMS   int64  `json:"lag_ms"`    // milliseconds since it had all that there was; 0 below some 4,000
 	Floor   uint64 `json:"floor"`     // the batch up to which its tables have everything, as the cell knows
 	ClockMS int64  `json:"clock_ms"`  // how far its clock is ahead of that of the node that says this
 	Room    int64  `json:"disk_free"` // bytes

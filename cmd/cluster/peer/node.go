@@ -16,7 +16,6 @@ type Node struct {
 	Role     string            `json:"role"`             // one word
 	Owner    string            `json:"owner,omitempty"`  // name of the node that owns the queues, as this one knows; "": none
 	Batch    uint64            `json:"batch"`            // the last one that it has applied
-	Time     int64             `json:"time"`             // of that batch, in Unix milliseconds
 	Epoch    uint64            `json:"epoch"`            // of the term that it is of
 	Behind   int64             `json:"behind"`           // milliseconds since it had applied all that there was
 	Floor    uint64            `json:"floor"`            // the last one that is whole in its tables
