@@ -93,11 +93,8 @@ type node struct {
 // Run runs a node until ctx ends. It returns an error where the node needs its operator to go on.
 // What was acknowledged is on the disks of a majority in every case.
 func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
-	if d.Sync != storage.SyncAlways() {
-		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
-	}
-	if d.MaxPayload > maxPayload {
-		return fmt.Errorf("--max-payload of %d bytes: the nodes of a cell take %d MiB at most", d.MaxPayload, maxPayload>>20)
+	if err := fits(d); err != nil {
+		return err
 	}
 	encryption, err := c.Encryption(ctx, d.Logger)
 	if err != nil {
@@ -161,6 +158,19 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	telling.Go(func() { n.progress.probe(alive, filepath.Join(n.folder, storage.CellName, "probe")) })
 	telling.Go(func() { n.tell(alive) })
 	return n.takeTurns(ctx)
+}
+
+// fits tells which setting of a single server a node cannot have.
+func fits(d daemon.Config) error {
+	switch {
+	case d.Sync != storage.SyncAlways():
+		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
+	case d.MaxPayload > maxPayload:
+		return fmt.Errorf("--max-payload of %d bytes: the nodes of a cell take %d MiB at most", d.MaxPayload, maxPayload>>20)
+	case d.AcceptLoss: // what it lacks would go from the others, too, when it owns
+		return errors.New("--accept-loss: a node that has lost something copies the folder of another one by itself: leave the flag away")
+	}
+	return nil
 }
 
 // await waits for work that was told to end, but not long where the node's etcd has ended: a change

@@ -89,6 +89,16 @@ func TestANodeThatJoinsTellsEachReasonWhyItWaitsOnce(t *testing.T) {
 	}
 }
 
+func TestANodeGivesUpNothingOfItsFolder(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	c := Config{Node: "a", Nodes: map[string]string{"a": freeAddress(t)}}
+	err := Run(ctx, daemon.Config{Data: t.TempDir(), AcceptLoss: true, Redis: "127.0.0.1:0", Logger: quiet}, c)
+	if err == nil || !strings.Contains(err.Error(), "--accept-loss") {
+		t.Errorf("it starts, and accepts a loss: %v", err)
+	}
+}
+
 func TestANodeTakesNoPayloadsThatEtcdIsTooSlowFor(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
