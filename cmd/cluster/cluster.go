@@ -207,9 +207,10 @@ func (n *node) addresses() string {
 func (n *node) lease() time.Duration { return max(2*time.Second, 4*n.Election) }
 
 // ownerRedis is daemon.Config.Owner. A client that asks at once when the owner dies must not be
-// sent there again: node-redis 5 would wait for it for ever.
+// sent there again: node-redis 5 would wait for it for ever. A node that is cut off does not know
+// who owns, and a client would ask no other one.
 func (n *node) ownerRedis() string {
-	if n.owner.Gone(2 * n.lease()) {
+	if n.owner.Gone(2*n.lease()) || n.alone.Load() && n.term.Load() == nil {
 		return ""
 	}
 	_, redis, _ := strings.Cut(n.owned.Load().Addresses, " ")

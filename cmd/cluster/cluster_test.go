@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/storage/cell"
 )
 
 func TestANodeThatWaitsForAMajorityEndsWell(t *testing.T) {
@@ -87,6 +88,23 @@ func TestANodeThatJoinsTellsEachReasonWhyItWaitsOnce(t *testing.T) {
 			t.Errorf("reason %d is told %d times, want %d: %s", i, got, want, log.String())
 		}
 	}
+}
+
+func TestANodeThatIsCutOffNamesNoOwner(t *testing.T) {
+	n := among(t)
+	n.owner = peer.NewOwner()
+	n.owned.Store(&cell.Owner{Node: "b", Addresses: "10.0.0.2:7381 10.0.0.2:6379"})
+	names := func(want string) {
+		t.Helper()
+		if got := n.ownerRedis(); got != want {
+			t.Errorf("it names %q, want %q", got, want)
+		}
+	}
+	names("10.0.0.2:6379")
+	n.alone.Store(true)
+	names("")
+	n.term.Store(&cell.Term{}) // an owner that has missed one look
+	names("10.0.0.2:6379")
 }
 
 func TestANodeGivesUpNothingOfItsFolder(t *testing.T) {
