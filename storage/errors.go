@@ -15,6 +15,8 @@ var (
 	ErrFormat = errors.New("the data folder has another format")
 	// ErrNotFolder means that the folder exists but holds something else.
 	ErrNotFolder = errors.New("not a holdfast data folder")
+	// ErrNode means that the folder is that of a node of a cell, whose log decides what is in it.
+	ErrNode = errors.New("the data folder is that of a node of a cell")
 	// ErrNotEmpty means that a folder to be made holds something.
 	ErrNotEmpty = errors.New("the folder is not empty")
 	// ErrDamaged means that a file of the folder cannot be read as what it should be. A copy helps,

@@ -24,6 +24,9 @@ const (
 	buildName   = "build" // tables in the making
 	// CellName is the folder of what a node has besides its packets. It may be there before them.
 	CellName = "cell"
+	// MemberName is where the node's etcd is, in the folder CellName. Without it the folder is of no
+	// cell.
+	MemberName = "etcd"
 )
 
 // folder is a data folder whose lock is held until close.

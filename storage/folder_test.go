@@ -51,6 +51,11 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 		"a corrupt anchor": {made(write(anchorName, "HFAN")), ErrDamaged, "anchor"},
 		"an anchor ahead of the store": {made(func(t *testing.T, dir string) { forget(t, dir, 9) }),
 			ErrLoss, "batches 2 to 9 are lost"},
+		"a node's": {made(func(t *testing.T, dir string) {
+			if err := os.MkdirAll(filepath.Join(dir, CellName, MemberName), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}), ErrNode, "a node"},
 		"a file in the way": {func(t *testing.T, dir string) {
 			if err := errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
 				t.Fatal(err)

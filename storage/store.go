@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,7 +97,10 @@ func Open(dir string, o Options) (_ *Store, err error) {
 		}
 	}()
 
-	// Ours alone, and of a format that this program reads.
+	// Ours alone, and of a format that this program reads. Of a node only the cell's log decides.
+	if _, err := os.Lstat(filepath.Join(dir, CellName, MemberName)); err == nil && o.Release == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNode, dir)
+	}
 	if s.folder, err = openFolder(dir); err != nil {
 		return nil, err
 	}

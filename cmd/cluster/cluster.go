@@ -246,7 +246,7 @@ func Found(folder string, c Config, logger *slog.Logger) error {
 
 func memberOf(c *Config, folder string, logger *slog.Logger) cell.MemberConfig {
 	return cell.MemberConfig{
-		Dir: filepath.Join(folder, storage.CellName, "etcd"), Node: c.Node, Nodes: c.Nodes, Listen: c.Bound(c.Nodes[c.Node]),
+		Dir: filepath.Join(folder, storage.CellName, storage.MemberName), Node: c.Node, Nodes: c.Nodes, Listen: c.Bound(c.Nodes[c.Node]),
 		CertFile: c.TLS.Cert, KeyFile: c.TLS.Key, CAFile: c.TLS.ClientCA, Election: c.Election, Logger: logger,
 	}
 }

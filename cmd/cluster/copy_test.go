@@ -157,7 +157,7 @@ func TestACopyIsTriedUntilItIsThereAndHoldsTheLogInItsLastRoundAlone(t *testing.
 	if want := []bool{false, true, false, false, true}; !slices.Equal(held, want) || !n.isHeld(t) || !n.holds || !n.copied {
 		t.Errorf("held in the rounds: %v, want %v; behind them: %v", held, want, n.isHeld(t))
 	}
-	copied, err := storage.Open(n.folder, storage.Options{})
+	copied, err := storage.Open(n.folder, storage.Options{Release: func(uint64) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestACopyThatWasHalfPutInItsPlaceIsPutThereFirst(t *testing.T) {
 	if n.copyOnce(t.Context(), 0) == nil {
 		t.Error("nobody gives a copy, and there is one")
 	}
-	if s, err = storage.Open(n.folder, storage.Options{}); err != nil {
+	if s, err = storage.Open(n.folder, storage.Options{Release: func(uint64) {}}); err != nil {
 		t.Fatal(err)
 	}
 	if s.Control().Batch == 0 {
