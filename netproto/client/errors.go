@@ -93,9 +93,10 @@ func (oneHello) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h oneHello) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		at := h.silent.Load()
 		err := next(ctx, cmd)
 		if cmd.Name() == "hello" && err != nil && !isReply(err) {
-			h.silent.Add(1)
+			h.silent.CompareAndSwap(at, at+1)
 			return &noGreeting{err}
 		}
 		for _, prefix := range []string{"WRONGPASS ", "ERR max number of clients", "ERR the first bytes are not TLS"} {

@@ -27,14 +27,14 @@ func reachAll(o *redis.Options) *silent {
 		dial = redis.NewDialer(&each)
 	}
 	o.Dialer = func(ctx context.Context, network, _ string) (conn net.Conn, err error) {
-		for range all {
+		for i, at := 0, before.Load(); i < len(all); i, at = i+1, at+1 {
 			once, cancel := context.WithTimeout(ctx, each.DialTimeout)
-			conn, err = dial(once, network, all[int(before.Load())%len(all)])
+			conn, err = dial(once, network, all[int(at)%len(all)])
 			cancel()
 			if err == nil {
 				break
 			}
-			before.Add(1)
+			before.CompareAndSwap(at, at+1) // once, however many dials fail there
 		}
 		return conn, err
 	}

@@ -2,9 +2,12 @@ package client_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +36,42 @@ func TestAClientOfACellGoesToTheNodeThatAnswers(t *testing.T) {
 	defer c.Close()
 	must(c.Push(t.Context(), "q", nil))(t)
 	want(t, "packets", must(c.Len(t.Context(), "q"))(t), 1)
+}
+
+func TestDialsThatFailTogetherLeaveANodeOnce(t *testing.T) {
+	t.Parallel()
+	const gone, dials = "gone:1", 3
+	all := []string{gone, startServer(t, storage.SyncNever()), "other:1"}
+	var failing sync.WaitGroup
+	failing.Add(dials)
+	var mu sync.Mutex
+	dialled := make(map[string]int)
+	c := client.New(&redis.Options{Addr: strings.Join(all, ","), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		mu.Lock()
+		dialled[addr]++
+		isOne := dialled[addr] <= dials
+		mu.Unlock()
+		if addr == all[1] {
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}
+		if addr == gone && isOne {
+			failing.Done()
+			failing.Wait()
+		}
+		return nil, errors.New("nobody is there")
+	}})
+	defer c.Close()
+	var calls sync.WaitGroup
+	for range dials {
+		calls.Go(func() {
+			if _, err := c.Len(t.Context(), "q"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	want(t, "dials of the node that is gone", dialled[gone], dials)
+	want(t, "dials of the one behind it", dialled[all[1]], dials)
 }
 
 // A node that takes over ends the connections that wait in it. The stub ends two before it greets.
