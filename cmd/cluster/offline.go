@@ -26,24 +26,25 @@ type Offline struct {
 
 // ReadOffline reads what the folder of a node has.
 func ReadOffline(ctx context.Context, folder string, logger *slog.Logger) (o Offline, err error) {
-	err = alone(ctx, folder, logger, func(found Offline, _ *cell.Log) error {
+	err = alone(ctx, folder, false, logger, func(found Offline, _ *cell.Log) error {
 		o = found
 		return nil
 	})
 	return o, err
 }
 
-// alone reads a folder, and has something done with the log of its etcd.
-func alone(ctx context.Context, folder string, logger *slog.Logger, do func(o Offline, log *cell.Log) error) error {
+// alone reads a folder, and has something done with the log of its etcd. Where loss is accepted, a
+// log whose end or cut cannot be read has nothing.
+func alone(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger, do func(o Offline, log *cell.Log) error) error {
 	tables, err := storage.Floor(folder)
 	if err != nil {
 		return err
 	}
 	at := filepath.Join(folder, storage.CellName)
-	return cell.Alone(ctx, filepath.Join(at, "etcd"), filepath.Join(at, "alone"), logger, func(m *cell.Member, others int) error {
+	return cell.Alone(ctx, filepath.Join(at, storage.MemberName), filepath.Join(at, "alone"), logger, func(m *cell.Member, others int) error {
 		log := cell.NewLog(cell.Config{Client: m.Client(), Node: "alone", Logger: logger})
 		s, err := log.Status(ctx)
-		if err != nil {
+		if err != nil && !(acceptLoss && errors.Is(err, cell.ErrDamaged)) {
 			return err
 		}
 		return do(Offline{m.Cell(), others, tables, s.Cut, s.Head}, log)
@@ -61,7 +62,7 @@ func Leave(ctx context.Context, folder string, logger *slog.Logger) error {
 }
 
 func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger, check func(o Offline) error) error {
-	err := alone(ctx, folder, logger, func(o Offline, log *cell.Log) error {
+	err := alone(ctx, folder, acceptLoss, logger, func(o Offline, log *cell.Log) error {
 		if err := check(o); err != nil {
 			return err
 		}
@@ -81,8 +82,11 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 	if err != nil {
 		return err
 	}
-	err = readTo(ctx, log, store.Control().Batch, o.Log, store.Take)
-	if options.AcceptLoss && (errors.Is(err, cell.ErrCut) || errors.Is(err, cell.ErrDamaged)) {
+	had := store.Control().Batch
+	if err = readTo(ctx, log, had, o.Log, store.Take); o.Log < max(had, o.Cut) {
+		err = fmt.Errorf("%w: it ends at batch %d, was cut up to %d, and the tables have %d", cell.ErrDamaged, o.Log, o.Cut, had)
+	}
+	if options.AcceptLoss && (errors.Is(err, cell.ErrCut) || errors.Is(err, cell.ErrDamaged) || errors.Is(err, storage.ErrLoss)) {
 		options.Logger.Warn("what came behind this node's batches is lost: only the other nodes had it", "has", store.Control().Batch, "log", o.Log, "error", err)
 		err = nil
 	}

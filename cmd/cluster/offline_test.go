@@ -199,3 +199,42 @@ func TestWhoIsLeftWithAHoleInTheLogFoundsANewCellOnWhatIsBeforeIt(t *testing.T) 
 		t.Errorf("%d packets are left, want those before the hole", n)
 	}
 }
+
+func TestANodeWhoseLogHasNoReadableEndLeavesOnlyWithLoss(t *testing.T) {
+	a := trio(t)[0]
+	a.launch(t)
+	a.await(t, func(c *admin.Cluster) bool { return c.Owner == "a" })
+	a.push(t, 10)
+	a.halt(t)
+	whole := a.folder
+	for _, harm := range []map[string]string{{"head": ""}, {"head": "", "cut": ""}, {"head": "none"}, {"cut": "none"}} {
+		a.folder = filepath.Join(t.TempDir(), "a")
+		if err := os.CopyFS(a.folder, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		a.alter(t, func(etcd *cell.Member) (err error) {
+			for key, value := range harm {
+				if _, err = etcd.Client().Put(t.Context(), key, value); value == "" && err == nil {
+					_, err = etcd.Client().Delete(t.Context(), key)
+				}
+				if err != nil {
+					break
+				}
+			}
+			return err
+		})
+		if err := Leave(t.Context(), a.folder, quiet); !errors.Is(err, cell.ErrDamaged) {
+			t.Errorf("%v: it leaves: %v", harm, err)
+		}
+		var log lines
+		err := FoundAnew(t.Context(), a.folder, a.Config, slog.New(slog.NewTextHandler(&log, nil)))
+		if err = errors.Join(err, Leave(t.Context(), a.folder, quiet)); err != nil {
+			t.Errorf("%v: no new cell: %v", harm, err)
+		} else if got := packets(t, a.folder); got != 10 {
+			t.Errorf("%v: %d packets are left, want 10", harm, got)
+		}
+		if told := log.String(); !strings.Contains(told, "is lost") {
+			t.Errorf("%v: of what may be lost is told %q", harm, told)
+		}
+	}
+}
