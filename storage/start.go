@@ -32,7 +32,8 @@ func (s *Store) gather() error {
 		s.tables, err = tables.Open(s.folder.name(dbName), build, o)
 		return damaged(err)
 	}
-	w, err := s.replay(s.opt.AcceptLoss, open, s.accept, func(what string) {
+	// A node's journal may lack what the log has, which brings all that comes behind it.
+	w, err := s.replay(s.opt.AcceptLoss && s.opt.Release == nil, open, s.accept, func(what string) {
 		s.opt.Logger.Warn(what)
 		_ = s.accept(FindingLog, journalName, what, nil)
 	})

@@ -37,6 +37,7 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/cmd/daemon/metrics"
 	"github.com/holdfast-queue/holdfast/netproto/resp"
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
 )
@@ -219,16 +220,26 @@ func (n *node) ownerRedis() string {
 
 // Found makes a folder, which may be that of a single server, the first node of a new cell.
 func Found(folder string, c Config, logger *slog.Logger) error {
+	return found(folder, c, false, logger)
+}
+
+func found(folder string, c Config, acceptLoss bool, logger *slog.Logger) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	store, err := storage.Open(folder, storage.Options{Logger: logger})
+	store, err := storage.Open(folder, storage.Options{Logger: logger, AcceptLoss: acceptLoss})
 	if err != nil {
 		return err
 	}
-	if err := store.Verify(store.Control().Tally); err != nil { // it begins, so all is in tables when it is closed
+	// What is lost is lost before others count on this node. The store begins, so all is in tables
+	// when it is closed.
+	state, err := recovery.Restore(store, recovery.Options{
+		Now: time.Now().UnixMilli(), AcceptLoss: acceptLoss, Accepted: store.Accepted(), NoIndex: true,
+	})
+	if err != nil {
 		return errors.Join(err, store.Close())
 	}
+	state.Report.Log(logger)
 	last := store.Control().Batch
 	if err := store.Close(); err != nil {
 		return err

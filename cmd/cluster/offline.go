@@ -94,7 +94,7 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 		return err
 	}
 	at := filepath.Join(folder, storage.CellName)
-	return os.Rename(filepath.Join(at, "etcd"), filepath.Join(at, "gone"))
+	return os.Rename(filepath.Join(at, storage.MemberName), filepath.Join(at, "gone"))
 }
 
 // FoundAnew founds a new cell on what the folder of a node has, whose other nodes are lost for
@@ -128,5 +128,5 @@ func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger
 	if err != nil {
 		return err
 	}
-	return Found(folder, c, logger)
+	return found(folder, c, true, logger)
 }

@@ -1,19 +1,26 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/cell"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -181,22 +188,34 @@ func TestWhoIsLeftBehindTheCutFoundsANewCellOnItsTables(t *testing.T) {
 }
 
 func TestWhoIsLeftWithAHoleInTheLogFoundsANewCellOnWhatIsBeforeIt(t *testing.T) {
+	harms := map[error]func(etcd *cell.Member){
+		cell.ErrDamaged: func(etcd *cell.Member) { hole(t, etcd, 6, holes["a key is deleted"]) },
+		storage.ErrLoss: func(etcd *cell.Member) { miscount(t, etcd, 6) },
+	}
 	a := trio(t)[0]
 	a.onlyInTheLog(t, 10)
-	a.alter(t, func(etcd *cell.Member) error {
-		hole(t, etcd, 6, holes["a key is deleted"])
-		return nil
-	})
-	if err := Leave(t.Context(), a.folder, quiet); !errors.Is(err, cell.ErrDamaged) {
-		t.Errorf("it leaves: %v", err)
-	}
-	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err != nil {
-		t.Fatal(err)
-	}
-	a.launch(t)
-	a.await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 1 && c.Nodes[0].Role == owning })
-	if n := a.redis.LLen(t.Context(), "q").Val(); n == 0 || n > 7 {
-		t.Errorf("%d packets are left, want those before the hole", n)
+	whole := a.folder
+	for want, harm := range harms {
+		a.folder = filepath.Join(t.TempDir(), "a")
+		if err := os.CopyFS(a.folder, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		a.alter(t, func(etcd *cell.Member) error {
+			harm(etcd)
+			return nil
+		})
+		if err := Leave(t.Context(), a.folder, quiet); !errors.Is(err, want) {
+			t.Errorf("it leaves: %v, want %v", err, want)
+		}
+		if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err != nil {
+			t.Fatal(err)
+		}
+		a.launch(t)
+		a.await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 1 && c.Nodes[0].Role == owning })
+		if n := a.redis.LLen(t.Context(), "q").Val(); n == 0 || n > 7 {
+			t.Errorf("%d packets are left, want those before the hole", n)
+		}
+		a.halt(t)
 	}
 }
 
@@ -236,5 +255,76 @@ func TestANodeWhoseLogHasNoReadableEndLeavesOnlyWithLoss(t *testing.T) {
 		if told := log.String(); !strings.Contains(told, "is lost") {
 			t.Errorf("%v: of what may be lost is told %q", harm, told)
 		}
+	}
+}
+
+// What a power cut leaves of a node's journal may have a hole. Its log has what was there.
+func TestANewCellHasWhatOnlyTheLogHasOfAHoleInTheJournal(t *testing.T) {
+	a := trio(t)[0]
+	a.alter(t, func(etcd *cell.Member) error { // so that the log is not cut
+		_, err := etcd.Client().Put(t.Context(), "copy/test", "0")
+		return err
+	})
+	a.launch(t)
+	a.await(t, func(c *admin.Cluster) bool { return c.Owner == "a" })
+	a.push(t, 10)
+	old := a.folder + " of before"
+	if err := os.Mkdir(old, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"anchor", "db", "format", "journal"} {
+		if out, err := exec.Command("cp", "-r", filepath.Join(a.folder, name), old).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	a.halt(t)
+	if err := os.Rename(filepath.Join(a.folder, storage.CellName), filepath.Join(old, storage.CellName)); err != nil {
+		t.Fatal(err)
+	}
+	a.folder = old
+	segments, err := filepath.Glob(filepath.Join(old, "journal", "*"))
+	if err != nil || len(segments) == 0 {
+		t.Fatalf("the journal has %v, %v", segments, err)
+	}
+	journal, err := os.OpenFile(segments[0], os.O_WRONLY, 0)
+	if err == nil {
+		_, err = journal.WriteAt(make([]byte, 4096), 5*4096) // each record here has a page, as has the head
+	}
+	if err = errors.Join(err, journal.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err != nil {
+		t.Fatal(err)
+	}
+	a.launch(t)
+	a.await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 1 && c.Nodes[0].Role == owning })
+	if n := a.redis.LLen(t.Context(), "q").Val(); n != 10 {
+		t.Errorf("%d packets are left, want 10", n)
+	}
+}
+
+// miscount has a hand change the log's second batch behind one, so that it counts a packet more
+// than the nodes have.
+func miscount(t *testing.T, etcd *cell.Member, behind uint64) {
+	t.Helper()
+	key := fmt.Sprintf("j/%016x/0000", behind+2)
+	r, err := etcd.Client().Get(t.Context(), key)
+	if err != nil || len(r.Kvs) != 1 {
+		t.Fatalf("the log has nothing at %s, %v", key, err)
+	}
+	part := r.Kvs[0].Value // 1 byte, 8 of the sum, and the content: see storage/log.go
+	old := part[9:]
+	length := 6 + binary.BigEndian.Uint16(old)
+	var control content.Control
+	if err := content.DecodeControl(old[6:length], &control); err != nil {
+		t.Fatal(err)
+	}
+	control.Live++
+	record := content.AppendControl(nil, &control)
+	changed := binary.BigEndian.AppendUint16(nil, uint16(len(record)))
+	changed = slices.Concat(changed, old[2:6], record, old[length:])
+	part = slices.Concat(part[:1], binary.BigEndian.AppendUint64(nil, xxhash.Sum64(changed)), changed)
+	if _, err := etcd.Client().Put(t.Context(), key, string(part)); err != nil {
+		t.Fatal(err)
 	}
 }
