@@ -33,7 +33,7 @@ build: ## build bin/holdfast, one static binary
 # Many tests wait for the disk or for each other: three packages at a time keep two cores busy. On a
 # slow machine one of them may take more than Go's ten minutes. "make vet" looks at all that go test
 # would, once: each way to compile would have all that is imported looked at anew.
-PACKAGES := -vet=off -timeout 20m -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
+PACKAGES := -vet=off -ldflags=-w -timeout 20m -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
 
 # These take longest. They begin first, so that none runs alone in the end.
 SLOWEST := ./fuzz/crash ./storage ./cmd/holdfast ./netproto/resp
