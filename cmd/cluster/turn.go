@@ -279,10 +279,10 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	if err := store.Own(n.paced(ctx, term.Append, term.Done()), clock.now); err != nil {
 		return errors.Join(err, store.Close())
 	}
-	n.knows(cell.Owner{Node: n.Node, Addresses: n.addresses()})
-	n.role.Store(owning)
 	n.term.Store(term)
 	defer n.term.Store(nil)
+	n.knows(cell.Owner{Node: n.Node, Addresses: n.addresses()})
+	n.role.Store(owning)
 	n.logger.Info("this node owns the queues", "batch", last, "epoch", store.Epoch(), "took", time.Since(begun).Round(time.Millisecond))
 	running.Go(term.Trim)
 	n.room.Store(&room{})

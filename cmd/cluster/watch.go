@@ -79,7 +79,9 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 	seen.Spare = max(0, well-(voters/2+1))
 	seen.Ahead = ahead(me, nodes)
 	w.seen.Store(&seen)
-	w.alone.Store(!s.Majority)
+	if was := w.alone.Swap(!s.Majority); was && s.Majority { // what happened meanwhile is told at the Sentinel door now
+		w.server.Switched()
+	}
 	begun, ended := w.remark("alone", !s.Majority)
 	begun.Warn("no majority of the nodes answers")
 	ended.Info("a majority of the nodes answers again")

@@ -8,8 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/cmd/daemon/metrics"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/storage/cell"
 )
 
 func TestAnOwnerTellsOfOtherNodesOnceAndOfTheEndOfIt(t *testing.T) {
@@ -86,4 +91,36 @@ func TestAnOwnerSlowsItsAppendsWhileANodeCatchesUpByASnapshot(t *testing.T) {
 	c.launch(t)
 	log.await(t, "what is appended is slowed: ")
 	log.await(t, "what is appended is slowed no more")
+}
+
+// Those who listen at its Sentinel door hear it, too.
+func TestATakeoverThatANodeSeesWhileItIsCutOffIsToldOfBehindThat(t *testing.T) {
+	n := among(t)
+	n.found(t)
+	n.owner = peer.NewOwner()
+	n.owned.Store(&cell.Owner{})
+	n.seen.Store(&metrics.Node{})
+	n.known.Store(&known{})
+	n.role.Store(follower)
+	d := daemon.Config{Data: n.folder, Redis: "127.0.0.1:0", Sentinel: freeAddress(t), Owner: n.ownerRedis, Cell: "main", Logger: quiet}
+	var err error
+	if n.server, err = daemon.Begin(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.server.End(nil) })
+	names := redis.NewSentinelClient(&redis.Options{Addr: d.Sentinel})
+	defer names.Close()
+	listens := names.Subscribe(t.Context(), "+switch-master")
+	defer listens.Close()
+	if _, err := listens.Receive(t.Context()); err != nil { // that it is subscribed
+		t.Fatal(err)
+	}
+	w := watch{node: n, told: make(map[string]bool)}
+	w.look(t.Context(), cell.Status{})
+	n.knows(cell.Owner{Node: "b", Addresses: "10.0.0.2:7381 10.0.0.2:6379"})
+	w.look(t.Context(), cell.Status{Majority: true})
+	m, err := listens.ReceiveTimeout(t.Context(), patience)
+	if told, is := m.(*redis.Message); !is || told.Payload != "main 10.0.0.2 6379 10.0.0.2 6379" {
+		t.Errorf("it is told %v, %v", m, err)
+	}
 }
