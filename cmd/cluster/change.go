@@ -118,6 +118,8 @@ func takesOver(c *admin.Cluster, name string) error {
 		return fmt.Errorf("node %s does not answer", name)
 	case c.Nodes[i].Role != follower:
 		return fmt.Errorf("node %s is %s: expected a %s", name, c.Nodes[i].Role, follower)
+	case c.Nodes[i].Lag > farBehind:
+		return fmt.Errorf("node %s is %d batches behind: expected at most %d", name, c.Nodes[i].Lag, farBehind)
 	case c.Nodes[i].LagMS > closeEnough:
 		return fmt.Errorf("node %s is %d ms behind: expected at most %d", name, c.Nodes[i].LagMS, closeEnough)
 	}

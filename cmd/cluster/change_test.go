@@ -84,11 +84,13 @@ func TestAHandOverNeedsAFollowerThatHasNearlyAll(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes, to, want string
 		lag             int64
+		batches         uint64
 		minority        bool
 	}{
 		"a follower":                    {nodes: "VVV", to: "c"},
 		"one a little behind":           {nodes: "VVV", to: "c", lag: 900},
 		"one that lags":                 {nodes: "VVV", to: "c", lag: 1100, want: "1100 ms behind"},
+		"one far behind":                {nodes: "VVV", to: "c", batches: 1100, want: "1100 batches behind"},
 		"one that is gone":              {nodes: "VVv", to: "c", want: "does not answer"},
 		"a learner":                     {nodes: "VVL", to: "c", want: "is learner"},
 		"the owner":                     {nodes: "VVV", to: "a", want: "already"},
@@ -96,7 +98,7 @@ func TestAHandOverNeedsAFollowerThatHasNearlyAll(t *testing.T) {
 		"any of a cell without answers": {nodes: "VVV", to: "c", minority: true, want: "nothing"},
 	} {
 		nodes := cellOf(c.nodes)
-		nodes[2].LagMS = c.lag
+		nodes[2].LagMS, nodes[2].Lag = c.lag, c.batches
 		if !nodes[2].Voter {
 			nodes[2].Role = learner
 		}
