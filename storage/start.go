@@ -91,6 +91,9 @@ func (s *parts) replay(acceptLoss bool, open func() error, lost func(kind, key, 
 		})
 		if errors.Is(err, journal.ErrDamage) {
 			err = fmt.Errorf("%w: %w: %w", ErrDamaged, ErrLoss, err)
+			if !acceptLoss { // where that is accepted it ends there, or with a damaged head has nothing
+				err = lost(FindingLog, journalName, err.Error(), err)
+			}
 		}
 		if err != nil {
 			return w, err

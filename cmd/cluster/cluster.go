@@ -169,7 +169,7 @@ func fits(d daemon.Config) error {
 	case d.MaxPayload > maxPayload:
 		return fmt.Errorf("--max-payload of %d bytes: the nodes of a cell take %d MiB at most", d.MaxPayload, maxPayload>>20)
 	case d.AcceptLoss: // what it lacks would go from the others, too, when it owns
-		return errors.New("--accept-loss: a node that has lost something copies the folder of another one by itself: leave the flag away")
+		return errors.New("--accept-loss: a node that has lost something copies the folder of another one by itself: leave the flag away; where no other is left see holdfast cluster found --accept-loss")
 	}
 	return nil
 }
@@ -220,32 +220,15 @@ func (n *node) ownerRedis() string {
 
 // Found makes a folder, which may be that of a single server, the first node of a new cell.
 func Found(folder string, c Config, logger *slog.Logger) error {
-	return found(folder, c, false, logger)
-}
-
-func found(folder string, c Config, acceptLoss bool, logger *slog.Logger) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	store, err := storage.Open(folder, storage.Options{Logger: logger, AcceptLoss: acceptLoss})
+	last, err := begin(folder, storage.Options{Logger: logger})
 	if err != nil {
-		return err
-	}
-	// What is lost is lost before others count on this node. The store begins, so all is in tables
-	// when it is closed.
-	state, err := recovery.Restore(store, recovery.Options{
-		Now: time.Now().UnixMilli(), AcceptLoss: acceptLoss, Accepted: store.Accepted(), NoIndex: true,
-	})
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	state.Report.Log(logger)
-	last := store.Control().Batch
-	if err := store.Close(); err != nil {
 		return err
 	}
 	own := filepath.Join(folder, storage.CellName)
-	if err := errors.Join(os.MkdirAll(own, 0o700), os.RemoveAll(filepath.Join(own, knownName))); err != nil { // of a cell before
+	if err := errors.Join(os.RemoveAll(own), os.MkdirAll(own, 0o700)); err != nil { // what is left of a cell before
 		return err
 	}
 	id, err := cell.Found(memberOf(&c, folder, logger), last)
@@ -253,6 +236,23 @@ func found(folder string, c Config, acceptLoss bool, logger *slog.Logger) error 
 		return err
 	}
 	return (&known{Cell: id, Node: c.Node}).write(folder)
+}
+
+// begin has all that the folder of a single server has in tables, and returns the last batch. It
+// reads all as a start does, so that a loss is found before others count on what is there.
+func begin(folder string, o storage.Options) (last uint64, err error) {
+	store, err := storage.Open(folder, o)
+	if err != nil {
+		return 0, err
+	}
+	state, err := recovery.Restore(store, recovery.Options{
+		Now: time.Now().UnixMilli(), AcceptLoss: o.AcceptLoss, Accepted: store.Accepted(), NoIndex: true,
+	})
+	if err == nil {
+		state.Report.Log(o.Logger)
+		last = store.Control().Batch
+	}
+	return last, errors.Join(err, store.Close())
 }
 
 func memberOf(c *Config, folder string, logger *slog.Logger) cell.MemberConfig {

@@ -41,6 +41,9 @@ func alone(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 		return err
 	}
 	at := filepath.Join(folder, storage.CellName)
+	if !cell.IsMember(filepath.Join(at, storage.MemberName)) {
+		return fmt.Errorf("%s is of no cell, or of none any more: then a new one can be founded with it as with that of a single server", folder)
+	}
 	return cell.Alone(ctx, filepath.Join(at, storage.MemberName), filepath.Join(at, "alone"), logger, func(m *cell.Member, others int) error {
 		log := cell.NewLog(cell.Config{Client: m.Client(), Node: "alone", Logger: logger})
 		s, err := log.Status(ctx)
@@ -53,26 +56,39 @@ func alone(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 
 // Leave makes the folder of the last node of a cell that of a single server.
 func Leave(ctx context.Context, folder string, logger *slog.Logger) error {
-	return leave(ctx, folder, false, logger, func(o Offline) error {
+	err := leave(ctx, folder, false, logger, func(o Offline) error {
 		if o.Others > 0 {
 			return fmt.Errorf("the cell has %d other nodes: remove them first, or delete this folder if it is this node that goes", o.Others)
 		}
 		return nil
-	})
-}
-
-func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger, check func(o Offline) error) error {
-	err := alone(ctx, folder, acceptLoss, logger, func(o Offline, log *cell.Log) error {
-		if err := check(o); err != nil {
-			return err
-		}
-		return settle(ctx, folder, storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss}, o, log)
 	})
 	if err != nil {
 		return err
 	}
 	return os.RemoveAll(filepath.Join(folder, storage.CellName))
 }
+
+// leave has a folder be of no cell, but for what is in the folder CellName still.
+func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger, check func(o Offline) error) error {
+	at := filepath.Join(folder, storage.CellName)
+	_, gone := os.Stat(filepath.Join(at, goneName))
+	if gone != nil || cell.IsMember(filepath.Join(at, storage.MemberName)) { // else an earlier try ended behind this
+		err := alone(ctx, folder, acceptLoss, logger, func(o Offline, log *cell.Log) error {
+			if err := check(o); err != nil {
+				return err
+			}
+			return settle(ctx, folder, storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss}, o, log)
+		})
+		if err != nil || !acceptLoss {
+			return err
+		}
+	}
+	_, err := begin(folder, storage.Options{Logger: logger, AcceptLoss: acceptLoss}) // who finds a loss later may not accept it
+	return err
+}
+
+// goneName is where a node's etcd is whose folder is of no cell any more.
+const goneName = "gone"
 
 // settle takes the rest of the log into the tables, and has the folder be of no cell from one
 // moment to the next. Where loss is accepted, a log that begins later is none, and one with a hole
@@ -82,19 +98,22 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 	if err != nil {
 		return err
 	}
+	for _, found := range store.Accepted() {
+		options.Logger.Warn("finding", "what", found)
+	}
 	had := store.Control().Batch
 	if err = readTo(ctx, log, had, o.Log, store.Take); o.Log < max(had, o.Cut) {
 		err = fmt.Errorf("%w: it ends at batch %d, was cut up to %d, and the tables have %d", cell.ErrDamaged, o.Log, o.Cut, had)
 	}
 	if options.AcceptLoss && (errors.Is(err, cell.ErrCut) || errors.Is(err, cell.ErrDamaged) || errors.Is(err, storage.ErrLoss)) {
-		options.Logger.Warn("what came behind this node's batches is lost: only the other nodes had it", "has", store.Control().Batch, "log", o.Log, "error", err)
+		options.Logger.Warn("what came behind this node's batches is not in the new cell", "has", store.Control().Batch, "log", o.Log, "error", err)
 		err = nil
 	}
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
 	at := filepath.Join(folder, storage.CellName)
-	return os.Rename(filepath.Join(at, storage.MemberName), filepath.Join(at, "gone"))
+	return os.Rename(filepath.Join(at, storage.MemberName), filepath.Join(at, goneName))
 }
 
 // FoundAnew founds a new cell on what the folder of a node has, whose other nodes are lost for
@@ -128,5 +147,5 @@ func FoundAnew(ctx context.Context, folder string, c Config, logger *slog.Logger
 	if err != nil {
 		return err
 	}
-	return found(folder, c, true, logger)
+	return Found(folder, c, logger)
 }

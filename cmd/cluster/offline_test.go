@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -81,6 +82,31 @@ func packets(t *testing.T, folder string) uint64 {
 	}
 	defer store.Close()
 	return store.Control().Live
+}
+
+func TestWhatIsLeftOfAnEarlierCellIsNoReasonToLeaveOneUnread(t *testing.T) {
+	all := trio(t)
+	a := all[0]
+	if err := os.Mkdir(filepath.Join(a.folder, storage.CellName, goneName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a.alter(t, func(etcd *cell.Member) error {
+		_, err := etcd.Add(t.Context(), "b", all[1].Nodes["b"])
+		return err
+	})
+	if err := Leave(t.Context(), a.folder, quiet); err == nil || !strings.Contains(err.Error(), "1 other") {
+		t.Errorf("it leaves: %v", err)
+	}
+	single := filepath.Join(t.TempDir(), "single")
+	if err := os.MkdirAll(filepath.Join(single, storage.CellName, goneName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Found(single, a.Config, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(single, storage.CellName, goneName)); err == nil {
+		t.Error("what is left of an earlier cell is there still")
+	}
 }
 
 func TestTheLastNodeLeavesWithWhatOnlyItsLogHas(t *testing.T) {
@@ -252,14 +278,14 @@ func TestANodeWhoseLogHasNoReadableEndLeavesOnlyWithLoss(t *testing.T) {
 		} else if got := packets(t, a.folder); got != 10 {
 			t.Errorf("%v: %d packets are left, want 10", harm, got)
 		}
-		if told := log.String(); !strings.Contains(told, "is lost") {
+		if told := log.String(); !strings.Contains(told, "is not in the new cell") {
 			t.Errorf("%v: of what may be lost is told %q", harm, told)
 		}
 	}
 }
 
 // What a power cut leaves of a node's journal may have a hole. Its log has what was there.
-func TestANewCellHasWhatOnlyTheLogHasOfAHoleInTheJournal(t *testing.T) {
+func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {
 	a := trio(t)[0]
 	a.alter(t, func(etcd *cell.Member) error { // so that the log is not cut
 		_, err := etcd.Client().Put(t.Context(), "copy/test", "0")
@@ -268,38 +294,59 @@ func TestANewCellHasWhatOnlyTheLogHasOfAHoleInTheJournal(t *testing.T) {
 	a.launch(t)
 	a.await(t, func(c *admin.Cluster) bool { return c.Owner == "a" })
 	a.push(t, 10)
-	old := a.folder + " of before"
-	if err := os.Mkdir(old, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	cut := t.TempDir()
 	for _, name := range []string{"anchor", "db", "format", "journal"} {
-		if out, err := exec.Command("cp", "-r", filepath.Join(a.folder, name), old).CombinedOutput(); err != nil {
+		if out, err := exec.Command("cp", "-r", filepath.Join(a.folder, name), cut).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
 	a.halt(t)
-	if err := os.Rename(filepath.Join(a.folder, storage.CellName), filepath.Join(old, storage.CellName)); err != nil {
+	for what, harm := range map[string]struct {
+		at    int // each record here has a page of 4 KiB, as has the head of the file
+		magic string
+	}{"a record": {5 * 4096, "HFRC"}, "the head of a file": {0, "HFSEG"}} {
+		folder := filepath.Join(t.TempDir(), "a")
+		err := errors.Join(os.CopyFS(folder, os.DirFS(cut)), os.CopyFS(filepath.Join(folder, storage.CellName), os.DirFS(filepath.Join(a.folder, storage.CellName))))
+		files, _ := filepath.Glob(filepath.Join(folder, "journal", "*"))
+		harmed := 0
+		for _, name := range files {
+			b, read := os.ReadFile(name)
+			if err = errors.Join(err, read); bytes.HasPrefix(b, []byte("HFSEG")) && bytes.HasPrefix(b[harm.at:], []byte(harm.magic)) {
+				clear(b[harm.at+len(harm.magic):][:100])
+				err = errors.Join(err, os.WriteFile(name, b, 0o600))
+				harmed++
+			}
+		}
+		if err != nil || harmed != 1 {
+			t.Fatalf("%s: %d files of the journal are harmed, %v", what, harmed, err)
+		}
+		if err := errors.Join(FoundAnew(t.Context(), folder, a.Config, quiet), Leave(t.Context(), folder, quiet)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if got := packets(t, folder); got != 10 {
+			t.Errorf("%s: %d packets are left, want 10", what, got)
+		}
+	}
+}
+
+func TestANewCellIsFoundedAnewAfterAKill(t *testing.T) {
+	a := trio(t)[0]
+	a.onlyInTheLog(t, 10)
+	a.alter(t, func(etcd *cell.Member) error {
+		miscount(t, etcd, 6)
+		return nil
+	})
+	at := filepath.Join(a.folder, storage.CellName)
+	err := alone(t.Context(), a.folder, true, quiet, func(o Offline, log *cell.Log) error { // and a kill
+		return settle(t.Context(), a.folder, storage.Options{Logger: quiet, Release: log.Release, AcceptLoss: true}, o, log)
+	})
+	if _, gone := os.Stat(filepath.Join(at, goneName)); err != nil || gone != nil {
+		t.Fatalf("it is of a cell still: %v, %v", err, gone)
+	}
+	if err := errors.Join(FoundAnew(t.Context(), a.folder, a.Config, quiet), Leave(t.Context(), a.folder, quiet)); err != nil {
 		t.Fatal(err)
 	}
-	a.folder = old
-	segments, err := filepath.Glob(filepath.Join(old, "journal", "*"))
-	if err != nil || len(segments) == 0 {
-		t.Fatalf("the journal has %v, %v", segments, err)
-	}
-	journal, err := os.OpenFile(segments[0], os.O_WRONLY, 0)
-	if err == nil {
-		_, err = journal.WriteAt(make([]byte, 4096), 5*4096) // each record here has a page, as has the head
-	}
-	if err = errors.Join(err, journal.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err != nil {
-		t.Fatal(err)
-	}
-	a.launch(t)
-	a.await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 1 && c.Nodes[0].Role == owning })
-	if n := a.redis.LLen(t.Context(), "q").Val(); n != 10 {
-		t.Errorf("%d packets are left, want 10", n)
+	if got := packets(t, a.folder); got == 0 || got > 7 {
+		t.Errorf("%d packets are left, want those before the batch that does not fit", got)
 	}
 }
 
