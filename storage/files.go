@@ -23,6 +23,7 @@ type Files struct {
 	List []File
 
 	control  content.Control
+	mark     anchorMark
 	view     *tables.View
 	segments *journal.Hold
 }
@@ -53,7 +54,7 @@ func (s *Store) Files() (*Files, error) {
 		return nil, err
 	}
 	var anchor [anchorSize]byte
-	encodeAnchor(anchor[:anchorSlot], s.mark(f.control.Batch))
+	encodeAnchor(anchor[:anchorSlot], f.mark)
 	f.add(formatName, []byte(strconv.Itoa(content.FormatVersion)+"\n"))
 	f.add(anchorName, anchor[:])
 	f.add(listName, list)
@@ -78,6 +79,7 @@ func (s *Store) moment() (_ *Files, err error) {
 	if f.control, err = s.state(); err != nil {
 		return nil, fmt.Errorf("no files of a store that has stopped: %w", err)
 	}
+	f.mark = s.mark(f.control.Batch)
 	// The journal first: what follows the tables of a later moment is in it, too.
 	if f.segments, err = s.journal.Hold(); err != nil {
 		return nil, fmt.Errorf("cannot hold the journal: %w", err)

@@ -191,13 +191,15 @@ func TestAStoreThatFollowsTakesNoBatchOfItsOwn(t *testing.T) {
 }
 
 // decided returns the log of an owner with three packets.
-func decided(t *testing.T) *sharedLog {
+func decided(t *testing.T) *sharedLog { return decides(t, 3) }
+
+func decides(t *testing.T, packets uint64) *sharedLog {
 	l := &sharedLog{}
 	s := l.follower(t, t.TempDir())
 	if err := s.Own(l.Append, now); err != nil {
 		t.Fatal(err)
 	}
-	for seq := range uint64(3) {
+	for seq := range packets {
 		applied(t, s, one(seq+1, content.Packet{}))
 	}
 	return l
@@ -224,6 +226,34 @@ func TestAStoreThatFollowsRefusesWhatDoesNotContinueIt(t *testing.T) {
 		if err := l.follow(s); err != nil || s.Control().Live != 3 {
 			t.Errorf("%s: behind it the log gives %v, and %d packets", name, err, s.Control().Live)
 		}
+	}
+}
+
+// The race detector looks on.
+func TestFilesAreCopiedFromAStoreWhileItFollows(t *testing.T) {
+	l := decides(t, 300)
+	s := l.follower(t, t.TempDir())
+	followed := make(chan error, 1)
+	go func() { followed <- l.follow(s) }()
+	for last := uint64(len(l.contents)); ; {
+		f, err := s.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if f.Control().Batch == last {
+			break
+		}
+		select {
+		case err := <-followed:
+			if followed <- err; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+	}
+	if err := <-followed; err != nil {
+		t.Fatal(err)
 	}
 }
 
