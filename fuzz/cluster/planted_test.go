@@ -108,7 +108,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				return
 			}
 			begun = time.Now()
-			found := onLoopback(t, build(t, append(clock(), b.planted())...)).run(faults(), b.fault, 20)
+			found := onLoopback(t, build(t, append(clock(), b.planted())...)).run(append(faults(), longFaults()...), b.fault, 20)
 			if len(found) == 0 {
 				t.Fatalf("a cell does not show the bug in %v", time.Since(begun).Round(time.Second))
 			}
