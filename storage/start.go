@@ -32,7 +32,7 @@ func (s *Store) gather() error {
 		s.tables, err = tables.Open(s.folder.name(dbName), build, o)
 		return damaged(err)
 	}
-	// A node's journal may lack what the log has, which brings all that comes behind it.
+	// A node's journal ends at a hole: the log has the rest, unless it was cut.
 	w, err := s.replay(s.opt.AcceptLoss && s.opt.Release == nil, open, s.accept, func(what string) {
 		s.opt.Logger.Warn(what)
 		_ = s.accept(FindingLog, journalName, what, nil)
@@ -91,7 +91,7 @@ func (s *parts) replay(acceptLoss bool, open func() error, lost func(kind, key, 
 		})
 		if errors.Is(err, journal.ErrDamage) {
 			err = fmt.Errorf("%w: %w: %w", ErrDamaged, ErrLoss, err)
-			if !acceptLoss { // where that is accepted it ends there, or with a damaged head has nothing
+			if !acceptLoss { // lost may pass it over: then there is what was read before
 				err = lost(FindingLog, journalName, err.Error(), err)
 			}
 		}

@@ -41,9 +41,6 @@ func alone(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 		return err
 	}
 	at := filepath.Join(folder, storage.CellName)
-	if !cell.IsMember(filepath.Join(at, storage.MemberName)) {
-		return fmt.Errorf("%s is of no cell, or of none any more: then a new one can be founded with it as with that of a single server", folder)
-	}
 	return cell.Alone(ctx, filepath.Join(at, storage.MemberName), filepath.Join(at, "alone"), logger, func(m *cell.Member, others int) error {
 		log := cell.NewLog(cell.Config{Client: m.Client(), Node: "alone", Logger: logger})
 		s, err := log.Status(ctx)
@@ -83,7 +80,7 @@ func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 			return err
 		}
 	}
-	_, err := begin(folder, storage.Options{Logger: logger, AcceptLoss: acceptLoss}) // who finds a loss later may not accept it
+	_, err := begin(folder, storage.Options{Logger: logger, AcceptLoss: acceptLoss}) // a node accepts no loss later
 	return err
 }
 

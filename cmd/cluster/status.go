@@ -37,7 +37,7 @@ func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
 		at.Floor = s.Floors[at.Name]
 		if at.Heard && at.Batch < s.Head {
 			at.Lag = s.Head - at.Batch
-		} else { // what it said of the time is older
+		} else { // it has caught up since it looked
 			at.LagMS = 0
 		}
 	}

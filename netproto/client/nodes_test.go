@@ -49,12 +49,12 @@ func TestDialsThatFailTogetherLeaveANodeOnce(t *testing.T) {
 	c := client.New(&redis.Options{Addr: strings.Join(all, ","), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		mu.Lock()
 		dialled[addr]++
-		isOne := dialled[addr] <= dials
+		isTogether := dialled[addr] <= dials
 		mu.Unlock()
 		if addr == all[1] {
 			return (&net.Dialer{}).DialContext(ctx, network, addr)
 		}
-		if addr == gone && isOne {
+		if addr == gone && isTogether {
 			failing.Done()
 			failing.Wait()
 		}

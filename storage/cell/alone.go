@@ -22,7 +22,7 @@ import (
 // others are how many members the cell has besides.
 func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *Member, others int) error) error {
 	if !IsMember(dir) {
-		return fmt.Errorf("%s is of no cell", dir)
+		return fmt.Errorf("%s is of no cell, or of none any more: a new one is founded with it as with the folder of a single server", dir)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
 	if err != nil {
