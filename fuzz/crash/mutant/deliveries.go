@@ -72,12 +72,12 @@ func doneNotKept(s *store) {
 	}
 }
 
-// extensionForgotten leaves out what is written of a claim after its first lease end.
+// extensionForgotten leaves out what is written of a claim after its first lease end, but a cancel.
 func extensionForgotten(s *store) {
 	tokens := map[uint64]uint64{} // by identity
 	s.edit = func(ops []content.Op) []content.Op {
 		return slices.DeleteFunc(ops, func(op content.Op) bool {
-			if op.Kind != content.OpPutDelivery || op.Delivery.State != content.Claimed {
+			if op.Kind != content.OpPutDelivery || op.Delivery.State != content.Claimed || op.Delivery.Cancelled {
 				return false
 			}
 			again := tokens[op.Delivery.Identity] == op.Delivery.Token
