@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -149,7 +150,11 @@ func (l *looker) journal() (err error) {
 	}
 	s.sizes = sizesFor(0, maxWindow)
 	lost := func(kind, key, _ string, err error) error { return l.tolerate(kind, key, err) }
-	w, err := s.replay(l.o.Tolerant, l.tables, lost, func(what string) { l.findings.add(Finding{FindingLog, journalName, what}) })
+	below := uint64(0)
+	if l.o.Tolerant {
+		below = math.MaxUint64
+	}
+	w, err := s.replay(below, l.tables, lost, func(what string) { l.findings.add(Finding{FindingLog, journalName, what}) })
 	if err == nil {
 		l.upto = w.upto.Batch
 	}

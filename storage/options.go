@@ -3,10 +3,12 @@ package storage
 import (
 	"cmp"
 	"fmt"
-	"github.com/holdfast-queue/holdfast/storage/content"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // SyncMode says when a batch is forced to the device. The zero value is SyncAlways.
@@ -90,6 +92,10 @@ type Options struct {
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
 
+	// Cut is up to which batch the log was cut that has what comes behind, with Release and
+	// AcceptLoss: damage of the journal before it is passed over, and at any other the journal ends.
+	Cut uint64
+
 	// Whole makes all batches one: they are in the folder once Keep was called, and without that
 	// Close leaves it as it was, as a kill does. Sync counts nothing then. It is for a load.
 	Whole bool
@@ -110,6 +116,9 @@ type tuning struct {
 func (o *Options) fill() {
 	if o.Whole || o.Release != nil {
 		o.Sync = SyncNever()
+	}
+	if o.Release == nil {
+		o.Cut = math.MaxUint64 // there is no log
 	}
 	o.Limits = cmp.Or(o.Limits, content.Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))

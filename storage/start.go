@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -32,8 +33,11 @@ func (s *Store) gather() error {
 		s.tables, err = tables.Open(s.folder.name(dbName), build, o)
 		return damaged(err)
 	}
-	// A node's journal ends at a hole: the log has the rest, unless it was cut.
-	w, err := s.replay(s.opt.AcceptLoss && s.opt.Release == nil, open, s.accept, func(what string) {
+	below := uint64(0)
+	if s.opt.AcceptLoss {
+		below = s.opt.Cut
+	}
+	w, err := s.replay(below, open, s.accept, func(what string) {
 		s.opt.Logger.Warn(what)
 		_ = s.accept(FindingLog, journalName, what, nil)
 	})
@@ -74,16 +78,17 @@ func (s *Store) accept(kind, key, what string, err error) error {
 }
 
 // replay opens the tables, and makes more of what the journal has beyond them, which is the window.
-// It holds the last batch against the anchor. The error wraps ErrLoss if something is missing,
-// unless lost passes that over.
-func (s *parts) replay(acceptLoss bool, open func() error, lost func(kind, key, what string, err error) error, note func(string)) (*window, error) {
+// Damage of the journal before the end of batch acceptBelow is passed over. The last batch is held
+// against the anchor. The error wraps ErrLoss if something is missing, unless lost passes that
+// over.
+func (s *parts) replay(acceptBelow uint64, open func() error, lost func(kind, key, what string, err error) error, note func(string)) (*window, error) {
 	list, err := tables.ReadList(s.folder.name(dbName))
 	if err != nil {
 		return nil, damaged(err)
 	}
 	w := newWindow(floorMark(list))
 	if s.journal != nil {
-		end, err := s.journal.Replay(journal.ReplayOptions{After: w.from, AcceptLoss: acceptLoss, Note: note}, func(r journal.Record) error {
+		end, err := s.journal.Replay(journal.ReplayOptions{After: w.from, AcceptBelow: acceptBelow, Note: note}, func(r journal.Record) error {
 			upto := w.upto
 			upto.Batch = r.Batch
 			w.holes = r.AfterHole
@@ -91,7 +96,7 @@ func (s *parts) replay(acceptLoss bool, open func() error, lost func(kind, key, 
 		})
 		if errors.Is(err, journal.ErrDamage) {
 			err = fmt.Errorf("%w: %w: %w", ErrDamaged, ErrLoss, err)
-			if !acceptLoss { // lost may pass it over: then there is what was read before
+			if acceptBelow < math.MaxUint64 { // lost may pass it over: then there is what was read before
 				err = lost(FindingLog, journalName, err.Error(), err)
 			}
 		}

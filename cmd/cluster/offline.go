@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -74,7 +75,11 @@ func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 			if err := check(o); err != nil {
 				return err
 			}
-			return settle(ctx, folder, storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss}, o, log)
+			options := storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss, Cut: o.Cut}
+			if o.Log <= o.Cut { // it has nothing
+				options.Cut = math.MaxUint64
+			}
+			return settle(ctx, folder, options, o, log)
 		})
 		if err != nil || !acceptLoss {
 			return err

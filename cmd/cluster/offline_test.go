@@ -284,7 +284,8 @@ func TestANodeWhoseLogHasNoReadableEndLeavesOnlyWithLoss(t *testing.T) {
 	}
 }
 
-// What a power cut leaves of a node's journal may have a hole. Its log has what was there.
+// What a power cut leaves of a node's journal may have a hole. The log has what was there, unless
+// it was cut.
 func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {
 	a := trio(t)[0]
 	a.alter(t, func(etcd *cell.Member) error { // so that the log is not cut
@@ -301,12 +302,27 @@ func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {
 		}
 	}
 	a.halt(t)
+	o, err := ReadOffline(t.Context(), a.folder, quiet)
+	if err != nil || o.Log < 10 {
+		t.Fatalf("the folder has %+v, %v", o, err)
+	}
+	node := a.folder
 	for what, harm := range map[string]struct {
 		at    int // each record here has a page of 4 KiB, as has the head of the file
 		magic string
-	}{"a record": {5 * 4096, "HFRC"}, "the head of a file": {0, "HFSEG"}} {
+		cut   uint64 // the log
+		end   string // the key that tells it
+		want  uint64 // packets
+	}{
+		"a record":                 {5 * 4096, "HFRC", 0, "head", 10},
+		"the head of a file":       {0, "HFSEG", 0, "head", 10},
+		"a record, before the cut": {5 * 4096, "HFRC", 8, "head", 9},
+		"a record, and the log was cut up to its end": {5 * 4096, "HFRC", o.Log, "head", 9},
+		"a record, and the log has no end":            {5 * 4096, "HFRC", 0, "", 9},
+		"the head of a file, and the log was cut":     {0, "HFSEG", 8, "head", 0},
+	} {
 		folder := filepath.Join(t.TempDir(), "a")
-		err := errors.Join(os.CopyFS(folder, os.DirFS(cut)), os.CopyFS(filepath.Join(folder, storage.CellName), os.DirFS(filepath.Join(a.folder, storage.CellName))))
+		err := errors.Join(os.CopyFS(folder, os.DirFS(cut)), os.CopyFS(filepath.Join(folder, storage.CellName), os.DirFS(filepath.Join(node, storage.CellName))))
 		files, _ := filepath.Glob(filepath.Join(folder, "journal", "*"))
 		harmed := 0
 		for _, name := range files {
@@ -320,10 +336,18 @@ func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {
 		if err != nil || harmed != 1 {
 			t.Fatalf("%s: %d files of the journal are harmed, %v", what, harmed, err)
 		}
+		a.folder = folder
+		a.alter(t, func(etcd *cell.Member) error {
+			_, err := etcd.Client().Put(t.Context(), "cut", strconv.FormatUint(harm.cut, 10))
+			if harm.end == "" && err == nil {
+				_, err = etcd.Client().Delete(t.Context(), "head")
+			}
+			return err
+		})
 		if err := errors.Join(FoundAnew(t.Context(), folder, a.Config, quiet), Leave(t.Context(), folder, quiet)); err != nil {
 			t.Errorf("%s: %v", what, err)
-		} else if got := packets(t, folder); got != 10 {
-			t.Errorf("%s: %d packets are left, want 10", what, got)
+		} else if got := packets(t, folder); got != harm.want {
+			t.Errorf("%s: %d packets are left, want %d", what, got, harm.want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func bugs() []Bug {
 		{"the sum before is not compared", "journal/replay.go",
 			" || h.Previous != r.end.Sum", "", ""},
 		{"a hole is the end", "journal/replay.go",
-			"h.Flags&flagOrdered == 0 && !r.AcceptLoss", "!r.AcceptLoss", ""},
+			"h.Flags&flagOrdered == 0 && !r.accepts()", "!r.accepts()", ""},
 		{"a torn rest is damage", "journal/replay.go",
 			"if !ok || h.Batch <= r.end.Batch {", "if !ok && h.Magic == recordMagic {\n\t\t\treturn false, r.pass(\"torn\")\n\t\t}\n\t\tif !ok || h.Batch <= r.end.Batch {", ""},
 		{"a segment is given up too early", "journal/files.go",

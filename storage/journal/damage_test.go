@@ -172,7 +172,10 @@ func TestAcceptedLossGoesOnBehindTheHole(t *testing.T) {
 		t.Errorf("a window of a loss that was not accepted: %v", err)
 	}
 	notes, after := 0, 0
-	o := ReplayOptions{AcceptLoss: true, Note: func(string) { notes++ }}
+	if last, err := replayed(t, j, ReplayOptions{AcceptBelow: 9}); last != 9 || !errors.Is(err, ErrDamage) {
+		t.Errorf("it ends at %d, where damage before the end of batch 9 is accepted: %v", last, err)
+	}
+	o := ReplayOptions{AcceptBelow: 10, Note: func(string) { notes++ }}
 	end, err := j.Replay(o, func(r Record) error {
 		if r.AfterHole {
 			after++

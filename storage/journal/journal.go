@@ -40,10 +40,10 @@ type Options struct {
 // The chain: each record has the sum of the one before it. So a record counts only behind all that
 // came before it.
 type Journal struct {
-	dir        string
-	folder     *os.File
-	failed     atomic.Pointer[error] // of the first call whose outcome nobody knows
-	acceptLoss bool                  // of Replay
+	dir         string
+	folder      *os.File
+	failed      atomic.Pointer[error] // of the first call whose outcome nobody knows
+	acceptBelow uint64                // of Replay
 
 	mu    sync.RWMutex
 	opts  Options
@@ -130,7 +130,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 
 // Begin begins an empty journal behind a record that is in tables; Append goes on from it.
 func (j *Journal) Begin(after Mark) error {
-	j.end, j.acceptLoss = after, false
+	j.end, j.acceptBelow = after, 0
 	return j.Clear()
 }
 

@@ -26,8 +26,9 @@ type Record struct {
 type ReplayOptions struct {
 	// After is where the last record ends that is in tables; zero if none is.
 	After Mark
-	// AcceptLoss passes over damage, and goes on with the records behind it.
-	AcceptLoss bool
+	// AcceptBelow passes over damage that begins before the end of a batch, and goes on with the
+	// records behind it: 0 passes over none, math.MaxUint64 over all.
+	AcceptBelow uint64
 	// Note is called with a sentence for damage that is passed over, and for records that a power
 	// cut cost in a weak mode.
 	Note func(string)
@@ -37,7 +38,7 @@ type ReplayOptions struct {
 // The journal ends at the first record that does not join the chain, unless a later one shows that
 // it was on the device: that is ErrDamage. Nothing in the folder changes.
 func (j *Journal) Replay(o ReplayOptions, fn func(Record) error) (Mark, error) {
-	j.acceptLoss = o.AcceptLoss
+	j.acceptBelow = o.AcceptBelow
 	r := reader{ReplayOptions: o, end: o.After}
 	defer r.Close()
 	err := r.read(j.begun, math.MaxUint64, fn)
@@ -58,7 +59,7 @@ func (j *Journal) Window(after, upto Mark) (*Window, error) {
 	j.mu.RLock()
 	begun := slices.Clone(j.begun)
 	j.mu.RUnlock()
-	o := ReplayOptions{After: after, AcceptLoss: j.acceptLoss, Note: func(string) {}}
+	o := ReplayOptions{After: after, AcceptBelow: j.acceptBelow, Note: func(string) {}}
 	r := reader{ReplayOptions: o, end: after}
 	err := r.read(begun, upto.Batch, func(Record) error { return nil })
 	if err == nil && r.end != upto {
@@ -152,7 +153,7 @@ func (r *reader) walk(m mapped, upto uint64, fn func(Record) error) (goOn bool, 
 		}
 		if h.Batch != r.end.Batch+1 || h.Previous != r.end.Sum {
 			what := fmt.Sprintf("records are missing between batch %d and batch %d", r.end.Batch, h.Batch)
-			if h.Flags&flagOrdered == 0 && !r.AcceptLoss {
+			if h.Flags&flagOrdered == 0 && !r.accepts() {
 				r.Note("the journal: " + what + ": they were not synced, and it ends before them")
 				return false, nil
 			}
@@ -172,9 +173,12 @@ func (r *reader) walk(m mapped, upto uint64, fn func(Record) error) (goOn bool, 
 	return r.end.Batch < upto, nil
 }
 
+// accepts says whether damage here is passed over.
+func (r *reader) accepts() bool { return r.end.Batch < r.AcceptBelow }
+
 // pass passes over damage if that is accepted.
 func (r *reader) pass(what string) error {
-	if !r.AcceptLoss {
+	if !r.accepts() {
 		return fmt.Errorf("%w: %s", ErrDamage, what)
 	}
 	r.Note("the journal: " + what + "; this is passed over")
