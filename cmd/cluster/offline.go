@@ -23,13 +23,15 @@ type Offline struct {
 	Tables uint64 `json:"tables"` // the batch up to which the tables have everything
 	Cut    uint64 `json:"cut"`    // the batch up to which its log was cut: tables that end before have only what is in them
 	Log    uint64 `json:"log"`    // the last batch of its log
+	damage error  // of the log's keys, where loss is accepted
 }
 
-// ReadOffline reads what the folder of a node has.
+// ReadOffline reads what the folder of a node has. With an error that wraps cell.ErrDamaged it
+// returns what can be read still.
 func ReadOffline(ctx context.Context, folder string, logger *slog.Logger) (o Offline, err error) {
-	err = alone(ctx, folder, false, logger, func(found Offline, _ *cell.Log) error {
+	err = alone(ctx, folder, true, logger, func(found Offline, _ *cell.Log) error {
 		o = found
-		return nil
+		return found.damage
 	})
 	return o, err
 }
@@ -45,10 +47,13 @@ func alone(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 	return cell.Alone(ctx, filepath.Join(at, storage.MemberName), filepath.Join(at, "alone"), logger, func(m *cell.Member, others int) error {
 		log := cell.NewLog(cell.Config{Client: m.Client(), Node: "alone", Logger: logger})
 		s, err := log.Status(ctx)
+		if err == nil && s.Headless {
+			err = fmt.Errorf("%w: the key is missing that tells its last batch", cell.ErrDamaged)
+		}
 		if err != nil && !(acceptLoss && errors.Is(err, cell.ErrDamaged)) {
 			return err
 		}
-		return do(Offline{m.Cell(), others, tables, s.Cut, s.Head}, log)
+		return do(Offline{m.Cell(), others, tables, s.Cut, s.Head, err}, log)
 	})
 }
 
@@ -106,6 +111,8 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 	had := store.Control().Batch
 	if err = readTo(ctx, log, had, o.Log, store.Take); o.Log < max(had, o.Cut) {
 		err = fmt.Errorf("%w: it ends at batch %d, was cut up to %d, and the tables have %d", cell.ErrDamaged, o.Log, o.Cut, had)
+	} else if err == nil {
+		err = o.damage
 	}
 	if options.AcceptLoss && (errors.Is(err, cell.ErrCut) || errors.Is(err, cell.ErrDamaged) || errors.Is(err, storage.ErrLoss)) {
 		options.Logger.Warn("what came behind this node's batches is not in the new cell", "has", store.Control().Batch, "log", o.Log, "error", err)

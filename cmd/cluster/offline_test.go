@@ -284,6 +284,30 @@ func TestANodeWhoseLogHasNoReadableEndLeavesOnlyWithLoss(t *testing.T) {
 	}
 }
 
+func TestALogThatWasNeverCutIsNotTakenForEmptyWithoutItsKeys(t *testing.T) {
+	a := trio(t)[0]
+	a.onlyInTheLog(t, 10)
+	for _, key := range []string{"head", "cut"} {
+		a.alter(t, func(etcd *cell.Member) error {
+			_, err := etcd.Client().Delete(t.Context(), key)
+			return err
+		})
+		if err := Leave(t.Context(), a.folder, quiet); !errors.Is(err, cell.ErrDamaged) {
+			t.Errorf("it leaves: %v", err)
+		}
+	}
+	if o, err := ReadOffline(t.Context(), a.folder, quiet); !errors.Is(err, cell.ErrDamaged) || o.Cell == "" {
+		t.Errorf("the folder has %+v, %v", o, err)
+	}
+	var log lines
+	if err := FoundAnew(t.Context(), a.folder, a.Config, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+		t.Error(err)
+	}
+	if told := log.String(); !strings.Contains(told, "is not in the new cell") {
+		t.Errorf("of what is lost is told %q", told)
+	}
+}
+
 // What a power cut leaves of a node's journal may have a hole. The log has what was there, unless
 // it was cut.
 func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {

@@ -132,13 +132,13 @@ func (c *cellStatusCmd) Run(ctx context.Context, p *program) error {
 func (c *cellStatusCmd) offline(ctx context.Context, p *program) error {
 	o, err := cluster.ReadOffline(ctx, string(c.Offline), p.logger("text", slog.LevelError))
 	switch {
-	case err != nil:
+	case o == (cluster.Offline{}):
 		return err
 	case c.JSON:
-		return json.NewEncoder(p.Stdout).Encode(o)
+		return cmp.Or(json.NewEncoder(p.Stdout).Encode(o), err)
 	}
-	_, err = fmt.Fprintf(p.Stdout, "cell %s, with %s besides\ntables up to batch %d\nlog from batch %d to %d\n", o.Cell, terminal.Plural(o.Others, "node"), o.Tables, o.Cut+1, o.Log)
-	return err
+	_, told := fmt.Fprintf(p.Stdout, "cell %s, with %s besides\ntables up to batch %d\nlog from batch %d to %d\n", o.Cell, terminal.Plural(o.Others, "node"), o.Tables, o.Cut+1, o.Log)
+	return cmp.Or(told, err)
 }
 
 // leaveCmd ends a cell.

@@ -115,6 +115,7 @@ func (t *Term) HandedOver(ctx context.Context) (to string, err error) {
 type Status struct {
 	Owner     Owner
 	Head, Cut uint64            // the last batch of the log, and the one up to which it was cut
+	Headless  bool              // the key is gone that tells the last batch, which a cell begins with
 	Floors    map[string]uint64 // by node: the batch up to which its tables have everything
 	Members   []Peer
 	// Majority says that a majority has answered. If not, all this is what the node's own member has,
@@ -138,7 +139,7 @@ func (l *Log) status(ctx context.Context, opts []clientv3.OpOption) (s Status, e
 	if err != nil {
 		return s, err
 	}
-	s.Head, s.Cut, s.Floors = now.end.Batch, now.begin, make(map[string]uint64)
+	s.Head, s.Cut, s.Headless, s.Floors = now.end.Batch, now.begin, now.head == 0, make(map[string]uint64)
 	if s.Owner.Fence, err = value(now.answers[0].GetResponseRange().Kvs, &s.Owner); err != nil {
 		return s, err
 	}
