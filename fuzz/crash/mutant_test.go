@@ -152,7 +152,7 @@ func catchPlantedBugs(t *testing.T, bugs map[string][]Kind, o Options, args ...s
 				}
 				o.Data, o.Seed, o.Logf = t.TempDir(), runSeed(), t.Logf
 				o.Cycles, o.DrainEvery, o.StopAtFinding = 48, 2, true // most bugs show by the eighth
-				o.MinLoad, o.MaxLoad = 100*time.Millisecond, 400*time.Millisecond
+				o.MinLoad, o.MaxLoad, o.LeastOps = 100*time.Millisecond, 400*time.Millisecond, 500
 				if o.KillsOnly = name != mutant.None; !o.KillsOnly {
 					o.Cycles = 8
 				}

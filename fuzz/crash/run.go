@@ -284,9 +284,15 @@ func (r *run) load(cycle int) error {
 	}
 	began := time.Now()
 	length := r.MinLoad + time.Duration(r.rng.Int64N(int64(r.MaxLoad-r.MinLoad)+1))
-	select {
-	case <-time.After(length):
-	case <-r.server.Exited(): // by itself; the clients report it
+	for wait := time.After(length); wait != nil; {
+		select {
+		case <-wait:
+			if wait = nil; r.did() < r.LeastOps && time.Since(began) < deadline {
+				wait = time.After(5 * time.Millisecond)
+			}
+		case <-r.server.Exited(): // by itself; the clients report it
+			wait = nil
+		}
 	}
 	took := time.Since(began)
 	undisturbed()
@@ -323,6 +329,14 @@ func (r *run) load(cycle int) error {
 	r.result.Load += took
 	r.Logf("cycle %d: %v after %v: %s%d requests unanswered", cycle, end, took.Round(time.Millisecond), did, unanswered)
 	return nil
+}
+
+// did is how many operations the load has had.
+func (r *run) did() (n int64) {
+	for p := range r.ops {
+		n += r.ops[p].Load()
+	}
+	return n
 }
 
 // mustServe sees that a server still takes packets, or has ended with exit code 1.
