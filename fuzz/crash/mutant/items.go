@@ -102,17 +102,17 @@ func valueNeverExpires(s *store) {
 	}
 }
 
-// valueExpiresEarly takes half of slotWindow from the time that strings, hashes and windows have to
-// live.
+// valueExpiresEarly takes most of the time that strings, hashes and windows have to live.
 func valueExpiresEarly(s *store) {
 	s.unchecked = true
+	early := func(end int64) int64 { return end - (end-time.Now().UnixMilli())*3/4 }
 	s.edit = func(ops []content.Op) []content.Op {
 		for i := range ops {
 			if ops[i].Head.Expiry != 0 {
-				ops[i].Head.Expiry -= 300
+				ops[i].Head.Expiry = early(ops[i].Head.Expiry)
 			}
 			if ops[i].Unique.Until != 0 {
-				ops[i].Unique.Until -= 300
+				ops[i].Unique.Until = early(ops[i].Unique.Until)
 			}
 		}
 		return ops
