@@ -420,10 +420,10 @@ func TestAMergeThatWindowsTookRoomFromIsTriedWithWhatIsLeft(t *testing.T) {
 // Deletions of small packets take nearly as much room as the packets, until a merge of all tables.
 func TestADiskFullOfSmallPacketsDrains(t *testing.T) {
 	if testing.Short() {
-		t.Skip("skipped: it writes 128 MiB")
+		t.Skip("skipped: it writes 64 MiB")
 	}
 	dir := t.TempDir()
-	const total = 128 << 20
+	const total = 64 << 20
 	o := Options{Window: minWindow, Sync: SyncNever()}
 	o.tune.stat = func(string) (free, _ int64, err error) {
 		sizes, err := Sizes(dir)
