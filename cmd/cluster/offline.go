@@ -39,12 +39,15 @@ func ReadOffline(ctx context.Context, folder string, logger *slog.Logger) (o Off
 // alone reads a folder, and has something done with the log of its etcd. Where loss is accepted, a
 // log whose end or cut cannot be read has nothing.
 func alone(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger, do func(o Offline, log *cell.Log) error) error {
-	tables, err := storage.Floor(folder)
-	if err != nil {
-		return err
-	}
 	at := filepath.Join(folder, storage.CellName)
 	return cell.Alone(ctx, filepath.Join(at, storage.MemberName), filepath.Join(at, "alone"), logger, func(m *cell.Member, others int) error {
+		if err := finishCopy(folder); err != nil {
+			return err
+		}
+		tables, err := storage.Floor(folder)
+		if err != nil {
+			return err
+		}
 		log := cell.NewLog(cell.Config{Client: m.Client(), Node: "alone", Logger: logger})
 		s, err := log.Status(ctx)
 		if err == nil && s.Headless {

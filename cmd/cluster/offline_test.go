@@ -376,6 +376,37 @@ func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {
 	}
 }
 
+func TestAWholeCopyIsPutInItsPlaceBeforeAFolderIsRead(t *testing.T) {
+	for _, killed := range []string{"before the folder is replaced", "meanwhile"} {
+		t.Run(killed, func(t *testing.T) {
+			a := trio(t)[0]
+			store, err := storage.Open(copyFolder(a.folder), storage.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b content.Batch
+			b.PutQueue(content.Queue{ID: 1, Name: []byte("q")})
+			for seq := range uint64(5) {
+				b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: seq + 1}, &content.Packet{})
+			}
+			err = errors.Join(store.Apply(&b), store.Close())
+			if killed == "meanwhile" {
+				moved := filepath.Join(a.folder, "journal")
+				err = errors.Join(err, os.Remove(filepath.Join(a.folder, "format")), os.RemoveAll(moved), os.Rename(filepath.Join(copyFolder(a.folder), "journal"), moved))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(FoundAnew(t.Context(), a.folder, a.Config, quiet), Leave(t.Context(), a.folder, quiet)); err != nil {
+				t.Fatal(err)
+			}
+			if got := packets(t, a.folder); got != 5 {
+				t.Errorf("%d packets are left, want the 5 of the copy", got)
+			}
+		})
+	}
+}
+
 func TestANewCellIsFoundedAnewAfterAKill(t *testing.T) {
 	a := trio(t)[0]
 	a.onlyInTheLog(t, 10)
