@@ -227,15 +227,19 @@ func Found(folder string, c Config, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	own := filepath.Join(folder, storage.CellName)
-	if err := errors.Join(os.RemoveAll(own), os.MkdirAll(own, 0o700)); err != nil { // what is left of a cell before
+	own := filepath.Join(folder, storage.CellName) // what is in it is of a cell before
+	err = cmp.Or(os.MkdirAll(own, 0o700), os.RemoveAll(filepath.Join(own, knownName)), os.RemoveAll(copyFolder(folder)))
+	if err != nil {
 		return err
 	}
 	id, err := cell.Found(memberOf(&c, folder, logger), last)
 	if err != nil {
 		return err
 	}
-	return (&known{Cell: id, Node: c.Node}).write(folder)
+	if err := (&known{Cell: id, Node: c.Node}).write(folder); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(own, goneName)) // with it FoundAnew goes on after a kill
 }
 
 // begin has all that the folder of a single server has in tables, and returns the last batch. It

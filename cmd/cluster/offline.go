@@ -125,7 +125,7 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 		return err
 	}
 	at := filepath.Join(folder, storage.CellName)
-	return os.Rename(filepath.Join(at, storage.MemberName), filepath.Join(at, goneName))
+	return cmp.Or(os.RemoveAll(filepath.Join(at, goneName)), os.Rename(filepath.Join(at, storage.MemberName), filepath.Join(at, goneName)))
 }
 
 // FoundAnew founds a new cell on what the folder of a node has, whose other nodes are lost for

@@ -421,6 +421,16 @@ func TestANewCellIsFoundedAnewAfterAKill(t *testing.T) {
 	if _, gone := os.Stat(filepath.Join(at, goneName)); err != nil || gone != nil {
 		t.Fatalf("it is of a cell still: %v, %v", err, gone)
 	}
+	last := filepath.Join(at, knownName+".tmp") // what is written last fails
+	if err := os.Mkdir(last, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err == nil {
+		t.Fatal("a cell is founded without its last file: the test proves nothing")
+	}
+	if err := os.RemoveAll(last); err != nil {
+		t.Fatal(err)
+	}
 	if err := errors.Join(FoundAnew(t.Context(), a.folder, a.Config, quiet), Leave(t.Context(), a.folder, quiet)); err != nil {
 		t.Fatal(err)
 	}
