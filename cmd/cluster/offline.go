@@ -52,6 +52,8 @@ func alone(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 		s, err := log.Status(ctx)
 		if err == nil && s.Headless {
 			err = fmt.Errorf("%w: the key is missing that tells its last batch", cell.ErrDamaged)
+		} else if errors.Is(err, cell.ErrDamaged) && s.Head > 0 {
+			err = nil // the log can be read, and nobody asks for what cannot
 		}
 		if err != nil && !(acceptLoss && errors.Is(err, cell.ErrDamaged)) {
 			return err
@@ -117,7 +119,7 @@ func settle(ctx context.Context, folder string, options storage.Options, o Offli
 	} else if err == nil {
 		err = o.damage
 	}
-	if options.AcceptLoss && (errors.Is(err, cell.ErrCut) || errors.Is(err, cell.ErrDamaged) || errors.Is(err, storage.ErrLoss)) {
+	if options.AcceptLoss && (errors.Is(err, cell.ErrCut) || errors.Is(err, cell.ErrDamaged) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrLoss)) {
 		options.Logger.Warn("what came behind this node's batches is not in the new cell", "has", store.Control().Batch, "log", o.Log, "error", err)
 		err = nil
 	}

@@ -127,6 +127,24 @@ func TestTheLastNodeLeavesWithWhatOnlyItsLogHas(t *testing.T) {
 	}
 }
 
+func TestTheLastNodeLeavesACellThatHasLostItsId(t *testing.T) {
+	a := trio(t)[0]
+	a.onlyInTheLog(t, 10)
+	a.alter(t, func(etcd *cell.Member) error {
+		_, err := etcd.Client().Delete(t.Context(), "cell")
+		return err
+	})
+	if _, err := cell.Start(t.Context(), memberOf(&a.Config, a.folder, quiet)); !errors.Is(err, cell.ErrDamaged) {
+		t.Errorf("the node starts: %v", err)
+	}
+	if err := Leave(t.Context(), a.folder, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if got := packets(t, a.folder); got != 10 {
+		t.Errorf("%d packets are left, want 10", got)
+	}
+}
+
 func TestANodeDoesNotLeaveOthers(t *testing.T) {
 	all := trio(t)
 	all[0].alter(t, func(etcd *cell.Member) error {
@@ -217,6 +235,12 @@ func TestWhoIsLeftWithAHoleInTheLogFoundsANewCellOnWhatIsBeforeIt(t *testing.T) 
 	harms := map[error]func(etcd *cell.Member){
 		cell.ErrDamaged: func(etcd *cell.Member) { hole(t, etcd, 6, holes["a key is deleted"]) },
 		storage.ErrLoss: func(etcd *cell.Member) { miscount(t, etcd, 6) },
+		storage.ErrDamaged: func(etcd *cell.Member) { // a part with the sum of what it has
+			part := binary.BigEndian.AppendUint64([]byte{1}, xxhash.Sum64String("short"))
+			if _, err := etcd.Client().Put(t.Context(), fmt.Sprintf("j/%016x/0000", 6), string(part)+"short"); err != nil {
+				t.Fatal(err)
+			}
+		},
 	}
 	a := trio(t)[0]
 	a.onlyInTheLog(t, 10)

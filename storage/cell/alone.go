@@ -42,7 +42,7 @@ func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *
 	}
 	members, err := decide(filepath.Join(to, "member", "wal"))
 	if err != nil {
-		return fmt.Errorf("read etcd's log: %w", err)
+		return fmt.Errorf("read etcd's log, of which %s is a copy: %w", to, err)
 	}
 	c := MemberConfig{Dir: to, Node: "alone", Nodes: map[string]string{"alone": "127.0.0.1:0"}, Logger: logger}
 	cfg, err := c.embed("")
@@ -55,7 +55,7 @@ func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *
 		return err
 	}
 	defer m.Close()
-	if err := m.identify(ctx); err != nil {
+	if err := m.identify(ctx); err != nil && !errors.Is(err, ErrDamaged) { // nobody needs the id to read
 		return err
 	}
 	return do(m, members-1)

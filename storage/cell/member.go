@@ -205,8 +205,11 @@ func (m *Member) identify(ctx context.Context) error {
 	for _, kv := range got.Kvs {
 		said = string(kv.Value)
 	}
-	if _, err := fmt.Sscan(said, &m.cell, &format); err != nil || format > cellFormat {
-		return fmt.Errorf("key %s of etcd is %q: expected an id and a format up to %d, a newer version may know it", cellKey, said, cellFormat)
+	if _, err := fmt.Sscan(said, &m.cell, &format); err != nil {
+		return fmt.Errorf("%w: key %s of etcd is %q: expected an id and a format", ErrDamaged, cellKey, said)
+	}
+	if format > cellFormat {
+		return fmt.Errorf("cell %s has format %d: expected one up to %d, a newer version may know it", m.cell, format, cellFormat)
 	}
 	if want := m.config.Cell; want != "" && m.cell != want {
 		return fmt.Errorf("%s is of cell %s, but the node's folder is of cell %s: one of them is from elsewhere", m.config.Dir, m.cell, want)
