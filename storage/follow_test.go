@@ -320,3 +320,48 @@ func TestTheTimesOfBatchesAreOfTheClockThatIsGiven(t *testing.T) {
 		t.Errorf("what has expired on this machine's clock alone is gone: %v, %v", ids, damage)
 	}
 }
+
+// A packet in tables, whose delete is in a hole that was accepted, comes and goes behind it.
+func TestWhatTheLogDeletesBehindAnAcceptedHoleStaysDeleted(t *testing.T) {
+	var l sharedLog
+	owner := l.follower(t, t.TempDir())
+	if err := owner.Own(l.Append, now); err != nil {
+		t.Fatal(err)
+	}
+	deleted := func() *content.Batch {
+		var b content.Batch
+		b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, content.Removed{})
+		return &b
+	}
+	for _, b := range []*content.Batch{one(1, content.Packet{}), deleted(), one(2, content.Packet{}), one(1, content.Packet{}), deleted()} {
+		applied(t, owner, b)
+	}
+	s := l.follower(t, t.TempDir())
+	for batch := range uint64(3) {
+		if err := s.Take(batch+1, l.contents[batch]); err != nil {
+			t.Fatal(err)
+		}
+		if batch == 0 {
+			settled(t, s)
+		}
+	}
+	dir := killed(t, s)
+	for _, log := range logFiles(t, dir) {
+		edit(t, log, func(b []byte) []byte {
+			at := bytes.LastIndex(b, []byte("HFRC")) - journalPage
+			clear(b[at : at+journalPage])
+			return b
+		})
+	}
+	s = openTest(t, dir, Options{Window: minWindow, Release: l.Release, AcceptLoss: true, Cut: 3})
+	if len(s.Accepted()) == 0 {
+		t.Fatal("nothing was lost: the test proves nothing")
+	}
+	if err := l.follow(s); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, s)
+	if ids, _ := scanned(t, s); len(ids) != 1 {
+		t.Errorf("%v are there, want packet 2 alone", ids)
+	}
+}

@@ -47,6 +47,7 @@ func (l *layers) freeze() *window {
 	if w := l.open; w.upto != w.from {
 		l.frozen = append(l.frozen, w)
 		l.open, l.at = newWindow(w.upto), time.Time{}
+		l.open.holes = w.holes // what lies below is the same
 	}
 	if n := len(l.frozen); n > 0 {
 		return l.frozen[n-1]

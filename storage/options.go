@@ -93,7 +93,8 @@ type Options struct {
 	AcceptLoss bool
 
 	// Cut is up to which batch the log was cut that has what comes behind, with Release and
-	// AcceptLoss: damage of the journal before it is passed over, and at any other the journal ends.
+	// AcceptLoss: damage of the journal that begins before it is passed over, to its end, and at any
+	// other the journal ends.
 	Cut uint64
 
 	// Whole makes all batches one: they are in the folder once Keep was called, and without that
