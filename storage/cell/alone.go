@@ -36,11 +36,13 @@ func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *
 	}
 	defer lock.Close()
 	defer os.RemoveAll(to)
-	err = errors.Join(os.RemoveAll(to), os.MkdirAll(to, 0o700), os.CopyFS(filepath.Join(to, "member"), os.DirFS(filepath.Join(dir, "member"))))
+	member := filepath.Join(to, "member")
+	err = errors.Join(os.RemoveAll(to), os.MkdirAll(to, 0o700), os.CopyFS(member, os.DirFS(filepath.Join(dir, "member"))),
+		os.Chmod(member, 0o700), os.Chmod(filepath.Join(member, "snap"), 0o700)) // etcd warns of others
 	if err != nil {
 		return fmt.Errorf("copy etcd's folder: %w", err)
 	}
-	members, err := decide(filepath.Join(to, "member", "wal"))
+	members, err := decide(filepath.Join(member, "wal"))
 	if err != nil {
 		return fmt.Errorf("read etcd's log, of which %s is a copy: %w", to, err)
 	}
