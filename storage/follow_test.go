@@ -207,6 +207,8 @@ func decides(t *testing.T, packets uint64) *sharedLog {
 
 func TestAStoreThatFollowsRefusesWhatDoesNotContinueIt(t *testing.T) {
 	l := decided(t)
+	newer := slices.Clone(l.contents[0])
+	newer[8]++ // the format, which the control record begins with
 	for name, batch := range map[string]struct {
 		number  uint64
 		content []byte
@@ -218,6 +220,7 @@ func TestAStoreThatFollowsRefusesWhatDoesNotContinueIt(t *testing.T) {
 		"a batch of three bytes":           {1, l.contents[0][:3], ErrDamaged},
 		"a batch without its entries":      {1, slices.Concat(l.contents[0][:2], []byte{0, 0, 0, 0}, l.contents[0][6:][:l.contents[0][1]]), ErrLoss},
 		"a batch that is another's follow": {1, renumbered(l), ErrLoss},
+		"a batch of a newer version":       {1, newer, content.ErrRecord},
 	} {
 		s := l.follower(t, t.TempDir())
 		if err := s.Take(batch.number, batch.content); !errors.Is(err, batch.want) {
@@ -333,7 +336,7 @@ func TestWhatTheLogDeletesBehindAnAcceptedHoleStaysDeleted(t *testing.T) {
 		b.Delete(content.PacketID{Queue: 1, Priority: 1, Seq: 1}, content.Removed{})
 		return &b
 	}
-	for _, b := range []*content.Batch{one(1, content.Packet{}), deleted(), one(2, content.Packet{}), one(1, content.Packet{}), deleted()} {
+	for _, b := range []*content.Batch{one(1, content.Packet{}), deleted(), one(2, content.Packet{}), one(3, content.Packet{}), one(1, content.Packet{}), deleted()} {
 		applied(t, owner, b)
 	}
 	s := l.follower(t, t.TempDir())
@@ -357,11 +360,15 @@ func TestWhatTheLogDeletesBehindAnAcceptedHoleStaysDeleted(t *testing.T) {
 	if len(s.Accepted()) == 0 {
 		t.Fatal("nothing was lost: the test proves nothing")
 	}
+	if err := s.Take(4, l.contents[3]); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, s) // so that the others come into a window of their own
 	if err := l.follow(s); err != nil {
 		t.Fatal(err)
 	}
 	settled(t, s)
-	if ids, _ := scanned(t, s); len(ids) != 1 {
-		t.Errorf("%v are there, want packet 2 alone", ids)
+	if ids, _ := scanned(t, s); len(ids) != 2 {
+		t.Errorf("%v are there, want packets 2 and 3", ids)
 	}
 }

@@ -92,9 +92,9 @@ type Options struct {
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
 
-	// Cut is up to which batch the log was cut that has what comes behind, with Release and
-	// AcceptLoss: damage of the journal that begins before it is passed over, to its end, and at any
-	// other the journal ends.
+	// Cut is up to which batch the log was cut, with Release and AcceptLoss. Damage of the journal
+	// that begins before the end of this batch is passed over, however far it reaches. Any other ends
+	// the journal, since the log has what comes behind.
 	Cut uint64
 
 	// Whole makes all batches one: they are in the folder once Keep was called, and without that
