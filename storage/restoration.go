@@ -167,7 +167,7 @@ func (r *Restoration) Discard() {
 // file system, and nobody has it open. After a kill a second call goes on. Where from is not there,
 // or is no folder that Keep made, it only removes that.
 func Replace(dir, from string) error {
-	if _, err := os.Stat(filepath.Join(from, formatName)); errors.Is(err, fs.ErrNotExist) {
+	if IsEmpty(from) {
 		return os.RemoveAll(from)
 	}
 	f, err := findFolder(dir)
@@ -177,6 +177,9 @@ func Replace(dir, from string) error {
 	defer f.close()
 	if err := f.takeLock(); err != nil {
 		return err
+	}
+	if IsEmpty(from) { // somebody else was faster
+		return os.RemoveAll(from)
 	}
 	// From here on only a second call, or the rest of this one, makes dir a data folder again.
 	err = cmp.Or(os.RemoveAll(f.name(formatName)), f.syncDir(), os.RemoveAll(f.name(buildName)))
