@@ -44,7 +44,7 @@ func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *
 	}
 	members, err := decide(filepath.Join(member, "wal"))
 	if err != nil {
-		return fmt.Errorf("read etcd's log, of which %s is a copy: %w", to, err)
+		return fmt.Errorf("etcd's log in %s cannot be read: %w", dir, err)
 	}
 	c := MemberConfig{Dir: to, Node: "alone", Nodes: map[string]string{"alone": "127.0.0.1:0"}, Logger: logger}
 	cfg, err := c.embed("")

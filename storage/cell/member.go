@@ -57,7 +57,7 @@ var (
 )
 
 const (
-	cellKey    = "cell" // its value is the id and the format
+	cellKey    = "cell" // its value is the id and the format, which any later format keeps so
 	cellFormat = 1
 	// closing bounds Close: a leader first hands over, for at most 5 s and two elections.
 	closing      = 10 * time.Second
