@@ -228,7 +228,7 @@ func Found(folder string, c Config, logger *slog.Logger) error {
 		return err
 	}
 	own := filepath.Join(folder, storage.CellName) // what is in it is of a cell before
-	err = cmp.Or(os.MkdirAll(own, 0o700), os.RemoveAll(filepath.Join(own, knownName)), os.RemoveAll(copyFolder(folder)))
+	err = cmp.Or(os.MkdirAll(own, 0o700), os.RemoveAll(filepath.Join(own, knownName)), os.RemoveAll(copyFolder(folder)), os.RemoveAll(filepath.Join(own, aloneName)))
 	if err != nil {
 		return err
 	}

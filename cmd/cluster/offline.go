@@ -23,26 +23,31 @@ type Offline struct {
 	Tables uint64 `json:"tables"` // the batch up to which the tables have everything
 	Cut    uint64 `json:"cut"`    // the batch up to which its log was cut: tables that end before have only what is in them
 	Log    uint64 `json:"log"`    // the last batch of its log
-	damage error  // of the log's keys, where loss is accepted
+	damage error  // of the log's keys
 }
 
 // ReadOffline reads what the folder of a node has. With an error that wraps cell.ErrDamaged it
 // returns what can be read still.
 func ReadOffline(ctx context.Context, folder string, logger *slog.Logger) (o Offline, err error) {
-	err = alone(ctx, folder, true, logger, func(found Offline, _ *cell.Log) error {
+	err = alone(ctx, folder, logger, func(found Offline, _ *cell.Log) error {
 		o = found
 		return found.damage
 	})
 	return o, err
 }
 
-// alone reads a folder, and has something done with the log of its etcd. Where loss is accepted, a
-// log whose end or cut cannot be read has nothing.
-func alone(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger, do func(o Offline, log *cell.Log) error) error {
+// aloneName is where a copy of a node's etcd is read.
+const aloneName = "alone"
+
+// alone puts a whole copy of another node's folder in the place of this one, reads that, and has
+// something done with the log of its etcd. It knows nothing of a log whose end or cut is damaged.
+func alone(ctx context.Context, folder string, logger *slog.Logger, do func(o Offline, log *cell.Log) error) error {
 	at := filepath.Join(folder, storage.CellName)
-	return cell.Alone(ctx, filepath.Join(at, storage.MemberName), filepath.Join(at, "alone"), logger, func(m *cell.Member, others int) error {
-		if err := finishCopy(folder); err != nil {
-			return err
+	return cell.Alone(ctx, filepath.Join(at, storage.MemberName), filepath.Join(at, aloneName), logger, func(m *cell.Member, others int) error {
+		if !storage.IsEmpty(copyFolder(folder)) {
+			if err := finishCopy(folder); err != nil {
+				return err
+			}
 		}
 		tables, err := storage.Floor(folder)
 		if err != nil {
@@ -50,13 +55,13 @@ func alone(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 		}
 		log := cell.NewLog(cell.Config{Client: m.Client(), Node: "alone", Logger: logger})
 		s, err := log.Status(ctx)
-		if err == nil && s.Headless {
-			err = fmt.Errorf("%w: the key is missing that tells its last batch", cell.ErrDamaged)
-		} else if errors.Is(err, cell.ErrDamaged) && s.Head > 0 {
-			err = nil // the log can be read, and nobody asks for what cannot
-		}
-		if err != nil && !(acceptLoss && errors.Is(err, cell.ErrDamaged)) {
+		switch damaged := errors.Is(err, cell.ErrDamaged); {
+		case err != nil && !damaged:
 			return err
+		case err == nil && s.Headless:
+			err = fmt.Errorf("%w: the key is missing that tells its last batch", cell.ErrDamaged)
+		case s.Head > 0:
+			err = nil // the log can be read, and nobody asks for what cannot
 		}
 		return do(Offline{m.Cell(), others, tables, s.Cut, s.Head, err}, log)
 	})
@@ -81,12 +86,15 @@ func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 	at := filepath.Join(folder, storage.CellName)
 	_, gone := os.Stat(filepath.Join(at, goneName))
 	if gone != nil || cell.IsMember(filepath.Join(at, storage.MemberName)) { // else an earlier try ended behind this
-		err := alone(ctx, folder, acceptLoss, logger, func(o Offline, log *cell.Log) error {
+		err := alone(ctx, folder, logger, func(o Offline, log *cell.Log) error {
 			if err := check(o); err != nil {
 				return err
 			}
+			if o.damage != nil && !acceptLoss {
+				return o.damage
+			}
 			options := storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss, Cut: o.Cut}
-			if o.Log <= o.Cut { // it has nothing
+			if o.damage != nil { // it has nothing
 				options.Cut = math.MaxUint64
 			}
 			return settle(ctx, folder, options, o, log)

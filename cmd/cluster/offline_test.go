@@ -127,11 +127,15 @@ func TestTheLastNodeLeavesWithWhatOnlyItsLogHas(t *testing.T) {
 	}
 }
 
-func TestTheLastNodeLeavesACellThatHasLostItsId(t *testing.T) {
+func TestTheLastNodeLeavesACellWhoseKeysCannotBeReadThatItDoesNotNeed(t *testing.T) {
 	a := trio(t)[0]
 	a.onlyInTheLog(t, 10)
-	a.alter(t, func(etcd *cell.Member) error {
-		_, err := etcd.Client().Delete(t.Context(), "cell")
+	a.alter(t, func(etcd *cell.Member) (err error) {
+		for _, key := range []string{"cell", "owner", "floor/b"} {
+			if _, put := etcd.Client().Put(t.Context(), key, "none"); put != nil {
+				err = put
+			}
+		}
 		return err
 	})
 	if _, err := cell.Start(t.Context(), memberOf(&a.Config, a.folder, quiet)); !errors.Is(err, cell.ErrDamaged) {
@@ -235,11 +239,8 @@ func TestWhoIsLeftWithAHoleInTheLogFoundsANewCellOnWhatIsBeforeIt(t *testing.T) 
 	harms := map[error]func(etcd *cell.Member){
 		cell.ErrDamaged: func(etcd *cell.Member) { hole(t, etcd, 6, holes["a key is deleted"]) },
 		storage.ErrLoss: func(etcd *cell.Member) { miscount(t, etcd, 6) },
-		storage.ErrDamaged: func(etcd *cell.Member) { // a part with the sum of what it has
-			part := binary.BigEndian.AppendUint64([]byte{1}, xxhash.Sum64String("short"))
-			if _, err := etcd.Client().Put(t.Context(), fmt.Sprintf("j/%016x/0000", 6), string(part)+"short"); err != nil {
-				t.Fatal(err)
-			}
+		storage.ErrDamaged: func(etcd *cell.Member) {
+			rewrite(t, etcd, 6, func([]byte) []byte { return []byte("short") })
 		},
 	}
 	a := trio(t)[0]
@@ -439,7 +440,7 @@ func TestANewCellIsFoundedAnewAfterAKill(t *testing.T) {
 		return nil
 	})
 	at := filepath.Join(a.folder, storage.CellName)
-	err := alone(t.Context(), a.folder, true, quiet, func(o Offline, log *cell.Log) error { // and a kill
+	err := alone(t.Context(), a.folder, quiet, func(o Offline, log *cell.Log) error { // and a kill
 		return settle(t.Context(), a.folder, storage.Options{Logger: quiet, Release: log.Release, AcceptLoss: true}, o, log)
 	})
 	if _, gone := os.Stat(filepath.Join(at, goneName)); err != nil || gone != nil {
@@ -451,6 +452,9 @@ func TestANewCellIsFoundedAnewAfterAKill(t *testing.T) {
 	}
 	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err == nil {
 		t.Fatal("a cell is founded without its last file: the test proves nothing")
+	}
+	if _, err := os.Stat(filepath.Join(at, goneName)); err != nil {
+		t.Error("behind a kill before that it could not go on")
 	}
 	if err := os.RemoveAll(last); err != nil {
 		t.Fatal(err)
@@ -467,24 +471,54 @@ func TestANewCellIsFoundedAnewAfterAKill(t *testing.T) {
 // than the nodes have.
 func miscount(t *testing.T, etcd *cell.Member, behind uint64) {
 	t.Helper()
-	key := fmt.Sprintf("j/%016x/0000", behind+2)
+	rewrite(t, etcd, behind+2, func(old []byte) []byte { // 2 bytes of a length, 4 of another, and so much of the control record: see storage/log.go
+		length := 6 + binary.BigEndian.Uint16(old)
+		var control content.Control
+		if err := content.DecodeControl(old[6:length], &control); err != nil {
+			t.Fatal(err)
+		}
+		control.Live++
+		record := content.AppendControl(nil, &control)
+		return slices.Concat(binary.BigEndian.AppendUint16(nil, uint16(len(record))), old[2:6], record, old[length:])
+	})
+}
+
+// rewrite changes the content of a batch of the log, which keeps a right sum.
+func rewrite(t *testing.T, etcd *cell.Member, batch uint64, change func(old []byte) []byte) {
+	t.Helper()
+	key := fmt.Sprintf("j/%016x/0000", batch)
 	r, err := etcd.Client().Get(t.Context(), key)
 	if err != nil || len(r.Kvs) != 1 {
 		t.Fatalf("the log has nothing at %s, %v", key, err)
 	}
-	part := r.Kvs[0].Value // 1 byte, 8 of the sum, and the content: see storage/log.go
-	old := part[9:]
-	length := 6 + binary.BigEndian.Uint16(old)
-	var control content.Control
-	if err := content.DecodeControl(old[6:length], &control); err != nil {
-		t.Fatal(err)
-	}
-	control.Live++
-	record := content.AppendControl(nil, &control)
-	changed := binary.BigEndian.AppendUint16(nil, uint16(len(record)))
-	changed = slices.Concat(changed, old[2:6], record, old[length:])
+	part := r.Kvs[0].Value // 1 byte, 8 of the sum, and the content
+	changed := change(part[9:])
 	part = slices.Concat(part[:1], binary.BigEndian.AppendUint64(nil, xxhash.Sum64(changed)), changed)
 	if _, err := etcd.Client().Put(t.Context(), key, string(part)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestANodeThatIsOlderThanTheLogDoesNotServe(t *testing.T) {
+	a := trio(t)[0]
+	a.onlyInTheLog(t, 10)
+	a.alter(t, func(etcd *cell.Member) error {
+		rewrite(t, etcd, 6, func(old []byte) []byte {
+			old[8]++ // the format, which the control record begins with
+			return old
+		})
+		_, err := etcd.Client().Delete(t.Context(), "floor/a") // else its tables are too old
+		return err
+	})
+	var log lines
+	a.log = &log
+	a.launch(t)
+	log.await(t, "install the newer version")
+	if err := a.redis.RPush(t.Context(), "q", "x").Err(); err == nil {
+		t.Error("a push is acknowledged")
+	}
+	a.halt(t)
+	if err := FoundAnew(t.Context(), a.folder, a.Config, quiet); err == nil || !strings.Contains(err.Error(), "install the newer version") {
+		t.Errorf("a new cell is founded without what a newer version wrote: %v", err)
 	}
 }
