@@ -19,7 +19,7 @@ type Options struct {
 	SlowEvery int // in one of so many cycles a client reads a backup slowly; with 0 in none, and then the server needs no admin port
 
 	MinLoad, MaxLoad time.Duration      // how long the server lives under load; 200 ms and 2 s
-	LeastOps         int64              // operations that a load has in any case, however long they take
+	LeastOps         int64              // operations that a load has, however long they take, up to a minute
 	DrainEvery       int                // the shared queues are emptied and checked every so many cycles; 4
 	MinRates         [loadKinds]float64 // operations a second under load, below which the run is a failure
 	KillsOnly        bool               // no clean stops
