@@ -167,9 +167,6 @@ func (r *Restoration) Discard() {
 // file system, and nobody has it open. After a kill a second call goes on. Where from is not there,
 // or is no folder that Keep made, it only removes that.
 func Replace(dir, from string) error {
-	if IsEmpty(from) {
-		return os.RemoveAll(from)
-	}
 	f, err := findFolder(dir)
 	if err != nil {
 		return err
@@ -178,7 +175,7 @@ func Replace(dir, from string) error {
 	if err := f.takeLock(); err != nil {
 		return err
 	}
-	if IsEmpty(from) { // somebody else was faster
+	if IsEmpty(from) {
 		return os.RemoveAll(from)
 	}
 	// From here on only a second call, or the rest of this one, makes dir a data folder again.

@@ -94,7 +94,7 @@ func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 				return o.damage
 			}
 			options := storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss, Cut: o.Cut}
-			if o.damage != nil { // it has nothing
+			if o.damage != nil { // nothing of the log can be read
 				options.Cut = math.MaxUint64
 			}
 			return settle(ctx, folder, options, o, log)
@@ -102,6 +102,8 @@ func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 		if err != nil || !acceptLoss {
 			return err
 		}
+	} else if err := finishCopy(folder); err != nil {
+		return err
 	}
 	_, err := begin(folder, storage.Options{Logger: logger, AcceptLoss: acceptLoss}) // a node accepts no loss later
 	return err

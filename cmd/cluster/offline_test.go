@@ -112,9 +112,16 @@ func TestWhatIsLeftOfAnEarlierCellIsNoReasonToLeaveOneUnread(t *testing.T) {
 func TestTheLastNodeLeavesWithWhatOnlyItsLogHas(t *testing.T) {
 	a := trio(t)[0]
 	a.onlyInTheLog(t, 10)
+	part := filepath.Join(copyFolder(a.folder), "restoring") // of a copy that is not whole
+	if err := os.MkdirAll(part, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	o, err := ReadOffline(t.Context(), a.folder, quiet)
 	if err != nil || o.Tables != 0 || o.Log < 10 || o.Others != 0 || len(o.Cell) < 20 {
 		t.Errorf("the folder has %+v, %v", o, err)
+	}
+	if _, err := os.Stat(part); err != nil {
+		t.Errorf("who only asks deletes a copy: %v", err)
 	}
 	if err := Leave(t.Context(), a.folder, quiet); err != nil {
 		t.Fatal(err)
@@ -128,24 +135,32 @@ func TestTheLastNodeLeavesWithWhatOnlyItsLogHas(t *testing.T) {
 }
 
 func TestTheLastNodeLeavesACellWhoseKeysCannotBeReadThatItDoesNotNeed(t *testing.T) {
-	a := trio(t)[0]
-	a.onlyInTheLog(t, 10)
-	a.alter(t, func(etcd *cell.Member) (err error) {
-		for _, key := range []string{"cell", "owner", "floor/b"} {
-			if _, put := etcd.Client().Put(t.Context(), key, "none"); put != nil {
-				err = put
+	for _, key := range []string{"cell", "owner", "floor/b"} {
+		t.Run(key, func(t *testing.T) {
+			a := trio(t)[0]
+			a.onlyInTheLog(t, 10)
+			a.alter(t, func(etcd *cell.Member) error {
+				_, err := etcd.Client().Put(t.Context(), key, "none")
+				return err
+			})
+			if err := Leave(t.Context(), a.folder, quiet); err != nil {
+				t.Fatal(err)
 			}
-		}
+			if got := packets(t, a.folder); got != 10 {
+				t.Errorf("%d packets are left, want 10", got)
+			}
+		})
+	}
+}
+
+func TestANodeDoesNotStartInACellWithoutItsId(t *testing.T) {
+	a := trio(t)[0]
+	a.alter(t, func(etcd *cell.Member) error {
+		_, err := etcd.Client().Delete(t.Context(), "cell")
 		return err
 	})
 	if _, err := cell.Start(t.Context(), memberOf(&a.Config, a.folder, quiet)); !errors.Is(err, cell.ErrDamaged) {
 		t.Errorf("the node starts: %v", err)
-	}
-	if err := Leave(t.Context(), a.folder, quiet); err != nil {
-		t.Fatal(err)
-	}
-	if got := packets(t, a.folder); got != 10 {
-		t.Errorf("%d packets are left, want 10", got)
 	}
 }
 
@@ -402,7 +417,7 @@ func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {
 }
 
 func TestAWholeCopyIsPutInItsPlaceBeforeAFolderIsRead(t *testing.T) {
-	for _, killed := range []string{"before the folder is replaced", "meanwhile"} {
+	for _, killed := range []string{"before the folder is replaced", "meanwhile", "and etcd was moved away"} {
 		t.Run(killed, func(t *testing.T) {
 			a := trio(t)[0]
 			store, err := storage.Open(copyFolder(a.folder), storage.Options{})
@@ -418,6 +433,10 @@ func TestAWholeCopyIsPutInItsPlaceBeforeAFolderIsRead(t *testing.T) {
 			if killed == "meanwhile" {
 				moved := filepath.Join(a.folder, "journal")
 				err = errors.Join(err, os.Remove(filepath.Join(a.folder, "format")), os.RemoveAll(moved), os.Rename(filepath.Join(copyFolder(a.folder), "journal"), moved))
+			}
+			if killed == "and etcd was moved away" {
+				at := filepath.Join(a.folder, storage.CellName)
+				err = errors.Join(err, os.Rename(filepath.Join(at, storage.MemberName), filepath.Join(t.TempDir(), "etcd")), os.Mkdir(filepath.Join(at, goneName), 0o700))
 			}
 			if err != nil {
 				t.Fatal(err)
