@@ -53,7 +53,7 @@ func (s *Store) gather() error {
 	}
 	if err == nil {
 		s.layers = layers{journal: s.journal, tables: s.tables, open: newWindow(w.upto)}
-		s.layers.open.holes = w.holes && s.opt.Release != nil // another machine decides what comes behind
+		s.layers.open.holes = w.holes && s.opt.Release != nil // what another machine takes for new may be below here
 	}
 	return err
 }

@@ -239,7 +239,7 @@ func Found(folder string, c Config, logger *slog.Logger) error {
 	if err := (&known{Cell: id, Node: c.Node}).write(folder); err != nil {
 		return err
 	}
-	return os.RemoveAll(filepath.Join(own, goneName)) // with it FoundAnew goes on after a kill
+	return os.RemoveAll(filepath.Join(own, goneName)) // until then FoundAnew can be run again
 }
 
 // begin has all that the folder of a single server has in tables, and returns the last batch. It

@@ -132,7 +132,7 @@ func (c *cellStatusCmd) Run(ctx context.Context, p *program) error {
 func (c *cellStatusCmd) offline(ctx context.Context, p *program) error {
 	o, err := cluster.ReadOffline(ctx, string(c.Offline), p.logger("text", slog.LevelError))
 	switch {
-	case o == (cluster.Offline{}):
+	case o == (cluster.Offline{}): // nothing can be read
 		return err
 	case c.JSON:
 		return cmp.Or(json.NewEncoder(p.Stdout).Encode(o), err)

@@ -72,7 +72,7 @@ func doneNotKept(s *store) {
 	}
 }
 
-// extensionForgotten leaves out what is written of a claim after its first lease end, but a cancel.
+// extensionForgotten leaves out what is written of a claim after its first lease end. Cancels stay.
 func extensionForgotten(s *store) {
 	tokens := map[uint64]uint64{} // by identity
 	s.edit = func(ops []content.Op) []content.Op {
