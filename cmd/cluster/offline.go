@@ -94,7 +94,7 @@ func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 				return o.damage
 			}
 			options := storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss, Cut: o.Cut}
-			if o.damage != nil { // nothing of the log can be read
+			if o.damage != nil || o.Log <= o.Cut { // nothing of the log can be read
 				options.Cut = math.MaxUint64
 			}
 			return settle(ctx, folder, options, o, log)

@@ -371,19 +371,21 @@ func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {
 		t.Fatalf("the folder has %+v, %v", o, err)
 	}
 	node := a.folder
+	const whole = "as it was appended"
 	for what, harm := range map[string]struct {
 		at    int // each record here has a page of 4 KiB, as has the head of the file
 		magic string
 		cut   uint64 // the log
-		end   string // the key that tells it
+		end   string // what a hand puts in its place; "" deletes it
 		want  uint64 // packets
 	}{
-		"a record":                 {5 * 4096, "HFRC", 0, "head", 10},
-		"the head of a file":       {0, "HFSEG", 0, "head", 10},
-		"a record, before the cut": {5 * 4096, "HFRC", 8, "head", 9},
-		"a record, and the log was cut up to its end": {5 * 4096, "HFRC", o.Log, "head", 9},
+		"a record":                 {5 * 4096, "HFRC", 0, whole, 10},
+		"the head of a file":       {0, "HFSEG", 0, whole, 10},
+		"a record, before the cut": {5 * 4096, "HFRC", 8, whole, 9},
+		"a record, and the log was cut up to its end": {5 * 4096, "HFRC", o.Log, whole, 9},
 		"a record, and the log has no end":            {5 * 4096, "HFRC", 0, "", 9},
-		"the head of a file, and the log was cut":     {0, "HFSEG", 8, "head", 0},
+		"a record, and the log's end is none":         {5 * 4096, "HFRC", 0, "{}", 9},
+		"the head of a file, and the log was cut":     {0, "HFSEG", 8, whole, 0},
 	} {
 		folder := filepath.Join(t.TempDir(), "a")
 		err := errors.Join(os.CopyFS(folder, os.DirFS(cut)), os.CopyFS(filepath.Join(folder, storage.CellName), os.DirFS(filepath.Join(node, storage.CellName))))
@@ -403,6 +405,9 @@ func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {
 		a.folder = folder
 		a.alter(t, func(etcd *cell.Member) error {
 			_, err := etcd.Client().Put(t.Context(), "cut", strconv.FormatUint(harm.cut, 10))
+			if harm.end != whole && err == nil {
+				_, err = etcd.Client().Put(t.Context(), "head", harm.end)
+			}
 			if harm.end == "" && err == nil {
 				_, err = etcd.Client().Delete(t.Context(), "head")
 			}
