@@ -21,7 +21,10 @@ import (
 // member cannot start meanwhile. The copy goes to another folder, which is removed in the end.
 // others are how many members the cell has besides.
 func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *Member, others int) error) error {
-	if !IsMember(dir) {
+	if _, err := os.Stat(dir); !IsMember(dir) {
+		if err == nil {
+			return fmt.Errorf("etcd's log in %s cannot be read: it is missing (%w)", dir, ErrDamaged)
+		}
 		return fmt.Errorf("%s is of no cell, or of none any more: a new one is founded with it as with the folder of a single server", dir)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
@@ -70,7 +73,7 @@ func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *
 func decide(dir string) (members int, err error) {
 	logger := zap.NewNop()
 	if !wal.Repair(logger, dir) { // a crash may have torn the end
-		return 0, fmt.Errorf("%s: %w", dir, ErrDamaged)
+		return 0, fmt.Errorf("%w, or there was no room to mend a copy of it: free some, and try again", ErrDamaged)
 	}
 	marks, err := wal.ValidSnapshotEntries(logger, dir)
 	if err != nil {

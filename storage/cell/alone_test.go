@@ -3,6 +3,7 @@ package cell
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -80,6 +81,22 @@ func TestAMemberThatRunsIsNotReadAlone(t *testing.T) {
 	a, _, _ := trio(t)
 	founded(t, a)
 	if err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil, nil); !errors.Is(err, fileutil.ErrLocked) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAMemberWithoutItsLogIsNotTakenForNone(t *testing.T) {
+	t.Parallel()
+	a, _, _ := trio(t)
+	founded(t, a).Close()
+	files, err := filepath.Glob(filepath.Join(a.Dir, "member", "wal", "*"))
+	for _, name := range files {
+		err = errors.Join(err, os.Remove(name))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil, nil); !errors.Is(err, ErrDamaged) {
 		t.Errorf("error %v", err)
 	}
 }
