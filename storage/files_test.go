@@ -392,3 +392,25 @@ func TestACopyThatIsNotWholeGoesAndTheFolderStays(t *testing.T) {
 		t.Errorf("the folder has %v", ids)
 	}
 }
+
+func TestACopyIsNotTouchedWhileAnotherProcessHasTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	openTest(t, dir, Options{})
+	from := filepath.Join(dir, CellName, "copy")
+	for _, whole := range []bool{false, true} {
+		name := filepath.Join(from, formatName)
+		err := errors.Join(os.RemoveAll(from), os.MkdirAll(from, 0o700))
+		if whole {
+			err = errors.Join(err, os.WriteFile(name, nil, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Replace(dir, from); !errors.Is(err, ErrInUse) {
+			t.Errorf("whole %v: %v, want ErrInUse", whole, err)
+		}
+		if _, err := os.Stat(from); err != nil || IsEmpty(from) == whole || IsEmpty(dir) {
+			t.Errorf("whole %v: something is done with the copy or the folder, %v", whole, err)
+		}
+	}
+}
