@@ -38,8 +38,8 @@ PACKAGES := -vet=off -ldflags=-w -timeout 20m -p $(shell expr 1 + $$(nproc 2>/de
 # These take longest. They begin first, so that none runs alone in the end.
 SLOWEST := ./fuzz/crash ./storage ./cmd/holdfast ./netproto/resp
 
-# A third of the tests, by how their names end, and any third in each run. PART=. is all.
-PART = $(shell shuf -n 1 -e '[sn]$$' '[dty]$$' '[^sndty]$$')
+# A quarter of the tests, by how their names end, and any quarter in each run. PART=. is all.
+PART = $(shell shuf -n 1 -e '[sg]$$' '[er]$$' '[dyk]$$' '[^sgerdyk]$$')
 
 # These also run with goroutines that read and write the connections, in place of the loop: netproto in race.
 DRIVEN := ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
