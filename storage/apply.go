@@ -49,6 +49,10 @@ func (s *Store) write(b *content.Batch) error {
 		next.Marks = m
 	}
 	s.body, s.hides = b.Body(s.body[:0], s.hides[:0])
+	next.Hides = 0
+	for i := 0; i < len(s.hides) && s.opt.Release != nil; i++ {
+		next.Hides += uint64(s.hides[i])
+	}
 	err := s.commit(&next, b.Len(), s.body, s.hides)
 	took := time.Since(start)
 	if s.noSegment.Store(errors.Is(err, ErrFull)); errors.Is(err, ErrFull) {
@@ -96,12 +100,12 @@ func (s *Store) commit(next *content.Control, entries int, body [][]byte, hides 
 	s.record = content.AppendControl(s.record[:0], next)
 	c := journal.Content{Batch: next.Batch, Control: s.record, Entries: uint32(entries), Body: body}
 	if s.opt.Release == nil {
-		return s.keep(&c, hides)
+		return s.keep(&c, hides, 0)
 	}
 	if err := s.decide(&c); err != nil {
 		return err
 	}
-	if err := s.keep(&c, hides); err != nil {
+	if err := s.keep(&c, hides, 0); err != nil {
 		return fmt.Errorf("what was decided is not in the journal: %v", err) // a full disk, too, is no longer one that waits
 	}
 	return nil
@@ -122,8 +126,8 @@ func (s *Store) decide(c *journal.Content) error {
 }
 
 // keep writes the content of a batch to the journal, and takes it into the open window. It is the
-// only way there, also for what others decided.
-func (s *Store) keep(c *journal.Content, hides []uint32) error {
+// only way there, also for what others decided: of that all is told that it hides.
+func (s *Store) keep(c *journal.Content, hides []uint32, all uint64) error {
 	place, upto, err := s.journal.Append(*c)
 	if errors.Is(err, journal.ErrFull) {
 		return fmt.Errorf("%w: %w", ErrFull, err)
@@ -140,5 +144,5 @@ func (s *Store) keep(c *journal.Content, hides []uint32) error {
 		s.segment = upto.Segment
 		s.wake(s.next)
 	}
-	return s.layers.take(place, upto, c, hides)
+	return s.layers.take(place, upto, c, hides, all)
 }

@@ -256,3 +256,38 @@ func TestACloseReturnsWhyTheStoreStoppedMeanwhile(t *testing.T) {
 	p.s = openTest(t, dir, Options{})
 	p.check(p.s) // by the journal
 }
+
+func TestAStoreThatFollowsGivesRoomBackWithoutABatchMore(t *testing.T) {
+	t.Parallel()
+	for _, restarts := range []bool{false, true} {
+		l := &sharedLog{}
+		owner := l.follower(t, t.TempDir())
+		if err := owner.Own(l.Append, now); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		s := l.follower(t, dir)
+		k := stacked{T: t, s: owner}
+		k.apply(1, 10_000, 158, true)
+		k.apply(1<<20, 50, 1<<20, true)
+		if err := l.follow(s); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, s) // so that the tables have them
+		full := s.tables.List().Bytes
+		k.apply(1<<20, 50, 1<<20, false)
+		if restarts {
+			k.apply(1, 10_000, 158, false) // a start counts entries, not bytes
+		}
+		if err := l.follow(s); err != nil {
+			t.Fatal(err)
+		}
+		if restarts {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = l.follower(t, dir)
+		}
+		eventually(t, "the room is not given back", func() bool { return s.tables.List().Bytes < full/5 })
+	}
+}

@@ -345,3 +345,22 @@ func (s *Store) deadAndLive(l *tables.List) (dead, live int64) {
 	dead = min(s.dead.Load(), l.Bytes)
 	return dead, l.Bytes - dead
 }
+
+// deadOf estimates at a start what the tables hold that nobody needs. Who follows scans nothing, so
+// it counts: most of what is counted has two entries at most, and what is dead lies below an entry
+// that is newer. Of few that are large beside many it may know nothing.
+func deadOf(l *tables.List, has *content.Tally) int64 {
+	live, newer, deepest := 2*(has.Live+has.Keys)+has.Deliveries, l.Entries, 0
+	for _, t := range l.Tables {
+		deepest = max(deepest, t.Level)
+	}
+	for _, t := range l.Tables {
+		if deepest > 0 && t.Level == deepest {
+			newer -= t.Entries
+		}
+	}
+	if l.Entries <= live {
+		return 0
+	}
+	return int64(float64(l.Bytes) * float64(min(l.Entries-live, 2*newer)) / float64(l.Entries))
+}

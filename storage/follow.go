@@ -39,7 +39,7 @@ func (s *Store) Take(batch uint64, b []byte) error {
 	}
 	start, before := time.Now(), s.layers.open.bytes
 	if err = s.guard.look(); err == nil {
-		err = s.keep(&c, nil)
+		err = s.keep(&c, nil, control.Hides)
 	}
 	if err != nil && !errors.Is(err, ErrFull) {
 		s.fail(err)

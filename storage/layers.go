@@ -27,8 +27,9 @@ type layers struct {
 	last   time.Time // when the last batch was taken
 }
 
-// take takes a batch that is in the journal into the open window.
-func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, hides []uint32) error {
+// take takes a batch that is in the journal into the open window. hides is of its entries, or nil;
+// then all is their sum, a part of which they hide of the window itself.
+func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, hides []uint32, all uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = time.Now()
@@ -36,7 +37,12 @@ func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, hi
 		l.at = l.last
 	}
 	l.open.logged += upto.End - int64(p.Offset) // with the padding
-	return l.open.take(p, c.Overhead(), c.Control, c.Body, c.Entries, hides, upto)
+	before := l.open.gone
+	err := l.open.take(p, c.Overhead(), c.Control, c.Body, c.Entries, hides, upto)
+	if hidden := int64(all) - (l.open.gone - before); hides == nil && hidden > 0 {
+		l.open.dead += hidden
+	}
+	return err
 }
 
 // freeze closes the open window to further batches. It returns the last window that waits to become

@@ -411,8 +411,10 @@ func (k *keptSnapshot) check(t *rapid.T) {
 		k.Records(QueueRange{}, func(_ content.PacketID, _ []byte, damage error) error { return damage }),
 		k.Items(func(_ content.ValueID, _ *content.Head, _ *content.Field, damage error) error { return damage }),
 		k.Deliveries(func(_ *content.Delivery, damage error) error { return damage }))
-	if err != nil || k.Control() != k.as {
-		t.Fatalf("a snapshot of %+v, want %+v: %v", k.Control(), k.as, err)
+	has := k.Control()
+	has.Hides = 0 // an estimate
+	if err != nil || has != k.as {
+		t.Fatalf("a snapshot of %+v, want %+v: %v", has, k.as, err)
 	}
 }
 

@@ -30,6 +30,7 @@ type window struct {
 	from    journal.Mark
 	upto    journal.Mark // the end of the last batch
 	dead    int64        // bytes below that these entries hide, as far as they tell
+	gone    int64        // bytes of earlier entries of the window that later ones hid
 	graves  int64        // bytes of those that are deletions; writeOut sets it
 	holes   bool         // batches are missing, which was accepted: something below may have any key
 
@@ -56,8 +57,8 @@ func (p *pending) bytes() int64 {
 }
 
 // take takes the content of a batch in, whose entries begin overhead bytes behind the place of its
-// record. It is the only way into a window, for Apply and for a start, which does not know what the
-// entries hide.
+// record. It is the only way into a window, for Apply, for what another machine decided, and for a
+// start. The last two do not know what each entry hides.
 func (w *window) take(at journal.Place, overhead int, control []byte, body [][]byte, count uint32, hides []uint32, upto journal.Mark) error {
 	i := -1
 	err := content.EachEntry(body, count, func(e content.Entry) {
@@ -67,6 +68,7 @@ func (w *window) take(at journal.Place, overhead int, control []byte, body [][]b
 		s := slot{deleted: e.Kind.Deletes()}
 		if p != nil {
 			w.bytes -= p.bytes()
+			w.gone += p.bytes()
 			s.below = p.below
 		} else if s.below = e.Kind != content.EntryNew || w.holes; s.below && hides != nil {
 			w.dead += int64(hides[i]) // whether something below has the key is known by the first entry of it

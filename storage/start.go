@@ -201,6 +201,10 @@ func (s *Store) start() error {
 	if err := s.anchor.flush(); err != nil {
 		return err
 	}
+	if s.opt.Release != nil {
+		s.dead.Store(deadOf(s.tables.List(), &s.control.Tally))
+		s.wake(s.merge)
+	}
 	s.prepare()
 	s.guard.needs = s.pressure
 	s.done.Go(func() { s.background(flushing, s.frozen, s.flushNext) })

@@ -34,6 +34,7 @@ type Control struct {
 	Time  int64  // of the batch, in Unix milliseconds; it never runs back, whatever the clock does
 	Tally
 	Marks
+	Hides uint64 // bytes of tables that the batch hides, about, for who follows; 0 on a single machine
 }
 
 const controlFields = 8 // that every record has: FORMAT.md
@@ -42,7 +43,7 @@ const controlFields = 8 // that every record has: FORMAT.md
 func AppendControl(dst []byte, c *Control) []byte {
 	return appendNumbers(dst, controlFields,
 		FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
-		uint64(c.Time), c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash)
+		uint64(c.Time), c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash, c.Hides)
 }
 
 // Follow makes an earlier control record follow a batch whose own is lost: the table that had it is
@@ -65,7 +66,7 @@ func DecodeControl(rec []byte, c *Control) error {
 	var format, nextQueue, at uint64
 	seen, err := decodeNumbers(rec,
 		&format, &c.Epoch, &c.Batch, &c.Live, &c.Hash, &c.NextSeq, &c.LowSeq, &nextQueue,
-		&at, &c.Keys, &c.KeyHash, &c.LastKey, &c.Deliveries, &c.DeliveryHash)
+		&at, &c.Keys, &c.KeyHash, &c.LastKey, &c.Deliveries, &c.DeliveryHash, &c.Hides)
 	c.NextQueue, c.Time = uint32(nextQueue), int64(at)
 	const all = 1<<(controlFields+1) - 2
 	if err == nil && seen&all != all {
