@@ -199,6 +199,7 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error, 
 // Follow carries out reloads until ctx ends, while a store follows another machine: its backups are
 // served.
 func (s *Server) Follow(ctx context.Context, store *storage.Store, leader Leader) {
+	defer TuneGC()()
 	s.live.loop = nil
 	s.store.Store(store)
 	s.figures.Serve(metrics.Source{Store: store, Users: s.live.users, Certificate: s.live.certs.until(), LastBackup: s.all.lastBackup})
