@@ -397,6 +397,9 @@ func TestACopyIsNotTouchedWhileAnotherProcessHasTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	openTest(t, dir, Options{})
 	from := filepath.Join(dir, CellName, "copy")
+	if err := Replace(dir, from); err != nil {
+		t.Errorf("without a copy: %v", err)
+	}
 	for _, whole := range []bool{false, true} {
 		name := filepath.Join(from, formatName)
 		err := errors.Join(os.RemoveAll(from), os.MkdirAll(from, 0o700))

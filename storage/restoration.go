@@ -167,6 +167,9 @@ func (r *Restoration) Discard() {
 // file system, and nobody has it open. After a kill a second call goes on. Where from is not there,
 // or is no folder that Keep made, it only removes that.
 func Replace(dir, from string) error {
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil // also while others look at dir
+	}
 	f, err := findFolder(dir)
 	if err != nil {
 		return err

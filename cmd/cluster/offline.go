@@ -85,7 +85,8 @@ func Leave(ctx context.Context, folder string, logger *slog.Logger) error {
 func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Logger, check func(o Offline) error) error {
 	at := filepath.Join(folder, storage.CellName)
 	_, gone := os.Stat(filepath.Join(at, goneName))
-	if gone != nil || cell.IsMember(filepath.Join(at, storage.MemberName)) { // else an earlier try ended behind this
+	_, there := os.Stat(filepath.Join(at, storage.MemberName))
+	if gone != nil || there == nil { // else an earlier try ended behind this
 		err := alone(ctx, folder, logger, func(o Offline, log *cell.Log) error {
 			if err := check(o); err != nil {
 				return err
@@ -94,7 +95,7 @@ func leave(ctx context.Context, folder string, acceptLoss bool, logger *slog.Log
 				return o.damage
 			}
 			options := storage.Options{Logger: logger, Release: log.Release, AcceptLoss: acceptLoss, Cut: o.Cut}
-			if o.damage != nil || o.Log <= o.Cut { // nothing of the log can be read
+			if o.damage != nil || o.Log < o.Cut || o.Log == 0 { // nothing of the log can be read
 				options.Cut = math.MaxUint64
 			}
 			return settle(ctx, folder, options, o, log)

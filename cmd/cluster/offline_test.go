@@ -97,6 +97,12 @@ func TestWhatIsLeftOfAnEarlierCellIsNoReasonToLeaveOneUnread(t *testing.T) {
 	if err := Leave(t.Context(), a.folder, quiet); err == nil || !strings.Contains(err.Error(), "1 other") {
 		t.Errorf("it leaves: %v", err)
 	}
+	if err := os.RemoveAll(filepath.Join(a.folder, storage.CellName, storage.MemberName, "member", "wal")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Leave(t.Context(), a.folder, quiet); !errors.Is(err, cell.ErrDamaged) {
+		t.Errorf("without etcd's log it leaves: %v", err)
+	}
 	single := filepath.Join(t.TempDir(), "single")
 	if err := os.MkdirAll(filepath.Join(single, storage.CellName, goneName), 0o700); err != nil {
 		t.Fatal(err)
