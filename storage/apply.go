@@ -126,7 +126,7 @@ func (s *Store) decide(c *journal.Content) error {
 }
 
 // keep writes the content of a batch to the journal, and takes it into the open window. It is the
-// only way there, also for what others decided: of that all is told that it hides.
+// only way there, also for what others decided. Of that hides is nil, and its sum is all.
 func (s *Store) keep(c *journal.Content, hides []uint32, all uint64) error {
 	place, upto, err := s.journal.Append(*c)
 	if errors.Is(err, journal.ErrFull) {

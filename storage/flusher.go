@@ -355,7 +355,7 @@ func deadOf(l *tables.List, has *content.Tally) int64 {
 		deepest = max(deepest, t.Level)
 	}
 	for _, t := range l.Tables {
-		if deepest > 0 && t.Level == deepest {
+		if deepest > 0 && t.Level == deepest { // with level 0 alone each table may be newer than another
 			newer -= t.Entries
 		}
 	}

@@ -27,8 +27,8 @@ type layers struct {
 	last   time.Time // when the last batch was taken
 }
 
-// take takes a batch that is in the journal into the open window. hides is of its entries, or nil;
-// then all is their sum, a part of which they hide of the window itself.
+// take takes a batch that is in the journal into the open window. hides is what each entry hides of
+// the tables. Where it is nil only the sum is known, all, and a part of that is the window's own.
 func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, hides []uint32, all uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

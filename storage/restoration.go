@@ -164,8 +164,8 @@ func (r *Restoration) Discard() {
 }
 
 // Replace puts the files of another data folder in the place of those of dir. It lies in the same
-// file system, and nobody has it open. After a kill a second call goes on. Where from is not there,
-// or is no folder that Keep made, it only removes that.
+// file system, and nobody has it open. After a kill a second call goes on. Where from is not
+// there it does nothing, and where Keep did not make it, it only removes it.
 func Replace(dir, from string) error {
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return nil // also while others look at dir
