@@ -133,7 +133,9 @@ func roomOf(used float64, members []cell.Peer, about map[string]peer.Node) (r ro
 }
 
 // hasRoom says whether a node has room for what etcd writes. One that says nothing has none.
-func hasRoom(a peer.Node) bool { return a.Room > leastRoom+2*a.Database }
+func hasRoom(a peer.Node) bool { return a.Room > roomFor(a) }
+
+func roomFor(a peer.Node) int64 { return leastRoom + 2*a.Database }
 
 // isSlow says that another node had better claim: this one has to take much of the log, or has
 // little room.

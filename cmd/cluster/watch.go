@@ -16,6 +16,7 @@ import (
 const (
 	maxBehind = 10 * time.Second // beyond which a node lags
 	maxAhead  = 30 * time.Second // beyond which a clock is off, either way
+	moreRoom  = 64 << 20         // than a node needs, before it has enough again: a full cell is about there
 )
 
 // watch is what a node sees of its cell, each time that it tells others of itself. It belongs to
@@ -143,6 +144,9 @@ func (w *watch) tellOf(nodes map[string]peer.Node, others map[string]bool) {
 		begun, ended = w.remark("clock "+name, off.Abs() > maxAhead)
 		begun.Warn("clock of a node is off", "node", name, "ahead", off)
 		ended.Info("clock of a node is right again", "node", name)
+		begun, ended = w.remark("room "+name, !hasRoom(a) || w.told["room "+name] && a.Room < roomFor(a)+moreRoom)
+		begun.Warn("node has too little room: pushes are refused unless a majority has enough", "node", name, "free", a.Room, "expected", roomFor(a))
+		ended.Info("node has enough room again", "node", name)
 		begun, ended = w.remark("digest "+name, a.Digest != nodes[w.Node].Digest)
 		begun.Warn("node has other users or defaults of queues", "node", name)
 		ended.Info("node has the same users and defaults of queues again", "node", name)

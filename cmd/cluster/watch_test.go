@@ -23,9 +23,9 @@ func TestAnOwnerTellsOfOtherNodesOnceAndOfTheEndOfIt(t *testing.T) {
 	now := time.Now().UnixMilli()
 	look := func(change func(c *peer.Node), up bool, want ...string) {
 		t.Helper()
-		c := peer.Node{Name: "c", Clock: now + 20_000, Behind: 9000, Digest: "same"}
+		c := peer.Node{Name: "c", Clock: now + 20_000, Behind: 9000, Digest: "same", Room: 320 << 20, Database: 0}
 		change(&c)
-		nodes := map[string]peer.Node{"a": {Clock: now, Digest: "same"}, "b": {Clock: now - 1000, Digest: "same"}, "c": c}
+		nodes := map[string]peer.Node{"a": {Clock: now, Digest: "same", Room: 1 << 30}, "b": {Clock: now - 1000, Digest: "same", Room: 1 << 30}, "c": c}
 		if !up {
 			delete(nodes, "c")
 		}
@@ -51,6 +51,10 @@ func TestAnOwnerTellsOfOtherNodesOnceAndOfTheEndOfIt(t *testing.T) {
 	look(func(c *peer.Node) { c.Clock = now - 60_000 }, true, `WARN msg="clock of a node is off" node=c ahead=-59s`)
 	look(func(c *peer.Node) { c.Clock = now + 3_600_000 }, true)
 	look(well, true, `INFO msg="clock of a node is right again" node=c`)
+	look(func(c *peer.Node) { c.Database = 32 << 20 }, true,
+		`WARN msg="node has too little room: pushes are refused unless a majority has enough" node=c free=335544320 expected=335544320`)
+	look(func(c *peer.Node) { c.Database = 1 << 20 }, true) // not much more
+	look(well, true, `INFO msg="node has enough room again" node=c`)
 	look(func(c *peer.Node) { c.Digest = "other" }, true, `WARN msg="node has other users or defaults of queues" node=c`)
 	look(func(c *peer.Node) { c.Digest = "third" }, true)
 	look(well, true, `INFO msg="node has the same users and defaults of queues again" node=c`)
