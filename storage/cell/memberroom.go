@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.uber.org/zap"
 )
 
 // Used is the part of its quota that etcd's database of this node holds; at 1 no key can be put.
@@ -55,4 +59,39 @@ func (m *Member) Clear(ctx context.Context) (cleared bool, err error) {
 		}
 	}
 	return err == nil, err
+}
+
+// shrinkFrom is the size of a database's file, in bytes, below which it need not shrink.
+const shrinkFrom = 32 << 20
+
+// shrink makes the file of etcd's database small before etcd starts, where most of it is empty. It
+// does not shrink by itself while etcd runs, and by its size a node asks for room. A node without
+// room for the copy starts as it is.
+func (m *Member) shrink(logger *zap.Logger) {
+	folder := filepath.Join(m.config.Dir, "member", "snap")
+	name := filepath.Join(folder, "db")
+	clean := func() { // etcd leaves a copy behind that a kill or a full disk has cut off
+		cut, _ := filepath.Glob(name + ".tmp.*")
+		for _, copied := range cut {
+			_ = os.Remove(copied)
+		}
+	}
+	clean()
+	if info, err := os.Stat(name); err != nil || info.Size() < shrinkFrom {
+		return
+	}
+	b := backend.NewDefaultBackend(logger, name)
+	if b.SizeInUse() > b.Size()/2 {
+		_ = b.Close() // it is in use
+		return
+	}
+	err := b.Defrag()
+	err = errors.Join(err, b.Close())
+	if d, opened := os.Open(folder); opened == nil { // a power cut must not bring the old file back later
+		err = errors.Join(err, d.Sync(), d.Close())
+	}
+	if err != nil {
+		clean()
+		m.config.Logger.Warn("the file of etcd's database did not shrink as it should", "error", err)
+	}
 }

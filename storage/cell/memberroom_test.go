@@ -3,6 +3,8 @@ package cell
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +51,54 @@ func TestAFullDatabaseIsClearedOnceTheLogIsCut(t *testing.T) {
 		t.Fatalf("cleared once more: %v, %v", cleared, err)
 	}
 	putKey(t, m, "k")
+}
+
+func TestAStartGivesBackWhatTheDatabaseDoesNotUse(t *testing.T) {
+	t.Parallel()
+	a, _, _ := trio(t)
+	m := founded(t, a)
+	fill := func(prefix string, size int64) {
+		t.Helper()
+		for i := 0; m.Size() < size; i++ {
+			if _, err := m.Client().Put(t.Context(), fmt.Sprint(prefix, i), string(make([]byte, 1<<20))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	again := func() {
+		t.Helper()
+		m.Close()
+		m = run(t)(Start(t.Context(), a))
+	}
+	fill("stays", shrinkFrom+1)
+	stays := countKeys(t, m, "stays")
+	full := m.Size()
+	if again(); m.Size() < full {
+		t.Errorf("%d bytes of a database in use, were %d", m.Size(), full)
+	}
+	fill("goes", 5*shrinkFrom)
+	r, err := m.Client().Delete(t.Context(), "goes", clientv3.WithPrefix())
+	if err == nil {
+		_, err = m.Client().Compact(t.Context(), r.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Close() // what is pending is in the database then
+	left := filepath.Join(a.Dir, "member", "snap", "db.tmp.cut")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again(); m.Size() > 2*full {
+		t.Errorf("%d bytes behind a start, %d are used", m.Size(), m.etcd.Server.Backend().SizeInUse())
+	}
+	if n := countKeys(t, m, "stays"); n != stays {
+		t.Errorf("%d keys of %d are left", n, stays)
+	}
+	putKey(t, m, "k")
+	if _, err := os.Stat(left); err == nil {
+		t.Error("a copy that was cut off is there still")
+	}
 }
 
 func TestACellWhoseDatabaseWasFullComesBackByItself(t *testing.T) {
