@@ -256,11 +256,15 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 		merged, err := s.merged(ctx, o)
 		if err == nil && o.All {
 			s.buried(max(before-merged.Freed, 0)) // what else was taken for dead
+			s.unsure.Store(false)
 		}
 		if !isFull(err) || try == mergeTries {
+			if err != nil {
+				s.again.Store(time.Now().Add(time.Minute).UnixNano())
+			}
 			return merged.Any, o.All, err
 		}
-		if s.layers.oldest() == nil {
+		if s.layers.oldest() == nil && (s.short() || !s.unsure.Load()) { // not for what may be none
 			if err := s.journal.DropSpares(); err != nil {
 				return false, false, err
 			}
@@ -301,7 +305,7 @@ func (s *Store) mergeDue() (due, all, much bool) {
 	list := s.tables.List()
 	dead, live := s.deadAndLive(list)
 	short, allowed := s.short(), live+s.sizes.allowance()
-	all = short || dead > allowed
+	all = short || dead > allowed || s.mayPay()
 	due = all || list.Windows > mergeGroups || list.Zero > mergeTables
 	return due, all, short || list.Zero > mergeTables || dead > 2*allowed
 }
@@ -340,27 +344,22 @@ func (s *Store) short() bool {
 	return s.guard.get().Level > Normal && dead > min(s.sizes.allowance(), live+s.sizes.window/4)
 }
 
+// mayPay says that room is asked for, and that only a merge of all tables shows what is dead.
+func (s *Store) mayPay() bool {
+	return s.unsure.Load() && s.tight.Load() && time.Now().UnixNano() > s.again.Load()
+}
+
+// MakeRoom has a store that follows merge all its tables, once, if it was opened without a scan: it
+// does not know then what is dead. A merge that lacks room is tried again a minute later.
+func (s *Store) MakeRoom() {
+	s.tight.Store(true)
+	if s.mayPay() {
+		s.wake(s.merge)
+	}
+}
+
 // deadAndLive estimates what the tables hold that nobody needs, and the rest, in bytes.
 func (s *Store) deadAndLive(l *tables.List) (dead, live int64) {
 	dead = min(s.dead.Load(), l.Bytes)
 	return dead, l.Bytes - dead
-}
-
-// deadOf estimates at a start what the tables hold that nobody needs. Who follows scans nothing, so
-// it counts: most of what is counted has two entries at most, and what is dead lies below an entry
-// that is newer. Of few that are large beside many it may know nothing.
-func deadOf(l *tables.List, has *content.Tally) int64 {
-	live, newer, deepest := 2*(has.Live+has.Keys)+has.Deliveries, l.Entries, 0
-	for _, t := range l.Tables {
-		deepest = max(deepest, t.Level)
-	}
-	for _, t := range l.Tables {
-		if deepest > 0 && t.Level == deepest { // with level 0 alone each table may be newer than another
-			newer -= t.Entries
-		}
-	}
-	if l.Entries <= live {
-		return 0
-	}
-	return int64(float64(l.Bytes) * float64(min(l.Entries-live, 2*newer)) / float64(l.Entries))
 }

@@ -202,7 +202,7 @@ func (s *Store) start() error {
 		return err
 	}
 	if s.opt.Release != nil {
-		s.dead.Store(deadOf(s.tables.List(), &s.control.Tally))
+		s.unsure.Store(true)
 		s.wake(s.merge)
 	}
 	s.prepare()

@@ -127,6 +127,7 @@ func (s *Store) Walk(v Visitor) error {
 func (s *Store) Verify(scan content.Tally) error {
 	if live := s.scanned.Swap(0); live > 0 {
 		s.dead.Store(max(0, s.tables.List().Bytes-live))
+		s.unsure.Store(false)
 		s.wake(s.merge)
 	}
 	mismatch, err := s.adopt(scan)

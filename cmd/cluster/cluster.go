@@ -411,7 +411,11 @@ func (n *node) tell(ctx context.Context) {
 		if err == nil && s.Majority {
 			_ = n.note(s.Floors) // the next telling is the next try
 		}
-		b, err := json.Marshal(n.about())
+		me := n.about()
+		if store := n.store.Load(); store != nil && isTight(me) && (me.Role == follower || me.Role == learner) {
+			store.MakeRoom()
+		}
+		b, err := json.Marshal(me)
 		if err == nil {
 			err = n.log.PutNode(once, b)
 		}

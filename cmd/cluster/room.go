@@ -137,6 +137,9 @@ func hasRoom(a peer.Node) bool { return a.Room > roomFor(a) }
 
 func roomFor(a peer.Node) int64 { return leastRoom + 2*a.Database }
 
+// isTight says that a node had better look for room, before pushes are refused.
+func isTight(a peer.Node) bool { return a.Room < 2*roomFor(a) }
+
 // isSlow says that another node had better claim: this one has to take much of the log, or has
 // little room.
 func (n *node) isSlow(ctx context.Context, store *storage.Store) bool {
