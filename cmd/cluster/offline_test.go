@@ -388,10 +388,11 @@ func TestANewCellHasWhatTheLogHasAndADamagedJournalHasNot(t *testing.T) {
 		"a record":                 {5 * 4096, "HFRC", 0, whole, 10},
 		"the head of a file":       {0, "HFSEG", 0, whole, 10},
 		"a record, before the cut": {5 * 4096, "HFRC", 8, whole, 9},
-		"a record, and the log was cut up to its end": {5 * 4096, "HFRC", o.Log, whole, 9},
-		"a record, and the log has no end":            {5 * 4096, "HFRC", 0, "", 9},
-		"a record, and the log's end is none":         {5 * 4096, "HFRC", 0, "{}", 9},
-		"the head of a file, and the log was cut":     {0, "HFSEG", 8, whole, 0},
+		"a record, and the log was cut up to its end":   {5 * 4096, "HFRC", o.Log, whole, 9},
+		"a record, and the log has no end":              {5 * 4096, "HFRC", 0, "", 9},
+		"a record, and the log's end is none":           {5 * 4096, "HFRC", 0, "{}", 9},
+		"a record, and the log's end is before the cut": {5 * 4096, "HFRC", 8, `{"batch":3}`, 9},
+		"the head of a file, and the log was cut":       {0, "HFSEG", 8, whole, 0},
 	} {
 		folder := filepath.Join(t.TempDir(), "a")
 		err := errors.Join(os.CopyFS(folder, os.DirFS(cut)), os.CopyFS(filepath.Join(folder, storage.CellName), os.DirFS(filepath.Join(node, storage.CellName))))
