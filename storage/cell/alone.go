@@ -11,6 +11,8 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
@@ -45,7 +47,7 @@ func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *
 	if err != nil {
 		return fmt.Errorf("copy etcd's folder: %w", err)
 	}
-	members, err := decide(filepath.Join(member, "wal"))
+	members, err := decide(member)
 	if err != nil {
 		return fmt.Errorf("etcd's log in %s cannot be read: %w", dir, err)
 	}
@@ -70,8 +72,8 @@ func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *
 // does not know to be. A client may have had the answer before this node knew; an entry that
 // nobody answered for may become true, as with any voter that is elected. It returns how many
 // members there are then: the database may not have the last entries.
-func decide(dir string) (members int, err error) {
-	logger := zap.NewNop()
+func decide(member string) (members int, err error) {
+	logger, dir := zap.NewNop(), filepath.Join(member, "wal")
 	if !wal.Repair(logger, dir) { // a crash may have torn the end
 		return 0, fmt.Errorf("%w, or there was no room to mend a copy of it: free some, and try again", ErrDamaged)
 	}
@@ -92,6 +94,35 @@ func decide(dir string) (members int, err error) {
 		state.Commit = entries[len(entries)-1].Index
 		err = w.Save(state, nil)
 	}
-	before := &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: mark.GetConfState()}}
-	return len(storage.GetEffectiveNodeIDsFromWALEntries(logger, before, entries)), errors.Join(err, w.Close())
+	if err = errors.Join(err, w.Close()); err != nil {
+		return 0, err
+	}
+	conf := mark.GetConfState()
+	at, has, err := applied(logger, filepath.Join(member, "snap", "db"))
+	if at >= mark.GetIndex() && has != nil { // the log also has changes that etcd refused when it came to them
+		conf = has
+		entries = slices.DeleteFunc(entries, func(e *raftpb.Entry) bool { return e.GetIndex() <= at })
+	}
+	before := &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf}}
+	return len(storage.GetEffectiveNodeIDsFromWALEntries(logger, before, entries)), err
+}
+
+// applied returns up to which entry of the log a database has all, and the members it has; none
+// where there is no database.
+func applied(logger *zap.Logger, name string) (index uint64, members *raftpb.ConfState, err error) {
+	if _, err := os.Stat(name); err != nil {
+		return 0, nil, nil
+	}
+	defer func() {
+		if found := recover(); found != nil { // etcd has no other way to say so
+			err = fmt.Errorf("its database: %w (%v)", ErrDamaged, found)
+		}
+	}()
+	b := backend.NewDefaultBackend(logger, name)
+	defer b.Close()
+	tx := b.ReadTx()
+	tx.RLock()
+	defer tx.RUnlock()
+	index, _ = schema.UnsafeReadConsistentIndex(tx)
+	return index, schema.UnsafeConfStateFromBackend(logger, tx), nil
 }

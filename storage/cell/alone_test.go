@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -76,6 +78,38 @@ func appendEntry(t *testing.T, dir string, kind raftpb.EntryType, request proto.
 	}
 }
 
+func TestWhoWasRefusedOrRemovedIsNoMemberWhereOneIsReadAlone(t *testing.T) {
+	t.Parallel()
+	a, b, c := trio(t)
+	m := founded(t, a)
+	others := func(want int) {
+		t.Helper()
+		m.Close()
+		err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil, func(_ *Member, others int) error {
+			if others != want {
+				t.Errorf("%d others, expected %d", others, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		m = run(t)(Start(t.Context(), a))
+	}
+	added, err := m.Client().MemberAddAsLearner(t.Context(), []string{"http://" + b.Nodes["b"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Client().MemberAddAsLearner(t.Context(), []string{"http://" + c.Nodes["c"]}); !errors.Is(err, rpctypes.ErrTooManyLearners) {
+		t.Fatalf("two learners at once: %v", err)
+	}
+	others(1)
+	if _, err := m.Client().MemberRemove(t.Context(), added.Member.ID); err != nil {
+		t.Fatal(err)
+	}
+	others(0)
+}
+
 func TestAMemberThatRunsIsNotReadAlone(t *testing.T) {
 	t.Parallel()
 	a, _, _ := trio(t)
@@ -98,5 +132,24 @@ func TestAMemberWithoutItsLogIsNotTakenForNone(t *testing.T) {
 	}
 	if err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil, nil); !errors.Is(err, ErrDamaged) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestADamagedDatabaseIsToldWhereAMemberIsReadAlone(t *testing.T) {
+	t.Parallel()
+	a, _, _ := trio(t)
+	founded(t, a).Close()
+	name := filepath.Join(a.Dir, "member", "snap", "db")
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, harmed := range map[string][]byte{"its heads are wrong": append(bytes.Repeat([]byte{0xff}, 2*4096), whole[2*4096:]...), "it is short": whole[:3000]} {
+		if err := os.WriteFile(name, harmed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Alone(t.Context(), a.Dir, filepath.Join(t.TempDir(), "alone"), nil, nil); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: error %v", what, err)
+		}
 	}
 }
