@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -62,13 +63,21 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 	at := m.config.url(address)
 	var all []string
 	add := m.tried(func(ctx context.Context) error {
-		_, err := m.client.MemberAddAsLearner(ctx, []string{at.String()})
+		r, err := m.client.MemberList(ctx)
+		if err != nil {
+			return err
+		}
+		joins := slices.ContainsFunc(r.Members, (*etcdserverpb.Member).GetIsLearner)
+		if joins && !slices.ContainsFunc(r.Members, func(b *etcdserverpb.Member) bool { return b.PeerURLs[0] == at.String() }) {
+			return rpctypes.ErrTooManyLearners // etcd would warn of each try, and keep it in its log
+		}
+		_, err = m.client.MemberAddAsLearner(ctx, []string{at.String()})
 		isThere := errors.Is(err, rpctypes.ErrPeerURLExist) || errors.Is(err, rpctypes.ErrMemberExist)
 		if err != nil && !isThere {
 			return err
 		}
-		r, unread := m.client.MemberList(ctx)
-		if unread != nil {
+		var unread error
+		if r, unread = m.client.MemberList(ctx); unread != nil {
 			return unread
 		}
 		all, isThere = nil, false

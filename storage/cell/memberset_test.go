@@ -1,9 +1,11 @@
 package cell
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -300,5 +302,25 @@ func TestANodeThatNeverStartedIsRemovedByItsAddress(t *testing.T) {
 	}
 	if all := members(t, m); len(all) != 1 || all["a"].ID == 0 {
 		t.Errorf("members: %v", all)
+	}
+}
+
+func TestANodeThatWaitsForAnotherOneToJoinAsksEtcdForNothing(t *testing.T) {
+	t.Parallel()
+	a, b, c := trio(t)
+	var log bytes.Buffer
+	a.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	m := founded(t, a)
+	if _, err := m.Add(t.Context(), "b", b.Nodes["b"]); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := m.Add(ctx, "c", c.Nodes["c"]); !errors.Is(err, rpctypes.ErrTooManyLearners) {
+		t.Errorf("it does not wait: %v", err)
+	}
+	m.Close()
+	if strings.Contains(log.String(), "learner") {
+		t.Errorf("etcd was asked:\n%s", &log)
 	}
 }
