@@ -56,7 +56,7 @@ func removable(c *admin.Cluster, name string) error {
 		return fmt.Errorf("node %s owns the queues: hand them over to another node first", name)
 	case name == c.By:
 		return fmt.Errorf("node %s does not remove itself: ask another node", name)
-	case spare(stay) < 0:
+	case spare(stay, isHeard) < 0:
 		return fmt.Errorf("too few of the nodes that would stay answer: node %s is still needed for a majority", name)
 	}
 	return nil
@@ -68,11 +68,7 @@ func without(nodes []admin.Node, name string) []admin.Node {
 
 // reach says whether the tables of a majority of those that stay have all up to a batch.
 func reach(nodes []admin.Node, name string, batch uint64) bool {
-	stay := without(nodes, name)
-	for i := range stay {
-		stay[i].Heard = stay[i].Floor >= batch
-	}
-	return spare(stay) >= 0
+	return spare(without(nodes, name), func(at admin.Node) bool { return at.Floor >= batch }) >= 0
 }
 
 // closeEnough is how far a node may be behind that takes over, in milliseconds.

@@ -41,7 +41,7 @@ func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
 			at.LagMS = 0
 		}
 	}
-	c.Spare = max(0, spare(c.Nodes))
+	c.Spare = max(0, spare(c.Nodes, hasQueues))
 	return c, nil
 }
 
@@ -62,16 +62,25 @@ func (n *node) look(ctx context.Context, m cell.Peer) (at admin.Node) {
 	return at
 }
 
-// spare is how many of some nodes may be lost so that a majority is left; negative: how many lack.
-func spare(nodes []admin.Node) int {
-	voters, heard := 0, 0
+// spare is how many of some nodes may be lost so that a majority is left of which something is so;
+// negative: how many lack.
+func spare(nodes []admin.Node, is func(at admin.Node) bool) int {
+	voters, well := 0, 0
 	for _, at := range nodes {
 		if at.Voter {
 			voters++
-			if at.Heard {
-				heard++
+			if is(at) {
+				well++
 			}
 		}
 	}
-	return heard - voters/2 - 1
+	return well - voters/2 - 1
+}
+
+func isHeard(at admin.Node) bool { return at.Heard }
+
+// hasQueues is not so of a node that starts, copies, or lags. One that has just started does not
+// know yet for how long it lags.
+func hasQueues(at admin.Node) bool {
+	return at.Heard && isWell(at.Role, at.LagMS) && at.Lag <= farBehind
 }

@@ -16,8 +16,27 @@ func cellOf(letters string) (nodes []admin.Node) {
 
 func TestHowManyNodesMayBeLostIsWhatAMajorityDoesNotNeed(t *testing.T) {
 	for letters, want := range map[string]int{"V": 0, "VV": 0, "VVV": 1, "VVv": 0, "Vvv": 0, "VVL": 0, "VVVL": 1, "VVVVV": 2, "VVVVv": 1, "VVVV": 1} {
-		if got := max(0, spare(cellOf(letters))); got != want {
+		if got := max(0, spare(cellOf(letters), isHeard)); got != want {
 			t.Errorf("of %s %d may be lost, want %d", letters, got, want)
+		}
+	}
+}
+
+func TestANodeThatStartsOrLagsIsNoneThatMayStay(t *testing.T) {
+	limit := maxBehind.Milliseconds()
+	for _, c := range []struct {
+		heard  bool
+		role   string
+		behind int64
+		lag    uint64
+		want   int
+	}{
+		{true, follower, limit, farBehind, 1}, {true, owning, 0, 0, 1}, {true, follower, limit + 1, 1, 0}, {true, follower, 0, farBehind + 1, 0},
+		{true, starting, 0, 0, 0}, {false, follower, 0, 0, 0},
+	} {
+		owner := admin.Node{Voter: true, Heard: true, Role: owning}
+		if got := spare([]admin.Node{owner, owner, {Voter: true, Heard: c.heard, Role: c.role, LagMS: c.behind, Lag: c.lag}}, hasQueues); got != c.want {
+			t.Errorf("beside one with %+v %d may be lost", c, got)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 			continue
 		}
 		voters++
-		if (a.Role == follower || a.Role == owning) && !lags(a) {
+		if isWell(a.Role, a.Behind) {
 			well++
 		}
 	}
@@ -94,6 +94,11 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 }
 
 func lags(a peer.Node) bool { return a.Behind > maxBehind.Milliseconds() }
+
+// isWell says that a node has the queues, but for a few seconds.
+func isWell(role string, behind int64) bool {
+	return (role == follower || role == owning) && behind <= maxBehind.Milliseconds()
+}
 
 // ahead is how far the clock of a node is ahead of the middle one, to about two seconds.
 func ahead(a peer.Node, nodes map[string]peer.Node) time.Duration {
