@@ -156,7 +156,7 @@ func TestBackupThatIsNotWholeLeavesTheFileAsItWas(t *testing.T) {
 			_, _ = io.WriteString(w, begins)
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
-		}), "cut the backup short"},
+		}), "cut its answer short"},
 		"without its end": {adminOf(t, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, begins)
 		}), "has no end record"},

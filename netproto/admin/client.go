@@ -198,7 +198,7 @@ func (t *Transfer) explain(err error) error {
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		// Not wrapped: whoever reads records takes io.ErrUnexpectedEOF for the end of the file.
-		return fmt.Errorf("the server cut the backup short; its log says why: %v", err)
+		return fmt.Errorf("the server cut its answer short; its log says why: %v", err)
 	}
 	return err
 }
