@@ -292,3 +292,36 @@ func TestAStoreThatFollowsGivesRoomBackWithoutABatchMore(t *testing.T) {
 		}
 	}
 }
+
+func TestAMergeThatMayGiveNothingTakesNoRoomOfTheJournal(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{true, false} {
+		l := &sharedLog{}
+		owner := l.follower(t, t.TempDir())
+		if err := owner.Own(l.Append, now); err != nil {
+			t.Fatal(err)
+		}
+		k := stacked{T: t, s: owner}
+		k.apply(1, 1000, 158, true)
+		o := Options{Window: minWindow, Release: l.Release}
+		o.tune.stat = func(string) (int64, int64, error) { return freeWindows*minWindow - 1, 1 << 30, nil }
+		s := openTest(t, t.TempDir(), o)
+		if err := l.follow(s); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, s)
+		if err := s.journal.SetSpares(1); err != nil {
+			t.Fatal(err)
+		}
+		_, spares := s.journal.Size()
+		if s.tight.Store(asked); s.mayPay() != asked {
+			t.Errorf("asked for room: %v; it may pay: %v", asked, s.mayPay())
+		}
+		if _, _, err := s.mergeOnce(s.ctx, true); !errors.Is(err, ErrFull) {
+			t.Fatalf("it merges without room: %v", err)
+		}
+		if _, has := s.journal.Size(); (has == spares) != asked || s.mayPay() {
+			t.Errorf("asked for room: %v; the journal has %d bytes to spare, had %d; it may pay: %v", asked, has, spares, s.mayPay())
+		}
+	}
+}

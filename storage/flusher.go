@@ -249,7 +249,8 @@ func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 
 // mergeOnce merges all tables, or those that pay. On a full disk it may be only a part of level 0,
 // and whole is false. What the journal has of the disk, and nobody else can take, is room for it,
-// but for a window that waits: without that room this might never be written out.
+// but for a window that waits: without that room this might never be written out. A merge that only
+// may pay does not get it.
 func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, err error) {
 	for try := 1; ; try++ {
 		before, o := s.dead.Load(), s.mergeOptions(s.tables.List(), all)
@@ -258,13 +259,13 @@ func (s *Store) mergeOnce(ctx context.Context, all bool) (worked, whole bool, er
 			s.buried(max(before-merged.Freed, 0)) // what else was taken for dead
 			s.unsure.Store(false)
 		}
-		if !isFull(err) || try == mergeTries {
+		if !isFull(err) || try == mergeTries || s.mayPay() && !s.short() {
 			if err != nil {
 				s.again.Store(time.Now().Add(time.Minute).UnixNano())
 			}
 			return merged.Any, o.All, err
 		}
-		if s.layers.oldest() == nil && (s.short() || !s.unsure.Load()) { // not for what may be none
+		if s.layers.oldest() == nil {
 			if err := s.journal.DropSpares(); err != nil {
 				return false, false, err
 			}
@@ -350,7 +351,7 @@ func (s *Store) mayPay() bool {
 }
 
 // MakeRoom has a store that follows merge all its tables, once, if it was opened without a scan: it
-// does not know then what is dead. A merge that lacks room is tried again a minute later.
+// does not know then what is dead. A merge that fails is tried again a minute later.
 func (s *Store) MakeRoom() {
 	s.tight.Store(true)
 	if s.mayPay() {

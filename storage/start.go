@@ -201,10 +201,7 @@ func (s *Store) start() error {
 	if err := s.anchor.flush(); err != nil {
 		return err
 	}
-	if s.opt.Release != nil {
-		s.unsure.Store(true)
-		s.wake(s.merge)
-	}
+	s.unsure.Store(s.opt.Release != nil)
 	s.prepare()
 	s.guard.needs = s.pressure
 	s.done.Go(func() { s.background(flushing, s.frozen, s.flushNext) })

@@ -54,7 +54,7 @@ type Store struct {
 	dead    atomic.Int64 // bytes of tables that nobody needs, about
 	unsure  atomic.Bool  // there may be far more: who follows scans nothing at a start
 	tight   atomic.Bool  // MakeRoom was called
-	again   atomic.Int64 // in Unix nanoseconds: what only may pay is not merged before
+	again   atomic.Int64 // when MakeRoom may merge again behind a merge that failed, in Unix nanoseconds
 	rested  time.Time    // until then the merger rests; its own
 	scanned atomic.Int64 // bytes that the walks of a start showed, and 1 for each, until Verify
 	flushed atomic.Int64 // when a window was written out last, in Unix nanoseconds
