@@ -93,11 +93,11 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 	}
 }
 
-func lags(a peer.Node) bool { return a.Behind > maxBehind.Milliseconds() }
+func lags(behind int64) bool { return behind > maxBehind.Milliseconds() }
 
 // isWell says that a node has the queues, but for a few seconds.
 func isWell(role string, behind int64) bool {
-	return (role == follower || role == owning) && behind <= maxBehind.Milliseconds()
+	return (role == follower || role == owning) && !lags(behind)
 }
 
 // ahead is how far the clock of a node is ahead of the middle one, to about two seconds.
@@ -142,7 +142,7 @@ func (w *watch) tellOf(nodes map[string]peer.Node, others map[string]bool) {
 		ended.Info("node is back", "node", name)
 	}
 	for name, a := range nodes {
-		begun, ended := w.remark("lags "+name, lags(a))
+		begun, ended := w.remark("lags "+name, lags(a.Behind))
 		begun.Warn("node lags", "node", name, "batch", a.Batch, "behind", time.Duration(a.Behind)*time.Millisecond)
 		ended.Info("node lags no more", "node", name)
 		off := ahead(a, nodes)

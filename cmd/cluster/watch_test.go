@@ -23,7 +23,7 @@ func TestAnOwnerTellsOfOtherNodesOnceAndOfTheEndOfIt(t *testing.T) {
 	now := time.Now().UnixMilli()
 	look := func(change func(c *peer.Node), up bool, want ...string) {
 		t.Helper()
-		c := peer.Node{Name: "c", Clock: now + 20_000, Behind: 9000, Digest: "same", Room: 320 << 20, Database: 0}
+		c := peer.Node{Name: "c", Clock: now + 20_000, Behind: 9000, Digest: "same", Room: 320 << 20}
 		change(&c)
 		nodes := map[string]peer.Node{"a": {Clock: now, Digest: "same", Room: 1 << 30}, "b": {Clock: now - 1000, Digest: "same", Room: 1 << 30}, "c": c}
 		if !up {

@@ -72,8 +72,8 @@ func Alone(ctx context.Context, dir, to string, logger *slog.Logger, do func(m *
 // does not know to be. A client may have had the answer before this node knew; an entry that
 // nobody answered for may become true, as with any voter that is elected. It returns how many
 // members there are then: the database may not have the last entries.
-func decide(member string) (members int, err error) {
-	logger, dir := zap.NewNop(), filepath.Join(member, "wal")
+func decide(folder string) (members int, err error) {
+	logger, dir := zap.NewNop(), filepath.Join(folder, "wal")
 	if !wal.Repair(logger, dir) { // a crash may have torn the end
 		return 0, fmt.Errorf("%w, or there was no room to mend a copy of it: free some, and try again", ErrDamaged)
 	}
@@ -98,7 +98,7 @@ func decide(member string) (members int, err error) {
 		return 0, err
 	}
 	conf := mark.GetConfState()
-	at, has, err := applied(logger, filepath.Join(member, "snap", "db"))
+	at, has, err := applied(logger, filepath.Join(folder, "snap", "db"))
 	if at >= mark.GetIndex() && has != nil { // the log also has changes that etcd refused when it came to them
 		conf = has
 		entries = slices.DeleteFunc(entries, func(e *raftpb.Entry) bool { return e.GetIndex() <= at })
@@ -107,12 +107,8 @@ func decide(member string) (members int, err error) {
 	return len(storage.GetEffectiveNodeIDsFromWALEntries(logger, before, entries)), err
 }
 
-// applied returns up to which entry of the log a database has all, and the members it has; none
-// where there is no database.
+// applied returns up to which entry of the log a database has all, and the members it has.
 func applied(logger *zap.Logger, name string) (index uint64, members *raftpb.ConfState, err error) {
-	if _, err := os.Stat(name); err != nil {
-		return 0, nil, nil
-	}
 	defer func() {
 		if found := recover(); found != nil { // etcd has no other way to say so
 			err = fmt.Errorf("its database: %w (%v)", ErrDamaged, found)

@@ -163,7 +163,7 @@ func (c MemberConfig) run(ctx context.Context, cfg *embed.Config) (*Member, erro
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(m.zap())
 	started := make(chan error, 1)
 	go func() {
-		m.shrink(m.zap())
+		m.shrink()
 		e, err := embed.StartEtcd(cfg)
 		if err == nil {
 			m.etcd, m.data, m.client = e, e.Server.Backend(), v3client.New(e.Server)

@@ -12,7 +12,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/storage/backend"
-	"go.uber.org/zap"
 )
 
 // Used is the part of its quota that etcd's database of this node holds; at 1 no key can be put.
@@ -67,7 +66,7 @@ const shrinkFrom = 32 << 20
 // shrink makes the file of etcd's database small before etcd starts, where most of it is empty. It
 // does not shrink by itself while etcd runs, and by its size a node asks for room. A node without
 // room for the copy starts as it is.
-func (m *Member) shrink(logger *zap.Logger) {
+func (m *Member) shrink() {
 	folder := filepath.Join(m.config.Dir, "member", "snap")
 	name := filepath.Join(folder, "db")
 	clean := func() { // etcd leaves a copy behind that a kill or a full disk has cut off
@@ -80,9 +79,9 @@ func (m *Member) shrink(logger *zap.Logger) {
 	if info, err := os.Stat(name); err != nil || info.Size() < shrinkFrom {
 		return
 	}
-	b := backend.NewDefaultBackend(logger, name)
+	b := backend.NewDefaultBackend(m.zap(), name)
 	if b.SizeInUse() > b.Size()/2 {
-		_ = b.Close() // it is in use
+		_ = b.Close() // most is in use
 		return
 	}
 	err := b.Defrag()

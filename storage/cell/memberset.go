@@ -63,12 +63,12 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 	at := m.config.url(address)
 	var all []string
 	add := m.tried(func(ctx context.Context) error {
-		r, err := m.client.MemberList(ctx)
+		known, err := m.client.MemberList(ctx)
 		if err != nil {
 			return err
 		}
-		joins := slices.ContainsFunc(r.Members, (*etcdserverpb.Member).GetIsLearner)
-		if joins && !slices.ContainsFunc(r.Members, func(b *etcdserverpb.Member) bool { return b.PeerURLs[0] == at.String() }) {
+		joins := slices.ContainsFunc(known.Members, (*etcdserverpb.Member).GetIsLearner)
+		if joins && !slices.ContainsFunc(known.Members, func(b *etcdserverpb.Member) bool { return b.PeerURLs[0] == at.String() }) {
 			return rpctypes.ErrTooManyLearners // etcd would warn of each try, and keep it in its log
 		}
 		_, err = m.client.MemberAddAsLearner(ctx, []string{at.String()})
@@ -76,8 +76,8 @@ func (m *Member) Add(ctx context.Context, node, address string) (initialCluster 
 		if err != nil && !isThere {
 			return err
 		}
-		var unread error
-		if r, unread = m.client.MemberList(ctx); unread != nil {
+		r, unread := m.client.MemberList(ctx)
+		if unread != nil {
 			return unread
 		}
 		all, isThere = nil, false
