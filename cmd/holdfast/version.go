@@ -24,7 +24,7 @@ Example:
 }
 
 // release is the number of this version, which CHANGELOG.md begins with.
-const release = "0.4.0"
+const release = "0.5.0"
 
 const unknown = "unknown"
 

@@ -204,7 +204,7 @@ func TestTheRelayInGoPushesEachRowOnce(t *testing.T) {
 	}
 	const module = "github.com/holdfast-queue/holdfast"
 	build := program(t, "sh", "", "-ec", fmt.Sprintf("go mod init example.org/relay\n"+
-		"go mod edit -require %[1]s@v0.4.0 -replace %[1]s=%[2]s\ngo get github.com/lib/pq@v1.10.9\ngo mod tidy\ngo build .", module, root))
+		"go mod edit -require %[1]s@v0.5.0 -replace %[1]s=%[2]s\ngo get github.com/lib/pq@v1.10.9\ngo mod tidy\ngo build .", module, root))
 	build.Dir = dir
 	build.Env = append(build.Env, "GOFLAGS=")
 	if said, err := build.CombinedOutput(); err != nil {

@@ -28,7 +28,7 @@ func TestScreenshots(t *testing.T) {
 	if err := os.MkdirAll(*screenshots, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, daemon.Config{Version: "0.4.0"})
+	s := serve(t, daemon.Config{Version: "0.5.0"})
 	id := s.furnish()
 	stop := s.load()
 	defer stop()
