@@ -45,34 +45,42 @@
 //
 // # Files
 //
-//	index.go      Index: push, get, remove, move, and a packet's way from state to state
+// In layers: few use what a file declares that is listed after them.
+//
+//	slab.go       numbered slots in pages
+//	node.go       a node of the tree
+//	tree.go       the B+tree
+//	walk.go       over the tree in order of selection
+//	buckets.go    what the tables of keys and identities have in common
+//	keytable.go   from a key to its group
+//
 //	entry.go      what goes in (Entry), what comes out (Packet), what is kept (entry)
 //	queue.go      queues and what they count
+//	timers.go     the heaps of moments
+//	alarm.go      moments of queues
+//	index.go      Index: push, get, remove, move, and a packet's way from state to state
+//
+//	groups.go     the packets of a queue with equal keys
+//	identities.go from an identity to its packet: Find
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
-//	fresh.go      which lanes got packets
 //	shares.go     a queue is shared out by key or tag
-//	sorting.go    packets come to their shares when that changes
-//	turns.go      which share is next
-//	limits.go     how many packets of a queue, and of each share, may be claimed at once
-//	meters.go     how fast they are taken
-//	strict.go     packets with one key come one after the other
 //	select.go     which packet is next: Best, Group, and the words of a selection
+//	dispatch.go   Dispatch: which subscriber is next
+//	position.go   how many packets come before one
+//	bystate.go    the packets that cannot be selected, by state: List, Each
+//
+//	meters.go     how fast they are taken
+//	limits.go     how many packets of a queue, and of each share, may be claimed at once
+//	strict.go     packets with one key come one after the other
+//	turns.go      which share is next
+//	fresh.go      which lanes got packets
+//
 //	next.go       the next packet of a queue, and those after it
 //	worst.go      which packets a full queue can best do without: Worst
 //	eldest.go     which ready packets may have waited longest: Eldest
-//	bystate.go    the packets that cannot be selected, by state: List, Each
-//	delivery.go   SetState, and what was tried with a packet
-//	identities.go from an identity to its packet: Find
-//	uniques.go    from a client's own id to its packet: Holder; windows of ids
-//	groups.go     the packets of a queue with equal keys
 //	values.go     the packets of a queue with equal values: FindValue
-//	position.go   how many packets come before one
-//	keytable.go   from a key to its group
-//	buckets.go    what that table and the one of identities have in common
+//	sorting.go    packets come to their shares when that changes
+//	uniques.go    from a client's own id to its packet: Holder; windows of ids
+//	delivery.go   SetState, and what was tried with a packet
 //	advance.go    what a moment changes: expiry, delays, lease ends
-//	alarm.go      moments of queues
-//	timers.go     the heaps of those moments
-//	tree.go       the B+tree; node.go is a node of it, walk.go goes over it in order of selection
-//	slab.go       numbered slots in pages
-//	dispatch.go   Dispatch: which subscriber is next
 package index
