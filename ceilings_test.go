@@ -1,0 +1,147 @@
+package holdfast_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ceiling is the most lines that a room may have: a folder with Go files, without those below it.
+type ceiling struct {
+	product int // of files that are no tests
+	tests   int
+}
+
+// ceilings are those of all rooms. What takes lines away lowers them. A commit of its own raises
+// one, and says which capability needs it. The references that run up in a room have theirs in
+// layered.
+func ceilings() map[string]ceiling {
+	return map[string]ceiling{
+		".":                           {13, 1082},
+		"broker":                      {9018, 17723},
+		"broker/cache":                {82, 44},
+		"cmd/ask":                     {3955, 390},
+		"cmd/certs":                   {128, 0},
+		"cmd/cluster":                 {1888, 2409},
+		"cmd/cluster/peer":            {889, 1151},
+		"cmd/config":                  {2475, 34},
+		"cmd/connection":              {444, 30},
+		"cmd/daemon":                  {2042, 2031},
+		"cmd/daemon/metrics":          {662, 404},
+		"cmd/doctor":                  {409, 316},
+		"cmd/folder":                  {1468, 101},
+		"cmd/holdfast":                {1269, 8781},
+		"cmd/terminal":                {1216, 437},
+		"cmd/terminal/terminaltest":   {37, 0},
+		"cmd/workshop":                {2078, 513},
+		"cmd/workshop/loadgen":        {1946, 1033},
+		"fuzz":                        {13, 1289},
+		"fuzz/cluster":                {17, 2603},
+		"fuzz/crash":                  {7244, 3308},
+		"fuzz/crash/mutant":           {849, 0},
+		"fuzz/crash/mutantserver":     {40, 0},
+		"fuzz/doors":                  {16, 2065},
+		"fuzz/planted":                {129, 195},
+		"fuzz/redis":                  {22, 3661},
+		"fuzz/redissuite":             {7, 217},
+		"fuzz/soak":                   {11, 1650},
+		"fuzz/wire":                   {7, 1377},
+		"index":                       {6948, 5750},
+		"index/keyspace":              {450, 337},
+		"netproto":                    {2673, 3054},
+		"netproto/access":             {1101, 1009},
+		"netproto/admin":              {1450, 1228},
+		"netproto/admin/page":         {1605, 1575},
+		"netproto/admin/page/browser": {0, 1424},
+		"netproto/barbershop":         {500, 875},
+		"netproto/client":             {2599, 2899},
+		"netproto/glob":               {189, 186},
+		"netproto/pinpriq":            {588, 708},
+		"netproto/resp":               {7223, 9969},
+		"netproto/resp/wire":          {425, 342},
+		"netproto/words":              {549, 160},
+		"recovery":                    {869, 804},
+		"recovery/archive":            {301, 291},
+		"recovery/compact":            {83, 238},
+		"recovery/dump":               {2319, 1481},
+		"recovery/jsonbytes":          {222, 146},
+		"recovery/load":               {244, 1282},
+		"recovery/pipeline":           {105, 108},
+		"recovery/recoverytest":       {519, 0},
+		"recovery/verify":             {454, 592},
+		"storage":                     {4824, 9171},
+		"storage/cell":                {1825, 2524},
+		"storage/content":             {3484, 739},
+		"storage/inject":              {119, 33},
+		"storage/journal":             {958, 1139},
+		"storage/tables":              {1767, 1611},
+	}
+}
+
+// sizes counts the lines of each room.
+func sizes(all []*source) map[string]ceiling {
+	rooms := make(map[string]ceiling)
+	for _, s := range all {
+		if s.file == nil {
+			continue
+		}
+		room, lines := rooms[s.folder()], strings.Count(s.text, "\n")
+		if s.isTest() {
+			room.tests += lines
+		} else {
+			room.product += lines
+		}
+		rooms[s.folder()] = room
+	}
+	return rooms
+}
+
+// above says which rooms are higher than their ceilings, and which ceilings have no room.
+func above(rooms, most map[string]ceiling) []string {
+	var found []string
+	for _, folder := range slices.Sorted(maps.Keys(rooms)) {
+		has, may := rooms[folder], most[folder]
+		if has.product > may.product || has.tests > may.tests {
+			found = append(found, fmt.Sprintf("%s has %d lines and %d of tests, at most %d and %d: take some away, or raise its ceiling in a commit that names the capability",
+				folder, has.product, has.tests, may.product, may.tests))
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(most)) {
+		if _, there := rooms[folder]; !there {
+			found = append(found, folder+" has a ceiling and no Go files")
+		}
+	}
+	return found
+}
+
+func TestRoomsKeepBelowTheirCeilings(t *testing.T) {
+	for _, breach := range above(sizes(project(t)), ceilings()) {
+		t.Error(breach)
+	}
+}
+
+func TestRoomsAboveTheirCeilingsAreFound(t *testing.T) {
+	rooms := sizes([]*source{
+		parse(t, "x/x.go", "package x\n\nvar a int\n"), parse(t, "x/y.go", "package x\n"), parse(t, "x/x_test.go", "package x\n"),
+		parse(t, "x/y/y.go", "package y\n"), parse(t, "x/README.md", "words\n"),
+	})
+	for name, c := range map[string]struct {
+		most map[string]ceiling
+		want string // begins the one breach; without it there must be none
+	}{
+		"at the ceiling":       {map[string]ceiling{"x": {4, 1}, "x/y": {1, 0}}, ""},
+		"a line too many":      {map[string]ceiling{"x": {3, 1}, "x/y": {1, 0}}, "x has 4 lines and 1 of tests, at most 3 and 1"},
+		"a line of tests":      {map[string]ceiling{"x": {4, 0}, "x/y": {1, 0}}, "x has 4 lines"},
+		"a room without one":   {map[string]ceiling{"x": {4, 1}}, "x/y has 1 lines and 0 of tests, at most 0"},
+		"one that has no room": {map[string]ceiling{"x": {4, 1}, "x/y": {1, 0}, "z": {9, 9}}, "z has a ceiling"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := above(rooms, c.most)
+			if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.HasPrefix(found[0], c.want)) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}
