@@ -22,8 +22,8 @@ const (
 // Selection says which packets of a queue a consumer takes.
 type Selection struct {
 	End         End
-	Count       int     // how many packets at most; 0 is one
-	Group       bool    // with the selected packet, every other of its key; Count is 0 then
+	Count       int     // how many packets at most; 0 is one, or a whole group, whatever its Atomic took before
+	Group       bool    // with the selected packet, every other of its key
 	WithDetails bool    // the reply has details
 	Fits16      bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
 	Filter      *Filter // nil: any packet

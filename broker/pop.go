@@ -26,14 +26,15 @@ func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
 }
 
 // take begins every call that takes packets: it returns what s selects from the queue: no more than
-// most packets, nor than the Atomic may take. They are not taken yet. There are none if the queue
-// is unknown or gives nothing now; with MustFind there is ErrNothing instead.
+// most packets, nor than the Atomic may take, but for a whole group. They are not taken yet. There
+// are none if the queue is unknown or gives nothing now; with MustFind there is ErrNothing instead.
 func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 	m := tx.m
 	if t.q, err = tx.open(name, takes); err == nil {
 		err = m.checkFilter(t.q, s.Filter)
 	}
-	if tx.atomic {
+	whole := s.Group && s.Count == 0
+	if tx.atomic && !whole {
 		if most = min(most, tx.MayChange()); most == 0 && err == nil {
 			err = ErrTooManyChanged
 		}
@@ -131,7 +132,7 @@ func (m *Machine) selectPackets(q *queue, s Selection, selection index.Selection
 
 // most returns how many packets s selects, at most.
 func (s *Selection) most(selection index.Selection) int {
-	if s.Group {
+	if s.Group && s.Count == 0 {
 		return selection.Limit.Packets
 	}
 	return min(max(s.Count, 1), selection.Limit.Packets)

@@ -233,3 +233,27 @@ func TestAQueueThatIsPausedClosedOrAnothersRefusesAsTheDocumentSays(t *testing.T
 		}
 	}
 }
+
+// groupBatch holds the queue q with a packet that can be selected, and members of its group that
+// cannot.
+func groupBatch(members uint64) *content.Batch {
+	b := new(content.Batch)
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("q"), New: true})
+	b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: members + 1}, &content.Packet{Key: []byte("k")})
+	for i := range members {
+		b.Put(content.PacketID{Queue: 1, Seq: i + 1}, &content.Packet{Key: []byte("k")})
+	}
+	b.SetMarks(content.Marks{NextSeq: members + 2, NextQueue: 2})
+	return b
+}
+
+func TestAPopTakesAWholeGroup(t *testing.T) {
+	addr, _ := serve(t, groupBatch(3*broker.MaxChanged))
+	client := pinpriq.NewClient(dial(t, addr))
+	for _, want := range []int{3*broker.MaxChanged + 1, 0} {
+		got, err := client.Pop(t.Context(), "q")
+		if err != nil || len(got) != want {
+			t.Fatalf("a pop gave %d packets (%v), want %d", len(got), err, want)
+		}
+	}
+}

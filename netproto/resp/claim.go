@@ -63,6 +63,9 @@ func (t *take) parse(s *session, args [][]byte) {
 	if t.claims && t.consumer == nil {
 		t.consumer = s.consumerName()
 	}
+	if t.selection.Group {
+		count = broker.MaxChanged
+	}
 	t.selection.Count, t.selection.Filter = int(count), f.broker()
 	if t.fill > 0 && !s.inExec {
 		t.selection.Least = int(count)

@@ -275,7 +275,7 @@ func TestOrJoinsTheNamesOfQueues(t *testing.T) {
 		"QPOP or":                            "[or] 0 false",
 		"QPOP a OR b or c COUNT 5":           "[a b c] 5 false",
 		"QPOP newest or group Or or count 2": "[newest group or] 2 false",
-		"QCLAIM a OR b GROUP block 5":        "[a b] 0 true",
+		"QCLAIM a OR b GROUP block 5":        "[a b] 16384 true",
 		"QCLAIM a b":                         unknown + `"b"`,
 		"QCLAIM a LEASSE 60000 COUNT 2":      unknown + `"LEASSE"`,
 		"QCLAIM a OR b LEASSE 60000":         unknown + `"LEASSE"`,
