@@ -60,6 +60,9 @@ func (d *driver) Do(fn func(tx *broker.Tx) error) error {
 	tx := d.begin()
 	err := fn(tx)
 	tx.Settle()
+	if left := d.Astray(); left != "" {
+		panic("after a call the index holds " + left)
+	}
 	if !d.held {
 		d.Work()
 	}

@@ -24,11 +24,38 @@ func (m *Machine) dropQueue(q *queue) {
 	few := n.Len() <= min(dropAtOnce, mayDropAtOnce-m.tx.dropped)
 	if few && n.Len() == n.Ready && q.own == nil && !m.ix.HasWindow(q.ix) {
 		m.tx.dropped += n.Len()
-		m.dropNow(q, m.elements(q, 0, dropAtOnce), EventDeleted)
-		return
+		m.dropNow(q, m.remains(q, dropAtOnce), EventDeleted)
+		if m.holdsNothing(q) {
+			return
+		}
 	}
 	m.dropLater(q)
 }
+
+// remains returns some packets of a queue that ends, n at most, whatever keeps takes from them.
+// They are valid until the next call.
+func (m *Machine) remains(q *queue, n int) []index.Packet {
+	m.scratch = m.scratch[:0]
+	for state := index.Ready; len(m.scratch) < n && state <= index.Damaged; state++ {
+		m.scratch = m.ix.List(q.ix, state, index.Place{}, n-len(m.scratch), m.scratch)
+	}
+	return m.scratch
+}
+
+// holdsNothing says that a queue which ends holds nothing any more. That is a mistake of the
+// machine's if it does: nothing is lost by it, as Work deletes the rest.
+func (m *Machine) holdsNothing(q *queue) bool {
+	n := m.ix.Counts(q.ix).Len()
+	if n == 0 && !m.ix.HasWindow(q.ix) {
+		return true
+	}
+	m.log.Error("a queue that ends holds something: it goes in slices", "queue", q.id, "packets", n)
+	mistake("a queue that ends holds something")
+	return false
+}
+
+// mistake is told what the machine should never come to. In tests it panics.
+var mistake = func(string) {}
 
 // dropNow deletes packets of a queue. kind says why to those who tail it.
 func (m *Machine) dropNow(q *queue, packets []index.Packet, kind EventKind) {
@@ -102,7 +129,6 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 	}
 	m.takeName(q)
 	if other != nil {
-		m.takeName(other)
 		m.release(other)
 	}
 	m.setName(q, m.names.Make(old.Database(), name))
@@ -114,19 +140,28 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 	m.open.ops.PutQueue(m.definition(q))
 }
 
-// release ends a queue that holds nothing and has no name: nobody can get at it any more.
-func (m *Machine) release(q *queue) {
+// release ends a queue that holds nothing, with its name: nobody can get at it any more. Were
+// anything left, it would stay garbage, and release return false.
+func (m *Machine) release(q *queue) bool {
+	switch empty := m.holdsNothing(q); {
+	case !empty && !q.dropped:
+		m.dropLater(q)
+		return false
+	case !empty:
+		return false
+	case !q.dropped:
+		m.takeName(q)
+	}
 	m.forgetConsumers(q)
 	m.forgetProducers(q)
 	m.forgetShares(q)
-	if m.ix.DropQueue(q.ix) != nil {
-		return
-	}
+	_ = m.ix.DropQueue(q.ix) // it is empty
 	if q.defined {
 		m.open.ops.DeleteQueue(q.id)
 	}
 	delete(m.rests.Queues, q.id) // which is given again
 	m.queues.free(q)
+	return true
 }
 
 // forgetShares has Work delete what the shares of a queue that ends have of their own.
@@ -157,7 +192,6 @@ func (m *Machine) evictDue() (more bool) {
 		m.queues.idle[0], m.queues.idle = nil, m.queues.idle[1:] // nil, so that it can be freed
 		q.idle = false
 		if m.queues.has(q) && m.unused(q) { // it may be in use again
-			m.takeName(q)
 			m.release(q)
 		}
 	}
@@ -220,11 +254,7 @@ func (left *flushedQueues) sweep(m *Machine, n int) (looked int, over bool) {
 
 // sweep deletes packets and windows of a dropped queue, and the queue with the last of them.
 func (q *queue) sweep(m *Machine, n int) (looked int, over bool) {
-	packets := m.elements(q, 0, n)
-	for state := index.Ready; len(packets) == 0 && state <= index.Damaged; state++ {
-		packets = m.ix.List(q.ix, state, index.Place{}, n, packets)
-	}
-	m.scratch = packets
+	packets := m.remains(q, n)
 	m.dropNow(q, packets, EventDeleted)
 	for looked = len(packets); looked < n; looked++ {
 		identity, ok := m.ix.EndWindow(q.ix)
@@ -236,6 +266,5 @@ func (q *queue) sweep(m *Machine, n int) (looked int, over bool) {
 	if m.ix.Counts(q.ix).Len() > 0 || m.ix.HasWindow(q.ix) {
 		return looked, false
 	}
-	m.release(q)
-	return looked + 1, true
+	return looked + 1, m.release(q)
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -19,6 +20,29 @@ func (tx *Tx) RenameQueue(from, to []byte) {
 		tx.m.dropQueue(q)
 	}
 	tx.m.renameQueue(tx.m.queueNamed(from), to)
+}
+
+func init() { mistake = func(what string) { panic("broker: " + what) } }
+
+// Astray says what the index holds of queues that have ended, or that no name leads to; "" if that
+// is nothing. Where there are very many queues it looks at none.
+func (m *Machine) Astray() string {
+	if len(m.queues.all) > 100 {
+		return ""
+	}
+	for id, q := range m.queues.all {
+		n := m.ix.Counts(index.QueueID(id)).Len()
+		switch {
+		case n == 0 && !m.ix.HasWindow(index.QueueID(id)), q != nil && !q.dropped && m.isFlushed(q):
+		case q == nil:
+			return fmt.Sprintf("%d packets of queue %d, which has ended", n, id)
+		case q.dropped && !slices.Contains(m.garbage, garbage(q)):
+			return fmt.Sprintf("%d packets of queue %d, which is dropped and no garbage", n, id)
+		case !q.dropped && (q.entry.Queue() != q.ix || !m.names.Has(q.entry) || q.entry.IsValue() && n > 0):
+			return fmt.Sprintf("%d packets of %q, whose name leads to a %v", n, q.entry.Name(), q.entry.Kind())
+		}
+	}
+	return ""
 }
 
 // Receiver is who made the connection.

@@ -306,3 +306,65 @@ func TestASweepLeavesHalfOfABatchToOthers(t *testing.T) {
 		t.Errorf("a batch has %d deletes, want at most %d", largest, limit)
 	}
 }
+
+// Whatever keeps takes from packets, a queue that ends ends with all of them: none comes back, and
+// none keeps what comes in its place from being found.
+func TestAQueueEndsWithAllThatItHolds(t *testing.T) {
+	name, ends := []byte("jobs.q"), map[string]func(w *work, tx *broker.Tx) error{
+		"DEL":         func(_ *work, tx *broker.Tx) error { _, err := tx.Delete([]byte("jobs.q")); return err },
+		"RENAME onto": func(_ *work, tx *broker.Tx) error { _, err := tx.Rename([]byte("new"), []byte("jobs.q")); return err },
+		"SET":         func(_ *work, tx *broker.Tx) error { return tx.SetString([]byte("jobs.q"), []byte("v"), 0) },
+		"LTRIM":       func(_ *work, tx *broker.Tx) error { return tx.Trim([]byte("jobs.q"), 0, 0) },
+		"its time": func(w *work, tx *broker.Tx) error {
+			_, err := tx.SetExpiry([]byte("jobs.q"), w.now.Load()+1)
+			return err
+		},
+	}
+	kinds := map[string]func(s *broker.Settings){
+		"strict and shared out": func(s *broker.Settings) { s.Strict, s.ShareBy = true, []byte("key") },
+		"strict":                func(s *broker.Settings) { s.Strict = true },
+		"shared out by tag":     func(s *broker.Settings) { s.ShareBy = []byte("tag:tenant") },
+		"with limits": func(s *broker.Settings) {
+			s.ShareBy, s.MaxClaimed, s.ShareMaxClaimed, s.Rate, s.ShareRate = []byte("key"), 1, 1, []byte("1/1d"), []byte("1/1d")
+		},
+		"paused": func(s *broker.Settings) { s.PauseOut = true },
+	}
+	for kind, change := range kinds {
+		for end, fn := range ends {
+			t.Run(kind+", "+end, func(t *testing.T) {
+				w := newWork(t)
+				w.o.Defaults = defaultsWith("jobs.", change)
+				w.setDefaults(w.o.Defaults)
+				for i := range 5 {
+					r := ofTenantNamed([]string{"a", "b"}[i/3])
+					r.Queue = name
+					w.add(r)
+				}
+				w.add(broker.PushRequest{Queue: []byte("new"), Payload: []byte("new")})
+				w.do(func(tx *broker.Tx) error {
+					err := tx.Atomic(func() error { return fn(w, tx) })
+					if errors.Is(err, broker.ErrByShares) {
+						t.Skip("it has no places")
+					}
+					return err
+				})
+				w.pass(time.Second)
+				w.barrier()
+				check := func() {
+					t.Helper()
+					at := "new"
+					if end == "RENAME onto" {
+						at = "jobs.q"
+					}
+					w.swept()
+					if s := w.b.Stats(); len(w.store.packets) != 1 || s.Packets != 1 || len(w.list(at, broker.Ready, 9)) != 1 {
+						t.Errorf("%d packets are stored and %d known, want the one of %s", len(w.store.packets), s.Packets, at)
+					}
+				}
+				check()
+				w.restart()
+				check()
+			})
+		}
+	}
+}
