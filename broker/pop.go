@@ -183,22 +183,23 @@ const maxExpired = 1 << 16
 // selected. Settle ends at a full batch already, since it goes on in the next turn.
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) (packets []index.Packet) {
 	left := maxExpired
-	drop := func() (some bool) {
+	drop := func() (n int) {
 		left -= len(packets)
 		for _, p := range packets {
 			if m.expired(p) && left > 0 && !(m.settling && m.open.full(m.limits)) {
 				m.ix.Remove(p.ID)
 				m.expire(q, p)
-				some = true
+				n++
 			}
 		}
-		return some
+		return n
 	}
-	more := selection // thousands may have expired, and limits and strict order let few be taken
-	more.Limits, more.All = false, true
-	for packets = m.selectPackets(q, s, selection, 0); drop(); packets = m.selectPackets(q, s, selection, 0) {
-		packets = m.selectPackets(q, s, more, advanceSlice)
-		drop()
+	more := selection // thousands may have expired, and limits let few be taken
+	more.Limits = false
+	ahead := advanceSlice // of one key in strict order there is no more than the first
+	for packets = m.selectPackets(q, s, selection, 0); drop() > 0; packets = m.selectPackets(q, s, selection, 0) {
+		packets = m.selectPackets(q, s, more, ahead)
+		ahead = min(ahead, 2*max(0, drop()-1))
 	}
 	packets = slices.DeleteFunc(packets, m.expired)
 	packets = packets[:min(len(packets), s.most(selection))]

@@ -281,10 +281,9 @@ func (q *queue) packet(p index.Packet) content.PacketID {
 	return content.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}
 }
 
-// elements returns n packets in the order in which a pop takes the newest, from a position on. They
-// are valid until the next call.
+// elements returns n elements of a list from a position on. They are valid until the next call.
 func (m *Machine) elements(q *queue, from, n int) []index.Packet {
-	m.scratch = m.ix.Next(q.ix, index.Selection{All: true}, from, n, m.scratch[:0])
+	m.scratch = m.ix.Elements(q.ix, from, n, m.scratch[:0])
 	return m.scratch
 }
 

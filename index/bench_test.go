@@ -240,16 +240,16 @@ func BenchmarkFindValue(b *testing.B) {
 	}
 }
 
-// BenchmarkNextSkip shows the cost of reading one packet of a long list at a position, and of
+// BenchmarkElements shows the cost of reading one packet of a long list at a position, and of
 // finding the position of a packet.
-func BenchmarkNextSkip(b *testing.B) {
+func BenchmarkElements(b *testing.B) {
 	const n = 1_000_000
 	x, q := fillList(n)
 	var dst []Packet
 	for _, at := range []int{0, n / 100, n / 2, n - 1} {
 		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
 			for range b.N {
-				dst = x.Next(q, Selection{End: Newest}, at, 1, dst[:0])
+				dst = x.Elements(q, at, 1, dst[:0])
 			}
 		})
 		b.Run(fmt.Sprintf("position=%d", at), func(b *testing.B) {

@@ -392,7 +392,7 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 		if sh.byName[s.name] != s || sh.all[s.num] != s || s.look != 0 {
 			return nil, fmt.Errorf("index: share %q is not under its name or number", s.name)
 		}
-		narrow, isWide := x.widths(u.giving(s, false))
+		narrow, isWide := x.widths(u.giving(s))
 		if sh.unplaced == 0 && isWide != s.wide || sh.unplaced == 0 && (narrow || isWide) != (s.pos != 0) {
 			return nil, fmt.Errorf("index: share %q is in a heap or not against what it has", s.name)
 		}

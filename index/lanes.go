@@ -251,7 +251,7 @@ func (x *Index) Widths(q QueueID, claims bool) (narrow, wide bool) {
 		}
 		return narrow, wide
 	}
-	return x.widths(u.giving(nil, false))
+	return x.widths(u.giving(nil))
 }
 
 // widths is Widths of some lanes.

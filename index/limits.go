@@ -213,7 +213,7 @@ func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
 		for _, heap := range [...][]shareHead{h.narrow, h.onlyWide} {
 			for i := 0; i < len(heap) && n < most; i++ {
 				own := 0
-				for lane, t := range x.treesIn(u.giving(heap[i].share, false), s.Fits16) {
+				for lane, t := range x.treesIn(u.giving(heap[i].share), s.Fits16) {
 					if x.accepts(lane, s.Filter) {
 						own += int(t.count)
 					}
@@ -247,7 +247,7 @@ func (x *Index) followLimits(u *queue, s *share) {
 	if was <= s.stop || u.fresh == nil {
 		return
 	}
-	for lane := range x.treesIn(u.giving(s, false), false) {
+	for lane := range x.treesIn(u.giving(s), false) {
 		x.lanes.at(uint32(lane)).fresh = false
 		x.freshen(u, lane)
 	}

@@ -102,7 +102,7 @@ func TestAQueueOfOnePriorityIsADequeAroundTheMiddleOfTheSequences(t *testing.T) 
 				n := rapid.SampledFrom([]int{1, 10, 1000}).Draw(t, "n")
 				want := d.left[min(from, len(d.left)):]
 				want = want[:min(n, len(want))]
-				if got := d.x.Next(d.q, Selection{End: Newest}, from, n, nil); !slices.Equal(got, want) {
+				if got := d.x.Elements(d.q, from, n, nil); !slices.Equal(got, want) {
 					t.Fatalf("%d packets from %d on are %d, want %d", n, from, len(got), len(want))
 				}
 				for i, p := range want {

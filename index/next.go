@@ -5,8 +5,7 @@ import "slices"
 // Next appends to dst the packets that the next selections would take, without groups, in that
 // order: at most n, after the first skip ones. See Best for times. It costs O((skip+n) log(skip+n))
 // at most, and with a filter O(lanes) more. With one lane, skipping goes a leaf at a time at the
-// oldest end, and at the newest end where priorities are few. With one priority and no filter,
-// whatever the lanes, skip counts from the nearer side.
+// oldest end, and at the newest end where priorities are few.
 func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet {
 	if !x.hasQueue(q) || s.End > Oldest {
 		return dst
@@ -26,34 +25,38 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 		case all:
 			return x.byTurns(u, s, skip, n, dst)
 		case of != nil:
-			return x.next(u.giving(of, false), s, skip, min(n, x.allowed(u, &s, of)-max(0, skip)), dst)
+			return x.next(u.giving(of), s, skip, min(n, x.allowed(u, &s, of)-max(0, skip)), dst)
 		}
 		return dst
 	}
 	if len(s.Share) > 0 {
 		return dst
 	}
-	of := u.giving(nil, s.All)
-	if skip <= 0 || s.Filter != nil { // the other side is not nearer, or it is not known how far that is
-		return x.next(of, s, skip, n, dst)
-	}
-	left := -skip
-	for _, t := range x.treesIn(of, s.Fits16) {
-		left += int(t.count)
-	}
-	n = min(n, left)
-	if n <= 0 {
+	return x.next(u.giving(nil), s, skip, n, dst)
+}
+
+// Elements appends to dst the selectable packets of a queue from a place on, in the order of Next
+// at the newest end: at most n. It looks at the order alone, whatever keeps takes from a packet.
+// Nothing is appended of a queue that is shared out: it has no places. Skipping goes a leaf at a
+// time in one lane where priorities are few. With one priority from counts from the nearer side.
+func (x *Index) Elements(q QueueID, from, n int, dst []Packet) []Packet {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares != nil {
 		return dst
 	}
-	if left-n < skip { // else nothing is gained
+	u := x.queues.at(uint32(q))
+	left := u.ready - from
+	if n = min(n, left); n <= 0 {
+		return dst
+	}
+	if left-n < from { // else nothing is gained
 		if _, one := x.onlyPriority(u); one {
 			first := len(dst)
-			dst = x.next(of, Selection{End: Oldest - s.End, Fits16: s.Fits16}, left-n, n, dst)
+			dst = x.next(&u.lanes, Selection{End: Oldest}, left-n, n, dst)
 			slices.Reverse(dst[first:])
 			return dst
 		}
 	}
-	return x.next(of, s, skip, n, dst)
+	return x.next(&u.lanes, Selection{}, from, n, dst)
 }
 
 // next is Next of some lanes, from the side that s.End says.
@@ -114,7 +117,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		if of == nil {
 			return 0
 		}
-		trees, most = x.treesIn(u.giving(of, false), s.Fits16), min(most, x.allowed(u, &s, of))
+		trees, most = x.treesIn(u.giving(of), s.Fits16), min(most, x.allowed(u, &s, of))
 	case len(s.Share) > 0:
 		return 0
 	case s.Limits && (u.limitsShares() || u.shares != nil && u.shares.unplaced > 0):

@@ -80,7 +80,7 @@ func (x *Index) trees(u *queue, narrow bool) iter.Seq2[LaneID, *tree] {
 
 // takable is trees for takes.
 func (x *Index) takable(u *queue, narrow bool) iter.Seq2[LaneID, *tree] {
-	return x.treesOf(u, func(s *share) *lanes { return u.giving(s, false) }, narrow)
+	return x.treesOf(u, u.giving, narrow)
 }
 
 func (x *Index) treesOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq2[LaneID, *tree] {

@@ -51,7 +51,6 @@ type Selection struct {
 	Share  []byte // of a queue that is shared out only this one; nil: any, by turns
 	Claims bool   // what is taken will be claimed
 	Limits bool   // leave what limits hold back
-	All    bool   // take those behind the first of their key, too; not of a queue that is shared out
 	Fits16 bool   // leave the wide packets, also in a group: they cost nothing
 	Group  bool   // take with the selected packet every ready packet of its key
 	Limit  Limit  // of the group
@@ -111,14 +110,14 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 		if len(s.Share) > 0 {
 			return 0
 		}
-		return x.bestIn(u.giving(nil, s.All), s)
+		return x.bestIn(u.giving(nil), s)
 	}
 	switch of, all := u.shareNamed(s.Share); {
 	case of != nil && x.allowed(u, s, of) > 0:
-		return x.bestIn(u.giving(of, false), s)
+		return x.bestIn(u.giving(of), s)
 	case all && s.Filter == nil:
 		if first := x.firstShare(u, s); first != nil {
-			return x.bestIn(u.giving(first, false), s)
+			return x.bestIn(u.giving(first), s)
 		}
 	case all:
 		return x.bestByTurns(u, s)

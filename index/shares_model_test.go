@@ -563,6 +563,26 @@ func (m *sharesModel) Strict(t *rapid.T) {
 	m.forget()
 }
 
+// Elements looks at places, which no rule changes. With shares there are none.
+func (m *sharesModel) Elements(t *rapid.T) {
+	var want []ID
+	if m.x.queues.at(uint32(m.q)).shares == nil {
+		held := slices.DeleteFunc(slices.Clone(m.held), func(p *sharePacket) bool { return p.State != Ready || p.Priority == 0 })
+		slices.SortFunc(held, func(a, b *sharePacket) int {
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.Seq, a.Seq))
+		})
+		for _, p := range held {
+			want = append(want, p.ID)
+		}
+	}
+	from, n := rapid.IntRange(0, len(want)).Draw(t, "from"), rapid.IntRange(0, 9).Draw(t, "n")
+	want = want[from:][:min(n, len(want)-from)]
+	got := m.x.Elements(m.q, from, n, nil)
+	if !slices.EqualFunc(got, want, func(p Packet, id ID) bool { return p.ID == id }) {
+		t.Fatalf("%d elements from %d on are %+v, want %v", n, from, got, want)
+	}
+}
+
 // List pages through the ready packets: share by share, each in the order of its places.
 func (m *sharesModel) List(t *rapid.T) {
 	numbers := make(map[string]uint32)
@@ -690,7 +710,7 @@ func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
 		m.x.NoteFresh(m.q, true)
 		m.x.Push(Entry{Queue: m.x.AddQueue(), Priority: 1, Seq: 1, Tags: []byte("a/x"), Key: []byte("a")}, 0)
 		t.Repeat(map[string]func(*rapid.T){
-			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Charge": m.Charge, "Limit": m.Limit, "Wait": m.Wait, "Tick": m.Tick, "Tick more": m.Tick, "Rule": m.Rule, "Strict": m.Strict, "List": m.List, "": m.verify,
+			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Charge": m.Charge, "Limit": m.Limit, "Wait": m.Wait, "Tick": m.Tick, "Tick more": m.Tick, "Rule": m.Rule, "Strict": m.Strict, "List": m.List, "Elements": m.Elements, "": m.verify,
 		})
 	})
 }

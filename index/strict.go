@@ -34,8 +34,8 @@ func (u *queue) strict() *strict {
 func (u *queue) inOrder() bool { return u.rules != nil && u.rules.strict != nil && u.rules.strict.on }
 
 // giving returns the lanes from which a share, nil for the empty one, gives what is taken.
-func (u *queue) giving(s *share, all bool) *lanes {
-	if all || !u.inOrder() {
+func (u *queue) giving(s *share) *lanes {
+	if !u.inOrder() {
 		return u.lanesOf(s)
 	}
 	return u.twinsOf(s)
@@ -121,7 +121,7 @@ func (x *Index) isPlaced(u *queue, s *share) bool {
 	if !u.inOrder() {
 		return true
 	}
-	narrow, wide := x.widths(u.giving(s, false))
+	narrow, wide := x.widths(u.giving(s))
 	return (narrow || wide) && narrow != s.onlyWide
 }
 

@@ -76,7 +76,7 @@ func (sh *sharing) rebase() {
 // placeShare puts a share into the heap that it belongs to, at its place, or out of both.
 func (x *Index) placeShare(u *queue, s *share) {
 	sh := u.shares
-	narrow, wide := x.widths(u.giving(s, false))
+	narrow, wide := x.widths(u.giving(s))
 	stop := x.stopOf(u, s)
 	if s.pos != 0 && (s.stop != stop || s.onlyWide == narrow || !narrow && !wide) {
 		sh.takeOut(s)
@@ -238,7 +238,7 @@ func (x *Index) bestByTurns(u *queue, s *Selection) (best uint32) {
 	for len(next) > 0 {
 		of := heap.Pop(&next).(*shareHead).share
 		if s.passes(x.stopOf(u, of)) {
-			if best = x.bestIn(u.giving(of, false), s); best != 0 {
+			if best = x.bestIn(u.giving(of), s); best != 0 {
 				break
 			}
 		}
@@ -296,7 +296,7 @@ func (h *shareHeaps) first(narrow bool) *shareHead {
 
 // next is the packet that the share gives now, behind those that it gave in the look; 0 if none.
 func (t *turns) next(s *share) uint32 {
-	of := t.u.giving(s, false)
+	of := t.u.giving(s)
 	if s.look == 0 {
 		return t.x.bestIn(of, &t.s)
 	}
