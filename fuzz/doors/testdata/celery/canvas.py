@@ -24,6 +24,15 @@ class Canvas(unittest.TestCase):
             parts = [add.s(i, i) for i in range(n)]
             self.assertEqual(chord(parts, total.s())().get(timeout=WAIT), n * (n - 1))
 
+    def test_a_chord_over_a_generator(self):
+        parts = lambda: (add.s(i, i) for i in range(10))  # noqa: E731
+        self.assertEqual(chord(parts())(total.s()).get(timeout=WAIT), 90)
+        self.assertEqual((group(parts()) | total.s()).delay().get(timeout=WAIT), 90)
+
+    def test_a_chord_of_what_keeps_no_result(self):
+        parts = [add.s(i, i).set(ignore_result=True) for i in range(3)]
+        self.assertEqual(chord(parts, total.s())().get(timeout=WAIT), 6)
+
     def test_a_chain_of_chords(self):
         work = chain(group(add.s(1, 1), add.s(2, 2)), total.s(), add.s(1), group(add.s(1), add.s(2)))
         self.assertEqual(work().get(timeout=WAIT), [8, 9])

@@ -7,31 +7,43 @@ is tried is retry_policy of result_backend_transport_options. A result has at mo
 """
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any, Iterable, Iterator
 
 import redis
 from celery import states
 from celery.backends.base import KeyValueStoreBackend
-from celery.exceptions import BackendStoreError, TimeoutError
+from celery.canvas import maybe_signature
+from celery.exceptions import BackendStoreError, ChordError, TimeoutError
+from celery.result import GroupResult, allow_join_result
+from celery.utils.functional import _regen
+from kombu.log import get_logger
 from kombu.utils.functional import retry_over_time
 from kombu.utils.objects import cached_property
 
 from .transport_claims import LOST, pipeline
 
-#: The most bytes of a string.
+logger = get_logger("holdfast_queue.backend")
+
+#: The most bytes of a string, and of a field.
 LONGEST = 1 << 20
+
+
+def _bounded(value: str | bytes) -> bytes:
+    value = value.encode() if isinstance(value, str) else value
+    if len(value) > LONGEST:
+        raise BackendStoreError(f"the result has {len(value)} bytes, and a string at most {LONGEST}: "
+                                "return less, or where it is stored")
+    return value
 
 
 class HoldfastBackend(KeyValueStoreBackend):
     """Stores results, tells who waits for one, and counts the parts of a chord."""
 
-    supports_autoexpire = supports_native_join = implements_incr = persistent = True
+    supports_autoexpire = supports_native_join = persistent = True
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self._part = threading.local()
         options = self.app.conf.result_backend_transport_options or {}
         self._policy = {"max_retries": 20, "interval_start": 0, "interval_step": 1, "interval_max": 1,
                         **options.get("retry_policy", {})}
@@ -52,34 +64,70 @@ class HoldfastBackend(KeyValueStoreBackend):
     def delete(self, key: bytes) -> None:
         self._again(self.client.delete, key)
 
-    def expire(self, key: bytes, value: float | None) -> None:
-        if value:
-            self._again(self.client.expire, key, int(value))
-
     def set(self, key: bytes, value: str | bytes) -> None:
         self._set_with_state(key, value, None)
 
     def _set_with_state(self, key: bytes, value: str | bytes, state: str | None) -> None:
-        value = value.encode() if isinstance(value, str) else value
-        if len(value) > LONGEST:
-            raise BackendStoreError(f"the result has {len(value)} bytes, and a string at most {LONGEST}: "
-                                    "return less, or where it is stored")
-        commands = [("SET", key, value) + (("EX", int(self.expires)) if self.expires else ())]
+        commands = [("SET", key, _bounded(value)) + (("EX", int(self.expires)) if self.expires else ())]
         if state in states.READY_STATES:
             commands.append(("PUBLISH", key, ""))
         self._again(pipeline, self.client, commands, True)
 
-    # A chord. A part that runs twice, as its worker died before it was acknowledged, counts once: the
-    # parts are the fields of a hash.
+    # A chord. Its parts are the fields of a hash: one that runs twice, as its worker died before it was
+    # acknowledged, counts once. How many there are is known when the last is sent.
+
+    def apply_chord(self, header_result_args: tuple, body: Any, **kwargs: Any) -> None:
+        """Keeps how the parts are nested, if they are. To look at those of a generator would end it."""
+        self.ensure_chords_allowed()
+        if not isinstance(header_result_args[1], _regen):
+            header = self.app.GroupResult(*header_result_args)
+            if any(isinstance(part, GroupResult) for part in header.results):
+                header.save(backend=self)
+
+    def set_chord_size(self, group_id: str, chord_size: int) -> None:
+        self.set(self.get_key_for_group(group_id, ".s"), str(chord_size))
+
+    def add_to_chord(self, chord_id: str, result: Any) -> None:
+        self._keep_field(self.get_key_for_group(chord_id, ".t"), result.id, "")
+
+    def _keep_field(self, key: bytes, field: str, value: str | bytes, *more: tuple) -> list:
+        """Sets a field of a hash that goes with the results, and makes more calls in the same moment."""
+        end = [("EXPIRE", key, int(self.expires))] if self.expires else []
+        return self._again(pipeline, self.client, [("HSET", key, field, _bounded(value)), *more, *end], True)[1:]
 
     def on_chord_part_return(self, request: Any, state: str, result: Any, **kwargs: Any) -> None:
-        self._part.id = request.id
-        if self.restore_group(request.group) is not None:  # else the chord has been joined
-            super().on_chord_part_return(request, state, result, **kwargs)
+        if not request.group or not request.id:
+            return
+        keys = parts, added, size = [self.get_key_for_group(request.group, end) for end in (".j", ".t", ".s")]
+        part = self.encode([request.group_index, request.id, state, self.encode_result(result, state)])
+        looks = ("HLEN", parts), ("HLEN", added), ("GET", size)
+        ended, more, sent, *_ = self._keep_field(parts, request.id, part, *looks)
+        if sent is None or ended != int(sent) + more:
+            return  # others have to end, or the chord has been joined
+        callback, failed = maybe_signature(request.chord, app=self.app), "Join"
+        try:
+            joined = self._join(request.group, parts)
+            failed = "Callback"
+            callback.delay(joined)
+        except Exception as error:
+            logger.exception("Chord %r raised: %r", request.group, error)
+            error = error if isinstance(error, ChordError) else ChordError(f"{failed} error: {error!r}")
+            self.chord_error_from_stack(callback, error)
+        finally:
+            self._again(self.client.delete, *keys)
 
-    def incr(self, key: bytes) -> int:
-        """Counts a part of a chord, and says how many there are."""
-        return self._again(pipeline, self.client, [("HSET", key, self._part.id, 1), ("HLEN", key)], True)[1]
+    def _join(self, group_id: str, key: bytes) -> list:
+        """The results of a chord's parts, nested as these were."""
+        if (header := GroupResult.restore(group_id, backend=self, app=self.app)) is not None:
+            header.on_ready()
+            with allow_join_result():
+                return header.join_native(timeout=self.app.conf.result_chord_join_timeout, propagate=True)
+        parts = [self.decode(part) for part in self._again(self.client.hvals, key)]
+        parts.sort(key=lambda part: float("inf") if part[0] is None else part[0])
+        for _, task_id, state, result in parts:
+            if state in states.EXCEPTION_STATES:
+                raise ChordError(f"Dependency {task_id} raised {self.exception_to_python(result)!r}")
+        return [result for *_, result in parts]
 
     # Waiting.
 

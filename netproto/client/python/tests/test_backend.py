@@ -69,20 +69,44 @@ class Backend(unittest.TestCase):
         store = mock.Mock(side_effect=[ExecAbortError("disk is nearly full"), 7])
         self.assertEqual(self.backend._again(store), 7)
 
-    def test_a_part_of_a_chord_that_runs_twice_counts_once(self):
-        counted = []
-        key = self.backend.get_key_for_chord(uuid4().hex)
-        for part in "a", "a", "b":
-            self.backend._part.id = part
-            counted.append(self.backend.incr(key))
-        self.assertEqual(counted, [1, 1, 2])
+    def chord(self, parts):
+        """Has a chord wait for so many parts, and returns how one of them ends, and what joined chords gave."""
+        group, joined = uuid4().hex, []
+        self.backend.set_chord_size(group, parts)
+        callback = mock.Mock(spec=["delay"], delay=joined.append)
+        self.enterContext(mock.patch("holdfast_queue.backend.maybe_signature", return_value=callback))
 
-    def test_a_part_of_a_chord_that_ends_again_after_the_join_fails_nothing(self):
-        chord = self.backend.app.signature("callback")
-        part = Context(id=uuid4().hex, group=uuid4().hex, chord=chord)
+        def end(index, state=states.SUCCESS, result=None):
+            part = Context(id=f"{group}-{index}", group=group, group_index=index, chord={})
+            self.backend.on_chord_part_return(part, state, index if result is None else result)
+
+        return group, end, joined
+
+    def test_a_chord_has_the_results_in_order_and_counts_a_part_that_runs_twice_once(self):
+        group, end, joined = self.chord(3)
+        for index in 2, 0, 0, 1:
+            self.assertEqual(joined, [])
+            end(index)
+        end(1)  # it was joined before its last part was acknowledged
+        self.assertEqual(joined, [[0, 1, 2]])
+
+    def test_a_chord_whose_size_comes_last_waits_for_it(self):
+        group, end, joined = self.chord(0)
+        self.backend.delete(self.backend.get_key_for_group(group, ".s"))
+        end(0)
+        self.backend.set_chord_size(group, 2)
+        self.backend.add_to_chord(group, mock.Mock(id="added"))
+        end(1)
+        self.assertEqual(joined, [])
+        end(2)
+        self.assertEqual(joined, [[0, 1, 2]])
+
+    def test_a_part_that_failed_fails_its_chord(self):
+        group, end, joined = self.chord(1)
         with mock.patch.object(self.backend, "chord_error_from_stack") as failed:
-            self.backend.on_chord_part_return(part, states.SUCCESS, 1)
-        failed.assert_not_called()
+            with self.assertLogs("holdfast_queue.backend"):
+                end(0, states.FAILURE, ValueError("broken"))
+        self.assertEqual((joined, str(failed.call_args.args[1])), ([], f"Dependency {group}-0 raised ValueError('broken')"))
 
     def test_a_result_beyond_the_limit_says_so(self):
         with self.assertRaisesRegex(BackendStoreError, "a string at most 1048576"):
