@@ -56,7 +56,9 @@ class HoldfastBackend(KeyValueStoreBackend):
 
     def _again(self, call: Any, *args: Any, seconds: float | None = None) -> Any:
         """Makes a call until the server takes it: its disk may be full. Each of them may be made twice."""
-        return retry_over_time(call, (*LOST, redis.exceptions.ExecAbortError), args, timeout=seconds, **self._policy)
+        times = [t for t in (seconds, self._policy.get("timeout")) if t is not None]
+        policy = {**self._policy, "timeout": min(times, default=None)}
+        return retry_over_time(call, (*LOST, redis.exceptions.ExecAbortError), args, **policy)
 
     def get(self, key: bytes) -> bytes | None:
         return self._again(self.client.get, key)

@@ -64,6 +64,18 @@ class Backend(unittest.TestCase):
             self.assertRaises(ConnectionError, self.backend.wait_for, uuid4().hex, timeout=3)
         self.assertLessEqual(tried.call_args.kwargs["timeout"], 3)
 
+    def test_the_policy_of_retries_may_have_a_timeout(self):
+        app = Celery(set_as_current=False)
+        app.conf.result_backend_transport_options = {"retry_policy": {"timeout": 5.0}}
+        backend, task = HoldfastBackend(app=app, url=ADDRESS), uuid4().hex
+        self.addCleanup(backend.client.close)
+        backend.store_result(task, HELLO, states.SUCCESS)
+        for timeout in None, 30, 3:
+            self.assertEqual(backend.wait_for(task, timeout=timeout)["result"], HELLO)
+            with mock.patch("holdfast_queue.backend.retry_over_time", side_effect=ConnectionError) as tried:
+                self.assertRaises(ConnectionError, backend.wait_for, task, timeout=timeout)
+            self.assertLessEqual(tried.call_args.kwargs["timeout"], min(5, timeout or 5))
+
     def test_a_result_is_stored_when_a_full_disk_has_room_again(self):
         self.backend._policy["interval_max"] = 0
         store = mock.Mock(side_effect=[ExecAbortError("disk is nearly full"), 7])
