@@ -21,37 +21,36 @@ func cost(p *Packet, args ...any) []any {
 }
 
 // nack is the request that returns a packet.
-func nack(p *Packet, why error) []any {
-	args := cost(p, "QNACK", p.Queue, p.ID, p.Token)
-	if why == nil {
-		return args
+func nack(p *Packet, v *verdict) []any {
+	args := []any{"QNACK", p.Queue, p.ID, p.Token}
+	if v != nil {
+		args = append(args, "REASON", cut(v.reason))
 	}
-	args = append(args, "REASON", cut(why.Error()))
-	var v *verdict
 	switch {
-	case !errors.As(why, &v):
-		return args
+	case v == nil || !v.said:
 	case v.dead:
-		return append(args, "DEAD")
+		args = append(args, "DEAD")
 	case v.hold > 0:
-		return append(args, "HOLD", milliseconds(v.hold))
-	case v.uncounted:
-		args = append(args, "UNCOUNTED")
+		args = append(args, "HOLD", milliseconds(v.hold))
+	default:
+		if v.uncounted {
+			args = append(args, "UNCOUNTED")
+		}
+		args = append(args, "DELAY", milliseconds(max(v.after, 0)))
 	}
-	return append(args, "DELAY", milliseconds(max(v.after, 0)))
+	return cost(p, args...)
 }
 
 // answer is the request that ends a claim after its handler. One that was interrupted has not
 // failed: others may take its packet at once.
-func (w *consumer) answer(p *Packet, err error) []any {
-	var v *verdict
+func (w *consumer) answer(p *Packet, v *verdict) []any {
 	switch {
-	case err == nil:
+	case v == nil:
 		return ack(p)
-	case w.handling.Err() != nil && !errors.As(err, &v):
-		return nack(p, Uncounted(0, err))
+	case w.handling.Err() != nil && !v.said:
+		v = &verdict{reason: v.reason, said: true, uncounted: true}
 	}
-	return nack(p, err)
+	return nack(p, v)
 }
 
 // sendAnswers sends what handlers have answered. Those that come while some are on their way go

@@ -287,22 +287,22 @@ func (w *consumer) start(jobs []*job) {
 // handle has the handler work on packets, and the answers sent that its end means, but for packets
 // that are not held any more.
 func (w *consumer) handle(ctx context.Context, jobs []*job) {
-	err := errors.New("the handler ended its goroutine")
+	v := &verdict{reason: "the handler ended its goroutine"}
 	packets := make([]*Packet, len(jobs))
 	for i, j := range jobs {
 		packets[i] = j.p
 	}
 	defer func() {
 		wanted := slices.ContainsFunc(jobs, func(j *job) bool { return !j.cancelled.Load() })
-		if v := (*verdict)(nil); err != nil && !(errors.As(err, &v) && v.uncounted) && wanted {
+		if v != nil && !v.uncounted && wanted {
 			log := packets[0].log()
 			if w.size > 0 {
 				log = log.With("packets", len(jobs))
 			}
-			log.Warn("the handler failed", "attempt", packets[0].Attempt, "error", err)
+			log.Warn("the handler failed", "attempt", packets[0].Attempt, "error", v.reason)
 		}
 		for _, j := range jobs {
-			j.answer = w.answer(j.p, err)
+			j.answer = w.answer(j.p, v)
 			j.cancel(nil)
 			if w.claimAnswer(j) {
 				w.answers <- j
@@ -311,7 +311,7 @@ func (w *consumer) handle(ctx context.Context, jobs []*job) {
 			}
 		}
 	}()
-	err = w.handler.run(ctx, packets)
+	v = w.handler.run(ctx, packets)
 }
 
 // settle ends the work on a packet.
@@ -393,7 +393,7 @@ func (w *consumer) giveBack(cause error) error {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
 	defer cancel()
-	errs, _ := w.pipeline(ctx, left, func(j *job) []any { return nack(j.p, Uncounted(0, ErrShutdown)) })
+	errs, _ := w.pipeline(ctx, left, func(j *job) []any { return nack(j.p, judge(Uncounted(0, ErrShutdown))) })
 	return fmt.Errorf("%s: packets that were not finished: %d: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
 }
 

@@ -49,6 +49,12 @@ func drain(t testing.TB, c *client.Client) {
 
 func explode() { panic("boom") }
 
+// hostile is an error that nobody may look into.
+type hostile struct{}
+
+func (hostile) Error() string { return "hostile" }
+func (hostile) Unwrap() error { panic("hostile") }
+
 // Consume does the same for a worker with the least rights as where there are no users. The second
 // client of each test may do everything.
 func TestConsume(t *testing.T) {
@@ -100,6 +106,7 @@ func whatAHandlerReturnsDecides(t *testing.T, c, boss *client.Client) {
 		{"later for nothing", func() error { return client.RetryIn(time.Hour, nil) }, "", ""},
 		{"nil pointer", func() error { return (*os.PathError)(nil) }, client.StateDelayed, "panic: runtime error: invalid memory"},
 		{"panic", func() error { explode(); return nil }, client.StateDelayed, "panic: boom"},
+		{"Unwrap", func() error { return hostile{} }, client.StateDelayed, "panic: hostile"},
 		{"long", func() error { return errors.New("x" + strings.Repeat("ä", 5000)) }, client.StateDelayed, "x" + strings.Repeat("ä", 2047)},
 	}
 	ok(t, boss.Set(ctx, "q", "backoff-min", "600000", "max-attempts", "0"))

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -65,6 +66,8 @@ func Hold(d time.Duration, err error) error {
 // verdict is an error that says what becomes of the packet.
 type verdict struct {
 	err       error
+	reason    string // the text of the error, once it was judged
+	said      bool   // by Dead and its like, not by any error
 	dead      bool
 	after     time.Duration
 	uncounted bool // the claim was no attempt
@@ -81,15 +84,28 @@ func (v *verdict) orNil() error {
 func (v *verdict) Error() string { return v.err.Error() }
 func (v *verdict) Unwrap() error { return v.err }
 
-// run calls the handler, and turns a panic into an error.
-func (h BatchHandler) run(ctx context.Context, all []*Packet) (err error) {
+// judge reads an error, once: its methods are somebody else's, and may panic. It returns nil for
+// none.
+func judge(err error) *verdict {
+	if err == nil {
+		return nil
+	}
+	v, wrapped := new(verdict), (*verdict)(nil)
+	if errors.As(err, &wrapped) {
+		*v = *wrapped
+		v.said = true
+	}
+	v.reason = err.Error()
+	return v
+}
+
+// run calls the handler, and says what becomes of the packets: nil if they are done. A panic is a
+// failure.
+func (h BatchHandler) run(ctx context.Context, all []*Packet) (v *verdict) {
 	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v\n\n%s", v, debug.Stack())
+		if p := recover(); p != nil {
+			v = &verdict{reason: fmt.Sprintf("panic: %v\n\n%s", p, debug.Stack())}
 		}
 	}()
-	if err = h(ctx, all); err != nil {
-		_ = err.Error() // a nil pointer panics here, and not where that would end the program
-	}
-	return err
+	return judge(h(ctx, all))
 }

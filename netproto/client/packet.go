@@ -90,7 +90,7 @@ func (p *Packet) Ack(ctx context.Context) error {
 // error's text is kept as the reason, up to 4,096 bytes; nil gives none. Nack returns the new
 // state. What Ack says about ErrStale holds here too.
 func (p *Packet) Nack(ctx context.Context, why error) (State, error) {
-	return p.answer(ctx, nack(p, why))
+	return p.answer(ctx, nack(p, judge(why)))
 }
 
 // answer ends the claim.
