@@ -121,6 +121,30 @@ func (x *Index) Unique(id ID, dst []byte) ([]byte, bool) {
 	return x.uniques.ids.appendKey(dst, x.uniques.groups.at(uint32(id))), true
 }
 
+// GiveUnique gives a packet of a queue, named by its identity, an id and so many bytes more of
+// TagBytes. False if there is none without an id, or the id is longer than MaxKey. The first call
+// completes the table of Find: it is for a start.
+func (x *Index) GiveUnique(q QueueID, identity uint64, unique []byte, untilClaim bool, tagBytes uint32) bool {
+	if x.entries.live == 0 || len(unique) > MaxKey {
+		return false
+	}
+	x.BuildIdentities(allBuilt)
+	for id := *x.identities.bucket(identity); id != 0; id = *x.identities.next.at(id) {
+		e := x.entries.at(id)
+		if x.identity(id, e) != identity || x.lanes.at(uint32(e.lane)).queue != q || e.rare&rareUnique != 0 {
+			continue
+		}
+		x.setUnique(id, e, q, unique)
+		if untilClaim {
+			e.rare |= rareUntilClaim
+		}
+		e.tagBytes = packTagBytes(unpackTagBytes(e.tagBytes) + tagBytes)
+		x.linkUnique(id, e)
+		return true
+	}
+	return false
+}
+
 // FreeUnique takes the id from a packet.
 func (x *Index) FreeUnique(id ID) {
 	if e := x.entry(id); e != nil {

@@ -172,22 +172,21 @@ func Restore(src Source, o Options) (*State, error) {
 		flush:      src.Flush(),
 		time:       control.Time,
 		deliveries: newDeliveries(control.Deliveries),
-		uniques:    make(map[content.UniqueID]content.Unique),
 	}
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
 	}
-	err := src.Walk(storage.Visitor{Queue: r.queue, Share: r.share, Unique: r.unique, State: r.tried, Item: r.item, Step: r.Step, Uncounted: true})
+	err := src.Walk(storage.Visitor{Queue: r.queue, Share: r.share, State: r.tried, Item: r.item, Step: r.Step, Uncounted: true})
 	if err == nil {
 		r.endHash()
 		err = r.scan(src)
 	}
+	r.leaveDeliveries()
+	if err == nil { // after the packets, so that each id comes to its own, and none waits in memory
+		err = src.Walk(storage.Visitor{Unique: r.unique, Step: r.Step, Uncounted: true})
+	}
 	if err != nil {
 		return nil, err
-	}
-	r.leaveDeliveries()
-	for id := range r.uniques {
-		r.state.EndedUniques = append(r.state.EndedUniques, id)
 	}
 	if r.orphans > 0 {
 		err = r.accept(fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans))
@@ -217,8 +216,7 @@ type restorer struct {
 
 	pushTimes pushTimes
 
-	deliveries deliveries                          // that wait for their packets
-	uniques    map[content.UniqueID]content.Unique // ids that wait for their packets
+	deliveries deliveries // that wait for their packets
 
 	orphans    int // packets of queues without a definition: nobody can name those
 	sameNames  int // heads and fields with the name of another
@@ -332,11 +330,10 @@ func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) err
 	}
 	e := entry(q.ix, id, m)
 	e.Tags = tags
-	r.meetUnique(id, &e)
 	if d != nil {
 		r.apply(d, &e, q.dropped)
 	}
-	fits := max(len(e.Key), len(e.Unique)) <= index.MaxKey
+	fits := len(e.Key) <= index.MaxKey
 	if fits && !r.NoIndex {
 		fits = r.state.Index.Push(e, r.Now) != 0
 	}
@@ -350,27 +347,22 @@ func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) err
 	return nil
 }
 
-// unique reads the record of a unique push. A window goes to the index at once.
+// unique reads the record of a unique push. Its id goes to the index at once.
 func (r *restorer) unique(u *content.Unique) error {
 	r.tally.AddUnique(u.UniqueID)
 	r.progress()
-	switch q, ok := r.queues[u.Queue]; {
+	q, ok := r.queues[u.Queue]
+	switch {
+	case !ok || r.NoIndex:
 	case u.Until == 0:
-		r.uniques[u.UniqueID] = *u
-	case !ok || u.Expired(r.Now) || !r.state.Index.AddWindow(q.ix, u.ID, u.Identity, u.Until):
+		ok = r.state.Index.GiveUnique(q.ix, u.Identity, u.ID, u.UntilClaim, uint32(content.ExtraBytes(&content.Packet{Unique: u.ID})))
+	default:
+		ok = !u.Expired(r.Now) && r.state.Index.AddWindow(q.ix, u.ID, u.Identity, u.Until)
+	}
+	if !ok {
 		r.state.EndedUniques = append(r.state.EndedUniques, u.UniqueID)
 	}
 	return nil
-}
-
-// meetUnique gives a packet the id that it was pushed with.
-func (r *restorer) meetUnique(id content.PacketID, e *index.Entry) {
-	key := content.UniqueID{Queue: id.Queue, Identity: cmp.Or(e.Identity, id.Seq)}
-	if unique, ok := r.uniques[key]; ok {
-		delete(r.uniques, key)
-		e.Unique, e.UntilClaim = unique.ID, unique.UntilClaim
-		e.TagBytes += uint32(content.ExtraBytes(&content.Packet{Unique: e.Unique}))
-	}
 }
 
 // entry is the index entry of a stored packet, but for its tags.

@@ -131,6 +131,46 @@ func TestRestoredIndexKnowsTheIDsOfUniquePushes(t *testing.T) {
 	}
 }
 
+// eager is a source that refuses to show ids before the packets that they belong to.
+type eager struct {
+	*source
+	packets bool // were shown
+}
+
+func (s *eager) Walk(v storage.Visitor) error {
+	if v.Unique != nil && !s.packets {
+		return errors.New("ids were asked for before the packets: they would wait in memory")
+	}
+	s.packets = s.packets || v.Packet != nil
+	return s.source.Walk(v)
+}
+
+func TestIDsOfUniquePushesWaitForNoPacketInMemory(t *testing.T) {
+	s := sound(1)
+	s.queues = append(s.queues, content.Queue{ID: 9, Name: []byte("others")})
+	s.put(content.PacketID{Queue: 9, Priority: 1, Seq: 1 << 63}, content.Meta{}) // of a damaged folder: the identity of another
+	var b content.Batch
+	for _, queue := range []uint32{7, 9} {
+		b.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: queue, Identity: 1 << 63}, ID: fmt.Append(nil, "id", queue), UntilClaim: queue == 9})
+	}
+	s.Keys.Apply(&b)
+	s.Keys.Tally(&s.control.Tally)
+	state, err := Restore(&eager{source: s}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range []string{"id7", "id9"} {
+		q := state.Queues[i].Index
+		all := state.Index.List(q, index.Ready, index.Place{}, 2, nil)
+		if unique, _ := state.Index.Unique(all[0].ID, nil); string(unique) != id || all[0].UntilClaim != (id == "id9") || all[0].TagBytes < 9 {
+			t.Errorf("the packet of queue %d is %+v with the id %q, want %s", i, all[0], unique, id)
+		}
+	}
+	if len(state.EndedUniques) > 0 {
+		t.Errorf("%v are to be deleted", state.EndedUniques)
+	}
+}
+
 func TestRestoredIndexHasTheOrderAndTheGroupsOfTheStore(t *testing.T) {
 	const n = 3 * scanBatch / 2 // more than one run
 	s := sound(n)
