@@ -39,15 +39,16 @@ const (
 // what is scanned 3.7 and 6.5 µs.
 func TuneGC() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
+	t := tuner{samples: []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/scan/heap:bytes"}}}
+	t.tune()
 	go func() { // ends when stop is called
 		defer close(ended)
-		t := tuner{samples: []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/scan/heap:bytes"}}}
 		tick := time.NewTicker(tunePause)
 		defer tick.Stop()
 		for {
-			t.tune()
 			select {
 			case <-tick.C:
+				t.tune()
 			case <-done:
 				return
 			}

@@ -1,6 +1,38 @@
 package daemon
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// watchedStart is a store that ends a start when it is read, and notes which garbage might pile up
+// then, in percent.
+type watchedStart struct {
+	Store
+	percent int
+}
+
+var errLooked = errors.New("looked")
+
+func (s *watchedStart) Walk(storage.Visitor) error {
+	s.percent = debug.SetGCPercent(100)
+	debug.SetGCPercent(s.percent)
+	return errLooked
+}
+
+func TestTheCollectorIsTunedFromBeforeARecovery(t *testing.T) {
+	store := &watchedStart{}
+	err := Run(context.Background(), Config{
+		Data: t.TempDir(), Pinpriq: "127.0.0.1:0", WrapStore: func(s Store) Store { store.Store = s; return store },
+	})
+	if !errors.Is(err, errLooked) || store.percent == 100 {
+		t.Errorf("error %v, %d %% of garbage while the folder was read; want what TuneGC chose", err, store.percent)
+	}
+}
 
 func TestMoreMayPileUpWhereACollectionScansMore(t *testing.T) {
 	const mib = 1 << 20

@@ -59,8 +59,8 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	}
 	s.all.encrypt(s.live.certs.config())
 	background, stop := context.WithCancel(context.Background())
-	s.closers = append(s.closers, stop)
-	go s.live.certs.Watch(background) // ends with End
+	s.closers = append(s.closers, stop, TuneGC()) // now: a start makes as much garbage as packets
+	go s.live.certs.Watch(background)             // ends with End
 	s.figures, err = metrics.New(metrics.Config{Version: c.Version, GoVersion: runtime.Version(), Queues: c.MetricsQueues, Ready: s.health.Ready, Node: c.Node})
 	if err != nil {
 		return nil, err
@@ -165,8 +165,6 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 // goOn goes on until ctx ends or a commit fails, and then drains. ended gets what each server
 // returned. At the end of the drain it calls over: the loop may wait for other machines.
 func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error, over func()) error {
-	stopTuning := TuneGC()
-	defer stopTuning()
 	if s.live.follow(ctx, s.c.Reloads) {
 		most, stays := s.c.Drain, errors.Is(context.Cause(ctx), ErrHandOver)
 		if stays {
@@ -199,7 +197,6 @@ func (s *Server) goOn(ctx context.Context, doors listeners, ended <-chan error, 
 // Follow carries out reloads until ctx ends, while a store follows another machine: its backups are
 // served.
 func (s *Server) Follow(ctx context.Context, store *storage.Store, leader Leader) {
-	defer TuneGC()()
 	s.live.loop = nil
 	s.store.Store(store)
 	s.figures.Serve(metrics.Source{Store: store, Users: s.live.users, Certificate: s.live.certs.until(), LastBackup: s.all.lastBackup})
