@@ -22,7 +22,8 @@ type Bench struct {
 	Depth       int           `default:"64" range:"1 4096" placeholder:"N" help:"Requests that a connection sends before it waits for their answers, 1 to 4096 (default ${default})."`
 	Size        int           `default:"128" range:"16 65535" placeholder:"BYTES" help:"Payload bytes of a packet, 16 to 65535; not with barbershop (default ${default})."`
 	Items       int           `default:"100000" range:"1 100000000" placeholder:"N" help:"Items to put on the board before the measurement, 1 to 100000000; next and mixed put at least --count there; barbershop only (default ${default})."`
-	Count       int64         `default:"100000" placeholder:"N" help:"Packets to push or pop, or each of both (barbershop: updates or items taken). With push, update and mixed, 0 means: until --duration is over (default ${default})."`
+	Count       int64         `xor:"count" default:"100000" range:"1" placeholder:"N" help:"Packets to push or pop, or each of both (barbershop: updates or items taken) (default ${default})."`
+	All         bool          `xor:"count" help:"As many as can be done until --duration is over; not for pop and next."`
 	Duration    time.Duration `default:"1m" range:"1ms 1d" placeholder:"TIME" help:"Longest time of the measurement (default ${default})."`
 	Keep        bool          `help:"Leave the packets or items that nobody took, and print the queue of the packets."`
 	JSON        bool          `help:"Print a JSON object."`
@@ -47,7 +48,7 @@ Examples:
     holdfast bench
     holdfast bench push --connections 64 --depth 1
     holdfast bench pop --count 1000000
-    holdfast bench mixed --count 0 --duration 10s --json
+    holdfast bench mixed --all --duration 10s --json
     holdfast bench push --count 1000000 --keep
     holdfast bench --protocol redis --depth 1
     holdfast bench update --protocol barbershop --items 1000000 --depth 16
@@ -62,8 +63,8 @@ func (c *Bench) Validate() error {
 		return fmt.Errorf("%s has no mode %s: expected push, pop or mixed, or --protocol barbershop", c.Protocol, c.Mode)
 	case c.Mode == "mixed" && c.Connections < 2:
 		return fmt.Errorf("--connections %d: mixed needs at least 2", c.Connections)
-	case c.Count == 0 && (c.Mode == "pop" || c.Mode == "next"):
-		return fmt.Errorf("--count 0: %s needs more than 0", c.Mode)
+	case c.All && (c.Mode == "pop" || c.Mode == "next"):
+		return fmt.Errorf("--all: %s needs --count", c.Mode)
 	case c.board() && c.itemCount() > loadgen.MaxItems:
 		return fmt.Errorf("--count %d: expected at most %d, since next and mixed need as many items on the board", c.Count, loadgen.MaxItems)
 	}
@@ -82,6 +83,9 @@ func (c *Bench) itemCount() int64 {
 }
 
 func (c *Bench) Run(ctx context.Context, p *terminal.Process) error {
+	if c.All {
+		c.Count = 0 // to the load generator
+	}
 	newWorkload := c.queueWorkload
 	if c.board() {
 		newWorkload = c.boardWorkload

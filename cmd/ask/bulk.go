@@ -141,8 +141,8 @@ type Redrive struct {
 	Queue string   `arg:"" predictor:"queue" help:"Queue of the dead packets, or the dead-letter queue that they moved to."`
 	IDs   []string `arg:"" optional:"" name:"id" help:"Ids of the packets (default: all dead ones)."`
 	To    string   `predictor:"queue" placeholder:"QUEUE" help:"Queue to bring them to (default: the one where they died)."`
-	Count int64    `range:"0 1000" placeholder:"N" help:"At most N packets (default: all)."`
 
+	most
 	selection
 	bulk
 	asking
@@ -160,8 +160,8 @@ Examples:
 }
 
 func (c *Redrive) Validate() error {
-	if len(c.IDs) > 0 && (c.To != "" || c.Count > 0 || len(c.Filter) > 0 || c.DryRun) {
-		return errors.New("<id>: expected none with --to, --filter, --count or --dry-run")
+	if len(c.IDs) > 0 && (c.To != "" || c.Count > 0 || c.All || len(c.Filter) > 0 || c.DryRun) {
+		return errors.New("<id>: expected none with --to, --filter, --count, --all or --dry-run")
 	}
 	return c.selection.Validate()
 }
@@ -203,8 +203,8 @@ type Move struct {
 	To    string   `arg:"" predictor:"queue" help:"Queue to move them to. It is made if there is none."`
 	IDs   []string `arg:"" optional:"" name:"id" help:"Ids of the packets (default: all but claimed ones)."`
 	State string   `enum:",ready,delayed,dead,done" default:"" placeholder:"STATE" help:"Only packets in this state: ready, delayed, dead or done."`
-	Count int64    `range:"0 1000" placeholder:"N" help:"At most N packets."`
 
+	most
 	selection
 	bulk
 	terminal.Confirmation
@@ -222,8 +222,8 @@ Examples:
 }
 
 func (c *Move) Validate() error {
-	if len(c.IDs) > 0 && (c.State != "" || c.Count > 0 || len(c.Filter) > 0 || c.DryRun) {
-		return errors.New("<id>: expected none with --state, --filter, --count or --dry-run")
+	if len(c.IDs) > 0 && (c.State != "" || c.Count > 0 || c.All || len(c.Filter) > 0 || c.DryRun) {
+		return errors.New("<id>: expected none with --state, --filter, --count, --all or --dry-run")
 	}
 	return c.selection.Validate()
 }

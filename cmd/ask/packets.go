@@ -53,7 +53,8 @@ func (c *Peek) Ask(ctx context.Context, p *terminal.Process, server *client.Clie
 type List struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to look at."`
 	State string `enum:",ready,delayed,claimed,dead,done,damaged" default:"" placeholder:"STATE" help:"Only packets in this state: ready, delayed, claimed, dead, done or damaged (default: all)."`
-	Count int64  `placeholder:"N" help:"At most N packets; 0 is no limit (default 0)."`
+	Count int64  `xor:"count" range:"1" placeholder:"N" help:"At most N packets (default: all)."`
+	All   bool   `xor:"count" help:"All packets, as without --count."`
 
 	ByError bool `help:"Count the packets by their last error, instead of listing them."`
 

@@ -13,7 +13,7 @@ import (
 // Pop pops once.
 type Pop struct {
 	Queue string         `arg:"" predictor:"queue" help:"Queue to pop from."`
-	Count int64          `xor:"count" range:"0 1000" placeholder:"N" help:"Pop up to N packets (default: one)."`
+	Count int64          `xor:"count" range:"1 1000" placeholder:"N" help:"Pop up to N packets (default: one)."`
 	Block *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
 
 	order

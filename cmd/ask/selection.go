@@ -14,7 +14,7 @@ var ErrNothing = errors.New("nothing")
 type selection struct {
 	Share    *string  `placeholder:"NAME" help:"Only packets of this share of a queue with share-by: those with this key, or this value of its tag."`
 	Filter   []string `placeholder:"TAG<=VALUE" sep:"none" help:"Only packets for which this is true, with one of = != < <= > >=. A packet without the tag never matches. May be given more than once."`
-	MatchAny int      `word:"MATCH" placeholder:"N" help:"Packets for which N or more of the filters are true (default: all of them)."`
+	MatchAny int      `word:"MATCH" range:"1" placeholder:"N" help:"Packets for which N or more of the filters are true (default: all of them)."`
 }
 
 func (s *selection) Validate() error {
@@ -23,7 +23,7 @@ func (s *selection) Validate() error {
 			return fmt.Errorf("--filter %q: expected a tag, one of = != < <= > >= and a value, such as class<=standard", text)
 		}
 	}
-	if s.MatchAny < 0 || s.MatchAny > len(s.Filter) {
+	if s.MatchAny > len(s.Filter) {
 		return fmt.Errorf("--match-any %d: expected 1 to the number of filters, which is %d", s.MatchAny, len(s.Filter))
 	}
 	return nil
@@ -35,6 +35,12 @@ func (s *selection) options() (all []client.Option) {
 		all = append(all, filter)
 	}
 	return append(append(all, unlessZero(s.MatchAny, client.MatchAny)...), given(s.Share, client.InShare)...)
+}
+
+// most is the flags of a command that changes all packets unless it is told how many.
+type most struct {
+	Count int64 `xor:"count" range:"1 1000" placeholder:"N" help:"At most N packets (default: all)."`
+	All   bool  `xor:"count" help:"All packets, as without --count."`
 }
 
 // when is an option if something is so, else none.

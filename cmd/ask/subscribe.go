@@ -13,7 +13,7 @@ import (
 // Subscribe prints packets as they come.
 type Subscribe struct {
 	Queues []string `arg:"" predictor:"queue" name:"queue" help:"Queues to take packets from: the first that has one. They need not exist yet."`
-	Count  int64    `placeholder:"N" help:"End after N packets, or groups of them. 0 goes on until a signal (default 0)."`
+	Count  int64    `range:"1" placeholder:"N" help:"End after N packets, or groups of them (default: after a signal)."`
 
 	order
 	selection

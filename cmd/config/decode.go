@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net"
@@ -16,8 +17,8 @@ import (
 )
 
 // decoders read flags and arguments for kong, and refuse what the server would. Tags of a flag say
-// more: range:"1 1000" is the lowest and the highest value; address:"127.0.0.1:6379" asks for an
-// address, and is the example of the error; pattern:"" asks for what a name can match.
+// more: range:"1 1000" is the lowest and, where given, the highest value; address:"127.0.0.1:6379"
+// asks for an address as in the example; pattern:"" asks for what a name can match.
 func decoders() []kong.Option {
 	decoder := func(decode func(text string, tag *kong.Tag, target reflect.Value) error) kong.Mapper {
 		return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -69,10 +70,8 @@ func decodeText(text string, tag *kong.Tag, target reflect.Value) error {
 
 // bounds are the lowest and the highest value of a flag or argument.
 func bounds(tag *kong.Tag, high string) (string, string) {
-	if least, most, ok := strings.Cut(tag.Get("range"), " "); ok {
-		return least, most
-	}
-	return "0", high
+	least, most, _ := strings.Cut(tag.Get("range"), " ")
+	return cmp.Or(least, "0"), cmp.Or(most, high)
 }
 
 func decodeNumber(text string, tag *kong.Tag, target reflect.Value) error {
@@ -81,8 +80,8 @@ func decodeNumber(text string, tag *kong.Tag, target reflect.Value) error {
 	most, _ := strconv.ParseInt(high, 10, 64)
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		if !tag.Has("range") {
-			return fmt.Errorf("expected a whole number, 0 or more, got %.80q", text)
+		if !strings.Contains(tag.Get("range"), " ") {
+			return fmt.Errorf("expected a whole number, %s or more, got %.80q", low, text)
 		}
 		return fmt.Errorf("expected a whole number from %s to %s, got %.80q", low, high, text)
 	}

@@ -91,8 +91,8 @@ func TestBackupsUnderLoadAreSoundFolders(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var busy sync.WaitGroup
 	for _, args := range [][]string{ // both end with ctx
-		{"bench", "mixed", "--count", "0", "--pinpriq", s.addr, "--depth", "8"},
-		{"bench", "push", "--count", "0", "--size", "20000", "--pinpriq", s.addr, "--depth", "1", "--connections", "2"},
+		{"bench", "mixed", "--all", "--pinpriq", s.addr, "--depth", "8"},
+		{"bench", "push", "--all", "--size", "20000", "--pinpriq", s.addr, "--depth", "1", "--connections", "2"},
 	} {
 		busy.Go(func() { command{}.run(ctx, args...) })
 	}

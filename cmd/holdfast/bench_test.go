@@ -65,7 +65,7 @@ func TestBenchCountsWhatItDid(t *testing.T) {
 func TestBenchEndsAfterItsDuration(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, dir)
-	out := s.must(t, "bench", "mixed", "--count", "0", "--duration", "50ms", "--connections", "4", "--depth", "8")
+	out := s.must(t, "bench", "mixed", "--all", "--duration", "50ms", "--connections", "4", "--depth", "8")
 	if !strings.Contains(out, "packets/s in all") || !strings.Contains(out, "p99") {
 		t.Errorf("printed %q, want a table", out)
 	}
@@ -82,7 +82,7 @@ func TestASignalEndsABenchThatSaysWhatItHas(t *testing.T) {
 	ended := make(chan result, 1)
 	go func() { // ends with ctx
 		env := map[string]string{"HOLDFAST_PINPRIQ": s.addrs["pinpriq"]}
-		ended <- command{env: env}.run(ctx, "bench", "push", "--count", "0", "--connections", "1", "--depth", "1", "--json")
+		ended <- command{env: env}.run(ctx, "bench", "push", "--all", "--connections", "1", "--depth", "1", "--json")
 	}()
 	for pushed := 0; pushed < 2 && ctx.Err() == nil; { // the second follows the answer to the first
 		var queue struct{ Ready int }

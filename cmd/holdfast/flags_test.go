@@ -88,6 +88,30 @@ func TestOtherCommandsHaveVariablesOnlyForTheServerAndTheWayToIt(t *testing.T) {
 	}
 }
 
+// A script that counts first must not take one packet, or change all of them, where it found none.
+func TestNoNumberOfPacketsIsZero(t *testing.T) {
+	arguments := map[string]string{"move": "q r", "bench": ""}
+	found := 0
+	for _, name := range allCommands() {
+		if !strings.Contains((command{}).run(t.Context(), append(strings.Fields(name), "--help")...).stdout, " --count=") {
+			continue
+		}
+		found++
+		queues, ok := arguments[name]
+		if !ok {
+			queues = "q"
+		}
+		args := append(strings.Fields(name+" "+queues), "--count", "0")
+		oneErrorLine(t, command{}.run(t.Context(), args...), exitUsage, `--count: expected a whole number`)
+	}
+	if found < 8 {
+		t.Errorf("%d commands have --count", found)
+	}
+	for _, line := range []string{"claim q --lease 0s", "push q x --lease 0s", "push q x --unique 1 --window 0s"} {
+		oneErrorLine(t, command{}.run(t.Context(), strings.Fields(line)...), exitUsage, "expected 1ms to 3650d")
+	}
+}
+
 func TestVariablesDoNotConfirmOrChoosePackets(t *testing.T) {
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "x")
