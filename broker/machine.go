@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // New makes a machine of the state that recovery has built from store.
@@ -35,7 +36,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		for settingsOf(q).Strict && m.ix.SortShares(q.ix, math.MaxInt32) {
 		}
 	}
-	m.open = newBatch()
+	m.open, m.noted = newBatch(), m.marks
 	m.open.begin(m.marks)
 	return m
 }
@@ -77,7 +78,8 @@ func (m *Machine) forget() {
 func (m *Machine) Take() *Batch {
 	m.keepDues()
 	t := m.open
-	if t.ops.Len() == 0 && !t.claims {
+	empty := t.ops.Len() == 0 && !t.claims
+	if empty && m.marks.NextSeq <= m.noted.NextSeq && m.marks.LowSeq >= m.noted.LowSeq {
 		m.tellAll(&t.events)
 		if t.used() {
 			t.reset() // all that filled it has cancelled itself
@@ -85,11 +87,27 @@ func (m *Machine) Take() *Batch {
 		}
 		return nil
 	}
-	t.ops.SetMarks(m.marks)
+	t.ops.SetMarks(m.note(empty))
 	t.ops.MustWrite()
 	m.onWay, m.open, m.spare = t, m.spare, nil
 	m.open.begin(m.marks)
 	return t.ops
+}
+
+// idsAhead is how many ids of each end a batch without anything else has no start give out again.
+const idsAhead = 1000
+
+// note returns the marks that a batch writes. Ids of packets that were pushed and popped between
+// two batches are not in any: the marks alone tell of them, ahead, so that not each such push is
+// written.
+func (m *Machine) note(ahead bool) content.Marks {
+	next := m.marks
+	if ahead {
+		next.NextSeq, next.LowSeq = next.NextSeq+idsAhead, next.LowSeq-idsAhead
+	}
+	next.NextSeq, next.LowSeq = max(next.NextSeq, m.noted.NextSeq), min(next.LowSeq, m.noted.LowSeq)
+	m.noted = next
+	return next
 }
 
 // keepDues notes when the next takes of slow rates are due, with the batch that took.

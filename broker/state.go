@@ -111,6 +111,7 @@ type Machine struct {
 	watchers     map[*Conn]struct{}       // all of them
 	cursors      map[*ListCursor]struct{} // of looks at lists that are under way
 	marks        content.Marks
+	noted        content.Marks // as they are on disk, or on the way there
 	cache        *cache.Cache
 	open         *batch
 	onWay        *batch               // Take returned it, and Done was not called since
