@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
@@ -42,6 +43,54 @@ func (n *node) Remove(ctx context.Context, name string) error {
 		}
 		wait(ctx, changePause)
 	}
+}
+
+// vacate makes room in the cell for a node that joins. One of its name that lives stays; another
+// one goes by the rule of Remove. Who joins must be where the others will dial it: one that was
+// started under a wrong name, or is a copy of another machine, mostly is not.
+func (n *node) vacate(ctx context.Context, name, address string) error {
+	s, err := n.log.Status(ctx)
+	if err != nil {
+		return err
+	}
+	is := -1
+	for i, m := range s.Members {
+		switch {
+		case m.Name == name:
+			is = i
+		case m.Learner && m.Name != address:
+			return fmt.Errorf("node %s joins the cell now: one joins after the other", m.Name)
+		}
+	}
+	if is >= 0 && s.Members[is].Address != address {
+		if err := n.joins(ctx, name, s.Members[is].Address); errors.Is(err, errLives) {
+			return err
+		}
+	}
+	if err := n.joins(ctx, name, address); err != nil || is < 0 {
+		return err
+	}
+	return n.Remove(ctx, name)
+}
+
+var errLives = errors.New("the name is taken")
+
+// joins returns nil if a node that joins answers at an address. errLives: it is of the cell.
+func (n *node) joins(ctx context.Context, name, address string) error {
+	own, err := peer.NextPort(address)
+	if err != nil {
+		return err
+	}
+	a, err := n.ask(ctx, own)
+	switch {
+	case err != nil:
+		return fmt.Errorf("node %s must answer at %s before it joins, which others dial: %w", name, own, err)
+	case a.Name != name:
+		return fmt.Errorf("node %s answers at %s, and not %s: which of them is at that address?", a.Name, own, name)
+	case a.Role != joining:
+		return fmt.Errorf("%w: node %s runs at %s, and is %s: stop it, or give the one that joins another name", errLives, name, address, a.Role)
+	}
+	return nil
 }
 
 // removable tells why a node cannot be removed now; nil if it can.

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/storage/cell"
@@ -78,6 +81,39 @@ func TestARemovedNodeEndsAndTheOthersGoOnWithoutIt(t *testing.T) {
 	if n := all[0].redis.LLen(t.Context(), "q").Val(); n != 20 {
 		t.Errorf("%d packets are left, want 20", n)
 	}
+}
+
+// clone is a second machine that is started as a node which runs, with a folder of its own. It
+// binds another address than the others dial.
+func (m *machine) clone(t *testing.T) (*machine, *lines) {
+	t.Helper()
+	log := &lines{}
+	other := &machine{Config: m.Config, folder: filepath.Join(t.TempDir(), "clone"), log: log}
+	other.Listen = "127.0.0.2"
+	other.operator = &admin.Client{Address: freeAddress(t), Timeout: patience}
+	other.redis = redis.NewClient(&redis.Options{Addr: freeAddress(t), MaxRetries: -1})
+	t.Cleanup(func() { _ = other.redis.Close() })
+	other.launch(t)
+	return other, log
+}
+
+func TestWhoJoinsUnderATakenNameThrowsNobodyOut(t *testing.T) {
+	all := settled(t)
+	whole := func(c *admin.Cluster) bool { return len(c.Nodes) == 3 && spare(c.Nodes, hasQueues) == 1 }
+	for _, m := range all[:2] { // the owner and a follower
+		other, log := m.clone(t)
+		log.await(t, "the name is taken: node "+m.Node+" runs at "+m.Nodes[m.Node])
+		all[2].await(t, whole)
+		other.halt(t)
+	}
+	_, log := all[1].clone(t)
+	log.await(t, "the name is taken")
+	all[1].halt(t) // as for an upgrade
+	log.await(t, "must answer at")
+	all[0].await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 3 })
+	all[1].launch(t)
+	all[0].await(t, whole)
+	all[0].push(t, 10)
 }
 
 func TestAHandOverNeedsAFollowerThatHasNearlyAll(t *testing.T) {

@@ -334,6 +334,9 @@ func (n *node) add(ctx context.Context, name, address string) (string, error) {
 	if n.Nodes[name] != address {
 		return "", fmt.Errorf("node %s at %s is not among the nodes that %s knows: give all nodes the same list", name, address, n.Node)
 	}
+	if err := n.vacate(ctx, name, address); err != nil {
+		return "", err
+	}
 	return n.member.Add(ctx, name, address)
 }
 

@@ -48,16 +48,19 @@ func (m *Member) Leader() string {
 	return ""
 }
 
-// Add makes a node known to the cell as a learner, and returns what its Join needs. What the cell
-// still has of a node of this name is removed: a node never comes back as the member it was, since
-// with an empty folder it could elect one without the last packets.
+// Add makes a node known to the cell as a learner, and returns what its Join needs. A member of
+// this name that has a vote must be removed before: a node never comes back as the member it was,
+// since with an empty folder it could elect one without the last packets. A learner of it goes.
 //
 // It waits while another node joins, and 30 s while etcd says that members are not connected.
 func (m *Member) Add(ctx context.Context, node, address string) (initialCluster string, err error) {
 	if node == m.config.Node {
 		return "", fmt.Errorf("node %s asks itself to be added: it is a member", node)
 	}
-	if err := errors.Join(m.change(ctx, node, address, m.drop), m.forget(ctx, node)); err != nil {
+	if err := m.change(ctx, node, address, m.dropLearner); err != nil {
+		return "", err // what the cell knows of a voter stays
+	}
+	if err := m.forget(ctx, node); err != nil {
 		return "", err
 	}
 	at := m.config.url(address)
@@ -119,6 +122,13 @@ func (m *Member) Remove(ctx context.Context, node string) error {
 		return err
 	}
 	return m.forget(ctx, node)
+}
+
+func (m *Member) dropLearner(ctx context.Context, p Peer) error {
+	if !p.Learner {
+		return fmt.Errorf("a node of this name at %s has a vote: remove that one first", p.Address)
+	}
+	return m.drop(ctx, p)
 }
 
 func (m *Member) drop(ctx context.Context, p Peer) error {

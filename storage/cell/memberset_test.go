@@ -89,6 +89,12 @@ func TestNodesJoinWhileWritesGoOnAndAWipedOneAsAnotherMember(t *testing.T) {
 	if _, err := Start(t.Context(), b); err == nil {
 		t.Error("a wiped node starts")
 	}
+	if _, err := ma.Add(t.Context(), "b", b.Nodes["b"]); err == nil || !strings.Contains(err.Error(), "has a vote") {
+		t.Errorf("a node is added in the place of one that has a vote: %v", err)
+	}
+	if err := ma.Remove(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
 	mb = joins(t, ma, b)
 	if mb.Votes() {
 		t.Error("a learner takes itself for a voter")

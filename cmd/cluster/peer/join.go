@@ -2,6 +2,8 @@ package peer
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 )
@@ -11,6 +13,13 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), joinTime)
 	defer cancel()
 	asked := r.URL.Query()
+	if r.TLS != nil { // a node joins for itself alone
+		host, _, _ := net.SplitHostPort(asked.Get("peer_url"))
+		if err := r.TLS.PeerCertificates[0].VerifyHostname(host); err != nil {
+			refuse(w, http.StatusForbidden, fmt.Errorf("node %s at %s joins by a certificate of another one: %w", asked.Get("node"), host, err))
+			return
+		}
+	}
 	cluster, err := s.config.Join(ctx, asked.Get("node"), asked.Get("peer_url"))
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, err)

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"strings"
 	"testing"
@@ -18,6 +19,20 @@ func TestANodeThatJoinsGetsTheCluster(t *testing.T) {
 	got, err := NewClient(nil).Join(t.Context(), address, "b", "https://[::1]:7380")
 	if want := "a=http://127.0.0.1:1,b=https://[::1]:7380"; got != want || err != nil {
 		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestANodeJoinsByItsOwnCertificateAlone(t *testing.T) {
+	cell := newAuthority(t)
+	address := serveNode(t, Config{TLS: cell.server(t, tls.RequireAndVerifyClientCert).Clone, Join: func(context.Context, string, string) (string, error) { return "all", nil }})
+	c := cell.client(t, "c")
+	c.Certificates = pair(t)(cell.Node("c", "c.example", span()))
+	asks := NewClient(c.Clone)
+	if _, err := asks.Join(t.Context(), address, "b", "b.example:7380"); err == nil || !strings.Contains(err.Error(), "by a certificate of another one") {
+		t.Errorf("b joins by the certificate of c: %v", err)
+	}
+	if _, err := asks.Join(t.Context(), address, "c", "c.example:7380"); err != nil {
+		t.Error(err)
 	}
 }
 
