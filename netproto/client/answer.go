@@ -41,6 +41,14 @@ func nack(p *Packet, v *verdict) []any {
 	return cost(p, args...)
 }
 
+// plain is an answer of a handler with the reason alone, which the server takes of any claim.
+func plain(answer []any) []any {
+	if answer[0] == "QACK" {
+		return answer[:4]
+	}
+	return answer[:6]
+}
+
 // answer is the request that ends a claim after its handler. One that was interrupted has not
 // failed: others may take its packet at once.
 func (w *consumer) answer(p *Packet, v *verdict) []any {
@@ -89,6 +97,11 @@ func (w *consumer) send(batch []*job, claims bool) (again []*job) {
 			j.p.answered.Store(true)
 		case passing(err) && w.stillClaimed(j):
 			j.repeated = true
+			again = append(again, j)
+			continue
+		case errors.Is(err, ErrInvalid) && len(plain(j.answer)) < len(j.answer) && w.stillClaimed(j):
+			j.p.log().Warn("the answer was refused: it is sent again with no cost, and with the error's text alone", "answer", j.answer[0], "error", err)
+			j.answer = plain(j.answer)
 			again = append(again, j)
 			continue
 		case j.cancelled.Load(): // it went with its lease

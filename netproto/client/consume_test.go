@@ -1,9 +1,11 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"slices"
@@ -54,6 +56,43 @@ type hostile struct{}
 
 func (hostile) Error() string { return "hostile" }
 func (hostile) Unwrap() error { panic("hostile") }
+
+// What the server refuses of an answer is left out, so that work is not done again.
+func TestAnAnswerThatIsRefusedIsSentAgainPlainly(t *testing.T) {
+	addr, ctx, failure := startServer(t, storage.SyncNever()), t.Context(), errors.New("busy")
+	for _, k := range []struct {
+		queue   string
+		cost    int64
+		err     error
+		state   client.State
+		attempt int
+		refused bool
+	}{
+		{"dear", 1e7, nil, "", 0, true},
+		{"dear failure", 1e7, failure, client.StateDelayed, 1, true},
+		{"late", 0, client.RetryIn(11*365*24*time.Hour, failure), client.StateDelayed, 1, true},
+		{"held", 0, client.Hold(48*time.Hour, failure), client.StateReady, 0, false},
+	} {
+		c := connect(t, addr)
+		var lines bytes.Buffer
+		c.Logger = slog.New(slog.NewTextHandler(&lines, nil))
+		ok(t, c.Set(ctx, k.queue, "backoff-min", "600000"))
+		id := must(c.Push(ctx, k.queue, nil))(t)
+		ok(t, receive(t, consume(ctx, c, k.queue, func(_ context.Context, p *client.Packet) error {
+			c.StopClaiming()
+			p.Cost = k.cost
+			return k.err
+		})))
+		p, err := c.Show(ctx, k.queue, id)
+		if err != nil {
+			p = new(client.Packet)
+		}
+		if p.State != k.state || p.Attempt != k.attempt || k.err != nil && p.Reason != "busy" {
+			t.Errorf("%s: it is %q at attempt %d, because %q; want %q, %d", k.queue, p.State, p.Attempt, p.Reason, k.state, k.attempt)
+		}
+		want(t, k.queue+": a word of a refusal", strings.Contains(lines.String(), "level=WARN msg=\"the answer was refused"), k.refused)
+	}
+}
 
 // Consume does the same for a worker with the least rights as where there are no users. The second
 // client of each test may do everything.

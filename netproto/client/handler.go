@@ -10,7 +10,8 @@ import (
 
 // Handler works on a packet that is claimed. If it returns nil the packet is acknowledged; else it
 // is returned with the error's text as the reason, and tried again after the queue's backoff. A
-// panic is an error whose text has the stack. See also Dead, RetryIn and Snooze.
+// panic is an error whose text has the stack. See also Dead, RetryIn and Snooze. If the server
+// refuses such a wish, or the packet's Cost, it gets the answer without it.
 //
 // The context ends when the lease is lost: then another consumer may have the packet. It ends with
 // the cause ErrCancelled when the packet was cancelled: nobody else gets it, whatever is returned.
@@ -57,10 +58,11 @@ func Uncounted(d time.Duration, err error) error {
 }
 
 // Hold wraps the error of a handler, or of Nack, when the other side says "not now", as HTTP 429
-// does: the packet's share rests for d, up to a day, or the queue if it has no shares. The packet
-// returns to its place, and the claim does not count as an attempt. Hold(d, nil) is nil.
+// does: the packet's share rests for d, or the queue if it has no shares. Less than a second is
+// one, so that nobody asks without a pause, and more than a day is a day. The packet returns to its
+// place, and the claim does not count as an attempt. Hold(d, nil) is nil.
 func Hold(d time.Duration, err error) error {
-	return (&verdict{err: err, hold: d, uncounted: true}).orNil()
+	return (&verdict{err: err, hold: min(max(d, time.Second), 24*time.Hour), uncounted: true}).orNil()
 }
 
 // verdict is an error that says what becomes of the packet.

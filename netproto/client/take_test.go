@@ -163,3 +163,30 @@ func TestAClaimFillsABatch(t *testing.T) {
 	claim(ctx, client.Fill(time.Millisecond))
 	want(t, "the batch", len(receive(t, claimed)), 1)
 }
+
+// A share that rests for no time would be asked again without a pause.
+func TestAHoldHasATime(t *testing.T) {
+	c, ctx, asked := newClient(t), t.Context(), &requests{}
+	c.Redis().AddHook(asked)
+	for d, ms := range map[time.Duration]string{-time.Second: "1000", 0: "1000", time.Minute: "60000", 25 * time.Hour: "86400000"} {
+		_, err := c.Claimed("q", "1", 1).Nack(ctx, client.Hold(d, errors.New("429")))
+		if !errors.Is(err, client.ErrStale) || fmt.Sprint(asked.last) != "[QNACK q 1 1 REASON 429 HOLD "+ms+"]" {
+			t.Errorf("Hold(%v) is %v, %v; want %s ms", d, asked.last, err, ms)
+		}
+	}
+}
+
+// requests has the last request of a client.
+type requests struct{ last []any }
+
+func (*requests) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (*requests) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (r *requests) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd) // sends a HELLO before, at first
+		r.last = cmd.Args()
+		return err
+	}
+}
