@@ -18,7 +18,7 @@ import (
 // safe for use by many goroutines.
 type Client struct {
 	// Logger gets what Consume meets and cannot return: handlers that fail, leases that are lost, a
-	// server that is away. Set it before the first call; nil logs nothing.
+	// server that is away. Set it before the first call; nil is slog.Default().
 	Logger *slog.Logger
 
 	rdb      *redis.Client
@@ -122,7 +122,7 @@ func (c *Client) cut(pool *redis.Client) {
 
 func (c *Client) log() *slog.Logger {
 	if c.Logger == nil {
-		return slog.New(slog.DiscardHandler)
+		return slog.Default()
 	}
 	return c.Logger
 }

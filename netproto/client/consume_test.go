@@ -94,6 +94,23 @@ func TestAnAnswerThatIsRefusedIsSentAgainPlainly(t *testing.T) {
 	}
 }
 
+func TestAClientLogsWhereTheProgramDoes(t *testing.T) {
+	var lines bytes.Buffer
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	slog.SetDefault(slog.New(slog.NewTextHandler(&lines, nil)))
+	c, ctx := newClient(t), t.Context()
+	must(c.Push(ctx, "q", nil))(t)
+	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
+		c.StopClaiming()
+		return errors.New("no luck")
+	})
+	ok(t, receive(t, ended))
+	if !strings.Contains(lines.String(), `msg="the handler failed" queue=q id=1 attempt=1 error="no luck"`) {
+		t.Errorf("it says %q", &lines)
+	}
+}
+
 // Consume does the same for a worker with the least rights as where there are no users. The second
 // client of each test may do everything.
 func TestConsume(t *testing.T) {
