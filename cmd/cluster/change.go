@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/storage/cell"
 )
 
 // changePause is how often a change looks whether it can go on.
@@ -39,10 +40,29 @@ func (n *node) Remove(ctx context.Context, name string) error {
 		case err != nil:
 			return err
 		case reach(c.Nodes, name, cut):
-			return n.member.Remove(ctx, name)
+			return n.outcome(ctx, name, n.member.Remove(ctx, name))
 		}
 		wait(ctx, changePause)
 	}
+}
+
+// outcome looks whether a node that was to be removed is gone, where the removal failed: etcd may
+// have done it, and not answered.
+func (n *node) outcome(ctx context.Context, name string, failed error) error {
+	if failed == nil {
+		return nil
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	s, err := n.log.Status(look)
+	is := slices.ContainsFunc(s.Members, func(m cell.Peer) bool { return m.Name == name })
+	switch {
+	case err != nil || !s.Majority || is && ctx.Err() != nil: // what was asked for may come yet
+		return fmt.Errorf("%w: the status tells whether the cell has node %s: %w", admin.ErrUnknown, name, failed)
+	case is:
+		return failed
+	}
+	return nil
 }
 
 // vacate makes room in the cell for a node that joins. One of its name that lives stays; another
@@ -139,7 +159,7 @@ func (n *node) HandOver(ctx context.Context, name string) error {
 		i := slices.IndexFunc(c.Nodes, func(at admin.Node) bool { return at.Name == name && at.Role == owning })
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("node %s does not serve yet: look at it with the status", name)
+			return fmt.Errorf("%w: node %s does not serve yet: look at it with the status", admin.ErrUnknown, name)
 		case c.Owner == name && i >= 0:
 			return nil
 		case c.Owner != "" && c.Owner != name && c.Fence != before.Fence:

@@ -71,7 +71,7 @@ func (o *Operator) client() (*admin.Client, error) {
 // explain says in words why the port did not answer as it should.
 func (o *Operator) explain(err error) error {
 	switch {
-	case err == nil, errors.Is(err, admin.ErrRefused), errors.Is(err, admin.ErrNotReady):
+	case err == nil, errors.Is(err, admin.ErrRefused), errors.Is(err, admin.ErrUnknown), errors.Is(err, admin.ErrNotReady):
 		return o.Encryption.Explain(err, o.Admin)
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")

@@ -22,6 +22,8 @@ import (
 var (
 	// ErrRefused: the server answered that it gives no backup, and why.
 	ErrRefused = errors.New("refuses")
+	// ErrUnknown: the server answered that it does not know whether it has done what it was asked.
+	ErrUnknown = errors.New("does not know whether this was done")
 	// ErrDenied: the user and password are missing or wrong.
 	ErrDenied = fmt.Errorf("%w without a user and password that it knows", ErrRefused)
 	// ErrForbidden: the user does not have the right.
@@ -70,7 +72,7 @@ func (c *Client) Cluster(ctx context.Context) (said Cluster, err error) {
 }
 
 // ChangeCluster has a node of a cell Remove another one, or HandOver the queues to it. The error
-// wraps ErrRefused if the node says that this is not done.
+// wraps ErrRefused if the node says that this is not done, and ErrUnknown if it does not know.
 func (c *Client) ChangeCluster(ctx context.Context, what, node string) error {
 	t, err := c.ask(ctx, http.MethodPost, "/cluster/"+what, url.Values{"node": {node}}.Encode(), ErrRefused)
 	if err != nil {
@@ -155,6 +157,8 @@ func refusal(status int, other error) error {
 		return ErrDenied
 	case http.StatusForbidden:
 		return ErrForbidden
+	case http.StatusGatewayTimeout:
+		return ErrUnknown
 	}
 	return other
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 )
@@ -11,8 +12,8 @@ import (
 type Nodes interface {
 	// Status says what the cell is. It takes a second or two while nodes do not answer.
 	Status(ctx context.Context) (Cluster, error)
-	// Remove takes a node out of the cell for ever. An error says why nothing was done, or what is not
-	// known to be done.
+	// Remove takes a node out of the cell for ever. An error says why nothing was done; ErrUnknown: it
+	// may be done.
 	Remove(ctx context.Context, node string) error
 	// HandOver has another node own the queues. An error is as that of Remove.
 	HandOver(ctx context.Context, node string) error
@@ -65,7 +66,11 @@ func (s *Server) changing(what string, make func(ctx context.Context, node strin
 		ctx, cancel := context.WithTimeout(r.Context(), changeTime)
 		defer cancel()
 		node := r.URL.Query().Get("node")
-		if err := make(ctx, node); err != nil {
+		switch err := make(ctx, node); {
+		case errors.Is(err, ErrUnknown):
+			refuse(w, http.StatusGatewayTimeout, err.Error())
+			return
+		case err != nil:
 			refuse(w, http.StatusConflict, err.Error())
 			return
 		}

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -39,6 +40,9 @@ func TestWhoOperatesIsToldWhatTheCellIs(t *testing.T) {
 
 // Remove removes one node alone.
 func (f fakeNodes) Remove(_ context.Context, node string) error {
+	if node == "late" {
+		return fmt.Errorf("%w: look", ErrUnknown)
+	}
 	if node != "b & c" {
 		return errors.New("no such node")
 	}
@@ -56,6 +60,9 @@ func TestAChangeOfTheCellIsMadeOrRefusedInWords(t *testing.T) {
 	}
 	if err := c.ChangeCluster(t.Context(), Remove, "d"); !errors.Is(err, ErrRefused) || !strings.HasSuffix(err.Error(), "no such node") {
 		t.Error(err)
+	}
+	if err := c.ChangeCluster(t.Context(), Remove, "late"); !errors.Is(err, ErrUnknown) || errors.Is(err, ErrRefused) {
+		t.Errorf("what may be done is told as %v", err)
 	}
 	if err := c.ChangeCluster(t.Context(), HandOver, "d"); err != nil {
 		t.Error(err)

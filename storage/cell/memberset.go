@@ -131,7 +131,14 @@ func (m *Member) dropLearner(ctx context.Context, p Peer) error {
 	return m.drop(ctx, p)
 }
 
+// drop removes a member. Where that one leads etcd this node leads before: who leads is gone before
+// it can tell the outcome, and all wait for an election.
 func (m *Member) drop(ctx context.Context, p Peer) error {
+	if uint64(m.etcd.Server.Leader()) == p.ID {
+		once, cancel := context.WithTimeout(ctx, max(changeTime/2, m.config.Election))
+		_ = m.etcd.Server.MoveLeader(once, p.ID, uint64(m.etcd.Server.MemberID())) // without a vote it may not, and removes all the same
+		cancel()
+	}
 	if _, err := m.client.MemberRemove(ctx, p.ID); !errors.Is(err, rpctypes.ErrMemberNotFound) {
 		return err
 	}
@@ -140,8 +147,11 @@ func (m *Member) drop(ctx context.Context, p Peer) error {
 
 // forget deletes a node's keys. A floor of tables that are gone would let the log be cut too far.
 func (m *Member) forget(ctx context.Context, node string) error {
-	_, err := m.client.Txn(ctx).Then(clientv3.OpDelete("floor/"+node), clientv3.OpDelete("node/"+node), clientv3.OpDelete("copy/"+node)).Commit()
-	return err
+	forget := m.tried(func(ctx context.Context) error {
+		_, err := m.client.Txn(ctx).Then(clientv3.OpDelete("floor/"+node), clientv3.OpDelete("node/"+node), clientv3.OpDelete("copy/"+node)).Commit()
+		return err
+	})
+	return patiently(ctx, func() error { return forget(ctx) })
 }
 
 // change does something to the member of a node, which must be there unless an address is given.

@@ -160,6 +160,27 @@ func TestARemovedNodeEndsAndDoesNotStartAgain(t *testing.T) {
 	}
 }
 
+func TestTheLeaderIsRemovedWithAllThatIsKnownOfIt(t *testing.T) {
+	t.Parallel()
+	a, b, c := trio(t)
+	ma := founded(t, a)
+	all := map[string]*Member{"a": ma, "b": votes(t, ma, b), "c": votes(t, ma, c)}
+	leader := ma.Leader()
+	leads := all[leader]
+	delete(all, leader)
+	for _, by := range all {
+		putKey(t, by, "floor/"+leader)
+		if err := by.Remove(t.Context(), leader); err != nil {
+			t.Fatal(err)
+		}
+		<-leads.Done()
+		if n := countKeys(t, by, "floor/"); n != 0 {
+			t.Errorf("%d floors are left", n)
+		}
+		break
+	}
+}
+
 // dropping is the cluster of an etcd whose raft drops the first change in silence.
 type dropping struct {
 	clientv3.Cluster
