@@ -76,8 +76,10 @@ func (h *health) follow(leader Leader) {
 	h.enter(following)
 }
 
-// serve says that the server serves, and feels the pulse of the loop until that ends.
+// serve says that the server serves, from the loop's first turn on, and feels the pulse of the loop
+// until that ends.
 func (h *health) serve(loop *netproto.Loop, t Term) {
+	_ = loop.Do(h.feel)
 	h.pulse.Store(&pulse{at: time.Now()})
 	if t.Held != nil {
 		h.held.Store(&t.Held)

@@ -395,3 +395,22 @@ func TestSystemdIsToldOfAReload(t *testing.T) {
 		waitForNotice(t, socket, want)
 	}
 }
+
+func TestALoopThatDoesNotTurnYetHasSomeTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		is   phase
+		ago  time.Duration
+		want bool
+	}{
+		"it makes its queues":       {recovering, newTime / 2, true},
+		"it makes them for ever":    {recovering, newTime + time.Second, false},
+		"it serves, and was silent": {serving, newTime / 2, false},
+	} {
+		s := &Server{health: newHealth()}
+		s.health.phase.Store(int32(c.is))
+		s.health.got.Store(time.Now().Add(-c.ago).UnixNano())
+		if got := s.GotOn(time.Second); got != c.want {
+			t.Errorf("%s: it gets on: %v", name, got)
+		}
+	}
+}

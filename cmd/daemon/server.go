@@ -204,9 +204,16 @@ func (s *Server) Follow(ctx context.Context, store *storage.Store, leader Leader
 	s.live.follow(ctx, s.c.Reloads)
 }
 
+// newTime is within which a loop turns for the first time behind the last record of recovery, which
+// may be long: it makes all queues, and nothing tells how far it is.
+const newTime = 10 * time.Second
+
 // GotOn says whether recovery or the loop got on within a time, or the loop waits for the disk. Any
 // goroutine may ask.
 func (s *Server) GotOn(within time.Duration) bool {
+	if phase(s.health.phase.Load()) == recovering {
+		within = max(within, newTime)
+	}
 	return s.health.onDisk.Load() || time.Since(time.Unix(0, s.health.got.Load())) < within
 }
 
