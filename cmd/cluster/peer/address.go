@@ -70,9 +70,19 @@ func NextPort(address string) (string, error) {
 func (c *Self) Bound(address string) string {
 	host, port, _ := net.SplitHostPort(address)
 	if net.ParseIP(host) == nil && host != "localhost" { // a name may lead to what stands before this machine
-		host = "0.0.0.0"
+		host = anyHost()
 	}
 	return net.JoinHostPort(cmp.Or(c.Listen, host), port)
+}
+
+// anyHost binds all addresses of this machine, of IPv6 too where it has that.
+func anyHost() string {
+	l, err := net.Listen("tcp", "[::]:0")
+	if err != nil {
+		return "0.0.0.0"
+	}
+	_ = l.Close()
+	return "::" // etcd refuses a bind address without a host
 }
 
 // Encryption is what makes the configuration of each connection between nodes that Check takes; nil

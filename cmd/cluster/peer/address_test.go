@@ -2,6 +2,7 @@ package peer
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"testing"
 )
@@ -10,7 +11,7 @@ func TestANodeBindsWhatOthersDialUnlessThatIsAName(t *testing.T) {
 	for name, row := range map[string]struct{ address, listen, want string }{
 		"an IP":            {"10.0.0.1:7380", "", "10.0.0.1:7380"},
 		"loopback":         {"localhost:7380", "", "localhost:7380"},
-		"a name":           {"a.example:7380", "", "0.0.0.0:7380"},
+		"a name":           {"a.example:7380", "", net.JoinHostPort(anyHost(), "7380")},
 		"behind a NAT":     {"192.0.2.1:7381", "10.0.0.1", "10.0.0.1:7381"},
 		"a name, by an IP": {"a.example:7380", "fd00::1", "[fd00::1]:7380"},
 		"all of IPv6":      {"[fd00::2]:7380", "::", "[::]:7380"},
@@ -18,6 +19,26 @@ func TestANodeBindsWhatOthersDialUnlessThatIsAName(t *testing.T) {
 		if got := (&Self{Listen: row.listen}).Bound(row.address); got != row.want {
 			t.Errorf("%s: %s, want %s", name, got, row.want)
 		}
+	}
+}
+
+func TestANameIsBoundForBothKindsOfAddresses(t *testing.T) {
+	l, err := net.Listen("tcp", (&Self{}).Bound("a.example:0"))
+	must(t, err)
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		if free, err := net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
+			continue // this machine does not have it
+		} else {
+			_ = free.Close()
+		}
+		conn, err := net.Dial("tcp", net.JoinHostPort(host, port))
+		if err != nil {
+			t.Errorf("%s does not lead there: %v", host, err)
+			continue
+		}
+		_ = conn.Close()
 	}
 }
 
