@@ -145,7 +145,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		defer cancel()
 		<-n.member.Done() // which Close ends
 	})
-	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn, Lease: n.lease()})
+	n.log = cell.NewLog(cell.Config{Client: n.member.Client(), Node: c.Node, Logger: n.logger, Progress: n.getsOn, Lease: n.lease(), Keep: keepLog})
 	s, err := n.log.Status(ctx)
 	if ctx.Err() != nil {
 		return n.member.Err()

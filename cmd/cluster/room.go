@@ -17,6 +17,7 @@ const (
 	// leastRoom is what a disk must have free, besides twice etcd's database: etcd ends when a write
 	// of its own fails.
 	leastRoom = 256 << 20
+	keepLog   = 128 << 20        // of etcd's database, for nodes that are away
 	startRoom = 320 << 20        // for etcd's own log, too
 	farBehind = 1000             // batches of the log that a node has not taken
 	holdTime  = 30 * time.Second // for which a voter that has copied may keep pushes waiting, below 0.4 of the quota

@@ -72,8 +72,8 @@ func (t *Term) Trim() {
 	}
 }
 
-// Cut cuts the log up to the batch that the tables of a majority have, and has etcd forget what
-// was. It forgets also when nothing can be cut, which needs room.
+// Cut cuts the log up to the batch that the tables of all nodes have, or of a majority where the
+// log is long, and has etcd forget what was. It forgets also when nothing can be cut.
 func (t *Term) Cut(ctx context.Context) (err error) {
 	for more := true; more && err == nil; {
 		err = t.log.try(ctx, func(ctx context.Context) (err error) {
@@ -131,7 +131,15 @@ func (t *Term) cut(ctx context.Context) (more bool, err error) {
 		}
 	}
 	slices.Sort(voters)
-	upto = min(upto, voters[(len(voters)-1)/2])
+	used, err := t.log.Client.Status(ctx, "") // of this node
+	if err != nil {
+		return false, err
+	}
+	needed := 0 // the lowest
+	if used.DbSizeInUse > t.log.Keep {
+		needed = (len(voters) - 1) / 2
+	}
+	upto = min(upto, voters[needed])
 	step := min(upto, s.begin+cutStep)
 	if step > s.begin {
 		err = commit(t.log.Client.Txn(ctx).If(fence...).

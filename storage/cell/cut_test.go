@@ -41,6 +41,31 @@ func voting(names ...string) (all []*etcdserverpb.Member) {
 	return all
 }
 
+func TestAShortLogIsKeptForAllNodes(t *testing.T) {
+	client, log := alone(t)
+	client.Cluster = &voters{members: voting("a", "b", "c")}
+	term := claim(t, log, 0)
+	add(t, term, 1, 10)
+	for _, c := range []struct {
+		keep int64
+		c    string // its floor
+		want string
+	}{{1 << 30, "", ""}, {1 << 30, "4", "4"}, {1, "4", "7"}} {
+		for key, value := range map[string]string{"floor/a": "9", "floor/b": "7", "floor/c": c.c} {
+			if value != "" {
+				set(t, client, key, value)
+			}
+		}
+		log.Keep = c.keep
+		if err := term.Cut(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := get(t, client, "cut"); got != c.want {
+			t.Errorf("with a floor of c of %q and %d bytes to keep, cut is %q, want %q", c.c, c.keep, got, c.want)
+		}
+	}
+}
+
 func TestTheLogIsCutWhereTheTablesOfAMajorityHaveIt(t *testing.T) {
 	client, log := alone(t)
 	for name, c := range map[string]struct {

@@ -58,6 +58,10 @@ type Config struct {
 	// seconds, so another can be made up to a second later. The first try of a call takes at most a
 	// quarter of it.
 	Lease time.Duration
+	// Keep is the size of etcd's database in use, in bytes, up to which the log is kept for all nodes,
+	// so that one which is away need not copy a folder. Beyond that it is kept for a majority. 0:
+	// always for a majority alone.
+	Keep int64
 	// Progress says whether the node got on with its work within the last second: only then is a
 	// claim kept. nil means always. A goroutine of the claim calls it.
 	Progress func() bool
