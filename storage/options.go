@@ -86,7 +86,7 @@ type Options struct {
 	Release func(upto uint64)
 
 	// Checked opens a folder whose files a Restoration of this process has kept, each byte against a
-	// sum: its tables are not checked again.
+	// sum, or which this process had open: its tables are not checked again.
 	Checked bool
 
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).

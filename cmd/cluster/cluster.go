@@ -84,7 +84,7 @@ type node struct {
 	known    atomic.Pointer[known]
 	room     atomic.Pointer[room] // of this node's term
 	holds    bool                 // the log, for a copy of this node; of the goroutine that takes turns
-	copied   bool                 // the folder is a whole copy, and nobody has opened it; of the same goroutine
+	checked  bool                 // the sums of the folder's tables: they are those of a copy, or this process had them open; of the same goroutine
 	old      atomic.Uint64        // the last batch that was in the log before this turn: it came at some time before
 	version  string
 	cell     string      // its name

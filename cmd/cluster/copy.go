@@ -41,7 +41,7 @@ func (n *node) copyOnce(ctx context.Context, least uint64) error {
 		err := n.client.Fetch(ctx, address, copyFolder(n.folder), func() error { return n.hold(ctx, address) })
 		if err == nil {
 			err = finishCopy(n.folder)
-			n.copied = err == nil // who checks it again holds the log for that long
+			n.checked = err == nil // who checks it again holds the log for that long
 			return err
 		}
 		errs = append(errs, fmt.Errorf("node %s: %w", from.Name, err))

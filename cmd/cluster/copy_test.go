@@ -154,7 +154,7 @@ func TestACopyIsTriedUntilItIsThereAndHoldsTheLogInItsLastRoundAlone(t *testing.
 		t.Fatal(err)
 	}
 	n.copy(t.Context())
-	if want := []bool{false, true, false, false, true}; !slices.Equal(held, want) || !n.isHeld(t) || !n.holds || !n.copied {
+	if want := []bool{false, true, false, false, true}; !slices.Equal(held, want) || !n.isHeld(t) || !n.holds || !n.checked {
 		t.Errorf("held in the rounds: %v, want %v; behind them: %v", held, want, n.isHeld(t))
 	}
 	copied, err := storage.Open(n.folder, storage.Options{Release: func(uint64) {}})

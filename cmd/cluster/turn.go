@@ -47,6 +47,7 @@ func (n *node) takeTurns(ctx context.Context) error {
 			return ended
 		}
 		n.logger.Warn("the node begins anew", "reason", err)
+		n.checked = n.checked && !errors.Is(err, storage.ErrDamaged)
 		if errors.Is(err, daemon.ErrHandOver) {
 			continue
 		}
@@ -74,9 +75,9 @@ func (n *node) takeTurns(ctx context.Context) error {
 func (n *node) turn(ctx context.Context) error {
 	options := n.server.StorageOptions()
 	options.Release = n.log.Release
-	options.Checked, n.copied = n.copied, false
+	options.Checked = n.checked
 	store, err := storage.Open(n.folder, options)
-	if err != nil {
+	if n.checked = err == nil; err != nil {
 		return err
 	}
 	n.arrived = arrival{}
