@@ -62,13 +62,13 @@ func openFolder(path string) (_ *folder, err error) {
 		return nil, err
 	}
 	// The folder of another program stays as it is, the lock included.
-	if err := f.readFormat(); errors.Is(err, ErrFormat) {
+	if err := f.readFormat(content.FormatVersion); errors.Is(err, ErrFormat) {
 		return nil, err
 	}
 	if err := f.takeLock(); err != nil {
 		return nil, err
 	}
-	if err = f.readFormat(); errors.Is(err, fs.ErrNotExist) {
+	if err = f.readFormat(content.FormatVersion); errors.Is(err, fs.ErrNotExist) {
 		f.fresh, err = true, f.writeFormat()
 	}
 	if err != nil {
@@ -244,9 +244,9 @@ func holder(lock *os.File) string {
 	return "process " + strconv.Itoa(pid)
 }
 
-// readFormat checks the version of the folder. The error wraps ErrFormat if this program does not
-// read it, and fs.ErrNotExist if there is none.
-func (f *folder) readFormat() error {
+// readFormat checks the version of the folder, of which oldest is the lowest that will do. The
+// error wraps ErrFormat if it will not, and fs.ErrNotExist if there is none.
+func (f *folder) readFormat(oldest uint64) error {
 	file, err := os.Open(f.name(formatName))
 	if err != nil {
 		return fmt.Errorf("cannot read the format of the data folder: %w", err)
@@ -260,9 +260,12 @@ func (f *folder) readFormat() error {
 	switch {
 	case err != nil || version == 0:
 		return fmt.Errorf("%w: file %s holds %q instead of a version number", ErrDamaged, f.name(formatName), b)
-	case version != content.FormatVersion:
+	case version > content.FormatVersion, version < content.FormatBefore:
 		return fmt.Errorf("%w: %s has version %d and this program reads version %d; use the program that wrote it, or load a dump or backup that one makes into a new folder",
 			ErrFormat, f.path, version, content.FormatVersion)
+	case version < oldest:
+		return fmt.Errorf("%w: %s has version %d, which this program can only dump: load a dump of it into a new folder",
+			ErrFormat, f.path, version)
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 }
 
 func TestAFolderOfAnotherFormatIsRefusedAndStaysAsItIs(t *testing.T) {
-	for _, version := range []int{1, content.FormatVersion - 1, content.FormatVersion + 1} {
+	for _, version := range []int{1, content.FormatBefore - 1, content.FormatVersion + 1} {
 		refuseFormat(t, strconv.Itoa(version))
 	}
 }

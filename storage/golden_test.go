@@ -319,6 +319,23 @@ func TestFoldersAreOpenedForEver(t *testing.T) {
 	}
 }
 
+func TestAFolderOfTheFormatBeforeIsOnlyLookedAt(t *testing.T) {
+	for _, name := range []string{"closed.tar.gz", "killed.tar.gz"} {
+		dir := t.TempDir()
+		unpackFolder(t, filepath.Join(fmt.Sprintf("testdata/v%d", content.FormatBefore), name), dir)
+		if _, err := Open(dir, Options{}); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "can only dump") {
+			t.Errorf("%s: a start says %v, want that it can be dumped", name, err)
+		}
+		v := openView(t, dir, ViewOptions{}) // also what only the journal has
+		if ids, c := viewed(t, v), v.Control(); len(ids) != len(goldenPackets())-2 || c.Batch != 2 || c.Time != 0 {
+			t.Errorf("%s: a view shows %d packets, and the control record %+v", name, len(ids), c)
+		}
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // openGolden looks into a golden folder, and opens it twice.
 func openGolden(t *testing.T, name string) {
 	path := filepath.Join(goldenFolder, name)

@@ -81,7 +81,7 @@ func (l *looker) tolerate(kind, key string, err error) error {
 
 func (l *looker) format() error {
 	f := l.parts.folder
-	err := f.readFormat()
+	err := f.readFormat(content.FormatBefore)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, serr := os.Stat(f.name(dbName)); serr != nil || !l.o.Tolerant {
 			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, f.path, formatName)

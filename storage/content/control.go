@@ -9,6 +9,9 @@ import (
 // reads; each control record has it. FORMAT.md says what may change without a new one.
 const FormatVersion = 7
 
+// FormatBefore is the oldest version that who only looks at a folder reads.
+const FormatBefore = 6
+
 // Marks are the counters that must not run backwards over a restart.
 type Marks struct {
 	NextSeq   uint64 // sequence of the next packet at the newest end; goes up

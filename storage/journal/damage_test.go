@@ -259,7 +259,7 @@ func TestWhatAClientsLengthReachesOverIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	if _, _, ok := readRecord(record, new([16]byte)); ok {
+	if _, _, ok := readRecord(record, new(header)); ok {
 		t.Error("it counts")
 	}
 }

@@ -20,7 +20,12 @@ type Record struct {
 	Place Place
 	// AfterHole says that records before it are missing, which was accepted.
 	AfterHole bool
+
+	head int // how long its head is
 }
+
+// Overhead returns how many bytes of the record stand before its entries.
+func (r *Record) Overhead() int { return r.head + len(r.Control) }
 
 // ReplayOptions say from where a journal is read, and what is passed over.
 type ReplayOptions struct {
@@ -145,7 +150,7 @@ func (r *reader) walk(m mapped, upto uint64, fn func(Record) error) (goOn bool, 
 		at = int(r.After.End)
 	}
 	for at < len(m.data) && r.end.Batch < upto {
-		h, b, ok := readRecord(m.data[at:], &m.Salt)
+		h, b, ok := readRecord(m.data[at:], &m.header)
 		// Behind a torn record a later one may still show that it was on the device.
 		if !ok || h.Batch <= r.end.Batch {
 			at += page
@@ -164,9 +169,10 @@ func (r *reader) walk(m mapped, upto uint64, fn func(Record) error) (goOn bool, 
 		place := Place{uint32(m.Number), uint32(at)}
 		at += padded(len(b))
 		r.end = Mark{h.Batch, m.Number, int64(at), h.Sum}
-		control, body := b[headSize:headSize+int(h.Control)], b[headSize+int(h.Control):]
+		content := b[m.heads():]
+		control, body := content[:h.Control], content[h.Control:]
 		c := Content{Batch: h.Batch, Control: control, Entries: h.Entries, Body: [][]byte{body}}
-		if err := fn(Record{c, place, r.hole}); err != nil {
+		if err := fn(Record{c, place, r.hole, m.heads()}); err != nil {
 			return false, err
 		}
 	}

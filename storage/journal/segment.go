@@ -24,6 +24,7 @@ const (
 
 var (
 	segmentMagic = [8]byte([]byte("HFSEG\x00\x00\x02")) // the last two bytes are the version
+	beforeMagic  = [8]byte([]byte("HFSEG\x00\x00\x01")) // read, and never written: a head has no sum of its own
 	recordMagic  = [4]byte([]byte("HFRC"))
 )
 
@@ -71,11 +72,19 @@ func newHeader(number uint64) header {
 	return h
 }
 
+// heads is how long the head of each record in the segment is.
+func (h *header) heads() int {
+	if h.Magic == beforeMagic {
+		return beforeHeadSum
+	}
+	return headSize
+}
+
 // readHeader reads the header of a file. Its number is 0 where there are only zeros: no segment has
 // begun in it.
 func readHeader(b []byte) (h header) {
 	get(b, &h)
-	if h != (header{}) && (h.Magic != segmentMagic || h.Sum != xxhash.Sum64(b[:headerSize-8])) {
+	if h != (header{}) && (h.Magic != segmentMagic && h.Magic != beforeMagic || h.Sum != xxhash.Sum64(b[:headerSize-8])) {
 		h.Number = damaged
 	}
 	return h
@@ -115,16 +124,17 @@ func seal(b []byte, salt *[16]byte, h head) uint64 {
 
 // readRecord reads the record that begins at b; ok is false if there is none with right sums. It
 // reads no further than the head where that is not ours, whatever bytes of a client stand there.
-func readRecord(b []byte, salt *[16]byte) (h head, record []byte, ok bool) {
+func readRecord(b []byte, s *header) (h head, record []byte, ok bool) {
 	get(b, &h)
-	if h.Magic != recordMagic || h.HeadSum != sum(salt, b[:beforeHeadSum]) {
+	size := s.heads()
+	if h.Magic != recordMagic || size == headSize && h.HeadSum != sum(&s.Salt, b[:beforeHeadSum]) {
 		return h, nil, false
 	}
-	if int(h.Length) < headSize+int(h.Control) || int(h.Length) > len(b) {
+	if int(h.Length) < size+int(h.Control) || int(h.Length) > len(b) {
 		return h, nil, false
 	}
 	b = b[:h.Length]
-	return h, b, h.Sum == sum(salt, b[:beforeSum], b[headSize:])
+	return h, b, h.Sum == sum(&s.Salt, b[:beforeSum], b[size:])
 }
 
 func sum(salt *[16]byte, parts ...[]byte) uint64 {
