@@ -21,7 +21,7 @@ type Backup struct {
 	Keep   int      `range:"0 1000000" placeholder:"N" help:"In a folder: keep the newest N backups, this one included, and remove older ones; 0 keeps all (default 0)."`
 	Queue  []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	Format string   `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
-	Files  bool     `help:"Copy the files of the data folder as they are, into a tar for \"holdfast restore\": everything, at the speed of the disk while no client writes. It needs the same version or a newer one."`
+	Files  bool     `help:"Copy the files of the data folder as they are, into a tar for \"holdfast restore\": everything, at the speed of the disk while no client writes. A program with another data format refuses it."`
 	JSON   bool     `help:"Print a JSON object with the name of the file and what it holds."`
 
 	connection.Operator

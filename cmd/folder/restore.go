@@ -23,7 +23,7 @@ type Restore struct {
 }
 
 func (c *Restore) Help() string {
-	return `Makes a data folder of a backup that "holdfast backup --files" made. Claims and delays go on where they were. Run it as the user that is to serve the folder. It needs the version that made the backup, or a newer one: a dump is for "holdfast load".
+	return `Makes a data folder of a backup that "holdfast backup --files" made. Claims and delays go on where they were. Run it as the user that is to serve the folder. It needs a version with the data format of the one that made the backup ("holdfast version" says it). A dump is for "holdfast load", and needs none.
 
 The sum of the whole backup is checked before the folder becomes one that a server takes. After an error or Ctrl-C nothing of it is left. After kill -9 a server refuses the folder: remove it, and run the restore again.
 

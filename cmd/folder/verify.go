@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/archive"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // Verify checks a folder, or a backup.
@@ -128,6 +129,8 @@ func (c *Verify) file(ctx context.Context, p *terminal.Process, name string) err
 		return fmt.Errorf("%w: interrupted", ErrNotChecked)
 	case source.err != nil:
 		return fmt.Errorf("%w: read %s: %w", ErrNotChecked, name, terminal.Pathless(source.err))
+	case errors.Is(err, storage.ErrFormat):
+		return fmt.Errorf("%w: %s: %w", ErrNotChecked, name, err)
 	}
 	if e := c.printFile(p.Stdout, name, held, err, time.Since(began)); e != nil && !errors.Is(e, terminal.ErrReaderGone) {
 		return fmt.Errorf("%w: %w", ErrNotChecked, e)

@@ -48,6 +48,17 @@ func TestABackupIsVerifiedWithoutAServer(t *testing.T) {
 	}
 }
 
+func TestABackupOfFilesOfAnotherFormatIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "holdfast.tar")
+	serve(t, filepath.Join(dir, "data"), "--admin", "127.0.0.1:0").must(t, "backup", "--to", file, "--files")
+	if err := os.WriteFile(file, bytes.Replace(readFile(t, file), []byte(`"folder": 7`), []byte(`"folder": 6`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	oneErrorLine(t, cli(t, "verify", file), exitNotChecked, "version "+release+" of the program wrote it (archive 1, data format 6)")
+	oneErrorLine(t, cli(t, "restore", file, filepath.Join(dir, "restored")), exitFailed, "load a dump of the folder that it makes")
+}
+
 func TestTheNewestOfAFolderOfBackupsIsVerified(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")

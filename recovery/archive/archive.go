@@ -56,9 +56,9 @@ func (h *Header) decode(b []byte) error {
 	if err := json.Unmarshal(b, h); err != nil {
 		return fmt.Errorf("%s cannot be read: %w", HeaderName, err)
 	}
-	if h.Archive > archiveVersion || h.Folder > content.FormatVersion {
-		return fmt.Errorf("version %s of the program wrote it (archive %d, data format %d), and this one reads archive %d, data format %d: use that version or a newer one",
-			h.Program, h.Archive, h.Folder, archiveVersion, content.FormatVersion)
+	if h.Archive > archiveVersion || h.Folder != content.FormatVersion {
+		return fmt.Errorf("%w: version %s of the program wrote it (archive %d, data format %d), and this one reads archive %d, data format %d: restore it with that version, and load a dump of the folder that it makes",
+			storage.ErrFormat, h.Program, h.Archive, h.Folder, archiveVersion, content.FormatVersion)
 	}
 	const most = 1 << 60 // so that no sum of sizes overflows
 	seen, total := make(map[string]bool, len(h.Files)), int64(0)

@@ -264,6 +264,15 @@ func TestAHostileArchiveIsRefused(t *testing.T) {
 	}
 }
 
+func TestAnArchiveOfAnotherFormatNamesTheVersionThatReadsIt(t *testing.T) {
+	for _, version := range []int{content.FormatVersion - 1, content.FormatVersion + 1} {
+		b := tarOf(t, archive.Header{Archive: 1, Folder: version, Program: "0.4.0"}, nil, file("format", "x"))
+		if _, err := restore(t, b); !errors.Is(err, storage.ErrFormat) || !strings.Contains(err.Error(), "version 0.4.0 of the program wrote it") {
+			t.Errorf("format %d: got %v", version, err)
+		}
+	}
+}
+
 func TestWhatIsNoArchiveIsToldFromOne(t *testing.T) {
 	for name, b := range map[string]string{
 		"nothing": "", "a dump": `{"type":"header"}` + "\n", "zeros": string(make([]byte, 2048)),
