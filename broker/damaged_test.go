@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -252,4 +253,36 @@ func TestADamagedPacketKeepsNobodyFromOthers(t *testing.T) {
 	w.barrier()
 	wantGot(t, "the one for the damaged packet", &boxes[0], "[]")
 	wantGot(t, "the one for the sound packet", &boxes[1], "[[from q] [sound]]")
+}
+
+// A start of a folder in which two queues have a packet of one sequence serves the first.
+func TestOfTwoPacketsWithOneSequenceOneIsDamaged(t *testing.T) {
+	for _, verb := range []string{"move", "dead letter"} {
+		w := newWork(t)
+		s := broker.DefaultSettings()
+		s.DeadLetter = []byte("to")
+		w.set(s)
+		w.add(broker.PushRequest{Payload: []byte("one")})
+		w.add(broker.PushRequest{Queue: []byte("to"), Payload: []byte("two")})
+		w.barrier()
+		for id, record := range maps.Clone(w.store.packets) {
+			if bytes.Contains(record, []byte("two")) {
+				delete(w.store.packets, id)
+				id.Seq--
+				w.store.packets[id] = record
+			}
+		}
+		w.findings = 1
+		w.restart()
+		if verb == "move" {
+			w.bulk(broker.Move([]byte("q"), 0, 0, []byte("to")))
+		} else {
+			w.nacked(w.claimOne(), broker.Nack{Dead: true}, broker.Dead)
+		}
+		w.barrier()
+		got := w.claim("to", broker.ClaimRequest{Selection: broker.Selection{Count: 9}})
+		if len(got) != 1 || got[0].payload != "one" || len(w.store.packets) != 2 {
+			t.Errorf("%s: then claims gave %+v, and the store has %d packets, want one of two", verb, got, len(w.store.packets))
+		}
+	}
 }

@@ -20,6 +20,9 @@ func (m *Machine) move(q *queue, p index.Packet, record []byte, to *queue, prior
 func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id content.PacketID, expiry int64) (moved index.Packet) {
 	m.tellMove(q, p, to, id.Priority)
 	m.define(to)
+	if to != q && m.ix.Counts(to.ix).Damaged > 0 && m.hasDamaged(to, id) {
+		id.Seq = m.nextSeq(Newest)
+	}
 	m.moveUnique(q, p, to)
 	there := p
 	there.Stored, there.HasUnique = 0, false // they stay
@@ -36,6 +39,14 @@ func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id 
 	}
 	m.changed(to)
 	return moved
+}
+
+// hasDamaged says that a queue has a packet at a place that a start found twice in the folder.
+func (m *Machine) hasDamaged(q *queue, at content.PacketID) bool {
+	for p := range m.ix.Each(q.ix, Damaged, index.Place{Priority: at.Priority, Seq: at.Seq - 1}, nil, nil) {
+		return p.Priority == at.Priority && p.Seq == at.Seq
+	}
+	return false
 }
 
 // tellMove tells those who tail the queues that a packet gets another queue or priority.

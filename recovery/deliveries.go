@@ -56,16 +56,23 @@ func (s *deliveries) number(name string) uint32 {
 	return n
 }
 
-// delivery returns the delivery state of a packet that the scan met, nil if it has none. Of two
-// packets with one identity only the first gets it; the other goes by its sequence.
+// delivery returns the delivery state of a packet that the scan met, nil if it has none, or if it
+// went to another packet of that identity.
 func (r *restorer) delivery(id content.PacketID, m *content.Meta) *Delivery {
 	d, again := r.deliveries.Match(cmp.Or(m.Identity, id.Seq))
 	if again {
-		r.some(&r.duplicates, "packet %v and another one have the identity %d: it has lost its delivery state, if it had one", id, d.Identity)
-		m.Identity = 0
 		return nil
 	}
 	return d
+}
+
+// setAside makes a packet damaged that has the sequence or the identity of another. It gets an
+// identity of its own, so each can be found and deleted.
+func (r *restorer) setAside(id content.PacketID, e *index.Entry) {
+	r.some(&r.duplicates, "packet %v has the sequence or the identity of another one: it is damaged", id)
+	e.State, e.Until, e.Delivery = index.Damaged, 0, index.Delivery{}
+	e.Identity = r.state.Marks.NextSeq
+	r.state.Marks.NextSeq++
 }
 
 // apply gives the index entry of a packet what its delivery state says.

@@ -241,8 +241,8 @@ func TestOfTwoPacketsWithOneIdentityTheFirstHasTheDeliveryState(t *testing.T) {
 	if _, d := found(t, state, base); d.Attempts != 1 {
 		t.Errorf("delivery %+v of the first packet, want what was tried", d)
 	}
-	if _, d := found(t, state, base+1); d != (index.Delivery{}) {
-		t.Errorf("delivery %+v of the second packet, want nothing", d)
+	if p, d := found(t, state, s.control.NextSeq); p.State != index.Damaged || d != (index.Delivery{}) {
+		t.Errorf("the second packet is %v, with the delivery %+v, want damaged and nothing", p.State, d)
 	}
 	if f := state.Report.Findings; len(f) != 1 || !strings.Contains(f[0], "identity") {
 		t.Errorf("findings %q, want that two packets have one identity", f)

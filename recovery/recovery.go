@@ -7,6 +7,7 @@
 //	sharerule.go   what a queue with share-by says to the index
 //	deliveries.go  reading delivery states, and giving them to their packets
 //	delivery.go    a delivery state that waits for its packet
+//	numbers.go     which sequences and identities packets have
 //	keys.go        reading strings and hashes
 //	pushtimes.go   when packets were pushed
 //	README.md      damage and salvage, for operators
@@ -220,7 +221,8 @@ type restorer struct {
 
 	orphans    int // packets of queues without a definition: nobody can name those
 	sameNames  int // heads and fields with the name of another
-	duplicates int // packets with the identity of another
+	numbers    Numbers
+	duplicates int // packets with a number of another
 }
 
 // target is where the packets of a queue go.
@@ -330,7 +332,9 @@ func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) err
 	}
 	e := entry(q.ix, id, m)
 	e.Tags = tags
-	if d != nil {
+	if !q.dropped && !r.numbers.Add(id.Seq, cmp.Or(m.Identity, id.Seq)) {
+		r.setAside(id, &e)
+	} else if d != nil {
 		r.apply(d, &e, q.dropped)
 	}
 	fits := len(e.Key) <= index.MaxKey

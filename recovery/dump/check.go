@@ -45,9 +45,10 @@ type checker struct {
 	nameBytes    int
 	queue        *Record          // a copy of the one that packets belong to; nil before the first
 	last         content.PacketID // of queue
-	shares       map[string]bool  // of queue
-	own          int              // of these that have more than a rest
-	head         *Record          // a copy of the last string or hash; nil before the first
+	numbers      recovery.Numbers
+	shares       map[string]bool // of queue
+	own          int             // of these that have more than a rest
+	head         *Record         // a copy of the last string or hash; nil before the first
 	keyNames     map[string]bool
 	fields       map[string]bool // of head
 
@@ -216,6 +217,10 @@ func (c *checker) packet(r *Record) error {
 	if err := c.tried(r); err != nil {
 		return err
 	}
+	if err := c.once(r); err != nil {
+		return err
+	}
+	c.numbers.Add(id.Seq, uint64(cmp.Or(r.Identity, r.Sequence)))
 	if c.last.Queue == 0 { // the first one
 		c.names[content.FullName(uint8(c.queue.Database), r.Queue)] = true
 	}
@@ -224,8 +229,16 @@ func (c *checker) packet(r *Record) error {
 	return nil
 }
 
-// parts checks what it can of a packet by itself.
-func (c *checker) parts(r Record) error { return cmp.Or(sizes(&r), c.tried(&r)) }
+// once checks that no packet before has the sequence or the identity of this one.
+func (c *checker) once(r *Record) error {
+	if identity := cmp.Or(r.Identity, r.Sequence); c.numbers.Taken(uint64(r.Sequence), uint64(identity)) {
+		return fmt.Errorf("the packet has the sequence %d and the identity %d, and another packet has one of them: expected each once in a dump", r.Sequence, identity)
+	}
+	return nil
+}
+
+// parts checks what a packet may have besides its place.
+func (c *checker) parts(r Record) error { return cmp.Or(sizes(&r), c.tried(&r), c.once(&r)) }
 
 // tried checks what was tried with a packet.
 func (c *checker) tried(r *Record) error {

@@ -83,6 +83,10 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"packet before its queue":    {head + packetLine(seq8), "line 2: a packet of queue \"a\": expected the record of the queue"},
 		"packet of another queue":    {head + `{"type":"queue","id":1,"queue":"b"}` + "\n" + packetLine(seq8), `line 3: a packet of queue "a" after the record of queue "b"`},
 		"packets out of order":       {head + first + packetLine(seq9) + packetLine(seq8), "line 4: the packet of priority 1 and sequence 9223372036854775808 does not follow"},
+		"one sequence in two queues": {head + first + packetLine(seq8) + `{"type":"queue","id":2,"queue":"b"}` + "\n" +
+			strings.Replace(packetLine(seq8), `"a"`, `"b"`, 1), "line 5: the packet has the sequence 9223372036854775808 and the identity"},
+		"one identity for two packets": {head + first + packetLine(seq8) + packetLine(`"sequence":"9223372036854775809","identity":"9223372036854775808"`),
+			"line 4: the packet has the sequence 9223372036854775809 and the identity 9223372036854775808, and another packet"},
 		"packet twice":               {head + first + packetLine(seq8) + packetLine(seq8), "line 4"},
 		"sequence past the marks":    {head + first + packetLine(`"sequence":"9223372036854775908"`), "line 3: the packet has the sequence 9223372036854775908"},
 		"sequence too large":         {head + first + packetLine(`"sequence":"18446744073709551616"`), "from 0 to 18446744073709551615"},

@@ -109,7 +109,7 @@ func TestEachHarmOfADeliveryStateIsAFinding(t *testing.T) {
 				b.Delete(at(9, n), content.Removed{})
 				b.Put(at(9, n), &content.Packet{Identity: first + 8})
 			},
-			"owner: " + at(9, n).String() + ": it has the identity 9223372036854775816, and so has another",
+			"owner: " + at(9, n).String() + ": it has the sequence or the identity of another packet, 9223372036854775816",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

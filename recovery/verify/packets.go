@@ -70,7 +70,7 @@ func (v *verifier) checkPackets(ctx context.Context) error {
 		}
 		live := true
 		if damage != nil {
-			v.match(id, id.Seq)
+			v.deliveries.Match(id.Seq)
 			v.unreadable(id.String(), "record", damage)
 		} else {
 			live = v.packet(q, id, &p)
@@ -108,9 +108,10 @@ func (v *verifier) packet(q *QueueCount, id content.PacketID, p *content.Packet)
 		v.checkMarks("identity", id, p.Identity)
 	}
 	if content.IsLarge(len(p.Payload)) {
-		v.large[payload{id.Queue, id.Seq}]++
+		v.large[payload{id.Queue, id.Seq}] = true
 	}
-	d := v.match(id, cmp.Or(p.Identity, id.Seq))
+	identity := cmp.Or(p.Identity, id.Seq)
+	d, _ := v.deliveries.Match(identity)
 	leased := d.Leased(v.Now)
 	switch {
 	case q.dropped:
@@ -120,6 +121,9 @@ func (v *verifier) packet(q *QueueCount, id content.PacketID, p *content.Packet)
 		q.Expired++
 		v.report.Expired++
 		return false
+	}
+	if !v.numbers.Add(id.Seq, identity) {
+		v.report.Add(storage.FindingOwner, id.String(), "it has the sequence or the identity of another packet, %d: a server sets one of them aside", identity)
 	}
 	size := int64(len(p.Key) + len(p.Payload))
 	q.Bytes += size
@@ -139,15 +143,6 @@ func (v *verifier) packet(q *QueueCount, id content.PacketID, p *content.Packet)
 	return true
 }
 
-// match notes that a packet is there, and returns its delivery state, nil if it has none.
-func (v *verifier) match(id content.PacketID, identity uint64) *recovery.Delivery {
-	d, again := v.deliveries.Match(identity)
-	if again {
-		v.report.Add(storage.FindingOwner, id.String(), "it has the identity %d, and so has another packet: one of them loses its delivery state", identity)
-	}
-	return d
-}
-
 // checkMarks finds a number that was never handed out to a packet.
 func (v *verifier) checkMarks(what string, id content.PacketID, n uint64) {
 	if c := &v.control; n >= c.NextSeq || n <= c.LowSeq {
@@ -156,25 +151,16 @@ func (v *verifier) checkMarks(what string, id content.PacketID, n uint64) {
 	}
 }
 
-// checkPayloads finds payloads that belong to no packet, or to two.
+// checkPayloads finds payloads that belong to no packet.
 func (v *verifier) checkPayloads(ctx context.Context) error {
-	packets, payloads := 0, 0
-	for _, n := range v.large {
-		packets += n
-	}
 	err := v.src.Payloads(func(queue uint32, seq uint64, size int64) error {
-		payloads++
-		if v.large[payload{queue, seq}] == 0 {
+		if !v.large[payload{queue, seq}] {
 			v.report.Add(storage.FindingOwner, fmt.Sprintf("%d/*/%d", queue, seq), "a payload of %d bytes belongs to no packet that can be read", size)
 		}
 		return ctx.Err()
 	})
 	if err != nil {
 		return v.wrong(err)
-	}
-	if len(v.large) < packets {
-		v.report.Add(storage.FindingOwner, "db", "%d large payloads belong to %d packets: some have lost theirs to another packet of the same sequence",
-			payloads, packets)
 	}
 	return nil
 }

@@ -67,8 +67,8 @@ func (q *QueueCount) lasts() bool { return q.settings || q.Counts != Counts{} }
 
 // Folder verifies the data folder dir. The error means that it could not look, as when the folder
 // is in use; what is wrong with the folder is in the report. Memory grows with queues, delivery
-// states, large payloads, strings and hashes, and with the fields of one hash. It does not grow
-// with other packets.
+// states, large payloads, strings and hashes, and with the fields of one hash. Other packets take a
+// bit to some bytes.
 func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())
@@ -109,8 +109,9 @@ type verifier struct {
 
 	names      map[string]int // full names of queues that are not dropped: where they stand in the report
 	deliveries recovery.Deliveries
-	large      map[payload]int // that packets say they have: how many packets
-	cut        bool            // a scan ended early
+	large      map[payload]bool // that packets say they have
+	numbers    recovery.Numbers
+	cut        bool // a scan ended early
 }
 
 func newVerifier(src source, o Options) *verifier {
@@ -118,7 +119,7 @@ func newVerifier(src source, o Options) *verifier {
 	if control.Epoch == 0 { // there is none, and the view says so
 		control.Marks = content.Marks{NextSeq: math.MaxUint64, NextQueue: math.MaxUint32, LastKey: math.MaxUint64}
 	}
-	return &verifier{Options: o, src: src, control: control, flush: src.Flush(), names: make(map[string]int), large: make(map[payload]int)}
+	return &verifier{Options: o, src: src, control: control, flush: src.Flush(), names: make(map[string]int), large: make(map[payload]bool)}
 }
 
 func (v *verifier) run(ctx context.Context) error {

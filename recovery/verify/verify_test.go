@@ -153,7 +153,7 @@ func TestEachHarmIsAFinding(t *testing.T) {
 				b.Put(other, large)
 				marks(b)
 			}},
-			"owner: db: 1 large payloads belong to 2 packets",
+			"owner: 2/10/9223372036854780808: it has the sequence or the identity of another packet",
 		},
 		"packet without payload": {
 			harm{func(b *content.Batch) { b.Put(id, large); marks(b) }, func(b *content.Batch) {
