@@ -51,19 +51,53 @@ func (x *Index) Advance(now, steady int64) (Event, bool) {
 	case meterTimer:
 		return x.endWait(timer), true
 	}
-	id := x.timers.at(timer).entry
+	return x.advance(x.timers.at(timer).entry, now), true
+}
+
+// AdvancePacket is Advance for one packet: false when nothing is due for it, or its number is not
+// in use. O(log n).
+func (x *Index) AdvancePacket(id ID, now, steady int64) (Event, bool) {
+	e := x.entry(id)
+	if e == nil || e.timer == 0 || !x.timers.isDue(e.timer, e.state.clock(), now, steady) {
+		return Event{}, false
+	}
+	return x.advance(uint32(id), now), true
+}
+
+// AdvanceHolder is Advance for what holds an id, as Holder says: its window, or the packet. Once
+// nothing is due for it Holder says who has the id at that moment.
+func (x *Index) AdvanceHolder(q QueueID, unique []byte, now, steady int64) (Event, bool) {
+	u := &x.uniques
+	g := u.ids.find(q, unique)
+	if g == 0 {
+		return Event{}, false
+	}
+	if w := u.window(g); w != 0 && x.timers.isDue(w, wall, now, steady) {
+		_, identity := x.endWindow(w)
+		return Event{Kind: WindowEnded, Packet: Packet{Queue: q, Identity: identity}}, true
+	}
+	w := x.forest.walkPriority(&u.tree, g, Newest)
+	if w.done() {
+		return Event{}, false
+	}
+	_, id := w.at()
+	return x.AdvancePacket(ID(id), now, steady)
+}
+
+// advance makes the change that is due for a packet.
+func (x *Index) advance(id uint32, now int64) Event {
 	e := x.entries.at(id)
 	if expiry := join64(x.timers.at(e.timer).expiry); e.state == Dead || expiry != 0 && expiry <= now {
 		ev := Event{Kind: Expired, Packet: x.packet(id, e)}
 		x.remove(id, e)
-		return ev, true
+		return ev
 	}
 	kind := Due
 	if e.state == Claimed {
 		kind = LeaseEnded
 	}
 	x.setState(id, e, Ready, 0)
-	return Event{Kind: kind, Packet: x.packet(id, e)}, true
+	return Event{Kind: kind, Packet: x.packet(id, e)}
 }
 
 // first returns the timer whose moment comes first and how long ago that was, negative if it is

@@ -812,19 +812,74 @@ func (m *indexModel) Advance(t *rapid.T) {
 		if w, waits := m.wait(p); !waits || w != least || before != p.Packet {
 			t.Fatalf("Due = %+v, which waits for another %d, and the first is due in %d", before, w, least)
 		}
-		kind := Due
-		switch {
-		case p.Expiry != 0 && p.Expiry <= m.now || p.State == Dead:
-			kind = Expired
-			m.forget(p)
-		case p.State == Claimed:
-			kind = LeaseEnded
+		m.happened(t, ev, p)
+	}
+}
+
+// happened follows the change that was due for a packet.
+func (m *indexModel) happened(t *rapid.T, ev Event, p *modelPacket) {
+	kind := Due
+	switch {
+	case p.Expiry != 0 && p.Expiry <= m.now || p.State == Dead:
+		kind = Expired
+		m.forget(p)
+	case p.State == Claimed:
+		kind = LeaseEnded
+	}
+	if kind != Expired {
+		p.setState(Ready, 0)
+	}
+	if ev.Kind != kind || ev.Packet != p.Packet {
+		t.Fatalf("Advance gave %v of %+v, want %v of %+v", ev.Kind, ev.Packet, kind, p.Packet)
+	}
+}
+
+// AdvancePacket lets time pass, and then one packet alone follows.
+func (m *indexModel) AdvancePacket(t *rapid.T) {
+	m.now, m.steady = m.now+20, m.steady+20
+	p := m.anyPacket(t)
+	wait, waits := m.wait(p)
+	ev, ok := m.x.AdvancePacket(p.ID, m.now, m.steady)
+	if ok != (waits && wait <= 0) {
+		t.Fatalf("AdvancePacket gave %+v, %v of one that is due in %d, %v", ev, ok, wait, waits)
+	}
+	if ok {
+		m.happened(t, ev, p)
+	}
+}
+
+// AdvanceHolder ends all that is due before somebody holds an id.
+func (m *indexModel) AdvanceHolder(t *rapid.T) {
+	m.now, m.steady = m.now+20, m.steady+20
+	q, unique := m.queue(t), drawUnique(t)
+	due := func(p *modelPacket) bool { wait, waits := m.wait(p); return waits && wait <= 0 }
+	for {
+		ev, ok := m.x.AdvanceHolder(q, unique, m.now, m.steady)
+		if !ok {
+			break
 		}
-		if kind != Expired {
-			p.setState(Ready, 0)
+		if at := slices.IndexFunc(m.windows, func(w modelWindow) bool { return w.queue == q && w.unique == string(unique) }); ev.Kind == WindowEnded {
+			if at < 0 || m.windows[at].until > m.now || m.windows[at].identity != ev.Packet.Identity {
+				t.Fatalf("AdvanceHolder gave %+v", ev)
+			}
+			m.windows = slices.Delete(m.windows, at, at+1)
+			continue
 		}
-		if ev.Kind != kind || ev.Packet != p.Packet {
-			t.Fatalf("Advance gave %v of %+v, want %v of %+v", ev.Kind, ev.Packet, kind, p.Packet)
+		p := m.byID(ev.Packet.ID)
+		if p.unique != string(unique) || !due(p) {
+			t.Fatalf("AdvanceHolder gave %+v, which is not due", ev)
+		}
+		m.happened(t, ev, p)
+	}
+	holder, _ := m.x.Holder(q, unique)
+	for _, w := range m.windows {
+		if w.queue == q && w.unique == string(unique) && w.until <= m.now {
+			t.Fatalf("a window that is over holds %q", unique)
+		}
+	}
+	for _, p := range m.held {
+		if p.Queue == q && p.Identity == holder && p.unique == string(unique) && p.State.unfinished() && due(p) {
+			t.Fatalf("%+v holds %q, and is due", p.Packet, unique)
 		}
 	}
 }
@@ -953,7 +1008,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "KeepDead": m.KeepDead, "SetAlarm": m.SetAlarm, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
 			"SetDelivery": m.SetDelivery, "List": m.List, "NextBehind": m.NextBehind, "Bands": m.Bands, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef, "FreeUnique": m.FreeUnique,
-			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Window": m.Window, "BuildIdentities": m.BuildIdentities, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
+			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Window": m.Window, "BuildIdentities": m.BuildIdentities, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance, "AdvancePacket": m.AdvancePacket, "AdvanceHolder": m.AdvanceHolder,
 			"FindValue": m.FindValue, "FindValue more": m.FindValue, "BuildValues": m.BuildValues, "NoteFresh": m.NoteFresh,
 			"": m.verify,
 		}

@@ -91,6 +91,15 @@ func (t *timers) next(c clock) (when int64, timer uint32, ok bool) {
 	return join64(s.when), s.timer, true
 }
 
+// isDue says that the moment of a timer has come, which is in the heap of a clock or in none.
+func (t *timers) isDue(id uint32, c clock, now, steadyNow int64) bool {
+	if c == steady {
+		now = steadyNow
+	}
+	pos := t.at(id).pos
+	return pos != 0 && join64(t.heaps[c].items.at(pos-1).when) <= now
+}
+
 // schedule puts a timer into the heap of a clock, or moves it there. A moment of 0 takes it out. It
 // must not be in the other heap.
 func (t *timers) schedule(id uint32, c clock, when int64) {
