@@ -217,3 +217,44 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"the harness may use everything":    {"fuzz/x.go", file("fuzz", module+"index"), ""},
 	})
 }
+
+// asksAround finds who asks the index for what has an id. What is due may not be swept yet: only
+// the file that ends it first may ask.
+func asksAround(s *source) []string {
+	if s.file == nil || s.isTest() || s.layer() != "broker" || s.path == "broker/due.go" {
+		return nil
+	}
+	var found []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.SelectorExpr)
+		if !ok || !slices.Contains([]string{"Holder", "Find", "Only"}, call.Sel.Name) {
+			return true
+		}
+		of := call.X
+		if inner, ok := of.(*ast.SelectorExpr); ok {
+			of = inner.Sel
+		}
+		if x, ok := of.(*ast.Ident); ok && x.Name == "ix" {
+			found = append(found, fmt.Sprintf("line %d asks the index (%s): broker/due.go does, which ends what is due first", s.line(call.Pos()), call.Sel.Name))
+		}
+		return true
+	})
+	return found
+}
+
+func TestOnlyOneFileAsksWhoHasAnID(t *testing.T) { enforce(t, asksAround) }
+
+func TestQuestionsToTheIndexAreFound(t *testing.T) {
+	file := func(call string) string { return "package broker\n\nfunc (m *Machine) f() { " + call + " }\n" }
+	prove(t, asksAround, map[string]planted{
+		"by an id of a client":      {"broker/x.go", file("m.ix.Holder(1, nil)"), "asks the index (Holder)"},
+		"by an identity":            {"broker/x.go", file("_, _ = tx.m.ix.Find(1)"), "asks the index (Find)"},
+		"by a key":                  {"broker/x.go", file("m.ix.Only(1, nil)"), "asks the index (Only)"},
+		"of an index by its name":   {"broker/x.go", file("ix := m.ix; ix.Find(1)"), "asks the index (Find)"},
+		"as a value":                {"broker/x.go", file("g(m.ix.Find)"), "asks the index (Find)"},
+		"names are found elsewhere": {"broker/x.go", file("m.names.Find(0, nil)"), ""},
+		"a slot is read again":      {"broker/x.go", file("m.ix.Get(1)"), ""},
+		"the one file may":          {"broker/due.go", file("m.ix.Find(1)"), ""},
+		"a test may":                {"broker/x_test.go", file("m.ix.Find(1)"), ""},
+	})
+}

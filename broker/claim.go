@@ -131,8 +131,7 @@ type Receipt struct {
 
 // claimed returns the packet of a claim; ok is false if the claim has ended or never was.
 func (m *Machine) claimed(q *queue, r Receipt) (p index.Packet, d index.Delivery, ok bool) {
-	p, ok = m.ix.Find(r.ID.identity())
-	if !ok || p.Queue != q.ix || p.State != index.Claimed {
+	if p, ok = m.lent(q, r.ID); !ok {
 		return p, d, false
 	}
 	d = m.ix.Delivery(p.ID)
@@ -262,6 +261,3 @@ func (tx *Tx) Progress(name []byte, r Receipt, percent int, text []byte) error {
 	m.ix.SetDelivery(p.ID, d)
 	return nil
 }
-
-// expired says that a packet's time has passed.
-func (m *Machine) expired(p index.Packet) bool { return p.Expiry != 0 && p.Expiry <= m.tx.now }

@@ -12,6 +12,9 @@ import (
 // ends at the place of its last element, so it has an end whatever comes and goes; a search ends
 // where the list does.
 
+// Place is where a List goes on.
+type Place = index.Place
+
 // More says that the look is not at its end.
 func (c *ListCursor) More() bool { return c.queue != nil }
 

@@ -79,7 +79,7 @@ func (m *Machine) deliver(w *waiters) {
 		m.endDrained(w)
 		return
 	}
-	for parked := (*Conn)(nil); w.queue != nil && !w.queue.isPausedOut(); {
+	for parked := (*Conn)(nil); w.queue != nil && !m.isOver(w.queue) && !w.queue.isPausedOut(); {
 		if m.settledEnough() {
 			m.mark(w)
 			return
@@ -148,10 +148,10 @@ func (m *Machine) bestQueue(c *Conn) *queue {
 	m.tx.settled += len(m.ids)
 	for _, id := range m.ids {
 		q := m.lists[id].queue
-		if q == nil || q.isPausedOut() {
+		if q == nil || m.isOver(q) || q.isPausedOut() {
 			continue
 		}
-		p, ok := m.ix.Best(q.ix, m.selection(q, c.delivery))
+		p, ok := m.best(q, m.selection(q, c.delivery))
 		if !ok {
 			m.logWide(q, c.delivery)
 			continue

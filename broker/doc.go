@@ -41,6 +41,7 @@
 //	drop.go      queues go, or change their name
 //	parked.go    requests that wait, and are made again
 //	defaults.go  which settings of a queue are in force: its own, or those of its name
+//	due.go       what is due is over for who asks for it
 //	deliver.go   the rule by which those who wait get packets
 //	conn.go      connections: subscriptions, readiness
 //

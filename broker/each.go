@@ -78,9 +78,7 @@ func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err err
 // Reschedule has a packet that is ready or delayed be ready at a moment, in Unix milliseconds; one
 // that is not ahead is now. ok is false if the queue has no such packet. ErrUnknownQueue.
 func (tx *Tx) Reschedule(name []byte, id ID, at int64) (ok bool, err error) {
-	waits := func(p index.Packet) bool {
-		return (p.State == index.Ready || p.State == index.Delayed) && !tx.m.expired(p) // else the store may have dropped it
-	}
+	waits := func(p index.Packet) bool { return p.State == index.Ready || p.State == index.Delayed }
 	n, err := tx.each(name, known|changes, []ID{id}, waits, func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
 		m, p, state, until, kind := tx.m, packets[0], Ready, int64(0), EventReady
 		if at > tx.now {
@@ -198,7 +196,10 @@ func (bk *Bulk) slice(tx *Tx) error {
 		return nil
 	}
 	return tx.Atomic(func() error {
-		for i := range packets {
+		for i, p := range packets {
+			if now, ok := tx.m.current(p); !ok || now.State != p.State {
+				continue // its moment came: it is gone, or of another state
+			}
 			switch n, err := bk.verb(tx, q, packets[i:i+1]); {
 			case err == nil:
 				bk.Done += n

@@ -10,9 +10,6 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 )
 
-// Place is where a List goes on.
-type Place = index.Place
-
 // Peek finds what the next claims would take, in that order and whatever a limit holds back, with
 // details: at most n, which is at most MaxCount. Nothing is taken.
 func (tx *Tx) Peek(name []byte, n int) (Found, error) {
@@ -139,12 +136,6 @@ func (tx *Tx) Show(name []byte, id ID) (Found, error) {
 		f.Details[0].Behind, f.Details[0].Paused, f.Details[0].HeldBack = m.ix.Before(p.ID), q.isPausedOut(), m.heldBack(q, p)
 	}
 	return f, err
-}
-
-// find returns the packet of a queue with an id.
-func (m *Machine) find(q *queue, id ID) (index.Packet, bool) {
-	p, ok := m.ix.Find(id.identity())
-	return p, ok && p.Queue == q.ix
 }
 
 // Band is how many packets that are ready have a priority from one to another.

@@ -225,32 +225,8 @@ func (tx *Tx) advance() {
 		if !ok {
 			return
 		}
-		if e.Packet.Queue == 0 { // a rate of a queue that is gone
-			continue
-		}
-		q := m.queues.of(e.Packet.Queue)
-		if m.isFlushed(q) {
-			m.retire(q)
-		}
-		switch e.Kind {
-		case index.Expired:
-			m.expire(q, e.Packet)
-		case index.LeaseEnded:
-			m.leaseEnded(q, e.Packet)
-		case index.Alarm:
-			m.endPauses(q)
-		case index.MayTake:
-			if e.HasRested {
-				m.endRest(q, e.Rested)
-			}
-			m.mark(q.waiters)
-			m.listIdle(q)
-		case index.WindowEnded:
-			m.endUnique(q, e.Packet.Identity)
-			m.listIdle(q)
-		default:
-			m.tail(q, e.Packet, EventReady)
-			m.mark(q.waiters)
+		if e.Packet.Queue != 0 { // else a rate of a queue that is gone
+			m.happened(e)
 		}
 	}
 }

@@ -50,19 +50,15 @@ func (tx *Tx) meet(r *PushRequest) (id ID, told string, met bool, err error) {
 	if q == nil || err != nil {
 		return 0, "", false, err
 	}
-	identity, met := m.ix.Holder(q.ix, r.Unique)
+	identity, met := m.holder(q, r.Unique)
 	if !met || !r.Replace && !r.Tell {
 		return idOf(identity), "", met, nil
 	}
-	p, there := m.ix.Find(identity)
+	p, there := m.find(q, idOf(identity))
 	told = p.State.String()
 	switch {
-	case !there || p.Queue != q.ix:
+	case !there:
 		told = "gone"
-	case p.State != index.Claimed && m.expired(p):
-		m.ix.Remove(p.ID)
-		m.expire(q, p)
-		return tx.meet(r)
 	case r.Replace && (p.State == index.Ready || p.State == index.Delayed):
 		told, err = "replaced", tx.replaceTwin(q, p, r)
 	}

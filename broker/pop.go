@@ -57,6 +57,9 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 			t, err = tx.selectFrom(t.q, s, most)
 		}
 	}
+	if err == nil && len(t.packets) > 0 && tx.fills(t.q, s) { // some had expired
+		return taken{q: t.q}, ErrFilling
+	}
 	if len(t.packets) == 0 && s.MustFind && err == nil {
 		err = ErrNothing
 	}

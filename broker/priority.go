@@ -30,7 +30,7 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 		return err
 	}
 	if q != nil {
-		switch p, n := m.ix.Only(q.ix, r.Key); n {
+		switch p, n := m.only(q, r.Key); n {
 		case 1:
 			return tx.changePriority(q, p, r)
 		case 2:
@@ -118,11 +118,14 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 	if q == nil || err != nil {
 		return dst, false, err
 	}
-	best, ok := tx.m.ix.Best(q.ix, index.Selection{End: end})
-	if !ok {
+	m, s := tx.m, Selection{End: end}
+	selection := m.selection(q, s)
+	selection.Limits = false
+	best := m.selectAlive(q, s, selection)
+	if len(best) == 0 {
 		return dst, false, nil
 	}
-	if key, ok = tx.m.ix.Key(best.ID, dst); !ok {
+	if key, ok = m.ix.Key(best[0].ID, dst); !ok {
 		return dst, false, ErrNoKey
 	}
 	return key, true, nil
@@ -135,7 +138,7 @@ func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error)
 	if q == nil || err != nil {
 		return 0, false, err
 	}
-	p, n := tx.m.ix.Only(q.ix, key)
+	p, n := tx.m.only(q, key)
 	if n > 1 {
 		return 0, false, ErrShared
 	}

@@ -31,7 +31,7 @@ func (m *Machine) loadQueues(restored []recovery.Queue) {
 
 // origin is the queue that a packet which died names by its number of storage; nil if it is gone.
 func (m *Machine) origin(number uint32) *queue {
-	if q := m.queues.origins[number]; q != nil && !m.isFlushed(q) {
+	if q := m.queues.origins[number]; q != nil && !m.isFlushed(q) && !m.isOver(q) {
 		return q
 	}
 	return nil
@@ -153,7 +153,9 @@ func (m *Machine) findQueue(name []byte) (*queue, error) {
 	case e.IsValue():
 		return nil, ErrWrongType
 	default:
-		return m.queues.of(e.Queue()), nil
+		q := m.queues.of(e.Queue())
+		m.endDuePauses(q)
+		return q, nil
 	}
 }
 
@@ -169,6 +171,22 @@ func (m *Machine) makeQueue(name []byte) (*queue, error) {
 	q := m.addQueue(m.tx.db, string(name))
 	m.listIdle(q)
 	return q, nil
+}
+
+// isOver says that the time of a queue's name is over, so that the queue goes soon.
+func (m *Machine) isOver(q *queue) bool {
+	at := q.expiry()
+	return at != 0 && at <= m.tx.now
+}
+
+// endDuePauses ends the pauses of a queue, which may be nil, that are over.
+func (m *Machine) endDuePauses(q *queue) {
+	if q == nil || q.own == nil {
+		return
+	}
+	if at := endOfPause(q.own); at != 0 && at <= m.tx.now {
+		m.endPauses(q)
+	}
 }
 
 // checkNewQueue says why no queue can be made for a name that has none.

@@ -120,16 +120,6 @@ func (m *Machine) expireClaim(q *queue, p index.Packet) bool {
 	return true
 }
 
-// expire deletes a packet that has expired and left the index. One that is done was counted by Ack.
-func (m *Machine) expire(q *queue, p index.Packet) {
-	m.deletePacket(q, p)
-	if p.State != index.Done {
-		m.count(q, &q.counters.Expired, &m.totals.Expired, 1)
-	}
-	m.tail(q, p, EventExpired)
-	m.changed(q)
-}
-
 // putBack returns a packet to its queue: at once, or at a moment in Unix milliseconds.
 func (m *Machine) putBack(q *queue, p index.Packet, d index.Delivery, until int64, reason []byte, kind EventKind) {
 	if q.tailed {
