@@ -187,7 +187,7 @@ func TestAClaimEndsWithItsLease(t *testing.T) {
 	}
 	w.pass(time.Millisecond)
 	second := w.claimOne()
-	if second.ID != id || second.Attempts != 2 || second.Token <= first.Token || string(second.Reason) != "the lease of w1 ended" {
+	if second.ID != id || second.Attempts != 2 || second.Token <= first.Token || string(second.Reason) != "lease ended: w1" {
 		t.Fatalf("claimed %+v after the lease ended", second)
 	}
 	if err := w.ack(first); !errors.Is(err, broker.ErrStale) {
@@ -215,7 +215,7 @@ func TestALeaseThatEndedWhileTheServerWasDownEndsAtStart(t *testing.T) {
 		t.Fatalf("ack gave %v", err)
 	}
 	again := w.claimOne()
-	if again.Attempts != 2 || again.Token <= first.Token || string(again.Reason) != "the lease of w1 ended" {
+	if again.Attempts != 2 || again.Token <= first.Token || string(again.Reason) != "lease ended: w1" {
 		t.Fatalf("claimed %+v", again)
 	}
 	s := broker.DefaultSettings()
@@ -339,7 +339,7 @@ func TestADeadPacketMovesToTheDeadLetterQueueAndKeepsItsIdentity(t *testing.T) {
 			if len(got) != 1 || got[0].ID != id || got[0].Priority != 7 || got[0].Attempts != 1 || got[0].Origin != "q" || len(got[0].payload) != 5000 {
 				t.Fatalf("the dead-letter queue gave %+v", got)
 			}
-			want := map[string]string{"nack": "dead at attempt 1: bad", "lease": "dead at attempt 1: the lease of w1 ended"}[name]
+			want := map[string]string{"nack": "dead at attempt 1: bad", "lease": "dead at attempt 1: lease ended: w1"}[name]
 			if string(got[0].Reason) != want {
 				t.Fatalf("its reason is %q, want %q", got[0].Reason, want)
 			}

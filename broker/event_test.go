@@ -104,7 +104,7 @@ func TestADeathTellsWhereThePacketIsNow(t *testing.T) {
 	w.add(broker.PushRequest{})
 	w.claimOne()
 	w.pass(31 * time.Second)
-	w.wantEvents(false, "dead:graves:the lease of w1 ended")
+	w.wantEvents(false, "dead:graves:lease ended: w1")
 	w.add(broker.PushRequest{Queue: []byte("other")})
 	w.wantEvents(true, "")
 }
@@ -167,7 +167,7 @@ func TestATailTellsWhatHappensInAQueue(t *testing.T) {
 		{"claimed:w1 nacked:no", nack(broker.Nack{Reason: []byte("no")}, broker.Ready)},
 		{"claimed:w1 nacked", nack(broker.Nack{Delay: 1000}, broker.Delayed)},
 		{"ready", func() { w.pass(time.Second) }},
-		{"claimed:w1 returned:the lease of w1 ended", func() { w.claimOne(); w.pass(31 * time.Second) }},
+		{"claimed:w1 returned:lease ended: w1", func() { w.claimOne(); w.pass(31 * time.Second) }},
 		{"claimed:w1 returned:harvested", func() { w.claimOne(); bulk(broker.Harvest(q, 0, ""))() }},
 		{"claimed:w1 dead:bad", nack(broker.Nack{Dead: true, Reason: []byte("bad")}, broker.Dead)},
 		{"returned:redriven", bulk(broker.Redrive(q, 0, nil))},

@@ -210,9 +210,9 @@ func (m *Machine) leaseEnded(q *queue, p index.Packet) {
 	if m.endCancelled(q, p, d) {
 		return
 	}
-	reason := []byte("the lease ended")
+	reason := []byte("lease ended") // to the colon it is the error's class
 	if w := m.consumers.name(d.Consumer); w != "" {
-		reason = fmt.Appendf(nil, "the lease of %s ended", w)
+		reason = fmt.Appendf(nil, "lease ended: %s", w)
 	}
 	if tooOften(q, d) {
 		m.die(q, p, d, reason)

@@ -251,9 +251,9 @@ func (m *workModel) advance() {
 		if k.State != broker.Claimed || m.cancelled(k) {
 			continue
 		}
-		reason := fmt.Sprintf("the lease of %s ended", k.Consumer)
+		reason := fmt.Sprintf("lease ended: %s", k.Consumer)
 		if k.Consumer == "" {
-			reason = "the lease ended"
+			reason = "lease ended"
 		}
 		if m.tooOften(k) {
 			m.die(k, reason)

@@ -170,7 +170,7 @@ func TestAPacketHasNoFieldThatDoesNotApply(t *testing.T) {
 func TestTheClassOfAnErrorIsWhatStandsBeforeItsColon(t *testing.T) {
 	for reason, want := range map[string]string{
 		"ValueError: bad input: 7": "ValueError", "timeout": "timeout", "": "", ": x": "", " a b \n at: 7": "a b",
-		"dead at attempt 3: smtplib.SMTPError: 421": "smtplib.SMTPError", "dead at attempt 3": "", strings.Repeat("x", 63) + " y": strings.Repeat("x", 63),
+		"dead at attempt 3: smtplib.SMTPError: 421": "smtplib.SMTPError", "dead at attempt 3": "", "lease ended: w1": "lease ended", strings.Repeat("x", 63) + " y": strings.Repeat("x", 63),
 		strings.Repeat("é", 40): strings.Repeat("é", 32), "x" + strings.Repeat("é", 40): "x" + strings.Repeat("é", 31),
 		strings.Repeat("\xff", 70): strings.Repeat("\xff", 64),
 	} {

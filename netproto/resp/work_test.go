@@ -96,7 +96,7 @@ func TestALeaseThatEndsReturnsThePacketWithAnotherToken(t *testing.T) {
 	}
 	c.want(bulkReply("reason"))
 	c.readLine() // the length of the reason
-	if got := c.readLine(); got != "the lease of a ended" {
+	if got := c.readLine(); got != "lease ended: a" {
 		t.Errorf("the reason of a packet whose lease ended is %q", got)
 	}
 	c.ask("QACK q 1 2", staleReply)
