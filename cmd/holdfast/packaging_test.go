@@ -1,18 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // instructions are the lines of the Dockerfile that begin with a word, without it.
@@ -117,6 +122,45 @@ func TestTheImageServesAndIsHealthy(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestThePackageIsNotInstalledOverAnotherFormat(t *testing.T) {
+	dir := t.TempDir()
+	script := strings.NewReplacer("@FORMAT@", strconv.Itoa(content.FormatVersion), "/var/lib/holdfast", dir, "/etc/holdfast", filepath.Join(dir, "etc")).
+		Replace(string(readFile(t, "packaging/deb/preinst")))
+	preinst := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", script, "preinst"}, args...)...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	allowed := func(when string) {
+		for _, args := range [][]string{{"install"}, {"install", "0.4.0"}, {"upgrade", "0.4.0"}, {"abort-upgrade", "0.4.0"}} {
+			if out, err := preinst(args...); out != "" || err != nil {
+				t.Errorf("%s, %q: %v, %s", when, args, err, out)
+			}
+		}
+	}
+	write := func(name, text string) {
+		err := os.MkdirAll(filepath.Dir(name), 0o700)
+		if err = cmp.Or(err, os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allowed("no folder")
+	write(filepath.Join(dir, "format"), strconv.Itoa(content.FormatVersion)+"\n")
+	allowed("this format")
+	other := filepath.Join(dir, "other")
+	write(filepath.Join(other, "format"), "6\n")
+	write(filepath.Join(dir, "etc", "holdfast.toml"), fmt.Sprintf("# data = \"x\"\ndata = %q\n", other))
+	want := "holdfast: " + other + " has data format 6, and this version serves format 7 alone. Nothing was changed."
+	for _, args := range [][]string{{"install", "0.4.0"}, {"upgrade", "0.4.0"}} {
+		if out, err := preinst(args...); err == nil || !strings.HasPrefix(out, want) || !strings.Contains(out, "holdfast dump "+other) {
+			t.Errorf("%q: %v, %s", args, err, out)
+		}
+	}
+	if out, err := preinst("abort-upgrade", "0.4.0"); out != "" || err != nil {
+		t.Errorf("after a refusal: %v, %s", err, out)
 	}
 }
 

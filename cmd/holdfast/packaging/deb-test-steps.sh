@@ -83,6 +83,15 @@ start
 holdfast push jobs hello
 stop
 
+step "upgrade across a data format"
+cp -p /var/lib/holdfast/format /tmp/format
+echo 6 >/var/lib/holdfast/format
+dpkg -i /tmp/new.deb 2>/tmp/refusal && fail "the package went over a folder that it does not read"
+grep -q "^holdfast: /var/lib/holdfast has data format 6, and this version serves format $(cat /tmp/format) alone." /tmp/refusal || fail "$(cat /tmp/refusal)"
+is "$(dpkg-query -W -f '${Version} ${Status}' holdfast)" "0.0.1 install ok installed" "the package"
+is "$(asked)" "" "what the refused upgrade asks for"
+cp -p /tmp/format /var/lib/holdfast/format
+
 step "upgrade, with a change of the configuration"
 echo '# changed here' >>$config
 dpkg -i /tmp/new.deb

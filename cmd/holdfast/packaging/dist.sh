@@ -9,6 +9,7 @@ cd "$(dirname "$0")/../../.."
 packaging=cmd/holdfast/packaging
 
 version=$(sed -n 's/^const release = "\(.*\)"$/\1/p' cmd/holdfast/version.go)
+format=$(sed -n 's/^const FormatVersion = //p' storage/content/control.go)
 GOTOOLCHAIN=go$(sed -n 's/^go //p' go.mod)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 vcs=$(git status >/dev/null 2>&1 && echo true || echo false)
@@ -79,6 +80,8 @@ deb() { # architecture
 		-e "s/@SIZE@/$(find "$root" -type f -printf '%s\n' | awk '{ n += $1 } END { print int(n / 1024) }')/" \
 		$packaging/deb/control >"$root/DEBIAN/control"
 	echo /etc/holdfast/holdfast.toml >"$root/DEBIAN/conffiles"
+	sed "s/@FORMAT@/$format/" $packaging/deb/preinst >"$root/DEBIAN/preinst"
+	chmod 755 "$root/DEBIAN/preinst"
 	install -m 755 $packaging/deb/postinst $packaging/deb/prerm $packaging/deb/postrm "$root/DEBIAN"
 	(cd "$root" && find usr -type f | sort | xargs md5sum >DEBIAN/md5sums)
 	dpkg-deb --root-owner-group -Zxz --threads-max=1 --build "$root" "$out/holdfast_${version}_$1.deb"
