@@ -94,7 +94,7 @@ type node struct {
 // Run runs a node until ctx ends. It returns an error where the node needs its operator to go on.
 // What was acknowledged is on the disks of a majority in every case.
 func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
-	if err := fits(d); err != nil {
+	if err := fits(d, &c); err != nil {
 		return err
 	}
 	encryption, err := c.Encryption(ctx, d.Logger)
@@ -162,8 +162,10 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 }
 
 // fits tells which setting of a single server a node cannot have.
-func fits(d daemon.Config) error {
+func fits(d daemon.Config, c *Config) error {
 	switch {
+	case c.TLS.Cert == "" && (len(d.Users) > 0 || d.RedisPassword != ""):
+		return fmt.Errorf("by the nodes' own ports every program of this machine would pass by the users: %w", peer.ErrPlain)
 	case d.Sync != storage.SyncAlways():
 		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
 	case d.MaxPayload > maxPayload:

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -114,6 +115,16 @@ func TestANodeGivesUpNothingOfItsFolder(t *testing.T) {
 	err := Run(ctx, daemon.Config{Data: t.TempDir(), AcceptLoss: true, Redis: "127.0.0.1:0", Logger: quiet}, c)
 	if err == nil || !strings.Contains(err.Error(), "--accept-loss") {
 		t.Errorf("it starts, and accepts a loss: %v", err)
+	}
+}
+
+func TestUsersNeedNodesWithCertificates(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	c := Config{Node: "a", Nodes: map[string]string{"a": freeAddress(t)}}
+	err := Run(ctx, daemon.Config{Data: t.TempDir(), RedisPassword: "x", Redis: "127.0.0.1:0", Logger: quiet}, c)
+	if !errors.Is(err, peer.ErrPlain) {
+		t.Errorf("it starts, and every program of this machine passes by its users: %v", err)
 	}
 }
 

@@ -94,6 +94,17 @@ func (s *Server) guard(serve http.HandlerFunc) http.Handler {
 	})
 }
 
+// Foreign tells why a request may be that of a web page of another site; nil if it cannot be.
+func Foreign(r *http.Request) error {
+	switch {
+	case !isAddress(r.Host):
+		return fmt.Errorf("host %q is not an IP address or localhost", r.Host)
+	case isCrossSite(r):
+		return errors.New("this request comes from a web page of another site")
+	}
+	return nil
+}
+
 // servePage passes on requests of the page. Without users, names of the internet are refused even
 // if every host is accepted: a site that has bound its name to this address could manage queues.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {

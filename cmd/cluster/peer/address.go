@@ -25,8 +25,8 @@ type Self struct {
 	TLS      daemon.TLSFiles   // what the node shows, and in ClientCA who signs for all nodes; none: loopback alone
 }
 
-// ErrPlain says that others may reach an address, where nodes have no certificates.
-var ErrPlain = errors.New("nodes on several hosts need certificates")
+// ErrPlain says that nodes lack certificates: others may reach an address, or there are users.
+var ErrPlain = errors.New("nodes on several hosts, or with users, need certificates")
 
 // Check says what is wrong with the names and addresses. It wraps ErrPlain where that is it.
 func (c *Self) Check() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,24 @@ func TestANodeJoinsByItsOwnCertificateAlone(t *testing.T) {
 	}
 	if _, err := asks.Join(t.Context(), address, "c", "c.example:7380"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAPlainPortAnswersNoWebPage(t *testing.T) {
+	address := serveNode(t, Config{Node: func() Node { return Node{} }, Join: func(context.Context, string, string) (string, error) { return "all", nil }})
+	for name, header := range map[string]http.Header{
+		"another site": {"Sec-Fetch-Site": {"cross-site"}}, "an origin": {"Origin": {"http://evil.example"}}, "a name of its own": {"Host": {"evil.example"}},
+	} {
+		for method, path := range map[string]string{"GET": "/node", "POST": "/join?node=c&peer_url=127.0.0.1:1"} {
+			r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil)
+			must(t, err)
+			r.Header, r.Host = header, header.Get("Host")
+			answer, err := http.DefaultClient.Do(r)
+			must(t, err)
+			if _ = answer.Body.Close(); answer.StatusCode != http.StatusForbidden {
+				t.Errorf("%s: %s %s is answered %s", name, method, path, answer.Status)
+			}
+		}
 	}
 }
 

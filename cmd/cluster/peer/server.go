@@ -72,6 +72,12 @@ func New(c Config) *Server {
 				refuse(w, http.StatusForbidden, errors.New("no certificate of the cell's own authority was shown"))
 				return
 			}
+			if c.TLS == nil {
+				if err := admin.Foreign(r); err != nil {
+					refuse(w, http.StatusForbidden, err)
+					return
+				}
+			}
 			requests.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime, IdleTimeout: 2 * stallTime, MaxHeaderBytes: maxHeader,
