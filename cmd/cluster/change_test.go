@@ -106,8 +106,9 @@ func TestWhoJoinsUnderATakenNameThrowsNobodyOut(t *testing.T) {
 		all[2].await(t, whole)
 		other.halt(t)
 	}
-	_, log := all[1].clone(t)
+	other, log := all[1].clone(t)
 	log.await(t, "the name is taken")
+	other.push(t, 1) // what waits for the cell passes clients on
 	all[1].halt(t) // as for an upgrade
 	log.await(t, "must answer at")
 	all[0].await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 3 })

@@ -3,6 +3,7 @@
 // When it is gone another one takes over.
 //
 //	cluster.go   Run: a node from its start to its end
+//	pass.go      clients are passed on to the owner
 //	turn.go      the roles, which a node has in turn: it follows, or owns
 //	status.go    what the cell is, for its operator
 //	change.go    a node is removed, or the queues are handed over, for its operator
@@ -83,6 +84,7 @@ type node struct {
 	arrived  arrival
 	known    atomic.Pointer[known]
 	room     atomic.Pointer[room] // of this node's term
+	passing  func()               // ends what passOn began; nil: nobody is passed on; of the goroutine that takes turns
 	holds    bool                 // the log, for a copy of this node; of the goroutine that takes turns
 	checked  bool                 // the sums of the folder's tables: they are those of a copy, or this process had them open; of the same goroutine
 	old      atomic.Uint64        // the last batch that was in the log before this turn: it came at some time before
@@ -94,11 +96,8 @@ type node struct {
 // Run runs a node until ctx ends. It returns an error where the node needs its operator to go on.
 // What was acknowledged is on the disks of a majority in every case.
 func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
-	if err := fits(d, &c); err != nil {
-		return err
-	}
 	encryption, err := c.Encryption(ctx, d.Logger)
-	if err != nil {
+	if err = cmp.Or(fits(d, &c), err); err != nil {
 		return err
 	}
 	n := &node{
@@ -135,6 +134,10 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		deaf = port.Serve(l)
 	})
 	defer port.Close()
+	defer n.passNobody()
+	if err := n.passOn(ctx); err != nil {
+		return err
+	}
 	if err := n.enter(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}

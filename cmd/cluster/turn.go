@@ -73,6 +73,9 @@ func (n *node) takeTurns(ctx context.Context) error {
 
 // turn opens the folder, follows until it can own, and owns until that ends.
 func (n *node) turn(ctx context.Context) error {
+	if err := n.passOn(ctx); err != nil {
+		return err
+	}
 	options := n.server.StorageOptions()
 	options.Release = n.log.Release
 	options.Checked = n.checked
@@ -93,7 +96,10 @@ func (n *node) turn(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	return n.own(ctx, store, term, last)
+	n.passNobody()
+	err = n.own(ctx, store, term, last)
+	_ = n.passOn(ctx) // the next turn is the next try
+	return err
 }
 
 // taker is the part of a store that follows.
@@ -121,7 +127,7 @@ func (n *node) take(ctx context.Context, store taker) func(batch uint64, content
 	}
 }
 
-// follow follows until it has claimed. It passes clients on meanwhile.
+// follow follows until it has claimed.
 func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, last uint64, err error) {
 	n.role.Store(follower)
 	following, end := context.WithCancelCause(ctx)
@@ -143,20 +149,8 @@ func (n *node) follow(ctx context.Context, store *storage.Store) (_ *cell.Term, 
 	})
 	running.Go(func() { n.server.Follow(following, store, n.leader) })
 	running.Go(func() { n.endHold(following) })
-	running.Go(func() { n.owner.Attend(following, n.client) })
-	for door, socket := range n.server.Doors() {
-		l, err := peer.Duplicate(socket)
-		if err != nil {
-			return nil, 0, err
-		}
-		f := peer.Forwarder{Client: n.client, Owner: n.owner, Door: door, MaxConns: n.server.MaxPassed(), Logger: n.braked, Own: n.keep(door)}
-		running.Go(func() { f.Forward(following, l) })
-	}
 	for following.Err() == nil {
 		owner, err := n.log.Owner(following)
-		if err == nil {
-			n.knows(owner)
-		}
 		if err == nil && owner.Node != "" {
 			_, _ = n.log.OwnerChanged(following, owner)
 			continue
@@ -194,19 +188,6 @@ func (n *node) endHold(ctx context.Context) {
 	}
 }
 
-// keepTime is how long a client is kept that waits for this node to own.
-const keepTime = 5 * time.Second
-
-// keep is peer.Forwarder.Own: it serves a client at a door of the term that begins.
-func (n *node) keep(door string) func(*net.TCPConn) {
-	return func(client *net.TCPConn) {
-		for begun := time.Now(); !n.server.Serves() && time.Since(begun) < keepTime; {
-			time.Sleep(probePause / 4)
-		}
-		n.pass(door, client, client.RemoteAddr().(*net.TCPAddr).AddrPort())
-	}
-}
-
 // letFirst lets the node claim first to which the queues are handed over, if they are.
 func (n *node) letFirst(ctx context.Context, owner cell.Owner) cell.Owner {
 	if to, _, err := n.log.HandedTo(ctx); err != nil || to == "" || to == n.Node {
@@ -227,7 +208,7 @@ func (n *node) knows(owner cell.Owner) {
 		n.logger.Info("queues are owned by", "owner", owner.Node)
 	}
 	to, _, _ := strings.Cut(owner.Addresses, " ")
-	if owner.Node == n.Node { // of this term, which passes nobody on, or of one that is over
+	if owner.Node == n.Node { // of this term, which passes nobody on
 		to = ""
 	}
 	n.owner.Set(to)
