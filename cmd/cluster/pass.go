@@ -9,8 +9,12 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/cluster/peer"
 )
 
-// keepTime is how long a client is kept that waits for this node to own.
-const keepTime = 5 * time.Second
+const (
+	// keepTime is how long a client is kept that waits for this node to own.
+	keepTime = 5 * time.Second
+	// silentTime is how long the owner may not answer this node before that is of no use to clients.
+	silentTime = 2 * time.Second
+)
 
 // passOn has clients passed on to the owner, until passNobody or the end of ctx: from the start of
 // the process to its end, but in a term of this node. It needs neither the folder nor etcd.
@@ -26,6 +30,7 @@ func (n *node) passOn(ctx context.Context) error {
 	}
 	running.Go(func() { n.heed(ctx) })
 	running.Go(func() { n.owner.Attend(ctx, n.client) })
+	running.Go(func() { n.owner.Ask(ctx, n.client) })
 	for door, socket := range n.server.Doors() {
 		l, err := peer.Duplicate(socket)
 		if err != nil {

@@ -221,6 +221,9 @@ func (n *node) leader() (string, error) {
 	if o.Node == "" || o.Node == n.Node || n.alone.Load() {
 		return "", errors.New("no node owns the queues: without two of three nodes none can")
 	}
+	if n.owner.Silent(silentTime) {
+		return "", fmt.Errorf("node %s owns the queues, and does not answer this one: look at the ports between them", o.Node)
+	}
 	return "node " + o.Node, nil
 }
 

@@ -86,10 +86,14 @@ func (w *watch) look(ctx context.Context, s cell.Status) {
 	begun, ended := w.remark("alone", !s.Majority)
 	begun.Warn("no majority of the nodes answers")
 	ended.Info("a majority of the nodes answers again")
+	silent := me.Role != owning && w.owner.Silent(silentTime)
+	begun, ended = w.remark("silent", silent)
+	begun.Warn("the owner does not answer: clients of this node are not served", "owner", me.Owner)
+	ended.Info("the owner answers again")
 	if me.Role == owning {
 		w.tellOf(nodes, seen.Others)
 	} else { // the next owner tells, or this one again
-		w.told = map[string]bool{"alone": !s.Majority}
+		w.told = map[string]bool{"alone": !s.Majority, "silent": silent}
 	}
 }
 

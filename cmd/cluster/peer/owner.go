@@ -16,6 +16,7 @@ type Owner struct {
 	mu      sync.Mutex
 	address string          // of its own port; "": nobody owns
 	gone    time.Time       // since when it cannot be reached; 0: it can
+	silent  time.Time       // since when it has not answered what Ask asks; 0: it has
 	term    context.Context // ends when address changes
 	end     context.CancelFunc
 }
@@ -34,7 +35,7 @@ func (o *Owner) Set(address string) {
 	defer o.mu.Unlock()
 	if address != o.address {
 		o.end()
-		o.address, o.gone = address, time.Time{}
+		o.address, o.gone, o.silent = address, time.Time{}, time.Time{}
 		o.term, o.end = context.WithCancel(context.Background())
 	}
 }
@@ -86,6 +87,43 @@ func (o *Owner) Attend(ctx context.Context, c *Client) {
 		stop()
 		end()
 	}
+}
+
+// askPause is how often Ask asks, and how long it waits for an answer.
+const askPause = 500 * time.Millisecond
+
+// Ask asks the owner what it is, again and again until ctx ends: the way to it may be closed where
+// its process lives, and what Attend keeps open does not tell.
+func (o *Owner) Ask(ctx context.Context, c *Client) {
+	for ctx.Err() == nil {
+		address, term := o.get()
+		begun, err := time.Now(), error(nil)
+		once, end := context.WithTimeout(ctx, askPause)
+		if address != "" {
+			_, err = c.Node(once, address)
+		}
+		o.mu.Lock()
+		switch {
+		case o.term != term || ctx.Err() != nil:
+		case err == nil:
+			o.silent = time.Time{}
+		case o.silent.IsZero():
+			o.silent = begun
+		}
+		o.mu.Unlock()
+		select {
+		case <-time.After(askPause):
+		case <-ctx.Done():
+		}
+		end()
+	}
+}
+
+// Silent says whether the owner has not answered for some time.
+func (o *Owner) Silent(within time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.silent.IsZero() && time.Since(o.silent) >= within
 }
 
 // stay makes a request that ends with the other node's process. stays is called when it is there.

@@ -42,6 +42,29 @@ func TestAnOwnerIsGoneWhileItsProcessDoesNotAnswer(t *testing.T) {
 	wait(false)
 }
 
+func TestAnOwnerThatDoesNotAnswerIsSilent(t *testing.T) {
+	answers := make(chan bool, 1)
+	answers <- true
+	address := serveNode(t, Config{Node: func() Node {
+		if is := <-answers; !is {
+			<-t.Context().Done() // its process lives, and the way there is closed
+		}
+		answers <- true
+		return Node{}
+	}})
+	o := NewOwner()
+	o.Set(address)
+	go o.Ask(t.Context(), NewClient(nil))
+	<-answers
+	answers <- false
+	for !o.Silent(0) {
+		time.Sleep(time.Millisecond)
+	}
+	if o.Silent(time.Hour) {
+		t.Error("it was silent for an hour")
+	}
+}
+
 func TestAnOwnerOfAnEarlierVersionIsNotTakenForGone(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
