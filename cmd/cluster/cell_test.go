@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -28,7 +29,8 @@ type machine struct {
 	folder   string
 	operator *admin.Client
 	redis    *redis.Client
-	log      io.Writer // also has what the node logs, unless nil
+	log      io.Writer     // also has what the node logs, unless nil
+	drain    time.Duration // a second unless given
 	stop     context.CancelFunc
 	ended    chan struct{} // closed when Run has returned
 	err      error         // what it returned
@@ -113,7 +115,7 @@ func (m *machine) launch(t *testing.T) {
 		log = io.MultiWriter(log, m.log)
 	}
 	d := daemon.Config{
-		Data: m.folder, Redis: m.redis.Options().Addr, Admin: m.operator.Address, Drain: time.Second,
+		Data: m.folder, Redis: m.redis.Options().Addr, Admin: m.operator.Address, Drain: cmp.Or(m.drain, time.Second),
 		Logger: slog.New(slog.NewTextHandler(log, nil)).With("on", m.Node),
 	}
 	ended := make(chan struct{})

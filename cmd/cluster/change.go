@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,6 +168,25 @@ func (n *node) HandOver(ctx context.Context, name string) error {
 		}
 	}
 	return err
+}
+
+// handOn has the best of the others own the queues before this node, which owns, ends. It waits
+// until ctx ends by that. Where none can, the claim is given back at the end.
+func (n *node) handOn(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	c, err := n.Status(ctx)
+	if err != nil || c.Owner != n.Node {
+		return
+	}
+	fit := slices.DeleteFunc(slices.Clone(c.Nodes), func(at admin.Node) bool { return takesOver(&c, at.Name) != nil })
+	if len(fit) == 0 {
+		return
+	}
+	best := slices.MinFunc(fit, func(a, b admin.Node) int { return cmp.Compare(a.Lag, b.Lag) })
+	if n.log.HandOver(ctx, c.Fence, best.Name) == nil {
+		<-ctx.Done()
+	}
 }
 
 // takesOver tells why the queues cannot be handed over to a node now; nil if they can.

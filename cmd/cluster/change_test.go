@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,7 +111,7 @@ func TestWhoJoinsUnderATakenNameThrowsNobodyOut(t *testing.T) {
 	other, log := all[1].clone(t)
 	log.await(t, "the name is taken")
 	other.push(t, 1) // what waits for the cell passes clients on
-	all[1].halt(t) // as for an upgrade
+	all[1].halt(t)   // as for an upgrade
 	log.await(t, "must answer at")
 	all[0].await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 3 })
 	all[1].launch(t)
@@ -170,6 +172,34 @@ func TestTheQueuesAreHandedOverToTheNodeThatIsNamed(t *testing.T) {
 	}
 	if n := all[0].redis.LLen(t.Context(), "q").Val(); n != 10 {
 		t.Errorf("%d packets are left, want 10", n)
+	}
+}
+
+func TestAnOwnerThatIsStoppedHandsOverBeforeItDrains(t *testing.T) {
+	all := trio(t)
+	all[0].drain = time.Hour
+	launchAll(t, all)
+	all[0].push(t, 100)
+	big := strings.Repeat("x", 1<<20)
+	if err := all[0].redis.RPush(t.Context(), "big", big, big, big).Err(); err != nil {
+		t.Fatal(err)
+	}
+	slow, err := net.Dial("tcp", all[0].redis.Options().Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	if _, err := io.WriteString(slow, strings.Repeat("LRANGE big 0 -1\r\n", 20)); err != nil { // and it reads nothing
+		t.Fatal(err)
+	}
+	all[1].await(t, func(c *admin.Cluster) bool { return takesOver(c, "b") == nil || takesOver(c, "c") == nil })
+	all[0].stop()
+	all[1].await(t, func(c *admin.Cluster) bool { return c.Owner != "a" && c.Owner != "" })
+	all[1].push(t, 1)
+	select {
+	case <-all[0].ended:
+	case <-time.After(patience):
+		t.Error("it drains on")
 	}
 }
 

@@ -259,8 +259,13 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	}
 	n.old.CompareAndSwap(math.MaxUint64, last) // the claim was faster than the look at the log
 	clock := newClock(n.began(ctx, store))
-	ctx, handOver := context.WithCancelCause(ctx)
+	process := ctx
+	ctx, handOver := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer handOver(nil)
+	defer context.AfterFunc(process, func() {
+		n.handOn(ctx)
+		handOver(context.Cause(process))
+	})()
 	if err := store.Own(n.paced(ctx, term.Append, term.Done()), clock.now); err != nil {
 		return errors.Join(err, store.Close())
 	}
