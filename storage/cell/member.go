@@ -45,12 +45,12 @@ type Member struct {
 
 var (
 	// ErrRemoved says that the cell has removed this member. It never comes back under this id.
-	ErrRemoved = errors.New("the cell has removed this node. If the other nodes are well (`cluster status`: 1 may be lost), delete its folder and start: it then joins anew")
+	ErrRemoved = errors.New("the cell has removed this node. If `cluster status` shows all others as owner or follower, delete its folder and start: it then joins anew")
 	// ErrFailed says that etcd found what it cannot go on with, as a write that failed or damage. The
 	// process must end: this etcd holds its files and is of no use any more.
 	ErrFailed = errors.New("etcd cannot go on")
 	// ErrOld says that the node has had more than its folder has.
-	ErrOld = errors.New("this folder is older than what the cell knows of it. If the other nodes are well (`cluster status`: 1 may be lost), delete it and start: the node joins anew")
+	ErrOld = errors.New("this folder is older than what the cell knows of it. If `cluster status` shows all others as owner or follower, delete it and start: the node joins anew")
 
 	errUnknown = errors.New("the cell does not know this node")
 )
