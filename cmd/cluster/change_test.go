@@ -177,7 +177,8 @@ func TestTheQueuesAreHandedOverToTheNodeThatIsNamed(t *testing.T) {
 
 func TestAnOwnerThatIsStoppedHandsOverBeforeItDrains(t *testing.T) {
 	all := trio(t)
-	all[0].drain = time.Hour
+	log := &lines{}
+	all[0].drain, all[0].log = time.Hour, log
 	launchAll(t, all)
 	all[0].push(t, 100)
 	big := strings.Repeat("x", 1<<20)
@@ -196,6 +197,7 @@ func TestAnOwnerThatIsStoppedHandsOverBeforeItDrains(t *testing.T) {
 	all[0].stop()
 	all[1].await(t, func(c *admin.Cluster) bool { return c.Owner != "a" && c.Owner != "" })
 	all[1].push(t, 1)
+	log.await(t, "msg=draining on=a at_most=1s")
 	select {
 	case <-all[0].ended:
 	case <-time.After(patience):
