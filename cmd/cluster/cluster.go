@@ -161,7 +161,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	defer stop()
 	telling.Go(func() { n.progress.probe(alive, filepath.Join(n.folder, storage.CellName, "probe")) })
 	telling.Go(func() { n.tell(alive) })
-	return n.takeTurns(ctx)
+	return n.noteDiffers(n.takeTurns(ctx))
 }
 
 // fits tells which setting of a single server a node cannot have.
@@ -416,6 +416,11 @@ func (n *node) tell(ctx context.Context) {
 			n.fetched.Store(&now)
 		}
 		sees.look(ctx, s)
+		err = cmp.Or(err, n.member.Judge(once, func(p cell.Peer) bool {
+			own, _ := peer.NextPort(p.Address)
+			_, err := n.ask(once, own)
+			return err == nil
+		}))
 		if err == nil && s.Majority {
 			_ = n.note(s.Floors) // the next telling is the next try
 		}

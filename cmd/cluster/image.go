@@ -21,6 +21,8 @@ type known struct {
 	Cell   string            `json:"cell"`   // its id
 	Node   string            `json:"node"`   // whose folder this is; "" if it was noted by an earlier version
 	Floors map[string]uint64 `json:"floors"` // of all nodes, by name
+	// Differs says that etcd had other keys here than at the other nodes, who go on without this one.
+	Differs bool `json:"differs,omitempty"`
 }
 
 const knownName = "known"
@@ -42,12 +44,26 @@ func (n *node) recall() error {
 	if err == nil && k.Node != "" && k.Node != n.Node {
 		err = fmt.Errorf("%s is the folder of node %s: expected that of node %s, or none", n.folder, k.Node, n.Node)
 	}
+	if err == nil && k.Differs {
+		err = cell.ErrDiffers
+	}
 	return err
+}
+
+// noteDiffers notes that the turns of the node have ended since its etcd differs, and returns why
+// they have ended.
+func (n *node) noteDiffers(ended error) error {
+	if !errors.Is(ended, cell.ErrDiffers) {
+		return ended
+	}
+	k := *n.known.Load()
+	k.Differs = true
+	return errors.Join(ended, k.write(n.folder))
 }
 
 // note notes what has changed.
 func (n *node) note(floors map[string]uint64) error {
-	last, now := n.known.Load(), &known{n.member.Cell(), n.Node, floors}
+	last, now := n.known.Load(), &known{Cell: n.member.Cell(), Node: n.Node, Floors: floors}
 	if now.Cell == last.Cell && now.Node == last.Node && maps.Equal(now.Floors, last.Floors) {
 		return nil
 	}

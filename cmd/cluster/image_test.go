@@ -42,6 +42,21 @@ func TestAFolderIsHeldAgainstWhatTheOthersKnow(t *testing.T) {
 	}
 }
 
+func TestANodeWhoseEtcdDifferedDoesNotStartAgain(t *testing.T) {
+	n := among(t)
+	if err := os.MkdirAll(filepath.Join(n.folder, storage.CellName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for differs, want := range map[bool]error{false: nil, true: cell.ErrDiffers} {
+		if err := (&known{Node: n.Node, Differs: differs}).write(n.folder); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.recall(); !errors.Is(err, want) {
+			t.Errorf("%v: %v", differs, err)
+		}
+	}
+}
+
 func TestANodeThatJoinedAnewWaitsUntilTheOthersHaveForgottenWhatItHad(t *testing.T) {
 	t.Parallel()
 	n, asked := among(t), 0

@@ -51,6 +51,8 @@ var (
 	ErrFailed = errors.New("etcd cannot go on")
 	// ErrOld says that the node has had more than its folder has.
 	ErrOld = errors.New("this folder is older than what the cell knows of it. If `cluster status` shows all others as owner or follower, delete it and start: the node joins anew")
+	// ErrDiffers says that etcd's own checks found other keys at this member than at a majority.
+	ErrDiffers = fmt.Errorf("%w: etcd has other keys here than at the other nodes. If `cluster status` shows all of those as owner or follower, delete this folder and start: the node joins anew", ErrDamaged)
 
 	errUnknown = errors.New("the cell does not know this node")
 )
@@ -291,7 +293,8 @@ type MemberConfig struct {
 
 	Logger *slog.Logger // has etcd's warnings and errors; none if nil
 
-	quota int64 // of etcd's database in bytes; 2 GiB if 0
+	quota int64         // of etcd's database in bytes; 2 GiB if 0
+	check time.Duration // how often etcd compares the keys of its members; a minute if 0
 }
 
 // url is the address of a peer as etcd wants it.
@@ -322,6 +325,11 @@ func (c MemberConfig) embed(initialCluster string) (*embed.Config, error) {
 	cfg.TickMs = cfg.ElectionMs / 10
 	// Raft keeps these entries in memory whatever their size, and one may have 256 KiB.
 	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries = 1000, 50
+	// The other check, at a start, waits 6 s for each member that starts as well.
+	if err := cfg.ServerFeatureGate.(interface{ Set(string) error }).Set("CompactHashCheck=true"); err != nil {
+		return nil, err
+	}
+	cfg.CompactHashCheckTime = cmp.Or(c.check, cfg.CompactHashCheckTime)
 	cfg.QuotaBackendBytes = cmp.Or(c.quota, defaultQuota)
 	cfg.ListenClientUrls, cfg.EnableGRPCGateway, cfg.AuthToken = nil, false, "" // for clients that are not there
 	return cfg, nil

@@ -60,6 +60,33 @@ func (m *Member) Clear(ctx context.Context) (cleared bool, err error) {
 	return err == nil, err
 }
 
+// Judge acts on what etcd's own checks have found: a member has other keys than a majority. From
+// then on no key can be put anywhere. If it is this one it ends, by ErrDiffers. If it is another
+// one the alarm ends when that runs no longer. Where no majority agrees the alarm stands.
+func (m *Member) Judge(ctx context.Context, runs func(Peer) bool) error {
+	all, err := m.client.MemberList(ctx, local...)
+	if err != nil {
+		return err
+	}
+	for _, a := range m.etcd.Server.Alarms() {
+		if a.Alarm != etcdserverpb.AlarmType_CORRUPT || a.MemberID == 0 {
+			continue
+		}
+		if a.MemberID == uint64(m.etcd.Server.MemberID()) {
+			m.end(ErrDiffers)
+			return ErrDiffers
+		}
+		is := func(p Peer) bool { return p.ID == a.MemberID && runs(p) }
+		if slices.ContainsFunc(peers(all), is) {
+			continue
+		}
+		if _, err := m.client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(a)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // shrinkFrom is the size of a database's file, in bytes, below which it need not shrink.
 const shrinkFrom = 32 << 20
 
