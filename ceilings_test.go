@@ -56,7 +56,7 @@ func ceilings() map[string]ceiling {
 		"netproto/admin/page":         {1605, 1575},
 		"netproto/admin/page/browser": {0, 1424},
 		"netproto/barbershop":         {500, 875},
-		"netproto/client":             {2629, 2989},
+		"netproto/client":             {2724, 3079},
 		"netproto/glob":               {189, 186},
 		"netproto/pinpriq":            {588, 732},
 		"netproto/resp":               {7226, 9969},
