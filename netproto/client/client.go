@@ -146,10 +146,13 @@ func doOnce(ctx context.Context, p processor, args []any) (any, error) {
 		retries = pool.Options().MaxRetries
 	}
 	for b := backoff(0); ; retries-- {
-		cmd := redis.NewCmd(ctx, args...)
-		err := p.Process(ctx, once{cmd})
+		v, err := within(ctx, func() (any, error) {
+			cmd := redis.NewCmd(ctx, args...)
+			err := p.Process(ctx, once{cmd})
+			return cmd.Val(), err
+		})
 		if err == nil {
-			return cmd.Result()
+			return v, nil
 		}
 		if retries <= 0 || !errors.As(err, new(*noGreeting)) || ctx.Err() != nil {
 			return nil, unknownIfSent(refusal(err))
@@ -160,6 +163,6 @@ func doOnce(ctx context.Context, p processor, args []any) (any, error) {
 
 // do sends a request that may be repeated, as it changes nothing or says what the result shall be.
 func (c *Client) do(ctx context.Context, args ...any) (any, error) {
-	v, err := c.rdb.Do(ctx, args...).Result()
+	v, err := within(ctx, func() (any, error) { return c.rdb.Do(ctx, args...).Result() })
 	return v, refusal(err)
 }

@@ -43,6 +43,9 @@
 // and [Client.Purge], Harvest, Redrive and MoveAll wait for theirs without end. A deadline ends
 // them all.
 //
+// An answer is waited for as long as the next part of it comes within ReadTimeout: packets over a
+// slow line are not lost. A long request has no more than that time.
+//
 // Where a server does not greet a connection nothing was sent, and all is repeated as often as
 // MaxRetries says. So a call that is made while another node of a cell takes over waits for that,
 // if it goes through a node that lives: give New the addresses of all.
@@ -82,6 +85,7 @@
 package client
 
 // The files: client.go has the connections and how a request is sent, nodes.go where they go,
-// wait.go those that wait; option.go, filter.go and errors.go what calls take and give; push.go,
-// take.go, packet.go, admin.go, stats.go and tail.go the calls; consume.go, handler.go, answer.go
-// and lease.go the worker; codec.go typed payloads.
+// slow.go how long they wait for an answer, wait.go those that wait for more; option.go, filter.go
+// and errors.go what calls take and give; push.go, take.go, packet.go, admin.go, stats.go and
+// tail.go the calls; consume.go, handler.go, answer.go and lease.go the worker; codec.go typed
+// payloads.

@@ -1,14 +1,22 @@
 package client_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
@@ -139,5 +147,87 @@ func TestLongPayloadsSurviveAKillWholeOrNotAtAll(t *testing.T) {
 	}
 	if len(acked) > 0 || found == 0 {
 		t.Errorf("%d packets are there, and %d that were acknowledged are not", found, len(acked))
+	}
+}
+
+// pieces is a connection that brings an answer in small pieces, as a slow line does. It counts
+// those that are read under the deadline of the piece before.
+type pieces struct {
+	net.Conn
+	fresh bool
+	late  *atomic.Int64
+	all   *atomic.Int64
+}
+
+func (c *pieces) SetReadDeadline(at time.Time) error {
+	c.fresh = true
+	return c.Conn.SetReadDeadline(at)
+}
+
+func (c *pieces) Read(b []byte) (int, error) {
+	if c.all.Add(1); !c.fresh {
+		c.late.Add(1)
+	}
+	c.fresh = false
+	return c.Conn.Read(b[:min(len(b), 4096)])
+}
+
+func TestALongAnswerOverASlowLineIsWaitedFor(t *testing.T) {
+	var late, all atomic.Int64
+	c, ctx := client.New(&redis.Options{
+		Addr: startServer(t, storage.SyncNever()),
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &pieces{Conn: conn, late: &late, all: &all}, err
+		},
+	}), t.Context()
+	defer c.Close()
+	must(c.PushBatch(ctx, "q", slices.Repeat([][]byte{noise(64 << 10)}, 16)))(t)
+	for _, block := range [][]client.Option{{}, {client.Block(limit)}} {
+		before := all.Load()
+		want(t, "packets", len(must(c.Pop(ctx, "q", append(block, client.Count(8))...))(t)), 8)
+		if n := all.Load() - before; n < 128 {
+			t.Errorf("the answer came in %d pieces, want 128 or more", n)
+		}
+	}
+	want(t, "pieces that had no time of their own", late.Load(), 0)
+}
+
+// A stub answers a pop without an end.
+func TestADeadlineEndsAnAnswerThatStillComes(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	go func() { // ends with l
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // ends with the connection
+				defer conn.Close()
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					switch strings.ToLower(lines.Text()) {
+					case "hello":
+						fmt.Fprint(conn, "%0\r\n")
+					case "client":
+						fmt.Fprint(conn, "+OK\r\n")
+					case "qpop":
+						for _, err := fmt.Fprint(conn, "*1000000\r\n"); err == nil; _, err = fmt.Fprint(conn, ":1\r\n") {
+							<-time.After(time.Millisecond) // as a slow line has it
+						}
+					}
+				}
+			}()
+		}
+	}()
+	c := client.New(&redis.Options{Addr: l.Addr().String(), ReadTimeout: 200 * time.Millisecond, DisableIdentity: true, MaxRetries: -1})
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- second(c.Pop(ctx, "q")) }() // ends with ctx
+	if err := receive(t, ended); !errors.Is(err, client.ErrUnknown) {
+		t.Errorf("a pop whose time is over gives %v, want ErrUnknown", err)
 	}
 }

@@ -17,14 +17,16 @@ type silent struct{ atomic.Uint32 }
 
 // reachAll has the options' connections go to all addresses of Addr.
 func reachAll(o *redis.Options) *silent {
+	const usual = 5 * time.Second // as go-redis has it
 	all, before := strings.Split(o.Addr, ","), new(silent)
-	if len(all) == 1 {
-		return before
-	}
 	each, dial := *o, o.Dialer
-	each.DialTimeout = cmp.Or(o.DialTimeout, 5*time.Second) / time.Duration(len(all)) // as go-redis has it
+	each.DialTimeout = cmp.Or(o.DialTimeout, usual) / time.Duration(len(all))
 	if dial == nil {
 		dial = redis.NewDialer(&each)
+	}
+	if dial = waitsOn(dial, cmp.Or(o.ReadTimeout, usual)); len(all) == 1 {
+		o.Dialer = dial
+		return before
 	}
 	o.Dialer = func(ctx context.Context, network, _ string) (conn net.Conn, err error) {
 		for i, at := 0, before.Load(); i < len(all); i, at = i+1, at+1 {
