@@ -1,11 +1,6 @@
 package broker
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/holdfast-queue/holdfast/index"
-)
+import "github.com/holdfast-queue/holdfast/index"
 
 // ShareRow is a share of a queue as it is.
 type ShareRow struct {
@@ -18,21 +13,11 @@ type ShareRow struct {
 	Until int64
 }
 
-// ShareLook is a look at the shares of a queue, in slices: at Count of them, behind After. Or it is
-// at all, to find the Top ones that have most packets ready, the first of these first, and then
-// those that only have some claimed.
+// ShareLook is a look at the shares of a queue, in slices: at Count of them, behind After.
 type ShareLook struct {
-	After      int64 // of the row before; 0: the beginning, or afterwards the end
-	Count, Top int
-	Rows       []ShareRow // what it has found
-
-	walked bool // only the rows of top are missing
-	top    []topShare
-}
-
-type topShare struct {
-	name  string
-	ready int
+	After int64 // of the row before; 0: the beginning, or afterwards the end
+	Count int
+	Rows  []ShareRow // what it has found
 }
 
 const (
@@ -56,11 +41,7 @@ func (tx *Tx) Shares(name []byte, l *ShareLook) (more bool, err error) {
 	steps := 0
 	for more = true; more && steps < shareSlice; {
 		var cost int
-		if l.walked {
-			cost, more = tx.m.topRow(q, l)
-		} else {
-			cost, more = tx.m.walkShares(q, l)
-		}
+		cost, more = tx.m.walkShares(q, l)
 		steps += cost
 	}
 	tx.looked += steps
@@ -70,41 +51,14 @@ func (tx *Tx) Shares(name []byte, l *ShareLook) (more bool, err error) {
 // walkShares looks at the next share.
 func (m *Machine) walkShares(q *queue, l *ShareLook) (cost int, more bool) {
 	name, ok := m.nextShare(q, l)
-	switch {
-	case !ok && l.Top > 0:
-		l.walked = true
-		l.cutTop()
-		return 1, len(l.top) > 0
-	case !ok:
+	if !ok {
 		return 1, false
-	case l.Top > 0:
-		ready, claimed, lanes := m.ix.ShareCounts(q.ix, name)
-		if ready+claimed > 0 {
-			l.top = append(l.top, topShare{name, ready})
-		}
-		if len(l.top) >= 2*l.Top {
-			l.cutTop()
-		}
-		return 1 + lanes, true
 	}
 	row, lanes, cost := m.shareRow(q, name) // 0 lanes: it is there for its rate alone
 	if row.Ready+row.Claimed > 0 || !row.Empty() || name != "" && lanes > 0 {
 		l.Rows = append(l.Rows, row)
 	}
 	return cost, len(l.Rows) < l.Count
-}
-
-// cutTop leaves the first of what was found.
-func (l *ShareLook) cutTop() {
-	slices.SortFunc(l.top, func(a, b topShare) int { return cmp.Or(cmp.Compare(b.ready, a.ready), cmp.Compare(a.name, b.name)) })
-	l.top = l.top[:min(len(l.top), l.Top)]
-}
-
-// topRow makes the row of the next that was found.
-func (m *Machine) topRow(q *queue, l *ShareLook) (cost int, more bool) {
-	row, _, cost := m.shareRow(q, l.top[0].name)
-	l.Rows, l.top = append(l.Rows, row), l.top[1:]
-	return cost, len(l.top) > 0
 }
 
 // nextShare goes on to the next share.

@@ -813,30 +813,14 @@ func TestEachShareIsOnAPageThoughWeightsComeMeanwhile(t *testing.T) {
 	}
 }
 
-func TestTheSharesWithMostReadyAreFoundAmongMany(t *testing.T) {
+func TestPagesShowAllOfManyShares(t *testing.T) {
 	w := newWork(t)
 	w.shareBy("key")
 	const shares = 10_000
 	for i := range shares {
 		w.tenant(fmt.Sprint(i))
-		if i%1000 == 7 {
-			for range i / 1000 {
-				w.tenant(fmt.Sprint(i))
-			}
-		}
 	}
 	w.weigh("q", "none", 2)
-	for _, top := range []int{1, 3, 1000} {
-		rows := w.shareRows("q", broker.ShareLook{Top: top})
-		if len(rows) != top {
-			t.Fatalf("%d rows of %d", len(rows), top)
-		}
-		for i, row := range rows[:min(top, 9)] {
-			if string(row.Name) != fmt.Sprint((9-i)*1000+7) || row.Ready != 10-i {
-				t.Errorf("row %d of %d is %s with %d", i, top, row.Name, row.Ready)
-			}
-		}
-	}
 	found := map[string]bool{}
 	for l := (broker.ShareLook{Count: 999}); ; {
 		w.do(func(tx *broker.Tx) (err error) { _, err = tx.Shares([]byte("q"), &l); return err })

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,26 +14,26 @@ import (
 // Shares shows the shares of a queue.
 type Shares struct {
 	Queue string `arg:"" predictor:"queue" help:"Queue to look at."`
-	Top   int    `range:"1 1000" placeholder:"n" help:"Print only the n shares with most packets ready, up to 1000, and then those that only have some claimed."`
 	JSON  bool   `help:"Print a JSON object for each share, one a line. Ages are milliseconds."`
 
 	asking
 }
 
 func (c *Shares) Help() string {
-	return `Prints the shares of a queue that has share-by: how many packets of each are ready and claimed, how old the oldest ready one is, its weight, and where holdfast share says so, how many at most may be claimed, how fast they are taken, and what keeps it from giving packets now. Shares with something of their own come first, with packets or without. The share without a name has the packets without the key or tag. If there is no such queue, the exit code is 3.
+	return `Prints the shares of a queue that has share-by: how many packets of each are ready and claimed, how old the oldest ready one is, its weight, and where holdfast share says so, how many at most may be claimed, how fast they are taken, and what keeps it from giving packets now. Those with most packets ready come first. The share without a name has the packets without the key or tag. If there is no such queue, the exit code is 3.
 
 Examples:
 
-    holdfast shares jobs
-    holdfast shares jobs --top 10 --json`
+    holdfast shares jobs | head
+    holdfast shares jobs --json`
 }
 
 func (c *Shares) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
-	all, err := server.Shares(ctx, c.Queue, c.Top)
+	all, err := server.Shares(ctx, c.Queue)
 	if err != nil {
 		return err
 	}
+	slices.SortFunc(all, func(a, b client.Share) int { return cmp.Or(cmp.Compare(b.Ready, a.Ready), cmp.Compare(a.Name, b.Name)) })
 	l := p.List(c.JSON, []string{"SHARE", "READY", "CLAIMED", "AGE", "WEIGHT", "MAX-CLAIMED", "RATE", "WHY"}, "SHARE")
 	for _, s := range all {
 		o, age, most := new(terminal.JSON), "", ""

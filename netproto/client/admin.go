@@ -332,16 +332,11 @@ type Share struct {
 	Until time.Time // when that ends by itself; the zero time if that is not known
 }
 
-// Shares returns the shares of a queue, those first with something of their own. With a top, up
-// to 1,000, they are those with most packets ready instead, the first of these first.
-func (c *Client) Shares(ctx context.Context, queue string, top int) (all []Share, err error) {
+// Shares returns the shares of a queue, those first with something of their own.
+func (c *Client) Shares(ctx context.Context, queue string) (all []Share, err error) {
 	for after := any("0"); err == nil; {
-		args := []any{"QSHARES", queue, "TOP", top}
-		if top == 0 {
-			args = []any{"QSHARES", queue, "AFTER", after, "COUNT", 1000}
-		}
 		var page any
-		after, page, err = pair(c.do(ctx, args...))
+		after, page, err = pair(c.do(ctx, "QSHARES", queue, "AFTER", after, "COUNT", 1000))
 		all = append(all, rows[Share](page, words.ShareFields[:])...)
 		if text(after) == "0" {
 			break

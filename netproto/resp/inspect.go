@@ -190,12 +190,9 @@ const sharesCount = 100
 func qshares(s *session, tx *broker.Tx, args [][]byte) error {
 	l := &s.look.shares
 	if !s.look.under {
-		after, count, top := int64(0), int64(0), int64(0)
-		parseOptions(args[2:], option{&words.AFTER, &after}, option{&words.COUNT, &count}, option{&words.TOP, &top})
-		if top > 0 && after+count > 0 {
-			refuse("ERR TOP: expected it without AFTER and COUNT")
-		}
-		*l = broker.ShareLook{After: after, Count: int(cmp.Or(count, sharesCount)), Top: int(top)}
+		after, count := int64(0), int64(0)
+		parseOptions(args[2:], option{&words.AFTER, &after}, option{&words.COUNT, &count})
+		*l = broker.ShareLook{After: after, Count: int(cmp.Or(count, sharesCount))}
 	}
 	return s.inSlices(func() (bool, error) {
 		more, err := tx.Shares(args[1], l)

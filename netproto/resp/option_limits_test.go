@@ -93,7 +93,6 @@ var optionLimits = []struct {
 	{request: "QNACK q 1 1", word: "HOLD", low: 1, high: broker.MaxHold},
 	{request: "QSHARES q", word: "AFTER", high: math.MaxInt64},
 	{request: "QSHARES q", word: "COUNT", low: 1, high: broker.MaxCount},
-	{request: "QSHARES q", word: "TOP", low: 1, high: broker.MaxCount},
 	{request: "QUEUES", word: "MATCH", high: glob.MaxLength, text: true},
 }
 

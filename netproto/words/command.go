@@ -136,7 +136,7 @@ var Commands = []Group{
 		{"QLEN", "queue", "how many packets are ready, delayed or claimed", ""},
 		{"QSTAT", "queue", "a map", "below"},
 		{"QCONSUMERS", "queue", "an array of maps", "who claims or waits: below. Those that hold none and do not wait are listed for ten minutes, at most 131,072 in the store. It looks at 100,000 claims and 100,000 that wait: where there are more, `claimed` is what it found, and some are missing"},
-		{"QSHARES", "queue", "the next cursor, and an array of maps", "the shares of the queue: below. Those that have something of their own come first, with packets or without; then the others, each once as long as it has packets, and once more if it loses its own between two pages. The cursor is 0 at the start and at the end, else opaque; 100 unless COUNT is given. With TOP the n that have most packets ready, the first of these first, and then those that only have some claimed"},
+		{"QSHARES", "queue", "the next cursor, and an array of maps", "the shares of the queue: below. Those that have something of their own come first, with packets or without; then the others, each once as long as it has packets, and once more if it loses its own between two pages. The cursor is 0 at the start and at the end, else opaque; 100 unless COUNT is given"},
 		{"QPRODUCERS", "queue", "an array of maps", "who pushed in the last ten minutes: below. At most 10,000 of a queue are known, and 131,072 of all, since the start"},
 	}},
 	{"string", "Strings", []Command{

@@ -107,7 +107,6 @@ var (
 	QSHAREHOLD  = Option{Word: "HOLD", Values: "ms", High: maxHold}
 	RESET       = Option{Word: "RESET"}
 	AFTER       = Option{Word: "AFTER", Values: "cursor", High: maxInt64}
-	TOP         = Option{Word: "TOP", Values: "n", Low: 1, High: 1000}
 	QUEUESMATCH = Option{Word: "MATCH", Values: "pattern", High: 1024}
 )
 
@@ -128,7 +127,7 @@ var options = map[string][]*Option{
 	"QREDRIVE": {&COUNT, &TO, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QRUN":     {&DELAY, &AT},
 	"QSHARE":   {&WEIGHT, &MAXCLAIMED, &RATE, &QSHAREHOLD, &RESET},
-	"QSHARES":  {&AFTER, &COUNT, &TOP},
+	"QSHARES":  {&AFTER, &COUNT},
 	"QUEUES":   {&QUEUESMATCH},
 }
 

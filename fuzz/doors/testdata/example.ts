@@ -15,7 +15,7 @@ export async function main(signal: AbortSignal): Promise<void> {
   }, { concurrency: 8, lease: 60_000, signal, filters: ["class<=low", ["size", ">", "5"]] });
   for await (const packet of client.claims("mails", { signal })) await settle(packet);
   const stats = await client.stats("mails");
-  console.log(stats.ready + stats.bands.length, stats.pausedOut === true, (await client.shares("mails", 5))[0].until?.getTime());
+  console.log(stats.ready + stats.bands.length, stats.pausedOut === true, (await client.shares("mails"))[0].until?.getTime());
   // @ts-expect-error: no call has this option
   await client.push("mails", "x", { dealy: 5 });
   // @ts-expect-error: an object is no payload

@@ -177,8 +177,8 @@ export class Client {
   /** Has a queue give nothing, or with "in" take nothing, until a moment. */
   pauseUntil(queue: string, until: Date, gate?: "in" | "out"): Promise<void>;
   stats(queue: string): Promise<Stats>; consumers(queue: string): Promise<Consumer[]>; producers(queue: string): Promise<Producer[]>;
-  /** The shares of a queue, or the top with most packets ready. */
-  shares(queue: string, top?: number): Promise<Share[]>; resetShare(queue: string, share: string): Promise<void>;
+  /** The shares of a queue, first those with something of their own. */
+  shares(queue: string): Promise<Share[]>; resetShare(queue: string, share: string): Promise<void>;
   setShare(queue: string, share: string, options: ShareOptions): Promise<void>;
 }
 

@@ -94,7 +94,7 @@ export class Queue {
     try {
       const ask = (name) => command(this.q.database, name, this.q.name);
       const [stat, settings, consumers, producers, delayed] = await Promise.all([ask("QSTAT"), ask("QGET"), ask("QCONSUMERS"), ask("QPRODUCERS"), commandCut(64, this.q.database, "QLIST", this.q.name, "STATE", "delayed", "COUNT", 1)]);
-      const shares = settings["share-by"] === "no" ? null : (await command(this.q.database, "QSHARES", this.q.name, "TOP", 100))[1];
+      const shares = settings["share-by"] === "no" ? null : await command(this.q.database, "QSHARES", this.q.name, "COUNT", 1000);
       this.got = { stat, settings, consumers, producers, shares, next: delayed[1][0] };
       this.failed = null;
     } catch (e) {
@@ -159,7 +159,7 @@ export class Queue {
     this.consumers.replaceChildren(consumers.length ? this.consumerTable(consumers) : el("p", { class: "muted" }, "Nobody claims or waits."));
     this.producers.replaceChildren(producers.length ? this.producerTable(producers) : el("p", { class: "muted" }, "Nobody has pushed of late."));
     this.shares.hidden = !shares;
-    this.shares.replaceChildren(el("h2", {}, "Shares by what waits"), shares?.length ? this.shareTable(shares) : el("p", { class: "muted" }, "No share has packets that are ready or claimed."));
+    this.shares.replaceChildren(el("h2", {}, "Shares by what waits"), ...(shares ? this.shareTable(...shares) : []));
     this.priorities.replaceChildren(stat.ready ? el("p", {}, stat.priorities.filter((p) => p.packets).map((p) => (p.from === p.to ? p.from : p.from + "–" + p.to) + ": " + count(p.packets)).join(" · ")) : el("p", { class: "muted" }, "None."));
     const { own, ...others } = settings;
     this.settings.replaceChildren(yes(own) ? "" : el("p", { class: "muted" }, "The queue has none of its own: these are the defaults of the server."),
@@ -184,13 +184,16 @@ export class Queue {
       el("tbody", {}, producers.sort((a, b) => b.seen - a.seen).slice(0, 100).map(row)));
   }
 
-  shareTable(shares) {
+  // shareTable shows a page of shares, sorted. Behind it are others unless its cursor is 0.
+  shareTable(cursor, page) {
+    const most = 100, shares = page.filter((s) => s.ready + s.claimed > 0).sort((a, b) => b.ready - a.ready || (label(a.name) < label(b.name) ? -1 : 1)).slice(0, most);
+    if (!shares.length) return [el("p", { class: "muted" }, "No share has packets that are ready or claimed.")];
     const row = (s) => el("tr", {},
       el("th", { scope: "row" }, el("bdi", { class: "name" }, label(s.name, 80) || "(none)")),
       ...[count(s.ready), count(s.claimed) + (s["max-claimed"] ? " of " + count(s["max-claimed"]) : ""), s.age === undefined ? "–" : span(s.age), count(s.weight)].map((v) => el("td", { class: "narrow" }, v)),
       el("td", {}, s.why ? timed(s.why + (s.until ? ", until " + stamp(s.until) : "")) : "–"));
-    return el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Share"), ["Ready", "Claimed", "Oldest", "Weight"].map((h) => el("th", { scope: "col", class: "narrow" }, h)), el("th", { scope: "col" }, "What stops it"))),
-      el("tbody", {}, shares.map(row)));
+    return [el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Share"), ["Ready", "Claimed", "Oldest", "Weight"].map((h) => el("th", { scope: "col", class: "narrow" }, h)), el("th", { scope: "col" }, "What stops it"))),
+      el("tbody", {}, shares.map(row))), cursor !== "0" || shares.length === most ? el("p", { class: "muted" }, "These are some of the shares.") : ""];
   }
 
   end() {

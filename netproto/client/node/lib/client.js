@@ -133,9 +133,9 @@ class Client {
   async stats(queue) { return read(await this.#wire.ask(["QSTAT", queue])); }
   async consumers(queue) { return list(await this.#wire.ask(["QCONSUMERS", queue])); }
   async producers(queue) { return list(await this.#wire.ask(["QPRODUCERS", queue], { numbers: String })); }
-  async shares(queue, top) {
-    const all = [], which = top === undefined ? ["COUNT", "1000"] : ["TOP", whole(top, "top")];
-    for await (const share of this.#pages("QSHARES", queue, ...which, "AFTER")) all.push(read(share));
+  async shares(queue) {
+    const all = [];
+    for await (const share of this.#pages("QSHARES", queue, "COUNT", "1000", "AFTER")) all.push(read(share));
     return all;
   }
   async setShare(queue, share, options) { await this.#wire.ask(["QSHARE", queue, share, ...words(options)]); }

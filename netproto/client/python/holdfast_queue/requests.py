@@ -302,15 +302,12 @@ def producers(queue: str) -> Request[list[dict[str, Any]]]:
     return Request(["QPRODUCERS", queue], rows)
 
 
-def shares(queue: str, after: str = "0", top: int = 0) -> Request[tuple[str, list[dict[str, Any]]]]:
+def shares(queue: str, after: str = "0") -> Request[tuple[str, list[dict[str, Any]]]]:
     """A page of up to 1,000 shares of a queue, and the cursor of the next page: "0" at the end.
 
     Each has the entries of QSHARES, times in milliseconds.
-
-    With a top, up to 1,000, they are those with most packets ready, the first of these first.
     """
-    page = ["TOP", top] if top else ["AFTER", after, "COUNT", 1000]
-    return Request(["QSHARES", queue, *page], lambda reply: (text(reply[0]), rows(reply[1])))
+    return Request(["QSHARES", queue, "AFTER", after, "COUNT", 1000], lambda reply: (text(reply[0]), rows(reply[1])))
 
 
 def set_share(queue: str, share: str, **options: Unpack[ShareOptions]) -> Request[None]:
