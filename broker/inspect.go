@@ -158,6 +158,7 @@ type QueueFigures struct {
 	AtLimit bool // all is claimed that max-claimed allows
 	Held    bool // a consumer that has made no call for ConsumerTime holds one of its first 64 claims
 	index.HeldCounts
+	Strays int // packets that died in another queue and were moved here, unless they are done or damaged
 	// BoundRatio is which part of its bound it holds, of packets or of bytes; 0 without a bound.
 	BoundRatio float64
 }
@@ -169,7 +170,7 @@ func (m *Machine) figures(q *queue, since int64) QueueFigures {
 	return QueueFigures{
 		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
 		Bytes: n.Bytes, Counters: q.counters,
-		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: q.full || bound >= 1, Closed: s.Closed, Overdue: m.overdue(s, since), Held: m.held(q), AtLimit: m.ix.AtLimit(q.ix), HeldCounts: m.ix.HeldCounts(q.ix), BoundRatio: bound,
+		PausedIn: s.PauseIn, PausedOut: s.PauseOut, Full: q.full || bound >= 1, Closed: s.Closed, Overdue: m.overdue(s, since), Held: m.held(q), AtLimit: m.ix.AtLimit(q.ix), HeldCounts: m.ix.HeldCounts(q.ix), Strays: n.Strays, BoundRatio: bound,
 	}
 }
 

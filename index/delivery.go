@@ -36,8 +36,21 @@ func (x *Index) SetDelivery(id ID, d Delivery) bool {
 	if e == nil {
 		return false
 	}
+	u := x.queueOf(e)
+	u.strays -= x.stray(e)
 	x.setDelivery(uint32(id), e, d)
+	u.strays += x.stray(e)
 	return true
+}
+
+// stray is what a packet adds to the strays of its queue.
+func (x *Index) stray(e *entry) int {
+	if e.timer != 0 && e.state <= Dead {
+		if d := x.timers.at(e.timer).delivery; d != 0 && x.deliveries.at(d).Origin != 0 {
+			return 1
+		}
+	}
+	return 0
 }
 
 // SetState gives a packet another state and its moment: a Delayed packet's not-before and a Dead

@@ -231,6 +231,7 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 func (x *Index) link(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
+	u.strays += x.stray(e)
 	if e.group != 0 {
 		x.addToGroup(id, e)
 	}
@@ -264,6 +265,7 @@ func (x *Index) link(id uint32, e *entry) {
 func (x *Index) unlink(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
+	u.strays -= x.stray(e)
 	if e.group != 0 {
 		x.removeFromGroup(id, e)
 	}

@@ -903,6 +903,9 @@ func (m *indexModel) verify(t *rapid.T) {
 		if p.State >= Dead {
 			c.Ended += int64(p.Size)
 		}
+		if p.State <= Dead && p.tried.Origin != 0 {
+			c.Strays++
+		}
 		switch {
 		case p.State == Claimed:
 			c.Claimed++

@@ -17,6 +17,7 @@ type Counts struct {
 	Priorities   int   // distinct priorities of the Ready; one that two lanes have counts twice
 	Bytes        int64 // sizes of all of them
 	Ended        int64 // and of those that are Dead, Done or Damaged
+	Strays       int   // packets with an origin that are neither Done nor Damaged
 }
 
 // Len is the number of packets in any state.
@@ -40,6 +41,7 @@ type queue struct {
 	ready      int // as of Counts, and so on
 	priorities int
 	bytes      int64
+	strays     int
 	lanes                  // home is 0 while the slot is free
 	next       uint32      // links free slots
 	byState    uint32      // 0 while all its packets can be selected
@@ -114,7 +116,7 @@ func (x *Index) Counts(q QueueID) Counts {
 		return Counts{}
 	}
 	u := x.queues.at(uint32(q))
-	c := Counts{Ready: u.ready, Priorities: u.priorities, Bytes: u.bytes}
+	c := Counts{Ready: u.ready, Priorities: u.priorities, Bytes: u.bytes, Strays: u.strays}
 	if u.byState != 0 {
 		a := x.byStates.at(u.byState)
 		c.Unselectable, c.Delayed, c.Claimed = a.count(Ready), a.count(Delayed), a.count(Claimed)

@@ -35,6 +35,7 @@ func Figures(q *broker.QueueFigures) [words.Figures]int64 {
 		words.SharesAtLimit: int64(q.SharesAtLimit),
 		words.SharesNotDue:  int64(q.SharesNotDue),
 		words.PacketsBehind: int64(q.PacketsBehind),
+		words.DiedElsewhere: int64(q.Strays),
 	}
 }
 

@@ -30,6 +30,8 @@ type Stats struct {
 	// ready packets that wait for another one of their key, in a queue with strict order.
 	SharesAtLimit, SharesNotDue, PacketsBehind int64
 
+	DiedElsewhere int64 // packets that died in another queue, whose dead-letter queue this is
+
 	Bands    []Band        // the ready packets by priority
 	Age      time.Duration // since the oldest ready packet was pushed; 0 if there is none
 	Producer string        // who has the role, if the queue has an exclusive producer

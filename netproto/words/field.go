@@ -55,6 +55,7 @@ const (
 	SharesAtLimit
 	SharesNotDue
 	PacketsBehind
+	DiedElsewhere
 	Figures // how many there are
 )
 
@@ -87,6 +88,7 @@ var QueueFigures = [Figures]Field{
 	SharesAtLimit: {"shares-at-limit", Number, "shares with packets to give, of which as many are claimed as may be: only pops take more"},
 	SharesNotDue:  {"shares-not-due", Number, "shares with packets to give, that wait for their rate or rest"},
 	PacketsBehind: {"packets-behind", Number, "ready packets that wait for another one of their key: `strict`"},
+	DiedElsewhere: {"died-elsewhere", Number, "packets that died in a queue whose `dead-letter` queue this is, in any state but done and damaged"},
 }
 
 // PacketFields are the fields of a packet, in the order in which the server tells them. One that

@@ -92,7 +92,7 @@ export interface Stats {
   ready: number; hidden: number; delayed: number; claimed: number; dead: number; done: number; damaged: number; bytes: number;
   pushed: number; popped: number; acked: number; nacked: number; expired: number; died: number; dropped: number; cancelled: number;
   pausedIn: boolean; pausedOut: boolean; full: boolean; closed: boolean; overdue: boolean; held: boolean; atLimit: boolean;
-  sharesAtLimit: number; sharesNotDue: number; packetsBehind: number; age?: number; producer?: string; consumer?: string;
+  sharesAtLimit: number; sharesNotDue: number; packetsBehind: number; diedElsewhere: number; age?: number; producer?: string; consumer?: string;
   bands: { from: number; to: number; packets: number }[];
 }
 export interface ShareOptions { weight?: number; maxClaimed?: number; rate?: string; rest?: number }
