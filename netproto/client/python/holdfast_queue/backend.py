@@ -147,7 +147,10 @@ class HoldfastBackend(KeyValueStoreBackend):
         with self.client.pubsub() as told:
             while True:
                 left = end - time.monotonic()
-                for key, value in zip(look, self._again(self.client.mget, look, seconds=left) if look else ()):
+                found = self._again(self.client.mget, look, seconds=left) if look else ()
+                if on_interval:
+                    on_interval()  # Celery's raises the error of what came before, which says more
+                for key, value in zip(look, found):
                     meta = value and self.decode_result(value)
                     if meta and meta["status"] in states.READY_STATES:
                         task_id = waiting.pop(key)
@@ -159,8 +162,6 @@ class HoldfastBackend(KeyValueStoreBackend):
                     return
                 if (left := min(interval or 0.5, end - time.monotonic())) <= 0:
                     raise TimeoutError(f"no result within {timeout} s")
-                if on_interval:
-                    on_interval()
                 look = self._heard(told, waiting, left)
 
     def _heard(self, told: Any, waiting: dict, seconds: float) -> list[bytes]:

@@ -55,6 +55,12 @@ class Backend(unittest.TestCase):
         storer.join()
         self.assertEqual({task: meta["result"] for task, meta in got.items()}, {task: task for task in tasks})
 
+    def test_what_is_looked_at_between_is_looked_at_before_a_result_is_given(self):
+        task = uuid4().hex
+        self.backend.store_result(task, HELLO, states.SUCCESS)
+        with self.assertRaises(ZeroDivisionError):  # as Celery's raises the error of a task that came before
+            self.backend.wait_for(task, timeout=30, on_interval=lambda: 1 / 0)
+
     def test_a_wait_ends_by_its_timeout(self):
         with self.assertRaisesRegex(TimeoutError, "no result within 0.1 s"):
             self.backend.wait_for(uuid4().hex, timeout=0.1)
