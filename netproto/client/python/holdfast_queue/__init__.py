@@ -10,7 +10,8 @@
     client.work()  # until SIGTERM
 
 A packet is delivered at least once: a handler may see one twice, rarely. Packet.id and Packet.token
-help it to bear that. Payloads are bytes; a str is sent as UTF-8. Times are seconds, moments datetime.
+help it to bear that. Payloads are bytes; a str is sent as UTF-8. Times are seconds or a
+timedelta, moments datetime.
 """
 
 from .client import AsyncClient, Client

@@ -23,7 +23,7 @@ from . import requests
 from .consume import Engine, Tasks, Threads, Worker, on_signals
 from .errors import Away, HoldfastError, Unknown, refusal
 from .packet import Packet, milliseconds
-from .requests import Request, WorkOptions
+from .requests import Request, Time, WorkOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -129,6 +129,7 @@ class _Calls(Generic[R]):
     set = _call(requests.set_)
     get = _call(requests.get)
     pause = _call(requests.pause)
+    resume = _call(requests.resume)
     close_queue = _call(requests.close_queue)
     drop = _call(requests.drop)
     purge = _call(requests.purge)
@@ -183,7 +184,7 @@ class _Calls(Generic[R]):
         """
         return self._work([Worker(self._runner, queue, handler, options)])
 
-    def consume_batch(self, queue: str, size: int, fill: float, handler: BatchHandler, **options: Unpack[WorkOptions]) -> R:
+    def consume_batch(self, queue: str, size: int, fill: Time, handler: BatchHandler, **options: Unpack[WorkOptions]) -> R:
         """Consume for a handler that works on up to size packets at once, 1 to 1,000.
 
         It waits for so many, but once there is one no longer than fill seconds. Packets that the
@@ -202,7 +203,7 @@ class _Calls(Generic[R]):
     def _work(self, workers: Workers, timeout: float | None = None) -> R:
         raise NotImplementedError
 
-    def worker(self, queue: str, *, size: int = 0, fill: float = 1.0, **options: Unpack[WorkOptions]) -> Callable[[F], F]:
+    def worker(self, queue: str, *, size: int = 0, fill: Time = 1.0, **options: Unpack[WorkOptions]) -> Callable[[F], F]:
         """Makes a function a handler of a queue's packets, for work(). See consume.
 
         With a size it is a handler of batches: see consume_batch.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import requests
 from .errors import Cancelled, Closed, Hold, HoldfastError, Invalid, Stale, Uncounted, Verdict, reason
-from .packet import Packet, milliseconds, packets
+from .packet import Packet, in_seconds, milliseconds, packets
 
 if TYPE_CHECKING:
     from .client import AsyncClient
@@ -46,7 +46,7 @@ class Worker:
     handler: Callable[..., Any]
     options: Any = field(default_factory=dict)
     size: int = 0
-    fill: float = 1.0
+    fill: requests.Time = 1.0
 
     def __post_init__(self) -> None:
         if not callable(self.handler) or any(is_unrun(self.handler) for is_unrun in self.runner.refused):
@@ -172,12 +172,13 @@ class Engine:
     def __init__(self, client: AsyncClient, worker: Worker) -> None:
         options = {**worker.options}
         self.most: int = options.pop("concurrency", 1)  # how many handlers run at once
-        self.lease: float = options.setdefault("lease", LEASE)
+        self.lease = in_seconds(options.setdefault("lease", LEASE), "lease")
         if not isinstance(self.most, int) or self.most < 1 or self.lease <= 0 or not 0 <= worker.size <= MOST:
             raise Invalid(f"consume: expected a concurrency of 1, 2 or more, a lease and a size of up to {MOST}")
         self.words = ["QCLAIM", worker.queue, *requests.words(options, requests.WorkOptions)]
+        self.fill = in_seconds(worker.fill, "fill")
         if worker.size:
-            self.words += ["FILL", milliseconds(worker.fill)]
+            self.words += ["FILL", milliseconds(self.fill)]
         self.client, self.worker, self.queue = client, worker, worker.queue
         self.runner = worker.runner(worker.call, self.most)
         loop = asyncio.get_running_loop()
@@ -301,7 +302,7 @@ class Engine:
                 await self.line.disconnect()
                 raise number
             self.line_id = number
-        [reply] = await self.client._talk(self.line, [words], requests.TURN + self.worker.fill + patience)
+        [reply] = await self.client._talk(self.line, [words], requests.TURN + self.fill + patience)
         if isinstance(reply, HoldfastError):
             raise reply
         return reply

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-from .packet import milliseconds
+from .packet import in_seconds, milliseconds
 
 
 class HoldfastError(Exception):
@@ -141,22 +142,23 @@ class Dead(Verdict):
 class RetryIn(Verdict):
     """The packet is tried again after some seconds, unless it was its last attempt."""
 
-    def __init__(self, seconds: float, why: BaseException | str = "") -> None:
+    def __init__(self, seconds: float | timedelta, why: BaseException | str = "") -> None:
         super().__init__(why, "DELAY", milliseconds(seconds))
 
 
 class Uncounted(Verdict):
     """The packet comes again after some seconds, and the claim does not count as an attempt."""
 
-    def __init__(self, seconds: float = 0.0, why: BaseException | str = "") -> None:
+    def __init__(self, seconds: float | timedelta = 0.0, why: BaseException | str = "") -> None:
         super().__init__(why, "UNCOUNTED", "DELAY", milliseconds(seconds))
 
 
 class Snooze(Uncounted):
     """No failure: the packet comes again after some seconds, and the claim does not count."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds, f"snoozed for {seconds} s")
+    def __init__(self, seconds: float | timedelta) -> None:
+        said = in_seconds(seconds)
+        super().__init__(seconds, f"snoozed for {seconds if said == seconds else said} s")
 
 
 class Hold(Verdict):
@@ -166,8 +168,8 @@ class Hold(Verdict):
     does not count as an attempt.
     """
 
-    def __init__(self, seconds: float, why: BaseException | str = "") -> None:
-        super().__init__(why, "HOLD", max(1, milliseconds(min(seconds, 86_400.0))))
+    def __init__(self, seconds: float | timedelta, why: BaseException | str = "") -> None:
+        super().__init__(why, "HOLD", max(1, milliseconds(min(in_seconds(seconds), 86_400.0))))
 
 
 def reason(why: BaseException | str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,14 +62,34 @@ class Packet:
             raise self.lost
 
 
-def milliseconds(seconds: float) -> int:
+def in_seconds(time: float | timedelta, name: str = "a time") -> float:
+    """A time as seconds. Raises TypeError for what is none, such as "60"."""
+    if isinstance(time, timedelta):
+        return time.total_seconds()
+    if not isinstance(time, Real):
+        raise TypeError(f"{name}: expected seconds or a timedelta, not {time!r}")
+    return float(time)
+
+
+def milliseconds(time: float | timedelta, name: str = "a time") -> int:
     """Rounds up, so that no time becomes 0, which often means never."""
+    if not math.isfinite(seconds := in_seconds(time, name)):
+        raise ValueError(f"{name}: expected a time that ends, not {seconds}")
     return max(0, math.ceil(round(seconds * 1000, 3)))
 
 
-def unix(moment: datetime) -> int:
-    """Milliseconds since 1970, for the server."""
+def unix(moment: datetime, name: str = "a moment") -> int:
+    """Milliseconds since 1970, for the server. Raises TypeError for what is no datetime."""
+    if not isinstance(moment, datetime):
+        raise TypeError(f"{name}: expected a datetime, not {moment!r}")
     return max(0, math.floor(moment.timestamp() * 1000))
+
+
+def content(value: bytes | str, name: str = "a payload") -> bytes | str:
+    """A payload as it was given. Raises TypeError for what is neither bytes nor a text."""
+    if not isinstance(value, (bytes, memoryview, str)):
+        raise TypeError(f"{name}: expected bytes or a str, not {value!r}; json.dumps makes a str of most things")
+    return value
 
 
 def text(value: Any) -> str:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Union
 
 from .errors import Full, Invalid, NoPacket, Verdict, cut, reason
-from .packet import Packet, figures, milliseconds, packet, packets, pairs, rows, text, texts, unix
+from .packet import (
+    Packet, content, figures, in_seconds, milliseconds, packet, packets, pairs, rows, text, texts, unix,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 T = TypeVar("T")
+Time = Union[float, timedelta]  # seconds, where it is a number
 TURN = 30.0  # the longest wait in seconds that one take asks for, so that a dead line is noticed
 PUSH_TURN = 600.0  # of a push: it goes to the end of the line with each one
 
@@ -32,22 +35,22 @@ class Request(Generic[T]):
 
 
 class PushOptions(TypedDict, total=False):
-    """The options of push. Times are seconds."""
+    """The options of push. Times are seconds or a timedelta."""
 
     priority: int  # 1 is best, 128 the default; 0 goes only together with another one of its key
     key: bytes | str  # of the group that a take with group takes together
-    ttl: float  # how long the packet lasts if nobody takes it
-    delay: float  # how long it waits before it is delivered
+    ttl: Time  # how long the packet lasts if nobody takes it
+    delay: Time  # how long it waits before it is delivered
     at: datetime  # the moment before which it is not delivered
     tags: Mapping[str, str]  # names and values, by which filters select
     producer: str  # who pushes
-    lease: float  # how long those claims of it last that say no lease
+    lease: Time  # how long those claims of it last that say no lease
     meta: bytes | str  # what goes beside the payload, up to 4,096 bytes
     unique: str  # nothing is added while a packet with this id waits or is claimed
-    window: float  # how long that id stands for the first packet, whatever becomes of it
+    window: Time  # how long that id stands for the first packet, whatever becomes of it
     until_claim: bool  # that id is free when work on its packet begins
     replace: bool  # a waiting packet with that id gets what this push brings
-    block: float  # waits so long for room; math.inf without end
+    block: Time  # waits so long for room; math.inf without end
 
 
 class SelectOptions(TypedDict, total=False):
@@ -64,22 +67,22 @@ class ClaimOptions(SelectOptions, total=False):
     others: Sequence[str]  # more queues: the first that has a packet gives it
     newest: bool  # of the best priority the newest; the oldest is the default
     consumer: str  # who claims: the name of the client unless given
-    lease: float  # how long a claim lasts: 30 in consume, else what the queue says
+    lease: Time  # how long a claim lasts: 30 in consume, else what the queue says
 
 
 class WorkOptions(ClaimOptions, total=False):
-    """The options of consume. Times are seconds."""
+    """The options of consume. Times are seconds or a timedelta."""
 
     concurrency: int  # how many handlers run at once, 1 unless given
 
 
 class TakeOptions(ClaimOptions, total=False):
-    """The options of pop and claim. Times are seconds."""
+    """The options of pop and claim. Times are seconds or a timedelta."""
 
     count: int  # at most so many: 1 to 1,000, 1 unless given
     group: bool  # with a packet all others of its key, up to 1,000
-    block: float  # waits so long for a packet; math.inf without end
-    fill: float  # of claim: waits until there are count packets, and so long after there is one
+    block: Time  # waits so long for a packet; math.inf without end
+    fill: Time  # of claim: waits until there are count packets, and so long after there is one
 
 
 class BulkOptions(SelectOptions, total=False):
@@ -87,7 +90,7 @@ class BulkOptions(SelectOptions, total=False):
 
     state: str  # the packets in one state
     count: int  # at most so many
-    older: float  # claims that are at least so old
+    older: Time  # claims that are at least so old
     consumer: str  # the claims of one consumer
     dry_run: bool  # counts, and changes nothing
 
@@ -98,14 +101,17 @@ class ShareOptions(TypedDict, total=False):
     weight: int  # so many turns where others have one, 1 to 1,000
     max_claimed: int  # how many of its packets are claimed at once
     rate: str  # how fast its packets are taken, such as 10/1m; no takes that back
-    rest: float  # nothing of it is delivered for so long; 0 ends that
+    rest: Time  # nothing of it is delivered for so long; 0 ends that
 
 
 _OPERATORS = {"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _NAMES = {"priority": "PRIO", "rest": "HOLD", "dry_run": "DRYRUN"}
+_TIMES = {"lease", "backoff-min", "backoff-max", "retain", "retain-dead", "alert-age"}  # settings
 _SECONDS = {"ttl", "delay", "lease", "window", "fill", "older", "rest"}
 _WORDS: dict[str, Callable[[Any], list[Any]]] = {
-    "at": lambda v: ["AT", unix(v)],
+    "at": lambda v: ["AT", unix(v, "at")],
+    "key": lambda v: ["KEY", content(v, "key")],
+    "meta": lambda v: ["META", content(v, "meta")],
     "tags": lambda v: [w for tag in v.items() for w in ("TAG", *tag)],
     "until_claim": lambda v: ["UNTIL", "claim"],
     "others": lambda v: [w for queue in v for w in ("OR", queue)],
@@ -128,7 +134,7 @@ def words(options: Mapping[str, Any], known: Any) -> list[Any]:
         elif value is True:
             said.append(word)
         else:
-            said += [word, milliseconds(value) if name in _SECONDS else value]
+            said += [word, milliseconds(value, name) if name in _SECONDS else value]
     return said
 
 
@@ -136,8 +142,13 @@ def _nothing(reply: Any) -> None:
     return None
 
 
-def _push(command: list[Any], options: dict[str, Any], read: Callable[[Any], T]) -> Request[T]:
+def _block(options: dict[str, Any]) -> float | None:
     block = options.pop("block", None)
+    return block if block is None else in_seconds(block, "block")
+
+
+def _push(command: list[Any], options: dict[str, Any], read: Callable[[Any], T]) -> Request[T]:
+    block = _block(options)
 
     def checked(reply: Any) -> T:
         if reply is None or isinstance(reply, list) and None in reply:
@@ -156,7 +167,7 @@ def push(queue: str, payload: bytes | str, **options: Unpack[PushOptions]) -> Re
     Paused. Where the setting full of a queue is block, give block, too. One that waits notices a
     network that has gone silent after ten minutes. Options: PushOptions.
     """
-    return _push(["QPUSH", queue, payload], {**options}, text)
+    return _push(["QPUSH", queue, content(payload)], {**options}, text)
 
 
 def push_told(queue: str, payload: bytes | str, **options: Unpack[PushOptions]) -> Request[tuple[str, str]]:
@@ -165,7 +176,7 @@ def push_told(queue: str, payload: bytes | str, **options: Unpack[PushOptions]) 
     That is new, replaced, or the state of the packet that has the id: ready, delayed, claimed,
     damaged, and with a window also dead, done or gone.
     """
-    told = ["QPUSH", queue, payload, "TELL"]
+    told = ["QPUSH", queue, content(payload), "TELL"]
     return _push(told, {**options}, lambda reply: (text(reply[0]), text(reply[1])))
 
 
@@ -176,11 +187,11 @@ def push_batch(queue: str, payloads: Sequence[bytes | str], **options: Unpack[Pu
     """
     if not payloads:
         return Request([], lambda reply: [])
-    return _push(["QMPUSH", queue, len(payloads), *payloads], {**options}, texts)
+    return _push(["QMPUSH", queue, len(payloads), *map(content, payloads)], {**options}, texts)
 
 
 def _take(command: str, queue: str, options: dict[str, Any]) -> Request[list[Packet]]:
-    block, fill = options.pop("block", None), options.get("fill") or 0.0
+    block, fill = _block(options), in_seconds(options.get("fill") or 0.0, "fill")
     return Request([command, queue, *words(options, TakeOptions)], packets, False, block, extra=fill)
 
 
@@ -236,7 +247,7 @@ def nack(packet: Packet, why: BaseException | str = "") -> Request[str]:
     return _answer(said, [packet], text)
 
 
-def extend(packet: Packet, seconds: float) -> Request[None]:
+def extend(packet: Packet, seconds: Time) -> Request[None]:
     """Has the lease end so many seconds from now, as consume does it by itself.
 
     Raises Stale if the claim has ended, and Cancelled if the packet was cancelled.
@@ -323,30 +334,45 @@ def reset_share(queue: str, share: str) -> Request[None]:
 def set_(queue: str, settings: Mapping[str, Any]) -> Request[None]:
     """Changes settings of a queue by their names, all or none. It makes the queue.
 
-    The values are the server's: times in milliseconds. That of enum is a list of the tag and its
-    values, and comes last: ``{"max-attempts": 3, "enum": ["class", "low", "high"]}``.
+    Times are seconds or a timedelta. The value of enum is a list of the tag and its values, and
+    comes last: ``{"max-attempts": 3, "lease": 60, "enum": ["class", "low", "high"]}``.
     """
     said: list[Any] = []
     for name, value in settings.items():
         values = value if isinstance(value, (list, tuple)) else [value]
+        if name.lower() in _TIMES:
+            values = [milliseconds(value, name)]
         said += [name, *(int(v) if isinstance(v, bool) else v for v in values)]
     return Request(["QSET", queue, *said], _nothing)
 
 
-def get(queue: str) -> Request[dict[str, str]]:
-    """The settings of a queue by name. The order of a tag's values is "enum TAG", with commas."""
+def get(queue: str) -> Request[dict[str, Any]]:
+    """The settings of a queue by name: texts, and seconds where set takes a time.
 
-    def read(reply: Any) -> dict[str, str]:
+    The order of a tag's values is "enum TAG", with commas.
+    """
+
+    def read(reply: Any) -> dict[str, Any]:
         raw = {text(name): value for name, value in pairs(reply)}
         orders = {f"enum {text(tag)}": ",".join(texts(order)) for tag, order in pairs(raw.pop("enum", ()))}
-        return {**{name: text(value) for name, value in raw.items()}, **orders}
+        return {**{n: int(v) / 1000 if n in _TIMES else text(v) for n, v in raw.items()}, **orders}
 
     return Request(["QGET", queue], read)
 
 
 def pause(queue: str, until: datetime | None = None, pushes: bool = False) -> Request[None]:
-    """Has a queue give nothing until a moment, or with pushes take nothing; None ends that."""
-    moment = unix(until) if until else 0
+    """Has a queue give nothing, or with pushes take nothing: until a moment, or until resume."""
+    if until is None:
+        return Request(["QSET", queue, "pause-in" if pushes else "pause-out", 1], _nothing)
+    return _pause_until(queue, unix(until, "until"), pushes)
+
+
+def resume(queue: str, pushes: bool = False) -> Request[None]:
+    """Ends a pause: the queue gives packets again, or with pushes takes them."""
+    return _pause_until(queue, 0, pushes)
+
+
+def _pause_until(queue: str, moment: int, pushes: bool) -> Request[None]:
     return Request(["QPAUSE", queue, *(["IN"] if pushes else []), "UNTIL", moment], _nothing)
 
 
@@ -413,7 +439,7 @@ def reschedule(queue: str, id: str, at: datetime | None = None) -> Request[None]
     return _one(["QRUN", queue, id, "AT", unix(at) if at else 0])
 
 
-def reschedule_in(queue: str, id: str, seconds: float) -> Request[None]:
+def reschedule_in(queue: str, id: str, seconds: Time) -> Request[None]:
     """Reschedule for a while from now, by the clock of the server."""
     return _one(["QRUN", queue, id, "DELAY", milliseconds(seconds)])
 

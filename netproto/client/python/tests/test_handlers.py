@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import unittest
+from datetime import timedelta
 from typing import Any
 from unittest import mock
 
@@ -48,12 +49,13 @@ class Handlers:
     unrun: Any
 
     def test_an_exception_says_what_becomes_of_the_packet(self) -> None:
-        self.looks.set(self.queue, {"backoff-min": 3600000, "backoff-max": 3600000})
+        self.looks.set(self.queue, {"backoff-min": 3600, "backoff-max": timedelta(hours=1)})
         ends = {
             b"plain": (ValueError("no such address"), "delayed", 1, "ValueError: no such address"),
             b"dead": (hf.Dead("for good"), "dead", 1, "for good"),
             b"in": (hf.RetryIn(7200, KeyError("x")), "delayed", 1, "KeyError: 'x'"),
             b"snooze": (hf.Snooze(60), "delayed", 0, "snoozed for 60 s"),
+            b"snooze long": (hf.Snooze(timedelta(minutes=2)), "delayed", 0, "snoozed for 120.0 s"),
             b"uncounted": (hf.Uncounted(60, OSError("busy")), "delayed", 0, "OSError: busy"),
             b"exit": (SystemExit(3), "delayed", 1, "SystemExit: 3"),
             b"interrupt": (KeyboardInterrupt(), "delayed", 1, "KeyboardInterrupt: "),
