@@ -3,14 +3,15 @@ package storage
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// Compact gives the room of everything deleted back: it merges all tables. It is for a store that
-// nobody else uses. progress may be nil. Its calls come from one goroutine, and say what is being
-// done, for people: "write out", "merge", "check". done and total are bytes of tables: merged, and
-// all that will be, 0 while that is not known.
+// Compact gives back the room of what was deleted or has expired by the machine's clock: it merges
+// all tables. It is for a store that nobody else uses. progress may be nil. One goroutine calls it,
+// and step says to people what is being done: "write out", "merge", "check". done and total are
+// bytes of tables: merged, and all that will be, 0 while that is not known.
 //
 // When ctx ends Compact returns its error after the step under way, and the store is sound, as it
 // is when the process is killed at any moment. An error that wraps ErrFull means that the disk has
@@ -20,6 +21,7 @@ func (s *Store) Compact(ctx context.Context, progress func(step string, done, to
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}
+	s.expired.Store(uint64(time.Now().Unix()))
 	progress("write out", 0, 0)
 	if err := s.settle(); err != nil {
 		return err

@@ -316,7 +316,7 @@ func (s *Store) mergeDue() (due, all, much bool) {
 // down first. With less room than a window only what is dead can make some.
 func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	room := s.guard.roomToMerge()
-	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes), Now: s.now(),
+	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes), Now: s.expired.Load(),
 		Step: s.sizes.step(room, list.Bytes), Room: func(comes, goes int64) error {
 			s.opt.tune.step(comes)
 			return s.guard.roomLeft(comes - goes)

@@ -320,7 +320,7 @@ func TestTheTimesOfBatchesAreOfTheClockThatIsGiven(t *testing.T) {
 	}
 	ids, _ := scanned(t, s)
 	if damage := damageOf(s, content.PacketID{Queue: 1, Priority: 1, Seq: 1}); len(ids) != 1 || damage != nil {
-		t.Errorf("what has expired on this machine's clock alone is gone: %v, %v", ids, damage)
+		t.Errorf("what has expired is gone: %v, %v", ids, damage)
 	}
 }
 

@@ -90,15 +90,15 @@ func (l *layers) waiting() (bytes, logged int64, frozen int) {
 }
 
 // pendingOf returns the value of a key that a window has, as near reads it. known says that one has
-// it; ok that it was not deleted, and has not expired at now, in Unix seconds.
-func (l *layers) pendingOf(near *nearby, key content.FixedKey, now uint64) (value []byte, known, ok bool, err error) {
+// it; ok that it was not deleted.
+func (l *layers) pendingOf(near *nearby, key content.FixedKey) (value []byte, known, ok bool, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	s, known := l.open.find(key)
 	for i := len(l.frozen) - 1; i >= 0 && !known; i-- {
 		s, known = l.frozen[i].find(key)
 	}
-	if !known || s.deleted || s.expires != 0 && uint64(s.expires) <= now {
+	if !known || s.deleted {
 		return nil, known, false, nil
 	}
 	if value, err = near.read(l.journal, s, l.open.upto); err != nil {

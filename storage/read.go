@@ -26,7 +26,6 @@ type readState struct {
 	layers *layers // nil: only the tables are asked
 	view   *tables.View
 	it     *tables.Iterator // of the view; made by the first run
-	now    uint64           // Unix seconds
 
 	order  []int // indices of ids, by key
 	key    []byte
@@ -71,7 +70,6 @@ func (s *Store) readState() *readState {
 	if r == nil {
 		r = &readState{layers: &s.layers}
 	}
-	r.now = s.now()
 	return r
 }
 
@@ -139,7 +137,7 @@ func (r *readState) join(id content.PacketID, rec []byte, x *content.MetaRest) (
 // get returns the value of a key, valid until the next call.
 func (r *readState) get(key []byte, run bool) (value []byte, ok bool, err error) {
 	if r.layers != nil {
-		value, known, ok, err := r.layers.pendingOf(&r.near, content.FixedKeyOf(key), r.now)
+		value, known, ok, err := r.layers.pendingOf(&r.near, content.FixedKeyOf(key))
 		if known {
 			return value, ok, err
 		}

@@ -27,9 +27,6 @@ func (s *Store) gather() error {
 			}
 			return s.accept(FindingTable, filepath.Join(dbName, t.Name()), "the table is missing", fmt.Errorf("%w: %w", ErrLoss, err))
 		}}
-		if s.opt.Release != nil {
-			o.Now = s.now
-		}
 		s.tables, err = tables.Open(s.folder.name(dbName), build, o)
 		return damaged(err)
 	}

@@ -51,13 +51,14 @@ type Store struct {
 
 	noSegment atomic.Bool // the journal had no room for a batch
 
-	dead    atomic.Int64 // bytes of tables that nobody needs, about
-	unsure  atomic.Bool  // there may be far more: who follows scans nothing at a start
-	tight   atomic.Bool  // MakeRoom was called
-	again   atomic.Int64 // when MakeRoom may merge again behind a merge that failed, in Unix nanoseconds
-	rested  time.Time    // until then the merger rests; its own
-	scanned atomic.Int64 // bytes that the walks of a start showed, and 1 for each, until Verify
-	flushed atomic.Int64 // when a window was written out last, in Unix nanoseconds
+	dead    atomic.Int64  // bytes of tables that nobody needs, about
+	unsure  atomic.Bool   // there may be far more: who follows scans nothing at a start
+	tight   atomic.Bool   // MakeRoom was called
+	again   atomic.Int64  // when MakeRoom may merge again behind a merge that failed, in Unix nanoseconds
+	rested  time.Time     // until then the merger rests; its own
+	scanned atomic.Int64  // bytes that the walks of a start showed, and 1 for each, until Verify
+	flushed atomic.Int64  // when a window was written out last, in Unix nanoseconds
+	expired atomic.Uint64 // the second by which a merge leaves out what has expired; 0: batches delete that
 
 	mu      sync.Mutex // guards what follows
 	records            // of the last batch applied
@@ -153,17 +154,6 @@ func emptyFolder(path string) error {
 		return fmt.Errorf("cannot make a folder: %w", err)
 	}
 	return nil
-}
-
-// now is the moment by which entries have expired, in Unix seconds. In one of several stores it is
-// never after the last batch's: the clock of the machine that decided says what there is.
-func (s *Store) now() uint64 {
-	now := time.Now().Unix()
-	if s.opt.Release != nil {
-		control, _ := s.state()
-		now = min(now, control.Time/1000)
-	}
-	return uint64(now)
 }
 
 // Control returns the control record of the last batch that Apply wrote, or of the store as it was

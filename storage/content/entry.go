@@ -119,8 +119,7 @@ func readEntry(b []byte) (e Entry, length uint64, rest []byte, ok bool) {
 }
 
 // ttlSlackSeconds is added to the native expiry of Badger, which has whole seconds and the wall
-// clock of the machine: it cleans the disk of a server that was off and must never hide a packet
-// that an index still holds, also when the clock was set back a little.
+// clock of the machine. Only Compact, and other programs, go by it.
 const ttlSlackSeconds = 300
 
 // NativeExpiry returns the second after which Badger may drop a packet.

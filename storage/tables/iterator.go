@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"math"
 	"runtime/debug"
-	"time"
 
 	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/badger/v4/y"
 )
 
 // Iterator steps through the keys of a view that have a prefix, in order: the newest entry of each,
-// if that is not deleted and has not expired. It stands nowhere before its first Seek. One
-// goroutine at a time may use it.
+// if that is not deleted. It stands nowhere before its first Seek. One goroutine at a time may use
+// it.
 type Iterator struct {
 	// Step, if not nil, is called each few thousand entries that it passes, shown or not. Its error
 	// ends the iterator.
@@ -20,11 +19,10 @@ type Iterator struct {
 
 	steps  int // entries that it passed
 	prefix []byte
-	now    func() uint64 // of the view
-	merged y.Iterator    // of all entries of the tables, by key, the newest first; nil without tables
-	last   []byte        // the key that it stands at, or passed over last
-	value  []byte        // a copy: nobody else meets a page of the table that cannot be read
-	entry  Entry         // valid as long as it has a key
+	merged y.Iterator // of all entries of the tables, by key, the newest first; nil without tables
+	last   []byte     // the key that it stands at, or passed over last
+	value  []byte     // a copy: nobody else meets a page of the table that cannot be read
+	entry  Entry      // valid as long as it has a key
 	err    error
 }
 
@@ -46,11 +44,7 @@ func (v *View) Iterator(prefix []byte) *Iterator {
 			runs = append(runs, table.NewConcatIterator(read, table.NOCACHE))
 		}
 	}
-	i := &Iterator{prefix: prefix, now: v.now, merged: table.NewMergeIterator(runs, false)}
-	if i.now == nil {
-		i.now = func() uint64 { return uint64(time.Now().Unix()) }
-	}
-	return i
+	return &Iterator{prefix: prefix, merged: table.NewMergeIterator(runs, false)}
 }
 
 // mayHave says whether keys with a prefix may lie in the table.
@@ -111,7 +105,7 @@ func (i *Iterator) load() {
 		}
 		i.last = append(i.last[:0], key...)
 		e := entryOf(i.merged.Key(), i.merged.Value())
-		if e.Deleted || e.Expires != 0 && e.gone(i.now()) {
+		if e.Deleted {
 			continue
 		}
 		i.value = append(i.value[:0], e.Value...)
@@ -126,6 +120,10 @@ func (i *Iterator) Valid() bool { return i.err == nil && i.entry.Key != nil }
 
 // Entry returns what the iterator stands at. Its bytes are valid until Next or Seek.
 func (i *Iterator) Entry() Entry { return i.entry }
+
+// Last returns the key that the iterator stands at, or passed over last. It is valid until Next or
+// Seek.
+func (i *Iterator) Last() []byte { return i.last }
 
 // Err returns an error that wraps ErrDamaged if a part of the tables could not be read, or that of
 // Step.

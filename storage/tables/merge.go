@@ -18,8 +18,10 @@ type MergeOptions struct {
 	// that one began, and what such a merge made before. Where no other is under way, or where that
 	// one has level 1, too, there is nothing to do.
 	Beside bool
-	Size   int64  // of a table of the output, in bytes
-	Now    uint64 // Unix seconds: what expired before is left out where nothing older lies below
+	Size   int64 // of a table of the output, in bytes
+	// Now has what expired before, in Unix seconds, left out where nothing older lies below. 0:
+	// nothing is.
+	Now uint64
 	// Step is how many bytes come in force together, about, and one table at least. What these
 	// replace is gone then.
 	Step int64

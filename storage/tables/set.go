@@ -25,7 +25,6 @@ type Set struct {
 	build  string   // of what is in the making
 	lastID atomic.Uint64
 	pool   *z.AllocatorPool
-	now    func() uint64 // Options.Now
 
 	merging  sync.Mutex  // held for a whole merge
 	beside   sync.Mutex  // held for a whole merge beside that one, and while that one begins
@@ -47,9 +46,6 @@ type Options struct {
 	// Progress is called with the bytes of the tables that were read so far, and of all. It may be
 	// nil.
 	Progress func(done, total int64)
-	// Now returns the moment by which entries have expired, in Unix seconds, and never one after the
-	// machine's own clock. nil: that clock.
-	Now func() uint64
 }
 
 // openers is how many tables are read at a time when a set opens: their sums take a processor more
@@ -67,7 +63,7 @@ func Open(dir, build string, o Options) (*Set, error) {
 }
 
 func openList(dir, build string, list *List, o Options) (_ *Set, err error) {
-	s := &Set{dir: dir, build: build, pool: z.NewAllocatorPool(2), now: o.Now}
+	s := &Set{dir: dir, build: build, pool: z.NewAllocatorPool(2)}
 	s.lastID.Store(list.LastID)
 	var found Built
 	defer func() {
@@ -295,7 +291,6 @@ func (s *Set) replace(l List, files []*file) error {
 			return unknown(err)
 		}
 	}
-	v.now = s.now
 	s.mu.Lock()
 	old := s.view
 	s.view = v

@@ -435,8 +435,8 @@ func TestAMergeDropsWhatHidesOnlyAtTheBottom(t *testing.T) {
 		v := s.View()
 		defer v.Close()
 		for _, n := range []int{1, 2} {
-			if _, ok, err := v.Get(key(n)); ok || err != nil {
-				t.Errorf("key %d is back, %v", n, err)
+			if e, _, err := v.Get(key(n)); len(e.Value) > 0 || err != nil {
+				t.Errorf("key %d is back with %q, %v", n, e.Value, err)
 			}
 		}
 	}

