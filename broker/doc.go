@@ -37,6 +37,7 @@
 //	detail.go    what is said of a packet
 //	values.go    values of strings and fields
 //	keys.go      the records of strings and hashes
+//	expired.go   what had expired at a start goes from the store
 //	garbage.go   what is gone, but not from the disk
 //	drop.go      queues go, or change their name
 //	parked.go    requests that wait, and are made again

@@ -128,7 +128,9 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 		m.tell(q, Event{Kind: EventMoved, Tail: true, To: string(name)})
 	}
 	m.takeName(q)
-	if other != nil {
+	if other != nil && other.expired != nil {
+		m.dropLater(other)
+	} else if other != nil {
 		m.release(other)
 	}
 	m.setName(q, m.names.Make(old.Database(), name))
@@ -254,6 +256,10 @@ func (left *flushedQueues) sweep(m *Machine, n int) (looked int, over bool) {
 
 // sweep deletes packets and windows of a dropped queue, and the queue with the last of them.
 func (q *queue) sweep(m *Machine, n int) (looked int, over bool) {
+	if q.expired != nil { // the definition goes last
+		looked, over = q.expired.sweep(m, n)
+		return looked, over && q.expired != nil
+	}
 	packets := m.remains(q, n)
 	m.dropNow(q, packets, EventDeleted)
 	for looked = len(packets); looked < n; looked++ {

@@ -8,8 +8,8 @@ import (
 )
 
 // Garbage is what no call finds any more, and whose records are still on disk: dropped queues, the
-// fields of hashes, and all that a Flush drops. Work deletes it in slices. A start finds what was
-// left of it, and finds records that lost what they belong to.
+// fields of hashes, all that a Flush drops, and what had expired at a start. Work deletes it in
+// slices. A start finds what was left of it, and finds records that lost what they belong to.
 
 // sweepSlice is how many records go, or are looked at, before others have their turn.
 const sweepSlice = 512
@@ -81,12 +81,8 @@ func (m *Machine) loadGarbage(state *recovery.State) {
 		m.garbage = append(m.garbage, q)
 	}
 	discard(m, state.Leftovers, (*Machine).removeKey)
-	discard(m, state.Orphans, func(m *Machine, o recovery.Orphan) (more bool) {
-		if o.Packet != (content.PacketID{}) { // it has expired, and its delivery state goes with it
-			m.open.ops.Delete(o.Packet, o.Removed)
-		} else {
-			m.open.ops.DeleteDelivery(o.Identity, o.Stored)
-		}
+	discard(m, state.Orphans, func(m *Machine, o content.Removed) (more bool) {
+		m.open.ops.DeleteDelivery(o.Identity, o.Stored)
 		return false
 	})
 	discard(m, state.EndedShares, func(m *Machine, id content.ShareID) (more bool) {
@@ -97,6 +93,7 @@ func (m *Machine) loadGarbage(state *recovery.State) {
 		m.open.ops.DeleteUnique(id)
 		return false
 	})
+	m.loadExpired(state) // last, so that it goes first: what belongs to a packet outlives it
 }
 
 // endRests has Work end the rests and dues of the shares of a queue that is not shared out: nobody

@@ -135,6 +135,25 @@ func (s *memStore) Read(ids []content.PacketID, fn func(int, []byte, error)) {
 	}
 }
 
+// Some shows nothing that was deleted.
+func (s *memStore) Some(from content.PacketID, n int, fn func(content.PacketID, *content.Meta)) (next content.PacketID, more bool, err error) {
+	for _, id := range slices.SortedFunc(maps.Keys(s.packets), content.PacketID.Compare) {
+		if id.Queue != from.Queue || id.Compare(from) < 0 {
+			continue
+		}
+		if n == 0 {
+			return id, true, nil
+		}
+		var m content.Meta
+		if err := content.DecodeMeta(s.packets[id], &m); err != nil {
+			return id, false, err
+		}
+		fn(id, &m)
+		n--
+	}
+	return next, false, nil
+}
+
 func (s *memStore) Limits() content.Limits { return s.limits }
 
 func (s *memStore) Space() storage.Space {

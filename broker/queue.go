@@ -276,7 +276,7 @@ func (m *Machine) listIdle(q *queue) {
 }
 
 func (m *Machine) unused(q *queue) bool {
-	return q.waiters == nil && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix) && !q.isOrigin() && !m.keepsRate(q)
+	return q.waiters == nil && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix) && !q.isOrigin() && !m.keepsRate(q) && q.expired == nil
 }
 
 // keepsRate says that a queue would begin its rates anew if it was dropped. Whoever invents names

@@ -24,6 +24,10 @@ type Store interface {
 	// notes.
 	ReadValues(ids []content.ValueID, fn func(i int, value []byte, damage error))
 	ReadNotes(ids []content.NoteID, fn func(i int, text []byte, damage error))
+	// Some shows packets of the queue of from, from that one on in the order of their keys, n at most.
+	// What was deleted since the start may be there. It returns where the next slice begins; more is
+	// false where there is none.
+	Some(from content.PacketID, n int, fn func(id content.PacketID, m *content.Meta)) (next content.PacketID, more bool, err error)
 	// Flush returns the flush record of the last batch applied.
 	Flush() content.Flush
 	Limits() content.Limits
@@ -186,6 +190,7 @@ type queue struct {
 	wideLogged bool            // logWide has logged it
 	deadLogged bool            // deadLetter has logged it
 	dropped    bool            // it has no name and is in Machine.garbage
+	expired    *expired        // packets that the store alone has; nil: none
 	tailed     bool            // somebody tails its name
 	alerts     bool            // listed in Machine.alerts
 	old, full  bool            // operators were told so

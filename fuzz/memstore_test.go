@@ -98,6 +98,24 @@ func (s *memStore) eachQueue(fn func(content.Queue) error) error {
 	return nil
 }
 
+// Some implements broker.Store.
+func (s *memStore) Some(from content.PacketID, n int, fn func(content.PacketID, *content.Meta)) (next content.PacketID, more bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.eachPacket(func(id content.PacketID, m *content.Meta, _ []byte, _ error) error {
+		switch {
+		case id.Queue != from.Queue || id.Compare(from) < 0 || more:
+		case n == 0:
+			next, more = id, true
+		default:
+			fn(id, m)
+			n--
+		}
+		return nil
+	})
+	return next, more, err
+}
+
 // ReadNotes implements broker.Store.
 func (s *memStore) ReadNotes([]content.NoteID, func(int, []byte, error)) {}
 

@@ -118,8 +118,8 @@ func (r *restorer) worker(q index.QueueID, name uint32, at int64) uint32 {
 	return n
 }
 
-// leaveDeliveries notes the delivery states that belong to no packet, and forgets the others. One
-// that should have a packet is a finding only: if the packet was lost, the control record says so.
+// leaveDeliveries notes the delivery states that belong to no packet that stays, and forgets the
+// others. One that should have a packet is a finding only: the control record tells of a loss.
 func (r *restorer) leaveDeliveries() {
 	lost := 0
 	for i := range r.deliveries.List {
@@ -127,8 +127,8 @@ func (r *restorer) leaveDeliveries() {
 		if d.Keep {
 			continue
 		}
-		r.state.Orphans = append(r.state.Orphans, Orphan{Removed: content.Removed{Stored: d.Stored, Identity: d.Identity}})
-		if d.Expired(r.Now) {
+		r.state.Orphans = append(r.state.Orphans, content.Removed{Stored: d.Stored, Identity: d.Identity})
+		if d.Expired(r.Now) || d.Matched {
 			continue
 		}
 		r.some(&lost, "the delivery state of packet %d belongs to no packet and is left out", d.Identity)

@@ -61,12 +61,13 @@ type Worker struct {
 	Seen    int64 // its last claim of those, Unix milliseconds
 }
 
-// Orphan is a delivery state without a packet, or with one that has expired. Its records are to be
-// deleted, together with the packet's: without its delivery state the packet would be ready if the
-// clock was set back.
-type Orphan struct {
-	content.Removed
-	Packet content.PacketID // zero: there is none
+// Expired are packets of one queue that had expired at a start. They are in the store, and not in
+// the index: ten million of them would take half a gigabyte. Whoever serves the state deletes them.
+// Until then their queue stays defined: a start under a clock that is behind may find them alive.
+type Expired struct {
+	Queue index.QueueID    // 0: its definition is gone
+	From  content.PacketID // the first one
+	Count int
 }
 
 // State is what a broker starts from.
@@ -84,7 +85,13 @@ type State struct {
 	// Workers are the consumers of index.Delivery.Consumer: number n is Workers[n-1]. Two queues have
 	// two numbers for one name.
 	Workers []Worker
-	Orphans []Orphan
+	// Expired are in the order of the numbers of their queues. Held are those that have expired and
+	// stay, in the order of their keys: they are claimed.
+	Expired []Expired
+	Held    []content.PacketID
+	// Orphans are delivery states without a packet, or with one that has expired, to be deleted after
+	// those: without its delivery state a packet would be ready if the clock was set back.
+	Orphans []content.Removed
 	// EndedUniques are records of unique pushes to be deleted: of windows that are over, and of
 	// packets and queues that are gone.
 	EndedUniques []content.UniqueID
@@ -93,6 +100,7 @@ type State struct {
 
 	Rests  Rests
 	Marks  content.Marks
+	Now    int64 // Options.Now
 	Time   int64 // of the last batch, Unix milliseconds; of a clock that is behind: not after Options.Now
 	Report Report
 
@@ -125,7 +133,7 @@ type Report struct {
 	Keys     int           // strings and hashes
 	Queues   int           // queues with a definition
 	Claimed  int           // queued packets whose lease has not ended
-	Expired  int           // packets on disk that had expired; left out
+	Expired  int           // packets on disk that had expired; State.Expired
 	Findings []string      // losses that were accepted, and what was left out; empty in a sound folder
 	Took     time.Duration // to read all records
 }
@@ -146,7 +154,7 @@ func (r Report) Log(log *slog.Logger) {
 
 // Options say how to recover.
 type Options struct {
-	Now        int64           // Unix milliseconds: what has expired by then is left out
+	Now        int64           // Unix milliseconds: what has expired by then goes
 	AcceptLoss bool            // go on where Restore would return storage.ErrLoss
 	NoIndex    bool            // for who only wants the report: the state has no packets and no values
 	Progress   func(count int) // called every 2^16 records, if not nil
@@ -168,7 +176,7 @@ func Restore(src Source, o Options) (*State, error) {
 	start, control := time.Now(), src.Control()
 	r := restorer{
 		Options:    o,
-		state:      State{Index: index.New(), Names: keyspace.New(), Marks: control.Marks, Time: min(control.Time, o.Now)},
+		state:      State{Index: index.New(), Names: keyspace.New(), Marks: control.Marks, Now: o.Now, Time: min(control.Time, o.Now)},
 		queues:     make(map[uint32]target),
 		flush:      src.Flush(),
 		time:       control.Time,
@@ -313,13 +321,11 @@ func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) err
 	r.tally.Add(id, m.Expiry)
 	r.progress()
 	d := r.delivery(id, m)
-	if m.Expired(r.Now) && !d.Leased(r.Now) {
-		r.state.Report.Expired++
-		if d != nil {
-			d.Keep = true
-			removed := content.Removed{Size: int(m.Size), Expires: true, Large: m.Large, Stored: d.Stored, Identity: d.Identity}
-			r.state.Orphans = append(r.state.Orphans, Orphan{removed, id})
-		}
+	switch over := m.Expired(r.Now); {
+	case over && d.Leased(r.Now):
+		r.state.Held = append(r.state.Held, id)
+	case over:
+		r.expired(id)
 		return nil
 	}
 	q, ok := r.queues[id.Queue]
@@ -349,6 +355,17 @@ func (r *restorer) packet(id content.PacketID, m *content.Meta, tags []byte) err
 		r.state.Report.Packets++
 	}
 	return nil
+}
+
+// expired notes a packet that has expired.
+func (r *restorer) expired(id content.PacketID) {
+	all := r.state.Expired
+	if n := len(all); n == 0 || all[n-1].From.Queue != id.Queue {
+		all = append(all, Expired{Queue: r.queues[id.Queue].ix, From: id})
+	}
+	all[len(all)-1].Count++
+	r.state.Expired = all
+	r.state.Report.Expired++
 }
 
 // unique reads the record of a unique push. Its id goes to the index at once.

@@ -178,6 +178,38 @@ func (n *Snapshot) packets(v *Visitor) error {
 	})
 }
 
+// errSlice ends a slice of a walk.
+var errSlice = errors.New("a slice is over")
+
+// Some shows fn packets of the queue of from, from that one on in the order of their keys: n at
+// most, and fewer where many deleted ones lie between. It returns where the next slice begins; more
+// is false where there is none. It reads the tables alone, so what was deleted a short while ago
+// may be there.
+func (s *Store) Some(from content.PacketID, n int, fn func(id content.PacketID, m *content.Meta)) (next content.PacketID, more bool, err error) {
+	v := s.tables.View()
+	defer v.Close()
+	it := v.Iterator([]byte(content.PacketPrefix))
+	defer it.Close()
+	it.Step = func() error { return errSlice }
+	var m content.Meta
+	for it.Seek(content.AppendPacketKey(nil, from)); it.Valid(); it.Next() {
+		next, err = content.DecodePacketKey(it.Entry().Key)
+		if err != nil || n == 0 || next.Queue != from.Queue {
+			return next, err == nil && next.Queue == from.Queue, err
+		}
+		if err := content.DecodeMeta(it.Entry().Value, &m); err != nil {
+			return next, false, badRecord(next, "packet ", err)
+		}
+		fn(next, &m)
+		n--
+	}
+	if !errors.Is(it.Err(), errSlice) {
+		return next, false, damaged(it.Err())
+	}
+	next, err = content.DecodePacketKey(it.Last())
+	return next, err == nil && next.Queue == from.Queue, err
+}
+
 // Payloads calls fn for the record of every large payload, in the order of the keys: the queue and
 // the sequence of the packet it belongs to, and its size in bytes. It stops at the first error of
 // fn.

@@ -38,6 +38,11 @@ func (s loopStore) Read(ids []content.PacketID, fn func(i int, record []byte, da
 	s.wait(func() { s.Store.Read(ids, fn) })
 }
 
+func (s loopStore) Some(from content.PacketID, n int, fn func(content.PacketID, *content.Meta)) (next content.PacketID, more bool, err error) {
+	s.wait(func() { next, more, err = s.Store.Some(from, n, fn) })
+	return next, more, err
+}
+
 func (s loopStore) ReadValues(ids []content.ValueID, fn func(i int, value []byte, damage error)) {
 	s.wait(func() { s.Store.ReadValues(ids, fn) })
 }

@@ -80,3 +80,7 @@ func (noQueues) ReadNotes([]content.NoteID, func(int, []byte, error))   {}
 func (noQueues) Limits() content.Limits                                 { return content.Limits{MaxOps: 1, MaxBytes: 1} }
 func (noQueues) Apply(*broker.Batch) error                              { return nil }
 func (noQueues) Space() storage.Space                                   { return storage.Space{} }
+
+func (noQueues) Some(content.PacketID, int, func(content.PacketID, *content.Meta)) (next content.PacketID, more bool, err error) {
+	return next, false, nil
+}
