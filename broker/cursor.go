@@ -47,7 +47,7 @@ func (m *Machine) passed(q *queue, elements []index.Packet) (by map[*index.Place
 		if by == nil {
 			by = make(map[*index.Place]int)
 		}
-		for _, at := range []*index.Place{&c.after, &c.last} {
+		for _, at := range []*index.Place{&c.after, &c.last, &c.then} {
 			by[at] = sort.Search(len(elements), func(i int) bool { return behind(*at, elements[i]) })
 		}
 	}

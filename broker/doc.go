@@ -83,7 +83,7 @@
 //	to wait    Park, Unpark, TimeOut (parked.go), Drained (queue.go)
 //	to be sent Subscribe, Unsubscribe, Subscriptions, Ready, Resume (conn.go)
 //	lists      Len, PushEnd, Elements, NextElements, Element, SetAt, Find, PrepareSearch,
-//	           RemoveValue, MoveEnd (list.go), InsertAt, Trim (reshape.go)
+//	           RemoveValue, MoveEnd (list.go), InsertAt, Trim, TrimInSlices (reshape.go)
 //	values     String, CanSet, SetString, PatchString (strings.go), Bytes (values.go)
 //	hashes     HashLen, Field, CanSetField, SetField, DeleteField, Fields, NextField, ScanFields
 //	names      Type, Delete, Drop, Rename, Expiry, SetExpiry, Scan, NameCount (names.go), Flush

@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/holdfast-queue/holdfast/index"
 )
@@ -94,10 +96,31 @@ const (
 	trimByDelete = 4096
 	// deleteSlice is how many elements are looked up, and then deleted, at a time.
 	deleteSlice = 1 << 16
+	// trimSlice is how many elements a trim deletes before others have their turn: some milliseconds.
+	trimSlice = 2048
 )
 
-// Trim deletes all elements but the n from position from on.
-func (tx *Tx) Trim(name []byte, from, n int) error {
+// Trim deletes all elements but the n from position from on, at once. ErrTooManyChanged, unless the
+// whole queue goes, or nearly all of it does.
+func (tx *Tx) Trim(name []byte, from, n int) error { return tx.trim(name, from, n, nil) }
+
+// TrimInSlices is Trim that goes on with the next call while c says that there is more: then it
+// goes by place. A crash leaves a prefix done. What comes meanwhile stays.
+func (tx *Tx) TrimInSlices(name []byte, from, n int, c *ListCursor) error {
+	if !c.More() {
+		return tx.trim(name, from, n, c)
+	}
+	q, _, err := tx.m.findPlaces(name)
+	if err = cmp.Or(err, tx.canTake()); err != nil || q != c.queue {
+		c.End()
+		return err
+	}
+	tx.m.trimSlice(q, c)
+	return nil
+}
+
+// trim is Trim; with a c that is not nil it may begin slices.
+func (tx *Tx) trim(name []byte, from, n int, c *ListCursor) error {
 	m := tx.m
 	q, length, err := m.findPlaces(name)
 	if err != nil || length == 0 {
@@ -130,9 +153,59 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 			return m.trimByMove(q, kept)
 		}
 	}
+	if c != nil && gone > trimSlice {
+		m.beginTrim(q, from, n, length, c)
+		return nil
+	}
+	if err := tx.change(gone); err != nil {
+		return err
+	}
 	m.deleteElements(q, 0, from)
 	m.deleteElements(q, n, gone-from)
 	return nil
+}
+
+// beginTrim makes the first slice of a trim that deletes the elements before the n from position
+// from on, and then those behind them.
+func (m *Machine) beginTrim(q *queue, from, n, length int, c *ListCursor) {
+	*c = ListCursor{queue: q, marks: m.marks}
+	if n == 0 {
+		from = length
+	}
+	if from+n < length {
+		c.then = m.elements(q, from+n-1, 1)[0].Place()
+	}
+	if from > 0 {
+		c.last = m.elements(q, from-1, 1)[0].Place()
+	} else {
+		c.trimBehind(m)
+	}
+	m.trimSlice(q, c)
+}
+
+// trimBehind goes on to what is behind the elements that a trim keeps.
+func (c *ListCursor) trimBehind(m *Machine) {
+	c.after, c.last, c.then = c.then, m.ix.Last(c.queue.ix).Place(), Place{}
+}
+
+// trimSlice makes the next slice of a trim.
+func (m *Machine) trimSlice(q *queue, c *ListCursor) {
+	found := m.ix.NextBehind(q.ix, Newest, c.after, trimSlice, m.scratch[:0])
+	m.scratch = found
+	upto := sort.Search(len(found), func(i int) bool { return behind(c.last, found[i]) })
+	if upto > 0 {
+		c.after = found[upto-1].Place()
+	}
+	m.dropNow(q, slices.DeleteFunc(found[:upto], c.isNew), EventDeleted)
+	switch {
+	case upto == trimSlice:
+	case c.then.Priority == 0 || m.ix.Counts(q.ix).Ready == 0:
+		c.End()
+		return
+	default:
+		c.trimBehind(m)
+	}
+	c.keep(m)
 }
 
 // trimByMove keeps some elements of a list only: they move to a new queue.

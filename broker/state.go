@@ -363,14 +363,15 @@ type watched struct {
 	name string
 }
 
-// ListCursor is where a look at a list goes on. It is made by Elements or Find, and must not be
-// copied while there is more.
+// ListCursor is where a look at a list goes on, or a trim. It is made by Elements, Find or
+// TrimInSlices, and must not be copied while there is more.
 type ListCursor struct {
 	machine *Machine // that has it among its cursors; nil: none
 	queue   *queue
 	marks   content.Marks // when it began
 	after   index.Place   // the last element that it has passed; of a search from the right the first that it has not
 	last    index.Place   // the one with which it ends
+	then    index.Place   // of a trim: the last element that it keeps, behind which it goes on; priority 0: nowhere
 	n       int           // elements when it began
 	skip    int           // matches that a search still passes over
 	passed  int           // on the way to its positions, but for what is free

@@ -135,9 +135,17 @@ func lset(s *session, tx *broker.Tx, args [][]byte) error {
 func ltrim(s *session, tx *broker.Tx, args [][]byte) error {
 	first, last := intArg(args[2]), intArg(args[3])
 	n, err := tx.Len(args[1])
-	if err == nil && n > 0 {
-		from, count := extent(first, last, n)
-		err = tx.Trim(args[1], from, count)
+	if err != nil || n == 0 {
+		return s.done(err)
 	}
-	return s.done(err)
+	from, count := extent(first, last, n)
+	if s.inExec {
+		return s.done(tx.Trim(args[1], from, count))
+	}
+	return s.inSlices(func() (more bool, err error) {
+		if err = tx.TrimInSlices(args[1], from, count, &s.look.list); !s.look.list.More() {
+			err = s.done(err)
+		}
+		return s.look.list.More(), err
+	})
 }

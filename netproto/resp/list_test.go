@@ -87,3 +87,23 @@ func TestPacketsOfOtherProtocolsAreElements(t *testing.T) {
 
 // pushError is the error of a Push whose id does not matter.
 func pushError(_ broker.ID, err error) error { return err }
+
+// A trim of many elements goes on in the next turns; a transaction has one turn.
+func TestATrimOfManyElements(t *testing.T) {
+	d := newDoor(t)
+	c := dial(t, d.addr())
+	c.do(numbers(10_000, "RPUSH", "l")...)
+	c.expect([2]string{"LTRIM l 3000 8999", "+OK"}, [2]string{"LLEN l", ":6000"}, [2]string{"LINDEX l 0", `"3000"`}, [2]string{"LINDEX l -1", `"8999"`})
+	for range 3 {
+		c.do(numbers(10_000, "RPUSH", "l")...)
+	}
+	c.expect([2]string{"MULTI", "+OK"}, [2]string{"LTRIM l 0 9999", "+QUEUED"}, [2]string{"LTRIM l 10000 -1", "+QUEUED"})
+	if got := c.do("EXEC").String(); !strings.Contains(got, "too many elements") || !strings.HasSuffix(got, " +OK]") {
+		t.Errorf("EXEC replied %s, want a refusal and +OK", got)
+	}
+	c.expect([2]string{"LLEN l", ":26000"}, [2]string{"LTRIM l 1 0", "+OK"}, [2]string{"EXISTS l", ":0"})
+	c.expect([2]string{"SET s v", "+OK"})
+	if got := c.do("LTRIM", "s", "0", "1").String(); !strings.Contains(got, "WRONGTYPE") {
+		t.Errorf("LTRIM of a string replied %s", got)
+	}
+}
