@@ -116,3 +116,33 @@ func TestATrimAtOnceHasALimit(t *testing.T) {
 		h.close()
 	}
 }
+
+// The dead of a list, which lie elsewhere, can go back to it after a trim.
+func TestATrimLeavesItsDeadTheirWayBack(t *testing.T) {
+	for _, keep := range []int{0, 10} {
+		for _, own := range []bool{false, true} {
+			w := newWork(t)
+			dies := func(s *broker.Settings) { s.DeadLetter = []byte("dead") }
+			w.o.Defaults = defaultsWith("q", dies)
+			if w.setDefaults(w.o.Defaults); own {
+				w.harness.change("q", dies)
+			}
+			id := w.add(broker.PushRequest{Payload: []byte("died")})
+			w.nacked(w.claimOne(), broker.Nack{Dead: true}, broker.Dead)
+			w.harness.fill("q", 6000)
+			var c broker.ListCursor
+			for first := true; first || c.More(); first = false {
+				w.together(func(tx *broker.Tx) error { return tx.TrimInSlices([]byte("q"), 0, keep, &c) })
+			}
+			w.restart()
+			w.do(func(tx *broker.Tx) error {
+				ok, err := tx.RedrivePacket([]byte("dead"), id)
+				if n, _ := tx.Len([]byte("q")); !ok || n != keep+1 {
+					t.Errorf("kept %d, own settings %v: the list has %d elements, and the dead one is back: %v (%v)", keep, own, n, ok, err)
+				}
+				return nil
+			})
+			w.close()
+		}
+	}
+}
