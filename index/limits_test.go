@@ -298,3 +298,65 @@ func TestAStartForgivesNothingOfATakeThatWasEarly(t *testing.T) {
 		t.Errorf("the next take is due after %d ms, and after a start after %d", m.due/ms, after.due/ms)
 	}
 }
+
+// Advance has yet to come to the marker when a charge finds that the share gives again.
+func TestAChargeTellsThatAShareGivesAgain(t *testing.T) {
+	m := newLimited(Limits{ShareGap: second, Burst: 5})
+	m.NoteFresh(m.q, true)
+	for range 8 {
+		m.push("a")
+	}
+	s := Selection{End: Oldest, Claims: true, Limits: true, Filter: func(tags string) bool { return tags == "a" }}
+	var out []ID
+	for p, ok := m.Best(m.q, s); ok; p, ok = m.Best(m.q, s) {
+		m.Take(p.ID)
+		m.SetState(p.ID, Claimed, 0)
+		out = append(out, p.ID)
+	}
+	asked, _ := m.Fresh(m.q, s, 0)
+	m.ClearChanged(m.q)
+	m.ms += 4000
+	m.SetClock(m.ms)
+	m.Charge(out[0], 1)
+	m.pass(0)
+	_, gives := m.Best(m.q, s)
+	if _, told := m.Fresh(m.q, s, asked); !gives || !told {
+		t.Errorf("the share gives: %t, and who waits is told: %t", gives, told)
+	}
+}
+
+// A share that SetShare brings with a due is due then, and not before.
+func TestAShareThatComesWithADueWaitsForIt(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		m := newLimited(Limits{ShareGap: 60 * second})
+		if there {
+			m.push("a")
+		}
+		m.SetShare(m.q, "a", ShareOwn{Due: TakeDue{At: m.ms + 90_000, Gap: 60 * second}})
+		if e, ok := m.Advance(0, m.ms+80_000); ok {
+			t.Errorf("with packets %t, Advance tells %+v before the due", there, e)
+		}
+	}
+}
+
+// What a start lets wait ends with the rules.
+func TestRulesThatGoLeaveNothingToWaitFor(t *testing.T) {
+	for name, set := range map[string]func(x *Index, q QueueID, on bool){
+		"strict":    func(x *Index, q QueueID, on bool) { x.SetStrict(q, on, false) },
+		"keep dead": func(x *Index, q QueueID, on bool) { x.KeepDead(q, map[bool]int64{true: 5}[on]) },
+	} {
+		x := New()
+		q := x.AddQueue()
+		set(x, q, true)
+		x.SetClock(1000)
+		x.Spend(q, 1000, TakeDue{})
+		x.IsAhead(q)
+		set(x, q, false)
+		for ok := true; ok; {
+			_, ok = x.Advance(0, 5000)
+		}
+		if err := x.DropQueue(q); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -255,13 +255,10 @@ func (x *Index) takeCounts(u *queue, s *share, n int64) {
 	if s == nil || u.rate(s).gap == 0 {
 		return
 	}
-	if s.meter.charge(u.rate(s), x.clock, n); x.stopOf(u, s) == waits {
-		x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
-	}
-	if u.rate(s).gap >= slowGap {
+	if s.meter.charge(u.rate(s), x.clock, n); u.rate(s).gap >= slowGap {
 		x.note(u, &s.meter, s)
 	}
-	x.placeShare(u, s)
+	x.followLimits(u, s)
 }
 
 // passes is how many takes a share lets pass now. While packets are on their way to their shares,

@@ -70,13 +70,13 @@ func (u *queue) keepDead() int64 {
 	return u.rules.keepDead
 }
 
-// setRules changes the rules of a queue.
+// setRules changes the rules of a queue. They stay as long as a timer knows their meter.
 func (u *queue) setRules(change func(r *rules)) {
 	var r rules
 	if u.rules != nil {
 		r = *u.rules
 	}
-	if change(&r); r.Limits == (Limits{}) && r.keepDead == 0 && r.strict == nil {
+	if change(&r); r.Limits == (Limits{}) && r.keepDead == 0 && r.strict == nil && r.meter.marker == 0 {
 		u.rules = nil
 		return
 	}

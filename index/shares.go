@@ -149,12 +149,15 @@ func (sh *sharing) keepOwn(name string, own ShareOwn) {
 	sh.own[name] = own
 }
 
-// setOwn gives a share what it has of its own. Its place in the heaps follows.
+// setOwn gives a share what it has of its own, and lets its meter go on to the due of that. Its
+// place in the heaps follows.
 func (sh *sharing) setOwn(s *share, own ShareOwn) {
 	sh.ownLimits -= s.hasLimits()
 	s.weight, s.maxClaimed, s.gap, s.rest = own.weight(), own.MaxClaimed, own.Gap, own.Rest*1_000_000
 	sh.ownLimits += s.hasLimits()
-	s.kept = own.Due.At > 0
+	if s.kept = own.Due.At > 0; own.Due.At > s.meter.due/1_000_000+1 { // else it is what the meter said
+		s.meter.due, s.meter.gap = own.Due.At*1_000_000, own.Due.Gap
+	}
 }
 
 // hasLimits is 1 if a share has a limit or a rate of its own, or rests.

@@ -320,3 +320,23 @@ func TestATakeWithAFilterMovesNoShare(t *testing.T) {
 		}
 	}
 }
+
+// Passes that the clock has left behind are equal from then on.
+func TestAClockThatBeginsAnewKeepsTheHeaps(t *testing.T) {
+	x, q, push := sharedOut()
+	for i, share := range []string{"a", "b", "c", "d", "e"} {
+		for range 5 {
+			push(share)
+		}
+		x.SetShare(q, share, ShareOwn{Weight: [...]uint32{1, 1000, 3, 500, 7}[i]})
+	}
+	for range 12 {
+		take(x, q, true)
+	}
+	sh := x.queues.at(uint32(q)).shares
+	sh.clock += 1 << 40
+	sh.rebase()
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -58,7 +58,8 @@ func (sh *sharing) serve(s *share) {
 	s.turn = sh.turns
 }
 
-// rebase lets the clock begin anew before it overflows. The order of the shares stays.
+// rebase lets the clock begin anew before it overflows. Shares that it has passed are equal then,
+// and go by turn.
 func (sh *sharing) rebase() {
 	for s := range sh.each() {
 		s.pass -= min(s.pass, sh.clock)
@@ -68,6 +69,9 @@ func (sh *sharing) rebase() {
 		for _, heap := range [...][]shareHead{sh.heaps[stop].narrow, sh.heaps[stop].onlyWide} {
 			for i := range heap {
 				heap[i].pass = heap[i].share.pass
+			}
+			for i := range heap {
+				fixShare(heap[:i+1], i)
 			}
 		}
 	}
