@@ -77,6 +77,7 @@ func (m *Machine) forget() {
 // before the next Take.
 func (m *Machine) Take() *Batch {
 	m.keepDues()
+	m.leaveOrigins()
 	t := m.open
 	empty := t.ops.Len() == 0 && !t.claims
 	if empty && m.marks.NextSeq <= m.noted.NextSeq && m.marks.LowSeq >= m.noted.LowSeq {

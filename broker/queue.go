@@ -276,7 +276,7 @@ func (m *Machine) listIdle(q *queue) {
 }
 
 func (m *Machine) unused(q *queue) bool {
-	return q.waiters == nil && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix) && !q.isOrigin() && !m.keepsRate(q) && q.expired == nil
+	return q.waiters == nil && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix) && !m.isOrigin(q) && !m.keepsRate(q) && q.expired == nil
 }
 
 // keepsRate says that a queue would begin its rates anew if it was dropped. Whoever invents names
@@ -289,8 +289,17 @@ func (m *Machine) keepsRate(q *queue) bool {
 	return n < MaxQueues/2
 }
 
-// isOrigin says that packets which died in the queue may lie in its dead-letter queue, and name it.
-func (q *queue) isOrigin() bool { return q.counters.Dead > 0 && len(settingsOf(q).DeadLetter) > 0 }
+// isOrigin says that packets which died in the queue lie elsewhere, and would return to it.
+func (m *Machine) isOrigin(q *queue) bool { return m.ix.IsOrigin(q.id) && m.queues.origins[q.id] == q }
+
+// leaveOrigins lists queues as idle for which such packets alone were a use.
+func (m *Machine) leaveOrigins() {
+	for _, number := range m.ix.FreedOrigins() {
+		if q := m.queues.origins[number]; q != nil {
+			m.listIdle(q)
+		}
+	}
+}
 
 // exists says that the queue has its name: it holds packets, or it has settings of its own.
 func (m *Machine) exists(q *queue) bool { return q.own != nil || m.ix.Counts(q.ix).Len() > 0 }

@@ -134,7 +134,7 @@ func (tx *Tx) trim(name []byte, from, n int, c *ListCursor) error {
 	gone := length - n
 	// What is queued besides the elements must stay, and windows as long as an element does. So must
 	// the queue that its dead name. What shares have comes along.
-	whole := m.ix.Counts(q.ix).Len() == length && (n == 0 || !m.ix.HasWindow(q.ix)) && !q.isOrigin()
+	whole := m.ix.Counts(q.ix).Len() == length && (n == 0 || !m.ix.HasWindow(q.ix)) && !m.isOrigin(q)
 	if whole && q.own != nil {
 		if err := tx.change(len(q.shares.byName) - q.shares.rests); err != nil {
 			return err

@@ -368,3 +368,42 @@ func TestAQueueEndsWithAllThatItHolds(t *testing.T) {
 		}
 	}
 }
+
+// A queue that gives its dead to another one is known for as long as one of them may return.
+func TestAQueueOfTheDeadIsForgottenWithTheLastOfThem(t *testing.T) {
+	for name, end := range map[string]func(w *work, id broker.ID){
+		"purged": func(w *work, _ broker.ID) { w.bulk(broker.Purge([]byte("graves"), 0)) },
+		"redriven and popped": func(w *work, id broker.ID) {
+			w.together(func(tx *broker.Tx) error {
+				if ok, err := tx.RedrivePacket([]byte("graves"), id); !ok || err != nil {
+					return fmt.Errorf("redriven: %t, %w", ok, err)
+				}
+				_, err := tx.Pop([]byte("jobs.a"), broker.Selection{})
+				return err
+			})
+		},
+	} {
+		w := newWork(t)
+		w.o.Defaults = defaultsWith("jobs.", func(s *broker.Settings) { s.DeadLetter = []byte("graves") })
+		w.setDefaults(w.o.Defaults)
+		id := w.add(broker.PushRequest{Queue: []byte("jobs.a")})
+		j := w.claim("jobs.a", broker.ClaimRequest{})[0]
+		w.do(func(tx *broker.Tx) error {
+			_, err := tx.Nack([]byte("jobs.a"), broker.Receipt{ID: j.ID, Token: j.Token}, broker.Nack{Dead: true})
+			return err
+		})
+		for _, want := range []int{2, 0} {
+			w.restart()
+			for range 2 {
+				w.pass(time.Hour)
+				w.barrier()
+			}
+			if known := w.b.Stats().Known; known != want {
+				t.Errorf("%s: %d queues are known, want %d", name, known, want)
+			}
+			if want > 0 {
+				end(w, id)
+			}
+		}
+	}
+}

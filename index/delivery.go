@@ -106,6 +106,7 @@ func (x *Index) setDelivery(id uint32, e *entry, d Delivery) {
 		if t.delivery == 0 {
 			t.delivery = x.deliveries.alloc()
 		}
+		x.countOrigin(x.deliveries.at(t.delivery).Origin, d.Origin)
 		*x.deliveries.at(t.delivery) = d
 		return
 	}
@@ -113,10 +114,41 @@ func (x *Index) setDelivery(id uint32, e *entry, d Delivery) {
 		return
 	}
 	if t := x.timers.at(e.timer); t.delivery != 0 {
+		x.countOrigin(x.deliveries.at(t.delivery).Origin, 0)
 		x.deliveries.free(t.delivery)
 		t.delivery = 0
 		x.freeTimerIfEmpty(e)
 	}
+}
+
+// countOrigin notes that a packet names another origin, or none.
+func (x *Index) countOrigin(was, now uint32) {
+	if was == now {
+		return
+	}
+	if was != 0 {
+		if x.strays[was]--; x.strays[was] == 0 {
+			delete(x.strays, was)
+			x.freed = append(x.freed, was)
+		}
+	}
+	if now != 0 {
+		if x.strays == nil {
+			x.strays = make(map[uint32]int)
+		}
+		x.strays[now]++
+	}
+}
+
+// IsOrigin says that a packet names this origin.
+func (x *Index) IsOrigin(number uint32) bool { return x.strays[number] > 0 }
+
+// FreedOrigins returns the origins that have lost their last packet since it was called last. They
+// are valid until the index changes.
+func (x *Index) FreedOrigins() []uint32 {
+	freed := x.freed
+	x.freed = x.freed[:0]
+	return freed
 }
 
 // timer returns the timer of a packet, a new one if it has none.

@@ -19,9 +19,11 @@ type Index struct {
 	held        heldWalks
 	resting     int // shares that count to MaxResting
 	mostResting int
-	charged     []charged  // that Charged has yet to tell
-	ended       [][]*share // without packets, whose queues know them no longer: their meters have yet to end
-	clock       int64      // as SetClock has said, in nanoseconds
+	strays      map[uint32]int // packets by their Delivery.Origin, if that is not 0
+	freed       []uint32       // origins that no packet names any more, and FreedOrigins has yet to tell
+	charged     []charged      // that Charged has yet to tell
+	ended       [][]*share     // without packets, whose queues know them no longer: their meters have yet to end
+	clock       int64          // as SetClock has said, in nanoseconds
 }
 
 // New returns an index without queues.
@@ -304,6 +306,7 @@ func (x *Index) remove(id uint32, e *entry) {
 	x.followKey(e)
 	if e.timer != 0 {
 		if d := x.timers.at(e.timer).delivery; d != 0 {
+			x.countOrigin(x.deliveries.at(d).Origin, 0)
 			x.deliveries.free(d)
 		}
 		x.timers.schedule(e.timer, e.state.clock(), 0)
