@@ -312,10 +312,12 @@ func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, er
 	if err := tx.change(written(p) - 1); err != nil { // take has counted one
 		return Found{}, err
 	}
-	if other := m.queueNamed(to); other != nil && other != q {
-		if err := cmp.Or(m.checkMove(q, other, p), m.checkBoundOfMoves(other, p)); err != nil {
-			return Found{}, err
-		}
+	other, err := m.makeQueue(to)
+	if err == nil && other != q {
+		err = cmp.Or(m.checkMove(q, other, p), m.checkBoundOfMoves(other, p))
+	}
+	if err != nil {
+		return Found{}, err
 	}
 	comes := load{packets: 1, bytes: int64(p.Size), moves: true}
 	if string(to) == q.entry.Name() {

@@ -399,3 +399,18 @@ func TestInsertionsAreBoundedByWhatTheyMove(t *testing.T) {
 		return nil
 	})
 }
+
+// A queue that a move makes has the settings of its name, as one that is there.
+func TestAMoveIntoANewQueueObeysItsEnum(t *testing.T) {
+	w := newWork(t)
+	w.o.Defaults = defaultsWith("jobs.", func(s *broker.Settings) { s.Orders = []broker.Order{{Tag: "tenant", Values: []string{"a", "b"}}} })
+	w.setDefaults(w.o.Defaults)
+	w.addTagged("src", "tenant zzz", "1")
+	err := atomicCall(w.b, func(tx *broker.Tx) error {
+		_, err := tx.MoveEnd([]byte("src"), broker.Oldest, []byte("jobs.x"), broker.Oldest)
+		return err
+	})
+	if !errors.Is(err, broker.ErrNotInOrder) {
+		t.Errorf("got %v, want that the value is not one of the enum", err)
+	}
+}
