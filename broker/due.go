@@ -31,7 +31,7 @@ func (m *Machine) happened(e index.Event) {
 		m.listIdle(q)
 	default:
 		m.tail(q, e.Packet, EventReady)
-		m.mark(q.waiters)
+		m.changed(q)
 	}
 }
 

@@ -154,3 +154,11 @@ func TestWhatIsDueWaitsForABatchThatFindsNoRoom(t *testing.T) {
 		t.Errorf("the next turn comes in %d ms, want none", next)
 	}
 }
+
+func TestADelayedPacketThatBecomesReadyBreaksAWatch(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{Queue: []byte("n"), Delay: 500})
+	if !w.watched(func() { w.pass(time.Second); w.barrier() }) {
+		t.Error("the list has an element more, and WATCH does not know")
+	}
+}
