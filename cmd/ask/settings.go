@@ -34,7 +34,7 @@ type settingsForm struct {
 func (f *settingsForm) change(ctx context.Context, p *terminal.Process, server *client.Client, queue string, there bool, changes *config.SettingChanges) error {
 	return f.have(ctx, p, server, queue, there, changes.Names, func() error {
 		for _, settings := range changes.Calls() {
-			if err := server.Set(ctx, queue, settings...); err != nil {
+			if err := server.Set(ctx, queue, settings); err != nil {
 				return err
 			}
 		}
@@ -302,14 +302,16 @@ func (c *Pause) Ask(ctx context.Context, p *terminal.Process, server *client.Cli
 		names = append(names, gate, gate+"-until")
 	}
 	return c.have(ctx, p, server, c.Queue, !c.Create, names, func() error {
-		for _, gate := range c.gates() {
-			var err error
-			if in := gate == "pause-in"; c.For > 0 {
-				err = server.PauseFor(ctx, c.Queue, in, c.For)
-			} else {
-				err = server.PauseUntil(ctx, c.Queue, in, c.Until)
-			}
+		until := c.Until
+		if c.For > 0 {
+			now, err := server.Redis().Time(ctx).Result()
 			if err != nil {
+				return err
+			}
+			until = now.Add(c.For)
+		}
+		for _, gate := range c.gates() {
+			if err := server.PauseUntil(ctx, c.Queue, until, client.Gate(gate)); err != nil {
 				return err
 			}
 		}

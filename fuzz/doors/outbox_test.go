@@ -329,7 +329,7 @@ func TestARefusedRowStaysWithItsReasonAndKeepsNoOther(t *testing.T) {
 	for queue, settings := range map[string][]string{
 		"paused": {"pause-in", "yes"}, "small": {"bound", "1"}, "drops": {"bound", "1", "full", "drop"},
 	} {
-		if err := o.c.Set(ctx, queue, settings...); err != nil {
+		if err := o.c.Set(ctx, queue, settings); err != nil {
 			t.Fatal(err)
 		}
 	}

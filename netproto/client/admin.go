@@ -234,14 +234,28 @@ func (c *Client) CloseQueue(ctx context.Context, queue string) (bool, error) {
 	return n == 1, err
 }
 
-// Set changes settings of a queue, pairs of names and values: all or none. It makes the queue.
-func (c *Client) Set(ctx context.Context, queue string, settings ...string) error {
-	_, err := c.do(ctx, with("QSET", queue, settings)...)
+// Set changes settings of a queue, pairs of names and values: all or none. It makes the queue. A
+// value is a text, a number, a bool or a time.Duration. A []string is as many texts.
+func (c *Client) Set(ctx context.Context, queue string, settings ...any) error {
+	args := []any{"QSET", queue}
+	for _, v := range settings {
+		switch v := v.(type) {
+		case time.Duration:
+			args = append(args, milliseconds(v))
+		case []string:
+			for _, text := range v {
+				args = append(args, text)
+			}
+		default:
+			args = append(args, v)
+		}
+	}
+	_, err := c.do(ctx, args...)
 	return err
 }
 
 // Get returns the settings of a queue by name. The order of the values of a tag is the setting
-// "enum TAG", with commas between them.
+// "enum TAG", with commas between them. Times are milliseconds.
 func (c *Client) Get(ctx context.Context, queue string) (map[string]string, error) {
 	v, err := c.do(ctx, "QGET", queue)
 	settings := make(map[string]string)
@@ -257,24 +271,52 @@ func (c *Client) Get(ctx context.Context, queue string) (map[string]string, erro
 	return settings, err
 }
 
-// PauseFor has a queue give nothing for a while from now, by the clock of the server, or with in
-// take nothing. It makes the queue.
-func (c *Client) PauseFor(ctx context.Context, queue string, in bool, d time.Duration) error {
-	now, err := c.rdb.Time(ctx).Result()
-	if err != nil {
-		return err
-	}
-	return c.PauseUntil(ctx, queue, in, now.Add(d))
+// Gate is what a pause of a queue stops.
+type Gate string
+
+// The gates.
+const (
+	Takes  Gate = "pause-out" // unless another one is given
+	Pushes Gate = "pause-in"
+)
+
+// Pause has a queue give nothing, or take no pushes, until Resume. It makes the queue.
+func (c *Client) Pause(ctx context.Context, queue string, gates ...Gate) error {
+	return c.setGates(ctx, queue, gates, "yes")
 }
 
-// PauseUntil is PauseFor until a moment. One that is not ahead, as the zero time, ends the pause.
-func (c *Client) PauseUntil(ctx context.Context, queue string, in bool, until time.Time) error {
-	request := []any{"QPAUSE", queue}
-	if in {
-		request = append(request, "IN")
+// PauseUntil is Pause up to a moment, by the clock of the server. One that is past ends a pause.
+func (c *Client) PauseUntil(ctx context.Context, queue string, until time.Time, gates ...Gate) (err error) {
+	for _, g := range orTakes(gates) {
+		request := []any{"QPAUSE", queue}
+		if g == Pushes {
+			request = append(request, "IN")
+		}
+		if _, err = c.do(ctx, append(request, "UNTIL", max(0, until.UnixMilli()))...); err != nil {
+			break
+		}
 	}
-	_, err := c.do(ctx, append(request, "UNTIL", max(0, until.UnixMilli()))...)
 	return err
+}
+
+// Resume ends the pause of a queue.
+func (c *Client) Resume(ctx context.Context, queue string, gates ...Gate) error {
+	return c.setGates(ctx, queue, gates, "no")
+}
+
+func (c *Client) setGates(ctx context.Context, queue string, gates []Gate, paused string) error {
+	var settings []any
+	for _, g := range orTakes(gates) {
+		settings = append(settings, string(g), paused)
+	}
+	return c.Set(ctx, queue, settings...)
+}
+
+func orTakes(gates []Gate) []Gate {
+	if len(gates) == 0 {
+		return []Gate{Takes}
+	}
+	return gates
 }
 
 // Consumer is who takes packets from a queue. The fields are in the order of words.ConsumerFields.

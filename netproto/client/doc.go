@@ -26,9 +26,12 @@
 //   - or give [Packet.Token] to the system that is written to, and have it refuse a lower one than
 //     it saw. Tokens rise with each claim, over the whole store.
 //
-// A packet that fails is tried again after a pause that doubles, and is dead after max-attempts: a
-// setting of its queue, see [Client.Set]. Dead packets stay until somebody looks at them:
-// [Client.Redrive] tries them again.
+// A packet that fails is tried again after a pause that doubles, and is dead after the last of its
+// attempts. They are settings of its queue:
+//
+//	err := c.Set(ctx, "mails", "max-attempts", 10, "backoff-min", 5*time.Second, "backoff-max", time.Hour)
+//
+// Dead packets stay until somebody looks at them: [Client.Redrive] tries them again.
 //
 // # A lost connection
 //

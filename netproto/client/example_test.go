@@ -275,6 +275,21 @@ func ExampleClient_ConsumeBatch() {
 	// dead because: an empty row
 }
 
+// How often a packet is tried, and how long it waits in between.
+func ExampleClient_Set() {
+	ctx := context.Background()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	err := c.Set(ctx, "example.receipts", "max-attempts", 10, "backoff-min", 5*time.Second, "backoff-max", time.Hour)
+	if err != nil {
+		log.Fatal(err)
+	}
+	settings, err := c.Get(ctx, "example.receipts")
+	fmt.Println(settings["max-attempts"], settings["backoff-min"], settings["backoff-max"], err)
+	// Output: 10 5000 3600000 <nil>
+}
+
 // Workers of each class take what needs their class or less.
 func ExampleWhere() {
 	ctx := context.Background()
