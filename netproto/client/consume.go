@@ -77,10 +77,10 @@ func (j *job) cancel(cause error) {
 // Claim but Block, Count and Group. A server that is away is waited for: see the package about what
 // is done again then.
 //
-// It returns nil when the queue is closed and drained, and after Shutdown. When ctx ends, it
-// returns the error of ctx, and the contexts of the handlers end, too. It returns any other refusal
-// of the server. In each case it waits for the handlers. Where a queue has an exclusive consumer,
-// all but one get ErrInUse: call Consume again after a while to stand by.
+// It returns nil when the queue is closed and drained, after Shutdown, and as [Burst] says. When
+// ctx ends, it returns the error of ctx, and the contexts of the handlers end, too. It returns any
+// other refusal of the server. In each case it waits for the handlers. Where a queue has an
+// exclusive consumer, all but one get ErrInUse: call Consume again after a while to stand by.
 func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
 	alone := func(ctx context.Context, all []*Packet) error { return handler(ctx, all[0]) }
 	return c.consume(ctx, &consumer{queue: queue, handler: alone}, options)
@@ -172,7 +172,7 @@ const maxCount = 1000
 // claim claims packets for free slots, and waits for some, until ctx ends or the queue is drained.
 // After an error it keeps the turn, so that no answer claims what it may not.
 func (w *consumer) claim(ctx context.Context) error {
-	for b := backoff(0); ; {
+	for b, idle := backoff(0), false; ; {
 		select {
 		case <-w.freed:
 			runtime.Gosched() // to the answers of quick handlers
@@ -185,11 +185,17 @@ func (w *consumer) claim(ctx context.Context) error {
 			w.turn.Unlock()
 			continue
 		}
-		packets, err := w.c.packets(w.waiter.ask(ctx, 0, w.claims(n)))
+		packets, err := w.c.packets(w.askFor(ctx, n))
 		w.begin(packets, n, w.waiter.asked)
 		switch {
+		case err == nil && w.request.burst && len(packets) == 0:
+			if idle {
+				return nil
+			}
+			w.working.Wait() // what handlers push or return may be there then
+			b, idle = 0, true
 		case err == nil:
-			b = 0
+			b, idle = 0, false
 		case ctx.Err() != nil, errors.Is(err, ErrClosed):
 			return nil
 		case !passing(err):
@@ -200,6 +206,14 @@ func (w *consumer) claim(ctx context.Context) error {
 		}
 		w.turn.Unlock()
 	}
+}
+
+// askFor asks for n packets, or a batch, and waits for some, but not in a burst.
+func (w *consumer) askFor(ctx context.Context, n int) (any, error) {
+	if w.request.burst {
+		return w.waiter.send(ctx, w.claims(n))
+	}
+	return w.waiter.ask(ctx, 0, w.claims(n))
 }
 
 // claims is the request for n packets, or a batch.

@@ -94,6 +94,37 @@ func TestAnAnswerThatIsRefusedIsSentAgainPlainly(t *testing.T) {
 	}
 }
 
+// The first packet pushes the second one and comes back at once, which a look beside its handler
+// would miss. What is delayed is not waited for.
+func TestABurstEndsWhenThereIsNothingToClaim(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	must(c.Push(ctx, "q", []byte("later"), client.Delay(time.Hour)))(t)
+	must(c.Push(ctx, "q", []byte("first")))(t)
+	must(c.Push(ctx, "other", []byte("third")))(t)
+	var mu sync.Mutex
+	var handled []string
+	handler := func(ctx context.Context, p *client.Packet) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if handled = append(handled, string(p.Payload)); len(handled) > 1 {
+			return nil
+		}
+		_, err := c.Push(ctx, "q", []byte("second"))
+		return errors.Join(err, client.RetryIn(0, errors.New("again")))
+	}
+	ok(t, receive(t, consume(ctx, c, "q", handler, client.Burst(), client.Concurrency(3), client.Or("other"))))
+	slices.Sort(handled)
+	want(t, "handled", strings.Join(handled, " "), "first first second third")
+	want(t, "packets that are left", must(c.Len(ctx, "q"))(t), 1)
+	must(c.PushBatch(ctx, "q", make([][]byte, 5)))(t)
+	ok(t, c.ConsumeBatch(ctx, "q", 3, time.Millisecond, func(context.Context, []*client.Packet) error { return nil }, client.Burst()))
+	want(t, "packets that are left", must(c.Len(ctx, "q"))(t), 1)
+	ok(t, c.Consume(ctx, "nothing", nil, client.Burst()))
+	if _, err := c.Claim(ctx, "q", client.Burst()); !errors.Is(err, client.ErrInvalid) {
+		t.Errorf("a claim with Burst gives %v, want ErrInvalid", err)
+	}
+}
+
 func TestAClientLogsWhereTheProgramDoes(t *testing.T) {
 	var lines bytes.Buffer
 	before := slog.Default()

@@ -18,7 +18,8 @@ type request struct {
 	block       time.Duration // 0 has no end
 	lease       time.Duration
 	fill        time.Duration
-	concurrency int // of Consume alone
+	concurrency int  // of Consume alone
+	burst       bool // too
 }
 
 type option func(r *request)
@@ -133,6 +134,10 @@ func DryRun() Option { return says("DRYRUN") }
 // Concurrency is how many packets a Consume works on at a time: 1 unless given.
 func Concurrency(n int) Option { return option(func(r *request) { r.concurrency = n }) }
 
+// Burst has a Consume end when there is nothing to claim, and its handlers have ended: in an empty
+// queue, one that is paused, or one whose packets are delayed.
+func Burst() Option { return option(func(r *request) { r.burst = true }) }
+
 // Weight gives a share so many turns as it has where others have one: 1 to 1,000.
 func Weight(n int) Option { return says("WEIGHT", n) }
 
@@ -157,8 +162,8 @@ func parse(options []Option) (r request, err error) {
 	for _, o := range options {
 		o.add(&r)
 	}
-	if r.concurrency != 0 {
-		return r, fmt.Errorf("%w: Concurrency is an option of Consume", ErrInvalid)
+	if r.concurrency != 0 || r.burst {
+		return r, fmt.Errorf("%w: Concurrency and Burst are options of Consume", ErrInvalid)
 	}
 	return r, nil
 }
