@@ -18,10 +18,12 @@ import (
 // Work runs a command for each packet.
 type Work struct {
 	Queue       string        `arg:"" predictor:"queue" help:"Queue to work on."`
+	Or          []string      `sep:"none" predictor:"queue" placeholder:"QUEUE" help:"Another queue, for when those before have no packet. May be given more than once."`
 	Command     []string      `arg:"" help:"Command to run, with its arguments. Put -- before it if it has flags."`
 	Concurrency int           `default:"1" range:"1 65536" placeholder:"N" help:"How many commands run at a time (default ${default})."`
 	Lease       time.Duration `default:"30s" range:"1s 3650d" placeholder:"TIME" help:"How soon a packet goes to another worker if this one is gone. It is renewed while the command runs (default ${default})."`
 	Limit       time.Duration `placeholder:"TIME" help:"End a command that runs longer: it failed then (default: never)."`
+	Burst       bool          `help:"End when there is nothing to claim and no command runs: for cron."`
 	Consumer    string        `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
 
 	selection
@@ -33,17 +35,18 @@ func (c *Work) Help() string {
 
 What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name". Whatever is no letter or digit in the name becomes an underscore. HOLDFAST_REDIS is the address of the server, so a command can call this program without --redis or a password.
 
-After a signal it claims no more, says how many commands run, and lets them end. A second signal ends them: their packets go to others when the leases end. The exit code is 0 then, as it is when the queue is closed and drained. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost or whose packet is cancelled is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
+After a signal it claims no more, says how many commands run, and lets them end. A second signal ends them: their packets go to others when the leases end. The exit code is 0 then, as it is when the queues are closed and drained, or have nothing to claim with --burst. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost or whose packet is cancelled is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
 
 Examples:
 
     holdfast work mails -- sendmail -t
     holdfast work thumbnails --concurrency 4 --limit 10m -- ./thumbnail.sh
+    holdfast work urgent --or mails --burst -- sendmail -t
     holdfast work tasks --filter 'performance_class<=high' -- ./node.sh
     holdfast work words -- sh -c 'tr a-z A-Z | holdfast push upper'`
 }
 
-// Run works until ctx ends or the queue is drained.
+// Run works until ctx ends, or the queues are drained, or empty in a burst.
 func (c *Work) Run(ctx context.Context, p *terminal.Process, s *config.Sources) error {
 	path, err := exec.LookPath(c.Command[0])
 	if err != nil {
@@ -92,6 +95,7 @@ func (c *Work) Run(ctx context.Context, p *terminal.Process, s *config.Sources) 
 const grace = 5 * time.Second
 
 func (c *Work) options() []client.Option {
-	all := append(c.selection.options(), client.Concurrency(c.Concurrency), client.Lease(c.Lease))
+	all := append(c.selection.options(), client.Concurrency(c.Concurrency), client.Lease(c.Lease), client.Or(c.Or...))
+	all = append(all, when(c.Burst, client.Burst())...)
 	return append(all, unlessZero(c.Consumer, client.As)...)
 }
