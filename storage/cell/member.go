@@ -35,6 +35,7 @@ type Member struct {
 	client *clientv3.Client // calls etcd in the process
 	cell   string
 	data   backend.Backend // etcd's database when Replaced was called last
+	warned warned
 
 	alive context.Context // ends with the member; its cause is Err
 	end   context.CancelCauseFunc

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -40,9 +42,51 @@ func (m *Member) zap() *zap.Logger {
 	return zap.New(zapcore.NewCore(format, zapcore.AddSync(etcdLog{m}), heeded), zap.WithFatalHook(etcdLog{m}), zap.WithPanicHook(etcdLog{m}))
 }
 
+const (
+	warnPause = 10 * time.Minute // for which what etcd says again is only counted
+	maxKinds  = 100              // of what it says
+)
+
+// warned is what etcd has said, by its text without what it is about.
+type warned struct {
+	sync.Mutex
+	kinds map[string]*kind
+}
+
+type kind struct {
+	told  time.Time
+	again int
+}
+
+// tell says whether a line is told, and how many of its kind were not since the last one. While a
+// node is down etcd says the same each second.
+func (w *warned) tell(line []byte, now time.Time) (is bool, again int) {
+	text, _, _ := bytes.Cut(line, []byte(" {"))
+	w.Lock()
+	defer w.Unlock()
+	k := w.kinds[string(text)]
+	switch {
+	case k == nil:
+		if len(w.kinds) >= maxKinds || w.kinds == nil { // some have numbers in their texts
+			w.kinds = make(map[string]*kind)
+		}
+		w.kinds[string(text)] = &kind{told: now}
+		return true, 0
+	case now.Sub(k.told) < warnPause:
+		k.again++
+		return false, 0
+	}
+	again = k.again
+	*k = kind{told: now}
+	return true, again
+}
+
 func (l etcdLog) Write(line []byte) (int, error) {
-	if !bytes.Contains(line, needless) {
-		l.config.Logger.Warn("etcd warns", "line", string(bytes.TrimSpace(line)))
+	if bytes.Contains(line, needless) {
+		return len(line), nil
+	}
+	if is, again := l.warned.tell(line, time.Now()); is {
+		l.config.Logger.Warn("etcd warns", "line", string(bytes.TrimSpace(line)), "left_out", again)
 	}
 	return len(line), nil
 }

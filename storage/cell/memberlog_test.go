@@ -2,11 +2,38 @@ package cell
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
+
+func TestWhatEtcdSaysAgainAndAgainIsTold(t *testing.T) {
+	var w warned
+	now := time.Now()
+	says := func(line string, is bool, again int) {
+		t.Helper()
+		if gotIs, gotAgain := w.tell([]byte(line), now); gotIs != is || gotAgain != again {
+			t.Errorf("%s: told %v, and %d were not; want %v, %d", line, gotIs, gotAgain, is, again)
+		}
+	}
+	says(`failed to get version {"remote": "b", "error": "1"}`, true, 0)
+	says("peer became inactive", true, 0)
+	for range 3 {
+		now = now.Add(warnPause / 4)
+		says(`failed to get version {"remote": "b", "error": "2"}`, false, 0)
+	}
+	now = now.Add(warnPause / 4)
+	says(`failed to get version {"remote": "c"}`, true, 3)
+	for i := range 10 * maxKinds {
+		says(fmt.Sprint("term ", i), true, 0)
+	}
+	if len(w.kinds) > maxKinds {
+		t.Errorf("%d kinds are kept", len(w.kinds))
+	}
+}
 
 func TestWhatEtcdCannotGoOnWithEndsTheMemberAndNotTheProcess(t *testing.T) {
 	t.Parallel()
