@@ -121,7 +121,7 @@ cluster: build ## run three nodes of a cell on loopback, and show their logs; CE
 	@nodes=a=127.0.0.1:$(PORT),b=127.0.0.1:$$(($(PORT) + 4)),c=127.0.0.1:$$(($(PORT) + 8)); own=$(PORT); \
 	for node in a b c; do \
 		$(BIN) serve --data $(CELL)/$$node --node $$node --nodes $$nodes --redis 127.0.0.1:$$((own + 2)) --admin 127.0.0.1:$$((own + 3)) \
-			--pinpriq off --barbershop off 2>&1 | sed "s/^/$$node  /" & \
+			--pinpriq off --barbershop off 2>&1 | sed -u "s/^/$$node  /" & \
 		own=$$((own + 4)); \
 	done; \
 	trap : INT TERM; wait; wait
