@@ -125,8 +125,16 @@ func (c *cellStatusCmd) Run(ctx context.Context, p *program) error {
 	if !said.Majority {
 		lost = fmt.Sprintf("no majority answers: this is what node %s knew last", said.By)
 	}
-	_, err = fmt.Fprintf(p.Stdout, "cell %s: owner %s, log from batch %d to %d\n%s\n", said.Cell, cmp.Or(said.Owner, "-"), said.Cut+1, said.Head, lost)
+	_, err = fmt.Fprintf(p.Stdout, "cell %s: owner %s, %s\n%s\n", said.Cell, cmp.Or(said.Owner, "-"), logSpan(said.Cut, said.Head), lost)
 	return err
+}
+
+// logSpan says which batches a log has.
+func logSpan(cut, last uint64) string {
+	if cut >= last {
+		return fmt.Sprintf("log empty after batch %d", cut)
+	}
+	return fmt.Sprintf("log from batch %d to %d", cut+1, last)
 }
 
 func (c *cellStatusCmd) offline(ctx context.Context, p *program) error {
@@ -137,7 +145,11 @@ func (c *cellStatusCmd) offline(ctx context.Context, p *program) error {
 	case c.JSON:
 		return cmp.Or(json.NewEncoder(p.Stdout).Encode(o), err)
 	}
-	_, told := fmt.Fprintf(p.Stdout, "cell %s, with %s besides\ntables up to batch %d\nlog from batch %d to %d\n", o.Cell, terminal.Plural(o.Others, "node"), o.Tables, o.Cut+1, o.Log)
+	others := "of this node alone"
+	if o.Others > 0 {
+		others = "of this node and " + terminal.Plural(o.Others, "other")
+	}
+	_, told := fmt.Fprintf(p.Stdout, "cell %s, %s\ntables up to batch %d\n%s\n", o.Cell, others, o.Tables, logSpan(o.Cut, o.Log))
 	return cmp.Or(told, err)
 }
 
@@ -157,7 +169,7 @@ Examples:
 func (c *leaveCmd) Run(ctx context.Context, p *program) error {
 	err := cluster.Leave(ctx, string(c.Folder), p.logger("text", slog.LevelError))
 	if err == nil {
-		_, err = fmt.Fprintf(p.Stdout, "%s is of no cell any more\n", c.Folder)
+		_, err = fmt.Fprintf(p.Stdout, "%s no longer belongs to a cell\n", c.Folder)
 	}
 	return err
 }

@@ -33,8 +33,8 @@ func TestWhoOperatesIsToldWhatTheCellIs(t *testing.T) {
 		t.Errorf("%d %q", status, body)
 	}
 	s = start(t, Config{})
-	if status, _ := ask(t, s, getting("/cluster", "")); status != 404 {
-		t.Errorf("a server alone answers %d", status)
+	if status, body := ask(t, s, getting("/cluster", "")); status != 404 || body != "this is a single server, and no node of a cell\n" {
+		t.Errorf("a server alone answers %d %q", status, body)
 	}
 }
 

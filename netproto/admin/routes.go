@@ -70,6 +70,13 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("/page/", s.guard(s.servePage))
 		paths = append(paths, "/")
 	}
+	if s.config.Nodes == nil {
+		single := func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusNotFound, "this is a single server, and no node of a cell")
+		}
+		mux.Handle("/cluster", s.guard(single))
+		mux.Handle("/cluster/", s.guard(single))
+	}
 	mux.Handle("/", s.guard(by(http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Sprintf("path %q does not exist: expected one of %s", r.URL.Path, strings.Join(paths, ", ")))
 	})))
