@@ -20,7 +20,7 @@ import redis
 import redis.asyncio
 
 from . import requests
-from .consume import Engine, Tasks, Threads, Worker, on_signals
+from .consume import Engine, Tasks, Threads, Worker, begin, on_signals
 from .errors import Away, HoldfastError, Unknown, refusal
 from .packet import Packet, milliseconds
 from .requests import Request, Time, WorkOptions
@@ -405,7 +405,7 @@ class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
                     replies.append(refusal(error))
             return replies
 
-        talking = asyncio.ensure_future(talk())
+        talking = begin(talk())
         try:
             while not talking.done():
                 if (left := heard + patience - time.monotonic()) <= 0:
@@ -440,7 +440,7 @@ class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
             self._ending.add(asyncio.ensure_future(self.shutdown(next(timeouts, 0.0))))
 
         engines = [Engine(self, worker) for worker in workers]
-        tasks = [asyncio.ensure_future(engine.run()) for engine in engines]
+        tasks = [begin(engine.run()) for engine in engines]
         with nullcontext() if timeout is None else on_signals(stop):
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)

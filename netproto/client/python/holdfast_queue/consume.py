@@ -10,14 +10,14 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import requests
-from .errors import Cancelled, Closed, Hold, HoldfastError, Invalid, Stale, Uncounted, Verdict, reason
+from .errors import Cancelled, Closed, Hold, HoldfastError, Invalid, Stale, Uncounted, Verdict, plain
 from .packet import Packet, in_seconds, milliseconds, packets
 
 if TYPE_CHECKING:
@@ -33,8 +33,15 @@ Done = Callable[[BaseException | None], None]
 
 def tell(text: str, *args: object, level: int = logging.WARNING, why: BaseException | None = None) -> None:
     """Writes to the log. One that fails must not end a worker."""
-    with suppress(Exception):
+    with suppress(BaseException):
         log.log(level, text, *args, exc_info=why)
+
+
+def begin(work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
+    """Starts a task. When it fails after it was given up, asyncio tells nobody."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda task: task.cancelled() or task.exception())
+    return task
 
 
 @dataclass
@@ -78,7 +85,7 @@ class Job:
         self.packet = packet
         self.renewed = asked  # when its lease was asked for: it did not begin before
         self.work: Work
-        self.why: BaseException | None = None  # how the handler ended
+        self.why: Verdict | None = None  # how the handler ended
         self.finished = False  # its answer is known
         self.repeated = False  # the answer was sent before, and may have arrived
 
@@ -86,7 +93,7 @@ class Job:
         """Takes away what the server may refuse: it is tried again, or done, at the plain cost."""
         self.packet.cost = 1
         if self.why is not None:
-            self.why = Verdict(reason(self.why))
+            self.why = Verdict(self.why.why)
 
 
 class Tasks:
@@ -196,7 +203,7 @@ class Engine:
 
     async def run(self) -> None:
         """Works until the queue is drained, or shutdown."""
-        parts = [asyncio.ensure_future(part) for part in (self._work(), self._renew(), self._answer())]
+        parts = [begin(part) for part in (self._work(), self._renew(), self._answer())]
         self.client._engines.add(self)
         if self.client.stopping:
             self._stop()
@@ -284,7 +291,7 @@ class Engine:
     async def _ask(self, room: int) -> list[Packet]:
         """Claims packets, and waits for some, until there are any or the worker is to stop."""
         words = [*self.words, "COUNT", self.worker.size or room, "BLOCK", milliseconds(requests.TURN)]
-        asking = asyncio.ensure_future(self._request(words))
+        asking = begin(self._request(words))
         try:
             await asyncio.wait({asking, self.stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
@@ -341,12 +348,16 @@ class Engine:
     def _finish(self, work: Work, why: BaseException | None) -> None:
         """Has the answers sent that the end of a handler means, for packets that are held."""
         self.free += 1
-        packet = work.jobs[0].packet
-        if why is not None and not isinstance(why, (Uncounted, Hold)) and packet.lost is None:
+        packet, verdict = work.jobs[0].packet, None if why is None else plain(why)
+        if verdict is None or packet.lost is not None or issubclass(type(why), (Uncounted, Hold)):
+            pass  # as it should be
+        elif issubclass(type(why), Verdict):
+            tell("%s: the handler returned packet %s: %s", self.queue, packet.id, verdict.why)
+        else:
             tell("%s: the handler failed with packet %s", self.queue, packet.id, why=why)
         for job in work.jobs:
             if job.packet in self.held and not job.finished and not job.packet.answered:
-                job.why, job.finished = why, True
+                job.why, job.finished = verdict, True
                 self.answers.append(job)
             else:
                 self._settle(job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -178,10 +179,19 @@ def reason(why: BaseException | str) -> str:
         if isinstance(why, Verdict):
             why = why.why or why.__cause__ or ""
         return cut(why if isinstance(why, str) else f"{type(why).__name__}: {why}")
-    except BaseException:  # of its __str__
-        return type(why).__name__
+    except BaseException:  # of what a class of a program does when it is looked at
+        return str(type.__dict__["__name__"].__get__(type(why)))
+
+
+def plain(why: BaseException | str) -> Verdict:
+    """What an exception of a handler says, read once: its class may do anything when it is looked at."""
+    words: tuple[str, ...] = ()
+    with suppress(BaseException):
+        if issubclass(type(why), Verdict):
+            words = tuple(cut(str(word)) for word in why._words)  # type: ignore[union-attr]
+    return Verdict(reason(why), *words)
 
 
 def cut(text: str) -> str:
     """At most 4,096 bytes of a text, without half a letter at the end."""
-    return text.encode(errors="replace")[:4096].decode(errors="ignore")
+    return str.encode(text, errors="replace")[:4096].decode(errors="ignore")

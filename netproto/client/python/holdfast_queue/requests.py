@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Union
 
-from .errors import Full, Invalid, NoPacket, Verdict, cut, reason
+from .errors import Full, Invalid, NoPacket, cut, plain
 from .packet import (
     Packet, content, figures, in_seconds, milliseconds, packet, packets, pairs, rows, text, texts, unix,
 )  # fmt: skip
@@ -240,10 +240,10 @@ def nack(packet: Packet, why: BaseException | str = "") -> Request[str]:
     Snooze, Uncounted and Hold say otherwise. A state may also be expired or cancelled.
     """
     said: list[Any] = ["QNACK", packet.queue, packet.id, packet.token]
-    if because := reason(why):
-        said += ["REASON", because]
-    if isinstance(why, Verdict):
-        said += map(str, why._words)
+    verdict = plain(why)
+    if verdict.why:
+        said += ["REASON", verdict.why]
+    said += verdict._words
     return _answer(said, [packet], text)
 
 

@@ -1,12 +1,14 @@
 """The calls of both clients, with replies of RESP2 and of RESP3."""
 
 import asyncio
+import gc
 import inspect
 import math
 import threading
 import unittest
 from datetime import datetime, timedelta, timezone
 from typing import Any
+from unittest import mock
 
 import holdfast_queue as hf
 from holdfast_queue import requests
@@ -331,6 +333,26 @@ class LostConnections(Case):
                 return await client.pop(self.queue)
 
         self.assertEqual([p.id for p in asyncio.run(main())], ["7"])
+
+    def test_a_connection_that_was_given_up_tells_nobody_of_its_error(self) -> None:
+        told: list[Any] = []
+
+        async def times_out_at_once(connection: Any) -> None:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise exceptions.TimeoutError("Timeout connecting to server")
+
+        async def main() -> None:
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+            async with hf.AsyncClient(URL, socket_timeout=0.01) as client:
+                with mock.patch.object(client._pool.connection_class, "connect", times_out_at_once):
+                    with self.assertRaises(hf.Away):
+                        await client.len(self.queue)
+            gc.collect()
+
+        asyncio.run(main())
+        self.assertEqual(told, [])
 
     def test_a_silent_server_is_noticed(self) -> None:
         proxy = Proxy(self)

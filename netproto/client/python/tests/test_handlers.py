@@ -31,6 +31,37 @@ class SilentlyDead(hf.Dead):
         pass
 
 
+class Faceless(Exception):
+    @property
+    def __class__(self) -> Any:
+        raise SystemExit(3)
+
+
+class NamelessClass(type):
+    @property
+    def __name__(cls) -> Any:
+        raise SystemExit(3)
+
+
+class Nameless(Exception, metaclass=NamelessClass):
+    pass
+
+
+class Wordless(hf.Dead):
+    @property
+    def _words(self) -> Any:
+        raise SystemExit(3)
+
+    @_words.setter
+    def _words(self, words: Any) -> None:
+        pass
+
+
+class Mute(str):
+    def encode(self, *args: Any, **options: Any) -> Any:
+        raise SystemExit(3)
+
+
 def yields(packet: Any) -> Any:
     yield
 
@@ -61,6 +92,10 @@ class Handlers:
             b"interrupt": (KeyboardInterrupt(), "delayed", 1, "KeyboardInterrupt: "),
             b"cancel": (asyncio.CancelledError(), "delayed", 1, "CancelledError: "),
             b"text": (Untold(), "delayed", 1, "Untold"),
+            b"faceless": (Faceless("x"), "delayed", 1, "Faceless"),
+            b"nameless": (Nameless("x"), "delayed", 1, "Nameless"),
+            b"wordless": (Wordless("x"), "delayed", 1, "x"),
+            b"mute": (hf.Verdict(Mute("x"), Mute("DEAD")), "dead", 1, "x"),
             b"words": (Wordy(None), "delayed", 1, "Wordy: None"),
             b"dead words": (Wordy(["DEAD"]), "delayed", 1, "Wordy: ['DEAD']"),
             b"silent": (SilentlyDead(), "delayed", 1, ""),
@@ -76,6 +111,28 @@ class Handlers:
         for payload, (_, state, attempt, reason) in ends.items():
             p = self.until(lambda: (p := self.show(ids[payload])).state not in ("ready", "claimed") and p)
             self.assertEqual((p.state, p.attempt, p.reason), (state, attempt, reason))
+
+    def test_what_a_handler_says_on_purpose_has_no_traceback(self) -> None:
+        ends = {b"dead": hf.Dead("no address"), b"in": hf.RetryIn(3600, "busy"), b"hold": hf.Hold(0.001), b"bad": ValueError("bad")}
+        logged: list[logging.LogRecord] = []
+
+        def fail(p: hf.Packet) -> None:
+            if p.attempt == 1 and p.payload not in done:
+                done.add(p.payload)
+                raise ends[p.payload]
+
+        done: set[bytes] = set()
+        keeps = logging.Handler()
+        keeps.emit = logged.append  # type: ignore[method-assign]
+        consume.log.addHandler(keeps)
+        self.addCleanup(consume.log.removeHandler, keeps)
+        self.looks.push_batch(self.queue, list(ends))
+        with mock.patch.object(consume.log, "disabled", False), mock.patch.object(consume.log, "propagate", False):
+            running = self.running(fail)
+            self.until(lambda: done == set(ends) and self.looks.stats(self.queue)["acked"])
+            running.shutdown()
+        self.assertEqual([r.exc_info is not None for r in logged], [False, False, True])
+        self.assertIn("no address", logged[0].getMessage())
 
     def test_a_cost_that_is_refused_is_left_out(self) -> None:
         def work(p: hf.Packet) -> None:
