@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/netproto/words"
 )
 
 const (
@@ -182,6 +183,8 @@ func (p *Page) serveSession(w http.ResponseWriter, _ *http.Request, v visitor) {
 		Operate bool    `json:"operate"`
 		Look    bool    `json:"look"` // at some queue
 		Host    string  `json:"host"`
+		// What the page looks for in the figures of queues.
+		Troubles []words.Trouble `json:"troubles"`
 	}{
 		User:    nameOf(v.account),
 		Login:   login,
@@ -190,6 +193,8 @@ func (p *Page) serveSession(w http.ResponseWriter, _ *http.Request, v visitor) {
 		Operate: p.config.Users == nil || v.account.May(access.Operate, nil),
 		Look:    p.config.Users == nil || v.account.MaySome(access.Look),
 		Host:    host,
+
+		Troubles: words.Troubles,
 	})
 }
 

@@ -6,7 +6,6 @@ import { count, label, packets, size, span } from "./text.js";
 // Links are {label, note, href} of some queues, and more is the number of the others.
 
 const named = 5; // queues named in one sentence
-const idle = 60_000; // milliseconds for which ready packets may lie while nobody takes any
 const recent = 600_000;
 
 export function problems() {
@@ -21,30 +20,20 @@ export function problems() {
   return found;
 }
 
+// fromQueues looks for what the server has told that needs somebody.
 function fromQueues(say) {
-  const dead = [], damaged = [], stuck = [], overdue = [], held = [], full = [], paused = [];
   const at = now();
-  for (const q of state.queues.values()) {
-    if (q.dead) dead.push(q);
-    if (q.damaged) damaged.push(q);
-    if (q.overdue) overdue.push(q);
-    if (q.held) held.push(q);
-    if (q.full) full.push(q);
-    if (q.ready && (q["paused-in"] || q["paused-out"])) paused.push(q);
-    if (q.ready && !q.claimed && at - Math.max(q.taken, q.since) > idle) stuck.push(q);
+  for (const t of state.session.troubles) {
+    const found = [...state.queues.values()].filter((q) => t.any.some((f) => q[f]) && (q.ready || !t.ready) && (!t.idle || lies(q, at, t.idle)));
+    if (!found.length) continue;
+    const total = found.reduce((sum, q) => sum + q[t.counts], 0);
+    const note = (q) => t.note ? count(q[t.note]) + (t.note === t.counts ? "" : " " + t.note) : span(at - q.since);
+    say(t.counts ? packets(total) + " " + (total === 1 ? t.one : t.many) : t.many, found.sort((a, b) => t.note ? b[t.note] - a[t.note] : a.since - b.since)
+      .map((q) => () => ({ label: q.label, note: note(q), href: to("queue", q.database, q.name, t.state ? { state: t.state } : undefined) })), t.grave);
   }
-  const total = (all, field) => all.reduce((sum, q) => sum + q[field], 0);
-  const links = (all, field, note, more) => all.sort((a, b) => b[field] - a[field])
-    .map((q) => () => ({ label: q.label, note: count(q[field]) + note, href: to("queue", q.database, q.name, more) }));
-  if (damaged.length) say(packets(total(damaged, "damaged")) + " cannot be read from the disk", links(damaged, "damaged", "", { state: "damaged" }), true);
-  if (dead.length) say(packets(total(dead, "dead")) + (total(dead, "dead") === 1 ? " is dead" : " are dead"), links(dead, "dead", "", { state: "dead" }), true);
-  if (overdue.length) say("The oldest packet is older than the alert-age of its queue", overdue.sort((a, b) => a.since - b.since)
-    .map((q) => () => ({ label: q.label, note: span(at - q.since), href: to("queue", q.database, q.name) })));
-  if (held.length) say("A consumer that was not heard of for ten minutes holds packets", links(held, "claimed", " claimed"));
-  if (full.length) say("Queues are full", links(full, "ready", " ready"));
-  if (paused.length) say("Queues are paused", links(paused, "ready", " ready"));
-  if (stuck.length) say("Nobody has taken packets for a minute or more", links(stuck, "ready", " ready"));
 }
+
+const lies = (q, at, idle) => !q.claimed && !q["died-elsewhere"] && at - Math.max(q.taken, q.since) > idle;
 
 function fromTold(say) {
   const background = state.told.find((e) => e.event === "background" && now() - e.at < recent);

@@ -133,7 +133,7 @@ export class Queue {
     this.actions.hidden = !mayManage(this.key);
     this.packets.offer(!this.actions.hidden);
     this.barred.hidden = !state.queues.has(this.key) || !this.actions.hidden;
-    for (const [button, idle, why] of [[this.redrive, !q?.dead && !q?.ready, "No packet is dead."], [this.harvest, !q?.claimed, "No packet is claimed."]]) {
+    for (const [button, idle, why] of [[this.redrive, !q?.dead && !q?.["died-elsewhere"], "No packet is dead."], [this.harvest, !q?.claimed, "No packet is claimed."]]) {
       button.disabled = idle;
       button.title = idle ? why : "";
     }

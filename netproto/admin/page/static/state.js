@@ -20,7 +20,7 @@ export const queueStates = [
 export const packetStates = ["ready", "delayed", "claimed", "dead", "done", "damaged"];
 
 export const state = {
-  session: { look: true }, // who looks, as /page/session says
+  session: { look: true, troubles: [] }, // who looks, as /page/session says
   server: null,
   queues: new Map(),
   more: 0, // queues that were not sent
