@@ -131,6 +131,21 @@ func TestADelayedPacketIsRunNow(t *testing.T) {
 	}
 }
 
+func TestClaimsEndOnceTheNameIsTyped(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	s.ask("QPUSH", "mails", "x")
+	s.ask("QCLAIM", "mails", "LEASE", 600_000)
+	tb := open(t, s.page+"#/queue?db=0&name=mails")
+	tb.click("End claims…")
+	tb.sees("1 claim would be ended.")
+	tb.sees("Work that goes on is done twice. Type mails to confirm")
+	tb.until("document.querySelector('dialog button[type=submit]:disabled')")
+	tb.run(chromedp.Click("#typed"))
+	tb.types("mails")
+	tb.click("End claims")
+	tb.sees("1 claim was ended.")
+}
+
 func TestPacketsAreCancelled(t *testing.T) {
 	s := serve(t, daemon.Config{})
 	s.ask("QMPUSH", "mails", 2, "a", "b")

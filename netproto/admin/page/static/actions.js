@@ -44,8 +44,8 @@ export function purge(q, state = "", tags = "") {
 
 export function harvest(q, tags = "") {
   return bulk(q, (v) => ["QHARVEST", q.name, ...(Number(v.older) > 0 ? ["OLDER", Math.round(v.older * 1000)] : [])], {
-    title: "End claims of " + title(q), button: "End claims",
-    explain: "For consumers that are lost: what they claimed becomes ready at once, before the lease ends. A consumer that still works is answered STALE, and the work is done twice.",
+    title: "End claims of " + title(q), button: "End claims", confirm: confirmation(q), risk: "Work that goes on is done twice.",
+    explain: "For consumers that are lost: what they claimed becomes ready at once, before the lease ends. A consumer that still works is answered STALE.",
     fields: [{ name: "older", label: "Claims at least so many seconds old", type: "number", min: 0, value: "0" }, tagsField(tags)],
     counted: (n) => n ? count(n) + (n === 1 ? " claim" : " claims") + " would be ended." : "There are no such claims.",
     done: (n) => count(n) + (n === 1 ? " claim was ended." : " claims were ended."),

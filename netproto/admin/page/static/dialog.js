@@ -7,7 +7,7 @@ import { el, problem, setText } from "./dom.js";
 //   count(values)    promise of a number: a dry run; none if there is nothing to count
 //   counted(n), done(reply)  sentences
 //   button           the word on the button
-//   confirm          a text to type first, for what cannot be undone
+//   confirm, risk    a text to type first, and why: for what cannot be undone
 //   run(values)      promise of the reply
 // It resolves to true if something was changed.
 export function act(action) {
@@ -34,7 +34,7 @@ class Dialog {
     this.inputs = Object.fromEntries((action.fields ?? []).map((f) => [f.name, input(f)]));
     this.fields = (action.fields ?? []).map((f) => el("label", {}, f.label, this.inputs[f.name]));
     this.typed = action.confirm ? el("input", { type: "text", id: "typed", autocomplete: "off", spellcheck: "false", input: () => this.allow() }) : null;
-    this.warning = this.typed ? el("label", {}, "This cannot be undone. Type ", el("b", { class: "name" }, action.confirm), " to confirm", this.typed) : null;
+    this.warning = this.typed ? el("label", {}, (action.risk ?? "This cannot be undone.") + " Type ", el("b", { class: "name" }, action.confirm), " to confirm", this.typed) : null;
     this.status = el("p", { class: "counted", role: "status" });
     this.go = el("button", { type: "submit", class: action.confirm ? "danger" : "primary", disabled: true }, action.button);
     this.cancel = el("button", { type: "button", click: () => this.element.close() }, "Cancel");
