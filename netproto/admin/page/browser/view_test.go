@@ -102,7 +102,7 @@ func TestTimesAreOfTheReadersZone(t *testing.T) {
 	call(tb, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "America/New_York"})
 	tb.run(chromedp.Navigate(s.page + "#/log"))
 	tb.run(chromedp.Reload())
-	tb.sees("Times are of America/New_York, UTC−0")
+	tb.sees("Times are in America/New_York, UTC−0")
 	for hash, begins := range map[string]string{"#/packet?db=0&name=later&id=" + id: "Delayed until 2096-10-02 03:06:40", "#/queue?db=0&name=later": "the next is ready at 2096-10-02 03:06:40, in "} {
 		tb.goes(hash)
 		tb.sees(begins)
@@ -454,7 +454,7 @@ func TestAQueueThatIsGoneHasNoFigures(t *testing.T) {
 	const dead = "document.querySelector('.tiles .dead dd')?.textContent"
 	tb.until(dead + " === '1'")
 	s.ask("QDROP", "mails")
-	tb.sees("no queue has this name")
+	tb.sees("No queue has this name")
 	tb.until(dead + " === '–'")
 	tb.goes("#/queue?db=0&name=never")
 	tb.until("document.querySelector('h1').textContent === 'never' && !document.querySelector('.list').checkVisibility() && !document.querySelector('.tiles').checkVisibility()")

@@ -82,7 +82,7 @@ async function start() {
   }
   say("");
   state.session = s;
-  setText(document.querySelector("footer"), "Holdfast " + (s.version ?? "") + " · Times are of " + zone());
+  setText(document.querySelector("footer"), "Holdfast " + (s.version ?? "") + " · Times are in " + zone());
   setText(document.querySelector(".host"), s.host ?? "");
   document.querySelector('nav [href="#/server"]').hidden = !s.operate;
   who.replaceChildren();

@@ -3,14 +3,14 @@ import { to } from "./address.js";
 import { copier, el, figures, problem, shown, timed } from "./dom.js";
 import { command, commandCut } from "./server.js";
 import { keyOf, mayManage, now } from "./state.js";
-import { bytesOf, count, label, line, size, span, stamp, text } from "./text.js";
+import { ahead, bytesOf, count, label, line, size, span, stamp, text } from "./text.js";
 
 // One packet: what it holds, what became of it, and why it is not delivered.
 
 const most = 65_536; // bytes of a payload that are shown
 const moments = ["enqueued", "expires", "not-before", "lease-end", "died", "first-claim", "last-claim"];
 const shownElsewhere = ["id", "queue", "payload", "why", "tags"];
-const names = { attempt: "attempts", enqueued: "pushed at", "not-before": "ready at", "lease-end": "lease ends", "first-claim": "first claimed", "last-claim": "last claimed", died: "died at", expires: "expires at" };
+const names = { attempt: "attempts", enqueued: "pushed at", "not-before": "ready at", "lease-end": "lease ends", "first-claim": "first claimed", "last-claim": "last claimed", died: "died at", expires: "expires at", "last-error-class": "kind of error" };
 
 export class Packet {
   constructor(place) {
@@ -106,7 +106,7 @@ export class Packet {
 }
 
 function value(name, v) {
-  if (moments.includes(name)) return timed(stamp(v) + (v > now() ? ", in " + span(v - now()) : ", " + span(now() - v) + " ago"));
+  if (moments.includes(name)) return timed(stamp(v) + (v > now() ? ", " + ahead(v - now()) : ", " + span(now() - v) + " ago"));
   if (name === "lease") return span(v);
   if (name === "progress") return v + " %";
   if (name === "cancelled") return "yes";

@@ -10,7 +10,7 @@ const kinds = [
   { title: "Packets", least: 1, steps: tens, words: short,
     lines: [["ready", "--ready", 1], ["delayed", "--delayed", 2], ["claimed", "--claimed", 3], ["dead", "--dead", 4]] },
   { title: "Packets a second", least: 1, steps: [0.1, 0.2, 0.5, ...tens], words: short,
-    lines: [["pushed", "--ready", 5], ["popped", "--delayed", 6], ["acknowledged", "--claimed", 7]] },
+    lines: [["pushed", "--ready", 5], ["popped", "--delayed", 6], ["acked", "--claimed", 7]] },
   { title: "Age of the oldest", least: minute, words: brief, lines: [["ready", "--ready", 8]],
     steps: [second, 10 * second, minute, 5 * minute, 10 * minute, hour, 6 * hour, ...tens.map((n) => n * day)] },
 ];

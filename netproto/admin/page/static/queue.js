@@ -98,7 +98,7 @@ export class Queue {
       this.got = { stat, settings, consumers, producers, shares, next: delayed[1][0] };
       this.failed = null;
     } catch (e) {
-      this.failed = e.message.startsWith("NOPERM") ? "Your user may not look at this queue." : e.message;
+      this.failed = e.code === "NOPERM" ? "Your user may not look at this queue." : e.message;
     }
     if (this.ended) return;
     this.timer = setTimeout(() => this.look(), every);

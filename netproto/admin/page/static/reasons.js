@@ -1,5 +1,5 @@
 import { now } from "./state.js";
-import { count, label, packets, span, stamp, yes } from "./text.js";
+import { ahead, count, label, packets, span, stamp, yes } from "./text.js";
 
 const silence = 600_000; // milliseconds after which a consumer that holds packets is named, as for held
 
@@ -27,7 +27,7 @@ export function reasons(q, rates, settings, stat, consumers, next) {
   if (q.ready && q["at-limit"]) all.push("All is claimed that max-claimed allows, " + packets(settings["max-claimed"]) + ": the others wait for a claim to end.");
   else if (q.ready && !yes(settings["pause-out"])) all.push(...untaken(q, rates, stat, waiting, working));
   for (const [figure, what] of held) if (q[figure]) all.push(what + ": " + count(q[figure]) + ".");
-  if (!q.ready && q.delayed) all.push((q.delayed === 1 ? "One packet is delayed" : count(q.delayed) + " packets are delayed") + (next?.["not-before"] ? "; the next is ready at " + stamp(next["not-before"]) + ", in " + span(next["not-before"] - now()) + "." : "."));
+  if (!q.ready && q.delayed) all.push((q.delayed === 1 ? "One packet is delayed" : count(q.delayed) + " packets are delayed") + (next?.["not-before"] ? "; the next is ready at " + stamp(next["not-before"]) + ", " + ahead(next["not-before"] - now()) + "." : "."));
   if (!q.ready && q.claimed) all.push(packets(q.claimed) + (q.claimed === 1 ? " is" : " are") + " with consumers: no other is ready.");
   if (q.hidden) all.push(packets(q.hidden) + " of priority 0 " + (q.hidden === 1 ? "goes" : "go") + " only together with another of the same key.");
   if (!q.ready && !q.delayed && !q.claimed && !q.hidden && !q.dead && !q.damaged) all.push("The queue is empty: everything was taken.");

@@ -16,7 +16,8 @@ async function ask(path, body) {
   }
   const data = (answer.headers.get("Content-Type") ?? "").includes("json") ? await answer.json() : { error: await answer.text() };
   if (answer.ok) return data;
-  const failure = new Error(data.error || "The server answered with status " + answer.status + ".");
+  const [, code, words] = /^([A-Z]{3,}) (.+)$/s.exec(data.error) ?? [null, "", data.error || "The server answered with status " + answer.status + "."];
+  const failure = Object.assign(new Error(words[0].toUpperCase() + words.slice(1)), { code }); // which is for programs
   if (answer.status === 401 && path !== "login") document.dispatchEvent(new Event("login"));
   throw failure;
 }

@@ -78,6 +78,9 @@ export function span(ms) {
   return Math.floor(s / 86400) + " d " + Math.floor(s % 86400 / 3600) + " h";
 }
 
+// ahead is how far ahead a moment is, in so many milliseconds.
+export const ahead = (ms) => ms < 1000 ? "now" : "in " + span(ms);
+
 // brief is a time in its largest unit, for narrow columns.
 export function brief(ms) {
   return span(ms).split(" ").slice(0, 2).join(" ");
