@@ -148,7 +148,7 @@ func (l *looker) journal() (err error) {
 			return err
 		}
 	}
-	s.sizes = sizesFor(0, maxWindow)
+	s.sizes = sizesFor(0, 0, maxWindow)
 	lost := func(kind, key, _ string, err error) error { return l.tolerate(kind, key, err) }
 	below := uint64(0)
 	if l.o.Tolerant {

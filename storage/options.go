@@ -71,6 +71,8 @@ type Options struct {
 	// Window is how many bytes may wait in memory and journal to become tables, for tests. 0 chooses
 	// by the size of the file system.
 	Window int64
+	// MaxWindow is the largest that is chosen: some three of them are in memory. 0 is 64 MiB.
+	MaxWindow int64
 
 	// MaxPayload is the longest payload that batches bring, in bytes; 0 is 1 MiB. A small disk keeps
 	// more room free for long ones.

@@ -23,10 +23,11 @@ const (
 	maxWindow = 64 << 20
 )
 
-// sizesFor returns the sizes for a file system of total bytes; window is 0 unless a test says it.
-func sizesFor(total, window int64) sizes {
+// sizesFor returns the sizes for a file system of total bytes. most is the largest window to
+// choose, 0 for maxWindow; window is 0 unless a test says it.
+func sizesFor(total, most, window int64) sizes {
 	if window == 0 {
-		window = min(max(total/64, minWindow), maxWindow)
+		window = max(min(total/64, cmp.Or(most, maxWindow), maxWindow), minWindow)
 	}
 	const page = 4096
 	return sizes{window: window, segment: min(max(window/4/page*page, 1<<20), 16<<20), spares: 4}

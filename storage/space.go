@@ -62,7 +62,7 @@ func newGuard(f *folder, o *Options) (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.sizes = sizesFor(total, o.Window)
+	g.sizes = sizesFor(total, o.MaxWindow, o.Window)
 	g.keep = keepWindows * max(g.sizes.window, o.MaxPayload)
 	if total < 2*g.keep && g.keep > keepWindows*g.sizes.window {
 		return nil, fmt.Errorf("%w: payloads of %d bytes need a file system of %d bytes, and that of %s has %d: take shorter ones, or a larger disk",
@@ -95,7 +95,7 @@ func (g *guard) refresh() {
 
 // LeastFree returns how many bytes of a file system of total bytes must be free, or no packet is
 // taken. Longer payloads need more.
-func LeastFree(total int64) int64 { return keepWindows * sizesFor(total, 0).window }
+func LeastFree(total int64) int64 { return keepWindows * sizesFor(total, 0, 0).window }
 
 // nearWindows is how much room lets look at the disk before every batch, in windows.
 const nearWindows = 32

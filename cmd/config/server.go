@@ -44,7 +44,8 @@ type Server struct {
 	Debug           bool              `help:"Serve profiles at /debug/pprof of the operator's address, to operators."`
 	MetricsQueues   []string          `placeholder:"GLOB" help:"Queues with metrics of their own at /metrics of the operator's address, besides the 200 largest, such as orders-*,mail."`
 	MaxConns        int               `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
-	MaxBuffers      terminal.ByteSize `placeholder:"SIZE" help:"Memory for requests that have begun, transactions, watched names, channels and replies that are not read, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
+	MaxBuffers      terminal.ByteSize `placeholder:"SIZE" help:"Memory for requests that have begun, transactions, watched names, channels and replies that are not read, on all connections together, 16MiB to 1024GiB (default a quarter of --max-memory)."`
+	MaxMemory       terminal.ByteSize `placeholder:"SIZE" help:"Memory that the server may have, 64MiB to 1024TiB: from 80 % of it on, pushes are refused and takes go on (default that of the machine, or of the container or service, which count in any case)."`
 	MaxPayload      terminal.ByteSize `default:"1MiB" placeholder:"SIZE" help:"Longest payload that Redis clients may push, 1MiB to 64MiB; --max-buffers must be four times that (default ${default})."`
 	Drain           time.Duration     `default:"8s" range:"1ms 3650d" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
 	Loop            bool              `default:"true" negatable:"" help:"Have one loop read and write all connections (Linux). With --no-loop goroutines do."`
@@ -56,12 +57,14 @@ type Server struct {
 	RedisPassword Secret `name:"redis-password-file" placeholder:"FILE" help:"File that holds a password; a line break at its end does not count. Redis clients and operators must log in then, and the user default with it may do everything. $$HOLDFAST_REDIS_PASSWORD can hold the password itself."`
 }
 
-// The ranges of --cache, --max-buffers and --max-payload. No server takes more than MaxPayload.
+// The ranges of --cache, --max-buffers, --max-memory and --max-payload, which ends at MaxPayload.
 const (
 	minCache   = terminal.ByteSize(64 << 10)
 	maxCache   = terminal.ByteSize(32 << 30)
 	minBuffers = terminal.ByteSize(16 << 20)
 	maxBuffers = terminal.ByteSize(1 << 40)
+	minMemory  = terminal.ByteSize(64 << 20)
+	maxMemory  = terminal.ByteSize(1 << 50)
 	minPayload = terminal.ByteSize(broker.DefaultMaxPayload)
 	MaxPayload = terminal.ByteSize(broker.MaxPayload)
 )
@@ -91,6 +94,9 @@ func (c *Server) Validate() error {
 	}
 	if c.MaxPayload < minPayload || c.MaxPayload > MaxPayload {
 		return fmt.Errorf("--max-payload %v: expected %v to %v", c.MaxPayload, minPayload, MaxPayload)
+	}
+	if c.MaxMemory != 0 && (c.MaxMemory < minMemory || c.MaxMemory > maxMemory) {
+		return fmt.Errorf("--max-memory %v: expected %v to %v", c.MaxMemory, minMemory, maxMemory)
 	}
 	if least := netproto.ReservedParts * c.MaxPayload; c.MaxBuffers != 0 && c.MaxBuffers < least {
 		return fmt.Errorf("--max-buffers %v: too little for --max-payload %v, which needs %v or more", c.MaxBuffers, c.MaxPayload, least)
@@ -127,6 +133,7 @@ func (s *Sources) Daemon(c *Server) (daemon.Config, error) {
 		MetricsQueues:   c.MetricsQueues,
 		MaxConns:        c.MaxConns,
 		MaxBuffers:      int64(c.MaxBuffers),
+		MaxMemory:       int64(c.MaxMemory),
 		MaxPayload:      int64(c.MaxPayload),
 		Drain:           c.Drain,
 		Goroutines:      !c.Loop,

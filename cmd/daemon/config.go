@@ -68,7 +68,8 @@ type Config struct {
 	MetricsQueues []string // globs: queues with metrics of their own besides the largest
 
 	MaxConns   int           // connections of each protocol at a time
-	MaxBuffers int64         // bytes that the server keeps for all connections; a quarter of the memory, 256 MiB at least, if 0
+	MaxBuffers int64         // bytes that the server keeps for all connections; a quarter of the memory if 0
+	MaxMemory  int64         // bytes of memory that it may have: less than that of its control groups and of the machine, if not 0
 	MaxPayload int64         // bytes of the longest payload that the Redis protocol takes; 1 MiB if 0
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0
 	Insecure   bool          // allow addresses that other machines reach, without encryption or users
@@ -97,8 +98,8 @@ func (c *Config) setDefaults() {
 	c.Drain = cmp.Or(c.Drain, DefaultDrain)
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.Cell = cmp.Or(c.Cell, DefaultCell)
-	c.MaxBuffers = cmp.Or(c.MaxBuffers, defaultBuffers())
 	c.MaxPayload = cmp.Or(c.MaxPayload, broker.DefaultMaxPayload)
+	c.MaxBuffers = cmp.Or(c.MaxBuffers, c.defaultBuffers())
 }
 
 // TLSFiles name PEM files. Cert and Key come together.

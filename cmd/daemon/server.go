@@ -83,7 +83,7 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 
 // StorageOptions are those of the store that is served.
 func (s *Server) StorageOptions() storage.Options {
-	return storage.Options{Sync: s.c.Sync, AcceptLoss: s.c.AcceptLoss, MaxPayload: s.c.MaxPayload, Logger: s.c.Logger}
+	return storage.Options{Sync: s.c.Sync, AcceptLoss: s.c.AcceptLoss, MaxPayload: s.c.MaxPayload, MaxWindow: s.c.maxWindow(), Logger: s.c.Logger}
 }
 
 // Term says how a store is served where machines take turns. The zero value is a machine alone.
