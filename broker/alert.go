@@ -14,8 +14,8 @@ const (
 	alertTime  = 1000 // milliseconds between two looks at a queue, at least
 	alertSlice = 1024 // steps before others have their turn
 	alertPause = 50   // milliseconds between two slices
-	// diskTime is how long the disk must refuse nothing before that is told: refusals may come and go.
-	diskTime = 5000
+	// fineTime is how long the disk must refuse nothing before that is told: refusals may come and go.
+	fineTime = 5000
 )
 
 // alerts are the queues to look at: those with an alert-age, and those whose bound was reached.
@@ -114,21 +114,34 @@ func (m *Machine) nearlyFull(q *queue) bool {
 	return s.Bound > 0 && int64(packets) > s.Bound/10*9+s.Bound%10*9/10 || s.BoundBytes > 0 && bytes > s.BoundBytes/10*9
 }
 
-// tellStorage tells what the disk refuses now, and which work of the storage fails again and again.
+// refusal is what was told of something that has the server refuse.
+type refusal struct {
+	told   storage.Level
+	better int64 // since when less is refused, on the steady clock; 0: it is not
+}
+
+// tellRefusal tells the level of something, if that is another one and lasts.
+func (m *Machine) tellRefusal(r *refusal, kind EventKind, level storage.Level) {
+	if level >= r.told {
+		r.better = 0
+	} else if r.better == 0 {
+		r.better = m.tx.steady
+	}
+	if level > r.told || r.better != 0 && m.tx.steady-r.better >= fineTime {
+		r.told, r.better = level, 0
+		m.tellServer(Event{Kind: kind, State: [...]string{Fine, "refuses pushes", "refuses all"}[level]})
+	}
+}
+
+// tellStorage tells what is refused because of the disk or the memory now, and which work of the
+// storage fails again and again.
 func (m *Machine) tellStorage() {
 	level := m.space.Level
 	if m.stuck {
 		level = storage.Stop
 	}
-	if level >= m.diskTold {
-		m.diskBetter = 0
-	} else if m.diskBetter == 0 {
-		m.diskBetter = m.tx.steady
-	}
-	if level > m.diskTold || m.diskBetter != 0 && m.tx.steady-m.diskBetter >= diskTime {
-		m.diskTold, m.diskBetter = level, 0
-		m.tellServer(Event{Kind: EventDisk, State: [...]string{DiskFine, "refuses pushes", "refuses all"}[level]})
-	}
+	m.tellRefusal(&m.disk, EventDisk, level)
+	m.tellRefusal(&m.memory, EventMemory, m.space.Memory.Level)
 	if m.space.Repeats != m.repeats {
 		m.repeats = m.space.Repeats
 		m.tellServer(Event{Kind: EventBackground, Reason: m.space.Repeated})

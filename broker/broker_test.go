@@ -94,6 +94,24 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 	if err := push(); err != nil {
 		t.Fatalf("push after space was freed gave %v", err)
 	}
+	h.store.memoryLevel = storage.NoPush
+	h.barrier()
+	if err := push(); !errors.Is(err, broker.ErrNoMemory) {
+		t.Fatalf("push without memory gave %v", err)
+	}
+	if err := pop(); err != nil {
+		t.Fatalf("pop without memory gave %v", err)
+	}
+	level(storage.Stop)
+	if err := push(); !errors.Is(err, broker.ErrStopped) {
+		t.Fatalf("push without memory on a full disk gave %v", err)
+	}
+	level(storage.Normal)
+	h.store.memoryLevel = storage.Normal
+	h.barrier()
+	if err := push(); err != nil {
+		t.Fatalf("push after memory was freed gave %v", err)
+	}
 }
 
 func TestSubscribersAreServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {

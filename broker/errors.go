@@ -14,6 +14,8 @@ var (
 	ErrClosed = errors.New("server is shutting down: nothing more is accepted")
 	// ErrNoSpace: the disk's free space is under the watermark for pushes.
 	ErrNoSpace = errors.New("disk is nearly full: pushes are refused until space is freed, pops go on")
+	// ErrNoMemory: the process has less memory left than pushes leave to all else.
+	ErrNoMemory = errors.New("memory is nearly full: pushes are refused until packets are taken or deleted, pops go on")
 	// ErrStopped: the disk's free space is under the watermark for any write.
 	ErrStopped = errors.New("disk is full: nothing is accepted until space is freed")
 	// ErrTooManyQueues: MaxQueues or MaxNameBytes is reached.

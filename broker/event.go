@@ -15,6 +15,7 @@ const (
 	EventOld        EventKind = "old"        // the oldest ready packet is older than alert-age
 	EventYoung      EventKind = "young"      // it no longer is
 	EventDisk       EventKind = "disk"       // the disk refuses pushes, or all, or no longer does
+	EventMemory     EventKind = "memory"     // the memory has pushes refused, or no longer does
 	EventBackground EventKind = "background" // work of the storage fails again and again
 )
 
@@ -40,8 +41,8 @@ const (
 	EventCancelled EventKind = "cancelled" // and gone: at once, or when its claim ended
 )
 
-// DiskFine is the State of an EventDisk when the disk refuses nothing any more.
-const DiskFine = "fine"
+// Fine is the State of an EventDisk or EventMemory when nothing is refused any more.
+const Fine = "fine"
 
 // EventMissed says that events of a queue were left out: there were too many at once.
 const EventMissed EventKind = "missed"
@@ -54,7 +55,7 @@ type Event struct {
 	Tail     bool
 	At       int64 // Unix milliseconds
 	Database uint8
-	Queue    string // of EventDisk and EventBackground none
+	Queue    string // of EventDisk, EventMemory and EventBackground none
 
 	Packet   bool // it is about one packet, which the next three tell of
 	ID       ID
@@ -66,12 +67,14 @@ type Event struct {
 	To       string // the queue that it moved to
 	Age      int64  // of the oldest ready packet, in milliseconds
 	Reason   string // why it died or came back, or why the background fails
-	State    string // of the disk
+	State    string // of the disk, or of the memory
 	Messages int    // that were left out
 }
 
 // OfServer says that it is about the server, and no queue.
-func (e *Event) OfServer() bool { return e.Kind == EventDisk || e.Kind == EventBackground }
+func (e *Event) OfServer() bool {
+	return e.Kind == EventDisk || e.Kind == EventMemory || e.Kind == EventBackground
+}
 
 // events holds the events of one batch.
 type events struct {

@@ -342,6 +342,19 @@ func TestWhatTheDiskRefusesIsToldWithoutABatch(t *testing.T) {
 	h.wantEvents(false, "")
 }
 
+func TestWhatTheMemoryRefusesIsToldByItself(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.store.memoryLevel = storage.NoPush
+	h.wantEvents(false, "memory:refuses pushes")
+	h.store.level = storage.NoPush
+	h.wantEvents(false, "disk:refuses pushes")
+	h.store.memoryLevel = storage.Normal
+	h.wantEvents(false, "")
+	h.now.Add(5000)
+	h.wantEvents(false, "memory:fine")
+}
+
 func TestABatchThatFindsNoRoomIsToldAndWhatItTellsWaits(t *testing.T) {
 	w := newWork(t)
 	defer w.close()

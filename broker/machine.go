@@ -202,7 +202,7 @@ func (m *Machine) Next() int64 {
 	if len(m.alerts.queues) > 0 {
 		wait = min(wait, m.alerts.at-steady)
 	}
-	if max(m.space.Level, m.diskTold) != storage.Normal {
+	if max(m.space.Level, m.space.Memory.Level, m.disk.told, m.memory.told) != storage.Normal {
 		wait = min(wait, spaceCheck)
 	}
 	return max(0, wait) // 0: a slice of what was due is done

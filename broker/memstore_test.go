@@ -16,19 +16,20 @@ import (
 // Its hooks let a test look at a commit, or fail it.
 type memStore struct {
 	recoverytest.Keys
-	packets map[content.PacketID][]byte
-	queues  map[uint32]content.Queue
-	states  map[uint64]content.Delivery
-	notes   map[content.NoteID][]byte
-	control content.Control
-	limits  content.Limits
-	level   storage.Level
-	repeats uint64        // of failures in the background
-	applied int           // batches
-	written int           // packet records put by them
-	memory  int           // the most bytes that one of them took, those of cancelled records included
-	before  func() error  // called by Apply first; an error fails it
-	reads   func(ids int) // called by Read
+	packets     map[content.PacketID][]byte
+	queues      map[uint32]content.Queue
+	states      map[uint64]content.Delivery
+	notes       map[content.NoteID][]byte
+	control     content.Control
+	limits      content.Limits
+	level       storage.Level
+	memoryLevel storage.Level
+	repeats     uint64        // of failures in the background
+	applied     int           // batches
+	written     int           // packet records put by them
+	memory      int           // the most bytes that one of them took, those of cancelled records included
+	before      func() error  // called by Apply first; an error fails it
+	reads       func(ids int) // called by Read
 
 	after func(b *content.Batch) // called by Apply last
 }
@@ -157,7 +158,7 @@ func (s *memStore) Some(from content.PacketID, n int, fn func(content.PacketID, 
 func (s *memStore) Limits() content.Limits { return s.limits }
 
 func (s *memStore) Space() storage.Space {
-	return storage.Space{Level: s.level, Repeats: s.repeats, Repeated: "cannot merge"}
+	return storage.Space{Level: s.level, Repeats: s.repeats, Repeated: "cannot merge", Memory: storage.Memory{Level: s.memoryLevel}}
 }
 
 func (s *memStore) Control() content.Control { return s.control }

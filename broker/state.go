@@ -108,8 +108,7 @@ type Machine struct {
 	missedEvents map[source]int    // that were left out, of which it was not told
 	told         []Event           // may be told now
 	alerts       alerts
-	diskTold     storage.Level            // by the last EventDisk
-	diskBetter   int64                    // since when the disk refuses less than that, on the steady clock; 0: it does not
+	disk, memory refusal                  // as they were told last
 	repeats      uint64                   // storage.Space.Repeats, as it was told
 	watches      map[watched][]*Conn      // who wants to know of a change to what has a name
 	watchers     map[*Conn]struct{}       // all of them

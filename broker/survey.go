@@ -54,6 +54,7 @@ type Figures struct {
 	Open   int      // bytes of the open batch
 	// The disk refuses pushes, or everything.
 	RefusesPushes, RefusesAll bool
+	Memory                    storage.Memory
 }
 
 // Figures returns the figures of the present moment.
@@ -62,5 +63,6 @@ func (tx *Tx) Figures() Figures {
 	return Figures{
 		Totals: m.totals, Cache: m.cache.Size(), Open: m.open.memory(),
 		RefusesPushes: m.stuck || m.space.Level >= storage.NoPush, RefusesAll: m.stuck || m.space.Level >= storage.Stop,
+		Memory: m.space.Memory,
 	}
 }

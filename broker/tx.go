@@ -53,16 +53,19 @@ func (tx *Tx) canTake() error {
 	return nil
 }
 
-// CanStore returns the error that a push or a write would get because of the disk's free space. It
-// does not change within a transaction.
+// CanStore returns the error that a push or a write would get because of the disk's free space, or
+// of the memory. It does not change within a transaction.
 func (tx *Tx) CanStore() error {
-	if tx.m.space.Level == storage.NoPush {
+	switch s := &tx.m.space; {
+	case s.Level == storage.NoPush:
 		return ErrNoSpace
+	case s.Level == storage.Normal && s.Memory.Level != storage.Normal && !tx.m.stuck:
+		return ErrNoMemory
 	}
 	return tx.canTake()
 }
 
-// Space returns the state of the disk.
+// Space returns the state of the disk, and of the memory.
 func (tx *Tx) Space() storage.Space { return tx.m.space }
 
 // Damaged returns how many packets were set aside since New, because they cannot be read.

@@ -34,6 +34,14 @@ type Space struct {
 	Repeats     uint64        // how often such work has begun to fail again and again, since the start
 	Repeated    string        // the last one of these: which work, and why
 	Wait        time.Duration // before more data is brought, since the background is behind
+
+	Memory Memory // of the process; its driver sets it
+}
+
+// Memory is what a process takes of the memory that it may have, in bytes.
+type Memory struct {
+	Used, Limit int64 // Limit is 0 where none is known
+	Level       Level // Normal, or NoPush while pushes are refused because of it
 }
 
 // guard watches the room on the disk. Nothing is written through a mapping, so a full disk is an

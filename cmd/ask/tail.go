@@ -24,7 +24,7 @@ type Tail struct {
 }
 
 func (c *Tail) Help() string {
-	return `Prints what happens in a queue as it happens, once it is on disk: packets that are pushed, claimed, acknowledged and so on. Without a queue it prints packets that died, queues that are full or whose oldest packet passes alert-age, a disk that is full, and work in the background that fails. Nothing is taken. If too much happens at once, or the output is read too slowly, events are left out, and a line says how many.
+	return `Prints what happens in a queue as it happens, once it is on disk: packets that are pushed, claimed, acknowledged and so on. Without a queue it prints packets that died, queues that are full or whose oldest packet passes alert-age, a disk or a memory that is full, and work in the background that fails. Nothing is taken. If too much happens at once, or the output is read too slowly, events are left out, and a line says how many.
 
 A signal ends it well. The end of the server is an error: what happens after it is not told.
 
@@ -133,7 +133,7 @@ func (e eventFields) note() string {
 	if n := e.number("messages"); n > 0 {
 		all = append(all, terminal.Plural(n, "event")+" left out: too many at once, or read too slowly")
 	}
-	say("the disk ", "state")
+	say("the "+e.text("event")+" ", "state")
 	say("", "reason")
 	say("", "error")
 	return cmp.Or(strings.Join(all, ", "), "-")

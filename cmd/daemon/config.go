@@ -14,6 +14,7 @@
 //	events.go        what operators are told, in the log
 //	descriptors.go   files that are kept for the store
 //	gc.go, memory.go   small memory: of a server, of an offline command
+//	watermark.go       when the memory has pushes refused
 //	brake.go           what clients can make the server log
 package daemon
 

@@ -32,6 +32,8 @@ func logEvents(log *slog.Logger, events []broker.Event) {
 			log.Warn("events of a queue were left out", append(of, "events", e.Messages)...)
 		case broker.EventDisk:
 			logDisk(log, e.State)
+		case broker.EventMemory:
+			logMemory(log, e.State)
 		case broker.EventBackground:
 			log.Warn("work in the background fails again and again", "error", reason)
 		}
@@ -39,9 +41,17 @@ func logEvents(log *slog.Logger, events []broker.Event) {
 }
 
 func logDisk(log *slog.Logger, state string) {
-	if state == broker.DiskFine {
+	if state == broker.Fine {
 		log.Info("disk refuses nothing any more")
 	} else {
 		log.Warn("disk is nearly full", "state", state)
+	}
+}
+
+func logMemory(log *slog.Logger, state string) {
+	if state == broker.Fine {
+		log.Info("memory has nothing refused any more")
+	} else {
+		log.Warn("memory is nearly full", "state", state)
 	}
 }

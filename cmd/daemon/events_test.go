@@ -24,7 +24,7 @@ func TestEachEventOfOperatorsIsALine(t *testing.T) {
 		{Kind: broker.EventYoung, Queue: "q"},
 		{Kind: broker.EventMissed, Queue: "q", Messages: 3},
 		{Kind: broker.EventDisk, State: "refuses all"},
-		{Kind: broker.EventDisk, State: broker.DiskFine},
+		{Kind: broker.EventDisk, State: broker.Fine},
 		{Kind: broker.EventBackground, Reason: "cannot merge"},
 		{Kind: broker.EventDead, Tail: true, Queue: "q"},
 	})

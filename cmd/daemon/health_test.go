@@ -266,7 +266,7 @@ func TestALoopThatWaitsForTheDiskIsAliveButNotReady(t *testing.T) {
 	h, disk, done := newHealth(), hungStore{entered: make(chan struct{}), release: make(chan struct{})}, make(chan error)
 	h.phase.Store(int32(serving))
 	h.pulse.Store(&pulse{at: time.Now().Add(-time.Minute)})
-	go func() { done <- loopStore{disk, h, nil}.Apply(nil) }() // ends when the disk answers
+	go func() { done <- loopStore{Store: disk, health: h}.Apply(nil) }() // ends when the disk answers
 	<-disk.entered
 	if err := h.Live(); err != nil {
 		t.Errorf("Live says %v of a slow disk", err)
@@ -294,21 +294,24 @@ type spaceStore struct {
 func (s spaceStore) Space() storage.Space { return s.space }
 
 func TestTheLoopHasTheRoomOfTheDiskAndOfTheOtherMachines(t *testing.T) {
-	own := storage.Space{Free: 7, Level: storage.NoPush, Wait: time.Second}
+	memory := watermark{limit: 1000, phase: new(atomic.Int32)}
+	memory.look(900)
+	known := storage.Memory{Used: 900, Limit: 1000, Level: storage.NoPush}
+	own := storage.Space{Free: 7, Level: storage.NoPush, Wait: time.Second, Memory: known}
 	for _, c := range []struct {
 		level storage.Level
 		wait  time.Duration
 		want  storage.Space
 	}{
 		{storage.Normal, 0, own},
-		{storage.Stop, time.Minute, storage.Space{Free: 7, Level: storage.Stop, Wait: time.Minute}},
+		{storage.Stop, time.Minute, storage.Space{Free: 7, Level: storage.Stop, Wait: time.Minute, Memory: known}},
 	} {
-		s := loopStore{spaceStore{space: own}, nil, func() (storage.Level, time.Duration) { return c.level, c.wait }}
+		s := loopStore{Store: spaceStore{space: own}, room: func() (storage.Level, time.Duration) { return c.level, c.wait }, memory: &memory}
 		if got := s.Space(); got != c.want {
 			t.Errorf("%v and %v: %+v, want %+v", c.level, c.wait, got, c.want)
 		}
 	}
-	if got := (loopStore{spaceStore{space: own}, nil, nil}).Space(); got != own {
+	if got := (loopStore{Store: spaceStore{space: own}, memory: &memory}).Space(); got != own {
 		t.Errorf("alone: %+v", got)
 	}
 }

@@ -12,6 +12,7 @@ type loopStore struct {
 	Store
 	health *health
 	room   func() (storage.Level, time.Duration) // Term.Room
+	memory *watermark
 }
 
 func (s loopStore) wait(use func()) {
@@ -22,6 +23,7 @@ func (s loopStore) wait(use func()) {
 
 func (s loopStore) Space() storage.Space {
 	space := s.Store.Space()
+	space.Memory = s.memory.get()
 	if s.room != nil {
 		level, wait := s.room()
 		space.Level, space.Wait = max(space.Level, level), max(space.Wait, wait)

@@ -35,6 +35,7 @@ type Server struct {
 	store   atomic.Pointer[storage.Store]
 	doors   atomic.Pointer[listeners] // of the term; nil in none
 	lookout lookout
+	memory  *watermark
 	drained context.Context // ends when nobody waits any longer; nil before the drain
 	closers []func()        // what End does, the last first
 }
@@ -70,8 +71,9 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	if err := s.all.bind(); err != nil {
 		return nil, err
 	}
+	s.memory = watchMemory(c.MaxMemory, &s.health.phase, c.Logger)
 	s.audit = access.NewAudit(c.Logger)
-	s.closers = append(s.closers, s.audit.Flush, s.health.supervise(ctx), s.all.close)
+	s.closers = append(s.closers, s.memory.stop, s.audit.Flush, s.health.supervise(ctx), s.all.close)
 	s.ended = make(chan error, len(s.all)+1)
 	s.web = page.New(page.Config{Users: s.live.users, Logger: s.log, Version: c.Version, Ready: s.health.Owns, Settings: c.Settings, Nodes: c.Nodes})
 	s.all.serveOperator(&s.c, admin.Config{
@@ -132,7 +134,7 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	default:
 		return err
 	}
-	disk := loopStore{store, s.health, term.Room}
+	disk := loopStore{store, s.health, term.Room, s.memory}
 	machine := broker.New(disk, state, broker.Options{Cache: s.c.Cache, MaxPayload: int(s.c.MaxPayload), Logger: s.log, Defaults: s.live.defaults})
 	loop, err := netproto.StartLoop(machine, disk, netproto.LoopConfig{
 		Logger: s.c.Logger, Goroutines: s.c.Goroutines, Turned: s.c.Turned, Clock: term.Clock, Held: term.Held,

@@ -27,8 +27,9 @@ var (
 	ErrClosed = errors.New("the queue is closed")
 	// ErrInUse: the queue has an exclusive producer or consumer, and it is not this client.
 	ErrInUse = errors.New("another client has the queue for itself")
-	// ErrNoSpace: the disk of the server is nearly full. Takes and acknowledgements still work.
-	ErrNoSpace = errors.New("the server's disk is nearly full")
+	// ErrNoSpace: the disk or the memory of the server is nearly full. Takes and acknowledgements
+	// still work.
+	ErrNoSpace = errors.New("the server's disk or memory is nearly full")
 	// ErrWrongType: a string or a hash has the name.
 	ErrWrongType = errors.New("the name is not that of a queue")
 	// ErrTooLarge: a packet, a batch or a reply is beyond a limit, which the error names.

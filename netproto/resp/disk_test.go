@@ -20,13 +20,15 @@ type disk struct {
 	full  atomic.Bool            // a commit finds no room
 	wait  atomic.Int64           // of those who bring data
 	turn  atomic.Pointer[func()] // called at the begin of a turn
+
+	memory atomic.Int32 // a storage.Level
 }
 
 func (d *disk) Space() storage.Space {
 	if fn := d.turn.Load(); fn != nil {
 		(*fn)()
 	}
-	return storage.Space{Level: storage.Level(d.level.Load()), Wait: time.Duration(d.wait.Load())}
+	return storage.Space{Level: storage.Level(d.level.Load()), Wait: time.Duration(d.wait.Load()), Memory: storage.Memory{Used: 7, Limit: 9, Level: storage.Level(d.memory.Load())}}
 }
 
 func (d *disk) Apply(b *content.Batch) error {
@@ -100,6 +102,21 @@ func TestWhileABatchFindsNoRoomWhatTouchesNoDataIsAnsweredAtOnce(t *testing.T) {
 	writer.want("+OK\r\n+PONG\r\n")
 	writer.ask("GET new", "$1\r\n1\r\n")
 	idle.ask("GET new", "$1\r\n1\r\n")
+}
+
+func TestWithoutMemoryWhatStoresIsRefusedAndTakesGoOn(t *testing.T) {
+	const refused = "OOM command not allowed: memory is nearly full: pushes are refused until packets are taken or deleted, pops go on"
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("RPUSH q a b", ":2\r\n")
+	d.disk.memory.Store(int32(storage.NoPush))
+	for _, stores := range []string{"RPUSH q c", "LPUSH q c", "SET s 1", "HSET h f v", "INCR n", "QPUSH q x", "QPUSH q x DELAY 9", "QSET p strict yes"} {
+		c.ask(stores, "-"+refused+"\r\n")
+	}
+	c.ask("LPOP q", "$1\r\na\r\n")
+	c.ask("LLEN q", ":1\r\n")
+	d.disk.memory.Store(int32(storage.Normal))
+	c.ask("RPUSH q c", ":2\r\n")
 }
 
 func TestWhileTheStorageIsBehindOnlyWhatBringsDataWaits(t *testing.T) {

@@ -43,6 +43,7 @@ var prefixes = []struct {
 	prefix string
 }{
 	{broker.ErrNoSpace, "OOM command not allowed: "},
+	{broker.ErrNoMemory, "OOM command not allowed: "},
 	{broker.ErrStopped, "OOM command not allowed: "},
 	{broker.ErrStale, "STALE "},
 	{broker.ErrCancelled, "CANCELLED "},

@@ -92,11 +92,12 @@ func infoClients(s *session, tx *broker.Tx) string {
 	return fmt.Sprintf("connected_clients:%d\nblocked_clients:%d\nconnections:%d\n", len(s.protocol.sessions), blocked, tx.Conns())
 }
 
-func infoMemory(*session, *broker.Tx) string {
+func infoMemory(_ *session, tx *broker.Tx) string {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}}
 	metrics.Read(samples)
-	return fmt.Sprintf("used_memory:%d\nused_memory_rss:%d\nmaxmemory:0\nmaxmemory_policy:noeviction\n",
-		samples[0].Value.Uint64(), samples[1].Value.Uint64())
+	m := tx.Space().Memory
+	return fmt.Sprintf("used_memory:%d\nused_memory_rss:%d\nmaxmemory:0\nmaxmemory_policy:noeviction\nmemory_counted:%d\nmemory_limit:%d\nmemory_level:%v\n",
+		samples[0].Value.Uint64(), samples[1].Value.Uint64(), m.Used, m.Limit, m.Level)
 }
 
 func infoPersistence(_ *session, tx *broker.Tx) string {

@@ -47,7 +47,7 @@ var Commands = []Group{
 		{"CLIENT HELP", "", "lines of help", ""},
 	}},
 	{"server", "Server", []Command{
-		{"INFO", "[section …]", "lines of figures", "fewer lines; `redis_version` is 7.0.15, `holdfast_version` is the server's; `connections` are those of all protocols; `disk_free` and `disk_total` are bytes of the file system of the data; `disk_level` is `normal`, or what a full disk has the server refuse: `no-push` or `stop` (everything); `storage_failures` counts work in the background that failed and was tried again, and `damaged_packets` those that were set aside since the start"},
+		{"INFO", "[section …]", "lines of figures", "fewer lines; `redis_version` is 7.0.15, `holdfast_version` is the server's; `connections` are those of all protocols; `disk_free` and `disk_total` are bytes of the file system of the data; `disk_level` is `normal`, or what a full disk has the server refuse: `no-push` or `stop` (everything); `memory_counted` and `memory_limit` are bytes, and `memory_level` is `normal` or `no-push`; `storage_failures` counts work in the background that failed and was tried again, and `damaged_packets` those that were set aside since the start"},
 		{"ROLE", "", "master, 0 and an empty array", "clients of Sentinel ask it, to know that they may write"},
 		{"DBSIZE", "", "number of names of the database", ""},
 		{"CONFIG GET", "pattern …", "a map of settings", "those that clients ask about; `requirepass` is never told; at most 10,000 patterns"},
@@ -65,7 +65,7 @@ var Commands = []Group{
 	}},
 	{"transactions", "Transactions", []Command{
 		{"MULTI", "", "OK", "the commands queued take at most 4 MiB"},
-		{"EXEC", "", "an array of replies; null if a watched name was changed", "a transaction that stores more while the disk is nearly full is refused as a whole with EXECABORT"},
+		{"EXEC", "", "an array of replies; null if a watched name was changed", "a transaction that stores more while the disk or the memory is nearly full is refused as a whole with EXECABORT"},
 		{"DISCARD", "", "OK", ""},
 		{"WATCH", "name …", "OK", "notices what any protocol changes, and expiry; the names take at most 4 MiB, with 150 bytes more for each"},
 		{"UNWATCH", "", "OK", ""},
