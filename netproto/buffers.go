@@ -19,6 +19,7 @@ var (
 // count.
 type Buffers struct {
 	most  int
+	room  func() int // as of Within; nil: without end
 	sum   int
 	large map[*conn]struct{} // those that may be evicted
 
@@ -37,6 +38,19 @@ func NewBuffers(most int64) *Buffers {
 	return &Buffers{most: int(most), large: make(map[*conn]struct{})}
 }
 
+// Within bounds them by the memory that is left, too: room says how many bytes they may hold more
+// than now, below 0 how many fewer. It is called in the loop, and only while they hold much.
+func (b *Buffers) Within(room func() int) { b.room = room }
+
+// bounds are what they may hold that hold sum: without replies that are read, and with those.
+func (b *Buffers) bounds(sum int) (most, all int) {
+	most, all = b.most, b.most+DefaultMaxBuffers
+	if b.room != nil && sum > leastBuffers {
+		all = min(all, max(leastBuffers, sum+b.room()))
+	}
+	return min(most, all), all
+}
+
 // requests is what c holds of requests, and replies what it holds of replies.
 func (c *conn) requests() int {
 	return max(cap(c.in)-maxReadBuffer, 0) + c.held + broker.AwaitedMemory*c.consumer.Awaits()
@@ -47,18 +61,19 @@ func (c *conn) replies() int { return max(len(c.peer.Out)-maxReadBuffer, 0) + c.
 // count notes what c holds. If that is too much for all, it evicts the connections with the most.
 func (b *Buffers) count(c *conn) {
 	n := c.requests() + c.replies()
-	if c.evicted || n == c.counted && b.sum <= b.most {
+	most, far := b.bounds(b.sum + n - c.counted)
+	if c.evicted || n == c.counted && b.sum <= most {
 		return
 	}
-	for b.set(c, n); b.sum > b.most; {
-		largest, most, all := (*conn)(nil), 0, 0
+	for b.set(c, n); b.sum > most; {
+		largest, burden, all := (*conn)(nil), 0, 0
 		for c := range b.large {
-			n := b.burden(c)
-			if all += n; n > most {
-				largest, most = c, n
+			n := b.burden(c, far)
+			if all += n; n > burden {
+				largest, burden = c, n
 			}
 		}
-		if largest == nil || all <= b.most && !largest.stalls() {
+		if largest == nil || all <= most && !largest.stalls() {
 			return
 		}
 		b.set(largest, 0)
@@ -67,10 +82,10 @@ func (b *Buffers) count(c *conn) {
 	}
 }
 
-// burden is what c should not hold. Replies are none while its peer takes them, unless all hold far
-// too much.
-func (b *Buffers) burden(c *conn) int {
-	if c.stalls() || b.sum > b.most+DefaultMaxBuffers {
+// burden is what c should not hold. Replies are none while its peer takes them, unless all hold
+// more than far.
+func (b *Buffers) burden(c *conn, far int) int {
+	if c.stalls() || b.sum > far {
 		return c.counted
 	}
 	return c.requests()

@@ -19,6 +19,8 @@ const (
 
 	// DefaultMaxBuffers is for what all connections hold: 64 of the longest requests.
 	DefaultMaxBuffers = 256 << 20
+	// leastBuffers are left to all connections where the memory is short.
+	leastBuffers = 16 << 20
 
 	// ReservedParts is into how many parts the room for buffers is cut, of which requests that are
 	// longer than LongRequest take one less: the rest is for all others. A server has room for as many

@@ -125,3 +125,33 @@ func TestAReplyThatIsMadeIsSparedAndEndsNobodyElse(t *testing.T) {
 		wantRead(t, c, "lives\n")
 	}
 }
+
+func TestRepliesThatAreReadAreNotSparedWhereTheMemoryIsShort(t *testing.T) {
+	buffers := NewBuffers(64 << 20)
+	left := 8 << 20
+	buffers.Within(func() int { return left }) // called in the loop
+	s, p := serveLines(t, Config{Buffers: buffers})
+	all := dialLines(t, s, 3)
+	owe := func(peer, bytes int) {
+		_ = s.config.Loop.Do(func(*broker.Tx) error {
+			p.peers[peer].Owe(bytes)
+			return nil
+		})
+	}
+	lives := func(c *socket) {
+		t.Helper()
+		send(t, c, "lives\n")
+		wantRead(t, c, "lives\n")
+	}
+	owe(0, leastBuffers+2<<20)
+	lives(all[0])
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		left = -1 << 20
+		return nil
+	})
+	owe(1, 1<<20)
+	lives(all[1])
+	wantEnd(t, all[0])
+	owe(2, leastBuffers-2<<20) // so much is left in any case
+	lives(all[2])
+}

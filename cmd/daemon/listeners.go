@@ -213,6 +213,7 @@ func (all listeners) serveOperator(c *Config, config admin.Config, ended chan<- 
 func (s *Server) serveDoors(doors *listeners, m metrics.Source, ended chan<- error) metrics.Source {
 	doors.warn(&s.c, s.live.users)
 	m.Buffers = netproto.NewBuffers(s.c.MaxBuffers)
+	m.Buffers.Within(s.memory.room)
 	redis := resp.New(resp.Config{
 		Users: s.live.users, Disable: s.c.RedisDisable, Version: s.c.Version, Since: time.Now(), Epoch: m.Store.Epoch(),
 		Logger: s.log, Audit: s.audit, MaxPayload: int(s.c.MaxPayload),
