@@ -32,7 +32,7 @@ Examples:
 // statusFields are those of the JSON object, and the lines of INFO that they come from.
 var statusFields = [][2]string{
 	{"version", "holdfast_version"}, {"uptime", "uptime_in_seconds"}, {"connections", "connections"}, {"redis_clients", "connected_clients"},
-	{"memory", "used_memory_rss"}, {"disk_free", "disk_free"}, {"disk_total", "disk_total"}, {"disk_level", "disk_level"},
+	{"memory", "used_memory_rss"}, {"memory_counted", "memory_counted"}, {"memory_limit", "memory_limit"}, {"memory_level", "memory_level"}, {"disk_free", "disk_free"}, {"disk_total", "disk_total"}, {"disk_level", "disk_level"},
 	{"damaged_packets", "damaged_packets"},
 }
 
@@ -70,11 +70,18 @@ func printStatus(w io.Writer, info map[string]string) error {
 		return n
 	}
 	refused := map[string]string{"no-push": ": pushes are refused until some is freed", "stop": ": everything is refused until some is freed"}[info["disk_level"]]
+	memory := terminal.Approximate(number("used_memory_rss"))
+	if limit := number("memory_limit"); limit > 0 {
+		memory += fmt.Sprintf(", %s counted of %s", terminal.Approximate(number("memory_counted")), terminal.Approximate(limit))
+	}
+	if info["memory_level"] == "no-push" {
+		memory += ": pushes are refused until packets are taken or deleted"
+	}
 	t := terminal.NewTable(w)
 	t.Row("version", info["holdfast_version"])
 	t.Row("uptime", terminal.Span(time.Duration(number("uptime_in_seconds"))*time.Second))
 	t.Row("connections", fmt.Sprintf("%s in all, %s of Redis clients", info["connections"], info["connected_clients"]))
-	t.Row("memory", terminal.Approximate(number("used_memory_rss")))
+	t.Row("memory", memory)
 	t.Row("disk", fmt.Sprintf("%s of %s free%s", terminal.Approximate(number("disk_free")), terminal.Approximate(number("disk_total")), refused))
 	return t.Flush()
 }

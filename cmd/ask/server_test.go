@@ -13,6 +13,16 @@ func TestStatusSaysWhatAFullDiskRefuses(t *testing.T) {
 		}
 	}
 }
+func TestStatusSaysWhatLittleMemoryRefuses(t *testing.T) {
+	for level, want := range map[string]string{"normal": " counted of 1.0 MiB\n", "no-push": " counted of 1.0 MiB: pushes are refused until packets are taken or deleted\n"} {
+		var out strings.Builder
+		info := map[string]string{"memory_level": level, "memory_limit": "1048576", "memory_counted": "900000"}
+		if err := printStatus(&out, info); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v, printed %q of level %s, want %q", err, out.String(), level, want)
+		}
+	}
+}
+
 func TestTheLibraryOfAConnectionIsATextAlsoIfItIsANumber(t *testing.T) {
 	got := string(connectionJSON(map[string]string{"id": "7", "lib-name": "007", "lib-ver": "9", "db": "0", "age": "1", "idle": "2"}).Line())
 	if want := `{"id":7,"age":1,"idle":2,"db":0,"library":"007","library_version":"9"}` + "\n"; got != want {

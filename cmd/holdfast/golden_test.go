@@ -167,7 +167,7 @@ var varies = []struct {
 }{
 	{re(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "MOMENT"},
 	{re(`(?m)^\d\d:\d\d:\d\d\.\d{3}`), "hh:mm:ss.mmm"},
-	{re(`"((?:\w+_)?(?:at|before|after|end|claim|us|per_s)|enqueued|until|expires|since|seen|age|seconds|uptime|redis_clients|memory|disk_free|disk_total|empty)":[\d.e-]+`), `"$1":N`},
+	{re(`"((?:\w+_)?(?:at|before|after|end|claim|us|per_s)|enqueued|until|expires|since|seen|age|seconds|uptime|redis_clients|memory|memory_counted|memory_limit|disk_free|disk_total|empty)":[\d.e-]+`), `"$1":N`},
 	{re(`"died":\d{13}`), `"died":N`}, // the moment, not the figure
 	{re(`\b\d[\ddhms]* ago\b`), "TIME ago"},
 	{re(`(\bin|expired: \d+,|keys: \d+,|expiry: \d+,) \d[\d.]*(ms|s|µs)`), "$1 TIME"},

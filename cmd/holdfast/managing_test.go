@@ -316,7 +316,7 @@ func TestStatusTellsHowTheServerIs(t *testing.T) {
 			t.Fatal("status does not count the connection of pinpriq")
 		}
 	}
-	want := regexp.MustCompile(`^version +\S+\nuptime +\d.*s\nconnections +\d+ in all, 1 of Redis clients\nmemory +\S+ .iB\ndisk +\S+ .iB of \S+ .iB free\n$`)
+	want := regexp.MustCompile(`^version +\S+\nuptime +\d.*s\nconnections +\d+ in all, 1 of Redis clients\nmemory +\S+ .iB, \S+ .iB counted of \S+ .iB\ndisk +\S+ .iB of \S+ .iB free\n$`)
 	if got := s.must(t, "status"); !want.MatchString(got) {
 		t.Errorf("printed\n%s", got)
 	}

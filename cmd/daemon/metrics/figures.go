@@ -63,13 +63,16 @@ var (
 	diskSize    = desc("disk_size_bytes", "Size of that file system.")
 	diskRefuses = desc("disk_refuses", "1 if pushes, or everything, is refused because of the disk.", "what")
 
-	connections  = desc("connections", "Open connections.", "door")
-	served       = desc("connections_accepted_total", "Connections that were served.", "door")
-	refused      = desc("connections_refused_total", "Connections that were refused.", "door", "reason")
-	failedLogins = desc("failed_logins_total", "Logins with a wrong user or password.")
-	certificate  = desc("tls_certificate_expiry_timestamp_seconds", "When the server's certificate ends.")
-	lastBackup   = desc("last_backup_timestamp_seconds", "The moment of the last backup of everything that has left as a whole.")
-	memory       = desc("memory_bytes", "Memory of some kinds: recent payloads, requests and replies, the open batch.", "kind")
+	connections   = desc("connections", "Open connections.", "door")
+	served        = desc("connections_accepted_total", "Connections that were served.", "door")
+	refused       = desc("connections_refused_total", "Connections that were refused.", "door", "reason")
+	failedLogins  = desc("failed_logins_total", "Logins with a wrong user or password.")
+	certificate   = desc("tls_certificate_expiry_timestamp_seconds", "When the server's certificate ends.")
+	lastBackup    = desc("last_backup_timestamp_seconds", "The moment of the last backup of everything that has left as a whole.")
+	memoryLimit   = desc("memory_limit_bytes", "Memory that the process may have; 0 if no limit is known.")
+	memoryCounted = desc("memory_counted_bytes", "Memory that it needs for what it has, in the worst moment.")
+	memoryRefuses = desc("memory_refuses", "1 if pushes are refused because of the memory.", "what")
+	memory        = desc("memory_bytes", "Memory of some kinds: recent payloads, requests and replies, the open batch.", "kind")
 )
 
 // figureDesc is a figure of queues: of all together, and of one.
@@ -127,6 +130,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	p.gauge(diskRefuses, truth(f.RefusesPushes), "pushes")
 	p.gauge(diskRefuses, truth(f.RefusesAll), "everything")
+	p.gauge(memoryLimit, float64(f.Memory.Limit))
+	p.gauge(memoryCounted, float64(f.Memory.Used))
+	p.gauge(memoryRefuses, truth(f.Memory.Level != storage.Normal), "pushes")
 	p.gauge(memory, float64(f.Cache), "payload_cache")
 	p.gauge(memory, float64(f.Open), "open_batch")
 	p.gauge(memory, float64(buffers), "connections")

@@ -55,8 +55,11 @@ type Whole struct {
 	} `json:"journal"`
 	Tables int64 `json:"tables"` // bytes
 	Memory struct {
-		RSS  int64 `json:"rss"`
-		Heap int64 `json:"heap"`
+		RSS     int64  `json:"rss"`
+		Heap    int64  `json:"heap"`
+		Counted int64  `json:"counted"`
+		Limit   int64  `json:"limit"`   // 0: none is known
+		Refuses string `json:"refuses"` // "" or "pushes"
 	} `json:"memory"`
 	Connections map[string]int `json:"connections"` // by protocol
 	Backup      *Backup        `json:"backup"`      // null if there is none that is known
@@ -86,6 +89,10 @@ func (f *Figures) add(q *broker.Surveyed) {
 // see notes what the broker says of the whole server.
 func (w *Whole) see(f *broker.Figures) {
 	w.Totals = totals(netproto.Figures(&broker.QueueFigures{Counters: f.Totals}))
+	w.Memory.Counted, w.Memory.Limit = f.Memory.Used, f.Memory.Limit
+	if f.Memory.Level != 0 {
+		w.Memory.Refuses = "pushes"
+	}
 	switch {
 	case f.RefusesAll:
 		w.Disk.Refuses = "all"

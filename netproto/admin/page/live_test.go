@@ -110,7 +110,7 @@ func TestAnOpenPageIsToldHowTheServerIs(t *testing.T) {
 	l := s.browse().live()
 	const want = `{"at":AT,"queues":1,"packets":{"ready":1,"hidden":0,"delayed":0,"claimed":0,"dead":0,"done":0,"damaged":0},"bytes":5,` +
 		`"totals":{"pushed":1,"popped":0,"acked":0,"nacked":0,"expired":0,"died":0,"dropped":0,"cancelled":0},"disk":{"free":0,"total":0,"refuses":""},` +
-		`"journal":{"bytes":0,"syncs":0,"batches":0,"sync_us":0,"batch_us":0},"tables":7,"memory":{"rss":0,"heap":0},"connections":null,"backup":null}`
+		`"journal":{"bytes":0,"syncs":0,"batches":0,"sync_us":0,"batch_us":0},"tables":7,"memory":{"rss":0,"heap":0,"counted":0,"limit":0,"refuses":""},"connections":null,"backup":null}`
 	for range 2 {
 		got := strings.TrimSpace(l.next("server"))
 		var at struct{ At int64 }

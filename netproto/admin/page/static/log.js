@@ -11,17 +11,18 @@ const words = {
   old: (e) => "The oldest ready packet is old" + (e.age_ms === undefined ? "" : ": " + span(e.age_ms)),
   young: () => "The oldest ready packet is younger than the alert-age again",
   disk: (e) => "Disk: " + e.state,
+  memory: (e) => "Memory: " + e.state,
   background: (e) => "Work in the background fails: " + label(e.error, 300),
   missed: (e) => count(e.messages) + " messages were left out, as they came too fast",
 };
-const bad = ["dead", "disk", "background"];
+const bad = ["dead", "disk", "memory", "background"];
 
 export class Log {
   constructor() {
     this.title = "Log";
     this.list = el("ol", { class: "log" });
     this.element = el("section", {}, el("h1", { tabindex: "-1" }, "Log"),
-      el("p", { class: "muted" }, "Dead packets, bounds, old packets, refusals of the disk and failures in the background; the newest first, 500 at most."), this.list);
+      el("p", { class: "muted" }, "Dead packets, bounds, old packets, refusals of the disk and the memory, and failures in the background; the newest first, 500 at most."), this.list);
   }
 
   shown() {
@@ -40,7 +41,7 @@ export class Log {
 
 function entry(e) {
   const href = e.queue === undefined ? null : to("queue", e.database ?? 0, e.queue);
-  return el("li", { class: e.event === "disk" && e.state === "fine" ? "" : bad.includes(e.event) ? "bad" : "" },
+  return el("li", { class: e.state === "fine" ? "" : bad.includes(e.event) ? "bad" : "" },
     timed(stamp(e.at)), " ",
     href ? [el("a", { href }, el("bdi", { class: "name" }, label(e.queue, 80) || "(empty name)")), " "] : null,
     el("span", {}, (words[e.event] ?? (() => e.event))(e)));
