@@ -42,6 +42,7 @@ func qmove(s *session, tx *broker.Tx, args [][]byte) error {
 		refuse("ERR TO: expected it before the last argument, as QMOVE with ids takes no options, got %q", quoted(args[last]))
 	}
 	ids := idArgs(args[2:last])
+	s.mayPush(args[last+1])
 	return s.count(tx.MovePackets(args[1], ids, args[last+1]))
 }
 
@@ -117,6 +118,9 @@ func qredrive(s *session, tx *broker.Tx, args [][]byte) error {
 	var count int64
 	var to []byte
 	return s.slice(tx, args[2:], func() *broker.Bulk {
+		if to != nil {
+			s.mayPush(to)
+		}
 		return broker.Redrive(bytes.Clone(args[1]), int(count), bytes.Clone(to))
 	}, option{&words.COUNT, &count}, option{&words.TO, &to})
 }
@@ -130,7 +134,7 @@ func redriveForm(args [][]byte) *command {
 }
 
 // redriveOne is QREDRIVE queue id.
-var redriveOne = command{name: "qredrive", flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, packets: 2, right: access.Manage, asks: asksTo("to"), prepare: prepareIDs, run: func(s *session, tx *broker.Tx, args [][]byte) error {
+var redriveOne = command{name: "qredrive", flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, packets: 2, right: access.Manage, asks: asksFirst, prepare: prepareIDs, run: func(s *session, tx *broker.Tx, args [][]byte) error {
 	return s.did(tx.RedrivePacket(args[1], idArg(args[2])))
 }}
 
@@ -144,7 +148,8 @@ func moveForm(args [][]byte) *command {
 }
 
 // moveMany is QMOVE queue TO other, with options.
-var moveMany = command{name: "qmove", flags: flagWrite | flagAdds | flagSlices, right: access.Manage, asks: asksTo("to"), run: func(s *session, tx *broker.Tx, args [][]byte) error {
+var moveMany = command{name: "qmove", flags: flagWrite | flagAdds | flagSlices, right: access.Manage, asks: asksFirst, run: func(s *session, tx *broker.Tx, args [][]byte) error {
+	s.mayPush(args[3])
 	var state broker.State // all
 	var count int64
 	return s.slice(tx, args[4:], func() *broker.Bulk {

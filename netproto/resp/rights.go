@@ -46,6 +46,13 @@ func (s *session) mayChange(name []byte, there bool) {
 	}
 }
 
+// mayPush refuses to bring packets to a queue to which the user may not push.
+func (s *session) mayPush(to []byte) {
+	if !s.pass.May(access.Push, to) {
+		panic(failure(errNotAllowed))
+	}
+}
+
 func (s *session) allowed(c *command, right access.Right, args [][]byte) bool {
 	switch {
 	case c.asks != nil:
@@ -105,19 +112,6 @@ func asksCounted(at int) func(*session, access.Right, [][]byte) bool {
 			n = int64(len(names)) // the command refuses the number
 		}
 		return s.mayEach(right, names[:n])
-	}
-}
-
-// asksTo asks for a queue, and whether the user may push to what follows a word, wherever that
-// stands. An empty dead-letter queue is none.
-func asksTo(word string) func(*session, access.Right, [][]byte) bool {
-	return func(s *session, right access.Right, args [][]byte) bool {
-		for i := 2; i < len(args)-1; i++ {
-			if to := args[i+1]; is(args[i], word) && (len(to) > 0 || word != "dead-letter") && !s.pass.May(access.Push, to) {
-				return false
-			}
-		}
-		return s.pass.May(right, args[1])
 	}
 }
 

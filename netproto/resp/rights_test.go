@@ -183,6 +183,12 @@ func TestAUserMayDoWhatItsRightsSayAndNothingElse(t *testing.T) {
 		{"manager", "QREDRIVE q", ""},
 		{"manager", "QSET q dead-letter q1", noKey},
 		{"manager", "QSET q dead-letter ", ""}, // none
+		// Values are no words.
+		{"manager", "QMOVE q SHARE TO TO q", ""},
+		{"manager", "QMOVE q TO q SHARE TO COUNT 3", ""},
+		{"manager", "QREDRIVE q SHARE TO COUNT 3", ""},
+		{"manager", "QREDRIVE q SHARE TO TO q1", noKey},
+		{"manager", "QSET q enum class dead-letter high", ""},
 		{"manager", "RENAME q1 out", noKey},
 		{"manager", "SET q1 x", noKey},
 		{"manager", "LLEN q", ""},

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"slices"
@@ -201,6 +202,9 @@ func qset(s *session, tx *broker.Tx, args [][]byte) error {
 	was := q
 	change(&q, args[2:])
 	needShares(&q, &was)
+	if to := q.DeadLetter; len(to) > 0 && !bytes.Equal(to, was.DeadLetter) {
+		s.mayPush(to)
+	}
 	return s.done(tx.SetSettings(args[1], q))
 }
 
