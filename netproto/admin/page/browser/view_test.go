@@ -542,3 +542,9 @@ func TestMarksOfPlotsAreRoundNumbers(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAddressWithoutARealNameShowsAQueueThatIsNotThere(t *testing.T) {
+	s := serve(t, daemon.Config{})
+	tb := open(t, s.page+"#/queue?base64=!!!!")
+	tb.sees("Consumers")
+}

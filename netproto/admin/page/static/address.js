@@ -8,13 +8,22 @@ export function to(view, database, name, more = {}) {
   return "#/" + view + "?" + p;
 }
 
+// sound is a base64 that can be read: empty for one that cannot.
+function sound(base64) {
+  try {
+    return btoa(atob(base64));
+  } catch {
+    return "";
+  }
+}
+
 export function parse(hash) {
   const [view, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const p = new URLSearchParams(query);
   return {
     view,
     database: Number(p.get("db") ?? 0),
-    name: p.has("base64") ? { base64: p.get("base64") } : p.get("name") ?? "",
+    name: p.has("base64") ? { base64: sound(p.get("base64")) } : p.get("name") ?? "",
     state: p.get("state") ?? "",
     tags: p.get("tags") ?? "",
     id: p.get("id") ?? "",
