@@ -62,7 +62,7 @@ var (
 	HOLDS    = Option{Word: "UNTIL", Values: "claim|end", Choice: holds, Needs: &UNIQUE}
 	REPLACE  = Option{Word: "REPLACE", Needs: &UNIQUE}
 	TELL     = Option{Word: "TELL", Needs: &UNIQUE}
-	META     = Option{Word: "META", Values: "bytes", Low: 1, High: maxReason}
+	META     = Option{Word: "META", Values: "bytes", High: maxReason}
 	BLOCK    = Option{Word: "BLOCK", Values: "ms", High: maxTime}
 
 	EXPIRES     = Option{Word: "EXPIRES", Values: "unix-ms", High: maxInt64}
