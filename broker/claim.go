@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage/content"
@@ -163,6 +164,9 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := m.checkCosts(q, receipts...); err != nil {
+		return 0, err
+	}
 	if settingsOf(q).Retain > 0 {
 		n := 0
 		for _, r := range receipts {
@@ -192,6 +196,22 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	m.count(q, &q.counters.Acked, &m.totals.Acked, acked)
 	m.changed(q)
 	return good, nil
+}
+
+// checkCosts returns ErrTooDear if rates would wait too long for what claims cost.
+func (m *Machine) checkCosts(q *queue, receipts ...Receipt) error {
+	wait := int64(0)
+	for _, r := range receipts {
+		if r.Cost > 1 {
+			if p, _, ok := m.claimed(q, r); ok {
+				wait += (r.Cost - 1) * (m.ix.GapOf(p.ID) / 1_000_000)
+			}
+		}
+	}
+	if wait > maxCostTime {
+		return fmt.Errorf("%w: %d days, at most %d", ErrTooDear, wait/dayMillis, maxCostTime/dayMillis)
+	}
+	return nil
 }
 
 // charge has the rates count what a claim cost, which is known when it ends.

@@ -282,3 +282,25 @@ func TestATransactionThatHasBroughtTooMuchRunsNoFurtherCommand(t *testing.T) {
 		return nil
 	})
 }
+
+func TestACostThatARateCannotPayInAYearIsRefused(t *testing.T) {
+	for _, r := range []struct{ rate, shareRate string }{{"1/1d", ""}, {"", "1/1d"}} {
+		for end, call := range map[string]func(w *work, j job) error{
+			"ack": (*work).ack, "nack": func(w *work, j job) error { _, err := w.nack(j, broker.Nack{}); return err },
+		} {
+			w := newWork(t)
+			w.rated("key", r.rate, r.shareRate, 1)
+			w.tenant("a")
+			j := w.claimOne()
+			for _, c := range []struct {
+				cost int64
+				want error
+			}{{367, broker.ErrTooDear}, {broker.MaxCost, broker.ErrTooDear}, {366, nil}} {
+				j.cost = c.cost
+				if err := call(w, j); !errors.Is(err, c.want) {
+					t.Errorf("%s of a cost of %d at %+v: %v, want %v", end, c.cost, r, err, c.want)
+				}
+			}
+		}
+	}
+}

@@ -54,6 +54,8 @@ var (
 
 	// ErrStale: a claim has ended, or never was.
 	ErrStale = errors.New("the claim has ended: its lease ended, or it was acknowledged or returned")
+	// ErrTooDear: a rate would wait too long for what a claim is to cost.
+	ErrTooDear = errors.New("the cost is too high for the rate: it would have to wait too long for so many takes")
 	// ErrCancelled: the packet of a claim is not to be worked on.
 	ErrCancelled = errors.New("the packet was cancelled: end the work and acknowledge or return it, which ends the packet; the lease is not extended")
 	// ErrUnknownQueue: no queue has the name.

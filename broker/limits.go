@@ -60,8 +60,11 @@ const (
 	// have nothing of their own besides: some 100 MB.
 	MaxHold  = content.MaxHold
 	MaxRests = 250_000
-	// MaxCost bounds as how many takes a claim counts.
-	MaxCost = 1_000_000
+	// MaxCost bounds as how many takes a claim counts, and maxCostTime for how many milliseconds its
+	// rate has to wait for these: whoever errs blocks a share for no longer than a year.
+	MaxCost     = 1_000_000
+	maxCostTime = 365 * dayMillis
+	dayMillis   = 24 * 3600 * 1000
 	// MaxShareLanes bounds the shares of a queue, each with its sets of tags: some 200 MB.
 	MaxShareLanes = index.MaxShareLanes
 

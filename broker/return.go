@@ -33,6 +33,9 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := tx.m.checkCosts(q, r); err != nil {
+		return 0, err
+	}
 	m, dies := tx.m, n.Dead || n.Hold == 0 && !n.Uncounted && tooOften(q, d)
 	if dies && !d.Cancelled && len(settingsOf(q).DeadLetter) > 0 {
 		if err := tx.mayMove(p); err != nil {

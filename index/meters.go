@@ -228,6 +228,19 @@ func (x *Index) Charge(id ID, n int64) {
 	}
 }
 
+// GapOf is how far apart takes are, in nanoseconds, by the slower one of the rates that count a
+// packet; 0: none does.
+func (x *Index) GapOf(id ID) (gap int64) {
+	u, s := x.takenFrom(id)
+	if u != nil && u.rules != nil {
+		gap = u.rules.rate().gap
+	}
+	if s != nil {
+		gap = max(gap, u.rate(s).gap)
+	}
+	return gap
+}
+
 // takenFrom returns the queue of a packet, nil if there is no such, and its share, nil if the queue
 // is not shared out.
 func (x *Index) takenFrom(id ID) (u *queue, s *share) {
