@@ -126,8 +126,8 @@ cluster: build ## run three nodes of a cell on loopback, and show their logs; CE
 	done; \
 	trap : INT TERM; wait; wait
 
-cluster-faults: ## make each fault of a cell of three nodes CYCLES (10) times, under a load
-	go test ./fuzz/cluster -count=1 -cycles $(CYCLES) -timeout 0 -v
+cluster-faults: ## make each fault of a cell of three nodes CYCLES (10) times, under a load, and compose them for five minutes
+	go test ./fuzz/cluster -count=1 -cycles $(CYCLES) -composed 5m -timeout 0 -v
 
 words: ## make the tables of COMMANDS.md from the words in netproto/words
 	go test ./netproto/words -count=1 -update

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,7 +105,7 @@ func build(t *testing.T, changes ...planted.Bug) string {
 	}
 	if _, err := os.Stat(name); err != nil {
 		execute(t, "env", "CGO_ENABLED=0", "go", "build", "-ldflags", "-s -w", "-o", name,
-			"-overlay", planted.Overlay(t, append(changes, door())...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
+			"-overlay", planted.Overlay(t, append(changes, door(), keep())...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
 	}
 	return name
 }
@@ -204,6 +205,9 @@ func (c *cell) start(n *node) {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), n.env...)
+	if rand.IntN(2) == 0 {
+		cmd.Env = append(cmd.Env, "KEEP=nothing")
+	}
 	must(c.t, cmd.Start())
 	n.cmd = cmd
 	n.runs.Store(true)

@@ -6,6 +6,7 @@
 //	load_test.go     the clients
 //	judge_test.go    what they were told, and whether it can be
 //	faults_test.go   the faults
+//	compose_test.go  faults of any kinds at once, for as long as -composed says
 //	machines_test.go nodes in namespaces, and the faults of links and disks (root)
 //	cluster_test.go  the runs: two minutes of any faults, or -cycles of all
 //	planted_test.go  bugs that must be found

@@ -203,8 +203,8 @@ func handOver(c *cell, _ *load) {
 	}
 }
 
-// lag has a follower be away until the log was cut beyond what it has: when nothing is written for
-// a while all of it gets into tables.
+// lag has a follower be away until the log was cut beyond what it has, where that is not kept: when
+// nothing is written for a while all of it gets into tables.
 func lag(c *cell, l *load) {
 	owner := c.owner()
 	n := one(c.others(owner))
