@@ -92,7 +92,7 @@ type Health struct {
 }
 
 func (c *Health) Help() string {
-	return `Asks the operator's port of a server whether it is ready, and prints "ok" if it is: it serves, and its disk takes packets. Otherwise it prints why not, such as how far its start is. For health checks of containers, and for scripts that wait.
+	return `Asks the operator's port of a server whether it is ready, and prints "ok" if it is: it serves, and packets can be taken. Otherwise it prints why not, such as how far its start is. For health checks of containers, and for scripts that wait.
 
 Exit codes: 0 ready, 1 not ready, or no server answers.
 

@@ -54,7 +54,7 @@ type health struct {
 type pulse struct {
 	at      time.Time
 	space   storage.Space
-	refuses error // why the disk takes no push; nil if it does
+	refuses error // why pushes are refused because of the disk or the memory; nil if they are not
 }
 
 func newHealth() *health { return &health{served: make(chan struct{})} }
@@ -119,7 +119,7 @@ func (h *health) drain(within time.Duration) {
 	tell("%s\nEXTEND_TIMEOUT_USEC=%d", systemd.SdNotifyStopping, (within + moreTime).Microseconds())
 }
 
-// Served implements admin.Health, as the three below do.
+// Served implements admin.Health, as those below do.
 func (h *health) Served() <-chan struct{} { return h.served }
 
 func (h *health) Live() error {
@@ -175,8 +175,22 @@ func (h *health) Ready() error {
 	if err := h.turns(stuckAfter); err != nil {
 		return err
 	}
-	if p := h.pulse.Load(); p != nil && p.refuses != nil {
-		return fmt.Errorf("%w (%d of %d bytes are free)", p.refuses, p.space.Free, p.space.Total)
+	if err := h.refusal(); errors.Is(err, broker.ErrStopped) { // who takes makes room: pushes alone are no reason
+		return err
 	}
 	return nil
+}
+
+func (h *health) Stores() error { return cmp.Or(h.Ready(), h.refusal()) }
+
+// refusal is why pushes are refused because of the disk or the memory, as of the last pulse.
+func (h *health) refusal() error {
+	p := h.pulse.Load()
+	switch {
+	case p == nil || p.refuses == nil:
+		return nil
+	case errors.Is(p.refuses, broker.ErrNoMemory):
+		return fmt.Errorf("%w (%d of %d bytes are needed)", p.refuses, p.space.Memory.Used, p.space.Memory.Limit)
+	}
+	return fmt.Errorf("%w (%d of %d bytes are free)", p.refuses, p.space.Free, p.space.Total)
 }

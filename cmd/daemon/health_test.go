@@ -161,17 +161,18 @@ func TestTheOperatorSeesHowFarRecoveryIs(t *testing.T) {
 	}
 }
 
-func TestTheServerIsNotReadyWhileTheDiskRefuses(t *testing.T) {
+func TestTheServerIsNotReadyWhileTakesAreRefused(t *testing.T) {
 	store := &faultyStore{}
 	r := run(t, Config{Data: t.TempDir(), WrapStore: func(s Store) Store { store.Store = s; return store }})
 	addr := r.addrs["admin"]
 	waitForAnswer(t, addr, "/readyz", 200, "ok\n")
 	store.level.Store(int32(storage.NoPush))
-	waitForAnswer(t, addr, "/readyz", 503, "pushes are refused")
+	waitForAnswer(t, addr, "/readyz?push", 503, "pushes are refused")
+	waitForAnswer(t, addr, "/readyz", 200, "ok\n") // those who take free the room
 	store.level.Store(int32(storage.Stop))
 	waitForAnswer(t, addr, "/readyz", 503, "disk is full")
 	store.level.Store(int32(storage.Normal))
-	waitForAnswer(t, addr, "/readyz", 200, "ok\n")
+	waitForAnswer(t, addr, "/readyz?push", 200, "ok\n")
 
 	store.full.Store(true)
 	client := dialClient(t, r.addrs["pinpriq"])
@@ -186,6 +187,19 @@ func TestTheServerIsNotReadyWhileTheDiskRefuses(t *testing.T) {
 	}
 	store.full.Store(false)
 	waitForAnswer(t, addr, "/readyz", 200, "ok\n")
+}
+
+func TestWithoutMemoryTheServerIsReadyForTakesAlone(t *testing.T) {
+	r := run(t, Config{Data: t.TempDir(), MaxMemory: 16 << 20}) // less than any server needs
+	waitForAnswer(t, r.addrs["admin"], "/readyz?push", 503, "memory is nearly full")
+	waitForAnswer(t, r.addrs["admin"], "/readyz", 200, "ok\n")
+	client := dialClient(t, r.addrs["pinpriq"])
+	if err := errors.Join(client.Push("q", nil, pinpriq.PushOptions{Priority: 1}), client.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	if client.Sync(t.Context()) == nil {
+		t.Error("a push was taken")
+	}
 }
 
 func TestTheServerIsNotReadyWhileItDrains(t *testing.T) {

@@ -48,7 +48,7 @@ func (h *health) supervise(ctx context.Context) (stop func()) {
 
 func (h *health) tellState(ctx context.Context, watchdog bool) {
 	state := "STATUS=serving"
-	if err := h.Ready(); err != nil {
+	if err := h.Stores(); err != nil {
 		state = "STATUS=" + err.Error()
 	}
 	select {

@@ -10,8 +10,10 @@ import (
 type Health interface {
 	// Live returns why the server is stuck and must be started anew; nil if it is not.
 	Live() error
-	// Ready returns why the server does not do now what its clients want; nil if it does.
+	// Ready returns why the server does not serve its clients now, takes at least; nil if it does.
 	Ready() error
+	// Stores returns that, or why pushes are refused; nil if they are not.
+	Stores() error
 	// Owns returns why the server does not serve the queues itself; nil if it does, and may.
 	Owns() error
 	// Served is closed when the server has begun to serve.
@@ -27,6 +29,15 @@ func state(ask func() error) http.HandlerFunc {
 		}
 		ok(w)
 	}
+}
+
+// ready tells whether the server serves takes. With push in the query it tells of pushes, too.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ask := s.config.Health.Ready
+	if r.URL.Query().Has("push") {
+		ask = s.config.Health.Stores
+	}
+	state(ask)(w, r)
 }
 
 func ok(w http.ResponseWriter) {
@@ -63,5 +74,6 @@ type well chan struct{}
 
 func (well) Live() error               { return nil }
 func (well) Ready() error              { return nil }
+func (well) Stores() error             { return nil }
 func (well) Owns() error               { return nil }
 func (w well) Served() <-chan struct{} { return w }

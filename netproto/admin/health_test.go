@@ -17,6 +17,7 @@ type ill chan struct{}
 
 func (ill) Live() error               { return errors.New("stuck") }
 func (ill) Ready() error              { return errors.New("on its way") }
+func (ill) Stores() error             { return errors.New("full") }
 func (ill) Owns() error               { return errors.New("another one owns") }
 func (i ill) Served() <-chan struct{} { return i }
 
@@ -25,7 +26,7 @@ const localhost = " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 func TestMonitorsGetTheReasonAsASentence(t *testing.T) {
 	served := make(ill)
 	s := start(t, Config{Health: served})
-	for path, want := range map[string]string{"/livez": "stuck\n", "/readyz": "on its way\n", "/owner": "another one owns\n", "/backup": "on its way\n"} {
+	for path, want := range map[string]string{"/livez": "stuck\n", "/readyz": "on its way\n", "/readyz?push": "full\n", "/readyz?other": "on its way\n", "/owner": "another one owns\n", "/backup": "on its way\n"} {
 		if code, body := ask(t, s, "GET "+path+localhost); code != 503 || body != want {
 			t.Errorf("%s: status %d, %q; want 503 and %q", path, code, body, want)
 		}

@@ -32,7 +32,7 @@ type route struct {
 func (s *Server) table() []route {
 	all := []route{
 		{http.MethodGet, "/livez", nil, state(s.config.Health.Live)},
-		{http.MethodGet, "/readyz", nil, state(s.config.Health.Ready)},
+		{http.MethodGet, "/readyz", nil, s.ready},
 		{http.MethodGet, "/owner", nil, state(s.config.Health.Owns)},
 		{http.MethodGet, "/healthz", nil, s.waitForHealth},
 		{http.MethodGet, "/backup", mayBackUp, s.served(s.serveBackup)},

@@ -20,7 +20,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	build = desc("build_info", "1, with what the server was built from.", "version", "goversion")
-	ready = desc("ready", "1 if the server has recovered, does not drain, and the disk refuses nothing.")
+	ready = desc("ready", "1 if the server has recovered, does not drain, and the disk does not refuse all.")
 
 	recoverySeconds = desc("recovery_seconds", "How long the start took to read the folder.")
 	recoveryPackets = desc("recovery_packets", "Packets that the start found.")
