@@ -261,6 +261,10 @@ func (l *Loop) turn() {
 	now, steady := l.config.Clock(), l.steady()
 	l.now, l.looked, l.served = steady, steady, 0
 	l.tx = l.machine.Turn(now, steady, l.disk.Space())
+	if err := l.tx.Space().Lost; err != nil && l.err == nil {
+		l.config.Logger.Error("data folder is lost: stopping at once", "error", err)
+		l.fail(err)
+	}
 	if l.tx.Space().Wait > 0 {
 		return
 	}
@@ -349,6 +353,8 @@ func (l *Loop) again(c *conn) { l.next = c.enlist(l.next) }
 func (l *Loop) commit() {
 	batch, retry := l.stuck, l.stuck != nil
 	switch {
+	case l.err != nil:
+		return
 	case !retry:
 		batch = l.machine.Take()
 	case l.now < l.retryAt:
@@ -378,8 +384,7 @@ func (l *Loop) commit() {
 		return
 	default:
 		l.config.Logger.Error("commit failed: stopping, the next start recovers from disk", "error", err)
-		l.err = fmt.Errorf("commit failed: %w", err)
-		close(l.failed)
+		l.fail(fmt.Errorf("commit failed: %w", err))
 		return
 	}
 	for _, c := range l.holding {
@@ -388,6 +393,12 @@ func (l *Loop) commit() {
 	}
 	l.holding = l.holding[:0]
 	l.release()
+}
+
+// fail ends the loop with this turn, of which nothing leaves.
+func (l *Loop) fail(err error) {
+	l.err = err
+	close(l.failed)
 }
 
 // tellEvents hands out the events of what is on disk. They leave with the replies.

@@ -112,6 +112,7 @@ type hooked struct {
 	level  atomic.Uint32
 	wait   atomic.Int64 // of those who bring data
 	turns  atomic.Int64
+	lost   atomic.Pointer[error] // storage.Space.Lost
 }
 
 func (s *hooked) Apply(b *content.Batch) error {
@@ -125,7 +126,11 @@ func (s *hooked) Apply(b *content.Batch) error {
 
 func (s *hooked) Space() storage.Space {
 	s.turns.Add(1)
-	return storage.Space{Level: storage.Level(s.level.Load()), Wait: time.Duration(s.wait.Load())}
+	space := storage.Space{Level: storage.Level(s.level.Load()), Wait: time.Duration(s.wait.Load())}
+	if lost := s.lost.Load(); lost != nil {
+		space.Lost = *lost
+	}
+	return space
 }
 
 // serveDesk serves the protocol desk on a hooked store. Close of the loop must give want.
@@ -337,6 +342,21 @@ func TestAFailedCommitEndsTheLoopAndAnswersNothing(t *testing.T) {
 	}
 	if err := store.loop.Do(func(*broker.Tx) error { return nil }); !errors.Is(err, broker.ErrClosed) {
 		t.Errorf("a call after the failure gave %v, want ErrClosed", err)
+	}
+}
+
+func TestALostFolderEndsTheLoopAndAnswersNothing(t *testing.T) {
+	lost := errors.New("the lock was removed")
+	s, store := serveDesk(t, lost)
+	k := talkTo(t, s)
+	k.send("pop")
+	k.want("none")
+	store.hook(t, func() error { return errors.New("a batch was written") })
+	store.lost.Store(&lost)
+	k.send("push")
+	<-store.loop.Failed()
+	if got, err := k.r.ReadString('\n'); got != "" || err == nil {
+		t.Errorf("got %q, %v, want the end of the connection", got, err)
 	}
 }
 

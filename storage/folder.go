@@ -104,8 +104,7 @@ func makeFolder(path string) (made []string, err error) {
 // there. Only who has the lock may: another may have begun to serve the folder. Whatever is left
 // after a kill is as good as an empty folder.
 func (f *folder) unmake() {
-	held, _ := f.lock.Stat()
-	if named, _ := os.Stat(f.name(lockName)); !os.SameFile(held, named) { // another folder has the name now
+	if f.isLost(f.lock) { // another folder has the name now
 		return
 	}
 	for _, name := range []string{buildName, journalName, dbName, anchorName, formatName, lockName} {
@@ -220,13 +219,19 @@ func (f *folder) flock(lock *os.File, how int) error {
 		return fmt.Errorf("cannot lock the data folder %s: %w", f.path, err)
 	}
 	// Who removes what it made removes the lock, too: this one would then keep out nobody.
-	held, _ := lock.Stat()
-	if named, _ := os.Stat(f.name(lockName)); !os.SameFile(held, named) {
+	if f.isLost(lock) {
 		_ = lock.Close()
 		return fmt.Errorf("%w: the lock of %s was removed just now; try again", ErrInUse, f.path)
 	}
 	f.lock = lock
 	return nil
+}
+
+// isLost says that a lock keeps out nobody: its file was removed, or has another name.
+func (f *folder) isLost(lock *os.File) bool {
+	held, _ := lock.Stat()
+	named, err := os.Stat(f.name(lockName))
+	return !os.SameFile(held, named) && (err == nil || errors.Is(err, fs.ErrNotExist))
 }
 
 // holder says who holds a lock. The file has the process id of the server that held the folder

@@ -35,6 +35,7 @@ type Space struct {
 	Repeated    string        // the last one of these: which work, and why
 	Wait        time.Duration // before more data is brought, since the background is behind
 
+	Lost   error  // the folder may be another process's now: this one must end; nil: it is not
 	Memory Memory // of the process; its driver sets it
 }
 
@@ -48,6 +49,7 @@ type Memory struct {
 // error of a call and never kills; the guard keeps pushes from the room that pops and tables need.
 type guard struct {
 	path  string // of the folder
+	lost  func() bool
 	sizes sizes
 	keep  int64 // bytes that are kept free from pushes
 	stat  func(path string) (free, total int64, err error)
@@ -56,7 +58,7 @@ type guard struct {
 	mu    sync.Mutex // guards what follows
 	space Space
 	told  time.Time // when the file system told last
-	err   error     // it does not tell
+	err   error     // it does not tell, or the lock of the folder is lost
 }
 
 // untold is how long the last figures of a file system hold that does not tell: it may be short of
@@ -65,7 +67,7 @@ const untold = 10 * time.Second
 
 // newGuard looks at the disk.
 func newGuard(f *folder, o *Options) (*guard, error) {
-	g := &guard{path: f.path, stat: o.tune.stat}
+	g := &guard{path: f.path, lost: func() bool { return f.isLost(f.lock) }, stat: o.tune.stat}
 	_, total, err := g.stat(g.path)
 	if err != nil {
 		return nil, err
@@ -90,8 +92,15 @@ func (g *guard) refresh() {
 	if err == nil && g.needs != nil {
 		level = max(level, g.needs())
 	}
+	lost := g.lost()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if lost && g.space.Lost == nil {
+		g.space.Lost = fmt.Errorf("%w: the lock of %s was removed, so another process may have begun to write there; leave the file as long as a server runs", ErrInUse, g.path)
+	}
+	if g.err = g.space.Lost; g.err != nil {
+		return
+	}
 	if err == nil {
 		g.told = time.Now()
 	} else if time.Since(g.told) < untold && !errors.Is(err, unix.ENOENT) {

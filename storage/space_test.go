@@ -509,3 +509,41 @@ func TestADiskThatTakesNoMoreFilesIsNotSaidToLackBytes(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAStoreWhoseLockIsRemovedWritesNothingMore(t *testing.T) {
+	for name, change := range map[string]func(lock string) error{
+		"removed": os.Remove,
+		"replaced": func(lock string) error {
+			return errors.Join(os.Rename(lock, lock+".old"), os.WriteFile(lock, nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := Open(dir, Options{Window: minWindow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(s.Apply(one(1, content.Packet{})), s.Space().Lost); err != nil {
+				t.Fatal(err)
+			}
+			if err := change(filepath.Join(dir, lockName)); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the lock is missed", func() bool { return s.Space().Lost != nil }) // though nothing is written
+			if err := s.Apply(one(2, content.Packet{})); !errors.Is(err, ErrInUse) {
+				t.Errorf("a batch gives %v", err)
+			}
+			other, err := Open(dir, Options{Window: minWindow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			if err := s.Close(); !errors.Is(err, ErrInUse) {
+				t.Errorf("closing gives %v", err)
+			}
+			if got := other.Control().Batch; got != 1 {
+				t.Errorf("the other one has %d batches, want the one from before", got)
+			}
+		})
+	}
+}

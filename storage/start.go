@@ -206,7 +206,7 @@ func (s *Store) start() error {
 	s.done.Go(func() { s.background(mergingBeside, s.beside, s.mergeBeside) })
 	s.done.Go(s.prepareSegments)
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
-	s.done.Go(func() { s.every(100*time.Millisecond, s.guard.refresh) })
+	s.done.Go(func() { s.every(100*time.Millisecond, s.look) })
 	if s.opt.Sync.every > 0 {
 		s.done.Go(func() { s.every(s.opt.Sync.every, func() { _ = s.sync() }) })
 	}

@@ -349,6 +349,14 @@ func (s *Store) freezeIfFull() {
 	}
 }
 
+// look looks at the disk. A store whose folder is lost writes nothing more.
+func (s *Store) look() {
+	s.guard.refresh()
+	if err := s.guard.get().Lost; err != nil {
+		s.fail(err)
+	}
+}
+
 // every runs do on a clock until Close.
 func (s *Store) every(d time.Duration, do func()) {
 	tick := time.NewTicker(d)
