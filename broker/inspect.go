@@ -181,6 +181,7 @@ type QueueStats struct {
 	// The only client that pushes, and the only one that takes; nil if the queue gives no such
 	// role.
 	Producer, Consumer *string
+	Taken              int64 // as of Surveyed
 }
 
 // QueueStats returns the figures of a queue; ok is false if nothing is called so.
@@ -195,7 +196,7 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 		since, _ = m.since(q)
 	}
 	tx.lookedAt(min(m.ix.Counts(q.ix).Claimed, heldClaims), 0)
-	s = QueueStats{QueueFigures: m.figures(q, since), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole)}
+	s = QueueStats{QueueFigures: m.figures(q, since), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole), Taken: max(q.taken, m.begun)}
 	for i, n := range m.ix.Bands(q.ix) {
 		to := uint32(math.MaxUint32)
 		if i+1 < len(index.BandStarts) {

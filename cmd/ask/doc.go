@@ -22,6 +22,7 @@
 //	work.go           work: claims that commands work on
 //	watch.go          figures again and again
 //	stats.go          stats: figures of queues
+//	trouble.go        what needs somebody
 //	queues.go         queues, consumers, producers, close, drop
 //	packets.go        peek, list, show, prio, run
 //	tail.go           tail: what happens to packets

@@ -15,18 +15,21 @@ import (
 
 // Status shows how a server is.
 type Status struct {
-	JSON bool `help:"Print a JSON object. The uptime is in seconds, sizes are bytes."`
+	JSON bool `help:"Print a JSON object. The uptime is in seconds, sizes are bytes, and problems are sentences."`
 
 	asking
 }
 
 func (c *Status) Help() string {
-	return `Prints the version of the server, how long it has run, its connections, its memory and the state of its disk. "holdfast queues" and "holdfast stats" say what is in it.
+	return `Prints the version of the server, how long it has run, its connections, its memory and the state of its disk, and then what needs somebody, as the operator's page does: dead packets, queues that are full or paused or that nobody takes from, and the like, in all databases. "holdfast queues" and "holdfast stats" say what is in it.
+
+Exit codes: 0 nothing needs anybody, 5 something does.
 
 Examples:
 
     holdfast status
-    holdfast status --json`
+    holdfast status --json
+    holdfast status >/tmp/status || mail -s holdfast ann </tmp/status`
 }
 
 // statusFields are those of the JSON object, and the lines of INFO that they come from.
@@ -43,15 +46,23 @@ func (c *Status) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 		return err
 	case info["holdfast_version"] == "":
 		return fmt.Errorf("the server at %s is no Holdfast server: check --redis", c.Redis)
+	}
+	found, err := c.troubles(ctx, info)
+	switch {
+	case err != nil:
+		return err
 	case c.JSON:
-		_, err = p.Stdout.Write(statusJSON(info))
+		_, err = p.Stdout.Write(statusJSON(info, found))
 	default:
-		err = printStatus(p.Stdout, info)
+		err = printStatus(p.Stdout, info, found)
+	}
+	if err == nil && len(found) > 0 {
+		err = ErrTrouble
 	}
 	return err
 }
 
-func statusJSON(info map[string]string) []byte {
+func statusJSON(info map[string]string, found []string) []byte {
 	var o terminal.JSON
 	for _, field := range statusFields {
 		value := info[field[1]]
@@ -61,10 +72,11 @@ func statusJSON(info map[string]string) []byte {
 			o.Add(field[0], value)
 		}
 	}
+	o.Add("problems", append([]string{}, found...))
 	return o.Line()
 }
 
-func printStatus(w io.Writer, info map[string]string) error {
+func printStatus(w io.Writer, info map[string]string, found []string) error {
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(info[name], 10, 64)
 		return n
@@ -83,7 +95,14 @@ func printStatus(w io.Writer, info map[string]string) error {
 	t.Row("connections", fmt.Sprintf("%s in all, %s of Redis clients", info["connections"], info["connected_clients"]))
 	t.Row("memory", memory)
 	t.Row("disk", fmt.Sprintf("%s of %s free%s", terminal.Approximate(number("disk_free")), terminal.Approximate(number("disk_total")), refused))
-	return t.Flush()
+	err := t.Flush()
+	if len(found) == 0 {
+		found = []string{"Nothing needs you"}
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(w, "\n%s.\n", strings.Join(found, ".\n"))
+	}
+	return err
 }
 
 // Health asks a server whether it is ready.

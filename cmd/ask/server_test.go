@@ -8,16 +8,17 @@ import (
 func TestStatusSaysWhatAFullDiskRefuses(t *testing.T) {
 	for level, want := range map[string]string{"normal": " free", "no-push": " free: pushes are refused until some is freed", "stop": " free: everything is refused until some is freed"} {
 		var out strings.Builder
-		if err := printStatus(&out, map[string]string{"disk_level": level}); err != nil || !strings.HasSuffix(out.String(), want+"\n") {
+		if err := printStatus(&out, map[string]string{"disk_level": level}, nil); err != nil || !strings.HasSuffix(out.String(), want+"\n\nNothing needs you.\n") {
 			t.Errorf("%v, printed %q of level %s, want %q", err, out.String(), level, want)
 		}
 	}
 }
+
 func TestStatusSaysWhatLittleMemoryRefuses(t *testing.T) {
 	for level, want := range map[string]string{"normal": " counted of 1.0 MiB\n", "no-push": " counted of 1.0 MiB: pushes are refused until packets are taken or deleted\n"} {
 		var out strings.Builder
 		info := map[string]string{"memory_level": level, "memory_limit": "1048576", "memory_counted": "900000"}
-		if err := printStatus(&out, info); err != nil || !strings.Contains(out.String(), want) {
+		if err := printStatus(&out, info, nil); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%v, printed %q of level %s, want %q", err, out.String(), level, want)
 		}
 	}

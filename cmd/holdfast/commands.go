@@ -10,7 +10,7 @@ const description = `A durable priority queue: one binary, one data folder.
 
 Where the help of a flag names an environment variable, that can stand in for the flag. The flag wins, and an empty variable counts as not set. A time has a unit: 500ms, 30s, 5m, 1h30m, 2d, 1w.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing there, 4 the claim has ended. Of verify: 0 sound, 1 not sound, 2 not checked.
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing there, 4 the claim has ended, 5 something needs somebody (status). Of verify: 0 sound, 1 not sound, 2 not checked.
 
 Examples:
 

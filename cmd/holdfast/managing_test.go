@@ -316,9 +316,33 @@ func TestStatusTellsHowTheServerIs(t *testing.T) {
 			t.Fatal("status does not count the connection of pinpriq")
 		}
 	}
-	want := regexp.MustCompile(`^version +\S+\nuptime +\d.*s\nconnections +\d+ in all, 1 of Redis clients\nmemory +\S+ .iB, \S+ .iB counted of \S+ .iB\ndisk +\S+ .iB of \S+ .iB free\n$`)
+	want := regexp.MustCompile(`^version +\S+\nuptime +\d.*s\nconnections +\d+ in all, 1 of Redis clients\nmemory +\S+ .iB, \S+ .iB counted of \S+ .iB\ndisk +\S+ .iB of \S+ .iB free\n\nNothing needs you\.\n$`)
 	if got := s.must(t, "status"); !want.MatchString(got) {
 		t.Errorf("printed\n%s", got)
+	}
+}
+
+func TestStatusSaysWhatNeedsSomebody(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "set", "orders", "max-attempts=1", "dead-letter=graves")
+	s.must(t, "push", "orders", "x")
+	c := claim(t, s, "orders")
+	s.must(t, append(append([]string{"nack"}, c.receipt()...), "--dead")...)
+	s.must(t, "push", "soon", "x", "--db", "3")
+	s.must(t, "pause", "soon", "--db", "3")
+	want := []string{"1 packet that died elsewhere is in a dead-letter queue: graves (1)", "Queues are paused: soon of database 3 (1 ready)"}
+	r := s.run(t, "status")
+	if !strings.HasSuffix(r.stdout, " free\n\n"+strings.Join(want, ".\n")+".\n") || r.stderr != "" || r.code != exitTrouble {
+		t.Errorf("%+v, want %q", r, want)
+	}
+	var o struct{ Problems []string }
+	if r := s.run(t, "status", "--json"); json.Unmarshal([]byte(r.stdout), &o) != nil || !slices.Equal(o.Problems, want) || r.code != exitTrouble {
+		t.Errorf("%+v, want %q", r, want)
+	}
+	s.must(t, "redrive", "graves")
+	s.must(t, "resume", "soon", "--db", "3")
+	if got := s.must(t, "status"); !strings.HasSuffix(got, "\n\nNothing needs you.\n") {
+		t.Errorf("printed %q", got)
 	}
 }
 

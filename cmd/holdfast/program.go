@@ -28,6 +28,7 @@ const (
 	exitUsage   = 2 // a wrong command line; nothing was done
 	exitNothing = 3 // there is no such packet or queue, or nothing to select
 	exitStale   = 4 // the claim has ended, or its packet was cancelled
+	exitTrouble = 5 // something needs somebody, and was printed
 
 	exitUnsound    = exitFailed // verify: something is wrong with the folder
 	exitNotChecked = exitUsage  // verify: the folder was not checked
@@ -89,6 +90,8 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.tell(err, exitUsage)
 	case errors.Is(err, terminal.ErrReaderGone):
 		return exitFailed
+	case errors.Is(err, ask.ErrTrouble):
+		return exitTrouble
 	}
 	return p.tell(err, exitFailed)
 }

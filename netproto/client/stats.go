@@ -36,6 +36,7 @@ type Stats struct {
 	Age      time.Duration // since the oldest ready packet was pushed; 0 if there is none
 	Producer string        // who has the role, if the queue has an exclusive producer
 	Consumer string        // who has it, if the queue has an exclusive consumer
+	Taken    time.Time     // when packets were last popped or claimed, or the start of the server if that is later
 }
 
 // Band is how many packets are ready in a range of priorities.
@@ -53,7 +54,7 @@ func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 	m := maps.Collect(fields(v))
 	s := Stats{
 		Bands: list(m["priorities"], band), Age: time.Duration(number(m["age"])) * time.Millisecond,
-		Producer: text(m["producer"]), Consumer: text(m["consumer"]),
+		Producer: text(m["producer"]), Consumer: text(m["consumer"]), Taken: moment(m["taken"]),
 	}
 	for i, f := range words.QueueFigures {
 		read(fieldAt(&s, i), m[f.Name])

@@ -123,7 +123,7 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	roles := []holder{{"producer", q.Producer}, {"consumer", q.Consumer}}
 	roles = slices.DeleteFunc(roles, func(h holder) bool { return h.client == nil })
-	s.mapHeader(words.Figures + len(roles) + 2)
+	s.mapHeader(words.Figures + len(roles) + 3)
 	for i, n := range netproto.Figures(&q.QueueFigures) {
 		s.bulkString(words.QueueFigures[i].Name)
 		s.int(n)
@@ -132,6 +132,8 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 		s.bulkString(h.role)
 		s.named(*h.client)
 	}
+	s.bulkString("taken")
+	s.int(q.Taken)
 	s.bulkString("priorities")
 	s.array(len(q.Bands))
 	for _, b := range q.Bands {
