@@ -48,6 +48,7 @@ type Entry struct {
 	Remote  string
 	Queue   string
 	Packets string // ids, with a space between
+	Set     string // names and values of settings, with a space between
 	Count   int64  // below 0: it does not say
 	Times   int64  // how often it was done; where it is more than once, Queue and Packets are not known
 }
@@ -81,8 +82,10 @@ const (
 	auditPause      = 10 * time.Second
 	// maxCounted is how many actions are counted before they are logged early.
 	maxCounted = 1000
-	// maxAudited is how much of a queue's name is logged, in bytes, and maxPackets how many ids.
+	// maxAudited is how much of a queue's name is logged, in bytes, maxSet how much of what was set,
+	// and maxPackets how many ids.
 	maxAudited = 128
+	maxSet     = 512
 	maxPackets = 20
 )
 
@@ -93,8 +96,8 @@ func NewAudit(log *slog.Logger) *Audit {
 
 // Note notes an action. remote is the client's address with its port, queue what it was done to, or
 // empty, and packets the ids that it named. count is how many things it changed; below 0 if it does
-// not say.
-func (a *Audit) Note(x Action, remote fmt.Stringer, queue []byte, packets [][]byte, count int64) {
+// not say. set is names and values of settings: no payload.
+func (a *Audit) Note(x Action, remote fmt.Stringer, queue []byte, packets [][]byte, count int64, set ...[]byte) {
 	if a == nil {
 		return
 	}
@@ -118,6 +121,11 @@ func (a *Audit) Note(x Action, remote fmt.Stringer, queue []byte, packets [][]by
 			e.Packets += fmt.Sprintf(" and %d more", more)
 		}
 		attributes = append(attributes, "packets", e.Packets)
+	}
+	if len(set) > 0 {
+		all := bytes.Join(set, []byte(" "))
+		e.Set = string(all[:min(len(all), maxSet)])
+		attributes = append(attributes, "set", e.Set)
 	}
 	a.remember(e)
 	if count >= 0 {

@@ -14,9 +14,10 @@ func (c *command) audited() bool {
 }
 
 // audit notes a command that was carried out, and what it has replied. One that goes slice by slice
-// is noted by endSlices. Who may not operate has ended a wait or a connection of its own.
+// is noted by endSlices. Who may not operate has ended a wait or a connection of its own. What a
+// client does for itself is left out.
 func (s *session) audit(c *command, args [][]byte) {
-	if !c.audited() || c.flags&flagSlices != 0 || c.right == access.Operate && !s.pass.May(access.Operate, nil) {
+	if s.forItself || !c.audited() || c.flags&flagSlices != 0 || c.right == access.Operate && !s.pass.May(access.Operate, nil) {
 		return
 	}
 	var queue []byte
@@ -36,7 +37,11 @@ func (s *session) audit(c *command, args [][]byte) {
 	} else if c.packets < 0 {
 		packets = args[2 : len(args)+c.packets+1]
 	}
-	s.note(c, queue, packets, count)
+	var set [][]byte
+	if c.sets {
+		set = args[2:]
+	}
+	s.note(c, queue, packets, count, set...)
 }
 
 // endSlices ends a change that goes slice by slice, and notes how far it came.
@@ -48,7 +53,7 @@ func (s *session) endSlices() {
 	}
 }
 
-func (s *session) note(c *command, queue []byte, packets [][]byte, count int64) {
+func (s *session) note(c *command, queue []byte, packets [][]byte, count int64, set ...[]byte) {
 	x := access.Action{Protocol: Name, User: s.userName(), Host: s.peer.Host(), Command: c.name, Database: s.consumer.Database()}
-	s.protocol.config.Audit.Note(x, s.peer.Remote(), queue, packets, count)
+	s.protocol.config.Audit.Note(x, s.peer.Remote(), queue, packets, count, set...)
 }

@@ -62,7 +62,17 @@ func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 		{all, "RENAME q q2", "all rename queue=q"},
 		{all, "RENAME nothing q2", ""},
 		{all, "FLUSHALL", ""}, // which it may not
-		{manager, "QSET q2 lease 1000", "manager qset queue=q2"},
+		{manager, "QSET q2 lease 1000", `manager qset queue=q2 set="lease 1000"`},
+		{manager, "QPAUSE q2 IN UNTIL 4000000000123", `manager qpause queue=q2 set="IN UNTIL 4000000000123"`},
+		{manager, "QPAUSE q2 IN UNTIL 0", `manager qpause queue=q2 set="IN UNTIL 0"`},
+		{manager, "QSHARE q2 acme WEIGHT 7", `manager qshare queue=q2 set="acme WEIGHT 7"`},
+		{all, "EXPIRE q2 1000", "all expire queue=q2 count=1"},
+		{all, "PERSIST q2", "all persist queue=q2 count=1"},
+		{all, "SET s x", ""},
+		{all, "EXPIRE s 1000", ""},
+		{all, "PERSIST s", ""},
+		{all, "EXPIRE none 1000", "all expire queue=none count=0"},
+		{all, "DEL s", "all del queue=s count=1"},
 		{manager, "QPURGE q2 STATE ready DRYRUN", ""},
 		{manager, "QPURGE q2 STATE nothing", ""},
 		{manager, "QPURGE other", ""},
@@ -81,6 +91,8 @@ func TestWhatIsManagedAndOperatedIsAudited(t *testing.T) {
 		{all, "DEL s", "all del database=3 queue=s count=0"},
 		{all, "SELECT 0", ""},
 		{operator, "CLIENT UNBLOCK 99", "operator client|unblock count=0"},
+		{operator, "CLIENT UNBLOCK " + own, "operator client|unblock count=0"},
+		{operator, "CLIENT UNBLOCK " + operator.line("CLIENT", "ID")[1:], ""},
 		{operator, "CONFIG RESETSTAT", "operator config|resetstat"},
 		{manager, "CLIENT KILL ID 99", ""},
 		{manager, "CLIENT UNBLOCK " + own, ""},
@@ -110,7 +122,7 @@ func TestCommandsOfATransactionAreAudited(t *testing.T) {
 	for range 6 {
 		c.readLine()
 	}
-	if got, want := log.lines(), []string{"all qset queue=q", "all qdel queue=q packets=1 count=1", "all del queue=q count=1"}; !slices.Equal(got, want) {
+	if got, want := log.lines(), []string{`all qset queue=q set="lease 1000"`, "all qdel queue=q packets=1 count=1", "all del queue=q count=1"}; !slices.Equal(got, want) {
 		t.Errorf("audited are %q, want %q", got, want)
 	}
 }

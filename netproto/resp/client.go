@@ -292,6 +292,7 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	id := intArg(args[2])
 	t := s.protocol.sessions[id]
+	s.forItself = t != nil && t.userName() == s.userName() && t.peer.Host() == s.peer.Host()
 	switch {
 	case t == nil || !t.consumer.Parked() || t.consumer.TimedOut() || t.cancelLogin != nil || t.verdict != nil:
 		return s.int(0)

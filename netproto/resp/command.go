@@ -25,6 +25,9 @@ type command struct {
 	// packets is the last of the ids that begin behind the queue (-1: the last argument); 0: there are
 	// none that the audit would name.
 	packets int
+	// sets says that what stands behind the queue is names and values of settings, which the audit
+	// tells.
+	sets bool
 	// right is what a user needs for each of the keys, and second for the second of them; see needs. A
 	// command without keys needs it for all queues, but for access.Operate.
 	right, second access.Right

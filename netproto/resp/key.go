@@ -89,6 +89,7 @@ func expire(unit int64, absolute bool) handler {
 		if !ok || !o.allow(old, at) {
 			return s.int(0)
 		}
+		s.forItself = tx.Type(args[1]) != broker.TypeList
 		_, err := tx.SetExpiry(args[1], max(at, 1)) // 0 would be never
 		return s.did(true, err)
 	}
@@ -136,6 +137,7 @@ func persist(s *session, tx *broker.Tx, args [][]byte) error {
 	if !ok || at == 0 {
 		return s.int(0)
 	}
+	s.forItself = tx.Type(args[1]) != broker.TypeList
 	_, err := tx.SetExpiry(args[1], 0)
 	return s.did(true, err)
 }

@@ -34,6 +34,7 @@ type session struct {
 	parked      parked
 	sliced      *broker.Bulk // of the request that is carried out slice by slice
 	slicing     *command     // of that request
+	forItself   bool         // the command manages nothing: it was about a value, or a wait of the client's own
 	look        look
 	toSelf      []byte // messages that the present request publishes to this session
 
@@ -269,6 +270,7 @@ func (s *session) fail(err error) {
 // runCommand runs the present command. It is a function of its own because Atomic takes it, unless
 // the command is local. A reply that is too large becomes an error.
 func (s *session) runCommand() error {
+	s.forItself = false
 	if s.cmd.prepare != nil && !s.inExec && !s.parked.again {
 		if _, more := s.cmd.prepare(s.tx, s.args); more {
 			return errUnfinished

@@ -18,13 +18,14 @@ func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request, _ visitor) {
 		Database uint8           `json:"database"`
 		Queue    jsonbytes.Bytes `json:"queue"`
 		Packets  string          `json:"packets"`
+		Set      string          `json:"set"`
 		Count    int64           `json:"count"`
 		Times    int64           `json:"times"`
 	}
 	recent := admin.AuditOf(r).Recent()
 	lines := make([]line, len(recent))
 	for i, e := range recent {
-		lines[len(recent)-1-i] = line{e.At, e.User, e.Remote, e.Protocol, e.Command, e.Database, jsonbytes.Bytes(e.Queue), e.Packets, e.Count, e.Times}
+		lines[len(recent)-1-i] = line{e.At, e.User, e.Remote, e.Protocol, e.Command, e.Database, jsonbytes.Bytes(e.Queue), e.Packets, e.Set, e.Count, e.Times}
 	}
 	answer(w, http.StatusOK, map[string][]line{"lines": lines})
 }

@@ -18,6 +18,7 @@ func TestTheAuditIsForThoseWhoOperate(t *testing.T) {
 		ann.command(words...)
 	}
 	s.redis("QPURGE", "jobs\xff")
+	s.redis("QSET", "jobs", "lease", "1000", "bound", "5")
 	for _, path := range []string{"/page/audit", "/page/settings", "/page/cluster"} {
 		if code, text := ann.text("GET", path, ""); code != http.StatusForbidden {
 			t.Errorf("ann gets %d %s", code, text)
@@ -28,19 +29,22 @@ func TestTheAuditIsForThoseWhoOperate(t *testing.T) {
 	}
 	var got struct {
 		Lines []struct {
-			User, Command, Packets string
-			Queue                  any
-			Count                  int64
+			User, Command, Packets, Set string
+			Queue                       any
+			Count                       int64
 		}
 	}
 	code, text := operator.text("GET", "/page/audit", "")
-	if err := json.Unmarshal([]byte(text), &got); code != http.StatusOK || err != nil || len(got.Lines) != 2 {
+	if err := json.Unmarshal([]byte(text), &got); code != http.StatusOK || err != nil || len(got.Lines) != 3 {
 		t.Fatalf("%d %s: %v", code, text, err)
 	}
-	if l := got.Lines[1]; l.User != "ann" || l.Command != "qdel" || l.Packets != "17 18" || l.Queue != "jobs" || l.Count != 0 {
+	if l := got.Lines[2]; l.User != "ann" || l.Command != "qdel" || l.Packets != "17 18" || l.Queue != "jobs" || l.Count != 0 {
 		t.Errorf("the first is %+v", l)
 	}
-	if l := got.Lines[0]; l.User != "root" || l.Command != "qpurge" || l.Count != 2 {
+	if l := got.Lines[0]; l.Command != "qset" || l.Set != "lease 1000 bound 5" {
+		t.Errorf("the settings are %+v", l)
+	}
+	if l := got.Lines[1]; l.User != "root" || l.Command != "qpurge" || l.Count != 2 {
 		t.Errorf("the last is %+v", l)
 	}
 }

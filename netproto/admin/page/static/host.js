@@ -44,6 +44,7 @@ const actions = [
   ["Command", "", (l) => l.command.replace("|", " ") + (l.times > 1 ? ", " + count(l.times) + " times" : "")],
   ["Queue", "", (l) => l.queue === "" ? "–" : el("a", { href: to("queue", l.database, l.queue) }, label(l.queue, 60))],
   ["Packets", "middle", (l) => l.packets || "–"],
+  ["Set", "middle", (l) => l.set || "–"],
   ["Changed", "narrow", (l) => l.count < 0 ? "–" : count(l.count)],
 ];
 
