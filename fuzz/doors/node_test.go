@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // nodePackage is the package for Node, which has no modules beside it.
@@ -274,6 +276,21 @@ func TestAFreshProjectOfNodeTakesThePackageThatNPMPacks(t *testing.T) {
 	must(t, os.Symlink(redis, filepath.Join(dir, "node_modules", "redis")))
 	if got := output(t, node(t, dir, "fresh.mjs", s.addr, "3")); got != "a packet\n" {
 		t.Errorf("the program says %q, want a packet", got)
+	}
+}
+
+func TestThePackageForNodeKnowsWhichSettingsAreTimes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(nodePackage + "/lib/words.js")
+	must(t, err)
+	var times []string
+	for _, k := range content.SettingsTable {
+		if k.Kind == content.SettingDuration {
+			times = append(times, strconv.Quote(k.Name))
+		}
+	}
+	if want := "times = new Set([" + strings.Join(times, ", ") + "])"; !strings.Contains(string(text), want) {
+		t.Errorf("words.js has another list than %s", want)
 	}
 }
 

@@ -171,11 +171,15 @@ export class Client {
   reschedule(queue: string, id: string, at?: Date): Promise<void>; rescheduleIn(queue: string, id: string, ms: number): Promise<void>;
   /** Ends a queue with its packets; or has it take no more, for ever: false if it was so before. */
   drop(queue: string): Promise<void>; closeQueue(queue: string): Promise<boolean>;
-  /** The settings, by their names in COMMANDS.md; enum has the order of a tag's values. */
+  /**
+   * The settings, by their names in COMMANDS.md; enum has the order of a tag's values. Times are
+   * milliseconds; set takes texts such as 30s, with ms, s, m, h or d, too.
+   */
   get(queue: string): Promise<Record<string, string | Record<string, string[]>>>;
   set(queue: string, settings: { [name: string]: unknown; enum?: Record<string, string[]> }): Promise<void>;
-  /** Has a queue give nothing, or with "in" take nothing, until a moment. */
-  pauseUntil(queue: string, until: Date, gate?: "in" | "out"): Promise<void>;
+  /** Has a queue give nothing, or with pushes take none, until a moment or until resume. */
+  pause(queue: string, options?: { until?: Date; pushes?: boolean }): Promise<void>;
+  resume(queue: string, options?: { pushes?: boolean }): Promise<void>;
   stats(queue: string): Promise<Stats>; consumers(queue: string): Promise<Consumer[]>; producers(queue: string): Promise<Producer[]>;
   /** The shares of a queue, first those with something of their own. */
   shares(queue: string): Promise<Share[]>; resetShare(queue: string, share: string): Promise<void>;

@@ -5,7 +5,7 @@ const { Consumer } = require("./consume.js");
 const { whole, errors: { ClosedError, FullError, NoPacketError, Uncounted } } = require("./errors.js");
 const { Packet } = require("./packet.js");
 const { Wire } = require("./wire.js");
-const { moment, pairs, read, text, texts, words } = require("./words.js");
+const { moment, pairs, read, setting, text, texts, words } = require("./words.js");
 
 const list = (reply) => reply.map((one) => read(one));
 const long = { fill: 0, turn: 2 ** 30 }; // an answer that may take long, on a connection of its own
@@ -123,12 +123,17 @@ class Client {
     return pairs(await this.#wire.ask(["QGET", queue]), (value, name) => (name === "enum" ? pairs(value, texts) : text(value)));
   }
   async set(queue, { enum: orders = {}, ...settings }) {
-    const all = Object.entries(settings).flatMap(([name, value]) => [name, String(value)]);
+    const all = Object.entries(settings).flatMap(([name, value]) => [name, setting(name, value)]);
     if (all.length > 0) await this.#wire.ask(["QSET", queue, ...all]);
     for (const [tag, values] of Object.entries(orders)) await this.#wire.ask(["QSET", queue, "enum", tag, ...values]);
   }
-  async pauseUntil(queue, until, gate = "out") {
-    await this.#wire.ask(["QPAUSE", queue, ...(gate === "in" ? ["IN"] : []), "UNTIL", moment(until, "until")]);
+  async pause(queue, { until, ...options } = {}) {
+    if (until === undefined) return this.#gate(queue, "yes", options);
+    await this.#wire.ask(["QPAUSE", queue, ...words(options), "UNTIL", moment(until, "until")]);
+  }
+  async resume(queue, options) { await this.#gate(queue, "no", options); }
+  async #gate(queue, paused, { pushes, ...others } = {}) {
+    await this.#wire.ask(["QSET", queue, pushes ? "pause-in" : "pause-out", paused, ...words(others)]);
   }
   async stats(queue) { return read(await this.#wire.ask(["QSTAT", queue])); }
   async consumers(queue) { return list(await this.#wire.ask(["QCONSUMERS", queue])); }

@@ -11,6 +11,15 @@ function bytes(value, what) {
 /** moment is a Date in Unix milliseconds. */
 const moment = (value, what) => whole(Math.max(0, check(value instanceof Date, value, what, "a Date")), what);
 
+const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const times = new Set(["lease", "backoff-min", "backoff-max", "retain", "retain-dead", "alert-age"]);
+
+/** setting is the value of a setting. That of a time is a number of milliseconds, or such as 30s. */
+function setting(name, value) {
+  const [, n, unit] = (times.has(name) && /^([0-9.]+)(ms|s|m|h|d)$/.exec(value)) || [];
+  return unit ? whole(Number((n * units[unit]).toFixed(3)), name) : String(value);
+}
+
 /** filter reads a filter such as class<=standard, or its three parts. */
 function filter(given) {
   const [tag, op, value] = Array.isArray(given) ? given : (/^([^=!<>]+)(!=|<=|>=|=|<|>)(.*)$/s.exec(given) ?? []).slice(1);
@@ -27,7 +36,7 @@ const options = {
   count: [whole, "COUNT"], fill: [whole, "FILL"], newest: [, "NEWEST"], group: [, "GROUP"], as: [bytes, "CONSUMER"],
   share: [bytes, "SHARE"], matchAny: [whole, "MATCH", "ANY"], state: [bytes, "STATE"], older: [whole, "OLDER"],
   to: [bytes, "TO"], dryRun: [, "DRYRUN"],
-  weight: [whole, "WEIGHT"], maxClaimed: [whole, "MAX-CLAIMED"], rate: [bytes, "RATE"], rest: [whole, "HOLD"],
+  pushes: [, "IN"], weight: [whole, "WEIGHT"], maxClaimed: [whole, "MAX-CLAIMED"], rate: [bytes, "RATE"], rest: [whole, "HOLD"],
 };
 
 /** words are those of the options that are given. OR stands behind the name of a queue. */
@@ -80,4 +89,4 @@ function read(reply, into = {}, rows = fields) {
   return into;
 }
 
-module.exports = { bytes, moment, words, text, texts, pairs, read, ofPackets };
+module.exports = { bytes, moment, setting, words, text, texts, pairs, read, ofPackets };

@@ -57,6 +57,9 @@ test("every refusal has its class", async (t) => {
     ["a priority that is no number", () => c.push(q, "", { priority: NaN }), "InvalidError"],
     ["a moment that is no Date", () => c.push(q, "", { at: 5 }), "InvalidError"],
     ["a filter that is none", () => c.pop(q, { filters: ["class"] }), "InvalidError"],
+    ["a setting of no time", () => c.set(q, { lease: "30 parsecs" }), "InvalidError"],
+    ["a pause until no moment", () => c.pause(q, { until: 5 }), "InvalidError"],
+    ["a pause of something else", () => c.pause(q, { gate: "in" }), "InvalidError"],
     ["a setting that is not known", () => c.set(q, { colour: "red" }), "InvalidError"],
     ["a packet that is not there", () => c.show(full, "999999"), "NoPacketError"],
     ["another packet's priority", () => c.setPriority(full, "999999", 1), "NoPacketError"],
@@ -111,8 +114,25 @@ test("calls do what they say", async (t) => {
   await c.set(q, { "max-attempts": 3, "pause-out": true, enum: { class: ["low", "high"] } });
   const settings = await c.get(q);
   assert.deepEqual([settings["max-attempts"], settings.enum], ["3", { class: ["low", "high"] }]);
-  await c.pauseUntil(q, new Date(0));
-  assert.equal((await c.stats(q)).pausedOut, false);
+  const gates = async (...want) => {
+    const all = await c.get(q);
+    assert.deepEqual(["pause-out", "pause-out-until", "pause-in", "pause-in-until"].map((name) => all[name]), want);
+  };
+  await gates("yes", "0", "no", "0");
+  await c.resume(q);
+  await gates("no", "0", "no", "0");
+  await c.pause(q);
+  await c.pause(q, { until: new Date(4e12), pushes: true });
+  await gates("yes", "0", "yes", "4000000000000");
+  await c.resume(q, { pushes: true });
+  await c.pause(q, { until: new Date(4e12) });
+  await gates("yes", "4000000000000", "no", "0");
+  await c.resume(q);
+  await c.set(q, { lease: "1.1m", "backoff-min": 250, "backoff-max": "90s", retain: "2h", "retain-dead": "1d", "alert-age": "500ms", "dead-letter": "30s" });
+  const { lease, retain, ...times } = await c.get(q);
+  assert.deepEqual([lease, times["backoff-min"], times["backoff-max"], retain, times["retain-dead"], times["alert-age"], times["dead-letter"]],
+    ["66000", "250", "90000", "7200000", "86400000", "500", "30s"]);
+  await c.set(q, { retain: 0, "dead-letter": "" });
   const [producer] = await c.producers(q);
   assert.deepEqual([producer.pushed, typeof producer.connection], [4, "string"]);
   assert.equal((await c.command("CLIENT", "LIST", "ID", producer.connection)).toString().startsWith(`id=${producer.connection} `), true);
