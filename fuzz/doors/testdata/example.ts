@@ -14,6 +14,9 @@ export async function main(signal: AbortSignal): Promise<void> {
     await fetch("http://127.0.0.1/", { signal });
   }, { concurrency: 8, lease: 60_000, signal, filters: ["class<=low", ["size", ">", "5"]] });
   for await (const packet of client.claims("mails", { signal })) await settle(packet);
+  await client.pause("mails", { until: new Date(), pushes: true });
+  await client.resume("mails");
+  await client.work("mails", () => {}, { burst: true, or: ["sms"] });
   const stats = await client.stats("mails");
   console.log(stats.ready + stats.bands.length, stats.pausedOut === true, (await client.shares("mails"))[0].until?.getTime());
   // @ts-expect-error: no call has this option

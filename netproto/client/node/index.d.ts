@@ -39,9 +39,9 @@ export interface FromOptions extends Selection { or?: string[]; newest?: boolean
 export interface TakeOptions extends FromOptions { count?: number; group?: boolean; block?: number; fill?: number; signal?: AbortSignal }
 /**
  * How many handlers run at a time: 1 unless given. After the abort of signal they have drain,
- * 10,000, to end.
+ * 10,000, to end. A burst ends when there is nothing to claim and its handlers have ended.
  */
-export interface WorkOptions extends FromOptions { concurrency?: number; signal?: AbortSignal; drain?: number }
+export interface WorkOptions extends FromOptions { concurrency?: number; signal?: AbortSignal; drain?: number; burst?: boolean }
 
 export type State = "ready" | "delayed" | "claimed" | "dead" | "done" | "damaged" | "expired" | "cancelled";
 

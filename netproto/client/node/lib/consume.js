@@ -23,14 +23,14 @@ class Consumer {
   stopping = new AbortController(); // ends claiming
   wake = () => {};
 
-  constructor(wire, log, queue, handler, { lease = 30_000, concurrency = 1, drain = 10_000, fill, ...options }, size) {
+  constructor(wire, log, queue, handler, { lease = 30_000, concurrency = 1, drain = 10_000, fill, burst, ...options }, size) {
     check(typeof handler === "function" && !isGeneratorFunction(handler), handler, "handler", "a function that is no generator");
     const batch = size === 0 ? fill === undefined : size <= maxCount && fill > 0;
     const good = batch && concurrency >= 1 && lease >= 1 && !("count" in options || "group" in options);
     check(good, { size, fill, concurrency, lease, ...options }, "a worker",
       "concurrency and lease of 1 or more, neither count nor group, and a fill with batches of 1 to 1,000 alone");
     const request = ["QCLAIM", queue, ...words({ ...options, lease, fill })];
-    Object.assign(this, { wire, log, handler, request, lease, concurrency, drain, fill, size, step: lease / 12 });
+    Object.assign(this, { wire, log, handler, request, lease, concurrency, drain, fill, burst, size, step: lease / 12 });
   }
 
   async run() {
@@ -58,13 +58,18 @@ class Consumer {
 
   async claim() {
     const { signal } = this.stopping;
-    for (let pause = 0; !signal.aborted;) {
+    for (let pause = 0, idle = false; !signal.aborted;) {
       await turn(); // to the answers of quick handlers
       const n = this.free();
-      const wait = { block: 0, fill: this.fill, signal };
+      const wait = { block: this.burst ? undefined : 0, fill: this.fill, signal };
       try {
         if (n === 0) await this.change();
-        else await this.begin(await this.wire.wait([...this.request, "COUNT", String(n)], wait), wait.asked);
+        else if ((await this.begin(await this.wire.wait([...this.request, "COUNT", String(n)], wait), wait.asked)) > 0) idle = false;
+        else if (this.burst) {
+          if (idle) return;
+          while (this.jobs.size > 0) await this.change(); // what they push or return may be there then
+          idle = true;
+        }
         pause = 0;
       } catch (error) {
         if (signal.aborted || error instanceof errors.ClosedError) return;
@@ -82,9 +87,9 @@ class Consumer {
   }
 
   /**
-   * begin has the handler work on packets. If the answer to the claim came late the leases may be
-   * over, so they are renewed first. A packet whose lease is not is left to others. What comes after
-   * the drain is given back.
+   * begin has the handler work on packets, and returns how many were claimed. If the answer to the
+   * claim came late the leases may be over, so they are renewed first. A packet whose lease is not
+   * is left to others. What comes after the drain is given back.
    */
   async begin(reply, asked) {
     const jobs = Packet.of(this.wire, reply).map((packet) => ({ packet, renewed: asked, held: true }));
@@ -94,6 +99,7 @@ class Consumer {
     if (this.over) await this.giveBack(good);
     else if (this.size === 0) for (const job of good) this.handle([job]);
     else if (good.length > 0) this.handle(good);
+    return jobs.length;
   }
 
   /**

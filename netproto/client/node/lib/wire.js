@@ -131,6 +131,7 @@ class Wire {
   async wait(args, wait) {
     const { block, turn = 30_000, fill, signal } = wait;
     signal?.throwIfAborted();
+    wait.asked = performance.now();
     if (block === undefined && fill === undefined) return this.once(args);
     const connection = (!this.#closed && this.#idle.pop()) || this.#make();
     try {

@@ -68,6 +68,23 @@ async function allClaimed(c, q, n) {
   return abort.signal;
 }
 
+test("a burst ends when there is nothing to claim", async (t) => {
+  const c = client(t), q = queue(), other = queue(), got = [];
+  await c.push(q, "later", { delay: 3_600_000 });
+  await c.push(q, "first");
+  await c.push(other, "third");
+  await c.consume(q, async ({ payload }) => {
+    if (got.push(String(payload)) > 1) return;
+    await c.push(q, "second");
+    throw new RetryIn(0, new Error("again"));
+  }, { burst: true, concurrency: 3, or: [other] });
+  assert.deepEqual([got.sort(), await c.len(q)], [["first", "first", "second", "third"], 1]);
+  await c.pushBatch(q, Array(5).fill(""));
+  await c.consumeBatch(q, 3, 1, () => {}, { burst: true });
+  await c.work(queue(), () => {}, { burst: true });
+  assert.equal(await c.len(q), 1);
+});
+
 test("what is no handler is refused before a packet is claimed", async (t) => {
   const c = client(t), q = queue();
   await c.push(q, "");
