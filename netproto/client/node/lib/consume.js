@@ -3,6 +3,7 @@ const { setImmediate: turn, setTimeout: sleep } = require("node:timers/promises"
 const { isGeneratorFunction, isGeneratorObject } = require("node:util/types");
 const { check, errors } = require("./errors.js");
 const { Packet } = require("./packet.js");
+const { longest } = require("./wire.js");
 const { words } = require("./words.js");
 
 const now = () => performance.now();
@@ -34,7 +35,7 @@ class Consumer {
   }
 
   async run() {
-    const timer = setInterval(() => this.renew(), Math.max(1, this.step));
+    const timer = setInterval(() => this.renew(), Math.min(Math.max(1, this.step), longest));
     try { await this.claim(); } finally {
       while (this.jobs.size > 0) await this.change();
       clearInterval(timer);
@@ -48,7 +49,7 @@ class Consumer {
   async stop(drain = this.drain) {
     this.stopping.abort();
     this.wake();
-    const timer = drain < 2 ** 31 ? setTimeout(() => this.giveBack(), drain) : undefined;
+    const timer = drain <= longest ? setTimeout(() => this.giveBack(), drain) : undefined;
     await this.ended.catch(() => {}); // consume rejects with it
     clearTimeout(timer);
     return this.left;

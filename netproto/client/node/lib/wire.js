@@ -10,6 +10,9 @@ function failure(error, Kind, says) {
   return new Kind(`${says}: ${error.message || error.code}`, { cause: error });
 }
 
+/** longest is what a timer can wait for, in milliseconds: a longer one ends at once. */
+const longest = 2 ** 31 - 1;
+
 /** Connection is one to the server, made when it is needed. node-redis repeats nothing on it. */
 class Connection {
   #opening; #end; #timer; #heard;
@@ -42,7 +45,7 @@ class Connection {
     const redis = await (this.#opening ??= this.#open());
     const hear = () => this.#hear(); // node-redis asks how to read each text, and so tells that a long reply goes on
     const typeMapping = { [RESP_TYPES.MAP]: Array, [RESP_TYPES.NUMBER]: numbers, get [RESP_TYPES.BLOB_STRING]() { hear(); return Buffer; } };
-    if (this.#unanswered++ === 0) this.#timer = setTimeout(() => this.#listen(), patience);
+    if (this.#unanswered++ === 0) this.#timer = setTimeout(() => this.#listen(), Math.min(patience, longest));
     try {
       return await redis.sendCommand(args, { typeMapping, timeout: undefined });
     } catch (error) {
@@ -82,7 +85,8 @@ class Wire {
   #main; #soon; #closed;
 
   constructor(options) {
-    Object.assign(this, { options, patience: options.socket?.socketTimeout ?? options.socket?.connectTimeout ?? 5000 });
+    const patience = options.socket?.socketTimeout ?? options.socket?.connectTimeout ?? 5000;
+    Object.assign(this, { options, patience: Math.min(patience, longest / 2) }); // a connection has twice that
   }
 
   #make() {
@@ -164,4 +168,4 @@ class Wire {
   }
 }
 
-module.exports = { Wire };
+module.exports = { Wire, longest };

@@ -85,6 +85,20 @@ test("a burst ends when there is nothing to claim", async (t) => {
   assert.equal(await c.len(q), 1);
 });
 
+test("a time may be longer than a timer", async (t) => {
+  const warnings = [], warn = ({ name }) => warnings.push(name);
+  process.on("warning", warn);
+  t.after(() => process.off("warning", warn));
+  const long = 2 ** 35, c = client(t, { socket: { socketTimeout: long } }), q = queue();
+  const claimed = c.claim(q, { block: 0, fill: 2 ** 31, count: 2 });
+  await c.pushBatch(q, ["1", "2"]);
+  assert.equal((await claimed).length, 2);
+  await c.push(q, "3");
+  await c.consume(q, () => {}, { lease: 13 * 2 ** 31, burst: true });
+  await new Promise((resolve) => { setImmediate(resolve); }); // warnings come later
+  assert.deepEqual([warnings, (await c.stats(q)).acked], [[], 1]);
+});
+
 test("what is no handler is refused before a packet is claimed", async (t) => {
   const c = client(t), q = queue();
   await c.push(q, "");
