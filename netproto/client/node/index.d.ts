@@ -195,7 +195,7 @@ export class RetryIn extends Verdict { constructor(ms: number, why?: unknown) }
 /** It is delivered again then, and the claim was no attempt. */
 export class Uncounted extends Verdict { constructor(ms: number, why?: unknown) }
 export class Snooze extends Uncounted { constructor(ms: number) }
-/** Its share, or its queue, rests so long, 1 ms to a day, as after HTTP 429; it was no attempt. */
+/** Its share, or its queue, rests so long, 1 s to a day, as after HTTP 429; it was no attempt. */
 export class Hold extends Verdict { constructor(ms: number, why?: unknown) }
 
 /** What every call rejects with: its class and its code say why. The README has a table. */

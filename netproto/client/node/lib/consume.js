@@ -117,7 +117,7 @@ class Consumer {
     try {
       const result = await this.handler.call(undefined, this.size === 0 ? packets[0] : packets, { signal: work.abort.signal });
       if (isGeneratorObject(result)) throw new errors.InvalidError("the handler is a generator: nobody has run it");
-      if (result instanceof errors.Verdict) why = result;
+      if (result instanceof errors.Verdict) why = errors.Verdict.of(result);
     } catch (error) { why = errors.Verdict.of(error ?? `${error} was thrown`); }
     this.running--;
     const fails = why !== undefined && !(why instanceof errors.Uncounted);
@@ -146,11 +146,11 @@ class Consumer {
         if (!this.over) await sleep(pause = longer(pause));
         if (job.held && !this.over) await this.answer(job, why, pause);
       } else if (!job.cancelled && !(pause > 0 && error.code === "STALE")) { // the first one may have arrived
-        this.log(`the answer for packet ${packet.id} was not taken`, error);
-        if (error.code !== "INVALID" || job.plain) return;
+        this.log(`the answer for packet ${packet.id} was not taken: ${error.message}`);
+        if ((error instanceof errors.HoldfastError && error.code !== "INVALID") || job.plain) return;
         job.plain = true; // without its cost, and what its verdict says
         packet.cost = undefined;
-        await this.answer(job, why && new errors.Verdict(why.message));
+        await this.answer(job, why?.plain);
       }
     }
   }

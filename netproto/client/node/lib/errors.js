@@ -52,30 +52,42 @@ function cut(text, end = 4096) {
 
 /** Verdict is what a handler throws to say what becomes of its packet. */
 class Verdict extends Error {
-  #words;
+  #reason; #words;
   get name() { return this.constructor.name; }
   constructor(why, ...words) {
     super(why === undefined ? "" : describe(why), { cause: why });
+    this.#reason = this.message;
     this.#words = words;
   }
 
   /** of is the verdict of what was thrown, whatever that is. */
   static of(thrown) {
     try {
-      if (thrown instanceof Verdict) return thrown;
+      if (#words in thrown) return thrown; // made by a constructor of these, which no Proxy is
       if (thrown instanceof Promise) thrown.catch(() => {}); // nobody else looks at how it ends
-    } catch { } // it is a Proxy
+    } catch { } // it is a Proxy, or no object
     return new Verdict(thrown);
   }
 
+  /** reason is the message, which may have been changed since, to something else than a text too. */
+  get reason() {
+    try {
+      if (typeof this.message === "string") return this.message;
+    } catch { }
+    return this.#reason;
+  }
+
+  /** plain is the reason alone. */
+  get plain() { return new Verdict(this.reason); }
+
   /** words are those of a QNACK that say why, and what then. */
-  get words() { return [...(this.message ? ["REASON", cut(this.message)] : []), ...this.#words]; }
+  get words() { return [...(this.reason ? ["REASON", cut(this.reason)] : []), ...this.#words]; }
 }
 const time = (ms, least = 0, most = Infinity) => String(Math.min(Math.max(whole(ms, "milliseconds"), least), most));
 class Dead extends Verdict { constructor(why) { super(why, "DEAD"); } }
 class RetryIn extends Verdict { constructor(ms, why) { super(why, "DELAY", time(ms)); } }
 class Uncounted extends Verdict { constructor(ms, why) { super(why, "UNCOUNTED", "DELAY", time(ms)); } }
 class Snooze extends Uncounted { constructor(ms) { super(ms, `snoozed for ${time(ms)} ms`); } }
-class Hold extends Verdict { constructor(ms, why) { super(why, "HOLD", time(ms, 1, 86_400_000)); } }
+class Hold extends Verdict { constructor(ms, why) { super(why, "HOLD", time(ms, 1000, 86_400_000)); } }
 
 module.exports = { errors: { ...errors, Verdict, Dead, RetryIn, Uncounted, Snooze, Hold }, check, whole, cut };

@@ -68,6 +68,31 @@ async function allClaimed(c, q, n) {
   return abort.signal;
 }
 
+/** answers works on one packet, whose handler gets it. */
+async function answers(c, q, handler) {
+  await c.set(q, { "backoff-min": "1h", "backoff-max": "1h" });
+  const id = await c.push(q, ""), signal = await allClaimed(c, q, 1);
+  await c.consume(q, handler, { signal });
+  return c.show(q, id).catch(() => ({}));
+}
+
+test("whatever a verdict and a cost are, an answer is sent", async (t) => {
+  const c = client(t), dead = (message) => Object.defineProperty(new Dead("no address"), "message", { get: () => message() });
+  for (const [why, state, reason] of [
+    [dead(() => 5), "dead", "no address"], [dead(refuse), "dead", "no address"], [dead(() => "moved"), "dead", "moved"],
+    [new Proxy(new Dead("no address"), {}), "delayed", "Dead: no address"], [Object.create(Dead.prototype), "delayed", /Dead/],
+  ]) {
+    for (const handler of [() => { throw why; }, () => why]) {
+      const packet = await answers(c, queue(), handler);
+      assert.equal(packet.state, state, reason);
+      assert.match(packet.reason, reason instanceof RegExp ? reason : new RegExp(`^${reason}$`));
+    }
+  }
+  for (const cost of [Symbol("a"), { valueOf: refuse }]) {
+    assert.equal((await answers(c, queue(), (packet) => { packet.cost = cost; })).state, undefined);
+  }
+});
+
 test("a burst ends when there is nothing to claim", async (t) => {
   const c = client(t), q = queue(), other = queue(), got = [];
   await c.push(q, "later", { delay: 3_600_000 });
