@@ -183,7 +183,8 @@ class Consumer {
   lose(job, cause) {
     if (!job.held) return;
     job.held = job.cancelled === true;
-    if (!job.held && !job.finished) this.log(`the lease of packet ${job.packet.id} is lost`, cause);
+    if (job.finished) return; // its handler has ended
+    if (!job.held) this.log(`the lease of packet ${job.packet.id} is lost: ${cause.message}`);
     if (job.work && --job.work.leases === 0) job.work.abort.abort(cause);
   }
 

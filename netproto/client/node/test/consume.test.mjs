@@ -93,6 +93,23 @@ test("whatever a verdict and a cost are, an answer is sent", async (t) => {
   }
 });
 
+test("a signal does not abort once its handler has ended", async (t) => {
+  const net = await network(t), c = client(t, { url: net.url }), q = queue();
+  await c.push(q, "");
+  let told, ends;
+  const ending = new Promise((resolve) => { ends = resolve; });
+  const work = c.consume(q, (_, { signal }) => {
+    told = signal;
+    net.down = true;
+    net.cut();
+    ends();
+  }, { lease: 1000 });
+  await ending;
+  await c.shutdown(60_000); // ends when the lease is over
+  await work;
+  assert.equal(told.aborted, false);
+});
+
 test("a burst ends when there is nothing to claim", async (t) => {
   const c = client(t), q = queue(), other = queue(), got = [];
   await c.push(q, "later", { delay: 3_600_000 });
