@@ -104,7 +104,10 @@ export interface Consumer {
 }
 export interface Producer { name: string; seen: Date; pushed: number; connection?: string; user?: string }
 
-/** node-redis's options, and what gets the messages of workers: console.warn unless given. */
+/**
+ * node-redis's options, and what gets the messages of workers: console.warn unless given. The cause
+ * is what a handler has thrown, but for verdicts.
+ */
 export type ClientOptions = RedisClientOptions & { log?: (message: string, cause?: unknown) => void };
 
 /** A client of one server. It connects when it is first used. Times are milliseconds. */

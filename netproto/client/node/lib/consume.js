@@ -20,6 +20,7 @@ const longer = (pause) => Math.min(Math.max(2 * pause, 50), 1000) * (0.75 + Math
 class Consumer {
   jobs = new Set();
   running = 0; // handlers
+  looked = now(); // when the leases were looked at
   left = 0; // how many packets were given back: at the end of the drain, when over is set
   stopping = new AbortController(); // ends claiming
   wake = () => {};
@@ -75,7 +76,7 @@ class Consumer {
       } catch (error) {
         if (signal.aborted || error instanceof errors.ClosedError) return;
         if (!this.wire.passing(error)) throw error;
-        this.log("no packet could be claimed", error);
+        this.log(`no packet could be claimed: ${error.message}`);
         await sleep(pause = longer(pause), undefined, { signal }).catch(() => {});
       }
     }
@@ -120,9 +121,12 @@ class Consumer {
       if (result instanceof errors.Verdict) why = errors.Verdict.of(result);
     } catch (error) { why = errors.Verdict.of(error ?? `${error} was thrown`); }
     this.running--;
-    const fails = why !== undefined && !(why instanceof errors.Uncounted);
+    this.look();
+    const fails = why !== undefined && !(why instanceof errors.Uncounted || why instanceof errors.Hold);
     if (fails && jobs.some((job) => job.held && !job.finished && !job.cancelled)) {
-      this.log(`packet ${packets[0].id} failed at attempt ${packets[0].attempt}`, why.cause ?? why);
+      const says = `packet ${packets[0].id} failed at attempt ${packets[0].attempt}`;
+      if (why.constructor === errors.Verdict) this.log(says, why.cause ?? why);
+      else this.log(`${says}: ${why.name}: ${why.reason}`); // it was expected
     }
     for (const job of jobs) this.finish(job, why);
     this.wake();
@@ -155,10 +159,21 @@ class Consumer {
     }
   }
 
+  /** look says once that the event loop was blocked, so that no lease could be renewed. */
+  look() {
+    const blocked = now() - this.looked - this.step, seconds = (ms) => Number((ms / 1000).toPrecision(2));
+    if (blocked > this.lease / 3 && !this.told) {
+      this.told = true;
+      this.log(`the event loop was blocked for ${seconds(blocked)} s; leases of ${seconds(this.lease)} s cannot be renewed meanwhile`);
+    }
+    this.looked = now();
+  }
+
   /**
    * renew looks at the leases twelve times in the time of one, and renews one once a third is over.
    */
   renew() {
+    this.look();
     for (const job of this.jobs) {
       if (!job.held || job.cancelled || job.packet.answered) continue;
       if (this.isLate(job)) this.lose(job, new errors.StaleError("the lease is over: the server did not answer in time"));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
+import { format } from "node:util";
 import {
   CancelledError, ClosedError, Dead, Hold, HoldfastError, RetryIn, ShutdownError, Snooze, StaleError, Uncounted,
 } from "holdfast-queue";
@@ -68,6 +69,12 @@ async function allClaimed(c, q, n) {
   return abort.signal;
 }
 
+/** logged is a client whose lines are kept: each as console.warn would print it. */
+function logged(t, options) {
+  const lines = [];
+  return [client(t, { ...options, log: (...all) => lines.push(format(...all)) }), lines];
+}
+
 /** answers works on one packet, whose handler gets it. */
 async function answers(c, q, handler) {
   await c.set(q, { "backoff-min": "1h", "backoff-max": "1h" });
@@ -93,6 +100,31 @@ test("whatever a verdict and a cost are, an answer is sent", async (t) => {
   }
 });
 
+test("what is expected is a line of the log, or none", async (t) => {
+  const [c, lines] = logged(t);
+  for (const [why, want] of [
+    [new Hold(60_000, new Error("429"))], [new Snooze(60_000)], [new Dead("no address"), /^holdfast: [^\n]* failed at attempt 1: Dead: no address$/],
+    [new RetryIn(60_000, new Error("busy")), /^holdfast: [^\n]* failed at attempt 1: RetryIn: Error: busy$/], [new TypeError("a bug"), / failed at attempt 1 TypeError: a bug\n +at /],
+  ]) {
+    lines.length = 0;
+    const q = queue();
+    await c.push(q, "");
+    await c.consume(q, () => { throw why; }, { signal: await allClaimed(c, q, 1) });
+    assert.equal(lines.length, want === undefined ? 0 : 1, String(lines));
+    if (want !== undefined) assert.match(lines[0], want);
+  }
+});
+
+test("a server that is away is a line each time", async (t) => {
+  const net = await network(t), [c, lines] = logged(t, { url: net.url }), q = queue();
+  net.down = true;
+  const work = c.consume(q, () => {});
+  await until(() => lines.length > 0);
+  assert.match(lines[0], /^holdfast: [^\n]*: no packet could be claimed: no connection to the server: [^\n]+$/);
+  await c.shutdown();
+  await work;
+});
+
 test("a signal does not abort once its handler has ended", async (t) => {
   const net = await network(t), c = client(t, { url: net.url }), q = queue();
   await c.push(q, "");
@@ -108,6 +140,16 @@ test("a signal does not abort once its handler has ended", async (t) => {
   await c.shutdown(60_000); // ends when the lease is over
   await work;
   assert.equal(told.aborted, false);
+});
+
+test("a worker that blocks the event loop says so", async (t) => {
+  const [c, lines] = logged(t), q = queue();
+  await c.push(q, "");
+  await c.set(q, { "max-attempts": 1 });
+  await c.consume(q, () => { for (const begin = performance.now(); performance.now() - begin < 1500;); }, { lease: 2400, burst: true });
+  const told = lines.filter((line) => line.includes("the event loop was blocked"));
+  assert.equal(told.length, 1, String(lines));
+  assert.match(told[0], /blocked for [0-9.]+ s; leases of 2.4 s cannot be renewed meanwhile$/);
 });
 
 test("a burst ends when there is nothing to claim", async (t) => {
