@@ -19,7 +19,7 @@ export CGO_ENABLED := 0
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite holds soak attack doors cluster cluster-faults cluster-bench words bench offline dist dist-check deb-test screenshots clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite celery-suite holds soak attack doors cluster cluster-faults cluster-bench words bench offline dist dist-check deb-test screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -99,6 +99,9 @@ planted: ## build the server, and the tests of storage and of a cell, with one b
 
 redis-suite: ## run Redis's own tests, which are fetched, against the Redis protocol
 	go test ./fuzz/redissuite -count=1 -run 'TestRedisSuite$$' -suite -timeout 30m -v
+
+celery-suite: ## run Celery's own tests of canvas, tasks and remote control, which are fetched, on holdfast://
+	go test ./fuzz/doors -count=1 -run 'TestCelerySuite$$' -suite -timeout 60m -v
 
 linear: ## check that one order explains each of HISTORIES (2000) histories of concurrent Redis clients, and of workers
 	go test ./fuzz/redis -count=1 -run 'SeeOneOrder$$' -histories $(HISTORIES) -timeout 60m -v

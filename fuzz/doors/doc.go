@@ -8,6 +8,7 @@
 //	sentinel_test.go      clients of Redis in their Sentinel mode
 //	kombu_test.go         the transport of kombu, by the tests of the package
 //	celery_test.go        Celery on that transport, with kills
+//	celery_suite_test.go  Celery's own tests on that transport and its backend; their source is fetched
 //	outbox_test.go        the page about pushes within a database's transaction
 //	outbox_whole_test.go  the same with PostgreSQL and MariaDB, and in Go
 //	coming_test.go        the page for those who come from another queue

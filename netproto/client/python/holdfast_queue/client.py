@@ -9,18 +9,19 @@ import inspect
 import math
 import os
 import secrets
+import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import redis
 import redis.asyncio
 
 from . import requests
-from .consume import Engine, Tasks, Threads, Worker, begin, on_signals
+from .consume import Engine, Tasks, Threads, Worker, begin
 from .errors import Away, HoldfastError, Unknown, refusal
 from .packet import Packet, milliseconds
 from .requests import Request, Time, WorkOptions
@@ -174,7 +175,7 @@ class _Calls(Generic[R]):
 
         A handler that returns acknowledges its packet; an exception returns it, to be tried again.
         Leases are renewed meanwhile. A server that is away is waited for. It returns when the queue
-        is closed and drained, and after shutdown(); it raises any other refusal of the server, and
+        is closed and drained, after shutdown(), and as the option burst says; it raises any other refusal of the server, and
         waits for the handlers before. See WorkOptions.
 
         Of Client each handler runs in a thread: when its lease is lost, packet.check() raises. Of
@@ -193,7 +194,7 @@ class _Calls(Generic[R]):
         return self._work([Worker(self._runner, queue, handler, options, size, fill)])
 
     def work(self, timeout: float = 30.0) -> R:
-        """Runs all workers until their queues are closed and drained, or a signal comes.
+        """Runs all workers until each has ended by itself, as consume does, or a signal comes.
 
         SIGTERM and SIGINT end it as shutdown(timeout) does, a second one at once. It is for the
         main thread.
@@ -318,6 +319,20 @@ def _end(idle: Connections) -> None:
     with suppress(IndexError):  # other threads take some of them meanwhile
         while True:
             idle.pop().disconnect()
+
+
+@contextmanager
+def on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Has SIGTERM and SIGINT call stop in the event loop."""
+    loop = asyncio.get_running_loop()
+    before: dict[int, Any] = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
+        yield
+    finally:
+        for caught, handler in before.items():
+            signal.signal(caught, handler or signal.SIG_DFL)  # one that is not Python's is not known
 
 
 def _has_ended(connection: Any) -> bool:

@@ -6,12 +6,11 @@ import asyncio
 import inspect
 import logging
 import queue
-import signal
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -179,12 +178,13 @@ class Engine:
     def __init__(self, client: AsyncClient, worker: Worker) -> None:
         options = {**worker.options}
         self.most: int = options.pop("concurrency", 1)  # how many handlers run at once
+        self.burst = bool(options.pop("burst", False))  # nothing is waited for
         self.lease = in_seconds(options.setdefault("lease", LEASE), "lease")
         if not isinstance(self.most, int) or self.most < 1 or self.lease <= 0 or not 0 <= worker.size <= MOST:
             raise Invalid(f"consume: expected a concurrency of 1, 2 or more, a lease and a size of up to {MOST}")
         self.words = ["QCLAIM", worker.queue, *requests.words(options, requests.WorkOptions)]
         self.fill = in_seconds(worker.fill, "fill")
-        if worker.size:
+        if worker.size and not self.burst:
             self.words += ["FILL", milliseconds(self.fill)]
         self.client, self.worker, self.queue = client, worker, worker.queue
         self.runner = worker.runner(worker.call, self.most)
@@ -268,7 +268,7 @@ class Engine:
             await asyncio.sleep(0)  # handlers that are about to end come along
             if self.stopping.done():
                 return
-            room = self._room()
+            room, running = self._room(), len(self.works)
             self.free -= room
             asked = time.monotonic()
             try:
@@ -285,12 +285,18 @@ class Engine:
                 continue
             pause = 0.0
             self.free += room - await self._begin(claimed, asked)
+            if self.burst and not claimed:
+                if not running:
+                    return
+                await self._until(lambda: self.stopping.done() or len(self.works) < running)  # one may return its packet
             if self.given_up:  # this answer came late
                 await self._give_back()
 
     async def _ask(self, room: int) -> list[Packet]:
         """Claims packets, and waits for some, until there are any or the worker is to stop."""
-        words = [*self.words, "COUNT", self.worker.size or room, "BLOCK", milliseconds(requests.TURN)]
+        words = [*self.words, "COUNT", self.worker.size or room]
+        if not self.burst:
+            words += ["BLOCK", milliseconds(requests.TURN)]
         asking = begin(self._request(words))
         try:
             await asyncio.wait({asking, self.stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -477,17 +483,3 @@ class Engine:
         self.given_up = time.monotonic() + self.client._patience
         asyncio.get_running_loop().call_later(self.client._patience, self.changed.set)
         self.changed.set()
-
-
-@contextmanager
-def on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Has SIGTERM and SIGINT call stop in the event loop."""
-    loop = asyncio.get_running_loop()
-    before: dict[int, Any] = {}
-    try:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
-        yield
-    finally:
-        for caught, handler in before.items():
-            signal.signal(caught, handler or signal.SIG_DFL)  # one that is not Python's is not known

@@ -74,6 +74,7 @@ class WorkOptions(ClaimOptions, total=False):
     """The options of consume. Times are seconds or a timedelta."""
 
     concurrency: int  # how many handlers run at once, 1 unless given
+    burst: bool  # ends when there is nothing to claim, and no handler runs; delayed packets are not waited for
 
 
 class TakeOptions(ClaimOptions, total=False):

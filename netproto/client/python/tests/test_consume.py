@@ -111,6 +111,24 @@ class Consume:
         running.join()
         self.assertEqual(self.looks.stats(self.queue)["acked"], 1)
 
+    def test_a_burst_ends_when_there_is_nothing_to_claim(self) -> None:
+        seen: list[bytes] = []
+
+        def work(p: hf.Packet) -> None:
+            seen.append(p.payload)
+            if p.payload == b"again" and p.attempt == 1:
+                raise hf.RetryIn(0)  # so that it is there when nothing else is
+
+        self.looks.push_batch(self.queue, ["again", *"abcdefgh"])
+        self.looks.push(self.queue, "later", delay=3600)
+        self.running(work, concurrency=4, burst=True).join()
+        self.assertEqual(sorted(seen), sorted([b"again", *(bytes([c]) for c in b"abcdefgh"), b"again"]))
+        self.looks.push_batch(self.queue, ["x", "y", "z"])
+        self.start(self.client(), self.queue, 2, 30.0, lambda packets: seen.append(len(packets)), call="consume_batch", burst=True).join()
+        self.assertEqual(seen[-2:], [2, 1])
+        self.queue = name()
+        self.running(work, burst=True).join()
+
     def test_a_batch_is_handled_together(self) -> None:
         seen: list[list[bytes]] = []
 
