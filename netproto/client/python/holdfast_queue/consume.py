@@ -428,9 +428,15 @@ class Engine:
 
     async def _renew(self) -> None:
         """Looks at the leases twelve times in the time of one, and renews each at a third of it."""
-        step = max(self.lease / 12, 0.001)
+        step, blocked = max(self.lease / 12, 0.001), self.lease / 4
         while True:
+            late = time.monotonic() + step
             await asyncio.sleep(step)
+            late = time.monotonic() - late
+            if late > blocked and self.held:
+                tell("%s: the event loop was blocked for %.1f s; leases of %g s cannot be renewed meanwhile",
+                     self.queue, late, self.lease)  # fmt: skip
+                blocked = 2 * late  # what is much worse is told again
             due = []
             for job in tuple(self.held.values()):
                 age = time.monotonic() - job.renewed

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 import unittest
 from datetime import timedelta
 from typing import Any
@@ -213,6 +214,19 @@ class InThreads(Handlers, workers.InThreads):
 
 class InTasks(Handlers, workers.InTasks):
     unrun = (yields, yields_later)
+
+    def test_an_event_loop_that_a_handler_blocks_is_named(self) -> None:
+        async def work(p: hf.Packet) -> None:
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end:  # a time.sleep, or work of the processor
+                pass
+
+        self.looks.push(self.queue, "x")
+        with mock.patch.object(consume.log, "disabled", False), self.assertLogs(consume.log) as logs:
+            running = self.running(work, lease=0.6)
+            self.until(lambda: any("blocked" in line for line in logs.output))
+            running.shutdown()
+        self.assertRegex("".join(logs.output), r"the event loop was blocked for \d\.\d s; leases of 0\.6 s cannot be renewed")
 
     def test_a_function_that_does_not_wait_is_a_handler_too(self) -> None:
         seen: list[bytes] = []
