@@ -165,12 +165,12 @@ class Snooze(Uncounted):
 class Hold(Verdict):
     """The other side says "not now": the share of the packet, or its queue, rests for some seconds.
 
-    That is at least a millisecond, and at most a day. The packet keeps its place, and the claim
+    That is at least one second, and at most a day. The packet keeps its place, and the claim
     does not count as an attempt.
     """
 
     def __init__(self, seconds: float | timedelta, why: BaseException | str = "") -> None:
-        super().__init__(why, "HOLD", max(1, milliseconds(min(in_seconds(seconds), 86_400.0))))
+        super().__init__(why, "HOLD", milliseconds(min(max(in_seconds(seconds), 1.0), 86_400.0)))
 
 
 def reason(why: BaseException | str) -> str:

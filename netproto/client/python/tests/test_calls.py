@@ -394,9 +394,9 @@ class Words(unittest.TestCase):
         verdict.words = 5  # type: ignore[attr-defined]
         self.assertEqual(requests.nack(hf.Packet("1", "q"), verdict).words[-1], "DEAD")
 
-    def test_a_hold_is_from_a_millisecond_to_a_day(self) -> None:
-        held = [hf.Hold(seconds)._words for seconds in (-1, 0, 0.5, 86400, 172800, math.inf)]
-        self.assertEqual([ms for _, ms in held], [1, 1, 500, 86_400_000, 86_400_000, 86_400_000])
+    def test_a_hold_is_from_a_second_to_a_day(self) -> None:
+        held = [hf.Hold(seconds)._words for seconds in (-1, 0, 0.5, 1.5, 86400, 172800, math.inf)]
+        self.assertEqual([ms for _, ms in held], [1000, 1000, 1000, 1500, 86_400_000, 86_400_000, 86_400_000])
 
     def test_help_shows_what_a_call_takes_and_gives(self) -> None:
         for client in (hf.Client, hf.AsyncClient):

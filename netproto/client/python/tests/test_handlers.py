@@ -114,7 +114,7 @@ class Handlers:
             self.assertEqual((p.state, p.attempt, p.reason), (state, attempt, reason))
 
     def test_what_a_handler_says_on_purpose_has_no_traceback(self) -> None:
-        ends = {b"dead": hf.Dead("no address"), b"in": hf.RetryIn(3600, "busy"), b"hold": hf.Hold(0.001), b"bad": ValueError("bad")}
+        ends = {b"dead": hf.Dead("no address"), b"in": hf.RetryIn(3600, "busy"), b"hold": hf.Hold(0), b"bad": ValueError("bad")}
         logged: list[logging.LogRecord] = []
 
         def fail(p: hf.Packet) -> None:
