@@ -23,6 +23,7 @@ func TestCelery(t *testing.T) {
 		"all that it offers":                             canvas,
 		"a worker that is killed gives its tasks back":   killedWorker,
 		"a server that is killed loses and doubles none": killedServer,
+		"what was prefetched and is lost does not begin": lostClaims,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +61,7 @@ type celery struct {
 	*server
 	python, dir string
 	env         []string
+	workers     []*logFile // what they say
 }
 
 func (c *celery) program(args ...string) *exec.Cmd {
@@ -77,6 +79,7 @@ func (c *celery) worker(args ...string) *exec.Cmd {
 	c.Helper()
 	cmd := c.program(append([]string{"-m", "celery", "-A", "tasks", "worker", "--loglevel=INFO"}, args...)...)
 	said := &logFile{name: filepath.Join(c.dir, fmt.Sprint("worker-", time.Now().UnixNano()))}
+	c.workers = append(c.workers, said)
 	cmd.Stderr = said.create(c.T)
 	if err := cmd.Start(); err != nil {
 		c.Fatal(err)
@@ -182,6 +185,38 @@ func killedWorker(c *celery) {
 	}
 	if begun, ended := c.count("begin 0"), c.count("end 0"); begun != 2 || ended != 1 {
 		c.Errorf("the task of the killed worker began %d times and ended %d times; want 2 and 1", begun, ended)
+	}
+}
+
+func lostClaims(c *celery) {
+	c.env = []string{"LEASE=2", "PREFETCH=4"}
+	c.worker("--concurrency=1")
+	const calls = "from tasks import gate\nfor r in [gate.delay(n) for n in range(4)]: r.get(timeout=60)"
+	push, server := c.program("-c", calls), c.client(c.T)
+	if err := push.Start(); err != nil {
+		c.Fatal(err)
+	}
+	await(c.T, "one task runs and the others are prefetched", func() bool {
+		stats, err := server.Stats(c.Context(), "celery")
+		return c.count("begin 0") == 1 && err == nil && stats.Claimed == 4
+	})
+	if n, err := server.Harvest(c.Context(), "celery"); n != 4 || err != nil {
+		c.Fatal(n, err)
+	}
+	await(c.T, "the worker knows what it has lost", func() bool {
+		return strings.Count(c.workers[0].read(c.T), "the claim of packet") == 4
+	})
+	if err := os.WriteFile(c.says()+".go", nil, 0o600); err != nil {
+		c.Fatal(err)
+	}
+	if err := push.Wait(); err != nil {
+		c.Fatal(err)
+	}
+	await(c.T, "the queue is empty", func() bool { n, err := server.Len(c.Context(), "celery"); return n == 0 && err == nil })
+	for n, want := range []int{2, 1, 1, 1} {
+		if got := c.count(fmt.Sprintf("begin %d\n", n)); got != want {
+			c.Errorf("task %d began %d times; want %d", n, got, want)
+		}
 	}
 }
 

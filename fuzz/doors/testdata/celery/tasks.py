@@ -52,3 +52,12 @@ def work(n, seconds):
     time.sleep(seconds)
     say("end", n)
     return n
+
+
+@app.task
+def gate(n):
+    """The first waits for a file."""
+    say("begin", n)
+    while n == 0 and not os.path.exists(os.environ["SAYS"] + ".go"):
+        time.sleep(0.01)
+    return n

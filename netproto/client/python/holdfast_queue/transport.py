@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Callable
+from weakref import ref
 
 import redis
 from kombu.transport import virtual
@@ -32,6 +34,26 @@ from .transport_claims import LOST, Claims
 
 #: Options that redis-py gets as they are.
 OPTIONS = {"socket_connect_timeout", "socket_timeout", "socket_keepalive", "client_name"}
+
+
+def begin_what_is_held(request: Any, **kwargs: Any) -> None:
+    """Has Celery's worker not begin a task whose claim is lost: it asks when a process is free for it."""
+    if not isinstance(getattr(request.message.channel, "claims", None), Claims):
+        return  # of another transport
+    weak = ref(request)  # a cycle would keep its message, and so its claim
+
+    def begin(pool: Any, **kwargs: Any) -> Any:
+        request = weak()
+        if request.message.delivery_tag in request.message.channel.claims.held:
+            return type(request).execute_using_pool(request, pool, **kwargs)
+        from celery.exceptions import TaskRevokedError
+        from celery.worker.state import task_ready
+
+        task_ready(request)
+        request.acknowledge()  # which makes room for another
+        raise TaskRevokedError(request.id)  # it says no more than that the process is free again
+
+    request.execute_using_pool = begin
 
 
 class Transport(virtual.Transport):
@@ -162,6 +184,10 @@ class Transport(virtual.Transport):
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
         self.loop = loop
+        with suppress(ImportError):
+            from celery.signals import task_received
+
+            task_received.connect(begin_what_is_held)
         loop.on_tick.add(self._tick)
 
     def _tick(self) -> None:
