@@ -10,7 +10,7 @@ from .packet import in_seconds, milliseconds
 
 
 class HoldfastError(Exception):
-    """The base of all errors of this package. Its text is the server's, where that has answered."""
+    """The base of all errors of this package. Its text is the server's without the code, where that has answered."""
 
     passing = False  # whether the same request may go well a moment later
 
@@ -114,7 +114,7 @@ def refusal(error: Exception) -> HoldfastError | None:
     text, names = str(error), {c.__name__ for c in type(error).__mro__}
     for sign, kind in _KINDS:
         if sign in names or text.startswith(sign):
-            return kind(text)
+            return kind(text.removeprefix(sign) if sign.endswith(" ") else text)  # the class says the code
     return Invalid(text) if names & {"ResponseError", "DataError"} else None
 
 

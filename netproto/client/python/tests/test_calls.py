@@ -373,6 +373,7 @@ class Words(unittest.TestCase):
         }
         for kind, error in kinds.items():
             self.assertIs(type(refusal(error)), kind)
+            self.assertNotRegex(str(refusal(error)), "[A-Z]{3}")  # the class says the code
         self.assertIsNone(refusal(exceptions.ConnectionError("Connection closed by server.")))
 
     def test_a_reason_is_the_class_and_the_text(self) -> None:
