@@ -437,7 +437,7 @@ test("the end of a worker ends its wait in the server", async (t) => {
 });
 
 test("the end of a worker does not wait for a server that says nothing", async (t) => {
-  const net = await network(t), c = client(t, { url: net.url, socket: { connectTimeout: 200 } }), q = queue();
+  const net = await network(t), c = client(t, { url: net.url, socket: { connectTimeout: 1000 } }), q = queue();
   await c.set(q, { bound: 5 });
   const work = c.consume(q, () => {});
   await waits(client(t), q);

@@ -219,7 +219,7 @@ test("a push is not repeated when its answer is lost, and what may be repeated i
 });
 
 test("a server that says nothing is given up, and found again", async (t) => {
-  const net = await network(t), c = client(t, { url: net.url, socket: { connectTimeout: 200 } }), q = queue();
+  const net = await network(t), c = client(t, { url: net.url, socket: { connectTimeout: 1000 } }), q = queue();
   await c.push(q, "1");
   net.stalls = true;
   assert.ok((await rejected(c.push(q, "2"))) instanceof UnknownError);
