@@ -39,7 +39,7 @@ class Consume:
     def test_a_lease_is_renewed(self) -> None:
         end = threading.Event()
         id = self.looks.push(self.queue, "x")
-        self.running(lambda p: end.wait(30), lease=0.3)
+        self.running(lambda p: end.wait(30), lease=3.0)
         first = self.until(lambda: self.show(id).lease_end)
         self.until(lambda: (self.show(id).lease_end - first).total_seconds() > 0.6)
         end.set()
