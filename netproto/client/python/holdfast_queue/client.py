@@ -23,7 +23,7 @@ import redis.asyncio
 from . import requests
 from .consume import Engine, Tasks, Threads, Worker, begin
 from .errors import Away, HoldfastError, Unknown, refusal
-from .packet import Packet, milliseconds
+from .packet import Packet, in_seconds, milliseconds
 from .requests import Request, Time, WorkOptions
 
 if TYPE_CHECKING:
@@ -193,13 +193,13 @@ class _Calls(Generic[R]):
         """
         return self._work([Worker(self._runner, queue, handler, options, size, fill)])
 
-    def work(self, timeout: float = 30.0) -> R:
+    def work(self, timeout: Time = 30.0) -> R:
         """Runs all workers until each has ended by itself, as consume does, or a signal comes.
 
         SIGTERM and SIGINT end it as shutdown(timeout) does, a second one at once. It is for the
         main thread.
         """
-        return self._work(self._workers, timeout)
+        return self._work(self._workers, in_seconds(timeout, "timeout"))
 
     def _work(self, workers: Workers, timeout: float | None = None) -> R:
         raise NotImplementedError
@@ -286,14 +286,14 @@ class Client(_Calls[None]):
         idle.append(connection)
         return reply
 
-    def shutdown(self, timeout: float = 30.0) -> int:
+    def shutdown(self, timeout: Time = 30.0) -> int:
         """Ends every consume, now and later: they claim no more, and it waits for the handlers.
 
         After so many seconds it returns their packets for others to take at once, uncounted, and
         says how many there were. Their threads go on to their end.
         """
+        timeout, left = in_seconds(timeout, "timeout"), 0
         self._stopped.set()
-        left = 0
         running = [entry for entry in self._running if entry[0] == os.getpid()]
         start = asyncio.run_coroutine_threadsafe
         for ended in [start(inner.shutdown(timeout), loop) for _, loop, inner in running]:
@@ -435,12 +435,13 @@ class AsyncClient(_Calls["Coroutine[Any, Any, None]"]):
                 raise
             return [refusal(error) or lost(error, sent)] * len(commands)
 
-    async def shutdown(self, timeout: float = 30.0) -> int:
+    async def shutdown(self, timeout: Time = 30.0) -> int:
         """Ends every consume, now and later: they claim no more, and it waits for the handlers.
 
         After so many seconds it cancels them, returns their packets for others to take at once,
         uncounted, and says how many there were.
         """
+        timeout = in_seconds(timeout, "timeout")
         self._stopped.set()
         ending = asyncio.gather(*(engine.shutdown(timeout) for engine in tuple(self._engines)))
         self._ending.add(ending)

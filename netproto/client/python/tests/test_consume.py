@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import unittest
+from datetime import timedelta
 from typing import Any
 from unittest import mock
 
@@ -91,7 +92,7 @@ class Consume:
         id = self.looks.push(self.queue, "x")
         running = self.running(self.hang(ended))
         self.until(lambda: self.show(id).state == "claimed")
-        self.assertEqual(running.shutdown(0.01), 1)
+        self.assertEqual(running.shutdown(timedelta(milliseconds=10)), 1)
         p = self.show(id)
         self.assertEqual((p.state, p.attempt, p.reason), ("ready", 0, "the worker was shut down"))
         running.join()
@@ -217,7 +218,7 @@ class InThreads(Consume, workers.InThreads):
 
         self.looks.push(self.queue, "x")
         before = signal.getsignal(signal.SIGTERM)
-        client.work()
+        client.work(timeout=timedelta(minutes=1))
         self.assertEqual((seen, signal.getsignal(signal.SIGTERM)), ([b"x"], before))
         self.assertEqual(self.looks.stats(self.queue)["acked"], 1)
 
