@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 const minute = 60_000
@@ -305,4 +306,32 @@ func TestWhatIsHeldBackIsCounted(t *testing.T) {
 	want("with one out", index.HeldCounts{PacketsBehind: 3})
 	w.strict(func(s *broker.Settings) { s.Strict = false })
 	want("without it", index.HeldCounts{})
+}
+
+// HOLD is no push, and no setting: a queue that has its share-by of its name goes with its packets.
+func TestAHoldNeedsNoRoomAndNoSettings(t *testing.T) {
+	for _, by := range []string{"key", ""} {
+		w := newWork(t)
+		w.o.Defaults = defaultsWith("q", func(s *broker.Settings) { s.ShareBy = []byte(by) })
+		w.setDefaults(w.o.Defaults)
+		w.tenant("a")
+		j := w.claimOne()
+		w.store.level = storage.NoPush
+		w.barrier()
+		w.hold(j, minute)
+		w.store.level = storage.Normal
+		w.restart()
+		if got := w.tenants(1, nil); len(got) != 0 {
+			t.Errorf("share-by %q: %v was taken within the rest", by, got)
+		}
+		own := false
+		w.do(func(tx *broker.Tx) error { own = tx.HasOwnSettings([]byte("q")); return nil })
+		if by != "" && own { // without shares it is a pause, which is a setting
+			t.Error("the queue has settings of its own")
+		}
+		w.pass(minute * time.Millisecond)
+		if got := w.tenants(1, nil); len(got) != 1 {
+			t.Errorf("share-by %q: behind the rest %v was taken", by, got)
+		}
+	}
 }

@@ -85,14 +85,22 @@ func (tx *Tx) hold(name []byte, q *queue, p index.Packet, ms int64, by string) e
 		if s.PauseOut && (s.PauseOutUntil == 0 || s.PauseOutUntil > tx.now+ms) {
 			return nil
 		}
-		return tx.Pause(name, false, tx.now+ms)
+		return tx.pause(name, false, tx.now+ms)
 	}
-	s, err := tx.Share(name, []byte(of.Name))
-	if err == nil && s.HeldUntil < tx.steady+ms {
-		s.HeldUntil, s.HeldBy = tx.steady+ms, by
-		err = tx.SetShare(name, s)
+	s := Share{Name: []byte(of.Name)}
+	was := q.shares.byName[of.Name]
+	if was != nil {
+		s = *was
 	}
-	return err
+	if s.HeldUntil >= tx.steady+ms {
+		return nil
+	}
+	s.HeldUntil, s.HeldBy = tx.steady+ms, by
+	if err := tx.m.mayRest(&s, was); err != nil {
+		return err
+	}
+	tx.m.keepShare(q, &s)
+	return nil
 }
 
 // tooOften says that a packet that comes back was tried as often as its queue allows.

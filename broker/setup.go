@@ -34,10 +34,15 @@ func (tx *Tx) HasOwnSettings(name []byte) bool {
 // SetSettings gives a queue settings of its own, and makes the queue if nothing is called so. It
 // lasts from then on, also when it is empty, until it is deleted (Delete).
 func (tx *Tx) SetSettings(name []byte, s Settings) error {
-	m := tx.m
 	if err := tx.CanStore(); err != nil {
 		return err
 	}
+	return tx.setSettings(name, s)
+}
+
+// setSettings is SetSettings that asks for no room: what it writes is small.
+func (tx *Tx) setSettings(name []byte, s Settings) error {
+	m := tx.m
 	if string(s.DeadLetter) == string(name) {
 		return ErrOwnDeadLetter
 	}
@@ -74,6 +79,14 @@ const shareByLooks = 4
 // that is not ahead ends the pause, and changes nothing where there is none. Otherwise it is as
 // SetSettings.
 func (tx *Tx) Pause(name []byte, in bool, until int64) error {
+	if err := tx.CanStore(); err != nil {
+		return err
+	}
+	return tx.pause(name, in, until)
+}
+
+// pause is Pause that asks for no room.
+func (tx *Tx) pause(name []byte, in bool, until int64) error {
 	s, _, err := tx.Settings(name)
 	if err != nil {
 		return err
@@ -89,7 +102,7 @@ func (tx *Tx) Pause(name []byte, in bool, until int64) error {
 	if !was && !*paused {
 		return nil
 	}
-	return tx.SetSettings(name, s)
+	return tx.setSettings(name, s)
 }
 
 // Share returns what one share of a queue has of its own, nothing if neither is known.
@@ -130,8 +143,8 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 		return nil
 	case q != nil && restsOnly(&s) == 0 && (was == nil || was.OnlyRests()) && len(q.shares.byName)-q.shares.rests >= MaxShares:
 		return fmt.Errorf("%d shares of the queue have something of their own, and no more can: reset some", MaxShares)
-	case restsOnly(&s) > restsOnly(was) && m.resting >= MaxRests:
-		return fmt.Errorf("%d shares rest already, and no more can", MaxRests)
+	case m.mayRest(&s, was) != nil:
+		return m.mayRest(&s, was)
 	case q == nil || q.own == nil:
 		settings, _, err := tx.Settings(queue)
 		if err == nil {
@@ -151,6 +164,14 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 	s.Name, s.Rate = bytes.Clone(s.Name), bytes.Clone(s.Rate)
 	m.keepShare(q, &s)
 	m.changed(q)
+	return nil
+}
+
+// mayRest says whether a share may have a rest and nothing besides.
+func (m *Machine) mayRest(s, was *Share) error {
+	if restsOnly(s) > restsOnly(was) && m.resting >= MaxRests {
+		return fmt.Errorf("%d shares rest already, and no more can", MaxRests)
+	}
 	return nil
 }
 
