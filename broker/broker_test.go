@@ -460,3 +460,16 @@ func TestDefinitionsOfEmptyQueuesDoNotPileUpOverRestarts(t *testing.T) {
 
 // pushError is the error of a Push whose id does not matter.
 func pushError(_ broker.ID, err error) error { return err }
+
+func TestAPushIsToldWhatKeepsTheStoreFromWriting(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.store.level, h.store.why = storage.NoPush, "cannot write windows out: build: no such file or directory"
+	h.barrier()
+	err := h.b.Do(func(tx *broker.Tx) error {
+		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}))
+	})
+	if !errors.Is(err, broker.ErrNoSpace) || !strings.Contains(err.Error(), h.store.why) || strings.Contains(err.Error(), "disk is nearly full") {
+		t.Errorf("the push gave %v", err)
+	}
+}

@@ -12,7 +12,7 @@ import (
 var (
 	// ErrClosed: the broker is closing or has failed.
 	ErrClosed = errors.New("server is shutting down: nothing more is accepted")
-	// ErrNoSpace: the disk's free space is under the watermark for pushes.
+	// ErrNoSpace: the disk has less free than pushes leave to all else, or tables cannot be written.
 	ErrNoSpace = errors.New("disk is nearly full: pushes are refused until space is freed, pops go on")
 	// ErrNoMemory: the process has less memory left than pushes leave to all else.
 	ErrNoMemory = errors.New("memory is nearly full: pushes are refused until packets are taken or deleted, pops go on")
@@ -106,3 +106,20 @@ var ErrUnreadable = errors.New("cannot be read from the disk")
 // ErrDiskFull: Disk.Apply found no room, and has written nothing. The same batch may be applied
 // later.
 var ErrDiskFull = storage.ErrFull
+
+// noRoom returns ErrNoSpace, which says why if that is not the disk's free space.
+func noRoom(why string) error {
+	if why == "" {
+		return ErrNoSpace
+	}
+	return cannotStore(why)
+}
+
+// cannotStore is an ErrNoSpace of a store that fails for another reason.
+type cannotStore string
+
+func (e cannotStore) Error() string {
+	return "tables cannot be written: pushes are refused until that is mended, pops go on: " + string(e)
+}
+
+func (e cannotStore) Is(other error) bool { return other == ErrNoSpace }

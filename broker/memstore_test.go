@@ -23,6 +23,7 @@ type memStore struct {
 	control     content.Control
 	limits      content.Limits
 	level       storage.Level
+	why         string // of the level
 	memoryLevel storage.Level
 	repeats     uint64        // of failures in the background
 	applied     int           // batches
@@ -158,7 +159,7 @@ func (s *memStore) Some(from content.PacketID, n int, fn func(content.PacketID, 
 func (s *memStore) Limits() content.Limits { return s.limits }
 
 func (s *memStore) Space() storage.Space {
-	return storage.Space{Level: s.level, Repeats: s.repeats, Repeated: "cannot merge", Memory: storage.Memory{Level: s.memoryLevel}}
+	return storage.Space{Level: s.level, Why: s.why, Repeats: s.repeats, Repeated: "cannot merge", Memory: storage.Memory{Level: s.memoryLevel}}
 }
 
 func (s *memStore) Control() content.Control { return s.control }

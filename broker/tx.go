@@ -58,7 +58,7 @@ func (tx *Tx) canTake() error {
 func (tx *Tx) CanStore() error {
 	switch s := &tx.m.space; {
 	case s.Level == storage.NoPush:
-		return ErrNoSpace
+		return noRoom(s.Why)
 	case s.Level == storage.Normal && s.Memory.Level != storage.Normal && !tx.m.stuck:
 		return ErrNoMemory
 	}

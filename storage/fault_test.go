@@ -421,3 +421,12 @@ func TestJournalThatCannotBeReadKeepsItsWindowAndIsNamed(t *testing.T) {
 		t.Errorf("%v are there", ids)
 	}
 }
+
+func TestALevelThatIsNotOfTheRoomSaysWhy(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	s.guard.needs = func() (Level, error) { return NoPush, syscall.ENOTDIR }
+	s.guard.refresh()
+	if space := s.Space(); space.Level != NoPush || space.Why != syscall.ENOTDIR.Error() {
+		t.Errorf("the space is %+v", space)
+	}
+}

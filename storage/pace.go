@@ -85,18 +85,19 @@ func (s *Store) wait(data bool) {
 	}
 }
 
-// pressure is the level that the background asks for.
-func (s *Store) pressure() Level {
+// pressure is the level that the background asks for, and which failure makes it so.
+func (s *Store) pressure() (Level, error) {
 	used, spare := s.journal.Size()
 	bytes, _, _ := s.layers.waiting()
-	window, fails := s.sizes.window, s.fails(flushing) != nil
+	window, err := s.sizes.window, s.fails(flushing)
+	fails := err != nil
 	switch {
 	case s.noSegment.Load() && spare == 0, fails && used >= fullJournal*window:
-		return Stop
+		return Stop, err
 	case fails && (bytes >= 2*window || used >= keepWindows*window):
-		return NoPush
+		return NoPush, err
 	}
-	return Normal
+	return Normal, nil
 }
 
 // pace has batches come no faster than windows become tables.

@@ -30,6 +30,7 @@ type Space struct {
 	Free, Total int64 // free to this process
 	Stored      int64 // tables of the database
 	Level       Level
+	Why         string        // what makes Level so high, if that is not the room: work that fails
 	Failures    uint64        // of work in the background, which is tried again, since the start
 	Repeats     uint64        // how often such work has begun to fail again and again, since the start
 	Repeated    string        // the last one of these: which work, and why
@@ -53,7 +54,7 @@ type guard struct {
 	sizes sizes
 	keep  int64 // bytes that are kept free from pushes
 	stat  func(path string) (free, total int64, err error)
-	needs func() Level // what the store asks for by itself; nil until it runs
+	needs func() (Level, error) // what the store asks for by itself, and why; nil until it runs
 
 	mu    sync.Mutex // guards what follows
 	space Space
@@ -89,8 +90,13 @@ func (g *guard) refresh() {
 	if err == nil && free < g.keep {
 		level = NoPush
 	}
+	why := ""
 	if err == nil && g.needs != nil {
-		level = max(level, g.needs())
+		if needs, cause := g.needs(); needs > level && cause != nil {
+			level, why = needs, cause.Error()
+		} else {
+			level = max(level, needs)
+		}
 	}
 	lost := g.lost()
 	g.mu.Lock()
@@ -107,7 +113,7 @@ func (g *guard) refresh() {
 		return
 	}
 	g.err = err
-	g.space.Free, g.space.Total, g.space.Level = free, total, level
+	g.space.Free, g.space.Total, g.space.Level, g.space.Why = free, total, level, why
 }
 
 // LeastFree returns how many bytes of a file system of total bytes must be free, or no packet is
