@@ -286,3 +286,17 @@ func TestOfTwoPacketsWithOneSequenceOneIsDamaged(t *testing.T) {
 		}
 	}
 }
+
+// A claim outlasts the record of its packet, which the store drops some minutes after its TTL.
+func TestAClaimedPacketWithoutItsRecordIsShownAsDamaged(t *testing.T) {
+	w := newWork(t)
+	id := w.add(broker.PushRequest{Payload: []byte("gone")})
+	j := w.claimOne()
+	w.damage("gone")
+	if got, _ := w.show("q", id); got.State != broker.Damaged || got.Token != j.Token {
+		t.Errorf("it is shown as %+v, want damaged with the token of its claim", got.Detail)
+	}
+	if err := w.ack(j); err != nil {
+		t.Error(err)
+	}
+}

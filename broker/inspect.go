@@ -46,9 +46,11 @@ func (tx *Tx) show(q *queue, packets []index.Packet) (Found, error) {
 	}
 	records, _ := m.fetch(q, packets, nil)
 	m.found.Details = m.found.Details[:0]
-	for _, p := range packets {
+	for i, p := range packets {
 		p, _ = m.ix.Get(p.ID) // it may be damaged
-		m.detail(q, p)
+		if m.detail(q, p); records[i] == nil {
+			m.found.Details[i].State = Damaged // whatever else it is: so is one that is claimed for long after its TTL
+		}
 	}
 	return m.finding(records), nil
 }
