@@ -120,8 +120,9 @@ type refusal struct {
 	better int64 // since when less is refused, on the steady clock; 0: it is not
 }
 
-// tellRefusal tells the level of something, if that is another one and lasts.
-func (m *Machine) tellRefusal(r *refusal, kind EventKind, level storage.Level) {
+// tellRefusal tells the level of something, if that is another one and lasts, and what is refused
+// at Stop.
+func (m *Machine) tellRefusal(r *refusal, kind EventKind, level storage.Level, stop string) {
 	if level >= r.told {
 		r.better = 0
 	} else if r.better == 0 {
@@ -129,7 +130,7 @@ func (m *Machine) tellRefusal(r *refusal, kind EventKind, level storage.Level) {
 	}
 	if level > r.told || r.better != 0 && m.tx.steady-r.better >= fineTime {
 		r.told, r.better = level, 0
-		m.tellServer(Event{Kind: kind, State: [...]string{Fine, "refuses pushes", "refuses all"}[level]})
+		m.tellServer(Event{Kind: kind, State: [...]string{Fine, "refuses pushes", stop}[level]})
 	}
 }
 
@@ -140,8 +141,8 @@ func (m *Machine) tellStorage() {
 	if m.stuck {
 		level = storage.Stop
 	}
-	m.tellRefusal(&m.disk, EventDisk, level)
-	m.tellRefusal(&m.memory, EventMemory, m.space.Memory.Level)
+	m.tellRefusal(&m.disk, EventDisk, level, "refuses all")
+	m.tellRefusal(&m.memory, EventMemory, m.space.Memory.Level, "refuses pushes and claims")
 	if m.space.Repeats != m.repeats {
 		m.repeats = m.space.Repeats
 		m.tellServer(Event{Kind: EventBackground, Reason: m.space.Repeated})

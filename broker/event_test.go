@@ -347,6 +347,8 @@ func TestWhatTheMemoryRefusesIsToldByItself(t *testing.T) {
 	defer h.close()
 	h.store.memoryLevel = storage.NoPush
 	h.wantEvents(false, "memory:refuses pushes")
+	h.store.memoryLevel = storage.Stop
+	h.wantEvents(false, "memory:refuses pushes and claims")
 	h.store.level = storage.NoPush
 	h.wantEvents(false, "disk:refuses pushes")
 	h.store.memoryLevel = storage.Normal

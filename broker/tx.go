@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -51,6 +52,14 @@ func (tx *Tx) canTake() error {
 		return ErrStopped
 	}
 	return nil
+}
+
+// mayTake is canTake of a selection. What it claims takes memory.
+func (tx *Tx) mayTake(s *Selection) error {
+	if s.claims && tx.m.space.Memory.Level == storage.Stop {
+		return cmp.Or(tx.canTake(), ErrNoClaim)
+	}
+	return tx.canTake()
 }
 
 // CanStore returns the error that a push or a write would get because of the disk's free space, or

@@ -43,7 +43,7 @@ type Space struct {
 // Memory is what a process takes of the memory that it may have, in bytes.
 type Memory struct {
 	Used, Limit int64 // Limit is 0 where none is known
-	Level       Level // Normal, or NoPush while pushes are refused because of it
+	Level       Level // Normal, NoPush while pushes are refused because of it, or Stop while claims are, too
 }
 
 // guard watches the room on the disk. Nothing is written through a mapping, so a full disk is an

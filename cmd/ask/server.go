@@ -86,9 +86,7 @@ func printStatus(w io.Writer, info map[string]string, found []string) error {
 	if limit := number("memory_limit"); limit > 0 {
 		memory += fmt.Sprintf(", %s counted of %s", terminal.Approximate(number("memory_counted")), terminal.Approximate(limit))
 	}
-	if info["memory_level"] == "no-push" {
-		memory += ": pushes are refused until packets are taken or deleted"
-	}
+	memory += map[string]string{"no-push": ": pushes are refused until packets are taken or deleted", "stop": ": pushes and claims are refused until packets are acknowledged or deleted"}[info["memory_level"]]
 	t := terminal.NewTable(w)
 	t.Row("version", info["holdfast_version"])
 	t.Row("uptime", terminal.Span(time.Duration(number("uptime_in_seconds"))*time.Second))

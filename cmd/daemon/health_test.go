@@ -309,8 +309,8 @@ func (s spaceStore) Space() storage.Space { return s.space }
 
 func TestTheLoopHasTheRoomOfTheDiskAndOfTheOtherMachines(t *testing.T) {
 	memory := watermark{limit: 1000, phase: new(atomic.Int32)}
-	memory.look(900)
-	known := storage.Memory{Used: 900, Limit: 1000, Level: storage.NoPush}
+	memory.look(890)
+	known := storage.Memory{Used: 890, Limit: 1000, Level: storage.NoPush}
 	own := storage.Space{Free: 7, Level: storage.NoPush, Wait: time.Second, Memory: known}
 	for _, c := range []struct {
 		level storage.Level

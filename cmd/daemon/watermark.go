@@ -15,7 +15,11 @@ const (
 	// Pushes are refused above so much of the memory, in percent. The rest is for takes, for what
 	// connections hold, and for the next start, which needs a little more than what it starts.
 	refuseAbove = 80
-	allowBelow  = refuseAbove - 5
+	// A claim takes some more memory than a packet that is ready. It is needed to make room, so it is
+	// refused above this alone.
+	refuseClaims = 90
+	// What is refused is allowed again so far below.
+	relief = 5
 	// connsPart is up to where connections may hold requests and replies, in percent of the memory.
 	connsPart = 85
 	// softPart is where the collector begins to work harder, in percent of the memory.
@@ -97,9 +101,15 @@ func (w *watermark) room() int {
 // look says what so many used bytes mean.
 func (w *watermark) look(used int64) {
 	switch percent := used / (w.limit / 100); {
+	case percent >= refuseClaims:
+		w.level = storage.Stop
+	case percent >= refuseClaims-relief:
+		w.level = max(w.level, storage.NoPush)
 	case percent >= refuseAbove:
 		w.level = storage.NoPush
-	case percent < allowBelow:
+	case percent >= refuseAbove-relief:
+		w.level = min(w.level, storage.NoPush)
+	default:
 		w.level = storage.Normal
 	}
 	w.state.Store(&storage.Memory{Used: used, Limit: w.limit, Level: w.level})

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-func TestPushesAreRefusedFromAMarkOnUntilFivePointsBelow(t *testing.T) {
+func TestPushesAndClaimsAreRefusedFromAMarkOnUntilFivePointsBelow(t *testing.T) {
 	w := watermark{limit: 1000, phase: new(atomic.Int32)}
 	if got := w.get(); got != (storage.Memory{}) {
 		t.Errorf("before a look: %+v", got)
@@ -21,7 +21,8 @@ func TestPushesAreRefusedFromAMarkOnUntilFivePointsBelow(t *testing.T) {
 		used int64
 		want storage.Level
 	}{
-		{799, storage.Normal}, {800, storage.NoPush}, {760, storage.NoPush}, {2000, storage.NoPush}, {750, storage.NoPush},
+		{799, storage.Normal}, {800, storage.NoPush}, {760, storage.NoPush}, {899, storage.NoPush}, {900, storage.Stop}, {2000, storage.Stop},
+		{850, storage.Stop}, {849, storage.NoPush}, {890, storage.NoPush}, {900, storage.Stop}, {750, storage.NoPush},
 		{749, storage.Normal}, {790, storage.Normal},
 	} {
 		w.look(row.used)

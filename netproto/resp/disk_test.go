@@ -108,15 +108,19 @@ func TestWithoutMemoryWhatStoresIsRefusedAndTakesGoOn(t *testing.T) {
 	const refused = "OOM command not allowed: memory is nearly full: pushes are refused until packets are taken or deleted, pops go on"
 	d := newDoor(t, Config{})
 	c := d.dial()
-	c.ask("RPUSH q a b", ":2\r\n")
+	c.ask("RPUSH q a b c", ":3\r\n")
 	d.disk.memory.Store(int32(storage.NoPush))
 	for _, stores := range []string{"RPUSH q c", "LPUSH q c", "SET s 1", "HSET h f v", "INCR n", "QPUSH q x", "QPUSH q x DELAY 9", "QSET p strict yes"} {
 		c.ask(stores, "-"+refused+"\r\n")
 	}
 	c.ask("LPOP q", "$1\r\na\r\n")
-	c.ask("LLEN q", ":1\r\n")
+	c.send(request("QCLAIM", "q"))
+	c.value()
+	d.disk.memory.Store(int32(storage.Stop))
+	c.ask("QCLAIM q", "-"+refused+"; claims are refused, too, until some are acknowledged or returned\r\n")
+	c.ask("LPOP q", "$1\r\nb\r\n")
 	d.disk.memory.Store(int32(storage.Normal))
-	c.ask("RPUSH q c", ":2\r\n")
+	c.ask("RPUSH q c", ":1\r\n")
 }
 
 func TestWhileTheStorageIsBehindOnlyWhatBringsDataWaits(t *testing.T) {

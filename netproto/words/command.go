@@ -47,7 +47,7 @@ var Commands = []Group{
 		{"CLIENT HELP", "", "lines of help", ""},
 	}},
 	{"server", "Server", []Command{
-		{"INFO", "[section …]", "lines of figures", "fewer lines; `redis_version` is 7.0.15, `holdfast_version` is the server's; `connections` are those of all protocols; `disk_free` and `disk_total` are bytes of the file system of the data; `disk_level` is `normal`, or what a full disk has the server refuse: `no-push` or `stop` (everything); `memory_counted` and `memory_limit` are bytes, and `memory_level` is `normal` or `no-push`; `storage_failures` counts work in the background that failed and was tried again, and `damaged_packets` those that were set aside since the start"},
+		{"INFO", "[section …]", "lines of figures", "fewer lines; `redis_version` is 7.0.15, `holdfast_version` is the server's; `connections` are those of all protocols; `disk_free` and `disk_total` are bytes of the file system of the data; `disk_level` is `normal`, or what a full disk has the server refuse: `no-push` or `stop` (everything); `memory_counted` and `memory_limit` are bytes, and `memory_level` is `normal`, `no-push`, or `stop`: claims are refused, too; `storage_failures` counts work in the background that failed and was tried again, and `damaged_packets` those that were set aside since the start"},
 		{"ROLE", "", "master, 0 and an empty array", "clients of Sentinel ask it, to know that they may write"},
 		{"DBSIZE", "", "number of names of the database", ""},
 		{"CONFIG GET", "pattern …", "a map of settings", "those that clients ask about; `requirepass` is never told; at most 10,000 patterns"},

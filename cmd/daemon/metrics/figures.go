@@ -71,7 +71,7 @@ var (
 	lastBackup    = desc("last_backup_timestamp_seconds", "The moment of the last backup of everything that has left as a whole.")
 	memoryLimit   = desc("memory_limit_bytes", "Memory that the process may have; 0 if no limit is known.")
 	memoryCounted = desc("memory_counted_bytes", "Memory that it needs for what it has, in the worst moment.")
-	memoryRefuses = desc("memory_refuses", "1 if pushes are refused because of the memory.", "what")
+	memoryRefuses = desc("memory_refuses", "1 if pushes, or claims, are refused because of the memory.", "what")
 	memory        = desc("memory_bytes", "Memory of some kinds: recent payloads, requests and replies, the open batch.", "kind")
 )
 
@@ -133,6 +133,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	p.gauge(memoryLimit, float64(f.Memory.Limit))
 	p.gauge(memoryCounted, float64(f.Memory.Used))
 	p.gauge(memoryRefuses, truth(f.Memory.Level != storage.Normal), "pushes")
+	p.gauge(memoryRefuses, truth(f.Memory.Level == storage.Stop), "claims")
 	p.gauge(memory, float64(f.Cache), "payload_cache")
 	p.gauge(memory, float64(f.Open), "open_batch")
 	p.gauge(memory, float64(buffers), "connections")
