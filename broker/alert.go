@@ -134,6 +134,14 @@ func (m *Machine) tellRefusal(r *refusal, kind EventKind, level storage.Level, s
 	}
 }
 
+// tellJump tells that the wall clock has jumped by some milliseconds, or was put back before a
+// start.
+func (m *Machine) tellJump(by int64) {
+	if jump := storage.Jump.Milliseconds(); by > jump || by < -jump {
+		m.tellServer(Event{Kind: EventClock, Ahead: by})
+	}
+}
+
 // tellStorage tells what is refused because of the disk or the memory now, and which work of the
 // storage fails again and again.
 func (m *Machine) tellStorage() {

@@ -17,6 +17,7 @@ const (
 	EventDisk       EventKind = "disk"       // the disk refuses pushes, or all, or no longer does
 	EventMemory     EventKind = "memory"     // the memory has pushes refused, or no longer does
 	EventBackground EventKind = "background" // work of the storage fails again and again
+	EventClock      EventKind = "clock"      // the wall clock has jumped by more than a minute
 )
 
 // What happens in a queue that somebody tails, besides EventDead.
@@ -55,7 +56,7 @@ type Event struct {
 	Tail     bool
 	At       int64 // Unix milliseconds
 	Database uint8
-	Queue    string // of EventDisk, EventMemory and EventBackground none
+	Queue    string // of those that are OfServer none
 
 	Packet   bool // it is about one packet, which the next three tell of
 	ID       ID
@@ -66,6 +67,7 @@ type Event struct {
 	Consumer string // who claimed it
 	To       string // the queue that it moved to
 	Age      int64  // of the oldest ready packet, in milliseconds
+	Ahead    int64  // how far the wall clock is ahead of where it was, in milliseconds; negative: behind
 	Reason   string // why it died or came back, or why the background fails
 	State    string // of the disk, or of the memory
 	Messages int    // that were left out
@@ -73,7 +75,7 @@ type Event struct {
 
 // OfServer says that it is about the server, and no queue.
 func (e *Event) OfServer() bool {
-	return e.Kind == EventDisk || e.Kind == EventMemory || e.Kind == EventBackground
+	return e.Kind == EventDisk || e.Kind == EventMemory || e.Kind == EventBackground || e.Kind == EventClock
 }
 
 // events holds the events of one batch.

@@ -20,7 +20,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		store: store, log: o.Logger, limits: store.Limits(),
 		maxAwaited: MaxAwaited,
 		maxRecord:  MaxRecord + max(o.MaxPayload, DefaultMaxPayload) - DefaultMaxPayload,
-		ix:         state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks, ended: state.Time,
+		ix:         state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks, ended: state.Time, behind: state.Behind,
 		dispatch: index.NewDispatch(), awaited: make(map[watched]*waiters), classes: []*class{anyClass: {}, narrowClass: {narrow: true}, claimClass: {claims: true}, narrowClaimClass: {narrow: true, claims: true}}, classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		cursors: make(map[*ListCursor]struct{}), roleHolders: make(map[string]*roleHolder),
@@ -47,12 +47,15 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 func (m *Machine) Turn(now, steady int64, space storage.Space) *Tx {
 	m.space, m.slices = space, 0
 	m.ix.SetClock(steady)
+	jump := now - steady - m.offset
 	if m.begun == 0 {
-		m.begun = now
+		m.begun, jump = now, -m.behind
 		m.spendRates()
 	}
+	m.offset = now - steady
 	m.tx = Tx{m: m, now: now, steady: steady}
 	m.told = emptied(m.told, keepEvents)
+	m.tellJump(jump)
 	m.tellStorage()
 	m.pushTimes.note(m.marks, now)
 	m.forget()

@@ -94,6 +94,8 @@ type Machine struct {
 	totals       Counters               // of all queues, since New
 	begun        int64                  // when the first turn was
 	ended        int64                  // when the last batch before that was
+	behind       int64                  // how far the first turn was behind that batch
+	offset       int64                  // of the wall clock from the steady one
 	counted      []*queue               // whose counters are to be saved, see counters.go
 	countersAt   int64                  // when, on the steady clock
 	sorted       []*queue               // whose share-by has changed: SortShares has to go on
@@ -189,7 +191,7 @@ type queue struct {
 	wideLogged bool            // logWide has logged it
 	deadLogged bool            // deadLetter has logged it
 	dropped    bool            // it has no name and is in Machine.garbage
-	expired    *expired        // packets that the store alone has; nil: none
+	expired    garbage         // packets that the store alone has; nil: none
 	tailed     bool            // somebody tails its name
 	alerts     bool            // listed in Machine.alerts
 	old, full  bool            // operators were told so

@@ -102,6 +102,7 @@ type State struct {
 	Marks  content.Marks
 	Now    int64 // Options.Now
 	Time   int64 // of the last batch, Unix milliseconds; of a clock that is behind: not after Options.Now
+	Behind int64 // by how much the clock is behind the last batch, in milliseconds; 0: it is not
 	Report Report
 
 	// PushTimes tell when packets were pushed, by index.End, the lowest numbers first.
@@ -176,7 +177,7 @@ func Restore(src Source, o Options) (*State, error) {
 	start, control := time.Now(), src.Control()
 	r := restorer{
 		Options:    o,
-		state:      State{Index: index.New(), Names: keyspace.New(), Marks: control.Marks, Now: o.Now, Time: min(control.Time, o.Now)},
+		state:      State{Index: index.New(), Names: keyspace.New(), Marks: control.Marks, Now: o.Now, Time: min(control.Time, o.Now), Behind: max(0, control.Time-o.Now)},
 		queues:     make(map[uint32]target),
 		flush:      src.Flush(),
 		time:       control.Time,

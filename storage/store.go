@@ -156,6 +156,9 @@ func emptyFolder(path string) error {
 	return nil
 }
 
+// Jump is how far a clock may be from what is expected of it before that is told.
+const Jump = time.Minute
+
 // Control returns the control record of the last batch that Apply wrote, or of the store as it was
 // opened.
 func (s *Store) Control() content.Control {

@@ -34,6 +34,8 @@ func logEvents(log *slog.Logger, events []broker.Event) {
 			logDisk(log, e.State)
 		case broker.EventMemory:
 			logMemory(log, e.State)
+		case broker.EventClock:
+			log.Warn("wall clock has jumped", "ahead", time.Duration(e.Ahead)*time.Millisecond)
 		case broker.EventBackground:
 			log.Warn("work in the background fails again and again", "error", reason)
 		}

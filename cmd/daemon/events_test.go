@@ -25,6 +25,7 @@ func TestEachEventOfOperatorsIsALine(t *testing.T) {
 		{Kind: broker.EventMissed, Queue: "q", Messages: 3},
 		{Kind: broker.EventDisk, State: "refuses all"},
 		{Kind: broker.EventDisk, State: broker.Fine},
+		{Kind: broker.EventClock, Ahead: -90_000},
 		{Kind: broker.EventBackground, Reason: "cannot merge"},
 		{Kind: broker.EventDead, Tail: true, Queue: "q"},
 	})
@@ -35,6 +36,7 @@ level=INFO msg="oldest packet of a queue is younger than its alert-age again" da
 level=WARN msg="events of a queue were left out" database=0 queue=q events=3
 level=WARN msg="disk is nearly full" state="refuses all"
 level=INFO msg="disk refuses nothing any more"
+level=WARN msg="wall clock has jumped" ahead=-1m30s
 level=WARN msg="work in the background fails again and again" error="cannot merge"
 `
 	if out.String() != want {

@@ -1,7 +1,7 @@
 import { to } from "./address.js";
 import { el, timed } from "./dom.js";
 import { state } from "./state.js";
-import { count, label, line, span, stamp } from "./text.js";
+import { clockwards, count, label, line, span, stamp } from "./text.js";
 
 // What happened, newest first.
 
@@ -13,16 +13,17 @@ const words = {
   disk: (e) => "Disk: " + e.state,
   memory: (e) => "Memory: " + e.state,
   background: (e) => "Work in the background fails: " + label(e.error, 300),
+  clock: (e) => "The wall clock was put " + clockwards(e),
   missed: (e) => count(e.messages) + " messages were left out, as they came too fast",
 };
-const bad = ["dead", "disk", "memory", "background"];
+const bad = ["dead", "disk", "memory", "background", "clock"];
 
 export class Log {
   constructor() {
     this.title = "Log";
     this.list = el("ol", { class: "log" });
     this.element = el("section", {}, el("h1", { tabindex: "-1" }, "Log"),
-      el("p", { class: "muted" }, "Dead packets, bounds, old packets, refusals of the disk and the memory, and failures in the background; the newest first, 500 at most."), this.list);
+      el("p", { class: "muted" }, "Dead packets, bounds, old packets, refusals of the disk and the memory, failures in the background and jumps of the clock; the newest first, 500 at most."), this.list);
   }
 
   shown() {

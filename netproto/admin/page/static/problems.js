@@ -1,12 +1,13 @@
 import { to } from "./address.js";
 import { now, state } from "./state.js";
-import { count, label, packets, size, span } from "./text.js";
+import { clockwards, count, label, packets, size, span } from "./text.js";
 
 // What an operator should know first, in words: a list of {text, grave, links, more}, worst first.
 // Links are {label, note, href} of some queues, and more is the number of the others.
 
 const named = 5; // queues named in one sentence
 const recent = 600_000;
+const day = 86_400_000;
 
 export function problems() {
   const found = [];
@@ -39,5 +40,7 @@ const lies = (q, at, idle) => !q.claimed && !q["died-elsewhere"] && at - Math.ma
 
 function fromTold(say) {
   const background = state.told.find((e) => e.event === "background" && now() - e.at < recent);
+  const clock = state.told.find((e) => e.event === "clock" && now() - e.at < day);
+  if (clock) say("The wall clock was put " + clockwards(clock) + ": TTLs, delays and pauses follow it");
   if (background) say("Work in the background fails, and is tried again: " + label(background.error, 300));
 }

@@ -69,6 +69,9 @@ function trim(n) {
 }
 
 // span is a time in milliseconds, in its two largest units.
+// clockwards says how far an event tells that a clock was put, and where.
+export const clockwards = (e) => (e.ahead_ms > 0 ? "forward by " : "back by ") + span(Math.abs(e.ahead_ms));
+
 export function span(ms) {
   if (ms < 1000) return Math.max(0, Math.round(ms)) + " ms";
   const s = Math.floor(ms / 1000);
