@@ -38,7 +38,25 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 	}
 	m.open, m.noted = newBatch(), m.marks
 	m.open.begin(m.marks)
+	if m.behind > storage.Jump.Milliseconds() {
+		m.keepWaits(state.Queues)
+	}
 	return m
+}
+
+// keepWaits writes waits anew that recovery has made shorter, as the clock was ahead when they
+// began. They come with the batch whose time runs back: a later start knows no more of that.
+func (m *Machine) keepWaits(restored []recovery.Queue) {
+	for _, r := range restored {
+		if r.Due != 0 {
+			m.open.ops.PutQueue(m.definition(m.queues.of(r.Index)))
+		}
+		for _, s := range r.Shares {
+			if s.HeldUntil != 0 || s.Due != 0 {
+				m.open.ops.PutShare(s, false)
+			}
+		}
+	}
 }
 
 // Turn begins a round of calls at a moment in Unix milliseconds, and the same on a clock that never

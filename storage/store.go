@@ -156,8 +156,23 @@ func emptyFolder(path string) error {
 	return nil
 }
 
-// Jump is how far a clock may be from what is expected of it before that is told.
+// Jump is how far a clock may be from what is expected of it before that is told, and before the
+// times of batches run back to it.
 const Jump = time.Minute
+
+// GoBy has a clock give the times of batches from here on, in Unix milliseconds. They never run
+// back but here: where the last batch's is ahead of the clock by more than Jump, the next one's is
+// the clock's.
+func (s *Store) GoBy(clock func() int64) {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	s.clock = clock
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := clock(); s.control.Time-now > Jump.Milliseconds() {
+		s.control.Time = now
+	}
+}
 
 // Control returns the control record of the last batch that Apply wrote, or of the store as it was
 // opened.

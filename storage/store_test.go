@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTheTimeOfBatchesNeverRunsBack(t *testing.T) {
+func TestTheTimeOfBatchesRunsBackWhereAStartSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
 	begun := time.Now().UnixMilli()
@@ -27,7 +27,14 @@ func TestTheTimeOfBatchesNeverRunsBack(t *testing.T) {
 	s = smallStore(t, dir)
 	applied(t, s, one(3, content.Packet{}))
 	if at := s.Control().Time; at != future {
-		t.Errorf("behind a start with the clock set back a batch is of %d, the one before of %d", at, future)
+		t.Errorf("with the clock set back a batch is of %d, the one before of %d", at, future)
+	}
+	for _, row := range []struct{ clock, want int64 }{{future - 60_000, future}, {future - 60_001, future - 60_001}, {future, future}} {
+		s.GoBy(func() int64 { return row.clock })
+		applied(t, s, one(4, content.Packet{}))
+		if at := s.Control().Time; at != row.want {
+			t.Errorf("by a clock at %d a batch is of %d, want %d", row.clock, at, row.want)
+		}
 	}
 }
 

@@ -163,3 +163,71 @@ func TestAStartUnderAnotherClockAndOneUnderTheRightClock(t *testing.T) {
 		}
 	}
 }
+
+func TestRestsAreAsLongAsTheyWereAfterAClockThatWasAhead(t *testing.T) {
+	c := &clocked{T: t, dir: t.TempDir()}
+	queues := []string{"ahead", "after"}
+	for i, q := range queues {
+		c.under([...]time.Duration{365 * 24 * time.Hour, 0}[i], func() {
+			c.call("QSET", q, "share-by", "key")
+			c.call("QPUSH", q, "p", "KEY", "k")
+			c.call("QSHARE", q, "k", "HOLD", time.Hour.Milliseconds())
+		})
+	}
+	gives := func(want bool) func() {
+		return func() {
+			for _, q := range queues {
+				if got := len(c.call("QCLAIM", q).([]any)) > 0; got != want {
+					t.Errorf("%s gives a packet: %v, want %v", q, got, want)
+				}
+			}
+		}
+	}
+	for range 3 {
+		c.under(0, gives(false))
+	}
+	c.under(2*time.Hour, gives(true))
+}
+
+func TestAStartBeginsWhereAMajorityOfClocksSays(t *testing.T) {
+	const s, min, h, year = 1000, 60_000, 3_600_000, 365 * 24 * 3_600_000
+	now := time.Now().UnixMilli()
+	for name, row := range map[string]struct {
+		voters, away int64 // away is negative where nobody knows
+		last         int64 // all times are from now on
+		clocks       []int64
+		want         int64
+		sure         bool
+	}{
+		"alone":                    {1, -1, -h, []int64{0}, 0, true},
+		"alone, behind by a year":  {1, -1, 0, []int64{-year}, -year, true},
+		"alone, ahead by a year":   {1, -1, 0, []int64{year}, year, true},
+		"all agree":                {3, -1, -h, []int64{0, 2 * s, -2 * s}, 0, true},
+		"one of three is ahead":    {3, -1, -h, []int64{0, h, 2 * s}, 2 * s, true},
+		"one of three is behind":   {3, -1, -h, []int64{0, -year, 2 * s}, 0, true},
+		"two of three agree":       {3, -1, -h, []int64{0, 2 * s}, 0, true},
+		"one of two is ahead":      {3, -1, -min, []int64{0, h}, -min, false},
+		"one of two is behind":     {3, -1, -min, []int64{-year, 0}, -min, true},
+		"all differ":               {3, -1, -h, []int64{-2 * min, 0, h}, -h, false},
+		"one is heard of":          {3, -1, -h, []int64{0}, -h, false},
+		"none is":                  {3, -1, -h, nil, -h, false},
+		"the last batch was ahead": {3, -1, h, []int64{0, s, 2 * s}, s, true},
+		"the last batch was ahead, as two of two say":  {3, -1, h, []int64{0, 10 * s}, 10 * s, true},
+		"the last batch was ahead, as one of two says": {3, -1, h, []int64{0, h}, h, true},
+		"a little":                            {3, -1, 30 * s, []int64{0, s, 2 * s}, 30 * s, true},
+		"a takeover":                          {3, 10 * s, -10 * s, []int64{-5 * s, 20 * s, 25 * s}, 0, true},
+		"a takeover, and the cell was behind": {3, 10 * s, -h, []int64{0, s, -s}, 0, true},
+		"a takeover, and one clock is ahead":  {3, 10 * s, -10 * s, []int64{0, year, -s}, 0, true},
+		"a takeover, and the cell was ahead":  {3, 10 * s, h, []int64{0, s, -s}, 0, true},
+		"two voters":                          {2, -1, -h, []int64{0, 2 * s}, 0, true},
+		"five voters, three clocks":           {5, -1, -h, []int64{0, s, 2 * s}, 0, true},
+	} {
+		m := Moment{Last: now + row.last, Away: time.Duration(row.away) * time.Millisecond, Voters: int(row.voters)}
+		for _, off := range row.clocks {
+			m.Clocks = append(m.Clocks, now+off)
+		}
+		if at, sure := m.Begins(); at != now+row.want || sure != row.sure {
+			t.Errorf("%s: it begins at %d and is sure: %v; want %d, %v", name, at-now, sure, row.want, row.sure)
+		}
+	}
+}

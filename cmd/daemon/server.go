@@ -122,9 +122,13 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 			err = fmt.Errorf("close data folder: %w", e)
 		}
 	}()
-	now := time.Now().UnixMilli()
-	if term.Clock != nil {
-		now = term.Clock()
+	clock, last := term.Clock, store.Control().Time
+	if clock == nil {
+		clock = func() int64 { return time.Now().UnixMilli() }
+	}
+	now := clock()
+	if term.Clock == nil {
+		now, _ = (&Moment{Last: last, Away: -1, Clocks: []int64{now}, Voters: 1}).Begins()
 	}
 	state, err := s.restore(ctx, store, opened.Accepted(), now, term.Held)
 	switch {
@@ -134,6 +138,10 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	default:
 		return err
 	}
+	if behind := time.Duration(last-now) * time.Millisecond; behind > storage.Jump {
+		s.c.Logger.Warn("the clock is behind the last batch: times of batches run back", "behind", behind)
+	}
+	opened.GoBy(clock)
 	disk := loopStore{store, s.health, term.Room, s.memory}
 	machine := broker.New(disk, state, broker.Options{Cache: s.c.Cache, MaxPayload: int(s.c.MaxPayload), Logger: s.log, Defaults: s.live.defaults})
 	loop, err := netproto.StartLoop(machine, disk, netproto.LoopConfig{

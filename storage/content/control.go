@@ -34,7 +34,7 @@ func FirstMarks() Marks {
 type Control struct {
 	Epoch uint64 // one more at each start that writes
 	Batch uint64 // one more with each batch
-	Time  int64  // of the batch, in Unix milliseconds; it never runs back, whatever the clock does
+	Time  int64  // of the batch, in Unix milliseconds; it runs back at a start only
 	Tally
 	Marks
 	Hides uint64 // bytes of tables that the batch hides, about, for who follows; 0 on a single machine
