@@ -48,7 +48,7 @@ func ceilings() map[string]ceiling {
 		"fuzz/redissuite":             {7, 217},
 		"fuzz/soak":                   {11, 1650},
 		"fuzz/wire":                   {7, 1377},
-		"index":                       {7086, 5911},
+		"index":                       {7086, 5924},
 		"index/keyspace":              {450, 337},
 		"netproto":                    {2702, 3104},
 		"netproto/access":             {1109, 1009},
