@@ -360,3 +360,16 @@ func TestRulesThatGoLeaveNothingToWaitFor(t *testing.T) {
 		}
 	}
 }
+
+// A share whose first packet comes with a delay, or is claimed, waits for its rate all the same.
+func TestANewShareWaitsForItsRateWhateverItsFirstPacketDoes(t *testing.T) {
+	for _, state := range []State{Ready, Delayed, Claimed, Dead} {
+		m := newLimited(Limits{ShareGap: second})
+		m.Spend(m.q, m.ms, TakeDue{}) // so its burst is spent when it comes
+		m.sort()
+		m.Push(Entry{Queue: m.q, Priority: 1, Seq: 1, Tags: []byte("a"), State: state}, 0)
+		if err := m.Check(); err != nil {
+			t.Errorf("%v: %v", state, err)
+		}
+	}
+}

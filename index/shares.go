@@ -419,9 +419,8 @@ func (x *Index) shareFor(q QueueID, key, tags []byte, wide bool) *share {
 	}
 	s, ok := sh.find(key, tags)
 	if !ok {
-		if s = sh.add(string(sh.name(key, tags))); s.rest != 0 {
-			x.followLimits(x.queues.at(uint32(q)), s)
-		}
+		s = sh.add(string(sh.name(key, tags)))
+		x.followLimits(x.queues.at(uint32(q)), s)
 	}
 	return s
 }
