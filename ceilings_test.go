@@ -59,7 +59,7 @@ func ceilings() map[string]ceiling {
 		"netproto/client":             {2787, 3136},
 		"netproto/glob":               {189, 186},
 		"netproto/pinpriq":            {588, 732},
-		"netproto/resp":               {7251, 10022},
+		"netproto/resp":               {7252, 10023},
 		"netproto/resp/wire":          {425, 342},
 		"netproto/words":              {580, 160},
 		"recovery":                    {978, 848},
