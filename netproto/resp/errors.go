@@ -96,6 +96,7 @@ var missing = []struct{ names, instead string }{
 	{"randomkey", "draws no names: KEYS and SCAN list them"},
 	{"acl|getuser acl|setuser acl|deluser acl|load acl|save", "has its users in its config file, and ACL LIST shows them"},
 	{"client|no-evict client|no-touch", "evicts nothing: when connections hold too much together it closes the one that holds most"},
+	{"client|tracking client|caching", "does not track what clients cache: have the client cache nothing, by DisableCache in rueidis"},
 	{"config|set config|rewrite", "has its settings in its config file, and QSET sets those of a queue"},
 	{"monitor", "shows what happens in a queue: holdfast tail, or SUBSCRIBE holdfast:tail:NAME"},
 	{"slowlog latency", "keeps no list of slow commands: the operator's port has /metrics"},

@@ -80,6 +80,7 @@ func TestACommandThatIsMissingSaysWhatIsThereInstead(t *testing.T) {
 		"ACL GETUSER u":                  "ACL LIST",
 		"client no-evict on":             "evicts nothing",
 		"CLIENT NO-TOUCH on":             "evicts nothing",
+		"CLIENT TRACKING on OPTIN":       "DisableCache",
 		"CONFIG SET hz 10":               "config file",
 		"MONITOR":                        "holdfast tail",
 		"SLOWLOG GET":                    "/metrics",
