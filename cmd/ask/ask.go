@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -22,5 +23,9 @@ type asking struct{ connection.WorkQueue }
 // ask, and explains what went wrong.
 func (a *asking) Run(ctx context.Context, p *terminal.Process, line *kong.Context) error {
 	command := line.Selected().Target.Addr().Interface().(asker)
-	return a.Call(ctx, func(ctx context.Context, server *client.Client) error { return command.Ask(ctx, p, server) })
+	err := a.Call(ctx, func(ctx context.Context, server *client.Client) error { return command.Ask(ctx, p, server) })
+	if err != nil && strings.HasPrefix(err.Error(), "id: expected ") { // the server knows what an id is
+		err = UsageError{err}
+	}
+	return err
 }

@@ -25,6 +25,17 @@ type change struct {
 	ask        string // what to confirm, behind which the number stands; "" for nothing
 	where      string // behind the number
 	do         func(options ...client.Option) (int64, error)
+	there      func() error // tells whether there is such a queue
+}
+
+// isThere is client.ErrNoQueue if there is no such queue. Who may not look at it does not learn that.
+func isThere(ctx context.Context, server *client.Client, queue string) func() error {
+	return func() error {
+		if _, err := server.Stats(ctx, queue); errors.Is(err, client.ErrNoQueue) {
+			return err
+		}
+		return nil
+	}
 }
 
 // run carries a change out, after it was confirmed, and prints how many packets it changed.
@@ -56,6 +67,11 @@ func (b *bulk) run(p *terminal.Process, c *terminal.Confirmation, change *change
 }
 
 func (b *bulk) tell(w io.Writer, change *change, would string, n int64) error {
+	if n == 0 {
+		if err := change.there(); err != nil {
+			return err
+		}
+	}
 	if b.JSON {
 		var o terminal.JSON
 		o.Add("packets", n)
@@ -96,7 +112,7 @@ Examples:
 
 func (c *Purge) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
 	return c.run(p, &c.Confirmation, &change{
-		what: "packet", done: "deleted", ask: "delete", where: fmt.Sprintf(" of queue %.80q", c.Queue),
+		what: "packet", done: "deleted", ask: "delete", where: fmt.Sprintf(" of queue %.80q", c.Queue), there: isThere(ctx, server, c.Queue),
 		do: func(options ...client.Option) (int64, error) {
 			return server.Purge(ctx, c.Queue, slices.Concat(options, inState(c.State), c.selection.options())...)
 		},
@@ -127,7 +143,7 @@ Examples:
 
 func (c *Harvest) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
 	return c.run(p, &c.Confirmation, &change{
-		what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
+		what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue), there: isThere(ctx, server, c.Queue),
 		do: func(options ...client.Option) (int64, error) {
 			options = append(options, client.Older(c.Older))
 			options = append(options, given(c.Consumer, client.As)...) // an empty name is refused
@@ -168,7 +184,7 @@ func (c *Redrive) Validate() error {
 
 func (c *Redrive) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
 	return c.run(p, nil, &change{
-		what: "dead packet", done: "ready again",
+		what: "dead packet", done: "ready again", there: isThere(ctx, server, c.Queue),
 		do: func(options ...client.Option) (int64, error) {
 			if len(c.IDs) > 0 {
 				return c.packets(ctx, server)
@@ -229,7 +245,7 @@ func (c *Move) Validate() error {
 }
 
 func (c *Move) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
-	moves := change{what: "packet", done: "moved"}
+	moves := change{what: "packet", done: "moved", there: isThere(ctx, server, c.Queue)}
 	if len(c.IDs) > 0 {
 		moves.do = func(...client.Option) (int64, error) {
 			n, err := server.Move(ctx, c.Queue, c.To, c.IDs...)

@@ -19,7 +19,7 @@ import (
 // Push pushes one packet.
 type Push struct {
 	Queue    string         `arg:"" predictor:"queue" help:"Queue to push to. The first push makes it."`
-	Payload  string         `arg:"" default:"-" help:"Payload, at most what --max-payload of the server says. If it is - or missing, standard input is read."`
+	Payload  string         `arg:"" default:"-" help:"Payload, at most what --max-payload of the server says. If it is - or missing, standard input is read, which must not be empty."`
 	Key      *string        `placeholder:"KEY" help:"Key of the packet (default: none). Packets of one key can be taken together. An empty KEY is a key like any other."`
 	Priority int64          `word:"PRIO" default:"128" range:"0 4294967295" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
 	TTL      time.Duration  `default:"0s" placeholder:"TIME" help:"Time to live; 0 never expires (default ${default})."`
@@ -90,7 +90,7 @@ func (c *Push) Run(ctx context.Context, p *terminal.Process) error {
 	if c.Lines {
 		return c.pushLines(ctx, p)
 	}
-	payload, err := c.payload(p.Stdin)
+	payload, err := c.payload(p)
 	if err != nil {
 		return err
 	}
@@ -128,13 +128,17 @@ func (c *Push) options() []client.Option {
 	)
 }
 
-func (c *Push) payload(stdin io.Reader) ([]byte, error) {
+func (c *Push) payload(p *terminal.Process) ([]byte, error) {
 	if c.Payload != "-" {
 		return []byte(c.Payload), nil
 	}
-	payload, err := io.ReadAll(io.LimitReader(stdin, int64(config.MaxPayload)+1))
+	p.Reads("the payload")
+	payload, err := io.ReadAll(io.LimitReader(p.Stdin, int64(config.MaxPayload)+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the payload from standard input: %w", err)
+	}
+	if len(payload) == 0 {
+		return nil, errors.New(`standard input is empty, and nothing was pushed: holdfast push QUEUE "" pushes an empty packet`)
 	}
 	if len(payload) > int(config.MaxPayload) {
 		return nil, fmt.Errorf("standard input is too long for one packet: no server takes more than %v", config.MaxPayload)
@@ -148,6 +152,7 @@ const maxCount = 1000
 // pushLines pushes each line of standard input. A request takes the lines that have come by then.
 // An error says how many are on disk.
 func (c *Push) pushLines(ctx context.Context, p *terminal.Process) error {
+	p.Reads("lines")
 	m, done, more := p.Meter(c.Quiet), 0, "no"
 	err := c.Call(ctx, func(ctx context.Context, server *client.Client) error {
 		in, most := bufio.NewReaderSize(p.Stdin, window), maxCount

@@ -191,29 +191,38 @@ func (c *Close) Ask(ctx context.Context, p *terminal.Process, server *client.Cli
 
 // Drop deletes a queue.
 type Drop struct {
-	Queue string `arg:"" predictor:"queue" help:"Queue to delete."`
+	Queues []string `arg:"" predictor:"queue" name:"queue" help:"Queues to delete."`
 
 	terminal.Confirmation
 	asking
 }
 
 func (c *Drop) Help() string {
-	return `Deletes a queue with its packets in any state, and its settings. "holdfast purge" keeps the settings.
+	return `Deletes queues with their packets in any state, and their settings. "holdfast purge" keeps the settings. If one of them is not there, none is deleted and the exit code is 3.
 
 Examples:
 
     holdfast drop jobs
-    holdfast drop jobs --yes`
+    holdfast drop jobs mails --yes`
 }
 
 func (c *Drop) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
-	s, err := server.Stats(ctx, c.Queue)
-	if err != nil {
+	var all []string
+	for _, queue := range c.Queues {
+		s, err := server.Stats(ctx, queue)
+		if err != nil {
+			return fmt.Errorf("queue %.80q: %w", queue, err)
+		}
+		packets := s.Ready + s.Hidden + s.Delayed + s.Claimed + s.Dead + s.Done + s.Damaged
+		all = append(all, fmt.Sprintf("queue %.80q with %s", queue, terminal.Plural(packets, "packet")))
+	}
+	if err := c.Confirm(p, "delete "+strings.Join(all, ", ")); err != nil {
 		return err
 	}
-	packets := s.Ready + s.Hidden + s.Delayed + s.Claimed + s.Dead + s.Done + s.Damaged
-	if err := c.Confirm(p, fmt.Sprintf("delete queue %.80q with %s", c.Queue, terminal.Plural(packets, "packet"))); err != nil {
-		return err
+	for _, queue := range c.Queues {
+		if err := server.Drop(ctx, queue); err != nil {
+			return fmt.Errorf("queue %.80q: %w", queue, err)
+		}
 	}
-	return server.Drop(ctx, c.Queue)
+	return nil
 }

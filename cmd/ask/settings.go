@@ -91,6 +91,8 @@ func settingsJSON(settings map[string]string) []byte {
 			}
 			lists = append(lists, append([]jsonbytes.Bytes{jsonbytes.Bytes(tag)}, orders[tag]...))
 			plain = plain && utf8.ValidString(tag)
+		case config.SettingKind(name) == content.SettingFlag:
+			o.Add(field, value == "yes")
 		case err == nil && config.SettingKind(name) < content.SettingChoice:
 			o.Add(field, n)
 		default:

@@ -17,23 +17,28 @@ const EnumPrefix = "enum."
 
 // SettingKind is how the value of a setting is written. One that this program does not know is a
 // text: the server may know it.
-func SettingKind(name string) content.SettingKind {
+func SettingKind(name string) content.SettingKind { return settingNamed(name).Kind }
+
+func settingNamed(name string) content.Setting {
 	for _, k := range content.SettingsTable {
 		if k.Name == name {
-			return k.Kind
+			return k
 		}
 	}
-	return content.SettingName
+	return content.Setting{Kind: content.SettingName}
 }
 
 // ParseSetting reads a value as people write it, and returns it as the server takes it: times in
 // milliseconds, sizes in bytes. The server explains what is wrong with texts.
 func ParseSetting(name, value string) (string, error) {
 	var err error
-	switch SettingKind(name) {
+	switch k := settingNamed(name); k.Kind {
 	case content.SettingDuration:
 		var d time.Duration
 		d, err = terminal.ParseTime(value)
+		if low, high := time.Duration(k.Low)*time.Millisecond, time.Duration(k.High)*time.Millisecond; err == nil && (d < low || d > high) {
+			err = fmt.Errorf("expected %s to %s, got %.80q", terminal.TimeText(low), terminal.TimeText(high), value)
+		}
 		value = terminal.Decimal((d + time.Millisecond - 1).Milliseconds())
 	case content.SettingBytes:
 		var size terminal.ByteSize

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/netproto"
 )
 
@@ -140,7 +141,7 @@ func (e *Encryption) Explain(err error, address string) error {
 	case said != nil:
 		return said
 	case ended && !e.wanted():
-		return fmt.Errorf("%w; if the server encrypts, give --tls-ca or --tls", err)
+		return fmt.Errorf("%w; if the server encrypts, give --tls-ca or --tls", terminal.Reword(strings.TrimSuffix(err.Error(), "."), err))
 	}
 	return err
 }

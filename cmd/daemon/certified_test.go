@@ -79,7 +79,7 @@ func TestACertificateIsItsUserAtEachDoor(t *testing.T) {
 	const get = "GET /backup?format=jsonl HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 	const noAuth = "-NOAUTH Authentication required.\r\n"
 	for _, c := range []struct{ certificate, protocol, request, want string }{
-		{"cert-worker", "redis", "ACL WHOAMI\r\nRPUSH q a\r\nLLEN q\r\nQUIT\r\n", "$6\r\nworker\r\n:1\r\n-NOPERM this user has no permissions to run the 'llen' command\r\n+OK\r\n"},
+		{"cert-worker", "redis", "ACL WHOAMI\r\nRPUSH q a\r\nLLEN q\r\nQUIT\r\n", "$6\r\nworker\r\n:1\r\n-NOPERM this user has no permissions to run the 'llen' command: it needs the right look\r\n+OK\r\n"},
 		{"cert-worker", "redis", "AUTH operator " + word + "\r\nACL WHOAMI\r\nRESET\r\nACL WHOAMI\r\nQUIT\r\n", "+OK\r\n$8\r\noperator\r\n+RESET\r\n$6\r\nworker\r\n+OK\r\n"},
 		{"cert-off", "redis", "ACL WHOAMI\r\nAUTH operator " + word + "\r\nRESET\r\nPING\r\nQUIT\r\n", noAuth + "+OK\r\n+RESET\r\n" + noAuth + "+OK\r\n"},
 		{"stranger", "redis", "PING\r\nQUIT\r\n", noAuth + "+OK\r\n"},

@@ -50,11 +50,13 @@ func TestWhatCannotBeUndoneIsAskedOnATerminal(t *testing.T) {
 		"harvest": {[]string{"harvest", "q", "--consumer", "w"}, "End 1 claim of queue \"q\", whose consumers may be at work? [y/N] ", "1 claim ended\n", "2 0"},
 		"move":    {[]string{"move", "q", "other"}, "Move 1 packet of queue \"q\" to queue \"other\"? [y/N] ", "1 packet moved\n", "0 1"},
 		"close":   {[]string{"close", "q"}, "Close queue \"q\" for ever? [y/N] ", "", "1 1"},
+		"drops":   {[]string{"drop", "q", "q2"}, "Delete queue \"q\" with 2 packets, queue \"q2\" with 0 packets? [y/N] ", "", ""},
 		"drop":    {[]string{"drop", "q"}, "Delete queue \"q\" with 2 packets? [y/N] ", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.run(t, "drop", "q", "--yes")
 			s.must(t, "set", "q", "lease=1h")
+			s.must(t, "set", "q2", "lease=1h")
 			s.must(t, "push", "q", "x")
 			s.must(t, "push", "q", "y")
 			s.must(t, "claim", "q", "--consumer", "w")
@@ -104,13 +106,15 @@ func TestManyPacketsAreCountedThenChanged(t *testing.T) {
 		{"move q other --yes --json " + one, `{"packets":1}` + "\n"},
 		{"purge other --state dead --yes", "0 packets deleted\n"},
 		{"purge other --filter n=1 --yes", "1 packet deleted\n"},
-		{"purge none", "0 packets deleted\n"},
 		{"harvest claimed --dry-run --older 1h", "0 claims would be ended\n"},
 		{"harvest claimed --dry-run", "1 claim would be ended\n"},
 	} {
 		if got := s.must(t, strings.Fields(step.command)...); got != step.want {
 			t.Errorf("%s printed %q, want %q", step.command, got, step.want)
 		}
+	}
+	for _, command := range []string{"purge none", "harvest none --dry-run", "redrive none", "move none q"} {
+		oneErrorLine(t, s.run(t, strings.Fields(command)...), exitNothing, `queue "none": no queue has this name`)
 	}
 	if got, want := columns(s.must(t, "list", "other"), 7), []string{"2", "one"}; !slices.Equal(got, want) {
 		t.Errorf("the other queue has %q, want %q", got, want)

@@ -99,8 +99,8 @@ func TestPacketsAreDeletedByTheirIDs(t *testing.T) {
 	if got := s.must(t, "delete", "q", ids[1], ids[2], "--yes", "--json"); got != `{"packets":2}`+"\n" {
 		t.Errorf("printed %q", got)
 	}
-	oneErrorLine(t, s.run(t, append([]string{"delete", "q", "--yes"}, slices.Repeat([]string{"1"}, 1001)...)...), exitFailed, "1000")
-	oneErrorLine(t, s.run(t, "delete", "q", "first", "--yes"), exitFailed, `expected the id of a packet, as "holdfast push --id" and "holdfast list" print it, got "first"`)
+	oneErrorLine(t, s.run(t, append([]string{"delete", "q", "--yes"}, slices.Repeat([]string{"1"}, 1001)...)...), exitUsage, "1000")
+	oneErrorLine(t, s.run(t, "delete", "q", "first", "--yes"), exitUsage, `expected the id of a packet, as "holdfast push --id" and "holdfast list" print it, got "first"`)
 }
 
 func TestPacketsAreCancelledByTheirIDs(t *testing.T) {

@@ -51,6 +51,22 @@ func TestPopPrintsWhatWasPushed(t *testing.T) {
 	}
 }
 
+func TestAPushSaysThatItReadsATerminalAndRefusesNothing(t *testing.T) {
+	s := serve(t, t.TempDir())
+	if got, want := answered(t, s, "hello\n\x04", "push", "q"), (result{exitOK, "", "holdfast: reading the payload from the terminal until Ctrl-D\n"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := s.must(t, "pop", "q", "--raw"); got != "hello\n" {
+		t.Errorf("pushed %q", got)
+	}
+	for _, args := range [][]string{{"push", "q"}, {"push", "q", "-"}} {
+		oneErrorLine(t, s.runWith(t, "", args...), exitFailed, `standard input is empty, and nothing was pushed: holdfast push QUEUE "" pushes an empty packet`)
+	}
+	if got := s.must(t, "queues"); strings.Contains(got, "q ") {
+		t.Errorf("the queues are\n%s", got)
+	}
+}
+
 func TestPriorityIs128UnlessSaid(t *testing.T) {
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "low", "--priority", "129")

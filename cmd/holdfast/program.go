@@ -52,7 +52,10 @@ type program struct {
 func (p *program) run(ctx context.Context, args []string) int {
 	// The file itself for help: the parser asks for the width of the terminal.
 	help := p.Begin(ctx, func(err error) { p.tell(err, exitOK) })
-	if len(args) > 0 && args[0] == "--version" { // as a flag, each command would have it
+	if len(args) == 0 {
+		args = []string{"help"}
+	}
+	if args[0] == "--version" { // as a flag, each command would have it
 		args = append([]string{"version"}, args[1:]...)
 	}
 	helped := false

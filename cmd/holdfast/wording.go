@@ -21,9 +21,21 @@ var elsewhere = map[string][]string{
 	"purge":   {"flush", "clear"},
 	"queues":  {"ls", "topics"},
 	"stats":   {"len", "count", "size", "depth"},
+	"list":    {"cat"},
+	"load":    {"import"},
+	"dump":    {"export"},
+	"cancel":  {"kill"},
 	"status":  {"info", "ping"},
-	"tail":    {"monitor", "watch", "logs"},
+	"tail":    {"monitor", "watch", "log", "logs", "events"},
 	"serve":   {"server", "start", "run"},
+}
+
+// otherwise are words for what needs no command of its own here, with what does it.
+var otherwise = map[string]string{
+	"top":      `"holdfast stats --watch" shows the busiest queues`,
+	"create":   `the first push makes a queue, and so does "holdfast set"`,
+	"problems": `"holdfast status" says what needs somebody`,
+	"schedule": `"holdfast push --at" or --delay pushes for later; what comes again and again needs a timer such as cron`,
 }
 
 // unknownCommand is the error of a word that is no command. It names the one that may be meant.
@@ -34,7 +46,10 @@ func unknownCommand(word string, commands []string) error {
 		}
 	}
 	if slices.Contains([]string{"stop", "shutdown", "restart"}, word) {
-		return fmt.Errorf("there is no command %.80q: the signal TERM ends a server", word)
+		return fmt.Errorf("there is no command %.80q: send SIGTERM to stop a server", word)
+	}
+	if say := otherwise[word]; say != "" {
+		return fmt.Errorf("there is no command %.80q: %s", word, say)
 	}
 	return fmt.Errorf("there is no command %.80q%s", word, terminal.Nearest(word, commands))
 }

@@ -77,7 +77,7 @@ func (s *Server) only(may rule, serve http.HandlerFunc) http.HandlerFunc {
 			w.Header().Set("WWW-Authenticate", `Basic realm="holdfast", charset="UTF-8"`)
 			refuse(w, http.StatusUnauthorized, err.Error())
 		case !may(a, r):
-			refuse(w, http.StatusForbidden, "user "+a.Name()+" has no right to this: it needs operate, or look for all queues that are asked for")
+			refuse(w, http.StatusForbidden, "user "+a.Name()+" has no right to this: it needs operate; only a backup of some queues needs no more than look for them")
 		default:
 			serve(w, r.WithContext(context.WithValue(r.Context(), userKey{}, a)))
 		}

@@ -31,7 +31,7 @@ func (s *session) forbidden(c *command, args [][]byte) string {
 	case s.pass.Open() || s.allowed(c, right, args):
 		return ""
 	case !s.pass.Account().MaySome(right | c.second):
-		return fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command", c.name)
+		return fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command: it needs the right %v", c.name, right|c.second)
 	case c.flags&flagChannels != 0:
 		return "NOPERM this user has no permissions to access one of the channels used as arguments"
 	}

@@ -116,7 +116,12 @@ const (
 )
 
 func noCommand(name string) string {
-	return "-NOPERM this user has no permissions to run the '" + name + "' command\r\n"
+	word, sub, has := strings.Cut(name, "|")
+	c := lookup(newTable(), []byte(word))
+	if has {
+		c = c.sub[sub]
+	}
+	return fmt.Sprintf("-NOPERM this user has no permissions to run the '%s' command: it needs the right %v\r\n", name, c.needs()|c.second)
 }
 
 func TestAUserMayDoWhatItsRightsSayAndNothingElse(t *testing.T) {
