@@ -28,7 +28,7 @@ type change struct {
 	there      func() error // tells whether there is such a queue
 }
 
-// isThere is client.ErrNoQueue if there is no such queue. Who may not look at it does not learn that.
+// isThere is client.ErrNoQueue if there is no such queue. Who may not look does not learn that.
 func isThere(ctx context.Context, server *client.Client, queue string) func() error {
 	return func() error {
 		if _, err := server.Stats(ctx, queue); errors.Is(err, client.ErrNoQueue) {
