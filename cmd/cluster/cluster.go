@@ -76,6 +76,7 @@ type node struct {
 	store    atomic.Pointer[storage.Store]
 	owned    atomic.Pointer[cell.Owner] // who owns, as this node knows
 	term     atomic.Pointer[cell.Term]  // of this node; nil: it does not own
+	clock    atomic.Pointer[clock]      // of that term
 	owners   atomic.Uint64              // that this node has seen
 	alone    atomic.Bool                // no majority answers, as tell has seen
 	fetched  atomic.Pointer[time.Time]  // when etcd's leader sent this one a snapshot last, as tell has seen; nil: never
@@ -371,6 +372,9 @@ func (n *node) about() peer.Node {
 		a.Fetched = at != nil && time.Since(*at) < releaseTime
 	}
 	a.Room, _, _ = storage.DiskSpace(n.folder) // none if it cannot be told
+	if c := n.clock.Load(); c != nil {
+		a.Term = c.now()
+	}
 	if s := n.store.Load(); s != nil {
 		last := s.Control()
 		a.Batch, a.Epoch, a.Floor = last.Batch, last.Epoch, s.Figures().FlushedBatch
@@ -391,6 +395,9 @@ func (n *node) says() string {
 func (n *node) figures() metrics.Node {
 	f := *n.seen.Load()
 	f.Role, f.Takeovers = n.says(), max(n.owners.Load(), 1)-1
+	if c := n.clock.Load(); c != nil {
+		f.Clock = time.Duration(c.now()-time.Now().UnixMilli()) * time.Millisecond
+	}
 	if t := n.term.Load(); t != nil {
 		f.Margin = t.Margin()
 	}

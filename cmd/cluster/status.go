@@ -40,6 +40,9 @@ func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
 		} else { // it has caught up since it looked
 			at.LagMS = 0
 		}
+		if at.Name == c.Owner {
+			c.ClockMS = at.TermMS
+		}
 	}
 	c.Spare = max(0, spare(c.Nodes, hasQueues))
 	return c, nil
@@ -58,7 +61,10 @@ func (n *node) look(ctx context.Context, m cell.Peer) (at admin.Node) {
 		return at
 	}
 	at.Heard, at.Role, at.Batch, at.LagMS, at.Epoch, at.Room, at.Version = true, a.Role, a.Batch, a.Behind, a.Epoch, a.Room, a.Version
-	at.ClockMS = a.Clock - sent.Add(time.Since(sent)/2).UnixMilli()
+	now := sent.Add(time.Since(sent) / 2).UnixMilli()
+	if at.ClockMS = a.Clock - now; a.Term != 0 {
+		at.TermMS = a.Term - now
+	}
 	return at
 }
 

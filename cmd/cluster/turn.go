@@ -259,6 +259,8 @@ func (n *node) own(ctx context.Context, store *storage.Store, term *cell.Term, l
 	}
 	n.old.CompareAndSwap(math.MaxUint64, last) // the claim was faster than the look at the log
 	clock := newClock(n.began(ctx, store))
+	n.clock.Store(clock)
+	defer n.clock.Store(nil)
 	process := ctx
 	ctx, handOver := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer handOver(nil)
@@ -309,17 +311,6 @@ func readTo(ctx context.Context, log *cell.Log, after, last uint64, take func(ba
 		return nil
 	}
 	return err
-}
-
-// began is where the clock of a term begins. A node that did not see the last content come begins
-// at the middle one of the nodes' clocks, if that is later.
-func (n *node) began(ctx context.Context, store taker) int64 {
-	if ms, ok := n.arrived.now(); ok {
-		return ms
-	}
-	nodes, _ := n.nodes(ctx) // without them this node's own clock is the middle one
-	nodes[n.Node] = peer.Node{Clock: time.Now().UnixMilli()}
-	return max(middle(nodes), store.Control().Time)
 }
 
 // giveBack ends a term, so that another node can claim at once.

@@ -140,6 +140,10 @@ func (w *watch) tellOf(nodes map[string]peer.Node, others map[string]bool) {
 	begun, ended := w.remark("catches up", w.catchUp.Load())
 	begun.Info("what is appended is slowed: etcd keeps it in memory, since a node catches up")
 	ended.Info("what is appended is slowed no more")
+	off := time.Duration(nodes[w.Node].Term-middle(nodes)) * time.Millisecond
+	begun, ended = w.remark("clock", nodes[w.Node].Term != 0 && off.Abs() > maxAhead)
+	begun.Warn("clock of the cell is off", "ahead", off)
+	ended.Info("clock of the cell is right again")
 	for name, up := range others {
 		begun, ended := w.remark("gone "+name, !up)
 		begun.Warn("node is gone", "node", name)

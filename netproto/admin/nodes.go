@@ -40,6 +40,7 @@ type Cluster struct {
 	Head     uint64 `json:"head"`     // the last batch
 	Cut      uint64 `json:"cut"`      // the batch up to which the log was cut
 	Spare    int    `json:"spare"`    // how many nodes may be lost now
+	ClockMS  int64  `json:"clock_ms"` // how far the cell's clock is ahead of that of the node that says this
 	Nodes    []Node `json:"nodes"`
 }
 
@@ -56,6 +57,7 @@ type Node struct {
 	LagMS   int64  `json:"lag_ms"`    // milliseconds since it had all that there was; 0 below some 4,000
 	Floor   uint64 `json:"floor"`     // the batch up to which its tables have everything, as the cell knows
 	ClockMS int64  `json:"clock_ms"`  // how far its clock is ahead of that of the node that says this
+	TermMS  int64  `json:"-"`         // the same of the clock of the cell, where it owns the queues
 	Room    int64  `json:"disk_free"` // bytes
 	Version string `json:"version"`
 }

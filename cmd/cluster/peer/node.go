@@ -21,6 +21,7 @@ type Node struct {
 	Floor    uint64            `json:"floor"`            // the last one that is whole in its tables
 	Floors   map[string]uint64 `json:"floors,omitempty"` // of all nodes by name, as this one last knew them
 	Clock    int64             `json:"clock"`            // its wall's, in Unix milliseconds
+	Term     int64             `json:"term,omitempty"`   // the cell's clock, where it owns the queues
 	Room     int64             `json:"room"`             // free bytes of its disk
 	Database int64             `json:"database"`         // bytes of etcd's database
 	Fetched  bool              `json:"fetched"`          // etcd's leader has sent it a snapshot within half a minute

@@ -52,7 +52,7 @@ func withAFailedLogin(t testing.TB) *access.Control {
 
 // a is a node of a cell.
 var a = Node{
-	Role: "follower", Epoch: 7, Lag: 5, Behind: 3 * time.Second, Takeovers: 2, Spare: 1, Ahead: -time.Second,
+	Role: "follower", Epoch: 7, Lag: 5, Behind: 3 * time.Second, Takeovers: 2, Spare: 1, Ahead: -time.Second, Clock: time.Minute,
 	Others: map[string]bool{"b": true, "c": false},
 }
 
@@ -323,7 +323,7 @@ func TestANodeThatFollowsShowsItselfAndItsStorage(t *testing.T) {
 	_, values := scrape(t, m)
 	for name, want := range map[string]string{
 		`holdfast_node_role{role="follower"}`: "1", `holdfast_node_role{role="owner"}`: "0", `holdfast_node_lag_batches`: "5", `holdfast_node_lag_seconds`: "3",
-		`holdfast_node_lease_margin_seconds`: "0", `holdfast_node_clock_ahead_seconds`: "-1", `holdfast_cell_epoch`: "7", `holdfast_cell_takeovers_total`: "2",
+		`holdfast_node_lease_margin_seconds`: "0", `holdfast_node_clock_ahead_seconds`: "-1", `holdfast_cell_clock_ahead_seconds`: "60", `holdfast_cell_epoch`: "7", `holdfast_cell_takeovers_total`: "2",
 		`holdfast_cell_spare_nodes`: "1", `holdfast_cell_node_up{node="b"}`: "1", `holdfast_cell_node_up{node="c"}`: "0",
 		`holdfast_storage_floor_batch`: "0", `holdfast_packets_pushed_total`: "", `holdfast_recovery_packets`: "",
 	} {

@@ -12,6 +12,7 @@ type Node struct {
 	Takeovers uint64          // that it has seen since its start
 	Spare     int             // nodes that may be lost now, and the queues still have an owner
 	Ahead     time.Duration   // its clock, of the middle one of all nodes
+	Clock     time.Duration   // the cell's clock, of this node's own; 0 where it does not own the queues
 	Others    map[string]bool // whether other nodes were heard of lately, by name
 }
 
@@ -23,6 +24,7 @@ var (
 	nodeLag    = desc("node_lag_batches", "Batches of the cell's log that the node has not applied.")
 	nodeBehind = desc("node_lag_seconds", "Time since the node had all batches that there were.")
 	nodeMargin = desc("node_lease_margin_seconds", "For how long the node may still answer as the owner, unless its claim is kept; 0 on others.")
+	cellAhead  = desc("cell_clock_ahead_seconds", "How far the clock of the cell is ahead of the owner's own.")
 	nodeAhead  = desc("node_clock_ahead_seconds", "How far the node's clock is ahead of the middle one of all nodes.")
 	cellEpoch  = desc("cell_epoch", "Number of the ownership that the node's last batch is of.")
 	cellSwitch = desc("cell_takeovers_total", "Takeovers that the node has seen.")
@@ -38,6 +40,7 @@ func (p page) node(n Node) {
 	p.gauge(nodeBehind, n.Behind.Seconds())
 	p.gauge(nodeMargin, max(0, n.Margin).Seconds())
 	p.gauge(nodeAhead, n.Ahead.Seconds())
+	p.gauge(cellAhead, n.Clock.Seconds())
 	p.gauge(cellEpoch, float64(n.Epoch))
 	p.counter(cellSwitch, float64(n.Takeovers))
 	p.gauge(cellSpare, float64(n.Spare))
