@@ -136,9 +136,6 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 	})
 	defer port.Close()
 	defer n.passNobody()
-	if err := n.passOn(ctx); err != nil {
-		return err
-	}
 	if err := n.enter(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -280,6 +277,9 @@ func (n *node) enter(ctx context.Context) (err error) {
 			err = nil
 		}
 	}()
+	if err := n.passOn(ctx); err != nil {
+		return err
+	}
 	m := memberOf(&n.Config, n.folder, n.braked)
 	if cell.IsMember(m.Dir) {
 		m.Cell = n.known.Load().Cell

@@ -129,6 +129,57 @@ func TestReadingToTheEndOfTheLogEndsWithTheTerm(t *testing.T) {
 	}
 }
 
+func TestTablesThatAProcessHadOpenAreNotCheckedAgain(t *testing.T) {
+	n := among(t)
+	s, err := storage.Open(n.folder, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var many content.Batch
+	for i := range uint32(2000) { // more than the blocks that an open reads
+		many.PutQueue(content.Queue{ID: i + 1, Name: fmt.Append(nil, strings.Repeat("q", 100), i)})
+	}
+	if err := errors.Join(s.Apply(&many), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := begin(n.folder, storage.Options{Logger: n.logger}); err != nil {
+		t.Fatal(err)
+	}
+	n.found(t)
+	n.owner = peer.NewOwner()
+	n.owned.Store(&cell.Owner{})
+	if n.server, err = daemon.Begin(t.Context(), daemon.Config{Data: n.folder, Redis: "127.0.0.1:0", Logger: n.logger}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.server.End(nil) }()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := n.turn(over); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	names, _ := filepath.Glob(filepath.Join(n.folder, "db", "*.sst"))
+	if len(names) == 0 {
+		t.Fatal("the folder has no tables")
+	}
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err == nil {
+			b[len(b)/3] ^= 1
+			err = os.WriteFile(name, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.turn(over); errors.Is(err, storage.ErrDamaged) {
+		t.Errorf("all tables are read again: %v", err)
+	}
+	n.checked = false // as behind a turn that ended with damage
+	if err := n.turn(over); !errors.Is(err, storage.ErrDamaged) {
+		t.Errorf("no table is read: %v", err)
+	}
+}
+
 func TestTheHoldOfACopyStandsUntilTheNodeHasWhatWasInTheLog(t *testing.T) {
 	n := among(t)
 	n.found(t)

@@ -60,6 +60,9 @@ const (
 	trimEvery = 2 * time.Second
 	// cutStep is how many batches go at once. etcd does nothing else meanwhile: 10,000 take 50 ms.
 	cutStep = 1000
+	// maxKept is how many batches are kept for nodes that are away: each takes some 200 bytes of
+	// etcd's memory, however small it is.
+	maxKept = 100_000
 )
 
 // Trim cuts the log now and each 2 s, until the claim ends. When etcd's database was full before,
@@ -73,7 +76,8 @@ func (t *Term) Trim() {
 }
 
 // Cut cuts the log up to the batch that the tables of all nodes have, or of a majority where the
-// log is long, and has etcd forget what was. It forgets also when nothing can be cut.
+// log is long, and has etcd forget what was. It forgets also when nothing can be cut, which needs
+// room.
 func (t *Term) Cut(ctx context.Context) (err error) {
 	for more := true; more && err == nil; {
 		err = t.log.try(ctx, func(ctx context.Context) (err error) {
@@ -136,7 +140,7 @@ func (t *Term) cut(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	needed := 0 // the lowest
-	if used.DbSizeInUse > t.log.Keep {
+	if used.DbSizeInUse > t.log.Keep || s.end.Batch-s.begin > maxKept {
 		needed = (len(voters) - 1) / 2
 	}
 	upto = min(upto, voters[needed])

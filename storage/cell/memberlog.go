@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -43,50 +44,38 @@ func (m *Member) zap() *zap.Logger {
 }
 
 const (
-	warnPause = 10 * time.Minute // for which what etcd says again is only counted
+	warnPause = 10 * time.Minute // for which what etcd says again is left out
 	maxKinds  = 100              // of what it says
 )
 
-// warned is what etcd has said, by its text without what it is about.
+// numbered are words that are other ones each time, as addresses, times and keys are.
+var numbered = regexp.MustCompile(`\S*[0-9]\S*`)
+
+// warned is when what etcd says was told last, by its text without such words.
 type warned struct {
 	sync.Mutex
-	kinds map[string]*kind
+	told map[string]time.Time
 }
 
-type kind struct {
-	told  time.Time
-	again int
-}
-
-// tell says whether a line is told, and how many of its kind were not since the last one. While a
-// node is down etcd says the same each second.
-func (w *warned) tell(line []byte, now time.Time) (is bool, again int) {
-	text, _, _ := bytes.Cut(line, []byte(" {"))
+// again says that a line of its kind was told a short time ago. While a node is down etcd says the
+// same each second.
+func (w *warned) again(line []byte, now time.Time) bool {
+	text := numbered.ReplaceAll(line, nil)
 	w.Lock()
 	defer w.Unlock()
-	k := w.kinds[string(text)]
-	switch {
-	case k == nil:
-		if len(w.kinds) >= maxKinds || w.kinds == nil { // some have numbers in their texts
-			w.kinds = make(map[string]*kind)
-		}
-		w.kinds[string(text)] = &kind{told: now}
-		return true, 0
-	case now.Sub(k.told) < warnPause:
-		k.again++
-		return false, 0
+	if at, is := w.told[string(text)]; is && now.Sub(at) < warnPause {
+		return true
 	}
-	again = k.again
-	*k = kind{told: now}
-	return true, again
+	if w.told == nil || len(w.told) >= maxKinds {
+		w.told = make(map[string]time.Time)
+	}
+	w.told[string(text)] = now
+	return false
 }
 
 func (l etcdLog) Write(line []byte) (int, error) {
-	if bytes.Contains(line, needless) {
-		return len(line), nil
-	}
-	if is, again := l.warned.tell(line, time.Now()); is {
-		l.config.Logger.Warn("etcd warns", "line", string(bytes.TrimSpace(line)), "left_out", again)
+	if !bytes.Contains(line, needless) && !l.warned.again(line, time.Now()) {
+		l.config.Logger.Warn("etcd warns", "line", string(bytes.TrimSpace(line)))
 	}
 	return len(line), nil
 }

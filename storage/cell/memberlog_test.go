@@ -2,7 +2,6 @@ package cell
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,28 +9,28 @@ import (
 	"time"
 )
 
-func TestWhatEtcdSaysAgainAndAgainIsTold(t *testing.T) {
+func TestWhatEtcdSaysAgainAndAgainIsToldOnce(t *testing.T) {
 	var w warned
 	now := time.Now()
-	says := func(line string, is bool, again int) {
+	says := func(line string, again bool) {
 		t.Helper()
-		if gotIs, gotAgain := w.tell([]byte(line), now); gotIs != is || gotAgain != again {
-			t.Errorf("%s: told %v, and %d were not; want %v, %d", line, gotIs, gotAgain, is, again)
+		if got := w.again([]byte(line), now); got != again {
+			t.Errorf("%s: again: %v", line, got)
 		}
 	}
-	says(`failed to get version {"remote": "b", "error": "1"}`, true, 0)
-	says("peer became inactive", true, 0)
-	for range 3 {
-		now = now.Add(warnPause / 4)
-		says(`failed to get version {"remote": "b", "error": "2"}`, false, 0)
-	}
-	now = now.Add(warnPause / 4)
-	says(`failed to get version {"remote": "c"}`, true, 3)
+	says(`failed to get version {"remote": "b", "error": "1"}`, false)
+	says(`rejected connection {"remote-addr": "10.0.0.7:49746", "error": "tls: no certificate"}`, false)
+	says(`rejected connection {"remote-addr": "10.0.0.7:49748", "error": "tls: unknown authority"}`, false)
+	says(`rejected connection {"remote-addr": "10.0.0.8:49750", "error": "tls: unknown authority"}`, true)
+	now = now.Add(warnPause / 2)
+	says(`failed to get version {"remote": "b", "error": "2"}`, true)
+	now = now.Add(warnPause / 2)
+	says(`failed to get version {"remote": "b", "error": "3"}`, false)
 	for i := range 10 * maxKinds {
-		says(fmt.Sprint("term ", i), true, 0)
+		says(strings.Repeat("x", i+1), false)
 	}
-	if len(w.kinds) > maxKinds {
-		t.Errorf("%d kinds are kept", len(w.kinds))
+	if len(w.told) > maxKinds {
+		t.Errorf("%d kinds are kept", len(w.told))
 	}
 }
 
