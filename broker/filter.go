@@ -22,7 +22,7 @@ const (
 // Selection says which packets of a queue a consumer takes.
 type Selection struct {
 	End         End
-	Count       int     // how many packets at most; 0 is one, or a whole group, whatever its Atomic took before
+	Count       int     // how many packets at most; 0 is one, or a whole group, which may be more than an Atomic takes
 	Group       bool    // with the selected packet, every other of its key
 	WithDetails bool    // the reply has details
 	Fits16      bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued

@@ -33,10 +33,13 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 	if t.q, err = tx.open(name, takes); err == nil {
 		err = m.checkFilter(t.q, s.Filter)
 	}
-	whole := s.Group && s.Count == 0
-	if tx.atomic && !whole {
-		if most = min(most, tx.MayChange()); most == 0 && err == nil {
+	if tx.atomic {
+		left := tx.MayChange()
+		if left == 0 && err == nil {
 			err = ErrTooManyChanged
+		}
+		if !s.Group || s.Count > 0 { // a whole group is one take
+			most = min(most, left)
 		}
 	}
 	if err != nil {
