@@ -180,7 +180,7 @@ def reason(why: BaseException | str) -> str:
             why = why.why or why.__cause__ or ""
         return cut(why if isinstance(why, str) else f"{type(why).__name__}: {why}")
     except BaseException:  # of what a class of a program does when it is looked at
-        return str(type.__dict__["__name__"].__get__(type(why)))
+        return str(vars(type)["__name__"].__get__(type(why)))
 
 
 def plain(why: BaseException | str) -> Verdict:
