@@ -66,7 +66,7 @@ func (c *checker) entries() error {
 		if e.state >= Dead {
 			counts.Ended += int64(e.size)
 		}
-		counts.Strays += x.stray(e)
+		counts.Strays += int(x.stray(e))
 		t := c.lanes[e.lane]
 		t.packets++
 		if e.rare&rareGives != 0 {

@@ -44,7 +44,7 @@ func (x *Index) SetDelivery(id ID, d Delivery) bool {
 }
 
 // stray is what a packet adds to the strays of its queue.
-func (x *Index) stray(e *entry) int {
+func (x *Index) stray(e *entry) int32 {
 	if e.timer != 0 && e.state <= Dead {
 		if d := x.timers.at(e.timer).delivery; d != 0 && x.deliveries.at(d).Origin != 0 {
 			return 1

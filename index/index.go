@@ -248,9 +248,9 @@ func (x *Index) link(id uint32, e *entry) {
 		return
 	}
 	u.ready++
-	u.priorities -= int(l.tree.priorities)
+	u.priorities -= int32(l.tree.priorities)
 	x.mustInsert(&l.tree, e.place(), id)
-	u.priorities += int(l.tree.priorities)
+	u.priorities += int32(l.tree.priorities)
 	x.updateHeads(e.lane)
 	if u.values != nil && x.values.reached(u, id) {
 		x.linkValue(u, id, e)
@@ -282,9 +282,9 @@ func (x *Index) unlink(id uint32, e *entry) {
 		return
 	}
 	u.ready--
-	u.priorities -= int(l.tree.priorities)
+	u.priorities -= int32(l.tree.priorities)
 	x.forest.remove(&l.tree, e.place())
-	u.priorities += int(l.tree.priorities)
+	u.priorities += int32(l.tree.priorities)
 	x.updateHeads(e.lane)
 	if u.values != nil && x.values.reached(u, id) {
 		x.unlinkValue(u, e)

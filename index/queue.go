@@ -39,9 +39,9 @@ var (
 // queue is one ordered set of packets.
 type queue struct {
 	ready      int // as of Counts, and so on
-	priorities int
+	priorities int32
+	strays     int32
 	bytes      int64
-	strays     int
 	lanes                  // home is 0 while the slot is free
 	next       uint32      // links free slots
 	byState    uint32      // 0 while all its packets can be selected
@@ -116,7 +116,7 @@ func (x *Index) Counts(q QueueID) Counts {
 		return Counts{}
 	}
 	u := x.queues.at(uint32(q))
-	c := Counts{Ready: u.ready, Priorities: u.priorities, Bytes: u.bytes, Strays: u.strays}
+	c := Counts{Ready: u.ready, Priorities: int(u.priorities), Bytes: u.bytes, Strays: int(u.strays)}
 	if u.byState != 0 {
 		a := x.byStates.at(u.byState)
 		c.Unselectable, c.Delayed, c.Claimed = a.count(Ready), a.count(Delayed), a.count(Claimed)

@@ -29,3 +29,8 @@ func (a *asking) Run(ctx context.Context, p *terminal.Process, line *kong.Contex
 	}
 	return err
 }
+
+// UsageError is about the command line, which somebody else has looked at.
+type UsageError struct{ error }
+
+func (e UsageError) Unwrap() error { return e.error }

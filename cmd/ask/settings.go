@@ -185,11 +185,6 @@ func (c *Set) Run(ctx context.Context, p *terminal.Process, line *kong.Context) 
 	return err
 }
 
-// UsageError is about the command line, which somebody else has looked at.
-type UsageError struct{ error }
-
-func (e UsageError) Unwrap() error { return e.error }
-
 func (c *Set) changes() (*config.SettingChanges, error) {
 	var changes config.SettingChanges
 	for _, pair := range c.Settings {

@@ -36,3 +36,10 @@ func (c *Confirmation) Confirm(p *Process, something string) error {
 	}
 	return errors.New("nothing was done")
 }
+
+// Reads says in a terminal that a command reads what is typed there, which nothing else would show.
+func (p *Process) Reads(what string) {
+	if p.keyboard != nil && terminalOf(p.keyboard) != nil {
+		fmt.Fprintf(p.Stderr, "holdfast: reading %s from the terminal until Ctrl-D\n", what)
+	}
+}

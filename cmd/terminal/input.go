@@ -13,13 +13,6 @@ type Input struct {
 	Close     func() // the caller's duty
 }
 
-// Reads says in a terminal that a command reads what is typed there, which nothing else would show.
-func (p *Process) Reads(what string) {
-	if p.keyboard != nil && terminalOf(p.keyboard) != nil {
-		fmt.Fprintf(p.Stderr, "holdfast: reading %s from the terminal until Ctrl-D\n", what)
-	}
-}
-
 // Input opens a file to read; "-" is standard input. The error names what cannot be read.
 func (p *Process) Input(name string) (*Input, error) {
 	if name == "-" {
