@@ -135,6 +135,7 @@ type Report struct {
 	Queues   int           // queues with a definition
 	Claimed  int           // queued packets whose lease has not ended
 	Expired  int           // packets on disk that had expired; State.Expired
+	Last     int64         // time of the last batch, Unix milliseconds
 	Findings []string      // losses that were accepted, and what was left out; empty in a sound folder
 	Took     time.Duration // to read all records
 }
@@ -209,7 +210,7 @@ func Restore(src Source, o Options) (*State, error) {
 	}
 	r.state.PushTimes = [...][]PushTime{index.Newest: r.pushTimes.of(index.Newest), index.Oldest: r.pushTimes.of(index.Oldest)}
 	report := &r.state.Report
-	report.Queues, report.Took = len(r.state.Queues), time.Since(start)
+	report.Last, report.Queues, report.Took = control.Time, len(r.state.Queues), time.Since(start)
 	return &r.state, nil
 }
 

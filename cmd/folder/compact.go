@@ -54,6 +54,7 @@ func (c *Compact) Run(ctx context.Context, p *terminal.Process) error {
 	if err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
+	warnOfClock(p, report.Last)
 	for _, finding := range report.Findings {
 		fmt.Fprintf(p.Stderr, "holdfast: %s\n", finding)
 	}

@@ -62,6 +62,7 @@ func (c *Dump) Run(ctx context.Context, p *terminal.Process) (err error) {
 		return err
 	}
 	defer o.Discard()
+	warnOfClock(p, view.Control().Time)
 	report, err := dump.Dump(view, o, dump.Options{
 		Format: dump.Format(c.Format), Payload: dump.Encoding(c.Payload), Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
 		Now: time.Now().UnixMilli(),
@@ -139,4 +140,12 @@ func mayHoldPopped(files, packets []storage.Finding) bool {
 		differs = differs || f.Kind == storage.FindingLost
 	}
 	return damaged && differs
+}
+
+// warnOfClock tells that the clock by which a folder is read is far past its last batch: it may be
+// wrong.
+func warnOfClock(p *terminal.Process, last int64) {
+	if past := time.Since(time.UnixMilli(last)); last != 0 && past > 24*time.Hour {
+		fmt.Fprintf(p.Stderr, "holdfast: this machine's clock is %v past the last batch: what has expired by it is left out\n", past.Round(time.Hour))
+	}
 }

@@ -73,6 +73,7 @@ func (c *Verify) Run(ctx context.Context, p *terminal.Process) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotChecked, err)
 	}
+	warnOfClock(p, report.Last)
 	// A reader that has seen enough still gets the verdict, by the exit code.
 	if err := c.print(p, &report); err != nil && !errors.Is(err, terminal.ErrReaderGone) {
 		return fmt.Errorf("%w: %w", ErrNotChecked, err)

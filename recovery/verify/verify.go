@@ -40,6 +40,7 @@ type Report struct {
 	Expired  int64        // still on disk
 	Bytes    int64        // keys and payloads of the packets that have not expired
 	Keys     int64        // strings and hashes that have not expired
+	Last     int64        // time of the last batch, Unix milliseconds
 	LeftOver int64        // packets, delivery states, shares, strings, hashes and fields that nobody can reach: a server deletes them
 	Took     time.Duration
 }
@@ -89,7 +90,7 @@ func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 	v := newVerifier(view, o)
 	err = v.run(ctx)
 	v.report.Findings = slices.Concat(view.Findings(), v.report.Findings)
-	v.report.Took = time.Since(start)
+	v.report.Took, v.report.Last = time.Since(start), view.Control().Time
 	return v.report, err
 }
 
