@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,7 +23,7 @@ type Bench struct {
 	Depth       int           `default:"64" range:"1 4096" placeholder:"N" help:"Requests that a connection sends before it waits for their answers, 1 to 4096 (default ${default})."`
 	Size        int           `default:"128" range:"16 65535" placeholder:"BYTES" help:"Payload bytes of a packet, 16 to 65535; not with barbershop (default ${default})."`
 	Items       int           `default:"100000" range:"1 100000000" placeholder:"N" help:"Items to put on the board before the measurement, 1 to 100000000; next and mixed put at least --count there; barbershop only (default ${default})."`
-	Count       int64         `xor:"count" default:"100000" range:"1" placeholder:"N" help:"Packets to push or pop, or each of both (barbershop: updates or items taken) (default ${default})."`
+	Count       int64         `xor:"count" range:"1" placeholder:"N" help:"Packets to push or pop, or each of both (barbershop: updates or items taken) (default 100000)."`
 	All         bool          `xor:"count" help:"As many as can be done until --duration is over; not for pop and next."`
 	Duration    time.Duration `default:"1m" range:"1ms 1d" placeholder:"TIME" help:"Longest time of the measurement (default ${default})."`
 	Keep        bool          `help:"Leave the packets or items that nobody took, and print the queue of the packets."`
@@ -56,6 +57,9 @@ Examples:
 }
 
 func (c *Bench) Validate() error {
+	if !c.All {
+		c.Count = cmp.Or(c.Count, 100_000)
+	}
 	switch {
 	case c.board() && (c.Mode == "push" || c.Mode == "pop"):
 		return fmt.Errorf("barbershop has no mode %s: expected update, next or mixed", c.Mode)
@@ -83,9 +87,6 @@ func (c *Bench) itemCount() int64 {
 }
 
 func (c *Bench) Run(ctx context.Context, p *terminal.Process) error {
-	if c.All {
-		c.Count = 0 // to the load generator
-	}
 	newWorkload := c.queueWorkload
 	if c.board() {
 		newWorkload = c.boardWorkload

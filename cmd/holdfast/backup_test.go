@@ -90,13 +90,17 @@ func TestBackupsUnderLoadAreSoundFolders(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var busy sync.WaitGroup
+	ended := make(chan result, 2)
 	for _, args := range [][]string{ // both end with ctx
 		{"bench", "mixed", "--all", "--pinpriq", s.addr, "--depth", "8"},
 		{"bench", "push", "--all", "--size", "20000", "--pinpriq", s.addr, "--depth", "1", "--connections", "2"},
 	} {
-		busy.Go(func() { command{}.run(ctx, args...) })
+		busy.Go(func() { ended <- command{}.run(ctx, args...) })
 	}
 	for i, caught := 0, 0; caught < 2; i++ { // two copies at least were made while packets came and went
+		if len(ended) > 0 {
+			t.Fatalf("the load has ended: %+v", <-ended)
+		}
 		file, copied := filepath.Join(work, fmt.Sprint("backup", i)), filepath.Join(work, fmt.Sprint("copy", i))
 		s.must(t, "backup", "--to", file)
 		done(t, "load", file, copied, "--quiet")
