@@ -18,7 +18,7 @@ type Claim struct {
 	Queues   []string       `word:"OR" arg:"" predictor:"queue" name:"queue" help:"Queues to claim from: the first that has a packet."`
 	Count    int64          `range:"1 1000" placeholder:"N" help:"Claim up to N packets (default: one)."`
 	Fill     time.Duration  `placeholder:"TIME" help:"Wait for --count packets, but once there is one no longer than this; then claim what there is (default: do not wait)."`
-	Lease    time.Duration  `range:"1ms 3650d" placeholder:"TIME" help:"How long the claim lasts (default: what the queue says)."`
+	Lease    time.Duration  `range:"1ms" placeholder:"TIME" help:"How long the claim lasts (default: what the queue says)."`
 	Consumer string         `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
 	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
 	Newest   bool           `help:"Claim the newest packet of the best priority (default: the oldest)."`

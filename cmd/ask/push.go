@@ -27,10 +27,10 @@ type Push struct {
 	At       time.Time      `placeholder:"TIME" help:"When it can be taken, such as 2026-12-01T08:00, which is local time, 2026-12-01T08:00Z or 2026-12-01T08:00+02:00."`
 	Tag      []string       `placeholder:"NAME=VALUE" sep:"none" help:"Tag, by which consumers can select. May be given more than once."`
 	Producer string         `placeholder:"NAME" help:"Name of who pushes, which show prints."`
-	Lease    time.Duration  `range:"1ms 3650d" placeholder:"TIME" help:"How long a claim of the packet lasts that does not say (default: what the queue says)."`
+	Lease    time.Duration  `range:"1ms" placeholder:"TIME" help:"How long a claim of the packet lasts that does not say (default: what the queue says)."`
 	Meta     string         `placeholder:"TEXT" help:"What goes with the packet beside its payload, at most 4096 bytes; show prints it."`
 	Unique   *string        `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
-	Window   time.Duration  `range:"1ms 3650d" placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
+	Window   time.Duration  `range:"1ms" placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
 	Until    string         `enum:"claim,end" default:"end" placeholder:"WHEN" help:"When the ID of --unique is free: end, when its packet is finished, or claim, when work on it begins (default ${default})."`
 	Replace  bool           `help:"If the packet that has the ID of --unique waits, give it this payload, these tags, producer and TTL, and with --delay or --at another moment."`
 	Tell     bool           `help:"Print what became of a push with --unique: new, replaced, or the state of the packet that has the ID."`

@@ -5,8 +5,8 @@
 //	verdict.go       what verify prints
 //	backupfolder.go  copies that a timer makes
 //	backup.go        a copy of a running server
-//	verify.go        looks at a folder, or a backup
 //	dump.go          a folder becomes a file
+//	verify.go        looks at a folder, or a backup
 //	restore.go       a backup becomes a folder
 //	compact.go       a folder becomes small
 //	serverload.go    load into a running server
