@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -92,6 +93,28 @@ func TestATermBeginsWhereAMajorityOfVotersSays(t *testing.T) {
 		if got := n.began(t.Context(), kept{ms: at(c.last)}); got < at(c.want) || got > at(c.want+10*time.Minute) {
 			t.Errorf("%s: it begins %v ahead, want %v", name, time.Duration(got-at(0))*time.Millisecond, c.want)
 		}
+	}
+}
+
+func TestATermOfNodesThatDisagreeGoesOnWhereItWas(t *testing.T) {
+	n := among(t)
+	n.pair(t)
+	now := time.Now()
+	at := func(off time.Duration) int64 { return now.Add(off).UnixMilli() }
+	about, err := json.Marshal(peer.Node{Clock: at(-time.Hour)})
+	if err = errors.Join(err, cell.NewLog(cell.Config{Client: n.member.Client(), Node: "b"}).PutNode(t.Context(), about)); err != nil {
+		t.Fatal(err)
+	}
+	n.arrived.note(at(-2 * time.Hour))
+	kept := kept{ms: at(-3 * time.Hour)}
+	if got := n.began(t.Context(), kept); got < at(-2*time.Hour) || got > at(-2*time.Hour+10*time.Minute) {
+		t.Errorf("behind the last content, which came 2 h ago by its clock, it begins at %v", time.UnixMilli(got))
+	}
+	n.arrived = arrival{}
+	nobody, cancel := context.WithCancel(t.Context())
+	cancel() // the other node does not answer
+	if got := n.began(nobody, kept); got != kept.ms {
+		t.Errorf("without the clock of a majority it begins at %v, want that of the last batch", time.UnixMilli(got))
 	}
 }
 

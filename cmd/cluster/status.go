@@ -52,8 +52,11 @@ func (n *node) Status(ctx context.Context) (c admin.Cluster, err error) {
 func (n *node) look(ctx context.Context, m cell.Peer) (at admin.Node) {
 	at = admin.Node{Name: m.Name, Address: m.Address, Voter: !m.Learner}
 	sent := time.Now()
-	a, err := n.about(), error(nil)
-	if m.Name != n.Node {
+	var a peer.Node
+	var err error
+	if m.Name == n.Node {
+		a = n.about()
+	} else {
 		own, _ := peer.NextPort(m.Address) // whose error is one of the call, too
 		a, err = n.ask(ctx, own)
 	}

@@ -38,10 +38,10 @@ func bugs() []bug {
 			", clientv3.OpDelete(keyPart(s.end.Batch+1, 0), clientv3.WithRange(endLog))", ""},
 		{"the clock of a term is the machine's", "../cmd/cluster/turn.go", "", "clock is an hour ahead",
 			"clock := newClock(n.began(ctx, store))", "clock := newClock(time.Now().UnixMilli())"},
-		{"the time of the last content is ignored", "../cmd/cluster/turn.go", "TermBegins", "",
-			"if ms, ok := n.arrived.now(); ok {", "if ms, ok := n.arrived.now(); ok && ms < 0 {"},
-		{"the time of what a node has kept is ignored", "../cmd/cluster/turn.go", "TermBegins", "",
-			"max(middle(nodes), store.Control().Time)", "middle(nodes)"},
+		{"the time of the last content is ignored", "../cmd/cluster/clock.go", "GoesOnWhereItWas", "",
+			"m.Last, m.Away = ms, 0", "m.Away = min(0, time.Duration(ms))"},
+		{"the time of what a node has kept is ignored", "../cmd/cluster/clock.go", "GoesOnWhereItWas", "",
+			"daemon.Moment{Last: store.Control().Time, Away: -1}", "daemon.Moment{Away: -1}"},
 		{"a claim is kept without progress", "cell/claim.go", "NotKeptWithoutProgress", "",
 			"} else if t.log.Progress() {", "} else {"},
 		{"held by the keepalive alone", "cell/claim.go", "NotHeldByItsKeepaliveAlone", "",
@@ -55,7 +55,7 @@ func bugs() []bug {
 		{"a claim goes on behind an append that failed", "cell/claim.go", "AppendThatEtcdRefuses", "",
 			"return t.fail(fmt.Errorf(\"batch %d: %w\", batch, err))", "return fmt.Errorf(\"%w: batch %d: %w\", ErrFenced, batch, err)"},
 		{"a node joins under its old id", "cell/memberset.go", "AWipedOneAsAnotherMember", "",
-			"if err := cmp.Or(m.change(ctx, node, address, m.dropLearner), m.forget(ctx, node)); err != nil {", "if all, err := m.client.MemberList(ctx); err == nil {\n\t\tis, known := false, []string{}\n\t\tfor _, p := range all.Members {\n\t\t\tis, known = is || p.Name == node, append(known, p.Name+\"=\"+p.PeerURLs[0])\n\t\t}\n\t\tif is {\n\t\t\treturn strings.Join(known, \",\"), nil\n\t\t}\n\t}\n\tif err := cmp.Or(m.change(ctx, node, address, m.dropLearner), m.forget(ctx, node)); err != nil {"},
+			"if err := m.change(ctx, node, address, m.dropLearner); err != nil {", "if all, err := m.client.MemberList(ctx); err == nil {\n\t\tis, known := false, []string{}\n\t\tfor _, p := range all.Members {\n\t\t\tis, known = is || p.Name == node, append(known, p.Name+\"=\"+p.PeerURLs[0])\n\t\t}\n\t\tif is {\n\t\t\treturn strings.Join(known, \",\"), nil\n\t\t}\n\t}\n\tif err := m.change(ctx, node, address, m.dropLearner); err != nil {"},
 	}
 }
 
