@@ -69,7 +69,7 @@ func (n *node) outcome(ctx context.Context, name string, failed error) error {
 // vacate makes room in the cell for a node that joins. One of its name that lives stays; another
 // one goes by the rule of Remove. Who joins must be where the others will dial it: one that was
 // started under a wrong name, or is a copy of another machine, mostly is not.
-func (n *node) vacate(ctx context.Context, name, address string) error {
+func (n *node) vacate(ctx context.Context, name, address, process string) error {
 	s, err := n.log.Status(ctx)
 	if err != nil {
 		return err
@@ -84,11 +84,11 @@ func (n *node) vacate(ctx context.Context, name, address string) error {
 		}
 	}
 	if is >= 0 && s.Members[is].Address != address {
-		if err := n.joins(ctx, name, s.Members[is].Address); errors.Is(err, errLives) {
+		if err := n.joins(ctx, name, s.Members[is].Address, process); errors.Is(err, errLives) {
 			return err
 		}
 	}
-	if err := n.joins(ctx, name, address); err != nil || is < 0 {
+	if err := n.joins(ctx, name, address, process); err != nil || is < 0 {
 		return err
 	}
 	return n.Remove(ctx, name)
@@ -96,8 +96,9 @@ func (n *node) vacate(ctx context.Context, name, address string) error {
 
 var errLives = errors.New("the name is taken")
 
-// joins returns nil if a node that joins answers at an address. errLives: it is of the cell.
-func (n *node) joins(ctx context.Context, name, address string) error {
+// joins returns nil if the process that joins answers at an address. errLives: another one does,
+// which is of the cell or joins as well: two of them would have one member's id.
+func (n *node) joins(ctx context.Context, name, address, process string) error {
 	own, err := peer.NextPort(address)
 	if err != nil {
 		return err
@@ -105,11 +106,13 @@ func (n *node) joins(ctx context.Context, name, address string) error {
 	a, err := n.ask(ctx, own)
 	switch {
 	case err != nil:
-		return fmt.Errorf("node %s must answer at %s before it joins, which others dial: %w", name, own, err)
+		return fmt.Errorf("node %s does not answer at %s, where the others dial it, and joins once it does: %w", name, own, err)
 	case a.Name != name:
 		return fmt.Errorf("node %s answers at %s, and not %s: which of them is at that address?", a.Name, own, name)
 	case a.Role != joining:
 		return fmt.Errorf("%w: node %s runs at %s, and is %s: stop it, or give the one that joins another name", errLives, name, address, a.Role)
+	case a.Process != process:
+		return fmt.Errorf("%w: another machine joins as %s at %s: stop one of them", errLives, name, address)
 	}
 	return nil
 }

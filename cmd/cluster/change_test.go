@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,11 +113,20 @@ func TestWhoJoinsUnderATakenNameThrowsNobodyOut(t *testing.T) {
 	log.await(t, "the name is taken")
 	other.push(t, 1) // what waits for the cell passes clients on
 	all[1].halt(t)   // as for an upgrade
-	log.await(t, "must answer at")
+	log.await(t, "does not answer at")
 	all[0].await(t, func(c *admin.Cluster) bool { return len(c.Nodes) == 3 })
 	all[1].launch(t)
 	all[0].await(t, whole)
 	all[0].push(t, 10)
+	all[1].halt(t)
+	if err := os.RemoveAll(all[1].folder); err != nil { // it joins anew, and so would the other one
+		t.Fatal(err)
+	}
+	all[1].launch(t)
+	all[0].await(t, whole)
+	if _, err := other.operator.Cluster(t.Context()); err == nil {
+		t.Error("two machines have joined as one node")
+	}
 }
 
 func TestAHandOverNeedsAFollowerThatHasNearlyAll(t *testing.T) {

@@ -20,6 +20,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,6 +91,7 @@ type node struct {
 	checked  bool                 // the sums of the folder's tables: they are those of a copy, or this process had them open; of the same goroutine
 	old      atomic.Uint64        // the last batch that was in the log before this turn: it came at some time before
 	version  string
+	process  string      // peer.Node.Process
 	cell     string      // its name
 	entered  atomic.Bool // member and log are there
 }
@@ -102,7 +104,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 		return err
 	}
 	n := &node{
-		Config: c, folder: d.Data, logger: d.Logger, braked: daemon.Braked(d.Logger), version: d.Version,
+		Config: c, folder: d.Data, logger: d.Logger, braked: daemon.Braked(d.Logger), version: d.Version, process: rand.Text(),
 		client: peer.NewClient(encryption), owner: peer.NewOwner(),
 	}
 	n.role.Store(starting)
@@ -166,7 +168,7 @@ func Run(ctx context.Context, d daemon.Config, c Config) (err error) {
 func fits(d daemon.Config, c *Config) error {
 	switch {
 	case c.TLS.Cert == "" && (len(d.Users) > 0 || d.RedisPassword != ""):
-		return fmt.Errorf("by the nodes' own ports every program of this machine would pass by the users: %w", peer.ErrPlain)
+		return fmt.Errorf("%w: without them every program of this machine reaches all packets through the nodes' own ports", peer.ErrPlain)
 	case d.Sync != storage.SyncAlways():
 		return errors.New("the nodes of a cell sync each batch: expected the sync mode always")
 	case d.MaxPayload > maxPayload:
@@ -298,7 +300,7 @@ func (n *node) enter(ctx context.Context) (err error) {
 	n.role.Store(joining)
 	for told := make(map[string]string); ; {
 		for name, address := range n.others() {
-			cluster, err := n.client.Join(ctx, address, n.Node, n.Nodes[n.Node])
+			cluster, err := n.client.Join(ctx, address, n.Node, n.Nodes[n.Node], n.process)
 			if err == nil {
 				n.member, err = cell.Join(ctx, m, cluster)
 				return err
@@ -333,14 +335,14 @@ func (n *node) ask(ctx context.Context, address string) (peer.Node, error) {
 }
 
 // add makes another node a learner. It answers its own port's requests, as the two below do.
-func (n *node) add(ctx context.Context, name, address string) (string, error) {
+func (n *node) add(ctx context.Context, name, address, process string) (string, error) {
 	if role := n.role.Load(); role == starting || role == joining {
 		return "", fmt.Errorf("node %s is %s itself", n.Node, role)
 	}
 	if n.Nodes[name] != address {
 		return "", fmt.Errorf("node %s at %s is not among the nodes that %s knows: give all nodes the same list", name, address, n.Node)
 	}
-	if err := n.vacate(ctx, name, address); err != nil {
+	if err := n.vacate(ctx, name, address, process); err != nil {
 		return "", err
 	}
 	return n.member.Add(ctx, name, address)
@@ -363,7 +365,7 @@ func (n *node) pass(door string, nc net.Conn, remote netip.AddrPort) {
 func (n *node) about() peer.Node {
 	k := n.known.Load()
 	a := peer.Node{
-		Name: n.Node, Version: n.version, Role: n.says(), Clock: time.Now().UnixMilli(), Cell: k.Cell, Floors: k.Floors,
+		Name: n.Node, Process: n.process, Version: n.version, Role: n.says(), Clock: time.Now().UnixMilli(), Cell: k.Cell, Floors: k.Floors,
 		Owner: n.owned.Load().Node, Behind: n.seen.Load().Behind.Milliseconds(), Digest: n.server.Digest(), Nodes: n.Nodes,
 	}
 	if n.entered.Load() { // before, the member may not be there

@@ -72,7 +72,7 @@ func TestANodeThatJoinsTellsEachReasonWhyItWaitsOnce(t *testing.T) {
 	n := among(t)
 	ctx, end := context.WithCancel(t.Context())
 	var asked atomic.Int64
-	n.neighbour(t, "b", peer.Config{Join: func(context.Context, string, string) (string, error) {
+	n.neighbour(t, "b", peer.Config{Join: func(context.Context, string, string, string) (string, error) {
 		i := asked.Add(1)
 		if i == 5 {
 			end()

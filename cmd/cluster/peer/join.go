@@ -20,7 +20,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	cluster, err := s.config.Join(ctx, asked.Get("node"), asked.Get("peer_url"))
+	cluster, err := s.config.Join(ctx, asked.Get("node"), asked.Get("peer_url"), asked.Get("process"))
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, err)
 		return
@@ -29,8 +29,8 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 }
 
 // Join asks a node to make one a learner, and returns etcd's initial cluster. peerURL is where
-// etcd's members reach it.
-func (c *Client) Join(ctx context.Context, address, node, peerURL string) (cluster string, err error) {
-	err = c.ask(ctx, http.MethodPost, address, "/join?"+url.Values{"node": {node}, "peer_url": {peerURL}}.Encode(), nil, into(&cluster))
+// etcd's members reach it, and process is Node.Process of who asks.
+func (c *Client) Join(ctx context.Context, address, node, peerURL, process string) (cluster string, err error) {
+	err = c.ask(ctx, http.MethodPost, address, "/join?"+url.Values{"node": {node}, "peer_url": {peerURL}, "process": {process}}.Encode(), nil, into(&cluster))
 	return cluster, err
 }

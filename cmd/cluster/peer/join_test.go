@@ -11,13 +11,13 @@ import (
 )
 
 func TestANodeThatJoinsGetsTheCluster(t *testing.T) {
-	address := serveNode(t, Config{Join: func(ctx context.Context, node, peerURL string) (string, error) {
+	address := serveNode(t, Config{Join: func(ctx context.Context, node, peerURL, process string) (string, error) {
 		if end, ok := ctx.Deadline(); !ok || time.Until(end) > stallTime-time.Second {
 			t.Error("who asks is gone before it must answer")
 		}
 		return "a=http://127.0.0.1:1," + node + "=" + peerURL, nil
 	}})
-	got, err := NewClient(nil).Join(t.Context(), address, "b", "https://[::1]:7380")
+	got, err := NewClient(nil).Join(t.Context(), address, "b", "https://[::1]:7380", "p")
 	if want := "a=http://127.0.0.1:1,b=https://[::1]:7380"; got != want || err != nil {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
@@ -25,20 +25,20 @@ func TestANodeThatJoinsGetsTheCluster(t *testing.T) {
 
 func TestANodeJoinsByItsOwnCertificateAlone(t *testing.T) {
 	cell := newAuthority(t)
-	address := serveNode(t, Config{TLS: cell.server(t, tls.RequireAndVerifyClientCert).Clone, Join: func(context.Context, string, string) (string, error) { return "all", nil }})
+	address := serveNode(t, Config{TLS: cell.server(t, tls.RequireAndVerifyClientCert).Clone, Join: func(context.Context, string, string, string) (string, error) { return "all", nil }})
 	c := cell.client(t, "c")
 	c.Certificates = pair(t)(cell.Node("c", "c.example", span()))
 	asks := NewClient(c.Clone)
-	if _, err := asks.Join(t.Context(), address, "b", "b.example:7380"); err == nil || !strings.Contains(err.Error(), "by a certificate of another one") {
+	if _, err := asks.Join(t.Context(), address, "b", "b.example:7380", "p"); err == nil || !strings.Contains(err.Error(), "by a certificate of another one") {
 		t.Errorf("b joins by the certificate of c: %v", err)
 	}
-	if _, err := asks.Join(t.Context(), address, "c", "c.example:7380"); err != nil {
+	if _, err := asks.Join(t.Context(), address, "c", "c.example:7380", "p"); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAPlainPortAnswersNoWebPage(t *testing.T) {
-	address := serveNode(t, Config{Node: func() Node { return Node{} }, Join: func(context.Context, string, string) (string, error) { return "all", nil }})
+	address := serveNode(t, Config{Node: func() Node { return Node{} }, Join: func(context.Context, string, string, string) (string, error) { return "all", nil }})
 	for name, header := range map[string]http.Header{
 		"another site": {"Sec-Fetch-Site": {"cross-site"}}, "an origin": {"Origin": {"http://evil.example"}}, "a name of its own": {"Host": {"evil.example"}},
 	} {
@@ -56,22 +56,22 @@ func TestAPlainPortAnswersNoWebPage(t *testing.T) {
 }
 
 func TestANodeThatCannotJoinIsToldWhy(t *testing.T) {
-	address := serveNode(t, Config{Join: func(context.Context, string, string) (string, error) { return "", errors.New("no majority") }})
-	if _, err := NewClient(nil).Join(t.Context(), address, "b", "x"); err == nil || !strings.Contains(err.Error(), "no majority") {
+	address := serveNode(t, Config{Join: func(context.Context, string, string, string) (string, error) { return "", errors.New("no majority") }})
+	if _, err := NewClient(nil).Join(t.Context(), address, "b", "x", "p"); err == nil || !strings.Contains(err.Error(), "no majority") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAJoinIsGivenUpWhenItsAskerIsGone(t *testing.T) {
 	asked, given := make(chan struct{}), make(chan struct{})
-	address := serveNode(t, Config{Join: func(ctx context.Context, _, _ string) (string, error) {
+	address := serveNode(t, Config{Join: func(ctx context.Context, _, _, _ string) (string, error) {
 		close(asked)
 		<-ctx.Done()
 		close(given)
 		return "", ctx.Err()
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { _, _ = NewClient(nil).Join(ctx, address, "b", "x") }() // ends with ctx
+	go func() { _, _ = NewClient(nil).Join(ctx, address, "b", "x", "p") }() // ends with ctx
 	<-asked
 	cancel()
 	select {

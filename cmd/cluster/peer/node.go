@@ -12,6 +12,7 @@ import (
 type Node struct {
 	Cell     string            `json:"cell"`             // id; "" before it has one
 	Name     string            `json:"node"`             // as --nodes has it
+	Process  string            `json:"process"`          // a word that no other process has
 	Version  string            `json:"version"`          // of the program
 	Role     string            `json:"role"`             // one word
 	Owner    string            `json:"owner,omitempty"`  // name of the node that owns the queues, as this one knows; "": none

@@ -42,7 +42,7 @@ type Config struct {
 	Files func(w io.Writer, had []byte) error
 	// Join makes a node a learner, and returns etcd's initial cluster for it. ctx ends
 	// after 25 s, or when nobody waits for that any more.
-	Join func(ctx context.Context, node, peerURL string) (cluster string, err error)
+	Join func(ctx context.Context, node, peerURL, process string) (cluster string, err error)
 }
 
 // Server answers the other nodes.
