@@ -48,7 +48,7 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 	if t.q != nil && tx.fills(t.q, s) {
 		return t, ErrFilling
 	}
-	if err = tx.mayTake(&s); err != nil && s.MustFind && !m.selects(t.q, s) {
+	if err = tx.mayTake(t.q, &s); err != nil && s.MustFind && !m.selects(t.q, s) {
 		err = nil // who waits for a packet waits on
 	} else if err == nil && t.q != nil {
 		t, err = tx.selectFrom(t.q, s, most)

@@ -79,7 +79,11 @@ const shareByLooks = 4
 // that is not ahead ends the pause, and changes nothing where there is none. Otherwise it is as
 // SetSettings.
 func (tx *Tx) Pause(name []byte, in bool, until int64) error {
-	if err := tx.CanStore(); err != nil {
+	may := tx.CanStore
+	if until <= tx.now { // it ends one, so that packets can go
+		may = tx.canTake
+	}
+	if err := may(); err != nil {
 		return err
 	}
 	return tx.pause(name, in, until)

@@ -54,9 +54,13 @@ func (tx *Tx) canTake() error {
 	return nil
 }
 
-// mayTake is canTake of a selection. What it claims takes memory.
-func (tx *Tx) mayTake(s *Selection) error {
-	if s.claims && tx.m.space.Memory.Level == storage.Stop {
+// fewClaims is how many packets of a queue can be claimed however little memory is left: so workers
+// go on, who alone may empty it.
+const fewClaims = 1024
+
+// mayTake is canTake of a selection from a queue, which may be nil. What it claims takes memory.
+func (tx *Tx) mayTake(q *queue, s *Selection) error {
+	if s.claims && tx.m.space.Memory.Level == storage.Stop && q != nil && tx.m.ix.Counts(q.ix).Claimed >= fewClaims {
 		return cmp.Or(tx.canTake(), ErrNoClaim)
 	}
 	return tx.canTake()
@@ -73,6 +77,9 @@ func (tx *Tx) CanStore() error {
 	}
 	return tx.canTake()
 }
+
+// FreeBytes returns how much memory packets have left that are gone, for those that come.
+func (tx *Tx) FreeBytes() int64 { return tx.m.ix.FreeBytes() }
 
 // Space returns the state of the disk, and of the memory.
 func (tx *Tx) Space() storage.Space { return tx.m.space }

@@ -130,6 +130,12 @@ func (s *slab[T, P]) freeChain(first, last, n uint32) {
 	}
 }
 
+// freeBytes is how many bytes free slots take.
+func (s *slab[T, P]) freeBytes() int64 {
+	var t T
+	return int64(max(s.used, 1)-1-s.live) * int64(unsafe.Sizeof(t))
+}
+
 // has reports whether the slot was handed out since the slab was last empty: only then may at be
 // called.
 func (s *slab[T, P]) has(id uint32) bool { return id != 0 && id < s.used }

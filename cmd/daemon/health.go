@@ -48,6 +48,7 @@ type health struct {
 	got      atomic.Int64                // when recovery or the loop got on last, Unix nanoseconds
 	onDisk   atomic.Bool                 // the loop waits for it
 	pulse    atomic.Pointer[pulse]       // the last one; nil unless a loop runs
+	spare    atomic.Int64                // bytes of memory that packets have left to those that come
 }
 
 // pulse holds what the loop said at a moment.
@@ -103,6 +104,7 @@ func (h *health) enter(p phase) {
 
 func (h *health) feel(tx *broker.Tx) error {
 	h.got.Store(time.Now().UnixNano())
+	h.spare.Store(tx.FreeBytes())
 	h.pulse.Store(&pulse{time.Now(), tx.Space(), tx.CanStore()})
 	return nil
 }

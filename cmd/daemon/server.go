@@ -71,7 +71,7 @@ func Begin(ctx context.Context, c Config) (_ *Server, err error) {
 	if err := s.all.bind(); err != nil {
 		return nil, err
 	}
-	s.memory = watchMemory(c.MaxMemory, &s.health.phase, c.Logger)
+	s.memory = watchMemory(c.MaxMemory, s.health, c.Logger)
 	s.audit = access.NewAudit(c.Logger)
 	s.closers = append(s.closers, s.memory.stop, s.audit.Flush, s.health.supervise(ctx), s.all.close)
 	s.ended = make(chan error, len(s.all)+1)

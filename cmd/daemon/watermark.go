@@ -40,6 +40,7 @@ const (
 type watermark struct {
 	limit   int64
 	phase   *atomic.Int32 // health.phase
+	spare   *atomic.Int64 // health.spare
 	log     *slog.Logger
 	samples []metrics.Sample
 	level   storage.Level
@@ -50,9 +51,9 @@ type watermark struct {
 
 // watchMemory finds the limit, and watches until stop is called. It has the collector keep below
 // the limit, too.
-func watchMemory(given int64, phase *atomic.Int32, log *slog.Logger) *watermark {
+func watchMemory(given int64, h *health, log *slog.Logger) *watermark {
 	limit, found := memoryLimit(given)
-	w := &watermark{limit: limit, phase: phase, log: log, samples: memorySamples(), stop: func() {}}
+	w := &watermark{limit: limit, phase: &h.phase, spare: &h.spare, log: log, samples: memorySamples(), stop: func() {}}
 	if limit == 0 {
 		log.Info("memory has no limit that is known: pushes are never refused because of it")
 		return w
@@ -61,7 +62,7 @@ func watchMemory(given int64, phase *atomic.Int32, log *slog.Logger) *watermark 
 	before := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(min(before, limit/100*softPart)) // a lower one of the environment stands
 	done, ended := make(chan struct{}), make(chan struct{})
-	w.look(memoryUsed(w.samples))
+	w.look(memoryUsed(w.samples) - w.spare.Load())
 	go func() { // ends when stop is called
 		defer close(ended)
 		tick := time.NewTicker(memoryPause)
@@ -69,7 +70,7 @@ func watchMemory(given int64, phase *atomic.Int32, log *slog.Logger) *watermark 
 		for {
 			select {
 			case <-tick.C:
-				w.look(memoryUsed(w.samples))
+				w.look(memoryUsed(w.samples) - w.spare.Load())
 			case <-done:
 				return
 			}

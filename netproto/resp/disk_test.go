@@ -109,16 +109,20 @@ func TestWithoutMemoryWhatStoresIsRefusedAndTakesGoOn(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("RPUSH q a b c", ":3\r\n")
+	c.ask("RPUSH much"+strings.Repeat(" x", 1026), ":1026\r\n")
 	d.disk.memory.Store(int32(storage.NoPush))
 	for _, stores := range []string{"RPUSH q c", "LPUSH q c", "SET s 1", "HSET h f v", "INCR n", "QPUSH q x", "QPUSH q x DELAY 9", "QSET p strict yes"} {
 		c.ask(stores, "-"+refused+"\r\n")
 	}
 	c.ask("LPOP q", "$1\r\na\r\n")
-	c.send(request("QCLAIM", "q"))
-	c.value()
 	d.disk.memory.Store(int32(storage.Stop))
-	c.ask("QCLAIM q", "-"+refused+"; claims are refused, too, until some are acknowledged or returned\r\n")
+	for _, claims := range []string{"QCLAIM q", "QCLAIM much COUNT 1000", "QCLAIM much COUNT 24"} { // some can always go on
+		c.send(request(strings.Fields(claims)...))
+		c.value()
+	}
+	c.ask("QCLAIM much", "-"+refused+"; claims are refused, too, until some are acknowledged or returned\r\n")
 	c.ask("LPOP q", "$1\r\nb\r\n")
+	c.ask("QPAUSE much UNTIL 0", "+OK\r\n")
 	d.disk.memory.Store(int32(storage.Normal))
 	c.ask("RPUSH q c", ":1\r\n")
 }

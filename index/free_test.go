@@ -1,0 +1,25 @@
+package index
+
+import "testing"
+
+// What packets leave is given to those that come, and given back with the last of them.
+func TestTheIndexKnowsWhatItHasFree(t *testing.T) {
+	x := New()
+	q := x.AddQueue()
+	const n = 10 * pageLen
+	ids := make([]ID, n)
+	for i := range ids {
+		ids[i] = x.Push(Entry{Queue: q, Priority: 1, Seq: uint64(i + 1), Expiry: 1 << 40}, 0)
+	}
+	full := x.FreeBytes()
+	for _, id := range ids[1:] {
+		x.Remove(id)
+	}
+	if free := x.FreeBytes(); full > n || free < n*32 {
+		t.Errorf("%d bytes are free of a full index, %d of one with a packet left", full, free)
+	}
+	x.Remove(ids[0])
+	if free := x.FreeBytes(); free > 0 {
+		t.Errorf("%d bytes are free of an empty index", free)
+	}
+}
