@@ -1,6 +1,11 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/index"
+import (
+	"cmp"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
 
 // What is due goes on in slices, so a call may come to it before its turn: to a packet that has
 // expired, a window or a pause that is over. Whoever asks for one of them by name or id asks here.
@@ -76,6 +81,13 @@ func (m *Machine) find(q *queue, id ID) (p index.Packet, ok bool) {
 		p, ok = m.current(p)
 	}
 	return p, ok && p.Queue == q.ix
+}
+
+// knows says that the index has a packet that the store shows, so that it is alive or ends by
+// itself: it came since the start, and the clock has been put back meanwhile.
+func (m *Machine) knows(q *queue, id content.PacketID, meta *content.Meta) bool {
+	p, ok := m.ix.Find(cmp.Or(meta.Identity, id.Seq))
+	return ok && q != nil && p.Queue == q.ix && p.Priority == id.Priority && p.Seq == id.Seq
 }
 
 // lent is find for who has claimed a packet: a claim lasts until its end is made. Nobody else has

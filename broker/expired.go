@@ -34,9 +34,12 @@ func (x *expired) sweep(m *Machine, n int) (looked int, over bool) {
 	if x.Count == 0 { // their queue was dropped, and has swept them
 		return 0, true
 	}
+	if m.ix.BuildIdentities(PrepareSlice) { // first, so that knows is quick
+		return n, false
+	}
 	next, more, err := m.store.Some(x.From, n, func(id content.PacketID, p *content.Meta) {
 		looked++
-		if _, held := slices.BinarySearchFunc(x.held, id, content.PacketID.Compare); p.Expired(x.at) && !held && x.Count > 0 {
+		if _, held := slices.BinarySearchFunc(x.held, id, content.PacketID.Compare); p.Expired(x.at) && !held && x.Count > 0 && !m.knows(x.q, id, p) {
 			m.open.ops.Delete(id, content.Removed{Size: int(p.Size), Expires: true, Large: p.Large})
 			x.Count--
 		}

@@ -67,3 +67,33 @@ func TestWhatHadExpiredAtAStartIsDeletedAndItsQueueStaysUntilThen(t *testing.T) 
 		}
 	}
 }
+
+// A clock that was ahead at the start is put back while what had expired by it is swept.
+func TestWhatComesAfterTheClockIsPutBackIsNotSwept(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.store.limits = smallBatches
+	h.restart()
+	for i := range 3000 {
+		h.push("q", uint32(1+i%2*199), 30*time.Second, fmt.Sprint(i), "p")
+	}
+	h.barrier()
+	_ = h.b.Close()
+	h.now.Add(60_000)
+	h.start()
+	h.now.Add(-59_000)
+	h.push("q", 100, 30*time.Second, "new", "new") // between what is swept first and last
+	h.swept()
+	for id := range h.store.packets {
+		if id.Priority != 100 {
+			t.Errorf("packet %v had expired, and stays", id)
+		}
+	}
+	if len(h.store.packets) != 1 {
+		t.Errorf("%d packets are stored, want the one that came since", len(h.store.packets))
+	}
+	h.restart()
+	if s := h.b.Stats(); s.Packets != 1 {
+		t.Errorf("a start knows %d packets, want 1", s.Packets)
+	}
+}
