@@ -287,7 +287,30 @@ func TestOfTwoPacketsWithOneSequenceOneIsDamaged(t *testing.T) {
 	}
 }
 
-// A claim outlasts the record of its packet, which the store drops some minutes after its TTL.
+func TestAPacketDoesNotTakeThePlaceOfItsTwinInOneQueue(t *testing.T) {
+	w := newWork(t)
+	id := w.add(broker.PushRequest{Payload: []byte("one"), Priority: 5})
+	w.add(broker.PushRequest{Payload: []byte("two"), Priority: 9})
+	w.barrier()
+	for id, record := range maps.Clone(w.store.packets) {
+		if bytes.Contains(record, []byte("two")) {
+			delete(w.store.packets, id)
+			id.Seq--
+			w.store.packets[id] = record
+		}
+	}
+	w.findings = 1
+	w.restart()
+	w.do(func(tx *broker.Tx) error { _, err := tx.SetPriority([]byte("q"), id, 9); return err })
+	w.bulk(broker.Purge([]byte("q"), broker.Damaged))
+	w.barrier()
+	got := w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 9}})
+	if len(got) != 1 || got[0].payload != "one" || len(w.store.packets) != 1 {
+		t.Errorf("claims gave %+v, and the store has %d packets, want the sound one", got, len(w.store.packets))
+	}
+}
+
+// A claim outlasts the record of its packet, which compact drops some minutes after its TTL.
 func TestAClaimedPacketWithoutItsRecordIsShownAsDamaged(t *testing.T) {
 	w := newWork(t)
 	id := w.add(broker.PushRequest{Payload: []byte("gone")})

@@ -20,7 +20,7 @@ func (m *Machine) move(q *queue, p index.Packet, record []byte, to *queue, prior
 func (m *Machine) moveTo(q *queue, p index.Packet, record []byte, to *queue, id content.PacketID, expiry int64) (moved index.Packet) {
 	m.tellMove(q, p, to, id.Priority)
 	m.define(to)
-	if to != q && m.ix.Counts(to.ix).Damaged > 0 && m.hasDamaged(to, id) {
+	if m.ix.Counts(to.ix).Damaged > 0 && m.hasDamaged(to, id) {
 		id.Seq = m.nextSeq(Newest)
 	}
 	m.moveUnique(q, p, to)
