@@ -208,6 +208,8 @@ Examples:
 
 func (c *Drop) Ask(ctx context.Context, p *terminal.Process, server *client.Client) error {
 	var all []string
+	slices.Sort(c.Queues)
+	c.Queues = slices.Compact(c.Queues)
 	for _, queue := range c.Queues {
 		s, err := server.Stats(ctx, queue)
 		if err != nil {

@@ -21,7 +21,7 @@ type Status struct {
 }
 
 func (c *Status) Help() string {
-	return `Prints the version of the server, how long it has run, its connections, its memory and the state of its disk, and then what needs somebody, as the operator's page does: dead packets, queues that are full or paused or that nobody takes from, and the like, in all databases. "holdfast queues" and "holdfast stats" say what is in it.
+	return `Prints the version of the server, how long it has run, its connections, its memory and the state of its disk, and then what needs somebody, as the operator's page does: dead packets, queues that are full or paused or that nobody takes from, and the like, of the queues that the user may look at, in all databases. "holdfast queues" and "holdfast stats" say what is in it.
 
 Exit codes: 0 nothing needs anybody, 5 something does.
 

@@ -27,7 +27,11 @@ var diskTroubles = map[string]string{
 // memoryTroubles are those for the level of the memory.
 var memoryTroubles = map[string]string{
 	"no-push": "The memory is nearly full: the server refuses pushes, and deliveries go on",
+	"stop":    "The memory is full: the server refuses pushes and claims, and pops and acknowledgements go on",
 }
+
+// databases is how many there are.
+const databases = 16
 
 // troubles are sentences that say what needs somebody, worst first, as the server's page does. info
 // is what the server has told of itself. Queues that the user may not look at are left out.
@@ -53,11 +57,18 @@ func (c *asking) troubles(ctx context.Context, info map[string]string) (all []st
 		}
 		return err
 	}
-	for c.DB = 0; c.DB < 16; c.DB++ {
-		if info["db"+strconv.Itoa(c.DB)] == "" {
+	told := false // which databases there are: users who may not look at all queues are not told
+	for i := range databases {
+		told = told || info["db"+strconv.Itoa(i)] != ""
+	}
+	for c.DB = 0; c.DB < databases; c.DB++ {
+		if told && info["db"+strconv.Itoa(c.DB)] == "" {
 			continue
 		}
-		if err := c.Call(ctx, look); err != nil && !errors.Is(err, client.ErrForbidden) {
+		switch err := c.Call(ctx, look); {
+		case errors.Is(err, client.ErrForbidden):
+			return append(all, "Your user may look at no queue, so this says nothing of them"), nil
+		case err != nil:
 			return nil, err
 		}
 	}

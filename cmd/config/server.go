@@ -45,7 +45,7 @@ type Server struct {
 	MetricsQueues   []string          `placeholder:"GLOB" help:"Queues with metrics of their own at /metrics of the operator's address, besides the 200 largest, such as orders-*,mail."`
 	MaxConns        int               `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
 	MaxBuffers      terminal.ByteSize `placeholder:"SIZE" help:"Memory for requests that have begun, transactions, watched names, channels and replies that are not read, on all connections together, 16MiB to 1024GiB (default a quarter of --max-memory)."`
-	MaxMemory       terminal.ByteSize `placeholder:"SIZE" help:"Memory that the server may have, 64MiB to 1024TiB: from 80 % of it on, pushes are refused and takes go on (default that of the machine, or of the container or service, which count in any case)."`
+	MaxMemory       terminal.ByteSize `placeholder:"SIZE" help:"Memory that the server may have, 128MiB to 1024TiB: from 80 % of it on, pushes are refused and takes go on (default that of the machine, or of the container or service, which count in any case)."`
 	MaxPayload      terminal.ByteSize `default:"1MiB" placeholder:"SIZE" help:"Longest payload that Redis clients may push, 1MiB to 64MiB; --max-buffers must be four times that (default ${default})."`
 	Drain           time.Duration     `default:"8s" range:"1ms 3650d" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
 	Loop            bool              `default:"true" negatable:"" help:"Have one loop read and write all connections (Linux). With --no-loop goroutines do."`
@@ -63,7 +63,7 @@ const (
 	maxCache   = terminal.ByteSize(32 << 30)
 	minBuffers = terminal.ByteSize(16 << 20)
 	maxBuffers = terminal.ByteSize(1 << 40)
-	minMemory  = terminal.ByteSize(64 << 20)
+	minMemory  = terminal.ByteSize(128 << 20)
 	maxMemory  = terminal.ByteSize(1 << 50)
 	minPayload = terminal.ByteSize(broker.DefaultMaxPayload)
 	MaxPayload = terminal.ByteSize(broker.MaxPayload)

@@ -126,7 +126,11 @@ func (c *cellStatusCmd) Run(ctx context.Context, p *program) error {
 		lost = fmt.Sprintf("no majority answers: this is what node %s knew last", said.By)
 	}
 	if off := time.Duration(said.ClockMS) * time.Millisecond; off.Abs() >= time.Second {
-		lost += fmt.Sprintf("\nclock of the cell: %v ahead of that of node %s", off, said.By)
+		side := "ahead of"
+		if off < 0 {
+			side = "behind"
+		}
+		lost += fmt.Sprintf("\nclock of the cell: %v %s that of node %s", off.Abs(), side, said.By)
 	}
 	_, err = fmt.Fprintf(p.Stdout, "cell %s: owner %s, %s\n%s\n", said.Cell, cmp.Or(said.Owner, "-"), logSpan(said.Cut, said.Head), lost)
 	return err

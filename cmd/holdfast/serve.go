@@ -64,7 +64,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program, s *config.Sources) error
 			listen.Address, listen.Protocol)
 	}
 	if errors.Is(err, peer.ErrPlain) {
-		err = fmt.Errorf("%w: make them with \"holdfast tls init --nodes\", and name this node's folder with --cluster-tls", err)
+		err = fmt.Errorf("%w: make them with \"holdfast tls init cell --nodes …\", and name this node's folder with --cluster-tls", err)
 	}
 	if err != nil {
 		err = s.Locate(err)

@@ -59,7 +59,7 @@ type Whole struct {
 		Heap    int64  `json:"heap"`
 		Counted int64  `json:"counted"`
 		Limit   int64  `json:"limit"`   // 0: none is known
-		Refuses string `json:"refuses"` // "" or "pushes"
+		Refuses string `json:"refuses"` // "", "pushes", or "claims", which means both
 	} `json:"memory"`
 	Connections map[string]int `json:"connections"` // by protocol
 	Backup      *Backup        `json:"backup"`      // null if there is none that is known
@@ -90,9 +90,7 @@ func (f *Figures) add(q *broker.Surveyed) {
 func (w *Whole) see(f *broker.Figures) {
 	w.Totals = totals(netproto.Figures(&broker.QueueFigures{Counters: f.Totals}))
 	w.Memory.Counted, w.Memory.Limit = f.Memory.Used, f.Memory.Limit
-	if f.Memory.Level != 0 {
-		w.Memory.Refuses = "pushes"
-	}
+	w.Memory.Refuses = [...]string{"", "pushes", "claims"}[f.Memory.Level]
 	switch {
 	case f.RefusesAll:
 		w.Disk.Refuses = "all"

@@ -16,7 +16,8 @@ export function problems() {
   if (disk?.refuses === "all") say("The disk is full: the server refuses everything. Free space; " + size(disk.free) + " are left.", [], true);
   else if (disk?.refuses) say("The disk is nearly full: the server refuses pushes, and deliveries go on. Free space; " + size(disk.free) + " are left.");
   const memory = state.server?.memory;
-  if (memory?.refuses) say("The memory is nearly full: the server refuses pushes, and deliveries go on. Take or delete packets; " + size(memory.counted) + " of " + size(memory.limit) + " are needed.");
+  if (memory?.refuses === "claims") say("The memory is full: the server refuses pushes and claims. Acknowledge, pop or delete packets; " + size(memory.counted) + " of " + size(memory.limit) + " are needed.", [], true);
+  else if (memory?.refuses) say("The memory is nearly full: the server refuses pushes, and deliveries go on. Take or delete packets; " + size(memory.counted) + " of " + size(memory.limit) + " are needed.");
   if (!state.session.look) say("Your user may look at no queue. Who gives rights can add look to it.");
   fromQueues(say);
   fromTold(say);
