@@ -207,9 +207,9 @@ func (m *Machine) checkCosts(q *queue, receipts ...Receipt) error {
 				wait += (r.Cost - 1) * (m.ix.GapOf(p.ID) / 1_000_000)
 			}
 		}
-	}
-	if wait > maxCostTime {
-		return fmt.Errorf("%w: %d days, at most %d", ErrTooDear, wait/dayMillis, maxCostTime/dayMillis)
+		if wait > maxCostTime {
+			return fmt.Errorf("%w: %d days, at most %d", ErrTooDear, wait/dayMillis, maxCostTime/dayMillis)
+		}
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (m *Machine) finish(q *queue, p index.Packet, d index.Delivery) {
 			m.setDelivery(moved, d, Done, 0)
 			return
 		}
-		if !m.expired(p) { // else the store may have dropped its record
+		if !m.expired(p) { // else compact may have dropped its record
 			m.log.Error("packet that was acknowledged is not retained", "queue", q.entry.Name(), "id", idOf(p.Identity), "error", err)
 		}
 	}

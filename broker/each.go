@@ -51,7 +51,7 @@ func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
 // ErrNoKey. ErrUnknownQueue.
 func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err error) {
 	m := tx.m
-	here := func(p index.Packet) bool { return !m.expired(p) } // else the store may have dropped its record
+	here := func(p index.Packet) bool { return !m.expired(p) } // else compact may have dropped its record
 	n, err := tx.each(name, known, []ID{id}, here, func(tx *Tx, q *queue, packets []index.Packet) (int, error) {
 		p := packets[0]
 		if p.Priority == priority {

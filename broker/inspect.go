@@ -49,7 +49,7 @@ func (tx *Tx) show(q *queue, packets []index.Packet) (Found, error) {
 	for i, p := range packets {
 		p, _ = m.ix.Get(p.ID) // it may be damaged
 		if m.detail(q, p); records[i] == nil {
-			m.found.Details[i].State = Damaged // whatever else it is: so is one that is claimed for long after its TTL
+			m.found.Details[i].State = Damaged // whatever else it is: compact drops one that is claimed for long after its TTL
 		}
 	}
 	return m.finding(records), nil

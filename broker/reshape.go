@@ -105,7 +105,7 @@ const (
 func (tx *Tx) Trim(name []byte, from, n int) error { return tx.trim(name, from, n, nil) }
 
 // TrimInSlices is Trim that goes on with the next call while c says that there is more: then it
-// goes by place. A crash leaves a prefix done. What comes meanwhile stays.
+// goes by place. A crash leaves a prefix done. What is pushed meanwhile stays.
 func (tx *Tx) TrimInSlices(name []byte, from, n int, c *ListCursor) error {
 	if !c.More() {
 		return tx.trim(name, from, n, c)

@@ -27,8 +27,8 @@ var (
 	ErrClosed = errors.New("the queue is closed")
 	// ErrInUse: the queue has an exclusive producer or consumer, and it is not this client.
 	ErrInUse = errors.New("another client has the queue for itself")
-	// ErrNoSpace: the disk or the memory of the server is nearly full. Takes and acknowledgements
-	// still work.
+	// ErrNoSpace: the disk or the memory of the server is nearly full. Pops and acknowledgements
+	// still work; claims do not where very little memory is left.
 	ErrNoSpace = errors.New("the server's disk or memory is nearly full")
 	// ErrWrongType: a string or a hash has the name.
 	ErrWrongType = errors.New("the name is not that of a queue")

@@ -107,8 +107,7 @@ var PacketFields = [...]Field{
 	{"meta", Bytes, "what was pushed beside the payload, if anything was"},
 	{"unique", Text, "the id that a UNIQUE push without WINDOW gave it"},
 	{"enqueued", Moment, "when it was pushed"},
-	{"expires", Moment, "when it goes, unless it is claimed then: a claimed packet stays with its consumer until the claim ends, " +
-		"or until a restart more than five minutes after its time"},
+	{"expires", Moment, "when it goes, unless it is claimed then: a claimed packet stays with its consumer until the claim ends"},
 	{"not-before", Moment, "when a delayed one becomes ready"},
 	{"token", Number, "of the present claim. Tokens rise over the whole store, across restarts: " +
 		"other systems can refuse what comes with a lower one"},

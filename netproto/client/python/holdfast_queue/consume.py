@@ -358,7 +358,7 @@ class Engine:
         if verdict is None or packet.lost is not None or issubclass(type(why), (Uncounted, Hold)):
             pass  # as it should be
         elif issubclass(type(why), Verdict):
-            tell("%s: the handler returned packet %s: %s", self.queue, packet.id, verdict.why)
+            tell("%s: the handler returned packet %s: %s", self.queue, packet.id, verdict.why or type(why).__name__)
         else:
             tell("%s: the handler failed with packet %s", self.queue, packet.id, why=why)
         for job in work.jobs:

@@ -47,7 +47,10 @@ class InUse(HoldfastError):
 
 
 class NoSpace(HoldfastError):
-    """The disk of the server is nearly full. Takes and acknowledgements still work."""
+    """The server's disk or memory is nearly full. Pops and acknowledgements still work.
+
+    Claims do not where very little memory is left.
+    """
 
     passing = True
 

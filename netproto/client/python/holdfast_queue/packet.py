@@ -66,7 +66,7 @@ def in_seconds(time: float | timedelta, name: str = "a time") -> float:
     """A time as seconds. Raises TypeError for what is none, such as "60"."""
     if isinstance(time, timedelta):
         return time.total_seconds()
-    if not isinstance(time, Real):
+    if not isinstance(time, Real) or isinstance(time, bool):
         raise TypeError(f"{name}: expected seconds or a timedelta, not {time!r}")
     return float(time)
 
