@@ -148,10 +148,10 @@ func (s *eager) Walk(v storage.Visitor) error {
 func TestIDsOfUniquePushesWaitForNoPacketInMemory(t *testing.T) {
 	s := sound(1)
 	s.queues = append(s.queues, content.Queue{ID: 9, Name: []byte("others")})
-	s.put(content.PacketID{Queue: 9, Priority: 1, Seq: 1 << 63}, content.Meta{}) // of a damaged folder: the identity of another
+	s.put(content.PacketID{Queue: 9, Priority: 1, Seq: 1<<63 + 1}, content.Meta{})
 	var b content.Batch
-	for _, queue := range []uint32{7, 9} {
-		b.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: queue, Identity: 1 << 63}, ID: fmt.Append(nil, "id", queue), UntilClaim: queue == 9})
+	for i, queue := range []uint32{7, 9} {
+		b.PutUnique(&content.Unique{UniqueID: content.UniqueID{Queue: queue, Identity: 1<<63 + uint64(i)}, ID: fmt.Append(nil, "id", queue), UntilClaim: queue == 9})
 	}
 	s.Keys.Apply(&b)
 	s.Keys.Tally(&s.control.Tally)
