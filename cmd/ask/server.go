@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,7 +57,7 @@ func (c *Status) Ask(ctx context.Context, p *terminal.Process, server *client.Cl
 	default:
 		err = printStatus(p.Stdout, info, found)
 	}
-	if err == nil && len(found) > 0 {
+	if err == nil && slices.ContainsFunc(found, func(text string) bool { return text != blind }) {
 		err = ErrTrouble
 	}
 	return err

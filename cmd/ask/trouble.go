@@ -30,6 +30,9 @@ var memoryTroubles = map[string]string{
 	"stop":    "The memory is full: the server refuses pushes and claims, and pops and acknowledgements go on",
 }
 
+// blind is what a user reads who may look at no queue. That needs nobody.
+const blind = "Your user may look at no queue, so this says nothing of them"
+
 // databases is how many there are.
 const databases = 16
 
@@ -67,7 +70,7 @@ func (c *asking) troubles(ctx context.Context, info map[string]string) (all []st
 		}
 		switch err := c.Call(ctx, look); {
 		case errors.Is(err, client.ErrForbidden):
-			return append(all, "Your user may look at no queue, so this says nothing of them"), nil
+			return append(all, blind), nil
 		case err != nil:
 			return nil, err
 		}

@@ -40,7 +40,7 @@ nodes that may be lost now: 0
 	if r.code != exitOK || r.stdout != want {
 		t.Errorf("%+v, want\n%s", r, want)
 	}
-	if r = (command{}).run(t.Context(), "cluster", "status", "--admin", l.Addr().String(), "--json"); !strings.Contains(r.stdout, `"cut":20,"spare":0,"nodes":[{"node":"a"`) {
+	if r = (command{}).run(t.Context(), "cluster", "status", "--admin", l.Addr().String(), "--json"); !strings.Contains(r.stdout, `"cut":20,"spare":0,"clock_ms":0,"nodes":[{"node":"a"`) {
 		t.Errorf("%+v", r)
 	}
 }

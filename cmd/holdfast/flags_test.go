@@ -166,7 +166,7 @@ func TestHelpThatNobodyReadsToItsEndEndsWithoutAWord(t *testing.T) {
 func TestHelpTellsTheExitCodes(t *testing.T) {
 	r := command{}.run(t.Context(), "--help")
 	if r.code != exitOK || !strings.Contains(strings.Join(strings.Fields(r.stdout), " "),
-		"0 done, 1 error, 2 wrong usage, 3 nothing there, 4 the claim has ended. Of verify: 0 sound, 1 not sound, 2 not checked.") {
+		"0 done, 1 error, 2 wrong usage, 3 nothing there, 4 the claim has ended, 5 something needs somebody (status). Of verify: 0 sound, 1 not sound, 2 not checked.") {
 		t.Errorf("%+v, want the exit codes", r)
 	}
 }

@@ -61,7 +61,7 @@ func TestAPausedQueueTakesAndGivesNothingUntilItIsResumed(t *testing.T) {
 		{[]string{"pause", "q"}, "pause-in   yes\npause-out  yes\n", false, false},
 		{[]string{"resume", "q", "--in"}, "pause-in  no\n", true, false},
 		{[]string{"resume", "q"}, "pause-in   no\npause-out  no\n", true, true},
-		{[]string{"pause", "q", "--out", "--json"}, `{"pause_out":"yes"}` + "\n", true, false},
+		{[]string{"pause", "q", "--out", "--json"}, `{"pause_out":true}` + "\n", true, false},
 		{[]string{"pause", "q", "--in", "--out"}, "pause-in   yes\npause-out  yes\n", false, false},
 	} {
 		if got := s.must(t, step.args...); got != step.want {
@@ -211,7 +211,7 @@ func TestWhatRunHasChangedGoesThroughADump(t *testing.T) {
 func TestAPauseWithAnEndGoesThroughADump(t *testing.T) {
 	data := t.TempDir()
 	s := serve(t, data)
-	const until = `{"pause_out":"yes","pause_out_until":4102444800000}` + "\n"
+	const until = `{"pause_out":true,"pause_out_until":4102444800000}` + "\n"
 	if got := s.must(t, "pause", "q", "--out", "--create", "--until", "2100-01-01T00:00Z", "--json"); got != until {
 		t.Error(got)
 	}
@@ -224,19 +224,19 @@ func TestAPauseWithAnEndGoesThroughADump(t *testing.T) {
 	again := filepath.Join(t.TempDir(), "again")
 	done(t, "load", dump, again, "--quiet")
 	s = serve(t, again)
-	if got := s.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":"yes","pause_out_until":4102444800000`) {
+	if got := s.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":true,"pause_out_until":4102444800000`) {
 		t.Error(got)
 	}
 	for _, flag := range []string{"--for=0s", "--for=-1s", "--until=2020-01-01T00:00Z"} {
 		oneErrorLine(t, s.run(t, "pause", "q", flag), exitUsage, strings.Split(flag, "=")[0])
 	}
 	s.must(t, "resume", "q")
-	if got := s.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":"no","pause_out_until":0`) {
+	if got := s.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":false,"pause_out_until":0`) {
 		t.Error(got)
 	}
 	other := serve(t, t.TempDir())
 	other.must(t, "load", dump, "--to-server", "--quiet")
-	if got := other.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":"yes","pause_out_until":4102444800000`) {
+	if got := other.must(t, "get", "q", "--json"); !strings.Contains(got, `"pause_out":true,"pause_out_until":4102444800000`) {
 		t.Error(got)
 	}
 }

@@ -220,6 +220,6 @@ func TestThePipelineOfCommandsRuns(t *testing.T) {
 	}
 	for _, queue := range []string{"lines", "upper", "numbers"} {
 		field(t, s.must(t, "stats", queue, "--json"), `"acked":7`)
-		field(t, s.must(t, "get", queue, "--json"), `"closed":"yes"`)
+		field(t, s.must(t, "get", queue, "--json"), `"closed":true`)
 	}
 }
