@@ -18,18 +18,22 @@ type watchedStart struct {
 
 var errLooked = errors.New("looked")
 
+// off is a percentage that nobody chooses: there are no collections.
+const off = -1
+
 func (s *watchedStart) Walk(storage.Visitor) error {
-	s.percent = debug.SetGCPercent(100)
+	s.percent = debug.SetGCPercent(off)
 	debug.SetGCPercent(s.percent)
 	return errLooked
 }
 
 func TestTheCollectorIsTunedFromBeforeARecovery(t *testing.T) {
 	store := &watchedStart{}
+	defer debug.SetGCPercent(debug.SetGCPercent(off))
 	err := Run(context.Background(), Config{
 		Data: t.TempDir(), Pinpriq: "127.0.0.1:0", WrapStore: func(s Store) Store { store.Store = s; return store },
 	})
-	if !errors.Is(err, errLooked) || store.percent == 100 {
+	if !errors.Is(err, errLooked) || store.percent == off {
 		t.Errorf("error %v, %d %% of garbage while the folder was read; want what TuneGC chose", err, store.percent)
 	}
 }
