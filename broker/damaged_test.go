@@ -255,6 +255,20 @@ func TestADamagedPacketKeepsNobodyFromOthers(t *testing.T) {
 	wantGot(t, "the one for the sound packet", &boxes[1], "[[from q] [sound]]")
 }
 
+// twinned starts anew on a folder in which the second of two packets, "two", has the sequence of
+// the first.
+func (w *work) twinned() {
+	for id, record := range maps.Clone(w.store.packets) {
+		if bytes.Contains(record, []byte("two")) {
+			delete(w.store.packets, id)
+			id.Seq--
+			w.store.packets[id] = record
+		}
+	}
+	w.findings = 1
+	w.restart()
+}
+
 // A start of a folder in which two queues have a packet of one sequence serves the first.
 func TestOfTwoPacketsWithOneSequenceOneIsDamaged(t *testing.T) {
 	for _, verb := range []string{"move", "dead letter"} {
@@ -265,15 +279,7 @@ func TestOfTwoPacketsWithOneSequenceOneIsDamaged(t *testing.T) {
 		w.add(broker.PushRequest{Payload: []byte("one")})
 		w.add(broker.PushRequest{Queue: []byte("to"), Payload: []byte("two")})
 		w.barrier()
-		for id, record := range maps.Clone(w.store.packets) {
-			if bytes.Contains(record, []byte("two")) {
-				delete(w.store.packets, id)
-				id.Seq--
-				w.store.packets[id] = record
-			}
-		}
-		w.findings = 1
-		w.restart()
+		w.twinned()
 		if verb == "move" {
 			w.bulk(broker.Move([]byte("q"), 0, 0, []byte("to")))
 		} else {
@@ -292,15 +298,7 @@ func TestAPacketDoesNotTakeThePlaceOfItsTwinInOneQueue(t *testing.T) {
 	id := w.add(broker.PushRequest{Payload: []byte("one"), Priority: 5})
 	w.add(broker.PushRequest{Payload: []byte("two"), Priority: 9})
 	w.barrier()
-	for id, record := range maps.Clone(w.store.packets) {
-		if bytes.Contains(record, []byte("two")) {
-			delete(w.store.packets, id)
-			id.Seq--
-			w.store.packets[id] = record
-		}
-	}
-	w.findings = 1
-	w.restart()
+	w.twinned()
 	w.do(func(tx *broker.Tx) error { _, err := tx.SetPriority([]byte("q"), id, 9); return err })
 	w.bulk(broker.Purge([]byte("q"), broker.Damaged))
 	w.barrier()

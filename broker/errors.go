@@ -16,7 +16,7 @@ var (
 	ErrNoSpace = errors.New("disk is nearly full: pushes are refused until space is freed, pops go on")
 	// ErrNoMemory: the process has less memory left than pushes leave to all else.
 	ErrNoMemory = errors.New("memory is nearly full: pushes are refused until packets are taken or deleted, pops go on")
-	// ErrNoClaim is an ErrNoMemory where there is so little that claims are refused, too.
+	// ErrNoClaim is an ErrNoMemory of a queue with many claims, where hardly any memory is left.
 	ErrNoClaim = fmt.Errorf("%w; claims are refused, too, until some are acknowledged or returned", ErrNoMemory)
 	// ErrStopped: the disk's free space is under the watermark for any write.
 	ErrStopped = errors.New("disk is full: nothing is accepted until space is freed")
