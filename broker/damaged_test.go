@@ -300,6 +300,7 @@ func TestAPacketDoesNotTakeThePlaceOfItsTwinInOneQueue(t *testing.T) {
 	w.barrier()
 	w.twinned()
 	w.do(func(tx *broker.Tx) error { _, err := tx.SetPriority([]byte("q"), id, 9); return err })
+	w.barrier()
 	w.bulk(broker.Purge([]byte("q"), broker.Damaged))
 	w.barrier()
 	got := w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 9}})
