@@ -48,6 +48,9 @@ var (
 	ErrNothing = errors.New("no packet can be taken")
 	// ErrFilling: it has something to take, and less than Selection.Least wants. No user sees it.
 	ErrFilling = errors.New("fewer packets can be taken than make a batch")
+	// ErrSweeping: a take has deleted many packets that had expired, and has not come to others yet.
+	// The call is to be made again in the next turn. Users see it only in a transaction.
+	ErrSweeping = errors.New("thousands of packets at the queue's head have expired: they are being deleted, try again")
 	// ErrNoElement: a list has no elements where some are wanted.
 	ErrNoElement = errors.New("no such elements in the list")
 	// ErrChanged: elements of a list could not be read, and are none any more: the call may be made

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"math"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -97,7 +98,9 @@ func (tx *Tx) selectFrom(q *queue, s Selection, most int) (t taken, err error) {
 	selection := m.selection(q, s)
 	selection.Limit.Packets = most
 	if s.unread {
-		return taken{q: q, packets: m.selectAlive(q, s, selection)}, nil
+		t.q = q
+		t.packets, err = m.selectAlive(q, s, selection)
+		return t, err
 	}
 	if t, err = tx.takeable(q, s, selection); err == nil {
 		err = tx.useReply(m.replyBytes(q, t.packets, s.WithDetails))
@@ -181,21 +184,24 @@ func (tx *Tx) remove(t taken, s Selection) Found {
 // 10 ms.
 const takeSlices = 4
 
-// maxExpired is how many packets a take looks at for those that have expired: some 100 ms.
-const maxExpired = 1 << 16
+// maxExpired is how many packets that have expired a take deletes: some 15 ms.
+const maxExpired = 1 << 12
 
 // selectAlive returns what s selects, without taking it. What has expired goes first, so no take
-// finds it, also where far more is due than a turn does by itself. Beyond maxExpired less is
-// selected. Settle ends at a full batch already, since it goes on in the next turn.
-func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) (packets []index.Packet) {
+// finds it, also where far more is due than a turn does by itself. ErrSweeping at maxExpired, but
+// not within settle: that ends at a full batch, since it goes on in the next turn.
+func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) (packets []index.Packet, err error) {
 	left := maxExpired
+	if m.settling {
+		left = math.MaxInt
+	}
 	drop := func() (n int) {
-		left -= len(packets)
 		for _, p := range packets {
 			if m.expired(p) && left > 0 && !(m.settling && m.open.full(m.limits)) {
 				m.ix.Remove(p.ID)
 				m.expire(q, p)
 				n++
+				left--
 			}
 		}
 		return n
@@ -207,22 +213,27 @@ func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) 
 		packets = m.selectPackets(q, s, more, ahead)
 		ahead = min(ahead, 2*max(0, drop()-1))
 	}
+	if left == 0 {
+		return nil, ErrSweeping
+	}
 	packets = slices.DeleteFunc(packets, m.expired)
 	packets = packets[:min(len(packets), s.most(selection))]
 	packets = packets[:fitting(packets, MaxGroupBytes, weight)]
 	if s.WithDetails {
 		packets = m.cutDetailed(q, packets)
 	}
-	return packets
+	return packets, nil
 }
 
 // takeable returns what s selects, without taking it. What cannot be read is set aside, and others
-// are selected. ErrReplyTooLarge.
+// are selected. ErrReplyTooLarge, ErrSweeping.
 func (tx *Tx) takeable(q *queue, s Selection, selection index.Selection) (t taken, err error) {
 	m := tx.m
 	for t.q = q; ; {
-		t.packets = m.selectAlive(q, s, selection)
-		if err := tx.mayReply(m.replyBytes(q, t.packets, s.WithDetails)); err != nil {
+		if t.packets, err = m.selectAlive(q, s, selection); err == nil {
+			err = tx.mayReply(m.replyBytes(q, t.packets, s.WithDetails))
+		}
+		if err != nil {
 			return t, err
 		}
 		if t.records, err = m.fetch(q, t.packets, &selection); err == nil {

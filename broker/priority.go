@@ -121,9 +121,9 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 	m, s := tx.m, Selection{End: end}
 	selection := m.selection(q, s)
 	selection.Limits = false
-	best := m.selectAlive(q, s, selection)
+	best, err := m.selectAlive(q, s, selection)
 	if len(best) == 0 {
-		return dst, false, nil
+		return dst, false, err
 	}
 	if key, ok = m.ix.Key(best[0].ID, dst); !ok {
 		return dst, false, ErrNoKey

@@ -106,6 +106,9 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		if err = tx.Atomic(s.run); err == broker.ErrStopped {
 			err = s.run() // each call is refused, and a line that makes none has its reply
 		}
+		if err == broker.ErrSweeping {
+			return n - size, netproto.More, nil
+		}
 		if err != nil {
 			err = s.refuse(err)
 		}

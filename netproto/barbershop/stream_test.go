@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
@@ -196,4 +197,23 @@ func TestAQueueRefusesItemsByItsSettings(t *testing.T) {
 	c.ask("next", "1")
 	c.ask("next", "2")
 	c.ask("next", "-1")
+}
+
+func TestATakeGoesOnWhereTheHeadOfTheBoardHasExpired(t *testing.T) {
+	b := newBoard(t)
+	c := b.dial()
+	err := b.loop.Do(func(tx *broker.Tx) error {
+		for range 20_000 { // more than a take deletes
+			r := broker.PushRequest{Queue: []byte(b.queue), Priority: 1, TTL: time.Millisecond, Key: []byte("1")}
+			if err := tx.Atomic(func() error { return pushError(tx.Push(r)) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.push("2", 99, 0, "")
+	c.ask("next", "2")
 }

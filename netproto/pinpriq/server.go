@@ -97,6 +97,9 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		if err == nil {
 			err = tx.Atomic(s.run)
 		}
+		if err == broker.ErrSweeping {
+			return n, netproto.More, nil
+		}
 		if err != nil {
 			return n, netproto.Incomplete, err
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -255,5 +256,26 @@ func TestAPopTakesAWholeGroup(t *testing.T) {
 		if err != nil || len(got) != want {
 			t.Fatalf("a pop gave %d packets (%v), want %d", len(got), err, want)
 		}
+	}
+}
+
+func TestAPopGoesOnWhereTheHeadOfTheQueueHasExpired(t *testing.T) {
+	const many = 20_000 // more than a take deletes
+	b := new(content.Batch)
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("q"), New: true})
+	soon := time.Now().Add(300 * time.Millisecond).UnixMilli()
+	for i := range uint64(many) {
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: i + 1}, &content.Packet{Key: strconv.AppendUint(nil, i, 10), Expiry: soon})
+	}
+	b.Put(content.PacketID{Queue: 1, Priority: 9, Seq: many + 1}, &content.Packet{Payload: []byte("alive")})
+	b.SetMarks(content.Marks{NextSeq: many + 2, NextQueue: 2})
+	addr, _ := serve(t, b)
+	client := pinpriq.NewClient(dial(t, addr))
+	for alive := false; !alive; { // the first pops are before that moment
+		got, err := client.Pop(t.Context(), "q")
+		if err != nil || len(got) != 1 {
+			t.Fatalf("a pop gave %d packets (%v), want one", len(got), err)
+		}
+		alive = string(got[0].Payload) == "alive"
 	}
 }

@@ -66,3 +66,30 @@ func TestDelayedPacketsAreListedSoonestFirst(t *testing.T) {
 		t.Errorf("the packets are listed as %s", all)
 	}
 }
+
+func TestATakeGoesOnWhereTheHeadOfTheQueueHasExpired(t *testing.T) {
+	const many = 20_000 // more than a take deletes
+	for name, take := range map[string]func(c *conn){
+		"pop":   func(c *conn) { c.ask("LPOP q", bulkReply("alive")) },
+		"claim": func(c *conn) { c.send(request("QCLAIM", "q", "BLOCK", "0")); c.batch("alive") },
+		"move":  func(c *conn) { c.ask("LMOVE q other LEFT LEFT", bulkReply("alive")) },
+		"look":  func(c *conn) { c.ask("QPEEK q", onTheWire("*0")) },
+		"transaction": func(c *conn) {
+			c.ask("MULTI", "+OK\r\n")
+			c.ask("LPOP q", "+QUEUED\r\n")
+			c.ask("EXEC", "*1\r\n"+bulkReply("alive"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoor(t, Config{})
+			c := d.dial()
+			c.send(request("CLIENT", "REPLY", "OFF") + strings.Repeat(request("QPUSH", "q", "x", "TTL", "1000"), many) + request("CLIENT", "REPLY", "ON"))
+			c.want("+OK\r\n")
+			if name != "look" {
+				c.ask("QPUSH q alive PRIO 4294967295", bulkReply(fmt.Sprint(many+1)))
+			}
+			d.now.Add(1000)
+			take(c)
+		})
+	}
+}

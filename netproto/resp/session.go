@@ -281,6 +281,9 @@ func (s *session) runCommand() error {
 		s.overLimit = false
 		err = fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
 	}
+	if err == broker.ErrSweeping && !s.inExec {
+		err = errUnfinished
+	}
 	switch {
 	case !s.look.under:
 	case err == errUnfinished:

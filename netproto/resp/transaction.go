@@ -191,6 +191,21 @@ const (
 
 var errLooks = worded(broker.ErrTooManyLooks)
 
+// maxSweeps is how often a command of a transaction is made again because packets have expired.
+const maxSweeps = 16
+
+// runQueued runs the present command of the transaction. A transaction cannot wait for the next
+// turn, so ErrSweeping is its error only where very many packets have expired.
+func (s *session) runQueued(tx *broker.Tx) (err error) {
+	for range maxSweeps {
+		if err = tx.Atomic(s.run); err != broker.ErrSweeping {
+			return err
+		}
+		s.peer.Out = s.peer.Out[:s.commandStart]
+	}
+	return err
+}
+
 // runTransaction runs the commands of the transaction inside Atomic. An error of one is its reply,
 // and the others go on.
 func (s *session) runTransaction() error {
@@ -209,7 +224,7 @@ func (s *session) runTransaction() error {
 		}
 		if refusal != "" {
 			s.error(refusal)
-		} else if err := tx.Atomic(s.run); err != nil { // a command is refused whole or done whole
+		} else if err := s.runQueued(tx); err != nil { // a command is refused whole or done whole
 			s.fail(err)
 		} else {
 			s.audit(q.command, q.args)
