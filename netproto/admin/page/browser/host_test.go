@@ -18,8 +18,8 @@ import (
 type twoOfThree struct{ admin.Nodes }
 
 func (twoOfThree) Status(context.Context) (admin.Cluster, error) {
-	return admin.Cluster{Majority: true, Nodes: []admin.Node{
-		{Name: "a", Role: "owner", Heard: true, Voter: true}, {Name: "b", Role: "follower", Heard: true, Voter: true}, {Name: "c", Voter: true},
+	return admin.Cluster{By: "a", Majority: true, ClockMS: 61_000, Nodes: []admin.Node{
+		{Name: "a", Role: "owner", Heard: true, Voter: true}, {Name: "b", Role: "follower", Heard: true, Voter: true, ClockMS: -2000}, {Name: "c", Voter: true},
 	}}, nil
 }
 
@@ -51,7 +51,7 @@ func TestTheServerIsShownToThoseWhoOperateIt(t *testing.T) {
 		return tb
 	}
 	tb := enter("root")
-	for _, words := range []string{"1.2.3", "mailer", "qpush", "Up since", "qpurge", "Settings in force", "max-conns\t17\tfile", "Nodes: 0 may be lost now", "a\towner\tyes", "c\tsilent\tyes"} {
+	for _, words := range []string{"1.2.3", "mailer", "qpush", "Up since", "qpurge", "Settings in force", "max-conns\t17\tfile", "Nodes: 0 may be lost now", "a\towner\tyes", "c\tsilent\tyes", "The clock of the cell is 1 min 1 s ahead of that of node a.", "The clock of node b is 2 s behind"} {
 		tb.sees(words)
 	}
 	tb.until("[...document.querySelectorAll('tr')].some((tr) => tr.innerText.includes('qpurge') && tr.querySelector('a')?.innerText === 'jobs')")

@@ -54,11 +54,14 @@ const nodes = [
   ["Role", "", (n) => n.heard ? n.role : "silent"],
   ["Votes", "narrow", (n) => n.voter ? "yes" : "no"],
   ["Behind", "", (n) => n.heard ? count(n.lag) + (n.lag ? ", " + span(n.lag_ms) : "") : "–"],
-  ["Clock", "narrow", (n) => n.heard ? n.clock_ms + " ms" : "–"],
   ["Disk free", "middle", (n) => n.heard ? size(n.disk_free) : "–"],
   ["Version", "wide", (n) => n.version || "–"],
   ["Address", "middle", (n) => n.address],
 ];
+
+// clocks says which clocks are more than a second off that of the node that answers.
+const clocks = (c) => [["the cell", c.clock_ms], ...c.nodes.map((n) => ["node " + label(n.node, 60), n.clock_ms])].filter(([, ms]) => Math.abs(ms) > 1000)
+  .map(([whose, ms]) => el("p", {}, "The clock of " + whose + " is " + span(Math.abs(ms)) + (ms < 0 ? " behind" : " ahead of") + " that of node " + label(c.by, 60) + "."));
 
 // Columns of settings are [title, class, text of one].
 const inForce = [["Setting", "", (s) => s.name], ["Value", "", (s) => s.value || "–"], ["From", "", (s) => s.from]];
@@ -84,7 +87,7 @@ export class Host {
       this.info = pairs(info, "\r\n", ":");
       this.content.replaceChildren(this.figures = this.facts(),
         ...(cell.wrong ? [problem(cell.wrong)] : []),
-        ...(cell.nodes.length ? [el("h2", {}, "Nodes: " + (cell.majority ? count(cell.spare) + " may be lost now" : "no majority answers")), table(nodes, cell.nodes, 0)] : []), el("h2", {}, "Connections of Redis clients"), this.connections(connections),
+        ...(cell.nodes.length ? [el("h2", {}, "Nodes: " + (cell.majority ? count(cell.spare) + " may be lost now" : "no majority answers")), table(nodes, cell.nodes, 0), clocks(cell)].flat() : []), el("h2", {}, "Connections of Redis clients"), this.connections(connections),
         el("h2", {}, "Audit"), done.length ? table(actions, done, 0) : el("p", { class: "muted" }, "Nobody has managed anything since the start."),
         ...(set.length ? [el("h2", {}, "Settings in force"), table(inForce, set, 0)] : []));
       setTimed(this.note, "As of " + stamp(now()) + ".");
