@@ -26,7 +26,7 @@ func ceilings() map[string]ceiling {
 		"cmd/certs":                   {128, 0},
 		"cmd/cluster":                 {2175, 2590},
 		"cmd/cluster/peer":            {954, 1229},
-		"cmd/config":                  {2486, 34},
+		"cmd/config":                  {2480, 34},
 		"cmd/connection":              {445, 30},
 		"cmd/daemon":                  {2368, 2473},
 		"cmd/daemon/metrics":          {672, 404},

@@ -93,10 +93,7 @@ func decodeTime(text string, tag *kong.Tag, target reflect.Value) error {
 	low, high := bounds(tag, terminal.TimeText(terminal.LongestTime))
 	least, _ := terminal.ParseTime(low)
 	most, _ := terminal.ParseTime(high)
-	d, err := terminal.ParseTime(text)
-	if err == nil && (d < least || d > most) {
-		err = fmt.Errorf("expected %s to %s, got %.80q", low, high, text)
-	}
+	d, err := terminal.ParseTimeWithin(text, least, most)
 	target.SetInt(int64(d))
 	return err
 }

@@ -35,10 +35,7 @@ func ParseSetting(name, value string) (string, error) {
 	switch k := settingNamed(name); k.Kind {
 	case content.SettingDuration:
 		var d time.Duration
-		d, err = terminal.ParseTime(value)
-		if low, high := time.Duration(k.Low)*time.Millisecond, time.Duration(k.High)*time.Millisecond; err == nil && (d < low || d > high) {
-			err = fmt.Errorf("expected %s to %s, got %.80q", terminal.TimeText(low), terminal.TimeText(high), value)
-		}
+		d, err = terminal.ParseTimeWithin(value, time.Duration(k.Low)*time.Millisecond, time.Duration(k.High)*time.Millisecond)
 		value = terminal.Decimal((d + time.Millisecond - 1).Milliseconds())
 	case content.SettingBytes:
 		var size terminal.ByteSize

@@ -17,7 +17,10 @@ const LongestTime = 315_360_000_000 * time.Millisecond
 var daysAndWeeks = regexp.MustCompile(`[0-9.]+[dw]`)
 
 // ParseTime reads a time with its units, such as 1h30m, or a plain 0: as long as the server takes.
-func ParseTime(text string) (time.Duration, error) {
+func ParseTime(text string) (time.Duration, error) { return ParseTimeWithin(text, 0, LongestTime) }
+
+// ParseTimeWithin is ParseTime of a time from low to high.
+func ParseTimeWithin(text string, low, high time.Duration) (time.Duration, error) {
 	inHours := daysAndWeeks.ReplaceAllStringFunc(text, func(part string) string {
 		days, err := strconv.ParseFloat(part[:len(part)-1], 64)
 		if err != nil {
@@ -31,10 +34,10 @@ func ParseTime(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(inHours)
 	_, bare := strconv.ParseFloat(text, 64)
 	switch {
-	case err == nil && d >= 0 && d <= LongestTime:
+	case err == nil && d >= low && d <= high:
 		return d, nil
 	case err == nil:
-		return 0, fmt.Errorf("expected 0s to %s, got %.80q", TimeText(LongestTime), text)
+		return 0, fmt.Errorf("expected %s to %s, got %.80q", TimeText(low), TimeText(high), text)
 	case bare == nil:
 		return 0, noUnit(text, "ms", "s", "m", "h", "d", "w")
 	}
