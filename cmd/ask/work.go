@@ -35,7 +35,7 @@ func (c *Work) Help() string {
 
 What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name". Whatever is no letter or digit in the name becomes an underscore. HOLDFAST_REDIS is the address of the server, so a command can call this program without --redis or a password.
 
-After a signal it claims no more, says how many commands run, and lets them end. A second signal ends them: their packets go to others when the leases end. The exit code is 0 then, as it is when the queues are closed and drained, or have nothing to claim with --burst. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost or whose packet is cancelled is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
+After a signal it claims no more, says how many commands run, and lets them end. A second signal ends them: their packets go to others when the leases end. The exit code is 0 then, as it is when the queues are closed and drained, or have nothing to claim with --burst. While the server refuses claims, as its memory is nearly full, a burst waits, too. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost or whose packet is cancelled is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
 
 Examples:
 
