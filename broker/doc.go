@@ -74,7 +74,7 @@
 //
 //	runs       Atomic, Made, Full, MayChange, MayLook, Looked, Now, Steady (tx.go, names.go)
 //	who calls  As, SetName, Select, Attach, Detach, Conns (role.go, names.go, conn.go)
-//	the disk   CanStore, Space, FreeBytes, Damaged (tx.go)
+//	the disk   CanStore, CanClaim, Space, FreeBytes, Damaged (tx.go)
 //	to push    Push, PushTold (once.go), CheckSize, PushAll (push.go), Load (load.go)
 //	to take    Pop (pop.go), Claim, Ack, Extend, Progress (claim.go), Nack (return.go)
 //	by key     UpdatePriority, PopKey, PeekKey, PriorityOf (priority.go)

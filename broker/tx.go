@@ -59,11 +59,24 @@ func (tx *Tx) canTake() error {
 const fewClaims = 1024
 
 // mayTake is canTake of a selection from a queue, which may be nil. What it claims takes memory.
+// What the Atomic has claimed itself does not count.
 func (tx *Tx) mayTake(q *queue, s *Selection) error {
-	if s.claims && tx.m.space.Memory.Level == storage.Stop && q != nil && tx.m.ix.Counts(q.ix).Claimed >= fewClaims {
-		return cmp.Or(tx.canTake(), ErrNoClaim)
+	if s.claims && tx.m.space.Memory.Level == storage.Stop && q != nil {
+		claimed := tx.m.ix.Counts(q.ix).Claimed
+		if tx.atomic {
+			claimed -= tx.changed
+		}
+		if claimed >= fewClaims {
+			return cmp.Or(tx.canTake(), ErrNoClaim)
+		}
 	}
 	return tx.canTake()
+}
+
+// CanClaim returns the error that a claim from a queue would get because of the memory, or of the
+// disk's free space. Without one no claim of the next Atomic gets such an error.
+func (tx *Tx) CanClaim(name []byte) error {
+	return tx.mayTake(tx.m.queueNamed(name), &Selection{claims: true})
 }
 
 // CanStore returns the error that a push or a write would get because of the disk's free space, or

@@ -73,6 +73,7 @@ const (
 	flagPayload  // an argument may be a payload, and longer than all others
 	flagCostly   // may take long besides what it changes: refused in a transaction that has looked at too much
 	flagSlices   // changes many packets, slice by slice: each is an Atomic, and others have their turn between
+	flagClaims   // claims from the queues of takeQueues: refused in a transaction when hardly any memory is left
 )
 
 // changes is how many elements or names a request brings or deletes, as far as its arguments say.

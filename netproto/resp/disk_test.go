@@ -109,7 +109,9 @@ func TestWithoutMemoryWhatStoresIsRefusedAndTakesGoOn(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("RPUSH q a b c", ":3\r\n")
-	c.ask("RPUSH much"+strings.Repeat(" x", 1026), ":1026\r\n")
+	for _, queue := range []string{"much", "more"} {
+		c.ask("RPUSH "+queue+strings.Repeat(" x", 1026), ":1026\r\n")
+	}
 	d.disk.memory.Store(int32(storage.NoPush))
 	for _, stores := range []string{"RPUSH q c", "LPUSH q c", "SET s 1", "HSET h f v", "INCR n", "QPUSH q x", "QPUSH q x DELAY 9", "QSET p strict yes"} {
 		c.ask(stores, "-"+refused+"\r\n")
@@ -121,6 +123,17 @@ func TestWithoutMemoryWhatStoresIsRefusedAndTakesGoOn(t *testing.T) {
 		c.value()
 	}
 	c.ask("QCLAIM much", "-"+refused+"; claims are refused, too, until some are acknowledged or returned\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("LPOP q", queuedReply)
+	c.ask("QCLAIM none OR much", queuedReply)
+	c.ask("EXEC", "-EXECABORT Transaction discarded because of: "+strings.TrimPrefix(refused, "OOM command not allowed: ")+"; claims are refused, too, until some are acknowledged or returned\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("QCLAIM more COUNT 1000", queuedReply)
+	c.ask("QCLAIM more COUNT 24", queuedReply)
+	c.ask("QCLAIM more", queuedReply)
+	c.send(request("EXEC"))
+	c.value()
+	c.ask("LLEN more", ":1\r\n")
 	c.ask("LPOP q", "$1\r\nb\r\n")
 	c.ask("QPAUSE much UNTIL 0", "+OK\r\n")
 	d.disk.memory.Store(int32(storage.Normal))

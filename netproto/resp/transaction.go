@@ -168,11 +168,24 @@ func exec(s *session, tx *broker.Tx, _ [][]byte) error {
 	return nil
 }
 
-// storable refuses a transaction that stores more while the disk is nearly full: otherwise some of
-// its commands would be carried out.
+// storable refuses a transaction that stores or claims more than there is room for: otherwise some
+// of its commands would be carried out.
 func (s *session) storable(tx *broker.Tx) error {
 	if s.multi.adds() {
-		return tx.CanStore()
+		if err := tx.CanStore(); err != nil {
+			return err
+		}
+	}
+	for _, q := range s.multi.commands {
+		if q.command.flags&flagClaims == 0 {
+			continue
+		}
+		queues, _ := takeQueues(q.args)
+		for _, name := range queues {
+			if err := tx.CanClaim(name); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

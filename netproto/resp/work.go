@@ -12,7 +12,7 @@ func workCommands() []command {
 		{name: "qmpush", flags: write | flagAdds | flagPayload | flagBlocking, elements: 3, per: 1, run: qmpush},
 		{name: "qload", flags: write | flagAdds | flagPayload | flagFast, right: access.Push | access.Manage, asks: asksOrigin, run: qload},
 		{name: "qpop", flags: write | flagBlocking, asks: asksQueues, run: takeFrom(false)},
-		{name: "qclaim", flags: write | flagBlocking, asks: asksQueues, run: takeFrom(true)},
+		{name: "qclaim", flags: write | flagBlocking | flagClaims, asks: asksQueues, run: takeFrom(true)},
 		{name: "qack", flags: write, elements: 2, per: 2, prepare: prepareIDs, run: qack},
 		{name: "qnack", flags: write, prepare: prepareIDs, run: qnack},
 		{name: "qextend", flags: write | flagFast, prepare: prepareIDs, run: qextend},

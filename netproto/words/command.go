@@ -65,7 +65,7 @@ var Commands = []Group{
 	}},
 	{"transactions", "Transactions", []Command{
 		{"MULTI", "", "OK", "the commands queued take at most 4 MiB"},
-		{"EXEC", "", "an array of replies; null if a watched name was changed", "a transaction that stores more while the disk or the memory is nearly full is refused as a whole with EXECABORT"},
+		{"EXEC", "", "an array of replies; null if a watched name was changed", "a transaction that stores more while the disk or the memory is nearly full is refused as a whole with EXECABORT, and so is one that claims where claims are refused"},
 		{"DISCARD", "", "OK", ""},
 		{"WATCH", "name …", "OK", "notices what any protocol changes, and expiry; the names take at most 4 MiB, with 150 bytes more for each"},
 		{"UNWATCH", "", "OK", ""},
