@@ -67,7 +67,7 @@ func ceilings() map[string]ceiling {
 		"recovery/compact":            {83, 238},
 		"recovery/dump":               {2332, 1485},
 		"recovery/jsonbytes":          {222, 146},
-		"recovery/load":               {244, 1282},
+		"recovery/load":               {244, 1332},
 		"recovery/pipeline":           {105, 108},
 		"recovery/recoverytest":       {519, 0},
 		"recovery/verify":             {442, 592},
