@@ -174,6 +174,9 @@ func printBusiest(w io.Writer, all []queueStats, before *round, rates bool) erro
 		return cmp.Or(cmp.Compare(busy(&b), busy(&a)), cmp.Compare(a.name, b.name))
 	})
 	t := terminal.NewTable(w, "QUEUE")
+	if rates {
+		t.Spare("BACK/S", "DELAYED", "AGE", "CLAIMED")
+	}
 	row := func(figures []string, perSecond ...string) {
 		if rates {
 			figures = append(figures, perSecond...)

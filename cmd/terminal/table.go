@@ -20,6 +20,7 @@ type Table struct {
 	w     io.Writer
 	width int      // of the terminal, 0 for other outputs
 	texts []string // heads of the columns that may be cut
+	spare []string // and of those that may be left out
 	head  []string
 	rows  [][]string
 }
@@ -69,8 +70,35 @@ func (t *Table) Fits() bool {
 	return excess <= 0
 }
 
+// keptText is how much of a text stays as long as there are columns to spare.
+const keptText = 20
+
+// Spare names columns that a narrow terminal does not show, the first of them first, so that texts
+// are not cut too short. The rows must have one Flush.
+func (t *Table) Spare(heads ...string) { t.spare = heads }
+
+func (t *Table) leaveOut() {
+	for _, head := range t.spare {
+		columns, excess := t.widths()
+		for i, n := range columns {
+			if slices.Contains(t.texts, t.head[i]) {
+				excess -= max(0, n-2-keptText)
+			}
+		}
+		if excess <= 0 {
+			return
+		}
+		at := slices.Index(t.head, head)
+		for i, cells := range t.rows {
+			t.rows[i] = slices.Delete(cells, at, at+1)
+		}
+		t.head = t.rows[0]
+	}
+}
+
 // Flush writes the rows at once.
 func (t *Table) Flush() error {
+	t.leaveOut()
 	columns, excess := t.widths()
 	for ; excess > 0; excess-- {
 		widest := -1
