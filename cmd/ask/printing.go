@@ -16,11 +16,9 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
-// packetJSON is a packet as JSON.
-func packetJSON(p *client.Packet) *terminal.JSON { return packetAfter(new(terminal.JSON), p) }
-
-// packetAfter adds a packet to an object. Its names are the protocol's, with _ for -.
-func packetAfter(o *terminal.JSON, p *client.Packet) *terminal.JSON {
+// packetJSON is a packet as JSON. Its names are the protocol's, with _ for -.
+func packetJSON(p *client.Packet) *terminal.JSON {
+	o := new(terminal.JSON)
 	for i, v := range p.Fields() {
 		name := strings.ReplaceAll(words.PacketFields[i].Name, "-", "_")
 		switch v := v.(type) {
@@ -145,7 +143,7 @@ func note(p *client.Packet, now time.Time) string {
 // printing is the flags of a command that prints packets that it has taken.
 type printing struct {
 	Raw  bool `xor:"form" help:"Print payloads only, without newlines. On a terminal, what it would obey is quoted all the same."`
-	JSON bool `xor:"form" help:"Print a JSON object for each packet, one a line: selected, key, payload and what else is known. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
+	JSON bool `xor:"form" help:"Print a JSON object for each packet, one a line: id, queue, payload, what else is known, and selected. Bytes that are not UTF-8 are {\"base64\":\"...\"}."`
 }
 
 // print writes what one pop or delivery brought, in one write. Of a group only the first packet was
@@ -154,9 +152,9 @@ func (p *printing) print(w io.Writer, packets []*client.Packet, group bool) erro
 	var out bytes.Buffer
 	for i, packet := range packets {
 		if p.JSON {
-			var o terminal.JSON
+			o := packetJSON(packet)
 			o.Add("selected", i == 0 || !group)
-			out.Write(packetAfter(&o, packet).Line())
+			out.Write(o.Line())
 			continue
 		}
 		out.Write(terminal.PayloadFor(w, packet.Payload))

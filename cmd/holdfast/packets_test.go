@@ -27,14 +27,14 @@ func TestPopPrintsWhatWasPushed(t *testing.T) {
 		"empty payload":               {stdin: "not read", push: []string{""}, want: "\n"},
 		"payload with a dash":         {push: []string{"--", "-5"}, want: "-5\n"},
 		"raw":                         {stdin: "a\x00\xff", pop: []string{"--raw"}, want: "a\x00\xff"},
-		"JSON of text":                {push: []string{"<é>", "--key", "k"}, pop: []string{"--json"}, want: `{"selected":true,"payload":"<é>","key":"k"}` + "\n"},
-		"JSON of bytes":               {stdin: "\xff\x00", push: []string{"--key", "\xfe"}, pop: []string{"--json"}, want: `{"selected":true,"payload":{"base64":"/wA="},"key":{"base64":"/g=="}}` + "\n"},
+		"JSON of text":                {push: []string{"<é>", "--key", "k"}, pop: []string{"--json"}, want: `{"payload":"<é>","key":"k","selected":true}` + "\n"},
+		"JSON of bytes":               {stdin: "\xff\x00", push: []string{"--key", "\xfe"}, pop: []string{"--json"}, want: `{"payload":{"base64":"/wA="},"key":{"base64":"/g=="},"selected":true}` + "\n"},
 		"argument of bytes":           {push: []string{"\xff"}, want: "\xff\n"},
-		"JSON of nothing":             {push: []string{"", "--key", ""}, pop: []string{"--json"}, want: `{"selected":true,"payload":"","key":""}` + "\n"},
+		"JSON of nothing":             {push: []string{"", "--key", ""}, pop: []string{"--json"}, want: `{"payload":"","key":"","selected":true}` + "\n"},
 		"long payload":                {stdin: strings.Repeat("x", 1_000_000), pop: []string{"--raw"}, want: strings.Repeat("x", 1_000_000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			others := regexp.MustCompile(`,"(id|queue|priority|attempt|enqueued)":("[^"]*"|\{[^}]*\}|\d+)`)
+			others := regexp.MustCompile(`"(id|queue|priority|attempt|enqueued)":("[^"]*"|\{[^}]*\}|\d+),`)
 			queue := "\xfequeue of " + name
 			if r := s.runWith(t, c.stdin, append([]string{"push", queue}, c.push...)...); r.code != exitOK || r.stdout+r.stderr != "" {
 				t.Fatalf("push: %+v, want silence and exit code 0", r)
@@ -118,7 +118,7 @@ func TestJSONTellsWhichPacketWasSelected(t *testing.T) {
 	s.must(t, "push", "q", "along", "--key", "k", "--priority", "0")
 	s.must(t, "push", "q", "chosen", "--key", "k")
 	lines := strings.SplitAfter(s.must(t, "pop", "q", "--group", "--json"), "\n")
-	want := []string{`"selected":true,chosen`, `"selected":false,along`, `,`}
+	want := []string{`chosen,"selected":true`, `along,"selected":false`, `,`}
 	has := func(line, parts string) bool {
 		first, second, _ := strings.Cut(parts, ",")
 		return strings.Contains(line, first) && strings.Contains(line, second)
