@@ -67,7 +67,13 @@ func worded(err error, args []string, app *kong.Node) error {
 	}
 	text := strings.Replace(err.Error(), `must be one of "",`, `must be one of `, 1)
 	if parse := new(kong.ParseError); errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
-		text = strings.TrimPrefix(text, parse.Context.Selected().Path()+": ") // who asked knows the command
+		command := parse.Context.Selected()
+		text = strings.TrimPrefix(text, command.Path()+": ") // who asked knows the command
+		argument, unexpected := strings.CutPrefix(text, "unexpected argument ")
+		name, _, _ := strings.Cut(argument, "=")
+		if unexpected && slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == name }) {
+			text += ": write --" + argument
+		}
 	}
 	switch found := noValue.FindStringSubmatch(text); {
 	case found == nil:
