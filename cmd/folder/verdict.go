@@ -76,21 +76,26 @@ func printVerdict(w *bufio.Writer, r *verify.Report) {
 		terminal.Plural(r.Packets, "packet"), terminal.Plural(r.Bytes, "byte"), terminal.Plural(len(r.Queues), "queue"), keys, r.Expired, r.Took.Round(time.Millisecond))
 }
 
-// printQueues writes a table with a line for each queue, and keeps none of it.
+// alignedRows is how many queues are aligned with each other: there may be a million.
+const alignedRows = 1000
+
+// printQueues writes a table with a line for each queue.
 func printQueues(w *bufio.Writer, queues []verify.QueueCount) {
 	if len(queues) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%12s%12s%12s%12s%12s%12s%12s%16s  %s\n",
-		"ready", "delayed", "claimed", "dead", "done", "priority 0", "expired", "bytes", "queue")
+	t := terminal.NewTable(w)
+	t.Row("QUEUE", "DATABASE", "READY", "DELAYED", "CLAIMED", "DEAD", "DONE", "PRIORITY-0", "EXPIRED", "BYTES")
 	for i := range queues {
 		q := &queues[i]
-		database := ""
-		if q.Database > 0 {
-			database = fmt.Sprintf(" in database %d", q.Database)
+		cells := []string{terminal.Cell(string(q.Name))}
+		for _, n := range []int64{int64(q.Database), q.Counts[content.Ready], q.Counts[content.Delayed], q.Counts[content.Claimed], q.Counts[content.Dead],
+			q.Counts[content.Done], q.Counts[recovery.Unselectable], q.Expired, q.Bytes} {
+			cells = append(cells, terminal.Decimal(n))
 		}
-		fmt.Fprintf(w, "%12d%12d%12d%12d%12d%12d%12d%16d  %q%s\n",
-			q.Counts[content.Ready], q.Counts[content.Delayed], q.Counts[content.Claimed], q.Counts[content.Dead],
-			q.Counts[content.Done], q.Counts[recovery.Unselectable], q.Expired, q.Bytes, q.Name, database)
+		if t.Row(cells...); i%alignedRows == alignedRows-1 {
+			_ = t.Flush()
+		}
 	}
+	_ = t.Flush()
 }

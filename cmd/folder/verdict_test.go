@@ -37,9 +37,9 @@ func printed(t *testing.T, print func(w *bufio.Writer)) string {
 func TestVerdictIsATable(t *testing.T) {
 	want := `lost: packets: 1 packet is <lost>
 1 more finding not listed
-       ready     delayed     claimed        dead        done  priority 0     expired           bytes  queue
-     1234567           2           7           8           9           0           0              12  "jobs"
-           0           0           0           0           0           3           4               0  "\xff of \"bytes\""
+QUEUE                DATABASE  READY    DELAYED  CLAIMED  DEAD  DONE  PRIORITY-0  EXPIRED  BYTES
+jobs                 0         1234567  2        7        8     9     0           0        12
+"\xff of \"bytes\""  0         0        0        0        0     0     3           4        0
 not sound: 1234572 packets of 12 bytes in 2 queues, strings and hashes: 5, expired: 4, 1.5s
 `
 	if got := printed(t, func(w *bufio.Writer) { printVerdict(w, anyReport()) }); got != want {

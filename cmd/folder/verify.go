@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/config"
@@ -161,7 +162,7 @@ func (c *Verify) printFile(w io.Writer, name string, held []figure, wrong error,
 	}
 	line := "sound: " + name
 	for _, f := range held {
-		line += fmt.Sprintf(", %s: %d", f.name, f.n)
+		line += fmt.Sprintf(", %s: %d", strings.Replace(f.name, "keys", "strings and hashes", 1), f.n)
 	}
 	_, err := fmt.Fprintf(w, "%s, %v\n", line, took.Round(time.Millisecond))
 	return err

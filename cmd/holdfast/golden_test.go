@@ -170,7 +170,7 @@ var varies = []struct {
 	{re(`"((?:\w+_)?(?:at|before|after|end|claim|us|per_s)|enqueued|until|expires|since|seen|age|seconds|uptime|redis_clients|memory|memory_counted|memory_limit|disk_free|disk_total|empty)":[\d.e-]+`), `"$1":N`},
 	{re(`"died":\d{13}`), `"died":N`}, // the moment, not the figure
 	{re(`\b\d[\ddhms]* ago\b`), "TIME ago"},
-	{re(`(\bin|expired: \d+,|keys: \d+,|expiry: \d+,) \d[\d.]*(ms|s|µs)`), "$1 TIME"},
+	{re(`(\bin|expired: \d+,|hashes: \d+,|expiry: \d+,) \d[\d.]*(ms|s|µs)`), "$1 TIME"},
 	{re(`[\w.-]+-\d+-[A-Z2-7]{6}\b`), "HOST-PID-RANDOM"},
 	{re(`127\.0\.0\.1:\d{5}\b`), "127.0.0.1:PORT"},
 	{re(`\bprocess \d+`), "process PID"},

@@ -320,7 +320,7 @@ type verifyJSON struct {
 
 func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	dir := filled(t)
-	if out := done(t, "verify", dir); !strings.Contains(out, "\"jobs\"\n") || !strings.Contains(out, `"\xffqueue, of \"bytes\""`) {
+	if out := done(t, "verify", dir); !strings.Contains(out, "\njobs ") || !strings.Contains(out, `"\xffqueue, of \"bytes\""`) {
 		t.Errorf("printed\n%s\nwant the queues", out)
 	}
 	damage(t, dir, 1)

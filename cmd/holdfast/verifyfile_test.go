@@ -16,8 +16,8 @@ func TestABackupIsVerifiedWithoutAServer(t *testing.T) {
 		args []string
 		want string
 	}{
-		"msgpack": {nil, "packets: 13, queues: 7, keys: 6, "},
-		"jsonl":   {[]string{"--format", "jsonl"}, "packets: 13, queues: 7, keys: 6, "},
+		"msgpack": {nil, "packets: 13, queues: 7, strings and hashes: 6, "},
+		"jsonl":   {[]string{"--format", "jsonl"}, "packets: 13, queues: 7, strings and hashes: 6, "},
 		"files":   {[]string{"--files"}, "files: "},
 	} {
 		file := filepath.Join(dir, kind)
