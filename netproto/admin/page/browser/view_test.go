@@ -76,6 +76,8 @@ func TestAQueueSaysWhyNothingMoves(t *testing.T) {
 	tb.goes("#/queues?filter=dead")
 	tb.until("[...document.querySelectorAll('.queues td a')].map((a) => a.textContent).join() === 'mails'")
 	tb.goes("#/")
+	tb.click("Dead")
+	tb.until("document.querySelector('th[aria-sort=descending]')?.textContent === 'Dead'")
 	for queue, why := range map[string]string{
 		"idle": "Nobody waits for packets", "paused": "Deliveries are paused", "later": "One packet is delayed; the next is ready at",
 		"full": "at its bound of 1 packet: pushes are refused", "lent": "1 packet is with consumers",

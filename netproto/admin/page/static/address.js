@@ -29,5 +29,6 @@ export function parse(hash) {
     id: p.get("id") ?? "",
     find: p.get("find") ?? "",
     filter: p.get("filter") ?? "",
+    sort: p.get("sort") ?? "",
   };
 }

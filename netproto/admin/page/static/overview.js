@@ -37,7 +37,7 @@ export class Overview {
     this.past = new Past(() => this.draw());
     this.plots = plots(this.past);
     this.element = el("section", {}, el("h1", { tabindex: "-1" }, "Overview"), this.problems,
-      el("dl", { class: "tiles" }, tiles.map(([name, className], i) => el("div", { class: className }, el("dt", {}, name), this.tiles[i]))),
+      el("dl", { class: "tiles" }, tiles.map(([name, className], i) => el("div", { class: className }, el("dt", {}, el("a", { href: "#/queues?sort=" + className }, name)), this.tiles[i]))),
       el("div", { class: "plots" }, this.plots.map((p) => p.element)),
       el("dl", { class: "figures" }, rows.map(([name], i) => el("div", {}, el("dt", {}, name), this.cells[i]))));
   }

@@ -26,8 +26,8 @@ const columns = [
 export class Queues {
   constructor(place) {
     this.title = "Queues";
-    this.sort = 0;
-    this.down = false;
+    this.sort = Math.max(0, columns.findIndex(([title]) => title.toLowerCase() === place.sort));
+    this.down = this.sort > 0;
     this.list = [];
     this.rows = [];
     this.filter = el("input", { type: "search", "aria-label": "Filter by name or state", placeholder: "Filter by name or state  ( / )", value: place.filter, spellcheck: "false", autocomplete: "off",
