@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"math"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -188,13 +187,10 @@ const takeSlices = 4
 const maxExpired = 1 << 12
 
 // selectAlive returns what s selects, without taking it. What has expired goes first, so no take
-// finds it, also where far more is due than a turn does by itself. ErrSweeping at maxExpired, but
-// not within settle: that ends at a full batch, since it goes on in the next turn.
+// finds it, also where far more is due than a turn does by itself. ErrSweeping at maxExpired;
+// settle, which goes on in the next turn by itself, finds nothing then.
 func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) (packets []index.Packet, err error) {
 	left := maxExpired
-	if m.settling {
-		left = math.MaxInt
-	}
 	drop := func() (n int) {
 		for _, p := range packets {
 			if m.expired(p) && left > 0 && !(m.settling && m.open.full(m.limits)) {
@@ -213,7 +209,13 @@ func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) 
 		packets = m.selectPackets(q, s, more, ahead)
 		ahead = min(ahead, 2*max(0, drop()-1))
 	}
-	if left == 0 {
+	switch {
+	case left > 0:
+	case m.settling:
+		m.tx.settled = maxSettled
+		m.changed(q)
+		return nil, nil
+	default:
 		return nil, ErrSweeping
 	}
 	packets = slices.DeleteFunc(packets, m.expired)
