@@ -18,6 +18,7 @@ type transaction struct {
 	held     int // bytes of the commands
 	changes  int // what they bring or delete, see command.changes
 	prepared int // commands whose prepare is done: each once, so that it ends whatever others change
+	sweeps   int // see maxSweeps
 }
 
 // queued is a command that EXEC will run. It has its own copy of the arguments.
@@ -204,19 +205,19 @@ const (
 
 var errLooks = worded(broker.ErrTooManyLooks)
 
-// maxSweeps is how often a command of a transaction is made again because packets have expired.
-const maxSweeps = 16
+// maxSweeps is how often the commands of a transaction are made again because packets have expired.
+const maxSweeps = 15
 
 // runQueued runs the present command of the transaction. A transaction cannot wait for the next
-// turn, so ErrSweeping is its error only where very many packets have expired.
+// turn, so ErrSweeping is an error of its only where very many packets have expired.
 func (s *session) runQueued(tx *broker.Tx) (err error) {
-	for range maxSweeps {
-		if err = tx.Atomic(s.run); err != broker.ErrSweeping {
+	for {
+		if err = tx.Atomic(s.run); err != broker.ErrSweeping || s.multi.sweeps == maxSweeps {
 			return err
 		}
 		s.peer.Out = s.peer.Out[:s.commandStart]
+		s.multi.sweeps++
 	}
-	return err
 }
 
 // runTransaction runs the commands of the transaction inside Atomic. An error of one is its reply,
