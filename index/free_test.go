@@ -23,3 +23,23 @@ func TestTheIndexKnowsWhatItHasFree(t *testing.T) {
 		t.Errorf("%d bytes are free of an empty index", free)
 	}
 }
+
+func TestTheIndexKnowsWhatQueuesLeaveFree(t *testing.T) {
+	x := New()
+	const n = 10 * pageLen
+	queues, ids := make([]QueueID, n), make([]ID, n)
+	for i := range queues {
+		queues[i] = x.AddQueue()
+		ids[i] = x.Push(Entry{Queue: queues[i], Priority: 1, Seq: uint64(i + 1)}, 0)
+	}
+	before := x.FreeBytes()
+	for i, q := range queues[1:] {
+		x.Remove(ids[i+1])
+		if err := x.DropQueue(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if free := x.FreeBytes(); free-before < n*200 {
+		t.Errorf("%d bytes are free after %d queues, and were %d before", free, n-1, before)
+	}
+}

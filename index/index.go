@@ -34,10 +34,11 @@ func New() *Index {
 // HasRoom says whether that number of packets can still be added.
 func (x *Index) HasRoom(packets int) bool { return int(x.entries.live)+packets < math.MaxUint32 }
 
-// FreeBytes returns how many bytes packets have left that are gone: those that come get them. They
-// are given back when nothing of their kind is left.
+// FreeBytes returns how many bytes packets and queues have left that are gone: those that come get
+// them. They are given back when nothing of their kind is left.
 func (x *Index) FreeBytes() int64 {
-	return x.entries.freeBytes() + x.forest.freeBytes() + x.timers.freeBytes() + x.deliveries.freeBytes() +
+	return x.queues.freeBytes() + x.byStates.freeBytes() + x.lanes.freeBytes() + x.largeGroups.freeBytes() +
+		x.entries.freeBytes() + x.forest.freeBytes() + x.timers.freeBytes() + x.deliveries.freeBytes() +
 		x.keys.groups.freeBytes() + x.keys.blocks.freeBytes() + x.uniques.ids.groups.freeBytes() + x.uniques.ids.blocks.freeBytes()
 }
 
