@@ -79,7 +79,7 @@ func memoryFor(meminfo []byte, all int64) Finding {
 
 func clockOf(alone bool, mayBeOff time.Duration) Finding {
 	if alone {
-		return seen("clock", "nothing synchronizes the clock: leases, delays and expiries follow it").but(true, Warn, "run chrony or systemd-timesyncd")
+		return seen("clock", "nothing synchronizes the clock: delays, expiries and windows follow it").but(true, Warn, "run chrony or systemd-timesyncd")
 	}
 	return seen("clock", "synchronized, off by at most %v", mayBeOff.Round(time.Millisecond))
 }
