@@ -22,7 +22,7 @@ const (
 	relief = 5
 	// connsPart is up to where connections may hold requests and replies, in percent of the memory.
 	connsPart = 85
-	// softPart is where the collector begins to work harder, in percent of the memory.
+	// softPart is where the collector works harder, in percent. It does not see the program itself.
 	softPart = 90
 
 	memoryPause = 100 * time.Millisecond
@@ -60,7 +60,7 @@ func watchMemory(given int64, h *health, log *slog.Logger) *watermark {
 	}
 	log.Info("memory is limited", "bytes", limit, "found", found, "pushes_are_refused_above", limit/100*refuseAbove)
 	before := debug.SetMemoryLimit(-1)
-	debug.SetMemoryLimit(min(before, limit/100*softPart)) // a lower one of the environment stands
+	debug.SetMemoryLimit(min(before, limit/100*softPart-program)) // a lower one of the environment stands
 	done, ended := make(chan struct{}), make(chan struct{})
 	w.look(memoryUsed(w.samples) - w.spare.Load())
 	go func() { // ends when stop is called

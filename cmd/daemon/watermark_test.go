@@ -3,7 +3,9 @@ package daemon
 import (
 	"bytes"
 	"log/slog"
+	"math"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,6 +51,15 @@ func TestAStartThatNeedsMoreThanThereIsSaysSoOnce(t *testing.T) {
 	w.look(1002)
 	if n := strings.Count(log.String(), "this start needs more memory"); n != 1 || !strings.Contains(log.String(), "needs=1001 limit=1000") {
 		t.Errorf("it said %d times:\n%s", n, &log)
+	}
+}
+
+func TestTheCollectorLeavesRoomForTheProgram(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
+	w := watchMemory(128<<20, new(health), slog.New(slog.DiscardHandler))
+	defer w.stop()
+	if got, want := debug.SetMemoryLimit(-1), w.limit/100*softPart-program; got != want {
+		t.Errorf("the collector may take %d of %d bytes, want %d", got, w.limit, want)
 	}
 }
 
