@@ -20,6 +20,8 @@ var (
 type Buffers struct {
 	most  int
 	room  func() int // as of Within; nil: without end
+	left  int        // what it said last
+	upTo  int        // and what all may hold by that
 	sum   int
 	large map[*conn]struct{} // those that may be evicted
 
@@ -39,14 +41,17 @@ func NewBuffers(most int64) *Buffers {
 }
 
 // Within bounds them by the memory that is left, too: room says how many bytes they may hold more
-// than now, below 0 how many fewer. It is called in the loop, and only while they hold much.
+// than when that was measured, below 0 how many fewer. It is called in the loop.
 func (b *Buffers) Within(room func() int) { b.room = room }
 
 // bounds are what they may hold that hold sum: without replies that are read, and with those.
 func (b *Buffers) bounds(sum int) (most, all int) {
 	most, all = b.most, b.most+DefaultMaxBuffers
-	if b.room != nil && sum > leastBuffers {
-		all = min(all, max(leastBuffers, sum+b.room()))
+	if b.room != nil {
+		if left := b.room(); left != b.left { // what they take from now on it does not know
+			b.left, b.upTo = left, sum+left
+		}
+		all = min(all, max(leastBuffers, b.upTo))
 	}
 	return min(most, all), all
 }

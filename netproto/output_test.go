@@ -128,10 +128,10 @@ func TestAReplyThatIsMadeIsSparedAndEndsNobodyElse(t *testing.T) {
 
 func TestRepliesThatAreReadAreNotSparedWhereTheMemoryIsShort(t *testing.T) {
 	buffers := NewBuffers(64 << 20)
-	left := 8 << 20
+	left := leastBuffers + 4<<20
 	buffers.Within(func() int { return left }) // called in the loop
 	s, p := serveLines(t, Config{Buffers: buffers})
-	all := dialLines(t, s, 3)
+	all := dialLines(t, s, 4)
 	owe := func(peer, bytes int) {
 		_ = s.config.Loop.Do(func(*broker.Tx) error {
 			p.peers[peer].Owe(bytes)
@@ -154,4 +154,12 @@ func TestRepliesThatAreReadAreNotSparedWhereTheMemoryIsShort(t *testing.T) {
 	wantEnd(t, all[0])
 	owe(2, leastBuffers-2<<20) // so much is left in any case
 	lives(all[2])
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		left = 8 << 20
+		return nil
+	})
+	owe(3, 2<<20)
+	owe(3, 9<<20) // more than was left, which nobody has measured again
+	lives(all[3])
+	wantEnd(t, all[2])
 }

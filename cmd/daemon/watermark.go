@@ -141,13 +141,14 @@ func memorySamples() []metrics.Sample {
 }
 
 // memoryUsed is how many bytes the process needs for what it has now, in the worst moment: what
-// lives, the garbage that TuneGC lets pile up beside it, and what is no heap. It is not what is
-// resident, of which the kernel takes pages of files back, and garbage may be most.
+// lives, or came since the last collection, the garbage that TuneGC lets pile up, and what is no
+// heap. It is not what is resident, of which the kernel takes pages back, and garbage may be most.
 func memoryUsed(s []metrics.Sample) int64 {
 	metrics.Read(s)
 	of := func(i int) uint64 { return s[i].Value.Uint64() }
 	live := of(liveHeap)
 	scans := min(of(scannedHeap), live)
 	beside := of(allMemory) - of(released) - of(heapObjects) - of(heapFree) - of(heapUnused)
-	return int64(live + live/100*uint64(percentOf(live, scans)) + scans/scannedPerTable + beside + program)
+	heap := max(live+live/100*uint64(percentOf(live, scans)), of(heapObjects))
+	return int64(heap + scans/scannedPerTable + beside + program)
 }

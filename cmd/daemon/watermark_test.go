@@ -79,4 +79,11 @@ func TestWhatIsCountedIsWhatLivesAndMayPileUp(t *testing.T) {
 	if left := memoryUsed(samples); left > with-block/2 {
 		t.Errorf("%d of %d bytes are left, though they are free", left, with)
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	before = memoryUsed(samples)
+	live = make([]byte, block)
+	if grown := memoryUsed(samples) - before; grown < block/2 {
+		t.Errorf("%d bytes more before a collection has seen %d that are new", grown, block)
+	}
+	runtime.KeepAlive(live)
 }
