@@ -1,0 +1,108 @@
+package disk
+
+import (
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is an open file or folder. What it does not declare itself is that of package os.
+type File struct {
+	*os.File
+	device Device // nil: the system's own
+}
+
+// Do has the device carry out a call, or say whether it fails. done is false where there is none.
+func (f *File) Do(op Op, size int64) (done bool, err error) {
+	if f.device == nil {
+		return false, nil
+	}
+	return true, f.device.Do(&Call{Op: op, Path: f.Name(), File: f.File, Size: size})
+}
+
+// WriteAt is os.File.WriteAt.
+func (f *File) WriteAt(b []byte, at int64) (int, error) {
+	if f.device == nil {
+		return f.File.WriteAt(b, at)
+	}
+	if err := f.device.Do(&Call{Op: OpWrite, Path: f.Name(), File: f.File, Data: b, At: at}); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Write is os.File.Write.
+func (f *File) Write(b []byte) (n int, err error) {
+	if f.device == nil {
+		return f.File.Write(b)
+	}
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err == nil {
+		n, err = f.WriteAt(b, at)
+	}
+	if err == nil {
+		_, err = f.Seek(at+int64(n), io.SeekStart)
+	}
+	return n, err
+}
+
+// ReadFrom is os.File.ReadFrom.
+func (f *File) ReadFrom(r io.Reader) (int64, error) {
+	if f.device == nil {
+		return f.File.ReadFrom(r)
+	}
+	return io.Copy(struct{ io.Writer }{f}, r)
+}
+
+// ReadAt is os.File.ReadAt.
+func (f *File) ReadAt(b []byte, at int64) (int, error) {
+	if _, err := f.Do(OpRead, 0); err != nil {
+		return 0, err
+	}
+	return f.File.ReadAt(b, at)
+}
+
+// Truncate is os.File.Truncate.
+func (f *File) Truncate(size int64) error {
+	if done, err := f.Do(OpTruncate, size); done {
+		return err
+	}
+	return f.File.Truncate(size)
+}
+
+// Sync is os.File.Sync, also of folders.
+func (f *File) Sync() error {
+	if done, err := f.Do(OpSync, 0); done {
+		return err
+	}
+	return f.File.Sync()
+}
+
+// Names returns what is in a folder, sorted.
+func (f *File) Names() ([]string, error) {
+	if _, err := f.Do(OpList, 0); err != nil {
+		return nil, err
+	}
+	names, err := f.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
+}
+
+// Map maps a file, to be read.
+func (f *File) Map(size int64) ([]byte, error) {
+	if _, err := f.Do(OpMap, size); err != nil {
+		return nil, err
+	}
+	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	return b, os.NewSyscallError("mmap", err)
+}
+
+// Close is os.File.Close.
+func (f *File) Close() error {
+	if f == nil {
+		return os.ErrInvalid
+	}
+	return f.File.Close()
+}
