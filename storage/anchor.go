@@ -10,6 +10,7 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
@@ -28,7 +29,7 @@ import (
 // Of two whole slots the one with the higher (epoch, batch) counts: the batch alone falls when a
 // loss was accepted.
 type anchor struct {
-	file *os.File
+	file *disk.File
 
 	// Of who makes batches durable: the holder of commitMu, or the goroutine of the sync interval;
 	// of Open and Close when neither runs.
@@ -57,7 +58,7 @@ const (
 // file, also after an error.
 func openAnchor(f *folder) (*anchor, error) {
 	name, a := f.name(anchorName), &anchor{}
-	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+	if _, err := disk.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		var b [anchorSize]byte
 		encodeAnchor(b[:anchorSlot], anchorMark{})
 		if err := f.create(anchorName, b[:]); err != nil {
@@ -65,7 +66,7 @@ func openAnchor(f *folder) (*anchor, error) {
 		}
 	}
 	var err error
-	if a.file, err = os.OpenFile(name, os.O_RDWR, 0); err != nil {
+	if a.file, err = disk.OpenFile(name, os.O_RDWR, 0); err != nil {
 		return a, fmt.Errorf("cannot open the anchor: %w", err)
 	}
 	return a, a.read()
@@ -93,7 +94,7 @@ func (a *anchor) read() error {
 
 // readAnchor reads the anchor of a folder and nothing else; of one that is missing it is zero.
 func readAnchor(f *folder) (anchorMark, error) {
-	file, err := os.Open(f.name(anchorName))
+	file, err := disk.Open(f.name(anchorName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return anchorMark{}, nil
 	}

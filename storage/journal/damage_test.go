@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"maps"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ func write(t testing.TB, dir, name string, b []byte) {
 }
 
 // overwrite changes bytes of a file where it is.
-func overwrite(t testing.TB, f *os.File, at int, b []byte) {
+func overwrite(t testing.TB, f io.WriterAt, at int, b []byte) {
 	t.Helper()
 	if _, err := f.WriteAt(b, int64(at)); err != nil {
 		t.Fatal(err)

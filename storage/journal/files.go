@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 	"slices"
+
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // The files of the journal have names by chance: the header of a segment says which one it is. So a
@@ -85,7 +87,7 @@ func (j *Journal) begin(need int64) error {
 // make makes a file of a length; with fill its blocks are written. A file that could not be made is
 // removed.
 func (j *Journal) make(size int64, fill bool) (*segment, error) {
-	file, err := os.CreateTemp(j.dir, "*"+suffix)
+	file, err := disk.CreateTemp(j.dir, suffix)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFull, err)
 	}
@@ -99,7 +101,7 @@ func (j *Journal) make(size int64, fill bool) (*segment, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFull, err), file.Close(), os.Remove(file.Name()))
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFull, err), file.Close(), disk.Remove(file.Name()))
 	}
 	if err := j.unknown(j.folder.Sync()); err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -151,7 +153,7 @@ func (j *Journal) free(below uint64, keep int) (err error) {
 	j.gone = nil
 	j.mu.Unlock()
 	for _, name := range gone {
-		if fails := os.Remove(name); fails != nil && !errors.Is(fails, os.ErrNotExist) {
+		if fails := disk.Remove(name); fails != nil && !errors.Is(fails, os.ErrNotExist) {
 			err = errors.Join(err, fails)
 			j.mu.Lock()
 			j.gone = append(j.gone, name)

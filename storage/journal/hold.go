@@ -3,7 +3,8 @@ package journal
 import (
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // Hold keeps what a journal has at one moment. It can be read while the journal goes on.
@@ -18,7 +19,7 @@ type HeldSegment struct {
 	Number  uint64
 	Size    int64
 	segment *segment
-	file    *os.File // its own, since the journal closes what it removes
+	file    *disk.File // its own, since the journal closes what it removes
 }
 
 // Reader reads the segment from its beginning.
@@ -35,7 +36,7 @@ func (j *Journal) Hold() (*Hold, error) {
 		if s == j.current {
 			held.Size = j.end.End
 		}
-		if held.file, err = os.Open(s.file.Name()); err != nil {
+		if held.file, err = disk.Open(s.file.Name()); err != nil {
 			break
 		}
 		s.holds++

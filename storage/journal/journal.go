@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // ErrFull: there is no place for a record, most often because the disk is full. Nothing was written
@@ -41,7 +43,7 @@ type Options struct {
 // came before it.
 type Journal struct {
 	dir         string
-	folder      *os.File
+	folder      *disk.File
 	failed      atomic.Pointer[error] // of the first call whose outcome nobody knows
 	acceptBelow uint64                // of Replay
 
@@ -98,7 +100,7 @@ func (c *Content) length() int {
 // Open opens the journal in a folder that exists. Nothing in the folder changes.
 func Open(dir string, o Options) (_ *Journal, err error) {
 	j := &Journal{dir: dir, opts: o}
-	if j.folder, err = os.Open(dir); err != nil {
+	if j.folder, err = disk.Open(dir); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -106,7 +108,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 			_ = j.Close()
 		}
 	}()
-	names, err := j.folder.Readdirnames(0)
+	names, err := j.folder.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +198,7 @@ func (j *Journal) fill(c Content) (b []byte, length int) {
 }
 
 // write writes bytes to a segment, and syncs them.
-func (j *Journal) write(f *os.File, b []byte, at int64) error {
+func (j *Journal) write(f *disk.File, b []byte, at int64) error {
 	_, err := f.WriteAt(b, at)
 	switch {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
@@ -208,7 +210,7 @@ func (j *Journal) write(f *os.File, b []byte, at int64) error {
 }
 
 // Datasync brings what was written to a file to the device.
-func Datasync(f *os.File) error { return new(syncer).datasync(f) }
+func Datasync(f *disk.File) error { return new(syncer).datasync(f) }
 
 // Sync brings what was appended before it to the device, beside Append. It is for Weak; the other
 // mode has nothing to sync.
@@ -218,7 +220,7 @@ func (j *Journal) Sync() error {
 	}
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
-	var written []*os.File
+	var written []*disk.File
 	last := j.synced
 	j.mu.RLock()
 	for _, s := range j.begun {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime/debug"
 	"slices"
 
@@ -136,11 +135,11 @@ func CatchFault(was bool, fn func()) {
 
 // add maps a segment.
 func (r *reader) add(s *segment) error {
-	data, err := unix.Mmap(int(s.file.Fd()), 0, int(s.size), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := s.file.Map(s.size)
 	if err == nil {
 		r.segments = append(r.segments, mapped{s.header, data})
 	}
-	return os.NewSyscallError("mmap", err)
+	return err
 }
 
 // walk reads the records of a segment. goOn is false where the journal ends in it.

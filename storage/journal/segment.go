@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // A segment is one file. Its first page is its header. Records follow, each from a multiple of a
@@ -58,7 +58,7 @@ const (
 // segment is a file of the journal.
 type segment struct {
 	header
-	file  *os.File
+	file  *disk.File
 	size  int64
 	holds int // how many read what it has now; the journal guards it
 }
@@ -95,7 +95,7 @@ const damaged = 1 << 63
 
 // openSegment opens a file that is there.
 func openSegment(path string) (*segment, error) {
-	file, err := os.Open(path)
+	file, err := disk.Open(path)
 	if err != nil {
 		return nil, err
 	}

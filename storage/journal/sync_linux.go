@@ -4,6 +4,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // syncer brings a file's data to the device. While that is quick, it is a system call that the
@@ -21,7 +23,10 @@ const (
 	calmSyncs = 1000                  // how many must follow a slow one
 )
 
-func (s *syncer) datasync(f *os.File) error {
+func (s *syncer) datasync(f *disk.File) error {
+	if done, err := f.Do(disk.OpSync, 0); done {
+		return err
+	}
 	call := syscall.Syscall
 	if s.quick() {
 		call = syscall.RawSyscall
@@ -49,7 +54,10 @@ func (s *syncer) note(took time.Duration) {
 }
 
 // allocate takes room for a file of a length.
-func allocate(f *os.File, size int64) error {
+func allocate(f *disk.File, size int64) error {
+	if done, err := f.Do(disk.OpAllocate, size); done {
+		return err
+	}
 	err := syscall.Fallocate(int(f.Fd()), 0, 0, size)
 	if err == syscall.EOPNOTSUPP || err == syscall.ENOSYS {
 		return f.Truncate(size)
