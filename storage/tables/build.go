@@ -14,6 +14,7 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/badger/v4/y"
 	"github.com/dgraph-io/ristretto/v2/z"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // Entry is a key with a value, as it stands in a table. Of the entries of one key the one with the
@@ -49,7 +50,7 @@ func (b Built) release() {
 // discard removes what was built.
 func (b Built) discard() {
 	for _, f := range b {
-		_ = os.Remove(f.path)
+		_ = disk.Remove(f.path)
 	}
 	b.release()
 }
@@ -152,7 +153,7 @@ func (b *builder) finish() error {
 		err = b.readBack(path, t)
 	}
 	if err != nil {
-		_ = os.Remove(path)
+		_ = disk.Remove(path)
 		return fmt.Errorf("cannot make table %s: %w", t.Name(), err)
 	}
 	return nil
@@ -167,7 +168,7 @@ const (
 
 // writeFile makes a file, syncs it, and has the next read come from the device.
 func writeFile(path string, b []byte) (err error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := disk.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/pb"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
@@ -160,10 +161,10 @@ const maxList = 64 << 20
 // ReadList reads the list of the tables in a folder, which may be empty.
 func ReadList(dir string) (*List, error) {
 	path := filepath.Join(dir, badger.ManifestFilename)
-	if info, err := os.Stat(path); err == nil && info.Size() > maxList { // a damaged file may have any length
+	if info, err := disk.Stat(path); err == nil && info.Size() > maxList { // a damaged file may have any length
 		return nil, fmt.Errorf("%w: %s has more than %d bytes", ErrList, badger.ManifestFilename, maxList)
 	}
-	b, err := os.ReadFile(path)
+	b, err := disk.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return noList(dir)
 	}

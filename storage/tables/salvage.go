@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 
 	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/badger/v4/y"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // Salvage puts a table in force that has what can be read of a damaged one, block by block. lost is
@@ -40,7 +40,7 @@ const minSalvaged = 1 << 20
 
 // readFile reads the first bytes of a file, no more than most: a damaged one may have any length.
 func readFile(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := disk.Open(path)
 	if err != nil {
 		return nil, err
 	}

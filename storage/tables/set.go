@@ -12,6 +12,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // ErrUnknown: a folder could not be synced, or the list not renamed. Nobody knows which list is on
@@ -20,9 +21,9 @@ var ErrUnknown = errors.New("which tables are on the device is not known")
 
 // Set is the tables of a data folder. Build and Merge may run beside each other and beside readers.
 type Set struct {
-	dir    string   // of the tables that the list names
-	folder *os.File // dir, to sync the names in it; nil before Begin
-	build  string   // of what is in the making
+	dir    string     // of the tables that the list names
+	folder *disk.File // dir, to sync the names in it; nil before Begin
+	build  string     // of what is in the making
 	lastID atomic.Uint64
 	pool   *z.AllocatorPool
 
@@ -112,14 +113,14 @@ func (s *Set) Begin() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.folder, err = os.Open(s.dir); err != nil {
+	if s.folder, err = disk.Open(s.dir); err != nil {
 		return fmt.Errorf("cannot open the folder of the tables: %w", err)
 	}
 	if err := s.Adopt(Adoption{}); err != nil {
 		return err
 	}
 	for _, path := range strays {
-		if err := os.RemoveAll(path); err != nil {
+		if err := disk.RemoveAll(path); err != nil {
 			return unknown(fmt.Errorf("cannot remove what is no table: %w", err))
 		}
 	}
@@ -147,7 +148,7 @@ func (s *Set) Foreign() error {
 // wraps ErrDamaged if a log of Badger's has something in it: another program wrote what no table
 // has.
 func (s *Set) strays() (paths []string, err error) {
-	files, err := os.ReadDir(s.dir)
+	files, err := disk.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the folder of the tables: %w", err)
 	}
@@ -172,7 +173,7 @@ func (s *Set) strays() (paths []string, err error) {
 func holdsEntries(path string) bool {
 	const head = 20
 	b := make([]byte, 4096)
-	file, err := os.Open(path)
+	file, err := disk.Open(path)
 	if err != nil {
 		return true // nobody knows
 	}
@@ -247,7 +248,7 @@ func (s *Set) Adopt(a Adoption) (err error) {
 	}
 	for _, f := range a.drop {
 		if s.folder != nil || filepath.Dir(f.path) == s.build { // else Begin removes it
-			_ = os.Remove(f.path) // the next start tries again
+			_ = disk.Remove(f.path) // the next start tries again
 		}
 	}
 	return nil
@@ -263,7 +264,7 @@ func (s *Set) move(files []*file) error {
 		if f.path == to {
 			continue
 		}
-		if err := os.Rename(f.path, to); err != nil {
+		if err := disk.Rename(f.path, to); err != nil {
 			return fmt.Errorf("cannot move a new table: %w", err)
 		}
 		f.path = to
@@ -276,13 +277,13 @@ func (s *Set) move(files []*file) error {
 func (s *Set) replace(l List, files []*file) error {
 	l.LastID = s.lastID.Load()
 	links := filepath.Join(s.build, "view")
-	defer os.RemoveAll(links)
+	defer disk.RemoveAll(links)
 	v, err := newView(links, l, files)
 	if err != nil {
 		return err
 	}
 	if s.folder != nil {
-		err = os.Rename(filepath.Join(links, badger.ManifestFilename), filepath.Join(s.dir, badger.ManifestFilename))
+		err = disk.Rename(filepath.Join(links, badger.ManifestFilename), filepath.Join(s.dir, badger.ManifestFilename))
 		if err == nil {
 			err = s.folder.Sync()
 		}

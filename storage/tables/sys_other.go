@@ -2,8 +2,8 @@
 
 package tables
 
-import "os"
+import "github.com/holdfast-queue/holdfast/storage/disk"
 
-func startWrite(*os.File, int64, int64) error { return nil }
+func startWrite(*disk.File, int64, int64) error { return nil }
 
-func forget(*os.File) error { return nil }
+func forget(*disk.File) error { return nil }

@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/table"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,7 +34,7 @@ func readOptions() *table.Options { return &table.Options{ChkMode: options.OnBlo
 // unless that was checked, the sum that t says: of another file Badger could end the process.
 func openFile(path string, t Table, checked bool) (_ *file, err error) {
 	f := &file{Table: t, path: path}
-	from, err := os.Open(path)
+	from, err := disk.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
@@ -46,7 +47,7 @@ func openFile(path string, t Table, checked bool) (_ *file, err error) {
 	} else if info.Size() != t.Size || t.Size == 0 {
 		return nil, f.damage(fmt.Sprintf("it has %d bytes, want %d", info.Size(), t.Size))
 	}
-	if f.data, err = unix.Mmap(int(from.Fd()), 0, int(t.Size), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+	if f.data, err = from.Map(t.Size); err != nil {
 		return nil, fmt.Errorf("cannot map %s: %w", t.Name(), err)
 	}
 	f.refs.Store(1)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/y"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // View is the tables of one list, which Badger opened to read them. It may be used by several
@@ -71,13 +71,13 @@ func link(folder string, v *View) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700)); err != nil {
+	if err := errors.Join(disk.RemoveAll(folder), disk.Mkdir(folder, 0o700)); err != nil {
 		return err
 	}
 	for _, f := range v.files {
 		path, err := filepath.Abs(f.path)
 		if err == nil {
-			err = os.Symlink(path, filepath.Join(folder, f.Name()))
+			err = disk.Symlink(path, filepath.Join(folder, f.Name()))
 		}
 		if err != nil {
 			return err
