@@ -258,3 +258,40 @@ func TestQuestionsToTheIndexAreFound(t *testing.T) {
 		"a test may":                {"broker/x_test.go", file("m.ix.Find(1)"), ""},
 	})
 }
+
+// aroundDisk finds where the store touches files by another way than storage/disk. A simulated
+// device does not know of that.
+func aroundDisk(s *source) []string {
+	if s.file == nil || s.isTest() || !slices.Contains([]string{"storage", "storage/journal", "storage/tables"}, s.folder()) {
+		return nil
+	}
+	calls := strings.Fields("os.Create os.CreateTemp os.File os.Link os.Lstat os.Mkdir os.MkdirAll os.Open os.OpenFile os.ReadDir os.ReadFile " +
+		"os.Remove os.RemoveAll os.Rename os.Stat os.Symlink os.Truncate os.WriteFile unix.Mmap unix.Statfs")
+	var found []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.SelectorExpr); ok {
+			if of, ok := call.X.(*ast.Ident); ok && slices.Contains(calls, of.Name+"."+call.Sel.Name) {
+				found = append(found, fmt.Sprintf("line %d has %s.%s: storage/disk has it", s.line(call.Pos()), of.Name, call.Sel.Name))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func TestTheStoreTouchesFilesByStorageDisk(t *testing.T) { enforce(t, aroundDisk) }
+
+func TestWaysAroundStorageDiskAreFound(t *testing.T) {
+	file := func(call string) string { return "package storage\n\nfunc f() { " + call + " }\n" }
+	prove(t, aroundDisk, map[string]planted{
+		"a call":                {"storage/x.go", file("_ = os.Remove(x)"), "storage/disk has it"},
+		"a type":                {"storage/journal/x.go", file("var f *os.File; g(f)"), "storage/disk has it"},
+		"as a value":            {"storage/tables/x.go", file("g(os.Stat)"), "storage/disk has it"},
+		"a mapping":             {"storage/tables/x.go", file("unix.Mmap()"), "storage/disk has it"},
+		"an error is none":      {"storage/x.go", file("g(os.ErrNotExist)"), ""},
+		"nor is one of disk":    {"storage/x.go", file("disk.Remove(x)"), ""},
+		"others may":            {"recovery/x.go", file("os.Remove(x)"), ""},
+		"what it is made of":    {"storage/disk/x.go", file("os.Remove(x)"), ""},
+		"a test touches others": {"storage/x_test.go", file("os.Remove(x)"), ""},
+	})
+}

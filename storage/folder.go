@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,10 +33,10 @@ const (
 // folder is a data folder whose lock is held until close.
 type folder struct {
 	path  string // absolute and without links, as the kernel names what is mapped
-	lock  *os.File
-	dir   *os.File // to sync the names in it
-	fresh bool     // it held nothing before
-	made  []string // folders that were not there before, it first, with those above it
+	lock  *disk.File
+	dir   *disk.File // to sync the names in it
+	fresh bool       // it held nothing before
+	made  []string   // folders that were not there before, it first, with those above it
 }
 
 // openFolder makes the folder when it does not exist or is empty, takes its lock and checks its
@@ -74,7 +75,7 @@ func openFolder(path string) (_ *folder, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(f.name(dbName), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := disk.Mkdir(f.name(dbName), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("cannot make the database folder: %w", err)
 	}
 	if err := f.syncDir(); err != nil {
@@ -86,12 +87,12 @@ func openFolder(path string) (_ *folder, err error) {
 // makeFolder makes a folder that is not there, with those above it, and makes their names durable.
 func makeFolder(path string) (made []string, err error) {
 	for at := path; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+		if _, err := disk.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
 			break
 		}
 		made = append(made, at)
 	}
-	err = os.MkdirAll(path, 0o700)
+	err = disk.MkdirAll(path, 0o700)
 	for _, at := range made {
 		if err == nil {
 			err = syncNameOf(at)
@@ -108,10 +109,10 @@ func (f *folder) unmake() {
 		return
 	}
 	for _, name := range []string{buildName, journalName, dbName, anchorName, formatName, lockName} {
-		_ = os.RemoveAll(f.name(name))
+		_ = disk.RemoveAll(f.name(name))
 	}
 	for _, path := range f.made {
-		_ = os.Remove(path)
+		_ = disk.Remove(path)
 	}
 }
 
@@ -124,7 +125,7 @@ func findFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the data folder: %w", err)
 	}
-	dir, err := os.OpenFile(path, unix.O_DIRECTORY, 0)
+	dir, err := disk.OpenFile(path, unix.O_DIRECTORY, 0)
 	if errors.Is(err, unix.ENOTDIR) {
 		return nil, fmt.Errorf("%w: %s is a file", ErrNotFolder, path)
 	}
@@ -145,7 +146,7 @@ func (f *folder) syncDir() error {
 
 // syncName makes the names in a folder durable.
 func syncName(path string) error {
-	dir, err := os.Open(path)
+	dir, err := disk.Open(path)
 	if err != nil {
 		return err
 	}
@@ -174,10 +175,10 @@ func (f *folder) close() {
 
 // mine refuses a folder that holds somebody else's files, before anything is written to it.
 func (f *folder) mine() error {
-	if _, err := os.Stat(f.name(formatName)); err == nil {
+	if _, err := disk.Stat(f.name(formatName)); err == nil {
 		return nil
 	}
-	names, err := f.dir.Readdirnames(-1)
+	names, err := f.dir.Names()
 	if err != nil {
 		return fmt.Errorf("cannot read the data folder: %w", err)
 	}
@@ -194,7 +195,7 @@ func (f *folder) mine() error {
 // takeLock takes the lock for as long as the process lives: the kernel gives it up with the last
 // descriptor, so a killed server leaves none behind.
 func (f *folder) takeLock() error {
-	lock, err := os.OpenFile(f.name(lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := disk.OpenFile(f.name(lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("cannot open the lock of the data folder: %w", err)
 	}
@@ -210,7 +211,7 @@ func (f *folder) takeLock() error {
 }
 
 // flock takes the lock, shared or not, and keeps the file as the folder's, or closes it.
-func (f *folder) flock(lock *os.File, how int) error {
+func (f *folder) flock(lock *disk.File, how int) error {
 	if err := unix.Flock(int(lock.Fd()), how|unix.LOCK_NB); err != nil {
 		defer lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -228,15 +229,15 @@ func (f *folder) flock(lock *os.File, how int) error {
 }
 
 // isLost says that a lock keeps out nobody: its file was removed, or has another name.
-func (f *folder) isLost(lock *os.File) bool {
+func (f *folder) isLost(lock *disk.File) bool {
 	held, _ := lock.Stat()
-	named, err := os.Stat(f.name(lockName))
+	named, err := disk.Stat(f.name(lockName))
 	return !os.SameFile(held, named) && (err == nil || errors.Is(err, fs.ErrNotExist))
 }
 
 // holder says who holds a lock. The file has the process id of the server that held the folder
 // last. That is the holder, unless somebody looks at it.
-func holder(lock *os.File) string {
+func holder(lock *disk.File) string {
 	if unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
 		return "processes that look at it"
 	}
@@ -252,7 +253,7 @@ func holder(lock *os.File) string {
 // readFormat checks the version of the folder, of which oldest is the lowest that will do. The
 // error wraps ErrFormat if it will not, and fs.ErrNotExist if there is none.
 func (f *folder) readFormat(oldest uint64) error {
-	file, err := os.Open(f.name(formatName))
+	file, err := disk.Open(f.name(formatName))
 	if err != nil {
 		return fmt.Errorf("cannot read the format of the data folder: %w", err)
 	}
@@ -296,16 +297,16 @@ func WriteFile(dir, name string, b []byte) error {
 // synced.
 func (f *folder) create(name string, b []byte) error {
 	tmp := f.name(name) + tmpSuffix
-	file, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := disk.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("cannot make file %s: %w", f.name(name), err)
 	}
 	_, err = file.Write(b)
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(tmp, f.name(name))
+		err = disk.Rename(tmp, f.name(name))
 	}
 	if err != nil {
-		_ = os.Remove(tmp)
+		_ = disk.Remove(tmp)
 		return fmt.Errorf("cannot make file %s: %w", f.name(name), err)
 	}
 	return f.syncDir()

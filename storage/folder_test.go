@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"golang.org/x/sys/unix"
 )
 
@@ -165,7 +166,7 @@ func TestALockThatIsRemovedBeforeItIsTakenIsNone(t *testing.T) {
 	}
 	defer f.close()
 	for _, how := range []int{unix.LOCK_EX, unix.LOCK_SH} {
-		lock, err := os.Create(f.name(lockName))
+		lock, err := disk.OpenFile(f.name(lockName), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -83,7 +84,7 @@ func (l *looker) format() error {
 	f := l.parts.folder
 	err := f.readFormat(content.FormatBefore)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, serr := os.Stat(f.name(dbName)); serr != nil || !l.o.Tolerant {
+		if _, serr := disk.Stat(f.name(dbName)); serr != nil || !l.o.Tolerant {
 			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, f.path, formatName)
 		}
 		l.findings.add(Finding{FindingFormat, formatName, fmt.Sprintf("the file is missing: what is there is read as version %d", content.FormatVersion)})
@@ -143,7 +144,7 @@ func (l *looker) salvage(t tables.Table) error {
 // journal opens the tables, and makes more of what the journal has beyond them.
 func (l *looker) journal() (err error) {
 	s, path := &l.parts, l.parts.folder.name(journalName)
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := disk.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		if s.journal, err = journal.Open(path, journal.Options{}); err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func (v *View) release() error {
 	if v.scratch == "" {
 		return nil
 	}
-	if err := os.RemoveAll(v.scratch); err != nil {
+	if err := disk.RemoveAll(v.scratch); err != nil {
 		return fmt.Errorf("cannot remove a temporary folder: %w", err)
 	}
 	return nil
@@ -214,7 +215,7 @@ func lookFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := os.Open(f.name(lockName))
+	lock, err := disk.Open(f.name(lockName))
 	switch {
 	case err == nil:
 		err = f.flock(lock, unix.LOCK_SH)

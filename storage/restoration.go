@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
@@ -29,7 +30,7 @@ const restoringName = "restoring"
 // up to bytes. Keep or Discard must follow. The error wraps ErrFull if the disk has no room for
 // them, ErrNotEmpty if something is in dir, and ErrNotFolder if another restore left that.
 func Restore(dir string, bytes int64) (_ *Restoration, err error) {
-	err = os.Mkdir(dir, 0o700)
+	err = disk.Mkdir(dir, 0o700)
 	r := &Restoration{made: err == nil}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
@@ -61,7 +62,7 @@ func (r *Restoration) claim() error {
 
 // vacant refuses a folder that holds something.
 func (f *folder) vacant() error {
-	entries, err := os.ReadDir(f.path)
+	entries, err := disk.ReadDir(f.path)
 	if err != nil {
 		return fmt.Errorf("cannot read the data folder: %w", err)
 	}
@@ -82,7 +83,7 @@ func (r *Restoration) begin(bytes int64) error {
 		return err
 	}
 	for _, name := range []string{"", journalName, dbName} {
-		if err := os.Mkdir(r.path(name), 0o700); err != nil {
+		if err := disk.Mkdir(r.path(name), 0o700); err != nil {
 			return full(fmt.Errorf("cannot make a folder: %w", err))
 		}
 	}
@@ -102,13 +103,13 @@ func (r *Restoration) hasRoom(bytes int64) error {
 func (r *Restoration) Again(bytes int64) error {
 	err := r.hasRoom(bytes)
 	for _, name := range []string{formatName, anchorName, journalName, listName} {
-		err = cmp.Or(err, os.RemoveAll(r.path(name)))
+		err = cmp.Or(err, disk.RemoveAll(r.path(name)))
 	}
-	return cmp.Or(err, os.Mkdir(r.path(journalName), 0o700))
+	return cmp.Or(err, disk.Mkdir(r.path(journalName), 0o700))
 }
 
 // Tables returns the list of the tables that were added.
-func (r *Restoration) Tables() ([]byte, error) { return os.ReadFile(r.path(listName)) }
+func (r *Restoration) Tables() ([]byte, error) { return disk.ReadFile(r.path(listName)) }
 
 func (r *Restoration) path(name string) string {
 	return filepath.Join(r.folder.name(restoringName), filepath.FromSlash(name))
@@ -116,7 +117,7 @@ func (r *Restoration) path(name string) string {
 
 // Add writes a file, whose name IsFile, to the disk.
 func (r *Restoration) Add(name string, content io.Reader) error {
-	file, err := os.OpenFile(r.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := disk.OpenFile(r.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("cannot make a file: %w", err)
 	}
@@ -132,21 +133,21 @@ func (r *Restoration) Keep() (err error) {
 	}
 	for _, name := range []string{anchorName, journalName, dbName} {
 		if err == nil {
-			err = os.Rename(r.path(name), r.folder.name(name))
+			err = disk.Rename(r.path(name), r.folder.name(name))
 		}
 	}
 	if err == nil {
 		err = r.folder.syncDir()
 	}
 	if err == nil {
-		err = os.Rename(r.path(formatName), r.folder.name(formatName))
+		err = disk.Rename(r.path(formatName), r.folder.name(formatName))
 	}
 	if err != nil {
 		r.Discard()
 		return fmt.Errorf("cannot put the files in their places: %w", err)
 	}
 	defer r.folder.close()
-	if err := errors.Join(r.folder.syncDir(), syncNameOf(r.folder.path), os.Remove(r.path(""))); err != nil {
+	if err := errors.Join(r.folder.syncDir(), syncNameOf(r.folder.path), disk.Remove(r.path(""))); err != nil {
 		return fmt.Errorf("%w: %w", ErrKept, err)
 	}
 	return nil
@@ -155,10 +156,10 @@ func (r *Restoration) Keep() (err error) {
 // Discard removes what was made.
 func (r *Restoration) Discard() {
 	for _, name := range []string{anchorName, journalName, dbName, restoringName, lockName} {
-		_ = os.RemoveAll(r.folder.name(name))
+		_ = disk.RemoveAll(r.folder.name(name))
 	}
 	if r.made {
-		_ = os.Remove(r.folder.path)
+		_ = disk.Remove(r.folder.path)
 	}
 	r.folder.close()
 }
@@ -167,7 +168,7 @@ func (r *Restoration) Discard() {
 // file system, and nobody has it open. After a kill a second call goes on. Where from is not
 // there it does nothing, and where Keep did not make it, it only removes it.
 func Replace(dir, from string) error {
-	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+	if _, err := disk.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return nil // also while others look at dir
 	}
 	f, err := findFolder(dir)
@@ -179,29 +180,29 @@ func Replace(dir, from string) error {
 		return err
 	}
 	if IsEmpty(from) {
-		return os.RemoveAll(from)
+		return disk.RemoveAll(from)
 	}
 	// From here on only a second call, or the rest of this one, makes dir a data folder again.
-	err = cmp.Or(os.RemoveAll(f.name(formatName)), f.syncDir(), os.RemoveAll(f.name(buildName)))
+	err = cmp.Or(disk.RemoveAll(f.name(formatName)), f.syncDir(), disk.RemoveAll(f.name(buildName)))
 	for _, name := range []string{anchorName, journalName, dbName} {
 		there := filepath.Join(from, name)
-		if _, gone := os.Stat(there); gone != nil || err != nil {
+		if _, gone := disk.Stat(there); gone != nil || err != nil {
 			continue // it has moved before
 		}
-		if err = os.RemoveAll(f.name(name)); err == nil {
-			err = os.Rename(there, f.name(name))
+		if err = disk.RemoveAll(f.name(name)); err == nil {
+			err = disk.Rename(there, f.name(name))
 		}
 	}
 	if err == nil {
 		err = f.syncDir()
 	}
 	if err == nil {
-		err = os.Rename(filepath.Join(from, formatName), f.name(formatName))
+		err = disk.Rename(filepath.Join(from, formatName), f.name(formatName))
 	}
 	if err = cmp.Or(err, f.syncDir()); err != nil {
 		return fmt.Errorf("cannot put a copy in its place: %w", err)
 	}
-	return os.RemoveAll(from)
+	return disk.RemoveAll(from)
 }
 
 // Floor returns the last batch that tables of the data folder dir have on the device, whatever its
@@ -216,6 +217,6 @@ func Floor(dir string) (uint64, error) {
 
 // IsEmpty says whether a data folder has nothing that Open would find.
 func IsEmpty(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, formatName))
+	_, err := disk.Stat(filepath.Join(dir, formatName))
 	return errors.Is(err, fs.ErrNotExist)
 }

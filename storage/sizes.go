@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // sizes are chosen by the size of the file system, in bytes.
@@ -70,7 +71,7 @@ type FileSizes struct {
 // goes away meanwhile counts nothing. The error wraps ErrNotFolder when there is no data folder.
 // With another error it returns the sizes of what can be read.
 func Sizes(dir string) (FileSizes, error) {
-	if _, err := os.Stat(filepath.Join(dir, formatName)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := disk.Stat(filepath.Join(dir, formatName)); errors.Is(err, fs.ErrNotExist) {
 		return FileSizes{}, fmt.Errorf("%w: %s has no file %q", ErrNotFolder, dir, formatName)
 	}
 	var sizes FileSizes

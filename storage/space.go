@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"golang.org/x/sys/unix"
 )
 
@@ -168,14 +169,8 @@ func (g *guard) get() Space {
 
 // DiskSpace returns how many bytes of the file system of a path are free, and how many it has.
 func DiskSpace(path string) (free, total int64, err error) {
-	var st unix.Statfs_t
-	err = unix.Statfs(path, &st)
-	for errors.Is(err, unix.EINTR) {
-		err = unix.Statfs(path, &st)
-	}
-	if err != nil {
+	if free, total, err = disk.Space(path); err != nil {
 		return 0, 0, fmt.Errorf("cannot tell the free space of %s: %w", path, err)
 	}
-	size := int64(st.Bsize)
-	return int64(st.Bavail) * size, int64(st.Blocks) * size, nil
+	return free, total, nil
 }

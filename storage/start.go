@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -168,7 +169,7 @@ func (s *Store) hold() (err error) {
 // openJournal opens the journal in a folder, which it makes if there is none. Its name is durable
 // before the journal has anything.
 func (s *Store) openJournal(path string) (*journal.Journal, error) {
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := disk.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("cannot make the folder of the journal: %w", err)
 	}
 	if err := syncName(filepath.Dir(path)); err != nil {

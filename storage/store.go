@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -102,7 +102,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	}()
 
 	// Ours alone, and of a format that this program reads. Of a node only the cell's log decides.
-	if _, err := os.Lstat(filepath.Join(dir, CellName, MemberName)); err == nil && o.Release == nil {
+	if _, err := disk.Lstat(filepath.Join(dir, CellName, MemberName)); err == nil && o.Release == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNode, dir)
 	}
 	if s.folder, err = openFolder(dir); err != nil {
@@ -147,10 +147,10 @@ func damaged(err error) error {
 
 // emptyFolder makes a folder, or removes what is in it.
 func emptyFolder(path string) error {
-	if err := os.RemoveAll(path); err != nil {
+	if err := disk.RemoveAll(path); err != nil {
 		return fmt.Errorf("cannot empty a folder: %w", err)
 	}
-	if err := os.Mkdir(path, 0o700); err != nil {
+	if err := disk.Mkdir(path, 0o700); err != nil {
 		return fmt.Errorf("cannot make a folder: %w", err)
 	}
 	return nil
