@@ -96,11 +96,17 @@ type turning struct {
 
 // StartLoop drives the machine until Close or a commit that fails.
 func StartLoop(m *broker.Machine, disk broker.Disk, c LoopConfig) (*Loop, error) {
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	poll, err := newPoller(c.Goroutines)
 	if err != nil {
 		return nil, fmt.Errorf("begin to wait for connections: %w", err)
 	}
+	l := makeLoop(m, disk, c, poll)
+	go l.run() // ends when Close or a failed commit says so
+	return l, nil
+}
+
+func makeLoop(m *broker.Machine, disk broker.Disk, c LoopConfig, poll poller) *Loop {
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	l := &Loop{
 		turning: turning{machine: m, conns: make(map[*conn]struct{}), arena: make([]byte, maxReadBuffer)},
 		disk:    disk, config: c, poll: poll,
@@ -117,8 +123,7 @@ func StartLoop(m *broker.Machine, disk broker.Disk, c LoopConfig) (*Loop, error)
 	default:
 		l.micros = func() int64 { return 1000 * c.Steady() }
 	}
-	go l.run() // ends when Close or a failed commit says so
-	return l, nil
+	return l
 }
 
 // Failed is closed when a batch could not be committed. Nothing more is accepted or answered. The
@@ -214,23 +219,33 @@ func (l *Loop) Close() error {
 
 // run is the loop's goroutine.
 func (l *Loop) run() {
-	defer close(l.ended)
 	for closing := false; !closing && l.err == nil; {
-		var posts []func()
-		posts, closing = l.wait()
-		l.turn()
-		l.busy = l.machine.Work() // before busy clients fill the batch
-		for _, fn := range posts {
-			fn()
-		}
-		l.evict()
-		l.serve()
-		l.expire()
-		l.commit()
-		if l.config.Turned != nil {
-			l.config.Turned()
-		}
+		closing = l.round()
 	}
+	l.end()
+}
+
+// round is one turn from its beginning to its end. closing says that it is the last.
+func (l *Loop) round() (closing bool) {
+	posts, closing := l.wait()
+	l.turn()
+	l.busy = l.machine.Work() // before busy clients fill the batch
+	for _, fn := range posts {
+		fn()
+	}
+	l.evict()
+	l.serve()
+	l.expire()
+	l.commit()
+	if l.config.Turned != nil {
+		l.config.Turned()
+	}
+	return closing
+}
+
+// end commits what is open, and gives everything up.
+func (l *Loop) end() {
+	defer close(l.ended)
 	for more := true; more && l.err == nil; {
 		l.turn()
 		stuck := l.stuck != nil

@@ -14,6 +14,7 @@
 //	buffers.go     what all connections hold together; reserve.go: room for long requests
 //	link_linux.go  a socket that the loop reads and writes itself, with epoll; link_other.go: none
 //	link.go        a socket that goroutines read and write for the loop
+//	stepped.go     a loop without a goroutine, and connections without a socket
 //	handshake.go   TLS until it is agreed on
 //	sealed.go      and then: a link above another one
 //	server.go      Server, and what a protocol must do
