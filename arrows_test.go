@@ -109,12 +109,19 @@ func rooms() []string {
 	return []string{"cmd/holdfast", "cmd/ask", "cmd/folder", "cmd/connection", "cmd/config", "cmd/doctor", "cmd/cluster", "cmd/cluster/peer", "cmd/daemon", "cmd/certs", "cmd/terminal"}
 }
 
+// testRooms hold what only tests need: they and the harness in fuzz import it.
+func testRooms() []string {
+	return []string{"cmd/terminal/terminaltest", "netproto/inmemory", "recovery/recoverytest", "storage/disk/simulated", "storage/inject"}
+}
+
 // refuses says why a file may not import a package; "" if it may.
 func refuses(s *source, name string) string {
 	layer := layerOf(s.path)
 	if below, ours := strings.CutPrefix(name, module); ours {
 		target := layerOf(below)
 		switch {
+		case slices.Contains(testRooms(), below) && layer != "fuzz" && !s.isTest():
+			return below + " is for tests alone"
 		case target == layer:
 			room, other := slices.Index(rooms(), s.folder()), slices.Index(rooms(), below)
 			if other >= 0 && other < room && !s.isTest() {
@@ -169,6 +176,8 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"a room may not know one above it":         {"cmd/terminal/x.go", file("terminal", module+"cmd/daemon"), "may import only"},
 		"nothing imports fuzz":                     {"cmd/x/x.go", file("main", module+"fuzz/crash"), "nothing imports fuzz"},
 		"nothing imports fuzz, not even a test":    {"broker/x_test.go", file("broker", module+"fuzz"), "nothing imports fuzz"},
+		"what is for tests is for tests alone":     {"cmd/daemon/x.go", file("daemon", module+"netproto/inmemory"), "for tests alone"},
+		"not even its own layer imports it":        {"storage/x.go", file("storage", module+"storage/disk/simulated"), "for tests alone"},
 		"only storage imports Badger":              {"recovery/x.go", file("recovery", badger), "only storage"},
 		"not even a test elsewhere imports Badger": {"fuzz/x_test.go", file("fuzz", badger), "only storage"},
 		"only storage/cell imports etcd":           {"storage/x.go", file("storage", etcd), "only storage/cell"},
@@ -211,6 +220,8 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"broker may use the content":        {"broker/x.go", file("broker", module+content), ""},
 		"storage may import Badger":         {"storage/x.go", file("storage", badger), ""},
 		"storage/cell may import etcd":      {cell + "/x.go", file("cell", etcd), ""},
+		"a test may use what is for tests":  {"broker/x_test.go", file("broker", module+"storage/disk/simulated"), ""},
+		"so may the harness":                {"fuzz/crash/x.go", file("crash", module+"storage/inject"), ""},
 		"a test of fuzz may import etcd":    {"fuzz/cluster/x_test.go", file("cluster", etcd), ""},
 		"a test may build what it tests on": {"netproto/x_test.go", file("netproto", module+"storage"), ""},
 		"a test of index may use a clock":   {"index/x_test.go", file("index", "time"), ""},
