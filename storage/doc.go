@@ -30,6 +30,7 @@
 //	flusher.go      windows become tables, and tables are merged
 //	start.go        tables of what the journal has, and when they come in force
 //	apply.go        Apply
+//	step.go         Step: the work of the background, a piece at a time, for simulations
 //	read.go         what is asked for by identity: packets, large values, notes
 //	figures.go      how a store does
 //

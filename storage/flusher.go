@@ -96,12 +96,8 @@ func (s *Store) background(what work, tell <-chan struct{}, do func() (worked bo
 		case <-s.ctx.Done():
 			return
 		}
-		begun := time.Now()
-		worked, rest, err := do()
-		if err == nil && worked {
-			s.troubles.did(what, time.Since(begun))
-		}
-		if errors.Is(err, context.Canceled) || s.noted(what, err) {
+		worked, rest, err, over := s.once(what, do)
+		if over {
 			return
 		}
 		next = nil
@@ -115,6 +111,16 @@ func (s *Store) background(what work, tell <-chan struct{}, do func() (worked bo
 			wait = time.Second
 		}
 	}
+}
+
+// once does some work once. over says that no more of it is done.
+func (s *Store) once(what work, do func() (worked bool, rest time.Duration, err error)) (worked bool, rest time.Duration, err error, over bool) {
+	begun := time.Now()
+	worked, rest, err = do()
+	if err == nil && worked {
+		s.troubles.did(what, time.Since(begun))
+	}
+	return worked, rest, err, errors.Is(err, context.Canceled) || s.noted(what, err)
 }
 
 // flushNext writes the oldest frozen window out.

@@ -103,6 +103,10 @@ type Options struct {
 	// Close leaves it as it was, as a kill does. Sync counts nothing then. It is for a load.
 	Whole bool
 
+	// Stepped has no goroutine begun: what they would do Store.Step does, a piece at a time. It is
+	// called where the store waits for that. It is for simulations.
+	Stepped func()
+
 	// Logger gets what the store has to say; nil is silence.
 	Logger *slog.Logger
 

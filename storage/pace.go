@@ -75,6 +75,7 @@ func (s *Store) wait(data bool) {
 	}
 	for ; behind > 1; behind, _ = s.lookBehind() {
 		s.wake(s.merge)
+		s.await()
 		select {
 		case <-s.room:
 		case <-time.After(time.Second):
@@ -82,6 +83,13 @@ func (s *Store) wait(data bool) {
 				return
 			}
 		}
+	}
+}
+
+// await lets who makes the steps make those that the store waits for.
+func (s *Store) await() {
+	if s.opt.Stepped != nil {
+		s.opt.Stepped()
 	}
 }
 

@@ -67,6 +67,7 @@ func (s *Store) waitForTables() error {
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	for {
+		s.await()
 		select {
 		case <-w.done:
 			return nil

@@ -75,6 +75,9 @@ func newGuard(f *folder, o *Options) (*guard, error) {
 		return nil, err
 	}
 	g.sizes = sizesFor(total, o.MaxWindow, o.Window)
+	if o.Stepped != nil { // many small files, as in a day of a server
+		g.sizes.segment = max(g.sizes.segment/16, 64<<10)
+	}
 	g.keep = keepWindows * max(g.sizes.window, o.MaxPayload)
 	if total < 2*g.keep && g.keep > keepWindows*g.sizes.window {
 		return nil, fmt.Errorf("%w: payloads of %d bytes need a file system of %d bytes, and that of %s has %d: take shorter ones, or a larger disk",

@@ -22,7 +22,7 @@ func (s *Store) gather() error {
 		if err := emptyFolder(build); err != nil {
 			return err
 		}
-		o := tables.Options{Checked: s.opt.Checked, Progress: s.tellOpening(), Damaged: func(t tables.Table, err error) error {
+		o := tables.Options{Checked: s.opt.Checked, Alone: s.opt.Stepped != nil, Progress: s.tellOpening(), Damaged: func(t tables.Table, err error) error {
 			if !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
@@ -202,6 +202,9 @@ func (s *Store) start() error {
 	s.unsure.Store(s.opt.Release != nil)
 	s.prepare()
 	s.guard.needs = s.pressure
+	if s.opt.Stepped != nil {
+		return nil
+	}
 	s.done.Go(func() { s.background(flushing, s.frozen, s.flushNext) })
 	s.done.Go(func() { s.background(merging, s.merge, s.mergeNext) })
 	s.done.Go(func() { s.background(mergingBeside, s.beside, s.mergeBeside) })
