@@ -23,7 +23,7 @@ type Op string
 
 // The calls that change something, and then those that do not.
 const (
-	OpCreate, OpMkdir, OpLink               Op = "create", "mkdir", "link"
+	OpCreate, OpMkdir, OpMkdirAll, OpLink   Op = "create", "mkdir", "mkdir all", "link"
 	OpRename, OpRemove, OpRemoveAll         Op = "rename", "remove", "remove all"
 	OpWrite, OpSync, OpTruncate, OpAllocate Op = "write", "sync", "truncate", "allocate"
 	OpForget                                Op = "forget" // what memory has of a file
@@ -39,7 +39,7 @@ type Call struct {
 	To    string      // of OpRename and OpLink
 	Perm  fs.FileMode // of what is made
 	Flags int         // of OpCreate and OpOpen
-	File  *os.File    // that is open; the device sets it in OpCreate
+	File  *os.File    // that is open; the device sets it in OpCreate and OpOpen
 	Data  []byte      // of OpWrite
 	At    int64       // of OpWrite
 	Size  int64       // of OpTruncate and OpAllocate; the device sets it in OpSpace, with Free
@@ -48,7 +48,7 @@ type Call struct {
 
 // Device carries out the calls below a folder.
 type Device interface {
-	// Do carries out a call that changes something, and answers OpSpace. Of any other one it says
+	// Do carries out a call that changes something, OpOpen and OpSpace. Of any other one it says
 	// whether that fails.
 	Do(c *Call) error
 }
@@ -132,7 +132,7 @@ func Mkdir(path string, perm fs.FileMode) error {
 
 // MkdirAll is os.MkdirAll.
 func MkdirAll(path string, perm fs.FileMode) error {
-	return change(&Call{Op: OpMkdir, Path: path, Perm: perm}, func() error { return os.MkdirAll(path, perm) })
+	return change(&Call{Op: OpMkdirAll, Path: path, Perm: perm}, func() error { return os.MkdirAll(path, perm) })
 }
 
 // Symlink is os.Symlink.
