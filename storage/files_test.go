@@ -40,7 +40,7 @@ func (c *machine) checkFiles(t *rapid.T) {
 	c.fail(t, restored(dir, c.copied.Files))
 	v, err := OpenView(dir, ViewOptions{})
 	c.fail(t, err)
-	k := &keptSnapshot{v.Snapshot, c.copied.want, c.copied.as}
+	k := &keptSnapshot{v.Snapshot, c.copied.want, c.copied.as, 0}
 	k.check(t)
 	c.fail(t, errors.Join(v.Close(), os.RemoveAll(dir)))
 	c.copied.Close()

@@ -88,8 +88,7 @@ func (c *cell) own(t *rapid.T) {
 }
 
 func (c *cell) apply(t *rapid.T) {
-	d := drawer{T: t, model: c.model, put: map[content.PacketID]int{}}
-	d.draw()
+	d := drawn(t, c.model)
 	if err := c.s[0].Apply(&d.b); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +105,7 @@ func (c *cell) check(t *rapid.T, i int) {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	(&keptSnapshot{n, c.raw(), c.control()}).check(t)
+	(&keptSnapshot{n, c.raw(), c.control(), 0}).check(t)
 }
 
 // takeOver has the machine that follows decide. The other one loses its journal, as in a power cut:
@@ -132,10 +131,7 @@ func TestAStoreThatFollowsHasWhatTheOneThatDecidesHas(t *testing.T) {
 		if runs++; few && runs > 8 {
 			return
 		}
-		c := &cell{t: t, dirs: []string{t.TempDir(), t.TempDir()}, s: make([]*Store, 2), model: &model{
-			packets: map[content.PacketID]content.Packet{}, states: map[uint64]content.Delivery{}, items: items{}, queues: map[uint32]string{},
-			counters: map[uint32]content.Counters{}, uniques: map[content.UniqueID]content.Unique{}, shares: map[content.ShareID]content.Share{}, marks: content.FirstMarks(),
-		}}
+		c := &cell{t: t, dirs: []string{t.TempDir(), t.TempDir()}, s: make([]*Store, 2), model: newModel()}
 		c.own(r)
 		c.open(r, 1)
 		defer func() {

@@ -37,6 +37,13 @@ type model struct {
 	time     int64  // of the last batch, as the store says
 }
 
+func newModel() *model {
+	return &model{
+		packets: map[content.PacketID]content.Packet{}, states: map[uint64]content.Delivery{}, items: items{}, queues: map[uint32]string{},
+		counters: map[uint32]content.Counters{}, uniques: map[content.UniqueID]content.Unique{}, shares: map[content.ShareID]content.Share{}, marks: content.FirstMarks(),
+	}
+}
+
 // rawEntry is a value in the database and its native expiry.
 type rawEntry struct {
 	value   string
@@ -121,28 +128,42 @@ func (m *model) stateOf(identity uint64) (s content.Stored) {
 
 // drawer draws the calls of one batch and carries them out on the model.
 type drawer struct {
-	*rapid.T
+	choose func(what string, from, to int) int
 	*model
-	b   content.Batch
-	put map[content.PacketID]int // packets that this batch put
+	sizes    []int   // of payloads and values
+	expiries []int64 // of packets
+	b        content.Batch
+	put      map[content.PacketID]int // packets that this batch put
 }
+
+// drawn draws a batch by rapid.
+func drawn(t *rapid.T, m *model) *drawer {
+	d := &drawer{model: m, put: map[content.PacketID]int{}, sizes: []int{0, 10, 1024, 1025, 9000, 200_000}}
+	d.choose = func(what string, from, to int) int { return rapid.IntRange(from, to).Draw(t, what) }
+	d.expiries = []int64{0, 0, 1_600_000_000_000, 4_000_000_000_000} // of the third the native expiry has passed
+	d.draw()
+	return d
+}
+
+func (d *drawer) yes(what string) bool { return d.choose(what, 0, 1) == 1 }
+
+func pick[T any](d *drawer, what string, all []T) T { return all[d.choose(what, 0, len(all)-1)] }
 
 func (d *drawer) number() uint64 { d.numbers++; return d.numbers }
 
 func (d *drawer) bytes() []byte {
-	size := rapid.SampledFrom([]int{0, 10, 1024, 1025, 9000, 200_000}).Draw(d.T, "size")
+	size := pick(d, "size", d.sizes)
 	return bytes.Repeat([]byte{byte(d.number())}, size)
 }
 
 func (d *drawer) packet() content.Packet {
 	p := content.Packet{Identity: d.number(), Payload: d.bytes()}
-	// Of the middle one the native expiry has passed.
-	p.Expiry = rapid.SampledFrom([]int64{0, 0, 1_600_000_000_000, 4_000_000_000_000}).Draw(d.T, "expiry")
+	p.Expiry = pick(d, "expiry", d.expiries)
 	return p
 }
 
 func (d *drawer) packetCall() {
-	queue, seq := rapid.Uint32Range(1, 2).Draw(d.T, "queue"), rapid.Uint64Range(1<<63-6, 1<<63+5).Draw(d.T, "seq")
+	queue, seq := uint32(d.choose("queue", 1, 2)), 1<<63-6+uint64(d.choose("seq", 0, 11))
 	id, there := content.PacketID{Queue: queue, Seq: seq}, false
 	for priority := range uint32(3) { // a packet has a sequence of its own, whatever its priority
 		if id.Priority = priority; !there {
@@ -153,7 +174,7 @@ func (d *drawer) packetCall() {
 		}
 	}
 	if !there {
-		id.Priority = rapid.Uint32Range(0, 2).Draw(d.T, "priority")
+		id.Priority = uint32(d.choose("priority", 0, 2))
 		p := d.packet()
 		d.put[id], d.packets[id] = d.b.Put(id, &p), p
 		return
@@ -170,7 +191,7 @@ func (d *drawer) packetCall() {
 		delete(d.put, id)
 		delete(d.packets, id)
 	}
-	switch rapid.IntRange(0, 7).Draw(d.T, "call") {
+	switch d.choose("call", 0, 7) {
 	case 0, 1: // it goes, and its delivery state with it
 		if gone.Stored, gone.Identity = d.stateOf(p.Identity), p.Identity; here && gone.Stored != 0 {
 			d.b.DeleteDelivery(p.Identity, gone.Stored)
@@ -200,8 +221,8 @@ func (d *drawer) packetCall() {
 		if !ok {
 			return
 		}
-		text := rapid.SampledFrom([]string{"", "a", "some text"}).Draw(d.T, "text")
-		kind := rapid.SampledFrom([]content.NoteKind{content.NoteReason, content.NoteProgress}).Draw(d.T, "kind")
+		text := pick(d, "text", []string{"", "a", "some text"})
+		kind := pick(d, "kind", []content.NoteKind{content.NoteReason, content.NoteProgress})
 		d.b.PutNote(content.NoteID{Identity: p.Identity, Kind: kind}, []byte(text), d.stateOf(p.Identity))
 		if kind == content.NoteReason {
 			s.Reason = text
@@ -212,10 +233,18 @@ func (d *drawer) packetCall() {
 	}
 }
 
+func (d *drawer) itemID() content.ValueID {
+	v := content.ValueID{ID: uint64(d.choose("id", 1, 3))}
+	if v.IsField = d.yes("field"); v.IsField {
+		v.Field = uint64(d.choose("field", 1, 2))
+	}
+	return v
+}
+
 func (d *drawer) itemCall() {
-	v := drawItemID(d.T)
+	v := d.itemID()
 	was, old := d.items[v], d.items.mark(v)
-	if _, there := d.items[v]; there && rapid.Bool().Draw(d.T, "remove") {
+	if _, there := d.items[v]; there && d.yes("remove") {
 		remove(&d.b, v, old)
 		delete(d.items, v)
 		return
@@ -224,7 +253,7 @@ func (d *drawer) itemCall() {
 	if v.IsField {
 		i.Kind = 0
 	}
-	if keep := content.IsLarge(len(was.Value)) && rapid.Bool().Draw(d.T, "keep"); keep {
+	if keep := content.IsLarge(len(was.Value)) && d.yes("keep"); keep {
 		i.Value = nil
 		put(&d.b, v, i, len(was.Value), true, old)
 		i.Value = was.Value
@@ -235,13 +264,13 @@ func (d *drawer) itemCall() {
 }
 
 func (d *drawer) queueCall() {
-	id := rapid.Uint32Range(1, 3).Draw(d.T, "queue")
+	id := uint32(d.choose("queue", 1, 3))
 	_, there := d.queues[id]
 	switch c := (content.Counters{Pushed: d.number()}); {
 	case !there:
 		d.queues[id] = fmt.Sprint("queue ", d.number())
 		d.b.PutQueue(content.Queue{ID: id, Name: []byte(d.queues[id])})
-	case rapid.Bool().Draw(d.T, "count"):
+	case d.yes("count"):
 		d.b.PutCounters(id, c)
 		d.counters[id] = c
 	default:
@@ -252,25 +281,25 @@ func (d *drawer) queueCall() {
 }
 
 func (d *drawer) otherCall() {
-	switch rapid.IntRange(0, 3).Draw(d.T, "other") {
+	switch d.choose("other", 0, 3) {
 	case 1:
-		id := content.ShareID{Queue: rapid.Uint32Range(1, 2).Draw(d.T, "queue"), Number: rapid.Uint64Range(1, 3).Draw(d.T, "share")}
+		id := content.ShareID{Queue: uint32(d.choose("queue", 1, 2)), Number: uint64(d.choose("share", 1, 3))}
 		s, there := d.shares[id]
-		if there && rapid.Bool().Draw(d.T, "reset") {
+		if there && d.yes("reset") {
 			d.b.DeleteShare(id)
 			delete(d.shares, id)
 			return
 		}
-		s.HeldUntil = rapid.SampledFrom([]int64{0, 0, 1_900_000_000_000}).Draw(d.T, "rest")
-		s.ShareID, s.Name, s.Weight = id, fmt.Append(nil, d.number()), rapid.Uint32Range(0, 1000).Draw(d.T, "weight")
-		s.MaxClaimed = rapid.Uint32Range(0, 2).Draw(d.T, "limit")
+		s.HeldUntil = pick(d, "rest", []int64{0, 0, 1_900_000_000_000})
+		s.ShareID, s.Name, s.Weight = id, fmt.Append(nil, d.number()), uint32(d.choose("weight", 0, 1000))
+		s.MaxClaimed = uint32(d.choose("limit", 0, 2))
 		d.shares[id] = s
 		d.b.PutShare(&s, !there)
 	case 0:
-		d.flush = content.Flush{{Keys: rapid.Uint64Range(0, 1).Draw(d.T, "keys")}}
+		d.flush = content.Flush{{Keys: uint64(d.choose("keys", 0, 1))}}
 		d.b.SetFlush(d.flush)
 	default:
-		id := content.UniqueID{Queue: rapid.Uint32Range(1, 2).Draw(d.T, "queue"), Identity: rapid.Uint64Range(1, 3).Draw(d.T, "identity")}
+		id := content.UniqueID{Queue: uint32(d.choose("queue", 1, 2)), Identity: uint64(d.choose("identity", 1, 3))}
 		if _, there := d.uniques[id]; there {
 			d.b.DeleteUnique(id)
 			delete(d.uniques, id)
@@ -284,8 +313,8 @@ func (d *drawer) otherCall() {
 
 // draw draws one batch.
 func (d *drawer) draw() {
-	for range rapid.IntRange(1, 12).Draw(d.T, "calls") {
-		switch rapid.IntRange(0, 9).Draw(d.T, "kind") {
+	for range d.choose("calls", 1, 12) {
+		switch d.choose("kind", 0, 9) {
 		case 0, 1, 2, 3, 4, 5:
 			d.packetCall()
 		case 6, 7:
@@ -322,6 +351,7 @@ type keptSnapshot struct {
 	*Snapshot
 	want map[string]rawEntry
 	as   content.Control
+	gone uint64 // what has expired by this second need not be there
 }
 
 func (c *machine) fail(t *rapid.T, err error) {
@@ -332,8 +362,7 @@ func (c *machine) fail(t *rapid.T, err error) {
 }
 
 func (c *machine) apply(t *rapid.T) {
-	d := drawer{T: t, model: c.model, put: map[content.PacketID]int{}}
-	d.draw()
+	d := drawn(t, c.model)
 	checkTotals(t, &d.b)
 	if _, _, frozen := c.s.layers.waiting(); frozen >= maxFrozen || c.s.pace.behind > 1 {
 		c.release() // or the batch would wait for ever
@@ -378,7 +407,7 @@ func (c *machine) snapshot(t *rapid.T) {
 	c.release()
 	n, err := c.s.Snapshot()
 	c.fail(t, err)
-	k := &keptSnapshot{n, c.raw(), c.control()}
+	k := &keptSnapshot{n, c.raw(), c.control(), 0}
 	k.check(t)
 	if c.kept = append(c.kept, k); len(c.kept) > 2 {
 		c.kept[0].check(t)
@@ -389,7 +418,7 @@ func (c *machine) snapshot(t *rapid.T) {
 
 // check holds what a snapshot shows against what it must show: each key of it once, and as typed
 // records those that its control record counts.
-func (k *keptSnapshot) check(t *rapid.T) {
+func (k *keptSnapshot) check(t rapid.TB) {
 	t.Helper()
 	got := map[string]rawEntry{}
 	it := k.view.Iterator(nil)
@@ -398,6 +427,9 @@ func (k *keptSnapshot) check(t *rapid.T) {
 		if e := it.Entry(); string(e.Key) != content.ControlKey {
 			got[string(e.Key)] = rawEntry{string(e.Value), e.Expires}
 		}
+	}
+	for _, all := range []map[string]rawEntry{got, k.want} {
+		maps.DeleteFunc(all, func(_ string, e rawEntry) bool { return e.expires > 0 && e.expires <= k.gone })
 	}
 	if err := it.Err(); err != nil || !maps.Equal(got, k.want) {
 		t.Fatalf("a snapshot gives %v: %s", err, differing(got, k.want))
@@ -496,7 +528,7 @@ func (c *machine) kill(t *rapid.T) {
 	before := state(c.t, dir)
 	v, err := OpenView(dir, ViewOptions{})
 	c.fail(t, err)
-	k := &keptSnapshot{v.Snapshot, c.raw(), c.control()}
+	k := &keptSnapshot{v.Snapshot, c.raw(), c.control(), 0}
 	k.check(t)
 	if c.fail(t, v.Close()); !equalMaps(before, state(c.t, dir)) {
 		t.Fatal("looking changed the folder")
@@ -564,10 +596,7 @@ func TestStoreDoesWhatTheModelDoes(t *testing.T) {
 		if runs++; few && runs > 20 {
 			return
 		}
-		c := &machine{t: t, dir: t.TempDir(), seen: map[string]bool{}, model: &model{
-			packets: map[content.PacketID]content.Packet{}, states: map[uint64]content.Delivery{}, items: items{}, queues: map[uint32]string{},
-			counters: map[uint32]content.Counters{}, uniques: map[content.UniqueID]content.Unique{}, shares: map[content.ShareID]content.Share{}, marks: content.FirstMarks(),
-		}}
+		c := &machine{t: t, dir: t.TempDir(), seen: map[string]bool{}, model: newModel()}
 		c.o = Options{Window: rapid.SampledFrom([]int64{4 << 10, 64 << 10, 1 << 20}).Draw(r, "window")}
 		c.o.Sync = rapid.SampledFrom([]SyncMode{SyncAlways(), SyncNever(), SyncInterval(time.Millisecond)}).Draw(r, "sync")
 		c.open(r)
