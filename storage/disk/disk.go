@@ -68,9 +68,12 @@ func Mount(folder string, d Device) (unmount func()) {
 	}
 }
 
+// Mounted says that there is a device.
+func Mounted() bool { return mounted.Load() > 0 }
+
 // of returns the device that a path lies on; nil for the system's own.
 func of(path string) Device {
-	for above := ""; mounted.Load() > 0 && path != above; path = filepath.Dir(path) {
+	for above := ""; Mounted() && path != above; path = filepath.Dir(path) {
 		if d, ok := mounts.Load(path); ok {
 			return d.(Device)
 		}
