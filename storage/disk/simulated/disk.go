@@ -4,6 +4,15 @@
 //	disk.go    Disk, and what it does in each call
 //	tree.go    files and folders, and what of them is on the device
 //	cut.go     what a power cut leaves
+//	play.go    seeds, and the flags that choose them
+//
+// A seed decides all that a simulation does: which calls come in which order, with which bytes. For
+// that one goroutine does everything, by storage.Options.Stepped and netproto.Stepped. Time is that
+// of testing/synctest. Names and salts of the journal come from crypto/rand, which is seeded. Where
+// a device is mounted, tables are opened one after the other, and names in a folder come sorted.
+// What a simulation draws or says must not follow the order of a map. What may differ: the process
+// id in the lock, names of temporary folders, which a trace leaves out, and what goroutines of
+// Badger do, which touch no file of the store.
 package simulated
 
 import (
