@@ -230,7 +230,10 @@ func (f *folder) flock(lock *disk.File, how int) error {
 
 // isLost says that a lock keeps out nobody: its file was removed, or has another name.
 func (f *folder) isLost(lock *disk.File) bool {
-	held, _ := lock.Stat()
+	held, err := lock.Stat()
+	if err != nil {
+		return false // nobody knows: the system may be short of memory for a moment
+	}
 	named, err := disk.Stat(f.name(lockName))
 	return !os.SameFile(held, named) && (err == nil || errors.Is(err, fs.ErrNotExist))
 }

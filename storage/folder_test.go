@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/disk"
+	"github.com/holdfast-queue/holdfast/storage/disk/simulated"
 	"golang.org/x/sys/unix"
 )
 
@@ -281,4 +282,24 @@ func TestSyncModesAreReadAndWritten(t *testing.T) {
 			t.Errorf("%q is taken for %v", text, got)
 		}
 	}
+}
+
+func TestALockThatNobodyCanLookAtIsNotRemoved(t *testing.T) {
+	dir := t.TempDir()
+	d, err := simulated.Mount(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Unmount()
+	s := openTest(t, dir, Options{})
+	applied(t, s, one(1, content.Packet{Identity: 1}))
+	d.Hook = func(_ int64, c *disk.Call) error {
+		if c.Op == disk.OpStat && c.File != nil {
+			return unix.ENOMEM
+		}
+		return nil
+	}
+	s.look()
+	d.Hook = nil
+	applied(t, s, one(2, content.Packet{Identity: 2}))
 }

@@ -83,7 +83,12 @@ func TestACallThatADeviceRefusesDoesNothing(t *testing.T) {
 		OpMkdir: func() error { return Mkdir(f, 0o700) }, OpMkdirAll: func() error { return MkdirAll(f, 0o700) }, OpLink: func() error { return Symlink(old, f) },
 		OpRename: func() error { return Rename(old, f) }, OpRemove: func() error { return Remove(old) }, OpRemoveAll: func() error { return RemoveAll(old) },
 		OpCreate: func() error { _, err := CreateTemp(dir, ".x"); return err }, OpOpen: func() error { _, err := Open(old); return err },
-		OpStat: func() error { _, err := Stat(old); _, too := Lstat(old); return errors.Join(err, too) },
+		OpStat: func() error {
+			_, err := Stat(old)
+			_, too := Lstat(old)
+			_, three := file.Stat()
+			return errors.Join(err, too, three)
+		},
 		OpList: func() error { _, err := ReadDir(dir); _, too := file.Names(); return errors.Join(err, too) },
 		OpRead: func() error {
 			_, err := ReadFile(old)

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -62,6 +63,14 @@ func (f *File) ReadAt(b []byte, at int64) (int, error) {
 		return 0, err
 	}
 	return f.File.ReadAt(b, at)
+}
+
+// Stat is os.File.Stat.
+func (f *File) Stat() (fs.FileInfo, error) {
+	if _, err := f.Do(OpStat, 0); err != nil {
+		return nil, err
+	}
+	return f.File.Stat()
 }
 
 // Truncate is os.File.Truncate.
