@@ -65,7 +65,8 @@ type fate struct {
 	left   string // what a power cut left
 	hit    string // the call that failed in this operation
 	hurt   bool   // one has failed since the start, or the disk has an end
-	unsync bool   // and it was a sync: the kernel may have lost what was not on the device
+	breaks bool   // and it was one that changes something: the store may stop
+	unsync bool   // it was a sync: the kernel may have lost what was not on the device
 }
 
 type simFigures struct{ ops, batches, cuts, kills, faults, calls, nested, starts, copies, rotten, taken int64 }
@@ -93,6 +94,8 @@ func (c *sim) hook(n int64, call *disk.Call) error {
 		return nil
 	case c.failAt > 0 && n >= c.failAt && c.fits(call):
 		c.failAt, c.hurt, c.unsync = 0, true, c.unsync || call.Op == disk.OpSync
+		// Without a word of the device for long, nobody knows whether it is full.
+		c.breaks = c.breaks || !slices.Contains([]disk.Op{disk.OpOpen, disk.OpStat, disk.OpList, disk.OpRead, disk.OpMap, disk.OpStart}, call.Op)
 		c.hit = fmt.Sprintf("%s %s: %v", call.Op, path, c.fault)
 		c.f.faults++
 		c.Say("fails: %s", c.hit)
@@ -224,7 +227,7 @@ func (c *sim) restart() {
 	if c.left != "" || c.r.IntN(2) == 0 {
 		c.room(0)
 	}
-	c.fate = fate{hurt: c.small}
+	c.fate = fate{hurt: c.small, breaks: c.small}
 	c.acked = c.least
 	if c.log == nil && c.r.IntN(6) == 0 {
 		c.o.Sync = c.drawSync()
@@ -353,7 +356,7 @@ func (c *sim) step(what Step) (worked bool) {
 func (c *sim) room(bytes int64) {
 	c.disk.Room(bytes)
 	c.small = bytes > 0
-	c.hurt = c.hurt || c.small
+	c.hurt, c.breaks = c.hurt || c.small, c.breaks || c.small
 }
 
 func (c *sim) tick() { time.Sleep(time.Duration(c.r.Int64N(int64(2 * time.Second)))) }
@@ -367,7 +370,7 @@ func (c *sim) once() {
 		return
 	}
 	if _, failed := c.s.state(); failed != nil {
-		if !c.hurt {
+		if !c.breaks {
 			c.Fatalf("it stopped: %v", failed)
 		}
 		c.restart()

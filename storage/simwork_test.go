@@ -83,7 +83,7 @@ func (c *sim) apply() {
 	}
 	if err != nil {
 		c.Say("batch %d: %v", next, err)
-		if _, failed := c.s.state(); !c.dead && (failed == nil || !c.hurt) {
+		if _, failed := c.s.state(); !c.dead && (failed == nil || !c.breaks) {
 			c.Fatalf("batch %d: %v", next, err)
 		}
 		return // it may be there or not
@@ -133,10 +133,10 @@ func (c *sim) own() {
 	term := func(batch uint64, pieces [][]byte) error {
 		switch c.r.IntN(80) {
 		case 0:
-			c.hit, c.hurt = "the term", true
+			c.hit, c.hurt, c.breaks = "the term", true, true
 			return errors.New("the term is over")
 		case 1: // it is decided, and the answer is lost
-			c.hit, c.hurt = "the term", true
+			c.hit, c.hurt, c.breaks = "the term", true, true
 			c.log.contents = append(c.log.contents, bytes.Join(pieces, nil))
 			return errors.New("the term is over")
 		}
