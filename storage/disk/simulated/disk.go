@@ -183,14 +183,15 @@ func (d *Disk) grow(n *node, to int64) bool {
 	return true
 }
 
-// write writes to a file. Of one that fails a part was written, and nobody knows which.
+// write writes to a file. Of one that fails some sectors were written, and nobody knows how many: a
+// system copies whole pages.
 func (d *Disk) write(c *disk.Call, n *node, err error) error {
 	data := append([]byte{}, c.Data...)
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return err
 	case err != nil:
-		data = data[:d.rand.IntN(len(data)+1)]
+		data = data[:d.rand.IntN(len(data)+1)/sector*sector]
 	}
 	if !d.grow(n, c.At+int64(len(data))) {
 		return &fs.PathError{Op: "write", Path: c.Path, Err: syscall.ENOSPC}
