@@ -1,0 +1,180 @@
+// Package model is a queue server in plain lines, for tests that hold a real one against it. It has
+// one clock that its caller moves, keeps everything in slices and maps, and is as slow as it likes.
+// Its rules are those of netproto/resp/COMMANDS.md. Commands for which it has none are a panic.
+//
+//	model.go   Server: its clock, its starts, its copies
+//	packet.go  packets and their states
+//	queue.go   settings and counters of queues
+//	reply.go   replies, and whether two are the same
+//	do.go      commands: which there are, and transactions
+//	push.go    those that bring packets and take them
+//	answer.go  those about claims, and about packets by their ids
+//	manage.go  those about dead packets and queues
+//	look.go    those that look
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Server is what a server should be.
+type Server struct {
+	now, steady int64 // the clock on the wall, and one that never jumps, in milliseconds
+	next        int64 // the number of the next packet or claim
+	room        Room
+	packets     []*packet
+	queues      map[string]*queue
+	conns       map[string]*conn
+	changes     int
+}
+
+// Room says what a disk that is nearly full has a server refuse.
+type Room int
+
+// The rooms.
+const (
+	All    Room = iota // nothing
+	NoPush             // what brings packets
+	Stop               // what changes anything
+	Stuck              // everything, and nothing that is due happens: a batch waits for room
+)
+
+// New makes a server without queues.
+func New() *Server {
+	return &Server{next: 1, queues: map[string]*queue{}, conns: map[string]*conn{}}
+}
+
+// Clone copies a server.
+func (s *Server) Clone() *Server {
+	c := *s
+	c.packets, c.queues, c.conns = slices.Clone(s.packets), maps.Clone(s.queues), maps.Clone(s.conns)
+	for i, p := range c.packets {
+		c.packets[i] = new(*p)
+	}
+	for name, q := range c.queues {
+		c.queues[name] = new(*q)
+	}
+	for name, o := range c.conns {
+		c.conns[name] = new(*o)
+	}
+	return &c
+}
+
+// Changes counts what commands changed.
+func (s *Server) Changes() int { return s.changes }
+
+// Next is the number of the next packet or claim.
+func (s *Server) Next() int64 { return s.next }
+
+// At begins a turn at a moment of both clocks: what is due by then happens.
+func (s *Server) At(now, steady int64, room Room) {
+	s.now, s.steady, s.room = now, steady, room
+	if room == Stuck {
+		return
+	}
+	for name, q := range s.queues {
+		q.endPauses(now)
+		q.atMost = q.atMost || !s.exists(name) // it may be forgotten, with what was counted
+	}
+	for _, p := range slices.Clone(s.packets) {
+		if !p.over {
+			s.advance(p)
+		}
+	}
+	for name, q := range s.queues { // dead packets follow a retain-dead that has changed, a turn later
+		if q.redated {
+			for _, p := range s.in(name, dead) {
+				p.goes = s.kept(p)
+			}
+		}
+		q.redated = false
+	}
+}
+
+// advance does what is due for a packet.
+func (s *Server) advance(p *packet) {
+	switch {
+	case p.state == claimed && p.leaseEnd > s.steady:
+	case p.expiry != 0 && p.expiry <= s.now, p.state == dead && p.goes != 0 && p.goes <= s.now:
+		if p.state != done {
+			s.count(p.queue, expired)
+		}
+		s.remove(p)
+	case p.state == delayed && p.until <= s.now:
+		p.state = ready // until stays: it is what the disk has
+	case p.state != claimed:
+	case p.cancelled:
+		s.count(p.queue, cancelled)
+		s.remove(p)
+	default:
+		reason := "lease ended"
+		if p.consumer != "" {
+			reason += ": " + p.consumer
+		}
+		if s.tooOften(p) {
+			s.die(p, reason)
+		} else {
+			p.back(0, reason)
+		}
+	}
+}
+
+// Restart is a start at a moment, of what the disk has. next is the number that the disk says.
+// After a crash totals lack some of what was counted.
+func (s *Server) Restart(now, next int64, crash bool) {
+	s.now, s.next, s.conns = now, next, map[string]*conn{}
+	for _, q := range s.queues {
+		q.atMost, q.redated = q.atMost || crash, false
+	}
+	for _, p := range s.packets {
+		leased := p.state == claimed && p.until > now
+		p.over = p.expiry != 0 && p.expiry <= now && !leased
+		p.leaseEnd, p.goes = p.until, s.kept(p)
+		if whole := p.until - p.last; p.state == claimed && whole > 0 && p.until-now > 2*whole {
+			p.leaseEnd = now + whole // the clock is far behind
+		}
+		if p.state == ready || p.state == delayed {
+			p.state = ready
+			if p.until > now { // also where it was ready before the clock was put back
+				p.state = delayed
+			}
+		}
+	}
+}
+
+// Swept says that a packet is deleted of which a start has found that its time was over.
+func (s *Server) Swept(id int64) {
+	s.packets = slices.DeleteFunc(s.packets, func(p *packet) bool { return p.over && p.id == id })
+}
+
+// Over counts packets that are to be swept.
+func (s *Server) Over() (n int) {
+	for _, p := range s.packets {
+		if p.over {
+			n++
+		}
+	}
+	return n
+}
+
+// Dump is all that there is, a line each.
+func (s *Server) Dump() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "now %d, steady %d, next %d, room %d\n", s.now, s.steady, s.next, s.room)
+	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
+		fmt.Fprintf(&b, "%s: %+v\n", name, *s.queues[name])
+	}
+	for _, p := range s.packets {
+		f := s.fields(p)
+		f["payload"] = p.payload[:min(len(p.payload), 20)]
+		fmt.Fprintf(&b, "%v until %d, on the steady clock %d", f, p.until, p.leaseEnd)
+		if p.over {
+			fmt.Fprint(&b, ", over")
+		}
+		fmt.Fprintln(&b)
+	}
+	return b.String()
+}

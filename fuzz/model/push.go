@@ -1,0 +1,111 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+)
+
+func qpush(s *Server, c call) any {
+	c.parse(3)
+	ids, no := s.push(c, c.words[2:3])
+	if no != nil {
+		return no
+	}
+	return ids[0]
+}
+
+func qmpush(s *Server, c call) any {
+	n := int(number(c.words[2]))
+	c.parse(3 + n)
+	ids, no := s.push(c, c.words[3:3+n])
+	if no != nil {
+		return no
+	}
+	return ids
+}
+
+// push adds packets, or says what refuses them.
+func (s *Server) push(c call, payloads []string) (ids []any, no any) {
+	if no := s.stores(); no != nil {
+		return nil, no
+	}
+	if s.settings(c.name).pauseIn {
+		return nil, Err("PAUSED")
+	}
+	s.changes++
+	s.make(c.name)
+	for _, payload := range payloads {
+		p := &packet{
+			id: s.number(), queue: c.name, payload: payload, prio: c.number("PRIO", 128), lease: c.number("LEASE", 0),
+			enqueued: s.now, state: ready,
+		}
+		if c.has("KEY") {
+			p.key = new(c.options["KEY"])
+		}
+		if ttl := c.number("TTL", 0); ttl > 0 {
+			p.expiry = s.now + ttl
+		}
+		if at := max(c.number("AT", 0), s.now+c.number("DELAY", 0)); at > s.now {
+			p.state, p.until = delayed, at
+		}
+		s.packets = append(s.packets, p)
+		s.count(c.name, pushed)
+		ids = append(ids, fmt.Sprint(p.id))
+	}
+	return ids, nil
+}
+
+// taken returns the packets that a command takes, or what refuses it.
+func (s *Server) taken(c call) (list []*packet, no any) {
+	if s.settings(c.name).pauseOut {
+		return nil, nil
+	}
+	list = s.in(c.name, ready)
+	if no := s.takes(); no != nil && len(list) > 0 {
+		return nil, no
+	}
+	list = list[:min(len(list), int(c.number("COUNT", 1)))]
+	if len(list) > 0 {
+		s.changes++
+	}
+	return list, nil
+}
+
+func qclaim(s *Server, c call) any {
+	c.parse(2)
+	list, no := s.taken(c)
+	if no != nil {
+		return no
+	}
+	all := []any{}
+	for _, p := range list {
+		lease := cmp.Or(c.number("LEASE", 0), p.lease, s.settings(c.name).lease)
+		p.state, p.token, p.last, p.consumer = claimed, s.number(), s.now, c.conn
+		p.first = cmp.Or(p.first, s.now)
+		p.until, p.leaseEnd = s.now+lease, s.steady+lease
+		p.attempts++
+		if c.has("CONSUMER") {
+			p.consumer = c.options["CONSUMER"]
+		}
+		all = append(all, s.fields(p))
+	}
+	return all
+}
+
+func qpop(s *Server, c call) any {
+	c.parse(2)
+	list, no := s.taken(c)
+	if no != nil {
+		return no
+	}
+	all := []any{}
+	for _, p := range list {
+		f := s.fields(p)
+		delete(f, "state")
+		delete(f, "last-error-class")
+		all = append(all, f)
+		s.remove(p)
+		s.count(c.name, popped)
+	}
+	return all
+}
